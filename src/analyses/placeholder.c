@@ -1,0 +1,1 @@
+void sonde_analyses_placeholder(void); void sonde_analyses_placeholder(void) {}

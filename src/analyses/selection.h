@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which samples count: the filters that report, export and diff share. */
+#pragma once
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/errmsg.h"
+#include "model/model.h"
+
+struct selection {
+	const char *process;  /* pid, or a pattern (extended regular expression) on process names */
+	const char *thread;   /* tid, or a pattern on thread names */
+	const char *symbol;   /* pattern: only samples with a matching function anywhere in the stack */
+	const char *time;     /* "START..END", each seconds since the session's start, either may be empty */
+};
+
+/* The selection applied to one model: one bool per sample. */
+struct selected {
+	bool *samples; /* model->samples.count of them */
+	uint64_t count;
+};
+
+/* Returns 0, or -EINVAL with a sentence that names the bad filter and its proper form. */
+int selection_apply(const struct selection *selection, const struct model *model,
+	struct selected *ret_selected, struct errmsg *err);
+void selected_done(struct selected *selected);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+void closep(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void fclosep(FILE **file)
+{
+	if (*file)
+		fclose(*file);
+	*file = NULL;
+}
+
+int write_all(int fd, const void *bytes, size_t length)
+{
+	const char *cursor = bytes;
+
+	while (length) {
+		ssize_t written = write(fd, cursor, length);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		cursor += written;
+		length -= (size_t)written;
+	}
+	return 0;
+}
+
+int read_whole_file(const char *path, size_t max_bytes, struct strbuf *ret_text)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char chunk[16384];
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t got = read(fd, chunk, sizeof(chunk));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			return strbuf_status(ret_text);
+		if (ret_text->length + (size_t)got > max_bytes)
+			return -EFBIG;
+		strbuf_add_bytes(ret_text, chunk, (size_t)got);
+	}
+}
+
+int make_directories(const char *path, unsigned mode)
+{
+	_cleanup_free_ char *copy = strdup(path);
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *slash = copy + 1; *slash; slash++) {
+		if (*slash != '/')
+			continue;
+		*slash = '\0';
+		if (mkdir(copy, mode) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	if (mkdir(copy, mode) < 0 && errno != EEXIST)
+		return -errno;
+	return 0;
+}
+
+int write_file_atomically(const char *path, const void *bytes, size_t length)
+{
+	_cleanup_strbuf_ struct strbuf temporary = {0};
+	_cleanup_close_ int fd = -1;
+	int result;
+
+	strbuf_addf(&temporary, "%s.XXXXXX", path);
+	if (strbuf_status(&temporary) < 0)
+		return -ENOMEM;
+	fd = mkostemp(temporary.data, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	result = write_all(fd, bytes, length);
+	if (result == 0 && rename(temporary.data, path) < 0)
+		result = -errno;
+	if (result < 0)
+		unlink(temporary.data);
+	return result;
+}
+
+int file_mapping_open_fd(
+	struct file_mapping *ret_mapping, int fd, const char *name_for_messages, struct errmsg *err)
+{
+	struct stat status;
+	void *bytes;
+
+	if (fstat(fd, &status) < 0)
+		return errmsg_set(
+			err, -errno, "cannot read %s: %s", name_for_messages, strerror(errno));
+	if (S_ISDIR(status.st_mode))
+		return errmsg_set(err, -EISDIR, "cannot read %s: it is a directory; name a file",
+			name_for_messages);
+	if (!S_ISREG(status.st_mode))
+		return errmsg_set(err, -EINVAL, "cannot read %s: it is not a regular file",
+			name_for_messages);
+	if (status.st_size == 0) {
+		*ret_mapping = (struct file_mapping){0};
+		return 0;
+	}
+	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (bytes == MAP_FAILED)
+		return errmsg_set(
+			err, -errno, "cannot map %s: %s", name_for_messages, strerror(errno));
+	*ret_mapping = (struct file_mapping){.bytes = bytes, .length = (size_t)status.st_size};
+	return 0;
+}
+
+int file_mapping_open(struct file_mapping *ret_mapping, const char *path, struct errmsg *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return errmsg_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+	return file_mapping_open_fd(ret_mapping, fd, path, err);
+}
+
+void file_mapping_done(struct file_mapping *mapping)
+{
+	if (mapping->bytes)
+		munmap((void *)mapping->bytes, mapping->length);
+	*mapping = (struct file_mapping){0};
+}
+
+char *cache_directory(const char *subdirectory)
+{
+	const char *cache_home = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	_cleanup_strbuf_ struct strbuf path = {0};
+
+	if (cache_home && cache_home[0] == '/')
+		strbuf_addf(&path, "%s/sonde/%s", cache_home, subdirectory);
+	else if (home && home[0] == '/')
+		strbuf_addf(&path, "%s/.cache/sonde/%s", home, subdirectory);
+	else
+		return NULL;
+	if (strbuf_status(&path) < 0 || make_directories(path.data, 0700) < 0)
+		return NULL;
+	return TAKE_PTR(path.data);
+}
+
+uint64_t monotonic_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files and descriptors: whole reads and writes, read-only mappings, cache directories, clocks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/errmsg.h"
+#include "base/macros.h"
+#include "base/strbuf.h"
+
+void closep(int *fd);
+void fclosep(FILE **file);
+#define _cleanup_close_  _cleanup_(closep)
+#define _cleanup_fclose_ _cleanup_(fclosep)
+
+/* Writes all bytes, retrying short writes and EINTR. Returns 0 or a negative errno. */
+int write_all(int fd, const void *bytes, size_t length);
+/* Reads the whole file (also /proc files of unknown size), at most `max_bytes`; -EFBIG beyond. */
+int read_whole_file(const char *path, size_t max_bytes, struct strbuf *ret_text);
+/* mkdir -p. Returns 0 or a negative errno. */
+int make_directories(const char *path, unsigned mode);
+/*
+ * Writes a file so that readers see either the old or the whole new one: a temporary file in the same
+ * directory, then rename. Returns 0 or a negative errno.
+ */
+int write_file_atomically(const char *path, const void *bytes, size_t length);
+
+/* A read-only private mapping of a whole regular file; bytes is NULL for an empty file. */
+struct file_mapping {
+	const unsigned char *bytes;
+	size_t length;
+};
+
+int file_mapping_open(struct file_mapping *ret_mapping, const char *path, struct errmsg *err);
+/* Maps an open descriptor; the caller keeps the descriptor. */
+int file_mapping_open_fd(struct file_mapping *ret_mapping, int fd, const char *name_for_messages,
+	struct errmsg *err);
+void file_mapping_done(struct file_mapping *mapping);
+
+/*
+ * $XDG_CACHE_HOME/sonde/SUBDIRECTORY, or ~/.cache/sonde/…, made when missing (0700). Returns a malloc'ed
+ * path, or NULL when there is no place to cache, which callers treat as "no cache".
+ */
+char *cache_directory(const char *subdirectory);
+
+/* CLOCK_MONOTONIC, the one clock of every record. */
+uint64_t monotonic_now_ns(void);

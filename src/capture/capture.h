@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a capture holds, as plain C structs: the writer takes them, the reader gives them back. On disk a
+ * capture is a Perfetto trace (ARCHITECTURE.md, decision 1): PerfSample packets, interned callstacks, frames
+ * and mappings, track descriptors for processes and threads, and sonde.* extension messages
+ * (schema/sonde.proto) for what Perfetto has no field for.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/stack.h"
+
+/* Ids of interned things: dense, from 1, per capture; 0 is "none". */
+typedef uint32_t capture_id;
+
+enum capture_frame_kind {
+	CAPTURE_FRAME_NATIVE = 1, /* values of perfetto.protos.Frame.Kind */
+	CAPTURE_FRAME_KERNEL = 2,
+	CAPTURE_FRAME_INTERPRETED = 3,
+	CAPTURE_FRAME_JIT = 4,
+};
+
+/* One file that frames lie in: an executable, a library, "[kernel]", "[vdso]", "[anon]". */
+struct capture_mapping {
+	const char *path;
+	const uint8_t *build_id; /* raw bytes */
+	uint8_t build_id_length; /* 0: none */
+};
+
+struct capture_frame {
+	const char *function; /* demangled; NULL: no name is known */
+	capture_id mapping;   /* 0: unknown */
+	uint64_t rel_pc;      /* virtual address in the file; the address itself without a mapping */
+	enum capture_frame_kind kind;
+	const char *source_file; /* NULL: unknown */
+	uint32_t line;           /* 0: unknown */
+};
+
+/* A function and where in its source an address lies: see capture_writer_symbols(). */
+struct capture_symbol_line {
+	const char *function, *file; /* file NULL: unknown */
+	uint32_t line;               /* 0: unknown */
+};
+
+struct capture_process {
+	uint32_t pid, parent_pid; /* parent 0: unknown */
+	uint64_t start_time_ns;   /* CLOCK_MONOTONIC, when first seen; 0: unknown */
+	const char *name;         /* comm or file name of argv[0] */
+	const char *const *cmdline; /* argv */
+	uint32_t cmdline_count;
+	const char *cgroup; /* path in the cgroup hierarchy; NULL: unknown */
+};
+
+struct capture_thread {
+	uint32_t pid, tid;
+	const char *name;
+};
+
+enum capture_cpu_mode {
+	CAPTURE_MODE_KERNEL = 1, /* values of perfetto.protos.Profiling.CpuMode */
+	CAPTURE_MODE_USER = 2,
+};
+
+struct capture_sample {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint32_t pid, tid, cpu;
+	enum capture_cpu_mode mode;
+	capture_id callstack; /* 0: no stack at all */
+};
+
+/* How the recording was made; written at its start. */
+struct capture_session {
+	const char *sonde_version;
+	const char *host, *kernel_release, *architecture;
+	const char *const *command; /* argv; NULL with -p and -a */
+	uint32_t command_count;
+	const char *unwind_mode; /* "bpf" or "user" */
+	const char *unwind_mode_reason; /* why not bpf, and what would change it; NULL for bpf */
+	uint64_t start_time_ns;          /* CLOCK_MONOTONIC */
+	uint64_t start_realtime_ns;      /* CLOCK_REALTIME at the same moment */
+	uint64_t start_boottime_ns;      /* CLOCK_BOOTTIME at the same moment */
+	uint64_t period_ns;              /* between samples of one CPU */
+	uint32_t cpu_count;
+};
+
+/* Where lost samples went missing. */
+struct capture_loss {
+	const char *where; /* ring or stage: "sample_ring", "sideband_ring", "stack_copy_limit" … */
+	uint32_t cpu;
+	uint64_t count;
+};
+
+/* The account of a recording, written at its end (and each flush, the last one counts). */
+struct capture_stats {
+	uint64_t end_time_ns;
+	uint64_t samples, samples_lost;
+	uint64_t stacks_by_stop[WIRE_STOP_MAX];
+	uint64_t user_frames, kernel_frames;
+	uint64_t bpf_run_count, bpf_run_time_ns; /* 0: not measured (unprivileged mode) */
+	uint64_t stacks_unwound_in_user_space;   /* table was not loaded yet */
+	uint64_t collector_cpu_ns, collector_peak_rss_bytes;
+	uint64_t tables_built, tables_from_cache, table_build_ns;
+	uint64_t bytes_written;
+	const struct capture_loss *losses;
+	uint32_t loss_count;
+	const char *const *notes; /* sentences: what was partial and why */
+	uint32_t note_count;
+	int32_t exit_status; /* of the command, as a shell would give it; -1: none or unknown */
+	bool complete;       /* false in flushes before the end */
+};

@@ -1,0 +1,1 @@
+void sonde_capture_placeholder(void); void sonde_capture_placeholder(void) {}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading a capture: one pass over the file's packets, typed callbacks out. Also reads what other
+ * recorders put in the same messages; a file that is cut off reads up to the cut.
+ */
+#pragma once
+
+#include "base/errmsg.h"
+#include "capture/capture.h"
+
+/*
+ * Called in file order; interned things before they are referred to, with the ids of this read (dense over all
+ * sequences and concatenated files). NULL callbacks are skipped. A negative return stops the reading
+ * and is returned. Strings and arrays are valid during the call only.
+ */
+struct capture_visitor {
+	int (*session)(void *context, const struct capture_session *session);
+	int (*mapping)(void *context, capture_id id, const struct capture_mapping *mapping);
+	int (*frame)(void *context, capture_id id, const struct capture_frame *frame);
+	int (*callstack)(void *context, capture_id id, const capture_id *frames, size_t count,
+		enum wire_stop stop);
+	int (*process)(void *context, const struct capture_process *process);
+	int (*thread)(void *context, const struct capture_thread *thread);
+	int (*sample)(void *context, const struct capture_sample *sample);
+	int (*symbols)(void *context, capture_id mapping, uint64_t rel_pc,
+		const struct capture_symbol_line *lines, size_t count);
+	int (*stats)(void *context, const struct capture_stats *stats);
+	/* Bytes read so far of the total, for progress bars: a few hundred calls at most. */
+	int (*progress)(void *context, uint64_t bytes, uint64_t total_bytes);
+};
+
+struct capture_read_result {
+	uint64_t bytes, packets;
+	bool truncated;          /* the last packet is cut off: what came before was read */
+	uint64_t truncated_at;   /* its offset */
+	uint64_t skipped_packets; /* packets that refer to interned data the file does not have */
+};
+
+/*
+ * Returns 0, or a negative errno with one sentence that names the offset and the cause: not a capture, corrupt at offset N
+ * … A truncated tail is no error (see result); `ret_result` is filled in either case.
+ */
+int capture_read(const char *path, const struct capture_visitor *visitor, void *context,
+	struct capture_read_result *ret_result, struct errmsg *err);
+/* The same over bytes in memory, for fuzzing and tests. */
+int capture_read_memory(const void *bytes, size_t length, const char *name_for_messages,
+	const struct capture_visitor *visitor, void *context,
+	struct capture_read_result *ret_result, struct errmsg *err);

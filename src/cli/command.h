@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One file per command. To add one:
+ *   1. src/cli/NAME.c with `const struct command NAME_command` at its bottom,
+ *   2. a line in the table in main.c,
+ *   3. the file in src/cli/meson.build,
+ *   4. a test in tests/e2e,
+ *   5. `make docs` writes its man page and completion from the tables.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errmsg.h"
+
+enum option_type {
+	OPTION_FLAG,   /* bool */
+	OPTION_STRING, /* const char * */
+	OPTION_U64,    /* uint64_t, checked against minimum and maximum */
+	OPTION_DOUBLE, /* double, checked against minimum and maximum */
+	OPTION_CHOICE, /* const char *, one of `choices` */
+	OPTION_STRINGS, /* struct option_strings, may be given several times */
+};
+
+struct option_strings {
+	const char *values[64];
+	size_t count;
+};
+
+struct option {
+	char short_name;       /* 0: none */
+	const char *long_name; /* without dashes */
+	enum option_type type;
+	const char *argument; /* name in the help: "HZ", "FILE" …; NULL for flags */
+	const char *help;     /* one line */
+	void *value;          /* where it goes, by type; holds the default before parsing */
+	double minimum, maximum;
+	const char *const *choices; /* NULL-ended */
+	const char *group;          /* heading in the help; NULL: "Options" */
+};
+
+/* Options end with {0}. */
+struct command {
+	const char *name;
+	const char *summary;   /* one line for `sonde --help` */
+	const char *usage;     /* "[options] -- COMMAND [ARGUMENT…]" */
+	const char *description; /* paragraphs for --help and the man page */
+	const char *examples;    /* lines of "command\n    what it does" */
+	const struct option *options;
+	int minimum_arguments, maximum_arguments; /* maximum -1: any number */
+	bool stops_at_first_argument; /* for commands that run a command */
+	/* `arguments` has `count` positional arguments, NULL-ended. Returns the exit status. */
+	int (*run)(int count, char **arguments);
+};
+
+/* Exit statuses. */
+enum {
+	EXIT_OK = 0,
+	EXIT_ERROR = 1, /* could not do it */
+	EXIT_USAGE = 2, /* wrong command line */
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127,
+};
+
+extern const struct command *const commands[]; /* NULL-ended, in main.c */
+
+/* Prints "sonde: SENTENCE" to standard error and returns EXIT_ERROR. */
+int fail(const struct errmsg *err);
+/* A sentence that is no failure. */
+void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An opened ELF file, 64-bit little-endian: what the unwinder and the symboliser both need to know of it. A thin,
+ * checked layer over libelf; every offset of a foreign file is validated here, so callers get either
+ * good bytes or an error.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/errmsg.h"
+
+#define BUILD_ID_MAX_BYTES 64
+
+struct build_id {
+	uint8_t bytes[BUILD_ID_MAX_BYTES];
+	uint8_t length; /* 0: the file has none */
+};
+
+/* Lower-case hex into `ret_text` (2 * length + 1 bytes used). */
+void build_id_to_hex(const struct build_id *id, char ret_text[2 * BUILD_ID_MAX_BYTES + 1]);
+bool build_id_equal(const struct build_id *a, const struct build_id *b);
+
+/* One PT_LOAD segment. */
+struct elf_segment {
+	uint64_t file_offset, vaddr, file_size, memory_size;
+	bool executable;
+};
+
+/* Bytes of a section or segment; they live as long as the elf_file. */
+struct elf_bytes {
+	const uint8_t *bytes;
+	size_t length;
+	uint64_t vaddr; /* 0 for sections that are not loaded */
+};
+
+struct elf_file;
+
+/* Opens by path. `path` may be a /proc/PID/map_files entry; messages use `name_for_messages`. */
+int elf_file_open(struct elf_file **ret_file, const char *path, const char *name_for_messages,
+	struct errmsg *err);
+/* Opens an image in memory (vDSO, fuzzing). The bytes must outlive the elf_file. */
+int elf_file_open_memory(struct elf_file **ret_file, const void *bytes, size_t length,
+	const char *name_for_messages, struct errmsg *err);
+struct elf_file *elf_file_free(struct elf_file *file);
+void elf_file_freep(struct elf_file **file);
+#define _cleanup_elf_file_ _cleanup_(elf_file_freep)
+
+/* The build-id of all SHT_NOTE and PT_NOTE notes; length 0 when there is none. */
+const struct build_id *elf_file_build_id(const struct elf_file *file);
+/*
+ * The file's identity: a hash of the build-id, or of size and head and tail bytes for a file without one.
+ * Never 0. Names its unwind table in the BPF maps and in the cache.
+ */
+uint64_t elf_file_identity(const struct elf_file *file);
+
+size_t elf_file_segment_count(const struct elf_file *file);
+const struct elf_segment *elf_file_segment(const struct elf_file *file, size_t index);
+/* The virtual address that a file offset is loaded at; false when no PT_LOAD covers it. */
+bool elf_file_offset_to_vaddr(
+	const struct elf_file *file, uint64_t file_offset, uint64_t *ret_vaddr);
+
+/* The section's bytes, decompressed when SHF_COMPRESSED. False when it is absent, NOBITS or out of bounds. */
+bool elf_file_section(
+	struct elf_file *file, const char *section_name, struct elf_bytes *ret_bytes);
+/* The bytes of the file from `vaddr`, as loaded (through PT_LOAD). False when not covered. */
+bool elf_file_loaded_bytes(
+	const struct elf_file *file, uint64_t vaddr, struct elf_bytes *ret_bytes);
+
+/* The libelf handle, for libdw and symbol tables. */
+struct Elf *elf_file_libelf(struct elf_file *file);

@@ -1,0 +1,1 @@
+void sonde_elf_placeholder(void); void sonde_elf_placeholder(void) {}

@@ -1,0 +1,1 @@
+void sonde_exporters_placeholder(void); void sonde_exporters_placeholder(void) {}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A capture in memory, typed and indexed: what analyses and exporters read. Everything refers to everything else by
+ * index into these arrays. Read-only once built; strings live in the model.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/errmsg.h"
+#include "base/map.h"
+#include "capture/capture.h"
+#include "capture/reader.h"
+
+#define MODEL_NONE UINT32_MAX
+
+struct model_process {
+	uint32_t pid, parent_pid;
+	uint64_t start_time_ns;
+	const char *name;
+	const char *command_line; /* argv joined by spaces, "" when unknown */
+	const char *cgroup;       /* "" when unknown */
+};
+
+struct model_thread {
+	uint32_t tid;
+	uint32_t process; /* index */
+	const char *name;
+};
+
+/* A function: the same name in the same file is one function, however many frames. */
+struct model_function {
+	const char *name;    /* "[unknown]" plus file and address when there is no name */
+	uint32_t module;     /* index of model_module, MODEL_NONE: unknown */
+	const char *source_file; /* "" when unknown */
+	enum capture_frame_kind kind;
+};
+
+struct model_module {
+	const char *path;
+	const char *name; /* last path component */
+	struct {
+		uint8_t bytes[64];
+		uint8_t length;
+	} build_id;
+};
+
+/* One address of one function. Inlined functions are frames of their own, above their caller. */
+struct model_frame {
+	uint32_t function; /* index */
+	uint32_t line;     /* 0: unknown */
+	uint64_t rel_pc;
+	bool inlined;
+};
+
+/* Frames outermost first: model.stack_frames.items[first] … [first + count - 1]. */
+struct model_stack {
+	uint32_t first, count;
+	enum wire_stop stop;
+};
+
+struct model_sample {
+	uint64_t time_ns;
+	uint32_t thread; /* index */
+	uint32_t stack;  /* index, MODEL_NONE: no stack */
+	uint16_t cpu;
+	uint8_t mode; /* enum capture_cpu_mode */
+};
+
+struct model_session {
+	const char *sonde_version, *host, *kernel_release, *architecture;
+	const char *command_line; /* "" with -p and -a */
+	const char *unwind_mode, *unwind_mode_reason;
+	uint64_t start_time_ns, start_realtime_ns, period_ns;
+	uint32_t cpu_count;
+	bool present; /* false: the file has none (a foreign trace) */
+};
+
+struct model_loss {
+	const char *where;
+	uint32_t cpu;
+	uint64_t count;
+};
+
+struct model_stats {
+	struct capture_stats values; /* losses and notes pointers are the model's own copies */
+	bool present;
+};
+
+struct model {
+	ARRAY_OF(struct model_process) processes;
+	ARRAY_OF(struct model_thread) threads;
+	ARRAY_OF(struct model_module) modules;
+	ARRAY_OF(struct model_function) functions;
+	ARRAY_OF(struct model_frame) frames;
+	ARRAY_OF(uint32_t) stack_frames;
+	ARRAY_OF(struct model_stack) stacks;
+	ARRAY_OF(struct model_sample) samples; /* sorted by time */
+	struct model_session session;
+	struct model_stats stats;
+	struct capture_read_result completeness;
+	struct intern strings;
+};
+
+/* Called with bytes read of the total; may be NULL. */
+typedef void model_progress_function(void *context, uint64_t bytes, uint64_t total_bytes);
+
+int model_load(struct model **ret_model, const char *path, model_progress_function *progress,
+	void *progress_context, struct errmsg *err);
+struct model *model_free(struct model *model);
+void model_freep(struct model **model);
+#define _cleanup_model_ _cleanup_(model_freep)
+
+/* Time of a sample: the session's period. 0 period (foreign trace) counts 1 per sample. */
+uint64_t model_sample_weight_ns(const struct model *model);

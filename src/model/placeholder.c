@@ -1,0 +1,1 @@
+void sonde_model_placeholder(void); void sonde_model_placeholder(void) {}

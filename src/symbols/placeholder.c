@@ -1,0 +1,1 @@
+void sonde_symbols_placeholder(void); void sonde_symbols_placeholder(void) {}

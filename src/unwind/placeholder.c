@@ -1,0 +1,1 @@
+void sonde_unwind_placeholder(void); void sonde_unwind_placeholder(void) {}

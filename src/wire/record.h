@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What producers emit: one header per record, fixed width, no implicit padding. Compiled into the BPF
+ * programs and into user space. Readers check `length_bytes` before every field; a record type grows
+ * by a larger length only.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+enum wire_record_type {
+	WIRE_RECORD_SAMPLE = 1, /* struct wire_sample */
+};
+
+struct wire_record {
+	__u16 type; /* enum wire_record_type */
+	__u16 reserved;
+	__u32 length_bytes; /* of the whole record, this header included */
+};
+
+_Static_assert(sizeof(struct wire_record) == 8, "wire_record is part of the wire format");
