@@ -1,0 +1,1 @@
+void sonde_process_placeholder(void); void sonde_process_placeholder(void) {}
