@@ -11,11 +11,12 @@ enum wire_sample_flags {
 };
 
 /*
- * Followed by user_frame_count addresses, then kernel_frame_count addresses, innermost first, then, with
+ * Followed by kernel_frame_count and then user_frame_count addresses, each innermost first, then, with
  * WIRE_SAMPLE_STACK_COPY, one struct wire_stack_copy and its bytes.
  *
- * A frame's address is the one to look up: the interrupted pc itself for the innermost frame and for
- * frames that a signal interrupted, the return address minus one for every other frame.
+ * A user frame's address is the one to look up: the interrupted pc itself for the innermost frame and for
+ * frames that a signal interrupted, the return address minus one for every other frame. Kernel frames are as
+ * the kernel gives them: the innermost is exact, the others are return addresses.
  */
 struct wire_sample {
 	struct wire_record record;
@@ -29,7 +30,7 @@ struct wire_sample {
 	__u8 stop;  /* enum wire_stop, of the user stack */
 	__u8 flags; /* enum wire_sample_flags */
 	__u16 reserved;
-	__u32 exec_id; /* changes when the process runs another program */
+	__u32 exec_id; /* task_struct.self_exec_id: grows when the process runs another program */
 	char thread_name[16];
 	char process_name[16]; /* the group leader's */
 	__u64 frames[];

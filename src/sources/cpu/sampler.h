@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
+#include "sources/process/address_space.h"
 #include "wire/sample.h"
 
 struct cpu_sampler_options {
@@ -25,6 +26,14 @@ struct cpu_sampler_account {
 	uint64_t run_count, run_time_ns; /* of the BPF program; 0: not measured */
 	uint64_t lost_per_cpu[1024];     /* by CPU number */
 	uint32_t cpu_count;
+	char notes[1024]; /* what limits this sampler here and what would help: one sentence a line */
+};
+
+/* A table for the sampler; `words` NULL: the file has none, follow frame pointers. */
+struct cpu_sampler_table {
+	uint32_t file_index;
+	const uint64_t *words;
+	uint64_t word_count;
 };
 
 typedef void cpu_sampler_record_function(void *context, const struct wire_record *record);
@@ -43,6 +52,18 @@ struct cpu_sampler {
 	/* Hands over all waiting records, oldest first per CPU. Returns 0 or a negative errno. */
 	int (*drain)(void *sampler, cpu_sampler_record_function *on_record, void *context);
 	void (*stop)(void *sampler);
+	/*
+	 * For a sampler that unwinds by itself, else all NULL: what it must know of address spaces.
+	 * `map`: address - bias = virtual address in the file; `frame_pointer`: no table will come, follow rbp.
+	 * `fork_space`: the child shares the parent's mappings until one of them changes.
+	 */
+	int (*map)(void *sampler, uint32_t pid, const struct mapping *mapping, uint64_t bias,
+		bool frame_pointer);
+	void (*unmap)(void *sampler, uint32_t pid, const struct mapping *mapping);
+	void (*clear_space)(void *sampler, uint32_t pid);
+	int (*fork_space)(void *sampler, uint32_t parent_pid, uint32_t child_pid);
+	/* Gives it unwind tables; the words are copied. May be called from another thread. */
+	int (*add_tables)(void *sampler, const struct cpu_sampler_table *tables, size_t count);
 	void (*account)(void *sampler, struct cpu_sampler_account *ret_account);
 	void (*close)(void *sampler); /* accepts NULL */
 };

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/files.h"
+
+#include <elf.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "unwind/build.h"
+
+/* Below the target's threads, yet not starved when they keep every CPU busy. */
+#define WORKER_NICENESS 5
+#define WORKER_BATCH    32
+
+/* Set by the worker with release order, after the data they stand for. */
+enum file_stage {
+	STAGE_IDLE,      /* nobody asked */
+	STAGE_QUEUED,
+	STAGE_TABLE,     /* the table is there, symbols are coming */
+	STAGE_DONE,
+	STAGE_ABSENT,
+};
+
+struct stored_file {
+	uint32_t index;
+	int fd; /* -1: unreadable; kept so that the file outlives its process and its name */
+	bool is_elf;
+	enum mapping_kind kind;
+	uint64_t identity;
+	struct build_id build_id;
+	struct elf_segment *segments; /* executable ones */
+	size_t segment_count;
+	char *name, *path;
+	_Atomic int stage;
+	struct unwind_table table;
+	struct symbol_table *symbols;
+};
+
+struct file_store {
+	const struct cpu_sampler *sampler;
+	void *sampler_state;
+	char *cache_tables, *cache_symbols;
+	ARRAY_OF(struct stored_file *) files;
+	int event_fd;
+	pthread_t thread;
+	bool thread_runs;
+
+	pthread_mutex_t lock; /* what follows */
+	pthread_cond_t wake;
+	ARRAY_OF(struct stored_file *) queue;
+	bool ending, busy;
+	struct file_store_account account;
+};
+
+/* ---- opening ------------------------------------------------------------------------------------------- */
+
+/* Every process has the same vDSO; ours is at hand. Its image ends with the section headers. */
+static int open_vdso(struct elf_file **ret_elf)
+{
+	const Elf64_Ehdr *header = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+
+	if (!header)
+		return -ENOENT;
+	return elf_file_open_memory(ret_elf, header,
+		header->e_shoff + (size_t)header->e_shnum * header->e_shentsize, "[vdso]", NULL);
+}
+
+static int open_elf(const struct stored_file *file, struct elf_file **ret_elf)
+{
+	char path[32];
+
+	if (file->kind == MAPPING_VDSO)
+		return open_vdso(ret_elf);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+	return elf_file_open(ret_elf, path, file->name, NULL);
+}
+
+static int copy_headers(struct stored_file *file, const struct elf_file *elf)
+{
+	size_t count = elf_file_segment_count(elf);
+
+	file->identity = elf_file_identity(elf);
+	file->build_id = *elf_file_build_id(elf);
+	file->segments = calloc(count ? count : 1, sizeof(*file->segments));
+	if (!file->segments)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct elf_segment *segment = elf_file_segment(elf, i);
+
+		if (segment->executable)
+			file->segments[file->segment_count++] = *segment;
+	}
+	file->is_elf = true;
+	return 0;
+}
+
+int file_store_add(struct file_store *store, const struct mapped_file *mapped)
+{
+	_cleanup_elf_file_ struct elf_file *elf = NULL;
+	struct stored_file *file = calloc(1, sizeof(*file));
+	int result;
+
+	if (!file)
+		return -ENOMEM;
+	file->index = mapped->index;
+	file->fd = -1;
+	file->kind = mapped->kind;
+	file->build_id = mapped->build_id;
+	file->name = strdup(mapped->path);
+	result = file->name ? array_append(&store->files, file) : -ENOMEM;
+	if (result < 0) {
+		free(file->name);
+		free(file);
+		return result;
+	}
+	file->stage = STAGE_ABSENT;
+	if (mapped->kind != MAPPING_FILE && mapped->kind != MAPPING_VDSO)
+		return 0;
+	if (mapped->kind == MAPPING_FILE) {
+		file->fd = mapped_file_open(mapped, NULL);
+		if (file->fd < 0) {
+			pthread_mutex_lock(&store->lock);
+			store->account.unreadable++;
+			pthread_mutex_unlock(&store->lock);
+			return 0;
+		}
+		if (asprintf(&file->path, "/proc/self/fd/%d", file->fd) < 0)
+			file->path = NULL;
+	}
+	if (open_elf(file, &elf) < 0)
+		return 0;
+	result = copy_headers(file, elf);
+	file->stage = result == 0 ? STAGE_IDLE : STAGE_ABSENT;
+	return result;
+}
+
+static struct stored_file *stored(const struct file_store *store, uint32_t index)
+{
+	return index < store->files.count ? store->files.items[index] : NULL;
+}
+
+bool file_store_bias(
+	const struct file_store *store, const struct mapping *mapping, uint64_t *ret_bias)
+{
+	const struct stored_file *file = stored(store, mapping->file);
+
+	if (!file || !file->is_elf)
+		return false;
+	for (size_t i = 0; i < file->segment_count; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+		uint64_t page_start = segment->file_offset & ~4095ULL;
+
+		/* The kernel maps whole pages: the mapping may begin before the segment does. */
+		if (mapping->file_offset < page_start ||
+			mapping->file_offset >= segment->file_offset + segment->file_size)
+			continue;
+		*ret_bias = mapping->start -
+			(segment->vaddr + mapping->file_offset - segment->file_offset);
+		return true;
+	}
+	return false;
+}
+
+/* ---- the thread ---------------------------------------------------------------------------------------- */
+
+static void build_table(struct file_store *store, struct stored_file *file)
+{
+	_cleanup_elf_file_ struct elf_file *elf = NULL;
+	struct unwind_build_stats stats = {0};
+	uint64_t start_ns = monotonic_now_ns();
+	int result = open_elf(file, &elf);
+
+	if (result == 0)
+		result = unwind_table_open(&file->table, elf, store->cache_tables, &stats, NULL);
+	if (result < 0)
+		file->table = (struct unwind_table){0};
+	pthread_mutex_lock(&store->lock);
+	store->account.tables_built += result == 0 && !stats.from_cache;
+	store->account.tables_from_cache += result == 0 && stats.from_cache;
+	store->account.table_build_ns += monotonic_now_ns() - start_ns;
+	pthread_mutex_unlock(&store->lock);
+}
+
+static void build_symbols(struct file_store *store, struct stored_file *file)
+{
+	_cleanup_elf_file_ struct elf_file *elf = NULL;
+
+	if (open_elf(file, &elf) < 0 ||
+		symbol_table_open(&file->symbols, elf, "", store->cache_symbols, NULL) < 0)
+		file->symbols = NULL;
+}
+
+static void announce(struct file_store *store)
+{
+	uint64_t one = 1;
+
+	/* Only fails when the counter is full: then it is readable anyway. */
+	if (write(store->event_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* Tables first, for all: samples wait for those; then names. */
+static void work_on(struct file_store *store, struct stored_file **files, size_t count)
+{
+	struct cpu_sampler_table tables[WORKER_BATCH];
+
+	for (size_t i = 0; i < count; i++) {
+		build_table(store, files[i]);
+		tables[i] = (struct cpu_sampler_table){
+			.file_index = files[i]->index,
+			.words = files[i]->table.words,
+			.word_count = files[i]->table.word_count,
+		};
+		atomic_store_explicit(&files[i]->stage, STAGE_TABLE, memory_order_release);
+	}
+	announce(store);
+	if (store->sampler->add_tables)
+		store->sampler->add_tables(store->sampler_state, tables, count);
+	for (size_t i = 0; i < count; i++) {
+		build_symbols(store, files[i]);
+		atomic_store_explicit(&files[i]->stage, STAGE_DONE, memory_order_release);
+		announce(store);
+	}
+}
+
+static void *worker(void *argument)
+{
+	struct file_store *store = argument;
+	struct stored_file *files[WORKER_BATCH];
+
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), WORKER_NICENESS);
+	pthread_mutex_lock(&store->lock);
+	while (!store->ending) {
+		size_t count = MIN(store->queue.count, (size_t)WORKER_BATCH);
+
+		if (!count) {
+			store->busy = false;
+			pthread_cond_wait(&store->wake, &store->lock);
+			continue;
+		}
+		store->busy = true;
+		memcpy(files, store->queue.items, count * sizeof(files[0]));
+		store->queue.count -= count;
+		memmove(store->queue.items, store->queue.items + count,
+			store->queue.count * sizeof(files[0]));
+		pthread_mutex_unlock(&store->lock);
+		work_on(store, files, count);
+		pthread_mutex_lock(&store->lock);
+	}
+	pthread_mutex_unlock(&store->lock);
+	return NULL;
+}
+
+static void request(struct file_store *store, struct stored_file *file)
+{
+	int idle = STAGE_IDLE;
+
+	if (!atomic_compare_exchange_strong(&file->stage, &idle, STAGE_QUEUED))
+		return;
+	pthread_mutex_lock(&store->lock);
+	if (array_append(&store->queue, file) < 0)
+		file->stage = STAGE_ABSENT;
+	pthread_cond_signal(&store->wake);
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------- */
+
+enum file_readiness file_store_table(struct file_store *store, uint32_t index,
+	const uint64_t **ret_words, uint64_t *ret_word_count)
+{
+	struct stored_file *file = stored(store, index);
+	int stage = file ? atomic_load_explicit(&file->stage, memory_order_acquire) : STAGE_ABSENT;
+
+	if (stage == STAGE_IDLE)
+		request(store, file);
+	if (stage == STAGE_ABSENT)
+		return FILE_ABSENT;
+	if (stage < STAGE_TABLE)
+		return FILE_PENDING;
+	if (!file->table.words)
+		return FILE_ABSENT;
+	*ret_words = file->table.words;
+	*ret_word_count = file->table.word_count;
+	return FILE_READY;
+}
+
+enum file_readiness file_store_symbols(
+	struct file_store *store, uint32_t index, const struct symbol_table **ret_symbols)
+{
+	struct stored_file *file = stored(store, index);
+	int stage = file ? atomic_load_explicit(&file->stage, memory_order_acquire) : STAGE_ABSENT;
+
+	if (stage == STAGE_IDLE)
+		request(store, file);
+	if (stage == STAGE_ABSENT)
+		return FILE_ABSENT;
+	if (stage < STAGE_DONE)
+		return FILE_PENDING;
+	if (!file->symbols)
+		return FILE_ABSENT;
+	*ret_symbols = file->symbols;
+	return FILE_READY;
+}
+
+const struct build_id *file_store_build_id(const struct file_store *store, uint32_t index)
+{
+	static const struct build_id none;
+	const struct stored_file *file = stored(store, index);
+
+	return file ? &file->build_id : &none;
+}
+
+const char *file_store_path(const struct file_store *store, uint32_t index)
+{
+	const struct stored_file *file = stored(store, index);
+
+	return file ? file->path : NULL;
+}
+
+int file_store_descriptor(const struct file_store *store)
+{
+	return store->event_fd;
+}
+
+void file_store_acknowledge(struct file_store *store)
+{
+	uint64_t count;
+
+	if (read(store->event_fd, &count, sizeof(count)) < 0)
+		return; /* nothing was announced */
+}
+
+bool file_store_idle(struct file_store *store)
+{
+	bool idle;
+
+	pthread_mutex_lock(&store->lock);
+	idle = !store->busy && !store->queue.count;
+	pthread_mutex_unlock(&store->lock);
+	return idle;
+}
+
+void file_store_account(struct file_store *store, struct file_store_account *ret_account)
+{
+	pthread_mutex_lock(&store->lock);
+	*ret_account = store->account;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+int file_store_new(struct file_store **ret_store, const struct cpu_sampler *sampler,
+	void *sampler_state, struct errmsg *err)
+{
+	struct file_store *store = calloc(1, sizeof(*store));
+	int result;
+
+	if (!store)
+		return -ENOMEM;
+	store->sampler = sampler;
+	store->sampler_state = sampler_state;
+	pthread_mutex_init(&store->lock, NULL);
+	pthread_cond_init(&store->wake, NULL);
+	store->cache_tables = cache_directory("unwind");
+	store->cache_symbols = cache_directory("symbols");
+	store->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	result = store->event_fd < 0 ? -errno : -pthread_create(&store->thread, NULL, worker, store);
+	store->thread_runs = result == 0;
+	if (result < 0) {
+		file_store_free(store);
+		return errmsg_set(err, result, "cannot start the table-building thread: %s",
+			strerror(-result));
+	}
+	*ret_store = store;
+	return 0;
+}
+
+static void stored_file_free(struct stored_file *file)
+{
+	closep(&file->fd);
+	unwind_table_done(&file->table);
+	symbol_table_free(file->symbols);
+	free(file->segments);
+	free(file->name);
+	free(file->path);
+	free(file);
+}
+
+struct file_store *file_store_free(struct file_store *store)
+{
+	if (!store)
+		return NULL;
+	if (store->thread_runs) {
+		pthread_mutex_lock(&store->lock);
+		store->ending = true;
+		pthread_cond_signal(&store->wake);
+		pthread_mutex_unlock(&store->lock);
+		pthread_join(store->thread, NULL);
+	}
+	array_foreach(&store->files, file)
+		stored_file_free(*file);
+	array_done(&store->files);
+	array_done(&store->queue);
+	closep(&store->event_fd);
+	free(store->cache_tables);
+	free(store->cache_symbols);
+	pthread_cond_destroy(&store->wake);
+	pthread_mutex_destroy(&store->lock);
+	free(store);
+	return NULL;
+}

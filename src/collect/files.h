@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that stacks run through: opened when first mapped, while the process still lives, and given an unwind table and
+ * symbols by a low-priority thread when a sample first needs them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/errmsg.h"
+#include "elf/elf_file.h"
+#include "sources/cpu/sampler.h"
+#include "sources/process/address_space.h"
+#include "symbols/symbols.h"
+
+struct file_store;
+
+struct file_store_account {
+	uint64_t tables_built, tables_from_cache, table_build_ns;
+	uint64_t unreadable; /* files that could not be opened: their frames have no names */
+};
+
+/*
+ * `sampler` and `sampler_state` get each table through add_tables (when the sampler has it). `cache_directory`: as of
+ * cache_directory(), may be NULL. Starts the thread.
+ */
+int file_store_new(struct file_store **ret_store, const struct cpu_sampler *sampler,
+	void *sampler_state, struct errmsg *err);
+/* Ends the thread after the file it works on. */
+struct file_store *file_store_free(struct file_store *store);
+
+/* Opens the file and reads its headers. Call once per mapped_file, in order of its index. Returns 0 or -ENOMEM. */
+int file_store_add(struct file_store *store, const struct mapped_file *file);
+
+/*
+ * The mapping's bias: address - bias = virtual address in the file. False when the file is no readable ELF file:
+ * frame pointers are all there is.
+ */
+bool file_store_bias(
+	const struct file_store *store, const struct mapping *mapping, uint64_t *ret_bias);
+
+/* What the store has of a file, asked for the first time: it is put into the thread's queue. */
+enum file_readiness {
+	FILE_PENDING, /* on its way */
+	FILE_READY,
+	FILE_ABSENT, /* will not come: not ELF, unreadable */
+};
+
+enum file_readiness file_store_table(struct file_store *store, uint32_t file,
+	const uint64_t **ret_words, uint64_t *ret_word_count);
+enum file_readiness file_store_symbols(
+	struct file_store *store, uint32_t file, const struct symbol_table **ret_symbols);
+
+/* Length 0 when the file has none. Valid as long as the store. */
+const struct build_id *file_store_build_id(const struct file_store *store, uint32_t file);
+/* A path through which the file can be opened again for its debug information; NULL when it cannot. */
+const char *file_store_path(const struct file_store *store, uint32_t file);
+
+/* Readable when something became ready; cleared by file_store_acknowledge(). */
+int file_store_descriptor(const struct file_store *store);
+void file_store_acknowledge(struct file_store *store);
+/* True when nothing is queued or being worked on. */
+bool file_store_idle(struct file_store *store);
+void file_store_account(struct file_store *store, struct file_store_account *ret_account);

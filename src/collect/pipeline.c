@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/pipeline.h"
+
+#include <string.h>
+
+#include "base/array.h"
+#include "base/map.h"
+#include "unwind/stack.h"
+
+/* Samples that wait for tables may hold this much; beyond it they are written with what there is. */
+#define WAITING_LIMIT_BYTES ((size_t)64 << 20)
+
+/* An address space as it was when a sample was taken, shared by the samples that wait. */
+struct snapshot {
+	uint32_t users;
+	uint32_t pid;
+	uint64_t generation;
+	size_t count;
+	struct mapping mappings[];
+};
+
+struct queued_event {
+	struct sideband_event event; /* .name is owned */
+	uint64_t order;
+};
+
+struct waiting_sample {
+	struct wire_sample *sample;
+	struct snapshot *snapshot;
+};
+
+struct pipeline {
+	struct pipeline_parts parts;
+	struct pipeline_account account;
+	ARRAY_OF(struct wire_sample *) samples;
+	ARRAY_OF(struct queued_event) events;
+	uint64_t next_order;
+	ARRAY_OF(struct waiting_sample) waiting;
+	size_t waiting_bytes;
+	struct snapshot *latest_snapshot;
+	struct map_u64 told_processes, told_threads; /* → hash of what the capture was told */
+	uint64_t frames[WIRE_MAX_USER_FRAMES];
+	capture_id stack[WIRE_MAX_USER_FRAMES + WIRE_MAX_KERNEL_FRAMES];
+};
+
+/* The mappings that a sample's addresses are looked up in. */
+struct space_view {
+	const struct mapping *mappings;
+	size_t count;
+};
+
+int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_parts *parts)
+{
+	struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
+
+	if (!pipeline)
+		return -ENOMEM;
+	pipeline->parts = *parts;
+	*ret_pipeline = pipeline;
+	return 0;
+}
+
+/* ---- snapshots ----------------------------------------------------------------------------------------- */
+
+static void snapshot_unref(struct snapshot *snapshot)
+{
+	if (snapshot && --snapshot->users == 0)
+		free(snapshot);
+}
+
+static struct snapshot *snapshot_of(struct pipeline *pipeline, const struct process *process)
+{
+	struct snapshot *latest = pipeline->latest_snapshot;
+	size_t count = process ? process->mapping_count : 0;
+	size_t bytes = count * sizeof(struct mapping);
+
+	if (latest && process && latest->pid == process->pid &&
+		latest->generation == process->generation) {
+		latest->users++;
+		return latest;
+	}
+	snapshot_unref(latest);
+	latest = pipeline->latest_snapshot = calloc(1, sizeof(*latest) + bytes);
+	if (!latest)
+		return NULL;
+	latest->users = 2; /* the pipeline's and the caller's */
+	latest->pid = process ? process->pid : 0;
+	latest->generation = process ? process->generation : 0;
+	latest->count = count;
+	if (count)
+		memcpy(latest->mappings, process->mappings, bytes);
+	return latest;
+}
+
+static const struct mapping *find_mapping(const struct space_view *view, uint64_t address)
+{
+	size_t low = 0, high = view->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct mapping *mapping = &view->mappings[middle];
+
+		if (address < mapping->start)
+			high = middle;
+		else if (address >= mapping->end)
+			low = middle + 1;
+		else
+			return mapping;
+	}
+	return NULL;
+}
+
+/* ---- unwinding copied stacks ---------------------------------------------------------------------------- */
+
+struct copied_target {
+	struct pipeline *pipeline;
+	const struct space_view *view;
+	const struct wire_stack_copy *copy;
+	const unsigned char *bytes;
+	bool beyond_copy; /* a read went past the copied part */
+};
+
+static int read_copied(void *context, uint64_t address, uint64_t *ret_value)
+{
+	struct copied_target *target = context;
+	uint64_t offset = address - target->copy->sp;
+
+	if (offset + sizeof(*ret_value) > target->copy->stack_bytes || offset > address) {
+		target->beyond_copy |= address >= target->copy->sp;
+		return -EFAULT;
+	}
+	memcpy(ret_value, target->bytes + offset, sizeof(*ret_value));
+	return 0;
+}
+
+static bool locate_copied(void *context, uint64_t address, struct unwind_location *ret_location)
+{
+	struct copied_target *target = context;
+	const struct mapping *mapping = find_mapping(target->view, address);
+	struct file_store *files = target->pipeline->parts.files;
+
+	if (!mapping)
+		return false;
+	*ret_location = (struct unwind_location){0};
+	if (!file_store_bias(files, mapping, &ret_location->bias)) {
+		ret_location->frame_pointer = true;
+		return true;
+	}
+	if (file_store_table(files, mapping->file, &ret_location->table,
+		    &ret_location->table_word_count) == FILE_ABSENT)
+		ret_location->frame_pointer = true;
+	return true;
+}
+
+/* Frames go to pipeline->frames. Returns 0, or -EAGAIN while a table is on its way. */
+static int unwind_copy(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct space_view *view, bool give_up, size_t *ret_count, enum wire_stop *ret_stop)
+{
+	size_t at = ((size_t)sample->kernel_frame_count + sample->user_frame_count);
+	const struct wire_stack_copy *copy = (const void *)&sample->frames[at];
+	struct copied_target context = {
+		.pipeline = pipeline,
+		.view = view,
+		.copy = copy,
+		.bytes = (const unsigned char *)(copy + 1),
+	};
+	const struct unwind_target target = {
+		.context = &context,
+		.read_u64 = read_copied,
+		.locate = locate_copied,
+	};
+
+	*ret_stop = unwind_user_stack(
+		&target, copy, pipeline->frames, WIRE_MAX_USER_FRAMES, ret_count);
+	if (*ret_stop == WIRE_STOP_NO_TABLE && !give_up)
+		return -EAGAIN;
+	if (*ret_stop == WIRE_STOP_READ_FAULT && context.beyond_copy)
+		*ret_stop = WIRE_STOP_STACK_COPY;
+	return 0;
+}
+
+/* ---- who ------------------------------------------------------------------------------------------------ */
+
+/* True when the capture has not been told this yet; remembers that it is now. */
+static bool is_news(struct map_u64 *told, uint64_t key, uint64_t hash)
+{
+	uint64_t before;
+
+	if (map_u64_get(told, key, &before) && before == hash)
+		return false;
+	return map_u64_set(told, key, hash) == 0;
+}
+
+static int tell_process(
+	struct pipeline *pipeline, const struct wire_sample *sample, const struct process *process)
+{
+	struct capture_process out = {.pid = sample->pid, .name = sample->process_name};
+	uint64_t hash;
+
+	if (process) {
+		out.parent_pid = process->parent_pid;
+		out.start_time_ns = process->first_seen_ns;
+		out.cmdline = (const char *const *)process->cmdline;
+		out.cmdline_count = process->cmdline_count;
+		out.cgroup = process->cgroup;
+		if (!out.name[0])
+			out.name = process->name;
+	}
+	hash = hash_bytes(out.name, strlen(out.name), process ? process->exec_count + 1 : 0);
+	if (!is_news(&pipeline->told_processes, sample->pid, hash))
+		return 0;
+	return capture_writer_process(pipeline->parts.writer, &out);
+}
+
+static int tell_thread(struct pipeline *pipeline, const struct wire_sample *sample)
+{
+	struct capture_thread out = {
+		.pid = sample->pid, .tid = sample->tid, .name = sample->thread_name};
+	uint64_t hash = hash_bytes(sample->thread_name, strlen(sample->thread_name), 1);
+
+	if (!is_news(&pipeline->told_threads, (uint64_t)sample->pid << 32 | sample->tid, hash))
+		return 0;
+	return capture_writer_thread(pipeline->parts.writer, &out);
+}
+
+/* ---- one sample ------------------------------------------------------------------------------------------ */
+
+/* Fills pipeline->stack, outermost first, from user frames and kernel frames. */
+static int resolve_stack(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct space_view *view, const uint64_t *user_frames, size_t user_count,
+	bool give_up, size_t *ret_count)
+{
+	size_t count = 0;
+	int result;
+
+	for (size_t i = user_count; i-- > 0;) {
+		result = resolver_user_frame(pipeline->parts.resolver, sample->pid,
+			find_mapping(view, user_frames[i]), user_frames[i], give_up,
+			&pipeline->stack[count++]);
+		if (result < 0)
+			return result;
+	}
+	for (size_t i = sample->kernel_frame_count; i-- > 0;) {
+		/* All but the innermost are return addresses: the call lies before. */
+		result = resolver_kernel_frame(pipeline->parts.resolver,
+			sample->frames[i] - (i > 0), &pipeline->stack[count++]);
+		if (result < 0)
+			return result;
+	}
+	*ret_count = count;
+	return 0;
+}
+
+static int write_sample(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct process *process, size_t frame_count, enum wire_stop stop)
+{
+	struct capture_sample out = {
+		.time_ns = sample->time_ns,
+		.pid = sample->pid,
+		.tid = sample->tid,
+		.cpu = sample->cpu,
+		.mode = sample->flags & WIRE_SAMPLE_KERNEL_MODE ? CAPTURE_MODE_KERNEL
+								: CAPTURE_MODE_USER,
+	};
+	int result = tell_process(pipeline, sample, process);
+
+	if (result == 0)
+		result = tell_thread(pipeline, sample);
+	if (result == 0)
+		result = capture_writer_callstack(pipeline->parts.writer, pipeline->stack,
+			frame_count, stop, &out.callstack);
+	if (result == 0)
+		result = capture_writer_sample(pipeline->parts.writer, &out);
+	if (result < 0)
+		return result;
+	pipeline->account.samples++;
+	pipeline->account.stacks_by_stop[MIN((unsigned)stop, WIRE_STOP_MAX - 1U)]++;
+	pipeline->account.kernel_frames += sample->kernel_frame_count;
+	pipeline->account.user_frames += frame_count - sample->kernel_frame_count;
+	return 0;
+}
+
+/* Returns 0, -EAGAIN when tables or names are on their way, or another negative errno. */
+static int try_sample(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct process *process, const struct space_view *view, bool give_up)
+{
+	const uint64_t *frames = (const uint64_t *)sample->frames + sample->kernel_frame_count;
+	bool copied = sample->flags & WIRE_SAMPLE_STACK_COPY;
+	enum wire_stop stop = sample->stop;
+	size_t count = sample->user_frame_count, total;
+	int result = 0;
+
+	if (copied) {
+		result = unwind_copy(pipeline, sample, view, give_up, &count, &stop);
+		frames = pipeline->frames;
+	}
+	if (result == 0)
+		result = resolve_stack(pipeline, sample, view, frames, count, give_up, &total);
+	if (result == 0)
+		result = write_sample(pipeline, sample, process, total, stop);
+	pipeline->account.unwound_in_user_space += copied && result == 0;
+	return result;
+}
+
+static int keep_waiting(
+	struct pipeline *pipeline, struct wire_sample *sample, const struct process *process)
+{
+	struct waiting_sample waiting = {
+		.sample = sample,
+		.snapshot = snapshot_of(pipeline, process),
+	};
+
+	if (!waiting.snapshot || array_append(&pipeline->waiting, waiting) < 0) {
+		snapshot_unref(waiting.snapshot);
+		return -ENOMEM;
+	}
+	pipeline->waiting_bytes += sample->record.length_bytes;
+	return 0;
+}
+
+/* Takes the sample. */
+static int handle_sample(struct pipeline *pipeline, struct wire_sample *sample)
+{
+	struct process *process = address_spaces_find(pipeline->parts.spaces, sample->pid);
+	bool give_up = pipeline->waiting_bytes > WAITING_LIMIT_BYTES;
+	struct space_view view = {0};
+	int result;
+
+	if (!process && address_spaces_add_process(pipeline->parts.spaces, sample->pid, NULL) == 0)
+		process = address_spaces_find(pipeline->parts.spaces, sample->pid);
+	if (process)
+		view = (struct space_view){process->mappings, process->mapping_count};
+	result = try_sample(pipeline, sample, process, &view, give_up);
+	if (result == -EAGAIN && keep_waiting(pipeline, sample, process) == 0)
+		return 0;
+	pipeline->account.gave_up_waiting += give_up;
+	free(sample);
+	return result;
+}
+
+int pipeline_retry(struct pipeline *pipeline, bool give_up)
+{
+	size_t kept = 0;
+	int failed = 0;
+
+	for (size_t i = 0; i < pipeline->waiting.count; i++) {
+		struct waiting_sample *waiting = &pipeline->waiting.items[i];
+		struct space_view view = {
+			waiting->snapshot->mappings, waiting->snapshot->count};
+		const struct process *process = address_spaces_find(
+			pipeline->parts.spaces, waiting->sample->pid);
+		int result =
+			try_sample(pipeline, waiting->sample, process, &view, give_up || failed);
+
+		if (result == -EAGAIN) {
+			pipeline->waiting.items[kept++] = *waiting;
+			continue;
+		}
+		pipeline->waiting_bytes -= waiting->sample->record.length_bytes;
+		pipeline->account.gave_up_waiting += give_up;
+		snapshot_unref(waiting->snapshot);
+		free(waiting->sample);
+		failed = failed ? failed : result;
+	}
+	pipeline->waiting.count = kept;
+	return failed;
+}
+
+size_t pipeline_waiting(const struct pipeline *pipeline)
+{
+	return pipeline->waiting.count;
+}
+
+/* ---- order ----------------------------------------------------------------------------------------------- */
+
+/* Is the record whole? Every count in it is checked against its length. */
+static bool is_whole(const struct wire_record *record)
+{
+	const struct wire_sample *sample = (const void *)record;
+	const struct wire_stack_copy *copy;
+	uint64_t length = sizeof(*sample);
+
+	if (record->type != WIRE_RECORD_SAMPLE || record->length_bytes < length ||
+		sample->kernel_frame_count > WIRE_MAX_KERNEL_FRAMES ||
+		sample->user_frame_count > WIRE_MAX_USER_FRAMES)
+		return false;
+	length += ((uint64_t)sample->kernel_frame_count + sample->user_frame_count) * 8;
+	if (!(sample->flags & WIRE_SAMPLE_STACK_COPY))
+		return record->length_bytes >= length;
+	copy = (const void *)((const char *)record + length);
+	length += sizeof(*copy);
+	return record->length_bytes >= length &&
+		copy->stack_bytes <= record->length_bytes - length;
+}
+
+int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *record)
+{
+	struct wire_sample *sample;
+
+	if (!is_whole(record))
+		return 0;
+	sample = malloc(record->length_bytes);
+	if (!sample)
+		return -ENOMEM;
+	memcpy(sample, record, record->length_bytes);
+	sample->thread_name[sizeof(sample->thread_name) - 1] = '\0';
+	sample->process_name[sizeof(sample->process_name) - 1] = '\0';
+	if (array_append(&pipeline->samples, sample) < 0) {
+		free(sample);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int pipeline_add_event(struct pipeline *pipeline, const struct sideband_event *event)
+{
+	struct queued_event queued = {.event = *event, .order = pipeline->next_order++};
+	char *name = strdup(event->name ? event->name : "");
+
+	queued.event.name = name;
+	if (!name || array_append(&pipeline->events, queued) < 0) {
+		free(name);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int compare_samples(const void *left, const void *right)
+{
+	const struct wire_sample *a = *(struct wire_sample *const *)left;
+	const struct wire_sample *b = *(struct wire_sample *const *)right;
+
+	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+static int compare_events(const void *left, const void *right)
+{
+	const struct queued_event *a = left, *b = right;
+
+	if (a->event.time_ns != b->event.time_ns)
+		return a->event.time_ns < b->event.time_ns ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Takes the event's name. */
+static int handle_event(struct pipeline *pipeline, struct queued_event *queued)
+{
+	int result = 0;
+
+	if (queued->event.type == SIDEBAND_KSYMBOL)
+		resolver_kernel_symbol(pipeline->parts.resolver, &queued->event);
+	else
+		result = address_spaces_apply(pipeline->parts.spaces, &queued->event,
+			pipeline->parts.only_descendants);
+	if (queued->event.type == SIDEBAND_LOST)
+		pipeline->account.side_band_lost += queued->event.lost;
+	free((char *)queued->event.name);
+	return result;
+}
+
+int pipeline_process(struct pipeline *pipeline, uint64_t until_ns)
+{
+	size_t sample_at = 0, event_at = 0;
+	int result = 0;
+
+	if (pipeline->samples.count)
+		qsort(pipeline->samples.items, pipeline->samples.count,
+			sizeof(*pipeline->samples.items), compare_samples);
+	if (pipeline->events.count)
+		qsort(pipeline->events.items, pipeline->events.count,
+			sizeof(*pipeline->events.items), compare_events);
+	while (result == 0) {
+		uint64_t sample_ns = sample_at < pipeline->samples.count
+			? pipeline->samples.items[sample_at]->time_ns
+			: UINT64_MAX;
+		uint64_t event_ns = event_at < pipeline->events.count
+			? pipeline->events.items[event_at].event.time_ns
+			: UINT64_MAX;
+
+		if (MIN(sample_ns, event_ns) >= until_ns)
+			break;
+		if (event_ns <= sample_ns)
+			result = handle_event(pipeline, &pipeline->events.items[event_at++]);
+		else
+			result = handle_sample(pipeline, pipeline->samples.items[sample_at++]);
+	}
+	pipeline->samples.count -= sample_at;
+	pipeline->events.count -= event_at;
+	if (sample_at)
+		memmove(pipeline->samples.items, pipeline->samples.items + sample_at,
+			pipeline->samples.count * sizeof(*pipeline->samples.items));
+	if (event_at)
+		memmove(pipeline->events.items, pipeline->events.items + event_at,
+			pipeline->events.count * sizeof(*pipeline->events.items));
+	return result;
+}
+
+const struct pipeline_account *pipeline_account(const struct pipeline *pipeline)
+{
+	return &pipeline->account;
+}
+
+struct pipeline *pipeline_free(struct pipeline *pipeline)
+{
+	if (!pipeline)
+		return NULL;
+	array_foreach(&pipeline->samples, sample)
+		free(*sample);
+	array_foreach(&pipeline->events, queued)
+		free((char *)queued->event.name);
+	array_foreach(&pipeline->waiting, waiting) {
+		snapshot_unref(waiting->snapshot);
+		free(waiting->sample);
+	}
+	snapshot_unref(pipeline->latest_snapshot);
+	array_done(&pipeline->samples);
+	array_done(&pipeline->events);
+	array_done(&pipeline->waiting);
+	map_u64_done(&pipeline->told_processes);
+	map_u64_done(&pipeline->told_threads);
+	free(pipeline);
+	return NULL;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From wire records and side-band events to capture packets: puts both in order of time, so that each sample meets
+ * the mappings of its moment; unwinds copied stacks; keeps samples whose tables or names are on their way.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/writer.h"
+#include "collect/files.h"
+#include "collect/resolver.h"
+#include "sources/process/address_space.h"
+#include "wire/sample.h"
+
+struct pipeline;
+
+struct pipeline_account {
+	uint64_t samples; /* written */
+	uint64_t stacks_by_stop[WIRE_STOP_MAX];
+	uint64_t user_frames, kernel_frames;
+	uint64_t unwound_in_user_space;
+	uint64_t gave_up_waiting; /* written with what there was: too much was waiting */
+	uint64_t side_band_lost;
+};
+
+struct pipeline_parts {
+	struct address_spaces *spaces;
+	struct file_store *files;
+	struct resolver *resolver;
+	struct capture_writer *writer;
+	bool only_descendants; /* ignore side-band events of unrelated processes */
+};
+
+int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_parts *parts);
+struct pipeline *pipeline_free(struct pipeline *pipeline);
+
+/* Take copies; return 0 or -ENOMEM. */
+int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *record);
+int pipeline_add_event(struct pipeline *pipeline, const struct sideband_event *event);
+
+/*
+ * Handles everything up to `until_ns`: every producer must have handed over all that is older. Returns 0 or a negative errno.
+ */
+int pipeline_process(struct pipeline *pipeline, uint64_t until_ns);
+/* Tries the waiting samples again; with `give_up` writes them with what there is. */
+int pipeline_retry(struct pipeline *pipeline, bool give_up);
+size_t pipeline_waiting(const struct pipeline *pipeline);
+const struct pipeline_account *pipeline_account(const struct pipeline *pipeline);

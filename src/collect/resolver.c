@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/resolver.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "symbols/kernel.h"
+#include "symbols/lines.h"
+#include "symbols/perf_map.h"
+
+#define MAXIMUM_INLINE_DEPTH 32
+
+/* A frame of a file, kept for its source lines. */
+struct file_frame {
+	uint32_t file;
+	capture_id mapping;
+	uint64_t vaddr;
+	bool named;
+};
+
+struct resolver {
+	const struct address_spaces *spaces;
+	struct file_store *files;
+	struct capture_writer *writer;
+	struct kernel_symbols *kernel; /* NULL: hidden */
+	struct map_u64 kernel_frames;  /* address → frame */
+	struct map_u64 file_frames;    /* file and vaddr → frame */
+	ARRAY_OF(struct file_frame) frames_of_files;
+	struct map_u64 file_mappings;  /* file → capture mapping */
+	struct map_u64 perf_maps;      /* pid → struct perf_map *, 0: none */
+	struct strbuf name;            /* scratch for demangling */
+};
+
+int resolver_new(struct resolver **ret_resolver, const struct address_spaces *spaces,
+	struct file_store *files, struct capture_writer *writer, struct errmsg *ret_kernel_note)
+{
+	struct resolver *resolver = calloc(1, sizeof(*resolver));
+
+	if (!resolver)
+		return -ENOMEM;
+	resolver->spaces = spaces;
+	resolver->files = files;
+	resolver->writer = writer;
+	ret_kernel_note->text[0] = '\0';
+	if (kernel_symbols_open(&resolver->kernel, "/proc/kallsyms", ret_kernel_note) < 0)
+		resolver->kernel = NULL;
+	*ret_resolver = resolver;
+	return 0;
+}
+
+/* ---- kernel -------------------------------------------------------------------------------------------- */
+
+static int kernel_mapping(struct resolver *resolver, const char *module, capture_id *ret_mapping)
+{
+	struct capture_mapping mapping = {.path = "[kernel]"};
+	char path[160];
+
+	if (module[0]) {
+		snprintf(path, sizeof(path), "[%s]", module);
+		mapping.path = path;
+	}
+	return capture_writer_mapping(resolver->writer, &mapping, ret_mapping);
+}
+
+int resolver_kernel_frame(struct resolver *resolver, uint64_t address, capture_id *ret_frame)
+{
+	struct capture_frame frame = {.kind = CAPTURE_FRAME_KERNEL, .rel_pc = address};
+	const char *module = "";
+	uint64_t known;
+	int result;
+
+	if (map_u64_get(&resolver->kernel_frames, address, &known)) {
+		*ret_frame = (capture_id)known;
+		return 0;
+	}
+	if (resolver->kernel)
+		kernel_symbols_find(resolver->kernel, address, &frame.function, &module);
+	result = kernel_mapping(resolver, module, &frame.mapping);
+	if (result == 0)
+		result = capture_writer_frame(resolver->writer, &frame, ret_frame);
+	if (result == 0)
+		result = map_u64_set(&resolver->kernel_frames, address, *ret_frame);
+	return result;
+}
+
+void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_event *event)
+{
+	if (!resolver->kernel)
+		return;
+	kernel_symbols_update(resolver->kernel, event->address,
+		event->removed ? 0 : event->length, event->name);
+	/* Text moved: what was looked up before may be another function now. */
+	map_u64_clear(&resolver->kernel_frames);
+}
+
+/* ---- JIT ----------------------------------------------------------------------------------------------- */
+
+static struct perf_map *perf_map_of(struct resolver *resolver, uint32_t pid)
+{
+	struct perf_map *map = NULL;
+	uint64_t known;
+
+	if (map_u64_get(&resolver->perf_maps, pid, &known))
+		map = (struct perf_map *)(uintptr_t)known;
+	else if (perf_map_open(&map, pid, NULL) < 0)
+		return NULL; /* may appear later */
+	else if (map_u64_set(&resolver->perf_maps, pid, (uintptr_t)map) < 0)
+		return perf_map_free(map);
+	return map;
+}
+
+/* JIT code moves and is replaced: names are looked up each time, the writer keeps equal frames once. */
+static int jit_frame(
+	struct resolver *resolver, uint32_t pid, uint64_t address, capture_id *ret_frame)
+{
+	struct capture_frame frame = {.kind = CAPTURE_FRAME_JIT, .rel_pc = address};
+	struct capture_mapping mapping = {.path = "[anon]"};
+	struct perf_map *map = perf_map_of(resolver, pid);
+	int result;
+
+	if (map && !perf_map_find(map, address, &frame.function)) {
+		perf_map_refresh(map);
+		perf_map_find(map, address, &frame.function);
+	}
+	result = capture_writer_mapping(resolver->writer, &mapping, &frame.mapping);
+	return result < 0 ? result : capture_writer_frame(resolver->writer, &frame, ret_frame);
+}
+
+/* ---- files --------------------------------------------------------------------------------------------- */
+
+static int mapping_of_file(struct resolver *resolver, uint32_t file, capture_id *ret_mapping)
+{
+	const struct build_id *build_id = file_store_build_id(resolver->files, file);
+	struct capture_mapping mapping = {
+		.path = address_spaces_file(resolver->spaces, file)->path,
+		.build_id = build_id->bytes,
+		.build_id_length = build_id->length,
+	};
+	uint64_t known;
+	int result;
+
+	if (map_u64_get(&resolver->file_mappings, file, &known)) {
+		*ret_mapping = (capture_id)known;
+		return 0;
+	}
+	result = capture_writer_mapping(resolver->writer, &mapping, ret_mapping);
+	return result < 0 ? result
+			  : map_u64_set(&resolver->file_mappings, file, *ret_mapping);
+}
+
+static const char *function_name(
+	struct resolver *resolver, const struct symbol_table *symbols, uint64_t vaddr)
+{
+	struct symbol symbol;
+
+	if (!symbols || !symbol_table_find(symbols, vaddr, &symbol))
+		return NULL;
+	strbuf_clear(&resolver->name);
+	symbol_demangle(symbol.name, &resolver->name);
+	return strbuf_status(&resolver->name) < 0 ? NULL : strbuf_cstr(&resolver->name);
+}
+
+static int file_frame(struct resolver *resolver, const struct mapping *mapping, uint64_t address,
+	bool do_not_wait, capture_id *ret_frame)
+{
+	struct capture_frame frame = {.kind = CAPTURE_FRAME_NATIVE};
+	const struct symbol_table *symbols = NULL;
+	struct file_frame remembered = {.file = mapping->file};
+	uint64_t bias, key, known;
+	enum file_readiness readiness;
+	int result;
+
+	if (!file_store_bias(resolver->files, mapping, &bias))
+		bias = mapping->start - mapping->file_offset;
+	frame.rel_pc = remembered.vaddr = address - bias;
+	/* Files stay far below 2^40 bytes, and there are fewer than 2^24 of them. */
+	key = (uint64_t)mapping->file << 40 ^ frame.rel_pc;
+	if (map_u64_get(&resolver->file_frames, key, &known)) {
+		*ret_frame = (capture_id)known;
+		return 0;
+	}
+	readiness = file_store_symbols(resolver->files, mapping->file, &symbols);
+	if (readiness == FILE_PENDING && !do_not_wait)
+		return -EAGAIN;
+	frame.function = function_name(resolver, symbols, frame.rel_pc);
+	remembered.named = frame.function != NULL;
+	result = mapping_of_file(resolver, mapping->file, &frame.mapping);
+	remembered.mapping = frame.mapping;
+	if (result == 0)
+		result = capture_writer_frame(resolver->writer, &frame, ret_frame);
+	if (result < 0)
+		return result;
+	result = array_append(&resolver->frames_of_files, remembered);
+	return result < 0 ? result : map_u64_set(&resolver->file_frames, key, *ret_frame);
+}
+
+static int unknown_frame(struct resolver *resolver, uint64_t address, capture_id *ret_frame)
+{
+	struct capture_frame frame = {.kind = CAPTURE_FRAME_NATIVE, .rel_pc = address};
+	struct capture_mapping mapping = {.path = "[unmapped]"};
+	int result = capture_writer_mapping(resolver->writer, &mapping, &frame.mapping);
+
+	return result < 0 ? result : capture_writer_frame(resolver->writer, &frame, ret_frame);
+}
+
+int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct mapping *mapping,
+	uint64_t address, bool do_not_wait, capture_id *ret_frame)
+{
+	if (!mapping)
+		return unknown_frame(resolver, address, ret_frame);
+	if (mapping->kind == MAPPING_FILE || mapping->kind == MAPPING_VDSO)
+		return file_frame(resolver, mapping, address, do_not_wait, ret_frame);
+	return jit_frame(resolver, pid, address, ret_frame);
+}
+
+/* ---- lines --------------------------------------------------------------------------------------------- */
+
+static int compare_by_file(const void *left, const void *right)
+{
+	const struct file_frame *a = left, *b = right;
+
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	return a->vaddr < b->vaddr ? -1 : a->vaddr > b->vaddr;
+}
+
+static void write_lines(
+	struct resolver *resolver, struct line_table *table, const struct file_frame *frame)
+{
+	struct capture_symbol_line out[MAXIMUM_INLINE_DEPTH];
+	struct source_line lines[MAXIMUM_INLINE_DEPTH];
+	struct strbuf names[MAXIMUM_INLINE_DEPTH] = {0};
+	const struct symbol_table *symbols = NULL;
+	size_t count = line_table_find(table, frame->vaddr, lines, MAXIMUM_INLINE_DEPTH);
+	struct symbol symbol;
+
+	file_store_symbols(resolver->files, frame->file, &symbols);
+	for (size_t i = 0; i < count; i++) {
+		const char *function = lines[i].function;
+
+		/* The outermost function is the symbol: DWARF may lack its linkage name. */
+		if ((i == count - 1 || !function) && symbols &&
+			symbol_table_find(symbols, frame->vaddr, &symbol))
+			function = symbol.name;
+		if (function)
+			symbol_demangle(function, &names[i]);
+		out[i] = (struct capture_symbol_line){
+			.function = function ? strbuf_cstr(&names[i]) : NULL,
+			.file = lines[i].file,
+			.line = lines[i].line,
+		};
+	}
+	if (count)
+		capture_writer_symbols(
+			resolver->writer, frame->mapping, frame->vaddr, out, count);
+	for (size_t i = 0; i < count; i++)
+		strbuf_done(&names[i]);
+}
+
+/* A frame written before its file's symbols were there. */
+static void write_late_name(struct resolver *resolver, const struct file_frame *frame)
+{
+	const struct symbol_table *symbols = NULL;
+	struct capture_symbol_line line = {0};
+
+	if (frame->named ||
+		file_store_symbols(resolver->files, frame->file, &symbols) != FILE_READY)
+		return;
+	line.function = function_name(resolver, symbols, frame->vaddr);
+	if (line.function)
+		capture_writer_symbols(
+			resolver->writer, frame->mapping, frame->vaddr, &line, 1);
+}
+
+uint64_t resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns)
+{
+	struct file_frame *frames = resolver->frames_of_files.items;
+	size_t count = resolver->frames_of_files.count, i = 0;
+	struct line_table *table = NULL;
+
+	if (count)
+		qsort(frames, count, sizeof(*frames), compare_by_file);
+	for (; i < count; i++) {
+		if (i == 0 || frames[i].file != frames[i - 1].file) {
+			const char *path = file_store_path(resolver->files, frames[i].file);
+
+			table = line_table_free(table);
+			if (!path || monotonic_now_ns() > deadline_ns ||
+				line_table_open(&table, path, "", NULL) < 0)
+				table = NULL;
+		}
+		if (table && monotonic_now_ns() > deadline_ns)
+			break;
+		write_late_name(resolver, &frames[i]);
+		if (table)
+			write_lines(resolver, table, &frames[i]);
+	}
+	line_table_free(table);
+	return count - i;
+}
+
+struct resolver *resolver_free(struct resolver *resolver)
+{
+	uint64_t pid, map;
+	size_t position = 0;
+
+	if (!resolver)
+		return NULL;
+	while (map_u64_next(&resolver->perf_maps, &position, &pid, &map))
+		perf_map_free((struct perf_map *)(uintptr_t)map);
+	map_u64_done(&resolver->perf_maps);
+	map_u64_done(&resolver->kernel_frames);
+	map_u64_done(&resolver->file_frames);
+	map_u64_done(&resolver->file_mappings);
+	array_done(&resolver->frames_of_files);
+	kernel_symbols_free(resolver->kernel);
+	strbuf_done(&resolver->name);
+	free(resolver);
+	return NULL;
+}

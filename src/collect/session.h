@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A recording from start to end: who is sampled, by which sampler, into which capture. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/errmsg.h"
+#include "capture/capture.h"
+
+enum session_mode {
+	SESSION_MODE_AUTO, /* BPF when it can run here, else without privileges */
+	SESSION_MODE_BPF,
+	SESSION_MODE_USER,
+};
+
+struct session_options {
+	const char *output;
+	uint64_t period_ns;
+	uint64_t duration_ns; /* 0: until the targets end, or a signal */
+	char *const *command; /* NULL-ended argv; NULL: none */
+	const uint32_t *pids; /* to attach to */
+	uint32_t pid_count;
+	bool whole_machine;
+	enum session_mode mode;
+	bool uncompressed, stack_sample; /* see capture_writer_options */
+	/* Called once when sampling has begun; may be NULL. */
+	void (*on_started)(void *context, const char *mode, const char *mode_reason);
+	/* Called while finishing takes long: what is being waited for, and how much of it is left. */
+	void (*on_finishing)(void *context, const char *what, uint64_t left);
+	void *context;
+};
+
+struct session_result {
+	struct capture_stats stats; /* pointers live until session_result_done() */
+	struct errmsg notes[16];
+	const char *note_pointers[16];
+	struct capture_loss *losses;
+	const char *mode;
+	struct errmsg mode_reason; /* "" for BPF */
+	/* The command's exit status, or 126, 127 when it could not be run; -1: no command. */
+	int command_status;
+	uint64_t duration_ns;
+};
+
+/*
+ * Records. Returns 0 when the capture is whole. On an error the sentence says what happened; the capture then holds
+ * what came before, and a running command was waited for, not stopped.
+ */
+int session_run(const struct session_options *options, struct session_result *ret_result,
+	struct errmsg *err);
+void session_result_done(struct session_result *result);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command to record: started held back, released when sampling is on, waited for. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/errmsg.h"
+
+struct target {
+	pid_t pid; /* 0: none */
+	int go_fd;  /* write end: closing or a byte lets it run */
+	int error_fd; /* read end: errno of a failed exec */
+	int pid_fd;
+	bool ended;
+	int exit_status; /* as a shell gives it: 128 + signal when killed by one */
+};
+
+/*
+ * Forks; the child waits until target_release() and then runs `command` by execvp, with the signal mask `mask`. Returns 0
+ * or a negative errno with a sentence.
+ */
+int target_start(struct target *ret_target, char *const *command, const void *signal_mask,
+	struct errmsg *err);
+/*
+ * Lets it run. When the command cannot be executed returns -ENOENT (not found) or another negative errno (found, but not
+ * executable), with a sentence; the child is gone then.
+ */
+int target_release(struct target *target, const char *name, struct errmsg *err);
+/* Notes the exit status if it ended; waits for the end with `block`. True when it has ended. */
+bool target_reap(struct target *target, bool block);
+/* Ends a target that was not released and frees its descriptors. A running target is left alone. */
+void target_done(struct target *target);

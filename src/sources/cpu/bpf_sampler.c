@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU sampler that unwinds in the kernel: loads sampler.bpf.c, feeds its maps, drains its ring. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "sampler.skel.h"
+#include "sources/cpu/bpf_spaces.h"
+#include "sources/cpu/sampler.h"
+#include "sources/cpu/sampler_shared.h"
+
+#define RING_MINIMUM_BYTES (16U << 20)
+#define RING_MAXIMUM_BYTES (256U << 20)
+#define TABLE_BATCH        64
+
+struct cpu_event {
+	int fd;
+	struct bpf_link *link;
+};
+
+struct bpf_sampler_state {
+	struct sampler_bpf *skeleton;
+	struct bpf_spaces *spaces;
+	struct ring_buffer *ring;
+	struct cpu_sampler_options options;
+	int stats_fd;
+	int cpu_count;
+	struct cpu_event *events; /* by CPU number; fd -1: offline */
+	cpu_sampler_record_function *on_record; /* during drain */
+	void *on_record_context;
+};
+
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	if (!getenv("SONDE_DEBUG_BPF"))
+		return 0;
+	return vfprintf(stderr, format, arguments);
+}
+
+/* ---- can it run? --------------------------------------------------------------------------------------- */
+
+static int bpf_sampler_probe(struct errmsg *reason)
+{
+	struct bpf_insn program[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	_cleanup_close_ int fd = -1;
+
+	libbpf_set_print(print_libbpf);
+	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
+		return errmsg_set(reason, -ENOTSUP,
+			"the kernel has no BTF (/sys/kernel/btf/vmlinux); boot one built with "
+			"CONFIG_DEBUG_INFO_BTF=y");
+	fd = bpf_prog_load(
+		BPF_PROG_TYPE_PERF_EVENT, "sonde_probe", "GPL", program, ARRAY_SIZE(program), NULL);
+	if (fd < 0 && (errno == EPERM || errno == EACCES))
+		return errmsg_set(reason, -EPERM,
+			"loading BPF programs needs CAP_BPF and CAP_PERFMON; run sonde with sudo");
+	if (fd < 0)
+		return errmsg_set(reason, -errno,
+			"the kernel refuses perf_event BPF programs (%s); it needs "
+			"CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS",
+			strerror(errno));
+	if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_loop, NULL) == 0)
+		return errmsg_set(
+			reason, -ENOTSUP, "unwinding in BPF needs bpf_loop: Linux 5.17 or later");
+	return 0;
+}
+
+/* ---- open ---------------------------------------------------------------------------------------------- */
+
+static uint32_t ring_size(const struct cpu_sampler_options *options, int cpu_count)
+{
+	uint64_t samples_per_s = NS_PER_S / options->period_ns * (uint64_t)cpu_count;
+	uint64_t wanted = options->ring_bytes ? options->ring_bytes
+					      : RING_MINIMUM_BYTES / 2 + 2 * samples_per_s * 1024;
+	uint32_t size = options->ring_bytes ? 4096 : RING_MINIMUM_BYTES;
+
+	while (size < wanted && size < RING_MAXIMUM_BYTES)
+		size *= 2;
+	return size;
+}
+
+/* How deep the collector's PID namespace is: the number of PIDs it has, less one. */
+static uint32_t pid_namespace_level(void)
+{
+	_cleanup_strbuf_ struct strbuf status = {0};
+	uint32_t pids = 0;
+	const char *cursor;
+
+	if (read_whole_file("/proc/self/status", 1 << 16, &status) < 0)
+		return 0;
+	cursor = strstr(strbuf_cstr(&status), "\nNSpid:");
+	if (!cursor)
+		return 0;
+	for (cursor += strlen("\nNSpid:"); *cursor && *cursor != '\n'; cursor++)
+		pids += *cursor == '\t';
+	return pids ? pids - 1 : 0;
+}
+
+static void set_knobs(struct bpf_sampler_state *state)
+{
+	struct sampler_bpf *skeleton = state->skeleton;
+	uint32_t ring_bytes = ring_size(&state->options, state->cpu_count);
+	struct stat namespace;
+
+	skeleton->rodata->whole_machine = state->options.whole_machine;
+	skeleton->rodata->wakeup_bytes = ring_bytes / 8;
+	skeleton->rodata->pid_namespace_level = pid_namespace_level();
+	if (stat("/proc/self/ns/pid", &namespace) == 0)
+		skeleton->rodata->pid_namespace_inode = (uint32_t)namespace.st_ino;
+	bpf_map__set_max_entries(skeleton->maps.samples, ring_bytes);
+	bpf_map__set_max_entries(skeleton->maps.scratches, (uint32_t)state->cpu_count);
+}
+
+static int on_ring_record(void *context, void *data, size_t size)
+{
+	struct bpf_sampler_state *state = context;
+	const struct wire_record *record = data;
+
+	if (size >= sizeof(*record) && record->length_bytes <= size)
+		state->on_record(state->on_record_context, record);
+	return 0;
+}
+
+static void bpf_sampler_close(void *sampler)
+{
+	struct bpf_sampler_state *state = sampler;
+
+	if (!state)
+		return;
+	for (int cpu = 0; state->events && cpu < state->cpu_count; cpu++) {
+		bpf_link__destroy(state->events[cpu].link);
+		closep(&state->events[cpu].fd);
+	}
+	free(state->events);
+	ring_buffer__free(state->ring);
+	bpf_spaces_free(state->spaces);
+	sampler_bpf__destroy(state->skeleton);
+	closep(&state->stats_fd);
+	free(state);
+}
+
+static int load(struct bpf_sampler_state *state, struct errmsg *err)
+{
+	int result;
+
+	state->skeleton = sampler_bpf__open();
+	if (!state->skeleton)
+		return errmsg_set(err, -errno, "cannot open the BPF programs: %s", strerror(errno));
+	set_knobs(state);
+	result = sampler_bpf__load(state->skeleton);
+	if (result < 0)
+		return errmsg_set(err, result,
+			"the kernel refused the BPF programs: %s; `sonde doctor` says what is missing, "
+			"SONDE_DEBUG_BPF=1 shows the verifier's words",
+			strerror(-result));
+	result = sampler_bpf__attach(state->skeleton);
+	if (result < 0)
+		return errmsg_set(err, result, "cannot attach the process-tree tracepoints: %s",
+			strerror(-result));
+	result = bpf_spaces_new(&state->spaces, bpf_map__fd(state->skeleton->maps.mappings),
+		bpf_map__fd(state->skeleton->maps.processes));
+	if (result < 0)
+		return result;
+	state->ring = ring_buffer__new(
+		bpf_map__fd(state->skeleton->maps.samples), on_ring_record, state, NULL);
+	if (!state->ring)
+		return errmsg_set(
+			err, -errno, "cannot map the sample ring: %s", strerror(errno));
+	return 0;
+}
+
+static int bpf_sampler_open(
+	void **ret_sampler, const struct cpu_sampler_options *options, struct errmsg *err)
+{
+	struct bpf_sampler_state *state = calloc(1, sizeof(*state));
+	int result;
+
+	if (!state)
+		return -ENOMEM;
+	libbpf_set_print(print_libbpf);
+	state->options = *options;
+	state->cpu_count = libbpf_num_possible_cpus();
+	/* Run times of the programs; where it is not allowed they are not measured. */
+	state->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	state->events = calloc((size_t)MAX(state->cpu_count, 1), sizeof(*state->events));
+	for (int cpu = 0; state->events && cpu < state->cpu_count; cpu++)
+		state->events[cpu].fd = -1;
+	result = state->events && state->cpu_count > 0 ? load(state, err) : -ENOMEM;
+	if (result < 0) {
+		bpf_sampler_close(state);
+		return result;
+	}
+	*ret_sampler = state;
+	return 0;
+}
+
+/* ---- sampling ------------------------------------------------------------------------------------------ */
+
+static int bpf_sampler_follow(void *sampler, uint32_t pid, struct errmsg *err)
+{
+	struct bpf_sampler_state *state = sampler;
+	uint32_t yes = 1;
+
+	if (bpf_map_update_elem(
+		    bpf_map__fd(state->skeleton->maps.targets), &pid, &yes, BPF_ANY) < 0)
+		return errmsg_set(
+			err, -errno, "cannot follow process %u: %s", pid, strerror(errno));
+	return 0;
+}
+
+static int start_cpu(struct bpf_sampler_state *state, int cpu, struct errmsg *err)
+{
+	struct perf_event_attr attributes = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attributes),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = state->options.period_ns,
+		.exclude_idle = 1,
+	};
+	struct cpu_event *event = &state->events[cpu];
+
+	event->fd = (int)syscall(
+		SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (event->fd < 0 && errno == ENODEV)
+		return 0; /* offline */
+	if (event->fd < 0)
+		return errmsg_set(err, -errno, "cannot open the cpu-clock of CPU %d: %s", cpu,
+			strerror(errno));
+	event->link =
+		bpf_program__attach_perf_event(state->skeleton->progs.take_sample, event->fd);
+	if (!event->link)
+		return errmsg_set(err, -errno, "cannot attach the sampler to CPU %d: %s", cpu,
+			strerror(errno));
+	return 0;
+}
+
+static int bpf_sampler_start(void *sampler, struct errmsg *err)
+{
+	struct bpf_sampler_state *state = sampler;
+	int result = 0;
+
+	for (int cpu = 0; cpu < state->cpu_count && result == 0; cpu++)
+		result = start_cpu(state, cpu, err);
+	return result;
+}
+
+static void bpf_sampler_stop(void *sampler)
+{
+	struct bpf_sampler_state *state = sampler;
+
+	for (int cpu = 0; cpu < state->cpu_count; cpu++) {
+		bpf_link__destroy(TAKE_PTR(state->events[cpu].link));
+		closep(&state->events[cpu].fd);
+	}
+}
+
+static size_t bpf_sampler_descriptors(void *sampler, int *ret_fds, size_t capacity)
+{
+	struct bpf_sampler_state *state = sampler;
+
+	if (capacity)
+		ret_fds[0] = ring_buffer__epoll_fd(state->ring);
+	return MIN(capacity, (size_t)1);
+}
+
+static int bpf_sampler_drain(
+	void *sampler, cpu_sampler_record_function *on_record, void *context)
+{
+	struct bpf_sampler_state *state = sampler;
+	int result;
+
+	state->on_record = on_record;
+	state->on_record_context = context;
+	result = ring_buffer__consume(state->ring);
+	return MIN(result, 0);
+}
+
+/* ---- accounts ------------------------------------------------------------------------------------------ */
+
+static uint64_t sum_counter(const struct bpf_sampler_state *state, uint32_t counter,
+	uint64_t *ret_per_cpu, size_t capacity)
+{
+	_cleanup_free_ uint64_t *values = calloc((size_t)state->cpu_count, sizeof(*values));
+	uint64_t sum = 0;
+
+	if (!values || bpf_map_lookup_elem(bpf_map__fd(state->skeleton->maps.counters), &counter,
+			       values) < 0)
+		return 0;
+	for (int cpu = 0; cpu < state->cpu_count; cpu++) {
+		sum += values[cpu];
+		if (ret_per_cpu && (size_t)cpu < capacity)
+			ret_per_cpu[cpu] = values[cpu];
+	}
+	return sum;
+}
+
+static void bpf_sampler_account(void *sampler, struct cpu_sampler_account *ret_account)
+{
+	struct bpf_sampler_state *state = sampler;
+	struct bpf_prog_info information = {0};
+	uint32_t length = sizeof(information);
+
+	*ret_account = (struct cpu_sampler_account){
+		.cpu_count = MIN((uint32_t)state->cpu_count,
+			(uint32_t)ARRAY_SIZE(ret_account->lost_per_cpu)),
+	};
+	ret_account->samples = sum_counter(state, SAMPLER_COUNT_SAMPLES, NULL, 0);
+	sum_counter(state, SAMPLER_COUNT_LOST, ret_account->lost_per_cpu,
+		ARRAY_SIZE(ret_account->lost_per_cpu));
+	if (state->stats_fd >= 0 &&
+		bpf_obj_get_info_by_fd(bpf_program__fd(state->skeleton->progs.take_sample),
+			&information, &length) == 0) {
+		ret_account->run_count = information.run_cnt;
+		ret_account->run_time_ns = information.run_time_ns;
+	}
+}
+
+/* ---- address spaces and tables ------------------------------------------------------------------------- */
+
+static int bpf_sampler_map(void *sampler, uint32_t pid, const struct mapping *mapping, uint64_t bias,
+	bool frame_pointer)
+{
+	return bpf_spaces_map(((struct bpf_sampler_state *)sampler)->spaces, pid, mapping, bias,
+		frame_pointer);
+}
+
+static void bpf_sampler_unmap(void *sampler, uint32_t pid, const struct mapping *mapping)
+{
+	bpf_spaces_unmap(((struct bpf_sampler_state *)sampler)->spaces, pid, mapping);
+}
+
+static void bpf_sampler_clear_space(void *sampler, uint32_t pid)
+{
+	bpf_spaces_clear(((struct bpf_sampler_state *)sampler)->spaces, pid);
+}
+
+static int bpf_sampler_fork_space(void *sampler, uint32_t parent_pid, uint32_t child_pid)
+{
+	return bpf_spaces_fork(
+		((struct bpf_sampler_state *)sampler)->spaces, parent_pid, child_pid);
+}
+
+/* An inner map with the table's words, written through a mapping: one copy, no system call per element. */
+static int make_table_map(const struct cpu_sampler_table *table)
+{
+	static const union {
+		struct unwind_table_header header;
+		uint64_t words[UNWIND_HEADER_WORDS];
+	} empty = {.header = {.magic = UNWIND_TABLE_MAGIC, .version = UNWIND_TABLE_VERSION}};
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	const uint64_t *words = table->words ? table->words : empty.words;
+	uint64_t count = table->words ? table->word_count : UNWIND_HEADER_WORDS;
+	_cleanup_close_ int fd = -1;
+	void *memory;
+
+	if (count > UINT32_MAX)
+		return -EFBIG;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "sonde_table", sizeof(uint32_t), sizeof(uint64_t),
+		(uint32_t)count, &options);
+	if (fd < 0)
+		return -errno;
+	memory = mmap(NULL, count * sizeof(*words), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	memcpy(memory, words, count * sizeof(*words));
+	munmap(memory, count * sizeof(*words));
+	return TAKE_FD(fd);
+}
+
+/* Each update of a map of maps waits for an RCU grace period (milliseconds); a batch waits once. */
+static int insert_tables(int outer_fd, const uint32_t *files, const int *table_fds, uint32_t count)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, options, .elem_flags = BPF_ANY);
+	uint32_t done = count;
+
+	if (bpf_map_update_batch(outer_fd, files, table_fds, &done, &options) == 0)
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (bpf_map_update_elem(outer_fd, &files[i], &table_fds[i], BPF_ANY) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int bpf_sampler_add_tables(
+	void *sampler, const struct cpu_sampler_table *tables, size_t count)
+{
+	struct bpf_sampler_state *state = sampler;
+	int outer_fd = bpf_map__fd(state->skeleton->maps.tables), result = 0;
+
+	while (count) {
+		size_t batch = MIN(count, (size_t)TABLE_BATCH), filled = 0;
+		uint32_t files[TABLE_BATCH];
+		int fds[TABLE_BATCH];
+
+		for (size_t i = 0; i < batch; i++) {
+			int fd = tables[i].file_index < SAMPLER_MAX_FILES
+				? make_table_map(&tables[i])
+				: -E2BIG;
+
+			if (fd < 0) {
+				result = fd;
+				continue;
+			}
+			files[filled] = tables[i].file_index;
+			fds[filled++] = fd;
+		}
+		if (filled) {
+			int inserted = insert_tables(outer_fd, files, fds, (uint32_t)filled);
+
+			result = result < 0 ? result : inserted;
+		}
+		while (filled)
+			close(fds[--filled]);
+		tables += batch;
+		count -= batch;
+	}
+	return result;
+}
+
+const struct cpu_sampler bpf_sampler = {
+	.name = "bpf",
+	.probe = bpf_sampler_probe,
+	.open = bpf_sampler_open,
+	.follow = bpf_sampler_follow,
+	.start = bpf_sampler_start,
+	.descriptors = bpf_sampler_descriptors,
+	.drain = bpf_sampler_drain,
+	.stop = bpf_sampler_stop,
+	.account = bpf_sampler_account,
+	.close = bpf_sampler_close,
+	.map = bpf_sampler_map,
+	.unmap = bpf_sampler_unmap,
+	.clear_space = bpf_sampler_clear_space,
+	.fork_space = bpf_sampler_fork_space,
+	.add_tables = bpf_sampler_add_tables,
+};

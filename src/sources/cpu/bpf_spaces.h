@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Address spaces as the BPF sampler sees them: numbered, shared by processes that forked and changed nothing, kept in
+ * an LPM trie as power-of-two ranges.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sources/process/address_space.h"
+
+struct bpf_spaces;
+
+/* Works on the maps of the loaded program (sampler.bpf.c); the descriptors stay the caller's. */
+int bpf_spaces_new(struct bpf_spaces **ret_spaces, int mappings_fd, int processes_fd);
+struct bpf_spaces *bpf_spaces_free(struct bpf_spaces *spaces);
+
+/* As the functions of the same names in struct cpu_sampler. */
+int bpf_spaces_map(struct bpf_spaces *spaces, uint32_t pid, const struct mapping *mapping,
+	uint64_t bias, bool frame_pointer);
+void bpf_spaces_unmap(struct bpf_spaces *spaces, uint32_t pid, const struct mapping *mapping);
+void bpf_spaces_clear(struct bpf_spaces *spaces, uint32_t pid);
+int bpf_spaces_fork(struct bpf_spaces *spaces, uint32_t parent_pid, uint32_t child_pid);

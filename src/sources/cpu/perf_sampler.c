@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CPU sampler that needs no privileges: a clock event on each followed thread and CPU, inherited by children. The
+ * kernel copies registers and the top of the stack into our rings; the collector unwinds them.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/map.h"
+#include "sources/cpu/sampler.h"
+#include "sources/cpu/thread_names.h"
+#include "sources/process/perf_ring_set.h"
+
+/* The kernel's limit for the clock event; shorter periods are quietly made this long. */
+#define MIN_PERIOD_NS ((uint64_t)10 * NS_PER_US)
+
+#define MAX_RING_BYTES     ((size_t)4 * 1024 * 1024)
+#define DEFAULT_RING_BYTES ((size_t)2 * 1024 * 1024)
+#define MIN_RING_BYTES     ((size_t)64 * 1024)
+/* What the process events' rings take of the same allowance, with their control page. */
+#define SIDEBAND_BYTES ((size_t)(128 + 4) * 1024)
+
+/* A ring must hold what comes until we get to run: this long at full rate, within bounds. */
+#define RING_TIME_NS     (20 * NS_PER_MS)
+#define MIN_RING_SAMPLES ((size_t)4)
+#define MAX_RING_SAMPLES ((size_t)16)
+
+/* A record has 16 bits of size; the rest is for its other fields. */
+#define MAX_STACK_BYTES   ((size_t)65528 - 2048)
+#define SMALL_STACK_BYTES ((size_t)16 * 1024)
+#define SAMPLE_HEAD_BYTES ((size_t)512)
+
+/* The kernel's register numbers (arch/x86/include/uapi/asm/perf_regs.h): dumped in this order. */
+enum perf_register {
+	PERF_AX,
+	PERF_BX,
+	PERF_CX,
+	PERF_DX,
+	PERF_SI,
+	PERF_DI,
+	PERF_BP,
+	PERF_SP,
+	PERF_IP,
+	PERF_R8 = 16,
+	PERF_R15 = 23,
+};
+
+#define PERF_REGISTERS_MASK                                                                        \
+	(((UINT64_C(1) << (PERF_IP + 1)) - 1) | (UINT64_C(0xff) << PERF_R8))
+#define PERF_REGISTERS_DUMPED 17
+#define DUMPED_R8             9 /* position of r8 in the dump */
+
+/* Position in the dump of the sixteen registers in DWARF order: rax rdx rcx rbx rsi rdi rbp rsp r8 … r15. */
+static const uint8_t dump_position[16] = {PERF_AX, PERF_DX, PERF_CX, PERF_BX, PERF_SI, PERF_DI,
+	PERF_BP, PERF_SP, DUMPED_R8, DUMPED_R8 + 1, DUMPED_R8 + 2, DUMPED_R8 + 3, DUMPED_R8 + 4,
+	DUMPED_R8 + 5, DUMPED_R8 + 6, DUMPED_R8 + 7};
+
+struct perf_sampler {
+	struct perf_ring_set rings;
+	struct perf_event_attr attr;
+	struct thread_names names;
+	struct map_u64 followed; /* pids */
+	struct wire_sample *sample; /* reused; MAX_SAMPLE_BYTES */
+	uint64_t samples, malformed, throttled;
+	uint64_t *recorded_lost; /* by ring: the sum of its LOST records */
+	bool started;
+};
+
+#define MAX_SAMPLE_BYTES                                                                           \
+	(sizeof(struct wire_sample) + WIRE_MAX_KERNEL_FRAMES * sizeof(uint64_t) +                  \
+		sizeof(struct wire_stack_copy) + WIRE_MAX_STACK_COPY_BYTES)
+
+/* ---- decoding ------------------------------------------------------------------------------------------- */
+
+/* Reads a record's fields one after another; `ok` becomes false at the first that is not there. */
+struct field_reader {
+	const uint8_t *bytes;
+	size_t left;
+	bool ok;
+};
+
+static const void *take_bytes(struct field_reader *reader, uint64_t length)
+{
+	const uint8_t *bytes = reader->bytes;
+
+	if (!reader->ok || length > reader->left) {
+		reader->ok = false;
+		return NULL;
+	}
+	reader->bytes += length;
+	reader->left -= length;
+	return bytes;
+}
+
+static uint64_t take_u64(struct field_reader *reader)
+{
+	const void *bytes = take_bytes(reader, sizeof(uint64_t));
+	uint64_t value = 0;
+
+	if (bytes)
+		memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+/* The chain is { nr, ips[nr] }, with context markers among the addresses. */
+static void take_kernel_frames(struct field_reader *reader, struct wire_sample *sample)
+{
+	uint64_t count = take_u64(reader);
+	const uint8_t *bytes = NULL;
+
+	if (count <= UINT16_MAX)
+		bytes = take_bytes(reader, count * sizeof(uint64_t));
+	else
+		reader->ok = false;
+	for (uint64_t i = 0; bytes && i < count; i++) {
+		uint64_t address;
+
+		memcpy(&address, bytes + i * sizeof(address), sizeof(address));
+		if (address < (uint64_t)PERF_CONTEXT_MAX &&
+			sample->kernel_frame_count < WIRE_MAX_KERNEL_FRAMES)
+			sample->frames[sample->kernel_frame_count++] = address;
+	}
+}
+
+static void copy_registers(struct wire_stack_copy *copy, const uint8_t *dump)
+{
+	uint64_t registers[PERF_REGISTERS_DUMPED];
+
+	memcpy(registers, dump, sizeof(registers));
+	copy->pc = registers[PERF_IP];
+	copy->sp = registers[PERF_SP];
+	copy->bp = registers[PERF_BP];
+	copy->bx = registers[PERF_BX];
+	for (size_t i = 0; i < ARRAY_SIZE(dump_position); i++)
+		copy->leaf[i] = registers[dump_position[i]];
+}
+
+/*
+ * { abi, regs[] when abi } { size, bytes[size], dynamic_size when size }: the dynamic size is what was really copied.
+ * Returns the bytes used behind the frames.
+ */
+static size_t take_user_part(struct field_reader *reader, struct wire_sample *sample)
+{
+	struct wire_stack_copy *copy = (void *)&sample->frames[sample->kernel_frame_count];
+	uint64_t abi = take_u64(reader), size, copied;
+	const uint8_t *registers = NULL, *stack;
+
+	if (abi != PERF_SAMPLE_REGS_ABI_NONE)
+		registers = take_bytes(reader, PERF_REGISTERS_DUMPED * sizeof(uint64_t));
+	size = take_u64(reader);
+	stack = take_bytes(reader, size);
+	copied = size ? take_u64(reader) : 0;
+	if (!registers || abi != PERF_SAMPLE_REGS_ABI_64) {
+		sample->stop = registers ? WIRE_STOP_COMPAT : WIRE_STOP_NO_USER_STACK;
+		return 0;
+	}
+	if (!reader->ok)
+		return 0;
+	copy_registers(copy, registers);
+	copied = MIN(copied, size);
+	copy->stack_bytes = MIN(copied, (uint64_t)WIRE_MAX_STACK_COPY_BYTES) & ~7ULL;
+	memcpy(copy + 1, stack, copy->stack_bytes);
+	sample->stop = WIRE_STOP_NO_TABLE; /* until the collector has unwound the copy */
+	sample->flags |= WIRE_SAMPLE_STACK_COPY;
+	return sizeof(*copy) + copy->stack_bytes;
+}
+
+static void fill_who(
+	const struct perf_sampler *sampler, const struct perf_set_record *record, struct wire_sample *sample)
+{
+	sample->pid = record->id.pid;
+	sample->tid = record->id.tid;
+	sample->time_ns = record->id.time_ns;
+	thread_names_get(&sampler->names, sample->pid, sample->tid, sample->process_name,
+		sample->thread_name, &sample->exec_id);
+}
+
+/* Sample fields in the kernel's order: ip, pid tid, time, cpu, chain, registers, stack. */
+static bool convert(struct perf_sampler *sampler, const struct perf_set_record *record)
+{
+	const struct perf_event_header *header = record->header;
+	struct field_reader reader = {.bytes = (const uint8_t *)(header + 1),
+		.left = header->size - sizeof(*header),
+		.ok = true};
+	struct wire_sample *sample = sampler->sample;
+	size_t length;
+
+	*sample = (struct wire_sample){.record.type = WIRE_RECORD_SAMPLE};
+	fill_who(sampler, record, sample);
+	take_bytes(&reader, 3 * sizeof(uint64_t));
+	sample->cpu = (uint32_t)take_u64(&reader);
+	if ((header->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
+		sample->flags |= WIRE_SAMPLE_KERNEL_MODE;
+	if (sampler->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
+		take_kernel_frames(&reader, sample);
+	length = sizeof(*sample) + sample->kernel_frame_count * sizeof(uint64_t);
+	length += take_user_part(&reader, sample);
+	sample->record.length_bytes = (uint32_t)length;
+	return reader.ok;
+}
+
+/* ---- draining ------------------------------------------------------------------------------------------- */
+
+struct drain {
+	struct perf_sampler *sampler;
+	cpu_sampler_record_function *on_record;
+	void *context;
+	int error;
+};
+
+struct lost_record {
+	struct perf_event_header header;
+	uint64_t id, lost;
+};
+
+static void drain_sample(struct drain *drain, const struct perf_set_record *record)
+{
+	struct perf_sampler *sampler = drain->sampler;
+
+	if (!convert(sampler, record)) {
+		sampler->malformed++;
+		return;
+	}
+	sampler->samples++;
+	drain->on_record(drain->context, &sampler->sample->record);
+}
+
+static void drain_lost(struct perf_sampler *sampler, const struct perf_set_record *record)
+{
+	const struct lost_record *lost = (const struct lost_record *)record->header;
+
+	if (lost->header.size >= sizeof(*lost))
+		sampler->recorded_lost[record->ring] += lost->lost;
+}
+
+static void drain_record(void *context, const struct perf_set_record *record)
+{
+	struct drain *drain = context;
+	int error = 0;
+
+	switch (record->header->type) {
+	case PERF_RECORD_SAMPLE:
+		drain_sample(drain, record);
+		break;
+	case PERF_RECORD_LOST:
+		drain_lost(drain->sampler, record);
+		break;
+	case PERF_RECORD_THROTTLE:
+		drain->sampler->throttled++;
+		break;
+	default:
+		error = thread_names_apply(&drain->sampler->names, record->header);
+	}
+	if (error < 0)
+		drain->error = error;
+}
+
+static int perf_sampler_drain(
+	void *state, cpu_sampler_record_function *on_record, void *context)
+{
+	struct drain drain = {.sampler = state, .on_record = on_record, .context = context};
+
+	perf_ring_set_drain(&drain.sampler->rings, drain_record, &drain);
+	return drain.error;
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------- */
+
+static bool kernel_is_allowed(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.disabled = 1,
+	};
+	_cleanup_close_ int fd = perf_event_open(&attr, 0, -1, -1);
+
+	return fd >= 0;
+}
+
+static int perf_sampler_probe(struct errmsg *reason)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.disabled = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+	_cleanup_close_ int fd = perf_event_open(&attr, 0, -1, -1);
+
+	return fd < 0 ? perf_event_explain(reason, fd, "cannot sample processes", 2) : 0;
+}
+
+static size_t power_of_two_below(size_t value)
+{
+	size_t power = 1;
+
+	while (power <= value / 2)
+		power *= 2;
+	return power;
+}
+
+/* Bytes of perf buffers that one user may lock on each CPU, our process's RLIMIT_MEMLOCK shared out. */
+static size_t lockable_bytes_per_cpu(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/perf_event_mlock_kb", "re");
+	size_t cpus = (size_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L), kilobytes;
+	struct rlimit limit = {0};
+
+	if (!file || fscanf(file, "%zu", &kilobytes) != 1)
+		kilobytes = 516; /* the kernel's default with 4 KB pages */
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur / cpus > MAX_RING_BYTES)
+		return MAX_RING_BYTES;
+	return kilobytes * 1024 + limit.rlim_cur / cpus;
+}
+
+static size_t choose_ring_bytes(uint32_t wanted_bytes)
+{
+	size_t lockable = lockable_bytes_per_cpu(), bytes = DEFAULT_RING_BYTES;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (wanted_bytes)
+		bytes = MIN(MAX((size_t)wanted_bytes, MIN_RING_BYTES), MAX_RING_BYTES);
+	else if (geteuid() != 0 && lockable > SIDEBAND_BYTES + page + MIN_RING_BYTES)
+		bytes = MIN(bytes, lockable - SIDEBAND_BYTES - page);
+	return power_of_two_below(bytes);
+}
+
+/* Every sample takes this much of the ring, however deep its stack is. */
+static uint32_t choose_stack_bytes(size_t ring_bytes, uint64_t period_ns)
+{
+	size_t samples = (size_t)(RING_TIME_NS / period_ns) + 1, bytes;
+
+	samples = MIN(MAX(samples, MIN_RING_SAMPLES), MAX_RING_SAMPLES);
+	bytes = ring_bytes / samples - SAMPLE_HEAD_BYTES;
+	return (uint32_t)(MIN(bytes, MAX_STACK_BYTES) & ~(size_t)7);
+}
+
+static void init_attr(struct perf_sampler *sampler, uint64_t period_ns)
+{
+	bool kernel = kernel_is_allowed();
+
+	sampler->attr = (struct perf_event_attr){
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = period_ns,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER |
+			       (kernel ? PERF_SAMPLE_CALLCHAIN : 0),
+		.sample_regs_user = PERF_REGISTERS_MASK,
+		.sample_stack_user =
+			choose_stack_bytes(sampler->rings.rings[0].data_bytes, period_ns),
+		.disabled = 1,
+		.inherit = 1,
+		.exclude_kernel = !kernel,
+		.exclude_hv = 1,
+		.exclude_callchain_user = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+	};
+}
+
+static int check_options(const struct cpu_sampler_options *options, struct errmsg *err)
+{
+	if (options->whole_machine)
+		return errmsg_set(err, -EPERM,
+			"cannot sample the whole machine without privileges; run as root, or "
+			"give sonde CAP_BPF and CAP_PERFMON, or name a command or process");
+	if (options->period_ns < MIN_PERIOD_NS)
+		return errmsg_set(err, -EINVAL,
+			"cannot sample every %llu ns: the kernel's clock allows 10000 at "
+			"least; choose a lower rate",
+			(unsigned long long)options->period_ns);
+	return 0;
+}
+
+static void perf_sampler_close(void *state)
+{
+	struct perf_sampler *sampler = state;
+
+	if (!sampler)
+		return;
+	perf_ring_set_done(&sampler->rings);
+	thread_names_done(&sampler->names);
+	map_u64_done(&sampler->followed);
+	free(sampler->sample);
+	free(sampler->recorded_lost);
+	free(sampler);
+}
+
+static int allocate(struct perf_sampler *sampler)
+{
+	sampler->sample = malloc(MAX_SAMPLE_BYTES);
+	sampler->recorded_lost =
+		calloc(sampler->rings.count, sizeof(*sampler->recorded_lost));
+	return sampler->sample && sampler->recorded_lost ? 0 : -ENOMEM;
+}
+
+static int perf_sampler_open(
+	void **ret_state, const struct cpu_sampler_options *options, struct errmsg *err)
+{
+	struct perf_sampler *sampler;
+	int error = check_options(options, err);
+
+	if (error < 0)
+		return error;
+	sampler = calloc(1, sizeof(*sampler));
+	if (!sampler)
+		return errmsg_set(err, -ENOMEM, "cannot sample: out of memory");
+	error = perf_ring_set_open(&sampler->rings, choose_ring_bytes(options->ring_bytes),
+		MIN_RING_BYTES, err);
+	if (error == 0 && allocate(sampler) < 0)
+		error = errmsg_set(err, -ENOMEM, "cannot sample: out of memory");
+	if (error < 0) {
+		perf_sampler_close(sampler);
+		return error;
+	}
+	init_attr(sampler, options->period_ns);
+	*ret_state = sampler;
+	return 0;
+}
+
+/* ---- following ------------------------------------------------------------------------------------------ */
+
+static int explain_follow(struct errmsg *err, int error, uint32_t pid)
+{
+	char what[64];
+
+	snprintf(what, sizeof(what), "cannot sample process %u", pid);
+	return perf_event_explain(err, error, what, 2);
+}
+
+static int perf_sampler_follow(void *state, uint32_t pid, struct errmsg *err)
+{
+	struct perf_sampler *sampler = state;
+	int error;
+
+	if (map_u64_get(&sampler->followed, pid, NULL))
+		return 0;
+	sampler->attr.disabled = !sampler->started;
+	error = perf_ring_set_attach_process(&sampler->rings, &sampler->attr, (pid_t)pid);
+	if (error < 0)
+		return explain_follow(err, error, pid);
+	if (map_u64_set(&sampler->followed, pid, 0) < 0 ||
+		thread_names_read(&sampler->names, pid) < 0)
+		return errmsg_set(err, -ENOMEM, "cannot sample: out of memory");
+	return 0;
+}
+
+static int perf_sampler_start(void *state, struct errmsg *err)
+{
+	struct perf_sampler *sampler = state;
+	size_t position = 0;
+	uint64_t pid, value;
+	int error = perf_ring_set_control(&sampler->rings, PERF_EVENT_IOC_ENABLE);
+
+	if (error < 0)
+		return errmsg_set(err, error, "cannot start sampling: %s", strerror(-error));
+	sampler->started = true;
+	/* Names may have changed since follow(); from now on the events tell. */
+	while (map_u64_next(&sampler->followed, &position, &pid, &value)) {
+		if (thread_names_read(&sampler->names, (uint32_t)pid) < 0)
+			return errmsg_set(err, -ENOMEM, "cannot start sampling: out of memory");
+	}
+	return 0;
+}
+
+static void perf_sampler_stop(void *state)
+{
+	struct perf_sampler *sampler = state;
+
+	perf_ring_set_control(&sampler->rings, PERF_EVENT_IOC_DISABLE);
+	sampler->started = false;
+}
+
+static size_t perf_sampler_descriptors(void *state, int *ret_fds, size_t capacity)
+{
+	struct perf_sampler *sampler = state;
+
+	return perf_ring_set_descriptors(&sampler->rings, ret_fds, capacity);
+}
+
+/* ---- accounting ----------------------------------------------------------------------------------------- */
+
+static uint64_t count_malformed(const struct perf_sampler *sampler)
+{
+	uint64_t malformed = sampler->malformed + sampler->rings.malformed;
+
+	for (uint32_t i = 0; i < sampler->rings.count; i++)
+		malformed += sampler->rings.rings[i].malformed;
+	return malformed;
+}
+
+static void add_note(struct strbuf *notes, const char *format, ...) _printf_(2, 3);
+
+static void add_note(struct strbuf *notes, const char *format, ...)
+{
+	va_list arguments;
+
+	if (notes->length)
+		strbuf_add(notes, "\n");
+	va_start(arguments, format);
+	strbuf_vaddf(notes, format, arguments);
+	va_end(arguments);
+}
+
+static void describe_limits(const struct perf_sampler *sampler, struct cpu_sampler_account *account)
+{
+	_cleanup_strbuf_ struct strbuf notes = {0};
+	unsigned long long malformed = count_malformed(sampler);
+
+	if (sampler->attr.exclude_kernel)
+		add_note(&notes, "time in the kernel is not sampled: kernel.perf_event_paranoid "
+				 "is %d; run as root, or set it to 1", perf_event_paranoid());
+	if (sampler->attr.sample_stack_user < SMALL_STACK_BYTES)
+		add_note(&notes, "stacks deeper than %u bytes are cut: little memory may be "
+				 "locked; raise kernel.perf_event_mlock_kb or `ulimit -l`",
+			sampler->attr.sample_stack_user);
+	if (sampler->throttled)
+		add_note(&notes, "the kernel paused sampling %llu times because it took too "
+				 "long; choose a lower rate",
+			(unsigned long long)sampler->throttled);
+	if (malformed)
+		add_note(&notes, "%llu records of the kernel made no sense and were skipped",
+			malformed);
+	snprintf(account->notes, sizeof(account->notes), "%s", strbuf_cstr(&notes));
+}
+
+static void perf_sampler_account(void *state, struct cpu_sampler_account *ret_account)
+{
+	const struct perf_sampler *sampler = state;
+
+	*ret_account = (struct cpu_sampler_account){.samples = sampler->samples};
+	for (uint32_t i = 0; i < sampler->rings.count; i++) {
+		uint32_t cpu = sampler->rings.rings[i].cpu;
+		uint64_t counted = perf_ring_set_lost(&sampler->rings, i);
+
+		if (cpu >= ARRAY_SIZE(ret_account->lost_per_cpu))
+			continue;
+		/* The kernel's count has what was lost last; older kernels have only the records. */
+		ret_account->lost_per_cpu[cpu] = MAX(counted, sampler->recorded_lost[i]);
+		ret_account->cpu_count = MAX(ret_account->cpu_count, cpu + 1);
+	}
+	describe_limits(sampler, ret_account);
+}
+
+const struct cpu_sampler perf_sampler = {
+	.name = "user",
+	.probe = perf_sampler_probe,
+	.open = perf_sampler_open,
+	.follow = perf_sampler_follow,
+	.start = perf_sampler_start,
+	.descriptors = perf_sampler_descriptors,
+	.drain = perf_sampler_drain,
+	.stop = perf_sampler_stop,
+	.account = perf_sampler_account,
+	.close = perf_sampler_close,
+};

@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The CPU sampler: a perf_event program on the cpu-clock of every CPU. It takes the kernel stack, unwinds the
+ * user stack by the tables of unwind/table.h without frame pointers, and puts one wire_sample into the ring.
+ * Kernel 5.17 (bpf_loop); kernel structs are declared with the fields we read, relocated by CO-RE.
+ */
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "sources/cpu/sampler_shared.h"
+#include "wire/sample.h"
+
+#define bool  _Bool
+#define true  1
+#define false 0
+
+#define UNWIND_READ_U64(context, address, value) read_stack_u64(context, address, value)
+#define UNWIND_TABLE_WORD(table, index, value)                                                     \
+	({                                                                                         \
+		__u32 _word_index = (index);                                                       \
+		const __u64 *_word = bpf_map_lookup_elem((table), &_word_index);                   \
+		if (_word)                                                                         \
+			*(value) = *_word;                                                         \
+		!_word;                                                                            \
+	})
+
+struct scratch;
+static int read_stack_u64(struct scratch *scratch, __u64 address, __u64 *ret_value);
+#include "unwind/step.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* ---- kernel types: only what is read --------------------------------------------------------------- */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+struct pid_namespace {
+	struct ns_common ns;
+};
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+struct pid {
+	unsigned int level;
+	struct upid numbers[];
+};
+struct return_instance {
+	unsigned long orig_ret_vaddr;
+	_Bool chained;
+	struct return_instance *next;
+};
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+struct xol_area {
+	unsigned long vaddr;
+};
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+};
+typedef struct {
+	int counter;
+} atomic_t;
+struct signal_struct {
+	atomic_t live;
+};
+struct thread_info {
+	unsigned long flags;
+	unsigned int status;
+};
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int flags;
+	int pid, tgid;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct mm_struct *mm;
+	struct uprobe_task *utask;
+	struct signal_struct *signal;
+	char comm[16];
+	unsigned long long self_exec_id;
+};
+
+#pragma clang attribute pop
+
+/* x86-64 pt_regs, a fixed layout; on FRED kernels the bits above the 16 of cs mean something else. */
+struct registers {
+	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
+		flags, sp, ss;
+};
+
+#define PF_IO_WORKER   0x00000010
+#define PF_USER_WORKER 0x00004000
+#define PF_KTHREAD     0x00200000
+#define USER_CS        0x33
+#define USER32_CS      0x23
+
+/* ---- set before load ------------------------------------------------------------------------------- */
+const volatile bool whole_machine = false;
+const volatile __u32 pid_namespace_level = 0;
+const volatile __u32 pid_namespace_inode = 0;
+const volatile __u64 wakeup_bytes = 1 << 20;
+
+/* ---- maps ------------------------------------------------------------------------------------------ */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
+} samples SEC(".maps");
+
+/* Thread groups to sample, by PID in the collector's namespace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAMPLER_MAX_PROCESSES);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAMPLER_MAX_PROCESSES);
+	__type(key, __u32);
+	__type(value, struct sampler_process);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, SAMPLER_MAX_MAPPINGS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct sampler_mapping_key);
+	__type(value, struct sampler_mapping);
+} mappings SEC(".maps");
+
+struct table_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SAMPLER_MAX_FILES);
+	__type(key, __u32);
+	__array(values, struct table_map);
+} tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SAMPLER_CACHED_RULES);
+	__type(key, __u32);
+	__type(value, struct sampler_cached_rule);
+} cached_rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SAMPLER_COUNT_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* The stack is read in pieces: one miss of the CPU's caches then serves several frames. */
+#define STACK_WINDOW_BYTES 1024
+#define NO_WINDOW          (1ULL << 63) /* no user address is near it */
+#define MAX_FRAMES   1024 /* a power of two above kernel plus user frames */
+#define COPY_PAGES   (WIRE_MAX_STACK_COPY_BYTES / 4096)
+#define RECORD_BYTES (sizeof(struct wire_sample) + MAX_FRAMES * 8 + sizeof(struct wire_stack_copy) + WIRE_MAX_STACK_COPY_BYTES)
+
+/* Working memory of one CPU: too large for the BPF stack, and for a PERCPU map's 32 KB. */
+struct scratch {
+	struct unwind_state state;
+	struct sampler_process owner;
+	__u32 owner_known;
+	__u32 stop;
+	__u32 kernel_frames, user_frames;
+	struct return_instance *return_instance;
+	__u32 return_instances_read;
+	__u32 copies_in_window;
+	__u64 copy_window_ns;
+	__u64 copied;
+	__u64 window_at; /* user address of the bytes in `window` */
+	__u8 window[STACK_WINDOW_BYTES];
+	struct wire_stack_copy registers;
+	__u8 record[RECORD_BYTES + 4096]; /* slack: one page read may start below the limit */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* one per CPU, set before load */
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/* ---- helpers --------------------------------------------------------------------------------------- */
+static __always_inline void count(__u32 counter, __u64 amount)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
+
+	if (value)
+		*value += amount;
+}
+
+/* The task's PID in the collector's namespace; 0 when it is not visible there. */
+static __always_inline __u32 visible_pid(struct task_struct *task)
+{
+	struct upid number;
+	struct pid *pid;
+
+	if (!pid_namespace_level)
+		return BPF_CORE_READ(task, pid);
+	pid = BPF_CORE_READ(task, thread_pid);
+	if (!pid || BPF_CORE_READ(pid, level) < pid_namespace_level)
+		return 0;
+	bpf_core_read(&number.nr, sizeof(number.nr), &pid->numbers[pid_namespace_level].nr);
+	bpf_core_read(&number.ns, sizeof(number.ns), &pid->numbers[pid_namespace_level].ns);
+	if (BPF_CORE_READ(number.ns, ns.inum) != pid_namespace_inode)
+		return 0;
+	return number.nr;
+}
+
+static __always_inline __u32 visible_tgid(struct task_struct *task)
+{
+	return pid_namespace_level ? visible_pid(BPF_CORE_READ(task, group_leader))
+				   : (__u32)BPF_CORE_READ(task, tgid);
+}
+
+/* ---- the process tree -------------------------------------------------------------------------------- */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 parent_pid, child_pid, yes = 1;
+	struct sampler_process *owner;
+
+	if (child->pid != child->tgid)
+		return 0;
+	parent_pid = visible_tgid(parent);
+	child_pid = visible_tgid(child);
+	if (!whole_machine && !bpf_map_lookup_elem(&targets, &parent_pid))
+		return 0;
+	if (!whole_machine)
+		bpf_map_update_elem(&targets, &child_pid, &yes, BPF_ANY);
+	owner = bpf_map_lookup_elem(&processes, &parent_pid);
+	if (owner)
+		bpf_map_update_elem(&processes, &child_pid, owner, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	__u32 pid = visible_tgid(task);
+
+	bpf_map_delete_elem(&processes, &pid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	__u32 pid;
+
+	if (BPF_CORE_READ(task, signal, live.counter) != 0)
+		return 0;
+	pid = visible_tgid(task);
+	bpf_map_delete_elem(&processes, &pid);
+	bpf_map_delete_elem(&targets, &pid);
+	return 0;
+}
+
+/* ---- stack memory ------------------------------------------------------------------------------------- */
+static __noinline int refill_window(struct scratch *scratch, __u64 address)
+{
+	scratch->window_at = address;
+	if (!bpf_probe_read_user(
+		    scratch->window, sizeof(scratch->window), (const void *)address))
+		return 0;
+	scratch->window_at = NO_WINDOW;
+	return -1;
+}
+
+static __always_inline int read_stack_u64(struct scratch *scratch, __u64 address, __u64 *ret_value)
+{
+	__u64 offset = address - scratch->window_at;
+
+	if (offset > STACK_WINDOW_BYTES - sizeof(*ret_value)) {
+		/* Less than a window is left below the end of the stack. */
+		if (refill_window(scratch, address))
+			return bpf_probe_read_user(
+				ret_value, sizeof(*ret_value), (const void *)address);
+		offset = 0;
+	}
+	*ret_value = *(__u64 *)(scratch->window + offset);
+	return 0;
+}
+
+/* ---- one frame --------------------------------------------------------------------------------------- */
+
+/* Finds the rule by mapping and table. Returns 0 or UNWIND_STOPPED(reason). */
+static __noinline int find_rule(
+	struct scratch *scratch, __u64 address, struct unwind_rule *ret_rule)
+{
+	struct sampler_mapping_key key = {
+		.prefix_bits = SAMPLER_MAPPING_KEY_BITS,
+		.space_be = bpf_htonl(scratch->owner.space),
+		.address_be = bpf_cpu_to_be64(address),
+	};
+	const struct sampler_mapping *mapping;
+	__u32 file;
+	void *table;
+
+	count(SAMPLER_COUNT_CACHE_MISS, 1);
+	mapping = bpf_map_lookup_elem(&mappings, &key);
+	if (!mapping)
+		return UNWIND_STOPPED(WIRE_STOP_NO_MAPPING);
+	if (mapping->kind == SAMPLER_MAPPING_FRAME_POINTER) {
+		ret_rule->cfa = UNWIND_CFA_FRAME_POINTER;
+		ret_rule->rbp = UNWIND_SAVED_AT_CFA;
+		ret_rule->rbp_offset = -16;
+		ret_rule->ra_offset = -8;
+		return 0;
+	}
+	file = mapping->file;
+	table = bpf_map_lookup_elem(&tables, &file);
+	if (!table)
+		return UNWIND_STOPPED(WIRE_STOP_NO_TABLE);
+	unwind_table_find(table, address - mapping->bias, ret_rule);
+	return 0;
+}
+
+/*
+ * A return address that a uretprobe replaced: the real one is in the task's list of pending returns. True when
+ * pc was such a trampoline and is now the real address.
+ */
+static __noinline int leave_trampoline(struct scratch *scratch)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct return_instance *instance = scratch->return_instance;
+	struct xol_area *area;
+
+	area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
+	if (!area || scratch->state.pc != BPF_CORE_READ(area, vaddr))
+		return 0;
+	if (!scratch->return_instances_read) {
+		scratch->return_instances_read = 1;
+		instance = BPF_CORE_READ(task, utask, return_instances);
+	}
+	if (!instance)
+		return 0;
+	scratch->state.pc = BPF_CORE_READ(instance, orig_ret_vaddr);
+	/* Probes chained on one return address share it: skip to the next replaced address. */
+	for (int i = 0; i < SAMPLER_MAX_CHAINED_PROBES; i++) {
+		if (!BPF_CORE_READ(instance, chained))
+			break;
+		instance = BPF_CORE_READ(instance, next);
+		if (!instance)
+			break;
+	}
+	scratch->return_instance = instance ? BPF_CORE_READ(instance, next) : NULL;
+	return 1;
+}
+
+static __always_inline __u32 cache_slot(const struct scratch *scratch, __u64 address)
+{
+	__u64 mixed = (address ^ ((__u64)scratch->owner.space << 40)) * 0x9e3779b97f4a7c15ULL;
+
+	return (mixed >> 40) & (SAMPLER_CACHED_RULES - 1);
+}
+
+/* bpf_loop wants a pointer into the BPF stack as its context. */
+struct walk {
+	struct scratch *scratch;
+};
+
+static long walk_frame(__u32 index, struct walk *walk)
+{
+	struct scratch *scratch = walk->scratch;
+	__u64 address = unwind_lookup_pc(&scratch->state);
+	__u32 slot = cache_slot(scratch, address), at;
+	struct sampler_cached_rule *cached;
+	struct unwind_rule rule = {0};
+	__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
+	int result;
+
+	cached = bpf_map_lookup_elem(&cached_rules, &slot);
+	if (!cached)
+		return 1;
+	if (cached->pc == address && cached->owner.space == scratch->owner.space &&
+		cached->owner.generation == scratch->owner.generation) {
+		rule = cached->rule;
+	} else {
+		result = find_rule(scratch, address, &rule);
+		if (result) {
+			if (leave_trampoline(scratch))
+				return 0;
+			/* Stacks that run off into data end in an address that no mapping has. */
+			scratch->stop = UNWIND_STOP_REASON(result);
+			if (index && scratch->stop == WIRE_STOP_NO_MAPPING)
+				return 1;
+		} else {
+			cached->pc = address;
+			cached->owner = scratch->owner;
+			cached->rule = rule;
+		}
+	}
+	at = scratch->kernel_frames + scratch->user_frames;
+	frames[at & (MAX_FRAMES - 1)] = address;
+	scratch->user_frames++;
+	if (scratch->stop != WIRE_STOP_DEPTH)
+		return 1;
+	if (rule.cfa == UNWIND_CFA_NONE && leave_trampoline(scratch)) {
+		scratch->user_frames--;
+		return 0;
+	}
+	result = unwind_step(scratch, &scratch->state, &rule);
+	if (!result)
+		return 0;
+	scratch->stop = UNWIND_STOP_REASON(result);
+	return 1;
+}
+
+/* ---- one sample -------------------------------------------------------------------------------------- */
+
+/*
+ * The user registers as they were when the task last entered the kernel: by the timer interrupt itself, or by the system
+ * call it is in. Returns WIRE_STOP_COMPLETE and fills `registers`, or why there are none.
+ */
+static __always_inline int read_user_registers(struct scratch *scratch)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct wire_stack_copy *out = &scratch->registers;
+	struct registers regs;
+
+	if (!task->mm || task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+		return WIRE_STOP_NO_USER_STACK;
+	if (bpf_probe_read_kernel(&regs, sizeof(regs), (void *)bpf_task_pt_regs(task)))
+		return WIRE_STOP_NO_USER_STACK;
+	if ((__u16)regs.cs == USER32_CS)
+		return WIRE_STOP_COMPAT;
+	if ((__u16)regs.cs != USER_CS)
+		return WIRE_STOP_NO_USER_STACK;
+	out->pc = regs.ip;
+	out->sp = regs.sp;
+	out->bp = regs.bp;
+	out->bx = regs.bx;
+	out->leaf[0] = regs.ax;
+	out->leaf[1] = regs.dx;
+	out->leaf[2] = regs.cx;
+	out->leaf[3] = regs.bx;
+	out->leaf[4] = regs.si;
+	out->leaf[5] = regs.di;
+	out->leaf[6] = regs.bp;
+	out->leaf[7] = regs.sp;
+	out->leaf[8] = regs.r8;
+	out->leaf[9] = regs.r9;
+	out->leaf[10] = regs.r10;
+	out->leaf[11] = regs.r11;
+	out->leaf[12] = regs.r12;
+	out->leaf[13] = regs.r13;
+	out->leaf[14] = regs.r14;
+	out->leaf[15] = regs.r15;
+	return WIRE_STOP_COMPLETE;
+}
+
+static __always_inline void start_walk(struct scratch *scratch)
+{
+	struct unwind_state *state = &scratch->state;
+	const struct wire_stack_copy *registers = &scratch->registers;
+
+	state->pc = registers->pc;
+	state->sp = registers->sp;
+	state->rbp.value = registers->bp;
+	state->rbp.saved_at = state->rbp.lost = 0;
+	state->rbx.value = registers->bx;
+	state->rbx.saved_at = state->rbx.lost = 0;
+	state->exact_pc = state->is_leaf = 1;
+	__builtin_memcpy(state->leaf, registers->leaf, sizeof(state->leaf));
+	scratch->return_instances_read = 0;
+	scratch->return_instance = NULL;
+	scratch->window_at = NO_WINDOW;
+	scratch->stop = WIRE_STOP_DEPTH; /* unless the walk says otherwise */
+}
+
+/* May this stack be copied out for user space to unwind? Always while its table is on the way; budgeted else. */
+static __always_inline bool may_copy_stack(struct scratch *scratch, __u64 now_ns)
+{
+	if (scratch->stop == WIRE_STOP_NO_TABLE || !scratch->owner_known)
+		return true;
+	if (scratch->stop != WIRE_STOP_NO_MAPPING)
+		return false;
+	if (now_ns - scratch->copy_window_ns > 1000000000ULL) {
+		scratch->copy_window_ns = now_ns;
+		scratch->copies_in_window = 0;
+	}
+	if (scratch->copies_in_window++ < SAMPLER_COPY_BUDGET)
+		return true;
+	count(SAMPLER_COUNT_COPIES_DENIED, 1);
+	return false;
+}
+
+/* Appends registers and stack at byte `at` of the record; returns the record's new length. */
+static __always_inline __u64 copy_stack(struct scratch *scratch, __u64 at)
+{
+	__u64 sp = scratch->registers.sp, chunk;
+	struct wire_stack_copy *out;
+
+	at &= 0x3fff;
+	scratch->copied = 0;
+	for (int page = 0; page < COPY_PAGES; page++) {
+		__u64 to = at + sizeof(struct wire_stack_copy) + scratch->copied;
+
+		chunk = 4096 - ((sp + scratch->copied) & 4095);
+		if (chunk > 4096 || to > RECORD_BYTES - 4096)
+			break;
+		if (bpf_probe_read_user(scratch->record + to, chunk,
+			    (const void *)(sp + scratch->copied)))
+			break;
+		scratch->copied += chunk;
+	}
+	out = (struct wire_stack_copy *)(scratch->record + at);
+	*out = scratch->registers;
+	out->stack_bytes = scratch->copied;
+	return at + sizeof(*out) + scratch->copied;
+}
+
+static __always_inline void fill_record(
+	struct scratch *scratch, struct task_struct *task, __u32 pid, bool in_kernel)
+{
+	struct wire_sample *sample = (struct wire_sample *)scratch->record;
+
+	sample->record.type = WIRE_RECORD_SAMPLE;
+	sample->record.reserved = 0;
+	sample->cgroup_id = bpf_get_current_cgroup_id();
+	sample->pid = pid;
+	sample->tid = visible_pid(task);
+	sample->cpu = bpf_get_smp_processor_id();
+	sample->kernel_frame_count = scratch->kernel_frames;
+	sample->user_frame_count = scratch->user_frames;
+	sample->stop = scratch->stop;
+	sample->flags = in_kernel ? WIRE_SAMPLE_KERNEL_MODE : 0;
+	sample->reserved = 0;
+	sample->exec_id = task->self_exec_id;
+	bpf_core_read(sample->thread_name, sizeof(sample->thread_name), &task->comm);
+	BPF_CORE_READ_INTO(&sample->process_name, task, group_leader, comm);
+}
+
+static __always_inline void walk_user_stack(struct scratch *scratch, __u32 pid)
+{
+	struct sampler_process *owner = bpf_map_lookup_elem(&processes, &pid);
+	struct walk walk = {.scratch = scratch};
+
+	scratch->owner_known = owner != NULL;
+	if (!owner) {
+		__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
+
+		frames[scratch->kernel_frames & (MAX_FRAMES - 1)] = scratch->registers.pc;
+		scratch->user_frames = 1;
+		scratch->stop = WIRE_STOP_NO_MAPPING;
+		return;
+	}
+	scratch->owner = *owner;
+	start_walk(scratch);
+	bpf_loop(WIRE_MAX_USER_FRAMES, walk_frame, &walk, 0);
+}
+
+SEC("perf_event")
+int take_sample(struct registers *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 cpu = bpf_get_smp_processor_id(), pid;
+	__u64 now_ns = bpf_ktime_get_ns(), length, flags;
+	bool in_kernel = !(context->cs & 3);
+	struct wire_sample *sample;
+	struct scratch *scratch;
+	long got;
+
+	if (!task->pid)
+		return 0;
+	pid = visible_tgid(task);
+	if (!pid || (!whole_machine && !bpf_map_lookup_elem(&targets, &pid)))
+		return 0;
+	scratch = bpf_map_lookup_elem(&scratches, &cpu);
+	if (!scratch)
+		return 0;
+	scratch->kernel_frames = scratch->user_frames = 0;
+	scratch->owner_known = 1;
+	if (in_kernel) {
+		got = bpf_get_stack(context, scratch->record + sizeof(struct wire_sample),
+			WIRE_MAX_KERNEL_FRAMES * 8, 0);
+		if (got > 0)
+			scratch->kernel_frames = ((__u64)got / 8) & (WIRE_MAX_KERNEL_FRAMES * 2 - 1);
+	}
+	scratch->stop = read_user_registers(scratch);
+	if (scratch->stop == WIRE_STOP_COMPLETE)
+		walk_user_stack(scratch, pid);
+	fill_record(scratch, task, pid, in_kernel);
+	sample = (struct wire_sample *)scratch->record;
+	sample->time_ns = now_ns;
+	length = sizeof(*sample) + (scratch->kernel_frames + scratch->user_frames) * 8;
+	if ((scratch->stop == WIRE_STOP_NO_TABLE || scratch->stop == WIRE_STOP_NO_MAPPING) &&
+		may_copy_stack(scratch, now_ns)) {
+		length = copy_stack(scratch, length);
+		sample->flags |= WIRE_SAMPLE_STACK_COPY;
+		count(SAMPLER_COUNT_COPIES, 1);
+	}
+	if (length > RECORD_BYTES)
+		return 0;
+	sample->record.length_bytes = length;
+	flags = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+									       : BPF_RB_NO_WAKEUP;
+	if (bpf_ringbuf_output(&samples, scratch->record, length, flags)) {
+		count(SAMPLER_COUNT_LOST, 1);
+		return 0;
+	}
+	count(SAMPLER_COUNT_SAMPLES, 1);
+	count(SAMPLER_COUNT_FRAMES, scratch->user_frames);
+	return 0;
+}

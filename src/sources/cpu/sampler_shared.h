@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Keys and values of the BPF maps: shared by sampler.bpf.c and bpf_sampler.c. */
+#pragma once
+
+#include <linux/types.h>
+
+#include "unwind/table.h"
+
+/* An address space as BPF sees it: processes that forked without changing a mapping share one. */
+struct sampler_process {
+	__u32 space;
+	__u32 generation; /* grows when a mapping of the space changes: outdates cached rules */
+};
+
+/* LPM key: space and address, big-endian so that prefixes are ranges. */
+struct sampler_mapping_key {
+	__u32 prefix_bits;
+	__u32 space_be;
+	__u64 address_be;
+};
+
+#define SAMPLER_MAPPING_KEY_BITS 96
+
+enum sampler_mapping_kind {
+	SAMPLER_MAPPING_TABLE,         /* unwind by the table of `file` */
+	SAMPLER_MAPPING_FRAME_POINTER, /* JIT code */
+};
+
+struct sampler_mapping {
+	__u64 bias; /* address - bias = virtual address in the file */
+	__u32 file; /* mapped_file.index, index into the tables map */
+	__u32 kind;
+};
+
+/* A rule found before, for the next sample with the same return address. */
+struct sampler_cached_rule {
+	__u64 pc;
+	struct sampler_process owner;
+	struct unwind_rule rule;
+};
+
+enum sampler_counter {
+	SAMPLER_COUNT_SAMPLES,
+	SAMPLER_COUNT_LOST,      /* the ring was full */
+	SAMPLER_COUNT_CACHE_MISS,
+	SAMPLER_COUNT_FRAMES,
+	SAMPLER_COUNT_COPIES,    /* stacks sent to be unwound in user space */
+	SAMPLER_COUNT_COPIES_DENIED,
+	SAMPLER_COUNT_MAX
+};
+
+#define SAMPLER_MAX_FILES        16384
+#define SAMPLER_MAX_PROCESSES    65536
+#define SAMPLER_MAX_MAPPINGS     (1 << 20)
+#define SAMPLER_CACHED_RULES     4096
+#define SAMPLER_MAX_CHAINED_PROBES 16
+/* Stack copies per CPU and second when the missing piece may never come (unknown mapping). */
+#define SAMPLER_COPY_BUDGET 20
