@@ -10,10 +10,12 @@
 #include "model/model.h"
 
 struct selection {
-	const char *process;  /* pid, or a pattern (extended regular expression) on process names */
-	const char *thread;   /* tid, or a pattern on thread names */
-	const char *symbol;   /* pattern: only samples with a matching function anywhere in the stack */
-	const char *time;     /* "START..END", each seconds since the session's start, either may be empty */
+	const char *process; /* pid, or a pattern (extended regular expression) on process names */
+	const char *thread;  /* tid, or a pattern on thread names */
+	const char
+		*symbol;  /* pattern: only samples with a matching function anywhere in the stack */
+	const char *time; /* "START..END", each seconds since the session's start, either may be
+			     empty */
 };
 
 /* The selection applied to one model: one bool per sample. */

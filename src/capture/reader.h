@@ -9,9 +9,11 @@
 #include "capture/capture.h"
 
 /*
- * Called in file order; interned things before they are referred to, with the ids of this read (dense over all
- * sequences and concatenated files). NULL callbacks are skipped. A negative return stops the reading
- * and is returned. Strings and arrays are valid during the call only.
+ * Called in file order; interned things before they are referred to, with the ids of this read
+ * (dense over all sequences and concatenated files, counted up from 1). Equal mappings of several
+ * sequences are told once; frames and callstacks are told for each. NULL callbacks are skipped. A
+ * negative return stops the reading and is returned. Strings and arrays are valid during the call
+ * only.
  */
 struct capture_visitor {
 	int (*session)(void *context, const struct capture_session *session);
@@ -25,20 +27,22 @@ struct capture_visitor {
 	int (*symbols)(void *context, capture_id mapping, uint64_t rel_pc,
 		const struct capture_symbol_line *lines, size_t count);
 	int (*stats)(void *context, const struct capture_stats *stats);
-	/* Bytes read so far of the total, for progress bars: a few hundred calls at most. */
+	/* Bytes of the file read so far: for progress bars, a few hundred calls at most. */
 	int (*progress)(void *context, uint64_t bytes, uint64_t total_bytes);
 };
 
 struct capture_read_result {
 	uint64_t bytes, packets;
-	bool truncated;          /* the last packet is cut off: what came before was read */
-	uint64_t truncated_at;   /* its offset */
+	bool truncated;           /* the last packet is cut off: what came before was read */
+	uint64_t truncated_at;    /* its offset */
 	uint64_t skipped_packets; /* packets that refer to interned data the file does not have */
 };
 
 /*
- * Returns 0, or a negative errno with one sentence that names the offset and the cause: not a capture, corrupt at offset N
- * … A truncated tail is no error (see result); `ret_result` is filled in either case.
+ * Reads a capture, also a gzip'ed one. Returns 0, or a negative errno with one sentence that names
+ * the offset and the cause: not a capture, corrupt at offset N … A truncated tail is no error (see
+ * result); `ret_result` may be NULL and is filled in either case. Times are CLOCK_MONOTONIC
+ * wherever the file's clock snapshots tell it. The file may grow or shrink meanwhile.
  */
 int capture_read(const char *path, const struct capture_visitor *visitor, void *context,
 	struct capture_read_result *ret_result, struct errmsg *err);

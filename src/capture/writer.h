@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writing a capture: structs in, a growing Perfetto trace out. Packets gather in memory until
- * capture_writer_flush(); each flush leaves a file that is readable up to there. One thread at a time.
+ * capture_writer_flush(); each flush leaves a file that is readable up to there. One thread at a
+ * time. Texts are copied. Where Perfetto wants UTF-8 (names of processes, arguments, notes) other
+ * bytes become U+FFFD; paths and function names are kept byte by byte.
  */
 #pragma once
 
@@ -9,8 +11,8 @@
 #include "capture/capture.h"
 
 struct capture_writer_options {
-	size_t size; /* sizeof(struct capture_writer_options) */
-	bool uncompressed; /* plain packets instead of deflated compressed_packets (TracePacket field 50) */
+	size_t size;       /* sizeof(struct capture_writer_options) */
+	bool uncompressed; /* plain packets instead of deflated compressed_packets */
 	bool stack_sample; /* StackSample packets (Perfetto >= 58) instead of PerfSample */
 };
 
@@ -22,29 +24,32 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 /* Without flushing: for failure paths. */
 struct capture_writer *capture_writer_free(struct capture_writer *writer);
 
-/* Written first: clock snapshot, session, extension descriptors, packet defaults. */
+/*
+ * Written first: clock snapshot, session, extension descriptors, packet defaults. A capture without
+ * a session (an imported one) takes its clock snapshot when the first thing is written.
+ */
 int capture_writer_session(struct capture_writer *writer, const struct capture_session *session);
 
 /*
  * Interning. Equal content gives the same id; strings are copied. Return 0 or -ENOMEM.
  */
-int capture_writer_mapping(struct capture_writer *writer, const struct capture_mapping *mapping,
-	capture_id *ret_id);
+int capture_writer_mapping(
+	struct capture_writer *writer, const struct capture_mapping *mapping, capture_id *ret_id);
 int capture_writer_frame(
 	struct capture_writer *writer, const struct capture_frame *frame, capture_id *ret_id);
-/* `frames` outermost first. The stop reason is kept with the stack. */
+/* `frames` outermost first; all of them interned before. The stop reason is kept with the stack. */
 int capture_writer_callstack(struct capture_writer *writer, const capture_id *frames, size_t count,
 	enum wire_stop stop, capture_id *ret_id);
 
 /* Said again when something changed (exec, rename): the last one counts. */
-int capture_writer_process(
-	struct capture_writer *writer, const struct capture_process *process);
+int capture_writer_process(struct capture_writer *writer, const struct capture_process *process);
 int capture_writer_thread(struct capture_writer *writer, const struct capture_thread *thread);
 int capture_writer_sample(struct capture_writer *writer, const struct capture_sample *sample);
 
 /*
- * Names for a frame that was interned without one, or source lines and inlined functions for it: a ModuleSymbols packet.
- * `functions`, `files`, `lines`: innermost inlined function first; files may be NULL, lines 0.
+ * Names for a frame that was interned without one, or source lines and inlined functions for it: a
+ * ModuleSymbols packet. `lines`: innermost inlined function first. Mapping 0 names addresses that
+ * lie in no file. Symbols of one mapping in a row share a packet.
  */
 int capture_writer_symbols(struct capture_writer *writer, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count);
@@ -52,11 +57,13 @@ int capture_writer_symbols(struct capture_writer *writer, capture_id mapping, ui
 int capture_writer_stats(struct capture_writer *writer, const struct capture_stats *stats);
 
 /*
- * Hands everything so far to the kernel with write(2). On a full disk or a dead file system returns the error once with
- * a sentence; the file stays readable up to the last good flush (a torn tail is cut off by ftruncate).
+ * Hands everything so far to the kernel with write(2). On a full disk or a dead file system returns
+ * the error with a sentence; the file stays readable up to the last good flush (a torn tail is cut
+ * off by ftruncate). From then on nothing is kept or written, and each flush returns the same error
+ * with an empty sentence.
  */
 int capture_writer_flush(struct capture_writer *writer, struct errmsg *err);
 /* Bytes handed to the kernel so far. */
 uint64_t capture_writer_bytes(const struct capture_writer *writer);
-/* Flushes and closes; frees the writer in any case and returns the first error. */
+/* Flushes, closes and frees, in any case; returns the first error with its sentence. */
 int capture_writer_close(struct capture_writer *writer, struct errmsg *err);

@@ -16,11 +16,11 @@
 #include "base/errmsg.h"
 
 enum option_type {
-	OPTION_FLAG,   /* bool */
-	OPTION_STRING, /* const char * */
-	OPTION_U64,    /* uint64_t, checked against minimum and maximum */
-	OPTION_DOUBLE, /* double, checked against minimum and maximum */
-	OPTION_CHOICE, /* const char *, one of `choices` */
+	OPTION_FLAG,    /* bool */
+	OPTION_STRING,  /* const char * */
+	OPTION_U64,     /* uint64_t, checked against minimum and maximum */
+	OPTION_DOUBLE,  /* double, checked against minimum and maximum */
+	OPTION_CHOICE,  /* const char *, one of `choices` */
 	OPTION_STRINGS, /* struct option_strings, may be given several times */
 };
 
@@ -35,8 +35,12 @@ struct option {
 	enum option_type type;
 	const char *argument; /* name in the help: "HZ", "FILE" …; NULL for flags */
 	const char *help;     /* one line */
-	void *value;          /* where it goes, by type; holds the default before parsing */
-	double minimum, maximum;
+	/*
+	 * Where it goes, by type. Holds the default before parsing, which help shows unless it is
+	 * 0, UINT64_MAX or NULL, or the help line says "default".
+	 */
+	void *value;
+	double minimum, maximum;    /* both 0: no limits */
 	const char *const *choices; /* NULL-ended */
 	const char *group;          /* heading in the help; NULL: "Options" */
 };
@@ -44,13 +48,14 @@ struct option {
 /* Options end with {0}. */
 struct command {
 	const char *name;
-	const char *summary;   /* one line for `sonde --help` */
-	const char *usage;     /* "[options] -- COMMAND [ARGUMENT…]" */
+	const char *summary;     /* one line for `sonde --help` */
+	const char *usage;       /* "[options] -- COMMAND [ARGUMENT…]" */
 	const char *description; /* paragraphs for --help and the man page */
 	const char *examples;    /* lines of "command\n    what it does" */
 	const struct option *options;
 	int minimum_arguments, maximum_arguments; /* maximum -1: any number */
-	bool stops_at_first_argument; /* for commands that run a command */
+	bool stops_at_first_argument;             /* for commands that run a command */
+	bool hidden; /* works, but is not listed in help and completion */
 	/* `arguments` has `count` positional arguments, NULL-ended. Returns the exit status. */
 	int (*run)(int count, char **arguments);
 };
@@ -68,5 +73,7 @@ extern const struct command *const commands[]; /* NULL-ended, in main.c */
 
 /* Prints "sonde: SENTENCE" to standard error and returns EXIT_ERROR. */
 int fail(const struct errmsg *err);
+/* The same for a wrong command line that the option table cannot tell; returns EXIT_USAGE. */
+int fail_usage(const struct errmsg *err);
 /* A sentence that is no failure. */
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -280,6 +280,22 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 	return 0;
 }
 
+/* The table that the sampler missed, for the samples to come: our own walk may end before it gets there. */
+static void request_missing_table(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct space_view *view)
+{
+	const uint64_t *frames = (const uint64_t *)sample->frames + sample->kernel_frame_count;
+	const struct mapping *mapping;
+	uint64_t word_count;
+	const uint64_t *words;
+
+	if (sample->stop != WIRE_STOP_NO_TABLE || !sample->user_frame_count)
+		return;
+	mapping = find_mapping(view, frames[sample->user_frame_count - 1]);
+	if (mapping)
+		file_store_table(pipeline->parts.files, mapping->file, &words, &word_count);
+}
+
 /* Returns 0, -EAGAIN when tables or names are on their way, or another negative errno. */
 static int try_sample(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct process *process, const struct space_view *view, bool give_up)
@@ -287,12 +303,19 @@ static int try_sample(struct pipeline *pipeline, const struct wire_sample *sampl
 	const uint64_t *frames = (const uint64_t *)sample->frames + sample->kernel_frame_count;
 	bool copied = sample->flags & WIRE_SAMPLE_STACK_COPY;
 	enum wire_stop stop = sample->stop;
-	size_t count = sample->user_frame_count, total;
+	size_t count = sample->user_frame_count, total, copy_count;
+	enum wire_stop copy_stop;
 	int result = 0;
 
 	if (copied) {
-		result = unwind_copy(pipeline, sample, view, give_up, &count, &stop);
+		request_missing_table(pipeline, sample, view);
+		result = unwind_copy(pipeline, sample, view, give_up, &copy_count, &copy_stop);
+	}
+	/* The sampler may have come further: it can pass the trampolines of return probes. */
+	if (copied && result == 0 && (copy_stop == WIRE_STOP_COMPLETE || copy_count >= count)) {
 		frames = pipeline->frames;
+		count = copy_count;
+		stop = copy_stop;
 	}
 	if (result == 0)
 		result = resolve_stack(pipeline, sample, view, frames, count, give_up, &total);

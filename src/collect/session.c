@@ -217,11 +217,9 @@ static int follow_pid(struct session *session, uint32_t pid, struct errmsg *err)
 			"cannot attach to process %u: %s; `ps -p %u` shows whether it runs", pid,
 			errno == ESRCH ? "there is no such process" : strerror(errno), pid);
 	result = array_append(&session->pid_fds, fd);
-	if (result < 0) {
+	if (result < 0)
 		close(fd);
-		return result;
-	}
-	return session->sampler->follow(session->sampler_state, pid, err);
+	return result;
 }
 
 /* Every process that already descends from it is followed as well. */
@@ -233,8 +231,11 @@ static int follow_tree(struct session *session, uint32_t pid, struct errmsg *err
 
 	if (result == 0)
 		result = address_spaces_add_tree(session->spaces, pid, err);
-	while (result == 0 && (process = address_spaces_next(session->spaces, &position)))
+	while (result == 0 && (process = address_spaces_next(session->spaces, &position))) {
 		result = session->sampler->follow(session->sampler_state, process->pid, err);
+		if (result == 0 && process->pid != session->options->pids[0])
+			result = sideband_follow(session->sideband, process->pid, err);
+	}
 	return result;
 }
 
@@ -264,10 +265,11 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-static int write_session(struct session *session)
+static int write_session(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
 	struct utsname system;
+	int result;
 	struct capture_session out = {
 		.sonde_version = SONDE_VERSION,
 		.command = (const char *const *)options->command,
@@ -288,7 +290,9 @@ static int write_session(struct session *session)
 	out.architecture = system.machine;
 	while (options->command && options->command[out.command_count])
 		out.command_count++;
-	return capture_writer_session(session->writer, &out);
+	result = capture_writer_session(session->writer, &out);
+	/* A disk that is full already is noticed before the command starts. */
+	return result < 0 ? result : capture_writer_flush(session->writer, err);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------- */
@@ -533,10 +537,27 @@ static int wait_for_tables(struct session *session)
 	return result < 0 ? result : pipeline_retry(session->pipeline, true);
 }
 
+/* The sampler's own remarks: one sentence a line. */
+static void add_sampler_notes(struct session *session)
+{
+	struct cpu_sampler_account *account = calloc(1, sizeof(*account));
+	char *rest, *sentence;
+
+	if (!account)
+		return;
+	session->sampler->account(session->sampler_state, account);
+	for (rest = account->notes; (sentence = strsep(&rest, "\n"));) {
+		if (*sentence)
+			add_note(session->result, "%s", sentence);
+	}
+	free(account);
+}
+
 static void add_end_notes(struct session *session, uint64_t frames_without_lines)
 {
 	const struct capture_stats *stats = &session->result->stats;
 
+	add_sampler_notes(session);
 	if (stats->samples_lost)
 		add_note(session->result,
 			"%llu samples were lost because the sample ring was full; lower the rate (-F)",
@@ -609,7 +630,7 @@ static int start(struct session *session, struct errmsg *err)
 	if (result == 0)
 		result = open_parts(session, err);
 	if (result == 0)
-		result = write_session(session);
+		result = write_session(session, err);
 	if (result == 0)
 		result = follow_targets(session, err);
 	if (result == 0)

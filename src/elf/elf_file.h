@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An opened ELF file, 64-bit little-endian: what the unwinder and the symboliser both need to know of it. A thin,
- * checked layer over libelf; every offset of a foreign file is validated here, so callers get either
- * good bytes or an error.
+ * An opened ELF file, 64-bit little-endian: what the unwinder and the symboliser both need to know
+ * of it. A thin, checked layer over libelf; every offset of a foreign file is validated here, so
+ * callers get either good bytes or an error.
  */
 #pragma once
 
@@ -22,6 +22,8 @@ struct build_id {
 /* Lower-case hex into `ret_text` (2 * length + 1 bytes used). */
 void build_id_to_hex(const struct build_id *id, char ret_text[2 * BUILD_ID_MAX_BYTES + 1]);
 bool build_id_equal(const struct build_id *a, const struct build_id *b);
+/* elf_file_identity() of every file with this build-id, which must not be empty. */
+uint64_t build_id_identity(const struct build_id *id);
 
 /* One PT_LOAD segment. */
 struct elf_segment {
@@ -51,23 +53,42 @@ void elf_file_freep(struct elf_file **file);
 /* The build-id of all SHT_NOTE and PT_NOTE notes; length 0 when there is none. */
 const struct build_id *elf_file_build_id(const struct elf_file *file);
 /*
- * The file's identity: a hash of the build-id, or of size and head and tail bytes for a file without one.
- * Never 0. Names its unwind table in the BPF maps and in the cache.
+ * The file's identity: build_id_identity(), or for a file without build-id a hash of its size and
+ * contents (all of a small file, head, tail and evenly spread blocks of a large one). Never 0.
+ * Names its unwind table in the BPF maps and in the cache.
  */
 uint64_t elf_file_identity(const struct elf_file *file);
 
+/* e_machine (EM_X86_64 …) and e_entry, 0 when there is none. */
+unsigned elf_file_machine(const struct elf_file *file);
+uint64_t elf_file_entry(const struct elf_file *file);
+
 size_t elf_file_segment_count(const struct elf_file *file);
 const struct elf_segment *elf_file_segment(const struct elf_file *file, size_t index);
-/* The virtual address that a file offset is loaded at; false when no PT_LOAD covers it. */
+/* The segment that covers `vaddr` in memory; NULL when none does. */
+const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint64_t vaddr);
+/*
+ * The virtual address that a file offset is loaded at; false when no PT_LOAD covers it. Whole pages
+ * count, as the kernel maps them, and executable segments win: a page of the file may be mapped
+ * twice.
+ */
 bool elf_file_offset_to_vaddr(
 	const struct elf_file *file, uint64_t file_offset, uint64_t *ret_vaddr);
 
-/* The section's bytes, decompressed when SHF_COMPRESSED. False when it is absent, NOBITS or out of bounds. */
-bool elf_file_section(
-	struct elf_file *file, const char *section_name, struct elf_bytes *ret_bytes);
+/*
+ * The section's bytes, decompressed when SHF_COMPRESSED (zlib). False when it is absent, NOBITS,
+ * out of bounds or compressed otherwise.
+ */
+bool elf_file_section(struct elf_file *file, const char *section_name, struct elf_bytes *ret_bytes);
 /* The bytes of the file from `vaddr`, as loaded (through PT_LOAD). False when not covered. */
 bool elf_file_loaded_bytes(
 	const struct elf_file *file, uint64_t vaddr, struct elf_bytes *ret_bytes);
 
-/* The libelf handle, for libdw and symbol tables. */
+/* The PT_GNU_EH_FRAME segment (.eh_frame_hdr), for files without section headers. */
+bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_bytes *ret_bytes);
+
+/*
+ * The libelf handle, for libdw and symbol tables; it lives as long as the file. Made at the first
+ * call; NULL when libelf rejects the file or memory is short.
+ */
 struct Elf *elf_file_libelf(struct elf_file *file);

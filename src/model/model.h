@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture in memory, typed and indexed: what analyses and exporters read. Everything refers to everything else by
- * index into these arrays. Read-only once built; strings live in the model.
+ * A capture in memory, typed and indexed: what analyses and exporters read. Everything refers to
+ * everything else by index into these arrays. Read-only once built; strings live in the model.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/errmsg.h"
 #include "base/map.h"
+#include "base/strbuf.h"
 #include "capture/capture.h"
 #include "capture/reader.h"
 
@@ -31,12 +32,17 @@ struct model_thread {
 	const char *name;
 };
 
-/* A function: the same name in the same file is one function, however many frames. */
+/*
+ * A function: the same name in the same file is one function, however many frames. All of a
+ * module's addresses without a symbol are one too, "[unknown] libfoo.so": their frames tell them
+ * apart.
+ */
 struct model_function {
-	const char *name;    /* "[unknown]" plus file and address when there is no name */
-	uint32_t module;     /* index of model_module, MODEL_NONE: unknown */
-	const char *source_file; /* "" when unknown */
+	const char *name;        /* "[unknown]" plus file and address when there is no name */
+	uint32_t module;         /* index of model_module, MODEL_NONE: unknown */
+	const char *source_file; /* of its first line seen; "" when unknown */
 	enum capture_frame_kind kind;
+	bool unnamed; /* no symbol: `name` only says which module */
 };
 
 struct model_module {
@@ -48,10 +54,14 @@ struct model_module {
 	} build_id;
 };
 
-/* One address of one function. Inlined functions are frames of their own, above their caller. */
+/*
+ * One address of one function. Inlined functions are frames of their own, right after the frame
+ * they were inlined into, here and in every stack.
+ */
 struct model_frame {
-	uint32_t function; /* index */
-	uint32_t line;     /* 0: unknown */
+	uint32_t function;       /* index */
+	uint32_t line;           /* 0: unknown */
+	const char *source_file; /* that the line is in, "" when unknown */
 	uint64_t rel_pc;
 	bool inlined;
 };
@@ -79,12 +89,6 @@ struct model_session {
 	bool present; /* false: the file has none (a foreign trace) */
 };
 
-struct model_loss {
-	const char *where;
-	uint32_t cpu;
-	uint64_t count;
-};
-
 struct model_stats {
 	struct capture_stats values; /* losses and notes pointers are the model's own copies */
 	bool present;
@@ -100,6 +104,7 @@ struct model {
 	ARRAY_OF(struct model_stack) stacks;
 	ARRAY_OF(struct model_sample) samples; /* sorted by time */
 	struct model_session session;
+	uint32_t session_count; /* recordings in the file: more than 1 when captures were joined */
 	struct model_stats stats;
 	struct capture_read_result completeness;
 	struct intern strings;
@@ -116,3 +121,23 @@ void model_freep(struct model **model);
 
 /* Time of a sample: the session's period. 0 period (foreign trace) counts 1 per sample. */
 uint64_t model_sample_weight_ns(const struct model *model);
+/* False when samples have no known duration: then times are unknown, not 0. */
+bool model_has_time(const struct model *model);
+/*
+ * When the recording began and how long it lasted: what the session and its account say, else the
+ * span from the first to the last sample.
+ */
+uint64_t model_start_ns(const struct model *model);
+uint64_t model_duration_ns(const struct model *model);
+
+/* Names of things by index, also of MODEL_NONE: "[no stack]" for functions, "[unknown]" for
+ * modules. */
+const char *model_function_name(const struct model *model, uint32_t function);
+const char *model_function_module(const struct model *model, uint32_t function);
+/*
+ * Appends what stands at a frame, at least an address: "read_line", "[unknown] libfoo.so+0x1234".
+ */
+void model_frame_name(const struct model *model, uint32_t frame, struct strbuf *out);
+const char *model_module_name(const struct model *model, uint32_t module);
+/* The innermost frame of a sample's stack; MODEL_NONE when it has none. */
+uint32_t model_stack_leaf(const struct model *model, uint32_t stack);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Source lines and inlined functions of an address, by libdw, opened only for addresses that are shown. */
+/* Source lines and inlined functions of an address, by libdw, opened only for addresses that are
+ * shown. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +9,7 @@
 #include "base/errmsg.h"
 
 struct source_line {
-	const char *function; /* as in DWARF (linkage name where present); NULL: same as the symbol */
+	const char *function; /* as in DWARF, linkage name where present; NULL: as the symbol */
 	const char *file;     /* NULL: unknown */
 	uint32_t line;        /* 0: unknown */
 };
@@ -16,16 +17,17 @@ struct source_line {
 struct line_table;
 
 /*
- * Opens the DWARF of the file at `path`, or of its separate debug file (build-id directory, .gnu_debuglink, under `root`).
- * Returns -ENOENT with a sentence when neither has .debug_line.
+ * Opens the DWARF of the file at `path`, or of its separate debug file (build-id directory,
+ * .gnu_debuglink, under `root`). Returns -ENOENT with a sentence when neither has .debug_line.
  */
 int line_table_open(
 	struct line_table **ret_table, const char *path, const char *root, struct errmsg *err);
 struct line_table *line_table_free(struct line_table *table);
 
 /*
- * The chain at `vaddr`, innermost inlined function first, at most `capacity` entries; returns their number, 0 when
- * unknown. Strings are valid as long as the table. Entry i's line is where i runs: for i > 0 the call site of i - 1.
+ * The chain at `vaddr`, innermost inlined function first, at most `capacity` entries; returns their
+ * number, 0 when unknown. Strings are valid as long as the table. Entry i's line is where i runs:
+ * for i > 0 the call site of i - 1.
  */
-size_t line_table_find(struct line_table *table, uint64_t vaddr, struct source_line *ret_lines,
-	size_t capacity);
+size_t line_table_find(
+	struct line_table *table, uint64_t vaddr, struct source_line *ret_lines, size_t capacity);

@@ -19,22 +19,24 @@ struct unwind_table {
 
 struct unwind_build_stats {
 	uint64_t fde_count, row_count, rule_count;
-	uint64_t unsupported_rows; /* rows that became UNWIND_CFA_NONE for an unsupported expression */
+	uint64_t unsupported_rows; /* rows that became UNWIND_CFA_NONE for an unsupported expression
+				    */
 	uint64_t corrupt_fdes;     /* skipped, their range became UNWIND_CFA_NONE */
 	bool from_cache;
 };
 
 /*
- * Compiles .eh_frame (else PT_GNU_EH_FRAME, else .debug_frame). A file without any gives a table with a single
- * frame-pointer row per executable segment. Corrupt input never crashes; what cannot be understood becomes
- * UNWIND_CFA_NONE and is counted. `ret_stats` may be NULL. Returns 0, -ENOMEM, or -EINVAL with a message.
+ * Compiles .eh_frame (else PT_GNU_EH_FRAME, else .debug_frame). A file without any gives a table
+ * with a single frame-pointer row per executable segment. Corrupt input never crashes; what cannot
+ * be understood becomes UNWIND_CFA_NONE and is counted. `ret_stats` may be NULL. Returns 0,
+ * -ENOMEM, or -EINVAL with a message.
  */
 int unwind_table_build(struct unwind_table *ret_table, struct elf_file *file,
 	struct unwind_build_stats *ret_stats, struct errmsg *err);
 
 /*
  * The same through the cache: CACHE_DIRECTORY/<identity>.unwind is checked (magic, version, sizes,
- * checksum of the header; every index is bounds-checked when used) and mapped, or built and written
+ * checksum; every index is bounds-checked when used) and mapped, or built and written
  * atomically. `cache_directory` may be NULL: no cache. A cache that cannot be written is no error.
  */
 int unwind_table_open(struct unwind_table *ret_table, struct elf_file *file,
@@ -44,5 +46,6 @@ int unwind_table_open_cached(
 	struct unwind_table *ret_table, uint64_t identity, const char *cache_directory);
 void unwind_table_done(struct unwind_table *table);
 
-/* True when magic, version, sizes and section bounds of the table hold. Tables from disk pass through it. */
+/* True when magic, version, sizes and section bounds of the table hold. Tables from disk pass
+ * through it. */
 bool unwind_table_is_valid(const uint64_t *words, uint64_t word_count);

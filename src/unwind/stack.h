@@ -11,7 +11,8 @@
 
 /* Where an address lies: what the walker asks its caller for each frame. */
 struct unwind_location {
-	const uint64_t *table; /* words of the file's table; NULL: not loaded (WIRE_STOP_NO_TABLE) */
+	const uint64_t
+		*table; /* words of the file's table; NULL: not loaded (WIRE_STOP_NO_TABLE) */
 	uint64_t table_word_count;
 	uint64_t bias;      /* address - bias = virtual address in the file */
 	bool frame_pointer; /* anonymous executable memory (JIT): follow frame pointers */
@@ -27,8 +28,9 @@ struct unwind_target {
 };
 
 /*
- * Unwinds from the registers in `registers` (stack_bytes is not used here: memory comes from `target`).
- * Stores at most `capacity` lookup addresses (see wire_sample) and returns the reason of the end.
+ * Unwinds from the registers in `registers` (stack_bytes is not used here: memory comes from
+ * `target`). Stores at most `capacity` lookup addresses (see wire_sample) and returns the reason of
+ * the end.
  */
 enum wire_stop unwind_user_stack(const struct unwind_target *target,
 	const struct wire_stack_copy *registers, uint64_t *ret_frames, size_t capacity,

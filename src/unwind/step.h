@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One unwind step, the heart of sonde: compiled into the BPF programs and into user space (tests, fuzzing,
- * unprivileged mode). The includer defines, before including this file:
+ * One unwind step, the heart of sonde: compiled into the BPF programs and into user space (tests,
+ * fuzzing, unprivileged mode). The includer defines, before including this file:
  *
  *   UNWIND_READ_U64(context, address, value_pointer)   reads target memory; 0 on success
  *   UNWIND_TABLE_WORD(table, index, value_pointer)     reads word `index` of a table; 0 on success
  *
- * rbp and rbx are followed lazily: a step only notes *where* the caller's value was saved, and the value is
- * read when a later frame needs it. Most frames cost one memory read, the return address.
+ * rbp and rbx are followed lazily: a step only notes *where* the caller's value was saved, and the
+ * value is read when a later frame needs it. Most frames cost one memory read, the return address.
  */
 #pragma once
 
@@ -33,7 +33,8 @@ enum unwind_register {
 	UNWIND_REGISTERS = 16,
 };
 
-/* A callee-saved register of the frame being unwound: a value, or the address where it was saved. */
+/* A callee-saved register of the frame being unwound: a value, or the address where it was saved.
+ */
 struct unwind_saved_register {
 	__u64 value;
 	__u64 saved_at; /* 0: `value` holds it */
@@ -49,7 +50,8 @@ struct unwind_state {
 	__u64 leaf[UNWIND_REGISTERS];
 };
 
-/* The ucontext that the kernel pushes for a signal: offsets from rsp in the trampoline (x86-64 sigcontext). */
+/* The ucontext that the kernel pushes for a signal: offsets from rsp in the trampoline (x86-64
+ * sigcontext). */
 #define UNWIND_UCONTEXT_RBP 120
 #define UNWIND_UCONTEXT_RBX 128
 #define UNWIND_UCONTEXT_RSP 160
@@ -158,8 +160,8 @@ static inline __attribute__((always_inline)) int unwind_find_cfa(
 }
 
 /*
- * Turns `state` into its caller's frame by `rule`. Returns UNWIND_CONTINUE, or UNWIND_STOPPED(reason) when
- * there is no caller to go to; then `state` is not to be used further.
+ * Turns `state` into its caller's frame by `rule`. Returns UNWIND_CONTINUE, or
+ * UNWIND_STOPPED(reason) when there is no caller to go to; then `state` is not to be used further.
  */
 static inline __attribute__((always_inline)) int unwind_step(
 	void *context, struct unwind_state *state, const struct unwind_rule *rule)
@@ -177,7 +179,8 @@ static inline __attribute__((always_inline)) int unwind_step(
 			return UNWIND_STOPPED(WIRE_STOP_NO_RULE);
 		return_address = state->leaf[(__u16)rule->ra_offset & (UNWIND_REGISTERS - 1)];
 	} else {
-		/* Stacks grow down: a caller's frame that is not above this one means a corrupt stack. */
+		/* Stacks grow down: a caller's frame that is not above this one means a corrupt
+		 * stack. */
 		if (cfa <= state->sp)
 			return UNWIND_STOPPED(WIRE_STOP_NO_PROGRESS);
 		if (UNWIND_READ_U64(context, cfa + (__u64)(__s64)rule->ra_offset, &return_address))
@@ -197,14 +200,14 @@ static inline __attribute__((always_inline)) int unwind_step(
 	state->is_leaf = 0;
 	if (!return_address)
 		return UNWIND_STOPPED(rule->cfa == UNWIND_CFA_FRAME_POINTER
-				? WIRE_STOP_FRAME_POINTER
-				: WIRE_STOP_COMPLETE);
+					      ? WIRE_STOP_FRAME_POINTER
+					      : WIRE_STOP_COMPLETE);
 	return UNWIND_CONTINUE;
 }
 
 /*
- * Finds the rule for virtual address `vaddr` of the file whose table this is. Returns 0, or nonzero when the
- * table says nothing there (then the rule is UNWIND_CFA_NONE).
+ * Finds the rule for virtual address `vaddr` of the file whose table this is. Returns 0, or nonzero
+ * when the table says nothing there (then the rule is UNWIND_CFA_NONE).
  */
 static inline __attribute__((always_inline)) int unwind_table_find(
 	void *table, __u64 vaddr, struct unwind_rule *ret_rule)
@@ -217,7 +220,8 @@ static inline __attribute__((always_inline)) int unwind_table_find(
 	} found = {{0}};
 
 	*ret_rule = (struct unwind_rule){.cfa = UNWIND_CFA_NONE};
-	/* Header words by index: 2 = page_base | page_count, 3 = pages_at | rules_at, 4 = rows_at | row_count. */
+	/* Header words by index: 2 = page_base | page_count, 3 = pages_at | rules_at, 4 = rows_at |
+	 * row_count. */
 	if (UNWIND_TABLE_WORD(table, 2, &word) || UNWIND_TABLE_WORD(table, 3, &pages_word) ||
 		UNWIND_TABLE_WORD(table, 4, &rows_word))
 		return -1;
@@ -229,7 +233,8 @@ static inline __attribute__((always_inline)) int unwind_table_find(
 	first = (__u32)word;
 	count = (__u32)(word >> 32);
 
-	/* The number of rows in the page at or below the address; branch-free for the verifier's sake. */
+	/* The number of rows in the page at or below the address; branch-free for the verifier's
+	 * sake. */
 	index = 0;
 	for (int step = 0; step < UNWIND_SEARCH_STEPS; step++) {
 		__u32 goes_up;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwind table of one ELF file, compiled from .eh_frame: one array of 64-bit words, the same bytes in
- * the cache file, in user space and in the BPF map (an ARRAY of u64, because ARRAY elements are padded to
- * 8 bytes). Compiled into the BPF programs too.
+ * The unwind table of one ELF file, compiled from .eh_frame: one array of 64-bit words, the same
+ * bytes in the cache file, in user space and in the BPF map (an ARRAY of u64, because ARRAY
+ * elements are padded to 8 bytes). Compiled into the BPF programs too.
  *
  *   header   UNWIND_HEADER_WORDS words, struct unwind_table_header
- *   pages    one word per 64 KB of virtual address: first row (low 32 bits), row count (high 32 bits)
- *   rules    UNWIND_RULE_WORDS words each, struct unwind_rule; the first ones are UNWIND_FIXED_RULES
- *   rows     two per word: {u16 low bits of the address, u16 rule index}, sorted by address
+ *   pages    one word per 64 KB of virtual address: first row (low 32 bits), row count (high 32
+ * bits) rules    UNWIND_RULE_WORDS words each, struct unwind_rule; the first ones are
+ * UNWIND_FIXED_RULES rows     two per word: {u16 low bits of the address, u16 rule index}, sorted
+ * by address
  *
- * Addresses are the file's own virtual addresses (p_vaddr space). A row is valid up to the next row. When
- * the first row of a page lies above the address, the last row of an earlier page (index - 1) counts.
+ * Addresses are the file's own virtual addresses (p_vaddr space). A row is valid up to the next
+ * row. When the first row of a page lies above the address, the last row of an earlier page (index
+ * - 1) counts.
  */
 #pragma once
 
@@ -36,8 +38,8 @@ struct unwind_table_header {
 	__u32 row_count;
 	__u32 rule_count;
 	__u32 flags;
-	__u64 checksum; /* hash_bytes() of every word after the header */
-	__u64 reserved;
+	__u64 checksum; /* hash_bytes() of every word, this one taken as 0 */
+	__u64 identity; /* elf_file_identity() of the file it was compiled from */
 };
 
 _Static_assert(sizeof(struct unwind_table_header) == UNWIND_HEADER_WORDS * 8, "table format");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPU sampler that needs no privileges: a clock event on each followed thread and CPU, inherited by children. The
- * kernel copies registers and the top of the stack into our rings; the collector unwinds them.
+ * The CPU sampler that needs no privileges: a clock event on each followed thread and CPU,
+ * inherited by children. The kernel copies registers and the top of the stack into our rings; the
+ * collector unwinds them.
  */
-#include <assert.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/map.h"
+#include "sources/cpu/perf_sample.h"
 #include "sources/cpu/sampler.h"
 #include "sources/cpu/thread_names.h"
 #include "sources/process/perf_ring_set.h"
@@ -39,176 +40,18 @@
 #define SMALL_STACK_BYTES ((size_t)16 * 1024)
 #define SAMPLE_HEAD_BYTES ((size_t)512)
 
-/* The kernel's register numbers (arch/x86/include/uapi/asm/perf_regs.h): dumped in this order. */
-enum perf_register {
-	PERF_AX,
-	PERF_BX,
-	PERF_CX,
-	PERF_DX,
-	PERF_SI,
-	PERF_DI,
-	PERF_BP,
-	PERF_SP,
-	PERF_IP,
-	PERF_R8 = 16,
-	PERF_R15 = 23,
-};
-
-#define PERF_REGISTERS_MASK                                                                        \
-	(((UINT64_C(1) << (PERF_IP + 1)) - 1) | (UINT64_C(0xff) << PERF_R8))
-#define PERF_REGISTERS_DUMPED 17
-#define DUMPED_R8             9 /* position of r8 in the dump */
-
-/* Position in the dump of the sixteen registers in DWARF order: rax rdx rcx rbx rsi rdi rbp rsp r8 … r15. */
-static const uint8_t dump_position[16] = {PERF_AX, PERF_DX, PERF_CX, PERF_BX, PERF_SI, PERF_DI,
-	PERF_BP, PERF_SP, DUMPED_R8, DUMPED_R8 + 1, DUMPED_R8 + 2, DUMPED_R8 + 3, DUMPED_R8 + 4,
-	DUMPED_R8 + 5, DUMPED_R8 + 6, DUMPED_R8 + 7};
-
 struct perf_sampler {
 	struct perf_ring_set rings;
 	struct perf_event_attr attr;
 	struct thread_names names;
-	struct map_u64 followed; /* pids */
-	struct wire_sample *sample; /* reused; MAX_SAMPLE_BYTES */
+	struct map_u64 followed;    /* pids */
+	struct wire_sample *sample; /* reused; PERF_SAMPLE_MAX_BYTES */
 	uint64_t samples, malformed, throttled;
 	uint64_t *recorded_lost; /* by ring: the sum of its LOST records */
 	bool started;
 };
 
-#define MAX_SAMPLE_BYTES                                                                           \
-	(sizeof(struct wire_sample) + WIRE_MAX_KERNEL_FRAMES * sizeof(uint64_t) +                  \
-		sizeof(struct wire_stack_copy) + WIRE_MAX_STACK_COPY_BYTES)
-
-/* ---- decoding ------------------------------------------------------------------------------------------- */
-
-/* Reads a record's fields one after another; `ok` becomes false at the first that is not there. */
-struct field_reader {
-	const uint8_t *bytes;
-	size_t left;
-	bool ok;
-};
-
-static const void *take_bytes(struct field_reader *reader, uint64_t length)
-{
-	const uint8_t *bytes = reader->bytes;
-
-	if (!reader->ok || length > reader->left) {
-		reader->ok = false;
-		return NULL;
-	}
-	reader->bytes += length;
-	reader->left -= length;
-	return bytes;
-}
-
-static uint64_t take_u64(struct field_reader *reader)
-{
-	const void *bytes = take_bytes(reader, sizeof(uint64_t));
-	uint64_t value = 0;
-
-	if (bytes)
-		memcpy(&value, bytes, sizeof(value));
-	return value;
-}
-
-/* The chain is { nr, ips[nr] }, with context markers among the addresses. */
-static void take_kernel_frames(struct field_reader *reader, struct wire_sample *sample)
-{
-	uint64_t count = take_u64(reader);
-	const uint8_t *bytes = NULL;
-
-	if (count <= UINT16_MAX)
-		bytes = take_bytes(reader, count * sizeof(uint64_t));
-	else
-		reader->ok = false;
-	for (uint64_t i = 0; bytes && i < count; i++) {
-		uint64_t address;
-
-		memcpy(&address, bytes + i * sizeof(address), sizeof(address));
-		if (address < (uint64_t)PERF_CONTEXT_MAX &&
-			sample->kernel_frame_count < WIRE_MAX_KERNEL_FRAMES)
-			sample->frames[sample->kernel_frame_count++] = address;
-	}
-}
-
-static void copy_registers(struct wire_stack_copy *copy, const uint8_t *dump)
-{
-	uint64_t registers[PERF_REGISTERS_DUMPED];
-
-	memcpy(registers, dump, sizeof(registers));
-	copy->pc = registers[PERF_IP];
-	copy->sp = registers[PERF_SP];
-	copy->bp = registers[PERF_BP];
-	copy->bx = registers[PERF_BX];
-	for (size_t i = 0; i < ARRAY_SIZE(dump_position); i++)
-		copy->leaf[i] = registers[dump_position[i]];
-}
-
-/*
- * { abi, regs[] when abi } { size, bytes[size], dynamic_size when size }: the dynamic size is what was really copied.
- * Returns the bytes used behind the frames.
- */
-static size_t take_user_part(struct field_reader *reader, struct wire_sample *sample)
-{
-	struct wire_stack_copy *copy = (void *)&sample->frames[sample->kernel_frame_count];
-	uint64_t abi = take_u64(reader), size, copied;
-	const uint8_t *registers = NULL, *stack;
-
-	if (abi != PERF_SAMPLE_REGS_ABI_NONE)
-		registers = take_bytes(reader, PERF_REGISTERS_DUMPED * sizeof(uint64_t));
-	size = take_u64(reader);
-	stack = take_bytes(reader, size);
-	copied = size ? take_u64(reader) : 0;
-	if (!registers || abi != PERF_SAMPLE_REGS_ABI_64) {
-		sample->stop = registers ? WIRE_STOP_COMPAT : WIRE_STOP_NO_USER_STACK;
-		return 0;
-	}
-	if (!reader->ok)
-		return 0;
-	copy_registers(copy, registers);
-	copied = MIN(copied, size);
-	copy->stack_bytes = MIN(copied, (uint64_t)WIRE_MAX_STACK_COPY_BYTES) & ~7ULL;
-	memcpy(copy + 1, stack, copy->stack_bytes);
-	sample->stop = WIRE_STOP_NO_TABLE; /* until the collector has unwound the copy */
-	sample->flags |= WIRE_SAMPLE_STACK_COPY;
-	return sizeof(*copy) + copy->stack_bytes;
-}
-
-static void fill_who(
-	const struct perf_sampler *sampler, const struct perf_set_record *record, struct wire_sample *sample)
-{
-	sample->pid = record->id.pid;
-	sample->tid = record->id.tid;
-	sample->time_ns = record->id.time_ns;
-	thread_names_get(&sampler->names, sample->pid, sample->tid, sample->process_name,
-		sample->thread_name, &sample->exec_id);
-}
-
-/* Sample fields in the kernel's order: ip, pid tid, time, cpu, chain, registers, stack. */
-static bool convert(struct perf_sampler *sampler, const struct perf_set_record *record)
-{
-	const struct perf_event_header *header = record->header;
-	struct field_reader reader = {.bytes = (const uint8_t *)(header + 1),
-		.left = header->size - sizeof(*header),
-		.ok = true};
-	struct wire_sample *sample = sampler->sample;
-	size_t length;
-
-	*sample = (struct wire_sample){.record.type = WIRE_RECORD_SAMPLE};
-	fill_who(sampler, record, sample);
-	take_bytes(&reader, 3 * sizeof(uint64_t));
-	sample->cpu = (uint32_t)take_u64(&reader);
-	if ((header->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
-		sample->flags |= WIRE_SAMPLE_KERNEL_MODE;
-	if (sampler->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
-		take_kernel_frames(&reader, sample);
-	length = sizeof(*sample) + sample->kernel_frame_count * sizeof(uint64_t);
-	length += take_user_part(&reader, sample);
-	sample->record.length_bytes = (uint32_t)length;
-	return reader.ok;
-}
-
-/* ---- draining ------------------------------------------------------------------------------------------- */
+/* ---- draining ---- */
 
 struct drain {
 	struct perf_sampler *sampler;
@@ -225,13 +68,16 @@ struct lost_record {
 static void drain_sample(struct drain *drain, const struct perf_set_record *record)
 {
 	struct perf_sampler *sampler = drain->sampler;
+	struct wire_sample *sample = sampler->sample;
 
-	if (!convert(sampler, record)) {
+	if (!perf_sample_convert(record->header, sampler->attr.sample_type, sample)) {
 		sampler->malformed++;
 		return;
 	}
+	thread_names_get(&sampler->names, sample->pid, sample->tid, sample->process_name,
+		sample->thread_name, &sample->exec_id);
 	sampler->samples++;
-	drain->on_record(drain->context, &sampler->sample->record);
+	drain->on_record(drain->context, &sample->record);
 }
 
 static void drain_lost(struct perf_sampler *sampler, const struct perf_set_record *record)
@@ -264,8 +110,7 @@ static void drain_record(void *context, const struct perf_set_record *record)
 		drain->error = error;
 }
 
-static int perf_sampler_drain(
-	void *state, cpu_sampler_record_function *on_record, void *context)
+static int perf_sampler_drain(void *state, cpu_sampler_record_function *on_record, void *context)
 {
 	struct drain drain = {.sampler = state, .on_record = on_record, .context = context};
 
@@ -273,7 +118,7 @@ static int perf_sampler_drain(
 	return drain.error;
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static bool kernel_is_allowed(void)
 {
@@ -312,7 +157,8 @@ static size_t power_of_two_below(size_t value)
 	return power;
 }
 
-/* Bytes of perf buffers that one user may lock on each CPU, our process's RLIMIT_MEMLOCK shared out. */
+/* Bytes of perf buffers that one user may lock on each CPU, our process's RLIMIT_MEMLOCK shared
+ * out. */
 static size_t lockable_bytes_per_cpu(void)
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/perf_event_mlock_kb", "re");
@@ -357,10 +203,8 @@ static void init_attr(struct perf_sampler *sampler, uint64_t period_ns)
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_period = period_ns,
-		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-			       PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER |
-			       (kernel ? PERF_SAMPLE_CALLCHAIN : 0),
-		.sample_regs_user = PERF_REGISTERS_MASK,
+		.sample_type = PERF_SAMPLE_USER_STACK_TYPE | (kernel ? PERF_SAMPLE_CALLCHAIN : 0),
+		.sample_regs_user = PERF_SAMPLE_REGISTERS_MASK,
 		.sample_stack_user =
 			choose_stack_bytes(sampler->rings.rings[0].data_bytes, period_ns),
 		.disabled = 1,
@@ -404,9 +248,8 @@ static void perf_sampler_close(void *state)
 
 static int allocate(struct perf_sampler *sampler)
 {
-	sampler->sample = malloc(MAX_SAMPLE_BYTES);
-	sampler->recorded_lost =
-		calloc(sampler->rings.count, sizeof(*sampler->recorded_lost));
+	sampler->sample = malloc(PERF_SAMPLE_MAX_BYTES);
+	sampler->recorded_lost = calloc(sampler->rings.count, sizeof(*sampler->recorded_lost));
 	return sampler->sample && sampler->recorded_lost ? 0 : -ENOMEM;
 }
 
@@ -421,8 +264,8 @@ static int perf_sampler_open(
 	sampler = calloc(1, sizeof(*sampler));
 	if (!sampler)
 		return errmsg_set(err, -ENOMEM, "cannot sample: out of memory");
-	error = perf_ring_set_open(&sampler->rings, choose_ring_bytes(options->ring_bytes),
-		MIN_RING_BYTES, err);
+	error = perf_ring_set_open(
+		&sampler->rings, choose_ring_bytes(options->ring_bytes), MIN_RING_BYTES, err);
 	if (error == 0 && allocate(sampler) < 0)
 		error = errmsg_set(err, -ENOMEM, "cannot sample: out of memory");
 	if (error < 0) {
@@ -434,7 +277,7 @@ static int perf_sampler_open(
 	return 0;
 }
 
-/* ---- following ------------------------------------------------------------------------------------------ */
+/* ---- following ---- */
 
 static int explain_follow(struct errmsg *err, int error, uint32_t pid)
 {
@@ -494,7 +337,7 @@ static size_t perf_sampler_descriptors(void *state, int *ret_fds, size_t capacit
 	return perf_ring_set_descriptors(&sampler->rings, ret_fds, capacity);
 }
 
-/* ---- accounting ----------------------------------------------------------------------------------------- */
+/* ---- accounting ---- */
 
 static uint64_t count_malformed(const struct perf_sampler *sampler)
 {
@@ -524,15 +367,19 @@ static void describe_limits(const struct perf_sampler *sampler, struct cpu_sampl
 	unsigned long long malformed = count_malformed(sampler);
 
 	if (sampler->attr.exclude_kernel)
-		add_note(&notes, "time in the kernel is not sampled: kernel.perf_event_paranoid "
-				 "is %d; run as root, or set it to 1", perf_event_paranoid());
+		add_note(&notes,
+			"time in the kernel is not sampled: kernel.perf_event_paranoid "
+			"is %d; run as root, or set it to 1",
+			perf_event_paranoid());
 	if (sampler->attr.sample_stack_user < SMALL_STACK_BYTES)
-		add_note(&notes, "stacks deeper than %u bytes are cut: little memory may be "
-				 "locked; raise kernel.perf_event_mlock_kb or `ulimit -l`",
+		add_note(&notes,
+			"stacks deeper than %u bytes are cut: little memory may be "
+			"locked; raise kernel.perf_event_mlock_kb or `ulimit -l`",
 			sampler->attr.sample_stack_user);
 	if (sampler->throttled)
-		add_note(&notes, "the kernel paused sampling %llu times because it took too "
-				 "long; choose a lower rate",
+		add_note(&notes,
+			"the kernel paused sampling %llu times because it took too "
+			"long; choose a lower rate",
 			(unsigned long long)sampler->throttled);
 	if (malformed)
 		add_note(&notes, "%llu records of the kernel made no sense and were skipped",
@@ -551,7 +398,8 @@ static void perf_sampler_account(void *state, struct cpu_sampler_account *ret_ac
 
 		if (cpu >= ARRAY_SIZE(ret_account->lost_per_cpu))
 			continue;
-		/* The kernel's count has what was lost last; older kernels have only the records. */
+		/* The kernel's count has what was lost last; older kernels have only the records.
+		 */
 		ret_account->lost_per_cpu[cpu] = MAX(counted, sampler->recorded_lost[i]);
 		ret_account->cpu_count = MAX(ret_account->cpu_count, cpu + 1);
 	}

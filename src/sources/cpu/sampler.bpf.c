@@ -90,6 +90,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	char comm[16];
 	unsigned long long self_exec_id;
+	unsigned int in_execve : 1;
 };
 
 #pragma clang attribute pop
@@ -554,6 +555,14 @@ static __always_inline void fill_record(
 	BPF_CORE_READ_INTO(&sample->process_name, task, group_leader, comm);
 }
 
+static __always_inline bool is_executing(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return bpf_core_field_exists(task->in_execve) &&
+		BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+}
+
 static __always_inline void walk_user_stack(struct scratch *scratch, __u32 pid)
 {
 	struct sampler_process *owner = bpf_map_lookup_elem(&processes, &pid);
@@ -571,6 +580,11 @@ static __always_inline void walk_user_stack(struct scratch *scratch, __u32 pid)
 	scratch->owner = *owner;
 	start_walk(scratch);
 	bpf_loop(WIRE_MAX_USER_FRAMES, walk_frame, &walk, 0);
+	/* Half-way through execve the registers are the old program's and the memory is the new one's. */
+	if (scratch->stop == WIRE_STOP_READ_FAULT && is_executing()) {
+		scratch->stop = WIRE_STOP_NO_USER_STACK;
+		scratch->user_frames = 0;
+	}
 }
 
 SEC("perf_event")

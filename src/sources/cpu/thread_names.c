@@ -100,7 +100,8 @@ static int apply_fork(struct thread_names *names, const struct task_record *reco
 	return 0;
 }
 
-/* Leaders stay: their threads may outlive them, and go by their names. The pid's next user replaces them. */
+/* Leaders stay: their threads may outlive them, and go by their names. The pid's next user replaces
+ * them. */
 static int apply_exit(struct thread_names *names, const struct task_record *record)
 {
 	uint64_t index;

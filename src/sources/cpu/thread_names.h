@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The perf sampler's memory of how threads and processes are called; the kernel tells each change in its rings. */
+/* The perf sampler's memory of how threads and processes are called; the kernel tells each change
+ * in its rings. */
 #pragma once
 
 #include <linux/perf_event.h>
@@ -22,7 +23,8 @@ struct thread_names {
 	ARRAY_OF(uint32_t) unused; /* entries of threads that ended */
 };
 
-/* Takes the names of the process's threads from /proc. Returns 0, also when it is gone, or -ENOMEM. */
+/* Takes the names of the process's threads from /proc. Returns 0, also when it is gone, or -ENOMEM.
+ */
 int thread_names_read(struct thread_names *names, uint32_t pid);
 /* Learns from PERF_RECORD_COMM, _FORK and _EXIT; ignores other records. Returns 0 or -ENOMEM. */
 int thread_names_apply(struct thread_names *names, const struct perf_event_header *header);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens to processes, as it happens: one PERF_COUNT_SW_DUMMY event per CPU with mmap2 + build-id, comm, comm_exec,
- * task, ksymbol on CLOCK_MONOTONIC. No kprobes, no tracepoints.
+ * What happens to processes, as it happens: one PERF_COUNT_SW_DUMMY event per CPU with mmap2 +
+ * build-id, comm, comm_exec, task, ksymbol on CLOCK_MONOTONIC. No kprobes, no tracepoints.
  */
 #pragma once
 
@@ -26,8 +26,9 @@ struct sideband_event {
 	uint64_t time_ns;
 	uint32_t pid, tid, parent_pid, cpu;
 	uint64_t address, length, file_offset; /* MMAP, KSYMBOL */
-	uint64_t device, inode, inode_generation; /* MMAP; 0 when the kernel gave the build-id instead */
-	struct build_id build_id;              /* MMAP; length 0: not given */
+	uint64_t device, inode,
+		inode_generation; /* MMAP; 0 when the kernel gave the build-id instead */
+	struct build_id build_id; /* MMAP; length 0: not given */
 	const char *name; /* MMAP: path; COMM: name; KSYMBOL: symbol. Valid during the call */
 	bool is_exec;     /* COMM */
 	bool removed;     /* KSYMBOL */
@@ -37,13 +38,18 @@ struct sideband_event {
 struct sideband;
 
 /*
- * `pid` 0: the whole machine (needs CAP_PERFMON); else that process and its children by inheritance, one set of per-CPU events
- * that starts disabled and is enabled by its exec, for the mode without privileges.
+ * `pid` 0: the whole machine (needs CAP_PERFMON); else that process with the threads it has and the
+ * children that it makes from now on, by inheritance: the mode without privileges. Events flow at
+ * once.
  */
 int sideband_open(struct sideband **ret_sideband, uint32_t pid, struct errmsg *err);
+/* One more process like that, each at most once; nothing to do when the whole machine is watched.
+ */
+int sideband_follow(struct sideband *sideband, uint32_t pid, struct errmsg *err);
 size_t sideband_descriptors(struct sideband *sideband, int *ret_fds, size_t capacity);
 /*
- * Hands over every event recorded so far, sorted by time over all CPUs. Returns 0 or a negative errno.
+ * Hands over every event recorded so far, sorted by time over all CPUs. Returns 0 or a negative
+ * errno.
  */
 int sideband_drain(struct sideband *sideband,
 	void (*on_event)(void *context, const struct sideband_event *event), void *context);

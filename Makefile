@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a person types. The build itself is Meson's: meson.build in every folder.
+BUILD ?= build
+OPTIONS ?=
+
+all: configured
+	@ninja -C $(BUILD)
+
+configured: deps-build
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(OPTIONS)
+
+deps-%:
+	@tools/deps $*
+
+demo: deps-demo all
+	@tools/demo $(BUILD)/sonde
+
+test: deps-test all
+	meson test -C $(BUILD) --no-rebuild --no-suite e2e --print-errorlogs
+	SONDE=$(BUILD)/sonde tests/e2e/run -rs $(PYTEST)
+
+test-all: deps-test all
+	tools/venv torch2 || true
+	$(MAKE) test PYTEST=--slow
+
+bench: deps-bench all
+	meson test -C $(BUILD) --no-rebuild --benchmark --verbose
+
+install: all
+	meson install -C $(BUILD) --no-rebuild
+
+docs: configured
+	@ninja -C $(BUILD) docs
+
+format:
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+.PHONY: all configured demo test test-all bench install docs format

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/completeness.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyses/counts.h"
+
+static void count_stops(struct completeness *completeness, const struct model *model,
+	const struct stack_counts *stacks)
+{
+	for (size_t i = 0; i < model->stacks.count; i++) {
+		unsigned stop = model->stacks.items[i].stop;
+
+		if (stop >= WIRE_STOP_MAX)
+			stop = WIRE_STOP_READ_FAULT;
+		completeness->by_stop[stop] += stacks->by_stack[i];
+	}
+	completeness->no_stack = stacks->no_stack;
+	completeness->complete_stacks = completeness->by_stop[WIRE_STOP_COMPLETE];
+	completeness->user_stacks = completeness->samples - stacks->no_stack -
+				    completeness->by_stop[WIRE_STOP_NO_USER_STACK];
+}
+
+/* Counts leaves without a name by module; code in no module comes last. */
+static int count_unnamed(struct completeness *completeness, const struct model *model,
+	const struct stack_counts *stacks)
+{
+	_cleanup_free_ uint64_t *by_module = calloc(model->modules.count + 1, sizeof(*by_module));
+
+	if (!by_module)
+		return -ENOMEM;
+	for (size_t i = 0; i < model->stacks.count; i++) {
+		uint32_t leaf = model_stack_leaf(model, (uint32_t)i);
+		const struct model_function *function;
+
+		if (!stacks->by_stack[i] || leaf == MODEL_NONE)
+			continue;
+		function = &model->functions.items[model->frames.items[leaf].function];
+		if (!function->unnamed)
+			continue;
+		completeness->unnamed_leaves += stacks->by_stack[i];
+		by_module[MIN(function->module, model->modules.count)] += stacks->by_stack[i];
+	}
+	completeness->worst_unnamed_module = MODEL_NONE;
+	for (uint32_t i = 0; i <= model->modules.count; i++) {
+		if (by_module[i] <= completeness->worst_unnamed_samples)
+			continue;
+		completeness->worst_unnamed_samples = by_module[i];
+		completeness->worst_unnamed_module = i < model->modules.count ? i : MODEL_NONE;
+	}
+	return 0;
+}
+
+int completeness_init(struct completeness *completeness, const struct model *model,
+	const struct selected *selected)
+{
+	_cleanup_stack_counts_ struct stack_counts stacks = {0};
+	int r = stack_counts_init(&stacks, model, selected);
+
+	if (r < 0)
+		return r;
+	*completeness = (struct completeness){
+		.samples = stacks.samples,
+		.losses_known = model->stats.present,
+		.lost = model->stats.values.samples_lost,
+		.recorded = model->samples.count,
+	};
+	count_stops(completeness, model, &stacks);
+	return count_unnamed(completeness, model, &stacks);
+}
+
+double completeness_share(const struct completeness *completeness)
+{
+	if (!completeness->user_stacks)
+		return NAN;
+	return (double)completeness->complete_stacks / (double)completeness->user_stacks;
+}
+
+enum wire_stop completeness_worst_stop(const struct completeness *completeness)
+{
+	enum wire_stop worst = WIRE_STOP_COMPLETE;
+	uint64_t most = 0;
+
+	for (int stop = WIRE_STOP_NO_USER_STACK + 1; stop < WIRE_STOP_MAX; stop++) {
+		if (completeness->by_stop[stop] <= most)
+			continue;
+		most = completeness->by_stop[stop];
+		worst = (enum wire_stop)stop;
+	}
+	return worst;
+}
+
+const char *completeness_advice(enum wire_stop stop)
+{
+	static const char *const advice[WIRE_STOP_MAX] = {
+		[WIRE_STOP_COMPLETE] = "reaches the thread's entry",
+		[WIRE_STOP_NO_USER_STACK] = "a kernel thread: there is no user stack",
+		[WIRE_STOP_NO_MAPPING] =
+			"the code lies in no file, as generated code does: make the "
+			"runtime keep frame pointers",
+		[WIRE_STOP_NO_TABLE] = "the file's unwind table was not ready yet: record longer; "
+				       "the next recording finds it in the cache",
+		[WIRE_STOP_NO_RULE] = "the code has no unwind rule there, as hand-written "
+				      "assembly may: build it with .cfi directives",
+		[WIRE_STOP_READ_FAULT] = "the stack's memory could not be read: it was paged out, "
+					 "or the thread was ending",
+		[WIRE_STOP_NO_PROGRESS] = "the caller's frame is not where it should be: the "
+					  "stack or the unwind rule is wrong",
+		[WIRE_STOP_DEPTH] = "the stack is deeper than the limit: deep recursion",
+		[WIRE_STOP_FRAME_POINTER] = "generated code without frame pointers: turn them on "
+					    "in its runtime",
+		[WIRE_STOP_STACK_COPY] = "the copied part of the stack was too short: record as "
+					 "root, where stacks are unwound in place",
+		[WIRE_STOP_COMPAT] = "a 32-bit process: only 64-bit stacks are unwound",
+	};
+
+	return (unsigned)stop < WIRE_STOP_MAX ? advice[stop] : "an unknown reason";
+}

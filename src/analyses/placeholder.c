@@ -1,1 +1,0 @@
-void sonde_analyses_placeholder(void); void sonde_analyses_placeholder(void) {}

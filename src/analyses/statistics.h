@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tests behind "significantly". */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Two-sided p-value that two proportions are equal, k1 of n1 and k2 of n2, with the variance
+ * pooled:
+ *
+ *   p = (k1 + k2) / (n1 + n2)
+ *
+ *   z = (k2 / n2 - k1 / n1) / sqrt(p (1 - p) (1 / n1 + 1 / n2))
+ *
+ *   P = erfc(|z| / sqrt(2))
+ *
+ * (NIST/SEMATECH e-Handbook of Statistical Methods, 7.3.3). 1 when either is empty or nothing
+ * varies.
+ */
+double statistics_two_proportions(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2);
+
+/*
+ * Two-sided p-value that two Poisson counts measure the same quantity, k1 w1 and k2 w2, w > 0 being
+ * what one count stands for. If they do, then given n = k1 + k2, k2 is binomial with probability
+ * s = w1 / (w1 + w2); with the normal approximation
+ *
+ *   z = (k2 - n s) / sqrt(n s (1 - s))
+ *
+ *   P = erfc(|z| / sqrt(2))
+ *
+ * (the conditional test of J. Przyborowski and H. Wilenski, Biometrika 31 (1940) 313-323). 1 when
+ * both counts are 0.
+ */
+double statistics_two_counts(uint64_t k1, double w1, uint64_t k2, double w2);
+
+/*
+ * Replaces p-values by the smallest false discovery rate at which each would be called significant;
+ * with m of them, p sorted rising:
+ *
+ *   q(i) = min over j >= i of m p(j) / j
+ *
+ * (Y. Benjamini and Y. Hochberg, J. R. Statist. Soc. B 57 (1995) 289-300). Returns 0 or -ENOMEM.
+ */
+int statistics_benjamini_hochberg(double *p_values, size_t count);

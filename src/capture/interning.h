@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer's memory of what the capture already holds: strings, mappings, frames, callstacks and
+ * sample contexts. What is new is appended to `pending` as fields of an InternedData message, which
+ * the writer puts into the next packet.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/strbuf.h"
+#include "capture/capture.h"
+
+struct interning {
+	struct intern function_names, source_paths, mapping_paths, build_ids;
+	struct intern mappings, frames, callstacks;
+	struct intern tasks, executions; /* StackSample contexts */
+	bool has_placeholder;
+	struct strbuf pending;
+};
+
+void interning_done(struct interning *interning);
+
+/* As capture_writer_mapping(), _frame(), _callstack(). */
+int interning_mapping(
+	struct interning *interning, const struct capture_mapping *mapping, capture_id *ret_id);
+int interning_frame(
+	struct interning *interning, const struct capture_frame *frame, capture_id *ret_id);
+int interning_callstack(struct interning *interning, const capture_id *frames, size_t count,
+	enum wire_stop stop, capture_id *ret_id);
+
+/* The iids of a StackSample's task and execution contexts. */
+int interning_task(struct interning *interning, uint32_t pid, uint32_t tid, uint64_t *ret_iid);
+int interning_execution(
+	struct interning *interning, uint32_t cpu, enum capture_cpu_mode mode, uint64_t *ret_iid);
+
+/*
+ * How mappings are named in Perfetto: "/" and the path's components joined by "/". True when `path`
+ * has that form by itself, that is, when it begins with a slash.
+ */
+static inline bool is_plain_path(const char *path)
+{
+	return path[0] == '/';
+}
+/* The mapping's path and build id, as they were given; NULL and 0 for mapping 0. */
+const char *interning_mapping_path(const struct interning *interning, capture_id mapping,
+	const uint8_t **ret_build_id, size_t *ret_build_id_length);

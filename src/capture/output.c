@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "capture/fields.h"
+#include "capture/protobuf.h"
+
+/*
+ * Perfetto takes at most 512 KB in one compressed packet. A chunk is sealed once it has this size,
+ * and its last packet is smaller than this, so that twice this size, deflated in vain, still fits.
+ */
+#define CHUNK_BYTES ((size_t)224 * 1024)
+/* Of 124 bytes a sample, level 1 leaves 49 for 2 us of CPU time; level 6 leaves 43 for 5 us. */
+#define COMPRESSION_LEVEL 1
+
+/* What to try, for the errors that people meet. */
+static const char *advice(int error)
+{
+	switch (error) {
+	case ENOENT:
+	case ENOTDIR:
+		return "make the folder first, or name another file with -o FILE";
+	case EACCES:
+	case EPERM:
+	case EROFS:
+	case EISDIR:
+		return "name a file that you may write with -o FILE";
+	case ENOSPC:
+	case EDQUOT:
+		return "free some space, or write to another disk with -o FILE";
+	case EFBIG:
+		return "raise the file size limit (ulimit -f), or record for a shorter time";
+	default:
+		return "name another file with -o FILE";
+	}
+}
+
+int output_open(struct output *output, const char *path, bool compress, struct errmsg *err)
+{
+	*output = (struct output){.fd = -1, .compress = compress};
+	output->path = strdup(path);
+	if (!output->path)
+		return errmsg_set(err, -ENOMEM, "cannot create %s: out of memory", path);
+	if (compress && deflateInit(&output->deflater, COMPRESSION_LEVEL) != Z_OK)
+		return errmsg_set(err, -ENOMEM, "cannot create %s: out of memory", path);
+	output->has_deflater = compress;
+	output->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+	if (output->fd < 0) {
+		int error = errno;
+
+		return errmsg_set(err, -error, "cannot create %s: %s; %s", path, strerror(error),
+			advice(error));
+	}
+	return 0;
+}
+
+static int output_fail(struct output *output, int error)
+{
+	output->failure = error;
+	return errmsg_set(&output->failure_message, error,
+		"cannot write %s: %s; it holds what was recorded up to byte %llu; %s", output->path,
+		strerror(-error), (unsigned long long)output->file_bytes, advice(-error));
+}
+
+int output_close(struct output *output, struct errmsg *err)
+{
+	int fd = TAKE_FD(output->fd);
+
+	if (fd >= 0 && close(fd) < 0 && errno != EINTR && !output->failure)
+		output_fail(output, -errno);
+	if (output->failure && err)
+		*err = output->failure_message;
+	return output->failure;
+}
+
+void output_done(struct output *output)
+{
+	closep(&output->fd);
+	if (output->has_deflater)
+		deflateEnd(&output->deflater);
+	strbuf_done(&output->packets);
+	strbuf_done(&output->ready);
+	free(output->path);
+}
+
+/* Appends one compressed packet that holds `length` bytes of packets. */
+static int output_deflate(struct output *output, const char *packets, size_t length)
+{
+	z_stream *deflater = &output->deflater;
+	size_t before = output->ready.length, packet, field, bound = deflateBound(deflater, length);
+
+	packet = pb_begin(&output->ready, TRACE_PACKET);
+	field = pb_begin(&output->ready, PACKET_COMPRESSED);
+	deflateReset(deflater);
+	deflater->next_in = (Bytef *)packets;
+	deflater->avail_in = (uInt)length;
+	deflater->next_out = strbuf_extend(&output->ready, bound);
+	deflater->avail_out = (uInt)bound;
+	if (deflater->next_out && deflate(deflater, Z_FINISH) == Z_STREAM_END) {
+		output->ready.length -= deflater->avail_out;
+		pb_end(&output->ready, field);
+		pb_end(&output->ready, packet);
+		if (strbuf_status(&output->ready) == 0)
+			return 0;
+	}
+	pb_cut(&output->ready, before);
+	return -ENOMEM;
+}
+
+/* Moves the packets before `end` to `ready`; what follows stays. On failure they stay too. */
+static int output_seal(struct output *output, size_t end)
+{
+	struct strbuf *packets = &output->packets;
+	size_t before = output->ready.length;
+	int result = 0;
+
+	if (end == 0)
+		return 0;
+	if (output->compress && end <= 2 * CHUNK_BYTES)
+		result = output_deflate(output, packets->data, end);
+	else
+		strbuf_add_bytes(&output->ready, packets->data, end);
+	if (result < 0 || strbuf_status(&output->ready) < 0) {
+		pb_cut(&output->ready, before);
+		return -ENOMEM;
+	}
+	packets->length -= end;
+	memmove(packets->data, packets->data + end, packets->length);
+	return 0;
+}
+
+void output_begin_packet(struct output *output)
+{
+	output->packet_start = output->packets.length;
+	output->packet_content = pb_begin(&output->packets, TRACE_PACKET);
+}
+
+int output_end_packet(struct output *output)
+{
+	struct strbuf *packets = &output->packets;
+
+	pb_end(packets, output->packet_content);
+	if (strbuf_status(packets) < 0) {
+		pb_cut(packets, output->packet_start);
+		return -ENOMEM;
+	}
+	if (output->failure)
+		strbuf_clear(packets);
+	if (packets->length < CHUNK_BYTES)
+		return 0;
+	/*
+	 * A packet that fills a chunk by itself goes alone, so that the others stay within bounds.
+	 * Where memory does not suffice to deflate, the packets wait for the next try: they are not
+	 * lost, and what they say of the clock holds.
+	 */
+	if (packets->length - output->packet_start >= CHUNK_BYTES &&
+		output_seal(output, output->packet_start) < 0)
+		return 0;
+	output_seal(output, packets->length);
+	return 0;
+}
+
+int output_flush(struct output *output, struct errmsg *err)
+{
+	int result;
+
+	if (output->failure)
+		return errmsg_set(err, output->failure, "%s", "");
+	if (output_seal(output, output->packets.length) < 0)
+		return errmsg_set(err, -ENOMEM, "cannot write %s: out of memory", output->path);
+	result = write_all(output->fd, output->ready.data, output->ready.length);
+	if (result < 0) {
+		/* A torn tail would read as truncated; not every file can be cut (a pipe cannot).
+		 */
+		if (ftruncate(output->fd, (off_t)output->file_bytes) < 0)
+			errno = 0;
+		output_fail(output, result);
+		if (err)
+			*err = output->failure_message;
+	} else {
+		output->file_bytes += output->ready.length;
+	}
+	strbuf_clear(&output->ready);
+	return result;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From packets to the file: gathers packets, deflates them in chunks, and hands them to the kernel
+ * at a flush, so that the file always ends where a packet ends.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <zlib.h>
+
+#include "base/errmsg.h"
+#include "base/strbuf.h"
+
+struct output {
+	int fd;
+	char *path;
+	bool compress;
+	struct strbuf packets; /* not deflated yet; whole but for the one being written */
+	size_t packet_start, packet_content;
+	struct strbuf ready; /* bytes for the file */
+	z_stream deflater;
+	bool has_deflater;
+	uint64_t file_bytes; /* in the file, up to the last good flush */
+	int failure;         /* the first write error: nothing is written after it */
+	struct errmsg failure_message;
+};
+
+int output_open(struct output *output, const char *path, bool compress, struct errmsg *err);
+/* Closes the descriptor; a close() that fails is a failed write. Safe on a zeroed struct with fd
+ * -1. */
+int output_close(struct output *output, struct errmsg *err);
+void output_done(struct output *output);
+
+/*
+ * A packet is what is appended to output->packets between these two. The end deflates a full chunk.
+ * When memory ran out within the packet it takes the packet back and returns -ENOMEM. After a write
+ * error packets are dropped.
+ */
+void output_begin_packet(struct output *output);
+int output_end_packet(struct output *output);
+
+/* As capture_writer_flush(). */
+int output_flush(struct output *output, struct errmsg *err);

@@ -1,1 +1,0 @@
-void sonde_capture_placeholder(void); void sonde_capture_placeholder(void) {}

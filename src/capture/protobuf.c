@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/protobuf.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static size_t encode_varint(uint8_t *room, uint64_t value)
+{
+	size_t length = 0;
+
+	for (; value >= 0x80; value >>= 7)
+		room[length++] = (uint8_t)(value | 0x80);
+	room[length++] = (uint8_t)value;
+	return length;
+}
+
+void pb_put_varint(struct strbuf *out, uint64_t value)
+{
+	uint8_t bytes[PB_MAX_VARINT];
+
+	strbuf_add_bytes(out, bytes, encode_varint(bytes, value));
+}
+
+void pb_put_u64(struct strbuf *out, uint32_t number, uint64_t value)
+{
+	uint8_t bytes[2 * PB_MAX_VARINT];
+	size_t length = encode_varint(bytes, PB_VARINT(number));
+
+	length += encode_varint(bytes + length, value);
+	strbuf_add_bytes(out, bytes, length);
+}
+
+void pb_put_bytes(struct strbuf *out, uint32_t number, const void *bytes, size_t length)
+{
+	uint8_t head[2 * PB_MAX_VARINT];
+	size_t head_length = encode_varint(head, PB_BYTES(number));
+
+	head_length += encode_varint(head + head_length, length);
+	strbuf_add_bytes(out, head, head_length);
+	strbuf_add_bytes(out, bytes, length);
+}
+
+static bool is_utf8(const char *text, size_t length)
+{
+	while (length) {
+		size_t sequence = utf8_sequence_length(text, length);
+
+		if (sequence == 0)
+			return false;
+		text += sequence;
+		length -= sequence;
+	}
+	return true;
+}
+
+static void put_repaired_text(struct strbuf *out, const char *text, size_t length)
+{
+	while (length) {
+		size_t sequence = utf8_sequence_length(text, length);
+
+		if (sequence)
+			strbuf_add_bytes(out, text, sequence);
+		else
+			strbuf_add(out, "\xef\xbf\xbd");
+		text += sequence ? sequence : 1;
+		length -= sequence ? sequence : 1;
+	}
+}
+
+void pb_put_text(struct strbuf *out, uint32_t number, const char *text)
+{
+	size_t length, begin;
+
+	if (!text)
+		return;
+	length = strlen(text);
+	if (is_utf8(text, length)) {
+		pb_put_bytes(out, number, text, length);
+		return;
+	}
+	begin = pb_begin(out, number);
+	put_repaired_text(out, text, length);
+	pb_end(out, begin);
+}
+
+size_t pb_begin(struct strbuf *out, uint32_t number)
+{
+	pb_put_varint(out, PB_BYTES(number));
+	strbuf_add_char(out, 0);
+	return out->length;
+}
+
+void pb_end(struct strbuf *out, size_t begin)
+{
+	uint8_t head[PB_MAX_VARINT];
+	size_t length, head_length;
+
+	if (strbuf_status(out) < 0)
+		return;
+	length = out->length - begin;
+	head_length = encode_varint(head, length);
+	if (head_length > 1) {
+		if (!strbuf_extend(out, head_length - 1))
+			return;
+		memmove(out->data + begin + head_length - 1, out->data + begin, length);
+	}
+	memcpy(out->data + begin - 1, head, head_length);
+}
+
+int pb_read_varint(struct pb_cursor *cursor, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+
+	for (unsigned shift = 0; cursor->at < cursor->end && shift < 64; shift += 7) {
+		uint8_t byte = *cursor->at++;
+
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte & 0x80)
+			continue;
+		/* The tenth byte has room for the last bit only. */
+		if (shift == 63 && byte > 1)
+			return -EBADMSG;
+		*ret_value = value;
+		return 1;
+	}
+	return -EBADMSG;
+}
+
+static int read_bytes(struct pb_cursor *cursor, size_t length, struct pb_bytes *ret_bytes)
+{
+	if (length > (size_t)(cursor->end - cursor->at))
+		return -EBADMSG;
+	*ret_bytes = (struct pb_bytes){.at = cursor->at, .length = length};
+	cursor->at += length;
+	return 1;
+}
+
+int pb_next(struct pb_cursor *cursor, struct pb_field *ret_field)
+{
+	uint64_t tag, length;
+
+	if (cursor->at >= cursor->end)
+		return 0;
+	if (pb_read_varint(cursor, &tag) < 0 || tag > UINT32_MAX || tag >> 3 == 0)
+		return -EBADMSG;
+	ret_field->tag = (uint32_t)tag;
+	switch (tag & 7) {
+	case PB_WIRE_VARINT:
+		return pb_read_varint(cursor, &ret_field->value);
+	case PB_WIRE_FIXED64:
+		return read_bytes(cursor, 8, &ret_field->bytes);
+	case PB_WIRE_FIXED32:
+		return read_bytes(cursor, 4, &ret_field->bytes);
+	case PB_WIRE_BYTES:
+		if (pb_read_varint(cursor, &length) < 0)
+			return -EBADMSG;
+		return read_bytes(cursor, length, &ret_field->bytes);
+	default:
+		return -EBADMSG;
+	}
+}

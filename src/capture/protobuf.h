@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The protobuf wire format, written and read by hand: captures are on the hot path of a recording
+ * and of every report. The writer appends to a strbuf, whose status says whether memory ran out;
+ * the reader walks the fields of one message and never trusts a length.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+
+#define PB_MAX_VARINT 10
+
+/* Wire types that the format still uses; 3 and 4 were groups. */
+enum pb_wire {
+	PB_WIRE_VARINT = 0,
+	PB_WIRE_FIXED64 = 1,
+	PB_WIRE_BYTES = 2,
+	PB_WIRE_FIXED32 = 5,
+};
+
+/* A field's number and wire type in one value, as they are stored: what a decoder switches on. */
+#define PB_VARINT(number) ((uint32_t)(number) << 3 | PB_WIRE_VARINT)
+#define PB_BYTES(number)  ((uint32_t)(number) << 3 | PB_WIRE_BYTES)
+
+/* Writing. */
+
+void pb_put_varint(struct strbuf *out, uint64_t value);
+void pb_put_u64(struct strbuf *out, uint32_t number, uint64_t value);
+void pb_put_bytes(struct strbuf *out, uint32_t number, const void *bytes, size_t length);
+/*
+ * A `string` field. Protobuf wants UTF-8 there, and some readers refuse the message otherwise: what
+ * is not UTF-8 becomes U+FFFD. A NULL text writes nothing.
+ */
+void pb_put_text(struct strbuf *out, uint32_t number, const char *text);
+
+/*
+ * A nested message: begin, put its fields, end with the value that begin returned. One byte is kept
+ * for the length; the few messages that need more are moved up by pb_end().
+ */
+size_t pb_begin(struct strbuf *out, uint32_t number);
+void pb_end(struct strbuf *out, size_t begin);
+
+/* Takes back what was appended after `length`, and with it the failure to append more. */
+static inline void pb_cut(struct strbuf *out, size_t length)
+{
+	out->length = length;
+	out->status = 0;
+}
+
+/* Reading. */
+
+/* Bytes inside the input; `at` is NULL when the field was not there. */
+struct pb_bytes {
+	const uint8_t *at;
+	size_t length;
+};
+
+struct pb_field {
+	uint32_t tag; /* PB_VARINT(n), PB_BYTES(n) or another wire type of the same form */
+	uint64_t value;
+	struct pb_bytes bytes;
+};
+
+struct pb_cursor {
+	const uint8_t *at, *end;
+};
+
+/* Of a message that is not there: the end at once. */
+static inline struct pb_cursor pb_cursor(struct pb_bytes message)
+{
+	if (!message.at)
+		return (struct pb_cursor){0};
+	return (struct pb_cursor){.at = message.at, .end = message.at + message.length};
+}
+
+/* Returns 1 and moves on, or -EBADMSG when the varint is cut off or longer than 64 bits. */
+int pb_read_varint(struct pb_cursor *cursor, uint64_t *ret_value);
+
+/*
+ * The next field: 1, 0 at the end of the message, -EBADMSG when the bytes are no message (cut-off
+ * or overlong values, field number 0, groups).
+ */
+int pb_next(struct pb_cursor *cursor, struct pb_field *ret_field);

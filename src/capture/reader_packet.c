@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading one TracePacket: its fields, its sequence's state, and then the message it carries. */
+#include <errno.h>
+
+#include "capture/fields.h"
+#include "capture/reader_state.h"
+
+/* Every data source of a recorded machine has one; a hostile file may not have them all. */
+#define MAX_SEQUENCES 65536
+
+static void take_packet_number(const struct pb_field *field, struct packet *packet)
+{
+	switch (field->tag) {
+	case PB_VARINT(PACKET_TIMESTAMP):
+		packet->timestamp = field->value;
+		packet->has_timestamp = true;
+		break;
+	case PB_VARINT(PACKET_TIMESTAMP_CLOCK):
+		packet->clock = (uint32_t)field->value;
+		break;
+	case PB_VARINT(PACKET_SEQUENCE_ID):
+		packet->sequence_id = (uint32_t)field->value;
+		break;
+	case PB_VARINT(PACKET_SEQUENCE_FLAGS):
+		packet->flags = (uint32_t)field->value;
+		break;
+	case PB_VARINT(PACKET_PREVIOUS_DROPPED):
+		packet->previous_dropped = field->value;
+		break;
+	}
+}
+
+static void take_packet_message(const struct pb_field *field, struct packet *packet)
+{
+	switch (field->tag) {
+	case PB_BYTES(PACKET_INTERNED_DATA):
+		packet->interned_data = field->bytes;
+		break;
+	case PB_BYTES(PACKET_DEFAULTS):
+		packet->defaults = field->bytes;
+		break;
+	case PB_BYTES(PACKET_CLOCK_SNAPSHOT):
+		packet->clock_snapshot = field->bytes;
+		break;
+	case PB_BYTES(PACKET_COMPRESSED):
+		packet->compressed = field->bytes;
+		break;
+	case PB_BYTES(PACKET_PERF_SAMPLE):
+		packet->perf_sample = field->bytes;
+		break;
+	case PB_BYTES(PACKET_STACK_SAMPLE):
+		packet->stack_sample = field->bytes;
+		break;
+	case PB_BYTES(PACKET_TRACK_DESCRIPTOR):
+		packet->track = field->bytes;
+		break;
+	case PB_BYTES(PACKET_MODULE_SYMBOLS):
+		packet->symbols = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_SESSION):
+		packet->session = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_STATS):
+		packet->stats = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_PROCESS):
+		packet->process_info = field->bytes;
+		break;
+	case PB_BYTES(PACKET_ZSTD):
+		packet->has_zstd = true;
+		break;
+	}
+}
+
+int reader_decode_packet(struct pb_bytes bytes, bool strict, struct packet *ret_packet)
+{
+	struct pb_cursor cursor = pb_cursor(bytes);
+	struct pb_field field;
+	int more;
+
+	*ret_packet = (struct packet){0};
+	while ((more = pb_next(&cursor, &field)) > 0) {
+		uint32_t wire = field.tag & 7;
+
+		if (strict && wire != PB_WIRE_VARINT && wire != PB_WIRE_BYTES)
+			return -EBADMSG;
+		if (wire == PB_WIRE_VARINT)
+			take_packet_number(&field, ret_packet);
+		else
+			take_packet_message(&field, ret_packet);
+	}
+	return more;
+}
+
+static int add_sequence(struct reader *reader, uint32_t id, struct sequence **ret_sequence)
+{
+	struct sequence *sequence;
+
+	if (reader->sequences.count == MAX_SEQUENCES)
+		return reader_corrupt(reader, "it has more than 65536 packet sequences");
+	sequence = calloc(1, sizeof(*sequence));
+	if (!sequence || array_append(&reader->sequences, sequence) < 0) {
+		free(sequence);
+		return -ENOMEM;
+	}
+	sequence->id = id;
+	sequence->default_clock = CLOCK_ID_BOOTTIME;
+	*ret_sequence = sequence;
+	return map_u64_set(&reader->sequence_index, id, reader->sequences.count - 1);
+}
+
+static int get_sequence(struct reader *reader, uint32_t id, struct sequence **ret_sequence)
+{
+	uint64_t index;
+
+	if (!map_u64_get(&reader->sequence_index, id, &index))
+		return add_sequence(reader, id, ret_sequence);
+	*ret_sequence = reader->sequences.items[index];
+	return 0;
+}
+
+static int read_defaults(struct sequence *sequence, struct pb_bytes message)
+{
+	struct pb_cursor cursor = pb_cursor(message);
+	struct pb_field field;
+	int more;
+
+	while ((more = pb_next(&cursor, &field)) > 0) {
+		if (field.tag == PB_VARINT(DEFAULTS_TIMESTAMP_CLOCK))
+			sequence->default_clock = (uint32_t)field.value;
+	}
+	return more;
+}
+
+/* What the packet says about its sequence, in the order in which the parts build on each other. */
+static int update_sequence(
+	struct reader *reader, struct sequence *sequence, const struct packet *packet)
+{
+	int result = 0;
+
+	if (packet->flags & SEQUENCE_CLEARED) {
+		sequence_clear(sequence);
+		sequence->has_state = true;
+	} else if (packet->previous_dropped) {
+		sequence->has_state = false;
+	}
+	if (packet->defaults.at)
+		result = read_defaults(sequence, packet->defaults);
+	if (result == 0 && packet->clock_snapshot.at)
+		result = clocks_take_snapshot(
+			&reader->clocks, &sequence->clocks, packet->clock_snapshot);
+	if (result == 0 && packet->interned_data.at)
+		result = reader_interned_data(reader, sequence, packet->interned_data);
+	return result;
+}
+
+/* The timestamp in CLOCK_MONOTONIC. Every packet counts: the clock may be incremental. */
+static uint64_t packet_time_ns(
+	struct reader *reader, struct sequence *sequence, const struct packet *packet)
+{
+	uint32_t clock = packet->clock ? packet->clock : sequence->default_clock;
+
+	if (!packet->has_timestamp)
+		return 0;
+	return clocks_to_monotonic(&reader->clocks, &sequence->clocks, clock, packet->timestamp);
+}
+
+static int read_sequenced(struct reader *reader, const struct packet *packet)
+{
+	struct sequence *sequence;
+	uint64_t time_ns;
+	int result = get_sequence(reader, packet->sequence_id, &sequence);
+
+	if (result < 0)
+		return result;
+	if ((packet->flags & (SEQUENCE_CLEARED | SEQUENCE_NEEDS_STATE)) == SEQUENCE_NEEDS_STATE &&
+		!sequence->has_state) {
+		reader->lacks_state = true;
+		return 0;
+	}
+	result = update_sequence(reader, sequence, packet);
+	time_ns = packet_time_ns(reader, sequence, packet);
+	if (result == 0 && packet->perf_sample.at)
+		result = reader_perf_sample(reader, sequence, time_ns, packet->perf_sample);
+	if (result == 0 && packet->stack_sample.at)
+		result = reader_stack_sample(reader, sequence, time_ns, packet->stack_sample);
+	return result;
+}
+
+/* Packets of other data sources make no sequence state: they may use a great many sequences. */
+static bool concerns_sequence(const struct packet *packet)
+{
+	return packet->interned_data.at || packet->defaults.at || packet->clock_snapshot.at ||
+	       packet->perf_sample.at || packet->stack_sample.at || packet->has_timestamp ||
+	       packet->flags & SEQUENCE_CLEARED || packet->previous_dropped;
+}
+
+static int read_messages(struct reader *reader, const struct packet *packet)
+{
+	int result = 0;
+
+	if (concerns_sequence(packet))
+		result = read_sequenced(reader, packet);
+	if (result == 0 && packet->session.at)
+		result = reader_session(reader, packet->session);
+	if (result == 0 && packet->track.at)
+		result = reader_track(reader, packet->track, packet->process_info);
+	if (result == 0 && packet->symbols.at)
+		result = reader_module_symbols(reader, packet->symbols);
+	if (result == 0 && packet->stats.at)
+		result = reader_stats(reader, packet->stats);
+	return result;
+}
+
+int reader_take_packet(struct reader *reader, const struct packet *packet)
+{
+	int result;
+
+	if (packet->has_zstd)
+		return -EOPNOTSUPP;
+	reader->lacks_state = false;
+	result = read_messages(reader, packet);
+	reader->result->packets++;
+	reader->result->skipped_packets += reader->lacks_state;
+	return result;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a read of a capture remembers between packets, shared by the reader's files. */
+#pragma once
+
+#include "base/array.h"
+#include "base/map.h"
+#include "capture/clocks.h"
+#include "capture/iid_table.h"
+#include "capture/inflater.h"
+#include "capture/protobuf.h"
+#include "capture/reader.h"
+
+/* The two numbers of a StackSample context: pid and tid, or cpu and mode. */
+struct sample_context {
+	uint32_t first, second;
+};
+
+/* The state of one packet sequence: iids mean nothing outside of it. */
+struct sequence {
+	uint32_t id;
+	bool has_state; /* packets that need incremental state can be read */
+	uint32_t default_clock;
+	struct clocks clocks;
+	/* → string id + 1 */
+	struct iid_table function_names, source_paths, mapping_paths, build_ids;
+	/* → ids of this read */
+	struct iid_table mappings, frames, callstacks;
+	/* → index + 1 */
+	struct iid_table task_iids, execution_iids;
+	ARRAY_OF(struct sample_context) tasks, executions;
+};
+
+struct reader {
+	const char *name;
+	const struct capture_visitor *visitor;
+	void *context;
+	struct capture_read_result *result;
+	const char *cause; /* of a corrupt packet; NULL: its fields do not decode */
+	int stopped;       /* what a visitor returned to stop */
+	bool lacks_state;  /* the packet refers to interned data that is not there */
+	bool is_trace;     /* a first packet was there */
+	uint64_t packet_offset;
+	uint64_t input_bytes, total_bytes, next_progress; /* of the file */
+
+	struct intern strings;
+	struct intern mappings;  /* keys of reader_mapping_key() */
+	uint64_t retained_bytes; /* what stays in memory because the file says so */
+	struct map_u64 sequence_index;
+	ARRAY_OF(struct sequence *) sequences;
+	struct clocks clocks;
+	capture_id frame_count, callstack_count;
+	ARRAY_OF(capture_id) frame_ids; /* of the callstack being read */
+	struct inflater inflater;
+};
+
+/*
+ * Calls a visitor's function when it has one; a negative return stops the read. Worth 0 or that
+ * return.
+ */
+#define reader_visit(reader, function, ...)                                                        \
+	({                                                                                         \
+		int _visited = 0;                                                                  \
+		if ((reader)->visitor->function)                                                   \
+			_visited = (reader)->visitor->function((reader)->context, __VA_ARGS__);    \
+		if (_visited < 0)                                                                  \
+			(reader)->stopped = _visited;                                              \
+		_visited < 0 ? _visited : 0;                                                       \
+	})
+
+/* -EBADMSG with the cause, for the sentence that names the offset. */
+static inline int reader_corrupt(struct reader *reader, const char *cause)
+{
+	reader->cause = cause;
+	return -EBADMSG;
+}
+
+/* Counts memory that the file makes us keep: 0, or -EBADMSG beyond any honest capture. */
+int reader_retain(struct reader *reader, size_t bytes);
+
+/* Keeps a text or bytes for the whole read. */
+int reader_string(struct reader *reader, struct pb_bytes bytes, uint32_t *ret_id);
+int reader_text(struct reader *reader, struct pb_bytes bytes, const char **ret_text);
+
+/* The fields of one TracePacket that we read. */
+struct packet {
+	uint64_t timestamp;
+	uint32_t clock, sequence_id, flags;
+	bool has_timestamp, previous_dropped;
+	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
+		stack_sample, track, symbols, session, stats, process_info;
+	bool has_zstd;
+};
+
+/*
+ * Splits a packet into its fields. `strict` is for the first of a file, to tell captures from other
+ * bytes: TracePacket's own fields are varints and messages, so other wire types mean that it is
+ * none.
+ */
+int reader_decode_packet(struct pb_bytes bytes, bool strict, struct packet *ret_packet);
+/* Takes in a packet that is not a compressed one, and counts it. */
+int reader_take_packet(struct reader *reader, const struct packet *packet);
+
+void sequence_clear(struct sequence *sequence);
+void sequence_free(struct sequence *sequence);
+
+/* TracePacket.interned_data */
+int reader_interned_data(struct reader *reader, struct sequence *sequence, struct pb_bytes data);
+/*
+ * The key by which equal mappings of several sequences are one; `verbatim` is the path's form (see
+ * sonde_verbatim_path in schema/sonde.proto).
+ */
+void reader_mapping_key(struct strbuf *key, bool verbatim, struct pb_bytes build_id,
+	const char *path, size_t path_length);
+
+/* The other messages of a packet. Return 0 or a negative errno. */
+int reader_session(struct reader *reader, struct pb_bytes message);
+int reader_stats(struct reader *reader, struct pb_bytes message);
+int reader_track(struct reader *reader, struct pb_bytes track, struct pb_bytes process_info);
+int reader_module_symbols(struct reader *reader, struct pb_bytes message);
+int reader_perf_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);
+int reader_stack_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);

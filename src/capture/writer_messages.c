@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/writer_messages.h"
+
+#include "capture/fields.h"
+#include "capture/protobuf.h"
+
+/* Fields whose zero means "unknown" or "none" are left out: absent reads as zero. */
+static void put_nonzero(struct strbuf *out, uint32_t number, uint64_t value)
+{
+	if (value)
+		pb_put_u64(out, number, value);
+}
+
+static void put_perf_defaults(struct strbuf *defaults, uint64_t period_ns)
+{
+	size_t perf = pb_begin(defaults, DEFAULTS_PERF_SAMPLE);
+	size_t timebase = pb_begin(defaults, PERF_DEFAULTS_TIMEBASE);
+
+	put_nonzero(defaults, TIMEBASE_PERIOD, period_ns);
+	pb_put_u64(defaults, TIMEBASE_COUNTER, COUNTER_SW_CPU_CLOCK);
+	pb_put_u64(defaults, TIMEBASE_CLOCK, PERF_CLOCK_MONOTONIC);
+	pb_end(defaults, timebase);
+	pb_end(defaults, perf);
+}
+
+static void put_stack_defaults(struct strbuf *defaults)
+{
+	size_t stack = pb_begin(defaults, DEFAULTS_STACK_SAMPLE), counter;
+
+	pb_put_text(defaults, STACK_DEFAULTS_SOURCE, "sonde.cpu");
+	counter = pb_begin(defaults, STACK_DEFAULTS_PRIMARY);
+	pb_put_text(defaults, COUNTER_NAME, "cpu-clock");
+	pb_put_u64(defaults, COUNTER_UNIT, COUNTER_UNIT_NANOSECONDS);
+	pb_end(defaults, counter);
+	pb_end(defaults, stack);
+}
+
+void put_defaults(struct strbuf *packet, uint64_t period_ns, bool stack_sample)
+{
+	size_t defaults = pb_begin(packet, PACKET_DEFAULTS);
+
+	if (stack_sample)
+		put_stack_defaults(packet);
+	else
+		put_perf_defaults(packet, period_ns);
+	pb_put_u64(packet, DEFAULTS_TIMESTAMP_CLOCK, SAMPLE_CLOCK_ID);
+	pb_end(packet, defaults);
+}
+
+static void put_clock(struct strbuf *snapshot, uint32_t id, uint64_t time_ns)
+{
+	size_t clock = pb_begin(snapshot, SNAPSHOT_CLOCKS);
+
+	pb_put_u64(snapshot, CLOCK_ENTRY_ID, id);
+	pb_put_u64(snapshot, CLOCK_ENTRY_TIMESTAMP, time_ns);
+	if (id == SAMPLE_CLOCK_ID) {
+		pb_put_u64(snapshot, CLOCK_ENTRY_INCREMENTAL, true);
+		pb_put_u64(snapshot, CLOCK_ENTRY_UNIT_NS, 1);
+	}
+	pb_end(snapshot, clock);
+}
+
+void put_clock_snapshot(struct strbuf *packet, const struct capture_session *session)
+{
+	size_t snapshot = pb_begin(packet, PACKET_CLOCK_SNAPSHOT);
+
+	put_clock(packet, CLOCK_ID_MONOTONIC, session->start_time_ns);
+	if (session->start_realtime_ns)
+		put_clock(packet, CLOCK_ID_REALTIME, session->start_realtime_ns);
+	if (session->start_boottime_ns)
+		put_clock(packet, CLOCK_ID_BOOTTIME, session->start_boottime_ns);
+	put_clock(packet, SAMPLE_CLOCK_ID, session->start_time_ns);
+	pb_put_u64(packet, SNAPSHOT_PRIMARY, CLOCK_ID_MONOTONIC);
+	pb_end(packet, snapshot);
+}
+
+void put_system_info(struct strbuf *packet, const struct capture_session *session)
+{
+	size_t system = pb_begin(packet, PACKET_SYSTEM_INFO);
+	size_t utsname = pb_begin(packet, SYSTEM_UTSNAME);
+
+	pb_put_text(packet, UTSNAME_SYSNAME, "Linux");
+	pb_put_text(packet, UTSNAME_RELEASE, session->kernel_release);
+	pb_put_text(packet, UTSNAME_MACHINE, session->architecture);
+	pb_end(packet, utsname);
+	put_nonzero(packet, SYSTEM_CPUS, session->cpu_count);
+	pb_end(packet, system);
+}
+
+void put_session(struct strbuf *packet, const struct capture_session *session)
+{
+	size_t begin = pb_begin(packet, PACKET_SONDE_SESSION);
+
+	pb_put_text(packet, SESSION_VERSION, session->sonde_version);
+	pb_put_text(packet, SESSION_HOST, session->host);
+	pb_put_text(packet, SESSION_KERNEL, session->kernel_release);
+	pb_put_text(packet, SESSION_ARCHITECTURE, session->architecture);
+	for (uint32_t i = 0; session->command && i < session->command_count; i++)
+		pb_put_text(packet, SESSION_COMMAND, session->command[i]);
+	pb_put_text(packet, SESSION_UNWIND_MODE, session->unwind_mode);
+	pb_put_text(packet, SESSION_UNWIND_REASON, session->unwind_mode_reason);
+	pb_put_u64(packet, SESSION_START, session->start_time_ns);
+	put_nonzero(packet, SESSION_REALTIME, session->start_realtime_ns);
+	put_nonzero(packet, SESSION_BOOTTIME, session->start_boottime_ns);
+	put_nonzero(packet, SESSION_PERIOD, session->period_ns);
+	put_nonzero(packet, SESSION_CPUS, session->cpu_count);
+	pb_end(packet, begin);
+}
+
+static void put_process_info(struct strbuf *packet, const struct capture_process *process)
+{
+	size_t begin = pb_begin(packet, PACKET_SONDE_PROCESS);
+
+	pb_put_u64(packet, PROCESS_INFO_PID, process->pid);
+	put_nonzero(packet, PROCESS_INFO_PARENT, process->parent_pid);
+	pb_put_text(packet, PROCESS_INFO_CGROUP, process->cgroup);
+	pb_end(packet, begin);
+}
+
+void put_process(struct strbuf *packet, const struct capture_process *process, uint64_t uuid)
+{
+	size_t track = pb_begin(packet, PACKET_TRACK_DESCRIPTOR), descriptor;
+
+	pb_put_u64(packet, TRACK_UUID, uuid);
+	descriptor = pb_begin(packet, TRACK_PROCESS);
+	pb_put_u64(packet, PROCESS_PID, process->pid);
+	for (uint32_t i = 0; i < process->cmdline_count; i++)
+		pb_put_text(packet, PROCESS_CMDLINE, process->cmdline[i]);
+	pb_put_text(packet, PROCESS_NAME, process->name);
+	put_nonzero(packet, PROCESS_START_TIME, process->start_time_ns);
+	pb_end(packet, descriptor);
+	pb_end(packet, track);
+	put_process_info(packet, process);
+}
+
+void put_thread(struct strbuf *packet, const struct capture_thread *thread, uint64_t uuid)
+{
+	size_t track = pb_begin(packet, PACKET_TRACK_DESCRIPTOR), descriptor;
+
+	pb_put_u64(packet, TRACK_UUID, uuid);
+	descriptor = pb_begin(packet, TRACK_THREAD);
+	pb_put_u64(packet, THREAD_PID, thread->pid);
+	pb_put_u64(packet, THREAD_TID, thread->tid);
+	pb_put_text(packet, THREAD_NAME, thread->name);
+	pb_end(packet, descriptor);
+	pb_end(packet, track);
+}
+
+static void put_stops(struct strbuf *message, const struct capture_stats *stats)
+{
+	for (uint32_t stop = 0; stop < WIRE_STOP_MAX; stop++) {
+		size_t begin;
+
+		if (!stats->stacks_by_stop[stop])
+			continue;
+		begin = pb_begin(message, STATS_BY_STOP);
+		pb_put_u64(message, STOP_REASON, stop);
+		pb_put_u64(message, STOP_STACKS, stats->stacks_by_stop[stop]);
+		pb_end(message, begin);
+	}
+}
+
+static void put_losses(struct strbuf *message, const struct capture_stats *stats)
+{
+	for (uint32_t i = 0; i < stats->loss_count; i++) {
+		size_t begin = pb_begin(message, STATS_LOSSES);
+
+		pb_put_text(message, LOSS_WHERE, stats->losses[i].where);
+		pb_put_u64(message, LOSS_CPU, stats->losses[i].cpu);
+		pb_put_u64(message, LOSS_COUNT, stats->losses[i].count);
+		pb_end(message, begin);
+	}
+}
+
+void put_stats(struct strbuf *message, const struct capture_stats *stats)
+{
+	pb_put_u64(message, STATS_END, stats->end_time_ns);
+	pb_put_u64(message, STATS_SAMPLES, stats->samples);
+	pb_put_u64(message, STATS_SAMPLES_LOST, stats->samples_lost);
+	put_stops(message, stats);
+	pb_put_u64(message, STATS_USER_FRAMES, stats->user_frames);
+	pb_put_u64(message, STATS_KERNEL_FRAMES, stats->kernel_frames);
+	put_nonzero(message, STATS_BPF_RUNS, stats->bpf_run_count);
+	put_nonzero(message, STATS_BPF_TIME, stats->bpf_run_time_ns);
+	pb_put_u64(message, STATS_USER_UNWOUND, stats->stacks_unwound_in_user_space);
+	pb_put_u64(message, STATS_CPU_TIME, stats->collector_cpu_ns);
+	pb_put_u64(message, STATS_PEAK_RSS, stats->collector_peak_rss_bytes);
+	pb_put_u64(message, STATS_TABLES_BUILT, stats->tables_built);
+	pb_put_u64(message, STATS_TABLES_CACHED, stats->tables_from_cache);
+	pb_put_u64(message, STATS_TABLE_TIME, stats->table_build_ns);
+	pb_put_u64(message, STATS_BYTES_WRITTEN, stats->bytes_written);
+	put_losses(message, stats);
+	for (uint32_t i = 0; i < stats->note_count; i++)
+		pb_put_text(message, STATS_NOTES, stats->notes[i]);
+	if (stats->exit_status >= 0)
+		pb_put_u64(message, STATS_EXIT_STATUS, (uint32_t)stats->exit_status);
+	pb_put_u64(message, STATS_COMPLETE, stats->complete);
+}

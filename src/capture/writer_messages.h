@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages that are written once or rarely: each call appends one field to a TracePacket. */
+#pragma once
+
+#include "base/strbuf.h"
+#include "capture/capture.h"
+
+/* The clock that samples count in: nanoseconds from one packet of the sequence to the next. */
+#define SAMPLE_CLOCK_ID 64
+
+/* trace_packet_defaults: the clock and what a sample stands for. */
+void put_defaults(struct strbuf *packet, uint64_t period_ns, bool stack_sample);
+/* clock_snapshot: the three clocks of the session's start, and the sample clock set to it. */
+void put_clock_snapshot(struct strbuf *packet, const struct capture_session *session);
+void put_system_info(struct strbuf *packet, const struct capture_session *session);
+void put_session(struct strbuf *packet, const struct capture_session *session);
+/* track_descriptor, with sonde_process for the rest. */
+void put_process(struct strbuf *packet, const struct capture_process *process, uint64_t uuid);
+void put_thread(struct strbuf *packet, const struct capture_thread *thread, uint64_t uuid);
+/* The inside of a RecordingStats message. */
+void put_stats(struct strbuf *message, const struct capture_stats *stats);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every command, each defined at the bottom of its own file. */
+#pragma once
+
+#include "cli/command.h"
+
+extern const struct command completion_command;
+extern const struct command diff_command;
+extern const struct command doctor_command;
+extern const struct command export_command;
+extern const struct command help_command;
+extern const struct command man_command;
+extern const struct command record_command;
+extern const struct command report_command;
+extern const struct command version_command;

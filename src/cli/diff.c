@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde diff: what changed from one capture to another, with a status for CI. */
+#include "analyses/diff.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/diff_view.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "exporters/diff_json.h"
+#include "exporters/escape.h"
+#include "exporters/flamegraph.h"
+
+#define DEFAULT_LIMIT 20
+
+static struct {
+	struct selection selection;
+	const char *by, *sort, *flamegraph;
+	uint64_t limit;
+	double fail_above;
+	bool json, per_second, all;
+} arguments = {.by = "function", .sort = "self", .fail_above = NAN};
+
+/* One of the two captures. */
+struct side {
+	const char *path;
+	struct model *model;
+	struct selected selected;
+};
+
+static void side_done(struct side *side)
+{
+	model_freep(&side->model);
+	selected_done(&side->selected);
+}
+
+static int side_load(struct side *side, const char *path, struct errmsg *err)
+{
+	int r = load_capture(path, &side->model, err);
+
+	side->path = path;
+	r = r ?: selection_apply(&arguments.selection, side->model, &side->selected, err);
+	if (r == 0 && !side->selected.count)
+		return errmsg_set(err, -ENODATA, "%s has no samples%s: there is nothing to compare",
+			path, side->model->samples.count ? " that the filters let through" : "");
+	return r;
+}
+
+static int write_flamegraph(const struct side *before, const struct side *after, struct errmsg *err)
+{
+	_cleanup_call_tree_ struct call_tree tree = {0};
+	_cleanup_strbuf_ struct strbuf svg = {0};
+	int r = call_tree_init(&tree);
+
+	r = r ?: call_tree_add(&tree, 0, before->model, &before->selected, CALL_TREE_ROOTS_PROCESS);
+	r = r ?: call_tree_add(&tree, 1, after->model, &after->selected, CALL_TREE_ROOTS_PROCESS);
+	r = r ?: call_tree_finish(&tree);
+	r = r ?: flamegraph_write_diff(&tree, NULL, before->path, after->path, &svg);
+	if (r < 0)
+		return errmsg_set(err, r, "memory ran out while drawing the flame graph");
+	return output_write(arguments.flamegraph, svg.data, svg.length, err);
+}
+
+static int print(const struct diff *diff, const struct side *before, const struct side *after)
+{
+	_cleanup_strbuf_ struct strbuf out = {0};
+	size_t limit = arguments.limit ? (size_t)arguments.limit : DEFAULT_LIMIT;
+	int r;
+
+	if (arguments.json)
+		r = diff_json_write(diff, before->path, after->path, (size_t)arguments.limit, &out);
+	else
+		r = diff_view_print(diff, before->path, after->path, limit, arguments.all, &out);
+	if (r == 0)
+		fwrite(strbuf_cstr(&out), 1, out.length, stdout);
+	return r;
+}
+
+/* Says what got slower. Returns the exit status. */
+static int check_gate(const struct diff *diff)
+{
+	struct diff_regression found;
+	struct errmsg err;
+
+	diff_find_regression(diff, arguments.fail_above, &found);
+	if (found.row) {
+		errmsg_set(&err, 0,
+			"%s in %s got slower by %.2f %% of the CPU time of the run before (limit "
+			"%g %%, q = %.2g)",
+			found.row->name, found.row->module, found.row_percent, arguments.fail_above,
+			found.row->time_q);
+		fail(&err);
+	}
+	if (found.total) {
+		errmsg_set(&err, 0,
+			"the total CPU time grew by %.2f %% of that of the run before (limit %g "
+			"%%, "
+			"p = %.2g)",
+			found.total_percent, arguments.fail_above, diff->total_time_p);
+		fail(&err);
+	}
+	return found.row || found.total ? EXIT_ERROR : EXIT_OK;
+}
+
+static int compare(struct diff *diff, struct side *before, struct side *after, char **paths,
+	struct errmsg *err)
+{
+	struct diff_options options = {
+		.by = breakdown_by_from_string(arguments.by),
+		.sort = arguments.sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF,
+		.per_second = arguments.per_second,
+	};
+	int r = side_load(before, paths[0], err);
+
+	r = r ?: side_load(after, paths[1], err);
+	if (r < 0)
+		return r;
+	if (diff_init(diff, &options, before->model, &before->selected, after->model,
+		    &after->selected) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while comparing");
+	if (!isnan(arguments.fail_above) && !diff->has_time)
+		return errmsg_set(err, -ENODATA,
+			"--fail-above compares CPU time, but %s does not say how much time a "
+			"sample stands for: compare captures that sonde recorded",
+			diff->before.sample_weight > 0 ? paths[1] : paths[0]);
+	if (arguments.flamegraph)
+		return write_flamegraph(before, after, err);
+	return 0;
+}
+
+static int diff_run(int count, char **positional)
+{
+	_cleanup_(side_done) struct side before = {0};
+	_cleanup_(side_done) struct side after = {0};
+	_cleanup_diff_ struct diff diff = {0};
+	struct errmsg err;
+	int r = compare(&diff, &before, &after, positional, &err);
+
+	if (r < 0)
+		return fail(&err);
+	if (print(&diff, &before, &after) < 0) {
+		errmsg_set(&err, -ENOMEM, "memory ran out while writing the comparison");
+		return fail(&err);
+	}
+	return isnan(arguments.fail_above) ? EXIT_OK : check_gate(&diff);
+}
+
+static const char *const by_choices[] = {"function", "module", NULL};
+static const char *const sort_choices[] = {"self", "total", NULL};
+
+static const struct option diff_options[] = {
+	{.long_name = "by",
+		.type = OPTION_CHOICE,
+		.argument = "WHAT",
+		.help = "Compare functions or modules.",
+		.value = (void *)&arguments.by,
+		.choices = by_choices},
+	{.long_name = "sort",
+		.type = OPTION_CHOICE,
+		.argument = "WHICH",
+		.help = "Compare and test self, the time in the function itself, or total, with "
+			"all "
+			"that it calls.",
+		.value = (void *)&arguments.sort,
+		.choices = sort_choices},
+	{.short_name = 'n',
+		.long_name = "limit",
+		.type = OPTION_U64,
+		.argument = "ROWS",
+		.help = "Rows to print. Without: 20; with --json all.",
+		.value = &arguments.limit,
+		.minimum = 1,
+		.maximum = 1e9},
+	{.long_name = "all",
+		.type = OPTION_FLAG,
+		.help = "Print changes that are not significant too.",
+		.value = &arguments.all},
+	{.long_name = "per-second",
+		.type = OPTION_FLAG,
+		.help = "Compare CPU time per second of recording: for recordings of different "
+			"lengths.",
+		.value = &arguments.per_second},
+	{.long_name = "json",
+		.type = OPTION_FLAG,
+		.help = "Print one JSON document instead.",
+		.value = &arguments.json},
+	{.long_name = "flamegraph",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Write a flame graph of the change too, an SVG: red grew, blue fell, by "
+			"share "
+			"of samples.",
+		.value = (void *)&arguments.flamegraph},
+	{.long_name = "fail-above",
+		.type = OPTION_DOUBLE,
+		.argument = "PERCENT",
+		.help = "Exit with status 1 when a row or the total got significantly slower by "
+			"more "
+			"than this share of the CPU time of A.",
+		.value = &arguments.fail_above,
+		.minimum = 0,
+		.maximum = 1e6},
+	FILTER_OPTIONS(arguments.selection),
+	{0},
+};
+
+const struct command diff_command = {
+	.name = "diff",
+	.summary = "show what changed between two captures",
+	.usage = "[options] A B",
+	.description =
+		"Compares two recordings, A before and B after, by function name and module file "
+		"name.\n\n"
+		"\"Time\" is the change in CPU time, B - A; \"share\" is the change in the part of "
+		"all samples, in percentage points. The number of samples decides what can be "
+		"told: "
+		"q is the false discovery rate at which the change in time would be called "
+		"significant, over all rows (Benjamini and Hochberg), and * marks q <= 0.05, ** q "
+		"<= 0.01, *** q <= 0.001. Only sampling noise is in q: that the same program takes "
+		"different time from run to run is not. Record each twice to see how much.\n\n"
+		"--fail-above PERCENT fails when, with T the CPU time of all selected samples of "
+		"A, "
+		"a row's time (self, or total with --sort total) grew by more than PERCENT of T "
+		"and "
+		"q <= 0.05, or the CPU time of all samples grew by more than PERCENT of T with p "
+		"<= "
+		"0.05. With --per-second, times are per second of recording. The sentence that "
+		"names what got slower goes to standard error.",
+	.examples =
+		"sonde diff before.pftrace after.pftrace\n    What got slower, and faster.\n"
+		"sonde diff --fail-above 5 --flamegraph change.svg main.pftrace branch.pftrace\n"
+		"    In CI: fail on a slowdown of more than 5 %, and keep a picture.",
+	.options = diff_options,
+	.minimum_arguments = 2,
+	.maximum_arguments = 2,
+	.run = diff_run,
+};

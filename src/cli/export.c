@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde export: a capture in another tool's format. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "exporters/exporter.h"
+
+static struct {
+	struct selection selection;
+	const char *format, *output, *title, *roots;
+	double minimum_width_px;
+} arguments = {.roots = "process"};
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* The format given, or the one whose extension the output has; the longest extension that fits. */
+static const struct exporter *wanted_exporter(struct errmsg *err)
+{
+	const struct exporter *best = NULL;
+
+	if (arguments.format)
+		return exporter_find(arguments.format);
+	for (const struct exporter *const *exporter = exporters; arguments.output && *exporter;
+		exporter++) {
+		if (ends_in(arguments.output, (*exporter)->extension) &&
+			(!best || strlen((*exporter)->extension) > strlen(best->extension)))
+			best = *exporter;
+	}
+	if (!best)
+		errmsg_set(err, -EINVAL,
+			"no format was given: name one with -f (folded, flamegraph, speedscope, "
+			"pprof, chrome, csv, json), or by the output's extension, such as -o "
+			"profile.svg");
+	return best;
+}
+
+/* "run.pftrace" becomes "run.svg". */
+static void default_output(
+	struct strbuf *path, const char *capture, const struct exporter *exporter)
+{
+	size_t length = strlen(capture);
+
+	if (ends_in(capture, ".pftrace"))
+		length -= strlen(".pftrace");
+	strbuf_add_bytes(path, capture, length);
+	strbuf_add(path, exporter->extension);
+}
+
+static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
+{
+	if (strcmp(exporter->name, "pprof") != 0 || !isatty(STDOUT_FILENO))
+		return 0;
+	return errmsg_set(err, -EINVAL,
+		"a pprof profile is binary and would garble the terminal: redirect it, or name a "
+		"file with -o");
+}
+
+static int export(const char *capture, const struct exporter *exporter, struct strbuf *out,
+	struct errmsg *err)
+{
+	_cleanup_model_ struct model *model = NULL;
+	struct export_options options = {
+		.size = sizeof(options),
+		.title = arguments.title,
+		.capture = capture,
+		.roots = call_tree_roots_from_string(arguments.roots),
+		.minimum_width_px = arguments.minimum_width_px,
+	};
+	int r = load_capture(capture, &model, err);
+
+	return r ?: exporter->export(model, &arguments.selection, &options, out, err);
+}
+
+static int export_run(int count, char **positional)
+{
+	_cleanup_strbuf_ struct strbuf content = {0};
+	_cleanup_strbuf_ struct strbuf path = {0};
+	const struct exporter *exporter;
+	struct errmsg err;
+	int r = 0;
+
+	exporter = wanted_exporter(&err);
+	if (!exporter)
+		return fail_usage(&err);
+	if (arguments.output)
+		strbuf_add(&path, arguments.output);
+	else
+		default_output(&path, positional[0], exporter);
+	if (output_is_standard(strbuf_cstr(&path)))
+		r = refuse_terminal(exporter, &err);
+	r = r ?: export(positional[0], exporter, &content, &err);
+	r = r ?: output_write(strbuf_cstr(&path), content.data, content.length, &err);
+	return r < 0 ? fail(&err) : EXIT_OK;
+}
+
+static const char *const formats[] = {
+	"folded", "flamegraph", "speedscope", "pprof", "chrome", "csv", "json", NULL};
+static const char *const roots[] = {"none", "process", "thread", NULL};
+
+static const struct option export_options[] = {
+	{.short_name = 'f',
+		.long_name = "format",
+		.type = OPTION_CHOICE,
+		.argument = "FORMAT",
+		.help = "Write this format. Without: by the output's extension.",
+		.value = (void *)&arguments.format,
+		.choices = formats},
+	{.short_name = 'o',
+		.long_name = "output",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Write here; - is standard output. Without: beside the capture, with the "
+			"format's extension.",
+		.value = (void *)&arguments.output},
+	{.long_name = "title",
+		.type = OPTION_STRING,
+		.argument = "TEXT",
+		.help = "Title of the profile. Without: the recorded command.",
+		.value = (void *)&arguments.title},
+	{.long_name = "roots",
+		.type = OPTION_CHOICE,
+		.argument = "WHAT",
+		.help = "What stacks of folded and flamegraph stand on: the process's name, the "
+			"process's and the thread's, or nothing.",
+		.value = (void *)&arguments.roots,
+		.choices = roots},
+	{.long_name = "min-width",
+		.type = OPTION_DOUBLE,
+		.argument = "PIXELS",
+		.help = "Leave out flamegraph's frames narrower than this in a picture 1200 pixels "
+			"wide. Without: 0.1.",
+		.value = &arguments.minimum_width_px,
+		.minimum = 0.001,
+		.maximum = 100},
+	FILTER_OPTIONS(arguments.selection),
+	{0},
+};
+
+const struct command export_command = {
+	.name = "export",
+	.summary = "write a capture in another tool's format",
+	.usage = "[options] CAPTURE",
+	.description =
+		"Formats:\n"
+		"  folded      one line per stack and its samples, for flame graph tools\n"
+		"  flamegraph  one self-contained SVG: open it in a browser\n"
+		"  speedscope  for www.speedscope.app\n"
+		"  pprof       for pprof and the stores that take its profiles\n"
+		"  chrome      slices per thread, for ui.perfetto.dev and chrome://tracing\n"
+		"  csv         the table of functions\n"
+		"  json        what report --json prints\n\n"
+		"The capture itself opens in ui.perfetto.dev too. Every format holds the same "
+		"samples; the same capture and options give the same file.",
+	.examples = "sonde export -f flamegraph sonde.pftrace\n    Writes sonde.svg.\n"
+		    "sonde export -f folded -o - sonde.pftrace | grep malloc\n    Stacks as text.\n"
+		    "sonde export -o run.pb.gz sonde.pftrace && go tool pprof -http=: run.pb.gz\n"
+		    "    In pprof's page.",
+	.options = export_options,
+	.minimum_arguments = 1,
+	.maximum_arguments = 1,
+	.run = export_run,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/load.h"
+
+#include <stdio.h>
+
+#include "cli/progress.h"
+
+static void warn_about(const struct model *model, const char *path)
+{
+	if (model->completeness.truncated)
+		warn("%s is cut off after %llu bytes, as when a recording was killed or a disk was "
+		     "full: what came before is shown",
+			path, (unsigned long long)model->completeness.truncated_at);
+	if (model->session_count > 1)
+		warn("%s holds %u recordings: their samples are taken together, the header and "
+		     "the losses are those of one",
+			path, model->session_count);
+}
+
+int load_capture(const char *path, struct model **ret_model, struct errmsg *err)
+{
+	char what[256];
+	struct progress progress;
+	int r;
+
+	snprintf(what, sizeof(what), "loading %s", path);
+	progress_begin(&progress, what);
+	r = model_load(ret_model, path, progress_update, &progress, err);
+	progress_end(&progress);
+	if (r == 0)
+		warn_about(*ret_model, path);
+	return r;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sonde program: finds the command, reads its options, runs it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "cli/options.h"
+
+const struct command *const commands[] = {
+	&record_command,
+	&report_command,
+	&export_command,
+	&diff_command,
+	&doctor_command,
+	&version_command,
+	&help_command,
+	&completion_command,
+	&man_command,
+	NULL,
+};
+
+/* A full disk or a closed pipe must not look like success. */
+static int check_output(int status)
+{
+	struct errmsg err;
+
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (status != EXIT_OK)
+		return status;
+	errmsg_set(&err, 0, "cannot write to standard output: %s",
+		errno ? strerror(errno) : "an earlier write failed");
+	return fail(&err);
+}
+
+static int run_command(const struct command *command, char **words)
+{
+	struct parsed_arguments arguments;
+	struct errmsg err;
+
+	if (options_parse(command, words, &arguments, &err) < 0)
+		return fail_usage(&err);
+	if (arguments.wants_help)
+		return help_print_command(command);
+	return command->run(arguments.count, arguments.values);
+}
+
+static int run(char **words)
+{
+	const struct command *command;
+	const char *name = words[0];
+	struct errmsg err;
+
+	if (!name) {
+		help_print_overview();
+		return EXIT_USAGE;
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		return help_print_overview();
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+		return run_command(&version_command, words + 1);
+	command = command_find(name);
+	if (command)
+		return run_command(command, words + 1);
+	if (name[0] == '-')
+		errmsg_set(&err, 0,
+			"'%.60s' must come after a command; 'sonde --help' lists the commands",
+			name);
+	else
+		command_unknown(name, &err);
+	return fail_usage(&err);
+}
+
+int main(int argc, char **argv)
+{
+	return check_output(run(argc > 0 ? argv + 1 : argv));
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "exporters/format.h"
+
+bool output_is_standard(const char *path)
+{
+	return strcmp(path, "-") == 0;
+}
+
+/* Devices and pipes are written to, not replaced. */
+static int write_special(const char *path, const void *bytes, size_t length)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : write_all(fd, bytes, length);
+}
+
+/* What open() would give a new file; the one before keeps its own. */
+static mode_t mode_for(const struct stat *before)
+{
+	mode_t mask;
+
+	if (before)
+		return before->st_mode & 07777;
+	mask = umask(077);
+	umask(mask);
+	return 0666 & ~mask;
+}
+
+static int write_path(const char *path, const void *bytes, size_t length)
+{
+	struct stat status;
+	bool exists = stat(path, &status) == 0;
+	int r;
+
+	if (exists && !S_ISREG(status.st_mode))
+		return S_ISDIR(status.st_mode) ? -EISDIR : write_special(path, bytes, length);
+	r = write_file_atomically(path, bytes, length);
+	/* Temporary files are private; a failure to open it to others loses nothing. */
+	if (r == 0 && chmod(path, mode_for(exists ? &status : NULL)) < 0)
+		return 0;
+	return r;
+}
+
+static const char *remedy(int error)
+{
+	switch (-error) {
+	case ENOSPC:
+	case EDQUOT:
+		return "free some space, or write elsewhere with -o";
+	case ENOENT:
+		return "make the directory first";
+	case EISDIR:
+		return "name a file in it";
+	default:
+		return "write elsewhere with -o";
+	}
+}
+
+int output_write(const char *path, const void *bytes, size_t length, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf size = {0};
+	int r;
+
+	if (output_is_standard(path)) {
+		fflush(stdout);
+		r = write_all(STDOUT_FILENO, bytes, length);
+		if (r < 0)
+			return errmsg_set(
+				err, r, "cannot write to standard output: %s", strerror(-r));
+		return 0;
+	}
+	r = write_path(path, bytes, length);
+	if (r < 0)
+		return errmsg_set(err, r, "cannot write %s: %s; %s", path, strerror(-r), remedy(r));
+	format_bytes(&size, length);
+	warn("wrote %s (%s)", path, strbuf_cstr(&size));
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing a command's result where -o says. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/errmsg.h"
+
+/* "-" */
+bool output_is_standard(const char *path);
+/*
+ * Writes all bytes: to standard output, into an existing device or pipe, else a whole file at once,
+ * so that a failure leaves the old one. Says on standard error what was written, unless that is
+ * standard output. The error names the path, the reason and what to try.
+ */
+int output_write(const char *path, const void *bytes, size_t length, struct errmsg *err);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde report: a capture's answer in the terminal, or as JSON. */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/load.h"
+#include "cli/report_view.h"
+#include "exporters/report_json.h"
+
+#define DEFAULT_LIMIT 20
+#define SIDE_LIMIT    8 /* rows of the tables after the first */
+
+static struct {
+	struct selection selection;
+	const char *by, *sort;
+	uint64_t limit;
+	bool json;
+} arguments = {.sort = "self"};
+
+static enum breakdown_sort wanted_sort(void)
+{
+	return arguments.sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF;
+}
+
+static size_t wanted_limit(size_t otherwise)
+{
+	return arguments.limit ? (size_t)arguments.limit : otherwise;
+}
+
+static int add_tables(const struct report_view *view)
+{
+	size_t side = wanted_limit(SIDE_LIMIT);
+	int r = 0;
+
+	if (!view->selected->count) {
+		report_paragraph(view,
+			view->model->samples.count
+				? "No samples are left: widen the filters."
+				: "There are no samples: nothing ran on a CPU while it was "
+				  "recorded, or the recording was cut off before its first flush.",
+			0);
+		return 0;
+	}
+	if (arguments.by)
+		return report_table(view, breakdown_by_from_string(arguments.by), wanted_sort(),
+			wanted_limit(DEFAULT_LIMIT));
+	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
+	r = r ?: report_table(view, BREAKDOWN_PROCESS, wanted_sort(), side);
+	if (r == 0 && view->model->threads.count > view->model->processes.count)
+		r = report_table(view, BREAKDOWN_THREAD, wanted_sort(), side);
+	return r;
+}
+
+static int write_text(
+	const struct model *model, const struct selected *selected, struct strbuf *out)
+{
+	struct report_view view = {
+		.model = model,
+		.selection = &arguments.selection,
+		.selected = selected,
+		.terminal = terminal_of(stdout),
+		.out = out,
+	};
+	int r = report_header(&view);
+
+	r = r ?: add_tables(&view);
+	return r ?: strbuf_status(out);
+}
+
+static int write_json(const struct model *model, const struct selected *selected, const char *path,
+	struct strbuf *out)
+{
+	struct report_json_options options = {
+		.size = sizeof(options),
+		.capture = path,
+		.one_table = arguments.by != NULL,
+		.by = arguments.by ? breakdown_by_from_string(arguments.by) : BREAKDOWN_FUNCTION,
+		.sort = wanted_sort(),
+		.limit = wanted_limit(0),
+	};
+
+	return report_json_write(model, &arguments.selection, selected, &options, out);
+}
+
+static int report(const char *path, struct strbuf *out, struct errmsg *err)
+{
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_(selected_done) struct selected selected = {0};
+	int r = load_capture(path, &model, err);
+
+	r = r ?: selection_apply(&arguments.selection, model, &selected, err);
+	if (r < 0)
+		return r;
+	r = arguments.json ? write_json(model, &selected, path, out)
+			   : write_text(model, &selected, out);
+	if (r < 0)
+		return errmsg_set(err, r, "memory ran out while writing the report");
+	return 0;
+}
+
+static int report_run(int count, char **positional)
+{
+	_cleanup_strbuf_ struct strbuf out = {0};
+	struct errmsg err;
+	int r = report(positional[0], &out, &err);
+
+	if (r < 0)
+		return fail(&err);
+	fwrite(strbuf_cstr(&out), 1, out.length, stdout);
+	return EXIT_OK;
+}
+
+static const char *const by_choices[] = {
+	"function", "module", "line", "process", "thread", "cpu", "cgroup", "stack", NULL};
+static const char *const sort_choices[] = {"self", "total", NULL};
+
+static const struct option report_options[] = {
+	{.long_name = "by",
+		.type = OPTION_CHOICE,
+		.argument = "WHAT",
+		.help = "Print one table; by stack: the hottest path and the hottest stacks.",
+		.value = (void *)&arguments.by,
+		.choices = by_choices},
+	{.long_name = "sort",
+		.type = OPTION_CHOICE,
+		.argument = "WHICH",
+		.help = "Most first of: self, the time in the function itself; total, with all "
+			"that "
+			"it calls.",
+		.value = (void *)&arguments.sort,
+		.choices = sort_choices},
+	{.short_name = 'n',
+		.long_name = "limit",
+		.type = OPTION_U64,
+		.argument = "ROWS",
+		.help = "Rows of each table. Without: 20 of the first table, 8 of others; with "
+			"--json "
+			"all, but 100 stacks.",
+		.value = &arguments.limit,
+		.minimum = 1,
+		.maximum = 1e9},
+	{.long_name = "json",
+		.type = OPTION_FLAG,
+		.help = "Print one JSON document instead, with every table unless --by names one.",
+		.value = &arguments.json},
+	FILTER_OPTIONS(arguments.selection),
+	{0},
+};
+
+const struct command report_command = {
+	.name = "report",
+	.summary = "show where the time went",
+	.usage = "[options] CAPTURE",
+	.description =
+		"Shows what was recorded, how complete it is, and the functions, processes and "
+		"threads that used the CPUs.\n\n"
+		"\"Self\" is time in a function itself, \"total\" is time in it and in what it "
+		"calls; a function that calls itself counts once a sample. Inlined functions are "
+		"functions. Time is samples times the sampling period. \"[no stack]\" stands for "
+		"samples whose stack is unknown.\n\n"
+		"Control characters in names are shown as escapes.",
+	.examples =
+		"sonde report sonde.pftrace\n    The hottest functions, processes and threads.\n"
+		"sonde report --by stack --time 10..12 sonde.pftrace\n    What ran in these two "
+		"seconds, as stacks.\n"
+		"sonde report --json --process python sonde.pftrace\n    Every table of the "
+		"Python processes, for programs.",
+	.options = report_options,
+	.minimum_arguments = 1,
+	.maximum_arguments = 1,
+	.run = report_run,
+};

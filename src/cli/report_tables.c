@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "cli/report_view.h"
+#include "exporters/format.h"
+
+#define NAME_COLUMNS 24
+
+/* One dimension's table: what its name columns are, and how a row fills them. */
+struct table_shape {
+	const char *heading;
+	bool self_and_total;          /* two pairs of share and time, else one */
+	struct table_column names[4]; /* ended by one without a title */
+	void (*fill)(struct table *table, const struct model *model,
+		const struct breakdown *breakdown, uint32_t key);
+	const char *many; /* for "12 more functions" */
+};
+
+static void fill_function(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	table_cell(table, model_function_name(model, key));
+	table_cell(table, model_function_module(model, key));
+}
+
+static void fill_module(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	bool known = key < model->modules.count;
+
+	table_cell(table, key == MODEL_NONE ? "[no stack]"
+			  : known           ? model->modules.items[key].name
+					    : "[unknown]");
+	table_cell(table, known ? model->modules.items[key].path : "");
+}
+
+static void fill_line(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	const struct breakdown_line *line = key == MODEL_NONE ? NULL : &breakdown->lines.items[key];
+
+	if (line && line->line)
+		table_cellf(table, "%s:%u",
+			*line->source_file ? line->source_file : "[unknown file]", line->line);
+	else
+		table_cell(table, line ? "[no line information]" : "[no stack]");
+	table_cell(table, line ? model_function_name(model, line->function) : "");
+	table_cell(table, line ? model_function_module(model, line->function) : "");
+}
+
+static void fill_process(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	const struct model_process *process = &model->processes.items[key];
+
+	table_cellf(table, "%u", process->pid);
+	table_cell(table, process->name);
+	table_cell(table, process->command_line);
+}
+
+static void fill_thread(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	const struct model_thread *thread = &model->threads.items[key];
+	const struct model_process *process = &model->processes.items[thread->process];
+
+	table_cellf(table, "%u", thread->tid);
+	table_cell(table, thread->name);
+	table_cellf(table, "%s (%u)", process->name, process->pid);
+}
+
+static void fill_cpu(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	table_cellf(table, "%u", key);
+}
+
+static void fill_cgroup(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	const char *cgroup = breakdown->cgroups.items[key];
+
+	table_cell(table, *cgroup ? cgroup : "[unknown]");
+}
+
+static const struct table_shape shapes[BREAKDOWN_MAX] = {
+	[BREAKDOWN_FUNCTION] =
+		{
+			"Hottest functions",
+			true,
+			{{.title = "Function", .shrinks_to = 30}, {.title = "Module",
+									  .is_text = true,
+									  .dim = true,
+									  .shrinks_to = 10,
+									  .largest = NAME_COLUMNS}},
+			fill_function,
+			"functions",
+		},
+	[BREAKDOWN_MODULE] =
+		{
+			"Modules",
+			true,
+			{{.title = "Module",
+				 .is_text = true,
+				 .shrinks_to = 10,
+				 .largest = 2 * NAME_COLUMNS},
+				{.title = "Path", .is_text = true, .dim = true, .shrinks_to = 12}},
+			fill_module,
+			"modules",
+		},
+	[BREAKDOWN_LINE] =
+		{
+			"Hottest lines",
+			true,
+			{{.title = "Line", .is_text = true, .shrinks_to = 26},
+				{.title = "Function", .shrinks_to = 22},
+				{.title = "Module",
+					.is_text = true,
+					.dim = true,
+					.shrinks_to = 10,
+					.largest = NAME_COLUMNS}},
+			fill_line,
+			"lines",
+		},
+	[BREAKDOWN_PROCESS] =
+		{
+			"Processes",
+			false,
+			{{.title = "PID", .right = true},
+				{.title = "Name",
+					.is_text = true,
+					.shrinks_to = 10,
+					.largest = NAME_COLUMNS},
+				{.title = "Command",
+					.is_text = true,
+					.dim = true,
+					.shrinks_to = 12}},
+			fill_process,
+			"processes",
+		},
+	[BREAKDOWN_THREAD] =
+		{
+			"Threads",
+			false,
+			{{.title = "TID", .right = true},
+				{.title = "Thread", .is_text = true, .shrinks_to = 10},
+				{.title = "Process",
+					.is_text = true,
+					.dim = true,
+					.shrinks_to = 10}},
+			fill_thread,
+			"threads",
+		},
+	[BREAKDOWN_CPU] =
+		{
+			"CPUs",
+			false,
+			{{.title = "CPU", .right = true}},
+			fill_cpu,
+			"CPUs",
+		},
+	[BREAKDOWN_CGROUP] =
+		{
+			"Control groups",
+			false,
+			{{.title = "Group", .is_text = true, .shrinks_to = 16}},
+			fill_cgroup,
+			"control groups",
+		},
+};
+
+static void add_counts(
+	struct table *table, const struct report_view *view, uint64_t samples, uint64_t all)
+{
+	_cleanup_strbuf_ struct strbuf time = {0};
+
+	table_cellf(table, "%.2f %%", 100.0 * (double)samples / (double)all);
+	report_add_time(&time, view->model, samples);
+	table_cell(table, strbuf_cstr(&time));
+}
+
+/* The columns of figures and the shape's names. Returns how many. */
+static size_t make_columns(const struct report_view *view, const struct table_shape *shape,
+	struct table_column *columns)
+{
+	static const char *const titles[2][2][2] = {
+		{{"Samples", "Count"}, {"CPU", "CPU time"}},
+		{{"Total", "Total count"}, {"Total", "Total time"}},
+	};
+	bool timed = model_has_time(view->model);
+	size_t count = 0;
+
+	if (shape->self_and_total) {
+		columns[count++] = (struct table_column){.title = "Self", .right = true};
+		columns[count++] = (struct table_column){
+			.title = timed ? "Self time" : "Self count", .right = true};
+	}
+	for (size_t i = 0; i < 2; i++)
+		columns[count++] = (struct table_column){
+			.title = titles[shape->self_and_total][timed][i], .right = true};
+	for (size_t i = 0; i < ARRAY_SIZE(shape->names) && shape->names[i].title; i++)
+		columns[count++] = shape->names[i];
+	return count;
+}
+
+static void add_rest(
+	const struct report_view *view, const struct breakdown *breakdown, size_t shown)
+{
+	const struct table_shape *shape = &shapes[breakdown->by];
+	size_t rest = breakdown->rows.count - shown;
+	uint64_t samples = 0;
+
+	if (!rest)
+		return;
+	for (size_t i = shown; i < breakdown->rows.count; i++)
+		samples += breakdown->rows.items[i].self_samples;
+	strbuf_addf(view->out, "%s\xe2\x80\xa6 ", terminal_dim(&view->terminal));
+	format_count(view->out, rest);
+	strbuf_addf(view->out, " more %s with %.2f %% (--limit shows more)%s\n", shape->many,
+		100.0 * (double)samples / (double)breakdown->samples,
+		terminal_plain(&view->terminal));
+}
+
+static int print_rows(
+	const struct report_view *view, const struct breakdown *breakdown, size_t shown)
+{
+	const struct table_shape *shape = &shapes[breakdown->by];
+	struct table_column columns[4 + ARRAY_SIZE(shape->names)];
+	_cleanup_table_ struct table table = {.columns = columns};
+
+	table.column_count = make_columns(view, shape, columns);
+	for (size_t i = 0; i < shown; i++) {
+		const struct breakdown_row *row = &breakdown->rows.items[i];
+
+		if (shape->self_and_total)
+			add_counts(&table, view, row->self_samples, breakdown->samples);
+		add_counts(&table, view, row->total_samples, breakdown->samples);
+		shape->fill(&table, view->model, breakdown, row->key);
+	}
+	return table_print(&table, &view->terminal, view->out);
+}
+
+int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,
+	size_t limit)
+{
+	_cleanup_breakdown_ struct breakdown breakdown = {0};
+	size_t shown;
+	int r;
+
+	if (by == BREAKDOWN_STACK)
+		return report_stacks(view, limit);
+	r = breakdown_init(&breakdown, view->model, view->selected, by, sort);
+	if (r < 0)
+		return r;
+	shown = limit ? MIN(limit, breakdown.rows.count) : breakdown.rows.count;
+	report_heading(view, shapes[by].heading);
+	r = print_rows(view, &breakdown, shown);
+	add_rest(view, &breakdown, shown);
+	return r;
+}

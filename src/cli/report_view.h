@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of `sonde report` on a terminal: for report.c alone. */
+#pragma once
+
+#include "analyses/breakdown.h"
+#include "analyses/selection.h"
+#include "cli/table.h"
+
+struct report_view {
+	const struct model *model;
+	const struct selection *selection;
+	const struct selected *selected;
+	struct terminal terminal;
+	struct strbuf *out;
+};
+
+/* All return 0 or -ENOMEM. */
+
+/* What was recorded, how complete it is, and what would fix what is not. */
+int report_header(const struct report_view *view);
+/* The table of one dimension, at most `limit` rows (0: all), with a heading and what is left out.
+ */
+int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,
+	size_t limit);
+/* The heaviest way from the root down, then the hottest stacks. */
+int report_stacks(const struct report_view *view, size_t limit);
+
+/* A line in bold with an empty line before it. */
+void report_heading(const struct report_view *view, const char *text);
+/* "12.3 s", or "1,234" samples where their time is unknown. */
+void report_add_time(struct strbuf *out, const struct model *model, uint64_t samples);
+/* Text broken at words into lines of the terminal's width; what follows the first is indented.
+ * Control characters are escaped. */
+void report_paragraph(const struct report_view *view, const char *text, size_t indent);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Laying out text for a terminal of some width. Widths count UTF-8 characters. */
+#pragma once
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/strbuf.h"
+
+/* Columns a terminal shows for `length` bytes of UTF-8 (one for each character). */
+size_t text_columns(const char *text, size_t length);
+
+/* The width to lay out for: the terminal's behind `file`, at most 100; 80 when it is no terminal.
+ */
+size_t text_terminal_width(FILE *file);
+
+/*
+ * Appends words broken into lines of at most `width` columns. The first line goes on at column
+ * `column`, the others begin at `indent`. Ends with a newline.
+ */
+void text_wrap(struct strbuf *out, const char *text, size_t column, size_t indent, size_t width);
+
+/*
+ * Appends paragraphs: lines are joined and broken anew, a blank line separates paragraphs, lines
+ * that begin with white space are kept as they are.
+ */
+void text_paragraphs(struct strbuf *out, const char *text, size_t indent, size_t width);
+
+/* Appends that many spaces. */
+void text_pad(struct strbuf *out, size_t count);

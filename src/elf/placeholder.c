@@ -1,1 +1,0 @@
-void sonde_elf_placeholder(void); void sonde_elf_placeholder(void) {}

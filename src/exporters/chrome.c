@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chrome's trace event JSON, for Perfetto's page and chrome://tracing: each thread's consecutive
+ * samples merged into slices. A sample stands for one period from its time on; where the next
+ * sample of its thread comes later than half a period after that, the thread was off the CPU and
+ * its slices end.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "exporters/exporters.h"
+#include "exporters/kinds.h"
+
+struct slice {
+	uint64_t start_ns, end_ns;
+	uint32_t thread, function; /* function MODEL_NONE: no stack */
+	uint64_t self_samples;
+};
+
+/* A thread's open slices, outermost first. */
+struct open_thread {
+	ARRAY_OF(uint32_t) slices; /* indices */
+	uint64_t end_ns;           /* of its last sample */
+};
+
+/* Slices lie in the order in which they begin, outer ones first. */
+struct slices {
+	ARRAY_OF(struct slice) slices;
+	struct open_thread *threads;
+	size_t thread_count;
+	uint64_t period_ns;
+};
+
+static void slices_done(struct slices *slices)
+{
+	for (size_t i = 0; slices->threads && i < slices->thread_count; i++)
+		array_done(&slices->threads[i].slices);
+	free(slices->threads);
+	array_done(&slices->slices);
+}
+
+static void close_slices(struct slices *slices, struct open_thread *open, size_t keep)
+{
+	while (open->slices.count > keep)
+		slices->slices.items[open->slices.items[--open->slices.count]].end_ns =
+			open->end_ns;
+}
+
+static uint32_t function_at(
+	const struct model *model, const struct model_stack *stack, uint32_t depth)
+{
+	if (!stack || !stack->count)
+		return MODEL_NONE;
+	return model->frames.items[model->stack_frames.items[stack->first + depth]].function;
+}
+
+static int open_slice(struct slices *slices, struct open_thread *open, uint32_t thread,
+	uint32_t function, uint64_t start_ns)
+{
+	struct slice slice = {.start_ns = start_ns, .thread = thread, .function = function};
+	uint32_t index = (uint32_t)slices->slices.count;
+	int r = array_append(&slices->slices, slice);
+
+	return r < 0 ? r : array_append(&open->slices, index);
+}
+
+static int add_sample(
+	struct slices *slices, const struct model *model, const struct model_sample *sample)
+{
+	struct open_thread *open = &slices->threads[sample->thread];
+	const struct model_stack *stack =
+		sample->stack == MODEL_NONE ? NULL : &model->stacks.items[sample->stack];
+	uint32_t depth = stack && stack->count ? stack->count : 1, common = 0;
+	int r = 0;
+
+	if (sample->time_ns > open->end_ns + slices->period_ns / 2)
+		close_slices(slices, open, 0);
+	else
+		open->end_ns = sample->time_ns;
+	while (common < depth && common < open->slices.count &&
+		slices->slices.items[open->slices.items[common]].function ==
+			function_at(model, stack, common))
+		common++;
+	close_slices(slices, open, common);
+	for (uint32_t i = common; r == 0 && i < depth; i++)
+		r = open_slice(slices, open, sample->thread, function_at(model, stack, i),
+			sample->time_ns);
+	if (r < 0)
+		return r;
+	slices->slices.items[open->slices.items[depth - 1]].self_samples++;
+	open->end_ns = sample->time_ns + slices->period_ns;
+	return 0;
+}
+
+static int slices_init(
+	struct slices *slices, const struct model *model, const struct selected *selected)
+{
+	int r;
+
+	slices->thread_count = model->threads.count;
+	slices->threads = calloc(slices->thread_count + 1, sizeof(*slices->threads));
+	slices->period_ns = model_has_time(model) ? model_sample_weight_ns(model) : NS_PER_MS;
+	r = slices->threads ? 0 : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
+		if (selected->samples[i])
+			r = add_sample(slices, model, &model->samples.items[i]);
+	}
+	for (size_t i = 0; r == 0 && i < slices->thread_count; i++)
+		close_slices(slices, &slices->threads[i], 0);
+	return r;
+}
+
+/*
+ * The number that stands for a process: its pid, or one above every pid (2^22) where an earlier
+ * process had it.
+ */
+static int process_numbers(const struct model *model, uint64_t **ret_numbers)
+{
+	_cleanup_free_ uint64_t *numbers = calloc(model->processes.count + 1, sizeof(*numbers));
+	struct map_u64 taken = {0};
+	int r = numbers ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < model->processes.count; i++) {
+		uint32_t pid = model->processes.items[i].pid;
+
+		numbers[i] = map_u64_get(&taken, pid, NULL) ? (1u << 30) + i : pid;
+		r = map_u64_set(&taken, pid, i);
+	}
+	map_u64_done(&taken);
+	if (r == 0)
+		*ret_numbers = TAKE_PTR(numbers);
+	return r;
+}
+
+static void write_time(struct json_writer *json, const char *key, uint64_t ns)
+{
+	json_key(json, key);
+	json_double(json, (double)ns / NS_PER_US, 15);
+}
+
+static void write_slice(struct json_writer *json, const struct model *model,
+	const struct slice *slice, uint64_t origin_ns, uint64_t process_number)
+{
+	json_begin_object(json);
+	json_key(json, "ph");
+	json_string(json, "X");
+	json_key(json, "name");
+	json_string(json, model_function_name(model, slice->function));
+	json_key(json, "cat");
+	json_string(json, slice->function == MODEL_NONE
+				  ? "native"
+				  : kind_name(model->functions.items[slice->function].kind));
+	write_time(json, "ts", slice->start_ns > origin_ns ? slice->start_ns - origin_ns : 0);
+	write_time(json, "dur", slice->end_ns - slice->start_ns);
+	json_key(json, "pid");
+	json_u64(json, process_number);
+	json_key(json, "tid");
+	json_u64(json, model->threads.items[slice->thread].tid);
+	json_key(json, "args");
+	json_begin_object(json);
+	json_key(json, "module");
+	json_string(json, model_function_module(model, slice->function));
+	json_key(json, "self_samples");
+	json_u64(json, slice->self_samples);
+	json_end_object(json);
+	json_end_object(json);
+}
+
+static void write_name(struct json_writer *json, const char *event, const char *name,
+	uint64_t process_number, const uint32_t *tid)
+{
+	json_begin_object(json);
+	json_key(json, "ph");
+	json_string(json, "M");
+	json_key(json, "name");
+	json_string(json, event);
+	json_key(json, "pid");
+	json_u64(json, process_number);
+	if (tid) {
+		json_key(json, "tid");
+		json_u64(json, *tid);
+	}
+	json_key(json, "args");
+	json_begin_object(json);
+	json_key(json, "name");
+	json_string(json, name);
+	json_end_object(json);
+	json_end_object(json);
+}
+
+static void write_events(struct json_writer *json, const struct model *model,
+	const struct slices *slices, const uint64_t *numbers)
+{
+	uint64_t origin_ns = model_start_ns(model);
+
+	json_key(json, "traceEvents");
+	json_begin_array(json);
+	for (size_t i = 0; i < model->processes.count; i++)
+		write_name(json, "process_name", model->processes.items[i].name, numbers[i], NULL);
+	array_foreach (&model->threads, thread)
+		write_name(
+			json, "thread_name", thread->name, numbers[thread->process], &thread->tid);
+	array_foreach (&slices->slices, slice) {
+		const struct model_thread *thread = &model->threads.items[slice->thread];
+
+		write_slice(json, model, slice, origin_ns, numbers[thread->process]);
+	}
+	json_end_array(json);
+}
+
+static void write_document(struct strbuf *out, const struct model *model,
+	const struct export_options *options, const struct slices *slices, const uint64_t *numbers)
+{
+	struct json_writer json = {.out = out};
+
+	json_begin_object(&json);
+	json_key(&json, "displayTimeUnit");
+	json_string(&json, "ms");
+	json_key(&json, "otherData");
+	json_begin_object(&json);
+	json_key(&json, "title");
+	json_string(&json, export_title(model, options));
+	json_key(&json, "exporter");
+	json_string(&json, "sonde " SONDE_VERSION);
+	json_key(&json, "period_ns");
+	json_u64(&json, slices->period_ns);
+	json_end_object(&json);
+	write_events(&json, model, slices, numbers);
+	json_end_object(&json);
+	strbuf_add_char(out, '\n');
+}
+
+static int chrome_export(const struct model *model, const struct selection *selection,
+	const struct export_options *options, struct strbuf *out, struct errmsg *err)
+{
+	_cleanup_(selected_done) struct selected selected = {0};
+	_cleanup_(slices_done) struct slices slices = {0};
+	_cleanup_free_ uint64_t *numbers = NULL;
+	int r = selection_apply(selection, model, &selected, err);
+
+	r = r ?: slices_init(&slices, model, &selected);
+	r = r ?: process_numbers(model, &numbers);
+	if (r == 0)
+		write_document(out, model, export_options_or_default(options), &slices, numbers);
+	return export_result(r, out, "chrome", err);
+}
+
+const struct exporter chrome_exporter = {
+	.name = "chrome",
+	.description = "trace events for ui.perfetto.dev and chrome://tracing: slices per thread",
+	.extension = ".trace.json",
+	.export = chrome_export,
+};

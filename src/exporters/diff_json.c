@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/diff_json.h"
+
+#include "exporters/report_tables_json.h"
+
+static void write_side(struct json_writer *json, const char *key, const char *path,
+	const struct diff_side *side, bool has_time)
+{
+	json_key(json, key);
+	json_begin_object(json);
+	json_member_text(json, "path", path);
+	json_member_u64(json, "samples", side->samples);
+	json_member_u64(json, "duration_ns", side->duration_ns);
+	json_member_known(json, "cpu_time_ns", has_time, side->cpu_time_ns);
+	json_member_double(json, "lost_share", side->lost_share);
+	json_end_object(json);
+}
+
+/* Times are seconds, or with --per-second seconds of CPU time per second. */
+static const char *time_change_key(const struct diff *diff)
+{
+	return diff->options.per_second ? "time_change_s_per_s" : "time_change_s";
+}
+
+static void write_row(struct json_writer *json, const struct diff *diff, const struct diff_row *row)
+{
+	json_begin_object(json);
+	json_member_text(json, "name", row->name);
+	if (diff->options.by == BREAKDOWN_FUNCTION)
+		json_member_text(json, "module", row->module);
+	json_member_u64(json, "self_samples_before", row->self_before);
+	json_member_u64(json, "self_samples_after", row->self_after);
+	json_member_u64(json, "total_samples_before", row->total_before);
+	json_member_u64(json, "total_samples_after", row->total_after);
+	json_member_double(json, time_change_key(diff), row->time_change);
+	json_member_double(json, "time_q", row->time_q);
+	json_member_double(json, "share_change", row->share_change);
+	json_member_double(json, "share_q", row->share_q);
+	json_key(json, "significant");
+	json_bool(json, diff_row_is_significant(diff, row));
+	json_end_object(json);
+}
+
+static void write_total(struct json_writer *json, const struct diff *diff)
+{
+	json_key(json, "total");
+	json_begin_object(json);
+	json_member_double(json, time_change_key(diff), diff->total_time_change);
+	json_member_double(json, "time_p", diff->total_time_p);
+	json_end_object(json);
+}
+
+int diff_json_write(const struct diff *diff, const char *before_path, const char *after_path,
+	size_t limit, struct strbuf *out)
+{
+	struct json_writer json = {.out = out, .pretty = true};
+	size_t count = diff->rows.count;
+
+	json_begin_object(&json);
+	json_member_text(&json, "format", "sonde-diff");
+	json_member_u64(&json, "version", DIFF_JSON_VERSION);
+	json_member_text(&json, "sonde_version", SONDE_VERSION);
+	json_member_text(&json, "by", breakdown_by_to_string(diff->options.by));
+	json_member_text(
+		&json, "compared", diff->options.sort == BREAKDOWN_SORT_SELF ? "self" : "total");
+	write_side(&json, "before", before_path, &diff->before, diff->has_time);
+	write_side(&json, "after", after_path, &diff->after, diff->has_time);
+	write_total(&json, diff);
+	json_member_u64(&json, "rows_total", count);
+	json_key(&json, "rows");
+	json_begin_array(&json);
+	for (size_t i = 0; i < (limit ? MIN(limit, count) : count); i++)
+		write_row(&json, diff, &diff->rows.items[i]);
+	json_end_array(&json);
+	json_end_object(&json);
+	strbuf_add_char(out, '\n');
+	return strbuf_status(out);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/escape.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/json.h"
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+static uint32_t decode(const char *bytes, size_t length)
+{
+	const unsigned char *cursor = (const unsigned char *)bytes;
+	uint32_t code = length == 1 ? cursor[0] : cursor[0] & (0x7fu >> length);
+
+	for (size_t i = 1; i < length; i++)
+		code = code << 6 | (cursor[i] & 0x3f);
+	return code;
+}
+
+/* Controls, line separators, marks that turn the direction of text, and what XML cannot hold. */
+static bool is_unsafe(uint32_t code)
+{
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
+	       (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069) || code == 0xfeff || code == 0xfffe ||
+	       code == 0xffff;
+}
+
+typedef void add_function(struct strbuf *out, const char *bytes, size_t length);
+
+static void escape_each(struct strbuf *out, const char *text, size_t length, add_function *add)
+{
+	for (size_t i = 0; i < length;) {
+		size_t sequence = utf8_sequence_length(text + i, length - i);
+		uint32_t code;
+
+		if (!sequence) {
+			strbuf_add(out, REPLACEMENT);
+			i++;
+			continue;
+		}
+		code = decode(text + i, sequence);
+		if (is_unsafe(code))
+			strbuf_addf(out, code < 0x80 ? "\\x%02x" : "\\u%04x", code);
+		else
+			add(out, text + i, sequence);
+		i += sequence;
+	}
+}
+
+static void add_plain(struct strbuf *out, const char *bytes, size_t length)
+{
+	strbuf_add_bytes(out, bytes, length);
+}
+
+static void add_xml(struct strbuf *out, const char *bytes, size_t length)
+{
+	switch (*bytes) {
+	case '&':
+		strbuf_add(out, "&amp;");
+		break;
+	case '<':
+		strbuf_add(out, "&lt;");
+		break;
+	case '>':
+		strbuf_add(out, "&gt;");
+		break;
+	case '"':
+		strbuf_add(out, "&quot;");
+		break;
+	case '\'':
+		strbuf_add(out, "&#39;");
+		break;
+	default:
+		strbuf_add_bytes(out, bytes, length);
+	}
+}
+
+static void add_folded(struct strbuf *out, const char *bytes, size_t length)
+{
+	if (*bytes == ';')
+		strbuf_add(out, "\\x3b");
+	else
+		strbuf_add_bytes(out, bytes, length);
+}
+
+void escape_plain_n(struct strbuf *out, const char *text, size_t length)
+{
+	escape_each(out, text, length, add_plain);
+}
+
+void escape_plain(struct strbuf *out, const char *text)
+{
+	escape_each(out, text, strlen(text), add_plain);
+}
+
+void escape_xml(struct strbuf *out, const char *text)
+{
+	escape_each(out, text, strlen(text), add_xml);
+}
+
+void escape_folded(struct strbuf *out, const char *text)
+{
+	escape_each(out, text, strlen(text), add_folded);
+}
+
+void escape_csv(struct strbuf *out, const char *text)
+{
+	size_t length = strlen(text);
+	bool quoted = strpbrk(text, ",\"\r\n") != NULL || *text == ' ' ||
+		      (length && text[length - 1] == ' ');
+
+	if (quoted)
+		strbuf_add_char(out, '"');
+	for (size_t i = 0; i < length;) {
+		size_t sequence = utf8_sequence_length(text + i, length - i);
+
+		if (text[i] == '"')
+			strbuf_add(out, "\"\"");
+		else if (!sequence)
+			strbuf_add(out, REPLACEMENT);
+		else
+			strbuf_add_bytes(out, text + i, sequence);
+		i += MAX(sequence, (size_t)1);
+	}
+	if (quoted)
+		strbuf_add_char(out, '"');
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/exporters.h"
+
+#include <errno.h>
+#include <string.h>
+
+const struct exporter *const exporters[] = {
+	&folded_exporter,
+	&flamegraph_exporter,
+	&speedscope_exporter,
+	&pprof_exporter,
+	&chrome_exporter,
+	&csv_exporter,
+	&json_exporter,
+	NULL,
+};
+
+const struct exporter *exporter_find(const char *name)
+{
+	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
+		if (strcmp((*exporter)->name, name) == 0)
+			return *exporter;
+	}
+	return NULL;
+}
+
+const struct export_options *export_options_or_default(const struct export_options *options)
+{
+	static const struct export_options defaults = {.size = sizeof(defaults)};
+
+	return options ? options : &defaults;
+}
+
+const char *export_title(const struct model *model, const struct export_options *options)
+{
+	if (options->title && *options->title)
+		return options->title;
+	return *model->session.command_line ? model->session.command_line : "CPU samples";
+}
+
+int export_result(int r, const struct strbuf *out, const char *format, struct errmsg *err)
+{
+	r = r ?: strbuf_status(out);
+	if (r == -ENOMEM)
+		return errmsg_set(err, r,
+			"memory ran out while writing the %s export: select fewer samples with "
+			"--time, --process or --thread",
+			format);
+	return r;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every exporter, each defined at the bottom of its own file, and what their files share. */
+#pragma once
+
+#include "exporters/exporter.h"
+
+extern const struct exporter chrome_exporter;
+extern const struct exporter csv_exporter;
+extern const struct exporter flamegraph_exporter;
+extern const struct exporter folded_exporter;
+extern const struct exporter json_exporter;
+extern const struct exporter pprof_exporter;
+extern const struct exporter speedscope_exporter;
+
+/* Never NULL: `options`, or the defaults. */
+const struct export_options *export_options_or_default(const struct export_options *options);
+/* The title to show: the option's, the recorded command line, or a plain word. */
+const char *export_title(const struct model *model, const struct export_options *options);
+/* The end of an export: `r`, or -ENOMEM when `out` lost a write; -ENOMEM with a sentence. */
+int export_result(int r, const struct strbuf *out, const char *format, struct errmsg *err);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures as people read them. Each appends to `out`. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/strbuf.h"
+
+/* Three digits and a unit: "1.23 s", "45.6 ms", "780 µs", "12 ns"; minutes and hours from 600 s on:
+ * "12 min 3 s". */
+void format_duration(struct strbuf *out, uint64_t ns);
+/* The same with its sign: "+1.23 s", "-45.6 ms"; seconds in. */
+void format_duration_change(struct strbuf *out, double seconds);
+/* Thousands apart: "1,234,567". */
+void format_count(struct strbuf *out, uint64_t count);
+/* Binary units: "12.3 MiB". */
+void format_bytes(struct strbuf *out, uint64_t bytes);

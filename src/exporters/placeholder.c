@@ -1,1 +1,0 @@
-void sonde_exporters_placeholder(void); void sonde_exporters_placeholder(void) {}

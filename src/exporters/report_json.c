@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/report_json.h"
+
+#include <errno.h>
+
+#include "analyses/completeness.h"
+#include "analyses/timeline.h"
+#include "exporters/report_tables_json.h"
+
+#define TIMELINE_INTERVALS 100
+
+static void write_capture(struct json_writer *json, const struct model *model, const char *path)
+{
+	const struct capture_read_result *read = &model->completeness;
+
+	json_key(json, "capture");
+	json_begin_object(json);
+	json_member_text(json, "path", path);
+	json_member_u64(json, "bytes", read->bytes);
+	json_member_u64(json, "packets", read->packets);
+	json_member_u64(json, "skipped_packets", read->skipped_packets);
+	json_member_known(json, "truncated_at_byte", read->truncated, read->truncated_at);
+	json_member_u64(json, "recordings", model->session_count);
+	json_end_object(json);
+}
+
+static void write_session(struct json_writer *json, const struct model *model)
+{
+	const struct model_session *session = &model->session;
+	const struct capture_stats *stats = &model->stats.values;
+	bool has_status = model->stats.present && stats->exit_status >= 0;
+
+	json_key(json, "session");
+	if (!session->present) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	json_member_text(json, "command", session->command_line);
+	json_member_known(
+		json, "exit_status", has_status, has_status ? (uint64_t)stats->exit_status : 0);
+	json_member_text(json, "host", session->host);
+	json_member_text(json, "kernel_release", session->kernel_release);
+	json_member_text(json, "architecture", session->architecture);
+	json_member_text(json, "sonde_version", session->sonde_version);
+	json_member_text(json, "unwind_mode", session->unwind_mode);
+	json_member_text(json, "unwind_mode_reason", session->unwind_mode_reason);
+	json_member_known(json, "start_unix_time_ns", session->start_realtime_ns != 0,
+		session->start_realtime_ns);
+	json_member_known(json, "period_ns", session->period_ns != 0, session->period_ns);
+	json_member_known(json, "cpu_count", session->cpu_count != 0, session->cpu_count);
+	json_end_object(json);
+}
+
+static void write_filters(struct json_writer *json, const struct selection *selection)
+{
+	json_key(json, "filters");
+	json_begin_object(json);
+	json_member_text(json, "process", selection->process);
+	json_member_text(json, "thread", selection->thread);
+	json_member_text(json, "symbol", selection->symbol);
+	json_member_text(json, "time", selection->time);
+	json_end_object(json);
+}
+
+static void write_totals(struct json_writer *json, const struct model *model,
+	const struct completeness *completeness)
+{
+	json_key(json, "totals");
+	json_begin_object(json);
+	json_member_u64(json, "samples", completeness->samples);
+	json_member_known(json, "cpu_time_ns", model_has_time(model),
+		completeness->samples * model_sample_weight_ns(model));
+	json_member_u64(json, "samples_in_capture", completeness->recorded);
+	json_member_u64(json, "duration_ns", model_duration_ns(model));
+	json_member_u64(json, "processes_in_capture", model->processes.count);
+	json_member_u64(json, "threads_in_capture", model->threads.count);
+	json_end_object(json);
+}
+
+static void write_completeness(struct json_writer *json, const struct model *model,
+	const struct completeness *completeness)
+{
+	json_key(json, "completeness");
+	json_begin_object(json);
+	json_member_u64(json, "user_stacks", completeness->user_stacks);
+	json_member_u64(json, "complete_stacks", completeness->complete_stacks);
+	json_member_double(json, "complete_share", completeness_share(completeness));
+	json_member_u64(json, "samples_without_stack", completeness->no_stack);
+	json_key(json, "samples_by_stop");
+	json_begin_object(json);
+	for (unsigned stop = 0; stop < WIRE_STOP_MAX; stop++)
+		json_member_u64(json, wire_stop_name(stop), completeness->by_stop[stop]);
+	json_end_object(json);
+	json_member_u64(json, "unnamed_leaf_samples", completeness->unnamed_leaves);
+	json_end_object(json);
+}
+
+static void write_losses(struct json_writer *json, const struct model *model)
+{
+	const struct capture_stats *stats = &model->stats.values;
+
+	json_key(json, "losses");
+	if (!model->stats.present) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	json_member_u64(json, "samples_lost", stats->samples_lost);
+	json_key(json, "recording_complete");
+	json_bool(json, stats->complete);
+	json_key(json, "places");
+	json_begin_array(json);
+	for (uint32_t i = 0; i < stats->loss_count; i++) {
+		json_begin_object(json);
+		json_member_text(json, "where", stats->losses[i].where);
+		json_member_u64(json, "cpu", stats->losses[i].cpu);
+		json_member_u64(json, "count", stats->losses[i].count);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	json_end_object(json);
+}
+
+/* What the recording itself cost. */
+static void write_overhead(struct json_writer *json, const struct model *model)
+{
+	const struct capture_stats *stats = &model->stats.values;
+	bool bpf = stats->bpf_run_count != 0;
+
+	json_key(json, "overhead");
+	if (!model->stats.present) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	json_member_known(json, "bpf_run_count", bpf, stats->bpf_run_count);
+	json_member_known(json, "bpf_run_time_ns", bpf, stats->bpf_run_time_ns);
+	json_member_u64(json, "collector_cpu_ns", stats->collector_cpu_ns);
+	json_member_u64(json, "collector_peak_rss_bytes", stats->collector_peak_rss_bytes);
+	json_member_u64(json, "stacks_unwound_in_user_space", stats->stacks_unwound_in_user_space);
+	json_member_u64(json, "tables_built", stats->tables_built);
+	json_member_u64(json, "tables_from_cache", stats->tables_from_cache);
+	json_member_u64(json, "table_build_ns", stats->table_build_ns);
+	json_end_object(json);
+}
+
+static void write_notes(struct json_writer *json, const struct model *model)
+{
+	const struct capture_stats *stats = &model->stats.values;
+
+	json_key(json, "notes");
+	json_begin_array(json);
+	for (uint32_t i = 0; i < stats->note_count; i++)
+		json_string(json, stats->notes[i]);
+	json_end_array(json);
+}
+
+static int write_timeline(
+	struct json_writer *json, const struct model *model, const struct selected *selected)
+{
+	_cleanup_timeline_ struct timeline timeline = {0};
+	int r = timeline_init(&timeline, model, selected, TIMELINE_INTERVALS);
+
+	if (r < 0)
+		return r;
+	json_key(json, "timeline");
+	json_begin_object(json);
+	json_member_u64(json, "interval_ns", timeline.interval_ns);
+	json_key(json, "samples");
+	json_begin_array(json);
+	for (size_t i = 0; i < timeline.count; i++)
+		json_u64(json, timeline.samples[i]);
+	json_end_array(json);
+	json_end_object(json);
+	return 0;
+}
+
+static int write_table(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct report_json_options *options,
+	enum breakdown_by by)
+{
+	_cleanup_breakdown_ struct breakdown breakdown = {0};
+	int r = breakdown_init(&breakdown, model, selected, by, options->sort);
+	size_t limit = options->limit;
+
+	if (r < 0)
+		return r;
+	if (!limit && by == BREAKDOWN_STACK)
+		limit = REPORT_JSON_STACKS;
+	json_key(json, breakdown_by_to_string(by));
+	report_json_table(json, model, &breakdown, limit);
+	return 0;
+}
+
+static int write_tables(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct report_json_options *options)
+{
+	int r = 0;
+
+	json_key(json, "tables");
+	json_begin_object(json);
+	for (int by = 0; r == 0 && by < BREAKDOWN_MAX; by++) {
+		if (!options->one_table || options->by == by)
+			r = write_table(json, model, selected, options, (enum breakdown_by)by);
+	}
+	json_end_object(json);
+	return r;
+}
+
+int report_json_write(const struct model *model, const struct selection *selection,
+	const struct selected *selected, const struct report_json_options *options,
+	struct strbuf *out)
+{
+	static const struct selection everything = {0};
+	struct json_writer json = {.out = out, .pretty = true};
+	struct completeness completeness;
+	int r = completeness_init(&completeness, model, selected);
+
+	if (r < 0)
+		return r;
+	json_begin_object(&json);
+	json_member_text(&json, "format", "sonde-report");
+	json_member_u64(&json, "version", REPORT_JSON_VERSION);
+	json_member_text(&json, "sonde_version", SONDE_VERSION);
+	write_capture(&json, model, options->capture);
+	write_session(&json, model);
+	write_filters(&json, selection ? selection : &everything);
+	write_totals(&json, model, &completeness);
+	write_completeness(&json, model, &completeness);
+	write_losses(&json, model);
+	write_overhead(&json, model);
+	write_notes(&json, model);
+	r = r ?: write_timeline(&json, model, selected);
+	r = r ?: write_tables(&json, model, selected, options);
+	json_end_object(&json);
+	strbuf_add_char(out, '\n');
+	return r ?: strbuf_status(out);
+}

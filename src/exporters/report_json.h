@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report as one JSON document: `sonde report --json` and `sonde export -f json`. Described in
+ * docs/json.md. */
+#pragma once
+
+#include "analyses/breakdown.h"
+#include "base/strbuf.h"
+
+#define REPORT_JSON_VERSION 1
+#define REPORT_JSON_STACKS  100 /* rows of the table of stacks without a limit given */
+
+struct report_json_options {
+	size_t size;         /* sizeof(struct report_json_options) */
+	const char *capture; /* path; NULL: unknown */
+	bool one_table;      /* only the table `by`, else all */
+	enum breakdown_by by;
+	enum breakdown_sort sort;
+	size_t limit; /* rows of each table; 0: all, of stacks REPORT_JSON_STACKS */
+};
+
+/* Appends the document and a newline. Returns 0 or -ENOMEM. `selection` is what `selected` was made
+ * from. */
+int report_json_write(const struct model *model, const struct selection *selection,
+	const struct selected *selected, const struct report_json_options *options,
+	struct strbuf *out);

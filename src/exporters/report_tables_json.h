@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of the report's JSON: for report_json.c and diff's. */
+#pragma once
+
+#include "analyses/breakdown.h"
+#include "base/json.h"
+
+/* Key and string, or null for NULL and "". */
+void json_member_text(struct json_writer *json, const char *key, const char *text);
+void json_member_u64(struct json_writer *json, const char *key, uint64_t value);
+/* `known` false gives null. */
+void json_member_known(struct json_writer *json, const char *key, bool known, uint64_t value);
+void json_member_double(struct json_writer *json, const char *key, double value);
+
+/* The value {"rows_total": …, "rows": […]} with at most `limit` rows; 0: all. */
+void report_json_table(struct json_writer *json, const struct model *model,
+	const struct breakdown *breakdown, size_t limit);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fitting function names into a given width. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/strbuf.h"
+
+/*
+ * Appends `name`, which is plain UTF-8 (escape_plain()), in at most `columns` characters. What
+ * tells least goes first: template arguments become <…>, then parameters (…), then leading
+ * namespaces …::, at last the middle.
+ */
+void shorten_name(struct strbuf *out, const char *name, size_t columns);
+/* Appends text that is no function name in at most `columns` characters: the middle goes. */
+void shorten_text(struct strbuf *out, const char *text, size_t columns);
+/* Characters of UTF-8 text. */
+size_t shorten_columns(const char *text);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Building a model from what a capture's reader says, in any order the file has it: names, lines
+ * and inlined functions may come after the frames, descriptors after the samples. One thread at a
+ * time.
+ */
+#pragma once
+
+#include "model/model.h"
+
+struct model_builder;
+
+/* Returns 0 or -ENOMEM. */
+int model_builder_new(struct model_builder **ret_builder);
+struct model_builder *model_builder_free(struct model_builder *builder);
+void model_builder_freep(struct model_builder **builder);
+#define _cleanup_model_builder_ _cleanup_(model_builder_freep)
+
+/* The callbacks; their context is the builder. They return 0 or -ENOMEM. */
+extern const struct capture_visitor model_builder_visitor;
+/* Where the visitor's progress callback passes its figures on; NULL for nowhere. */
+void model_builder_set_progress(
+	struct model_builder *builder, model_progress_function *progress, void *context);
+
+/*
+ * Resolves everything and hands the model over. The builder is only good for model_builder_free()
+ * then. Returns 0 or -ENOMEM.
+ *
+ * A symbol line beats the name in the frame. Of several processes with one pid, a sample belongs to
+ * the one that started last before it, or to the earliest when none did.
+ */
+int model_builder_finish(struct model_builder *builder,
+	const struct capture_read_result *completeness, struct model **ret_model);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What builder.c gathers and resolve.c turns into a model. Strings are ids in the model's table. */
+#pragma once
+
+#include "model/builder.h"
+
+struct raw_frame {
+	uint64_t rel_pc;
+	uint32_t name, source_file; /* MODEL_NONE: unknown */
+	uint32_t line;
+	uint32_t module; /* MODEL_NONE: unknown */
+	enum capture_frame_kind kind;
+};
+
+struct raw_stack {
+	uint32_t first, count;
+	enum wire_stop stop;
+};
+
+struct raw_line {
+	uint32_t name, source_file; /* MODEL_NONE: unknown */
+	uint32_t line;
+};
+
+/* Lines of one site, innermost inlined function first: lines.items[first] … */
+struct raw_site {
+	uint32_t first, count;
+};
+
+struct raw_sample {
+	uint64_t time_ns;
+	uint32_t pid, tid;
+	capture_id callstack;
+	uint16_t cpu;
+	uint8_t mode;
+};
+
+/* Key of the table of sites. */
+struct site_key {
+	uint64_t rel_pc;
+	uint32_t module;
+	uint32_t zero; /* the key is hashed as bytes */
+};
+
+struct model_builder {
+	struct model *model;
+	ARRAY_OF(uint32_t) modules_by_mapping; /* by capture id */
+	struct intern module_keys;             /* build id and path → index of module */
+	ARRAY_OF(struct raw_frame) frames;     /* by capture id */
+	ARRAY_OF(capture_id) stack_frames;
+	ARRAY_OF(struct raw_stack) stacks; /* by capture id */
+	struct intern sites;
+	ARRAY_OF(struct raw_site) site_lines; /* by id of `sites` */
+	ARRAY_OF(struct raw_line) lines;
+	ARRAY_OF(struct raw_sample) samples;
+	struct map_u64 processes;            /* pid → the latest process of that pid */
+	ARRAY_OF(uint32_t) earlier_same_pid; /* by process: the one before with this pid */
+	struct map_u64 threads;              /* process << 32 | tid → thread */
+	struct map_u64 functions;            /* name << 32 | module → function */
+	model_progress_function *progress;
+	void *progress_context;
+};
+
+/* Interns `text` in the model; NULL and "" give MODEL_NONE. Returns 0 or -ENOMEM. */
+int builder_text(struct model_builder *builder, const char *text, uint32_t *ret_id);
+/* Interns `text` in the model and gives the lasting copy, "" for NULL. Returns 0 or -ENOMEM. */
+int builder_keep(struct model_builder *builder, const char *text, const char **ret_text);
+/* The thread `tid` of a process, made with a placeholder's name when there is none. */
+int builder_thread(
+	struct model_builder *builder, uint32_t process, uint32_t tid, uint32_t *ret_thread);
+/* The process with `pid` that was alive at `time_ns`, made with a placeholder's name when there is
+ * none. */
+int builder_process_at(
+	struct model_builder *builder, uint32_t pid, uint64_t time_ns, uint32_t *ret_process);

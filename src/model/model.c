@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/model.h"
+
+#include <stdlib.h>
+
+#include "model/builder.h"
+
+int model_load(struct model **ret_model, const char *path, model_progress_function *progress,
+	void *progress_context, struct errmsg *err)
+{
+	_cleanup_model_builder_ struct model_builder *builder = NULL;
+	struct capture_read_result completeness = {0};
+	int r = model_builder_new(&builder);
+
+	if (r == 0) {
+		model_builder_set_progress(builder, progress, progress_context);
+		r = capture_read(path, &model_builder_visitor, builder, &completeness, err);
+		if (r < 0 && r != -ENOMEM)
+			return r;
+	}
+	r = r ?: model_builder_finish(builder, &completeness, ret_model);
+	if (r == -ENOMEM)
+		return errmsg_set(err, r,
+			"memory ran out while loading %s: close other programs, or record a "
+			"shorter time",
+			path);
+	return r;
+}
+
+struct model *model_free(struct model *model)
+{
+	if (!model)
+		return NULL;
+	array_done(&model->processes);
+	array_done(&model->threads);
+	array_done(&model->modules);
+	array_done(&model->functions);
+	array_done(&model->frames);
+	array_done(&model->stack_frames);
+	array_done(&model->stacks);
+	array_done(&model->samples);
+	free((void *)model->stats.values.losses);
+	free((void *)model->stats.values.notes);
+	intern_done(&model->strings);
+	free(model);
+	return NULL;
+}
+
+void model_freep(struct model **model)
+{
+	*model = model_free(*model);
+}
+
+uint64_t model_sample_weight_ns(const struct model *model)
+{
+	return model->session.period_ns ? model->session.period_ns : 1;
+}
+
+bool model_has_time(const struct model *model)
+{
+	return model->session.period_ns != 0;
+}
+
+uint64_t model_start_ns(const struct model *model)
+{
+	if (model->session.start_time_ns || !model->samples.count)
+		return model->session.start_time_ns;
+	return model->samples.items[0].time_ns;
+}
+
+uint64_t model_duration_ns(const struct model *model)
+{
+	uint64_t start = model_start_ns(model), end = model->stats.values.end_time_ns;
+
+	if (model->samples.count)
+		end = MAX(end, model->samples.items[model->samples.count - 1].time_ns);
+	return end > start ? end - start : 0;
+}
+
+const char *model_function_name(const struct model *model, uint32_t function)
+{
+	return function == MODEL_NONE ? "[no stack]" : model->functions.items[function].name;
+}
+
+void model_frame_name(const struct model *model, uint32_t frame, struct strbuf *out)
+{
+	const struct model_frame *found = &model->frames.items[frame];
+	const struct model_function *function = &model->functions.items[found->function];
+
+	strbuf_add(out, function->name);
+	if (function->unnamed)
+		strbuf_addf(out, "%s0x%llx", function->module == MODEL_NONE ? " " : "+",
+			(unsigned long long)found->rel_pc);
+}
+
+const char *model_function_module(const struct model *model, uint32_t function)
+{
+	return model_module_name(model,
+		function == MODEL_NONE ? MODEL_NONE : model->functions.items[function].module);
+}
+
+const char *model_module_name(const struct model *model, uint32_t module)
+{
+	return module == MODEL_NONE ? "[unknown]" : model->modules.items[module].name;
+}
+
+uint32_t model_stack_leaf(const struct model *model, uint32_t stack)
+{
+	const struct model_stack *found;
+
+	if (stack == MODEL_NONE)
+		return MODEL_NONE;
+	found = &model->stacks.items[stack];
+	return found->count ? model->stack_frames.items[found->first + found->count - 1]
+			    : MODEL_NONE;
+}

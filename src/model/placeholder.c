@@ -1,1 +1,0 @@
-void sonde_model_placeholder(void); void sonde_model_placeholder(void) {}

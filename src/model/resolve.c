@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a builder's raw tables to the model: every frame becomes one or, with inlined functions,
+ * several frames; stacks and samples follow; what nobody described gets a placeholder.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "model/builder_internal.h"
+
+/* Where a capture's frame went: model->frames.items[first] … [first + count - 1]. */
+struct expanded_frame {
+	uint32_t first, count;
+};
+
+/* "[unknown] libfoo.so": all of a module's addresses without a symbol are one function. */
+static int unnamed_text(
+	struct model_builder *builder, const struct raw_frame *raw, uint32_t *ret_name)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	strbuf_add(&text, "[unknown]");
+	if (raw->module != MODEL_NONE)
+		strbuf_addf(&text, " %s", builder->model->modules.items[raw->module].name);
+	if (strbuf_status(&text) < 0)
+		return -ENOMEM;
+	return builder_text(builder, strbuf_cstr(&text), ret_name);
+}
+
+/* Finds or adds the function; `name` MODEL_NONE means that there is no symbol. */
+static int resolve_function(struct model_builder *builder, const struct raw_frame *raw,
+	uint32_t name, const char *source_file, uint32_t *ret_function)
+{
+	struct model *model = builder->model;
+	bool unnamed = name == MODEL_NONE;
+	uint64_t key, known;
+	int r = unnamed ? unnamed_text(builder, raw, &name) : 0;
+
+	if (r < 0)
+		return r;
+	key = (uint64_t)name << 32 | raw->module;
+	if (map_u64_get(&builder->functions, key, &known)) {
+		struct model_function *function = &model->functions.items[known];
+
+		if (!*function->source_file)
+			function->source_file = source_file;
+		*ret_function = (uint32_t)known;
+		return 0;
+	}
+	known = model->functions.count;
+	*ret_function = (uint32_t)known;
+	r = r ?: map_u64_set(&builder->functions, key, known);
+	r = r
+		    ?: array_append(
+			       &model->functions, (struct model_function){
+							  .name = intern_get(&model->strings, name),
+							  .module = raw->module,
+							  .source_file = source_file,
+							  .kind = raw->kind,
+							  .unnamed = unnamed,
+						  });
+	return r;
+}
+
+static int add_frame(struct model_builder *builder, const struct raw_frame *raw,
+	const struct raw_line *line, bool inlined)
+{
+	struct model *model = builder->model;
+	struct model_frame frame = {
+		.line = line->line,
+		.source_file = line->source_file == MODEL_NONE
+				       ? ""
+				       : intern_get(&model->strings, line->source_file),
+		.rel_pc = raw->rel_pc,
+		.inlined = inlined,
+	};
+	int r = resolve_function(builder, raw, line->name, frame.source_file, &frame.function);
+
+	return r < 0 ? r : array_append(&model->frames, frame);
+}
+
+/* The symbolised lines of a frame, or its own name and line when there are none. */
+static const struct raw_line *frame_lines(struct model_builder *builder,
+	const struct raw_frame *raw, struct raw_line *fallback, uint32_t *ret_count)
+{
+	struct site_key key = {.rel_pc = raw->rel_pc, .module = raw->module};
+	uint32_t id;
+
+	*fallback = (struct raw_line){raw->name, raw->source_file, raw->line};
+	*ret_count = 1;
+	if (!intern_find(&builder->sites, &key, sizeof(key), &id) ||
+		!builder->site_lines.items[id].count)
+		return fallback;
+	*ret_count = builder->site_lines.items[id].count;
+	return builder->lines.items + builder->site_lines.items[id].first;
+}
+
+static int expand_frame(struct model_builder *builder, const struct raw_frame *raw,
+	struct expanded_frame *ret_expanded)
+{
+	struct raw_line fallback, outermost;
+	uint32_t count;
+	const struct raw_line *lines = frame_lines(builder, raw, &fallback, &count);
+	uint32_t first = (uint32_t)builder->model->frames.count;
+	int r;
+
+	outermost = lines[count - 1];
+	if (outermost.name == MODEL_NONE)
+		outermost.name = raw->name;
+	r = add_frame(builder, raw, &outermost, false);
+	for (uint32_t i = count - 1; r == 0 && i-- > 0;) {
+		if (lines[i].name != MODEL_NONE)
+			r = add_frame(builder, raw, &lines[i], true);
+	}
+	*ret_expanded = (struct expanded_frame){
+		.first = first,
+		.count = (uint32_t)builder->model->frames.count - first,
+	};
+	return r;
+}
+
+static int expand_frames(struct model_builder *builder, struct expanded_frame **ret_expanded)
+{
+	_cleanup_free_ struct expanded_frame *expanded =
+		calloc(builder->frames.count + 1, sizeof(*expanded));
+
+	if (!expanded)
+		return -ENOMEM;
+	for (size_t i = 1; i < builder->frames.count; i++) {
+		int r = expand_frame(builder, &builder->frames.items[i], &expanded[i]);
+
+		if (r < 0)
+			return r;
+	}
+	*ret_expanded = TAKE_PTR(expanded);
+	return 0;
+}
+
+static int expand_stack(struct model_builder *builder, const struct raw_stack *raw,
+	const struct expanded_frame *expanded)
+{
+	struct model *model = builder->model;
+	struct model_stack stack = {
+		.first = (uint32_t)model->stack_frames.count,
+		.stop = raw->stop,
+	};
+	const capture_id *ids = builder->stack_frames.items + raw->first;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < raw->count; i++) {
+		if (!ids[i] || ids[i] >= builder->frames.count)
+			continue;
+		for (uint32_t k = 0; r == 0 && k < expanded[ids[i]].count; k++)
+			r = array_append(&model->stack_frames, expanded[ids[i]].first + k);
+	}
+	if (r < 0 || model->stack_frames.count > UINT32_MAX)
+		return -ENOMEM;
+	stack.count = (uint32_t)model->stack_frames.count - stack.first;
+	return array_append(&model->stacks, stack);
+}
+
+/* Model stack i is the capture's stack i + 1. */
+static int expand_stacks(struct model_builder *builder)
+{
+	_cleanup_free_ struct expanded_frame *expanded = NULL;
+	int r = expand_frames(builder, &expanded);
+
+	for (size_t i = 1; r == 0 && i < builder->stacks.count; i++)
+		r = expand_stack(builder, &builder->stacks.items[i], expanded);
+	return r;
+}
+
+static int resolve_sample(struct model_builder *builder, const struct raw_sample *raw)
+{
+	struct model_sample sample = {
+		.time_ns = raw->time_ns,
+		.stack = raw->callstack && raw->callstack < builder->stacks.count
+				 ? raw->callstack - 1
+				 : MODEL_NONE,
+		.cpu = raw->cpu,
+		.mode = raw->mode,
+	};
+	uint32_t process;
+	int r = 0;
+
+	r = r ?: builder_process_at(builder, raw->pid, raw->time_ns, &process);
+	r = r ?: builder_thread(builder, process, raw->tid, &sample.thread);
+	r = r ?: array_append(&builder->model->samples, sample);
+	return r;
+}
+
+static int compare_samples(const void *left, const void *right)
+{
+	const struct model_sample *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	if (a->cpu != b->cpu)
+		return a->cpu < b->cpu ? -1 : 1;
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return a->stack < b->stack ? -1 : a->stack > b->stack;
+}
+
+static void sort_samples(struct model *model)
+{
+	for (size_t i = 1; i < model->samples.count; i++) {
+		if (model->samples.items[i - 1].time_ns > model->samples.items[i].time_ns) {
+			qsort(model->samples.items, model->samples.count,
+				sizeof(*model->samples.items), compare_samples);
+			return;
+		}
+	}
+}
+
+static int name_process(struct model_builder *builder, struct model_process *process)
+{
+	char name[32];
+
+	if (*process->name)
+		return 0;
+	snprintf(name, sizeof(name), process->pid ? "pid %u" : "swapper", process->pid);
+	return builder_keep(builder, name, &process->name);
+}
+
+/* A main thread without a name is called as its process. */
+static int name_thread(struct model_builder *builder, struct model_thread *thread)
+{
+	const struct model_process *process = &builder->model->processes.items[thread->process];
+	char name[32];
+
+	if (*thread->name)
+		return 0;
+	if (thread->tid == process->pid) {
+		thread->name = process->name;
+		return 0;
+	}
+	snprintf(name, sizeof(name), "tid %u", thread->tid);
+	return builder_keep(builder, name, &thread->name);
+}
+
+static int name_placeholders(struct model_builder *builder)
+{
+	int r;
+
+	array_foreach (&builder->model->processes, process) {
+		r = name_process(builder, process);
+		if (r < 0)
+			return r;
+	}
+	array_foreach (&builder->model->threads, thread) {
+		r = name_thread(builder, thread);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int model_builder_finish(struct model_builder *builder,
+	const struct capture_read_result *completeness, struct model **ret_model)
+{
+	int r = expand_stacks(builder);
+
+	r = r ?: array_reserve(&builder->model->samples, builder->samples.count);
+	for (size_t i = 0; r == 0 && i < builder->samples.count; i++)
+		r = resolve_sample(builder, &builder->samples.items[i]);
+	r = r ?: name_placeholders(builder);
+	if (r < 0)
+		return r;
+	sort_samples(builder->model);
+	if (completeness)
+		builder->model->completeness = *completeness;
+	*ret_model = TAKE_PTR(builder->model);
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening the file behind a mapping, and making sure that it is still the same one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "sources/process/address_space.h"
+
+static bool has_build_id(int fd, const struct build_id *build_id)
+{
+	_cleanup_elf_file_ struct elf_file *elf = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return elf_file_open(&elf, path, path, NULL) == 0 &&
+	       build_id_equal(elf_file_build_id(elf), build_id);
+}
+
+/*
+ * Device and inode settle it. On overlayfs and btrfs stat(2) shows another device than mappings do,
+ * on overlayfs sometimes another inode: there the build-id decides, and without one the inode
+ * alone.
+ */
+static bool is_same_file(const struct mapped_file *file, int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) < 0)
+		return false;
+	if (file->inode == status.st_ino && file->device == status.st_dev)
+		return true;
+	if (file->build_id.length)
+		return has_build_id(fd, &file->build_id);
+	return file->inode == status.st_ino;
+}
+
+/* Returns a descriptor, -ESTALE for another file, or open's negative errno. */
+static int open_checked(const struct mapped_file *file, const char *path)
+{
+	/* O_NONBLOCK: whatever the path is now, opening must not wait for it. */
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (!is_same_file(file, fd))
+		return -ESTALE;
+	return TAKE_FD(fd);
+}
+
+static int open_through_map_files(const struct mapped_file *file)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, file->pid,
+		file->start, file->end);
+	return open_checked(file, path);
+}
+
+/* The path belongs to the process's mount namespace and root. */
+static int open_through_root(const struct mapped_file *file)
+{
+	_cleanup_strbuf_ struct strbuf path = {0};
+
+	strbuf_addf(&path, "/proc/%u/root%s", file->pid, file->path);
+	if (strbuf_status(&path) < 0)
+		return -ENOMEM;
+	return open_checked(file, path.data);
+}
+
+static int explain(const struct mapped_file *file, int error, struct errmsg *err)
+{
+	if (error == -ESTALE)
+		return errmsg_set(err, error,
+			"cannot open %s: it was replaced after process %u mapped it; run the "
+			"program again, or record as root, which can read the old file",
+			file->path, file->pid);
+	return errmsg_set(err, error,
+		"cannot open %s, which process %u mapped: %s; recording as root may help",
+		file->path, file->pid, strerror(-error));
+}
+
+int mapped_file_open(const struct mapped_file *file, struct errmsg *err)
+{
+	int fd, stale = 0;
+
+	if (file->kind != MAPPING_FILE)
+		return errmsg_set(
+			err, -ENOENT, "cannot open %s: it is memory, not a file", file->path);
+	fd = open_through_map_files(file);
+	if (fd < 0) {
+		fd = open_through_root(file);
+		stale = fd == -ESTALE;
+	}
+	/* The process may be gone; the file most often is not. */
+	if (fd < 0)
+		fd = open_checked(file, file->path);
+	if (fd >= 0)
+		return fd;
+	return explain(file, stale ? -ESTALE : fd, err);
+}

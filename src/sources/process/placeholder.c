@@ -1,1 +1,0 @@
-void sonde_process_placeholder(void); void sonde_process_placeholder(void) {}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Searching and checking separate debug files. */
+#include "symbols/debug_file.h"
+
+#include <errno.h>
+#include <lzma.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/map.h"
+#include "base/strbuf.h"
+#include "symbols/elf_symbols.h"
+
+#define DEBUG_ROOT "/usr/lib/debug"
+
+struct debug_link {
+	const char *name; /* a plain file name; NULL: the file has none */
+	uint32_t crc;
+};
+
+enum place {
+	PLACE_BUILD_ID,
+	PLACE_BESIDE,
+	PLACE_DEBUG_FOLDER,
+	PLACE_BELOW_DEBUG_ROOT,
+	PLACE_MAX,
+};
+
+/* .gnu_debuglink: a file name, NUL, padding to four bytes, the CRC-32 of the whole debug file. */
+static struct debug_link read_debug_link(struct elf_file *file)
+{
+	struct debug_link link = {0};
+	struct elf_bytes bytes;
+	const char *name;
+	size_t length, crc_at;
+
+	if (!elf_file_section(file, ".gnu_debuglink", &bytes))
+		return link;
+	name = (const char *)bytes.bytes;
+	length = strnlen(name, bytes.length);
+	crc_at = (length + 4) & ~(size_t)3;
+	if (length == 0 || crc_at + sizeof(link.crc) > bytes.length || memchr(name, '/', length) ||
+		strcmp(name, "..") == 0)
+		return link;
+	memcpy(&link.crc, bytes.bytes + crc_at, sizeof(link.crc));
+	link.name = name;
+	return link;
+}
+
+static bool build_id_path(const struct debug_file_search *search, struct strbuf *ret_path)
+{
+	const struct build_id *id = elf_file_build_id(search->file);
+	char hex[2 * BUILD_ID_MAX_BYTES + 1];
+
+	if (id->length < 2)
+		return false;
+	build_id_to_hex(id, hex);
+	strbuf_addf(
+		ret_path, "%s" DEBUG_ROOT "/.build-id/%.2s/%s.debug", search->root, hex, hex + 2);
+	return true;
+}
+
+/* Appends the path of one place; false when the file names none. */
+static bool place_path(const struct debug_file_search *search, const struct debug_link *link,
+	enum place place, struct strbuf *ret_path)
+{
+	const char *slash = search->path ? strrchr(search->path, '/') : NULL;
+	int folder_length;
+
+	strbuf_clear(ret_path);
+	if (place == PLACE_BUILD_ID)
+		return build_id_path(search, ret_path);
+	if (!link->name || !slash)
+		return false;
+	folder_length = (int)(slash - search->path);
+	if (place == PLACE_BELOW_DEBUG_ROOT && search->path[0] != '/')
+		return false;
+	strbuf_addf(ret_path, "%s%s%.*s/%s%s", search->root,
+		place == PLACE_BELOW_DEBUG_ROOT ? DEBUG_ROOT : "", folder_length, search->path,
+		place == PLACE_DEBUG_FOLDER ? ".debug/" : "", link->name);
+	return true;
+}
+
+static bool crc_matches(const char *path, uint32_t crc)
+{
+	struct file_mapping mapping;
+	bool same;
+
+	if (file_mapping_open(&mapping, path, NULL) < 0)
+		return false;
+	same = lzma_crc32(mapping.bytes, mapping.length, 0) == crc;
+	file_mapping_done(&mapping);
+	return same;
+}
+
+/* Build-ids decide where both files have one: comparing them is far cheaper than reading the file.
+ */
+static bool belongs_to(const struct debug_file_search *search, const struct debug_link *link,
+	enum place place, const struct elf_file *candidate, const char *path)
+{
+	const struct build_id *wanted = elf_file_build_id(search->file);
+	const struct build_id *found = elf_file_build_id(candidate);
+
+	if (wanted->length && found->length)
+		return build_id_equal(wanted, found);
+	return place != PLACE_BUILD_ID && crc_matches(path, link->crc);
+}
+
+int debug_file_open(struct elf_file **ret_debug_file, char **ret_path,
+	const struct debug_file_search *search, const char *section_name)
+{
+	struct debug_link link = read_debug_link(search->file);
+	_cleanup_strbuf_ struct strbuf path = {0};
+
+	for (enum place place = 0; place < PLACE_MAX; place++) {
+		_cleanup_elf_file_ struct elf_file *candidate = NULL;
+
+		if (!place_path(search, &link, place, &path))
+			continue;
+		if (strbuf_status(&path) < 0)
+			return -ENOMEM;
+		if (elf_file_open(&candidate, path.data, path.data, NULL) < 0 ||
+			!elf_section_present(candidate, section_name) ||
+			!belongs_to(search, &link, place, candidate, path.data))
+			continue;
+		*ret_debug_file = TAKE_PTR(candidate);
+		if (ret_path)
+			*ret_path = TAKE_PTR(path.data);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+uint64_t debug_file_fingerprint(const struct debug_file_search *search)
+{
+	struct debug_link link = read_debug_link(search->file);
+	_cleanup_strbuf_ struct strbuf path = {0};
+	uint64_t fingerprint = 0;
+
+	for (enum place place = 0; place < PLACE_MAX; place++) {
+		struct stat status;
+		uint64_t facts[4];
+
+		if (!place_path(search, &link, place, &path) || strbuf_status(&path) < 0 ||
+			stat(path.data, &status) < 0 || !S_ISREG(status.st_mode))
+			continue;
+		facts[0] = place;
+		facts[1] = (uint64_t)status.st_size;
+		facts[2] = (uint64_t)status.st_mtim.tv_sec;
+		facts[3] = (uint64_t)status.st_mtim.tv_nsec;
+		fingerprint = hash_bytes(facts, sizeof(facts), fingerprint) | 1;
+	}
+	return fingerprint;
+}

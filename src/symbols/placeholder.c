@@ -1,1 +1,0 @@
-void sonde_symbols_placeholder(void); void sonde_symbols_placeholder(void) {}

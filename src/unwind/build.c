@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One file's unwind table: FDEs in address order, with what lies between them made explicit. */
+#include "unwind/build.h"
+
+#include <dwarf.h>
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "unwind/cfi.h"
+#include "unwind/ranges.h"
+#include "unwind/table_writer.h"
+
+/*
+ * Up to here what lies between two FDEs is padding after the last instruction. Anything longer may
+ * be code that nothing is known of: with the neighbour's rule it would give plausible nonsense.
+ */
+#define MAX_PADDING_BYTES 15
+/* An entry point without FDE is this short at most. */
+#define MAX_START_BYTES 64
+
+struct code {
+	uint64_t begin, end;
+};
+
+struct builder {
+	struct elf_file *file;
+	struct cfi *cfi;
+	struct unwind_ranges ranges;
+	struct unwind_rows rows;
+	ARRAY_OF(struct code) code; /* executable segments, ascending */
+	uint64_t start;             /* the entry point, when it is a program's _start; else 0 */
+	bool gaps_have_frame_pointers;
+	uint64_t unsupported_rows, corrupt_fdes;
+};
+
+static const struct unwind_rule frame_pointer_rule = {.cfa = UNWIND_CFA_FRAME_POINTER,
+	.rbp = UNWIND_SAVED_AT_CFA,
+	.rbp_offset = -16,
+	.ra_offset = -8};
+
+static int compare_code(const void *left, const void *right)
+{
+	const struct code *a = left, *b = right;
+
+	return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+/* Segments that a table cannot hold, and ones that overlap (only in damaged files), are left out.
+ */
+static void drop_impossible_code(struct builder *builder)
+{
+	struct code *code = builder->code.items;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < builder->code.count; i++) {
+		uint64_t first_page = code[0].begin >> UNWIND_PAGE_SHIFT;
+		uint64_t last_page = (code[i].end - 1) >> UNWIND_PAGE_SHIFT;
+
+		if (code[i].end > UNWIND_ROWS_MAX_VADDR ||
+			last_page - first_page >= UNWIND_MAX_PAGES ||
+			(kept && code[i].begin < code[kept - 1].end))
+			continue;
+		code[kept++] = code[i];
+	}
+	builder->code.count = kept;
+}
+
+static int collect_code(struct builder *builder)
+{
+	for (size_t i = 0; i < elf_file_segment_count(builder->file); i++) {
+		const struct elf_segment *segment = elf_file_segment(builder->file, i);
+		struct code code = {segment->vaddr, segment->vaddr + segment->memory_size};
+
+		if (segment->executable && array_append(&builder->code, code) < 0)
+			return -ENOMEM;
+	}
+	if (builder->code.count == 0)
+		return 0;
+	qsort(builder->code.items, builder->code.count, sizeof(*builder->code.items), compare_code);
+	drop_impossible_code(builder);
+	return 0;
+}
+
+/* Without section headers: .eh_frame_hdr says where .eh_frame starts; it ends at its terminator. */
+static bool find_eh_frame_by_header(struct elf_file *file, struct cfi_section *ret_section)
+{
+	struct cfi_section header = {0};
+	struct elf_bytes bytes;
+	struct cursor cursor;
+	uint64_t vaddr;
+	uint8_t encoding;
+
+	if (!elf_file_eh_frame_header(file, &bytes))
+		return false;
+	header = (struct cfi_section){
+		.bytes = bytes.bytes, .length = bytes.length, .vaddr = bytes.vaddr};
+	cursor = (struct cursor){.at = bytes.bytes, .end = bytes.bytes + bytes.length};
+	if (cursor_u8(&cursor) != 1)
+		return false;
+	encoding = cursor_u8(&cursor);
+	cursor_skip(&cursor, 2); /* encodings of the search table */
+	if (cfi_read_pointer(&cursor, &header, encoding, &vaddr) < 0 || cursor.failed ||
+		!elf_file_loaded_bytes(file, vaddr, &bytes))
+		return false;
+	*ret_section = (struct cfi_section){.bytes = bytes.bytes,
+		.length = bytes.length,
+		.vaddr = vaddr,
+		.ends_at_terminator = true};
+	return true;
+}
+
+static bool find_section(struct elf_file *file, const char *name, struct cfi_section *ret_section)
+{
+	struct elf_bytes bytes;
+
+	if (!elf_file_section(file, name, &bytes))
+		return false;
+	*ret_section = (struct cfi_section){
+		.bytes = bytes.bytes, .length = bytes.length, .vaddr = bytes.vaddr};
+	return true;
+}
+
+static int use_cfi(struct builder *builder, struct cfi_section section)
+{
+	memset(builder->cfi, 0, sizeof(*builder->cfi));
+	builder->cfi->section = section;
+	return unwind_ranges_add_cfi(&builder->ranges, builder->cfi);
+}
+
+static int collect_ranges(struct builder *builder)
+{
+	struct cfi_section section;
+	int result = 0;
+
+	if (find_section(builder->file, ".eh_frame", &section) ||
+		find_eh_frame_by_header(builder->file, &section))
+		result = use_cfi(builder, section);
+	if (result == 0 && builder->ranges.items.count == 0 &&
+		find_section(builder->file, ".debug_frame", &section)) {
+		section.is_debug_frame = true;
+		result = use_cfi(builder, section);
+	}
+	builder->gaps_have_frame_pointers = builder->ranges.items.count == 0;
+	if (result == 0)
+		result = unwind_ranges_add_plt(&builder->ranges, builder->file);
+	unwind_ranges_sort(&builder->ranges);
+	return result;
+}
+
+/* Go keeps frame pointers and writes no CFI; a Go program with C code in it has CFI for that code
+ * only. */
+static bool is_go_program(struct elf_file *file)
+{
+	struct elf_bytes bytes;
+
+	return elf_file_section(file, ".gopclntab", &bytes) ||
+	       elf_file_section(file, ".note.go.buildid", &bytes);
+}
+
+/*
+ * The entry point counts as the end of the stack when it begins as every _start does, by clearing
+ * rbp, or as the dynamic linker's, by passing rsp on: old linkers gave shared libraries the start of
+ * .text for an entry point.
+ */
+static void find_start(struct builder *builder)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	static const uint8_t xor_ebp[] = {0x31, 0xed};
+	static const uint8_t xor_rbp[] = {0x48, 0x31, 0xed};
+	static const uint8_t mov_rsp_rdi_call[] = {0x48, 0x89, 0xe7, 0xe8};
+	uint64_t entry = elf_file_entry(builder->file);
+	struct elf_bytes code;
+
+	if (!entry || !elf_file_loaded_bytes(builder->file, entry, &code) || code.length < 8)
+		return;
+	if (memcmp(code.bytes, endbr64, sizeof(endbr64)) == 0)
+		code.bytes += sizeof(endbr64);
+	if (memcmp(code.bytes, xor_ebp, sizeof(xor_ebp)) == 0 ||
+		memcmp(code.bytes, xor_rbp, sizeof(xor_rbp)) == 0 ||
+		memcmp(code.bytes, mov_rsp_rdi_call, sizeof(mov_rsp_rdi_call)) == 0)
+		builder->start = entry;
+}
+
+static int add_gap_rule(struct builder *builder, uint64_t vaddr)
+{
+	if (builder->gaps_have_frame_pointers)
+		return unwind_rows_add(&builder->rows, vaddr, &frame_pointer_rule);
+	return unwind_rows_add_fixed(&builder->rows, vaddr, UNWIND_RULE_NONE);
+}
+
+/*
+ * The code that a signal handler returns to (mov $SYS_rt_sigreturn, %rax; syscall) has no FDE in
+ * musl and in stripped-down libraries. The row starts one byte early: return addresses are looked
+ * up at the byte before.
+ */
+static int add_signal_return(struct builder *builder, uint64_t begin, uint64_t end)
+{
+	static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	struct elf_bytes code;
+	const uint8_t *found;
+	uint64_t vaddr;
+
+	if (!elf_file_loaded_bytes(builder->file, begin, &code))
+		return 0;
+	found = memmem(code.bytes, MIN(code.length, end - begin), sigreturn, sizeof(sigreturn));
+	if (!found)
+		return 0;
+	vaddr = begin + (uint64_t)(found - code.bytes);
+	if (unwind_rows_add(&builder->rows, vaddr > begin ? vaddr - 1 : begin,
+		    &(struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL}) < 0)
+		return -ENOMEM;
+	return add_gap_rule(builder, vaddr + sizeof(sigreturn));
+}
+
+/* Code without FDE. */
+static int add_gap(struct builder *builder, uint64_t begin, uint64_t end)
+{
+	uint64_t start_end = MIN(end, builder->start + MAX_START_BYTES);
+	int result = add_gap_rule(builder, begin);
+
+	if (result < 0 || builder->start < begin || builder->start >= end)
+		return result < 0 ? result : add_signal_return(builder, begin, end);
+	result = add_signal_return(builder, begin, builder->start);
+	if (result == 0)
+		result = unwind_rows_add_fixed(&builder->rows, builder->start, UNWIND_RULE_END);
+	if (result == 0)
+		result = add_gap_rule(builder, start_end);
+	return result < 0 ? result : add_signal_return(builder, start_end, end);
+}
+
+static int add_fde(struct builder *builder, const struct unwind_range *range, uint64_t end)
+{
+	size_t row_count = builder->rows.packed.count;
+	struct cfi_entry entry;
+	int result;
+
+	if (builder->start >= range->begin && builder->start < end)
+		return unwind_rows_add_fixed(&builder->rows, range->begin, UNWIND_RULE_END);
+	result = cfi_read_entry(builder->cfi, range->cfi_offset, &entry);
+	if (result > 0)
+		result = cfi_add_rows(&entry, &builder->cfi->section, end, &builder->rows,
+			&builder->unsupported_rows);
+	if (result != -EINVAL)
+		return result;
+	builder->corrupt_fdes++;
+	builder->rows.packed.count = MIN(row_count, builder->rows.packed.count);
+	return unwind_rows_add_fixed(&builder->rows, range->begin, UNWIND_RULE_NONE);
+}
+
+static int add_range(struct builder *builder, const struct unwind_range *range, uint64_t end)
+{
+	struct unwind_rule rule = {.cfa = UNWIND_CFA_RSP, .cfa_offset = 8, .ra_offset = -8};
+
+	switch (range->kind) {
+	case UNWIND_RANGE_PLT_HEADER:
+		rule.cfa_offset = 16;
+		if (unwind_rows_add(&builder->rows, range->begin, &rule) < 0)
+			return -ENOMEM;
+		rule.cfa_offset = 24;
+		return unwind_rows_add(&builder->rows, range->begin + 6, &rule);
+	case UNWIND_RANGE_PLT_PUSH:
+		rule.cfa = UNWIND_CFA_PLT;
+		rule.cfa_offset = range->pushed_at;
+		return unwind_rows_add(&builder->rows, range->begin, &rule);
+	case UNWIND_RANGE_PLT_JUMP:
+		return unwind_rows_add(&builder->rows, range->begin, &rule);
+	default:
+		return add_fde(builder, range, end);
+	}
+}
+
+/* Adds the rows of one segment, from the ranges at *index on, and moves *index behind its ranges.
+ */
+static int add_code(struct builder *builder, const struct code *code, size_t *index)
+{
+	uint64_t at = code->begin;
+	bool at_begin = true;
+
+	for (; *index < builder->ranges.items.count; ++*index) {
+		const struct unwind_range *range = &builder->ranges.items.items[*index];
+		uint64_t end = MIN(range->end, code->end);
+
+		if (range->begin >= code->end)
+			break;
+		if (range->begin < at || range->begin >= end)
+			continue;
+		if (range->begin - at > (at_begin ? 0 : MAX_PADDING_BYTES) &&
+			add_gap(builder, at, range->begin) < 0)
+			return -ENOMEM;
+		if (add_range(builder, range, end) < 0)
+			return -ENOMEM;
+		at = end;
+		at_begin = false;
+	}
+	if (at < code->end && add_gap(builder, at, code->end) < 0)
+		return -ENOMEM;
+	return unwind_rows_add_fixed(&builder->rows, code->end, UNWIND_RULE_NONE);
+}
+
+static int build(struct builder *builder, struct unwind_table *ret_table)
+{
+	uint64_t begin = 0, end = 0;
+	size_t index = 0;
+
+	builder->cfi = calloc(1, sizeof(*builder->cfi));
+	if (!builder->cfi || unwind_rows_init(&builder->rows) < 0 || collect_code(builder) < 0 ||
+		collect_ranges(builder) < 0)
+		return -ENOMEM;
+	builder->gaps_have_frame_pointers |= is_go_program(builder->file);
+	find_start(builder);
+	array_foreach (&builder->code, code) {
+		if (add_code(builder, code, &index) < 0)
+			return -ENOMEM;
+		end = code->end;
+	}
+	if (builder->code.count)
+		begin = builder->code.items[0].begin;
+	return unwind_table_write(
+		ret_table, &builder->rows, begin, end, elf_file_identity(builder->file));
+}
+
+static void builder_done(struct builder *builder)
+{
+	free(builder->cfi);
+	unwind_ranges_done(&builder->ranges);
+	unwind_rows_done(&builder->rows);
+	array_done(&builder->code);
+}
+
+int unwind_table_build(struct unwind_table *ret_table, struct elf_file *file,
+	struct unwind_build_stats *ret_stats, struct errmsg *err)
+{
+	_cleanup_(builder_done) struct builder builder = {.file = file};
+	int result;
+
+	if (elf_file_machine(file) != EM_X86_64)
+		return errmsg_set(err, -EINVAL,
+			"cannot make an unwind table: the file is for another processor than "
+			"x86-64; "
+			"profile on the machine that runs it");
+	result = build(&builder, ret_table);
+	if (result < 0)
+		return errmsg_set(err, result, "cannot make an unwind table: out of memory");
+	if (ret_stats)
+		*ret_stats = (struct unwind_build_stats){.fde_count = builder.ranges.fde_count,
+			.row_count = builder.rows.packed.count,
+			.rule_count = builder.rows.rules.count,
+			.unsupported_rows =
+				builder.unsupported_rows + builder.rows.rules_overflowed,
+			.corrupt_fdes = builder.corrupt_fdes + builder.ranges.corrupt_fdes};
+	return 0;
+}

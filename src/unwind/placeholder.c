@@ -1,1 +1,0 @@
-void sonde_unwind_placeholder(void); void sonde_unwind_placeholder(void) {}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind/stack.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+
+struct bounded_table {
+	const uint64_t *words;
+	uint64_t word_count;
+};
+
+static inline int target_read(
+	const struct unwind_target *target, uint64_t address, __u64 *ret_value)
+{
+	uint64_t value;
+
+	if (target->read_u64(target->context, address, &value) < 0)
+		return -1;
+	*ret_value = value;
+	return 0;
+}
+
+static inline int table_read(const struct bounded_table *table, uint64_t index, __u64 *ret_word)
+{
+	if (index >= table->word_count)
+		return -1;
+	*ret_word = table->words[index];
+	return 0;
+}
+
+#define UNWIND_READ_U64(context, address, value) target_read(context, address, value)
+#define UNWIND_TABLE_WORD(table, index, value)   table_read(table, index, value)
+#include "unwind/step.h"
+
+static const struct unwind_rule jit_rule = {.cfa = UNWIND_CFA_FRAME_POINTER,
+	.rbp = UNWIND_SAVED_AT_CFA,
+	.rbp_offset = -16,
+	.ra_offset = -8};
+
+/* The rule for a frame's lookup address. Returns UNWIND_CONTINUE or a stop. */
+static int find_rule(
+	const struct unwind_target *target, uint64_t address, struct unwind_rule *ret_rule)
+{
+	struct unwind_location location = {0};
+	struct bounded_table table;
+
+	if (!target->locate(target->context, address, &location))
+		return UNWIND_STOPPED(WIRE_STOP_NO_MAPPING);
+	if (location.frame_pointer) {
+		*ret_rule = jit_rule;
+		return UNWIND_CONTINUE;
+	}
+	if (!location.table)
+		return UNWIND_STOPPED(WIRE_STOP_NO_TABLE);
+	table = (struct bounded_table){location.table, location.table_word_count};
+	unwind_table_find(&table, address - location.bias, ret_rule);
+	return UNWIND_CONTINUE;
+}
+
+static struct unwind_state first_state(const struct wire_stack_copy *registers)
+{
+	struct unwind_state state = {.pc = registers->pc,
+		.sp = registers->sp,
+		.rbp = {.value = registers->bp},
+		.rbx = {.value = registers->bx},
+		.exact_pc = 1,
+		.is_leaf = 1};
+
+	_Static_assert(sizeof(state.leaf) == sizeof(registers->leaf), "DWARF order of both");
+	memcpy(state.leaf, registers->leaf, sizeof(state.leaf));
+	return state;
+}
+
+enum wire_stop unwind_user_stack(const struct unwind_target *target,
+	const struct wire_stack_copy *registers, uint64_t *ret_frames, size_t capacity,
+	size_t *ret_count)
+{
+	struct unwind_state state = first_state(registers);
+	int result = UNWIND_CONTINUE;
+	size_t count = 0;
+
+	capacity = MIN(capacity, (size_t)WIRE_MAX_USER_FRAMES);
+	while (result == UNWIND_CONTINUE) {
+		struct unwind_rule rule;
+
+		if (count == capacity) {
+			result = UNWIND_STOPPED(WIRE_STOP_DEPTH);
+			break;
+		}
+		ret_frames[count] = unwind_lookup_pc(&state);
+		result = find_rule(target, ret_frames[count++], &rule);
+		if (result == UNWIND_CONTINUE)
+			result = unwind_step((void *)target, &state, &rule);
+	}
+	*ret_count = count;
+	return UNWIND_STOP_REASON(result);
+}

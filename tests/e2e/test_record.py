@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `sonde record` finds in programs whose profile is known."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+FREQUENCY_HZ = 999  # enough samples in a second or two
+
+
+def functions(data):
+    """Function name -> its row, named functions only."""
+    return {row["name"]: row for row in data["tables"]["function"]["rows"] if row["named"]}
+
+
+def stacks(data):
+    """(function names from the thread's entry to the leaf, stop reason, samples)."""
+    return [
+        ([frame["function"] for frame in row["frames"]], row["stop"], row["self_samples"])
+        for row in data["tables"]["stack"]["rows"]
+    ]
+
+
+def share(data, name):
+    row = functions(data).get(name)
+    return row["self_share"] if row else 0.0
+
+
+@pytest.fixture
+def record(sonde, tmp_path, report):
+    """record(command, *options) -> (Finished, the report)."""
+
+    def run(command, *options, name="capture.pftrace", **keywords):
+        capture = tmp_path / name
+        done = sonde("record", "-o", capture, "-F", FREQUENCY_HZ, *options, "--", *command, check=0, **keywords)
+        return done, report(capture, "--limit", 0)
+
+    return run
+
+
+needs_bpf = pytest.mark.skipif(os.geteuid() != 0, reason="sampling by BPF needs root")
+
+
+@needs_bpf
+def test_self_times_are_those_of_the_program(record, workload):
+    done, data = record(workload("spin", 2))
+    assert done.stdout.startswith("ready"), "the command's output is its own"
+    assert data["session"]["unwind_mode"] == "bpf"
+    assert share(data, "spin_half") == pytest.approx(0.5, abs=0.06)
+    assert share(data, "spin_three_tenths") == pytest.approx(0.3, abs=0.06)
+    assert share(data, "spin_fifth") == pytest.approx(0.2, abs=0.06)
+    assert functions(data)["one_round"]["total_share"] > 0.97
+    assert data["completeness"]["complete_share"] > 0.98
+
+
+@needs_bpf
+def test_stacks_reach_from_start_to_leaf_without_frame_pointers(record, workload):
+    _, data = record(workload("spin", 1))
+    names, stop, _ = max(stacks(data), key=lambda stack: stack[2])
+    assert names[0] == "_start"
+    assert names[-3:-1] == ["main", "one_round"]
+    assert stop == "complete"
+
+
+@needs_bpf
+def test_deep_stacks_are_cut_at_512_and_say_so(record, workload):
+    _, data = record(workload("deep", 1, 600))
+    names, stop, samples = max(stacks(data), key=lambda stack: stack[2])
+    assert stop == "depth"
+    assert len(names) == 512
+    assert names.count("descend") > 500
+    _, data = record(workload("deep", 1, 490))
+    names, stop, _ = max(stacks(data), key=lambda stack: stack[2])
+    assert stop == "complete"
+    assert names.count("descend") == 490
+
+
+@needs_bpf
+def test_threads_have_their_names_and_their_shares(record, workload):
+    _, data = record(workload("threads", 2))
+    rows = {row["name"]: row for row in data["tables"]["thread"]["rows"]}
+    assert {"worker-0", "worker-1", "worker-2", "worker-3"} <= set(rows)
+    assert len({row["tid"] for row in rows.values()}) == len(rows)
+    assert rows["worker-3"]["self_samples"] > rows["worker-0"]["self_samples"]
+
+
+@needs_bpf
+def test_children_forked_and_executed_are_followed(record, workload):
+    done, data = record(workload("tree", 2))
+    printed = dict(re.findall(r"pid (\S+) (\d+)", done.stdout))
+    rows = {row["name"]: row for row in data["tables"]["process"]["rows"]}
+    assert set(printed) <= set(rows), rows
+    for name, pid in printed.items():
+        assert rows[name]["pid"] == int(pid)
+    for name in ("parent_spin", "forked_spin", "executed_spin", "grandchild_spin"):
+        assert share(data, name) > 0.1
+    assert data["completeness"]["complete_share"] > 0.97
+
+
+@needs_bpf
+def test_signal_frames_are_crossed(record, workload):
+    _, data = record(workload("signals", 2))
+    through = [
+        (names, samples)
+        for names, stop, samples in stacks(data)
+        if "handler_spin" in names and "interrupted_spin" in names and stop == "complete"
+    ]
+    assert sum(samples for _, samples in through) > 0.2 * data["totals"]["samples"]
+    names = through[0][0]
+    assert names.index("interrupted_spin") < names.index("on_signal") < names.index("handler_spin")
+
+
+@needs_bpf
+def test_jit_code_is_named_by_its_perf_map(record, workload):
+    _, data = record(workload("jit", 1))
+    names, stop, _ = max(stacks(data), key=lambda stack: stack[2])
+    assert names[-2:] == ["jit_outer", "jit_inner"]
+    assert names[0] == "_start" and stop == "complete"
+    assert [row["kind"] for row in data["tables"]["function"]["rows"] if row["name"] == "jit_inner"] == ["jit"]
+
+
+@needs_bpf
+def test_jit_code_without_a_map_keeps_its_callers(record, workload):
+    _, data = record(workload("jit", 1, "nomap"))
+    assert functions(data)["main"]["total_share"] > 0.9
+
+
+@needs_bpf
+def test_libraries_that_come_and_go(record, workload):
+    _, data = record(workload("dlopen_loop", 3))
+    spin = functions(data)["plugin_inner_spin"]
+    assert spin["module"] == "libplugin.so"
+    assert spin["total_share"] > 0.5
+    assert data["completeness"]["complete_share"] > 0.97
+
+
+@needs_bpf
+def test_return_probes_do_not_cut_stacks(record, workload):
+    done, data = record(workload("uretprobe", 2))
+    whole = [
+        samples
+        for names, stop, samples in stacks(data)
+        if stop == "complete" and names[-4:] == ["main", "probed_outer", "probed_inner", "probed_spin"]
+    ]
+    assert sum(whole) > 0.9 * data["totals"]["samples"], done
+
+
+@needs_bpf
+def test_kernel_stacks_continue_user_stacks(record, workload):
+    _, data = record(workload("syscalls", 1))
+    kernel = [
+        (names, samples)
+        for names, _, samples in stacks(data)
+        if "read_zeroes" in names and any("read_iter_zero" in name or "vfs_read" in name for name in names)
+    ]
+    assert sum(samples for _, samples in kernel) > 0.7 * data["totals"]["samples"]
+    assert all(names[0] == "_start" for names, _ in kernel)
+
+
+@needs_bpf
+def test_processes_that_live_for_milliseconds(record, workload):
+    done, data = record(workload("short_lived", 2, 5))
+    children = int(re.search(r"processes (\d+)", done.stdout).group(1))
+    assert children > 50
+    assert data["totals"]["processes_in_capture"] > 0.5 * children
+    assert functions(data)["short_spin"]["total_share"] > 0.2
+
+
+@needs_bpf
+def test_attach_to_a_running_tree(sonde, report, start_workload, tmp_path):
+    running = start_workload("tree", 6)
+    capture = tmp_path / "attached.pftrace"
+    sonde("record", "-o", capture, "-F", FREQUENCY_HZ, "-d", 2, "-p", running.pid, check=0)
+    assert running.process.poll() is None, "attaching does not end the target"
+    data = report(capture, "--limit", 0)
+    assert share(data, "parent_spin") > 0.05
+    assert share(data, "grandchild_spin") > 0.05
+    assert data["completeness"]["complete_share"] > 0.97
+    assert data["session"]["command"] is None
+
+
+@needs_bpf
+def test_whole_machine(sonde, report, start_workload, tmp_path):
+    running = start_workload("spin", 6)
+    capture = tmp_path / "machine.pftrace"
+    sonde("record", "-o", capture, "-F", FREQUENCY_HZ, "-d", 2, "-a", check=0)
+    data = report(capture, "--limit", 0)
+    assert running.pid in {row["pid"] for row in data["tables"]["process"]["rows"]}
+    assert functions(data)["spin_half"]["self_samples"] > 20
+
+
+@needs_bpf
+def test_second_run_takes_tables_from_the_cache(record, workload):
+    _, first = record(workload("spin", 1), name="first.pftrace")
+    _, second = record(workload("spin", 1), name="second.pftrace")
+    assert first["overhead"]["tables_built"] > 0
+    assert second["overhead"]["tables_built"] == 0
+    assert second["overhead"]["tables_from_cache"] > 0
+
+
+def test_without_privileges(sonde_unprivileged, workload_directory, sonde):
+    """Same output, other mode: the command's children are sampled and their stacks unwound by sonde itself."""
+    spin = sonde_unprivileged.directory / "spin"
+    spin.write_bytes((workload_directory / "spin").read_bytes())
+    spin.chmod(0o755)
+    capture = sonde_unprivileged.directory / "user.pftrace"
+    done = sonde_unprivileged("record", "-o", capture, "-F", FREQUENCY_HZ, "--", spin, 2, check=0)
+    assert "run sonde with sudo" in done.stderr
+    data = sonde("report", "--json", "--limit", 0, capture, check=0).json()
+    assert data["session"]["unwind_mode"] == "user"
+    assert "CAP_BPF" in data["session"]["unwind_mode_reason"]
+    assert share(data, "spin_half") == pytest.approx(0.5, abs=0.08)
+    assert data["completeness"]["complete_share"] > 0.95
+
+
+def test_whole_machine_without_privileges_is_refused(sonde_unprivileged):
+    done = sonde_unprivileged("record", "-d", 1, "-a", check=1)
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "privileges" in done.stderr or "sudo" in done.stderr
+
+
+def test_user_mode_finds_the_same_as_bpf(record, workload):
+    _, data = record(workload("spin", 2), "--mode", "user")
+    assert data["session"]["unwind_mode"] == "user"
+    assert share(data, "spin_half") == pytest.approx(0.5, abs=0.06)
+    names, stop, _ = max(stacks(data), key=lambda stack: stack[2])
+    assert names[0] == "_start" and stop == "complete"
+
+
+@pytest.mark.parametrize("status", [0, 3, 127])
+def test_exit_status_is_the_commands(sonde, tmp_path, status):
+    done = sonde("record", "-o", tmp_path / "x.pftrace", "--", "sh", "-c", f"exit {status}")
+    assert done.status == status
+
+
+def test_death_by_signal_gives_the_shells_status(sonde, tmp_path):
+    done = sonde("record", "-o", tmp_path / "x.pftrace", "--", "sh", "-c", "kill -TERM $$")
+    assert done.status == 128 + 15
+
+
+@needs_bpf
+def test_the_account_is_printed_and_kept(record, workload):
+    done, data = record(workload("spin", 1))
+    for word in ("samples in", "reach the thread's entry", "lost", "µs per sample in the kernel", "peak memory"):
+        assert word in done.stderr, done.stderr
+    overhead = data["overhead"]
+    assert overhead["bpf_run_time_ns"] > 0
+    assert overhead["collector_cpu_ns"] > 0
+    assert overhead["collector_peak_rss_bytes"] > 1 << 20
+    assert data["losses"]["samples_lost"] == 0
+    assert sum(data["completeness"]["samples_by_stop"].values()) == data["totals"]["samples"]
+
+
+@needs_bpf
+def test_default_output_keeps_the_capture_before(sonde, tmp_path):
+    sonde("record", "--", "true", check=0)
+    first = (tmp_path / "sonde.pftrace").read_bytes()
+    sonde("record", "--", "true", check=0)
+    assert (tmp_path / "sonde.pftrace.old").read_bytes() == first
+
+
+@needs_bpf
+def test_a_copy_on_another_machine_still_reads(sonde, report, record, workload, tmp_path):
+    """Frames are named in the capture: nothing of this machine is needed to read it."""
+    program = tmp_path / "spin-that-goes"
+    program.write_bytes(open(workload("spin")[0], "rb").read())
+    program.chmod(0o755)
+    _, before = record([str(program), "1"], name="moved.pftrace")
+    program.unlink()
+    after = sonde("report", "--json", "--limit", 0, tmp_path / "moved.pftrace", env={"XDG_CACHE_HOME": str(tmp_path / "empty")}).json()
+    assert functions(after).keys() == functions(before).keys()
+    assert "spin_half" in functions(after)
+
+
+def test_protoc_decodes_every_packet(sonde, tmp_path, workload):
+    """The file is what schema/ says: no unknown field in any packet."""
+    schema = os.path.join(os.path.dirname(__file__), "..", "..", "schema")
+    capture = tmp_path / "plain.pftrace"
+    sonde("record", "--uncompressed", "-o", capture, "--", *workload("spin", 1), check=0)
+    decoded = subprocess.run(
+        ["protoc", "-I", schema, "--decode=perfetto.protos.Trace", os.path.join(schema, "sonde.proto")],
+        stdin=open(capture, "rb"),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert decoded.count("perf_sample {") > 20
+    assert "spin_half" in decoded
+    unknown = re.findall(r"^\s*\d+: .*$", decoded, re.MULTILINE)
+    assert unknown == []

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every workload shares. Each is run as `NAME SECONDS […]`, prints "ready PID" when it is at
+ * full work and ends by itself with status 0 after that many seconds. They are built with -O2
+ * -fomit-frame-pointer, as the programs of a distribution are, so that stacks must come from
+ * .eh_frame.
+ */
+#pragma once
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline))
+#else
+#define NOINLINE __attribute__((noinline, noclone))
+#endif
+
+/* After a call, so that the compiler cannot make it a jump that leaves no frame. */
+#define KEEP_FRAME() __asm__ volatile("" ::: "memory")
+
+/*
+ * Defines `static void NAME(unsigned rounds)`, whose self time is proportional to rounds: the same
+ * loop in every function, around 1 ms for 1,000 rounds.
+ */
+#define SPIN_FUNCTION(name)                                                                        \
+	static NOINLINE void name(unsigned rounds)                                                 \
+	{                                                                                          \
+		uint64_t value = rounds;                                                           \
+                                                                                                   \
+		for (uint64_t step = 0; step < (uint64_t)rounds * 1000; step++)                    \
+			__asm__ volatile("imul %0, %0" : "+r"(value));                             \
+	}
+
+static inline double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* SECONDS, the first argument; ends the program when it is missing. */
+static inline double seconds_argument(int argc, char **argv)
+{
+	double seconds = argc > 1 ? strtod(argv[1], NULL) : 0;
+
+	if (seconds > 0)
+		return seconds;
+	fprintf(stderr, "usage: %s SECONDS\n", argv[0]);
+	exit(2);
+}
+
+/* This program's file: executing /proc/self/exe itself would name the process "exe". */
+static inline const char *self_path(void)
+{
+	static char path[4096];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (length < 0) {
+		perror("/proc/self/exe");
+		exit(1);
+	}
+	path[length] = '\0';
+	return path;
+}
+
+static inline void ready(void)
+{
+	printf("ready %d\n", getpid());
+	fflush(stdout);
+}
+
+static inline void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a capture: what the visitor is told must hold together, and every text must end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/reader.h"
+#include "target.h"
+
+struct seen {
+	capture_id mappings, frames, callstacks;
+	size_t text_bytes;
+};
+
+static void require(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void touch(struct seen *seen, const char *text)
+{
+	seen->text_bytes += text ? strlen(text) : 0;
+}
+
+static int see_session(void *context, const struct capture_session *session)
+{
+	touch(context, session->sonde_version);
+	touch(context, session->unwind_mode_reason);
+	for (uint32_t i = 0; i < session->command_count; i++)
+		touch(context, session->command[i]);
+	return 0;
+}
+
+static int see_mapping(void *context, capture_id id, const struct capture_mapping *mapping)
+{
+	struct seen *seen = context;
+
+	require(id == ++seen->mappings);
+	require(!mapping->build_id_length == !mapping->build_id);
+	touch(seen, mapping->path);
+	return 0;
+}
+
+static int see_frame(void *context, capture_id id, const struct capture_frame *frame)
+{
+	struct seen *seen = context;
+
+	require(id == ++seen->frames);
+	require(frame->mapping <= seen->mappings);
+	require(frame->kind >= CAPTURE_FRAME_NATIVE && frame->kind <= CAPTURE_FRAME_JIT);
+	touch(seen, frame->function);
+	touch(seen, frame->source_file);
+	return 0;
+}
+
+static int see_callstack(
+	void *context, capture_id id, const capture_id *frames, size_t count, enum wire_stop stop)
+{
+	struct seen *seen = context;
+
+	require(id == ++seen->callstacks);
+	require((unsigned)stop < WIRE_STOP_MAX);
+	for (size_t i = 0; i < count; i++)
+		require(frames[i] >= 1 && frames[i] <= seen->frames);
+	return 0;
+}
+
+static int see_process(void *context, const struct capture_process *process)
+{
+	touch(context, process->name);
+	touch(context, process->cgroup);
+	for (uint32_t i = 0; i < process->cmdline_count; i++)
+		touch(context, process->cmdline[i]);
+	return 0;
+}
+
+static int see_thread(void *context, const struct capture_thread *thread)
+{
+	require(thread->name);
+	touch(context, thread->name);
+	return 0;
+}
+
+static int see_sample(void *context, const struct capture_sample *sample)
+{
+	const struct seen *seen = context;
+
+	require(sample->callstack <= seen->callstacks);
+	require(sample->mode == CAPTURE_MODE_KERNEL || sample->mode == CAPTURE_MODE_USER);
+	return 0;
+}
+
+static int see_symbols(void *context, capture_id mapping, uint64_t rel_pc,
+	const struct capture_symbol_line *lines, size_t count)
+{
+	struct seen *seen = context;
+
+	require(mapping <= seen->mappings);
+	for (size_t i = 0; i < count; i++) {
+		require(lines[i].function);
+		touch(seen, lines[i].file);
+	}
+	return 0;
+}
+
+static int see_stats(void *context, const struct capture_stats *stats)
+{
+	for (uint32_t i = 0; i < stats->loss_count; i++)
+		touch(context, stats->losses[i].where);
+	for (uint32_t i = 0; i < stats->note_count; i++)
+		touch(context, stats->notes[i]);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+	static const struct capture_visitor visitor = {
+		.session = see_session,
+		.mapping = see_mapping,
+		.frame = see_frame,
+		.callstack = see_callstack,
+		.process = see_process,
+		.thread = see_thread,
+		.sample = see_sample,
+		.symbols = see_symbols,
+		.stats = see_stats,
+	};
+	struct capture_read_result result;
+	struct seen seen = {0};
+	struct errmsg err = {""};
+	int status = capture_read_memory(bytes, length, "input", &visitor, &seen, &result, &err);
+
+	require((status < 0) == (err.text[0] != '\0'));
+	require(result.bytes <= length || (length > 2 && bytes[0] == 0x1f));
+	return 0;
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Looks at captures from outside: check-captures.py MAKE_CAPTURE PROTOC SCHEMA_FOLDER GOLDEN_FOLDER
+
+Decodes what the writer writes, plain and deflated, with protoc and our schema: no field may be
+unknown there. Then reads the golden captures, which must give the same text for ever.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import zlib
+
+TRACE_PACKET_TAG = 0x0A
+COMPRESSED_PACKETS_TAG = (50 << 3) | 2
+
+
+def read_varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def packets(trace):
+    """The contents of the packets of a trace."""
+    at = 0
+    while at < len(trace):
+        assert trace[at] == TRACE_PACKET_TAG, f"no packet at {at}"
+        length, at = read_varint(trace, at + 1)
+        assert at + length <= len(trace), f"the packet at {at} is cut off"
+        yield trace[at : at + length]
+        at += length
+
+
+def inflated(trace):
+    """The trace with its compressed packets replaced by what is in them."""
+    for packet in packets(trace):
+        tag, at = read_varint(packet, 0)
+        assert tag == COMPRESSED_PACKETS_TAG, "a plain packet in a compressed capture"
+        length, at = read_varint(packet, at)
+        assert at + length == len(packet) <= 512 * 1024
+        yield zlib.decompress(packet[at:])
+
+
+def decode(protoc, schema, trace):
+    command = [protoc, "--decode=perfetto.protos.Trace", "-I", schema, "sonde.proto"]
+    text = subprocess.run(command, input=trace, capture_output=True, check=True, timeout=60)
+    assert not text.stderr, text.stderr.decode()
+    return text.stdout.decode()
+
+
+def check_decoded(text, sample):
+    unknown = re.search(r"^ *\d+(:| \{).*", text, re.MULTILINE)
+    assert not unknown, f"unknown field: {unknown[0]}"
+    for wanted in (
+        "clock_snapshot {",
+        "trace_uuid {",
+        "extension_descriptor {",
+        "is_incremental: true",
+        "[sonde.protos.sonde_session] {",
+        'unwind_mode: "user"',
+        "[sonde.protos.sonde_process] {",
+        "[sonde.protos.sonde_stats] {",
+        "[sonde.protos.sonde_stop]: STOP_FRAME_POINTER",
+        "[sonde.protos.sonde_verbatim_path]: true",
+        "[sonde.protos.sonde_placeholder]: true",
+        "kind: KIND_INTERPRETED",
+        'thread_name: "pt_autograd_0"',
+        "module_symbols {",
+        sample + " {",
+    ):
+        assert wanted in text, f"{wanted} is missing"
+    assert len(re.findall(rf"^  {sample} {{", text, re.MULTILINE)) == 7
+
+
+def check_written(make_capture, protoc, schema, folder):
+    path = f"{folder}/capture"
+    for sample, options in (("perf_sample", []), ("stack_sample", ["stack-sample"])):
+        subprocess.run([make_capture, path, "uncompressed", *options], check=True, timeout=60)
+        check_decoded(decode(protoc, schema, pathlib.Path(path).read_bytes()), sample)
+        subprocess.run([make_capture, path, *options], check=True, timeout=60)
+        trace = b"".join(inflated(pathlib.Path(path).read_bytes()))
+        check_decoded(decode(protoc, schema, trace), sample)
+
+
+def check_golden(make_capture, golden):
+    captures = sorted(golden.glob("capture-*.pftrace"))
+    assert captures, f"no capture-*.pftrace in {golden}"
+    for capture in captures:
+        command = [make_capture, "--text", str(capture)]
+        text = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+        version = "-".join(capture.stem.split("-")[:2])
+        expected = (golden / f"{version}.txt").read_bytes()
+        assert text == expected, f"{capture.name} reads differently"
+
+
+def main():
+    make_capture, protoc, schema, golden = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        check_written(make_capture, protoc, schema, folder)
+    check_golden(make_capture, pathlib.Path(golden))
+
+
+if __name__ == "__main__":
+    main()
