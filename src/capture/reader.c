@@ -72,7 +72,7 @@ static int read_frame(struct reader *reader, struct pb_cursor *cursor, struct pb
 		return left <= PB_MAX_VARINT
 			       ? 0
 			       : reader_corrupt(reader, "a packet's length is no number");
-	if (0)
+	if (length > PACKET_MAX)
 		return reader_corrupt(reader, "a packet claims to be larger than 64 MiB");
 	left = (size_t)(start.end - start.at);
 	*ret_content = (struct pb_bytes){.at = start.at, .length = MIN(length, left)};

@@ -78,29 +78,41 @@ static int print(const struct diff *diff, const struct side *before, const struc
 	return r;
 }
 
+static void say_row(const struct diff *diff, const struct diff_regression *found)
+{
+	bool by_function = diff->options.by == BREAKDOWN_FUNCTION;
+	struct errmsg err;
+
+	errmsg_set(&err, 0,
+		"%.400s%s%.200s got slower by %.2f %% of the CPU time of the run before (limit %g "
+		"%%, "
+		"q = %.2g)",
+		found->row->name, by_function ? " in " : "", by_function ? found->row->module : "",
+		found->row_percent, arguments.fail_above, found->row->time_q);
+	fail(&err);
+}
+
+static void say_total(const struct diff *diff, const struct diff_regression *found)
+{
+	struct errmsg err;
+
+	errmsg_set(&err, 0,
+		"the total CPU time grew by %.2f %% of that of the run before (limit %g %%, p = "
+		"%.2g)",
+		found->total_percent, arguments.fail_above, diff->total_time_p);
+	fail(&err);
+}
+
 /* Says what got slower. Returns the exit status. */
 static int check_gate(const struct diff *diff)
 {
 	struct diff_regression found;
-	struct errmsg err;
 
 	diff_find_regression(diff, arguments.fail_above, &found);
-	if (found.row) {
-		errmsg_set(&err, 0,
-			"%s in %s got slower by %.2f %% of the CPU time of the run before (limit "
-			"%g %%, q = %.2g)",
-			found.row->name, found.row->module, found.row_percent, arguments.fail_above,
-			found.row->time_q);
-		fail(&err);
-	}
-	if (found.total) {
-		errmsg_set(&err, 0,
-			"the total CPU time grew by %.2f %% of that of the run before (limit %g "
-			"%%, "
-			"p = %.2g)",
-			found.total_percent, arguments.fail_above, diff->total_time_p);
-		fail(&err);
-	}
+	if (found.row)
+		say_row(diff, &found);
+	if (found.total)
+		say_total(diff, &found);
 	return found.row || found.total ? EXIT_ERROR : EXIT_OK;
 }
 

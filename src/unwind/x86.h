@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading x86-64 machine code as far as unwinding needs it: where each instruction ends, what it does to the stack
- * pointer and to saved registers, and where it goes on. Every vector extension up to AVX-512 is measured.
- * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2 and appendix A.
+ * Reading x86-64 machine code as far as unwinding needs it: where each instruction ends, what it
+ * does to the stack pointer and to saved registers, and where it goes on. Every vector extension up
+ * to AVX-512 is measured. Source: Intel 64 and IA-32 Architectures Software Developer's Manual,
+ * volume 2, chapter 2 and appendix A.
  */
 #pragma once
 
@@ -49,13 +50,14 @@ struct x86_instruction {
 	uint8_t length; /* 1 to 15 */
 	uint8_t effect; /* enum x86_effect */
 	uint8_t reg, base;
-	uint16_t written; /* general registers that change, one bit each; rsp of pushes and pops not counted */
+	uint16_t written; /* general registers that change, one bit each; rsp of pushes and pops not
+			     counted */
 	int64_t value;
 };
 
 /*
- * Decodes the instruction at the start of `code`, which lies at `vaddr`. False when there is none: not an
- * instruction of 64-bit mode, or cut off by the end.
+ * Decodes the instruction at the start of `code`, which lies at `vaddr`. False when there is none:
+ * not an instruction of 64-bit mode, or cut off by the end.
  */
 bool x86_decode(const uint8_t *code, size_t length, uint64_t vaddr,
 	struct x86_instruction *ret_instruction);

@@ -8,50 +8,118 @@
 
 /* What follows an opcode. */
 enum {
-	M = 1,         /* ModRM */
-	B = 2,         /* immediate of 1 byte */
-	W = 4,         /* immediate of 2 bytes */
-	Z = 8,         /* immediate of 4 bytes, 2 with the operand-size prefix */
-	REL = 16,      /* branch displacement of 4 bytes whatever the prefixes say */
-	OFFSET = 32,   /* address of 8 bytes, 4 with the address-size prefix */
-	BAD = 64,      /* no instruction in 64-bit mode */
+	M = 1,       /* ModRM */
+	B = 2,       /* immediate of 1 byte */
+	W = 4,       /* immediate of 2 bytes */
+	Z = 8,       /* immediate of 4 bytes, 2 with the operand-size prefix */
+	REL = 16,    /* branch displacement of 4 bytes whatever the prefixes say */
+	OFFSET = 32, /* address of 8 bytes, 4 with the address-size prefix */
+	BAD = 64,    /* no instruction in 64-bit mode */
 	MB = M | B,
 	MZ = M | Z,
 };
 
 static const uint8_t primary_forms[256] = {
-	[0x00 ... 0x03] = M, [0x04] = B, [0x05] = Z, [0x06 ... 0x07] = BAD,
-	[0x08 ... 0x0b] = M, [0x0c] = B, [0x0d] = Z, [0x0e] = BAD,
-	[0x10 ... 0x13] = M, [0x14] = B, [0x15] = Z, [0x16 ... 0x17] = BAD,
-	[0x18 ... 0x1b] = M, [0x1c] = B, [0x1d] = Z, [0x1e ... 0x1f] = BAD,
-	[0x20 ... 0x23] = M, [0x24] = B, [0x25] = Z, [0x27] = BAD,
-	[0x28 ... 0x2b] = M, [0x2c] = B, [0x2d] = Z, [0x2f] = BAD,
-	[0x30 ... 0x33] = M, [0x34] = B, [0x35] = Z, [0x37] = BAD,
-	[0x38 ... 0x3b] = M, [0x3c] = B, [0x3d] = Z, [0x3f] = BAD,
-	[0x60 ... 0x62] = BAD, [0x63] = M, [0x68] = Z, [0x69] = MZ, [0x6a] = B, [0x6b] = MB,
+	[0x00 ... 0x03] = M,
+	[0x04] = B,
+	[0x05] = Z,
+	[0x06 ... 0x07] = BAD,
+	[0x08 ... 0x0b] = M,
+	[0x0c] = B,
+	[0x0d] = Z,
+	[0x0e] = BAD,
+	[0x10 ... 0x13] = M,
+	[0x14] = B,
+	[0x15] = Z,
+	[0x16 ... 0x17] = BAD,
+	[0x18 ... 0x1b] = M,
+	[0x1c] = B,
+	[0x1d] = Z,
+	[0x1e ... 0x1f] = BAD,
+	[0x20 ... 0x23] = M,
+	[0x24] = B,
+	[0x25] = Z,
+	[0x27] = BAD,
+	[0x28 ... 0x2b] = M,
+	[0x2c] = B,
+	[0x2d] = Z,
+	[0x2f] = BAD,
+	[0x30 ... 0x33] = M,
+	[0x34] = B,
+	[0x35] = Z,
+	[0x37] = BAD,
+	[0x38 ... 0x3b] = M,
+	[0x3c] = B,
+	[0x3d] = Z,
+	[0x3f] = BAD,
+	[0x60 ... 0x62] = BAD,
+	[0x63] = M,
+	[0x68] = Z,
+	[0x69] = MZ,
+	[0x6a] = B,
+	[0x6b] = MB,
 	[0x70 ... 0x7f] = B,
-	[0x80] = MB, [0x81] = MZ, [0x82] = BAD, [0x83] = MB, [0x84 ... 0x8f] = M,
+	[0x80] = MB,
+	[0x81] = MZ,
+	[0x82] = BAD,
+	[0x83] = MB,
+	[0x84 ... 0x8f] = M,
 	[0x9a] = BAD,
-	[0xa0 ... 0xa3] = OFFSET, [0xa8] = B, [0xa9] = Z,
-	[0xb0 ... 0xb7] = B, [0xb8 ... 0xbf] = Z,
-	[0xc0 ... 0xc1] = MB, [0xc2] = W, [0xc6] = MB, [0xc7] = MZ, [0xc8] = W | B, [0xca] = W,
-	[0xcd] = B, [0xce] = BAD,
-	[0xd0 ... 0xd3] = M, [0xd4 ... 0xd6] = BAD, [0xd8 ... 0xdf] = M,
-	[0xe0 ... 0xe7] = B, [0xe8 ... 0xe9] = REL, [0xea] = BAD, [0xeb] = B,
-	[0xf6 ... 0xf7] = M, [0xfe ... 0xff] = M,
+	[0xa0 ... 0xa3] = OFFSET,
+	[0xa8] = B,
+	[0xa9] = Z,
+	[0xb0 ... 0xb7] = B,
+	[0xb8 ... 0xbf] = Z,
+	[0xc0 ... 0xc1] = MB,
+	[0xc2] = W,
+	[0xc6] = MB,
+	[0xc7] = MZ,
+	[0xc8] = W | B,
+	[0xca] = W,
+	[0xcd] = B,
+	[0xce] = BAD,
+	[0xd0 ... 0xd3] = M,
+	[0xd4 ... 0xd6] = BAD,
+	[0xd8 ... 0xdf] = M,
+	[0xe0 ... 0xe7] = B,
+	[0xe8 ... 0xe9] = REL,
+	[0xea] = BAD,
+	[0xeb] = B,
+	[0xf6 ... 0xf7] = M,
+	[0xfe ... 0xff] = M,
 };
 
 static const uint8_t forms_0f[256] = {
-	[0x00 ... 0x03] = M, [0x04] = BAD, [0x0a] = BAD, [0x0c] = BAD, [0x0d] = M, [0x0f] = MB,
-	[0x10 ... 0x23] = M, [0x24 ... 0x27] = BAD, [0x28 ... 0x2f] = M,
-	[0x36] = BAD, [0x39] = BAD, [0x3b ... 0x3f] = BAD,
+	[0x00 ... 0x03] = M,
+	[0x04] = BAD,
+	[0x0a] = BAD,
+	[0x0c] = BAD,
+	[0x0d] = M,
+	[0x0f] = MB,
+	[0x10 ... 0x23] = M,
+	[0x24 ... 0x27] = BAD,
+	[0x28 ... 0x2f] = M,
+	[0x36] = BAD,
+	[0x39] = BAD,
+	[0x3b ... 0x3f] = BAD,
 	[0x40 ... 0x6f] = M,
-	[0x70 ... 0x73] = MB, [0x74 ... 0x76] = M, [0x78 ... 0x7f] = M,
-	[0x80 ... 0x8f] = REL, [0x90 ... 0x9f] = M,
-	[0xa3] = M, [0xa4] = MB, [0xa5 ... 0xa7] = M,
-	[0xab] = M, [0xac] = MB, [0xad ... 0xb9] = M,
-	[0xba] = MB, [0xbb ... 0xc1] = M,
-	[0xc2] = MB, [0xc3] = M, [0xc4 ... 0xc6] = MB, [0xc7] = M,
+	[0x70 ... 0x73] = MB,
+	[0x74 ... 0x76] = M,
+	[0x78 ... 0x7f] = M,
+	[0x80 ... 0x8f] = REL,
+	[0x90 ... 0x9f] = M,
+	[0xa3] = M,
+	[0xa4] = MB,
+	[0xa5 ... 0xa7] = M,
+	[0xab] = M,
+	[0xac] = MB,
+	[0xad ... 0xb9] = M,
+	[0xba] = MB,
+	[0xbb ... 0xc1] = M,
+	[0xc2] = MB,
+	[0xc3] = M,
+	[0xc4 ... 0xc6] = MB,
+	[0xc7] = M,
 	[0xd0 ... 0xff] = M,
 };
 
@@ -193,7 +261,8 @@ static unsigned form_of(const struct x86_fields *fields)
 	case X86_MAP_PRIMARY:
 		return primary_forms[fields->opcode];
 	case X86_MAP_0F:
-		/* As vector instructions 41 to 4b, 90 to 99 are mask operations: ModRM alone, as here. */
+		/* As vector instructions 41 to 4b, 90 to 99 are mask operations: ModRM alone, as
+		 * here. */
 		return forms_0f[fields->opcode];
 	case X86_MAP_0F3A:
 		return MB;
@@ -242,11 +311,9 @@ static void read_memory_operand(struct reader *reader, uint8_t mod, uint8_t rm)
 		fields->base = (sib & 7) | reader->extend_base;
 		fields->has_index = ((sib >> 3 & 7) | reader->extend_index) != X86_RSP;
 		rm = sib & 7;
-	} else if (mod == 0 && rm == 5) {
-		fields->base = X86_NO_REGISTER; /* rip */
 	}
 	if (mod == 0 && rm == 5) {
-		fields->base = X86_NO_REGISTER;
+		fields->base = X86_NO_REGISTER; /* rip, or none */
 		has_long_displacement = true;
 	}
 	if (mod == 1)
@@ -286,10 +353,10 @@ static void read_immediate(struct reader *reader, unsigned form)
 	if (form & B)
 		fields->immediate = cursor_signed(&reader->cursor, 1);
 	if (form & Z)
-		fields->immediate = cursor_signed(&reader->cursor,
-			is_move && fields->wide                       ? 8
-				: fields->operand_16 && !fields->wide ? 2
-								      : 4);
+		fields->immediate =
+			cursor_signed(&reader->cursor, is_move && fields->wide               ? 8
+						       : fields->operand_16 && !fields->wide ? 2
+											     : 4);
 	if (form & REL)
 		fields->immediate = cursor_signed(&reader->cursor, 4);
 	if (form & OFFSET)
@@ -300,7 +367,8 @@ bool x86_read_fields(const uint8_t *code, size_t length, struct x86_fields *ret_
 {
 	struct reader reader = {
 		.cursor = {.at = code,
-			.end = code + (length < LONGEST_INSTRUCTION ? length : LONGEST_INSTRUCTION)},
+			.end = code +
+			       (length < LONGEST_INSTRUCTION ? length : LONGEST_INSTRUCTION)},
 		.fields = ret_fields};
 	unsigned form;
 
@@ -309,6 +377,7 @@ bool x86_read_fields(const uint8_t *code, size_t length, struct x86_fields *ret_
 	form = read_opcode(&reader);
 	if (form & BAD)
 		return false;
+	ret_fields->low_register = (ret_fields->opcode & 7) | reader.extend_base;
 	if (form & M)
 		read_modrm(&reader);
 	read_immediate(&reader, form | (form & M ? group_form(ret_fields) : 0));

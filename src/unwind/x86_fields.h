@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of one x86-64 instruction: between its bytes (x86_fields.c) and its meaning (x86.c). */
+/* The fields of one x86-64 instruction: between its bytes (x86_fields.c) and its meaning (x86.c).
+ */
 #pragma once
 
 #include "unwind/x86.h"
@@ -20,9 +21,10 @@ struct x86_fields {
 	bool has_rex, wide;                    /* REX.W or its like */
 	bool is_vector;                        /* VEX, EVEX or XOP */
 	uint8_t extra_register;                /* vvvv */
+	uint8_t low_register;                  /* in the opcode's low three bits, extended */
 	bool has_modrm, is_memory;
-	uint8_t reg, rm;        /* extended to 4 bits; rm is a register only when not is_memory */
-	uint8_t base;           /* is_memory: base register, X86_NO_REGISTER when rip or none */
+	uint8_t reg, rm; /* extended to 4 bits; rm is a register only when not is_memory */
+	uint8_t base;    /* is_memory: base register, X86_NO_REGISTER when rip or none */
 	bool has_index;
 	int64_t displacement, immediate;
 };

@@ -132,9 +132,10 @@ class Running:
 
     def wait(self, timeout=60):
         """The exit status; what it printed meanwhile is appended to lines."""
-        out, _ = self.process.communicate(timeout=timeout)
-        self.lines += out.splitlines()
-        return self.process.returncode
+        # Not communicate(): it would lose what is already in the stream's buffer. The output is small.
+        status = self.process.wait(timeout)
+        self.lines += self.process.stdout.read().splitlines()
+        return status
 
 
 @pytest.fixture(scope="session")
