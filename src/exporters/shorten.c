@@ -80,11 +80,14 @@ static bool opens_template(const char *name, const char *text)
 	return *text == '<' && text > name && is_word(text[-1]);
 }
 
-/* "(anonymous namespace)" and "(.cold)" are names, an empty list says nothing shorter. */
+/*
+ * A list of parameters follows a name, template arguments or an operator. "(anonymous namespace)"
+ * does not, and an empty list is as short as it gets.
+ */
 static bool opens_parameters(const char *name, const char *text)
 {
-	return *text == '(' && text > name && (is_word(text[-1]) || text[-1] == '>') &&
-	       text[1] != ')';
+	return *text == '(' && text > name && text[1] != ')' &&
+	       (is_word(text[-1]) || strchr("<>=)", text[-1]));
 }
 
 /* Copies the name with every such bracket's inside elided. */

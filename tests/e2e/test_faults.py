@@ -171,7 +171,7 @@ def test_many_short_lived_processes(sonde, report, workload, tmp_path, count):
     capture = tmp_path / "swarm.pftrace"
     done = sonde("record", "-o", capture, "--", *workload("swarm", 1, count), check=0, timeout=300)
     assert f"processes {count}" in done.stdout
-    data = report(capture, "--limit", 0)
+    data = report(capture, "--limit", 100000)
     assert data["losses"]["samples_lost"] == 0
     assert data["losses"]["places"] == []
     assert data["totals"]["processes_in_capture"] > 50
@@ -184,7 +184,7 @@ def test_five_thousand_threads(sonde, report, workload, tmp_path):
     capture = tmp_path / "crowd.pftrace"
     done = sonde("record", "-o", capture, "--", *workload("crowd", 4, 5000), check=0, timeout=300)
     assert "threads 5000" in done.stdout
-    data = report(capture, "--limit", 0)
+    data = report(capture, "--limit", 100000)
     assert data["totals"]["threads_in_capture"] > 100
     assert data["losses"]["samples_lost"] == 0
     assert data["completeness"]["complete_share"] > 0.97
@@ -275,7 +275,7 @@ def test_truncated_capture_reads_up_to_the_cut(sonde, tmp_path, good_capture, pa
     cut.write_bytes(whole[: int(len(whole) * part)])
     data = sonde("report", "--json", cut, check=0).json()
     assert data["capture"]["truncated_at_byte"] is not None or data["capture"]["bytes"] <= len(whole)
-    assert "cut" in sonde("report", cut, check=0).stdout.lower() or data["capture"]["truncated_at_byte"] is None
+    assert ("killed" in sonde("report", cut, check=0).stderr) == (data["capture"]["truncated_at_byte"] is not None)
 
 
 @pytest.mark.parametrize("command", ["report", "export", "diff"])

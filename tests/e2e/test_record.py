@@ -36,7 +36,7 @@ def record(sonde, tmp_path, report):
     def run(command, *options, name="capture.pftrace", **keywords):
         capture = tmp_path / name
         done = sonde("record", "-o", capture, "-F", FREQUENCY_HZ, *options, "--", *command, check=0, **keywords)
-        return done, report(capture, "--limit", 0)
+        return done, report(capture, "--limit", 100000)
 
     return run
 
@@ -175,7 +175,7 @@ def test_attach_to_a_running_tree(sonde, report, start_workload, tmp_path):
     capture = tmp_path / "attached.pftrace"
     sonde("record", "-o", capture, "-F", FREQUENCY_HZ, "-d", 2, "-p", running.pid, check=0)
     assert running.process.poll() is None, "attaching does not end the target"
-    data = report(capture, "--limit", 0)
+    data = report(capture, "--limit", 100000)
     assert share(data, "parent_spin") > 0.05
     assert share(data, "grandchild_spin") > 0.05
     assert data["completeness"]["complete_share"] > 0.97
@@ -187,7 +187,7 @@ def test_whole_machine(sonde, report, start_workload, tmp_path):
     running = start_workload("spin", 6)
     capture = tmp_path / "machine.pftrace"
     sonde("record", "-o", capture, "-F", FREQUENCY_HZ, "-d", 2, "-a", check=0)
-    data = report(capture, "--limit", 0)
+    data = report(capture, "--limit", 100000)
     assert running.pid in {row["pid"] for row in data["tables"]["process"]["rows"]}
     assert functions(data)["spin_half"]["self_samples"] > 20
 
@@ -209,7 +209,7 @@ def test_without_privileges(sonde_unprivileged, workload_directory, sonde):
     capture = sonde_unprivileged.directory / "user.pftrace"
     done = sonde_unprivileged("record", "-o", capture, "-F", FREQUENCY_HZ, "--", spin, 2, check=0)
     assert "run sonde with sudo" in done.stderr
-    data = sonde("report", "--json", "--limit", 0, capture, check=0).json()
+    data = sonde("report", "--json", "--limit", 100000, capture, check=0).json()
     assert data["session"]["unwind_mode"] == "user"
     assert "CAP_BPF" in data["session"]["unwind_mode_reason"]
     assert share(data, "spin_half") == pytest.approx(0.5, abs=0.08)
@@ -270,7 +270,7 @@ def test_a_copy_on_another_machine_still_reads(sonde, report, record, workload, 
     program.chmod(0o755)
     _, before = record([str(program), "1"], name="moved.pftrace")
     program.unlink()
-    after = sonde("report", "--json", "--limit", 0, tmp_path / "moved.pftrace", env={"XDG_CACHE_HOME": str(tmp_path / "empty")}).json()
+    after = sonde("report", "--json", "--limit", 100000, tmp_path / "moved.pftrace", env={"XDG_CACHE_HOME": str(tmp_path / "empty")}).json()
     assert functions(after).keys() == functions(before).keys()
     assert "spin_half" in functions(after)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small models for tests, built through the visitor as a capture's reader would. Frames and stacks get ids in the
- * order of the calls, from 1. Every call asserts success.
+ * Small models for tests, built through the visitor as a capture's reader would. Frames and stacks
+ * get ids in the order of the calls, from 1. Every call asserts success.
  */
 #pragma once
 
@@ -50,9 +50,8 @@ static inline capture_id example_mapping(struct example *example, const char *pa
 	struct capture_mapping mapping = {
 		.path = path, .build_id = build_id, .build_id_length = sizeof(build_id)};
 
-	assert_int_equal(model_builder_visitor.mapping(
-				 example->builder, ++example->mappings, &mapping),
-		0);
+	assert_int_equal(
+		model_builder_visitor.mapping(example->builder, ++example->mappings, &mapping), 0);
 	return example->mappings;
 }
 
@@ -82,8 +81,7 @@ static inline capture_id example_stack(
 }
 
 #define example_frames(example, stop, ...)                                                         \
-	example_stack(example, stop,                                                               \
-		sizeof((capture_id[]){__VA_ARGS__}) / sizeof(capture_id),                          \
+	example_stack(example, stop, sizeof((capture_id[]){__VA_ARGS__}) / sizeof(capture_id),     \
 		(const capture_id[]){__VA_ARGS__})
 
 static inline void example_process(

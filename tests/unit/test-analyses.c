@@ -45,8 +45,7 @@ static struct breakdown break_down(const struct model *model, enum breakdown_by 
 	struct breakdown breakdown;
 
 	assert_int_equal(selection_apply(&everything, model, &selected, NULL), 0);
-	assert_int_equal(
-		breakdown_init(&breakdown, model, &selected, by, BREAKDOWN_SORT_SELF), 0);
+	assert_int_equal(breakdown_init(&breakdown, model, &selected, by, BREAKDOWN_SORT_SELF), 0);
 	selected_done(&selected);
 	return breakdown;
 }
@@ -97,8 +96,8 @@ static void test_self_adds_up_in_every_table(void **state)
 		array_foreach (&breakdown.rows, row)
 			sum += row->self_samples;
 		assert_int_equal(sum, 10);
-		assert_int_equal(breakdown_by_from_string(
-					 breakdown_by_to_string((enum breakdown_by)by)),
+		assert_int_equal(
+			breakdown_by_from_string(breakdown_by_to_string((enum breakdown_by)by)),
 			by);
 		breakdown_done(&breakdown);
 	}
@@ -132,7 +131,8 @@ static void test_other_tables(void **state)
 	model_free(model);
 }
 
-/* Recursive and plain stacks of the same functions are different; same functions at other addresses are not. */
+/* Recursive and plain stacks of the same functions are different; same functions at other addresses
+ * are not. */
 static void test_stacks_merge_by_function(void **state)
 {
 	struct breakdown stacks;
@@ -190,8 +190,7 @@ static void test_filters(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_int_equal(
-			count_selected(model, &cases[i].selection), cases[i].count);
+		assert_int_equal(count_selected(model, &cases[i].selection), cases[i].count);
 	model_free(model);
 }
 
@@ -286,8 +285,7 @@ static void test_call_tree(void **state)
 
 	assert_int_equal(selection_apply(&everything, model, &selected, NULL), 0);
 	assert_int_equal(call_tree_init(&tree), 0);
-	assert_int_equal(
-		call_tree_add(&tree, 0, model, &selected, CALL_TREE_ROOTS_PROCESS), 0);
+	assert_int_equal(call_tree_add(&tree, 0, model, &selected, CALL_TREE_ROOTS_PROCESS), 0);
 	assert_int_equal(call_tree_finish(&tree), 0);
 	assert_int_equal(tree.nodes.items[0].total[0], 10);
 	alpha = find_child(&tree, 0, "alpha");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building a model: names and inlined functions, deduplication, pids used again, what nobody described. */
+/* Building a model: names and inlined functions, deduplication, pids used again, what nobody
+ * described. */
 #include "model-example.h"
 
 static const char *name_at(const struct model *model, uint32_t stack, uint32_t position)
@@ -12,8 +13,8 @@ static const char *name_at(const struct model *model, uint32_t stack, uint32_t p
 static const struct model_frame *frame_at(
 	const struct model *model, uint32_t stack, uint32_t position)
 {
-	return &model->frames.items
-			[model->stack_frames.items[model->stacks.items[stack].first + position]];
+	return &model->frames.items[model->stack_frames
+					    .items[model->stacks.items[stack].first + position]];
 }
 
 static void test_symbols_expand_to_inlined_frames(void **state)
@@ -77,7 +78,8 @@ static void test_functions_are_one_by_name_and_module(void **state)
 	example_begin(&example, EXAMPLE_PERIOD_NS);
 	one = example_mapping(&example, "/lib/one.so");
 	other = example_mapping(&example, "/lib/other.so");
-	assert_int_equal(example_mapping(&example, "/lib/one.so"), 3); /* as joined files repeat it */
+	assert_int_equal(
+		example_mapping(&example, "/lib/one.so"), 3); /* as joined files repeat it */
 	example_frames(&example, WIRE_STOP_COMPLETE, example_frame(&example, "f", one, 1),
 		example_frame(&example, "f", one, 2), example_frame(&example, "f", other, 1),
 		example_frame(&example, "f", 3, 3));
@@ -101,8 +103,7 @@ static void test_unnamed_frames_say_where(void **state)
 
 	example_begin(&example, EXAMPLE_PERIOD_NS);
 	mapping = example_mapping(&example, "/usr/lib/libfoo.so");
-	example_frames(&example, WIRE_STOP_COMPLETE,
-		example_frame(&example, NULL, mapping, 0x1234),
+	example_frames(&example, WIRE_STOP_COMPLETE, example_frame(&example, NULL, mapping, 0x1234),
 		example_frame(&example, "", mapping, 0x5678),
 		example_frame(&example, NULL, 0, 0xdead));
 	model = example_end(&example);
@@ -161,8 +162,7 @@ static void test_a_pid_used_again_is_another_process(void **state)
 	assert_string_equal(process_of_sample(model, 0), "old");
 	assert_string_equal(process_of_sample(model, 1), "old");
 	assert_string_equal(process_of_sample(model, 2), "new");
-	assert_string_equal(
-		model->threads.items[model->samples.items[2].thread].name, "new-main");
+	assert_string_equal(model->threads.items[model->samples.items[2].thread].name, "new-main");
 	model_free(model);
 }
 

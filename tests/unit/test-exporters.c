@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names made safe and short, figures, and what each exporter writes of a small model.
+ * tests/e2e/check_exports.py parses whole files.
+ */
+#include "model-example.h"
+
+#include "exporters/escape.h"
+#include "exporters/exporter.h"
+#include "exporters/flamegraph.h"
+#include "exporters/format.h"
+#include "exporters/shorten.h"
+
+#define ELLIPSIS "\xe2\x80\xa6"
+
+typedef void escape_function(struct strbuf *out, const char *text);
+
+static void check_escape(escape_function *escape, const char *text, const char *expected)
+{
+	struct strbuf out = {0};
+
+	escape(&out, text);
+	assert_string_equal(strbuf_cstr(&out), expected);
+	strbuf_done(&out);
+}
+
+static void test_plain(void **state)
+{
+	check_escape(escape_plain, "read_line \xc3\xa9", "read_line \xc3\xa9");
+	check_escape(escape_plain, "a\nb\x1b[2J\x7f", "a\\x0ab\\x1b[2J\\x7f");
+	check_escape(escape_plain,
+		"\xc2\x9b"
+		"1m",
+		"\\u009b1m");                                      /* C1: CSI */
+	check_escape(escape_plain, "x\xe2\x80\xaey", "x\\u202ey"); /* turns the direction */
+	check_escape(escape_plain, "a\xff\xc3(", "a\xef\xbf\xbd\xef\xbf\xbd(");
+}
+
+static void test_other_escapes(void **state)
+{
+	check_escape(escape_xml, "a<b>&\"'\x01]]>", "a&lt;b&gt;&amp;&quot;&#39;\\x01]]&gt;");
+	check_escape(escape_folded, "f;g\nh", "f\\x3bg\\x0ah");
+	check_escape(escape_csv, "plain", "plain");
+	check_escape(escape_csv, "a,\"b\"\n", "\"a,\"\"b\"\"\n\"");
+	check_escape(escape_csv, " x", "\" x\"");
+	check_escape(escape_csv, "\xff,", "\"\xef\xbf\xbd,\"");
+}
+
+static void check_short(const char *name, size_t columns, const char *expected)
+{
+	struct strbuf out = {0};
+
+	shorten_name(&out, name, columns);
+	assert_string_equal(strbuf_cstr(&out), expected);
+	assert_true(shorten_columns(strbuf_cstr(&out)) <= columns);
+	strbuf_done(&out);
+}
+
+static void test_shortening(void **state)
+{
+	const char *push = "std::vector<int, std::allocator<int> >::push_back(int const&)";
+
+	check_short(push, 80, push);
+	check_short(push, 50, "std::vector<" ELLIPSIS ">::push_back(int const&)");
+	check_short(push, 30, "std::vector<" ELLIPSIS ">::push_back(" ELLIPSIS ")");
+	check_short(push, 20, ELLIPSIS "::push_back(" ELLIPSIS ")");
+	check_short("operator<<(std::ostream&, T<int>)", 20, "operator<<(" ELLIPSIS ")");
+	check_short(
+		"A<int>::operator->(int, int)", 24, "A<" ELLIPSIS ">::operator->(" ELLIPSIS ")");
+	check_short("f<void (*)(int) -> long>(x)", 10, "f<" ELLIPSIS ">(" ELLIPSIS ")");
+	check_short("a_long_c_function_name", 10, "a_long" ELLIPSIS "ame");
+	check_short("<frozen importlib>", 8, "<froz" ELLIPSIS "b>");
+	check_short("f<unbalanced", 8, "f<unb" ELLIPSIS "ed");
+	check_short("abc", 2, "a" ELLIPSIS);
+	check_short("abc", 0, "");
+	check_short("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 6,
+		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" ELLIPSIS "\xc3\xa9");
+}
+
+static void check_duration(uint64_t ns, const char *expected)
+{
+	struct strbuf out = {0};
+
+	format_duration(&out, ns);
+	assert_string_equal(strbuf_cstr(&out), expected);
+	strbuf_done(&out);
+}
+
+static void test_figures(void **state)
+{
+	struct strbuf out = {0};
+
+	check_duration(0, "0 s");
+	check_duration(999, "999 ns");
+	check_duration(1500, "1.50 \xc2\xb5s");
+	check_duration(45600000, "45.6 ms");
+	check_duration(999600000, "1.00 s");
+	check_duration(599 * NS_PER_S, "599 s");
+	check_duration(605 * NS_PER_S, "10 min 5 s");
+	check_duration(3700 * NS_PER_S, "1 h 1 min");
+	format_count(&out, 1234567);
+	strbuf_add_char(&out, ' ');
+	format_count(&out, 123);
+	strbuf_add_char(&out, ' ');
+	format_bytes(&out, 1536);
+	strbuf_add_char(&out, ' ');
+	format_duration_change(&out, -0.5);
+	assert_string_equal(strbuf_cstr(&out), "1,234,567 123 1.50 KiB -500 ms");
+	strbuf_done(&out);
+}
+
+/* main → f, three samples; main → f (inlined g), two; no stack, one. */
+static struct model *sample_model(void)
+{
+	static const struct capture_symbol_line lines[] = {{"g", "g.c", 3}, {"f", "f.c", 9}};
+	struct example example;
+	capture_id app, entry;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	app = example_mapping(&example, "/bin/app");
+	entry = example_frame(&example, "main", app, 1);
+	example_frames(&example, WIRE_STOP_COMPLETE, entry, example_frame(&example, "f", app, 2));
+	example_frames(&example, WIRE_STOP_COMPLETE, entry, example_frame(&example, NULL, app, 3));
+	assert_int_equal(model_builder_visitor.symbols(example.builder, app, 3, lines, 2), 0);
+	example_process(&example, 7, "app;x", 0);
+	example_thread(&example, 7, 8, "worker");
+	example_samples(&example, 7, 7, 1, 1000, 3);
+	example_samples(&example, 7, 8, 2, 1000, 2);
+	example_samples(&example, 7, 8, 0, 900000000, 1);
+	return example_end(&example);
+}
+
+static char *export_with(const char *format, const struct export_options *options)
+{
+	struct model *model = sample_model();
+	const struct exporter *exporter = exporter_find(format);
+	struct strbuf out = {0};
+
+	assert_non_null(exporter);
+	assert_int_equal(exporter->export(model, NULL, options, &out, NULL), 0);
+	assert_true(out.length > 0);
+	model_free(model);
+	return out.data;
+}
+
+static void test_folded(void **state)
+{
+	struct export_options options = {.size = sizeof(options), .roots = CALL_TREE_ROOTS_THREAD};
+	char *plain = export_with("folded", NULL), *rooted = export_with("folded", &options);
+
+	assert_string_equal(plain, "main;f 3\nmain;f;g_[i] 2\n[no stack] 1\n");
+	assert_string_equal(rooted,
+		"app\\x3bx;worker;main;f;g_[i] 2\napp\\x3bx;app\\x3bx;main;f 3\n"
+		"app\\x3bx;worker;[no stack] 1\n");
+	free(plain);
+	free(rooted);
+}
+
+static void test_csv(void **state)
+{
+	char *text = export_with("csv", NULL);
+
+	assert_non_null(strstr(
+		text, "\r\nf,app,/bin/app,native,f.c,3,3000000,0.5,5,5000000,0.833333333\r\n"));
+	assert_non_null(strstr(text, "\r\n[no stack],,,,,1,1000000,0.166666667,1,"));
+	free(text);
+}
+
+/* The first three samples touch: one slice of 3 ms for main and f; the far one stands alone. */
+static void test_chrome(void **state)
+{
+	char *text = export_with("chrome", NULL);
+
+	assert_non_null(strstr(text,
+		"{\"ph\":\"X\",\"name\":\"f\",\"cat\":\"native\",\"ts\":0,\"dur\":3000,"
+		"\"pid\":7,\"tid\":7,\"args\":{\"module\":\"app\",\"self_samples\":3}}"));
+	assert_non_null(strstr(text, "\"name\":\"[no stack]\""));
+	assert_non_null(strstr(text, "\"name\":\"thread_name\""));
+	free(text);
+}
+
+static void test_every_exporter_runs_and_repeats(void **state)
+{
+	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
+		char *one = export_with((*exporter)->name, NULL);
+		char *other = export_with((*exporter)->name, NULL);
+
+		assert_string_equal(one, other);
+		assert_ptr_equal(exporter_find((*exporter)->name), *exporter);
+		free(one);
+		free(other);
+	}
+	assert_null(exporter_find("nonsense"));
+}
+
+static void test_a_bad_filter_stops_every_exporter(void **state)
+{
+	struct model *model = sample_model();
+	struct selection selection = {.symbol = "("};
+
+	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
+		struct strbuf out = {0};
+		struct errmsg err = {0};
+
+		assert_int_equal((*exporter)->export(model, &selection, NULL, &out, &err), -EINVAL);
+		assert_non_null(strstr(err.text, "--symbol"));
+		strbuf_done(&out);
+	}
+	model_free(model);
+}
+
+/* No samples at all: still whole files. */
+static void test_an_empty_model(void **state)
+{
+	struct example example;
+	struct model *model;
+
+	example_begin(&example, 0);
+	model = example_end(&example);
+	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
+		struct strbuf out = {0};
+
+		assert_int_equal((*exporter)->export(model, NULL, NULL, &out, NULL), 0);
+		assert_null(strstr(strbuf_cstr(&out), "nan"));
+		strbuf_done(&out);
+	}
+	model_free(model);
+}
+
+static void test_differential_flamegraph(void **state)
+{
+	static const struct selection everything = {0};
+	struct model *model = sample_model();
+	struct selected selected;
+	struct call_tree tree;
+	struct strbuf out = {0};
+
+	assert_int_equal(selection_apply(&everything, model, &selected, NULL), 0);
+	assert_int_equal(call_tree_init(&tree), 0);
+	assert_int_equal(call_tree_add(&tree, 0, model, &selected, CALL_TREE_ROOTS_NONE), 0);
+	/* After: only the samples of f with g inlined. */
+	memset(selected.samples, 0, model->samples.count * sizeof(bool));
+	for (size_t i = 0; i < model->samples.count; i++)
+		selected.samples[i] = model->samples.items[i].stack == 1;
+	assert_int_equal(call_tree_add(&tree, 1, model, &selected, CALL_TREE_ROOTS_NONE), 0);
+	assert_int_equal(call_tree_finish(&tree), 0);
+	assert_int_equal(flamegraph_write_diff(&tree, NULL, "a<b", "c", &out), 0);
+	assert_non_null(strstr(strbuf_cstr(&out), "a&lt;b \xe2\x86\x92 c"));
+	assert_non_null(strstr(strbuf_cstr(&out), "df r6")); /* g: 2 of 6 before, all after */
+	assert_non_null(strstr(strbuf_cstr(&out), "33.33 % \xe2\x86\x92 after 100.00 %"));
+	assert_non_null(strstr(strbuf_cstr(&out), "df b")); /* no stack: gone, and still drawn */
+	strbuf_done(&out);
+	call_tree_done(&tree);
+	selected_done(&selected);
+	model_free(model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_other_escapes),
+		cmocka_unit_test(test_shortening),
+		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_chrome),
+		cmocka_unit_test(test_every_exporter_runs_and_repeats),
+		cmocka_unit_test(test_a_bad_filter_stops_every_exporter),
+		cmocka_unit_test(test_an_empty_model),
+		cmocka_unit_test(test_differential_flamegraph),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
