@@ -14,7 +14,7 @@ struct errmsg {
 };
 
 /*
- * Stores the formatted sentence (cut at the buffer's end) and returns `error`, a negative errno, so that
- * `return errmsg_set(err, -EINVAL, "...")` is the whole failure path.
+ * Stores the formatted sentence (cut at the buffer's end) and returns `error`, a negative errno, so
+ * that `return errmsg_set(err, -EINVAL, "...")` is the whole failure path.
  */
 int errmsg_set(struct errmsg *err, int error, const char *format, ...) _printf_(3, 4);

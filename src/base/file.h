@@ -22,8 +22,8 @@ int read_whole_file(const char *path, size_t max_bytes, struct strbuf *ret_text)
 /* mkdir -p. Returns 0 or a negative errno. */
 int make_directories(const char *path, unsigned mode);
 /*
- * Writes a file so that readers see either the old or the whole new one: a temporary file in the same
- * directory, then rename. Returns 0 or a negative errno.
+ * Writes a file so that readers see either the old or the whole new one: a temporary file in the
+ * same directory, then rename. Returns 0 or a negative errno.
  */
 int write_file_atomically(const char *path, const void *bytes, size_t length);
 
@@ -40,8 +40,8 @@ int file_mapping_open_fd(struct file_mapping *ret_mapping, int fd, const char *n
 void file_mapping_done(struct file_mapping *mapping);
 
 /*
- * $XDG_CACHE_HOME/sonde/SUBDIRECTORY, or ~/.cache/sonde/…, made when missing (0700). Returns a malloc'ed
- * path, or NULL when there is no place to cache, which callers treat as "no cache".
+ * $XDG_CACHE_HOME/sonde/SUBDIRECTORY, or ~/.cache/sonde/…, made when missing (0700). Returns a
+ * malloc'ed path, or NULL when there is no place to cache, which callers treat as "no cache".
  */
 char *cache_directory(const char *subdirectory);
 

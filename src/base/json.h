@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing JSON: commas, escaping and nesting are kept right here, so callers only say what there is.
- * Output is valid UTF-8 whatever the input bytes: invalid sequences become U+FFFD.
+ * Writing JSON: commas, escaping and nesting are kept right here, so callers only say what there
+ * is. Output is valid UTF-8 whatever the input bytes: invalid sequences become U+FFFD.
  */
 #pragma once
 

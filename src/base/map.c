@@ -248,7 +248,7 @@ bool intern_find(const struct intern *intern, const void *bytes, size_t length, 
 
 void intern_done(struct intern *intern)
 {
-	array_foreach(&intern->blocks, block)
+	array_foreach (&intern->blocks, block)
 		free(*block);
 	array_done(&intern->blocks);
 	array_done(&intern->entries);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hash maps: u64 → u64, and interning of byte strings to dense ids. Open addressing, no deletion cost. */
+/* Hash maps: u64 → u64, and interning of byte strings to dense ids. Open addressing, no deletion
+ * cost. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,9 +20,10 @@ int map_u64_set(struct map_u64 *map, uint64_t key, uint64_t value);
 /* True and *ret_value when the key is there. ret_value may be NULL. */
 bool map_u64_get(const struct map_u64 *map, uint64_t key, uint64_t *ret_value);
 bool map_u64_remove(struct map_u64 *map, uint64_t key);
-/* Visits every pair: start with *position = 0; false at the end. Do not change the map meanwhile. */
-bool map_u64_next(const struct map_u64 *map, size_t *position, uint64_t *ret_key,
-	uint64_t *ret_value);
+/* Visits every pair: start with *position = 0; false at the end. Do not change the map meanwhile.
+ */
+bool map_u64_next(
+	const struct map_u64 *map, size_t *position, uint64_t *ret_key, uint64_t *ret_value);
 void map_u64_clear(struct map_u64 *map);
 void map_u64_done(struct map_u64 *map);
 
@@ -41,7 +43,8 @@ struct intern_entry {
 };
 
 /*
- * Finds or adds the string; *ret_id is its id. Returns 1 when it was added, 0 when it was known, -ENOMEM.
+ * Finds or adds the string; *ret_id is its id. Returns 1 when it was added, 0 when it was known,
+ * -ENOMEM.
  */
 int intern_add(struct intern *intern, const void *bytes, size_t length, uint32_t *ret_id);
 bool intern_find(const struct intern *intern, const void *bytes, size_t length, uint32_t *ret_id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growable byte string, always NUL-terminated. Running out of memory is remembered: later writes do
- * nothing and strbuf_status() returns -ENOMEM, so a writer checks once at its end.
+ * A growable byte string, always NUL-terminated. Running out of memory is remembered: later writes
+ * do nothing and strbuf_status() returns -ENOMEM, so a writer checks once at its end.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a capture holds, as plain C structs: the writer takes them, the reader gives them back. On disk a
- * capture is a Perfetto trace (ARCHITECTURE.md, decision 1): PerfSample packets, interned callstacks, frames
- * and mappings, track descriptors for processes and threads, and sonde.* extension messages
- * (schema/sonde.proto) for what Perfetto has no field for.
+ * What a capture holds, as plain C structs: the writer takes them, the reader gives them back. On
+ * disk a capture is a Perfetto trace (ARCHITECTURE.md, decision 1): PerfSample packets, interned
+ * callstacks, frames and mappings, track descriptors for processes and threads, and sonde.*
+ * extension messages (schema/sonde.proto) for what Perfetto has no field for.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct capture_mapping {
 struct capture_frame {
 	const char *function; /* demangled; NULL: no name is known */
 	capture_id mapping;   /* 0: unknown */
-	uint64_t rel_pc;      /* virtual address in the file; the address itself without a mapping */
+	uint64_t rel_pc; /* virtual address in the file; the address itself without a mapping */
 	enum capture_frame_kind kind;
 	const char *source_file; /* NULL: unknown */
 	uint32_t line;           /* 0: unknown */
@@ -45,9 +45,9 @@ struct capture_symbol_line {
 };
 
 struct capture_process {
-	uint32_t pid, parent_pid; /* parent 0: unknown */
-	uint64_t start_time_ns;   /* CLOCK_MONOTONIC, when first seen; 0: unknown */
-	const char *name;         /* comm or file name of argv[0] */
+	uint32_t pid, parent_pid;   /* parent 0: unknown */
+	uint64_t start_time_ns;     /* CLOCK_MONOTONIC, when first seen; 0: unknown */
+	const char *name;           /* comm or file name of argv[0] */
 	const char *const *cmdline; /* argv */
 	uint32_t cmdline_count;
 	const char *cgroup; /* path in the cgroup hierarchy; NULL: unknown */
@@ -76,12 +76,12 @@ struct capture_session {
 	const char *host, *kernel_release, *architecture;
 	const char *const *command; /* argv; NULL with -p and -a */
 	uint32_t command_count;
-	const char *unwind_mode; /* "bpf" or "user" */
+	const char *unwind_mode;        /* "bpf" or "user" */
 	const char *unwind_mode_reason; /* why not bpf, and what would change it; NULL for bpf */
-	uint64_t start_time_ns;          /* CLOCK_MONOTONIC */
-	uint64_t start_realtime_ns;      /* CLOCK_REALTIME at the same moment */
-	uint64_t start_boottime_ns;      /* CLOCK_BOOTTIME at the same moment */
-	uint64_t period_ns;              /* between samples of one CPU */
+	uint64_t start_time_ns;         /* CLOCK_MONOTONIC */
+	uint64_t start_realtime_ns;     /* CLOCK_REALTIME at the same moment */
+	uint64_t start_boottime_ns;     /* CLOCK_BOOTTIME at the same moment */
+	uint64_t period_ns;             /* between samples of one CPU */
 	uint32_t cpu_count;
 };
 

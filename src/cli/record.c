@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sonde record`: samples a command, processes or the machine into a capture, then accounts for itself. */
+/* `sonde record`: samples a command, processes or the machine into a capture, then accounts for
+ * itself. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static struct option_strings record_pids;
 static bool record_all, record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
 
-/* ---- what was recorded, and what it cost ------------------------------------------------------------------ */
+/* ---- what was recorded, and what it cost
+ * ------------------------------------------------------------------ */
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -31,8 +33,7 @@ static double percent(uint64_t part, uint64_t whole)
 static void print_stacks(const struct capture_stats *stats)
 {
 	const char *separator = "; ended early: ";
-	uint64_t with_user_stack =
-		stats->samples - stats->stacks_by_stop[WIRE_STOP_NO_USER_STACK];
+	uint64_t with_user_stack = stats->samples - stats->stacks_by_stop[WIRE_STOP_NO_USER_STACK];
 
 	fprintf(stderr, "  stacks  %.2f %% reach the thread's entry",
 		percent(stats->stacks_by_stop[WIRE_STOP_COMPLETE], with_user_stack));
@@ -97,7 +98,8 @@ static void print_summary(const struct session_result *result, const char *outpu
 	if (result->mode_reason.text[0])
 		fprintf(stderr,
 			"  mode    without BPF: %s. With it: every process of the tree however it "
-			"starts, -a, kernel stacks, whole stacks beyond the copied part, less cost\n",
+			"starts, -a, kernel stacks, whole stacks beyond the copied part, less "
+			"cost\n",
 			result->mode_reason.text);
 	for (uint32_t i = 0; i < stats->note_count; i++)
 		fprintf(stderr, "  note    %s\n", stats->notes[i]);
@@ -115,7 +117,8 @@ static void on_finishing(void *context _unused_, const char *what, uint64_t left
 		(unsigned long long)left);
 }
 
-/* ---- command line ------------------------------------------------------------------------------------------ */
+/* ---- command line
+ * ------------------------------------------------------------------------------------------ */
 
 static int parse_pids(uint32_t *ret_pids, size_t *ret_count, struct errmsg *err)
 {
@@ -212,34 +215,63 @@ static int run_record(int count, char **arguments)
 static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
 
 static const struct option record_options[] = {
-	{.short_name = 'o', .long_name = "output", .type = OPTION_STRING, .argument = "FILE",
+	{.short_name = 'o',
+		.long_name = "output",
+		.type = OPTION_STRING,
+		.argument = "FILE",
 		.help = "Write the capture here. Default: " DEFAULT_OUTPUT
 			", keeping the one before as " DEFAULT_OUTPUT ".old.",
 		.value = &record_output},
-	{.short_name = 'F', .long_name = "frequency", .type = OPTION_U64, .argument = "HZ",
+	{.short_name = 'F',
+		.long_name = "frequency",
+		.type = OPTION_U64,
+		.argument = "HZ",
 		.help = "Samples per second and CPU. Default: 99.",
-		.value = &record_frequency_hz, .minimum = 1, .maximum = 20000},
-	{.short_name = 'd', .long_name = "duration", .type = OPTION_DOUBLE, .argument = "SECONDS",
+		.value = &record_frequency_hz,
+		.minimum = 1,
+		.maximum = 20000},
+	{.short_name = 'd',
+		.long_name = "duration",
+		.type = OPTION_DOUBLE,
+		.argument = "SECONDS",
 		.help = "Stop recording after this time; a command runs on and is waited for.",
-		.value = &record_duration_s, .minimum = 0, .maximum = 1e6},
-	{.short_name = 'p', .long_name = "pid", .type = OPTION_STRINGS, .argument = "PID",
+		.value = &record_duration_s,
+		.minimum = 0,
+		.maximum = 1e6},
+	{.short_name = 'p',
+		.long_name = "pid",
+		.type = OPTION_STRINGS,
+		.argument = "PID",
 		.help = "Record this running process and its descendants; may be given again.",
-		.value = &record_pids, .group = "What to record"},
-	{.short_name = 'a', .long_name = "all", .type = OPTION_FLAG,
-		.help = "Record every process of the machine.", .value = &record_all,
+		.value = &record_pids,
 		.group = "What to record"},
-	{.long_name = "mode", .type = OPTION_CHOICE, .argument = "MODE",
-		.help = "bpf: unwind in the kernel; user: without privileges, unwind copied stacks; "
+	{.short_name = 'a',
+		.long_name = "all",
+		.type = OPTION_FLAG,
+		.help = "Record every process of the machine.",
+		.value = &record_all,
+		.group = "What to record"},
+	{.long_name = "mode",
+		.type = OPTION_CHOICE,
+		.argument = "MODE",
+		.help = "bpf: unwind in the kernel; user: without privileges, unwind copied "
+			"stacks; "
 			"auto: bpf where it can run.",
-		.value = &record_mode, .choices = record_modes},
-	{.long_name = "uncompressed", .type = OPTION_FLAG,
+		.value = &record_mode,
+		.choices = record_modes},
+	{.long_name = "uncompressed",
+		.type = OPTION_FLAG,
 		.help = "Write plain packets, for tools that cannot inflate them.",
 		.value = &record_uncompressed},
-	{.long_name = "stack-sample", .type = OPTION_FLAG,
+	{.long_name = "stack-sample",
+		.type = OPTION_FLAG,
 		.help = "Write StackSample packets (Perfetto 58 and later) instead of PerfSample.",
 		.value = &record_stack_sample},
-	{.short_name = 'q', .long_name = "quiet", .type = OPTION_FLAG,
-		.help = "Do not print the account at the end.", .value = &record_quiet},
+	{.short_name = 'q',
+		.long_name = "quiet",
+		.type = OPTION_FLAG,
+		.help = "Do not print the account at the end.",
+		.value = &record_quiet},
 	{0},
 };
 
@@ -248,14 +280,17 @@ const struct command record_command = {
 	.summary = "sample a command, a process or the whole machine into a capture",
 	.usage = "[options] [-- COMMAND [ARGUMENT…]]",
 	.description =
-		"Samples every thread of the whole process tree, children and exec included, with user "
+		"Samples every thread of the whole process tree, children and exec included, with "
+		"user "
 		"and kernel stacks, unwound without frame pointers and without any change to the "
 		"program. The capture is a Perfetto trace: `sonde report` answers from it, and it "
 		"opens in the Perfetto UI.\n"
-		"Exits with the command's own status. ^C reaches the command; when it ends, the capture "
+		"Exits with the command's own status. ^C reaches the command; when it ends, the "
+		"capture "
 		"is finished. A second ^C finishes it at once.",
 	.examples = "sonde record -- python3 train.py\n    Record a training run.\n"
-		    "sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in detail.\n"
+		    "sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in "
+		    "detail.\n"
 		    "sudo sonde record -a -d 5 -o machine.pftrace\n    Five seconds of everything.",
 	.options = record_options,
 	.maximum_arguments = -1,

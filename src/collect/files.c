@@ -22,9 +22,9 @@
 
 /* Set by the worker with release order, after the data they stand for. */
 enum file_stage {
-	STAGE_IDLE,      /* nobody asked */
+	STAGE_IDLE, /* nobody asked */
 	STAGE_QUEUED,
-	STAGE_TABLE,     /* the table is there, symbols are coming */
+	STAGE_TABLE, /* the table is there, symbols are coming */
 	STAGE_DONE,
 	STAGE_ABSENT,
 };
@@ -60,7 +60,8 @@ struct file_store {
 	struct file_store_account account;
 };
 
-/* ---- opening ------------------------------------------------------------------------------------------- */
+/* ---- opening
+ * ------------------------------------------------------------------------------------------- */
 
 /* Every process has the same vDSO; ours is at hand. Its image ends with the section headers. */
 static int open_vdso(struct elf_file **ret_elf)
@@ -163,13 +164,14 @@ bool file_store_bias(
 			mapping->file_offset >= segment->file_offset + segment->file_size)
 			continue;
 		*ret_bias = mapping->start -
-			(segment->vaddr + mapping->file_offset - segment->file_offset);
+			    (segment->vaddr + mapping->file_offset - segment->file_offset);
 		return true;
 	}
 	return false;
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------------- */
+/* ---- the thread
+ * ---------------------------------------------------------------------------------------- */
 
 static void build_table(struct file_store *store, struct stored_file *file)
 {
@@ -272,7 +274,8 @@ static void request(struct file_store *store, struct stored_file *file)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- asking
+ * -------------------------------------------------------------------------------------------- */
 
 enum file_readiness file_store_table(struct file_store *store, uint32_t index,
 	const uint64_t **ret_words, uint64_t *ret_word_count)
@@ -356,7 +359,8 @@ void file_store_account(struct file_store *store, struct file_store_account *ret
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- life
+ * ---------------------------------------------------------------------------------------------- */
 
 int file_store_new(struct file_store **ret_store, const struct cpu_sampler *sampler,
 	void *sampler_state, struct errmsg *err)
@@ -373,7 +377,8 @@ int file_store_new(struct file_store **ret_store, const struct cpu_sampler *samp
 	store->cache_tables = cache_directory("unwind");
 	store->cache_symbols = cache_directory("symbols");
 	store->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	result = store->event_fd < 0 ? -errno : -pthread_create(&store->thread, NULL, worker, store);
+	result =
+		store->event_fd < 0 ? -errno : -pthread_create(&store->thread, NULL, worker, store);
 	store->thread_runs = result == 0;
 	if (result < 0) {
 		file_store_free(store);
@@ -406,7 +411,7 @@ struct file_store *file_store_free(struct file_store *store)
 		pthread_mutex_unlock(&store->lock);
 		pthread_join(store->thread, NULL);
 	}
-	array_foreach(&store->files, file)
+	array_foreach (&store->files, file)
 		stored_file_free(*file);
 	array_done(&store->files);
 	array_done(&store->queue);

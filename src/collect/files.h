@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that stacks run through: opened when first mapped, while the process still lives, and given an unwind table and
- * symbols by a low-priority thread when a sample first needs them.
+ * The files that stacks run through: opened when first mapped, while the process still lives, and
+ * given an unwind table and symbols by a low-priority thread when a sample first needs them.
  */
 #pragma once
 
@@ -22,20 +22,21 @@ struct file_store_account {
 };
 
 /*
- * `sampler` and `sampler_state` get each table through add_tables (when the sampler has it). `cache_directory`: as of
- * cache_directory(), may be NULL. Starts the thread.
+ * `sampler` and `sampler_state` get each table through add_tables (when the sampler has it).
+ * `cache_directory`: as of cache_directory(), may be NULL. Starts the thread.
  */
 int file_store_new(struct file_store **ret_store, const struct cpu_sampler *sampler,
 	void *sampler_state, struct errmsg *err);
 /* Ends the thread after the file it works on. */
 struct file_store *file_store_free(struct file_store *store);
 
-/* Opens the file and reads its headers. Call once per mapped_file, in order of its index. Returns 0 or -ENOMEM. */
+/* Opens the file and reads its headers. Call once per mapped_file, in order of its index. Returns 0
+ * or -ENOMEM. */
 int file_store_add(struct file_store *store, const struct mapped_file *file);
 
 /*
- * The mapping's bias: address - bias = virtual address in the file. False when the file is no readable ELF file:
- * frame pointers are all there is.
+ * The mapping's bias: address - bias = virtual address in the file. False when the file is no
+ * readable ELF file: frame pointers are all there is.
  */
 bool file_store_bias(
 	const struct file_store *store, const struct mapping *mapping, uint64_t *ret_bias);
@@ -54,7 +55,8 @@ enum file_readiness file_store_symbols(
 
 /* Length 0 when the file has none. Valid as long as the store. */
 const struct build_id *file_store_build_id(const struct file_store *store, uint32_t file);
-/* A path through which the file can be opened again for its debug information; NULL when it cannot. */
+/* A path through which the file can be opened again for its debug information; NULL when it cannot.
+ */
 const char *file_store_path(const struct file_store *store, uint32_t file);
 
 /* Readable when something became ready; cleared by file_store_acknowledge(). */

@@ -7,7 +7,8 @@
 #include "base/map.h"
 #include "unwind/stack.h"
 
-/* Samples that wait for tables may hold this much; beyond it they are written with what there is. */
+/* Samples that wait for tables may hold this much; beyond it they are written with what there is.
+ */
 #define WAITING_LIMIT_BYTES ((size_t)64 << 20)
 
 /* An address space as it was when a sample was taken, shared by the samples that wait. */
@@ -60,7 +61,8 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_parts *pa
 	return 0;
 }
 
-/* ---- snapshots ----------------------------------------------------------------------------------------- */
+/* ---- snapshots
+ * ----------------------------------------------------------------------------------------- */
 
 static void snapshot_unref(struct snapshot *snapshot)
 {
@@ -110,7 +112,8 @@ static const struct mapping *find_mapping(const struct space_view *view, uint64_
 	return NULL;
 }
 
-/* ---- unwinding copied stacks ---------------------------------------------------------------------------- */
+/* ---- unwinding copied stacks
+ * ---------------------------------------------------------------------------- */
 
 struct copied_target {
 	struct pipeline *pipeline;
@@ -170,8 +173,8 @@ static int unwind_copy(struct pipeline *pipeline, const struct wire_sample *samp
 		.locate = locate_copied,
 	};
 
-	*ret_stop = unwind_user_stack(
-		&target, copy, pipeline->frames, WIRE_MAX_USER_FRAMES, ret_count);
+	*ret_stop =
+		unwind_user_stack(&target, copy, pipeline->frames, WIRE_MAX_USER_FRAMES, ret_count);
 	if (*ret_stop == WIRE_STOP_NO_TABLE && !give_up)
 		return -EAGAIN;
 	if (*ret_stop == WIRE_STOP_READ_FAULT && context.beyond_copy)
@@ -179,7 +182,9 @@ static int unwind_copy(struct pipeline *pipeline, const struct wire_sample *samp
 	return 0;
 }
 
-/* ---- who ------------------------------------------------------------------------------------------------ */
+/* ---- who
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* True when the capture has not been told this yet; remembers that it is now. */
 static bool is_news(struct map_u64 *told, uint64_t key, uint64_t hash)
@@ -223,12 +228,13 @@ static int tell_thread(struct pipeline *pipeline, const struct wire_sample *samp
 	return capture_writer_thread(pipeline->parts.writer, &out);
 }
 
-/* ---- one sample ------------------------------------------------------------------------------------------ */
+/* ---- one sample
+ * ------------------------------------------------------------------------------------------ */
 
 /* Fills pipeline->stack, outermost first, from user frames and kernel frames. */
 static int resolve_stack(struct pipeline *pipeline, const struct wire_sample *sample,
-	const struct space_view *view, const uint64_t *user_frames, size_t user_count,
-	bool give_up, size_t *ret_count)
+	const struct space_view *view, const uint64_t *user_frames, size_t user_count, bool give_up,
+	size_t *ret_count)
 {
 	size_t count = 0;
 	int result;
@@ -267,8 +273,8 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 	if (result == 0)
 		result = tell_thread(pipeline, sample);
 	if (result == 0)
-		result = capture_writer_callstack(pipeline->parts.writer, pipeline->stack,
-			frame_count, stop, &out.callstack);
+		result = capture_writer_callstack(
+			pipeline->parts.writer, pipeline->stack, frame_count, stop, &out.callstack);
 	if (result == 0)
 		result = capture_writer_sample(pipeline->parts.writer, &out);
 	if (result < 0)
@@ -280,9 +286,10 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 	return 0;
 }
 
-/* The table that the sampler missed, for the samples to come: our own walk may end before it gets there. */
-static void request_missing_table(struct pipeline *pipeline, const struct wire_sample *sample,
-	const struct space_view *view)
+/* The table that the sampler missed, for the samples to come: our own walk may end before it gets
+ * there. */
+static void request_missing_table(
+	struct pipeline *pipeline, const struct wire_sample *sample, const struct space_view *view)
 {
 	const uint64_t *frames = (const uint64_t *)sample->frames + sample->kernel_frame_count;
 	const struct mapping *mapping;
@@ -368,10 +375,9 @@ int pipeline_retry(struct pipeline *pipeline, bool give_up)
 
 	for (size_t i = 0; i < pipeline->waiting.count; i++) {
 		struct waiting_sample *waiting = &pipeline->waiting.items[i];
-		struct space_view view = {
-			waiting->snapshot->mappings, waiting->snapshot->count};
-		const struct process *process = address_spaces_find(
-			pipeline->parts.spaces, waiting->sample->pid);
+		struct space_view view = {waiting->snapshot->mappings, waiting->snapshot->count};
+		const struct process *process =
+			address_spaces_find(pipeline->parts.spaces, waiting->sample->pid);
 		int result =
 			try_sample(pipeline, waiting->sample, process, &view, give_up || failed);
 
@@ -394,7 +400,9 @@ size_t pipeline_waiting(const struct pipeline *pipeline)
 	return pipeline->waiting.count;
 }
 
-/* ---- order ----------------------------------------------------------------------------------------------- */
+/* ---- order
+ * -----------------------------------------------------------------------------------------------
+ */
 
 /* Is the record whole? Every count in it is checked against its length. */
 static bool is_whole(const struct wire_record *record)
@@ -412,8 +420,7 @@ static bool is_whole(const struct wire_record *record)
 		return record->length_bytes >= length;
 	copy = (const void *)((const char *)record + length);
 	length += sizeof(*copy);
-	return record->length_bytes >= length &&
-		copy->stack_bytes <= record->length_bytes - length;
+	return record->length_bytes >= length && copy->stack_bytes <= record->length_bytes - length;
 }
 
 int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *record)
@@ -473,8 +480,8 @@ static int handle_event(struct pipeline *pipeline, struct queued_event *queued)
 	if (queued->event.type == SIDEBAND_KSYMBOL)
 		resolver_kernel_symbol(pipeline->parts.resolver, &queued->event);
 	else
-		result = address_spaces_apply(pipeline->parts.spaces, &queued->event,
-			pipeline->parts.only_descendants);
+		result = address_spaces_apply(
+			pipeline->parts.spaces, &queued->event, pipeline->parts.only_descendants);
 	if (queued->event.type == SIDEBAND_LOST)
 		pipeline->account.side_band_lost += queued->event.lost;
 	free((char *)queued->event.name);
@@ -494,11 +501,11 @@ int pipeline_process(struct pipeline *pipeline, uint64_t until_ns)
 			sizeof(*pipeline->events.items), compare_events);
 	while (result == 0) {
 		uint64_t sample_ns = sample_at < pipeline->samples.count
-			? pipeline->samples.items[sample_at]->time_ns
-			: UINT64_MAX;
+					     ? pipeline->samples.items[sample_at]->time_ns
+					     : UINT64_MAX;
 		uint64_t event_ns = event_at < pipeline->events.count
-			? pipeline->events.items[event_at].event.time_ns
-			: UINT64_MAX;
+					    ? pipeline->events.items[event_at].event.time_ns
+					    : UINT64_MAX;
 
 		if (MIN(sample_ns, event_ns) >= until_ns)
 			break;
@@ -527,11 +534,11 @@ struct pipeline *pipeline_free(struct pipeline *pipeline)
 {
 	if (!pipeline)
 		return NULL;
-	array_foreach(&pipeline->samples, sample)
+	array_foreach (&pipeline->samples, sample)
 		free(*sample);
-	array_foreach(&pipeline->events, queued)
+	array_foreach (&pipeline->events, queued)
 		free((char *)queued->event.name);
-	array_foreach(&pipeline->waiting, waiting) {
+	array_foreach (&pipeline->waiting, waiting) {
 		snapshot_unref(waiting->snapshot);
 		free(waiting->sample);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From wire records and side-band events to capture packets: puts both in order of time, so that each sample meets
- * the mappings of its moment; unwinds copied stacks; keeps samples whose tables or names are on their way.
+ * From wire records and side-band events to capture packets: puts both in order of time, so that
+ * each sample meets the mappings of its moment; unwinds copied stacks; keeps samples whose tables
+ * or names are on their way.
  */
 #pragma once
 
@@ -41,7 +42,8 @@ int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *rec
 int pipeline_add_event(struct pipeline *pipeline, const struct sideband_event *event);
 
 /*
- * Handles everything up to `until_ns`: every producer must have handed over all that is older. Returns 0 or a negative errno.
+ * Handles everything up to `until_ns`: every producer must have handed over all that is older.
+ * Returns 0 or a negative errno.
  */
 int pipeline_process(struct pipeline *pipeline, uint64_t until_ns);
 /* Tries the waiting samples again; with `give_up` writes them with what there is. */

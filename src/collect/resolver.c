@@ -29,9 +29,9 @@ struct resolver {
 	struct map_u64 kernel_frames;  /* address → frame */
 	struct map_u64 file_frames;    /* file and vaddr → frame */
 	ARRAY_OF(struct file_frame) frames_of_files;
-	struct map_u64 file_mappings;  /* file → capture mapping */
-	struct map_u64 perf_maps;      /* pid → struct perf_map *, 0: none */
-	struct strbuf name;            /* scratch for demangling */
+	struct map_u64 file_mappings; /* file → capture mapping */
+	struct map_u64 perf_maps;     /* pid → struct perf_map *, 0: none */
+	struct strbuf name;           /* scratch for demangling */
 };
 
 int resolver_new(struct resolver **ret_resolver, const struct address_spaces *spaces,
@@ -51,7 +51,8 @@ int resolver_new(struct resolver **ret_resolver, const struct address_spaces *sp
 	return 0;
 }
 
-/* ---- kernel -------------------------------------------------------------------------------------------- */
+/* ---- kernel
+ * -------------------------------------------------------------------------------------------- */
 
 static int kernel_mapping(struct resolver *resolver, const char *module, capture_id *ret_mapping)
 {
@@ -90,13 +91,15 @@ void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_eve
 {
 	if (!resolver->kernel)
 		return;
-	kernel_symbols_update(resolver->kernel, event->address,
-		event->removed ? 0 : event->length, event->name);
+	kernel_symbols_update(
+		resolver->kernel, event->address, event->removed ? 0 : event->length, event->name);
 	/* Text moved: what was looked up before may be another function now. */
 	map_u64_clear(&resolver->kernel_frames);
 }
 
-/* ---- JIT ----------------------------------------------------------------------------------------------- */
+/* ---- JIT
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static struct perf_map *perf_map_of(struct resolver *resolver, uint32_t pid)
 {
@@ -112,7 +115,8 @@ static struct perf_map *perf_map_of(struct resolver *resolver, uint32_t pid)
 	return map;
 }
 
-/* JIT code moves and is replaced: names are looked up each time, the writer keeps equal frames once. */
+/* JIT code moves and is replaced: names are looked up each time, the writer keeps equal frames
+ * once. */
 static int jit_frame(
 	struct resolver *resolver, uint32_t pid, uint64_t address, capture_id *ret_frame)
 {
@@ -129,7 +133,8 @@ static int jit_frame(
 	return result < 0 ? result : capture_writer_frame(resolver->writer, &frame, ret_frame);
 }
 
-/* ---- files --------------------------------------------------------------------------------------------- */
+/* ---- files
+ * --------------------------------------------------------------------------------------------- */
 
 static int mapping_of_file(struct resolver *resolver, uint32_t file, capture_id *ret_mapping)
 {
@@ -147,8 +152,7 @@ static int mapping_of_file(struct resolver *resolver, uint32_t file, capture_id 
 		return 0;
 	}
 	result = capture_writer_mapping(resolver->writer, &mapping, ret_mapping);
-	return result < 0 ? result
-			  : map_u64_set(&resolver->file_mappings, file, *ret_mapping);
+	return result < 0 ? result : map_u64_set(&resolver->file_mappings, file, *ret_mapping);
 }
 
 static const char *function_name(
@@ -216,7 +220,8 @@ int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct ma
 	return jit_frame(resolver, pid, address, ret_frame);
 }
 
-/* ---- lines --------------------------------------------------------------------------------------------- */
+/* ---- lines
+ * --------------------------------------------------------------------------------------------- */
 
 static int compare_by_file(const void *left, const void *right)
 {
@@ -254,8 +259,7 @@ static void write_lines(
 		};
 	}
 	if (count)
-		capture_writer_symbols(
-			resolver->writer, frame->mapping, frame->vaddr, out, count);
+		capture_writer_symbols(resolver->writer, frame->mapping, frame->vaddr, out, count);
 	for (size_t i = 0; i < count; i++)
 		strbuf_done(&names[i]);
 }
@@ -271,8 +275,7 @@ static void write_late_name(struct resolver *resolver, const struct file_frame *
 		return;
 	line.function = function_name(resolver, symbols, frame->vaddr);
 	if (line.function)
-		capture_writer_symbols(
-			resolver->writer, frame->mapping, frame->vaddr, &line, 1);
+		capture_writer_symbols(resolver->writer, frame->mapping, frame->vaddr, &line, 1);
 }
 
 uint64_t resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns)

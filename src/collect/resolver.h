@@ -12,16 +12,17 @@
 struct resolver;
 
 /*
- * `spaces`, `files` and `writer` outlive the resolver. Where kernel names cannot be read (see kernel_symbols_open) kernel frames
- * stay nameless; the sentence is in `ret_kernel_note`, "" else.
+ * `spaces`, `files` and `writer` outlive the resolver. Where kernel names cannot be read (see
+ * kernel_symbols_open) kernel frames stay nameless; the sentence is in `ret_kernel_note`, "" else.
  */
 int resolver_new(struct resolver **ret_resolver, const struct address_spaces *spaces,
 	struct file_store *files, struct capture_writer *writer, struct errmsg *ret_kernel_note);
 struct resolver *resolver_free(struct resolver *resolver);
 
 /*
- * The frame of a user address that lies in `mapping` (NULL: in none). Returns 0, -EAGAIN while the file's symbols are on
- * their way (not with `do_not_wait`: then the frame stays nameless for now), or -ENOMEM.
+ * The frame of a user address that lies in `mapping` (NULL: in none). Returns 0, -EAGAIN while the
+ * file's symbols are on their way (not with `do_not_wait`: then the frame stays nameless for now),
+ * or -ENOMEM.
  */
 int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct mapping *mapping,
 	uint64_t address, bool do_not_wait, capture_id *ret_frame);
@@ -30,7 +31,8 @@ int resolver_kernel_frame(struct resolver *resolver, uint64_t address, capture_i
 void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_event *event);
 
 /*
- * At the end: source lines and inlined functions for every frame whose file has them, and names for those that had
- * none yet. Bounded in time by `deadline_ns` (CLOCK_MONOTONIC); returns the number of frames left out.
+ * At the end: source lines and inlined functions for every frame whose file has them, and names for
+ * those that had none yet. Bounded in time by `deadline_ns` (CLOCK_MONOTONIC); returns the number
+ * of frames left out.
  */
 uint64_t resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns);

@@ -24,13 +24,13 @@
 #include "sources/process/address_space.h"
 #include "sources/process/sideband.h"
 
-#define TICK_MS            100
-#define FLUSH_NS           (700 * NS_PER_MS)
+#define TICK_MS  100
+#define FLUSH_NS (700 * NS_PER_MS)
 /* A record is in its ring this long after its time stamp at the latest. */
-#define IN_FLIGHT_NS       (2 * NS_PER_MS)
-#define WAIT_FOR_TABLES_NS (60 * NS_PER_S)
-#define WAIT_FOR_LINES_NS  (5 * NS_PER_S)
-#define KEEP_EXITED_NS     (2 * NS_PER_S)
+#define IN_FLIGHT_NS        (2 * NS_PER_MS)
+#define WAIT_FOR_TABLES_NS  (60 * NS_PER_S)
+#define WAIT_FOR_LINES_NS   (5 * NS_PER_S)
+#define KEEP_EXITED_NS      (2 * NS_PER_S)
 #define MAXIMUM_DESCRIPTORS 1200
 
 struct session {
@@ -54,7 +54,8 @@ struct session {
 	uint64_t start_ns, end_ns, last_flush_ns;
 };
 
-/* ---- address-space changes → file store and sampler ----------------------------------------------------- */
+/* ---- address-space changes → file store and sampler
+ * ----------------------------------------------------- */
 
 static void on_file_added(void *context, const struct mapped_file *file)
 {
@@ -102,7 +103,9 @@ static void on_process_forked(
 		session->sampler->fork_space(session->sampler_state, parent->pid, child->pid);
 }
 
-/* ---- notes ----------------------------------------------------------------------------------------------- */
+/* ---- notes
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static void _printf_(2, 3) add_note(struct session_result *result, const char *format, ...)
 {
@@ -117,7 +120,8 @@ static void _printf_(2, 3) add_note(struct session_result *result, const char *f
 	result->note_pointers[result->stats.note_count++] = note->text;
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------- */
+/* ---- opening
+ * --------------------------------------------------------------------------------------------- */
 
 static int choose_sampler(struct session *session, struct errmsg *err)
 {
@@ -180,8 +184,8 @@ static int open_parts(struct session *session, struct errmsg *err)
 		.whole_machine = options->whole_machine,
 	};
 	uint32_t sideband_pid = session->sampler == &bpf_sampler ? 0
-		: options->command			 ? (uint32_t)session->target.pid
-							 : options->pids[0];
+				: options->command               ? (uint32_t)session->target.pid
+								 : options->pids[0];
 	struct pipeline_parts parts = {.only_descendants = !options->whole_machine};
 	struct errmsg kernel_note;
 	int result;
@@ -248,8 +252,7 @@ static int follow_targets(struct session *session, struct errmsg *err)
 		result = session->sampler->follow(
 			session->sampler_state, (uint32_t)session->target.pid, err);
 	if (result == 0 && options->command)
-		address_spaces_add_process(
-			session->spaces, (uint32_t)session->target.pid, NULL);
+		address_spaces_add_process(session->spaces, (uint32_t)session->target.pid, NULL);
 	for (uint32_t i = 0; i < options->pid_count && result == 0; i++)
 		result = follow_tree(session, options->pids[i], err);
 	if (result == 0 && options->whole_machine)
@@ -275,8 +278,8 @@ static int write_session(struct session *session, struct errmsg *err)
 		.command = (const char *const *)options->command,
 		.unwind_mode = session->sampler->name,
 		.unwind_mode_reason = session->result->mode_reason.text[0]
-			? session->result->mode_reason.text
-			: NULL,
+					      ? session->result->mode_reason.text
+					      : NULL,
 		.start_time_ns = clock_ns(CLOCK_MONOTONIC),
 		.start_realtime_ns = clock_ns(CLOCK_REALTIME),
 		.start_boottime_ns = clock_ns(CLOCK_BOOTTIME),
@@ -295,7 +298,8 @@ static int write_session(struct session *session, struct errmsg *err)
 	return result < 0 ? result : capture_writer_flush(session->writer, err);
 }
 
-/* ---- running --------------------------------------------------------------------------------------------- */
+/* ---- running
+ * --------------------------------------------------------------------------------------------- */
 
 static void on_record(void *context, const struct wire_record *record)
 {
@@ -339,11 +343,10 @@ static uint64_t peak_rss_bytes(void)
 	return line ? strtoull(line + strlen("\nVmHWM:"), NULL, 10) * 1024 : 0;
 }
 
-static void account_losses(
-	struct session *session, const struct cpu_sampler_account *sampler, struct capture_stats *stats)
+static void account_losses(struct session *session, const struct cpu_sampler_account *sampler,
+	struct capture_stats *stats)
 {
-	struct capture_loss *losses =
-		calloc((size_t)sampler->cpu_count + 2, sizeof(*losses));
+	struct capture_loss *losses = calloc((size_t)sampler->cpu_count + 2, sizeof(*losses));
 
 	free(session->result->losses);
 	session->result->losses = losses;
@@ -412,8 +415,8 @@ static int flush(struct session *session, struct errmsg *err)
 }
 
 /*
- * A signal to sonde alone is passed on to the command, which a terminal's ^C has reached already. The recording ends
- * when the command does, or at the second signal.
+ * A signal to sonde alone is passed on to the command, which a terminal's ^C has reached already.
+ * The recording ends when the command does, or at the second signal.
  */
 static void on_signals(struct session *session)
 {
@@ -475,11 +478,9 @@ static int wait_timeout_ms(const struct session *session)
 static size_t gather_descriptors(struct session *session, struct pollfd *ret_polls)
 {
 	int fds[MAXIMUM_DESCRIPTORS - 2];
-	size_t count = session->sampler->descriptors(
-		session->sampler_state, fds, ARRAY_SIZE(fds));
+	size_t count = session->sampler->descriptors(session->sampler_state, fds, ARRAY_SIZE(fds));
 
-	count += sideband_descriptors(
-		session->sideband, fds + count, ARRAY_SIZE(fds) - count);
+	count += sideband_descriptors(session->sideband, fds + count, ARRAY_SIZE(fds) - count);
 	for (size_t i = 0; i < count; i++)
 		ret_polls[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	ret_polls[count++] = (struct pollfd){.fd = session->signal_fd, .events = POLLIN};
@@ -502,8 +503,8 @@ static int run_loop(struct session *session, struct errmsg *err)
 		on_signals(session);
 		result = collect_waiting(session, false);
 		if (result < 0)
-			return errmsg_set(err, result, "cannot keep the samples: %s",
-				strerror(-result));
+			return errmsg_set(
+				err, result, "cannot keep the samples: %s", strerror(-result));
 		if (monotonic_now_ns() - session->last_flush_ns >= FLUSH_NS) {
 			result = flush(session, err);
 			if (result < 0)
@@ -514,7 +515,8 @@ static int run_loop(struct session *session, struct errmsg *err)
 	}
 }
 
-/* ---- ending ---------------------------------------------------------------------------------------------- */
+/* ---- ending
+ * ---------------------------------------------------------------------------------------------- */
 
 /* Samples of the last moments may wait for tables: a short first run is as whole as a long one. */
 static int wait_for_tables(struct session *session)
@@ -527,8 +529,7 @@ static int wait_for_tables(struct session *session)
 		monotonic_now_ns() < deadline_ns && session->interrupts < 3) {
 		if (session->options->on_finishing)
 			session->options->on_finishing(session->options->context,
-				"unwind tables and symbols",
-				pipeline_waiting(session->pipeline));
+				"unwind tables and symbols", pipeline_waiting(session->pipeline));
 		poll(&ready, 1, TICK_MS);
 		file_store_acknowledge(session->files);
 		on_signals(session);
@@ -560,11 +561,13 @@ static void add_end_notes(struct session *session, uint64_t frames_without_lines
 	add_sampler_notes(session);
 	if (stats->samples_lost)
 		add_note(session->result,
-			"%llu samples were lost because the sample ring was full; lower the rate (-F)",
+			"%llu samples were lost because the sample ring was full; lower the rate "
+			"(-F)",
 			(unsigned long long)stats->samples_lost);
 	if (frames_without_lines)
 		add_note(session->result,
-			"%llu frames have no source lines: reading debug information took more than "
+			"%llu frames have no source lines: reading debug information took more "
+			"than "
 			"%d s",
 			(unsigned long long)frames_without_lines,
 			(int)(WAIT_FOR_LINES_NS / NS_PER_S));
@@ -585,8 +588,7 @@ static int finish(struct session *session, struct errmsg *err)
 		return errmsg_set(err, result, "cannot finish the capture: %s", strerror(-result));
 	without_lines =
 		resolver_write_lines(session->resolver, monotonic_now_ns() + WAIT_FOR_LINES_NS);
-	session->result->command_status =
-		session->target.ended ? session->target.exit_status : -1;
+	session->result->command_status = session->target.ended ? session->target.exit_status : -1;
 	fill_stats(session, true);
 	add_end_notes(session, without_lines);
 	result = capture_writer_stats(session->writer, &session->result->stats);
@@ -605,7 +607,7 @@ static void close_parts(struct session *session)
 	if (session->sampler)
 		session->sampler->close(session->sampler_state);
 	capture_writer_free(session->writer);
-	array_foreach(&session->pid_fds, fd)
+	array_foreach (&session->pid_fds, fd)
 		close(*fd);
 	array_done(&session->pid_fds);
 	closep(&session->signal_fd);
@@ -619,8 +621,7 @@ static int start(struct session *session, struct errmsg *err)
 		.uncompressed = options->uncompressed,
 		.stack_sample = options->stack_sample,
 	};
-	int result = capture_writer_open(
-		&session->writer, options->output, &writer_options, err);
+	int result = capture_writer_open(&session->writer, options->output, &writer_options, err);
 
 	if (result == 0)
 		result = block_signals(session, err);
@@ -674,7 +675,8 @@ int session_run(const struct session_options *options, struct session_result *re
 	ret_result->duration_ns =
 		(session.end_ns ? session.end_ns : monotonic_now_ns()) - session.start_ns;
 	close_parts(&session);
-	/* Whatever became of the recording, the command runs to its end, and its status is the user's. */
+	/* Whatever became of the recording, the command runs to its end, and its status is the
+	 * user's. */
 	if (session.target_running) {
 		target_reap(&session.target, true);
 		ret_result->command_status = session.target.exit_status;

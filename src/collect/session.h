@@ -26,7 +26,8 @@ struct session_options {
 	bool uncompressed, stack_sample; /* see capture_writer_options */
 	/* Called once when sampling has begun; may be NULL. */
 	void (*on_started)(void *context, const char *mode, const char *mode_reason);
-	/* Called while finishing takes long: what is being waited for, and how much of it is left. */
+	/* Called while finishing takes long: what is being waited for, and how much of it is left.
+	 */
 	void (*on_finishing)(void *context, const char *what, uint64_t left);
 	void *context;
 };
@@ -44,8 +45,8 @@ struct session_result {
 };
 
 /*
- * Records. Returns 0 when the capture is whole. On an error the sentence says what happened; the capture then holds
- * what came before, and a running command was waited for, not stopped.
+ * Records. Returns 0 when the capture is whole. On an error the sentence says what happened; the
+ * capture then holds what came before, and a running command was waited for, not stopped.
  */
 int session_run(const struct session_options *options, struct session_result *ret_result,
 	struct errmsg *err);

@@ -12,8 +12,8 @@
 #include "base/file.h"
 
 /* In the child: waits for the word, becomes the command, or reports why it cannot. */
-static void __attribute__((noreturn)) run_child(
-	int go_fd, int error_fd, char *const *command, const sigset_t *mask)
+static void __attribute__((noreturn))
+run_child(int go_fd, int error_fd, char *const *command, const sigset_t *mask)
 {
 	char word;
 	int error;
@@ -50,7 +50,8 @@ int target_start(struct target *ret_target, char *const *command, const void *si
 	if (result < 0) {
 		closep(&go[1]);
 		closep(&error[0]);
-		return errmsg_set(err, result, "cannot start %s: %s", command[0], strerror(-result));
+		return errmsg_set(
+			err, result, "cannot start %s: %s", command[0], strerror(-result));
 	}
 	target.go_fd = go[1];
 	target.error_fd = error[0];
@@ -95,8 +96,7 @@ bool target_reap(struct target *target, bool block)
 	if (reaped != target->pid)
 		return false;
 	target->ended = true;
-	target->exit_status =
-		WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	target->exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	return true;
 }
 

@@ -8,8 +8,8 @@
 #include "base/errmsg.h"
 
 struct target {
-	pid_t pid; /* 0: none */
-	int go_fd;  /* write end: closing or a byte lets it run */
+	pid_t pid;    /* 0: none */
+	int go_fd;    /* write end: closing or a byte lets it run */
 	int error_fd; /* read end: errno of a failed exec */
 	int pid_fd;
 	bool ended;
@@ -17,14 +17,14 @@ struct target {
 };
 
 /*
- * Forks; the child waits until target_release() and then runs `command` by execvp, with the signal mask `mask`. Returns 0
- * or a negative errno with a sentence.
+ * Forks; the child waits until target_release() and then runs `command` by execvp, with the signal
+ * mask `mask`. Returns 0 or a negative errno with a sentence.
  */
 int target_start(struct target *ret_target, char *const *command, const void *signal_mask,
 	struct errmsg *err);
 /*
- * Lets it run. When the command cannot be executed returns -ENOENT (not found) or another negative errno (found, but not
- * executable), with a sentence; the child is gone then.
+ * Lets it run. When the command cannot be executed returns -ENOENT (not found) or another negative
+ * errno (found, but not executable), with a sentence; the child is gone then.
  */
 int target_release(struct target *target, const char *name, struct errmsg *err);
 /* Notes the exit status if it ended; waits for the end with `block`. True when it has ended. */

@@ -425,6 +425,61 @@ bool elf_file_loaded_bytes(const struct elf_file *file, uint64_t vaddr, struct e
 	return false;
 }
 
+/* A section's range, when it is code inside an executable segment. */
+static bool code_section(const struct elf_file *file, const Elf64_Shdr *section)
+{
+	const struct elf_segment *segment;
+
+	if (!(section->sh_flags & SHF_ALLOC) || !(section->sh_flags & SHF_EXECINSTR) ||
+		section->sh_size == 0)
+		return false;
+	segment = elf_file_segment_at(file, section->sh_addr);
+	return segment && segment->executable &&
+	       section->sh_size <= segment->memory_size - (section->sh_addr - segment->vaddr);
+}
+
+static bool has_code_section(const struct elf_file *file)
+{
+	for (uint64_t i = 0; i < file->section_count; i++)
+		if (code_section(file, &file->sections[i]))
+			return true;
+	return false;
+}
+
+static bool next_code_section(
+	const struct elf_file *file, size_t *position, uint64_t *ret_vaddr, uint64_t *ret_length)
+{
+	for (; *position < file->section_count; ++*position) {
+		const Elf64_Shdr *section = &file->sections[*position];
+
+		if (!code_section(file, section))
+			continue;
+		*ret_vaddr = section->sh_addr;
+		*ret_length = section->sh_size;
+		++*position;
+		return true;
+	}
+	return false;
+}
+
+bool elf_file_next_code(
+	const struct elf_file *file, size_t *position, uint64_t *ret_vaddr, uint64_t *ret_length)
+{
+	if (has_code_section(file))
+		return next_code_section(file, position, ret_vaddr, ret_length);
+	for (; *position < file->segments.count; ++*position) {
+		const struct elf_segment *segment = &file->segments.items[*position];
+
+		if (!segment->executable)
+			continue;
+		*ret_vaddr = segment->vaddr;
+		*ret_length = segment->memory_size;
+		++*position;
+		return true;
+	}
+	return false;
+}
+
 bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_bytes *ret_bytes)
 {
 	if (file->eh_frame_header.length == 0)

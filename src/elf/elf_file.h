@@ -84,6 +84,12 @@ bool elf_file_section(struct elf_file *file, const char *section_name, struct el
 bool elf_file_loaded_bytes(
 	const struct elf_file *file, uint64_t vaddr, struct elf_bytes *ret_bytes);
 
+/*
+ * Visits the address ranges that hold code: executable sections, or executable segments in a file
+ * without section headers. Start with *position = 0; false at the end. The order is the file's.
+ */
+bool elf_file_next_code(
+	const struct elf_file *file, size_t *position, uint64_t *ret_vaddr, uint64_t *ret_length);
 /* The PT_GNU_EH_FRAME segment (.eh_frame_hdr), for files without section headers. */
 bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_bytes *ret_bytes);
 

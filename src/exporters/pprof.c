@@ -93,15 +93,14 @@ static void add_sample(struct profile_builder *builder, const struct model_sampl
 	builder->groups.items[index].values[1] += (int64_t)model_sample_weight_ns(builder->model);
 }
 
-/* Marks what stands at one address: the frame and those inlined into it. */
-static void use_frame(struct profile_builder *builder, uint32_t index)
+/* Marks a location and its module; its functions are marked when its lines are written. */
+static void use_location(struct profile_builder *builder, uint32_t index)
 {
 	const struct model *model = builder->model;
 	const struct model_frame *frame = &model->frames.items[index];
 	uint32_t module = model->functions.items[frame->function].module;
 
 	builder->used_frames[index] = 1;
-	builder->used_functions[frame->function] = 1;
 	if (module == MODEL_NONE)
 		return;
 	builder->used_modules[module] = 1;
@@ -134,14 +133,14 @@ static void fill_stack(
 	if (!stack || !stack->count) {
 		sample->location_id[sample->n_location_id++] = model->frames.count + 1;
 		builder->used_frames[model->frames.count] = 1;
-		builder->used_functions[model->functions.count] = 1;
 		return;
 	}
 	frames = model->stack_frames.items + stack->first;
 	for (uint32_t i = stack->count; i-- > 0;) {
-		use_frame(builder, frames[i]);
-		if (is_location(model, frames, i))
-			sample->location_id[sample->n_location_id++] = frames[i] + 1ULL;
+		if (!is_location(model, frames, i))
+			continue;
+		use_location(builder, frames[i]);
+		sample->location_id[sample->n_location_id++] = frames[i] + 1ULL;
 	}
 }
 
@@ -215,7 +214,7 @@ static void set_line(line_message *line, uint64_t function, uint32_t number)
 	line->line = number;
 }
 
-/* Lines innermost first; the functions inlined here count as used too. */
+/* Lines innermost first. Marks their functions. */
 static void fill_location(
 	struct profile_builder *builder, location_message *location, uint32_t index)
 {
@@ -229,8 +228,10 @@ static void fill_location(
 		return;
 	location->id = index + 1ULL;
 	location->n_line = count;
-	if (no_stack)
+	if (no_stack) {
 		set_line(&lines[0], model->functions.count, 0);
+		builder->used_functions[model->functions.count] = 1;
+	}
 	for (uint32_t i = 0; !no_stack && i < count; i++) {
 		const struct model_frame *frame = &model->frames.items[index + count - 1 - i];
 

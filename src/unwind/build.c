@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "unwind/cfi.h"
+#include "unwind/infer.h"
 #include "unwind/ranges.h"
 #include "unwind/table_writer.h"
 
@@ -28,11 +29,17 @@ struct builder {
 	struct cfi *cfi;
 	struct unwind_ranges ranges;
 	struct unwind_rows rows;
-	ARRAY_OF(struct code) code; /* executable segments, ascending */
+	ARRAY_OF(struct code) code; /* ascending */
+	struct inferrer *inferrer;  /* made when the first code without FDE is met */
 	uint64_t start;             /* the entry point, when it is a program's _start; else 0 */
 	bool gaps_have_frame_pointers;
 	uint64_t unsupported_rows, corrupt_fdes;
 };
+
+/*
+ * mov $SYS_rt_sigreturn, %rax; syscall: has no FDE in musl and in stripped-down libraries.
+ */
+static const uint8_t signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
 static const struct unwind_rule frame_pointer_rule = {.cfa = UNWIND_CFA_FRAME_POINTER,
 	.rbp = UNWIND_SAVED_AT_CFA,
@@ -68,13 +75,12 @@ static void drop_impossible_code(struct builder *builder)
 
 static int collect_code(struct builder *builder)
 {
-	for (size_t i = 0; i < elf_file_segment_count(builder->file); i++) {
-		const struct elf_segment *segment = elf_file_segment(builder->file, i);
-		struct code code = {segment->vaddr, segment->vaddr + segment->memory_size};
+	uint64_t vaddr, length;
+	size_t position = 0;
 
-		if (segment->executable && array_append(&builder->code, code) < 0)
+	while (elf_file_next_code(builder->file, &position, &vaddr, &length))
+		if (array_append(&builder->code, (struct code){vaddr, vaddr + length}) < 0)
 			return -ENOMEM;
-	}
 	if (builder->code.count == 0)
 		return 0;
 	qsort(builder->code.items, builder->code.count, sizeof(*builder->code.items), compare_code);
@@ -160,8 +166,8 @@ static bool is_go_program(struct elf_file *file)
 
 /*
  * The entry point counts as the end of the stack when it begins as every _start does, by clearing
- * rbp, or as the dynamic linker's, by passing rsp on: old linkers gave shared libraries the start of
- * .text for an entry point.
+ * rbp, or as the dynamic linker's, by passing rsp on: old linkers gave shared libraries the start
+ * of .text for an entry point.
  */
 static void find_start(struct builder *builder)
 {
@@ -182,51 +188,65 @@ static void find_start(struct builder *builder)
 		builder->start = entry;
 }
 
-static int add_gap_rule(struct builder *builder, uint64_t vaddr)
+static const struct unwind_rule *gap_rule(const struct builder *builder)
 {
-	if (builder->gaps_have_frame_pointers)
-		return unwind_rows_add(&builder->rows, vaddr, &frame_pointer_rule);
-	return unwind_rows_add_fixed(&builder->rows, vaddr, UNWIND_RULE_NONE);
+	static const struct unwind_rule none = {.cfa = UNWIND_CFA_NONE};
+
+	return builder->gaps_have_frame_pointers ? &frame_pointer_rule : &none;
 }
 
-/*
- * The code that a signal handler returns to (mov $SYS_rt_sigreturn, %rax; syscall) has no FDE in
- * musl and in stripped-down libraries. The row starts one byte early: return addresses are looked
- * up at the byte before.
- */
-static int add_signal_return(struct builder *builder, uint64_t begin, uint64_t end)
+/* Rows for code without FDE from its instructions; the gap's rule where they tell nothing. */
+static int infer(struct builder *builder, uint64_t begin, uint64_t end)
 {
-	static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	if (unwind_rows_add(&builder->rows, begin, gap_rule(builder)) < 0)
+		return -ENOMEM;
+	if (end - begin <= MAX_PADDING_BYTES)
+		return 0;
+	if (!builder->inferrer && inferrer_new(&builder->inferrer, builder->file) < 0)
+		return -ENOMEM;
+	return inferrer_add_rows(builder->inferrer, &builder->rows, begin, end, gap_rule(builder));
+}
+
+/* Where the code that a signal handler returns to lies in the range; 0 when it does not. */
+static uint64_t find_signal_return(const struct builder *builder, uint64_t begin, uint64_t end)
+{
 	struct elf_bytes code;
 	const uint8_t *found;
-	uint64_t vaddr;
 
 	if (!elf_file_loaded_bytes(builder->file, begin, &code))
 		return 0;
-	found = memmem(code.bytes, MIN(code.length, end - begin), sigreturn, sizeof(sigreturn));
-	if (!found)
-		return 0;
-	vaddr = begin + (uint64_t)(found - code.bytes);
-	if (unwind_rows_add(&builder->rows, vaddr > begin ? vaddr - 1 : begin,
-		    &(struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL}) < 0)
+	found = memmem(
+		code.bytes, MIN(code.length, end - begin), signal_return, sizeof(signal_return));
+	return found ? begin + (uint64_t)(found - code.bytes) : 0;
+}
+
+/* Code without FDE that does not hold the program's start. */
+static int add_plain_gap(struct builder *builder, uint64_t begin, uint64_t end)
+{
+	uint64_t at = find_signal_return(builder, begin, end), row = at > begin ? at - 1 : at;
+
+	if (!at)
+		return infer(builder, begin, end);
+	/* One byte early: return addresses are looked up at the byte before. */
+	if ((row > begin && infer(builder, begin, row) < 0) ||
+		unwind_rows_add(
+			&builder->rows, row, &(struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL}) < 0)
 		return -ENOMEM;
-	return add_gap_rule(builder, vaddr + sizeof(sigreturn));
+	at += sizeof(signal_return);
+	return at < end ? infer(builder, at, end) : 0;
 }
 
 /* Code without FDE. */
 static int add_gap(struct builder *builder, uint64_t begin, uint64_t end)
 {
-	uint64_t start_end = MIN(end, builder->start + MAX_START_BYTES);
-	int result = add_gap_rule(builder, begin);
+	uint64_t start = builder->start, start_end = MIN(end, start + MAX_START_BYTES);
 
-	if (result < 0 || builder->start < begin || builder->start >= end)
-		return result < 0 ? result : add_signal_return(builder, begin, end);
-	result = add_signal_return(builder, begin, builder->start);
-	if (result == 0)
-		result = unwind_rows_add_fixed(&builder->rows, builder->start, UNWIND_RULE_END);
-	if (result == 0)
-		result = add_gap_rule(builder, start_end);
-	return result < 0 ? result : add_signal_return(builder, start_end, end);
+	if (start < begin || start >= end)
+		return add_plain_gap(builder, begin, end);
+	if ((start > begin && add_plain_gap(builder, begin, start) < 0) ||
+		unwind_rows_add_fixed(&builder->rows, start, UNWIND_RULE_END) < 0)
+		return -ENOMEM;
+	return start_end < end ? add_plain_gap(builder, start_end, end) : 0;
 }
 
 static int add_fde(struct builder *builder, const struct unwind_range *range, uint64_t end)
@@ -270,7 +290,8 @@ static int add_range(struct builder *builder, const struct unwind_range *range, 
 	}
 }
 
-/* Adds the rows of one segment, from the ranges at *index on, and moves *index behind its ranges.
+/* Adds the rows of one range of code, from the ranges at *index on, and moves *index behind its
+ * ranges.
  */
 static int add_code(struct builder *builder, const struct code *code, size_t *index)
 {
@@ -323,6 +344,7 @@ static int build(struct builder *builder, struct unwind_table *ret_table)
 static void builder_done(struct builder *builder)
 {
 	free(builder->cfi);
+	inferrer_free(builder->inferrer);
 	unwind_ranges_done(&builder->ranges);
 	unwind_rows_done(&builder->rows);
 	array_done(&builder->code);
@@ -343,7 +365,12 @@ int unwind_table_build(struct unwind_table *ret_table, struct elf_file *file,
 	if (result < 0)
 		return errmsg_set(err, result, "cannot make an unwind table: out of memory");
 	if (ret_stats)
-		*ret_stats = (struct unwind_build_stats){.fde_count = builder.ranges.fde_count,
+		*ret_stats = (struct unwind_build_stats){
+			.inferred_functions =
+				builder.inferrer ? inferrer_believed(builder.inferrer) : 0,
+			.refused_functions =
+				builder.inferrer ? inferrer_refused(builder.inferrer) : 0,
+			.fde_count = builder.ranges.fde_count,
 			.row_count = builder.rows.packed.count,
 			.rule_count = builder.rows.rules.count,
 			.unsupported_rows =

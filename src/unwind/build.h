@@ -22,6 +22,8 @@ struct unwind_build_stats {
 	uint64_t unsupported_rows; /* rows that became UNWIND_CFA_NONE for an unsupported expression
 				    */
 	uint64_t corrupt_fdes;     /* skipped, their range became UNWIND_CFA_NONE */
+	/* Functions without call frame information: understood from their instructions, or not. */
+	uint64_t inferred_functions, refused_functions;
 	bool from_cache;
 };
 

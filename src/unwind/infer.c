@@ -320,11 +320,20 @@ static int settle(struct sweep *sweep)
 	return -EINVAL;
 }
 
-static int infer_function(struct inferrer *inferrer, struct unwind_rows *rows)
+/* True when the last instruction goes on into bytes that are none. */
+static bool runs_off(const struct inferrer *inferrer, uint64_t limit)
+{
+	const struct instruction *last =
+		&inferrer->instructions.items[inferrer->instructions.count - 1];
+
+	return inferrer->end < limit && !ends_flow(&last->x86);
+}
+
+static int infer_function(struct inferrer *inferrer, struct unwind_rows *rows, uint64_t limit)
 {
 	struct sweep sweep = {.inferrer = inferrer};
 	size_t row_count = rows->packed.count;
-	int result = settle(&sweep);
+	int result = runs_off(inferrer, limit) ? -EINVAL : settle(&sweep);
 
 	if (result == 0) {
 		sweep.rows = rows;
@@ -377,7 +386,7 @@ int inferrer_add_rows(struct inferrer *inferrer, struct unwind_rows *rows, uint6
 			break;
 		if (read_function(inferrer, code.bytes + (at - begin), at, limit) < 0)
 			return -ENOMEM;
-		if (inferrer->instructions.count && infer_function(inferrer, rows) < 0)
+		if (inferrer->instructions.count && infer_function(inferrer, rows, limit) < 0)
 			return -ENOMEM;
 		if (inferrer->end < limit && inferrer->instructions.count == 0) {
 			/* No code at all, constants perhaps: go on where a function may start. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What producers emit: one header per record, fixed width, no implicit padding. Compiled into the BPF
- * programs and into user space. Readers check `length_bytes` before every field; a record type grows
- * by a larger length only.
+ * What producers emit: one header per record, fixed width, no implicit padding. Compiled into the
+ * BPF programs and into user space. Readers check `length_bytes` before every field; a record type
+ * grows by a larger length only.
  */
 #pragma once
 

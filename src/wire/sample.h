@@ -11,12 +11,13 @@ enum wire_sample_flags {
 };
 
 /*
- * Followed by kernel_frame_count and then user_frame_count addresses, each innermost first, then, with
- * WIRE_SAMPLE_STACK_COPY, one struct wire_stack_copy and its bytes.
+ * Followed by kernel_frame_count and then user_frame_count addresses, each innermost first, then,
+ * with WIRE_SAMPLE_STACK_COPY, one struct wire_stack_copy and its bytes.
  *
- * A user frame's address is the one to look up: the interrupted pc itself for the innermost frame and for
- * frames that a signal interrupted, the return address minus one for every other frame. Kernel frames are as
- * the kernel gives them: the innermost is exact, the others are return addresses.
+ * A user frame's address is the one to look up: the interrupted pc itself for the innermost frame
+ * and for frames that a signal interrupted, the return address minus one for every other frame.
+ * Kernel frames are as the kernel gives them: the innermost is exact, the others are return
+ * addresses.
  */
 struct wire_sample {
 	struct wire_record record;
@@ -39,12 +40,13 @@ struct wire_sample {
 _Static_assert(sizeof(struct wire_sample) == 80, "wire_sample is part of the wire format");
 
 /*
- * Registers and the top of the user stack, sent when a needed unwind table is not loaded yet (and for every
- * sample of the unprivileged mode); user space unwinds it with the same step function.
+ * Registers and the top of the user stack, sent when a needed unwind table is not loaded yet (and
+ * for every sample of the unprivileged mode); user space unwinds it with the same step function.
  */
 struct wire_stack_copy {
 	__u64 pc, sp, bp, bx;
-	__u64 leaf[16]; /* all general registers in DWARF order: rax rdx rcx rbx rsi rdi rbp rsp r8…r15 */
+	__u64 leaf[16];    /* all general registers in DWARF order: rax rdx rcx rbx rsi rdi rbp rsp
+			      r8…r15 */
 	__u64 stack_bytes; /* copied from sp upwards; they follow this struct */
 };
 

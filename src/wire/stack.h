@@ -24,7 +24,8 @@ enum wire_stop {
 #define WIRE_MAX_KERNEL_FRAMES 128
 
 #ifndef __bpf__
-/* The stable name of a stop reason, used in captures' reports and JSON; "unknown" when out of range. */
+/* The stable name of a stop reason, used in captures' reports and JSON; "unknown" when out of
+ * range. */
 static inline const char *wire_stop_name(unsigned stop)
 {
 	static const char *const names[WIRE_STOP_MAX] = {

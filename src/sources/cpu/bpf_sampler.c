@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU sampler that unwinds in the kernel: loads sampler.bpf.c, feeds its maps, drains its ring. */
+/* The CPU sampler that unwinds in the kernel: loads sampler.bpf.c, feeds its maps, drains its ring.
+ */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
@@ -33,7 +34,7 @@ struct bpf_sampler_state {
 	struct cpu_sampler_options options;
 	int stats_fd;
 	int cpu_count;
-	struct cpu_event *events; /* by CPU number; fd -1: offline */
+	struct cpu_event *events;               /* by CPU number; fd -1: offline */
 	cpu_sampler_record_function *on_record; /* during drain */
 	void *on_record_context;
 };
@@ -45,7 +46,8 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return vfprintf(stderr, format, arguments);
 }
 
-/* ---- can it run? --------------------------------------------------------------------------------------- */
+/* ---- can it run?
+ * --------------------------------------------------------------------------------------- */
 
 static int bpf_sampler_probe(struct errmsg *reason)
 {
@@ -76,7 +78,8 @@ static int bpf_sampler_probe(struct errmsg *reason)
 	return 0;
 }
 
-/* ---- open ---------------------------------------------------------------------------------------------- */
+/* ---- open
+ * ---------------------------------------------------------------------------------------------- */
 
 static uint32_t ring_size(const struct cpu_sampler_options *options, int cpu_count)
 {
@@ -117,7 +120,7 @@ static void set_knobs(struct bpf_sampler_state *state)
 	skeleton->rodata->wakeup_bytes = ring_bytes / 8;
 	skeleton->rodata->pid_namespace_level = pid_namespace_level();
 	if (stat("/proc/self/ns/pid", &namespace) == 0)
-		skeleton->rodata->pid_namespace_inode = (uint32_t)namespace.st_ino;
+		skeleton->rodata->pid_namespace_inode = (uint32_t) namespace.st_ino;
 	bpf_map__set_max_entries(skeleton->maps.samples, ring_bytes);
 	bpf_map__set_max_entries(skeleton->maps.scratches, (uint32_t)state->cpu_count);
 }
@@ -161,7 +164,8 @@ static int load(struct bpf_sampler_state *state, struct errmsg *err)
 	result = sampler_bpf__load(state->skeleton);
 	if (result < 0)
 		return errmsg_set(err, result,
-			"the kernel refused the BPF programs: %s; `sonde doctor` says what is missing, "
+			"the kernel refused the BPF programs: %s; `sonde doctor` says what is "
+			"missing, "
 			"SONDE_DEBUG_BPF=1 shows the verifier's words",
 			strerror(-result));
 	result = sampler_bpf__attach(state->skeleton);
@@ -175,8 +179,7 @@ static int load(struct bpf_sampler_state *state, struct errmsg *err)
 	state->ring = ring_buffer__new(
 		bpf_map__fd(state->skeleton->maps.samples), on_ring_record, state, NULL);
 	if (!state->ring)
-		return errmsg_set(
-			err, -errno, "cannot map the sample ring: %s", strerror(errno));
+		return errmsg_set(err, -errno, "cannot map the sample ring: %s", strerror(errno));
 	return 0;
 }
 
@@ -205,15 +208,16 @@ static int bpf_sampler_open(
 	return 0;
 }
 
-/* ---- sampling ------------------------------------------------------------------------------------------ */
+/* ---- sampling
+ * ------------------------------------------------------------------------------------------ */
 
 static int bpf_sampler_follow(void *sampler, uint32_t pid, struct errmsg *err)
 {
 	struct bpf_sampler_state *state = sampler;
 	uint32_t yes = 1;
 
-	if (bpf_map_update_elem(
-		    bpf_map__fd(state->skeleton->maps.targets), &pid, &yes, BPF_ANY) < 0)
+	if (bpf_map_update_elem(bpf_map__fd(state->skeleton->maps.targets), &pid, &yes, BPF_ANY) <
+		0)
 		return errmsg_set(
 			err, -errno, "cannot follow process %u: %s", pid, strerror(errno));
 	return 0;
@@ -230,15 +234,14 @@ static int start_cpu(struct bpf_sampler_state *state, int cpu, struct errmsg *er
 	};
 	struct cpu_event *event = &state->events[cpu];
 
-	event->fd = (int)syscall(
-		SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	event->fd =
+		(int)syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (event->fd < 0 && errno == ENODEV)
 		return 0; /* offline */
 	if (event->fd < 0)
 		return errmsg_set(err, -errno, "cannot open the cpu-clock of CPU %d: %s", cpu,
 			strerror(errno));
-	event->link =
-		bpf_program__attach_perf_event(state->skeleton->progs.take_sample, event->fd);
+	event->link = bpf_program__attach_perf_event(state->skeleton->progs.take_sample, event->fd);
 	if (!event->link)
 		return errmsg_set(err, -errno, "cannot attach the sampler to CPU %d: %s", cpu,
 			strerror(errno));
@@ -274,8 +277,7 @@ static size_t bpf_sampler_descriptors(void *sampler, int *ret_fds, size_t capaci
 	return MIN(capacity, (size_t)1);
 }
 
-static int bpf_sampler_drain(
-	void *sampler, cpu_sampler_record_function *on_record, void *context)
+static int bpf_sampler_drain(void *sampler, cpu_sampler_record_function *on_record, void *context)
 {
 	struct bpf_sampler_state *state = sampler;
 	int result;
@@ -286,7 +288,8 @@ static int bpf_sampler_drain(
 	return MIN(result, 0);
 }
 
-/* ---- accounts ------------------------------------------------------------------------------------------ */
+/* ---- accounts
+ * ------------------------------------------------------------------------------------------ */
 
 static uint64_t sum_counter(const struct bpf_sampler_state *state, uint32_t counter,
 	uint64_t *ret_per_cpu, size_t capacity)
@@ -294,8 +297,8 @@ static uint64_t sum_counter(const struct bpf_sampler_state *state, uint32_t coun
 	_cleanup_free_ uint64_t *values = calloc((size_t)state->cpu_count, sizeof(*values));
 	uint64_t sum = 0;
 
-	if (!values || bpf_map_lookup_elem(bpf_map__fd(state->skeleton->maps.counters), &counter,
-			       values) < 0)
+	if (!values || bpf_map_lookup_elem(
+			       bpf_map__fd(state->skeleton->maps.counters), &counter, values) < 0)
 		return 0;
 	for (int cpu = 0; cpu < state->cpu_count; cpu++) {
 		sum += values[cpu];
@@ -326,13 +329,14 @@ static void bpf_sampler_account(void *sampler, struct cpu_sampler_account *ret_a
 	}
 }
 
-/* ---- address spaces and tables ------------------------------------------------------------------------- */
+/* ---- address spaces and tables
+ * ------------------------------------------------------------------------- */
 
-static int bpf_sampler_map(void *sampler, uint32_t pid, const struct mapping *mapping, uint64_t bias,
-	bool frame_pointer)
+static int bpf_sampler_map(void *sampler, uint32_t pid, const struct mapping *mapping,
+	uint64_t bias, bool frame_pointer)
 {
-	return bpf_spaces_map(((struct bpf_sampler_state *)sampler)->spaces, pid, mapping, bias,
-		frame_pointer);
+	return bpf_spaces_map(
+		((struct bpf_sampler_state *)sampler)->spaces, pid, mapping, bias, frame_pointer);
 }
 
 static void bpf_sampler_unmap(void *sampler, uint32_t pid, const struct mapping *mapping)
@@ -351,7 +355,8 @@ static int bpf_sampler_fork_space(void *sampler, uint32_t parent_pid, uint32_t c
 		((struct bpf_sampler_state *)sampler)->spaces, parent_pid, child_pid);
 }
 
-/* An inner map with the table's words, written through a mapping: one copy, no system call per element. */
+/* An inner map with the table's words, written through a mapping: one copy, no system call per
+ * element. */
 static int make_table_map(const struct cpu_sampler_table *table)
 {
 	static const union {
@@ -406,8 +411,8 @@ static int bpf_sampler_add_tables(
 
 		for (size_t i = 0; i < batch; i++) {
 			int fd = tables[i].file_index < SAMPLER_MAX_FILES
-				? make_table_map(&tables[i])
-				: -E2BIG;
+					 ? make_table_map(&tables[i])
+					 : -E2BIG;
 
 			if (fd < 0) {
 				result = fd;

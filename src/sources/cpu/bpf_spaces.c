@@ -17,7 +17,7 @@ struct space_range {
 struct space {
 	uint32_t id;
 	uint32_t generation;
-	uint32_t users; /* processes */
+	uint32_t users;                      /* processes */
 	ARRAY_OF(struct space_range) ranges; /* sorted by start */
 };
 
@@ -50,7 +50,8 @@ static struct space *space_of(struct bpf_spaces *spaces, uint32_t pid)
 /* Calls `visit` for each largest aligned power-of-two block of the range. */
 static int for_each_prefix(const struct bpf_spaces *spaces, const struct space *space,
 	const struct space_range *range,
-	int (*visit)(int fd, const struct sampler_mapping_key *key, const struct sampler_mapping *value))
+	int (*visit)(
+		int fd, const struct sampler_mapping_key *key, const struct sampler_mapping *value))
 {
 	uint64_t at = range->start;
 	int result = 0;
@@ -78,8 +79,8 @@ static int insert_prefix(
 	return bpf_map_update_elem(fd, key, value, BPF_ANY) < 0 ? -errno : 0;
 }
 
-static int delete_prefix(int fd, const struct sampler_mapping_key *key,
-	const struct sampler_mapping *value _unused_)
+static int delete_prefix(
+	int fd, const struct sampler_mapping_key *key, const struct sampler_mapping *value _unused_)
 {
 	bpf_map_delete_elem(fd, key);
 	return 0;
@@ -126,7 +127,7 @@ static void space_unref(struct bpf_spaces *spaces, struct space *space)
 {
 	if (--space->users)
 		return;
-	array_foreach(&space->ranges, range)
+	array_foreach (&space->ranges, range)
 		for_each_prefix(spaces, space, range, delete_prefix);
 	array_done(&space->ranges);
 	free(space);
@@ -158,7 +159,7 @@ static struct space *space_to_change(struct bpf_spaces *spaces, uint32_t pid)
 	own = space_new(spaces, pid);
 	if (!own || !shared)
 		return own;
-	array_foreach(&shared->ranges, range)
+	array_foreach (&shared->ranges, range)
 		space_insert(spaces, own, range);
 	space_unref(spaces, shared);
 	return own;
@@ -170,11 +171,13 @@ int bpf_spaces_map(struct bpf_spaces *spaces, uint32_t pid, const struct mapping
 	struct space_range range = {
 		.start = mapping->start,
 		.end = mapping->end,
-		.value = {
-			.bias = bias,
-			.file = mapping->file,
-			.kind = frame_pointer ? SAMPLER_MAPPING_FRAME_POINTER : SAMPLER_MAPPING_TABLE,
-		},
+		.value =
+			{
+				.bias = bias,
+				.file = mapping->file,
+				.kind = frame_pointer ? SAMPLER_MAPPING_FRAME_POINTER
+						      : SAMPLER_MAPPING_TABLE,
+			},
 	};
 	struct space *space = space_of(spaces, pid);
 	size_t at = space ? find_range(space, range.start) : 0;

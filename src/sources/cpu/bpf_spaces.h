@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Address spaces as the BPF sampler sees them: numbered, shared by processes that forked and changed nothing, kept in
- * an LPM trie as power-of-two ranges.
+ * Address spaces as the BPF sampler sees them: numbered, shared by processes that forked and
+ * changed nothing, kept in an LPM trie as power-of-two ranges.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The CPU sampler: a perf_event program on the cpu-clock of every CPU. It takes the kernel stack, unwinds the
- * user stack by the tables of unwind/table.h without frame pointers, and puts one wire_sample into the ring.
- * Kernel 5.17 (bpf_loop); kernel structs are declared with the fields we read, relocated by CO-RE.
+ * The CPU sampler: a perf_event program on the cpu-clock of every CPU. It takes the kernel stack,
+ * unwinds the user stack by the tables of unwind/table.h without frame pointers, and puts one
+ * wire_sample into the ring. Kernel 5.17 (bpf_loop); kernel structs are declared with the fields we
+ * read, relocated by CO-RE.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -15,8 +16,8 @@
 #include "sources/cpu/sampler_shared.h"
 #include "wire/sample.h"
 
-#define bool  _Bool
-#define true  1
+#define bool _Bool
+#define true 1
 #define false 0
 
 #define UNWIND_READ_U64(context, address, value) read_stack_u64(context, address, value)
@@ -35,7 +36,8 @@ static int read_stack_u64(struct scratch *scratch, __u64 address, __u64 *ret_val
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* ---- kernel types: only what is read --------------------------------------------------------------- */
+/* ---- kernel types: only what is read
+ * --------------------------------------------------------------- */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct ns_common {
@@ -95,7 +97,8 @@ struct task_struct {
 
 #pragma clang attribute pop
 
-/* x86-64 pt_regs, a fixed layout; on FRED kernels the bits above the 16 of cs mean something else. */
+/* x86-64 pt_regs, a fixed layout; on FRED kernels the bits above the 16 of cs mean something else.
+ */
 struct registers {
 	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
 		flags, sp, ss;
@@ -107,13 +110,15 @@ struct registers {
 #define USER_CS        0x33
 #define USER32_CS      0x23
 
-/* ---- set before load ------------------------------------------------------------------------------- */
+/* ---- set before load
+ * ------------------------------------------------------------------------------- */
 const volatile bool whole_machine = false;
 const volatile __u32 pid_namespace_level = 0;
 const volatile __u32 pid_namespace_inode = 0;
 const volatile __u64 wakeup_bytes = 1 << 20;
 
-/* ---- maps ------------------------------------------------------------------------------------------ */
+/* ---- maps
+ * ------------------------------------------------------------------------------------------ */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24);
@@ -174,9 +179,11 @@ struct {
 /* The stack is read in pieces: one miss of the CPU's caches then serves several frames. */
 #define STACK_WINDOW_BYTES 1024
 #define NO_WINDOW          (1ULL << 63) /* no user address is near it */
-#define MAX_FRAMES   1024 /* a power of two above kernel plus user frames */
-#define COPY_PAGES   (WIRE_MAX_STACK_COPY_BYTES / 4096)
-#define RECORD_BYTES (sizeof(struct wire_sample) + MAX_FRAMES * 8 + sizeof(struct wire_stack_copy) + WIRE_MAX_STACK_COPY_BYTES)
+#define MAX_FRAMES         1024         /* a power of two above kernel plus user frames */
+#define COPY_PAGES         (WIRE_MAX_STACK_COPY_BYTES / 4096)
+#define RECORD_BYTES                                                                               \
+	(sizeof(struct wire_sample) + MAX_FRAMES * 8 + sizeof(struct wire_stack_copy) +            \
+		WIRE_MAX_STACK_COPY_BYTES)
 
 /* Working memory of one CPU: too large for the BPF stack, and for a PERCPU map's 32 KB. */
 struct scratch {
@@ -203,7 +210,8 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* ---- helpers --------------------------------------------------------------------------------------- */
+/* ---- helpers
+ * --------------------------------------------------------------------------------------- */
 static __always_inline void count(__u32 counter, __u64 amount)
 {
 	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
@@ -236,7 +244,8 @@ static __always_inline __u32 visible_tgid(struct task_struct *task)
 				   : (__u32)BPF_CORE_READ(task, tgid);
 }
 
-/* ---- the process tree -------------------------------------------------------------------------------- */
+/* ---- the process tree
+ * -------------------------------------------------------------------------------- */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -279,12 +288,12 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-/* ---- stack memory ------------------------------------------------------------------------------------- */
+/* ---- stack memory
+ * ------------------------------------------------------------------------------------- */
 static __noinline int refill_window(struct scratch *scratch, __u64 address)
 {
 	scratch->window_at = address;
-	if (!bpf_probe_read_user(
-		    scratch->window, sizeof(scratch->window), (const void *)address))
+	if (!bpf_probe_read_user(scratch->window, sizeof(scratch->window), (const void *)address))
 		return 0;
 	scratch->window_at = NO_WINDOW;
 	return -1;
@@ -305,7 +314,8 @@ static __always_inline int read_stack_u64(struct scratch *scratch, __u64 address
 	return 0;
 }
 
-/* ---- one frame --------------------------------------------------------------------------------------- */
+/* ---- one frame
+ * --------------------------------------------------------------------------------------- */
 
 /* Finds the rule by mapping and table. Returns 0 or UNWIND_STOPPED(reason). */
 static __noinline int find_rule(
@@ -340,8 +350,8 @@ static __noinline int find_rule(
 }
 
 /*
- * A return address that a uretprobe replaced: the real one is in the task's list of pending returns. True when
- * pc was such a trampoline and is now the real address.
+ * A return address that a uretprobe replaced: the real one is in the task's list of pending
+ * returns. True when pc was such a trampoline and is now the real address.
  */
 static __noinline int leave_trampoline(struct scratch *scratch)
 {
@@ -430,11 +440,13 @@ static long walk_frame(__u32 index, struct walk *walk)
 	return 1;
 }
 
-/* ---- one sample -------------------------------------------------------------------------------------- */
+/* ---- one sample
+ * -------------------------------------------------------------------------------------- */
 
 /*
- * The user registers as they were when the task last entered the kernel: by the timer interrupt itself, or by the system
- * call it is in. Returns WIRE_STOP_COMPLETE and fills `registers`, or why there are none.
+ * The user registers as they were when the task last entered the kernel: by the timer interrupt
+ * itself, or by the system call it is in. Returns WIRE_STOP_COMPLETE and fills `registers`, or why
+ * there are none.
  */
 static __always_inline int read_user_registers(struct scratch *scratch)
 {
@@ -492,7 +504,8 @@ static __always_inline void start_walk(struct scratch *scratch)
 	scratch->stop = WIRE_STOP_DEPTH; /* unless the walk says otherwise */
 }
 
-/* May this stack be copied out for user space to unwind? Always while its table is on the way; budgeted else. */
+/* May this stack be copied out for user space to unwind? Always while its table is on the way;
+ * budgeted else. */
 static __always_inline bool may_copy_stack(struct scratch *scratch, __u64 now_ns)
 {
 	if (scratch->stop == WIRE_STOP_NO_TABLE || !scratch->owner_known)
@@ -523,8 +536,8 @@ static __always_inline __u64 copy_stack(struct scratch *scratch, __u64 at)
 		chunk = 4096 - ((sp + scratch->copied) & 4095);
 		if (chunk > 4096 || to > RECORD_BYTES - 4096)
 			break;
-		if (bpf_probe_read_user(scratch->record + to, chunk,
-			    (const void *)(sp + scratch->copied)))
+		if (bpf_probe_read_user(
+			    scratch->record + to, chunk, (const void *)(sp + scratch->copied)))
 			break;
 		scratch->copied += chunk;
 	}
@@ -560,7 +573,7 @@ static __always_inline bool is_executing(void)
 	struct task_struct *task = bpf_get_current_task_btf();
 
 	return bpf_core_field_exists(task->in_execve) &&
-		BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
 static __always_inline void walk_user_stack(struct scratch *scratch, __u32 pid)
@@ -580,7 +593,8 @@ static __always_inline void walk_user_stack(struct scratch *scratch, __u32 pid)
 	scratch->owner = *owner;
 	start_walk(scratch);
 	bpf_loop(WIRE_MAX_USER_FRAMES, walk_frame, &walk, 0);
-	/* Half-way through execve the registers are the old program's and the memory is the new one's. */
+	/* Half-way through execve the registers are the old program's and the memory is the new
+	 * one's. */
 	if (scratch->stop == WIRE_STOP_READ_FAULT && is_executing()) {
 		scratch->stop = WIRE_STOP_NO_USER_STACK;
 		scratch->user_frames = 0;
@@ -612,7 +626,8 @@ int take_sample(struct registers *context)
 		got = bpf_get_stack(context, scratch->record + sizeof(struct wire_sample),
 			WIRE_MAX_KERNEL_FRAMES * 8, 0);
 		if (got > 0)
-			scratch->kernel_frames = ((__u64)got / 8) & (WIRE_MAX_KERNEL_FRAMES * 2 - 1);
+			scratch->kernel_frames =
+				((__u64)got / 8) & (WIRE_MAX_KERNEL_FRAMES * 2 - 1);
 	}
 	scratch->stop = read_user_registers(scratch);
 	if (scratch->stop == WIRE_STOP_COMPLETE)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who takes the CPU samples: the BPF sampler (unwinds in the kernel), or the perf sampler (no privileges: registers and a
- * copy of the stack, unwound by the collector). Both emit the same wire records.
+ * Who takes the CPU samples: the BPF sampler (unwinds in the kernel), or the perf sampler (no
+ * privileges: registers and a copy of the stack, unwound by the collector). Both emit the same wire
+ * records.
  *
- * Call order: probe? → open → follow* → start → drain* → stop → drain → account → close. One thread.
+ * Call order: probe? → open → follow* → start → drain* → stop → drain → account → close. One
+ * thread.
  */
 #pragma once
 
@@ -16,9 +18,9 @@
 #include "wire/sample.h"
 
 struct cpu_sampler_options {
-	uint64_t period_ns;      /* between two samples of one busy CPU */
-	bool whole_machine;      /* every process, else only followed ones and their descendants */
-	uint32_t ring_bytes;     /* 0: chosen by rate and CPU count */
+	uint64_t period_ns;  /* between two samples of one busy CPU */
+	bool whole_machine;  /* every process, else only followed ones and their descendants */
+	uint32_t ring_bytes; /* 0: chosen by rate and CPU count */
 };
 
 struct cpu_sampler_account {
@@ -26,7 +28,8 @@ struct cpu_sampler_account {
 	uint64_t run_count, run_time_ns; /* of the BPF program; 0: not measured */
 	uint64_t lost_per_cpu[1024];     /* by CPU number */
 	uint32_t cpu_count;
-	char notes[1024]; /* what limits this sampler here and what would help: one sentence a line */
+	char notes[1024]; /* what limits this sampler here and what would help: one sentence a line
+			   */
 };
 
 /* A table for the sampler; `words` NULL: the file has none, follow frame pointers. */
@@ -42,20 +45,22 @@ struct cpu_sampler {
 	const char *name; /* "bpf" or "user": the capture's unwind_mode */
 	/* 0 when it can run here and now; else a negative errno and what would make it run. */
 	int (*probe)(struct errmsg *reason);
-	int (*open)(void **ret_sampler, const struct cpu_sampler_options *options,
-		struct errmsg *err);
+	int (*open)(
+		void **ret_sampler, const struct cpu_sampler_options *options, struct errmsg *err);
 	/* Samples this process from start() on, and all children it makes from now on. */
 	int (*follow)(void *sampler, uint32_t pid, struct errmsg *err);
 	int (*start)(void *sampler, struct errmsg *err);
-	/* Stores up to `capacity` descriptors that become readable when much is waiting; returns their number. */
+	/* Stores up to `capacity` descriptors that become readable when much is waiting; returns
+	 * their number. */
 	size_t (*descriptors)(void *sampler, int *ret_fds, size_t capacity);
 	/* Hands over all waiting records, oldest first per CPU. Returns 0 or a negative errno. */
 	int (*drain)(void *sampler, cpu_sampler_record_function *on_record, void *context);
 	void (*stop)(void *sampler);
 	/*
 	 * For a sampler that unwinds by itself, else all NULL: what it must know of address spaces.
-	 * `map`: address - bias = virtual address in the file; `frame_pointer`: no table will come, follow rbp.
-	 * `fork_space`: the child shares the parent's mappings until one of them changes.
+	 * `map`: address - bias = virtual address in the file; `frame_pointer`: no table will come,
+	 * follow rbp. `fork_space`: the child shares the parent's mappings until one of them
+	 * changes.
 	 */
 	int (*map)(void *sampler, uint32_t pid, const struct mapping *mapping, uint64_t bias,
 		bool frame_pointer);

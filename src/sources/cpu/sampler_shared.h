@@ -41,18 +41,18 @@ struct sampler_cached_rule {
 
 enum sampler_counter {
 	SAMPLER_COUNT_SAMPLES,
-	SAMPLER_COUNT_LOST,      /* the ring was full */
+	SAMPLER_COUNT_LOST, /* the ring was full */
 	SAMPLER_COUNT_CACHE_MISS,
 	SAMPLER_COUNT_FRAMES,
-	SAMPLER_COUNT_COPIES,    /* stacks sent to be unwound in user space */
+	SAMPLER_COUNT_COPIES, /* stacks sent to be unwound in user space */
 	SAMPLER_COUNT_COPIES_DENIED,
 	SAMPLER_COUNT_MAX
 };
 
-#define SAMPLER_MAX_FILES        16384
-#define SAMPLER_MAX_PROCESSES    65536
-#define SAMPLER_MAX_MAPPINGS     (1 << 20)
-#define SAMPLER_CACHED_RULES     4096
+#define SAMPLER_MAX_FILES          16384
+#define SAMPLER_MAX_PROCESSES      65536
+#define SAMPLER_MAX_MAPPINGS       (1 << 20)
+#define SAMPLER_CACHED_RULES       4096
 #define SAMPLER_MAX_CHAINED_PROBES 16
 /* Stack copies per CPU and second when the missing piece may never come (unknown mapping). */
 #define SAMPLER_COPY_BUDGET 20

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `swarm SECONDS COUNT`: forks and executes COUNT processes that end at once, up to 50 at a time; SECONDS is not used. */
+/* `swarm SECONDS COUNT`: forks and executes COUNT processes that end at once, up to 50 at a time;
+ * SECONDS is not used. */
 #include <sys/wait.h>
 
 #include "workload.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `uretprobe SECONDS`: puts return probes on its own probed_outer and probed_inner (two on the latter, so that they chain) and
- * then works below them: on the stack both return addresses are the kernel's trampoline. Prints "no uprobes" and ends
- * with status 77 where that is not allowed.
+ * `uretprobe SECONDS`: puts return probes on its own probed_outer and probed_inner (two on the
+ * latter, so that they chain) and then works below them: on the stack both return addresses are the
+ * kernel's trampoline. Prints "no uprobes" and ends with status 77 where that is not allowed.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -45,7 +45,8 @@ static int probe_type(void)
 	return type;
 }
 
-/* The program's own text begins at a file offset equal to its virtual address, as linkers lay out small programs. */
+/* The program's own text begins at a file offset equal to its virtual address, as linkers lay out
+ * small programs. */
 static int probe_return(const void *function)
 {
 	struct perf_event_attr attributes = {
