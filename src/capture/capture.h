@@ -29,6 +29,12 @@ struct capture_mapping {
 	uint8_t build_id_length; /* 0: none */
 };
 
+/*
+ * A function that has no symbol is named by this, its file's name, "+0x" and the hexadecimal
+ * virtual address of its first byte: "[unknown] libgomp.so.1.0.0+0x1f600".
+ */
+#define CAPTURE_UNNAMED_PREFIX "[unknown] "
+
 struct capture_frame {
 	const char *function; /* demangled; NULL: no name is known */
 	capture_id mapping;   /* 0: unknown */

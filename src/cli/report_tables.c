@@ -112,12 +112,12 @@ static const struct table_shape shapes[BREAKDOWN_MAX] = {
 		{
 			"Hottest lines",
 			true,
-			{{.title = "Line", .is_text = true, .shrinks_to = 26},
-				{.title = "Function", .shrinks_to = 22},
+			{{.title = "Line", .is_text = true, .shrinks_to = 14},
+				{.title = "Function", .shrinks_to = 10},
 				{.title = "Module",
 					.is_text = true,
 					.dim = true,
-					.shrinks_to = 10,
+					.shrinks_to = 6,
 					.largest = NAME_COLUMNS}},
 			fill_line,
 			"lines",
@@ -216,9 +216,9 @@ static void add_rest(
 		samples += breakdown->rows.items[i].self_samples;
 	strbuf_addf(view->out, "%s\xe2\x80\xa6 ", terminal_dim(&view->terminal));
 	format_count(view->out, rest);
-	strbuf_addf(view->out, " more %s with %.2f %% (--limit shows more)%s\n", shape->many,
+	strbuf_addf(view->out, " more %s with %.2f %%%s (--limit shows more)%s\n", shape->many,
 		100.0 * (double)samples / (double)breakdown->samples,
-		terminal_plain(&view->terminal));
+		shape->self_and_total ? " self" : "", terminal_plain(&view->terminal));
 }
 
 static int print_rows(

@@ -42,6 +42,7 @@ struct stored_file {
 	_Atomic int stage;
 	struct unwind_table table;
 	struct symbol_table *symbols;
+	struct elf_file *elf; /* opened when function starts are asked for; the main thread's */
 };
 
 struct file_store {
@@ -314,6 +315,16 @@ enum file_readiness file_store_symbols(
 	return FILE_READY;
 }
 
+bool file_store_function_start(
+	struct file_store *store, uint32_t index, uint64_t vaddr, uint64_t *ret_start)
+{
+	struct stored_file *file = stored(store, index);
+
+	if (!file || !file->is_elf || (!file->elf && open_elf(file, &file->elf) < 0))
+		return false;
+	return elf_file_function_start(file->elf, vaddr, ret_start);
+}
+
 const struct build_id *file_store_build_id(const struct file_store *store, uint32_t index)
 {
 	static const struct build_id none;
@@ -394,6 +405,7 @@ static void stored_file_free(struct stored_file *file)
 	closep(&file->fd);
 	unwind_table_done(&file->table);
 	symbol_table_free(file->symbols);
+	elf_file_free(file->elf);
 	free(file->segments);
 	free(file->name);
 	free(file->path);

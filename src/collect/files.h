@@ -53,6 +53,10 @@ enum file_readiness file_store_table(struct file_store *store, uint32_t file,
 enum file_readiness file_store_symbols(
 	struct file_store *store, uint32_t file, const struct symbol_table **ret_symbols);
 
+/* Where the function at `vaddr` begins, for files without symbols; false when nothing says it. */
+bool file_store_function_start(
+	struct file_store *store, uint32_t file, uint64_t vaddr, uint64_t *ret_start);
+
 /* Length 0 when the file has none. Valid as long as the store. */
 const struct build_id *file_store_build_id(const struct file_store *store, uint32_t file);
 /* A path through which the file can be opened again for its debug information; NULL when it cannot.

@@ -155,7 +155,7 @@ static int mapping_of_file(struct resolver *resolver, uint32_t file, capture_id 
 	return result < 0 ? result : map_u64_set(&resolver->file_mappings, file, *ret_mapping);
 }
 
-static const char *function_name(
+static const char *symbol_name(
 	struct resolver *resolver, const struct symbol_table *symbols, uint64_t vaddr)
 {
 	struct symbol symbol;
@@ -164,6 +164,21 @@ static const char *function_name(
 		return NULL;
 	strbuf_clear(&resolver->name);
 	symbol_demangle(symbol.name, &resolver->name);
+	return strbuf_status(&resolver->name) < 0 ? NULL : strbuf_cstr(&resolver->name);
+}
+
+/* A function of a stripped file is known by where it begins: its addresses stay together. */
+static const char *start_name(struct resolver *resolver, uint32_t file, uint64_t vaddr)
+{
+	const char *path = address_spaces_file(resolver->spaces, file)->path;
+	const char *slash = strrchr(path, '/');
+	uint64_t start;
+
+	if (!file_store_function_start(resolver->files, file, vaddr, &start))
+		return NULL;
+	strbuf_clear(&resolver->name);
+	strbuf_addf(&resolver->name, CAPTURE_UNNAMED_PREFIX "%s+0x%llx", slash ? slash + 1 : path,
+		(unsigned long long)start);
 	return strbuf_status(&resolver->name) < 0 ? NULL : strbuf_cstr(&resolver->name);
 }
 
@@ -189,8 +204,10 @@ static int file_frame(struct resolver *resolver, const struct mapping *mapping, 
 	readiness = file_store_symbols(resolver->files, mapping->file, &symbols);
 	if (readiness == FILE_PENDING && !do_not_wait)
 		return -EAGAIN;
-	frame.function = function_name(resolver, symbols, frame.rel_pc);
+	frame.function = symbol_name(resolver, symbols, frame.rel_pc);
 	remembered.named = frame.function != NULL;
+	if (!frame.function && readiness != FILE_PENDING)
+		frame.function = start_name(resolver, mapping->file, frame.rel_pc);
 	result = mapping_of_file(resolver, mapping->file, &frame.mapping);
 	remembered.mapping = frame.mapping;
 	if (result == 0)
@@ -273,7 +290,7 @@ static void write_late_name(struct resolver *resolver, const struct file_frame *
 	if (frame->named ||
 		file_store_symbols(resolver->files, frame->file, &symbols) != FILE_READY)
 		return;
-	line.function = function_name(resolver, symbols, frame->vaddr);
+	line.function = symbol_name(resolver, symbols, frame->vaddr);
 	if (line.function)
 		capture_writer_symbols(resolver->writer, frame->mapping, frame->vaddr, &line, 1);
 }

@@ -94,6 +94,12 @@ bool elf_file_next_code(
 bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_bytes *ret_bytes);
 
 /*
+ * Where the function at or before `vaddr` begins, by the search table of .eh_frame_hdr: also for
+ * files without symbols. False when there is no such table, or nothing before `vaddr`.
+ */
+bool elf_file_function_start(const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start);
+
+/*
  * The libelf handle, for libdw and symbol tables; it lives as long as the file. Made at the first
  * call; NULL when libelf rejects the file or memory is short.
  */

@@ -133,38 +133,71 @@ static int process_numbers(const struct model *model, uint64_t **ret_numbers)
 	return r;
 }
 
-static void write_time(struct json_writer *json, const char *key, uint64_t ns)
+/*
+ * What every slice of a function begins with, made once each: a trace has many slices. Ends before
+ * the count of self samples. After the last function comes "[no stack]".
+ */
+struct slice_texts {
+	struct strbuf text;
+	ARRAY_OF(size_t) starts; /* one more than texts */
+};
+
+static void slice_texts_done(struct slice_texts *texts)
 {
-	json_key(json, key);
-	json_double(json, (double)ns / NS_PER_US, 15);
+	strbuf_done(&texts->text);
+	array_done(&texts->starts);
 }
 
-static void write_slice(struct json_writer *json, const struct model *model,
-	const struct slice *slice, uint64_t origin_ns, uint64_t process_number)
+static void add_slice_text(struct strbuf *out, const struct model *model, uint32_t function)
 {
-	json_begin_object(json);
-	json_key(json, "ph");
-	json_string(json, "X");
-	json_key(json, "name");
-	json_string(json, model_function_name(model, slice->function));
-	json_key(json, "cat");
-	json_string(json, slice->function == MODEL_NONE
-				  ? "native"
-				  : kind_name(model->functions.items[slice->function].kind));
-	write_time(json, "ts", slice->start_ns > origin_ns ? slice->start_ns - origin_ns : 0);
-	write_time(json, "dur", slice->end_ns - slice->start_ns);
-	json_key(json, "pid");
-	json_u64(json, process_number);
-	json_key(json, "tid");
-	json_u64(json, model->threads.items[slice->thread].tid);
-	json_key(json, "args");
-	json_begin_object(json);
-	json_key(json, "module");
-	json_string(json, model_function_module(model, slice->function));
-	json_key(json, "self_samples");
-	json_u64(json, slice->self_samples);
-	json_end_object(json);
-	json_end_object(json);
+	struct json_writer json = {.out = out};
+
+	json_begin_object(&json);
+	json_key(&json, "ph");
+	json_string(&json, "X");
+	json_key(&json, "name");
+	json_string(&json, model_function_name(model, function));
+	json_key(&json, "cat");
+	json_string(&json, function == MODEL_NONE
+				   ? "native"
+				   : kind_name(model->functions.items[function].kind));
+	json_key(&json, "args");
+	json_begin_object(&json);
+	json_key(&json, "module");
+	json_string(&json, model_function_module(model, function));
+	json_key(&json, "self_samples");
+}
+
+static int slice_texts_init(struct slice_texts *texts, const struct model *model)
+{
+	int r = array_append(&texts->starts, 0);
+
+	for (uint32_t i = 0; r == 0 && i <= model->functions.count; i++) {
+		add_slice_text(&texts->text, model, i < model->functions.count ? i : MODEL_NONE);
+		r = array_append(&texts->starts, texts->text.length);
+	}
+	return r ?: strbuf_status(&texts->text);
+}
+
+/* Trace times are microseconds; nanoseconds follow the point. */
+static void add_time(struct strbuf *out, const char *key, uint64_t ns)
+{
+	strbuf_addf(out, ",\"%s\":%llu.%03llu", key, (unsigned long long)(ns / NS_PER_US),
+		(unsigned long long)(ns % NS_PER_US));
+}
+
+static void write_slice(struct strbuf *out, const struct slice_texts *texts,
+	const struct slice *slice, uint32_t tid, uint64_t origin_ns, uint64_t process_number)
+{
+	size_t text = MIN(slice->function, texts->starts.count - 2);
+	size_t start = texts->starts.items[text], end = texts->starts.items[text + 1];
+
+	strbuf_add_bytes(out, ",\n", 2);
+	strbuf_add_bytes(out, texts->text.data + start, end - start);
+	strbuf_addf(out, "%llu}", (unsigned long long)slice->self_samples);
+	add_time(out, "ts", slice->start_ns > origin_ns ? slice->start_ns - origin_ns : 0);
+	add_time(out, "dur", slice->end_ns - slice->start_ns);
+	strbuf_addf(out, ",\"pid\":%llu,\"tid\":%u}", (unsigned long long)process_number, tid);
 }
 
 static void write_name(struct json_writer *json, const char *event, const char *name,
@@ -189,29 +222,23 @@ static void write_name(struct json_writer *json, const char *event, const char *
 	json_end_object(json);
 }
 
-static void write_events(struct json_writer *json, const struct model *model,
-	const struct slices *slices, const uint64_t *numbers)
+/* Names come first, so that every slice follows another event. */
+static void write_names(struct strbuf *out, const struct model *model, const uint64_t *numbers)
 {
-	uint64_t origin_ns = model_start_ns(model);
+	struct json_writer json = {.out = out, .depth = 1};
 
-	json_key(json, "traceEvents");
-	json_begin_array(json);
 	for (size_t i = 0; i < model->processes.count; i++)
-		write_name(json, "process_name", model->processes.items[i].name, numbers[i], NULL);
+		write_name(&json, "process_name", model->processes.items[i].name, numbers[i], NULL);
 	array_foreach (&model->threads, thread)
 		write_name(
-			json, "thread_name", thread->name, numbers[thread->process], &thread->tid);
-	array_foreach (&slices->slices, slice) {
-		const struct model_thread *thread = &model->threads.items[slice->thread];
-
-		write_slice(json, model, slice, origin_ns, numbers[thread->process]);
-	}
-	json_end_array(json);
+			&json, "thread_name", thread->name, numbers[thread->process], &thread->tid);
 }
 
 static void write_document(struct strbuf *out, const struct model *model,
-	const struct export_options *options, const struct slices *slices, const uint64_t *numbers)
+	const struct export_options *options, const struct slices *slices,
+	const struct slice_texts *texts, const uint64_t *numbers)
 {
+	uint64_t origin_ns = model_start_ns(model);
 	struct json_writer json = {.out = out};
 
 	json_begin_object(&json);
@@ -226,7 +253,15 @@ static void write_document(struct strbuf *out, const struct model *model,
 	json_key(&json, "period_ns");
 	json_u64(&json, slices->period_ns);
 	json_end_object(&json);
-	write_events(&json, model, slices, numbers);
+	json_key(&json, "traceEvents");
+	json_begin_array(&json);
+	write_names(out, model, numbers);
+	array_foreach (&slices->slices, slice) {
+		const struct model_thread *thread = &model->threads.items[slice->thread];
+
+		write_slice(out, texts, slice, thread->tid, origin_ns, numbers[thread->process]);
+	}
+	json_end_array(&json);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');
 }
@@ -236,13 +271,16 @@ static int chrome_export(const struct model *model, const struct selection *sele
 {
 	_cleanup_(selected_done) struct selected selected = {0};
 	_cleanup_(slices_done) struct slices slices = {0};
+	_cleanup_(slice_texts_done) struct slice_texts texts = {0};
 	_cleanup_free_ uint64_t *numbers = NULL;
 	int r = selection_apply(selection, model, &selected, err);
 
 	r = r ?: slices_init(&slices, model, &selected);
+	r = r ?: slice_texts_init(&texts, model);
 	r = r ?: process_numbers(model, &numbers);
 	if (r == 0)
-		write_document(out, model, export_options_or_default(options), &slices, numbers);
+		write_document(
+			out, model, export_options_or_default(options), &slices, &texts, numbers);
 	return export_result(r, out, "chrome", err);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/escape.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -30,12 +31,27 @@ static bool is_unsafe(uint32_t code)
 
 typedef void add_function(struct strbuf *out, const char *bytes, size_t length);
 
+/* Most names are letters and digits, which mean themselves everywhere: they are copied in runs. */
+static size_t plain_run(const char *text, size_t length)
+{
+	size_t run = 0;
+
+	while (run < length && (isalnum((unsigned char)text[run]) || text[run] == '_'))
+		run++;
+	return run;
+}
+
 static void escape_each(struct strbuf *out, const char *text, size_t length, add_function *add)
 {
 	for (size_t i = 0; i < length;) {
-		size_t sequence = utf8_sequence_length(text + i, length - i);
+		size_t run = plain_run(text + i, length - i), sequence;
 		uint32_t code;
 
+		strbuf_add_bytes(out, text + i, run);
+		i += run;
+		if (i == length)
+			break;
+		sequence = utf8_sequence_length(text + i, length - i);
 		if (!sequence) {
 			strbuf_add(out, REPLACEMENT);
 			i++;

@@ -88,7 +88,7 @@ void model_frame_name(const struct model *model, uint32_t frame, struct strbuf *
 	const struct model_function *function = &model->functions.items[found->function];
 
 	strbuf_add(out, function->name);
-	if (function->unnamed)
+	if (function->unnamed && !function->start_known)
 		strbuf_addf(out, "%s0x%llx", function->module == MODEL_NONE ? " " : "+",
 			(unsigned long long)found->rel_pc);
 }

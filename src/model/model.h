@@ -43,6 +43,7 @@ struct model_function {
 	const char *source_file; /* of its first line seen; "" when unknown */
 	enum capture_frame_kind kind;
 	bool unnamed; /* no symbol: `name` only says which module */
+	bool start_known; /* unnamed, but the name says where the function begins */
 };
 
 struct model_module {

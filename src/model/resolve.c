@@ -29,14 +29,21 @@ static int unnamed_text(
 	return builder_text(builder, strbuf_cstr(&text), ret_name);
 }
 
+/* A function of a stripped file, named by where it begins. */
+static bool is_start_name(const struct model_builder *builder, uint32_t name)
+{
+	return strncmp(intern_get(&builder->model->strings, name), CAPTURE_UNNAMED_PREFIX,
+		       strlen(CAPTURE_UNNAMED_PREFIX)) == 0;
+}
+
 /* Finds or adds the function; `name` MODEL_NONE means that there is no symbol. */
 static int resolve_function(struct model_builder *builder, const struct raw_frame *raw,
 	uint32_t name, const char *source_file, uint32_t *ret_function)
 {
 	struct model *model = builder->model;
-	bool unnamed = name == MODEL_NONE;
+	bool nameless = name == MODEL_NONE;
 	uint64_t key, known;
-	int r = unnamed ? unnamed_text(builder, raw, &name) : 0;
+	int r = nameless ? unnamed_text(builder, raw, &name) : 0;
 
 	if (r < 0)
 		return r;
@@ -53,14 +60,15 @@ static int resolve_function(struct model_builder *builder, const struct raw_fram
 	*ret_function = (uint32_t)known;
 	r = r ?: map_u64_set(&builder->functions, key, known);
 	r = r
-		    ?: array_append(
-			       &model->functions, (struct model_function){
-							  .name = intern_get(&model->strings, name),
-							  .module = raw->module,
-							  .source_file = source_file,
-							  .kind = raw->kind,
-							  .unnamed = unnamed,
-						  });
+		    ?: array_append(&model->functions,
+			       (struct model_function){
+				       .name = intern_get(&model->strings, name),
+				       .module = raw->module,
+				       .source_file = source_file,
+				       .kind = raw->kind,
+				       .unnamed = nameless || is_start_name(builder, name),
+				       .start_known = !nameless,
+			       });
 	return r;
 }
 

@@ -28,10 +28,11 @@ struct unwind_build_stats {
 };
 
 /*
- * Compiles .eh_frame (else PT_GNU_EH_FRAME, else .debug_frame). A file without any gives a table
- * with a single frame-pointer row per executable segment. Corrupt input never crashes; what cannot
- * be understood becomes UNWIND_CFA_NONE and is counted. `ret_stats` may be NULL. Returns 0,
- * -ENOMEM, or -EINVAL with a message.
+ * Compiles .eh_frame (else PT_GNU_EH_FRAME, else .debug_frame). Code without any is
+ * understood from its instructions as far as possible (infer.h); for the rest of it frame pointers
+ * are assumed in files without any call frame information and in Go programs. Corrupt input never
+ * crashes; what cannot be understood becomes UNWIND_CFA_NONE and is counted. `ret_stats` may be
+ * NULL. Returns 0, -ENOMEM, or -EINVAL with a message.
  */
 int unwind_table_build(struct unwind_table *ret_table, struct elf_file *file,
 	struct unwind_build_stats *ret_stats, struct errmsg *err);

@@ -222,6 +222,11 @@ int frame_state_merge(struct frame_state *state, const struct frame_state *other
 	return changed;
 }
 
+bool frame_state_can_return(const struct frame_state *state)
+{
+	return state->to_cfa[X86_RSP] == 8;
+}
+
 bool frame_state_cannot_return(const struct frame_state *state)
 {
 	return state->to_cfa[X86_RSP] != FRAME_UNKNOWN && state->to_cfa[X86_RSP] != 8;
@@ -256,9 +261,28 @@ static bool set_leaf_cfa(const struct frame_state *state, struct unwind_rule *ru
 	return false;
 }
 
+/* push %rbp; mov %rsp, %rbp: what is called a frame pointer. */
+static bool has_frame_pointer(const struct frame_state *state)
+{
+	return state->to_cfa[X86_RBP] == 16 && state->rbp.kind == FRAME_SAVED_AT_CFA &&
+	       state->rbp.offset == -16;
+}
+
+/* The stack pointer that was saved in memory. */
+static bool set_slot_cfa(const struct frame_state *state, struct unwind_rule *rule)
+{
+	if (state->slot_at == FRAME_UNKNOWN || state->slot_to_cfa < INT16_MIN ||
+		state->slot_to_cfa > INT16_MAX)
+		return false;
+	rule->cfa = UNWIND_CFA_RSP_DEREF;
+	rule->cfa_offset = state->slot_at;
+	rule->cfa_addend = (int16_t)state->slot_to_cfa;
+	return true;
+}
+
 /*
- * rbp comes first: callees that pop their own arguments move rsp unseen. A saved pointer comes
- * before registers that only count in the innermost frame.
+ * A frame pointer comes before rsp: callees that pop their own arguments move rsp unseen. A saved
+ * stack pointer comes before registers that only count in the innermost frame.
  */
 static bool set_cfa(const struct frame_state *state, struct unwind_rule *rule)
 {
@@ -266,22 +290,16 @@ static bool set_cfa(const struct frame_state *state, struct unwind_rule *rule)
 		enum x86_register reg;
 		enum unwind_cfa cfa;
 	} best[] = {
-		{X86_RBP, UNWIND_CFA_RBP}, {X86_RSP, UNWIND_CFA_RSP}, {X86_RBX, UNWIND_CFA_RBX}};
+		{X86_RSP, UNWIND_CFA_RSP}, {X86_RBP, UNWIND_CFA_RBP}, {X86_RBX, UNWIND_CFA_RBX}};
 
-	for (size_t i = 0; i < ARRAY_SIZE(best); i++) {
+	for (size_t i = has_frame_pointer(state) ? 1 : 0; i < ARRAY_SIZE(best); i++) {
 		if (state->to_cfa[best[i].reg] == FRAME_UNKNOWN)
 			continue;
 		rule->cfa = (uint8_t)best[i].cfa;
 		rule->cfa_offset = state->to_cfa[best[i].reg];
 		return true;
 	}
-	if (state->slot_at == FRAME_UNKNOWN || state->slot_to_cfa < INT16_MIN ||
-		state->slot_to_cfa > INT16_MAX)
-		return set_leaf_cfa(state, rule);
-	rule->cfa = UNWIND_CFA_RSP_DEREF;
-	rule->cfa_offset = state->slot_at;
-	rule->cfa_addend = (int16_t)state->slot_to_cfa;
-	return true;
+	return set_slot_cfa(state, rule) || set_leaf_cfa(state, rule);
 }
 
 bool frame_state_to_rule(const struct frame_state *state, struct unwind_rule *ret_rule)

@@ -39,7 +39,8 @@ void frame_state_apply(struct frame_state *state, const struct x86_instruction *
  * -EINVAL when they contradict each other: two depths of the stack at one instruction.
  */
 int frame_state_merge(struct frame_state *state, const struct frame_state *other);
-/* True when the stack pointer is known not to stand at the return address. */
+/* True when the stack pointer is known to stand at the return address, or known not to. */
+bool frame_state_can_return(const struct frame_state *state);
 bool frame_state_cannot_return(const struct frame_state *state);
 /* The rule that holds here; false when the CFA is not known. */
 bool frame_state_to_rule(const struct frame_state *state, struct unwind_rule *ret_rule);

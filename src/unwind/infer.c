@@ -12,6 +12,8 @@
 /* Facts are only ever taken away, so a loop nest settles in a few rounds. */
 #define MAX_ROUNDS         16
 #define FUNCTION_ALIGNMENT 16
+/* Branches further ahead lead to other functions. */
+#define MAX_BRANCH_BYTES ((uint64_t)1 << 18)
 
 struct instruction {
 	struct x86_instruction x86;
@@ -37,6 +39,7 @@ struct sweep {
 	struct frame_state state;
 	bool is_reached;                  /* `state` holds */
 	bool changed;                     /* another round is needed */
+	bool has_proof;                   /* the stack was found balanced at an exit */
 	bool guesses;                     /* code that nothing is seen to reach gets a state too */
 	struct frame_state at_table_jump; /* the latest indirect jump's */
 	bool has_table_jump;
@@ -166,7 +169,7 @@ static int read_function(
 			return -ENOMEM;
 		at += x86.length;
 		if ((x86.effect == X86_JUMP || x86.effect == X86_JUMP_IF) &&
-			(uint64_t)x86.value < limit)
+			(uint64_t)x86.value < MIN(limit, at + MAX_BRANCH_BYTES))
 			furthest = MAX(furthest, (uint64_t)x86.value);
 		if (ends_flow(&x86) && at > furthest)
 			break;
@@ -206,27 +209,45 @@ static int join(
 	return result < 0 ? result : 0;
 }
 
+/* True when a function is known to start there, or may by its alignment. */
+static bool may_be_start(const struct inferrer *inferrer, uint64_t vaddr)
+{
+	return vaddr % FUNCTION_ALIGNMENT == 0 ||
+	       next_start(inferrer, vaddr - 1, vaddr + 1) == vaddr;
+}
+
+/*
+ * A branch out of the function must be a call in tail position, of another function and with
+ * nothing on the stack: else this is a piece that was moved out of a function, and begins in the
+ * middle of its frame.
+ */
 static int branch(struct sweep *sweep, uint64_t target)
 {
-	struct instruction *instruction = instruction_at(sweep->inferrer, target);
+	struct inferrer *inferrer = sweep->inferrer;
+	struct instruction *instruction = instruction_at(inferrer, target);
 
-	return instruction ? join(sweep, instruction, &sweep->state) : 0;
+	if (instruction)
+		return join(sweep, instruction, &sweep->state);
+	if (target >= inferrer->begin && target < inferrer->end)
+		return -EINVAL; /* into the middle of an instruction */
+	return frame_state_cannot_return(&sweep->state) || !may_be_start(inferrer, target) ? -EINVAL
+											   : 0;
 }
 
 /*
  * Nothing was seen to reach this instruction: it is a case of the latest jump through a table, or,
- * when aligned as functions are, the start of a function that has no symbol.
+ * when aligned as functions are, the start of a function that has no symbol. The function at hand
+ * is cut there.
  */
 static int guess(struct sweep *sweep, struct instruction *instruction)
 {
-	struct frame_state entry = frame_state_at_entry();
 	uint64_t vaddr = sweep->inferrer->begin + instruction->offset;
 
 	if (!sweep->guesses || instruction->x86.effect == X86_PADDING)
 		return 0;
 	if (sweep->has_table_jump)
 		return join(sweep, instruction, &sweep->at_table_jump);
-	return vaddr % FUNCTION_ALIGNMENT == 0 ? join(sweep, instruction, &entry) : 0;
+	return vaddr % FUNCTION_ALIGNMENT == 0 ? -ERANGE : 0;
 }
 
 static int add_row(struct sweep *sweep, const struct instruction *instruction)
@@ -258,7 +279,13 @@ static int leave_instruction(struct sweep *sweep, const struct x86_instruction *
 		return 0;
 	case X86_RETURN:
 		sweep->is_reached = false;
+		sweep->has_proof |= frame_state_can_return(&sweep->state);
 		return frame_state_cannot_return(&sweep->state) ? -EINVAL : 0;
+	case X86_POP:
+	case X86_LEAVE:
+		/* The caller's rbp is back, and the return address is next. */
+		sweep->has_proof |= x86->reg == X86_RBP && frame_state_can_return(&sweep->state);
+		return 0;
 	case X86_TRAP:
 		sweep->is_reached = false;
 		return 0;
@@ -298,14 +325,16 @@ static int run_sweep(struct sweep *sweep)
 	sweep->state = frame_state_at_entry();
 	sweep->is_reached = true;
 	sweep->has_table_jump = false;
-	sweep->changed = false;
+	sweep->changed = sweep->has_proof = false;
 	for (size_t i = 0; result == 0 && i < inferrer->instructions.count; i++)
 		result = visit(sweep, &inferrer->instructions.items[i]);
 	return result;
 }
 
-/* Follows the function until nothing changes any more. Returns 0, -ENOMEM, or -EINVAL when it makes
- * no sense. */
+/*
+ * Follows the function until nothing changes any more. Returns 0, -ENOMEM, -EINVAL when it makes no
+ * sense, or -ERANGE when another function starts in it.
+ */
 static int settle(struct sweep *sweep)
 {
 	for (int round = 0; round < MAX_ROUNDS; round++) {
@@ -314,10 +343,33 @@ static int settle(struct sweep *sweep)
 		if (result < 0)
 			return result;
 		if (!sweep->changed && sweep->guesses)
-			return 0;
+			return sweep->has_proof ? 0 : -EINVAL;
 		sweep->guesses |= !sweep->changed;
 	}
 	return -EINVAL;
+}
+
+/* Ends the function before the first aligned instruction that nothing reaches. */
+static void cut(struct inferrer *inferrer)
+{
+	size_t kept = 0;
+	bool is_reached = true;
+
+	for (; kept < inferrer->instructions.count; kept++) {
+		const struct instruction *instruction = &inferrer->instructions.items[kept];
+
+		is_reached |= instruction->join != 0;
+		if (!is_reached && instruction->x86.effect != X86_PADDING &&
+			(inferrer->begin + instruction->offset) % FUNCTION_ALIGNMENT == 0)
+			break;
+		is_reached &= !ends_flow(&instruction->x86);
+	}
+	inferrer->index_at.count = inferrer->instructions.items[kept].offset;
+	inferrer->end = inferrer->begin + inferrer->index_at.count;
+	inferrer->instructions.count = kept;
+	array_clear(&inferrer->joins);
+	array_foreach (&inferrer->instructions, instruction)
+		instruction->join = 0;
 }
 
 /* True when the last instruction goes on into bytes that are none. */
@@ -335,6 +387,13 @@ static int infer_function(struct inferrer *inferrer, struct unwind_rows *rows, u
 	size_t row_count = rows->packed.count;
 	int result = runs_off(inferrer, limit) ? -EINVAL : settle(&sweep);
 
+	if (result == -ERANGE) {
+		cut(inferrer);
+		sweep = (struct sweep){.inferrer = inferrer};
+		result = settle(&sweep);
+	}
+	if (result == -ERANGE)
+		result = -EINVAL;
 	if (result == 0) {
 		sweep.rows = rows;
 		result = run_sweep(&sweep);

@@ -249,7 +249,8 @@ static struct x86_instruction primary_c0(const struct x86_fields *fields, uint64
 	case 0xc8:
 		return other(BIT(X86_RSP) | BIT(X86_RBP));
 	case 0xc9:
-		return (struct x86_instruction){.effect = X86_LEAVE, .written = BIT(X86_RBP)};
+		return (struct x86_instruction){
+			.effect = X86_LEAVE, .reg = X86_RBP, .written = BIT(X86_RBP)};
 	case 0xcc:
 		return to_address(X86_PADDING, 0);
 	case 0xe0 ... 0xe3:

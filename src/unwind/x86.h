@@ -37,7 +37,7 @@ enum x86_effect {
 	X86_ADDRESS,       /* reg = base + value */
 	X86_LOAD,          /* reg = 8 bytes at base + value */
 	X86_STORE,         /* 8 bytes at base + value = reg */
-	X86_LEAVE,         /* rsp = rbp; pop rbp */
+	X86_LEAVE,         /* rsp = rbp; pop rbp, which is `reg` */
 	X86_CALL,          /* to address `value`, 0 when indirect */
 	X86_JUMP,          /* to address `value` */
 	X86_JUMP_IF,       /* to address `value`, or on */

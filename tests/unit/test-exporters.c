@@ -171,8 +171,8 @@ static void test_chrome(void **state)
 	char *text = export_with("chrome", NULL);
 
 	assert_non_null(strstr(text,
-		"{\"ph\":\"X\",\"name\":\"f\",\"cat\":\"native\",\"ts\":0,\"dur\":3000,"
-		"\"pid\":7,\"tid\":7,\"args\":{\"module\":\"app\",\"self_samples\":3}}"));
+		"{\"ph\":\"X\",\"name\":\"f\",\"cat\":\"native\",\"args\":{\"module\":\"app\","
+		"\"self_samples\":3},\"ts\":0.000,\"dur\":3000.000,\"pid\":7,\"tid\":7}"));
 	assert_non_null(strstr(text, "\"name\":\"[no stack]\""));
 	assert_non_null(strstr(text, "\"name\":\"thread_name\""));
 	free(text);

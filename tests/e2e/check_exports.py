@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Exports a capture in every format, parses each file with a parser of its own kind, and compares totals.
+
+check_exports.py SONDE CAPTURE PPROF_PROTO [PROTOC]
+check_exports.py --make MAKE_MODEL_CAPTURE SONDE PPROF_PROTO [PROTOC]   of names that break naive writers
+"""
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def run(*arguments, **options):
+    return subprocess.run(arguments, check=True, capture_output=True, **options).stdout
+
+
+class Exports:
+    def __init__(self, sonde, capture, directory):
+        self.sonde, self.capture, self.directory = sonde, capture, directory
+
+    def bytes(self, name, *arguments):
+        path = os.path.join(self.directory, name)
+        run(self.sonde, "export", "-f", name, "-o", path, *arguments, self.capture)
+        with open(path, "rb") as file:
+            return file.read()
+
+    def text(self, name, *arguments):
+        return self.bytes(name, *arguments).decode("utf-8")  # strict: every export is UTF-8
+
+
+def no_controls(text, allowed="\n"):
+    found = [c for c in text if (ord(c) < 32 or 0x7F <= ord(c) < 0xA0) and c not in allowed]
+    assert not found, f"control characters: {found[:5]!r}"
+
+
+def check_json(exports):
+    document = json.loads(exports.text("json"))
+    assert document["format"] == "sonde-report" and document["version"] == 1
+    total = document["totals"]["samples"]
+    for name, table in document["tables"].items():
+        if name != "stack":
+            assert len(table["rows"]) == table["rows_total"], name
+            assert sum(row["self_samples"] for row in table["rows"]) == total, name
+    assert sum(document["timeline"]["samples"]) == total
+    return total, document["session"]["period_ns"], document
+
+
+def check_report(exports, document):
+    printed = json.loads(run(exports.sonde, "report", "--json", exports.capture))
+    assert printed == document, "report --json and export -f json differ"
+    for by in [None, *document["tables"]]:
+        arguments = ["--by", by] if by else []
+        text = run(exports.sonde, "report", *arguments, exports.capture).decode("utf-8")
+        no_controls(text)
+        assert len(text.splitlines()) > 5
+        too_wide = [line for line in text.splitlines() if len(line) > 100]
+        assert not too_wide, too_wide[:3]
+
+
+def check_folded(exports):
+    total = 0
+    for line in exports.text("folded").splitlines():
+        match = re.fullmatch(r"(.+) (\d+)", line)
+        assert match, line[:100]
+        assert all(match[1].split(";")), line[:100]
+        no_controls(line)
+        total += int(match[2])
+    return total
+
+
+def check_flamegraph(exports):
+    text = exports.text("flamegraph")
+    no_controls(text, "\n\t")
+    root = xml.fromstring(text)
+    assert root.tag == SVG + "svg"
+    assert not re.search(r"(href|src)=", text), "the file must not load anything"
+    frames = [g for g in root.iter(SVG + "g") if g.get("data-d") is not None]
+    tooltips = [g.find(SVG + "title").text.split("\n") for g in frames]
+    assert all(len(lines) == 3 for lines in tooltips)
+    by_depth = {}
+    for frame in frames:
+        start, width = float(frame.get("data-x")), float(frame.get("data-w"))
+        by_depth.setdefault(int(frame.get("data-d")), []).append((start, width))
+    for row in by_depth.values():  # frames of one row do not overlap
+        end = 0.0
+        for start, width in sorted(row):
+            assert start >= end - 1e-6
+            end = start + width
+        assert end <= 1 + 1e-6
+    return int(root.get("data-samples"))
+
+
+def check_speedscope(exports, period_ns):
+    document = json.loads(exports.text("speedscope"))
+    assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    frames = document["shared"]["frames"]
+    assert all(isinstance(frame["name"], str) for frame in frames)
+    assert 0 <= document["activeProfileIndex"] < len(document["profiles"])
+    total = 0
+    for profile in document["profiles"]:
+        assert set(profile) == {
+            "type", "name", "unit", "startValue", "endValue", "samples", "weights"}
+        assert profile["type"] == "sampled" and profile["unit"] == "nanoseconds"
+        assert len(profile["samples"]) == len(profile["weights"])
+        assert all(0 <= index < len(frames) for stack in profile["samples"] for index in stack)
+        assert profile["endValue"] - profile["startValue"] == sum(profile["weights"])
+        total += sum(profile["weights"])
+    assert total % period_ns == 0
+    return total // period_ns
+
+
+def check_pprof(exports, proto, protoc, period_ns):
+    packed = gzip.decompress(exports.bytes("pprof"))
+    text = run(
+        protoc, "--decode=perftools.profiles.Profile", f"--proto_path={os.path.dirname(proto)}",
+        proto, input=packed).decode("utf-8")
+    no_controls(text)
+    assert re.search(r'^string_table: (.*)$', text, re.M)[1] == '""'
+    locations = set(re.findall(r"^location \{\n  id: (\d+)", text, re.M))
+    used = set(re.findall(r"^  location_id: (\d+)", text, re.M))
+    assert used == locations, "samples refer to locations that are not there, or the other way"
+    functions = set(re.findall(r"^function \{\n  id: (\d+)", text, re.M))
+    assert set(re.findall(r"function_id: (\d+)", text)) == functions
+    mappings = set(re.findall(r"^mapping \{\n  id: (\d+)", text, re.M))
+    assert set(re.findall(r"mapping_id: (\d+)", text)) <= mappings
+    counts = nanoseconds = 0
+    for sample in re.findall(r"^sample \{\n(.*?)^\}", text, re.M | re.S):
+        values = [int(value) for value in re.findall(r"^  value: (\d+)", sample, re.M)]
+        assert len(values) == 2 and sample.count("label {") == 4
+        counts, nanoseconds = counts + values[0], nanoseconds + values[1]
+    assert nanoseconds == counts * period_ns
+    return counts
+
+
+def check_chrome(exports):
+    document = json.loads(exports.text("chrome"))
+    open_until = {}
+    total = 0
+    for event in document["traceEvents"]:
+        if event["ph"] != "X":
+            assert event["ph"] == "M" and event["name"] in ("process_name", "thread_name")
+            continue
+        total += event["args"]["self_samples"]
+        start, end = event["ts"], event["ts"] + event["dur"]
+        assert event["dur"] > 0
+        stack = open_until.setdefault((event["pid"], event["tid"]), [])
+        while stack and stack[-1] <= start + 1e-3:
+            stack.pop()
+        assert not stack or end <= stack[-1] + 1e-3, "slices of a thread must nest"
+        stack.append(end)
+    return total
+
+
+def check_csv(exports, period_ns):
+    text = exports.text("csv")
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert text.endswith("\r\n")
+    assert all(int(r["self_time_ns"]) == int(r["self_samples"]) * period_ns for r in rows)
+    assert abs(sum(float(row["self_share"]) for row in rows) - 1) < 1e-6
+    return sum(int(row["self_samples"]) for row in rows)
+
+
+def check_diff(exports):
+    document = json.loads(run(exports.sonde, "diff", "--json", exports.capture, exports.capture))
+    assert document["format"] == "sonde-diff"
+    assert not any(row["significant"] for row in document["rows"])
+    path = os.path.join(exports.directory, "diff.svg")
+    text = run(exports.sonde, "diff", "--all", "--fail-above", "0", "--flamegraph", path,
+               exports.capture, exports.capture).decode("utf-8")
+    no_controls(text)
+    xml.parse(path)
+
+
+def check(sonde, capture, proto, protoc="protoc"):
+    with tempfile.TemporaryDirectory() as directory:
+        exports = Exports(sonde, capture, directory)
+        total, period_ns, document = check_json(exports)
+        check_report(exports, document)
+        totals = {
+            "folded": check_folded(exports),
+            "flamegraph": check_flamegraph(exports),
+            "speedscope": check_speedscope(exports, period_ns),
+            "pprof": check_pprof(exports, proto, protoc, period_ns),
+            "chrome": check_chrome(exports),
+            "csv": check_csv(exports, period_ns),
+        }
+        check_diff(exports)
+    wrong = {name: count for name, count in totals.items() if count != total}
+    assert not wrong, f"{total} samples, but {wrong}"
+
+
+def main():
+    arguments = sys.argv[1:]
+    if arguments[0] == "--make":  # writes the capture first
+        _, maker, *arguments = arguments
+        with tempfile.TemporaryDirectory() as directory:
+            capture = os.path.join(directory, "hostile.pftrace")
+            run(maker, "hostile", capture)
+            check(arguments[0], capture, *arguments[1:])
+        return
+    check(*arguments)
+
+
+if __name__ == "__main__":
+    main()
