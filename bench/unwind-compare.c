@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind-compare [-n STOPS] [-i MILLISECONDS] [-q] PID...: stops each process STOPS times at random
- * moments and unwinds every thread with our tables and with elfutils' libdwfl. Prints per process
- * how many frames are the same, and each stack that differs, with both versions from the first
- * difference on (-q: only the numbers).
+ * unwind-compare [-n STOPS] [-i MILLISECONDS] [-q] [-j] PID...: stops each process STOPS times at
+ * random moments and unwinds every thread with our tables and with elfutils' libdwfl. Prints per
+ * process how many frames are the same, and each stack that differs, with both versions from the
+ * first difference on (-q: only the numbers; -j: only them, a JSON object a line).
+ *
+ * Where libdwfl gives up with an error and our stack goes on from the same frames (assembly without
+ * call frame information), only the frames that it has are compared; such stacks are counted.
  */
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -20,17 +23,20 @@
 
 struct options {
 	int stops, interval_ms;
-	bool quiet;
+	bool quiet, json;
 };
 
 struct stack {
 	uint64_t frames[WIRE_MAX_USER_FRAMES];
 	size_t count;
+	bool failed;
 	const char *end;
 };
 
 struct totals {
 	uint64_t stacks, same_stacks, frames, same_frames;
+	uint64_t reference_failed,
+		longer_stacks; /* the latter: those of the former where ours goes on */
 	uint64_t stops[WIRE_STOP_MAX];
 };
 
@@ -72,9 +78,8 @@ static Dwfl *open_reference(pid_t pid)
 static void unwind_reference(Dwfl *dwfl, pid_t tid, struct stack *stack)
 {
 	stack->count = 0;
-	stack->end = "complete";
-	if (dwfl_getthread_frames(dwfl, tid, add_frame, stack) < 0)
-		stack->end = dwfl_errmsg(-1);
+	stack->failed = dwfl_getthread_frames(dwfl, tid, add_frame, stack) < 0;
+	stack->end = stack->failed ? dwfl_errmsg(-1) : "complete";
 }
 
 static enum wire_stop unwind_ours(
@@ -87,6 +92,7 @@ static enum wire_stop unwind_ours(
 	if (stopped_process_registers(tid, &registers) == 0)
 		stop = unwind_user_stack(stopped_process_target(process), &registers, stack->frames,
 			WIRE_MAX_USER_FRAMES, &stack->count);
+	stack->failed = stop != WIRE_STOP_COMPLETE;
 	stack->end = wire_stop_name(stop);
 	return stop;
 }
@@ -124,18 +130,23 @@ static void compare_thread(const struct stopped_process *process, Dwfl *dwfl, pi
 	const struct options *options, struct totals *totals)
 {
 	struct stack ours, reference;
-	size_t same = 0;
+	size_t same = 0, compared;
+	bool longer;
 
 	totals->stops[unwind_ours(process, tid, &ours)]++;
 	unwind_reference(dwfl, tid, &reference);
 	while (same < ours.count && same < reference.count &&
 		ours.frames[same] == reference.frames[same])
 		same++;
+	longer = reference.failed && same == reference.count && same < ours.count;
+	compared = longer ? reference.count : MAX(ours.count, reference.count);
 	totals->stacks++;
-	totals->same_stacks += same == ours.count && same == reference.count;
-	totals->frames += MAX(ours.count, reference.count);
+	totals->same_stacks += same == compared;
+	totals->frames += compared;
 	totals->same_frames += same;
-	if (!options->quiet && (same < ours.count || same < reference.count))
+	totals->reference_failed += reference.failed;
+	totals->longer_stacks += longer;
+	if (!options->quiet && same < compared)
 		print_difference(process, tid, &ours, &reference, same);
 }
 
@@ -168,14 +179,33 @@ static void pause_randomly(int interval_ms)
 static void print_totals(pid_t pid, const struct totals *totals)
 {
 	printf("%d: %" PRIu64 " of %" PRIu64 " stacks identical; %" PRIu64 " of %" PRIu64
-	       " frames identical (%.3f %%); ends:",
+	       " frames identical (%.3f %%); libdwfl gave up in %" PRIu64
+	       ", ours went on in %" PRIu64 " of these; ends:",
 		pid, totals->same_stacks, totals->stacks, totals->same_frames, totals->frames,
-		totals->frames ? 100.0 * (double)totals->same_frames / (double)totals->frames
-			       : 0.0);
+		totals->frames ? 100.0 * (double)totals->same_frames / (double)totals->frames : 0.0,
+		totals->reference_failed, totals->longer_stacks);
 	for (unsigned stop = 0; stop < WIRE_STOP_MAX; stop++)
 		if (totals->stops[stop])
 			printf(" %s %" PRIu64, wire_stop_name(stop), totals->stops[stop]);
 	printf("\n");
+}
+
+static void print_json(pid_t pid, const struct totals *totals)
+{
+	const char *separator = "";
+
+	printf("{\"pid\": %d, \"stacks\": %" PRIu64 ", \"same_stacks\": %" PRIu64
+	       ", \"frames\": %" PRIu64 ", \"same_frames\": %" PRIu64
+	       ", \"reference_failed\": %" PRIu64 ", \"longer_stacks\": %" PRIu64 ", \"stops\": {",
+		pid, totals->stacks, totals->same_stacks, totals->frames, totals->same_frames,
+		totals->reference_failed, totals->longer_stacks);
+	for (unsigned stop = 0; stop < WIRE_STOP_MAX; stop++) {
+		if (!totals->stops[stop])
+			continue;
+		printf("%s\"%s\": %" PRIu64, separator, wire_stop_name(stop), totals->stops[stop]);
+		separator = ", ";
+	}
+	printf("}}\n");
 }
 
 static int compare_process(pid_t pid, const struct options *options)
@@ -189,7 +219,10 @@ static int compare_process(pid_t pid, const struct options *options)
 		pause_randomly(options->interval_ms);
 		result = compare_once(process, pid, options, &totals, &err);
 	}
-	print_totals(pid, &totals);
+	if (options->json)
+		print_json(pid, &totals);
+	else
+		print_totals(pid, &totals);
 	if (result < 0)
 		fprintf(stderr, "%s\n", err.text);
 	return result;
@@ -209,18 +242,21 @@ int main(int argc, char **argv)
 	struct options options = {.stops = 1, .interval_ms = 20};
 	int option, failures = 0;
 
-	while ((option = getopt(argc, argv, "n:i:q")) != -1) {
+	while ((option = getopt(argc, argv, "n:i:qj")) != -1) {
 		if (option == 'n')
 			options.stops = read_number(optarg);
 		else if (option == 'i')
 			options.interval_ms = read_number(optarg);
 		else if (option == 'q')
 			options.quiet = true;
+		else if (option == 'j')
+			options.json = options.quiet = true;
 		else
 			optind = argc + 1;
 	}
 	if (optind >= argc || options.stops == 0 || options.interval_ms == 0) {
-		fprintf(stderr, "usage: unwind-compare [-n STOPS] [-i MILLISECONDS] [-q] PID...\n");
+		fprintf(stderr,
+			"usage: unwind-compare [-n STOPS] [-i MILLISECONDS] [-q] [-j] PID...\n");
 		return 2;
 	}
 	srandom((unsigned)getpid());

@@ -19,7 +19,7 @@
 
 /* Makes room for `extra` more items; returns 0 or -ENOMEM. */
 #define array_reserve(array, extra)                                                                \
-	array_grow_((void **)&(array)->items, &(array)->capacity, (array)->count + (extra),        \
+	array_grow_((void **)&(array)->items, &(array)->capacity, (array)->count, (extra),         \
 		sizeof(*(array)->items))
 
 /* Appends a copy of `item`; returns 0 or -ENOMEM. */
@@ -44,11 +44,14 @@
 	for (__typeof__(*(array)->items) *item = (array)->items;                                   \
 		item && item < (array)->items + (array)->count; item++)
 
-static inline int array_grow_(void **items, size_t *capacity, size_t wanted, size_t item_size)
+static inline int array_grow_(
+	void **items, size_t *capacity, size_t count, size_t extra, size_t item_size)
 {
-	size_t bytes, grown = *capacity ? *capacity : 8;
+	size_t wanted, bytes, grown = *capacity ? *capacity : 8;
 	void *moved;
 
+	if (__builtin_add_overflow(count, extra, &wanted))
+		return -ENOMEM;
 	if (wanted <= *capacity)
 		return 0;
 	while (grown < wanted) {

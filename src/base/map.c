@@ -158,8 +158,9 @@ static size_t intern_probe(
 		if (id == INTERN_NO_ENTRY)
 			return index;
 		entry = &intern->entries.items[id];
+		/* memcmp() of no bytes, too, wants pointers, and callers may have none. */
 		if (entry->hash == hash && entry->length == length &&
-			memcmp(entry->bytes, bytes, length) == 0)
+			(!length || memcmp(entry->bytes, bytes, length) == 0))
 			return index;
 	}
 }

@@ -209,8 +209,7 @@ static const struct option diff_options[] = {
 		.type = OPTION_DOUBLE,
 		.argument = "PERCENT",
 		.help = "Exit with status 1 when a row or the total got significantly slower by "
-			"more "
-			"than this share of the CPU time of A.",
+			"more than this share of the CPU time of A: 5, or 5%.",
 		.value = &arguments.fail_above,
 		.minimum = 0,
 		.maximum = 1e6},

@@ -9,7 +9,7 @@
 #include "cli/suggest.h"
 #include "cli/text.h"
 
-#define COMMAND_COLUMN    13
+#define COMMAND_COLUMN    14
 #define OPTION_COLUMN_MAX 30
 #define DEFAULT_GROUP     "Options"
 

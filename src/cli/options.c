@@ -191,12 +191,27 @@ static int set_u64(
 	return 0;
 }
 
+/* The value, which a percentage may end with its sign: "5%". */
+static bool read_option_double(const struct option *option, const char *text, double *ret_value)
+{
+	size_t length = strlen(text);
+	char number[64];
+
+	if (strcmp(option->argument, "PERCENT") != 0 || !length || text[length - 1] != '%')
+		return read_double(text, ret_value);
+	if (length > sizeof(number))
+		return false;
+	memcpy(number, text, length - 1);
+	number[length - 1] = '\0';
+	return read_double(number, ret_value);
+}
+
 static int set_double(
 	const struct scan *scan, const struct option *option, const char *name, const char *text)
 {
 	double value;
 
-	if (!read_double(text, &value) || !within_limits(option, value))
+	if (!read_option_double(option, text, &value) || !within_limits(option, value))
 		return bad_number(scan, option, name, text);
 	if (scan->store)
 		*(double *)option->value = value;

@@ -2,6 +2,7 @@
 /* `sonde record`: samples a command, processes or the machine into a capture, then accounts for
  * itself. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,9 @@
 #include "base/array.h"
 #include "base/strbuf.h"
 #include "cli/commands.h"
+#include "cli/text.h"
 #include "collect/session.h"
+#include "exporters/format.h"
 
 #define DEFAULT_OUTPUT "sonde.pftrace"
 
@@ -23,87 +26,178 @@ static bool record_all, record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
 
 /* ---- what was recorded, and what it cost
- * ------------------------------------------------------------------ */
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+#define ITEM_INDENT 10 /* columns before an item's text */
 
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+static void add_plural(struct strbuf *out, uint64_t count, const char *noun)
+{
+	format_count(out, count);
+	strbuf_addf(out, " %s%s", noun, count == 1 ? "" : "s");
+}
+
+/* One item of the account; broken into lines only for a terminal, so that a log can be searched. */
+static void print_item(const char *label, const struct strbuf *text)
+{
+	_cleanup_strbuf_ struct strbuf lines = {0};
+	size_t width = isatty(STDERR_FILENO) ? text_terminal_width(stderr) : SIZE_MAX;
+
+	strbuf_addf(&lines, "  %-*s", ITEM_INDENT - 2, label);
+	text_wrap(&lines, strbuf_cstr(text), ITEM_INDENT, ITEM_INDENT, width);
+	fputs(strbuf_cstr(&lines), stderr);
+}
+
+static void print_amount(const struct session_result *result, const char *output)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct stat file;
+
+	add_plural(&text, result->stats.samples, "sample");
+	strbuf_add(&text, " in ");
+	format_duration(&text, result->duration_ns);
+	if (stat(output, &file) == 0 && file.st_size > 0) {
+		strbuf_add(&text, ", ");
+		format_bytes(&text, (uint64_t)file.st_size);
+		strbuf_addf(&text, " in %s", output);
+		if (result->stats.samples)
+			strbuf_addf(&text, " (%.0f bytes per sample)",
+				(double)file.st_size / (double)result->stats.samples);
+	}
+	fprintf(stderr, "sonde: %s\n", strbuf_cstr(&text));
+}
+
 static void print_stacks(const struct capture_stats *stats)
 {
-	const char *separator = "; ended early: ";
 	uint64_t with_user_stack = stats->samples - stats->stacks_by_stop[WIRE_STOP_NO_USER_STACK];
+	uint64_t complete = stats->stacks_by_stop[WIRE_STOP_COMPLETE];
+	_cleanup_strbuf_ struct strbuf text = {0};
+	const char *separator = "; ended early: ";
 
-	fprintf(stderr, "  stacks  %.2f %% reach the thread's entry",
-		percent(stats->stacks_by_stop[WIRE_STOP_COMPLETE], with_user_stack));
+	if (!with_user_stack)
+		return;
+	/* Rounded down: "100 %" is never said of less. */
+	strbuf_addf(&text, "%.2f %% reach the thread's entry",
+		floor(100 * percent(complete, with_user_stack)) / 100);
 	for (unsigned stop = WIRE_STOP_NO_USER_STACK + 1; stop < WIRE_STOP_MAX; stop++) {
 		if (!stats->stacks_by_stop[stop])
 			continue;
-		fprintf(stderr, "%s%llu %s", separator,
-			(unsigned long long)stats->stacks_by_stop[stop], wire_stop_name(stop));
+		strbuf_add(&text, separator);
+		format_count(&text, stats->stacks_by_stop[stop]);
+		strbuf_addf(&text, " %s", wire_stop_name(stop));
 		separator = ", ";
 	}
-	if (stats->stacks_unwound_in_user_space && stats->bpf_run_count)
-		fprintf(stderr, "; %llu unwound by sonde itself, their table was being built",
-			(unsigned long long)stats->stacks_unwound_in_user_space);
-	fputc('\n', stderr);
+	print_item("stacks", &text);
 }
 
 static void print_losses(const struct capture_stats *stats)
 {
-	fprintf(stderr, "  lost    %llu samples", (unsigned long long)stats->samples_lost);
-	for (uint32_t i = 0; i < stats->loss_count; i++)
-		fprintf(stderr, "%s%llu in %s of CPU %u", i ? ", " : ": ",
-			(unsigned long long)stats->losses[i].count, stats->losses[i].where,
-			stats->losses[i].cpu);
-	fputc('\n', stderr);
+	_cleanup_strbuf_ struct strbuf text = {0};
+	const char *separator = "; by place: ";
+
+	if (stats->samples_lost || stats->loss_count)
+		add_plural(&text, stats->samples_lost, "sample");
+	else
+		strbuf_add(&text, "none");
+	for (uint32_t i = 0; i < stats->loss_count; i++) {
+		const struct capture_loss *loss = &stats->losses[i];
+
+		strbuf_addf(&text, "%s%s", separator, loss->where);
+		if (strcmp(loss->where, "sample_ring") == 0)
+			strbuf_addf(&text, " of CPU %u", loss->cpu);
+		strbuf_add_char(&text, ' ');
+		format_count(&text, loss->count);
+		separator = ", ";
+	}
+	print_item("lost", &text);
 }
 
 static void print_cost(const struct session_result *result)
 {
 	const struct capture_stats *stats = &result->stats;
+	_cleanup_strbuf_ struct strbuf text = {0};
 
-	fprintf(stderr, "  cost    ");
 	if (stats->bpf_run_count && stats->samples)
-		fprintf(stderr, "%.1f µs per sample in the kernel, ",
+		strbuf_addf(&text, "%.1f µs per sample in the kernel; ",
 			(double)stats->bpf_run_time_ns / (double)stats->samples / 1000);
-	fprintf(stderr, "%.2f s CPU for sonde itself (%.1f %% of one core), %.0f MB peak memory",
-		(double)stats->collector_cpu_ns / NS_PER_S,
-		percent(stats->collector_cpu_ns, result->duration_ns),
-		(double)stats->collector_peak_rss_bytes / 1e6);
-	if (stats->tables_built || stats->tables_from_cache)
-		fprintf(stderr, "; %llu unwind tables built, %llu from the cache (%.2f s)",
-			(unsigned long long)stats->tables_built,
-			(unsigned long long)stats->tables_from_cache,
-			(double)stats->table_build_ns / NS_PER_S);
-	fputc('\n', stderr);
+	else if (stats->samples && !result->mode_reason.text[0])
+		strbuf_add(&text, "time in the kernel is not measured, that needs CAP_SYS_ADMIN; ");
+	strbuf_add(&text, "sonde itself: ");
+	format_duration(&text, stats->collector_cpu_ns);
+	strbuf_add(&text, " of CPU time");
+	if (result->duration_ns >= NS_PER_S) /* starting up is no share of a short run */
+		strbuf_addf(&text, " (%.1f %% of one core)",
+			percent(stats->collector_cpu_ns, result->duration_ns));
+	strbuf_addf(&text, ", %.0f MB peak memory", (double)stats->collector_peak_rss_bytes / 1e6);
+	print_item("cost", &text);
 }
 
-static void print_summary(const struct session_result *result, const char *output)
+/* The first recording of a program has tables to build; what it does meanwhile is not lost. */
+static void print_tables(const struct capture_stats *stats)
 {
-	const struct capture_stats *stats = &result->stats;
-	struct stat file;
-	double bytes = stat(output, &file) == 0 ? (double)file.st_size : 0;
+	_cleanup_strbuf_ struct strbuf text = {0};
 
-	fprintf(stderr, "sonde: %llu samples in %.1f s, %.2f MB in %s",
-		(unsigned long long)stats->samples, (double)result->duration_ns / NS_PER_S,
-		bytes / 1e6, output);
-	if (stats->samples)
-		fprintf(stderr, " (%.0f bytes per sample)", bytes / (double)stats->samples);
-	fputc('\n', stderr);
-	print_stacks(stats);
-	print_losses(stats);
+	if (!stats->tables_built && !stats->tables_from_cache)
+		return;
+	if (stats->tables_built) {
+		format_count(&text, stats->tables_built);
+		strbuf_add(&text, " built in ");
+		format_duration(&text, stats->table_build_ns);
+	}
+	if (stats->tables_from_cache) {
+		strbuf_add(&text, text.length ? ", " : "");
+		format_count(&text, stats->tables_from_cache);
+		strbuf_add(&text, " from the cache");
+	}
+	if (stats->stacks_unwound_in_user_space && stats->bpf_run_count) {
+		strbuf_add(&text, "; ");
+		add_plural(&text, stats->stacks_unwound_in_user_space, "stack");
+		strbuf_add(&text, " copied and unwound once the tables were there");
+	}
+	print_item("tables", &text);
+}
+
+static void print_mode(const struct session_result *result, bool asked_for)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!result->mode_reason.text[0])
+		return;
+	strbuf_addf(
+		&text, "stacks are copied and unwound in user space: %s", result->mode_reason.text);
+	if (!asked_for)
+		strbuf_add(&text,
+			". BPF would unwind stacks of any depth in place, at less cost, and could "
+			"record other users' processes and the whole machine");
+	print_item("mode", &text);
+}
+
+static void print_notes(const struct capture_stats *stats)
+{
+	for (uint32_t i = 0; i < stats->note_count; i++) {
+		_cleanup_strbuf_ struct strbuf text = {0};
+
+		strbuf_add(&text, stats->notes[i]);
+		print_item("note", &text);
+	}
+}
+
+static void print_summary(
+	const struct session_result *result, const struct session_options *options)
+{
+	print_amount(result, options->output);
+	print_stacks(&result->stats);
+	print_losses(&result->stats);
 	print_cost(result);
-	if (result->mode_reason.text[0])
-		fprintf(stderr,
-			"  mode    without BPF: %s. With it: every process of the tree however it "
-			"starts, -a, kernel stacks, whole stacks beyond the copied part, less "
-			"cost\n",
-			result->mode_reason.text);
-	for (uint32_t i = 0; i < stats->note_count; i++)
-		fprintf(stderr, "  note    %s\n", stats->notes[i]);
-	fprintf(stderr, "next: sonde report %s\n", output);
+	print_tables(&result->stats);
+	print_mode(result, options->mode == SESSION_MODE_USER);
+	print_notes(&result->stats);
+	fprintf(stderr, "next: sonde report %s\n", options->output);
 }
 
 static void on_finishing(void *context _unused_, const char *what, uint64_t left)
@@ -113,8 +207,8 @@ static void on_finishing(void *context _unused_, const char *what, uint64_t left
 	if (said || record_quiet)
 		return;
 	said = true;
-	fprintf(stderr, "sonde: waiting for %s, needed by %llu samples …\n", what,
-		(unsigned long long)left);
+	fprintf(stderr, "sonde: waiting for %s of the last %llu sample%s …\n", what,
+		(unsigned long long)left, left == 1 ? "" : "s");
 }
 
 /* ---- command line
@@ -205,7 +299,7 @@ static int run_record(int count, char **arguments)
 	if (error < 0)
 		fail(&err);
 	else if (!record_quiet)
-		print_summary(result, options.output);
+		print_summary(result, &options);
 	status = exit_status(result, error);
 	session_result_done(result);
 	free(result);
@@ -234,7 +328,8 @@ static const struct option record_options[] = {
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,
 		.argument = "SECONDS",
-		.help = "Stop recording after this time; a command runs on and is waited for.",
+		.help = "Stop recording after this time. A command runs on, and sonde waits for "
+			"it.",
 		.value = &record_duration_s,
 		.minimum = 0,
 		.maximum = 1e6},
@@ -242,7 +337,7 @@ static const struct option record_options[] = {
 		.long_name = "pid",
 		.type = OPTION_STRINGS,
 		.argument = "PID",
-		.help = "Record this running process and its descendants; may be given again.",
+		.help = "Record this running process and its descendants. May be given again.",
 		.value = &record_pids,
 		.group = "What to record"},
 	{.short_name = 'a',
@@ -254,14 +349,15 @@ static const struct option record_options[] = {
 	{.long_name = "mode",
 		.type = OPTION_CHOICE,
 		.argument = "MODE",
-		.help = "bpf: unwind in the kernel; user: without privileges, unwind copied "
-			"stacks; "
-			"auto: bpf where it can run.",
+		.help = "Where stacks are unwound. bpf: in the kernel; user: in sonde, from "
+			"copies, "
+			"which needs no privileges; auto: bpf where it can run.",
 		.value = &record_mode,
 		.choices = record_modes},
 	{.long_name = "uncompressed",
 		.type = OPTION_FLAG,
-		.help = "Write plain packets, for tools that cannot inflate them.",
+		.help = "Write the capture's packets uncompressed, for tools that cannot inflate "
+			"them.",
 		.value = &record_uncompressed},
 	{.long_name = "stack-sample",
 		.type = OPTION_FLAG,
@@ -280,14 +376,14 @@ const struct command record_command = {
 	.summary = "sample a command, a process or the whole machine into a capture",
 	.usage = "[options] [-- COMMAND [ARGUMENT…]]",
 	.description =
-		"Samples every thread of the whole process tree, children and exec included, with "
-		"user "
-		"and kernel stacks, unwound without frame pointers and without any change to the "
-		"program. The capture is a Perfetto trace: `sonde report` answers from it, and it "
-		"opens in the Perfetto UI.\n"
-		"Exits with the command's own status. ^C reaches the command; when it ends, the "
-		"capture "
-		"is finished. A second ^C finishes it at once.",
+		"Samples every thread of a process and of its children, whatever they execute, "
+		"with user and kernel stacks. Programs need no frame pointers and no change. Time "
+		"off the CPU is not sampled. Then prints an account: samples, losses, and what "
+		"recording cost. The capture is a Perfetto trace: `sonde report` answers from it, "
+		"and it opens in the Perfetto UI.\n\n"
+		"The exit status is the command's own. ^C goes to the command as ever; when the "
+		"command ends, the capture is finished. A second ^C finishes the capture at once. "
+		"With -p and -a, ^C ends the recording and leaves the processes alone.",
 	.examples = "sonde record -- python3 train.py\n    Record a training run.\n"
 		    "sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in "
 		    "detail.\n"

@@ -12,6 +12,7 @@
 #include "exporters/shorten.h"
 
 #define SEPARATOR        " \xc2\xb7 "
+#define TIMELINE_TEXT    40 /* columns of what stands beside the bars */
 #define TIMELINE_BARS    48
 #define STOPS_TO_EXPLAIN 1.0  /* percent */
 #define UNNAMED_TO_SAY   0.02 /* share of samples without a name from which on it is worth a line */
@@ -39,12 +40,26 @@ void report_paragraph(const struct report_view *view, const char *text, size_t i
 	text_wrap(view->out, strbuf_cstr(&plain), 0, indent, view->terminal.width);
 }
 
+/* What was recorded: the command; else the process, where there is only one. */
+static void describe_target(struct strbuf *out, const struct model *model)
+{
+	const struct model_process *process = model->processes.items;
+
+	if (*model->session.command_line)
+		escape_plain(out, model->session.command_line);
+	else if (model->processes.count != 1)
+		strbuf_add(out, "all processes that were recorded");
+	else {
+		strbuf_addf(out, "process %u: ", process->pid);
+		escape_plain(out, *process->command_line ? process->command_line : process->name);
+	}
+}
+
 static void add_title(const struct report_view *view)
 {
 	_cleanup_strbuf_ struct strbuf plain = {0};
-	const char *command = view->model->session.command_line;
 
-	escape_plain(&plain, *command ? command : "all processes that were recorded");
+	describe_target(&plain, view->model);
 	strbuf_add(view->out, terminal_bold(&view->terminal));
 	shorten_text(view->out, strbuf_cstr(&plain), view->terminal.width);
 	strbuf_addf(view->out, "%s\n", terminal_plain(&view->terminal));
@@ -111,7 +126,7 @@ static void add_place(const struct report_view *view)
 	report_paragraph(view, strbuf_cstr(&text), 0);
 	if (*session->unwind_mode_reason) {
 		strbuf_clear(&text);
-		strbuf_addf(&text, "Mode: %s", session->unwind_mode_reason);
+		strbuf_addf(&text, "Not in the kernel: %s.", session->unwind_mode_reason);
 		report_paragraph(view, strbuf_cstr(&text), 2);
 	}
 }
@@ -162,17 +177,28 @@ static void add_completeness(
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
+/* What gives the code of a module its names. */
+static const char *naming_advice(const char *module)
+{
+	if (strcmp(module, "[kernel]") == 0)
+		return "record as root, or with CAP_SYSLOG";
+	if (strcmp(module, "[anon]") == 0)
+		return "it is generated code, have its runtime write /tmp/perf-PID.map (node: "
+		       "--perf-basic-prof)";
+	return "install its debug symbols, or build it without stripping";
+}
+
 static void add_unnamed(const struct report_view *view, const struct completeness *completeness)
 {
 	double share = (double)completeness->unnamed_leaves / (double)completeness->samples;
+	const char *module = model_module_name(view->model, completeness->worst_unnamed_module);
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	if (!completeness->samples || share < UNNAMED_TO_SAY)
 		return;
 	strbuf_addf(&text,
-		"Names: %.1f %% of the samples are in functions without a name, most in %s: "
-		"install its debug symbols, or build it without stripping.",
-		100 * share, model_module_name(view->model, completeness->worst_unnamed_module));
+		"Names: %.1f %% of the samples are in functions without a name, most in %s: %s.",
+		100 * share, module, naming_advice(module));
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
@@ -249,11 +275,12 @@ static int add_timeline(const struct report_view *view)
 		"\xe2\x96\x88",
 	};
 	_cleanup_timeline_ struct timeline timeline = {0};
+	size_t bars_wanted = MIN(view->terminal.width - TIMELINE_TEXT, (size_t)TIMELINE_BARS);
 	uint64_t most = 0;
 
 	if (!model_has_time(view->model) || view->selected->count < FEW_SAMPLES)
 		return 0;
-	if (timeline_init(&timeline, view->model, view->selected, TIMELINE_BARS) < 0)
+	if (timeline_init(&timeline, view->model, view->selected, bars_wanted) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < timeline.count; i++)
 		most = MAX(most, timeline.samples[i]);

@@ -88,10 +88,10 @@ static const struct table_shape shapes[BREAKDOWN_MAX] = {
 		{
 			"Hottest functions",
 			true,
-			{{.title = "Function", .shrinks_to = 30}, {.title = "Module",
+			{{.title = "Function", .shrinks_to = 16}, {.title = "Module",
 									  .is_text = true,
 									  .dim = true,
-									  .shrinks_to = 10,
+									  .shrinks_to = 6,
 									  .largest = NAME_COLUMNS}},
 			fill_function,
 			"functions",

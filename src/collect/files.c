@@ -9,16 +9,20 @@
 #include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
+#include "collect/process_roots.h"
 #include "unwind/build.h"
 
 /* Below the target's threads, yet not starved when they keep every CPU busy. */
 #define WORKER_NICENESS 5
 #define WORKER_BATCH    32
+/* More files than this are opened again when they are needed. */
+#define MAXIMUM_OPEN_FILES 4096
 
 /* Set by the worker with release order, after the data they stand for. */
 enum file_stage {
@@ -30,15 +34,17 @@ enum file_stage {
 };
 
 struct stored_file {
-	uint32_t index;
-	int fd; /* -1: unreadable; kept so that the file outlives its process and its name */
+	struct mapped_file origin; /* a copy, with its own path */
+	const char *root;          /* prefix of the path where the process lives */
+	/* Kept so that the file outlives its process and its name; -1: unreadable, or too many are
+	 * open: then it is opened again each time. */
+	int fd;
 	bool is_elf;
-	enum mapping_kind kind;
+	bool unreadable, missed; /* it could not be opened; a sample has asked for it */
 	uint64_t identity;
 	struct build_id build_id;
 	struct elf_segment *segments; /* executable ones */
 	size_t segment_count;
-	char *name, *path;
 	_Atomic int stage;
 	struct unwind_table table;
 	struct symbol_table *symbols;
@@ -50,6 +56,10 @@ struct file_store {
 	void *sampler_state;
 	char *cache_tables, *cache_symbols;
 	ARRAY_OF(struct stored_file *) files;
+	struct process_roots roots;
+	size_t open_count, open_limit; /* of the files' descriptors */
+	int line_fd;                   /* what file_store_path() opened last */
+	struct strbuf line_path;
 	int event_fd;
 	pthread_t thread;
 	bool thread_runs;
@@ -57,9 +67,16 @@ struct file_store {
 	pthread_mutex_t lock; /* what follows */
 	pthread_cond_t wake;
 	ARRAY_OF(struct stored_file *) queue;
-	bool ending, busy;
+	bool busy;
 	struct file_store_account account;
+
+	atomic_bool ending;
 };
+
+static struct stored_file *stored(const struct file_store *store, uint32_t index)
+{
+	return index < store->files.count ? store->files.items[index] : NULL;
+}
 
 /* ---- opening
  * ------------------------------------------------------------------------------------------- */
@@ -75,14 +92,21 @@ static int open_vdso(struct elf_file **ret_elf)
 		header->e_shoff + (size_t)header->e_shnum * header->e_shentsize, "[vdso]", NULL);
 }
 
+/* Opens through the kept descriptor, or anew where none was kept. */
 static int open_elf(const struct stored_file *file, struct elf_file **ret_elf)
 {
+	_cleanup_close_ int again = -1;
 	char path[32];
 
-	if (file->kind == MAPPING_VDSO)
+	if (file->origin.kind == MAPPING_VDSO)
 		return open_vdso(ret_elf);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
-	return elf_file_open(ret_elf, path, file->name, NULL);
+	if (file->fd < 0) {
+		again = mapped_file_open(&file->origin, NULL);
+		if (again < 0)
+			return again;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd < 0 ? again : file->fd);
+	return elf_file_open(ret_elf, path, file->origin.path, NULL);
 }
 
 static int copy_headers(struct stored_file *file, const struct elf_file *elf)
@@ -104,49 +128,62 @@ static int copy_headers(struct stored_file *file, const struct elf_file *elf)
 	return 0;
 }
 
-int file_store_add(struct file_store *store, const struct mapped_file *mapped)
+/* Opens the file for the first time and learns what it is; the descriptor stays, within bounds. */
+static int first_open(struct file_store *store, struct stored_file *file)
 {
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
+	int result;
+
+	if (file->origin.kind == MAPPING_FILE) {
+		file->fd = mapped_file_open(&file->origin, NULL);
+		file->unreadable = file->fd < 0;
+		if (file->unreadable)
+			return 0;
+		file->root = process_roots_prefix(&store->roots, file->origin.pid);
+	}
+	result = open_elf(file, &elf) == 0 ? copy_headers(file, elf) : 0;
+	if (file->is_elf)
+		file->stage = STAGE_IDLE;
+	if (file->fd >= 0 && (!file->is_elf || store->open_count >= store->open_limit))
+		closep(&file->fd);
+	store->open_count += file->fd >= 0;
+	return result;
+}
+
+int file_store_add(struct file_store *store, const struct mapped_file *mapped)
+{
 	struct stored_file *file = calloc(1, sizeof(*file));
 	int result;
 
 	if (!file)
 		return -ENOMEM;
-	file->index = mapped->index;
+	file->origin = *mapped;
+	file->origin.path = strdup(mapped->path);
+	file->root = "";
 	file->fd = -1;
-	file->kind = mapped->kind;
 	file->build_id = mapped->build_id;
-	file->name = strdup(mapped->path);
-	result = file->name ? array_append(&store->files, file) : -ENOMEM;
+	file->stage = STAGE_ABSENT;
+	result = file->origin.path ? array_append(&store->files, file) : -ENOMEM;
 	if (result < 0) {
-		free(file->name);
+		free(file->origin.path);
 		free(file);
 		return result;
 	}
-	file->stage = STAGE_ABSENT;
 	if (mapped->kind != MAPPING_FILE && mapped->kind != MAPPING_VDSO)
 		return 0;
-	if (mapped->kind == MAPPING_FILE) {
-		file->fd = mapped_file_open(mapped, NULL);
-		if (file->fd < 0) {
-			pthread_mutex_lock(&store->lock);
-			store->account.unreadable++;
-			pthread_mutex_unlock(&store->lock);
-			return 0;
-		}
-		if (asprintf(&file->path, "/proc/self/fd/%d", file->fd) < 0)
-			file->path = NULL;
-	}
-	if (open_elf(file, &elf) < 0)
-		return 0;
-	result = copy_headers(file, elf);
-	file->stage = result == 0 ? STAGE_IDLE : STAGE_ABSENT;
-	return result;
+	return first_open(store, file);
 }
 
-static struct stored_file *stored(const struct file_store *store, uint32_t index)
+int file_store_see(struct file_store *store, const struct mapped_file *mapped)
 {
-	return index < store->files.count ? store->files.items[index] : NULL;
+	struct stored_file *file = stored(store, mapped->index);
+
+	if (!file || !file->unreadable || file->origin.pid == mapped->pid)
+		return 0;
+	file->origin.pid = mapped->pid;
+	file->origin.start = mapped->start;
+	file->origin.end = mapped->end;
+	return first_open(store, file);
 }
 
 bool file_store_bias(
@@ -196,8 +233,8 @@ static void build_symbols(struct file_store *store, struct stored_file *file)
 {
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
 
-	if (open_elf(file, &elf) < 0 ||
-		symbol_table_open(&file->symbols, elf, "", store->cache_symbols, NULL) < 0)
+	if (open_elf(file, &elf) < 0 || symbol_table_open_at(&file->symbols, elf, file->origin.path,
+						file->root, store->cache_symbols, NULL) < 0)
 		file->symbols = NULL;
 }
 
@@ -210,24 +247,41 @@ static void announce(struct file_store *store)
 		return;
 }
 
+/* A table that the sampler does not take does no harm: it goes on sending copies of such stacks. */
+static void hand_over(
+	struct file_store *store, const struct cpu_sampler_table *tables, size_t count)
+{
+	uint64_t refused = 0;
+
+	if (!store->sampler->add_tables ||
+		store->sampler->add_tables(store->sampler_state, tables, count) == 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		refused += store->sampler->add_tables(store->sampler_state, &tables[i], 1) < 0;
+	pthread_mutex_lock(&store->lock);
+	store->account.tables_refused += refused;
+	pthread_mutex_unlock(&store->lock);
+}
+
 /* Tables first, for all: samples wait for those; then names. */
 static void work_on(struct file_store *store, struct stored_file **files, size_t count)
 {
 	struct cpu_sampler_table tables[WORKER_BATCH];
 
 	for (size_t i = 0; i < count; i++) {
+		if (store->ending)
+			return;
 		build_table(store, files[i]);
 		tables[i] = (struct cpu_sampler_table){
-			.file_index = files[i]->index,
+			.file_index = files[i]->origin.index,
 			.words = files[i]->table.words,
 			.word_count = files[i]->table.word_count,
 		};
 		atomic_store_explicit(&files[i]->stage, STAGE_TABLE, memory_order_release);
 	}
 	announce(store);
-	if (store->sampler->add_tables)
-		store->sampler->add_tables(store->sampler_state, tables, count);
-	for (size_t i = 0; i < count; i++) {
+	hand_over(store, tables, count);
+	for (size_t i = 0; i < count && !store->ending; i++) {
 		build_symbols(store, files[i]);
 		atomic_store_explicit(&files[i]->stage, STAGE_DONE, memory_order_release);
 		announce(store);
@@ -278,6 +332,18 @@ static void request(struct file_store *store, struct stored_file *file)
 /* ---- asking
  * -------------------------------------------------------------------------------------------- */
 
+/* Remembers, once, that a sample met a file that could not be read; the first is the example. */
+static void note_missed(struct file_store *store, struct stored_file *file)
+{
+	if (!file || !file->unreadable || file->missed)
+		return;
+	file->missed = true;
+	pthread_mutex_lock(&store->lock);
+	if (store->account.unreadable++ == 0)
+		mapped_file_explain(&file->origin, &store->account.unreadable_example);
+	pthread_mutex_unlock(&store->lock);
+}
+
 enum file_readiness file_store_table(struct file_store *store, uint32_t index,
 	const uint64_t **ret_words, uint64_t *ret_word_count)
 {
@@ -286,8 +352,10 @@ enum file_readiness file_store_table(struct file_store *store, uint32_t index,
 
 	if (stage == STAGE_IDLE)
 		request(store, file);
-	if (stage == STAGE_ABSENT)
+	if (stage == STAGE_ABSENT) {
+		note_missed(store, file);
 		return FILE_ABSENT;
+	}
 	if (stage < STAGE_TABLE)
 		return FILE_PENDING;
 	if (!file->table.words)
@@ -305,8 +373,10 @@ enum file_readiness file_store_symbols(
 
 	if (stage == STAGE_IDLE)
 		request(store, file);
-	if (stage == STAGE_ABSENT)
+	if (stage == STAGE_ABSENT) {
+		note_missed(store, file);
 		return FILE_ABSENT;
+	}
 	if (stage < STAGE_DONE)
 		return FILE_PENDING;
 	if (!file->symbols)
@@ -333,11 +403,37 @@ const struct build_id *file_store_build_id(const struct file_store *store, uint3
 	return file ? &file->build_id : &none;
 }
 
-const char *file_store_path(const struct file_store *store, uint32_t index)
+/* True when the path leads to the file behind the descriptor. */
+static bool leads_to(const char *path, int fd)
+{
+	struct stat named, opened;
+
+	return stat(path, &named) == 0 && fstat(fd, &opened) == 0 &&
+	       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+const char *file_store_path(struct file_store *store, uint32_t index, const char **ret_root)
 {
 	const struct stored_file *file = stored(store, index);
+	struct strbuf *path = &store->line_path;
+	int fd;
 
-	return file ? file->path : NULL;
+	if (!file || !file->is_elf || file->origin.kind != MAPPING_FILE)
+		return NULL;
+	closep(&store->line_fd);
+	if (file->fd < 0)
+		store->line_fd = mapped_file_open(&file->origin, NULL);
+	fd = file->fd < 0 ? store->line_fd : file->fd;
+	if (fd < 0)
+		return NULL;
+	*ret_root = file->root;
+	strbuf_clear(path);
+	strbuf_addf(path, "%s%s", file->root, file->origin.path);
+	if (strbuf_status(path) == 0 && !leads_to(path->data, fd)) {
+		strbuf_clear(path);
+		strbuf_addf(path, "/proc/self/fd/%d", fd);
+	}
+	return strbuf_status(path) < 0 ? NULL : strbuf_cstr(path);
 }
 
 int file_store_descriptor(const struct file_store *store)
@@ -373,6 +469,16 @@ void file_store_account(struct file_store *store, struct file_store_account *ret
 /* ---- life
  * ---------------------------------------------------------------------------------------------- */
 
+/* Half of what we may open at most: samplers, rings and readers need some, too. */
+static size_t open_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return MAXIMUM_OPEN_FILES / 4;
+	return MIN((size_t)limit.rlim_cur / 2, (size_t)MAXIMUM_OPEN_FILES);
+}
+
 int file_store_new(struct file_store **ret_store, const struct cpu_sampler *sampler,
 	void *sampler_state, struct errmsg *err)
 {
@@ -383,6 +489,8 @@ int file_store_new(struct file_store **ret_store, const struct cpu_sampler *samp
 		return -ENOMEM;
 	store->sampler = sampler;
 	store->sampler_state = sampler_state;
+	store->open_limit = open_limit();
+	store->line_fd = -1;
 	pthread_mutex_init(&store->lock, NULL);
 	pthread_cond_init(&store->wake, NULL);
 	store->cache_tables = cache_directory("unwind");
@@ -407,8 +515,7 @@ static void stored_file_free(struct stored_file *file)
 	symbol_table_free(file->symbols);
 	elf_file_free(file->elf);
 	free(file->segments);
-	free(file->name);
-	free(file->path);
+	free(file->origin.path);
 	free(file);
 }
 
@@ -427,6 +534,9 @@ struct file_store *file_store_free(struct file_store *store)
 		stored_file_free(*file);
 	array_done(&store->files);
 	array_done(&store->queue);
+	process_roots_done(&store->roots);
+	strbuf_done(&store->line_path);
+	closep(&store->line_fd);
 	closep(&store->event_fd);
 	free(store->cache_tables);
 	free(store->cache_symbols);

@@ -18,7 +18,9 @@ struct file_store;
 
 struct file_store_account {
 	uint64_t tables_built, tables_from_cache, table_build_ns;
-	uint64_t unreadable; /* files that could not be opened: their frames have no names */
+	uint64_t tables_refused; /* by the sampler: such stacks are unwound by the collector */
+	uint64_t unreadable;     /* files that samples needed and that could not be opened */
+	struct errmsg unreadable_example; /* why the first could not */
 };
 
 /*
@@ -33,6 +35,11 @@ struct file_store *file_store_free(struct file_store *store);
 /* Opens the file and reads its headers. Call once per mapped_file, in order of its index. Returns 0
  * or -ENOMEM. */
 int file_store_add(struct file_store *store, const struct mapped_file *file);
+/*
+ * Another process maps it: tries again to open a file that could not be read before. Returns 0 or
+ * -ENOMEM.
+ */
+int file_store_see(struct file_store *store, const struct mapped_file *file);
 
 /*
  * The mapping's bias: address - bias = virtual address in the file. False when the file is no
@@ -59,9 +66,11 @@ bool file_store_function_start(
 
 /* Length 0 when the file has none. Valid as long as the store. */
 const struct build_id *file_store_build_id(const struct file_store *store, uint32_t file);
-/* A path through which the file can be opened again for its debug information; NULL when it cannot.
+/*
+ * A path through which the file can be opened again for its debug information, and the root below
+ * which that lies; NULL when it cannot. Valid until the next call.
  */
-const char *file_store_path(const struct file_store *store, uint32_t file);
+const char *file_store_path(struct file_store *store, uint32_t file, const char **ret_root);
 
 /* Readable when something became ready; cleared by file_store_acknowledge(). */
 int file_store_descriptor(const struct file_store *store);

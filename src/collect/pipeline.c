@@ -15,7 +15,7 @@
 struct snapshot {
 	uint32_t users;
 	uint32_t pid;
-	uint64_t generation;
+	uint64_t first_seen_ns, generation; /* pids are given again, with generations from 0 */
 	size_t count;
 	struct mapping mappings[];
 };
@@ -64,33 +64,42 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_parts *pa
 /* ---- snapshots
  * ----------------------------------------------------------------------------------------- */
 
-static void snapshot_unref(struct snapshot *snapshot)
+static size_t snapshot_bytes(size_t mapping_count)
 {
-	if (snapshot && --snapshot->users == 0)
-		free(snapshot);
+	return sizeof(struct snapshot) + mapping_count * sizeof(struct mapping);
+}
+
+static void snapshot_unref(struct pipeline *pipeline, struct snapshot *snapshot)
+{
+	if (!snapshot || --snapshot->users)
+		return;
+	pipeline->waiting_bytes -= snapshot_bytes(snapshot->count);
+	free(snapshot);
 }
 
 static struct snapshot *snapshot_of(struct pipeline *pipeline, const struct process *process)
 {
 	struct snapshot *latest = pipeline->latest_snapshot;
 	size_t count = process ? process->mapping_count : 0;
-	size_t bytes = count * sizeof(struct mapping);
 
 	if (latest && process && latest->pid == process->pid &&
+		latest->first_seen_ns == process->first_seen_ns &&
 		latest->generation == process->generation) {
 		latest->users++;
 		return latest;
 	}
-	snapshot_unref(latest);
-	latest = pipeline->latest_snapshot = calloc(1, sizeof(*latest) + bytes);
+	snapshot_unref(pipeline, latest);
+	latest = pipeline->latest_snapshot = calloc(1, snapshot_bytes(count));
 	if (!latest)
 		return NULL;
+	pipeline->waiting_bytes += snapshot_bytes(count);
 	latest->users = 2; /* the pipeline's and the caller's */
 	latest->pid = process ? process->pid : 0;
+	latest->first_seen_ns = process ? process->first_seen_ns : 0;
 	latest->generation = process ? process->generation : 0;
 	latest->count = count;
 	if (count)
-		memcpy(latest->mappings, process->mappings, bytes);
+		memcpy(latest->mappings, process->mappings, count * sizeof(struct mapping));
 	return latest;
 }
 
@@ -126,10 +135,12 @@ struct copied_target {
 static int read_copied(void *context, uint64_t address, uint64_t *ret_value)
 {
 	struct copied_target *target = context;
-	uint64_t offset = address - target->copy->sp;
+	uint64_t offset = address - target->copy->sp, length = target->copy->stack_bytes;
 
-	if (offset + sizeof(*ret_value) > target->copy->stack_bytes || offset > address) {
-		target->beyond_copy |= address >= target->copy->sp;
+	if (address < target->copy->sp)
+		return -EFAULT;
+	if (length < sizeof(*ret_value) || offset > length - sizeof(*ret_value)) {
+		target->beyond_copy = true;
 		return -EFAULT;
 	}
 	memcpy(ret_value, target->bytes + offset, sizeof(*ret_value));
@@ -212,6 +223,9 @@ static int tell_process(
 			out.name = process->name;
 	}
 	hash = hash_bytes(out.name, strlen(out.name), process ? process->exec_count + 1 : 0);
+	/* A sample that waited longer than its process was remembered has nothing to add. */
+	if (!process && map_u64_get(&pipeline->told_processes, sample->pid, NULL))
+		return 0;
 	if (!is_news(&pipeline->told_processes, sample->pid, hash))
 		return 0;
 	return capture_writer_process(pipeline->parts.writer, &out);
@@ -280,7 +294,7 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 	if (result < 0)
 		return result;
 	pipeline->account.samples++;
-	pipeline->account.stacks_by_stop[MIN((unsigned)stop, WIRE_STOP_MAX - 1U)]++;
+	pipeline->account.stacks_by_stop[stop]++;
 	pipeline->account.kernel_frames += sample->kernel_frame_count;
 	pipeline->account.user_frames += frame_count - sample->kernel_frame_count;
 	return 0;
@@ -341,18 +355,25 @@ static int keep_waiting(
 	};
 
 	if (!waiting.snapshot || array_append(&pipeline->waiting, waiting) < 0) {
-		snapshot_unref(waiting.snapshot);
+		snapshot_unref(pipeline, waiting.snapshot);
 		return -ENOMEM;
 	}
 	pipeline->waiting_bytes += sample->record.length_bytes;
 	return 0;
 }
 
+/* Writes it with what there is. */
+static int give_up_waiting(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct process *process, const struct space_view *view)
+{
+	pipeline->account.gave_up_waiting++;
+	return try_sample(pipeline, sample, process, view, true);
+}
+
 /* Takes the sample. */
 static int handle_sample(struct pipeline *pipeline, struct wire_sample *sample)
 {
 	struct process *process = address_spaces_find(pipeline->parts.spaces, sample->pid);
-	bool give_up = pipeline->waiting_bytes > WAITING_LIMIT_BYTES;
 	struct space_view view = {0};
 	int result;
 
@@ -360,10 +381,14 @@ static int handle_sample(struct pipeline *pipeline, struct wire_sample *sample)
 		process = address_spaces_find(pipeline->parts.spaces, sample->pid);
 	if (process)
 		view = (struct space_view){process->mappings, process->mapping_count};
-	result = try_sample(pipeline, sample, process, &view, give_up);
-	if (result == -EAGAIN && keep_waiting(pipeline, sample, process) == 0)
-		return 0;
-	pipeline->account.gave_up_waiting += give_up;
+	result = try_sample(pipeline, sample, process, &view, false);
+	if (result == -EAGAIN && pipeline->waiting_bytes <= WAITING_LIMIT_BYTES) {
+		result = keep_waiting(pipeline, sample, process);
+		if (result == 0)
+			return 0;
+	}
+	if (result == -EAGAIN)
+		result = give_up_waiting(pipeline, sample, process, &view);
 	free(sample);
 	return result;
 }
@@ -378,16 +403,16 @@ int pipeline_retry(struct pipeline *pipeline, bool give_up)
 		struct space_view view = {waiting->snapshot->mappings, waiting->snapshot->count};
 		const struct process *process =
 			address_spaces_find(pipeline->parts.spaces, waiting->sample->pid);
-		int result =
-			try_sample(pipeline, waiting->sample, process, &view, give_up || failed);
+		int result = try_sample(pipeline, waiting->sample, process, &view, false);
 
+		if (result == -EAGAIN && (give_up || failed))
+			result = give_up_waiting(pipeline, waiting->sample, process, &view);
 		if (result == -EAGAIN) {
 			pipeline->waiting.items[kept++] = *waiting;
 			continue;
 		}
 		pipeline->waiting_bytes -= waiting->sample->record.length_bytes;
-		pipeline->account.gave_up_waiting += give_up;
-		snapshot_unref(waiting->snapshot);
+		snapshot_unref(pipeline, waiting->snapshot);
 		free(waiting->sample);
 		failed = failed ? failed : result;
 	}
@@ -413,7 +438,7 @@ static bool is_whole(const struct wire_record *record)
 
 	if (record->type != WIRE_RECORD_SAMPLE || record->length_bytes < length ||
 		sample->kernel_frame_count > WIRE_MAX_KERNEL_FRAMES ||
-		sample->user_frame_count > WIRE_MAX_USER_FRAMES)
+		sample->user_frame_count > WIRE_MAX_USER_FRAMES || sample->stop >= WIRE_STOP_MAX)
 		return false;
 	length += ((uint64_t)sample->kernel_frame_count + sample->user_frame_count) * 8;
 	if (!(sample->flags & WIRE_SAMPLE_STACK_COPY))
@@ -427,8 +452,10 @@ int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *rec
 {
 	struct wire_sample *sample;
 
-	if (!is_whole(record))
+	if (!is_whole(record)) {
+		pipeline->account.malformed++;
 		return 0;
+	}
 	sample = malloc(record->length_bytes);
 	if (!sample)
 		return -ENOMEM;
@@ -539,10 +566,10 @@ struct pipeline *pipeline_free(struct pipeline *pipeline)
 	array_foreach (&pipeline->events, queued)
 		free((char *)queued->event.name);
 	array_foreach (&pipeline->waiting, waiting) {
-		snapshot_unref(waiting->snapshot);
+		snapshot_unref(pipeline, waiting->snapshot);
 		free(waiting->sample);
 	}
-	snapshot_unref(pipeline->latest_snapshot);
+	snapshot_unref(pipeline, pipeline->latest_snapshot);
 	array_done(&pipeline->samples);
 	array_done(&pipeline->events);
 	array_done(&pipeline->waiting);

@@ -24,6 +24,7 @@ struct pipeline_account {
 	uint64_t unwound_in_user_space;
 	uint64_t gave_up_waiting; /* written with what there was: too much was waiting */
 	uint64_t side_band_lost;
+	uint64_t malformed; /* records that were dropped: their counts did not fit their length */
 };
 
 struct pipeline_parts {
@@ -37,7 +38,7 @@ struct pipeline_parts {
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_parts *parts);
 struct pipeline *pipeline_free(struct pipeline *pipeline);
 
-/* Take copies; return 0 or -ENOMEM. */
+/* Take copies; return 0 or -ENOMEM. A record that is not whole is counted and dropped. */
 int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *record);
 int pipeline_add_event(struct pipeline *pipeline, const struct sideband_event *event);
 

@@ -295,31 +295,40 @@ static void write_late_name(struct resolver *resolver, const struct file_frame *
 		capture_writer_symbols(resolver->writer, frame->mapping, frame->vaddr, &line, 1);
 }
 
+/* NULL when the file has no lines. */
+static struct line_table *open_lines(struct resolver *resolver, uint32_t file)
+{
+	struct line_table *table = NULL;
+	const char *root, *path = file_store_path(resolver->files, file, &root);
+
+	if (!path || line_table_open(&table, path, root, NULL) < 0)
+		return NULL;
+	return table;
+}
+
 uint64_t resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns)
 {
 	struct file_frame *frames = resolver->frames_of_files.items;
-	size_t count = resolver->frames_of_files.count, i = 0;
+	size_t count = resolver->frames_of_files.count;
 	struct line_table *table = NULL;
+	uint64_t left_out = 0;
 
 	if (count)
 		qsort(frames, count, sizeof(*frames), compare_by_file);
-	for (; i < count; i++) {
-		if (i == 0 || frames[i].file != frames[i - 1].file) {
-			const char *path = file_store_path(resolver->files, frames[i].file);
+	for (size_t i = 0; i < count; i++) {
+		bool is_late = monotonic_now_ns() > deadline_ns;
 
-			table = line_table_free(table);
-			if (!path || monotonic_now_ns() > deadline_ns ||
-				line_table_open(&table, path, "", NULL) < 0)
-				table = NULL;
+		if (i == 0 || frames[i].file != frames[i - 1].file) {
+			line_table_free(table);
+			table = is_late ? NULL : open_lines(resolver, frames[i].file);
 		}
-		if (table && monotonic_now_ns() > deadline_ns)
-			break;
 		write_late_name(resolver, &frames[i]);
-		if (table)
+		left_out += is_late;
+		if (table && !is_late)
 			write_lines(resolver, table, &frames[i]);
 	}
 	line_table_free(table);
-	return count - i;
+	return left_out;
 }
 
 struct resolver *resolver_free(struct resolver *resolver)

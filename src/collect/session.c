@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/map.h"
 #include "capture/writer.h"
 #include "collect/files.h"
 #include "collect/pipeline.h"
@@ -32,6 +33,8 @@
 #define WAIT_FOR_LINES_NS   (5 * NS_PER_S)
 #define KEEP_EXITED_NS      (2 * NS_PER_S)
 #define MAXIMUM_DESCRIPTORS 1200
+/* Looking for processes that started while their parents were being followed. */
+#define MAXIMUM_FOLLOW_ROUNDS 8
 
 struct session {
 	const struct session_options *options;
@@ -45,14 +48,25 @@ struct session {
 	struct pipeline *pipeline;
 	struct capture_writer *writer;
 	struct target target;
-	ARRAY_OF(int) pid_fds; /* of attached processes that still live */
-	sigset_t mask_before;
+	struct errmsg kernel_note; /* why kernel functions have no names; "": they have */
+	ARRAY_OF(int) pid_fds;     /* of attached processes that still live */
+	struct map_u64 followed;   /* pids that the samplers were told of */
+	struct target_surroundings surroundings;
 	int signal_fd;
 	unsigned interrupts;
 	bool target_running; /* released and not reaped */
 	bool sampling_ended;
 	uint64_t start_ns, end_ns, last_flush_ns;
+	uint64_t ranges_refused; /* mappings that the sampler had no room for */
+	int failure;             /* the first error inside a callback */
 };
+
+/* Callbacks cannot return an error: the loop ends at the first. */
+static void keep_failure(struct session *session, int result)
+{
+	if (result < 0 && session->failure == 0)
+		session->failure = result;
+}
 
 /* ---- address-space changes → file store and sampler
  * ----------------------------------------------------- */
@@ -61,7 +75,7 @@ static void on_file_added(void *context, const struct mapped_file *file)
 {
 	struct session *session = context;
 
-	file_store_add(session->files, file);
+	keep_failure(session, file_store_add(session->files, file));
 }
 
 static void on_mapping_added(
@@ -73,8 +87,12 @@ static void on_mapping_added(
 
 	if (!session->sampler->map || mapping->kind == MAPPING_UPROBES)
 		return;
+	keep_failure(session, file_store_see(session->files,
+				      address_spaces_file(session->spaces, mapping->file)));
 	frame_pointer = !file_store_bias(session->files, mapping, &bias);
-	session->sampler->map(session->sampler_state, process->pid, mapping, bias, frame_pointer);
+	if (session->sampler->map(
+		    session->sampler_state, process->pid, mapping, bias, frame_pointer) < 0)
+		session->ranges_refused++;
 }
 
 static void on_mapping_removed(
@@ -141,31 +159,41 @@ static int choose_sampler(struct session *session, struct errmsg *err)
 	return perf_sampler.probe(err);
 }
 
+/*
+ * Signals are read from a descriptor. A hangup that was to be ignored (nohup) stays ignored; a
+ * reader of our output that went away is an error like others, not our end; and a SIGCHLD that the
+ * parent ignored would take the command's exit status away.
+ */
 static int block_signals(struct session *session, struct errmsg *err)
 {
+	struct sigaction hangup, wait_for_children = {.sa_handler = SIG_DFL};
 	sigset_t mask;
 
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
-	sigaddset(&mask, SIGHUP);
 	sigaddset(&mask, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &mask, &session->mask_before);
+	if (sigaction(SIGHUP, NULL, &hangup) < 0 || hangup.sa_handler != SIG_IGN)
+		sigaddset(&mask, SIGHUP);
 	session->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (session->signal_fd < 0)
 		return errmsg_set(err, -errno, "cannot watch for signals: %s", strerror(errno));
+	sigaddset(&mask, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &mask, &session->surroundings.signal_mask);
+	sigaction(SIGCHLD, &wait_for_children, &session->surroundings.on_child_signal);
 	return 0;
 }
 
 /* Many files stay open while their tables are built: use what the hard limit allows. */
-static void raise_descriptor_limit(void)
+static void raise_descriptor_limit(struct session *session)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	session->surroundings.descriptors = limit;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int open_parts(struct session *session, struct errmsg *err)
@@ -187,7 +215,6 @@ static int open_parts(struct session *session, struct errmsg *err)
 				: options->command               ? (uint32_t)session->target.pid
 								 : options->pids[0];
 	struct pipeline_parts parts = {.only_descendants = !options->whole_machine};
-	struct errmsg kernel_note;
 	int result;
 
 	result = session->sampler->open(&session->sampler_state, &sampling, err);
@@ -200,11 +227,9 @@ static int open_parts(struct session *session, struct errmsg *err)
 		result = address_spaces_new(&session->spaces, &listener);
 	if (result == 0)
 		result = resolver_new(&session->resolver, session->spaces, session->files,
-			session->writer, &kernel_note);
+			session->writer, &session->kernel_note);
 	if (result < 0)
 		return result;
-	if (kernel_note.text[0])
-		add_note(session->result, "%s", kernel_note.text);
 	parts.spaces = session->spaces;
 	parts.files = session->files;
 	parts.resolver = session->resolver;
@@ -212,35 +237,78 @@ static int open_parts(struct session *session, struct errmsg *err)
 	return pipeline_new(&session->pipeline, &parts);
 }
 
-static int follow_pid(struct session *session, uint32_t pid, struct errmsg *err)
+static const char *why_not_attached(int error)
+{
+	switch (error) {
+	case ESRCH:
+		return "there is no such process";
+	case EINVAL: /* until Linux 6.15 */
+	case ENOENT:
+		return "it is a thread; give the id of its process";
+	default:
+		return strerror(error);
+	}
+}
+
+static int watch_end(struct session *session, uint32_t pid, struct errmsg *err)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0), result;
 
 	if (fd < 0)
 		return errmsg_set(err, -errno,
-			"cannot attach to process %u: %s; `ps -p %u` shows whether it runs", pid,
-			errno == ESRCH ? "there is no such process" : strerror(errno), pid);
+			"cannot attach to process %u: %s; `ps -Lp %u` shows whether it runs", pid,
+			why_not_attached(errno), pid);
 	result = array_append(&session->pid_fds, fd);
 	if (result < 0)
 		close(fd);
 	return result;
 }
 
-/* Every process that already descends from it is followed as well. */
+static int follow_process(struct session *session, uint32_t pid, struct errmsg *err)
+{
+	int result;
+
+	if (map_u64_get(&session->followed, pid, NULL))
+		return 0;
+	result = session->sampler->follow(session->sampler_state, pid, err);
+	if (result == 0 && pid != session->options->pids[0])
+		result = sideband_follow(session->sideband, pid, err);
+	return result < 0 ? result : map_u64_set(&session->followed, pid, 1);
+}
+
+/* Those that were not there, or not known, before. Returns their number or a negative errno. */
+static int follow_known(struct session *session, uint32_t root_pid, struct errmsg *err)
+{
+	size_t followed_before = session->followed.count, position = 0;
+	const struct process *process;
+
+	while ((process = address_spaces_next(session->spaces, &position))) {
+		int result = follow_process(session, process->pid, err);
+
+		if (result == -ESRCH && process->pid != root_pid)
+			continue; /* a child that ended meanwhile */
+		if (result < 0)
+			return result;
+	}
+	return (int)(session->followed.count - followed_before);
+}
+
+/*
+ * Every process that already descends from it is followed as well. What a process starts before it
+ * is followed is missed by the samplers, and found by looking again.
+ */
 static int follow_tree(struct session *session, uint32_t pid, struct errmsg *err)
 {
-	const struct process *process;
-	size_t position = 0;
-	int result = follow_pid(session, pid, err);
+	int result = watch_end(session, pid, err);
 
-	if (result == 0)
+	for (int round = 0; result >= 0 && round < MAXIMUM_FOLLOW_ROUNDS; round++) {
 		result = address_spaces_add_tree(session->spaces, pid, err);
-	while (result == 0 && (process = address_spaces_next(session->spaces, &position))) {
-		result = session->sampler->follow(session->sampler_state, process->pid, err);
-		if (result == 0 && process->pid != session->options->pids[0])
-			result = sideband_follow(session->sideband, process->pid, err);
+		if (result == 0)
+			result = follow_known(session, pid, err);
+		if (result == 0)
+			break;
 	}
-	return result;
+	return MIN(result, 0);
 }
 
 static int follow_targets(struct session *session, struct errmsg *err)
@@ -305,14 +373,14 @@ static void on_record(void *context, const struct wire_record *record)
 {
 	struct session *session = context;
 
-	pipeline_add_record(session->pipeline, record);
+	keep_failure(session, pipeline_add_record(session->pipeline, record));
 }
 
 static void on_event(void *context, const struct sideband_event *event)
 {
 	struct session *session = context;
 
-	pipeline_add_event(session->pipeline, event);
+	keep_failure(session, pipeline_add_event(session->pipeline, event));
 }
 
 /* What is older than this moment is in the queues after the drains: it can be put in order. */
@@ -329,7 +397,7 @@ static int collect_waiting(struct session *session, bool everything)
 	if (result == 0 && pipeline_waiting(session->pipeline))
 		result = pipeline_retry(session->pipeline, false);
 	address_spaces_forget_exited(session->spaces, before_ns - KEEP_EXITED_NS);
-	return result;
+	return result < 0 ? result : session->failure;
 }
 
 static uint64_t peak_rss_bytes(void)
@@ -346,7 +414,8 @@ static uint64_t peak_rss_bytes(void)
 static void account_losses(struct session *session, const struct cpu_sampler_account *sampler,
 	struct capture_stats *stats)
 {
-	struct capture_loss *losses = calloc((size_t)sampler->cpu_count + 2, sizeof(*losses));
+	const struct pipeline_account *pipeline = pipeline_account(session->pipeline);
+	struct capture_loss *losses = calloc((size_t)sampler->cpu_count + 3, sizeof(*losses));
 
 	free(session->result->losses);
 	session->result->losses = losses;
@@ -362,12 +431,16 @@ static void account_losses(struct session *session, const struct cpu_sampler_acc
 			.where = "sample_ring", .cpu = cpu, .count = sampler->lost_per_cpu[cpu]};
 		stats->samples_lost += sampler->lost_per_cpu[cpu];
 	}
-	if (pipeline_account(session->pipeline)->side_band_lost)
-		losses[stats->loss_count++] = (struct capture_loss){.where = "sideband_ring",
-			.count = pipeline_account(session->pipeline)->side_band_lost};
-	if (pipeline_account(session->pipeline)->gave_up_waiting)
-		losses[stats->loss_count++] = (struct capture_loss){.where = "waiting_for_tables",
-			.count = pipeline_account(session->pipeline)->gave_up_waiting};
+	if (pipeline->side_band_lost)
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "sideband_ring", .count = pipeline->side_band_lost};
+	if (pipeline->gave_up_waiting)
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "waiting_for_tables", .count = pipeline->gave_up_waiting};
+	if (pipeline->malformed)
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "malformed_record", .count = pipeline->malformed};
+	stats->samples_lost += pipeline->malformed;
 }
 
 static void fill_stats(struct session *session, bool complete)
@@ -426,11 +499,20 @@ static void on_signals(struct session *session)
 		if (info.ssi_signo == SIGCHLD)
 			continue;
 		session->interrupts++;
-		if (session->target_running && info.ssi_code == SI_USER)
+		if (session->target_running && info.ssi_code <= 0) /* not from the terminal */
 			kill(session->target.pid, (int)info.ssi_signo);
 	}
 	if (session->target_running && target_reap(&session->target, false))
 		session->target_running = false;
+}
+
+/* The command outlives the recording: signals to us are still for it. */
+static void wait_for_command(struct session *session)
+{
+	struct pollfd signals = {.fd = session->signal_fd, .events = POLLIN};
+
+	for (on_signals(session); session->target_running; on_signals(session))
+		poll(&signals, 1, -1);
 }
 
 static bool attached_ended(struct session *session)
@@ -554,11 +636,60 @@ static void add_sampler_notes(struct session *session)
 	free(account);
 }
 
+/* What samples met that could not be looked into. */
+static void add_file_notes(struct session *session)
+{
+	struct file_store_account files;
+
+	file_store_account(session->files, &files);
+	if (files.unreadable)
+		add_note(session->result,
+			"%llu files could not be read, and functions in them have no names: %s",
+			(unsigned long long)files.unreadable, files.unreadable_example.text);
+	if (files.tables_refused)
+		add_note(session->result,
+			"%llu unwind tables found no room in the kernel's maps; stacks through "
+			"their files were copied and unwound by sonde, which costs more",
+			(unsigned long long)files.tables_refused);
+	if (session->ranges_refused)
+		add_note(session->result,
+			"%llu mapped ranges found no room in the kernel's maps; stacks end there; "
+			"record fewer processes at once (-p instead of -a)",
+			(unsigned long long)session->ranges_refused);
+}
+
+/* The kernel takes samples at this rate at most, and lowers it when they cost too much. */
+static void add_rate_note(struct session *session)
+{
+	uint64_t wanted_hz = NS_PER_S / session->options->period_ns;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	unsigned long long allowed_hz;
+
+	if (read_whole_file("/proc/sys/kernel/perf_event_max_sample_rate", 64, &text) < 0)
+		return;
+	allowed_hz = strtoull(strbuf_cstr(&text), NULL, 10);
+	if (allowed_hz && allowed_hz < wanted_hz)
+		add_note(session->result,
+			"the kernel takes at most %llu samples per second and CPU, not %llu, so "
+			"times are too short; lower the rate (-F), or raise "
+			"kernel.perf_event_max_sample_rate",
+			allowed_hz, (unsigned long long)wanted_hz);
+}
+
 static void add_end_notes(struct session *session, uint64_t frames_without_lines)
 {
 	const struct capture_stats *stats = &session->result->stats;
 
 	add_sampler_notes(session);
+	add_file_notes(session);
+	add_rate_note(session);
+	if (!stats->samples)
+		add_note(session->result,
+			"no samples were taken: what was recorded used less CPU time than one "
+			"sampling period%s",
+			session->sampler == &bpf_sampler
+				? ""
+				: ", or gained privileges (set-uid), which ends sampling by users");
 	if (stats->samples_lost)
 		add_note(session->result,
 			"%llu samples were lost because the sample ring was full; lower the rate "
@@ -567,8 +698,7 @@ static void add_end_notes(struct session *session, uint64_t frames_without_lines
 	if (frames_without_lines)
 		add_note(session->result,
 			"%llu frames have no source lines: reading debug information took more "
-			"than "
-			"%d s",
+			"than %d s",
 			(unsigned long long)frames_without_lines,
 			(int)(WAIT_FOR_LINES_NS / NS_PER_S));
 }
@@ -610,7 +740,7 @@ static void close_parts(struct session *session)
 	array_foreach (&session->pid_fds, fd)
 		close(*fd);
 	array_done(&session->pid_fds);
-	closep(&session->signal_fd);
+	map_u64_done(&session->followed);
 }
 
 static int start(struct session *session, struct errmsg *err)
@@ -627,7 +757,7 @@ static int start(struct session *session, struct errmsg *err)
 		result = block_signals(session, err);
 	if (result == 0 && options->command)
 		result = target_start(
-			&session->target, options->command, &session->mask_before, err);
+			&session->target, options->command, &session->surroundings, err);
 	if (result == 0)
 		result = open_parts(session, err);
 	if (result == 0)
@@ -663,7 +793,7 @@ int session_run(const struct session_options *options, struct session_result *re
 	int result;
 
 	*ret_result = (struct session_result){.command_status = -1};
-	raise_descriptor_limit();
+	raise_descriptor_limit(&session);
 	result = choose_sampler(&session, err);
 	ret_result->mode = session.sampler->name;
 	if (result == 0)
@@ -678,9 +808,10 @@ int session_run(const struct session_options *options, struct session_result *re
 	/* Whatever became of the recording, the command runs to its end, and its status is the
 	 * user's. */
 	if (session.target_running) {
-		target_reap(&session.target, true);
+		wait_for_command(&session);
 		ret_result->command_status = session.target.exit_status;
 	}
+	closep(&session.signal_fd);
 	target_done(&session.target);
 	if (session.target.ended && ret_result->command_status < 0)
 		ret_result->command_status = session.target.exit_status;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,8 +11,8 @@
 #include "base/file.h"
 
 /* In the child: waits for the word, becomes the command, or reports why it cannot. */
-static void __attribute__((noreturn))
-run_child(int go_fd, int error_fd, char *const *command, const sigset_t *mask)
+static void __attribute__((noreturn)) run_child(int go_fd, int error_fd, char *const *command,
+	const struct target_surroundings *surroundings)
 {
 	char word;
 	int error;
@@ -21,7 +20,9 @@ run_child(int go_fd, int error_fd, char *const *command, const sigset_t *mask)
 	/* End of file without a word: the collector gave up or died. */
 	if (read(go_fd, &word, 1) != 1)
 		_exit(EXIT_FAILURE);
-	sigprocmask(SIG_SETMASK, mask, NULL);
+	setrlimit(RLIMIT_NOFILE, &surroundings->descriptors);
+	sigaction(SIGCHLD, &surroundings->on_child_signal, NULL);
+	sigprocmask(SIG_SETMASK, &surroundings->signal_mask, NULL);
 	execvp(command[0], command);
 	error = errno;
 	if (write(error_fd, &error, sizeof(error)) < 0)
@@ -29,8 +30,8 @@ run_child(int go_fd, int error_fd, char *const *command, const sigset_t *mask)
 	_exit(error == ENOENT ? 127 : 126);
 }
 
-int target_start(struct target *ret_target, char *const *command, const void *signal_mask,
-	struct errmsg *err)
+int target_start(struct target *ret_target, char *const *command,
+	const struct target_surroundings *surroundings, struct errmsg *err)
 {
 	struct target target = {.go_fd = -1, .error_fd = -1, .pid_fd = -1};
 	int go[2] = {-1, -1}, error[2] = {-1, -1}, result = 0;
@@ -41,7 +42,7 @@ int target_start(struct target *ret_target, char *const *command, const void *si
 		target.pid = fork();
 	if (target.pid == 0 && result == 0) {
 		close(go[1]);
-		run_child(go[0], error[1], command, signal_mask);
+		run_child(go[0], error[1], command, surroundings);
 	}
 	if (target.pid < 0)
 		result = -errno;
@@ -60,6 +61,20 @@ int target_start(struct target *ret_target, char *const *command, const void *si
 	return 0;
 }
 
+static int explain_refusal(const char *name, int error, struct errmsg *err)
+{
+	if (error == ENOENT && strchr(name, '/') && access(name, F_OK) == 0)
+		return errmsg_set(err, -ENOENT,
+			"cannot run %s: the interpreter that it names does not exist; look at its "
+			"first line, or at `readelf -l %s`",
+			name, name);
+	if (error == ENOENT)
+		return errmsg_set(err, -ENOENT,
+			"cannot run %s: command not found; give its path or check PATH", name);
+	return errmsg_set(err, -error, "cannot run %s: %s%s", name, strerror(error),
+		error == EACCES ? "; is it an executable file (chmod +x)?" : "");
+}
+
 int target_release(struct target *target, const char *name, struct errmsg *err)
 {
 	int error = 0;
@@ -76,11 +91,7 @@ int target_release(struct target *target, const char *name, struct errmsg *err)
 	if (got != sizeof(error))
 		return 0;
 	target_reap(target, true);
-	if (error == ENOENT)
-		return errmsg_set(err, -ENOENT,
-			"cannot run %s: command not found; give its path or check PATH", name);
-	return errmsg_set(err, -error, "cannot run %s: %s%s", name, strerror(error),
-		error == EACCES ? "; is it an executable file (chmod +x)?" : "");
+	return explain_refusal(name, error, err);
 }
 
 bool target_reap(struct target *target, bool block)

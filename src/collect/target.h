@@ -2,7 +2,9 @@
 /* The command to record: started held back, released when sampling is on, waited for. */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/errmsg.h"
@@ -16,12 +18,19 @@ struct target {
 	int exit_status; /* as a shell gives it: 128 + signal when killed by one */
 };
 
+/* What sonde changes for itself; the command finds it as sonde did. */
+struct target_surroundings {
+	sigset_t signal_mask;
+	struct sigaction on_child_signal;
+	struct rlimit descriptors;
+};
+
 /*
- * Forks; the child waits until target_release() and then runs `command` by execvp, with the signal
- * mask `mask`. Returns 0 or a negative errno with a sentence.
+ * Forks; the child waits until target_release() and then runs `command` by execvp in
+ * `surroundings`. Returns 0 or a negative errno with a sentence.
  */
-int target_start(struct target *ret_target, char *const *command, const void *signal_mask,
-	struct errmsg *err);
+int target_start(struct target *ret_target, char *const *command,
+	const struct target_surroundings *surroundings, struct errmsg *err);
 /*
  * Lets it run. When the command cannot be executed returns -ENOENT (not found) or another negative
  * errno (found, but not executable), with a sentence; the child is gone then.

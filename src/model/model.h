@@ -42,7 +42,7 @@ struct model_function {
 	uint32_t module;         /* index of model_module, MODEL_NONE: unknown */
 	const char *source_file; /* of its first line seen; "" when unknown */
 	enum capture_frame_kind kind;
-	bool unnamed; /* no symbol: `name` only says which module */
+	bool unnamed;     /* no symbol: `name` only says which module */
 	bool start_known; /* unnamed, but the name says where the function begins */
 };
 

@@ -226,9 +226,8 @@ static int explain_empty(const struct reading *reading, const char *name, struct
 	if (reading->hidden)
 		return errmsg_set(err, -EACCES,
 			"kernel functions have no names: every address in %s is 0; run as root or "
-			"with "
-			"CAP_SYSLOG, or set kernel.kptr_restrict to 0 (sysctl -w "
-			"kernel.kptr_restrict=0)",
+			"with CAP_SYSLOG, or allow it to all users: sudo sysctl "
+			"kernel.kptr_restrict=0 kernel.perf_event_paranoid=1",
 			name);
 	return errmsg_set(err, -ENODATA,
 		"kernel functions have no names: %s lists no text symbol; the kernel may be built "

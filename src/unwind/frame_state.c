@@ -188,6 +188,19 @@ void frame_state_apply(struct frame_state *state, const struct x86_instruction *
 	}
 }
 
+/* push %rbp; mov %rsp, %rbp: what is called a frame pointer. */
+static bool has_frame_pointer(const struct frame_state *state)
+{
+	return state->to_cfa[X86_RBP] == 16 && state->rbp.kind == FRAME_SAVED_AT_CFA &&
+	       state->rbp.offset == -16;
+}
+
+void frame_state_after_popping_call(struct frame_state *state)
+{
+	if (has_frame_pointer(state))
+		set_stack(state, FRAME_UNKNOWN);
+}
+
 static bool merge_saved(struct frame_saved *saved, const struct frame_saved *other)
 {
 	if (saved->kind == FRAME_SAVED_LOST ||
@@ -259,13 +272,6 @@ static bool set_leaf_cfa(const struct frame_state *state, struct unwind_rule *ru
 		return true;
 	}
 	return false;
-}
-
-/* push %rbp; mov %rsp, %rbp: what is called a frame pointer. */
-static bool has_frame_pointer(const struct frame_state *state)
-{
-	return state->to_cfa[X86_RBP] == 16 && state->rbp.kind == FRAME_SAVED_AT_CFA &&
-	       state->rbp.offset == -16;
 }
 
 /* The stack pointer that was saved in memory. */

@@ -34,6 +34,9 @@ struct frame_state {
 struct frame_state frame_state_at_entry(void);
 /* Changes `state` by what the instruction does. */
 void frame_state_apply(struct frame_state *state, const struct x86_instruction *instruction);
+/* After a call of a function that may have popped arguments: a frame pointer is all that still
+ * tells the depth. */
+void frame_state_after_popping_call(struct frame_state *state);
 /*
  * Keeps in `state` what both know. Returns 1 when that took something from `state`, 0 when not, and
  * -EINVAL when they contradict each other: two depths of the stack at one instruction.

@@ -12,8 +12,8 @@
 /* Facts are only ever taken away, so a loop nest settles in a few rounds. */
 #define MAX_ROUNDS         16
 #define FUNCTION_ALIGNMENT 16
-/* Branches further ahead lead to other functions. */
-#define MAX_BRANCH_BYTES ((uint64_t)1 << 18)
+/* Without symbols, branches further ahead are taken to lead to other functions. */
+#define MAX_FUNCTION_BYTES ((uint64_t)1 << 18)
 
 struct instruction {
 	struct x86_instruction x86;
@@ -28,6 +28,7 @@ struct inferrer {
 
 	/* The function at hand; memory is kept from one to the next. */
 	uint64_t begin, end;
+	bool has_symbol; /* it starts at one, or ends before one */
 	const struct unwind_rule *unknown;
 	ARRAY_OF(struct instruction) instructions;
 	ARRAY_OF(struct frame_state) joins;
@@ -37,10 +38,11 @@ struct inferrer {
 struct sweep {
 	struct inferrer *inferrer;
 	struct frame_state state;
-	bool is_reached;                  /* `state` holds */
-	bool changed;                     /* another round is needed */
-	bool has_proof;                   /* the stack was found balanced at an exit */
-	bool guesses;                     /* code that nothing is seen to reach gets a state too */
+	bool is_reached;  /* `state` holds */
+	bool changed;     /* another round is needed */
+	bool has_proof;   /* the stack was found balanced at an exit */
+	bool callees_pop; /* called functions may take their arguments off the stack */
+	bool guesses;     /* code that nothing is seen to reach gets a state too */
 	struct frame_state at_table_jump; /* the latest indirect jump's */
 	bool has_table_jump;
 	struct unwind_rows *rows; /* NULL: only follow */
@@ -127,6 +129,11 @@ static uint64_t next_start(const struct inferrer *inferrer, uint64_t vaddr, uint
 	return low < inferrer->starts.count ? MIN(end, inferrer->starts.items[low]) : end;
 }
 
+static bool has_start_at(const struct inferrer *inferrer, uint64_t vaddr)
+{
+	return next_start(inferrer, vaddr - 1, vaddr + 1) == vaddr;
+}
+
 static bool ends_flow(const struct x86_instruction *instruction)
 {
 	return instruction->effect == X86_JUMP || instruction->effect == X86_JUMP_INDIRECT ||
@@ -150,13 +157,14 @@ static int note_instruction(
 
 /*
  * Decodes the function at `begin`, up to the instruction after which nothing goes on: no
- * fall-through, and no branch seen so far leads further. It ends at `limit` at the latest. Sets
- * inferrer->end.
+ * fall-through, and no branch seen so far leads further. It ends at `limit` at the latest. With
+ * symbols around it even far branches stay inside. Sets inferrer->end.
  */
 static int read_function(
 	struct inferrer *inferrer, const uint8_t *code, uint64_t begin, uint64_t limit)
 {
 	uint64_t at = begin, furthest = begin;
+	uint64_t reach = inferrer->has_symbol ? limit : MIN(limit, begin + MAX_FUNCTION_BYTES);
 	struct x86_instruction x86;
 
 	inferrer->begin = begin;
@@ -169,7 +177,7 @@ static int read_function(
 			return -ENOMEM;
 		at += x86.length;
 		if ((x86.effect == X86_JUMP || x86.effect == X86_JUMP_IF) &&
-			(uint64_t)x86.value < MIN(limit, at + MAX_BRANCH_BYTES))
+			(uint64_t)x86.value < reach)
 			furthest = MAX(furthest, (uint64_t)x86.value);
 		if (ends_flow(&x86) && at > furthest)
 			break;
@@ -212,8 +220,7 @@ static int join(
 /* True when a function is known to start there, or may by its alignment. */
 static bool may_be_start(const struct inferrer *inferrer, uint64_t vaddr)
 {
-	return vaddr % FUNCTION_ALIGNMENT == 0 ||
-	       next_start(inferrer, vaddr - 1, vaddr + 1) == vaddr;
+	return vaddr % FUNCTION_ALIGNMENT == 0 || has_start_at(inferrer, vaddr);
 }
 
 /*
@@ -247,7 +254,7 @@ static int guess(struct sweep *sweep, struct instruction *instruction)
 		return 0;
 	if (sweep->has_table_jump)
 		return join(sweep, instruction, &sweep->at_table_jump);
-	return vaddr % FUNCTION_ALIGNMENT == 0 ? -ERANGE : 0;
+	return vaddr % FUNCTION_ALIGNMENT == 0 && !sweep->inferrer->has_symbol ? -ERANGE : 0;
 }
 
 static int add_row(struct sweep *sweep, const struct instruction *instruction)
@@ -313,6 +320,8 @@ static int visit(struct sweep *sweep, struct instruction *instruction)
 	if (result < 0 || !sweep->is_reached)
 		return result;
 	frame_state_apply(&sweep->state, &instruction->x86);
+	if (sweep->callees_pop && instruction->x86.effect == X86_CALL)
+		frame_state_after_popping_call(&sweep->state);
 	return leave_instruction(sweep, &instruction->x86);
 }
 
@@ -349,6 +358,13 @@ static int settle(struct sweep *sweep)
 	return -EINVAL;
 }
 
+static void forget_joins(struct inferrer *inferrer)
+{
+	array_clear(&inferrer->joins);
+	array_foreach (&inferrer->instructions, instruction)
+		instruction->join = 0;
+}
+
 /* Ends the function before the first aligned instruction that nothing reaches. */
 static void cut(struct inferrer *inferrer)
 {
@@ -381,19 +397,34 @@ static bool runs_off(const struct inferrer *inferrer, uint64_t limit)
 	return inferrer->end < limit && !ends_flow(&last->x86);
 }
 
+/* Settles the function, or its first part when another one starts in it. */
+static int try_to_settle(struct sweep *sweep, bool callees_pop)
+{
+	struct inferrer *inferrer = sweep->inferrer;
+	int result;
+
+	*sweep = (struct sweep){.inferrer = inferrer, .callees_pop = callees_pop};
+	forget_joins(inferrer);
+	result = settle(sweep);
+	if (result != -ERANGE)
+		return result;
+	cut(inferrer);
+	*sweep = (struct sweep){.inferrer = inferrer, .callees_pop = callees_pop};
+	result = settle(sweep);
+	return result == -ERANGE ? -EINVAL : result;
+}
+
 static int infer_function(struct inferrer *inferrer, struct unwind_rows *rows, uint64_t limit)
 {
 	struct sweep sweep = {.inferrer = inferrer};
 	size_t row_count = rows->packed.count;
-	int result = runs_off(inferrer, limit) ? -EINVAL : settle(&sweep);
+	int result = -EINVAL;
 
-	if (result == -ERANGE) {
-		cut(inferrer);
-		sweep = (struct sweep){.inferrer = inferrer};
-		result = settle(&sweep);
+	if (!runs_off(inferrer, limit)) {
+		result = try_to_settle(&sweep, false);
+		if (result == -EINVAL)
+			result = try_to_settle(&sweep, true);
 	}
-	if (result == -ERANGE)
-		result = -EINVAL;
 	if (result == 0) {
 		sweep.rows = rows;
 		result = run_sweep(&sweep);
@@ -443,6 +474,7 @@ int inferrer_add_rows(struct inferrer *inferrer, struct unwind_rows *rows, uint6
 		limit = next_start(inferrer, at, end);
 		if (at == end)
 			break;
+		inferrer->has_symbol = limit < end || has_start_at(inferrer, at);
 		if (read_function(inferrer, code.bytes + (at - begin), at, limit) < 0)
 			return -ENOMEM;
 		if (inferrer->instructions.count && infer_function(inferrer, rows, limit) < 0)

@@ -19,7 +19,7 @@
 static struct {
 	bool all, verbose;
 	uint64_t frequency, pid, any;
-	double seconds;
+	double seconds, share;
 	const char *output, *format;
 	struct option_strings filters;
 } given;
@@ -59,6 +59,12 @@ static const struct option options[] = {
 		.minimum = 0.001,
 		.maximum = 1e6,
 		.group = "Sampling"},
+	{.long_name = "share",
+		.type = OPTION_DOUBLE,
+		.argument = "PERCENT",
+		.value = &given.share,
+		.minimum = 0,
+		.maximum = 100},
 	{.short_name = 'o',
 		.long_name = "output",
 		.type = OPTION_STRING,
@@ -264,6 +270,20 @@ static void doubles_are_strict(void **state)
 	assert_true(given.seconds == 0.01);
 }
 
+static void percentages_may_have_their_sign(void **state)
+{
+	static char *const wrong[] = {"%", "5%%", "5 %", "101%", "-1%", "x%"};
+
+	assert_int_equal(PARSE(&plain, "--share", "2.5%"), 0);
+	assert_true(given.share == 2.5);
+	assert_int_equal(PARSE(&plain, "--share=7"), 0);
+	assert_true(given.share == 7);
+	for (size_t index = 0; index < ARRAY_SIZE(wrong); index++)
+		assert_refused(
+			"--share takes a number from 0 to 100, not '", "--share", wrong[index]);
+	assert_refused("--seconds takes a number", "--seconds", "5%");
+}
+
 static void choices_are_suggested(void **state)
 {
 	assert_refused(
@@ -381,7 +401,7 @@ static void overview_hides_hidden_commands(void **state)
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	help_overview_text(&text, 80);
-	assert_non_null(strstr(strbuf_cstr(&text), "  runner     runs something\n"));
+	assert_non_null(strstr(strbuf_cstr(&text), "  runner      runs something\n"));
 	assert_null(strstr(strbuf_cstr(&text), "secret"));
 	assert_ptr_equal(command_find("secret"), &secret);
 	assert_null(command_find("runne"));
@@ -412,6 +432,7 @@ int main(void)
 		cmocka_unit_test_setup(numbers_are_strict, reset),
 		cmocka_unit_test_setup(no_limits_means_all_of_64_bits, reset),
 		cmocka_unit_test_setup(doubles_are_strict, reset),
+		cmocka_unit_test_setup(percentages_may_have_their_sign, reset),
 		cmocka_unit_test_setup(choices_are_suggested, reset),
 		cmocka_unit_test_setup(slips_are_named, reset),
 		cmocka_unit_test_setup(arguments_are_counted, reset),

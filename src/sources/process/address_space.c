@@ -105,13 +105,25 @@ static void set_name(struct process *process, const char *name)
 	snprintf(process->name, sizeof(process->name), "%s", name);
 }
 
-/* A process that is gone, or another user's, has neither: that is no error. */
-static void read_description(struct process *process)
+/*
+ * A process that is gone, or another user's, has neither: that is no error, and what is known
+ * stays. Only the arguments of another program are forgotten in any case.
+ */
+static void read_description(struct process *process, bool is_new_program)
 {
-	free(process->cmdline);
-	free(process->cgroup);
-	process->cmdline = proc_read_cmdline(process->pid, &process->cmdline_count);
-	process->cgroup = proc_read_cgroup(process->pid);
+	uint32_t count;
+	char **cmdline = proc_read_cmdline(process->pid, &count);
+	char *cgroup = proc_read_cgroup(process->pid);
+
+	if (cmdline || is_new_program) {
+		free(process->cmdline);
+		process->cmdline = cmdline;
+		process->cmdline_count = count;
+	}
+	if (cgroup) {
+		free(process->cgroup);
+		process->cgroup = cgroup;
+	}
 }
 
 /* cmdline is one block: the pointers, then their strings one behind the other. */
@@ -235,7 +247,7 @@ static int add_or_refresh(struct address_spaces *spaces, uint32_t pid)
 	tracked->known_at_ns = now_ns;
 	tracked->may_have_threads = true;
 	set_name(&tracked->process, status.name);
-	read_description(&tracked->process);
+	read_description(&tracked->process, false);
 	if (resolve_maps(spaces, pid) < 0)
 		return -ENOMEM;
 	return mapping_list_replace(&tracked->process, spaces->mappings.items,
@@ -455,7 +467,7 @@ static int apply_comm(
 				      exit */
 	tracked->leader_ended = tracked->may_have_threads = false;
 	tracked->process.exec_count++;
-	read_description(&tracked->process);
+	read_description(&tracked->process, true);
 	return clear_for_exec(spaces, &tracked->process);
 }
 

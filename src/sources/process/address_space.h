@@ -114,3 +114,5 @@ size_t address_spaces_file_count(const struct address_spaces *spaces);
  * now.
  */
 int mapped_file_open(const struct mapped_file *file, struct errmsg *err);
+/* Why it cannot be opened now, as mapped_file_open() says it. */
+void mapped_file_explain(const struct mapped_file *file, struct errmsg *ret_reason);

@@ -84,6 +84,16 @@ static int explain(const struct mapped_file *file, int error, struct errmsg *err
 		file->path, file->pid, strerror(-error));
 }
 
+void mapped_file_explain(const struct mapped_file *file, struct errmsg *ret_reason)
+{
+	int fd = mapped_file_open(file, ret_reason);
+
+	if (fd < 0)
+		return;
+	close(fd);
+	errmsg_set(ret_reason, 0, "%s could not be opened when it was mapped", file->path);
+}
+
 int mapped_file_open(const struct mapped_file *file, struct errmsg *err)
 {
 	int fd, stale = 0;

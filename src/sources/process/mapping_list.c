@@ -10,7 +10,7 @@
 static int reserve(struct process *process, size_t extra)
 {
 	return array_grow_((void **)&process->mappings, &process->mapping_capacity,
-		process->mapping_count + extra, sizeof(*process->mappings));
+		process->mapping_count, extra, sizeof(*process->mappings));
 }
 
 /* The index of the first mapping that ends beyond the address. */

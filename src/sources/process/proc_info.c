@@ -59,6 +59,14 @@ int proc_read_status(uint32_t pid, struct proc_status *ret_status)
 	return 0;
 }
 
+/* A program that writes its own title leaves the rest of its arguments' memory blank. */
+static size_t without_blank_end(const char *bytes, size_t length)
+{
+	while (length && (bytes[length - 1] == '\0' || bytes[length - 1] == ' '))
+		length--;
+	return length;
+}
+
 static uint32_t count_strings(const char *bytes, size_t length)
 {
 	uint32_t count = 0;
@@ -76,8 +84,11 @@ char **proc_read_cmdline(uint32_t pid, uint32_t *ret_count)
 	char **vector, *text;
 
 	*ret_count = 0;
+	if (length > 0)
+		length = (ssize_t)without_blank_end(head, (size_t)length);
 	if (length <= 0)
 		return NULL;
+	head[length] = '\0';
 	count = count_strings(head, (size_t)length);
 	vector = malloc(count * sizeof(*vector) + (size_t)length + 1);
 	if (!vector)

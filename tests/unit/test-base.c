@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The base library: strings, arrays, maps, interning, JSON, messages, files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/errmsg.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "base/strbuf.h"
+
+/* ---- strbuf ---- */
+
+static void test_strbuf(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	char expected[3001];
+
+	assert_string_equal(strbuf_cstr(&text), "");
+	strbuf_add_bytes(&text, NULL, 0);
+	strbuf_add(&text, "a");
+	strbuf_add_char(&text, 'b');
+	strbuf_addf(&text, "%d%s", 12, "c");
+	strbuf_add_bytes(&text, "\0d", 2);
+	assert_int_equal(text.length, 7);
+	assert_memory_equal(text.data, "ab12c\0d", 8);
+	strbuf_clear(&text);
+	assert_string_equal(strbuf_cstr(&text), "");
+
+	memset(expected, 'x', sizeof(expected) - 1);
+	expected[sizeof(expected) - 1] = '\0';
+	for (int i = 0; i < 1000; i++)
+		strbuf_addf(&text, "%s", "xxx");
+	assert_string_equal(strbuf_cstr(&text), expected);
+	strbuf_clear(&text);
+	strbuf_addf(&text, "%s", expected); /* longer than any buffer on the way */
+	assert_string_equal(strbuf_cstr(&text), expected);
+	assert_int_equal(strbuf_status(&text), 0);
+}
+
+static void test_strbuf_extend(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	char *room = strbuf_extend(&text, 3);
+
+	assert_non_null(room);
+	memcpy(room, "abc", 3);
+	assert_string_equal(strbuf_cstr(&text), "abc");
+	assert_non_null(strbuf_extend(&text, 0));
+	assert_string_equal(strbuf_cstr(&text), "abc");
+}
+
+/* A lost write stays lost until the next clear; what was there stays readable. */
+static void test_strbuf_remembers_failure(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	strbuf_add(&text, "kept");
+	assert_null(strbuf_extend(&text, SIZE_MAX));
+	strbuf_add(&text, "lost");
+	assert_int_equal(strbuf_status(&text), -ENOMEM);
+	assert_string_equal(strbuf_cstr(&text), "kept");
+	strbuf_clear(&text);
+	strbuf_add(&text, "new");
+	assert_int_equal(strbuf_status(&text), 0);
+	assert_string_equal(strbuf_cstr(&text), "new");
+}
+
+/* ---- array ---- */
+
+static void test_array(void **state)
+{
+	ARRAY_OF(uint64_t) numbers = {0};
+	uint64_t sum = 0;
+	size_t capacity;
+
+	array_foreach (&numbers, number)
+		sum += *number;
+	assert_int_equal(sum, 0);
+	for (uint64_t i = 0; i < 1000; i++)
+		assert_int_equal(array_append(&numbers, i), 0);
+	array_foreach (&numbers, number)
+		sum += *number;
+	assert_int_equal(sum, 999 * 1000 / 2);
+	capacity = numbers.capacity;
+	array_clear(&numbers);
+	assert_int_equal(array_reserve(&numbers, capacity), 0);
+	assert_int_equal(numbers.capacity, capacity);
+	array_done(&numbers);
+	assert_null(numbers.items);
+	assert_int_equal(numbers.capacity, 0);
+}
+
+static void test_array_refuses_overflow(void **state)
+{
+	ARRAY_OF(uint64_t) numbers = {0};
+
+	assert_int_equal(array_append(&numbers, 7), 0);
+	assert_int_equal(array_reserve(&numbers, SIZE_MAX - 1), -ENOMEM);
+	assert_int_equal(array_reserve(&numbers, SIZE_MAX), -ENOMEM); /* count + extra wraps */
+	assert_int_equal(array_reserve(&numbers, SIZE_MAX / 8), -ENOMEM);
+	assert_int_equal(numbers.count, 1);
+	assert_int_equal(numbers.items[0], 7);
+	array_done(&numbers);
+}
+
+/* ---- map ---- */
+
+static void test_map(void **state)
+{
+	struct map_u64 map = {0};
+	uint64_t value = 5;
+
+	assert_false(map_u64_get(&map, 0, &value));
+	assert_false(map_u64_remove(&map, 0));
+	assert_int_equal(value, 5);
+	assert_int_equal(map_u64_set(&map, 0, 1), 0);
+	assert_int_equal(map_u64_set(&map, UINT64_MAX, 2), 0);
+	assert_int_equal(map_u64_set(&map, 0, 3), 0);
+	assert_int_equal(map.count, 2);
+	assert_true(map_u64_get(&map, 0, &value));
+	assert_int_equal(value, 3);
+	assert_true(map_u64_get(&map, UINT64_MAX, NULL));
+	assert_true(map_u64_remove(&map, 0));
+	assert_false(map_u64_remove(&map, 0));
+	assert_false(map_u64_get(&map, 0, NULL));
+	map_u64_clear(&map);
+	assert_false(map_u64_get(&map, UINT64_MAX, NULL));
+	map_u64_done(&map);
+	map_u64_clear(&map);
+}
+
+static uint64_t sum_of(const struct map_u64 *map, size_t *ret_count)
+{
+	uint64_t key, value, sum = 0;
+	size_t position = 0;
+
+	*ret_count = 0;
+	while (map_u64_next(map, &position, &key, &value)) {
+		assert_int_equal(value, key + 1);
+		sum += key;
+		(*ret_count)++;
+	}
+	return sum;
+}
+
+static void test_map_of_many(void **state)
+{
+	struct map_u64 map = {0};
+	size_t count;
+
+	for (uint64_t key = 0; key < 5000; key++)
+		assert_int_equal(map_u64_set(&map, key, key + 1), 0);
+	for (uint64_t key = 0; key < 5000; key += 2)
+		assert_true(map_u64_remove(&map, key));
+	for (uint64_t key = 0; key < 5000; key++)
+		assert_int_equal(map_u64_get(&map, key, NULL), key % 2);
+	assert_int_equal(sum_of(&map, &count), 2500 * 2500);
+	assert_int_equal(count, 2500);
+	map_u64_done(&map);
+}
+
+/* Keys that come and go must not fill the table with deleted slots: it would never end a search. */
+static void test_map_reuses_deleted_slots(void **state)
+{
+	struct map_u64 map = {0};
+
+	for (uint64_t key = 0; key < 100000; key++) {
+		assert_int_equal(map_u64_set(&map, key, key), 0);
+		if (key >= 4)
+			assert_true(map_u64_remove(&map, key - 4));
+	}
+	assert_int_equal(map.count, 4);
+	assert_true(map.capacity <= 16);
+	map_u64_done(&map);
+}
+
+/* ---- interning ---- */
+
+static void test_intern(void **state)
+{
+	struct intern intern = {0};
+	uint32_t id = 9;
+
+	assert_false(intern_find(&intern, "a", 1, &id));
+	assert_int_equal(id, 9);
+	assert_int_equal(intern_add(&intern, "a", 1, &id), 1);
+	assert_int_equal(id, 0);
+	assert_int_equal(intern_add(&intern, "a\0b", 3, &id), 1);
+	assert_int_equal(id, 1);
+	assert_int_equal(intern_add(&intern, "a", 1, &id), 0);
+	assert_int_equal(id, 0);
+	assert_true(intern_find(&intern, "a\0b", 3, &id));
+	assert_int_equal(id, 1);
+	assert_string_equal(intern_get(&intern, 0), "a");
+	assert_int_equal(intern.entries.items[1].length, 3);
+	intern_done(&intern);
+	intern_done(&intern);
+}
+
+static void test_intern_of_nothing(void **state)
+{
+	struct intern intern = {0};
+	uint32_t id;
+
+	assert_int_equal(intern_add(&intern, NULL, 0, &id), 1);
+	assert_int_equal(intern_add(&intern, NULL, 0, &id), 0);
+	assert_int_equal(intern_add(&intern, "", 0, &id), 0);
+	assert_int_equal(id, 0);
+	assert_true(intern_find(&intern, NULL, 0, &id));
+	assert_string_equal(intern_get(&intern, 0), "");
+	intern_done(&intern);
+}
+
+static void test_intern_of_many(void **state)
+{
+	static char large[200000];
+	struct intern intern = {0};
+	const char *first;
+	char name[32];
+	uint32_t id;
+
+	assert_int_equal(intern_add(&intern, "first", 5, &id), 1);
+	first = intern_get(&intern, id);
+	memset(large, 'l', sizeof(large));
+	assert_int_equal(intern_add(&intern, large, sizeof(large), &id), 1);
+	for (uint32_t i = 0; i < 20000; i++) {
+		int length = snprintf(name, sizeof(name), "name %u", i);
+
+		assert_int_equal(intern_add(&intern, name, (size_t)length, &id), 1);
+		assert_int_equal(id, i + 2);
+	}
+	assert_true(intern_find(&intern, "name 19999", 10, &id));
+	assert_int_equal(id, 20001);
+	assert_true(intern_find(&intern, large, sizeof(large), &id));
+	assert_ptr_equal(intern_get(&intern, 0), first); /* copies do not move */
+	intern_done(&intern);
+}
+
+static void test_hashes(void **state)
+{
+	assert_true(hash_bytes("a", 1, 0) != hash_bytes("b", 1, 0));
+	assert_true(hash_bytes("a", 1, 0) != hash_bytes("a", 1, 1));
+	assert_true(hash_bytes("a\0", 2, 0) != hash_bytes("a", 1, 0));
+	assert_int_equal(hash_bytes(NULL, 0, 3), hash_bytes("", 0, 3));
+	assert_true(hash_u64(1) != hash_u64(2));
+}
+
+/* ---- JSON ---- */
+
+static void assert_escaped(const char *bytes, size_t length, const char *expected)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	json_escape(&text, bytes, length);
+	assert_string_equal(strbuf_cstr(&text), expected);
+}
+
+#define REPLACED "\xef\xbf\xbd"
+
+static void test_json_escapes(void **state)
+{
+	assert_escaped("", 0, "");
+	assert_escaped("a\"b\\c/", 6, "a\\\"b\\\\c/");
+	assert_escaped("\n\t\r\0\x1f\x7f", 6, "\\n\\t\\u000d\\u0000\\u001f\\u007f");
+	assert_escaped(
+		"\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\xb8", 9, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\xb8");
+	assert_escaped("a\xff"
+		       "b",
+		3, "a" REPLACED "b");
+	assert_escaped("\xe2\x82", 2, REPLACED REPLACED); /* cut off */
+}
+
+static void test_utf8_sequences(void **state)
+{
+	assert_int_equal(utf8_sequence_length("", 0), 0);
+	assert_int_equal(utf8_sequence_length("a", 1), 1);
+	assert_int_equal(utf8_sequence_length("\xc2\x80", 2), 2);
+	assert_int_equal(utf8_sequence_length("\xc2\x80", 1), 0);
+	assert_int_equal(utf8_sequence_length("\xe0\xa0\x80", 3), 3);
+	assert_int_equal(utf8_sequence_length("\xf4\x8f\xbf\xbf", 4), 4);
+	assert_int_equal(utf8_sequence_length("\x80", 1), 0);             /* continuation */
+	assert_int_equal(utf8_sequence_length("\xc0\xaf", 2), 0);         /* overlong */
+	assert_int_equal(utf8_sequence_length("\xc1\xbf", 2), 0);         /* overlong */
+	assert_int_equal(utf8_sequence_length("\xe0\x9f\xbf", 3), 0);     /* overlong */
+	assert_int_equal(utf8_sequence_length("\xf0\x8f\xbf\xbf", 4), 0); /* overlong */
+	assert_int_equal(utf8_sequence_length("\xed\xa0\x80", 3), 0);     /* surrogate */
+	assert_int_equal(utf8_sequence_length("\xf4\x90\x80\x80", 4), 0); /* above U+10FFFF */
+	assert_int_equal(utf8_sequence_length("\xf5\x80\x80\x80", 4), 0);
+	assert_int_equal(utf8_sequence_length("\xc3(", 2), 0);
+}
+
+static void write_json(struct json_writer *json)
+{
+	json_begin_object(json);
+	json_key(json, "empty");
+	json_begin_array(json);
+	json_end_array(json);
+	json_key(json, "list");
+	json_begin_array(json);
+	json_u64(json, UINT64_MAX);
+	json_i64(json, INT64_MIN);
+	json_bool(json, true);
+	json_null(json);
+	json_double(json, 0.1, 3);
+	json_double(json, NAN, 3);
+	json_double(json, -INFINITY, 3);
+	json_begin_object(json);
+	json_end_object(json);
+	json_end_array(json);
+	json_key(json, "text \"");
+	json_string(json, "x");
+	json_end_object(json);
+}
+
+static void test_json_document(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct json_writer json = {.out = &text};
+
+	write_json(&json);
+	assert_string_equal(strbuf_cstr(&text),
+		"{\"empty\":[],\"list\":[18446744073709551615,-9223372036854775808,true,null,0.1,"
+		"null,null,{}],\"text \\\"\":\"x\"}");
+	strbuf_clear(&text);
+	json = (struct json_writer){.out = &text, .pretty = true};
+	json_begin_object(&json);
+	json_key(&json, "a");
+	json_begin_array(&json);
+	json_u64(&json, 1);
+	json_u64(&json, 2);
+	json_end_array(&json);
+	json_end_object(&json);
+	assert_string_equal(strbuf_cstr(&text), "{\n  \"a\": [\n    1,\n    2\n  ]\n}");
+}
+
+/* ---- messages ---- */
+
+static void test_errmsg(void **state)
+{
+	char longer[2000];
+	struct errmsg err;
+
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	assert_int_equal(errmsg_set(&err, -EIO, "disk %d", 7), -EIO);
+	assert_string_equal(err.text, "disk 7");
+	assert_int_equal(errmsg_set(&err, -EIO, "%s", longer), -EIO);
+	assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+	assert_int_equal(errmsg_set(NULL, -EIO, "unheard"), -EIO);
+}
+
+/* ---- files ---- */
+
+struct folder {
+	char path[64];
+};
+
+static int make_folder(void **state)
+{
+	static struct folder folder;
+
+	snprintf(folder.path, sizeof(folder.path), "/tmp/sonde-test-base-XXXXXX");
+	*state = &folder;
+	return mkdtemp(folder.path) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", ((struct folder *)*state)->path);
+	return system(command);
+}
+
+static const char *in_folder(void **state, const char *name)
+{
+	static char paths[4][128];
+	static unsigned next;
+	char *path = paths[next++ % 4];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", ((struct folder *)*state)->path, name);
+	return path;
+}
+
+static unsigned entries_in(const char *path)
+{
+	DIR *directory = opendir(path);
+	unsigned count = 0;
+
+	assert_non_null(directory);
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count - 2; /* . and .. */
+}
+
+static void test_write_and_read(void **state)
+{
+	const char *path = in_folder(state, "file");
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct stat status;
+
+	assert_int_equal(write_file_atomically(path, "old", 3), 0);
+	assert_int_equal(write_file_atomically(path, "newer", 5), 0);
+	assert_int_equal(entries_in(((struct folder *)*state)->path), 1); /* nothing temporary */
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0600);
+	assert_int_equal(read_whole_file(path, 5, &text), 0);
+	assert_string_equal(text.data, "newer");
+	strbuf_clear(&text);
+	assert_int_equal(read_whole_file(path, 4, &text), -EFBIG);
+	strbuf_clear(&text);
+	assert_int_equal(read_whole_file("/proc/self/status", 1 << 20, &text), 0);
+	assert_non_null(strstr(text.data, "VmHWM"));
+}
+
+static void test_file_errors(void **state)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	assert_int_equal(read_whole_file(in_folder(state, "none"), 10, &text), -ENOENT);
+	assert_int_equal(read_whole_file(((struct folder *)*state)->path, 10, &text), -EISDIR);
+	assert_int_equal(write_file_atomically(in_folder(state, "none/file"), "x", 1), -ENOENT);
+	/* The rename fails: the temporary file goes. */
+	assert_int_equal(make_directories(in_folder(state, "folder"), 0700), 0);
+	assert_int_equal(write_file_atomically(in_folder(state, "folder"), "x", 1), -EISDIR);
+	assert_int_equal(entries_in(((struct folder *)*state)->path), 1);
+	assert_int_equal(write_all(-1, "x", 1), -EBADF);
+}
+
+static void test_make_directories(void **state)
+{
+	assert_int_equal(make_directories(in_folder(state, "a/b//c/"), 0700), 0);
+	assert_int_equal(make_directories(in_folder(state, "a/b/c"), 0700), 0);
+	assert_int_equal(access(in_folder(state, "a/b/c"), X_OK), 0);
+	assert_int_equal(write_file_atomically(in_folder(state, "file"), "", 0), 0);
+	assert_int_equal(make_directories(in_folder(state, "file/d"), 0700), -ENOTDIR);
+}
+
+static void test_file_mapping(void **state)
+{
+	struct file_mapping mapping = {0};
+	struct errmsg err;
+
+	assert_int_equal(write_file_atomically(in_folder(state, "file"), "abc", 3), 0);
+	assert_int_equal(file_mapping_open(&mapping, in_folder(state, "file"), &err), 0);
+	assert_int_equal(mapping.length, 3);
+	assert_memory_equal(mapping.bytes, "abc", 3);
+	file_mapping_done(&mapping);
+	assert_null(mapping.bytes);
+	file_mapping_done(&mapping);
+
+	assert_int_equal(write_file_atomically(in_folder(state, "file"), "", 0), 0);
+	assert_int_equal(file_mapping_open(&mapping, in_folder(state, "file"), &err), 0);
+	assert_null(mapping.bytes);
+	assert_int_equal(
+		file_mapping_open(&mapping, ((struct folder *)*state)->path, &err), -EISDIR);
+	assert_non_null(strstr(err.text, "is a directory"));
+	assert_int_equal(file_mapping_open(&mapping, "/dev/null", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not a regular file"));
+	assert_int_equal(file_mapping_open(&mapping, in_folder(state, "none"), &err), -ENOENT);
+	assert_non_null(strstr(err.text, "No such file"));
+}
+
+static void test_cache_directory(void **state)
+{
+	const char *home = in_folder(state, "home");
+	struct stat status;
+	char *path;
+
+	setenv("XDG_CACHE_HOME", home, 1);
+	path = cache_directory("tables");
+	assert_non_null(path);
+	assert_non_null(strstr(path, "/home/sonde/tables"));
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0700);
+	free(path);
+	setenv("XDG_CACHE_HOME", "relative", 1); /* to be ignored, says the XDG specification */
+	setenv("HOME", home, 1);
+	path = cache_directory("tables");
+	assert_non_null(path);
+	assert_non_null(strstr(path, "/home/.cache/sonde/tables"));
+	free(path);
+	unsetenv("XDG_CACHE_HOME");
+	unsetenv("HOME");
+	assert_null(cache_directory("tables"));
+	setenv("HOME", "/proc/none", 1);
+	assert_null(cache_directory("tables"));
+}
+
+static void test_cleanups(void **state)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), taken = TAKE_FD(fd);
+	FILE *file = NULL;
+
+	assert_int_equal(fd, -1);
+	closep(&fd);
+	closep(&taken);
+	assert_int_equal(taken, -1);
+	fclosep(&file);
+	file = fopen("/dev/null", "r");
+	fclosep(&file);
+	assert_null(file);
+	assert_true(monotonic_now_ns() <= monotonic_now_ns());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_strbuf),
+		cmocka_unit_test(test_strbuf_extend),
+		cmocka_unit_test(test_strbuf_remembers_failure),
+		cmocka_unit_test(test_array),
+		cmocka_unit_test(test_array_refuses_overflow),
+		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_map_of_many),
+		cmocka_unit_test(test_map_reuses_deleted_slots),
+		cmocka_unit_test(test_intern),
+		cmocka_unit_test(test_intern_of_nothing),
+		cmocka_unit_test(test_intern_of_many),
+		cmocka_unit_test(test_hashes),
+		cmocka_unit_test(test_json_escapes),
+		cmocka_unit_test(test_utf8_sequences),
+		cmocka_unit_test(test_json_document),
+		cmocka_unit_test(test_errmsg),
+		cmocka_unit_test_setup_teardown(test_write_and_read, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(test_file_errors, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(test_make_directories, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(test_file_mapping, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(test_cache_directory, make_folder, remove_folder),
+		cmocka_unit_test(test_cleanups),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
