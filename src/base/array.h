@@ -50,10 +50,10 @@ static inline int array_grow_(
 	size_t wanted, bytes, grown = *capacity ? *capacity : 8;
 	void *moved;
 
+	if (extra <= *capacity - count)
+		return 0;
 	if (__builtin_add_overflow(count, extra, &wanted))
 		return -ENOMEM;
-	if (wanted <= *capacity)
-		return 0;
 	while (grown < wanted) {
 		if (__builtin_mul_overflow(grown, (size_t)2, &grown))
 			return -ENOMEM;

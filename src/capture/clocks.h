@@ -19,7 +19,7 @@ struct clocks {
 };
 
 /* Takes in a ClockSnapshot message. Returns 0, -EBADMSG or -ENOMEM. */
-int clocks_take_snapshot(struct clocks *trace, struct clocks *sequence, struct pb_bytes snapshot);
+int clocks_take_snapshot(struct clocks *trace, struct clocks *sequence, struct pb_bytes message);
 /*
  * CLOCK_MONOTONIC nanoseconds of a reading. Without a snapshot that names the clock, the reading
  * itself. Moves an incremental clock on.

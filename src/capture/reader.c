@@ -225,7 +225,7 @@ static int read_source(struct reader *reader, struct source *source)
 {
 	_cleanup_(inflater_done) struct inflater gzip = {0};
 	_cleanup_strbuf_ struct strbuf plain = {0};
-	struct pb_bytes input;
+	struct pb_bytes input = {0};
 	int more, result = 0;
 
 	while (result == 0 && (more = source_next(source, &input)) > 0) {

@@ -242,7 +242,7 @@ static void put_timestamp(struct capture_writer *writer, struct strbuf *packet, 
 static int put_stack_sample(struct capture_writer *writer, const struct capture_sample *sample)
 {
 	struct interning *interning = &writer->interning;
-	uint64_t task, execution;
+	uint64_t task = 0, execution = 0;
 	struct strbuf *packet;
 	size_t begin;
 	int result = interning_task(interning, sample->pid, sample->tid, &task);

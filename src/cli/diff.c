@@ -173,15 +173,14 @@ static const struct option diff_options[] = {
 		.type = OPTION_CHOICE,
 		.argument = "WHICH",
 		.help = "Compare and test self, the time in the function itself, or total, with "
-			"all "
-			"that it calls.",
+			"all that it calls.",
 		.value = (void *)&arguments.sort,
 		.choices = sort_choices},
 	{.short_name = 'n',
 		.long_name = "limit",
 		.type = OPTION_U64,
 		.argument = "ROWS",
-		.help = "Rows to print. Without: 20; with --json all.",
+		.help = "Rows to print. Default: 20; with --json all.",
 		.value = &arguments.limit,
 		.minimum = 1,
 		.maximum = 1e9},
@@ -202,8 +201,7 @@ static const struct option diff_options[] = {
 		.type = OPTION_STRING,
 		.argument = "FILE",
 		.help = "Write a flame graph of the change too, an SVG: red grew, blue fell, by "
-			"share "
-			"of samples.",
+			"share of samples.",
 		.value = (void *)&arguments.flamegraph},
 	{.long_name = "fail-above",
 		.type = OPTION_DOUBLE,

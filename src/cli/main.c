@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sonde program: finds the command, reads its options, runs it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -74,7 +76,23 @@ static int run(char **words)
 	return fail_usage(&err);
 }
 
+/*
+ * A standard stream that was closed would become the first file that is opened, and what is meant
+ * for the terminal would go into it. Its place is taken in the wrong direction, so that using it
+ * still fails; a recorded command finds it closed as before.
+ */
+static void occupy_closed_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 &&
+			open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) <
+				0)
+			return;
+	}
+}
+
 int main(int argc, char **argv)
 {
+	occupy_closed_streams();
 	return check_output(run(argc > 0 ? argv + 1 : argv));
 }

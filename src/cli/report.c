@@ -120,14 +120,13 @@ static const struct option report_options[] = {
 	{.long_name = "by",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
-		.help = "Print one table; by stack: the hottest path and the hottest stacks.",
+		.help = "Print this table alone; stack: the hottest path and the hottest stacks.",
 		.value = (void *)&arguments.by,
 		.choices = by_choices},
 	{.long_name = "sort",
 		.type = OPTION_CHOICE,
 		.argument = "WHICH",
-		.help = "Most first of: self, the time in the function itself; total, with all "
-			"that "
+		.help = "Sort by self, the time in the function itself, or total, with all that "
 			"it calls.",
 		.value = (void *)&arguments.sort,
 		.choices = sort_choices},
@@ -135,9 +134,8 @@ static const struct option report_options[] = {
 		.long_name = "limit",
 		.type = OPTION_U64,
 		.argument = "ROWS",
-		.help = "Rows of each table. Without: 20 of the first table, 8 of others; with "
-			"--json "
-			"all, but 100 stacks.",
+		.help = "Rows of each table. Default: 20 of the first table, 8 of others; with "
+			"--json all, but 100 stacks.",
 		.value = &arguments.limit,
 		.minimum = 1,
 		.maximum = 1e9},
@@ -159,7 +157,8 @@ const struct command report_command = {
 		"\"Self\" is time in a function itself, \"total\" is time in it and in what it "
 		"calls; a function that calls itself counts once a sample. Inlined functions are "
 		"functions. Time is samples times the sampling period. \"[no stack]\" stands for "
-		"samples whose stack is unknown.\n\n"
+		"samples whose stack is unknown, \"[unknown] FILE+0xADDRESS\" for a function "
+		"without a name that begins there.\n\n"
 		"Control characters in names are shown as escapes.",
 	.examples =
 		"sonde report sonde.pftrace\n    The hottest functions, processes and threads.\n"

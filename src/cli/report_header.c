@@ -213,6 +213,37 @@ static const struct capture_loss *largest_loss(const struct capture_stats *stats
 	return largest;
 }
 
+/* What the loss at a place means, or what helps. */
+static const char *loss_advice(const char *where)
+{
+	static const char *const advice[][2] = {
+		{"sample_ring", "a lower frequency (sonde record -F) loses fewer"},
+		{"sideband_ring", "so many mappings changed that events were missed; processes "
+				  "were read again, code that was mapped for a moment has no name"},
+		{"waiting_for_tables", "these stacks were written before their unwind tables were "
+				       "ready; the next recording has them in its cache"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
+		if (strcmp(advice[i][0], where) == 0)
+			return advice[i][1];
+	}
+	return NULL;
+}
+
+static void add_worst_loss(struct strbuf *text, const struct capture_loss *worst)
+{
+	const char *advice = loss_advice(worst->where);
+
+	strbuf_addf(text, "; most at %s", worst->where);
+	if (strcmp(worst->where, "sample_ring") == 0)
+		strbuf_addf(text, " of CPU %u", worst->cpu);
+	strbuf_add(text, ", ");
+	format_count(text, worst->count);
+	if (advice)
+		strbuf_addf(text, ": %s", advice);
+}
+
 static void add_losses(const struct report_view *view, const struct completeness *completeness)
 {
 	const struct capture_loss *worst = largest_loss(&view->model->stats.values);
@@ -226,20 +257,17 @@ static void add_losses(const struct report_view *view, const struct completeness
 			2);
 		return;
 	}
-	if (!completeness->lost && !(worst && worst->count)) {
-		report_paragraph(view, "Lost samples: none.", 2);
-		return;
-	}
 	strbuf_add(&text, "Lost samples: ");
-	format_count(&text, completeness->lost);
-	strbuf_addf(&text, " (%.2f %%)",
-		taken ? 100.0 * (double)completeness->lost / (double)taken : 0.0);
-	if (worst && worst->count) {
-		strbuf_addf(&text, ", most at %s: ", worst->where);
-		format_count(&text, worst->count);
-		strbuf_addf(&text, " on CPU %u", worst->cpu);
+	if (completeness->lost) {
+		format_count(&text, completeness->lost);
+		strbuf_addf(
+			&text, " (%.2f %%)", 100.0 * (double)completeness->lost / (double)taken);
+	} else {
+		strbuf_add(&text, "none");
 	}
-	strbuf_add(&text, "; a lower frequency (sonde record -F) loses fewer.");
+	if (worst && worst->count)
+		add_worst_loss(&text, worst);
+	strbuf_add_char(&text, '.');
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 

@@ -34,12 +34,12 @@ struct file_store *file_store_free(struct file_store *store);
 
 /* Opens the file and reads its headers. Call once per mapped_file, in order of its index. Returns 0
  * or -ENOMEM. */
-int file_store_add(struct file_store *store, const struct mapped_file *file);
+int file_store_add(struct file_store *store, const struct mapped_file *mapped);
 /*
  * Another process maps it: tries again to open a file that could not be read before. Returns 0 or
  * -ENOMEM.
  */
-int file_store_see(struct file_store *store, const struct mapped_file *file);
+int file_store_see(struct file_store *store, const struct mapped_file *mapped);
 
 /*
  * The mapping's bias: address - bias = virtual address in the file. False when the file is no
@@ -48,29 +48,30 @@ int file_store_see(struct file_store *store, const struct mapped_file *file);
 bool file_store_bias(
 	const struct file_store *store, const struct mapping *mapping, uint64_t *ret_bias);
 
-/* What the store has of a file, asked for the first time: it is put into the thread's queue. */
+/* What the store has of a file, by mapped_file.index, asked for the first time: it is put into the
+ * thread's queue. */
 enum file_readiness {
 	FILE_PENDING, /* on its way */
 	FILE_READY,
 	FILE_ABSENT, /* will not come: not ELF, unreadable */
 };
 
-enum file_readiness file_store_table(struct file_store *store, uint32_t file,
+enum file_readiness file_store_table(struct file_store *store, uint32_t index,
 	const uint64_t **ret_words, uint64_t *ret_word_count);
 enum file_readiness file_store_symbols(
-	struct file_store *store, uint32_t file, const struct symbol_table **ret_symbols);
+	struct file_store *store, uint32_t index, const struct symbol_table **ret_symbols);
 
 /* Where the function at `vaddr` begins, for files without symbols; false when nothing says it. */
 bool file_store_function_start(
-	struct file_store *store, uint32_t file, uint64_t vaddr, uint64_t *ret_start);
+	struct file_store *store, uint32_t index, uint64_t vaddr, uint64_t *ret_start);
 
 /* Length 0 when the file has none. Valid as long as the store. */
-const struct build_id *file_store_build_id(const struct file_store *store, uint32_t file);
+const struct build_id *file_store_build_id(const struct file_store *store, uint32_t index);
 /*
  * A path through which the file can be opened again for its debug information, and the root below
  * which that lies; NULL when it cannot. Valid until the next call.
  */
-const char *file_store_path(struct file_store *store, uint32_t file, const char **ret_root);
+const char *file_store_path(struct file_store *store, uint32_t index, const char **ret_root);
 
 /* Readable when something became ready; cleared by file_store_acknowledge(). */
 int file_store_descriptor(const struct file_store *store);

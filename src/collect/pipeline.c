@@ -208,9 +208,9 @@ static bool is_news(struct map_u64 *told, uint64_t key, uint64_t hash)
 }
 
 static int tell_process(
-	struct pipeline *pipeline, const struct wire_sample *sample, const struct process *process)
+	struct pipeline *pipeline, uint32_t pid, const char *name, const struct process *process)
 {
-	struct capture_process out = {.pid = sample->pid, .name = sample->process_name};
+	struct capture_process out = {.pid = pid, .name = name};
 	uint64_t hash;
 
 	if (process) {
@@ -219,14 +219,15 @@ static int tell_process(
 		out.cmdline = (const char *const *)process->cmdline;
 		out.cmdline_count = process->cmdline_count;
 		out.cgroup = process->cgroup;
-		if (!out.name[0])
+		/* A sample that waited knows its process by an older name. */
+		if (process->name[0])
 			out.name = process->name;
 	}
 	hash = hash_bytes(out.name, strlen(out.name), process ? process->exec_count + 1 : 0);
 	/* A sample that waited longer than its process was remembered has nothing to add. */
-	if (!process && map_u64_get(&pipeline->told_processes, sample->pid, NULL))
+	if (!process && map_u64_get(&pipeline->told_processes, pid, NULL))
 		return 0;
-	if (!is_news(&pipeline->told_processes, sample->pid, hash))
+	if (!is_news(&pipeline->told_processes, pid, hash))
 		return 0;
 	return capture_writer_process(pipeline->parts.writer, &out);
 }
@@ -282,7 +283,7 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 		.mode = sample->flags & WIRE_SAMPLE_KERNEL_MODE ? CAPTURE_MODE_KERNEL
 								: CAPTURE_MODE_USER,
 	};
-	int result = tell_process(pipeline, sample, process);
+	int result = tell_process(pipeline, sample->pid, sample->process_name, process);
 
 	if (result == 0)
 		result = tell_thread(pipeline, sample);
@@ -499,6 +500,17 @@ static int compare_events(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
+/* A process that runs another program now may never be sampled again: its last name counts. */
+static int retell_process(struct pipeline *pipeline, const struct sideband_event *event)
+{
+	const struct process *process = address_spaces_find(pipeline->parts.spaces, event->pid);
+
+	if (!process || event->tid != event->pid ||
+		!map_u64_get(&pipeline->told_processes, event->pid, NULL))
+		return 0;
+	return tell_process(pipeline, event->pid, "", process);
+}
+
 /* Takes the event's name. */
 static int handle_event(struct pipeline *pipeline, struct queued_event *queued)
 {
@@ -509,6 +521,8 @@ static int handle_event(struct pipeline *pipeline, struct queued_event *queued)
 	else
 		result = address_spaces_apply(
 			pipeline->parts.spaces, &queued->event, pipeline->parts.only_descendants);
+	if (result == 0 && queued->event.type == SIDEBAND_COMM)
+		result = retell_process(pipeline, &queued->event);
 	if (queued->event.type == SIDEBAND_LOST)
 		pipeline->account.side_band_lost += queued->event.lost;
 	free((char *)queued->event.name);

@@ -196,6 +196,22 @@ static void raise_descriptor_limit(struct session *session)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* Ours and those of /proc are compared all the time: they must count from the same namespace. */
+static int check_proc(struct errmsg *err)
+{
+	char text[16] = "";
+
+	if (readlink("/proc/self", text, sizeof(text) - 1) < 0)
+		return errmsg_set(err, -errno,
+			"cannot read /proc: %s; mount it: mount -t proc proc /proc",
+			strerror(errno));
+	if (strtol(text, NULL, 10) == getpid())
+		return 0;
+	return errmsg_set(err, -EINVAL,
+		"cannot tell processes apart: /proc shows another PID namespace than sonde's; "
+		"mount one for it: mount -t proc proc /proc (unshare --mount-proc does)");
+}
+
 static int open_parts(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
@@ -680,6 +696,8 @@ static void add_end_notes(struct session *session, uint64_t frames_without_lines
 {
 	const struct capture_stats *stats = &session->result->stats;
 
+	if (session->kernel_note.text[0] && stats->kernel_frames)
+		add_note(session->result, "%s", session->kernel_note.text);
 	add_sampler_notes(session);
 	add_file_notes(session);
 	add_rate_note(session);
@@ -716,6 +734,10 @@ static int finish(struct session *session, struct errmsg *err)
 		result = wait_for_tables(session);
 	if (result < 0)
 		return errmsg_set(err, result, "cannot finish the capture: %s", strerror(-result));
+	/* Whatever happens while foreign debug information is read: the samples are in the file. */
+	result = flush(session, err);
+	if (result < 0)
+		return result;
 	without_lines =
 		resolver_write_lines(session->resolver, monotonic_now_ns() + WAIT_FOR_LINES_NS);
 	session->result->command_status = session->target.ended ? session->target.exit_status : -1;
@@ -794,8 +816,10 @@ int session_run(const struct session_options *options, struct session_result *re
 
 	*ret_result = (struct session_result){.command_status = -1};
 	raise_descriptor_limit(&session);
-	result = choose_sampler(&session, err);
-	ret_result->mode = session.sampler->name;
+	result = check_proc(err);
+	if (result == 0)
+		result = choose_sampler(&session, err);
+	ret_result->mode = session.sampler ? session.sampler->name : "";
 	if (result == 0)
 		result = start(&session, err);
 	if (result == 0)

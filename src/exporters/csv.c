@@ -10,10 +10,11 @@
 static void add_counts(
 	struct strbuf *out, const struct model *model, uint64_t samples, uint64_t of_samples)
 {
+	uint64_t time_ns = samples * model_sample_weight_ns(model);
+
 	strbuf_addf(out, ",%llu,", (unsigned long long)samples);
 	if (model_has_time(model))
-		strbuf_addf(
-			out, "%llu", (unsigned long long)(samples * model_sample_weight_ns(model)));
+		strbuf_addf(out, "%llu", (unsigned long long)time_ns);
 	strbuf_addf(out, ",%.9g", of_samples ? (double)samples / (double)of_samples : 0.0);
 }
 

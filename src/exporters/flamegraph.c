@@ -59,7 +59,8 @@ static const char *change_class(const struct graph *graph, uint32_t node)
 {
 	static const char *const more[] = {"n", "r1", "r2", "r3", "r4", "r5", "r6"};
 	static const char *const less[] = {"n", "b1", "b2", "b3", "b4", "b5", "b6"};
-	const double steps = ARRAY_SIZE(more) - 1;
+	const size_t last_step = ARRAY_SIZE(more) - 1;
+	const double steps = (double)last_step;
 	double change = share_change(graph, node);
 	size_t step;
 
@@ -254,11 +255,13 @@ static void add_diff_legend(const struct graph *graph)
 
 	strbuf_addf(
 		graph->out, "<text class=\"faint\" x=\"%d\" y=\"70\">less after</text>\n", MARGIN);
-	for (size_t i = 0; i < ARRAY_SIZE(steps); i++, x += 18)
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		strbuf_addf(graph->out,
 			"<g class=\"f df %s\" data-legend=\"1\"><rect x=\"%.0f\" y=\"60\" "
 			"width=\"17\" height=\"12\" fill=\"%s\"/></g>",
 			steps[i], x, palette_fill(steps[i], 1, fill));
+		x += 18;
+	}
 	strbuf_addf(graph->out,
 		"<text class=\"faint\" x=\"%.0f\" y=\"70\">more after; strongest colour: %.2f "
 		"points of share</text>\n",
@@ -379,8 +382,25 @@ int flamegraph_write_diff(const struct call_tree *tree, const struct export_opti
 	return draw(&graph, true);
 }
 
-/* "12.3 s of CPU time · 1,234 samples · 14.0 s recorded on host". */
-static void describe(struct strbuf *out, const struct graph *graph, const struct model *model)
+/* The filters as they were typed: a picture of a part says so. */
+static void describe_filters(struct strbuf *out, const struct selection *selection)
+{
+	const char *const filters[][2] = {
+		{"process", selection->process},
+		{"thread", selection->thread},
+		{"time", selection->time},
+		{"symbol", selection->symbol},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(filters); i++) {
+		if (filters[i][1])
+			strbuf_addf(out, " \xc2\xb7 --%s %s", filters[i][0], filters[i][1]);
+	}
+}
+
+/* "12.3 s of CPU time · 1,234 samples · 14.0 s recorded on host · --time 5..". */
+static void describe(struct strbuf *out, const struct graph *graph, const struct model *model,
+	const struct selection *selection)
 {
 	uint64_t samples = graph->tree->nodes.items[0].total[0];
 
@@ -394,6 +414,8 @@ static void describe(struct strbuf *out, const struct graph *graph, const struct
 	strbuf_add(out, " recorded");
 	if (*model->session.host)
 		strbuf_addf(out, " on %s", model->session.host);
+	if (selection)
+		describe_filters(out, selection);
 }
 
 static int flamegraph_export(const struct model *model, const struct selection *selection,
@@ -414,7 +436,7 @@ static int flamegraph_export(const struct model *model, const struct selection *
 	r = r ?: call_tree_add(&tree, 0, model, &selected, graph.options->roots);
 	r = r ?: call_tree_finish(&tree);
 	if (r == 0) {
-		describe(&subtitle, &graph, model);
+		describe(&subtitle, &graph, model, selection);
 		graph.title = export_title(model, graph.options);
 		graph.subtitle = strbuf_cstr(&subtitle);
 		r = draw(&graph, false);

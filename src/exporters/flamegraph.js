@@ -42,6 +42,9 @@
   // What tells least goes first: template arguments, parameters, leading namespaces, the end.
   function shorten(name, columns) {
     if (name.length <= columns) return name;
+    const unnamed = /^\[unknown\] (.*)(\+0x[0-9a-f]+)$/.exec(name);
+    if (unnamed && unnamed[1].length + unnamed[2].length <= columns) return unnamed[1] + unnamed[2];
+    if (unnamed && unnamed[2].length < columns) return "…" + unnamed[2];
     let previous;
     do {
       previous = name;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "capture/capture.h"
 
 #define ELLIPSIS "\xe2\x80\xa6"
 
@@ -177,6 +178,26 @@ static void shorten_tail(struct strbuf *out, const char *name, size_t columns)
 		cut_middle(out, name, columns, columns * 2 / 3);
 }
 
+/*
+ * "[unknown] libfoo.so+0x1f600": the address tells the function, then the file. Nothing of other
+ * names.
+ */
+static bool shorten_unnamed(struct strbuf *out, const char *name, size_t columns)
+{
+	const char *address = strrchr(name, '+');
+	const char *file = name + strlen(CAPTURE_UNNAMED_PREFIX);
+
+	if (strncmp(name, CAPTURE_UNNAMED_PREFIX, strlen(CAPTURE_UNNAMED_PREFIX)) != 0 || !address)
+		return false;
+	if (shorten_columns(file) <= columns)
+		strbuf_add(out, file);
+	else if (shorten_columns(address) < columns)
+		strbuf_addf(out, ELLIPSIS "%s", address);
+	else
+		return false;
+	return true;
+}
+
 void shorten_name(struct strbuf *out, const char *name, size_t columns)
 {
 	_cleanup_strbuf_ struct strbuf templates = {0};
@@ -186,6 +207,8 @@ void shorten_name(struct strbuf *out, const char *name, size_t columns)
 		strbuf_add(out, name);
 		return;
 	}
+	if (shorten_unnamed(out, name, columns))
+		return;
 	elide(&templates, name, opens_template);
 	if (shorten_columns(strbuf_cstr(&templates)) <= columns) {
 		strbuf_add(out, strbuf_cstr(&templates));

@@ -190,11 +190,13 @@ static void heap_pop(struct map_range *heap, size_t *count)
 /* The piece [from, to) of a range, joined to the piece before when both are of one entry. */
 static int emit_piece(struct map_ranges *out, struct map_range range, uint64_t from, uint64_t to)
 {
-	struct map_range *last = out->count ? &out->items[out->count - 1] : NULL;
+	if (out->count) {
+		struct map_range *last = &out->items[out->count - 1];
 
-	if (last && last->order == range.order && last->end == from) {
-		last->end = to;
-		return 0;
+		if (last->order == range.order && last->end == from) {
+			last->end = to;
+			return 0;
+		}
 	}
 	range.start = from;
 	range.end = to;
@@ -367,7 +369,7 @@ static int open_checked(const char *path, uint32_t owner, struct stat *ret_statu
 /* Takes up the file that is at the path now, when it is another than before. */
 static void follow_replacement(struct perf_map *map)
 {
-	struct stat status;
+	struct stat status = {0};
 	int fd = open_checked(map->path, map->owner, &status);
 
 	if (fd < 0)
@@ -450,7 +452,7 @@ int perf_map_open_path(
 	struct perf_map **ret_map, const char *path, uint32_t owner, struct errmsg *err)
 {
 	_cleanup_(perf_map_freep) struct perf_map *map = perf_map_new();
-	struct stat status;
+	struct stat status = {0};
 	int result;
 
 	if (!map || !(map->path = strdup(path)))

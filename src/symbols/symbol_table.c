@@ -201,8 +201,8 @@ static int open_table(struct symbol_table *table, const struct debug_file_search
 	const char *cache_directory)
 {
 	struct symbol_image_key key = make_key(search);
-	void *bytes;
-	size_t length;
+	void *bytes = NULL;
+	size_t length = 0;
 	int result;
 
 	table->cache_path = cache_path(cache_directory, key.identity);

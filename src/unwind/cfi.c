@@ -140,7 +140,7 @@ static int parse_cie(struct cfi_cie *cie, struct cursor cursor, const struct cfi
 {
 	uint8_t version = cursor_u8(&cursor);
 	const char *letters = read_string(&cursor);
-	uint64_t return_address;
+	uint64_t return_address, address_size = 8, segment_size = 0;
 	int result;
 
 	if (!letters || (version != 1 && version != 3 && version != 4))
@@ -149,8 +149,12 @@ static int parse_cie(struct cfi_cie *cie, struct cursor cursor, const struct cfi
 		cursor_skip(&cursor, 8);
 		letters += 2;
 	}
-	if (version == 4 && (cursor_u8(&cursor) != 8 || cursor_u8(&cursor) != 0))
-		return -EINVAL; /* sizes of addresses and segment selectors */
+	if (version == 4) {
+		address_size = cursor_u8(&cursor);
+		segment_size = cursor_u8(&cursor);
+	}
+	if (address_size != 8 || segment_size != 0)
+		return -EINVAL;
 	cie->code_alignment = cursor_uleb(&cursor);
 	cie->data_alignment = cursor_sleb(&cursor);
 	return_address = version == 1 ? cursor_u8(&cursor) : cursor_uleb(&cursor);

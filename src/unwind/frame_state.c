@@ -141,7 +141,7 @@ static void set_sum(struct frame_state *state, uint8_t reg, uint8_t base, int64_
 
 static void forget(struct frame_state *state, uint16_t registers)
 {
-	for (uint8_t reg = 0; reg < X86_REGISTERS; reg++) {
+	for (unsigned reg = 0; reg < X86_REGISTERS; reg++) {
 		if (!(registers >> reg & 1))
 			continue;
 		if (reg == X86_RSP)
@@ -216,8 +216,10 @@ int frame_state_merge(struct frame_state *state, const struct frame_state *other
 {
 	int changed = 0;
 
+	/* Below a frame pointer the depth may vary: arguments pushed in a loop. */
 	if (state->to_cfa[X86_RSP] != FRAME_UNKNOWN && other->to_cfa[X86_RSP] != FRAME_UNKNOWN &&
-		state->to_cfa[X86_RSP] != other->to_cfa[X86_RSP])
+		state->to_cfa[X86_RSP] != other->to_cfa[X86_RSP] &&
+		!(has_frame_pointer(state) && has_frame_pointer(other)))
 		return -EINVAL;
 	for (size_t i = 0; i < X86_REGISTERS; i++) {
 		if (state->to_cfa[i] == FRAME_UNKNOWN || state->to_cfa[i] == other->to_cfa[i])

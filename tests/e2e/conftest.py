@@ -34,6 +34,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # A shell that runs us in the background may ignore ^C, and what we start would, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: takes long; run by 'make test-all' only")
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the seed inputs of corpus/elf and corpus/eh-frame with gcc and binutils (and lld where there is one). They
+# Makes the seed inputs of corpus/elf, corpus/eh-frame and corpus/code with gcc and binutils (and lld where there is one). They
 # are committed: run this only to add some.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,7 +13,7 @@ extern int other(int);
 int exported(int n) { char room[256]; __builtin_memset(room, n, sizeof(room)); return other(room[n & 255]) + 1; }
 void _start(void) { __asm__("xor %ebp, %ebp"); exported(1); }
 END
-flags="-O2 -fPIC -nostdlib -shared -Wl,-z,max-page-size=4096 -Wl,--hash-style=gnu"
+flags="-ffile-prefix-map=$work=. -O2 -fPIC -nostdlib -shared -Wl,-z,max-page-size=4096 -Wl,--hash-style=gnu"
 gcc $flags -Wl,-z,lazy library.c -o "$here/corpus/elf/library"
 gcc $flags -Wl,--build-id=none library.c -o "$here/corpus/elf/no-build-id"
 gcc $flags -g -gz=zlib library.c -o "$here/corpus/elf/compressed-debug"
@@ -39,3 +39,7 @@ frame_seed() { # NAME KIND SECTION SOURCE
 frame_seed eh-frame 000 .eh_frame "$here/seed-frames.S"
 sed 's/^\.text/.cfi_sections .debug_frame\n.text/' "$here/seed-frames.S" >debug.S
 frame_seed debug-frame 001 .debug_frame debug.S
+
+# Code without frame information: the assembly that test-unwind-stack steps through.
+gcc -c "$here/../support/unwind_assembly.S" -o assembly.o
+objcopy --dump-section ".text=$here/corpus/code/assembly" assembly.o

@@ -115,9 +115,26 @@ static shape int divides(int seed)
 	return child > 0;
 }
 
+int unwind_workload_inner(int seed)
+{
+	return busy_registers(seed);
+}
+
+static shape int run_assembly(int seed)
+{
+	int result = unwind_assembly_in_rbx(seed);
+
+	result += unwind_assembly_in_memory(result & 7);
+	result += unwind_assembly_pushes(0);
+	result += unwind_assembly_pushes(1);
+	result += unwind_assembly_frame_pointer(result & 7);
+	result += unwind_assembly_tail(3);
+	return result + unwind_assembly_leaf(result & 7);
+}
+
 int unwind_workload_run(void)
 {
-	int result = recursive(3);
+	int result = recursive(3) + run_assembly(2);
 
 	result += called_back(result);
 	result += interrupted(SIGUSR1);

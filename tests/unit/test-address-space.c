@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -349,10 +350,24 @@ static void test_kinds_of_mappings(void **state)
 	assert_int_equal(file_at(fixture, PID, 0x2000), file_at(fixture, PID + 1, 0x70000));
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CHEAP_NS (20 * NS_PER_S)
+#else
+#define CHEAP_NS (2 * NS_PER_S)
+#endif
+
+static uint64_t own_cpu_time_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 static void test_many_processes_and_threads_are_cheap(void **state)
 {
 	struct fixture *fixture = *state;
-	uint64_t started_ns = monotonic_now_ns();
+	uint64_t started_ns = own_cpu_time_ns();
 
 	fixture->now_ns += 3600 * NS_PER_S;
 	for (uint64_t i = 0; i < 10; i++)
@@ -376,7 +391,7 @@ static void test_many_processes_and_threads_are_cheap(void **state)
 	for (uint32_t i = 1; i <= 5000; i++)
 		apply_exit(fixture, PID, PID + 20000 + i);
 	assert_false(address_spaces_find(fixture->spaces, PID)->exited);
-	assert_true(monotonic_now_ns() - started_ns < 2 * NS_PER_S);
+	assert_true(own_cpu_time_ns() - started_ns < CHEAP_NS);
 }
 
 /* ---- /proc ---- */

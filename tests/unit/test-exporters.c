@@ -67,6 +67,10 @@ static void test_shortening(void **state)
 	check_short(
 		"A<int>::operator->(int, int)", 24, "A<" ELLIPSIS ">::operator->(" ELLIPSIS ")");
 	check_short("f<void (*)(int) -> long>(x)", 10, "f<" ELLIPSIS ">(x)");
+	check_short("[unknown] libfoo.so.1+0x1f600", 40, "[unknown] libfoo.so.1+0x1f600");
+	check_short("[unknown] libfoo.so.1+0x1f600", 28, "libfoo.so.1+0x1f600");
+	check_short("[unknown] libfoo.so.1+0x1f600", 18, ELLIPSIS "+0x1f600");
+	check_short("[unknown] libfoo.so.1+0x1f600", 6, "[unk" ELLIPSIS "0");
 	check_short("a_long_c_function_name", 10, "a_long" ELLIPSIS "ame");
 	check_short("<frozen importlib>", 8, "<froz" ELLIPSIS "b>");
 	check_short("f<unbalanced", 8, "f<unb" ELLIPSIS "ed");

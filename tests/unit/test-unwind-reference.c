@@ -45,7 +45,7 @@ struct registers {
 struct value {
 	uint64_t number;
 	bool is_undefined;
-	bool is_popped; /* it was read from below rsp: the register has it back already */
+	bool is_saved; /* it was read from memory */
 };
 
 struct evaluation {
@@ -161,8 +161,7 @@ static struct value reference_register(
 	evaluation = run_operations(operations, count, registers, cfa);
 	if (evaluation.is_value)
 		return (struct value){.number = evaluation.stack[0]};
-	return (struct value){.number = memory_at(evaluation.stack[0]),
-		.is_popped = evaluation.stack[0] < registers->values[RSP]};
+	return (struct value){.number = memory_at(evaluation.stack[0]), .is_saved = true};
 }
 
 static struct registers made_up_registers(uint64_t seed)
@@ -194,18 +193,23 @@ struct tally {
 	unsigned same, different, ends, signals, silent, nowhere;
 };
 
-/* Compilers go on saying where a register was saved when it has been popped. */
-static bool saved_agrees(struct unwind_saved_register saved, struct value expected)
+/*
+ * Compilers go on saying where a register was saved when the function has read it back already:
+ * then what the instructions tell, that it is the caller's again, is as good.
+ */
+static bool saved_agrees(
+	struct unwind_saved_register saved, struct value expected, bool is_inferred)
 {
-	if (saved.lost || expected.is_undefined || (expected.is_popped && !saved.saved_at))
+	if (saved.lost || expected.is_undefined ||
+		(is_inferred && expected.is_saved && !saved.saved_at))
 		return true;
 	return unwind_register_value(NULL, &saved) == UNWIND_CONTINUE &&
 	       saved.value == expected.number;
 }
 
 /* NULL when the step by our rule leads where libdw's description does, else what differs. */
-static const char *compare_step(
-	const struct unwind_rule *rule, Dwarf_Frame *frame, const struct registers *registers)
+static const char *compare_step(const struct unwind_rule *rule, Dwarf_Frame *frame,
+	const struct registers *registers, bool is_inferred)
 {
 	struct unwind_state unwinding = first_state(registers);
 	uint64_t cfa = reference_cfa(frame, registers);
@@ -217,9 +221,11 @@ static const char *compare_step(
 		return "the CFA differs";
 	if (unwinding.pc != return_address.number)
 		return "the return address differs";
-	if (!saved_agrees(unwinding.rbp, reference_register(frame, RBP, registers, cfa)))
+	if (!saved_agrees(
+		    unwinding.rbp, reference_register(frame, RBP, registers, cfa), is_inferred))
 		return "rbp differs";
-	if (!saved_agrees(unwinding.rbx, reference_register(frame, RBX, registers, cfa)))
+	if (!saved_agrees(
+		    unwinding.rbx, reference_register(frame, RBX, registers, cfa), is_inferred))
 		return "rbx differs";
 	return NULL;
 }
@@ -229,8 +235,8 @@ static bool is_end(Dwarf_Frame *frame, const struct registers *registers)
 	return reference_register(frame, RETURN_ADDRESS, registers, 0).is_undefined;
 }
 
-static void compare_rule(
-	const struct unwind_rule *rule, Dwarf_Frame *frame, uint64_t vaddr, struct tally *tally)
+static void compare_rule(const struct unwind_rule *rule, Dwarf_Frame *frame, uint64_t vaddr,
+	bool is_inferred, struct tally *tally)
 {
 	struct registers registers = made_up_registers(vaddr);
 	const char *difference;
@@ -239,12 +245,11 @@ static void compare_rule(
 		tally->ends++;
 		return;
 	}
-	/* Frame pointers are the guess for what is not known. */
-	if (rule->cfa == UNWIND_CFA_NONE || rule->cfa == UNWIND_CFA_FRAME_POINTER) {
+	if (rule->cfa == UNWIND_CFA_NONE) {
 		tally->silent++;
 		return;
 	}
-	difference = compare_step(rule, frame, &registers);
+	difference = compare_step(rule, frame, &registers, is_inferred);
 	if (!difference) {
 		tally->same++;
 		return;
@@ -253,8 +258,18 @@ static void compare_rule(
 	print_message("%#lx: %s (CFA kind %u)\n", (unsigned long)vaddr, difference, rule->cfa);
 }
 
-static void compare_address(
-	const struct unwind_table *table, Dwarf_CFI *cfi, uint64_t vaddr, struct tally *tally)
+/*
+ * Without call frame information, frame pointers are the guess for what is not known. A stack
+ * pointer saved in memory may be found through rsp as well as through rbp: made-up registers cannot
+ * tell that this is the same place.
+ */
+static bool is_comparable(const struct unwind_rule *rule)
+{
+	return rule->cfa != UNWIND_CFA_FRAME_POINTER && rule->cfa != UNWIND_CFA_RSP_DEREF;
+}
+
+static void compare_address(const struct unwind_table *table, Dwarf_CFI *cfi, bool is_inferred,
+	uint64_t vaddr, struct tally *tally)
 {
 	struct unwind_rule rule = table_rule(table, vaddr);
 	Dwarf_Frame *frame = NULL;
@@ -267,8 +282,10 @@ static void compare_address(
 	dwarf_frame_info(frame, NULL, NULL, &is_signal);
 	if (is_signal && rule.cfa == UNWIND_CFA_SIGNAL)
 		tally->signals++;
+	else if (is_inferred && !is_comparable(&rule))
+		tally->silent++;
 	else
-		compare_rule(&rule, frame, vaddr, tally);
+		compare_rule(&rule, frame, vaddr, is_inferred, tally);
 	free(frame);
 }
 
@@ -294,7 +311,8 @@ static struct tally compare_table(
 	assert_non_null(cfi);
 	assert_int_equal(unwind_table_build(&table, table_file, ret_stats, &err), 0);
 	for (uint64_t i = 0; i < ADDRESSES; i++)
-		compare_address(&table, cfi, code->vaddr + hash_u64(i) % code->memory_size, &tally);
+		compare_address(&table, cfi, table_file != file,
+			code->vaddr + hash_u64(i) % code->memory_size, &tally);
 	dwarf_cfi_end(cfi);
 	unwind_table_done(&table);
 	return tally;
@@ -364,7 +382,7 @@ static void compare_inferred(const char *path)
 		(unsigned long)stats.inferred_functions, (unsigned long)stats.refused_functions);
 	assert_int_equal(stats.fde_count, 0);
 	assert_true(tally.different * 1000 <= ADDRESSES * WRONG_MAX_PERMILLE);
-	assert_true(tally.same > ADDRESSES / 2);
+	assert_true(tally.same > ADDRESSES / 10);
 }
 
 static void test_system_libraries(void **state)

@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "namespace.skel.h"
 #include "sampler.skel.h"
 #include "sources/cpu/bpf_spaces.h"
 #include "sources/cpu/sampler.h"
@@ -21,6 +22,8 @@
 #define RING_MINIMUM_BYTES (16U << 20)
 #define RING_MAXIMUM_BYTES (256U << 20)
 #define TABLE_BATCH        64
+/* PROC_PID_INIT_INO, include/linux/proc_ns.h. */
+#define MACHINE_PID_NAMESPACE_INODE 0xeffffffcU
 
 struct cpu_event {
 	int fd;
@@ -93,36 +96,51 @@ static uint32_t ring_size(const struct cpu_sampler_options *options, int cpu_cou
 	return size;
 }
 
-/* How deep the collector's PID namespace is: the number of PIDs it has, less one. */
-static uint32_t pid_namespace_level(void)
+/*
+ * How deep the collector's PID namespace is: 0 for the machine's own, else its task is asked for,
+ * since /proc/self/status counts from the namespace of /proc.
+ */
+static int pid_namespace_level(uint32_t inode, uint32_t *ret_level)
 {
-	_cleanup_strbuf_ struct strbuf status = {0};
-	uint32_t pids = 0;
-	const char *cursor;
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	struct namespace_bpf *skeleton;
+	int result;
 
-	if (read_whole_file("/proc/self/status", 1 << 16, &status) < 0)
+	*ret_level = 0;
+	if (inode == MACHINE_PID_NAMESPACE_INODE)
 		return 0;
-	cursor = strstr(strbuf_cstr(&status), "\nNSpid:");
-	if (!cursor)
-		return 0;
-	for (cursor += strlen("\nNSpid:"); *cursor && *cursor != '\n'; cursor++)
-		pids += *cursor == '\t';
-	return pids ? pids - 1 : 0;
+	skeleton = namespace_bpf__open_and_load();
+	if (!skeleton)
+		return -errno;
+	result = bpf_prog_test_run_opts(bpf_program__fd(skeleton->progs.own_level), &run);
+	*ret_level = run.retval;
+	namespace_bpf__destroy(skeleton);
+	return result;
 }
 
-static void set_knobs(struct bpf_sampler_state *state)
+static int set_knobs(struct bpf_sampler_state *state, struct errmsg *err)
 {
 	struct sampler_bpf *skeleton = state->skeleton;
 	uint32_t ring_bytes = ring_size(&state->options, state->cpu_count);
+	uint32_t level = 0, inode;
 	struct stat namespace;
+	int result;
 
+	if (stat("/proc/self/ns/pid", &namespace) < 0)
+		return errmsg_set(err, -errno,
+			"cannot read /proc/self/ns/pid: %s; is /proc mounted?", strerror(errno));
+	inode = (uint32_t) namespace.st_ino;
+	result = pid_namespace_level(inode, &level);
+	if (result < 0)
+		return errmsg_set(
+			err, result, "cannot tell sonde's PID namespace: %s", strerror(-result));
 	skeleton->rodata->whole_machine = state->options.whole_machine;
 	skeleton->rodata->wakeup_bytes = ring_bytes / 8;
-	skeleton->rodata->pid_namespace_level = pid_namespace_level();
-	if (stat("/proc/self/ns/pid", &namespace) == 0)
-		skeleton->rodata->pid_namespace_inode = (uint32_t) namespace.st_ino;
+	skeleton->rodata->pid_namespace_level = level;
+	skeleton->rodata->pid_namespace_inode = inode;
 	bpf_map__set_max_entries(skeleton->maps.samples, ring_bytes);
 	bpf_map__set_max_entries(skeleton->maps.scratches, (uint32_t)state->cpu_count);
+	return 0;
 }
 
 static int on_ring_record(void *context, void *data, size_t size)
@@ -160,8 +178,13 @@ static int load(struct bpf_sampler_state *state, struct errmsg *err)
 	state->skeleton = sampler_bpf__open();
 	if (!state->skeleton)
 		return errmsg_set(err, -errno, "cannot open the BPF programs: %s", strerror(errno));
-	set_knobs(state);
+	result = set_knobs(state, err);
+	if (result < 0)
+		return result;
 	result = sampler_bpf__load(state->skeleton);
+	if (result == -EMFILE)
+		return errmsg_set(err, result,
+			"cannot open the BPF programs: out of file descriptors; raise `ulimit -n`");
 	if (result < 0)
 		return errmsg_set(err, result,
 			"the kernel refused the BPF programs: %s; `sonde doctor` says what is "
@@ -179,7 +202,9 @@ static int load(struct bpf_sampler_state *state, struct errmsg *err)
 	state->ring = ring_buffer__new(
 		bpf_map__fd(state->skeleton->maps.samples), on_ring_record, state, NULL);
 	if (!state->ring)
-		return errmsg_set(err, -errno, "cannot map the sample ring: %s", strerror(errno));
+		return errmsg_set(err, -errno,
+			"cannot map the sample ring (%u MB): %s; memory is limited (`ulimit -v`)",
+			bpf_map__max_entries(state->skeleton->maps.samples) >> 20, strerror(errno));
 	return 0;
 }
 

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as Markdown tables, put between the markers of docs/benchmarks.md. The text around them is written by hand."""
+
+import re
+
+from workbench import ROOT
+
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+NONE = "–"
+
+
+def number(value, unit="", digits=1):
+    if value is None:
+        return NONE
+    return f"{value:,.{digits}f}{unit and ' ' + unit}"
+
+
+def percent(share, digits=1):
+    """Rounded down, so that 100 % is said only of all."""
+    if share is None:
+        return NONE
+    scale = 10**digits
+    return f"{int(share * 100 * scale + 1e-6) / scale:.{digits}f} %"
+
+
+def megabytes(count):
+    return number(count / 1e6, "MB", 0)
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
+
+
+# The bars of the project, each: what, the bar, what was measured, whether it holds (None: not measured).
+
+
+def best_table(results):
+    tables = results["unwinding"]["tables"]
+    return tables.get("debian") or tables.get("pypi")
+
+
+def stacks_bar(results, name):
+    run = results["stacks"][name]
+    release = f"PyTorch {run.get('torch', 'of ' + name)}"
+    what = f"user stacks of the example that reach the thread's entry, {release}"
+    if "missing" in run:
+        return what, "≥ 99.5 %", run["missing"], None
+    profilers = run["profilers"]
+    shares = {key: profilers[key]["whole_share"] for key in ("sonde", "perf -g", "perf dwarf")}
+    measured = f"{percent(shares['sonde'], 2)} (perf -g {percent(shares['perf -g'])}, dwarf {percent(shares['perf dwarf'])})"
+    return what, "≥ 99.5 %", measured, shares["sonde"] >= 0.995
+
+
+def frames_bar(results):
+    done = {name: run for name, run in results["unwinding"]["processes"].items() if "missing" not in run}
+    worst = min(done, key=lambda name: done[name]["same_share"], default=None)
+    what = "frames identical with libdwfl on stopped processes, the worst program"
+    if worst is None:
+        return what, "≥ 99.9 %", "no program could be compared", None
+    share = done[worst]["same_share"]
+    count = sum(run["same_share"] >= 0.999 for run in done.values())
+    return what, "≥ 99.9 %", f"{percent(share, 2)} ({worst}); {count} of {len(done)} programs reach the bar", share >= 0.999
+
+
+def bpf_bar(results):
+    what, bar, run = "BPF time per sample, mean, PyTorch example", "≤ 8 µs", results["cost"]["bpf"]["99 Hz"]
+    if "missing" in run:
+        return what, bar, run["missing"], None
+    return what, bar, number(run["bpf_us_per_sample"], "µs"), run["bpf_us_per_sample"] <= 8
+
+
+def collector_bar(results):
+    run = results["cost"]["collectors"]["profilers"]["sonde"]
+    return (
+        "collector CPU at 99 Hz on two busy CPUs, after start-up",
+        "≤ 1 % of one core",
+        percent(run["cpu_share"], 2),
+        run["cpu_share"] <= 0.01,
+    )
+
+
+def peak_rss(results):
+    runs = [run for run in results["cost"]["bpf"].values() if "missing" not in run]
+    peaks = [run["collector_peak_rss_bytes"] for run in runs]
+    return max([*peaks, results["cost"]["collectors"]["profilers"]["sonde"]["peak_rss_bytes"]])
+
+
+def memory_bar(results):
+    peak = peak_rss(results)
+    return "the same, peak memory, a first run with empty cache included", "≤ 150 MB", megabytes(peak), peak <= 150e6
+
+
+def losses_bar(results):
+    run = results["cost"]["losses"]
+    what = f"lost samples at {run['frequency']} Hz on two busy CPUs for {run['seconds']} s"
+    return what, "0", f"{run['samples_lost']:,} of {run['samples']:,}", run["samples_lost"] == 0
+
+
+def bytes_bar(results):
+    profilers = results["cost"]["collectors"]["profilers"]
+    ours, dwarf = (profilers[name]["bytes_per_sample"] for name in ("sonde", "perf dwarf"))
+    measured = f"{ours:.0f}; perf dwarf {dwarf:,.0f}, 1/{dwarf / ours:.0f}"
+    return "capture bytes per sample", "≤ 120, ≤ 1/60 of perf dwarf's", measured, ours <= 120 and ours * 60 <= dwarf
+
+
+def reading_bar(results):
+    ours, perf = results["reading"]["sonde"], results["reading"]["perf"]
+    ratio = (perf["script_s"] / perf["samples"]) / (ours["seconds"] / ours["samples"])
+    measured = f"{ours['seconds']:.2f} s for {ours['samples']:,}; {ratio:.0f} × per sample"
+    scaled = ours["seconds"] * 60_000 / max(ours["samples"], 1)
+    holds = (ours["seconds"] <= 0.5 or scaled <= 0.5) and ratio >= 50
+    return "`report` on 60,000 samples, and against `perf script`", "≤ 0.5 s, ≥ 50 ×", measured, holds
+
+
+def build_bar(results):
+    run = best_table(results)
+    what, bar = "unwind table of libtorch_cpu.so, built and stored / from the cache", "≤ 1.5 s / ≤ 20 ms"
+    if not run:
+        return what, bar, "there is no PyTorch here", None
+    cached = run["cached_ms"][1]
+    measured = f"{run['build_and_store_ms'] / 1e3:.2f} s / {cached:.1f} ms"
+    return what, bar, measured, run["build_and_store_ms"] <= 1500 and cached <= 20
+
+
+def bars(results):
+    yield stacks_bar(results, "debian")
+    yield stacks_bar(results, "pypi")
+    for bar in (frames_bar, bpf_bar, collector_bar, memory_bar, losses_bar, bytes_bar, reading_bar, build_bar):
+        yield bar(results)
+
+
+def verdict(holds):
+    return "not measured" if holds is None else "yes" if holds else "**no**"
+
+
+def summary(results):
+    rows = [(what, bar, measured, verdict(holds)) for what, bar, measured, holds in bars(results)]
+    return table(("what", "bar", "measured", "holds"), rows)
+
+
+# One table for each measurement.
+
+
+def machine(results):
+    found = results["machine"]
+    kind = "virtual machine" if found["virtual"] else "machine"
+    lines = [
+        f"{found['cpus']} CPUs of a {kind}, {found['processor']}, {found['memory_bytes'] / 2**30:.0f} GiB,",
+        f"Linux {found['kernel']}, {found['distribution']}; {found['sonde']}, commit {found['commit']};",
+        f"{found['perf'] or 'no perf'}; {found['date']}.",
+        f"Load average at the start {found['load_before']:.1f}, the run took {found['seconds'] / 60:.0f} minutes.",
+    ]
+    if found["quick"]:
+        lines.append("**A quick run: too short to quote.**")
+    if found["load_before"] > 0.5:
+        lines.append("**Other work ran on the machine at the same time: times are too long, and spread.**")
+    return "\n".join(lines)
+
+
+def stacks(results):
+    rows = []
+    for run in results["stacks"].values():
+        for name, profiler in run.get("profilers", {}).items():
+            rows.append(
+                (
+                    f"PyTorch {run['torch']}",
+                    name,
+                    f"{profiler['user_stacks']:,}",
+                    percent(profiler["whole_share"], 2),
+                    number(profiler["mean_depth"]),
+                )
+            )
+        if "missing" in run:
+            rows.append((run["missing"], NONE, NONE, NONE, NONE))
+    return table(("target", "profiler", "user stacks", "reach the entry", "frames, mean"), rows)
+
+
+def frames(results):
+    rows = []
+    for name, run in results["unwinding"]["processes"].items():
+        if "missing" in run:
+            rows.append((name, run["missing"], NONE, NONE, NONE))
+            continue
+        counts = [f"{run[key]:,}" for key in ("stacks", "frames", "longer_stacks")]
+        rows.append((name, *counts[:2], percent(run["same_share"], 3), counts[2]))
+    return table(("program", "stacks", "frames", "identical", "stacks where only libdwfl gave up"), rows)
+
+
+def tables(results):
+    rows = []
+    for run in results["unwinding"]["tables"].values():
+        best, worst = run["build_ms"]
+        cached = run["cached_ms"]
+        rows.append(
+            (
+                f"{run['fdes']:,}",
+                f"{run['rows']:,}",
+                megabytes(run["table_bytes"]),
+                f"{best:,.0f} to {worst:,.0f} ms",
+                f"{run['build_and_store_ms']:,.0f} ms",
+                f"{cached[0]:.1f} to {cached[1]:.1f} ms",
+            )
+        )
+    return table(("functions", "rows", "table", "built", "built and stored", "from the cache"), rows)
+
+
+def bpf(results):
+    rows = []
+    for name, run in results["cost"]["bpf"].items():
+        if "missing" in run:
+            rows.append((name, run["missing"], NONE, NONE, NONE))
+            continue
+        per_sample, per_run = number(run["bpf_us_per_sample"], "µs"), number(run["bpf_us_per_run"], "µs")
+        copies = f"{run['stacks_unwound_in_user_space']:,}"
+        rows.append((name, f"{run['samples']:,}", per_sample, per_run, copies))
+    return table(("run", "samples", "per sample", "per run of the program", "stacks copied"), rows)
+
+
+def collectors(results):
+    rows = [
+        (
+            name,
+            f"{run['samples']:,}",
+            percent(run["cpu_share"], 2),
+            megabytes(run["peak_rss_bytes"]),
+            f"{run['bytes_per_sample']:,.0f}",
+        )
+        for name, run in results["cost"]["collectors"]["profilers"].items()
+    ]
+    return table(("profiler, 99 Hz", "samples", "CPU, of one core", "peak memory", "bytes per sample"), rows)
+
+
+def losses(results):
+    run = results["cost"]["losses"]
+    row = (
+        f"{run['frequency']} Hz, {run['seconds']} s",
+        f"{run['samples']:,}",
+        f"{run['samples_lost']:,}",
+        percent(run["cpu_share"], 2),
+        megabytes(run["peak_rss_bytes"]),
+        f"{run['bytes_per_sample']:,.0f}",
+    )
+    return table(("run", "samples", "lost", "collector CPU", "peak memory", "bytes per sample"), [row])
+
+
+def reading(results):
+    ours, perf = results["reading"]["sonde"], results["reading"]["perf"]
+    rows = [
+        ("sonde report", ours, ours["seconds"]),
+        ("perf script", perf, perf["script_s"]),
+        ("perf report", perf, perf["report_s"]),
+    ]
+    return table(
+        ("reader", "samples", "file", "time", "per 60,000 samples"),
+        [
+            (
+                name,
+                f"{run['samples']:,}",
+                number(run["bytes"] / 1e6, "MB"),
+                number(seconds, "s", 2),
+                number(seconds * 60_000 / max(run["samples"], 1), "s", 2),
+            )
+            for name, run, seconds in rows
+        ],
+    )
+
+
+def slowdown(results):
+    rows = []
+    for name, run in results["slowdown"]["configurations"].items():
+        more = [100 * (run[key] - 1) for key in ("cpu_ratio", "cpu_ratio_lowest", "cpu_ratio_highest")]
+        spread = NONE if name == "alone" else f"{more[1]:+.1f} to {more[2]:+.1f} %"
+        median = NONE if name == "alone" else f"{more[0]:+.1f} %"
+        rows.append((name, number(run["cpu_s"], "s", 2), number(run["wall_s"], "s", 2), median, spread))
+    return table(("profiler", "CPU time", "wall time", "CPU time, against alone", "lowest to highest"), rows)
+
+
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown)
+
+
+def update(results):
+    """Puts every table between its markers; the document must have them all."""
+    text = DOCUMENT.read_text()
+    for part in PARTS:
+        name = part.__name__
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.S)
+        content = part(results)
+        text, count = pattern.subn(lambda match: match[1] + content + "\n" + match[2], text)
+        if count != 1:
+            raise ValueError(f"{DOCUMENT.name} has the markers of '{name}' {count} times, not once")
+    DOCUMENT.write_text(text)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every measurement needs: the programs, a folder, commands run with their cost, workloads in the background."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TRAIN = ROOT / "examples" / "train.py"
+FOREVER = 1_000_000
+
+
+class Missing(Exception):
+    """Something a measurement needs is not on this machine; the text says what and how to get it."""
+
+
+class Failed(Exception):
+    """A command did not do what was asked; the text ends with what it printed."""
+
+
+@dataclass
+class Finished:
+    """A command that ended: what it printed, and what it and the children it waited for cost."""
+
+    status: int
+    output: str
+    seconds: float
+    cpu_seconds: float
+    peak_rss_bytes: int
+
+
+def report_progress(text):
+    print(f"bench: {text}", flush=True)
+
+
+class Workbench:
+    """`quick` shortens every run: good to see that all works, too short to quote."""
+
+    def __init__(self, build, quick):
+        self.build = Path(build).resolve()
+        self.quick = quick
+        self.sonde = str(self.build / "sonde")
+        self.folder = Path(tempfile.mkdtemp(prefix="sonde-bench-"))
+        self.cache = self.folder / "cache"
+        self.commands = []
+        if not os.access(self.sonde, os.X_OK):
+            raise Missing(f"there is no program {self.sonde}; build it with 'make'")
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def pick(self, full, quick):
+        return quick if self.quick else full
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def clear_cache(self):
+        shutil.rmtree(self.cache, ignore_errors=True)
+
+    def environment(self):
+        return {**os.environ, "XDG_CACHE_HOME": str(self.cache), "LC_ALL": "C.UTF-8", "HOME": str(self.folder)}
+
+    def run(self, *command, check=True, output=True):
+        """Runs a command to its end. Output that is not wanted goes to /dev/null, as a benchmark of reading needs it."""
+        command = [str(word) for word in command]
+        log = self.folder / "output.txt"
+        with open(log if output else os.devnull, "wb") as sink:
+            begin = time.monotonic()
+            child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, cwd=self.folder, env=self.environment()
+            )
+            _, status, usage = os.wait4(child.pid, 0)
+            seconds = time.monotonic() - begin
+        child.returncode = os.waitstatus_to_exitcode(status)
+        text = log.read_text(errors="replace") if output else ""
+        if check and child.returncode != 0:
+            raise Failed(f"{' '.join(command[:6])} … ended with status {child.returncode}: {text[-500:].strip()}")
+        cpu_seconds = usage.ru_utime + usage.ru_stime
+        return Finished(child.returncode, text, seconds, cpu_seconds, usage.ru_maxrss * 1024)
+
+    @contextmanager
+    def background(self, *command, ready=None):
+        """Runs a command while the body runs; `ready`: a text to wait for in its output. Yields its Popen."""
+        command = [str(word) for word in command]
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if ready else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            env=self.environment(),
+            text=True,
+        )
+        try:
+            if ready and not any(ready in line for line in child.stdout):
+                raise Failed(f"{' '.join(command[:4])} … ended before it was ready")
+            yield child
+        finally:
+            child.kill()
+            child.wait()
+            if child.stdout:
+                child.stdout.close()
+
+    @contextmanager
+    def two_trainers(self):
+        """Two training loops of one thread each: two busy CPUs. Yields their pids."""
+        command = [*self.train(self.debian_python(), FOREVER, threads=1), "--every", str(FOREVER)]
+        with self.background(*command, ready="step") as one, self.background(*command, ready="step") as other:
+            yield [one.pid, other.pid]
+
+    # What is profiled.
+
+    def debian_python(self):
+        python = "/usr/bin/python3"
+        if not has_torch(python):
+            raise Missing("the distribution has no PyTorch here; install the package python3-torch")
+        return python
+
+    def torch2_python(self):
+        """Does not install it: several GB are for the user to decide on."""
+        python = str(ROOT / ".venv-torch2" / "bin" / "python")
+        if not has_torch(python):
+            raise Missing("there is no PyTorch 2 here; 'tools/venv torch2' installs it from PyPI")
+        return python
+
+    def train(self, python, seconds, threads=2, steps=None):
+        command = [python, str(TRAIN), "--seconds", str(seconds), "--threads", str(threads)]
+        return command + (["--steps", str(steps)] if steps else [])
+
+    # The two profilers.
+
+    def record(self, capture, *arguments):
+        return self.run(self.sonde, "record", "-q", "-o", self.path(capture), *arguments)
+
+    def report(self, capture, *arguments):
+        """The report as Python objects."""
+        return json.loads(self.run(self.sonde, "report", "--json", *arguments, self.path(capture)).output)
+
+    def perf(self):
+        perf = shutil.which("perf")
+        if not perf:
+            raise Missing("there is no perf; install the package linux-perf (Debian) or linux-tools-generic (Ubuntu)")
+        return perf
+
+    def perf_record(self, data, frequency, stacks, *arguments):
+        """`stacks`: the options that choose the unwinder. With --buildid-mmap the kernel says the build-ids: no pass over
+        the files is needed at the end, and perf does not abort while somebody else on the machine asks for them, too
+        (docs/benchmarks.md says why)."""
+        options = ["--buildid-mmap", "-e", "cpu-clock", "-F", str(frequency), *stacks, "-o", self.path(data)]
+        return self.run(self.perf(), "record", *options, *arguments)
+
+    def perf_sample_count(self, data):
+        stats = self.run(self.perf(), "report", "--stats", "-i", self.path(data)).output
+        counts = [line.split(":")[1].split()[0] for line in stats.splitlines() if "SAMPLE events:" in line]
+        if not counts:
+            raise Failed(f"perf report --stats names no samples: {stats[-300:]}")
+        return int(counts[0])
+
+    def size(self, name):
+        return os.path.getsize(self.path(name))
+
+    def remove(self, *names):
+        for name in names:
+            Path(self.path(name)).unlink(missing_ok=True)
+
+
+def has_torch(python):
+    done = subprocess.run([python, "-c", "import torch"], capture_output=True) if os.path.exists(python) else None
+    return done is not None and done.returncode == 0
+
+
+def need(program, package):
+    """The program's path, or Missing."""
+    path = shutil.which(program)
+    if not path:
+        raise Missing(f"there is no {program}; install the package {package}")
+    return path
