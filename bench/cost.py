@@ -1,69 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
 """What recording costs besides the target's own time: BPF time, collector CPU and memory, bytes, losses."""
 
-from workbench import report_progress
+import time
+
+from workbench import Failed, cpu_seconds, report_progress
 
 FREQUENCY = 99
 HIGH_FREQUENCY = 1999
 PERF_MODES = {"perf -g": ["-g"], "perf dwarf": ["--call-graph", "dwarf"]}
+END_S = 2  # a recording goes on for so long after the time that is looked at
 
 
-def sonde_run(bench, pids, seconds, frequency=FREQUENCY):
-    targets = [word for pid in pids for word in ("-p", pid)]
-    done = bench.record("cost.pftrace", "-F", frequency, "-d", seconds, *targets)
-    report = bench.report("cost.pftrace", "--by", "process")
-    return done, report, bench.size("cost.pftrace")
+class Watch:
+    """CPU use of a recorder between its start-up and its end."""
+
+    def __init__(self, settle_s, window_s):
+        self.settle_s, self.window_s = settle_s, window_s
+        self.seconds = settle_s + window_s + END_S
+        self.cpu_share = None
+
+    def __call__(self, pid):
+        time.sleep(self.settle_s)
+        begin, cpu_begin = time.monotonic(), cpu_seconds(pid)
+        time.sleep(self.window_s)
+        cpu_end, end = cpu_seconds(pid), time.monotonic()
+        if cpu_begin is None or cpu_end is None:
+            raise Failed("a recorder ended before its time")
+        self.cpu_share = (cpu_end - cpu_begin) / (end - begin)
 
 
-def perf_run(bench, name, pids, seconds):
-    targets = ["-p", ",".join(map(str, pids))]
-    done = bench.perf_record("perf.data", FREQUENCY, PERF_MODES[name], *targets, "--", "sleep", seconds)
-    return done, bench.perf_sample_count("perf.data"), bench.size("perf.data")
+def sonde_targets(pids):
+    return [word for pid in pids for word in ("-p", pid)]
 
 
-def steady_share(short, long):
-    """CPU share of one core in the time by which one run is longer than the other: start and end cancel out."""
-    return (long.cpu_seconds - short.cpu_seconds) / (long.seconds - short.seconds)
-
-
-def collector_of_sonde(bench, pids, short_s, long_s):
-    sonde_run(bench, pids, 3)  # fills the cache
-    short, _, _ = sonde_run(bench, pids, short_s)
-    long, report, size = sonde_run(bench, pids, long_s)
-    samples = report["totals"]["samples_in_capture"]
+def collector(watch, done, samples, size):
     return {
-        "cpu_share": steady_share(short, long),
-        "peak_rss_bytes": long.peak_rss_bytes,
+        "cpu_share": watch.cpu_share,
+        "cpu_s": done.cpu_seconds,
+        "seconds": done.seconds,
+        "peak_rss_bytes": done.peak_rss_bytes,
         "samples": samples,
         "bytes_per_sample": size / samples,
     }
 
 
-def collector_of_perf(bench, name, pids, short_s, long_s):
-    short, _, _ = perf_run(bench, name, pids, short_s)
-    long, samples, size = perf_run(bench, name, pids, long_s)
+def collector_of_sonde(bench, pids, watch):
+    targets = sonde_targets(pids)
+    bench.record("cost.pftrace", "-d", 3, *targets)  # fills the cache
+    done = bench.record("cost.pftrace", "-F", FREQUENCY, "-d", watch.seconds, *targets, during=watch)
+    samples = bench.report("cost.pftrace", "--by", "process")["totals"]["samples_in_capture"]
+    return collector(watch, done, samples, bench.size("cost.pftrace"))
+
+
+def collector_of_perf(bench, name, pids, watch):
+    rest = ["-p", ",".join(map(str, pids)), "--", "sleep", watch.seconds]
+    done = bench.perf_record("perf.data", FREQUENCY, PERF_MODES[name], *rest, during=watch)
+    result = collector(watch, done, bench.perf_sample_count("perf.data"), bench.size("perf.data"))
     bench.remove("perf.data")
-    return {
-        "cpu_share": steady_share(short, long),
-        "peak_rss_bytes": long.peak_rss_bytes,
-        "samples": samples,
-        "bytes_per_sample": size / samples,
-    }
+    return result
 
 
 def measure_collectors(bench):
-    short_s, long_s = bench.pick(10, 3), bench.pick(60, 9)
+    window = bench.pick((5, 60), (3, 6))
     with bench.two_trainers() as pids:
-        results = {"sonde": collector_of_sonde(bench, pids, short_s, long_s)}
+        results = {"sonde": collector_of_sonde(bench, pids, Watch(*window))}
         for name in PERF_MODES:
-            results[name] = collector_of_perf(bench, name, pids, short_s, long_s)
-    return {"short_s": short_s, "long_s": long_s, "profilers": results}
+            results[name] = collector_of_perf(bench, name, pids, Watch(*window))
+    return {"settle_s": window[0], "window_s": window[1], "profilers": results}
 
 
 def measure_losses(bench):
+    """Beside sonde's own count of lost samples, an independent one: its samples against the targets' CPU time."""
     seconds = bench.pick(60, 8)
     with bench.two_trainers() as pids:
-        done, report, size = sonde_run(bench, pids, seconds, HIGH_FREQUENCY)
+        begin = sum(map(cpu_seconds, pids))
+        done = bench.record("cost.pftrace", "-F", HIGH_FREQUENCY, "-d", seconds, *sonde_targets(pids))
+        target_cpu_s = sum(map(cpu_seconds, pids)) - begin
+    report = bench.report("cost.pftrace", "--by", "process")
     samples = report["totals"]["samples_in_capture"]
     return {
         "frequency": HIGH_FREQUENCY,
@@ -71,7 +84,9 @@ def measure_losses(bench):
         "samples": samples,
         "samples_lost": report["losses"]["samples_lost"],
         "places": report["losses"]["places"],
-        "bytes_per_sample": size / samples,
+        "target_cpu_s": target_cpu_s,
+        "covered_share": samples * report["session"]["period_ns"] / 1e9 / target_cpu_s,
+        "bytes_per_sample": bench.size("cost.pftrace") / samples,
         "cpu_share": done.cpu_seconds / done.seconds,
         "peak_rss_bytes": done.peak_rss_bytes,
     }

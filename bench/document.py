@@ -223,12 +223,13 @@ def collectors(results):
             name,
             f"{run['samples']:,}",
             percent(run["cpu_share"], 2),
+            number(run["cpu_s"], "s", 2),
             megabytes(run["peak_rss_bytes"]),
             f"{run['bytes_per_sample']:,.0f}",
         )
         for name, run in results["cost"]["collectors"]["profilers"].items()
     ]
-    return table(("profiler, 99 Hz", "samples", "CPU, of one core", "peak memory", "bytes per sample"), rows)
+    return table(("profiler, 99 Hz", "samples", "CPU after start-up", "CPU, whole run", "peak memory", "bytes per sample"), rows)
 
 
 def losses(results):
@@ -237,11 +238,12 @@ def losses(results):
         f"{run['frequency']} Hz, {run['seconds']} s",
         f"{run['samples']:,}",
         f"{run['samples_lost']:,}",
+        percent(run["covered_share"]),
         percent(run["cpu_share"], 2),
         megabytes(run["peak_rss_bytes"]),
         f"{run['bytes_per_sample']:,.0f}",
     )
-    return table(("run", "samples", "lost", "collector CPU", "peak memory", "bytes per sample"), [row])
+    return table(("run", "samples", "lost", "of the targets' CPU time", "collector CPU", "peak memory", "bytes per sample"), [row])
 
 
 def reading(results):

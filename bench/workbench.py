@@ -67,8 +67,9 @@ class Workbench:
     def environment(self):
         return {**os.environ, "XDG_CACHE_HOME": str(self.cache), "LC_ALL": "C.UTF-8", "HOME": str(self.folder)}
 
-    def run(self, *command, check=True, output=True):
-        """Runs a command to its end. Output that is not wanted goes to /dev/null, as a benchmark of reading needs it."""
+    def run(self, *command, check=True, output=True, during=None):
+        """Runs a command to its end. Output that is not wanted goes to /dev/null, as a benchmark of reading needs it.
+        `during` is called with its pid once it runs."""
         command = [str(word) for word in command]
         log = self.folder / "output.txt"
         with open(log if output else os.devnull, "wb") as sink:
@@ -76,6 +77,8 @@ class Workbench:
             child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, cwd=self.folder, env=self.environment()
             )
+            if during:
+                during(child.pid)
             _, status, usage = os.wait4(child.pid, 0)
             seconds = time.monotonic() - begin
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -136,8 +139,8 @@ class Workbench:
 
     # The two profilers.
 
-    def record(self, capture, *arguments):
-        return self.run(self.sonde, "record", "-q", "-o", self.path(capture), *arguments)
+    def record(self, capture, *arguments, during=None):
+        return self.run(self.sonde, "record", "-q", "-o", self.path(capture), *arguments, during=during)
 
     def report(self, capture, *arguments):
         """The report as Python objects."""
@@ -149,12 +152,12 @@ class Workbench:
             raise Missing("there is no perf; install the package linux-perf (Debian) or linux-tools-generic (Ubuntu)")
         return perf
 
-    def perf_record(self, data, frequency, stacks, *arguments):
+    def perf_record(self, data, frequency, stacks, *arguments, during=None):
         """`stacks`: the options that choose the unwinder. With --buildid-mmap the kernel says the build-ids: no pass over
         the files is needed at the end, and perf does not abort while somebody else on the machine asks for them, too
         (docs/benchmarks.md says why)."""
         options = ["--buildid-mmap", "-e", "cpu-clock", "-F", str(frequency), *stacks, "-o", self.path(data)]
-        return self.run(self.perf(), "record", *options, *arguments)
+        return self.run(self.perf(), "record", *options, *arguments, during=during)
 
     def perf_sample_count(self, data):
         stats = self.run(self.perf(), "report", "--stats", "-i", self.path(data)).output
@@ -169,6 +172,15 @@ class Workbench:
     def remove(self, *names):
         for name in names:
             Path(self.path(name)).unlink(missing_ok=True)
+
+
+def cpu_seconds(pid):
+    """User and system time of a running process, all its threads, without its children; None when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def has_torch(python):

@@ -439,7 +439,7 @@ static int flamegraph_export(const struct model *model, const struct selection *
 		describe(&subtitle, &graph, model, selection);
 		graph.title = export_title(model, graph.options);
 		graph.subtitle = strbuf_cstr(&subtitle);
-		r = draw(&graph, false);
+		r = strbuf_status(&subtitle) ?: draw(&graph, false);
 	}
 	return export_result(r, out, "flamegraph", err);
 }

@@ -159,6 +159,76 @@ static inline __attribute__((always_inline)) int unwind_find_cfa(
 	}
 }
 
+/* A frame that is found by rbp alone is not larger than this. */
+#define UNWIND_MAX_GUESSED_FRAME (1ULL << 20)
+
+/* Is there a call instruction right before `return_address`? E8 rel32, or FF /2 of 2 to 7 bytes. */
+static inline __attribute__((always_inline)) int unwind_follows_call(
+	void *context, __u64 return_address)
+{
+	__u64 code;
+
+	if (UNWIND_READ_U64(context, return_address - 8, &code))
+		return 0;
+	if (((code >> 24) & 0xff) == 0xe8)
+		return 1;
+	/* Opcode and the middle bits of ModRM, at 2, 3, 4, 6 and 7 bytes before. */
+	return ((code >> 48) & 0x38ff) == 0x10ff || ((code >> 40) & 0x38ff) == 0x10ff ||
+	       ((code >> 32) & 0x38ff) == 0x10ff || ((code >> 16) & 0x38ff) == 0x10ff ||
+	       ((code >> 8) & 0x38ff) == 0x10ff;
+}
+
+/*
+ * Code in a file, but without a rule: V8's built-ins, hand-written assembly. If rbp points to a
+ * frame just above, and the return address there follows a call, the frame pointer is believed;
+ * else the stack ends here.
+ */
+static inline __attribute__((always_inline)) int unwind_step_without_rule(
+	void *context, struct unwind_state *state)
+{
+	__u64 frame, return_address;
+
+	if (unwind_register_value(context, &state->rbp))
+		return UNWIND_STOPPED(WIRE_STOP_NO_RULE);
+	frame = state->rbp.value;
+	if (frame & 7 || frame < state->sp || frame - state->sp > UNWIND_MAX_GUESSED_FRAME ||
+		UNWIND_READ_U64(context, frame + 8, &return_address) ||
+		!unwind_follows_call(context, return_address))
+		return UNWIND_STOPPED(WIRE_STOP_NO_RULE);
+	state->rbp.saved_at = frame;
+	state->sp = frame + 16;
+	state->pc = return_address;
+	state->exact_pc = 0;
+	state->is_leaf = 0;
+	return UNWIND_CONTINUE;
+}
+
+/*
+ * Generated code without frame pointer shows its frame's size where the call returns to: `add $n,
+ * %rsp; ret`, as the trampolines of `python -X perf` do. Returns n + 8, or 0 when the code is
+ * another.
+ */
+static inline __attribute__((always_inline)) __u64 unwind_size_by_epilogue(
+	void *context, const struct unwind_state *state)
+{
+	__u64 code;
+
+	if (state->exact_pc || UNWIND_READ_U64(context, state->pc, &code) ||
+		(code & 0xff00ffffff) != 0xc300c48348)
+		return 0;
+	return ((code >> 24) & 0x7f) + 8;
+}
+
+/* Leaves a frame that is `size` bytes large, return address included, and saved nothing. */
+static inline __attribute__((always_inline)) int unwind_step_by_size(
+	void *context, struct unwind_state *state, __u64 size)
+{
+	if (UNWIND_READ_U64(context, state->sp + size - 8, &state->pc))
+		return UNWIND_STOPPED(WIRE_STOP_READ_FAULT);
+	state->sp += size;
+	return state->pc ? UNWIND_CONTINUE : UNWIND_STOPPED(WIRE_STOP_COMPLETE);
+}
+
 /*
  * Turns `state` into its caller's frame by `rule`. Returns UNWIND_CONTINUE, or
  * UNWIND_STOPPED(reason) when there is no caller to go to; then `state` is not to be used further.
@@ -166,11 +236,18 @@ static inline __attribute__((always_inline)) int unwind_find_cfa(
 static inline __attribute__((always_inline)) int unwind_step(
 	void *context, struct unwind_state *state, const struct unwind_rule *rule)
 {
-	__u64 cfa = 0, rbp_before = 0, return_address;
+	__u64 cfa = 0, rbp_before = 0, return_address, frame_size;
 	int result;
 
 	if (rule->cfa == UNWIND_CFA_SIGNAL)
 		return unwind_step_signal(context, state);
+	if (rule->cfa == UNWIND_CFA_NONE)
+		return unwind_step_without_rule(context, state);
+	if (rule->cfa == UNWIND_CFA_FRAME_POINTER) {
+		frame_size = unwind_size_by_epilogue(context, state);
+		if (frame_size)
+			return unwind_step_by_size(context, state, frame_size);
+	}
 	result = unwind_find_cfa(context, state, rule, &cfa);
 	if (result)
 		return result;

@@ -379,7 +379,9 @@ static void count_burst(void *context, const struct sideband_event *event)
 	struct burst_count *count = context;
 
 	count->lost += event->lost;
-	if (event->type == SIDEBAND_FORK && event->parent_pid == count->parent)
+	/* ThreadSanitizer gives the parent a thread. */
+	if (event->type == SIDEBAND_FORK && event->parent_pid == count->parent &&
+		event->pid != count->parent)
 		count->forks++;
 	if (event->type == SIDEBAND_COMM && event->is_exec && strcmp(event->name, "true") == 0)
 		count->execs++;

@@ -299,7 +299,7 @@ static __noinline int refill_window(struct scratch *scratch, __u64 address)
 	return -1;
 }
 
-static __always_inline int read_stack_u64(struct scratch *scratch, __u64 address, __u64 *ret_value)
+static __noinline int read_stack_u64(struct scratch *scratch, __u64 address, __u64 *ret_value)
 {
 	__u64 offset = address - scratch->window_at;
 

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Out of memory, everywhere: each scenario runs again and again, with the first allocation failing,
+ * then the second, and so on until none is left to fail; once that one alone and once it and all
+ * after it. Every run must end in an error or whole, with nothing leaked (the sanitizers look) and
+ * no crash. The linker puts the functions below in the place of the allocators of our own code
+ * (--wrap); libraries keep theirs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "capture-example.h"
+#include "elf/elf_file.h"
+#include "exporters/exporter.h"
+#include "model/model.h"
+#include "sources/process/address_space.h"
+#include "symbols/symbols.h"
+#include "unwind/build.h"
+
+#define MAX_ALLOCATIONS 20000
+
+/* ---- the allocator ---- */
+
+static struct {
+	unsigned long count, fails_at; /* fails_at 0: never */
+	bool keeps_failing;
+} allocations;
+
+static bool fails_now(void)
+{
+	unsigned long number = ++allocations.count;
+
+	return allocations.fails_at &&
+	       (number == allocations.fails_at ||
+		       (allocations.keeps_failing && number > allocations.fails_at));
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t length);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t length);
+
+void *__wrap_malloc(size_t size)
+{
+	return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return fails_now() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+	return fails_now() ? NULL : __real_realloc(memory, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return fails_now() ? NULL : __real_strdup(text);
+}
+
+char *__wrap_strndup(const char *text, size_t length)
+{
+	return fails_now() ? NULL : __real_strndup(text, length);
+}
+
+/* ---- running ---- */
+
+/* How a scenario may end when an allocation failed. */
+enum outcome {
+	MUST_FAIL, /* with -ENOMEM */
+	MAY_COPE,  /* or whole, or with less: a missing name, no cache */
+};
+
+/* Cleans up after itself; returns 0 or a negative errno. */
+typedef int scenario_function(void);
+
+static int run_failing_at(scenario_function *scenario, unsigned long number, bool keeps_failing)
+{
+	int result;
+
+	allocations.count = 0;
+	allocations.fails_at = number;
+	allocations.keeps_failing = keeps_failing;
+	result = scenario();
+	allocations.fails_at = 0;
+	return result;
+}
+
+static void check_every_failure(
+	scenario_function *scenario, enum outcome outcome, bool keeps_failing)
+{
+	for (unsigned long number = 1; number <= MAX_ALLOCATIONS; number++) {
+		int result = run_failing_at(scenario, number, keeps_failing);
+
+		if (allocations.count < number) {
+			assert_int_equal(result, 0);
+			return;
+		}
+		if (result != -ENOMEM && (outcome == MUST_FAIL || result != 0))
+			fail_msg("allocation %lu failed, and the result was %d", number, result);
+	}
+	fail_msg("more than %d allocations", MAX_ALLOCATIONS);
+}
+
+static void check(scenario_function *scenario, enum outcome outcome)
+{
+	assert_int_equal(run_failing_at(scenario, 0, false), 0);
+	assert_true(allocations.count > 0);
+	print_message("%lu allocations\n", allocations.count);
+	check_every_failure(scenario, outcome, false);
+	check_every_failure(scenario, outcome, true);
+}
+
+/* ---- base ---- */
+
+static int use_strbuf(void)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct json_writer json = {.out = &text};
+
+	json_begin_array(&json);
+	for (int i = 0; i < 100; i++)
+		json_string(&json, "a text of some length");
+	json_end_array(&json);
+	return strbuf_status(&text);
+}
+
+static int use_map(void)
+{
+	struct map_u64 map = {0};
+	int result = 0;
+
+	for (uint64_t key = 0; key < 100 && result == 0; key++)
+		result = map_u64_set(&map, key, key);
+	for (uint64_t key = 0; key < 100 && result == 0; key++)
+		assert_true(map_u64_get(&map, key, NULL));
+	map_u64_done(&map);
+	return result;
+}
+
+static int use_array(void)
+{
+	ARRAY_OF(int) numbers = {0};
+	int result = 0;
+
+	for (int i = 0; i < 100 && result == 0; i++)
+		result = array_append(&numbers, i);
+	array_done(&numbers);
+	return result;
+}
+
+static int use_intern(void)
+{
+	struct intern intern = {0};
+	int result = 0;
+
+	for (uint32_t i = 0; i < 2000 && result >= 0; i++) {
+		char name[128];
+		uint32_t id;
+
+		snprintf(name, sizeof(name), "%0100u", i);
+		result = intern_add(&intern, name, 100, &id);
+		assert_true(result < 0 || id == i);
+	}
+	/* What is in stays findable after a failure. */
+	for (uint32_t i = 0; i < intern.entries.count; i++) {
+		uint32_t id = UINT32_MAX;
+
+		assert_true(intern_find(&intern, intern_get(&intern, i), 100, &id));
+		assert_int_equal(id, i);
+	}
+	intern_done(&intern);
+	return result < 0 ? result : 0;
+}
+
+static void test_base(void **state)
+{
+	check(use_strbuf, MUST_FAIL);
+	check(use_map, MUST_FAIL);
+	check(use_array, MUST_FAIL);
+	check(use_intern, MUST_FAIL);
+}
+
+static char folder[] = "/tmp/sonde-test-allocation-XXXXXX";
+static char file_path[64], capture_path[64];
+
+static int use_files(void)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	int result = make_directories(folder, 0700);
+
+	if (result == 0)
+		result = write_file_atomically(file_path, "text", 4);
+	if (result == 0)
+		result = read_whole_file(file_path, 100, &text);
+	return result;
+}
+
+/* NULL means "no cache", whatever the reason. */
+static int use_cache(void)
+{
+	free(cache_directory("test"));
+	return 0;
+}
+
+static void test_files(void **state)
+{
+	check(use_files, MUST_FAIL);
+	check(use_cache, MAY_COPE);
+}
+
+/* ---- captures ---- */
+
+static int write_capture(void)
+{
+	return write_example_file(file_path, false, false);
+}
+
+static int write_plain_capture(void)
+{
+	return write_example_file(file_path, true, true);
+}
+
+static void test_capture_writer(void **state)
+{
+	check(write_capture, MUST_FAIL);
+	check(write_plain_capture, MUST_FAIL);
+}
+
+static int load_model(void)
+{
+	_cleanup_model_ struct model *model = NULL;
+	struct errmsg err = {0};
+	int result = model_load(&model, capture_path, NULL, NULL, &err);
+
+	assert_true(result == 0 ? model->samples.count == 7 : !model && err.text[0]);
+	return result;
+}
+
+static void test_model(void **state)
+{
+	check(load_model, MAY_COPE); /* without a text that nothing refers to */
+}
+
+static struct model *shared_model;
+static const struct exporter *tried_exporter;
+
+static int export_model(void)
+{
+	_cleanup_strbuf_ struct strbuf out = {0};
+	static const struct selection everything;
+	struct errmsg err = {0};
+	int result = tried_exporter->export(shared_model, &everything, NULL, &out, &err);
+
+	return result < 0 ? result : strbuf_status(&out);
+}
+
+static void test_exporters(void **state)
+{
+	assert_int_equal(model_load(&shared_model, capture_path, NULL, NULL, NULL), 0);
+	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
+		print_message("%s: ", (*exporter)->name);
+		tried_exporter = *exporter;
+		check(export_model, MUST_FAIL);
+	}
+	shared_model = model_free(shared_model);
+}
+
+/* ---- files of the target ---- */
+
+static int build_unwind_table(void)
+{
+	_cleanup_elf_file_ struct elf_file *elf = NULL;
+	struct unwind_table table = {0};
+	int result = elf_file_open(&elf, FIXTURE, FIXTURE, NULL);
+
+	if (result == 0)
+		result = unwind_table_build(&table, elf, NULL, NULL);
+	unwind_table_done(&table);
+	return result;
+}
+
+static int open_symbols(void)
+{
+	_cleanup_symbol_table_ struct symbol_table *table = NULL;
+	_cleanup_elf_file_ struct elf_file *elf = NULL;
+	int result = elf_file_open(&elf, FIXTURE, FIXTURE, NULL);
+
+	return result < 0 ? result : symbol_table_open(&table, elf, "", NULL, NULL);
+}
+
+static void test_elf_files(void **state)
+{
+	check(build_unwind_table, MAY_COPE);
+	check(open_symbols, MAY_COPE);
+}
+
+static int apply_events(void)
+{
+	static const enum sideband_type types[] = {
+		SIDEBAND_MMAP, SIDEBAND_COMM, SIDEBAND_FORK, SIDEBAND_MMAP, SIDEBAND_EXIT};
+	struct address_spaces *spaces = NULL;
+	int result = address_spaces_new(&spaces, NULL);
+
+	for (uint32_t i = 0; i < 200 && result == 0; i++) {
+		struct sideband_event event = {
+			.type = types[i % ARRAY_SIZE(types)],
+			.time_ns = i,
+			.pid = (8u << 20) + i / 7,
+			.tid = (8u << 20) + i / 7,
+			.parent_pid = 8u << 20,
+			.address = 0x10000ULL * (i + 1),
+			.length = 0x1000,
+			.inode = i + 1,
+			.name = "/lib/name",
+		};
+
+		result = address_spaces_apply(spaces, &event, false);
+	}
+	address_spaces_free(spaces);
+	return result;
+}
+
+static void test_address_spaces(void **state)
+{
+	check(apply_events, MAY_COPE);
+}
+
+static int set_up_group(void **state)
+{
+	if (!mkdtemp(folder))
+		return -1;
+	setenv("XDG_CACHE_HOME", folder, 1);
+	snprintf(file_path, sizeof(file_path), "%s/file", folder);
+	snprintf(capture_path, sizeof(capture_path), "%s/capture", folder);
+	return write_example_file(capture_path, false, false);
+}
+
+static int tear_down_group(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_base),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_capture_writer),
+		cmocka_unit_test(test_model),
+		cmocka_unit_test(test_exporters),
+		cmocka_unit_test(test_elf_files),
+		cmocka_unit_test(test_address_spaces),
+	};
+
+	return cmocka_run_group_tests(tests, set_up_group, tear_down_group);
+}
