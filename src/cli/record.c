@@ -25,9 +25,7 @@ static struct option_strings record_pids;
 static bool record_all, record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
 
-/* ---- what was recorded, and what it cost
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- what was recorded, and what it cost ---- */
 
 #define ITEM_INDENT 10 /* columns before an item's text */
 

@@ -2,6 +2,7 @@
 #include "collect/pipeline.h"
 
 #include <string.h>
+#include <sys/uio.h>
 
 #include "base/array.h"
 #include "base/map.h"
@@ -126,17 +127,35 @@ static const struct mapping *find_mapping(const struct space_view *view, uint64_
 
 struct copied_target {
 	struct pipeline *pipeline;
+	uint32_t pid;
 	const struct space_view *view;
 	const struct wire_stack_copy *copy;
 	const unsigned char *bytes;
 	bool beyond_copy; /* a read went past the copied part */
 };
 
+/*
+ * Instructions around a return address, asked for where there is no rule. Code does not change like a stack does: the
+ * process is read as it is now.
+ */
+static int read_code(const struct copied_target *target, uint64_t address, uint64_t *ret_value)
+{
+	struct iovec local = {.iov_base = ret_value, .iov_len = sizeof(*ret_value)};
+	struct iovec remote = {
+		.iov_base = (void *)(uintptr_t)address, .iov_len = sizeof(*ret_value)};
+
+	if (process_vm_readv((pid_t)target->pid, &local, 1, &remote, 1, 0) != sizeof(*ret_value))
+		return -EFAULT;
+	return 0;
+}
+
 static int read_copied(void *context, uint64_t address, uint64_t *ret_value)
 {
 	struct copied_target *target = context;
 	uint64_t offset = address - target->copy->sp, length = target->copy->stack_bytes;
 
+	if (find_mapping(target->view, address))
+		return read_code(target, address, ret_value);
 	if (address < target->copy->sp)
 		return -EFAULT;
 	if (length < sizeof(*ret_value) || offset > length - sizeof(*ret_value)) {
@@ -174,6 +193,7 @@ static int unwind_copy(struct pipeline *pipeline, const struct wire_sample *samp
 	const struct wire_stack_copy *copy = (const void *)&sample->frames[at];
 	struct copied_target context = {
 		.pipeline = pipeline,
+		.pid = sample->pid,
 		.view = view,
 		.copy = copy,
 		.bytes = (const unsigned char *)(copy + 1),
@@ -193,9 +213,7 @@ static int unwind_copy(struct pipeline *pipeline, const struct wire_sample *samp
 	return 0;
 }
 
-/* ---- who
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- who ---- */
 
 /* True when the capture has not been told this yet; remembers that it is now. */
 static bool is_news(struct map_u64 *told, uint64_t key, uint64_t hash)
@@ -426,9 +444,7 @@ size_t pipeline_waiting(const struct pipeline *pipeline)
 	return pipeline->waiting.count;
 }
 
-/* ---- order
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- order ---- */
 
 /* Is the record whole? Every count in it is checked against its length. */
 static bool is_whole(const struct wire_record *record)

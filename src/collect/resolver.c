@@ -97,9 +97,7 @@ void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_eve
 	map_u64_clear(&resolver->kernel_frames);
 }
 
-/* ---- JIT
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- JIT ---- */
 
 static struct perf_map *perf_map_of(struct resolver *resolver, uint32_t pid)
 {

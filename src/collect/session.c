@@ -121,9 +121,7 @@ static void on_process_forked(
 		session->sampler->fork_space(session->sampler_state, parent->pid, child->pid);
 }
 
-/* ---- notes
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- notes ---- */
 
 static void _printf_(2, 3) add_note(struct session_result *result, const char *format, ...)
 {
