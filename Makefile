@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a person types. The build itself is Meson's: meson.build in every folder.
+# What a person types. The build itself is Meson's: meson.build in every folder. make bench BENCH=--quick for short runs.
 BUILD ?= build
 OPTIONS ?=
 
@@ -24,7 +24,7 @@ test-all: deps-test all
 	$(MAKE) test PYTEST=--slow
 
 bench: deps-bench all
-	meson test -C $(BUILD) --no-rebuild --benchmark --verbose
+	bench/run.py --build $(BUILD) $(BENCH)
 
 install: all
 	meson install -C $(BUILD) --no-rebuild

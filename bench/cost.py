@@ -69,13 +69,37 @@ def measure_collectors(bench):
     return {"settle_s": window[0], "window_s": window[1], "profilers": results}
 
 
+class TargetTime:
+    """The targets' CPU time in a window inside a recording, and when that was."""
+
+    def __init__(self, pids, settle_s, window_s):
+        self.pids, self.settle_s, self.window_s = pids, settle_s, window_s
+        self.begin_ns = self.end_ns = self.cpu_s = 0
+
+    def cpu_now(self):
+        return sum(cpu_seconds(pid) or 0 for pid in self.pids)
+
+    def __call__(self, _):
+        time.sleep(self.settle_s)
+        self.begin_ns, before = time.time_ns(), self.cpu_now()
+        time.sleep(self.window_s)
+        self.end_ns, self.cpu_s = time.time_ns(), self.cpu_now() - before
+
+
+def covered_share(bench, report, targets):
+    """An independent count of losses: the samples of a window against the targets' CPU time in it."""
+    start_ns = report["session"]["start_unix_time_ns"]
+    window = [f"{(at - start_ns) / 1e9:.6f}" for at in (targets.begin_ns, targets.end_ns)]
+    inside = bench.report("cost.pftrace", "--by", "process", "--time", "..".join(window))["totals"]
+    return inside["cpu_time_ns"] / 1e9 / targets.cpu_s
+
+
 def measure_losses(bench):
-    """Beside sonde's own count of lost samples, an independent one: its samples against the targets' CPU time."""
-    seconds = bench.pick(60, 8)
+    seconds, settle_s = bench.pick((60, 10), (8, 4))
     with bench.two_trainers() as pids:
-        begin = sum(map(cpu_seconds, pids))
-        done = bench.record("cost.pftrace", "-F", HIGH_FREQUENCY, "-d", seconds, *sonde_targets(pids))
-        target_cpu_s = sum(map(cpu_seconds, pids)) - begin
+        targets = TargetTime(pids, settle_s, seconds - settle_s - END_S)
+        arguments = ["-F", HIGH_FREQUENCY, "-d", seconds, *sonde_targets(pids)]
+        done = bench.record("cost.pftrace", *arguments, during=targets)
     report = bench.report("cost.pftrace", "--by", "process")
     samples = report["totals"]["samples_in_capture"]
     return {
@@ -84,8 +108,7 @@ def measure_losses(bench):
         "samples": samples,
         "samples_lost": report["losses"]["samples_lost"],
         "places": report["losses"]["places"],
-        "target_cpu_s": target_cpu_s,
-        "covered_share": samples * report["session"]["period_ns"] / 1e9 / target_cpu_s,
+        "covered_share": covered_share(bench, report, targets),
         "bytes_per_sample": bench.size("cost.pftrace") / samples,
         "cpu_share": done.cpu_seconds / done.seconds,
         "peak_rss_bytes": done.peak_rss_bytes,

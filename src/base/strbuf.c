@@ -82,6 +82,12 @@ void strbuf_addf(struct strbuf *buffer, const char *format, ...)
 	va_end(arguments);
 }
 
+void strbuf_inherit_status(struct strbuf *buffer, const struct strbuf *part)
+{
+	if (part->status)
+		buffer->status = part->status;
+}
+
 void strbuf_clear(struct strbuf *buffer)
 {
 	buffer->length = 0;

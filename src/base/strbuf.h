@@ -23,6 +23,8 @@ void strbuf_addf(struct strbuf *buffer, const char *format, ...) _printf_(2, 3);
 void strbuf_vaddf(struct strbuf *buffer, const char *format, va_list arguments);
 /* Room for `length` bytes at the end, to be written by the caller; NULL when out of memory. */
 void *strbuf_extend(struct strbuf *buffer, size_t length);
+/* When a write to `part` was lost, `buffer`, which is made of it, counts as lost, too. */
+void strbuf_inherit_status(struct strbuf *buffer, const struct strbuf *part);
 void strbuf_clear(struct strbuf *buffer);
 void strbuf_done(struct strbuf *buffer);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/files.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,7 +23,8 @@
 #define WORKER_NICENESS 5
 #define WORKER_BATCH    32
 /* More files than this are opened again when they are needed. */
-#define MAXIMUM_OPEN_FILES 4096
+#define MAXIMUM_OPEN_FILES   4096
+#define RESERVED_DESCRIPTORS 16
 
 /* Set by the worker with release order, after the data they stand for. */
 enum file_stage {
@@ -469,14 +471,28 @@ void file_store_account(struct file_store *store, struct file_store_account *ret
 /* ---- life
  * ---------------------------------------------------------------------------------------------- */
 
-/* Half of what we may open at most: samplers, rings and readers need some, too. */
+static size_t count_open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	while (folder && readdir(folder))
+		count++;
+	if (folder)
+		closedir(folder);
+	return count;
+}
+
+/* What the limit leaves when the events of each CPU and what is opened for a moment have room. */
 static size_t open_limit(void)
 {
+	size_t taken = count_open_descriptors() + RESERVED_DESCRIPTORS +
+		       2 * (size_t)MAX(sysconf(_SC_NPROCESSORS_CONF), 1L);
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return MAXIMUM_OPEN_FILES / 4;
-	return MIN((size_t)limit.rlim_cur / 2, (size_t)MAXIMUM_OPEN_FILES);
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= taken)
+		return 0;
+	return MIN((size_t)limit.rlim_cur - taken, (size_t)MAXIMUM_OPEN_FILES);
 }
 
 int file_store_new(struct file_store **ret_store, const struct cpu_sampler *sampler,

@@ -135,8 +135,8 @@ struct copied_target {
 };
 
 /*
- * Instructions around a return address, asked for where there is no rule. Code does not change like a stack does: the
- * process is read as it is now.
+ * Instructions around a return address, asked for where there is no rule. Code does not change like
+ * a stack does: the process is read as it is now.
  */
 static int read_code(const struct copied_target *target, uint64_t address, uint64_t *ret_value)
 {

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 
-/* Each holds a descriptor; containers beyond are served through /proc/PID/root no more. */
+/* Each holds two descriptors; containers beyond are served through /proc/PID/root no more. */
 #define MAXIMUM_ROOTS 256
 
 /* Two processes see the same files when all of these are equal. */
@@ -20,6 +20,7 @@ struct view {
 struct process_root {
 	struct view view;
 	int fd;
+	int mounts_fd; /* keeps what is mounted below the root there when the last process ended */
 	char prefix[32];
 };
 
@@ -45,6 +46,13 @@ static bool same_view(const struct view *a, const struct view *b)
 	       a->mount_namespace == b->mount_namespace;
 }
 
+static void root_free(struct process_root *root)
+{
+	closep(&root->fd);
+	closep(&root->mounts_fd);
+	free(root);
+}
+
 static const struct process_root *add_root(
 	struct process_roots *roots, const char *who, const struct view *view)
 {
@@ -56,11 +64,12 @@ static const struct process_root *add_root(
 	snprintf(path, sizeof(path), "/proc/%s/root", who);
 	root->view = *view;
 	root->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%s/ns/mnt", who);
+	root->mounts_fd = open(path, O_RDONLY | O_CLOEXEC);
 	snprintf(root->prefix, sizeof(root->prefix), "/proc/self/fd/%d", root->fd);
 	if (root->fd >= 0 && array_append(&roots->roots, root) == 0)
 		return root;
-	closep(&root->fd);
-	free(root);
+	root_free(root);
 	return NULL;
 }
 
@@ -85,9 +94,7 @@ const char *process_roots_prefix(struct process_roots *roots, uint32_t pid)
 
 void process_roots_done(struct process_roots *roots)
 {
-	array_foreach (&roots->roots, root) {
-		closep(&(*root)->fd);
-		free(*root);
-	}
+	array_foreach (&roots->roots, root)
+		root_free(*root);
 	array_done(&roots->roots);
 }

@@ -12,6 +12,7 @@
 #include "symbols/perf_map.h"
 
 #define MAXIMUM_INLINE_DEPTH 32
+#define PERF_MAP_RETRY_NS    (50 * NS_PER_MS)
 
 /* A frame of a file, kept for its source lines. */
 struct file_frame {
@@ -30,7 +31,8 @@ struct resolver {
 	struct map_u64 file_frames;    /* file and vaddr → frame */
 	ARRAY_OF(struct file_frame) frames_of_files;
 	struct map_u64 file_mappings; /* file → capture mapping */
-	struct map_u64 perf_maps;     /* pid → struct perf_map *, 0: none */
+	struct map_u64 perf_maps;     /* pid → struct perf_map * */
+	struct map_u64 no_perf_maps;  /* pid → when there was none */
 	struct strbuf name;           /* scratch for demangling */
 };
 
@@ -101,14 +103,21 @@ void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_eve
 
 static struct perf_map *perf_map_of(struct resolver *resolver, uint32_t pid)
 {
+	uint64_t known, missed_at_ns, now_ns;
 	struct perf_map *map = NULL;
-	uint64_t known;
 
 	if (map_u64_get(&resolver->perf_maps, pid, &known))
-		map = (struct perf_map *)(uintptr_t)known;
-	else if (perf_map_open(&map, pid, NULL) < 0)
-		return NULL; /* may appear later */
-	else if (map_u64_set(&resolver->perf_maps, pid, (uintptr_t)map) < 0)
+		return (struct perf_map *)(uintptr_t)known;
+	/* It may appear later: looked for again, but not for every frame. */
+	now_ns = monotonic_now_ns();
+	if (map_u64_get(&resolver->no_perf_maps, pid, &missed_at_ns) &&
+		now_ns - missed_at_ns < PERF_MAP_RETRY_NS)
+		return NULL;
+	if (perf_map_open(&map, pid, NULL) < 0) {
+		map_u64_set(&resolver->no_perf_maps, pid, now_ns);
+		return NULL;
+	}
+	if (map_u64_set(&resolver->perf_maps, pid, (uintptr_t)map) < 0)
 		return perf_map_free(map);
 	return map;
 }
@@ -339,6 +348,7 @@ struct resolver *resolver_free(struct resolver *resolver)
 	while (map_u64_next(&resolver->perf_maps, &position, &pid, &map))
 		perf_map_free((struct perf_map *)(uintptr_t)map);
 	map_u64_done(&resolver->perf_maps);
+	map_u64_done(&resolver->no_perf_maps);
 	map_u64_done(&resolver->kernel_frames);
 	map_u64_done(&resolver->file_frames);
 	map_u64_done(&resolver->file_mappings);

@@ -11,7 +11,7 @@
 
 struct target {
 	pid_t pid;    /* 0: none */
-	int go_fd;    /* write end: closing or a byte lets it run */
+	int go_fd;    /* write end: a byte lets it run, closing ends it */
 	int error_fd; /* read end: errno of a failed exec */
 	int pid_fd;
 	bool ended;

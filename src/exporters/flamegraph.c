@@ -131,6 +131,8 @@ static void add_text(const struct graph *graph, const char *name, double x, doub
 	strbuf_addf(graph->out, "<text x=\"%.1f\" y=\"%.0f\">", x + 4, y + ROW - 5);
 	escape_xml(graph->out, strbuf_cstr(&shortened));
 	strbuf_add(graph->out, "</text>");
+	strbuf_inherit_status(graph->out, &plain);
+	strbuf_inherit_status(graph->out, &shortened);
 }
 
 static void add_frame(const struct graph *graph, uint32_t node)
@@ -202,6 +204,8 @@ static void add_head_text(const struct graph *graph, const char *class_name, dou
 	strbuf_add(graph->out, beside_tools ? "\" data-beside=\"1\">" : "\">");
 	escape_xml(graph->out, strbuf_cstr(&shortened));
 	strbuf_add(graph->out, "</text>\n");
+	strbuf_inherit_status(graph->out, &plain);
+	strbuf_inherit_status(graph->out, &shortened);
 }
 
 /* One module of the legend at `x`; returns where the next one goes. */
@@ -218,6 +222,9 @@ static double add_chip(const struct graph *graph, const struct palette_module *m
 	shorten_text(&shortened, strbuf_cstr(&plain), 24);
 	strbuf_addf(&text, "%s %.1f %%", strbuf_cstr(&shortened),
 		100.0 * (double)module->self_samples / (double)all_samples);
+	strbuf_inherit_status(graph->out, &plain);
+	strbuf_inherit_status(graph->out, &shortened);
+	strbuf_inherit_status(graph->out, &text);
 	width = 20 + (double)shorten_columns(strbuf_cstr(&text)) * 6.6;
 	if (x + width > WIDTH - MARGIN)
 		return x;

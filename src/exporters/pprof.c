@@ -245,11 +245,12 @@ static void fill_location(
 	location->mapping_id = module == MODEL_NONE ? 0 : module + 1ULL;
 }
 
+/* 0 for NULL: then the builder is out of memory. */
 static size_t count_used(const uint8_t *used, size_t count)
 {
 	size_t total = 0;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; used && i < count; i++)
 		total += used[i];
 	return total;
 }

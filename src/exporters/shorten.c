@@ -210,11 +210,13 @@ void shorten_name(struct strbuf *out, const char *name, size_t columns)
 	if (shorten_unnamed(out, name, columns))
 		return;
 	elide(&templates, name, opens_template);
+	strbuf_inherit_status(out, &templates);
 	if (shorten_columns(strbuf_cstr(&templates)) <= columns) {
 		strbuf_add(out, strbuf_cstr(&templates));
 		return;
 	}
 	elide(&parameters, strbuf_cstr(&templates), opens_parameters);
+	strbuf_inherit_status(out, &parameters);
 	if (shorten_columns(strbuf_cstr(&parameters)) <= columns)
 		strbuf_add(out, strbuf_cstr(&parameters));
 	else

@@ -108,6 +108,7 @@ static void write_thread_name(
 	escape_plain(&name, thread->name);
 	strbuf_addf(&name, " (%u)", thread->tid);
 	json_string(json, strbuf_cstr(&name));
+	strbuf_inherit_status(json->out, &name);
 }
 
 static void write_profile(struct json_writer *json, const struct model *model,

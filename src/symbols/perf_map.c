@@ -151,7 +151,7 @@ static int split_lines(struct perf_map *map, const char *text, size_t length)
 	return 0;
 }
 
-/* ---- Overlaps: a sweep over sorted starts, the open ranges in a heap with the latest on top ---- */
+/* ---- Overlaps: a sweep over sorted starts, open ranges in a heap with the latest on top ---- */
 
 static int compare_ranges(const void *left, const void *right)
 {

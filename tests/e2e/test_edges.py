@@ -51,7 +51,11 @@ def test_the_command_finds_its_surroundings_unchanged(sonde, tmp_path):
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
     direct = subprocess.run(
-        [sys.executable, "-c", script], preexec_fn=surroundings, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        [sys.executable, "-c", script],
+        preexec_fn=surroundings,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
     )
     process = sonde.start(
         "record", "-q", "-o", tmp_path / "x.pftrace", "--", sys.executable, "-c", script, preexec_fn=surroundings
@@ -200,7 +204,8 @@ def test_too_few_descriptors(sonde, tmp_path):
 @pytest.mark.parametrize("megabytes", [30, 200])
 def test_little_memory(sonde, workload, tmp_path, megabytes):
     """A result or a sentence; the command runs in the same limit."""
-    done = limited(sonde, "as", megabytes << 20, "record", "-q", "-o", tmp_path / "x.pftrace", "--", *workload("spin", 0.3))
+    arguments = ["record", "-q", "-o", tmp_path / "x.pftrace", "--", *workload("spin", 0.3)]
+    done = limited(sonde, "as", megabytes << 20, *arguments)
     assert done.status in (0, 1), done
     if done.status:
         one_sentence(done)
@@ -338,3 +343,22 @@ def test_descendants_of_a_short_life_are_described(sonde, report, tmp_path):
     rows = report(capture, "--limit", 1000)["tables"]["process"]["rows"]
     assert len(rows) > 50
     assert all(row["cgroup"] and row["command_line"] for row in rows)
+
+
+def test_more_files_than_may_stay_open(sonde, report, tmp_path, workload_directory):
+    """Files beyond the limit are opened again when their tables and lines are needed."""
+    for number in range(60):
+        shutil.copy(workload_directory / "libplugin.so", tmp_path / f"libplugin{number}.so")
+    script = (
+        "import ctypes, time\n"
+        f"libraries = [ctypes.CDLL('{tmp_path}/libplugin%d.so' % i) for i in range(60)]\n"
+        "end = time.monotonic() + 2\n"
+        "while time.monotonic() < end:\n for l in libraries: l.plugin_spin(100000)\n"
+    )
+    capture = tmp_path / "many.pftrace"
+    done = limited(sonde, "nofile", 64, "record", "-F", 999, "-o", capture, "--", sys.executable, "-c", script)
+    assert done.status == 0, done
+    assert "could not be read" not in done.stderr
+    data = report(capture, "--by", "line")
+    assert data["completeness"]["complete_share"] > 0.9
+    assert any("/plugin.c" in (row["source_file"] or "") for row in data["tables"]["line"]["rows"])

@@ -111,11 +111,11 @@ def test_disk_full(sonde, tmp_path, workload):
     """One clear error, the target runs on, what was written reads."""
     mount = tmp_path / "small"
     mount.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", mount], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", mount], check=True)
     try:
         capture = mount / "full.pftrace"
         script = "; ".join([" ".join(workload("spin", 4)), "echo the target ended"])
-        done = sonde("record", "--uncompressed", "-F", 4999, "-o", capture, "--", "sh", "-c", script)
+        done = sonde("record", "--uncompressed", "-F", 1999, "-o", capture, "--", "sh", "-c", script)
         assert "the target ended" in done.stdout
         assert done.status == 1
         sentences = [line for line in done.stderr.splitlines() if line.startswith("sonde: ")]

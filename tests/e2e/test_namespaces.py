@@ -114,3 +114,28 @@ def test_proc_of_another_namespace_is_refused(sonde, tmp_path):
     )
     assert len(done.stderr.strip().splitlines()) == 1
     assert "/proc" in done.stderr
+
+
+def split_debug(program, stripped, debug):
+    """Names and lines go to `debug`, found by .gnu_debuglink only, as there is no build-id."""
+    subprocess.run(["objcopy", "--only-keep-debug", "--remove-section=.note.gnu.build-id", program, debug], check=True)
+    options = ["--strip-all", "--remove-section=.note.gnu.build-id", f"--add-gnu-debuglink={debug}"]
+    subprocess.run(["objcopy", *options, program, stripped], check=True)
+
+
+@pytest.mark.parametrize("place", ["here", "container"])
+def test_debug_files_by_their_link(sonde, report, workload, tmp_path, place):
+    """Also those that only the container sees, and only while it lives."""
+    (tmp_path / "parts" / ".debug").mkdir(parents=True)
+    split_debug(workload("spin")[0], tmp_path / "parts" / "spin", tmp_path / "parts" / ".debug" / "spin.debug")
+    capture = tmp_path / "link.pftrace"
+    if place == "here":
+        command = [tmp_path / "parts" / "spin", "1"]
+    else:
+        parts = tmp_path / "parts"
+        script = f'mount -t tmpfs none /mnt && cp -r "{parts}/." /mnt && rm -r "{parts}" && /mnt/spin 1'
+        command = [*CONTAINER, "sh", "-c", script]
+    sonde("record", "-F", 499, "-o", capture, "--", *command, check=0)
+    data = report(capture, "--by", "line")
+    assert "spin_half" in functions(report(capture))
+    assert any("/spin.c" in (row["source_file"] or "") for row in data["tables"]["line"]["rows"])

@@ -102,6 +102,9 @@ int mapped_file_open(const struct mapped_file *file, struct errmsg *err)
 		return errmsg_set(
 			err, -ENOENT, "cannot open %s: it is memory, not a file", file->path);
 	fd = open_through_map_files(file);
+	if (fd == -EMFILE || fd == -ENFILE)
+		return errmsg_set(err, fd,
+			"cannot open %s: out of file descriptors; raise `ulimit -n`", file->path);
 	if (fd < 0) {
 		fd = open_through_root(file);
 		stale = fd == -ESTALE;
