@@ -47,14 +47,14 @@ def collector(watch, done, samples, size):
 def collector_of_sonde(bench, pids, watch):
     targets = sonde_targets(pids)
     bench.record("cost.pftrace", "-d", 3, *targets)  # fills the cache
-    done = bench.record("cost.pftrace", "-F", FREQUENCY, "-d", watch.seconds, *targets, during=watch)
+    done = bench.record("cost.pftrace", "-F", FREQUENCY, "-d", watch.seconds, *targets, during=watch, watch_memory=True)
     samples = bench.report("cost.pftrace", "--by", "process")["totals"]["samples_in_capture"]
     return collector(watch, done, samples, bench.size("cost.pftrace"))
 
 
 def collector_of_perf(bench, name, pids, watch):
     rest = ["-p", ",".join(map(str, pids)), "--", "sleep", watch.seconds]
-    done = bench.perf_record("perf.data", FREQUENCY, PERF_MODES[name], *rest, during=watch)
+    done = bench.perf_record("perf.data", FREQUENCY, PERF_MODES[name], *rest, during=watch, watch_memory=True)
     result = collector(watch, done, bench.perf_sample_count("perf.data"), bench.size("perf.data"))
     bench.remove("perf.data")
     return result
@@ -99,7 +99,7 @@ def measure_losses(bench):
     with bench.two_trainers() as pids:
         targets = TargetTime(pids, settle_s, seconds - settle_s - END_S)
         arguments = ["-F", HIGH_FREQUENCY, "-d", seconds, *sonde_targets(pids)]
-        done = bench.record("cost.pftrace", *arguments, during=targets)
+        done = bench.record("cost.pftrace", *arguments, during=targets, watch_memory=True)
     report = bench.report("cost.pftrace", "--by", "process")
     samples = report["totals"]["samples_in_capture"]
     return {
@@ -120,7 +120,7 @@ def measure_bpf_time(bench, frequency, cold):
     if cold:
         bench.clear_cache()
     command = bench.train(bench.debian_python(), bench.pick(20, 5))
-    done = bench.record("bpf.pftrace", "-F", frequency, "--", *command)
+    done = bench.record("bpf.pftrace", "-F", frequency, "--", *command, watch_memory=True)
     report = bench.report("bpf.pftrace", "--by", "process")
     overhead, samples = report["overhead"], report["totals"]["samples_in_capture"]
     if not overhead["bpf_run_count"]:
@@ -130,7 +130,7 @@ def measure_bpf_time(bench, frequency, cold):
         "bpf_us_per_sample": overhead["bpf_run_time_ns"] / samples / 1e3,
         "bpf_us_per_run": overhead["bpf_run_time_ns"] / overhead["bpf_run_count"] / 1e3,
         "stacks_unwound_in_user_space": overhead["stacks_unwound_in_user_space"],
-        "collector_peak_rss_bytes": overhead["collector_peak_rss_bytes"],
+        "peak_rss_bytes": done.peak_rss_bytes,
         "tables_built": overhead["tables_built"],
         "tables_from_cache": overhead["tables_from_cache"],
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as Markdown tables, put between the markers of docs/benchmarks.md. The text around them is written by hand."""
+"""Results as Markdown tables, put between the markers of docs/benchmarks.md; the text around them is hand-written."""
 
 import re
 
@@ -35,11 +35,6 @@ def table(header, rows):
 # The bars of the project, each: what, the bar, what was measured, whether it holds (None: not measured).
 
 
-def best_table(results):
-    tables = results["unwinding"]["tables"]
-    return tables.get("debian") or tables.get("pypi")
-
-
 def stacks_bar(results, name):
     run = results["stacks"][name]
     release = f"PyTorch {run.get('torch', 'of ' + name)}"
@@ -48,7 +43,8 @@ def stacks_bar(results, name):
         return what, "≥ 99.5 %", run["missing"], None
     profilers = run["profilers"]
     shares = {key: profilers[key]["whole_share"] for key in ("sonde", "perf -g", "perf dwarf")}
-    measured = f"{percent(shares['sonde'], 2)} (perf -g {percent(shares['perf -g'])}, dwarf {percent(shares['perf dwarf'])})"
+    peers = f"perf -g {percent(shares['perf -g'])}, dwarf {percent(shares['perf dwarf'])}"
+    measured = f"{percent(shares['sonde'], 2)} ({peers})"
     return what, "≥ 99.5 %", measured, shares["sonde"] >= 0.995
 
 
@@ -60,7 +56,8 @@ def frames_bar(results):
         return what, "≥ 99.9 %", "no program could be compared", None
     share = done[worst]["same_share"]
     count = sum(run["same_share"] >= 0.999 for run in done.values())
-    return what, "≥ 99.9 %", f"{percent(share, 2)} ({worst}); {count} of {len(done)} programs reach the bar", share >= 0.999
+    measured = f"{percent(share, 2)} ({worst}); {count} of {len(done)} programs reach the bar"
+    return what, "≥ 99.9 %", measured, share >= 0.999
 
 
 def bpf_bar(results):
@@ -82,7 +79,7 @@ def collector_bar(results):
 
 def peak_rss(results):
     runs = [run for run in results["cost"]["bpf"].values() if "missing" not in run]
-    peaks = [run["collector_peak_rss_bytes"] for run in runs]
+    peaks = [run["peak_rss_bytes"] for run in runs]
     return max([*peaks, results["cost"]["collectors"]["profilers"]["sonde"]["peak_rss_bytes"]])
 
 
@@ -107,20 +104,21 @@ def bytes_bar(results):
 def reading_bar(results):
     ours, perf = results["reading"]["sonde"], results["reading"]["perf"]
     ratio = (perf["script_s"] / perf["samples"]) / (ours["seconds"] / ours["samples"])
-    measured = f"{ours['seconds']:.2f} s for {ours['samples']:,}; {ratio:.0f} × per sample"
     scaled = ours["seconds"] * 60_000 / max(ours["samples"], 1)
-    holds = (ours["seconds"] <= 0.5 or scaled <= 0.5) and ratio >= 50
+    measured = f"{scaled:.2f} s (of {ours['samples']:,}: {ours['seconds']:.2f} s); {ratio:.0f} × per sample"
+    holds = scaled <= 0.5 and ratio >= 50
     return "`report` on 60,000 samples, and against `perf script`", "≤ 0.5 s, ≥ 50 ×", measured, holds
 
 
 def build_bar(results):
-    run = best_table(results)
+    """The bar is for the distribution's library of 120 MB; PyPI's of 434 MB is named beside it."""
+    runs = results["unwinding"]["tables"]
     what, bar = "unwind table of libtorch_cpu.so, built and stored / from the cache", "≤ 1.5 s / ≤ 20 ms"
-    if not run:
+    if not runs:
         return what, bar, "there is no PyTorch here", None
-    cached = run["cached_ms"][1]
-    measured = f"{run['build_and_store_ms'] / 1e3:.2f} s / {cached:.1f} ms"
-    return what, bar, measured, run["build_and_store_ms"] <= 1500 and cached <= 20
+    costs = [(run["build_and_store_ms"], run["cached_ms"][1], run["file_bytes"] / 1e6) for run in runs.values()]
+    measured = "; ".join(f"{cold / 1e3:.2f} s / {cached:.1f} ms ({size:.0f} MB)" for cold, cached, size in costs)
+    return what, bar, measured, costs[0][0] <= 1500 and costs[0][1] <= 20
 
 
 def bars(results):
@@ -194,6 +192,7 @@ def tables(results):
         cached = run["cached_ms"]
         rows.append(
             (
+                megabytes(run["file_bytes"]),
                 f"{run['fdes']:,}",
                 f"{run['rows']:,}",
                 megabytes(run["table_bytes"]),
@@ -202,7 +201,7 @@ def tables(results):
                 f"{cached[0]:.1f} to {cached[1]:.1f} ms",
             )
         )
-    return table(("functions", "rows", "table", "built", "built and stored", "from the cache"), rows)
+    return table(("file", "functions", "rows", "table", "built", "built and stored", "from the cache"), rows)
 
 
 def bpf(results):
@@ -229,7 +228,8 @@ def collectors(results):
         )
         for name, run in results["cost"]["collectors"]["profilers"].items()
     ]
-    return table(("profiler, 99 Hz", "samples", "CPU after start-up", "CPU, whole run", "peak memory", "bytes per sample"), rows)
+    costs = ("CPU after start-up", "CPU, whole run", "peak memory", "bytes per sample")
+    return table(("profiler, 99 Hz", "samples", *costs), rows)
 
 
 def losses(results):
@@ -243,7 +243,8 @@ def losses(results):
         megabytes(run["peak_rss_bytes"]),
         f"{run['bytes_per_sample']:,.0f}",
     )
-    return table(("run", "samples", "lost", "of the targets' CPU time", "collector CPU", "peak memory", "bytes per sample"), [row])
+    costs = ("collector CPU", "peak memory", "bytes per sample")
+    return table(("run", "samples", "lost", "of the targets' CPU time", *costs), [row])
 
 
 def reading(results):

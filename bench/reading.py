@@ -37,12 +37,12 @@ def measure_sonde(bench):
         "bytes": bench.size("read.pftrace"),
         "seconds": statistics.median(run.seconds for run in runs),
         "slowest_s": max(run.seconds for run in runs),
-        "peak_rss_bytes": max(run.peak_rss_bytes for run in runs),
     }
 
 
 def lost_events(bench):
-    text = bench.run(bench.perf(), "script", "-i", bench.path("read.data"), "-F", "tid", "-G", "--show-lost-events").output
+    options = ["-F", "tid", "-G", "--show-lost-events"]
+    text = bench.run(bench.perf(), "script", "-i", bench.path("read.data"), *options).output
     return sum(int(count) for count in LOST.findall(text))
 
 
@@ -57,7 +57,6 @@ def measure_perf(bench):
         "bytes": bench.size("read.data"),
         "script_s": script.seconds,
         "report_s": report.seconds,
-        "peak_rss_bytes": max(script.peak_rss_bytes, report.peak_rss_bytes),
     }
 
 
@@ -65,6 +64,7 @@ def measure(bench):
     report_progress("recording for the reading benchmark")
     seconds = record_both(bench)
     report_progress("reading: sonde report, perf script, perf report")
-    results = {"recorded_s": seconds, "frequency": FREQUENCY, "sonde": measure_sonde(bench), "perf": measure_perf(bench)}
+    results = {"recorded_s": seconds, "frequency": FREQUENCY}
+    results |= {"sonde": measure_sonde(bench), "perf": measure_perf(bench)}
     bench.remove("read.pftrace", "read.data")
     return results

@@ -3,6 +3,7 @@
 
 import glob
 import json
+import os
 import re
 import time
 from contextlib import ExitStack
@@ -34,9 +35,10 @@ def start_python(bench, _):
 def start_redis(bench, stack):
     socket = bench.path("redis.sock")
     server = [need("redis-server", "redis-server"), "--port", "0", "--unixsocket", socket]
-    load = [need("redis-benchmark", "redis-tools"), "-s", socket, "-l", "-q", "-t", "set,get,lrange,zadd"]
-    # The server starts next.
-    stack.enter_context(bench.background("sh", "-c", 'until test -S "$3"; do sleep 0.1; done; exec "$@"', "sh", *load))
+    load = [need("redis-benchmark", "redis-tools"), "-s", socket, "-l", "-q", "-P", "16", "-t", "set,lrange_600,zadd,mset"]
+    # The server starts next; a short while after its socket is there, it listens.
+    script = 'until test -S "$3"; do sleep 0.1; done; sleep 0.5; exec "$@"'
+    stack.enter_context(bench.background("sh", "-c", script, "sh", *load))
     return server + ["--save", "", "--appendonly", "no"], "eady to accept connections"
 
 
@@ -87,7 +89,7 @@ def compare(bench, name):
 
 def libtorch_paths(bench):
     """The largest library of PyTorch, the distribution's and PyPI's, where there is one."""
-    find = "import os, torch, glob; print(os.path.dirname(torch.__file__))"
+    find = "import os, torch; print(os.path.dirname(torch.__file__))"
     for name, python in (("debian", bench.debian_python), ("pypi", bench.torch2_python)):
         try:
             folder = bench.run(python(), "-W", "ignore", "-c", find).output.split()[-1]
@@ -107,6 +109,7 @@ def measure_table(bench, path):
     costs = {name: (float(best), float(worst)) for name, best, worst in COST.findall(output)}
     fdes, rows, rules, table_bytes = map(int, TABLE.search(output).groups())
     return {
+        "file_bytes": os.path.getsize(path),
         "fdes": fdes,
         "rows": rows,
         "table_bytes": table_bytes,

@@ -26,13 +26,14 @@ class Failed(Exception):
 
 @dataclass
 class Finished:
-    """A command that ended: what it printed, and what it and the children it waited for cost."""
+    """A command that ended: what it printed, what it and the children it waited for cost, and the most memory that it
+    had itself where that was watched."""
 
     status: int
     output: str
     seconds: float
     cpu_seconds: float
-    peak_rss_bytes: int
+    peak_rss_bytes: int | None
 
 
 def report_progress(text):
@@ -67,9 +68,10 @@ class Workbench:
     def environment(self):
         return {**os.environ, "XDG_CACHE_HOME": str(self.cache), "LC_ALL": "C.UTF-8", "HOME": str(self.folder)}
 
-    def run(self, *command, check=True, output=True, during=None):
+    def run(self, *command, check=True, output=True, during=None, watch_memory=False):
         """Runs a command to its end. Output that is not wanted goes to /dev/null, as a benchmark of reading needs it.
         `during` is called with its pid once it runs."""
+        peak = None
         command = [str(word) for word in command]
         log = self.folder / "output.txt"
         with open(log if output else os.devnull, "wb") as sink:
@@ -79,14 +81,15 @@ class Workbench:
             )
             if during:
                 during(child.pid)
+            if watch_memory:
+                peak = peak_memory_until_end(child.pid)
             _, status, usage = os.wait4(child.pid, 0)
             seconds = time.monotonic() - begin
         child.returncode = os.waitstatus_to_exitcode(status)
         text = log.read_text(errors="replace") if output else ""
         if check and child.returncode != 0:
             raise Failed(f"{' '.join(command[:6])} … ended with status {child.returncode}: {text[-500:].strip()}")
-        cpu_seconds = usage.ru_utime + usage.ru_stime
-        return Finished(child.returncode, text, seconds, cpu_seconds, usage.ru_maxrss * 1024)
+        return Finished(child.returncode, text, seconds, usage.ru_utime + usage.ru_stime, peak)
 
     @contextmanager
     def background(self, *command, ready=None):
@@ -139,8 +142,8 @@ class Workbench:
 
     # The two profilers.
 
-    def record(self, capture, *arguments, during=None):
-        return self.run(self.sonde, "record", "-q", "-o", self.path(capture), *arguments, during=during)
+    def record(self, capture, *arguments, **options):
+        return self.run(self.sonde, "record", "-q", "-o", self.path(capture), *arguments, **options)
 
     def report(self, capture, *arguments):
         """The report as Python objects."""
@@ -152,12 +155,12 @@ class Workbench:
             raise Missing("there is no perf; install the package linux-perf (Debian) or linux-tools-generic (Ubuntu)")
         return perf
 
-    def perf_record(self, data, frequency, stacks, *arguments, during=None):
+    def perf_record(self, data, frequency, stacks, *arguments, **run_options):
         """`stacks`: the options that choose the unwinder. With --buildid-mmap the kernel says the build-ids: no pass over
         the files is needed at the end, and perf does not abort while somebody else on the machine asks for them, too
         (docs/benchmarks.md says why)."""
         options = ["--buildid-mmap", "-e", "cpu-clock", "-F", str(frequency), *stacks, "-o", self.path(data)]
-        return self.run(self.perf(), "record", *options, *arguments, during=during)
+        return self.run(self.perf(), "record", *options, *arguments, **run_options)
 
     def perf_sample_count(self, data):
         stats = self.run(self.perf(), "report", "--stats", "-i", self.path(data)).output
@@ -181,6 +184,18 @@ def cpu_seconds(pid):
     except FileNotFoundError:
         return None
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_memory_until_end(pid):
+    """The high-water mark of a process, looked at ten times a second until it ends. wait4() would tell as much as the
+    process that started it had, when that is more."""
+    peak = 0
+    while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                peak = max(peak, int(line.split()[1]) * 1024)
+        time.sleep(0.1)
+    return peak
 
 
 def has_torch(python):

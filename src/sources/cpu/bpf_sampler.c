@@ -196,7 +196,7 @@ static int load(struct bpf_sampler_state *state, struct errmsg *err)
 		return errmsg_set(err, result, "cannot attach the process-tree tracepoints: %s",
 			strerror(-result));
 	result = bpf_spaces_new(&state->spaces, bpf_map__fd(state->skeleton->maps.mappings),
-		bpf_map__fd(state->skeleton->maps.processes));
+		bpf_map__fd(state->skeleton->maps.processes), state->options.whole_machine);
 	if (result < 0)
 		return result;
 	state->ring = ring_buffer__new(
@@ -239,12 +239,11 @@ static int bpf_sampler_open(
 static int bpf_sampler_follow(void *sampler, uint32_t pid, struct errmsg *err)
 {
 	struct bpf_sampler_state *state = sampler;
-	uint32_t yes = 1;
+	int result = bpf_spaces_follow(state->spaces, pid);
 
-	if (bpf_map_update_elem(bpf_map__fd(state->skeleton->maps.targets), &pid, &yes, BPF_ANY) <
-		0)
+	if (result < 0)
 		return errmsg_set(
-			err, -errno, "cannot follow process %u: %s", pid, strerror(errno));
+			err, result, "cannot follow process %u: %s", pid, strerror(-result));
 	return 0;
 }
 
@@ -338,6 +337,7 @@ static void bpf_sampler_account(void *sampler, struct cpu_sampler_account *ret_a
 	struct bpf_sampler_state *state = sampler;
 	struct bpf_prog_info information = {0};
 	uint32_t length = sizeof(information);
+	uint64_t children_lost;
 
 	*ret_account = (struct cpu_sampler_account){
 		.cpu_count = MIN((uint32_t)state->cpu_count,
@@ -346,6 +346,11 @@ static void bpf_sampler_account(void *sampler, struct cpu_sampler_account *ret_a
 	ret_account->samples = sum_counter(state, SAMPLER_COUNT_SAMPLES, NULL, 0);
 	sum_counter(state, SAMPLER_COUNT_LOST, ret_account->lost_per_cpu,
 		ARRAY_SIZE(ret_account->lost_per_cpu));
+	children_lost = sum_counter(state, SAMPLER_COUNT_CHILDREN_LOST, NULL, 0);
+	if (children_lost)
+		snprintf(ret_account->notes, sizeof(ret_account->notes),
+			"%llu child processes were not sampled: more than %d run at once",
+			(unsigned long long)children_lost, SAMPLER_MAX_PROCESSES);
 	if (state->stats_fd >= 0 &&
 		bpf_obj_get_info_by_fd(bpf_program__fd(state->skeleton->progs.take_sample),
 			&information, &length) == 0) {

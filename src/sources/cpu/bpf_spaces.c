@@ -8,26 +8,22 @@
 #include "base/map.h"
 #include "sources/cpu/sampler_shared.h"
 
-/* One range in the trie. */
-struct space_range {
-	uint64_t start, end;
-	struct sampler_mapping value;
-};
-
 struct space {
 	uint32_t id;
 	uint32_t generation;
-	uint32_t users;                      /* processes */
-	ARRAY_OF(struct space_range) ranges; /* sorted by start */
+	uint32_t users;                          /* processes */
+	ARRAY_OF(struct sampler_mapping) ranges; /* sorted by start */
 };
 
 struct bpf_spaces {
 	int mappings_fd, processes_fd;
+	bool whole_machine;
 	uint32_t next_id;
 	struct map_u64 by_pid; /* → struct space * */
 };
 
-int bpf_spaces_new(struct bpf_spaces **ret_spaces, int mappings_fd, int processes_fd)
+int bpf_spaces_new(
+	struct bpf_spaces **ret_spaces, int mappings_fd, int processes_fd, bool whole_machine)
 {
 	struct bpf_spaces *spaces = calloc(1, sizeof(*spaces));
 
@@ -35,6 +31,7 @@ int bpf_spaces_new(struct bpf_spaces **ret_spaces, int mappings_fd, int processe
 		return -ENOMEM;
 	spaces->mappings_fd = mappings_fd;
 	spaces->processes_fd = processes_fd;
+	spaces->whole_machine = whole_machine;
 	spaces->next_id = 1;
 	*ret_spaces = spaces;
 	return 0;
@@ -49,7 +46,7 @@ static struct space *space_of(struct bpf_spaces *spaces, uint32_t pid)
 
 /* Calls `visit` for each largest aligned power-of-two block of the range. */
 static int for_each_prefix(const struct bpf_spaces *spaces, const struct space *space,
-	const struct space_range *range,
+	const struct sampler_mapping *range,
 	int (*visit)(
 		int fd, const struct sampler_mapping_key *key, const struct sampler_mapping *value))
 {
@@ -67,7 +64,7 @@ static int for_each_prefix(const struct bpf_spaces *spaces, const struct space *
 			.space_be = htobe32(space->id),
 			.address_be = htobe64(at),
 		};
-		result = visit(spaces->mappings_fd, &key, &range->value);
+		result = visit(spaces->mappings_fd, &key, range);
 		at += 1ULL << bits;
 	}
 	return result;
@@ -101,11 +98,33 @@ static size_t find_range(const struct space *space, uint64_t start)
 	return low;
 }
 
+/*
+ * Tells the program. A process that is followed has an entry from the start, which the program
+ * removes when it exits: one that is gone does not come back.
+ */
 static void publish(struct bpf_spaces *spaces, uint32_t pid, const struct space *space)
 {
-	struct sampler_process value = {.space = space->id, .generation = space->generation};
+	struct sampler_process value = {
+		.space = space ? space->id : 0,
+		.generation = space ? space->generation : 0,
+		.sampled = !spaces->whole_machine,
+	};
 
-	bpf_map_update_elem(spaces->processes_fd, &pid, &value, BPF_ANY);
+	bpf_map_update_elem(
+		spaces->processes_fd, &pid, &value, spaces->whole_machine ? BPF_ANY : BPF_EXIST);
+}
+
+int bpf_spaces_follow(struct bpf_spaces *spaces, uint32_t pid)
+{
+	struct sampler_process value = {.sampled = 1};
+
+	/* -EEXIST: followed already. */
+	if (bpf_map_update_elem(spaces->processes_fd, &pid, &value, BPF_NOEXIST) < 0 &&
+		errno != EEXIST)
+		return -errno;
+	if (space_of(spaces, pid))
+		publish(spaces, pid, space_of(spaces, pid));
+	return 0;
 }
 
 static struct space *space_new(struct bpf_spaces *spaces, uint32_t pid)
@@ -134,7 +153,7 @@ static void space_unref(struct bpf_spaces *spaces, struct space *space)
 }
 
 static int space_insert(
-	struct bpf_spaces *spaces, struct space *space, const struct space_range *range)
+	struct bpf_spaces *spaces, struct space *space, const struct sampler_mapping *range)
 {
 	size_t at = find_range(space, range->start);
 	int result;
@@ -168,16 +187,12 @@ static struct space *space_to_change(struct bpf_spaces *spaces, uint32_t pid)
 int bpf_spaces_map(struct bpf_spaces *spaces, uint32_t pid, const struct mapping *mapping,
 	uint64_t bias, bool frame_pointer)
 {
-	struct space_range range = {
+	struct sampler_mapping range = {
 		.start = mapping->start,
 		.end = mapping->end,
-		.value =
-			{
-				.bias = bias,
-				.file = mapping->file,
-				.kind = frame_pointer ? SAMPLER_MAPPING_FRAME_POINTER
-						      : SAMPLER_MAPPING_TABLE,
-			},
+		.bias = bias,
+		.file = mapping->file,
+		.kind = frame_pointer ? SAMPLER_MAPPING_FRAME_POINTER : SAMPLER_MAPPING_TABLE,
 	};
 	struct space *space = space_of(spaces, pid);
 	size_t at = space ? find_range(space, range.start) : 0;
@@ -223,7 +238,9 @@ void bpf_spaces_clear(struct bpf_spaces *spaces, uint32_t pid)
 	if (!space)
 		return;
 	map_u64_remove(&spaces->by_pid, pid);
-	bpf_map_delete_elem(spaces->processes_fd, &pid);
+	publish(spaces, pid, NULL);
+	if (spaces->whole_machine)
+		bpf_map_delete_elem(spaces->processes_fd, &pid);
 	space_unref(spaces, space);
 }
 

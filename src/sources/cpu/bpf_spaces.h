@@ -12,8 +12,15 @@
 
 struct bpf_spaces;
 
-/* Works on the maps of the loaded program (sampler.bpf.c); the descriptors stay the caller's. */
-int bpf_spaces_new(struct bpf_spaces **ret_spaces, int mappings_fd, int processes_fd);
+/*
+ * Works on the maps of the loaded program (sampler.bpf.c); the descriptors stay the caller's.
+ * Without `whole_machine` only processes that bpf_spaces_follow() or a fork put into the processes
+ * map get a space.
+ */
+int bpf_spaces_new(
+	struct bpf_spaces **ret_spaces, int mappings_fd, int processes_fd, bool whole_machine);
+/* Lets the program sample this process and its children. Returns 0 or a negative errno. */
+int bpf_spaces_follow(struct bpf_spaces *spaces, uint32_t pid);
 struct bpf_spaces *bpf_spaces_free(struct bpf_spaces *spaces);
 
 /* As the functions of the same names in struct cpu_sampler. */

@@ -124,14 +124,7 @@ struct {
 	__uint(max_entries, 1 << 24);
 } samples SEC(".maps");
 
-/* Thread groups to sample, by PID in the collector's namespace. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SAMPLER_MAX_PROCESSES);
-	__type(key, __u32);
-	__type(value, __u32);
-} targets SEC(".maps");
-
+/* Thread groups by PID in the collector's namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SAMPLER_MAX_PROCESSES);
@@ -163,7 +156,7 @@ struct {
 } tables SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SAMPLER_CACHED_RULES);
 	__type(key, __u32);
 	__type(value, struct sampler_cached_rule);
@@ -199,6 +192,9 @@ struct scratch {
 	__u64 copied;
 	__u64 window_at; /* user address of the bytes in `window` */
 	__u8 window[STACK_WINDOW_BYTES];
+	struct sampler_process recent_owner; /* whose mappings `recent` holds */
+	struct sampler_mapping recent[SAMPLER_RECENT_MAPPINGS];
+	__u32 recent_next;
 	struct wire_stack_copy registers;
 	__u8 record[RECORD_BYTES + 4096]; /* slack: one page read may start below the limit */
 };
@@ -249,20 +245,17 @@ static __always_inline __u32 visible_tgid(struct task_struct *task)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 parent_pid, child_pid, yes = 1;
-	struct sampler_process *owner;
+	struct sampler_process *known;
+	__u32 parent_pid, child_pid;
 
 	if (child->pid != child->tgid)
 		return 0;
 	parent_pid = visible_tgid(parent);
 	child_pid = visible_tgid(child);
-	if (!whole_machine && !bpf_map_lookup_elem(&targets, &parent_pid))
-		return 0;
-	if (!whole_machine)
-		bpf_map_update_elem(&targets, &child_pid, &yes, BPF_ANY);
-	owner = bpf_map_lookup_elem(&processes, &parent_pid);
-	if (owner)
-		bpf_map_update_elem(&processes, &child_pid, owner, BPF_ANY);
+	known = bpf_map_lookup_elem(&processes, &parent_pid);
+	/* The child has the parent's mappings, and is sampled if the parent is. */
+	if (known && bpf_map_update_elem(&processes, &child_pid, known, BPF_ANY) && known->sampled)
+		count(SAMPLER_COUNT_CHILDREN_LOST, 1);
 	return 0;
 }
 
@@ -270,8 +263,10 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
 	__u32 pid = visible_tgid(task);
+	struct sampler_process *known = bpf_map_lookup_elem(&processes, &pid);
 
-	bpf_map_delete_elem(&processes, &pid);
+	if (known)
+		known->space = 0;
 	return 0;
 }
 
@@ -284,7 +279,6 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	pid = visible_tgid(task);
 	bpf_map_delete_elem(&processes, &pid);
-	bpf_map_delete_elem(&targets, &pid);
 	return 0;
 }
 
@@ -317,21 +311,52 @@ static __noinline int read_stack_u64(struct scratch *scratch, __u64 address, __u
 /* ---- one frame
  * --------------------------------------------------------------------------------------- */
 
-/* Finds the rule by mapping and table. Returns 0 or UNWIND_STOPPED(reason). */
-static __noinline int find_rule(
-	struct scratch *scratch, __u64 address, struct unwind_rule *ret_rule)
+static __always_inline bool same_owner(
+	const struct sampler_process *left, const struct sampler_process *right)
+{
+	return left->space == right->space && left->generation == right->generation;
+}
+
+/*
+ * The mapping that covers the address. Neighbouring frames lie in few files: the last ones are
+ * kept, since a walk down the trie costs some twenty cache misses.
+ */
+static __always_inline const struct sampler_mapping *find_mapping(
+	struct scratch *scratch, __u64 address)
 {
 	struct sampler_mapping_key key = {
 		.prefix_bits = SAMPLER_MAPPING_KEY_BITS,
 		.space_be = bpf_htonl(scratch->owner.space),
 		.address_be = bpf_cpu_to_be64(address),
 	};
-	const struct sampler_mapping *mapping;
+	const struct sampler_mapping *found;
+	__u32 at;
+
+	if (!same_owner(&scratch->recent_owner, &scratch->owner)) {
+		__builtin_memset(scratch->recent, 0, sizeof(scratch->recent));
+		scratch->recent_owner = scratch->owner;
+	}
+	for (int i = 0; i < SAMPLER_RECENT_MAPPINGS; i++) {
+		if (address >= scratch->recent[i].start && address < scratch->recent[i].end)
+			return &scratch->recent[i];
+	}
+	found = bpf_map_lookup_elem(&mappings, &key);
+	if (!found)
+		return NULL;
+	at = scratch->recent_next++ & (SAMPLER_RECENT_MAPPINGS - 1);
+	scratch->recent[at] = *found;
+	return found;
+}
+
+/* Finds the rule by mapping and table. Returns 0 or UNWIND_STOPPED(reason). */
+static __noinline int find_rule(
+	struct scratch *scratch, __u64 address, struct unwind_rule *ret_rule)
+{
+	const struct sampler_mapping *mapping = find_mapping(scratch, address);
 	__u32 file;
 	void *table;
 
 	count(SAMPLER_COUNT_CACHE_MISS, 1);
-	mapping = bpf_map_lookup_elem(&mappings, &key);
 	if (!mapping)
 		return UNWIND_STOPPED(WIRE_STOP_NO_MAPPING);
 	if (mapping->kind == SAMPLER_MAPPING_FRAME_POINTER) {
@@ -348,6 +373,49 @@ static __noinline int find_rule(
 	unwind_table_find(table, address - mapping->bias, ret_rule);
 	return 0;
 }
+
+/* ---- rules found before ---- */
+
+/* Unique for address, space and generation but for one chance in 2^64. */
+static __always_inline __u64 rule_key(const struct scratch *scratch, __u64 address)
+{
+	__u64 owner = (__u64)scratch->owner.space << 32 | scratch->owner.generation;
+	__u64 key = (address ^ owner * 0xff51afd7ed558ccdULL) * 0x9e3779b97f4a7c15ULL;
+
+	return (key ^ key >> 32) * 0xc4ceb9fe1a85ec53ULL;
+}
+
+/*
+ * Nearly every rule fits into one word: kinds of CFA, rbp and rbx in bits 0, 4 and 6, the CFA's
+ * offset in 8 to 31, those of rbp and rbx in 32 and 48. False for the others, which are looked up
+ * each time.
+ */
+static __always_inline bool pack_rule(const struct unwind_rule *rule, __u64 *ret_packed)
+{
+	bool plain = rule->cfa == UNWIND_CFA_NONE || rule->cfa == UNWIND_CFA_END ||
+		     rule->cfa == UNWIND_CFA_SIGNAL || rule->ra_offset == -8;
+
+	if (!plain || rule->ra != UNWIND_RA_AT_CFA || rule->cfa_addend ||
+		rule->cfa_offset > 0x7fffff || rule->cfa_offset < -0x800000)
+		return false;
+	*ret_packed = rule->cfa | (__u64)rule->rbp << 4 | (__u64)rule->rbx << 6 |
+		      (__u64)((__u32)rule->cfa_offset & 0xffffff) << 8 |
+		      (__u64)(__u16)rule->rbp_offset << 32 | (__u64)(__u16)rule->rbx_offset << 48;
+	return true;
+}
+
+static __always_inline void unpack_rule(__u64 packed, struct unwind_rule *ret_rule)
+{
+	ret_rule->cfa = packed & 15;
+	ret_rule->rbp = packed >> 4 & 3;
+	ret_rule->rbx = packed >> 6 & 3;
+	ret_rule->cfa_offset = (__s32)(__u32)packed >> 8;
+	ret_rule->ra_offset = -8;
+	ret_rule->rbp_offset = (__s16)(packed >> 32);
+	ret_rule->rbx_offset = (__s16)(packed >> 48);
+}
+
+/* ---- return probes ---- */
 
 /*
  * A return address that a uretprobe replaced: the real one is in the task's list of pending
@@ -381,13 +449,6 @@ static __noinline int leave_trampoline(struct scratch *scratch)
 	return 1;
 }
 
-static __always_inline __u32 cache_slot(const struct scratch *scratch, __u64 address)
-{
-	__u64 mixed = (address ^ ((__u64)scratch->owner.space << 40)) * 0x9e3779b97f4a7c15ULL;
-
-	return (mixed >> 40) & (SAMPLER_CACHED_RULES - 1);
-}
-
 /* bpf_loop wants a pointer into the BPF stack as its context. */
 struct walk {
 	struct scratch *scratch;
@@ -397,7 +458,8 @@ static long walk_frame(__u32 index, struct walk *walk)
 {
 	struct scratch *scratch = walk->scratch;
 	__u64 address = unwind_lookup_pc(&scratch->state);
-	__u32 slot = cache_slot(scratch, address), at;
+	__u64 key = rule_key(scratch, address), packed;
+	__u32 slot = key & (SAMPLER_CACHED_RULES - 1), at;
 	struct sampler_cached_rule *cached;
 	struct unwind_rule rule = {0};
 	__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
@@ -406,9 +468,9 @@ static long walk_frame(__u32 index, struct walk *walk)
 	cached = bpf_map_lookup_elem(&cached_rules, &slot);
 	if (!cached)
 		return 1;
-	if (cached->pc == address && cached->owner.space == scratch->owner.space &&
-		cached->owner.generation == scratch->owner.generation) {
-		rule = cached->rule;
+	packed = cached->packed;
+	if ((cached->check ^ packed) == key) {
+		unpack_rule(packed, &rule);
 	} else {
 		result = find_rule(scratch, address, &rule);
 		if (result) {
@@ -418,10 +480,9 @@ static long walk_frame(__u32 index, struct walk *walk)
 			scratch->stop = UNWIND_STOP_REASON(result);
 			if (index && scratch->stop == WIRE_STOP_NO_MAPPING)
 				return 1;
-		} else {
-			cached->pc = address;
-			cached->owner = scratch->owner;
-			cached->rule = rule;
+		} else if (pack_rule(&rule, &packed)) {
+			cached->packed = packed;
+			cached->check = key ^ packed;
 		}
 	}
 	at = scratch->kernel_frames + scratch->user_frames;
@@ -556,7 +617,7 @@ static __always_inline void fill_record(
 	sample->record.reserved = 0;
 	sample->cgroup_id = bpf_get_current_cgroup_id();
 	sample->pid = pid;
-	sample->tid = visible_pid(task);
+	sample->tid = pid_namespace_level ? visible_pid(task) : (__u32)task->pid;
 	sample->cpu = bpf_get_smp_processor_id();
 	sample->kernel_frame_count = scratch->kernel_frames;
 	sample->user_frame_count = scratch->user_frames;
@@ -576,13 +637,13 @@ static __always_inline bool is_executing(void)
 	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
-static __always_inline void walk_user_stack(struct scratch *scratch, __u32 pid)
+static __always_inline void walk_user_stack(
+	struct scratch *scratch, const struct sampler_process *owner)
 {
-	struct sampler_process *owner = bpf_map_lookup_elem(&processes, &pid);
 	struct walk walk = {.scratch = scratch};
 
-	scratch->owner_known = owner != NULL;
-	if (!owner) {
+	scratch->owner_known = owner && owner->space;
+	if (!scratch->owner_known) {
 		__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
 
 		frames[scratch->kernel_frames & (MAX_FRAMES - 1)] = scratch->registers.pc;
@@ -590,7 +651,8 @@ static __always_inline void walk_user_stack(struct scratch *scratch, __u32 pid)
 		scratch->stop = WIRE_STOP_NO_MAPPING;
 		return;
 	}
-	scratch->owner = *owner;
+	scratch->owner.space = owner->space;
+	scratch->owner.generation = owner->generation;
 	start_walk(scratch);
 	bpf_loop(WIRE_MAX_USER_FRAMES, walk_frame, &walk, 0);
 	/* Half-way through execve the registers are the old program's and the memory is the new
@@ -608,14 +670,16 @@ int take_sample(struct registers *context)
 	__u32 cpu = bpf_get_smp_processor_id(), pid;
 	__u64 now_ns = bpf_ktime_get_ns(), length, flags;
 	bool in_kernel = !(context->cs & 3);
+	const struct sampler_process *process;
 	struct wire_sample *sample;
 	struct scratch *scratch;
 	long got;
 
 	if (!task->pid)
 		return 0;
-	pid = visible_tgid(task);
-	if (!pid || (!whole_machine && !bpf_map_lookup_elem(&targets, &pid)))
+	pid = pid_namespace_level ? visible_tgid(task) : (__u32)task->tgid;
+	process = bpf_map_lookup_elem(&processes, &pid);
+	if (!pid || (!whole_machine && !(process && process->sampled)))
 		return 0;
 	scratch = bpf_map_lookup_elem(&scratches, &cpu);
 	if (!scratch)
@@ -631,7 +695,7 @@ int take_sample(struct registers *context)
 	}
 	scratch->stop = read_user_registers(scratch);
 	if (scratch->stop == WIRE_STOP_COMPLETE)
-		walk_user_stack(scratch, pid);
+		walk_user_stack(scratch, process);
 	fill_record(scratch, task, pid, in_kernel);
 	sample = (struct wire_sample *)scratch->record;
 	sample->time_ns = now_ns;

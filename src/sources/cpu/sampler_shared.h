@@ -6,10 +6,12 @@
 
 #include "unwind/table.h"
 
-/* An address space as BPF sees it: processes that forked without changing a mapping share one. */
+/* What BPF knows of a process. Processes that forked without changing a mapping share a space. */
 struct sampler_process {
-	__u32 space;
+	__u32 space;      /* 0: its mappings are not known yet */
 	__u32 generation; /* grows when a mapping of the space changes: outdates cached rules */
+	__u32 sampled;
+	__u32 reserved;
 };
 
 /* LPM key: space and address, big-endian so that prefixes are ranges. */
@@ -27,16 +29,19 @@ enum sampler_mapping_kind {
 };
 
 struct sampler_mapping {
+	__u64 start, end;
 	__u64 bias; /* address - bias = virtual address in the file */
 	__u32 file; /* mapped_file.index, index into the tables map */
 	__u32 kind;
 };
 
-/* A rule found before, for the next sample with the same return address. */
+/*
+ * A rule found before, for the next sample with the same return address. All CPUs share these
+ * without a lock: a reader that sees half of a write finds that `check` ^ `packed` is not its key.
+ */
 struct sampler_cached_rule {
-	__u64 pc;
-	struct sampler_process owner;
-	struct unwind_rule rule;
+	__u64 check;  /* key ^ packed */
+	__u64 packed; /* see pack_rule() in sampler.bpf.c */
 };
 
 enum sampler_counter {
@@ -46,13 +51,16 @@ enum sampler_counter {
 	SAMPLER_COUNT_FRAMES,
 	SAMPLER_COUNT_COPIES, /* stacks sent to be unwound in user space */
 	SAMPLER_COUNT_COPIES_DENIED,
+	SAMPLER_COUNT_CHILDREN_LOST, /* forked while the table of processes was full: not sampled */
 	SAMPLER_COUNT_MAX
 };
 
 #define SAMPLER_MAX_FILES          16384
 #define SAMPLER_MAX_PROCESSES      65536
 #define SAMPLER_MAX_MAPPINGS       (1 << 20)
-#define SAMPLER_CACHED_RULES       4096
+#define SAMPLER_CACHED_RULES       8192
 #define SAMPLER_MAX_CHAINED_PROBES 16
 /* Stack copies per CPU and second when the missing piece may never come (unknown mapping). */
 #define SAMPLER_COPY_BUDGET 20
+/* Mappings that the last frames of a CPU lay in; a power of two. */
+#define SAMPLER_RECENT_MAPPINGS 8
