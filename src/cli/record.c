@@ -209,8 +209,7 @@ static void on_finishing(void *context _unused_, const char *what, uint64_t left
 		(unsigned long long)left, left == 1 ? "" : "s");
 }
 
-/* ---- command line
- * ------------------------------------------------------------------------------------------ */
+/* ---- command line ---- */
 
 static int parse_pids(uint32_t *ret_pids, size_t *ret_count, struct errmsg *err)
 {

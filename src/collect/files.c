@@ -80,8 +80,7 @@ static struct stored_file *stored(const struct file_store *store, uint32_t index
 	return index < store->files.count ? store->files.items[index] : NULL;
 }
 
-/* ---- opening
- * ------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 /* Every process has the same vDSO; ours is at hand. Its image ends with the section headers. */
 static int open_vdso(struct elf_file **ret_elf)
@@ -210,8 +209,7 @@ bool file_store_bias(
 	return false;
 }
 
-/* ---- the thread
- * ---------------------------------------------------------------------------------------- */
+/* ---- the thread ---- */
 
 static void build_table(struct file_store *store, struct stored_file *file)
 {
@@ -331,8 +329,7 @@ static void request(struct file_store *store, struct stored_file *file)
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* ---- asking
- * -------------------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 /* Remembers, once, that a sample met a file that could not be read; the first is the example. */
 static void note_missed(struct file_store *store, struct stored_file *file)
@@ -468,8 +465,7 @@ void file_store_account(struct file_store *store, struct file_store_account *ret
 	pthread_mutex_unlock(&store->lock);
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static size_t count_open_descriptors(void)
 {

@@ -62,8 +62,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_parts *pa
 	return 0;
 }
 
-/* ---- snapshots
- * ----------------------------------------------------------------------------------------- */
+/* ---- snapshots ---- */
 
 static size_t snapshot_bytes(size_t mapping_count)
 {
@@ -122,8 +121,7 @@ static const struct mapping *find_mapping(const struct space_view *view, uint64_
 	return NULL;
 }
 
-/* ---- unwinding copied stacks
- * ---------------------------------------------------------------------------- */
+/* ---- unwinding copied stacks ---- */
 
 struct copied_target {
 	struct pipeline *pipeline;
@@ -261,8 +259,7 @@ static int tell_thread(struct pipeline *pipeline, const struct wire_sample *samp
 	return capture_writer_thread(pipeline->parts.writer, &out);
 }
 
-/* ---- one sample
- * ------------------------------------------------------------------------------------------ */
+/* ---- one sample ---- */
 
 /* Fills pipeline->stack, outermost first, from user frames and kernel frames. */
 static int resolve_stack(struct pipeline *pipeline, const struct wire_sample *sample,

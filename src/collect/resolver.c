@@ -53,8 +53,7 @@ int resolver_new(struct resolver **ret_resolver, const struct address_spaces *sp
 	return 0;
 }
 
-/* ---- kernel
- * -------------------------------------------------------------------------------------------- */
+/* ---- kernel ---- */
 
 static int kernel_mapping(struct resolver *resolver, const char *module, capture_id *ret_mapping)
 {
@@ -140,8 +139,7 @@ static int jit_frame(
 	return result < 0 ? result : capture_writer_frame(resolver->writer, &frame, ret_frame);
 }
 
-/* ---- files
- * --------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static int mapping_of_file(struct resolver *resolver, uint32_t file, capture_id *ret_mapping)
 {
@@ -244,8 +242,7 @@ int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct ma
 	return jit_frame(resolver, pid, address, ret_frame);
 }
 
-/* ---- lines
- * --------------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 static int compare_by_file(const void *left, const void *right)
 {

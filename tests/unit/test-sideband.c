@@ -480,10 +480,10 @@ static void test_losses_are_counted(void **state)
 	count.parent = (uint32_t)child;
 	sideband_drain(sideband, count_names, &count);
 	assert_true(count.lost > 0);
-	/* The child's EXIT may be among the lost. */
-	assert_in_range(count.forks + count.lost, COMM_CHANGES, COMM_CHANGES + 1);
+	/* The child's EXIT may be among the lost, and what a sanitizer's own thread does. */
+	assert_in_range(count.forks + count.lost, COMM_CHANGES, COMM_CHANGES + 8);
 	sideband_drain(sideband, count_names, &count);
-	assert_in_range(count.forks + count.lost, COMM_CHANGES, COMM_CHANGES + 1);
+	assert_in_range(count.forks + count.lost, COMM_CHANGES, COMM_CHANGES + 8);
 	/* Nothing new: no descriptor says so. */
 	assert_int_equal(poll(waiting, fd_count, 0), 0);
 	sideband_free(sideband);

@@ -49,8 +49,7 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return vfprintf(stderr, format, arguments);
 }
 
-/* ---- can it run?
- * --------------------------------------------------------------------------------------- */
+/* ---- can it run? ---- */
 
 static int bpf_sampler_probe(struct errmsg *reason)
 {
@@ -81,8 +80,7 @@ static int bpf_sampler_probe(struct errmsg *reason)
 	return 0;
 }
 
-/* ---- open
- * ---------------------------------------------------------------------------------------------- */
+/* ---- open ---- */
 
 static uint32_t ring_size(const struct cpu_sampler_options *options, int cpu_count)
 {
@@ -233,8 +231,7 @@ static int bpf_sampler_open(
 	return 0;
 }
 
-/* ---- sampling
- * ------------------------------------------------------------------------------------------ */
+/* ---- sampling ---- */
 
 static int bpf_sampler_follow(void *sampler, uint32_t pid, struct errmsg *err)
 {
@@ -312,8 +309,7 @@ static int bpf_sampler_drain(void *sampler, cpu_sampler_record_function *on_reco
 	return MIN(result, 0);
 }
 
-/* ---- accounts
- * ------------------------------------------------------------------------------------------ */
+/* ---- accounts ---- */
 
 static uint64_t sum_counter(const struct bpf_sampler_state *state, uint32_t counter,
 	uint64_t *ret_per_cpu, size_t capacity)
@@ -359,8 +355,7 @@ static void bpf_sampler_account(void *sampler, struct cpu_sampler_account *ret_a
 	}
 }
 
-/* ---- address spaces and tables
- * ------------------------------------------------------------------------- */
+/* ---- address spaces and tables ---- */
 
 static int bpf_sampler_map(void *sampler, uint32_t pid, const struct mapping *mapping,
 	uint64_t bias, bool frame_pointer)

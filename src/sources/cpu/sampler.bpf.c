@@ -36,8 +36,7 @@ static int read_stack_u64(struct scratch *scratch, __u64 address, __u64 *ret_val
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* ---- kernel types: only what is read
- * --------------------------------------------------------------- */
+/* ---- kernel types: only what is read ---- */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct ns_common {
@@ -110,15 +109,13 @@ struct registers {
 #define USER_CS        0x33
 #define USER32_CS      0x23
 
-/* ---- set before load
- * ------------------------------------------------------------------------------- */
+/* ---- set before load ---- */
 const volatile bool whole_machine = false;
 const volatile __u32 pid_namespace_level = 0;
 const volatile __u32 pid_namespace_inode = 0;
 const volatile __u64 wakeup_bytes = 1 << 20;
 
-/* ---- maps
- * ------------------------------------------------------------------------------------------ */
+/* ---- maps ---- */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24);
@@ -206,8 +203,7 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* ---- helpers
- * --------------------------------------------------------------------------------------- */
+/* ---- helpers ---- */
 static __always_inline void count(__u32 counter, __u64 amount)
 {
 	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
@@ -240,8 +236,7 @@ static __always_inline __u32 visible_tgid(struct task_struct *task)
 				   : (__u32)BPF_CORE_READ(task, tgid);
 }
 
-/* ---- the process tree
- * -------------------------------------------------------------------------------- */
+/* ---- the process tree ---- */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -282,8 +277,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-/* ---- stack memory
- * ------------------------------------------------------------------------------------- */
+/* ---- stack memory ---- */
 static __noinline int refill_window(struct scratch *scratch, __u64 address)
 {
 	scratch->window_at = address;
@@ -308,8 +302,7 @@ static __noinline int read_stack_u64(struct scratch *scratch, __u64 address, __u
 	return 0;
 }
 
-/* ---- one frame
- * --------------------------------------------------------------------------------------- */
+/* ---- one frame ---- */
 
 static __always_inline bool same_owner(
 	const struct sampler_process *left, const struct sampler_process *right)
@@ -501,8 +494,7 @@ static long walk_frame(__u32 index, struct walk *walk)
 	return 1;
 }
 
-/* ---- one sample
- * -------------------------------------------------------------------------------------- */
+/* ---- one sample ---- */
 
 /*
  * The user registers as they were when the task last entered the kernel: by the timer interrupt

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session took, lost and cost. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/file.h"
+#include "collect/session_internal.h"
+
+static void _printf_(2, 3) add_note(struct session_result *result, const char *format, ...)
+{
+	struct errmsg *note = &result->notes[result->stats.note_count];
+	va_list arguments;
+
+	if (result->stats.note_count >= ARRAY_SIZE(result->notes))
+		return;
+	va_start(arguments, format);
+	vsnprintf(note->text, sizeof(note->text), format, arguments);
+	va_end(arguments);
+	result->note_pointers[result->stats.note_count++] = note->text;
+}
+
+static uint64_t peak_rss_bytes(void)
+{
+	_cleanup_strbuf_ struct strbuf status = {0};
+	const char *line;
+
+	if (read_whole_file("/proc/self/status", 1 << 16, &status) < 0)
+		return 0;
+	line = strstr(strbuf_cstr(&status), "\nVmHWM:");
+	return line ? strtoull(line + strlen("\nVmHWM:"), NULL, 10) * 1024 : 0;
+}
+
+static void account_losses(struct session *session, const struct cpu_sampler_account *sampler,
+	struct capture_stats *stats)
+{
+	const struct pipeline_account *pipeline = pipeline_account(session->pipeline);
+	struct capture_loss *losses = calloc((size_t)sampler->cpu_count + 3, sizeof(*losses));
+
+	free(session->result->losses);
+	session->result->losses = losses;
+	stats->losses = losses;
+	stats->loss_count = 0;
+	stats->samples_lost = 0;
+	if (!losses)
+		return;
+	for (uint32_t cpu = 0; cpu < sampler->cpu_count; cpu++) {
+		if (!sampler->lost_per_cpu[cpu])
+			continue;
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "sample_ring", .cpu = cpu, .count = sampler->lost_per_cpu[cpu]};
+		stats->samples_lost += sampler->lost_per_cpu[cpu];
+	}
+	if (pipeline->side_band_lost)
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "sideband_ring", .count = pipeline->side_band_lost};
+	if (pipeline->gave_up_waiting)
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "waiting_for_tables", .count = pipeline->gave_up_waiting};
+	if (pipeline->malformed)
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "malformed_record", .count = pipeline->malformed};
+	stats->samples_lost += pipeline->malformed;
+}
+
+void session_fill_stats(struct session *session, bool complete)
+{
+	const struct pipeline_account *pipeline = pipeline_account(session->pipeline);
+	struct capture_stats *stats = &session->result->stats;
+	struct file_store_account files;
+	struct cpu_sampler_account *sampler = calloc(1, sizeof(*sampler));
+	struct rusage usage;
+
+	if (!sampler)
+		return;
+	session->sampler->account(session->sampler_state, sampler);
+	file_store_account(session->files, &files);
+	getrusage(RUSAGE_SELF, &usage);
+	stats->end_time_ns = session->end_ns ? session->end_ns : monotonic_now_ns();
+	stats->samples = pipeline->samples;
+	memcpy(stats->stacks_by_stop, pipeline->stacks_by_stop, sizeof(stats->stacks_by_stop));
+	stats->user_frames = pipeline->user_frames;
+	stats->kernel_frames = pipeline->kernel_frames;
+	stats->bpf_run_count = sampler->run_count;
+	stats->bpf_run_time_ns = sampler->run_time_ns;
+	stats->stacks_unwound_in_user_space = pipeline->unwound_in_user_space;
+	stats->collector_cpu_ns =
+		((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * NS_PER_S +
+		((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * NS_PER_US;
+	stats->collector_peak_rss_bytes = peak_rss_bytes();
+	stats->tables_built = files.tables_built;
+	stats->tables_from_cache = files.tables_from_cache;
+	stats->table_build_ns = files.table_build_ns;
+	stats->bytes_written = capture_writer_bytes(session->writer);
+	stats->notes = session->result->note_pointers;
+	stats->exit_status = session->result->command_status;
+	stats->complete = complete;
+	account_losses(session, sampler, stats);
+	free(sampler);
+}
+
+/* The sampler's own remarks: one sentence a line. */
+static void add_sampler_notes(struct session *session)
+{
+	struct cpu_sampler_account *account = calloc(1, sizeof(*account));
+	char *rest, *sentence;
+
+	if (!account)
+		return;
+	session->sampler->account(session->sampler_state, account);
+	for (rest = account->notes; (sentence = strsep(&rest, "\n"));) {
+		if (*sentence)
+			add_note(session->result, "%s", sentence);
+	}
+	free(account);
+}
+
+/* What samples met that could not be looked into. */
+static void add_file_notes(struct session *session)
+{
+	struct file_store_account files;
+
+	file_store_account(session->files, &files);
+	if (files.unreadable)
+		add_note(session->result,
+			"%llu files could not be read, and functions in them have no names: %s",
+			(unsigned long long)files.unreadable, files.unreadable_example.text);
+	if (files.tables_refused)
+		add_note(session->result,
+			"%llu unwind tables found no room in the kernel's maps; stacks through "
+			"their files were copied and unwound by sonde, which costs more",
+			(unsigned long long)files.tables_refused);
+	if (session->ranges_refused)
+		add_note(session->result,
+			"%llu mapped ranges found no room in the kernel's maps; stacks end there; "
+			"record fewer processes at once (-p instead of -a)",
+			(unsigned long long)session->ranges_refused);
+}
+
+/* The kernel takes samples at this rate at most, and lowers it when they cost too much. */
+static void add_rate_note(struct session *session)
+{
+	uint64_t wanted_hz = NS_PER_S / session->options->period_ns;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	unsigned long long allowed_hz;
+
+	if (read_whole_file("/proc/sys/kernel/perf_event_max_sample_rate", 64, &text) < 0)
+		return;
+	allowed_hz = strtoull(strbuf_cstr(&text), NULL, 10);
+	if (allowed_hz && allowed_hz < wanted_hz)
+		add_note(session->result,
+			"the kernel takes at most %llu samples per second and CPU, not %llu, so "
+			"times are too short; lower the rate (-F), or raise "
+			"kernel.perf_event_max_sample_rate",
+			allowed_hz, (unsigned long long)wanted_hz);
+}
+
+void session_add_end_notes(struct session *session, uint64_t frames_without_lines)
+{
+	const struct capture_stats *stats = &session->result->stats;
+
+	if (session->kernel_note.text[0] && stats->kernel_frames)
+		add_note(session->result, "%s", session->kernel_note.text);
+	add_sampler_notes(session);
+	add_file_notes(session);
+	add_rate_note(session);
+	if (!stats->samples)
+		add_note(session->result,
+			"no samples were taken: what was recorded used less CPU time than one "
+			"sampling period%s",
+			session->sampler == &bpf_sampler
+				? ""
+				: ", or gained privileges (set-uid), which ends sampling by users");
+	if (stats->samples_lost)
+		add_note(session->result,
+			"%llu samples were lost because the sample ring was full; lower the rate "
+			"(-F)",
+			(unsigned long long)stats->samples_lost);
+	if (frames_without_lines)
+		add_note(session->result,
+			"%llu frames have no source lines: reading debug information took more "
+			"than %d s",
+			(unsigned long long)frames_without_lines,
+			(int)(SESSION_LINES_NS / NS_PER_S));
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of a recording's session share: session.c runs it, session_open.c brings it up,
+ * session_account.c says what it took and what it cost. Nothing else includes this.
+ */
+#pragma once
+
+#include "base/array.h"
+#include "base/map.h"
+#include "capture/writer.h"
+#include "collect/files.h"
+#include "collect/pipeline.h"
+#include "collect/resolver.h"
+#include "collect/session.h"
+#include "collect/target.h"
+#include "sources/cpu/sampler.h"
+#include "sources/process/address_space.h"
+#include "sources/process/sideband.h"
+
+/* Reading debug information at the end may take this long. */
+#define SESSION_LINES_NS (5 * NS_PER_S)
+
+struct session {
+	const struct session_options *options;
+	struct session_result *result;
+	const struct cpu_sampler *sampler;
+	void *sampler_state;
+	struct sideband *sideband;
+	struct address_spaces *spaces;
+	struct file_store *files;
+	struct resolver *resolver;
+	struct pipeline *pipeline;
+	struct capture_writer *writer;
+	struct target target;
+	struct errmsg kernel_note; /* why kernel functions have no names; "": they have */
+	ARRAY_OF(int) pid_fds;     /* of attached processes that still live */
+	struct map_u64 followed;   /* pids that the samplers were told of */
+	struct target_surroundings surroundings;
+	int signal_fd;
+	unsigned interrupts;
+	bool target_running; /* released and not reaped */
+	bool sampling_ended;
+	uint64_t start_ns, end_ns, last_flush_ns;
+	uint64_t ranges_refused; /* mappings that the sampler had no room for */
+	int failure;             /* the first error inside a callback */
+};
+
+/* Callbacks cannot return an error: the loop ends at the first. */
+void session_keep_failure(struct session *session, int result);
+
+/*
+ * Chooses the sampler, opens the capture and all parts, follows the targets, starts sampling and
+ * lets the command run. Returns 0 or a negative errno with a sentence; what is open then is for the
+ * caller to close.
+ */
+int session_start(struct session *session, struct errmsg *err);
+
+/* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
+void session_fill_stats(struct session *session, bool complete);
+/* Sentences on what is missing or partial and why. */
+void session_add_end_notes(struct session *session, uint64_t frames_without_lines);

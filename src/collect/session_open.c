@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bringing a session up: who samples, what is opened, who is followed. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "collect/session_internal.h"
+
+/* Looking for processes that started while their parents were being followed. */
+#define MAXIMUM_FOLLOW_ROUNDS 8
+
+void session_keep_failure(struct session *session, int result)
+{
+	if (result < 0 && session->failure == 0)
+		session->failure = result;
+}
+
+static void on_file_added(void *context, const struct mapped_file *file)
+{
+	struct session *session = context;
+
+	session_keep_failure(session, file_store_add(session->files, file));
+}
+
+static void on_mapping_added(
+	void *context, const struct process *process, const struct mapping *mapping)
+{
+	struct session *session = context;
+	uint64_t bias = 0;
+	bool frame_pointer;
+
+	if (!session->sampler->map || mapping->kind == MAPPING_UPROBES)
+		return;
+	session_keep_failure(session, file_store_see(session->files,
+					      address_spaces_file(session->spaces, mapping->file)));
+	frame_pointer = !file_store_bias(session->files, mapping, &bias);
+	if (session->sampler->map(
+		    session->sampler_state, process->pid, mapping, bias, frame_pointer) < 0)
+		session->ranges_refused++;
+}
+
+static void on_mapping_removed(
+	void *context, const struct process *process, const struct mapping *mapping)
+{
+	struct session *session = context;
+
+	if (session->sampler->unmap)
+		session->sampler->unmap(session->sampler_state, process->pid, mapping);
+}
+
+static void on_process_cleared(void *context, const struct process *process)
+{
+	struct session *session = context;
+
+	if (session->sampler->clear_space)
+		session->sampler->clear_space(session->sampler_state, process->pid);
+}
+
+static void on_process_forked(
+	void *context, const struct process *parent, const struct process *child)
+{
+	struct session *session = context;
+
+	if (session->sampler->fork_space)
+		session->sampler->fork_space(session->sampler_state, parent->pid, child->pid);
+}
+
+static int choose_sampler(struct session *session, struct errmsg *err)
+{
+	struct errmsg *reason = &session->result->mode_reason;
+	enum session_mode mode = session->options->mode;
+
+	session->sampler = &bpf_sampler;
+	if (mode == SESSION_MODE_USER)
+		errmsg_set(reason, 0, "asked for with --mode user");
+	else if (bpf_sampler.probe(reason) == 0)
+		reason->text[0] = '\0';
+	else if (mode == SESSION_MODE_BPF)
+		return errmsg_set(err, -EPERM, "cannot record with --mode bpf: %s", reason->text);
+	if (!reason->text[0])
+		return 0;
+	session->sampler = &perf_sampler;
+	return perf_sampler.probe(err);
+}
+
+/*
+ * Signals are read from a descriptor. A hangup that was to be ignored (nohup) stays ignored; a
+ * reader of our output that went away is an error like others, not our end; and a SIGCHLD that the
+ * parent ignored would take the command's exit status away.
+ */
+static int block_signals(struct session *session, struct errmsg *err)
+{
+	struct sigaction hangup, wait_for_children = {.sa_handler = SIG_DFL};
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGCHLD);
+	if (sigaction(SIGHUP, NULL, &hangup) < 0 || hangup.sa_handler != SIG_IGN)
+		sigaddset(&mask, SIGHUP);
+	session->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (session->signal_fd < 0)
+		return errmsg_set(err, -errno, "cannot watch for signals: %s", strerror(errno));
+	sigaddset(&mask, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &mask, &session->surroundings.signal_mask);
+	sigaction(SIGCHLD, &wait_for_children, &session->surroundings.on_child_signal);
+	return 0;
+}
+
+/* Many files stay open while their tables are built: use what the hard limit allows. */
+static void raise_descriptor_limit(struct session *session)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	session->surroundings.descriptors = limit;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Ours and those of /proc are compared all the time: they must count from the same namespace. */
+static int check_proc(struct errmsg *err)
+{
+	char text[16] = "";
+
+	if (readlink("/proc/self", text, sizeof(text) - 1) < 0)
+		return errmsg_set(err, -errno,
+			"cannot read /proc: %s; mount it: mount -t proc proc /proc",
+			strerror(errno));
+	if (strtol(text, NULL, 10) == getpid())
+		return 0;
+	return errmsg_set(err, -EINVAL,
+		"cannot tell processes apart: /proc shows another PID namespace than sonde's; "
+		"mount one for it: mount -t proc proc /proc (unshare --mount-proc does)");
+}
+
+static int open_parts(struct session *session, struct errmsg *err)
+{
+	const struct session_options *options = session->options;
+	struct address_space_listener listener = {
+		.context = session,
+		.file_added = on_file_added,
+		.mapping_added = on_mapping_added,
+		.mapping_removed = on_mapping_removed,
+		.process_cleared = on_process_cleared,
+		.process_forked = on_process_forked,
+	};
+	struct cpu_sampler_options sampling = {
+		.period_ns = options->period_ns,
+		.whole_machine = options->whole_machine,
+	};
+	uint32_t sideband_pid = session->sampler == &bpf_sampler ? 0
+				: options->command               ? (uint32_t)session->target.pid
+								 : options->pids[0];
+	struct pipeline_parts parts = {.only_descendants = !options->whole_machine};
+	int result;
+
+	result = session->sampler->open(&session->sampler_state, &sampling, err);
+	if (result == 0)
+		result = sideband_open(&session->sideband, sideband_pid, err);
+	if (result == 0)
+		result = file_store_new(
+			&session->files, session->sampler, session->sampler_state, err);
+	if (result == 0)
+		result = address_spaces_new(&session->spaces, &listener);
+	if (result == 0)
+		result = resolver_new(&session->resolver, session->spaces, session->files,
+			session->writer, &session->kernel_note);
+	if (result < 0)
+		return result;
+	parts.spaces = session->spaces;
+	parts.files = session->files;
+	parts.resolver = session->resolver;
+	parts.writer = session->writer;
+	return pipeline_new(&session->pipeline, &parts);
+}
+
+static const char *why_not_attached(int error)
+{
+	switch (error) {
+	case ESRCH:
+		return "there is no such process";
+	case EINVAL: /* until Linux 6.15 */
+	case ENOENT:
+		return "it is a thread; give the id of its process";
+	default:
+		return strerror(error);
+	}
+}
+
+static int watch_end(struct session *session, uint32_t pid, struct errmsg *err)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0), result;
+
+	if (fd < 0)
+		return errmsg_set(err, -errno,
+			"cannot attach to process %u: %s; `ps -Lp %u` shows whether it runs", pid,
+			why_not_attached(errno), pid);
+	result = array_append(&session->pid_fds, fd);
+	if (result < 0)
+		close(fd);
+	return result;
+}
+
+static int follow_process(struct session *session, uint32_t pid, struct errmsg *err)
+{
+	int result;
+
+	if (map_u64_get(&session->followed, pid, NULL))
+		return 0;
+	result = session->sampler->follow(session->sampler_state, pid, err);
+	if (result == 0 && pid != session->options->pids[0])
+		result = sideband_follow(session->sideband, pid, err);
+	return result < 0 ? result : map_u64_set(&session->followed, pid, 1);
+}
+
+/* Those that were not there, or not known, before. Returns their number or a negative errno. */
+static int follow_known(struct session *session, uint32_t root_pid, struct errmsg *err)
+{
+	size_t followed_before = session->followed.count, position = 0;
+	const struct process *process;
+
+	while ((process = address_spaces_next(session->spaces, &position))) {
+		int result = follow_process(session, process->pid, err);
+
+		if (result == -ESRCH && process->pid != root_pid)
+			continue; /* a child that ended meanwhile */
+		if (result < 0)
+			return result;
+	}
+	return (int)(session->followed.count - followed_before);
+}
+
+/*
+ * Every process that already descends from it is followed as well. What a process starts before it
+ * is followed is missed by the samplers, and found by looking again.
+ */
+static int follow_tree(struct session *session, uint32_t pid, struct errmsg *err)
+{
+	int result = watch_end(session, pid, err);
+
+	for (int round = 0; result >= 0 && round < MAXIMUM_FOLLOW_ROUNDS; round++) {
+		result = address_spaces_add_tree(session->spaces, pid, err);
+		if (result == 0)
+			result = follow_known(session, pid, err);
+		if (result == 0)
+			break;
+	}
+	return MIN(result, 0);
+}
+
+static int follow_targets(struct session *session, struct errmsg *err)
+{
+	const struct session_options *options = session->options;
+	int result = 0;
+
+	if (options->command)
+		result = session->sampler->follow(
+			session->sampler_state, (uint32_t)session->target.pid, err);
+	if (result == 0 && options->command)
+		address_spaces_add_process(session->spaces, (uint32_t)session->target.pid, NULL);
+	for (uint32_t i = 0; i < options->pid_count && result == 0; i++)
+		result = follow_tree(session, options->pids[i], err);
+	if (result == 0 && options->whole_machine)
+		result = MIN(address_spaces_add_all(session->spaces), 0);
+	return result;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static int write_session(struct session *session, struct errmsg *err)
+{
+	const struct session_options *options = session->options;
+	struct utsname system;
+	int result;
+	struct capture_session out = {
+		.sonde_version = SONDE_VERSION,
+		.command = (const char *const *)options->command,
+		.unwind_mode = session->sampler->name,
+		.unwind_mode_reason = session->result->mode_reason.text[0]
+					      ? session->result->mode_reason.text
+					      : NULL,
+		.start_time_ns = clock_ns(CLOCK_MONOTONIC),
+		.start_realtime_ns = clock_ns(CLOCK_REALTIME),
+		.start_boottime_ns = clock_ns(CLOCK_BOOTTIME),
+		.period_ns = options->period_ns,
+		.cpu_count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+	};
+
+	uname(&system);
+	out.host = system.nodename;
+	out.kernel_release = system.release;
+	out.architecture = system.machine;
+	while (options->command && options->command[out.command_count])
+		out.command_count++;
+	result = capture_writer_session(session->writer, &out);
+	/* A disk that is full already is noticed before the command starts. */
+	return result < 0 ? result : capture_writer_flush(session->writer, err);
+}
+
+static int start_recording(struct session *session, struct errmsg *err)
+{
+	const struct session_options *options = session->options;
+	struct capture_writer_options writer_options = {
+		.size = sizeof(writer_options),
+		.uncompressed = options->uncompressed,
+		.stack_sample = options->stack_sample,
+	};
+	int result = capture_writer_open(&session->writer, options->output, &writer_options, err);
+
+	if (result == 0)
+		result = block_signals(session, err);
+	if (result == 0 && options->command)
+		result = target_start(
+			&session->target, options->command, &session->surroundings, err);
+	if (result == 0)
+		result = open_parts(session, err);
+	if (result == 0)
+		result = write_session(session, err);
+	if (result == 0)
+		result = follow_targets(session, err);
+	if (result == 0)
+		result = session->sampler->start(session->sampler_state, err);
+	if (result < 0)
+		return result;
+	session->start_ns = session->last_flush_ns = monotonic_now_ns();
+	if (options->command) {
+		result = target_release(&session->target, options->command[0], err);
+		session->target_running = result == 0;
+		if (result < 0)
+			session->result->command_status = result == -ENOENT ? 127 : 126;
+	}
+	if (result == 0 && options->on_started)
+		options->on_started(options->context, session->sampler->name,
+			session->result->mode_reason.text);
+	return result;
+}
+
+int session_start(struct session *session, struct errmsg *err)
+{
+	int result;
+
+	raise_descriptor_limit(session);
+	result = check_proc(err);
+	if (result == 0)
+		result = choose_sampler(session, err);
+	return result == 0 ? start_recording(session, err) : result;
+}
