@@ -35,7 +35,8 @@ def start_python(bench, _):
 def start_redis(bench, stack):
     socket = bench.path("redis.sock")
     server = [need("redis-server", "redis-server"), "--port", "0", "--unixsocket", socket]
-    load = [need("redis-benchmark", "redis-tools"), "-s", socket, "-l", "-q", "-P", "16", "-t", "set,lrange_600,zadd,mset"]
+    load = [need("redis-benchmark", "redis-tools"), "-s", socket, "-l", "-q", "-P", "16"]
+    load += ["-t", "set,lrange_600,zadd,mset"]
     # The server starts next; a short while after its socket is there, it listens.
     script = 'until test -S "$3"; do sleep 0.1; done; sleep 0.5; exec "$@"'
     stack.enter_context(bench.background("sh", "-c", script, "sh", *load))

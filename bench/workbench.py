@@ -156,9 +156,9 @@ class Workbench:
         return perf
 
     def perf_record(self, data, frequency, stacks, *arguments, **run_options):
-        """`stacks`: the options that choose the unwinder. With --buildid-mmap the kernel says the build-ids: no pass over
-        the files is needed at the end, and perf does not abort while somebody else on the machine asks for them, too
-        (docs/benchmarks.md says why)."""
+        """`stacks`: the options that choose the unwinder. With --buildid-mmap the kernel says the build-ids: no pass
+        over the files is needed at the end, and perf does not abort while somebody else on the machine asks for them,
+        too (docs/benchmarks.md says why)."""
         options = ["--buildid-mmap", "-e", "cpu-clock", "-F", str(frequency), *stacks, "-o", self.path(data)]
         return self.run(self.perf(), "record", *options, *arguments, **run_options)
 
