@@ -53,7 +53,7 @@ def test_self_times_are_those_of_the_program(record, workload):
     assert share(data, "spin_three_tenths") == pytest.approx(0.3, abs=0.08)
     assert share(data, "spin_fifth") == pytest.approx(0.2, abs=0.08)
     assert functions(data)["one_round"]["total_share"] > 0.97
-    assert data["completeness"]["complete_share"] > 0.98
+    assert data["completeness"]["complete_share"] > 0.95
 
 
 @needs_bpf
@@ -97,7 +97,7 @@ def test_children_forked_and_executed_are_followed(record, workload):
         assert rows[name]["pid"] == int(pid)
     for name in ("parent_spin", "forked_spin", "executed_spin", "grandchild_spin"):
         assert share(data, name) > 0.1
-    assert data["completeness"]["complete_share"] > 0.97
+    assert data["completeness"]["complete_share"] > 0.93
 
 
 @needs_bpf
@@ -134,7 +134,7 @@ def test_libraries_that_come_and_go(record, workload):
     spin = functions(data)["plugin_inner_spin"]
     assert spin["module"] == "libplugin.so"
     assert spin["total_share"] > 0.5
-    assert data["completeness"]["complete_share"] > 0.97
+    assert data["completeness"]["complete_share"] > 0.93
 
 
 @needs_bpf
@@ -178,7 +178,7 @@ def test_attach_to_a_running_tree(sonde, report, start_workload, tmp_path):
     data = report(capture, "--limit", 100000)
     assert share(data, "parent_spin") > 0.05
     assert share(data, "grandchild_spin") > 0.05
-    assert data["completeness"]["complete_share"] > 0.97
+    assert data["completeness"]["complete_share"] > 0.93
     assert data["session"]["command"] is None
 
 
