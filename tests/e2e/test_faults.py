@@ -208,7 +208,7 @@ def test_binary_replaced_while_it_runs(sonde, report, workload, tmp_path):
     running.communicate()
     data = report(capture)
     rows = {row["name"]: row for row in data["tables"]["function"]["rows"]}
-    assert rows["spin_half"]["self_share"] == pytest.approx(0.5, abs=0.08)
+    assert rows["spin_half"]["self_share"] == pytest.approx(0.5, abs=0.15)
     assert data["completeness"]["complete_share"] > 0.93
 
 
