@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/python.h"
 #include "wire/stack.h"
+#include "wire/wait.h"
 
 /* Ids of interned things: dense, from 1, per capture; 0 is "none". */
 typedef uint32_t capture_id;
@@ -35,6 +37,11 @@ struct capture_mapping {
  */
 #define CAPTURE_UNNAMED_PREFIX "[unknown] "
 
+/*
+ * A Python frame is of kind CAPTURE_FRAME_INTERPRETED: `function` is the qualified name, its
+ * mapping is the source file, and rel_pc is the line, so that the lines of a function are different
+ * frames.
+ */
 struct capture_frame {
 	const char *function; /* demangled; NULL: no name is known */
 	capture_id mapping;   /* 0: unknown */
@@ -74,6 +81,12 @@ struct capture_sample {
 	uint32_t pid, tid, cpu;
 	enum capture_cpu_mode mode;
 	capture_id callstack; /* 0: no stack at all */
+	enum wire_gil gil;
+	uint32_t gil_holder_tid; /* with WIRE_GIL_WAITING; 0: unknown */
+	/* A thread that waits: for what, and the time up to time_ns that is charged to this stack.
+	 * WIRE_WAIT_NONE: it runs, for one sampling period. */
+	enum wire_wait wait;
+	uint64_t duration_ns;
 };
 
 /* How the recording was made; written at its start. */
@@ -89,6 +102,8 @@ struct capture_session {
 	uint64_t start_boottime_ns;     /* CLOCK_BOOTTIME at the same moment */
 	uint64_t period_ns;             /* between samples of one CPU */
 	uint32_t cpu_count;
+	const char *wait_mode;   /* "off", "sample", "exact"; NULL: not said, off */
+	uint64_t wait_period_ns; /* between two looks at a thread, with "sample" */
 };
 
 /* Where lost samples went missing. */
@@ -109,6 +124,10 @@ struct capture_stats {
 	uint64_t collector_cpu_ns, collector_peak_rss_bytes;
 	uint64_t tables_built, tables_from_cache, table_build_ns;
 	uint64_t bytes_written;
+	uint64_t stacks_by_python[WIRE_PYTHON_MAX];
+	uint64_t python_frames;
+	uint64_t wait_samples, waited_ns;
+	uint64_t wait_run_count, wait_run_time_ns; /* of the BPF programs; 0: not measured */
 	const struct capture_loss *losses;
 	uint32_t loss_count;
 	const char *const *notes; /* sentences: what was partial and why */

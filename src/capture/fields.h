@@ -30,6 +30,7 @@ enum {
 	PACKET_SONDE_SESSION = 1700,
 	PACKET_SONDE_STATS = 1701,
 	PACKET_SONDE_PROCESS = 1702,
+	PACKET_SONDE_WAIT = 1703,
 };
 
 /* TracePacket.sequence_flags */
@@ -92,6 +93,7 @@ enum {
 	CALLSTACK_IID = 1,
 	CALLSTACK_FRAMES = 2,
 	CALLSTACK_STOP = 1700,
+	CALLSTACK_PYTHON = 1701,
 };
 
 /* PerfSample */
@@ -103,6 +105,21 @@ enum {
 	PERF_SAMPLE_MODE = 5,
 	PERF_SAMPLE_RECORDS_LOST = 17,
 	PERF_SAMPLE_SKIPPED_REASON = 18,
+};
+
+/* sonde's fields of PerfSample and of StackSample */
+enum { SAMPLE_GIL = 1700, SAMPLE_GIL_HOLDER = 1701 };
+
+/* sonde.WaitSample */
+enum {
+	WAIT_PID = 1,
+	WAIT_TID = 2,
+	WAIT_CALLSTACK = 3,
+	WAIT_REASON = 4,
+	WAIT_DURATION = 5,
+	WAIT_CPU = 6,
+	WAIT_GIL = 7,
+	WAIT_GIL_HOLDER = 8,
 };
 
 /* StackSample, its contexts and defaults */
@@ -184,6 +201,8 @@ enum {
 	SESSION_BOOTTIME = 10,
 	SESSION_PERIOD = 11,
 	SESSION_CPUS = 12,
+	SESSION_WAIT_MODE = 13,
+	SESSION_WAIT_PERIOD = 14,
 };
 
 /* sonde.RecordingStats, StopCount, Loss */
@@ -207,6 +226,12 @@ enum {
 	STATS_NOTES = 17,
 	STATS_EXIT_STATUS = 18,
 	STATS_COMPLETE = 19,
+	STATS_BY_PYTHON = 20,
+	STATS_PYTHON_FRAMES = 21,
+	STATS_WAIT_SAMPLES = 22,
+	STATS_WAITED = 23,
+	STATS_WAIT_RUNS = 24,
+	STATS_WAIT_TIME = 25,
 	STOP_REASON = 1,
 	STOP_STACKS = 2,
 	LOSS_WHERE = 1,

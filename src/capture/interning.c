@@ -240,7 +240,7 @@ int interning_frame(
 }
 
 static int put_callstack(struct interning *interning, const capture_id *frames, size_t count,
-	enum wire_stop stop, uint64_t iid)
+	enum wire_stop stop, enum wire_python python, uint64_t iid)
 {
 	struct strbuf *pending = &interning->pending;
 	size_t start = pending->length, begin = pb_begin(pending, INTERNED_CALLSTACKS);
@@ -250,6 +250,8 @@ static int put_callstack(struct interning *interning, const capture_id *frames, 
 		pb_put_u64(pending, CALLSTACK_FRAMES, frames[i]);
 	if (stop != WIRE_STOP_COMPLETE)
 		pb_put_u64(pending, CALLSTACK_STOP, stop);
+	if (python != WIRE_PYTHON_NONE)
+		pb_put_u64(pending, CALLSTACK_PYTHON, python);
 	pb_end(pending, begin);
 	return finish_entry(interning, start);
 }
@@ -259,18 +261,19 @@ static int put_callstack(struct interning *interning, const capture_id *frames, 
  * and with ten million the chance that any two collide is below 10^-24.
  */
 int interning_callstack(struct interning *interning, const capture_id *frames, size_t count,
-	enum wire_stop stop, capture_id *ret_id)
+	enum wire_stop stop, enum wire_python python, capture_id *ret_id)
 {
 	size_t length = count * sizeof(*frames);
-	uint64_t key[2] = {hash_bytes(frames, length, stop),
-		hash_bytes(frames, length, 0x9e3779b97f4a7c15ULL ^ stop)};
+	uint64_t seed = (uint64_t)python << 32 | stop;
+	uint64_t key[2] = {hash_bytes(frames, length, seed),
+		hash_bytes(frames, length, 0x9e3779b97f4a7c15ULL ^ seed)};
 	uint32_t id;
 	int added = intern_add(&interning->callstacks, key, sizeof(key), &id);
 
 	if (added < 0)
 		return added;
 	*ret_id = id + 1;
-	return added ? put_callstack(interning, frames, count, stop, *ret_id) : 0;
+	return added ? put_callstack(interning, frames, count, stop, python, *ret_id) : 0;
 }
 
 /* An entry of two numbers, told apart by both. */

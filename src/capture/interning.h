@@ -26,7 +26,7 @@ int interning_mapping(
 int interning_frame(
 	struct interning *interning, const struct capture_frame *frame, capture_id *ret_id);
 int interning_callstack(struct interning *interning, const capture_id *frames, size_t count,
-	enum wire_stop stop, capture_id *ret_id);
+	enum wire_stop stop, enum wire_python python, capture_id *ret_id);
 
 /* The iids of a StackSample's task and execution contexts. */
 int interning_task(struct interning *interning, uint32_t pid, uint32_t tid, uint64_t *ret_iid);

@@ -20,7 +20,7 @@ struct capture_visitor {
 	int (*mapping)(void *context, capture_id id, const struct capture_mapping *mapping);
 	int (*frame)(void *context, capture_id id, const struct capture_frame *frame);
 	int (*callstack)(void *context, capture_id id, const capture_id *frames, size_t count,
-		enum wire_stop stop);
+		enum wire_stop stop, enum wire_python python);
 	int (*process)(void *context, const struct capture_process *process);
 	int (*thread)(void *context, const struct capture_thread *thread);
 	int (*sample)(void *context, const struct capture_sample *sample);

@@ -291,21 +291,22 @@ static int add_packed_frame_ids(
 	return 0;
 }
 
-static int add_callstack(
-	struct reader *reader, struct sequence *sequence, uint64_t iid, enum wire_stop stop)
+static int add_callstack(struct reader *reader, struct sequence *sequence, uint64_t iid,
+	enum wire_stop stop, enum wire_python python)
 {
 	int result = set_iid(reader, &sequence->callstacks, iid, ++reader->callstack_count);
 
 	if (result < 0)
 		return result;
 	return reader_visit(reader, callstack, reader->callstack_count, reader->frame_ids.items,
-		reader->frame_ids.count, stop);
+		reader->frame_ids.count, stop, python);
 }
 
 static int read_callstack(struct reader *reader, struct sequence *sequence, struct pb_bytes message)
 {
 	struct pb_cursor cursor = pb_cursor(message);
 	enum wire_stop stop = WIRE_STOP_COMPLETE;
+	enum wire_python python = WIRE_PYTHON_NONE;
 	bool lacked_before = reader->lacks_state;
 	struct pb_field field;
 	uint64_t iid = 0;
@@ -322,12 +323,14 @@ static int read_callstack(struct reader *reader, struct sequence *sequence, stru
 			iid = field.value;
 		else if (field.tag == PB_VARINT(CALLSTACK_STOP) && field.value < WIRE_STOP_MAX)
 			stop = (enum wire_stop)field.value;
+		else if (field.tag == PB_VARINT(CALLSTACK_PYTHON) && field.value < WIRE_PYTHON_MAX)
+			python = (enum wire_python)field.value;
 	}
 	if (result < 0 || more < 0)
 		return result < 0 ? result : more;
 	/* A stack with holes would be a wrong stack: samples that name it are skipped. */
 	if (!reader->lacks_state)
-		result = add_callstack(reader, sequence, iid, stop);
+		result = add_callstack(reader, sequence, iid, stop, python);
 	reader->lacks_state |= lacked_before;
 	return result;
 }

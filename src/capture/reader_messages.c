@@ -37,6 +37,9 @@ static int take_session_number(const struct pb_field *field, struct capture_sess
 	case PB_VARINT(SESSION_PERIOD):
 		session->period_ns = field->value;
 		break;
+	case PB_VARINT(SESSION_WAIT_PERIOD):
+		session->wait_period_ns = field->value;
+		break;
 	case PB_VARINT(SESSION_CPUS):
 		session->cpu_count = (uint32_t)field->value;
 		break;
@@ -60,6 +63,8 @@ static int take_session_field(struct reader *reader, const struct pb_field *fiel
 		return texts_add(reader, command, field->bytes);
 	case PB_BYTES(SESSION_UNWIND_MODE):
 		return reader_text(reader, field->bytes, &session->unwind_mode);
+	case PB_BYTES(SESSION_WAIT_MODE):
+		return reader_text(reader, field->bytes, &session->wait_mode);
 	case PB_BYTES(SESSION_UNWIND_REASON):
 		return reader_text(reader, field->bytes, &session->unwind_mode_reason);
 	default:
@@ -100,7 +105,8 @@ static void stats_fields_done(struct stats_fields *fields)
 	texts_done(&fields->notes);
 }
 
-static int read_stop_count(struct pb_bytes message, struct capture_stats *stats)
+/* One reason and how many stacks have it. */
+static int read_count(struct pb_bytes message, uint64_t *stacks_by_reason, uint32_t reason_count)
 {
 	struct pb_cursor cursor = pb_cursor(message);
 	uint64_t reason = 0, stacks = 0;
@@ -113,8 +119,8 @@ static int read_stop_count(struct pb_bytes message, struct capture_stats *stats)
 		else if (field.tag == PB_VARINT(STOP_STACKS))
 			stacks = field.value;
 	}
-	if (more == 0 && reason < WIRE_STOP_MAX)
-		stats->stacks_by_stop[reason] = stacks;
+	if (more == 0 && reason < reason_count)
+		stacks_by_reason[reason] = stacks;
 	return more;
 }
 
@@ -170,6 +176,16 @@ static uint64_t *stats_number(struct capture_stats *stats, uint32_t tag)
 		return &stats->table_build_ns;
 	case PB_VARINT(STATS_BYTES_WRITTEN):
 		return &stats->bytes_written;
+	case PB_VARINT(STATS_PYTHON_FRAMES):
+		return &stats->python_frames;
+	case PB_VARINT(STATS_WAIT_SAMPLES):
+		return &stats->wait_samples;
+	case PB_VARINT(STATS_WAITED):
+		return &stats->waited_ns;
+	case PB_VARINT(STATS_WAIT_RUNS):
+		return &stats->wait_run_count;
+	case PB_VARINT(STATS_WAIT_TIME):
+		return &stats->wait_run_time_ns;
 	default:
 		return NULL;
 	}
@@ -184,7 +200,9 @@ static int take_stats_field(
 		*number = field->value;
 	switch (field->tag) {
 	case PB_BYTES(STATS_BY_STOP):
-		return read_stop_count(field->bytes, &fields->stats);
+		return read_count(field->bytes, fields->stats.stacks_by_stop, WIRE_STOP_MAX);
+	case PB_BYTES(STATS_BY_PYTHON):
+		return read_count(field->bytes, fields->stats.stacks_by_python, WIRE_PYTHON_MAX);
 	case PB_BYTES(STATS_LOSSES):
 		return read_loss(reader, field->bytes, fields);
 	case PB_BYTES(STATS_NOTES):

@@ -63,6 +63,9 @@ static void take_packet_message(const struct pb_field *field, struct packet *pac
 	case PB_BYTES(PACKET_SONDE_STATS):
 		packet->stats = field->bytes;
 		break;
+	case PB_BYTES(PACKET_SONDE_WAIT):
+		packet->wait_sample = field->bytes;
+		break;
 	case PB_BYTES(PACKET_SONDE_PROCESS):
 		packet->process_info = field->bytes;
 		break;
@@ -182,6 +185,8 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 	time_ns = packet_time_ns(reader, sequence, packet);
 	if (result == 0 && packet->perf_sample.at)
 		result = reader_perf_sample(reader, sequence, time_ns, packet->perf_sample);
+	if (result == 0 && packet->wait_sample.at)
+		result = reader_wait_sample(reader, sequence, time_ns, packet->wait_sample);
 	if (result == 0 && packet->stack_sample.at)
 		result = reader_stack_sample(reader, sequence, time_ns, packet->stack_sample);
 	return result;
@@ -191,8 +196,9 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 static bool concerns_sequence(const struct packet *packet)
 {
 	return packet->interned_data.at || packet->defaults.at || packet->clock_snapshot.at ||
-	       packet->perf_sample.at || packet->stack_sample.at || packet->has_timestamp ||
-	       packet->flags & SEQUENCE_CLEARED || packet->previous_dropped;
+	       packet->perf_sample.at || packet->stack_sample.at || packet->wait_sample.at ||
+	       packet->has_timestamp || packet->flags & SEQUENCE_CLEARED ||
+	       packet->previous_dropped;
 }
 
 static int read_messages(struct reader *reader, const struct packet *packet)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading PerfSample and StackSample packets. */
+/* Reading PerfSample, StackSample and WaitSample packets. */
 #include "capture/fields.h"
 #include "capture/reader_state.h"
 
@@ -15,6 +15,58 @@ static int visit_sample(struct reader *reader, const struct sequence *sequence,
 		}
 	}
 	return reader_visit(reader, sample, sample);
+}
+
+/* What sonde adds to both kinds of samples. */
+static void take_gil(const struct pb_field *field, struct capture_sample *sample)
+{
+	if (field->tag == PB_VARINT(SAMPLE_GIL) && field->value < WIRE_GIL_MAX)
+		sample->gil = (enum wire_gil)field->value;
+	else if (field->tag == PB_VARINT(SAMPLE_GIL_HOLDER))
+		sample->gil_holder_tid = (uint32_t)field->value;
+}
+
+int reader_wait_sample(
+	struct reader *reader, struct sequence *sequence, uint64_t time_ns, struct pb_bytes message)
+{
+	struct capture_sample sample = {
+		.time_ns = time_ns, .mode = CAPTURE_MODE_KERNEL, .wait = WIRE_WAIT_OTHER};
+	struct pb_cursor cursor = pb_cursor(message);
+	uint64_t callstack_iid = 0;
+	struct pb_field field;
+	int more;
+
+	while ((more = pb_next(&cursor, &field)) > 0) {
+		switch (field.tag) {
+		case PB_VARINT(WAIT_PID):
+			sample.pid = (uint32_t)field.value;
+			break;
+		case PB_VARINT(WAIT_TID):
+			sample.tid = (uint32_t)field.value;
+			break;
+		case PB_VARINT(WAIT_CALLSTACK):
+			callstack_iid = field.value;
+			break;
+		case PB_VARINT(WAIT_REASON):
+			if (field.value > WIRE_WAIT_NONE && field.value < WIRE_WAIT_MAX)
+				sample.wait = (enum wire_wait)field.value;
+			break;
+		case PB_VARINT(WAIT_DURATION):
+			sample.duration_ns = field.value;
+			break;
+		case PB_VARINT(WAIT_CPU):
+			sample.cpu = (uint32_t)field.value;
+			break;
+		case PB_VARINT(WAIT_GIL):
+			if (field.value < WIRE_GIL_MAX)
+				sample.gil = (enum wire_gil)field.value;
+			break;
+		case PB_VARINT(WAIT_GIL_HOLDER):
+			sample.gil_holder_tid = (uint32_t)field.value;
+			break;
+		}
+	}
+	return more < 0 ? more : visit_sample(reader, sequence, &sample, callstack_iid);
 }
 
 int reader_perf_sample(
@@ -50,6 +102,8 @@ int reader_perf_sample(
 			/* Perfetto's way to say that a sample was lost. */
 			is_sample = false;
 			break;
+		default:
+			take_gil(&field, &sample);
 		}
 	}
 	if (more < 0 || !is_sample)
@@ -113,6 +167,8 @@ int reader_stack_sample(
 		case PB_VARINT(STACK_SAMPLE_CALLSTACK_IID):
 			callstack_iid = field.value;
 			break;
+		default:
+			take_gil(&field, &sample);
 		}
 	}
 	if (result < 0 || more < 0 || reader->lacks_state)

@@ -87,7 +87,7 @@ struct packet {
 	uint32_t clock, sequence_id, flags;
 	bool has_timestamp, previous_dropped;
 	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
-		stack_sample, track, symbols, session, stats, process_info;
+		stack_sample, wait_sample, track, symbols, session, stats, process_info;
 	bool has_zstd;
 };
 
@@ -120,4 +120,6 @@ int reader_module_symbols(struct reader *reader, struct pb_bytes message);
 int reader_perf_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);
 int reader_stack_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);
+int reader_wait_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);

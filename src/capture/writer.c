@@ -197,9 +197,9 @@ int capture_writer_frame(
 }
 
 int capture_writer_callstack(struct capture_writer *writer, const capture_id *frames, size_t count,
-	enum wire_stop stop, capture_id *ret_id)
+	enum wire_stop stop, enum wire_python python, capture_id *ret_id)
 {
-	return interning_callstack(&writer->interning, frames, count, stop, ret_id);
+	return interning_callstack(&writer->interning, frames, count, stop, python, ret_id);
 }
 
 /* Puts what was interned since the last packet into this one. */
@@ -239,6 +239,35 @@ static void put_timestamp(struct capture_writer *writer, struct strbuf *packet, 
 	pb_put_u64(packet, PACKET_TIMESTAMP_CLOCK, CLOCK_ID_MONOTONIC);
 }
 
+static void put_gil(
+	struct strbuf *message, const struct capture_sample *sample, uint32_t gil, uint32_t holder)
+{
+	if (sample->gil != WIRE_GIL_NONE)
+		pb_put_u64(message, gil, sample->gil);
+	if (sample->gil_holder_tid)
+		pb_put_u64(message, holder, sample->gil_holder_tid);
+}
+
+static int put_wait_sample(struct capture_writer *writer, const struct capture_sample *sample)
+{
+	struct strbuf *packet = begin_packet(writer);
+	size_t begin;
+
+	put_timestamp(writer, packet, sample->time_ns);
+	put_interned(writer, packet);
+	begin = pb_begin(packet, PACKET_SONDE_WAIT);
+	pb_put_u64(packet, WAIT_PID, sample->pid);
+	pb_put_u64(packet, WAIT_TID, sample->tid);
+	if (sample->callstack)
+		pb_put_u64(packet, WAIT_CALLSTACK, sample->callstack);
+	pb_put_u64(packet, WAIT_REASON, sample->wait);
+	pb_put_u64(packet, WAIT_DURATION, sample->duration_ns);
+	pb_put_u64(packet, WAIT_CPU, sample->cpu);
+	put_gil(packet, sample, WAIT_GIL, WAIT_GIL_HOLDER);
+	pb_end(packet, begin);
+	return end_packet(writer);
+}
+
 static int put_stack_sample(struct capture_writer *writer, const struct capture_sample *sample)
 {
 	struct interning *interning = &writer->interning;
@@ -261,6 +290,7 @@ static int put_stack_sample(struct capture_writer *writer, const struct capture_
 		pb_put_u64(packet, STACK_SAMPLE_CALLSTACK_IID, sample->callstack);
 	if (writer->period_ns)
 		pb_put_u64(packet, STACK_SAMPLE_WEIGHT, writer->period_ns);
+	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
 	pb_end(packet, begin);
 	return end_packet(writer);
 }
@@ -279,6 +309,7 @@ static int put_perf_sample(struct capture_writer *writer, const struct capture_s
 	if (sample->callstack)
 		pb_put_u64(packet, PERF_SAMPLE_CALLSTACK, sample->callstack);
 	pb_put_u64(packet, PERF_SAMPLE_MODE, sample->mode);
+	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
 	pb_end(packet, begin);
 	return end_packet(writer);
 }
@@ -292,8 +323,12 @@ int capture_writer_sample(struct capture_writer *writer, const struct capture_sa
 		result = put_interned_packet(writer);
 	if (result < 0)
 		return result;
-	result = writer->stack_sample ? put_stack_sample(writer, sample)
-				      : put_perf_sample(writer, sample);
+	if (sample->wait != WIRE_WAIT_NONE)
+		result = put_wait_sample(writer, sample);
+	else if (writer->stack_sample)
+		result = put_stack_sample(writer, sample);
+	else
+		result = put_perf_sample(writer, sample);
 	if (result < 0)
 		return result;
 	strbuf_clear(&writer->interning.pending);

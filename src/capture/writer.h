@@ -37,13 +37,15 @@ int capture_writer_mapping(
 	struct capture_writer *writer, const struct capture_mapping *mapping, capture_id *ret_id);
 int capture_writer_frame(
 	struct capture_writer *writer, const struct capture_frame *frame, capture_id *ret_id);
-/* `frames` outermost first; all of them interned before. The stop reason is kept with the stack. */
+/* `frames` outermost first; all of them interned before. Why the stack ends where it does, and why
+ * its Python frames are as they are, is kept with it. */
 int capture_writer_callstack(struct capture_writer *writer, const capture_id *frames, size_t count,
-	enum wire_stop stop, capture_id *ret_id);
+	enum wire_stop stop, enum wire_python python, capture_id *ret_id);
 
 /* Said again when something changed (exec, rename): the last one counts. */
 int capture_writer_process(struct capture_writer *writer, const struct capture_process *process);
 int capture_writer_thread(struct capture_writer *writer, const struct capture_thread *thread);
+/* A running thread, or with `wait` a waiting one. */
 int capture_writer_sample(struct capture_writer *writer, const struct capture_sample *sample);
 
 /*

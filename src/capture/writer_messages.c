@@ -104,6 +104,8 @@ void put_session(struct strbuf *packet, const struct capture_session *session)
 	put_nonzero(packet, SESSION_BOOTTIME, session->start_boottime_ns);
 	put_nonzero(packet, SESSION_PERIOD, session->period_ns);
 	put_nonzero(packet, SESSION_CPUS, session->cpu_count);
+	pb_put_text(packet, SESSION_WAIT_MODE, session->wait_mode);
+	put_nonzero(packet, SESSION_WAIT_PERIOD, session->wait_period_ns);
 	pb_end(packet, begin);
 }
 
@@ -146,16 +148,18 @@ void put_thread(struct strbuf *packet, const struct capture_thread *thread, uint
 	pb_end(packet, track);
 }
 
-static void put_stops(struct strbuf *message, const struct capture_stats *stats)
+/* Stacks by reason: only those that there are. */
+static void put_counts(
+	struct strbuf *message, uint32_t field, const uint64_t *stacks, uint32_t reason_count)
 {
-	for (uint32_t stop = 0; stop < WIRE_STOP_MAX; stop++) {
+	for (uint32_t reason = 0; reason < reason_count; reason++) {
 		size_t begin;
 
-		if (!stats->stacks_by_stop[stop])
+		if (!stacks[reason])
 			continue;
-		begin = pb_begin(message, STATS_BY_STOP);
-		pb_put_u64(message, STOP_REASON, stop);
-		pb_put_u64(message, STOP_STACKS, stats->stacks_by_stop[stop]);
+		begin = pb_begin(message, field);
+		pb_put_u64(message, STOP_REASON, reason);
+		pb_put_u64(message, STOP_STACKS, stacks[reason]);
 		pb_end(message, begin);
 	}
 }
@@ -177,7 +181,7 @@ void put_stats(struct strbuf *message, const struct capture_stats *stats)
 	pb_put_u64(message, STATS_END, stats->end_time_ns);
 	pb_put_u64(message, STATS_SAMPLES, stats->samples);
 	pb_put_u64(message, STATS_SAMPLES_LOST, stats->samples_lost);
-	put_stops(message, stats);
+	put_counts(message, STATS_BY_STOP, stats->stacks_by_stop, WIRE_STOP_MAX);
 	pb_put_u64(message, STATS_USER_FRAMES, stats->user_frames);
 	pb_put_u64(message, STATS_KERNEL_FRAMES, stats->kernel_frames);
 	put_nonzero(message, STATS_BPF_RUNS, stats->bpf_run_count);
@@ -195,4 +199,10 @@ void put_stats(struct strbuf *message, const struct capture_stats *stats)
 	if (stats->exit_status >= 0)
 		pb_put_u64(message, STATS_EXIT_STATUS, (uint32_t)stats->exit_status);
 	pb_put_u64(message, STATS_COMPLETE, stats->complete);
+	put_counts(message, STATS_BY_PYTHON, stats->stacks_by_python, WIRE_PYTHON_MAX);
+	put_nonzero(message, STATS_PYTHON_FRAMES, stats->python_frames);
+	put_nonzero(message, STATS_WAIT_SAMPLES, stats->wait_samples);
+	put_nonzero(message, STATS_WAITED, stats->waited_ns);
+	put_nonzero(message, STATS_WAIT_RUNS, stats->wait_run_count);
+	put_nonzero(message, STATS_WAIT_TIME, stats->wait_run_time_ns);
 }

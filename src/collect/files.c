@@ -394,6 +394,13 @@ bool file_store_function_start(
 	return elf_file_function_start(file->elf, vaddr, ret_start);
 }
 
+int file_store_open_elf(const struct file_store *store, uint32_t index, struct elf_file **ret_elf)
+{
+	const struct stored_file *file = stored(store, index);
+
+	return file && file->is_elf ? open_elf(file, ret_elf) : -ENOENT;
+}
+
 const struct build_id *file_store_build_id(const struct file_store *store, uint32_t index)
 {
 	static const struct build_id none;

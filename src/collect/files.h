@@ -65,6 +65,9 @@ enum file_readiness file_store_symbols(
 bool file_store_function_start(
 	struct file_store *store, uint32_t index, uint64_t vaddr, uint64_t *ret_start);
 
+/* Opens the file for the caller. Returns 0 or a negative errno: not ELF, unreadable. */
+int file_store_open_elf(const struct file_store *store, uint32_t index, struct elf_file **ret_elf);
+
 /* Length 0 when the file has none. Valid as long as the store. */
 const struct build_id *file_store_build_id(const struct file_store *store, uint32_t index);
 /*

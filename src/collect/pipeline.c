@@ -6,6 +6,8 @@
 
 #include "base/array.h"
 #include "base/map.h"
+#include "collect/merge.h"
+#include "symbols/python_code.h"
 #include "unwind/stack.h"
 
 /* Samples that wait for tables may hold this much; beyond it they are written with what there is.
@@ -31,18 +33,35 @@ struct waiting_sample {
 	struct snapshot *snapshot;
 };
 
+/* What every queued record begins with. */
+struct timed_record {
+	struct wire_record record;
+	uint64_t time_ns;
+};
+
+/* The last stack that a thread was seen waiting with: more time may be charged to it. */
+struct last_wait {
+	struct capture_sample sample;
+	uint32_t exec_id;
+	bool open; /* written when the wait ends */
+};
+
 struct pipeline {
 	struct pipeline_parts parts;
 	struct pipeline_account account;
-	ARRAY_OF(struct wire_sample *) samples;
+	ARRAY_OF(struct timed_record *) records;
 	ARRAY_OF(struct queued_event) events;
 	uint64_t next_order;
 	ARRAY_OF(struct waiting_sample) waiting;
 	size_t waiting_bytes;
 	struct snapshot *latest_snapshot;
 	struct map_u64 told_processes, told_threads; /* → hash of what the capture was told */
+	struct map_u64 last_waits;                   /* pid << 32 | tid → index in waits */
+	ARRAY_OF(struct last_wait) waits;
+	struct map_u64 thread_pointers; /* hash of pid and thread pointer → tid */
 	uint64_t frames[WIRE_MAX_USER_FRAMES];
-	capture_id stack[WIRE_MAX_USER_FRAMES + WIRE_MAX_KERNEL_FRAMES];
+	struct merged_frame merged[WIRE_MAX_USER_FRAMES + WIRE_MAX_PYTHON_FRAMES];
+	capture_id stack[WIRE_MAX_USER_FRAMES + WIRE_MAX_PYTHON_FRAMES + WIRE_MAX_KERNEL_FRAMES];
 };
 
 /* The mappings that a sample's addresses are looked up in. */
@@ -50,6 +69,24 @@ struct space_view {
 	const struct mapping *mappings;
 	size_t count;
 };
+
+#define PYTHON_FRAME_WORDS (sizeof(struct wire_python_frame) / sizeof(uint64_t))
+
+static const struct wire_python_frame *python_frames(const struct wire_sample *sample)
+{
+	return (const void *)(sample->frames + sample->kernel_frame_count);
+}
+
+static const uint64_t *user_frames(const struct wire_sample *sample)
+{
+	return (const uint64_t *)sample->frames + sample->kernel_frame_count +
+	       sample->python_frame_count * PYTHON_FRAME_WORDS;
+}
+
+static const struct wire_stack_copy *stack_copy(const struct wire_sample *sample)
+{
+	return (const void *)(user_frames(sample) + sample->user_frame_count);
+}
 
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_parts *parts)
 {
@@ -187,8 +224,7 @@ static bool locate_copied(void *context, uint64_t address, struct unwind_locatio
 static int unwind_copy(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct space_view *view, bool give_up, size_t *ret_count, enum wire_stop *ret_stop)
 {
-	size_t at = ((size_t)sample->kernel_frame_count + sample->user_frame_count);
-	const struct wire_stack_copy *copy = (const void *)&sample->frames[at];
+	const struct wire_stack_copy *copy = stack_copy(sample);
 	struct copied_target context = {
 		.pipeline = pipeline,
 		.pid = sample->pid,
@@ -259,36 +295,215 @@ static int tell_thread(struct pipeline *pipeline, const struct wire_sample *samp
 	return capture_writer_thread(pipeline->parts.writer, &out);
 }
 
-/* ---- one sample ---- */
+/* ---- waiting threads ---- */
 
-/* Fills pipeline->stack, outermost first, from user frames and kernel frames. */
-static int resolve_stack(struct pipeline *pipeline, const struct wire_sample *sample,
-	const struct space_view *view, const uint64_t *user_frames, size_t user_count, bool give_up,
-	size_t *ret_count)
+static uint64_t thread_key(uint32_t pid, uint32_t tid)
 {
-	size_t count = 0;
+	return (uint64_t)pid << 32 | tid;
+}
+
+static struct last_wait *last_wait_of(struct pipeline *pipeline, uint32_t pid, uint32_t tid)
+{
+	uint64_t index;
+
+	return map_u64_get(&pipeline->last_waits, thread_key(pid, tid), &index)
+		       ? &pipeline->waits.items[index]
+		       : NULL;
+}
+
+static int write_wait(struct pipeline *pipeline, const struct capture_sample *sample)
+{
+	if (!sample->duration_ns)
+		return 0;
+	pipeline->account.wait_samples++;
+	pipeline->account.waited_ns += sample->duration_ns;
+	return capture_writer_sample(pipeline->parts.writer, sample);
+}
+
+/* A wait whose length is told later, or that goes on, is kept. */
+static int keep_wait(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct capture_sample *out)
+{
+	struct last_wait wait = {
+		.sample = *out,
+		.exec_id = sample->exec_id,
+		.open = sample->flags & WIRE_SAMPLE_OPEN_WAIT,
+	};
+	struct last_wait *known = last_wait_of(pipeline, sample->pid, sample->tid);
 	int result;
 
-	for (size_t i = user_count; i-- > 0;) {
-		result = resolver_user_frame(pipeline->parts.resolver, sample->pid,
-			find_mapping(view, user_frames[i]), user_frames[i], give_up,
-			&pipeline->stack[count++]);
-		if (result < 0)
-			return result;
+	if (known) {
+		*known = wait;
+		return 0;
 	}
-	for (size_t i = sample->kernel_frame_count; i-- > 0;) {
+	result = array_append(&pipeline->waits, wait);
+	return result < 0 ? result
+			  : map_u64_set(&pipeline->last_waits, thread_key(sample->pid, sample->tid),
+				    pipeline->waits.count - 1);
+}
+
+/* The wait's sample is itself waiting for tables: the time is added to it. */
+static bool add_to_unresolved(struct pipeline *pipeline, const struct wire_wake *wake)
+{
+	for (size_t i = pipeline->waiting.count; i-- > 0;) {
+		struct wire_sample *sample = pipeline->waiting.items[i].sample;
+
+		if (sample->tid != wake->tid || sample->pid != wake->pid || !sample->wait)
+			continue;
+		sample->waited_ns += wake->waited_ns;
+		sample->time_ns = wake->time_ns;
+		if (wake->ended)
+			sample->flags &= (uint8_t)~WIRE_SAMPLE_OPEN_WAIT;
+		return true;
+	}
+	return false;
+}
+
+static int handle_wake(struct pipeline *pipeline, const struct wire_wake *wake)
+{
+	struct last_wait *wait = last_wait_of(pipeline, wake->pid, wake->tid);
+
+	if (add_to_unresolved(pipeline, wake) || !wait)
+		return 0;
+	if (wake->ended)
+		wait->open = false;
+	wait->sample.time_ns = wake->time_ns;
+	wait->sample.duration_ns = wake->waited_ns;
+	return write_wait(pipeline, &wait->sample);
+}
+
+int pipeline_end_waits(struct pipeline *pipeline, uint64_t end_ns)
+{
+	int result = 0;
+
+	array_foreach (&pipeline->waits, wait) {
+		if (!wait->open || wait->sample.time_ns >= end_ns || result < 0)
+			continue;
+		wait->open = false;
+		wait->sample.duration_ns = end_ns - wait->sample.time_ns;
+		wait->sample.time_ns = end_ns;
+		result = write_wait(pipeline, &wait->sample);
+	}
+	return result;
+}
+
+/* ---- the global interpreter lock ---- */
+
+static uint64_t pointer_key(uint32_t pid, uint64_t thread_pointer)
+{
+	return hash_u64(thread_pointer ^ hash_u64(pid));
+}
+
+/* The tid of who held the lock, which older interpreters know by its thread pointer. */
+static uint32_t gil_holder(struct pipeline *pipeline, const struct wire_sample *sample)
+{
+	uint64_t tid;
+
+	if (sample->thread_pointer)
+		map_u64_set(&pipeline->thread_pointers,
+			pointer_key(sample->pid, sample->thread_pointer), sample->tid);
+	if (!(sample->flags & WIRE_SAMPLE_HOLDER_IS_POINTER))
+		return (uint32_t)sample->gil_holder;
+	return map_u64_get(&pipeline->thread_pointers, pointer_key(sample->pid, sample->gil_holder),
+		       &tid)
+		       ? (uint32_t)tid
+		       : 0;
+}
+
+/* ---- one sample ---- */
+
+struct eval_lookup {
+	const struct python_registry *python;
+	uint32_t interpreter;
+};
+
+static bool is_eval(void *context, uint64_t address)
+{
+	const struct eval_lookup *lookup = context;
+
+	return python_registry_is_eval(lookup->python, lookup->interpreter, address);
+}
+
+/* The user frames of a sample, wherever they were unwound. */
+struct user_stack {
+	const uint64_t *frames; /* innermost first */
+	size_t count;
+	enum wire_stop stop;
+};
+
+/* Fills pipeline->merged, outermost first. Returns how that went. */
+static enum wire_python merge_user_stack(
+	struct pipeline *pipeline, const struct wire_sample *sample, const struct user_stack *user)
+{
+	struct eval_lookup lookup = {pipeline->parts.python, sample->python_interpreter};
+	const struct merge_input input = {
+		.native = user->frames,
+		.native_count = user->count,
+		.python = python_frames(sample),
+		.python_count = sample->python_frame_count,
+		.native_complete = user->stop == WIRE_STOP_COMPLETE,
+		.python_complete = sample->python == WIRE_PYTHON_FRAMES,
+		.is_eval = is_eval,
+		.context = &lookup,
+	};
+	enum wire_python merged = merge_stacks(&input, pipeline->merged);
+
+	if (sample->python == WIRE_PYTHON_FRAMES)
+		return merged;
+	if (sample->python != WIRE_PYTHON_NONE)
+		return sample->python;
+	/* Not known to the sampler: is there an interpreter all the same? */
+	merged = python_registry_state(pipeline->parts.python, sample->pid);
+	return merged == WIRE_PYTHON_FRAMES ? WIRE_PYTHON_USER_MODE : merged;
+}
+
+/* Fills pipeline->stack, outermost first, from user, Python and kernel frames. */
+static int resolve_stack(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct space_view *view, const struct user_stack *user, bool give_up,
+	size_t *ret_count, enum wire_python *ret_python)
+{
+	size_t count = 0, user_count = user->count + sample->python_frame_count;
+	int result = 0;
+
+	*ret_python = merge_user_stack(pipeline, sample, user);
+	for (size_t i = 0; i < user_count && result == 0; i++) {
+		const struct merged_frame *frame = &pipeline->merged[i];
+		capture_id *out = &pipeline->stack[count++];
+
+		if (frame->is_python)
+			result = python_registry_frame(pipeline->parts.python, sample->pid,
+				sample->python_interpreter, &python_frames(sample)[frame->index],
+				out);
+		else
+			result = resolver_user_frame(pipeline->parts.resolver, sample->pid,
+				find_mapping(view, user->frames[frame->index]),
+				user->frames[frame->index], give_up, out);
+	}
+	for (size_t i = sample->kernel_frame_count; i-- > 0 && result == 0;) {
 		/* All but the innermost are return addresses: the call lies before. */
 		result = resolver_kernel_frame(pipeline->parts.resolver,
 			sample->frames[i] - (i > 0), &pipeline->stack[count++]);
-		if (result < 0)
-			return result;
 	}
 	*ret_count = count;
-	return 0;
+	return result;
+}
+
+static void count_sample(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct user_stack *user, enum wire_python python)
+{
+	struct pipeline_account *account = &pipeline->account;
+
+	account->stacks_by_stop[user->stop]++;
+	account->stacks_by_python[python]++;
+	account->kernel_frames += sample->kernel_frame_count;
+	account->python_frames += sample->python_frame_count;
+	account->user_frames += user->count;
+	account->samples += !sample->wait;
 }
 
 static int write_sample(struct pipeline *pipeline, const struct wire_sample *sample,
-	const struct process *process, size_t frame_count, enum wire_stop stop)
+	const struct process *process, const struct user_stack *user, size_t frame_count,
+	enum wire_python python)
 {
 	struct capture_sample out = {
 		.time_ns = sample->time_ns,
@@ -297,23 +512,26 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 		.cpu = sample->cpu,
 		.mode = sample->flags & WIRE_SAMPLE_KERNEL_MODE ? CAPTURE_MODE_KERNEL
 								: CAPTURE_MODE_USER,
+		.gil = sample->gil,
+		.wait = sample->wait,
+		.duration_ns = sample->waited_ns,
 	};
 	int result = tell_process(pipeline, sample->pid, sample->process_name, process);
 
+	out.gil_holder_tid = gil_holder(pipeline, sample);
 	if (result == 0)
 		result = tell_thread(pipeline, sample);
 	if (result == 0)
-		result = capture_writer_callstack(
-			pipeline->parts.writer, pipeline->stack, frame_count, stop, &out.callstack);
+		result = capture_writer_callstack(pipeline->parts.writer, pipeline->stack,
+			frame_count, user->stop, python, &out.callstack);
+	if (result == 0 && sample->wait)
+		result = keep_wait(pipeline, sample, &out);
 	if (result == 0)
-		result = capture_writer_sample(pipeline->parts.writer, &out);
-	if (result < 0)
-		return result;
-	pipeline->account.samples++;
-	pipeline->account.stacks_by_stop[stop]++;
-	pipeline->account.kernel_frames += sample->kernel_frame_count;
-	pipeline->account.user_frames += frame_count - sample->kernel_frame_count;
-	return 0;
+		result = sample->wait ? write_wait(pipeline, &out)
+				      : capture_writer_sample(pipeline->parts.writer, &out);
+	if (result == 0)
+		count_sample(pipeline, sample, user, python);
+	return result;
 }
 
 /* The table that the sampler missed, for the samples to come: our own walk may end before it gets
@@ -321,14 +539,13 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 static void request_missing_table(
 	struct pipeline *pipeline, const struct wire_sample *sample, const struct space_view *view)
 {
-	const uint64_t *frames = (const uint64_t *)sample->frames + sample->kernel_frame_count;
 	const struct mapping *mapping;
 	uint64_t word_count;
 	const uint64_t *words;
 
 	if (sample->stop != WIRE_STOP_NO_TABLE || !sample->user_frame_count)
 		return;
-	mapping = find_mapping(view, frames[sample->user_frame_count - 1]);
+	mapping = find_mapping(view, user_frames(sample)[sample->user_frame_count - 1]);
 	if (mapping)
 		file_store_table(pipeline->parts.files, mapping->file, &words, &word_count);
 }
@@ -337,28 +554,26 @@ static void request_missing_table(
 static int try_sample(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct process *process, const struct space_view *view, bool give_up)
 {
-	const uint64_t *frames = (const uint64_t *)sample->frames + sample->kernel_frame_count;
-	bool copied = sample->flags & WIRE_SAMPLE_STACK_COPY;
-	enum wire_stop stop = sample->stop;
-	size_t count = sample->user_frame_count, total, copy_count;
-	enum wire_stop copy_stop;
+	struct user_stack user = {user_frames(sample), sample->user_frame_count, sample->stop};
+	struct user_stack copied = {.frames = pipeline->frames};
+	bool is_copied = sample->flags & WIRE_SAMPLE_STACK_COPY;
+	enum wire_python python;
+	size_t total;
 	int result = 0;
 
-	if (copied) {
+	if (is_copied) {
 		request_missing_table(pipeline, sample, view);
-		result = unwind_copy(pipeline, sample, view, give_up, &copy_count, &copy_stop);
+		result = unwind_copy(pipeline, sample, view, give_up, &copied.count, &copied.stop);
 	}
 	/* The sampler may have come further: it can pass the trampolines of return probes. */
-	if (copied && result == 0 && (copy_stop == WIRE_STOP_COMPLETE || copy_count >= count)) {
-		frames = pipeline->frames;
-		count = copy_count;
-		stop = copy_stop;
-	}
+	if (is_copied && result == 0 &&
+		(copied.stop == WIRE_STOP_COMPLETE || copied.count >= user.count))
+		user = copied;
 	if (result == 0)
-		result = resolve_stack(pipeline, sample, view, frames, count, give_up, &total);
+		result = resolve_stack(pipeline, sample, view, &user, give_up, &total, &python);
 	if (result == 0)
-		result = write_sample(pipeline, sample, process, total, stop);
-	pipeline->account.unwound_in_user_space += copied && result == 0;
+		result = write_sample(pipeline, sample, process, &user, total, python);
+	pipeline->account.unwound_in_user_space += is_copied && result == 0;
 	return result;
 }
 
@@ -443,18 +658,21 @@ size_t pipeline_waiting(const struct pipeline *pipeline)
 
 /* ---- order ---- */
 
-/* Is the record whole? Every count in it is checked against its length. */
-static bool is_whole(const struct wire_record *record)
+/* Is the sample whole? Every count in it is checked against its length. */
+static bool is_whole_sample(const struct wire_record *record)
 {
 	const struct wire_sample *sample = (const void *)record;
 	const struct wire_stack_copy *copy;
 	uint64_t length = sizeof(*sample);
 
-	if (record->type != WIRE_RECORD_SAMPLE || record->length_bytes < length ||
-		sample->kernel_frame_count > WIRE_MAX_KERNEL_FRAMES ||
-		sample->user_frame_count > WIRE_MAX_USER_FRAMES || sample->stop >= WIRE_STOP_MAX)
+	if (record->length_bytes < length || sample->kernel_frame_count > WIRE_MAX_KERNEL_FRAMES ||
+		sample->python_frame_count > WIRE_MAX_PYTHON_FRAMES ||
+		sample->user_frame_count > WIRE_MAX_USER_FRAMES || sample->stop >= WIRE_STOP_MAX ||
+		sample->python >= WIRE_PYTHON_MAX || sample->gil >= WIRE_GIL_MAX ||
+		sample->wait >= WIRE_WAIT_MAX)
 		return false;
-	length += ((uint64_t)sample->kernel_frame_count + sample->user_frame_count) * 8;
+	length += ((uint64_t)sample->kernel_frame_count + sample->user_frame_count) * 8 +
+		  (uint64_t)sample->python_frame_count * sizeof(struct wire_python_frame);
 	if (!(sample->flags & WIRE_SAMPLE_STACK_COPY))
 		return record->length_bytes >= length;
 	copy = (const void *)((const char *)record + length);
@@ -462,22 +680,43 @@ static bool is_whole(const struct wire_record *record)
 	return record->length_bytes >= length && copy->stack_bytes <= record->length_bytes - length;
 }
 
+static bool is_whole(const struct wire_record *record)
+{
+	switch (record->type) {
+	case WIRE_RECORD_SAMPLE:
+		return is_whole_sample(record);
+	case WIRE_RECORD_WAKE:
+		return record->length_bytes >= sizeof(struct wire_wake);
+	case WIRE_RECORD_PYTHON_CODE:
+		return python_code_is_whole((const void *)record);
+	default:
+		return false;
+	}
+}
+
 int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *record)
 {
-	struct wire_sample *sample;
+	struct timed_record *copy;
 
 	if (!is_whole(record)) {
 		pipeline->account.malformed++;
 		return 0;
 	}
-	sample = malloc(record->length_bytes);
-	if (!sample)
+	/* Sent before the first sample with it: not put in order, so that it is there. */
+	if (record->type == WIRE_RECORD_PYTHON_CODE)
+		return python_registry_add_code(pipeline->parts.python, (const void *)record);
+	copy = malloc(record->length_bytes);
+	if (!copy)
 		return -ENOMEM;
-	memcpy(sample, record, record->length_bytes);
-	sample->thread_name[sizeof(sample->thread_name) - 1] = '\0';
-	sample->process_name[sizeof(sample->process_name) - 1] = '\0';
-	if (array_append(&pipeline->samples, sample) < 0) {
-		free(sample);
+	memcpy(copy, record, record->length_bytes);
+	if (record->type == WIRE_RECORD_SAMPLE) {
+		struct wire_sample *sample = (struct wire_sample *)copy;
+
+		sample->thread_name[sizeof(sample->thread_name) - 1] = '\0';
+		sample->process_name[sizeof(sample->process_name) - 1] = '\0';
+	}
+	if (array_append(&pipeline->records, copy) < 0) {
+		free(copy);
 		return -ENOMEM;
 	}
 	return 0;
@@ -496,10 +735,10 @@ int pipeline_add_event(struct pipeline *pipeline, const struct sideband_event *e
 	return 0;
 }
 
-static int compare_samples(const void *left, const void *right)
+static int compare_records(const void *left, const void *right)
 {
-	const struct wire_sample *a = *(struct wire_sample *const *)left;
-	const struct wire_sample *b = *(struct wire_sample *const *)right;
+	const struct timed_record *a = *(struct timed_record *const *)left;
+	const struct timed_record *b = *(struct timed_record *const *)right;
 
 	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
@@ -542,37 +781,49 @@ static int handle_event(struct pipeline *pipeline, struct queued_event *queued)
 	return result;
 }
 
+/* Takes the record. */
+static int handle_record(struct pipeline *pipeline, struct timed_record *record)
+{
+	int result;
+
+	if (record->record.type == WIRE_RECORD_SAMPLE)
+		return handle_sample(pipeline, (struct wire_sample *)record);
+	result = handle_wake(pipeline, (const struct wire_wake *)record);
+	free(record);
+	return result;
+}
+
 int pipeline_process(struct pipeline *pipeline, uint64_t until_ns)
 {
-	size_t sample_at = 0, event_at = 0;
+	size_t record_at = 0, event_at = 0;
 	int result = 0;
 
-	if (pipeline->samples.count)
-		qsort(pipeline->samples.items, pipeline->samples.count,
-			sizeof(*pipeline->samples.items), compare_samples);
+	if (pipeline->records.count)
+		qsort(pipeline->records.items, pipeline->records.count,
+			sizeof(*pipeline->records.items), compare_records);
 	if (pipeline->events.count)
 		qsort(pipeline->events.items, pipeline->events.count,
 			sizeof(*pipeline->events.items), compare_events);
 	while (result == 0) {
-		uint64_t sample_ns = sample_at < pipeline->samples.count
-					     ? pipeline->samples.items[sample_at]->time_ns
+		uint64_t record_ns = record_at < pipeline->records.count
+					     ? pipeline->records.items[record_at]->time_ns
 					     : UINT64_MAX;
 		uint64_t event_ns = event_at < pipeline->events.count
 					    ? pipeline->events.items[event_at].event.time_ns
 					    : UINT64_MAX;
 
-		if (MIN(sample_ns, event_ns) >= until_ns)
+		if (MIN(record_ns, event_ns) >= until_ns)
 			break;
-		if (event_ns <= sample_ns)
+		if (event_ns <= record_ns)
 			result = handle_event(pipeline, &pipeline->events.items[event_at++]);
 		else
-			result = handle_sample(pipeline, pipeline->samples.items[sample_at++]);
+			result = handle_record(pipeline, pipeline->records.items[record_at++]);
 	}
-	pipeline->samples.count -= sample_at;
+	pipeline->records.count -= record_at;
 	pipeline->events.count -= event_at;
-	if (sample_at)
-		memmove(pipeline->samples.items, pipeline->samples.items + sample_at,
-			pipeline->samples.count * sizeof(*pipeline->samples.items));
+	if (record_at)
+		memmove(pipeline->records.items, pipeline->records.items + record_at,
+			pipeline->records.count * sizeof(*pipeline->records.items));
 	if (event_at)
 		memmove(pipeline->events.items, pipeline->events.items + event_at,
 			pipeline->events.count * sizeof(*pipeline->events.items));
@@ -588,8 +839,8 @@ struct pipeline *pipeline_free(struct pipeline *pipeline)
 {
 	if (!pipeline)
 		return NULL;
-	array_foreach (&pipeline->samples, sample)
-		free(*sample);
+	array_foreach (&pipeline->records, record)
+		free(*record);
 	array_foreach (&pipeline->events, queued)
 		free((char *)queued->event.name);
 	array_foreach (&pipeline->waiting, waiting) {
@@ -597,11 +848,14 @@ struct pipeline *pipeline_free(struct pipeline *pipeline)
 		free(waiting->sample);
 	}
 	snapshot_unref(pipeline, pipeline->latest_snapshot);
-	array_done(&pipeline->samples);
+	array_done(&pipeline->records);
 	array_done(&pipeline->events);
 	array_done(&pipeline->waiting);
 	map_u64_done(&pipeline->told_processes);
 	map_u64_done(&pipeline->told_threads);
+	map_u64_done(&pipeline->last_waits);
+	array_done(&pipeline->waits);
+	map_u64_done(&pipeline->thread_pointers);
 	free(pipeline);
 	return NULL;
 }

@@ -11,6 +11,7 @@
 
 #include "capture/writer.h"
 #include "collect/files.h"
+#include "collect/python.h"
 #include "collect/resolver.h"
 #include "sources/process/address_space.h"
 #include "wire/sample.h"
@@ -18,9 +19,11 @@
 struct pipeline;
 
 struct pipeline_account {
-	uint64_t samples; /* written */
+	uint64_t samples; /* of running threads, written */
+	uint64_t wait_samples, waited_ns;
 	uint64_t stacks_by_stop[WIRE_STOP_MAX];
-	uint64_t user_frames, kernel_frames;
+	uint64_t stacks_by_python[WIRE_PYTHON_MAX];
+	uint64_t user_frames, python_frames, kernel_frames;
 	uint64_t unwound_in_user_space;
 	uint64_t gave_up_waiting; /* written with what there was: too much was waiting */
 	uint64_t side_band_lost;
@@ -31,6 +34,7 @@ struct pipeline_parts {
 	struct address_spaces *spaces;
 	struct file_store *files;
 	struct resolver *resolver;
+	struct python_registry *python;
 	struct capture_writer *writer;
 	bool only_descendants; /* ignore side-band events of unrelated processes */
 };
@@ -49,5 +53,7 @@ int pipeline_add_event(struct pipeline *pipeline, const struct sideband_event *e
 int pipeline_process(struct pipeline *pipeline, uint64_t until_ns);
 /* Tries the waiting samples again; with `give_up` writes them with what there is. */
 int pipeline_retry(struct pipeline *pipeline, bool give_up);
+/* At the end: charges the time up to `end_ns` to waits that have not ended. */
+int pipeline_end_waits(struct pipeline *pipeline, uint64_t end_ns);
 size_t pipeline_waiting(const struct pipeline *pipeline);
 const struct pipeline_account *pipeline_account(const struct pipeline *pipeline);

@@ -46,6 +46,7 @@ static int collect_waiting(struct session *session, bool everything)
 			session->pipeline, everything ? UINT64_MAX : before_ns - IN_FLIGHT_NS);
 	if (result == 0 && pipeline_waiting(session->pipeline))
 		result = pipeline_retry(session->pipeline, false);
+	python_registry_check(session->python);
 	address_spaces_forget_exited(session->spaces, before_ns - KEEP_EXITED_NS);
 	return result < 0 ? result : session->failure;
 }
@@ -221,6 +222,7 @@ static void close_parts(struct session *session)
 	pipeline_free(session->pipeline);
 	resolver_free(session->resolver);
 	address_spaces_free(session->spaces);
+	python_registry_free(session->python);
 	file_store_free(session->files);
 	sideband_free(session->sideband);
 	if (session->sampler)

@@ -80,7 +80,12 @@ void session_fill_stats(struct session *session, bool complete)
 	stats->end_time_ns = session->end_ns ? session->end_ns : monotonic_now_ns();
 	stats->samples = pipeline->samples;
 	memcpy(stats->stacks_by_stop, pipeline->stacks_by_stop, sizeof(stats->stacks_by_stop));
+	memcpy(stats->stacks_by_python, pipeline->stacks_by_python,
+		sizeof(stats->stacks_by_python));
 	stats->user_frames = pipeline->user_frames;
+	stats->python_frames = pipeline->python_frames;
+	stats->wait_samples = pipeline->wait_samples;
+	stats->waited_ns = pipeline->waited_ns;
 	stats->kernel_frames = pipeline->kernel_frames;
 	stats->bpf_run_count = sampler->run_count;
 	stats->bpf_run_time_ns = sampler->run_time_ns;
@@ -138,6 +143,24 @@ static void add_file_notes(struct session *session)
 			(unsigned long long)session->ranges_refused);
 }
 
+static void add_python_notes(struct session *session)
+{
+	struct python_account python;
+
+	python_registry_account(session->python, &python);
+	if (python.unknown.text[0])
+		add_note(session->result, "%s", python.unknown.text);
+	if (python.frames_stale)
+		add_note(session->result,
+			"%llu Python frames have no name: their code object was gone before it "
+			"could be read",
+			(unsigned long long)python.frames_stale);
+	if (python.frames_unread)
+		add_note(session->result,
+			"%llu Python frames have no name: their code object could not be read",
+			(unsigned long long)python.frames_unread);
+}
+
 /* The kernel takes samples at this rate at most, and lowers it when they cost too much. */
 static void add_rate_note(struct session *session)
 {
@@ -164,6 +187,7 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 		add_note(session->result, "%s", session->kernel_note.text);
 	add_sampler_notes(session);
 	add_file_notes(session);
+	add_python_notes(session);
 	add_rate_note(session);
 	if (!stats->samples)
 		add_note(session->result,

@@ -10,6 +10,7 @@
 #include "capture/writer.h"
 #include "collect/files.h"
 #include "collect/pipeline.h"
+#include "collect/python.h"
 #include "collect/resolver.h"
 #include "collect/session.h"
 #include "collect/target.h"
@@ -28,6 +29,7 @@ struct session {
 	struct sideband *sideband;
 	struct address_spaces *spaces;
 	struct file_store *files;
+	struct python_registry *python;
 	struct resolver *resolver;
 	struct pipeline *pipeline;
 	struct capture_writer *writer;

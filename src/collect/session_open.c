@@ -35,17 +35,20 @@ static void on_mapping_added(
 	void *context, const struct process *process, const struct mapping *mapping)
 {
 	struct session *session = context;
+	const struct mapped_file *file;
 	uint64_t bias = 0;
 	bool frame_pointer;
 
-	if (!session->sampler->map || mapping->kind == MAPPING_UPROBES)
+	if (mapping->kind == MAPPING_UPROBES)
 		return;
-	session_keep_failure(session, file_store_see(session->files,
-					      address_spaces_file(session->spaces, mapping->file)));
+	file = address_spaces_file(session->spaces, mapping->file);
+	session_keep_failure(session, file_store_see(session->files, file));
 	frame_pointer = !file_store_bias(session->files, mapping, &bias);
-	if (session->sampler->map(
-		    session->sampler_state, process->pid, mapping, bias, frame_pointer) < 0)
+	if (session->sampler->map && session->sampler->map(session->sampler_state, process->pid,
+					     mapping, bias, frame_pointer) < 0)
 		session->ranges_refused++;
+	session_keep_failure(
+		session, python_registry_mapping(session->python, process, mapping, file->path));
 }
 
 static void on_mapping_removed(
@@ -63,6 +66,7 @@ static void on_process_cleared(void *context, const struct process *process)
 
 	if (session->sampler->clear_space)
 		session->sampler->clear_space(session->sampler_state, process->pid);
+	python_registry_clear(session->python, process->pid);
 }
 
 static void on_process_forked(
@@ -72,6 +76,7 @@ static void on_process_forked(
 
 	if (session->sampler->fork_space)
 		session->sampler->fork_space(session->sampler_state, parent->pid, child->pid);
+	session_keep_failure(session, python_registry_fork(session->python, parent, child));
 }
 
 static int choose_sampler(struct session *session, struct errmsg *err)
@@ -173,6 +178,9 @@ static int open_parts(struct session *session, struct errmsg *err)
 		result = file_store_new(
 			&session->files, session->sampler, session->sampler_state, err);
 	if (result == 0)
+		result = python_registry_new(&session->python, session->files, session->sampler,
+			session->sampler_state, session->writer);
+	if (result == 0)
 		result = address_spaces_new(&session->spaces, &listener);
 	if (result == 0)
 		result = resolver_new(&session->resolver, session->spaces, session->files,
@@ -182,6 +190,7 @@ static int open_parts(struct session *session, struct errmsg *err)
 	parts.spaces = session->spaces;
 	parts.files = session->files;
 	parts.resolver = session->resolver;
+	parts.python = session->python;
 	parts.writer = session->writer;
 	return pipeline_new(&session->pipeline, &parts);
 }

@@ -98,6 +98,9 @@ bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_bytes *ret
  * files without symbols. False when there is no such table, or nothing before `vaddr`.
  */
 bool elf_file_function_start(const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start);
+/* The same, and where the next one begins: UINT64_MAX after the last. */
+bool elf_file_function_range(
+	const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end);
 
 /*
  * The libelf handle, for libdw and symbol tables; it lives as long as the file. Made at the first

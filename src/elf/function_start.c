@@ -23,7 +23,8 @@ static int32_t entry_offset(const struct elf_bytes *header, size_t index)
 	return offset;
 }
 
-bool elf_file_function_start(const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start)
+bool elf_file_function_range(
+	const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
 {
 	static const uint8_t layout[] = {VERSION, POINTER_PCREL_S4, COUNT_U4, TABLE_DATAREL_S4};
 	size_t low = 0, high, middle;
@@ -46,5 +47,14 @@ bool elf_file_function_start(const struct elf_file *file, uint64_t vaddr, uint64
 	if (low == 0)
 		return false;
 	*ret_start = header.vaddr + (uint64_t)(int64_t)entry_offset(&header, low - 1);
+	*ret_end = low < count ? header.vaddr + (uint64_t)(int64_t)entry_offset(&header, low)
+			       : UINT64_MAX;
 	return true;
+}
+
+bool elf_file_function_start(const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start)
+{
+	uint64_t end;
+
+	return elf_file_function_range(file, vaddr, ret_start, &end);
 }

@@ -69,6 +69,7 @@ static int visit_session(void *context, const struct capture_session *session)
 	r = r ?: builder_keep(builder, session->architecture, &kept->architecture);
 	r = r ?: builder_keep(builder, session->unwind_mode, &kept->unwind_mode);
 	r = r ?: builder_keep(builder, session->unwind_mode_reason, &kept->unwind_mode_reason);
+	r = r ?: builder_keep(builder, session->wait_mode, &kept->wait_mode);
 	r = r
 		    ?: builder_keep_words(builder, session->command, session->command_count,
 			       &kept->command_line);
@@ -77,6 +78,7 @@ static int visit_session(void *context, const struct capture_session *session)
 	kept->start_time_ns = session->start_time_ns;
 	kept->start_realtime_ns = session->start_realtime_ns;
 	kept->period_ns = session->period_ns;
+	kept->wait_period_ns = session->wait_period_ns;
 	kept->cpu_count = session->cpu_count;
 	kept->present = true;
 	return 0;
@@ -162,14 +164,15 @@ static int visit_frame(void *context, capture_id id, const struct capture_frame 
 	return 0;
 }
 
-static int visit_callstack(
-	void *context, capture_id id, const capture_id *frames, size_t count, enum wire_stop stop)
+static int visit_callstack(void *context, capture_id id, const capture_id *frames, size_t count,
+	enum wire_stop stop, enum wire_python python)
 {
 	struct model_builder *builder = context;
 	struct raw_stack raw = {
 		.first = (uint32_t)builder->stack_frames.count,
 		.count = (uint32_t)count,
 		.stop = stop,
+		.python = python,
 	};
 	int r;
 
@@ -331,6 +334,10 @@ static int visit_sample(void *context, const struct capture_sample *sample)
 						       .callstack = sample->callstack,
 						       .cpu = (uint16_t)sample->cpu,
 						       .mode = (uint8_t)sample->mode,
+						       .gil = (uint8_t)sample->gil,
+						       .gil_holder_tid = sample->gil_holder_tid,
+						       .wait = (uint8_t)sample->wait,
+						       .duration_ns = sample->duration_ns,
 					       });
 }
 
@@ -437,6 +444,7 @@ int model_builder_new(struct model_builder **ret_builder)
 		.command_line = "",
 		.unwind_mode = "",
 		.unwind_mode_reason = "",
+		.wait_mode = "",
 	};
 	*ret_builder = TAKE_PTR(builder);
 	return 0;

@@ -15,6 +15,7 @@ struct raw_frame {
 struct raw_stack {
 	uint32_t first, count;
 	enum wire_stop stop;
+	enum wire_python python;
 };
 
 struct raw_line {
@@ -31,8 +32,10 @@ struct raw_sample {
 	uint64_t time_ns;
 	uint32_t pid, tid;
 	capture_id callstack;
+	uint32_t gil_holder_tid;
 	uint16_t cpu;
-	uint8_t mode;
+	uint8_t mode, gil, wait;
+	uint64_t duration_ns;
 };
 
 /* Key of the table of sites. */

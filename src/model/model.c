@@ -2,6 +2,7 @@
 #include "model/model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/builder.h"
 
@@ -59,6 +60,38 @@ uint64_t model_sample_weight_ns(const struct model *model)
 bool model_has_time(const struct model *model)
 {
 	return model->session.period_ns != 0;
+}
+
+static const char *const weight_names[MODEL_WEIGHT_MAX] = {
+	[MODEL_WEIGHT_CPU] = "cpu",
+	[MODEL_WEIGHT_WAIT] = "wait",
+	[MODEL_WEIGHT_WALL] = "wall",
+};
+
+const char *model_weight_to_string(enum model_weight weight)
+{
+	return (unsigned)weight < MODEL_WEIGHT_MAX ? weight_names[weight] : NULL;
+}
+
+enum model_weight model_weight_from_string(const char *name)
+{
+	for (int i = 0; i < MODEL_WEIGHT_MAX; i++) {
+		if (strcmp(name, weight_names[i]) == 0)
+			return (enum model_weight)i;
+	}
+	return MODEL_WEIGHT_INVALID;
+}
+
+bool model_sample_counts(const struct model_sample *sample, enum model_weight weight)
+{
+	bool waits = sample->wait != WIRE_WAIT_NONE;
+
+	return weight == MODEL_WEIGHT_WALL || waits == (weight == MODEL_WEIGHT_WAIT);
+}
+
+uint64_t model_sample_time_ns(const struct model *model, const struct model_sample *sample)
+{
+	return sample->wait != WIRE_WAIT_NONE ? sample->duration_ns : model_sample_weight_ns(model);
 }
 
 uint64_t model_start_ns(const struct model *model)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,25 @@ struct model_thread {
 };
 
 /*
+ * Whose code a function is. Answers "what can I change": costs are charged to the innermost frame
+ * of the first class.
+ */
+enum model_class {
+	MODEL_CLASS_USER,        /* the program's own, Python or native */
+	MODEL_CLASS_LIBRARY,     /* Python: the standard library and packages */
+	MODEL_CLASS_FRAMEWORK,   /* PyTorch, NumPy and their like, Python or native */
+	MODEL_CLASS_INTERPRETER, /* CPython itself */
+	MODEL_CLASS_NATIVE,      /* other native code */
+	MODEL_CLASS_KERNEL,
+	MODEL_CLASS_MAX,
+	MODEL_CLASS_INVALID = -EINVAL,
+};
+
+/* "user", "library" … */
+const char *model_class_to_string(enum model_class class);
+enum model_class model_class_from_string(const char *name);
+
+/*
  * A function: the same name in the same file is one function, however many frames. All of a
  * module's addresses without a symbol are one too, "[unknown] libfoo.so": their frames tell them
  * apart.
@@ -42,6 +62,7 @@ struct model_function {
 	uint32_t module;         /* index of model_module, MODEL_NONE: unknown */
 	const char *source_file; /* of its first line seen; "" when unknown */
 	enum capture_frame_kind kind;
+	enum model_class class;
 	bool unnamed;     /* no symbol: `name` only says which module */
 	bool start_known; /* unnamed, but the name says where the function begins */
 };
@@ -71,21 +92,27 @@ struct model_frame {
 struct model_stack {
 	uint32_t first, count;
 	enum wire_stop stop;
+	enum wire_python python;
 };
 
 struct model_sample {
 	uint64_t time_ns;
-	uint32_t thread; /* index */
-	uint32_t stack;  /* index, MODEL_NONE: no stack */
+	uint32_t thread;     /* index */
+	uint32_t stack;      /* index, MODEL_NONE: no stack */
+	uint32_t gil_holder; /* thread index, MODEL_NONE: unknown */
 	uint16_t cpu;
-	uint8_t mode; /* enum capture_cpu_mode */
+	uint8_t mode;         /* enum capture_cpu_mode */
+	uint8_t gil;          /* enum wire_gil */
+	uint8_t wait;         /* enum wire_wait; WIRE_WAIT_NONE: it runs */
+	uint64_t duration_ns; /* of a waiting sample: ends at time_ns */
 };
 
 struct model_session {
 	const char *sonde_version, *host, *kernel_release, *architecture;
 	const char *command_line; /* "" with -p and -a */
 	const char *unwind_mode, *unwind_mode_reason;
-	uint64_t start_time_ns, start_realtime_ns, period_ns;
+	const char *wait_mode; /* "" when unknown */
+	uint64_t start_time_ns, start_realtime_ns, period_ns, wait_period_ns;
 	uint32_t cpu_count;
 	bool present; /* false: the file has none (a foreign trace) */
 };
@@ -120,8 +147,25 @@ struct model *model_free(struct model *model);
 void model_freep(struct model **model);
 #define _cleanup_model_ _cleanup_(model_freep)
 
+/* What samples are weighed by: time on a CPU, time waiting, or both. */
+enum model_weight {
+	MODEL_WEIGHT_CPU,
+	MODEL_WEIGHT_WAIT,
+	MODEL_WEIGHT_WALL,
+	MODEL_WEIGHT_MAX,
+	MODEL_WEIGHT_INVALID = -EINVAL,
+};
+
+/* "cpu", "wait", "wall" */
+const char *model_weight_to_string(enum model_weight weight);
+enum model_weight model_weight_from_string(const char *name);
+/* Does a sample count with this weight? */
+bool model_sample_counts(const struct model_sample *sample, enum model_weight weight);
+
 /* Time of a sample: the session's period. 0 period (foreign trace) counts 1 per sample. */
 uint64_t model_sample_weight_ns(const struct model *model);
+/* What one sample stands for: the period, or how long it waited. */
+uint64_t model_sample_time_ns(const struct model *model, const struct model_sample *sample);
 /* False when samples have no known duration: then times are unknown, not 0. */
 bool model_has_time(const struct model *model);
 /*

@@ -9,6 +9,7 @@
 
 #include "base/strbuf.h"
 #include "model/builder_internal.h"
+#include "model/classify.h"
 
 /* Where a capture's frame went: model->frames.items[first] … [first + count - 1]. */
 struct expanded_frame {
@@ -153,6 +154,7 @@ static int expand_stack(struct model_builder *builder, const struct raw_stack *r
 	struct model_stack stack = {
 		.first = (uint32_t)model->stack_frames.count,
 		.stop = raw->stop,
+		.python = raw->python,
 	};
 	const capture_id *ids = builder->stack_frames.items + raw->first;
 	int r = 0;
@@ -189,12 +191,18 @@ static int resolve_sample(struct model_builder *builder, const struct raw_sample
 				 : MODEL_NONE,
 		.cpu = raw->cpu,
 		.mode = raw->mode,
+		.gil = raw->gil,
+		.gil_holder = MODEL_NONE,
+		.wait = raw->wait,
+		.duration_ns = raw->duration_ns,
 	};
 	uint32_t process;
 	int r = 0;
 
 	r = r ?: builder_process_at(builder, raw->pid, raw->time_ns, &process);
 	r = r ?: builder_thread(builder, process, raw->tid, &sample.thread);
+	if (raw->gil_holder_tid)
+		r = r ?: builder_thread(builder, process, raw->gil_holder_tid, &sample.gil_holder);
 	r = r ?: array_append(&builder->model->samples, sample);
 	return r;
 }
@@ -275,6 +283,7 @@ int model_builder_finish(struct model_builder *builder,
 	for (size_t i = 0; r == 0 && i < builder->samples.count; i++)
 		r = resolve_sample(builder, &builder->samples.items[i]);
 	r = r ?: name_placeholders(builder);
+	r = r ?: model_classify(builder->model);
 	if (r < 0)
 		return r;
 	sort_samples(builder->model);

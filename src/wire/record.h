@@ -9,7 +9,9 @@
 #include <linux/types.h>
 
 enum wire_record_type {
-	WIRE_RECORD_SAMPLE = 1, /* struct wire_sample */
+	WIRE_RECORD_SAMPLE = 1,      /* struct wire_sample */
+	WIRE_RECORD_PYTHON_CODE = 2, /* struct wire_python_code */
+	WIRE_RECORD_WAKE = 3,        /* struct wire_wake */
 };
 
 struct wire_record {

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One CPU sample: who ran where, the user and the kernel stack. */
+/* One sample: who ran where, or waits for what; the user, the Python and the kernel stack. */
 #pragma once
 
+#include "wire/python.h"
 #include "wire/record.h"
 #include "wire/stack.h"
+#include "wire/wait.h"
 
 enum wire_sample_flags {
 	WIRE_SAMPLE_KERNEL_MODE = 1 << 0, /* the CPU was in the kernel */
 	WIRE_SAMPLE_STACK_COPY = 1 << 1,  /* struct wire_stack_copy follows the frames */
+	/* The wait has begun and its length is not known: a WIRE_RECORD_WAKE of the thread tells
+	   it. */
+	WIRE_SAMPLE_OPEN_WAIT = 1 << 2,
+	/* gil_holder is the holder's thread pointer, not its tid (CPython before 3.11). */
+	WIRE_SAMPLE_HOLDER_IS_POINTER = 1 << 3,
 };
 
 /*
- * Followed by kernel_frame_count and then user_frame_count addresses, each innermost first, then,
- * with WIRE_SAMPLE_STACK_COPY, one struct wire_stack_copy and its bytes.
+ * Followed by kernel_frame_count addresses, python_frame_count struct wire_python_frame and
+ * user_frame_count addresses, each innermost first, then, with WIRE_SAMPLE_STACK_COPY, one struct
+ * wire_stack_copy and its bytes.
  *
  * A user frame's address is the one to look up: the interrupted pc itself for the innermost frame
  * and for frames that a signal interrupted, the return address minus one for every other frame.
@@ -28,16 +36,39 @@ struct wire_sample {
 	__u32 cpu;
 	__u16 user_frame_count;
 	__u16 kernel_frame_count;
-	__u8 stop;  /* enum wire_stop, of the user stack */
-	__u8 flags; /* enum wire_sample_flags */
-	__u16 reserved;
+	__u8 stop;     /* enum wire_stop, of the user stack */
+	__u8 flags;    /* enum wire_sample_flags */
+	__u8 python;   /* enum wire_python */
+	__u8 gil;      /* enum wire_gil */
 	__u32 exec_id; /* task_struct.self_exec_id: grows when the process runs another program */
 	char thread_name[16];
 	char process_name[16]; /* the group leader's */
+	__u16 python_frame_count;
+	__u8 wait; /* enum wire_wait */
+	__u8 reserved;
+	__u32 python_interpreter; /* which process image the code objects lie in; 0: none */
+	__u64 waited_ns;          /* with `wait`: the time charged to this stack */
+	__u64 thread_pointer;     /* fsbase: pthread_self() */
+	__u64 gil_holder;         /* with WIRE_GIL_WAITING: tid of the holder; 0: not known */
 	__u64 frames[];
 };
 
-_Static_assert(sizeof(struct wire_sample) == 80, "wire_sample is part of the wire format");
+_Static_assert(sizeof(struct wire_sample) == 112, "wire_sample is part of the wire format");
+
+/*
+ * More time for the last waiting sample of a thread: it still waits there, or has stopped waiting
+ * (`ended`).
+ */
+struct wire_wake {
+	struct wire_record record;
+	__u64 time_ns;
+	__u64 waited_ns; /* since the sample or the last of these */
+	__u32 pid, tid;
+	__u32 ended;
+	__u32 reserved;
+};
+
+_Static_assert(sizeof(struct wire_wake) == 40, "wire_wake is part of the wire format");
 
 /*
  * Registers and the top of the user stack, sent when a needed unwind table is not loaded yet (and

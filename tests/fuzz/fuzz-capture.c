@@ -53,13 +53,14 @@ static int see_frame(void *context, capture_id id, const struct capture_frame *f
 	return 0;
 }
 
-static int see_callstack(
-	void *context, capture_id id, const capture_id *frames, size_t count, enum wire_stop stop)
+static int see_callstack(void *context, capture_id id, const capture_id *frames, size_t count,
+	enum wire_stop stop, enum wire_python python)
 {
 	struct seen *seen = context;
 
 	require(id == ++seen->callstacks);
 	require((unsigned)stop < WIRE_STOP_MAX);
+	require((unsigned)python < WIRE_PYTHON_MAX);
 	for (size_t i = 0; i < count; i++)
 		require(frames[i] >= 1 && frames[i] <= seen->frames);
 	return 0;

@@ -51,11 +51,12 @@ static inline int text_session(void *context, const struct capture_session *sess
 	text_strings(out, "command", session->command, session->command_count);
 	text_string(out, "unwind", session->unwind_mode);
 	text_string(out, "reason", session->unwind_mode_reason);
+	text_string(out, "wait", session->wait_mode);
 	strbuf_addf(out,
 		" start=%" PRIu64 " realtime=%" PRIu64 " boottime=%" PRIu64 " period=%" PRIu64
-		" cpus=%u\n",
+		" cpus=%u wait_period=%" PRIu64 "\n",
 		session->start_time_ns, session->start_realtime_ns, session->start_boottime_ns,
-		session->period_ns, session->cpu_count);
+		session->period_ns, session->cpu_count, session->wait_period_ns);
 	return 0;
 }
 
@@ -85,12 +86,14 @@ static inline int text_frame(void *context, capture_id id, const struct capture_
 	return 0;
 }
 
-static inline int text_callstack(
-	void *context, capture_id id, const capture_id *frames, size_t count, enum wire_stop stop)
+static inline int text_callstack(void *context, capture_id id, const capture_id *frames,
+	size_t count, enum wire_stop stop, enum wire_python python)
 {
 	struct strbuf *out = context;
 
 	strbuf_addf(out, "callstack %u %s", id, wire_stop_name(stop));
+	if (python != WIRE_PYTHON_NONE)
+		strbuf_addf(out, " %s", wire_python_name(python));
 	for (size_t i = 0; i < count; i++)
 		strbuf_addf(out, " %u", frames[i]);
 	strbuf_add_char(out, '\n');
@@ -122,9 +125,16 @@ static inline int text_thread(void *context, const struct capture_thread *thread
 
 static inline int text_sample(void *context, const struct capture_sample *sample)
 {
-	strbuf_addf(context, "sample time=%" PRIu64 " %u/%u cpu=%u mode=%d callstack=%u\n",
+	struct strbuf *out = context;
+
+	strbuf_addf(out, "sample time=%" PRIu64 " %u/%u cpu=%u mode=%d callstack=%u",
 		sample->time_ns, sample->pid, sample->tid, sample->cpu, sample->mode,
 		sample->callstack);
+	if (sample->gil != WIRE_GIL_NONE)
+		strbuf_addf(out, " gil=%s/%u", wire_gil_name(sample->gil), sample->gil_holder_tid);
+	if (sample->wait != WIRE_WAIT_NONE)
+		strbuf_addf(out, " %s=%" PRIu64, wire_wait_name(sample->wait), sample->duration_ns);
+	strbuf_add_char(out, '\n');
 	return 0;
 }
 
@@ -159,6 +169,13 @@ static inline void text_stats_numbers(struct strbuf *out, const struct capture_s
 	strbuf_addf(out, " tables=%" PRIu64 "/%" PRIu64 "/%" PRIu64 " bytes=%" PRIu64,
 		stats->tables_built, stats->tables_from_cache, stats->table_build_ns,
 		stats->bytes_written);
+	for (unsigned python = 0; python < WIRE_PYTHON_MAX; python++)
+		strbuf_addf(out, " %s=%" PRIu64, wire_python_name(python),
+			stats->stacks_by_python[python]);
+	strbuf_addf(out,
+		" python_frames=%" PRIu64 " waits=%" PRIu64 "/%" PRIu64 " %" PRIu64 "/%" PRIu64,
+		stats->python_frames, stats->wait_samples, stats->waited_ns, stats->wait_run_count,
+		stats->wait_run_time_ns);
 }
 
 static inline int text_stats(void *context, const struct capture_stats *stats)
@@ -206,6 +223,8 @@ static const struct capture_session example_session = {
 	.start_boottime_ns = 1000500000000,
 	.period_ns = 10101010,
 	.cpu_count = 128,
+	.wait_mode = "sample",
+	.wait_period_ns = 100000000,
 };
 
 static const struct capture_mapping example_mappings[] = {
@@ -290,8 +309,8 @@ static inline int write_example_stacks(struct capture_writer *writer)
 	capture_id id;
 
 	for (unsigned stop = 0; result == 0 && stop < WIRE_STOP_MAX; stop++)
-		result = capture_writer_callstack(
-			writer, frames, 1 + stop % 8, (enum wire_stop)stop, &id);
+		result = capture_writer_callstack(writer, frames, 1 + stop % 8,
+			(enum wire_stop)stop, (enum wire_python)(stop % WIRE_PYTHON_MAX), &id);
 	return result;
 }
 
@@ -308,7 +327,24 @@ static inline int write_example_samples(struct capture_writer *writer)
 			.tid = i % 2 ? 4300 : 4242,
 			.cpu = i * 21,
 			.mode = i % 3 ? CAPTURE_MODE_USER : CAPTURE_MODE_KERNEL,
-			.callstack = i == 2 ? 0 : i + 1};
+			.callstack = i == 2 ? 0 : i + 1,
+			.gil = (enum wire_gil)(i % WIRE_GIL_MAX),
+			.gil_holder_tid = i == 2 ? 4300 : 0};
+
+		result = capture_writer_sample(writer, &sample);
+	}
+	for (unsigned wait = WIRE_WAIT_CPU; result == 0 && wait < WIRE_WAIT_MAX; wait++) {
+		struct capture_sample sample = {
+			.time_ns = example_session.start_time_ns + 7200000000002 + wait,
+			.pid = 4242,
+			.tid = 4300,
+			.cpu = wait,
+			.mode = CAPTURE_MODE_KERNEL,
+			.callstack = wait == WIRE_WAIT_SLEEP ? 0 : wait % 8 + 1,
+			.gil = (enum wire_gil)(wait % WIRE_GIL_MAX),
+			.gil_holder_tid = wait == WIRE_WAIT_GIL ? 4242 : 0,
+			.wait = (enum wire_wait)wait,
+			.duration_ns = 1000000ULL * wait};
 
 		result = capture_writer_sample(writer, &sample);
 	}
@@ -352,6 +388,11 @@ static inline int write_example_stats(struct capture_writer *writer)
 		.tables_from_cache = 19,
 		.table_build_ns = 20,
 		.bytes_written = 21,
+		.python_frames = 22,
+		.wait_samples = 23,
+		.waited_ns = 24,
+		.wait_run_count = 25,
+		.wait_run_time_ns = 26,
 		.losses = losses,
 		.loss_count = 2,
 		.notes = notes,
@@ -363,6 +404,8 @@ static inline int write_example_stats(struct capture_writer *writer)
 
 	for (unsigned stop = 0; stop < WIRE_STOP_MAX; stop++)
 		stats.stacks_by_stop[stop] = stop * 1000;
+	for (unsigned python = 0; python < WIRE_PYTHON_MAX; python++)
+		stats.stacks_by_python[python] = python * 100;
 	return result == 0 ? capture_writer_stats(writer, &stats) : result;
 }
 

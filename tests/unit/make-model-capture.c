@@ -144,12 +144,13 @@ static void write_hostile(const char *path)
 	add_task(writer, 7, 7, "proc;ess <&>\n", "thr\"ead\x1b");
 	add_task(writer, 7, 8, "proc;ess <&>\n", "\xff");
 	for (uint32_t depth = 1; depth <= COUNT + 4; depth++) {
-		check(capture_writer_callstack(
-			writer, frames, depth, depth % 3 ? 0 : WIRE_STOP_NO_RULE, &stack));
+		check(capture_writer_callstack(writer, frames, depth,
+			depth % 3 ? 0 : WIRE_STOP_NO_RULE, WIRE_PYTHON_NONE, &stack));
 		for (uint32_t i = 0; i < depth; i++)
 			add_sample(writer, samples++, 7, 7 + depth % 2, stack);
 	}
-	check(capture_writer_callstack(writer, &inlined, 1, WIRE_STOP_COMPLETE, &stack));
+	check(capture_writer_callstack(
+		writer, &inlined, 1, WIRE_STOP_COMPLETE, WIRE_PYTHON_NONE, &stack));
 	add_sample(writer, samples++, 7, 7, stack);
 	add_sample(writer, samples++, 9, 9, 0);
 	close_capture(writer, samples);
@@ -186,7 +187,7 @@ static void write_large(const char *path)
 			path_of[k] =
 				frames[(k * 131 + next_random(&random) % (1 + k * k / 4)) % FRAMES];
 		check(capture_writer_callstack(
-			writer, path_of, DEPTH, WIRE_STOP_COMPLETE, &stacks[i]));
+			writer, path_of, DEPTH, WIRE_STOP_COMPLETE, WIRE_PYTHON_NONE, &stacks[i]));
 	}
 	for (uint32_t tid = 0; tid < 16; tid++)
 		add_task(writer, 100, 100 + tid, "large", "worker");

@@ -74,8 +74,8 @@ static inline capture_id example_frame(
 static inline capture_id example_stack(
 	struct example *example, enum wire_stop stop, size_t count, const capture_id *frames)
 {
-	assert_int_equal(model_builder_visitor.callstack(
-				 example->builder, ++example->stacks, frames, count, stop),
+	assert_int_equal(model_builder_visitor.callstack(example->builder, ++example->stacks,
+				 frames, count, stop, WIRE_PYTHON_NONE),
 		0);
 	return example->stacks;
 }

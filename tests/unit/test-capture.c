@@ -71,20 +71,42 @@ static void expect_things(struct strbuf *text)
 		text_frame(text, i + 1, &example_frames[i]);
 }
 
+static void expect_waits(struct strbuf *text)
+{
+	static const char *const reasons[] = {"", "cpu", "lock", "gil", "poll", "sleep", "pipe",
+		"socket", "disk", "page_fault", "child", "stopped", "other"};
+	static const char *const gils[] = {"none", "held", "waiting", "released"};
+
+	for (unsigned wait = 1; wait < ARRAY_SIZE(reasons); wait++) {
+		strbuf_addf(text, "sample time=%llu 4242/4300 cpu=%u mode=1 callstack=%u",
+			8200000000002ULL + wait, wait, wait == 5 ? 0 : wait % 8 + 1);
+		if (wait % 4)
+			strbuf_addf(text, " gil=%s/%u", gils[wait % 4], wait == 3 ? 4242 : 0);
+		strbuf_addf(text, " %s=%u\n", reasons[wait], wait * 1000000);
+	}
+}
+
 static void expect_rest(struct strbuf *text)
 {
 	static const capture_id frames[] = {1, 2, 3, 4, 5, 6, 7, 1};
 
 	for (unsigned stop = 0; stop < WIRE_STOP_MAX; stop++)
-		text_callstack(text, stop + 1, frames, 1 + stop % 8, (enum wire_stop)stop);
+		text_callstack(text, stop + 1, frames, 1 + stop % 8, (enum wire_stop)stop,
+			(enum wire_python)(stop % WIRE_PYTHON_MAX));
 	strbuf_add(text,
 		"sample time=1000000000000 4242/4242 cpu=0 mode=1 callstack=1\n"
-		"sample time=1000000000000 4242/4300 cpu=21 mode=2 callstack=2\n"
-		"sample time=1000010000000 4242/4242 cpu=42 mode=2 callstack=0\n"
-		"sample time=8200000000000 4242/4300 cpu=63 mode=1 callstack=4\n"
+		"sample time=1000000000000 4242/4300 cpu=21 mode=2 callstack=2 gil=held/0\n"
+		"sample time=1000010000000 4242/4242 cpu=42 mode=2 callstack=0 "
+		"gil=waiting/4300\n"
+		"sample time=8200000000000 4242/4300 cpu=63 mode=1 callstack=4 "
+		"gil=released/0\n"
 		"sample time=1000000005000 4242/4242 cpu=84 mode=2 callstack=5\n"
-		"sample time=8200000000001 4242/4300 cpu=105 mode=2 callstack=6\n"
-		"sample time=999999999500 4242/4242 cpu=126 mode=1 callstack=7\n"
+		"sample time=8200000000001 4242/4300 cpu=105 mode=2 callstack=6 "
+		"gil=held/0\n"
+		"sample time=999999999500 4242/4242 cpu=126 mode=1 callstack=7 "
+		"gil=waiting/0\n");
+	expect_waits(text);
+	strbuf_add(text,
 		"symbols mapping=2 rel_pc=0x1234 function=\"inlined\xef\xbf\xbd\" "
 		"file=\"/src/a.h\" "
 		"line=7 function=\"outer\" file=- line=0 function=\"\" file=\"\" line=1\n"
@@ -170,21 +192,25 @@ static void test_callstack_interning(void **state)
 	capture_id frames[3] = {1, 2, 3}, id;
 
 	for (unsigned round = 0; round < 2; round++) {
-		assert_int_equal(capture_writer_callstack(writer, frames, 3, 0, &id), 0);
-		assert_int_equal(id, 1);
-		assert_int_equal(capture_writer_callstack(writer, frames, 2, 0, &id), 0);
-		assert_int_equal(id, 2);
 		assert_int_equal(
-			capture_writer_callstack(writer, frames, 3, WIRE_STOP_DEPTH, &id), 0);
+			capture_writer_callstack(writer, frames, 3, 0, WIRE_PYTHON_NONE, &id), 0);
+		assert_int_equal(id, 1);
+		assert_int_equal(
+			capture_writer_callstack(writer, frames, 2, 0, WIRE_PYTHON_NONE, &id), 0);
+		assert_int_equal(id, 2);
+		assert_int_equal(capture_writer_callstack(
+					 writer, frames, 3, WIRE_STOP_DEPTH, WIRE_PYTHON_NONE, &id),
+			0);
 		assert_int_equal(id, 3);
-		assert_int_equal(capture_writer_callstack(writer, NULL, 0, 0, &id), 0);
+		assert_int_equal(
+			capture_writer_callstack(writer, NULL, 0, 0, WIRE_PYTHON_NONE, &id), 0);
 		assert_int_equal(id, 4);
 	}
 	capture_writer_free(writer);
 }
 
-static int count_callback(
-	void *context, capture_id id, const capture_id *frames, size_t count, enum wire_stop stop)
+static int count_callback(void *context, capture_id id, const capture_id *frames, size_t count,
+	enum wire_stop stop, enum wire_python python)
 {
 	size_t *counts = context;
 
@@ -210,7 +236,9 @@ static void test_deep_stacks(void **state)
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(frames); i++) {
 		frames[i] = 1 + (i * 7) % 1000;
-		assert_int_equal(capture_writer_callstack(writer, frames, i + 1, 0, &id), 0);
+		assert_int_equal(
+			capture_writer_callstack(writer, frames, i + 1, 0, WIRE_PYTHON_NONE, &id),
+			0);
 		assert_int_equal(
 			capture_writer_sample(writer, &(struct capture_sample){.callstack = id}),
 			0);
@@ -271,7 +299,7 @@ static void test_sample_size(void **state)
 					 writer, &(struct capture_frame){.rel_pc = i}, &frames[i]),
 			0);
 	assert_int_equal(capture_writer_session(writer, &example_session), 0);
-	assert_int_equal(capture_writer_callstack(writer, frames, 40, 0, &id), 0);
+	assert_int_equal(capture_writer_callstack(writer, frames, 40, 0, WIRE_PYTHON_NONE, &id), 0);
 	assert_int_equal(capture_writer_flush(writer, &err), 0);
 	before = capture_writer_bytes(writer);
 	for (unsigned i = 0; i < 1000; i++) {

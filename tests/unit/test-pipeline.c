@@ -32,6 +32,7 @@ struct fixture {
 	struct address_spaces *spaces;
 	struct file_store *files;
 	struct resolver *resolver;
+	struct python_registry *python;
 	struct capture_writer *writer;
 	struct pipeline *pipeline;
 	char path[64];
@@ -89,7 +90,11 @@ static int set_up(void **state)
 		0);
 	parts.spaces = fixture->spaces;
 	parts.files = fixture->files;
+	assert_int_equal(python_registry_new(&fixture->python, fixture->files, &gated_sampler,
+				 &fixture->gate, fixture->writer),
+		0);
 	parts.resolver = fixture->resolver;
+	parts.python = fixture->python;
 	parts.writer = fixture->writer;
 	return pipeline_new(&fixture->pipeline, &parts);
 }
@@ -101,6 +106,7 @@ static int tear_down(void **state)
 	gated_sampler_open(&fixture->gate);
 	pipeline_free(fixture->pipeline);
 	resolver_free(fixture->resolver);
+	python_registry_free(fixture->python);
 	address_spaces_free(fixture->spaces);
 	file_store_free(fixture->files);
 	capture_writer_free(fixture->writer);
@@ -144,8 +150,8 @@ static int read_frame(void *context, capture_id id, const struct capture_frame *
 	return result < 0 ? -ENOMEM : 0;
 }
 
-static int read_callstack(
-	void *context, capture_id id, const capture_id *frames, size_t count, enum wire_stop stop)
+static int read_callstack(void *context, capture_id id, const capture_id *frames, size_t count,
+	enum wire_stop stop, enum wire_python python)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 	struct fixture *fixture = context;

@@ -171,6 +171,7 @@ static void bpf_sampler_close(void *sampler)
 
 static int load(struct bpf_sampler_state *state, struct errmsg *err)
 {
+	struct bpf_spaces_maps maps;
 	int result;
 
 	state->skeleton = sampler_bpf__open();
@@ -193,8 +194,12 @@ static int load(struct bpf_sampler_state *state, struct errmsg *err)
 	if (result < 0)
 		return errmsg_set(err, result, "cannot attach the process-tree tracepoints: %s",
 			strerror(-result));
-	result = bpf_spaces_new(&state->spaces, bpf_map__fd(state->skeleton->maps.mappings),
-		bpf_map__fd(state->skeleton->maps.processes), state->options.whole_machine);
+	maps = (struct bpf_spaces_maps){
+		.mappings_fd = bpf_map__fd(state->skeleton->maps.mappings),
+		.processes_fd = bpf_map__fd(state->skeleton->maps.processes),
+		.interpreters_fd = bpf_map__fd(state->skeleton->maps.interpreters),
+	};
+	result = bpf_spaces_new(&state->spaces, &maps, state->options.whole_machine);
 	if (result < 0)
 		return result;
 	state->ring = ring_buffer__new(
@@ -380,6 +385,11 @@ static int bpf_sampler_fork_space(void *sampler, uint32_t parent_pid, uint32_t c
 		((struct bpf_sampler_state *)sampler)->spaces, parent_pid, child_pid);
 }
 
+static int bpf_sampler_set_python(void *sampler, uint32_t pid, const struct python_target *target)
+{
+	return bpf_spaces_set_python(((struct bpf_sampler_state *)sampler)->spaces, pid, target);
+}
+
 /* An inner map with the table's words, written through a mapping: one copy, no system call per
  * element. */
 static int make_table_map(const struct cpu_sampler_table *table)
@@ -474,5 +484,6 @@ const struct cpu_sampler bpf_sampler = {
 	.unmap = bpf_sampler_unmap,
 	.clear_space = bpf_sampler_clear_space,
 	.fork_space = bpf_sampler_fork_space,
+	.set_python = bpf_sampler_set_python,
 	.add_tables = bpf_sampler_add_tables,
 };

@@ -2,7 +2,6 @@
 #include "sources/cpu/bpf_spaces.h"
 
 #include <bpf/bpf.h>
-#include <endian.h>
 
 #include "base/array.h"
 #include "base/map.h"
@@ -12,25 +11,27 @@ struct space {
 	uint32_t id;
 	uint32_t generation;
 	uint32_t users;                          /* processes */
+	uint32_t python;                         /* slot in the interpreters map; 0: none */
+	uint64_t block_sizes;                    /* as in struct sampler_process */
 	ARRAY_OF(struct sampler_mapping) ranges; /* sorted by start */
 };
 
 struct bpf_spaces {
-	int mappings_fd, processes_fd;
+	struct bpf_spaces_maps maps;
 	bool whole_machine;
 	uint32_t next_id;
-	struct map_u64 by_pid; /* → struct space * */
+	uint32_t slot_users[SAMPLER_MAX_INTERPRETERS]; /* spaces */
+	struct map_u64 by_pid;                         /* → struct space * */
 };
 
 int bpf_spaces_new(
-	struct bpf_spaces **ret_spaces, int mappings_fd, int processes_fd, bool whole_machine)
+	struct bpf_spaces **ret_spaces, const struct bpf_spaces_maps *maps, bool whole_machine)
 {
 	struct bpf_spaces *spaces = calloc(1, sizeof(*spaces));
 
 	if (!spaces)
 		return -ENOMEM;
-	spaces->mappings_fd = mappings_fd;
-	spaces->processes_fd = processes_fd;
+	spaces->maps = *maps;
 	spaces->whole_machine = whole_machine;
 	spaces->next_id = 1;
 	*ret_spaces = spaces;
@@ -45,7 +46,7 @@ static struct space *space_of(struct bpf_spaces *spaces, uint32_t pid)
 }
 
 /* Calls `visit` for each largest aligned power-of-two block of the range. */
-static int for_each_prefix(const struct bpf_spaces *spaces, const struct space *space,
+static int for_each_block(const struct bpf_spaces *spaces, struct space *space,
 	const struct sampler_mapping *range,
 	int (*visit)(
 		int fd, const struct sampler_mapping_key *key, const struct sampler_mapping *value))
@@ -54,29 +55,31 @@ static int for_each_prefix(const struct bpf_spaces *spaces, const struct space *
 	int result = 0;
 
 	while (at < range->end && result == 0) {
-		int bits = at ? __builtin_ctzll(at) : 63;
+		int bits = at ? MIN(__builtin_ctzll(at), SAMPLER_BLOCK_BITS_MAX)
+			      : SAMPLER_BLOCK_BITS_MAX;
 		struct sampler_mapping_key key;
 
 		while ((1ULL << bits) > range->end - at)
 			bits--;
 		key = (struct sampler_mapping_key){
-			.prefix_bits = SAMPLER_MAPPING_KEY_BITS - (uint32_t)bits,
-			.space_be = htobe32(space->id),
-			.address_be = htobe64(at),
+			.space = space->id,
+			.block_bits = (uint32_t)bits,
+			.address = at,
 		};
-		result = visit(spaces->mappings_fd, &key, range);
+		space->block_sizes |= 1ULL << bits;
+		result = visit(spaces->maps.mappings_fd, &key, range);
 		at += 1ULL << bits;
 	}
 	return result;
 }
 
-static int insert_prefix(
+static int insert_block(
 	int fd, const struct sampler_mapping_key *key, const struct sampler_mapping *value)
 {
 	return bpf_map_update_elem(fd, key, value, BPF_ANY) < 0 ? -errno : 0;
 }
 
-static int delete_prefix(
+static int delete_block(
 	int fd, const struct sampler_mapping_key *key, const struct sampler_mapping *value _unused_)
 {
 	bpf_map_delete_elem(fd, key);
@@ -108,10 +111,12 @@ static void publish(struct bpf_spaces *spaces, uint32_t pid, const struct space 
 		.space = space ? space->id : 0,
 		.generation = space ? space->generation : 0,
 		.sampled = !spaces->whole_machine,
+		.python = space ? space->python : 0,
+		.block_sizes = space ? space->block_sizes : 0,
 	};
 
-	bpf_map_update_elem(
-		spaces->processes_fd, &pid, &value, spaces->whole_machine ? BPF_ANY : BPF_EXIST);
+	bpf_map_update_elem(spaces->maps.processes_fd, &pid, &value,
+		spaces->whole_machine ? BPF_ANY : BPF_EXIST);
 }
 
 int bpf_spaces_follow(struct bpf_spaces *spaces, uint32_t pid)
@@ -119,7 +124,7 @@ int bpf_spaces_follow(struct bpf_spaces *spaces, uint32_t pid)
 	struct sampler_process value = {.sampled = 1};
 
 	/* -EEXIST: followed already. */
-	if (bpf_map_update_elem(spaces->processes_fd, &pid, &value, BPF_NOEXIST) < 0 &&
+	if (bpf_map_update_elem(spaces->maps.processes_fd, &pid, &value, BPF_NOEXIST) < 0 &&
 		errno != EEXIST)
 		return -errno;
 	if (space_of(spaces, pid))
@@ -135,6 +140,7 @@ static struct space *space_new(struct bpf_spaces *spaces, uint32_t pid)
 		return NULL;
 	space->id = spaces->next_id++;
 	space->users = 1;
+	spaces->slot_users[0]++; /* no interpreter; this slot is never given */
 	if (map_u64_set(&spaces->by_pid, pid, (uintptr_t)space) < 0) {
 		free(space);
 		return NULL;
@@ -142,13 +148,21 @@ static struct space *space_new(struct bpf_spaces *spaces, uint32_t pid)
 	return space;
 }
 
+static void use_slot(struct bpf_spaces *spaces, struct space *space, uint32_t slot)
+{
+	spaces->slot_users[space->python]--;
+	space->python = slot;
+	spaces->slot_users[slot]++;
+}
+
 static void space_unref(struct bpf_spaces *spaces, struct space *space)
 {
 	if (--space->users)
 		return;
 	array_foreach (&space->ranges, range)
-		for_each_prefix(spaces, space, range, delete_prefix);
+		for_each_block(spaces, space, range, delete_block);
 	array_done(&space->ranges);
+	spaces->slot_users[space->python]--;
 	free(space);
 }
 
@@ -165,7 +179,7 @@ static int space_insert(
 		(space->ranges.count - at) * sizeof(*space->ranges.items));
 	space->ranges.items[at] = *range;
 	space->ranges.count++;
-	return for_each_prefix(spaces, space, range, insert_prefix);
+	return for_each_block(spaces, space, range, insert_block);
 }
 
 /* The process's own space to change: a copy when it shares one. */
@@ -180,6 +194,7 @@ static struct space *space_to_change(struct bpf_spaces *spaces, uint32_t pid)
 		return own;
 	array_foreach (&shared->ranges, range)
 		space_insert(spaces, own, range);
+	use_slot(spaces, own, shared->python);
 	space_unref(spaces, shared);
 	return own;
 }
@@ -224,11 +239,41 @@ void bpf_spaces_unmap(struct bpf_spaces *spaces, uint32_t pid, const struct mapp
 	at = find_range(space, mapping->start);
 	if (at >= space->ranges.count || space->ranges.items[at].start != mapping->start)
 		return;
-	for_each_prefix(spaces, space, &space->ranges.items[at], delete_prefix);
+	for_each_block(spaces, space, &space->ranges.items[at], delete_block);
 	memmove(&space->ranges.items[at], &space->ranges.items[at + 1],
 		(--space->ranges.count - at) * sizeof(*space->ranges.items));
 	space->generation++;
 	publish(spaces, pid, space);
+}
+
+int bpf_spaces_set_python(
+	struct bpf_spaces *spaces, uint32_t pid, const struct python_target *target)
+{
+	struct space *space = space_of(spaces, pid);
+	uint32_t slot;
+
+	if (!space)
+		return -ESRCH;
+	space = space_to_change(spaces, pid);
+	if (!space)
+		return -ENOMEM;
+	if (!target) {
+		use_slot(spaces, space, 0);
+		publish(spaces, pid, space);
+		return 0;
+	}
+	slot = space->python;
+	for (uint32_t i = 1; !slot && i < SAMPLER_MAX_INTERPRETERS; i++) {
+		if (!spaces->slot_users[i])
+			slot = i;
+	}
+	if (!slot)
+		return -ENOSPC;
+	if (bpf_map_update_elem(spaces->maps.interpreters_fd, &slot, target, BPF_ANY) < 0)
+		return -errno;
+	use_slot(spaces, space, slot);
+	publish(spaces, pid, space);
+	return 0;
 }
 
 void bpf_spaces_clear(struct bpf_spaces *spaces, uint32_t pid)
@@ -240,7 +285,7 @@ void bpf_spaces_clear(struct bpf_spaces *spaces, uint32_t pid)
 	map_u64_remove(&spaces->by_pid, pid);
 	publish(spaces, pid, NULL);
 	if (spaces->whole_machine)
-		bpf_map_delete_elem(spaces->processes_fd, &pid);
+		bpf_map_delete_elem(spaces->maps.processes_fd, &pid);
 	space_unref(spaces, space);
 }
 

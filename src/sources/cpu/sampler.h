@@ -15,6 +15,7 @@
 
 #include "base/errmsg.h"
 #include "sources/process/address_space.h"
+#include "unwind/python_layout.h"
 #include "wire/sample.h"
 
 struct cpu_sampler_options {
@@ -67,6 +68,12 @@ struct cpu_sampler {
 	void (*unmap)(void *sampler, uint32_t pid, const struct mapping *mapping);
 	void (*clear_space)(void *sampler, uint32_t pid);
 	int (*fork_space)(void *sampler, uint32_t parent_pid, uint32_t child_pid);
+	/*
+	 * The process (whose mappings it was told) runs this interpreter; told again when more is
+	 * known of it, NULL to take it back. Children that fork have it too; an exec forgets it.
+	 * -ESRCH: no mappings are known; -ENOSPC: too many interpreters at once.
+	 */
+	int (*set_python)(void *sampler, uint32_t pid, const struct python_target *target);
 	/* Gives it unwind tables; the words are copied. May be called from another thread. */
 	int (*add_tables)(void *sampler, const struct cpu_sampler_table *tables, size_t count);
 	void (*account)(void *sampler, struct cpu_sampler_account *ret_account);

@@ -4,6 +4,7 @@
 
 #include <linux/types.h>
 
+#include "unwind/python_layout.h"
 #include "unwind/table.h"
 
 /* What BPF knows of a process. Processes that forked without changing a mapping share a space. */
@@ -11,17 +12,19 @@ struct sampler_process {
 	__u32 space;      /* 0: its mappings are not known yet */
 	__u32 generation; /* grows when a mapping of the space changes: outdates cached rules */
 	__u32 sampled;
-	__u32 reserved;
+	__u32 python;      /* index into the interpreters map; 0: none */
+	__u64 block_sizes; /* bit n: some mapping of the space has a block of 1 << n bytes */
 };
 
-/* LPM key: space and address, big-endian so that prefixes are ranges. */
+/* A mapping is known by the aligned power-of-two blocks that make it up. */
 struct sampler_mapping_key {
-	__u32 prefix_bits;
-	__u32 space_be;
-	__u64 address_be;
+	__u32 space;
+	__u32 block_bits;
+	__u64 address; /* of the block's start */
 };
 
-#define SAMPLER_MAPPING_KEY_BITS 96
+#define SAMPLER_BLOCK_BITS_MIN 12
+#define SAMPLER_BLOCK_BITS_MAX 46
 
 enum sampler_mapping_kind {
 	SAMPLER_MAPPING_TABLE,         /* unwind by the table of `file` */
@@ -44,6 +47,11 @@ struct sampler_cached_rule {
 	__u64 packed; /* see pack_rule() in sampler.bpf.c */
 };
 
+/* Hashes of code objects, see sent_before(). */
+struct sampler_sent_codes {
+	__u64 hash[2];
+};
+
 enum sampler_counter {
 	SAMPLER_COUNT_SAMPLES,
 	SAMPLER_COUNT_LOST, /* the ring was full */
@@ -51,13 +59,18 @@ enum sampler_counter {
 	SAMPLER_COUNT_FRAMES,
 	SAMPLER_COUNT_COPIES, /* stacks sent to be unwound in user space */
 	SAMPLER_COUNT_COPIES_DENIED,
+	SAMPLER_COUNT_PYTHON_FRAMES,
+	SAMPLER_COUNT_CODES,         /* code objects sent */
+	SAMPLER_COUNT_CODES_LOST,    /* the ring was full: sent when seen again */
 	SAMPLER_COUNT_CHILDREN_LOST, /* forked while the table of processes was full: not sampled */
 	SAMPLER_COUNT_MAX
 };
 
 #define SAMPLER_MAX_FILES          16384
 #define SAMPLER_MAX_PROCESSES      65536
-#define SAMPLER_MAX_MAPPINGS       (1 << 20)
+#define SAMPLER_MAX_MAPPINGS       (1 << 19) /* blocks */
+#define SAMPLER_MAX_INTERPRETERS   4096
+#define SAMPLER_SENT_CODES         32768
 #define SAMPLER_CACHED_RULES       8192
 #define SAMPLER_MAX_CHAINED_PROBES 16
 /* Stack copies per CPU and second when the missing piece may never come (unknown mapping). */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Native and Python frames of one stack in their true order: py → C → py. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/sample.h"
+
+/* Both innermost first, as in a sample. */
+struct merge_input {
+	const uint64_t *native;
+	size_t native_count;
+	const struct wire_python_frame *python;
+	size_t python_count;
+	bool native_complete; /* the stack reaches the thread's entry */
+	bool python_complete; /* all Python frames are there */
+	bool (*is_eval)(void *context, uint64_t address);
+	void *context;
+};
+
+struct merged_frame {
+	uint32_t index; /* in native or python */
+	bool is_python;
+};
+
+/*
+ * Each native frame of the interpreter's evaluation function is followed inwards by the Python
+ * frames that it evaluates: those up to the next WIRE_PYTHON_ENTRY. Fills `ret_frames`, outermost
+ * first, native_count + python_count of them.
+ *
+ * The outermost evaluation and the outermost Python frames belong together when both are there; the
+ * innermost evaluation may not have its frame yet. Where one end is missing, the innermost ones are
+ * matched. Returns WIRE_PYTHON_FRAMES, or WIRE_PYTHON_NOT_MERGED when the numbers do not fit: the
+ * order is then a guess.
+ */
+enum wire_python merge_stacks(const struct merge_input *input, struct merged_frame *ret_frames);

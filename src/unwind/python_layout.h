@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where one build of CPython keeps what a Python stack is made of: offsets in its structs, in
+ * bytes. Compiled into the BPF programs and into user space.
+ */
+#pragma once
+
+#include <linux/types.h>
+
+#define PYTHON_ABSENT 0xffff /* this version has no such member */
+
+enum python_frame_style {
+	PYTHON_FRAME_OBJECTS = 1, /* 3.8–3.10: PyFrameObject by f_back, one per native evaluation */
+	PYTHON_FRAME_ENTRY_FLAG, /* 3.11: _PyInterpreterFrame with is_entry on the outermost one */
+	/* 3.12+: a frame whose owner is `shim_owner` stands before each native evaluation's first.
+	 */
+	PYTHON_FRAME_SHIM,
+};
+
+struct python_layout {
+	__u32 version; /* PY_VERSION_HEX >> 16: 0x030b */
+	__u8 frame_style;
+	__u8 shim_owner;
+	__u8 code_is_tagged; /* frame's code pointer has tag bits in its low bits (3.14) */
+	__u8 text_is_short;  /* str data at 40 instead of 48 (3.12+) */
+
+	/* _PyRuntimeState; those of Py_tss_t's two ints */
+	__u16 runtime_interpreters_head;
+	__u16 runtime_main_interpreter; /* PYTHON_ABSENT: the list's last */
+	__u16 runtime_tss_initialized, runtime_tss_key;
+	__u16 runtime_current_thread; /* gilstate.tstate_current: 3.8–3.11 */
+	__u16 runtime_gil;            /* ceval.gil inside the runtime: 3.8–3.11 */
+	/* PyInterpreterState */
+	__u16 interpreter_next, interpreter_threads_head;
+	__u16 interpreter_gil; /* pointer to the GIL: 3.12+ */
+	/* struct _gil_runtime_state */
+	__u16 gil_last_holder, gil_locked, gil_bytes;
+	/* PyThreadState */
+	__u16 thread_next, thread_interpreter;
+	__u16 thread_ident;     /* thread_id: pthread_self() */
+	__u16 thread_native_id; /* 3.11+ */
+	__u16 thread_frame;     /* frame, cframe (see below) or current_frame */
+	__u16 cframe_frame;     /* 3.11, 3.12: current_frame in the _PyCFrame that thread_frame
+				   points to */
+	/* the frame */
+	__u16 frame_code, frame_previous;
+	/* PYTHON_FRAME_OBJECTS: f_lasti, an int. Else the pointer to an instruction. */
+	__u16 frame_instruction;
+	__u16 frame_owner; /* is_entry (3.11) or owner (3.12+), one byte */
+	/* PyCodeObject */
+	__u16 code_first_line, code_file_name, code_name, code_qualified_name, code_line_table;
+	__u16 code_instructions; /* co_code_adaptive: 3.11+ */
+	/* f_lasti counts instructions of 2 bytes (3.10), else bytes. */
+	__u16 lasti_unit;
+	__u16 reserved[3];
+};
+
+_Static_assert(sizeof(struct python_layout) == 72, "python_layout has no hidden padding");
+
+#define PYTHON_MAX_EVAL_RANGES 8
+
+/* Of one process image: addresses in the target. */
+struct python_target {
+	struct python_layout layout;
+	__u64 runtime; /* _PyRuntime */
+	__u32 tss_key; /* once found out by looking (see python_find_key()): key + 1; 0: unknown */
+	__u32 interpreter; /* number of this image: names code objects in records */
+};
+
+/*
+ * What a code object's address stands for may change; this tells. Of the pointers to the code's
+ * file name, name, line table, and its first line.
+ */
+static inline __attribute__((always_inline)) __u32 python_code_check(
+	__u64 file_name, __u64 name, __u64 line_table, __u32 first_line)
+{
+	__u64 hash = file_name * 0x9e3779b97f4a7c15ULL;
+
+	hash = (hash ^ hash >> 29 ^ name) * 0xbf58476d1ce4e5b9ULL;
+	hash = (hash ^ hash >> 32 ^ line_table) * 0x94d049bb133111ebULL;
+	hash = (hash ^ hash >> 29 ^ first_line) * 0x9e3779b97f4a7c15ULL;
+	hash ^= hash >> 32;
+	return (__u32)hash ? (__u32)hash : 1; /* 0: not read */
+}
