@@ -20,6 +20,8 @@ enum breakdown_by {
 	BREAKDOWN_CPU,
 	BREAKDOWN_CGROUP,
 	BREAKDOWN_STACK,
+	BREAKDOWN_CLASS,
+	BREAKDOWN_GIL,
 	BREAKDOWN_MAX,
 	BREAKDOWN_INVALID = -EINVAL,
 };
@@ -37,7 +39,8 @@ enum breakdown_sort {
 
 /*
  * One row. `key` is an index in the model's functions, modules, processes, threads or stacks, in
- * the breakdown's lines or cgroups, or the CPU's number. MODEL_NONE: samples without a stack.
+ * the breakdown's lines or cgroups, the CPU's number, an enum
+ * model_class or an enum wire_gil. MODEL_NONE: samples without a stack.
  * BREAKDOWN_NO_MODULE: code that lies in no known module. Self: samples whose innermost frame is
  * the row's; total: samples with the row anywhere in the stack, once each. Both are equal where a
  * sample has one key only (process, thread, CPU, cgroup, stack).

@@ -17,6 +17,16 @@ static void count_stops(struct completeness *completeness, const struct model *m
 			stop = WIRE_STOP_READ_FAULT;
 		completeness->by_stop[stop] += stacks->by_stack[i];
 	}
+	for (size_t i = 0; i < model->stacks.count; i++)
+		completeness->by_python[model->stacks.items[i].python] += stacks->by_stack[i];
+	/* Where no Python code runs there are no Python frames to find: in native threads, and
+	 * while the interpreter starts or ends. */
+	for (int python = WIRE_PYTHON_FRAMES; python < WIRE_PYTHON_MAX; python++) {
+		if (python != WIRE_PYTHON_NO_STATE && python != WIRE_PYTHON_NO_FRAMES &&
+			python != WIRE_PYTHON_STARTING)
+			completeness->python_stacks += completeness->by_python[python];
+	}
+	completeness->python_complete = completeness->by_python[WIRE_PYTHON_FRAMES];
 	completeness->no_stack = stacks->no_stack;
 	completeness->complete_stacks = completeness->by_stop[WIRE_STOP_COMPLETE];
 	completeness->user_stacks = completeness->samples - stacks->no_stack -
@@ -76,6 +86,51 @@ double completeness_share(const struct completeness *completeness)
 	if (!completeness->user_stacks)
 		return NAN;
 	return (double)completeness->complete_stacks / (double)completeness->user_stacks;
+}
+
+double completeness_python_share(const struct completeness *completeness)
+{
+	if (!completeness->python_stacks)
+		return NAN;
+	return (double)completeness->python_complete / (double)completeness->python_stacks;
+}
+
+enum wire_python completeness_worst_python(const struct completeness *completeness)
+{
+	enum wire_python worst = WIRE_PYTHON_FRAMES;
+	uint64_t most = 0;
+
+	for (int python = WIRE_PYTHON_READ_FAULT; python < WIRE_PYTHON_MAX; python++) {
+		if (completeness->by_python[python] <= most)
+			continue;
+		most = completeness->by_python[python];
+		worst = (enum wire_python)python;
+	}
+	return worst;
+}
+
+const char *completeness_python_advice(enum wire_python python)
+{
+	static const char *const advice[WIRE_PYTHON_MAX] = {
+		[WIRE_PYTHON_NONE] = "no Python in the process",
+		[WIRE_PYTHON_FRAMES] = "all Python frames are there",
+		[WIRE_PYTHON_NO_STATE] = "a native thread, which never ran Python",
+		[WIRE_PYTHON_NO_FRAMES] = "the interpreter ran no Python code just then: it was "
+					  "starting, ending, or importing",
+		[WIRE_PYTHON_STARTING] = "the interpreter was starting",
+		[WIRE_PYTHON_READ_FAULT] = "the interpreter's memory could not be read: it was "
+					   "paged out",
+		[WIRE_PYTHON_DEPTH] = "the stack is deeper than the limit: deep recursion",
+		[WIRE_PYTHON_UNKNOWN] = "this build of Python is not known to sonde: the notes say "
+					"which and why",
+		[WIRE_PYTHON_NOT_MERGED] = "native and Python frames did not match, and their "
+					   "order is a guess",
+		[WIRE_PYTHON_TOO_EARLY] = "taken in the first moments of the process, before "
+					  "sonde had found its interpreter",
+		[WIRE_PYTHON_USER_MODE] = "Python frames need the BPF mode: run sonde with sudo",
+	};
+
+	return (unsigned)python < WIRE_PYTHON_MAX ? advice[python] : "an unknown reason";
 }
 
 enum wire_stop completeness_worst_stop(const struct completeness *completeness)

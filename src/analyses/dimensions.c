@@ -219,6 +219,28 @@ static int stack_keys(struct breakdown *breakdown, const struct model *model, ui
 	return r;
 }
 
+static int class_keys(struct breakdown *breakdown, const struct model *model, uint32_t **ret_keys,
+	size_t *ret_key_count)
+{
+	int r = new_keys(model->frames.count, ret_keys);
+
+	for (size_t i = 0; r == 0 && i < model->frames.count; i++)
+		(*ret_keys)[i] = model->functions.items[model->frames.items[i].function].class;
+	*ret_key_count = MODEL_CLASS_MAX;
+	return r;
+}
+
+static int gil_keys(struct breakdown *breakdown, const struct model *model, uint32_t **ret_keys,
+	size_t *ret_key_count)
+{
+	int r = new_keys(model->samples.count, ret_keys);
+
+	for (size_t i = 0; r == 0 && i < model->samples.count; i++)
+		(*ret_keys)[i] = model->samples.items[i].gil;
+	*ret_key_count = WIRE_GIL_MAX;
+	return r;
+}
+
 const struct dimension dimensions[BREAKDOWN_MAX] = {
 	[BREAKDOWN_FUNCTION] = {"function", true, function_keys, function_name_of},
 	[BREAKDOWN_MODULE] = {"module", true, module_keys, module_name_of},
@@ -228,4 +250,6 @@ const struct dimension dimensions[BREAKDOWN_MAX] = {
 	[BREAKDOWN_CPU] = {"cpu", false, cpu_keys, NULL},
 	[BREAKDOWN_CGROUP] = {"cgroup", false, cgroup_keys, cgroup_name_of},
 	[BREAKDOWN_STACK] = {"stack", false, stack_keys, NULL},
+	[BREAKDOWN_CLASS] = {"class", true, class_keys, NULL},
+	[BREAKDOWN_GIL] = {"gil", false, gil_keys, NULL},
 };

@@ -194,6 +194,7 @@ static void mark(const struct model *model, const struct time_range *range, cons
 		const struct model_sample *sample = &model->samples.items[i];
 
 		selected->samples[i] =
+			model_sample_counts(sample, MODEL_WEIGHT_CPU) &&
 			sample->time_ns >= range->start_ns && sample->time_ns <= range->end_ns &&
 			threads[sample->thread] &&
 			(!stacks || (sample->stack != MODEL_NONE && stacks[sample->stack]));

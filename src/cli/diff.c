@@ -17,6 +17,7 @@
 
 static struct {
 	struct selection selection;
+	struct shown_options shown;
 	const char *by, *sort, *flamegraph;
 	uint64_t limit;
 	double fail_above;
@@ -38,7 +39,7 @@ static void side_done(struct side *side)
 
 static int side_load(struct side *side, const char *path, struct errmsg *err)
 {
-	int r = load_capture(path, &side->model, err);
+	int r = load_capture(path, &arguments.shown, &side->model, err);
 
 	side->path = path;
 	r = r ?: selection_apply(&arguments.selection, side->model, &side->selected, err);
@@ -211,6 +212,7 @@ static const struct option diff_options[] = {
 		.value = &arguments.fail_above,
 		.minimum = 0,
 		.maximum = 1e6},
+	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),
 	{0},
 };

@@ -14,6 +14,7 @@
 
 static struct {
 	struct selection selection;
+	struct shown_options shown;
 	const char *format, *output, *title, *roots;
 	double minimum_width_px;
 } arguments = {.roots = "process"};
@@ -78,7 +79,7 @@ static int export(const char *capture, const struct exporter *exporter, struct s
 		.roots = call_tree_roots_from_string(arguments.roots),
 		.minimum_width_px = arguments.minimum_width_px,
 	};
-	int r = load_capture(capture, &model, err);
+	int r = load_capture(capture, &arguments.shown, &model, err);
 
 	return r ?: exporter->export(model, &arguments.selection, &options, out, err);
 }
@@ -144,6 +145,7 @@ static const struct option export_options[] = {
 		.value = &arguments.minimum_width_px,
 		.minimum = 0.001,
 		.maximum = 100},
+	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),
 	{0},
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/progress.h"
+#include "model/shown.h"
 
 static void warn_about(const struct model *model, const char *path)
 {
@@ -17,7 +18,10 @@ static void warn_about(const struct model *model, const char *path)
 			path, model->session_count);
 }
 
-int load_capture(const char *path, struct model **ret_model, struct errmsg *err)
+const char *const yes_no_choices[] = {"yes", "no", NULL};
+
+int load_capture(const char *path, const struct shown_options *shown, struct model **ret_model,
+	struct errmsg *err)
 {
 	char what[256];
 	struct progress progress;
@@ -27,7 +31,12 @@ int load_capture(const char *path, struct model **ret_model, struct errmsg *err)
 	progress_begin(&progress, what);
 	r = model_load(ret_model, path, progress_update, &progress, err);
 	progress_end(&progress);
-	if (r == 0)
-		warn_about(*ret_model, path);
-	return r;
+	if (r < 0)
+		return r;
+	warn_about(*ret_model, path);
+	if (!shown->interpreter)
+		model_hide_interpreter(*ret_model);
+	if (shown->fold_libraries && shown->fold_libraries[0] == 'y')
+		model_fold_libraries(*ret_model, true);
+	return 0;
 }

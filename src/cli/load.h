@@ -6,8 +6,35 @@
 #include "cli/command.h"
 #include "model/model.h"
 
-/* model_load() with a bar. Warns when the file is cut off or holds several recordings. */
-int load_capture(const char *path, struct model **ret_model, struct errmsg *err);
+/* Which frames of stacks are shown. */
+struct shown_options {
+	bool interpreter;
+	const char *fold_libraries; /* "yes", "no"; NULL: as the command likes */
+};
+
+/*
+ * model_load() with a bar. Warns when the file is cut off or holds several recordings. Hides the
+ * interpreter's frames, and folds libraries where that was asked for.
+ */
+int load_capture(const char *path, const struct shown_options *shown, struct model **ret_model,
+	struct errmsg *err);
+
+#define SHOWN_OPTIONS(shown)                                                                       \
+	{.long_name = "fold-libraries",                                                            \
+		.type = OPTION_CHOICE,                                                             \
+		.argument = "WHETHER",                                                             \
+		.help = "yes: charge what libraries do to the line of your code that called "      \
+			"them.",                                                                   \
+		.value = (void *)&(shown).fold_libraries,                                          \
+		.choices = yes_no_choices,                                                         \
+		.group = "Python stacks"},                                                         \
+	{                                                                                          \
+		.long_name = "show-interpreter", .type = OPTION_FLAG,                              \
+		.help = "Show the Python interpreter's own functions too.",                        \
+		.value = &(shown).interpreter, .group = "Python stacks"                            \
+	}
+
+extern const char *const yes_no_choices[];
 
 /* The option table's lines for a `struct selection`. */
 #define FILTER_OPTIONS(selection)                                                                  \

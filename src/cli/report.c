@@ -8,12 +8,14 @@
 #include "cli/load.h"
 #include "cli/report_view.h"
 #include "exporters/report_json.h"
+#include "model/shown.h"
 
 #define DEFAULT_LIMIT 20
 #define SIDE_LIMIT    8 /* rows of the tables after the first */
 
 static struct {
 	struct selection selection;
+	struct shown_options shown;
 	const char *by, *sort;
 	uint64_t limit;
 	bool json;
@@ -46,6 +48,8 @@ static int add_tables(const struct report_view *view)
 	if (arguments.by)
 		return report_table(view, breakdown_by_from_string(arguments.by), wanted_sort(),
 			wanted_limit(DEFAULT_LIMIT));
+	if (!arguments.shown.fold_libraries && model_has_user_python(view->model))
+		r = report_own_lines(view, side);
 	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
 	r = r ?: report_table(view, BREAKDOWN_PROCESS, wanted_sort(), side);
 	if (r == 0 && view->model->threads.count > view->model->processes.count)
@@ -53,8 +57,7 @@ static int add_tables(const struct report_view *view)
 	return r;
 }
 
-static int write_text(
-	const struct model *model, const struct selected *selected, struct strbuf *out)
+static int write_text(struct model *model, const struct selected *selected, struct strbuf *out)
 {
 	struct report_view view = {
 		.model = model,
@@ -88,7 +91,7 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_(selected_done) struct selected selected = {0};
-	int r = load_capture(path, &model, err);
+	int r = load_capture(path, &arguments.shown, &model, err);
 
 	r = r ?: selection_apply(&arguments.selection, model, &selected, err);
 	if (r < 0)
@@ -112,8 +115,8 @@ static int report_run(int count, char **positional)
 	return EXIT_OK;
 }
 
-static const char *const by_choices[] = {
-	"function", "module", "line", "process", "thread", "cpu", "cgroup", "stack", NULL};
+static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
+	"cgroup", "stack", "class", "gil", NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
@@ -143,6 +146,7 @@ static const struct option report_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Print one JSON document instead, with every table unless --by names one.",
 		.value = &arguments.json},
+	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),
 	{0},
 };
@@ -159,6 +163,9 @@ const struct command report_command = {
 		"functions. Time is samples times the sampling period. \"[no stack]\" stands for "
 		"samples whose stack is unknown, \"[unknown] FILE+0xADDRESS\" for a function "
 		"without a name that begins there.\n\n"
+		"In Python programs the first table charges each line of your own code with what "
+		"it calls in libraries; the interpreter's own functions are hidden. --by line "
+		"shows the source beside the costs.\n\n"
 		"Control characters in names are shown as escapes.",
 	.examples =
 		"sonde report sonde.pftrace\n    The hottest functions, processes and threads.\n"

@@ -177,6 +177,26 @@ static void add_completeness(
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
+/* "Python: 99.8 % of the samples in Python code have all their Python frames." */
+static void add_python(const struct report_view *view, const struct completeness *completeness)
+{
+	enum wire_python worst = completeness_worst_python(completeness);
+	_cleanup_strbuf_ struct strbuf text = {0};
+	double missing; /* percent */
+
+	if (!completeness->python_stacks)
+		return;
+	missing = ceil(1000 * (1 - completeness_python_share(completeness))) / 10;
+	strbuf_addf(&text,
+		"Python: %.1f %% of the samples in Python code have all their Python frames",
+		100 - missing);
+	if (completeness->python_complete != completeness->python_stacks)
+		strbuf_addf(&text, "; %.1f %% lack some, most for %s: %s", missing,
+			wire_python_name(worst), completeness_python_advice(worst));
+	strbuf_add_char(&text, '.');
+	report_paragraph(view, strbuf_cstr(&text), 2);
+}
+
 /* What gives the code of a module its names. */
 static const char *naming_advice(const char *module)
 {
@@ -337,6 +357,7 @@ int report_header(const struct report_view *view)
 	add_place(view);
 	add_filters(view);
 	add_completeness(view, &completeness);
+	add_python(view, &completeness);
 	add_unnamed(view, &completeness);
 	add_losses(view, &completeness);
 	add_cautions(view);

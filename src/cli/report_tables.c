@@ -3,6 +3,7 @@
 
 #include "cli/report_view.h"
 #include "exporters/format.h"
+#include "model/shown.h"
 
 #define NAME_COLUMNS 24
 
@@ -81,6 +82,36 @@ static void fill_cgroup(struct table *table, const struct model *model,
 	const char *cgroup = breakdown->cgroups.items[key];
 
 	table_cell(table, *cgroup ? cgroup : "[unknown]");
+}
+
+static void fill_class(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	static const char *const meanings[MODEL_CLASS_MAX] = {
+		[MODEL_CLASS_USER] = "your own code",
+		[MODEL_CLASS_LIBRARY] = "Python's library and packages",
+		[MODEL_CLASS_FRAMEWORK] = "PyTorch, NumPy and their like, with their native code",
+		[MODEL_CLASS_INTERPRETER] = "Python itself",
+		[MODEL_CLASS_NATIVE] = "other native code",
+		[MODEL_CLASS_KERNEL] = "the kernel",
+	};
+
+	table_cell(table, key == MODEL_NONE ? "[no stack]" : model_class_to_string(key));
+	table_cell(table, key == MODEL_NONE ? "" : meanings[key]);
+}
+
+static void fill_gil(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	static const char *const meanings[WIRE_GIL_MAX] = {
+		[WIRE_GIL_NONE] = "no Python thread, or not known",
+		[WIRE_GIL_HELD] = "ran with the lock: no other thread of the process ran Python",
+		[WIRE_GIL_WAITING] = "waited for the lock",
+		[WIRE_GIL_RELEASED] = "ran without the lock, in native code",
+	};
+
+	table_cell(table, wire_gil_name(key));
+	table_cell(table, meanings[key]);
 }
 
 static const struct table_shape shapes[BREAKDOWN_MAX] = {
@@ -167,6 +198,22 @@ static const struct table_shape shapes[BREAKDOWN_MAX] = {
 			fill_cgroup,
 			"control groups",
 		},
+	[BREAKDOWN_CLASS] =
+		{
+			"Whose code",
+			true,
+			{{.title = "Class"}, {.title = "Meaning", .dim = true, .shrinks_to = 12}},
+			fill_class,
+			"classes",
+		},
+	[BREAKDOWN_GIL] =
+		{
+			"Python's global interpreter lock",
+			false,
+			{{.title = "Lock"}, {.title = "Meaning", .dim = true, .shrinks_to = 12}},
+			fill_gil,
+			"states",
+		},
 };
 
 static void add_counts(
@@ -240,6 +287,23 @@ static int print_rows(
 	return table_print(&table, &view->terminal, view->out);
 }
 
+int report_own_lines(const struct report_view *view, size_t limit)
+{
+	_cleanup_breakdown_ struct breakdown breakdown = {0};
+	size_t shown;
+	int r;
+
+	model_fold_libraries(view->model, true);
+	r = breakdown_init(
+		&breakdown, view->model, view->selected, BREAKDOWN_LINE, BREAKDOWN_SORT_SELF);
+	shown = limit ? MIN(limit, breakdown.rows.count) : breakdown.rows.count;
+	report_heading(view, "Your code (what a line calls in libraries counts as its own)");
+	r = r ?: print_rows(view, &breakdown, shown);
+	add_rest(view, &breakdown, shown);
+	model_fold_libraries(view->model, false);
+	return r;
+}
+
 int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,
 	size_t limit)
 {
@@ -256,5 +320,7 @@ int report_table(const struct report_view *view, enum breakdown_by by, enum brea
 	report_heading(view, shapes[by].heading);
 	r = print_rows(view, &breakdown, shown);
 	add_rest(view, &breakdown, shown);
+	if (r == 0 && by == BREAKDOWN_LINE)
+		report_source(view, &breakdown);
 	return r;
 }

@@ -7,7 +7,7 @@
 #include "cli/table.h"
 
 struct report_view {
-	const struct model *model;
+	struct model *model; /* folding changes which frames its stacks show */
 	const struct selection *selection;
 	const struct selected *selected;
 	struct terminal terminal;
@@ -22,6 +22,10 @@ int report_header(const struct report_view *view);
  */
 int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,
 	size_t limit);
+/* The lines of the user's own Python code, each charged with what it calls in libraries. */
+int report_own_lines(const struct report_view *view, size_t limit);
+/* The source around the hottest lines of a breakdown by line, with their costs beside it. */
+void report_source(const struct report_view *view, const struct breakdown *breakdown);
 /* The heaviest way from the root down, then the hottest stacks. */
 int report_stacks(const struct report_view *view, size_t limit);
 

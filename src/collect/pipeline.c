@@ -450,11 +450,9 @@ static enum wire_python merge_user_stack(
 
 	if (sample->python == WIRE_PYTHON_FRAMES)
 		return merged;
-	if (sample->python != WIRE_PYTHON_NONE)
-		return sample->python;
-	/* Not known to the sampler: is there an interpreter all the same? */
-	merged = python_registry_state(pipeline->parts.python, sample->pid);
-	return merged == WIRE_PYTHON_FRAMES ? WIRE_PYTHON_USER_MODE : merged;
+	return sample->python != WIRE_PYTHON_NONE
+		       ? sample->python
+		       : python_registry_reason(pipeline->parts.python, sample->pid);
 }
 
 /* Fills pipeline->stack, outermost first, from user, Python and kernel frames. */

@@ -304,13 +304,15 @@ void python_registry_check(struct python_registry *registry)
 
 /* ---- look-ups ---- */
 
-enum wire_python python_registry_state(const struct python_registry *registry, uint32_t pid)
+enum wire_python python_registry_reason(const struct python_registry *registry, uint32_t pid)
 {
 	const struct python_image *image = image_of(registry, pid);
 
 	if (!image)
 		return WIRE_PYTHON_NONE;
-	return image->known ? WIRE_PYTHON_FRAMES : WIRE_PYTHON_UNKNOWN;
+	if (!image->known)
+		return WIRE_PYTHON_UNKNOWN;
+	return registry->sampler->set_python ? WIRE_PYTHON_TOO_EARLY : WIRE_PYTHON_USER_MODE;
 }
 
 bool python_registry_is_eval(

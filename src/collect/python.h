@@ -42,9 +42,12 @@ void python_registry_check(struct python_registry *registry);
 int python_registry_add_code(
 	struct python_registry *registry, const struct wire_python_code *record);
 
-/* WIRE_PYTHON_NONE when the process runs no interpreter, WIRE_PYTHON_UNKNOWN when it is not known,
- * else WIRE_PYTHON_FRAMES. */
-enum wire_python python_registry_state(const struct python_registry *registry, uint32_t pid);
+/*
+ * Why a sample of this process has no Python frames when its sampler says nothing:
+ * WIRE_PYTHON_NONE when the process runs no interpreter, else WIRE_PYTHON_UNKNOWN, USER_MODE or
+ * TOO_EARLY.
+ */
+enum wire_python python_registry_reason(const struct python_registry *registry, uint32_t pid);
 /*
  * Does the address lie in the evaluation function of this interpreter (wire_sample's
  * python_interpreter)? It may have ended.

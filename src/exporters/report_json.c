@@ -93,6 +93,14 @@ static void write_completeness(struct json_writer *json, const struct model *mod
 		json_member_u64(json, wire_stop_name(stop), completeness->by_stop[stop]);
 	json_end_object(json);
 	json_member_u64(json, "unnamed_leaf_samples", completeness->unnamed_leaves);
+	json_member_u64(json, "python_stacks", completeness->python_stacks);
+	json_member_u64(json, "python_complete_stacks", completeness->python_complete);
+	json_member_double(json, "python_complete_share", completeness_python_share(completeness));
+	json_key(json, "samples_by_python");
+	json_begin_object(json);
+	for (unsigned python = 0; python < WIRE_PYTHON_MAX; python++)
+		json_member_u64(json, wire_python_name(python), completeness->by_python[python]);
+	json_end_object(json);
 	json_end_object(json);
 }
 

@@ -70,6 +70,7 @@ static void write_function(struct json_writer *json, const struct model *model, 
 		has_module ? model->modules.items[function->module].path : NULL);
 	json_member_text(json, "kind", function ? kind_name(function->kind) : NULL);
 	json_member_text(json, "source_file", function ? function->source_file : NULL);
+	json_member_text(json, "class", function ? model_class_to_string(function->class) : NULL);
 }
 
 static void write_line(struct json_writer *json, const struct model *model,
@@ -100,6 +101,7 @@ static void write_stack(struct json_writer *json, const struct model *model, uin
 	const struct model_stack *stack = key == MODEL_NONE ? NULL : &model->stacks.items[key];
 
 	json_member_text(json, "stop", stack ? wire_stop_name(stack->stop) : NULL);
+	json_member_text(json, "python", stack ? wire_python_name(stack->python) : NULL);
 	json_key(json, "frames");
 	json_begin_array(json);
 	for (uint32_t i = 0; stack && i < stack->count; i++) {
@@ -114,6 +116,10 @@ static void write_stack(struct json_writer *json, const struct model *model, uin
 		json_member_known(json, "line", frame->line != 0, frame->line);
 		json_key(json, "inlined");
 		json_bool(json, frame->inlined);
+		json_member_text(
+			json, "kind", kind_name(model->functions.items[frame->function].kind));
+		json_member_text(json, "class",
+			model_class_to_string(model->functions.items[frame->function].class));
 		json_end_object(json);
 	}
 	json_end_array(json);
@@ -143,6 +149,13 @@ static void write_key(struct json_writer *json, const struct model *model,
 		break;
 	case BREAKDOWN_CGROUP:
 		json_member_text(json, "cgroup", breakdown->cgroups.items[key]);
+		break;
+	case BREAKDOWN_CLASS:
+		json_member_text(
+			json, "class", key == MODEL_NONE ? NULL : model_class_to_string(key));
+		break;
+	case BREAKDOWN_GIL:
+		json_member_text(json, "gil", wire_gil_name(key));
 		break;
 	default:
 		write_stack(json, model, key);

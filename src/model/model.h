@@ -88,9 +88,12 @@ struct model_frame {
 	bool inlined;
 };
 
-/* Frames outermost first: model.stack_frames.items[first] … [first + count - 1]. */
+/*
+ * Frames outermost first: model.stack_frames.items[first] … [first + count - 1], of whole_count
+ * that there are: see model/shown.h.
+ */
 struct model_stack {
-	uint32_t first, count;
+	uint32_t first, count, whole_count;
 	enum wire_stop stop;
 	enum wire_python python;
 };

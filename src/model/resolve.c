@@ -167,7 +167,7 @@ static int expand_stack(struct model_builder *builder, const struct raw_stack *r
 	}
 	if (r < 0 || model->stack_frames.count > UINT32_MAX)
 		return -ENOMEM;
-	stack.count = (uint32_t)model->stack_frames.count - stack.first;
+	stack.count = stack.whole_count = (uint32_t)model->stack_frames.count - stack.first;
 	return array_append(&model->stacks, stack);
 }
 

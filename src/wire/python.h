@@ -19,6 +19,7 @@ enum wire_python {
 	WIRE_PYTHON_UNKNOWN = 7,    /* an interpreter whose layout could not be validated */
 	WIRE_PYTHON_NOT_MERGED = 8, /* native and Python frames do not match: order is by guess */
 	WIRE_PYTHON_USER_MODE = 9,  /* the mode without privileges takes no Python frames */
+	WIRE_PYTHON_TOO_EARLY = 10, /* the sampler was not told of the interpreter yet */
 	WIRE_PYTHON_MAX
 };
 
@@ -90,6 +91,7 @@ static inline const char *wire_python_name(unsigned python)
 		[WIRE_PYTHON_UNKNOWN] = "unknown_interpreter",
 		[WIRE_PYTHON_NOT_MERGED] = "not_merged",
 		[WIRE_PYTHON_USER_MODE] = "user_mode",
+		[WIRE_PYTHON_TOO_EARLY] = "too_early",
 	};
 
 	return python < WIRE_PYTHON_MAX ? names[python] : "unknown";

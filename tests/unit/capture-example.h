@@ -309,8 +309,9 @@ static inline int write_example_stacks(struct capture_writer *writer)
 	capture_id id;
 
 	for (unsigned stop = 0; result == 0 && stop < WIRE_STOP_MAX; stop++)
-		result = capture_writer_callstack(writer, frames, 1 + stop % 8,
-			(enum wire_stop)stop, (enum wire_python)(stop % WIRE_PYTHON_MAX), &id);
+		result =
+			capture_writer_callstack(writer, frames, 1 + stop % 8, (enum wire_stop)stop,
+				(enum wire_python)(stop % WIRE_PYTHON_USER_MODE), &id);
 	return result;
 }
 

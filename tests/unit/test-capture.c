@@ -92,7 +92,7 @@ static void expect_rest(struct strbuf *text)
 
 	for (unsigned stop = 0; stop < WIRE_STOP_MAX; stop++)
 		text_callstack(text, stop + 1, frames, 1 + stop % 8, (enum wire_stop)stop,
-			(enum wire_python)(stop % WIRE_PYTHON_MAX));
+			(enum wire_python)(stop % WIRE_PYTHON_USER_MODE));
 	strbuf_add(text,
 		"sample time=1000000000000 4242/4242 cpu=0 mode=1 callstack=1\n"
 		"sample time=1000000000000 4242/4300 cpu=21 mode=2 callstack=2 gil=held/0\n"

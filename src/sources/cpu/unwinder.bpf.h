@@ -647,8 +647,11 @@ static __always_inline int send_sample(struct walk *walk, __u64 length, __u64 no
 	if (length > RECORD_BYTES)
 		return 0;
 	sample->record.length_bytes = length;
-	flags = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes ? BPF_RB_FORCE_WAKEUP
-									       : BPF_RB_NO_WAKEUP;
+	/* A process that is not known yet: the sooner the collector looks at it, the better. */
+	flags = !scratch->owner_known ||
+				bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes
+			? BPF_RB_FORCE_WAKEUP
+			: BPF_RB_NO_WAKEUP;
 	if (bpf_ringbuf_output(&samples, scratch->record, length, flags)) {
 		count(SAMPLER_COUNT_LOST, 1);
 		return 0;

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/shown.h"
+
+static const struct model_function *function_of(const struct model *model, uint32_t frame)
+{
+	return &model->functions.items[model->frames.items[frame].function];
+}
+
+static bool is_python(const struct model_function *function)
+{
+	return function->kind == CAPTURE_FRAME_INTERPRETED;
+}
+
+/* The position of the outermost Python frame; the stack's count when it has none. */
+static uint32_t first_python(const struct model *model, const struct model_stack *stack)
+{
+	for (uint32_t i = 0; i < stack->count; i++) {
+		if (is_python(function_of(model, model->stack_frames.items[stack->first + i])))
+			return i;
+	}
+	return stack->count;
+}
+
+static bool is_hidden(const struct model_function *function, bool before_python)
+{
+	if (function->class == MODEL_CLASS_INTERPRETER)
+		return true;
+	/* The C library's start of the program or the thread. */
+	return before_python && function->class == MODEL_CLASS_NATIVE;
+}
+
+static void hide_in_stack(struct model *model, struct model_stack *stack)
+{
+	uint32_t python_at = first_python(model, stack), kept = 0;
+	uint32_t *frames = model->stack_frames.items + stack->first;
+
+	if (python_at == stack->count)
+		return;
+	for (uint32_t i = 0; i < stack->count; i++) {
+		if (!is_hidden(function_of(model, frames[i]), i < python_at))
+			frames[kept++] = frames[i];
+	}
+	/* Importing, and nothing else: better the interpreter's frames than none. */
+	if (kept)
+		stack->count = stack->whole_count = kept;
+}
+
+void model_hide_interpreter(struct model *model)
+{
+	array_foreach (&model->stacks, stack)
+		hide_in_stack(model, stack);
+}
+
+static uint32_t count_to_user(const struct model *model, const struct model_stack *stack)
+{
+	for (uint32_t i = stack->whole_count; i-- > 0;) {
+		uint32_t frame = model->stack_frames.items[stack->first + i];
+
+		if (function_of(model, frame)->class == MODEL_CLASS_USER)
+			return i + 1;
+	}
+	return stack->whole_count;
+}
+
+void model_fold_libraries(struct model *model, bool fold)
+{
+	array_foreach (&model->stacks, stack)
+		stack->count = fold ? count_to_user(model, stack) : stack->whole_count;
+}
+
+bool model_has_user_python(const struct model *model)
+{
+	array_foreach (&model->functions, function) {
+		if (is_python(function) && function->class == MODEL_CLASS_USER)
+			return true;
+	}
+	return false;
+}

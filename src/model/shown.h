@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which frames of a stack are shown. A Python stack as it is recorded has the interpreter's own
+ * functions between the program's; and its innermost frames are mostly a library's, which the user
+ * can only change through the line that called it.
+ */
+#pragma once
+
+#include "model/model.h"
+
+/*
+ * Takes the interpreter's frames out of stacks that have Python frames, and what started the thread
+ * before the first of them. Other stacks stay. Once per model.
+ */
+void model_hide_interpreter(struct model *model);
+
+/*
+ * Cuts each stack after its innermost frame of the user's own code, so that its cost is charged
+ * there, or with `fold` false brings it back. Stacks without such a frame stay whole.
+ */
+void model_fold_libraries(struct model *model, bool fold);
+
+/* Is there Python code of the user's own in some stack? */
+bool model_has_user_python(const struct model *model);
