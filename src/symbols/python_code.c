@@ -221,7 +221,6 @@ int python_code_from_record(const struct python_layout *layout,
 
 #define MAXIMUM_TEXT_BYTES  (64U * 1024)
 #define MAXIMUM_TABLE_BYTES (4U * 1024 * 1024)
-#define CODE_BYTES          160 /* up to the line table, in all versions */
 
 static int read_memory(uint32_t pid, uint64_t address, void *buffer, size_t length)
 {
@@ -276,53 +275,67 @@ static int read_lines(uint32_t pid, uint64_t address, struct python_code *code)
 	return result < 0 ? result : take_lines(bytes, size, code);
 }
 
-static uint64_t pointer_in(const uint8_t *object, uint16_t at)
-{
-	uint64_t value;
+/* The window that tells code objects apart, as the sampler reads it. */
+struct code_window {
+	uint8_t bytes[PYTHON_CODE_BYTES + 8];
+	uint32_t check;
+};
 
-	memcpy(&value, object + MIN((size_t)at, CODE_BYTES - sizeof(value)), sizeof(value));
-	return value;
+static int read_window(const struct python_layout *layout, uint32_t pid, uint64_t address,
+	struct code_window *ret_window)
+{
+	uint64_t name_hash;
+	int result =
+		read_memory(pid, address + PYTHON_CODE_START, ret_window->bytes, PYTHON_CODE_BYTES);
+
+	if (result == 0)
+		result = read_memory(pid,
+			python_code_word(ret_window->bytes, layout->code_name) + PYTHON_TEXT_HASH,
+			&name_hash, sizeof(name_hash));
+	if (result == 0)
+		ret_window->check = python_code_check(layout, ret_window->bytes, name_hash);
+	return result;
+}
+
+static int read_parts(const struct python_layout *layout, uint32_t pid, const uint8_t *window,
+	struct python_code *code)
+{
+	char *qualified = NULL;
+	int result = read_text(layout, pid, python_code_word(window, layout->code_file_name),
+		&code->file_name, &code->cut);
+
+	if (result == 0)
+		result = read_text(layout, pid, python_code_word(window, layout->code_name),
+			&code->name, &code->cut);
+	if (result == 0 && layout->code_qualified_name != PYTHON_ABSENT) {
+		result = read_text(layout, pid,
+			python_code_word(window, layout->code_qualified_name), &qualified,
+			&code->cut);
+		prefer_qualified(code, qualified);
+	}
+	return result < 0
+		       ? result
+		       : read_lines(pid, python_code_word(window, layout->code_line_table), code);
 }
 
 int python_code_read(const struct python_layout *layout, uint32_t pid, uint64_t address,
 	uint32_t check, struct python_code *ret_code)
 {
-	uint8_t object[CODE_BYTES];
-	char *qualified = NULL;
-	uint64_t file_name, name, table;
-	uint32_t first_line;
-	int result = read_memory(pid, address, object, sizeof(object));
+	struct code_window window = {0}, after = {0};
+	int result = read_window(layout, pid, address, &window);
 
 	*ret_code = (struct python_code){0};
 	if (result < 0)
 		return result;
-	file_name = pointer_in(object, layout->code_file_name);
-	name = pointer_in(object, layout->code_name);
-	table = pointer_in(object, layout->code_line_table);
-	first_line = (uint32_t)pointer_in(object, layout->code_first_line);
-	if (check && python_code_check(file_name, name, table, first_line) != check)
+	if (check && window.check != check)
 		return -ESTALE;
-	ret_code->first_line = first_line;
-	result = read_text(layout, pid, file_name, &ret_code->file_name, &ret_code->cut);
-	if (result == 0)
-		result = read_text(layout, pid, name, &ret_code->name, &ret_code->cut);
-	if (result == 0 && layout->code_qualified_name != PYTHON_ABSENT) {
-		result = read_text(layout, pid, pointer_in(object, layout->code_qualified_name),
-			&qualified, &ret_code->cut);
-		prefer_qualified(ret_code, qualified);
-	}
-	if (result == 0)
-		result = read_lines(pid, table, ret_code);
+	ret_code->first_line = (uint32_t)python_code_word(window.bytes, layout->code_first_line);
+	result = read_parts(layout, pid, window.bytes, ret_code);
 	/* Freed and used again while it was read? */
-	if (result == 0 && check) {
-		result = read_memory(pid, address, object, sizeof(object));
-		if (result == 0 &&
-			python_code_check(pointer_in(object, layout->code_file_name),
-				pointer_in(object, layout->code_name),
-				pointer_in(object, layout->code_line_table),
-				(uint32_t)pointer_in(object, layout->code_first_line)) != check)
-			result = -ESTALE;
-	}
+	if (result == 0)
+		result = read_window(layout, pid, address, &after);
+	if (result == 0 && after.check != window.check)
+		result = -ESTALE;
 	if (result < 0)
 		python_code_done(ret_code);
 	return result;

@@ -67,18 +67,42 @@ struct python_target {
 	__u32 interpreter; /* number of this image: names code objects in records */
 };
 
+/* The part of a code object that tells it from others: from this offset on, PYTHON_CODE_BYTES. */
+#define PYTHON_CODE_START 16
+#define PYTHON_CODE_BYTES 128
+/* PyASCIIObject.hash, of all versions */
+#define PYTHON_TEXT_HASH 24
+
+static inline __attribute__((always_inline)) __u64 python_code_word(
+	const __u8 *window, __u32 code_offset)
+{
+	return *(const __u64 *)(window +
+				((code_offset - PYTHON_CODE_START) & (PYTHON_CODE_BYTES - 1)));
+}
+
+static inline __attribute__((always_inline)) __u64 python_mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+	return hash ^ hash >> 29;
+}
+
 /*
- * What a code object's address stands for may change; this tells. Of the pointers to the code's
- * file name, name, line table, and its first line.
+ * What a code object's address stands for may change; this tells, also when all of the new one's
+ * parts lie where the old one's did: it takes in the name's hash, the sizes and counts at the
+ * object's start, the first line, and the pointers to file name, name and line table. `window` has
+ * 8 bytes more than PYTHON_CODE_BYTES. Never 0.
  */
 static inline __attribute__((always_inline)) __u32 python_code_check(
-	__u64 file_name, __u64 name, __u64 line_table, __u32 first_line)
+	const struct python_layout *layout, const __u8 *window, __u64 name_hash)
 {
-	__u64 hash = file_name * 0x9e3779b97f4a7c15ULL;
+	__u64 hash = python_mix(name_hash, python_code_word(window, PYTHON_CODE_START));
 
-	hash = (hash ^ hash >> 29 ^ name) * 0xbf58476d1ce4e5b9ULL;
-	hash = (hash ^ hash >> 32 ^ line_table) * 0x94d049bb133111ebULL;
-	hash = (hash ^ hash >> 29 ^ first_line) * 0x9e3779b97f4a7c15ULL;
+	hash = python_mix(hash, python_code_word(window, PYTHON_CODE_START + 8));
+	hash = python_mix(hash, python_code_word(window, PYTHON_CODE_START + 16));
+	hash = python_mix(hash, python_code_word(window, layout->code_file_name));
+	hash = python_mix(hash, python_code_word(window, layout->code_name));
+	hash = python_mix(hash, python_code_word(window, layout->code_line_table));
+	hash = python_mix(hash, (__u32)python_code_word(window, layout->code_first_line));
 	hash ^= hash >> 32;
-	return (__u32)hash ? (__u32)hash : 1; /* 0: not read */
+	return (__u32)hash ? (__u32)hash : 1;
 }

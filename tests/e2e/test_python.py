@@ -131,3 +131,273 @@ def test_native_frames_stand_between(python, library, stacks):
         assert any("_PyEval_EvalFrameDefault" in name for name in names[:outer])
         seen += count
     assert seen > 5
+
+
+@pytest.fixture
+def script(tmp_path):
+    """script(text) -> the path of a Python file"""
+
+    def write(text, name="script.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def functions(samples):
+    """Function name -> samples with it anywhere."""
+    counts = {}
+    for frames, count in samples:
+        for name in {frame.function for frame in frames}:
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+SPIN = """
+import time
+def spin(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+"""
+
+
+@each_python
+def test_recursion_of_900(python, script, stacks):
+    text = SPIN + "def down(n):\n    return down(n - 1) if n else spin(0.5)\nimport sys\nsys.setrecursionlimit(2000)\ndown(900)\n"
+    samples, _ = stacks(python, script(text))
+    deep = [count for frames, count in samples if sum(frame.function == "down" for frame in frames) == 901]
+    spinning = functions(samples)["spin"]
+    # Before 3.11 each call takes native frames too, of which 512 are kept; Python's are all there.
+    assert sum(deep) > 0.97 * spinning > 100
+
+
+@each_python
+def test_names_that_are_not_ascii(python, script, stacks):
+    names = {"größe", "模型_前向", "𝔵𝔶", "f" * 10000}
+    text = SPIN + "".join(f"def {name}():\n    spin(0.15)\n" for name in names) + "".join(f"{name}()\n" for name in names)
+    samples, _ = stacks(python, script(text), env={"PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1"})
+    seen = functions(samples)
+    # Python normalises identifiers (NFKC).
+    assert {"größe", "模型_前向", "xy", "f" * 10000} <= set(seen)
+
+
+@each_python
+def test_code_objects_that_are_freed(python, script, stacks):
+    """Ever new code at addresses used before: a name must be the one of the code that ran."""
+    text = (
+        SPIN
+        + """
+for number in range(400):
+    exec(f"def made_{number}():\\n    marker_{number} = 1\\n    spin(0.004)\\nmade_{number}()\\ndel made_{number}",
+         {"spin": spin})
+"""
+    )
+    samples, data = stacks(python, script(text))
+    made = [name for name in functions(samples) if name.startswith("made_")]
+    assert len(made) > 200
+    for frames, _ in samples:
+        names = [frame.function for frame in frames]
+        assert sum(name.startswith("made_") for name in names) <= 1
+        if "[unknown Python function]" in names:
+            assert any("code object" in note for note in data["notes"])
+
+
+def test_a_process_of_a_moment(stacks, script):
+    """What it ran is named although it is gone before anybody could look."""
+    python = next(iter(PYTHONS.values()), None) or pytest.skip("there is no CPython")
+    text = SPIN + "def brief():\n    spin(0.06)\nbrief()\n"
+    samples, _ = stacks(python, script(text), options=("-F", 1999))
+    assert functions(samples).get("brief", 0) > 20
+
+
+@each_python
+def test_children_that_fork(python, script, stacks):
+    text = (
+        SPIN
+        + """
+import os
+def in_child():
+    spin(0.4)
+def in_grandchild():
+    spin(0.3)
+pid = os.fork()
+if pid == 0:
+    if os.fork() == 0:
+        in_grandchild()
+        os._exit(0)
+    in_child()
+    os.wait()
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+    )
+    samples, _ = stacks(python, script(text))
+    seen = functions(samples)
+    assert seen.get("in_child", 0) > 100 and seen.get("in_grandchild", 0) > 60
+
+
+@each_python
+def test_execution_and_a_violent_end(python, script, stacks):
+    text = (
+        SPIN
+        + """
+import os, signal, sys
+def first_life():
+    spin(0.3)
+def second_life():
+    spin(0.3)
+if len(sys.argv) == 1:
+    first_life()
+    os.execv(sys.executable, [sys.executable, __file__, "again"])
+second_life()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    )
+    samples, _ = stacks(python, script(text), status=137)
+    seen = functions(samples)
+    assert seen.get("first_life", 0) > 100 and seen.get("second_life", 0) > 100
+    for frames, _ in samples:
+        assert not {"first_life", "second_life"} <= {frame.function for frame in frames}
+
+
+@each_python
+def test_thread_that_python_did_not_make(python, script, stacks, library):
+    text = (
+        SPIN
+        + """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+def called_back(number):
+    spin(0.4)
+    return 0
+library.call_back_in_thread(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(called_back))
+"""
+    )
+    samples, data = stacks(python, script(text), library)
+    found = [frames for frames, _ in samples if any(frame.function == "called_back" for frame in frames)]
+    # The library's unwind table may not be there for the very first samples.
+    found = [frames for frames in found if "call_back" in [frame.function for frame in frames]]
+    assert found
+    for frames in found:
+        names = [frame.function for frame in frames]
+        assert names.index("call_back") < names.index("called_back") < names.index("spin")
+
+
+@each_python
+def test_lock_states(python, script, sonde, tmp_path):
+    """One thread that computes in Python, one that computes without the lock."""
+    text = """
+import hashlib, threading, time
+data = bytes(1 << 20)
+end = time.monotonic() + 1.2
+def with_lock():
+    while time.monotonic() < end:
+        sum(range(100))
+def without_lock():
+    while time.monotonic() < end:
+        hashlib.sha256(data).digest()
+thread = threading.Thread(target=without_lock)
+thread.start()
+with_lock()
+thread.join()
+"""
+    capture = tmp_path / "lock.pftrace"
+    sonde("record", "-q", "-F", 997, "-o", capture, "--", python, script(text), check=0)
+
+    def states(function):
+        data = sonde("report", "--json", "--by", "gil", "--symbol", f"^{function}$", capture, check=0).json()
+        return {row["gil"]: row["self_share"] for row in data["tables"]["gil"]["rows"]}
+
+    assert states("with_lock").get("held", 0) > 0.9
+    assert states("without_lock").get("released", 0) > 0.8
+
+
+@each_python
+def test_sub_interpreter(python, script, stacks):
+    text = (
+        SPIN
+        + """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+CODE = '''
+import time
+def in_sub_interpreter():
+    end = time.perf_counter() + 0.5
+    while time.perf_counter() < end:
+        pass
+in_sub_interpreter()
+'''
+def outer():
+    made = interpreters.create()
+    (getattr(interpreters, "run_string", None) or interpreters.exec)(made, CODE)
+outer()
+"""
+    )
+    samples, data = stacks(python, script(text))
+    found = [frames for frames, _ in samples if any(frame.function == "in_sub_interpreter" for frame in frames)]
+    assert sum(count for frames, count in samples if frames in found) > 200
+    for frames in found:
+        names = [frame.function for frame in frames]
+        assert names.index("outer") < names.index("in_sub_interpreter")
+
+
+UNKNOWN = """
+unsigned long Py_Version = 0x03630000;
+char _PyRuntime[4096];
+void _PyEval_EvalFrameDefault(void) {}
+static volatile unsigned long sum;
+__attribute__((noinline)) void spin_here(void) { for (unsigned long i = 0; i < 600000000; i++) sum += i; }
+int main(void) { spin_here(); return 0; }
+"""
+
+
+def test_unknown_interpreter_is_said_once(sonde, tmp_path):
+    source, program = tmp_path / "unknown.c", tmp_path / "python3.99"
+    source.write_text(UNKNOWN)
+    subprocess.run(["cc", "-O1", "-rdynamic", "-o", program, source], check=True)
+    capture = tmp_path / "unknown.pftrace"
+    done = sonde("record", "-F", 499, "-o", capture, "--", program, check=0)
+    data = sonde("report", "--json", capture, check=0).json()
+    said = [note for note in data["notes"] if "Python 3.99 " in note and str(program) in note]
+    assert len(said) == 1 and "is not known" in said[0]
+    assert any(row["name"] == "spin_here" for row in data["tables"]["function"]["rows"])
+    assert data["completeness"]["samples_by_python"]["unknown_interpreter"] > 50
+    assert "python3.99" in done.stderr
+
+
+def test_user_mode_says_that_python_needs_bpf(sonde, script, tmp_path):
+    python = next(iter(PYTHONS.values()), None) or pytest.skip("there is no CPython")
+    capture = tmp_path / "user.pftrace"
+    sonde("record", "-q", "--mode", "user", "-F", 499, "-o", capture, "--", python, script(SPIN + "spin(0.5)\n"), check=0)
+    data = sonde("report", "--json", capture, check=0).json()
+    assert data["completeness"]["samples_by_python"]["user_mode"] > 50
+    assert "sudo" in sonde("report", capture, check=0).stdout
+
+
+@each_python
+def test_virtual_environment(python, script, stacks, tmp_path):
+    subprocess.run([python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    samples, _ = stacks(tmp_path / "venv" / "bin" / "python", script(SPIN + "def here():\n    spin(0.3)\nhere()\n"))
+    assert functions(samples).get("here", 0) > 100
+
+
+def test_another_pid_and_mount_namespace(script, stacks):
+    python = next(iter(PYTHONS.values()), None) or pytest.skip("there is no CPython")
+    text = SPIN + "def inside():\n    spin(0.4)\ninside()\n"
+    command = ("unshare", "--pid", "--mount", "--fork", "--mount-proc", python, script(text))
+    samples, _ = stacks(*command)
+    assert functions(samples).get("inside", 0) > 150
+
+
+@pytest.mark.parametrize("arguments", [("-X", "perf"), ("-X", "importtime"), ("-O",), ("-I",)])
+def test_options_of_the_interpreter(arguments, script, stacks):
+    python = next((path for name, path in PYTHONS.items() if name.startswith(("3.12", "3.13"))), None)
+    if not python:
+        pytest.skip("there is no CPython 3.12 or 3.13")
+    samples, _ = stacks(python, *arguments, script(SPIN + "def here():\n    spin(0.3)\nhere()\n"))
+    found = [frames for frames, _ in samples if any(frame.function == "here" for frame in frames)]
+    assert sum(count for frames, count in samples if frames in found) > 100

@@ -282,19 +282,19 @@ static __noinline int send_code(struct walk *walk, __u64 code, __u32 check)
 	__u32 at = sizeof(*record), length;
 
 	record->piece_bytes[0] = length =
-		append_text(walk, at, word_at(window, layout->code_file_name - CODE_START));
+		append_text(walk, at, python_code_word(window, layout->code_file_name));
 	at += PADDED(length);
 	record->piece_bytes[1] = length =
-		append_text(walk, at, word_at(window, layout->code_name - CODE_START));
+		append_text(walk, at, python_code_word(window, layout->code_name));
 	at += PADDED(length);
 	record->piece_bytes[2] = length =
 		layout->code_qualified_name == PYTHON_ABSENT
 			? 0
-			: append_text(walk, at,
-				  word_at(window, layout->code_qualified_name - CODE_START));
+			: append_text(
+				  walk, at, python_code_word(window, layout->code_qualified_name));
 	at += PADDED(length);
 	record->piece_bytes[3] = length =
-		append_lines(walk, at, word_at(window, layout->code_line_table - CODE_START));
+		append_lines(walk, at, python_code_word(window, layout->code_line_table));
 	at += PADDED(length);
 	record->record.type = WIRE_RECORD_PYTHON_CODE;
 	record->record.reserved = 0;
@@ -304,7 +304,7 @@ static __noinline int send_code(struct walk *walk, __u64 code, __u32 check)
 	record->check = check;
 	record->interpreter = walk->python->interpreter;
 	record->pid = visible_tgid(walk->task);
-	record->first_line = word_at(window, layout->code_first_line - CODE_START);
+	record->first_line = python_code_word(window, layout->code_first_line);
 	if (at > CODE_RECORD_BYTES)
 		return 0;
 	if (bpf_ringbuf_output(&samples, python->record, at, BPF_RB_NO_WAKEUP)) {
@@ -323,14 +323,14 @@ static __noinline __u32 check_code(struct walk *walk, __u64 code)
 {
 	const struct python_layout *layout = &walk->python->layout;
 	__u8 *window = walk->scratch->python.code;
+	__u64 name_hash;
 	__u32 check;
 
-	if (READ_USER(walk->task, window, PYTHON_WINDOW_BYTES, code + CODE_START))
+	if (READ_USER(walk->task, window, PYTHON_CODE_BYTES, code + PYTHON_CODE_START) ||
+		read_user_u64(walk, python_code_word(window, layout->code_name) + PYTHON_TEXT_HASH,
+			&name_hash))
 		return 0;
-	check = python_code_check(word_at(window, layout->code_file_name - CODE_START),
-		word_at(window, layout->code_name - CODE_START),
-		word_at(window, layout->code_line_table - CODE_START),
-		(__u32)word_at(window, layout->code_first_line - CODE_START));
+	check = python_code_check(layout, window, name_hash);
 	if (!sent_before(walk, code, check))
 		send_code(walk, code, check);
 	return check;
@@ -363,6 +363,18 @@ static __always_inline void mark_entry(struct scratch *scratch)
 		frame_slot(scratch, scratch->python.last_at)->flags |= WIRE_PYTHON_ENTRY;
 }
 
+/* Frames lie side by side in blocks of memory: the last of a block may end at the block's end. */
+static __noinline int read_frame(struct walk *walk, __u64 address)
+{
+	__u8 *window = walk->scratch->python.frame;
+	__u32 on_page = 4096 - (address & 4095);
+
+	if (!READ_USER(walk->task, window, PYTHON_WINDOW_BYTES, address))
+		return 0;
+	return on_page >= PYTHON_WINDOW_BYTES ||
+	       READ_USER(walk->task, window, on_page & (PYTHON_WINDOW_BYTES - 1), address);
+}
+
 static long walk_python_frame(__u32 index, struct walk *walk)
 {
 	const struct python_layout *layout = &walk->python->layout;
@@ -377,7 +389,7 @@ static long walk_python_frame(__u32 index, struct walk *walk)
 		python->reason = WIRE_PYTHON_FRAMES;
 		return 1;
 	}
-	if (READ_USER(walk->task, python->frame, PYTHON_WINDOW_BYTES, python->at)) {
+	if (read_frame(walk, python->at)) {
 		python->reason = WIRE_PYTHON_READ_FAULT;
 		return 1;
 	}

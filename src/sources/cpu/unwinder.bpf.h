@@ -116,9 +116,8 @@ _Static_assert(MAX_FRAME_WORDS > WIRE_MAX_KERNEL_FRAMES + WIRE_MAX_USER_FRAMES +
 
 #define CODE_RECORD_BYTES                                                                          \
 	(sizeof(struct wire_python_code) + 3 * WIRE_PYTHON_TEXT_BYTES + WIRE_PYTHON_LINES_BYTES)
-/* One read gets what is needed of a frame, and of a code object from CODE_START on. */
+/* One read gets what is needed of a frame. */
 #define PYTHON_WINDOW_BYTES 128
-#define CODE_START          32
 
 struct python_scratch {
 	__u64 at;     /* the next frame to read */
@@ -131,7 +130,7 @@ struct python_scratch {
 	__u32 holder_is_pointer;
 	__u32 last_at; /* word of the last frame in the record; 0: none yet */
 	__u8 frame[PYTHON_WINDOW_BYTES + 8];
-	__u8 code[PYTHON_WINDOW_BYTES + 8];
+	__u8 code[PYTHON_CODE_BYTES + 8];
 	__u8 record[CODE_RECORD_BYTES + 4096];
 };
 
