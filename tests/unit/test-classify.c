@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose code a file is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/macros.h"
+#include "model/classify.h"
+
+struct expectation {
+	const char *path;
+	enum model_class class;
+};
+
+static void test_python_files(void **state)
+{
+	static const struct expectation files[] = {
+		{"/home/me/train.py", MODEL_CLASS_USER},
+		{"train.py", MODEL_CLASS_USER},
+		{"<string>", MODEL_CLASS_USER},
+		{"<stdin>", MODEL_CLASS_USER},
+		{"/tmp/ipykernel_12/34.py", MODEL_CLASS_USER},
+		{"/home/me/torch/mine.py", MODEL_CLASS_USER}, /* not installed */
+		{"/usr/lib/python3/dist-packages/torch/nn/modules/linear.py",
+			MODEL_CLASS_FRAMEWORK},
+		{"/home/me/venv/lib/python3.11/site-packages/torch/_tensor.py",
+			MODEL_CLASS_FRAMEWORK},
+		{"/opt/conda/lib/python3.10/site-packages/numpy/core/fromnumeric.py",
+			MODEL_CLASS_FRAMEWORK},
+		{"/venv/lib/python3.12/site-packages/vllm/engine/llm_engine.py",
+			MODEL_CLASS_FRAMEWORK},
+		{"/venv/lib/python3.12/site-packages/torchmetrics/metric.py", MODEL_CLASS_LIBRARY},
+		{"/venv/lib/python3.12/site-packages/requests/api.py", MODEL_CLASS_LIBRARY},
+		{"/venv/lib/python3.12/site-packages/six.py", MODEL_CLASS_LIBRARY},
+		{"/usr/lib/python3.11/threading.py", MODEL_CLASS_LIBRARY},
+		{"/root/.pyenv/versions/3.13.0/lib/python3.13/json/__init__.py",
+			MODEL_CLASS_LIBRARY},
+		{"<frozen importlib._bootstrap>", MODEL_CLASS_INTERPRETER},
+		{"<frozen runpy>", MODEL_CLASS_INTERPRETER},
+		{"<frozen os>", MODEL_CLASS_LIBRARY},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		print_message("%s\n", files[i].path);
+		assert_int_equal(classify_python(files[i].path), files[i].class);
+	}
+}
+
+static void test_native_files(void **state)
+{
+	static const struct expectation files[] = {
+		{"[kernel]", MODEL_CLASS_KERNEL},
+		{"[nvidia]", MODEL_CLASS_KERNEL},
+		{"[vdso]", MODEL_CLASS_NATIVE},
+		{"[anon]", MODEL_CLASS_NATIVE},
+		{"/usr/bin/python3.11", MODEL_CLASS_INTERPRETER},
+		{"/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0", MODEL_CLASS_INTERPRETER},
+		{"/usr/lib/python3.11/lib-dynload/_json.so", MODEL_CLASS_INTERPRETER},
+		{"/usr/bin/python3-config-helper", MODEL_CLASS_NATIVE},
+		{"/usr/lib/x86_64-linux-gnu/libc.so.6", MODEL_CLASS_NATIVE},
+		{"/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13.0", MODEL_CLASS_FRAMEWORK},
+		{"/usr/lib/x86_64-linux-gnu/libopenblas.so.0", MODEL_CLASS_FRAMEWORK},
+		{"/venv/lib/python3.11/site-packages/numpy/core/_multiarray.so",
+			MODEL_CLASS_FRAMEWORK},
+		{"/venv/lib/python3.11/site-packages/lxml/etree.so", MODEL_CLASS_LIBRARY},
+		{"/home/me/build/solver", MODEL_CLASS_USER},
+		{"/usr/bin/sqlite3", MODEL_CLASS_NATIVE},
+		{"/usr/bin/mine", MODEL_CLASS_USER}, /* it is the program */
+		{"", MODEL_CLASS_NATIVE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		print_message("%s\n", files[i].path);
+		assert_int_equal(classify_native(files[i].path, "/usr/bin/mine"), files[i].class);
+	}
+}
+
+static void test_names(void **state)
+{
+	for (int i = 0; i < MODEL_CLASS_MAX; i++)
+		assert_int_equal(
+			model_class_from_string(model_class_to_string((enum model_class)i)), i);
+	assert_int_equal(model_class_from_string("other"), MODEL_CLASS_INVALID);
+	assert_null(model_class_to_string(MODEL_CLASS_MAX));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_python_files),
+		cmocka_unit_test(test_native_files),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
