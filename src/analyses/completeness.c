@@ -75,8 +75,9 @@ int completeness_init(struct completeness *completeness, const struct model *mod
 		.samples = stacks.samples,
 		.losses_known = model->stats.present,
 		.lost = model->stats.values.samples_lost,
-		.recorded = model->samples.count,
 	};
+	array_foreach (&model->samples, sample)
+		completeness->recorded += model_sample_counts(sample, MODEL_WEIGHT_CPU);
 	count_stops(completeness, model, &stacks);
 	return count_unnamed(completeness, model, &stacks);
 }

@@ -187,16 +187,16 @@ static int match_stacks(const struct selection *selection, const struct model *m
 	return 0;
 }
 
-static void mark(const struct model *model, const struct time_range *range, const bool *threads,
-	const bool *stacks, struct selected *selected)
+static void mark(const struct model *model, enum model_weight weight,
+	const struct time_range *range, const bool *threads, const bool *stacks,
+	struct selected *selected)
 {
 	for (size_t i = 0; i < model->samples.count; i++) {
 		const struct model_sample *sample = &model->samples.items[i];
 
 		selected->samples[i] =
-			model_sample_counts(sample, MODEL_WEIGHT_CPU) &&
-			sample->time_ns >= range->start_ns && sample->time_ns <= range->end_ns &&
-			threads[sample->thread] &&
+			model_sample_counts(sample, weight) && sample->time_ns >= range->start_ns &&
+			sample->time_ns <= range->end_ns && threads[sample->thread] &&
 			(!stacks || (sample->stack != MODEL_NONE && stacks[sample->stack]));
 		selected->count += selected->samples[i];
 	}
@@ -224,7 +224,7 @@ int selection_apply(const struct selection *selection, const struct model *model
 		return errmsg_set(err, r, "memory ran out while filtering samples");
 	if (r < 0)
 		return r;
-	mark(model, &range, threads, stacks, &selected);
+	mark(model, selection->weight, &range, threads, stacks, &selected);
 	*ret_selected = selected;
 	return 0;
 }

@@ -13,7 +13,8 @@ struct selection {
 	const char *process; /* pid, or a pattern (extended regular expression) on process names */
 	const char *thread;  /* tid, or a pattern on thread names */
 	const char
-		*symbol;  /* pattern: only samples with a matching function anywhere in the stack */
+		*symbol; /* pattern: only samples with a matching function anywhere in the stack */
+	enum model_weight weight; /* running samples, waiting ones, or both */
 	const char *time; /* "START..END", each seconds since the session's start, either may be
 			     empty */
 };

@@ -24,6 +24,7 @@ static double record_duration_s;
 static struct option_strings record_pids;
 static bool record_all, record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
+static const char *record_wait; /* NULL: with a command */
 
 /* ---- what was recorded, and what it cost ---- */
 
@@ -135,6 +136,22 @@ static void print_cost(const struct session_result *result)
 	print_item("cost", &text);
 }
 
+static void print_waiting(const struct capture_stats *stats)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!stats->wait_samples)
+		return;
+	format_duration(&text, stats->waited_ns);
+	strbuf_add(&text, " of all threads together");
+	if (stats->wait_run_time_ns) {
+		strbuf_add(&text, "; looking at them took ");
+		format_duration(&text, stats->wait_run_time_ns);
+		strbuf_add(&text, " in the kernel");
+	}
+	print_item("waited", &text);
+}
+
 /* The first recording of a program has tables to build; what it does meanwhile is not lost. */
 static void print_tables(const struct capture_stats *stats)
 {
@@ -191,6 +208,7 @@ static void print_summary(
 	print_amount(result, options->output);
 	print_stacks(&result->stats);
 	print_losses(&result->stats);
+	print_waiting(&result->stats);
 	print_cost(result);
 	print_tables(&result->stats);
 	print_mode(result, options->mode == SESSION_MODE_USER);
@@ -275,6 +293,7 @@ static int run_record(int count, char **arguments)
 		.pids = pids,
 		.whole_machine = record_all,
 		.mode = parse_mode(),
+		.wait = record_wait ? record_wait[0] == 's' : count > 0,
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
 		.on_finishing = on_finishing,
@@ -304,6 +323,7 @@ static int run_record(int count, char **arguments)
 }
 
 static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
+static const char *const record_waits[] = {"sample", "off", NULL};
 
 static const struct option record_options[] = {
 	{.short_name = 'o',
@@ -321,6 +341,13 @@ static const struct option record_options[] = {
 		.value = &record_frequency_hz,
 		.minimum = 1,
 		.maximum = 20000},
+	{.long_name = "wait",
+		.type = OPTION_CHOICE,
+		.argument = "HOW",
+		.help = "Record threads that wait, too: sample looks at each 10 times a second; "
+			"off. Default: sample with a command, else off.",
+		.value = (void *)&record_wait,
+		.choices = record_waits},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,

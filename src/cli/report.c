@@ -31,19 +31,24 @@ static size_t wanted_limit(size_t otherwise)
 	return arguments.limit ? (size_t)arguments.limit : otherwise;
 }
 
+static const char *why_no_samples(const struct model *model)
+{
+	array_foreach (&model->samples, sample) {
+		if (model_sample_counts(sample, MODEL_WEIGHT_CPU))
+			return "No samples are left: widen the filters.";
+	}
+	return "There are no samples: nothing ran on a CPU while it was recorded, or the recording "
+	       "was cut off before its first flush.";
+}
+
 static int add_tables(const struct report_view *view)
 {
 	size_t side = wanted_limit(SIDE_LIMIT);
 	int r = 0;
 
 	if (!view->selected->count) {
-		report_paragraph(view,
-			view->model->samples.count
-				? "No samples are left: widen the filters."
-				: "There are no samples: nothing ran on a CPU while it was "
-				  "recorded, or the recording was cut off before its first flush.",
-			0);
-		return 0;
+		report_paragraph(view, why_no_samples(view->model), 0);
+		return report_waiting(view, side);
 	}
 	if (arguments.by)
 		return report_table(view, breakdown_by_from_string(arguments.by), wanted_sort(),
@@ -51,6 +56,7 @@ static int add_tables(const struct report_view *view)
 	if (!arguments.shown.fold_libraries && model_has_user_python(view->model))
 		r = report_own_lines(view, side);
 	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
+	r = r ?: report_waiting(view, side);
 	r = r ?: report_table(view, BREAKDOWN_PROCESS, wanted_sort(), side);
 	if (r == 0 && view->model->threads.count > view->model->processes.count)
 		r = report_table(view, BREAKDOWN_THREAD, wanted_sort(), side);

@@ -29,6 +29,9 @@ void report_source(const struct report_view *view, const struct breakdown *break
 /* The heaviest way from the root down, then the hottest stacks. */
 int report_stacks(const struct report_view *view, size_t limit);
 
+/* For what threads waited, and where; nothing when the capture has no such samples. */
+int report_waiting(const struct report_view *view, size_t limit);
+
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);
 /* "12.3 s", or "1,234" samples where their time is unknown. */

@@ -491,12 +491,14 @@ static void count_sample(struct pipeline *pipeline, const struct wire_sample *sa
 {
 	struct pipeline_account *account = &pipeline->account;
 
-	account->stacks_by_stop[user->stop]++;
-	account->stacks_by_python[python]++;
+	if (!sample->wait) {
+		account->samples++;
+		account->stacks_by_stop[user->stop]++;
+		account->stacks_by_python[python]++;
+	}
 	account->kernel_frames += sample->kernel_frame_count;
 	account->python_frames += sample->python_frame_count;
 	account->user_frames += user->count;
-	account->samples += !sample->wait;
 }
 
 static int write_sample(struct pipeline *pipeline, const struct wire_sample *sample,

@@ -39,6 +39,8 @@ static int collect_waiting(struct session *session, bool everything)
 	uint64_t before_ns = monotonic_now_ns();
 	int result = sideband_drain(session->sideband, on_event, session);
 
+	if (result == 0 && session->wait)
+		result = wait_source_run(session->wait);
 	if (result == 0)
 		result = session->sampler->drain(session->sampler_state, on_record, session);
 	if (result == 0)
@@ -131,13 +133,16 @@ static int wait_timeout_ms(const struct session *session)
 
 static size_t gather_descriptors(struct session *session, struct pollfd *ret_polls)
 {
-	int fds[MAXIMUM_DESCRIPTORS - 2];
+	int fds[MAXIMUM_DESCRIPTORS - 3];
 	size_t count = session->sampler->descriptors(session->sampler_state, fds, ARRAY_SIZE(fds));
 
 	count += sideband_descriptors(session->sideband, fds + count, ARRAY_SIZE(fds) - count);
 	for (size_t i = 0; i < count; i++)
 		ret_polls[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	ret_polls[count++] = (struct pollfd){.fd = session->signal_fd, .events = POLLIN};
+	if (session->wait)
+		ret_polls[count++] = (struct pollfd){
+			.fd = wait_source_descriptor(session->wait), .events = POLLIN};
 	ret_polls[count++] =
 		(struct pollfd){.fd = file_store_descriptor(session->files), .events = POLLIN};
 	return count;
@@ -194,10 +199,14 @@ static int finish(struct session *session, struct errmsg *err)
 	uint64_t without_lines;
 	int result;
 
+	if (session->wait)
+		wait_source_stop(session->wait);
 	session->sampler->stop(session->sampler_state);
 	session->end_ns = monotonic_now_ns();
 	session->sampling_ended = true;
 	result = collect_waiting(session, true);
+	if (result == 0)
+		result = pipeline_end_waits(session->pipeline, session->end_ns);
 	if (result == 0)
 		result = wait_for_tables(session);
 	if (result < 0)
@@ -219,6 +228,7 @@ static int finish(struct session *session, struct errmsg *err)
 
 static void close_parts(struct session *session)
 {
+	wait_source_free(session->wait);
 	pipeline_free(session->pipeline);
 	resolver_free(session->resolver);
 	address_spaces_free(session->spaces);

@@ -23,6 +23,7 @@ struct session_options {
 	uint32_t pid_count;
 	bool whole_machine;
 	enum session_mode mode;
+	bool wait;                       /* record waiting threads too, where it can be done */
 	bool uncompressed, stack_sample; /* see capture_writer_options */
 	/* Called once when sampling has begun; may be NULL. */
 	void (*on_started)(void *context, const char *mode, const char *mode_reason);

@@ -86,6 +86,13 @@ void session_fill_stats(struct session *session, bool complete)
 	stats->python_frames = pipeline->python_frames;
 	stats->wait_samples = pipeline->wait_samples;
 	stats->waited_ns = pipeline->waited_ns;
+	if (session->wait) {
+		struct wait_account wait;
+
+		wait_source_account(session->wait, &wait);
+		stats->wait_run_count = wait.run_count;
+		stats->wait_run_time_ns = wait.run_time_ns;
+	}
 	stats->kernel_frames = pipeline->kernel_frames;
 	stats->bpf_run_count = sampler->run_count;
 	stats->bpf_run_time_ns = sampler->run_time_ns;
@@ -188,6 +195,8 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_sampler_notes(session);
 	add_file_notes(session);
 	add_python_notes(session);
+	if (session->wait_note.text[0])
+		add_note(session->result, "%s", session->wait_note.text);
 	add_rate_note(session);
 	if (!stats->samples)
 		add_note(session->result,

@@ -17,7 +17,10 @@
 #include "sources/cpu/sampler.h"
 #include "sources/process/address_space.h"
 #include "sources/process/sideband.h"
+#include "sources/wait/wait.h"
 
+/* Between two looks at a thread that waits. */
+#define SESSION_WAIT_PERIOD_NS (100 * NS_PER_MS)
 /* Reading debug information at the end may take this long. */
 #define SESSION_LINES_NS (5 * NS_PER_S)
 
@@ -27,6 +30,8 @@ struct session {
 	const struct cpu_sampler *sampler;
 	void *sampler_state;
 	struct sideband *sideband;
+	struct wait_source *wait; /* NULL: waiting is not recorded */
+	struct errmsg wait_note;  /* why it is not although it was asked for */
 	struct address_spaces *spaces;
 	struct file_store *files;
 	struct python_registry *python;

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "collect/session_internal.h"
+#include "sources/cpu/bpf_sampler.h"
 
 /* Looking for processes that started while their parents were being followed. */
 #define MAXIMUM_FOLLOW_ROUNDS 8
@@ -269,6 +270,27 @@ static int follow_tree(struct session *session, uint32_t pid, struct errmsg *err
 	return MIN(result, 0);
 }
 
+/* Recording goes on without what cannot be had; the notes say so. */
+static void start_waiting(struct session *session)
+{
+	struct bpf_sampler_parts parts;
+
+	if (!session->options->wait)
+		return;
+	if (session->sampler != &bpf_sampler) {
+		errmsg_set(&session->wait_note, -EPERM,
+			"waiting threads are not recorded: that needs the BPF mode; run sonde with "
+			"sudo");
+		return;
+	}
+	bpf_sampler_parts(session->sampler_state, &parts);
+	if (wait_source_open(&session->wait, &parts, SESSION_WAIT_PERIOD_NS, &session->wait_note) <
+		0)
+		return;
+	if (wait_source_start(session->wait, &session->wait_note) < 0)
+		session->wait = wait_source_free(session->wait);
+}
+
 static int follow_targets(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
@@ -311,8 +333,13 @@ static int write_session(struct session *session, struct errmsg *err)
 		.start_boottime_ns = clock_ns(CLOCK_BOOTTIME),
 		.period_ns = options->period_ns,
 		.cpu_count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+		.wait_mode = "off",
 	};
 
+	if (options->wait && session->sampler == &bpf_sampler) {
+		out.wait_mode = "sample";
+		out.wait_period_ns = SESSION_WAIT_PERIOD_NS;
+	}
 	uname(&system);
 	out.host = system.nodename;
 	out.kernel_release = system.release;
@@ -349,6 +376,7 @@ static int start_recording(struct session *session, struct errmsg *err)
 		result = session->sampler->start(session->sampler_state, err);
 	if (result < 0)
 		return result;
+	start_waiting(session);
 	session->start_ns = session->last_flush_ns = monotonic_now_ns();
 	if (options->command) {
 		result = target_release(&session->target, options->command[0], err);

@@ -2,9 +2,11 @@
 #include "exporters/report_json.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "analyses/completeness.h"
 #include "analyses/timeline.h"
+#include "analyses/waiting.h"
 #include "exporters/report_tables_json.h"
 
 #define TIMELINE_INTERVALS 100
@@ -104,6 +106,56 @@ static void write_completeness(struct json_writer *json, const struct model *mod
 	json_end_object(json);
 }
 
+static void write_waiting_row(
+	struct json_writer *json, const struct model *model, const struct waiting_row *row)
+{
+	const struct model_frame *frame =
+		row->frame == MODEL_NONE ? NULL : &model->frames.items[row->frame];
+
+	json_begin_object(json);
+	json_member_text(json, "reason", wire_wait_name(row->reason));
+	json_member_u64(json, "time_ns", row->time_ns);
+	json_member_text(
+		json, "function", model_function_name(model, frame ? frame->function : MODEL_NONE));
+	json_member_text(
+		json, "module", model_function_module(model, frame ? frame->function : MODEL_NONE));
+	json_member_text(json, "source_file", frame ? frame->source_file : NULL);
+	json_member_known(json, "line", frame && frame->line, frame ? frame->line : 0);
+	json_end_object(json);
+}
+
+/* Null where waiting was not recorded. */
+static int write_waiting(
+	struct json_writer *json, const struct model *model, const struct selection *selection)
+{
+	_cleanup_waiting_ struct waiting waiting = {0};
+	struct errmsg err;
+	int r;
+
+	json_key(json, "waiting");
+	if (strcmp(model->session.wait_mode, "sample") != 0) {
+		json_null(json);
+		return 0;
+	}
+	r = waiting_init(&waiting, model, selection, &err);
+	if (r < 0)
+		return r;
+	json_begin_object(json);
+	json_member_u64(json, "time_ns", waiting.time_ns);
+	json_key(json, "time_by_reason_ns");
+	json_begin_object(json);
+	for (unsigned reason = WIRE_WAIT_CPU; reason < WIRE_WAIT_MAX; reason++)
+		json_member_u64(json, wire_wait_name(reason), waiting.by_reason[reason]);
+	json_end_object(json);
+	json_key(json, "rows");
+	json_begin_array(json);
+	array_foreach (&waiting.rows, row)
+		write_waiting_row(json, model, row);
+	json_end_array(json);
+	json_end_object(json);
+	return 0;
+}
+
 static void write_losses(struct json_writer *json, const struct model *model)
 {
 	const struct capture_stats *stats = &model->stats.values;
@@ -149,6 +201,8 @@ static void write_overhead(struct json_writer *json, const struct model *model)
 	json_member_u64(json, "stacks_unwound_in_user_space", stats->stacks_unwound_in_user_space);
 	json_member_u64(json, "tables_built", stats->tables_built);
 	json_member_u64(json, "tables_from_cache", stats->tables_from_cache);
+	json_member_u64(json, "wait_run_count", stats->wait_run_count);
+	json_member_u64(json, "wait_run_time_ns", stats->wait_run_time_ns);
 	json_member_u64(json, "table_build_ns", stats->table_build_ns);
 	json_end_object(json);
 }
@@ -236,6 +290,7 @@ int report_json_write(const struct model *model, const struct selection *selecti
 	write_filters(&json, selection ? selection : &everything);
 	write_totals(&json, model, &completeness);
 	write_completeness(&json, model, &completeness);
+	r = write_waiting(&json, model, selection ? selection : &everything);
 	write_losses(&json, model);
 	write_overhead(&json, model);
 	write_notes(&json, model);

@@ -76,8 +76,16 @@ struct python_target {
 static inline __attribute__((always_inline)) __u64 python_code_word(
 	const __u8 *window, __u32 code_offset)
 {
-	return *(const __u64 *)(window +
-				((code_offset - PYTHON_CODE_START) & (PYTHON_CODE_BYTES - 1)));
+	const __u8 *at = window + ((code_offset - PYTHON_CODE_START) & (PYTHON_CODE_BYTES - 1));
+
+#ifdef __bpf__ /* one load; clang would make eight of a memcpy */
+	return *(const __u64 *)at;
+#else
+	__u64 word;
+
+	__builtin_memcpy(&word, at, sizeof(word));
+	return word;
+#endif
 }
 
 static inline __attribute__((always_inline)) __u64 python_mix(__u64 hash, __u64 word)

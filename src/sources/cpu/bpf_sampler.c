@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "namespace.skel.h"
 #include "sampler.skel.h"
+#include "sources/cpu/bpf_sampler.h"
 #include "sources/cpu/bpf_spaces.h"
 #include "sources/cpu/sampler.h"
 #include "sources/cpu/sampler_shared.h"
@@ -312,6 +313,27 @@ static int bpf_sampler_drain(void *sampler, cpu_sampler_record_function *on_reco
 	state->on_record_context = context;
 	result = ring_buffer__consume(state->ring);
 	return MIN(result, 0);
+}
+
+void bpf_sampler_parts(void *sampler, struct bpf_sampler_parts *ret_parts)
+{
+	const struct bpf_sampler_state *state = sampler;
+	struct sampler_bpf *skeleton = state->skeleton;
+
+	*ret_parts = (struct bpf_sampler_parts){
+		.samples = bpf_map__fd(skeleton->maps.samples),
+		.processes = bpf_map__fd(skeleton->maps.processes),
+		.mappings = bpf_map__fd(skeleton->maps.mappings),
+		.interpreters = bpf_map__fd(skeleton->maps.interpreters),
+		.sent_codes = bpf_map__fd(skeleton->maps.sent_codes),
+		.tables = bpf_map__fd(skeleton->maps.tables),
+		.cached_rules = bpf_map__fd(skeleton->maps.cached_rules),
+		.counters = bpf_map__fd(skeleton->maps.counters),
+		.whole_machine = skeleton->rodata->whole_machine,
+		.pid_namespace_level = skeleton->rodata->pid_namespace_level,
+		.pid_namespace_inode = skeleton->rodata->pid_namespace_inode,
+		.wakeup_bytes = skeleton->rodata->wakeup_bytes,
+	};
 }
 
 /* ---- accounts ---- */

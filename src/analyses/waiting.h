@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time that threads did not run: for what they waited, and which line of whose code led there. */
+#pragma once
+
+#include "analyses/selection.h"
+#include "base/array.h"
+#include "model/model.h"
+
+struct waiting_row {
+	enum wire_wait reason;
+	uint32_t frame; /* that it is charged to; MODEL_NONE: the stack is not known */
+	uint64_t time_ns;
+};
+
+/*
+ * Each waiting sample is charged to the innermost frame of the user's own code, without one to the
+ * innermost Python frame, else to the innermost frame of user space. Frames of one source line are
+ * one row, without lines those of one function.
+ */
+struct waiting {
+	uint64_t time_ns; /* of all threads together: may exceed the recording's duration */
+	uint64_t by_reason[WIRE_WAIT_MAX];
+	ARRAY_OF(struct waiting_row) rows; /* longest first */
+};
+
+/* `selection`: as for CPU samples. Returns 0, -ENOMEM, or -EINVAL as selection_apply(). */
+int waiting_init(struct waiting *waiting, const struct model *model,
+	const struct selection *selection, struct errmsg *err);
+void waiting_done(struct waiting *waiting);
+#define _cleanup_waiting_ _cleanup_(waiting_done)

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What a thread waits for: by its state, its system call and the file that it names. */
+#pragma once
+
+#include "sources/cpu/kernel.bpf.h"
+#include "wire/wait.h"
+
+/* include/linux/sched.h */
+#define STATE_UNINTERRUPTIBLE 0x0002
+#define STATE_STOPPED         0x0004
+#define STATE_TRACED          0x0008
+#define STATE_MASK            0x000f
+
+#define INODE_TYPE   0170000
+#define INODE_FIFO   0010000
+#define INODE_SOCKET 0140000
+
+/* System calls of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl). */
+static __always_inline int reason_of_system_call(__u64 number)
+{
+	switch (number) {
+	case 202: /* futex */
+	case 449: /* futex_waitv */
+	case 455: /* futex_wait */
+		return WIRE_WAIT_LOCK;
+	case 7:   /* poll */
+	case 23:  /* select */
+	case 232: /* epoll_wait */
+	case 270: /* pselect6 */
+	case 271: /* ppoll */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */
+		return WIRE_WAIT_POLL;
+	case 35:  /* nanosleep */
+	case 230: /* clock_nanosleep */
+	case 34:  /* pause */
+		return WIRE_WAIT_SLEEP;
+	case 61:  /* wait4 */
+	case 247: /* waitid */
+		return WIRE_WAIT_CHILD;
+	case 42:  /* connect */
+	case 43:  /* accept */
+	case 44:  /* sendto */
+	case 45:  /* recvfrom */
+	case 46:  /* sendmsg */
+	case 47:  /* recvmsg */
+	case 288: /* accept4 */
+	case 299: /* recvmmsg */
+	case 307: /* sendmmsg */
+		return WIRE_WAIT_SOCKET;
+	case 74:  /* fsync */
+	case 75:  /* fdatasync */
+	case 26:  /* msync */
+	case 162: /* sync */
+	case 306: /* syncfs */
+		return WIRE_WAIT_DISK;
+	default:
+		return WIRE_WAIT_OTHER;
+	}
+}
+
+/* read, write and their kin, whose first argument is a descriptor. */
+static __always_inline bool reads_or_writes(__u64 number)
+{
+	return number <= 1 || (number >= 17 && number <= 20) || number == 40 || number == 275 ||
+	       number == 295 || number == 296 || number == 327 || number == 328;
+}
+
+static __noinline int reason_of_file(struct task_struct *task, __u64 descriptor)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **files, *file = 0;
+	unsigned short mode;
+
+	if (!table || descriptor >= BPF_CORE_READ(table, max_fds))
+		return WIRE_WAIT_OTHER;
+	files = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), &files[descriptor]);
+	if (!file)
+		return WIRE_WAIT_OTHER;
+	mode = BPF_CORE_READ(file, f_inode, i_mode);
+	switch (mode & INODE_TYPE) {
+	case INODE_FIFO:
+		return WIRE_WAIT_PIPE;
+	case INODE_SOCKET:
+		return WIRE_WAIT_SOCKET;
+	default:
+		return WIRE_WAIT_DISK;
+	}
+}
+
+/* `first_argument`: of the system call, rdi. `in_kernel`: its stack has kernel frames. */
+static __always_inline int wait_reason(
+	struct task_struct *task, __u64 system_call, __u64 first_argument, __u32 state)
+{
+	int reason;
+
+	if (state & (STATE_STOPPED | STATE_TRACED))
+		return WIRE_WAIT_STOPPED;
+	if (!(state & STATE_MASK))
+		return WIRE_WAIT_CPU;
+	if ((__s64)system_call < 0)
+		return WIRE_WAIT_FAULT;
+	if (reads_or_writes(system_call))
+		return reason_of_file(task, first_argument);
+	reason = reason_of_system_call(system_call);
+	return reason == WIRE_WAIT_OTHER && state & STATE_UNINTERRUPTIBLE ? WIRE_WAIT_DISK : reason;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sources/wait/wait.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "sources/wait/wait_shared.h"
+#include "wait.skel.h"
+
+/* Unwinding may take this share of one core; a stack costs about so much. */
+#define BUDGET_PERCENT 1
+#define STACK_COST_NS  20000
+
+struct wait_source {
+	struct wait_bpf *skeleton;
+	struct bpf_link *iterator;
+	uint64_t period_ns, last_due;
+	uint64_t stacks_per_look;
+	int timer_fd;
+};
+
+static int share_maps(struct wait_bpf *skeleton, const struct bpf_sampler_parts *parts)
+{
+	const struct {
+		struct bpf_map *map;
+		int fd;
+	} shared[] = {
+		{skeleton->maps.samples, parts->samples},
+		{skeleton->maps.processes, parts->processes},
+		{skeleton->maps.mappings, parts->mappings},
+		{skeleton->maps.interpreters, parts->interpreters},
+		{skeleton->maps.sent_codes, parts->sent_codes},
+		{skeleton->maps.tables, parts->tables},
+		{skeleton->maps.cached_rules, parts->cached_rules},
+		{skeleton->maps.counters, parts->counters},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(shared); i++) {
+		int result = bpf_map__reuse_fd(shared[i].map, shared[i].fd);
+
+		if (result < 0)
+			return result;
+	}
+	return 0;
+}
+
+static int load(
+	struct wait_source *source, const struct bpf_sampler_parts *parts, struct errmsg *err)
+{
+	struct wait_bpf *skeleton = wait_bpf__open();
+	int result;
+
+	source->skeleton = skeleton;
+	if (!skeleton)
+		return errmsg_set(
+			err, -errno, "cannot open the waiting programs: %s", strerror(errno));
+	skeleton->rodata->whole_machine = parts->whole_machine;
+	skeleton->rodata->pid_namespace_level = parts->pid_namespace_level;
+	skeleton->rodata->pid_namespace_inode = parts->pid_namespace_inode;
+	skeleton->rodata->wakeup_bytes = parts->wakeup_bytes;
+	skeleton->rodata->recording_start_ns = monotonic_now_ns();
+	result = share_maps(skeleton, parts);
+	if (result == 0)
+		result = wait_bpf__load(skeleton);
+	if (result < 0)
+		return errmsg_set(err, -ENOTSUP,
+			"waiting threads are not recorded: the kernel refused the program (%s); it "
+			"needs Linux 5.18",
+			strerror(-result));
+	return 0;
+}
+
+int wait_source_open(struct wait_source **ret_source, const struct bpf_sampler_parts *parts,
+	uint64_t period_ns, struct errmsg *err)
+{
+	struct wait_source *source = calloc(1, sizeof(*source));
+	int result;
+
+	if (!source)
+		return -ENOMEM;
+	source->timer_fd = -1;
+	source->period_ns = period_ns;
+	source->stacks_per_look = period_ns * BUDGET_PERCENT / 100 / STACK_COST_NS + 1;
+	result = load(source, parts, err);
+	if (result == 0) {
+		source->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (source->timer_fd < 0)
+			result =
+				errmsg_set(err, -errno, "cannot make a timer: %s", strerror(errno));
+	}
+	if (result < 0) {
+		wait_source_free(source);
+		return result;
+	}
+	*ret_source = source;
+	return 0;
+}
+
+struct wait_source *wait_source_free(struct wait_source *source)
+{
+	if (!source)
+		return NULL;
+	bpf_link__destroy(source->iterator);
+	wait_bpf__destroy(source->skeleton);
+	closep(&source->timer_fd);
+	free(source);
+	return NULL;
+}
+
+int wait_source_start(struct wait_source *source, struct errmsg *err)
+{
+	struct itimerspec period = {
+		.it_interval = {.tv_sec = (time_t)(source->period_ns / NS_PER_S),
+			.tv_nsec = (long)(source->period_ns % NS_PER_S)}};
+	int result = wait_bpf__attach(source->skeleton);
+
+	period.it_value = period.it_interval;
+	if (result < 0)
+		return errmsg_set(
+			err, result, "cannot attach the waiting programs: %s", strerror(-result));
+	source->iterator = bpf_program__attach_iter(source->skeleton->progs.look_at_task, NULL);
+	if (!source->iterator)
+		return errmsg_set(
+			err, -errno, "cannot attach the task iterator: %s", strerror(errno));
+	if (timerfd_settime(source->timer_fd, 0, &period, NULL) < 0)
+		return errmsg_set(err, -errno, "cannot set a timer: %s", strerror(errno));
+	return 0;
+}
+
+int wait_source_descriptor(const struct wait_source *source)
+{
+	return source->timer_fd;
+}
+
+/*
+ * The chance that a due stack is taken, by how many were due at the last look: what is not taken
+ * keeps its time for a later look.
+ */
+static void set_chance(struct wait_source *source)
+{
+	uint64_t due = source->skeleton->bss->wait_counts[WAIT_COUNT_CHANGED];
+	uint64_t last = due - source->last_due;
+
+	source->last_due = due;
+	source->skeleton->data->chance = last <= source->stacks_per_look
+						 ? 1ULL << 32
+						 : (source->stacks_per_look << 32) / last;
+}
+
+static int look(struct wait_source *source)
+{
+	_cleanup_close_ int fd = -1;
+	char nothing[16];
+	ssize_t got;
+
+	set_chance(source);
+	fd = bpf_iter_create(bpf_link__fd(source->iterator));
+	if (fd < 0)
+		return -errno;
+	/* The program writes nothing here: reading runs it over all tasks. */
+	do
+		got = read(fd, nothing, sizeof(nothing));
+	while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
+	return got < 0 ? -errno : 0;
+}
+
+int wait_source_run(struct wait_source *source)
+{
+	uint64_t periods;
+
+	if (read(source->timer_fd, &periods, sizeof(periods)) != sizeof(periods))
+		return 0;
+	return look(source);
+}
+
+void wait_source_stop(struct wait_source *source)
+{
+	if (!source->iterator)
+		return;
+	source->skeleton->bss->is_last = 1;
+	look(source);
+	bpf_link__destroy(source->iterator);
+	source->iterator = NULL;
+	wait_bpf__detach(source->skeleton);
+}
+
+void wait_source_account(const struct wait_source *source, struct wait_account *ret_account)
+{
+	const uint64_t *counts = (const uint64_t *)source->skeleton->bss->wait_counts;
+	struct bpf_prog_info information = {0};
+	uint32_t length = sizeof(information);
+
+	*ret_account = (struct wait_account){
+		.looked = counts[WAIT_COUNT_LOOKED],
+		.unchanged = counts[WAIT_COUNT_UNCHANGED],
+		.due = counts[WAIT_COUNT_CHANGED],
+		.taken = counts[WAIT_COUNT_TAKEN],
+		.raced = counts[WAIT_COUNT_RACED],
+	};
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(source->skeleton->progs.look_at_task),
+		    &information, &length) == 0) {
+		ret_account->run_count = information.run_cnt;
+		ret_account->run_time_ns = information.run_time_ns;
+	}
+}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting threads: how long, for what, and where."""
+
+import os
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="waiting is recorded by BPF, which needs root")
+
+SECONDS = 3
+
+
+@pytest.fixture
+def waiting(sonde, tmp_path):
+    """waiting(command, *options) -> the report's waiting part, the report"""
+
+    def run(*command, options=()):
+        capture = tmp_path / "waiting.pftrace"
+        sonde("record", "-q", *options, "-o", capture, "--", *command, check=0)
+        data = sonde("report", "--json", capture, check=0).json()
+        return data["waiting"], data
+
+    return run
+
+
+def by_function(part):
+    times = {}
+    for row in part["rows"]:
+        key = (row["function"], row["reason"])
+        times[key] = times.get(key, 0) + row["time_ns"] / 1e9
+    return times
+
+
+def test_known_waits_are_found(waiting, workload):
+    """Sleep, lock, pipe, socket and poll, each in a thread of its own, within 5 %."""
+    part, data = waiting(*workload("waits", SECONDS))
+    times = by_function(part)
+    # The main thread sleeps as long.
+    assert times.get(("sleep_for", "sleep"), 0) == pytest.approx(2 * SECONDS, rel=0.05), times
+    for function, reason in {
+        "wait_for_lock": "lock",
+        "wait_for_pipe": "pipe",
+        "wait_for_socket": "socket",
+        "wait_in_poll": "poll",
+    }.items():
+        assert times.get((function, reason), 0) == pytest.approx(SECONDS, rel=0.05), times
+    assert data["losses"]["samples_lost"] == 0
+
+
+def test_waiting_is_no_cpu_time(waiting, workload):
+    _, data = waiting(*workload("waits", 1))
+    assert data["totals"]["cpu_time_ns"] < 0.3e9
+    assert data["completeness"]["user_stacks"] <= data["totals"]["samples"]
+
+
+def test_many_switches_cost_little(waiting, workload):
+    """1,000 threads that sleep 20 times a second: looked at 10 times a second, unwound as far as the budget goes."""
+    part, data = waiting(*workload("switches", 3, 1000, 20))
+    overhead = data["overhead"]
+    # A bound for any machine; docs/benchmarks.md has the figures.
+    assert overhead["wait_run_time_ns"] < 0.25 * data["totals"]["duration_ns"]
+    waited = part["time_ns"] / 1e9
+    assert waited == pytest.approx(3 * 1000, rel=0.15), "nearly all of the threads' time"
+
+
+def test_off_and_attached(waiting, workload, sonde, start_workload, tmp_path):
+    part, _ = waiting(*workload("waits", 0.5), options=("--wait", "off"))
+    assert part is None
+    running = start_workload("waits", 3)
+    capture = tmp_path / "attached.pftrace"
+    sonde("record", "-q", "--wait", "sample", "-d", 1, "-o", capture, "-p", running.pid, check=0)
+    part = sonde("report", "--json", capture, check=0).json()["waiting"]
+    assert part["time_by_reason_ns"]["pipe"] == pytest.approx(1e9, rel=0.15)
+
+
+def test_the_report_shows_it(sonde, workload, tmp_path):
+    capture = tmp_path / "shown.pftrace"
+    sonde("record", "-q", "-o", capture, "--", *workload("waits", 1), check=0)
+    text = sonde("report", capture, check=0).stdout
+    assert "Waiting (" in text and "wait_for_pipe" in text and "a pipe" in text
+
+
+def test_user_mode_says_that_it_cannot(waiting, workload):
+    part, data = waiting(*workload("spin", 1), options=("--mode", "user", "--wait", "sample"))
+    assert part is None
+    assert any("waiting threads are not recorded" in note for note in data["notes"])
