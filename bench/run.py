@@ -16,13 +16,15 @@ import time
 import cost
 import document
 import machine
+import python_stacks
 import reading
 import slowdown
 import stacks
 import unwinding
+import waiting
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MEASUREMENTS = {module.__name__: module for module in (stacks, unwinding, cost, reading, slowdown)}
+MEASUREMENTS = {module.__name__: module for module in (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting)}
 RESULTS = ROOT / "bench" / "results"
 
 

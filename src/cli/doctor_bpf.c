@@ -87,7 +87,7 @@ static int create_map(enum bpf_map_type type)
 		fd = bpf_map_create(
 			type, "sonde_doctor", 0, 0, (unsigned)sysconf(_SC_PAGESIZE), NULL);
 		break;
-	case BPF_MAP_TYPE_LPM_TRIE:
+	case BPF_MAP_TYPE_HASH:
 		options.map_flags = BPF_F_NO_PREALLOC;
 		fd = bpf_map_create(type, "sonde_doctor", 16, 8, 16, &options);
 		break;
@@ -116,7 +116,7 @@ void doctor_probe_bpf_maps(struct doctor_result *ret_result)
 		const char *name;
 	} maps[] = {
 		{BPF_MAP_TYPE_RINGBUF, "a ring buffer"},
-		{BPF_MAP_TYPE_LPM_TRIE, "a prefix trie"},
+		{BPF_MAP_TYPE_HASH, "a growing hash"},
 		{BPF_MAP_TYPE_ARRAY, "a mappable array"},
 		{BPF_MAP_TYPE_HASH_OF_MAPS, "a map of maps"},
 	};
@@ -131,7 +131,7 @@ void doctor_probe_bpf_maps(struct doctor_result *ret_result)
 		explain(ret_result, strbuf_cstr(&what), fd);
 		return;
 	}
-	doctor_works(ret_result, "ring buffer, prefix trie, mappable array and map of maps");
+	doctor_works(ret_result, "ring buffer, growing hash, mappable array and map of maps");
 }
 
 void doctor_probe_bpf_attach(struct doctor_result *ret_result)

@@ -21,6 +21,7 @@ static const char *meaning(enum wire_wait reason)
 		[WIRE_WAIT_CHILD] = "a child process",
 		[WIRE_WAIT_STOPPED] = "being stopped",
 		[WIRE_WAIT_OTHER] = "another system call",
+		[WIRE_WAIT_UNSEEN] = "not seen: over before a look",
 	};
 
 	return meanings[reason];

@@ -363,8 +363,20 @@ static int handle_wake(struct pipeline *pipeline, const struct wire_wake *wake)
 {
 	struct last_wait *wait = last_wait_of(pipeline, wake->pid, wake->tid);
 
-	if (add_to_unresolved(pipeline, wake) || !wait)
+	if (add_to_unresolved(pipeline, wake))
 		return 0;
+	if (!wait) {
+		const struct capture_sample unseen = {
+			.time_ns = wake->time_ns,
+			.pid = wake->pid,
+			.tid = wake->tid,
+			.mode = CAPTURE_MODE_KERNEL,
+			.wait = WIRE_WAIT_UNSEEN,
+			.duration_ns = wake->waited_ns,
+		};
+
+		return write_wait(pipeline, &unseen);
+	}
 	if (wake->ended)
 		wait->open = false;
 	wait->sample.time_ns = wake->time_ns;

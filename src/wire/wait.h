@@ -17,6 +17,7 @@ enum wire_wait {
 	WIRE_WAIT_CHILD = 10, /* wait4, waitid */
 	WIRE_WAIT_STOPPED = 11,
 	WIRE_WAIT_OTHER = 12,
+	WIRE_WAIT_UNSEEN = 13, /* ended, or went on, before its stack could be taken */
 	WIRE_WAIT_MAX
 };
 
@@ -38,6 +39,7 @@ static inline const char *wire_wait_name(unsigned wait)
 		[WIRE_WAIT_CHILD] = "child",
 		[WIRE_WAIT_STOPPED] = "stopped",
 		[WIRE_WAIT_OTHER] = "other",
+		[WIRE_WAIT_UNSEEN] = "unseen",
 	};
 
 	return wait < WIRE_WAIT_MAX ? names[wait] : "unknown";

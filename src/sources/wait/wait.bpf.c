@@ -22,8 +22,10 @@ struct bpf_iter__task {
 
 const volatile __u64 recording_start_ns = 0;
 
-/* Set by the collector before each iteration: how many of 2^32 due stacks are taken; the last. */
+/* Set by the collector before each look: how many of 2^32 due stacks are taken, and how many at the
+ * most; whether it is the last look, which takes none. */
 __u64 chance = 1ULL << 32;
+__u64 stacks_left = 0;
 __u32 is_last = 0;
 __u64 wait_counts[WAIT_COUNT_MAX];
 
@@ -180,8 +182,12 @@ int look_at_task(struct bpf_iter__task *context)
 	if (on_cpu)
 		return 0;
 	count_wait(WAIT_COUNT_CHANGED);
-	if (is_last || bpf_get_prandom_u32() < chance)
+	if (is_last) {
+		report_time(task, look->unattributed_ns, now_ns, true);
+	} else if (stacks_left && bpf_get_prandom_u32() < chance) {
+		stacks_left--;
 		take_stack(task, look, process, pid, now_ns);
+	}
 	return 0;
 }
 

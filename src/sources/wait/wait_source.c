@@ -148,6 +148,7 @@ static void set_chance(struct wait_source *source)
 	uint64_t last = due - source->last_due;
 
 	source->last_due = due;
+	source->skeleton->bss->stacks_left = 2 * source->stacks_per_look;
 	source->skeleton->data->chance = last <= source->stacks_per_look
 						 ? 1ULL << 32
 						 : (source->stacks_per_look << 32) / last;
@@ -174,7 +175,8 @@ int wait_source_run(struct wait_source *source)
 {
 	uint64_t periods;
 
-	if (read(source->timer_fd, &periods, sizeof(periods)) != sizeof(periods))
+	if (!source->iterator || /* stopped */
+		read(source->timer_fd, &periods, sizeof(periods)) != sizeof(periods))
 		return 0;
 	return look(source);
 }
