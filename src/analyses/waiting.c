@@ -37,28 +37,90 @@ static int64_t charged_frame(const struct model *model, const struct model_stack
 	return python >= 0 ? python : native;
 }
 
-static int add_sample(struct waiting *waiting, struct intern *known, const struct model *model,
-	const struct model_sample *sample)
+static uint32_t charged_frame_of(const struct model *model, const struct model_sample *sample)
 {
-	struct waiting_row row = {.reason = sample->wait, .frame = MODEL_NONE};
-	struct row_key key = {.reason = sample->wait, .function = MODEL_NONE};
-	uint32_t id;
-	int r;
+	const struct model_stack *stack;
+	int64_t at;
 
-	if (sample->stack != MODEL_NONE) {
-		const struct model_stack *stack = &model->stacks.items[sample->stack];
-		int64_t at = charged_frame(model, stack);
+	if (sample->stack == MODEL_NONE)
+		return MODEL_NONE;
+	stack = &model->stacks.items[sample->stack];
+	at = charged_frame(model, stack);
+	return at < 0 ? MODEL_NONE : model->stack_frames.items[stack->first + (uint32_t)at];
+}
 
-		if (at >= 0)
-			row.frame = model->stack_frames.items[stack->first + (uint32_t)at];
-	}
-	if (row.frame != MODEL_NONE) {
-		const struct model_frame *frame = &model->frames.items[row.frame];
+/* What makes frames one row. */
+static struct row_key key_of(const struct model *model, uint32_t index, uint64_t reason)
+{
+	struct row_key key = {.reason = reason, .function = MODEL_NONE};
+
+	if (index != MODEL_NONE) {
+		const struct model_frame *frame = &model->frames.items[index];
 
 		key.source_file = frame->line ? frame->source_file : NULL;
 		key.line = frame->line;
 		key.function = frame->function;
 	}
+	return key;
+}
+
+/* The running sample of a thread that is nearest to the sample at `index`; MODEL_NONE: none is
+ * near. */
+static uint32_t nearest_sample(const struct model *model, size_t index, uint32_t thread)
+{
+	const struct model_sample *samples = model->samples.items;
+	uint64_t time_ns = samples[index].time_ns, best_ns = WAITING_NEAR_NS + 1;
+	uint32_t best = MODEL_NONE;
+
+	for (size_t i = index; i-- > 0 && time_ns - samples[i].time_ns < best_ns;) {
+		if (samples[i].thread != thread || samples[i].wait != WIRE_WAIT_NONE)
+			continue;
+		best = (uint32_t)i;
+		best_ns = time_ns - samples[i].time_ns;
+	}
+	for (size_t i = index + 1;
+		i < model->samples.count && samples[i].time_ns - time_ns < best_ns; i++) {
+		if (samples[i].thread == thread && samples[i].wait == WIRE_WAIT_NONE)
+			return (uint32_t)i;
+	}
+	return best;
+}
+
+static int add_holder(struct waiting *waiting, struct intern *known, const struct model *model,
+	size_t index, uint32_t waiter)
+{
+	const struct model_sample *sample = &model->samples.items[index];
+	struct waiting_holder row = {.waiter = waiter, .holder = MODEL_NONE};
+	struct row_key keys[2];
+	uint32_t nearest, id;
+	int r;
+
+	if (sample->gil_holder != MODEL_NONE) {
+		nearest = nearest_sample(model, index, sample->gil_holder);
+		if (nearest != MODEL_NONE)
+			row.holder = charged_frame_of(model, &model->samples.items[nearest]);
+	}
+	keys[0] = key_of(model, waiter, 0);
+	keys[1] = key_of(model, row.holder, 0);
+	r = intern_add(known, keys, sizeof(keys), &id);
+	if (r > 0)
+		r = array_append(&waiting->holders, row);
+	if (r < 0)
+		return r;
+	waiting->holders.items[id].time_ns += sample->duration_ns;
+	return 0;
+}
+
+static int add_sample(struct waiting *waiting, struct intern *known, const struct model *model,
+	const struct model_sample *sample, uint32_t *ret_frame)
+{
+	struct waiting_row row = {.reason = sample->wait};
+	struct row_key key;
+	uint32_t id;
+	int r;
+
+	row.frame = *ret_frame = charged_frame_of(model, sample);
+	key = key_of(model, row.frame, sample->wait);
 	r = intern_add(known, &key, sizeof(key), &id);
 	if (r > 0)
 		r = array_append(&waiting->rows, row);
@@ -81,31 +143,53 @@ static int compare_rows(const void *left, const void *right)
 	return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
+static int compare_holders(const void *left, const void *right)
+{
+	const struct waiting_holder *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns > b->time_ns ? -1 : 1;
+	if (a->waiter != b->waiter)
+		return a->waiter < b->waiter ? -1 : 1;
+	return a->holder < b->holder ? -1 : a->holder > b->holder;
+}
+
 int waiting_init(struct waiting *waiting, const struct model *model,
 	const struct selection *selection, struct errmsg *err)
 {
 	_cleanup_(selected_done) struct selected selected = {0};
 	struct selection waits = *selection;
-	struct intern known = {0};
+	struct intern known = {0}, known_holders = {0};
+	uint32_t frame;
 	int r;
 
 	*waiting = (struct waiting){0};
 	waits.weight = MODEL_WEIGHT_WAIT;
 	r = selection_apply(&waits, model, &selected, err);
 	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
-		if (selected.samples[i])
-			r = add_sample(waiting, &known, model, &model->samples.items[i]);
+		if (!selected.samples[i])
+			continue;
+		r = add_sample(waiting, &known, model, &model->samples.items[i], &frame);
+		if (r == 0 && model->samples.items[i].wait == WIRE_WAIT_GIL)
+			r = add_holder(waiting, &known_holders, model, i, frame);
 	}
 	intern_done(&known);
-	if (r < 0)
+	intern_done(&known_holders);
+	if (r < 0) {
 		waiting_done(waiting);
-	else if (waiting->rows.count)
+		return r;
+	}
+	if (waiting->rows.count)
 		qsort(waiting->rows.items, waiting->rows.count, sizeof(*waiting->rows.items),
 			compare_rows);
-	return r;
+	if (waiting->holders.count)
+		qsort(waiting->holders.items, waiting->holders.count,
+			sizeof(*waiting->holders.items), compare_holders);
+	return 0;
 }
 
 void waiting_done(struct waiting *waiting)
 {
 	array_done(&waiting->rows);
+	array_done(&waiting->holders);
 }

@@ -12,6 +12,14 @@ struct waiting_row {
 	uint64_t time_ns;
 };
 
+#define WAITING_NEAR_NS 150000000ULL
+
+/* Who held Python's interpreter lock while another thread waited for it. */
+struct waiting_holder {
+	uint32_t waiter, holder; /* frames, as waiting_row.frame */
+	uint64_t time_ns;
+};
+
 /*
  * Each waiting sample is charged to the innermost frame of the user's own code, without one to the
  * innermost Python frame, else to the innermost frame of user space. Frames of one source line are
@@ -21,6 +29,11 @@ struct waiting {
 	uint64_t time_ns; /* of all threads together: may exceed the recording's duration */
 	uint64_t by_reason[WIRE_WAIT_MAX];
 	ARRAY_OF(struct waiting_row) rows; /* longest first */
+	/*
+	 * Longest first. The holder's place is that of its own sample nearest in time, at most
+	 * WAITING_NEAR_NS away; MODEL_NONE: it has none so near.
+	 */
+	ARRAY_OF(struct waiting_holder) holders;
 };
 
 /* `selection`: as for CPU samples. Returns 0, -ENOMEM, or -EINVAL as selection_apply(). */

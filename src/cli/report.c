@@ -50,9 +50,12 @@ static int add_tables(const struct report_view *view)
 		report_paragraph(view, why_no_samples(view->model), 0);
 		return report_waiting(view, side);
 	}
-	if (arguments.by)
-		return report_table(view, breakdown_by_from_string(arguments.by), wanted_sort(),
-			wanted_limit(DEFAULT_LIMIT));
+	if (arguments.by) {
+		enum breakdown_by by = breakdown_by_from_string(arguments.by);
+
+		r = report_table(view, by, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
+		return r == 0 && by == BREAKDOWN_GIL ? report_waiting(view, side) : r;
+	}
 	if (!arguments.shown.fold_libraries && model_has_user_python(view->model))
 		r = report_own_lines(view, side);
 	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));

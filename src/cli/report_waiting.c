@@ -71,6 +71,48 @@ static int add_table(const struct report_view *view, const struct waiting *waiti
 	return table_print(&table, &view->terminal, view->out);
 }
 
+/* "train.py:12 work", or why it is not known. */
+static void spell_place(const struct model *model, uint32_t index, struct strbuf *out)
+{
+	const struct model_frame *frame = index == MODEL_NONE ? NULL : &model->frames.items[index];
+
+	if (!frame) {
+		strbuf_add(out, "[not seen]");
+		return;
+	}
+	if (frame->line)
+		strbuf_addf(out, "%s:%u ", frame->source_file, frame->line);
+	model_frame_name(model, index, out);
+}
+
+static int add_holders(const struct report_view *view, const struct waiting *waiting, size_t limit)
+{
+	struct table_column columns[] = {
+		{.title = "Waited", .right = true},
+		{.title = "Time", .right = true},
+		{.title = "Here", .is_text = true, .shrinks_to = 14},
+		{.title = "While the lock was held here", .is_text = true, .shrinks_to = 14},
+	};
+	_cleanup_table_ struct table table = {
+		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+
+	report_heading(view, "Who held Python's interpreter lock while others waited for it");
+	for (size_t i = 0; i < MIN(limit, waiting->holders.count); i++) {
+		const struct waiting_holder *row = &waiting->holders.items[i];
+		_cleanup_strbuf_ struct strbuf time = {0}, waiter = {0}, holder = {0};
+
+		table_cellf(&table, "%.2f %%",
+			100.0 * (double)row->time_ns / (double)waiting->by_reason[WIRE_WAIT_GIL]);
+		format_duration(&time, row->time_ns);
+		table_cell(&table, strbuf_cstr(&time));
+		spell_place(view->model, row->waiter, &waiter);
+		spell_place(view->model, row->holder, &holder);
+		table_cell(&table, strbuf_cstr(&waiter));
+		table_cell(&table, strbuf_cstr(&holder));
+	}
+	return table_print(&table, &view->terminal, view->out);
+}
+
 int report_waiting(const struct report_view *view, size_t limit)
 {
 	_cleanup_waiting_ struct waiting waiting = {0};
@@ -84,5 +126,8 @@ int report_waiting(const struct report_view *view, size_t limit)
 	format_duration(&heading, waiting.time_ns);
 	strbuf_add(&heading, " of all threads together)");
 	report_heading(view, strbuf_cstr(&heading));
-	return add_table(view, &waiting, limit ? limit : waiting.rows.count);
+	r = add_table(view, &waiting, limit ? limit : waiting.rows.count);
+	if (r == 0 && waiting.holders.count)
+		r = add_holders(view, &waiting, limit ? limit : waiting.holders.count);
+	return r;
 }

@@ -124,6 +124,29 @@ static void write_waiting_row(
 	json_end_object(json);
 }
 
+static void write_holder(
+	struct json_writer *json, const struct model *model, const struct waiting_holder *row)
+{
+	static const char *const names[2][3] = {
+		{"waiter_function", "waiter_source_file", "waiter_line"},
+		{"holder_function", "holder_source_file", "holder_line"},
+	};
+	const uint32_t frames[2] = {row->waiter, row->holder};
+
+	json_begin_object(json);
+	json_member_u64(json, "time_ns", row->time_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+		const struct model_frame *frame =
+			frames[i] == MODEL_NONE ? NULL : &model->frames.items[frames[i]];
+
+		json_member_text(json, names[i][0],
+			frame ? model_function_name(model, frame->function) : NULL);
+		json_member_text(json, names[i][1], frame ? frame->source_file : NULL);
+		json_member_known(json, names[i][2], frame && frame->line, frame ? frame->line : 0);
+	}
+	json_end_object(json);
+}
+
 /* Null where waiting was not recorded. */
 static int write_waiting(
 	struct json_writer *json, const struct model *model, const struct selection *selection)
@@ -151,6 +174,11 @@ static int write_waiting(
 	json_begin_array(json);
 	array_foreach (&waiting.rows, row)
 		write_waiting_row(json, model, row);
+	json_end_array(json);
+	json_key(json, "gil_holders");
+	json_begin_array(json);
+	array_foreach (&waiting.holders, row)
+		write_holder(json, model, row);
 	json_end_array(json);
 	json_end_object(json);
 	return 0;

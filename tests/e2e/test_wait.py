@@ -4,6 +4,7 @@
 import os
 
 import pytest
+from test_python import PYTHONS
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="waiting is recorded by BPF, which needs root")
 
@@ -84,3 +85,37 @@ def test_user_mode_says_that_it_cannot(waiting, workload):
     part, data = waiting(*workload("spin", 1), options=("--mode", "user", "--wait", "sample"))
     assert part is None
     assert any("waiting threads are not recorded" in note for note in data["notes"])
+
+
+GIL = """
+import threading, time
+end = time.monotonic() + 2
+def hog():
+    while time.monotonic() < end:
+        sum(range(200000))
+def victim():
+    while time.monotonic() < end:
+        [number * number for number in range(300)]
+threads = [threading.Thread(target=hog), threading.Thread(target=victim)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+def test_who_held_the_interpreter_lock(waiting, python, tmp_path):
+    """Two threads that compute: each waits about half of the time, while the other holds the lock."""
+    script = tmp_path / "lock.py"
+    script.write_text(GIL)
+    part, data = waiting(python, script, options=("-F", 499))
+    assert part["time_by_reason_ns"]["gil"] > 0.8e9, part["time_by_reason_ns"]
+    # A list comprehension is a function of its own before 3.12.
+    pairs = {}
+    for row in part["gil_holders"]:
+        names = [(row[key] or "").split(".")[0] for key in ("waiter_function", "holder_function")]
+        names = tuple("victim" if name in ("victim", "<listcomp>") else name for name in names)
+        pairs[names] = pairs.get(names, 0) + row["time_ns"]
+    other = pairs.get(("victim", "hog"), 0) + pairs.get(("hog", "victim"), 0)
+    assert other > 0.8 * sum(pairs.values()), pairs
