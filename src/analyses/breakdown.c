@@ -54,9 +54,9 @@ static int count_samples(struct breakdown *breakdown, const struct model *model,
 		if (!selected->samples[i])
 			continue;
 		if (keys[i] == MODEL_NONE)
-			without++;
+			without += model->samples.items[i].count;
 		else
-			counts[keys[i]]++;
+			counts[keys[i]] += model->samples.items[i].count;
 	}
 	for (size_t i = 0; r == 0 && i < key_count; i++)
 		r = add_row(breakdown, (uint32_t)i, counts[i], counts[i]);

@@ -146,20 +146,20 @@ struct leaf_memo {
 };
 
 static int add_sample(struct call_tree *tree, unsigned side, const struct model *model,
-	uint32_t root, uint32_t stack, const uint32_t *labels, uint32_t no_stack_label,
-	struct leaf_memo *memo)
+	uint32_t root, const struct model_sample *sample, const uint32_t *labels,
+	uint32_t no_stack_label, struct leaf_memo *memo)
 {
-	uint64_t key = (uint64_t)root << 32 | stack, known;
+	uint64_t key = (uint64_t)root << 32 | sample->stack, known;
 	uint32_t node = root;
 	int r = 0;
 
 	if (!map_u64_get(&memo->leaves, key, &known)) {
-		r = r ?: add_stack(tree, model, stack, labels, no_stack_label, &node);
+		r = r ?: add_stack(tree, model, sample->stack, labels, no_stack_label, &node);
 		r = r ?: map_u64_set(&memo->leaves, key, node);
 		known = node;
 	}
 	if (r == 0)
-		tree->nodes.items[known].self[side]++;
+		tree->nodes.items[known].self[side] += sample->count;
 	return r;
 }
 
@@ -175,8 +175,8 @@ static int add_samples(struct call_tree *tree, unsigned side, const struct model
 		const struct model_sample *sample = &model->samples.items[i];
 
 		if (selected->samples[i])
-			r = add_sample(tree, side, model, roots[sample->thread], sample->stack,
-				labels, no_stack_label, &memo);
+			r = add_sample(tree, side, model, roots[sample->thread], sample, labels,
+				no_stack_label, &memo);
 	}
 	map_u64_done(&memo.leaves);
 	return r;

@@ -15,15 +15,15 @@ int stack_counts_init(
 	if (!counts->by_stack)
 		return -ENOMEM;
 	for (size_t i = 0; i < model->samples.count; i++) {
-		uint32_t stack = model->samples.items[i].stack;
+		const struct model_sample *sample = &model->samples.items[i];
 
 		if (!selected->samples[i])
 			continue;
-		counts->samples++;
-		if (stack == MODEL_NONE || !model->stacks.items[stack].count)
-			counts->no_stack++;
+		counts->samples += sample->count;
+		if (sample->stack == MODEL_NONE || !model->stacks.items[sample->stack].count)
+			counts->no_stack += sample->count;
 		else
-			counts->by_stack[stack]++;
+			counts->by_stack[sample->stack] += sample->count;
 	}
 	return 0;
 }

@@ -198,7 +198,7 @@ static void mark(const struct model *model, enum model_weight weight,
 			model_sample_counts(sample, weight) && sample->time_ns >= range->start_ns &&
 			sample->time_ns <= range->end_ns && threads[sample->thread] &&
 			(!stacks || (sample->stack != MODEL_NONE && stacks[sample->stack]));
-		selected->count += selected->samples[i];
+		selected->count += selected->samples[i] ? sample->count : 0;
 	}
 }
 

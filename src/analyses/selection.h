@@ -21,8 +21,8 @@ struct selection {
 
 /* The selection applied to one model: one bool per sample. */
 struct selected {
-	bool *samples; /* model->samples.count of them */
-	uint64_t count;
+	bool *samples;  /* model->samples.count of them */
+	uint64_t count; /* sum of the samples' counts */
 };
 
 /* Returns 0, or -EINVAL with a sentence that names the bad filter and its proper form. */

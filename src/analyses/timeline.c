@@ -24,7 +24,8 @@ int timeline_init(struct timeline *timeline, const struct model *model,
 		interval = time < timeline->start_ns
 				   ? 0
 				   : (time - timeline->start_ns) / timeline->interval_ns;
-		timeline->samples[MIN(interval, (uint64_t)count - 1)]++;
+		timeline->samples[MIN(interval, (uint64_t)count - 1)] +=
+			model->samples.items[i].count;
 	}
 	return 0;
 }

@@ -11,13 +11,14 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "exporters/exporter.h"
+#include "model/weigh.h"
 
 static struct {
 	struct selection selection;
 	struct shown_options shown;
-	const char *format, *output, *title, *roots;
+	const char *format, *output, *title, *roots, *weight;
 	double minimum_width_px;
-} arguments = {.roots = "process"};
+} arguments = {.roots = "process", .weight = "cpu"};
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -79,9 +80,31 @@ static int export(const char *capture, const struct exporter *exporter, struct s
 		.roots = call_tree_roots_from_string(arguments.roots),
 		.minimum_width_px = arguments.minimum_width_px,
 	};
+	enum model_weight weight = model_weight_from_string(arguments.weight);
 	int r = load_capture(capture, &arguments.shown, &model, err);
 
+	arguments.selection.weight = weight;
+	if (r == 0 && model_weigh(model, weight) < 0)
+		r = errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
 	return r ?: exporter->export(model, &arguments.selection, &options, out, err);
+}
+
+/* Formats of which every figure is a weight, or has its own. */
+static int check_weight(const struct exporter *exporter, struct errmsg *err)
+{
+	static const char *const weighed[] = {"folded", "flamegraph", "speedscope", "pprof"};
+
+	if (strcmp(arguments.weight, "cpu") == 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(weighed); i++) {
+		if (strcmp(exporter->name, weighed[i]) == 0)
+			return 0;
+	}
+	return errmsg_set(err, -EINVAL,
+		"--weight %s is not for the format %s: use it with flamegraph, folded, speedscope "
+		"or "
+		"pprof; the report has waiting in a table of its own",
+		arguments.weight, exporter->name);
 }
 
 static int export_run(int count, char **positional)
@@ -93,7 +116,7 @@ static int export_run(int count, char **positional)
 	int r = 0;
 
 	exporter = wanted_exporter(&err);
-	if (!exporter)
+	if (!exporter || check_weight(exporter, &err) < 0)
 		return fail_usage(&err);
 	if (arguments.output)
 		strbuf_add(&path, arguments.output);
@@ -108,6 +131,7 @@ static int export_run(int count, char **positional)
 
 static const char *const formats[] = {
 	"folded", "flamegraph", "speedscope", "pprof", "chrome", "csv", "json", NULL};
+static const char *const weights[] = {"cpu", "wait", "wall", NULL};
 static const char *const roots[] = {"none", "process", "thread", NULL};
 
 static const struct option export_options[] = {
@@ -125,6 +149,13 @@ static const struct option export_options[] = {
 		.help = "Write here; - is standard output. Default: beside the capture, with the "
 			"format's extension.",
 		.value = (void *)&arguments.output},
+	{.long_name = "weight",
+		.type = OPTION_CHOICE,
+		.argument = "WHAT",
+		.help = "What stacks are weighed by: cpu, time on a CPU; wait, time waiting, whose "
+			"stacks end in what was waited for; wall, both.",
+		.value = (void *)&arguments.weight,
+		.choices = weights},
 	{.long_name = "title",
 		.type = OPTION_STRING,
 		.argument = "TEXT",

@@ -83,7 +83,8 @@ static void add_amounts(const struct report_view *view)
 	const struct model *model = view->model;
 	_cleanup_strbuf_ struct strbuf text = {0};
 	uint64_t duration = model_duration_ns(model);
-	uint64_t cpu_time = model->samples.count * model_sample_weight_ns(model);
+	uint64_t samples = model_running_samples(model);
+	uint64_t cpu_time = samples * model_sample_weight_ns(model);
 
 	format_duration(&text, duration);
 	strbuf_add(&text, " recorded" SEPARATOR);
@@ -95,7 +96,7 @@ static void add_amounts(const struct report_view *view)
 				&text, " (%.2f CPUs busy)", (double)cpu_time / (double)duration);
 		strbuf_add(&text, SEPARATOR);
 	}
-	add_plural(&text, model->samples.count, "sample", "samples");
+	add_plural(&text, samples, "sample", "samples");
 	add_rate(&text, model);
 	strbuf_add(&text, SEPARATOR);
 	add_plural(&text, model->processes.count, "process", "processes");

@@ -30,6 +30,7 @@ struct graph {
 	const struct export_options *options;
 	const char *title, *subtitle;
 	uint64_t weight_ns;    /* of a sample; 0: unknown */
+	bool time_only;        /* waiting is in it: samples are no measure */
 	double largest_change; /* of a frame's share, for shades of red and blue */
 	struct flamegraph_layout layout;
 	struct palette palette;
@@ -74,6 +75,8 @@ static void add_samples(struct strbuf *out, const struct graph *graph, uint64_t 
 {
 	if (graph->weight_ns) {
 		format_duration(out, samples * graph->weight_ns);
+		if (graph->time_only)
+			return;
 		strbuf_add(out, " \xc2\xb7 ");
 	}
 	format_count(out, samples);
@@ -315,7 +318,9 @@ static void add_footer(const struct graph *graph)
 		"; width: share of %s; italic: inlined</text>\n"
 		"<text class=\"faint\" data-right=\"1\" x=\"%d\" y=\"%.0f\" "
 		"text-anchor=\"end\">sonde " SONDE_VERSION "</text>\n",
-		graph->layout.is_diff ? "samples, mean of before and after" : "samples",
+		graph->layout.is_diff ? "samples, mean of before and after"
+		: graph->time_only    ? "time"
+				      : "samples",
 		WIDTH - MARGIN, y);
 }
 
@@ -413,10 +418,16 @@ static void describe(struct strbuf *out, const struct graph *graph, const struct
 
 	if (graph->weight_ns) {
 		format_duration(out, samples * graph->weight_ns);
-		strbuf_add(out, " of CPU time \xc2\xb7 ");
+		strbuf_add(
+			out, !graph->time_only ? " of CPU time \xc2\xb7 "
+			     : selection->weight == MODEL_WEIGHT_WAIT
+				     ? " of waiting, all threads together \xc2\xb7 "
+				     : " of running and waiting, all threads together \xc2\xb7 ");
 	}
-	format_count(out, samples);
-	strbuf_add(out, " samples \xc2\xb7 ");
+	if (!graph->time_only) {
+		format_count(out, samples);
+		strbuf_add(out, " samples \xc2\xb7 ");
+	}
 	format_duration(out, model_duration_ns(model));
 	strbuf_add(out, " recorded");
 	if (*model->session.host)
@@ -435,6 +446,7 @@ static int flamegraph_export(const struct model *model, const struct selection *
 		.tree = &tree,
 		.options = export_options_or_default(options),
 		.weight_ns = model_has_time(model) ? model_sample_weight_ns(model) : 0,
+		.time_only = selection && selection->weight != MODEL_WEIGHT_CPU,
 		.out = out,
 	};
 	int r = selection_apply(selection, model, &selected, err);

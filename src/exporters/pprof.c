@@ -90,7 +90,8 @@ static void add_sample(struct profile_builder *builder, const struct model_sampl
 		}
 	}
 	builder->groups.items[index].values[0]++;
-	builder->groups.items[index].values[1] += (int64_t)model_sample_weight_ns(builder->model);
+	builder->groups.items[index].values[1] +=
+		(int64_t)(sample->count * model_sample_weight_ns(builder->model));
 }
 
 /* Marks a location and its module; its functions are marked when its lines are written. */

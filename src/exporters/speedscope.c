@@ -34,16 +34,17 @@ static void runs_done(struct runs *runs)
 	free(runs->threads);
 }
 
-static int add_sample(struct thread_runs *thread, uint32_t stack)
+static int add_sample(struct thread_runs *thread, const struct model_sample *sample)
 {
+	uint32_t stack = sample->stack;
 	struct run *last = thread->runs.count ? &thread->runs.items[thread->runs.count - 1] : NULL;
 
-	thread->samples++;
+	thread->samples += sample->count;
 	if (last && last->stack == stack) {
-		last->samples++;
+		last->samples += sample->count;
 		return 0;
 	}
-	return array_append(&thread->runs, (struct run){.stack = stack, .samples = 1});
+	return array_append(&thread->runs, (struct run){.stack = stack, .samples = sample->count});
 }
 
 static int runs_init(struct runs *runs, const struct model *model, const struct selected *selected)
@@ -56,7 +57,7 @@ static int runs_init(struct runs *runs, const struct model *model, const struct 
 	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
 		if (selected->samples[i])
 			r = add_sample(&runs->threads[model->samples.items[i].thread],
-				model->samples.items[i].stack);
+				&model->samples.items[i]);
 	}
 	return r;
 }

@@ -89,6 +89,15 @@ bool model_sample_counts(const struct model_sample *sample, enum model_weight we
 	return weight == MODEL_WEIGHT_WALL || waits == (weight == MODEL_WEIGHT_WAIT);
 }
 
+uint64_t model_running_samples(const struct model *model)
+{
+	uint64_t count = 0;
+
+	array_foreach (&model->samples, sample)
+		count += sample->wait == WIRE_WAIT_NONE;
+	return count;
+}
+
 uint64_t model_sample_time_ns(const struct model *model, const struct model_sample *sample)
 {
 	return sample->wait != WIRE_WAIT_NONE ? sample->duration_ns : model_sample_weight_ns(model);

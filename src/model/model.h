@@ -107,6 +107,7 @@ struct model_sample {
 	uint8_t mode;         /* enum capture_cpu_mode */
 	uint8_t gil;          /* enum wire_gil */
 	uint8_t wait;         /* enum wire_wait; WIRE_WAIT_NONE: it runs */
+	uint32_t count;       /* what it counts for: 1, or by model_weigh() */
 	uint64_t duration_ns; /* of a waiting sample: ends at time_ns */
 };
 
@@ -162,6 +163,8 @@ enum model_weight {
 /* "cpu", "wait", "wall" */
 const char *model_weight_to_string(enum model_weight weight);
 enum model_weight model_weight_from_string(const char *name);
+/* Samples of running threads. */
+uint64_t model_running_samples(const struct model *model);
 /* Does a sample count with this weight? */
 bool model_sample_counts(const struct model_sample *sample, enum model_weight weight);
 

@@ -194,6 +194,7 @@ static int resolve_sample(struct model_builder *builder, const struct raw_sample
 		.gil = raw->gil,
 		.gil_holder = MODEL_NONE,
 		.wait = raw->wait,
+		.count = 1,
 		.duration_ns = raw->duration_ns,
 	};
 	uint32_t process;

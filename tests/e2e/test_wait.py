@@ -87,6 +87,27 @@ def test_user_mode_says_that_it_cannot(waiting, workload):
     assert any("waiting threads are not recorded" in note for note in data["notes"])
 
 
+def test_exports_with_waiting(sonde, workload, tmp_path):
+    """Running and waiting in one picture; the reason is the innermost frame."""
+    capture = tmp_path / "shown.pftrace"
+    sonde("record", "-q", "-o", capture, "--", *workload("waits", 1), check=0)
+
+    def folded(weight):
+        done = sonde("export", "-f", "folded", "--weight", weight, "-o", "-", capture, check=0)
+        lines = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
+        return {stack: int(count) * 1e-5 for stack, count in lines}
+
+    waits, wall = folded("wait"), folded("wall")
+    pipe = sum(time for stack, time in waits.items() if "wait_for_pipe" in stack and "[waiting: pipe]" in stack)
+    assert pipe == pytest.approx(1, rel=0.1)
+    assert sum(wall.values()) >= sum(waits.values()) > 4.5
+    assert all("[waiting: " in stack for stack in waits)
+    graph = sonde("export", "-f", "flamegraph", "--weight", "wall", "-o", "-", capture, check=0).stdout
+    assert "running and waiting" in graph and "[waiting: socket]" in graph
+    refused = sonde("export", "-f", "chrome", "--weight", "wall", "-o", "-", capture)
+    assert refused.status == 2 and "flamegraph" in refused.stderr
+
+
 GIL = """
 import threading, time
 end = time.monotonic() + 2
