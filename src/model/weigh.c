@@ -10,6 +10,7 @@
 /* The frame of each reason; MODEL_NONE: not made yet. */
 struct reasons {
 	uint32_t frames[WIRE_WAIT_MAX];
+	uint32_t module;
 	struct map_u64 stacks; /* stack << 8 | reason → the stack that ends in the reason */
 };
 
@@ -17,7 +18,7 @@ static int reason_frame(
 	struct model *model, struct reasons *reasons, unsigned wait, uint32_t *ret_frame)
 {
 	struct model_function function = {
-		.module = MODEL_NONE,
+		.module = reasons->module,
 		.source_file = "",
 		.kind = CAPTURE_FRAME_KERNEL,
 		.class = MODEL_CLASS_KERNEL,
@@ -74,6 +75,9 @@ int model_weigh(struct model *model, enum model_weight weight)
 	if (weight == MODEL_WEIGHT_CPU)
 		return 0;
 	memset(reasons.frames, 0xff, sizeof(reasons.frames)); /* MODEL_NONE */
+	reasons.module = (uint32_t)model->modules.count;
+	r = array_append(
+		&model->modules, (struct model_module){.path = "[waiting]", .name = "[waiting]"});
 	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
 		struct model_sample *sample = &model->samples.items[i];
 		uint64_t units =
