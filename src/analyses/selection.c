@@ -216,14 +216,13 @@ int selection_apply(const struct selection *selection, const struct model *model
 	r = r ?: parse_time(selection->time, model_start_ns(model), &range, err);
 	r = r ?: match_threads(selection, model, &threads, err);
 	r = r ?: match_stacks(selection, model, &stacks, err);
-	if (r == 0) {
-		selected.samples = calloc(model->samples.count + 1, sizeof(*selected.samples));
-		r = selected.samples ? 0 : -ENOMEM;
-	}
-	if (r == -ENOMEM)
-		return errmsg_set(err, r, "memory ran out while filtering samples");
-	if (r < 0)
+	if (r < 0 && r != -ENOMEM)
 		return r;
+	selected.samples = calloc(model->samples.count + 1, sizeof(*selected.samples));
+	if (r < 0 || !threads || !selected.samples) {
+		selected_done(&selected);
+		return errmsg_set(err, -ENOMEM, "memory ran out while filtering samples");
+	}
 	mark(model, selection->weight, &range, threads, stacks, &selected);
 	*ret_selected = selected;
 	return 0;

@@ -235,7 +235,7 @@ static void close_parts(struct session *session)
 	python_registry_free(session->python);
 	file_store_free(session->files);
 	sideband_free(session->sideband);
-	if (session->sampler)
+	if (session->sampler_state)
 		session->sampler->close(session->sampler_state);
 	capture_writer_free(session->writer);
 	array_foreach (&session->pid_fds, fd)
@@ -250,6 +250,7 @@ int session_run(const struct session_options *options, struct session_result *re
 	struct session session = {
 		.options = options,
 		.result = ret_result,
+		.sampler = &bpf_sampler, /* until session_start() has chosen */
 		.signal_fd = -1,
 		.target = {.go_fd = -1, .error_fd = -1, .pid_fd = -1},
 	};
@@ -257,7 +258,7 @@ int session_run(const struct session_options *options, struct session_result *re
 
 	*ret_result = (struct session_result){.command_status = -1};
 	result = session_start(&session, err);
-	ret_result->mode = session.sampler ? session.sampler->name : "";
+	ret_result->mode = session.sampler->name;
 	if (result == 0)
 		result = run_loop(&session, err);
 	if (result == 0)
