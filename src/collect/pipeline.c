@@ -39,13 +39,6 @@ struct timed_record {
 	uint64_t time_ns;
 };
 
-/* The last stack that a thread was seen waiting with: more time may be charged to it. */
-struct last_wait {
-	struct capture_sample sample;
-	uint32_t exec_id;
-	bool open; /* written when the wait ends */
-};
-
 struct pipeline {
 	struct pipeline_parts parts;
 	struct pipeline_account account;
@@ -57,7 +50,8 @@ struct pipeline {
 	struct snapshot *latest_snapshot;
 	struct map_u64 told_processes, told_threads; /* → hash of what the capture was told */
 	struct map_u64 last_waits;                   /* pid << 32 | tid → index in waits */
-	ARRAY_OF(struct last_wait) waits;
+	/* The last stack that a thread was seen waiting with: more time may be charged to it. */
+	ARRAY_OF(struct capture_sample) waits;
 	struct map_u64 thread_pointers; /* hash of pid and thread pointer → tid */
 	uint64_t frames[WIRE_MAX_USER_FRAMES];
 	struct merged_frame merged[WIRE_MAX_USER_FRAMES + WIRE_MAX_PYTHON_FRAMES];
@@ -302,7 +296,7 @@ static uint64_t thread_key(uint32_t pid, uint32_t tid)
 	return (uint64_t)pid << 32 | tid;
 }
 
-static struct last_wait *last_wait_of(struct pipeline *pipeline, uint32_t pid, uint32_t tid)
+static struct capture_sample *last_wait_of(struct pipeline *pipeline, uint32_t pid, uint32_t tid)
 {
 	uint64_t index;
 
@@ -320,25 +314,19 @@ static int write_wait(struct pipeline *pipeline, const struct capture_sample *sa
 	return capture_writer_sample(pipeline->parts.writer, sample);
 }
 
-/* A wait whose length is told later, or that goes on, is kept. */
-static int keep_wait(struct pipeline *pipeline, const struct wire_sample *sample,
-	const struct capture_sample *out)
+/* More time may come for it. */
+static int keep_wait(struct pipeline *pipeline, const struct capture_sample *wait)
 {
-	struct last_wait wait = {
-		.sample = *out,
-		.exec_id = sample->exec_id,
-		.open = sample->flags & WIRE_SAMPLE_OPEN_WAIT,
-	};
-	struct last_wait *known = last_wait_of(pipeline, sample->pid, sample->tid);
+	struct capture_sample *known = last_wait_of(pipeline, wait->pid, wait->tid);
 	int result;
 
 	if (known) {
-		*known = wait;
+		*known = *wait;
 		return 0;
 	}
-	result = array_append(&pipeline->waits, wait);
+	result = array_append(&pipeline->waits, *wait);
 	return result < 0 ? result
-			  : map_u64_set(&pipeline->last_waits, thread_key(sample->pid, sample->tid),
+			  : map_u64_set(&pipeline->last_waits, thread_key(wait->pid, wait->tid),
 				    pipeline->waits.count - 1);
 }
 
@@ -352,8 +340,6 @@ static bool add_to_unresolved(struct pipeline *pipeline, const struct wire_wake 
 			continue;
 		sample->waited_ns += wake->waited_ns;
 		sample->time_ns = wake->time_ns;
-		if (wake->ended)
-			sample->flags &= (uint8_t)~WIRE_SAMPLE_OPEN_WAIT;
 		return true;
 	}
 	return false;
@@ -361,7 +347,7 @@ static bool add_to_unresolved(struct pipeline *pipeline, const struct wire_wake 
 
 static int handle_wake(struct pipeline *pipeline, const struct wire_wake *wake)
 {
-	struct last_wait *wait = last_wait_of(pipeline, wake->pid, wake->tid);
+	struct capture_sample *wait = last_wait_of(pipeline, wake->pid, wake->tid);
 
 	if (add_to_unresolved(pipeline, wake))
 		return 0;
@@ -377,26 +363,9 @@ static int handle_wake(struct pipeline *pipeline, const struct wire_wake *wake)
 
 		return write_wait(pipeline, &unseen);
 	}
-	if (wake->ended)
-		wait->open = false;
-	wait->sample.time_ns = wake->time_ns;
-	wait->sample.duration_ns = wake->waited_ns;
-	return write_wait(pipeline, &wait->sample);
-}
-
-int pipeline_end_waits(struct pipeline *pipeline, uint64_t end_ns)
-{
-	int result = 0;
-
-	array_foreach (&pipeline->waits, wait) {
-		if (!wait->open || wait->sample.time_ns >= end_ns || result < 0)
-			continue;
-		wait->open = false;
-		wait->sample.duration_ns = end_ns - wait->sample.time_ns;
-		wait->sample.time_ns = end_ns;
-		result = write_wait(pipeline, &wait->sample);
-	}
-	return result;
+	wait->time_ns = wake->time_ns;
+	wait->duration_ns = wake->waited_ns;
+	return write_wait(pipeline, wait);
 }
 
 /* ---- the global interpreter lock ---- */
@@ -537,7 +506,7 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 		result = capture_writer_callstack(pipeline->parts.writer, pipeline->stack,
 			frame_count, user->stop, python, &out.callstack);
 	if (result == 0 && sample->wait)
-		result = keep_wait(pipeline, sample, &out);
+		result = keep_wait(pipeline, &out);
 	if (result == 0)
 		result = sample->wait ? write_wait(pipeline, &out)
 				      : capture_writer_sample(pipeline->parts.writer, &out);

@@ -53,7 +53,5 @@ int pipeline_add_event(struct pipeline *pipeline, const struct sideband_event *e
 int pipeline_process(struct pipeline *pipeline, uint64_t until_ns);
 /* Tries the waiting samples again; with `give_up` writes them with what there is. */
 int pipeline_retry(struct pipeline *pipeline, bool give_up);
-/* At the end: charges the time up to `end_ns` to waits that have not ended. */
-int pipeline_end_waits(struct pipeline *pipeline, uint64_t end_ns);
 size_t pipeline_waiting(const struct pipeline *pipeline);
 const struct pipeline_account *pipeline_account(const struct pipeline *pipeline);

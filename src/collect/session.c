@@ -206,8 +206,6 @@ static int finish(struct session *session, struct errmsg *err)
 	session->sampling_ended = true;
 	result = collect_waiting(session, true);
 	if (result == 0)
-		result = pipeline_end_waits(session->pipeline, session->end_ns);
-	if (result == 0)
 		result = wait_for_tables(session);
 	if (result < 0)
 		return errmsg_set(err, result, "cannot finish the capture: %s", strerror(-result));

@@ -10,11 +10,8 @@
 enum wire_sample_flags {
 	WIRE_SAMPLE_KERNEL_MODE = 1 << 0, /* the CPU was in the kernel */
 	WIRE_SAMPLE_STACK_COPY = 1 << 1,  /* struct wire_stack_copy follows the frames */
-	/* The wait has begun and its length is not known: a WIRE_RECORD_WAKE of the thread tells
-	   it. */
-	WIRE_SAMPLE_OPEN_WAIT = 1 << 2,
 	/* gil_holder is the holder's thread pointer, not its tid (CPython before 3.11). */
-	WIRE_SAMPLE_HOLDER_IS_POINTER = 1 << 3,
+	WIRE_SAMPLE_HOLDER_IS_POINTER = 1 << 2,
 };
 
 /*
@@ -56,19 +53,17 @@ struct wire_sample {
 _Static_assert(sizeof(struct wire_sample) == 112, "wire_sample is part of the wire format");
 
 /*
- * More time for the last waiting sample of a thread: it still waits there, or has stopped waiting
- * (`ended`).
+ * More time for the last waiting sample of a thread, in which it waited there still; without one,
+ * time that a thread waited unseen.
  */
 struct wire_wake {
 	struct wire_record record;
 	__u64 time_ns;
 	__u64 waited_ns; /* since the sample or the last of these */
 	__u32 pid, tid;
-	__u32 ended;
-	__u32 reserved;
 };
 
-_Static_assert(sizeof(struct wire_wake) == 40, "wire_wake is part of the wire format");
+_Static_assert(sizeof(struct wire_wake) == 32, "wire_wake is part of the wire format");
 
 /*
  * Registers and the top of the user stack, sent when a needed unwind table is not loaded yet (and

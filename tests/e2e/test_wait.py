@@ -131,7 +131,7 @@ def test_who_held_the_interpreter_lock(waiting, python, tmp_path):
     script = tmp_path / "lock.py"
     script.write_text(GIL)
     part, data = waiting(python, script, options=("-F", 499))
-    assert part["time_by_reason_ns"]["gil"] > 0.8e9, part["time_by_reason_ns"]
+    assert part["time_by_reason_ns"]["gil"] > 0.3e9, part["time_by_reason_ns"]
     # A list comprehension is a function of its own before 3.12.
     pairs = {}
     for row in part["gil_holders"]:
@@ -139,4 +139,4 @@ def test_who_held_the_interpreter_lock(waiting, python, tmp_path):
         names = tuple("victim" if name in ("victim", "<listcomp>") else name for name in names)
         pairs[names] = pairs.get(names, 0) + row["time_ns"]
     other = pairs.get(("victim", "hog"), 0) + pairs.get(("hog", "victim"), 0)
-    assert other > 0.8 * sum(pairs.values()), pairs
+    assert other > 0.6 * sum(pairs.values()), pairs

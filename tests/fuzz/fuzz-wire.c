@@ -29,6 +29,7 @@ struct world {
 	struct address_spaces *spaces;
 	struct capture_writer *writer;
 	struct resolver *resolver;
+	struct python_registry *python;
 	struct pipeline *pipeline;
 	unsigned inputs;
 };
@@ -100,6 +101,7 @@ static void world_close(struct world *world)
 {
 	pipeline_free(world->pipeline);
 	resolver_free(world->resolver);
+	python_registry_free(world->python);
 	address_spaces_free(world->spaces);
 	file_store_free(world->files);
 	capture_writer_free(world->writer);
@@ -122,7 +124,10 @@ static void world_open(struct world *world)
 		0);
 	parts.spaces = world->spaces;
 	parts.files = world->files;
+	check(python_registry_new(&world->python, world->files, &no_sampler, NULL, world->writer) ==
+		0);
 	parts.resolver = world->resolver;
+	parts.python = world->python;
 	parts.writer = world->writer;
 	check(pipeline_new(&world->pipeline, &parts) == 0);
 	fill_address_space(world);

@@ -18,13 +18,28 @@ def wire_copy(pc, stack):
     return struct.pack("<21Q", *registers) + stack
 
 
-def wire(kernel=(), user=(), stop=0, flags=0, copy=b"", time_ns=10**9):
-    frames = struct.pack(f"<{len(kernel) + len(user)}Q", *kernel, *user)
-    length = 80 + len(frames) + len(copy)
+def python_frame(code, entry, offset=4):
+    return struct.pack("<QIiII", code, 77, offset, entry, 0)
+
+
+def wire(kernel=(), user=(), python=(), stop=0, flags=0, copy=b"", time_ns=10**9, gil=0, wait=0, waited_ns=0):
+    frames = struct.pack(f"<{len(kernel)}Q", *kernel) + b"".join(python) + struct.pack(f"<{len(user)}Q", *user)
+    length = 112 + len(frames) + len(copy)
     head = struct.pack("<HHI", 1, 0, length) + struct.pack("<QQ", time_ns, 7)
     head += struct.pack("<III", 1, 2, 0) + struct.pack("<HH", len(user), len(kernel))
-    head += struct.pack("<BBHI", stop, flags, 0, 1) + b"thread".ljust(16, b"\0") + b"process".ljust(16, b"\0")
+    head += struct.pack("<BBBBI", stop, flags, bool(python), gil, 1) + b"thread".ljust(16, b"\0")
+    head += b"process".ljust(16, b"\0") + struct.pack("<HBBIQQQ", len(python), wait, 0, 1, waited_ns, 99, 3)
     return head + frames + copy
+
+
+def wake(waited_ns, time_ns=2 * 10**9, pid=0x7FFFFF00):
+    return struct.pack("<HHIQQII", 3, 0, 32, time_ns, waited_ns, pid, 2)
+
+
+def code(pieces):
+    body = b"".join(piece + bytes(-len(piece) % 8) for piece in pieces)
+    head = struct.pack("<HHIQQIIII4I", 2, 0, 56 + len(body), 1, 5, 77, 1, 9, 3, *map(len, pieces))
+    return head + body
 
 
 def wire_input(*records):
@@ -39,6 +54,11 @@ WIRE = {
     "copied-vdso": wire_input(wire(user=[VDSO + 0x9F0], stop=3, flags=2, copy=wire_copy(VDSO + 0x9F0, STACK))),
     "two-out-of-order": wire_input(wire(user=[CODE], time_ns=5), wire(user=[CODE + 1], time_ns=3)),
     "counts-beyond-length": wire_input(wire(user=[1] * 4)[:90], wire()[:40], b"\1\0\0\0\xff\xff\xff\xff"),
+    "python": wire_input(
+        wire(user=[CODE, PROGRAM + 0x2000], python=[python_frame(5, 0), python_frame(6, 1), python_frame(7, 1)], gil=1)
+    ),
+    "waiting": wire_input(wire(user=[CODE], wait=2, waited_ns=10**8, gil=2, flags=4), wake(10**8), wake(5, pid=9)),
+    "code-object": wire_input(code([bytes(48) + b"a.py", bytes(48) + b"f", b"", bytes(40)]), code([b"", b"", b"", b"x"])),
     "last-moment": wire_input(wire(time_ns=2**64 - 1)),
 }
 

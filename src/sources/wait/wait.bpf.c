@@ -44,14 +44,12 @@ static __always_inline void count_wait(enum wait_counter counter)
 /* ---- what is said ---- */
 
 /* More time for the stack that was sent last. */
-static __noinline int report_time(
-	struct task_struct *task, __u64 waited_ns, __u64 now_ns, bool ended)
+static __noinline int report_time(struct task_struct *task, __u64 waited_ns, __u64 now_ns)
 {
 	struct wire_wake wake = {
 		.record = {.type = WIRE_RECORD_WAKE, .length_bytes = sizeof(wake)},
 		.time_ns = now_ns,
 		.waited_ns = waited_ns,
-		.ended = ended,
 	};
 
 	wake.pid = visible_tgid(task);
@@ -166,7 +164,7 @@ int look_at_task(struct bpf_iter__task *context)
 		look->unreported_ns += waited;
 		if (look->unreported_ns < WAIT_REPORT_NS && !is_last)
 			return 0;
-		report_time(task, look->unreported_ns, now_ns, false);
+		report_time(task, look->unreported_ns, now_ns);
 		look->unreported_ns = 0;
 		return 0;
 	}
@@ -174,7 +172,7 @@ int look_at_task(struct bpf_iter__task *context)
 		/* One switch: what was waited lies before and after it, we do not know how much. */
 		__u64 before = switches == 1 ? waited / 2 : 0;
 
-		report_time(task, look->unreported_ns + before, now_ns - (waited - before), true);
+		report_time(task, look->unreported_ns + before, now_ns - (waited - before));
 		look->unreported_ns = look->has_stack = 0;
 		waited -= before;
 	}
@@ -183,7 +181,7 @@ int look_at_task(struct bpf_iter__task *context)
 		return 0;
 	count_wait(WAIT_COUNT_CHANGED);
 	if (is_last) {
-		report_time(task, look->unattributed_ns, now_ns, true);
+		report_time(task, look->unattributed_ns, now_ns);
 	} else if (stacks_left && bpf_get_prandom_u32() < chance) {
 		stacks_left--;
 		take_stack(task, look, process, pid, now_ns);
@@ -202,6 +200,6 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	if (!look || !look->last_ns)
 		return 0;
 	waited = update_look(task, look, now_ns, &same, &switches);
-	report_time(task, look->unreported_ns + look->unattributed_ns + waited, now_ns, true);
+	report_time(task, look->unreported_ns + look->unattributed_ns + waited, now_ns);
 	return 0;
 }
