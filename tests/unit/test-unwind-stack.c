@@ -47,12 +47,18 @@ struct stepper {
 	int pending_signal;
 };
 
-static volatile bool *may_start;
+/* Shared by both processes. */
+struct gate {
+	volatile bool has_arrived, may_start;
+};
+
+static struct gate *gate;
 
 static void child_main(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (!*may_start)
+	gate->has_arrived = true;
+	while (!gate->may_start)
 		sched_yield();
 	_exit(unwind_workload_run() != 0 ? 0 : 1);
 }
@@ -136,10 +142,16 @@ static void check_stack(const struct stepper *stepper)
 static bool step(struct stepper *stepper)
 {
 	int status, signal_number = stepper->pending_signal;
+	pid_t changed;
 
 	stepper->pending_signal = 0;
 	assert_int_equal(ptrace(PTRACE_SINGLESTEP, stepper->pid, NULL, (long)signal_number), 0);
-	assert_int_equal(waitpid(stepper->pid, &status, __WALL), stepper->pid);
+	/* ThreadSanitizer's own thread is traced as well, and the child's end waits for that one's.
+	 */
+	do
+		changed = waitpid(-1, &status, __WALL);
+	while (changed > 0 && changed != stepper->pid);
+	assert_int_equal(changed, stepper->pid);
 	if (WIFEXITED(status)) {
 		assert_int_equal(WEXITSTATUS(status), 0);
 		return false;
@@ -170,16 +182,18 @@ static void start_child(struct stepper *stepper)
 {
 	struct errmsg err;
 
-	may_start = mmap(NULL, sizeof(*may_start), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_true(may_start != MAP_FAILED);
+	gate = mmap(NULL, sizeof(*gate), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(gate != MAP_FAILED);
 	stepper->pid = fork();
 	assert_true(stepper->pid >= 0);
 	if (stepper->pid == 0)
 		child_main();
+	/* Stopped earlier, it would be stepped through all that fork() does in the child. */
+	while (!gate->has_arrived)
+		sched_yield();
 	assert_int_equal(stopped_process_open(&stepper->process, stepper->pid, &err), 0);
 	assert_int_equal(stopped_process_stop(stepper->process, &err), 0);
-	*may_start = true;
+	gate->may_start = true;
 }
 
 static void test_every_instruction(void **state)
