@@ -25,6 +25,8 @@ struct capture_writer {
 	struct output output;
 	struct interning interning;
 	struct symbol_batch symbols;
+	const struct capture_visitor *visitor; /* in place of a file; NULL: there is a file */
+	void *visitor_context;
 	bool stack_sample;
 	bool started; /* the packets that open the sequence are written */
 	uint32_t sequence_id;
@@ -58,6 +60,20 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 		capture_writer_free(writer);
 		return result;
 	}
+	*ret_writer = writer;
+	return 0;
+}
+
+int capture_writer_open_live(struct capture_writer **ret_writer,
+	const struct capture_visitor *visitor, void *context, struct errmsg *err)
+{
+	struct capture_writer *writer = calloc(1, sizeof(*writer));
+
+	if (!writer)
+		return errmsg_set(err, -ENOMEM, "cannot begin: out of memory");
+	writer->visitor = visitor;
+	writer->visitor_context = context;
+	writer->output.fd = -1;
 	*ret_writer = writer;
 	return 0;
 }
@@ -174,8 +190,11 @@ static int start_without_session(struct capture_writer *writer)
 int capture_writer_session(struct capture_writer *writer, const struct capture_session *session)
 {
 	struct strbuf *packet;
-	int result = writer->started ? 0 : start(writer, session);
+	int result;
 
+	if (writer->visitor)
+		return writer->visitor->session(writer->visitor_context, session);
+	result = writer->started ? 0 : start(writer, session);
 	if (result < 0)
 		return result;
 	packet = begin_packet(writer);
@@ -184,22 +203,56 @@ int capture_writer_session(struct capture_writer *writer, const struct capture_s
 	return end_packet(writer);
 }
 
+/* Was the thing with this id, one of `table`'s, new to a writer without a file? */
+static bool is_news(struct capture_writer *writer, const struct intern *table, size_t count_before)
+{
+	if (!writer->visitor)
+		return false;
+	strbuf_clear(&writer->interning.pending);
+	return table->entries.count > count_before;
+}
+
 int capture_writer_mapping(
 	struct capture_writer *writer, const struct capture_mapping *mapping, capture_id *ret_id)
 {
-	return interning_mapping(&writer->interning, mapping, ret_id);
+	const struct intern *table = &writer->interning.mappings;
+	size_t before = table->entries.count;
+	int result = interning_mapping(&writer->interning, mapping, ret_id);
+
+	if (result == 0 && is_news(writer, table, before))
+		result = writer->visitor->mapping(writer->visitor_context, *ret_id, mapping);
+	return result;
 }
 
 int capture_writer_frame(
 	struct capture_writer *writer, const struct capture_frame *frame, capture_id *ret_id)
 {
-	return interning_frame(&writer->interning, frame, ret_id);
+	const struct intern *table = &writer->interning.frames;
+	size_t before = table->entries.count;
+	int result = interning_frame(&writer->interning, frame, ret_id);
+
+	if (result == 0 && is_news(writer, table, before))
+		result = writer->visitor->frame(writer->visitor_context, *ret_id, frame);
+	return result;
 }
 
 int capture_writer_callstack(struct capture_writer *writer, const capture_id *frames, size_t count,
 	enum wire_stop stop, enum wire_python python, capture_id *ret_id)
 {
-	return interning_callstack(&writer->interning, frames, count, stop, python, ret_id);
+	const struct intern *table = &writer->interning.callstacks;
+	size_t before = table->entries.count;
+	int result = interning_callstack(&writer->interning, frames, count, stop, python, ret_id);
+
+	if (result == 0 && is_news(writer, table, before))
+		result = writer->visitor->callstack(
+			writer->visitor_context, *ret_id, frames, count, stop, python);
+	return result;
+}
+
+void capture_writer_forget_callstacks(struct capture_writer *writer)
+{
+	assert(writer->visitor);
+	intern_done(&writer->interning.callstacks);
 }
 
 /* Puts what was interned since the last packet into this one. */
@@ -316,9 +369,12 @@ static int put_perf_sample(struct capture_writer *writer, const struct capture_s
 
 int capture_writer_sample(struct capture_writer *writer, const struct capture_sample *sample)
 {
-	int result = start_without_session(writer);
+	int result;
 
 	assert(sample->callstack <= writer->interning.callstacks.entries.count);
+	if (writer->visitor)
+		return writer->visitor->sample(writer->visitor_context, sample);
+	result = start_without_session(writer);
 	if (result == 0 && writer->interning.pending.length > PENDING_BYTES)
 		result = put_interned_packet(writer);
 	if (result < 0)
@@ -345,8 +401,11 @@ static uint64_t track_uuid(const struct capture_writer *writer, uint32_t id, boo
 int capture_writer_process(struct capture_writer *writer, const struct capture_process *process)
 {
 	struct strbuf *packet;
-	int result = start_without_session(writer);
+	int result;
 
+	if (writer->visitor)
+		return writer->visitor->process(writer->visitor_context, process);
+	result = start_without_session(writer);
 	if (result < 0)
 		return result;
 	packet = begin_packet(writer);
@@ -357,8 +416,11 @@ int capture_writer_process(struct capture_writer *writer, const struct capture_p
 int capture_writer_thread(struct capture_writer *writer, const struct capture_thread *thread)
 {
 	struct strbuf *packet;
-	int result = start_without_session(writer);
+	int result;
 
+	if (writer->visitor)
+		return writer->visitor->thread(writer->visitor_context, thread);
+	result = start_without_session(writer);
 	if (result < 0)
 		return result;
 	packet = begin_packet(writer);
@@ -383,6 +445,9 @@ static int put_symbols(struct capture_writer *writer)
 int capture_writer_symbols(struct capture_writer *writer, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count)
 {
+	if (writer->visitor)
+		return writer->visitor->symbols(
+			writer->visitor_context, mapping, rel_pc, lines, count);
 	if (!symbol_batch_takes(&writer->symbols, mapping) ||
 		writer->symbols.module.length > PENDING_BYTES) {
 		int result = put_symbols(writer);
@@ -397,8 +462,11 @@ int capture_writer_symbols(struct capture_writer *writer, capture_id mapping, ui
 int capture_writer_stats(struct capture_writer *writer, const struct capture_stats *stats)
 {
 	_cleanup_strbuf_ struct strbuf message = {0};
-	int result = start_without_session(writer);
+	int result;
 
+	if (writer->visitor)
+		return writer->visitor->stats(writer->visitor_context, stats);
+	result = start_without_session(writer);
 	if (result < 0)
 		return result;
 	put_stats(&message, stats);
@@ -407,8 +475,11 @@ int capture_writer_stats(struct capture_writer *writer, const struct capture_sta
 
 int capture_writer_flush(struct capture_writer *writer, struct errmsg *err)
 {
-	int result = put_interned_packet(writer);
+	int result;
 
+	if (writer->visitor)
+		return 0;
+	result = put_interned_packet(writer);
 	if (result == 0)
 		result = put_symbols(writer);
 	if (result < 0)
@@ -425,7 +496,7 @@ uint64_t capture_writer_bytes(const struct capture_writer *writer)
 int capture_writer_close(struct capture_writer *writer, struct errmsg *err)
 {
 	int flushed = capture_writer_flush(writer, err);
-	int closed = output_close(&writer->output, err);
+	int closed = writer->visitor ? 0 : output_close(&writer->output, err);
 
 	capture_writer_free(writer);
 	return flushed < 0 ? flushed : closed;

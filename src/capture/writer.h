@@ -9,6 +9,7 @@
 
 #include "base/errmsg.h"
 #include "capture/capture.h"
+#include "capture/reader.h"
 
 struct capture_writer_options {
 	size_t size;       /* sizeof(struct capture_writer_options) */
@@ -21,6 +22,12 @@ struct capture_writer;
 /* Creates (truncates) the file. The error names the path, the reason and what to try. */
 int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 	const struct capture_writer_options *options, struct errmsg *err);
+/*
+ * A writer without a file: all that is said to it goes to the visitor at once, interned things once
+ * each. Its flush does nothing.
+ */
+int capture_writer_open_live(struct capture_writer **ret_writer,
+	const struct capture_visitor *visitor, void *context, struct errmsg *err);
 /* Without flushing: for failure paths. */
 struct capture_writer *capture_writer_free(struct capture_writer *writer);
 
@@ -47,6 +54,11 @@ int capture_writer_process(struct capture_writer *writer, const struct capture_p
 int capture_writer_thread(struct capture_writer *writer, const struct capture_thread *thread);
 /* A running thread, or with `wait` a waiting one. */
 int capture_writer_sample(struct capture_writer *writer, const struct capture_sample *sample);
+/*
+ * Of a writer without a file: callstacks are told anew from now on, their ids beginning at 1, so
+ * that a recording without end does not grow without end.
+ */
+void capture_writer_forget_callstacks(struct capture_writer *writer);
 
 /*
  * Names for a frame that was interned without one, or source lines and inlined functions for it: a

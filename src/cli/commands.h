@@ -12,4 +12,5 @@ extern const struct command help_command;
 extern const struct command man_command;
 extern const struct command record_command;
 extern const struct command report_command;
+extern const struct command top_command;
 extern const struct command version_command;

@@ -11,14 +11,13 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "exporters/exporter.h"
-#include "model/weigh.h"
 
 static struct {
 	struct selection selection;
 	struct shown_options shown;
-	const char *format, *output, *title, *roots, *weight;
+	const char *format, *output, *title, *roots;
 	double minimum_width_px;
-} arguments = {.roots = "process", .weight = "cpu"};
+} arguments = {.roots = "process", .shown.weight = "cpu"};
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -80,12 +79,9 @@ static int export(const char *capture, const struct exporter *exporter, struct s
 		.roots = call_tree_roots_from_string(arguments.roots),
 		.minimum_width_px = arguments.minimum_width_px,
 	};
-	enum model_weight weight = model_weight_from_string(arguments.weight);
 	int r = load_capture(capture, &arguments.shown, &model, err);
 
-	arguments.selection.weight = weight;
-	if (r == 0 && model_weigh(model, weight) < 0)
-		r = errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
+	arguments.selection.weight = shown_weight(&arguments.shown);
 	return r ?: exporter->export(model, &arguments.selection, &options, out, err);
 }
 
@@ -94,7 +90,7 @@ static int check_weight(const struct exporter *exporter, struct errmsg *err)
 {
 	static const char *const weighed[] = {"folded", "flamegraph", "speedscope", "pprof"};
 
-	if (strcmp(arguments.weight, "cpu") == 0)
+	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(weighed); i++) {
 		if (strcmp(exporter->name, weighed[i]) == 0)
@@ -104,7 +100,7 @@ static int check_weight(const struct exporter *exporter, struct errmsg *err)
 		"--weight %s is not for the format %s: use it with flamegraph, folded, speedscope "
 		"or "
 		"pprof; the report has waiting in a table of its own",
-		arguments.weight, exporter->name);
+		arguments.shown.weight, exporter->name);
 }
 
 static int export_run(int count, char **positional)
@@ -131,7 +127,6 @@ static int export_run(int count, char **positional)
 
 static const char *const formats[] = {
 	"folded", "flamegraph", "speedscope", "pprof", "chrome", "csv", "json", NULL};
-static const char *const weights[] = {"cpu", "wait", "wall", NULL};
 static const char *const roots[] = {"none", "process", "thread", NULL};
 
 static const struct option export_options[] = {
@@ -149,13 +144,7 @@ static const struct option export_options[] = {
 		.help = "Write here; - is standard output. Default: beside the capture, with the "
 			"format's extension.",
 		.value = (void *)&arguments.output},
-	{.long_name = "weight",
-		.type = OPTION_CHOICE,
-		.argument = "WHAT",
-		.help = "What stacks are weighed by: cpu, time on a CPU; wait, time waiting, whose "
-			"stacks end in what was waited for; wall, both.",
-		.value = (void *)&arguments.weight,
-		.choices = weights},
+	WEIGHT_OPTION(arguments.shown),
 	{.long_name = "title",
 		.type = OPTION_STRING,
 		.argument = "TEXT",

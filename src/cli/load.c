@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/load.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "cli/progress.h"
 #include "model/shown.h"
+#include "model/weigh.h"
 
 static void warn_about(const struct model *model, const char *path)
 {
@@ -19,6 +21,12 @@ static void warn_about(const struct model *model, const char *path)
 }
 
 const char *const yes_no_choices[] = {"yes", "no", NULL};
+const char *const weight_choices[] = {"cpu", "wait", "wall", NULL};
+
+enum model_weight shown_weight(const struct shown_options *shown)
+{
+	return shown->weight ? model_weight_from_string(shown->weight) : MODEL_WEIGHT_CPU;
+}
 
 int load_capture(const char *path, const struct shown_options *shown, struct model **ret_model,
 	struct errmsg *err)
@@ -36,6 +44,8 @@ int load_capture(const char *path, const struct shown_options *shown, struct mod
 	warn_about(*ret_model, path);
 	if (!shown->interpreter)
 		model_hide_interpreter(*ret_model);
+	if (model_weigh(*ret_model, shown_weight(shown)) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
 	if (shown->fold_libraries && shown->fold_libraries[0] == 'y')
 		model_fold_libraries(*ret_model, true);
 	return 0;

@@ -10,14 +10,25 @@
 struct shown_options {
 	bool interpreter;
 	const char *fold_libraries; /* "yes", "no"; NULL: as the command likes */
+	const char *weight;         /* "cpu", "wait", "wall"; NULL: "cpu" */
 };
+
+enum model_weight shown_weight(const struct shown_options *shown);
 
 /*
  * model_load() with a bar. Warns when the file is cut off or holds several recordings. Hides the
- * interpreter's frames, and folds libraries where that was asked for.
+ * interpreter's frames, weighs samples and folds libraries where that was asked for.
  */
 int load_capture(const char *path, const struct shown_options *shown, struct model **ret_model,
 	struct errmsg *err);
+
+#define WEIGHT_OPTION(shown)                                                                       \
+	{                                                                                          \
+		.long_name = "weight", .type = OPTION_CHOICE, .argument = "WHAT",                  \
+		.help = "What stacks are weighed by: cpu, time on a CPU; wait, time waiting, "     \
+			"whose stacks end in what was waited for; wall, both.",                    \
+		.value = (void *)&(shown).weight, .choices = weight_choices                        \
+	}
 
 #define SHOWN_OPTIONS(shown)                                                                       \
 	{.long_name = "fold-libraries",                                                            \
@@ -35,6 +46,7 @@ int load_capture(const char *path, const struct shown_options *shown, struct mod
 	}
 
 extern const char *const yes_no_choices[];
+extern const char *const weight_choices[];
 
 /* The option table's lines for a `struct selection`. */
 #define FILTER_OPTIONS(selection)                                                                  \

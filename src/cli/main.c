@@ -12,6 +12,7 @@
 
 const struct command *const commands[] = {
 	&record_command,
+	&top_command,
 	&report_command,
 	&export_command,
 	&diff_command,

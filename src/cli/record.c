@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/strbuf.h"
 #include "cli/commands.h"
+#include "cli/target_options.h"
 #include "cli/text.h"
 #include "collect/session.h"
 #include "exporters/format.h"
@@ -21,8 +22,8 @@
 static const char *record_output;
 static uint64_t record_frequency_hz = 99;
 static double record_duration_s;
-static struct option_strings record_pids;
-static bool record_all, record_quiet, record_uncompressed, record_stack_sample;
+static struct target_options record_target;
+static bool record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
 static const char *record_wait; /* NULL: with a command */
 
@@ -229,36 +230,6 @@ static void on_finishing(void *context _unused_, const char *what, uint64_t left
 
 /* ---- command line ---- */
 
-static int parse_pids(uint32_t *ret_pids, size_t *ret_count, struct errmsg *err)
-{
-	for (size_t i = 0; i < record_pids.count; i++) {
-		char *end;
-		unsigned long pid;
-
-		errno = 0;
-		pid = strtoul(record_pids.values[i], &end, 10);
-		if (errno || *end || end == record_pids.values[i] || pid == 0 || pid > INT32_MAX)
-			return errmsg_set(err, -EINVAL,
-				"-p %s is no process id; give a number, and -p again for each more",
-				record_pids.values[i]);
-		ret_pids[i] = (uint32_t)pid;
-	}
-	*ret_count = record_pids.count;
-	return 0;
-}
-
-static int check_targets(int count, struct errmsg *err)
-{
-	int kinds = (count > 0) + (record_pids.count > 0) + record_all;
-
-	if (kinds == 1)
-		return 0;
-	return errmsg_set(err, -EINVAL,
-		kinds ? "give only one of: a command, -p PID, -a"
-		      : "nothing to record; give a command (sonde record -- python3 train.py), "
-			"-p PID, or -a for the whole machine");
-}
-
 static enum session_mode parse_mode(void)
 {
 	if (strcmp(record_mode, "bpf") == 0)
@@ -273,17 +244,9 @@ static void keep_previous(const char *output)
 		rename(output, DEFAULT_OUTPUT ".old");
 }
 
-static int exit_status(const struct session_result *result, int error)
-{
-	if (result->command_status > 0)
-		return result->command_status;
-	return error < 0 ? EXIT_ERROR : EXIT_OK;
-}
-
 static int run_record(int count, char **arguments)
 {
-	uint32_t pids[ARRAY_SIZE(record_pids.values)];
-	size_t pid_count = 0;
+	uint32_t pids[TARGET_MAXIMUM_PIDS];
 	struct session_result *result = calloc(1, sizeof(*result));
 	struct session_options options = {
 		.output = record_output ? record_output : DEFAULT_OUTPUT,
@@ -291,7 +254,6 @@ static int run_record(int count, char **arguments)
 		.duration_ns = (uint64_t)(record_duration_s * NS_PER_S),
 		.command = count ? arguments : NULL,
 		.pids = pids,
-		.whole_machine = record_all,
 		.mode = parse_mode(),
 		.wait = record_wait ? record_wait[0] == 's' : count > 0,
 		.uncompressed = record_uncompressed,
@@ -303,11 +265,10 @@ static int run_record(int count, char **arguments)
 
 	if (!result)
 		return EXIT_ERROR;
-	if (check_targets(count, &err) < 0 || parse_pids(pids, &pid_count, &err) < 0) {
+	if (target_options_parse(&record_target, count, pids, &options, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
 	}
-	options.pid_count = (uint32_t)pid_count;
 	keep_previous(options.output);
 	error = session_run(&options, result, &err);
 	if (error < 0 && !err.text[0])
@@ -316,7 +277,7 @@ static int run_record(int count, char **arguments)
 		fail(&err);
 	else if (!record_quiet)
 		print_summary(result, &options);
-	status = exit_status(result, error);
+	status = target_exit_status(result, error);
 	session_result_done(result);
 	free(result);
 	return status;
@@ -357,19 +318,7 @@ static const struct option record_options[] = {
 		.value = &record_duration_s,
 		.minimum = 0,
 		.maximum = 1e6},
-	{.short_name = 'p',
-		.long_name = "pid",
-		.type = OPTION_STRINGS,
-		.argument = "PID",
-		.help = "Record this running process and its descendants. May be given again.",
-		.value = &record_pids,
-		.group = "What to record"},
-	{.short_name = 'a',
-		.long_name = "all",
-		.type = OPTION_FLAG,
-		.help = "Record every process of the machine.",
-		.value = &record_all,
-		.group = "What to record"},
+	TARGET_OPTIONS(record_target),
 	{.long_name = "mode",
 		.type = OPTION_CHOICE,
 		.argument = "MODE",
@@ -401,8 +350,9 @@ const struct command record_command = {
 	.usage = "[options] [-- COMMAND [ARGUMENT…]]",
 	.description =
 		"Samples every thread of a process and of its children, whatever they execute, "
-		"with user and kernel stacks. Programs need no frame pointers and no change. Time "
-		"off the CPU is not sampled. Then prints an account: samples, losses, and what "
+		"with user and kernel stacks. Programs need no frame pointers and no change. "
+		"Threads that wait are looked at too (--wait). Then prints an account: samples, "
+		"losses, and what "
 		"recording cost. The capture is a Perfetto trace: `sonde report` answers from it, "
 		"and it opens in the Perfetto UI.\n\n"
 		"The exit status is the command's own. ^C goes to the command as ever; when the "

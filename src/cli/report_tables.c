@@ -234,6 +234,11 @@ static size_t make_columns(const struct report_view *view, const struct table_sh
 		{{"Samples", "Count"}, {"CPU", "CPU time"}},
 		{{"Total", "Total count"}, {"Total", "Total time"}},
 	};
+	static const char *const weights[MODEL_WEIGHT_MAX][2] = {
+		[MODEL_WEIGHT_WAIT] = {"Waited", "Time waited"},
+		[MODEL_WEIGHT_WALL] = {"Time", "CPU and waiting"},
+	};
+	enum model_weight weight = view->selection->weight;
 	bool timed = model_has_time(view->model);
 	size_t count = 0;
 
@@ -244,7 +249,10 @@ static size_t make_columns(const struct report_view *view, const struct table_sh
 	}
 	for (size_t i = 0; i < 2; i++)
 		columns[count++] = (struct table_column){
-			.title = titles[shape->self_and_total][timed][i], .right = true};
+			.title = weight == MODEL_WEIGHT_CPU || shape->self_and_total
+					 ? titles[shape->self_and_total][timed][i]
+					 : weights[weight][i],
+			.right = true};
 	for (size_t i = 0; i < ARRAY_SIZE(shape->names) && shape->names[i].title; i++)
 		columns[count++] = shape->names[i];
 	return count;
@@ -268,15 +276,15 @@ static void add_rest(
 		shape->self_and_total ? " self" : "", terminal_plain(&view->terminal));
 }
 
-static int print_rows(
-	const struct report_view *view, const struct breakdown *breakdown, size_t shown)
+int report_rows(const struct report_view *view, const struct breakdown *breakdown, size_t first,
+	size_t count)
 {
 	const struct table_shape *shape = &shapes[breakdown->by];
 	struct table_column columns[4 + ARRAY_SIZE(shape->names)];
 	_cleanup_table_ struct table table = {.columns = columns};
 
 	table.column_count = make_columns(view, shape, columns);
-	for (size_t i = 0; i < shown; i++) {
+	for (size_t i = first; i < first + count; i++) {
 		const struct breakdown_row *row = &breakdown->rows.items[i];
 
 		if (shape->self_and_total)
@@ -298,7 +306,7 @@ int report_own_lines(const struct report_view *view, size_t limit)
 		&breakdown, view->model, view->selected, BREAKDOWN_LINE, BREAKDOWN_SORT_SELF);
 	shown = limit ? MIN(limit, breakdown.rows.count) : breakdown.rows.count;
 	report_heading(view, "Your code (what a line calls in libraries counts as its own)");
-	r = r ?: print_rows(view, &breakdown, shown);
+	r = r ?: report_rows(view, &breakdown, 0, shown);
 	add_rest(view, &breakdown, shown);
 	model_fold_libraries(view->model, false);
 	return r;
@@ -318,7 +326,7 @@ int report_table(const struct report_view *view, enum breakdown_by by, enum brea
 		return r;
 	shown = limit ? MIN(limit, breakdown.rows.count) : breakdown.rows.count;
 	report_heading(view, shapes[by].heading);
-	r = print_rows(view, &breakdown, shown);
+	r = report_rows(view, &breakdown, 0, shown);
 	add_rest(view, &breakdown, shown);
 	if (r == 0 && by == BREAKDOWN_LINE)
 		report_source(view, &breakdown);

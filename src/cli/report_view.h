@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `sonde report` on a terminal: for report.c alone. */
+/* The parts of `sonde report` on a terminal: for report.c, and top_view.c. */
 #pragma once
 
 #include "analyses/breakdown.h"
@@ -22,6 +22,9 @@ int report_header(const struct report_view *view);
  */
 int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,
 	size_t limit);
+/* The rows of a breakdown from `first` on, with their header: nothing else. */
+int report_rows(const struct report_view *view, const struct breakdown *breakdown, size_t first,
+	size_t count);
 /* The lines of the user's own Python code, each charged with what it calls in libraries. */
 int report_own_lines(const struct report_view *view, size_t limit);
 /* The source around the hottest lines of a breakdown by line, with their costs beside it. */

@@ -114,6 +114,8 @@ static bool should_end(struct session *session)
 
 	if (options->duration_ns && elapsed_ns >= options->duration_ns)
 		return true;
+	if (options->live.visitor && !options->live.tick(options->live.tick_context, session))
+		return true;
 	if (options->command)
 		return !session->target_running || session->interrupts > 1;
 	return session->interrupts || attached_ended(session);
@@ -133,13 +135,16 @@ static int wait_timeout_ms(const struct session *session)
 
 static size_t gather_descriptors(struct session *session, struct pollfd *ret_polls)
 {
-	int fds[MAXIMUM_DESCRIPTORS - 3];
+	int fds[MAXIMUM_DESCRIPTORS - 4];
 	size_t count = session->sampler->descriptors(session->sampler_state, fds, ARRAY_SIZE(fds));
 
 	count += sideband_descriptors(session->sideband, fds + count, ARRAY_SIZE(fds) - count);
 	for (size_t i = 0; i < count; i++)
 		ret_polls[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	ret_polls[count++] = (struct pollfd){.fd = session->signal_fd, .events = POLLIN};
+	if (session->options->live.visitor)
+		ret_polls[count++] =
+			(struct pollfd){.fd = session->options->live.input_fd, .events = POLLIN};
 	if (session->wait)
 		ret_polls[count++] = (struct pollfd){
 			.fd = wait_source_descriptor(session->wait), .events = POLLIN};
@@ -204,6 +209,11 @@ static int finish(struct session *session, struct errmsg *err)
 	session->sampler->stop(session->sampler_state);
 	session->end_ns = monotonic_now_ns();
 	session->sampling_ended = true;
+	if (session->options->live.visitor) { /* nobody looks at it any more */
+		session->result->command_status =
+			session->target.ended ? session->target.exit_status : -1;
+		return 0;
+	}
 	result = collect_waiting(session, true);
 	if (result == 0)
 		result = wait_for_tables(session);
@@ -222,6 +232,11 @@ static int finish(struct session *session, struct errmsg *err)
 	if (result < 0)
 		return errmsg_set(err, result, "cannot finish the capture: %s", strerror(-result));
 	return capture_writer_close(TAKE_PTR(session->writer), err);
+}
+
+void session_forget_callstacks(struct session *session)
+{
+	capture_writer_forget_callstacks(session->writer);
 }
 
 static void close_parts(struct session *session)

@@ -7,6 +7,9 @@
 
 #include "base/errmsg.h"
 #include "capture/capture.h"
+#include "capture/reader.h"
+
+struct session;
 
 enum session_mode {
 	SESSION_MODE_AUTO, /* BPF when it can run here, else without privileges */
@@ -15,7 +18,7 @@ enum session_mode {
 };
 
 struct session_options {
-	const char *output;
+	const char *output; /* the capture's path; unused with live.visitor */
 	uint64_t period_ns;
 	uint64_t duration_ns; /* 0: until the targets end, or a signal */
 	char *const *command; /* NULL-ended argv; NULL: none */
@@ -25,6 +28,19 @@ struct session_options {
 	enum session_mode mode;
 	bool wait;                       /* record waiting threads too, where it can be done */
 	bool uncompressed, stack_sample; /* see capture_writer_options */
+	/*
+	 * A recording that is looked at and not kept: the visitor is told everything in place of a
+	 * file. `tick` is called each time round the loop, 10 times a second or more often, and at
+	 * once when input_fd can be read; it returns false to end the recording. It gets the
+	 * session for session_forget_callstacks().
+	 */
+	struct {
+		const struct capture_visitor *visitor; /* NULL: a capture is written */
+		void *visitor_context;
+		bool (*tick)(void *context, struct session *session);
+		void *tick_context;
+		int input_fd; /* -1: none */
+	} live;
 	/* Called once when sampling has begun; may be NULL. */
 	void (*on_started)(void *context, const char *mode, const char *mode_reason);
 	/* Called while finishing takes long: what is being waited for, and how much of it is left.
@@ -52,3 +68,5 @@ struct session_result {
 int session_run(const struct session_options *options, struct session_result *ret_result,
 	struct errmsg *err);
 void session_result_done(struct session_result *result);
+/* See capture_writer_forget_callstacks(). */
+void session_forget_callstacks(struct session *session);

@@ -359,7 +359,11 @@ static int start_recording(struct session *session, struct errmsg *err)
 		.uncompressed = options->uncompressed,
 		.stack_sample = options->stack_sample,
 	};
-	int result = capture_writer_open(&session->writer, options->output, &writer_options, err);
+	int result = options->live.visitor
+			     ? capture_writer_open_live(&session->writer, options->live.visitor,
+				       options->live.visitor_context, err)
+			     : capture_writer_open(
+				       &session->writer, options->output, &writer_options, err);
 
 	if (result == 0)
 		result = block_signals(session, err);

@@ -77,7 +77,7 @@ static int visit_session(void *context, const struct capture_session *session)
 		return r;
 	kept->start_time_ns = session->start_time_ns;
 	kept->start_realtime_ns = session->start_realtime_ns;
-	kept->period_ns = session->period_ns;
+	kept->period_ns = builder->period_ns = session->period_ns;
 	kept->wait_period_ns = session->wait_period_ns;
 	kept->cpu_count = session->cpu_count;
 	kept->present = true;
@@ -102,6 +102,8 @@ static int builder_add_module(struct model_builder *builder, const struct captur
 	module.build_id.length = MIN(mapping->build_id_length, sizeof(module.build_id.bytes));
 	if (module.build_id.length)
 		memcpy(module.build_id.bytes, mapping->build_id, module.build_id.length);
+	/* After what a snapshot's weighing added. */
+	builder->model->modules.count = builder->module_keys.entries.count - 1;
 	return array_append(&builder->model->modules, module);
 }
 
@@ -327,6 +329,8 @@ static int visit_sample(void *context, const struct capture_sample *sample)
 {
 	struct model_builder *builder = context;
 
+	if (builder->paused)
+		return 0;
 	return array_append(&builder->samples, (struct raw_sample){
 						       .time_ns = sample->time_ns,
 						       .pid = sample->pid,
@@ -425,6 +429,30 @@ void model_builder_set_progress(
 {
 	builder->progress = progress;
 	builder->progress_context = context;
+}
+
+size_t model_builder_forget_samples(struct model_builder *builder, uint64_t before_ns)
+{
+	size_t kept = 0;
+
+	array_foreach (&builder->samples, sample) {
+		if (sample->time_ns >= before_ns)
+			builder->samples.items[kept++] = *sample;
+	}
+	builder->samples.count = kept;
+	return builder->stacks.count;
+}
+
+void model_builder_pause(struct model_builder *builder, bool pause)
+{
+	builder->paused = pause;
+}
+
+void model_builder_forget_callstacks(struct model_builder *builder)
+{
+	builder->samples.count = 0;
+	builder->stacks.count = 0;
+	builder->stack_frames.count = 0;
 }
 
 int model_builder_new(struct model_builder **ret_builder)

@@ -31,3 +31,18 @@ void model_builder_set_progress(
  */
 int model_builder_finish(struct model_builder *builder,
 	const struct capture_read_result *completeness, struct model **ret_model);
+
+/*
+ * For a recording that goes on: the model as it is now, with the samples from `from_ns` (> 0) on.
+ * It is the builder's own, and good until the next call of a visitor's function or of one of these;
+ * model_hide_interpreter() and the like may change it as if it were new. Session and account are
+ * those of now. Returns 0 or -ENOMEM.
+ */
+int model_builder_snapshot(
+	struct model_builder *builder, uint64_t from_ns, struct model **ret_model);
+/* While paused, samples are not taken in. */
+void model_builder_pause(struct model_builder *builder, bool pause);
+/* Drops the samples before this time, and says how many callstacks are kept. */
+size_t model_builder_forget_samples(struct model_builder *builder, uint64_t before_ns);
+/* Drops all samples and callstacks: see capture_writer_forget_callstacks(). */
+void model_builder_forget_callstacks(struct model_builder *builder);

@@ -171,14 +171,37 @@ static int expand_stack(struct model_builder *builder, const struct raw_stack *r
 	return array_append(&model->stacks, stack);
 }
 
-/* Model stack i is the capture's stack i + 1. */
-static int expand_stacks(struct model_builder *builder)
+/* By capture id: the stacks of samples from `from_ns` on; 0: all. */
+static int mark_used_stacks(const struct model_builder *builder, uint64_t from_ns, bool **ret_used)
+{
+	bool *used = calloc(builder->stacks.count + 1, sizeof(*used));
+
+	if (!used)
+		return -ENOMEM;
+	memset(used, from_ns == 0, builder->stacks.count);
+	array_foreach (&builder->samples, sample) {
+		if (sample->time_ns >= from_ns && sample->callstack < builder->stacks.count)
+			used[sample->callstack] = true;
+	}
+	*ret_used = used;
+	return 0;
+}
+
+/* Model stack i is the capture's stack i + 1; one that is not used is left empty. */
+static int expand_stacks(struct model_builder *builder, uint64_t from_ns)
 {
 	_cleanup_free_ struct expanded_frame *expanded = NULL;
+	_cleanup_free_ bool *used = NULL;
 	int r = expand_frames(builder, &expanded);
 
-	for (size_t i = 1; r == 0 && i < builder->stacks.count; i++)
-		r = expand_stack(builder, &builder->stacks.items[i], expanded);
+	r = r ?: mark_used_stacks(builder, from_ns, &used);
+	for (size_t i = 1; r == 0 && i < builder->stacks.count; i++) {
+		struct raw_stack raw = builder->stacks.items[i];
+
+		if (!used[i])
+			raw.count = 0;
+		r = expand_stack(builder, &raw, expanded);
+	}
 	return r;
 }
 
@@ -275,19 +298,56 @@ static int name_placeholders(struct model_builder *builder)
 	return 0;
 }
 
+/* Undoes what earlier snapshots made, and what model_weigh() added. */
+static void clear_resolved(struct model_builder *builder)
+{
+	struct model *model = builder->model;
+
+	model->session.period_ns = builder->period_ns;
+	model->modules.count = builder->module_keys.entries.count;
+	model->functions.count = 0;
+	model->frames.count = 0;
+	model->stack_frames.count = 0;
+	model->stacks.count = 0;
+	model->samples.count = 0;
+	map_u64_clear(&builder->functions);
+}
+
+static int resolve(struct model_builder *builder, uint64_t from_ns)
+{
+	int r = expand_stacks(builder, from_ns);
+
+	r = r ?: array_reserve(&builder->model->samples, builder->samples.count);
+	for (size_t i = 0; r == 0 && i < builder->samples.count; i++) {
+		if (builder->samples.items[i].time_ns >= from_ns)
+			r = resolve_sample(builder, &builder->samples.items[i]);
+	}
+	r = r ?: name_placeholders(builder);
+	r = r ?: model_classify(builder->model);
+	if (r == 0)
+		sort_samples(builder->model);
+	return r;
+}
+
+int model_builder_snapshot(
+	struct model_builder *builder, uint64_t from_ns, struct model **ret_model)
+{
+	int r;
+
+	clear_resolved(builder);
+	r = resolve(builder, from_ns);
+	if (r == 0)
+		*ret_model = builder->model;
+	return r;
+}
+
 int model_builder_finish(struct model_builder *builder,
 	const struct capture_read_result *completeness, struct model **ret_model)
 {
-	int r = expand_stacks(builder);
+	int r = resolve(builder, 0);
 
-	r = r ?: array_reserve(&builder->model->samples, builder->samples.count);
-	for (size_t i = 0; r == 0 && i < builder->samples.count; i++)
-		r = resolve_sample(builder, &builder->samples.items[i]);
-	r = r ?: name_placeholders(builder);
-	r = r ?: model_classify(builder->model);
 	if (r < 0)
 		return r;
-	sort_samples(builder->model);
 	if (completeness)
 		builder->model->completeness = *completeness;
 	*ret_model = TAKE_PTR(builder->model);

@@ -156,6 +156,58 @@ static void test_round_trip_stack_sample(void **state)
 	check_round_trip(false, true);
 }
 
+/* Order apart: a file has interned things in the packet that first needs them. */
+static size_t count_line(const struct strbuf *text, const char *line, size_t length)
+{
+	const char *at = strbuf_cstr(text);
+	size_t count = 0;
+
+	for (; *at; at += strcspn(at, "\n") + 1)
+		count += strncmp(at, line, length) == 0 && at[length] == '\n';
+	return count;
+}
+
+/* A visitor in place of a file is told what a reader of the file would be. */
+static void test_a_writer_without_a_file(void **state)
+{
+	static const char *const kinds[] = {"mapping ", "frame ", "callstack ", "sample "};
+	_cleanup_strbuf_ struct strbuf live = {0}, read = {0};
+	struct capture_writer *writer;
+	struct errmsg err;
+	size_t compared = 0;
+	capture_id id, frame = 1;
+
+	assert_int_equal(capture_writer_open_live(&writer, &text_visitor, &live, &err), 0);
+	assert_int_equal(write_example(writer), 0);
+	assert_int_equal(capture_writer_flush(writer, &err), 0);
+	assert_int_equal(write_example_file(path, true, false), 0);
+	read_text(&read);
+	for (const char *line = strbuf_cstr(&read); *line; line += strcspn(line, "\n") + 1) {
+		size_t length = strcspn(line, "\n");
+
+		for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+			if (strncmp(line, kinds[i], strlen(kinds[i])) != 0)
+				continue;
+			assert_int_equal(
+				count_line(&live, line, length), count_line(&read, line, length));
+			compared++;
+		}
+	}
+	assert_true(compared > 30);
+
+	/* Callstacks are told once, and again when they were forgotten. */
+	capture_writer_forget_callstacks(writer);
+	for (int round = 0; round < 2; round++) {
+		strbuf_clear(&live);
+		assert_int_equal(capture_writer_callstack(writer, &frame, 1, WIRE_STOP_COMPLETE,
+					 WIRE_PYTHON_NONE, &id),
+			0);
+		assert_int_equal(id, 1);
+		assert_int_equal(live.length > 0, round == 0);
+	}
+	assert_int_equal(capture_writer_close(writer, &err), 0);
+}
+
 static void test_interning(void **state)
 {
 	struct capture_writer *writer = open_writer(false);
@@ -456,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_round_trip_plain),
 		cmocka_unit_test(test_round_trip_compressed),
 		cmocka_unit_test(test_round_trip_stack_sample),
+		cmocka_unit_test(test_a_writer_without_a_file),
 		cmocka_unit_test(test_interning),
 		cmocka_unit_test(test_callstack_interning),
 		cmocka_unit_test(test_deep_stacks),

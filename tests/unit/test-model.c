@@ -2,6 +2,7 @@
 /* Building a model: names and inlined functions, deduplication, pids used again, what nobody
  * described. */
 #include "model-example.h"
+#include "model/weigh.h"
 
 static const char *name_at(const struct model *model, uint32_t stack, uint32_t position)
 {
@@ -243,6 +244,81 @@ static void test_broken_references_are_left_out(void **state)
 	model_free(model);
 }
 
+static uint64_t selected_count(const struct model *model, uint32_t stack)
+{
+	uint64_t count = 0;
+
+	array_foreach (&model->samples, sample)
+		count += sample->stack == stack;
+	return count;
+}
+
+/* A recording that goes on: a picture, more samples and a name that came late, another picture. */
+static void test_snapshots_of_a_recording_that_goes_on(void **state)
+{
+	struct capture_symbol_line line = {"late", NULL, 1};
+	struct capture_sample waiting = {.time_ns = 3500,
+		.pid = 1,
+		.tid = 1,
+		.callstack = 1,
+		.wait = WIRE_WAIT_LOCK,
+		.duration_ns = 20000000};
+	struct example example;
+	struct model *model;
+	capture_id mapping, other;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	mapping = example_mapping(&example, "/lib/libwork.so");
+	example_frames(&example, WIRE_STOP_COMPLETE, example_frame(&example, NULL, mapping, 1));
+	example_samples(&example, 1, 1, 1, 2000, 3);
+	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
+	assert_int_equal(model->samples.count, 3);
+	assert_string_equal(name_at(model, 0, 0), "[unknown] libwork.so");
+
+	/* What one picture is changed by is not in the next. */
+	assert_int_equal(model_builder_visitor.sample(example.builder, &waiting), 0);
+	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
+	assert_int_equal(model_weigh(model, MODEL_WEIGHT_WALL), 0);
+	assert_int_equal(model->modules.count, 2);
+	assert_int_equal(model->session.period_ns, MODEL_UNIT_NS);
+	assert_int_equal(model_builder_visitor.symbols(example.builder, mapping, 1, &line, 1), 0);
+	other = example_mapping(&example, "/lib/libother.so");
+	example_frames(&example, WIRE_STOP_COMPLETE, example_frame(&example, "g", other, 1));
+	example_samples(&example, 1, 1, 2, 10 * EXAMPLE_PERIOD_NS, 2);
+	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
+	assert_int_equal(model->session.period_ns, EXAMPLE_PERIOD_NS);
+	assert_int_equal(model->modules.count, 2);
+	assert_string_equal(model->modules.items[1].name, "libother.so");
+	assert_string_equal(name_at(model, 0, 0), "late");
+	assert_int_equal(selected_count(model, 0), 4);
+	assert_int_equal(selected_count(model, 1), 2);
+
+	/* A window: older samples and their stacks are left out, and dropped when that is said. */
+	assert_int_equal(
+		model_builder_snapshot(example.builder, 10 * EXAMPLE_PERIOD_NS, &model), 0);
+	assert_int_equal(model->samples.count, 2);
+	assert_int_equal(model->stacks.items[0].count, 0);
+	assert_int_equal(model->stacks.items[1].count, 1);
+	model_builder_forget_samples(example.builder, 10 * EXAMPLE_PERIOD_NS);
+	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
+	assert_int_equal(model->samples.count, 2);
+	model_builder_pause(example.builder, true);
+	example_samples(&example, 1, 1, 2, 20 * EXAMPLE_PERIOD_NS, 7);
+	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
+	assert_int_equal(model->samples.count, 2);
+
+	/* Callstacks begin anew, frames stay. */
+	model_builder_pause(example.builder, false);
+	model_builder_forget_callstacks(example.builder);
+	example.stacks = 0;
+	example_frames(&example, WIRE_STOP_COMPLETE, 2);
+	example_samples(&example, 1, 1, 1, 6000, 1);
+	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
+	assert_int_equal(model->samples.count, 1);
+	assert_string_equal(name_at(model, 0, 0), "g");
+	model_builder_free(example.builder);
+}
+
 static void test_a_missing_file_is_a_sentence(void **state)
 {
 	struct model *model = NULL;
@@ -266,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_what_nobody_described_gets_a_name),
 		cmocka_unit_test(test_the_last_account_counts),
 		cmocka_unit_test(test_broken_references_are_left_out),
+		cmocka_unit_test(test_snapshots_of_a_recording_that_goes_on),
 		cmocka_unit_test(test_a_missing_file_is_a_sentence),
 	};
 
