@@ -81,6 +81,7 @@ static int export(const char *capture, const struct exporter *exporter, struct s
 	};
 	int r = load_capture(capture, &arguments.shown, &model, err);
 
+	r = r ?: weigh_capture(model, &arguments.shown, err);
 	arguments.selection.weight = shown_weight(&arguments.shown);
 	return r ?: exporter->export(model, &arguments.selection, &options, out, err);
 }

@@ -44,9 +44,20 @@ int load_capture(const char *path, const struct shown_options *shown, struct mod
 	warn_about(*ret_model, path);
 	if (!shown->interpreter)
 		model_hide_interpreter(*ret_model);
-	if (model_weigh(*ret_model, shown_weight(shown)) < 0)
+	if (shown->fold_libraries)
+		model_fold_libraries(*ret_model, shown->fold_libraries[0] == 'y');
+	return 0;
+}
+
+int weigh_capture(struct model *model, const struct shown_options *shown, struct errmsg *err)
+{
+	enum model_weight weight = shown_weight(shown);
+
+	if (weight == MODEL_WEIGHT_CPU)
+		return 0;
+	if (model_weigh(model, weight) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
-	if (shown->fold_libraries && shown->fold_libraries[0] == 'y')
-		model_fold_libraries(*ret_model, true);
+	if (shown->fold_libraries)
+		model_fold_libraries(model, shown->fold_libraries[0] == 'y');
 	return 0;
 }

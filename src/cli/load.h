@@ -17,10 +17,13 @@ enum model_weight shown_weight(const struct shown_options *shown);
 
 /*
  * model_load() with a bar. Warns when the file is cut off or holds several recordings. Hides the
- * interpreter's frames, weighs samples and folds libraries where that was asked for.
+ * interpreter's frames, and folds libraries where that was asked for.
  */
 int load_capture(const char *path, const struct shown_options *shown, struct model **ret_model,
 	struct errmsg *err);
+
+/* Weighs samples as asked for: once, after load_capture(). */
+int weigh_capture(struct model *model, const struct shown_options *shown, struct errmsg *err);
 
 #define WEIGHT_OPTION(shown)                                                                       \
 	{                                                                                          \

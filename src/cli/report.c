@@ -2,6 +2,7 @@
 /* sonde report: a capture's answer in the terminal, or as JSON. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -11,7 +12,8 @@
 #include "model/shown.h"
 
 #define DEFAULT_LIMIT 20
-#define SIDE_LIMIT    8 /* rows of the tables after the first */
+#define BY_WAIT       "wait" /* no dimension of samples that ran */
+#define SIDE_LIMIT    8      /* rows of the tables after the first */
 
 static struct {
 	struct selection selection;
@@ -19,7 +21,7 @@ static struct {
 	const char *by, *sort;
 	uint64_t limit;
 	bool json;
-} arguments = {.sort = "self"};
+} arguments = {.sort = "self", .shown.weight = "cpu"};
 
 static enum breakdown_sort wanted_sort(void)
 {
@@ -31,8 +33,21 @@ static size_t wanted_limit(size_t otherwise)
 	return arguments.limit ? (size_t)arguments.limit : otherwise;
 }
 
+static const char no_waiting[] = "Waiting was not recorded: record with --wait sample.";
+
+static bool has_waiting(const struct model *model)
+{
+	array_foreach (&model->samples, sample) {
+		if (sample->wait != WIRE_WAIT_NONE)
+			return true;
+	}
+	return false;
+}
+
 static const char *why_no_samples(const struct model *model)
 {
+	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_WAIT && !has_waiting(model))
+		return no_waiting;
 	array_foreach (&model->samples, sample) {
 		if (model_sample_counts(sample, MODEL_WEIGHT_CPU))
 			return "No samples are left: widen the filters.";
@@ -41,10 +56,22 @@ static const char *why_no_samples(const struct model *model)
 	       "was cut off before its first flush.";
 }
 
+/* The table of waiting alone. */
+static int add_waiting(const struct report_view *view)
+{
+	if (has_waiting(view->model))
+		return report_waiting(view, wanted_limit(DEFAULT_LIMIT));
+	report_paragraph(view, no_waiting, 0);
+	return 0;
+}
+
 static int add_tables(const struct report_view *view)
 {
 	size_t side = wanted_limit(SIDE_LIMIT);
 	int r = 0;
+
+	if (arguments.by && strcmp(arguments.by, BY_WAIT) == 0)
+		return add_waiting(view);
 
 	if (!view->selected->count) {
 		report_paragraph(view, why_no_samples(view->model), 0);
@@ -66,7 +93,20 @@ static int add_tables(const struct report_view *view)
 	return r;
 }
 
-static int write_text(struct model *model, const struct selected *selected, struct strbuf *out)
+/* For the tables: everything before them is about what ran. */
+static int weigh(struct model *model, struct selected *selected, struct errmsg *err)
+{
+	int r = weigh_capture(model, &arguments.shown, err);
+
+	if (r < 0 || shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
+		return r;
+	selected_done(selected);
+	arguments.selection.weight = shown_weight(&arguments.shown);
+	return selection_apply(&arguments.selection, model, selected, err);
+}
+
+static int write_text(
+	struct model *model, struct selected *selected, struct strbuf *out, struct errmsg *err)
 {
 	struct report_view view = {
 		.model = model,
@@ -77,12 +117,13 @@ static int write_text(struct model *model, const struct selected *selected, stru
 	};
 	int r = report_header(&view);
 
+	r = r ?: weigh(model, selected, err);
 	r = r ?: add_tables(&view);
 	return r ?: strbuf_status(out);
 }
 
-static int write_json(const struct model *model, const struct selected *selected, const char *path,
-	struct strbuf *out)
+static int write_json(struct model *model, struct selected *selected, const char *path,
+	struct strbuf *out, struct errmsg *err)
 {
 	struct report_json_options options = {
 		.size = sizeof(options),
@@ -91,9 +132,13 @@ static int write_json(const struct model *model, const struct selected *selected
 		.by = arguments.by ? breakdown_by_from_string(arguments.by) : BREAKDOWN_FUNCTION,
 		.sort = wanted_sort(),
 		.limit = wanted_limit(0),
+		.weight = shown_weight(&arguments.shown),
 	};
+	struct json_writer json = {.out = out, .pretty = true};
+	int r = report_json_begin(&json, model, &arguments.selection, selected, &options);
 
-	return report_json_write(model, &arguments.selection, selected, &options, out);
+	r = r ?: weigh(model, selected, err);
+	return r ?: report_json_end(&json, model, selected, &options);
 }
 
 static int report(const char *path, struct strbuf *out, struct errmsg *err)
@@ -105,8 +150,8 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 	r = r ?: selection_apply(&arguments.selection, model, &selected, err);
 	if (r < 0)
 		return r;
-	r = arguments.json ? write_json(model, &selected, path, out)
-			   : write_text(model, &selected, out);
+	r = arguments.json ? write_json(model, &selected, path, out, err)
+			   : write_text(model, &selected, out, err);
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while writing the report");
 	return 0;
@@ -125,14 +170,15 @@ static int report_run(int count, char **positional)
 }
 
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", NULL};
+	"cgroup", "stack", "class", "gil", BY_WAIT, NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
 	{.long_name = "by",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
-		.help = "Print this table alone; stack: the hottest path and the hottest stacks.",
+		.help = "Print this table alone; stack: the hottest path and the hottest stacks; "
+			"wait: what threads waited for, and who held what they waited for.",
 		.value = (void *)&arguments.by,
 		.choices = by_choices},
 	{.long_name = "sort",
@@ -155,6 +201,7 @@ static const struct option report_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Print one JSON document instead, with every table unless --by names one.",
 		.value = &arguments.json},
+	WEIGHT_OPTION(arguments.shown),
 	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),
 	{0},

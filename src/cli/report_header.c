@@ -74,7 +74,7 @@ static void add_plural(struct strbuf *out, uint64_t count, const char *one, cons
 static void add_rate(struct strbuf *out, const struct model *model)
 {
 	if (model_has_time(model))
-		strbuf_addf(out, " at %.0f Hz", 1e9 / (double)model_sample_weight_ns(model));
+		strbuf_addf(out, " at %.0f Hz", 1e9 / (double)model->session.period_ns);
 }
 
 /* "12.3 s recorded · 11.9 s CPU time (0.97 CPUs) · 11,912 samples at 999 Hz". */

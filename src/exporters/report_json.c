@@ -298,33 +298,50 @@ static int write_tables(struct json_writer *json, const struct model *model,
 	return r;
 }
 
-int report_json_write(const struct model *model, const struct selection *selection,
-	const struct selected *selected, const struct report_json_options *options,
-	struct strbuf *out)
+int report_json_begin(struct json_writer *json, const struct model *model,
+	const struct selection *selection, const struct selected *selected,
+	const struct report_json_options *options)
 {
 	static const struct selection everything = {0};
-	struct json_writer json = {.out = out, .pretty = true};
 	struct completeness completeness;
 	int r = completeness_init(&completeness, model, selected);
 
 	if (r < 0)
 		return r;
-	json_begin_object(&json);
-	json_member_text(&json, "format", "sonde-report");
-	json_member_u64(&json, "version", REPORT_JSON_VERSION);
-	json_member_text(&json, "sonde_version", SONDE_VERSION);
-	write_capture(&json, model, options->capture);
-	write_session(&json, model);
-	write_filters(&json, selection ? selection : &everything);
-	write_totals(&json, model, &completeness);
-	write_completeness(&json, model, &completeness);
-	r = write_waiting(&json, model, selection ? selection : &everything);
-	write_losses(&json, model);
-	write_overhead(&json, model);
-	write_notes(&json, model);
-	r = r ?: write_timeline(&json, model, selected);
-	r = r ?: write_tables(&json, model, selected, options);
-	json_end_object(&json);
-	strbuf_add_char(out, '\n');
-	return r ?: strbuf_status(out);
+	json_begin_object(json);
+	json_member_text(json, "format", "sonde-report");
+	json_member_u64(json, "version", REPORT_JSON_VERSION);
+	json_member_text(json, "sonde_version", SONDE_VERSION);
+	write_capture(json, model, options->capture);
+	write_session(json, model);
+	write_filters(json, selection ? selection : &everything);
+	write_totals(json, model, &completeness);
+	write_completeness(json, model, &completeness);
+	r = write_waiting(json, model, selection ? selection : &everything);
+	write_losses(json, model);
+	write_overhead(json, model);
+	write_notes(json, model);
+	return r ?: write_timeline(json, model, selected);
+}
+
+int report_json_end(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct report_json_options *options)
+{
+	int r;
+
+	json_member_text(json, "tables_weight", model_weight_to_string(options->weight));
+	r = write_tables(json, model, selected, options);
+	json_end_object(json);
+	strbuf_add_char(json->out, '\n');
+	return r ?: strbuf_status(json->out);
+}
+
+int report_json_write(const struct model *model, const struct selection *selection,
+	const struct selected *selected, const struct report_json_options *options,
+	struct strbuf *out)
+{
+	struct json_writer json = {.out = out, .pretty = true};
+	int r = report_json_begin(&json, model, selection, selected, options);
+
+	return r ?: report_json_end(&json, model, selected, options);
 }

@@ -5,6 +5,7 @@
 
 #include "analyses/breakdown.h"
 #include "base/strbuf.h"
+#include "base/json.h"
 
 #define REPORT_JSON_VERSION 1
 #define REPORT_JSON_STACKS  100 /* rows of the table of stacks without a limit given */
@@ -15,11 +16,24 @@ struct report_json_options {
 	bool one_table;      /* only the table `by`, else all */
 	enum breakdown_by by;
 	enum breakdown_sort sort;
-	size_t limit; /* rows of each table; 0: all, of stacks REPORT_JSON_STACKS */
+	size_t limit;             /* rows of each table; 0: all, of stacks REPORT_JSON_STACKS */
+	enum model_weight weight; /* of the tables */
 };
 
-/* Appends the document and a newline. Returns 0 or -ENOMEM. `selection` is what `selected` was made
- * from. */
+/*
+ * Appends the document and a newline. Returns 0 or -ENOMEM. `selection` is what `selected` was made
+ * from.
+ */
 int report_json_write(const struct model *model, const struct selection *selection,
 	const struct selected *selected, const struct report_json_options *options,
 	struct strbuf *out);
+
+/*
+ * The same in two parts, for tables that are weighed otherwise: what comes before them, then, after
+ * model_weigh() and with what was selected anew, the tables and the end.
+ */
+int report_json_begin(struct json_writer *json, const struct model *model,
+	const struct selection *selection, const struct selected *selected,
+	const struct report_json_options *options);
+int report_json_end(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct report_json_options *options);

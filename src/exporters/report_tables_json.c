@@ -171,7 +171,7 @@ static void write_counts(struct json_writer *json, const struct model *model,
 	};
 	const char *const *name = names[*prefix == 't'];
 
-	json_member_u64(json, name[0], samples);
+	json_member_known(json, name[0], !model->unit_ns, samples);
 	json_member_known(
 		json, name[1], model_has_time(model), samples * model_sample_weight_ns(model));
 	json_member_double(json, name[2], (double)samples / (double)breakdown->samples);

@@ -77,7 +77,7 @@ static int visit_session(void *context, const struct capture_session *session)
 		return r;
 	kept->start_time_ns = session->start_time_ns;
 	kept->start_realtime_ns = session->start_realtime_ns;
-	kept->period_ns = builder->period_ns = session->period_ns;
+	kept->period_ns = session->period_ns;
 	kept->wait_period_ns = session->wait_period_ns;
 	kept->cpu_count = session->cpu_count;
 	kept->present = true;

@@ -60,7 +60,6 @@ struct model_builder {
 	ARRAY_OF(uint32_t) earlier_same_pid; /* by process: the one before with this pid */
 	struct map_u64 threads;              /* process << 32 | tid → thread */
 	struct map_u64 functions;            /* name << 32 | module → function */
-	uint64_t period_ns;                  /* model_weigh() changes the session's */
 	bool paused;
 	model_progress_function *progress;
 	void *progress_context;

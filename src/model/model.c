@@ -54,6 +54,8 @@ void model_freep(struct model **model)
 
 uint64_t model_sample_weight_ns(const struct model *model)
 {
+	if (model->unit_ns)
+		return model->unit_ns;
 	return model->session.period_ns ? model->session.period_ns : 1;
 }
 
@@ -100,7 +102,7 @@ uint64_t model_running_samples(const struct model *model)
 
 uint64_t model_sample_time_ns(const struct model *model, const struct model_sample *sample)
 {
-	return sample->wait != WIRE_WAIT_NONE ? sample->duration_ns : model_sample_weight_ns(model);
+	return sample->wait != WIRE_WAIT_NONE ? sample->duration_ns : model->session.period_ns;
 }
 
 uint64_t model_start_ns(const struct model *model)

@@ -135,6 +135,7 @@ struct model {
 	ARRAY_OF(uint32_t) stack_frames;
 	ARRAY_OF(struct model_stack) stacks;
 	ARRAY_OF(struct model_sample) samples; /* sorted by time */
+	uint64_t unit_ns; /* what a sample's count is in: set by model_weigh(); 0: the period */
 	struct model_session session;
 	uint32_t session_count; /* recordings in the file: more than 1 when captures were joined */
 	struct model_stats stats;
@@ -168,7 +169,8 @@ uint64_t model_running_samples(const struct model *model);
 /* Does a sample count with this weight? */
 bool model_sample_counts(const struct model_sample *sample, enum model_weight weight);
 
-/* Time of a sample: the session's period. 0 period (foreign trace) counts 1 per sample. */
+/* Time of a count of 1: the session's period, or the unit of model_weigh(). Without a period (a
+ * foreign trace) it is 1. */
 uint64_t model_sample_weight_ns(const struct model *model);
 /* What one sample stands for: the period, or how long it waited. */
 uint64_t model_sample_time_ns(const struct model *model, const struct model_sample *sample);

@@ -303,7 +303,7 @@ static void clear_resolved(struct model_builder *builder)
 {
 	struct model *model = builder->model;
 
-	model->session.period_ns = builder->period_ns;
+	model->unit_ns = 0;
 	model->modules.count = builder->module_keys.entries.count;
 	model->functions.count = 0;
 	model->frames.count = 0;

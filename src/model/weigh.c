@@ -87,7 +87,7 @@ int model_weigh(struct model *model, enum model_weight weight)
 		if (sample->wait != WIRE_WAIT_NONE)
 			r = extend_stack(model, &reasons, sample);
 	}
-	model->session.period_ns = MODEL_UNIT_NS;
+	model->unit_ns = MODEL_UNIT_NS;
 	map_u64_done(&reasons.stacks);
 	return r;
 }

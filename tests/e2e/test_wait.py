@@ -54,6 +54,38 @@ def test_waiting_is_no_cpu_time(waiting, workload):
     assert data["completeness"]["user_stacks"] <= data["totals"]["samples"]
 
 
+def test_tables_weighed_by_waiting(sonde, tmp_path, workload):
+    """CPU time, waiting and both: shares are of the time, samples are not counted, totals stay those of the CPU."""
+    capture = tmp_path / "weighed.pftrace"
+    sonde("record", "-q", "-o", capture, "--", *workload("waits", 2), check=0)
+    cpu = sonde("report", "--json", capture, check=0).json()
+    assert cpu["tables_weight"] == "cpu"
+    times = {}
+    for weight in ("wait", "wall"):
+        data = sonde("report", "--json", "--weight", weight, capture, check=0).json()
+        rows = data["tables"]["function"]["rows"]
+        assert data["totals"] == cpu["totals"] and data["completeness"] == cpu["completeness"]
+        assert data["tables_weight"] == weight
+        assert all(row["self_samples"] is None for row in rows)
+        times[weight] = sum(row["self_time_ns"] for row in rows)
+        poll = next(row for row in rows if row["name"] == "[waiting: poll]")
+        assert poll["self_time_ns"] == pytest.approx(2e9, rel=0.05)
+        assert next(row for row in rows if row["name"] == "wait_in_poll")["total_time_ns"] >= poll["self_time_ns"]
+    assert times["wait"] == pytest.approx(cpu["waiting"]["time_ns"], rel=0.001)
+    assert times["wall"] - times["wait"] == pytest.approx(cpu["totals"]["cpu_time_ns"], rel=0.01)
+    folded = sonde("export", "-f", "folded", "--weight", "wait", "-o", "-", capture, check=0).stdout
+    assert "[waiting: poll]" in folded
+    text = sonde("report", "--by", "wait", capture, check=0).stdout
+    assert "poll, select, epoll" in text and "Hottest functions" not in text
+
+
+def test_no_waiting_is_said(sonde, tmp_path):
+    capture = tmp_path / "none.pftrace"
+    sonde("record", "-q", "--wait", "off", "-o", capture, "--", "true", check=0)
+    for options in (["--by", "wait"], ["--weight", "wait"]):
+        assert "Waiting was not recorded" in sonde("report", *options, capture, check=0).stdout
+
+
 def test_many_switches_cost_little(waiting, workload):
     """1,000 threads that sleep 20 times a second: looked at 10 times a second, unwound as far as the budget goes."""
     part, data = waiting(*workload("switches", 3, 1000, 20))

@@ -280,13 +280,13 @@ static void test_snapshots_of_a_recording_that_goes_on(void **state)
 	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
 	assert_int_equal(model_weigh(model, MODEL_WEIGHT_WALL), 0);
 	assert_int_equal(model->modules.count, 2);
-	assert_int_equal(model->session.period_ns, MODEL_UNIT_NS);
+	assert_int_equal(model_sample_weight_ns(model), MODEL_UNIT_NS);
 	assert_int_equal(model_builder_visitor.symbols(example.builder, mapping, 1, &line, 1), 0);
 	other = example_mapping(&example, "/lib/libother.so");
 	example_frames(&example, WIRE_STOP_COMPLETE, example_frame(&example, "g", other, 1));
 	example_samples(&example, 1, 1, 2, 10 * EXAMPLE_PERIOD_NS, 2);
 	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
-	assert_int_equal(model->session.period_ns, EXAMPLE_PERIOD_NS);
+	assert_int_equal(model_sample_weight_ns(model), EXAMPLE_PERIOD_NS);
 	assert_int_equal(model->modules.count, 2);
 	assert_string_equal(model->modules.items[1].name, "libother.so");
 	assert_string_equal(name_at(model, 0, 0), "late");
