@@ -77,6 +77,7 @@ const char *doctor_missing_capabilities(uint64_t wanted);
 /* Probes of doctor_bpf.c */
 void doctor_probe_bpf_program(struct doctor_result *ret_result);
 void doctor_probe_bpf_loop(struct doctor_result *ret_result);
+void doctor_probe_task_iterator(struct doctor_result *ret_result);
 void doctor_probe_bpf_maps(struct doctor_result *ret_result);
 void doctor_probe_bpf_attach(struct doctor_result *ret_result);
 /* Probes of doctor_perf.c */

@@ -74,6 +74,44 @@ void doctor_probe_bpf_loop(struct doctor_result *ret_result)
 			ret_result, kernel_fix, "this kernel has no bpf_loop (it came with 5.17)");
 }
 
+/* A program that walks all tasks and may sleep, since it reads other processes' memory. */
+static int load_task_iterator(void)
+{
+	static const struct bpf_insn instructions[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	struct bpf_prog_load_opts options = {
+		.sz = sizeof(options),
+		.expected_attach_type = BPF_TRACE_ITER,
+		.prog_flags = BPF_F_SLEEPABLE,
+	};
+	int type = libbpf_find_vmlinux_btf_id("task", BPF_TRACE_ITER), fd;
+
+	if (type < 0)
+		return type;
+	options.attach_btf_id = (unsigned)type;
+	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "sonde_doctor", "Dual BSD/GPL", instructions,
+		ARRAY_SIZE(instructions), &options);
+	return fd < 0 ? -errno : fd;
+}
+
+void doctor_probe_task_iterator(struct doctor_result *ret_result)
+{
+	_cleanup_close_ int sampler_fd = load_program(), fd = -1;
+
+	if (sampler_fd < 0) {
+		doctor_no(ret_result, "", "not tried: no BPF program loads");
+		return;
+	}
+	fd = load_task_iterator();
+	if (fd >= 0)
+		doctor_works(ret_result, "a program that walks all threads loads");
+	else
+		doctor_no(ret_result, "run a distribution's kernel of release 5.18 or later",
+			"a program that walks all threads does not load: %s", strerror(-fd));
+}
+
 /* Each kind of map that holds unwind tables or carries samples. Returns a descriptor or a negative
  * errno. */
 static int create_map(enum bpf_map_type type)
