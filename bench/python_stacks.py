@@ -54,6 +54,19 @@ def measure_python(bench, python, library, seconds):
     }
 
 
+def measure_released(bench, python):
+    """Samples of threads that gave the lock back while they run native code: do they have their Python frames?"""
+    script = ROOT / "bench" / "released.py"
+    bench.record("released.pftrace", "-F", FREQUENCY, "--", python, script, bench.pick(10, 3))
+    data = bench.report("released.pftrace")
+    by_state = {row["gil"]: row["self_share"] for row in data["tables"]["gil"]["rows"]}
+    return {
+        "python_samples": data["completeness"]["python_stacks"],
+        "with_frames_share": data["completeness"]["python_complete_share"],
+        "released_share": by_state.get("released", 0),
+    }
+
+
 def measure(bench):
     try:
         import test_python
@@ -65,5 +78,6 @@ def measure(bench):
     results = {}
     for name, python in test_python.PYTHONS.items():
         results[name] = measure_python(bench, python, library, bench.pick(7, 2))
+        results[name]["lock_released"] = measure_released(bench, python)
         report_progress(f"CPython {name}: {results[name]}")
     return results
