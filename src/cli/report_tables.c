@@ -295,20 +295,61 @@ int report_rows(const struct report_view *view, const struct breakdown *breakdow
 	return table_print(&table, &view->terminal, view->out);
 }
 
+static bool is_own_line(const struct model *model, const struct breakdown *breakdown,
+	const struct breakdown_row *row)
+{
+	uint32_t function =
+		row->key == MODEL_NONE ? MODEL_NONE : breakdown->lines.items[row->key].function;
+
+	return function != MODEL_NONE && model->functions.items[function].class == MODEL_CLASS_USER;
+}
+
+/* Takes the rows of other people's code out. Returns their samples. */
+static uint64_t keep_own_lines(const struct model *model, struct breakdown *breakdown)
+{
+	uint64_t samples = 0;
+	size_t kept = 0;
+
+	array_foreach (&breakdown->rows, row) {
+		if (is_own_line(model, breakdown, row))
+			breakdown->rows.items[kept++] = *row;
+		else
+			samples += row->self_samples;
+	}
+	breakdown->rows.count = kept;
+	return samples;
+}
+
+static void add_others(
+	const struct report_view *view, const struct breakdown *breakdown, uint64_t samples)
+{
+	if (!samples)
+		return;
+	strbuf_addf(view->out, "%s\xe2\x80\xa6 %.2f %% in stacks without your code: %s%s\n",
+		terminal_dim(&view->terminal), 100.0 * (double)samples / (double)breakdown->samples,
+		"threads of libraries, other programs, the interpreter's start and end",
+		terminal_plain(&view->terminal));
+}
+
 int report_own_lines(const struct report_view *view, size_t limit)
 {
 	_cleanup_breakdown_ struct breakdown breakdown = {0};
+	uint64_t others;
 	size_t shown;
 	int r;
 
 	model_fold_libraries(view->model, true);
 	r = breakdown_init(
 		&breakdown, view->model, view->selected, BREAKDOWN_LINE, BREAKDOWN_SORT_SELF);
+	model_fold_libraries(view->model, false);
+	if (r < 0)
+		return r;
+	others = keep_own_lines(view->model, &breakdown);
 	shown = limit ? MIN(limit, breakdown.rows.count) : breakdown.rows.count;
 	report_heading(view, "Your code (what a line calls in libraries counts as its own)");
-	r = r ?: report_rows(view, &breakdown, 0, shown);
+	r = report_rows(view, &breakdown, 0, shown);
 	add_rest(view, &breakdown, shown);
-	model_fold_libraries(view->model, false);
+	add_others(view, &breakdown, others);
 	return r;
 }
 
