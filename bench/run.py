@@ -16,6 +16,7 @@ import time
 import cost
 import document
 import machine
+import peers
 import python_stacks
 import reading
 import slowdown
@@ -24,7 +25,7 @@ import unwinding
 import waiting
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MEASUREMENTS = {module.__name__: module for module in (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting)}
+MEASUREMENTS = {module.__name__: module for module in (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, peers)}
 RESULTS = ROOT / "bench" / "results"
 
 

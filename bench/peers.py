@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde beside other profilers of Python: what they cost, and what they say about programs whose truth is known.
+
+Every tool runs the same two programs, in rounds with runs alone between them: bench/pure_python.py, which knows the
+time of its lines, and examples/train.py, whose time is spent in PyTorch's native code. One interpreter for all: the
+distribution's, which has a PyTorch, in a virtual environment that holds the tools. `perf` with -X perf needs CPython
+3.12, which has its own runs alone.
+"""
+
+import json
+import re
+import statistics
+import sys
+from collections import Counter, namedtuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+from workbench import FOREVER, ROOT, TRAIN, Failed, Missing, report_progress
+
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+
+FREQUENCY = 100  # samples per second: the default of py-spy and scalene
+PURE = Path(__file__).with_name("pure_python.py")
+ROUNDS_PER_S = 520  # of pure_python.py, and of train.py's steps, about: the same work for all, whatever it takes
+STEPS_PER_S = 20
+CAPTURE = "peers.out"
+WORKED = re.compile(r"worked for ([\d.]+) s, ([\d.]+) s of CPU time; ([\d.]+) s with the start")
+ALONE, ALONE_PERF = "alone", "alone, CPython of -X perf"
+
+Frame = namedtuple("Frame", "function file line")
+# frames from the outermost on; `weight` is the tool's own: samples, or seconds where it has them
+Sample = namedtuple("Sample", "frames count weight")
+
+
+# What each tool's output says, as samples.
+
+
+def read_sonde(bench):
+    import pprof
+
+    profile = bench.path("peers.pprof")
+    bench.run(bench.sonde, "export", "-f", "pprof", "-o", profile, bench.path(CAPTURE))
+    return [Sample(frames, count, count) for frames, count in pprof.read(profile)]
+
+
+def py_spy_frame(text):
+    """`function (file:line)`, or `function (file)` of native code."""
+    function, _, place = text.rpartition(" (")
+    file, _, line = place.rstrip(")").rpartition(":")
+    return Frame(function, file, int(line)) if line.isdigit() and file else Frame(function, place.rstrip(")"), 0)
+
+
+def read_py_spy(bench):
+    for line in Path(bench.path(CAPTURE)).read_text().splitlines():
+        stack, _, count = line.rpartition(" ")
+        yield Sample([py_spy_frame(text) for text in stack.split(";")], int(count), int(count))
+
+
+def austin_frame(text):
+    """`file:function:line`; of native code `native@address:function:offset`."""
+    file, _, rest = text.partition(":")
+    function, _, line = rest.rpartition(":")
+    return Frame(function, file, int(line))
+
+
+def read_austin(bench):
+    for line in Path(bench.path(CAPTURE)).read_text(errors="replace").splitlines():
+        if line.startswith("P"):
+            stack, _, microseconds = line.rpartition(" ")
+            yield Sample([austin_frame(text) for text in stack.split(";")[2:]], 1, int(microseconds) / 1e6)
+
+
+def pyinstrument_frame(text):
+    """`function NUL file NUL first line`, then attributes, each after \\x01: `l` is the line."""
+    identity, *attributes = text.split("\x01")
+    function, file, first = identity.split("\0")
+    return Frame(function, file, next((int(item[1:]) for item in attributes if item[0] == "l"), int(first)))
+
+
+def read_pyinstrument(bench):
+    for stack, seconds in json.loads(Path(bench.path(CAPTURE)).read_text())["frame_records"]:
+        yield Sample([pyinstrument_frame(text) for text in stack[1:]], 1, seconds)
+
+
+def read_scalene(bench):
+    for stack, count in json.loads(Path(bench.path(CAPTURE)).read_text())["combined_stacks"]:
+        frames = [Frame(item["display_name"], item["filename_or_module"], item["line"] or 0) for item in stack]
+        yield Sample(frames, count, count)
+
+
+def read_perf(bench):
+    """Python frames are named `py::function:file` there, and have no lines."""
+    text = bench.run(bench.perf(), "script", "--no-inline", "-i", bench.path(CAPTURE), "-F", "pid,ip,sym").output
+    for block in text.split("\n\n"):
+        names = [line.split(maxsplit=1)[-1] for line in block.splitlines()[1:] if line.strip()]
+        parts = [name[4:].partition(":") if name.startswith("py::") else (name, "", "") for name in names]
+        if block.strip():
+            yield Sample([Frame(function, file, 0) for function, _, file in reversed(parts)], 1, 1)
+
+
+# The tools.
+
+
+@dataclass(frozen=True)
+class Tool:
+    """`command` makes the command line from the workbench and the program's words, of which the first is a Python."""
+
+    command: Callable
+    read: Callable | None = None
+    clock: str = "wall"  # what its samples are taken by: wall (of running threads), or CPU time
+    lines: bool = True  # frames have lines
+    programs: tuple = ("pure", "torch")
+    baseline: str = ALONE
+    needs: str | None = None  # a program of the environment
+
+
+def beside(program, name):
+    """The path of a program in the environment of the Python that is the first word."""
+    return str(Path(program[0]).with_name(name))
+
+
+def sonde(bench, program):
+    return [bench.sonde, "record", "-q", "-F", FREQUENCY, "-o", bench.path(CAPTURE), "--", *program]
+
+
+def perf(bench, program):
+    options = ["--buildid-mmap", "-e", "cpu-clock", "-F", FREQUENCY, "--call-graph", "dwarf"]
+    return [bench.perf(), "record", "-q", *options, "-o", bench.path(CAPTURE), "--", *program]
+
+
+def perf_python():
+    """A CPython with -X perf."""
+    found = sorted(Path.home().glob(".pyenv/versions/3.1[2-9]*/bin/python3"))
+    if not found:
+        raise Missing("there is no CPython from 3.12 on in ~/.pyenv/versions")
+    return str(found[0])
+
+
+def perf_x(bench, program):
+    return perf(bench, [perf_python(), "-X", "perf", *program[1:]])
+
+
+def alone_perf(bench, program):
+    return [perf_python(), *program[1:]]
+
+
+def py_spy(*more):
+    options = ["record", "-r", FREQUENCY, "-f", "raw", "--full-filenames", *more, "-o"]
+    return lambda bench, program: [beside(program, "py-spy"), *options, bench.path(CAPTURE), "--", *program]
+
+
+def austin(name):
+    options = ["-s", "-i", f"{1000 // FREQUENCY}ms", "-o"]
+    return lambda bench, program: [beside(program, name), *options, bench.path(CAPTURE), *program]
+
+
+def memray(bench, program):
+    return [program[0], "-m", "memray", "run", "-q", "-f", "-o", bench.path(CAPTURE), *program[1:]]
+
+
+def scalene(bench, program):
+    options = ["--cpu-only", "--cpu-sampling-rate", 1 / FREQUENCY, "-o", bench.path(CAPTURE)]
+    return [program[0], "-m", "scalene", "run", *options, program[1], "---", *program[2:]]
+
+
+def pyinstrument(bench, program):
+    options = ["-i", 1 / FREQUENCY, "-r", "pyisession", "-o", bench.path(CAPTURE)]
+    return [program[0], "-m", "pyinstrument", *options, *program[1:]]
+
+
+TOOLS = {
+    ALONE: Tool(lambda bench, program: program),
+    "sonde": Tool(sonde, read_sonde, "cpu"),
+    "perf dwarf": Tool(perf, read_perf, "cpu", lines=False),
+    ALONE_PERF: Tool(alone_perf, programs=("pure",)),
+    "perf dwarf, -X perf": Tool(perf_x, read_perf, "cpu", False, ("pure",), ALONE_PERF),
+    "py-spy": Tool(py_spy(), read_py_spy, needs="py-spy"),
+    "py-spy --native": Tool(py_spy("--native"), read_py_spy, needs="py-spy"),
+    "austin": Tool(austin("austin"), read_austin, needs="austin"),
+    "austinp": Tool(austin("austinp"), read_austin, needs="austinp"),
+    "pyinstrument": Tool(pyinstrument, read_pyinstrument, needs="pyinstrument"),
+    "scalene": Tool(scalene, read_scalene, needs="scalene"),
+    "memray": Tool(memray, needs="memray"),
+}
+
+
+# One run.
+
+
+def run_once(bench, tool, program):
+    """What the program says of its work, and the CPU time that was used outside of it, in seconds."""
+    if tool.needs and not Path(beside(program, tool.needs)).exists():
+        raise Missing("PyPI gives no binary of it for this Python")
+    bench.remove(CAPTURE)
+    done = bench.run(*tool.command(bench, program))
+    worked = WORKED.search(done.output)
+    if not worked:
+        raise Failed(f"the program did not come to its end: {done.output[-300:].strip()}")
+    wall, cpu, process = map(float, worked.groups())
+    return {"wall_s": wall, "cpu_s": cpu, "process_cpu_s": process, "other_cpu_s": done.cpu_seconds - cpu}
+
+
+# What is right.
+
+
+def is_python(frame):
+    return frame.file.endswith(".py") or frame.file.startswith("<")
+
+
+def own_frames(sample, script):
+    """The frames of the program's own file, as (function, line); without the classes that some tools put before."""
+    return tuple(
+        (frame.function.rpartition(".")[2], frame.line) for frame in sample.frames if frame.file == str(script)
+    )
+
+
+def samples_of_work(samples, script, functions):
+    """Samples of the work: those with one of its functions, whatever else they lack, and those without any Python."""
+    for sample in samples:
+        own = own_frames(sample, script)
+        if any(name in functions for name, _ in own) or not any(map(is_python, sample.frames)):
+            yield sample, own
+
+
+def without_lines(stack):
+    return tuple((name, 0) for name, _ in stack)
+
+
+def has_native_below(sample):
+    """Native frames, other than the interpreter's loop, inside of a frame of the program's own file."""
+    places = [index for index, frame in enumerate(sample.frames) if frame.file == str(TRAIN)]
+    below = sample.frames[places[-1] + 1 :] if places else []
+    return any(not is_python(frame) and "_PyEval_" not in frame.function for frame in below)
+
+
+class Pure:
+    """The program in pure Python: every stack, and the share of every line."""
+
+    script = PURE
+
+    def __init__(self, bench):
+        self.rounds = bench.pick(10, 2) * ROUNDS_PER_S
+        self.seconds = Counter()  # the truth: CPU seconds by line, of the runs alone
+        self.stacks = None
+
+    def program(self, bench, python):
+        if self.stacks is None:
+            bench.run(python, PURE, "trace", bench.path("stacks.json"))
+            stacks = json.loads(Path(bench.path("stacks.json")).read_text())
+            self.stacks = {tuple(map(tuple, stack)) for stack in stacks}
+            self.functions = {name for stack in self.stacks for name, _ in stack} - {"main", "<module>"}
+        return [python, str(PURE), str(self.rounds), bench.path("truth.json")]
+
+    def after_alone(self, bench, run):
+        lines = {int(line): seconds for line, seconds in json.loads(Path(bench.path("truth.json")).read_text()).items()}
+        self.seconds.update(lines)
+        self.seconds[0] += run["cpu_s"] - sum(lines.values())  # all other lines
+
+    def judge(self, tool, samples, tally):
+        stacks = self.stacks if tool.lines else {without_lines(stack) for stack in self.stacks}
+        for sample, own in samples_of_work(samples, PURE, self.functions):
+            tally["taken"] += sample.count
+            tally["weight"] += sample.weight
+            tally["right"] += sample.weight if own in stacks else 0
+            if tool.lines and own:
+                tally["line", own[-1][1] if own[-1][1] in self.seconds else 0] += sample.weight
+
+    def summarise(self, tool, tally):
+        lines = {key[1]: value for key, value in tally.items() if key[0] == "line"}
+        total, true_total = sum(lines.values()), sum(self.seconds.values())
+        far = [abs(lines.get(line, 0) / total - self.seconds[line] / true_total) for line in self.seconds if total]
+        has_python = tool.lines or "-X" in tally["name"]
+        return {
+            "right_share": tally["right"] / tally["weight"] if has_python else None,
+            "line_distance": sum(far) / 2 if lines else None,
+        }
+
+
+class Torch:
+    """The PyTorch example: Python and native frames in one stack."""
+
+    script = TRAIN
+
+    def __init__(self, bench):
+        self.steps = bench.pick(15, 4) * STEPS_PER_S
+
+    def program(self, bench, python):
+        return bench.train(python, FOREVER, threads=1, steps=self.steps)
+
+    def after_alone(self, bench, run):
+        pass
+
+    def judge(self, tool, samples, tally):
+        for sample, _ in samples_of_work(samples, TRAIN, {"train"}):
+            tally["taken"] += sample.count
+            tally["weight"] += sample.weight
+            tally["mixed"] += sample.weight if has_native_below(sample) else 0
+
+    def summarise(self, tool, tally):
+        return {"mixed_share": tally["mixed"] / tally["weight"] if tool.lines else None}
+
+
+# All runs.
+
+
+def measure_tool(bench, name, subject, python, tally):
+    """Runs one tool once; adds what its samples say to `tally`."""
+    tool = TOOLS[name]
+    run = run_once(bench, tool, list(map(str, subject.program(bench, python))))
+    if name == ALONE:
+        subject.after_alone(bench, run)
+    if tool.read:
+        seconds = run["wall_s"] if tool.clock == "wall" else run["cpu_s"] if tool.lines else run["process_cpu_s"]
+        tally["asked"] += seconds * FREQUENCY
+        tally["name"] = name
+        subject.judge(tool, tool.read(bench), tally)
+    return run
+
+
+def summarise(tool, subject, runs, bases, tally):
+    """Ratios to the run alone of the same round, as in slowdown.py."""
+    ratios = [run["wall_s"] / base["wall_s"] for run, base in zip(runs, bases)]
+    outside = [run["other_cpu_s"] - base["other_cpu_s"] for run, base in zip(runs, bases)]
+    result = {
+        "wall_s": statistics.median(run["wall_s"] for run in runs),
+        "ratio": statistics.median(ratios),
+        "ratio_lowest": min(ratios),
+        "ratio_highest": max(ratios),
+        "cpu_ratio": statistics.median(run["cpu_s"] / base["cpu_s"] for run, base in zip(runs, bases)),
+        "outside_cpu_s": statistics.median(outside),
+    }
+    if tool.read and tally["weight"]:
+        result |= {"taken": tally["taken"], "asked": round(tally["asked"])} | subject.summarise(tool, tally)
+    return result
+
+
+def measure_program(bench, kind, subject, python, rounds):
+    names = [name for name, tool in TOOLS.items() if kind in tool.programs]
+    runs, tallies, missing = {name: [] for name in names}, {name: Counter() for name in names}, {}
+    for number in range(rounds):
+        for name in [name for name in names if name not in missing]:
+            report_progress(f"{subject.script.name} under {name}, round {number + 1} of {rounds}")
+            try:
+                runs[name].append(measure_tool(bench, name, subject, python, tallies[name]))
+            except (Missing, Failed, OSError, ValueError, KeyError) as error:
+                missing[name] = str(error)
+                report_progress(f"left out: {name}: {error}")
+    results = {}
+    for name in names:
+        tool = TOOLS[name]
+        if name in missing or tool.baseline in missing:
+            results[name] = {"missing": missing.get(name, "its run alone failed")}
+        else:
+            results[name] = summarise(tool, subject, runs[name], runs[tool.baseline], tallies[name])
+    return results
+
+
+def versions(bench, python):
+    """The releases of the tools, by package."""
+    code = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
+    found = json.loads(bench.run(python, "-c", code).output)
+    names = ("py-spy", "austin-dist", "pyinstrument", "scalene", "memray")
+    return {name: found[name] for name in names if name in found}
+
+
+def measure(bench):
+    python, rounds = bench.peers_python(), bench.pick(3, 1)
+    results = {"rounds": rounds, "frequency": FREQUENCY, "versions": versions(bench, python), "programs": {}}
+    for kind, subject in (("pure", Pure(bench)), ("torch", Torch(bench))):
+        results["programs"][kind] = measure_program(bench, kind, subject, python, rounds)
+    return results
