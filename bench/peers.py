@@ -22,13 +22,15 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 
 FREQUENCY = 100  # samples per second: the default of py-spy and scalene
 PURE = Path(__file__).with_name("pure_python.py")
-ROUNDS_PER_S = 520  # of pure_python.py, and of train.py's steps, about: the same work for all, whatever it takes
-STEPS_PER_S = 20
-CAPTURE = "peers.out"
+PURE_ROUNDS = (5000, 1000)  # in a full run and a quick one: the same work under all tools
+TORCH_STEPS = (210, 50)
+CAPTURE = "peers.json"  # whatever is in it: scalene would append the suffix
 WORKED = re.compile(r"worked for ([\d.]+) s, ([\d.]+) s of CPU time; ([\d.]+) s with the start")
 ALONE, ALONE_PERF = "alone", "alone, CPython of -X perf"
 
 Frame = namedtuple("Frame", "function file line")
+INVALID = "<invalid>"  # the file of a frame that the tool says it could not read
+
 # frames from the outermost on; `weight` is the tool's own: samples, or seconds where it has them
 Sample = namedtuple("Sample", "frames count weight")
 
@@ -58,10 +60,10 @@ def read_py_spy(bench):
 
 
 def austin_frame(text):
-    """`file:function:line`; of native code `native@address:function:offset`."""
+    """`file:function:line`; of native code `native@address:function:offset`; `:INVALID:` is a frame it lost."""
     file, _, rest = text.partition(":")
     function, _, line = rest.rpartition(":")
-    return Frame(function, file, int(line))
+    return Frame(function, file or INVALID, int(line) if line.isdigit() else 0)
 
 
 def read_austin(bench):
@@ -109,9 +111,9 @@ class Tool:
     command: Callable
     read: Callable | None = None
     clock: str = "wall"  # what its samples are taken by: wall (of running threads), or CPU time
-    lines: bool = True  # frames have lines
+    holds: str = "functions, lines"  # of Python, and native frames: what its stacks have
     programs: tuple = ("pure", "torch")
-    baseline: str = ALONE
+    baseline: str = ALONE  # the run that it is compared with
     needs: str | None = None  # a program of the environment
 
 
@@ -171,16 +173,16 @@ def pyinstrument(bench, program):
 
 TOOLS = {
     ALONE: Tool(lambda bench, program: program),
-    "sonde": Tool(sonde, read_sonde, "cpu"),
-    "perf dwarf": Tool(perf, read_perf, "cpu", lines=False),
-    ALONE_PERF: Tool(alone_perf, programs=("pure",)),
-    "perf dwarf, -X perf": Tool(perf_x, read_perf, "cpu", False, ("pure",), ALONE_PERF),
+    "sonde": Tool(sonde, read_sonde, "cpu", "functions, lines, native"),
+    "perf dwarf": Tool(perf, read_perf, "cpu", "native"),
+    ALONE_PERF: Tool(alone_perf, programs=("pure",), baseline=ALONE_PERF),
+    "perf dwarf, -X perf": Tool(perf_x, read_perf, "cpu", "functions, native", ("pure",), ALONE_PERF),
     "py-spy": Tool(py_spy(), read_py_spy, needs="py-spy"),
-    "py-spy --native": Tool(py_spy("--native"), read_py_spy, needs="py-spy"),
+    "py-spy --native": Tool(py_spy("--native"), read_py_spy, holds="functions, lines, native", needs="py-spy"),
     "austin": Tool(austin("austin"), read_austin, needs="austin"),
-    "austinp": Tool(austin("austinp"), read_austin, needs="austinp"),
+    "austin, native (austinp)": Tool(austin("austinp"), read_austin, holds="functions, lines, native", needs="austinp"),
     "pyinstrument": Tool(pyinstrument, read_pyinstrument, needs="pyinstrument"),
-    "scalene": Tool(scalene, read_scalene, needs="scalene"),
+    "scalene": Tool(scalene, read_scalene, holds="functions, lines, native", needs="scalene"),
     "memray": Tool(memray, needs="memray"),
 }
 
@@ -211,7 +213,9 @@ def is_python(frame):
 def own_frames(sample, script):
     """The frames of the program's own file, as (function, line); without the classes that some tools put before."""
     return tuple(
-        (frame.function.rpartition(".")[2], frame.line) for frame in sample.frames if frame.file == str(script)
+        (frame.function.rpartition(".")[2], frame.line)
+        for frame in sample.frames
+        if frame.file in (str(script), INVALID)
     )
 
 
@@ -228,10 +232,11 @@ def without_lines(stack):
 
 
 def has_native_below(sample):
-    """Native frames, other than the interpreter's loop, inside of a frame of the program's own file."""
-    places = [index for index, frame in enumerate(sample.frames) if frame.file == str(TRAIN)]
-    below = sample.frames[places[-1] + 1 :] if places else []
-    return any(not is_python(frame) and "_PyEval_" not in frame.function for frame in below)
+    """Native frames inside of a frame of the program's own file and of the interpreter's loop, where that is shown."""
+    frames = sample.frames
+    own = [index for index, frame in enumerate(frames) if frame.file == str(TRAIN)]
+    loops = [index for index, frame in enumerate(frames) if "_PyEval_" in frame.function]
+    return bool(own) and any(not is_python(frame) for frame in frames[max(own + loops) + 1 :])
 
 
 class Pure:
@@ -240,7 +245,7 @@ class Pure:
     script = PURE
 
     def __init__(self, bench):
-        self.rounds = bench.pick(10, 2) * ROUNDS_PER_S
+        self.rounds = bench.pick(*PURE_ROUNDS)
         self.seconds = Counter()  # the truth: CPU seconds by line, of the runs alone
         self.stacks = None
 
@@ -258,21 +263,21 @@ class Pure:
         self.seconds[0] += run["cpu_s"] - sum(lines.values())  # all other lines
 
     def judge(self, tool, samples, tally):
-        stacks = self.stacks if tool.lines else {without_lines(stack) for stack in self.stacks}
+        has_lines = "lines" in tool.holds
+        stacks = self.stacks if has_lines else {without_lines(stack) for stack in self.stacks}
         for sample, own in samples_of_work(samples, PURE, self.functions):
             tally["taken"] += sample.count
             tally["weight"] += sample.weight
             tally["right"] += sample.weight if own in stacks else 0
-            if tool.lines and own:
+            if has_lines and own:
                 tally["line", own[-1][1] if own[-1][1] in self.seconds else 0] += sample.weight
 
     def summarise(self, tool, tally):
         lines = {key[1]: value for key, value in tally.items() if key[0] == "line"}
         total, true_total = sum(lines.values()), sum(self.seconds.values())
         far = [abs(lines.get(line, 0) / total - self.seconds[line] / true_total) for line in self.seconds if total]
-        has_python = tool.lines or "-X" in tally["name"]
         return {
-            "right_share": tally["right"] / tally["weight"] if has_python else None,
+            "right_share": tally["right"] / tally["weight"] if "functions" in tool.holds else None,
             "line_distance": sum(far) / 2 if lines else None,
         }
 
@@ -283,7 +288,7 @@ class Torch:
     script = TRAIN
 
     def __init__(self, bench):
-        self.steps = bench.pick(15, 4) * STEPS_PER_S
+        self.steps = bench.pick(*TORCH_STEPS)
 
     def program(self, bench, python):
         return bench.train(python, FOREVER, threads=1, steps=self.steps)
@@ -298,62 +303,84 @@ class Torch:
             tally["mixed"] += sample.weight if has_native_below(sample) else 0
 
     def summarise(self, tool, tally):
-        return {"mixed_share": tally["mixed"] / tally["weight"] if tool.lines else None}
+        both = "lines" in tool.holds and "native" in tool.holds
+        return {"mixed_share": tally["mixed"] / tally["weight"] if both else None}
 
 
 # All runs.
 
 
-def measure_tool(bench, name, subject, python, tally):
-    """Runs one tool once; adds what its samples say to `tally`."""
-    tool = TOOLS[name]
-    run = run_once(bench, tool, list(map(str, subject.program(bench, python))))
-    if name == ALONE:
-        subject.after_alone(bench, run)
-    if tool.read:
-        seconds = run["wall_s"] if tool.clock == "wall" else run["cpu_s"] if tool.lines else run["process_cpu_s"]
-        tally["asked"] += seconds * FREQUENCY
-        tally["name"] = name
-        subject.judge(tool, tool.read(bench), tally)
-    return run
+class Runs:
+    """All runs of one program. A run alone is never further away than the run before the last: what changes slowly
+    on the machine cancels out in the ratios."""
 
+    def __init__(self, bench, kind, subject, python):
+        self.bench, self.subject, self.python = bench, subject, python
+        self.names = [name for name, tool in TOOLS.items() if kind in tool.programs]
+        self.runs, self.tallies, self.missing = {name: [] for name in self.names}, {}, {}
+        self.alone = {}  # by baseline: the last such run, and how many tools it was used for
 
-def summarise(tool, subject, runs, bases, tally):
-    """Ratios to the run alone of the same round, as in slowdown.py."""
-    ratios = [run["wall_s"] / base["wall_s"] for run, base in zip(runs, bases)]
-    outside = [run["other_cpu_s"] - base["other_cpu_s"] for run, base in zip(runs, bases)]
-    result = {
-        "wall_s": statistics.median(run["wall_s"] for run in runs),
-        "ratio": statistics.median(ratios),
-        "ratio_lowest": min(ratios),
-        "ratio_highest": max(ratios),
-        "cpu_ratio": statistics.median(run["cpu_s"] / base["cpu_s"] for run, base in zip(runs, bases)),
-        "outside_cpu_s": statistics.median(outside),
-    }
-    if tool.read and tally["weight"]:
-        result |= {"taken": tally["taken"], "asked": round(tally["asked"])} | subject.summarise(tool, tally)
-    return result
-
-
-def measure_program(bench, kind, subject, python, rounds):
-    names = [name for name, tool in TOOLS.items() if kind in tool.programs]
-    runs, tallies, missing = {name: [] for name in names}, {name: Counter() for name in names}, {}
-    for number in range(rounds):
-        for name in [name for name in names if name not in missing]:
-            report_progress(f"{subject.script.name} under {name}, round {number + 1} of {rounds}")
-            try:
-                runs[name].append(measure_tool(bench, name, subject, python, tallies[name]))
-            except (Missing, Failed, OSError, ValueError, KeyError) as error:
-                missing[name] = str(error)
-                report_progress(f"left out: {name}: {error}")
-    results = {}
-    for name in names:
+    def run(self, name):
         tool = TOOLS[name]
-        if name in missing or tool.baseline in missing:
-            results[name] = {"missing": missing.get(name, "its run alone failed")}
-        else:
-            results[name] = summarise(tool, subject, runs[name], runs[tool.baseline], tallies[name])
-    return results
+        run = run_once(self.bench, tool, list(map(str, self.subject.program(self.bench, self.python))))
+        report_progress(f"{self.subject.script.name} under {name}: {run}")
+        if name == ALONE:
+            self.subject.after_alone(self.bench, run)
+        if tool.read:
+            tally = self.tallies.setdefault(name, Counter())
+            seconds = run["wall_s"] if tool.clock == "wall" else run["cpu_s"]
+            # Without Python frames there is nothing to tell the work from the start.
+            tally["asked"] += FREQUENCY * (seconds if "functions" in tool.holds else run["process_cpu_s"])
+            self.subject.judge(tool, tool.read(self.bench), tally)
+        return run
+
+    def baseline(self, name):
+        run, uses = self.alone.get(name, (None, 2))
+        if uses >= 2:
+            run, uses = self.run(name), 0
+        self.alone[name] = (run, uses + 1)
+        return run
+
+    def pair(self, name):
+        """Adds one run of a tool and the run alone that it is compared with."""
+        try:
+            base = self.baseline(TOOLS[name].baseline)
+            self.runs[name].append((base if name in (ALONE, ALONE_PERF) else self.run(name), base))
+        except (Missing, Failed, OSError, ValueError, KeyError) as error:
+            self.missing[name] = str(error)
+            report_progress(f"left out: {name}: {error}")
+
+    def round(self, number):
+        """Another tool is the first in each round."""
+        first = 4 * number % len(self.names)
+        for name in self.names[first:] + self.names[:first]:
+            if name not in self.missing:
+                self.pair(name)
+        self.alone.clear()
+
+    def summaries(self):
+        for name in self.names:
+            if name in self.missing:
+                yield name, {"missing": self.missing[name]}
+            else:
+                yield name, self.summary(name)
+
+    def summary(self, name):
+        """Ratios to the run alone beside it, as in slowdown.py."""
+        pairs, tally = self.runs[name], self.tallies.get(name)
+        ratios = [run["wall_s"] / base["wall_s"] for run, base in pairs]
+        result = {
+            "wall_s": statistics.median(run["wall_s"] for run, _ in pairs),
+            "ratio": statistics.median(ratios),
+            "ratio_lowest": min(ratios),
+            "ratio_highest": max(ratios),
+            "cpu_ratio": statistics.median(run["cpu_s"] / base["cpu_s"] for run, base in pairs),
+            "outside_cpu_s": statistics.median(run["other_cpu_s"] - base["other_cpu_s"] for run, base in pairs),
+        }
+        if tally and tally["weight"]:
+            result |= {"taken": tally["taken"], "asked": round(tally["asked"])}
+            result |= self.subject.summarise(TOOLS[name], tally)
+        return result
 
 
 def versions(bench, python):
@@ -368,5 +395,9 @@ def measure(bench):
     python, rounds = bench.peers_python(), bench.pick(3, 1)
     results = {"rounds": rounds, "frequency": FREQUENCY, "versions": versions(bench, python), "programs": {}}
     for kind, subject in (("pure", Pure(bench)), ("torch", Torch(bench))):
-        results["programs"][kind] = measure_program(bench, kind, subject, python, rounds)
+        runs = Runs(bench, kind, subject, python)
+        for number in range(rounds):
+            report_progress(f"{subject.script.name} under every tool, round {number + 1} of {rounds}")
+            runs.round(number)
+        results["programs"][kind] = dict(runs.summaries())
     return results
