@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 FREQUENCY = 100  # samples per second: the default of py-spy and scalene
 PURE = Path(__file__).with_name("pure_python.py")
 PURE_ROUNDS = (5000, 1000)  # in a full run and a quick one: the same work under all tools
-TORCH_STEPS = (210, 50)
+TORCH_STEPS = (180, 50)
 CAPTURE = "peers.json"  # whatever is in it: scalene would append the suffix
 WORKED = re.compile(r"worked for ([\d.]+) s, ([\d.]+) s of CPU time; ([\d.]+) s with the start")
 ALONE, ALONE_PERF = "alone", "alone, CPython of -X perf"
@@ -101,6 +101,12 @@ def read_perf(bench):
             yield Sample([Frame(function, file, 0) for function, _, file in reversed(parts)], 1, 1)
 
 
+def count_perf(bench):
+    """Only how many: there are no Python frames in them."""
+    count = bench.perf_sample_count(CAPTURE)
+    yield Sample([], count, count)
+
+
 # The tools.
 
 
@@ -174,7 +180,7 @@ def pyinstrument(bench, program):
 TOOLS = {
     ALONE: Tool(lambda bench, program: program),
     "sonde": Tool(sonde, read_sonde, "cpu", "functions, lines, native"),
-    "perf dwarf": Tool(perf, read_perf, "cpu", "native"),
+    "perf dwarf": Tool(perf, count_perf, "cpu", "native"),
     ALONE_PERF: Tool(alone_perf, programs=("pure",), baseline=ALONE_PERF),
     "perf dwarf, -X perf": Tool(perf_x, read_perf, "cpu", "functions, native", ("pure",), ALONE_PERF),
     "py-spy": Tool(py_spy(), read_py_spy, needs="py-spy"),
@@ -219,11 +225,12 @@ def own_frames(sample, script):
     )
 
 
-def samples_of_work(samples, script, functions):
-    """Samples of the work: those with one of its functions, whatever else they lack, and those without any Python."""
+def samples_of_work(tool, samples, script, functions):
+    """Samples with one of the work's functions, whatever else they lack. Those without any are of the interpreter's
+    start and end, or lost: they are not among the samples taken. All samples of a tool without Python frames."""
     for sample in samples:
         own = own_frames(sample, script)
-        if any(name in functions for name, _ in own) or not any(map(is_python, sample.frames)):
+        if "functions" not in tool.holds or any(name in functions for name, _ in own):
             yield sample, own
 
 
@@ -265,7 +272,7 @@ class Pure:
     def judge(self, tool, samples, tally):
         has_lines = "lines" in tool.holds
         stacks = self.stacks if has_lines else {without_lines(stack) for stack in self.stacks}
-        for sample, own in samples_of_work(samples, PURE, self.functions):
+        for sample, own in samples_of_work(tool, samples, PURE, self.functions):
             tally["taken"] += sample.count
             tally["weight"] += sample.weight
             tally["right"] += sample.weight if own in stacks else 0
@@ -297,7 +304,7 @@ class Torch:
         pass
 
     def judge(self, tool, samples, tally):
-        for sample, _ in samples_of_work(samples, TRAIN, {"train"}):
+        for sample, _ in samples_of_work(tool, samples, TRAIN, {"train"}):
             tally["taken"] += sample.count
             tally["weight"] += sample.weight
             tally["mixed"] += sample.weight if has_native_below(sample) else 0
@@ -310,6 +317,14 @@ class Torch:
 # All runs.
 
 
+def seconds_sampled(tool, run, base):
+    """The work's; the whole process's where no Python frame tells one from the other. After the program has printed
+    its times the interpreter ends: how long that takes is known from the run alone."""
+    if "functions" in tool.holds:
+        return run[f"{tool.clock}_s"]
+    return run["process_cpu_s"] + base["cpu_s"] + base["other_cpu_s"] - base["process_cpu_s"]
+
+
 class Runs:
     """All runs of one program. A run alone is never further away than the run before the last: what changes slowly
     on the machine cancels out in the ratios."""
@@ -320,7 +335,7 @@ class Runs:
         self.runs, self.tallies, self.missing = {name: [] for name in self.names}, {}, {}
         self.alone = {}  # by baseline: the last such run, and how many tools it was used for
 
-    def run(self, name):
+    def run(self, name, base=None):
         tool = TOOLS[name]
         run = run_once(self.bench, tool, list(map(str, self.subject.program(self.bench, self.python))))
         report_progress(f"{self.subject.script.name} under {name}: {run}")
@@ -328,9 +343,7 @@ class Runs:
             self.subject.after_alone(self.bench, run)
         if tool.read:
             tally = self.tallies.setdefault(name, Counter())
-            seconds = run["wall_s"] if tool.clock == "wall" else run["cpu_s"]
-            # Without Python frames there is nothing to tell the work from the start.
-            tally["asked"] += FREQUENCY * (seconds if "functions" in tool.holds else run["process_cpu_s"])
+            tally["asked"] += FREQUENCY * seconds_sampled(tool, run, base)
             self.subject.judge(tool, tool.read(self.bench), tally)
         return run
 
@@ -345,7 +358,7 @@ class Runs:
         """Adds one run of a tool and the run alone that it is compared with."""
         try:
             base = self.baseline(TOOLS[name].baseline)
-            self.runs[name].append((base if name in (ALONE, ALONE_PERF) else self.run(name), base))
+            self.runs[name].append((base if name in (ALONE, ALONE_PERF) else self.run(name, base), base))
         except (Missing, Failed, OSError, ValueError, KeyError) as error:
             self.missing[name] = str(error)
             report_progress(f"left out: {name}: {error}")
