@@ -22,8 +22,8 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 
 FREQUENCY = 100  # samples per second: the default of py-spy and scalene
 PURE = Path(__file__).with_name("pure_python.py")
-PURE_ROUNDS = (5000, 1000)  # in a full run and a quick one: the same work under all tools
-TORCH_STEPS = (180, 50)
+PURE_PARTS = (22_000, 6_000)  # in a full run and a quick one: the same work under all tools
+TORCH_STEPS = (130, 50)
 CAPTURE = "peers.json"  # whatever is in it: scalene would append the suffix
 WORKED = re.compile(r"worked for ([\d.]+) s, ([\d.]+) s of CPU time; ([\d.]+) s with the start")
 ALONE, ALONE_PERF = "alone", "alone, CPython of -X perf"
@@ -252,7 +252,7 @@ class Pure:
     script = PURE
 
     def __init__(self, bench):
-        self.rounds = bench.pick(*PURE_ROUNDS)
+        self.parts = bench.pick(*PURE_PARTS)
         self.seconds = Counter()  # the truth: CPU seconds by line, of the runs alone
         self.stacks = None
 
@@ -262,7 +262,7 @@ class Pure:
             stacks = json.loads(Path(bench.path("stacks.json")).read_text())
             self.stacks = {tuple(map(tuple, stack)) for stack in stacks}
             self.functions = {name for stack in self.stacks for name, _ in stack} - {"main", "<module>"}
-        return [python, str(PURE), str(self.rounds), bench.path("truth.json")]
+        return [python, str(PURE), str(self.parts), bench.path("truth.json")]
 
     def after_alone(self, bench, run):
         lines = {int(line): seconds for line, seconds in json.loads(Path(bench.path("truth.json")).read_text()).items()}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pure_python.py ROUNDS [FILE]: work on one thread, in pure Python, of which the true share of every line is known.
+"""pure_python.py PARTS [FILE]: work on one thread, in pure Python, of which the true share of every line is known.
 
 Lines that take time are loops on one line, each timed where it stands with time.thread_time(). FILE gets, as JSON,
-the CPU seconds by line. With "trace" for ROUNDS, FILE gets every stack that work() can have: [[function, line]…] from
+the CPU seconds by line. With "trace" for PARTS, FILE gets every stack that work() can have: [[function, line]…] from
 the outermost frame on. Prints how long the work took, in the same words as examples/train.py.
 """
 
@@ -11,6 +11,7 @@ import sys
 import time
 from functools import reduce
 
+TRACED_PARTS = 200  # enough for every function at every depth
 SECONDS = {}  # CPU seconds by line
 
 
@@ -76,14 +77,22 @@ def fold(count):
     return reduce(add_slowly, range(count), 0)
 
 
-def work(rounds, matrix, text):
-    for number in range(rounds):
-        count(text)
-        descend(number % 7)
-        sum(odd_numbers(8_000))
-        matrix.product()
-        matrix.product()
-        fold(2)
+def work(parts, matrix, text):
+    """In an order that repeats in every run but not with any period, so that no sampler falls in step with it."""
+    state = 1
+    for _ in range(parts):
+        state = (state * 1_103_515_245 + 12_345) % (1 << 31)
+        part = (state >> 16) % 6
+        if part == 0:
+            count(text)
+        elif part == 1:
+            descend((state >> 8) % 7)
+        elif part == 2:
+            sum(odd_numbers(8_000))
+        elif part == 3:
+            fold(2)
+        else:
+            matrix.product()
 
 
 def trace_stacks(stacks):
@@ -103,12 +112,12 @@ def trace_stacks(stacks):
 
 def main():
     stacks = set()
-    rounds = 7 if sys.argv[1] == "trace" else int(sys.argv[1])
+    parts = TRACED_PARTS if sys.argv[1] == "trace" else int(sys.argv[1])
     matrix, text = Matrix(2_000), "to be or not to be, that is the question " * 120
     if sys.argv[1] == "trace":
         trace_stacks(stacks)
     begin, cpu_begin = time.monotonic(), time.process_time()
-    work(rounds, matrix, text)
+    work(parts, matrix, text)
     seconds, cpu_seconds = time.monotonic() - begin, time.process_time() - cpu_begin
     sys.settrace(None)
     if len(sys.argv) > 2:
