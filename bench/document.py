@@ -290,7 +290,7 @@ def peers_row(name, run, *shares):
 
 def peers_table(title, runs, columns):
     """`columns`: the key in the results by heading."""
-    costs = ("work takes longer by", "lowest to highest", "its CPU time", "CPU outside the work", "samples taken of asked")
+    costs = ("work takes longer by", "lowest to highest", "its CPU time", "CPU outside the work", "samples, of asked")
     rows = [peers_row(name, run, *columns.values()) for name, run in runs.items() if not name.startswith("alone")]
     notes = [f"\nLeft out: {name}: {run['missing']}." for name, run in runs.items() if "missing" in run]
     return "\n".join([table((title, *costs, *columns), rows), *notes])
@@ -301,7 +301,7 @@ def peers(results):
     releases = ", ".join(f"{name} {release}" for name, release in found["versions"].items())
     pure = {"right stacks": "right_share", "lines' shares off by": "line_distance"}
     lines = [
-        f"{run['date']}, commit {run['commit']}, {found['rounds']} rounds, {found['frequency']} Hz,",
+        f"{run['date']}, {run['sonde']}, commit {run['commit']}, {found['rounds']} rounds, {found['frequency']} Hz,",
         f"load average at the start {run['load_before']:.1f}; {run['perf'] or 'no perf'}, {releases}.\n",
         peers_table("pure Python", found["programs"]["pure"], pure) + "\n",
         peers_table("PyTorch example", found["programs"]["torch"], {"Python and native in one": "mixed_share"}),

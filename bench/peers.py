@@ -10,187 +10,17 @@ distribution's, which has a PyTorch, in a virtual environment that holds the too
 import json
 import re
 import statistics
-import sys
-from collections import Counter, namedtuple
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
-from typing import Callable
 
-from workbench import FOREVER, ROOT, TRAIN, Failed, Missing, report_progress
+from peer_output import CAPTURE, INVALID, is_python
+from peer_tools import ALONE, ALONE_PERF, FREQUENCY, TOOLS, beside
+from workbench import FOREVER, TRAIN, Failed, Missing, report_progress
 
-sys.path.insert(0, str(ROOT / "tests" / "e2e"))
-
-FREQUENCY = 100  # samples per second: the default of py-spy and scalene
 PURE = Path(__file__).with_name("pure_python.py")
 PURE_PARTS = (22_000, 6_000)  # in a full run and a quick one: the same work under all tools
 TORCH_STEPS = (130, 50)
-CAPTURE = "peers.json"  # whatever is in it: scalene would append the suffix
 WORKED = re.compile(r"worked for ([\d.]+) s, ([\d.]+) s of CPU time; ([\d.]+) s with the start")
-ALONE, ALONE_PERF = "alone", "alone, CPython of -X perf"
-
-Frame = namedtuple("Frame", "function file line")
-INVALID = "<invalid>"  # the file of a frame that the tool says it could not read
-
-# frames from the outermost on; `weight` is the tool's own: samples, or seconds where it has them
-Sample = namedtuple("Sample", "frames count weight")
-
-
-# What each tool's output says, as samples.
-
-
-def read_sonde(bench):
-    import pprof
-
-    profile = bench.path("peers.pprof")
-    bench.run(bench.sonde, "export", "-f", "pprof", "-o", profile, bench.path(CAPTURE))
-    return [Sample(frames, count, count) for frames, count in pprof.read(profile)]
-
-
-def py_spy_frame(text):
-    """`function (file:line)`, or `function (file)` of native code."""
-    function, _, place = text.rpartition(" (")
-    file, _, line = place.rstrip(")").rpartition(":")
-    return Frame(function, file, int(line)) if line.isdigit() and file else Frame(function, place.rstrip(")"), 0)
-
-
-def read_py_spy(bench):
-    for line in Path(bench.path(CAPTURE)).read_text().splitlines():
-        stack, _, count = line.rpartition(" ")
-        yield Sample([py_spy_frame(text) for text in stack.split(";")], int(count), int(count))
-
-
-def austin_frame(text):
-    """`file:function:line`; of native code `native@address:function:offset`; `:INVALID:` is a frame it lost."""
-    file, _, rest = text.partition(":")
-    function, _, line = rest.rpartition(":")
-    return Frame(function, file or INVALID, int(line) if line.isdigit() else 0)
-
-
-def read_austin(bench):
-    for line in Path(bench.path(CAPTURE)).read_text(errors="replace").splitlines():
-        if line.startswith("P"):
-            stack, _, microseconds = line.rpartition(" ")
-            yield Sample([austin_frame(text) for text in stack.split(";")[2:]], 1, int(microseconds) / 1e6)
-
-
-def pyinstrument_frame(text):
-    """`function NUL file NUL first line`, then attributes, each after \\x01: `l` is the line."""
-    identity, *attributes = text.split("\x01")
-    function, file, first = identity.split("\0")
-    return Frame(function, file, next((int(item[1:]) for item in attributes if item[0] == "l"), int(first)))
-
-
-def read_pyinstrument(bench):
-    for stack, seconds in json.loads(Path(bench.path(CAPTURE)).read_text())["frame_records"]:
-        yield Sample([pyinstrument_frame(text) for text in stack[1:]], 1, seconds)
-
-
-def read_scalene(bench):
-    for stack, count in json.loads(Path(bench.path(CAPTURE)).read_text())["combined_stacks"]:
-        frames = [Frame(item["display_name"], item["filename_or_module"], item["line"] or 0) for item in stack]
-        yield Sample(frames, count, count)
-
-
-def read_perf(bench):
-    """Python frames are named `py::function:file` there, and have no lines."""
-    text = bench.run(bench.perf(), "script", "--no-inline", "-i", bench.path(CAPTURE), "-F", "pid,ip,sym").output
-    for block in text.split("\n\n"):
-        names = [line.split(maxsplit=1)[-1] for line in block.splitlines()[1:] if line.strip()]
-        parts = [name[4:].partition(":") if name.startswith("py::") else (name, "", "") for name in names]
-        if block.strip():
-            yield Sample([Frame(function, file, 0) for function, _, file in reversed(parts)], 1, 1)
-
-
-def count_perf(bench):
-    """Only how many: there are no Python frames in them."""
-    count = bench.perf_sample_count(CAPTURE)
-    yield Sample([], count, count)
-
-
-# The tools.
-
-
-@dataclass(frozen=True)
-class Tool:
-    """`command` makes the command line from the workbench and the program's words, of which the first is a Python."""
-
-    command: Callable
-    read: Callable | None = None
-    clock: str = "wall"  # what its samples are taken by: wall (of running threads), or CPU time
-    holds: str = "functions, lines"  # of Python, and native frames: what its stacks have
-    programs: tuple = ("pure", "torch")
-    baseline: str = ALONE  # the run that it is compared with
-    needs: str | None = None  # a program of the environment
-
-
-def beside(program, name):
-    """The path of a program in the environment of the Python that is the first word."""
-    return str(Path(program[0]).with_name(name))
-
-
-def sonde(bench, program):
-    return [bench.sonde, "record", "-q", "-F", FREQUENCY, "-o", bench.path(CAPTURE), "--", *program]
-
-
-def perf(bench, program):
-    options = ["--buildid-mmap", "-e", "cpu-clock", "-F", FREQUENCY, "--call-graph", "dwarf"]
-    return [bench.perf(), "record", "-q", *options, "-o", bench.path(CAPTURE), "--", *program]
-
-
-def perf_python():
-    """A CPython with -X perf."""
-    found = sorted(Path.home().glob(".pyenv/versions/3.1[2-9]*/bin/python3"))
-    if not found:
-        raise Missing("there is no CPython from 3.12 on in ~/.pyenv/versions")
-    return str(found[0])
-
-
-def perf_x(bench, program):
-    return perf(bench, [perf_python(), "-X", "perf", *program[1:]])
-
-
-def alone_perf(bench, program):
-    return [perf_python(), *program[1:]]
-
-
-def py_spy(*more):
-    options = ["record", "-r", FREQUENCY, "-f", "raw", "--full-filenames", *more, "-o"]
-    return lambda bench, program: [beside(program, "py-spy"), *options, bench.path(CAPTURE), "--", *program]
-
-
-def austin(name):
-    options = ["-s", "-i", f"{1000 // FREQUENCY}ms", "-o"]
-    return lambda bench, program: [beside(program, name), *options, bench.path(CAPTURE), *program]
-
-
-def memray(bench, program):
-    return [program[0], "-m", "memray", "run", "-q", "-f", "-o", bench.path(CAPTURE), *program[1:]]
-
-
-def scalene(bench, program):
-    options = ["--cpu-only", "--cpu-sampling-rate", 1 / FREQUENCY, "-o", bench.path(CAPTURE)]
-    return [program[0], "-m", "scalene", "run", *options, program[1], "---", *program[2:]]
-
-
-def pyinstrument(bench, program):
-    options = ["-i", 1 / FREQUENCY, "-r", "pyisession", "-o", bench.path(CAPTURE)]
-    return [program[0], "-m", "pyinstrument", *options, *program[1:]]
-
-
-TOOLS = {
-    ALONE: Tool(lambda bench, program: program),
-    "sonde": Tool(sonde, read_sonde, "cpu", "functions, lines, native"),
-    "perf dwarf": Tool(perf, count_perf, "cpu", "native"),
-    ALONE_PERF: Tool(alone_perf, programs=("pure",), baseline=ALONE_PERF),
-    "perf dwarf, -X perf": Tool(perf_x, read_perf, "cpu", "functions, native", ("pure",), ALONE_PERF),
-    "py-spy": Tool(py_spy(), read_py_spy, needs="py-spy"),
-    "py-spy --native": Tool(py_spy("--native"), read_py_spy, holds="functions, lines, native", needs="py-spy"),
-    "austin": Tool(austin("austin"), read_austin, needs="austin"),
-    "austin, native (austinp)": Tool(austin("austinp"), read_austin, holds="functions, lines, native", needs="austinp"),
-    "pyinstrument": Tool(pyinstrument, read_pyinstrument, needs="pyinstrument"),
-    "scalene": Tool(scalene, read_scalene, holds="functions, lines, native", needs="scalene"),
-    "memray": Tool(memray, needs="memray"),
-}
 
 
 # One run.
@@ -210,10 +40,6 @@ def run_once(bench, tool, program):
 
 
 # What is right.
-
-
-def is_python(frame):
-    return frame.file.endswith(".py") or frame.file.startswith("<")
 
 
 def own_frames(sample, script):

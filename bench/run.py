@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what sonde costs and how good its stacks are, beside perf, on this machine.
 
-Prints a table of the figures. A full run takes about three quarters of an hour; it also writes bench/results/full.json and the
-tables of docs/benchmarks.md. It needs privileges, for sonde's BPF mode and for perf, and a machine with nothing else
-to do.
+Prints a table of the figures. A full run takes about three quarters of an hour; it also writes
+bench/results/full.json and the tables of docs/benchmarks.md. It needs privileges, for sonde's BPF mode and for perf,
+and a machine with nothing else to do.
 """
 
 import argparse
@@ -34,8 +34,8 @@ def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=ROOT / "build", help="the build folder (build)")
     parser.add_argument("--quick", action="store_true", help="short runs, to see that all works: about eight minutes")
-    parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="this measurement; alone, writes no document")
-    parser.add_argument("--document", action="store_true", help="write docs/benchmarks.md after a quick run, too; with --only, those of its tables that were measured")
+    parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="this measurement; writes no document")
+    parser.add_argument("--document", action="store_true", help="write docs/benchmarks.md after such a run, too")
     return parser.parse_args()
 
 
@@ -72,7 +72,7 @@ def write_results(results, name):
 
 
 def publish_some(results, names):
-    """The tables that stand for themselves, each with its raw figures in a file of its own."""
+    """The tables of the measurements named, each with its raw figures in a file of its own."""
     parts = [part for part in document.PARTS if part.__name__ in names]
     for part in parts:
         write_results({name: results[name] for name in ("machine", part.__name__)}, f"{part.__name__}.json")
