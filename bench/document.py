@@ -279,13 +279,43 @@ def slowdown(results):
     return table(("profiler", "CPU time", "wall time", "CPU time, against alone", "lowest to highest"), rows)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown)
+def peers_row(name, run, *shares):
+    if "missing" in run:
+        return (name, *([NONE] * (5 + len(shares))))
+    more = [f"{100 * (run[key] - 1):+.1f} %" for key in ("ratio", "ratio_lowest", "ratio_highest", "cpu_ratio")]
+    taken = f"{run['taken']:,} of {run['asked']:,}" if "taken" in run else NONE
+    shares = [percent(run.get(share)) for share in shares]
+    return (name, more[0], f"{more[1]} to {more[2]}", more[3], number(run["outside_cpu_s"], "s", 2), taken, *shares)
 
 
-def update(results):
-    """Puts every table between its markers; the document must have them all."""
+def peers_table(title, runs, columns):
+    """`columns`: the key in the results by heading."""
+    costs = ("work takes longer by", "lowest to highest", "its CPU time", "CPU outside the work", "samples, of asked")
+    rows = [peers_row(name, run, *columns.values()) for name, run in runs.items() if not name.startswith("alone")]
+    notes = [f"\nLeft out: {name}: {run['missing']}." for name, run in runs.items() if "missing" in run]
+    return "\n".join([table((title, *costs, *columns), rows), *notes])
+
+
+def peers(results):
+    found, run = results["peers"], results["machine"]
+    releases = ", ".join(f"{name} {release}" for name, release in found["versions"].items())
+    pure = {"right stacks": "right_share", "lines' shares off by": "line_distance"}
+    lines = [
+        f"{run['date']}, {run['sonde']}, commit {run['commit']}, {found['rounds']} rounds, {found['frequency']} Hz,",
+        f"load average at the start {run['load_before']:.1f}; {run['perf'] or 'no perf'}, {releases}.\n",
+        peers_table("pure Python", found["programs"]["pure"], pure) + "\n",
+        peers_table("PyTorch example", found["programs"]["torch"], {"Python and native in one": "mixed_share"}),
+    ]
+    return "\n".join(lines)
+
+
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, peers)
+
+
+def update(results, parts=PARTS):
+    """Puts tables between their markers; the document must have them all."""
     text = DOCUMENT.read_text()
-    for part in PARTS:
+    for part in parts:
         name = part.__name__
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.S)
         content = part(results)

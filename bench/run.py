@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what sonde costs and how good its stacks are, beside perf, on this machine.
 
-Prints a table of the figures. A full run takes about twenty minutes; it also writes bench/results/full.json and the
-tables of docs/benchmarks.md. It needs privileges, for sonde's BPF mode and for perf, and a machine with nothing else
-to do.
+Prints a table of the figures. A full run takes about three quarters of an hour; it also writes
+bench/results/full.json and the tables of docs/benchmarks.md. It needs privileges, for sonde's BPF mode and for perf,
+and a machine with nothing else to do.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import time
 import cost
 import document
 import machine
+import peers
 import python_stacks
 import reading
 import slowdown
@@ -24,16 +25,17 @@ import unwinding
 import waiting
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MEASUREMENTS = {module.__name__: module for module in (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting)}
+MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, peers)
+MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=ROOT / "build", help="the build folder (build)")
-    parser.add_argument("--quick", action="store_true", help="short runs, to see that all works: about five minutes")
+    parser.add_argument("--quick", action="store_true", help="short runs, to see that all works: about eight minutes")
     parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="this measurement; writes no document")
-    parser.add_argument("--document", action="store_true", help="write docs/benchmarks.md after a quick run, too")
+    parser.add_argument("--document", action="store_true", help="write docs/benchmarks.md after such a run, too")
     return parser.parse_args()
 
 
@@ -69,9 +71,19 @@ def write_results(results, name):
     report_progress(f"raw figures: {path.relative_to(ROOT)}")
 
 
+def publish_some(results, names):
+    """The tables of the measurements named, each with its raw figures in a file of its own."""
+    parts = [part for part in document.PARTS if part.__name__ in names]
+    for part in parts:
+        write_results({name: results[name] for name in ("machine", part.__name__)}, f"{part.__name__}.json")
+    document.update(results, parts)
+
+
 def publish(results, arguments):
     if arguments.only:
         print(json.dumps(results, indent=1))
+        if arguments.document:
+            publish_some(results, arguments.only)
         return
     print("\n" + document.machine(results) + "\n\n" + document.summary(results) + "\n")
     write_results(results, "quick.json" if arguments.quick else "full.json")

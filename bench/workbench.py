@@ -129,6 +129,14 @@ class Workbench:
             raise Missing("the distribution has no PyTorch here; install the package python3-torch")
         return python
 
+    def peers_python(self):
+        """The distribution's Python, which has its PyTorch, with other profilers beside it."""
+        self.debian_python()
+        done = subprocess.run([ROOT / "tools" / "venv", "peers"], stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            raise Missing("there is no environment for other profilers; 'tools/venv peers' says why")
+        return done.stdout.strip()
+
     def torch2_python(self):
         """Does not install it: several GB are for the user to decide on."""
         python = str(ROOT / ".venv-torch2" / "bin" / "python")

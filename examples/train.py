@@ -131,9 +131,12 @@ def main():
     model = CausalTransformer(arguments.width, arguments.layers, heads=4)
     count = sum(weights.numel() for weights in model.parameters())
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, {count} weights", flush=True)
+    begin, cpu_begin = time.monotonic(), time.process_time()
     durations = sorted(train(model, arguments))
+    seconds, cpu_seconds = time.monotonic() - begin, time.process_time() - cpu_begin
     if durations:
         print(f"{len(durations)} steps, median {1000 * durations[len(durations) // 2]:.1f} ms")
+    print(f"worked for {seconds:.3f} s, {cpu_seconds:.3f} s of CPU time; {time.process_time():.3f} s with the start")
 
 
 if __name__ == "__main__":
