@@ -14,6 +14,12 @@ enum session_mode {
 	SESSION_MODE_USER,
 };
 
+enum session_wait {
+	SESSION_WAIT_OFF,
+	SESSION_WAIT_SAMPLE,
+	SESSION_WAIT_EXACT,
+};
+
 struct session_options {
 	const char *output;
 	uint64_t period_ns;
@@ -23,7 +29,8 @@ struct session_options {
 	uint32_t pid_count;
 	bool whole_machine;
 	enum session_mode mode;
-	bool wait;                       /* record waiting threads too, where it can be done */
+	enum session_wait wait;          /* of waiting threads, where it can be done */
+	uint64_t wait_min_ns;            /* with SESSION_WAIT_EXACT: shorter ones have no stack */
 	bool uncompressed, stack_sample; /* see capture_writer_options */
 	/* Called once when sampling has begun; may be NULL. */
 	void (*on_started)(void *context, const char *mode, const char *mode_reason);
@@ -40,6 +47,7 @@ struct session_result {
 	struct capture_loss *losses;
 	const char *mode;
 	struct errmsg mode_reason; /* "" for BPF */
+	bool waits_are_exact;
 	/* The command's exit status, or 126, 127 when it could not be run; -1: no command. */
 	int command_status;
 	uint64_t duration_ns;

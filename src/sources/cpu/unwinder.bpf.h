@@ -565,7 +565,7 @@ static __always_inline void fill_record(
 	sample->flags = in_kernel ? WIRE_SAMPLE_KERNEL_MODE : 0;
 	sample->wait = WIRE_WAIT_NONE;
 	sample->reserved = 0;
-	sample->waited_ns = 0;
+	sample->waited_ns = sample->runnable_ns = 0;
 	sample->exec_id = task->self_exec_id;
 	fill_python(scratch, sample);
 	bpf_core_read(sample->thread_name, sizeof(sample->thread_name), &task->comm);
