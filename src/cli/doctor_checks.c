@@ -9,6 +9,7 @@ const struct doctor_check doctor_checks[] = {
 	{"bpf-loop", "unwinding in the kernel", doctor_probe_bpf_loop},
 	{"bpf-maps", "unwind tables in the kernel", doctor_probe_bpf_maps},
 	{"bpf-attach", "BPF sampling", doctor_probe_bpf_attach},
+	{"wait-end", "stacks of waits when they are over", doctor_probe_wait_end},
 	{"perf-own", "sampling without privileges", doctor_probe_perf_own},
 	{"perf-buffer", "sampling without privileges", doctor_probe_perf_buffer},
 	{"sideband", "mappings and names of all processes", doctor_probe_sideband},
@@ -38,6 +39,12 @@ const struct doctor_source doctor_sources[] = {
 		.title = "CPU samples without privileges",
 		.required = {"perf-own", "perf-buffer", "sideband-own"},
 		.samples_cpu = true,
+	},
+	{
+		.name = "waiting",
+		.title = "what threads wait for (--wait sample, --wait exact)",
+		.required = {"btf", "bpf-program", "bpf-loop", "bpf-maps"},
+		.helpful = {"wait-end"},
 	},
 	{
 		.name = "attach",

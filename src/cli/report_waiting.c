@@ -47,7 +47,7 @@ static void add_place(struct table *table, const struct model *model, uint32_t i
 
 static void add_short(struct table *table)
 {
-	table_cell(table, "[short: no stack]");
+	table_cell(table, "[counted: no stack]");
 	table_cell(table, "");
 }
 
@@ -138,8 +138,9 @@ static void explain_exact(const struct report_view *view, const struct waiting *
 		format_duration(&text, waiting->counted_ns);
 		strbuf_add(&text, " together, were shorter than ");
 		format_duration(&text, view->model->session.wait_min_ns);
-		strbuf_add(
-			&text, " or a new thread's first for a CPU: counted without their stacks.");
+		strbuf_add(&text,
+			", a new thread's first for a CPU, or more than could be written: counted "
+			"without their stacks.");
 	}
 	if (waiting->open_waits) {
 		strbuf_add(&text, text.length ? " " : "");

@@ -205,9 +205,22 @@ static void add_wait_notes(struct session *session)
 	exact_waits_account(session->exact, &exact);
 	if (exact.unmeasured)
 		add_note(session->result,
-			"%llu waits were not measured: the kernel had no memory to keep their "
-			"begin",
+			"%llu waits were not measured: the kernel did not keep when they began or "
+			"ended",
 			(unsigned long long)exact.unmeasured);
+	if (exact.crowded)
+		add_note(session->result,
+			"%llu waits were counted without their stacks, since more came than could "
+			"be "
+			"written; give a larger --wait-min",
+			(unsigned long long)exact.crowded);
+	if (exact.lost)
+		add_note(session->result,
+			"%llu waits, %llu ms together, are missing: the sample ring was full; give "
+			"a "
+			"larger --wait-min",
+			(unsigned long long)exact.lost,
+			(unsigned long long)(exact.lost_ns / NS_PER_MS));
 }
 
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines)

@@ -2,13 +2,14 @@
 /*
  * Every wait of the recorded threads: its begin is kept as the thread leaves the CPU; when it is
  * back on one and has waited long enough, its stack is taken, in its own context, with the frames
- * that it waited in still in place (sched_exit_tp, Linux 6.18). Shorter waits are counted. Before
- * Linux 6.18 stacks are taken as threads leave the CPU, before it is known how long they wait.
- * Kernel 5.18 (sched_switch's fourth argument).
+ * that it waited in still in place (sched_exit_tp, which Linux 6.18 has). Shorter waits are
+ * counted. Kernels without that tracepoint take stacks as threads leave the CPU, before it is known
+ * how long they wait. Kernel 5.18 (sched_switch's fourth argument).
  */
 #include "sources/cpu/kernel.bpf.h"
 
 #define PYTHON_WAIT_IS_OVER                1
+#define AWAITED_COPY_BUDGET                200 /* 100,000 waits a second would fill the memory */
 #define READ_USER(task, to, size, address) bpf_probe_read_user(to, size, (const void *)(address))
 #include "sources/cpu/unwinder.bpf.h"
 #include "sources/wait/exact.bpf.h"
@@ -18,6 +19,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile bool walk_at_switch = false;
 
 __u64 unmeasured = 0; /* no memory to keep the begin of a wait */
+__u64 crowded = 0;    /* no stack for a long wait: the ring is for the CPU samples, too */
 
 static __always_inline bool is_recording(void)
 {
@@ -55,6 +57,12 @@ static __always_inline void begin_unseen(
 	thread->reason = WIRE_WAIT_UNSEEN;
 }
 
+/* Half of the ring is left to others. */
+static __always_inline bool has_room(void)
+{
+	return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) < 4 * wakeup_bytes;
+}
+
 static __always_inline struct scratch *own_scratch(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -82,13 +90,18 @@ static __always_inline void send_leaving(
 	bool watched;
 
 	thread->reason = WIRE_WAIT_UNSEEN;
+	thread->sent = 0;
 	walk.scratch = own_scratch();
 	waiter.process = find_process(task, &waiter.pid, &watched);
 	if (!walk.scratch)
 		return;
+	if (!has_room()) {
+		thread->reason = reason_without_stack(&walk, waiter.process, waiter.state);
+		return;
+	}
 	take_kernel_stack(context, walk.scratch);
-	if (send_wait(&walk, &waiter, &unknown, 0, now_ns))
-		thread->reason = ((struct wire_sample *)walk.scratch->record)->wait;
+	thread->sent = send_wait(&walk, &waiter, &unknown, 0, now_ns);
+	thread->reason = ((struct wire_sample *)walk.scratch->record)->wait;
 }
 
 static __always_inline void leave_cpu(
@@ -147,7 +160,9 @@ static __always_inline void end_sent_wait(
 	wake.runnable_ns = interval.runnable_ns;
 	if (interval.runnable_ns && interval.runnable_ns >= wait_min_ns)
 		wake.flags |= WIRE_SAMPLE_FOR_CPU;
-	if (interval.waited_ns < wait_min_ns || thread->reason == WIRE_WAIT_UNSEEN)
+	if (interval.waited_ns >= wait_min_ns && !thread->sent)
+		__sync_fetch_and_add(&crowded, 1);
+	if (interval.waited_ns < wait_min_ns || !thread->sent)
 		count_interval(thread, thread->reason, &interval);
 	else if (bpf_ringbuf_output(&samples, &wake, sizeof(wake), BPF_RB_NO_WAKEUP))
 		count_interval(thread, thread->reason, &interval);
@@ -211,7 +226,9 @@ static __always_inline void finish_wait(void *context, struct task_struct *task,
 	if (!walk.scratch)
 		return;
 	waiter.process = find_process(task, &waiter.pid, &watched);
-	if (interval->waited_ns < wait_min_ns) {
+	if (interval->waited_ns < wait_min_ns || !has_room()) {
+		if (interval->waited_ns >= wait_min_ns)
+			__sync_fetch_and_add(&crowded, 1);
 		reason = reason_without_stack(&walk, waiter.process, waiter.state);
 		count_interval(thread, reason, interval);
 		return;
@@ -257,7 +274,6 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 
 	if (!thread || !is_recording())
 		return 0;
-	thread->ended = 1;
-	tell_counts(task, thread, bpf_ktime_get_ns());
+	tell_last_counts(task, thread, bpf_ktime_get_ns());
 	return 0;
 }

@@ -17,6 +17,9 @@ const volatile __u64 wait_min_ns = 0; /* the stack of shorter waits is not taken
 /* Set by the collector: waits count from the one to the other. */
 __u64 start_ns = 0;
 __u64 end_ns = 0;
+/* Waits of threads that ended while the ring was full. */
+__u64 lost = 0;
+__u64 lost_ns = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -90,6 +93,22 @@ static __noinline int tell_counts(
 		count->count = count->waited_ns = 0;
 	}
 	return 0;
+}
+
+/* The last time: what finds no room is lost, and counted. */
+static __always_inline void tell_last_counts(
+	struct task_struct *task, struct exact_thread *thread, __u64 now_ns)
+{
+	thread->ended = 1;
+	tell_counts(task, thread, now_ns);
+	for (__u32 reason = 0; reason < EXACT_REASONS; reason++) {
+		struct exact_count *count = &thread->counts[reason];
+
+		if (!count->count)
+			continue;
+		__sync_fetch_and_add(&lost, count->count);
+		__sync_fetch_and_add(&lost_ns, count->waited_ns);
+	}
 }
 
 /* Ends the wait that the thread is in. False: it is in none. */

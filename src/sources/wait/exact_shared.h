@@ -21,7 +21,9 @@ struct exact_thread {
 	__u32 state;    /* as it left the CPU; 0: it was preempted */
 	__u32 known;    /* 0: fresh */
 	__u32 ended;
-	__u32 reason; /* walked at the switch: of the stack that was sent */
+	/* Where stacks are taken at the switch: the reason, and whether the stack was sent. */
+	__u32 reason, sent;
+	__u32 reserved;
 	struct exact_count counts[EXACT_REASONS];
 };
 

@@ -102,20 +102,6 @@ struct exact_waits *exact_waits_free(struct exact_waits *source)
 	return NULL;
 }
 
-/* From `start_ns` on all programs are there: whoever comes back to a CPU then, and was not seen
- * leaving one, left it before. */
-int exact_waits_start(struct exact_waits *source, struct errmsg *err)
-{
-	int result = exact_bpf__attach(source->measuring);
-
-	if (result < 0)
-		return errmsg_set(err, result, "cannot attach to the scheduler's tracepoints: %s",
-			strerror(-result));
-	source->measuring->bss->start_ns = monotonic_now_ns();
-	source->running = true;
-	return 0;
-}
-
 /* Reading the iterator runs its program over all tasks. */
 static int look_at_all(struct exact_waits *source)
 {
@@ -138,6 +124,29 @@ static int look_at_all(struct exact_waits *source)
 	return result;
 }
 
+/* From `start_ns` on all programs are there: whoever comes back to a CPU then, and was not seen
+ * leaving one, left it before. */
+int exact_waits_start(struct exact_waits *source, struct errmsg *err)
+{
+	int result = exact_bpf__attach(source->measuring);
+
+	if (result < 0)
+		return errmsg_set(err, result, "cannot attach to the scheduler's tracepoints: %s",
+			strerror(-result));
+	source->ending->bss->start_ns = monotonic_now_ns();
+	source->measuring->bss->start_ns = source->ending->bss->start_ns;
+	source->running = true;
+	if (!source->measuring->rodata->walk_at_switch)
+		return 0;
+	source->ending->bss->is_first = 1;
+	result = look_at_all(source);
+	source->ending->bss->is_first = 0;
+	if (result < 0)
+		return errmsg_set(
+			err, result, "cannot look at waiting threads: %s", strerror(-result));
+	return 0;
+}
+
 void exact_waits_stop(struct exact_waits *source)
 {
 	uint64_t now_ns = monotonic_now_ns();
@@ -147,23 +156,29 @@ void exact_waits_stop(struct exact_waits *source)
 	source->running = false;
 	source->measuring->bss->end_ns = now_ns;
 	exact_bpf__detach(source->measuring);
-	source->ending->bss->start_ns = source->measuring->bss->start_ns;
 	source->ending->bss->end_ns = now_ns;
 	look_at_all(source);
 }
 
 void exact_waits_account(const struct exact_waits *source, struct exact_waits_account *ret_account)
 {
-	struct exact_waits_account account = {.unmeasured = source->measuring->bss->unmeasured};
+	const struct exact_bpf *measuring = source->measuring;
 	const struct bpf_program *programs[] = {
-		source->measuring->progs.on_switch,
-		source->measuring->progs.on_wakeup,
-		source->measuring->progs.on_return,
-		source->measuring->progs.on_thread_exit,
-		source->ending->progs.look_at_open_wait,
+		measuring->progs.on_switch, measuring->progs.on_wakeup,
+		measuring->progs.on_thread_exit, source->ending->progs.look_at_open_wait,
+		measuring->progs.on_return, /* the last: it may not be there */
 	};
+	size_t count = ARRAY_SIZE(programs) - measuring->rodata->walk_at_switch;
+	struct program_runs runs = {0};
 
-	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
-		add_program_time(programs[i], &account.run_count, &account.run_time_ns);
-	*ret_account = account;
+	for (size_t i = 0; i < count; i++)
+		program_runs_add(&runs, programs[i]);
+	*ret_account = (struct exact_waits_account){
+		.run_count = runs.count,
+		.run_time_ns = runs.time_ns,
+		.unmeasured = measuring->bss->unmeasured + runs.missed,
+		.crowded = measuring->bss->crowded,
+		.lost = measuring->bss->lost + source->ending->bss->lost,
+		.lost_ns = measuring->bss->lost_ns + source->ending->bss->lost_ns,
+	};
 }

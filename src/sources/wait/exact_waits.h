@@ -18,10 +18,12 @@ struct exact_waits;
 
 struct exact_waits_account {
 	uint64_t run_count, run_time_ns; /* of the BPF programs; 0: not measured */
-	uint64_t unmeasured;             /* waits whose begin there was no memory for */
+	uint64_t unmeasured;             /* begins or ends of waits that the kernel did not keep */
+	uint64_t crowded;                /* long waits that were counted: much was in the ring */
+	uint64_t lost, lost_ns;          /* waits that found no room in the ring */
 };
 
-/* True where stacks are taken when the wait is over: sched_exit_tp, Linux 6.18. */
+/* True where stacks are taken when the wait is over: the kernel has sched_exit_tp, as 6.18. */
 bool exact_waits_see_the_end(void);
 /*
  * Shares the maps of an open BPF sampler, which outlives the source. `minimum_ns`: the stacks of

@@ -32,13 +32,14 @@ int share_sampler_maps(struct bpf_object *object, const struct bpf_sampler_parts
 	return 0;
 }
 
-void add_program_time(const struct bpf_program *program, uint64_t *run_count, uint64_t *run_time_ns)
+void program_runs_add(struct program_runs *runs, const struct bpf_program *program)
 {
 	struct bpf_prog_info information = {0};
 	uint32_t length = sizeof(information);
 
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &information, &length) < 0)
 		return;
-	*run_count += information.run_cnt;
-	*run_time_ns += information.run_time_ns;
+	runs->count += information.run_cnt;
+	runs->time_ns += information.run_time_ns;
+	runs->missed += information.recursion_misses;
 }

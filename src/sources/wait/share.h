@@ -8,6 +8,10 @@
 
 /* Makes an opened object, not loaded yet, use the sampler's maps. Returns 0 or a negative errno. */
 int share_sampler_maps(struct bpf_object *object, const struct bpf_sampler_parts *parts);
-/* Adds how often and how long a program ran, where that is measured. */
-void add_program_time(
-	const struct bpf_program *program, uint64_t *run_count, uint64_t *run_time_ns);
+struct program_runs {
+	uint64_t count, time_ns; /* 0: not measured */
+	uint64_t missed;         /* the kernel did not run it: it ran on that CPU already */
+};
+
+/* Adds those of one program. */
+void program_runs_add(struct program_runs *runs, const struct bpf_program *program);

@@ -171,6 +171,7 @@ void wait_source_stop(struct wait_source *source)
 void wait_source_account(const struct wait_source *source, struct wait_account *ret_account)
 {
 	const uint64_t *counts = (const uint64_t *)source->skeleton->bss->wait_counts;
+	struct program_runs runs = {0};
 
 	*ret_account = (struct wait_account){
 		.looked = counts[WAIT_COUNT_LOOKED],
@@ -179,6 +180,7 @@ void wait_source_account(const struct wait_source *source, struct wait_account *
 		.taken = counts[WAIT_COUNT_TAKEN],
 		.raced = counts[WAIT_COUNT_RACED],
 	};
-	add_program_time(source->skeleton->progs.look_at_task, &ret_account->run_count,
-		&ret_account->run_time_ns);
+	program_runs_add(&runs, source->skeleton->progs.look_at_task);
+	ret_account->run_count = runs.count;
+	ret_account->run_time_ns = runs.time_ns;
 }
