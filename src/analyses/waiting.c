@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 
@@ -10,8 +11,10 @@
 struct row_key {
 	const char *source_file;
 	uint32_t line, function;
-	uint64_t reason;
+	uint64_t reason; /* with IS_COUNT */
 };
+
+#define IS_COUNT (1U << 8)
 
 static const struct model_function *function_of(const struct model *model, uint32_t frame)
 {
@@ -111,6 +114,22 @@ static int add_holder(struct waiting *waiting, struct intern *known, const struc
 	return 0;
 }
 
+static void add_time(
+	struct waiting *waiting, struct waiting_row *row, const struct model_sample *sample)
+{
+	row->time_ns += sample->duration_ns;
+	waiting->by_reason[sample->wait] += sample->duration_ns;
+	waiting->time_ns += sample->duration_ns;
+	if (!waiting->exact)
+		return;
+	row->waits += MAX(sample->wait_count, 1U);
+	row->open_waits += sample->wait_is_open;
+	waiting->waits += MAX(sample->wait_count, 1U);
+	waiting->open_waits += sample->wait_is_open;
+	waiting->counted += sample->wait_count;
+	waiting->counted_ns += sample->wait_count ? sample->duration_ns : 0;
+}
+
 static int add_sample(struct waiting *waiting, struct intern *known, const struct model *model,
 	const struct model_sample *sample, uint32_t *ret_frame)
 {
@@ -120,15 +139,14 @@ static int add_sample(struct waiting *waiting, struct intern *known, const struc
 	int r;
 
 	row.frame = *ret_frame = charged_frame_of(model, sample);
-	key = key_of(model, row.frame, sample->wait);
+	row.is_count = sample->wait_count > 0;
+	key = key_of(model, row.frame, sample->wait | (row.is_count ? IS_COUNT : 0));
 	r = intern_add(known, &key, sizeof(key), &id);
 	if (r > 0)
 		r = array_append(&waiting->rows, row);
 	if (r < 0)
 		return r;
-	waiting->rows.items[id].time_ns += sample->duration_ns;
-	waiting->by_reason[sample->wait] += sample->duration_ns;
-	waiting->time_ns += sample->duration_ns;
+	add_time(waiting, &waiting->rows.items[id], sample);
 	return 0;
 }
 
@@ -163,7 +181,7 @@ int waiting_init(struct waiting *waiting, const struct model *model,
 	uint32_t frame;
 	int r;
 
-	*waiting = (struct waiting){0};
+	*waiting = (struct waiting){.exact = strcmp(model->session.wait_mode, "exact") == 0};
 	waits.weight = MODEL_WEIGHT_WAIT;
 	r = selection_apply(&waits, model, &selected, err);
 	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {

@@ -2,6 +2,8 @@
 /* Time that threads did not run: for what they waited, and which line of whose code led there. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "analyses/selection.h"
 #include "base/array.h"
 #include "model/model.h"
@@ -10,6 +12,8 @@ struct waiting_row {
 	enum wire_wait reason;
 	uint32_t frame; /* that it is charged to; MODEL_NONE: the stack is not known */
 	uint64_t time_ns;
+	uint64_t waits, open_waits; /* how many, where all are measured; those that had not ended */
+	bool is_count;              /* waits whose stacks were not taken: short ones */
 };
 
 #define WAITING_NEAR_NS 150000000ULL
@@ -28,6 +32,10 @@ struct waiting_holder {
 struct waiting {
 	uint64_t time_ns; /* of all threads together: may exceed the recording's duration */
 	uint64_t by_reason[WIRE_WAIT_MAX];
+	bool exact; /* every wait was measured, else they were sampled */
+	/* Where exact: those whose stacks were not taken, how many in all, and how many were open.
+	 */
+	uint64_t counted_ns, counted, waits, open_waits;
 	ARRAY_OF(struct waiting_row) rows; /* longest first */
 	/*
 	 * Longest first. The holder's place is that of its own sample nearest in time, at most

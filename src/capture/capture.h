@@ -87,6 +87,8 @@ struct capture_sample {
 	 * WIRE_WAIT_NONE: it runs, for one sampling period. */
 	enum wire_wait wait;
 	uint64_t duration_ns;
+	uint32_t wait_count; /* short waits, without a stack, that it adds up; 0: not counted */
+	bool wait_is_open;   /* it had not ended when the recording did */
 };
 
 /* How the recording was made; written at its start. */
@@ -104,6 +106,7 @@ struct capture_session {
 	uint32_t cpu_count;
 	const char *wait_mode;   /* "off", "sample", "exact"; NULL: not said, off */
 	uint64_t wait_period_ns; /* between two looks at a thread, with "sample" */
+	uint64_t wait_min_ns;    /* the stacks of shorter waits are not taken, with "exact" */
 };
 
 /* Where lost samples went missing. */

@@ -120,6 +120,8 @@ enum {
 	WAIT_CPU = 6,
 	WAIT_GIL = 7,
 	WAIT_GIL_HOLDER = 8,
+	WAIT_COUNT = 9,
+	WAIT_OPEN = 10,
 };
 
 /* StackSample, its contexts and defaults */
@@ -203,6 +205,7 @@ enum {
 	SESSION_CPUS = 12,
 	SESSION_WAIT_MODE = 13,
 	SESSION_WAIT_PERIOD = 14,
+	SESSION_WAIT_MIN = 15,
 };
 
 /* sonde.RecordingStats, StopCount, Loss */

@@ -40,6 +40,9 @@ static int take_session_number(const struct pb_field *field, struct capture_sess
 	case PB_VARINT(SESSION_WAIT_PERIOD):
 		session->wait_period_ns = field->value;
 		break;
+	case PB_VARINT(SESSION_WAIT_MIN):
+		session->wait_min_ns = field->value;
+		break;
 	case PB_VARINT(SESSION_CPUS):
 		session->cpu_count = (uint32_t)field->value;
 		break;

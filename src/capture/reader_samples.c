@@ -64,6 +64,12 @@ int reader_wait_sample(
 		case PB_VARINT(WAIT_GIL_HOLDER):
 			sample.gil_holder_tid = (uint32_t)field.value;
 			break;
+		case PB_VARINT(WAIT_COUNT):
+			sample.wait_count = (uint32_t)MIN(field.value, (uint64_t)UINT32_MAX);
+			break;
+		case PB_VARINT(WAIT_OPEN):
+			sample.wait_is_open = field.value;
+			break;
 		}
 	}
 	return more < 0 ? more : visit_sample(reader, sequence, &sample, callstack_iid);

@@ -317,6 +317,10 @@ static int put_wait_sample(struct capture_writer *writer, const struct capture_s
 	pb_put_u64(packet, WAIT_DURATION, sample->duration_ns);
 	pb_put_u64(packet, WAIT_CPU, sample->cpu);
 	put_gil(packet, sample, WAIT_GIL, WAIT_GIL_HOLDER);
+	if (sample->wait_count)
+		pb_put_u64(packet, WAIT_COUNT, sample->wait_count);
+	if (sample->wait_is_open)
+		pb_put_u64(packet, WAIT_OPEN, true);
 	pb_end(packet, begin);
 	return end_packet(writer);
 }

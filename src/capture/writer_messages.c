@@ -106,6 +106,7 @@ void put_session(struct strbuf *packet, const struct capture_session *session)
 	put_nonzero(packet, SESSION_CPUS, session->cpu_count);
 	pb_put_text(packet, SESSION_WAIT_MODE, session->wait_mode);
 	put_nonzero(packet, SESSION_WAIT_PERIOD, session->wait_period_ns);
+	put_nonzero(packet, SESSION_WAIT_MIN, session->wait_min_ns);
 	pb_end(packet, begin);
 }
 

@@ -80,6 +80,7 @@ void doctor_probe_bpf_loop(struct doctor_result *ret_result);
 void doctor_probe_task_iterator(struct doctor_result *ret_result);
 void doctor_probe_bpf_maps(struct doctor_result *ret_result);
 void doctor_probe_bpf_attach(struct doctor_result *ret_result);
+void doctor_probe_wait_end(struct doctor_result *ret_result);
 /* Probes of doctor_perf.c */
 void doctor_probe_perf_own(struct doctor_result *ret_result);
 void doctor_probe_perf_buffer(struct doctor_result *ret_result);

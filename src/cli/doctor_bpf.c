@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "cli/doctor.h"
+#include "sources/wait/exact_waits.h"
 
 static const char kernel_fix[] = "run a distribution's kernel of release 5.17 or later";
 
@@ -192,4 +193,14 @@ void doctor_probe_bpf_attach(struct doctor_result *ret_result)
 		explain(ret_result, "attaching a BPF program to a cpu-clock event", -errno);
 	else
 		doctor_works(ret_result, "a program runs on a cpu-clock event of all processes");
+}
+
+void doctor_probe_wait_end(struct doctor_result *ret_result)
+{
+	if (exact_waits_see_the_end())
+		doctor_works(ret_result, "the kernel has the tracepoint sched_exit_tp");
+	else
+		doctor_partly(ret_result, "run a kernel that has it, as Linux 6.18",
+			"the kernel has no tracepoint sched_exit_tp: `--wait exact` takes the "
+			"stacks of short waits, too, which costs more");
 }

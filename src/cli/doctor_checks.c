@@ -10,6 +10,7 @@ const struct doctor_check doctor_checks[] = {
 	{"bpf-maps", "unwind tables in the kernel", doctor_probe_bpf_maps},
 	{"bpf-attach", "BPF sampling", doctor_probe_bpf_attach},
 	{"task-iterator", "looking at threads that wait", doctor_probe_task_iterator},
+	{"wait-end", "stacks of waits when they are over", doctor_probe_wait_end},
 	{"perf-own", "sampling without privileges", doctor_probe_perf_own},
 	{"perf-buffer", "sampling without privileges", doctor_probe_perf_buffer},
 	{"sideband", "mappings and names of all processes", doctor_probe_sideband},
@@ -52,6 +53,13 @@ const struct doctor_source doctor_sources[] = {
 		.title = "what threads wait for",
 		.required = {"kernel-release", "btf", "bpf-program", "bpf-loop", "bpf-maps",
 			"bpf-attach", "sideband", "task-iterator"},
+	},
+	{
+		.name = "waiting-exact",
+		.title = "every wait, measured (--wait exact)",
+		.required = {"kernel-release", "btf", "bpf-program", "bpf-loop", "bpf-maps",
+			"bpf-attach", "sideband", "task-iterator"},
+		.helpful = {"wait-end"},
 	},
 	{
 		.name = "attach",

@@ -26,6 +26,7 @@ static struct target_options record_target;
 static bool record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
 static const char *record_wait; /* NULL: with a command */
+static uint64_t record_wait_min_us = 100;
 
 /* ---- what was recorded, and what it cost ---- */
 
@@ -137,7 +138,7 @@ static void print_cost(const struct session_result *result)
 	print_item("cost", &text);
 }
 
-static void print_waiting(const struct capture_stats *stats)
+static void print_waiting(const struct capture_stats *stats, bool exact)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 
@@ -146,7 +147,7 @@ static void print_waiting(const struct capture_stats *stats)
 	format_duration(&text, stats->waited_ns);
 	strbuf_add(&text, " of all threads together");
 	if (stats->wait_run_time_ns) {
-		strbuf_add(&text, "; looking at them took ");
+		strbuf_add(&text, exact ? "; measuring it took " : "; looking at them took ");
 		format_duration(&text, stats->wait_run_time_ns);
 		strbuf_add(&text, " in the kernel");
 	}
@@ -209,7 +210,7 @@ static void print_summary(
 	print_amount(result, options->output);
 	print_stacks(&result->stats);
 	print_losses(&result->stats);
-	print_waiting(&result->stats);
+	print_waiting(&result->stats, result->waits_are_exact);
 	print_cost(result);
 	print_tables(&result->stats);
 	print_mode(result, options->mode == SESSION_MODE_USER);
@@ -237,6 +238,15 @@ static enum session_mode parse_mode(void)
 	return strcmp(record_mode, "user") == 0 ? SESSION_MODE_USER : SESSION_MODE_AUTO;
 }
 
+static enum session_wait parse_wait(bool with_command)
+{
+	if (!record_wait)
+		return with_command ? SESSION_WAIT_SAMPLE : SESSION_WAIT_OFF;
+	if (strcmp(record_wait, "exact") == 0)
+		return SESSION_WAIT_EXACT;
+	return strcmp(record_wait, "sample") == 0 ? SESSION_WAIT_SAMPLE : SESSION_WAIT_OFF;
+}
+
 /* The default name is used again and again: the capture before is kept beside it. */
 static void keep_previous(const char *output)
 {
@@ -255,7 +265,8 @@ static int run_record(int count, char **arguments)
 		.command = count ? arguments : NULL,
 		.pids = pids,
 		.mode = parse_mode(),
-		.wait = record_wait ? record_wait[0] == 's' : count > 0,
+		.wait = parse_wait(count > 0),
+		.wait_min_ns = record_wait_min_us * NS_PER_US,
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
 		.on_finishing = on_finishing,
@@ -284,7 +295,7 @@ static int run_record(int count, char **arguments)
 }
 
 static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
-static const char *const record_waits[] = {"sample", "off", NULL};
+static const char *const record_waits[] = {"sample", "exact", "off", NULL};
 
 static const struct option record_options[] = {
 	{.short_name = 'o',
@@ -306,9 +317,18 @@ static const struct option record_options[] = {
 		.type = OPTION_CHOICE,
 		.argument = "HOW",
 		.help = "Record threads that wait, too: sample looks at each 10 times a second; "
+			"exact measures every wait, which costs more the more often threads wait; "
 			"off. Default: sample with a command, else off.",
 		.value = (void *)&record_wait,
 		.choices = record_waits},
+	{.long_name = "wait-min",
+		.type = OPTION_U64,
+		.argument = "MICROSECONDS",
+		.help = "With --wait exact: waits shorter than this are counted and added up, "
+			"without their stacks. Default: 100.",
+		.value = &record_wait_min_us,
+		.minimum = 0,
+		.maximum = 1000000},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,

@@ -45,28 +45,42 @@ static void add_place(struct table *table, const struct model *model, uint32_t i
 	table_cell(table, strbuf_cstr(&name));
 }
 
+static void add_short(struct table *table)
+{
+	table_cell(table, "[counted: no stack]");
+	table_cell(table, "");
+}
+
 static int add_table(const struct report_view *view, const struct waiting *waiting, size_t limit)
 {
 	struct table_column columns[] = {
+		{.title = "Waits", .right = true},
 		{.title = "Waited", .right = true},
 		{.title = "Time", .right = true},
 		{.title = "For", .shrinks_to = 12},
 		{.title = "Line", .is_text = true, .shrinks_to = 14},
 		{.title = "Function", .shrinks_to = 10},
 	};
+	const size_t first = waiting->exact ? 0 : 1; /* how often is known where all are measured */
 	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+		.columns = columns + first, .column_count = ARRAY_SIZE(columns) - first};
 
 	for (size_t i = 0; i < MIN(limit, waiting->rows.count); i++) {
 		const struct waiting_row *row = &waiting->rows.items[i];
-		_cleanup_strbuf_ struct strbuf time = {0};
+		_cleanup_strbuf_ struct strbuf waits = {0}, time = {0};
 
+		format_count(&waits, row->waits);
+		if (waiting->exact)
+			table_cell(&table, strbuf_cstr(&waits));
 		table_cellf(
 			&table, "%.2f %%", 100.0 * (double)row->time_ns / (double)waiting->time_ns);
 		format_duration(&time, row->time_ns);
 		table_cell(&table, strbuf_cstr(&time));
 		table_cell(&table, meaning(row->reason));
-		add_place(&table, view->model, row->frame);
+		if (row->is_count)
+			add_short(&table);
+		else
+			add_place(&table, view->model, row->frame);
 	}
 	return table_print(&table, &view->terminal, view->out);
 }
@@ -113,6 +127,45 @@ static int add_holders(const struct report_view *view, const struct waiting *wai
 	return table_print(&table, &view->terminal, view->out);
 }
 
+/* What has no stack, and what had not ended. */
+static void explain_exact(const struct report_view *view, const struct waiting *waiting)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (waiting->counted) {
+		format_count(&text, waiting->counted);
+		strbuf_add(&text, waiting->counted == 1 ? " wait, " : " waits, ");
+		format_duration(&text, waiting->counted_ns);
+		strbuf_add(&text, " together, were shorter than ");
+		format_duration(&text, view->model->session.wait_min_ns);
+		strbuf_add(&text,
+			", a new thread's first for a CPU, or more than could be written: counted "
+			"without their stacks.");
+	}
+	if (waiting->open_waits) {
+		strbuf_add(&text, text.length ? " " : "");
+		format_count(&text, waiting->open_waits);
+		strbuf_add(&text, waiting->open_waits == 1 ? " wait" : " waits");
+		strbuf_add(&text, " had not ended when the recording did.");
+	}
+	if (text.length)
+		report_paragraph(view, strbuf_cstr(&text), 0);
+}
+
+/* "all threads together, measured exactly" */
+static void add_how(struct strbuf *heading, const struct model *model, bool exact)
+{
+	uint64_t period_ns = model->session.wait_period_ns;
+
+	strbuf_add(heading, " of all threads together, ");
+	if (exact)
+		strbuf_add(heading, "measured exactly)");
+	else if (period_ns)
+		strbuf_addf(heading, "sampled %.3g times a second)", 1e9 / (double)period_ns);
+	else
+		strbuf_add(heading, "sampled)");
+}
+
 int report_waiting(const struct report_view *view, size_t limit)
 {
 	_cleanup_waiting_ struct waiting waiting = {0};
@@ -124,9 +177,11 @@ int report_waiting(const struct report_view *view, size_t limit)
 		return r;
 	strbuf_add(&heading, "Waiting (");
 	format_duration(&heading, waiting.time_ns);
-	strbuf_add(&heading, " of all threads together)");
+	add_how(&heading, view->model, waiting.exact);
 	report_heading(view, strbuf_cstr(&heading));
 	r = add_table(view, &waiting, limit ? limit : waiting.rows.count);
+	if (r == 0 && waiting.exact)
+		explain_exact(view, &waiting);
 	if (r == 0 && waiting.holders.count)
 		r = add_holders(view, &waiting, limit ? limit : waiting.holders.count);
 	return r;

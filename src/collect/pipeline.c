@@ -314,6 +314,27 @@ static int write_wait(struct pipeline *pipeline, const struct capture_sample *sa
 	return capture_writer_sample(pipeline->parts.writer, sample);
 }
 
+/* A wait from begin to end: first for what it was for, then, when it was over, for a CPU. */
+static int write_exact_wait(struct pipeline *pipeline, const struct capture_sample *wait,
+	uint64_t runnable_ns, uint32_t flags)
+{
+	struct capture_sample part = *wait;
+	int result;
+
+	runnable_ns = MIN(runnable_ns, wait->duration_ns);
+	part.time_ns -= runnable_ns;
+	part.duration_ns -= runnable_ns;
+	part.wait_is_open = flags & WIRE_SAMPLE_OPEN && !runnable_ns;
+	result = write_wait(pipeline, &part);
+	if (result < 0 || !(flags & WIRE_SAMPLE_FOR_CPU))
+		return result;
+	part = *wait;
+	part.wait = WIRE_WAIT_CPU;
+	part.duration_ns = runnable_ns;
+	part.wait_is_open = flags & WIRE_SAMPLE_OPEN;
+	return write_wait(pipeline, &part);
+}
+
 /* More time may come for it. */
 static int keep_wait(struct pipeline *pipeline, const struct capture_sample *wait)
 {
@@ -339,6 +360,8 @@ static bool add_to_unresolved(struct pipeline *pipeline, const struct wire_wake 
 		if (sample->tid != wake->tid || sample->pid != wake->pid || !sample->wait)
 			continue;
 		sample->waited_ns += wake->waited_ns;
+		sample->runnable_ns = wake->runnable_ns;
+		sample->flags |= wake->flags;
 		sample->time_ns = wake->time_ns;
 		return true;
 	}
@@ -365,7 +388,25 @@ static int handle_wake(struct pipeline *pipeline, const struct wire_wake *wake)
 	}
 	wait->time_ns = wake->time_ns;
 	wait->duration_ns = wake->waited_ns;
-	return write_wait(pipeline, wait);
+	if (!(wake->flags & WIRE_SAMPLE_EXACT))
+		return write_wait(pipeline, wait);
+	return write_exact_wait(pipeline, wait, wake->runnable_ns, wake->flags);
+}
+
+/* Waits without a stack. */
+static int handle_wait_count(struct pipeline *pipeline, const struct wire_wait_count *counted)
+{
+	const struct capture_sample sample = {
+		.time_ns = counted->time_ns,
+		.pid = counted->pid,
+		.tid = counted->tid,
+		.mode = CAPTURE_MODE_KERNEL,
+		.wait = counted->wait,
+		.wait_count = (uint32_t)MIN(counted->count, (uint64_t)UINT32_MAX),
+		.duration_ns = counted->waited_ns,
+	};
+
+	return write_wait(pipeline, &sample);
 }
 
 /* ---- the global interpreter lock ---- */
@@ -442,6 +483,7 @@ static int resolve_stack(struct pipeline *pipeline, const struct wire_sample *sa
 	size_t *ret_count, enum wire_python *ret_python)
 {
 	size_t count = 0, user_count = user->count + sample->python_frame_count;
+	size_t first_kernel = 0;
 	int result = 0;
 
 	*ret_python = merge_user_stack(pipeline, sample, user);
@@ -458,7 +500,10 @@ static int resolve_stack(struct pipeline *pipeline, const struct wire_sample *sa
 				find_mapping(view, user->frames[frame->index]),
 				user->frames[frame->index], give_up, out);
 	}
-	for (size_t i = sample->kernel_frame_count; i-- > 0 && result == 0;) {
+	if (sample->wait)
+		first_kernel = resolver_above_scheduler(pipeline->parts.resolver,
+			(const uint64_t *)sample->frames, sample->kernel_frame_count);
+	for (size_t i = sample->kernel_frame_count; i-- > first_kernel && result == 0;) {
 		/* All but the innermost are return addresses: the call lies before. */
 		result = resolver_kernel_frame(pipeline->parts.resolver,
 			sample->frames[i] - (i > 0), &pipeline->stack[count++]);
@@ -480,6 +525,19 @@ static void count_sample(struct pipeline *pipeline, const struct wire_sample *sa
 	account->kernel_frames += sample->kernel_frame_count;
 	account->python_frames += sample->python_frame_count;
 	account->user_frames += user->count;
+}
+
+static int write_by_kind(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct capture_sample *out)
+{
+	int result;
+
+	if (!sample->wait)
+		return capture_writer_sample(pipeline->parts.writer, out);
+	if (sample->flags & WIRE_SAMPLE_EXACT)
+		return write_exact_wait(pipeline, out, sample->runnable_ns, sample->flags);
+	result = keep_wait(pipeline, out);
+	return result < 0 ? result : write_wait(pipeline, out);
 }
 
 static int write_sample(struct pipeline *pipeline, const struct wire_sample *sample,
@@ -505,11 +563,8 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 	if (result == 0)
 		result = capture_writer_callstack(pipeline->parts.writer, pipeline->stack,
 			frame_count, user->stop, python, &out.callstack);
-	if (result == 0 && sample->wait)
-		result = keep_wait(pipeline, &out);
 	if (result == 0)
-		result = sample->wait ? write_wait(pipeline, &out)
-				      : capture_writer_sample(pipeline->parts.writer, &out);
+		result = write_by_kind(pipeline, sample, &out);
 	if (result == 0)
 		count_sample(pipeline, sample, user, python);
 	return result;
@@ -668,6 +723,10 @@ static bool is_whole(const struct wire_record *record)
 		return is_whole_sample(record);
 	case WIRE_RECORD_WAKE:
 		return record->length_bytes >= sizeof(struct wire_wake);
+	case WIRE_RECORD_WAIT_COUNT:
+		return record->length_bytes >= sizeof(struct wire_wait_count) &&
+		       ((const struct wire_wait_count *)record)->wait > WIRE_WAIT_NONE &&
+		       ((const struct wire_wait_count *)record)->wait < WIRE_WAIT_MAX;
 	case WIRE_RECORD_PYTHON_CODE:
 		return python_code_is_whole((const void *)record);
 	default:
@@ -769,7 +828,9 @@ static int handle_record(struct pipeline *pipeline, struct timed_record *record)
 
 	if (record->record.type == WIRE_RECORD_SAMPLE)
 		return handle_sample(pipeline, (struct wire_sample *)record);
-	result = handle_wake(pipeline, (const struct wire_wake *)record);
+	result = record->record.type == WIRE_RECORD_WAKE
+			 ? handle_wake(pipeline, (const struct wire_wake *)record)
+			 : handle_wait_count(pipeline, (const struct wire_wait_count *)record);
 	free(record);
 	return result;
 }

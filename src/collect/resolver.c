@@ -13,6 +13,8 @@
 
 #define MAXIMUM_INLINE_DEPTH 32
 #define PERF_MAP_RETRY_NS    (50 * NS_PER_MS)
+/* Between a stack's innermost frame and the scheduler, which the tracepoint is in. */
+#define MAXIMUM_TRACEPOINT_FRAMES 16
 
 /* A frame of a file, kept for its source lines. */
 struct file_frame {
@@ -86,6 +88,27 @@ int resolver_kernel_frame(struct resolver *resolver, uint64_t address, capture_i
 	if (result == 0)
 		result = map_u64_set(&resolver->kernel_frames, address, *ret_frame);
 	return result;
+}
+
+static bool is_scheduler(struct resolver *resolver, uint64_t address)
+{
+	static const char name[] = "__schedule";
+	const char *function, *module;
+
+	/* A compiler may have put ".isra.0" and the like behind it. */
+	return kernel_symbols_find(resolver->kernel, address, &function, &module) &&
+	       strncmp(function, name, strlen(name)) == 0 &&
+	       (function[strlen(name)] == '\0' || function[strlen(name)] == '.');
+}
+
+size_t resolver_above_scheduler(struct resolver *resolver, const uint64_t *frames, size_t count)
+{
+	for (size_t i = 0; resolver->kernel && i < MIN(count, (size_t)MAXIMUM_TRACEPOINT_FRAMES);
+		i++) {
+		if (is_scheduler(resolver, frames[i]))
+			return i;
+	}
+	return 0;
 }
 
 void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_event *event)

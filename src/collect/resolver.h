@@ -27,6 +27,11 @@ struct resolver *resolver_free(struct resolver *resolver);
 int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct mapping *mapping,
 	uint64_t address, bool do_not_wait, capture_id *ret_frame);
 int resolver_kernel_frame(struct resolver *resolver, uint64_t address, capture_id *ret_frame);
+/*
+ * Of a stack taken by a tracepoint of the scheduler, innermost first: how many frames are the
+ * tracepoint's, before __schedule. 0 where there is none.
+ */
+size_t resolver_above_scheduler(struct resolver *resolver, const uint64_t *frames, size_t count);
 /* PERF_RECORD_KSYMBOL. */
 void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_event *event);
 

@@ -206,6 +206,8 @@ static int finish(struct session *session, struct errmsg *err)
 
 	if (session->wait)
 		wait_source_stop(session->wait);
+	if (session->exact)
+		exact_waits_stop(session->exact);
 	session->sampler->stop(session->sampler_state);
 	session->end_ns = monotonic_now_ns();
 	session->sampling_ended = true;
@@ -242,6 +244,7 @@ void session_forget_callstacks(struct session *session)
 static void close_parts(struct session *session)
 {
 	wait_source_free(session->wait);
+	exact_waits_free(session->exact);
 	pipeline_free(session->pipeline);
 	resolver_free(session->resolver);
 	address_spaces_free(session->spaces);

@@ -17,6 +17,12 @@ enum session_mode {
 	SESSION_MODE_USER,
 };
 
+enum session_wait {
+	SESSION_WAIT_OFF,
+	SESSION_WAIT_SAMPLE,
+	SESSION_WAIT_EXACT,
+};
+
 struct session_options {
 	const char *output; /* the capture's path; unused with live.visitor */
 	uint64_t period_ns;
@@ -26,7 +32,8 @@ struct session_options {
 	uint32_t pid_count;
 	bool whole_machine;
 	enum session_mode mode;
-	bool wait;                       /* record waiting threads too, where it can be done */
+	enum session_wait wait;          /* of waiting threads, where it can be done */
+	uint64_t wait_min_ns;            /* with SESSION_WAIT_EXACT: shorter ones have no stack */
 	bool uncompressed, stack_sample; /* see capture_writer_options */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a
@@ -56,6 +63,7 @@ struct session_result {
 	struct capture_loss *losses;
 	const char *mode;
 	struct errmsg mode_reason; /* "" for BPF */
+	bool waits_are_exact;
 	/* The command's exit status, or 126, 127 when it could not be run; -1: no command. */
 	int command_status;
 	uint64_t duration_ns;

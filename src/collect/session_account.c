@@ -93,6 +93,14 @@ void session_fill_stats(struct session *session, bool complete)
 		stats->wait_run_count = wait.run_count;
 		stats->wait_run_time_ns = wait.run_time_ns;
 	}
+	if (session->exact) {
+		struct exact_waits_account exact;
+
+		exact_waits_account(session->exact, &exact);
+		session->result->waits_are_exact = true;
+		stats->wait_run_count = exact.run_count;
+		stats->wait_run_time_ns = exact.run_time_ns;
+	}
 	stats->kernel_frames = pipeline->kernel_frames;
 	stats->bpf_run_count = sampler->run_count;
 	stats->bpf_run_time_ns = sampler->run_time_ns;
@@ -186,6 +194,35 @@ static void add_rate_note(struct session *session)
 			allowed_hz, (unsigned long long)wanted_hz);
 }
 
+static void add_wait_notes(struct session *session)
+{
+	struct exact_waits_account exact;
+
+	if (session->wait_note.text[0])
+		add_note(session->result, "%s", session->wait_note.text);
+	if (!session->exact)
+		return;
+	exact_waits_account(session->exact, &exact);
+	if (exact.unmeasured)
+		add_note(session->result,
+			"%llu waits were not measured: the kernel did not keep when they began or "
+			"ended",
+			(unsigned long long)exact.unmeasured);
+	if (exact.crowded)
+		add_note(session->result,
+			"%llu waits were counted without their stacks, since more came than could "
+			"be "
+			"written; give a larger --wait-min",
+			(unsigned long long)exact.crowded);
+	if (exact.lost)
+		add_note(session->result,
+			"%llu waits, %llu ms together, are missing: the sample ring was full; give "
+			"a "
+			"larger --wait-min",
+			(unsigned long long)exact.lost,
+			(unsigned long long)(exact.lost_ns / NS_PER_MS));
+}
+
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines)
 {
 	const struct capture_stats *stats = &session->result->stats;
@@ -195,8 +232,7 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_sampler_notes(session);
 	add_file_notes(session);
 	add_python_notes(session);
-	if (session->wait_note.text[0])
-		add_note(session->result, "%s", session->wait_note.text);
+	add_wait_notes(session);
 	add_rate_note(session);
 	if (!stats->samples)
 		add_note(session->result,

@@ -17,6 +17,7 @@
 #include "sources/cpu/sampler.h"
 #include "sources/process/address_space.h"
 #include "sources/process/sideband.h"
+#include "sources/wait/exact_waits.h"
 #include "sources/wait/wait.h"
 
 /* Between two looks at a thread that waits. */
@@ -30,8 +31,9 @@ struct session {
 	const struct cpu_sampler *sampler;
 	void *sampler_state;
 	struct sideband *sideband;
-	struct wait_source *wait; /* NULL: waiting is not recorded */
-	struct errmsg wait_note;  /* why it is not although it was asked for */
+	struct wait_source *wait;  /* NULL: waiting is not sampled */
+	struct exact_waits *exact; /* NULL: waiting is not measured */
+	struct errmsg wait_note;   /* why it is not as it was asked for */
 	struct address_spaces *spaces;
 	struct file_store *files;
 	struct python_registry *python;

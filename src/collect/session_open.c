@@ -270,13 +270,31 @@ static int follow_tree(struct session *session, uint32_t pid, struct errmsg *err
 	return MIN(result, 0);
 }
 
+/* Before the capture says how waiting is recorded: where it cannot be measured, it is sampled. */
+static void open_exact_waits(struct session *session)
+{
+	struct bpf_sampler_parts parts;
+	struct errmsg reason = {{0}};
+
+	if (session->options->wait != SESSION_WAIT_EXACT || session->sampler != &bpf_sampler)
+		return;
+	bpf_sampler_parts(session->sampler_state, &parts);
+	if (exact_waits_open(&session->exact, &parts, session->options->wait_min_ns, &reason) < 0)
+		errmsg_set(&session->wait_note, 0, "waiting is sampled: %s", reason.text);
+}
+
 /* Recording goes on without what cannot be had; the notes say so. */
 static void start_waiting(struct session *session)
 {
 	struct bpf_sampler_parts parts;
 
-	if (!session->options->wait)
+	if (session->options->wait == SESSION_WAIT_OFF)
 		return;
+	if (session->exact) {
+		if (exact_waits_start(session->exact, &session->wait_note) < 0)
+			session->exact = exact_waits_free(session->exact);
+		return;
+	}
 	if (session->sampler != &bpf_sampler) {
 		errmsg_set(&session->wait_note, -EPERM,
 			"waiting threads are not recorded: that needs the BPF mode; run sonde with "
@@ -337,8 +355,9 @@ static int write_session(struct session *session, struct errmsg *err)
 	};
 
 	if (options->wait && session->sampler == &bpf_sampler) {
-		out.wait_mode = "sample";
-		out.wait_period_ns = SESSION_WAIT_PERIOD_NS;
+		out.wait_mode = session->exact ? "exact" : "sample";
+		out.wait_period_ns = session->exact ? 0 : SESSION_WAIT_PERIOD_NS;
+		out.wait_min_ns = session->exact ? options->wait_min_ns : 0;
 	}
 	uname(&system);
 	out.host = system.nodename;
@@ -372,6 +391,8 @@ static int start_recording(struct session *session, struct errmsg *err)
 			&session->target, options->command, &session->surroundings, err);
 	if (result == 0)
 		result = open_parts(session, err);
+	if (result == 0)
+		open_exact_waits(session);
 	if (result == 0)
 		result = write_session(session, err);
 	if (result == 0)

@@ -106,8 +106,8 @@ static void write_completeness(struct json_writer *json, const struct model *mod
 	json_end_object(json);
 }
 
-static void write_waiting_row(
-	struct json_writer *json, const struct model *model, const struct waiting_row *row)
+static void write_waiting_row(struct json_writer *json, const struct model *model,
+	const struct waiting_row *row, bool exact)
 {
 	const struct model_frame *frame =
 		row->frame == MODEL_NONE ? NULL : &model->frames.items[row->frame];
@@ -121,7 +121,22 @@ static void write_waiting_row(
 		json, "module", model_function_module(model, frame ? frame->function : MODEL_NONE));
 	json_member_text(json, "source_file", frame ? frame->source_file : NULL);
 	json_member_known(json, "line", frame && frame->line, frame ? frame->line : 0);
+	json_member_known(json, "waits", exact, row->waits);
+	json_member_known(json, "open_waits", exact, row->open_waits);
+	json_key(json, "stack_taken");
+	json_bool(json, !row->is_count);
 	json_end_object(json);
+}
+
+/* Null where waits were sampled. */
+static void write_exact(
+	struct json_writer *json, const struct model *model, const struct waiting *waiting)
+{
+	json_member_known(json, "waits", waiting->exact, waiting->waits);
+	json_member_known(json, "open_waits", waiting->exact, waiting->open_waits);
+	json_member_known(json, "wait_min_ns", waiting->exact, model->session.wait_min_ns);
+	json_member_known(json, "waits_without_stack", waiting->exact, waiting->counted);
+	json_member_known(json, "time_without_stack_ns", waiting->exact, waiting->counted_ns);
 }
 
 static void write_holder(
@@ -156,7 +171,8 @@ static int write_waiting(
 	int r;
 
 	json_key(json, "waiting");
-	if (strcmp(model->session.wait_mode, "sample") != 0) {
+	if (strcmp(model->session.wait_mode, "sample") != 0 &&
+		strcmp(model->session.wait_mode, "exact") != 0) {
 		json_null(json);
 		return 0;
 	}
@@ -164,6 +180,8 @@ static int write_waiting(
 	if (r < 0)
 		return r;
 	json_begin_object(json);
+	json_member_text(json, "mode", model->session.wait_mode);
+	write_exact(json, model, &waiting);
 	json_member_u64(json, "time_ns", waiting.time_ns);
 	json_key(json, "time_by_reason_ns");
 	json_begin_object(json);
@@ -173,7 +191,7 @@ static int write_waiting(
 	json_key(json, "rows");
 	json_begin_array(json);
 	array_foreach (&waiting.rows, row)
-		write_waiting_row(json, model, row);
+		write_waiting_row(json, model, row, waiting.exact);
 	json_end_array(json);
 	json_key(json, "gil_holders");
 	json_begin_array(json);

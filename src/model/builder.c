@@ -79,6 +79,7 @@ static int visit_session(void *context, const struct capture_session *session)
 	kept->start_realtime_ns = session->start_realtime_ns;
 	kept->period_ns = session->period_ns;
 	kept->wait_period_ns = session->wait_period_ns;
+	kept->wait_min_ns = session->wait_min_ns;
 	kept->cpu_count = session->cpu_count;
 	kept->present = true;
 	return 0;
@@ -341,6 +342,8 @@ static int visit_sample(void *context, const struct capture_sample *sample)
 						       .gil = (uint8_t)sample->gil,
 						       .gil_holder_tid = sample->gil_holder_tid,
 						       .wait = (uint8_t)sample->wait,
+						       .wait_is_open = sample->wait_is_open,
+						       .wait_count = sample->wait_count,
 						       .duration_ns = sample->duration_ns,
 					       });
 }

@@ -35,6 +35,8 @@ struct raw_sample {
 	uint32_t gil_holder_tid;
 	uint16_t cpu;
 	uint8_t mode, gil, wait;
+	bool wait_is_open;
+	uint32_t wait_count;
 	uint64_t duration_ns;
 };
 

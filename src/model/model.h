@@ -108,6 +108,8 @@ struct model_sample {
 	uint8_t gil;          /* enum wire_gil */
 	uint8_t wait;         /* enum wire_wait; WIRE_WAIT_NONE: it runs */
 	uint32_t count;       /* what it counts for: 1, or by model_weigh() */
+	bool wait_is_open;    /* it had not ended when the recording did */
+	uint32_t wait_count;  /* short waits without a stack that it adds up; 0: not counted */
 	uint64_t duration_ns; /* of a waiting sample: ends at time_ns */
 };
 
@@ -116,7 +118,7 @@ struct model_session {
 	const char *command_line; /* "" with -p and -a */
 	const char *unwind_mode, *unwind_mode_reason;
 	const char *wait_mode; /* "" when unknown */
-	uint64_t start_time_ns, start_realtime_ns, period_ns, wait_period_ns;
+	uint64_t start_time_ns, start_realtime_ns, period_ns, wait_period_ns, wait_min_ns;
 	uint32_t cpu_count;
 	bool present; /* false: the file has none (a foreign trace) */
 };

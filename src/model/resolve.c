@@ -217,6 +217,8 @@ static int resolve_sample(struct model_builder *builder, const struct raw_sample
 		.gil = raw->gil,
 		.gil_holder = MODEL_NONE,
 		.wait = raw->wait,
+		.wait_is_open = raw->wait_is_open,
+		.wait_count = raw->wait_count,
 		.count = 1,
 		.duration_ns = raw->duration_ns,
 	};

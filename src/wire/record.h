@@ -12,6 +12,7 @@ enum wire_record_type {
 	WIRE_RECORD_SAMPLE = 1,      /* struct wire_sample */
 	WIRE_RECORD_PYTHON_CODE = 2, /* struct wire_python_code */
 	WIRE_RECORD_WAKE = 3,        /* struct wire_wake */
+	WIRE_RECORD_WAIT_COUNT = 4,  /* struct wire_wait_count */
 };
 
 struct wire_record {

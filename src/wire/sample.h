@@ -12,6 +12,10 @@ enum wire_sample_flags {
 	WIRE_SAMPLE_STACK_COPY = 1 << 1,  /* struct wire_stack_copy follows the frames */
 	/* gil_holder is the holder's thread pointer, not its tid (CPython before 3.11). */
 	WIRE_SAMPLE_HOLDER_IS_POINTER = 1 << 2,
+	/* Of waits measured from begin to end, in samples and in struct wire_wake. */
+	WIRE_SAMPLE_EXACT = 1 << 3,   /* waited_ns is a whole wait: no more time comes for it */
+	WIRE_SAMPLE_FOR_CPU = 1 << 4, /* runnable_ns, too, is charged to the stack */
+	WIRE_SAMPLE_OPEN = 1 << 5,    /* the wait had not ended when the recording did */
 };
 
 /*
@@ -47,10 +51,12 @@ struct wire_sample {
 	__u64 waited_ns;          /* with `wait`: the time charged to this stack */
 	__u64 thread_pointer;     /* fsbase: pthread_self() */
 	__u64 gil_holder;         /* with WIRE_GIL_WAITING: tid of the holder; 0: not known */
+	/* With WIRE_SAMPLE_EXACT: the last part of waited_ns, in which the thread could run. */
+	__u64 runnable_ns;
 	__u64 frames[];
 };
 
-_Static_assert(sizeof(struct wire_sample) == 112, "wire_sample is part of the wire format");
+_Static_assert(sizeof(struct wire_sample) == 120, "wire_sample is part of the wire format");
 
 /*
  * More time for the last waiting sample of a thread, in which it waited there still; without one,
@@ -61,9 +67,25 @@ struct wire_wake {
 	__u64 time_ns;
 	__u64 waited_ns; /* since the sample or the last of these */
 	__u32 pid, tid;
+	__u64 runnable_ns; /* as in wire_sample */
+	__u32 flags;       /* enum wire_sample_flags */
+	__u32 reserved;
 };
 
-_Static_assert(sizeof(struct wire_wake) == 32, "wire_wake is part of the wire format");
+_Static_assert(sizeof(struct wire_wake) == 48, "wire_wake is part of the wire format");
+
+/* Waits of a thread, for one thing, whose stack was not taken. */
+struct wire_wait_count {
+	struct wire_record record;
+	__u64 time_ns;
+	__u64 waited_ns; /* all of them together */
+	__u64 count;
+	__u32 pid, tid;
+	__u32 wait; /* enum wire_wait */
+	__u32 reserved;
+};
+
+_Static_assert(sizeof(struct wire_wait_count) == 48, "wire_wait_count is part of the wire format");
 
 /*
  * Registers and the top of the user stack, sent when a needed unwind table is not loaded yet (and

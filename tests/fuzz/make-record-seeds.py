@@ -22,18 +22,26 @@ def python_frame(code, entry, offset=4):
     return struct.pack("<QIiII", code, 77, offset, entry, 0)
 
 
-def wire(kernel=(), user=(), python=(), stop=0, flags=0, copy=b"", time_ns=10**9, gil=0, wait=0, waited_ns=0):
+def wire(
+    kernel=(), user=(), python=(), stop=0, flags=0, copy=b"", time_ns=10**9, gil=0, wait=0, waited_ns=0, runnable_ns=0
+):
     frames = struct.pack(f"<{len(kernel)}Q", *kernel) + b"".join(python) + struct.pack(f"<{len(user)}Q", *user)
-    length = 112 + len(frames) + len(copy)
+    length = 120 + len(frames) + len(copy)
     head = struct.pack("<HHI", 1, 0, length) + struct.pack("<QQ", time_ns, 7)
     head += struct.pack("<III", 1, 2, 0) + struct.pack("<HH", len(user), len(kernel))
     head += struct.pack("<BBBBI", stop, flags, bool(python), gil, 1) + b"thread".ljust(16, b"\0")
-    head += b"process".ljust(16, b"\0") + struct.pack("<HBBIQQQ", len(python), wait, 0, 1, waited_ns, 99, 3)
+    head += b"process".ljust(16, b"\0") + struct.pack(
+        "<HBBIQQQQ", len(python), wait, 0, 1, waited_ns, 99, 3, runnable_ns
+    )
     return head + frames + copy
 
 
-def wake(waited_ns, time_ns=2 * 10**9, pid=0x7FFFFF00):
-    return struct.pack("<HHIQQII", 3, 0, 32, time_ns, waited_ns, pid, 2)
+def wake(waited_ns, time_ns=2 * 10**9, pid=0x7FFFFF00, runnable_ns=0, flags=0):
+    return struct.pack("<HHIQQIIQII", 3, 0, 48, time_ns, waited_ns, pid, 2, runnable_ns, flags, 0)
+
+
+def wait_count(wait, count, waited_ns, time_ns=2 * 10**9, pid=0x7FFFFF00):
+    return struct.pack("<HHIQQQIIII", 4, 0, 48, time_ns, waited_ns, count, pid, 2, wait, 0)
 
 
 def code(pieces):
@@ -58,6 +66,13 @@ WIRE = {
         wire(user=[CODE, PROGRAM + 0x2000], python=[python_frame(5, 0), python_frame(6, 1), python_frame(7, 1)], gil=1)
     ),
     "waiting": wire_input(wire(user=[CODE], wait=2, waited_ns=10**8, gil=2, flags=4), wake(10**8), wake(5, pid=9)),
+    "waiting-exactly": wire_input(
+        wire(kernel=[0xFFFFFFFF81000000], user=[CODE], wait=6, waited_ns=10**8, runnable_ns=10**6, flags=8 | 16),
+        wire(user=[CODE], wait=2, flags=0),
+        wake(10**7, runnable_ns=10**8, flags=8 | 16 | 32),
+        wait_count(5, 1000, 10**6),
+        wait_count(99, 1, 1),
+    ),
     "code-object": wire_input(code([bytes(48) + b"a.py", bytes(48) + b"f", b"", bytes(40)]), code([b"", b"", b"", b"x"])),
     "last-moment": wire_input(wire(time_ns=2**64 - 1)),
 }

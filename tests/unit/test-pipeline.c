@@ -168,9 +168,17 @@ static int read_sample(void *context, const struct capture_sample *sample)
 {
 	struct fixture *fixture = context;
 
-	strbuf_addf(&fixture->log, "%" PRIu64 "%s %s\n", sample->time_ns,
+	strbuf_addf(&fixture->log, "%" PRIu64 "%s %s", sample->time_ns,
 		sample->mode == CAPTURE_MODE_KERNEL ? " kernel" : "",
 		sample->callstack ? fixture->stacks[sample->callstack] : "-");
+	if (sample->wait)
+		strbuf_addf(&fixture->log, " [%s %" PRIu64, wire_wait_name(sample->wait),
+			sample->duration_ns);
+	if (sample->wait_count)
+		strbuf_addf(&fixture->log, " of %u", sample->wait_count);
+	if (sample->wait)
+		strbuf_addf(&fixture->log, "%s]", sample->wait_is_open ? " open" : "");
+	strbuf_add_char(&fixture->log, '\n');
 	return 0;
 }
 
@@ -654,6 +662,88 @@ static void test_longer_stack_wins(void **state)
 		"10 read_fault [unmapped]+0x13 [unmapped]+0x12 [unmapped]+0x11\n");
 }
 
+/* ---- waits ---- */
+
+static void add_wait(struct fixture *fixture, uint64_t time_ns, uint64_t waited_ns,
+	uint64_t runnable_ns, uint8_t flags)
+{
+	struct record record = make_record(PID, time_ns, 0x11);
+
+	record.sample.wait = WIRE_WAIT_LOCK;
+	record.sample.waited_ns = waited_ns;
+	record.sample.runnable_ns = runnable_ns;
+	record.sample.flags = flags;
+	add_record(fixture, &record);
+}
+
+static void add_wake(struct fixture *fixture, const struct wire_wake *parts)
+{
+	struct wire_wake wake = *parts;
+
+	wake.record = (struct wire_record){WIRE_RECORD_WAKE, 0, sizeof(wake)};
+	wake.pid = wake.tid = PID;
+	assert_int_equal(pipeline_add_record(fixture->pipeline, &wake.record), 0);
+}
+
+/* First for the lock, then, where it took long enough, for a CPU. */
+static void test_exact_waits_have_two_parts(void **state)
+{
+	struct fixture *fixture = *state;
+
+	add_wait(fixture, 1000, 100, 30, WIRE_SAMPLE_EXACT | WIRE_SAMPLE_FOR_CPU);
+	add_wait(fixture, 2000, 100, 5, WIRE_SAMPLE_EXACT);
+	add_wait(fixture, 3000, 100, 0, WIRE_SAMPLE_EXACT | WIRE_SAMPLE_OPEN);
+	add_wait(fixture, 4000, 100, 400, WIRE_SAMPLE_EXACT | WIRE_SAMPLE_FOR_CPU);
+	process_all(fixture);
+	assert_int_equal(pipeline_account(fixture->pipeline)->wait_samples, 4 + 1 - 1 + 1);
+	assert_int_equal(pipeline_account(fixture->pipeline)->waited_ns, 100 + 95 + 100 + 100);
+	assert_lines_in_order(read_back(fixture),
+		"970 kernel complete [unmapped]+0x11 [lock 70]\n"
+		"1000 kernel complete [unmapped]+0x11 [cpu 30]\n"
+		"1995 kernel complete [unmapped]+0x11 [lock 95]\n"
+		"3000 kernel complete [unmapped]+0x11 [lock 100 open]\n"
+		"4000 kernel complete [unmapped]+0x11 [cpu 100]\n");
+}
+
+/* The stack came when the wait began; what is too short gets no time. */
+static void test_exact_wait_whose_stack_came_first(void **state)
+{
+	struct fixture *fixture = *state;
+
+	add_wait(fixture, 100, 0, 0, 0);
+	add_wait(fixture, 1000, 0, 0, 0);
+	add_wake(fixture, &(struct wire_wake){.time_ns = 1500,
+				  .waited_ns = 500,
+				  .runnable_ns = 100,
+				  .flags = WIRE_SAMPLE_EXACT | WIRE_SAMPLE_FOR_CPU});
+	process_all(fixture);
+	assert_int_equal(pipeline_account(fixture->pipeline)->waited_ns, 500);
+	assert_lines_in_order(read_back(fixture),
+		"1400 kernel complete [unmapped]+0x11 [lock 400]\n"
+		"1500 kernel complete [unmapped]+0x11 [cpu 100]\n");
+}
+
+static void test_counted_waits(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_wait_count counted = {
+		.record = {WIRE_RECORD_WAIT_COUNT, 0, sizeof(counted)},
+		.time_ns = 1000,
+		.waited_ns = 77,
+		.count = 12,
+		.pid = PID,
+		.tid = PID,
+		.wait = WIRE_WAIT_SLEEP,
+	};
+
+	assert_int_equal(pipeline_add_record(fixture->pipeline, &counted.record), 0);
+	counted.wait = WIRE_WAIT_MAX;
+	assert_int_equal(pipeline_add_record(fixture->pipeline, &counted.record), 0);
+	process_all(fixture);
+	assert_int_equal(pipeline_account(fixture->pipeline)->malformed, 1);
+	assert_lines_in_order(read_back(fixture), "1000 kernel - [sleep 77 of 12]\n");
+}
+
 /* ---- what samplers say ---- */
 
 static void test_stops_and_kernel_stacks(void **state)
@@ -780,6 +870,9 @@ int main(void)
 		test(test_waits_with_its_own_mappings),
 		test(test_gives_up),
 		test(test_limit_of_waiting),
+		test(test_exact_waits_have_two_parts),
+		test(test_exact_wait_whose_stack_came_first),
+		test(test_counted_waits),
 		test(test_copied_stack),
 		test(test_copied_stack_that_is_too_short),
 		test(test_copied_stack_at_the_ends_of_memory),

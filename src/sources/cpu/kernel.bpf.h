@@ -76,8 +76,9 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int __state;
 	int on_cpu;
+	int exit_state;
 	struct sched_entity se;
-	unsigned long nvcsw;
+	unsigned long nvcsw, nivcsw;
 	unsigned long long start_time;
 	struct thread_struct thread;
 	struct files_struct *files;
@@ -90,6 +91,11 @@ struct task_struct {
 	char comm[16];
 	unsigned long long self_exec_id;
 	unsigned int in_execve : 1;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 #pragma clang attribute pop

@@ -6,6 +6,14 @@
  */
 #pragma once
 
+/*
+ * The includer may say that its stacks are taken when the wait is over: who had the lock last then
+ * had it meanwhile, though it has let go of it.
+ */
+#ifndef PYTHON_WAIT_IS_OVER
+#define PYTHON_WAIT_IS_OVER 0
+#endif
+
 /* glibc's struct pthread on x86-64: two words per key, sequence number and value. */
 #define PTHREAD_FIRST_KEYS    784
 #define PTHREAD_KEY_TABLES    1296
@@ -176,7 +184,7 @@ static __noinline int find_gil_state(struct walk *walk)
 		futex >= gil + layout->gil_bytes)
 		return 0;
 	python->gil = WIRE_GIL_WAITING;
-	if (locked != 1 || !holder)
+	if (!holder || (locked != 1 && (!PYTHON_WAIT_IS_OVER || holder == python->thread)))
 		return 0;
 	if (layout->thread_native_id != PYTHON_ABSENT) {
 		read_user_u64(walk, holder + layout->thread_native_id, &python->gil_holder);
@@ -448,13 +456,11 @@ static __noinline int walk_thread_state(struct walk *walk, __u64 thread)
 	return 0;
 }
 
-/* Python frames and GIL of the sample. */
-static __noinline int walk_python(struct walk *walk)
+/* The thread's state and what it does with the GIL. */
+static __noinline int look_at_python(struct walk *walk)
 {
-	struct scratch *scratch = walk->scratch;
-	struct python_scratch *python = &scratch->python;
+	struct python_scratch *python = &walk->scratch->python;
 	struct task_struct *task = walk->task;
-	__u64 outer;
 
 	python->thread = python->interpreter = python->gil_holder = 0;
 	python->gil = WIRE_GIL_NONE;
@@ -466,6 +472,19 @@ static __noinline int walk_python(struct walk *walk)
 	if (python->reason != WIRE_PYTHON_FRAMES)
 		return 0;
 	find_gil_state(walk);
+	return 0;
+}
+
+/* Python frames and GIL of the sample. */
+static __noinline int walk_python(struct walk *walk)
+{
+	struct scratch *scratch = walk->scratch;
+	struct python_scratch *python = &scratch->python;
+	__u64 outer;
+
+	look_at_python(walk);
+	if (!walk->python || python->reason != WIRE_PYTHON_FRAMES)
+		return 0;
 	walk_thread_state(walk, python->thread);
 	if (python->reason != WIRE_PYTHON_FRAMES)
 		return 0;

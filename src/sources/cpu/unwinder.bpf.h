@@ -5,8 +5,14 @@
  * includer defines, before including this file:
  *
  *   READ_USER(task, to, size, address)   reads memory of the task's process; 0 on success
+ *   AWAITED_COPY_BUDGET                  stack copies per CPU and second while a table is on its
+ * way; not defined: any number
  */
 #pragma once
+
+#ifndef AWAITED_COPY_BUDGET
+#define AWAITED_COPY_BUDGET 0
+#endif
 
 #include "sources/cpu/kernel.bpf.h"
 #include "sources/cpu/sampler_shared.h"
@@ -508,15 +514,18 @@ static __always_inline void start_walk(struct scratch *scratch)
  * budgeted else. */
 static __always_inline bool may_copy_stack(struct scratch *scratch, __u64 now_ns)
 {
-	if (scratch->stop == WIRE_STOP_NO_TABLE || !scratch->owner_known)
+	bool is_coming = scratch->stop == WIRE_STOP_NO_TABLE || !scratch->owner_known;
+	__u32 budget = is_coming ? AWAITED_COPY_BUDGET : SAMPLER_COPY_BUDGET;
+
+	if (is_coming && !AWAITED_COPY_BUDGET)
 		return true;
-	if (scratch->stop != WIRE_STOP_NO_MAPPING)
+	if (!is_coming && scratch->stop != WIRE_STOP_NO_MAPPING)
 		return false;
 	if (now_ns - scratch->copy_window_ns > 1000000000ULL) {
 		scratch->copy_window_ns = now_ns;
 		scratch->copies_in_window = 0;
 	}
-	if (scratch->copies_in_window++ < SAMPLER_COPY_BUDGET)
+	if (scratch->copies_in_window++ < budget)
 		return true;
 	count(SAMPLER_COUNT_COPIES_DENIED, 1);
 	return false;
@@ -565,7 +574,7 @@ static __always_inline void fill_record(
 	sample->flags = in_kernel ? WIRE_SAMPLE_KERNEL_MODE : 0;
 	sample->wait = WIRE_WAIT_NONE;
 	sample->reserved = 0;
-	sample->waited_ns = 0;
+	sample->waited_ns = sample->runnable_ns = 0;
 	sample->exec_id = task->self_exec_id;
 	fill_python(scratch, sample);
 	bpf_core_read(sample->thread_name, sizeof(sample->thread_name), &task->comm);

@@ -15,11 +15,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-struct bpf_iter__task {
-	struct bpf_iter_meta *meta;
-	struct task_struct *task;
-} __attribute__((preserve_access_index));
-
 const volatile __u64 recording_start_ns = 0;
 
 /* Set by the collector before each look: how many of 2^32 due stacks are taken, and how many at the

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "sources/wait/share.h"
 #include "sources/wait/wait_shared.h"
 #include "wait.skel.h"
 
@@ -24,31 +25,6 @@ struct wait_source {
 	uint64_t stacks_per_look;
 	int timer_fd;
 };
-
-static int share_maps(struct wait_bpf *skeleton, const struct bpf_sampler_parts *parts)
-{
-	const struct {
-		struct bpf_map *map;
-		int fd;
-	} shared[] = {
-		{skeleton->maps.samples, parts->samples},
-		{skeleton->maps.processes, parts->processes},
-		{skeleton->maps.mappings, parts->mappings},
-		{skeleton->maps.interpreters, parts->interpreters},
-		{skeleton->maps.sent_codes, parts->sent_codes},
-		{skeleton->maps.tables, parts->tables},
-		{skeleton->maps.cached_rules, parts->cached_rules},
-		{skeleton->maps.counters, parts->counters},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(shared); i++) {
-		int result = bpf_map__reuse_fd(shared[i].map, shared[i].fd);
-
-		if (result < 0)
-			return result;
-	}
-	return 0;
-}
 
 static int load(
 	struct wait_source *source, const struct bpf_sampler_parts *parts, struct errmsg *err)
@@ -65,7 +41,7 @@ static int load(
 	skeleton->rodata->pid_namespace_inode = parts->pid_namespace_inode;
 	skeleton->rodata->wakeup_bytes = parts->wakeup_bytes;
 	skeleton->rodata->recording_start_ns = monotonic_now_ns();
-	result = share_maps(skeleton, parts);
+	result = share_sampler_maps(skeleton->obj, parts);
 	if (result == 0)
 		result = wait_bpf__load(skeleton);
 	if (result < 0)
@@ -195,8 +171,7 @@ void wait_source_stop(struct wait_source *source)
 void wait_source_account(const struct wait_source *source, struct wait_account *ret_account)
 {
 	const uint64_t *counts = (const uint64_t *)source->skeleton->bss->wait_counts;
-	struct bpf_prog_info information = {0};
-	uint32_t length = sizeof(information);
+	struct program_runs runs = {0};
 
 	*ret_account = (struct wait_account){
 		.looked = counts[WAIT_COUNT_LOOKED],
@@ -205,9 +180,7 @@ void wait_source_account(const struct wait_source *source, struct wait_account *
 		.taken = counts[WAIT_COUNT_TAKEN],
 		.raced = counts[WAIT_COUNT_RACED],
 	};
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(source->skeleton->progs.look_at_task),
-		    &information, &length) == 0) {
-		ret_account->run_count = information.run_cnt;
-		ret_account->run_time_ns = information.run_time_ns;
-	}
+	program_runs_add(&runs, source->skeleton->progs.look_at_task);
+	ret_account->run_count = runs.count;
+	ret_account->run_time_ns = runs.time_ns;
 }
