@@ -25,6 +25,7 @@ static double record_duration_s;
 static struct target_options record_target;
 static bool record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
+static const char *record_launch_stacks = "bpf";
 static const char *record_wait; /* NULL: with a command */
 static uint64_t record_wait_min_us = 100;
 
@@ -267,6 +268,7 @@ static int run_record(int count, char **arguments)
 		.mode = parse_mode(),
 		.wait = parse_wait(count > 0),
 		.wait_min_ns = record_wait_min_us * NS_PER_US,
+		.launch_stacks = record_launch_stacks[0] == 'b',
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
 		.on_finishing = on_finishing,
@@ -295,6 +297,7 @@ static int run_record(int count, char **arguments)
 }
 
 static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
+static const char *const record_launches[] = {"bpf", "off", NULL};
 static const char *const record_waits[] = {"sample", "exact", "off", NULL};
 
 static const struct option record_options[] = {
@@ -329,6 +332,13 @@ static const struct option record_options[] = {
 		.value = &record_wait_min_us,
 		.minimum = 0,
 		.maximum = 1000000},
+	{.long_name = "launch-stacks",
+		.type = OPTION_CHOICE,
+		.argument = "HOW",
+		.help = "Stacks of the calls that give work to an OpenCL device: bpf takes each "
+			"in the kernel; off: device work without stacks. Default: bpf.",
+		.value = (void *)&record_launch_stacks,
+		.choices = record_launches},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,

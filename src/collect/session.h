@@ -34,6 +34,7 @@ struct session_options {
 	enum session_mode mode;
 	enum session_wait wait;          /* of waiting threads, where it can be done */
 	uint64_t wait_min_ns;            /* with SESSION_WAIT_EXACT: shorter ones have no stack */
+	bool launch_stacks;              /* of device work, where it can be done */
 	bool uncompressed, stack_sample; /* see capture_writer_options */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a

@@ -352,6 +352,7 @@ static int write_session(struct session *session, struct errmsg *err)
 		.period_ns = options->period_ns,
 		.cpu_count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.wait_mode = "off",
+		.launch_stacks = "off",
 	};
 
 	if (options->wait && session->sampler == &bpf_sampler) {
@@ -359,6 +360,8 @@ static int write_session(struct session *session, struct errmsg *err)
 		out.wait_period_ns = session->exact ? 0 : SESSION_WAIT_PERIOD_NS;
 		out.wait_min_ns = session->exact ? options->wait_min_ns : 0;
 	}
+	if (session->device.rings && options->launch_stacks && session->sampler == &bpf_sampler)
+		out.launch_stacks = "bpf";
 	uname(&system);
 	out.host = system.nodename;
 	out.kernel_release = system.release;
@@ -386,6 +389,8 @@ static int start_recording(struct session *session, struct errmsg *err)
 
 	if (result == 0)
 		result = block_signals(session, err);
+	if (result == 0)
+		session_prepare_device(session);
 	if (result == 0 && options->command)
 		result = target_start(
 			&session->target, options->command, &session->surroundings, err);
@@ -402,6 +407,7 @@ static int start_recording(struct session *session, struct errmsg *err)
 	if (result < 0)
 		return result;
 	start_waiting(session);
+	session_start_launches(session);
 	session->start_ns = session->last_flush_ns = monotonic_now_ns();
 	if (options->command) {
 		result = target_release(&session->target, options->command[0], err);

@@ -16,6 +16,8 @@ enum wire_sample_flags {
 	WIRE_SAMPLE_EXACT = 1 << 3,   /* waited_ns is a whole wait: no more time comes for it */
 	WIRE_SAMPLE_FOR_CPU = 1 << 4, /* runnable_ns, too, is charged to the stack */
 	WIRE_SAMPLE_OPEN = 1 << 5,    /* the wait had not ended when the recording did */
+	/* The stack of a launch of device work: waited_ns is its correlation id. */
+	WIRE_SAMPLE_LAUNCH = 1 << 7,
 };
 
 /*
