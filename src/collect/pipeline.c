@@ -342,7 +342,9 @@ static int keep_wait(struct pipeline *pipeline, const struct capture_sample *wai
 	int result;
 
 	if (known) {
-		*known = *wait;
+		/* A sample that waited for tables may be older than what came meanwhile. */
+		if (known->time_ns <= wait->time_ns)
+			*known = *wait;
 		return 0;
 	}
 	result = array_append(&pipeline->waits, *wait);
@@ -352,12 +354,14 @@ static int keep_wait(struct pipeline *pipeline, const struct capture_sample *wai
 }
 
 /* The wait's sample is itself waiting for tables: the time is added to it. */
-static bool add_to_unresolved(struct pipeline *pipeline, const struct wire_wake *wake)
+static bool add_to_unresolved(
+	struct pipeline *pipeline, const struct wire_wake *wake, uint64_t not_before_ns)
 {
 	for (size_t i = pipeline->waiting.count; i-- > 0;) {
 		struct wire_sample *sample = pipeline->waiting.items[i].sample;
 
-		if (sample->tid != wake->tid || sample->pid != wake->pid || !sample->wait)
+		if (sample->tid != wake->tid || sample->pid != wake->pid || !sample->wait ||
+			sample->time_ns < not_before_ns)
 			continue;
 		sample->waited_ns += wake->waited_ns;
 		sample->runnable_ns = wake->runnable_ns;
@@ -372,7 +376,7 @@ static int handle_wake(struct pipeline *pipeline, const struct wire_wake *wake)
 {
 	struct capture_sample *wait = last_wait_of(pipeline, wake->pid, wake->tid);
 
-	if (add_to_unresolved(pipeline, wake))
+	if (add_to_unresolved(pipeline, wake, wait ? wait->time_ns : 0))
 		return 0;
 	if (!wait) {
 		const struct capture_sample unseen = {

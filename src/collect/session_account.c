@@ -241,8 +241,7 @@ static void add_wait_notes(struct session *session)
 	exact_waits_account(session->exact, &exact);
 	if (exact.unmeasured)
 		add_note(session->result,
-			"%llu waits were not measured: the kernel did not keep when they began or "
-			"ended",
+			"%llu begins or ends of waits are missing: the kernel did not tell of them",
 			(unsigned long long)exact.unmeasured);
 	if (exact.crowded)
 		add_note(session->result,

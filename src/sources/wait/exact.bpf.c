@@ -19,6 +19,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile bool walk_at_switch = false;
 
 __u64 unmeasured = 0; /* no memory to keep the begin of a wait */
+__u64 unseen = 0;     /* switches that this program was not run for */
 __u64 crowded = 0;    /* no stack for a long wait: the ring is for the CPU samples, too */
 
 static __always_inline bool is_recording(void)
@@ -104,6 +105,19 @@ static __always_inline void send_leaving(
 	thread->reason = ((struct wire_sample *)walk.scratch->record)->wait;
 }
 
+/* It is back without having been seen: it waited for as long as it did not run. */
+static __always_inline void end_unseen_return(
+	struct task_struct *task, struct exact_thread *thread, __u64 now_ns)
+{
+	__u64 ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime) - thread->runtime_ns;
+	__u64 elapsed_ns = now_ns - thread->begin_ns;
+
+	__sync_fetch_and_add(&unseen, 1);
+	if (ran_ns < elapsed_ns)
+		count_waits(thread, walk_at_switch ? thread->reason : WIRE_WAIT_UNSEEN,
+			elapsed_ns - ran_ns);
+}
+
 static __always_inline void leave_cpu(
 	void *context, struct task_struct *task, __u32 state, __u64 now_ns)
 {
@@ -115,6 +129,9 @@ static __always_inline void leave_cpu(
 		thread->known = 1;
 		thread->told_ns = now_ns;
 	}
+	if (thread->begin_ns)
+		end_unseen_return(task, thread, now_ns);
+	thread->runtime_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
 	thread->state = state;
 	thread->switches = count_switches(task);
 	thread->wake_ns = 0;
@@ -124,6 +141,13 @@ static __always_inline void leave_cpu(
 }
 
 /* ---- back on a CPU ---- */
+
+/* It is on a CPU and was not seen leaving one; a new thread has not left any yet. */
+static __always_inline void count_unseen_leaving(const struct exact_thread *thread)
+{
+	if (thread->switches)
+		__sync_fetch_and_add(&unseen, 1);
+}
 
 /* A new thread waited for its first CPU: it has no stack yet. */
 static __always_inline void first_run(struct task_struct *task, __u64 now_ns)
@@ -152,8 +176,10 @@ static __always_inline void end_sent_wait(
 	};
 	struct interval interval;
 
-	if (!take_interval(thread, now_ns, &interval))
+	if (!take_interval(thread, now_ns, &interval)) {
+		count_unseen_leaving(thread);
 		return;
+	}
 	wake.pid = visible_tgid(task);
 	wake.tid = pid_namespace_level ? visible_pid(task) : (__u32)BPF_CORE_READ(task, pid);
 	wake.waited_ns = interval.waited_ns;
@@ -257,8 +283,10 @@ int BPF_PROG(on_return, bool is_switch)
 	now_ns = bpf_ktime_get_ns();
 	if (!thread->known)
 		begin_unseen(task, thread, now_ns);
-	if (!take_interval(thread, now_ns, &interval))
+	if (!take_interval(thread, now_ns, &interval)) {
+		count_unseen_leaving(thread);
 		return 0;
+	}
 	finish_wait(ctx, task, thread, &interval, now_ns);
 	if (now_ns - thread->told_ns >= EXACT_TELL_NS)
 		tell_counts(task, thread, now_ns);

@@ -14,12 +14,13 @@ struct exact_count {
 
 /* A thread's task storage. */
 struct exact_thread {
-	__u64 begin_ns; /* when it left the CPU; 0: it runs */
-	__u64 wake_ns;  /* since then it can run again; 0: not yet */
-	__u64 switches; /* all so far, as it left the CPU */
-	__u64 told_ns;  /* when `counts` were sent */
-	__u32 state;    /* as it left the CPU; 0: it was preempted */
-	__u32 known;    /* 0: fresh */
+	__u64 begin_ns;   /* when it left the CPU; 0: it runs */
+	__u64 wake_ns;    /* since then it can run again; 0: not yet */
+	__u64 switches;   /* all so far, as it left the CPU */
+	__u64 runtime_ns; /* the same: se.sum_exec_runtime */
+	__u64 told_ns;    /* when `counts` were sent */
+	__u32 state;      /* as it left the CPU; 0: it was preempted */
+	__u32 known;      /* 0: fresh */
 	__u32 ended;
 	/* Where stacks are taken at the switch: the reason, and whether the stack was sent. */
 	__u32 reason, sent;

@@ -176,7 +176,7 @@ void exact_waits_account(const struct exact_waits *source, struct exact_waits_ac
 	*ret_account = (struct exact_waits_account){
 		.run_count = runs.count,
 		.run_time_ns = runs.time_ns,
-		.unmeasured = measuring->bss->unmeasured + runs.missed,
+		.unmeasured = measuring->bss->unmeasured + runs.missed + measuring->bss->unseen,
 		.crowded = measuring->bss->crowded,
 		.lost = measuring->bss->lost + source->ending->bss->lost,
 		.lost_ns = measuring->bss->lost_ns + source->ending->bss->lost_ns,
