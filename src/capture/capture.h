@@ -141,9 +141,9 @@ struct capture_session {
 	uint64_t start_boottime_ns;     /* CLOCK_BOOTTIME at the same moment */
 	uint64_t period_ns;             /* between samples of one CPU */
 	uint32_t cpu_count;
-	const char *wait_mode;   /* "off", "sample", "exact"; NULL: not said, off */
-	uint64_t wait_period_ns; /* between two looks at a thread, with "sample" */
-	uint64_t wait_min_ns;    /* the stacks of shorter waits are not taken, with "exact" */
+	const char *wait_mode;     /* "off", "sample", "exact"; NULL: not said, off */
+	uint64_t wait_period_ns;   /* between two looks at a thread, with "sample" */
+	uint64_t wait_min_ns;      /* the stacks of shorter waits are not taken, with "exact" */
 	const char *launch_stacks; /* "off", "bpf"; NULL: not said, off */
 };
 

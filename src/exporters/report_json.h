@@ -4,8 +4,8 @@
 #pragma once
 
 #include "analyses/breakdown.h"
-#include "base/strbuf.h"
 #include "base/json.h"
+#include "base/strbuf.h"
 
 #define REPORT_JSON_VERSION 1
 #define REPORT_JSON_STACKS  100 /* rows of the table of stacks without a limit given */

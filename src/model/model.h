@@ -157,7 +157,7 @@ struct model_session {
 	const char *sonde_version, *host, *kernel_release, *architecture;
 	const char *command_line; /* "" with -p and -a */
 	const char *unwind_mode, *unwind_mode_reason;
-	const char *wait_mode; /* "" when unknown */
+	const char *wait_mode;     /* "" when unknown */
 	const char *launch_stacks; /* "" when unknown */
 	uint64_t start_time_ns, start_realtime_ns, period_ns, wait_period_ns, wait_min_ns;
 	uint32_t cpu_count;
