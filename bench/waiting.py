@@ -43,6 +43,17 @@ def measure_cost(bench, seconds):
     return {"threads": SWITCHES[0], "sleeps_per_s": SWITCHES[0] * SWITCHES[1], **costs}
 
 
+def measure_running(bench, seconds):
+    """The sampled mode's share of a core without its start: what a longer run costs more, against none."""
+    spent = {}
+    for wait in ("sample", "off"):
+        for length in (seconds, seconds // 3):
+            command = [bench.build / "tests/e2e/workloads/switches", length, *SWITCHES]
+            spent[wait, length] = record(bench, wait, 100, *command)["overhead"]["collector_cpu_ns"]
+    more = {wait: spent[wait, seconds] - spent[wait, seconds // 3] for wait in ("sample", "off")}
+    return (more["sample"] - more["off"]) / (1e9 * (seconds - seconds // 3))
+
+
 def measure_truth(bench, wait, seconds):
     data = record(bench, wait, 100, bench.build / "tests/e2e/workloads/waits", seconds)
     found = {row["function"]: row["time_ns"] / 1e9 for row in data["waiting"]["rows"]}
@@ -52,6 +63,11 @@ def measure_truth(bench, wait, seconds):
 
 def measure(bench):
     truth = {wait: measure_truth(bench, wait, bench.pick(10, 3)) for wait in ("sample", "exact")}
-    results = {"cost": measure_cost(bench, bench.pick(30, 5)), "truth": truth}
+    seconds = bench.pick(30, 6)
+    results = {
+        "cost": measure_cost(bench, seconds),
+        "sample_running_share_of_core": measure_running(bench, seconds),
+        "truth": truth,
+    }
     report_progress(str(results))
     return results
