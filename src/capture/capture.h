@@ -93,13 +93,14 @@ struct capture_sample {
 };
 
 /*
- * Work of a device. It, its launch and the launch's stack have one correlation id, unique in their
+ * Work of a device. It and the stack of its launch have one correlation id, unique in their
  * process; each is written as it comes, and the model puts them together.
  */
 struct capture_device_work {
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, like all times here */
 	uint64_t queued_ns, submit_ns;
-	uint32_t pid;
+	uint64_t launch_ns, launch_duration_ns; /* of the call that launched it; 0: unknown */
+	uint32_t pid, tid;                      /* the launch's; tid 0: unknown */
 	uint64_t correlation;
 	enum wire_device_kind kind;
 	bool failed;
@@ -111,7 +112,7 @@ struct capture_device_work {
 	uint32_t local_size[3]; /* 0: the runtime's choice */
 };
 
-/* The call that gave the work, or one that waited for work (kinds FINISH and WAIT). */
+/* A launch whose work's times are not known, or a call that waited for work (FINISH and WAIT). */
 struct capture_launch {
 	uint64_t time_ns, duration_ns;
 	uint32_t pid, tid;

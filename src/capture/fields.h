@@ -160,6 +160,9 @@ enum {
 	DEVICE_WORK_DEVICE_IID = 8,
 	DEVICE_WORK_QUEUE = 9,
 	DEVICE_WORK_GLOBAL = 10, /* and 11, 12 */
+	DEVICE_WORK_TID = 13,
+	DEVICE_WORK_LAUNCH = 14,
+	DEVICE_WORK_LAUNCH_DURATION = 15,
 };
 
 /* sonde.Launch, sonde.LaunchStack */

@@ -86,6 +86,15 @@ static void take_work_field(
 	case PB_VARINT(DEVICE_WORK_QUEUE):
 		work->queue = (uint32_t)field->value;
 		break;
+	case PB_VARINT(DEVICE_WORK_TID):
+		work->tid = (uint32_t)field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_LAUNCH):
+		work->launch_ns = field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_LAUNCH_DURATION):
+		work->launch_duration_ns = field->value;
+		break;
 	case PB_VARINT(DEVICE_WORK_GLOBAL):
 	case PB_VARINT(DEVICE_WORK_GLOBAL + 1):
 	case PB_VARINT(DEVICE_WORK_GLOBAL + 2):

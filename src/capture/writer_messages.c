@@ -203,6 +203,9 @@ void put_device_work(struct strbuf *packet, const struct capture_device_work *wo
 	put_nonzero(packet, DEVICE_WORK_QUEUE, work->queue);
 	for (uint32_t i = 0; i < 3; i++)
 		put_nonzero(packet, DEVICE_WORK_GLOBAL + i, work->global_size[i]);
+	put_nonzero(packet, DEVICE_WORK_TID, work->tid);
+	put_nonzero(packet, DEVICE_WORK_LAUNCH, work->launch_ns);
+	put_nonzero(packet, DEVICE_WORK_LAUNCH_DURATION, work->launch_duration_ns);
 	pb_end(packet, begin);
 }
 

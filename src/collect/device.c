@@ -11,9 +11,12 @@
 /* Ids and definitions beyond these are no honest process's. */
 #define MAX_ID          (1U << 20)
 #define MAX_DEFINITIONS (1U << 20)
-/* Clocks of one machine drift apart no faster than NTP may slew one of them. */
-#define DRIFT_PER_S_NS 500000
-#define MAX_CLOCKS     4096
+/* Clocks of one machine drift apart no faster; when they do, that is taken for a jump. */
+#define DRIFT_PER_S_NS 100000
+/* Work waits up to this long for a launch that tells its clock better than so. */
+#define GOOD_CLOCK_NS 20000
+#define CLOCK_WAIT_NS NS_PER_S
+#define MAX_CLOCKS    4096
 /* Times further apart than this are not of one recording. */
 #define MAX_SPAN_NS (100ULL * 365 * 86400 * NS_PER_S)
 
@@ -29,7 +32,9 @@ struct device_clock {
 struct pending_work {
 	struct wire_device_activity activity;
 	uint32_t pid;
-	bool waited; /* for its name, once */
+	uint32_t clock;       /* index */
+	int64_t lower, upper; /* of the offset at this moment */
+	bool waited;          /* for its name, once */
 };
 
 struct device_collector {
@@ -38,7 +43,7 @@ struct device_collector {
 	struct intern texts;
 	struct map_u64 definitions; /* definition_key() → id in texts */
 	struct map_u64 clock_index; /* pid << 32 | device → index in clocks */
-	ARRAY_OF(struct device_clock) clocks;
+	ARRAY_OF(struct device_clock) clocks, clocks_back; /* the second within one write */
 	ARRAY_OF(struct pending_work) pending;
 };
 
@@ -61,6 +66,7 @@ struct device_collector *device_collector_free(struct device_collector *collecto
 	map_u64_done(&collector->definitions);
 	map_u64_done(&collector->clock_index);
 	array_done(&collector->clocks);
+	array_done(&collector->clocks_back);
 	array_done(&collector->pending);
 	free(collector);
 	return NULL;
@@ -114,53 +120,78 @@ static int add_definition(struct device_collector *collector, uint32_t pid,
 
 /* ---- clocks ---- */
 
-static int find_clock(struct device_collector *collector, uint32_t pid, uint32_t device,
-	struct device_clock **ret_clock)
+static int find_clock(
+	struct device_collector *collector, uint32_t pid, uint32_t device, uint32_t *ret_clock)
 {
 	uint64_t key = (uint64_t)pid << 32 | device, index;
 	int result;
 
 	if (map_u64_get(&collector->clock_index, key, &index)) {
-		*ret_clock = &collector->clocks.items[index];
+		*ret_clock = (uint32_t)index;
 		return 0;
 	}
 	if (collector->clocks.count >= MAX_CLOCKS)
 		return -E2BIG;
 	index = collector->clocks.count;
-	result = array_append(
-		&collector->clocks, (struct device_clock){.lower = INT64_MIN, .upper = INT64_MAX});
+	result = array_append(&collector->clocks, (struct device_clock){0});
+	if (result == 0)
+		result = array_append(&collector->clocks_back, (struct device_clock){0});
 	if (result == 0)
 		result = map_u64_set(&collector->clock_index, key, index);
-	*ret_clock = &collector->clocks.items[collector->clocks.count - 1];
+	*ret_clock = (uint32_t)index;
 	return result;
 }
 
-/* Brings the clock to the moment of a launch. */
-static void narrow_clock(struct device_clock *clock, const struct wire_device_activity *activity)
+/* What a launch says by itself: the driver's time lies between our two. */
+static void take_bracket(struct pending_work *pending)
 {
-	int64_t lower = (int64_t)(activity->before_ns - activity->queued);
-	int64_t upper = (int64_t)(activity->after_ns - activity->queued);
-	uint64_t elapsed_ns =
-		activity->before_ns > clock->at_ns ? activity->before_ns - clock->at_ns : 0;
-	int64_t drift = (int64_t)(elapsed_ns / (NS_PER_S / DRIFT_PER_S_NS));
+	const struct wire_device_activity *activity = &pending->activity;
 
-	if (clock->at_ns) {
-		clock->lower -= drift;
-		clock->upper += drift;
-	}
-	clock->at_ns = MAX(clock->at_ns, activity->before_ns);
-	if (MAX(lower, clock->lower) <= MIN(upper, clock->upper)) {
-		clock->lower = MAX(lower, clock->lower);
-		clock->upper = MIN(upper, clock->upper);
-	} else { /* it jumped */
-		clock->lower = lower;
-		clock->upper = upper;
-	}
+	pending->lower = (int64_t)(activity->before_ns - activity->queued);
+	pending->upper = (int64_t)(activity->after_ns - activity->queued);
 }
 
-static uint64_t to_host(const struct device_clock *clock, uint64_t device_time)
+/*
+ * Brings the clock to the moment of a launch, and narrows what each knows by the other. When they
+ * contradict each other the clock has jumped: then the launch is right.
+ */
+static void pass_clock(struct device_clock *clock, struct pending_work *pending)
 {
-	return device_time + (uint64_t)(clock->lower + (clock->upper - clock->lower) / 2);
+	uint64_t at_ns = pending->activity.before_ns;
+	uint64_t apart_ns = at_ns > clock->at_ns ? at_ns - clock->at_ns : clock->at_ns - at_ns;
+	int64_t drift = (int64_t)(apart_ns / (NS_PER_S / DRIFT_PER_S_NS));
+
+	if (clock->at_ns) {
+		int64_t lower = MAX(pending->lower, clock->lower - drift);
+		int64_t upper = MIN(pending->upper, clock->upper + drift);
+
+		if (lower <= upper) {
+			pending->lower = lower;
+			pending->upper = upper;
+		}
+	}
+	clock->at_ns = at_ns;
+	clock->lower = pending->lower;
+	clock->upper = pending->upper;
+}
+
+/* Each launch tells the clock to those after it, and then to those before it. */
+static void align_clocks(struct device_collector *collector)
+{
+	array_foreach (&collector->pending, pending)
+		pass_clock(&collector->clocks.items[pending->clock], pending);
+	for (size_t i = collector->pending.count; i-- > 0;) {
+		struct pending_work *pending = &collector->pending.items[i];
+
+		pass_clock(&collector->clocks_back.items[pending->clock], pending);
+	}
+	memset(collector->clocks_back.items, 0,
+		collector->clocks_back.count * sizeof(*collector->clocks_back.items));
+}
+
+static uint64_t to_host(const struct pending_work *pending, uint64_t device_time)
+{
+	return device_time + (uint64_t)(pending->lower + (pending->upper - pending->lower) / 2);
 }
 
 /* ---- records ---- */
@@ -192,7 +223,7 @@ static int add_launch(
 	}
 	if (launch->kind != WIRE_DEVICE_FINISH && launch->kind != WIRE_DEVICE_WAIT) {
 		collector->account.launches++;
-		collector->account.untimed += launch->untimed != WIRE_DEVICE_TIMED;
+		collector->account.untimed++;
 	}
 	return capture_writer_launch(collector->writer, &out);
 }
@@ -205,22 +236,48 @@ static bool is_whole_activity(const struct wire_device_activity *activity)
 	       activity->queued <= activity->submit && activity->submit <= activity->start &&
 	       activity->start <= activity->end && activity->end < INT64_MAX &&
 	       activity->end - activity->queued < MAX_SPAN_NS &&
+	       activity->enter_ns <= activity->before_ns &&
 	       activity->before_ns <= activity->after_ns && activity->after_ns < MAX_SPAN_NS;
+}
+
+/* Work that failed has no times. */
+static int add_failed(struct device_collector *collector, uint32_t pid,
+	const struct wire_device_activity *activity)
+{
+	const struct wire_device_launch launch = {
+		.record = {.type = WIRE_RECORD_DEVICE_LAUNCH, .length_bytes = sizeof(launch)},
+		.correlation = activity->correlation,
+		.enter_ns = activity->enter_ns,
+		.exit_ns = activity->after_ns,
+		.tid = activity->tid,
+		.queue = activity->queue,
+		.kind = activity->kind,
+		.untimed = WIRE_DEVICE_FAILED,
+	};
+
+	return add_launch(collector, pid, &launch);
 }
 
 static int add_activity(struct device_collector *collector, uint32_t pid,
 	const struct wire_device_activity *activity)
 {
-	if (activity->record.length_bytes >= sizeof(*activity) && activity->failed) {
-		collector->account.untimed++;
-		return 0;
-	}
+	struct pending_work pending = {.pid = pid};
+	int result;
+
+	if (activity->record.length_bytes >= sizeof(*activity) && activity->failed)
+		return add_failed(collector, pid, activity);
 	if (!is_whole_activity(activity)) {
 		collector->account.malformed++;
 		return 0;
 	}
-	return array_append(
-		&collector->pending, (struct pending_work){.activity = *activity, .pid = pid});
+	pending.activity = *activity;
+	result = find_clock(collector, pid, activity->device, &pending.clock);
+	if (result == -E2BIG) {
+		collector->account.malformed++;
+		return 0;
+	}
+	take_bracket(&pending);
+	return result < 0 ? result : array_append(&collector->pending, pending);
 }
 
 int device_collector_add(
@@ -250,6 +307,9 @@ static int write_work(struct device_collector *collector, const struct pending_w
 		text_of(collector, pending->pid, WIRE_RECORD_DEVICE_DEVICE, activity->device);
 	struct capture_device_work out = {
 		.pid = pending->pid,
+		.tid = activity->tid,
+		.launch_ns = activity->enter_ns,
+		.launch_duration_ns = activity->after_ns - activity->enter_ns,
 		.correlation = activity->correlation,
 		.kind = activity->kind,
 		.name = text_of(collector, pending->pid, WIRE_RECORD_DEVICE_NAME, activity->name),
@@ -257,26 +317,18 @@ static int write_work(struct device_collector *collector, const struct pending_w
 		.queue = activity->queue,
 		.bytes = activity->bytes,
 	};
-	struct device_clock *clock;
-	int result = find_clock(collector, pending->pid, activity->device, &clock);
 
-	if (result == -E2BIG) {
-		collector->account.malformed++;
-		return 0;
-	}
-	if (result < 0)
-		return result;
 	memcpy(out.global_size, activity->global_size, sizeof(out.global_size));
 	memcpy(out.local_size, activity->local_size, sizeof(out.local_size));
-	narrow_clock(clock, activity);
-	out.queued_ns = to_host(clock, activity->queued);
-	out.submit_ns = to_host(clock, activity->submit);
-	out.start_ns = to_host(clock, activity->start);
-	out.end_ns = to_host(clock, activity->end);
+	out.queued_ns = to_host(pending, activity->queued);
+	out.submit_ns = to_host(pending, activity->submit);
+	out.start_ns = to_host(pending, activity->start);
+	out.end_ns = to_host(pending, activity->end);
 	collector->account.works++;
+	collector->account.launches++;
 	collector->account.started_before_launch += out.start_ns < activity->before_ns;
-	collector->account.clock_error_ns = MAX(
-		collector->account.clock_error_ns, (uint64_t)((clock->upper - clock->lower) / 2));
+	collector->account.clock_error_ns = MAX(collector->account.clock_error_ns,
+		(uint64_t)((pending->upper - pending->lower) / 2));
 	return capture_writer_device_work(collector->writer, &out);
 }
 
@@ -289,25 +341,40 @@ static int compare_launch_times(const void *left, const void *right)
 		       : a->activity.before_ns > b->activity.before_ns;
 }
 
-int device_collector_write(struct device_collector *collector, bool everything)
+/* Its name may be in a ring that was read before; its clock may soon be known better. */
+static bool should_wait(
+	const struct device_collector *collector, struct pending_work *pending, uint64_t now_ns)
+{
+	const struct wire_device_activity *activity = &pending->activity;
+	bool has_name = !activity->name ||
+			text_of(collector, pending->pid, WIRE_RECORD_DEVICE_NAME, activity->name);
+
+	if (pending->upper - pending->lower > 2 * GOOD_CLOCK_NS &&
+		activity->after_ns + CLOCK_WAIT_NS > now_ns && activity->after_ns <= now_ns)
+		return true;
+	if (has_name || pending->waited)
+		return false;
+	pending->waited = true;
+	return true;
+}
+
+int device_collector_write(struct device_collector *collector, uint64_t now_ns)
 {
 	size_t kept = 0;
 	int result = 0;
 
-	if (collector->pending.count)
-		qsort(collector->pending.items, collector->pending.count,
-			sizeof(*collector->pending.items), compare_launch_times);
-	for (size_t i = 0; i < collector->pending.count && result == 0; i++) {
+	if (!collector->pending.count)
+		return 0;
+	qsort(collector->pending.items, collector->pending.count, sizeof(*collector->pending.items),
+		compare_launch_times);
+	align_clocks(collector);
+	for (size_t i = 0; i < collector->pending.count; i++) {
 		struct pending_work *pending = &collector->pending.items[i];
 
-		if (!everything && !pending->waited && pending->activity.name &&
-			!text_of(collector, pending->pid, WIRE_RECORD_DEVICE_NAME,
-				pending->activity.name)) {
-			pending->waited = true;
+		if (result == 0 && now_ns != UINT64_MAX && should_wait(collector, pending, now_ns))
 			collector->pending.items[kept++] = *pending;
-			continue;
-		}
-		result = write_work(collector, pending);
+		else if (result == 0)
+			result = write_work(collector, pending);
 	}
 	collector->pending.count = kept;
 	return result;

@@ -27,8 +27,9 @@ struct device_collector *device_collector_free(struct device_collector *collecto
 int device_collector_add(
 	struct device_collector *collector, uint32_t pid, const struct wire_record *record);
 /*
- * After all rings were drained: writes the work that came. What has a name that is still to come
- * waits for the next call, but not with `everything`. Returns 0 or a negative errno.
+ * After all rings were drained: writes the work that came. Some waits for a later call, for its
+ * name, or for a launch that tells more of its clock; with UINT64_MAX none does. Returns 0 or a
+ * negative errno.
  */
-int device_collector_write(struct device_collector *collector, bool everything);
+int device_collector_write(struct device_collector *collector, uint64_t now_ns);
 const struct device_account *device_collector_account(const struct device_collector *collector);

@@ -165,7 +165,9 @@ static int run_loop(struct session *session, struct errmsg *err)
 	int result;
 
 	for (;;) {
-		if (poll(polls, count, wait_timeout_ms(session)) < 0 && errno != EINTR)
+		if (poll(polls, count,
+			    session_device_timeout_ms(session, wait_timeout_ms(session))) < 0 &&
+			errno != EINTR)
 			return errmsg_set(
 				err, -errno, "waiting for samples failed: %s", strerror(errno));
 		file_store_acknowledge(session->files);

@@ -103,12 +103,12 @@ void session_prepare_device(struct session *session)
 
 /* ---- stacks of launches ---- */
 
-void session_start_launches(struct session *session)
+static void open_launches(struct session *session)
 {
 	struct session_device *device = &session->device;
 	struct bpf_sampler_parts parts;
 
-	if (!device->rings || !session->options->launch_stacks)
+	if (!session->options->launch_stacks)
 		return;
 	if (session->sampler != &bpf_sampler) {
 		errmsg_set(&device->stacks_note, -EPERM,
@@ -123,7 +123,58 @@ void session_start_launches(struct session *session)
 		device->launches = launch_source_free(device->launches);
 }
 
+/* Asks for the unwind tables of all files of the process; true when all are there. */
+static bool has_tables(struct session *session, uint32_t pid)
+{
+	const struct process *process = address_spaces_find(session->spaces, pid);
+	bool has_all = true;
+
+	for (size_t i = 0; process && i < process->mapping_count; i++) {
+		const uint64_t *words;
+		uint64_t word_count;
+
+		if (process->mappings[i].kind == MAPPING_FILE &&
+			file_store_table(session->files, process->mappings[i].file, &words,
+				&word_count) == FILE_PENDING)
+			has_all = false;
+	}
+	return has_all;
+}
+
+/*
+ * When the first process is seen, which waits for it: most recordings never need the program. With
+ * the tables there, no launch has to carry a copy of its stack.
+ */
+static void start_launches(struct session *session)
+{
+	struct session_device *device = &session->device;
+	bool is_ready = true;
+	size_t position = 0;
+	uint32_t pid;
+
+	if (device->is_ready || !target_rings_is_used(device->rings))
+		return;
+	if (!device->tried_launches)
+		open_launches(session);
+	device->tried_launches = true;
+	while (device->launches && target_rings_next_pid(device->rings, &position, &pid))
+		is_ready = has_tables(session, pid) && is_ready;
+	device->is_ready = is_ready;
+	if (is_ready)
+		target_rings_set_ready(device->rings);
+}
+
 /* ---- at work ---- */
+
+/* A thread writes 1 MB in some tens of milliseconds when it does nothing but launch. */
+int session_device_timeout_ms(const struct session *session, int otherwise)
+{
+	const struct session_device *device = &session->device;
+
+	if (!device->rings || !target_rings_is_used(device->rings))
+		return otherwise;
+	return MIN(otherwise, target_rings_fill(device->rings) > 0.1 ? 1 : 10);
+}
 
 static void on_device_record(void *context, uint32_t pid, const struct wire_record *record)
 {
@@ -140,7 +191,10 @@ int session_collect_device(struct session *session, bool everything)
 	if (!device->rings)
 		return 0;
 	result = target_rings_drain(device->rings, on_device_record, session);
-	return result < 0 ? result : device_collector_write(device->collector, everything);
+	start_launches(session);
+	return result < 0 ? result
+			  : device_collector_write(device->collector,
+				    everything ? UINT64_MAX : monotonic_now_ns());
 }
 
 void session_stop_device(struct session *session)

@@ -34,6 +34,7 @@ struct session_device {
 	struct launch_source *launches; /* NULL: launches have no stacks */
 	struct device_collector *collector;
 	char *library;
+	bool tried_launches, is_ready;
 	char *environment[3];      /* the command's variables; NULL-ended */
 	struct errmsg note;        /* why it is not recorded */
 	struct errmsg stacks_note; /* why launches have no stacks */
@@ -82,8 +83,8 @@ int session_start(struct session *session, struct errmsg *err);
 
 /* Before the command is started: recording goes on without what cannot be had, the notes say so. */
 void session_prepare_device(struct session *session);
-/* When the sampler runs, before the command does. */
-void session_start_launches(struct session *session);
+/* How long the loop may sleep before rings fill up; `otherwise` without a process that has any. */
+int session_device_timeout_ms(const struct session *session, int otherwise);
 int session_collect_device(struct session *session, bool everything);
 void session_stop_device(struct session *session);
 void session_close_device(struct session *session);

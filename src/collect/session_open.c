@@ -407,7 +407,6 @@ static int start_recording(struct session *session, struct errmsg *err)
 	if (result < 0)
 		return result;
 	start_waiting(session);
-	session_start_launches(session);
 	session->start_ns = session->last_flush_ns = monotonic_now_ns();
 	if (options->command) {
 		result = target_release(&session->target, options->command[0], err);

@@ -272,7 +272,6 @@ static void write_attribution(struct json_writer *json, const struct device_work
 {
 	static const char *const names[MODEL_UNATTRIBUTED_MAX] = {
 		[MODEL_ATTRIBUTED] = "matched",
-		[MODEL_NO_LAUNCH] = "no_launch",
 		[MODEL_NO_STACK] = "no_stack",
 		[MODEL_STACKS_OFF] = "stacks_off",
 	};

@@ -5,7 +5,7 @@
 
 #include "inject/inject.h"
 
-#define MAX_IN_FLIGHT 8192
+#define MAX_IN_FLIGHT 65536 /* memory that is not used costs nothing */
 
 enum flight_state {
 	FLIGHT_FREE,
@@ -194,6 +194,8 @@ static void fill_activity(
 		.record = {.type = WIRE_RECORD_DEVICE_ACTIVITY,
 			.length_bytes = sizeof(flight->activity)},
 		.correlation = launch->correlation,
+		.enter_ns = launch->enter_ns,
+		.tid = inject_tid(),
 		.before_ns = launch->before_ns,
 		.after_ns = after_ns,
 		.bytes = launch->bytes,
@@ -249,7 +251,8 @@ void opencl_launch_end(struct opencl_launch *launch, cl_int result, const cl_han
 	} else {
 		untimed = WIRE_DEVICE_NO_EVENT;
 	}
-	tell_launch(launch, exit_ns, untimed);
+	if (untimed != WIRE_DEVICE_TIMED)
+		tell_launch(launch, exit_ns, untimed);
 }
 
 void opencl_waited(enum wire_device_kind kind, cl_handle queue, uint64_t enter_ns)

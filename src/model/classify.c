@@ -88,6 +88,8 @@ enum model_class classify_python(const char *file_name)
 		return MODEL_CLASS_INTERPRETER;
 	if (starts_with(file_name, "<frozen ") || starts_with(file_name, "<__array_function__"))
 		return MODEL_CLASS_LIBRARY;
+	if (starts_with(file_name, "<pyopencl")) /* code that it generates */
+		return MODEL_CLASS_FRAMEWORK;
 	if (package)
 		return is_framework_package(package) ? MODEL_CLASS_FRAMEWORK : MODEL_CLASS_LIBRARY;
 	return is_standard_library(file_name) ? MODEL_CLASS_LIBRARY : MODEL_CLASS_USER;

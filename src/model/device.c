@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device work: what a device did, the call that launched it and the call's stack come as three
- * records, in any order, and are put together by process and correlation id.
+ * Device work and the stacks of launches come as records of their own, in any order, and are put
+ * together by process and correlation id.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,6 @@ const char *model_unattributed_to_string(enum model_unattributed reason)
 {
 	static const char *const names[MODEL_UNATTRIBUTED_MAX] = {
 		[MODEL_ATTRIBUTED] = "attributed",
-		[MODEL_NO_LAUNCH] = "no launch record",
 		[MODEL_NO_STACK] = "no launch stack",
 		[MODEL_STACKS_OFF] = "launch stacks were off",
 	};
@@ -69,7 +68,6 @@ static int join_launches(struct model_builder *builder, struct joins *joins)
 			counts->wait_ns += launch->duration_ns;
 			continue;
 		}
-		counts->launches++;
 		r = find_join(joins, launch->pid, launch->correlation, &join);
 		if (r == 0)
 			join->launch = (uint32_t)i + 1;
@@ -105,7 +103,7 @@ static enum model_unattributed unattributed(
 		return MODEL_ATTRIBUTED;
 	if (builder->model->session.launch_stacks[0] == 'o')
 		return MODEL_STACKS_OFF;
-	return join->launch ? MODEL_NO_STACK : MODEL_NO_LAUNCH;
+	return MODEL_NO_STACK;
 }
 
 static int add_work(struct model_builder *builder, const struct capture_device_work *raw,
@@ -115,6 +113,8 @@ static int add_work(struct model_builder *builder, const struct capture_device_w
 		.start_ns = raw->start_ns,
 		.end_ns = MAX(raw->end_ns, raw->start_ns),
 		.queued_ns = raw->queued_ns,
+		.launch_ns = raw->launch_ns,
+		.launch_duration_ns = raw->launch_duration_ns,
 		.bytes = raw->bytes,
 		.global_size = {raw->global_size[0], raw->global_size[1], raw->global_size[2]},
 		.name = *raw->name ? raw->name : wire_device_kind_name(raw->kind),
@@ -126,22 +126,15 @@ static int add_work(struct model_builder *builder, const struct capture_device_w
 		.unattributed = (uint8_t)unattributed(builder, join),
 		.failed = raw->failed,
 	};
-	uint32_t tid = 0;
+	uint32_t tid = raw->tid;
 	int r = builder_process_at(builder, raw->pid, raw->start_ns, &work.process);
 
-	if (join->stack) {
+	if (join->stack) { /* the kernel's word, in our PID namespace */
 		const struct capture_launch_stack *stack =
 			&builder->launch_stacks.items[join->stack - 1];
 
 		tid = stack->tid;
 		work.stack = stack->callstack - 1;
-	}
-	if (join->launch) {
-		const struct capture_launch *launch = &builder->launches.items[join->launch - 1];
-
-		tid = tid ? tid : launch->tid;
-		work.launch_ns = launch->time_ns;
-		work.launch_duration_ns = launch->duration_ns;
 	}
 	if (tid)
 		r = r ?: builder_thread(builder, work.process, tid, &work.thread);
@@ -157,12 +150,18 @@ static int compare_works(const void *left, const void *right)
 	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
 }
 
-static void count_without_work(struct model_builder *builder, const struct joins *joins)
+/* A stack without work is a launch, too: its work did not end, or the record was lost. */
+static void count_launches(struct model_builder *builder, const struct joins *joins)
 {
+	struct model_launches *counts = &builder->model->launches;
+
 	array_foreach (&joins->items, join) {
-		if (join->launch && !join->has_work)
-			builder->model->launches
-				.without_work[builder->launches.items[join->launch - 1].untimed]++;
+		counts->launches++;
+		if (join->has_work)
+			continue;
+		counts->without_work[join->launch
+					     ? builder->launches.items[join->launch - 1].untimed
+					     : WIRE_DEVICE_TIMED]++;
 	}
 }
 
@@ -186,7 +185,7 @@ int builder_resolve_device(struct model_builder *builder)
 		}
 	}
 	if (r == 0)
-		count_without_work(builder, &joins);
+		count_launches(builder, &joins);
 	if (r == 0 && model->device_works.count)
 		qsort(model->device_works.items, model->device_works.count,
 			sizeof(*model->device_works.items), compare_works);

@@ -116,8 +116,7 @@ struct model_sample {
 /* Why the stack that launched a device's work is not known. */
 enum model_unattributed {
 	MODEL_ATTRIBUTED,
-	MODEL_NO_LAUNCH,  /* its launch was not recorded */
-	MODEL_NO_STACK,   /* its launch was, the launch's stack was not */
+	MODEL_NO_STACK,   /* it did not come */
 	MODEL_STACKS_OFF, /* recorded without launch stacks */
 	MODEL_UNATTRIBUTED_MAX,
 };

@@ -34,7 +34,10 @@ enum wire_device_untimed {
 	WIRE_DEVICE_UNTIMED_MAX
 };
 
-/* WIRE_RECORD_DEVICE_LAUNCH: a call of the program, after it returned. */
+/*
+ * WIRE_RECORD_DEVICE_LAUNCH: a call of the program that no activity tells of: a wait, or a launch
+ * that is not timed.
+ */
 struct wire_device_launch {
 	struct wire_record record;
 	__u64 correlation;       /* 0 for waits */
@@ -58,18 +61,20 @@ struct wire_device_activity {
 	__u64 correlation;
 	__u64 queued, submit, start, end;
 	__u64 before_ns, after_ns;
+	__u64 enter_ns;       /* of the call, before its stack was taken */
 	__u64 bytes;          /* of copies and fills */
 	__u64 global_size[3]; /* of kernels */
 	__u32 local_size[3];  /* 0: the runtime's choice */
 	__u32 device, queue;  /* ids */
 	__u32 name;           /* id; 0: none */
+	__u32 tid;            /* that launched it */
 	__u8 kind;            /* enum wire_device_kind */
 	__u8 failed;
-	__u8 reserved[6];
+	__u8 reserved[2];
 };
 
 _Static_assert(
-	sizeof(struct wire_device_activity) == 128, "wire_device_activity is part of the format");
+	sizeof(struct wire_device_activity) == 136, "wire_device_activity is part of the format");
 
 /*
  * WIRE_RECORD_DEVICE_NAME, _DEVICE, _QUEUE: what an id stands for, in this process. The text

@@ -19,7 +19,7 @@
 #define WIRE_GATE_MAGIC    0x65746167646e6f73ULL /* "sondgate" */
 #define WIRE_RING_VERSION  1
 #define WIRE_RING_COUNT    128
-#define WIRE_RING_BYTES    (256 * 1024) /* of records; a power of two */
+#define WIRE_RING_BYTES    (1 << 20) /* of records; a power of two */
 #define WIRE_RING_TID_NONE 0
 
 /* Names in the session folder; a ring file's is this, its pid, a dot and its start time. */
@@ -27,6 +27,8 @@
 #define WIRE_RING_PREFIX "ring."
 /* A collector that did not write its heartbeat for so long is gone. */
 #define WIRE_HEARTBEAT_NS 5000000000ULL
+/* The first process of a session waits at most so long for the collector to get ready. */
+#define WIRE_READY_NS 1000000000ULL
 
 enum wire_gate_state {
 	WIRE_GATE_CLOSED = 0,
@@ -39,7 +41,7 @@ struct wire_gate {
 	__u32 version;
 	_Atomic __u32 state; /* enum wire_gate_state */
 	__u32 collector_pid;
-	__u32 reserved;
+	_Atomic __u32 is_ready;     /* launch stacks are taken, or will not be */
 	_Atomic __u64 heartbeat_ns; /* CLOCK_MONOTONIC */
 };
 

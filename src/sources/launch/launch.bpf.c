@@ -13,6 +13,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u32 cpu_count = 1;
+const volatile __u64 copies_until_bytes = 1 << 20;
 __u64 launch_counts[LAUNCH_COUNT_MAX];
 
 /* A probe's program may be preempted by another thread's: each takes a scratch for itself. */
@@ -46,6 +47,12 @@ static __always_inline void take_launch_stack(struct scratch *scratch, struct ta
 
 	scratch->kernel_frames = 0;
 	length = take_stacks(&walk, process, pid, false);
+	/* Copies of stacks, which come first in a program's life, leave room for other records. */
+	if (scratch->stop != WIRE_STOP_COMPLETE &&
+		bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) > copies_until_bytes) {
+		count_launch(LAUNCH_COUNT_LOST);
+		return;
+	}
 	sample->flags |= WIRE_SAMPLE_LAUNCH;
 	sample->waited_ns = correlation;
 	count_launch(send_sample(&walk, length, now_ns) ? LAUNCH_COUNT_TAKEN : LAUNCH_COUNT_LOST);

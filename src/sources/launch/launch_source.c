@@ -59,6 +59,7 @@ static int load(
 	skeleton->rodata->pid_namespace_inode = parts->pid_namespace_inode;
 	skeleton->rodata->wakeup_bytes = parts->wakeup_bytes;
 	skeleton->rodata->cpu_count = cpu_count;
+	skeleton->rodata->copies_until_bytes = parts->wakeup_bytes;
 	bpf_map__set_max_entries(skeleton->maps.scratches, cpu_count + LAUNCH_SPARE_SCRATCHES);
 	bpf_map__set_max_entries(skeleton->maps.scratch_users, cpu_count + LAUNCH_SPARE_SCRATCHES);
 	result = share_maps(skeleton, parts);

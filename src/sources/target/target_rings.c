@@ -35,6 +35,7 @@ struct target_rings {
 	struct wire_gate *gate;
 	ARRAY_OF(struct ring_file *) files;
 	struct target_rings_account account;
+	uint64_t fullest; /* bytes that waited in one ring at the last drain */
 };
 
 /* ---- the folder ---- */
@@ -175,6 +176,29 @@ int target_rings_descriptor(const struct target_rings *rings)
 	return rings->watch_fd;
 }
 
+bool target_rings_is_used(const struct target_rings *rings)
+{
+	return rings->account.processes;
+}
+
+bool target_rings_next_pid(const struct target_rings *rings, size_t *position, uint32_t *ret_pid)
+{
+	if (*position >= rings->files.count)
+		return false;
+	*ret_pid = rings->files.items[(*position)++]->pid;
+	return true;
+}
+
+void target_rings_set_ready(struct target_rings *rings)
+{
+	atomic_store_explicit(&rings->gate->is_ready, 1, memory_order_release);
+}
+
+double target_rings_fill(const struct target_rings *rings)
+{
+	return (double)rings->fullest / WIRE_RING_BYTES;
+}
+
 void target_rings_close_gate(struct target_rings *rings)
 {
 	if (rings->gate)
@@ -287,11 +311,23 @@ uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor 
 	return records;
 }
 
+static void note_fill(struct target_rings *rings, const struct ring_file *file)
+{
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
+		uint64_t waiting =
+			atomic_load_explicit(&file->memory->rings[i].head, memory_order_relaxed) -
+			file->cursors[i].tail;
+
+		rings->fullest = MAX(rings->fullest, MIN(waiting, (uint64_t)WIRE_RING_BYTES));
+	}
+}
+
 int target_rings_drain(
 	struct target_rings *rings, target_rings_record_function *on_record, void *context)
 {
 	int result = find_files(rings);
 
+	rings->fullest = 0;
 	atomic_store_explicit(&rings->gate->heartbeat_ns, monotonic_now_ns(), memory_order_relaxed);
 	for (size_t i = 0; i < rings->files.count; i++) {
 		struct ring_file *file = rings->files.items[i];
@@ -309,6 +345,7 @@ int target_rings_drain(
 			continue;
 		}
 		is_over = kill((pid_t)file->pid, 0) < 0 && errno == ESRCH;
+		note_fill(rings, file);
 		got = target_rings_read(
 			file->memory, file->cursors, on_record, context, &rings->account.damaged);
 		rings->account.records += got;

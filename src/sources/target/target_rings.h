@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/errmsg.h"
@@ -43,6 +44,15 @@ int target_rings_descriptor(const struct target_rings *rings);
 /* All that is waiting; returns 0 or a negative errno. Also tells the processes that we live. */
 int target_rings_drain(
 	struct target_rings *rings, target_rings_record_function *on_record, void *context);
+bool target_rings_is_used(const struct target_rings *rings);
+/*
+ * Each process that has made a file, which may be waiting for target_rings_set_ready(): start with
+ * *position = 0; false at the end.
+ */
+bool target_rings_next_pid(const struct target_rings *rings, size_t *position, uint32_t *ret_pid);
+void target_rings_set_ready(struct target_rings *rings);
+/* The fullest ring that the last drain met, of 1. */
+double target_rings_fill(const struct target_rings *rings);
 /* From now on processes write nothing more. */
 void target_rings_close_gate(struct target_rings *rings);
 void target_rings_account(
