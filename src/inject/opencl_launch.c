@@ -98,16 +98,18 @@ static void end_flight(struct flight *flight)
 static void on_complete(cl_handle event, cl_int status, void *context)
 {
 	struct flight *flight = context;
-	uint32_t state = FLIGHT_PENDING;
+	uint32_t state;
 
-	if (atomic_compare_exchange_strong(&flight->state, &state, FLIGHT_FREE)) {
-		tell_activity(flight, status < 0);
-	} else if (state == FLIGHT_LOOKED_AT &&
-		   atomic_compare_exchange_strong(&flight->state, &state, FLIGHT_CALLED)) {
-		return;
-	} else if (state == FLIGHT_PENDING) { /* the sweep let go of it just now */
-		tell_activity(flight, status < 0);
-	}
+	do {
+		state = FLIGHT_PENDING;
+		if (atomic_compare_exchange_strong(&flight->state, &state, FLIGHT_FREE)) {
+			tell_activity(flight, status < 0);
+			break;
+		}
+		if (state == FLIGHT_LOOKED_AT &&
+			atomic_compare_exchange_strong(&flight->state, &state, FLIGHT_CALLED))
+			return;
+	} while (state != FLIGHT_READ); /* else a sweep let go of it just now */
 	end_flight(flight);
 }
 
