@@ -81,6 +81,8 @@ def test_stacks_lead_to_the_launch(device, opencl, sonde, tmp_path):
     assert sum(int(count) for _, count in stacks) * 100 == pytest.approx(part["total_ns"], abs=50 * TOTAL)
     graph = sonde("export", "-f", "flamegraph", "--weight", "gpu", "-o", "-", capture, check=0).stdout
     assert "of device work" in graph and "[gpu] add" in graph
+    weighed = sonde("report", "--weight", "gpu", "--symbol", "launch_scale", capture, check=0).stdout
+    assert "Device time" in weighed and "[gpu] scale" in weighed and "[gpu] add" not in weighed
     text = sonde("report", "--by", "kernel", capture, check=0).stdout
     assert "scale" in text and f"{TOTAL} of {TOTAL} have the stack" in text and "Hottest functions" not in text
     assert "Device work" in sonde("report", capture, check=0).stdout
