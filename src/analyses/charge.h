@@ -18,4 +18,5 @@ struct charge_key {
 int64_t charge_position(const struct model *model, const struct model_stack *stack);
 /* The frame of stack `index`; MODEL_NONE without a stack, or without such a frame. */
 uint32_t charge_frame(const struct model *model, uint32_t index);
-struct charge_key charge_key(const struct model *model, uint32_t frame, uint64_t reason);
+/* Of frame `index`, or of MODEL_NONE. */
+struct charge_key charge_key(const struct model *model, uint32_t index, uint64_t reason);
