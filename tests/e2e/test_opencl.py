@@ -158,8 +158,9 @@ def test_collector_killed(sonde, opencl, tmp_path):
             break
         time.sleep(0.1)
     assert marker.read_text().strip() == "5"
-    for folder in glob.glob(f"/dev/shm/sonde-{running.pid}-*"):
-        subprocess.run(["rm", "-rf", folder], check=True)
+    assert glob.glob(f"/dev/shm/sonde-{running.pid}-*")
+    sonde("record", "-q", "-o", tmp_path / "next.pftrace", "--", "true", check=0)
+    assert not glob.glob(f"/dev/shm/sonde-{running.pid}-*"), "the next recording cleans up"
 
 
 def test_programs_without_opencl_have_none(device, workload):
