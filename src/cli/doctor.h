@@ -88,6 +88,9 @@ void doctor_probe_sideband(struct doctor_result *ret_result);
 void doctor_probe_sideband_own(struct doctor_result *ret_result);
 /* The sampling event of one CPU for the whole machine. Returns a descriptor or a negative errno. */
 int doctor_open_machine_clock(void);
+/* Probes of doctor_device.c */
+void doctor_probe_inject_library(struct doctor_result *ret_result);
+void doctor_probe_opencl_driver(struct doctor_result *ret_result);
 /* Probes of doctor_system.c */
 void doctor_probe_kernel_release(struct doctor_result *ret_result);
 void doctor_probe_btf(struct doctor_result *ret_result);

@@ -23,6 +23,8 @@ const struct doctor_check doctor_checks[] = {
 	{"capabilities", "everything that needs a privilege", doctor_probe_capabilities},
 	{"pid-namespace", "process numbers as the kernel has them", doctor_probe_pid_namespace},
 	{"cgroup2", "naming the container of a process", doctor_probe_cgroup2},
+	{"inject-library", "device work", doctor_probe_inject_library},
+	{"opencl-driver", "OpenCL device work", doctor_probe_opencl_driver},
 	{"tracefs", "probes on tracepoints", doctor_probe_tracefs},
 	{0},
 };
@@ -82,6 +84,12 @@ const struct doctor_source doctor_sources[] = {
 		.name = "user-symbols",
 		.title = "names and lines of user functions",
 		.helpful = {"map-files", "debug-info"},
+	},
+	{
+		.name = "opencl",
+		.title = "OpenCL kernels and copies with the stacks of their launches",
+		.required = {"inject-library", "opencl-driver"},
+		.helpful = {"bpf-program", "bpf-loop", "bpf-attach"},
 	},
 	{0},
 };

@@ -7,42 +7,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "collect/inject_library.h"
 #include "collect/session_internal.h"
 #include "sources/cpu/bpf_sampler.h"
 
-#define LIBRARY         "libsonde-inject.so"
 #define LAYERS_VARIABLE "OPENCL_LAYERS"
 
 /* ---- the library and the command's environment ---- */
-
-/* Beside the program, where it is installed, or in the build folder. */
-static int find_library(struct session_device *device)
-{
-	static const char *const places[] = {"", "src/inject/", "../" SONDE_LIBDIR "/"};
-	char program[4096];
-	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	char *slash;
-
-	if (length < 0)
-		return -errno;
-	program[length] = '\0';
-	slash = strrchr(program, '/');
-	if (!slash)
-		return -ENOENT;
-	slash[1] = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		_cleanup_strbuf_ struct strbuf path = {0};
-
-		strbuf_addf(&path, "%s%s" LIBRARY, program, places[i]);
-		if (strbuf_status(&path) < 0)
-			return -ENOMEM;
-		if (access(strbuf_cstr(&path), R_OK) == 0) {
-			device->library = realpath(strbuf_cstr(&path), NULL);
-			return device->library ? 0 : -errno;
-		}
-	}
-	return -ENOENT;
-}
 
 /* A list of layers: ours goes behind those that are there. */
 static int layers_value(struct session_device *device, struct strbuf *out)
@@ -50,7 +21,7 @@ static int layers_value(struct session_device *device, struct strbuf *out)
 	const char *layers = getenv(LAYERS_VARIABLE);
 
 	strbuf_add(out, LAYERS_VARIABLE "=");
-	if (layers && *layers && !strstr(layers, LIBRARY)) {
+	if (layers && *layers && !strstr(layers, INJECT_LIBRARY)) {
 		strbuf_addf(out, "%s:", layers);
 		errmsg_set(&device->layers_note, 0,
 			LAYERS_VARIABLE " was set to %s; sonde's layer was added behind it",
@@ -76,11 +47,12 @@ static int set_environment(struct session_device *device)
 static int prepare(struct session *session, struct errmsg *err)
 {
 	struct session_device *device = &session->device;
-	int result = find_library(device);
+	int result = inject_library_find(&device->library);
 
 	if (result < 0)
 		return errmsg_set(err, result,
-			"device work is not recorded: " LIBRARY " is not beside sonde; install "
+			"device work is not recorded: " INJECT_LIBRARY
+			" is not beside sonde; install "
 			"sonde again");
 	result = target_rings_open(&device->rings, err);
 	if (result == 0)

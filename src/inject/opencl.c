@@ -207,7 +207,6 @@ static cl_int layer_nd_range_kernel(cl_handle queue, cl_handle kernel, cl_uint d
 			launch.global_size[i] = global ? global[i] : 0;
 			launch.local_size[i] = local ? (uint32_t)local[i] : 0;
 		}
-		launch.before_ns = inject_now_ns();
 	}
 	result = NEXT(cl_nd_range_kernel, CL_SLOT_ND_RANGE_KERNEL)(queue, kernel, dimensions,
 		offset, global, local, wait_count, waits, opencl_launch_event(&launch, event));
@@ -223,7 +222,6 @@ static cl_int layer_task(cl_handle queue, cl_handle kernel, CL_EVENTS)
 	if (opencl_launch_begin(&launch, queue, WIRE_DEVICE_KERNEL)) {
 		launch.name = opencl_kernel_name(kernel);
 		launch.global_size[0] = launch.local_size[0] = 1;
-		launch.before_ns = inject_now_ns();
 	}
 	result = NEXT(cl_task, CL_SLOT_TASK)(
 		queue, kernel, wait_count, waits, opencl_launch_event(&launch, event));

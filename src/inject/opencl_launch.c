@@ -166,7 +166,6 @@ bool opencl_launch_begin(struct opencl_launch *launch, cl_handle queue, enum wir
 	launch->queue = opencl_queue(queue);
 	launch->enter_ns = inject_now_ns();
 	sonde_launch_marker(launch->correlation);
-	launch->before_ns = inject_now_ns();
 	return true;
 }
 

@@ -2,6 +2,7 @@
 /* One call of the program that gives work to a device: from its begin to the work's end. */
 #pragma once
 
+#include "inject/inject.h"
 #include "inject/opencl_tables.h"
 #include "wire/device.h"
 
@@ -20,12 +21,16 @@ struct opencl_launch {
 /* Calls the marker. Returns false, having done nothing, when nothing is to be recorded. */
 bool opencl_launch_begin(struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind);
 
-/* Where the driver puts the command's event: the program's place, or ours when it has none. */
+/*
+ * Where the driver puts the command's event: the program's place, or ours when it has none. The last
+ * thing before the call, which begins now.
+ */
 static inline cl_handle *opencl_launch_event(struct opencl_launch *launch, cl_handle *event)
 {
-	return event || !launch->is_open || !launch->queue || !launch->queue->is_timed
-		       ? event
-		       : &launch->own_event;
+	if (!launch->is_open)
+		return event;
+	launch->before_ns = inject_now_ns();
+	return event || !launch->queue || !launch->queue->is_timed ? event : &launch->own_event;
 }
 
 /* After the call, with its result and the event place that the program gave. */
