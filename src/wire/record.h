@@ -12,6 +12,13 @@ enum wire_record_type {
 	WIRE_RECORD_SAMPLE = 1,      /* struct wire_sample */
 	WIRE_RECORD_PYTHON_CODE = 2, /* struct wire_python_code */
 	WIRE_RECORD_WAKE = 3,        /* struct wire_wake */
+	/* In the rings of wire/ring.h. */
+	WIRE_RECORD_PADDING = 32,         /* up to the end of the ring */
+	WIRE_RECORD_DEVICE_LAUNCH = 33,   /* struct wire_device_launch */
+	WIRE_RECORD_DEVICE_ACTIVITY = 34, /* struct wire_device_activity */
+	WIRE_RECORD_DEVICE_NAME = 35,     /* struct wire_device_definition, like these: */
+	WIRE_RECORD_DEVICE_DEVICE = 36,
+	WIRE_RECORD_DEVICE_QUEUE = 37,
 };
 
 struct wire_record {

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inject/inject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Correlation ids: the ring's number and how many launches it has seen. */
+#define RING_SHIFT 40
+/* A thread that found no free ring; it does not look again. */
+#define NO_RING ((struct wire_ring *)-1)
+
+static const struct wire_gate closed_gate;
+_Atomic(const struct wire_gate *) inject_gate = &closed_gate;
+
+static struct wire_ring_file *ring_file;
+static struct wire_gate *session_gate;
+static pthread_key_t ring_key;
+static pthread_once_t open_once = PTHREAD_ONCE_INIT;
+
+static __thread struct wire_ring *thread_ring;
+static __thread uint32_t thread_tid;
+
+/* ---- the session ---- */
+
+/* A file of the session, mapped; NULL when it is not there or too short. */
+static void *map_file(int directory, const char *name, int flags, size_t bytes)
+{
+	int fd = openat(directory, name, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+	void *memory = MAP_FAILED;
+	struct stat status;
+
+	if (fd < 0)
+		return NULL;
+	if (flags & O_CREAT ? ftruncate(fd, (off_t)bytes) == 0
+			    : fstat(fd, &status) == 0 && status.st_size >= (off_t)bytes)
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static struct wire_ring_file *make_ring_file(int directory)
+{
+	uint64_t now_ns = inject_now_ns();
+	struct wire_ring_file *file;
+	char name[64];
+
+	snprintf(name, sizeof(name), WIRE_RING_PREFIX "%d.%llu", (int)getpid(),
+		(unsigned long long)now_ns);
+	file = map_file(directory, name, O_CREAT | O_EXCL, WIRE_RING_FILE_BYTES);
+	if (!file)
+		return NULL;
+	file->version = WIRE_RING_VERSION;
+	file->pid = (uint32_t)getpid();
+	file->start_time_ns = now_ns;
+	file->ring_count = WIRE_RING_COUNT;
+	file->ring_bytes = WIRE_RING_BYTES;
+	atomic_thread_fence(memory_order_release);
+	file->magic = WIRE_RING_MAGIC;
+	return file;
+}
+
+/* The ring goes to the next thread; what is in it is read as ever. */
+static void return_ring(void *ring)
+{
+	thread_ring = NO_RING;
+	atomic_store_explicit(
+		&((struct wire_ring *)ring)->tid, WIRE_RING_TID_NONE, memory_order_release);
+}
+
+/* The parent goes on writing to its rings: a forked child says nothing until it executes. */
+static void close_in_child(void)
+{
+	atomic_store_explicit(&inject_gate, &closed_gate, memory_order_relaxed);
+	thread_ring = NO_RING;
+}
+
+static void open_session(void)
+{
+	const char *path = secure_getenv("SONDE_SESSION");
+	int directory, saved_errno = errno;
+
+	if (!path)
+		return;
+	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0) {
+		errno = saved_errno;
+		return;
+	}
+	session_gate = map_file(directory, WIRE_GATE_NAME, 0, sizeof(*session_gate));
+	if (session_gate && session_gate->magic == WIRE_GATE_MAGIC &&
+		session_gate->version == WIRE_RING_VERSION &&
+		pthread_key_create(&ring_key, return_ring) == 0 &&
+		pthread_atfork(NULL, NULL, close_in_child) == 0)
+		ring_file = make_ring_file(directory);
+	close(directory);
+	if (ring_file)
+		atomic_store_explicit(&inject_gate, session_gate, memory_order_release);
+	errno = saved_errno;
+}
+
+bool inject_open(void)
+{
+	pthread_once(&open_once, open_session);
+	return ring_file != NULL;
+}
+
+/* ---- the thread's ring ---- */
+
+uint32_t inject_tid(void)
+{
+	if (!thread_tid)
+		thread_tid = (uint32_t)syscall(SYS_gettid);
+	return thread_tid;
+}
+
+static struct wire_ring *claim_ring(void)
+{
+	thread_ring = NO_RING;
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
+		uint32_t nobody = WIRE_RING_TID_NONE;
+
+		if (!atomic_compare_exchange_strong_explicit(&ring_file->rings[i].tid, &nobody,
+			    inject_tid(), memory_order_acquire, memory_order_relaxed))
+			continue;
+		thread_ring = &ring_file->rings[i];
+		pthread_setspecific(ring_key, thread_ring);
+		break;
+	}
+	return thread_ring;
+}
+
+/* NULL: all are taken. */
+static struct wire_ring *own_ring(void)
+{
+	struct wire_ring *ring = thread_ring ? thread_ring : claim_ring();
+
+	return ring == NO_RING ? NULL : ring;
+}
+
+/* Nobody reads: the gate is closed for all processes of the session when the reader is gone. */
+static void look_after_collector(void)
+{
+	uint64_t heartbeat_ns =
+		atomic_load_explicit(&session_gate->heartbeat_ns, memory_order_relaxed);
+
+	if (inject_now_ns() - heartbeat_ns > WIRE_HEARTBEAT_NS)
+		atomic_store_explicit(&session_gate->state, WIRE_GATE_CLOSED, memory_order_relaxed);
+}
+
+bool inject_write(const struct wire_record *record)
+{
+	struct wire_ring *ring;
+
+	if (!inject_is_open())
+		return false;
+	ring = own_ring();
+	if (!ring) {
+		atomic_fetch_add_explicit(&ring_file->no_ring, 1, memory_order_relaxed);
+		return false;
+	}
+	if (wire_ring_write(
+		    ring, wire_ring_data(ring_file, (uint32_t)(ring - ring_file->rings)), record))
+		return true;
+	look_after_collector();
+	return false;
+}
+
+uint64_t inject_correlation(void)
+{
+	struct wire_ring *ring = own_ring();
+
+	if (!ring)
+		return 0;
+	return (uint64_t)(ring - ring_file->rings + 1) << RING_SHIFT | ++ring->launches;
+}
+
+void inject_count_no_context(void)
+{
+	atomic_fetch_add_explicit(&ring_file->no_context, 1, memory_order_relaxed);
+}
+
+bool inject_define(uint16_t type, uint32_t id, uint32_t device, const char *text)
+{
+	struct {
+		struct wire_device_definition definition;
+		char text[WIRE_DEVICE_TEXT_BYTES];
+	} out;
+	size_t length = strnlen(text, WIRE_DEVICE_TEXT_BYTES);
+
+	memset(&out, 0, sizeof(out.definition) + (length + 7) / 8 * 8);
+	memcpy(out.text, text, length);
+	out.definition.record.type = type;
+	out.definition.record.length_bytes =
+		(uint32_t)(sizeof(out.definition) + (length + 7) / 8 * 8);
+	out.definition.id = id;
+	out.definition.device = device;
+	out.definition.text_bytes = (uint32_t)length;
+	return inject_write(&out.definition.record);
+}

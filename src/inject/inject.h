@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the layers of libsonde-inject.so share: the session's gate, this process's ring file, one
+ * ring for each thread that has something to say, and the marker that launch stacks are taken at.
+ *
+ * All of this runs inside the profiled program: nothing here waits, prints or fails. Without a
+ * session, after a fork, or with the gate closed, nothing is written.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "wire/device.h"
+#include "wire/ring.h"
+
+/* The gate of this process: the session's, or a closed one. */
+extern _Atomic(const struct wire_gate *) inject_gate;
+
+static inline bool inject_is_open(void)
+{
+	const struct wire_gate *gate = atomic_load_explicit(&inject_gate, memory_order_relaxed);
+
+	return atomic_load_explicit(&gate->state, memory_order_relaxed) == WIRE_GATE_OPEN;
+}
+
+/*
+ * Opens the session that $SONDE_SESSION names and this process's file in it. False, and the gate
+ * stays closed, when there is none. A second call does nothing.
+ */
+bool inject_open(void);
+
+/* A new correlation id, unique in this process; 0 when the thread has no ring. */
+uint64_t inject_correlation(void);
+
+/* Puts a record into the calling thread's ring; false, and counted, where there is no room. */
+bool inject_write(const struct wire_record *record);
+/* Counts a launch that is not timed because too many are in flight. */
+void inject_count_no_context(void);
+/* Writes a definition; its text is cut at WIRE_DEVICE_TEXT_BYTES. */
+bool inject_define(uint16_t type, uint32_t id, uint32_t device, const char *text);
+uint32_t inject_tid(void);
+
+static inline uint64_t inject_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+}
+
+/* Does nothing; a probe on its first instruction takes the stack of the launch. */
+void sonde_launch_marker(uint64_t correlation);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a profiled process to the collector: one file per process in the session folder, mapped by
+ * both, with rings of one producer and one consumer each. A thread of the process owns a ring until
+ * it ends. The process never waits: what does not fit is counted in its ring.
+ *
+ * Records are wire_record, multiples of 8 bytes, and never wrap: where one does not fit before the
+ * end of a ring, a WIRE_RECORD_PADDING fills it. The consumer trusts nothing that it reads here.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "wire/record.h"
+
+#define WIRE_RING_MAGIC   0x676e6972646e6f73ULL /* "sondring" */
+#define WIRE_GATE_MAGIC   0x65746167646e6f73ULL /* "sondgate" */
+#define WIRE_RING_VERSION 1
+#define WIRE_RING_COUNT   128
+#define WIRE_RING_BYTES   (256 * 1024) /* of records; a power of two */
+#define WIRE_RING_TID_NONE 0
+
+/* Names in the session folder; a ring file's is this, its pid, a dot and its start time. */
+#define WIRE_GATE_NAME   "gate"
+#define WIRE_RING_PREFIX "ring."
+/* A collector that did not write its heartbeat for so long is gone. */
+#define WIRE_HEARTBEAT_NS 5000000000ULL
+
+enum wire_gate_state {
+	WIRE_GATE_CLOSED = 0,
+	WIRE_GATE_OPEN = 1,
+};
+
+/* The file "gate": written by the collector; a process that finds it dead closes the gate. */
+struct wire_gate {
+	__u64 magic; /* WIRE_GATE_MAGIC */
+	__u32 version;
+	_Atomic __u32 state; /* enum wire_gate_state */
+	__u32 collector_pid;
+	__u32 reserved;
+	_Atomic __u64 heartbeat_ns; /* CLOCK_MONOTONIC */
+};
+
+_Static_assert(sizeof(struct wire_gate) == 32, "wire_gate is part of the wire format");
+
+/* Two cache lines: what the producer writes, and what the consumer writes. */
+struct wire_ring {
+	_Atomic __u32 tid; /* the owner; WIRE_RING_TID_NONE: free */
+	__u32 reserved;
+	_Atomic __u64 head;  /* bytes ever written */
+	_Atomic __u64 lost;  /* records that found no room */
+	__u64 launches;      /* ever made by its owners */
+	__u64 producer[4];
+	_Atomic __u64 tail; /* bytes ever read */
+	__u64 consumer[7];
+};
+
+_Static_assert(sizeof(struct wire_ring) == 128, "wire_ring is part of the wire format");
+
+struct wire_ring_file {
+	__u64 magic; /* WIRE_RING_MAGIC, written last */
+	__u32 version;
+	__u32 pid; /* as the process itself sees it */
+	__u64 start_time_ns; /* when the file was made, CLOCK_MONOTONIC */
+	__u32 ring_count;
+	__u32 ring_bytes;
+	_Atomic __u64 no_ring;    /* records of threads that got none */
+	_Atomic __u64 no_context; /* launches that are not timed: too many at once */
+	__u64 reserved[10];
+	struct wire_ring rings[WIRE_RING_COUNT];
+};
+
+_Static_assert(sizeof(struct wire_ring_file) == 128 + WIRE_RING_COUNT * 128,
+	"wire_ring_file is part of the wire format");
+
+/* Where the records of the first ring begin; those of the others follow. */
+#define WIRE_RING_DATA_OFFSET                                                                      \
+	((sizeof(struct wire_ring_file) + 4095) / 4096 * 4096)
+#define WIRE_RING_FILE_BYTES (WIRE_RING_DATA_OFFSET + (size_t)WIRE_RING_COUNT * WIRE_RING_BYTES)
+
+static inline unsigned char *wire_ring_data(struct wire_ring_file *file, __u32 ring)
+{
+	return (unsigned char *)file + WIRE_RING_DATA_OFFSET + (size_t)ring * WIRE_RING_BYTES;
+}
+
+/*
+ * Writes a record, by the ring's owner only; its length is a multiple of 8, far below the ring's.
+ * False when it does not fit, which is counted.
+ */
+static inline bool wire_ring_write(
+	struct wire_ring *ring, unsigned char *data, const struct wire_record *record)
+{
+	__u64 head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	__u64 tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	__u64 at = head & (WIRE_RING_BYTES - 1), to_end = WIRE_RING_BYTES - at;
+	__u64 needed = record->length_bytes;
+
+	if (needed > to_end)
+		needed += to_end;
+	if (needed > WIRE_RING_BYTES - (head - tail)) {
+		atomic_store_explicit(&ring->lost,
+			atomic_load_explicit(&ring->lost, memory_order_relaxed) + 1,
+			memory_order_relaxed);
+		return false;
+	}
+	if (record->length_bytes > to_end) {
+		struct wire_record padding = {
+			.type = WIRE_RECORD_PADDING, .length_bytes = (__u32)to_end};
+
+		memcpy(data + at, &padding, sizeof(padding));
+		at = 0;
+	}
+	memcpy(data + at, record, record->length_bytes);
+	atomic_store_explicit(&ring->head, head + needed, memory_order_release);
+	return true;
+}
+
+/* A consumer's place in a ring: its own, since the shared one may be written by anybody. */
+struct wire_ring_cursor {
+	__u64 tail;
+};
+
+enum wire_ring_got {
+	WIRE_RING_NOTHING,
+	WIRE_RING_RECORD,
+	WIRE_RING_DAMAGED, /* what was there is no record: all of it was skipped */
+};
+
+/*
+ * Copies the next record to `to`, of at most `capacity` bytes, whose length is then right. Longer
+ * ones are damage.
+ */
+static inline enum wire_ring_got wire_ring_read(struct wire_ring *ring, const unsigned char *data,
+	struct wire_ring_cursor *cursor, void *to, __u32 capacity)
+{
+	__u64 head = atomic_load_explicit(&ring->head, memory_order_acquire);
+	__u64 waiting = head - cursor->tail;
+	enum wire_ring_got got = WIRE_RING_NOTHING;
+	struct wire_record record = {0};
+
+	if (waiting > WIRE_RING_BYTES || waiting % 8) {
+		got = WIRE_RING_DAMAGED;
+		cursor->tail = head & ~7ULL;
+	}
+	while (got == WIRE_RING_NOTHING && cursor->tail != head) {
+		__u64 at = cursor->tail & (WIRE_RING_BYTES - 1);
+		__u64 limit = head - cursor->tail;
+
+		if (limit > WIRE_RING_BYTES - at)
+			limit = WIRE_RING_BYTES - at;
+		memcpy(&record, data + at, sizeof(record));
+		got = WIRE_RING_DAMAGED;
+		if (record.length_bytes >= sizeof(record) && record.length_bytes % 8 == 0 &&
+			record.length_bytes <= limit) {
+			cursor->tail += record.length_bytes;
+			if (record.type == WIRE_RECORD_PADDING) {
+				got = WIRE_RING_NOTHING;
+			} else if (record.length_bytes <= capacity) {
+				memcpy(to, data + at, record.length_bytes);
+				memcpy(to, &record, sizeof(record));
+				got = WIRE_RING_RECORD;
+			}
+		} else {
+			cursor->tail = head;
+		}
+	}
+	atomic_store_explicit(&ring->tail, cursor->tail, memory_order_release);
+	return got;
+}
