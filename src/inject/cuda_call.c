@@ -90,7 +90,7 @@ static void write_launch(const struct cuda_call *call, uint64_t exit_ns, bool fa
 static void write_graph(const struct cuda_call *call, uint64_t exit_ns, bool failed)
 {
 	static const uint8_t events[] = {
-		[CUDA_ROLE_CAPTURE_BEGIN - CUDA_ROLE_CAPTURE_BEGIN] = WIRE_GRAPH_CAPTURE_BEGIN,
+		[0] = WIRE_GRAPH_CAPTURE_BEGIN,
 		[CUDA_ROLE_CAPTURE_END - CUDA_ROLE_CAPTURE_BEGIN] = WIRE_GRAPH_CAPTURE_END,
 		[CUDA_ROLE_INSTANTIATE - CUDA_ROLE_CAPTURE_BEGIN] = WIRE_GRAPH_INSTANTIATE,
 		[CUDA_ROLE_UPDATE - CUDA_ROLE_CAPTURE_BEGIN] = WIRE_GRAPH_UPDATE,

@@ -95,12 +95,13 @@ void cuda_note_refusal(cupti_result result, const char *holder)
 			"timed: "
 			"nvidia-smi tells whether the driver runs and the program may use the "
 			"device."},
+		/* What CUPTI says without a driver: this up to CUDA 12, the former from 13 on. */
 		{CUPTI_E_NOT_INITIALIZED, WIRE_NOTE_NO_DRIVER,
-			"CUPTI could not start, most likely because it is newer than the NVIDIA "
-			"driver, "
-			"so that device work is not timed: update the driver, or name an older "
-			"libcupti "
-			"in SONDE_CUPTI."},
+			"CUPTI finds no NVIDIA driver that it can use, or one older than itself, "
+			"so that "
+			"device work is not timed: nvidia-smi tells the driver's version; "
+			"SONDE_CUPTI may "
+			"name an older libcupti."},
 		{CUPTI_E_PRIVILEGES, WIRE_NOTE_REFUSED,
 			"The NVIDIA driver does not allow this user to trace, so that device work "
 			"is not "

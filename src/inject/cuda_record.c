@@ -6,11 +6,60 @@
 
 #include "inject/cuda.h"
 
-static uint64_t activities, untimed, dropped, unknown_nodes;
+#define PAUSE_NS   1000000
+#define MAX_PAUSES 200 /* for one record */
+
+static uint64_t activities, untimed, dropped, unknown_nodes, repeated, waited_out;
 
 uint64_t cuda_activities(void)
 {
 	return activities;
+}
+
+/* ---- writing ---- */
+
+/*
+ * One buffer of CUPTI's can hold more than a ring. This thread is ours and may wait for the
+ * collector, but not again and again for one that has stopped.
+ */
+static bool wait_for_room(unsigned pauses)
+{
+	static bool patient = true;
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+	if (!pauses) /* it has found room */
+		patient = true;
+	else if (pauses > MAX_PAUSES)
+		patient = false;
+	if (!pauses || !patient || !inject_is_open())
+		return false;
+	repeated++;
+	nanosleep(&pause, NULL);
+	return true;
+}
+
+static bool cuda_write(const struct wire_record *record)
+{
+	unsigned pauses = 0;
+
+	while (!inject_write(record))
+		if (!wait_for_room(++pauses)) {
+			waited_out++;
+			return false;
+		}
+	wait_for_room(0);
+	return true;
+}
+
+static bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text)
+{
+	unsigned pauses = 0;
+
+	while (!inject_define(type, id, device, text))
+		if (!wait_for_room(++pauses))
+			return false;
+	wait_for_room(0);
+	return true;
 }
 
 /* ---- ids ---- */
@@ -101,11 +150,11 @@ static uint32_t name_id(const char *name)
 	if (!place || place->id)
 		return place ? place->id : 0;
 	id = CUDA_ID_BASE | ++names.last_id;
-	if (!inject_define(WIRE_RECORD_DEVICE_NAME, id, 0, name))
+	if (!cuda_define(WIRE_RECORD_DEVICE_NAME, id, 0, name))
 		return 0;
 	for (size_t rest = strlen(name); rest > WIRE_DEVICE_TEXT_BYTES;
 		rest -= WIRE_DEVICE_TEXT_BYTES)
-		if (!inject_define(WIRE_RECORD_DEVICE_NAME_PART, id, 0,
+		if (!cuda_define(WIRE_RECORD_DEVICE_NAME_PART, id, 0,
 			    name + strlen(name) - rest + WIRE_DEVICE_TEXT_BYTES))
 			return 0;
 	place->id = id;
@@ -122,7 +171,7 @@ static uint32_t device_id(uint32_t ordinal)
 		return id;
 	/* The device's own record, with its name, came before, or else comes still. */
 	snprintf(text, sizeof(text), "CUDA device %u", ordinal);
-	if (inject_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, text))
+	if (cuda_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, text))
 		place->id = id;
 	return id;
 }
@@ -140,7 +189,7 @@ static uint32_t queue_id(uint32_t device, uint32_t context, uint32_t stream)
 		snprintf(text, sizeof(text), "stream %u of context %u", stream, context);
 	else
 		snprintf(text, sizeof(text), "stream %u", stream);
-	if (!inject_define(WIRE_RECORD_DEVICE_QUEUE, id, device_id(device), text))
+	if (!cuda_define(WIRE_RECORD_DEVICE_QUEUE, id, device_id(device), text))
 		return 0;
 	place->id = id;
 	return id;
@@ -226,7 +275,7 @@ static void take_kernel(const struct cupti_kernel *record)
 	out.static_shared_bytes = (uint32_t)record->static_shared;
 	out.dynamic_shared_bytes = (uint32_t)record->dynamic_shared;
 	out.local_bytes = record->local_per_thread;
-	inject_write(&out.activity.record);
+	cuda_write(&out.activity.record);
 }
 
 static unsigned copy_kind(uint8_t copy)
@@ -256,7 +305,7 @@ static void take_copy(const struct cupti_memcpy *record)
 
 	out.from_memory = record->from;
 	out.to_memory = record->to;
-	inject_write(&out.activity.record);
+	cuda_write(&out.activity.record);
 }
 
 static void take_peer_copy(const struct cupti_memcpy_peer *record)
@@ -277,7 +326,7 @@ static void take_peer_copy(const struct cupti_memcpy_peer *record)
 
 	out.from_memory = record->from;
 	out.to_memory = record->to;
-	inject_write(&out.activity.record);
+	cuda_write(&out.activity.record);
 }
 
 static void take_fill(const struct cupti_memset *record)
@@ -297,7 +346,7 @@ static void take_fill(const struct cupti_memset *record)
 	struct wire_device_gpu_activity out = start_activity(&common);
 
 	out.to_memory = (uint8_t)record->memory;
-	inject_write(&out.activity.record);
+	cuda_write(&out.activity.record);
 }
 
 static void take_graph(const struct cupti_graph_trace *record)
@@ -314,15 +363,15 @@ static void take_graph(const struct cupti_graph_trace *record)
 	};
 	struct wire_device_gpu_activity out = start_activity(&common);
 
-	inject_write(&out.activity.record);
+	cuda_write(&out.activity.record);
 }
 
 /* ---- the rest ---- */
 
 static void take_overhead(const struct cupti_overhead *record)
 {
-	/* The record grew in 12.2: before, there is no correlation. */
-	bool correlated = cuda.cupti.version >= CUPTI_VERSION_13_0;
+	/* The record was shorter before. */
+	bool correlated = cuda.cupti.version >= CUPTI_VERSION_12_4;
 	struct wire_device_overhead out = {
 		.record = {.type = WIRE_RECORD_DEVICE_OVERHEAD, .length_bytes = sizeof(out)},
 		.start = record->start,
@@ -336,7 +385,7 @@ static void take_overhead(const struct cupti_overhead *record)
 		out.correlation = cuda_correlation(record->correlation);
 	if (correlated)
 		free(record->details);
-	inject_write(&out.record);
+	cuda_write(&out.record);
 }
 
 static void take_device(const struct cupti_device *record)
@@ -363,9 +412,9 @@ static void take_device(const struct cupti_device *record)
 	};
 
 	memcpy(out.uuid, record->uuid, sizeof(out.uuid));
-	if (record->name && inject_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, record->name) && place)
+	if (record->name && cuda_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, record->name) && place)
 		place->id = id;
-	inject_write(&out.record);
+	cuda_write(&out.record);
 }
 
 static void take_record(const void *record)
@@ -426,7 +475,9 @@ void cuda_tell_counts(void)
 			atomic_load_explicit(&cuda.refused_buffers, memory_order_relaxed),
 		.foreign_buffers =
 			atomic_load_explicit(&cuda.foreign_buffers, memory_order_relaxed),
+		.repeated = repeated,
+		.waited_out = waited_out,
 	};
 
-	inject_write(&out.record);
+	cuda_write(&out.record);
 }

@@ -37,6 +37,7 @@ enum {
 /* cuptiGetVersion(): a counter up to CUDA 12, then major, minor and update. */
 enum {
 	CUPTI_VERSION_12_0 = 18,
+	CUPTI_VERSION_12_4 = 22,
 	CUPTI_VERSION_12_9 = 27, /* may be refused a buffer */
 	CUPTI_VERSION_13_0 = 130000,
 	CUPTI_VERSION_13_1 = 130100,
@@ -191,10 +192,10 @@ struct cupti_kernel {
 	uint32_t cluster[3];
 	uint32_t cluster_scheduling;
 	uint64_t local_total_64;
-	uint32_t max_potential_cluster, max_active_clusters; /* 13.0 */
-	uint8_t device_launched;                             /* 13.1 */
+	uint32_t max_potential_cluster, max_active_clusters;
+	uint8_t device_launched; /* 13.0 */
 	uint8_t padding_3[7];
-	int32_t priority;
+	int32_t priority; /* 13.1 */
 	uint32_t padding_4, execution_model, padding_5;
 	uint32_t source_graph; /* 13.4 */
 	uint32_t padding_6;
@@ -207,8 +208,7 @@ _Static_assert(offsetof(struct cupti_kernel, name) == 104, "CUpti_ActivityKernel
 _Static_assert(offsetof(struct cupti_kernel, graph_node) == 144, "CUpti_ActivityKernel5");
 _Static_assert(offsetof(struct cupti_kernel, graph) == 156, "CUpti_ActivityKernel5");
 _Static_assert(offsetof(struct cupti_kernel, cluster) == 176, "CUpti_ActivityKernel9");
-_Static_assert(
-	offsetof(struct cupti_kernel, device_launched) == 208 + 0 * 8, "CUpti_ActivityKernel10");
+_Static_assert(offsetof(struct cupti_kernel, device_launched) == 208, "CUpti_ActivityKernel10");
 
 struct cupti_memcpy {
 	uint32_t kind;
@@ -276,8 +276,8 @@ struct cupti_overhead {
 	uint32_t overhead;
 	uint32_t object; /* CUPTI_OBJECT_THREAD: object_id is process, thread */
 	uint32_t object_id[3];
-	uint64_t start, end; /* CUDA 12.0 ends here */
-	uint32_t correlation;
+	uint64_t start, end;  /* CUDA 12.0 ends here */
+	uint32_t correlation; /* 12.2 */
 	uint32_t reserved;
 	void *details; /* 12.4; ours to free */
 };

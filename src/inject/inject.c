@@ -17,6 +17,10 @@
 /* A thread that found no free ring; it does not look again. */
 #define NO_RING ((struct wire_ring *)-1)
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
 static const struct wire_gate closed_gate;
 _Atomic(const struct wire_gate *) inject_gate = &closed_gate;
 
@@ -46,6 +50,15 @@ static void *map_file(int directory, const char *name, int flags, size_t bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+/*
+ * Backs memory by pages now: where the file system is full that fails, and a later write would end
+ * the program.
+ */
+static bool populate(void *memory, size_t bytes)
+{
+	return madvise(memory, bytes, MADV_POPULATE_WRITE) == 0;
+}
+
 static struct wire_ring_file *make_ring_file(int directory)
 {
 	uint64_t now_ns = inject_now_ns();
@@ -55,7 +68,7 @@ static struct wire_ring_file *make_ring_file(int directory)
 	snprintf(name, sizeof(name), WIRE_RING_PREFIX "%d.%llu", (int)getpid(),
 		(unsigned long long)now_ns);
 	file = map_file(directory, name, O_CREAT | O_EXCL, WIRE_RING_FILE_BYTES);
-	if (!file)
+	if (!file || !populate(file, WIRE_RING_DATA_OFFSET))
 		return NULL;
 	file->version = WIRE_RING_VERSION;
 	file->pid = (uint32_t)getpid();
@@ -82,6 +95,22 @@ static void close_in_child(void)
 	thread_ring = NO_RING;
 }
 
+/*
+ * The collector prepares for launches when it sees the first ring file. Here, where the program
+ * loads its driver, is the one place where we wait for it.
+ */
+static void wait_until_ready(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	uint64_t end_ns = inject_now_ns() + WIRE_READY_NS;
+
+	while (!atomic_load_explicit(&session_gate->is_ready, memory_order_acquire) &&
+		atomic_load_explicit(&session_gate->state, memory_order_relaxed) ==
+			WIRE_GATE_OPEN &&
+		inject_now_ns() < end_ns)
+		nanosleep(&pause, NULL);
+}
+
 static void open_session(void)
 {
 	const char *path = secure_getenv("SONDE_SESSION");
@@ -101,6 +130,8 @@ static void open_session(void)
 		pthread_atfork(NULL, NULL, close_in_child) == 0)
 		ring_file = make_ring_file(directory);
 	close(directory);
+	if (ring_file)
+		wait_until_ready();
 	if (ring_file)
 		atomic_store_explicit(&inject_gate, session_gate, memory_order_release);
 	errno = saved_errno;
@@ -130,6 +161,11 @@ static struct wire_ring *claim_ring(void)
 		if (!atomic_compare_exchange_strong_explicit(&ring_file->rings[i].tid, &nobody,
 			    inject_tid(), memory_order_acquire, memory_order_relaxed))
 			continue;
+		if (!populate(wire_ring_data(ring_file, i), WIRE_RING_BYTES)) {
+			atomic_store_explicit(
+				&ring_file->rings[i].tid, WIRE_RING_TID_NONE, memory_order_release);
+			break;
+		}
 		thread_ring = &ring_file->rings[i];
 		pthread_setspecific(ring_key, thread_ring);
 		break;

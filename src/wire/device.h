@@ -37,15 +37,18 @@ enum wire_device_untimed {
 	WIRE_DEVICE_UNTIMED_MAX
 };
 
-/* WIRE_RECORD_DEVICE_LAUNCH: a call of the program, after it returned. */
+/*
+ * WIRE_RECORD_DEVICE_LAUNCH: a call of the program that no activity tells of: a wait, or a launch
+ * that is not timed.
+ */
 struct wire_device_launch {
 	struct wire_record record;
-	__u64 correlation; /* 0 for waits */
+	__u64 correlation;       /* 0 for waits */
 	__u64 enter_ns, exit_ns; /* CLOCK_MONOTONIC */
 	__u32 tid;
-	__u32 queue;   /* id; 0: unknown */
-	__u8 kind;     /* enum wire_device_kind */
-	__u8 untimed;  /* enum wire_device_untimed */
+	__u32 queue;  /* id; 0: unknown */
+	__u8 kind;    /* enum wire_device_kind */
+	__u8 untimed; /* enum wire_device_untimed */
 	__u8 reserved[6];
 };
 
@@ -61,18 +64,20 @@ struct wire_device_activity {
 	__u64 correlation;
 	__u64 queued, submit, start, end;
 	__u64 before_ns, after_ns;
+	__u64 enter_ns;       /* of the call, before its stack was taken */
 	__u64 bytes;          /* of copies and fills */
 	__u64 global_size[3]; /* of kernels */
 	__u32 local_size[3];  /* 0: the runtime's choice */
 	__u32 device, queue;  /* ids */
 	__u32 name;           /* id; 0: none */
+	__u32 tid;            /* that launched it */
 	__u8 kind;            /* enum wire_device_kind */
 	__u8 failed;
-	__u8 reserved[6];
+	__u8 reserved[2];
 };
 
 _Static_assert(
-	sizeof(struct wire_device_activity) == 128, "wire_device_activity is part of the format");
+	sizeof(struct wire_device_activity) == 136, "wire_device_activity is part of the format");
 
 /*
  * WIRE_RECORD_DEVICE_NAME, _DEVICE, _QUEUE: what an id stands for, in this process. The text
@@ -86,14 +91,14 @@ struct wire_device_definition {
 	__u32 reserved;
 };
 
-_Static_assert(
-	sizeof(struct wire_device_definition) == 24, "wire_device_definition is part of the format");
+_Static_assert(sizeof(struct wire_device_definition) == 24,
+	"wire_device_definition is part of the format");
 
 #define WIRE_DEVICE_TEXT_BYTES 480
 #define WIRE_DEVICE_MAX_BYTES  512 /* the longest of these records */
 
-_Static_assert(sizeof(struct wire_device_definition) + WIRE_DEVICE_TEXT_BYTES <=
-		       WIRE_DEVICE_MAX_BYTES,
+_Static_assert(
+	sizeof(struct wire_device_definition) + WIRE_DEVICE_TEXT_BYTES <= WIRE_DEVICE_MAX_BYTES,
 	"definitions fit");
 
 #ifndef __bpf__
@@ -148,29 +153,31 @@ enum wire_cuda_record_type {
 /* What a note is about; its text is a finished sentence. Append only. */
 enum wire_device_note {
 	WIRE_NOTE_NONE = 0,
-	WIRE_NOTE_TRACER = 1,      /* which tracing library of which version is used */
-	WIRE_NOTE_NO_TRACER = 2,   /* none was found */
-	WIRE_NOTE_NO_DRIVER = 3,   /* it says that there is no usable driver */
-	WIRE_NOTE_HELD = 4,        /* another tool holds it */
-	WIRE_NOTE_REFUSED = 5,     /* not allowed, or not on this device */
-	WIRE_NOTE_FAULTY = 6,      /* this version has a known fault */
-	WIRE_NOTE_TAKEN_OVER = 7,  /* another tool receives the device activity */
-	WIRE_NOTE_TAKEN_BACK = 8,  /* and we again */
-	WIRE_NOTE_CLOCK_STEP = 9,  /* the device clock jumped against CLOCK_MONOTONIC */
+	WIRE_NOTE_TRACER = 1,     /* which tracing library of which version is used */
+	WIRE_NOTE_NO_TRACER = 2,  /* none was found */
+	WIRE_NOTE_NO_DRIVER = 3,  /* it says that there is no usable driver */
+	WIRE_NOTE_HELD = 4,       /* another tool holds it */
+	WIRE_NOTE_REFUSED = 5,    /* not allowed, or not on this device */
+	WIRE_NOTE_FAULTY = 6,     /* this version has a known fault */
+	WIRE_NOTE_TAKEN_OVER = 7, /* another tool receives the device activity */
+	WIRE_NOTE_TAKEN_BACK = 8, /* and we again */
+	WIRE_NOTE_CLOCK_STEP = 9, /* the device clock jumped against CLOCK_MONOTONIC */
 	WIRE_NOTE_MAX
 };
 
 /*
- * WIRE_RECORD_DEVICE_ACTIVITY with more to tell, known by its length. `queued`, `submit`,
- * `before_ns` and `after_ns` are 0: WIRE_RECORD_DEVICE_CLOCK gives the pairs of clocks.
+ * WIRE_RECORD_DEVICE_ACTIVITY with more to tell, known by its length. What is of its call is 0
+ * (`before_ns`, `after_ns`, `enter_ns`, `tid`, `queued`, `submit`): CUDA's launches each have a
+ * WIRE_RECORD_DEVICE_LAUNCH with the same correlation, which may come later, and one launch of a
+ * graph has many activities. WIRE_RECORD_DEVICE_CLOCK gives the pairs of clocks.
  */
 struct wire_device_gpu_activity {
 	struct wire_device_activity activity;
-	__u64 capture;    /* correlation of the call that made the graph node; 0: none, or unknown */
+	__u64 capture; /* correlation of the call that made the graph node; 0: none, or unknown */
 	__u64 graph_node; /* 0: not of a graph */
 	__u32 graph;      /* the executable graph's id */
 	__u32 context, stream;
-	__u32 registers;  /* of one thread; from here on of kernels */
+	__u32 registers; /* of one thread; from here on of kernels */
 	__u32 static_shared_bytes, dynamic_shared_bytes;
 	__u32 local_bytes; /* of one thread */
 	__u32 cluster_size[3];
@@ -180,7 +187,7 @@ struct wire_device_gpu_activity {
 	__u8 reserved[5];
 };
 
-_Static_assert(sizeof(struct wire_device_gpu_activity) == 192,
+_Static_assert(sizeof(struct wire_device_gpu_activity) == 200,
 	"wire_device_gpu_activity is part of the format");
 
 /* WIRE_RECORD_DEVICE_CLOCK: both clocks at one moment; the error is at most `width_ns`. */
@@ -210,7 +217,7 @@ enum wire_device_graph_event {
 struct wire_device_graph {
 	struct wire_record record;
 	__u64 enter_ns, exit_ns; /* of the call; equal where only the moment is known */
-	__u64 correlation; /* of the call */
+	__u64 correlation;       /* of the call */
 	__u32 tid;
 	__u32 graph;
 	__u32 other; /* of an instantiation the executable graph, of a clone the original */
@@ -238,18 +245,21 @@ _Static_assert(
 struct wire_device_counts {
 	struct wire_record record;
 	__u64 time_ns;
-	__u64 launches;         /* calls that an activity must follow */
-	__u64 captured;         /* calls that became graph nodes */
+	__u64 launches; /* calls that an activity must follow */
+	__u64 captured; /* calls that became graph nodes */
 	__u64 activities;
-	__u64 untimed;          /* of them without times */
-	__u64 dropped;          /* by the tracing library */
-	__u64 unknown_nodes;    /* activities of graph nodes whose capture is not known */
+	__u64 untimed;       /* of them without times */
+	__u64 dropped;       /* by the tracing library */
+	__u64 unknown_nodes; /* activities of graph nodes whose capture is not known */
 	__u64 lost_graph_events;
-	__u64 refused_buffers;  /* asked for while all were in use */
-	__u64 foreign_buffers;  /* of another tool, that came to us */
+	__u64 refused_buffers; /* asked for while all were in use */
+	__u64 foreign_buffers; /* of another tool, that came to us */
+	__u64 repeated;        /* records written again: the ring counts each try as lost */
+	__u64 waited_out;      /* records that found no room however long */
 };
 
-_Static_assert(sizeof(struct wire_device_counts) == 88, "wire_device_counts is part of the format");
+_Static_assert(
+	sizeof(struct wire_device_counts) == 104, "wire_device_counts is part of the format");
 
 /* WIRE_RECORD_DEVICE_GPU: what a device id stands for, beside its name. */
 struct wire_device_gpu {

@@ -15,11 +15,11 @@
 
 #include "wire/record.h"
 
-#define WIRE_RING_MAGIC   0x676e6972646e6f73ULL /* "sondring" */
-#define WIRE_GATE_MAGIC   0x65746167646e6f73ULL /* "sondgate" */
-#define WIRE_RING_VERSION 1
-#define WIRE_RING_COUNT   128
-#define WIRE_RING_BYTES   (256 * 1024) /* of records; a power of two */
+#define WIRE_RING_MAGIC    0x676e6972646e6f73ULL /* "sondring" */
+#define WIRE_GATE_MAGIC    0x65746167646e6f73ULL /* "sondgate" */
+#define WIRE_RING_VERSION  1
+#define WIRE_RING_COUNT    128
+#define WIRE_RING_BYTES    (1 << 20) /* of records; a power of two */
 #define WIRE_RING_TID_NONE 0
 
 /* Names in the session folder; a ring file's is this, its pid, a dot and its start time. */
@@ -27,6 +27,8 @@
 #define WIRE_RING_PREFIX "ring."
 /* A collector that did not write its heartbeat for so long is gone. */
 #define WIRE_HEARTBEAT_NS 5000000000ULL
+/* The first process of a session waits at most so long for the collector to get ready. */
+#define WIRE_READY_NS 1000000000ULL
 
 enum wire_gate_state {
 	WIRE_GATE_CLOSED = 0,
@@ -39,7 +41,7 @@ struct wire_gate {
 	__u32 version;
 	_Atomic __u32 state; /* enum wire_gate_state */
 	__u32 collector_pid;
-	__u32 reserved;
+	_Atomic __u32 is_ready;     /* launch stacks are taken, or will not be */
 	_Atomic __u64 heartbeat_ns; /* CLOCK_MONOTONIC */
 };
 
@@ -49,9 +51,9 @@ _Static_assert(sizeof(struct wire_gate) == 32, "wire_gate is part of the wire fo
 struct wire_ring {
 	_Atomic __u32 tid; /* the owner; WIRE_RING_TID_NONE: free */
 	__u32 reserved;
-	_Atomic __u64 head;  /* bytes ever written */
-	_Atomic __u64 lost;  /* records that found no room */
-	__u64 launches;      /* ever made by its owners */
+	_Atomic __u64 head; /* bytes ever written */
+	_Atomic __u64 lost; /* records that found no room */
+	__u64 launches;     /* ever made by its owners */
 	__u64 producer[4];
 	_Atomic __u64 tail; /* bytes ever read */
 	__u64 consumer[7];
@@ -62,7 +64,7 @@ _Static_assert(sizeof(struct wire_ring) == 128, "wire_ring is part of the wire f
 struct wire_ring_file {
 	__u64 magic; /* WIRE_RING_MAGIC, written last */
 	__u32 version;
-	__u32 pid; /* as the process itself sees it */
+	__u32 pid;           /* as the process itself sees it */
 	__u64 start_time_ns; /* when the file was made, CLOCK_MONOTONIC */
 	__u32 ring_count;
 	__u32 ring_bytes;
@@ -76,9 +78,8 @@ _Static_assert(sizeof(struct wire_ring_file) == 128 + WIRE_RING_COUNT * 128,
 	"wire_ring_file is part of the wire format");
 
 /* Where the records of the first ring begin; those of the others follow. */
-#define WIRE_RING_DATA_OFFSET                                                                      \
-	((sizeof(struct wire_ring_file) + 4095) / 4096 * 4096)
-#define WIRE_RING_FILE_BYTES (WIRE_RING_DATA_OFFSET + (size_t)WIRE_RING_COUNT * WIRE_RING_BYTES)
+#define WIRE_RING_DATA_OFFSET ((sizeof(struct wire_ring_file) + 4095) / 4096 * 4096)
+#define WIRE_RING_FILE_BYTES  (WIRE_RING_DATA_OFFSET + (size_t)WIRE_RING_COUNT * WIRE_RING_BYTES)
 
 static inline unsigned char *wire_ring_data(struct wire_ring_file *file, __u32 ring)
 {

@@ -53,8 +53,10 @@ static char session[] = "/tmp/sonde-test-cuda.XXXXXX";
 static void make_gate(unsigned state)
 {
 	char path[256];
-	struct wire_gate gate = {
-		.magic = WIRE_GATE_MAGIC, .version = WIRE_RING_VERSION, .state = state};
+	struct wire_gate gate = {.magic = WIRE_GATE_MAGIC,
+		.version = WIRE_RING_VERSION,
+		.state = state,
+		.is_ready = 1};
 	struct timespec now;
 	int fd;
 

@@ -630,7 +630,7 @@ int main(int argument_count, char **arguments)
 	if (status)
 		return status;
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {
-		if (strcmp(scripts[i].name, arguments[3]))
+		if (strcmp(scripts[i].name, arguments[3]) != 0)
 			continue;
 		status = scripts[i].play();
 		return atomic_load(&originals) == calls ? status : 8;
