@@ -12,7 +12,7 @@
 
 #define QUEUE_EVENTS (64 * 1024) /* a power of two */
 #define WAKE_EVENTS  4096        /* the writer is woken when so many more came */
-#define KEPT_SWEEPS  2           /* what was destroyed stays so long for records to come */
+#define KEPT_SWEEPS  10          /* what was destroyed stays so long for records to come */
 
 enum event_type {
 	EVENT_NODE,  /* made by a call */

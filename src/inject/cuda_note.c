@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "inject/cuda.h"
 
@@ -55,14 +58,34 @@ bool cuda_tell_notes(void)
 	return all;
 }
 
+static int name_holder(struct dl_phdr_info *info, size_t size, void *context)
+{
+	static const struct {
+		const char *library, *tool;
+	} holders[] = {
+		{"/libToolsInjection", "Nsight Systems or Nsight Compute"},
+		{"/libsanitizer-collection", "Compute Sanitizer"},
+		{"/libkineto", "torch.profiler"},
+		{"/libtorch_cpu", "torch.profiler"},
+	};
+	const char **holder = context;
+
+	for (size_t i = 0; i < sizeof(holders) / sizeof(*holders); i++) {
+		if (!strstr(info->dlpi_name, holders[i].library))
+			continue;
+		*holder = holders[i].tool;
+		return 1;
+	}
+	return 0;
+}
+
 /* Before CUDA 13 the holder has no name: what the program has loaded gives it away. */
 static const char *likely_holder(void)
 {
-	return secure_getenv("NSYS_PROFILING_SESSION_ID")       ? "Nsight Systems"
-	       : secure_getenv("NV_NSIGHT_INJECTION_PORT_BASE") ? "Nsight Compute"
-	       : secure_getenv("KINETO_USE_DAEMON")
-		       ? "PyTorch's profiler (KINETO_USE_DAEMON is set)"
-		       : NULL;
+	const char *holder = NULL;
+
+	dl_iterate_phdr(name_holder, &holder);
+	return holder;
 }
 
 static void note_held(const char *holder)

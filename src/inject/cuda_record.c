@@ -388,6 +388,26 @@ static void take_overhead(const struct cupti_overhead *record)
 	cuda_write(&out.record);
 }
 
+static void take_memory(const struct cupti_memory *record)
+{
+	struct wire_device_memory out = {
+		.record = {.type = WIRE_RECORD_DEVICE_MEMORY, .length_bytes = sizeof(out)},
+		.time = record->timestamp,
+		.correlation = cuda_correlation(record->correlation),
+		.address = record->address,
+		.bytes = record->bytes,
+		.pool_bytes = record->pool ? record->pool_bytes : 0,
+		.pool_used_bytes = record->pool ? record->pool_used : 0,
+		.device = device_id(record->device),
+		.context = record->context,
+		.stream = record->stream,
+		.memory = (uint8_t)record->memory,
+		.released = record->operation == CUPTI_MEMORY_RELEASE,
+	};
+
+	cuda_write(&out.record);
+}
+
 static void take_device(const struct cupti_device *record)
 {
 	struct interned *place = intern(&devices, record->id + 1ULL, NULL);
@@ -438,6 +458,9 @@ static void take_record(const void *record)
 		break;
 	case CUPTI_KIND_OVERHEAD:
 		take_overhead(record);
+		break;
+	case CUPTI_KIND_MEMORY2:
+		take_memory(record);
 		break;
 	case CUPTI_KIND_DEVICE:
 		take_device(record);

@@ -90,7 +90,7 @@ static void tell_clocks(void)
 /* ---- tracing ---- */
 
 static const int kinds[] = {CUPTI_KIND_DEVICE, CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
-	CUPTI_KIND_MEMCPY2, CUPTI_KIND_MEMSET, CUPTI_KIND_OVERHEAD};
+	CUPTI_KIND_MEMCPY2, CUPTI_KIND_MEMSET, CUPTI_KIND_MEMORY2, CUPTI_KIND_OVERHEAD};
 
 static void enable_kinds(bool on)
 {

@@ -81,6 +81,7 @@ enum cupti_kind {
 	CUPTI_KIND_CONCURRENT_KERNEL = 10,
 	CUPTI_KIND_OVERHEAD = 17,
 	CUPTI_KIND_MEMCPY2 = 22, /* between devices */
+	CUPTI_KIND_MEMORY2 = 49, /* allocations and releases */
 	CUPTI_KIND_GRAPH_TRACE = 51,
 };
 
@@ -92,6 +93,7 @@ enum {
 	CUPTI_THREAD_ID_SYSTEM = 1,
 	CUPTI_FLUSH_FORCED = 1,
 	CUPTI_OBJECT_THREAD = 2,
+	CUPTI_MEMORY_RELEASE = 2,
 };
 
 enum cupti_copy {
@@ -304,3 +306,24 @@ struct cupti_device {
 
 _Static_assert(offsetof(struct cupti_device, id) == 112, "CUpti_ActivityDevice4");
 _Static_assert(offsetof(struct cupti_device, name) == 136, "CUpti_ActivityDevice4");
+
+struct cupti_memory {
+	uint32_t kind;
+	uint32_t operation;
+	uint32_t memory;
+	uint32_t correlation;
+	uint64_t address, bytes;
+	uint64_t timestamp;
+	uint64_t code_address;
+	uint32_t process, device, context, stream;
+	const char *name;
+	uint32_t is_async;
+	uint32_t padding;
+	uint32_t pool; /* 0: of none */
+	uint32_t padding_2;
+	uint64_t pool_address, pool_threshold;
+	uint64_t pool_bytes, pool_used;
+};
+
+_Static_assert(offsetof(struct cupti_memory, name) == 64, "CUpti_ActivityMemory3");
+_Static_assert(offsetof(struct cupti_memory, pool_used) == 112, "CUpti_ActivityMemory3");

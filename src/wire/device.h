@@ -148,6 +148,7 @@ enum wire_cuda_record_type {
 	WIRE_RECORD_DEVICE_OVERHEAD = 52,  /* struct wire_device_overhead */
 	WIRE_RECORD_DEVICE_COUNTS = 53,    /* struct wire_device_counts */
 	WIRE_RECORD_DEVICE_GPU = 54,       /* struct wire_device_gpu */
+	WIRE_RECORD_DEVICE_MEMORY = 55,    /* struct wire_device_memory */
 };
 
 /* What a note is about; its text is a finished sentence. Append only. */
@@ -278,3 +279,19 @@ struct wire_device_gpu {
 };
 
 _Static_assert(sizeof(struct wire_device_gpu) == 88, "wire_device_gpu is part of the format");
+
+/* WIRE_RECORD_DEVICE_MEMORY: an allocation or a release. */
+struct wire_device_memory {
+	struct wire_record record;
+	__u64 time; /* device clock */
+	__u64 correlation;
+	__u64 address, bytes;
+	__u64 pool_bytes, pool_used_bytes; /* of its pool, afterwards; 0: of none */
+	__u32 device;
+	__u32 context, stream;
+	__u8 memory; /* CUpti_ActivityMemoryKind */
+	__u8 released;
+	__u8 reserved[2];
+};
+
+_Static_assert(sizeof(struct wire_device_memory) == 72, "wire_device_memory is part of the format");

@@ -7,12 +7,14 @@
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@
 #include "wire/device.h"
 #include "wire/ring.h"
 
-#define MAX_SEEN 8192
+#define MAX_SEEN 65536
 
 struct named {
 	uint16_t type;
@@ -40,7 +42,9 @@ struct seen {
 	struct wire_device_clock last_clock;
 	struct wire_device_gpu gpu;
 	struct wire_device_overhead overhead;
+	struct wire_device_memory memory[2];
 	size_t launch_count, activity_count, graph_count, name_count, note_count, clock_count;
+	size_t memory_count;
 	uint64_t lost;
 	int status; /* of the program */
 };
@@ -129,46 +133,88 @@ static void take(const struct wire_record *record)
 	case WIRE_RECORD_DEVICE_OVERHEAD:
 		memcpy(&seen.overhead, record, sizeof(seen.overhead));
 		break;
+	case WIRE_RECORD_DEVICE_MEMORY:
+		assert_true(seen.memory_count < 2);
+		memcpy(&seen.memory[seen.memory_count++], record, sizeof(*seen.memory));
+		break;
 	default:
 		fail_msg("record of unknown type %u", record->type);
 	}
 }
 
-static void read_ring_file(const char *path)
+static bool reading; /* while the program runs, as the collector does */
+
+/* The ring file of the program, mapped for as long as it is read. */
+static struct {
+	struct wire_ring_file *file;
+	struct wire_ring_cursor cursors[WIRE_RING_COUNT];
+} ring;
+
+static void map_ring_file(const char *path)
 {
-	_Alignas(8) unsigned char record[WIRE_DEVICE_MAX_BYTES];
 	int fd = open(path, O_RDWR | O_CLOEXEC);
-	struct wire_ring_file *file =
-		mmap(NULL, WIRE_RING_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct stat status;
 
-	assert_true(file != MAP_FAILED);
-	close(fd);
-	assert_true(file->magic == WIRE_RING_MAGIC);
-	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
-		struct wire_ring_cursor cursor = {0};
-		enum wire_ring_got got;
-
-		while ((got = wire_ring_read(&file->rings[i], wire_ring_data(file, i), &cursor,
-				record, sizeof(record))) == WIRE_RING_RECORD)
-			take((const void *)record);
-		assert_int_equal(got, WIRE_RING_NOTHING);
-		seen.lost += file->rings[i].lost;
+	if (fd >= 0 && fstat(fd, &status) == 0 && (size_t)status.st_size >= WIRE_RING_FILE_BYTES) {
+		ring.file =
+			mmap(NULL, WIRE_RING_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		assert_true(ring.file != MAP_FAILED);
+		memset(ring.cursors, 0, sizeof(ring.cursors));
 	}
-	munmap(file, WIRE_RING_FILE_BYTES);
+	close(fd);
 }
 
-static void read_session(void)
+static void read_rings(void)
+{
+	_Alignas(8) unsigned char record[WIRE_DEVICE_MAX_BYTES];
+	enum wire_ring_got got;
+
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
+		while ((got = wire_ring_read(&ring.file->rings[i], wire_ring_data(ring.file, i),
+				&ring.cursors[i], record, sizeof(record))) == WIRE_RING_RECORD)
+			take((const void *)record);
+		assert_int_equal(got, WIRE_RING_NOTHING);
+	}
+}
+
+static void find_ring_file(bool remove)
 {
 	char pattern[256];
 	glob_t found;
 
 	snprintf(pattern, sizeof(pattern), "%s/" WIRE_RING_PREFIX "*", session);
-	if (glob(pattern, 0, NULL, &found) == 0) {
-		assert_int_equal(found.gl_pathc, 1);
-		read_ring_file(found.gl_pathv[0]);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return;
+	assert_int_equal(found.gl_pathc, 1);
+	if (!ring.file)
+		map_ring_file(found.gl_pathv[0]);
+	if (remove)
 		unlink(found.gl_pathv[0]);
-		globfree(&found);
-	}
+	globfree(&found);
+}
+
+static void read_session(void)
+{
+	find_ring_file(true);
+	if (!ring.file)
+		return;
+	assert_true(ring.file->magic == WIRE_RING_MAGIC);
+	read_rings();
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
+		seen.lost += ring.file->rings[i].lost;
+	munmap(ring.file, WIRE_RING_FILE_BYTES);
+	ring.file = NULL;
+}
+
+static void read_meanwhile(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	if (!ring.file)
+		find_ring_file(false);
+	if (ring.file)
+		read_rings();
+	nanosleep(&pause, NULL);
 }
 
 /* `settings`: names and values, then NULL. */
@@ -190,7 +236,10 @@ static void play_with(const char *script, unsigned gate, const char *cupti, cons
 		execl(PLAY, PLAY, INJECT, cupti, script, NULL);
 		_exit(126);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
+	while (reading && waitpid(child, &status, WNOHANG) == 0)
+		read_meanwhile();
+	if (!reading)
+		assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	seen.status = WEXITSTATUS(status);
 	read_session();
@@ -434,7 +483,7 @@ static void graph_level(void **state)
 
 static void graph_destroyed_before_its_records(void **state)
 {
-	/* All records come within two flushes of the destruction. */
+	/* The records come with a later flush than the destruction. */
 	const char *settings[] = {"SONDE_CUDA_FLUSH_MS", "50", NULL};
 
 	play_with("destroyed", WIRE_GATE_OPEN, DOUBLE_13, settings);
@@ -448,8 +497,8 @@ static void graph_destroyed_before_its_records(void **state)
 static void graph_ids_used_again(void **state)
 {
 	play("rebuilt");
-	assert_int_equal(seen.activity_count, 5);
-	for (size_t i = 0; i < 5; i++)
+	assert_int_equal(seen.activity_count, 8);
+	for (size_t i = 0; i < 8; i++)
 		assert_int_equal(captured_by(i), 101 + i * 20);
 }
 
@@ -574,6 +623,29 @@ static void long_names_come_whole(void **state)
 	assert_int_equal(strspn(name, "n"), 1200);
 }
 
+static void memory_is_told(void **state)
+{
+	play("memory");
+	assert_int_equal(seen.memory_count, 2);
+	assert_int_equal(seen.memory[0].bytes, 1 << 20);
+	assert_int_equal(seen.memory[0].pool_used_bytes, 1 << 20);
+	assert_false(seen.memory[0].released);
+	assert_true(seen.memory[1].released);
+}
+
+static void writer_waits_for_room(void **state)
+{
+	reading = true;
+	play("many");
+	reading = false;
+	assert_int_equal(seen.status, 0);
+	/* The launches' thread never waits; the writer does, and loses nothing. */
+	assert_int_equal(seen.activity_count, 50000);
+	assert_int_equal(seen.counts.waited_out, 0);
+	assert_true(seen.lost >= seen.counts.repeated);
+	assert_true(seen.launch_count + seen.lost - seen.counts.repeated == 50000);
+}
+
 static void no_session(void **state)
 {
 	const char *settings[] = {"SONDE_SESSION", "/nonexistent", NULL};
@@ -627,6 +699,8 @@ int main(void)
 		cmocka_unit_test(window_opens_and_closes),
 		cmocka_unit_test(buffers_run_out),
 		cmocka_unit_test(long_names_come_whole),
+		cmocka_unit_test(memory_is_told),
+		cmocka_unit_test(writer_waits_for_room),
 		cmocka_unit_test(no_session),
 	};
 

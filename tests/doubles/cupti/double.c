@@ -22,8 +22,8 @@ static struct shared *shared;
 static pid_t first_pid;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cupti_callback *callback;
-static bool enabled[8][MAX_ID];
-static bool kinds[64];
+static _Atomic bool enabled[8][MAX_ID];
+static _Atomic bool kinds[64];
 static cupti_request *request;
 static cupti_complete *complete;
 static cupti_request_v2 *request_v2;
@@ -31,9 +31,8 @@ static cupti_complete_v2 *complete_v2;
 static uint8_t *buffer;
 static size_t buffer_bytes, valid_bytes;
 static size_t dropped;
-static bool taken_over;
-static uint32_t taken;
-static int64_t clock_step_ns;
+static _Atomic uint32_t taken;
+static _Atomic int64_t clock_step_ns;
 
 __attribute__((constructor)) static void start(void)
 {
@@ -61,10 +60,17 @@ static cupti_result usual(void)
 
 static void give_back(uint8_t *full, size_t bytes, size_t valid)
 {
-	if (complete_v2)
-		complete_v2(full, bytes, valid, NULL);
+	cupti_complete_v2 *to_v2;
+	cupti_complete *to;
+
+	pthread_mutex_lock(&lock);
+	to_v2 = complete_v2;
+	to = complete;
+	pthread_mutex_unlock(&lock);
+	if (to_v2)
+		to_v2(full, bytes, valid, NULL);
 	else
-		complete(NULL, 0, full, bytes, valid);
+		to(NULL, 0, full, bytes, valid);
 }
 
 static void flush(void)
@@ -96,14 +102,23 @@ static int ask(void)
 	return buffer != NULL;
 }
 
+static bool is_full(size_t bytes)
+{
+	bool full;
+
+	pthread_mutex_lock(&lock);
+	full = buffer && valid_bytes + bytes > buffer_bytes;
+	pthread_mutex_unlock(&lock);
+	return full;
+}
+
 static int emit(const void *record, size_t bytes)
 {
-	uint32_t kind = *(const uint32_t *)record;
 	int room;
 
-	if (!kinds[kind])
+	if (!kinds[*(const uint32_t *)record])
 		return 0;
-	if (buffer && valid_bytes + bytes > buffer_bytes)
+	if (is_full(bytes))
 		flush();
 	pthread_mutex_lock(&lock);
 	room = buffer || ask();
@@ -141,6 +156,8 @@ static size_t record_bytes(uint32_t kind)
 		return sizeof(struct cupti_device);
 	case CUPTI_KIND_OVERHEAD:
 		return sizeof(struct cupti_overhead);
+	case CUPTI_KIND_MEMORY2:
+		return sizeof(struct cupti_memory);
 	case CUPTI_KIND_GRAPH_TRACE:
 		return sizeof(struct cupti_graph_trace);
 	default:
@@ -180,14 +197,21 @@ static void others_complete(
 		taken++;
 }
 
+static void set_callbacks(cupti_request *to_request, cupti_complete *to_complete,
+	cupti_request_v2 *to_request_v2, cupti_complete_v2 *to_complete_v2)
+{
+	pthread_mutex_lock(&lock);
+	request = to_request;
+	complete = to_complete;
+	request_v2 = to_request_v2;
+	complete_v2 = to_complete_v2;
+	pthread_mutex_unlock(&lock);
+}
+
 static void take_over(void)
 {
 	flush();
-	request = others_request;
-	complete = others_complete;
-	request_v2 = NULL;
-	complete_v2 = NULL;
-	taken_over = true;
+	set_callbacks(others_request, others_complete, NULL, NULL);
 }
 
 static uint32_t taken_records(void)
@@ -390,11 +414,7 @@ EXPORT cupti_result cuptiActivityRegisterCallbacks(
 	cupti_result result =
 		number("DOUBLE_CUPTI_SUBSCRIBE", 0) == CUPTI_E_UNKNOWN ? CUPTI_OK : usual();
 
-	request = to_request;
-	complete = to_complete;
-	request_v2 = NULL;
-	complete_v2 = NULL;
-	taken_over = false;
+	set_callbacks(to_request, to_complete, NULL, NULL);
 	return result;
 }
 
@@ -406,8 +426,10 @@ EXPORT cupti_result cuptiActivityGetNextRecord(uint8_t *from, size_t valid, void
 EXPORT cupti_result cuptiActivityGetNumDroppedRecords(
 	cupti_handle context, uint32_t stream, size_t *ret_dropped)
 {
+	pthread_mutex_lock(&lock);
 	*ret_dropped = dropped;
 	dropped = 0;
+	pthread_mutex_unlock(&lock);
 	return usual();
 }
 
@@ -442,9 +464,7 @@ EXPORT cupti_result cuptiActivitySetAttribute_v2(
 EXPORT cupti_result cuptiActivityRegisterCallbacks_v2(
 	cupti_handle subscriber, cupti_request_v2 *to_request, cupti_complete_v2 *to_complete)
 {
-	request_v2 = to_request;
-	complete_v2 = to_complete;
-	taken_over = false;
+	set_callbacks(NULL, NULL, to_request, to_complete);
 	return usual();
 }
 

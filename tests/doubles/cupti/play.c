@@ -410,7 +410,7 @@ static int play_rebuilt(void)
 {
 	struct cupti_graph_data graph = {.graph = GRAPH(10)}, exec = {.exec = GRAPH(20)};
 
-	for (uint32_t i = 0; i < 5; i++) {
+	for (uint32_t i = 0; i < 8; i++) {
 		capture(10, 101 + i * 20, 1);
 		instantiate(110 + i * 20, 10, 20, 1, 1);
 		replay(111 + i * 20, 20, 1);
@@ -561,6 +561,63 @@ static int play_exit(void)
 	_exit(originals == calls ? 4 : 9);
 }
 
+static int play_memory(void)
+{
+	struct cupti_memory record = {
+		.kind = CUPTI_KIND_MEMORY2,
+		.operation = 1,
+		.memory = 3,
+		.correlation = 5,
+		.address = 0x7000,
+		.bytes = 1 << 20,
+		.timestamp = device_now(),
+		.pool = 1,
+		.pool_bytes = 1 << 25,
+		.pool_used = 1 << 20,
+	};
+
+	cupti->emit(&record, sizeof(record));
+	record.operation = CUPTI_MEMORY_RELEASE;
+	record.pool_used = 0;
+	cupti->emit(&record, sizeof(record));
+	return 0;
+}
+
+/* More records than a ring holds, while somebody reads. */
+static int play_many(void)
+{
+	for (uint32_t i = 1; i <= 50000; i++) {
+		launch(i);
+		emit_kernel(i);
+	}
+	return 0;
+}
+
+static uint64_t launches_ns(uint32_t count)
+{
+	uint64_t begin = device_now();
+
+	for (uint32_t i = 0; i < count; i++)
+		launch(i);
+	return (device_now() - begin) / count;
+}
+
+/* Prints what a launch costs, with the stand-in's share in it; nobody need read the ring. */
+static int play_cost(void)
+{
+	struct wire_gate *gate = map_gate();
+	uint64_t open_ns, closed_ns;
+
+	pause_ms(100);
+	open_ns = launches_ns(1000);
+	atomic_store(&gate->state, WIRE_GATE_CLOSED);
+	pause_ms(200);
+	closed_ns = launches_ns(1000000);
+	printf("a launch takes %llu ns in an open window, %llu ns in a closed one\n",
+		(unsigned long long)open_ns, (unsigned long long)closed_ns);
+	return 0;
+}
+
 static int play_long_name(void)
 {
 	struct cupti_kernel record = kernel(1);
@@ -596,6 +653,9 @@ static const struct {
 	{"state", play_state},
 	{"exit", play_exit},
 	{"long-name", play_long_name},
+	{"memory", play_memory},
+	{"many", play_many},
+	{"cost", play_cost},
 };
 
 /* 0: all is well so far; else what the program ends with. */
