@@ -4,65 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analyses/charge.h"
 #include "base/map.h"
-
-/* Hashed as bytes; source files are interned, equal names are equal pointers. */
-struct row_key {
-	const char *source_file;
-	uint32_t line, function;
-	uint64_t reason;
-};
-
-static const struct model_function *function_of(const struct model *model, uint32_t frame)
-{
-	return &model->functions.items[model->frames.items[frame].function];
-}
-
-/* The position in the stack of the frame that a wait is charged to; -1: there is none. */
-static int64_t charged_frame(const struct model *model, const struct model_stack *stack)
-{
-	int64_t python = -1, native = -1;
-
-	for (uint32_t i = stack->whole_count; i-- > 0;) {
-		const struct model_function *function =
-			function_of(model, model->stack_frames.items[stack->first + i]);
-
-		if (function->class == MODEL_CLASS_USER)
-			return i;
-		if (python < 0 && function->kind == CAPTURE_FRAME_INTERPRETED)
-			python = i;
-		if (native < 0 && function->kind != CAPTURE_FRAME_KERNEL)
-			native = i;
-	}
-	return python >= 0 ? python : native;
-}
-
-static uint32_t charged_frame_of(const struct model *model, const struct model_sample *sample)
-{
-	const struct model_stack *stack;
-	int64_t at;
-
-	if (sample->stack == MODEL_NONE)
-		return MODEL_NONE;
-	stack = &model->stacks.items[sample->stack];
-	at = charged_frame(model, stack);
-	return at < 0 ? MODEL_NONE : model->stack_frames.items[stack->first + (uint32_t)at];
-}
-
-/* What makes frames one row. */
-static struct row_key key_of(const struct model *model, uint32_t index, uint64_t reason)
-{
-	struct row_key key = {.reason = reason, .function = MODEL_NONE};
-
-	if (index != MODEL_NONE) {
-		const struct model_frame *frame = &model->frames.items[index];
-
-		key.source_file = frame->line ? frame->source_file : NULL;
-		key.line = frame->line;
-		key.function = frame->function;
-	}
-	return key;
-}
 
 /* The running sample of a thread that is nearest to the sample at `index`; MODEL_NONE: none is
  * near. */
@@ -91,17 +34,17 @@ static int add_holder(struct waiting *waiting, struct intern *known, const struc
 {
 	const struct model_sample *sample = &model->samples.items[index];
 	struct waiting_holder row = {.waiter = waiter, .holder = MODEL_NONE};
-	struct row_key keys[2];
+	struct charge_key keys[2];
 	uint32_t nearest, id;
 	int r;
 
 	if (sample->gil_holder != MODEL_NONE) {
 		nearest = nearest_sample(model, index, sample->gil_holder);
 		if (nearest != MODEL_NONE)
-			row.holder = charged_frame_of(model, &model->samples.items[nearest]);
+			row.holder = charge_frame(model, model->samples.items[nearest].stack);
 	}
-	keys[0] = key_of(model, waiter, 0);
-	keys[1] = key_of(model, row.holder, 0);
+	keys[0] = charge_key(model, waiter, 0);
+	keys[1] = charge_key(model, row.holder, 0);
 	r = intern_add(known, keys, sizeof(keys), &id);
 	if (r > 0)
 		r = array_append(&waiting->holders, row);
@@ -115,12 +58,12 @@ static int add_sample(struct waiting *waiting, struct intern *known, const struc
 	const struct model_sample *sample, uint32_t *ret_frame)
 {
 	struct waiting_row row = {.reason = sample->wait};
-	struct row_key key;
+	struct charge_key key;
 	uint32_t id;
 	int r;
 
-	row.frame = *ret_frame = charged_frame_of(model, sample);
-	key = key_of(model, row.frame, sample->wait);
+	row.frame = *ret_frame = charge_frame(model, sample->stack);
+	key = charge_key(model, row.frame, sample->wait);
 	r = intern_add(known, &key, sizeof(key), &id);
 	if (r > 0)
 		r = array_append(&waiting->rows, row);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/device.h"
 #include "wire/python.h"
 #include "wire/stack.h"
 #include "wire/wait.h"
@@ -89,6 +90,43 @@ struct capture_sample {
 	uint64_t duration_ns;
 };
 
+/*
+ * Work of a device. It and the stack of its launch have one correlation id, unique in their
+ * process; each is written as it comes, and the model puts them together.
+ */
+struct capture_device_work {
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC, like all times here */
+	uint64_t queued_ns, submit_ns;
+	uint64_t launch_ns, launch_duration_ns; /* of the call that launched it; 0: unknown */
+	uint32_t pid, tid;                      /* the launch's; tid 0: unknown */
+	uint64_t correlation;
+	enum wire_device_kind kind;
+	bool failed;
+	const char *name;   /* of the kernel; NULL: none, or unknown */
+	const char *device; /* its name */
+	uint32_t queue;     /* of the process; 0: unknown */
+	uint64_t bytes;     /* of copies and fills */
+	uint64_t global_size[3];
+	uint32_t local_size[3]; /* 0: the runtime's choice */
+};
+
+/* A launch whose work's times are not known, or a call that waited for work (FINISH and WAIT). */
+struct capture_launch {
+	uint64_t time_ns, duration_ns;
+	uint32_t pid, tid;
+	uint64_t correlation;
+	enum wire_device_kind kind;
+	enum wire_device_untimed untimed; /* why no device work follows */
+	uint32_t queue;
+};
+
+struct capture_launch_stack {
+	uint64_t time_ns;
+	uint32_t pid, tid;
+	uint64_t correlation;
+	capture_id callstack; /* 0: none */
+};
+
 /* How the recording was made; written at its start. */
 struct capture_session {
 	const char *sonde_version;
@@ -102,8 +140,9 @@ struct capture_session {
 	uint64_t start_boottime_ns;     /* CLOCK_BOOTTIME at the same moment */
 	uint64_t period_ns;             /* between samples of one CPU */
 	uint32_t cpu_count;
-	const char *wait_mode;   /* "off", "sample", "exact"; NULL: not said, off */
-	uint64_t wait_period_ns; /* between two looks at a thread, with "sample" */
+	const char *wait_mode;     /* "off", "sample", "exact"; NULL: not said, off */
+	uint64_t wait_period_ns;   /* between two looks at a thread, with "sample" */
+	const char *launch_stacks; /* "off", "bpf"; NULL: not said, off */
 };
 
 /* Where lost samples went missing. */
@@ -112,6 +151,20 @@ struct capture_loss {
 	uint32_t cpu;
 	uint64_t count;
 };
+
+/* Device work in numbers: all uint64_t, in the order of the fields of RecordingStats.Device. */
+struct capture_device_stats {
+	uint64_t processes;
+	uint64_t launches, works, stacks; /* written; launches without waits */
+	uint64_t records_lost, records_without_ring, records_damaged;
+	uint64_t launches_untimed; /* see enum wire_device_untimed */
+	uint64_t stacks_lost;
+	uint64_t started_before_launch;
+	uint64_t clock_error_ns;
+	uint64_t stack_run_count, stack_run_time_ns; /* of the BPF program; 0: not measured */
+};
+
+#define CAPTURE_DEVICE_STATS (sizeof(struct capture_device_stats) / sizeof(uint64_t))
 
 /* The account of a recording, written at its end (and each flush, the last one counts). */
 struct capture_stats {
@@ -128,6 +181,7 @@ struct capture_stats {
 	uint64_t python_frames;
 	uint64_t wait_samples, waited_ns;
 	uint64_t wait_run_count, wait_run_time_ns; /* of the BPF programs; 0: not measured */
+	struct capture_device_stats device;        /* all 0: no process had the library */
 	const struct capture_loss *losses;
 	uint32_t loss_count;
 	const char *const *notes; /* sentences: what was partial and why */

@@ -23,6 +23,7 @@ void interning_done(struct interning *interning)
 	intern_done(&interning->callstacks);
 	intern_done(&interning->tasks);
 	intern_done(&interning->executions);
+	intern_done(&interning->specifications);
 	strbuf_done(&interning->pending);
 }
 
@@ -52,6 +53,26 @@ static int intern_bytes(struct interning *interning, struct intern *table, uint3
 	begin = pb_begin(pending, list);
 	pb_put_u64(pending, STRING_IID, *ret_iid);
 	pb_put_bytes(pending, STRING_BYTES, bytes, length);
+	pb_end(pending, begin);
+	return finish_entry(interning, start);
+}
+
+int interning_specification(struct interning *interning, const char *name, uint64_t *ret_iid)
+{
+	struct strbuf *pending = &interning->pending;
+	size_t start = pending->length, begin;
+	uint32_t id;
+	int added = intern_add(&interning->specifications, name, strlen(name), &id);
+
+	if (added < 0)
+		return added;
+	*ret_iid = (uint64_t)id + 1;
+	if (!added)
+		return 0;
+	begin = pb_begin(pending, INTERNED_SPECIFICATIONS);
+	pb_put_u64(pending, SPECIFICATION_IID, *ret_iid);
+	pb_put_text(pending, SPECIFICATION_NAME, name);
+	pb_put_u64(pending, SPECIFICATION_CATEGORY, CATEGORY_COMPUTE);
 	pb_end(pending, begin);
 	return finish_entry(interning, start);
 }

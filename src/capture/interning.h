@@ -14,6 +14,7 @@ struct interning {
 	struct intern function_names, source_paths, mapping_paths, build_ids;
 	struct intern mappings, frames, callstacks;
 	struct intern tasks, executions; /* StackSample contexts */
+	struct intern specifications;    /* names of device work, queues and devices */
 	bool has_placeholder;
 	struct strbuf pending;
 };
@@ -32,6 +33,9 @@ int interning_callstack(struct interning *interning, const capture_id *frames, s
 int interning_task(struct interning *interning, uint32_t pid, uint32_t tid, uint64_t *ret_iid);
 int interning_execution(
 	struct interning *interning, uint32_t cpu, enum capture_cpu_mode mode, uint64_t *ret_iid);
+
+/* The iid of a name in gpu_specifications. */
+int interning_specification(struct interning *interning, const char *name, uint64_t *ret_iid);
 
 /*
  * How mappings are named in Perfetto: "/" and the path's components joined by "/". True when `path`

@@ -49,6 +49,7 @@ void sequence_clear(struct sequence *sequence)
 	iid_table_clear(&sequence->callstacks);
 	iid_table_clear(&sequence->task_iids);
 	iid_table_clear(&sequence->execution_iids);
+	iid_table_clear(&sequence->specifications);
 	array_clear(&sequence->tasks);
 	array_clear(&sequence->executions);
 	sequence->default_clock = CLOCK_ID_BOOTTIME;
@@ -65,6 +66,7 @@ void sequence_free(struct sequence *sequence)
 	iid_table_done(&sequence->callstacks);
 	iid_table_done(&sequence->task_iids);
 	iid_table_done(&sequence->execution_iids);
+	iid_table_done(&sequence->specifications);
 	array_done(&sequence->tasks);
 	array_done(&sequence->executions);
 	clocks_done(&sequence->clocks);
@@ -115,6 +117,12 @@ static struct pb_bytes string_of(
 static const char *text_of(const struct reader *reader, const struct iid_table *table, uint64_t iid)
 {
 	return (const char *)string_of(reader, table, iid).at;
+}
+
+const char *reader_specification(
+	const struct reader *reader, const struct sequence *sequence, uint64_t iid)
+{
+	return text_of(reader, &sequence->specifications, iid);
 }
 
 void reader_mapping_key(struct strbuf *key, bool verbatim, struct pb_bytes build_id,
@@ -380,6 +388,8 @@ static int first_pass(struct reader *reader, struct sequence *sequence,
 		return read_string(reader, &sequence->source_paths, field->bytes);
 	case PB_BYTES(INTERNED_MAPPING_PATHS):
 		return read_string(reader, &sequence->mapping_paths, field->bytes);
+	case PB_BYTES(INTERNED_SPECIFICATIONS): /* the same field numbers */
+		return read_string(reader, &sequence->specifications, field->bytes);
 	case PB_BYTES(INTERNED_BUILD_IDS):
 		return read_string(reader, &sequence->build_ids, field->bytes);
 	case PB_BYTES(INTERNED_TASK_CONTEXTS):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the messages that a capture has few of: session, account, processes, threads, symbols. */
 #include <errno.h>
+#include <string.h>
 
 #include "capture/fields.h"
 #include "capture/reader_state.h"
@@ -65,6 +66,8 @@ static int take_session_field(struct reader *reader, const struct pb_field *fiel
 		return reader_text(reader, field->bytes, &session->unwind_mode);
 	case PB_BYTES(SESSION_WAIT_MODE):
 		return reader_text(reader, field->bytes, &session->wait_mode);
+	case PB_BYTES(SESSION_LAUNCH_STACKS):
+		return reader_text(reader, field->bytes, &session->launch_stacks);
 	case PB_BYTES(SESSION_UNWIND_REASON):
 		return reader_text(reader, field->bytes, &session->unwind_mode_reason);
 	default:
@@ -144,6 +147,23 @@ static int read_loss(struct reader *reader, struct pb_bytes message, struct stat
 	return array_append(&fields->losses, loss);
 }
 
+static int read_device_stats(struct pb_bytes message, struct capture_device_stats *ret_device)
+{
+	uint64_t values[CAPTURE_DEVICE_STATS] = {0};
+	struct pb_cursor cursor = pb_cursor(message);
+	struct pb_field field;
+	int more;
+
+	while ((more = pb_next(&cursor, &field)) > 0) {
+		uint32_t at = (field.tag >> 3) - DEVICE_STATS_FIRST;
+
+		if ((field.tag & 7) == PB_WIRE_VARINT && at < CAPTURE_DEVICE_STATS)
+			values[at] = field.value;
+	}
+	memcpy(ret_device, values, sizeof(values));
+	return more;
+}
+
 /* Where a plain number of the message goes; NULL for another field. */
 static uint64_t *stats_number(struct capture_stats *stats, uint32_t tag)
 {
@@ -203,6 +223,8 @@ static int take_stats_field(
 		return read_count(field->bytes, fields->stats.stacks_by_stop, WIRE_STOP_MAX);
 	case PB_BYTES(STATS_BY_PYTHON):
 		return read_count(field->bytes, fields->stats.stacks_by_python, WIRE_PYTHON_MAX);
+	case PB_BYTES(STATS_DEVICE):
+		return read_device_stats(field->bytes, &fields->stats.device);
 	case PB_BYTES(STATS_LOSSES):
 		return read_loss(reader, field->bytes, fields);
 	case PB_BYTES(STATS_NOTES):

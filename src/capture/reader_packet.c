@@ -66,6 +66,18 @@ static void take_packet_message(const struct pb_field *field, struct packet *pac
 	case PB_BYTES(PACKET_SONDE_WAIT):
 		packet->wait_sample = field->bytes;
 		break;
+	case PB_BYTES(PACKET_GPU_STAGE):
+		packet->gpu_stage = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_DEVICE_WORK):
+		packet->device_work = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_LAUNCH):
+		packet->launch = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_LAUNCH_STACK):
+		packet->launch_stack = field->bytes;
+		break;
 	case PB_BYTES(PACKET_SONDE_PROCESS):
 		packet->process_info = field->bytes;
 		break;
@@ -189,6 +201,13 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 		result = reader_wait_sample(reader, sequence, time_ns, packet->wait_sample);
 	if (result == 0 && packet->stack_sample.at)
 		result = reader_stack_sample(reader, sequence, time_ns, packet->stack_sample);
+	if (result == 0 && packet->device_work.at)
+		result = reader_device_work(
+			reader, sequence, time_ns, packet->gpu_stage, packet->device_work);
+	if (result == 0 && packet->launch.at)
+		result = reader_launch(reader, time_ns, packet->launch);
+	if (result == 0 && packet->launch_stack.at)
+		result = reader_launch_stack(reader, sequence, time_ns, packet->launch_stack);
 	return result;
 }
 
@@ -197,6 +216,7 @@ static bool concerns_sequence(const struct packet *packet)
 {
 	return packet->interned_data.at || packet->defaults.at || packet->clock_snapshot.at ||
 	       packet->perf_sample.at || packet->stack_sample.at || packet->wait_sample.at ||
+	       packet->device_work.at || packet->launch.at || packet->launch_stack.at ||
 	       packet->has_timestamp || packet->flags & SEQUENCE_CLEARED ||
 	       packet->previous_dropped;
 }

@@ -27,6 +27,7 @@ struct sequence {
 	struct iid_table mappings, frames, callstacks;
 	/* → index + 1 */
 	struct iid_table task_iids, execution_iids;
+	struct iid_table specifications; /* → string id + 1 */
 	ARRAY_OF(struct sample_context) tasks, executions;
 };
 
@@ -87,7 +88,8 @@ struct packet {
 	uint32_t clock, sequence_id, flags;
 	bool has_timestamp, previous_dropped;
 	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
-		stack_sample, wait_sample, track, symbols, session, stats, process_info;
+		stack_sample, wait_sample, gpu_stage, device_work, launch, launch_stack, track,
+		symbols, session, stats, process_info;
 	bool has_zstd;
 };
 
@@ -105,6 +107,9 @@ void sequence_free(struct sequence *sequence);
 
 /* TracePacket.interned_data */
 int reader_interned_data(struct reader *reader, struct sequence *sequence, struct pb_bytes data);
+/* A name of gpu_specifications; NULL when the file does not have it. */
+const char *reader_specification(
+	const struct reader *reader, const struct sequence *sequence, uint64_t iid);
 /*
  * The key by which equal mappings of several sequences are one; `verbatim` is the path's form (see
  * sonde_verbatim_path in schema/sonde.proto).
@@ -120,6 +125,11 @@ int reader_module_symbols(struct reader *reader, struct pb_bytes message);
 int reader_perf_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);
 int reader_stack_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);
+int reader_device_work(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes stage, struct pb_bytes message);
+int reader_launch(struct reader *reader, uint64_t time_ns, struct pb_bytes message);
+int reader_launch_stack(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);
 int reader_wait_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);

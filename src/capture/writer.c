@@ -392,6 +392,97 @@ int capture_writer_sample(struct capture_writer *writer, const struct capture_sa
 	return 0;
 }
 
+/* A packet of its own time: the sequence's clock is left alone. */
+static struct strbuf *begin_timed_packet(struct capture_writer *writer, uint64_t time_ns)
+{
+	struct strbuf *packet = begin_packet(writer);
+
+	pb_put_u64(packet, PACKET_TIMESTAMP, time_ns);
+	pb_put_u64(packet, PACKET_TIMESTAMP_CLOCK, CLOCK_ID_MONOTONIC);
+	put_interned(writer, packet);
+	return packet;
+}
+
+static int end_timed_packet(struct capture_writer *writer)
+{
+	int result = end_packet(writer);
+
+	if (result == 0)
+		strbuf_clear(&writer->interning.pending);
+	return result;
+}
+
+/* Work without a name is called after its kind, queues after their device. */
+static int intern_work(struct capture_writer *writer, const struct capture_device_work *work,
+	struct device_work_names *ret_names)
+{
+	_cleanup_strbuf_ struct strbuf queue = {0};
+	int result = interning_specification(&writer->interning,
+		work->name ? work->name : wire_device_kind_name(work->kind), &ret_names->name);
+
+	strbuf_addf(&queue, "%s, pid %u, queue %u", work->device, work->pid, work->queue);
+	if (strbuf_status(&queue) < 0)
+		return -ENOMEM;
+	if (result == 0)
+		result = interning_specification(
+			&writer->interning, strbuf_cstr(&queue), &ret_names->queue);
+	if (result == 0)
+		result = interning_specification(
+			&writer->interning, work->device, &ret_names->device);
+	return result;
+}
+
+int capture_writer_device_work(
+	struct capture_writer *writer, const struct capture_device_work *work)
+{
+	struct device_work_names names;
+	int result;
+
+	if (writer->visitor)
+		return writer->visitor->device_work
+			       ? writer->visitor->device_work(writer->visitor_context, work)
+			       : 0;
+	result = start_without_session(writer);
+	if (result == 0)
+		result = intern_work(writer, work, &names);
+	if (result < 0)
+		return result;
+	put_device_work(begin_timed_packet(writer, work->start_ns), work, &names);
+	return end_timed_packet(writer);
+}
+
+int capture_writer_launch(struct capture_writer *writer, const struct capture_launch *launch)
+{
+	int result;
+
+	if (writer->visitor)
+		return writer->visitor->launch
+			       ? writer->visitor->launch(writer->visitor_context, launch)
+			       : 0;
+	result = start_without_session(writer);
+	if (result < 0)
+		return result;
+	put_launch(begin_timed_packet(writer, launch->time_ns), launch);
+	return end_timed_packet(writer);
+}
+
+int capture_writer_launch_stack(
+	struct capture_writer *writer, const struct capture_launch_stack *stack)
+{
+	int result;
+
+	assert(stack->callstack <= writer->interning.callstacks.entries.count);
+	if (writer->visitor)
+		return writer->visitor->launch_stack
+			       ? writer->visitor->launch_stack(writer->visitor_context, stack)
+			       : 0;
+	result = start_without_session(writer);
+	if (result < 0)
+		return result;
+	put_launch_stack(begin_timed_packet(writer, stack->time_ns), stack);
+	return end_timed_packet(writer);
+}
+
 /* Tracks are told apart by numbers that must differ between captures that are merged later. */
 static uint64_t track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread)
 {

@@ -54,6 +54,12 @@ int capture_writer_process(struct capture_writer *writer, const struct capture_p
 int capture_writer_thread(struct capture_writer *writer, const struct capture_thread *thread);
 /* A running thread, or with `wait` a waiting one. */
 int capture_writer_sample(struct capture_writer *writer, const struct capture_sample *sample);
+/* Device work, its launch and the launch's stack, in any order. */
+int capture_writer_device_work(
+	struct capture_writer *writer, const struct capture_device_work *work);
+int capture_writer_launch(struct capture_writer *writer, const struct capture_launch *launch);
+int capture_writer_launch_stack(
+	struct capture_writer *writer, const struct capture_launch_stack *stack);
 /*
  * Of a writer without a file: callstacks are told anew from now on, their ids beginning at 1, so
  * that a recording without end does not grow without end.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/writer_messages.h"
 
+#include <string.h>
+
 #include "capture/fields.h"
 #include "capture/protobuf.h"
 
@@ -106,6 +108,7 @@ void put_session(struct strbuf *packet, const struct capture_session *session)
 	put_nonzero(packet, SESSION_CPUS, session->cpu_count);
 	pb_put_text(packet, SESSION_WAIT_MODE, session->wait_mode);
 	put_nonzero(packet, SESSION_WAIT_PERIOD, session->wait_period_ns);
+	pb_put_text(packet, SESSION_LAUNCH_STACKS, session->launch_stacks);
 	pb_end(packet, begin);
 }
 
@@ -146,6 +149,103 @@ void put_thread(struct strbuf *packet, const struct capture_thread *thread, uint
 	pb_put_text(packet, THREAD_NAME, thread->name);
 	pb_end(packet, descriptor);
 	pb_end(packet, track);
+}
+
+static void put_size(struct strbuf *packet, uint32_t field, uint64_t x, uint64_t y, uint64_t z)
+{
+	size_t begin = pb_begin(packet, field);
+
+	pb_put_u64(packet, DIMENSION_X, (uint32_t)x);
+	put_nonzero(packet, DIMENSION_Y, (uint32_t)y);
+	put_nonzero(packet, DIMENSION_Z, (uint32_t)z);
+	pb_end(packet, begin);
+}
+
+/* What Perfetto has fields for. */
+static void put_stage(struct strbuf *packet, const struct capture_device_work *work,
+	const struct device_work_names *names)
+{
+	size_t stage = pb_begin(packet, PACKET_GPU_STAGE), launch;
+
+	pb_put_u64(packet, STAGE_EVENT_ID, work->correlation);
+	pb_put_u64(packet, STAGE_DURATION, work->end_ns - work->start_ns);
+	pb_put_u64(packet, STAGE_GPU, 0);
+	pb_put_u64(packet, STAGE_QUEUE_IID, names->queue);
+	pb_put_u64(packet, STAGE_NAME_IID, names->name);
+	if (work->global_size[0]) {
+		launch = pb_begin(packet, STAGE_LAUNCH);
+		put_size(packet, STAGE_GRID, work->global_size[0], work->global_size[1],
+			work->global_size[2]);
+		if (work->local_size[0])
+			put_size(packet, STAGE_GROUP, work->local_size[0], work->local_size[1],
+				work->local_size[2]);
+		pb_end(packet, launch);
+	}
+	pb_end(packet, stage);
+}
+
+void put_device_work(struct strbuf *packet, const struct capture_device_work *work,
+	const struct device_work_names *names)
+{
+	size_t begin;
+
+	put_stage(packet, work, names);
+	begin = pb_begin(packet, PACKET_SONDE_DEVICE_WORK);
+	pb_put_u64(packet, DEVICE_WORK_PID, work->pid);
+	pb_put_u64(packet, DEVICE_WORK_CORRELATION, work->correlation);
+	pb_put_u64(packet, DEVICE_WORK_KIND, work->kind);
+	put_nonzero(packet, DEVICE_WORK_QUEUED, work->queued_ns);
+	put_nonzero(packet, DEVICE_WORK_SUBMIT, work->submit_ns);
+	put_nonzero(packet, DEVICE_WORK_BYTES, work->bytes);
+	put_nonzero(packet, DEVICE_WORK_FAILED, work->failed);
+	pb_put_u64(packet, DEVICE_WORK_DEVICE_IID, names->device);
+	put_nonzero(packet, DEVICE_WORK_QUEUE, work->queue);
+	for (uint32_t i = 0; i < 3; i++)
+		put_nonzero(packet, DEVICE_WORK_GLOBAL + i, work->global_size[i]);
+	put_nonzero(packet, DEVICE_WORK_TID, work->tid);
+	put_nonzero(packet, DEVICE_WORK_LAUNCH, work->launch_ns);
+	put_nonzero(packet, DEVICE_WORK_LAUNCH_DURATION, work->launch_duration_ns);
+	pb_end(packet, begin);
+}
+
+void put_launch(struct strbuf *packet, const struct capture_launch *launch)
+{
+	size_t begin = pb_begin(packet, PACKET_SONDE_LAUNCH);
+
+	pb_put_u64(packet, LAUNCH_PID, launch->pid);
+	pb_put_u64(packet, LAUNCH_TID, launch->tid);
+	put_nonzero(packet, LAUNCH_CORRELATION, launch->correlation);
+	pb_put_u64(packet, LAUNCH_KIND, launch->kind);
+	pb_put_u64(packet, LAUNCH_DURATION, launch->duration_ns);
+	put_nonzero(packet, LAUNCH_UNTIMED, launch->untimed);
+	put_nonzero(packet, LAUNCH_QUEUE, launch->queue);
+	pb_end(packet, begin);
+}
+
+void put_launch_stack(struct strbuf *packet, const struct capture_launch_stack *stack)
+{
+	size_t begin = pb_begin(packet, PACKET_SONDE_LAUNCH_STACK);
+
+	pb_put_u64(packet, LAUNCH_PID, stack->pid);
+	pb_put_u64(packet, LAUNCH_TID, stack->tid);
+	pb_put_u64(packet, LAUNCH_CORRELATION, stack->correlation);
+	put_nonzero(packet, LAUNCH_STACK_CALLSTACK, stack->callstack);
+	pb_end(packet, begin);
+}
+
+/* Absent when there is nothing to say. */
+static void put_device_stats(struct strbuf *message, const struct capture_device_stats *device)
+{
+	uint64_t values[CAPTURE_DEVICE_STATS];
+	size_t begin;
+
+	memcpy(values, device, sizeof(values));
+	if (!device->processes)
+		return;
+	begin = pb_begin(message, STATS_DEVICE);
+	for (uint32_t i = 0; i < CAPTURE_DEVICE_STATS; i++)
+		put_nonzero(message, DEVICE_STATS_FIRST + i, values[i]);
+	pb_end(message, begin);
 }
 
 /* Stacks by reason: only those that there are. */
@@ -205,4 +305,5 @@ void put_stats(struct strbuf *message, const struct capture_stats *stats)
 	put_nonzero(message, STATS_WAITED, stats->waited_ns);
 	put_nonzero(message, STATS_WAIT_RUNS, stats->wait_run_count);
 	put_nonzero(message, STATS_WAIT_TIME, stats->wait_run_time_ns);
+	put_device_stats(message, &stats->device);
 }

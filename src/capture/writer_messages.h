@@ -17,5 +17,15 @@ void put_session(struct strbuf *packet, const struct capture_session *session);
 /* track_descriptor, with sonde_process for the rest. */
 void put_process(struct strbuf *packet, const struct capture_process *process, uint64_t uuid);
 void put_thread(struct strbuf *packet, const struct capture_thread *thread, uint64_t uuid);
+/* Iids of names in gpu_specifications. */
+struct device_work_names {
+	uint64_t name, queue, device;
+};
+
+/* gpu_render_stage_event, with sonde_device_work for the rest. */
+void put_device_work(struct strbuf *packet, const struct capture_device_work *work,
+	const struct device_work_names *names);
+void put_launch(struct strbuf *packet, const struct capture_launch *launch);
+void put_launch_stack(struct strbuf *packet, const struct capture_launch_stack *stack);
 /* The inside of a RecordingStats message. */
 void put_stats(struct strbuf *message, const struct capture_stats *stats);

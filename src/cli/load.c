@@ -21,7 +21,7 @@ static void warn_about(const struct model *model, const char *path)
 }
 
 const char *const yes_no_choices[] = {"yes", "no", NULL};
-const char *const weight_choices[] = {"cpu", "wait", "wall", NULL};
+const char *const weight_choices[] = {"cpu", "wait", "wall", "gpu", NULL};
 
 enum model_weight shown_weight(const struct shown_options *shown)
 {

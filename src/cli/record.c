@@ -25,6 +25,7 @@ static double record_duration_s;
 static struct target_options record_target;
 static bool record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
+static const char *record_launch_stacks = "bpf";
 static const char *record_wait; /* NULL: with a command */
 
 /* ---- what was recorded, and what it cost ---- */
@@ -256,6 +257,7 @@ static int run_record(int count, char **arguments)
 		.pids = pids,
 		.mode = parse_mode(),
 		.wait = record_wait ? record_wait[0] == 's' : count > 0,
+		.launch_stacks = record_launch_stacks[0] == 'b',
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
 		.on_finishing = on_finishing,
@@ -284,6 +286,7 @@ static int run_record(int count, char **arguments)
 }
 
 static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
+static const char *const record_launches[] = {"bpf", "off", NULL};
 static const char *const record_waits[] = {"sample", "off", NULL};
 
 static const struct option record_options[] = {
@@ -309,6 +312,13 @@ static const struct option record_options[] = {
 			"off. Default: sample with a command, else off.",
 		.value = (void *)&record_wait,
 		.choices = record_waits},
+	{.long_name = "launch-stacks",
+		.type = OPTION_CHOICE,
+		.argument = "HOW",
+		.help = "Stacks of the calls that give work to an OpenCL device: bpf takes each "
+			"in the kernel; off: device work without stacks. Default: bpf.",
+		.value = (void *)&record_launch_stacks,
+		.choices = record_launches},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,

@@ -13,7 +13,8 @@
 
 #define DEFAULT_LIMIT 20
 #define BY_WAIT       "wait" /* no dimension of samples that ran */
-#define SIDE_LIMIT    8      /* rows of the tables after the first */
+#define BY_KERNEL     "kernel"
+#define SIDE_LIMIT    8 /* rows of the tables after the first */
 
 static struct {
 	struct selection selection;
@@ -35,6 +36,15 @@ static size_t wanted_limit(size_t otherwise)
 
 static const char no_waiting[] = "Waiting was not recorded: record with --wait sample.";
 
+static const char no_device_work[] =
+	"Device work was not recorded: no process that was recorded used an OpenCL loader with "
+	"layers.";
+
+static bool has_device_work(const struct model *model)
+{
+	return model->device_works.count || model->launches.launches;
+}
+
 static bool has_waiting(const struct model *model)
 {
 	array_foreach (&model->samples, sample) {
@@ -46,6 +56,8 @@ static bool has_waiting(const struct model *model)
 
 static const char *why_no_samples(const struct model *model)
 {
+	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_GPU && !model->device_works.count)
+		return no_device_work;
 	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_WAIT && !has_waiting(model))
 		return no_waiting;
 	array_foreach (&model->samples, sample) {
@@ -65,6 +77,15 @@ static int add_waiting(const struct report_view *view)
 	return 0;
 }
 
+/* The tables of devices alone. */
+static int add_device(const struct report_view *view)
+{
+	if (has_device_work(view->model))
+		return report_device(view, wanted_limit(DEFAULT_LIMIT));
+	report_paragraph(view, no_device_work, 0);
+	return 0;
+}
+
 static int add_tables(const struct report_view *view)
 {
 	size_t side = wanted_limit(SIDE_LIMIT);
@@ -72,10 +93,13 @@ static int add_tables(const struct report_view *view)
 
 	if (arguments.by && strcmp(arguments.by, BY_WAIT) == 0)
 		return add_waiting(view);
+	if (arguments.by && strcmp(arguments.by, BY_KERNEL) == 0)
+		return add_device(view);
 
 	if (!view->selected->count) {
 		report_paragraph(view, why_no_samples(view->model), 0);
-		return report_waiting(view, side);
+		r = report_device(view, side);
+		return r ?: report_waiting(view, side);
 	}
 	if (arguments.by) {
 		enum breakdown_by by = breakdown_by_from_string(arguments.by);
@@ -86,6 +110,7 @@ static int add_tables(const struct report_view *view)
 	if (!arguments.shown.fold_libraries && model_has_user_python(view->model))
 		r = report_own_lines(view, side);
 	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
+	r = r ?: report_device(view, side);
 	r = r ?: report_waiting(view, side);
 	r = r ?: report_table(view, BREAKDOWN_PROCESS, wanted_sort(), side);
 	if (r == 0 && view->model->threads.count > view->model->processes.count)
@@ -170,7 +195,7 @@ static int report_run(int count, char **positional)
 }
 
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", BY_WAIT, NULL};
+	"cgroup", "stack", "class", "gil", BY_KERNEL, BY_WAIT, NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
@@ -178,6 +203,7 @@ static const struct option report_options[] = {
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
 		.help = "Print this table alone; stack: the hottest path and the hottest stacks; "
+			"kernel: what devices did, and which lines launched it; "
 			"wait: what threads waited for, and who held what they waited for.",
 		.value = (void *)&arguments.by,
 		.choices = by_choices},

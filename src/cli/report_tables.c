@@ -237,6 +237,7 @@ static size_t make_columns(const struct report_view *view, const struct table_sh
 	static const char *const weights[MODEL_WEIGHT_MAX][2] = {
 		[MODEL_WEIGHT_WAIT] = {"Waited", "Time waited"},
 		[MODEL_WEIGHT_WALL] = {"Time", "CPU and waiting"},
+		[MODEL_WEIGHT_GPU] = {"Device", "Device time"},
 	};
 	enum model_weight weight = view->selection->weight;
 	bool timed = model_has_time(view->model);

@@ -35,6 +35,9 @@ int report_stacks(const struct report_view *view, size_t limit);
 /* For what threads waited, and where; nothing when the capture has no such samples. */
 int report_waiting(const struct report_view *view, size_t limit);
 
+/* What devices did, and which lines launched it; nothing when nothing was recorded. */
+int report_device(const struct report_view *view, size_t limit);
+
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);
 /* "12.3 s", or "1,234" samples where their time is unknown. */

@@ -222,7 +222,7 @@ static void change_view(struct top_view *view, int key)
 							       : BREAKDOWN_SORT_SELF;
 		break;
 	case 'w':
-		view->weight = (view->weight + 1) % MODEL_WEIGHT_MAX;
+		view->weight = (view->weight + 1) % (MODEL_WEIGHT_WALL + 1);
 		break;
 	case 'u':
 		view->fold = !view->fold;

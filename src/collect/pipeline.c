@@ -482,6 +482,53 @@ static void count_sample(struct pipeline *pipeline, const struct wire_sample *sa
 	account->user_frames += user->count;
 }
 
+/* The stack of a launch: its correlation id is in place of the time waited. */
+static int write_launch_stack(
+	struct pipeline *pipeline, const struct wire_sample *sample, capture_id callstack)
+{
+	const struct capture_launch_stack out = {
+		.time_ns = sample->time_ns,
+		.pid = sample->pid,
+		.tid = sample->tid,
+		.correlation = sample->waited_ns,
+		.callstack = callstack,
+	};
+
+	pipeline->account.launch_stacks++;
+	return capture_writer_launch_stack(pipeline->parts.writer, &out);
+}
+
+/* Is the frame in a file whose name begins like this? */
+static bool lies_in(const struct pipeline *pipeline, const struct space_view *view,
+	uint64_t address, const char *library)
+{
+	const struct mapping *mapping = find_mapping(view, address);
+	const char *path =
+		mapping ? address_spaces_file(pipeline->parts.spaces, mapping->file)->path : NULL;
+	const char *name = path ? strrchr(path, '/') : NULL;
+
+	return name && strncmp(name + 1, library, strlen(library)) == 0;
+}
+
+/*
+ * Of the injected library's frames one is left, the function that stands for the launch call and
+ * has its name; none when the loader's own function is in the stack.
+ */
+static void skip_injected(
+	const struct pipeline *pipeline, const struct space_view *view, struct user_stack *user)
+{
+	static const char library[] = "libsonde-inject.so";
+	size_t own = 0;
+
+	while (own < user->count && lies_in(pipeline, view, user->frames[own], library))
+		own++;
+	if (own &&
+		!(own < user->count && lies_in(pipeline, view, user->frames[own], "libOpenCL.so")))
+		own--;
+	user->frames += own;
+	user->count -= own;
+}
+
 static int write_sample(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct process *process, const struct user_stack *user, size_t frame_count,
 	enum wire_python python)
@@ -505,6 +552,8 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 	if (result == 0)
 		result = capture_writer_callstack(pipeline->parts.writer, pipeline->stack,
 			frame_count, user->stop, python, &out.callstack);
+	if (result == 0 && sample->flags & WIRE_SAMPLE_LAUNCH)
+		return write_launch_stack(pipeline, sample, out.callstack);
 	if (result == 0 && sample->wait)
 		result = keep_wait(pipeline, &out);
 	if (result == 0)
@@ -550,6 +599,8 @@ static int try_sample(struct pipeline *pipeline, const struct wire_sample *sampl
 	if (is_copied && result == 0 &&
 		(copied.stop == WIRE_STOP_COMPLETE || copied.count >= user.count))
 		user = copied;
+	if (result == 0 && sample->flags & WIRE_SAMPLE_LAUNCH)
+		skip_injected(pipeline, view, &user);
 	if (result == 0)
 		result = resolve_stack(pipeline, sample, view, &user, give_up, &total, &python);
 	if (result == 0)

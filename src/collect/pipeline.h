@@ -21,6 +21,7 @@ struct pipeline;
 struct pipeline_account {
 	uint64_t samples; /* of running threads, written */
 	uint64_t wait_samples, waited_ns;
+	uint64_t launch_stacks;                 /* of device work, written */
 	uint64_t stacks_by_stop[WIRE_STOP_MAX]; /* of the running ones */
 	uint64_t stacks_by_python[WIRE_PYTHON_MAX];
 	uint64_t user_frames, python_frames, kernel_frames;

@@ -42,6 +42,8 @@ static int collect_waiting(struct session *session, bool everything)
 	if (result == 0 && session->wait)
 		result = wait_source_run(session->wait);
 	if (result == 0)
+		result = session_collect_device(session, everything);
+	if (result == 0)
 		result = session->sampler->drain(session->sampler_state, on_record, session);
 	if (result == 0)
 		result = pipeline_process(
@@ -135,7 +137,7 @@ static int wait_timeout_ms(const struct session *session)
 
 static size_t gather_descriptors(struct session *session, struct pollfd *ret_polls)
 {
-	int fds[MAXIMUM_DESCRIPTORS - 4];
+	int fds[MAXIMUM_DESCRIPTORS - 5];
 	size_t count = session->sampler->descriptors(session->sampler_state, fds, ARRAY_SIZE(fds));
 
 	count += sideband_descriptors(session->sideband, fds + count, ARRAY_SIZE(fds) - count);
@@ -145,6 +147,9 @@ static size_t gather_descriptors(struct session *session, struct pollfd *ret_pol
 	if (session->options->live.visitor)
 		ret_polls[count++] =
 			(struct pollfd){.fd = session->options->live.input_fd, .events = POLLIN};
+	if (session->device.rings)
+		ret_polls[count++] = (struct pollfd){
+			.fd = target_rings_descriptor(session->device.rings), .events = POLLIN};
 	if (session->wait)
 		ret_polls[count++] = (struct pollfd){
 			.fd = wait_source_descriptor(session->wait), .events = POLLIN};
@@ -160,7 +165,9 @@ static int run_loop(struct session *session, struct errmsg *err)
 	int result;
 
 	for (;;) {
-		if (poll(polls, count, wait_timeout_ms(session)) < 0 && errno != EINTR)
+		if (poll(polls, count,
+			    session_device_timeout_ms(session, wait_timeout_ms(session))) < 0 &&
+			errno != EINTR)
 			return errmsg_set(
 				err, -errno, "waiting for samples failed: %s", strerror(errno));
 		file_store_acknowledge(session->files);
@@ -206,6 +213,7 @@ static int finish(struct session *session, struct errmsg *err)
 
 	if (session->wait)
 		wait_source_stop(session->wait);
+	session_stop_device(session);
 	session->sampler->stop(session->sampler_state);
 	session->end_ns = monotonic_now_ns();
 	session->sampling_ended = true;
@@ -241,6 +249,7 @@ void session_forget_callstacks(struct session *session)
 
 static void close_parts(struct session *session)
 {
+	session_close_device(session);
 	wait_source_free(session->wait);
 	pipeline_free(session->pipeline);
 	resolver_free(session->resolver);

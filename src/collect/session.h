@@ -27,6 +27,7 @@ struct session_options {
 	bool whole_machine;
 	enum session_mode mode;
 	bool wait;                       /* record waiting threads too, where it can be done */
+	bool launch_stacks;              /* of device work, where it can be done */
 	bool uncompressed, stack_sample; /* see capture_writer_options */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a

@@ -93,6 +93,7 @@ void session_fill_stats(struct session *session, bool complete)
 		stats->wait_run_count = wait.run_count;
 		stats->wait_run_time_ns = wait.run_time_ns;
 	}
+	session_fill_device_stats(session, &stats->device);
 	stats->kernel_frames = pipeline->kernel_frames;
 	stats->bpf_run_count = sampler->run_count;
 	stats->bpf_run_time_ns = sampler->run_time_ns;
@@ -168,6 +169,41 @@ static void add_python_notes(struct session *session)
 			(unsigned long long)python.frames_unread);
 }
 
+static void add_device_notes(struct session *session)
+{
+	const struct capture_device_stats *stats = &session->result->stats.device;
+	const struct session_device *device = &session->device;
+
+	if (device->note.text[0])
+		add_note(session->result, "%s", device->note.text);
+	if (!stats->processes)
+		return;
+	if (device->stacks_note.text[0])
+		add_note(session->result, "%s", device->stacks_note.text);
+	if (device->layers_note.text[0])
+		add_note(session->result, "%s", device->layers_note.text);
+	if (stats->records_lost || stats->records_without_ring)
+		add_note(session->result,
+			"%llu records of device work were lost because a ring was full, %llu "
+			"because more than %d threads launched at once",
+			(unsigned long long)stats->records_lost,
+			(unsigned long long)stats->records_without_ring, WIRE_RING_COUNT);
+	if (stats->records_damaged)
+		add_note(session->result, "%llu records of device work were damaged and left out",
+			(unsigned long long)stats->records_damaged);
+	if (stats->stacks_lost)
+		add_note(session->result,
+			"%llu launches have no stack: the sample ring was full, or too many "
+			"launched at once",
+			(unsigned long long)stats->stacks_lost);
+	if (stats->started_before_launch)
+		add_note(session->result,
+			"%llu pieces of device work began before their launch, by the device's "
+			"clock as it was aligned, within %.1f us",
+			(unsigned long long)stats->started_before_launch,
+			(double)stats->clock_error_ns / 1e3);
+}
+
 /* The kernel takes samples at this rate at most, and lowers it when they cost too much. */
 static void add_rate_note(struct session *session)
 {
@@ -197,6 +233,7 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_python_notes(session);
 	if (session->wait_note.text[0])
 		add_note(session->result, "%s", session->wait_note.text);
+	add_device_notes(session);
 	add_rate_note(session);
 	if (!stats->samples)
 		add_note(session->result,

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "capture/writer.h"
+#include "collect/device.h"
 #include "collect/files.h"
 #include "collect/pipeline.h"
 #include "collect/python.h"
@@ -15,14 +16,29 @@
 #include "collect/session.h"
 #include "collect/target.h"
 #include "sources/cpu/sampler.h"
+#include "sources/launch/launch.h"
 #include "sources/process/address_space.h"
 #include "sources/process/sideband.h"
+#include "sources/target/target_rings.h"
 #include "sources/wait/wait.h"
 
 /* Between two looks at a thread that waits. */
 #define SESSION_WAIT_PERIOD_NS (100 * NS_PER_MS)
 /* Reading debug information at the end may take this long. */
 #define SESSION_LINES_NS (5 * NS_PER_S)
+
+/* Device work: session_device.c. */
+struct session_device {
+	struct target_rings *rings;     /* NULL: not recorded */
+	struct launch_source *launches; /* NULL: launches have no stacks */
+	struct device_collector *collector;
+	char *library;
+	bool tried_launches, is_ready;
+	char *environment[3];      /* the command's variables; NULL-ended */
+	struct errmsg note;        /* why it is not recorded */
+	struct errmsg stacks_note; /* why launches have no stacks */
+	struct errmsg layers_note;
+};
 
 struct session {
 	const struct session_options *options;
@@ -32,6 +48,7 @@ struct session {
 	struct sideband *sideband;
 	struct wait_source *wait; /* NULL: waiting is not recorded */
 	struct errmsg wait_note;  /* why it is not although it was asked for */
+	struct session_device device;
 	struct address_spaces *spaces;
 	struct file_store *files;
 	struct python_registry *python;
@@ -61,6 +78,15 @@ void session_keep_failure(struct session *session, int result);
  * caller to close.
  */
 int session_start(struct session *session, struct errmsg *err);
+
+/* Before the command is started: recording goes on without what cannot be had, the notes say so. */
+void session_prepare_device(struct session *session);
+/* How long the loop may sleep before rings fill up; `otherwise` without a process that has any. */
+int session_device_timeout_ms(const struct session *session, int otherwise);
+int session_collect_device(struct session *session, bool everything);
+void session_stop_device(struct session *session);
+void session_close_device(struct session *session);
+void session_fill_device_stats(struct session *session, struct capture_device_stats *ret_stats);
 
 /* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
 void session_fill_stats(struct session *session, bool complete);

@@ -334,12 +334,15 @@ static int write_session(struct session *session, struct errmsg *err)
 		.period_ns = options->period_ns,
 		.cpu_count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.wait_mode = "off",
+		.launch_stacks = "off",
 	};
 
 	if (options->wait && session->sampler == &bpf_sampler) {
 		out.wait_mode = "sample";
 		out.wait_period_ns = SESSION_WAIT_PERIOD_NS;
 	}
+	if (session->device.rings && options->launch_stacks && session->sampler == &bpf_sampler)
+		out.launch_stacks = "bpf";
 	uname(&system);
 	out.host = system.nodename;
 	out.kernel_release = system.release;
@@ -367,6 +370,8 @@ static int start_recording(struct session *session, struct errmsg *err)
 
 	if (result == 0)
 		result = block_signals(session, err);
+	if (result == 0)
+		session_prepare_device(session);
 	if (result == 0 && options->command)
 		result = target_start(
 			&session->target, options->command, &session->surroundings, err);

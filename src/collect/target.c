@@ -23,6 +23,8 @@ static void __attribute__((noreturn)) run_child(int go_fd, int error_fd, char *c
 	setrlimit(RLIMIT_NOFILE, &surroundings->descriptors);
 	sigaction(SIGCHLD, &surroundings->on_child_signal, NULL);
 	sigprocmask(SIG_SETMASK, &surroundings->signal_mask, NULL);
+	for (char *const *variable = surroundings->environment; variable && *variable; variable++)
+		putenv(*variable);
 	execvp(command[0], command);
 	error = errno;
 	if (write(error_fd, &error, sizeof(error)) < 0)

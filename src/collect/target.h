@@ -23,6 +23,7 @@ struct target_surroundings {
 	sigset_t signal_mask;
 	struct sigaction on_child_signal;
 	struct rlimit descriptors;
+	char *const *environment; /* "NAME=value" to set for it, NULL-ended; NULL: none */
 };
 
 /*

@@ -419,7 +419,8 @@ static void describe(struct strbuf *out, const struct graph *graph, const struct
 	if (graph->weight_ns) {
 		format_duration(out, samples * graph->weight_ns);
 		strbuf_add(
-			out, !graph->time_only ? " of CPU time \xc2\xb7 "
+			out, !graph->time_only                       ? " of CPU time \xc2\xb7 "
+			     : selection->weight == MODEL_WEIGHT_GPU ? " of device work \xc2\xb7 "
 			     : selection->weight == MODEL_WEIGHT_WAIT
 				     ? " of waiting, all threads together \xc2\xb7 "
 				     : " of running and waiting, all threads together \xc2\xb7 ");

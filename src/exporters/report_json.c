@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyses/completeness.h"
+#include "analyses/device_work.h"
 #include "analyses/timeline.h"
 #include "analyses/waiting.h"
 #include "exporters/report_tables_json.h"
@@ -184,6 +185,144 @@ static int write_waiting(
 	return 0;
 }
 
+static void write_device_use(struct json_writer *json, const struct device_use *device)
+{
+	json_begin_object(json);
+	json_member_text(json, "name", device->name);
+	json_member_u64(json, "busy_ns", device->busy_ns);
+	json_member_u64(json, "work_ns", device->work_ns);
+	json_member_u64(json, "count", device->count);
+	json_end_object(json);
+}
+
+static void write_kernel(struct json_writer *json, const struct device_work *work,
+	const struct device_kernel *kernel)
+{
+	bool is_kernel = kernel->kind == WIRE_DEVICE_KERNEL;
+
+	json_begin_object(json);
+	json_member_text(json, "name", kernel->name);
+	json_member_text(json, "kind", wire_device_kind_name(kernel->kind));
+	json_member_text(json, "device", work->devices.items[kernel->device].name);
+	json_member_u64(json, "count", kernel->count);
+	json_member_u64(json, "total_ns", kernel->total_ns);
+	json_member_u64(json, "minimum_ns", kernel->minimum_ns);
+	json_member_u64(json, "maximum_ns", kernel->maximum_ns);
+	json_member_known(json, "bytes", !is_kernel, kernel->bytes);
+	json_end_object(json);
+}
+
+static void write_device_line(
+	struct json_writer *json, const struct model *model, const struct device_line *row)
+{
+	const struct model_frame *frame =
+		row->frame == MODEL_NONE ? NULL : &model->frames.items[row->frame];
+
+	json_begin_object(json);
+	json_member_u64(json, "count", row->count);
+	json_member_u64(json, "total_ns", row->total_ns);
+	json_member_text(
+		json, "function", frame ? model_function_name(model, frame->function) : NULL);
+	json_member_text(
+		json, "module", frame ? model_function_module(model, frame->function) : NULL);
+	json_member_text(json, "source_file", frame ? frame->source_file : NULL);
+	json_member_known(json, "line", frame && frame->line, frame ? frame->line : 0);
+	json_member_text(json, "unattributed",
+		frame ? NULL : model_unattributed_to_string(row->unattributed));
+	json_end_object(json);
+}
+
+static void write_launches(struct json_writer *json, const struct model *model)
+{
+	const struct model_launches *launches = &model->launches;
+
+	json_key(json, "launches");
+	json_begin_object(json);
+	json_member_u64(json, "count", launches->launches);
+	json_member_u64(json, "stacks", launches->stacks);
+	json_member_u64(json, "complete_stacks", launches->complete_stacks);
+	json_key(json, "without_work");
+	json_begin_object(json);
+	for (unsigned i = 0; i < WIRE_DEVICE_UNTIMED_MAX; i++)
+		json_member_u64(json, i == WIRE_DEVICE_TIMED ? "lost" : wire_device_untimed_name(i),
+			launches->without_work[i]);
+	json_end_object(json);
+	json_end_object(json);
+}
+
+static void write_attribution(struct json_writer *json, const struct device_work *work)
+{
+	static const char *const names[MODEL_UNATTRIBUTED_MAX] = {
+		[MODEL_ATTRIBUTED] = "matched",
+		[MODEL_NO_STACK] = "no_stack",
+		[MODEL_STACKS_OFF] = "stacks_off",
+	};
+
+	json_key(json, "attribution");
+	json_begin_object(json);
+	for (unsigned i = 0; i < MODEL_UNATTRIBUTED_MAX; i++)
+		json_member_u64(json, names[i], work->by_attribution[i]);
+	json_end_object(json);
+}
+
+static void write_device_members(
+	struct json_writer *json, const struct model *model, const struct device_work *work)
+{
+	const struct capture_device_stats *stats = &model->stats.values.device;
+	bool known = model->stats.present;
+
+	json_member_u64(json, "count", work->count);
+	json_member_u64(json, "total_ns", work->total_ns);
+	write_attribution(json, work);
+	write_launches(json, model);
+	json_member_u64(json, "host_wait_count", model->launches.wait_count);
+	json_member_u64(json, "host_wait_ns", model->launches.wait_ns);
+	json_member_u64(json, "started_before_launch", work->started_before_launch);
+	json_member_known(json, "clock_error_ns", known, stats->clock_error_ns);
+	json_member_known(json, "records_lost", known,
+		stats->records_lost + stats->records_without_ring + stats->records_damaged);
+	json_member_known(json, "stacks_lost", known, stats->stacks_lost);
+	json_member_known(
+		json, "stack_run_count", stats->stack_run_count != 0, stats->stack_run_count);
+	json_member_known(
+		json, "stack_run_time_ns", stats->stack_run_count != 0, stats->stack_run_time_ns);
+}
+
+/* Null where no process used a device. */
+static int write_device_work(struct json_writer *json, const struct model *model)
+{
+	_cleanup_device_work_ struct device_work work = {0};
+	int r;
+
+	json_key(json, "device_work");
+	if (!model->device_works.count && !model->launches.launches) {
+		json_null(json);
+		return 0;
+	}
+	r = device_work_init(&work, model);
+	if (r < 0)
+		return r;
+	json_begin_object(json);
+	write_device_members(json, model, &work);
+	json_key(json, "devices");
+	json_begin_array(json);
+	array_foreach (&work.devices, device)
+		write_device_use(json, device);
+	json_end_array(json);
+	json_key(json, "kernels");
+	json_begin_array(json);
+	array_foreach (&work.kernels, kernel)
+		write_kernel(json, &work, kernel);
+	json_end_array(json);
+	json_key(json, "lines");
+	json_begin_array(json);
+	array_foreach (&work.lines, line)
+		write_device_line(json, model, line);
+	json_end_array(json);
+	json_end_object(json);
+	return 0;
+}
+
 static void write_losses(struct json_writer *json, const struct model *model)
 {
 	const struct capture_stats *stats = &model->stats.values;
@@ -318,6 +457,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	write_totals(json, model, &completeness);
 	write_completeness(json, model, &completeness);
 	r = write_waiting(json, model, selection ? selection : &everything);
+	r = r ?: write_device_work(json, model);
 	write_losses(json, model);
 	write_overhead(json, model);
 	write_notes(json, model);

@@ -8,11 +8,13 @@
 
 #include "inject/cuda.h"
 
-#define SLOT_BYTES ((size_t)2 << 20)
+#define SLOT_BYTES ((size_t)1 << 20)
 #define KEPT_SLOTS 8 /* whose memory is made beforehand and stays */
-/* In use at most. Before 12.9 CUPTI crashes when it is refused a buffer: then as many as there are.
+/*
+ * In use at most; each launching thread has one from CUPTI 13 on. Before 12.9 CUPTI crashes when it
+ * is refused a buffer: then as many as there are.
  */
-#define USUAL_SLOTS 64
+#define USUAL_SLOTS 256
 #define MAX_SLOTS   1024
 
 enum slot_state {

@@ -70,6 +70,7 @@ static int visit_session(void *context, const struct capture_session *session)
 	r = r ?: builder_keep(builder, session->unwind_mode, &kept->unwind_mode);
 	r = r ?: builder_keep(builder, session->unwind_mode_reason, &kept->unwind_mode_reason);
 	r = r ?: builder_keep(builder, session->wait_mode, &kept->wait_mode);
+	r = r ?: builder_keep(builder, session->launch_stacks, &kept->launch_stacks);
 	r = r
 		    ?: builder_keep_words(builder, session->command, session->command_count,
 			       &kept->command_line);
@@ -345,6 +346,30 @@ static int visit_sample(void *context, const struct capture_sample *sample)
 					       });
 }
 
+static int visit_device_work(void *context, const struct capture_device_work *work)
+{
+	struct model_builder *builder = context;
+	struct capture_device_work kept = *work;
+	int r = builder_keep(builder, work->device, &kept.device);
+
+	r = r ?: builder_keep(builder, work->name, &kept.name);
+	return r ?: array_append(&builder->device_works, kept);
+}
+
+static int visit_launch(void *context, const struct capture_launch *launch)
+{
+	struct model_builder *builder = context;
+
+	return array_append(&builder->launches, *launch);
+}
+
+static int visit_launch_stack(void *context, const struct capture_launch_stack *stack)
+{
+	struct model_builder *builder = context;
+
+	return array_append(&builder->launch_stacks, *stack);
+}
+
 static int visit_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count)
 {
@@ -473,6 +498,7 @@ int model_builder_new(struct model_builder **ret_builder)
 		.unwind_mode = "",
 		.unwind_mode_reason = "",
 		.wait_mode = "",
+		.launch_stacks = "",
 	};
 	*ret_builder = TAKE_PTR(builder);
 	return 0;
@@ -492,6 +518,9 @@ struct model_builder *model_builder_free(struct model_builder *builder)
 	array_done(&builder->site_lines);
 	array_done(&builder->lines);
 	array_done(&builder->samples);
+	array_done(&builder->device_works);
+	array_done(&builder->launches);
+	array_done(&builder->launch_stacks);
 	map_u64_done(&builder->processes);
 	array_done(&builder->earlier_same_pid);
 	map_u64_done(&builder->threads);
@@ -513,6 +542,9 @@ const struct capture_visitor model_builder_visitor = {
 	.process = visit_process,
 	.thread = visit_thread,
 	.sample = visit_sample,
+	.device_work = visit_device_work,
+	.launch = visit_launch,
+	.launch_stack = visit_launch_stack,
 	.symbols = visit_symbols,
 	.stats = visit_stats,
 	.progress = visit_progress,

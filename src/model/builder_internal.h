@@ -56,6 +56,9 @@ struct model_builder {
 	ARRAY_OF(struct raw_site) site_lines; /* by id of `sites` */
 	ARRAY_OF(struct raw_line) lines;
 	ARRAY_OF(struct raw_sample) samples;
+	ARRAY_OF(struct capture_device_work) device_works; /* texts are the model's */
+	ARRAY_OF(struct capture_launch) launches;
+	ARRAY_OF(struct capture_launch_stack) launch_stacks;
 	struct map_u64 processes;            /* pid → the latest process of that pid */
 	ARRAY_OF(uint32_t) earlier_same_pid; /* by process: the one before with this pid */
 	struct map_u64 threads;              /* process << 32 | tid → thread */
@@ -64,6 +67,9 @@ struct model_builder {
 	model_progress_function *progress;
 	void *progress_context;
 };
+
+/* Puts works, launches and stacks together; the stacks are there already. Returns 0 or -ENOMEM. */
+int builder_resolve_device(struct model_builder *builder);
 
 /* Interns `text` in the model; NULL and "" give MODEL_NONE. Returns 0 or -ENOMEM. */
 int builder_text(struct model_builder *builder, const char *text, uint32_t *ret_id);

@@ -29,16 +29,16 @@ enum model_class model_class_from_string(const char *name)
 
 /* Packages that a program is written for, rather than ones that it uses in passing. */
 static const char *const framework_packages[] = {"torch", "torchvision", "torchaudio", "functorch",
-	"numpy", "scipy", "pandas", "sklearn", "jax", "jaxlib", "flax", "optax", "tensorflow",
-	"keras", "triton", "transformers", "tokenizers", "safetensors", "datasets", "accelerate",
-	"diffusers", "vllm", "sglang", "deepspeed", "megatron", "lightning", "pytorch_lightning",
-	"xformers", "flash_attn", "apex", "cupy", "numba", "pyarrow"};
+	"pyopencl", "numpy", "scipy", "pandas", "sklearn", "jax", "jaxlib", "flax", "optax",
+	"tensorflow", "keras", "triton", "transformers", "tokenizers", "safetensors", "datasets",
+	"accelerate", "diffusers", "vllm", "sglang", "deepspeed", "megatron", "lightning",
+	"pytorch_lightning", "xformers", "flash_attn", "apex", "cupy", "numba", "pyarrow"};
 
 /* Libraries that belong to one, whatever folder they are in. */
-static const char *const framework_libraries[] = {"libtorch", "libc10", "libcudnn", "libcublas",
-	"libcudart", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl", "libnvrtc",
-	"libmkl_", "libdnnl", "libopenblas", "libcblas", "libblas", "liblapack", "libgomp",
-	"libiomp5"};
+static const char *const framework_libraries[] = {"libsonde-inject", "libtorch", "libc10",
+	"libcudnn", "libcublas", "libcudart", "libcufft", "libcurand", "libcusolver", "libcusparse",
+	"libnccl", "libnvrtc", "libmkl_", "libdnnl", "libopenblas", "libcblas", "libblas",
+	"liblapack", "libgomp", "libiomp5"};
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -88,6 +88,8 @@ enum model_class classify_python(const char *file_name)
 		return MODEL_CLASS_INTERPRETER;
 	if (starts_with(file_name, "<frozen ") || starts_with(file_name, "<__array_function__"))
 		return MODEL_CLASS_LIBRARY;
+	if (starts_with(file_name, "<pyopencl")) /* code that it generates */
+		return MODEL_CLASS_FRAMEWORK;
 	if (package)
 		return is_framework_package(package) ? MODEL_CLASS_FRAMEWORK : MODEL_CLASS_LIBRARY;
 	return is_standard_library(file_name) ? MODEL_CLASS_LIBRARY : MODEL_CLASS_USER;

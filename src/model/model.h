@@ -111,11 +111,51 @@ struct model_sample {
 	uint64_t duration_ns; /* of a waiting sample: ends at time_ns */
 };
 
+/* Why the stack that launched a device's work is not known. */
+enum model_unattributed {
+	MODEL_ATTRIBUTED,
+	MODEL_NO_STACK,   /* it did not come */
+	MODEL_STACKS_OFF, /* recorded without launch stacks */
+	MODEL_UNATTRIBUTED_MAX,
+};
+
+/* "attributed", "no launch record" … */
+const char *model_unattributed_to_string(enum model_unattributed reason);
+
+/* Something that a device did: a kernel, a copy, a fill. */
+struct model_device_work {
+	uint64_t start_ns, end_ns; /* end >= start */
+	uint64_t queued_ns;
+	uint64_t launch_ns, launch_duration_ns; /* of the call; 0: not known */
+	uint64_t bytes;
+	uint64_t global_size[3];
+	const char *name;   /* the kernel's, or the kind's */
+	const char *device; /* "" when unknown */
+	uint32_t process;   /* index */
+	uint32_t thread;    /* that launched it, index; MODEL_NONE: not known */
+	uint32_t stack;     /* of the launch, index; MODEL_NONE: none */
+	uint32_t queue;
+	uint8_t kind;         /* enum wire_device_kind */
+	uint8_t unattributed; /* enum model_unattributed */
+	bool failed;
+};
+
+/* Calls of the programs, as counted while the model was built. */
+struct model_launches {
+	uint64_t launches;                              /* that gave work to a device */
+	uint64_t stacks;                                /* of launches; those that came */
+	uint64_t complete_stacks;                       /* of these: reaching the thread's entry */
+	uint64_t without_work[WIRE_DEVICE_UNTIMED_MAX]; /* no device work followed, by reason;
+							   TIMED: it should have */
+	uint64_t wait_count, wait_ns; /* calls in which the host waited for a device */
+};
+
 struct model_session {
 	const char *sonde_version, *host, *kernel_release, *architecture;
 	const char *command_line; /* "" with -p and -a */
 	const char *unwind_mode, *unwind_mode_reason;
-	const char *wait_mode; /* "" when unknown */
+	const char *wait_mode;     /* "" when unknown */
+	const char *launch_stacks; /* "" when unknown */
 	uint64_t start_time_ns, start_realtime_ns, period_ns, wait_period_ns;
 	uint32_t cpu_count;
 	bool present; /* false: the file has none (a foreign trace) */
@@ -134,7 +174,9 @@ struct model {
 	ARRAY_OF(struct model_frame) frames;
 	ARRAY_OF(uint32_t) stack_frames;
 	ARRAY_OF(struct model_stack) stacks;
-	ARRAY_OF(struct model_sample) samples; /* sorted by time */
+	ARRAY_OF(struct model_sample) samples;           /* sorted by time */
+	ARRAY_OF(struct model_device_work) device_works; /* sorted by start */
+	struct model_launches launches;
 	uint64_t unit_ns; /* what a sample's count is in: set by model_weigh(); 0: the period */
 	struct model_session session;
 	uint32_t session_count; /* recordings in the file: more than 1 when captures were joined */
@@ -152,16 +194,17 @@ struct model *model_free(struct model *model);
 void model_freep(struct model **model);
 #define _cleanup_model_ _cleanup_(model_freep)
 
-/* What samples are weighed by: time on a CPU, time waiting, or both. */
+/* What samples are weighed by: time on a CPU, time waiting, or both; or the time of devices. */
 enum model_weight {
 	MODEL_WEIGHT_CPU,
 	MODEL_WEIGHT_WAIT,
 	MODEL_WEIGHT_WALL,
+	MODEL_WEIGHT_GPU,
 	MODEL_WEIGHT_MAX,
 	MODEL_WEIGHT_INVALID = -EINVAL,
 };
 
-/* "cpu", "wait", "wall" */
+/* "cpu", "wait", "wall", "gpu" */
 const char *model_weight_to_string(enum model_weight weight);
 enum model_weight model_weight_from_string(const char *name);
 /* Samples of running threads. */

@@ -310,6 +310,7 @@ static void clear_resolved(struct model_builder *builder)
 	model->stack_frames.count = 0;
 	model->stacks.count = 0;
 	model->samples.count = 0;
+	model->device_works.count = 0;
 	map_u64_clear(&builder->functions);
 }
 
@@ -322,6 +323,7 @@ static int resolve(struct model_builder *builder, uint64_t from_ns)
 		if (builder->samples.items[i].time_ns >= from_ns)
 			r = resolve_sample(builder, &builder->samples.items[i]);
 	}
+	r = r ?: builder_resolve_device(builder);
 	r = r ?: name_placeholders(builder);
 	r = r ?: model_classify(builder->model);
 	if (r == 0)

@@ -67,6 +67,133 @@ static int extend_stack(struct model *model, struct reasons *reasons, struct mod
 	return r ?: array_append(&model->stacks, stack);
 }
 
+/* ---- device work ---- */
+
+/* What ends the stacks of device work. */
+struct device_leaves {
+	struct intern names; /* of functions, "[gpu] scale" → frames.items[id] */
+	ARRAY_OF(uint32_t) frames;
+	struct map_u64 stacks; /* stack << 32 | frame → the stack that ends in it */
+	uint32_t module;
+};
+
+static int leaf_frame(struct model *model, struct device_leaves *leaves, const char *format,
+	const char *name, uint32_t *ret_frame)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct model_function function = {
+		.module = leaves->module,
+		.source_file = "",
+		.kind = CAPTURE_FRAME_NATIVE,
+		.class = MODEL_CLASS_NATIVE,
+	};
+	struct model_frame frame = {
+		.function = (uint32_t)model->functions.count, .source_file = ""};
+	uint32_t id, kept;
+	int r;
+
+	strbuf_add(&text, format);
+	strbuf_add(&text, name);
+	strbuf_add(&text, format[0] == '[' && format[1] == 'u' ? "]" : "");
+	if (strbuf_status(&text) < 0)
+		return -ENOMEM;
+	r = intern_add(&leaves->names, text.data, text.length, &id);
+	if (r == 0)
+		*ret_frame = leaves->frames.items[id];
+	if (r <= 0)
+		return r;
+	r = MIN(intern_add(&model->strings, text.data, text.length, &kept), 0);
+	if (r < 0)
+		return r;
+	function.name = intern_get(&model->strings, kept);
+	*ret_frame = (uint32_t)model->frames.count;
+	r = r ?: array_append(&leaves->frames, *ret_frame);
+	r = r ?: array_append(&model->functions, function);
+	return r ?: array_append(&model->frames, frame);
+}
+
+/* Appends a frame to a stack, MODEL_NONE being the empty one. */
+static int append_leaf(
+	struct model *model, struct device_leaves *leaves, uint32_t frame, uint32_t *stack_index)
+{
+	uint64_t key = (uint64_t)*stack_index << 32 | frame, known;
+	struct model_stack stack = {.stop = WIRE_STOP_COMPLETE};
+	uint32_t first = (uint32_t)model->stack_frames.count;
+	int r = 0;
+
+	if (map_u64_get(&leaves->stacks, key, &known)) {
+		*stack_index = (uint32_t)known;
+		return 0;
+	}
+	if (*stack_index != MODEL_NONE)
+		stack = model->stacks.items[*stack_index];
+	for (uint32_t i = 0; r == 0 && i < stack.count; i++)
+		r = array_append(&model->stack_frames, model->stack_frames.items[stack.first + i]);
+	r = r ?: array_append(&model->stack_frames, frame);
+	stack.first = first;
+	stack.whole_count = ++stack.count;
+	*stack_index = (uint32_t)model->stacks.count;
+	r = r ?: map_u64_set(&leaves->stacks, key, *stack_index);
+	return r ?: array_append(&model->stacks, stack);
+}
+
+/* A thread that was not known launched it: the process's main thread stands for it. */
+static uint32_t thread_of(const struct model *model, const struct model_device_work *work)
+{
+	if (work->thread != MODEL_NONE)
+		return work->thread;
+	for (uint32_t i = 0; i < model->threads.count; i++) {
+		if (model->threads.items[i].process == work->process)
+			return i;
+	}
+	return MODEL_NONE;
+}
+
+static int add_device_sample(
+	struct model *model, struct device_leaves *leaves, const struct model_device_work *work)
+{
+	uint64_t units =
+		(work->end_ns - work->start_ns + MODEL_GPU_UNIT_NS / 2) / MODEL_GPU_UNIT_NS;
+	struct model_sample sample = {
+		.time_ns = work->start_ns,
+		.thread = thread_of(model, work),
+		.stack = work->stack,
+		.gil_holder = MODEL_NONE,
+		.count = (uint32_t)MIN(units, (uint64_t)UINT32_MAX),
+		.duration_ns = work->end_ns - work->start_ns,
+	};
+	uint32_t frame;
+	int r = 0;
+
+	if (sample.thread == MODEL_NONE)
+		return 0;
+	if (work->stack == MODEL_NONE) {
+		r = leaf_frame(model, leaves,
+			"[unattributed: ", model_unattributed_to_string(work->unattributed),
+			&frame);
+		r = r ?: append_leaf(model, leaves, frame, &sample.stack);
+	}
+	r = r ?: leaf_frame(model, leaves, "[gpu] ", work->name, &frame);
+	r = r ?: append_leaf(model, leaves, frame, &sample.stack);
+	return r ?: array_append(&model->samples, sample);
+}
+
+static int weigh_device(struct model *model)
+{
+	struct device_leaves leaves = {.module = (uint32_t)model->modules.count};
+	int r = array_append(
+		&model->modules, (struct model_module){.path = "[gpu]", .name = "[gpu]"});
+
+	model->samples.count = 0;
+	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
+		r = add_device_sample(model, &leaves, &model->device_works.items[i]);
+	model->unit_ns = MODEL_GPU_UNIT_NS;
+	intern_done(&leaves.names);
+	array_done(&leaves.frames);
+	map_u64_done(&leaves.stacks);
+	return r;
+}
+
 int model_weigh(struct model *model, enum model_weight weight)
 {
 	struct reasons reasons = {0};
@@ -74,6 +201,8 @@ int model_weigh(struct model *model, enum model_weight weight)
 
 	if (weight == MODEL_WEIGHT_CPU)
 		return 0;
+	if (weight == MODEL_WEIGHT_GPU)
+		return weigh_device(model);
 	memset(reasons.frames, 0xff, sizeof(reasons.frames)); /* MODEL_NONE */
 	reasons.module = (uint32_t)model->modules.count;
 	r = array_append(

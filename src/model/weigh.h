@@ -10,5 +10,10 @@
  * With MODEL_WEIGHT_CPU nothing changes. Once per model. Returns 0 or -ENOMEM.
  */
 #define MODEL_UNIT_NS 10000
+/*
+ * With MODEL_WEIGHT_GPU the samples are replaced: one for each piece of device work, with the stack
+ * of its launch, which ends in "[gpu] kernel", below "[unattributed: …]" where there is none.
+ */
+#define MODEL_GPU_UNIT_NS 100
 
 int model_weigh(struct model *model, enum model_weight weight);

@@ -12,6 +12,8 @@ enum wire_sample_flags {
 	WIRE_SAMPLE_STACK_COPY = 1 << 1,  /* struct wire_stack_copy follows the frames */
 	/* gil_holder is the holder's thread pointer, not its tid (CPython before 3.11). */
 	WIRE_SAMPLE_HOLDER_IS_POINTER = 1 << 2,
+	/* The stack of a launch of device work: waited_ns is its correlation id. */
+	WIRE_SAMPLE_LAUNCH = 1 << 7,
 };
 
 /*

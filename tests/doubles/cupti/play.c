@@ -534,7 +534,7 @@ static int play_buffers(void)
 	pause_ms(100);
 	while (given < 2000 && cupti->request())
 		given++;
-	return given == 64 ? 0 : 9;
+	return given == 256 ? 0 : 9;
 }
 
 static int play_clock(void)

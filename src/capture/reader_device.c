@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading device work, launches and their stacks. */
+#include "capture/fields.h"
+#include "capture/reader_state.h"
+
+static int read_size(struct pb_bytes message, uint32_t *ret_sizes)
+{
+	struct pb_cursor cursor = pb_cursor(message);
+	struct pb_field field;
+	int more;
+
+	while ((more = pb_next(&cursor, &field)) > 0) {
+		uint32_t at = (field.tag >> 3) - DIMENSION_X;
+
+		if ((field.tag & 7) == PB_WIRE_VARINT && at < 3)
+			ret_sizes[at] = (uint32_t)field.value;
+	}
+	return more;
+}
+
+static int read_stage_launch(struct pb_bytes message, struct capture_device_work *work)
+{
+	struct pb_cursor cursor = pb_cursor(message);
+	struct pb_field field;
+	int more, result = 0;
+
+	while ((more = pb_next(&cursor, &field)) > 0 && result == 0) {
+		if (field.tag == PB_BYTES(STAGE_GROUP))
+			result = read_size(field.bytes, work->local_size);
+	}
+	return result < 0 ? result : more;
+}
+
+static int read_stage(
+	struct pb_bytes message, struct capture_device_work *work, uint64_t *ret_name_iid)
+{
+	struct pb_cursor cursor = pb_cursor(message);
+	struct pb_field field;
+	int more, result = 0;
+
+	while ((more = pb_next(&cursor, &field)) > 0 && result == 0) {
+		switch (field.tag) {
+		case PB_VARINT(STAGE_DURATION):
+			work->end_ns = work->start_ns + field.value;
+			break;
+		case PB_VARINT(STAGE_NAME_IID):
+			*ret_name_iid = field.value;
+			break;
+		case PB_BYTES(STAGE_LAUNCH):
+			result = read_stage_launch(field.bytes, work);
+			break;
+		}
+	}
+	return result < 0 ? result : more;
+}
+
+static void take_work_field(
+	const struct pb_field *field, struct capture_device_work *work, uint64_t *ret_device_iid)
+{
+	switch (field->tag) {
+	case PB_VARINT(DEVICE_WORK_PID):
+		work->pid = (uint32_t)field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_CORRELATION):
+		work->correlation = field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_KIND):
+		if (field->value < WIRE_DEVICE_MAX)
+			work->kind = (enum wire_device_kind)field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_QUEUED):
+		work->queued_ns = field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_SUBMIT):
+		work->submit_ns = field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_BYTES):
+		work->bytes = field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_FAILED):
+		work->failed = field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_DEVICE_IID):
+		*ret_device_iid = field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_QUEUE):
+		work->queue = (uint32_t)field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_TID):
+		work->tid = (uint32_t)field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_LAUNCH):
+		work->launch_ns = field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_LAUNCH_DURATION):
+		work->launch_duration_ns = field->value;
+		break;
+	case PB_VARINT(DEVICE_WORK_GLOBAL):
+	case PB_VARINT(DEVICE_WORK_GLOBAL + 1):
+	case PB_VARINT(DEVICE_WORK_GLOBAL + 2):
+		work->global_size[(field->tag >> 3) - DEVICE_WORK_GLOBAL] = field->value;
+		break;
+	}
+}
+
+int reader_device_work(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes stage, struct pb_bytes message)
+{
+	struct capture_device_work work = {.start_ns = time_ns, .end_ns = time_ns};
+	struct pb_cursor cursor = pb_cursor(message);
+	uint64_t name_iid = 0, device_iid = 0;
+	struct pb_field field;
+	int more = 0, result = read_stage(stage, &work, &name_iid);
+
+	while (result == 0 && (more = pb_next(&cursor, &field)) > 0)
+		take_work_field(&field, &work, &device_iid);
+	if (result < 0 || more < 0)
+		return result < 0 ? result : more;
+	work.name = reader_specification(reader, sequence, name_iid);
+	work.device = reader_specification(reader, sequence, device_iid);
+	if (!work.device)
+		work.device = "";
+	return reader_visit(reader, device_work, &work);
+}
+
+int reader_launch(struct reader *reader, uint64_t time_ns, struct pb_bytes message)
+{
+	struct capture_launch launch = {.time_ns = time_ns};
+	struct pb_cursor cursor = pb_cursor(message);
+	struct pb_field field;
+	int more;
+
+	while ((more = pb_next(&cursor, &field)) > 0) {
+		switch (field.tag) {
+		case PB_VARINT(LAUNCH_PID):
+			launch.pid = (uint32_t)field.value;
+			break;
+		case PB_VARINT(LAUNCH_TID):
+			launch.tid = (uint32_t)field.value;
+			break;
+		case PB_VARINT(LAUNCH_CORRELATION):
+			launch.correlation = field.value;
+			break;
+		case PB_VARINT(LAUNCH_KIND):
+			if (field.value < WIRE_DEVICE_MAX)
+				launch.kind = (enum wire_device_kind)field.value;
+			break;
+		case PB_VARINT(LAUNCH_DURATION):
+			launch.duration_ns = field.value;
+			break;
+		case PB_VARINT(LAUNCH_UNTIMED):
+			if (field.value < WIRE_DEVICE_UNTIMED_MAX)
+				launch.untimed = (enum wire_device_untimed)field.value;
+			break;
+		case PB_VARINT(LAUNCH_QUEUE):
+			launch.queue = (uint32_t)field.value;
+			break;
+		}
+	}
+	return more < 0 ? more : reader_visit(reader, launch, &launch);
+}
+
+int reader_launch_stack(
+	struct reader *reader, struct sequence *sequence, uint64_t time_ns, struct pb_bytes message)
+{
+	struct capture_launch_stack stack = {.time_ns = time_ns};
+	struct pb_cursor cursor = pb_cursor(message);
+	uint64_t callstack_iid = 0;
+	struct pb_field field;
+	int more;
+
+	while ((more = pb_next(&cursor, &field)) > 0) {
+		switch (field.tag) {
+		case PB_VARINT(LAUNCH_PID):
+			stack.pid = (uint32_t)field.value;
+			break;
+		case PB_VARINT(LAUNCH_TID):
+			stack.tid = (uint32_t)field.value;
+			break;
+		case PB_VARINT(LAUNCH_CORRELATION):
+			stack.correlation = field.value;
+			break;
+		case PB_VARINT(LAUNCH_STACK_CALLSTACK):
+			callstack_iid = field.value;
+			break;
+		}
+	}
+	if (more < 0)
+		return more;
+	if (callstack_iid) {
+		stack.callstack = iid_table_get(&sequence->callstacks, callstack_iid);
+		reader->lacks_state |= !stack.callstack;
+	}
+	return reader_visit(reader, launch_stack, &stack);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device work of a session: the library for the command, its rings, and the stacks of launches. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "collect/session_internal.h"
+#include "sources/cpu/bpf_sampler.h"
+
+#define LIBRARY         "libsonde-inject.so"
+#define LAYERS_VARIABLE "OPENCL_LAYERS"
+
+/* ---- the library and the command's environment ---- */
+
+/* Beside the program, where it is installed, or in the build folder. */
+static int find_library(struct session_device *device)
+{
+	static const char *const places[] = {"", "src/inject/", "../" SONDE_LIBDIR "/"};
+	char program[4096];
+	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	char *slash;
+
+	if (length < 0)
+		return -errno;
+	program[length] = '\0';
+	slash = strrchr(program, '/');
+	if (!slash)
+		return -ENOENT;
+	slash[1] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_strbuf_ struct strbuf path = {0};
+
+		strbuf_addf(&path, "%s%s" LIBRARY, program, places[i]);
+		if (strbuf_status(&path) < 0)
+			return -ENOMEM;
+		if (access(strbuf_cstr(&path), R_OK) == 0) {
+			device->library = realpath(strbuf_cstr(&path), NULL);
+			return device->library ? 0 : -errno;
+		}
+	}
+	return -ENOENT;
+}
+
+/* A list of layers: ours goes behind those that are there. */
+static int layers_value(struct session_device *device, struct strbuf *out)
+{
+	const char *layers = getenv(LAYERS_VARIABLE);
+
+	strbuf_add(out, LAYERS_VARIABLE "=");
+	if (layers && *layers && !strstr(layers, LIBRARY)) {
+		strbuf_addf(out, "%s:", layers);
+		errmsg_set(&device->layers_note, 0,
+			LAYERS_VARIABLE " was set to %s; sonde's layer was added behind it",
+			layers);
+	}
+	strbuf_add(out, device->library);
+	return strbuf_status(out);
+}
+
+static int set_environment(struct session_device *device)
+{
+	_cleanup_strbuf_ struct strbuf layers = {0}, folder = {0};
+	int result = layers_value(device, &layers);
+
+	strbuf_addf(&folder, "SONDE_SESSION=%s", target_rings_folder(device->rings));
+	if (result < 0 || strbuf_status(&folder) < 0)
+		return -ENOMEM;
+	device->environment[0] = strdup(strbuf_cstr(&layers));
+	device->environment[1] = strdup(strbuf_cstr(&folder));
+	return device->environment[0] && device->environment[1] ? 0 : -ENOMEM;
+}
+
+static int prepare(struct session *session, struct errmsg *err)
+{
+	struct session_device *device = &session->device;
+	int result = find_library(device);
+
+	if (result < 0)
+		return errmsg_set(err, result,
+			"device work is not recorded: " LIBRARY " is not beside sonde; install "
+			"sonde again");
+	result = target_rings_open(&device->rings, err);
+	if (result == 0)
+		result = device_collector_new(&device->collector, session->writer);
+	return result < 0 ? result : set_environment(device);
+}
+
+void session_prepare_device(struct session *session)
+{
+	struct session_device *device = &session->device;
+
+	if (!session->options->command || session->options->live.visitor)
+		return;
+	if (prepare(session, &device->note) < 0) {
+		device->rings = target_rings_free(device->rings);
+		return;
+	}
+	session->surroundings.environment = device->environment;
+}
+
+/* ---- stacks of launches ---- */
+
+static void open_launches(struct session *session)
+{
+	struct session_device *device = &session->device;
+	struct bpf_sampler_parts parts;
+
+	if (!session->options->launch_stacks)
+		return;
+	if (session->sampler != &bpf_sampler) {
+		errmsg_set(&device->stacks_note, -EPERM,
+			"launches of device work have no stacks: that needs the BPF mode; run "
+			"sonde with sudo");
+		return;
+	}
+	bpf_sampler_parts(session->sampler_state, &parts);
+	if (launch_source_open(&device->launches, &parts, &device->stacks_note) < 0)
+		return;
+	if (launch_source_start(device->launches, device->library, &device->stacks_note) < 0)
+		device->launches = launch_source_free(device->launches);
+}
+
+/* Asks for the unwind tables of all files of the process; true when all are there. */
+static bool has_tables(struct session *session, uint32_t pid)
+{
+	const struct process *process = address_spaces_find(session->spaces, pid);
+	bool has_all = true;
+
+	for (size_t i = 0; process && i < process->mapping_count; i++) {
+		const uint64_t *words;
+		uint64_t word_count;
+
+		if (process->mappings[i].kind == MAPPING_FILE &&
+			file_store_table(session->files, process->mappings[i].file, &words,
+				&word_count) == FILE_PENDING)
+			has_all = false;
+	}
+	return has_all;
+}
+
+/*
+ * When the first process is seen, which waits for it: most recordings never need the program. With
+ * the tables there, no launch has to carry a copy of its stack.
+ */
+static void start_launches(struct session *session)
+{
+	struct session_device *device = &session->device;
+	bool is_ready = true;
+	size_t position = 0;
+	uint32_t pid;
+
+	if (device->is_ready || !target_rings_is_used(device->rings))
+		return;
+	if (!device->tried_launches)
+		open_launches(session);
+	device->tried_launches = true;
+	while (device->launches && target_rings_next_pid(device->rings, &position, &pid))
+		is_ready = has_tables(session, pid) && is_ready;
+	device->is_ready = is_ready;
+	if (is_ready)
+		target_rings_set_ready(device->rings);
+}
+
+/* ---- at work ---- */
+
+/* A thread writes 1 MB in some tens of milliseconds when it does nothing but launch. */
+int session_device_timeout_ms(const struct session *session, int otherwise)
+{
+	const struct session_device *device = &session->device;
+
+	if (!device->rings || !target_rings_is_used(device->rings))
+		return otherwise;
+	return MIN(otherwise, target_rings_fill(device->rings) > 0.1 ? 1 : 10);
+}
+
+static void on_device_record(void *context, uint32_t pid, const struct wire_record *record)
+{
+	struct session *session = context;
+
+	session_keep_failure(session, device_collector_add(session->device.collector, pid, record));
+}
+
+int session_collect_device(struct session *session, bool everything)
+{
+	struct session_device *device = &session->device;
+	int result;
+
+	if (!device->rings)
+		return 0;
+	result = target_rings_drain(device->rings, on_device_record, session);
+	start_launches(session);
+	return result < 0 ? result
+			  : device_collector_write(device->collector,
+				    everything ? UINT64_MAX : monotonic_now_ns());
+}
+
+void session_stop_device(struct session *session)
+{
+	struct session_device *device = &session->device;
+
+	if (device->rings)
+		target_rings_close_gate(device->rings);
+	if (device->launches)
+		launch_source_stop(device->launches);
+}
+
+void session_close_device(struct session *session)
+{
+	struct session_device *device = &session->device;
+
+	device->rings = target_rings_free(device->rings);
+	device->launches = launch_source_free(device->launches);
+	device->collector = device_collector_free(device->collector);
+	free(TAKE_PTR(device->library));
+	for (size_t i = 0; i < ARRAY_SIZE(device->environment); i++)
+		free(TAKE_PTR(device->environment[i]));
+}
+
+void session_fill_device_stats(struct session *session, struct capture_device_stats *ret_stats)
+{
+	const struct session_device *device = &session->device;
+	struct target_rings_account rings;
+	struct launch_account launches = {0};
+	const struct device_account *collected;
+
+	*ret_stats = (struct capture_device_stats){0};
+	if (!device->rings)
+		return;
+	target_rings_account(device->rings, &rings);
+	collected = device_collector_account(device->collector);
+	if (device->launches)
+		launch_source_account(device->launches, &launches);
+	*ret_stats = (struct capture_device_stats){
+		.processes = rings.processes,
+		.launches = collected->launches,
+		.works = collected->works,
+		.stacks = pipeline_account(session->pipeline)->launch_stacks,
+		.records_lost = rings.lost,
+		.records_without_ring = rings.no_ring,
+		.records_damaged = rings.damaged + rings.refused + collected->malformed,
+		.launches_untimed = collected->untimed,
+		.stacks_lost = launches.lost + launches.busy,
+		.started_before_launch = collected->started_before_launch,
+		.clock_error_ns = collected->clock_error_ns,
+		.stack_run_count = launches.run_count,
+		.stack_run_time_ns = launches.run_time_ns,
+	};
+}

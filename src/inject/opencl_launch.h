@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call of the program that gives work to a device: from its begin to the work's end. */
+#pragma once
+
+#include "inject/opencl_tables.h"
+#include "wire/device.h"
+
+struct opencl_launch {
+	uint64_t correlation;
+	uint64_t enter_ns, before_ns, bytes;
+	const struct opencl_queue *queue;
+	uint32_t name;
+	uint64_t global_size[3];
+	uint32_t local_size[3];
+	enum wire_device_kind kind;
+	cl_handle own_event;
+	bool is_open; /* false: nothing is recorded of it */
+};
+
+/* Calls the marker. Returns false, having done nothing, when nothing is to be recorded. */
+bool opencl_launch_begin(struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind);
+
+/* Where the driver puts the command's event: the program's place, or ours when it has none. */
+static inline cl_handle *opencl_launch_event(struct opencl_launch *launch, cl_handle *event)
+{
+	return event || !launch->is_open || !launch->queue || !launch->queue->is_timed
+		       ? event
+		       : &launch->own_event;
+}
+
+/* After the call, with its result and the event place that the program gave. */
+void opencl_launch_end(struct opencl_launch *launch, cl_int result, const cl_handle *event);
+
+/* A call in which the host waited. */
+void opencl_waited(enum wire_device_kind kind, cl_handle queue, uint64_t enter_ns);
+
+/* Reads the times of all work that has ended: its callbacks may come too late, at exit. */
+void opencl_launch_sweep(void);

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device work and the stacks of launches come as records of their own, in any order, and are put
+ * together by process and correlation id.
+ */
+#include <stdlib.h>
+
+#include "model/builder_internal.h"
+
+const char *model_unattributed_to_string(enum model_unattributed reason)
+{
+	static const char *const names[MODEL_UNATTRIBUTED_MAX] = {
+		[MODEL_ATTRIBUTED] = "attributed",
+		[MODEL_NO_STACK] = "no launch stack",
+		[MODEL_STACKS_OFF] = "launch stacks were off",
+	};
+
+	return reason < MODEL_UNATTRIBUTED_MAX ? names[reason] : NULL;
+}
+
+/* One correlation id of one process. */
+struct join_key {
+	uint64_t correlation, pid;
+};
+
+/* What came for it: indices + 1; 0: nothing. */
+struct join {
+	uint32_t launch, stack;
+	bool has_work;
+};
+
+struct joins {
+	struct intern keys;
+	ARRAY_OF(struct join) items; /* by id of `keys` */
+};
+
+static int find_join(
+	struct joins *joins, uint32_t pid, uint64_t correlation, struct join **ret_join)
+{
+	struct join_key key = {.correlation = correlation, .pid = pid};
+	uint32_t id;
+	int r = intern_add(&joins->keys, &key, sizeof(key), &id);
+
+	if (r > 0)
+		r = array_append(&joins->items, (struct join){0});
+	if (r < 0)
+		return r;
+	*ret_join = &joins->items.items[id];
+	return 0;
+}
+
+static bool is_wait(const struct capture_launch *launch)
+{
+	return launch->kind == WIRE_DEVICE_FINISH || launch->kind == WIRE_DEVICE_WAIT;
+}
+
+static int join_launches(struct model_builder *builder, struct joins *joins)
+{
+	struct model_launches *counts = &builder->model->launches;
+	struct join *join;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < builder->launches.count; i++) {
+		const struct capture_launch *launch = &builder->launches.items[i];
+
+		if (is_wait(launch)) {
+			counts->wait_count++;
+			counts->wait_ns += launch->duration_ns;
+			continue;
+		}
+		r = find_join(joins, launch->pid, launch->correlation, &join);
+		if (r == 0)
+			join->launch = (uint32_t)i + 1;
+	}
+	return r;
+}
+
+static int join_stacks(struct model_builder *builder, struct joins *joins)
+{
+	struct model_launches *counts = &builder->model->launches;
+	struct join *join;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < builder->launch_stacks.count; i++) {
+		const struct capture_launch_stack *stack = &builder->launch_stacks.items[i];
+
+		if (!stack->callstack || stack->callstack >= builder->stacks.count)
+			continue;
+		counts->stacks++;
+		counts->complete_stacks +=
+			builder->stacks.items[stack->callstack].stop == WIRE_STOP_COMPLETE;
+		r = find_join(joins, stack->pid, stack->correlation, &join);
+		if (r == 0)
+			join->stack = (uint32_t)i + 1;
+	}
+	return r;
+}
+
+static enum model_unattributed unattributed(
+	const struct model_builder *builder, const struct join *join)
+{
+	if (join->stack)
+		return MODEL_ATTRIBUTED;
+	if (builder->model->session.launch_stacks[0] == 'o')
+		return MODEL_STACKS_OFF;
+	return MODEL_NO_STACK;
+}
+
+static int add_work(struct model_builder *builder, const struct capture_device_work *raw,
+	const struct join *join)
+{
+	struct model_device_work work = {
+		.start_ns = raw->start_ns,
+		.end_ns = MAX(raw->end_ns, raw->start_ns),
+		.queued_ns = raw->queued_ns,
+		.launch_ns = raw->launch_ns,
+		.launch_duration_ns = raw->launch_duration_ns,
+		.bytes = raw->bytes,
+		.global_size = {raw->global_size[0], raw->global_size[1], raw->global_size[2]},
+		.name = *raw->name ? raw->name : wire_device_kind_name(raw->kind),
+		.device = raw->device,
+		.thread = MODEL_NONE,
+		.stack = MODEL_NONE,
+		.queue = raw->queue,
+		.kind = (uint8_t)raw->kind,
+		.unattributed = (uint8_t)unattributed(builder, join),
+		.failed = raw->failed,
+	};
+	uint32_t tid = raw->tid;
+	int r = builder_process_at(builder, raw->pid, raw->start_ns, &work.process);
+
+	if (join->stack) { /* the kernel's word, in our PID namespace */
+		const struct capture_launch_stack *stack =
+			&builder->launch_stacks.items[join->stack - 1];
+
+		tid = stack->tid;
+		work.stack = stack->callstack - 1;
+	}
+	if (tid)
+		r = r ?: builder_thread(builder, work.process, tid, &work.thread);
+	return r ?: array_append(&builder->model->device_works, work);
+}
+
+static int compare_works(const void *left, const void *right)
+{
+	const struct model_device_work *a = left, *b = right;
+
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+}
+
+/* A stack without work is a launch, too: its work did not end, or the record was lost. */
+static void count_launches(struct model_builder *builder, const struct joins *joins)
+{
+	struct model_launches *counts = &builder->model->launches;
+
+	array_foreach (&joins->items, join) {
+		counts->launches++;
+		if (join->has_work)
+			continue;
+		counts->without_work[join->launch
+					     ? builder->launches.items[join->launch - 1].untimed
+					     : WIRE_DEVICE_TIMED]++;
+	}
+}
+
+int builder_resolve_device(struct model_builder *builder)
+{
+	struct model *model = builder->model;
+	struct joins joins = {0};
+	struct join *join;
+	int r;
+
+	model->launches = (struct model_launches){0};
+	r = join_launches(builder, &joins);
+	r = r ?: join_stacks(builder, &joins);
+	for (size_t i = 0; r == 0 && i < builder->device_works.count; i++) {
+		const struct capture_device_work *work = &builder->device_works.items[i];
+
+		r = find_join(&joins, work->pid, work->correlation, &join);
+		if (r == 0) {
+			join->has_work = true;
+			r = add_work(builder, work, join);
+		}
+	}
+	if (r == 0)
+		count_launches(builder, &joins);
+	if (r == 0 && model->device_works.count)
+		qsort(model->device_works.items, model->device_works.count,
+			sizeof(*model->device_works.items), compare_works);
+	intern_done(&joins.keys);
+	array_done(&joins.items);
+	return r;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The session folder and what injected libraries say in it: makes the folder and its gate, finds
+ * the ring files of processes, and hands over their records. The processes write these files, so
+ * that nothing in them is believed: a record handed over is whole, its contents are not checked.
+ *
+ * Call order: open → drain* → close_gate → drain → account → free. One thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/errmsg.h"
+#include "wire/device.h"
+#include "wire/ring.h"
+
+struct target_rings;
+
+struct target_rings_account {
+	uint64_t processes;  /* that loaded the library and found the session */
+	uint64_t records;    /* handed over */
+	uint64_t lost;       /* a ring was full */
+	uint64_t no_ring;    /* records of threads that got no ring */
+	uint64_t no_context; /* launches that were not timed: too many in flight */
+	uint64_t damaged;    /* times that a ring held no record, and was skipped */
+	uint64_t refused;    /* files that are no ring files of ours */
+};
+
+/*
+ * `pid` is what the process says of itself. The record is 8-byte aligned and
+ * good during the call only.
+ */
+typedef void target_rings_record_function(
+	void *context, uint32_t pid, const struct wire_record *record);
+
+int target_rings_open(struct target_rings **ret_rings, struct errmsg *err);
+/* Removes the folder. */
+struct target_rings *target_rings_free(struct target_rings *rings);
+/* Of the session: for $SONDE_SESSION. */
+const char *target_rings_folder(const struct target_rings *rings);
+/* Readable when a process has made a file. */
+int target_rings_descriptor(const struct target_rings *rings);
+/* All that is waiting; returns 0 or a negative errno. Also tells the processes that we live. */
+int target_rings_drain(
+	struct target_rings *rings, target_rings_record_function *on_record, void *context);
+bool target_rings_is_used(const struct target_rings *rings);
+/*
+ * Each process that has made a file, which may be waiting for target_rings_set_ready(): start with
+ * *position = 0; false at the end.
+ */
+bool target_rings_next_pid(const struct target_rings *rings, size_t *position, uint32_t *ret_pid);
+void target_rings_set_ready(struct target_rings *rings);
+/* The fullest ring that the last drain met, of 1. */
+double target_rings_fill(const struct target_rings *rings);
+/* From now on processes write nothing more. */
+void target_rings_close_gate(struct target_rings *rings);
+void target_rings_account(
+	const struct target_rings *rings, struct target_rings_account *ret_account);
+
+/*
+ * One ring file's bytes, for the drain and for fuzzing: `file` has WIRE_RING_FILE_BYTES, and
+ * `cursors` one for each ring. Returns how many records were handed over.
+ */
+uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor *cursors,
+	target_rings_record_function *on_record, void *context, uint64_t *damaged);

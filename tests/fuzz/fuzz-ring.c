@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as the ring file of a profiled process, and what is in it through to a capture. The
+ * input: two bytes that say how far the ring's head is, then the ring's bytes.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/device.h"
+#include "sources/target/target_rings.h"
+#include "target.h"
+
+#define PID 77
+
+struct sink {
+	struct device_collector *collector;
+};
+
+static int see_work(void *context, const struct capture_device_work *work)
+{
+	if (work->end_ns < work->start_ns || !work->device)
+		abort();
+	return 0;
+}
+
+static int see_launch(void *context, const struct capture_launch *launch)
+{
+	if (launch->kind >= WIRE_DEVICE_MAX || launch->untimed >= WIRE_DEVICE_UNTIMED_MAX)
+		abort();
+	return 0;
+}
+
+static const struct capture_visitor visitor = {.device_work = see_work, .launch = see_launch};
+
+static void on_record(void *context, uint32_t pid, const struct wire_record *record)
+{
+	struct sink *sink = context;
+
+	if (record->length_bytes < sizeof(*record) || record->length_bytes > WIRE_DEVICE_MAX_BYTES)
+		abort();
+	if (device_collector_add(sink->collector, pid, record) < 0)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+	static struct wire_ring_file *file;
+	static struct wire_ring_cursor cursors[WIRE_RING_COUNT];
+	struct capture_writer *writer;
+	uint64_t damaged = 0;
+	struct sink sink;
+	uint16_t head;
+
+	if (!file)
+		file = calloc(1, WIRE_RING_FILE_BYTES);
+	if (!file || length < sizeof(head))
+		return 0;
+	memcpy(&head, bytes, sizeof(head));
+	bytes += sizeof(head);
+	length -= sizeof(head);
+	if (length > WIRE_RING_BYTES)
+		return 0;
+	memset(cursors, 0, sizeof(cursors));
+	memcpy(wire_ring_data(file, 0), bytes, length);
+	memset(wire_ring_data(file, 0) + length, 0, 64);
+	file->pid = PID;
+	file->rings[0].head = head == UINT16_MAX ? length / 8 * 8 : head;
+	if (capture_writer_open_live(&writer, &visitor, NULL, NULL) < 0 ||
+		device_collector_new(&sink.collector, writer) < 0)
+		abort();
+	target_rings_read(file, cursors, on_record, &sink, &damaged);
+	if (device_collector_write(sink.collector, UINT64_MAX) < 0)
+		abort();
+	device_collector_free(sink.collector);
+	capture_writer_free(writer);
+	return 0;
+}
