@@ -70,6 +70,7 @@ struct cuda_call {
 	uint32_t id;  /* CUPTI's correlation id */
 	uint32_t generation;
 	uint64_t correlation, enter_ns;
+	const char *symbol;     /* the kernel's, during the call; NULL: none */
 	uint32_t nodes;         /* made in this call */
 	uint32_t graph, other;  /* for struct wire_device_graph */
 	uint64_t instantiation; /* a number of this instantiation; 0: none */

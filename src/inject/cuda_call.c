@@ -130,6 +130,7 @@ static void enter(struct cuda_call *call, unsigned role, const struct cupti_call
 		.generation = atomic_load_explicit(&generation, memory_order_relaxed),
 		.correlation = cuda_correlation(data->correlation),
 		.enter_ns = inject_now_ns(),
+		.symbol = role == CUDA_ROLE_KERNEL ? data->symbol_name : NULL,
 	};
 	if (role == CUDA_ROLE_INSTANTIATE)
 		call->instantiation =

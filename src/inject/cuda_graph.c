@@ -124,6 +124,30 @@ static unsigned launch_kind(int32_t node_type)
 				: WIRE_DEVICE_KERNEL;
 }
 
+/* What a graph consists of, where its nodes will have no records of their own. */
+static void tell_node(const struct event *event, int32_t node_type, const char *symbol)
+{
+	struct {
+		struct wire_device_node node;
+		char text[WIRE_DEVICE_MAX_BYTES - sizeof(struct wire_device_node)];
+	} out = {0};
+	size_t length = symbol ? strnlen(symbol, sizeof(out.text)) : 0;
+
+	if (!cuda.graph_level || !inject_is_open())
+		return;
+	out.node.record.type = WIRE_RECORD_DEVICE_NODE;
+	out.node.record.length_bytes = (uint32_t)(sizeof(out.node) + (length + 7) / 8 * 8);
+	out.node.node = event->node;
+	out.node.original = event->original;
+	out.node.correlation = event->correlation;
+	out.node.graph = event->graph;
+	out.node.node_type = (uint32_t)node_type;
+	out.node.text_bytes = (uint32_t)length;
+	if (length)
+		memcpy(out.text, symbol, length);
+	inject_write(&out.node.record);
+}
+
 /* Within the captured launch, on its thread, or by a call that adds nodes. */
 static void on_node(const struct cupti_graph_data *data)
 {
@@ -142,6 +166,7 @@ static void on_node(const struct cupti_graph_data *data)
 	}
 	if (!call || is_launch(call))
 		cuda_count_captured_node(event.graph);
+	tell_node(&event, data->node_type, call ? call->symbol : NULL);
 	push(&event);
 }
 
@@ -159,6 +184,7 @@ static void on_clone(const struct cupti_graph_data *data)
 		event.instantiation = call->instantiation;
 		call->nodes++;
 	}
+	tell_node(&event, data->node_type, NULL);
 	push(&event);
 }
 

@@ -149,6 +149,7 @@ enum wire_cuda_record_type {
 	WIRE_RECORD_DEVICE_COUNTS = 53,    /* struct wire_device_counts */
 	WIRE_RECORD_DEVICE_GPU = 54,       /* struct wire_device_gpu */
 	WIRE_RECORD_DEVICE_MEMORY = 55,    /* struct wire_device_memory */
+	WIRE_RECORD_DEVICE_NODE = 56,      /* struct wire_device_node */
 };
 
 /* What a note is about; its text is a finished sentence. Append only. */
@@ -295,3 +296,21 @@ struct wire_device_memory {
 };
 
 _Static_assert(sizeof(struct wire_device_memory) == 72, "wire_device_memory is part of the format");
+
+/*
+ * WIRE_RECORD_DEVICE_NODE: a node of a graph was made, or cloned. Only where graphs are timed as a
+ * whole: else each activity has its `capture`. The kernel's name follows, padded to 8 bytes,
+ * without a terminator.
+ */
+struct wire_device_node {
+	struct wire_record record;
+	__u64 node;
+	__u64 original;    /* of a clone; 0: made by a call */
+	__u64 correlation; /* of the call; 0: unknown */
+	__u32 graph;
+	__u32 node_type; /* CUgraphNodeType */
+	__u32 text_bytes;
+	__u32 reserved;
+};
+
+_Static_assert(sizeof(struct wire_device_node) == 48, "wire_device_node is part of the format");

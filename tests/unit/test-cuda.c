@@ -44,7 +44,9 @@ struct seen {
 	struct wire_device_overhead overhead;
 	struct wire_device_memory memory[2];
 	size_t launch_count, activity_count, graph_count, name_count, note_count, clock_count;
-	size_t memory_count;
+	struct wire_device_node nodes[16];
+	struct named node_names[16];
+	size_t memory_count, node_count;
 	uint64_t lost;
 	int status; /* of the program */
 };
@@ -93,6 +95,13 @@ static void take_name_part(const struct wire_device_definition *from)
 	last->text[length + from->text_bytes] = '\0';
 }
 
+static void take_node(const struct wire_device_node *from)
+{
+	assert_true(seen.node_count < 16);
+	seen.nodes[seen.node_count] = *from;
+	memcpy(seen.node_names[seen.node_count++].text, from + 1, from->text_bytes);
+}
+
 static void take(const struct wire_record *record)
 {
 	switch (record->type) {
@@ -132,6 +141,9 @@ static void take(const struct wire_record *record)
 		break;
 	case WIRE_RECORD_DEVICE_OVERHEAD:
 		memcpy(&seen.overhead, record, sizeof(seen.overhead));
+		break;
+	case WIRE_RECORD_DEVICE_NODE:
+		take_node((const void *)record);
 		break;
 	case WIRE_RECORD_DEVICE_MEMORY:
 		assert_true(seen.memory_count < 2);
@@ -436,6 +448,7 @@ static void graph_replays_know_their_capture(void **state)
 	assert_int_equal(seen.counts.captured, 3);
 	assert_int_equal(seen.counts.launches, 2);
 	assert_int_equal(seen.counts.unknown_nodes, 0);
+	assert_int_equal(seen.node_count, 0);
 	graph = graph_event(WIRE_GRAPH_CAPTURE_END);
 	assert_int_equal(graph->nodes, 3);
 	assert_int_equal(graph->graph, 10);
@@ -479,6 +492,11 @@ static void graph_level(void **state)
 	assert_int_equal(seen.activities[0].activity.kind, WIRE_DEVICE_GRAPH);
 	assert_int_equal(seen.activities[0].graph, 20);
 	assert_all_joined();
+	/* Three made by captured launches, and a clone of each. */
+	assert_int_equal(seen.node_count, 6);
+	assert_string_equal(seen.node_names[0].text, "_Z5gemmsPfS_");
+	assert_non_null(launch_of(seen.nodes[0].correlation));
+	assert_int_equal(seen.nodes[3].original, seen.nodes[0].node);
 }
 
 static void graph_destroyed_before_its_records(void **state)

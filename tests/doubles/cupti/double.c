@@ -232,6 +232,7 @@ static void call(int domain, uint32_t id, uint32_t correlation, int site, int32_
 	struct cupti_call_data info = {
 		.site = site,
 		.function_name = "double",
+		.symbol_name = "_Z5gemmsPfS_",
 		.result = site == CUPTI_SITE_EXIT ? &result : NULL,
 		.correlation_data = &data,
 		.correlation = correlation,
