@@ -7,6 +7,13 @@
  *
  * What runs on the program's threads never waits, allocates or calls CUDA. No lock exists: graph
  * events go to the writer through a queue, buffers through the state of their slot.
+ *
+ * From the environment, beside SONDE_SESSION:
+ *   SONDE_CUPTI            a libcupti to prefer to those that are found
+ *   SONDE_GRAPH            "graph": launches of graphs are timed as a whole; else their nodes
+ *   SONDE_CUDA_FLUSH_MS    how often records are asked for, 1000
+ *   SONDE_CUDA_RECLAIM_MS  the device activity is taken back from another tool after so long,
+ * 30000; 0: never
  */
 #pragma once
 

@@ -92,38 +92,42 @@ static bool try_beside(
 	return access(to, R_OK) == 0 && try(context, to, false);
 }
 
-/* The wheels of PyPI: …/nvidia/cuda_cupti/lib beside …/nvidia/cuda_runtime/lib; …/nvidia/cu13/lib.
- */
-static bool try_beside_mapped(cupti_try *try, void *context, const struct mapped *mapped)
-{
-	static const struct {
-		unsigned levels;
-		const char *rest;
-	} beside_runtime[] =
-		{
-			{3, "/cuda_cupti/lib/libcupti.so.12"},
-			{1, "/libcupti.so.13"},
-			{1, "/libcupti.so.12"},
-			{1, "/libcupti.so"},
-			{2, "/extras/CUPTI/lib64/libcupti.so"},
-			{4, "/extras/CUPTI/lib64/libcupti.so"},
-		},
-	  beside_torch[] = {
-		  {1, "/libcupti.so"},
-		  {3, "/nvidia/cu13/lib/libcupti.so.13"},
-		  {3, "/nvidia/cuda_cupti/lib/libcupti.so.12"},
-	  };
+struct place {
+	unsigned levels; /* to go up from the library */
+	const char *rest;
+};
 
-	for (size_t i = 0; *mapped->torch && i < sizeof(beside_torch) / sizeof(*beside_torch); i++)
-		if (try_beside(try, context, mapped->torch, beside_torch[i].levels,
-			    beside_torch[i].rest))
-			return true;
-	for (size_t i = 0; *mapped->runtime && i < sizeof(beside_runtime) / sizeof(*beside_runtime);
-		i++)
-		if (try_beside(try, context, mapped->runtime, beside_runtime[i].levels,
-			    beside_runtime[i].rest))
+/* In wheels of PyPI, conda environments, and toolkits. */
+static const struct place beside_runtime[] = {
+	{1, "/libcupti.so.13"}, /* nvidia/cu13/lib */
+	{1, "/libcupti.so.12"},
+	{1, "/libcupti.so"},
+	{3, "/cuda_cupti/lib/libcupti.so.12"}, /* from nvidia/cuda_runtime/lib */
+	{2, "/extras/CUPTI/lib64/libcupti.so"},
+	{4, "/extras/CUPTI/lib64/libcupti.so"},
+};
+static const struct place beside_torch[] = {
+	{1, "/libcupti.so"},
+	{3, "/nvidia/cu13/lib/libcupti.so.13"},
+	{3, "/nvidia/cuda_cupti/lib/libcupti.so.12"},
+};
+
+static bool try_places(cupti_try *try, void *context, const char *library,
+	const struct place *places, size_t count)
+{
+	for (size_t i = 0; *library && i < count; i++)
+		if (try_beside(try, context, library, places[i].levels, places[i].rest))
 			return true;
 	return false;
+}
+
+/* The runtime's version is the program's; torch may have its runtime within. */
+static bool try_beside_mapped(cupti_try *try, void *context, const struct mapped *mapped)
+{
+	return try_places(try, context, mapped->runtime, beside_runtime,
+		       sizeof(beside_runtime) / sizeof(*beside_runtime)) ||
+	       try_places(try, context, mapped->torch, beside_torch,
+		       sizeof(beside_torch) / sizeof(*beside_torch));
 }
 
 static bool try_system(cupti_try *try, void *context)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -483,6 +484,21 @@ static void graph_clones_children_and_bodies(void **state)
 	assert_int_equal(seen.counts.unknown_nodes, 1);
 }
 
+static void graph_events_in_a_burst(void **state)
+{
+	uint64_t unknown = 0;
+
+	play("clones");
+	assert_int_equal(seen.activity_count, 2000);
+	for (size_t i = 0; i < seen.activity_count; i++) {
+		assert_true(!seen.activities[i].capture || captured_by(i) == 101);
+		unknown += !seen.activities[i].capture;
+	}
+	/* What the queue could not take is counted, and said of each activity. */
+	assert_true(unknown == seen.counts.unknown_nodes);
+	assert_true(!unknown || seen.counts.lost_graph_events);
+}
+
 static void graph_level(void **state)
 {
 	const char *settings[] = {"SONDE_GRAPH", "graph", NULL};
@@ -664,6 +680,101 @@ static void writer_waits_for_room(void **state)
 	assert_true(seen.launch_count + seen.lost - seen.counts.repeated == 50000);
 }
 
+/* ---- which libcupti ---- */
+
+static char tree[] = "/tmp/sonde-test-wheels.XXXXXX";
+
+/* A copy of a stand-in under a name of the tree, whose folders are made. */
+static const char *plant(const char *library, const char *name)
+{
+	static char path[512];
+	struct stat status = {0};
+	int from = open(library, O_RDONLY | O_CLOEXEC), to;
+
+	snprintf(path, sizeof(path), "%s/%s", tree, name);
+	for (char *slash = strchr(path + strlen(tree) + 1, '/'); slash;
+		slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+	assert_true(from >= 0 && to >= 0 && fstat(from, &status) == 0);
+	assert_int_equal(sendfile(to, from, NULL, (size_t)status.st_size), status.st_size);
+	close(from);
+	close(to);
+	return path;
+}
+
+static void uproot(const char *name)
+{
+	char path[512];
+	char *slash;
+
+	snprintf(path, sizeof(path), "%s/%s", tree, name);
+	unlink(path);
+	while ((slash = strrchr(path, '/')) && (size_t)(slash - path) >= strlen(tree)) {
+		*slash = '\0';
+		rmdir(path);
+	}
+}
+
+#define WHEEL_RUNTIME_12 "nvidia/cuda_runtime/lib/libcudart.so.12"
+#define WHEEL_CUPTI_12   "nvidia/cuda_cupti/lib/libcupti.so.12"
+#define WHEEL_RUNTIME_13 "nvidia/cu13/lib/libcudart.so.13"
+#define WHEEL_CUPTI_13   "nvidia/cu13/lib/libcupti.so.13"
+#define OLD_DRIVER       "driver/libcuda.so.550.54.15"
+
+static void play_with_loaded(const char *loaded, const char *wanted)
+{
+	const char *settings[] = {"PLAY_LOAD", loaded, "SONDE_CUPTI", wanted, NULL};
+
+	play_with("state", WIRE_GATE_OPEN, DOUBLE_12, settings);
+	assert_int_equal(seen.status, 0);
+}
+
+static void wheel_beside_the_runtime(void **state)
+{
+	char runtime[512];
+
+	assert_non_null(mkdtemp(tree));
+	plant(DOUBLE_12, WHEEL_CUPTI_12);
+	snprintf(runtime, sizeof(runtime), "%s", plant(DOUBLE_13, WHEEL_RUNTIME_12));
+	play_with_loaded(runtime, "/nonexistent");
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), WHEEL_CUPTI_12));
+
+	plant(DOUBLE_13, WHEEL_CUPTI_13);
+	snprintf(runtime, sizeof(runtime), "%s", plant(DOUBLE_12, WHEEL_RUNTIME_13));
+	play_with_loaded(runtime, "/nonexistent");
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), WHEEL_CUPTI_13));
+}
+
+static void mapped_one_first(void **state)
+{
+	char mapped[512];
+
+	snprintf(mapped, sizeof(mapped), "%s", plant(DOUBLE_12, WHEEL_CUPTI_12));
+	play_with_loaded(mapped, DOUBLE_13);
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), WHEEL_CUPTI_12));
+}
+
+static void none_newer_than_the_driver(void **state)
+{
+	char loaded[2048];
+
+	snprintf(loaded, sizeof(loaded), "%s", plant(DOUBLE_12, OLD_DRIVER));
+	snprintf(loaded + strlen(loaded), sizeof(loaded) - strlen(loaded), ":%s",
+		plant(DOUBLE_13, WHEEL_RUNTIME_12));
+	/* The driver is of CUDA 12: what is wished for is not fit, what the program brings is. */
+	play_with_loaded(loaded, DOUBLE_13);
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), WHEEL_CUPTI_12));
+	uproot(WHEEL_CUPTI_12);
+	uproot(WHEEL_RUNTIME_12);
+	uproot(WHEEL_CUPTI_13);
+	uproot(WHEEL_RUNTIME_13);
+	uproot(OLD_DRIVER);
+}
+
 static void no_session(void **state)
 {
 	const char *settings[] = {"SONDE_SESSION", "/nonexistent", NULL};
@@ -701,6 +812,7 @@ int main(void)
 		cmocka_unit_test(graph_replays_know_their_capture),
 		cmocka_unit_test(graph_nodes_known_by_their_place),
 		cmocka_unit_test(graph_clones_children_and_bodies),
+		cmocka_unit_test(graph_events_in_a_burst),
 		cmocka_unit_test(graph_level),
 		cmocka_unit_test(graph_destroyed_before_its_records),
 		cmocka_unit_test(graph_ids_used_again),
@@ -719,6 +831,9 @@ int main(void)
 		cmocka_unit_test(long_names_come_whole),
 		cmocka_unit_test(memory_is_told),
 		cmocka_unit_test(writer_waits_for_room),
+		cmocka_unit_test(wheel_beside_the_runtime),
+		cmocka_unit_test(mapped_one_first),
+		cmocka_unit_test(none_newer_than_the_driver),
 		cmocka_unit_test(no_session),
 	};
 

@@ -5,6 +5,8 @@
  * that of a program which nothing disturbed: 0, or 3 where the script says so.
  *
  *     play LIBSONDE_INJECT LIBCUPTI_DOUBLE SCRIPT
+ *
+ * PLAY_LOAD names libraries, with colons, that the program has loaded before.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -583,6 +585,31 @@ static int play_memory(void)
 	return 0;
 }
 
+static void *clone_many(void *first)
+{
+	for (uint32_t i = 0; i < 100000; i++)
+		node_cloned(30, NODE(10, 0), NODE(30, (uint32_t)(uintptr_t)first + i));
+	return NULL;
+}
+
+/* Two threads clone more nodes at once than the queue holds, then all of them run. */
+static int play_clones(void)
+{
+	pthread_t threads[2];
+
+	capture(10, 101, 1);
+	for (size_t i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, clone_many, (void *)(i * 100000)) != 0)
+			return 9;
+	for (size_t i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	calls++;
+	runtime_call(RUNTIME_REPLAY, 111, within_replay);
+	for (uint32_t i = 0; i < 200000; i += 100)
+		emit_node(111, 30, NODE(30, i));
+	return 0;
+}
+
 /* More records than a ring holds, while somebody reads. */
 static int play_many(void)
 {
@@ -654,9 +681,25 @@ static const struct {
 	{"exit", play_exit},
 	{"long-name", play_long_name},
 	{"memory", play_memory},
+	{"clones", play_clones},
 	{"many", play_many},
 	{"cost", play_cost},
 };
+
+static void load_others(void)
+{
+	const char *list = getenv("PLAY_LOAD");
+	char path[4096];
+
+	while (list && *list) {
+		size_t length = strcspn(list, ":");
+
+		snprintf(path, sizeof(path), "%.*s", (int)length, list);
+		if (!dlopen(path, RTLD_NOW))
+			fprintf(stderr, "play: %s\n", dlerror());
+		list += length + (list[length] == ':');
+	}
+}
 
 /* 0: all is well so far; else what the program ends with. */
 static int load(const char *inject_path, const char *cupti_path)
@@ -669,6 +712,7 @@ static int load(const char *inject_path, const char *cupti_path)
 		fprintf(stderr, "play: no stand-in for CUPTI: %s\n", dlerror());
 		return 2;
 	}
+	load_others();
 	inject = dlopen(inject_path, RTLD_NOW);
 	*(void **)&initialize = inject ? dlsym(inject, "InitializeInjection") : NULL;
 	if (!initialize) {
