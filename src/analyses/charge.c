@@ -32,16 +32,16 @@ uint32_t charge_frame(const struct model *model, uint32_t index)
 	return at < 0 ? MODEL_NONE : model->stack_frames.items[stack->first + (uint32_t)at];
 }
 
-struct charge_key charge_key(const struct model *model, uint32_t index, uint64_t reason)
+struct charge_key charge_key(const struct model *model, uint32_t frame, uint64_t reason)
 {
 	struct charge_key key = {.reason = reason, .function = MODEL_NONE};
 
-	if (index != MODEL_NONE) {
-		const struct model_frame *frame = &model->frames.items[index];
+	if (frame != MODEL_NONE) {
+		const struct model_frame *found = &model->frames.items[frame];
 
-		key.source_file = frame->line ? frame->source_file : NULL;
-		key.line = frame->line;
-		key.function = frame->function;
+		key.source_file = found->line ? found->source_file : NULL;
+		key.line = found->line;
+		key.function = found->function;
 	}
 	return key;
 }

@@ -154,6 +154,21 @@ static void print_waiting(const struct capture_stats *stats)
 	print_item("waited", &text);
 }
 
+static void print_device(const struct capture_device_stats *stats)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!stats->processes)
+		return;
+	format_count(&text, stats->works);
+	strbuf_add(&text, " kernels, copies and the like, ");
+	add_plural(&text, stats->stacks, "launch stack");
+	if (stats->stack_run_count)
+		strbuf_addf(&text, " of %.1f µs each in the kernel",
+			(double)stats->stack_run_time_ns / (double)stats->stack_run_count / 1000);
+	print_item("device", &text);
+}
+
 /* The first recording of a program has tables to build; what it does meanwhile is not lost. */
 static void print_tables(const struct capture_stats *stats)
 {
@@ -211,6 +226,7 @@ static void print_summary(
 	print_stacks(&result->stats);
 	print_losses(&result->stats);
 	print_waiting(&result->stats);
+	print_device(&result->stats.device);
 	print_cost(result);
 	print_tables(&result->stats);
 	print_mode(result, options->mode == SESSION_MODE_USER);

@@ -98,16 +98,16 @@ static void end_flight(struct flight *flight)
 static void on_complete(cl_handle event, cl_int status, void *context)
 {
 	struct flight *flight = context;
-	uint32_t state = FLIGHT_PENDING;
+	uint32_t state = atomic_load(&flight->state);
 
-	if (atomic_compare_exchange_strong(&flight->state, &state, FLIGHT_FREE)) {
-		tell_activity(flight, status < 0);
-	} else if (state == FLIGHT_LOOKED_AT &&
-		   atomic_compare_exchange_strong(&flight->state, &state, FLIGHT_CALLED)) {
+	while (state != FLIGHT_READ &&
+		!atomic_compare_exchange_weak(&flight->state, &state,
+			state == FLIGHT_LOOKED_AT ? FLIGHT_CALLED : FLIGHT_FREE))
+		;
+	if (state == FLIGHT_LOOKED_AT)
 		return;
-	} else if (state == FLIGHT_PENDING) { /* the sweep let go of it just now */
+	if (state == FLIGHT_PENDING)
 		tell_activity(flight, status < 0);
-	}
 	end_flight(flight);
 }
 

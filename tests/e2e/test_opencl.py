@@ -116,6 +116,17 @@ def test_ends(device, opencl, end, status):
         assert "child ended with 7" in done.stdout
 
 
+@needs_root
+def test_many_threads_launch_at_once(device, opencl):
+    threads, launches = 64, 20
+    part, _, done = device(*opencl(launches, "exit", threads))
+    assert done.status == 5 and done.stdout.count("sum") == threads
+    assert counts(part) == {name: count * threads // 2 * launches // 100 if name in ("scale", "add")
+                            else threads for name, count in COUNTS.items()}
+    assert part["attribution"]["matched"] == part["count"]
+    assert part["records_lost"] == part["stacks_lost"] == 0
+
+
 def test_another_layer_stays(device, opencl, sonde_path, tmp_path):
     """A layer that is there already is called first; ours comes behind it, which a note says."""
     other = tmp_path / "libother.so"
@@ -158,8 +169,9 @@ def test_collector_killed(sonde, opencl, tmp_path):
             break
         time.sleep(0.1)
     assert marker.read_text().strip() == "5"
-    for folder in glob.glob(f"/dev/shm/sonde-{running.pid}-*"):
-        subprocess.run(["rm", "-rf", folder], check=True)
+    assert glob.glob(f"/dev/shm/sonde-{running.pid}-*")
+    sonde("record", "-q", "-o", tmp_path / "next.pftrace", "--", "true", check=0)
+    assert not glob.glob(f"/dev/shm/sonde-{running.pid}-*"), "the next recording cleans up"
 
 
 def test_programs_without_opencl_have_none(device, workload):

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -18,8 +19,9 @@
 /* Files of one session; a runaway program must not take all of our memory. */
 #define MAX_FILES 4096
 /* Records of one ring that are taken in a row: its owner may write faster than we read. */
-#define MAX_IN_A_ROW (4 * WIRE_RING_BYTES / sizeof(struct wire_record))
-#define FOLDER_BYTES 512
+#define MAX_IN_A_ROW  (4 * WIRE_RING_BYTES / sizeof(struct wire_record))
+#define FOLDER_BYTES  512
+#define FOLDER_PREFIX "sonde-"
 
 struct ring_file {
 	char name[NAME_MAX + 1];
@@ -32,13 +34,65 @@ struct ring_file {
 struct target_rings {
 	char folder[FOLDER_BYTES];
 	int folder_fd, watch_fd;
+	int gate_fd; /* locked as long as we live */
 	struct wire_gate *gate;
 	ARRAY_OF(struct ring_file *) files;
 	struct target_rings_account account;
+	bool is_over;     /* the gate stays closed */
 	uint64_t fullest; /* bytes that waited in one ring at the last drain */
 };
 
 /* ---- the folder ---- */
+
+/* Whatever is in the folder: processes may have made more than we looked at. */
+static void empty_folder(int fd)
+{
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *entry;
+
+	if (!folder) {
+		closep(&copy);
+		return;
+	}
+	while ((entry = readdir(folder)))
+		unlinkat(fd, entry->d_name, 0);
+	closedir(folder);
+}
+
+/* Of a sonde that was killed: nobody holds its gate's lock any more. */
+static void remove_if_left(int base_fd, const char *name)
+{
+	_cleanup_close_ int fd =
+		openat(base_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_close_ int gate_fd = -1;
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status) < 0 || status.st_uid != geteuid())
+		return;
+	gate_fd = openat(fd, WIRE_GATE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (gate_fd < 0 || flock(gate_fd, LOCK_EX | LOCK_NB) < 0)
+		return;
+	empty_folder(fd);
+	unlinkat(base_fd, name, AT_REMOVEDIR);
+}
+
+static void remove_left_folders(const char *base)
+{
+	int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!folder) {
+		closep(&fd);
+		return;
+	}
+	while ((entry = readdir(folder))) {
+		if (strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) == 0)
+			remove_if_left(dirfd(folder), entry->d_name);
+	}
+	closedir(folder);
+}
 
 /* Memory, not a disk, and this user's alone. */
 static int make_folder(struct target_rings *rings, struct errmsg *err)
@@ -49,9 +103,11 @@ static int make_folder(struct target_rings *rings, struct errmsg *err)
 
 	for (size_t i = 0; i < ARRAY_SIZE(bases); i++) {
 		if (!bases[i] || bases[i][0] != '/' ||
-			(size_t)snprintf(rings->folder, sizeof(rings->folder), "%s/sonde-%d-XXXXXX",
-				bases[i], (int)getpid()) >= sizeof(rings->folder))
+			(size_t)snprintf(rings->folder, sizeof(rings->folder),
+				"%s/" FOLDER_PREFIX "%d-XXXXXX", bases[i],
+				(int)getpid()) >= sizeof(rings->folder))
 			continue;
+		remove_left_folders(bases[i]);
 		if (mkdtemp(rings->folder)) {
 			rings->folder_fd = open(rings->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			return rings->folder_fd < 0 ? -errno : 0;
@@ -66,11 +122,13 @@ static int make_folder(struct target_rings *rings, struct errmsg *err)
 
 static int make_gate(struct target_rings *rings)
 {
-	_cleanup_close_ int fd = openat(
+	int fd = openat(
 		rings->folder_fd, WIRE_GATE_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	void *memory;
 
-	if (fd < 0 || ftruncate(fd, sizeof(struct wire_gate)) < 0)
+	rings->gate_fd = fd;
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ||
+		ftruncate(fd, sizeof(struct wire_gate)) < 0)
 		return -errno;
 	memory = mmap(NULL, sizeof(struct wire_gate), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
@@ -99,7 +157,7 @@ int target_rings_open(struct target_rings **ret_rings, struct errmsg *err)
 
 	if (!rings)
 		return -ENOMEM;
-	rings->folder_fd = rings->watch_fd = -1;
+	rings->folder_fd = rings->watch_fd = rings->gate_fd = -1;
 	result = make_folder(rings, err);
 	if (result == 0) {
 		result = make_gate(rings);
@@ -132,22 +190,6 @@ static void close_file(struct target_rings *rings, struct ring_file *file)
 	unlinkat(rings->folder_fd, file->name, 0);
 }
 
-/* Whatever is in the folder: processes may have made more than we looked at. */
-static void remove_folder(struct target_rings *rings)
-{
-	DIR *folder = rings->folder_fd < 0 ? NULL : fdopendir(rings->folder_fd);
-	const struct dirent *entry;
-
-	if (folder) {
-		rewinddir(folder);
-		while ((entry = readdir(folder)))
-			unlinkat(dirfd(folder), entry->d_name, 0);
-		closedir(folder);
-	}
-	if (rings->folder[0])
-		rmdir(rings->folder);
-}
-
 struct target_rings *target_rings_free(struct target_rings *rings)
 {
 	if (!rings)
@@ -158,7 +200,12 @@ struct target_rings *target_rings_free(struct target_rings *rings)
 		free(*file);
 	}
 	array_done(&rings->files);
-	remove_folder(rings);
+	if (rings->folder_fd >= 0) {
+		empty_folder(rings->folder_fd);
+		rmdir(rings->folder);
+	}
+	closep(&rings->folder_fd);
+	closep(&rings->gate_fd);
 	if (rings->gate)
 		munmap(rings->gate, sizeof(*rings->gate));
 	closep(&rings->watch_fd);
@@ -201,6 +248,7 @@ double target_rings_fill(const struct target_rings *rings)
 
 void target_rings_close_gate(struct target_rings *rings)
 {
+	rings->is_over = true;
 	if (rings->gate)
 		atomic_store(&rings->gate->state, WIRE_GATE_CLOSED);
 }
@@ -328,6 +376,9 @@ int target_rings_drain(
 	int result = find_files(rings);
 
 	rings->fullest = 0;
+	/* A process with a full ring may have taken a slow flush for our death. */
+	if (!rings->is_over)
+		atomic_store_explicit(&rings->gate->state, WIRE_GATE_OPEN, memory_order_relaxed);
 	atomic_store_explicit(&rings->gate->heartbeat_ns, monotonic_now_ns(), memory_order_relaxed);
 	for (size_t i = 0; i < rings->files.count; i++) {
 		struct ring_file *file = rings->files.items[i];

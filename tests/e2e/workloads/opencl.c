@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * opencl [launches] [end]: two threads that each launch the kernel `scale` so many times from
- * launch_scale() and `add` half as often from launch_add(), with a write before and a read after,
- * one fill and one copy. Prints the sums, which are known. `end`: "exit" (default), "_exit" or
- * "kill" without waiting for the device's callbacks, "fork" forks after all is set up.
+ * opencl [launches] [end] [threads]: two threads, or so many, that each launch the kernel `scale`
+ * so many times from launch_scale() and `add` half as often from launch_add(), with a write before
+ * and a read after, one fill and one copy. Prints the sums, which are known. `end`: "exit"
+ * (default), "_exit" or "kill" without waiting for the device's callbacks, "fork" forks after all
+ * is set up.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -15,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COUNT 4096
+#define COUNT       4096
+#define MAX_THREADS 128
 
 static const char source[] = "__kernel void scale(__global float *data, float factor)\n"
 			     "{ data[get_global_id(0)] *= factor; }\n"
@@ -166,16 +168,23 @@ static void set_up(void)
 
 int main(int count, char **arguments)
 {
-	pthread_t thread;
+	pthread_t threads[MAX_THREADS];
+	int thread_count = 2;
 
 	if (count > 1)
 		launches = (int)strtol(arguments[1], NULL, 10);
 	if (count > 2)
 		end = arguments[2];
+	if (count > 3)
+		thread_count = (int)strtol(arguments[3], NULL, 10);
+	if (thread_count > MAX_THREADS)
+		return 2;
 	set_up();
-	pthread_create(&thread, NULL, run, program);
+	for (int i = 1; i < thread_count; i++)
+		pthread_create(&threads[i], NULL, run, program);
 	run(NULL);
-	pthread_join(thread, NULL);
+	for (int i = 1; i < thread_count; i++)
+		pthread_join(threads[i], NULL);
 	if (strcmp(end, "fork") == 0)
 		fork_child();
 	if (strcmp(end, "_exit") == 0)

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device work in the model: joined to its stacks, summed up, and as weight of stacks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/call_tree.h"
+#include "analyses/device_work.h"
+#include "model/builder.h"
+#include "model/weigh.h"
+
+#define PID 100
+#define TID 101
+
+static void add_stack(struct model_builder *builder)
+{
+	const struct capture_visitor *visitor = &model_builder_visitor;
+	const struct capture_mapping mapping = {.path = "/home/me/program"};
+	const struct capture_frame frames[] = {
+		{.function = "main", .mapping = 1, .rel_pc = 1, .kind = CAPTURE_FRAME_NATIVE},
+		{.function = "launch",
+			.mapping = 1,
+			.rel_pc = 2,
+			.kind = CAPTURE_FRAME_NATIVE,
+			.source_file = "/home/me/program.c",
+			.line = 12},
+	};
+	const capture_id ids[] = {1, 2};
+
+	assert_int_equal(visitor->mapping(builder, 1, &mapping), 0);
+	assert_int_equal(visitor->frame(builder, 1, &frames[0]), 0);
+	assert_int_equal(visitor->frame(builder, 2, &frames[1]), 0);
+	assert_int_equal(
+		visitor->callstack(builder, 1, ids, 2, WIRE_STOP_COMPLETE, WIRE_PYTHON_NONE), 0);
+}
+
+static void add_work(struct model_builder *builder, uint64_t correlation, uint64_t start_ns,
+	uint64_t end_ns, const char *name)
+{
+	const struct capture_device_work work = {
+		.start_ns = start_ns,
+		.end_ns = end_ns,
+		.launch_ns = start_ns - 10,
+		.pid = PID,
+		.tid = TID,
+		.correlation = correlation,
+		.kind = WIRE_DEVICE_KERNEL,
+		.name = name,
+		.device = "a device",
+	};
+
+	assert_int_equal(model_builder_visitor.device_work(builder, &work), 0);
+}
+
+static void add_launch_stack(struct model_builder *builder, uint32_t pid, uint64_t correlation)
+{
+	const struct capture_launch_stack stack = {
+		.time_ns = 1, .pid = pid, .tid = TID, .correlation = correlation, .callstack = 1};
+
+	assert_int_equal(model_builder_visitor.launch_stack(builder, &stack), 0);
+}
+
+/* Stacks before and after their work, one of another process, one without work, a failed launch. */
+static struct model *example(void)
+{
+	const struct capture_session session = {.sonde_version = "",
+		.host = "",
+		.kernel_release = "",
+		.architecture = "",
+		.unwind_mode = "bpf",
+		.launch_stacks = "bpf",
+		.period_ns = 1000000};
+	const struct capture_launch failed = {.pid = PID,
+		.tid = TID,
+		.correlation = 9,
+		.kind = WIRE_DEVICE_READ,
+		.untimed = WIRE_DEVICE_FAILED};
+	const struct capture_launch wait = {
+		.duration_ns = 70, .pid = PID, .tid = TID, .kind = WIRE_DEVICE_FINISH};
+	struct model_builder *builder;
+	struct model *model;
+
+	assert_int_equal(model_builder_new(&builder), 0);
+	assert_int_equal(model_builder_visitor.session(builder, &session), 0);
+	add_stack(builder);
+	add_launch_stack(builder, PID, 1);
+	add_work(builder, 1, 1000, 3000, "scale");
+	add_work(builder, 2, 2000, 4000, "scale"); /* overlaps the first */
+	add_launch_stack(builder, PID, 2);
+	add_work(builder, 3, 10000, 10500, "add");
+	add_launch_stack(builder, PID + 1, 3); /* another process's third launch */
+	add_launch_stack(builder, PID, 8);     /* whose work never ended */
+	assert_int_equal(model_builder_visitor.launch(builder, &failed), 0);
+	assert_int_equal(model_builder_visitor.launch(builder, &wait), 0);
+	assert_int_equal(model_builder_finish(builder, NULL, &model), 0);
+	model_builder_free(builder);
+	return model;
+}
+
+static void test_joins(void **state)
+{
+	_cleanup_model_ struct model *model = example();
+	_cleanup_device_work_ struct device_work work = {0};
+
+	assert_int_equal(device_work_init(&work, model), 0);
+	assert_int_equal(work.count, 3);
+	assert_int_equal(work.total_ns, 4500);
+	assert_int_equal(work.by_attribution[MODEL_ATTRIBUTED], 2);
+	assert_int_equal(work.by_attribution[MODEL_NO_STACK], 1);
+	assert_int_equal(model->launches.launches, 6);
+	assert_int_equal(model->launches.stacks, 4);
+	assert_int_equal(model->launches.complete_stacks, 4);
+	assert_int_equal(model->launches.without_work[WIRE_DEVICE_FAILED], 1);
+	assert_int_equal(model->launches.without_work[WIRE_DEVICE_TIMED], 2);
+	assert_int_equal(model->launches.wait_count, 1);
+	assert_int_equal(model->launches.wait_ns, 70);
+}
+
+static void test_sums(void **state)
+{
+	_cleanup_model_ struct model *model = example();
+	_cleanup_device_work_ struct device_work work = {0};
+
+	assert_int_equal(device_work_init(&work, model), 0);
+	assert_int_equal(work.devices.count, 1);
+	assert_int_equal(work.devices.items[0].busy_ns, 3500);
+	assert_int_equal(work.devices.items[0].work_ns, 4500);
+	assert_int_equal(work.kernels.count, 2);
+	assert_string_equal(work.kernels.items[0].name, "scale");
+	assert_int_equal(work.kernels.items[0].count, 2);
+	assert_int_equal(work.kernels.items[0].total_ns, 4000);
+	assert_int_equal(work.kernels.items[1].minimum_ns, 500);
+	assert_int_equal(work.lines.count, 2);
+	assert_int_equal(work.lines.items[0].total_ns, 4000);
+	assert_int_equal(model->frames.items[work.lines.items[0].frame].line, 12);
+	assert_int_equal(work.lines.items[1].frame, MODEL_NONE);
+	assert_int_equal(work.lines.items[1].unattributed, MODEL_NO_STACK);
+}
+
+/* The tree's weight is the device's time; work without a stack stands below its reason. */
+static void test_weight(void **state)
+{
+	const struct selection selection = {.weight = MODEL_WEIGHT_GPU};
+	_cleanup_(selected_done) struct selected selected = {0};
+	_cleanup_call_tree_ struct call_tree tree = {0};
+	_cleanup_model_ struct model *model = example();
+	bool unattributed = false, kernel = false;
+	struct errmsg err;
+
+	assert_int_equal(model_weigh(model, MODEL_WEIGHT_GPU), 0);
+	assert_int_equal(model_sample_weight_ns(model), MODEL_GPU_UNIT_NS);
+	assert_int_equal(selection_apply(&selection, model, &selected, &err), 0);
+	assert_int_equal(call_tree_init(&tree), 0);
+	assert_int_equal(call_tree_add(&tree, 0, model, &selected, CALL_TREE_ROOTS_NONE), 0);
+	assert_int_equal(call_tree_finish(&tree), 0);
+	assert_int_equal(tree.nodes.items[0].total[0] * MODEL_GPU_UNIT_NS, 4500);
+	array_foreach (&tree.labels, label) {
+		unattributed |= strcmp(label->name, "[unattributed: no launch stack]") == 0;
+		kernel |= strcmp(label->name, "[gpu] scale") == 0;
+	}
+	assert_true(unattributed && kernel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_joins),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_weight),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
