@@ -214,6 +214,16 @@ static void take_over(void)
 	set_callbacks(others_request, others_complete, NULL, NULL);
 }
 
+static int is_taken_over(void)
+{
+	int so;
+
+	pthread_mutex_lock(&lock);
+	so = request == others_request;
+	pthread_mutex_unlock(&lock);
+	return so;
+}
+
 static uint32_t taken_records(void)
 {
 	return taken;
@@ -290,6 +300,7 @@ const struct double_functions double_cupti = {
 	.emit = emit,
 	.request = request_only,
 	.take_over = take_over,
+	.is_taken_over = is_taken_over,
 	.taken_records = taken_records,
 	.complete_foreign = complete_foreign,
 	.calls_in_children = calls_in_children,

@@ -30,6 +30,7 @@ struct double_functions {
 	int (*request)(void);
 	/* Another tool registers its own buffer callbacks, as Kineto does. */
 	void (*take_over)(void);
+	int (*is_taken_over)(void);
 	uint32_t (*taken_records)(void); /* that it received */
 	/* A buffer of another tool's comes back to whoever is registered now. */
 	void (*complete_foreign)(void);

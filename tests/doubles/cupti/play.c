@@ -50,6 +50,32 @@ static void pause_ms(unsigned ms)
 	nanosleep(&time, NULL);
 }
 
+/* Machines may be busy: what takes milliseconds is waited for in seconds. False: it did not come.
+ */
+static int wait_for(int (*happened)(void))
+{
+	for (unsigned i = 0; i < 3000 && !happened(); i++)
+		pause_ms(10);
+	return happened();
+}
+
+static int is_tracing(void)
+{
+	return cupti->enabled_callbacks(CUPTI_DOMAIN_DRIVER) &&
+	       cupti->kind_enabled(CUPTI_KIND_CONCURRENT_KERNEL);
+}
+
+static int is_not_tracing(void)
+{
+	return !cupti->enabled_callbacks(CUPTI_DOMAIN_RUNTIME) &&
+	       !cupti->kind_enabled(CUPTI_KIND_CONCURRENT_KERNEL);
+}
+
+static int is_taken_back(void)
+{
+	return !cupti->is_taken_over();
+}
+
 static uint64_t device_now(void)
 {
 	struct timespec now;
@@ -453,8 +479,7 @@ static int play_taken_over(void)
 	launch(2);
 	emit_kernel(2);
 	sync_device(3);
-	pause_ms(3000);
-	if (cupti->taken_records() != 1)
+	if (!wait_for(is_taken_back) || cupti->taken_records() != 1)
 		return 9;
 	launch(4);
 	cupti->complete_foreign();
@@ -504,26 +529,24 @@ static int play_window(void)
 	struct wire_gate *gate = map_gate();
 
 	pause_ms(60);
-	if (cupti->enabled_callbacks(CUPTI_DOMAIN_DRIVER) ||
-		cupti->kind_enabled(CUPTI_KIND_CONCURRENT_KERNEL))
+	if (!is_not_tracing())
 		return 9;
 	launch(1);
 	capture(10, 101, 1); /* seen all the same */
 	atomic_store(&gate->state, WIRE_GATE_OPEN);
-	pause_ms(200);
+	if (!wait_for(is_tracing))
+		return 9;
 	launch(2);
 	emit_kernel(2);
 	instantiate(110, 10, 20, 1, 1);
 	replay(111, 20, 1);
-	pause_ms(200);
+	pause_ms(500);
 	atomic_store(&gate->state, WIRE_GATE_CLOSED);
-	pause_ms(200);
+	if (!wait_for(is_not_tracing))
+		return 9;
 	launch(3);
 	emit_kernel(3);
-	return cupti->enabled_callbacks(CUPTI_DOMAIN_DRIVER) ||
-			       cupti->kind_enabled(CUPTI_KIND_CONCURRENT_KERNEL)
-		       ? 9
-		       : 0;
+	return 0;
 }
 
 /* Buffers are asked for and never come back. */
@@ -531,9 +554,6 @@ static int play_buffers(void)
 {
 	uint32_t given = 0;
 
-	launch(1);
-	emit_kernel(1);
-	pause_ms(100);
 	while (given < 2000 && cupti->request())
 		given++;
 	return given == 256 ? 0 : 9;
@@ -543,9 +563,9 @@ static int play_clock(void)
 {
 	launch(1);
 	emit_kernel(1);
-	pause_ms(100);
+	pause_ms(300);
 	cupti->step_clock(5000000);
-	pause_ms(100);
+	pause_ms(300);
 	return 0;
 }
 
@@ -559,7 +579,7 @@ static int play_exit(void)
 {
 	launch(1);
 	emit_kernel(1);
-	pause_ms(200);
+	pause_ms(500);
 	_exit(originals == calls ? 4 : 9);
 }
 
@@ -638,7 +658,8 @@ static int play_cost(void)
 	pause_ms(100);
 	open_ns = launches_ns(1000);
 	atomic_store(&gate->state, WIRE_GATE_CLOSED);
-	pause_ms(200);
+	if (!wait_for(is_not_tracing))
+		return 9;
 	closed_ns = launches_ns(1000000);
 	printf("a launch takes %llu ns in an open window, %llu ns in a closed one\n",
 		(unsigned long long)open_ns, (unsigned long long)closed_ns);
