@@ -21,6 +21,7 @@ enum wire_device_kind {
 	/* The host waits: no device activity follows. */
 	WIRE_DEVICE_FINISH = 8, /* for a queue */
 	WIRE_DEVICE_WAIT = 9,   /* for events */
+	WIRE_DEVICE_GRAPH = 10, /* one launch of a whole graph */
 	WIRE_DEVICE_MAX
 };
 
@@ -31,6 +32,8 @@ enum wire_device_untimed {
 	WIRE_DEVICE_NO_CONTEXT = 2,   /* too many were in flight */
 	WIRE_DEVICE_FAILED = 3,       /* the launch, or the work, returned an error */
 	WIRE_DEVICE_NO_EVENT = 4,     /* the runtime refused to tell of its end */
+	WIRE_DEVICE_CAPTURED = 5,     /* it became a node of a graph: nothing ran */
+	WIRE_DEVICE_NO_TIMES = 6,     /* it ran, and the driver gave no times */
 	WIRE_DEVICE_UNTIMED_MAX
 };
 
@@ -113,6 +116,7 @@ static inline const char *wire_device_kind_name(unsigned kind)
 		[WIRE_DEVICE_UNMAP] = "unmap",
 		[WIRE_DEVICE_FINISH] = "finish",
 		[WIRE_DEVICE_WAIT] = "wait",
+		[WIRE_DEVICE_GRAPH] = "graph",
 	};
 
 	return kind < WIRE_DEVICE_MAX ? names[kind] : "unknown";
@@ -126,8 +130,187 @@ static inline const char *wire_device_untimed_name(unsigned untimed)
 		[WIRE_DEVICE_NO_CONTEXT] = "too_many_in_flight",
 		[WIRE_DEVICE_FAILED] = "failed",
 		[WIRE_DEVICE_NO_EVENT] = "no_event",
+		[WIRE_DEVICE_CAPTURED] = "captured",
+		[WIRE_DEVICE_NO_TIMES] = "no_times",
 	};
 
 	return untimed < WIRE_DEVICE_UNTIMED_MAX ? names[untimed] : "unknown";
 }
 #endif
+
+/* ---- CUDA ---- */
+
+enum wire_cuda_record_type {
+	WIRE_RECORD_DEVICE_NOTE = 48,      /* struct wire_device_definition; id: the next enum */
+	WIRE_RECORD_DEVICE_NAME_PART = 49, /* the same: more text of the name of this id */
+	WIRE_RECORD_DEVICE_CLOCK = 50,     /* struct wire_device_clock */
+	WIRE_RECORD_DEVICE_GRAPH = 51,     /* struct wire_device_graph */
+	WIRE_RECORD_DEVICE_OVERHEAD = 52,  /* struct wire_device_overhead */
+	WIRE_RECORD_DEVICE_COUNTS = 53,    /* struct wire_device_counts */
+	WIRE_RECORD_DEVICE_GPU = 54,       /* struct wire_device_gpu */
+	WIRE_RECORD_DEVICE_MEMORY = 55,    /* struct wire_device_memory */
+	WIRE_RECORD_DEVICE_NODE = 56,      /* struct wire_device_node */
+};
+
+/* What a note is about; its text is a finished sentence. Append only. */
+enum wire_device_note {
+	WIRE_NOTE_NONE = 0,
+	WIRE_NOTE_TRACER = 1,     /* which tracing library of which version is used */
+	WIRE_NOTE_NO_TRACER = 2,  /* none was found */
+	WIRE_NOTE_NO_DRIVER = 3,  /* it says that there is no usable driver */
+	WIRE_NOTE_HELD = 4,       /* another tool holds it */
+	WIRE_NOTE_REFUSED = 5,    /* not allowed, or not on this device */
+	WIRE_NOTE_FAULTY = 6,     /* this version has a known fault */
+	WIRE_NOTE_TAKEN_OVER = 7, /* another tool receives the device activity */
+	WIRE_NOTE_TAKEN_BACK = 8, /* and we again */
+	WIRE_NOTE_CLOCK_STEP = 9, /* the device clock jumped against CLOCK_MONOTONIC */
+	WIRE_NOTE_MAX
+};
+
+/*
+ * WIRE_RECORD_DEVICE_ACTIVITY with more to tell, known by its length. What is of its call is 0
+ * (`before_ns`, `after_ns`, `enter_ns`, `tid`, `queued`, `submit`): CUDA's launches each have a
+ * WIRE_RECORD_DEVICE_LAUNCH with the same correlation, which may come later, and one launch of a
+ * graph has many activities. WIRE_RECORD_DEVICE_CLOCK gives the pairs of clocks.
+ */
+struct wire_device_gpu_activity {
+	struct wire_device_activity activity;
+	__u64 capture; /* correlation of the call that made the graph node; 0: none, or unknown */
+	__u64 graph_node; /* 0: not of a graph */
+	__u32 graph;      /* the executable graph's id */
+	__u32 context, stream;
+	__u32 registers; /* of one thread; from here on of kernels */
+	__u32 static_shared_bytes, dynamic_shared_bytes;
+	__u32 local_bytes; /* of one thread */
+	__u32 cluster_size[3];
+	__u8 untimed;     /* enum wire_device_untimed */
+	__u8 from_memory; /* of copies: CUpti_ActivityMemoryKind */
+	__u8 to_memory;
+	__u8 reserved[5];
+};
+
+_Static_assert(sizeof(struct wire_device_gpu_activity) == 200,
+	"wire_device_gpu_activity is part of the format");
+
+/* WIRE_RECORD_DEVICE_CLOCK: both clocks at one moment; the error is at most `width_ns`. */
+struct wire_device_clock {
+	struct wire_record record;
+	__u64 monotonic_ns;
+	__u64 device; /* the clock of the activities' times */
+	__u64 boottime_ns;
+	__u32 width_ns;
+	__u32 reserved;
+};
+
+_Static_assert(sizeof(struct wire_device_clock) == 40, "wire_device_clock is part of the format");
+
+enum wire_device_graph_event {
+	WIRE_GRAPH_CAPTURE_BEGIN = 1,
+	WIRE_GRAPH_CAPTURE_END = 2,
+	WIRE_GRAPH_INSTANTIATE = 3,
+	WIRE_GRAPH_UPDATE = 4, /* parameters of nodes changed: captured stacks stay */
+	WIRE_GRAPH_DESTROY = 5,
+	WIRE_GRAPH_EXEC_DESTROY = 6,
+	WIRE_GRAPH_CREATE = 7,
+	WIRE_GRAPH_CLONE = 8,
+};
+
+/* WIRE_RECORD_DEVICE_GRAPH: what became of a graph. Ids are CUPTI's; 0: unknown. */
+struct wire_device_graph {
+	struct wire_record record;
+	__u64 enter_ns, exit_ns; /* of the call; equal where only the moment is known */
+	__u64 correlation;       /* of the call */
+	__u32 tid;
+	__u32 graph;
+	__u32 other; /* of an instantiation the executable graph, of a clone the original */
+	__u32 nodes; /* made in this call or capture */
+	__u8 event;  /* enum wire_device_graph_event */
+	__u8 failed;
+	__u8 reserved[6];
+};
+
+_Static_assert(sizeof(struct wire_device_graph) == 56, "wire_device_graph is part of the format");
+
+/* WIRE_RECORD_DEVICE_OVERHEAD: time that the tracing library or the driver took. Device clock. */
+struct wire_device_overhead {
+	struct wire_record record;
+	__u64 start, end;
+	__u64 correlation; /* 0: unknown */
+	__u32 kind;        /* CUpti_ActivityOverheadKind */
+	__u32 tid;         /* 0: not of a thread */
+};
+
+_Static_assert(
+	sizeof(struct wire_device_overhead) == 40, "wire_device_overhead is part of the format");
+
+/* WIRE_RECORD_DEVICE_COUNTS: so far, in this process. */
+struct wire_device_counts {
+	struct wire_record record;
+	__u64 time_ns;
+	__u64 launches; /* calls that an activity must follow */
+	__u64 captured; /* calls that became graph nodes */
+	__u64 activities;
+	__u64 untimed;       /* of them without times */
+	__u64 dropped;       /* by the tracing library */
+	__u64 unknown_nodes; /* activities of graph nodes whose capture is not known */
+	__u64 lost_graph_events;
+	__u64 refused_buffers; /* asked for while all were in use */
+	__u64 foreign_buffers; /* of another tool, that came to us */
+	__u64 repeated;        /* records written again: the ring counts each try as lost */
+	__u64 waited_out;      /* records that found no room however long */
+};
+
+_Static_assert(
+	sizeof(struct wire_device_counts) == 104, "wire_device_counts is part of the format");
+
+/* WIRE_RECORD_DEVICE_GPU: what a device id stands for, beside its name. */
+struct wire_device_gpu {
+	struct wire_record record;
+	__u32 id;
+	__u32 ordinal;
+	__u8 uuid[16];
+	__u64 memory_bytes;
+	__u32 capability_major, capability_minor;
+	__u32 multiprocessors;
+	__u32 warp_threads;
+	__u32 multiprocessor_warps, multiprocessor_blocks;
+	__u32 multiprocessor_shared_bytes, multiprocessor_registers;
+	__u32 block_registers, block_shared_bytes, block_threads;
+	__u32 core_clock_khz;
+};
+
+_Static_assert(sizeof(struct wire_device_gpu) == 88, "wire_device_gpu is part of the format");
+
+/* WIRE_RECORD_DEVICE_MEMORY: an allocation or a release. */
+struct wire_device_memory {
+	struct wire_record record;
+	__u64 time; /* device clock */
+	__u64 correlation;
+	__u64 address, bytes;
+	__u64 pool_bytes, pool_used_bytes; /* of its pool, afterwards; 0: of none */
+	__u32 device;
+	__u32 context, stream;
+	__u8 memory; /* CUpti_ActivityMemoryKind */
+	__u8 released;
+	__u8 reserved[2];
+};
+
+_Static_assert(sizeof(struct wire_device_memory) == 72, "wire_device_memory is part of the format");
+
+/*
+ * WIRE_RECORD_DEVICE_NODE: a node of a graph was made, or cloned. Only where graphs are timed as a
+ * whole: else each activity has its `capture`. The kernel's name follows, padded to 8 bytes,
+ * without a terminator.
+ */
+struct wire_device_node {
+	struct wire_record record;
+	__u64 node;
+	__u64 original;    /* of a clone; 0: made by a call */
+	__u64 correlation; /* of the call; 0: unknown */
+	__u32 graph;
+	__u32 node_type; /* CUgraphNodeType */
+	__u32 text_bytes;
+	__u32 reserved;
+};
+
+_Static_assert(sizeof(struct wire_device_node) == 48, "wire_device_node is part of the format");

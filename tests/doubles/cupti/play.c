@@ -1,0 +1,765 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plays a program that uses CUDA: loads the stand-in for libcupti and libsonde-inject.so as libcuda
+ * would, then the script that its argument names. No device, no driver, no CUDA. Its exit status is
+ * that of a program which nothing disturbed: 0, or 3 where the script says so.
+ *
+ *     play LIBSONDE_INJECT LIBCUPTI_DOUBLE SCRIPT
+ *
+ * PLAY_LOAD names libraries, with colons, that the program has loaded before.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "double.h"
+#include "wire/ring.h"
+
+#define DRIVER_LAUNCH       307 /* cuLaunchKernel */
+#define RUNTIME_LAUNCH      211 /* cudaLaunchKernel */
+#define RUNTIME_MEMCPY      41  /* cudaMemcpyAsync */
+#define DRIVER_MEMCPY       277 /* cuMemcpyHtoDAsync_v2 */
+#define DRIVER_MEMSET       218 /* cuMemsetD16Async */
+#define RUNTIME_SYNC        165 /* cudaDeviceSynchronize */
+#define RUNTIME_BEGIN       315
+#define RUNTIME_END         319
+#define RUNTIME_INSTANCE    443
+#define RUNTIME_REPLAY      311
+#define DRIVER_REPLAY       514
+#define NODE(graph, index)  ((void *)(((uintptr_t)(graph) << 32) | (index)))
+#define GRAPH(id)           ((void *)(uintptr_t)(id))
+#define THREADS             64
+#define LAUNCHES_PER_THREAD 50 /* all of them fit into one ring that nobody reads */
+
+static const struct double_functions *cupti;
+static _Atomic uint32_t originals; /* how often the calls themselves ran */
+static uint32_t calls;             /* that the program made */
+
+static void pause_ms(unsigned ms)
+{
+	struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+	nanosleep(&time, NULL);
+}
+
+/* Machines may be busy: what takes milliseconds is waited for in seconds. False: it did not come.
+ */
+static int wait_for(int (*happened)(void))
+{
+	for (unsigned i = 0; i < 3000 && !happened(); i++)
+		pause_ms(10);
+	return happened();
+}
+
+static int is_tracing(void)
+{
+	return cupti->enabled_callbacks(CUPTI_DOMAIN_DRIVER) &&
+	       cupti->kind_enabled(CUPTI_KIND_CONCURRENT_KERNEL);
+}
+
+static int is_not_tracing(void)
+{
+	return !cupti->enabled_callbacks(CUPTI_DOMAIN_RUNTIME) &&
+	       !cupti->kind_enabled(CUPTI_KIND_CONCURRENT_KERNEL);
+}
+
+static int is_taken_back(void)
+{
+	return !cupti->is_taken_over();
+}
+
+static uint64_t device_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+}
+
+/* ---- CUDA, as far as it is called back ---- */
+
+static void original(void)
+{
+	atomic_fetch_add(&originals, 1);
+}
+
+static void runtime_call(uint32_t id, uint32_t correlation, void (*within)(uint32_t))
+{
+	cupti->call(CUPTI_DOMAIN_RUNTIME, id, correlation, CUPTI_SITE_ENTER, 0);
+	within(correlation);
+	cupti->call(CUPTI_DOMAIN_RUNTIME, id, correlation, CUPTI_SITE_EXIT, 0);
+}
+
+static void driver_call(uint32_t id, uint32_t correlation, int32_t result)
+{
+	cupti->call(CUPTI_DOMAIN_DRIVER, id, correlation, CUPTI_SITE_ENTER, 0);
+	original();
+	cupti->call(CUPTI_DOMAIN_DRIVER, id, correlation, CUPTI_SITE_EXIT, result);
+}
+
+static void within_launch(uint32_t correlation)
+{
+	driver_call(DRIVER_LAUNCH, correlation, 0);
+}
+
+static void within_copy(uint32_t correlation)
+{
+	driver_call(DRIVER_MEMCPY, correlation, 0);
+}
+
+static void within_replay(uint32_t correlation)
+{
+	driver_call(DRIVER_REPLAY, correlation, 0);
+}
+
+static void within_nothing(uint32_t correlation)
+{
+	original();
+}
+
+static void launch(uint32_t correlation)
+{
+	calls++;
+	runtime_call(RUNTIME_LAUNCH, correlation, within_launch);
+}
+
+static void sync_device(uint32_t correlation)
+{
+	calls++;
+	runtime_call(RUNTIME_SYNC, correlation, within_nothing);
+}
+
+/* ---- records ---- */
+
+static struct cupti_kernel kernel(uint32_t correlation)
+{
+	uint64_t now = device_now();
+
+	return (struct cupti_kernel){
+		.kind = CUPTI_KIND_CONCURRENT_KERNEL,
+		.registers = 42,
+		.start = now,
+		.end = now + 1000,
+		.context = 1,
+		.stream = 7,
+		.grid = {4, 2, 1},
+		.block = {128, 1, 1},
+		.static_shared = 256,
+		.dynamic_shared = 512,
+		.correlation = correlation,
+		.name = "_Z5gemmsPfS_",
+	};
+}
+
+static void emit_kernel(uint32_t correlation)
+{
+	struct cupti_kernel record = kernel(correlation);
+
+	cupti->emit(&record, sizeof(record));
+}
+
+static void emit_node(uint32_t correlation, uint32_t exec, void *node)
+{
+	struct cupti_kernel record = kernel(correlation);
+
+	record.graph = exec;
+	record.graph_node = (uintptr_t)node;
+	cupti->emit(&record, sizeof(record));
+}
+
+static void emit_device(void)
+{
+	struct cupti_device record = {
+		.kind = CUPTI_KIND_DEVICE,
+		.capability_major = 9,
+		.multiprocessors = 132,
+		.uuid = {1, 2, 3},
+		.name = "Double of a GPU",
+	};
+
+	cupti->emit(&record, sizeof(record));
+}
+
+/* ---- graphs ---- */
+
+static void node_made(uint32_t graph, void *node)
+{
+	struct cupti_graph_data data = {.graph = GRAPH(graph), .node = node};
+
+	cupti->resource(CUPTI_RESOURCE_GRAPHNODE_CREATED, &data);
+}
+
+static void node_cloned(uint32_t graph, void *from, void *to)
+{
+	struct cupti_graph_data data = {.graph = GRAPH(graph), .node = to, .original_node = from};
+
+	cupti->resource(CUPTI_RESOURCE_GRAPHNODE_CLONED, &data);
+}
+
+static uint32_t capture_graph, capture_index;
+
+static void within_captured_launch(uint32_t correlation)
+{
+	cupti->call(CUPTI_DOMAIN_DRIVER, DRIVER_LAUNCH, correlation, CUPTI_SITE_ENTER, 0);
+	original();
+	node_made(capture_graph, NODE(capture_graph, capture_index));
+	cupti->call(CUPTI_DOMAIN_DRIVER, DRIVER_LAUNCH, correlation, CUPTI_SITE_EXIT, 0);
+}
+
+/* Launches with these ids become nodes 0, 1 … of the graph. */
+static void capture(uint32_t graph, uint32_t first, uint32_t count)
+{
+	struct cupti_graph_data data = {.graph = GRAPH(graph)};
+
+	capture_graph = graph;
+	calls += count + 2;
+	runtime_call(RUNTIME_BEGIN, first - 1, within_nothing);
+	cupti->resource(CUPTI_RESOURCE_GRAPH_CREATED, &data);
+	for (capture_index = 0; capture_index < count; capture_index++)
+		runtime_call(RUNTIME_LAUNCH, first + capture_index, within_captured_launch);
+	runtime_call(RUNTIME_END, first + count, within_nothing);
+}
+
+/* The nodes of `exec` are clones of the graph's, by callbacks where `told`. */
+static void instantiate(
+	uint32_t correlation, uint32_t graph, uint32_t exec, uint32_t count, int told)
+{
+	struct cupti_graph_data data = {.graph = GRAPH(graph), .exec = GRAPH(exec)};
+
+	calls++;
+	original();
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_INSTANCE, correlation, CUPTI_SITE_ENTER, 0);
+	for (uint32_t i = 0; told && i < count; i++)
+		node_cloned(exec, NODE(graph, i), NODE(exec, i));
+	cupti->resource(CUPTI_RESOURCE_GRAPHEXEC_CREATED, &data);
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_INSTANCE, correlation, CUPTI_SITE_EXIT, 0);
+}
+
+static void replay(uint32_t correlation, uint32_t exec, uint32_t count)
+{
+	calls++;
+	runtime_call(RUNTIME_REPLAY, correlation, within_replay);
+	for (uint32_t i = count; i > 0; i--)
+		emit_node(correlation, exec, NODE(exec, i - 1));
+}
+
+/* ---- scripts ---- */
+
+static int play_plain(void)
+{
+	struct cupti_memcpy copy = {
+		.kind = CUPTI_KIND_MEMCPY,
+		.copy = CUPTI_COPY_HTOD,
+		.from = 1,
+		.to = 3,
+		.bytes = 4096,
+		.start = device_now(),
+		.end = device_now() + 10,
+		.context = 1,
+		.stream = 7,
+		.correlation = 4,
+	};
+	struct cupti_memset fill = {
+		.kind = CUPTI_KIND_MEMSET,
+		.bytes = 8192,
+		.start = device_now(),
+		.end = device_now() + 10,
+		.context = 1,
+		.stream = 8,
+		.correlation = 5,
+	};
+	struct cupti_overhead overhead = {
+		.kind = CUPTI_KIND_OVERHEAD,
+		.overhead = 2 << 16,
+		.object = CUPTI_OBJECT_THREAD,
+		.object_id = {1, 99},
+		.start = 1,
+		.end = 2,
+	};
+
+	emit_device();
+	for (uint32_t i = 1; i <= 3; i++)
+		launch(i);
+	calls += 2;
+	runtime_call(RUNTIME_MEMCPY, 4, within_copy);
+	driver_call(DRIVER_MEMSET, 5, 0);
+	/* Unordered. */
+	cupti->emit(&fill, sizeof(fill));
+	emit_kernel(3);
+	cupti->emit(&copy, sizeof(copy));
+	emit_kernel(1);
+	cupti->emit(&overhead, sizeof(overhead));
+	emit_kernel(2);
+	calls++;
+	driver_call(DRIVER_LAUNCH, 6, 700);
+	sync_device(7);
+	return 3;
+}
+
+static int play_zero_times(void)
+{
+	struct cupti_kernel record = kernel(1);
+
+	launch(1);
+	launch(2);
+	record.start = record.end = 0;
+	cupti->emit(&record, sizeof(record));
+	emit_kernel(2);
+	return 0;
+}
+
+static int play_dropped(void)
+{
+	struct cupti_kernel nothing = kernel(1);
+
+	launch(1);
+	launch(2);
+	launch(3);
+	emit_kernel(1);
+	cupti->emit(&nothing, 0);
+	cupti->emit(&nothing, 0);
+	return 0;
+}
+
+static int play_wrap(void)
+{
+	static const uint32_t ids[] = {0xfffffffdU, 0xfffffffeU, 0xffffffffU, 0, 1, 2};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+		launch(ids[i]);
+	for (size_t i = sizeof(ids) / sizeof(*ids); i > 0; i--)
+		emit_kernel(ids[i - 1]);
+	return 0;
+}
+
+static int play_graph(void)
+{
+	capture(10, 101, 3);
+	instantiate(110, 10, 20, 3, 1);
+	replay(111, 20, 3);
+	replay(112, 20, 3);
+	return 0;
+}
+
+/* Without callbacks for clones: the node's place in the graph tells. */
+static int play_graph_places(void)
+{
+	capture(10, 101, 2);
+	instantiate(110, 10, 20, 2, 0);
+	replay(111, 20, 2);
+	return 0;
+}
+
+/*
+ * A captured graph is cloned, becomes the child of one that is built by hand, and the body of a
+ * conditional node.
+ */
+static int play_graph_family(void)
+{
+	struct cupti_graph_data clone = {.graph = GRAPH(11), .original_graph = GRAPH(10)};
+	struct cupti_graph_data exec = {.graph = GRAPH(12), .exec = GRAPH(20)};
+
+	capture(10, 101, 2);
+	cupti->resource(CUPTI_RESOURCE_GRAPH_CLONED, &clone);
+	for (uint32_t i = 0; i < 2; i++)
+		node_cloned(11, NODE(10, i), NODE(11, i));
+	/* cuGraphAddKernelNode() and cuGraphAddChildGraphNode(), which nothing calls back. */
+	node_made(12, NODE(12, 0));
+	node_made(12, NODE(12, 1));
+	for (uint32_t i = 0; i < 2; i++)
+		node_cloned(13, NODE(11, i), NODE(13, i));
+	/* The body of a conditional node, captured into its own graph. */
+	capture(14, 121, 1);
+	calls++;
+	original();
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_INSTANCE, 130, CUPTI_SITE_ENTER, 0);
+	node_cloned(20, NODE(12, 0), NODE(20, 0));
+	node_cloned(20, NODE(13, 0), NODE(20, 1));
+	node_cloned(20, NODE(13, 1), NODE(20, 2));
+	node_cloned(20, NODE(14, 0), NODE(20, 3));
+	cupti->resource(CUPTI_RESOURCE_GRAPHEXEC_CREATED, &exec);
+	cupti->call(CUPTI_DOMAIN_RUNTIME, RUNTIME_INSTANCE, 130, CUPTI_SITE_EXIT, 0);
+	replay(131, 20, 4);
+	/* Of a graph that nobody told of. */
+	emit_node(131, 77, NODE(77, 5));
+	return 0;
+}
+
+static int play_graph_level(void)
+{
+	struct cupti_graph_trace record = {
+		.kind = CUPTI_KIND_GRAPH_TRACE,
+		.correlation = 111,
+		.start = device_now(),
+		.end = device_now() + 5000,
+		.graph = 20,
+		.context = 1,
+		.stream = 7,
+	};
+
+	capture(10, 101, 3);
+	instantiate(110, 10, 20, 3, 1);
+	replay(111, 20, 0);
+	cupti->emit(&record, sizeof(record));
+	return 0;
+}
+
+/* All is destroyed while the records of the replay are still to come. */
+static int play_destroyed(void)
+{
+	struct cupti_graph_data graph = {.graph = GRAPH(10)}, exec = {.exec = GRAPH(20)};
+
+	capture(10, 101, 2);
+	instantiate(110, 10, 20, 2, 1);
+	calls++;
+	runtime_call(RUNTIME_REPLAY, 111, within_replay);
+	cupti->resource(CUPTI_RESOURCE_GRAPHEXEC_DESTROY_STARTING, &exec);
+	for (uint32_t i = 0; i < 2; i++) {
+		graph.node = NODE(10, i);
+		cupti->resource(CUPTI_RESOURCE_GRAPHNODE_DESTROY_STARTING, &graph);
+	}
+	cupti->resource(CUPTI_RESOURCE_GRAPH_DESTROY_STARTING, &graph);
+	pause_ms(60);
+	emit_node(111, 20, NODE(20, 1));
+	emit_node(111, 20, NODE(20, 0));
+	return 0;
+}
+
+/* Graphs are made, run and destroyed over and over: ids are used again, memory is not kept. */
+static int play_rebuilt(void)
+{
+	struct cupti_graph_data graph = {.graph = GRAPH(10)}, exec = {.exec = GRAPH(20)};
+
+	for (uint32_t i = 0; i < 8; i++) {
+		capture(10, 101 + i * 20, 1);
+		instantiate(110 + i * 20, 10, 20, 1, 1);
+		replay(111 + i * 20, 20, 1);
+		cupti->resource(CUPTI_RESOURCE_GRAPHEXEC_DESTROY_STARTING, &exec);
+		cupti->resource(CUPTI_RESOURCE_GRAPH_DESTROY_STARTING, &graph);
+		pause_ms(40);
+	}
+	return 0;
+}
+
+static int play_fork(void)
+{
+	int status = -1;
+	pid_t child;
+
+	launch(1);
+	emit_kernel(1);
+	child = fork();
+	if (child == 0) {
+		/* A child that uses CUDA although it must not, and ends with its exit handlers. */
+		launch(2);
+		exit(5);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
+		WEXITSTATUS(status) != 5 || cupti->calls_in_children())
+		return 9;
+	launch(3);
+	emit_kernel(3);
+	return 0;
+}
+
+static int play_taken_over(void)
+{
+	launch(1);
+	emit_kernel(1);
+	pause_ms(100);
+	cupti->take_over();
+	launch(2);
+	emit_kernel(2);
+	sync_device(3);
+	if (!wait_for(is_taken_back) || cupti->taken_records() != 1)
+		return 9;
+	launch(4);
+	cupti->complete_foreign();
+	emit_kernel(4);
+	return 0;
+}
+
+static void *launch_many(void *first)
+{
+	for (uint32_t i = 0; i < LAUNCHES_PER_THREAD; i++)
+		runtime_call(RUNTIME_LAUNCH, (uint32_t)(uintptr_t)first + i, within_launch);
+	return NULL;
+}
+
+static int play_threads(void)
+{
+	pthread_t threads[THREADS];
+
+	for (size_t i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, launch_many,
+			    (void *)(1 + i * LAUNCHES_PER_THREAD)) != 0)
+			return 9;
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	calls += THREADS * LAUNCHES_PER_THREAD;
+	for (uint32_t i = 1; i <= 400; i++)
+		emit_kernel(i);
+	return 0;
+}
+
+static struct wire_gate *map_gate(void)
+{
+	char path[4096];
+	int fd;
+	void *gate;
+
+	snprintf(path, sizeof(path), "%s/" WIRE_GATE_NAME, getenv("SONDE_SESSION"));
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	gate = mmap(NULL, sizeof(struct wire_gate), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return gate;
+}
+
+/* The gate is closed, opens, closes. */
+static int play_window(void)
+{
+	struct wire_gate *gate = map_gate();
+
+	pause_ms(60);
+	if (!is_not_tracing())
+		return 9;
+	launch(1);
+	capture(10, 101, 1); /* seen all the same */
+	atomic_store(&gate->state, WIRE_GATE_OPEN);
+	if (!wait_for(is_tracing))
+		return 9;
+	launch(2);
+	emit_kernel(2);
+	instantiate(110, 10, 20, 1, 1);
+	replay(111, 20, 1);
+	pause_ms(500);
+	atomic_store(&gate->state, WIRE_GATE_CLOSED);
+	if (!wait_for(is_not_tracing))
+		return 9;
+	launch(3);
+	emit_kernel(3);
+	return 0;
+}
+
+/* Buffers are asked for and never come back. */
+static int play_buffers(void)
+{
+	uint32_t given = 0;
+
+	while (given < 2000 && cupti->request())
+		given++;
+	return given == 256 ? 0 : 9;
+}
+
+static int play_clock(void)
+{
+	launch(1);
+	emit_kernel(1);
+	pause_ms(300);
+	cupti->step_clock(5000000);
+	pause_ms(300);
+	return 0;
+}
+
+static int play_state(void)
+{
+	cupti->state(CUPTI_STATE_FATAL_ERROR, 999, "the double fell over");
+	return 0;
+}
+
+static int play_exit(void)
+{
+	launch(1);
+	emit_kernel(1);
+	pause_ms(500);
+	_exit(originals == calls ? 4 : 9);
+}
+
+static int play_memory(void)
+{
+	struct cupti_memory record = {
+		.kind = CUPTI_KIND_MEMORY2,
+		.operation = 1,
+		.memory = 3,
+		.correlation = 5,
+		.address = 0x7000,
+		.bytes = 1 << 20,
+		.timestamp = device_now(),
+		.pool = 1,
+		.pool_bytes = 1 << 25,
+		.pool_used = 1 << 20,
+	};
+
+	cupti->emit(&record, sizeof(record));
+	record.operation = CUPTI_MEMORY_RELEASE;
+	record.pool_used = 0;
+	cupti->emit(&record, sizeof(record));
+	return 0;
+}
+
+static void *clone_many(void *first)
+{
+	for (uint32_t i = 0; i < 100000; i++)
+		node_cloned(30, NODE(10, 0), NODE(30, (uint32_t)(uintptr_t)first + i));
+	return NULL;
+}
+
+/* Two threads clone more nodes at once than the queue holds, then all of them run. */
+static int play_clones(void)
+{
+	pthread_t threads[2];
+
+	capture(10, 101, 1);
+	for (size_t i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, clone_many, (void *)(i * 100000)) != 0)
+			return 9;
+	for (size_t i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	calls++;
+	runtime_call(RUNTIME_REPLAY, 111, within_replay);
+	for (uint32_t i = 0; i < 200000; i += 100)
+		emit_node(111, 30, NODE(30, i));
+	return 0;
+}
+
+/* More records than a ring holds, while somebody reads. */
+static int play_many(void)
+{
+	for (uint32_t i = 1; i <= 50000; i++) {
+		launch(i);
+		emit_kernel(i);
+	}
+	return 0;
+}
+
+static uint64_t launches_ns(uint32_t count)
+{
+	uint64_t begin = device_now();
+
+	for (uint32_t i = 0; i < count; i++)
+		launch(i);
+	return (device_now() - begin) / count;
+}
+
+/* Prints what a launch costs, with the stand-in's share in it; nobody need read the ring. */
+static int play_cost(void)
+{
+	struct wire_gate *gate = map_gate();
+	uint64_t open_ns, closed_ns;
+
+	pause_ms(100);
+	open_ns = launches_ns(1000);
+	atomic_store(&gate->state, WIRE_GATE_CLOSED);
+	if (!wait_for(is_not_tracing))
+		return 9;
+	closed_ns = launches_ns(1000000);
+	printf("a launch takes %llu ns in an open window, %llu ns in a closed one\n",
+		(unsigned long long)open_ns, (unsigned long long)closed_ns);
+	return 0;
+}
+
+static int play_long_name(void)
+{
+	struct cupti_kernel record = kernel(1);
+	static char name[1201];
+
+	memset(name, 'n', sizeof(name) - 1);
+	record.name = name;
+	launch(1);
+	cupti->emit(&record, sizeof(record));
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*play)(void);
+} scripts[] = {
+	{"plain", play_plain},
+	{"zero-times", play_zero_times},
+	{"dropped", play_dropped},
+	{"wrap", play_wrap},
+	{"graph", play_graph},
+	{"graph-places", play_graph_places},
+	{"graph-family", play_graph_family},
+	{"graph-level", play_graph_level},
+	{"destroyed", play_destroyed},
+	{"rebuilt", play_rebuilt},
+	{"fork", play_fork},
+	{"taken-over", play_taken_over},
+	{"threads", play_threads},
+	{"window", play_window},
+	{"buffers", play_buffers},
+	{"clock", play_clock},
+	{"state", play_state},
+	{"exit", play_exit},
+	{"long-name", play_long_name},
+	{"memory", play_memory},
+	{"clones", play_clones},
+	{"many", play_many},
+	{"cost", play_cost},
+};
+
+static void load_others(void)
+{
+	const char *list = getenv("PLAY_LOAD");
+	char path[4096];
+
+	while (list && *list) {
+		size_t length = strcspn(list, ":");
+
+		snprintf(path, sizeof(path), "%.*s", (int)length, list);
+		if (!dlopen(path, RTLD_NOW))
+			fprintf(stderr, "play: %s\n", dlerror());
+		list += length + (list[length] == ':');
+	}
+}
+
+/* 0: all is well so far; else what the program ends with. */
+static int load(const char *inject_path, const char *cupti_path)
+{
+	void *inject, *library = dlopen(cupti_path, RTLD_NOW);
+	int (*initialize)(void);
+
+	cupti = library ? dlsym(library, "double_cupti") : NULL;
+	if (!cupti) {
+		fprintf(stderr, "play: no stand-in for CUPTI: %s\n", dlerror());
+		return 2;
+	}
+	load_others();
+	inject = dlopen(inject_path, RTLD_NOW);
+	*(void **)&initialize = inject ? dlsym(inject, "InitializeInjection") : NULL;
+	if (!initialize) {
+		fprintf(stderr, "play: no InitializeInjection(): %s\n", dlerror());
+		return 2;
+	}
+	return initialize() == 1 ? 0 : 2;
+}
+
+int main(int argument_count, char **arguments)
+{
+	int status;
+
+	if (argument_count != 4) {
+		fputs("usage: play LIBSONDE_INJECT LIBCUPTI_DOUBLE SCRIPT\n", stderr);
+		return 2;
+	}
+	status = load(arguments[1], arguments[2]);
+	if (status)
+		return status;
+	for (size_t i = 0; i < sizeof(scripts) / sizeof(*scripts); i++) {
+		if (strcmp(scripts[i].name, arguments[3]) != 0)
+			continue;
+		status = scripts[i].play();
+		return atomic_load(&originals) == calls ? status : 8;
+	}
+	fprintf(stderr, "play: no script is called %s\n", arguments[3]);
+	return 2;
+}

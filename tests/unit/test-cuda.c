@@ -1,0 +1,841 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUDA door of libsonde-inject.so, loaded into a program that plays scripts through a stand-in
+ * for libcupti (tests/doubles/cupti: no device, no driver): what came into the ring file.
+ */
+#include <fcntl.h>
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "wire/device.h"
+#include "wire/ring.h"
+
+#define MAX_SEEN 65536
+
+struct named {
+	uint16_t type;
+	uint32_t id;
+	char text[2048];
+};
+
+struct seen {
+	struct wire_device_launch launches[MAX_SEEN];
+	struct wire_device_gpu_activity activities[MAX_SEEN];
+	struct wire_device_graph graphs[64];
+	struct named names[64];
+	struct named notes[64];
+	struct wire_device_counts counts;
+	struct wire_device_clock last_clock;
+	struct wire_device_gpu gpu;
+	struct wire_device_overhead overhead;
+	struct wire_device_memory memory[2];
+	size_t launch_count, activity_count, graph_count, name_count, note_count, clock_count;
+	struct wire_device_node nodes[16];
+	struct named node_names[16];
+	size_t memory_count, node_count;
+	uint64_t lost;
+	int status; /* of the program */
+};
+
+static struct seen seen;
+static char session[] = "/tmp/sonde-test-cuda.XXXXXX";
+
+/* ---- the session ---- */
+
+static void make_gate(unsigned state)
+{
+	char path[256];
+	struct wire_gate gate = {.magic = WIRE_GATE_MAGIC,
+		.version = WIRE_RING_VERSION,
+		.state = state,
+		.is_ready = 1};
+	struct timespec now;
+	int fd;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	gate.heartbeat_ns = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+	snprintf(path, sizeof(path), "%s/" WIRE_GATE_NAME, session);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &gate, sizeof(gate)), sizeof(gate));
+	close(fd);
+}
+
+static void take_named(
+	struct named *named, size_t *count, const struct wire_device_definition *from)
+{
+	assert_true(*count < 64);
+	named[*count].type = from->record.type;
+	named[*count].id = from->id;
+	memcpy(named[*count].text, from + 1, from->text_bytes);
+	named[(*count)++].text[from->text_bytes] = '\0';
+}
+
+static void take_name_part(const struct wire_device_definition *from)
+{
+	struct named *last = &seen.names[seen.name_count - 1];
+	size_t length = strlen(last->text);
+
+	assert_int_equal(last->id, from->id);
+	memcpy(last->text + length, from + 1, from->text_bytes);
+	last->text[length + from->text_bytes] = '\0';
+}
+
+static void take_node(const struct wire_device_node *from)
+{
+	assert_true(seen.node_count < 16);
+	seen.nodes[seen.node_count] = *from;
+	memcpy(seen.node_names[seen.node_count++].text, from + 1, from->text_bytes);
+}
+
+static void take(const struct wire_record *record)
+{
+	switch (record->type) {
+	case WIRE_RECORD_DEVICE_LAUNCH:
+		assert_true(seen.launch_count < MAX_SEEN);
+		memcpy(&seen.launches[seen.launch_count++], record, sizeof(*seen.launches));
+		break;
+	case WIRE_RECORD_DEVICE_ACTIVITY:
+		assert_int_equal(record->length_bytes, sizeof(*seen.activities));
+		assert_true(seen.activity_count < MAX_SEEN);
+		memcpy(&seen.activities[seen.activity_count++], record, sizeof(*seen.activities));
+		break;
+	case WIRE_RECORD_DEVICE_GRAPH:
+		assert_true(seen.graph_count < 64);
+		memcpy(&seen.graphs[seen.graph_count++], record, sizeof(*seen.graphs));
+		break;
+	case WIRE_RECORD_DEVICE_NAME:
+	case WIRE_RECORD_DEVICE_DEVICE:
+	case WIRE_RECORD_DEVICE_QUEUE:
+		take_named(seen.names, &seen.name_count, (const void *)record);
+		break;
+	case WIRE_RECORD_DEVICE_NAME_PART:
+		take_name_part((const void *)record);
+		break;
+	case WIRE_RECORD_DEVICE_NOTE:
+		take_named(seen.notes, &seen.note_count, (const void *)record);
+		break;
+	case WIRE_RECORD_DEVICE_CLOCK:
+		memcpy(&seen.last_clock, record, sizeof(seen.last_clock));
+		seen.clock_count++;
+		break;
+	case WIRE_RECORD_DEVICE_COUNTS:
+		memcpy(&seen.counts, record, sizeof(seen.counts));
+		break;
+	case WIRE_RECORD_DEVICE_GPU:
+		memcpy(&seen.gpu, record, sizeof(seen.gpu));
+		break;
+	case WIRE_RECORD_DEVICE_OVERHEAD:
+		memcpy(&seen.overhead, record, sizeof(seen.overhead));
+		break;
+	case WIRE_RECORD_DEVICE_NODE:
+		take_node((const void *)record);
+		break;
+	case WIRE_RECORD_DEVICE_MEMORY:
+		assert_true(seen.memory_count < 2);
+		memcpy(&seen.memory[seen.memory_count++], record, sizeof(*seen.memory));
+		break;
+	default:
+		fail_msg("record of unknown type %u", record->type);
+	}
+}
+
+static bool reading; /* while the program runs, as the collector does */
+
+/* The ring file of the program, mapped for as long as it is read. */
+static struct {
+	struct wire_ring_file *file;
+	struct wire_ring_cursor cursors[WIRE_RING_COUNT];
+} ring;
+
+static void map_ring_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct stat status;
+
+	if (fd >= 0 && fstat(fd, &status) == 0 && (size_t)status.st_size >= WIRE_RING_FILE_BYTES) {
+		ring.file =
+			mmap(NULL, WIRE_RING_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		assert_true(ring.file != MAP_FAILED);
+		memset(ring.cursors, 0, sizeof(ring.cursors));
+	}
+	close(fd);
+}
+
+static void read_rings(void)
+{
+	_Alignas(8) unsigned char record[WIRE_DEVICE_MAX_BYTES];
+	enum wire_ring_got got;
+
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
+		while ((got = wire_ring_read(&ring.file->rings[i], wire_ring_data(ring.file, i),
+				&ring.cursors[i], record, sizeof(record))) == WIRE_RING_RECORD)
+			take((const void *)record);
+		assert_int_equal(got, WIRE_RING_NOTHING);
+	}
+}
+
+static void find_ring_file(bool remove)
+{
+	char pattern[256];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s/" WIRE_RING_PREFIX "*", session);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return;
+	assert_int_equal(found.gl_pathc, 1);
+	if (!ring.file)
+		map_ring_file(found.gl_pathv[0]);
+	if (remove)
+		unlink(found.gl_pathv[0]);
+	globfree(&found);
+}
+
+static void read_session(void)
+{
+	find_ring_file(true);
+	if (!ring.file)
+		return;
+	assert_true(ring.file->magic == WIRE_RING_MAGIC);
+	read_rings();
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
+		seen.lost += ring.file->rings[i].lost;
+	munmap(ring.file, WIRE_RING_FILE_BYTES);
+	ring.file = NULL;
+}
+
+static void read_meanwhile(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	if (!ring.file)
+		find_ring_file(false);
+	if (ring.file)
+		read_rings();
+	nanosleep(&pause, NULL);
+}
+
+/* `settings`: names and values, then NULL. */
+static void play_with(const char *script, unsigned gate, const char *cupti, const char **settings)
+{
+	pid_t child;
+	int status = 0;
+
+	memset(&seen, 0, sizeof(seen));
+	make_gate(gate);
+	child = fork();
+	if (child == 0) {
+		setenv("SONDE_SESSION", session, 1);
+		setenv("SONDE_CUPTI", cupti, 1);
+		setenv("SONDE_CUDA_FLUSH_MS", "10", 1);
+		setenv("SONDE_CUDA_RECLAIM_MS", "300", 1);
+		for (; settings && settings[0]; settings += 2)
+			setenv(settings[0], settings[1], 1);
+		execl(PLAY, PLAY, INJECT, cupti, script, NULL);
+		_exit(126);
+	}
+	while (reading && waitpid(child, &status, WNOHANG) == 0)
+		read_meanwhile();
+	if (!reading)
+		assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	seen.status = WEXITSTATUS(status);
+	read_session();
+}
+
+static void play(const char *script)
+{
+	play_with(script, WIRE_GATE_OPEN, DOUBLE_13, NULL);
+}
+
+/* ---- what was seen ---- */
+
+static const struct wire_device_launch *launch_of(uint64_t correlation)
+{
+	for (size_t i = 0; i < seen.launch_count; i++)
+		if (seen.launches[i].correlation == correlation)
+			return &seen.launches[i];
+	return NULL;
+}
+
+static size_t launches_of_kind(unsigned kind)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < seen.launch_count; i++)
+		count += seen.launches[i].kind == kind;
+	return count;
+}
+
+static const struct wire_device_graph *graph_event(unsigned event)
+{
+	for (size_t i = 0; i < seen.graph_count; i++)
+		if (seen.graphs[i].event == event)
+			return &seen.graphs[i];
+	return NULL;
+}
+
+static const char *name_of(uint16_t type, uint32_t id)
+{
+	for (size_t i = seen.name_count; i > 0; i--)
+		if (seen.names[i - 1].type == type && seen.names[i - 1].id == id)
+			return seen.names[i - 1].text;
+	return "";
+}
+
+static const char *note_of(unsigned note)
+{
+	for (size_t i = 0; i < seen.note_count; i++)
+		if (seen.notes[i].id == note)
+			return seen.notes[i].text;
+	return "";
+}
+
+static void assert_all_joined(void)
+{
+	for (size_t i = 0; i < seen.activity_count; i++)
+		assert_non_null(launch_of(seen.activities[i].activity.correlation));
+}
+
+/* The low half of the correlation of the call that captured the node of the i-th activity. */
+static uint32_t captured_by(size_t i)
+{
+	return (uint32_t)seen.activities[i].capture;
+}
+
+/* ---- tests ---- */
+
+static void check_plain(void)
+{
+	const struct wire_device_gpu_activity *kernel;
+
+	/* The status of the program, and a call of the runtime and the driver's in it are one. */
+	assert_int_equal(seen.status, 3);
+	assert_int_equal(launches_of_kind(WIRE_DEVICE_KERNEL), 4);
+	assert_int_equal(launches_of_kind(WIRE_DEVICE_COPY), 1);
+	assert_int_equal(launches_of_kind(WIRE_DEVICE_FILL), 1);
+	assert_int_equal(launches_of_kind(WIRE_DEVICE_FINISH), 1);
+	assert_int_equal(seen.activity_count, 5);
+	assert_all_joined();
+	assert_int_equal(seen.activities[0].activity.kind, WIRE_DEVICE_FILL);
+	assert_int_equal(seen.activities[0].activity.bytes, 8192);
+	kernel = &seen.activities[1];
+	assert_string_equal(
+		name_of(WIRE_RECORD_DEVICE_NAME, kernel->activity.name), "_Z5gemmsPfS_");
+	assert_string_equal(
+		name_of(WIRE_RECORD_DEVICE_DEVICE, kernel->activity.device), "Double of a GPU");
+	assert_string_equal(name_of(WIRE_RECORD_DEVICE_QUEUE, kernel->activity.queue), "stream 7");
+	assert_int_equal(kernel->activity.global_size[0], 512);
+	assert_int_equal(kernel->activity.local_size[0], 128);
+	assert_int_equal(kernel->registers, 42);
+	assert_int_equal(kernel->static_shared_bytes, 256);
+	assert_int_equal(kernel->dynamic_shared_bytes, 512);
+	assert_int_equal(kernel->untimed, WIRE_DEVICE_TIMED);
+	assert_int_equal(seen.activities[2].activity.kind, WIRE_DEVICE_WRITE);
+	assert_int_equal(seen.gpu.uuid[2], 3);
+	assert_int_equal(seen.gpu.multiprocessors, 132);
+	assert_int_equal(seen.overhead.tid, 99);
+	assert_int_equal(seen.counts.launches, 5);
+	assert_int_equal(seen.counts.activities, 5);
+	assert_int_equal(seen.counts.untimed, 0);
+}
+
+static void plain_13(void **state)
+{
+	play("plain");
+	check_plain();
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), "CUPTI 13.5"));
+	assert_int_equal(seen.note_count, 1);
+}
+
+static void plain_12(void **state)
+{
+	play_with("plain", WIRE_GATE_OPEN, DOUBLE_12, NULL);
+	check_plain();
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), "CUPTI 12.9.1"));
+}
+
+static void launches_tell_their_error(void **state)
+{
+	size_t failed = 0;
+
+	play("plain");
+	for (size_t i = 0; i < seen.launch_count; i++)
+		failed += seen.launches[i].untimed == WIRE_DEVICE_FAILED;
+	assert_int_equal(failed, 1);
+}
+
+static void clocks_are_paired(void **state)
+{
+	const struct wire_device_launch *launch;
+	int64_t offset;
+
+	play("plain");
+	assert_true(seen.clock_count >= 2);
+	assert_true(seen.last_clock.width_ns < 100000);
+	offset = (int64_t)(seen.last_clock.device - seen.last_clock.monotonic_ns);
+	/* The stand-in's kernels begin when they are told, after their launch, within the second.
+	 */
+	launch = launch_of(seen.activities[1].activity.correlation);
+	assert_true(
+		(int64_t)seen.activities[1].activity.start - offset >= (int64_t)launch->enter_ns);
+	assert_true((int64_t)seen.activities[1].activity.start - offset <
+		    (int64_t)launch->enter_ns + 1000000000);
+}
+
+static void clock_step_is_told(void **state)
+{
+	play("clock");
+	assert_non_null(strstr(note_of(WIRE_NOTE_CLOCK_STEP), "jumped by"));
+}
+
+static void zero_times_are_untimed(void **state)
+{
+	play("zero-times");
+	assert_int_equal(seen.activity_count, 2);
+	assert_int_equal(seen.activities[0].untimed, WIRE_DEVICE_NO_TIMES);
+	assert_int_equal(seen.activities[1].untimed, WIRE_DEVICE_TIMED);
+	assert_int_equal(seen.counts.untimed, 1);
+}
+
+static void dropped_records_are_counted(void **state)
+{
+	play("dropped");
+	assert_int_equal(seen.counts.launches, 3);
+	assert_int_equal(seen.counts.activities, 1);
+	assert_int_equal(seen.counts.dropped, 2);
+}
+
+static void correlation_wraps(void **state)
+{
+	play("wrap");
+	assert_int_equal(seen.launch_count, 6);
+	assert_int_equal(seen.activity_count, 6);
+	assert_all_joined();
+	for (size_t i = 1; i < seen.launch_count; i++)
+		assert_true(seen.launches[i].correlation == seen.launches[i - 1].correlation + 1);
+}
+
+static void graph_replays_know_their_capture(void **state)
+{
+	static const uint32_t captures[] = {103, 102, 101, 103, 102, 101};
+	const struct wire_device_graph *graph;
+
+	play("graph");
+	assert_int_equal(seen.activity_count, 6);
+	assert_all_joined();
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(captured_by(i), captures[i]);
+		assert_int_equal(
+			launch_of(seen.activities[i].capture)->untimed, WIRE_DEVICE_CAPTURED);
+		assert_int_equal(seen.activities[i].graph, 20);
+	}
+	assert_int_equal(launches_of_kind(WIRE_DEVICE_GRAPH), 2);
+	assert_int_equal(seen.counts.captured, 3);
+	assert_int_equal(seen.counts.launches, 2);
+	assert_int_equal(seen.counts.unknown_nodes, 0);
+	assert_int_equal(seen.node_count, 0);
+	graph = graph_event(WIRE_GRAPH_CAPTURE_END);
+	assert_int_equal(graph->nodes, 3);
+	assert_int_equal(graph->graph, 10);
+	graph = graph_event(WIRE_GRAPH_INSTANTIATE);
+	assert_int_equal(graph->graph, 10);
+	assert_int_equal(graph->other, 20);
+	assert_int_equal(graph->nodes, 3);
+}
+
+static void graph_nodes_known_by_their_place(void **state)
+{
+	play("graph-places");
+	assert_int_equal(seen.activity_count, 2);
+	assert_int_equal(captured_by(0), 102);
+	assert_int_equal(captured_by(1), 101);
+	assert_int_equal(seen.counts.unknown_nodes, 0);
+}
+
+static void graph_clones_children_and_bodies(void **state)
+{
+	const struct wire_device_launch *by_hand;
+
+	play("graph-family");
+	assert_int_equal(seen.activity_count, 5);
+	assert_int_equal(captured_by(0), 121);
+	assert_int_equal(captured_by(1), 102);
+	assert_int_equal(captured_by(2), 101);
+	by_hand = launch_of(seen.activities[3].capture);
+	assert_non_null(by_hand);
+	assert_int_equal(by_hand->untimed, WIRE_DEVICE_CAPTURED);
+	assert_int_equal(seen.activities[4].capture, 0);
+	assert_int_equal(seen.counts.unknown_nodes, 1);
+}
+
+static void graph_events_in_a_burst(void **state)
+{
+	uint64_t unknown = 0;
+
+	play("clones");
+	assert_int_equal(seen.activity_count, 2000);
+	for (size_t i = 0; i < seen.activity_count; i++) {
+		assert_true(!seen.activities[i].capture || captured_by(i) == 101);
+		unknown += !seen.activities[i].capture;
+	}
+	/* What the queue could not take is counted, and said of each activity. */
+	assert_true(unknown == seen.counts.unknown_nodes);
+	assert_true(!unknown || seen.counts.lost_graph_events);
+}
+
+static void graph_level(void **state)
+{
+	const char *settings[] = {"SONDE_GRAPH", "graph", NULL};
+
+	play_with("graph-level", WIRE_GATE_OPEN, DOUBLE_13, settings);
+	assert_int_equal(seen.activity_count, 1);
+	assert_int_equal(seen.activities[0].activity.kind, WIRE_DEVICE_GRAPH);
+	assert_int_equal(seen.activities[0].graph, 20);
+	assert_all_joined();
+	/* Three made by captured launches, and a clone of each. */
+	assert_int_equal(seen.node_count, 6);
+	assert_string_equal(seen.node_names[0].text, "_Z5gemmsPfS_");
+	assert_non_null(launch_of(seen.nodes[0].correlation));
+	assert_int_equal(seen.nodes[3].original, seen.nodes[0].node);
+}
+
+static void graph_destroyed_before_its_records(void **state)
+{
+	/* The records come with a later flush than the destruction. */
+	const char *settings[] = {"SONDE_CUDA_FLUSH_MS", "50", NULL};
+
+	play_with("destroyed", WIRE_GATE_OPEN, DOUBLE_13, settings);
+	assert_int_equal(seen.activity_count, 2);
+	assert_int_equal(captured_by(0), 102);
+	assert_int_equal(captured_by(1), 101);
+	assert_non_null(graph_event(WIRE_GRAPH_DESTROY));
+	assert_non_null(graph_event(WIRE_GRAPH_EXEC_DESTROY));
+}
+
+static void graph_ids_used_again(void **state)
+{
+	play("rebuilt");
+	assert_int_equal(seen.activity_count, 8);
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(captured_by(i), 101 + i * 20);
+}
+
+static void forked_child_leaves_cupti_alone(void **state)
+{
+	play("fork");
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.launch_count, 2);
+	assert_int_equal(seen.activity_count, 2);
+	assert_all_joined();
+}
+
+static void end_without_handlers_keeps_what_was_flushed(void **state)
+{
+	play("exit");
+	assert_int_equal(seen.status, 4);
+	assert_int_equal(seen.activity_count, 1);
+}
+
+static void another_tool_takes_over(void **state)
+{
+	play_with("taken-over", WIRE_GATE_OPEN, DOUBLE_12, NULL);
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.activity_count, 2);
+	assert_int_equal((uint32_t)seen.activities[1].activity.correlation, 4);
+	assert_non_null(strstr(note_of(WIRE_NOTE_TAKEN_OVER), "took over"));
+	assert_non_null(strstr(note_of(WIRE_NOTE_TAKEN_BACK), "1 launches"));
+	assert_int_equal(seen.counts.foreign_buffers, 1);
+}
+
+static void held_by_a_named_tool(void **state)
+{
+	const char *settings[] = {
+		"DOUBLE_CUPTI_SUBSCRIBE", "39", "DOUBLE_CUPTI_HOLDER", "Nsight Systems", NULL};
+
+	play_with("plain", WIRE_GATE_OPEN, DOUBLE_13, settings);
+	assert_int_equal(seen.status, 3);
+	assert_non_null(strstr(note_of(WIRE_NOTE_HELD), "held by Nsight Systems,"));
+	assert_int_equal(seen.launch_count + seen.activity_count, 0);
+}
+
+static void held_by_somebody(void **state)
+{
+	const char *settings[] = {"DOUBLE_CUPTI_SUBSCRIBE", "39", NULL};
+
+	play_with("plain", WIRE_GATE_OPEN, DOUBLE_12, settings);
+	assert_int_equal(seen.status, 3);
+	assert_non_null(strstr(note_of(WIRE_NOTE_HELD), "another tool"));
+}
+
+static void no_driver(void **state)
+{
+	const char *settings[] = {"DOUBLE_CUPTI_SUBSCRIBE", "999", NULL};
+
+	play_with("plain", WIRE_GATE_OPEN, DOUBLE_13, settings);
+	assert_int_equal(seen.status, 3);
+	assert_non_null(strstr(note_of(WIRE_NOTE_NO_DRIVER), "no NVIDIA driver"));
+}
+
+static void no_library(void **state)
+{
+	const char *settings[] = {"SONDE_CUPTI", "/nonexistent/libcupti.so", NULL};
+
+	play_with("plain", WIRE_GATE_OPEN, DOUBLE_13, settings);
+	assert_int_equal(seen.status, 3);
+	if (!*note_of(WIRE_NOTE_TRACER))
+		assert_non_null(strstr(note_of(WIRE_NOTE_NO_TRACER), "nvidia-cuda-cupti"));
+}
+
+static void faulty_version(void **state)
+{
+	const char *settings[] = {"DOUBLE_CUPTI_VERSION", "130000", NULL};
+
+	play_with("plain", WIRE_GATE_OPEN, DOUBLE_13, settings);
+	check_plain();
+	assert_non_null(strstr(note_of(WIRE_NOTE_FAULTY), "13.0 update 1"));
+}
+
+static void fatal_error_is_told(void **state)
+{
+	play("state");
+	assert_non_null(strstr(note_of(WIRE_NOTE_REFUSED), "the double fell over"));
+}
+
+static void threads_launch_at_once(void **state)
+{
+	play("threads");
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.launch_count, 3200);
+	assert_int_equal(seen.counts.launches, 3200);
+	assert_int_equal(seen.activity_count, 400);
+	assert_all_joined();
+	assert_int_equal(seen.lost, 0);
+}
+
+static void window_opens_and_closes(void **state)
+{
+	play_with("window", WIRE_GATE_CLOSED, DOUBLE_13, NULL);
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.launch_count, 2);
+	assert_int_equal(seen.activity_count, 2);
+	/* Captured before the window: the node is known, the call that made it was not told. */
+	assert_true(seen.activities[1].capture != 0);
+	assert_null(launch_of(seen.activities[1].capture));
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), "CUPTI"));
+}
+
+static void buffers_run_out(void **state)
+{
+	play("buffers");
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.counts.refused_buffers, 1);
+}
+
+static void long_names_come_whole(void **state)
+{
+	const char *name;
+
+	play("long-name");
+	name = name_of(WIRE_RECORD_DEVICE_NAME, seen.activities[0].activity.name);
+	assert_int_equal(strlen(name), 1200);
+	assert_int_equal(strspn(name, "n"), 1200);
+}
+
+static void memory_is_told(void **state)
+{
+	play("memory");
+	assert_int_equal(seen.memory_count, 2);
+	assert_int_equal(seen.memory[0].bytes, 1 << 20);
+	assert_int_equal(seen.memory[0].pool_used_bytes, 1 << 20);
+	assert_false(seen.memory[0].released);
+	assert_true(seen.memory[1].released);
+}
+
+static void writer_waits_for_room(void **state)
+{
+	reading = true;
+	play("many");
+	reading = false;
+	assert_int_equal(seen.status, 0);
+	/* The launches' thread never waits; the writer does, and loses nothing. */
+	assert_int_equal(seen.activity_count, 50000);
+	assert_int_equal(seen.counts.waited_out, 0);
+	assert_true(seen.lost >= seen.counts.repeated);
+	assert_true(seen.launch_count + seen.lost - seen.counts.repeated == 50000);
+}
+
+/* ---- which libcupti ---- */
+
+static char tree[] = "/tmp/sonde-test-wheels.XXXXXX";
+
+/* A copy of a stand-in under a name of the tree, whose folders are made. */
+static const char *plant(const char *library, const char *name)
+{
+	static char path[512];
+	struct stat status = {0};
+	int from = open(library, O_RDONLY | O_CLOEXEC), to;
+
+	snprintf(path, sizeof(path), "%s/%s", tree, name);
+	for (char *slash = strchr(path + strlen(tree) + 1, '/'); slash;
+		slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+	assert_true(from >= 0 && to >= 0 && fstat(from, &status) == 0);
+	assert_int_equal(sendfile(to, from, NULL, (size_t)status.st_size), status.st_size);
+	close(from);
+	close(to);
+	return path;
+}
+
+static void uproot(const char *name)
+{
+	char path[512];
+	char *slash;
+
+	snprintf(path, sizeof(path), "%s/%s", tree, name);
+	unlink(path);
+	while ((slash = strrchr(path, '/')) && (size_t)(slash - path) >= strlen(tree)) {
+		*slash = '\0';
+		rmdir(path);
+	}
+}
+
+#define WHEEL_RUNTIME_12 "nvidia/cuda_runtime/lib/libcudart.so.12"
+#define WHEEL_CUPTI_12   "nvidia/cuda_cupti/lib/libcupti.so.12"
+#define WHEEL_RUNTIME_13 "nvidia/cu13/lib/libcudart.so.13"
+#define WHEEL_CUPTI_13   "nvidia/cu13/lib/libcupti.so.13"
+#define OLD_DRIVER       "driver/libcuda.so.550.54.15"
+
+static void play_with_loaded(const char *loaded, const char *wanted)
+{
+	const char *settings[] = {"PLAY_LOAD", loaded, "SONDE_CUPTI", wanted, NULL};
+
+	play_with("state", WIRE_GATE_OPEN, DOUBLE_12, settings);
+	assert_int_equal(seen.status, 0);
+}
+
+static void wheel_beside_the_runtime(void **state)
+{
+	char runtime[512];
+
+	assert_non_null(mkdtemp(tree));
+	plant(DOUBLE_12, WHEEL_CUPTI_12);
+	snprintf(runtime, sizeof(runtime), "%s", plant(DOUBLE_13, WHEEL_RUNTIME_12));
+	play_with_loaded(runtime, "/nonexistent");
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), WHEEL_CUPTI_12));
+
+	plant(DOUBLE_13, WHEEL_CUPTI_13);
+	snprintf(runtime, sizeof(runtime), "%s", plant(DOUBLE_12, WHEEL_RUNTIME_13));
+	play_with_loaded(runtime, "/nonexistent");
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), WHEEL_CUPTI_13));
+}
+
+static void mapped_one_first(void **state)
+{
+	char mapped[512];
+
+	snprintf(mapped, sizeof(mapped), "%s", plant(DOUBLE_12, WHEEL_CUPTI_12));
+	play_with_loaded(mapped, DOUBLE_13);
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), WHEEL_CUPTI_12));
+}
+
+static void none_newer_than_the_driver(void **state)
+{
+	char loaded[2048];
+
+	snprintf(loaded, sizeof(loaded), "%s", plant(DOUBLE_12, OLD_DRIVER));
+	snprintf(loaded + strlen(loaded), sizeof(loaded) - strlen(loaded), ":%s",
+		plant(DOUBLE_13, WHEEL_RUNTIME_12));
+	/* The driver is of CUDA 12: what is wished for is not fit, what the program brings is. */
+	play_with_loaded(loaded, DOUBLE_13);
+	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), WHEEL_CUPTI_12));
+	uproot(WHEEL_CUPTI_12);
+	uproot(WHEEL_RUNTIME_12);
+	uproot(WHEEL_CUPTI_13);
+	uproot(WHEEL_RUNTIME_13);
+	uproot(OLD_DRIVER);
+}
+
+static void no_session(void **state)
+{
+	const char *settings[] = {"SONDE_SESSION", "/nonexistent", NULL};
+
+	play_with("plain", WIRE_GATE_OPEN, DOUBLE_13, settings);
+	assert_int_equal(seen.status, 3);
+	assert_int_equal(seen.launch_count, 0);
+}
+
+static int make_session(void **state)
+{
+	return mkdtemp(session) ? 0 : -1;
+}
+
+static int remove_session(void **state)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/" WIRE_GATE_NAME, session);
+	unlink(path);
+	return rmdir(session);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_13),
+		cmocka_unit_test(plain_12),
+		cmocka_unit_test(launches_tell_their_error),
+		cmocka_unit_test(clocks_are_paired),
+		cmocka_unit_test(clock_step_is_told),
+		cmocka_unit_test(zero_times_are_untimed),
+		cmocka_unit_test(dropped_records_are_counted),
+		cmocka_unit_test(correlation_wraps),
+		cmocka_unit_test(graph_replays_know_their_capture),
+		cmocka_unit_test(graph_nodes_known_by_their_place),
+		cmocka_unit_test(graph_clones_children_and_bodies),
+		cmocka_unit_test(graph_events_in_a_burst),
+		cmocka_unit_test(graph_level),
+		cmocka_unit_test(graph_destroyed_before_its_records),
+		cmocka_unit_test(graph_ids_used_again),
+		cmocka_unit_test(forked_child_leaves_cupti_alone),
+		cmocka_unit_test(end_without_handlers_keeps_what_was_flushed),
+		cmocka_unit_test(another_tool_takes_over),
+		cmocka_unit_test(held_by_a_named_tool),
+		cmocka_unit_test(held_by_somebody),
+		cmocka_unit_test(no_driver),
+		cmocka_unit_test(no_library),
+		cmocka_unit_test(faulty_version),
+		cmocka_unit_test(fatal_error_is_told),
+		cmocka_unit_test(threads_launch_at_once),
+		cmocka_unit_test(window_opens_and_closes),
+		cmocka_unit_test(buffers_run_out),
+		cmocka_unit_test(long_names_come_whole),
+		cmocka_unit_test(memory_is_told),
+		cmocka_unit_test(writer_waits_for_room),
+		cmocka_unit_test(wheel_beside_the_runtime),
+		cmocka_unit_test(mapped_one_first),
+		cmocka_unit_test(none_newer_than_the_driver),
+		cmocka_unit_test(no_session),
+	};
+
+	return cmocka_run_group_tests(tests, make_session, remove_session);
+}
