@@ -16,11 +16,12 @@ demo: deps-demo all
 	@tools/demo $(BUILD)/sonde
 
 test: deps-test all
-	meson test -C $(BUILD) --no-rebuild --no-suite e2e --print-errorlogs
+	meson test -C $(BUILD) --no-rebuild --no-suite e2e --no-suite vendor --print-errorlogs
 	SONDE=$(BUILD)/sonde tests/e2e/run -rs $(PYTEST)
 
 test-all: deps-test all
 	tools/venv torch2 || true
+	meson test -C $(BUILD) --no-rebuild --suite vendor --print-errorlogs
 	$(MAKE) test PYTEST=--slow
 
 bench: deps-bench all
