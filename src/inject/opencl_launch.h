@@ -22,8 +22,8 @@ struct opencl_launch {
 bool opencl_launch_begin(struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind);
 
 /*
- * Where the driver puts the command's event: the program's place, or ours when it has none. The last
- * thing before the call, which begins now.
+ * Where the driver puts the command's event: the program's place, or ours when it has none. The
+ * last thing before the call, which begins now.
  */
 static inline cl_handle *opencl_launch_event(struct opencl_launch *launch, cl_handle *event)
 {
