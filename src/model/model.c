@@ -41,6 +41,7 @@ struct model *model_free(struct model *model)
 	array_done(&model->stacks);
 	array_done(&model->samples);
 	array_done(&model->device_works);
+	array_done(&model->device_waits);
 	free((void *)model->stats.values.losses);
 	free((void *)model->stats.values.notes);
 	intern_done(&model->strings);

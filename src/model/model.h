@@ -142,6 +142,12 @@ struct model_device_work {
 	bool failed;
 };
 
+/* A call in which a thread waited for a device. */
+struct model_device_wait {
+	uint64_t start_ns, end_ns;
+	uint32_t thread; /* index */
+};
+
 /* Calls of the programs, as counted while the model was built. */
 struct model_launches {
 	uint64_t launches;                              /* that gave work to a device */
@@ -178,6 +184,7 @@ struct model {
 	ARRAY_OF(struct model_stack) stacks;
 	ARRAY_OF(struct model_sample) samples;           /* sorted by time */
 	ARRAY_OF(struct model_device_work) device_works; /* sorted by start */
+	ARRAY_OF(struct model_device_wait) device_waits; /* in the file's order */
 	struct model_launches launches;
 	uint64_t unit_ns; /* what a sample's count is in: set by model_weigh(); 0: the period */
 	struct model_session session;
