@@ -7,24 +7,35 @@
 #include "analyses/charge.h"
 #include "base/map.h"
 
+/* Its name, and the name as a frame. */
+#define NAME(name)                                                                                 \
+	{                                                                                          \
+		name, "[idle: " name "]"                                                           \
+	}
+
+static const char *const cause_names[DEVICE_IDLE_MAX][2] = {
+	[DEVICE_IDLE_RUNNING] = NAME("running"),
+	[DEVICE_IDLE_GIL] = NAME("gil"),
+	[DEVICE_IDLE_LOCK] = NAME("lock"),
+	[DEVICE_IDLE_SLEEP] = NAME("sleep"),
+	[DEVICE_IDLE_DISK] = NAME("disk"),
+	[DEVICE_IDLE_CHANNEL] = NAME("pipe_socket_poll"),
+	[DEVICE_IDLE_CPU] = NAME("cpu"),
+	[DEVICE_IDLE_OTHER] = NAME("other"),
+	[DEVICE_IDLE_DEVICE] = NAME("device"),
+	[DEVICE_IDLE_QUEUED] = NAME("queued"),
+	[DEVICE_IDLE_BETWEEN] = NAME("between_kernels"),
+	[DEVICE_IDLE_UNKNOWN] = NAME("unknown"),
+};
+
 const char *device_idle_cause_name(enum device_idle_cause cause)
 {
-	static const char *const names[DEVICE_IDLE_MAX] = {
-		[DEVICE_IDLE_RUNNING] = "running",
-		[DEVICE_IDLE_GIL] = "gil",
-		[DEVICE_IDLE_LOCK] = "lock",
-		[DEVICE_IDLE_SLEEP] = "sleep",
-		[DEVICE_IDLE_DISK] = "disk",
-		[DEVICE_IDLE_CHANNEL] = "pipe_socket_poll",
-		[DEVICE_IDLE_CPU] = "cpu",
-		[DEVICE_IDLE_OTHER] = "other",
-		[DEVICE_IDLE_DEVICE] = "device",
-		[DEVICE_IDLE_QUEUED] = "queued",
-		[DEVICE_IDLE_BETWEEN] = "between_kernels",
-		[DEVICE_IDLE_UNKNOWN] = "unknown",
-	};
+	return cause < DEVICE_IDLE_MAX ? cause_names[cause][0] : NULL;
+}
 
-	return cause < DEVICE_IDLE_MAX ? names[cause] : NULL;
+const char *device_idle_cause_leaf(enum device_idle_cause cause)
+{
+	return cause < DEVICE_IDLE_MAX ? cause_names[cause][1] : NULL;
 }
 
 const char *device_idle_cause_meaning(enum device_idle_cause cause)
@@ -272,8 +283,10 @@ static int find_gaps(
 
 	for (size_t i = 0; r >= 0 && i < model->device_works.count; i++) {
 		const struct model_device_work *work = &model->device_works.items[i];
-		struct device_idle_span span = {
-			.gap = gap, .thread = work->thread, .sample = MODEL_NONE};
+		struct device_idle_span span = {.gap = gap,
+			.next = (uint32_t)i,
+			.thread = work->thread,
+			.sample = MODEL_NONE};
 		uint64_t *until;
 
 		r = intern_add(&names, &work->device, sizeof(work->device), &span.device);

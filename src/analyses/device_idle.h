@@ -29,6 +29,8 @@ enum device_idle_cause {
 
 /* The name in JSON and in stacks: "running", "gil" … */
 const char *device_idle_cause_name(enum device_idle_cause cause);
+/* The frame that ends a stack: "[idle: running]". */
+const char *device_idle_cause_leaf(enum device_idle_cause cause);
 /* What it means, for a table: "Python's interpreter lock". */
 const char *device_idle_cause_meaning(enum device_idle_cause cause);
 
@@ -40,6 +42,7 @@ struct device_idle_span {
 	uint64_t start_ns, end_ns;
 	uint32_t device; /* index */
 	uint32_t gap;    /* number, of all devices */
+	uint32_t next;   /* work, that ended the gap: index */
 	uint32_t thread; /* that launched the next work; MODEL_NONE: not known */
 	uint32_t sample; /* it rests on; MODEL_NONE: on none */
 	uint32_t stack;  /* the sample's, or the next work's; MODEL_NONE: none */

@@ -56,7 +56,7 @@ static bool has_waiting(const struct model *model)
 
 static const char *why_no_samples(const struct model *model)
 {
-	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_GPU && !model->device_works.count)
+	if (shown_weight(&arguments.shown) >= MODEL_WEIGHT_GPU && !model->device_works.count)
 		return no_device_work;
 	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_WAIT && !has_waiting(model))
 		return no_waiting;

@@ -71,6 +71,7 @@ static const char *const weight_names[MODEL_WEIGHT_MAX] = {
 	[MODEL_WEIGHT_WAIT] = "wait",
 	[MODEL_WEIGHT_WALL] = "wall",
 	[MODEL_WEIGHT_GPU] = "gpu",
+	[MODEL_WEIGHT_GPU_IDLE] = "gpu-idle",
 };
 
 const char *model_weight_to_string(enum model_weight weight)

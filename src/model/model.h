@@ -203,17 +203,19 @@ struct model *model_free(struct model *model);
 void model_freep(struct model **model);
 #define _cleanup_model_ _cleanup_(model_freep)
 
-/* What samples are weighed by: time on a CPU, time waiting, or both; or the time of devices. */
+/* What samples are weighed by: time on a CPU, time waiting, or both; or the time that devices
+ * worked, or were idle. */
 enum model_weight {
 	MODEL_WEIGHT_CPU,
 	MODEL_WEIGHT_WAIT,
 	MODEL_WEIGHT_WALL,
 	MODEL_WEIGHT_GPU,
+	MODEL_WEIGHT_GPU_IDLE,
 	MODEL_WEIGHT_MAX,
 	MODEL_WEIGHT_INVALID = -EINVAL,
 };
 
-/* "cpu", "wait", "wall", "gpu" */
+/* "cpu", "wait", "wall", "gpu", "gpu-idle" */
 const char *model_weight_to_string(enum model_weight weight);
 enum model_weight model_weight_from_string(const char *name);
 /* Samples of running threads. */

@@ -264,3 +264,18 @@ def test_why_the_device_was_idle(device, sonde, tmp_path, wait):
     assert first["gaps"] > 50 and 0 < first["samples"] <= 60
     text = sonde("report", tmp_path / "device.pftrace", check=0).stdout
     assert "Why the device was idle (" in text and "sleep" in text
+    check_idle_stacks(sonde, tmp_path / "device.pftrace", used, slept_ns)
+
+
+def check_idle_stacks(sonde, capture, used, slept_ns):
+    """The idle time as stacks: of what the thread did, ending in the cause."""
+    out = sonde("export", "-f", "folded", "--weight", "gpu-idle", "-o", "-", capture, check=0).stdout
+    stacks = [(stack, int(units) * 100) for stack, units in (line.rsplit(" ", 1) for line in out.splitlines())]
+    assert all(re.search(r"\[idle: [a-z_]+\]$", stack) for stack, _ in stacks)
+    assert sum(ns for _, ns in stacks) == pytest.approx(used["idle_ns"], rel=0.001)
+    slept = sum(ns for stack, ns in stacks if "load_batch" in stack and stack.endswith("[idle: sleep]"))
+    assert slept == pytest.approx(slept_ns, rel=0.1)
+    graph = sonde("export", "-f", "flamegraph", "--weight", "gpu-idle", "-o", "-", capture, check=0).stdout
+    assert "of idle time of devices" in graph and "[idle: sleep]" in graph
+    weighed = sonde("report", "--weight", "gpu-idle", capture, check=0).stdout
+    assert "Idle time" in weighed and "[idle: sleep]" in weighed and "Why the device was idle (" in weighed

@@ -329,10 +329,40 @@ static void test_many(void **state)
 	end(model, &idle);
 }
 
+/* The samples become these spans, whole stacks kept and the leaf added. */
+static void test_weighed_by_spans(void **state)
+{
+	struct example example;
+	struct model *model;
+	struct model_span spans[] = {
+		{.start_ns = 10 * MS, .end_ns = 12 * MS, .stack = 0, .leaf = "[idle: sleep]"},
+		{.start_ns = 12 * MS,
+			.end_ns = 12 * MS + 250,
+			.stack = MODEL_NONE,
+			.thread = MODEL_NONE, /* the process's first */
+			.leaf = "[idle: unknown]"},
+	};
+
+	begin(&example);
+	example_samples(&example, PID, 7, 1, 20 * MS, 5);
+	model = example_end(&example);
+	assert_int_equal(model_weigh_spans(model, "[idle]", spans, 2), 0);
+	assert_int_equal(model->samples.count, 2);
+	assert_int_equal(model->samples.items[0].count, 2 * MS / MODEL_GPU_UNIT_NS);
+	assert_int_equal(model->samples.items[1].count, 3);
+	assert_int_equal(model->samples.items[1].thread, 0);
+	assert_int_equal(model->stacks.items[model->samples.items[0].stack].count, 3);
+	assert_int_equal(model->stacks.items[model->samples.items[1].stack].count, 1);
+	assert_string_equal(
+		model_function_name(model, model->functions.count - 1), "[idle: unknown]");
+	model_free(model);
+}
+
 static void test_names(void **state)
 {
 	for (int cause = 0; cause < DEVICE_IDLE_MAX; cause++) {
 		assert_non_null(device_idle_cause_name((enum device_idle_cause)cause));
+		assert_non_null(device_idle_cause_leaf((enum device_idle_cause)cause));
 		assert_non_null(device_idle_cause_meaning((enum device_idle_cause)cause));
 	}
 }
@@ -348,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_no_sample),
 		cmocka_unit_test(test_no_work),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_weighed_by_spans),
 		cmocka_unit_test(test_names),
 	};
 
