@@ -205,7 +205,7 @@ static int append_span(struct device_idle *idle, const struct device_idle_span *
 	struct device_idle_span *last =
 		idle->spans.count ? &idle->spans.items[idle->spans.count - 1] : NULL;
 
-	if (last && last->gap == span->gap && last->cause == span->cause &&
+	if (last && last->next == span->next && last->cause == span->cause &&
 		last->sample == span->sample && last->end_ns == span->start_ns) {
 		last->end_ns = span->end_ns;
 		return 0;
@@ -273,42 +273,47 @@ static int add_gap(struct device_idle *idle, const struct history *history,
 	return append_span(idle, span);
 }
 
+static int find_device(struct device_idle *idle, struct intern *names,
+	const struct model_device_work *work, uint32_t *ret_device)
+{
+	struct device_idle_device device = {.name = work->device, .end_ns = work->start_ns};
+	int r = intern_add(names, &work->device, sizeof(work->device), ret_device);
+
+	return r > 0 ? array_append(&idle->devices, device) : r;
+}
+
+/* In order of start: work that starts after all before it has ended ends a gap. */
+static int add_work(struct device_idle *idle, const struct history *history,
+	const struct model *model, uint32_t index, struct device_idle_span span)
+{
+	const struct model_device_work *work = &model->device_works.items[index];
+	struct device_idle_device *device = &idle->devices.items[span.device];
+	uint64_t busy_until_ns = device->end_ns;
+
+	device->end_ns = MAX(work->end_ns, busy_until_ns);
+	device->span_ns += device->end_ns - busy_until_ns;
+	if (work->start_ns <= busy_until_ns)
+		return 0;
+	device->gaps++;
+	span.start_ns = busy_until_ns;
+	return add_gap(idle, history, model, work, &span);
+}
+
 static int find_gaps(
 	struct device_idle *idle, const struct history *history, const struct model *model)
 {
 	struct intern names = {0};
-	ARRAY_OF(uint64_t) busy_until = {0};
-	uint32_t gap = 0;
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < model->device_works.count; i++) {
+	for (uint32_t i = 0; r == 0 && i < model->device_works.count; i++) {
 		const struct model_device_work *work = &model->device_works.items[i];
-		struct device_idle_span span = {.gap = gap,
-			.next = (uint32_t)i,
-			.thread = work->thread,
-			.sample = MODEL_NONE};
-		uint64_t *until;
+		struct device_idle_span span = {
+			.next = i, .thread = work->thread, .sample = MODEL_NONE};
 
-		r = intern_add(&names, &work->device, sizeof(work->device), &span.device);
-		if (r > 0) {
-			r = array_append(&busy_until, work->start_ns);
-			r = r
-				    ?: array_append(&idle->devices,
-					       (struct device_idle_device){.name = work->device});
-		}
-		if (r < 0)
-			break;
-		until = &busy_until.items[span.device];
-		idle->devices.items[span.device].span_ns += MAX(work->end_ns, *until) - *until;
-		if (work->start_ns > *until) {
-			span.start_ns = *until;
-			r = add_gap(idle, history, model, work, &span);
-			gap++;
-		}
-		*until = MAX(*until, work->end_ns);
+		r = find_device(idle, &names, work, &span.device);
+		r = r ?: add_work(idle, history, model, i, span);
 	}
 	intern_done(&names);
-	array_done(&busy_until);
 	return r;
 }
 
@@ -366,13 +371,12 @@ static int add_span(struct device_idle *idle, struct sums *sums, const struct mo
 		return -ENOMEM;
 	row = &idle->rows.items[index];
 	row->time_ns += time_ns;
-	row->gaps += sums->in_gap.items[index] != span->gap + 1;
+	row->gaps += sums->in_gap.items[index] != span->next + 1;
 	row->samples += (uint64_t)of_row;
-	sums->in_gap.items[index] = span->gap + 1;
+	sums->in_gap.items[index] = span->next + 1;
 	device->by_cause[span->cause] += time_ns;
 	device->idle_ns += time_ns;
 	device->samples += (uint64_t)of_device;
-	device->gaps += span == idle->spans.items || span[-1].gap != span->gap;
 	return 0;
 }
 
@@ -414,7 +418,7 @@ int device_idle_init(struct device_idle *idle, const struct model *model)
 	if (model->device_works.count)
 		r = history_init(&history, model);
 	r = r ?: find_gaps(idle, &history, model);
-	r = r < 0 ? r : sum_up(idle, model);
+	r = r ?: sum_up(idle, model);
 	history_done(&history);
 	if (r < 0)
 		device_idle_done(idle);

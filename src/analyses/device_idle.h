@@ -41,8 +41,7 @@ const char *device_idle_cause_meaning(enum device_idle_cause cause);
 struct device_idle_span {
 	uint64_t start_ns, end_ns;
 	uint32_t device; /* index */
-	uint32_t gap;    /* number, of all devices */
-	uint32_t next;   /* work, that ended the gap: index */
+	uint32_t next;   /* work, which ended the gap: index */
 	uint32_t thread; /* that launched the next work; MODEL_NONE: not known */
 	uint32_t sample; /* it rests on; MODEL_NONE: on none */
 	uint32_t stack;  /* the sample's, or the next work's; MODEL_NONE: none */
@@ -53,6 +52,7 @@ struct device_idle_span {
 struct device_idle_device {
 	const char *name; /* "" when unknown */
 	uint64_t span_ns; /* from the start of its first work to the end of the last */
+	uint64_t end_ns;  /* of the last */
 	uint64_t idle_ns; /* no work ran */
 	uint64_t gaps, samples;
 	uint64_t by_cause[DEVICE_IDLE_MAX]; /* they add up to idle_ns */
