@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "analyses/device_idle.h"
 #include "cli/progress.h"
 #include "model/shown.h"
 #include "model/weigh.h"
@@ -21,7 +22,7 @@ static void warn_about(const struct model *model, const char *path)
 }
 
 const char *const yes_no_choices[] = {"yes", "no", NULL};
-const char *const weight_choices[] = {"cpu", "wait", "wall", "gpu", NULL};
+const char *const weight_choices[] = {"cpu", "wait", "wall", "gpu", "gpu-idle", NULL};
 
 enum model_weight shown_weight(const struct shown_options *shown)
 {
@@ -49,13 +50,38 @@ int load_capture(const char *path, const struct shown_options *shown, struct mod
 	return 0;
 }
 
+/* Names the thread and the leaf of each part of each gap. */
+static int weigh_idle(struct model *model)
+{
+	_cleanup_device_idle_ struct device_idle idle = {0};
+	ARRAY_OF(struct model_span) spans = {0};
+	int r = device_idle_init(&idle, model);
+
+	for (size_t i = 0; r == 0 && i < idle.spans.count; i++) {
+		const struct device_idle_span *span = &idle.spans.items[i];
+
+		r = array_append(
+			&spans, (struct model_span){
+					.start_ns = span->start_ns,
+					.end_ns = span->end_ns,
+					.process = model->device_works.items[span->next].process,
+					.stack = span->stack,
+					.thread = span->thread,
+					.leaf = device_idle_cause_leaf(span->cause),
+				});
+	}
+	r = r ?: model_weigh_spans(model, "[idle]", spans.items, spans.count);
+	array_done(&spans);
+	return r;
+}
+
 int weigh_capture(struct model *model, const struct shown_options *shown, struct errmsg *err)
 {
 	enum model_weight weight = shown_weight(shown);
 
 	if (weight == MODEL_WEIGHT_CPU)
 		return 0;
-	if (model_weigh(model, weight) < 0)
+	if ((weight == MODEL_WEIGHT_GPU_IDLE ? weigh_idle(model) : model_weigh(model, weight)) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
 	if (shown->fold_libraries)
 		model_fold_libraries(model, shown->fold_libraries[0] == 'y');

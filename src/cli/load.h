@@ -10,7 +10,7 @@
 struct shown_options {
 	bool interpreter;
 	const char *fold_libraries; /* "yes", "no"; NULL: as the command likes */
-	const char *weight;         /* "cpu", "wait", "wall", "gpu"; NULL: "cpu" */
+	const char *weight;         /* "cpu", "wait", "wall", "gpu", "gpu-idle"; NULL: "cpu" */
 };
 
 enum model_weight shown_weight(const struct shown_options *shown);
@@ -30,7 +30,9 @@ int weigh_capture(struct model *model, const struct shown_options *shown, struct
 		.long_name = "weight", .type = OPTION_CHOICE, .argument = "WHAT",                  \
 		.help = "What stacks are weighed by: cpu, time on a CPU; wait, time waiting, "     \
 			"whose stacks end in what was waited for; wall, both; gpu, time "          \
-			"of device work, whose stacks are those of its launches.",                 \
+			"of device work, whose stacks are those of its launches; gpu-idle, "       \
+			"time that devices were idle, whose stacks are what the thread did "       \
+			"that launched the next work.",                                            \
 		.value = (void *)&(shown).weight, .choices = weight_choices                        \
 	}
 

@@ -56,7 +56,7 @@ static bool has_waiting(const struct model *model)
 
 static const char *why_no_samples(const struct model *model)
 {
-	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_GPU && !model->device_works.count)
+	if (shown_weight(&arguments.shown) >= MODEL_WEIGHT_GPU && !model->device_works.count)
 		return no_device_work;
 	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_WAIT && !has_waiting(model))
 		return no_waiting;
@@ -133,15 +133,18 @@ static int weigh(struct model *model, struct selected *selected, struct errmsg *
 static int write_text(
 	struct model *model, struct selected *selected, struct strbuf *out, struct errmsg *err)
 {
+	_cleanup_device_idle_ struct device_idle idle = {0};
 	struct report_view view = {
 		.model = model,
 		.selection = &arguments.selection,
 		.selected = selected,
+		.idle = &idle,
 		.terminal = terminal_of(stdout),
 		.out = out,
 	};
-	int r = report_header(&view);
+	int r = device_idle_init(&idle, model);
 
+	r = r ?: report_header(&view);
 	r = r ?: weigh(model, selected, err);
 	r = r ?: add_tables(&view);
 	return r ?: strbuf_status(out);

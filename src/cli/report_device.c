@@ -176,5 +176,6 @@ int report_device(const struct report_view *view, size_t limit)
 	if (!work.count)
 		return 0;
 	r = add_kernels(view, &work, limit ? limit : work.kernels.count);
-	return r ?: add_lines(view, &work, limit ? limit : work.lines.count);
+	r = r ?: add_lines(view, &work, limit ? limit : work.lines.count);
+	return r ?: report_device_idle(view, limit);
 }

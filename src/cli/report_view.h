@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyses/breakdown.h"
+#include "analyses/device_idle.h"
 #include "analyses/selection.h"
 #include "cli/table.h"
 
@@ -10,6 +11,7 @@ struct report_view {
 	struct model *model; /* folding changes which frames its stacks show */
 	const struct selection *selection;
 	const struct selected *selected;
+	const struct device_idle *idle; /* of the samples before they were weighed; NULL: none */
 	struct terminal terminal;
 	struct strbuf *out;
 };
@@ -37,6 +39,9 @@ int report_waiting(const struct report_view *view, size_t limit);
 
 /* What devices did, and which lines launched it; nothing when nothing was recorded. */
 int report_device(const struct report_view *view, size_t limit);
+
+/* Why devices were idle; nothing when none was, or without view->idle. */
+int report_device_idle(const struct report_view *view, size_t limit);
 
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);

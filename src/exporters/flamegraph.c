@@ -421,6 +421,8 @@ static void describe(struct strbuf *out, const struct graph *graph, const struct
 		strbuf_add(
 			out, !graph->time_only                       ? " of CPU time \xc2\xb7 "
 			     : selection->weight == MODEL_WEIGHT_GPU ? " of device work \xc2\xb7 "
+			     : selection->weight == MODEL_WEIGHT_GPU_IDLE
+				     ? " of idle time of devices \xc2\xb7 "
 			     : selection->weight == MODEL_WEIGHT_WAIT
 				     ? " of waiting, all threads together \xc2\xb7 "
 				     : " of running and waiting, all threads together \xc2\xb7 ");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyses/completeness.h"
+#include "analyses/device_idle.h"
 #include "analyses/device_work.h"
 #include "analyses/timeline.h"
 #include "analyses/waiting.h"
@@ -341,6 +342,72 @@ static int write_device_work(struct json_writer *json, const struct model *model
 	return 0;
 }
 
+static void write_idle_device(struct json_writer *json, const struct device_idle_device *device)
+{
+	json_begin_object(json);
+	json_member_text(json, "name", device->name);
+	json_member_u64(json, "span_ns", device->span_ns);
+	json_member_u64(json, "idle_ns", device->idle_ns);
+	json_member_u64(json, "gaps", device->gaps);
+	json_member_u64(json, "samples", device->samples);
+	json_key(json, "time_by_cause_ns");
+	json_begin_object(json);
+	for (int cause = 0; cause < DEVICE_IDLE_MAX; cause++)
+		json_member_u64(json, device_idle_cause_name((enum device_idle_cause)cause),
+			device->by_cause[cause]);
+	json_end_object(json);
+	json_end_object(json);
+}
+
+static void write_idle_row(struct json_writer *json, const struct model *model,
+	const struct device_idle *idle, const struct device_idle_row *row)
+{
+	const struct model_frame *frame =
+		row->frame == MODEL_NONE ? NULL : &model->frames.items[row->frame];
+
+	json_begin_object(json);
+	json_member_text(json, "device", idle->devices.items[row->device].name);
+	json_member_text(json, "cause", device_idle_cause_name(row->cause));
+	json_member_u64(json, "time_ns", row->time_ns);
+	json_member_u64(json, "gaps", row->gaps);
+	json_member_u64(json, "samples", row->samples);
+	json_member_text(
+		json, "function", frame ? model_function_name(model, frame->function) : NULL);
+	json_member_text(
+		json, "module", frame ? model_function_module(model, frame->function) : NULL);
+	json_member_text(json, "source_file", frame ? frame->source_file : NULL);
+	json_member_known(json, "line", frame && frame->line, frame ? frame->line : 0);
+	json_end_object(json);
+}
+
+/* Null where no device worked. */
+static int write_device_idle(struct json_writer *json, const struct model *model)
+{
+	_cleanup_device_idle_ struct device_idle idle = {0};
+	int r = device_idle_init(&idle, model);
+
+	if (r < 0)
+		return r;
+	json_key(json, "device_idle");
+	if (!idle.devices.count) {
+		json_null(json);
+		return 0;
+	}
+	json_begin_object(json);
+	json_key(json, "devices");
+	json_begin_array(json);
+	array_foreach (&idle.devices, device)
+		write_idle_device(json, device);
+	json_end_array(json);
+	json_key(json, "rows");
+	json_begin_array(json);
+	array_foreach (&idle.rows, row)
+		write_idle_row(json, model, &idle, row);
+	json_end_array(json);
+	json_end_object(json);
+	return 0;
+}
+
 static void write_losses(struct json_writer *json, const struct model *model)
 {
 	const struct capture_stats *stats = &model->stats.values;
@@ -476,6 +543,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	write_completeness(json, model, &completeness);
 	r = write_waiting(json, model, selection ? selection : &everything);
 	r = r ?: write_device_work(json, model);
+	r = r ?: write_device_idle(json, model);
 	write_losses(json, model);
 	write_overhead(json, model);
 	write_notes(json, model);

@@ -54,9 +54,24 @@ static bool is_wait(const struct capture_launch *launch)
 	return launch->kind == WIRE_DEVICE_FINISH || launch->kind == WIRE_DEVICE_WAIT;
 }
 
-static int join_launches(struct model_builder *builder, struct joins *joins)
+static int add_wait(struct model_builder *builder, const struct capture_launch *launch)
 {
 	struct model_launches *counts = &builder->model->launches;
+	struct model_device_wait wait = {
+		.start_ns = launch->time_ns,
+		.end_ns = launch->time_ns + launch->duration_ns,
+	};
+	uint32_t process;
+	int r = builder_process_at(builder, launch->pid, launch->time_ns, &process);
+
+	counts->wait_count++;
+	counts->wait_ns += launch->duration_ns;
+	r = r ?: builder_thread(builder, process, launch->tid, &wait.thread);
+	return r ?: array_append(&builder->model->device_waits, wait);
+}
+
+static int join_launches(struct model_builder *builder, struct joins *joins)
+{
 	struct join *join;
 	int r = 0;
 
@@ -64,8 +79,7 @@ static int join_launches(struct model_builder *builder, struct joins *joins)
 		const struct capture_launch *launch = &builder->launches.items[i];
 
 		if (is_wait(launch)) {
-			counts->wait_count++;
-			counts->wait_ns += launch->duration_ns;
+			r = add_wait(builder, launch);
 			continue;
 		}
 		r = find_join(joins, launch->pid, launch->correlation, &join);

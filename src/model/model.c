@@ -41,6 +41,7 @@ struct model *model_free(struct model *model)
 	array_done(&model->stacks);
 	array_done(&model->samples);
 	array_done(&model->device_works);
+	array_done(&model->device_waits);
 	free((void *)model->stats.values.losses);
 	free((void *)model->stats.values.notes);
 	intern_done(&model->strings);
@@ -70,6 +71,7 @@ static const char *const weight_names[MODEL_WEIGHT_MAX] = {
 	[MODEL_WEIGHT_WAIT] = "wait",
 	[MODEL_WEIGHT_WALL] = "wall",
 	[MODEL_WEIGHT_GPU] = "gpu",
+	[MODEL_WEIGHT_GPU_IDLE] = "gpu-idle",
 };
 
 const char *model_weight_to_string(enum model_weight weight)

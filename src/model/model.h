@@ -142,6 +142,12 @@ struct model_device_work {
 	bool failed;
 };
 
+/* A call in which a thread waited for a device. */
+struct model_device_wait {
+	uint64_t start_ns, end_ns;
+	uint32_t thread; /* index */
+};
+
 /* Calls of the programs, as counted while the model was built. */
 struct model_launches {
 	uint64_t launches;                              /* that gave work to a device */
@@ -178,6 +184,7 @@ struct model {
 	ARRAY_OF(struct model_stack) stacks;
 	ARRAY_OF(struct model_sample) samples;           /* sorted by time */
 	ARRAY_OF(struct model_device_work) device_works; /* sorted by start */
+	ARRAY_OF(struct model_device_wait) device_waits; /* in the file's order */
 	struct model_launches launches;
 	uint64_t unit_ns; /* what a sample's count is in: set by model_weigh(); 0: the period */
 	struct model_session session;
@@ -196,17 +203,19 @@ struct model *model_free(struct model *model);
 void model_freep(struct model **model);
 #define _cleanup_model_ _cleanup_(model_freep)
 
-/* What samples are weighed by: time on a CPU, time waiting, or both; or the time of devices. */
+/* What samples are weighed by: time on a CPU, time waiting, or both; or the time that devices
+ * worked, or were idle. */
 enum model_weight {
 	MODEL_WEIGHT_CPU,
 	MODEL_WEIGHT_WAIT,
 	MODEL_WEIGHT_WALL,
 	MODEL_WEIGHT_GPU,
+	MODEL_WEIGHT_GPU_IDLE,
 	MODEL_WEIGHT_MAX,
 	MODEL_WEIGHT_INVALID = -EINVAL,
 };
 
-/* "cpu", "wait", "wall", "gpu" */
+/* "cpu", "wait", "wall", "gpu", "gpu-idle" */
 const char *model_weight_to_string(enum model_weight weight);
 enum model_weight model_weight_from_string(const char *name);
 /* Samples of running threads. */

@@ -313,6 +313,7 @@ static void clear_resolved(struct model_builder *builder)
 	model->stacks.count = 0;
 	model->samples.count = 0;
 	model->device_works.count = 0;
+	model->device_waits.count = 0;
 	map_u64_clear(&builder->functions);
 }
 

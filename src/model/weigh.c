@@ -137,60 +137,100 @@ static int append_leaf(
 	return r ?: array_append(&model->stacks, stack);
 }
 
-/* A thread that was not known launched it: the process's main thread stands for it. */
-static uint32_t thread_of(const struct model *model, const struct model_device_work *work)
+/* A thread that is not known: the process's main thread stands for it. */
+static uint32_t thread_of(const struct model *model, const struct model_span *span)
 {
-	if (work->thread != MODEL_NONE)
-		return work->thread;
+	if (span->thread != MODEL_NONE)
+		return span->thread;
 	for (uint32_t i = 0; i < model->threads.count; i++) {
-		if (model->threads.items[i].process == work->process)
+		if (model->threads.items[i].process == span->process)
 			return i;
 	}
 	return MODEL_NONE;
 }
 
-static int add_device_sample(
-	struct model *model, struct device_leaves *leaves, const struct model_device_work *work)
+/* A sample of this time, whose stack ends in the frame `prefix` `name`. */
+static int add_span(struct model *model, struct device_leaves *leaves,
+	const struct model_span *span, const char *prefix)
 {
 	uint64_t units =
-		(work->end_ns - work->start_ns + MODEL_GPU_UNIT_NS / 2) / MODEL_GPU_UNIT_NS;
+		(span->end_ns - span->start_ns + MODEL_GPU_UNIT_NS / 2) / MODEL_GPU_UNIT_NS;
 	struct model_sample sample = {
-		.time_ns = work->start_ns,
-		.thread = thread_of(model, work),
-		.stack = work->stack,
+		.time_ns = span->start_ns,
+		.thread = thread_of(model, span),
+		.stack = span->stack,
 		.gil_holder = MODEL_NONE,
 		.count = (uint32_t)MIN(units, (uint64_t)UINT32_MAX),
-		.duration_ns = work->end_ns - work->start_ns,
+		.duration_ns = span->end_ns - span->start_ns,
 	};
 	uint32_t frame;
-	int r = 0;
+	int r;
 
 	if (sample.thread == MODEL_NONE)
 		return 0;
-	if (work->stack == MODEL_NONE) {
-		r = leaf_frame(model, leaves,
-			"[unattributed: ", model_unattributed_to_string(work->unattributed),
-			&frame);
-		r = r ?: append_leaf(model, leaves, frame, &sample.stack);
-	}
-	r = r ?: leaf_frame(model, leaves, "[gpu] ", work->name, &frame);
+	r = leaf_frame(model, leaves, prefix, span->leaf, &frame);
 	r = r ?: append_leaf(model, leaves, frame, &sample.stack);
 	return r ?: array_append(&model->samples, sample);
 }
 
+static int add_work(
+	struct model *model, struct device_leaves *leaves, const struct model_device_work *work)
+{
+	struct model_span span = {
+		.start_ns = work->start_ns,
+		.end_ns = work->end_ns,
+		.process = work->process,
+		.stack = work->stack,
+		.thread = work->thread,
+		.leaf = work->name,
+	};
+	uint32_t frame;
+	int r = 0;
+
+	if (work->stack == MODEL_NONE) {
+		r = leaf_frame(model, leaves,
+			"[unattributed: ", model_unattributed_to_string(work->unattributed),
+			&frame);
+		r = r ?: append_leaf(model, leaves, frame, &span.stack);
+	}
+	return r ?: add_span(model, leaves, &span, "[gpu] ");
+}
+
+static int begin_leaves(struct model *model, struct device_leaves *leaves, const char *module)
+{
+	*leaves = (struct device_leaves){.module = (uint32_t)model->modules.count};
+	model->samples.count = 0;
+	model->unit_ns = MODEL_GPU_UNIT_NS;
+	return array_append(&model->modules, (struct model_module){.path = module, .name = module});
+}
+
+static void end_leaves(struct device_leaves *leaves)
+{
+	intern_done(&leaves->names);
+	array_done(&leaves->frames);
+	map_u64_done(&leaves->stacks);
+}
+
 static int weigh_device(struct model *model)
 {
-	struct device_leaves leaves = {.module = (uint32_t)model->modules.count};
-	int r = array_append(
-		&model->modules, (struct model_module){.path = "[gpu]", .name = "[gpu]"});
+	struct device_leaves leaves;
+	int r = begin_leaves(model, &leaves, "[gpu]");
 
-	model->samples.count = 0;
 	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
-		r = add_device_sample(model, &leaves, &model->device_works.items[i]);
-	model->unit_ns = MODEL_GPU_UNIT_NS;
-	intern_done(&leaves.names);
-	array_done(&leaves.frames);
-	map_u64_done(&leaves.stacks);
+		r = add_work(model, &leaves, &model->device_works.items[i]);
+	end_leaves(&leaves);
+	return r;
+}
+
+int model_weigh_spans(
+	struct model *model, const char *module, const struct model_span *spans, size_t count)
+{
+	struct device_leaves leaves;
+	int r = begin_leaves(model, &leaves, module);
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = add_span(model, &leaves, &spans[i], "");
+	end_leaves(&leaves);
 	return r;
 }
 

@@ -17,3 +17,18 @@
 #define MODEL_GPU_UNIT_NS 100
 
 int model_weigh(struct model *model, enum model_weight weight);
+
+/* Time, the stack it is charged to (MODEL_NONE: none), and the frame that the stack ends in. */
+struct model_span {
+	uint64_t start_ns, end_ns;
+	uint32_t process, stack; /* indices */
+	uint32_t thread;         /* MODEL_NONE: the process's first stands for it */
+	const char *leaf;        /* the whole name: "[idle: sleep]" */
+};
+
+/*
+ * For other weights: replaces the samples by these, in units of MODEL_GPU_UNIT_NS. `module` is the
+ * leaves'. In place of model_weigh(), once per model. Returns 0 or -ENOMEM.
+ */
+int model_weigh_spans(
+	struct model *model, const char *module, const struct model_span *spans, size_t count);

@@ -222,3 +222,72 @@ def test_python(device, opencl, tmp_path):
     line = TRAIN.splitlines().index("    program.forward(queue, x.shape, None, buffer, np.float32(1))") + 1
     assert lines["step_forward"] == (str(script), line, 200)
     assert lines["step_backward"][2] == 200
+
+
+FEED = """
+import time
+import numpy as np
+import pyopencl as cl
+context = cl.create_some_context(interactive=False)
+queue = cl.CommandQueue(context)
+program = cl.Program(context, "__kernel void add_one(__global float *x) { x[get_global_id(0)] += 1; }").build()
+x = np.ones(4096, dtype=np.float32)
+buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=x)
+add_one = program.add_one
+slept_ns = 0
+
+def load_batch():
+    global slept_ns
+    start_ns = time.monotonic_ns()
+    time.sleep(0.04)
+    slept_ns += time.monotonic_ns() - start_ns
+
+def train_step():
+    add_one(queue, x.shape, None, buffer)
+    queue.finish()
+
+train_step()
+for _ in range(60):
+    load_batch()
+    train_step()
+print(slept_ns)
+"""
+
+
+@needs_root
+@pytest.mark.parametrize("wait", ["sample", "exact"])
+def test_why_the_device_was_idle(device, sonde, tmp_path, wait):
+    """The device waits for a thread that sleeps a known time between launches."""
+    python = "/usr/bin/python3"
+    if subprocess.run([python, "-c", "import pyopencl, numpy"], capture_output=True).returncode:
+        pytest.skip("python3-pyopencl is not installed: tools/deps test")
+    script = tmp_path / "feed.py"
+    script.write_text(FEED)
+    env = {"PYOPENCL_NO_CACHE": "1", "PYOPENCL_CTX": "0", "PYTHONWARNINGS": "ignore"}
+    _, data, done = device(python, script, options=("-F", "199", "--wait", wait), env=env)
+    slept_ns = int(done.stdout)
+    (used,), rows = data["device_idle"]["devices"], data["device_idle"]["rows"]
+    assert used["gaps"] == 60 and slept_ns < used["idle_ns"] < used["span_ns"]
+    assert sum(used["time_by_cause_ns"].values()) == sum(row["time_ns"] for row in rows) == used["idle_ns"]
+    assert used["time_by_cause_ns"]["sleep"] == pytest.approx(slept_ns, rel=0.1)
+    first = rows[0]
+    line = FEED.splitlines().index("    time.sleep(0.04)") + 1
+    assert (first["cause"], first["function"], first["line"]) == ("sleep", "load_batch", line)
+    assert first["gaps"] > 50 and 0 < first["samples"] <= 60
+    text = sonde("report", tmp_path / "device.pftrace", check=0).stdout
+    assert "Why the device was idle (" in text and "sleep" in text
+    check_idle_stacks(sonde, tmp_path / "device.pftrace", used, slept_ns)
+
+
+def check_idle_stacks(sonde, capture, used, slept_ns):
+    """The idle time as stacks: of what the thread did, ending in the cause."""
+    out = sonde("export", "-f", "folded", "--weight", "gpu-idle", "-o", "-", capture, check=0).stdout
+    stacks = [(stack, int(units) * 100) for stack, units in (line.rsplit(" ", 1) for line in out.splitlines())]
+    assert all(re.search(r"\[idle: [a-z_]+\]$", stack) for stack, _ in stacks)
+    assert sum(ns for _, ns in stacks) == pytest.approx(used["idle_ns"], rel=0.001)
+    slept = sum(ns for stack, ns in stacks if "load_batch" in stack and stack.endswith("[idle: sleep]"))
+    assert slept == pytest.approx(slept_ns, rel=0.1)
+    graph = sonde("export", "-f", "flamegraph", "--weight", "gpu-idle", "-o", "-", capture, check=0).stdout
+    assert "of idle time of devices" in graph and "[idle: sleep]" in graph
+    weighed = sonde("report", "--weight", "gpu-idle", capture, check=0).stdout
+    assert "Idle time" in weighed and "[idle: sleep]" in weighed and "Why the device was idle (" in weighed

@@ -120,10 +120,11 @@ static int make_folder(struct target_rings *rings, struct errmsg *err)
 		strerror(error));
 }
 
+/* It has its name only when it is locked, since remove_if_left() may come by. */
 static int make_gate(struct target_rings *rings)
 {
-	int fd = openat(
-		rings->folder_fd, WIRE_GATE_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	static const char unfinished[] = WIRE_GATE_NAME ".new";
+	int fd = openat(rings->folder_fd, unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	void *memory;
 
 	rings->gate_fd = fd;
@@ -139,7 +140,8 @@ static int make_gate(struct target_rings *rings)
 	atomic_store(&rings->gate->heartbeat_ns, monotonic_now_ns());
 	rings->gate->magic = WIRE_GATE_MAGIC;
 	atomic_store(&rings->gate->state, WIRE_GATE_OPEN);
-	return 0;
+	return renameat(rings->folder_fd, unfinished, rings->folder_fd, WIRE_GATE_NAME) < 0 ? -errno
+											    : 0;
 }
 
 static int watch_folder(struct target_rings *rings)

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a device was idle, in models made up to the nanosecond. */
+#include "model-example.h"
+
+#include "analyses/device_idle.h"
+#include "model/weigh.h"
+
+#define PID 7
+#define MS  1000000ULL
+
+/* Thread 7 launches; its stacks: 1 main → load, 2 main → step. */
+static void begin(struct example *example)
+{
+	capture_id app, entry;
+
+	example_begin(example, EXAMPLE_PERIOD_NS);
+	app = example_mapping(example, "/bin/app");
+	entry = example_frame(example, "main", app, 1);
+	example_frames(example, WIRE_STOP_COMPLETE, entry, example_frame(example, "load", app, 2));
+	example_frames(example, WIRE_STOP_COMPLETE, entry, example_frame(example, "step", app, 3));
+	example_process(example, PID, "work", 100);
+	example_thread(example, PID, 7, "main");
+	example_thread(example, PID, 8, "worker");
+}
+
+/* Queued when it starts, by thread 7. */
+static struct capture_device_work work_at(uint64_t start_ns, uint64_t end_ns)
+{
+	return (struct capture_device_work){
+		.start_ns = start_ns,
+		.end_ns = end_ns,
+		.queued_ns = start_ns,
+		.pid = PID,
+		.tid = 7,
+		.correlation = start_ns,
+		.kind = WIRE_DEVICE_KERNEL,
+		.name = "kernel",
+		.device = "GPU 0",
+		.queue = 1,
+	};
+}
+
+static void add_work(struct example *example, struct capture_device_work work)
+{
+	assert_int_equal(model_builder_visitor.device_work(example->builder, &work), 0);
+}
+
+static void add_busy(struct example *example, uint64_t start_ns, uint64_t end_ns)
+{
+	add_work(example, work_at(start_ns, end_ns));
+}
+
+static void add_wait(struct example *example, uint32_t tid, enum wire_wait wait, capture_id stack,
+	uint64_t start_ns, uint64_t end_ns)
+{
+	struct capture_sample sample = {
+		.time_ns = end_ns,
+		.duration_ns = end_ns - start_ns,
+		.pid = PID,
+		.tid = tid,
+		.callstack = stack,
+		.wait = wait,
+	};
+
+	assert_int_equal(model_builder_visitor.sample(example->builder, &sample), 0);
+}
+
+static void add_finish(struct example *example, uint64_t start_ns, uint64_t end_ns)
+{
+	struct capture_launch launch = {
+		.time_ns = start_ns,
+		.duration_ns = end_ns - start_ns,
+		.pid = PID,
+		.tid = 7,
+		.kind = WIRE_DEVICE_FINISH,
+	};
+
+	assert_int_equal(model_builder_visitor.launch(example->builder, &launch), 0);
+}
+
+/* Whatever the causes, nothing is dropped and nothing counts twice. */
+static void check_sums(const struct device_idle *idle)
+{
+	for (uint32_t i = 0; i < idle->devices.count; i++) {
+		const struct device_idle_device *device = &idle->devices.items[i];
+		uint64_t causes = 0, rows = 0, spans = 0;
+
+		for (int cause = 0; cause < DEVICE_IDLE_MAX; cause++)
+			causes += device->by_cause[cause];
+		array_foreach (&idle->rows, row)
+			rows += row->device == i ? row->time_ns : 0;
+		array_foreach (&idle->spans, span)
+			spans += span->device == i ? span->end_ns - span->start_ns : 0;
+		assert_int_equal(causes, device->idle_ns);
+		assert_int_equal(rows, device->idle_ns);
+		assert_int_equal(spans, device->idle_ns);
+	}
+}
+
+static struct model *analyse(struct example *example, struct device_idle *idle)
+{
+	struct model *model = example_end(example);
+
+	assert_int_equal(device_idle_init(idle, model), 0);
+	check_sums(idle);
+	return model;
+}
+
+static void end(struct model *model, struct device_idle *idle)
+{
+	device_idle_done(idle);
+	model_free(model);
+}
+
+static void check_row(const struct model *model, const struct device_idle_row *row,
+	enum device_idle_cause cause, const char *function, uint64_t time_ns, uint64_t gaps,
+	uint64_t samples)
+{
+	assert_int_equal(row->cause, cause);
+	assert_int_equal(row->time_ns, time_ns);
+	assert_int_equal(row->gaps, gaps);
+	assert_int_equal(row->samples, samples);
+	if (!function)
+		assert_int_equal(row->frame, MODEL_NONE);
+	else
+		assert_string_equal(
+			model_function_name(model, model->frames.items[row->frame].function),
+			function);
+}
+
+/* Only what no queue fills is idle, each device by itself. */
+static void test_overlapping_queues(void **state)
+{
+	struct example example;
+	struct device_idle idle;
+	struct model *model;
+	struct capture_device_work other = work_at(12 * MS, 25 * MS);
+
+	begin(&example);
+	add_busy(&example, 10 * MS, 20 * MS);
+	other.queue = 2;
+	add_work(&example, other);
+	add_busy(&example, 14 * MS, 15 * MS); /* inside */
+	add_busy(&example, 40 * MS, 50 * MS);
+	other = work_at(30 * MS, 31 * MS);
+	other.device = "GPU 1";
+	add_work(&example, other);
+	model = analyse(&example, &idle);
+	assert_int_equal(idle.devices.count, 2);
+	assert_string_equal(idle.devices.items[0].name, "GPU 0");
+	assert_int_equal(idle.devices.items[0].span_ns, 40 * MS);
+	assert_int_equal(idle.devices.items[0].idle_ns, 15 * MS);
+	assert_int_equal(idle.devices.items[0].gaps, 1);
+	assert_int_equal(idle.devices.items[1].span_ns, 1 * MS);
+	assert_int_equal(idle.devices.items[1].idle_ns, 0);
+	end(model, &idle);
+}
+
+/* Running samples stand for a period around them; a gap's ends cut them. */
+static void test_gap_while_running(void **state)
+{
+	struct example example;
+	struct device_idle idle;
+	struct model *model;
+
+	begin(&example);
+	add_busy(&example, 10 * MS, 20 * MS);
+	add_busy(&example, 30 * MS, 31 * MS);
+	example_samples(&example, PID, 7, 1, 20 * MS, 3); /* 19.5 to 22.5 */
+	example_samples(&example, PID, 7, 2, 25 * MS, 1); /* 24.5 to 25.5 */
+	example_samples(&example, PID, 8, 2, 26 * MS, 4); /* another thread's */
+	model = analyse(&example, &idle);
+	assert_int_equal(idle.rows.count, 3);
+	check_row(model, &idle.rows.items[0], DEVICE_IDLE_UNKNOWN, NULL, 6500000, 1, 0);
+	check_row(model, &idle.rows.items[1], DEVICE_IDLE_RUNNING, "load", 2500000, 1, 3);
+	check_row(model, &idle.rows.items[2], DEVICE_IDLE_RUNNING, "step", 1 * MS, 1, 1);
+	assert_int_equal(idle.devices.items[0].samples, 4);
+	end(model, &idle);
+}
+
+/* One wait over two gaps is one sample in both; where it overlaps running samples, it counts. */
+static void test_gaps_while_waiting(void **state)
+{
+	struct example example;
+	struct device_idle idle;
+	struct model *model;
+
+	begin(&example);
+	add_busy(&example, 10 * MS, 20 * MS);
+	add_busy(&example, 22 * MS, 23 * MS);
+	add_busy(&example, 30 * MS, 31 * MS);
+	add_busy(&example, 40 * MS, 41 * MS);
+	add_wait(&example, 7, WIRE_WAIT_LOCK, 1, 19 * MS, 28 * MS);
+	example_samples(&example, PID, 7, 2, 28 * MS, 2); /* 27.5 to 29.5 */
+	add_wait(&example, 7, WIRE_WAIT_GIL, 1, 31 * MS, 33 * MS);
+	add_wait(&example, 7, WIRE_WAIT_SOCKET, 1, 33 * MS, 34 * MS);
+	add_wait(&example, 7, WIRE_WAIT_CPU, 2, 34 * MS, 40 * MS);
+	model = analyse(&example, &idle);
+	assert_int_equal(idle.devices.items[0].gaps, 3);
+	assert_int_equal(idle.rows.count, 6);
+	check_row(model, &idle.rows.items[0], DEVICE_IDLE_LOCK, "load", 7 * MS, 2, 1);
+	check_row(model, &idle.rows.items[1], DEVICE_IDLE_CPU, "step", 6 * MS, 1, 1);
+	check_row(model, &idle.rows.items[2], DEVICE_IDLE_GIL, "load", 2 * MS, 1, 1);
+	check_row(model, &idle.rows.items[3], DEVICE_IDLE_RUNNING, "step", 1500000, 1, 2);
+	check_row(model, &idle.rows.items[4], DEVICE_IDLE_CHANNEL, "load", 1 * MS, 1, 1);
+	check_row(model, &idle.rows.items[5], DEVICE_IDLE_UNKNOWN, NULL, 500000, 1, 0);
+	end(model, &idle);
+}
+
+/* From when it is queued on, the thread is not what the device waits for. */
+static void test_queued_not_started(void **state)
+{
+	struct example example;
+	struct device_idle idle;
+	struct model *model;
+	struct capture_device_work work = work_at(30 * MS, 31 * MS);
+
+	begin(&example);
+	add_busy(&example, 10 * MS, 20 * MS);
+	work.queued_ns = 15 * MS;
+	add_work(&example, work);
+	work = work_at(40 * MS, 41 * MS);
+	work.queued_ns = 39 * MS;
+	add_work(&example, work);
+	add_wait(&example, 7, WIRE_WAIT_SLEEP, 1, 15 * MS, 50 * MS);
+	model = analyse(&example, &idle);
+	assert_int_equal(idle.rows.count, 2);
+	check_row(model, &idle.rows.items[0], DEVICE_IDLE_QUEUED, NULL, 11 * MS, 2, 0);
+	check_row(model, &idle.rows.items[1], DEVICE_IDLE_SLEEP, "load", 8 * MS, 1, 1);
+	end(model, &idle);
+}
+
+/* A call that waits for the device has the stack of the sample in it, where there is one. */
+static void test_waiting_for_the_device(void **state)
+{
+	struct example example;
+	struct device_idle idle;
+	struct model *model;
+
+	begin(&example);
+	add_busy(&example, 10 * MS, 20 * MS);
+	add_busy(&example, 30 * MS, 31 * MS);
+	add_finish(&example, 12 * MS, 24 * MS);
+	add_wait(&example, 7, WIRE_WAIT_LOCK, 2, 12 * MS, 23 * MS);
+	add_wait(&example, 7, WIRE_WAIT_SLEEP, 1, 23 * MS + 7, 27 * MS); /* was not in the call */
+	model = analyse(&example, &idle);
+	assert_int_equal(idle.rows.count, 4);
+	check_row(model, &idle.rows.items[0], DEVICE_IDLE_SLEEP, "load", 3 * MS, 1, 1);
+	check_row(model, &idle.rows.items[1], DEVICE_IDLE_DEVICE, "step", 3 * MS, 1, 1);
+	check_row(model, &idle.rows.items[2], DEVICE_IDLE_UNKNOWN, NULL, 3 * MS, 1, 0);
+	check_row(model, &idle.rows.items[3], DEVICE_IDLE_DEVICE, NULL, 1 * MS, 1, 0);
+	end(model, &idle);
+}
+
+/* Short waits that are only counted have a time, but no place in it. */
+static void test_no_sample(void **state)
+{
+	struct example example;
+	struct device_idle idle;
+	struct model *model;
+	struct capture_device_work work = work_at(30 * MS, 31 * MS);
+	struct capture_sample counted = {
+		.time_ns = 30 * MS,
+		.duration_ns = 10 * MS,
+		.pid = PID,
+		.tid = 7,
+		.wait = WIRE_WAIT_LOCK,
+		.wait_count = 5,
+	};
+
+	begin(&example);
+	add_busy(&example, 10 * MS, 20 * MS);
+	work.tid = 0; /* not known who launched it */
+	add_work(&example, work);
+	add_busy(&example, 40 * MS, 41 * MS);
+	add_busy(&example, 41 * MS + 29, 42 * MS);
+	add_busy(&example, 42 * MS + 30, 43 * MS);
+	assert_int_equal(model_builder_visitor.sample(example.builder, &counted), 0);
+	model = analyse(&example, &idle);
+	assert_int_equal(idle.devices.items[0].gaps, 4);
+	assert_int_equal(idle.rows.count, 2);
+	check_row(model, &idle.rows.items[0], DEVICE_IDLE_UNKNOWN, NULL, 19 * MS + 30, 3, 0);
+	check_row(model, &idle.rows.items[1], DEVICE_IDLE_BETWEEN, NULL, 29, 1, 0);
+	end(model, &idle);
+}
+
+static void test_no_work(void **state)
+{
+	struct example example;
+	struct device_idle idle;
+	struct model *model;
+
+	begin(&example);
+	example_samples(&example, PID, 7, 1, 20 * MS, 3);
+	model = analyse(&example, &idle);
+	assert_int_equal(idle.devices.count, 0);
+	assert_int_equal(idle.rows.count, 0);
+	end(model, &idle);
+}
+
+/* A model with every kind of overlap at odd times: the sum is exact, in ns. */
+static void test_many(void **state)
+{
+	struct example example;
+	struct device_idle idle;
+	struct model *model;
+	uint64_t idle_ns = 0;
+
+	begin(&example);
+	for (uint64_t i = 0; i < 500; i++) {
+		struct capture_device_work work = work_at(i * 777777 + 50 * MS, 0);
+
+		work.end_ns = work.start_ns + 100001 + i * 7;
+		work.queued_ns = work.start_ns - (i % 5) * 333333;
+		idle_ns += i < 499 ? 777777 - (100001 + i * 7) : 0;
+		add_work(&example, work);
+	}
+	example_samples(&example, PID, 7, 1, 40 * MS + 13, 100);
+	example_samples(&example, PID, 7, 2, 41 * MS + 400013, 90);
+	for (uint64_t i = 0; i < 50; i++)
+		add_wait(&example, 7, (enum wire_wait)(1 + i % 13), 2, i * 7 * MS + 3,
+			i * 7 * MS + (i % 4) * 3 * MS + 8);
+	add_finish(&example, 60 * MS, 80 * MS);
+	add_finish(&example, 70 * MS, 90 * MS);
+	model = analyse(&example, &idle);
+	assert_int_equal(idle.devices.items[0].idle_ns, idle_ns);
+	assert_true(idle.devices.items[0].by_cause[DEVICE_IDLE_DEVICE] > 0);
+	assert_true(idle.devices.items[0].by_cause[DEVICE_IDLE_QUEUED] > 0);
+	end(model, &idle);
+}
+
+/* The samples become these spans, whole stacks kept and the leaf added. */
+static void test_weighed_by_spans(void **state)
+{
+	struct example example;
+	struct model *model;
+	struct model_span spans[] = {
+		{.start_ns = 10 * MS, .end_ns = 12 * MS, .stack = 0, .leaf = "[idle: sleep]"},
+		{.start_ns = 12 * MS,
+			.end_ns = 12 * MS + 250,
+			.stack = MODEL_NONE,
+			.thread = MODEL_NONE, /* the process's first */
+			.leaf = "[idle: unknown]"},
+	};
+
+	begin(&example);
+	example_samples(&example, PID, 7, 1, 20 * MS, 5);
+	model = example_end(&example);
+	assert_int_equal(model_weigh_spans(model, "[idle]", spans, 2), 0);
+	assert_int_equal(model->samples.count, 2);
+	assert_int_equal(model->samples.items[0].count, 2 * MS / MODEL_GPU_UNIT_NS);
+	assert_int_equal(model->samples.items[1].count, 3);
+	assert_int_equal(model->samples.items[1].thread, 0);
+	assert_int_equal(model->stacks.items[model->samples.items[0].stack].count, 3);
+	assert_int_equal(model->stacks.items[model->samples.items[1].stack].count, 1);
+	assert_string_equal(
+		model_function_name(model, model->functions.count - 1), "[idle: unknown]");
+	model_free(model);
+}
+
+static void test_names(void **state)
+{
+	for (int cause = 0; cause < DEVICE_IDLE_MAX; cause++) {
+		assert_non_null(device_idle_cause_name((enum device_idle_cause)cause));
+		assert_non_null(device_idle_cause_leaf((enum device_idle_cause)cause));
+		assert_non_null(device_idle_cause_meaning((enum device_idle_cause)cause));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_overlapping_queues),
+		cmocka_unit_test(test_gap_while_running),
+		cmocka_unit_test(test_gaps_while_waiting),
+		cmocka_unit_test(test_queued_not_started),
+		cmocka_unit_test(test_waiting_for_the_device),
+		cmocka_unit_test(test_no_sample),
+		cmocka_unit_test(test_no_work),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_weighed_by_spans),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
