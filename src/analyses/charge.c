@@ -32,12 +32,12 @@ uint32_t charge_frame(const struct model *model, uint32_t index)
 	return at < 0 ? MODEL_NONE : model->stack_frames.items[stack->first + (uint32_t)at];
 }
 
-struct charge_key charge_key(const struct model *model, uint32_t frame, uint64_t reason)
+struct charge_key charge_key(const struct model *model, uint32_t index, uint64_t reason)
 {
 	struct charge_key key = {.reason = reason, .function = MODEL_NONE};
 
-	if (frame != MODEL_NONE) {
-		const struct model_frame *found = &model->frames.items[frame];
+	if (index != MODEL_NONE) {
+		const struct model_frame *found = &model->frames.items[index];
 
 		key.source_file = found->line ? found->source_file : NULL;
 		key.line = found->line;
