@@ -4,7 +4,7 @@
 #include <errno.h>
 
 /* Correlation ids of CUDA, beside those of other runtimes. */
-#define CORRELATION_CUDA (1ULL << 63)
+#define CORRELATION_CUDA (1ULL << 48)
 /* The newest id is noted only now and then: threads do not fight for its cache line. */
 #define CORRELATION_STEP (1U << 20)
 
