@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "capture/descriptor_set.h"
+#include "capture/device_messages.h"
 #include "capture/fields.h"
 #include "capture/interning.h"
 #include "capture/output.h"
@@ -424,7 +425,8 @@ static int intern_work(struct capture_writer *writer, const struct capture_devic
 	int result = interning_specification(&writer->interning,
 		work->name ? work->name : wire_device_kind_name(work->kind), &ret_names->name);
 
-	strbuf_addf(&queue, "%s, pid %u, queue %u", work->device, work->pid, work->queue);
+	strbuf_addf(&queue, "%s, pid %u, %s %u", work->device, work->pid,
+		work->gpu ? "stream" : "queue", work->gpu ? work->stream : work->queue);
 	if (strbuf_status(&queue) < 0)
 		return -ENOMEM;
 	if (result == 0)
@@ -485,6 +487,24 @@ int capture_writer_launch_stack(
 		return result;
 	put_launch_stack(begin_timed_packet(writer, stack->time_ns), stack);
 	return end_timed_packet(writer);
+}
+
+int capture_writer_device_event(
+	struct capture_writer *writer, const struct capture_device_event *event)
+{
+	struct strbuf *packet;
+	int result;
+
+	if (writer->visitor)
+		return writer->visitor->device_event
+			       ? writer->visitor->device_event(writer->visitor_context, event)
+			       : 0;
+	result = start_without_session(writer);
+	if (result < 0)
+		return result;
+	packet = event->time_ns ? begin_timed_packet(writer, event->time_ns) : begin_packet(writer);
+	put_device_event(packet, event);
+	return event->time_ns ? end_timed_packet(writer) : end_packet(writer);
 }
 
 /* Tracks are told apart by numbers that must differ between captures that are merged later. */
