@@ -16,6 +16,8 @@
 #define CUDA_VARIABLE   "CUDA_INJECTION64_PATH"
 /* At the end, processes have so long to tell what they hold back. */
 #define DRAIN_NS NS_PER_S
+/* Before the first launch, tables are waited for no longer. */
+#define PREPARE_NS (500 * NS_PER_MS)
 
 /* ---- the library and the command's environment ---- */
 
@@ -122,22 +124,29 @@ static void open_launches(struct session *session)
 		device->launches = launch_source_free(device->launches);
 }
 
-/* Asks for the unwind tables of all files of the process; true when all are there. */
+/*
+ * Asks for the unwind tables of all files of the process; true when all are there. The library is
+ * the last file that it mapped: when that is known all are, for events are looked at in order.
+ */
 static bool has_tables(struct session *session, uint32_t pid)
 {
 	const struct process *process = address_spaces_find(session->spaces, pid);
-	bool has_all = true;
+	bool has_all = true, has_library = false;
 
 	for (size_t i = 0; process && i < process->mapping_count; i++) {
+		const struct mapping *mapping = &process->mappings[i];
 		const uint64_t *words;
 		uint64_t word_count;
 
-		if (process->mappings[i].kind == MAPPING_FILE &&
-			file_store_table(session->files, process->mappings[i].file, &words,
-				&word_count) == FILE_PENDING)
+		if (mapping->kind != MAPPING_FILE)
+			continue;
+		has_library |= strcmp(address_spaces_file(session->spaces, mapping->file)->path,
+				       session->device.library) == 0;
+		if (file_store_table(session->files, mapping->file, &words, &word_count) ==
+			FILE_PENDING)
 			has_all = false;
 	}
-	return has_all;
+	return has_all && has_library;
 }
 
 /*
@@ -156,8 +165,12 @@ static void start_launches(struct session *session)
 	if (!device->tried_launches)
 		open_launches(session);
 	device->tried_launches = true;
+	if (!device->prepared_ns)
+		device->prepared_ns = monotonic_now_ns();
 	while (device->launches && target_rings_next_pid(device->rings, &position, &pid))
 		is_ready = has_tables(session, pid) && is_ready;
+	/* A process of another PID namespace never gets known here. */
+	is_ready = is_ready || monotonic_now_ns() - device->prepared_ns > PREPARE_NS;
 	device->is_ready = is_ready;
 	if (is_ready)
 		target_rings_set_ready(device->rings);

@@ -35,6 +35,7 @@ struct session_device {
 	struct device_collector *collector;
 	char *library;
 	bool tried_launches, is_ready;
+	uint64_t prepared_ns;      /* since when tables are waited for; 0: not yet */
 	char *environment[8];      /* the command's variables; NULL-ended */
 	struct errmsg note;        /* why it is not recorded */
 	struct errmsg stacks_note; /* why launches have no stacks */
