@@ -4,6 +4,7 @@
 
 #include "analyses/breakdown.h"
 #include "analyses/device_idle.h"
+#include "analyses/device_work.h"
 #include "analyses/selection.h"
 #include "cli/table.h"
 
@@ -39,6 +40,13 @@ int report_waiting(const struct report_view *view, size_t limit);
 
 /* What devices did, and which lines launched it; nothing when nothing was recorded. */
 int report_device(const struct report_view *view, size_t limit);
+
+/* Of CUDA: what launching took, memory, and which of it ran in graphs. */
+void report_cuda(const struct report_view *view, const struct device_work *work);
+/* Launch configurations and occupancy of CUDA kernels; nothing when there are none. */
+int report_occupancy(const struct report_view *view, const struct device_work *work, size_t limit);
+/* CUDA graphs and their nodes. */
+int report_graphs(const struct report_view *view, size_t limit);
 
 /* Why devices were idle; nothing when none was, or without view->idle. */
 int report_device_idle(const struct report_view *view, size_t limit);
