@@ -711,12 +711,13 @@ static int play_cost(void)
 
 static int play_long_name(void)
 {
-	struct cupti_kernel record = kernel(1);
+	struct cupti_kernel record;
 	static char name[1201];
 
 	memset(name, 'n', sizeof(name) - 1);
-	record.name = name;
 	launch(1);
+	record = kernel(1);
+	record.name = name;
 	cupti->emit(&record, sizeof(record));
 	return 0;
 }
