@@ -49,7 +49,7 @@ bool paired_clock_add(struct paired_clock *clock, const struct clock_pair *pair)
 		return false;
 	jumped = has_jumped(newest, pair);
 	if (jumped) {
-		clock->before_jump = *newest;
+		clock->first_before = clock->first;
 		clock->first = clock->count;
 		clock->jumps++;
 	}
@@ -76,23 +76,37 @@ static uint64_t between(const struct clock_pair *before, const struct clock_pair
 	return time + (uint64_t)(offset_of(before) + (int64_t)moved);
 }
 
-static uint64_t convert(const struct paired_clock *clock, uint64_t time, uint64_t *ret_error_ns)
+/* By the pairs with these numbers, the second not included. */
+static uint64_t convert(const struct paired_clock *clock, uint64_t oldest, uint64_t end,
+	uint64_t time, uint64_t *ret_error_ns)
 {
-	uint64_t newest = clock->count - 1;
-	uint64_t oldest = MAX(
-		clock->first, newest >= DEVICE_CLOCK_PAIRS ? newest - DEVICE_CLOCK_PAIRS + 1 : 0);
-
-	for (uint64_t i = newest;; i--) {
+	for (uint64_t i = end - 1;; i--) {
 		const struct clock_pair *pair = pair_at(clock, i);
 
 		if (i > oldest && time < pair->device)
 			continue;
 		/* The oldest stands for all before it. */
-		if (i == newest || time < pair->device ||
+		if (i == end - 1 || time < pair->device ||
 			pair_at(clock, i + 1)->device <= pair->device)
 			return by_pair(pair, time, ret_error_ns);
 		return between(pair, pair_at(clock, i + 1), time, ret_error_ns);
 	}
+}
+
+static bool convert_interval(const struct paired_clock *clock, uint64_t oldest, uint64_t end,
+	const struct device_interval *device, struct host_interval *ret_host)
+{
+	uint64_t error_ns;
+
+	if (clock->count > DEVICE_CLOCK_PAIRS)
+		oldest = MAX(oldest, clock->count - DEVICE_CLOCK_PAIRS);
+	if (oldest >= end)
+		return false;
+	ret_host->start_ns = convert(clock, oldest, end, device->start, &ret_host->error_ns);
+	ret_host->end_ns = convert(clock, oldest, end, device->end, &error_ns);
+	ret_host->error_ns = MAX(ret_host->error_ns, error_ns);
+	ret_host->end_ns = MAX(ret_host->end_ns, ret_host->start_ns);
+	return true;
 }
 
 /* Could it have been then? */
@@ -103,23 +117,19 @@ static bool is_plausible(const struct paired_clock *clock, const struct device_i
 	       host->start_ns + host->error_ns >= device->not_before_ns;
 }
 
+/* What was told before the jump was seen is taken for older than it, where that can be. */
 bool paired_clock_convert(const struct paired_clock *clock, const struct device_interval *device,
 	struct host_interval *ret_host)
 {
+	bool is_older = clock->jumps && device->told_at <= clock->first;
 	struct host_interval before;
-	uint64_t error_ns;
 
-	if (!clock->count)
+	if (!convert_interval(clock, clock->first, clock->count, device, ret_host))
 		return false;
-	ret_host->start_ns = convert(clock, device->start, &ret_host->error_ns);
-	ret_host->end_ns = convert(clock, device->end, &error_ns);
-	ret_host->error_ns = MAX(ret_host->error_ns, error_ns);
-	ret_host->end_ns = MAX(ret_host->end_ns, ret_host->start_ns);
-	if (!clock->jumps || is_plausible(clock, device, ret_host))
+	if (!clock->jumps || (!is_older && is_plausible(clock, device, ret_host)))
 		return true;
-	before.start_ns = by_pair(&clock->before_jump, device->start, &before.error_ns);
-	before.end_ns = before.start_ns + (device->end - device->start);
-	if (is_plausible(clock, device, &before))
+	if (convert_interval(clock, clock->first_before, clock->first, device, &before) &&
+		is_plausible(clock, device, &before))
 		*ret_host = before;
 	return true;
 }

@@ -22,8 +22,7 @@ struct clock_pair {
 struct paired_clock {
 	struct clock_pair pairs[DEVICE_CLOCK_PAIRS]; /* the newest of them, in a ring */
 	uint64_t count;                              /* ever taken */
-	uint64_t first;                              /* since the last jump */
-	struct clock_pair before_jump;               /* width 0 and host 0: there was none */
+	uint64_t first, first_before;                /* since the last jump, and the one before */
 	uint64_t jumps;
 };
 
@@ -31,6 +30,7 @@ struct paired_clock {
 struct device_interval {
 	uint64_t start, end;
 	uint64_t not_before_ns; /* CLOCK_MONOTONIC; 0: not known */
+	uint64_t told_at;       /* the clock's count of pairs when it was told */
 };
 
 struct host_interval {

@@ -239,12 +239,14 @@ static void fill_work(const struct cuda_collector *collector, const struct cuda_
 }
 
 static int write_work(struct cuda_collector *collector, struct cuda_process *process,
-	const struct wire_device_gpu_activity *from, const struct wire_device_launch *launch)
+	const struct pending_activity *pending, const struct wire_device_launch *launch)
 {
+	const struct wire_device_gpu_activity *from = &pending->activity;
 	const struct device_interval device = {
 		.start = from->activity.start,
 		.end = from->activity.end,
 		.not_before_ns = launch ? launch->enter_ns : 0,
+		.told_at = pending->pairs,
 	};
 	struct capture_device_work work;
 	struct host_interval host;
@@ -278,7 +280,7 @@ static int write_pending(struct cuda_collector *collector, const struct pending_
 
 	if (pending->activity.untimed)
 		return write_untimed(collector, process, activity, has_launch ? &launch : NULL);
-	return write_work(collector, process, &pending->activity, has_launch ? &launch : NULL);
+	return write_work(collector, process, pending, has_launch ? &launch : NULL);
 }
 
 /* A pair of clocks has come after it, or will hardly come. */
@@ -407,7 +409,8 @@ static int add_node(struct cuda_collector *collector, struct cuda_process *proce
 static bool to_host(const struct cuda_process *process, uint64_t start, uint64_t end,
 	struct host_interval *ret_host)
 {
-	const struct device_interval device = {.start = start, .end = end};
+	const struct device_interval device = {
+		.start = start, .end = end, .told_at = process->clock.count};
 
 	return start && start <= end && end < DEVICE_MAX_NS &&
 	       paired_clock_convert(&process->clock, &device, ret_host) && ret_host->start_ns &&
