@@ -238,6 +238,20 @@ static void fill_work(const struct cuda_collector *collector, const struct cuda_
 	memcpy(work->cluster_size, from->cluster_size, sizeof(work->cluster_size));
 }
 
+/*
+ * Work begins after its launch: where the clocks say otherwise, by less than they are wrong at
+ * most, they are.
+ */
+static void keep_order(struct host_interval *host, uint64_t launch_ns)
+{
+	uint64_t early_ns = host->start_ns < launch_ns ? launch_ns - host->start_ns : 0;
+
+	if (early_ns > host->error_ns)
+		return;
+	host->start_ns += early_ns;
+	host->end_ns += early_ns;
+}
+
 static int write_work(struct cuda_collector *collector, struct cuda_process *process,
 	const struct pending_activity *pending, const struct wire_device_launch *launch)
 {
@@ -257,6 +271,7 @@ static int write_work(struct cuda_collector *collector, struct cuda_process *pro
 		return drop(collector);
 	if (!launch && host.start_ns > collector->end_ns)
 		return 0;
+	keep_order(&host, device.not_before_ns);
 	fill_work(collector, process, from, &work);
 	work.start_ns = host.start_ns;
 	work.end_ns = host.end_ns;

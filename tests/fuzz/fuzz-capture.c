@@ -91,6 +91,20 @@ static int see_sample(void *context, const struct capture_sample *sample)
 	return 0;
 }
 
+static int see_device_work(void *context, const struct capture_device_work *work)
+{
+	touch(context, work->name);
+	require(work->device && (unsigned)work->kind < WIRE_DEVICE_MAX);
+	return 0;
+}
+
+static int see_device_event(void *context, const struct capture_device_event *event)
+{
+	touch(context, event->text);
+	require((unsigned)event->kind < CAPTURE_DEVICE_EVENT_MAX);
+	return 0;
+}
+
 static int see_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count)
 {
@@ -123,6 +137,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		.process = see_process,
 		.thread = see_thread,
 		.sample = see_sample,
+		.device_work = see_device_work,
+		.device_event = see_device_event,
 		.symbols = see_symbols,
 		.stats = see_stats,
 	};

@@ -409,6 +409,25 @@ static void test_malformed(void **state)
 	assert_int_equal(fixture->seen.work_count, 0);
 }
 
+/* Clocks are known to 50 ns: what they have begin 30 ns before its launch began with it. */
+static void test_order(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_device_gpu_activity little = kernel(1, 11 * S), much = kernel(2, 12 * S);
+
+	tell_clock(fixture, 10 * S, 0);
+	tell_launch(fixture, 1, 11 * S + 30, WIRE_DEVICE_KERNEL);
+	tell_launch(fixture, 2, 12 * S + 300, WIRE_DEVICE_KERNEL);
+	add(fixture, &little);
+	add(fixture, &much);
+	tell_clock(fixture, 13 * S, 0);
+	write_at(fixture, 13 * S);
+	assert_int_equal(fixture->seen.works[0].start_ns, 11 * S + 30);
+	assert_int_equal(fixture->seen.works[0].end_ns, 11 * S + 1030);
+	assert_int_equal(fixture->seen.works[1].start_ns, 12 * S);
+	assert_int_equal(account(fixture)->started_before_launch, 1);
+}
+
 /* However many: what is too much to keep is written, and joined by the model. */
 static void test_bounded(void **state)
 {
@@ -530,6 +549,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_untimed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_notes_and_counts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_malformed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test_setup_teardown(test_capture_round_trip, set_up, tear_down),
 	};
