@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/device_graphs.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,17 +64,19 @@ static int begin_capture(
 	struct tables *tables, const struct model *model, const struct model_graph_call *call)
 {
 	const struct graph_key key = {.process = call->process, .id = call->call.tid};
+	struct capture *begun;
 	uint32_t thread;
 	int r = intern_add(&tables->threads, &key, sizeof(key), &thread);
 
 	if (r > 0)
 		r = array_append(&tables->begun, (struct capture){0});
-	if (r == 0)
-		tables->begun.items[thread] = (struct capture){
-			.begin_ns = call->time_ns,
-			.frame = charge_frame(model, call->stack),
-		};
-	return r;
+	if (r < 0)
+		return r;
+	assert(tables->begun.items);
+	begun = &tables->begun.items[thread];
+	begun->begin_ns = call->time_ns;
+	begun->frame = charge_frame(model, call->stack);
+	return 0;
 }
 
 static int end_capture(struct device_graphs *graphs, struct tables *tables,
@@ -86,7 +89,8 @@ static int end_capture(struct device_graphs *graphs, struct tables *tables,
 	uint32_t thread, source;
 	int r;
 
-	if (intern_find(&tables->threads, &thread_key, sizeof(thread_key), &thread))
+	if (intern_find(&tables->threads, &thread_key, sizeof(thread_key), &thread) &&
+		thread < tables->begun.count)
 		capture = tables->begun.items[thread];
 	capture.nodes = call->call.nodes;
 	capture.duration_ns = call->time_ns + call->call.duration_ns - capture.begin_ns;
@@ -97,7 +101,7 @@ static int end_capture(struct device_graphs *graphs, struct tables *tables,
 	r = intern_add(&tables->sources, &key, sizeof(key), &source);
 	if (r > 0)
 		return array_append(&tables->captures, capture);
-	if (r == 0)
+	if (r == 0 && source < tables->captures.count)
 		tables->captures.items[source] = capture;
 	return r;
 }
@@ -119,7 +123,8 @@ static int add_instantiation(
 	graph->source = call->call.graph;
 	graph->instantiations++;
 	graph->instantiate_ns += call->call.duration_ns;
-	if (!intern_find(&tables->sources, &key, sizeof(key), &source))
+	if (!intern_find(&tables->sources, &key, sizeof(key), &source) ||
+		source >= tables->captures.count)
 		return 0;
 	graph->has_capture = true;
 	graph->capture_ns = tables->captures.items[source].duration_ns;
@@ -157,9 +162,10 @@ static int find_node(struct device_graphs *graphs, struct tables *tables, uint32
 		r = array_append(&graphs->nodes,
 			(struct device_graph_node){.graph = graph, .id = id, .name = ""});
 	}
-	if (r == 0)
-		*ret_node = &graphs->nodes.items[index];
-	return r;
+	if (r < 0)
+		return r;
+	*ret_node = &graphs->nodes.items[index];
+	return 0;
 }
 
 static int add_node_work(struct device_graphs *graphs, struct tables *tables,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/device_work.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,7 @@ static int add_allocations(struct device_allocations *sum, const struct model *m
 	for (size_t i = 0; r >= 0 && i < model->device_memory.count; i++) {
 		const struct model_device_memory *one = &model->device_memory.items[i];
 		const uint64_t key[] = {one->process, one->memory.address};
+		uint64_t *held;
 		uint32_t id;
 
 		if (one->memory.memory == MEMORY_PAGEABLE || one->memory.memory == MEMORY_PINNED)
@@ -119,9 +121,11 @@ static int add_allocations(struct device_allocations *sum, const struct model *m
 			r = array_append(&bytes, 0);
 		if (r < 0)
 			break;
-		sum->left_bytes -= bytes.items[id];
-		bytes.items[id] = one->memory.released ? 0 : one->memory.bytes;
-		sum->left_bytes += bytes.items[id];
+		assert(id < bytes.count);
+		held = &bytes.items[id];
+		sum->left_bytes -= *held;
+		*held = one->memory.released ? 0 : one->memory.bytes;
+		sum->left_bytes += *held;
 		sum->peak_bytes = MAX(sum->peak_bytes, sum->left_bytes);
 		sum->releases += one->memory.released;
 		sum->allocations += !one->memory.released;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "capture/capture.h"
+#include "model/model.h"
 
 enum occupancy_limit {
 	OCCUPANCY_WARPS,  /* the multiprocessor is full, or what is left takes no block */
