@@ -21,6 +21,13 @@
 
 /* Interned data and symbols wait for company, but not beyond this. */
 #define PENDING_BYTES ((size_t)64 * 1024)
+#define KNOWN_QUEUES  64
+
+/* The name of a queue that work was written of. */
+struct known_queue {
+	uint64_t iid, device; /* iids; 0: none */
+	uint32_t pid, queue;
+};
 
 struct capture_writer {
 	struct output output;
@@ -33,6 +40,7 @@ struct capture_writer {
 	uint32_t sequence_id;
 	uint64_t period_ns;
 	uint64_t last_time_ns; /* of the sequence's incremental clock */
+	struct known_queue queues[KNOWN_QUEUES];
 };
 
 /* 28 bits take four bytes in each packet and still tell thousands of merged captures apart. */
@@ -417,25 +425,56 @@ static int end_timed_packet(struct capture_writer *writer)
 	return result;
 }
 
-/* Work without a name is called after its kind, queues after their device. */
+static void name_queue(const struct capture_device_work *work, struct strbuf *out)
+{
+	strbuf_addf(out, "%s, pid %u, ", work->device, work->pid);
+	if (!work->gpu)
+		strbuf_addf(out, "queue %u", work->queue);
+	else if (work->context > 1)
+		strbuf_addf(out, "stream %u of context %u", work->stream, work->context);
+	else
+		strbuf_addf(out, "stream %u", work->stream);
+}
+
+/* Queues are called after their device: a name is made once, not for each piece of work. */
+static int intern_queue(struct capture_writer *writer, const struct capture_device_work *work,
+	uint64_t device, uint64_t *ret_iid)
+{
+	struct known_queue *known = &writer->queues[(work->pid + work->queue) % KNOWN_QUEUES];
+	_cleanup_strbuf_ struct strbuf name = {0};
+	int result;
+
+	if (known->iid && known->device == device && known->pid == work->pid &&
+		known->queue == work->queue) {
+		*ret_iid = known->iid;
+		return 0;
+	}
+	name_queue(work, &name);
+	if (strbuf_status(&name) < 0)
+		return -ENOMEM;
+	result = interning_specification(&writer->interning, strbuf_cstr(&name), ret_iid);
+	if (result == 0)
+		*known = (struct known_queue){
+			.iid = *ret_iid,
+			.device = device,
+			.pid = work->pid,
+			.queue = work->queue,
+		};
+	return result;
+}
+
+/* Work without a name is called after its kind. */
 static int intern_work(struct capture_writer *writer, const struct capture_device_work *work,
 	struct device_work_names *ret_names)
 {
-	_cleanup_strbuf_ struct strbuf queue = {0};
 	int result = interning_specification(&writer->interning,
 		work->name ? work->name : wire_device_kind_name(work->kind), &ret_names->name);
 
-	strbuf_addf(&queue, "%s, pid %u, %s %u", work->device, work->pid,
-		work->gpu ? "stream" : "queue", work->gpu ? work->stream : work->queue);
-	if (strbuf_status(&queue) < 0)
-		return -ENOMEM;
-	if (result == 0)
-		result = interning_specification(
-			&writer->interning, strbuf_cstr(&queue), &ret_names->queue);
 	if (result == 0)
 		result = interning_specification(
 			&writer->interning, work->device, &ret_names->device);
-	return result;
+	return result < 0 ? result
+			  : intern_queue(writer, work, ret_names->device, &ret_names->queue);
 }
 
 int capture_writer_device_work(
