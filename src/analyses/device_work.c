@@ -216,6 +216,8 @@ static int add_work(struct device_work *work, struct tables *tables, const struc
 	work->count++;
 	work->total_ns += one->end_ns - one->start_ns;
 	work->failed += one->failed;
+	work->replayed += one->replayed;
+	work->replayed_without_capture += one->replayed && !one->capture_known;
 	work->by_attribution[one->unattributed]++;
 	work->ns_by_attribution[one->unattributed] += one->end_ns - one->start_ns;
 	work->started_before_launch += one->launch_ns && one->start_ns < one->launch_ns;

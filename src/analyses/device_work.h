@@ -62,6 +62,8 @@ struct device_work {
 	uint64_t started_before_launch;
 	uint64_t launch_call_ns; /* in the calls that launched it, replays of a graph once */
 	uint64_t launch_calls;
+	uint64_t replayed;                 /* works of graphs; of them, those whose */
+	uint64_t replayed_without_capture; /* capture's stack is not known */
 	struct device_overhead overhead;
 	struct device_allocations allocations;
 	ARRAY_OF(struct device_use) devices;    /* in order of their first work */

@@ -34,26 +34,28 @@ static void add_allocations(const struct report_view *view, const struct device_
 	format_bytes(&text, allocations->peak_bytes);
 	strbuf_add(&text, " at once in ");
 	format_count(&text, allocations->allocations);
-	strbuf_add(&text, " allocations that were seen; ");
+	strbuf_add(&text, allocations->allocations == 1 ? " allocation that was seen; "
+							: " allocations that were seen; ");
 	format_bytes(&text, allocations->left_bytes);
 	strbuf_add(&text, " at the end.");
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
-static void add_graphs(const struct report_view *view)
+static void add_graphs(const struct report_view *view, const struct device_work *work)
 {
-	uint64_t replayed = 0;
+	_cleanup_strbuf_ struct strbuf text = {0};
 
-	array_foreach (&view->model->device_works, work)
-		replayed += work->replayed;
-	if (replayed) {
-		_cleanup_strbuf_ struct strbuf text = {0};
-
-		format_count(&text, replayed);
-		strbuf_add(&text, " of it ran in CUDA graphs, charged to where they were captured: "
-				  "sonde report --by graph.");
-		report_paragraph(view, strbuf_cstr(&text), 2);
+	if (!work->replayed)
+		return;
+	format_count(&text, work->replayed);
+	strbuf_add(&text, " of it ran in CUDA graphs, charged to where they were captured");
+	if (work->replayed_without_capture) {
+		strbuf_add(&text, ", but ");
+		format_count(&text, work->replayed_without_capture);
+		strbuf_add(&text, ", whose capture has no stack, to where they were launched");
 	}
+	strbuf_add(&text, ": sonde report --by graph.");
+	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
 void report_cuda(const struct report_view *view, const struct device_work *work)
@@ -63,7 +65,7 @@ void report_cuda(const struct report_view *view, const struct device_work *work)
 	if (work->launch_calls)
 		add_launch_calls(view, work);
 	add_allocations(view, work);
-	add_graphs(view);
+	add_graphs(view, work);
 }
 
 static void add_bytes(struct table *table, uint64_t bytes)

@@ -188,6 +188,8 @@ int report_json_cuda(
 	json_end_array(json);
 	json_member_u64(json, "launch_calls", work->launch_calls);
 	json_member_u64(json, "launch_call_ns", work->launch_call_ns);
+	json_member_u64(json, "replayed", work->replayed);
+	json_member_u64(json, "replayed_without_capture", work->replayed_without_capture);
 	json_member_u64(json, "overhead_count", work->overhead.count);
 	json_member_u64(json, "overhead_ns", work->overhead.total_ns);
 	write_memory(json, &work->allocations);

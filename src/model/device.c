@@ -188,7 +188,8 @@ static int add_work(struct model_builder *builder, struct device_joins *joins,
 		uint32_t captured = device_join_stack(
 			builder, device_joins_find(joins, raw->pid, raw->capture));
 
-		work.stack = captured == MODEL_NONE ? work.stack : captured;
+		work.capture_known = captured != MODEL_NONE;
+		work.stack = work.capture_known ? captured : work.stack;
 	}
 	work.unattributed = (uint8_t)unattributed(builder, work.stack);
 	if (raw->gpu && map_u64_get(gpus, DEVICE_GPU_KEY(raw->pid, raw->gpu), &gpu)) {

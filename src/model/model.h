@@ -145,7 +145,8 @@ struct model_device_work {
 	uint8_t kind;         /* enum wire_device_kind */
 	uint8_t unattributed; /* enum model_unattributed */
 	bool failed;
-	bool replayed; /* launched with its graph */
+	bool replayed;      /* launched with its graph */
+	bool capture_known; /* and `stack` is that of the call that made its node */
 	/* Of CUDA. */
 	uint32_t gpu; /* index in gpus; MODEL_NONE: not known */
 	uint32_t context, stream;

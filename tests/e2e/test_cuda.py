@@ -84,6 +84,7 @@ def test_graphs_are_charged_to_their_capture(device, program, sonde, tmp_path):
     for layer in LAYERS:
         (stack,) = [stack for stack in stacks if stack.endswith(f"[gpu] {layer}")]
         assert re.search(rf"main;capture_model;layer_{layer};.*;\[graph replay\];\[gpu\] {layer}$", stack)
+    assert (part["cuda"]["replayed"], part["cuda"]["replayed_without_capture"]) == (3 * REPLAYS, 0)
     (graph,) = part["cuda"]["graphs"]
     assert (graph["graph"], graph["captured_graph"], graph["captured_nodes"]) == (20, 10, 3)
     assert (graph["replays"], graph["instantiations"], graph["timed_as_whole"]) == (REPLAYS, 1, False)

@@ -165,7 +165,7 @@ static void test_model(void **state)
 		uint32_t launch =
 			model->stack_frames.items[model->stacks.items[work->launch_stack].first];
 
-		assert_true(work->replayed);
+		assert_true(work->replayed && work->capture_known);
 		assert_string_equal(work->device, "A GPU (GPU-abcdef01)");
 		assert_string_equal(function_of(model, frame),
 			*work->name == 'f' ? "layer_first" : "layer_second");
