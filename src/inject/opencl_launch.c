@@ -230,6 +230,14 @@ static enum wire_device_untimed follow(
 	return WIRE_DEVICE_NO_EVENT;
 }
 
+static void tell_wait(enum wire_device_kind kind, const struct opencl_queue *queue,
+	uint64_t enter_ns, uint64_t exit_ns)
+{
+	const struct opencl_launch wait = {.kind = kind, .queue = queue, .enter_ns = enter_ns};
+
+	tell_launch(&wait, exit_ns, WIRE_DEVICE_TIMED);
+}
+
 void opencl_launch_end(struct opencl_launch *launch, cl_int result, const cl_handle *event)
 {
 	enum wire_device_untimed untimed;
@@ -252,12 +260,11 @@ void opencl_launch_end(struct opencl_launch *launch, cl_int result, const cl_han
 	}
 	if (untimed != WIRE_DEVICE_TIMED)
 		tell_launch(launch, exit_ns, untimed);
+	if (launch->is_blocking && result == CL_SUCCESS)
+		tell_wait(WIRE_DEVICE_WAIT, launch->queue, launch->before_ns, exit_ns);
 }
 
 void opencl_waited(enum wire_device_kind kind, cl_handle queue, uint64_t enter_ns)
 {
-	struct opencl_launch wait = {.kind = kind, .enter_ns = enter_ns};
-
-	wait.queue = queue ? opencl_queue(queue) : NULL;
-	tell_launch(&wait, inject_now_ns(), WIRE_DEVICE_TIMED);
+	tell_wait(kind, queue ? opencl_queue(queue) : NULL, enter_ns, inject_now_ns());
 }

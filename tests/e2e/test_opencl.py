@@ -15,13 +15,23 @@ TOTAL = sum(COUNTS.values())
 
 
 @pytest.fixture
-def opencl(workload, workload_directory):
-    """The command line of the OpenCL program; skipped where it was not built or there is no driver."""
-    if not (workload_directory / "opencl").exists():
-        pytest.skip("built without OpenCL: tools/deps test")
-    if not glob.glob("/etc/OpenCL/vendors/*.icd"):
-        pytest.skip("no OpenCL driver: tools/deps test")
-    return lambda *arguments: workload("opencl", *arguments)
+def opencl_workload(workload, workload_directory):
+    """The command line of an OpenCL program; skipped where it was not built or there is no driver."""
+
+    def command(name, *arguments):
+        if not (workload_directory / name).exists():
+            pytest.skip(f"built without {name}'s libraries: tools/deps test")
+        if not glob.glob("/etc/OpenCL/vendors/*.icd"):
+            pytest.skip("no OpenCL driver: tools/deps test")
+        return workload(name, *arguments)
+
+    return command
+
+
+@pytest.fixture
+def opencl(opencl_workload):
+    opencl_workload("opencl")
+    return lambda *arguments: opencl_workload("opencl", *arguments)
 
 
 @pytest.fixture
@@ -59,7 +69,7 @@ def test_every_launch_has_its_stack(device, opencl):
     assert launches["count"] == launches["stacks"] == TOTAL and not any(launches["without_work"].values())
     assert launches["complete_stacks"] >= 0.995 * TOTAL
     assert part["records_lost"] == part["stacks_lost"] == part["started_before_launch"] == 0
-    assert part["host_wait_count"] == 4
+    assert part["host_wait_count"] == 6, "two waits for events, two for a queue, two blocking reads"
     assert part["clock_error_ns"] < 1e6
     (used,) = part["devices"]
     assert 0 < used["busy_ns"] <= used["work_ns"] == part["total_ns"]
@@ -86,6 +96,42 @@ def test_stacks_lead_to_the_launch(device, opencl, sonde, tmp_path):
     text = sonde("report", "--by", "kernel", capture, check=0).stdout
     assert "scale" in text and f"{TOTAL} of {TOTAL} have the stack" in text and "Hottest functions" not in text
     assert "Device work" in sonde("report", capture, check=0).stdout
+
+
+MEMORY_COUNTS = {"read": 3, "write": 2, "copy": 5, "fill": 2, "map": 2, "unmap": 2, "migrate": 2, "free": 1,
+                 "[native kernel]": 1}
+
+
+@needs_root
+def test_every_command_that_moves_memory(device, opencl_workload):
+    """Images, rectangles, shared memory: each is timed with its bytes, and the driver's errors stay."""
+    command = opencl_workload("opencl_memory")
+    part, _, done = device(*command)
+    before = plain(command)
+    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 0
+    assert counts(part) == MEMORY_COUNTS
+    assert part["attribution"]["matched"] == part["count"] == sum(MEMORY_COUNTS.values())
+    failed = part["launches"]["without_work"].pop("failed")
+    assert failed == 4 and not any(part["launches"]["without_work"].values()), "the calls with wrong arguments"
+    moved = {row["name"]: row["bytes"] for row in part["kernels"]}
+    assert moved == {"read": 3072, "write": 2048, "copy": 5120, "fill": 2048, "map": 2048, "unmap": 0, "migrate": 0,
+                     "free": 0, "[native kernel]": None}
+    assert part["host_wait_count"] == 3 + 8, "finishes, and commands that block"
+
+
+@needs_root
+def test_clblast(device, opencl_workload, workload_directory):
+    """A library of others as it is: its kernels, its queue, its events."""
+    command = opencl_workload("clblast", 3)
+    env = {"POCL_CACHE_DIR": str(workload_directory / "pocl-cache")}  # its kernels take long to compile
+    before = plain(command, env=env)
+    assert before.returncode == 0, before.stderr
+    part, _, done = device(*command, env=env)
+    assert (done.status, done.stdout) == (0, before.stdout)
+    assert counts(part) == {"Xgemm": 3, "TransposePadMatrix": 6, "TransposeMatrix": 3, "Xasum": 1,
+                            "XasumEpilogue": 1, "read": 1}
+    assert part["attribution"]["matched"] == part["count"] == 15
+    assert {row["function"] for row in part["lines"]} == {"multiply"}, "the program's line, not the library's"
 
 
 def test_without_launch_stacks(device, opencl, sonde, tmp_path):
