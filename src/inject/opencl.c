@@ -4,6 +4,8 @@
  * call of the program reaches the driver exactly once and gives the driver's result; queues tell
  * times although the program did not ask for it, and the program does not see that.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -393,9 +395,19 @@ cl_int clGetLayerInfo(cl_uint what, size_t size, void *ret_value, size_t *ret_si
 	}
 }
 
+/* Its code stays in the process, as ours: we call it after the program has unloaded it. */
+static void keep_library(const void *address)
+{
+	Dl_info library;
+
+	if (dladdr(address, &library) && library.dli_fname)
+		dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 cl_int clInitLayer(cl_uint count, const cl_function *target, cl_uint *ret_count,
 	const cl_function **ret_dispatch)
 {
+	int saved_errno = errno;
 	bool fits = count > CL_SLOT_FILL_BUFFER;
 
 	if (!target || !ret_count || !ret_dispatch)
@@ -406,6 +418,10 @@ cl_int clInitLayer(cl_uint count, const cl_function *target, cl_uint *ret_count,
 		return CL_SUCCESS;
 	memcpy(next_table, target, *ret_count * sizeof(*target));
 	opencl_next = next_table;
+	/* The loader's, or another layer's, behind which the loader is. */
+	keep_library((const void *)target[CL_SLOT_FINISH]);
+	keep_library(__builtin_return_address(0));
+	errno = saved_errno;
 	/* No destructor: the driver's may run before it. */
 	atexit(opencl_launch_sweep);
 	*ret_dispatch = layer;
