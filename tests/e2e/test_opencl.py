@@ -3,8 +3,11 @@
 
 import glob
 import os
+import pwd
 import re
+import shutil
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -151,15 +154,37 @@ def test_user_mode_times_and_says_why_no_stacks(device, opencl):
     assert any("launches of device work have no stacks" in note for note in data["notes"])
 
 
-@pytest.mark.parametrize("end, status", [("_exit", 5), ("kill", 137), ("fork", 5)])
+@pytest.mark.parametrize("end, status", [("_exit", 5), ("kill", 137), ("fork", 5), ("workers", 5)])
 def test_ends(device, opencl, end, status):
-    """What was finished is in the capture however the program ends, and a forked child writes nothing."""
+    """What was finished is in the capture however the program ends, and forked children write nothing."""
     part, _, done = device(*opencl(LAUNCHES, end))
     assert done.status == status
     assert counts(part) == COUNTS
     assert part["records_lost"] == 0
     if end == "fork":
         assert "child ended with 7" in done.stdout
+    if end == "workers":
+        assert "workers ended with 6" in done.stdout
+
+
+@needs_root
+def test_a_program_becomes_another(device, opencl):
+    """Both have one pid: the work of each is joined to its own launches."""
+    part, _, done = device(*opencl(LAUNCHES, "exec"))
+    assert done.status == 5 and done.stdout.count("sum") == 4
+    assert counts(part) == {name: 2 * count for name, count in COUNTS.items()}
+    assert part["launches"]["count"] == part["launches"]["stacks"] == part["attribution"]["matched"] == 2 * TOTAL
+
+
+@needs_root
+def test_another_pid_namespace(device, opencl):
+    """The process is called otherwise there; its stacks are joined all the same."""
+    container = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if not shutil.which("unshare") or subprocess.run([*container, "true"], capture_output=True).returncode:
+        pytest.skip("this machine does not let us make namespaces")
+    part, _, done = device(*container, *opencl(LAUNCHES))
+    assert done.status == 5 and counts(part) == COUNTS
+    assert part["attribution"]["matched"] == part["launches"]["count"] == TOTAL
 
 
 @needs_root
@@ -218,6 +243,142 @@ def test_collector_killed(sonde, opencl, tmp_path):
     assert glob.glob(f"/dev/shm/sonde-{running.pid}-*")
     sonde("record", "-q", "-o", tmp_path / "next.pftrace", "--", "true", check=0)
     assert not glob.glob(f"/dev/shm/sonde-{running.pid}-*"), "the next recording cleans up"
+
+
+def session_folder(running, timeout=10):
+    """The recording's, when a process has opened it."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if glob.glob(f"/dev/shm/sonde-{running.pid}-*/ring.*"):
+            (folder,) = glob.glob(f"/dev/shm/sonde-{running.pid}-*")
+            return folder
+        time.sleep(0.01)
+    raise AssertionError("no process opened the session")
+
+
+def test_session_removed_while_recording(sonde, opencl, tmp_path):
+    """The process that has its ring open is recorded on; later ones are not, which a note says."""
+    capture = tmp_path / "x.pftrace"
+    command = " ".join(opencl(20000))
+    running = sonde.start("record", "-q", "-o", capture, "--", "sh", "-c", f"{command}; {' '.join(opencl(10))}")
+    folder = session_folder(running)
+    time.sleep(0.5)  # sonde has seen the file
+    shutil.rmtree(folder)
+    out, _ = running.communicate(timeout=100)
+    before = plain(["sh", "-c", f"{command}; {' '.join(opencl(10))}"])
+    assert running.returncode == before.returncode == 5
+    assert sorted(out.splitlines()) == sorted(before.stdout.splitlines()), "threads end in any order"
+    data = sonde("report", "--json", capture, check=0).json()
+    assert any(f"folder {folder} was removed" in note for note in data["notes"])
+    part = data["device_work"]
+    seen = part["count"] + part["records_lost"] + part["launches"]["without_work"]["too_many_in_flight"]
+    assert seen >= 3 * 20000 + 8
+
+
+@needs_root
+def test_another_user_cannot_open_the_session(sonde, opencl, unprivileged, tmp_path):
+    running = sonde.start("record", "-q", "-o", tmp_path / "x.pftrace", "--", "sh", "-c",
+                          f"{' '.join(opencl(10))}; sleep 60")
+    folder = session_folder(running)
+    gate, ring = os.path.join(folder, "gate"), glob.glob(f"{folder}/ring.*")[0]
+    assert [os.stat(path).st_mode & 0o777 for path in (folder, gate, ring)] == [0o700, 0o600, 0o600]
+    for attempt in (["ls", folder], ["cat", gate], ["cat", ring], ["sh", "-c", f": >> {ring}"]):
+        done = subprocess.run([*unprivileged, *attempt], capture_output=True, text=True)
+        assert done.returncode and "Permission denied" in done.stderr
+    # A program of another user that is told of the session has its own results, and no part in it.
+    before = plain(opencl(10))
+    place = open_folder()
+    program = shutil.copy(opencl()[0], place)
+    library = shutil.copy(os.path.join(os.path.dirname(sonde.path), "src", "inject", "libsonde-inject.so"), place)
+    env = {**os.environ, "OPENCL_LAYERS": library, "SONDE_SESSION": folder, "POCL_CACHE_DIR": place}
+    done = subprocess.run([*unprivileged, program, "10"], capture_output=True, text=True, env=env)
+    shutil.rmtree(place)
+    assert (done.returncode, done.stdout) == (before.returncode, before.stdout) and done.returncode == 5
+    assert len(glob.glob(f"{folder}/ring.*")) <= 1
+
+
+def open_folder():
+    """A folder that every user can reach and write; pytest's are not."""
+    folder = tempfile.mkdtemp(prefix="sonde-opencl-")
+    os.chmod(folder, 0o777)
+    return folder
+
+
+@needs_root
+def test_set_user_id_program(sonde, opencl, tmp_path):
+    """It does not listen to our variables: it runs as ever, and the report says that there is nothing."""
+    folder = open_folder()
+    program = os.path.join(folder, "program")
+    shutil.copy(opencl()[0], program)
+    os.chown(program, pwd.getpwnam("nobody").pw_uid, -1)
+    os.chmod(program, 0o4755)
+    env = {"POCL_CACHE_DIR": folder}
+    before = plain([program, str(LAUNCHES)], env=env)
+    capture = tmp_path / "x.pftrace"
+    done = sonde("record", "-q", "-o", capture, "--", program, LAUNCHES, env=env)
+    shutil.rmtree(folder)
+    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 5
+    assert sonde("report", "--json", capture, check=0).json()["device_work"] is None
+    assert "set-user-ID" in sonde("report", "--by", "kernel", capture, check=0).stdout
+
+
+@pytest.fixture
+def platforms(opencl_workload, workload_directory, tmp_path):
+    """A program that uses two drivers, PoCL and our stand-in, and the environment in which it finds both."""
+    command = opencl_workload("opencl_platforms")[0]
+    double = workload_directory.parents[1] / "doubles" / "opencl" / "libopencl-double.so"
+    vendors = tmp_path / "vendors"
+    vendors.mkdir()
+    for icd in glob.glob("/etc/OpenCL/vendors/pocl*.icd"):
+        shutil.copy(icd, vendors)
+    (vendors / "double.icd").write_text(f"{double}\n")
+    return command, {"OCL_ICD_VENDORS": str(vendors)}
+
+
+def without_work(part):
+    return {reason: count for reason, count in part["launches"]["without_work"].items() if count}
+
+
+@needs_root
+def test_two_runtimes_in_one_process(device, platforms):
+    command, env = platforms
+    part, _, done = device(command, 10, env=env)
+    before = plain([command, "10"], env=env)
+    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 0
+    devices = {used["name"]: used["count"] for used in part["devices"]}
+    assert len(devices) == 2 and set(devices.values()) == {10} and "double device" in devices
+    assert part["attribution"]["matched"] == part["launches"]["count"] == 20
+
+
+@needs_root
+def test_loader_unloaded_and_loaded_again(device, platforms):
+    command, env = platforms
+    part, _, done = device(command, 10, 3, env=env)
+    before = plain([command, "10", "3"], env=env)
+    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 0
+    assert part["attribution"]["matched"] == part["launches"]["count"] == 60
+
+
+@pytest.mark.parametrize("fault, seen, reasons", [
+    ("f", 5, {"failed": 5}),
+    ("e", 5, {"failed": 5}),
+    ("q", 0, {"no_profiling": 10}),
+    ("c", 0, {"no_event": 10}),
+    ("t", 0, {"no_times": 10}),
+    ("z", 0, {"no_times": 10}),
+    ("b", 0, {"no_times": 10}),
+])
+def test_a_driver_with_faults(device, platforms, fault, seen, reasons):
+    """Each launch is counted once, with its reason; the program sees what it would see without us."""
+    command, env = platforms
+    env = {**env, "OPENCL_DOUBLE": fault}
+    part, data, done = device(command, 10, options=("--launch-stacks", "off"), env=env)
+    before = plain([command, "10"], env=env)
+    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 0
+    assert {used["name"]: used["count"] for used in part["devices"]}.get("double device", 0) == seen
+    assert without_work(part) == reasons
+    assert part["launches"]["count"] == 20 and part["records_lost"] == 0
+    assert not [note for note in data["notes"] if "device" in note]
 
 
 def test_programs_without_opencl_have_none(device, workload):
