@@ -307,8 +307,9 @@ static int write_work(struct device_collector *collector, const struct pending_w
 	struct capture_device_work out = {
 		.pid = pending->pid,
 		.tid = activity->tid,
-		.launch_ns = activity->enter_ns,
-		.launch_duration_ns = activity->after_ns - activity->enter_ns,
+		/* The program's call, without the time that its stack took. */
+		.launch_ns = activity->before_ns,
+		.launch_duration_ns = activity->after_ns - activity->before_ns,
 		.correlation = activity->correlation,
 		.kind = activity->kind,
 		.name = text_of(collector, pending->pid, WIRE_RECORD_DEVICE_NAME, activity->name),

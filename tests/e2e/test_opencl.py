@@ -137,6 +137,34 @@ def test_clblast(device, opencl_workload, workload_directory):
     assert {row["function"] for row in part["lines"]} == {"multiply"}, "the program's line, not the library's"
 
 
+def check_flow(part):
+    """What the parts of the analysis must agree on, whatever the machine does."""
+    for flow, used in zip(part["flow"], part["devices"]):
+        assert flow["device"] == used["name"]
+        assert flow["idle_ns"] + used["busy_ns"] == flow["span_ns"]
+        assert max(flow["compute_ns"], flow["copy_ns"]) <= used["busy_ns"] <= flow["compute_ns"] + flow["copy_ns"]
+        depth = flow["queue_depth"]
+        assert 0 <= depth["empty_ns"] <= depth["span_ns"] <= flow["span_ns"]
+        assert 0 <= depth["mean"] <= depth["maximum"] <= flow["launches"]
+        for times in (flow["call"], flow["latency"]):
+            assert times["count"] <= flow["kernel_launches"]
+            assert not times["count"] or 0 < times["median_ns"] <= times["p90_ns"] <= times["p99_ns"]
+
+
+@needs_root
+def test_how_launches_reach_the_device(device, opencl, sonde, tmp_path):
+    part, _, _ = device(*opencl(2000))
+    (flow,) = part["flow"]
+    check_flow(part)
+    assert flow["launches"] == 6008 and flow["kernel_launches"] == flow["call"]["count"] == 6000
+    assert flow["work_without_call"] == flow["communication_ns"] == 0
+    # Nothing waits for the device between launches: the program is far ahead of it.
+    assert flow["queue_depth"]["maximum"] > 2
+    text = sonde("report", "--by", "kernel", tmp_path / "device.pftrace", check=0).stdout
+    assert "from the first work to the last: computing" in text
+    assert "A launch takes" in text and "Queue depth:" in text
+
+
 def test_without_launch_stacks(device, opencl, sonde, tmp_path):
     part, _, done = device(*opencl(LAUNCHES), options=("--launch-stacks", "off"))
     assert done.status == 5 and counts(part) == COUNTS
