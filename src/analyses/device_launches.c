@@ -133,7 +133,7 @@ static int add_work(struct device_launches *launches, struct tables *tables,
 	int r = find_device(launches, tables, work, &index);
 
 	r = r ?: find_queue(tables, work, &busy_until_ns);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	device = &launches->devices.items[index];
 	progress = &tables->progress.items[index];
