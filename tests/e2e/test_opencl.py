@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 
+import pprof
 import pytest
 
 LAUNCHES = 100  # of `scale` by each of two threads; `add` half as often; two writes, fills, copies and reads
@@ -99,6 +100,28 @@ def test_stacks_lead_to_the_launch(device, opencl, sonde, tmp_path):
     text = sonde("report", "--by", "kernel", capture, check=0).stdout
     assert "scale" in text and f"{TOTAL} of {TOTAL} have the stack" in text and "Hottest functions" not in text
     assert "Device work" in sonde("report", capture, check=0).stdout
+
+
+@needs_root
+def test_other_formats_hold_the_device_time(device, opencl, sonde, tmp_path):
+    part, _, _ = device(*opencl(LAUNCHES))
+    capture, rounding = tmp_path / "device.pftrace", 50 * TOTAL
+    document = sonde("export", "-f", "speedscope", "--weight", "gpu", "-o", "-", capture, check=0).json()
+    assert sum(sum(profile["weights"]) for profile in document["profiles"]) == (
+        pytest.approx(part["total_ns"], abs=rounding))
+    assert {"[gpu] scale", "[gpu] add"} <= {frame["name"] for frame in document["shared"]["frames"]}
+    sonde("export", "-f", "pprof", "--weight", "gpu", "-o", tmp_path / "device.pb.gz", capture, check=0)
+    samples = pprof.read(tmp_path / "device.pb.gz", value_type=1)
+    assert sum(time_ns for _, time_ns in samples) == pytest.approx(part["total_ns"], abs=rounding)
+    assert {"launch_scale", "[gpu] scale"} <= {frame.function for stack, _ in samples for frame in stack}
+    events = sonde("export", "-f", "chrome", "-o", "-", capture, check=0).json()["traceEvents"]
+    kinds = [(event["ph"], event.get("cat")) for event in events]
+    assert kinds.count(("X", "kernel")) == 300 and kinds.count(("X", "launch")) == TOTAL
+    starts = {event["id"]: event["ts"] for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event["ts"] for event in events if event["ph"] == "f"}
+    assert len(starts) == TOTAL and all(starts[number] <= ends[number] for number in ends)
+    worked = sum(event["dur"] for event in events if "stream" in event.get("args", {}))
+    assert worked * 1000 == pytest.approx(part["total_ns"], abs=TOTAL)
 
 
 MEMORY_COUNTS = {"read": 3, "write": 2, "copy": 5, "fill": 2, "map": 2, "unmap": 2, "migrate": 2, "free": 1,
