@@ -295,13 +295,13 @@ def test_collector_killed(sonde, opencl, tmp_path):
     time.sleep(0.9)
     running.kill()
     running.wait()
+    assert glob.glob(f"/dev/shm/sonde-{running.pid}-*")
     for _ in range(300):
         if marker.exists() and marker.read_text():
             break
         time.sleep(0.1)
     assert marker.read_text().strip() == "5"
     assert sorted(out.read_text().splitlines()) == sorted(plain(opencl(30000)).stdout.splitlines())
-    assert glob.glob(f"/dev/shm/sonde-{running.pid}-*")
     sonde("record", "-q", "-o", tmp_path / "next.pftrace", "--", "true", check=0)
     assert not glob.glob(f"/dev/shm/sonde-{running.pid}-*"), "the next recording cleans up"
 
