@@ -98,7 +98,7 @@ static int find_device(
 	return 0;
 }
 
-static void name_lane(struct tracks *tracks, const struct model_device_work *work, uint64_t device,
+static int name_lane(struct tracks *tracks, const struct model_device_work *work, uint64_t device,
 	uint64_t lane, uint32_t place)
 {
 	const struct model_process *process = &tracks->model->processes.items[work->process];
@@ -108,6 +108,7 @@ static void name_lane(struct tracks *tracks, const struct model_device_work *wor
 	if (place)
 		strbuf_addf(&name, ", %u", place + 1);
 	add_name(tracks, "thread_name", strbuf_cstr(&name), device, lane);
+	return strbuf_status(&name);
 }
 
 /* The first place of its queue that is free when it begins; work comes in order of start. */
@@ -116,6 +117,7 @@ static int find_lane(struct tracks *tracks, const struct model_device_work *work
 {
 	struct lane_key key = {
 		.device = work->device, .process = work->process, .queue = work->queue};
+	bool is_new;
 	uint32_t id;
 	int r;
 
@@ -124,17 +126,14 @@ static int find_lane(struct tracks *tracks, const struct model_device_work *work
 		if (r != 0 || tracks->busy_until_ns.items[id] <= work->start_ns)
 			break;
 	}
-	if (r > 0)
+	is_new = r > 0;
+	if (is_new)
 		r = array_append(&tracks->busy_until_ns, (uint64_t)0);
-	else if (r == 0)
-		key.place = UINT32_MAX; /* it has its name */
 	if (r < 0)
 		return r;
 	*ret_lane = (uint64_t)id + 1;
 	tracks->busy_until_ns.items[id] = work->end_ns;
-	if (key.place != UINT32_MAX)
-		name_lane(tracks, work, device, *ret_lane, key.place);
-	return 0;
+	return is_new ? name_lane(tracks, work, device, *ret_lane, key.place) : 0;
 }
 
 /* ---- events ---- */
@@ -214,6 +213,7 @@ static int add_call(struct tracks *tracks, const struct model_device_work *work,
 		strbuf_addf(&name, "launches of %s (%u)", thread->name, thread->tid);
 		add_name(tracks, "thread_name", strbuf_cstr(&name), process,
 			launching_thread(thread));
+		r = strbuf_status(&name);
 	}
 	r = r < 0 ? r : intern_add(&tracks->launches, &key, sizeof(key), &id);
 	if (r <= 0)
