@@ -47,6 +47,8 @@ void report_cuda(const struct report_view *view, const struct device_work *work)
 int report_occupancy(const struct report_view *view, const struct device_work *work, size_t limit);
 /* CUDA graphs and their nodes. */
 int report_graphs(const struct report_view *view, size_t limit);
+/* How launches reach devices, what ran at the same time, and what would help. */
+int report_device_flow(const struct report_view *view);
 
 /* Why devices were idle; nothing when none was, or without view->idle. */
 int report_device_idle(const struct report_view *view, size_t limit);

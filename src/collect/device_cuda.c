@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "collect/device_clock.h"
-#include "collect/device_launches.h"
+#include "collect/waiting_launches.h"
 
 #define MAX_PROCESSES 4096
 #define MAX_GPUS      1024
@@ -29,7 +29,7 @@ struct cuda_process {
 	uint32_t notes;
 	struct paired_clock clock;
 	uint64_t clock_written_ns;
-	struct device_launches launches;
+	struct waiting_launches launches;
 	struct capture_device_counts counts;
 };
 
@@ -72,7 +72,7 @@ struct cuda_collector *cuda_collector_free(struct cuda_collector *collector)
 	if (!collector)
 		return NULL;
 	array_foreach (&collector->processes, process) {
-		device_launches_done(&(*process)->launches);
+		waiting_launches_done(&(*process)->launches);
 		free(*process);
 	}
 	for (size_t i = 0; i < collector->note_count; i++)
@@ -151,7 +151,7 @@ static int give_up_launches(
 	struct wire_device_launch launch;
 	int result = 0;
 
-	while (result == 0 && device_launches_oldest(&process->launches, exit_ns, &launch))
+	while (result == 0 && waiting_launches_oldest(&process->launches, exit_ns, &launch))
 		result = write_launch(collector, process->pid, &launch, WIRE_DEVICE_TIMED);
 	return result;
 }
@@ -168,9 +168,9 @@ int cuda_collector_launch(
 	collector->account->launches++;
 	if (result == 0 && is_graph)
 		result = write_launch(collector, pid, launch, WIRE_DEVICE_TIMED);
-	if (result == 0 && device_launches_is_full(&process->launches))
+	if (result == 0 && waiting_launches_is_full(&process->launches))
 		result = give_up_launches(collector, process, UINT64_MAX);
-	return result < 0 ? result : device_launches_add(&process->launches, launch, is_graph);
+	return result < 0 ? result : waiting_launches_add(&process->launches, launch, is_graph);
 }
 
 /* ---- work ---- */
@@ -179,10 +179,9 @@ static bool is_whole_activity(const struct wire_device_gpu_activity *record)
 {
 	const struct wire_device_activity *activity = &record->activity;
 
-	return ((activity->kind > WIRE_DEVICE_NONE && activity->kind < WIRE_DEVICE_FINISH) ||
-		       activity->kind == WIRE_DEVICE_GRAPH) &&
-	       activity->start <= activity->end && activity->end < DEVICE_MAX_NS &&
-	       record->untimed < WIRE_DEVICE_UNTIMED_MAX && gpu_number(activity->device);
+	return wire_device_is_work(activity->kind) && activity->start <= activity->end &&
+	       activity->end < DEVICE_MAX_NS && record->untimed < WIRE_DEVICE_UNTIMED_MAX &&
+	       gpu_number(activity->device);
 }
 
 /* Work whose driver gave no times is told of as a launch without. */
@@ -291,7 +290,7 @@ static int write_pending(struct cuda_collector *collector, const struct pending_
 	struct cuda_process *process = collector->processes.items[pending->process];
 	const struct wire_device_activity *activity = &pending->activity.activity;
 	struct wire_device_launch launch;
-	bool has_launch = device_launches_take(&process->launches, activity->correlation, &launch);
+	bool has_launch = waiting_launches_take(&process->launches, activity->correlation, &launch);
 
 	if (pending->activity.untimed)
 		return write_untimed(collector, process, activity, has_launch ? &launch : NULL);
@@ -675,9 +674,9 @@ int cuda_collector_add(
 
 int cuda_collector_write(struct cuda_collector *collector, uint64_t now_ns)
 {
-	uint64_t exit_ns = now_ns == UINT64_MAX             ? now_ns
-			   : now_ns > DEVICE_LAUNCH_WAIT_NS ? now_ns - DEVICE_LAUNCH_WAIT_NS
-							    : 0;
+	uint64_t exit_ns = now_ns == UINT64_MAX         ? now_ns
+			   : now_ns > WAITING_LAUNCH_NS ? now_ns - WAITING_LAUNCH_NS
+							: 0;
 	int result = write_all_pending(collector, now_ns);
 
 	for (size_t i = 0; result == 0 && i < collector->processes.count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/report_json.h"
+#include "exporters/report_device_json.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "analyses/timeline.h"
 #include "analyses/waiting.h"
 #include "exporters/report_cuda_json.h"
+#include "exporters/report_device_json.h"
 #include "exporters/report_tables_json.h"
 
 #define TIMELINE_INTERVALS 100
@@ -340,7 +342,8 @@ static int write_device_work(struct json_writer *json, const struct model *model
 	array_foreach (&work.lines, line)
 		write_device_line(json, model, line);
 	json_end_array(json);
-	r = report_json_cuda(json, model, &work);
+	r = report_json_device_flow(json, model);
+	r = r ?: report_json_cuda(json, model, &work);
 	json_end_object(json);
 	return r;
 }

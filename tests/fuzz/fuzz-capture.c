@@ -93,8 +93,10 @@ static int see_sample(void *context, const struct capture_sample *sample)
 
 static int see_device_work(void *context, const struct capture_device_work *work)
 {
+	require((unsigned)work->kind < WIRE_DEVICE_MAX);
+	require(work->name && work->device);
 	touch(context, work->name);
-	require(work->device && (unsigned)work->kind < WIRE_DEVICE_MAX);
+	touch(context, work->device);
 	return 0;
 }
 
@@ -102,6 +104,21 @@ static int see_device_event(void *context, const struct capture_device_event *ev
 {
 	touch(context, event->text);
 	require((unsigned)event->kind < CAPTURE_DEVICE_EVENT_MAX);
+	return 0;
+}
+
+static int see_launch(void *context, const struct capture_launch *launch)
+{
+	require((unsigned)launch->kind < WIRE_DEVICE_MAX);
+	require((unsigned)launch->untimed < WIRE_DEVICE_UNTIMED_MAX);
+	return 0;
+}
+
+static int see_launch_stack(void *context, const struct capture_launch_stack *stack)
+{
+	const struct seen *seen = context;
+
+	require(stack->callstack <= seen->callstacks);
 	return 0;
 }
 
@@ -139,6 +156,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		.sample = see_sample,
 		.device_work = see_device_work,
 		.device_event = see_device_event,
+		.launch = see_launch,
+		.launch_stack = see_launch_stack,
 		.symbols = see_symbols,
 		.stats = see_stats,
 	};

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/device_launches.h"
+#include "collect/waiting_launches.h"
 
 #include <stdlib.h>
 
 /* More than a process launches in the second or two that its work is late. */
 #define MAX_LAUNCHES (1U << 19)
 
-void device_launches_done(struct device_launches *launches)
+void waiting_launches_done(struct waiting_launches *launches)
 {
 	array_done(&launches->items);
 	map_u64_done(&launches->map);
 }
 
-bool device_launches_is_full(const struct device_launches *launches)
+bool waiting_launches_is_full(const struct waiting_launches *launches)
 {
 	return launches->items.count - launches->head >= MAX_LAUNCHES;
 }
 
 /* What is over at the front goes, when it is most of all. */
-static void compact(struct device_launches *launches)
+static void compact(struct waiting_launches *launches)
 {
 	size_t left = launches->items.count - launches->head;
 
@@ -31,14 +31,14 @@ static void compact(struct device_launches *launches)
 	launches->head = 0;
 }
 
-static void skip_over(struct device_launches *launches)
+static void skip_over(struct waiting_launches *launches)
 {
 	while (launches->head < launches->items.count &&
 		launches->items.items[launches->head].is_over)
 		launches->head++;
 }
 
-static void end(struct device_launches *launches, struct waiting_launch *waiting)
+static void end(struct waiting_launches *launches, struct waiting_launch *waiting)
 {
 	uint64_t number, own = launches->numbered + (uint64_t)(waiting - launches->items.items);
 
@@ -49,8 +49,8 @@ static void end(struct device_launches *launches, struct waiting_launch *waiting
 	skip_over(launches);
 }
 
-int device_launches_add(
-	struct device_launches *launches, const struct wire_device_launch *launch, bool stays)
+int waiting_launches_add(
+	struct waiting_launches *launches, const struct wire_device_launch *launch, bool stays)
 {
 	int result;
 
@@ -63,7 +63,7 @@ int device_launches_add(
 		launches->numbered + launches->items.count - 1);
 }
 
-bool device_launches_take(struct device_launches *launches, uint64_t correlation,
+bool waiting_launches_take(struct waiting_launches *launches, uint64_t correlation,
 	struct wire_device_launch *ret_launch)
 {
 	struct waiting_launch *waiting;
@@ -78,8 +78,8 @@ bool device_launches_take(struct device_launches *launches, uint64_t correlation
 	return true;
 }
 
-bool device_launches_oldest(
-	struct device_launches *launches, uint64_t exit_ns, struct wire_device_launch *ret_launch)
+bool waiting_launches_oldest(
+	struct waiting_launches *launches, uint64_t exit_ns, struct wire_device_launch *ret_launch)
 {
 	while (launches->head < launches->items.count) {
 		struct waiting_launch *oldest = &launches->items.items[launches->head];
