@@ -90,6 +90,8 @@ struct packet {
 	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
 		stack_sample, wait_sample, gpu_stage, device_work, launch, launch_stack, track,
 		symbols, session, stats, process_info;
+	struct pb_bytes device_event; /* of the kind that follows */
+	enum capture_device_event_kind device_event_kind;
 	bool has_zstd;
 };
 
@@ -131,5 +133,7 @@ int reader_device_work(struct reader *reader, struct sequence *sequence, uint64_
 int reader_launch(struct reader *reader, uint64_t time_ns, struct pb_bytes message);
 int reader_launch_stack(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);
+int reader_device_event(struct reader *reader, uint64_t time_ns,
+	enum capture_device_event_kind kind, struct pb_bytes message);
 int reader_wait_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);

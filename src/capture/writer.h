@@ -60,6 +60,8 @@ int capture_writer_device_work(
 int capture_writer_launch(struct capture_writer *writer, const struct capture_launch *launch);
 int capture_writer_launch_stack(
 	struct capture_writer *writer, const struct capture_launch_stack *stack);
+int capture_writer_device_event(
+	struct capture_writer *writer, const struct capture_device_event *event);
 /*
  * Of a writer without a file: callstacks are told anew from now on, their ids beginning at 1, so
  * that a recording without end does not grow without end.

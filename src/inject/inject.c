@@ -151,6 +151,17 @@ bool inject_open(void)
 	return ring_file != NULL;
 }
 
+unsigned inject_graph_mode(void)
+{
+	return session_gate->graph_mode;
+}
+
+void inject_set_held(enum wire_held held)
+{
+	if (atomic_load_explicit(&ring_file->held, memory_order_relaxed) != held)
+		atomic_store_explicit(&ring_file->held, held, memory_order_release);
+}
+
 /* ---- the thread's ring ---- */
 
 uint32_t inject_tid(void)
@@ -203,7 +214,7 @@ bool inject_write(const struct wire_record *record)
 {
 	struct wire_ring *ring;
 
-	if (!inject_is_open())
+	if (!inject_is_writable())
 		return false;
 	ring = own_ring();
 	if (!ring) {
