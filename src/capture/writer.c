@@ -24,6 +24,7 @@
 struct capture_writer {
 	struct output output;
 	struct interning interning;
+	struct map_u64 queues; /* pid << 32 | queue → iid of its device << 32 | iid of its name */
 	struct symbol_batch symbols;
 	const struct capture_visitor *visitor; /* in place of a file; NULL: there is a file */
 	void *visitor_context;
@@ -83,6 +84,7 @@ struct capture_writer *capture_writer_free(struct capture_writer *writer)
 	if (!writer)
 		return NULL;
 	interning_done(&writer->interning);
+	map_u64_done(&writer->queues);
 	symbol_batch_done(&writer->symbols);
 	output_done(&writer->output);
 	free(writer);
@@ -173,18 +175,21 @@ static int start(struct capture_writer *writer, const struct capture_session *se
 }
 
 /* For captures without a session, such as imported ones: the clocks as they are now. */
-static int start_without_session(struct capture_writer *writer)
+static int start_now(struct capture_writer *writer)
 {
 	struct capture_session session = {.start_time_ns = monotonic_now_ns()};
 	struct timespec now;
 
-	if (writer->started)
-		return 0;
 	clock_gettime(CLOCK_REALTIME, &now);
 	session.start_realtime_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	session.start_boottime_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 	return start(writer, &session);
+}
+
+static int start_without_session(struct capture_writer *writer)
+{
+	return writer->started ? 0 : start_now(writer);
 }
 
 int capture_writer_session(struct capture_writer *writer, const struct capture_session *session)
@@ -416,24 +421,37 @@ static int end_timed_packet(struct capture_writer *writer)
 	return result;
 }
 
-/* Work without a name is called after its kind, queues after their device. */
+/* Queues are called after their device. */
+static int intern_queue(struct capture_writer *writer, const struct capture_device_work *work,
+	struct device_work_names *names)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	uint64_t key = (uint64_t)work->pid << 32 | work->queue, known;
+	int result;
+
+	if (map_u64_get(&writer->queues, key, &known) && known >> 32 == names->device) {
+		names->queue = (uint32_t)known;
+		return 0;
+	}
+	strbuf_addf(&text, "%s, pid %u, queue %u", work->device, work->pid, work->queue);
+	if (strbuf_status(&text) < 0)
+		return -ENOMEM;
+	result = interning_specification(&writer->interning, strbuf_cstr(&text), &names->queue);
+	return result < 0 ? result
+			  : map_u64_set(&writer->queues, key, names->device << 32 | names->queue);
+}
+
+/* Work without a name is called after its kind. */
 static int intern_work(struct capture_writer *writer, const struct capture_device_work *work,
 	struct device_work_names *ret_names)
 {
-	_cleanup_strbuf_ struct strbuf queue = {0};
 	int result = interning_specification(&writer->interning,
 		work->name ? work->name : wire_device_kind_name(work->kind), &ret_names->name);
 
-	strbuf_addf(&queue, "%s, pid %u, queue %u", work->device, work->pid, work->queue);
-	if (strbuf_status(&queue) < 0)
-		return -ENOMEM;
-	if (result == 0)
-		result = interning_specification(
-			&writer->interning, strbuf_cstr(&queue), &ret_names->queue);
 	if (result == 0)
 		result = interning_specification(
 			&writer->interning, work->device, &ret_names->device);
-	return result;
+	return result < 0 ? result : intern_queue(writer, work, ret_names);
 }
 
 int capture_writer_device_work(
@@ -581,6 +599,11 @@ int capture_writer_flush(struct capture_writer *writer, struct errmsg *err)
 		return errmsg_set(
 			err, result, "cannot write %s: %s", writer->output.path, strerror(-result));
 	return output_flush(&writer->output, err);
+}
+
+size_t capture_writer_waiting(const struct capture_writer *writer)
+{
+	return writer->output.ready.length;
 }
 
 uint64_t capture_writer_bytes(const struct capture_writer *writer)

@@ -193,7 +193,6 @@ void put_device_work(struct strbuf *packet, const struct capture_device_work *wo
 	put_stage(packet, work, names);
 	begin = pb_begin(packet, PACKET_SONDE_DEVICE_WORK);
 	pb_put_u64(packet, DEVICE_WORK_PID, work->pid);
-	pb_put_u64(packet, DEVICE_WORK_CORRELATION, work->correlation);
 	pb_put_u64(packet, DEVICE_WORK_KIND, work->kind);
 	put_nonzero(packet, DEVICE_WORK_QUEUED, work->queued_ns);
 	put_nonzero(packet, DEVICE_WORK_SUBMIT, work->submit_ns);
@@ -201,8 +200,10 @@ void put_device_work(struct strbuf *packet, const struct capture_device_work *wo
 	put_nonzero(packet, DEVICE_WORK_FAILED, work->failed);
 	pb_put_u64(packet, DEVICE_WORK_DEVICE_IID, names->device);
 	put_nonzero(packet, DEVICE_WORK_QUEUE, work->queue);
-	for (uint32_t i = 0; i < 3; i++)
-		put_nonzero(packet, DEVICE_WORK_GLOBAL + i, work->global_size[i]);
+	for (uint32_t i = 0; i < 3; i++) {
+		if (work->global_size[i] > UINT32_MAX)
+			pb_put_u64(packet, DEVICE_WORK_GLOBAL + i, work->global_size[i]);
+	}
 	put_nonzero(packet, DEVICE_WORK_TID, work->tid);
 	put_nonzero(packet, DEVICE_WORK_LAUNCH, work->launch_ns);
 	put_nonzero(packet, DEVICE_WORK_LAUNCH_DURATION, work->launch_duration_ns);
