@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "sources/target/map_guard.h"
 
 /* Files of one session; a runaway program must not take all of our memory. */
 #define MAX_FILES 4096
@@ -25,9 +26,9 @@
 
 struct ring_file {
 	char name[NAME_MAX + 1];
-	int fd;
 	uint32_t pid;
 	struct wire_ring_file *memory; /* NULL: its owner is done, or it was refused */
+	struct map_guard guard;        /* its owner may cut it at any time */
 	struct wire_ring_cursor cursors[WIRE_RING_COUNT];
 };
 
@@ -36,6 +37,7 @@ struct target_rings {
 	int folder_fd, watch_fd;
 	int gate_fd; /* locked as long as we live */
 	struct wire_gate *gate;
+	struct map_guard gate_guard;
 	ARRAY_OF(struct ring_file *) files;
 	struct target_rings_account account;
 	bool is_over;     /* the gate stays closed */
@@ -135,6 +137,7 @@ static int make_gate(struct target_rings *rings)
 	if (memory == MAP_FAILED)
 		return -errno;
 	rings->gate = memory;
+	rings->gate_guard = (struct map_guard){.memory = memory, .bytes = sizeof(*rings->gate)};
 	rings->gate->version = WIRE_RING_VERSION;
 	rings->gate->collector_pid = (uint32_t)getpid();
 	atomic_store(&rings->gate->heartbeat_ns, monotonic_now_ns());
@@ -160,6 +163,7 @@ int target_rings_open(struct target_rings **ret_rings, struct errmsg *err)
 	if (!rings)
 		return -ENOMEM;
 	rings->folder_fd = rings->watch_fd = rings->gate_fd = -1;
+	map_guard_install();
 	result = make_folder(rings, err);
 	if (result == 0) {
 		result = make_gate(rings);
@@ -176,19 +180,31 @@ int target_rings_open(struct target_rings **ret_rings, struct errmsg *err)
 	return 0;
 }
 
+/* What its owner counted. */
+static void add_counts(struct target_rings_account *account, struct ring_file *file)
+{
+	const struct wire_ring_file *memory = file->memory;
+
+	map_guard_enter(&file->guard);
+	account->no_ring += atomic_load(&memory->no_ring);
+	account->no_context += atomic_load(&memory->no_context);
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
+		account->lost += atomic_load(&memory->rings[i].lost);
+	map_guard_leave();
+}
+
+static void unmap_file(struct ring_file *file)
+{
+	if (file->memory)
+		munmap(TAKE_PTR(file->memory), WIRE_RING_FILE_BYTES);
+}
+
 static void close_file(struct target_rings *rings, struct ring_file *file)
 {
-	struct wire_ring_file *memory = file->memory;
-
-	if (!memory)
+	if (!file->memory)
 		return;
-	rings->account.no_ring += atomic_load(&memory->no_ring);
-	rings->account.no_context += atomic_load(&memory->no_context);
-	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
-		rings->account.lost += atomic_load(&memory->rings[i].lost);
-	munmap(memory, WIRE_RING_FILE_BYTES);
-	file->memory = NULL;
-	closep(&file->fd);
+	add_counts(&rings->account, file);
+	unmap_file(file);
 	unlinkat(rings->folder_fd, file->name, 0);
 }
 
@@ -240,7 +256,9 @@ bool target_rings_next_pid(const struct target_rings *rings, size_t *position, u
 
 void target_rings_set_ready(struct target_rings *rings)
 {
+	map_guard_enter(&rings->gate_guard);
 	atomic_store_explicit(&rings->gate->is_ready, 1, memory_order_release);
+	map_guard_leave();
 }
 
 double target_rings_fill(const struct target_rings *rings)
@@ -251,8 +269,11 @@ double target_rings_fill(const struct target_rings *rings)
 void target_rings_close_gate(struct target_rings *rings)
 {
 	rings->is_over = true;
-	if (rings->gate)
-		atomic_store(&rings->gate->state, WIRE_GATE_CLOSED);
+	if (!rings->gate)
+		return;
+	map_guard_enter(&rings->gate_guard);
+	atomic_store(&rings->gate->state, WIRE_GATE_CLOSED);
+	map_guard_leave();
 }
 
 /* ---- files ---- */
@@ -274,40 +295,65 @@ static bool has_full_size(int fd)
 	       status.st_size == (off_t)WIRE_RING_FILE_BYTES;
 }
 
+static int map_file(struct ring_file *file, int fd, const char *name)
+{
+	void *memory = mmap(NULL, WIRE_RING_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	snprintf(file->name, sizeof(file->name), "%s", name);
+	file->memory = memory;
+	file->guard = (struct map_guard){.memory = memory, .bytes = WIRE_RING_FILE_BYTES};
+	return 0;
+}
+
+enum file_state { FILE_NOT_READY, FILE_OURS, FILE_FOREIGN };
+
+static enum file_state look_at_file(struct ring_file *file)
+{
+	const struct wire_ring_file *memory = file->memory;
+	enum file_state state = FILE_FOREIGN;
+
+	map_guard_enter(&file->guard);
+	file->pid = memory->pid;
+	if (!memory->magic)
+		state = FILE_NOT_READY;
+	else if (memory->magic == WIRE_RING_MAGIC && memory->version == WIRE_RING_VERSION &&
+		 memory->ring_count == WIRE_RING_COUNT && memory->ring_bytes == WIRE_RING_BYTES)
+		state = FILE_OURS;
+	map_guard_leave();
+	return state;
+}
+
 /* 0 also for a file that is not ready yet, which is looked at again. */
 static int add_file(struct target_rings *rings, const char *name)
 {
 	_cleanup_close_ int fd =
 		openat(rings->folder_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct wire_ring_file *memory;
+	enum file_state state = FILE_NOT_READY;
 	struct ring_file *file;
-	bool is_ready;
+	int result;
 
 	if (fd < 0 || !has_full_size(fd))
 		return 0;
-	memory = mmap(NULL, WIRE_RING_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
-	is_ready = memory->magic;
-	file = is_ready ? calloc(1, sizeof(*file)) : NULL;
-	if (!file || array_append(&rings->files, file) < 0) {
-		munmap(memory, WIRE_RING_FILE_BYTES);
+	file = calloc(1, sizeof(*file));
+	result = file ? map_file(file, fd, name) : -ENOMEM;
+	if (result == 0)
+		state = look_at_file(file);
+	if (result == 0 && state != FILE_NOT_READY)
+		result = array_append(&rings->files, file);
+	if (result < 0 || state == FILE_NOT_READY) {
+		if (file)
+			unmap_file(file);
 		free(file);
-		return is_ready ? -ENOMEM : 0;
+		return result;
 	}
-	snprintf(file->name, sizeof(file->name), "%s", name);
-	file->fd = TAKE_FD(fd);
-	file->memory = memory;
-	file->pid = memory->pid;
-	if (memory->magic != WIRE_RING_MAGIC || memory->version != WIRE_RING_VERSION ||
-		memory->ring_count != WIRE_RING_COUNT || memory->ring_bytes != WIRE_RING_BYTES) {
+	if (state == FILE_FOREIGN) {
 		rings->account.refused++;
-		munmap(memory, WIRE_RING_FILE_BYTES);
-		file->memory = NULL;
-		closep(&file->fd);
-		return 0;
+		unmap_file(file);
+	} else {
+		rings->account.processes++;
 	}
-	rings->account.processes++;
 	return 0;
 }
 
@@ -372,38 +418,46 @@ static void note_fill(struct target_rings *rings, const struct ring_file *file)
 	}
 }
 
+static void tell_processes(struct target_rings *rings)
+{
+	map_guard_enter(&rings->gate_guard);
+	/* A process with a full ring may have taken a slow flush for our death. */
+	if (!rings->is_over)
+		atomic_store_explicit(&rings->gate->state, WIRE_GATE_OPEN, memory_order_relaxed);
+	atomic_store_explicit(&rings->gate->heartbeat_ns, monotonic_now_ns(), memory_order_relaxed);
+	map_guard_leave();
+}
+
+static void drain_file(struct target_rings *rings, struct ring_file *file,
+	target_rings_record_function *on_record, void *context)
+{
+	bool is_over = kill((pid_t)file->pid, 0) < 0 && errno == ESRCH;
+	uint64_t got;
+
+	map_guard_enter(&file->guard);
+	note_fill(rings, file);
+	got = target_rings_read(
+		file->memory, file->cursors, on_record, context, &rings->account.damaged);
+	map_guard_leave();
+	rings->account.records += got;
+	if (file->guard.is_cut) {
+		rings->account.damaged++;
+		unmap_file(file);
+	} else if (is_over && !got) {
+		close_file(rings, file);
+	}
+}
+
 int target_rings_drain(
 	struct target_rings *rings, target_rings_record_function *on_record, void *context)
 {
 	int result = find_files(rings);
 
 	rings->fullest = 0;
-	/* A process with a full ring may have taken a slow flush for our death. */
-	if (!rings->is_over)
-		atomic_store_explicit(&rings->gate->state, WIRE_GATE_OPEN, memory_order_relaxed);
-	atomic_store_explicit(&rings->gate->heartbeat_ns, monotonic_now_ns(), memory_order_relaxed);
+	tell_processes(rings);
 	for (size_t i = 0; i < rings->files.count; i++) {
-		struct ring_file *file = rings->files.items[i];
-		bool is_over;
-		uint64_t got;
-
-		if (!file->memory)
-			continue;
-		/* A process that cuts its file would have us read beyond its end. */
-		if (!has_full_size(file->fd)) {
-			rings->account.damaged++;
-			munmap(file->memory, WIRE_RING_FILE_BYTES);
-			file->memory = NULL;
-			closep(&file->fd);
-			continue;
-		}
-		is_over = kill((pid_t)file->pid, 0) < 0 && errno == ESRCH;
-		note_fill(rings, file);
-		got = target_rings_read(
-			file->memory, file->cursors, on_record, context, &rings->account.damaged);
-		rings->account.records += got;
-		if (is_over && !got)
-			close_file(rings, file);
+		if (rings->files.items[i]->memory)
+			drain_file(rings, rings->files.items[i], on_record, context);
 	}
 	return result;
 }
@@ -413,13 +467,7 @@ void target_rings_account(
 {
 	*ret_account = rings->account;
 	array_foreach (&rings->files, file) {
-		struct wire_ring_file *memory = (*file)->memory;
-
-		if (!memory)
-			continue;
-		ret_account->no_ring += atomic_load(&memory->no_ring);
-		ret_account->no_context += atomic_load(&memory->no_context);
-		for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
-			ret_account->lost += atomic_load(&memory->rings[i].lost);
+		if ((*file)->memory)
+			add_counts(ret_account, *file);
 	}
 }
