@@ -6,6 +6,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import slowdown
@@ -129,7 +130,9 @@ def measure_double(bench):
 def closed_double(bench, *arguments, tool=()):
     library = bench.build / "src" / "inject" / "libsonde-inject.so"
     program = bench.build / "bench" / "layer-double"
-    return bench.run("env", f"LAYER={library}", *tool, program, "closed", *arguments)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as session:
+        setting = ["env", f"SONDE_SESSION={session}", f"OPENCL_LAYERS={library}"]
+        return bench.run(*setting, *tool, program, "closed", *arguments)
 
 
 def instructions(bench, way, bursts):

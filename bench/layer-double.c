@@ -3,9 +3,9 @@
  * layer-double closed|recorded BURSTS [direct|layer]: what sonde's OpenCL layer costs a launch,
  * with a double in the place of the driver, whose own cost is next to none and does not change.
  * Launches in bursts, straight to the double and through the layer in turns, 20 calls deep, and
- * prints the nanoseconds of a launch as JSON. "closed": in a session of its own whose gate is
- * closed, $LAYER names the library; "recorded": to be run by sonde. With one way named, all bursts
- * go it: for counting instructions.
+ * prints the nanoseconds of a launch as JSON. "recorded": to be run by sonde; "closed": with a gate
+ * of its own, which is closed, in the folder $SONDE_SESSION, and the library that $OPENCL_LAYERS
+ * names. With one way named, all bursts go it: for counting instructions.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -113,36 +113,23 @@ static void make_driver(void)
 
 /* ---- the layer ---- */
 
-static int fail(const char *what)
+static void fail(const char *what)
 {
 	fprintf(stderr, "layer-double: %s\n", what);
 	exit(2);
 }
 
-/* A session that nobody records, its gate closed. */
-static void make_session(char *folder)
+/* In the session's folder: nobody records, and the gate is closed. */
+static void make_closed_gate(const char *folder)
 {
 	const struct wire_gate gate = {.magic = WIRE_GATE_MAGIC, .version = WIRE_RING_VERSION};
-	int directory, fd;
+	int directory = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int fd = openat(directory, WIRE_GATE_NAME, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-	if (!mkdtemp(folder))
-		fail("cannot make a folder");
-	directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	fd = openat(directory, WIRE_GATE_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, &gate, sizeof(gate)) != sizeof(gate))
-		fail("cannot make a gate");
+		fail("cannot make a gate in the folder that $SONDE_SESSION names");
 	close(fd);
 	close(directory);
-	setenv("SONDE_SESSION", folder, 1);
-}
-
-static void remove_session(const char *folder)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	if (system(command) != 0)
-		fail("cannot remove the session");
 }
 
 /* As the loader does: what the layer does not have is the driver's. */
@@ -216,18 +203,14 @@ static __attribute__((noinline)) void run_deep(int depth, size_t count, const ch
 
 int main(int count, char **arguments)
 {
-	bool is_closed = count > 1 && strcmp(arguments[1], "closed") == 0;
 	size_t bursts = count > 2 ? strtoul(arguments[2], NULL, 10) : 0;
-	char folder[] = "/dev/shm/sonde-double-XXXXXX";
 
 	if (!bursts || bursts > MAX_BURSTS)
 		fail("closed|recorded BURSTS [direct|layer]");
 	make_driver();
-	if (is_closed)
-		make_session(folder);
-	load_layer(getenv(is_closed ? "LAYER" : "OPENCL_LAYERS"));
+	if (strcmp(arguments[1], "closed") == 0)
+		make_closed_gate(getenv("SONDE_SESSION"));
+	load_layer(getenv("OPENCL_LAYERS"));
 	run_deep(DEPTH, bursts, count > 3 ? arguments[3] : NULL);
-	if (is_closed)
-		remove_session(folder);
 	return 0;
 }

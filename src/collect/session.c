@@ -14,7 +14,7 @@
 #define TICK_MS  100
 #define FLUSH_NS (700 * NS_PER_MS)
 /* Writing more at once would keep us from the rings for too long. */
-#define FLUSH_BYTES ((size_t)2 << 20)
+#define FLUSH_BYTES ((size_t)1 << 20)
 /* A record is in its ring this long after its time stamp at the latest. */
 #define IN_FLIGHT_NS        (2 * NS_PER_MS)
 #define WAIT_FOR_TABLES_NS  (60 * NS_PER_S)
