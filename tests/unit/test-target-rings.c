@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "ring-file.h"
 #include "sources/target/map_guard.h"
 #include "sources/target/target_rings.h"
 
@@ -30,25 +30,6 @@ struct fixture {
 	off_t cut_to; /* while the first record is looked at; -1: never */
 };
 
-/* The file of a process, which is this one. */
-static void make_ring_file(struct fixture *fixture)
-{
-	_cleanup_close_ int fd = -1;
-
-	snprintf(fixture->path, sizeof(fixture->path), "%s/" WIRE_RING_PREFIX "1.1",
-		target_rings_folder(fixture->rings));
-	fd = open(fixture->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, (off_t)WIRE_RING_FILE_BYTES), 0);
-	fixture->file = mmap(NULL, WIRE_RING_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(fixture->file, MAP_FAILED);
-	fixture->file->version = WIRE_RING_VERSION;
-	fixture->file->pid = (uint32_t)getpid();
-	fixture->file->ring_count = WIRE_RING_COUNT;
-	fixture->file->ring_bytes = WIRE_RING_BYTES;
-	fixture->file->magic = WIRE_RING_MAGIC;
-}
-
 static int set_up(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof(*fixture));
@@ -56,7 +37,8 @@ static int set_up(void **state)
 
 	assert_non_null(fixture);
 	assert_int_equal(target_rings_open(&fixture->rings, &err), 0);
-	make_ring_file(fixture);
+	fixture->file = make_ring_file(
+		target_rings_folder(fixture->rings), fixture->path, sizeof(fixture->path));
 	fixture->cut_to = -1;
 	*state = fixture;
 	return 0;

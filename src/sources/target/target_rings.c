@@ -19,8 +19,8 @@
 
 /* Files of one session; a runaway program must not take all of our memory. */
 #define MAX_FILES 4096
-/* Records of one ring that are taken in a row: its owner may write faster than we read. */
-#define MAX_IN_A_ROW  (4 * WIRE_RING_BYTES / sizeof(struct wire_record))
+/* Of one ring, damage included, before the next one's turn: owners may write as fast as we read. */
+#define MAX_IN_A_ROW  (WIRE_RING_BYTES / sizeof(struct wire_record))
 #define FOLDER_BYTES  512
 #define FOLDER_PREFIX "sonde-"
 
@@ -390,7 +390,11 @@ uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor 
 	uint64_t records = 0;
 
 	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
-		for (uint64_t in_a_row = 0; in_a_row < MAX_IN_A_ROW; in_a_row++) {
+		uint64_t begin = cursors[i].tail;
+
+		for (uint64_t in_a_row = 0;
+			in_a_row < MAX_IN_A_ROW && cursors[i].tail - begin < WIRE_RING_BYTES;
+			in_a_row++) {
 			enum wire_ring_got got = wire_ring_read(&file->rings[i],
 				wire_ring_data(file, i), &cursors[i], &copy, sizeof(copy));
 
