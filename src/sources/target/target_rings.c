@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sources/target/target_rings.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -314,6 +315,7 @@ static enum file_state look_at_file(struct ring_file *file)
 	const struct wire_ring_file *memory = file->memory;
 	enum file_state state = FILE_FOREIGN;
 
+	assert(memory);
 	map_guard_enter(&file->guard);
 	file->pid = memory->pid;
 	if (!memory->magic)
