@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "sources/target/map_guard.h"
+#include "sources/target/ring_owner.h"
 
 /* Files of one session; a runaway program must not take all of our memory. */
 #define MAX_FILES 4096
@@ -27,7 +28,7 @@
 
 struct ring_file {
 	char name[NAME_MAX + 1];
-	uint32_t pid;
+	uint32_t pid;                  /* in our PID namespace */
 	struct wire_ring_file *memory; /* NULL: its owner is done, or it was refused */
 	struct map_guard guard;        /* its owner may cut it at any time */
 	struct wire_ring_cursor cursors[WIRE_RING_COUNT];
@@ -262,6 +263,13 @@ void target_rings_set_ready(struct target_rings *rings)
 	map_guard_leave();
 }
 
+bool target_rings_is_removed(const struct target_rings *rings)
+{
+	struct stat status;
+
+	return fstat(rings->folder_fd, &status) == 0 && status.st_nlink == 0;
+}
+
 double target_rings_fill(const struct target_rings *rings)
 {
 	return (double)rings->fullest / WIRE_RING_BYTES;
@@ -317,7 +325,7 @@ static enum file_state look_at_file(struct ring_file *file)
 
 	assert(memory);
 	map_guard_enter(&file->guard);
-	file->pid = memory->pid;
+	file->pid = memory->pid; /* in its own PID namespace, yet */
 	if (!memory->magic)
 		state = FILE_NOT_READY;
 	else if (memory->magic == WIRE_RING_MAGIC && memory->version == WIRE_RING_VERSION &&
@@ -354,6 +362,7 @@ static int add_file(struct target_rings *rings, const char *name)
 		rings->account.refused++;
 		unmap_file(file);
 	} else {
+		file->pid = ring_owner_find(fd, file->pid);
 		rings->account.processes++;
 	}
 	return 0;
@@ -382,8 +391,9 @@ static int find_files(struct target_rings *rings)
 	return result;
 }
 
-uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor *cursors,
-	target_rings_record_function *on_record, void *context, uint64_t *damaged)
+uint64_t target_rings_read(struct wire_ring_file *file, uint32_t pid,
+	struct wire_ring_cursor *cursors, target_rings_record_function *on_record, void *context,
+	uint64_t *damaged)
 {
 	union {
 		struct wire_record record;
@@ -407,7 +417,7 @@ uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor 
 				continue;
 			}
 			records++;
-			on_record(context, file->pid, &copy.record);
+			on_record(context, pid, &copy.record);
 		}
 	}
 	return records;
@@ -442,8 +452,8 @@ static void drain_file(struct target_rings *rings, struct ring_file *file,
 
 	map_guard_enter(&file->guard);
 	note_fill(rings, file);
-	got = target_rings_read(
-		file->memory, file->cursors, on_record, context, &rings->account.damaged);
+	got = target_rings_read(file->memory, file->pid, file->cursors, on_record, context,
+		&rings->account.damaged);
 	map_guard_leave();
 	rings->account.records += got;
 	if (file->guard.is_cut) {

@@ -28,8 +28,8 @@ struct target_rings_account {
 };
 
 /*
- * `pid` is what the process says of itself. The record is 8-byte aligned and
- * good during the call only.
+ * `pid` is the process in our PID namespace, where it was found, else what it says of itself. The
+ * record is 8-byte aligned and good during the call only.
  */
 typedef void target_rings_record_function(
 	void *context, uint32_t pid, const struct wire_record *record);
@@ -50,6 +50,8 @@ bool target_rings_is_used(const struct target_rings *rings);
  * *position = 0; false at the end.
  */
 bool target_rings_next_pid(const struct target_rings *rings, size_t *position, uint32_t *ret_pid);
+/* Somebody removed the folder: processes that begin later find no session. */
+bool target_rings_is_removed(const struct target_rings *rings);
 void target_rings_set_ready(struct target_rings *rings);
 /* The fullest ring that the last drain met, of 1. */
 double target_rings_fill(const struct target_rings *rings);
@@ -62,5 +64,6 @@ void target_rings_account(
  * One ring file's bytes, for the drain and for fuzzing: `file` has WIRE_RING_FILE_BYTES, and
  * `cursors` one for each ring. Returns how many records were handed over.
  */
-uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor *cursors,
-	target_rings_record_function *on_record, void *context, uint64_t *damaged);
+uint64_t target_rings_read(struct wire_ring_file *file, uint32_t pid,
+	struct wire_ring_cursor *cursors, target_rings_record_function *on_record, void *context,
+	uint64_t *damaged);
