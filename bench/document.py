@@ -3,33 +3,11 @@
 
 import re
 
+from device_document import device
+from markdown_table import NONE, megabytes, number, percent, table, verdict
 from workbench import ROOT
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
-NONE = "–"
-
-
-def number(value, unit="", digits=1):
-    if value is None:
-        return NONE
-    return f"{value:,.{digits}f}{unit and ' ' + unit}"
-
-
-def percent(share, digits=1):
-    """Rounded down, so that 100 % is said only of all."""
-    if share is None:
-        return NONE
-    scale = 10**digits
-    return f"{int(share * 100 * scale + 1e-6) / scale:.{digits}f} %"
-
-
-def megabytes(count):
-    return number(count / 1e6, "MB", 0)
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
 
 
 # The bars of the project, each: what, the bar, what was measured, whether it holds (None: not measured).
@@ -126,10 +104,6 @@ def bars(results):
     yield stacks_bar(results, "pypi")
     for bar in (frames_bar, bpf_bar, collector_bar, memory_bar, losses_bar, bytes_bar, reading_bar, build_bar):
         yield bar(results)
-
-
-def verdict(holds):
-    return "not measured" if holds is None else "yes" if holds else "**no**"
 
 
 def summary(results):
@@ -309,7 +283,7 @@ def peers(results):
     return "\n".join(lines)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, peers)
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, device, peers)
 
 
 def update(results, parts=PARTS):

@@ -14,6 +14,7 @@ import sys
 import time
 
 import cost
+import device
 import document
 import machine
 import peers
@@ -25,7 +26,7 @@ import unwinding
 import waiting
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, peers)
+MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, device, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 

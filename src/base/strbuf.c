@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int strbuf_reserve(struct strbuf *buffer, size_t extra)
+int strbuf_reserve(struct strbuf *buffer, size_t extra)
 {
 	size_t wanted, grown = buffer->capacity ? buffer->capacity : 64;
 	char *moved;

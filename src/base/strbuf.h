@@ -23,10 +23,31 @@ void strbuf_addf(struct strbuf *buffer, const char *format, ...) _printf_(2, 3);
 void strbuf_vaddf(struct strbuf *buffer, const char *format, va_list arguments);
 /* Room for `length` bytes at the end, to be written by the caller; NULL when out of memory. */
 void *strbuf_extend(struct strbuf *buffer, size_t length);
+/* Makes room for so many bytes more. Returns 0 or -ENOMEM, which is remembered. */
+int strbuf_reserve(struct strbuf *buffer, size_t extra);
 /* When a write to `part` was lost, `buffer`, which is made of it, counts as lost, too. */
 void strbuf_inherit_status(struct strbuf *buffer, const struct strbuf *part);
 void strbuf_clear(struct strbuf *buffer);
 void strbuf_done(struct strbuf *buffer);
+
+/*
+ * For many short writes: room for at most so many bytes at the end, then how many of them were
+ * written. NULL when out of memory.
+ */
+static inline void *strbuf_room(struct strbuf *buffer, size_t most)
+{
+	if (buffer->status || most >= buffer->capacity - buffer->length) {
+		if (strbuf_reserve(buffer, most) < 0)
+			return NULL;
+	}
+	return buffer->data + buffer->length;
+}
+
+static inline void strbuf_take(struct strbuf *buffer, size_t length)
+{
+	buffer->length += length;
+	buffer->data[buffer->length] = '\0';
+}
 
 /* The text, "" when nothing was written. Valid until the next write. */
 static inline const char *strbuf_cstr(const struct strbuf *buffer)

@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <zlib.h>
 
 #include "base/errmsg.h"
 #include "base/strbuf.h"
@@ -15,12 +14,12 @@
 struct output {
 	int fd;
 	char *path;
-	bool compress;
 	struct strbuf packets; /* not deflated yet; whole but for the one being written */
 	size_t packet_start, packet_content;
 	struct strbuf ready; /* bytes for the file */
-	z_stream deflater;
-	bool has_deflater;
+	struct libdeflate_compressor *compressor;
+	uint64_t second_ns; /* when the second began that these bytes were deflated in */
+	size_t deflated_bytes;
 	uint64_t file_bytes; /* in the file, up to the last good flush */
 	int failure;         /* the first write error: nothing is written after it */
 	struct errmsg failure_message;
@@ -33,7 +32,8 @@ int output_close(struct output *output, struct errmsg *err);
 void output_done(struct output *output);
 
 /*
- * A packet is what is appended to output->packets between these two. The end deflates a full chunk.
+ * A packet is what is appended to output->packets between these two. The end deflates a full chunk;
+ * where more comes than can be deflated in the time, some of it stays as it is.
  * When memory ran out within the packet it takes the packet back and returns -ENOMEM. After a write
  * error packets are dropped.
  */

@@ -6,39 +6,18 @@
 
 #include "base/json.h"
 
-static size_t encode_varint(uint8_t *room, uint64_t value)
-{
-	size_t length = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		room[length++] = (uint8_t)(value | 0x80);
-	room[length++] = (uint8_t)value;
-	return length;
-}
-
 void pb_put_varint(struct strbuf *out, uint64_t value)
 {
-	uint8_t bytes[PB_MAX_VARINT];
+	uint8_t *room = strbuf_room(out, PB_MAX_VARINT);
 
-	strbuf_add_bytes(out, bytes, encode_varint(bytes, value));
-}
-
-void pb_put_u64(struct strbuf *out, uint32_t number, uint64_t value)
-{
-	uint8_t bytes[2 * PB_MAX_VARINT];
-	size_t length = encode_varint(bytes, PB_VARINT(number));
-
-	length += encode_varint(bytes + length, value);
-	strbuf_add_bytes(out, bytes, length);
+	if (room)
+		strbuf_take(out, (size_t)(pb_encode(room, value) - room));
 }
 
 void pb_put_bytes(struct strbuf *out, uint32_t number, const void *bytes, size_t length)
 {
-	uint8_t head[2 * PB_MAX_VARINT];
-	size_t head_length = encode_varint(head, PB_BYTES(number));
-
-	head_length += encode_varint(head + head_length, length);
-	strbuf_add_bytes(out, head, head_length);
+	pb_put_varint(out, PB_BYTES(number));
+	pb_put_varint(out, length);
 	strbuf_add_bytes(out, bytes, length);
 }
 
@@ -85,27 +64,15 @@ void pb_put_text(struct strbuf *out, uint32_t number, const char *text)
 	pb_end(out, begin);
 }
 
-size_t pb_begin(struct strbuf *out, uint32_t number)
-{
-	pb_put_varint(out, PB_BYTES(number));
-	strbuf_add_char(out, 0);
-	return out->length;
-}
-
-void pb_end(struct strbuf *out, size_t begin)
+void pb_end_long(struct strbuf *out, size_t begin)
 {
 	uint8_t head[PB_MAX_VARINT];
-	size_t length, head_length;
+	size_t length = out->length - begin;
+	size_t head_length = (size_t)(pb_encode(head, length) - head);
 
-	if (strbuf_status(out) < 0)
+	if (!strbuf_extend(out, head_length - 1))
 		return;
-	length = out->length - begin;
-	head_length = encode_varint(head, length);
-	if (head_length > 1) {
-		if (!strbuf_extend(out, head_length - 1))
-			return;
-		memmove(out->data + begin + head_length - 1, out->data + begin, length);
-	}
+	memmove(out->data + begin + head_length - 1, out->data + begin, length);
 	memcpy(out->data + begin - 1, head, head_length);
 }
 

@@ -26,10 +26,27 @@ enum pb_wire {
 #define PB_VARINT(number) ((uint32_t)(number) << 3 | PB_WIRE_VARINT)
 #define PB_BYTES(number)  ((uint32_t)(number) << 3 | PB_WIRE_BYTES)
 
-/* Writing. */
+/* Writing. In the header is what each packet needs many times, so that tags become constants. */
+
+/* At most PB_MAX_VARINT bytes from `at` on; returns their end. */
+static inline uint8_t *pb_encode(uint8_t *at, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*at++ = (uint8_t)(value | 0x80);
+	*at++ = (uint8_t)value;
+	return at;
+}
+
+static inline void pb_put_u64(struct strbuf *out, uint32_t number, uint64_t value)
+{
+	uint8_t *room = strbuf_room(out, 2 * PB_MAX_VARINT);
+
+	if (room)
+		strbuf_take(
+			out, (size_t)(pb_encode(pb_encode(room, PB_VARINT(number)), value) - room));
+}
 
 void pb_put_varint(struct strbuf *out, uint64_t value);
-void pb_put_u64(struct strbuf *out, uint32_t number, uint64_t value);
 void pb_put_bytes(struct strbuf *out, uint32_t number, const void *bytes, size_t length);
 /*
  * A `string` field. Protobuf wants UTF-8 there, and some readers refuse the message otherwise: what
@@ -41,8 +58,29 @@ void pb_put_text(struct strbuf *out, uint32_t number, const char *text);
  * A nested message: begin, put its fields, end with the value that begin returned. One byte is kept
  * for the length; the few messages that need more are moved up by pb_end().
  */
-size_t pb_begin(struct strbuf *out, uint32_t number);
-void pb_end(struct strbuf *out, size_t begin);
+static inline size_t pb_begin(struct strbuf *out, uint32_t number)
+{
+	uint8_t *room = strbuf_room(out, PB_MAX_VARINT + 1), *end;
+
+	if (room) {
+		end = pb_encode(room, PB_BYTES(number));
+		*end++ = 0;
+		strbuf_take(out, (size_t)(end - room));
+	}
+	return out->length;
+}
+
+void pb_end_long(struct strbuf *out, size_t begin);
+
+static inline void pb_end(struct strbuf *out, size_t begin)
+{
+	if (strbuf_status(out) < 0)
+		return;
+	if (out->length - begin >= 0x80)
+		pb_end_long(out, begin);
+	else
+		out->data[begin - 1] = (char)(out->length - begin);
+}
 
 /* Takes back what was appended after `length`, and with it the failure to append more. */
 static inline void pb_cut(struct strbuf *out, size_t length)

@@ -19,23 +19,22 @@ static int read_size(struct pb_bytes message, uint32_t ret_sizes[3])
 	return more;
 }
 
+/* Sizes that do not fit are told again, elsewhere. */
 static int read_stage_launch(struct pb_bytes message, struct capture_device_work *work)
 {
 	struct pb_cursor cursor = pb_cursor(message);
 	struct pb_field field;
+	uint32_t grid[3] = {0};
 	int more, result = 0;
 
 	while ((more = pb_next(&cursor, &field)) > 0 && result == 0) {
-		uint32_t grid[3] = {0};
-
 		if (field.tag == PB_BYTES(STAGE_GROUP))
 			result = read_size(field.bytes, work->local_size);
-		if (field.tag != PB_BYTES(STAGE_GRID))
-			continue;
-		result = read_size(field.bytes, grid);
-		for (size_t i = 0; i < 3; i++)
-			work->global_size[i] = grid[i];
+		else if (field.tag == PB_BYTES(STAGE_GRID))
+			result = read_size(field.bytes, grid);
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(grid); i++)
+		work->global_size[i] = grid[i];
 	return result < 0 ? result : more;
 }
 

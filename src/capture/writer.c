@@ -21,17 +21,11 @@
 
 /* Interned data and symbols wait for company, but not beyond this. */
 #define PENDING_BYTES ((size_t)64 * 1024)
-#define KNOWN_QUEUES  64
-
-/* The name of a queue that work was written of. */
-struct known_queue {
-	uint64_t iid, device; /* iids; 0: none */
-	uint32_t pid, queue;
-};
 
 struct capture_writer {
 	struct output output;
 	struct interning interning;
+	struct map_u64 queues; /* pid << 32 | queue → iid of its device << 32 | iid of its name */
 	struct symbol_batch symbols;
 	const struct capture_visitor *visitor; /* in place of a file; NULL: there is a file */
 	void *visitor_context;
@@ -40,7 +34,6 @@ struct capture_writer {
 	uint32_t sequence_id;
 	uint64_t period_ns;
 	uint64_t last_time_ns; /* of the sequence's incremental clock */
-	struct known_queue queues[KNOWN_QUEUES];
 };
 
 /* 28 bits take four bytes in each packet and still tell thousands of merged captures apart. */
@@ -92,6 +85,7 @@ struct capture_writer *capture_writer_free(struct capture_writer *writer)
 	if (!writer)
 		return NULL;
 	interning_done(&writer->interning);
+	map_u64_done(&writer->queues);
 	symbol_batch_done(&writer->symbols);
 	output_done(&writer->output);
 	free(writer);
@@ -182,18 +176,21 @@ static int start(struct capture_writer *writer, const struct capture_session *se
 }
 
 /* For captures without a session, such as imported ones: the clocks as they are now. */
-static int start_without_session(struct capture_writer *writer)
+static int start_now(struct capture_writer *writer)
 {
 	struct capture_session session = {.start_time_ns = monotonic_now_ns()};
 	struct timespec now;
 
-	if (writer->started)
-		return 0;
 	clock_gettime(CLOCK_REALTIME, &now);
 	session.start_realtime_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	session.start_boottime_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 	return start(writer, &session);
+}
+
+static int start_without_session(struct capture_writer *writer)
+{
+	return writer->started ? 0 : start_now(writer);
 }
 
 int capture_writer_session(struct capture_writer *writer, const struct capture_session *session)
@@ -438,29 +435,22 @@ static void name_queue(const struct capture_device_work *work, struct strbuf *ou
 
 /* Queues are called after their device: a name is made once, not for each piece of work. */
 static int intern_queue(struct capture_writer *writer, const struct capture_device_work *work,
-	uint64_t device, uint64_t *ret_iid)
+	struct device_work_names *names)
 {
-	struct known_queue *known = &writer->queues[(work->pid + work->queue) % KNOWN_QUEUES];
-	_cleanup_strbuf_ struct strbuf name = {0};
+	_cleanup_strbuf_ struct strbuf text = {0};
+	uint64_t key = (uint64_t)work->pid << 32 | work->queue, known;
 	int result;
 
-	if (known->iid && known->device == device && known->pid == work->pid &&
-		known->queue == work->queue) {
-		*ret_iid = known->iid;
+	if (map_u64_get(&writer->queues, key, &known) && known >> 32 == names->device) {
+		names->queue = (uint32_t)known;
 		return 0;
 	}
-	name_queue(work, &name);
-	if (strbuf_status(&name) < 0)
+	name_queue(work, &text);
+	if (strbuf_status(&text) < 0)
 		return -ENOMEM;
-	result = interning_specification(&writer->interning, strbuf_cstr(&name), ret_iid);
-	if (result == 0)
-		*known = (struct known_queue){
-			.iid = *ret_iid,
-			.device = device,
-			.pid = work->pid,
-			.queue = work->queue,
-		};
-	return result;
+	result = interning_specification(&writer->interning, strbuf_cstr(&text), &names->queue);
+	return result < 0 ? result
+			  : map_u64_set(&writer->queues, key, names->device << 32 | names->queue);
 }
 
 /* Work without a name is called after its kind. */
@@ -473,8 +463,7 @@ static int intern_work(struct capture_writer *writer, const struct capture_devic
 	if (result == 0)
 		result = interning_specification(
 			&writer->interning, work->device, &ret_names->device);
-	return result < 0 ? result
-			  : intern_queue(writer, work, ret_names->device, &ret_names->queue);
+	return result < 0 ? result : intern_queue(writer, work, ret_names);
 }
 
 int capture_writer_device_work(
@@ -640,6 +629,11 @@ int capture_writer_flush(struct capture_writer *writer, struct errmsg *err)
 		return errmsg_set(
 			err, result, "cannot write %s: %s", writer->output.path, strerror(-result));
 	return output_flush(&writer->output, err);
+}
+
+size_t capture_writer_waiting(const struct capture_writer *writer)
+{
+	return writer->output.ready.length;
 }
 
 uint64_t capture_writer_bytes(const struct capture_writer *writer)

@@ -85,7 +85,8 @@ int capture_writer_stats(struct capture_writer *writer, const struct capture_sta
  * with an empty sentence.
  */
 int capture_writer_flush(struct capture_writer *writer, struct errmsg *err);
-/* Bytes handed to the kernel so far. */
+/* Bytes that wait for a flush, about, and bytes handed to the kernel so far. */
+size_t capture_writer_waiting(const struct capture_writer *writer);
 uint64_t capture_writer_bytes(const struct capture_writer *writer);
 /* Flushes, closes and frees, in any case; returns the first error with its sentence. */
 int capture_writer_close(struct capture_writer *writer, struct errmsg *err);

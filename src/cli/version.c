@@ -2,6 +2,7 @@
 /* `sonde version`: what this program is and what it was built with. */
 #include <bpf/libbpf.h>
 #include <elfutils/version.h>
+#include <libdeflate.h>
 #include <lzma.h>
 #include <protobuf-c/protobuf-c.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ struct part {
 	const char *name, *version, *use;
 };
 
-static size_t list_parts(struct part parts[5])
+static size_t list_parts(struct part parts[6])
 {
 	static char libbpf[32], elfutils[32];
 
@@ -35,7 +36,9 @@ static size_t list_parts(struct part parts[5])
 	parts[2] = (struct part){"liblzma", lzma_version_string(), "compressed symbol tables"};
 	parts[3] = (struct part){"protobuf-c", protobuf_c_version(), "pprof files"};
 	parts[4] = (struct part){"zlib", zlibVersion(), "compressed files"};
-	return 5;
+	parts[5] = (struct part){
+		"libdeflate", LIBDEFLATE_VERSION_STRING, "compressing captures while recording"};
+	return 6;
 }
 
 static void print_json(const struct part *parts, size_t count)
@@ -64,7 +67,7 @@ static void print_json(const struct part *parts, size_t count)
 
 static int run_version(int count, char **arguments)
 {
-	struct part parts[5];
+	struct part parts[6];
 	size_t part_count = list_parts(parts);
 
 	if (version_json) {

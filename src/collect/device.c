@@ -309,6 +309,18 @@ static int compare_launch_times(const void *left, const void *right)
 		       : a->activity.before_ns > b->activity.before_ns;
 }
 
+/* What one thread tells mostly comes in order. */
+static void sort_pending(struct device_collector *collector)
+{
+	struct pending_work *items = collector->pending.items;
+	size_t count = collector->pending.count, i = 1;
+
+	while (i < count && compare_launch_times(&items[i - 1], &items[i]) <= 0)
+		i++;
+	if (i < count)
+		qsort(items, count, sizeof(*items), compare_launch_times);
+}
+
 /* Its name may be in a ring that was read before; its clock may soon be known better. */
 static bool should_wait(
 	const struct device_collector *collector, struct pending_work *pending, uint64_t now_ns)
@@ -333,8 +345,7 @@ int device_collector_write(struct device_collector *collector, uint64_t now_ns)
 
 	if (!collector->pending.count)
 		return result;
-	qsort(collector->pending.items, collector->pending.count, sizeof(*collector->pending.items),
-		compare_launch_times);
+	sort_pending(collector);
 	align_clocks(collector);
 	for (size_t i = 0; i < collector->pending.count; i++) {
 		struct pending_work *pending = &collector->pending.items[i];

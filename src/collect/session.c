@@ -13,6 +13,8 @@
 
 #define TICK_MS  100
 #define FLUSH_NS (700 * NS_PER_MS)
+/* Writing more at once would keep us from the rings for too long. */
+#define FLUSH_BYTES ((size_t)1 << 20)
 /* A record is in its ring this long after its time stamp at the latest. */
 #define IN_FLIGHT_NS        (2 * NS_PER_MS)
 #define WAIT_FOR_TABLES_NS  (60 * NS_PER_S)
@@ -158,6 +160,12 @@ static size_t gather_descriptors(struct session *session, struct pollfd *ret_pol
 	return count;
 }
 
+static bool should_flush(const struct session *session)
+{
+	return monotonic_now_ns() - session->last_flush_ns >= FLUSH_NS ||
+	       capture_writer_waiting(session->writer) >= FLUSH_BYTES;
+}
+
 static int run_loop(struct session *session, struct errmsg *err)
 {
 	struct pollfd polls[MAXIMUM_DESCRIPTORS];
@@ -176,7 +184,7 @@ static int run_loop(struct session *session, struct errmsg *err)
 		if (result < 0)
 			return errmsg_set(
 				err, result, "cannot keep the samples: %s", strerror(-result));
-		if (monotonic_now_ns() - session->last_flush_ns >= FLUSH_NS) {
+		if (should_flush(session)) {
 			result = flush(session, err);
 			if (result < 0)
 				return result;

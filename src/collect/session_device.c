@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "collect/device_reader.h"
 #include "collect/inject_library.h"
 #include "collect/session_internal.h"
 #include "sources/cpu/bpf_sampler.h"
@@ -160,13 +161,14 @@ static void start_launches(struct session *session)
 	size_t position = 0;
 	uint32_t pid;
 
-	if (device->is_ready || !target_rings_is_used(device->rings))
+	if (device->is_ready)
 		return;
 	if (!device->tried_launches)
 		open_launches(session);
 	device->tried_launches = true;
 	if (!device->prepared_ns)
 		device->prepared_ns = monotonic_now_ns();
+	device_reader_lock(device->reader);
 	while (device->launches && target_rings_next_pid(device->rings, &position, &pid))
 		is_ready = has_tables(session, pid) && is_ready;
 	/* A process of another PID namespace never gets known here. */
@@ -174,18 +176,14 @@ static void start_launches(struct session *session)
 	device->is_ready = is_ready;
 	if (is_ready)
 		target_rings_set_ready(device->rings);
+	device_reader_unlock(device->reader);
 }
 
 /* ---- at work ---- */
 
-/* A thread writes 1 MB in some tens of milliseconds when it does nothing but launch. */
 int session_device_timeout_ms(const struct session *session, int otherwise)
 {
-	const struct session_device *device = &session->device;
-
-	if (!device->rings || !target_rings_is_used(device->rings))
-		return otherwise;
-	return MIN(otherwise, target_rings_fill(device->rings) > 0.1 ? 1 : 10);
+	return session->device.reader ? MIN(otherwise, 10) : otherwise;
 }
 
 static void on_device_record(void *context, uint32_t pid, const struct wire_record *record)
@@ -195,6 +193,22 @@ static void on_device_record(void *context, uint32_t pid, const struct wire_reco
 	session_keep_failure(session, device_collector_add(session->device.collector, pid, record));
 }
 
+/* Without a thread for it, or after its end, the rings are read here. */
+static int read_rings(struct session *session, bool everything)
+{
+	struct session_device *device = &session->device;
+	int result = 1;
+
+	if (device->reader)
+		result = device_reader_take(device->reader, on_device_record, session);
+	if (result < 0 || (device->reader && !everything))
+		return result;
+	result = target_rings_drain(device->rings, on_device_record, session);
+	if (result == 0 && target_rings_is_used(device->rings) && !everything)
+		device_reader_start(&device->reader, device->rings);
+	return result < 0 ? result : 1;
+}
+
 int session_collect_device(struct session *session, bool everything)
 {
 	struct session_device *device = &session->device;
@@ -202,11 +216,12 @@ int session_collect_device(struct session *session, bool everything)
 
 	if (!device->rings)
 		return 0;
-	result = target_rings_drain(device->rings, on_device_record, session);
-	start_launches(session);
-	return result < 0 ? result
-			  : device_collector_write(device->collector,
-				    everything ? UINT64_MAX : monotonic_now_ns());
+	result = read_rings(session, everything);
+	if (device->reader)
+		start_launches(session);
+	return result <= 0 ? result
+			   : device_collector_write(device->collector,
+				     everything ? UINT64_MAX : monotonic_now_ns());
 }
 
 void session_stop_device(struct session *session)
@@ -214,9 +229,12 @@ void session_stop_device(struct session *session)
 	struct session_device *device = &session->device;
 
 	if (device->rings) {
+		device_reader_lock(device->reader);
 		target_rings_drain_gate(device->rings);
+		device_reader_unlock(device->reader);
 		device_collector_end(device->collector, monotonic_now_ns());
 	}
+	device_reader_stop(device->reader);
 	if (device->launches)
 		launch_source_stop(device->launches);
 }
@@ -233,7 +251,7 @@ int session_drain_device(struct session *session)
 		return 0;
 	while ((holding = target_rings_holding(device->rings)) && monotonic_now_ns() < until_ns &&
 		result == 0) {
-		result = target_rings_drain(device->rings, on_device_record, session);
+		result = read_rings(session, true);
 		nanosleep(&pause, NULL);
 	}
 	if (holding)
@@ -248,6 +266,7 @@ void session_close_device(struct session *session)
 {
 	struct session_device *device = &session->device;
 
+	device->reader = device_reader_free(device->reader);
 	device->rings = target_rings_free(device->rings);
 	device->launches = launch_source_free(device->launches);
 	device->collector = device_collector_free(device->collector);
@@ -266,7 +285,9 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 	*ret_stats = (struct capture_device_stats){0};
 	if (!device->rings)
 		return;
+	device_reader_lock(device->reader);
 	target_rings_account(device->rings, &rings);
+	device_reader_unlock(device->reader);
 	collected = device_collector_account(device->collector);
 	if (device->launches)
 		launch_source_account(device->launches, &launches);

@@ -31,6 +31,7 @@
 /* Device work: session_device.c. */
 struct session_device {
 	struct target_rings *rings;     /* NULL: not recorded */
+	struct device_reader *reader;   /* empties them once they are used */
 	struct launch_source *launches; /* NULL: launches have no stacks */
 	struct device_collector *collector;
 	char *library;

@@ -280,6 +280,16 @@ def test_full_rings_are_counted(device, opencl):
         assert any("records of device work were lost" in note for note in data["notes"])
 
 
+def test_cut_ring_file(device, sonde_path):
+    """The recording goes on, and says what was left out."""
+    source = sonde_path.parent / "bench" / "ring-source"
+    script = f"{source} 20000 2 & sleep 1; for file in $SONDE_SESSION/ring.*; do : > $file; done; wait"
+    part, data, done = device("sh", "-c", script, options=("--launch-stacks", "off"))
+    assert done.status == 0
+    assert 0 < part["count"] < 40000
+    assert any("records of device work were damaged" in note for note in data["notes"])
+
+
 def test_no_session_is_left_behind(sonde, opencl, tmp_path):
     running = sonde.start("record", "-q", "-o", tmp_path / "x.pftrace", "--", *opencl(LAUNCHES))
     assert running.wait(60) == 5

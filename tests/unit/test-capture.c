@@ -407,6 +407,43 @@ static int stop_at_sample(void *context, const struct capture_sample *sample)
 	return ++*(int *)context == 3 ? -ECANCELED : 0;
 }
 
+static int count_work(void *context, const struct capture_device_work *work)
+{
+	uint64_t *count = context;
+
+	return work->correlation == ++*count && work->global_size[0] == 4096 ? 0 : -EILSEQ;
+}
+
+/* More in a second than there is time to deflate: the rest is plain, and all is read. */
+static void test_more_than_is_deflated(void **state)
+{
+	static const struct capture_visitor visitor = {.device_work = count_work};
+	struct capture_device_work work = {.kind = WIRE_DEVICE_KERNEL,
+		.name = "k",
+		.device = "d",
+		.global_size = {4096, 1, 1}};
+	const uint64_t count = 300000;
+	struct capture_writer *writer = open_writer(false);
+	uint64_t read = 0, raw_bytes;
+	struct errmsg err;
+
+	for (uint64_t i = 1; i <= count; i++) {
+		work.correlation = i;
+		work.start_ns = work.end_ns = work.queued_ns = work.launch_ns =
+			i * 3000 + (1ULL << 50);
+		assert_int_equal(capture_writer_device_work(writer, &work), 0);
+	}
+	assert_true(capture_writer_waiting(writer) > 0);
+	assert_int_equal(capture_writer_flush(writer, &err), 0);
+	assert_int_equal(capture_writer_waiting(writer), 0);
+	raw_bytes = capture_writer_bytes(writer);
+	assert_int_equal(capture_writer_close(writer, &err), 0);
+	assert_int_equal(capture_read(path, &visitor, &read, NULL, &err), 0);
+	assert_int_equal(read, count);
+	/* All deflated were 5 MB, nothing deflated 25 MB; a slow machine deflates more of it. */
+	assert_in_range(raw_bytes, 4000000, 25000000);
+}
+
 static void test_visitor_stops(void **state)
 {
 	struct capture_visitor visitor = {.sample = stop_at_sample};
@@ -516,6 +553,7 @@ int main(void)
 		cmocka_unit_test(test_sample_size),
 		cmocka_unit_test(test_read_while_writing),
 		cmocka_unit_test(test_without_session),
+		cmocka_unit_test(test_more_than_is_deflated),
 		cmocka_unit_test(test_visitor_stops),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_varints),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sources/target/target_rings.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,20 +16,21 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "sources/target/map_guard.h"
 #include "sources/target/ring_owner.h"
 
 /* Files of one session; a runaway program must not take all of our memory. */
 #define MAX_FILES 4096
-/* Records of one ring that are taken in a row: its owner may write faster than we read. */
-#define MAX_IN_A_ROW  (4 * WIRE_RING_BYTES / sizeof(struct wire_record))
+/* Of one ring, damage included, before the next one's turn: owners may write as fast as we read. */
+#define MAX_IN_A_ROW  (WIRE_RING_BYTES / sizeof(struct wire_record))
 #define FOLDER_BYTES  512
 #define FOLDER_PREFIX "sonde-"
 
 struct ring_file {
 	char name[NAME_MAX + 1];
-	int fd;
 	uint32_t pid;                  /* in our PID namespace */
 	struct wire_ring_file *memory; /* NULL: its owner is done, or it was refused */
+	struct map_guard guard;        /* its owner may cut it at any time */
 	struct wire_ring_cursor cursors[WIRE_RING_COUNT];
 };
 
@@ -37,6 +39,7 @@ struct target_rings {
 	int folder_fd, watch_fd;
 	int gate_fd; /* locked as long as we live */
 	struct wire_gate *gate;
+	struct map_guard gate_guard;
 	ARRAY_OF(struct ring_file *) files;
 	struct target_rings_account account;
 	bool is_over;     /* the gate stays closed */
@@ -141,6 +144,7 @@ static int make_gate(struct target_rings *rings, enum wire_graph_mode graph_mode
 	if (memory == MAP_FAILED)
 		return -errno;
 	rings->gate = memory;
+	rings->gate_guard = (struct map_guard){.memory = memory, .bytes = sizeof(*rings->gate)};
 	rings->gate->version = WIRE_RING_VERSION;
 	rings->gate->collector_pid = (uint32_t)getpid();
 	rings->gate->graph_mode = (__u8)graph_mode;
@@ -168,6 +172,7 @@ int target_rings_open(
 	if (!rings)
 		return -ENOMEM;
 	rings->folder_fd = rings->watch_fd = rings->gate_fd = -1;
+	map_guard_install();
 	result = make_folder(rings, err);
 	if (result == 0) {
 		result = make_gate(rings, graph_mode);
@@ -184,19 +189,31 @@ int target_rings_open(
 	return 0;
 }
 
+/* What its owner counted. */
+static void add_counts(struct target_rings_account *account, struct ring_file *file)
+{
+	const struct wire_ring_file *memory = file->memory;
+
+	map_guard_enter(&file->guard);
+	account->no_ring += atomic_load(&memory->no_ring);
+	account->no_context += atomic_load(&memory->no_context);
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
+		account->lost += atomic_load(&memory->rings[i].lost);
+	map_guard_leave();
+}
+
+static void unmap_file(struct ring_file *file)
+{
+	if (file->memory)
+		munmap(TAKE_PTR(file->memory), WIRE_RING_FILE_BYTES);
+}
+
 static void close_file(struct target_rings *rings, struct ring_file *file)
 {
-	struct wire_ring_file *memory = file->memory;
-
-	if (!memory)
+	if (!file->memory)
 		return;
-	rings->account.no_ring += atomic_load(&memory->no_ring);
-	rings->account.no_context += atomic_load(&memory->no_context);
-	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
-		rings->account.lost += atomic_load(&memory->rings[i].lost);
-	munmap(memory, WIRE_RING_FILE_BYTES);
-	file->memory = NULL;
-	closep(&file->fd);
+	add_counts(&rings->account, file);
+	unmap_file(file);
 	unlinkat(rings->folder_fd, file->name, 0);
 }
 
@@ -248,7 +265,9 @@ bool target_rings_next_pid(const struct target_rings *rings, size_t *position, u
 
 void target_rings_set_ready(struct target_rings *rings)
 {
+	map_guard_enter(&rings->gate_guard);
 	atomic_store_explicit(&rings->gate->is_ready, 1, memory_order_release);
+	map_guard_leave();
 }
 
 bool target_rings_is_removed(const struct target_rings *rings)
@@ -266,26 +285,39 @@ double target_rings_fill(const struct target_rings *rings)
 void target_rings_drain_gate(struct target_rings *rings)
 {
 	rings->is_over = true;
+	map_guard_enter(&rings->gate_guard);
 	atomic_store(&rings->gate->state, WIRE_GATE_DRAINING);
+	map_guard_leave();
+}
+
+static bool is_holding(struct ring_file *file)
+{
+	bool is_holding;
+
+	map_guard_enter(&file->guard);
+	is_holding =
+		atomic_load_explicit(&file->memory->held, memory_order_acquire) == WIRE_HELD_SOME;
+	map_guard_leave();
+	return is_holding && !is_gone(file->pid);
 }
 
 unsigned target_rings_holding(const struct target_rings *rings)
 {
 	unsigned holding = 0;
 
-	array_foreach (&rings->files, file) {
-		if ((*file)->memory && atomic_load_explicit(&(*file)->memory->held,
-					       memory_order_acquire) == WIRE_HELD_SOME)
-			holding += !is_gone((*file)->pid);
-	}
+	array_foreach (&rings->files, file)
+		holding += (*file)->memory && is_holding(*file);
 	return holding;
 }
 
 void target_rings_close_gate(struct target_rings *rings)
 {
 	rings->is_over = true;
-	if (rings->gate)
-		atomic_store(&rings->gate->state, WIRE_GATE_CLOSED);
+	if (!rings->gate)
+		return;
+	map_guard_enter(&rings->gate_guard);
+	atomic_store(&rings->gate->state, WIRE_GATE_CLOSED);
+	map_guard_leave();
 }
 
 /* ---- files ---- */
@@ -307,40 +339,67 @@ static bool has_full_size(int fd)
 	       status.st_size == (off_t)WIRE_RING_FILE_BYTES;
 }
 
+static int map_file(struct ring_file *file, int fd, const char *name)
+{
+	void *memory = mmap(NULL, WIRE_RING_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	snprintf(file->name, sizeof(file->name), "%s", name);
+	file->memory = memory;
+	file->guard = (struct map_guard){.memory = memory, .bytes = WIRE_RING_FILE_BYTES};
+	return 0;
+}
+
+enum file_state { FILE_NOT_READY, FILE_OURS, FILE_FOREIGN };
+
+static enum file_state look_at_file(struct ring_file *file)
+{
+	const struct wire_ring_file *memory = file->memory;
+	enum file_state state = FILE_FOREIGN;
+
+	assert(memory);
+	map_guard_enter(&file->guard);
+	file->pid = memory->pid; /* in its own PID namespace, yet */
+	if (!memory->magic)
+		state = FILE_NOT_READY;
+	else if (memory->magic == WIRE_RING_MAGIC && memory->version == WIRE_RING_VERSION &&
+		 memory->ring_count == WIRE_RING_COUNT && memory->ring_bytes == WIRE_RING_BYTES)
+		state = FILE_OURS;
+	map_guard_leave();
+	return state;
+}
+
 /* 0 also for a file that is not ready yet, which is looked at again. */
 static int add_file(struct target_rings *rings, const char *name)
 {
 	_cleanup_close_ int fd =
 		openat(rings->folder_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct wire_ring_file *memory;
+	enum file_state state = FILE_NOT_READY;
 	struct ring_file *file;
-	bool is_ready;
+	int result;
 
 	if (fd < 0 || !has_full_size(fd))
 		return 0;
-	memory = mmap(NULL, WIRE_RING_FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
-	is_ready = memory->magic;
-	file = is_ready ? calloc(1, sizeof(*file)) : NULL;
-	if (!file || array_append(&rings->files, file) < 0) {
-		munmap(memory, WIRE_RING_FILE_BYTES);
+	file = calloc(1, sizeof(*file));
+	result = file ? map_file(file, fd, name) : -ENOMEM;
+	if (result == 0)
+		state = look_at_file(file);
+	if (result == 0 && state != FILE_NOT_READY)
+		result = array_append(&rings->files, file);
+	if (result < 0 || state == FILE_NOT_READY) {
+		if (file)
+			unmap_file(file);
 		free(file);
-		return is_ready ? -ENOMEM : 0;
+		return result;
 	}
-	snprintf(file->name, sizeof(file->name), "%s", name);
-	file->fd = TAKE_FD(fd);
-	file->memory = memory;
-	file->pid = ring_owner_find(file->fd, memory->pid);
-	if (memory->magic != WIRE_RING_MAGIC || memory->version != WIRE_RING_VERSION ||
-		memory->ring_count != WIRE_RING_COUNT || memory->ring_bytes != WIRE_RING_BYTES) {
+	if (state == FILE_FOREIGN) {
 		rings->account.refused++;
-		munmap(memory, WIRE_RING_FILE_BYTES);
-		file->memory = NULL;
-		closep(&file->fd);
-		return 0;
+		unmap_file(file);
+	} else {
+		file->pid = ring_owner_find(fd, file->pid);
+		rings->account.processes++;
 	}
-	rings->account.processes++;
 	return 0;
 }
 
@@ -378,7 +437,11 @@ uint64_t target_rings_read(struct wire_ring_file *file, uint32_t pid,
 	uint64_t records = 0;
 
 	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
-		for (uint64_t in_a_row = 0; in_a_row < MAX_IN_A_ROW; in_a_row++) {
+		uint64_t begin = cursors[i].tail;
+
+		for (uint64_t in_a_row = 0;
+			in_a_row < MAX_IN_A_ROW && cursors[i].tail - begin < WIRE_RING_BYTES;
+			in_a_row++) {
 			enum wire_ring_got got = wire_ring_read(&file->rings[i],
 				wire_ring_data(file, i), &cursors[i], &copy, sizeof(copy));
 
@@ -406,38 +469,46 @@ static void note_fill(struct target_rings *rings, const struct ring_file *file)
 	}
 }
 
+static void tell_processes(struct target_rings *rings)
+{
+	map_guard_enter(&rings->gate_guard);
+	/* A process with a full ring may have taken a slow flush for our death. */
+	if (!rings->is_over)
+		atomic_store_explicit(&rings->gate->state, WIRE_GATE_OPEN, memory_order_relaxed);
+	atomic_store_explicit(&rings->gate->heartbeat_ns, monotonic_now_ns(), memory_order_relaxed);
+	map_guard_leave();
+}
+
+static void drain_file(struct target_rings *rings, struct ring_file *file,
+	target_rings_record_function *on_record, void *context)
+{
+	bool is_over = is_gone(file->pid);
+	uint64_t got;
+
+	map_guard_enter(&file->guard);
+	note_fill(rings, file);
+	got = target_rings_read(file->memory, file->pid, file->cursors, on_record, context,
+		&rings->account.damaged);
+	map_guard_leave();
+	rings->account.records += got;
+	if (file->guard.is_cut) {
+		rings->account.damaged++;
+		unmap_file(file);
+	} else if (is_over && !got) {
+		close_file(rings, file);
+	}
+}
+
 int target_rings_drain(
 	struct target_rings *rings, target_rings_record_function *on_record, void *context)
 {
 	int result = find_files(rings);
 
 	rings->fullest = 0;
-	/* A process with a full ring may have taken a slow flush for our death. */
-	if (!rings->is_over)
-		atomic_store_explicit(&rings->gate->state, WIRE_GATE_OPEN, memory_order_relaxed);
-	atomic_store_explicit(&rings->gate->heartbeat_ns, monotonic_now_ns(), memory_order_relaxed);
+	tell_processes(rings);
 	for (size_t i = 0; i < rings->files.count; i++) {
-		struct ring_file *file = rings->files.items[i];
-		bool is_over;
-		uint64_t got;
-
-		if (!file->memory)
-			continue;
-		/* A process that cuts its file would have us read beyond its end. */
-		if (!has_full_size(file->fd)) {
-			rings->account.damaged++;
-			munmap(file->memory, WIRE_RING_FILE_BYTES);
-			file->memory = NULL;
-			closep(&file->fd);
-			continue;
-		}
-		is_over = is_gone(file->pid);
-		note_fill(rings, file);
-		got = target_rings_read(file->memory, file->pid, file->cursors, on_record, context,
-			&rings->account.damaged);
-		rings->account.records += got;
-		if (is_over && !got)
-			close_file(rings, file);
+		if (rings->files.items[i]->memory)
+			drain_file(rings, rings->files.items[i], on_record, context);
 	}
 	return result;
 }
@@ -447,13 +518,7 @@ void target_rings_account(
 {
 	*ret_account = rings->account;
 	array_foreach (&rings->files, file) {
-		struct wire_ring_file *memory = (*file)->memory;
-
-		if (!memory)
-			continue;
-		ret_account->no_ring += atomic_load(&memory->no_ring);
-		ret_account->no_context += atomic_load(&memory->no_context);
-		for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
-			ret_account->lost += atomic_load(&memory->rings[i].lost);
+		if ((*file)->memory)
+			add_counts(ret_account, *file);
 	}
 }

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device work: launches and their stacks, what a launch costs more, and how many records a recording takes in."""
+
+import device_launches
+import device_rings
+from workbench import report_progress
+
+
+def measure(bench):
+    results = {}
+    for name, part in (
+        ("joined", device_launches.measure_joined),
+        ("added", device_launches.measure_added),
+        ("double", device_launches.measure_double),
+        ("closed", device_launches.measure_closed),
+        ("slowdown", device_launches.measure_slowdown),
+        ("rings", device_rings.measure_rings),
+        ("collector", device_rings.measure_collector),
+    ):
+        report_progress(f"device work: {name}")
+        results[name] = part(bench)
+    return results

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session's folder and its ring files: records, strangers, and files that are cut while read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ring-file.h"
+#include "sources/target/map_guard.h"
+#include "sources/target/target_rings.h"
+
+#define RECORDS 3000
+
+struct fixture {
+	struct target_rings *rings;
+	char path[512];
+	struct wire_ring_file *file; /* as its process has it mapped */
+	uint64_t records, bad;
+	off_t cut_to; /* while the first record is looked at; -1: never */
+};
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+	struct errmsg err;
+
+	assert_non_null(fixture);
+	assert_int_equal(target_rings_open(&fixture->rings, WIRE_GRAPH_AUTO, &err), 0);
+	fixture->file = make_ring_file(
+		target_rings_folder(fixture->rings), fixture->path, sizeof(fixture->path));
+	fixture->cut_to = -1;
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+
+	target_rings_free(fixture->rings);
+	munmap(fixture->file, WIRE_RING_FILE_BYTES);
+	free(fixture);
+	return 0;
+}
+
+static void write_records(struct fixture *fixture, uint32_t ring)
+{
+	struct wire_device_launch launch = {
+		.record = {.type = WIRE_RECORD_DEVICE_LAUNCH, .length_bytes = sizeof(launch)},
+		.kind = WIRE_DEVICE_FINISH,
+	};
+
+	for (uint64_t i = 1; i <= RECORDS; i++) {
+		launch.enter_ns = i;
+		assert_true(wire_ring_write(&fixture->file->rings[ring],
+			wire_ring_data(fixture->file, ring), &launch.record));
+	}
+}
+
+static void on_record(void *context, uint32_t pid, const struct wire_record *record)
+{
+	struct fixture *fixture = context;
+	const struct wire_device_launch *launch = (const void *)record;
+
+	fixture->bad += pid != (uint32_t)getpid() || record->length_bytes != sizeof(*launch) ||
+			!launch->enter_ns;
+	if (fixture->records++ == 0 && fixture->cut_to >= 0)
+		assert_int_equal(truncate(fixture->path, fixture->cut_to), 0);
+}
+
+static struct target_rings_account drained(struct fixture *fixture)
+{
+	struct target_rings_account account;
+
+	map_guard_install(); /* cmocka has a SIGBUS handler of its own, set for each test */
+	assert_int_equal(target_rings_drain(fixture->rings, on_record, fixture), 0);
+	target_rings_account(fixture->rings, &account);
+	return account;
+}
+
+static void test_all_rings_are_read(void **state)
+{
+	struct fixture *fixture = *state;
+	struct target_rings_account account;
+
+	write_records(fixture, 0);
+	write_records(fixture, WIRE_RING_COUNT - 1);
+	fixture->file->rings[0].lost = 5;
+	fixture->file->no_ring = 6;
+	account = drained(fixture);
+	assert_int_equal(fixture->records, 2 * RECORDS);
+	assert_int_equal(fixture->bad, 0);
+	assert_int_equal(account.records, 2 * RECORDS);
+	assert_int_equal(account.processes, 1);
+	assert_int_equal(account.lost, 5);
+	assert_int_equal(account.no_ring, 6);
+	assert_int_equal(account.damaged + account.refused, 0);
+	assert_int_equal(drained(fixture).records, 2 * RECORDS);
+}
+
+static void test_a_strangers_file_is_refused(void **state)
+{
+	struct fixture *fixture = *state;
+
+	fixture->file->version++;
+	write_records(fixture, 0);
+	assert_int_equal(drained(fixture).refused, 1);
+	assert_int_equal(drained(fixture).refused, 1); /* once */
+	assert_int_equal(fixture->records, 0);
+}
+
+static void test_an_unfinished_file_is_looked_at_again(void **state)
+{
+	struct fixture *fixture = *state;
+
+	fixture->file->magic = 0;
+	write_records(fixture, 0);
+	assert_int_equal(drained(fixture).processes, 0);
+	fixture->file->magic = WIRE_RING_MAGIC;
+	assert_int_equal(drained(fixture).records, RECORDS);
+}
+
+/* While its records are read: what is gone reads as damage, and the file is left alone. */
+static void test_cut_while_it_is_read(void **state)
+{
+	const off_t lengths[] = {
+		0, 4096, (off_t)WIRE_RING_DATA_OFFSET, (off_t)WIRE_RING_DATA_OFFSET + 8192};
+	struct fixture *fixture = *state;
+	struct target_rings_account account;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		fixture->cut_to = lengths[i];
+		fixture->records = 0;
+		write_records(fixture, 0);
+		account = drained(fixture);
+		assert_in_range(fixture->records, 1, RECORDS - 1);
+		assert_in_range(account.damaged, 1, 2 * RECORDS);
+		assert_int_equal(drained(fixture).damaged, account.damaged);
+		assert_int_equal(drained(fixture).processes, 1);
+		tear_down(state);
+		set_up(state);
+		fixture = *state;
+	}
+}
+
+static void test_cut_before_it_is_read(void **state)
+{
+	struct fixture *fixture = *state;
+
+	write_records(fixture, 0);
+	assert_int_equal(drained(fixture).records, RECORDS);
+	assert_int_equal(truncate(fixture->path, 0), 0);
+	/* The ring that had something is empty, impossibly; and the file is cut. */
+	assert_int_equal(drained(fixture).damaged, 2);
+	assert_int_equal(drained(fixture).records, RECORDS);
+}
+
+/* The gate is as much in the hands of the processes. */
+static void test_a_cut_gate(void **state)
+{
+	struct fixture *fixture = *state;
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s/" WIRE_GATE_NAME, target_rings_folder(fixture->rings));
+	assert_int_equal(truncate(path, 0), 0);
+	write_records(fixture, 0);
+	assert_int_equal(drained(fixture).records, RECORDS);
+	target_rings_set_ready(fixture->rings);
+	target_rings_close_gate(fixture->rings);
+	assert_int_equal(access(target_rings_folder(fixture->rings), F_OK), 0);
+}
+
+/* Files that nobody guards end us as ever. */
+static void test_other_memory_still_faults(void **state)
+{
+	const struct rlimit no_core = {0};
+	int status;
+	pid_t child;
+
+	child = fork();
+	if (child == 0) {
+		struct fixture *fixture = *state;
+
+		setrlimit(RLIMIT_CORE, &no_core);
+		close(STDERR_FILENO);
+		signal(SIGBUS, SIG_DFL);
+		map_guard_install();
+		if (truncate(fixture->path, 0) < 0)
+			_exit(0);
+		fixture->file->no_ring++;
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(!WIFEXITED(status) || WEXITSTATUS(status) != 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_all_rings_are_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_strangers_file_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_an_unfinished_file_is_looked_at_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_cut_while_it_is_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_cut_before_it_is_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_cut_gate, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_other_memory_still_faults, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
