@@ -57,6 +57,10 @@ static int prepare(struct session *session, struct errmsg *err)
 	result = target_rings_open(&device->rings, err);
 	if (result == 0)
 		result = device_collector_new(&device->collector, session->writer);
+	if (result == 0)
+		result = launch_records_new(&device->launch_records, session->writer);
+	if (result == 0 && session->options->scope == SESSION_SCOPE_LAUNCH)
+		target_rings_set_untimed(device->rings);
 	return result < 0 ? result : set_environment(device);
 }
 
@@ -64,7 +68,8 @@ void session_prepare_device(struct session *session)
 {
 	struct session_device *device = &session->device;
 
-	if (!session->options->command || session->options->live.visitor)
+	if (!session->options->command || session->options->live.visitor ||
+		session->options->scope == SESSION_SCOPE_CPU)
 		return;
 	if (prepare(session, &device->note) < 0) {
 		device->rings = target_rings_free(device->rings);
@@ -75,24 +80,53 @@ void session_prepare_device(struct session *session)
 
 /* ---- stacks of launches ---- */
 
-static void open_launches(struct session *session)
+/* The kernel takes the stacks, at the marker. */
+static int open_probe(struct session *session)
 {
 	struct session_device *device = &session->device;
 	struct bpf_sampler_parts parts;
+	int result;
 
-	if (!session->options->launch_stacks)
-		return;
-	if (session->sampler != &bpf_sampler) {
-		errmsg_set(&device->stacks_note, -EPERM,
-			"launches of device work have no stacks: that needs the BPF mode; run "
-			"sonde with sudo");
-		return;
-	}
+	if (session->sampler != &bpf_sampler)
+		return errmsg_set(&device->stacks_note, -EPERM,
+			"launches of device work have no stacks: --launch-stacks bpf needs the BPF "
+			"mode; run sonde with sudo, or leave the option out");
 	bpf_sampler_parts(session->sampler_state, &parts);
-	if (launch_source_open(&device->launches, &parts, &device->stacks_note) < 0)
-		return;
-	if (launch_source_start(device->launches, device->library, &device->stacks_note) < 0)
+	result = launch_source_open(&device->launches, &parts, &device->stacks_note);
+	if (result == 0)
+		result = launch_source_start(
+			device->launches, device->library, &device->stacks_note);
+	if (result < 0)
 		device->launches = launch_source_free(device->launches);
+	return result;
+}
+
+static enum wire_launch_stacks open_launches(struct session *session)
+{
+	struct errmsg *note = &session->device.stacks_note;
+	struct errmsg reason;
+
+	switch (session->options->launch_stacks) {
+	case SESSION_LAUNCH_STACKS_OFF:
+		return WIRE_LAUNCH_STACKS_OFF;
+	case SESSION_LAUNCH_STACKS_INPROCESS:
+		return WIRE_LAUNCH_STACKS_COPY;
+	case SESSION_LAUNCH_STACKS_BPF:
+		return open_probe(session) < 0 ? WIRE_LAUNCH_STACKS_OFF : WIRE_LAUNCH_STACKS_MARKER;
+	case SESSION_LAUNCH_STACKS_AUTO:
+		break;
+	}
+	if (session->sampler == &bpf_sampler && open_probe(session) == 0)
+		return WIRE_LAUNCH_STACKS_MARKER;
+	reason = *note;
+	if (reason.text[0])
+		errmsg_set(
+			note, 0, "programs copied the stacks of their launches: %s", reason.text);
+	else
+		errmsg_set(note, 0,
+			"programs copied the stacks of their launches, which takes longer than the "
+			"BPF mode does; for that run sonde with sudo");
+	return WIRE_LAUNCH_STACKS_COPY;
 }
 
 /* Asks for the unwind tables of all files of the process; true when all are there. */
@@ -114,45 +148,97 @@ static bool has_tables(struct session *session, uint32_t pid)
 }
 
 /*
- * When the first process is seen, which waits for it: most recordings never need the program. With
- * the tables there, no launch has to carry a copy of its stack.
+ * Whether the process's address space is known as it is since its file was made: what was known
+ * before may be that of the program which the process ran then.
+ */
+static bool tell_facts(struct session *session, const struct target_process *process)
+{
+	const struct process *known = address_spaces_find(session->spaces, process->pid);
+
+	if (!known || process->start_time_ns >= session->ordered_until_ns)
+		return false;
+	session_keep_failure(
+		session, launch_records_tell(session->device.launch_records, process->facts,
+				 process->start_time_ns, known, session->python));
+	return true;
+}
+
+/*
+ * Programs are told what their launches need. When the first one is seen, which waits for it, the
+ * stacks are prepared: most recordings never need the BPF program. With the tables there, no launch
+ * has to carry a copy of its stack.
  */
 static void start_launches(struct session *session)
 {
 	struct session_device *device = &session->device;
+	struct target_process process;
 	bool is_ready = true;
 	size_t position = 0;
-	uint32_t pid;
 
-	if (device->is_ready || !target_rings_is_used(device->rings))
+	if (!target_rings_is_used(device->rings))
 		return;
 	if (!device->tried_launches)
-		open_launches(session);
+		target_rings_set_stacks(
+			device->rings, open_launches(session), !session->options->launch_memo_off);
 	device->tried_launches = true;
-	while (device->launches && target_rings_next_pid(device->rings, &position, &pid))
-		is_ready = has_tables(session, pid) && is_ready;
-	device->is_ready = is_ready;
-	if (is_ready)
+	while (target_rings_next(device->rings, &position, &process)) {
+		if (!process.facts)
+			continue;
+		is_ready = tell_facts(session, &process) && is_ready;
+		if (device->launches && !device->is_ready)
+			is_ready = has_tables(session, process.pid) && is_ready;
+	}
+	if (is_ready && !device->is_ready)
 		target_rings_set_ready(device->rings);
+	device->is_ready = device->is_ready || is_ready;
 }
 
 /* ---- at work ---- */
 
-/* A thread writes 1 MB in some tens of milliseconds when it does nothing but launch. */
+/*
+ * A thread writes 1 MB in some tens of milliseconds when it does nothing but launch, and less with
+ * copies of stacks, which end when it has been told how they were unwound.
+ */
 int session_device_timeout_ms(const struct session *session, int otherwise)
 {
 	const struct session_device *device = &session->device;
 
 	if (!device->rings || !target_rings_is_used(device->rings))
 		return otherwise;
-	return MIN(otherwise, target_rings_fill(device->rings) > 0.1 ? 1 : 10);
+	if (target_rings_fill(device->rings) > 0.1)
+		return MIN(otherwise, 1);
+	return MIN(otherwise, device->launches ? 10 : 2);
 }
 
 static void on_device_record(void *context, uint32_t pid, const struct wire_record *record)
 {
 	struct session *session = context;
+	struct session_device *device = &session->device;
 
-	session_keep_failure(session, device_collector_add(session->device.collector, pid, record));
+	session_keep_failure(
+		session, launch_records_is_one(record)
+				 ? launch_records_add(device->launch_records, session->pipeline,
+					   session->python, pid, record)
+				 : device_collector_add(device->collector, pid, record));
+}
+
+/* The program that the process ran then has the latest of its files from before. */
+void session_on_launch_stack(
+	void *context, const struct wire_sample *sample, const uint64_t *frames, size_t frame_count)
+{
+	struct session *session = context;
+	struct target_process process, latest = {0};
+	size_t position = 0;
+
+	if (!session->device.rings)
+		return;
+	while (target_rings_next(session->device.rings, &position, &process)) {
+		if (process.pid == sample->pid && process.start_time_ns <= sample->time_ns &&
+			process.start_time_ns >= latest.start_time_ns)
+			latest = process;
+	}
+	if (latest.facts)
+		launch_records_teach(latest.facts, sample->waited_ns, frames, frame_count);
 }
 
 int session_collect_device(struct session *session, bool everything)
@@ -186,6 +272,7 @@ void session_close_device(struct session *session)
 	device->rings = target_rings_free(device->rings);
 	device->launches = launch_source_free(device->launches);
 	device->collector = device_collector_free(device->collector);
+	device->launch_records = launch_records_free(device->launch_records);
 	free(TAKE_PTR(device->library));
 	for (size_t i = 0; i < ARRAY_SIZE(device->environment); i++)
 		free(TAKE_PTR(device->environment[i]));
@@ -196,6 +283,7 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 	const struct session_device *device = &session->device;
 	struct target_rings_account rings;
 	struct launch_account launches = {0};
+	const struct launch_records_account *told;
 	const struct device_account *collected;
 
 	*ret_stats = (struct capture_device_stats){0};
@@ -203,6 +291,7 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 		return;
 	target_rings_account(device->rings, &rings);
 	collected = device_collector_account(device->collector);
+	told = launch_records_account(device->launch_records);
 	if (device->launches)
 		launch_source_account(device->launches, &launches);
 	*ret_stats = (struct capture_device_stats){
@@ -212,12 +301,16 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 		.stacks = pipeline_account(session->pipeline)->launch_stacks,
 		.records_lost = rings.lost,
 		.records_without_ring = rings.no_ring,
-		.records_damaged = rings.damaged + rings.refused + collected->malformed,
+		.records_damaged =
+			rings.damaged + rings.refused + collected->malformed + told->malformed,
 		.launches_untimed = collected->untimed,
-		.stacks_lost = launches.lost + launches.busy,
+		.stacks_lost = launches.lost + launches.busy + rings.no_copy,
 		.started_before_launch = collected->started_before_launch,
 		.clock_error_ns = collected->clock_error_ns,
 		.stack_run_count = launches.run_count,
 		.stack_run_time_ns = launches.run_time_ns,
+		.stacks_known = told->same,
+		.stacks_checked = told->checked,
+		.stacks_copied = told->copies,
 	};
 }

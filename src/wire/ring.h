@@ -13,11 +13,12 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "wire/launch.h"
 #include "wire/record.h"
 
 #define WIRE_RING_MAGIC    0x676e6972646e6f73ULL /* "sondring" */
 #define WIRE_GATE_MAGIC    0x65746167646e6f73ULL /* "sondgate" */
-#define WIRE_RING_VERSION  1
+#define WIRE_RING_VERSION  2
 #define WIRE_RING_COUNT    128
 #define WIRE_RING_BYTES    (1 << 20) /* of records; a power of two */
 #define WIRE_RING_TID_NONE 0
@@ -43,9 +44,13 @@ struct wire_gate {
 	__u32 collector_pid;
 	_Atomic __u32 is_ready;     /* launch stacks are taken, or will not be */
 	_Atomic __u64 heartbeat_ns; /* CLOCK_MONOTONIC */
+	_Atomic __u32 stacks;       /* enum wire_launch_stacks */
+	_Atomic __u32 memo_is_off;  /* every launch's stack is taken */
+	_Atomic __u32 is_untimed;   /* devices are not asked when the work ran */
+	__u32 reserved;
 };
 
-_Static_assert(sizeof(struct wire_gate) == 32, "wire_gate is part of the wire format");
+_Static_assert(sizeof(struct wire_gate) == 48, "wire_gate is part of the wire format");
 
 /* Two cache lines: what the producer writes, and what the consumer writes. */
 struct wire_ring {
@@ -70,11 +75,14 @@ struct wire_ring_file {
 	__u32 ring_bytes;
 	_Atomic __u64 no_ring;    /* records of threads that got none */
 	_Atomic __u64 no_context; /* launches that are not timed: too many at once */
-	__u64 reserved[10];
+	_Atomic __u64 no_copy;    /* launches whose stack found no room in the ring */
+	__u64 reserved[9];
 	struct wire_ring rings[WIRE_RING_COUNT];
+	struct wire_launch_facts facts;
 };
 
-_Static_assert(sizeof(struct wire_ring_file) == 128 + WIRE_RING_COUNT * 128,
+_Static_assert(sizeof(struct wire_ring_file) ==
+		       128 + WIRE_RING_COUNT * 128 + sizeof(struct wire_launch_facts),
 	"wire_ring_file is part of the wire format");
 
 /* Where the records of the first ring begin; those of the others follow. */

@@ -27,6 +27,7 @@ struct ring_file {
 	char name[NAME_MAX + 1];
 	int fd;
 	uint32_t pid;
+	uint64_t start_time_ns;
 	struct wire_ring_file *memory; /* NULL: its owner is done, or it was refused */
 	struct wire_ring_cursor cursors[WIRE_RING_COUNT];
 };
@@ -184,6 +185,7 @@ static void close_file(struct target_rings *rings, struct ring_file *file)
 		return;
 	rings->account.no_ring += atomic_load(&memory->no_ring);
 	rings->account.no_context += atomic_load(&memory->no_context);
+	rings->account.no_copy += atomic_load(&memory->no_copy);
 	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
 		rings->account.lost += atomic_load(&memory->rings[i].lost);
 	munmap(memory, WIRE_RING_FILE_BYTES);
@@ -230,12 +232,31 @@ bool target_rings_is_used(const struct target_rings *rings)
 	return rings->account.processes;
 }
 
-bool target_rings_next_pid(const struct target_rings *rings, size_t *position, uint32_t *ret_pid)
+bool target_rings_next(
+	const struct target_rings *rings, size_t *position, struct target_process *ret_process)
 {
+	const struct ring_file *file;
+
 	if (*position >= rings->files.count)
 		return false;
-	*ret_pid = rings->files.items[(*position)++]->pid;
+	file = rings->files.items[(*position)++];
+	*ret_process = (struct target_process){
+		.pid = file->pid,
+		.start_time_ns = file->start_time_ns,
+		.facts = file->memory ? &file->memory->facts : NULL,
+	};
 	return true;
+}
+
+void target_rings_set_stacks(struct target_rings *rings, enum wire_launch_stacks how, bool memo)
+{
+	atomic_store_explicit(&rings->gate->memo_is_off, !memo, memory_order_relaxed);
+	atomic_store_explicit(&rings->gate->stacks, how, memory_order_relaxed);
+}
+
+void target_rings_set_untimed(struct target_rings *rings)
+{
+	atomic_store_explicit(&rings->gate->is_untimed, 1, memory_order_relaxed);
 }
 
 void target_rings_set_ready(struct target_rings *rings)
@@ -299,6 +320,7 @@ static int add_file(struct target_rings *rings, const char *name)
 	file->fd = TAKE_FD(fd);
 	file->memory = memory;
 	file->pid = memory->pid;
+	file->start_time_ns = memory->start_time_ns;
 	if (memory->magic != WIRE_RING_MAGIC || memory->version != WIRE_RING_VERSION ||
 		memory->ring_count != WIRE_RING_COUNT || memory->ring_bytes != WIRE_RING_BYTES) {
 		rings->account.refused++;
@@ -339,7 +361,7 @@ uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor 
 {
 	union {
 		struct wire_record record;
-		__u64 words[WIRE_DEVICE_MAX_BYTES / 8];
+		__u64 words[WIRE_LAUNCH_MAX_BYTES / 8];
 	} copy;
 	uint64_t records = 0;
 
@@ -419,6 +441,7 @@ void target_rings_account(
 			continue;
 		ret_account->no_ring += atomic_load(&memory->no_ring);
 		ret_account->no_context += atomic_load(&memory->no_context);
+		ret_account->no_copy += atomic_load(&memory->no_copy);
 		for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
 			ret_account->lost += atomic_load(&memory->rings[i].lost);
 	}
