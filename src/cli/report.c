@@ -38,7 +38,7 @@ static const char no_waiting[] = "Waiting was not recorded: record with --wait s
 
 static const char no_device_work[] =
 	"Device work was not recorded: no process that was recorded used an OpenCL loader with "
-	"layers.";
+	"layers; set-user-ID programs do not let themselves be recorded.";
 
 static bool has_device_work(const struct model *model)
 {

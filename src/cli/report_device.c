@@ -200,7 +200,8 @@ int report_device(const struct report_view *view, size_t limit)
 	add_attribution(view, &work);
 	if (!work.count)
 		return 0;
-	r = add_kernels(view, &work, limit ? limit : work.kernels.count);
+	r = report_device_flow(view);
+	r = r ?: add_kernels(view, &work, limit ? limit : work.kernels.count);
 	r = r ?: add_lines(view, &work, limit ? limit : work.lines.count);
 	return r ?: report_device_idle(view, limit);
 }

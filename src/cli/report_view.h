@@ -40,6 +40,9 @@ int report_waiting(const struct report_view *view, size_t limit);
 /* What devices did, and which lines launched it; nothing when nothing was recorded. */
 int report_device(const struct report_view *view, size_t limit);
 
+/* How launches reach devices, what ran at the same time, and what would help. */
+int report_device_flow(const struct report_view *view);
+
 /* Why devices were idle; nothing when none was, or without view->idle. */
 int report_device_idle(const struct report_view *view, size_t limit);
 

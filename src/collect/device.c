@@ -221,7 +221,7 @@ static int add_launch(
 		collector->account.malformed++;
 		return 0;
 	}
-	if (launch->kind != WIRE_DEVICE_FINISH && launch->kind != WIRE_DEVICE_WAIT) {
+	if (wire_device_is_work(launch->kind)) {
 		collector->account.launches++;
 		collector->account.untimed++;
 	}
@@ -232,10 +232,9 @@ static int add_launch(
 static bool is_whole_activity(const struct wire_device_activity *activity)
 {
 	return activity->record.length_bytes >= sizeof(*activity) &&
-	       activity->kind > WIRE_DEVICE_NONE && activity->kind < WIRE_DEVICE_FINISH &&
-	       activity->queued <= activity->submit && activity->submit <= activity->start &&
-	       activity->start <= activity->end && activity->end < INT64_MAX &&
-	       activity->end - activity->queued < MAX_SPAN_NS &&
+	       wire_device_is_work(activity->kind) && activity->queued <= activity->submit &&
+	       activity->submit <= activity->start && activity->start <= activity->end &&
+	       activity->end < INT64_MAX && activity->end - activity->queued < MAX_SPAN_NS &&
 	       activity->enter_ns <= activity->before_ns &&
 	       activity->before_ns <= activity->after_ns && activity->after_ns < MAX_SPAN_NS;
 }
@@ -308,8 +307,9 @@ static int write_work(struct device_collector *collector, const struct pending_w
 	struct capture_device_work out = {
 		.pid = pending->pid,
 		.tid = activity->tid,
-		.launch_ns = activity->enter_ns,
-		.launch_duration_ns = activity->after_ns - activity->enter_ns,
+		/* The program's call, without the time that its stack took. */
+		.launch_ns = activity->before_ns,
+		.launch_duration_ns = activity->after_ns - activity->before_ns,
 		.correlation = activity->correlation,
 		.kind = activity->kind,
 		.name = text_of(collector, pending->pid, WIRE_RECORD_DEVICE_NAME, activity->name),

@@ -184,6 +184,11 @@ static void add_device_notes(struct session *session)
 
 	if (device->note.text[0])
 		add_note(session->result, "%s", device->note.text);
+	if (device->rings && target_rings_is_removed(device->rings))
+		add_note(session->result,
+			"the session's folder %s was removed while it was recorded: device work of "
+			"processes that began later is missing",
+			target_rings_folder(device->rings));
 	if (!stats->processes)
 		return;
 	if (device->stacks_note.text[0])

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "exporters/chrome_device.h"
 #include "exporters/exporters.h"
 #include "exporters/kinds.h"
 
@@ -148,6 +149,16 @@ static void slice_texts_done(struct slice_texts *texts)
 	array_done(&texts->starts);
 }
 
+/* In such traces "kernel" is the category of kernels of devices. */
+static const char *category(const struct model *model, uint32_t function)
+{
+	if (function == MODEL_NONE)
+		return "native";
+	if (model->functions.items[function].kind == CAPTURE_FRAME_KERNEL)
+		return "os_kernel";
+	return kind_name(model->functions.items[function].kind);
+}
+
 static void add_slice_text(struct strbuf *out, const struct model *model, uint32_t function)
 {
 	struct json_writer json = {.out = out};
@@ -158,9 +169,7 @@ static void add_slice_text(struct strbuf *out, const struct model *model, uint32
 	json_key(&json, "name");
 	json_string(&json, model_function_name(model, function));
 	json_key(&json, "cat");
-	json_string(&json, function == MODEL_NONE
-				   ? "native"
-				   : kind_name(model->functions.items[function].kind));
+	json_string(&json, category(model, function));
 	json_key(&json, "args");
 	json_begin_object(&json);
 	json_key(&json, "module");
@@ -234,12 +243,20 @@ static void write_names(struct strbuf *out, const struct model *model, const uin
 			&json, "thread_name", thread->name, numbers[thread->process], &thread->tid);
 }
 
-static void write_document(struct strbuf *out, const struct model *model,
-	const struct export_options *options, const struct slices *slices,
-	const struct slice_texts *texts, const uint64_t *numbers)
+/* Filters select samples: with one, device work is left out. */
+static bool is_filtered(const struct selection *selection)
+{
+	return selection &&
+	       (selection->process || selection->thread || selection->symbol || selection->time);
+}
+
+static int write_document(struct strbuf *out, const struct model *model,
+	const struct selection *selection, const struct export_options *options,
+	const struct slices *slices, const struct slice_texts *texts, const uint64_t *numbers)
 {
 	uint64_t origin_ns = model_start_ns(model);
 	struct json_writer json = {.out = out};
+	int r = 0;
 
 	json_begin_object(&json);
 	json_key(&json, "displayTimeUnit");
@@ -261,9 +278,12 @@ static void write_document(struct strbuf *out, const struct model *model,
 
 		write_slice(out, texts, slice, thread->tid, origin_ns, numbers[thread->process]);
 	}
+	if (!is_filtered(selection))
+		r = chrome_add_device_work(out, model, numbers);
 	json_end_array(&json);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');
+	return r;
 }
 
 static int chrome_export(const struct model *model, const struct selection *selection,
@@ -278,15 +298,16 @@ static int chrome_export(const struct model *model, const struct selection *sele
 	r = r ?: slices_init(&slices, model, &selected);
 	r = r ?: slice_texts_init(&texts, model);
 	r = r ?: process_numbers(model, &numbers);
-	if (r == 0)
-		write_document(
-			out, model, export_options_or_default(options), &slices, &texts, numbers);
+	r = r
+		    ?: write_document(out, model, selection, export_options_or_default(options),
+			       &slices, &texts, numbers);
 	return export_result(r, out, "chrome", err);
 }
 
 const struct exporter chrome_exporter = {
 	.name = "chrome",
-	.description = "trace events for ui.perfetto.dev and chrome://tracing: slices per thread",
+	.description = "trace events for ui.perfetto.dev and chrome://tracing: slices per thread, "
+		       "device work",
 	.extension = ".trace.json",
 	.export = chrome_export,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/report_json.h"
+#include "exporters/report_device_json.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "analyses/device_work.h"
 #include "analyses/timeline.h"
 #include "analyses/waiting.h"
+#include "exporters/report_device_json.h"
 #include "exporters/report_tables_json.h"
 
 #define TIMELINE_INTERVALS 100
@@ -341,8 +343,9 @@ static int write_device_work(struct json_writer *json, const struct model *model
 	array_foreach (&work.lines, line)
 		write_device_line(json, model, line);
 	json_end_array(json);
+	r = report_json_device_flow(json, model);
 	json_end_object(json);
-	return 0;
+	return r;
 }
 
 static void write_idle_device(struct json_writer *json, const struct device_idle_device *device)

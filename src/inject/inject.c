@@ -12,8 +12,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Correlation ids: the ring's number and how many launches it has seen. */
-#define RING_SHIFT 40
+/*
+ * Correlation ids: when the process began to write, the ring's number, and how many launches the
+ * ring has seen. A process that becomes another program keeps its pid, and must not say an id
+ * twice.
+ */
+#define START_SHIFT      48
+#define RING_SHIFT       40
+#define START_TICK_SHIFT 20 /* of nanoseconds: a millisecond */
 /* A thread that found no free ring; it does not look again. */
 #define NO_RING ((struct wire_ring *)-1)
 
@@ -25,6 +31,7 @@ static const struct wire_gate closed_gate;
 _Atomic(const struct wire_gate *) inject_gate = &closed_gate;
 
 static struct wire_ring_file *ring_file;
+static uint64_t correlation_start;
 static struct wire_gate *session_gate;
 static pthread_key_t ring_key;
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
@@ -73,6 +80,7 @@ static struct wire_ring_file *make_ring_file(int directory)
 	file->version = WIRE_RING_VERSION;
 	file->pid = (uint32_t)getpid();
 	file->start_time_ns = now_ns;
+	correlation_start = now_ns >> START_TICK_SHIFT << START_SHIFT;
 	file->ring_count = WIRE_RING_COUNT;
 	file->ring_bytes = WIRE_RING_BYTES;
 	atomic_thread_fence(memory_order_release);
@@ -215,7 +223,8 @@ uint64_t inject_correlation(void)
 
 	if (!ring)
 		return 0;
-	return (uint64_t)(ring - ring_file->rings + 1) << RING_SHIFT | ++ring->launches;
+	return correlation_start | (uint64_t)(ring - ring_file->rings + 1) << RING_SHIFT |
+	       ++ring->launches;
 }
 
 int inject_ring(void)

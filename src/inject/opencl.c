@@ -4,11 +4,14 @@
  * call of the program reaches the driver exactly once and gives the driver's result; queues tell
  * times although the program did not ask for it, and the program does not see that.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "inject/inject.h"
 #include "inject/opencl_launch.h"
+#include "inject/opencl_memory.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -183,19 +186,6 @@ static cl_svm_fill layer_svm_fill __asm__("clEnqueueSVMMemFill");
 static cl_svm_map layer_svm_map __asm__("clEnqueueSVMMap");
 static cl_svm_unmap layer_svm_unmap __asm__("clEnqueueSVMUnmap");
 
-/* The call with our event where the program has none, and what is told of it. */
-#define LAUNCH(type, slot, queue, device_kind, amount, ...)                                        \
-	({                                                                                         \
-		struct opencl_launch _launch;                                                      \
-		cl_int _result;                                                                    \
-		if (opencl_launch_begin(&_launch, queue, device_kind))                             \
-			_launch.bytes = (amount);                                                  \
-		_result = NEXT(type, slot)(queue, __VA_ARGS__, wait_count, waits,                  \
-			opencl_launch_event(&_launch, event));                                     \
-		opencl_launch_end(&_launch, _result, event);                                       \
-		_result;                                                                           \
-	})
-
 static cl_int layer_nd_range_kernel(cl_handle queue, cl_handle kernel, cl_uint dimensions,
 	const size_t *offset, const size_t *global, const size_t *local, CL_EVENTS)
 {
@@ -233,29 +223,29 @@ static cl_int layer_task(cl_handle queue, cl_handle kernel, CL_EVENTS)
 static cl_int layer_read_buffer(cl_handle queue, cl_handle buffer, cl_uint blocking, size_t offset,
 	size_t bytes, void *to, CL_EVENTS)
 {
-	return LAUNCH(cl_read_buffer, CL_SLOT_READ_BUFFER, queue, WIRE_DEVICE_READ, bytes, buffer,
-		blocking, offset, bytes, to);
+	return LAUNCH(cl_read_buffer, CL_SLOT_READ_BUFFER, queue, WIRE_DEVICE_READ, bytes, blocking,
+		buffer, blocking, offset, bytes, to);
 }
 
 static cl_int layer_write_buffer(cl_handle queue, cl_handle buffer, cl_uint blocking, size_t offset,
 	size_t bytes, const void *from, CL_EVENTS)
 {
 	return LAUNCH(cl_write_buffer, CL_SLOT_WRITE_BUFFER, queue, WIRE_DEVICE_WRITE, bytes,
-		buffer, blocking, offset, bytes, from);
+		blocking, buffer, blocking, offset, bytes, from);
 }
 
 static cl_int layer_copy_buffer(cl_handle queue, cl_handle from, cl_handle to, size_t from_offset,
 	size_t to_offset, size_t bytes, CL_EVENTS)
 {
-	return LAUNCH(cl_copy_buffer, CL_SLOT_COPY_BUFFER, queue, WIRE_DEVICE_COPY, bytes, from, to,
-		from_offset, to_offset, bytes);
+	return LAUNCH(cl_copy_buffer, CL_SLOT_COPY_BUFFER, queue, WIRE_DEVICE_COPY, bytes, false,
+		from, to, from_offset, to_offset, bytes);
 }
 
 static cl_int layer_fill_buffer(cl_handle queue, cl_handle buffer, const void *pattern,
 	size_t pattern_bytes, size_t offset, size_t bytes, CL_EVENTS)
 {
-	return LAUNCH(cl_fill_buffer, CL_SLOT_FILL_BUFFER, queue, WIRE_DEVICE_FILL, bytes, buffer,
-		pattern, pattern_bytes, offset, bytes);
+	return LAUNCH(cl_fill_buffer, CL_SLOT_FILL_BUFFER, queue, WIRE_DEVICE_FILL, bytes, false,
+		buffer, pattern, pattern_bytes, offset, bytes);
 }
 
 static void *layer_map_buffer(cl_handle queue, cl_handle buffer, cl_uint blocking,
@@ -265,8 +255,10 @@ static void *layer_map_buffer(cl_handle queue, cl_handle buffer, cl_uint blockin
 	cl_int error = CL_SUCCESS;
 	void *mapped;
 
-	if (opencl_launch_begin(&launch, queue, WIRE_DEVICE_MAP))
+	if (opencl_launch_begin(&launch, queue, WIRE_DEVICE_MAP)) {
 		launch.bytes = bytes;
+		launch.is_blocking = blocking;
+	}
 	mapped = NEXT(cl_map_buffer, CL_SLOT_MAP_BUFFER)(queue, buffer, blocking, flags, offset,
 		bytes, wait_count, waits, opencl_launch_event(&launch, event), &error);
 	opencl_launch_end(&launch, error, event);
@@ -277,33 +269,33 @@ static void *layer_map_buffer(cl_handle queue, cl_handle buffer, cl_uint blockin
 
 static cl_int layer_unmap(cl_handle queue, cl_handle memory, void *mapped, CL_EVENTS)
 {
-	return LAUNCH(cl_unmap, CL_SLOT_UNMAP, queue, WIRE_DEVICE_UNMAP, 0, memory, mapped);
+	return LAUNCH(cl_unmap, CL_SLOT_UNMAP, queue, WIRE_DEVICE_UNMAP, 0, false, memory, mapped);
 }
 
 static cl_int layer_svm_memcpy(
 	cl_handle queue, cl_uint blocking, void *to, const void *from, size_t bytes, CL_EVENTS)
 {
 	return LAUNCH(cl_svm_memcpy, CL_SLOT_SVM_MEMCPY, queue, WIRE_DEVICE_COPY, bytes, blocking,
-		to, from, bytes);
+		blocking, to, from, bytes);
 }
 
 static cl_int layer_svm_fill(cl_handle queue, void *to, const void *pattern, size_t pattern_bytes,
 	size_t bytes, CL_EVENTS)
 {
-	return LAUNCH(cl_svm_fill, CL_SLOT_SVM_FILL, queue, WIRE_DEVICE_FILL, bytes, to, pattern,
-		pattern_bytes, bytes);
+	return LAUNCH(cl_svm_fill, CL_SLOT_SVM_FILL, queue, WIRE_DEVICE_FILL, bytes, false, to,
+		pattern, pattern_bytes, bytes);
 }
 
 static cl_int layer_svm_map(
 	cl_handle queue, cl_uint blocking, cl_bitfield flags, void *at, size_t bytes, CL_EVENTS)
 {
-	return LAUNCH(cl_svm_map, CL_SLOT_SVM_MAP, queue, WIRE_DEVICE_MAP, bytes, blocking, flags,
-		at, bytes);
+	return LAUNCH(cl_svm_map, CL_SLOT_SVM_MAP, queue, WIRE_DEVICE_MAP, bytes, blocking,
+		blocking, flags, at, bytes);
 }
 
 static cl_int layer_svm_unmap(cl_handle queue, void *at, CL_EVENTS)
 {
-	return LAUNCH(cl_svm_unmap, CL_SLOT_SVM_UNMAP, queue, WIRE_DEVICE_UNMAP, 0, at);
+	return LAUNCH(cl_svm_unmap, CL_SLOT_SVM_UNMAP, queue, WIRE_DEVICE_UNMAP, 0, false, at);
 }
 
 /* ---- waits ---- */
@@ -345,17 +337,31 @@ static const cl_function layer[CL_SLOT_COUNT] = {
 	[CL_SLOT_READ_BUFFER] = (cl_function)layer_read_buffer,
 	[CL_SLOT_WRITE_BUFFER] = (cl_function)layer_write_buffer,
 	[CL_SLOT_COPY_BUFFER] = (cl_function)layer_copy_buffer,
+	[CL_SLOT_READ_IMAGE] = (cl_function)opencl_read_image,
+	[CL_SLOT_WRITE_IMAGE] = (cl_function)opencl_write_image,
+	[CL_SLOT_COPY_IMAGE] = (cl_function)opencl_copy_image,
+	[CL_SLOT_COPY_IMAGE_TO_BUFFER] = (cl_function)opencl_copy_image_to_buffer,
+	[CL_SLOT_COPY_BUFFER_TO_IMAGE] = (cl_function)opencl_copy_buffer_to_image,
 	[CL_SLOT_MAP_BUFFER] = (cl_function)layer_map_buffer,
+	[CL_SLOT_MAP_IMAGE] = (cl_function)opencl_map_image,
 	[CL_SLOT_UNMAP] = (cl_function)layer_unmap,
 	[CL_SLOT_ND_RANGE_KERNEL] = (cl_function)layer_nd_range_kernel,
 	[CL_SLOT_TASK] = (cl_function)layer_task,
+	[CL_SLOT_NATIVE_KERNEL] = (cl_function)opencl_native_kernel,
+	[CL_SLOT_READ_BUFFER_RECT] = (cl_function)opencl_read_buffer_rect,
+	[CL_SLOT_WRITE_BUFFER_RECT] = (cl_function)opencl_write_buffer_rect,
+	[CL_SLOT_COPY_BUFFER_RECT] = (cl_function)opencl_copy_buffer_rect,
 	[CL_SLOT_FILL_BUFFER] = (cl_function)layer_fill_buffer,
+	[CL_SLOT_FILL_IMAGE] = (cl_function)opencl_fill_image,
+	[CL_SLOT_MIGRATE] = (cl_function)opencl_migrate,
 	[CL_SLOT_CREATE_QUEUE_WITH_PROPERTIES] = (cl_function)layer_create_queue_with_properties,
+	[CL_SLOT_SVM_FREE] = (cl_function)opencl_svm_free,
 	[CL_SLOT_SVM_MEMCPY] = (cl_function)layer_svm_memcpy,
 	[CL_SLOT_SVM_FILL] = (cl_function)layer_svm_fill,
 	[CL_SLOT_SVM_MAP] = (cl_function)layer_svm_map,
 	[CL_SLOT_SVM_UNMAP] = (cl_function)layer_svm_unmap,
 	[CL_SLOT_CLONE_KERNEL] = (cl_function)layer_clone_kernel,
+	[CL_SLOT_SVM_MIGRATE] = (cl_function)opencl_svm_migrate,
 };
 
 /* Without a session the program's calls go straight to the driver. */
@@ -390,9 +396,19 @@ cl_int clGetLayerInfo(cl_uint what, size_t size, void *ret_value, size_t *ret_si
 	}
 }
 
+/* Its code stays in the process, as ours: we call it after the program has unloaded it. */
+static void keep_library(const void *address)
+{
+	Dl_info library;
+
+	if (dladdr(address, &library) && library.dli_fname)
+		dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 cl_int clInitLayer(cl_uint count, const cl_function *target, cl_uint *ret_count,
 	const cl_function **ret_dispatch)
 {
+	int saved_errno = errno;
 	bool fits = count > CL_SLOT_FILL_BUFFER;
 
 	if (!target || !ret_count || !ret_dispatch)
@@ -403,6 +419,10 @@ cl_int clInitLayer(cl_uint count, const cl_function *target, cl_uint *ret_count,
 		return CL_SUCCESS;
 	memcpy(next_table, target, *ret_count * sizeof(*target));
 	opencl_next = next_table;
+	/* The loader's, or another layer's, behind which the loader is. */
+	keep_library((const void *)target[CL_SLOT_FINISH]);
+	keep_library(__builtin_return_address(0));
+	errno = saved_errno;
 	/* No destructor: the driver's may run before it. */
 	atexit(opencl_launch_sweep);
 	*ret_dispatch = layer;

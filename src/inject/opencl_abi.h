@@ -24,6 +24,7 @@ enum {
 	CL_SLOT_CREATE_QUEUE = 9,
 	CL_SLOT_RELEASE_QUEUE = 11,
 	CL_SLOT_GET_QUEUE_INFO = 12,
+	CL_SLOT_GET_IMAGE_INFO = 21,
 	CL_SLOT_CREATE_KERNEL = 34,
 	CL_SLOT_CREATE_KERNELS_IN_PROGRAM = 35,
 	CL_SLOT_GET_KERNEL_INFO = 39,
@@ -36,18 +37,32 @@ enum {
 	CL_SLOT_READ_BUFFER = 48,
 	CL_SLOT_WRITE_BUFFER = 49,
 	CL_SLOT_COPY_BUFFER = 50,
+	CL_SLOT_READ_IMAGE = 51,
+	CL_SLOT_WRITE_IMAGE = 52,
+	CL_SLOT_COPY_IMAGE = 53,
+	CL_SLOT_COPY_IMAGE_TO_BUFFER = 54,
+	CL_SLOT_COPY_BUFFER_TO_IMAGE = 55,
 	CL_SLOT_MAP_BUFFER = 56,
+	CL_SLOT_MAP_IMAGE = 57,
 	CL_SLOT_UNMAP = 58,
 	CL_SLOT_ND_RANGE_KERNEL = 59,
 	CL_SLOT_TASK = 60,
+	CL_SLOT_NATIVE_KERNEL = 61,
 	CL_SLOT_SET_EVENT_CALLBACK = 81,
+	CL_SLOT_READ_BUFFER_RECT = 86,
+	CL_SLOT_WRITE_BUFFER_RECT = 87,
+	CL_SLOT_COPY_BUFFER_RECT = 88,
 	CL_SLOT_FILL_BUFFER = 102,
+	CL_SLOT_FILL_IMAGE = 103,
+	CL_SLOT_MIGRATE = 104,
 	CL_SLOT_CREATE_QUEUE_WITH_PROPERTIES = 123,
+	CL_SLOT_SVM_FREE = 128,
 	CL_SLOT_SVM_MEMCPY = 129,
 	CL_SLOT_SVM_FILL = 130,
 	CL_SLOT_SVM_MAP = 131,
 	CL_SLOT_SVM_UNMAP = 132,
 	CL_SLOT_CLONE_KERNEL = 137,
+	CL_SLOT_SVM_MIGRATE = 139,
 	CL_SLOT_COUNT = 149,
 };
 
@@ -62,6 +77,7 @@ enum {
 	CL_QUEUE_DEVICE = 0x1091,
 	CL_QUEUE_PROPERTIES = 0x1093,
 	CL_QUEUE_PROPERTIES_ARRAY = 0x1098,
+	CL_IMAGE_ELEMENT_SIZE = 0x1111,
 	CL_KERNEL_FUNCTION_NAME = 0x1190,
 	CL_EVENT_COMMAND_QUEUE = 0x11d0,
 	CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11d3,
@@ -119,3 +135,42 @@ typedef cl_int cl_svm_fill(cl_handle queue, void *to, const void *pattern, size_
 typedef cl_int cl_svm_map(
 	cl_handle queue, cl_uint blocking, cl_bitfield flags, void *at, size_t bytes, CL_EVENTS);
 typedef cl_int cl_svm_unmap(cl_handle queue, void *at, CL_EVENTS);
+typedef void cl_svm_free_callback(cl_handle queue, cl_uint count, void *pointers[], void *context);
+typedef cl_int cl_svm_free(cl_handle queue, cl_uint count, void *pointers[],
+	cl_svm_free_callback *callback, void *context, CL_EVENTS);
+typedef cl_int cl_svm_migrate(cl_handle queue, cl_uint count, const void **pointers,
+	const size_t *sizes, cl_bitfield flags, CL_EVENTS);
+typedef cl_int cl_migrate(
+	cl_handle queue, cl_uint count, const cl_handle *memories, cl_bitfield flags, CL_EVENTS);
+typedef void cl_native_function(void *arguments);
+typedef cl_int cl_native_kernel(cl_handle queue, cl_native_function *function, void *arguments,
+	size_t bytes, cl_uint count, const cl_handle *memories, const void **places, CL_EVENTS);
+
+/* Regions and origins are of three numbers; a pitch is in bytes. */
+typedef cl_int cl_read_buffer_rect(cl_handle queue, cl_handle buffer, cl_uint blocking,
+	const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
+	size_t buffer_row, size_t buffer_slice, size_t host_row, size_t host_slice, void *to,
+	CL_EVENTS);
+typedef cl_int cl_write_buffer_rect(cl_handle queue, cl_handle buffer, cl_uint blocking,
+	const size_t *buffer_origin, const size_t *host_origin, const size_t *region,
+	size_t buffer_row, size_t buffer_slice, size_t host_row, size_t host_slice,
+	const void *from, CL_EVENTS);
+typedef cl_int cl_copy_buffer_rect(cl_handle queue, cl_handle from, cl_handle to,
+	const size_t *from_origin, const size_t *to_origin, const size_t *region, size_t from_row,
+	size_t from_slice, size_t to_row, size_t to_slice, CL_EVENTS);
+typedef cl_int cl_read_image(cl_handle queue, cl_handle image, cl_uint blocking,
+	const size_t *origin, const size_t *region, size_t row, size_t slice, void *to, CL_EVENTS);
+typedef cl_int cl_write_image(cl_handle queue, cl_handle image, cl_uint blocking,
+	const size_t *origin, const size_t *region, size_t row, size_t slice, const void *from,
+	CL_EVENTS);
+typedef cl_int cl_fill_image(cl_handle queue, cl_handle image, const void *color,
+	const size_t *origin, const size_t *region, CL_EVENTS);
+typedef cl_int cl_copy_image(cl_handle queue, cl_handle from, cl_handle to,
+	const size_t *from_origin, const size_t *to_origin, const size_t *region, CL_EVENTS);
+typedef cl_int cl_copy_image_to_buffer(cl_handle queue, cl_handle from, cl_handle to,
+	const size_t *origin, const size_t *region, size_t offset, CL_EVENTS);
+typedef cl_int cl_copy_buffer_to_image(cl_handle queue, cl_handle from, cl_handle to, size_t offset,
+	const size_t *origin, const size_t *region, CL_EVENTS);
+typedef void *cl_map_image(cl_handle queue, cl_handle image, cl_uint blocking, cl_bitfield flags,
+	const size_t *origin, const size_t *region, size_t *ret_row, size_t *ret_slice, CL_EVENTS,
+	cl_int *ret_error);

@@ -64,7 +64,8 @@ static void free_flight(struct flight *flight)
 
 /* ---- the work's end ---- */
 
-static void tell_activity(struct flight *flight, bool failed)
+/* False where the driver gives no times, or such as cannot be. */
+static bool read_times(struct flight *flight)
 {
 	cl_get_info *info = NEXT(cl_get_info, CL_SLOT_GET_EVENT_PROFILING_INFO);
 	struct wire_device_activity *activity = &flight->activity;
@@ -77,16 +78,35 @@ static void tell_activity(struct flight *flight, bool failed)
 		{CL_PROFILING_COMMAND_START, &activity->start},
 		{CL_PROFILING_COMMAND_END, &activity->end},
 	};
+	uint64_t last = 0;
 
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
 		cl_ulong time = 0;
 
-		failed |=
-			info(flight->event, times[i].what, sizeof(time), &time, NULL) != CL_SUCCESS;
-		*times[i].to = time;
+		if (info(flight->event, times[i].what, sizeof(time), &time, NULL) != CL_SUCCESS ||
+			time < last)
+			return false;
+		*times[i].to = last = time;
 	}
-	activity->failed = failed;
-	inject_write(&activity->record);
+	return last;
+}
+
+static void tell_activity(struct flight *flight, bool failed)
+{
+	const struct wire_device_activity *activity = &flight->activity;
+	bool is_timed = !failed && read_times(flight);
+	const struct wire_device_launch untimed = {
+		.record = {.type = WIRE_RECORD_DEVICE_LAUNCH, .length_bytes = sizeof(untimed)},
+		.correlation = activity->correlation,
+		.enter_ns = activity->enter_ns,
+		.exit_ns = activity->after_ns,
+		.tid = activity->tid,
+		.queue = activity->queue,
+		.kind = activity->kind,
+		.untimed = failed ? WIRE_DEVICE_FAILED : WIRE_DEVICE_NO_TIMES,
+	};
+
+	inject_write(is_timed ? &activity->record : &untimed.record);
 }
 
 static void end_flight(struct flight *flight)
@@ -95,21 +115,31 @@ static void end_flight(struct flight *flight)
 	free_flight(flight);
 }
 
-/* On a thread of the driver: no call that waits. */
-static void on_complete(cl_handle event, cl_int status, void *context)
+/*
+ * No callback is to come any more: returns what the flight was. FLIGHT_LOOKED_AT: a sweep has it,
+ * tells of it and ends it.
+ */
+static uint32_t close_flight(struct flight *flight)
 {
-	struct flight *flight = context;
 	uint32_t state = atomic_load(&flight->state);
 
 	while (state != FLIGHT_READ &&
 		!atomic_compare_exchange_weak(&flight->state, &state,
 			state == FLIGHT_LOOKED_AT ? FLIGHT_CALLED : FLIGHT_FREE))
 		;
-	if (state == FLIGHT_LOOKED_AT)
-		return;
+	return state;
+}
+
+/* On a thread of the driver: no call that waits. */
+static void on_complete(cl_handle event, cl_int status, void *context)
+{
+	struct flight *flight = context;
+	uint32_t state = close_flight(flight);
+
 	if (state == FLIGHT_PENDING)
 		tell_activity(flight, status < 0);
-	end_flight(flight);
+	if (state != FLIGHT_LOOKED_AT)
+		end_flight(flight);
 }
 
 static void look_at(struct flight *flight)
@@ -213,6 +243,7 @@ static enum wire_device_untimed follow(
 	const struct opencl_launch *launch, cl_handle event, uint64_t after_ns)
 {
 	struct flight *flight = take_flight();
+	uint32_t state;
 
 	if (!flight) {
 		inject_count_no_context();
@@ -226,9 +257,18 @@ static enum wire_device_untimed follow(
 	if (NEXT(cl_set_event_callback, CL_SLOT_SET_EVENT_CALLBACK)(
 		    event, CL_COMPLETE, on_complete, flight) == CL_SUCCESS)
 		return WIRE_DEVICE_TIMED;
-	/* No callback will come: a sweep may have it. */
-	on_complete(event, -1, flight);
-	return WIRE_DEVICE_NO_EVENT;
+	state = close_flight(flight);
+	if (state != FLIGHT_LOOKED_AT)
+		end_flight(flight);
+	return state == FLIGHT_PENDING ? WIRE_DEVICE_NO_EVENT : WIRE_DEVICE_TIMED;
+}
+
+static void tell_wait(enum wire_device_kind kind, const struct opencl_queue *queue,
+	uint64_t enter_ns, uint64_t exit_ns)
+{
+	const struct opencl_launch wait = {.kind = kind, .queue = queue, .enter_ns = enter_ns};
+
+	tell_launch(&wait, exit_ns, WIRE_DEVICE_TIMED);
 }
 
 void opencl_launch_end(struct opencl_launch *launch, cl_int result, const cl_handle *event)
@@ -255,12 +295,11 @@ void opencl_launch_end(struct opencl_launch *launch, cl_int result, const cl_han
 	}
 	if (untimed != WIRE_DEVICE_TIMED)
 		tell_launch(launch, exit_ns, untimed);
+	if (launch->is_blocking && result == CL_SUCCESS)
+		tell_wait(WIRE_DEVICE_WAIT, launch->queue, launch->before_ns, exit_ns);
 }
 
 void opencl_waited(enum wire_device_kind kind, cl_handle queue, uint64_t enter_ns)
 {
-	struct opencl_launch wait = {.kind = kind, .enter_ns = enter_ns};
-
-	wait.queue = queue ? opencl_queue(queue) : NULL;
-	tell_launch(&wait, inject_now_ns(), WIRE_DEVICE_TIMED);
+	tell_wait(kind, queue ? opencl_queue(queue) : NULL, enter_ns, inject_now_ns());
 }

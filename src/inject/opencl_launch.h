@@ -15,7 +15,8 @@ struct opencl_launch {
 	uint32_t local_size[3];
 	enum wire_device_kind kind;
 	cl_handle own_event;
-	bool is_open; /* false: nothing is recorded of it */
+	bool is_open;     /* false: nothing is recorded of it */
+	bool is_blocking; /* the call returns when the work has ended */
 	bool took_stack;
 };
 
@@ -45,3 +46,21 @@ void opencl_waited(enum wire_device_kind kind, cl_handle queue, uint64_t enter_n
 
 /* Reads the times of all work that has ended: its callbacks may come too late, at exit. */
 void opencl_launch_sweep(void);
+
+/*
+ * The call with our event where the program has none, and what is told of it: `amount` is looked at
+ * only when it is recorded. What all commands end with is the caller's CL_EVENTS.
+ */
+#define LAUNCH(type, slot, queue, device_kind, amount, blocks, ...)                                \
+	({                                                                                         \
+		struct opencl_launch _launch;                                                      \
+		cl_int _result;                                                                    \
+		if (opencl_launch_begin(&_launch, queue, device_kind)) {                           \
+			_launch.bytes = (amount);                                                  \
+			_launch.is_blocking = (blocks);                                            \
+		}                                                                                  \
+		_result = NEXT(type, slot)(queue, __VA_ARGS__, wait_count, waits,                  \
+			opencl_launch_event(&_launch, event));                                     \
+		opencl_launch_end(&_launch, _result, event);                                       \
+		_result;                                                                           \
+	})

@@ -52,7 +52,7 @@ static uint64_t hash_text(const char *text)
 	return hash ? hash : 1;
 }
 
-static uint32_t name_id(const char *name)
+uint32_t opencl_name(const char *name)
 {
 	int64_t at = find_slot(name_keys, MAX_NAMES, hash_text(name));
 
@@ -76,7 +76,7 @@ static uint32_t ask_name(cl_handle kernel)
 	if (NEXT(cl_get_info, CL_SLOT_GET_KERNEL_INFO)(
 		    kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name) - 1, name, NULL) != CL_SUCCESS)
 		return 0;
-	return name_id(name);
+	return opencl_name(name);
 }
 
 uint32_t opencl_kernel_name(cl_handle kernel)

@@ -28,6 +28,8 @@ const struct opencl_queue *opencl_queue(cl_handle queue);
 /* At creation; `given` is the program's own list, NULL for none. */
 void opencl_queue_created(cl_handle queue, bool is_timed_for_us, const cl_ulong *given);
 
+/* The id of a name, defined in the ring when it is new; 0: no room. */
+uint32_t opencl_name(const char *name);
 /* The id of the kernel's name, defined in the ring when it is new; 0: unknown. */
 uint32_t opencl_kernel_name(cl_handle kernel);
 /* The handle stands for another kernel now. */

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "wire/record.h"
 
 /* The values are stored in captures: append only. */
@@ -19,9 +21,11 @@ enum wire_device_kind {
 	WIRE_DEVICE_MAP = 6,
 	WIRE_DEVICE_UNMAP = 7,
 	/* The host waits: no device activity follows. */
-	WIRE_DEVICE_FINISH = 8, /* for a queue */
-	WIRE_DEVICE_WAIT = 9,   /* for events */
-	WIRE_DEVICE_GRAPH = 10, /* one launch of a whole graph */
+	WIRE_DEVICE_FINISH = 8,   /* for a queue */
+	WIRE_DEVICE_WAIT = 9,     /* for events */
+	WIRE_DEVICE_GRAPH = 10,   /* one launch of a whole graph */
+	WIRE_DEVICE_MIGRATE = 11, /* memory is brought to another device, or to the host */
+	WIRE_DEVICE_FREE = 12,    /* shared memory, in the order of a queue */
 	WIRE_DEVICE_MAX
 };
 
@@ -118,9 +122,18 @@ static inline const char *wire_device_kind_name(unsigned kind)
 		[WIRE_DEVICE_FINISH] = "finish",
 		[WIRE_DEVICE_WAIT] = "wait",
 		[WIRE_DEVICE_GRAPH] = "graph",
+		[WIRE_DEVICE_MIGRATE] = "migrate",
+		[WIRE_DEVICE_FREE] = "free",
 	};
 
 	return kind < WIRE_DEVICE_MAX ? names[kind] : "unknown";
+}
+
+/* Else the host waits. */
+static inline bool wire_device_is_work(unsigned kind)
+{
+	return kind > WIRE_DEVICE_NONE && kind < WIRE_DEVICE_MAX && kind != WIRE_DEVICE_FINISH &&
+	       kind != WIRE_DEVICE_WAIT;
 }
 
 static inline const char *wire_device_untimed_name(unsigned untimed)

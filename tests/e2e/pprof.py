@@ -41,8 +41,8 @@ def packed(data):
     return numbers
 
 
-def read(path):
-    """[(frames from the outermost on, number of samples)]"""
+def read(path, value_type=0):
+    """[(frames from the outermost on, number of samples, or the value of another type)]"""
     with gzip.open(path) as file:
         profile = list(fields(file.read()))
     texts = [value.decode(errors="replace") for number, value in profile if number == 6]
@@ -68,5 +68,5 @@ def read(path):
             ids = [i for field, content in sample if field == 1 for i in packed(content)]
             counts = [i for field, content in sample if field == 2 for i in packed(content)]
             frames = [frame for i in ids for frame in locations[i]]
-            samples.append((tuple(reversed(frames)), counts[0]))
+            samples.append((tuple(reversed(frames)), counts[value_type]))
     return samples

@@ -3,10 +3,14 @@
 
 import glob
 import os
+import pwd
 import re
+import shutil
 import subprocess
+import tempfile
 import time
 
+import pprof
 import pytest
 
 LAUNCHES = 100  # of `scale` by each of two threads; `add` half as often; two writes, fills, copies and reads
@@ -15,13 +19,23 @@ TOTAL = sum(COUNTS.values())
 
 
 @pytest.fixture
-def opencl(workload, workload_directory):
-    """The command line of the OpenCL program; skipped where it was not built or there is no driver."""
-    if not (workload_directory / "opencl").exists():
-        pytest.skip("built without OpenCL: tools/deps test")
-    if not glob.glob("/etc/OpenCL/vendors/*.icd"):
-        pytest.skip("no OpenCL driver: tools/deps test")
-    return lambda *arguments: workload("opencl", *arguments)
+def opencl_workload(workload, workload_directory):
+    """The command line of an OpenCL program; skipped where it was not built or there is no driver."""
+
+    def command(name, *arguments):
+        if not (workload_directory / name).exists():
+            pytest.skip(f"built without {name}'s libraries: tools/deps test")
+        if not glob.glob("/etc/OpenCL/vendors/*.icd"):
+            pytest.skip("no OpenCL driver: tools/deps test")
+        return workload(name, *arguments)
+
+    return command
+
+
+@pytest.fixture
+def opencl(opencl_workload):
+    opencl_workload("opencl")
+    return lambda *arguments: opencl_workload("opencl", *arguments)
 
 
 @pytest.fixture
@@ -48,18 +62,24 @@ def plain(command, env=None):
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(env or {})})
 
 
+def assert_same(done, before):
+    """The same results and exit status; threads print in any order."""
+    status = before.returncode if before.returncode >= 0 else 128 - before.returncode
+    assert (done.status, sorted(done.stdout.splitlines())) == (status, sorted(before.stdout.splitlines()))
+
+
 @needs_root
 def test_every_launch_has_its_stack(device, opencl):
     part, data, done = device(*opencl(LAUNCHES))
-    before = plain(opencl(LAUNCHES))
-    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 5
+    assert_same(done, plain(opencl(LAUNCHES)))
+    assert done.status == 5
     assert counts(part) == COUNTS
     assert part["attribution"] == {"matched": TOTAL, "no_stack": 0, "stacks_off": 0}
     launches = part["launches"]
     assert launches["count"] == launches["stacks"] == TOTAL and not any(launches["without_work"].values())
     assert launches["complete_stacks"] >= 0.995 * TOTAL
     assert part["records_lost"] == part["stacks_lost"] == part["started_before_launch"] == 0
-    assert part["host_wait_count"] == 4
+    assert part["host_wait_count"] == 6, "two waits for events, two for a queue, two blocking reads"
     assert part["clock_error_ns"] < 1e6
     (used,) = part["devices"]
     assert 0 < used["busy_ns"] <= used["work_ns"] == part["total_ns"]
@@ -88,6 +108,92 @@ def test_stacks_lead_to_the_launch(device, opencl, sonde, tmp_path):
     assert "Device work" in sonde("report", capture, check=0).stdout
 
 
+@needs_root
+def test_other_formats_hold_the_device_time(device, opencl, sonde, tmp_path):
+    part, _, _ = device(*opencl(LAUNCHES))
+    capture, rounding = tmp_path / "device.pftrace", 50 * TOTAL
+    document = sonde("export", "-f", "speedscope", "--weight", "gpu", "-o", "-", capture, check=0).json()
+    assert sum(sum(profile["weights"]) for profile in document["profiles"]) == (
+        pytest.approx(part["total_ns"], abs=rounding))
+    assert {"[gpu] scale", "[gpu] add"} <= {frame["name"] for frame in document["shared"]["frames"]}
+    sonde("export", "-f", "pprof", "--weight", "gpu", "-o", tmp_path / "device.pb.gz", capture, check=0)
+    samples = pprof.read(tmp_path / "device.pb.gz", value_type=1)
+    assert sum(time_ns for _, time_ns in samples) == pytest.approx(part["total_ns"], abs=rounding)
+    assert {"launch_scale", "[gpu] scale"} <= {frame.function for stack, _ in samples for frame in stack}
+    events = sonde("export", "-f", "chrome", "-o", "-", capture, check=0).json()["traceEvents"]
+    kinds = [(event["ph"], event.get("cat")) for event in events]
+    assert kinds.count(("X", "kernel")) == 300 and kinds.count(("X", "launch")) == TOTAL
+    starts = {event["id"]: event["ts"] for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event["ts"] for event in events if event["ph"] == "f"}
+    assert len(starts) == TOTAL and all(starts[number] <= ends[number] for number in ends)
+    worked = sum(event["dur"] for event in events if "stream" in event.get("args", {}))
+    assert worked * 1000 == pytest.approx(part["total_ns"], abs=TOTAL)
+
+
+MEMORY_COUNTS = {"read": 3, "write": 2, "copy": 5, "fill": 2, "map": 2, "unmap": 2, "migrate": 2, "free": 1,
+                 "[native kernel]": 1}
+
+
+@needs_root
+def test_every_command_that_moves_memory(device, opencl_workload):
+    """Images, rectangles, shared memory: each is timed with its bytes, and the driver's errors stay."""
+    command = opencl_workload("opencl_memory")
+    part, _, done = device(*command)
+    before = plain(command)
+    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 0
+    assert counts(part) == MEMORY_COUNTS
+    assert part["attribution"]["matched"] == part["count"] == sum(MEMORY_COUNTS.values())
+    failed = part["launches"]["without_work"].pop("failed")
+    assert failed == 4 and not any(part["launches"]["without_work"].values()), "the calls with wrong arguments"
+    moved = {row["name"]: row["bytes"] for row in part["kernels"]}
+    assert moved == {"read": 3072, "write": 2048, "copy": 5120, "fill": 2048, "map": 2048, "unmap": 0, "migrate": 0,
+                     "free": 0, "[native kernel]": None}
+    assert part["host_wait_count"] == 3 + 8, "finishes, and commands that block"
+
+
+@needs_root
+def test_clblast(device, opencl_workload, workload_directory):
+    """A library of others as it is: its kernels, its queue, its events."""
+    command = opencl_workload("clblast", 3)
+    env = {"POCL_CACHE_DIR": str(workload_directory / "pocl-cache")}  # its kernels take long to compile
+    before = plain(command, env=env)
+    assert before.returncode == 0, before.stderr
+    part, _, done = device(*command, env=env)
+    assert (done.status, done.stdout) == (0, before.stdout)
+    assert counts(part) == {"Xgemm": 3, "TransposePadMatrix": 6, "TransposeMatrix": 3, "Xasum": 1,
+                            "XasumEpilogue": 1, "read": 1}
+    assert part["attribution"]["matched"] == part["count"] == 15
+    assert {row["function"] for row in part["lines"]} == {"multiply"}, "the program's line, not the library's"
+
+
+def check_flow(part):
+    """What the parts of the analysis must agree on, whatever the machine does."""
+    for flow, used in zip(part["flow"], part["devices"]):
+        assert flow["device"] == used["name"]
+        assert flow["idle_ns"] + used["busy_ns"] == flow["span_ns"]
+        assert max(flow["compute_ns"], flow["copy_ns"]) <= used["busy_ns"] <= flow["compute_ns"] + flow["copy_ns"]
+        depth = flow["queue_depth"]
+        assert 0 <= depth["empty_ns"] <= depth["span_ns"] <= flow["span_ns"]
+        assert 0 <= depth["mean"] <= depth["maximum"] <= flow["launches"]
+        for times in (flow["call"], flow["latency"]):
+            assert times["count"] <= flow["kernel_launches"]
+            assert not times["count"] or 0 < times["median_ns"] <= times["p90_ns"] <= times["p99_ns"]
+
+
+@needs_root
+def test_how_launches_reach_the_device(device, opencl, sonde, tmp_path):
+    part, _, _ = device(*opencl(2000))
+    (flow,) = part["flow"]
+    check_flow(part)
+    assert flow["launches"] == 6008 and flow["kernel_launches"] == flow["call"]["count"] == 6000
+    assert flow["work_without_call"] == flow["communication_ns"] == 0
+    # Nothing waits for the device between launches: the program is far ahead of it.
+    assert flow["queue_depth"]["maximum"] > 2
+    text = sonde("report", "--by", "kernel", tmp_path / "device.pftrace", check=0).stdout
+    assert "from the first work to the last: computing" in text
+    assert "A launch takes" in text and "Queue depth:" in text
+
+
 def test_without_launch_stacks(device, opencl, sonde, tmp_path):
     part, _, done = device(*opencl(LAUNCHES), options=("--launch-stacks", "off"))
     assert done.status == 5 and counts(part) == COUNTS
@@ -105,15 +211,39 @@ def test_user_mode_times_and_says_why_no_stacks(device, opencl):
     assert any("launches of device work have no stacks" in note for note in data["notes"])
 
 
-@pytest.mark.parametrize("end, status", [("_exit", 5), ("kill", 137), ("fork", 5)])
+@pytest.mark.parametrize("end, status", [("_exit", 5), ("kill", 137), ("fork", 5), ("workers", 5)])
 def test_ends(device, opencl, end, status):
-    """What was finished is in the capture however the program ends, and a forked child writes nothing."""
+    """What was finished is in the capture however the program ends, and forked children write nothing."""
     part, _, done = device(*opencl(LAUNCHES, end))
+    assert_same(done, plain(opencl(LAUNCHES, end)))
     assert done.status == status
     assert counts(part) == COUNTS
     assert part["records_lost"] == 0
     if end == "fork":
         assert "child ended with 7" in done.stdout
+    if end == "workers":
+        assert "workers ended with 6" in done.stdout
+
+
+@needs_root
+def test_a_program_becomes_another(device, opencl):
+    """Both have one pid: the work of each is joined to its own launches."""
+    part, _, done = device(*opencl(LAUNCHES, "exec"))
+    assert_same(done, plain(opencl(LAUNCHES, "exec")))
+    assert done.status == 5 and done.stdout.count("sum") == 4
+    assert counts(part) == {name: 2 * count for name, count in COUNTS.items()}
+    assert part["launches"]["count"] == part["launches"]["stacks"] == part["attribution"]["matched"] == 2 * TOTAL
+
+
+@needs_root
+def test_another_pid_namespace(device, opencl):
+    """The process is called otherwise there; its stacks are joined all the same."""
+    container = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if not shutil.which("unshare") or subprocess.run([*container, "true"], capture_output=True).returncode:
+        pytest.skip("this machine does not let us make namespaces")
+    part, _, done = device(*container, *opencl(LAUNCHES))
+    assert done.status == 5 and counts(part) == COUNTS
+    assert part["attribution"]["matched"] == part["launches"]["count"] == TOTAL
 
 
 @needs_root
@@ -133,7 +263,7 @@ def test_another_layer_stays(device, opencl, sonde_path, tmp_path):
     other.write_bytes((sonde_path.parent / "src" / "inject" / "libsonde-inject.so").read_bytes())
     before = plain(opencl(LAUNCHES), env={"OPENCL_LAYERS": str(other)})
     part, data, done = device(*opencl(LAUNCHES), env={"OPENCL_LAYERS": str(other)})
-    assert (done.status, done.stdout) == (before.returncode, before.stdout)
+    assert_same(done, before)
     assert any(f"OPENCL_LAYERS was set to {other}" in note for note in data["notes"])
     assert part["count"] >= TOTAL
 
@@ -142,7 +272,7 @@ def test_full_rings_are_counted(device, opencl):
     """More than the rings hold, faster than they are read: nothing is lost unseen."""
     launches = 40000
     part, data, done = device(*opencl(launches), options=("--launch-stacks", "off"))
-    assert done.status == 5
+    assert_same(done, plain(opencl(launches)))
     assert part["count"] + part["records_lost"] + part["launches"]["without_work"]["too_many_in_flight"] == (
         pytest.approx(3 * launches + 8, abs=8)
     ), "lost waits are records, too"
@@ -159,19 +289,158 @@ def test_no_session_is_left_behind(sonde, opencl, tmp_path):
 def test_collector_killed(sonde, opencl, tmp_path):
     """The program goes on to its own end."""
     marker = tmp_path / "status"
-    script = f'{" ".join(opencl(30000))} >/dev/null; echo $? > {marker}'
+    out = tmp_path / "out"
+    script = f'{" ".join(opencl(30000))} >{out}; echo $? > {marker}'
     running = sonde.start("record", "-q", "-o", tmp_path / "x.pftrace", "--", "sh", "-c", f"sleep 0.5; {script}")
     time.sleep(0.9)
     running.kill()
     running.wait()
+    assert glob.glob(f"/dev/shm/sonde-{running.pid}-*")
     for _ in range(300):
         if marker.exists() and marker.read_text():
             break
         time.sleep(0.1)
     assert marker.read_text().strip() == "5"
-    assert glob.glob(f"/dev/shm/sonde-{running.pid}-*")
+    assert sorted(out.read_text().splitlines()) == sorted(plain(opencl(30000)).stdout.splitlines())
     sonde("record", "-q", "-o", tmp_path / "next.pftrace", "--", "true", check=0)
     assert not glob.glob(f"/dev/shm/sonde-{running.pid}-*"), "the next recording cleans up"
+
+
+def session_folder(running, timeout=10):
+    """The recording's, when a process has opened it."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if glob.glob(f"/dev/shm/sonde-{running.pid}-*/ring.*"):
+            (folder,) = glob.glob(f"/dev/shm/sonde-{running.pid}-*")
+            return folder
+        time.sleep(0.01)
+    raise AssertionError("no process opened the session")
+
+
+def test_session_removed_while_recording(sonde, opencl, tmp_path):
+    """The process that has its ring open is recorded on; later ones are not, which a note says."""
+    capture = tmp_path / "x.pftrace"
+    command = " ".join(opencl(20000))
+    running = sonde.start("record", "-q", "-o", capture, "--", "sh", "-c", f"{command}; {' '.join(opencl(10))}")
+    folder = session_folder(running)
+    time.sleep(0.5)  # sonde has seen the file
+    shutil.rmtree(folder)
+    out, _ = running.communicate(timeout=100)
+    before = plain(["sh", "-c", f"{command}; {' '.join(opencl(10))}"])
+    assert running.returncode == before.returncode == 5
+    assert sorted(out.splitlines()) == sorted(before.stdout.splitlines())
+    data = sonde("report", "--json", capture, check=0).json()
+    assert any(f"folder {folder} was removed" in note for note in data["notes"])
+    part = data["device_work"]
+    seen = part["count"] + part["records_lost"] + part["launches"]["without_work"]["too_many_in_flight"]
+    assert seen >= 3 * 20000 + 8
+
+
+@needs_root
+def test_another_user_cannot_open_the_session(sonde, opencl, unprivileged, tmp_path):
+    running = sonde.start("record", "-q", "-o", tmp_path / "x.pftrace", "--", "sh", "-c",
+                          f"{' '.join(opencl(10))}; sleep 60")
+    folder = session_folder(running)
+    gate, ring = os.path.join(folder, "gate"), glob.glob(f"{folder}/ring.*")[0]
+    assert [os.stat(path).st_mode & 0o777 for path in (folder, gate, ring)] == [0o700, 0o600, 0o600]
+    for attempt in (["ls", folder], ["cat", gate], ["cat", ring], ["sh", "-c", f": >> {ring}"]):
+        done = subprocess.run([*unprivileged, *attempt], capture_output=True, text=True)
+        assert done.returncode and "Permission denied" in done.stderr
+    # A program of another user that is told of the session has its own results, and no part in it.
+    before = plain(opencl(10))
+    place = open_folder()
+    program = shutil.copy(opencl()[0], place)
+    library = shutil.copy(os.path.join(os.path.dirname(sonde.path), "src", "inject", "libsonde-inject.so"), place)
+    env = {**os.environ, "OPENCL_LAYERS": library, "SONDE_SESSION": folder, "POCL_CACHE_DIR": place}
+    done = subprocess.run([*unprivileged, program, "10"], capture_output=True, text=True, env=env)
+    shutil.rmtree(place)
+    assert sorted(done.stdout.splitlines()) == sorted(before.stdout.splitlines()) and done.returncode == 5
+    assert len(glob.glob(f"{folder}/ring.*")) <= 1
+
+
+def open_folder():
+    """A folder that every user can reach and write; pytest's are not."""
+    folder = tempfile.mkdtemp(prefix="sonde-opencl-")
+    os.chmod(folder, 0o777)
+    return folder
+
+
+@needs_root
+def test_set_user_id_program(sonde, opencl, tmp_path):
+    """It does not listen to our variables: it runs as ever, and the report says that there is nothing."""
+    folder = open_folder()
+    program = os.path.join(folder, "program")
+    shutil.copy(opencl()[0], program)
+    os.chown(program, pwd.getpwnam("nobody").pw_uid, -1)
+    os.chmod(program, 0o4755)
+    env = {"POCL_CACHE_DIR": folder}
+    before = plain([program, str(LAUNCHES)], env=env)
+    capture = tmp_path / "x.pftrace"
+    done = sonde("record", "-q", "-o", capture, "--", program, LAUNCHES, env=env)
+    shutil.rmtree(folder)
+    assert_same(done, before)
+    assert done.status == 5
+    assert sonde("report", "--json", capture, check=0).json()["device_work"] is None
+    assert "set-user-ID" in sonde("report", "--by", "kernel", capture, check=0).stdout
+
+
+@pytest.fixture
+def platforms(opencl_workload, workload_directory, tmp_path):
+    """A program that uses two drivers, PoCL and our stand-in, and the environment in which it finds both."""
+    command = opencl_workload("opencl_platforms")[0]
+    double = workload_directory.parents[1] / "doubles" / "opencl" / "libopencl-double.so"
+    vendors = tmp_path / "vendors"
+    vendors.mkdir()
+    for icd in glob.glob("/etc/OpenCL/vendors/pocl*.icd"):
+        shutil.copy(icd, vendors)
+    (vendors / "double.icd").write_text(f"{double}\n")
+    return command, {"OCL_ICD_VENDORS": str(vendors)}
+
+
+def without_work(part):
+    return {reason: count for reason, count in part["launches"]["without_work"].items() if count}
+
+
+@needs_root
+def test_two_runtimes_in_one_process(device, platforms):
+    command, env = platforms
+    part, _, done = device(command, 10, env=env)
+    before = plain([command, "10"], env=env)
+    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 0
+    devices = {used["name"]: used["count"] for used in part["devices"]}
+    assert len(devices) == 2 and set(devices.values()) == {10} and "double device" in devices
+    assert part["attribution"]["matched"] == part["launches"]["count"] == 20
+
+
+@needs_root
+def test_loader_unloaded_and_loaded_again(device, platforms):
+    command, env = platforms
+    part, _, done = device(command, 10, 3, env=env)
+    before = plain([command, "10", "3"], env=env)
+    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 0
+    assert part["attribution"]["matched"] == part["launches"]["count"] == 60
+
+
+@pytest.mark.parametrize("fault, seen, reasons", [
+    ("f", 5, {"failed": 5}),
+    ("e", 5, {"failed": 5}),
+    ("q", 0, {"no_profiling": 10}),
+    ("c", 0, {"no_event": 10}),
+    ("t", 0, {"no_times": 10}),
+    ("z", 0, {"no_times": 10}),
+    ("b", 0, {"no_times": 10}),
+])
+def test_a_driver_with_faults(device, platforms, fault, seen, reasons):
+    """Each launch is counted once, with its reason; the program sees what it would see without us."""
+    command, env = platforms
+    env = {**env, "OPENCL_DOUBLE": fault}
+    part, data, done = device(command, 10, options=("--launch-stacks", "off"), env=env)
+    before = plain([command, "10"], env=env)
+    assert (done.status, done.stdout) == (before.returncode, before.stdout) and done.status == 0
+    assert {used["name"]: used["count"] for used in part["devices"]}.get("double device", 0) == seen
+    assert without_work(part) == reasons
+    assert part["launches"]["count"] == 20 and part["records_lost"] == 0
+    assert not [note for note in data["notes"] if "device" in note]
 
 
 def test_programs_without_opencl_have_none(device, workload):

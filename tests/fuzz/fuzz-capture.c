@@ -91,6 +91,30 @@ static int see_sample(void *context, const struct capture_sample *sample)
 	return 0;
 }
 
+static int see_device_work(void *context, const struct capture_device_work *work)
+{
+	require((unsigned)work->kind < WIRE_DEVICE_MAX);
+	require(work->name && work->device);
+	touch(context, work->name);
+	touch(context, work->device);
+	return 0;
+}
+
+static int see_launch(void *context, const struct capture_launch *launch)
+{
+	require((unsigned)launch->kind < WIRE_DEVICE_MAX);
+	require((unsigned)launch->untimed < WIRE_DEVICE_UNTIMED_MAX);
+	return 0;
+}
+
+static int see_launch_stack(void *context, const struct capture_launch_stack *stack)
+{
+	const struct seen *seen = context;
+
+	require(stack->callstack <= seen->callstacks);
+	return 0;
+}
+
 static int see_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count)
 {
@@ -123,6 +147,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		.process = see_process,
 		.thread = see_thread,
 		.sample = see_sample,
+		.device_work = see_device_work,
+		.launch = see_launch,
+		.launch_stack = see_launch_stack,
 		.symbols = see_symbols,
 		.stats = see_stats,
 	};

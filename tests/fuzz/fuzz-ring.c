@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	if (capture_writer_open_live(&writer, &visitor, NULL, NULL) < 0 ||
 		device_collector_new(&sink.collector, writer) < 0)
 		abort();
-	target_rings_read(file, cursors, on_record, &sink, &damaged);
+	target_rings_read(file, file->pid, cursors, on_record, &sink, &damaged);
 	if (device_collector_write(sink.collector, UINT64_MAX) < 0)
 		abort();
 	device_collector_free(sink.collector);

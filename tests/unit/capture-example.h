@@ -423,7 +423,10 @@ static inline int write_example(struct capture_writer *writer)
 	return result == 0 ? write_example_stats(writer) : result;
 }
 
-static inline int write_example_file(const char *path, bool uncompressed, bool stack_sample)
+typedef int write_function(struct capture_writer *writer);
+
+static inline int write_file(
+	const char *path, bool uncompressed, bool stack_sample, write_function *write_contents)
 {
 	struct capture_writer_options options = {.size = sizeof(options),
 		.uncompressed = uncompressed,
@@ -433,11 +436,16 @@ static inline int write_example_file(const char *path, bool uncompressed, bool s
 	int result = capture_writer_open(&writer, path, &options, &err);
 
 	if (result == 0) {
-		result = write_example(writer);
+		result = write_contents(writer);
 		if (result < 0)
 			capture_writer_free(writer);
 		else
 			result = capture_writer_close(writer, &err);
 	}
 	return result;
+}
+
+static inline int write_example_file(const char *path, bool uncompressed, bool stack_sample)
+{
+	return write_file(path, uncompressed, stack_sample, write_example);
 }

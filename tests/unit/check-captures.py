@@ -56,10 +56,16 @@ def decode(protoc, schema, trace):
     return text.stdout.decode()
 
 
-def check_decoded(text, sample):
+def check_has(text, *parts):
     unknown = re.search(r"^ *\d+(:| \{).*", text, re.MULTILINE)
     assert not unknown, f"unknown field: {unknown[0]}"
-    for wanted in (
+    for wanted in parts:
+        assert wanted in text, f"{wanted} is missing"
+
+
+def check_decoded(text, sample):
+    check_has(
+        text,
         "clock_snapshot {",
         "trace_uuid {",
         "extension_descriptor {",
@@ -75,13 +81,35 @@ def check_decoded(text, sample):
         'thread_name: "pt_autograd_0"',
         "module_symbols {",
         sample + " {",
-    ):
-        assert wanted in text, f"{wanted} is missing"
+    )
     assert len(re.findall(rf"^  {sample} {{", text, re.MULTILINE)) == 7
+
+
+def check_decoded_device(text):
+    check_has(
+        text,
+        "gpu_render_stage_event {",
+        "gpu_specifications {",
+        "grid_size {",
+        "workgroup_size {",
+        "[sonde.protos.sonde_device_work] {",
+        "[sonde.protos.sonde_launch] {",
+        "[sonde.protos.sonde_launch_stack] {",
+        "kind: DEVICE_KERNEL",
+        "kind: DEVICE_MIGRATE",
+        "kind: DEVICE_FINISH",
+        "untimed: UNTIMED_NO_TIMES",
+        "failed: true",
+        "clock_error_ns: 11",
+    )
+    for packet, count in (("gpu_render_stage_event", 12), (r"\[sonde.protos.sonde_launch\]", 8)):
+        assert len(re.findall(rf"^  {packet} {{", text, re.MULTILINE)) == count, packet
 
 
 def check_written(make_capture, protoc, schema, folder):
     path = f"{folder}/capture"
+    subprocess.run([make_capture, path, "uncompressed", "device"], check=True, timeout=60)
+    check_decoded_device(decode(protoc, schema, pathlib.Path(path).read_bytes()))
     for sample, options in (("perf_sample", []), ("stack_sample", ["stack-sample"])):
         subprocess.run([make_capture, path, "uncompressed", *options], check=True, timeout=60)
         check_decoded(decode(protoc, schema, pathlib.Path(path).read_bytes()), sample)
@@ -91,8 +119,8 @@ def check_written(make_capture, protoc, schema, folder):
 
 
 def check_golden(make_capture, golden):
-    captures = sorted(golden.glob("capture-*.pftrace"))
-    assert captures, f"no capture-*.pftrace in {golden}"
+    captures = sorted(golden.glob("*.pftrace"))
+    assert captures, f"no captures in {golden}"
     for capture in captures:
         command = [make_capture, "--text", str(capture)]
         text = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout

@@ -20,11 +20,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyses/device_launches.h"
+#include "analyses/device_overlap.h"
 #include "base/array.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/map.h"
-#include "capture-example.h"
+#include "capture-device-example.h"
 #include "elf/elf_file.h"
 #include "exporters/exporter.h"
 #include "model/model.h"
@@ -205,7 +207,7 @@ static void test_base(void **state)
 }
 
 static char folder[] = "/tmp/sonde-test-allocation-XXXXXX";
-static char file_path[64], capture_path[64];
+static char file_path[64], capture_path[64], device_path[64];
 
 static int use_files(void)
 {
@@ -278,14 +280,36 @@ static int export_model(void)
 	return result < 0 ? result : strbuf_status(&out);
 }
 
-static void test_exporters(void **state)
+static void try_exporters(const char *path)
 {
-	assert_int_equal(model_load(&shared_model, capture_path, NULL, NULL, NULL), 0);
+	assert_int_equal(model_load(&shared_model, path, NULL, NULL, NULL), 0);
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
 		print_message("%s: ", (*exporter)->name);
 		tried_exporter = *exporter;
 		check(export_model, MUST_FAIL);
 	}
+	shared_model = model_free(shared_model);
+}
+
+static void test_exporters(void **state)
+{
+	try_exporters(capture_path);
+	try_exporters(device_path);
+}
+
+static int analyse_devices(void)
+{
+	_cleanup_device_launches_ struct device_launches launches = {0};
+	_cleanup_device_overlap_ struct device_overlap overlap = {0};
+	int result = device_launches_init(&launches, shared_model);
+
+	return result < 0 ? result : device_overlap_init(&overlap, shared_model);
+}
+
+static void test_device_analyses(void **state)
+{
+	assert_int_equal(model_load(&shared_model, device_path, NULL, NULL, NULL), 0);
+	check(analyse_devices, MUST_FAIL);
 	shared_model = model_free(shared_model);
 }
 
@@ -356,7 +380,10 @@ static int set_up_group(void **state)
 	setenv("XDG_CACHE_HOME", folder, 1);
 	snprintf(file_path, sizeof(file_path), "%s/file", folder);
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", folder);
-	return write_example_file(capture_path, false, false);
+	snprintf(device_path, sizeof(device_path), "%s/device", folder);
+	return write_example_file(capture_path, false, false) < 0
+		       ? -1
+		       : write_file(device_path, false, false, write_device_example);
 }
 
 static int tear_down_group(void **state)
@@ -375,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_capture_writer),
 		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_exporters),
+		cmocka_unit_test(test_device_analyses),
 		cmocka_unit_test(test_elf_files),
 		cmocka_unit_test(test_address_spaces),
 	};

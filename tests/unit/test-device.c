@@ -135,7 +135,8 @@ static void test_names_and_times(void **state)
 	assert_int_equal(fixture->seen.works[0].start_ns, 5 * OFFSET + 100 + 1000);
 	assert_int_equal(fixture->seen.works[0].end_ns, 5 * OFFSET + 100 + 3000);
 	assert_int_equal(fixture->seen.works[0].tid, 78);
-	assert_int_equal(fixture->seen.works[0].launch_duration_ns, 205);
+	assert_int_equal(fixture->seen.works[0].launch_ns, 5 * OFFSET);
+	assert_int_equal(fixture->seen.works[0].launch_duration_ns, 200);
 }
 
 /* A wide bracket (a blocking call) is narrowed by the calls before and after it. */

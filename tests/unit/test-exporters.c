@@ -182,6 +182,72 @@ static void test_chrome(void **state)
 	free(text);
 }
 
+#define WORK(queue_id, begin, end, call, call_duration)                                            \
+	{                                                                                          \
+		.kind = WIRE_DEVICE_KERNEL, .name = "k", .device = "gpu", .pid = 7, .tid = 8,      \
+		.queue = (queue_id), .start_ns = (begin), .end_ns = (end), .launch_ns = (call),    \
+		.launch_duration_ns = (call_duration)                                              \
+	}
+
+static struct model *device_model(void)
+{
+	static const struct capture_device_work works[] = {
+		WORK(1, 3000, 5000, 1000, 500), /* two nodes of a graph: one call */
+		WORK(1, 5000, 6000, 1000, 500),
+		WORK(1, 5500, 7000, 2000, 10), /* overlaps: a place of its own */
+		WORK(2, 5500, 7000, 0, 0),     /* whose call is not known */
+		{.kind = WIRE_DEVICE_WRITE,
+			.device = "another \"gpu\"",
+			.pid = 7,
+			.start_ns = 9000,
+			.end_ns = 9000,
+			.bytes = 64},
+	};
+	struct model_builder *builder;
+	struct model *model;
+
+	assert_int_equal(model_builder_new(&builder), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(works); i++)
+		assert_int_equal(model_builder_visitor.device_work(builder, &works[i]), 0);
+	assert_int_equal(model_builder_finish(builder, NULL, &model), 0);
+	model_builder_free(builder);
+	return model;
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+	size_t count = 0;
+
+	for (; (text = strstr(text, part)); text++)
+		count++;
+	return count;
+}
+
+static void test_chrome_device_work(void **state)
+{
+	struct selection selection = {0};
+	_cleanup_model_ struct model *model = device_model();
+	_cleanup_strbuf_ struct strbuf out = {0};
+	struct errmsg err;
+	const char *text;
+
+	assert_int_equal(exporter_find("chrome")->export(model, &selection, NULL, &out, &err), 0);
+	text = strbuf_cstr(&out);
+	assert_int_equal(count_of(text, "\"cat\":\"kernel\""), 4);
+	assert_int_equal(count_of(text, "\"cat\":\"gpu_memcpy\""), 1);
+	assert_int_equal(count_of(text, "\"cat\":\"launch\""), 2);
+	assert_int_equal(count_of(text, "\"ph\":\"s\""), 3);
+	assert_int_equal(count_of(text, "\"ph\":\"f\""), 3);
+	assert_int_equal(count_of(text, "\"name\":\"process_name\""), 3);
+	assert_non_null(strstr(text, "\"queue 1 of"));
+	assert_non_null(strstr(text, "(7), 2\""));
+	assert_non_null(strstr(text, "another \\\"gpu\\\""));
+	selection.process = "7";
+	strbuf_clear(&out);
+	assert_int_equal(exporter_find("chrome")->export(model, &selection, NULL, &out, &err), 0);
+	assert_null(strstr(strbuf_cstr(&out), "\"kernel\""));
+}
+
 static void test_every_exporter_runs_and_repeats(void **state)
 {
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
@@ -268,6 +334,7 @@ int main(void)
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_chrome),
+		cmocka_unit_test(test_chrome_device_work),
 		cmocka_unit_test(test_every_exporter_runs_and_repeats),
 		cmocka_unit_test(test_a_bad_filter_stops_every_exporter),
 		cmocka_unit_test(test_an_empty_model),

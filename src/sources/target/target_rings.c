@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "sources/target/ring_owner.h"
 
 /* Files of one session; a runaway program must not take all of our memory. */
 #define MAX_FILES 4096
@@ -26,7 +27,7 @@
 struct ring_file {
 	char name[NAME_MAX + 1];
 	int fd;
-	uint32_t pid;
+	uint32_t pid; /* in our PID namespace */
 	uint64_t start_time_ns;
 	struct wire_ring_file *memory; /* NULL: its owner is done, or it was refused */
 	struct wire_ring_cursor cursors[WIRE_RING_COUNT];
@@ -264,6 +265,13 @@ void target_rings_set_ready(struct target_rings *rings)
 	atomic_store_explicit(&rings->gate->is_ready, 1, memory_order_release);
 }
 
+bool target_rings_is_removed(const struct target_rings *rings)
+{
+	struct stat status;
+
+	return fstat(rings->folder_fd, &status) == 0 && status.st_nlink == 0;
+}
+
 double target_rings_fill(const struct target_rings *rings)
 {
 	return (double)rings->fullest / WIRE_RING_BYTES;
@@ -319,7 +327,7 @@ static int add_file(struct target_rings *rings, const char *name)
 	snprintf(file->name, sizeof(file->name), "%s", name);
 	file->fd = TAKE_FD(fd);
 	file->memory = memory;
-	file->pid = memory->pid;
+	file->pid = ring_owner_find(file->fd, memory->pid);
 	file->start_time_ns = memory->start_time_ns;
 	if (memory->magic != WIRE_RING_MAGIC || memory->version != WIRE_RING_VERSION ||
 		memory->ring_count != WIRE_RING_COUNT || memory->ring_bytes != WIRE_RING_BYTES) {
@@ -356,8 +364,9 @@ static int find_files(struct target_rings *rings)
 	return result;
 }
 
-uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor *cursors,
-	target_rings_record_function *on_record, void *context, uint64_t *damaged)
+uint64_t target_rings_read(struct wire_ring_file *file, uint32_t pid,
+	struct wire_ring_cursor *cursors, target_rings_record_function *on_record, void *context,
+	uint64_t *damaged)
 {
 	union {
 		struct wire_record record;
@@ -377,7 +386,7 @@ uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor 
 				continue;
 			}
 			records++;
-			on_record(context, file->pid, &copy.record);
+			on_record(context, pid, &copy.record);
 		}
 	}
 	return records;
@@ -421,8 +430,8 @@ int target_rings_drain(
 		}
 		is_over = kill((pid_t)file->pid, 0) < 0 && errno == ESRCH;
 		note_fill(rings, file);
-		got = target_rings_read(
-			file->memory, file->cursors, on_record, context, &rings->account.damaged);
+		got = target_rings_read(file->memory, file->pid, file->cursors, on_record, context,
+			&rings->account.damaged);
 		rings->account.records += got;
 		if (is_over && !got)
 			close_file(rings, file);

@@ -36,8 +36,8 @@ struct target_process {
 };
 
 /*
- * `pid` is what the process says of itself. The record is 8-byte aligned and
- * good during the call only.
+ * `pid` is the process in our PID namespace, where it was found, else what it says of itself. The
+ * record is 8-byte aligned and good during the call only.
  */
 typedef void target_rings_record_function(
 	void *context, uint32_t pid, const struct wire_record *record);
@@ -62,6 +62,8 @@ bool target_rings_next(
 /* What all processes shall do, before they are ready. */
 void target_rings_set_stacks(struct target_rings *rings, enum wire_launch_stacks how, bool memo);
 void target_rings_set_untimed(struct target_rings *rings);
+/* Somebody removed the folder: processes that begin later find no session. */
+bool target_rings_is_removed(const struct target_rings *rings);
 void target_rings_set_ready(struct target_rings *rings);
 /* The fullest ring that the last drain met, of 1. */
 double target_rings_fill(const struct target_rings *rings);
@@ -74,5 +76,6 @@ void target_rings_account(
  * One ring file's bytes, for the drain and for fuzzing: `file` has WIRE_RING_FILE_BYTES, and
  * `cursors` one for each ring. Returns how many records were handed over.
  */
-uint64_t target_rings_read(struct wire_ring_file *file, struct wire_ring_cursor *cursors,
-	target_rings_record_function *on_record, void *context, uint64_t *damaged);
+uint64_t target_rings_read(struct wire_ring_file *file, uint32_t pid,
+	struct wire_ring_cursor *cursors, target_rings_record_function *on_record, void *context,
+	uint64_t *damaged);

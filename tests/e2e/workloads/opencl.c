@@ -4,7 +4,7 @@
  * so many times from launch_scale() and `add` half as often from launch_add(), with a write before
  * and a read after, one fill and one copy. Prints the sums, which are known. `end`: "exit"
  * (default), "_exit" or "kill" without waiting for the device's callbacks, "fork" forks after all
- * is set up.
+ * is set up, "workers" as long as it launches, and "exec" becomes "opencl LAUNCHES exit".
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -18,6 +18,7 @@
 
 #define COUNT       4096
 #define MAX_THREADS 128
+#define WORKERS     4
 
 static const char source[] = "__kernel void scale(__global float *data, float factor)\n"
 			     "{ data[get_global_id(0)] *= factor; }\n"
@@ -139,16 +140,38 @@ static void *run(void *argument)
 
 static void fork_child(void)
 {
-	pid_t child = fork();
+	pid_t child;
 	int status;
 
+	fflush(stdout);
+	child = fork();
 	if (child == 0) {
 		puts("child");
-		fflush(stdout);
-		_exit(7);
+		exit(7); /* with all that is registered for the end of the process */
 	}
 	waitpid(child, &status, 0);
 	printf("child ended with %d\n", WEXITSTATUS(status));
+}
+
+/* As a data loader has them: they do not use the device, and end without a word to it. */
+static void start_workers(pid_t *workers)
+{
+	for (int i = 0; i < WORKERS; i++) {
+		workers[i] = fork();
+		if (workers[i] == 0)
+			_exit(i);
+	}
+}
+
+static void end_workers(const pid_t *workers)
+{
+	int status, sum = 0;
+
+	for (int i = 0; i < WORKERS; i++) {
+		waitpid(workers[i], &status, 0);
+		sum += WIFEXITED(status) ? WEXITSTATUS(status) : 1000;
+	}
+	printf("workers ended with %d\n", sum);
 }
 
 static void set_up(void)
@@ -169,6 +192,7 @@ static void set_up(void)
 int main(int count, char **arguments)
 {
 	pthread_t threads[MAX_THREADS];
+	pid_t workers[WORKERS];
 	int thread_count = 2;
 
 	if (count > 1)
@@ -182,11 +206,17 @@ int main(int count, char **arguments)
 	set_up();
 	for (int i = 1; i < thread_count; i++)
 		pthread_create(&threads[i], NULL, run, program);
+	if (strcmp(end, "workers") == 0)
+		start_workers(workers);
 	run(NULL);
+	if (strcmp(end, "workers") == 0)
+		end_workers(workers);
 	for (int i = 1; i < thread_count; i++)
 		pthread_join(threads[i], NULL);
 	if (strcmp(end, "fork") == 0)
 		fork_child();
+	if (strcmp(end, "exec") == 0)
+		execl("/proc/self/exe", arguments[0], arguments[1], "exit", NULL);
 	if (strcmp(end, "_exit") == 0)
 		_exit(5);
 	if (strcmp(end, "kill") == 0)

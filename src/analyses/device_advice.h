@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What would help a device most, where its figures say so clearly. */
+#pragma once
+
+#include "analyses/device_launches.h"
+#include "analyses/device_overlap.h"
+
+enum device_advice {
+	DEVICE_ADVICE_NONE,
+	DEVICE_ADVICE_LAUNCH_BOUND,  /* kernels are shorter than their launches */
+	DEVICE_ADVICE_HOST_BOUND,    /* it waits for the program */
+	DEVICE_ADVICE_QUEUED,        /* it is idle although work waits for it */
+	DEVICE_ADVICE_COPIES,        /* it only copies */
+	DEVICE_ADVICE_COMMUNICATION, /* it only communicates */
+	DEVICE_ADVICE_MAX,
+};
+
+/* The stable name, for JSON: "launch_bound" …; NULL for none. */
+const char *device_advice_name(enum device_advice advice);
+
+/*
+ * About what costs most of the time in which the device does not compute, if that is a fifth of
+ * all. Both are of the same device. None of a device with few launches.
+ */
+enum device_advice device_advice(
+	const struct device_overlap_device *overlap, const struct device_launches_device *launches);
