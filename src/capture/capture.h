@@ -225,11 +225,14 @@ struct capture_device_event {
 	};
 };
 
+/* The stack that was taken at a launch, or the launch whose stack it has. */
 struct capture_launch_stack {
 	uint64_t time_ns;
-	uint32_t pid, tid;
+	uint32_t pid, tid; /* tid 0: that of `same_as` */
 	uint64_t correlation;
 	capture_id callstack; /* 0: none */
+	uint64_t same_as;     /* correlation; 0: the stack was taken */
+	bool is_check;        /* of `same_as`: it was taken all the same, and comes by itself */
 };
 
 /* How the recording was made; written at its start. */
@@ -248,7 +251,7 @@ struct capture_session {
 	const char *wait_mode;     /* "off", "sample", "exact"; NULL: not said, off */
 	uint64_t wait_period_ns;   /* between two looks at a thread, with "sample" */
 	uint64_t wait_min_ns;      /* the stacks of shorter waits are not taken, with "exact" */
-	const char *launch_stacks; /* "off", "bpf"; NULL: not said, off */
+	const char *launch_stacks; /* "off", "bpf", "inprocess"; NULL: not said, off */
 };
 
 /* Where lost samples went missing. */
@@ -268,6 +271,9 @@ struct capture_device_stats {
 	uint64_t started_before_launch;
 	uint64_t clock_error_ns;
 	uint64_t stack_run_count, stack_run_time_ns; /* of the BPF program; 0: not measured */
+	uint64_t stacks_known;                       /* launches with the stack of an earlier one */
+	uint64_t stacks_checked; /* that could have had one, and whose own was taken */
+	uint64_t stacks_copied;  /* of `stacks`: by the program, unwound by sonde */
 };
 
 #define CAPTURE_DEVICE_STATS (sizeof(struct capture_device_stats) / sizeof(uint64_t))

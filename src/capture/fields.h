@@ -181,6 +181,8 @@ enum {
 	LAUNCH_UNTIMED = 6,
 	LAUNCH_QUEUE = 7,
 	LAUNCH_STACK_CALLSTACK = 4,
+	LAUNCH_STACK_SAME_AS = 5,
+	LAUNCH_STACK_IS_CHECK = 6,
 };
 
 /* StackSample, its contexts and defaults */

@@ -196,6 +196,12 @@ int reader_launch_stack(
 		case PB_VARINT(LAUNCH_STACK_CALLSTACK):
 			callstack_iid = field.value;
 			break;
+		case PB_VARINT(LAUNCH_STACK_SAME_AS):
+			stack.same_as = field.value;
+			break;
+		case PB_VARINT(LAUNCH_STACK_IS_CHECK):
+			stack.is_check = field.value;
+			break;
 		}
 	}
 	if (more < 0)

@@ -234,6 +234,8 @@ void put_launch_stack(struct strbuf *packet, const struct capture_launch_stack *
 	pb_put_u64(packet, LAUNCH_TID, stack->tid);
 	pb_put_u64(packet, LAUNCH_CORRELATION, stack->correlation);
 	put_nonzero(packet, LAUNCH_STACK_CALLSTACK, stack->callstack);
+	put_nonzero(packet, LAUNCH_STACK_SAME_AS, stack->same_as);
+	put_nonzero(packet, LAUNCH_STACK_IS_CHECK, stack->is_check);
 	pb_end(packet, begin);
 }
 

@@ -25,8 +25,9 @@ static double record_duration_s;
 static struct target_options record_target;
 static bool record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
-static const char *record_launch_stacks = "bpf";
+static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
 static const char *record_graph = "auto";
+static bool record_cpu_only, record_gpu_only, record_launch_only;
 static const char *record_wait; /* NULL: with a command */
 static uint64_t record_wait_min_us = 100;
 
@@ -168,6 +169,11 @@ static void print_device(const struct capture_device_stats *stats)
 	if (stats->stack_run_count)
 		strbuf_addf(&text, " of %.1f µs each in the kernel",
 			(double)stats->stack_run_time_ns / (double)stats->stack_run_count / 1000);
+	if (stats->stacks_known) {
+		strbuf_add(&text, ", ");
+		format_count(&text, stats->stacks_known);
+		strbuf_add(&text, " known from earlier ones");
+	}
 	print_item("device", &text);
 }
 
@@ -256,6 +262,40 @@ static enum session_mode parse_mode(void)
 	return strcmp(record_mode, "user") == 0 ? SESSION_MODE_USER : SESSION_MODE_AUTO;
 }
 
+static enum session_launch_stacks parse_launch_stacks(void)
+{
+	static const enum session_launch_stacks values[] = {
+		['a'] = SESSION_LAUNCH_STACKS_AUTO,
+		['b'] = SESSION_LAUNCH_STACKS_BPF,
+		['i'] = SESSION_LAUNCH_STACKS_INPROCESS,
+		['o'] = SESSION_LAUNCH_STACKS_OFF,
+	};
+
+	return values[(unsigned char)record_launch_stacks[0]];
+}
+
+/* What of the targets is recorded; -EINVAL with a sentence for what does not go together. */
+static int parse_scope(bool with_command, enum session_scope *ret_scope, struct errmsg *err)
+{
+	if (record_cpu_only + record_gpu_only + record_launch_only > 1)
+		return errmsg_set(err, -EINVAL,
+			"--cpu-only, --gpu-only and --launch-only exclude each other: give one of "
+			"them");
+	if ((record_gpu_only || record_launch_only) && !with_command)
+		return errmsg_set(err, -EINVAL,
+			"%s records device work, and that of a command only: give one after --",
+			record_gpu_only ? "--gpu-only" : "--launch-only");
+	if (record_launch_only && record_launch_stacks[0] == 'o')
+		return errmsg_set(err, -EINVAL,
+			"--launch-only with --launch-stacks off would record nothing: leave one "
+			"out");
+	*ret_scope = record_cpu_only      ? SESSION_SCOPE_CPU
+		     : record_gpu_only    ? SESSION_SCOPE_GPU
+		     : record_launch_only ? SESSION_SCOPE_LAUNCH
+					  : SESSION_SCOPE_ALL;
+	return 0;
+}
+
 static enum session_wait parse_wait(bool with_command)
 {
 	if (!record_wait)
@@ -292,7 +332,8 @@ static int run_record(int count, char **arguments)
 		.mode = parse_mode(),
 		.wait = parse_wait(count > 0),
 		.wait_min_ns = record_wait_min_us * NS_PER_US,
-		.launch_stacks = record_launch_stacks[0] == 'b',
+		.launch_stacks = parse_launch_stacks(),
+		.launch_memo_off = strcmp(record_launch_memo, "off") == 0,
 		.graph_mode = parse_graph(),
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
@@ -303,7 +344,8 @@ static int run_record(int count, char **arguments)
 
 	if (!result)
 		return EXIT_ERROR;
-	if (target_options_parse(&record_target, count, pids, &options, &err) < 0) {
+	if (target_options_parse(&record_target, count, pids, &options, &err) < 0 ||
+		parse_scope(count > 0, &options.scope, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
 	}
@@ -322,7 +364,8 @@ static int run_record(int count, char **arguments)
 }
 
 static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
-static const char *const record_launches[] = {"bpf", "off", NULL};
+static const char *const record_launches[] = {"auto", "bpf", "inprocess", "off", NULL};
+static const char *const record_memos[] = {"on", "off", NULL};
 static const char *const record_graphs[] = {"auto", "node", "graph", NULL};
 static const char *const record_waits[] = {"sample", "exact", "off", NULL};
 
@@ -361,10 +404,39 @@ static const struct option record_options[] = {
 	{.long_name = "launch-stacks",
 		.type = OPTION_CHOICE,
 		.argument = "HOW",
-		.help = "Stacks of the calls that give work to a device: bpf takes each "
-			"in the kernel; off: device work without stacks. Default: bpf.",
+		.help = "Stacks of the calls that give work to a device: bpf takes them "
+			"in the kernel; inprocess: programs copy them, which needs no privileges; "
+			"off: device work without stacks; auto: bpf where it can run, else "
+			"inprocess. Default: auto.",
 		.value = (void *)&record_launch_stacks,
-		.choices = record_launches},
+		.choices = record_launches,
+		.group = "Device work"},
+	{.long_name = "launch-memo",
+		.type = OPTION_CHOICE,
+		.argument = "HOW",
+		.help = "on: a launch that comes the same way as an earlier one has that one's "
+			"stack, and one in 64 of them is taken all the same, so that the report "
+			"says how often that was wrong; off: every stack is taken. Default: on.",
+		.value = (void *)&record_launch_memo,
+		.choices = record_memos,
+		.group = "Device work"},
+	{.long_name = "cpu-only",
+		.type = OPTION_FLAG,
+		.help = "No device work: sonde loads nothing into the programs.",
+		.value = &record_cpu_only,
+		.group = "Device work"},
+	{.long_name = "gpu-only",
+		.type = OPTION_FLAG,
+		.help = "Device work with the stacks of its launches alone: threads are not "
+			"sampled.",
+		.value = &record_gpu_only,
+		.group = "Device work"},
+	{.long_name = "launch-only",
+		.type = OPTION_FLAG,
+		.help = "Launches with their stacks and correlation ids alone: devices are not "
+			"asked for times. Shows what recording stacks costs and misses.",
+		.value = &record_launch_only,
+		.group = "Device work"},
 	{.long_name = "graph",
 		.type = OPTION_CHOICE,
 		.argument = "DETAIL",
@@ -372,7 +444,8 @@ static const struct option record_options[] = {
 			"graph times each launch as a whole, which costs less; auto is node. "
 			"Default: auto.",
 		.value = (void *)&record_graph,
-		.choices = record_graphs},
+		.choices = record_graphs,
+		.group = "Device work"},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,

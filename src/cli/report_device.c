@@ -42,16 +42,40 @@ static void add_devices(const struct report_view *view, const struct device_work
 	}
 }
 
+/* Of stacks that were not taken, since an earlier launch came the same way: how right that was. */
+static void add_known_stacks(const struct report_view *view)
+{
+	const struct model_launches *launches = &view->model->launches;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!launches->known_stacks && !launches->checked_stacks)
+		return;
+	format_count(&text, launches->known_stacks);
+	strbuf_add(&text, " of these stacks are known from an earlier launch that came the same "
+			  "way; ");
+	format_count(&text, launches->checked_stacks);
+	strbuf_add(&text, " more were taken all the same, and ");
+	format_count(&text, launches->wrong_stacks);
+	if (launches->checked_stacks)
+		strbuf_addf(&text, " (%.2f %%)",
+			percent(launches->wrong_stacks, launches->checked_stacks));
+	strbuf_add(&text, " differed.");
+	report_paragraph(view, strbuf_cstr(&text), 2);
+}
+
 /* How much of it is joined to the code that launched it, and why the rest is not. */
 static void add_attribution(const struct report_view *view, const struct device_work *work)
 {
 	const struct model_launches *launches = &view->model->launches;
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	format_count(&text, work->by_attribution[MODEL_ATTRIBUTED]);
+	/* Where devices were not asked for times there are launches alone. */
+	format_count(
+		&text, work->count ? work->by_attribution[MODEL_ATTRIBUTED] : launches->stacks);
 	strbuf_add(&text, " of ");
-	format_count(&text, work->count);
-	strbuf_add(&text, " have the stack of their launch");
+	format_count(&text, work->count ? work->count : launches->launches);
+	strbuf_add(&text,
+		work->count ? " have the stack of their launch" : " launches have their stack");
 	if (launches->stacks)
 		strbuf_addf(&text, " (%.2f %% of these stacks reach the thread's entry)",
 			percent(launches->complete_stacks, launches->stacks));
@@ -77,6 +101,7 @@ static void add_attribution(const struct report_view *view, const struct device_
 		add_counted(&text, work->started_before_launch, "began before their launch");
 	strbuf_add_char(&text, '.');
 	report_paragraph(view, strbuf_cstr(&text), 2);
+	add_known_stacks(view);
 	if (launches->wait_count) {
 		strbuf_clear(&text);
 		strbuf_add(&text, "Threads waited for devices ");

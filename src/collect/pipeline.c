@@ -284,6 +284,8 @@ static int tell_thread(struct pipeline *pipeline, const struct wire_sample *samp
 		.pid = sample->pid, .tid = sample->tid, .name = sample->thread_name};
 	uint64_t hash = hash_bytes(sample->thread_name, strlen(sample->thread_name), 1);
 
+	if (sample->flags & WIRE_SAMPLE_LAUNCH && !sample->thread_name[0])
+		return 0; /* it has ended: others may have told its name */
 	if (!is_news(&pipeline->told_threads, (uint64_t)sample->pid << 32 | sample->tid, hash))
 		return 0;
 	return capture_writer_thread(pipeline->parts.writer, &out);
@@ -681,6 +683,10 @@ static int try_sample(struct pipeline *pipeline, const struct wire_sample *sampl
 		result = resolve_stack(pipeline, sample, view, &user, give_up, &total, &python);
 	if (result == 0)
 		result = write_sample(pipeline, sample, process, &user, total, python);
+	if (result == 0 && sample->flags & WIRE_SAMPLE_LAUNCH && pipeline->parts.on_launch_stack &&
+		user.stop == WIRE_STOP_COMPLETE)
+		pipeline->parts.on_launch_stack(
+			pipeline->parts.context, sample, user.frames, user.count);
 	pipeline->account.unwound_in_user_space += is_copied && result == 0;
 	return result;
 }

@@ -38,6 +38,10 @@ struct pipeline_parts {
 	struct python_registry *python;
 	struct capture_writer *writer;
 	bool only_descendants; /* ignore side-band events of unrelated processes */
+	/* Told of each launch whose stack is whole; frames innermost first. May be NULL. */
+	void (*on_launch_stack)(void *context, const struct wire_sample *sample,
+		const uint64_t *frames, size_t frame_count);
+	void *context;
 };
 
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_parts *parts);

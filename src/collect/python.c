@@ -315,6 +315,19 @@ enum wire_python python_registry_reason(const struct python_registry *registry, 
 	return registry->sampler->set_python ? WIRE_PYTHON_TOO_EARLY : WIRE_PYTHON_USER_MODE;
 }
 
+enum wire_launch_python python_registry_target(
+	const struct python_registry *registry, uint32_t pid, struct python_target *ret_target)
+{
+	const struct python_image *image = image_of(registry, pid);
+
+	if (!image)
+		return WIRE_LAUNCH_PYTHON_NONE;
+	if (!image->known || !image->validated)
+		return WIRE_LAUNCH_PYTHON_UNKNOWN;
+	*ret_target = image->target;
+	return WIRE_LAUNCH_PYTHON_TARGET;
+}
+
 bool python_registry_is_eval(
 	const struct python_registry *registry, uint32_t interpreter, uint64_t address)
 {

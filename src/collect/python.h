@@ -12,6 +12,7 @@
 #include "collect/files.h"
 #include "sources/cpu/sampler.h"
 #include "sources/process/address_space.h"
+#include "wire/launch.h"
 #include "wire/sample.h"
 
 struct python_registry;
@@ -48,6 +49,9 @@ int python_registry_add_code(
  * TOO_EARLY.
  */
 enum wire_python python_registry_reason(const struct python_registry *registry, uint32_t pid);
+/* What the process may be told of its own interpreter, for its launches. */
+enum wire_launch_python python_registry_target(
+	const struct python_registry *registry, uint32_t pid, struct python_target *ret_target);
 /*
  * Does the address lie in the evaluation function of this interpreter (wire_sample's
  * python_interpreter)? It may have ended.

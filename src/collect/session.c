@@ -50,6 +50,7 @@ static int collect_waiting(struct session *session, bool everything)
 	if (result == 0)
 		result = pipeline_process(
 			session->pipeline, everything ? UINT64_MAX : before_ns - IN_FLIGHT_NS);
+	session->ordered_until_ns = before_ns - IN_FLIGHT_NS;
 	if (result == 0 && pipeline_waiting(session->pipeline))
 		result = pipeline_retry(session->pipeline, false);
 	python_registry_check(session->python);

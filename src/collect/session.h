@@ -24,6 +24,22 @@ enum session_wait {
 	SESSION_WAIT_EXACT,
 };
 
+/* How the stacks of launches of device work are taken. */
+enum session_launch_stacks {
+	SESSION_LAUNCH_STACKS_AUTO, /* by BPF when it can run here, else by the programs */
+	SESSION_LAUNCH_STACKS_BPF,
+	SESSION_LAUNCH_STACKS_INPROCESS,
+	SESSION_LAUNCH_STACKS_OFF,
+};
+
+/* What of the targets is recorded. */
+enum session_scope {
+	SESSION_SCOPE_ALL,
+	SESSION_SCOPE_CPU,    /* no device work: nothing is loaded into them */
+	SESSION_SCOPE_GPU,    /* device work with the stacks of launches: no samples, no waits */
+	SESSION_SCOPE_LAUNCH, /* launches and their stacks; devices are not asked for times */
+};
+
 struct session_options {
 	const char *output; /* the capture's path; unused with live.visitor */
 	uint64_t period_ns;
@@ -33,9 +49,11 @@ struct session_options {
 	uint32_t pid_count;
 	bool whole_machine;
 	enum session_mode mode;
-	enum session_wait wait;          /* of waiting threads, where it can be done */
-	uint64_t wait_min_ns;            /* with SESSION_WAIT_EXACT: shorter ones have no stack */
-	bool launch_stacks;              /* of device work, where it can be done */
+	enum session_wait wait; /* of waiting threads, where it can be done */
+	uint64_t wait_min_ns;   /* with SESSION_WAIT_EXACT: shorter ones have no stack */
+	enum session_scope scope;
+	enum session_launch_stacks launch_stacks;
+	bool launch_memo_off;            /* the stack of every launch is taken */
 	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
 	bool uncompressed, stack_sample; /* see capture_writer_options */
 	/*

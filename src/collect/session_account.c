@@ -252,8 +252,8 @@ static void add_device_notes(struct session *session)
 			(unsigned long long)stats->records_damaged);
 	if (stats->stacks_lost)
 		add_note(session->result,
-			"%llu launches have no stack: the sample ring was full, or too many "
-			"launched at once",
+			"%llu launches have no stack: a ring was full, too many launched at once, "
+			"or programs that copy their stacks ran on ones that are not a thread's",
 			(unsigned long long)stats->stacks_lost);
 	if (stats->started_before_launch)
 		add_note(session->result,
@@ -320,8 +320,9 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_python_notes(session);
 	add_wait_notes(session);
 	add_device_notes(session);
-	add_rate_note(session);
-	if (!stats->samples)
+	if (session_samples(session->options))
+		add_rate_note(session);
+	if (!stats->samples && session_samples(session->options))
 		add_note(session->result,
 			"no samples were taken: what was recorded used less CPU time than one "
 			"sampling period%s",

@@ -17,8 +17,6 @@
 #define CUDA_VARIABLE   "CUDA_INJECTION64_PATH"
 /* At the end, processes have so long to tell what they hold back. */
 #define DRAIN_NS NS_PER_S
-/* Before the first launch, tables are waited for no longer. */
-#define PREPARE_NS (500 * NS_PER_MS)
 
 /* ---- the library and the command's environment ---- */
 
@@ -87,6 +85,10 @@ static int prepare(struct session *session, struct errmsg *err)
 	result = target_rings_open(&device->rings, session->options->graph_mode, err);
 	if (result == 0)
 		result = device_collector_new(&device->collector, session->writer);
+	if (result == 0)
+		result = launch_records_new(&device->launch_records, session->writer);
+	if (result == 0 && session->options->scope == SESSION_SCOPE_LAUNCH)
+		target_rings_set_untimed(device->rings);
 	return result < 0 ? result : set_environment(device);
 }
 
@@ -94,7 +96,8 @@ void session_prepare_device(struct session *session)
 {
 	struct session_device *device = &session->device;
 
-	if (!session->options->command || session->options->live.visitor)
+	if (!session->options->command || session->options->live.visitor ||
+		session->options->scope == SESSION_SCOPE_CPU)
 		return;
 	if (prepare(session, &device->note) < 0) {
 		device->rings = target_rings_free(device->rings);
@@ -105,92 +108,168 @@ void session_prepare_device(struct session *session)
 
 /* ---- stacks of launches ---- */
 
-static void open_launches(struct session *session)
+/* The kernel takes the stacks, at the marker. */
+static int open_probe(struct session *session)
 {
 	struct session_device *device = &session->device;
 	struct bpf_sampler_parts parts;
+	int result;
 
-	if (!session->options->launch_stacks)
-		return;
-	if (session->sampler != &bpf_sampler) {
-		errmsg_set(&device->stacks_note, -EPERM,
-			"launches of device work have no stacks: that needs the BPF mode; run "
-			"sonde with sudo");
-		return;
-	}
+	if (session->sampler != &bpf_sampler)
+		return errmsg_set(&device->stacks_note, -EPERM,
+			"launches of device work have no stacks: --launch-stacks bpf needs the BPF "
+			"mode; run sonde with sudo, or leave the option out");
 	bpf_sampler_parts(session->sampler_state, &parts);
-	if (launch_source_open(&device->launches, &parts, &device->stacks_note) < 0)
-		return;
-	if (launch_source_start(device->launches, device->library, &device->stacks_note) < 0)
+	result = launch_source_open(&device->launches, &parts, &device->stacks_note);
+	if (result == 0)
+		result = launch_source_start(
+			device->launches, device->library, &device->stacks_note);
+	if (result < 0)
 		device->launches = launch_source_free(device->launches);
+	return result;
 }
 
-/*
- * Asks for the unwind tables of all files of the process; true when all are there. The library is
- * the last file that it mapped: when that is known all are, for events are looked at in order.
- */
+static enum wire_launch_stacks open_launches(struct session *session)
+{
+	struct errmsg *note = &session->device.stacks_note;
+	struct errmsg reason;
+
+	switch (session->options->launch_stacks) {
+	case SESSION_LAUNCH_STACKS_OFF:
+		return WIRE_LAUNCH_STACKS_OFF;
+	case SESSION_LAUNCH_STACKS_INPROCESS:
+		return WIRE_LAUNCH_STACKS_COPY;
+	case SESSION_LAUNCH_STACKS_BPF:
+		return open_probe(session) < 0 ? WIRE_LAUNCH_STACKS_OFF : WIRE_LAUNCH_STACKS_MARKER;
+	case SESSION_LAUNCH_STACKS_AUTO:
+		break;
+	}
+	if (session->sampler == &bpf_sampler && open_probe(session) == 0)
+		return WIRE_LAUNCH_STACKS_MARKER;
+	reason = *note;
+	if (reason.text[0])
+		errmsg_set(
+			note, 0, "programs copied the stacks of their launches: %s", reason.text);
+	else
+		errmsg_set(note, 0,
+			"programs copied the stacks of their launches, which takes longer than the "
+			"BPF mode does; for that run sonde with sudo");
+	return WIRE_LAUNCH_STACKS_COPY;
+}
+
+/* Asks for the unwind tables of all files of the process; true when all are there. */
 static bool has_tables(struct session *session, uint32_t pid)
 {
 	const struct process *process = address_spaces_find(session->spaces, pid);
-	bool has_all = true, has_library = false;
+	bool has_all = true;
 
 	for (size_t i = 0; process && i < process->mapping_count; i++) {
-		const struct mapping *mapping = &process->mappings[i];
 		const uint64_t *words;
 		uint64_t word_count;
 
-		if (mapping->kind != MAPPING_FILE)
-			continue;
-		has_library |= strcmp(address_spaces_file(session->spaces, mapping->file)->path,
-				       session->device.library) == 0;
-		if (file_store_table(session->files, mapping->file, &words, &word_count) ==
-			FILE_PENDING)
+		if (process->mappings[i].kind == MAPPING_FILE &&
+			file_store_table(session->files, process->mappings[i].file, &words,
+				&word_count) == FILE_PENDING)
 			has_all = false;
 	}
-	return has_all && has_library;
+	return has_all;
 }
 
 /*
- * When the first process is seen, which waits for it: most recordings never need the program. With
- * the tables there, no launch has to carry a copy of its stack.
+ * Whether the process's address space is known as it is since its file was made: what was known
+ * before may be that of the program which the process ran then.
+ */
+static bool tell_facts(struct session *session, const struct target_process *process)
+{
+	const struct process *known = address_spaces_find(session->spaces, process->pid);
+	int result;
+
+	if (!known || process->start_time_ns >= session->ordered_until_ns)
+		return false;
+	map_guard_enter(process->guard);
+	result = launch_records_tell(session->device.launch_records, process->facts,
+		process->start_time_ns, known, session->python);
+	map_guard_leave();
+	session_keep_failure(session, result);
+	return true;
+}
+
+/*
+ * Programs are told what their launches need. When the first one is seen, which waits for it, the
+ * stacks are prepared: most recordings never need the BPF program. With the tables there, no launch
+ * has to carry a copy of its stack.
  */
 static void start_launches(struct session *session)
 {
 	struct session_device *device = &session->device;
+	struct target_process process;
 	bool is_ready = true;
 	size_t position = 0;
-	uint32_t pid;
 
 	if (device->is_ready)
 		return;
 	if (!device->tried_launches)
-		open_launches(session);
+		target_rings_set_stacks(
+			device->rings, open_launches(session), !session->options->launch_memo_off);
 	device->tried_launches = true;
-	if (!device->prepared_ns)
-		device->prepared_ns = monotonic_now_ns();
 	device_reader_lock(device->reader);
-	while (device->launches && target_rings_next_pid(device->rings, &position, &pid))
-		is_ready = has_tables(session, pid) && is_ready;
-	/* A process of another PID namespace never gets known here. */
-	is_ready = is_ready || monotonic_now_ns() - device->prepared_ns > PREPARE_NS;
-	device->is_ready = is_ready;
-	if (is_ready)
+	while (target_rings_next(device->rings, &position, &process)) {
+		if (!process.facts)
+			continue;
+		is_ready = tell_facts(session, &process) && is_ready;
+		if (device->launches && !device->is_ready)
+			is_ready = has_tables(session, process.pid) && is_ready;
+	}
+	if (is_ready && !device->is_ready)
 		target_rings_set_ready(device->rings);
+	device->is_ready = device->is_ready || is_ready;
 	device_reader_unlock(device->reader);
 }
 
 /* ---- at work ---- */
 
+/* Programs copy no more stacks when they have been told how the first were unwound. */
 int session_device_timeout_ms(const struct session *session, int otherwise)
 {
-	return session->device.reader ? MIN(otherwise, 10) : otherwise;
+	const struct session_device *device = &session->device;
+
+	return device->reader ? MIN(otherwise, device->launches ? 10 : 2) : otherwise;
 }
 
 static void on_device_record(void *context, uint32_t pid, const struct wire_record *record)
 {
 	struct session *session = context;
+	struct session_device *device = &session->device;
 
-	session_keep_failure(session, device_collector_add(session->device.collector, pid, record));
+	session_keep_failure(
+		session, launch_records_is_one(record)
+				 ? launch_records_add(device->launch_records, session->pipeline,
+					   session->python, pid, record)
+				 : device_collector_add(device->collector, pid, record));
+}
+
+/* The program that the process ran then has the latest of its files from before. */
+void session_on_launch_stack(
+	void *context, const struct wire_sample *sample, const uint64_t *frames, size_t frame_count)
+{
+	struct session *session = context;
+	struct target_process process, latest = {0};
+	size_t position = 0;
+
+	if (!session->device.rings)
+		return;
+	device_reader_lock(session->device.reader);
+	while (target_rings_next(session->device.rings, &position, &process)) {
+		if (process.pid == sample->pid && process.start_time_ns <= sample->time_ns &&
+			process.start_time_ns >= latest.start_time_ns)
+			latest = process;
+	}
+	if (latest.facts) {
+		map_guard_enter(latest.guard);
+		launch_records_teach(latest.facts, sample->waited_ns, frames, frame_count);
+		map_guard_leave();
+	}
+	device_reader_unlock(session->device.reader);
 }
 
 /* Without a thread for it, or after its end, the rings are read here. */
@@ -250,7 +329,7 @@ int session_drain_device(struct session *session)
 	if (!device->rings)
 		return 0;
 	while ((holding = target_rings_holding(device->rings)) && monotonic_now_ns() < until_ns &&
-		result == 0) {
+		result >= 0) {
 		result = read_rings(session, true);
 		nanosleep(&pause, NULL);
 	}
@@ -259,7 +338,7 @@ int session_drain_device(struct session *session)
 			"%u processes did not tell of their last device work within %d s", holding,
 			(int)(DRAIN_NS / NS_PER_S));
 	target_rings_close_gate(device->rings);
-	return result;
+	return MIN(result, 0);
 }
 
 void session_close_device(struct session *session)
@@ -270,6 +349,7 @@ void session_close_device(struct session *session)
 	device->rings = target_rings_free(device->rings);
 	device->launches = launch_source_free(device->launches);
 	device->collector = device_collector_free(device->collector);
+	device->launch_records = launch_records_free(device->launch_records);
 	free(TAKE_PTR(device->library));
 	for (size_t i = 0; i < ARRAY_SIZE(device->environment); i++)
 		free(TAKE_PTR(device->environment[i]));
@@ -280,6 +360,7 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 	const struct session_device *device = &session->device;
 	struct target_rings_account rings;
 	struct launch_account launches = {0};
+	const struct launch_records_account *told;
 	const struct device_account *collected;
 
 	*ret_stats = (struct capture_device_stats){0};
@@ -289,6 +370,7 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 	target_rings_account(device->rings, &rings);
 	device_reader_unlock(device->reader);
 	collected = device_collector_account(device->collector);
+	told = launch_records_account(device->launch_records);
 	if (device->launches)
 		launch_source_account(device->launches, &launches);
 	*ret_stats = (struct capture_device_stats){
@@ -299,12 +381,16 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 		/* A process that tries again counts each try. */
 		.records_lost = rings.lost - MIN(rings.lost, collected->repeated),
 		.records_without_ring = rings.no_ring,
-		.records_damaged = rings.damaged + rings.refused + collected->malformed,
+		.records_damaged =
+			rings.damaged + rings.refused + collected->malformed + told->malformed,
 		.launches_untimed = collected->untimed,
-		.stacks_lost = launches.lost + launches.busy,
+		.stacks_lost = launches.lost + launches.busy + rings.no_copy,
 		.started_before_launch = collected->started_before_launch,
 		.clock_error_ns = collected->clock_error_ns,
 		.stack_run_count = launches.run_count,
 		.stack_run_time_ns = launches.run_time_ns,
+		.stacks_known = told->same,
+		.stacks_checked = told->checked,
+		.stacks_copied = told->copies,
 	};
 }

@@ -10,6 +10,7 @@
 #include "capture/writer.h"
 #include "collect/device.h"
 #include "collect/files.h"
+#include "collect/launch_records.h"
 #include "collect/pipeline.h"
 #include "collect/python.h"
 #include "collect/resolver.h"
@@ -34,9 +35,9 @@ struct session_device {
 	struct device_reader *reader;   /* empties them once they are used */
 	struct launch_source *launches; /* NULL: launches have no stacks */
 	struct device_collector *collector;
+	struct launch_records *launch_records;
 	char *library;
 	bool tried_launches, is_ready;
-	uint64_t prepared_ns;      /* since when tables are waited for; 0: not yet */
 	char *environment[8];      /* the command's variables; NULL-ended */
 	struct errmsg note;        /* why it is not recorded */
 	struct errmsg stacks_note; /* why launches have no stacks */
@@ -71,8 +72,9 @@ struct session {
 	bool target_running; /* released and not reaped */
 	bool sampling_ended;
 	uint64_t start_ns, end_ns, last_flush_ns;
-	uint64_t ranges_refused; /* mappings that the sampler had no room for */
-	int failure;             /* the first error inside a callback */
+	uint64_t ordered_until_ns; /* the address spaces are as they were at this moment */
+	uint64_t ranges_refused;   /* mappings that the sampler had no room for */
+	int failure;               /* the first error inside a callback */
 };
 
 /* Callbacks cannot return an error: the loop ends at the first. */
@@ -85,10 +87,16 @@ void session_keep_failure(struct session *session, int result);
  */
 int session_start(struct session *session, struct errmsg *err);
 
+/* Are threads sampled, running and waiting? */
+bool session_samples(const struct session_options *options);
+
 /* Before the command is started: recording goes on without what cannot be had, the notes say so. */
 void session_prepare_device(struct session *session);
 /* How long the loop may sleep before rings fill up; `otherwise` without a process that has any. */
 int session_device_timeout_ms(const struct session *session, int otherwise);
+/* See pipeline_parts; the context is the session. */
+void session_on_launch_stack(void *context, const struct wire_sample *sample,
+	const uint64_t *frames, size_t frame_count);
 int session_collect_device(struct session *session, bool everything);
 /* Nothing more is recorded; what was is told until session_drain_device() ends, in bounded time. */
 void session_stop_device(struct session *session);

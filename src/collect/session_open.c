@@ -25,6 +25,11 @@ void session_keep_failure(struct session *session, int result)
 		session->failure = result;
 }
 
+bool session_samples(const struct session_options *options)
+{
+	return options->scope == SESSION_SCOPE_ALL || options->scope == SESSION_SCOPE_CPU;
+}
+
 static void on_file_added(void *context, const struct mapped_file *file)
 {
 	struct session *session = context;
@@ -169,7 +174,11 @@ static int open_parts(struct session *session, struct errmsg *err)
 	uint32_t sideband_pid = session->sampler == &bpf_sampler ? 0
 				: options->command               ? (uint32_t)session->target.pid
 								 : options->pids[0];
-	struct pipeline_parts parts = {.only_descendants = !options->whole_machine};
+	struct pipeline_parts parts = {
+		.only_descendants = !options->whole_machine,
+		.on_launch_stack = session_on_launch_stack,
+		.context = session,
+	};
 	int result;
 
 	result = session->sampler->open(&session->sampler_state, &sampling, err);
@@ -276,7 +285,8 @@ static void open_exact_waits(struct session *session)
 	struct bpf_sampler_parts parts;
 	struct errmsg reason = {{0}};
 
-	if (session->options->wait != SESSION_WAIT_EXACT || session->sampler != &bpf_sampler)
+	if (session->options->wait != SESSION_WAIT_EXACT || session->sampler != &bpf_sampler ||
+		!session_samples(session->options))
 		return;
 	bpf_sampler_parts(session->sampler_state, &parts);
 	if (exact_waits_open(&session->exact, &parts, session->options->wait_min_ns, &reason) < 0)
@@ -288,7 +298,7 @@ static void start_waiting(struct session *session)
 {
 	struct bpf_sampler_parts parts;
 
-	if (session->options->wait == SESSION_WAIT_OFF)
+	if (session->options->wait == SESSION_WAIT_OFF || !session_samples(session->options))
 		return;
 	if (session->exact) {
 		if (exact_waits_start(session->exact, &session->wait_note) < 0)
@@ -334,6 +344,24 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+/* As far as it can be said before a program launches anything. */
+static const char *launch_stacks_of(const struct session *session)
+{
+	bool has_bpf = session->sampler == &bpf_sampler;
+
+	switch (session->options->launch_stacks) {
+	case SESSION_LAUNCH_STACKS_AUTO:
+		return has_bpf ? "bpf" : "inprocess";
+	case SESSION_LAUNCH_STACKS_BPF:
+		return has_bpf ? "bpf" : "off";
+	case SESSION_LAUNCH_STACKS_INPROCESS:
+		return "inprocess";
+	case SESSION_LAUNCH_STACKS_OFF:
+		break;
+	}
+	return "off";
+}
+
 static int write_session(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
@@ -355,13 +383,13 @@ static int write_session(struct session *session, struct errmsg *err)
 		.launch_stacks = "off",
 	};
 
-	if (options->wait && session->sampler == &bpf_sampler) {
+	if (options->wait && session->sampler == &bpf_sampler && session_samples(options)) {
 		out.wait_mode = session->exact ? "exact" : "sample";
 		out.wait_period_ns = session->exact ? 0 : SESSION_WAIT_PERIOD_NS;
 		out.wait_min_ns = session->exact ? options->wait_min_ns : 0;
 	}
-	if (session->device.rings && options->launch_stacks && session->sampler == &bpf_sampler)
-		out.launch_stacks = "bpf";
+	if (session->device.rings)
+		out.launch_stacks = launch_stacks_of(session);
 	uname(&system);
 	out.host = system.nodename;
 	out.kernel_release = system.release;
@@ -402,7 +430,7 @@ static int start_recording(struct session *session, struct errmsg *err)
 		result = write_session(session, err);
 	if (result == 0)
 		result = follow_targets(session, err);
-	if (result == 0)
+	if (result == 0 && session_samples(options))
 		result = session->sampler->start(session->sampler_state, err);
 	if (result < 0)
 		return result;

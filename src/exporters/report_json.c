@@ -264,6 +264,9 @@ static void write_launches(struct json_writer *json, const struct model *model)
 	json_member_u64(json, "count", launches->launches);
 	json_member_u64(json, "stacks", launches->stacks);
 	json_member_u64(json, "complete_stacks", launches->complete_stacks);
+	json_member_u64(json, "known_stacks", launches->known_stacks);
+	json_member_u64(json, "checked_stacks", launches->checked_stacks);
+	json_member_u64(json, "wrong_stacks", launches->wrong_stacks);
 	json_key(json, "without_work");
 	json_begin_object(json);
 	for (unsigned i = 0; i < WIRE_DEVICE_UNTIMED_MAX; i++)

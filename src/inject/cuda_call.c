@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "inject/launch_stack.h"
+
 /* Correlation ids of CUDA, beside those of other runtimes. */
 #define CORRELATION_CUDA (1ULL << 48)
 /* The newest id is noted only now and then: threads do not fight for its cache line. */
@@ -134,10 +136,10 @@ static void enter(struct cuda_call *call, unsigned role, const struct cupti_call
 	if (role == CUDA_ROLE_INSTANTIATE)
 		call->instantiation =
 			1 + atomic_fetch_add_explicit(&instantiations, 1, memory_order_relaxed);
-	if (!is_wait(role))
-		sonde_launch_marker(call->correlation);
-	/* The program's call, without the time that its stack took. */
 	call->enter_ns = inject_now_ns();
+	/* The program's call, without the time that its stack took. */
+	if (!is_wait(role) && inject_launch_stack(call->correlation, call->enter_ns))
+		call->enter_ns = inject_now_ns();
 }
 
 static void leave(struct cuda_call *call, const struct cupti_call_data *data)
@@ -196,7 +198,7 @@ uint64_t cuda_launch_without_call(unsigned kind)
 	if (!inject_is_open())
 		return call.correlation;
 	call.enter_ns = inject_now_ns();
-	sonde_launch_marker(call.correlation);
+	inject_launch_stack(call.correlation, call.enter_ns);
 	write_launch(&call, call.enter_ns, false);
 	return call.correlation;
 }

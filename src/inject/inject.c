@@ -238,6 +238,34 @@ uint64_t inject_correlation(void)
 	       ++ring->launches;
 }
 
+int inject_ring(void)
+{
+	struct wire_ring *ring = inject_is_open() ? own_ring() : NULL;
+
+	return ring ? (int)(ring - ring_file->rings) : -1;
+}
+
+uint64_t inject_room(void)
+{
+	struct wire_ring *ring = own_ring();
+
+	if (!ring)
+		return 0;
+	return WIRE_RING_BYTES - (atomic_load_explicit(&ring->head, memory_order_relaxed) -
+					 atomic_load_explicit(&ring->tail, memory_order_relaxed));
+}
+
+const struct wire_launch_facts *inject_facts(void)
+{
+	return &ring_file->facts;
+}
+
+void inject_count_no_copy(void)
+{
+	if (inject_is_open())
+		atomic_fetch_add_explicit(&ring_file->no_copy, 1, memory_order_relaxed);
+}
+
 void inject_count_no_context(void)
 {
 	atomic_fetch_add_explicit(&ring_file->no_context, 1, memory_order_relaxed);

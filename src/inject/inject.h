@@ -26,6 +26,14 @@ static inline bool inject_is_open(void)
 	return atomic_load_explicit(&gate->state, memory_order_relaxed) == WIRE_GATE_OPEN;
 }
 
+/* Are devices asked when work ran? */
+static inline bool inject_is_timed(void)
+{
+	const struct wire_gate *gate = atomic_load_explicit(&inject_gate, memory_order_relaxed);
+
+	return !atomic_load_explicit(&gate->is_untimed, memory_order_relaxed);
+}
+
 /*
  * Opens the session that $SONDE_SESSION names and this process's file in it. False, and the gate
  * stays closed, when there is none. A second call does nothing.
@@ -54,6 +62,13 @@ uint64_t inject_correlation(void);
 
 /* Puts a record into the calling thread's ring; false, and counted, where there is no room. */
 bool inject_write(const struct wire_record *record);
+/* Of the calling thread: the number of its ring, or -1; the bytes that are free in it. */
+int inject_ring(void);
+uint64_t inject_room(void);
+/* What the collector tells this process; with an open gate. */
+const struct wire_launch_facts *inject_facts(void);
+/* Counts a launch whose stack could not be copied. */
+void inject_count_no_copy(void);
 /* Counts a launch that is not timed because too many are in flight. */
 void inject_count_no_context(void);
 /* Writes a definition; its text is cut at WIRE_DEVICE_TEXT_BYTES. */

@@ -29,8 +29,9 @@ static cl_handle layer_create_queue(
 	cl_handle context, cl_handle device, cl_bitfield properties, cl_int *ret_error)
 {
 	cl_create_queue *next = NEXT(cl_create_queue, CL_SLOT_CREATE_QUEUE);
-	bool for_us = !(properties & CL_QUEUE_PROFILING_ENABLE);
-	cl_handle queue = next(context, device, properties | CL_QUEUE_PROFILING_ENABLE, ret_error);
+	bool for_us = inject_is_timed() && !(properties & CL_QUEUE_PROFILING_ENABLE);
+	cl_handle queue = next(context, device,
+		for_us ? properties | CL_QUEUE_PROFILING_ENABLE : properties, ret_error);
 
 	if (!queue && for_us) {
 		for_us = false;
@@ -76,7 +77,7 @@ static cl_handle layer_create_queue_with_properties(
 	cl_create_queue_with_properties *next =
 		NEXT(cl_create_queue_with_properties, CL_SLOT_CREATE_QUEUE_WITH_PROPERTIES);
 	cl_ulong list[OPENCL_MAX_PROPERTIES];
-	bool for_us = add_profiling(properties, list);
+	bool for_us = inject_is_timed() && add_profiling(properties, list);
 	cl_handle queue = for_us ? next(context, device, list, ret_error) : NULL;
 
 	if (!queue) {

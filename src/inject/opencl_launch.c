@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "inject/inject.h"
+#include "inject/launch_stack.h"
 
 #define MAX_IN_FLIGHT 65536 /* memory that is not used costs nothing */
 
@@ -195,7 +196,7 @@ bool opencl_launch_begin(struct opencl_launch *launch, cl_handle queue, enum wir
 	launch->kind = kind;
 	launch->queue = opencl_queue(queue);
 	launch->enter_ns = inject_now_ns();
-	sonde_launch_marker(launch->correlation);
+	launch->took_stack = inject_launch_stack(launch->correlation, launch->enter_ns);
 	return true;
 }
 
@@ -280,6 +281,8 @@ void opencl_launch_end(struct opencl_launch *launch, cl_int result, const cl_han
 	exit_ns = inject_now_ns();
 	if (result != CL_SUCCESS) {
 		untimed = WIRE_DEVICE_FAILED;
+	} else if (!inject_is_timed()) {
+		untimed = WIRE_DEVICE_NOT_ASKED;
 	} else if (!launch->queue || !launch->queue->is_timed) {
 		untimed = WIRE_DEVICE_NO_PROFILING;
 	} else if (launch->own_event) {

@@ -17,6 +17,7 @@ struct opencl_launch {
 	cl_handle own_event;
 	bool is_open;     /* false: nothing is recorded of it */
 	bool is_blocking; /* the call returns when the work has ended */
+	bool took_stack;
 };
 
 /* Calls the marker. Returns false, having done nothing, when nothing is to be recorded. */
@@ -30,8 +31,11 @@ static inline cl_handle *opencl_launch_event(struct opencl_launch *launch, cl_ha
 {
 	if (!launch->is_open)
 		return event;
-	launch->before_ns = inject_now_ns();
-	return event || !launch->queue || !launch->queue->is_timed ? event : &launch->own_event;
+	/* Taking a stack takes long, and knowing it does not. */
+	launch->before_ns = launch->took_stack ? inject_now_ns() : launch->enter_ns;
+	return event || !launch->queue || !launch->queue->is_timed || !inject_is_timed()
+		       ? event
+		       : &launch->own_event;
 }
 
 /* After the call, with its result and the event place that the program gave. */

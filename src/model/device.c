@@ -4,6 +4,7 @@
  * together by process and correlation id.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/builder_internal.h"
 
@@ -94,23 +95,91 @@ static int join_launches(struct model_builder *builder, struct device_joins *joi
 	return r;
 }
 
-static int join_stacks(struct model_builder *builder, struct device_joins *joins)
+static bool is_stack(const struct model_builder *builder, const struct capture_launch_stack *stack)
+{
+	return stack->callstack && stack->callstack < builder->stacks.count;
+}
+
+static void count_stack(struct model_builder *builder, capture_id callstack)
 {
 	struct model_launches *counts = &builder->model->launches;
+
+	counts->stacks++;
+	counts->complete_stacks += builder->stacks.items[callstack].stop == WIRE_STOP_COMPLETE;
+}
+
+/* The stacks that were taken. */
+static int join_stacks(struct model_builder *builder, struct device_joins *joins)
+{
 	struct device_join *join;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < builder->launch_stacks.count; i++) {
 		const struct capture_launch_stack *stack = &builder->launch_stacks.items[i];
 
-		if (!stack->callstack || stack->callstack >= builder->stacks.count)
+		if (!is_stack(builder, stack))
 			continue;
-		counts->stacks++;
-		counts->complete_stacks +=
-			builder->stacks.items[stack->callstack].stop == WIRE_STOP_COMPLETE;
+		count_stack(builder, stack->callstack);
 		r = device_joins_add(joins, stack->pid, stack->correlation, &join);
 		if (r == 0)
 			join->stack = (uint32_t)i + 1;
+	}
+	return r;
+}
+
+/* The same frames, each at the same instruction or line. */
+static bool is_same_stack(const struct model_builder *builder, const struct device_join *join,
+	const struct device_join *other)
+{
+	const struct raw_stack *a =
+		&builder->stacks.items[builder->launch_stacks.items[join->stack - 1].callstack];
+	const struct raw_stack *b =
+		&builder->stacks.items[builder->launch_stacks.items[other->stack - 1].callstack];
+
+	return a->count == b->count &&
+	       (!a->count || memcmp(&builder->stack_frames.items[a->first],
+				     &builder->stack_frames.items[b->first],
+				     a->count * sizeof(*builder->stack_frames.items)) == 0);
+}
+
+/* Of a launch that could have had the other's stack. Stacks that were lost say nothing. */
+static void check_stack(struct model_builder *builder, const struct device_join *join,
+	const struct device_join *other)
+{
+	struct model_launches *counts = &builder->model->launches;
+
+	if (!join->stack || !other->stack)
+		return;
+	counts->checked_stacks++;
+	counts->wrong_stacks += !is_same_stack(builder, join, other);
+}
+
+/* The stacks of earlier launches, which were all taken. */
+static int join_known_stacks(struct model_builder *builder, struct device_joins *joins)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < builder->launch_stacks.count; i++) {
+		const struct capture_launch_stack *stack = &builder->launch_stacks.items[i];
+		struct device_join other, *join;
+
+		if (!stack->same_as)
+			continue;
+		r = device_joins_add(joins, stack->pid, stack->same_as, &join);
+		if (r < 0)
+			break;
+		other = *join;
+		r = device_joins_add(joins, stack->pid, stack->correlation, &join);
+		if (r < 0)
+			break;
+		if (stack->is_check) {
+			check_stack(builder, join, &other);
+		} else if (other.stack && !join->stack) {
+			join->stack = other.stack;
+			builder->model->launches.known_stacks++;
+			count_stack(
+				builder, builder->launch_stacks.items[other.stack - 1].callstack);
+		}
 	}
 	return r;
 }
@@ -238,6 +307,7 @@ int builder_resolve_device(struct model_builder *builder)
 	model->launches = (struct model_launches){0};
 	r = join_launches(builder, &joins);
 	r = r ?: join_stacks(builder, &joins);
+	r = r ?: join_known_stacks(builder, &joins);
 	r = r ?: builder_resolve_device_events(builder, &joins, &gpus);
 	for (size_t i = 0; r == 0 && i < builder->device_works.count; i++) {
 		const struct capture_device_work *work = &builder->device_works.items[i];

@@ -52,7 +52,9 @@ struct python_layout {
 	__u16 code_instructions; /* co_code_adaptive: 3.11+ */
 	/* f_lasti counts instructions of 2 bytes (3.10), else bytes. */
 	__u16 lasti_unit;
-	__u16 reserved[3];
+	/* _PyRuntimeState, again: a pointer that is set while the interpreter ends. */
+	__u16 runtime_finalizing;
+	__u16 reserved[2];
 };
 
 _Static_assert(sizeof(struct python_layout) == 72, "python_layout has no hidden padding");

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "wire/launch.h"
 #include "wire/record.h"
 
 #define WIRE_RING_MAGIC    0x676e6972646e6f73ULL /* "sondring" */
@@ -60,11 +61,14 @@ struct wire_gate {
 	__u32 collector_pid;
 	_Atomic __u32 is_ready;     /* launch stacks are taken, or will not be */
 	_Atomic __u64 heartbeat_ns; /* CLOCK_MONOTONIC */
+	_Atomic __u32 stacks;       /* enum wire_launch_stacks */
+	_Atomic __u32 memo_is_off;  /* every launch's stack is taken */
+	_Atomic __u32 is_untimed;   /* devices are not asked when the work ran */
 	__u8 graph_mode;            /* enum wire_graph_mode; written before the gate opens */
-	__u8 reserved[7];
+	__u8 reserved[3];
 };
 
-_Static_assert(sizeof(struct wire_gate) == 40, "wire_gate is part of the wire format");
+_Static_assert(sizeof(struct wire_gate) == 48, "wire_gate is part of the wire format");
 
 /* Two cache lines: what the producer writes, and what the consumer writes. */
 struct wire_ring {
@@ -89,13 +93,16 @@ struct wire_ring_file {
 	__u32 ring_bytes;
 	_Atomic __u64 no_ring;    /* records of threads that got none */
 	_Atomic __u64 no_context; /* launches that are not timed: too many at once */
+	_Atomic __u64 no_copy;    /* launches whose stack found no room in the ring */
 	_Atomic __u32 held;       /* enum wire_held */
 	__u32 reserved_held;
-	__u64 reserved[9];
+	__u64 reserved[8];
 	struct wire_ring rings[WIRE_RING_COUNT];
+	struct wire_launch_facts facts;
 };
 
-_Static_assert(sizeof(struct wire_ring_file) == 128 + WIRE_RING_COUNT * 128,
+_Static_assert(sizeof(struct wire_ring_file) ==
+		       128 + WIRE_RING_COUNT * 128 + sizeof(struct wire_launch_facts),
 	"wire_ring_file is part of the wire format");
 
 /* Where the records of the first ring begin; those of the others follow. */

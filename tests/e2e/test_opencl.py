@@ -205,7 +205,7 @@ def test_without_launch_stacks(device, opencl, sonde, tmp_path):
 
 
 def test_user_mode_times_and_says_why_no_stacks(device, opencl):
-    part, data, done = device(*opencl(LAUNCHES), options=("--mode", "user"))
+    part, data, done = device(*opencl(LAUNCHES), options=("--mode", "user", "--launch-stacks", "bpf"))
     assert done.status == 5 and counts(part) == COUNTS
     assert part["attribution"]["matched"] == 0
     assert any("launches of device work have no stacks" in note for note in data["notes"])

@@ -47,7 +47,7 @@ static void on_record(void *context, uint32_t pid, const struct wire_record *rec
 {
 	struct sink *sink = context;
 
-	if (record->length_bytes < sizeof(*record) || record->length_bytes > WIRE_DEVICE_MAX_BYTES)
+	if (record->length_bytes < sizeof(*record) || record->length_bytes > WIRE_LAUNCH_MAX_BYTES)
 		abort();
 	if (device_collector_add(sink->collector, pid, record) < 0)
 		abort();

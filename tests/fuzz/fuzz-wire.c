@@ -3,7 +3,7 @@
  * Any bytes as wire records, through the whole pipeline: checked, ordered, unwound where they carry
  * a stack, resolved and written. The input is records behind one another, each after its length in
  * two bytes. They are of a made-up process that has this program, the vDSO and generated code
- * mapped.
+ * mapped. Those with `reserved` set come from its ring, as the injected library writes them.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "collect/launch_records.h"
 #include "collect/pipeline.h"
 #include "target.h"
 
@@ -31,6 +32,7 @@ struct world {
 	struct resolver *resolver;
 	struct python_registry *python;
 	struct pipeline *pipeline;
+	struct launch_records *records;
 	unsigned inputs;
 };
 
@@ -99,6 +101,7 @@ static void wait_for_tables(struct world *world)
 
 static void world_close(struct world *world)
 {
+	launch_records_free(world->records);
 	pipeline_free(world->pipeline);
 	resolver_free(world->resolver);
 	python_registry_free(world->python);
@@ -130,12 +133,13 @@ static void world_open(struct world *world)
 	parts.python = world->python;
 	parts.writer = world->writer;
 	check(pipeline_new(&world->pipeline, &parts) == 0);
+	check(launch_records_new(&world->records, world->writer) == 0);
 	fill_address_space(world);
 	wait_for_tables(world);
 }
 
 /* As the ring hands it over: the length it claims lies within what is there. */
-static void add_record(struct pipeline *pipeline, const uint8_t *bytes, size_t length)
+static void add_record(struct world *world, const uint8_t *bytes, size_t length)
 {
 	_cleanup_free_ uint8_t *exact = malloc(length);
 	struct wire_record *record = (struct wire_record *)exact;
@@ -144,9 +148,15 @@ static void add_record(struct pipeline *pipeline, const uint8_t *bytes, size_t l
 	memcpy(exact, bytes, length);
 	if (record->length_bytes > length)
 		record->length_bytes = (uint32_t)length;
+	if (record->reserved) {
+		if (launch_records_is_one(record))
+			check(launch_records_add(world->records, world->pipeline, world->python,
+				      PID, record) == 0);
+		return;
+	}
 	if (record->length_bytes >= sizeof(struct wire_sample))
 		((struct wire_sample *)exact)->pid = PID;
-	check(pipeline_add_record(pipeline, record) == 0);
+	check(pipeline_add_record(world->pipeline, record) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
@@ -161,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		size_t record_length = MIN((size_t)bytes[0] | (size_t)bytes[1] << 8, length - 2);
 
 		if (record_length >= sizeof(struct wire_record))
-			add_record(world.pipeline, bytes + 2, record_length);
+			add_record(&world, bytes + 2, record_length);
 		bytes += 2 + record_length;
 		length -= 2 + record_length;
 	}

@@ -50,6 +50,14 @@ def code(pieces):
     return head + body
 
 
+def from_ring(record):
+    return record[:2] + b"\1\0" + record[4:]
+
+
+def same(correlation, same_as, check=False):
+    return from_ring(struct.pack("<HHIQQQ", 81 if check else 80, 0, 32, correlation, same_as, 10**9))
+
+
 def wire_input(*records):
     return b"".join(struct.pack("<H", len(record)) + record for record in records)
 
@@ -74,6 +82,16 @@ WIRE = {
         wait_count(99, 1, 1),
     ),
     "code-object": wire_input(code([bytes(48) + b"a.py", bytes(48) + b"f", b"", bytes(40)]), code([b"", b"", b"", b"x"])),
+    "launches-from-a-ring": wire_input(
+        from_ring(code([bytes(48) + b"a.py", bytes(48) + b"f", b"", bytes(40)])),
+        from_ring(wire(waited_ns=5, copy=wire_copy(CODE + 16, STACK))),
+        same(6, 5),
+        same(7, 5, check=True),
+        same(8, 8),
+        from_ring(wire(copy=wire_copy(CODE + 16, STACK)[:-8])),
+        from_ring(wire(python=[python_frame(5, 0)], copy=wire_copy(CODE + 16, STACK))),
+        same(9, 5)[:24],
+    ),
     "last-moment": wire_input(wire(time_ns=2**64 - 1)),
 }
 

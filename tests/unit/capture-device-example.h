@@ -44,9 +44,12 @@ static inline int text_launch_stack(void *context, const struct capture_launch_s
 	struct strbuf *out = context;
 
 	strbuf_addf(out,
-		"launch_stack time=%" PRIu64 " pid=%u tid=%u correlation=%" PRIu64
-		" callstack=%u\n",
+		"launch_stack time=%" PRIu64 " pid=%u tid=%u correlation=%" PRIu64 " callstack=%u",
 		stack->time_ns, stack->pid, stack->tid, stack->correlation, stack->callstack);
+	if (stack->same_as)
+		strbuf_addf(out, " same_as=%" PRIu64 "%s", stack->same_as,
+			stack->is_check ? " check" : "");
+	strbuf_add_char(out, '\n');
 	return 0;
 }
 
@@ -68,6 +71,10 @@ static inline int text_device_stats(void *context, const struct capture_stats *s
 		"\n",
 		device->launches_untimed, device->started_before_launch, device->clock_error_ns,
 		device->stack_run_count, device->stack_run_time_ns);
+	if (device->stacks_known)
+		strbuf_addf(out,
+			"device_stats known=%" PRIu64 " checked=%" PRIu64 " copied=%" PRIu64 "\n",
+			device->stacks_known, device->stacks_checked, device->stacks_copied);
 	return text_stats(context, stats);
 }
 
@@ -178,9 +185,12 @@ static inline int write_launch_stacks(struct capture_writer *writer)
 		{1000000000450, 4242, 4300, 0x7fff010000000001, callstack},
 		{1000000000950, 4242, 4242, 2, 0},
 		{1000000003001, 4242, 4242, 201, callstack},
+		{1000000003100, 4242, 0, 202, 0, .same_as = 201},
+		{1000000003200, 4242, 4242, 203, callstack},
+		{1000000003200, 4242, 0, 203, 0, .same_as = 201, .is_check = true},
 	};
 
-	for (size_t i = 0; result == 0 && i < 3; i++)
+	for (size_t i = 0; result == 0 && i < 6; i++)
 		result = capture_writer_launch_stack(writer, &stacks[i]);
 	return result;
 }
@@ -188,7 +198,7 @@ static inline int write_launch_stacks(struct capture_writer *writer)
 static inline int write_device_example(struct capture_writer *writer)
 {
 	const struct capture_stats stats = {.end_time_ns = 1000001000000,
-		.device = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13},
+		.device = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
 		.exit_status = 0,
 		.complete = true};
 	int result = write_example_things(writer);

@@ -122,6 +122,55 @@ static void test_joins(void **state)
 	assert_int_equal(model->launches.wait_ns, 70);
 }
 
+static void add_same(
+	struct model_builder *builder, uint64_t correlation, uint64_t same_as, bool is_check)
+{
+	const struct capture_launch_stack stack = {.time_ns = 1,
+		.pid = PID,
+		.correlation = correlation,
+		.same_as = same_as,
+		.is_check = is_check};
+
+	assert_int_equal(model_builder_visitor.launch_stack(builder, &stack), 0);
+}
+
+/* Whichever comes first; what is known of a stack that was lost is nothing. */
+static void test_stacks_of_earlier_launches(void **state)
+{
+	const capture_id ids[] = {1};
+	_cleanup_model_ struct model *model = NULL;
+	struct model_builder *builder;
+
+	assert_int_equal(model_builder_new(&builder), 0);
+	add_stack(builder);
+	assert_int_equal(model_builder_visitor.callstack(
+				 builder, 2, ids, 1, WIRE_STOP_COMPLETE, WIRE_PYTHON_NONE),
+		0);
+	for (uint64_t i = 1; i <= 6; i++)
+		add_work(builder, i, 1000 * i, 1000 * i + 100, "scale");
+	add_same(builder, 2, 1, false);
+	add_launch_stack(builder, PID, 1);
+	add_same(builder, 3, 99, false); /* lost */
+	add_launch_stack(builder, PID, 4);
+	add_same(builder, 4, 1, true);
+	add_same(builder, 5, 1, true);
+	assert_int_equal(model_builder_visitor.launch_stack(builder,
+				 &(struct capture_launch_stack){
+					 .pid = PID, .tid = TID, .correlation = 5, .callstack = 2}),
+		0);
+	add_same(builder, 6, 98, true);
+	assert_int_equal(model_builder_finish(builder, NULL, &model), 0);
+	model_builder_free(builder);
+	assert_int_equal(model->launches.stacks, 4);
+	assert_int_equal(model->launches.known_stacks, 1);
+	assert_int_equal(model->launches.checked_stacks, 2);
+	assert_int_equal(model->launches.wrong_stacks, 1);
+	assert_int_equal(model->device_works.items[1].stack, model->device_works.items[0].stack);
+	assert_int_equal(model->device_works.items[1].unattributed, MODEL_ATTRIBUTED);
+	assert_int_equal(model->device_works.items[1].thread, model->device_works.items[0].thread);
+	assert_int_equal(model->device_works.items[2].unattributed, MODEL_NO_STACK);
+}
+
 static void test_sums(void **state)
 {
 	_cleanup_model_ struct model *model = example();
@@ -171,6 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_joins),
+		cmocka_unit_test(test_stacks_of_earlier_launches),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_weight),
 	};

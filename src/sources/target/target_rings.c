@@ -28,7 +28,8 @@
 
 struct ring_file {
 	char name[NAME_MAX + 1];
-	uint32_t pid;                  /* in our PID namespace */
+	uint32_t pid; /* in our PID namespace */
+	uint64_t start_time_ns;
 	struct wire_ring_file *memory; /* NULL: its owner is done, or it was refused */
 	struct map_guard guard;        /* its owner may cut it at any time */
 	struct wire_ring_cursor cursors[WIRE_RING_COUNT];
@@ -197,6 +198,7 @@ static void add_counts(struct target_rings_account *account, struct ring_file *f
 	map_guard_enter(&file->guard);
 	account->no_ring += atomic_load(&memory->no_ring);
 	account->no_context += atomic_load(&memory->no_context);
+	account->no_copy += atomic_load(&memory->no_copy);
 	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
 		account->lost += atomic_load(&memory->rings[i].lost);
 	map_guard_leave();
@@ -255,12 +257,36 @@ bool target_rings_is_used(const struct target_rings *rings)
 	return rings->account.processes;
 }
 
-bool target_rings_next_pid(const struct target_rings *rings, size_t *position, uint32_t *ret_pid)
+bool target_rings_next(
+	const struct target_rings *rings, size_t *position, struct target_process *ret_process)
 {
+	struct ring_file *file;
+
 	if (*position >= rings->files.count)
 		return false;
-	*ret_pid = rings->files.items[(*position)++]->pid;
+	file = rings->files.items[(*position)++];
+	*ret_process = (struct target_process){
+		.pid = file->pid,
+		.start_time_ns = file->start_time_ns,
+		.facts = file->memory ? &file->memory->facts : NULL,
+		.guard = &file->guard,
+	};
 	return true;
+}
+
+void target_rings_set_stacks(struct target_rings *rings, enum wire_launch_stacks how, bool memo)
+{
+	map_guard_enter(&rings->gate_guard);
+	atomic_store_explicit(&rings->gate->memo_is_off, !memo, memory_order_relaxed);
+	atomic_store_explicit(&rings->gate->stacks, how, memory_order_relaxed);
+	map_guard_leave();
+}
+
+void target_rings_set_untimed(struct target_rings *rings)
+{
+	map_guard_enter(&rings->gate_guard);
+	atomic_store_explicit(&rings->gate->is_untimed, 1, memory_order_relaxed);
+	map_guard_leave();
 }
 
 void target_rings_set_ready(struct target_rings *rings)
@@ -361,6 +387,7 @@ static enum file_state look_at_file(struct ring_file *file)
 	assert(memory);
 	map_guard_enter(&file->guard);
 	file->pid = memory->pid; /* in its own PID namespace, yet */
+	file->start_time_ns = memory->start_time_ns;
 	if (!memory->magic)
 		state = FILE_NOT_READY;
 	else if (memory->magic == WIRE_RING_MAGIC && memory->version == WIRE_RING_VERSION &&
@@ -432,7 +459,7 @@ uint64_t target_rings_read(struct wire_ring_file *file, uint32_t pid,
 {
 	union {
 		struct wire_record record;
-		__u64 words[WIRE_DEVICE_MAX_BYTES / 8];
+		__u64 words[WIRE_LAUNCH_MAX_BYTES / 8];
 	} copy;
 	uint64_t records = 0;
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
+#include "sources/target/map_guard.h"
 #include "wire/device.h"
 #include "wire/ring.h"
 
@@ -26,6 +27,15 @@ struct target_rings_account {
 	uint64_t no_context; /* launches that were not timed: too many in flight */
 	uint64_t damaged;    /* times that a ring held no record, and was skipped */
 	uint64_t refused;    /* files that are no ring files of ours */
+	uint64_t no_copy;    /* launches whose stack found no room in their ring */
+};
+
+/* A process that has made a ring file. */
+struct target_process {
+	uint32_t pid;
+	uint64_t start_time_ns;          /* of the file */
+	struct wire_launch_facts *facts; /* shared with it; NULL: it is done */
+	struct map_guard *guard;         /* to be entered around every use of `facts` */
 };
 
 /*
@@ -51,7 +61,11 @@ bool target_rings_is_used(const struct target_rings *rings);
  * Each process that has made a file, which may be waiting for target_rings_set_ready(): start with
  * *position = 0; false at the end.
  */
-bool target_rings_next_pid(const struct target_rings *rings, size_t *position, uint32_t *ret_pid);
+bool target_rings_next(
+	const struct target_rings *rings, size_t *position, struct target_process *ret_process);
+/* What all processes shall do, before they are ready. */
+void target_rings_set_stacks(struct target_rings *rings, enum wire_launch_stacks how, bool memo);
+void target_rings_set_untimed(struct target_rings *rings);
 /* Somebody removed the folder: processes that begin later find no session. */
 bool target_rings_is_removed(const struct target_rings *rings);
 void target_rings_set_ready(struct target_rings *rings);
