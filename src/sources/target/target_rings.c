@@ -185,6 +185,7 @@ static void close_file(struct target_rings *rings, struct ring_file *file)
 		return;
 	rings->account.no_ring += atomic_load(&memory->no_ring);
 	rings->account.no_context += atomic_load(&memory->no_context);
+	rings->account.no_range += atomic_load(&memory->no_range);
 	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
 		rings->account.lost += atomic_load(&memory->rings[i].lost);
 	munmap(memory, WIRE_RING_FILE_BYTES);
@@ -428,6 +429,7 @@ void target_rings_account(
 			continue;
 		ret_account->no_ring += atomic_load(&memory->no_ring);
 		ret_account->no_context += atomic_load(&memory->no_context);
+		ret_account->no_range += atomic_load(&memory->no_range);
 		for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
 			ret_account->lost += atomic_load(&memory->rings[i].lost);
 	}
