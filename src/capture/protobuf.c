@@ -32,6 +32,13 @@ void pb_put_u64(struct strbuf *out, uint32_t number, uint64_t value)
 	strbuf_add_bytes(out, bytes, length);
 }
 
+void pb_put_fixed64(struct strbuf *out, uint32_t number, uint64_t value)
+{
+	pb_put_varint(out, PB_FIXED64(number));
+	for (unsigned i = 0; i < 8; i++)
+		strbuf_add_char(out, (char)(value >> 8 * i));
+}
+
 void pb_put_bytes(struct strbuf *out, uint32_t number, const void *bytes, size_t length)
 {
 	uint8_t head[2 * PB_MAX_VARINT];
