@@ -12,6 +12,7 @@
 #include "sources/cpu/bpf_sampler.h"
 
 #define LAYERS_VARIABLE "OPENCL_LAYERS"
+#define NVTX_VARIABLE   "NVTX_INJECTION64_PATH"
 
 /* ---- the library and the command's environment ---- */
 
@@ -31,6 +32,23 @@ static int layers_value(struct session_device *device, struct strbuf *out)
 	return strbuf_status(out);
 }
 
+/* It names one library: another tool's stays. */
+static int add_nvtx(struct session_device *device, size_t place)
+{
+	const char *other = getenv(NVTX_VARIABLE);
+
+	if (other && *other && !strstr(other, INJECT_LIBRARY)) {
+		errmsg_set(&device->nvtx_note, 0,
+			"NVTX ranges are not recorded: " NVTX_VARIABLE
+			" was set to %s, which takes them; unset it to have them here",
+			other);
+		return 0;
+	}
+	return asprintf(&device->environment[place], NVTX_VARIABLE "=%s", device->library) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
 static int set_environment(struct session_device *device)
 {
 	_cleanup_strbuf_ struct strbuf layers = {0}, folder = {0};
@@ -41,7 +59,9 @@ static int set_environment(struct session_device *device)
 		return -ENOMEM;
 	device->environment[0] = strdup(strbuf_cstr(&layers));
 	device->environment[1] = strdup(strbuf_cstr(&folder));
-	return device->environment[0] && device->environment[1] ? 0 : -ENOMEM;
+	if (!device->environment[0] || !device->environment[1])
+		return -ENOMEM;
+	return add_nvtx(device, 2);
 }
 
 static int prepare(struct session *session, struct errmsg *err)
@@ -57,6 +77,8 @@ static int prepare(struct session *session, struct errmsg *err)
 	result = target_rings_open(&device->rings, err);
 	if (result == 0)
 		result = device_collector_new(&device->collector, session->writer);
+	if (result == 0)
+		result = range_collector_new(&device->ranges, session->writer);
 	return result < 0 ? result : set_environment(device);
 }
 
@@ -152,7 +174,10 @@ static void on_device_record(void *context, uint32_t pid, const struct wire_reco
 {
 	struct session *session = context;
 
-	session_keep_failure(session, device_collector_add(session->device.collector, pid, record));
+	session_keep_failure(
+		session, range_collector_takes(record)
+				 ? range_collector_add(session->device.ranges, pid, record)
+				 : device_collector_add(session->device.collector, pid, record));
 }
 
 int session_collect_device(struct session *session, bool everything)
@@ -164,6 +189,7 @@ int session_collect_device(struct session *session, bool everything)
 		return 0;
 	result = target_rings_drain(device->rings, on_device_record, session);
 	start_launches(session);
+	result = result ?: range_collector_write(device->ranges, everything);
 	return result < 0 ? result
 			  : device_collector_write(device->collector,
 				    everything ? UINT64_MAX : monotonic_now_ns());
@@ -186,6 +212,7 @@ void session_close_device(struct session *session)
 	device->rings = target_rings_free(device->rings);
 	device->launches = launch_source_free(device->launches);
 	device->collector = device_collector_free(device->collector);
+	device->ranges = range_collector_free(device->ranges);
 	free(TAKE_PTR(device->library));
 	for (size_t i = 0; i < ARRAY_SIZE(device->environment); i++)
 		free(TAKE_PTR(device->environment[i]));
@@ -220,4 +247,17 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 		.stack_run_count = launches.run_count,
 		.stack_run_time_ns = launches.run_time_ns,
 	};
+}
+
+void session_fill_range_stats(struct session *session, struct capture_range_stats *ret_stats)
+{
+	const struct session_device *device = &session->device;
+	struct target_rings_account rings;
+
+	*ret_stats = (struct capture_range_stats){0};
+	if (!device->rings)
+		return;
+	target_rings_account(device->rings, &rings);
+	range_collector_account(device->ranges, ret_stats);
+	ret_stats->calls_dropped = rings.no_range;
 }

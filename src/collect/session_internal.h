@@ -12,6 +12,7 @@
 #include "collect/files.h"
 #include "collect/pipeline.h"
 #include "collect/python.h"
+#include "collect/ranges.h"
 #include "collect/resolver.h"
 #include "collect/session.h"
 #include "collect/target.h"
@@ -33,12 +34,14 @@ struct session_device {
 	struct target_rings *rings;     /* NULL: not recorded */
 	struct launch_source *launches; /* NULL: launches have no stacks */
 	struct device_collector *collector;
+	struct range_collector *ranges;
 	char *library;
 	bool tried_launches, is_ready;
-	char *environment[3];      /* the command's variables; NULL-ended */
+	char *environment[4];      /* the command's variables; NULL-ended */
 	struct errmsg note;        /* why it is not recorded */
 	struct errmsg stacks_note; /* why launches have no stacks */
 	struct errmsg layers_note;
+	struct errmsg nvtx_note; /* why ranges are not recorded */
 };
 
 struct session {
@@ -89,6 +92,7 @@ int session_collect_device(struct session *session, bool everything);
 void session_stop_device(struct session *session);
 void session_close_device(struct session *session);
 void session_fill_device_stats(struct session *session, struct capture_device_stats *ret_stats);
+void session_fill_range_stats(struct session *session, struct capture_range_stats *ret_stats);
 
 /* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
 void session_fill_stats(struct session *session, bool complete);
