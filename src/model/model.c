@@ -42,6 +42,8 @@ struct model *model_free(struct model *model)
 	array_done(&model->samples);
 	array_done(&model->device_works);
 	array_done(&model->device_waits);
+	array_done(&model->ranges);
+	array_done(&model->range_fields);
 	free((void *)model->stats.values.losses);
 	free((void *)model->stats.values.notes);
 	intern_done(&model->strings);
