@@ -253,7 +253,7 @@ static int add_gap(struct device_idle *idle, const struct history *history,
 
 	if (end_ns - span->start_ns < DEVICE_IDLE_BETWEEN_NS) {
 		span->end_ns = end_ns;
-		span->stack = next->stack;
+		span->stack = next->launch_stack;
 		span->cause = DEVICE_IDLE_BETWEEN;
 		return append_span(idle, span);
 	}
@@ -268,7 +268,7 @@ static int add_gap(struct device_idle *idle, const struct history *history,
 		return r;
 	span->end_ns = end_ns;
 	span->sample = MODEL_NONE;
-	span->stack = next->stack;
+	span->stack = next->launch_stack;
 	span->cause = DEVICE_IDLE_QUEUED;
 	return append_span(idle, span);
 }

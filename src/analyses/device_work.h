@@ -3,11 +3,13 @@
  */
 #pragma once
 
+#include "analyses/occupancy.h"
 #include "base/array.h"
 #include "model/model.h"
 
 struct device_use {
 	const char *name; /* "" when unknown */
+	uint32_t gpu;     /* in the model; MODEL_NONE: of no CUDA, or not known */
 	uint64_t busy_ns; /* some work ran: overlapping work counts once */
 	uint64_t work_ns; /* of all work together */
 	uint64_t count;
@@ -20,6 +22,29 @@ struct device_kernel {
 	enum wire_device_kind kind;
 	uint64_t count, total_ns, minimum_ns, maximum_ns;
 	uint64_t bytes;
+	/* Of kernels of CUDA, that of the longest run; `occupancy_known` says whether it has one.
+	 */
+	bool has_configuration;
+	bool configurations_differ; /* other runs had others */
+	bool occupancy_known;
+	struct device_configuration {
+		uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
+		uint32_t block_size[3];
+	} configuration;
+	struct occupancy occupancy;
+};
+
+/* Time that the tracing library and the driver took from the program, by the library's word. */
+struct device_overhead {
+	uint64_t count, total_ns;
+};
+
+/* What programs allocated on devices, as far as it was seen. */
+struct device_allocations {
+	uint64_t allocations, releases;
+	uint64_t allocated_bytes; /* by all of them */
+	uint64_t peak_bytes;      /* at once, of allocations that were seen, on all devices */
+	uint64_t left_bytes;      /* at the end */
 };
 
 /* The line of code, or without lines the function, that launched work: see charged_frame(). */
@@ -35,6 +60,12 @@ struct device_work {
 	uint64_t by_attribution[MODEL_UNATTRIBUTED_MAX];    /* works */
 	uint64_t ns_by_attribution[MODEL_UNATTRIBUTED_MAX]; /* their time */
 	uint64_t started_before_launch;
+	uint64_t launch_call_ns; /* in the calls that launched it, replays of a graph once */
+	uint64_t launch_calls;
+	uint64_t replayed;                 /* works of graphs; of them, those whose */
+	uint64_t replayed_without_capture; /* capture's stack is not known */
+	struct device_overhead overhead;
+	struct device_allocations allocations;
 	ARRAY_OF(struct device_use) devices;    /* in order of their first work */
 	ARRAY_OF(struct device_kernel) kernels; /* most time first */
 	ARRAY_OF(struct device_line) lines;     /* most time first */

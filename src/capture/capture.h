@@ -111,6 +111,17 @@ struct capture_device_work {
 	uint64_t bytes;     /* of copies and fills */
 	uint64_t global_size[3];
 	uint32_t local_size[3]; /* 0: the runtime's choice */
+	/* Of CUDA; 0: unknown, or there is none. */
+	uint32_t gpu; /* the process's number of its GPU, from 1: see struct capture_gpu */
+	uint32_t context, stream;
+	uint32_t registers; /* of one thread; from here on of kernels */
+	uint32_t static_shared_bytes, dynamic_shared_bytes;
+	uint32_t local_bytes; /* of one thread */
+	uint32_t cluster_size[3];
+	uint32_t from_memory, to_memory; /* of copies: CUpti_ActivityMemoryKind */
+	uint32_t graph;                  /* the executable graph that it is a part of */
+	uint64_t graph_node;
+	uint64_t capture; /* correlation of the call that made the node */
 };
 
 /* A launch whose work's times are not known, or a call that waited for work (FINISH and WAIT). */
@@ -121,6 +132,98 @@ struct capture_launch {
 	enum wire_device_kind kind;
 	enum wire_device_untimed untimed; /* why no device work follows */
 	uint32_t queue;
+};
+
+/* What else is told of devices: see struct capture_device_event. */
+enum capture_device_event_kind {
+	CAPTURE_GPU,
+	CAPTURE_GRAPH_CALL,
+	CAPTURE_GRAPH_NODE,
+	CAPTURE_OVERHEAD,
+	CAPTURE_MEMORY,
+	CAPTURE_DEVICE_COUNTS,
+	CAPTURE_DEVICE_NOTE,
+	CAPTURE_DEVICE_CLOCK,
+	CAPTURE_DEVICE_EVENT_MAX,
+};
+
+/* 0: unknown. */
+struct capture_gpu {
+	uint32_t number; /* as in struct capture_device_work */
+	uint32_t capability_major, capability_minor;
+	uint64_t uuid_high, uuid_low;
+	uint64_t memory_bytes;
+	uint32_t multiprocessors, warp_threads;
+	uint32_t multiprocessor_warps, multiprocessor_blocks;
+	uint32_t multiprocessor_shared_bytes, multiprocessor_registers;
+	uint32_t block_registers, block_shared_bytes, block_threads;
+	uint32_t core_clock_khz;
+};
+
+/* What became of a graph; ids are of the process, 0: unknown. */
+struct capture_graph_call {
+	uint64_t duration_ns, correlation;
+	uint32_t tid;
+	uint32_t event; /* enum wire_device_graph_event */
+	uint32_t graph;
+	uint32_t other; /* of an instantiation the executable graph, of a clone the original */
+	uint32_t nodes; /* made in this call or capture */
+	uint32_t failed;
+};
+
+/* A node of a graph that is timed as a whole. */
+struct capture_graph_node {
+	uint64_t node, original; /* original: of a clone; 0: made by a call */
+	uint64_t correlation;    /* of the call */
+	uint32_t graph, node_type;
+};
+
+/* Time that the tracing library or the driver took. */
+struct capture_overhead {
+	uint64_t duration_ns, correlation;
+	uint32_t tid, kind; /* CUpti_ActivityOverheadKind */
+};
+
+/* An allocation or a release. */
+struct capture_memory {
+	uint64_t correlation, address, bytes;
+	uint64_t pool_bytes, pool_used_bytes; /* of its pool, afterwards; 0: of none */
+	uint32_t gpu, context, stream;
+	uint32_t memory; /* CUpti_ActivityMemoryKind */
+	uint32_t released;
+};
+
+/* As struct wire_device_counts: so far, in this process. */
+struct capture_device_counts {
+	uint64_t launches, captured, activities, untimed, dropped, unknown_nodes;
+	uint64_t lost_graph_events, refused_buffers, foreign_buffers, repeated, waited_out;
+};
+
+struct capture_device_note {
+	uint32_t note; /* enum wire_device_note */
+};
+
+/* Both clocks at one moment, with the error of at most `width_ns`. */
+struct capture_device_clock {
+	uint64_t device, boottime_ns;
+	uint32_t width_ns;
+};
+
+struct capture_device_event {
+	enum capture_device_event_kind kind;
+	uint32_t pid;
+	uint64_t time_ns; /* CLOCK_MONOTONIC, when it began; 0: of no moment */
+	const char *text; /* the GPU's name, the node's kernel, the note's sentence; NULL: none */
+	union {
+		struct capture_gpu gpu;
+		struct capture_graph_call graph;
+		struct capture_graph_node node;
+		struct capture_overhead overhead;
+		struct capture_memory memory;
+		struct capture_device_counts counts;
+		struct capture_device_note note;
+		struct capture_device_clock clock;
+	};
 };
 
 struct capture_launch_stack {

@@ -36,6 +36,8 @@ enum {
 	PACKET_SONDE_DEVICE_WORK = 1710,
 	PACKET_SONDE_LAUNCH = 1711,
 	PACKET_SONDE_LAUNCH_STACK = 1712,
+	/* enum capture_device_event_kind, up to 1722; the next free number is 1723. */
+	PACKET_SONDE_DEVICE_EVENT = 1713,
 };
 
 /* TracePacket.sequence_flags */
@@ -172,7 +174,11 @@ enum {
 	DEVICE_WORK_TID = 13,
 	DEVICE_WORK_LAUNCH = 14,
 	DEVICE_WORK_LAUNCH_DURATION = 15,
+	/* 16 to 30: device_work_fields in device_messages.c. */
 };
+
+/* All messages of enum capture_device_event_kind; the others are in device_messages.c. */
+enum { DEVICE_EVENT_PID = 1, DEVICE_EVENT_TEXT = 2 };
 
 /* sonde.Launch, sonde.LaunchStack */
 enum {

@@ -29,6 +29,7 @@ struct capture_visitor {
 	int (*launch_stack)(void *context, const struct capture_launch_stack *stack);
 	/* Also those of other recorders, on the tracks of threads and processes. */
 	int (*range)(void *context, const struct capture_range_event *event);
+	int (*device_event)(void *context, const struct capture_device_event *event);
 	int (*symbols)(void *context, capture_id mapping, uint64_t rel_pc,
 		const struct capture_symbol_line *lines, size_t count);
 	int (*stats)(void *context, const struct capture_stats *stats);

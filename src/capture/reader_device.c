@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading device work, launches and their stacks. */
+/* Reading device work, launches and their stacks, and what else is told of devices. */
+#include "capture/device_messages.h"
 #include "capture/fields.h"
 #include "capture/reader_state.h"
 
-static int read_size(struct pb_bytes message, uint32_t *ret_sizes)
+static int read_size(struct pb_bytes message, uint32_t ret_sizes[3])
 {
 	struct pb_cursor cursor = pb_cursor(message);
 	struct pb_field field;
@@ -25,8 +26,15 @@ static int read_stage_launch(struct pb_bytes message, struct capture_device_work
 	int more, result = 0;
 
 	while ((more = pb_next(&cursor, &field)) > 0 && result == 0) {
+		uint32_t grid[3] = {0};
+
 		if (field.tag == PB_BYTES(STAGE_GROUP))
 			result = read_size(field.bytes, work->local_size);
+		if (field.tag != PB_BYTES(STAGE_GRID))
+			continue;
+		result = read_size(field.bytes, grid);
+		for (size_t i = 0; i < 3; i++)
+			work->global_size[i] = grid[i];
 	}
 	return result < 0 ? result : more;
 }
@@ -40,6 +48,9 @@ static int read_stage(
 
 	while ((more = pb_next(&cursor, &field)) > 0 && result == 0) {
 		switch (field.tag) {
+		case PB_VARINT(STAGE_EVENT_ID):
+			work->correlation = field.value;
+			break;
 		case PB_VARINT(STAGE_DURATION):
 			work->end_ns = work->start_ns + field.value;
 			break;
@@ -99,6 +110,9 @@ static void take_work_field(
 	case PB_VARINT(DEVICE_WORK_GLOBAL + 1):
 	case PB_VARINT(DEVICE_WORK_GLOBAL + 2):
 		work->global_size[(field->tag >> 3) - DEVICE_WORK_GLOBAL] = field->value;
+		break;
+	default:
+		take_device_work_field(field, work);
 		break;
 	}
 }
@@ -192,4 +206,16 @@ int reader_launch_stack(
 		reader->lacks_state |= !stack.callstack;
 	}
 	return reader_visit(reader, launch_stack, &stack);
+}
+
+int reader_device_event(struct reader *reader, uint64_t time_ns,
+	enum capture_device_event_kind kind, struct pb_bytes message)
+{
+	struct capture_device_event event = {.kind = kind, .time_ns = time_ns};
+	struct pb_bytes text;
+	int result = take_device_event(message, &event, &text);
+
+	if (result == 0 && text.at)
+		result = reader_text(reader, text, &event.text);
+	return result < 0 ? result : reader_visit(reader, device_event, &event);
 }

@@ -30,6 +30,17 @@ static void take_packet_number(const struct pb_field *field, struct packet *pack
 	}
 }
 
+/* Their kinds have numbers in a row. */
+static void take_device_event_field(const struct pb_field *field, struct packet *packet)
+{
+	uint32_t kind = (field->tag >> 3) - PACKET_SONDE_DEVICE_EVENT;
+
+	if ((field->tag & 7) != PB_WIRE_BYTES || kind >= CAPTURE_DEVICE_EVENT_MAX)
+		return;
+	packet->device_event = field->bytes;
+	packet->device_event_kind = (enum capture_device_event_kind)kind;
+}
+
 static void take_packet_message(const struct pb_field *field, struct packet *packet)
 {
 	switch (field->tag) {
@@ -86,6 +97,9 @@ static void take_packet_message(const struct pb_field *field, struct packet *pac
 		break;
 	case PB_BYTES(PACKET_ZSTD):
 		packet->has_zstd = true;
+		break;
+	default:
+		take_device_event_field(field, packet);
 		break;
 	}
 }
@@ -228,6 +242,9 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 		result = reader_launch_stack(reader, sequence, time_ns, packet->launch_stack);
 	if (result == 0 && packet->track_event.at)
 		result = reader_track_event(reader, sequence, time_ns, packet->track_event);
+	if (result == 0 && packet->device_event.at)
+		result = reader_device_event(
+			reader, time_ns, packet->device_event_kind, packet->device_event);
 	return result;
 }
 
@@ -237,7 +254,7 @@ static bool concerns_sequence(const struct packet *packet)
 	return packet->interned_data.at || packet->defaults.at || packet->clock_snapshot.at ||
 	       packet->perf_sample.at || packet->stack_sample.at || packet->wait_sample.at ||
 	       packet->device_work.at || packet->launch.at || packet->launch_stack.at ||
-	       packet->track_event.at || packet->has_timestamp ||
+	       packet->device_event.at || packet->track_event.at || packet->has_timestamp ||
 	       packet->flags & SEQUENCE_CLEARED || packet->previous_dropped;
 }
 

@@ -101,6 +101,8 @@ struct packet {
 	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
 		stack_sample, wait_sample, gpu_stage, device_work, launch, launch_stack, track,
 		track_event, symbols, session, stats, process_info;
+	struct pb_bytes device_event; /* of the kind that follows */
+	enum capture_device_event_kind device_event_kind;
 	bool has_zstd;
 };
 
@@ -149,5 +151,7 @@ int reader_track_event(struct reader *reader, struct sequence *sequence, uint64_
 	struct pb_bytes message);
 /* Remembers what the track of a TrackDescriptor belongs to. */
 int reader_event_track(struct reader *reader, struct pb_bytes descriptor);
+int reader_device_event(struct reader *reader, uint64_t time_ns,
+	enum capture_device_event_kind kind, struct pb_bytes message);
 int reader_wait_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);

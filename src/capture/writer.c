@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "capture/descriptor_set.h"
+#include "capture/device_messages.h"
 #include "capture/fields.h"
 #include "capture/interning.h"
 #include "capture/output.h"
@@ -20,6 +21,13 @@
 
 /* Interned data and symbols wait for company, but not beyond this. */
 #define PENDING_BYTES ((size_t)64 * 1024)
+#define KNOWN_QUEUES  64
+
+/* The name of a queue that work was written of. */
+struct known_queue {
+	uint64_t iid, device; /* iids; 0: none */
+	uint32_t pid, queue;
+};
 
 struct capture_writer {
 	struct output output;
@@ -33,6 +41,7 @@ struct capture_writer {
 	uint64_t period_ns;
 	uint64_t last_time_ns; /* of the sequence's incremental clock */
 	struct map_u64 tracks; /* of ranges: their uuids, once described */
+	struct known_queue queues[KNOWN_QUEUES];
 };
 
 /* 28 bits take four bytes in each packet and still tell thousands of merged captures apart. */
@@ -418,24 +427,56 @@ static int end_timed_packet(struct capture_writer *writer)
 	return result;
 }
 
-/* Work without a name is called after its kind, queues after their device. */
+static void name_queue(const struct capture_device_work *work, struct strbuf *out)
+{
+	strbuf_addf(out, "%s, pid %u, ", work->device, work->pid);
+	if (!work->gpu)
+		strbuf_addf(out, "queue %u", work->queue);
+	else if (work->context > 1)
+		strbuf_addf(out, "stream %u of context %u", work->stream, work->context);
+	else
+		strbuf_addf(out, "stream %u", work->stream);
+}
+
+/* Queues are called after their device: a name is made once, not for each piece of work. */
+static int intern_queue(struct capture_writer *writer, const struct capture_device_work *work,
+	uint64_t device, uint64_t *ret_iid)
+{
+	struct known_queue *known = &writer->queues[(work->pid + work->queue) % KNOWN_QUEUES];
+	_cleanup_strbuf_ struct strbuf name = {0};
+	int result;
+
+	if (known->iid && known->device == device && known->pid == work->pid &&
+		known->queue == work->queue) {
+		*ret_iid = known->iid;
+		return 0;
+	}
+	name_queue(work, &name);
+	if (strbuf_status(&name) < 0)
+		return -ENOMEM;
+	result = interning_specification(&writer->interning, strbuf_cstr(&name), ret_iid);
+	if (result == 0)
+		*known = (struct known_queue){
+			.iid = *ret_iid,
+			.device = device,
+			.pid = work->pid,
+			.queue = work->queue,
+		};
+	return result;
+}
+
+/* Work without a name is called after its kind. */
 static int intern_work(struct capture_writer *writer, const struct capture_device_work *work,
 	struct device_work_names *ret_names)
 {
-	_cleanup_strbuf_ struct strbuf queue = {0};
 	int result = interning_specification(&writer->interning,
 		work->name ? work->name : wire_device_kind_name(work->kind), &ret_names->name);
 
-	strbuf_addf(&queue, "%s, pid %u, queue %u", work->device, work->pid, work->queue);
-	if (strbuf_status(&queue) < 0)
-		return -ENOMEM;
-	if (result == 0)
-		result = interning_specification(
-			&writer->interning, strbuf_cstr(&queue), &ret_names->queue);
 	if (result == 0)
 		result = interning_specification(
 			&writer->interning, work->device, &ret_names->device);
-	return result;
+	return result < 0 ? result
+			  : intern_queue(writer, work, ret_names->device, &ret_names->queue);
 }
 
 int capture_writer_device_work(
@@ -487,6 +528,24 @@ int capture_writer_launch_stack(
 		return result;
 	put_launch_stack(begin_timed_packet(writer, stack->time_ns), stack);
 	return end_timed_packet(writer);
+}
+
+int capture_writer_device_event(
+	struct capture_writer *writer, const struct capture_device_event *event)
+{
+	struct strbuf *packet;
+	int result;
+
+	if (writer->visitor)
+		return writer->visitor->device_event
+			       ? writer->visitor->device_event(writer->visitor_context, event)
+			       : 0;
+	result = start_without_session(writer);
+	if (result < 0)
+		return result;
+	packet = event->time_ns ? begin_timed_packet(writer, event->time_ns) : begin_packet(writer);
+	put_device_event(packet, event);
+	return event->time_ns ? end_timed_packet(writer) : end_packet(writer);
 }
 
 /* Tracks are told apart by numbers that must differ between captures that are merged later. */

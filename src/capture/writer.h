@@ -60,6 +60,8 @@ int capture_writer_device_work(
 int capture_writer_launch(struct capture_writer *writer, const struct capture_launch *launch);
 int capture_writer_launch_stack(
 	struct capture_writer *writer, const struct capture_launch_stack *stack);
+int capture_writer_device_event(
+	struct capture_writer *writer, const struct capture_device_event *event);
 /*
  * A range begins or ends, or a mark: in the order in which they nest. Its track is made up of
  * process, thread, lane and domain.

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "capture/device_messages.h"
 #include "capture/fields.h"
 #include "capture/protobuf.h"
 
@@ -185,6 +186,13 @@ static void put_stage(struct strbuf *packet, const struct capture_device_work *w
 	pb_end(packet, stage);
 }
 
+/* Does the stage, whose sizes have 32 bits, tell all of it? */
+static bool is_stage_size(const struct capture_device_work *work)
+{
+	return work->gpu &&
+	       (work->global_size[0] | work->global_size[1] | work->global_size[2]) <= UINT32_MAX;
+}
+
 void put_device_work(struct strbuf *packet, const struct capture_device_work *work,
 	const struct device_work_names *names)
 {
@@ -193,7 +201,8 @@ void put_device_work(struct strbuf *packet, const struct capture_device_work *wo
 	put_stage(packet, work, names);
 	begin = pb_begin(packet, PACKET_SONDE_DEVICE_WORK);
 	pb_put_u64(packet, DEVICE_WORK_PID, work->pid);
-	pb_put_u64(packet, DEVICE_WORK_CORRELATION, work->correlation);
+	if (!work->gpu) /* else only in the stage, as its id */
+		pb_put_u64(packet, DEVICE_WORK_CORRELATION, work->correlation);
 	pb_put_u64(packet, DEVICE_WORK_KIND, work->kind);
 	put_nonzero(packet, DEVICE_WORK_QUEUED, work->queued_ns);
 	put_nonzero(packet, DEVICE_WORK_SUBMIT, work->submit_ns);
@@ -201,11 +210,12 @@ void put_device_work(struct strbuf *packet, const struct capture_device_work *wo
 	put_nonzero(packet, DEVICE_WORK_FAILED, work->failed);
 	pb_put_u64(packet, DEVICE_WORK_DEVICE_IID, names->device);
 	put_nonzero(packet, DEVICE_WORK_QUEUE, work->queue);
-	for (uint32_t i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3 && !is_stage_size(work); i++)
 		put_nonzero(packet, DEVICE_WORK_GLOBAL + i, work->global_size[i]);
 	put_nonzero(packet, DEVICE_WORK_TID, work->tid);
 	put_nonzero(packet, DEVICE_WORK_LAUNCH, work->launch_ns);
 	put_nonzero(packet, DEVICE_WORK_LAUNCH_DURATION, work->launch_duration_ns);
+	put_device_work_fields(packet, work);
 	pb_end(packet, begin);
 }
 

@@ -91,6 +91,9 @@ int doctor_open_machine_clock(void);
 /* Probes of doctor_device.c */
 void doctor_probe_inject_library(struct doctor_result *ret_result);
 void doctor_probe_opencl_driver(struct doctor_result *ret_result);
+void doctor_probe_nvidia_driver(struct doctor_result *ret_result);
+void doctor_probe_cupti(struct doctor_result *ret_result);
+void doctor_probe_cuda_variable(struct doctor_result *ret_result);
 /* Probes of doctor_system.c */
 void doctor_probe_kernel_release(struct doctor_result *ret_result);
 void doctor_probe_btf(struct doctor_result *ret_result);

@@ -25,6 +25,9 @@ const struct doctor_check doctor_checks[] = {
 	{"cgroup2", "naming the container of a process", doctor_probe_cgroup2},
 	{"inject-library", "device work", doctor_probe_inject_library},
 	{"opencl-driver", "OpenCL device work", doctor_probe_opencl_driver},
+	{"nvidia-driver", "CUDA device work", doctor_probe_nvidia_driver},
+	{"cupti", "CUDA device work", doctor_probe_cupti},
+	{"cuda-variable", "CUDA device work", doctor_probe_cuda_variable},
 	{"tracefs", "probes on tracepoints", doctor_probe_tracefs},
 	{0},
 };
@@ -90,6 +93,12 @@ const struct doctor_source doctor_sources[] = {
 		.title = "OpenCL kernels and copies with the stacks of their launches",
 		.required = {"inject-library", "opencl-driver"},
 		.helpful = {"bpf-program", "bpf-loop", "bpf-attach"},
+	},
+	{
+		.name = "cuda",
+		.title = "CUDA kernels, copies and graphs with the stacks of their launches",
+		.required = {"inject-library", "nvidia-driver", "cuda-variable"},
+		.helpful = {"cupti", "bpf-program", "bpf-loop", "bpf-attach"},
 	},
 	{0},
 };

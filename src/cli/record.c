@@ -26,6 +26,7 @@ static struct target_options record_target;
 static bool record_quiet, record_uncompressed, record_stack_sample;
 static const char *record_mode = "auto";
 static const char *record_launch_stacks = "bpf";
+static const char *record_graph = "auto";
 static const char *record_wait; /* NULL: with a command */
 static uint64_t record_wait_min_us = 100;
 
@@ -277,6 +278,13 @@ static enum session_wait parse_wait(bool with_command)
 	return strcmp(record_wait, "sample") == 0 ? SESSION_WAIT_SAMPLE : SESSION_WAIT_OFF;
 }
 
+static enum wire_graph_mode parse_graph(void)
+{
+	if (strcmp(record_graph, "node") == 0)
+		return WIRE_GRAPH_NODE;
+	return strcmp(record_graph, "graph") == 0 ? WIRE_GRAPH_WHOLE : WIRE_GRAPH_AUTO;
+}
+
 /* The default name is used again and again: the capture before is kept beside it. */
 static void keep_previous(const char *output)
 {
@@ -298,6 +306,7 @@ static int run_record(int count, char **arguments)
 		.wait = parse_wait(count > 0),
 		.wait_min_ns = record_wait_min_us * NS_PER_US,
 		.launch_stacks = record_launch_stacks[0] == 'b',
+		.graph_mode = parse_graph(),
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
 		.on_finishing = on_finishing,
@@ -327,6 +336,7 @@ static int run_record(int count, char **arguments)
 
 static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
 static const char *const record_launches[] = {"bpf", "off", NULL};
+static const char *const record_graphs[] = {"auto", "node", "graph", NULL};
 static const char *const record_waits[] = {"sample", "exact", "off", NULL};
 
 static const struct option record_options[] = {
@@ -364,10 +374,18 @@ static const struct option record_options[] = {
 	{.long_name = "launch-stacks",
 		.type = OPTION_CHOICE,
 		.argument = "HOW",
-		.help = "Stacks of the calls that give work to an OpenCL device: bpf takes each "
+		.help = "Stacks of the calls that give work to a device: bpf takes each "
 			"in the kernel; off: device work without stacks. Default: bpf.",
 		.value = (void *)&record_launch_stacks,
 		.choices = record_launches},
+	{.long_name = "graph",
+		.type = OPTION_CHOICE,
+		.argument = "DETAIL",
+		.help = "How launches of CUDA graphs are timed: node times each kernel in them; "
+			"graph times each launch as a whole, which costs less; auto is node. "
+			"Default: auto.",
+		.value = (void *)&record_graph,
+		.choices = record_graphs},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,

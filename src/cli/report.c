@@ -15,6 +15,7 @@
 #define BY_WAIT       "wait" /* no dimension of samples that ran */
 #define BY_KERNEL     "kernel"
 #define BY_RANGE      "range"
+#define BY_GRAPH      "graph"
 #define SIDE_LIMIT    8 /* rows of the tables after the first */
 
 static struct {
@@ -38,8 +39,8 @@ static size_t wanted_limit(size_t otherwise)
 static const char no_waiting[] = "Waiting was not recorded: record with --wait sample.";
 
 static const char no_device_work[] =
-	"Device work was not recorded: no process that was recorded used an OpenCL loader with "
-	"layers; set-user-ID programs do not let themselves be recorded.";
+	"Device work was not recorded: no process that was recorded used CUDA, or an OpenCL loader "
+	"with layers; set-user-ID programs do not let themselves be recorded.";
 
 static bool has_device_work(const struct model *model)
 {
@@ -108,6 +109,8 @@ static int add_tables(const struct report_view *view)
 		return add_device(view);
 	if (arguments.by && strcmp(arguments.by, BY_RANGE) == 0)
 		return add_ranges(view);
+	if (arguments.by && strcmp(arguments.by, BY_GRAPH) == 0)
+		return report_graphs(view, wanted_limit(DEFAULT_LIMIT));
 
 	if (!view->selected->count) {
 		report_paragraph(view, why_no_samples(view->model), 0);
@@ -216,7 +219,7 @@ static int report_run(int count, char **positional)
 }
 
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", BY_KERNEL, BY_RANGE, BY_WAIT, NULL};
+	"cgroup", "stack", "class", "gil", BY_KERNEL, BY_GRAPH, BY_RANGE, BY_WAIT, NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
@@ -226,6 +229,7 @@ static const struct option report_options[] = {
 		.help = "Print this table alone; stack: the hottest path and the hottest stacks; "
 			"kernel: what devices did, and which lines launched it; "
 			"range: what happened in the program's NVTX ranges; "
+			"graph: captures and replays of CUDA graphs, and their nodes; "
 			"wait: what threads waited for, and who held what they waited for.",
 		.value = (void *)&arguments.by,
 		.choices = by_choices},

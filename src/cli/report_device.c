@@ -63,13 +63,16 @@ static void add_attribution(const struct report_view *view, const struct device_
 	for (unsigned i = 0; i < WIRE_DEVICE_UNTIMED_MAX; i++) {
 		_cleanup_strbuf_ struct strbuf what = {0};
 
-		if (!launches->without_work[i])
+		if (!launches->without_work[i] || i == WIRE_DEVICE_CAPTURED)
 			continue;
 		strbuf_addf(&what, "launches without device time (%s)",
 			i == WIRE_DEVICE_TIMED ? "not ended, or lost"
 					       : wire_device_untimed_name(i));
 		add_counted(&text, launches->without_work[i], strbuf_cstr(&what));
 	}
+	if (launches->without_work[WIRE_DEVICE_CAPTURED])
+		add_counted(&text, launches->without_work[WIRE_DEVICE_CAPTURED],
+			"launches were captured into CUDA graphs");
 	if (work->started_before_launch)
 		add_counted(&text, work->started_before_launch, "began before their launch");
 	strbuf_add_char(&text, '.');
@@ -173,10 +176,12 @@ int report_device(const struct report_view *view, size_t limit)
 	report_heading(view, "Device work");
 	add_devices(view, &work);
 	add_attribution(view, &work);
+	report_cuda(view, &work);
 	if (!work.count)
 		return 0;
 	r = report_device_flow(view);
 	r = r ?: add_kernels(view, &work, limit ? limit : work.kernels.count);
+	r = r ?: report_occupancy(view, &work, limit ? limit : work.kernels.count);
 	r = r ?: add_lines(view, &work, limit ? limit : work.lines.count);
 	return r ?: report_device_idle(view, limit);
 }

@@ -7,18 +7,15 @@
 
 #include "base/array.h"
 #include "base/map.h"
+#include "collect/device_clock.h"
+#include "collect/device_cuda.h"
 
-/* Ids and definitions beyond these are no honest process's. */
-#define MAX_ID          (1U << 20)
-#define MAX_DEFINITIONS (1U << 20)
 /* Clocks of one machine drift apart no faster; when they do, that is taken for a jump. */
 #define DRIFT_PER_S_NS 100000
 /* Work waits up to this long for a launch that tells its clock better than so. */
 #define GOOD_CLOCK_NS 20000
 #define CLOCK_WAIT_NS NS_PER_S
 #define MAX_CLOCKS    4096
-/* Times further apart than this are not of one recording. */
-#define MAX_SPAN_NS (100ULL * 365 * 86400 * NS_PER_S)
 
 /*
  * The offset host - device lies in [lower, upper] at `at_ns`. Each launch narrows that: the driver
@@ -40,8 +37,8 @@ struct pending_work {
 struct device_collector {
 	struct capture_writer *writer;
 	struct device_account account;
-	struct intern texts;
-	struct map_u64 definitions; /* definition_key() → id in texts */
+	struct device_names names;
+	struct cuda_collector *cuda;
 	struct map_u64 clock_index; /* pid << 32 | device → index in clocks */
 	ARRAY_OF(struct device_clock) clocks, clocks_back; /* the second within one write */
 	ARRAY_OF(struct pending_work) pending;
@@ -54,6 +51,11 @@ int device_collector_new(struct device_collector **ret_collector, struct capture
 	if (!collector)
 		return -ENOMEM;
 	collector->writer = writer;
+	if (cuda_collector_new(&collector->cuda, writer, &collector->names, &collector->account) <
+		0) {
+		free(collector);
+		return -ENOMEM;
+	}
 	*ret_collector = collector;
 	return 0;
 }
@@ -62,60 +64,14 @@ struct device_collector *device_collector_free(struct device_collector *collecto
 {
 	if (!collector)
 		return NULL;
-	intern_done(&collector->texts);
-	map_u64_done(&collector->definitions);
+	collector->cuda = cuda_collector_free(collector->cuda);
+	device_names_done(&collector->names);
 	map_u64_done(&collector->clock_index);
 	array_done(&collector->clocks);
 	array_done(&collector->clocks_back);
 	array_done(&collector->pending);
 	free(collector);
 	return NULL;
-}
-
-/* ---- names ---- */
-
-static uint64_t definition_key(uint32_t pid, uint32_t type, uint32_t id)
-{
-	return (uint64_t)pid << 32 | (uint64_t)(type & 15) << 24 | id;
-}
-
-/* NULL: not told, or not yet. */
-static const char *text_of(
-	const struct device_collector *collector, uint32_t pid, uint32_t type, uint32_t id)
-{
-	uint64_t text;
-
-	if (!id || id > MAX_ID ||
-		!map_u64_get(&collector->definitions, definition_key(pid, type, id), &text))
-		return NULL;
-	return intern_get(&collector->texts, (uint32_t)text);
-}
-
-static bool is_whole_definition(const struct wire_device_definition *definition)
-{
-	return definition->record.length_bytes >= sizeof(*definition) && definition->id &&
-	       definition->id <= MAX_ID && definition->text_bytes <= WIRE_DEVICE_TEXT_BYTES &&
-	       definition->text_bytes <= definition->record.length_bytes - sizeof(*definition);
-}
-
-static int add_definition(struct device_collector *collector, uint32_t pid,
-	const struct wire_device_definition *definition)
-{
-	char text[WIRE_DEVICE_TEXT_BYTES + 1];
-	uint32_t id;
-	int result;
-
-	if (!is_whole_definition(definition) || collector->definitions.count >= MAX_DEFINITIONS) {
-		collector->account.malformed++;
-		return 0;
-	}
-	memcpy(text, definition + 1, definition->text_bytes);
-	text[definition->text_bytes] = '\0';
-	result = intern_add(&collector->texts, text, strlen(text), &id);
-	return result < 0
-		       ? result
-		       : map_u64_set(&collector->definitions,
-				 definition_key(pid, definition->record.type, definition->id), id);
 }
 
 /* ---- clocks ---- */
@@ -200,7 +156,7 @@ static bool is_whole_launch(const struct wire_device_launch *launch)
 {
 	return launch->record.length_bytes >= sizeof(*launch) && launch->kind > WIRE_DEVICE_NONE &&
 	       launch->kind < WIRE_DEVICE_MAX && launch->untimed < WIRE_DEVICE_UNTIMED_MAX &&
-	       launch->enter_ns <= launch->exit_ns && launch->exit_ns < MAX_SPAN_NS;
+	       launch->enter_ns <= launch->exit_ns && launch->exit_ns < DEVICE_MAX_NS;
 }
 
 static int add_launch(
@@ -222,8 +178,12 @@ static int add_launch(
 		return 0;
 	}
 	if (wire_device_is_work(launch->kind)) {
-		collector->account.launches++;
-		collector->account.untimed++;
+		if (launch->untimed == WIRE_DEVICE_TIMED)
+			return cuda_collector_launch(collector->cuda, pid, launch);
+		if (launch->untimed != WIRE_DEVICE_CAPTURED) {
+			collector->account.launches++;
+			collector->account.untimed++;
+		}
 	}
 	return capture_writer_launch(collector->writer, &out);
 }
@@ -234,9 +194,9 @@ static bool is_whole_activity(const struct wire_device_activity *activity)
 	return activity->record.length_bytes >= sizeof(*activity) &&
 	       wire_device_is_work(activity->kind) && activity->queued <= activity->submit &&
 	       activity->submit <= activity->start && activity->start <= activity->end &&
-	       activity->end < INT64_MAX && activity->end - activity->queued < MAX_SPAN_NS &&
+	       activity->end < INT64_MAX && activity->end - activity->queued < DEVICE_MAX_NS &&
 	       activity->enter_ns <= activity->before_ns &&
-	       activity->before_ns <= activity->after_ns && activity->after_ns < MAX_SPAN_NS;
+	       activity->before_ns <= activity->after_ns && activity->after_ns < DEVICE_MAX_NS;
 }
 
 /* Work that failed has no times. */
@@ -282,6 +242,10 @@ static int add_activity(struct device_collector *collector, uint32_t pid,
 int device_collector_add(
 	struct device_collector *collector, uint32_t pid, const struct wire_record *record)
 {
+	int result;
+
+	if (cuda_collector_wants(record))
+		return cuda_collector_add(collector->cuda, pid, record);
 	switch (record->type) {
 	case WIRE_RECORD_DEVICE_LAUNCH:
 		return add_launch(collector, pid, (const void *)record);
@@ -290,7 +254,10 @@ int device_collector_add(
 	case WIRE_RECORD_DEVICE_NAME:
 	case WIRE_RECORD_DEVICE_DEVICE:
 	case WIRE_RECORD_DEVICE_QUEUE:
-		return add_definition(collector, pid, (const void *)record);
+	case WIRE_RECORD_DEVICE_NAME_PART:
+		result = device_names_add(&collector->names, pid, (const void *)record);
+		collector->account.malformed += result == 0;
+		return MIN(result, 0);
 	default:
 		collector->account.malformed++;
 		return 0;
@@ -302,8 +269,8 @@ int device_collector_add(
 static int write_work(struct device_collector *collector, const struct pending_work *pending)
 {
 	const struct wire_device_activity *activity = &pending->activity;
-	const char *device =
-		text_of(collector, pending->pid, WIRE_RECORD_DEVICE_DEVICE, activity->device);
+	const char *device = device_names_get(
+		&collector->names, pending->pid, WIRE_RECORD_DEVICE_DEVICE, activity->device);
 	struct capture_device_work out = {
 		.pid = pending->pid,
 		.tid = activity->tid,
@@ -312,7 +279,8 @@ static int write_work(struct device_collector *collector, const struct pending_w
 		.launch_duration_ns = activity->after_ns - activity->before_ns,
 		.correlation = activity->correlation,
 		.kind = activity->kind,
-		.name = text_of(collector, pending->pid, WIRE_RECORD_DEVICE_NAME, activity->name),
+		.name = device_names_get(
+			&collector->names, pending->pid, WIRE_RECORD_DEVICE_NAME, activity->name),
 		.device = device ? device : "",
 		.queue = activity->queue,
 		.bytes = activity->bytes,
@@ -346,8 +314,8 @@ static bool should_wait(
 	const struct device_collector *collector, struct pending_work *pending, uint64_t now_ns)
 {
 	const struct wire_device_activity *activity = &pending->activity;
-	bool has_name = !activity->name ||
-			text_of(collector, pending->pid, WIRE_RECORD_DEVICE_NAME, activity->name);
+	bool has_name = !activity->name || device_names_get(&collector->names, pending->pid,
+						   WIRE_RECORD_DEVICE_NAME, activity->name);
 
 	if (pending->upper - pending->lower > 2 * GOOD_CLOCK_NS &&
 		activity->after_ns + CLOCK_WAIT_NS > now_ns && activity->after_ns <= now_ns)
@@ -361,10 +329,10 @@ static bool should_wait(
 int device_collector_write(struct device_collector *collector, uint64_t now_ns)
 {
 	size_t kept = 0;
-	int result = 0;
+	int result = cuda_collector_write(collector->cuda, now_ns);
 
 	if (!collector->pending.count)
-		return 0;
+		return result;
 	qsort(collector->pending.items, collector->pending.count, sizeof(*collector->pending.items),
 		compare_launch_times);
 	align_clocks(collector);
@@ -383,4 +351,15 @@ int device_collector_write(struct device_collector *collector, uint64_t now_ns)
 const struct device_account *device_collector_account(const struct device_collector *collector)
 {
 	return &collector->account;
+}
+
+void device_collector_end(struct device_collector *collector, uint64_t end_ns)
+{
+	cuda_collector_end(collector->cuda, end_ns);
+}
+
+const struct device_note *device_collector_notes(
+	const struct device_collector *collector, size_t *ret_count)
+{
+	return cuda_collector_notes(collector->cuda, ret_count);
 }

@@ -19,6 +19,21 @@ struct device_account {
 	uint64_t started_before_launch;
 	uint64_t clock_error_ns; /* the widest half of an interval that an offset was taken from */
 	uint64_t malformed;      /* records that were dropped */
+	/* What the processes' tracing libraries say of themselves; these are not sonde's losses. */
+	uint64_t dropped;           /* by the tracing library */
+	uint64_t without_times;     /* work that ran, and whose driver gave no times */
+	uint64_t unknown_nodes;     /* of graphs: work whose capture is not known */
+	uint64_t graph_events_lost; /* by which captures become unknown */
+	uint64_t buffers_refused;   /* the tracing library asked for more than there are */
+	uint64_t repeated;          /* tries that a ring counts as lost, and that came later */
+	uint64_t clock_jumps;
+};
+
+/* What an injected library says, in a finished sentence. */
+struct device_note {
+	uint32_t note;  /* enum wire_device_note */
+	uint32_t count; /* of times that it was said */
+	char *text;
 };
 
 int device_collector_new(struct device_collector **ret_collector, struct capture_writer *writer);
@@ -32,4 +47,9 @@ int device_collector_add(
  * negative errno.
  */
 int device_collector_write(struct device_collector *collector, uint64_t now_ns);
+/* The recording ends at this moment: work that begins later, of launches nobody saw, is left out.
+ */
+void device_collector_end(struct device_collector *collector, uint64_t end_ns);
+const struct device_note *device_collector_notes(
+	const struct device_collector *collector, size_t *ret_count);
 const struct device_account *device_collector_account(const struct device_collector *collector);

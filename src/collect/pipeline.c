@@ -572,9 +572,22 @@ static bool lies_in(const struct pipeline *pipeline, const struct space_view *vi
 	return name && strncmp(name + 1, library, strlen(library)) == 0;
 }
 
+static bool lies_in_cuda(
+	const struct pipeline *pipeline, const struct space_view *view, uint64_t address)
+{
+	static const char *const libraries[] = {"libcupti", "libcuda.so", "libcudart.so"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++) {
+		if (lies_in(pipeline, view, address, libraries[i]))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Of the injected library's frames one is left, the function that stands for the launch call and
- * has its name; none when the loader's own function is in the stack.
+ * has its name; none when the loader's own function is in the stack. CUDA's libraries call us from
+ * within: of their frames the outermost is left, which is the call.
  */
 static void skip_injected(
 	const struct pipeline *pipeline, const struct space_view *view, struct user_stack *user)
@@ -584,9 +597,13 @@ static void skip_injected(
 
 	while (own < user->count && lies_in(pipeline, view, user->frames[own], library))
 		own++;
-	if (own &&
-		!(own < user->count && lies_in(pipeline, view, user->frames[own], "libOpenCL.so")))
+	if (own && own < user->count && lies_in_cuda(pipeline, view, user->frames[own])) {
+		while (own + 1 < user->count && lies_in_cuda(pipeline, view, user->frames[own + 1]))
+			own++;
+	} else if (own && !(own < user->count &&
+				  lies_in(pipeline, view, user->frames[own], "libOpenCL.so"))) {
 		own--;
+	}
 	user->frames += own;
 	user->count -= own;
 }

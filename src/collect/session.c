@@ -224,7 +224,9 @@ static int finish(struct session *session, struct errmsg *err)
 			session->target.ended ? session->target.exit_status : -1;
 		return 0;
 	}
-	result = collect_waiting(session, true);
+	result = session_drain_device(session);
+	if (result == 0)
+		result = collect_waiting(session, true);
 	if (result == 0)
 		result = wait_for_tables(session);
 	if (result == 0 && session->device.ranges)

@@ -8,6 +8,7 @@
 #include "base/errmsg.h"
 #include "capture/capture.h"
 #include "capture/reader.h"
+#include "wire/ring.h"
 
 struct session;
 
@@ -35,6 +36,7 @@ struct session_options {
 	enum session_wait wait;          /* of waiting threads, where it can be done */
 	uint64_t wait_min_ns;            /* with SESSION_WAIT_EXACT: shorter ones have no stack */
 	bool launch_stacks;              /* of device work, where it can be done */
+	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
 	bool uncompressed, stack_sample; /* see capture_writer_options */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a
@@ -59,8 +61,8 @@ struct session_options {
 
 struct session_result {
 	struct capture_stats stats; /* pointers live until session_result_done() */
-	struct errmsg notes[16];
-	const char *note_pointers[16];
+	struct errmsg notes[32];
+	const char *note_pointers[32];
 	struct capture_loss *losses;
 	const char *mode;
 	struct errmsg mode_reason; /* "" for BPF */

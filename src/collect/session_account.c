@@ -178,6 +178,49 @@ static void add_python_notes(struct session *session)
 			(unsigned long long)python.frames_unread);
 }
 
+/* What the tracing libraries in the processes said, and what they counted. */
+static void add_injected_notes(struct session *session)
+{
+	const struct session_device *device = &session->device;
+	const struct device_account *account = device_collector_account(device->collector);
+	size_t count;
+	const struct device_note *notes = device_collector_notes(device->collector, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (notes[i].note == WIRE_NOTE_TRACER) /* nothing is amiss */
+			continue;
+		if (notes[i].count > 1)
+			add_note(session->result, "%s (said %u times)", notes[i].text,
+				notes[i].count);
+		else
+			add_note(session->result, "%s", notes[i].text);
+	}
+	if (device->drain_note.text[0])
+		add_note(session->result, "%s", device->drain_note.text);
+	if (account->dropped)
+		add_note(session->result,
+			"%llu records of device work were dropped by CUPTI before sonde got them: "
+			"times of kernels are too low by those",
+			(unsigned long long)account->dropped);
+	if (account->without_times)
+		add_note(session->result,
+			"%llu pieces of device work have no times: the driver gave none, so they "
+			"are counted, and their time is missing",
+			(unsigned long long)account->without_times);
+	if (account->buffers_refused)
+		add_note(session->result,
+			"%llu times CUPTI got no buffer, and dropped what it had: leave a CPU to "
+			"the program",
+			(unsigned long long)account->buffers_refused);
+	if (account->unknown_nodes)
+		add_note(session->result,
+			"%llu pieces of device work in CUDA graphs are charged to the launch of "
+			"their graph: when they were captured is not known (%llu events of graphs "
+			"were lost)",
+			(unsigned long long)account->unknown_nodes,
+			(unsigned long long)account->graph_events_lost);
+}
+
 static void add_device_notes(struct session *session)
 {
 	const struct capture_device_stats *stats = &session->result->stats.device;
@@ -187,6 +230,8 @@ static void add_device_notes(struct session *session)
 		add_note(session->result, "%s", device->note.text);
 	if (device->nvtx_note.text[0])
 		add_note(session->result, "%s", device->nvtx_note.text);
+	if (device->cuda_note.text[0])
+		add_note(session->result, "%s", device->cuda_note.text);
 	if (device->rings && target_rings_is_removed(device->rings))
 		add_note(session->result,
 			"the session's folder %s was removed while it was recorded: device work of "
@@ -194,6 +239,7 @@ static void add_device_notes(struct session *session)
 			target_rings_folder(device->rings));
 	if (!stats->processes)
 		return;
+	add_injected_notes(session);
 	if (device->stacks_note.text[0] && stats->launches)
 		add_note(session->result, "%s", device->stacks_note.text);
 	if (device->layers_note.text[0])

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -13,6 +14,11 @@
 
 #define LAYERS_VARIABLE "OPENCL_LAYERS"
 #define NVTX_VARIABLE   "NVTX_INJECTION64_PATH"
+#define CUDA_VARIABLE   "CUDA_INJECTION64_PATH"
+/* At the end, processes have so long to tell what they hold back. */
+#define DRAIN_NS NS_PER_S
+/* Before the first launch, tables are waited for no longer. */
+#define PREPARE_NS (500 * NS_PER_MS)
 
 /* ---- the library and the command's environment ---- */
 
@@ -21,7 +27,6 @@ static int layers_value(struct session_device *device, struct strbuf *out)
 {
 	const char *layers = getenv(LAYERS_VARIABLE);
 
-	strbuf_add(out, LAYERS_VARIABLE "=");
 	if (layers && *layers && !strstr(layers, INJECT_LIBRARY)) {
 		strbuf_addf(out, "%s:", layers);
 		errmsg_set(&device->layers_note, 0,
@@ -32,36 +37,55 @@ static int layers_value(struct session_device *device, struct strbuf *out)
 	return strbuf_status(out);
 }
 
-/* It names one library: another tool's stays. */
-static int add_nvtx(struct session_device *device, size_t place)
+/* One library alone can be named there. */
+static const char *taken_injection(const struct session_device *device)
+{
+	const char *other = getenv(CUDA_VARIABLE);
+
+	return other && *other && strcmp(other, device->library) != 0 ? other : NULL;
+}
+
+static int add_variable(struct session_device *device, const char *name, const char *value)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(device->environment) - 1; i++) {
+		if (device->environment[i])
+			continue;
+		return asprintf(&device->environment[i], "%s=%s", name, value) < 0 ? -ENOMEM : 0;
+	}
+	return -ENOMEM;
+}
+
+/* It names one library, too: another tool's stays. */
+static int add_nvtx(struct session_device *device)
 {
 	const char *other = getenv(NVTX_VARIABLE);
 
-	if (other && *other && !strstr(other, INJECT_LIBRARY)) {
-		errmsg_set(&device->nvtx_note, 0,
-			"NVTX ranges are not recorded: " NVTX_VARIABLE
-			" was set to %s, which takes them; unset it to have them here",
-			other);
-		return 0;
-	}
-	return asprintf(&device->environment[place], NVTX_VARIABLE "=%s", device->library) < 0
-		       ? -ENOMEM
-		       : 0;
+	if (!other || !*other || strstr(other, INJECT_LIBRARY))
+		return add_variable(device, NVTX_VARIABLE, device->library);
+	errmsg_set(&device->nvtx_note, 0,
+		"NVTX ranges are not recorded: " NVTX_VARIABLE
+		" was set to %s, which takes them; unset it to have them here",
+		other);
+	return 0;
 }
 
 static int set_environment(struct session_device *device)
 {
-	_cleanup_strbuf_ struct strbuf layers = {0}, folder = {0};
+	_cleanup_strbuf_ struct strbuf layers = {0};
+	const char *taken = taken_injection(device);
 	int result = layers_value(device, &layers);
 
-	strbuf_addf(&folder, "SONDE_SESSION=%s", target_rings_folder(device->rings));
-	if (result < 0 || strbuf_status(&folder) < 0)
-		return -ENOMEM;
-	device->environment[0] = strdup(strbuf_cstr(&layers));
-	device->environment[1] = strdup(strbuf_cstr(&folder));
-	if (!device->environment[0] || !device->environment[1])
-		return -ENOMEM;
-	return add_nvtx(device, 2);
+	result = result ?: add_variable(device, LAYERS_VARIABLE, strbuf_cstr(&layers));
+	result =
+		result ?: add_variable(device, "SONDE_SESSION", target_rings_folder(device->rings));
+	if (taken)
+		errmsg_set(&device->cuda_note, 0,
+			"work of CUDA devices is not recorded: " CUDA_VARIABLE
+			" names another tool, %s; record without it",
+			taken);
+	else
+		result = result ?: add_variable(device, CUDA_VARIABLE, device->library);
+	return result ?: add_nvtx(device);
 }
 
 static int prepare(struct session *session, struct errmsg *err)
@@ -74,7 +98,7 @@ static int prepare(struct session *session, struct errmsg *err)
 			"device work is not recorded: " INJECT_LIBRARY
 			" is not beside sonde; install "
 			"sonde again");
-	result = target_rings_open(&device->rings, err);
+	result = target_rings_open(&device->rings, session->options->graph_mode, err);
 	if (result == 0)
 		result = device_collector_new(&device->collector, session->writer);
 	if (result == 0)
@@ -117,22 +141,29 @@ static void open_launches(struct session *session)
 		device->launches = launch_source_free(device->launches);
 }
 
-/* Asks for the unwind tables of all files of the process; true when all are there. */
+/*
+ * Asks for the unwind tables of all files of the process; true when all are there. The library is
+ * the last file that it mapped: when that is known all are, for events are looked at in order.
+ */
 static bool has_tables(struct session *session, uint32_t pid)
 {
 	const struct process *process = address_spaces_find(session->spaces, pid);
-	bool has_all = true;
+	bool has_all = true, has_library = false;
 
 	for (size_t i = 0; process && i < process->mapping_count; i++) {
+		const struct mapping *mapping = &process->mappings[i];
 		const uint64_t *words;
 		uint64_t word_count;
 
-		if (process->mappings[i].kind == MAPPING_FILE &&
-			file_store_table(session->files, process->mappings[i].file, &words,
-				&word_count) == FILE_PENDING)
+		if (mapping->kind != MAPPING_FILE)
+			continue;
+		has_library |= strcmp(address_spaces_file(session->spaces, mapping->file)->path,
+				       session->device.library) == 0;
+		if (file_store_table(session->files, mapping->file, &words, &word_count) ==
+			FILE_PENDING)
 			has_all = false;
 	}
-	return has_all;
+	return has_all && has_library;
 }
 
 /*
@@ -151,8 +182,12 @@ static void start_launches(struct session *session)
 	if (!device->tried_launches)
 		open_launches(session);
 	device->tried_launches = true;
+	if (!device->prepared_ns)
+		device->prepared_ns = monotonic_now_ns();
 	while (device->launches && target_rings_next_pid(device->rings, &position, &pid))
 		is_ready = has_tables(session, pid) && is_ready;
+	/* A process of another PID namespace never gets known here. */
+	is_ready = is_ready || monotonic_now_ns() - device->prepared_ns > PREPARE_NS;
 	device->is_ready = is_ready;
 	if (is_ready)
 		target_rings_set_ready(device->rings);
@@ -199,10 +234,35 @@ void session_stop_device(struct session *session)
 {
 	struct session_device *device = &session->device;
 
-	if (device->rings)
-		target_rings_close_gate(device->rings);
+	if (device->rings) {
+		target_rings_drain_gate(device->rings);
+		device_collector_end(device->collector, monotonic_now_ns());
+	}
 	if (device->launches)
 		launch_source_stop(device->launches);
+}
+
+int session_drain_device(struct session *session)
+{
+	const struct timespec pause = {.tv_nsec = 2 * NS_PER_MS};
+	struct session_device *device = &session->device;
+	uint64_t until_ns = monotonic_now_ns() + DRAIN_NS;
+	unsigned holding;
+	int result = 0;
+
+	if (!device->rings)
+		return 0;
+	while ((holding = target_rings_holding(device->rings)) && monotonic_now_ns() < until_ns &&
+		result == 0) {
+		result = target_rings_drain(device->rings, on_device_record, session);
+		nanosleep(&pause, NULL);
+	}
+	if (holding)
+		errmsg_set(&device->drain_note, 0,
+			"%u processes did not tell of their last device work within %d s", holding,
+			(int)(DRAIN_NS / NS_PER_S));
+	target_rings_close_gate(device->rings);
+	return result;
 }
 
 void session_close_device(struct session *session)
@@ -237,7 +297,8 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 		.launches = collected->launches,
 		.works = collected->works,
 		.stacks = pipeline_account(session->pipeline)->launch_stacks,
-		.records_lost = rings.lost,
+		/* A process that tries again counts each try. */
+		.records_lost = rings.lost - MIN(rings.lost, collected->repeated),
 		.records_without_ring = rings.no_ring,
 		.records_damaged = rings.damaged + rings.refused + collected->malformed,
 		.launches_untimed = collected->untimed,

@@ -10,6 +10,7 @@
 #include "analyses/device_work.h"
 #include "analyses/timeline.h"
 #include "analyses/waiting.h"
+#include "exporters/report_cuda_json.h"
 #include "exporters/report_device_json.h"
 #include "exporters/report_ranges_json.h"
 #include "exporters/report_tables_json.h"
@@ -232,6 +233,7 @@ static void write_kernel(struct json_writer *json, const struct device_work *wor
 	json_member_u64(json, "minimum_ns", kernel->minimum_ns);
 	json_member_u64(json, "maximum_ns", kernel->maximum_ns);
 	json_member_known(json, "bytes", !is_kernel, kernel->bytes);
+	report_json_configuration(json, kernel);
 	json_end_object(json);
 }
 
@@ -318,7 +320,7 @@ static int write_device_work(struct json_writer *json, const struct model *model
 	int r;
 
 	json_key(json, "device_work");
-	if (!model->device_works.count && !model->launches.launches) {
+	if (!model->device_works.count && !model->launches.launches && !model->device_notes.count) {
 		json_null(json);
 		return 0;
 	}
@@ -343,6 +345,7 @@ static int write_device_work(struct json_writer *json, const struct model *model
 		write_device_line(json, model, line);
 	json_end_array(json);
 	r = report_json_device_flow(json, model);
+	r = r ?: report_json_cuda(json, model, &work);
 	json_end_object(json);
 	return r;
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct cuda cuda;
@@ -101,10 +100,8 @@ static cupti_result subscribe(void)
 
 static void start(void)
 {
-	const char *graph = secure_getenv("SONDE_GRAPH");
-
 	cuda.pid = getpid();
-	cuda.graph_level = graph && !strcmp(graph, "graph");
+	cuda.graph_level = inject_graph_mode() == WIRE_GRAPH_WHOLE;
 	if (sem_init(&cuda.wake, 0, 0) < 0 || pthread_atfork(NULL, NULL, in_child) != 0)
 		return;
 	if (open_cupti() && cuda_buffers_init())

@@ -10,7 +10,6 @@
  *
  * From the environment, beside SONDE_SESSION:
  *   SONDE_CUPTI            a libcupti to prefer to those that are found
- *   SONDE_GRAPH            "graph": launches of graphs are timed as a whole; else their nodes
  *   SONDE_CUDA_FLUSH_MS    how often records are asked for, 1000
  *   SONDE_CUDA_RECLAIM_MS  the device activity is taken back from another tool after so long,
  * 30000; 0: never
@@ -117,6 +116,7 @@ bool cuda_buffers_drain(cuda_take_buffer *take);
 
 void cuda_take_records(uint8_t *buffer, size_t valid_bytes, cupti_handle context, uint32_t stream);
 uint64_t cuda_activities(void);
+uint64_t cuda_dropped(void);
 void cuda_tell_counts(void);
 
 /* ---- cuda_note.c ---- */

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 /* Correlation ids of CUDA, beside those of other runtimes. */
-#define CORRELATION_CUDA (1ULL << 63)
+#define CORRELATION_CUDA (1ULL << 48)
 /* The newest id is noted only now and then: threads do not fight for its cache line. */
 #define CORRELATION_STEP (1U << 20)
 
@@ -129,7 +129,6 @@ static void enter(struct cuda_call *call, unsigned role, const struct cupti_call
 		.id = data->correlation,
 		.generation = atomic_load_explicit(&generation, memory_order_relaxed),
 		.correlation = cuda_correlation(data->correlation),
-		.enter_ns = inject_now_ns(),
 		.symbol = role == CUDA_ROLE_KERNEL ? data->symbol_name : NULL,
 	};
 	if (role == CUDA_ROLE_INSTANTIATE)
@@ -137,6 +136,8 @@ static void enter(struct cuda_call *call, unsigned role, const struct cupti_call
 			1 + atomic_fetch_add_explicit(&instantiations, 1, memory_order_relaxed);
 	if (!is_wait(role))
 		sonde_launch_marker(call->correlation);
+	/* The program's call, without the time that its stack took. */
+	call->enter_ns = inject_now_ns();
 }
 
 static void leave(struct cuda_call *call, const struct cupti_call_data *data)

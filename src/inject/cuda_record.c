@@ -16,6 +16,11 @@ uint64_t cuda_activities(void)
 	return activities;
 }
 
+uint64_t cuda_dropped(void)
+{
+	return dropped;
+}
+
 /* ---- writing ---- */
 
 /*
@@ -31,7 +36,7 @@ static bool wait_for_room(unsigned pauses)
 		patient = true;
 	else if (pauses > MAX_PAUSES)
 		patient = false;
-	if (!pauses || !patient || !inject_is_open())
+	if (!pauses || !patient || !inject_is_writable())
 		return false;
 	repeated++;
 	nanosleep(&pause, NULL);

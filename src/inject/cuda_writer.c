@@ -23,6 +23,9 @@
 #define SILENT_AFTER_WAIT_NS (2 * SECOND)
 #define SILENT_NS            (10 * SECOND)
 #define STACK_BYTES          (256 * 1024)
+/* When the gate drains: work that runs is waited for so long, and looked for so often. */
+#define DRAIN_NS      (300 * MS)
+#define DRAIN_LOOK_NS (5 * MS)
 
 /* SONDE_CUDA_FLUSH_MS, SONDE_CUDA_RECLAIM_MS. */
 static uint64_t flush_ns = SECOND, reclaim_ns = 30 * SECOND;
@@ -112,20 +115,6 @@ static void enable_kinds(bool on)
 		cuda_note_refusal(first, "");
 }
 
-/* Closed, a launch pays nothing: its callbacks are gone, and its records. */
-static void follow_gate(void)
-{
-	bool open = inject_is_open();
-
-	if (!cuda.subscribed || open == tracing)
-		return;
-	tracing = open;
-	cuda_enable_calls(open);
-	enable_kinds(open);
-	if (open)
-		tell_clocks();
-}
-
 /* ---- another tool ---- */
 
 static struct {
@@ -191,12 +180,14 @@ static void watch_activity(uint64_t now_ns)
 	}
 }
 
-/* ---- the thread ---- */
+/* ---- flushing ---- */
 
+/* Records end before the pair of clocks that follows them. */
 static void drain(void)
 {
 	cuda_graph_drain();
-	cuda_buffers_drain(cuda_take_records);
+	if (cuda_buffers_drain(cuda_take_records))
+		tell_clocks();
 }
 
 static void flush(uint32_t flag)
@@ -211,6 +202,53 @@ static void flush(uint32_t flag)
 	cuda_graph_sweep();
 	cuda_tell_counts();
 }
+
+static bool is_stopping(void)
+{
+	return atomic_load_explicit(&stopping, memory_order_acquire);
+}
+
+/*
+ * The window has ended: what was launched in it is told, as far as it ends soon. Work that begins
+ * meanwhile is recorded, too, which the collector leaves out.
+ */
+static void hand_over(void)
+{
+	const struct timespec pause = {.tv_nsec = DRAIN_LOOK_NS};
+	uint64_t until_ns = inject_now_ns() + DRAIN_NS, before;
+
+	do {
+		before = cuda_activities();
+		flush(0);
+		if (cuda_activities() == before &&
+			before + cuda_dropped() >=
+				atomic_load_explicit(&cuda.launches, memory_order_relaxed))
+			break;
+		nanosleep(&pause, NULL);
+	} while (inject_is_draining() && !is_stopping() && inject_now_ns() < until_ns);
+	cuda_tell_notes();
+	inject_set_held(WIRE_HELD_TOLD);
+}
+
+/* Closed, a launch pays nothing: its callbacks are gone, and its records. */
+static void follow_gate(void)
+{
+	bool open = inject_is_open();
+
+	if (!cuda.subscribed || open == tracing)
+		return;
+	tracing = open;
+	cuda_enable_calls(open);
+	if (!open && inject_is_draining())
+		hand_over();
+	enable_kinds(open);
+	if (!open)
+		return;
+	inject_set_held(WIRE_HELD_SOME);
+	tell_clocks();
+}
+
+/* ---- the thread ---- */
 
 static void wait_until(uint64_t until_ns)
 {
@@ -227,7 +265,7 @@ static void *run(void *context)
 
 	if (cuda.subscribed)
 		cuda_buffers_prepare();
-	while (!atomic_load_explicit(&stopping, memory_order_acquire)) {
+	while (!is_stopping()) {
 		bool told = cuda_tell_notes();
 
 		if (!cuda.subscribed && told)
@@ -244,6 +282,7 @@ static void *run(void *context)
 	}
 	flush(CUPTI_FLUSH_FORCED);
 	cuda_tell_notes();
+	inject_set_held(WIRE_HELD_TOLD);
 	return NULL;
 }
 

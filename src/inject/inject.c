@@ -169,6 +169,17 @@ uint32_t inject_image(void)
 	return (uint32_t)ring_file->start_time_ns;
 }
 
+unsigned inject_graph_mode(void)
+{
+	return session_gate->graph_mode;
+}
+
+void inject_set_held(enum wire_held held)
+{
+	if (atomic_load_explicit(&ring_file->held, memory_order_relaxed) != held)
+		atomic_store_explicit(&ring_file->held, held, memory_order_release);
+}
+
 /* ---- the thread's ring ---- */
 
 uint32_t inject_tid(void)
@@ -239,7 +250,7 @@ bool inject_write(const struct wire_record *record)
 	unsigned char *data;
 	uint32_t index;
 
-	if (!inject_is_open())
+	if (!inject_is_writable())
 		return false;
 	ring = inject_ring(&data, &index);
 	if (!ring)

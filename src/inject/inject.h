@@ -40,6 +40,23 @@ bool inject_open_at_once(void);
 uint32_t inject_image(void);
 /* Called by a thread that ends and had a ring, which is still its own then. */
 extern _Atomic(void (*)(void)) inject_on_thread_end;
+/* The gate drains: nothing new is begun, but inject_write() still writes. */
+static inline bool inject_is_draining(void)
+{
+	const struct wire_gate *gate = atomic_load_explicit(&inject_gate, memory_order_relaxed);
+
+	return atomic_load_explicit(&gate->state, memory_order_relaxed) == WIRE_GATE_DRAINING;
+}
+
+static inline bool inject_is_writable(void)
+{
+	return inject_is_open() || inject_is_draining();
+}
+
+/* enum wire_graph_mode, as the session wants it. */
+unsigned inject_graph_mode(void);
+/* Tells the collector whether this process will have more to say when the gate drains. */
+void inject_set_held(enum wire_held held);
 
 /* A new correlation id, unique in this process; 0 when the thread has no ring. */
 uint64_t inject_correlation(void);

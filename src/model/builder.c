@@ -373,6 +373,15 @@ static int visit_launch_stack(void *context, const struct capture_launch_stack *
 	return array_append(&builder->launch_stacks, *stack);
 }
 
+static int visit_device_event(void *context, const struct capture_device_event *event)
+{
+	struct model_builder *builder = context;
+	struct capture_device_event kept = *event;
+	int r = builder_keep(builder, event->text, &kept.text);
+
+	return r ?: array_append(&builder->device_events, kept);
+}
+
 static int visit_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count)
 {
@@ -525,6 +534,7 @@ struct model_builder *model_builder_free(struct model_builder *builder)
 	array_done(&builder->launches);
 	array_done(&builder->launch_stacks);
 	builder_ranges_done(builder);
+	array_done(&builder->device_events);
 	map_u64_done(&builder->processes);
 	array_done(&builder->earlier_same_pid);
 	map_u64_done(&builder->threads);
@@ -550,6 +560,7 @@ const struct capture_visitor model_builder_visitor = {
 	.launch = visit_launch,
 	.launch_stack = visit_launch_stack,
 	.range = builder_visit_range,
+	.device_event = visit_device_event,
 	.symbols = visit_symbols,
 	.stats = visit_stats,
 	.progress = visit_progress,

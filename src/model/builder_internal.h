@@ -74,7 +74,8 @@ struct model_builder {
 	ARRAY_OF(struct capture_launch_stack) launch_stacks;
 	ARRAY_OF(struct raw_range) ranges;
 	ARRAY_OF(struct range_track) range_tracks;
-	struct map_u64 range_track_index;    /* track → index */
+	struct map_u64 range_track_index;                    /* track → index */
+	ARRAY_OF(struct capture_device_event) device_events; /* texts are the model's */
 	struct map_u64 processes;            /* pid → the latest process of that pid */
 	ARRAY_OF(uint32_t) earlier_same_pid; /* by process: the one before with this pid */
 	struct map_u64 threads;              /* process << 32 | tid → thread */
@@ -91,6 +92,31 @@ int builder_resolve_device(struct model_builder *builder);
 int builder_visit_range(void *context, const struct capture_range_event *event);
 int builder_resolve_ranges(struct model_builder *builder);
 void builder_ranges_done(struct model_builder *builder);
+
+/* What came for one correlation id of one process: indices + 1; 0: nothing. */
+struct device_join {
+	uint32_t launch, stack;
+	bool has_work;
+	bool is_graph_call; /* and no launch */
+};
+
+struct device_joins {
+	struct intern keys;
+	ARRAY_OF(struct device_join) items; /* by id of `keys` */
+};
+
+/* Finds or makes it. Returns 0 or -ENOMEM. */
+int device_joins_add(struct device_joins *joins, uint32_t pid, uint64_t correlation,
+	struct device_join **ret_join);
+/* NULL: nothing came for it. */
+struct device_join *device_joins_find(
+	struct device_joins *joins, uint32_t pid, uint64_t correlation);
+/* The stack of a call; MODEL_NONE: not known. */
+uint32_t device_join_stack(const struct model_builder *builder, const struct device_join *join);
+/* device_events.c: GPUs, graphs and the like; their indices by process and number in `ret_gpus`. */
+int builder_resolve_device_events(
+	struct model_builder *builder, struct device_joins *joins, struct map_u64 *ret_gpus);
+#define DEVICE_GPU_KEY(pid, number) ((uint64_t)(pid) << 32 | (number))
 
 /* Interns `text` in the model; NULL and "" give MODEL_NONE. Returns 0 or -ENOMEM. */
 int builder_text(struct model_builder *builder, const char *text, uint32_t *ret_id);

@@ -23,30 +23,34 @@ struct join_key {
 	uint64_t correlation, pid;
 };
 
-/* What came for it: indices + 1; 0: nothing. */
-struct join {
-	uint32_t launch, stack;
-	bool has_work;
-};
-
-struct joins {
-	struct intern keys;
-	ARRAY_OF(struct join) items; /* by id of `keys` */
-};
-
-static int find_join(
-	struct joins *joins, uint32_t pid, uint64_t correlation, struct join **ret_join)
+int device_joins_add(struct device_joins *joins, uint32_t pid, uint64_t correlation,
+	struct device_join **ret_join)
 {
 	struct join_key key = {.correlation = correlation, .pid = pid};
 	uint32_t id;
 	int r = intern_add(&joins->keys, &key, sizeof(key), &id);
 
 	if (r > 0)
-		r = array_append(&joins->items, (struct join){0});
+		r = array_append(&joins->items, (struct device_join){0});
 	if (r < 0)
 		return r;
 	*ret_join = &joins->items.items[id];
 	return 0;
+}
+
+struct device_join *device_joins_find(
+	struct device_joins *joins, uint32_t pid, uint64_t correlation)
+{
+	struct join_key key = {.correlation = correlation, .pid = pid};
+	uint32_t id;
+
+	return intern_find(&joins->keys, &key, sizeof(key), &id) ? &joins->items.items[id] : NULL;
+}
+
+uint32_t device_join_stack(const struct model_builder *builder, const struct device_join *join)
+{
+	return join && join->stack ? builder->launch_stacks.items[join->stack - 1].callstack - 1
+				   : MODEL_NONE;
 }
 
 static bool is_wait(const struct capture_launch *launch)
@@ -70,9 +74,9 @@ static int add_wait(struct model_builder *builder, const struct capture_launch *
 	return r ?: array_append(&builder->model->device_waits, wait);
 }
 
-static int join_launches(struct model_builder *builder, struct joins *joins)
+static int join_launches(struct model_builder *builder, struct device_joins *joins)
 {
-	struct join *join;
+	struct device_join *join;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < builder->launches.count; i++) {
@@ -82,17 +86,18 @@ static int join_launches(struct model_builder *builder, struct joins *joins)
 			r = add_wait(builder, launch);
 			continue;
 		}
-		r = find_join(joins, launch->pid, launch->correlation, &join);
-		if (r == 0)
+		r = device_joins_add(joins, launch->pid, launch->correlation, &join);
+		/* What says why there is no work says more than that there should be. */
+		if (r == 0 && (!join->launch || launch->untimed != WIRE_DEVICE_TIMED))
 			join->launch = (uint32_t)i + 1;
 	}
 	return r;
 }
 
-static int join_stacks(struct model_builder *builder, struct joins *joins)
+static int join_stacks(struct model_builder *builder, struct device_joins *joins)
 {
 	struct model_launches *counts = &builder->model->launches;
-	struct join *join;
+	struct device_join *join;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < builder->launch_stacks.count; i++) {
@@ -103,27 +108,25 @@ static int join_stacks(struct model_builder *builder, struct joins *joins)
 		counts->stacks++;
 		counts->complete_stacks +=
 			builder->stacks.items[stack->callstack].stop == WIRE_STOP_COMPLETE;
-		r = find_join(joins, stack->pid, stack->correlation, &join);
+		r = device_joins_add(joins, stack->pid, stack->correlation, &join);
 		if (r == 0)
 			join->stack = (uint32_t)i + 1;
 	}
 	return r;
 }
 
-static enum model_unattributed unattributed(
-	const struct model_builder *builder, const struct join *join)
+static enum model_unattributed unattributed(const struct model_builder *builder, uint32_t stack)
 {
-	if (join->stack)
+	if (stack != MODEL_NONE)
 		return MODEL_ATTRIBUTED;
 	if (builder->model->session.launch_stacks[0] == 'o')
 		return MODEL_STACKS_OFF;
 	return MODEL_NO_STACK;
 }
 
-static int add_work(struct model_builder *builder, const struct capture_device_work *raw,
-	const struct join *join)
+static struct model_device_work start_work(const struct capture_device_work *raw)
 {
-	struct model_device_work work = {
+	return (struct model_device_work){
 		.start_ns = raw->start_ns,
 		.end_ns = MAX(raw->end_ns, raw->start_ns),
 		.queued_ns = raw->queued_ns,
@@ -134,21 +137,64 @@ static int add_work(struct model_builder *builder, const struct capture_device_w
 		.name = *raw->name ? raw->name : wire_device_kind_name(raw->kind),
 		.device = raw->device,
 		.thread = MODEL_NONE,
-		.stack = MODEL_NONE,
 		.queue = raw->queue,
 		.kind = (uint8_t)raw->kind,
-		.unattributed = (uint8_t)unattributed(builder, join),
 		.failed = raw->failed,
+		.replayed = raw->graph || raw->graph_node,
+		.gpu = MODEL_NONE,
+		.context = raw->context,
+		.stream = raw->stream,
+		.registers = raw->registers,
+		.static_shared_bytes = raw->static_shared_bytes,
+		.dynamic_shared_bytes = raw->dynamic_shared_bytes,
+		.block_size = {raw->local_size[0], raw->local_size[1], raw->local_size[2]},
+		.graph = raw->graph,
+		.graph_node = raw->graph_node,
+		.correlation = raw->correlation,
 	};
+}
+
+/* What its launch says that came as a record of its own. */
+static void add_launch(const struct model_builder *builder, const struct device_join *join,
+	struct model_device_work *work, uint32_t *tid)
+{
+	const struct capture_launch *launch;
+
+	if (!work->launch_ns && join->launch) {
+		launch = &builder->launches.items[join->launch - 1];
+		work->launch_ns = launch->time_ns;
+		work->launch_duration_ns = launch->duration_ns;
+		*tid = launch->tid;
+	}
+	/* When CUDA's driver queues is not told: it has when the call returns. */
+	if (!work->queued_ns && work->launch_ns)
+		work->queued_ns = MIN(work->launch_ns + work->launch_duration_ns, work->start_ns);
+}
+
+static int add_work(struct model_builder *builder, struct device_joins *joins,
+	const struct map_u64 *gpus, const struct capture_device_work *raw,
+	const struct device_join *join)
+{
+	struct model_device_work work = start_work(raw);
 	uint32_t tid = raw->tid;
+	uint64_t gpu;
 	int r = builder_process_at(builder, raw->pid, raw->start_ns, &work.process);
 
-	if (join->stack) { /* the kernel's word, in our PID namespace */
-		const struct capture_launch_stack *stack =
-			&builder->launch_stacks.items[join->stack - 1];
+	add_launch(builder, join, &work, &tid);
+	if (join->stack) /* the kernel's word, in our PID namespace */
+		tid = builder->launch_stacks.items[join->stack - 1].tid;
+	work.stack = work.launch_stack = device_join_stack(builder, join);
+	if (raw->capture) {
+		uint32_t captured = device_join_stack(
+			builder, device_joins_find(joins, raw->pid, raw->capture));
 
-		tid = stack->tid;
-		work.stack = stack->callstack - 1;
+		work.capture_known = captured != MODEL_NONE;
+		work.stack = work.capture_known ? captured : work.stack;
+	}
+	work.unattributed = (uint8_t)unattributed(builder, work.stack);
+	if (raw->gpu && map_u64_get(gpus, DEVICE_GPU_KEY(raw->pid, raw->gpu), &gpu)) {
+		work.gpu = (uint32_t)gpu;
+		work.device = builder->model->gpus.items[gpu].label;
 	}
 	if (tid)
 		r = r ?: builder_thread(builder, work.process, tid, &work.thread);
@@ -165,37 +211,41 @@ static int compare_works(const void *left, const void *right)
 }
 
 /* A stack without work is a launch, too: its work did not end, or the record was lost. */
-static void count_launches(struct model_builder *builder, const struct joins *joins)
+static void count_launches(struct model_builder *builder, const struct device_joins *joins)
 {
 	struct model_launches *counts = &builder->model->launches;
 
 	array_foreach (&joins->items, join) {
-		counts->launches++;
-		if (join->has_work)
+		enum wire_device_untimed why =
+			join->launch ? builder->launches.items[join->launch - 1].untimed
+				     : WIRE_DEVICE_TIMED;
+
+		if (join->is_graph_call && !join->launch && !join->has_work)
 			continue;
-		counts->without_work[join->launch
-					     ? builder->launches.items[join->launch - 1].untimed
-					     : WIRE_DEVICE_TIMED]++;
+		counts->launches += join->has_work || why != WIRE_DEVICE_CAPTURED;
+		counts->without_work[why] += !join->has_work;
 	}
 }
 
 int builder_resolve_device(struct model_builder *builder)
 {
 	struct model *model = builder->model;
-	struct joins joins = {0};
-	struct join *join;
+	struct device_joins joins = {0};
+	struct map_u64 gpus = {0};
+	struct device_join *join;
 	int r;
 
 	model->launches = (struct model_launches){0};
 	r = join_launches(builder, &joins);
 	r = r ?: join_stacks(builder, &joins);
+	r = r ?: builder_resolve_device_events(builder, &joins, &gpus);
 	for (size_t i = 0; r == 0 && i < builder->device_works.count; i++) {
 		const struct capture_device_work *work = &builder->device_works.items[i];
 
-		r = find_join(&joins, work->pid, work->correlation, &join);
+		r = device_joins_add(&joins, work->pid, work->correlation, &join);
 		if (r == 0) {
 			join->has_work = true;
-			r = add_work(builder, work, join);
+			r = add_work(builder, &joins, &gpus, work, join);
 		}
 	}
 	if (r == 0)
@@ -203,6 +253,7 @@ int builder_resolve_device(struct model_builder *builder)
 	if (r == 0 && model->device_works.count)
 		qsort(model->device_works.items, model->device_works.count,
 			sizeof(*model->device_works.items), compare_works);
+	map_u64_done(&gpus);
 	intern_done(&joins.keys);
 	array_done(&joins.items);
 	return r;

@@ -44,6 +44,12 @@ struct model *model_free(struct model *model)
 	array_done(&model->device_waits);
 	array_done(&model->ranges);
 	array_done(&model->range_fields);
+	array_done(&model->gpus);
+	array_done(&model->graph_calls);
+	array_done(&model->graph_nodes);
+	array_done(&model->overheads);
+	array_done(&model->device_memory);
+	array_done(&model->device_notes);
 	free((void *)model->stats.values.losses);
 	free((void *)model->stats.values.notes);
 	intern_done(&model->strings);

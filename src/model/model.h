@@ -136,11 +136,68 @@ struct model_device_work {
 	const char *device; /* "" when unknown */
 	uint32_t process;   /* index */
 	uint32_t thread;    /* that launched it, index; MODEL_NONE: not known */
-	uint32_t stack;     /* of the launch, index; MODEL_NONE: none */
+	/*
+	 * The stack that it is charged to, index; MODEL_NONE: none. Of a node of a graph that of
+	 * the call that made the node, where it is known; else that of the launch, like
+	 * `launch_stack`.
+	 */
+	uint32_t stack, launch_stack;
 	uint32_t queue;
 	uint8_t kind;         /* enum wire_device_kind */
 	uint8_t unattributed; /* enum model_unattributed */
 	bool failed;
+	bool replayed;      /* launched with its graph */
+	bool capture_known; /* and `stack` is that of the call that made its node */
+	/* Of CUDA. */
+	uint32_t gpu; /* index in gpus; MODEL_NONE: not known */
+	uint32_t context, stream;
+	uint32_t registers, static_shared_bytes, dynamic_shared_bytes; /* of kernels */
+	uint32_t block_size[3];
+	uint32_t graph; /* the executable graph, of its process; 0: none */
+	uint64_t graph_node;
+	uint64_t correlation; /* of its launch */
+};
+
+/* A GPU as one process has it. */
+struct model_gpu {
+	const char *label; /* the name and the beginning of the UUID: of device_works, too */
+	const char *uuid;  /* "GPU-…"; "" when unknown */
+	uint32_t process;
+	struct capture_gpu facts;
+};
+
+/* A call that makes, changes or destroys a graph. */
+struct model_graph_call {
+	uint64_t time_ns;
+	uint32_t process;
+	uint32_t stack; /* MODEL_NONE: not known */
+	struct capture_graph_call call;
+};
+
+/* A node of a graph that is timed as a whole. */
+struct model_graph_node {
+	uint32_t process;
+	uint32_t stack;   /* of the call that made it; MODEL_NONE: not known */
+	const char *name; /* of its kernel; "" when unknown */
+	struct capture_graph_node node;
+};
+
+struct model_overhead {
+	uint64_t time_ns;
+	uint32_t process;
+	struct capture_overhead overhead;
+};
+
+struct model_device_memory {
+	uint64_t time_ns;
+	uint32_t process;
+	struct capture_memory memory;
+};
+
+struct model_device_note {
+	uint32_t process;
+	uint32_t note; /* enum wire_device_note */
+	const char *text;
 };
 
 /* A call in which a thread waited for a device. */
@@ -171,9 +228,9 @@ struct model_range {
 
 /* Calls of the programs, as counted while the model was built. */
 struct model_launches {
-	uint64_t launches;                              /* that gave work to a device */
-	uint64_t stacks;                                /* of launches; those that came */
-	uint64_t complete_stacks;                       /* of these: reaching the thread's entry */
+	uint64_t launches;        /* that gave work to a device; not those that were captured */
+	uint64_t stacks;          /* of launches; those that came */
+	uint64_t complete_stacks; /* of these: reaching the thread's entry */
 	uint64_t without_work[WIRE_DEVICE_UNTIMED_MAX]; /* no device work followed, by reason;
 							   TIMED: it should have */
 	uint64_t wait_count, wait_ns; /* calls in which the host waited for a device */
@@ -208,6 +265,13 @@ struct model {
 	ARRAY_OF(struct model_device_wait) device_waits; /* in the file's order */
 	ARRAY_OF(struct model_range) ranges;             /* sorted by start, outer ones first */
 	ARRAY_OF(struct model_range_field) range_fields;
+	ARRAY_OF(struct model_gpu) gpus;
+	ARRAY_OF(struct model_graph_call) graph_calls; /* in the file's order, like these */
+	ARRAY_OF(struct model_graph_node) graph_nodes;
+	ARRAY_OF(struct model_overhead) overheads;
+	ARRAY_OF(struct model_device_memory) device_memory;
+	ARRAY_OF(struct model_device_note) device_notes;
+	struct capture_device_counts device_counts; /* of all processes */
 	struct model_launches launches;
 	uint64_t unit_ns; /* what a sample's count is in: set by model_weigh(); 0: the period */
 	struct model_session session;

@@ -195,6 +195,10 @@ static int add_work(
 			&frame);
 		r = r ?: append_leaf(model, leaves, frame, &span.stack);
 	}
+	if (work->replayed) {
+		r = r ?: leaf_frame(model, leaves, "[graph replay]", "", &frame);
+		r = r ?: append_leaf(model, leaves, frame, &span.stack);
+	}
 	return r ?: add_span(model, leaves, &span, "[gpu] ");
 }
 

@@ -12,7 +12,8 @@
 #define MODEL_UNIT_NS 10000
 /*
  * With MODEL_WEIGHT_GPU the samples are replaced: one for each piece of device work, with the stack
- * of its launch, which ends in "[gpu] kernel", below "[unattributed: …]" where there is none.
+ * of its launch, which ends in "[gpu] kernel", below "[unattributed: …]" where there is none. Work
+ * of a graph stands below "[graph replay]", in the stack of the call that was captured.
  */
 #define MODEL_GPU_UNIT_NS 100
 

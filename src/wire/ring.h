@@ -17,7 +17,7 @@
 
 #define WIRE_RING_MAGIC    0x676e6972646e6f73ULL /* "sondring" */
 #define WIRE_GATE_MAGIC    0x65746167646e6f73ULL /* "sondgate" */
-#define WIRE_RING_VERSION  1
+#define WIRE_RING_VERSION  2
 #define WIRE_RING_COUNT    128
 #define WIRE_RING_BYTES    (1 << 20) /* of records; a power of two */
 #define WIRE_RING_TID_NONE 0
@@ -33,6 +33,23 @@
 enum wire_gate_state {
 	WIRE_GATE_CLOSED = 0,
 	WIRE_GATE_OPEN = 1,
+	/* Nothing new is recorded; what was is still told. The collector waits for it, but not
+	   long. */
+	WIRE_GATE_DRAINING = 2,
+};
+
+/* In which detail launches of graphs are timed. */
+enum wire_graph_mode {
+	WIRE_GRAPH_AUTO = 0,
+	WIRE_GRAPH_NODE = 1,  /* each node */
+	WIRE_GRAPH_WHOLE = 2, /* each launch of a graph */
+};
+
+/* What a process holds back that it will tell when the gate drains. */
+enum wire_held {
+	WIRE_HELD_NOTHING = 0,
+	WIRE_HELD_SOME = 1, /* the tracing library may have records */
+	WIRE_HELD_TOLD = 2, /* all was told since the gate drains */
 };
 
 /* The file "gate": written by the collector; a process that finds it dead closes the gate. */
@@ -43,9 +60,11 @@ struct wire_gate {
 	__u32 collector_pid;
 	_Atomic __u32 is_ready;     /* launch stacks are taken, or will not be */
 	_Atomic __u64 heartbeat_ns; /* CLOCK_MONOTONIC */
+	__u8 graph_mode;            /* enum wire_graph_mode; written before the gate opens */
+	__u8 reserved[7];
 };
 
-_Static_assert(sizeof(struct wire_gate) == 32, "wire_gate is part of the wire format");
+_Static_assert(sizeof(struct wire_gate) == 40, "wire_gate is part of the wire format");
 
 /* Two cache lines: what the producer writes, and what the consumer writes. */
 struct wire_ring {
@@ -71,7 +90,9 @@ struct wire_ring_file {
 	_Atomic __u64 no_ring;    /* records of threads that got none */
 	_Atomic __u64 no_context; /* launches that are not timed: too many at once */
 	_Atomic __u64 no_range;   /* calls for ranges that could not be recorded */
-	__u64 reserved[9];
+	_Atomic __u32 held;       /* enum wire_held */
+	__u32 reserved_held;
+	__u64 reserved[8];
 	struct wire_ring rings[WIRE_RING_COUNT];
 };
 

@@ -100,6 +100,13 @@ static int see_device_work(void *context, const struct capture_device_work *work
 	return 0;
 }
 
+static int see_device_event(void *context, const struct capture_device_event *event)
+{
+	touch(context, event->text);
+	require((unsigned)event->kind < CAPTURE_DEVICE_EVENT_MAX);
+	return 0;
+}
+
 static int see_launch(void *context, const struct capture_launch *launch)
 {
 	require((unsigned)launch->kind < WIRE_DEVICE_MAX);
@@ -165,6 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		.thread = see_thread,
 		.sample = see_sample,
 		.device_work = see_device_work,
+		.device_event = see_device_event,
 		.launch = see_launch,
 		.launch_stack = see_launch_stack,
 		.range = see_range,

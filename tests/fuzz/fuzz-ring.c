@@ -17,6 +17,7 @@
 struct sink {
 	struct device_collector *collector;
 	struct range_collector *ranges;
+	uint64_t records;
 };
 
 static int see_work(void *context, const struct capture_device_work *work)
@@ -54,8 +55,18 @@ static int see_range(void *context, const struct capture_range_event *event)
 	return 0;
 }
 
-static const struct capture_visitor visitor = {
-	.device_work = see_work, .launch = see_launch, .range = see_range};
+static int see_event(void *context, const struct capture_device_event *event)
+{
+	if ((unsigned)event->kind >= CAPTURE_DEVICE_EVENT_MAX || event->pid != PID ||
+		(event->text && strlen(event->text) > WIRE_DEVICE_MAX_BYTES))
+		abort();
+	return 0;
+}
+
+static const struct capture_visitor visitor = {.device_work = see_work,
+	.launch = see_launch,
+	.device_event = see_event,
+	.range = see_range};
 
 static void on_record(void *context, uint32_t pid, const struct wire_record *record)
 {
@@ -69,6 +80,10 @@ static void on_record(void *context, uint32_t pid, const struct wire_record *rec
 	} else if (device_collector_add(sink->collector, pid, record) < 0) {
 		abort();
 	}
+	/* Now and then, as the collector does: some of it waits, some has waited too long. */
+	if (++sink->records % 3 == 0 &&
+		device_collector_write(sink->collector, sink->records * NS_PER_S) < 0)
+		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
@@ -77,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	static struct wire_ring_cursor cursors[WIRE_RING_COUNT];
 	struct capture_writer *writer;
 	uint64_t damaged = 0;
-	struct sink sink;
+	struct sink sink = {0};
 	long open_ranges = 0;
 	uint16_t head;
 

@@ -57,13 +57,16 @@ static char session[] = "/tmp/sonde-test-cuda.XXXXXX";
 
 /* ---- the session ---- */
 
+static unsigned graph_mode; /* of the next gate */
+
 static void make_gate(unsigned state)
 {
 	char path[256];
 	struct wire_gate gate = {.magic = WIRE_GATE_MAGIC,
 		.version = WIRE_RING_VERSION,
 		.state = state,
-		.is_ready = 1};
+		.is_ready = 1,
+		.graph_mode = (__u8)graph_mode};
 	struct timespec now;
 	int fd;
 
@@ -501,9 +504,9 @@ static void graph_events_in_a_burst(void **state)
 
 static void graph_level(void **state)
 {
-	const char *settings[] = {"SONDE_GRAPH", "graph", NULL};
-
-	play_with("graph-level", WIRE_GATE_OPEN, DOUBLE_13, settings);
+	graph_mode = WIRE_GRAPH_WHOLE;
+	play("graph-level");
+	graph_mode = WIRE_GRAPH_AUTO;
 	assert_int_equal(seen.activity_count, 1);
 	assert_int_equal(seen.activities[0].activity.kind, WIRE_DEVICE_GRAPH);
 	assert_int_equal(seen.activities[0].graph, 20);
@@ -513,6 +516,16 @@ static void graph_level(void **state)
 	assert_string_equal(seen.node_names[0].text, "_Z5gemmsPfS_");
 	assert_non_null(launch_of(seen.nodes[0].correlation));
 	assert_int_equal(seen.nodes[3].original, seen.nodes[0].node);
+}
+
+/* What ran when the window ended is told; what is launched afterwards is not. */
+static void drains(void **state)
+{
+	play("drain");
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.activity_count, 2);
+	assert_all_joined();
+	assert_int_equal(seen.counts.activities, 2);
 }
 
 static void graph_destroyed_before_its_records(void **state)
@@ -814,6 +827,7 @@ int main(void)
 		cmocka_unit_test(graph_clones_children_and_bodies),
 		cmocka_unit_test(graph_events_in_a_burst),
 		cmocka_unit_test(graph_level),
+		cmocka_unit_test(drains),
 		cmocka_unit_test(graph_destroyed_before_its_records),
 		cmocka_unit_test(graph_ids_used_again),
 		cmocka_unit_test(forked_child_leaves_cupti_alone),

@@ -43,6 +43,11 @@ struct target_rings {
 	uint64_t fullest; /* bytes that waited in one ring at the last drain */
 };
 
+static bool is_gone(uint32_t pid)
+{
+	return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
 /* ---- the folder ---- */
 
 /* Whatever is in the folder: processes may have made more than we looked at. */
@@ -122,7 +127,7 @@ static int make_folder(struct target_rings *rings, struct errmsg *err)
 }
 
 /* It has its name only when it is locked, since remove_if_left() may come by. */
-static int make_gate(struct target_rings *rings)
+static int make_gate(struct target_rings *rings, enum wire_graph_mode graph_mode)
 {
 	static const char unfinished[] = WIRE_GATE_NAME ".new";
 	int fd = openat(rings->folder_fd, unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -138,6 +143,7 @@ static int make_gate(struct target_rings *rings)
 	rings->gate = memory;
 	rings->gate->version = WIRE_RING_VERSION;
 	rings->gate->collector_pid = (uint32_t)getpid();
+	rings->gate->graph_mode = (__u8)graph_mode;
 	atomic_store(&rings->gate->heartbeat_ns, monotonic_now_ns());
 	rings->gate->magic = WIRE_GATE_MAGIC;
 	atomic_store(&rings->gate->state, WIRE_GATE_OPEN);
@@ -153,7 +159,8 @@ static int watch_folder(struct target_rings *rings)
 	return 0;
 }
 
-int target_rings_open(struct target_rings **ret_rings, struct errmsg *err)
+int target_rings_open(
+	struct target_rings **ret_rings, enum wire_graph_mode graph_mode, struct errmsg *err)
 {
 	struct target_rings *rings = calloc(1, sizeof(*rings));
 	int result;
@@ -163,7 +170,7 @@ int target_rings_open(struct target_rings **ret_rings, struct errmsg *err)
 	rings->folder_fd = rings->watch_fd = rings->gate_fd = -1;
 	result = make_folder(rings, err);
 	if (result == 0) {
-		result = make_gate(rings);
+		result = make_gate(rings, graph_mode);
 		result = result < 0 ? result : watch_folder(rings);
 		if (result < 0)
 			errmsg_set(err, result, "device work is not recorded: cannot use %s: %s",
@@ -255,6 +262,24 @@ bool target_rings_is_removed(const struct target_rings *rings)
 double target_rings_fill(const struct target_rings *rings)
 {
 	return (double)rings->fullest / WIRE_RING_BYTES;
+}
+
+void target_rings_drain_gate(struct target_rings *rings)
+{
+	rings->is_over = true;
+	atomic_store(&rings->gate->state, WIRE_GATE_DRAINING);
+}
+
+unsigned target_rings_holding(const struct target_rings *rings)
+{
+	unsigned holding = 0;
+
+	array_foreach (&rings->files, file) {
+		if ((*file)->memory && atomic_load_explicit(&(*file)->memory->held,
+					       memory_order_acquire) == WIRE_HELD_SOME)
+			holding += !is_gone((*file)->pid);
+	}
+	return holding;
 }
 
 void target_rings_close_gate(struct target_rings *rings)
@@ -407,7 +432,7 @@ int target_rings_drain(
 			closep(&file->fd);
 			continue;
 		}
-		is_over = kill((pid_t)file->pid, 0) < 0 && errno == ESRCH;
+		is_over = is_gone(file->pid);
 		note_fill(rings, file);
 		got = target_rings_read(file->memory, file->pid, file->cursors, on_record, context,
 			&rings->account.damaged);

@@ -4,7 +4,8 @@
  * the ring files of processes, and hands over their records. The processes write these files, so
  * that nothing in them is believed: a record handed over is whole, its contents are not checked.
  *
- * Call order: open → drain* → close_gate → drain → account → free. One thread.
+ * Call order: open → drain* → drain_gate → drain* → close_gate → drain → account → free. One
+ * thread.
  */
 #pragma once
 
@@ -35,7 +36,8 @@ struct target_rings_account {
 typedef void target_rings_record_function(
 	void *context, uint32_t pid, const struct wire_record *record);
 
-int target_rings_open(struct target_rings **ret_rings, struct errmsg *err);
+int target_rings_open(
+	struct target_rings **ret_rings, enum wire_graph_mode graph_mode, struct errmsg *err);
 /* Removes the folder. */
 struct target_rings *target_rings_free(struct target_rings *rings);
 /* Of the session: for $SONDE_SESSION. */
@@ -56,6 +58,10 @@ bool target_rings_is_removed(const struct target_rings *rings);
 void target_rings_set_ready(struct target_rings *rings);
 /* The fullest ring that the last drain met, of 1. */
 double target_rings_fill(const struct target_rings *rings);
+/* From now on processes record nothing new, and tell what they hold back. */
+void target_rings_drain_gate(struct target_rings *rings);
+/* Living processes that have not told all that they held back. */
+unsigned target_rings_holding(const struct target_rings *rings);
 /* From now on processes write nothing more. */
 void target_rings_close_gate(struct target_rings *rings);
 void target_rings_account(

@@ -10,6 +10,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -549,6 +550,48 @@ static int play_window(void)
 	return 0;
 }
 
+static const struct wire_ring_file *map_ring_file(void)
+{
+	char pattern[4096];
+	void *file = NULL;
+	glob_t found;
+	int fd;
+
+	snprintf(pattern, sizeof(pattern), "%s/" WIRE_RING_PREFIX "*", getenv("SONDE_SESSION"));
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return NULL;
+	fd = open(found.gl_pathv[0], O_RDONLY | O_CLOEXEC);
+	file = mmap(NULL, sizeof(struct wire_ring_file), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	globfree(&found);
+	return file;
+}
+
+static const struct wire_ring_file *ring_file;
+
+static int is_told(void)
+{
+	return atomic_load(&ring_file->held) == WIRE_HELD_TOLD;
+}
+
+/* The gate drains while a kernel still runs. */
+static int play_drain(void)
+{
+	struct wire_gate *gate = map_gate();
+
+	ring_file = map_ring_file();
+	launch(1);
+	launch(2);
+	emit_kernel(1);
+	atomic_store(&gate->state, WIRE_GATE_DRAINING);
+	emit_kernel(2);
+	if (!wait_for(is_told) || !wait_for(is_not_tracing))
+		return 9;
+	launch(3);
+	emit_kernel(3);
+	return 0;
+}
+
 /* Buffers are asked for and never come back. */
 static int play_buffers(void)
 {
@@ -668,12 +711,13 @@ static int play_cost(void)
 
 static int play_long_name(void)
 {
-	struct cupti_kernel record = kernel(1);
+	struct cupti_kernel record;
 	static char name[1201];
 
 	memset(name, 'n', sizeof(name) - 1);
-	record.name = name;
 	launch(1);
+	record = kernel(1);
+	record.name = name;
 	cupti->emit(&record, sizeof(record));
 	return 0;
 }
@@ -696,6 +740,7 @@ static const struct {
 	{"taken-over", play_taken_over},
 	{"threads", play_threads},
 	{"window", play_window},
+	{"drain", play_drain},
 	{"buffers", play_buffers},
 	{"clock", play_clock},
 	{"state", play_state},

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA graphs: how each was captured, how often it was replayed, and what its nodes took. */
+#pragma once
+
+#include "base/array.h"
+#include "model/model.h"
+
+/* An executable graph of a process. An id that a driver uses again is one graph. */
+struct device_graph {
+	uint32_t process; /* index */
+	uint32_t id;      /* of the executable graph */
+	uint32_t source;  /* of the graph that it was made from; 0: not known */
+	bool has_capture; /* the capture was seen: what follows is known */
+	uint64_t capture_ns;
+	uint32_t captured_nodes;
+	uint32_t capture_frame;  /* where the capture began; MODEL_NONE: not known */
+	uint64_t instantiate_ns; /* of all instantiations */
+	uint32_t instantiations;
+	uint64_t replays;      /* launches of which work was seen */
+	uint32_t replay_frame; /* where the most recent was launched; MODEL_NONE: not known */
+	uint64_t work_ns;      /* of all nodes together, or of the replays as a whole */
+	uint64_t span_ns;      /* of the replays, each from its first start to its last end */
+	bool is_whole;         /* timed as a whole: its nodes have no times */
+	uint32_t node_count;   /* different nodes seen, or that it is made of */
+	uint32_t place;        /* its own index */
+};
+
+/* A node of it, in all replays together. */
+struct device_graph_node {
+	uint32_t graph; /* index */
+	uint64_t id;
+	const char *name; /* the kernel's, or the kind's */
+	uint8_t kind;     /* enum wire_device_kind */
+	uint32_t frame;   /* that captured it; MODEL_NONE: not known */
+	uint64_t count, total_ns, minimum_ns, maximum_ns; /* 0 where it has no times */
+};
+
+struct device_graphs {
+	ARRAY_OF(struct device_graph) graphs;     /* most time first */
+	ARRAY_OF(struct device_graph_node) nodes; /* by graph, then most time first */
+	uint64_t captures, captured_launches;     /* seen, also of graphs that never ran */
+};
+
+/* Returns 0 or -ENOMEM. Strings are the model's. */
+int device_graphs_init(struct device_graphs *graphs, const struct model *model);
+void device_graphs_done(struct device_graphs *graphs);
+#define _cleanup_device_graphs_ _cleanup_(device_graphs_done)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA against a stand-in for libcupti (tests/doubles/cupti): no device, no driver, no CUDA. From the library in the
+program through rings and stacks to the report."""
+
+import glob
+import os
+import re
+import subprocess
+
+import pytest
+
+STEPS = 100  # of each of two threads: 2 scale, 1 add, 1 write
+REPLAYS = 10
+LAYERS = ["norm", "attention", "mlp"]
+COUNTS = {"scale": 4 * STEPS, "add": 2 * STEPS, "write": 2 * STEPS} | {layer: REPLAYS for layer in LAYERS}
+TOTAL = sum(COUNTS.values())
+LAUNCHES = 8 * STEPS + REPLAYS  # calls that gave work to the device
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="launch stacks are taken by BPF, which needs root")
+
+
+@pytest.fixture
+def doubles(sonde_path):
+    return sonde_path.parent / "tests" / "doubles" / "cupti"
+
+
+@pytest.fixture
+def program(doubles):
+    """program(steps, what) -> the command line of the program; it has the stand-in of CUDA 13."""
+    return lambda *arguments: [str(doubles / "cuda-program"), str(doubles / "libcupti-double-13.so"),
+                               *map(str, arguments)]
+
+
+@pytest.fixture
+def device(sonde, doubles, tmp_path):
+    """device(command, ...) -> the report's device part, the whole report, the recording's end"""
+
+    def run(*command, options=(), env=None):
+        capture = tmp_path / "device.pftrace"
+        settings = {"SONDE_CUPTI": str(doubles / "libcupti-double-13.so"), **(env or {})}
+        done = sonde("record", *options, "-o", capture, "--", *command, env=settings)
+        data = sonde("report", "--json", capture, check=0).json()
+        return data["device_work"], data, done
+
+    return run
+
+
+def counts(part):
+    return {row["name"]: row["count"] for row in part["kernels"]}
+
+
+def computed(steps):
+    return f"computed {8 * steps + 3 + REPLAYS}\n"
+
+
+def gpu_stacks(sonde, capture):
+    out = sonde("export", "-f", "folded", "--weight", "gpu", "-o", "-", capture, check=0).stdout
+    return [line.rsplit(" ", 1)[0] for line in out.splitlines()]
+
+
+@needs_root
+def test_every_kernel_has_its_stack(device, program, sonde, tmp_path):
+    part, data, done = device(*program(STEPS))
+    assert (done.status, done.stdout) == (5, computed(STEPS))
+    assert counts(part) == COUNTS
+    assert part["attribution"] == {"matched": TOTAL, "no_stack": 0, "stacks_off": 0}
+    launches = part["launches"]
+    assert launches["count"] == LAUNCHES
+    assert launches["without_work"] == {**dict.fromkeys(launches["without_work"], 0), "captured": 3}
+    assert part["started_before_launch"] == part["records_lost"] == part["stacks_lost"] == 0
+    assert part["clock_error_ns"] < 1e6 and part["host_wait_count"] == 2
+    assert not [note for note in data["notes"] if "device" in note or "CUDA" in note]
+    stacks = gpu_stacks(sonde, tmp_path / "device.pftrace")
+    for kernel in ("scale", "add"):
+        ends = [stack for stack in stacks if stack.endswith(f"[gpu] {kernel}")]
+        assert len(ends) == 2, "from the main thread and from the other"
+        assert all(re.search(rf";train;train_step;launch_{kernel};cuda_launch_kernel;call;\[gpu\]", s) for s in ends)
+
+
+@needs_root
+def test_graphs_are_charged_to_their_capture(device, program, sonde, tmp_path):
+    part, _, _ = device(*program(STEPS))
+    stacks = gpu_stacks(sonde, tmp_path / "device.pftrace")
+    for layer in LAYERS:
+        (stack,) = [stack for stack in stacks if stack.endswith(f"[gpu] {layer}")]
+        assert re.search(rf"main;capture_model;layer_{layer};.*;\[graph replay\];\[gpu\] {layer}$", stack)
+    assert (part["cuda"]["replayed"], part["cuda"]["replayed_without_capture"]) == (3 * REPLAYS, 0)
+    (graph,) = part["cuda"]["graphs"]
+    assert (graph["graph"], graph["captured_graph"], graph["captured_nodes"]) == (20, 10, 3)
+    assert (graph["replays"], graph["instantiations"], graph["timed_as_whole"]) == (REPLAYS, 1, False)
+    assert graph["capture_ns"] > 0 and 0 < graph["span_ns"] <= graph["work_ns"]
+    assert {node["name"]: node["count"] for node in graph["nodes"]} == dict.fromkeys(LAYERS, REPLAYS)
+    assert graph["work_ns"] == sum(node["total_ns"] for node in graph["nodes"])
+    assert graph["captured_by"] and graph["replayed_by"]
+    text = sonde("report", "--by", "graph", tmp_path / "device.pftrace", check=0).stdout
+    assert "CUDA graphs" in text and "attention" in text and "Hottest functions" not in text
+
+
+@needs_root
+def test_graphs_as_a_whole(device, program):
+    part, _, done = device(*program(STEPS), options=("--graph", "graph"))
+    assert done.stdout == computed(STEPS)
+    assert counts(part) == {"scale": 4 * STEPS, "add": 2 * STEPS, "write": 2 * STEPS, "graph": REPLAYS}
+    assert part["attribution"]["matched"] == part["count"]
+    (graph,) = part["cuda"]["graphs"]
+    assert graph["timed_as_whole"] and graph["replays"] == REPLAYS
+    assert [node["total_ns"] for node in graph["nodes"]] == [None] * 3
+    assert all(node["captured_by"] for node in graph["nodes"])
+
+
+def test_what_is_known_of_kernels_and_gpus(device, program, sonde, tmp_path):
+    part, _, _ = device(*program(STEPS), options=("--launch-stacks", "off"))
+    (gpu,) = part["cuda"]["gpus"]
+    assert gpu["name"] == "Double of a GPU (GPU-abcdef01)" == part["devices"][0]["name"]
+    assert gpu["uuid"] == "GPU-abcdef01-0203-0000-0000-000000000000"
+    (scale,) = [row for row in part["kernels"] if row["name"] == "scale"]
+    assert (scale["block"], scale["registers"]) == ([256, 1, 1], 64)
+    assert (scale["static_shared_bytes"], scale["dynamic_shared_bytes"]) == (1024, 2048)
+    # 65,536 registers of a multiprocessor are enough for 4 blocks of 8 warps with 64 registers a thread.
+    assert (scale["theoretical_occupancy"], scale["occupancy_limit"]) == (0.5, "registers")
+    (write,) = [row for row in part["kernels"] if row["name"] == "write"]
+    assert write["registers"] is None and write["bytes"] == 2 * STEPS * 4096
+    cuda = part["cuda"]
+    assert cuda["launch_calls"] == LAUNCHES and cuda["launch_call_ns"] > 0
+    assert (cuda["overhead_count"], cuda["memory"]["peak_bytes"], cuda["memory"]["left_bytes"]) == (1, 1 << 20, 0)
+    assert cuda["counts"]["launches"] == LAUNCHES and cuda["counts"]["activities"] == TOTAL
+    assert len(cuda["tracers"]) == 1 and "CUPTI 13.5" in cuda["tracers"][0]
+    text = sonde("report", "--by", "kernel", tmp_path / "device.pftrace", check=0).stdout
+    assert "Theoretical occupancy" in text and "registers" in text
+
+
+def test_faults_are_said(device, program):
+    """Kernels without times, records that CUPTI dropped, work of a launch that nobody saw."""
+    part, data, done = device(*program(1, "faults"), options=("--launch-stacks", "off"))
+    assert done.status == 5
+    assert counts(part) == {"odd": 1, "orphan": 1}
+    assert part["launches"]["without_work"]["no_times"] == 1
+    assert part["launches"]["without_work"]["lost"] == 2
+    assert any("2 records of device work were dropped by CUPTI" in note for note in data["notes"])
+    assert any("1 pieces of device work have no times" in note for note in data["notes"])
+
+
+@pytest.mark.parametrize("answer, holder, words", [
+    (999, None, "finds no NVIDIA driver"),
+    (39, "Nsight Systems", "CUPTI is held by Nsight Systems"),
+    (35, None, "does not allow this user to trace"),
+])
+def test_refusals_are_said(device, program, answer, holder, words):
+    env = {"DOUBLE_CUPTI_SUBSCRIBE": str(answer)} | ({"DOUBLE_CUPTI_HOLDER": holder} if holder else {})
+    part, data, done = device(*program(STEPS), env=env)
+    assert (done.status, done.stdout) == (5, computed(STEPS))
+    assert part["count"] == 0
+    assert any(words in note for note in data["notes"]), data["notes"]
+    assert words in done.stderr.replace("\n", " ")
+
+
+def test_no_tracer(device, program):
+    """Without any libcupti the program runs as ever, and it is said how to get one."""
+    part, data, done = device(*program(STEPS), env={"SONDE_CUPTI": "/nonexistent"})
+    if any("traced by CUPTI" in tracer for tracer in (part["cuda"]["tracers"])):
+        pytest.skip("this machine has a libcupti")
+    assert (done.status, done.stdout) == (5, computed(STEPS))
+    assert any("no libcupti that fits" in note for note in data["notes"])
+
+
+@pytest.mark.parametrize("end, status", [("_exit", 5), ("kill", 137), ("fork", 5)])
+def test_ends(device, program, end, status):
+    """What was flushed is in the capture however the program ends, and a forked child writes nothing."""
+    part, _, done = device(*program(STEPS, end), options=("--launch-stacks", "off"),
+                           env={"SONDE_CUDA_FLUSH_MS": "50"})
+    assert done.status == status
+    more = 2 if end == "fork" else 0  # the parent's one step after the child
+    assert counts(part)["scale"] == COUNTS["scale"] + more
+    assert counts(part)["mlp"] == REPLAYS
+    assert part["records_lost"] == 0
+    if end == "fork":
+        assert "child ended with 7" in done.stdout
+
+
+def test_the_end_of_a_window_loses_nothing(device, program):
+    """Work that runs when the recording ends is told before the gate closes."""
+    part, data, done = device(*program(150, "late"), options=("-d", "0.7", "--launch-stacks", "off"))
+    assert done.status == 5
+    assert 0 < part["count"] < 150, "the recording ended before the program"
+    assert part["count"] == part["launches"]["count"] and part["launches"]["without_work"]["lost"] == 0
+    assert not [note for note in data["notes"] if "did not tell" in note]
+
+
+def test_another_tools_variable_stays(device, program, tmp_path):
+    part, data, done = device(*program(STEPS), env={"CUDA_INJECTION64_PATH": "/opt/tool/libother.so"})
+    assert (done.status, done.stdout) == (5, computed(STEPS))
+    assert part is None
+    assert any("CUDA_INJECTION64_PATH names another tool, /opt/tool/libother.so" in note for note in data["notes"])
+
+
+@pytest.mark.parametrize("script", ["graph-family", "graph-places", "wrap", "threads", "clones", "long-name", "many"])
+def test_scripts(device, doubles, sonde_path, script):
+    """The scripts of the unit test (their exit status tells of what they saw) through the whole of sonde."""
+    library = sonde_path.parent / "src" / "inject" / "libsonde-inject.so"
+    part, _, done = device(doubles / "play-cupti", library, doubles / "libcupti-double-13.so", script,
+                           options=("--launch-stacks", "off"))
+    assert done.status == 0
+    expected = {"graph-family": 5, "graph-places": 2, "wrap": 6, "threads": 400, "clones": 2000, "long-name": 1,
+                "many": 50000}[script]
+    assert part["count"] == expected
+    assert part["started_before_launch"] == 0
+    if script != "many":  # the launching thread does nothing but launch, and does not wait for room
+        assert part["records_lost"] == 0
+    if script == "long-name":
+        assert counts(part) == {"n" * 1200: 1}
+
+
+def test_no_session_is_left_behind(sonde, program, doubles, tmp_path):
+    running = sonde.start("record", "-q", "-o", tmp_path / "x.pftrace", "--", *program(STEPS),
+                          env={"SONDE_CUPTI": str(doubles / "libcupti-double-13.so")})
+    assert running.wait(60) == 5
+    assert not glob.glob(f"/dev/shm/sonde-{running.pid}-*")
+
+
+def test_the_program_alone_is_the_same(program):
+    done = subprocess.run(program(STEPS), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (5, computed(STEPS))
