@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/range_finder.h"
 #include "base/macros.h"
 
 /* A number to compare with, or a pattern. */
@@ -187,8 +188,76 @@ static int match_stacks(const struct selection *selection, const struct model *m
 	return 0;
 }
 
+struct in_ranges {
+	const bool *fits; /* by range */
+	bool *samples;
+};
+
+static int found_in_range(void *context, const struct range_moment *moment, uint32_t range)
+{
+	struct in_ranges *in = context;
+
+	if (in->fits[range])
+		in->samples[moment->index] = true;
+	return 0;
+}
+
+static int find_in_ranges(const struct model *model, const bool *fits, bool *samples)
+{
+	struct in_ranges in = {.fits = fits, .samples = samples};
+	struct range_moment *moments = calloc(model->samples.count + 1, sizeof(*moments));
+	int r;
+
+	if (!moments)
+		return -ENOMEM;
+	for (size_t i = 0; i < model->samples.count; i++) {
+		const struct model_sample *sample = &model->samples.items[i];
+
+		moments[i] = (struct range_moment){
+			.time_ns = sample->launch_ns ? sample->launch_ns : sample->time_ns,
+			.process = model->threads.items[sample->thread].process,
+			.thread = sample->thread,
+			.index = (uint32_t)i,
+		};
+	}
+	r = range_find(model, moments, model->samples.count, found_in_range, &in);
+	free(moments);
+	return r;
+}
+
+/*
+ * One bool for each sample: it, or the launch of the work that it stands for, lies in a range whose
+ * name fits. NULL in *ret_fits: every sample does.
+ */
+static int match_ranges(const struct selection *selection, const struct model *model,
+	bool **ret_fits, struct errmsg *err)
+{
+	_cleanup_matcher_ struct matcher by_name = {0};
+	_cleanup_free_ bool *ranges = NULL;
+	bool *fits;
+	int r;
+
+	*ret_fits = NULL;
+	if (!selection->range)
+		return 0;
+	r = matcher_init(
+		&by_name, selection->range, false, "--range", "a pattern for names of ranges", err);
+	if (r < 0)
+		return r;
+	ranges = calloc(model->ranges.count + 1, sizeof(*ranges));
+	fits = calloc(model->samples.count + 1, sizeof(*fits));
+	if (!ranges || !fits) {
+		free(fits);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < model->ranges.count; i++)
+		ranges[i] = matcher_fits(&by_name, 0, model->ranges.items[i].name);
+	*ret_fits = fits;
+	return find_in_ranges(model, ranges, fits);
+}
+
 static void mark(const struct model *model, enum model_weight weight,
-	const struct time_range *range, const bool *threads, const bool *stacks,
+	const struct time_range *range, const bool *threads, const bool *stacks, const bool *ranges,
 	struct selected *selected)
 {
 	for (size_t i = 0; i < model->samples.count; i++) {
@@ -197,6 +266,7 @@ static void mark(const struct model *model, enum model_weight weight,
 		selected->samples[i] =
 			model_sample_counts(sample, weight) && sample->time_ns >= range->start_ns &&
 			sample->time_ns <= range->end_ns && threads[sample->thread] &&
+			(!ranges || ranges[i]) &&
 			(!stacks || (sample->stack != MODEL_NONE && stacks[sample->stack]));
 		selected->count += selected->samples[i] ? sample->count : 0;
 	}
@@ -206,7 +276,7 @@ int selection_apply(const struct selection *selection, const struct model *model
 	struct selected *ret_selected, struct errmsg *err)
 {
 	static const struct selection everything = {0};
-	_cleanup_free_ bool *threads = NULL, *stacks = NULL;
+	_cleanup_free_ bool *threads = NULL, *stacks = NULL, *ranges = NULL;
 	struct selected selected = {0};
 	struct time_range range;
 	int r = 0;
@@ -216,6 +286,7 @@ int selection_apply(const struct selection *selection, const struct model *model
 	r = r ?: parse_time(selection->time, model_start_ns(model), &range, err);
 	r = r ?: match_threads(selection, model, &threads, err);
 	r = r ?: match_stacks(selection, model, &stacks, err);
+	r = r ?: match_ranges(selection, model, &ranges, err);
 	if (r < 0 && r != -ENOMEM)
 		return r;
 	selected.samples = calloc(model->samples.count + 1, sizeof(*selected.samples));
@@ -223,7 +294,7 @@ int selection_apply(const struct selection *selection, const struct model *model
 		selected_done(&selected);
 		return errmsg_set(err, -ENOMEM, "memory ran out while filtering samples");
 	}
-	mark(model, selection->weight, &range, threads, stacks, &selected);
+	mark(model, selection->weight, &range, threads, stacks, ranges, &selected);
 	*ret_selected = selected;
 	return 0;
 }

@@ -14,6 +14,7 @@ struct selection {
 	const char *thread;  /* tid, or a pattern on thread names */
 	const char
 		*symbol; /* pattern: only samples with a matching function anywhere in the stack */
+	const char *range;        /* pattern: only what happened in ranges of a matching name */
 	enum model_weight weight; /* running samples, waiting ones, or both */
 	const char *time; /* "START..END", each seconds since the session's start, either may be
 			     empty */

@@ -12,6 +12,7 @@
 
 #include "wire/device.h"
 #include "wire/python.h"
+#include "wire/range.h"
 #include "wire/stack.h"
 #include "wire/wait.h"
 
@@ -235,6 +236,38 @@ struct capture_launch_stack {
 	bool is_check;        /* of `same_as`: it was taken all the same, and comes by itself */
 };
 
+enum capture_range_kind {
+	CAPTURE_RANGE_BEGIN = 1, /* values of perfetto.protos.TrackEvent.Type */
+	CAPTURE_RANGE_END = 2,
+	CAPTURE_RANGE_MARK = 3,
+};
+
+/* Something that a range or a mark carries. */
+struct capture_range_field {
+	const char *name;
+	enum wire_range_value type;
+	uint64_t value;   /* of a double its bits */
+	const char *text; /* of WIRE_RANGE_TEXT */
+};
+
+/*
+ * A range begins or ends, or a mark. On one track they nest: an end is that of the innermost range
+ * that is open there.
+ */
+struct capture_range_event {
+	uint64_t time_ns;
+	uint64_t track; /* told by the reader: which events nest */
+	uint32_t pid, tid;
+	uint32_t
+		lane; /* 0: of the thread and domain; else of the process, which has many at once */
+	enum capture_range_kind kind;
+	const char *domain;   /* "": the default one */
+	const char *name;     /* "" of ends, and of what has none */
+	const char *category; /* "": none */
+	const struct capture_range_field *fields;
+	uint32_t field_count;
+};
+
 /* How the recording was made; written at its start. */
 struct capture_session {
 	const char *sonde_version;
@@ -278,6 +311,22 @@ struct capture_device_stats {
 
 #define CAPTURE_DEVICE_STATS (sizeof(struct capture_device_stats) / sizeof(uint64_t))
 
+/* Ranges in numbers: all uint64_t, in the order of the fields of RecordingStats.Ranges. */
+struct capture_range_stats {
+	uint64_t events;
+	uint64_t ranges, marks;      /* begun; told */
+	uint64_t unbalanced_ends;    /* ends of what had not begun */
+	uint64_t ends_lost;          /* ranges that ended unseen */
+	uint64_t open_at_thread_end; /* pushed, and never popped */
+	uint64_t open_at_end;        /* of the program, or the recording */
+	uint64_t too_many;           /* not written: more at once than are followed */
+	uint64_t names_lost, names_cut;
+	uint64_t records_damaged;
+	uint64_t calls_dropped; /* in the program: no room for names, or in a signal handler */
+};
+
+#define CAPTURE_RANGE_STATS (sizeof(struct capture_range_stats) / sizeof(uint64_t))
+
 /* The account of a recording, written at its end (and each flush, the last one counts). */
 struct capture_stats {
 	uint64_t end_time_ns;
@@ -294,6 +343,7 @@ struct capture_stats {
 	uint64_t wait_samples, waited_ns;
 	uint64_t wait_run_count, wait_run_time_ns; /* of the BPF programs; 0: not measured */
 	struct capture_device_stats device;        /* all 0: no process had the library */
+	struct capture_range_stats ranges;
 	const struct capture_loss *losses;
 	uint32_t loss_count;
 	const char *const *notes; /* sentences: what was partial and why */

@@ -12,6 +12,7 @@ enum {
 	PACKET_CLOCK_SNAPSHOT = 6,
 	PACKET_TIMESTAMP = 8,
 	PACKET_SEQUENCE_ID = 10,
+	PACKET_TRACK_EVENT = 11,
 	PACKET_INTERNED_DATA = 12,
 	PACKET_SEQUENCE_FLAGS = 13,
 	PACKET_PREVIOUS_DROPPED = 42,
@@ -43,7 +44,12 @@ enum {
 enum { SEQUENCE_CLEARED = 1, SEQUENCE_NEEDS_STATE = 2 };
 
 /* TracePacketDefaults */
-enum { DEFAULTS_PERF_SAMPLE = 12, DEFAULTS_TIMESTAMP_CLOCK = 58, DEFAULTS_STACK_SAMPLE = 100 };
+enum {
+	DEFAULTS_TRACK_EVENT = 11,
+	DEFAULTS_PERF_SAMPLE = 12,
+	DEFAULTS_TIMESTAMP_CLOCK = 58,
+	DEFAULTS_STACK_SAMPLE = 100,
+};
 
 /* PerfSampleDefaults, PerfEvents.Timebase and their enums */
 enum {
@@ -73,6 +79,9 @@ enum {
 
 /* InternedData, InternedString, Mapping, Frame, Callstack, InlineCallstack */
 enum {
+	INTERNED_EVENT_CATEGORIES = 1,
+	INTERNED_EVENT_NAMES = 2,
+	INTERNED_ANNOTATION_NAMES = 3,
 	INTERNED_FUNCTION_NAMES = 5,
 	INTERNED_FRAMES = 6,
 	INTERNED_CALLSTACKS = 7,
@@ -209,11 +218,31 @@ enum {
 	COUNTER_UNIT_NANOSECONDS = 1,
 };
 
+/* TrackEvent, its defaults, DebugAnnotation */
+enum {
+	EVENT_CATEGORY_IID = 3,
+	EVENT_ANNOTATION = 4,
+	EVENT_TYPE = 9,
+	EVENT_NAME_IID = 10,
+	EVENT_TRACK = 11,
+	EVENT_CATEGORY = 22,
+	EVENT_NAME = 23,
+	EVENT_DEFAULT_TRACK = 11,
+	ANNOTATION_NAME_IID = 1,
+	ANNOTATION_UINT = 3,
+	ANNOTATION_INT = 4,
+	ANNOTATION_DOUBLE = 5,
+	ANNOTATION_TEXT = 6,
+	ANNOTATION_NAME = 10,
+};
+
 /* TrackDescriptor, ProcessDescriptor, ThreadDescriptor, sonde.ProcessInfo */
 enum {
 	TRACK_UUID = 1,
+	TRACK_NAME = 2,
 	TRACK_PROCESS = 3,
 	TRACK_THREAD = 4,
+	TRACK_PARENT = 5,
 	PROCESS_PID = 1,
 	PROCESS_CMDLINE = 2,
 	PROCESS_NAME = 6,
@@ -298,6 +327,8 @@ enum {
 	STATS_WAIT_RUNS = 24,
 	STATS_WAIT_TIME = 25,
 	STATS_DEVICE = 40,
+	STATS_RANGES = 51,
+	RANGE_STATS_FIRST = 1,  /* as of struct capture_range_stats */
 	DEVICE_STATS_FIRST = 1, /* fields in the order of struct capture_device_stats */
 	STOP_REASON = 1,
 	STOP_STACKS = 2,

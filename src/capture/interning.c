@@ -24,6 +24,9 @@ void interning_done(struct interning *interning)
 	intern_done(&interning->tasks);
 	intern_done(&interning->executions);
 	intern_done(&interning->specifications);
+	intern_done(&interning->event_categories);
+	intern_done(&interning->event_names);
+	intern_done(&interning->annotation_names);
 	strbuf_done(&interning->pending);
 }
 
@@ -57,24 +60,51 @@ static int intern_bytes(struct interning *interning, struct intern *table, uint3
 	return finish_entry(interning, start);
 }
 
-int interning_specification(struct interning *interning, const char *name, uint64_t *ret_iid)
+/* The same for a `string`, with a category that 0 leaves out. */
+static int intern_name(struct interning *interning, struct intern *table, uint32_t list,
+	const char *name, uint64_t category, uint64_t *ret_iid)
 {
 	struct strbuf *pending = &interning->pending;
 	size_t start = pending->length, begin;
 	uint32_t id;
-	int added = intern_add(&interning->specifications, name, strlen(name), &id);
+	int added = intern_add(table, name, strlen(name), &id);
 
 	if (added < 0)
 		return added;
 	*ret_iid = (uint64_t)id + 1;
 	if (!added)
 		return 0;
-	begin = pb_begin(pending, INTERNED_SPECIFICATIONS);
-	pb_put_u64(pending, SPECIFICATION_IID, *ret_iid);
-	pb_put_text(pending, SPECIFICATION_NAME, name);
-	pb_put_u64(pending, SPECIFICATION_CATEGORY, CATEGORY_COMPUTE);
+	begin = pb_begin(pending, list);
+	pb_put_u64(pending, STRING_IID, *ret_iid);
+	pb_put_text(pending, STRING_BYTES, name);
+	if (category)
+		pb_put_u64(pending, SPECIFICATION_CATEGORY, category);
 	pb_end(pending, begin);
 	return finish_entry(interning, start);
+}
+
+int interning_specification(struct interning *interning, const char *name, uint64_t *ret_iid)
+{
+	return intern_name(interning, &interning->specifications, INTERNED_SPECIFICATIONS, name,
+		CATEGORY_COMPUTE, ret_iid);
+}
+
+int interning_event_category(struct interning *interning, const char *name, uint64_t *ret_iid)
+{
+	return intern_name(interning, &interning->event_categories, INTERNED_EVENT_CATEGORIES, name,
+		0, ret_iid);
+}
+
+int interning_event_name(struct interning *interning, const char *name, uint64_t *ret_iid)
+{
+	return intern_name(
+		interning, &interning->event_names, INTERNED_EVENT_NAMES, name, 0, ret_iid);
+}
+
+int interning_annotation_name(struct interning *interning, const char *name, uint64_t *ret_iid)
+{
+	return intern_name(interning, &interning->annotation_names, INTERNED_ANNOTATION_NAMES, name,
+		0, ret_iid);
 }
 
 /* As intern_bytes() for a text that may be NULL: iid 0, which is "not set". */

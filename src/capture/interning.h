@@ -15,6 +15,7 @@ struct interning {
 	struct intern mappings, frames, callstacks;
 	struct intern tasks, executions; /* StackSample contexts */
 	struct intern specifications;    /* names of device work, queues and devices */
+	struct intern event_categories, event_names, annotation_names; /* of TrackEvents */
 	bool has_placeholder;
 	struct strbuf pending;
 };
@@ -36,6 +37,11 @@ int interning_execution(
 
 /* The iid of a name in gpu_specifications. */
 int interning_specification(struct interning *interning, const char *name, uint64_t *ret_iid);
+
+/* The iid of a category, name or annotation's name of a TrackEvent. */
+int interning_event_category(struct interning *interning, const char *name, uint64_t *ret_iid);
+int interning_event_name(struct interning *interning, const char *name, uint64_t *ret_iid);
+int interning_annotation_name(struct interning *interning, const char *name, uint64_t *ret_iid);
 
 /*
  * How mappings are named in Perfetto: "/" and the path's components joined by "/". True when `path`

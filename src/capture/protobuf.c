@@ -14,6 +14,13 @@ void pb_put_varint(struct strbuf *out, uint64_t value)
 		strbuf_take(out, (size_t)(pb_encode(room, value) - room));
 }
 
+void pb_put_fixed64(struct strbuf *out, uint32_t number, uint64_t value)
+{
+	pb_put_varint(out, PB_FIXED64(number));
+	for (unsigned i = 0; i < 8; i++)
+		strbuf_add_char(out, (char)(value >> 8 * i));
+}
+
 void pb_put_bytes(struct strbuf *out, uint32_t number, const void *bytes, size_t length)
 {
 	pb_put_varint(out, PB_BYTES(number));

@@ -23,8 +23,9 @@ enum pb_wire {
 };
 
 /* A field's number and wire type in one value, as they are stored: what a decoder switches on. */
-#define PB_VARINT(number) ((uint32_t)(number) << 3 | PB_WIRE_VARINT)
-#define PB_BYTES(number)  ((uint32_t)(number) << 3 | PB_WIRE_BYTES)
+#define PB_VARINT(number)  ((uint32_t)(number) << 3 | PB_WIRE_VARINT)
+#define PB_FIXED64(number) ((uint32_t)(number) << 3 | PB_WIRE_FIXED64)
+#define PB_BYTES(number)   ((uint32_t)(number) << 3 | PB_WIRE_BYTES)
 
 /* Writing. In the header is what each packet needs many times, so that tags become constants. */
 
@@ -47,6 +48,8 @@ static inline void pb_put_u64(struct strbuf *out, uint32_t number, uint64_t valu
 }
 
 void pb_put_varint(struct strbuf *out, uint64_t value);
+/* A `double` or `fixed64` field, by its bits. */
+void pb_put_fixed64(struct strbuf *out, uint32_t number, uint64_t value);
 void pb_put_bytes(struct strbuf *out, uint32_t number, const void *bytes, size_t length);
 /*
  * A `string` field. Protobuf wants UTF-8 there, and some readers refuse the message otherwise: what

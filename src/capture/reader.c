@@ -252,6 +252,9 @@ static void reader_done(struct reader *reader)
 	intern_done(&reader->mappings);
 	clocks_done(&reader->clocks);
 	array_done(&reader->frame_ids);
+	map_u64_done(&reader->track_index);
+	array_done(&reader->tracks);
+	array_done(&reader->range_fields);
 	inflater_done(&reader->inflater);
 }
 

@@ -27,6 +27,8 @@ struct capture_visitor {
 	int (*device_work)(void *context, const struct capture_device_work *work);
 	int (*launch)(void *context, const struct capture_launch *launch);
 	int (*launch_stack)(void *context, const struct capture_launch_stack *stack);
+	/* Also those of other recorders, on the tracks of threads and processes. */
+	int (*range)(void *context, const struct capture_range_event *event);
 	int (*device_event)(void *context, const struct capture_device_event *event);
 	int (*symbols)(void *context, capture_id mapping, uint64_t rel_pc,
 		const struct capture_symbol_line *lines, size_t count);

@@ -50,6 +50,9 @@ void sequence_clear(struct sequence *sequence)
 	iid_table_clear(&sequence->task_iids);
 	iid_table_clear(&sequence->execution_iids);
 	iid_table_clear(&sequence->specifications);
+	iid_table_clear(&sequence->event_categories);
+	iid_table_clear(&sequence->event_names);
+	iid_table_clear(&sequence->annotation_names);
 	array_clear(&sequence->tasks);
 	array_clear(&sequence->executions);
 	sequence->default_clock = CLOCK_ID_BOOTTIME;
@@ -67,6 +70,9 @@ void sequence_free(struct sequence *sequence)
 	iid_table_done(&sequence->task_iids);
 	iid_table_done(&sequence->execution_iids);
 	iid_table_done(&sequence->specifications);
+	iid_table_done(&sequence->event_categories);
+	iid_table_done(&sequence->event_names);
+	iid_table_done(&sequence->annotation_names);
 	array_done(&sequence->tasks);
 	array_done(&sequence->executions);
 	clocks_done(&sequence->clocks);
@@ -123,6 +129,14 @@ const char *reader_specification(
 	const struct reader *reader, const struct sequence *sequence, uint64_t iid)
 {
 	return text_of(reader, &sequence->specifications, iid);
+}
+
+const char *reader_interned_text(
+	const struct reader *reader, const struct iid_table *table, uint64_t iid)
+{
+	const char *text = text_of(reader, table, iid);
+
+	return text ? text : "";
 }
 
 void reader_mapping_key(struct strbuf *key, bool verbatim, struct pb_bytes build_id,
@@ -390,6 +404,12 @@ static int first_pass(struct reader *reader, struct sequence *sequence,
 		return read_string(reader, &sequence->mapping_paths, field->bytes);
 	case PB_BYTES(INTERNED_SPECIFICATIONS): /* the same field numbers */
 		return read_string(reader, &sequence->specifications, field->bytes);
+	case PB_BYTES(INTERNED_EVENT_CATEGORIES):
+		return read_string(reader, &sequence->event_categories, field->bytes);
+	case PB_BYTES(INTERNED_EVENT_NAMES):
+		return read_string(reader, &sequence->event_names, field->bytes);
+	case PB_BYTES(INTERNED_ANNOTATION_NAMES):
+		return read_string(reader, &sequence->annotation_names, field->bytes);
 	case PB_BYTES(INTERNED_BUILD_IDS):
 		return read_string(reader, &sequence->build_ids, field->bytes);
 	case PB_BYTES(INTERNED_TASK_CONTEXTS):

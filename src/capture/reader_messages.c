@@ -150,21 +150,38 @@ static int read_loss(struct reader *reader, struct pb_bytes message, struct stat
 	return array_append(&fields->losses, loss);
 }
 
-static int read_device_stats(struct pb_bytes message, struct capture_device_stats *ret_device)
+/* Numbers in the order of a struct's fields, from field 1 on. */
+static int read_numbers(struct pb_bytes message, uint64_t *ret_values, uint32_t count)
 {
-	uint64_t values[CAPTURE_DEVICE_STATS] = {0};
 	struct pb_cursor cursor = pb_cursor(message);
 	struct pb_field field;
 	int more;
 
 	while ((more = pb_next(&cursor, &field)) > 0) {
-		uint32_t at = (field.tag >> 3) - DEVICE_STATS_FIRST;
+		uint32_t at = (field.tag >> 3) - 1;
 
-		if ((field.tag & 7) == PB_WIRE_VARINT && at < CAPTURE_DEVICE_STATS)
-			values[at] = field.value;
+		if ((field.tag & 7) == PB_WIRE_VARINT && at < count)
+			ret_values[at] = field.value;
 	}
-	memcpy(ret_device, values, sizeof(values));
 	return more;
+}
+
+static int read_device_stats(struct pb_bytes message, struct capture_device_stats *ret_device)
+{
+	uint64_t values[CAPTURE_DEVICE_STATS] = {0};
+	int result = read_numbers(message, values, CAPTURE_DEVICE_STATS);
+
+	memcpy(ret_device, values, sizeof(values));
+	return result;
+}
+
+static int read_range_stats(struct pb_bytes message, struct capture_range_stats *ret_ranges)
+{
+	uint64_t values[CAPTURE_RANGE_STATS] = {0};
+	int result = read_numbers(message, values, CAPTURE_RANGE_STATS);
+
+	memcpy(ret_ranges, values, sizeof(values));
+	return result;
 }
 
 /* Where a plain number of the message goes; NULL for another field. */
@@ -228,6 +245,8 @@ static int take_stats_field(
 		return read_count(field->bytes, fields->stats.stacks_by_python, WIRE_PYTHON_MAX);
 	case PB_BYTES(STATS_DEVICE):
 		return read_device_stats(field->bytes, &fields->stats.device);
+	case PB_BYTES(STATS_RANGES):
+		return read_range_stats(field->bytes, &fields->stats.ranges);
 	case PB_BYTES(STATS_LOSSES):
 		return read_loss(reader, field->bytes, fields);
 	case PB_BYTES(STATS_NOTES):
@@ -348,7 +367,9 @@ int reader_track(struct reader *reader, struct pb_bytes track, struct pb_bytes p
 		else if (field.tag == PB_BYTES(TRACK_THREAD))
 			result = read_thread(reader, field.bytes);
 	}
-	return result < 0 ? result : more;
+	if (result < 0 || more < 0)
+		return result < 0 ? result : more;
+	return reader_event_track(reader, track);
 }
 
 struct symbol_lines {

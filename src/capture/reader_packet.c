@@ -62,6 +62,9 @@ static void take_packet_message(const struct pb_field *field, struct packet *pac
 	case PB_BYTES(PACKET_STACK_SAMPLE):
 		packet->stack_sample = field->bytes;
 		break;
+	case PB_BYTES(PACKET_TRACK_EVENT):
+		packet->track_event = field->bytes;
+		break;
 	case PB_BYTES(PACKET_TRACK_DESCRIPTOR):
 		packet->track = field->bytes;
 		break;
@@ -148,17 +151,32 @@ static int get_sequence(struct reader *reader, uint32_t id, struct sequence **re
 	return 0;
 }
 
-static int read_defaults(struct sequence *sequence, struct pb_bytes message)
+static int read_event_defaults(struct sequence *sequence, struct pb_bytes message)
 {
 	struct pb_cursor cursor = pb_cursor(message);
 	struct pb_field field;
 	int more;
 
 	while ((more = pb_next(&cursor, &field)) > 0) {
-		if (field.tag == PB_VARINT(DEFAULTS_TIMESTAMP_CLOCK))
-			sequence->default_clock = (uint32_t)field.value;
+		if (field.tag == PB_VARINT(EVENT_DEFAULT_TRACK))
+			sequence->default_track = field.value;
 	}
 	return more;
+}
+
+static int read_defaults(struct sequence *sequence, struct pb_bytes message)
+{
+	struct pb_cursor cursor = pb_cursor(message);
+	struct pb_field field;
+	int more, result = 0;
+
+	while ((more = pb_next(&cursor, &field)) > 0 && result == 0) {
+		if (field.tag == PB_VARINT(DEFAULTS_TIMESTAMP_CLOCK))
+			sequence->default_clock = (uint32_t)field.value;
+		else if (field.tag == PB_BYTES(DEFAULTS_TRACK_EVENT))
+			result = read_event_defaults(sequence, field.bytes);
+	}
+	return result < 0 ? result : more;
 }
 
 /* What the packet says about its sequence, in the order in which the parts build on each other. */
@@ -222,6 +240,8 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 		result = reader_launch(reader, time_ns, packet->launch);
 	if (result == 0 && packet->launch_stack.at)
 		result = reader_launch_stack(reader, sequence, time_ns, packet->launch_stack);
+	if (result == 0 && packet->track_event.at)
+		result = reader_track_event(reader, sequence, time_ns, packet->track_event);
 	if (result == 0 && packet->device_event.at)
 		result = reader_device_event(
 			reader, time_ns, packet->device_event_kind, packet->device_event);
@@ -234,7 +254,7 @@ static bool concerns_sequence(const struct packet *packet)
 	return packet->interned_data.at || packet->defaults.at || packet->clock_snapshot.at ||
 	       packet->perf_sample.at || packet->stack_sample.at || packet->wait_sample.at ||
 	       packet->device_work.at || packet->launch.at || packet->launch_stack.at ||
-	       packet->device_event.at || packet->has_timestamp ||
+	       packet->device_event.at || packet->track_event.at || packet->has_timestamp ||
 	       packet->flags & SEQUENCE_CLEARED || packet->previous_dropped;
 }
 

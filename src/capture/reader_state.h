@@ -15,6 +15,12 @@ struct sample_context {
 	uint32_t first, second;
 };
 
+/* Of TrackEvents: the thread's or process's own, or one below another. */
+struct track {
+	uint64_t parent; /* 0: none */
+	uint32_t pid, tid;
+};
+
 /* The state of one packet sequence: iids mean nothing outside of it. */
 struct sequence {
 	uint32_t id;
@@ -28,6 +34,8 @@ struct sequence {
 	/* → index + 1 */
 	struct iid_table task_iids, execution_iids;
 	struct iid_table specifications; /* → string id + 1 */
+	struct iid_table event_categories, event_names, annotation_names;
+	uint64_t default_track; /* of TrackEvents */
 	ARRAY_OF(struct sample_context) tasks, executions;
 };
 
@@ -49,6 +57,9 @@ struct reader {
 	struct map_u64 sequence_index;
 	ARRAY_OF(struct sequence *) sequences;
 	struct clocks clocks;
+	struct map_u64 track_index; /* uuid → index */
+	ARRAY_OF(struct track) tracks;
+	ARRAY_OF(struct capture_range_field) range_fields; /* of the event being read */
 	capture_id frame_count, callstack_count;
 	ARRAY_OF(capture_id) frame_ids; /* of the callstack being read */
 	struct inflater inflater;
@@ -89,7 +100,7 @@ struct packet {
 	bool has_timestamp, previous_dropped;
 	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
 		stack_sample, wait_sample, gpu_stage, device_work, launch, launch_stack, track,
-		symbols, session, stats, process_info;
+		track_event, symbols, session, stats, process_info;
 	struct pb_bytes device_event; /* of the kind that follows */
 	enum capture_device_event_kind device_event_kind;
 	bool has_zstd;
@@ -112,6 +123,9 @@ int reader_interned_data(struct reader *reader, struct sequence *sequence, struc
 /* A name of gpu_specifications; NULL when the file does not have it. */
 const char *reader_specification(
 	const struct reader *reader, const struct sequence *sequence, uint64_t iid);
+/* The text of an iid in one of a sequence's tables of strings; "" when the file lacks it. */
+const char *reader_interned_text(
+	const struct reader *reader, const struct iid_table *table, uint64_t iid);
 /*
  * The key by which equal mappings of several sequences are one; `verbatim` is the path's form (see
  * sonde_verbatim_path in schema/sonde.proto).
@@ -133,6 +147,10 @@ int reader_device_work(struct reader *reader, struct sequence *sequence, uint64_
 int reader_launch(struct reader *reader, uint64_t time_ns, struct pb_bytes message);
 int reader_launch_stack(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);
+int reader_track_event(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);
+/* Remembers what the track of a TrackDescriptor belongs to. */
+int reader_event_track(struct reader *reader, struct pb_bytes descriptor);
 int reader_device_event(struct reader *reader, uint64_t time_ns,
 	enum capture_device_event_kind kind, struct pb_bytes message);
 int reader_wait_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,

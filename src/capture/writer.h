@@ -63,6 +63,11 @@ int capture_writer_launch_stack(
 int capture_writer_device_event(
 	struct capture_writer *writer, const struct capture_device_event *event);
 /*
+ * A range begins or ends, or a mark: in the order in which they nest. Its track is made up of
+ * process, thread, lane and domain.
+ */
+int capture_writer_range(struct capture_writer *writer, const struct capture_range_event *event);
+/*
  * Of a writer without a file: callstacks are told anew from now on, their ids beginning at 1, so
  * that a recording without end does not grow without end.
  */

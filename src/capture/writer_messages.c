@@ -239,6 +239,67 @@ void put_launch_stack(struct strbuf *packet, const struct capture_launch_stack *
 	pb_end(packet, begin);
 }
 
+static void put_annotation(
+	struct strbuf *packet, const struct capture_range_field *field, uint64_t name)
+{
+	size_t begin = pb_begin(packet, EVENT_ANNOTATION);
+
+	pb_put_u64(packet, ANNOTATION_NAME_IID, name);
+	switch (field->type) {
+	case WIRE_RANGE_U64:
+		pb_put_u64(packet, ANNOTATION_UINT, field->value);
+		break;
+	case WIRE_RANGE_I64:
+		pb_put_u64(packet, ANNOTATION_INT, field->value);
+		break;
+	case WIRE_RANGE_DOUBLE:
+		pb_put_fixed64(packet, ANNOTATION_DOUBLE, field->value);
+		break;
+	default:
+		pb_put_text(packet, ANNOTATION_TEXT, field->text);
+	}
+	pb_end(packet, begin);
+}
+
+void put_range_event(struct strbuf *packet, const struct capture_range_event *event,
+	const struct range_event_names *names)
+{
+	size_t begin = pb_begin(packet, PACKET_TRACK_EVENT);
+
+	put_nonzero(packet, EVENT_CATEGORY_IID, names->domain);
+	put_nonzero(packet, EVENT_CATEGORY_IID, names->category);
+	for (uint32_t i = 0; i < event->field_count; i++)
+		put_annotation(packet, &event->fields[i], names->fields[i]);
+	pb_put_u64(packet, EVENT_TYPE, event->kind);
+	put_nonzero(packet, EVENT_NAME_IID, names->name);
+	pb_put_u64(packet, EVENT_TRACK, event->track);
+	pb_end(packet, begin);
+}
+
+void put_child_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name)
+{
+	size_t begin = pb_begin(packet, PACKET_TRACK_DESCRIPTOR);
+
+	pb_put_u64(packet, TRACK_UUID, uuid);
+	pb_put_text(packet, TRACK_NAME, name);
+	pb_put_u64(packet, TRACK_PARENT, parent);
+	pb_end(packet, begin);
+}
+
+static void put_range_stats(struct strbuf *message, const struct capture_range_stats *ranges)
+{
+	uint64_t values[CAPTURE_RANGE_STATS];
+	size_t begin;
+
+	memcpy(values, ranges, sizeof(values));
+	if (!ranges->events && !ranges->calls_dropped)
+		return;
+	begin = pb_begin(message, STATS_RANGES);
+	for (uint32_t i = 0; i < CAPTURE_RANGE_STATS; i++)
+		put_nonzero(message, RANGE_STATS_FIRST + i, values[i]);
+	pb_end(message, begin);
+}
+
 /* Absent when there is nothing to say. */
 static void put_device_stats(struct strbuf *message, const struct capture_device_stats *device)
 {
@@ -312,4 +373,5 @@ void put_stats(struct strbuf *message, const struct capture_stats *stats)
 	put_nonzero(message, STATS_WAIT_RUNS, stats->wait_run_count);
 	put_nonzero(message, STATS_WAIT_TIME, stats->wait_run_time_ns);
 	put_device_stats(message, &stats->device);
+	put_range_stats(message, &stats->ranges);
 }

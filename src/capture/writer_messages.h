@@ -27,5 +27,16 @@ void put_device_work(struct strbuf *packet, const struct capture_device_work *wo
 	const struct device_work_names *names);
 void put_launch(struct strbuf *packet, const struct capture_launch *launch);
 void put_launch_stack(struct strbuf *packet, const struct capture_launch_stack *stack);
+/* Iids of a TrackEvent's names; 0: none. */
+struct range_event_names {
+	uint64_t name, domain, category;
+	uint64_t fields[WIRE_RANGE_MAX_FIELDS];
+};
+
+/* track_event. */
+void put_range_event(struct strbuf *packet, const struct capture_range_event *event,
+	const struct range_event_names *names);
+/* track_descriptor of a track below another one. */
+void put_child_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name);
 /* The inside of a RecordingStats message. */
 void put_stats(struct strbuf *message, const struct capture_stats *stats);

@@ -75,6 +75,13 @@ extern const char *const weight_choices[];
 				"end may be left out.",                                            \
 			.value = (void *)&(selection).time,                                        \
 			.group = "Filters (patterns are extended regular expressions)"},           \
+		{.long_name = "range",                                                             \
+			.type = OPTION_STRING,                                                     \
+			.argument = "PATTERN",                                                     \
+			.help = "Only what ran, or was launched, in NVTX ranges with this "        \
+				"pattern in their names.",                                         \
+			.value = (void *)&(selection).range,                                       \
+			.group = "Filters (patterns are extended regular expressions)"},           \
 	{                                                                                          \
 		.long_name = "symbol", .type = OPTION_STRING, .argument = "PATTERN",               \
 		.help = "Only samples with this pattern in a function of their stack.",            \

@@ -161,7 +161,7 @@ static void print_device(const struct capture_device_stats *stats)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	if (!stats->processes)
+	if (!stats->launches && !stats->works)
 		return;
 	format_count(&text, stats->works);
 	strbuf_add(&text, " kernels, copies and the like, ");
@@ -175,6 +175,18 @@ static void print_device(const struct capture_device_stats *stats)
 		strbuf_add(&text, " known from earlier ones");
 	}
 	print_item("device", &text);
+}
+
+static void print_ranges(const struct capture_range_stats *stats)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!stats->ranges && !stats->marks)
+		return;
+	add_plural(&text, stats->ranges, "range");
+	strbuf_add(&text, ", ");
+	add_plural(&text, stats->marks, "mark");
+	print_item("nvtx", &text);
 }
 
 /* The first recording of a program has tables to build; what it does meanwhile is not lost. */
@@ -235,6 +247,7 @@ static void print_summary(
 	print_losses(&result->stats);
 	print_waiting(&result->stats, result->waits_are_exact);
 	print_device(&result->stats.device);
+	print_ranges(&result->stats.ranges);
 	print_cost(result);
 	print_tables(&result->stats);
 	print_mode(result, options->mode == SESSION_MODE_USER);

@@ -14,6 +14,7 @@
 #define DEFAULT_LIMIT 20
 #define BY_WAIT       "wait" /* no dimension of samples that ran */
 #define BY_KERNEL     "kernel"
+#define BY_RANGE      "range"
 #define BY_GRAPH      "graph"
 #define SIDE_LIMIT    8 /* rows of the tables after the first */
 
@@ -87,6 +88,16 @@ static int add_device(const struct report_view *view)
 	return 0;
 }
 
+/* The table of ranges alone. */
+static int add_ranges(const struct report_view *view)
+{
+	if (view->ranges->rows.count)
+		return report_ranges(view, wanted_limit(DEFAULT_LIMIT));
+	report_paragraph(view,
+		"There are no ranges: no process that was recorded told of any through NVTX.", 0);
+	return 0;
+}
+
 static int add_tables(const struct report_view *view)
 {
 	size_t side = wanted_limit(SIDE_LIMIT);
@@ -96,12 +107,15 @@ static int add_tables(const struct report_view *view)
 		return add_waiting(view);
 	if (arguments.by && strcmp(arguments.by, BY_KERNEL) == 0)
 		return add_device(view);
+	if (arguments.by && strcmp(arguments.by, BY_RANGE) == 0)
+		return add_ranges(view);
 	if (arguments.by && strcmp(arguments.by, BY_GRAPH) == 0)
 		return report_graphs(view, wanted_limit(DEFAULT_LIMIT));
 
 	if (!view->selected->count) {
 		report_paragraph(view, why_no_samples(view->model), 0);
-		r = report_device(view, side);
+		r = report_ranges(view, side);
+		r = r ?: report_device(view, side);
 		return r ?: report_waiting(view, side);
 	}
 	if (arguments.by) {
@@ -113,6 +127,7 @@ static int add_tables(const struct report_view *view)
 	if (!arguments.shown.fold_libraries && model_has_user_python(view->model))
 		r = report_own_lines(view, side);
 	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
+	r = r ?: report_ranges(view, side);
 	r = r ?: report_device(view, side);
 	r = r ?: report_waiting(view, side);
 	r = r ?: report_table(view, BREAKDOWN_PROCESS, wanted_sort(), side);
@@ -137,16 +152,19 @@ static int write_text(
 	struct model *model, struct selected *selected, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_device_idle_ struct device_idle idle = {0};
+	_cleanup_range_use_ struct range_use ranges = {0};
 	struct report_view view = {
 		.model = model,
 		.selection = &arguments.selection,
 		.selected = selected,
 		.idle = &idle,
+		.ranges = &ranges,
 		.terminal = terminal_of(stdout),
 		.out = out,
 	};
 	int r = device_idle_init(&idle, model);
 
+	r = r ?: range_use_init(&ranges, model);
 	r = r ?: report_header(&view);
 	r = r ?: weigh(model, selected, err);
 	r = r ?: add_tables(&view);
@@ -201,7 +219,7 @@ static int report_run(int count, char **positional)
 }
 
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", BY_KERNEL, BY_GRAPH, BY_WAIT, NULL};
+	"cgroup", "stack", "class", "gil", BY_KERNEL, BY_GRAPH, BY_RANGE, BY_WAIT, NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
@@ -210,6 +228,7 @@ static const struct option report_options[] = {
 		.argument = "WHAT",
 		.help = "Print this table alone; stack: the hottest path and the hottest stacks; "
 			"kernel: what devices did, and which lines launched it; "
+			"range: what happened in the program's NVTX ranges; "
 			"graph: captures and replays of CUDA graphs, and their nodes; "
 			"wait: what threads waited for, and who held what they waited for.",
 		.value = (void *)&arguments.by,

@@ -5,6 +5,7 @@
 #include "analyses/breakdown.h"
 #include "analyses/device_idle.h"
 #include "analyses/device_work.h"
+#include "analyses/range_use.h"
 #include "analyses/selection.h"
 #include "cli/table.h"
 
@@ -13,6 +14,7 @@ struct report_view {
 	const struct selection *selection;
 	const struct selected *selected;
 	const struct device_idle *idle; /* of the samples before they were weighed; NULL: none */
+	const struct range_use *ranges; /* likewise */
 	struct terminal terminal;
 	struct strbuf *out;
 };
@@ -52,6 +54,9 @@ int report_device_flow(const struct report_view *view);
 
 /* Why devices were idle; nothing when none was, or without view->idle. */
 int report_device_idle(const struct report_view *view, size_t limit);
+
+/* What happened in the ranges that programs told of; nothing when there are none. */
+int report_ranges(const struct report_view *view, size_t limit);
 
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);

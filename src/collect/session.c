@@ -238,6 +238,8 @@ static int finish(struct session *session, struct errmsg *err)
 		result = collect_waiting(session, true);
 	if (result == 0)
 		result = wait_for_tables(session);
+	if (result == 0 && session->device.ranges)
+		result = range_collector_name_threads(session->device.ranges);
 	if (result < 0)
 		return errmsg_set(err, result, "cannot finish the capture: %s", strerror(-result));
 	/* Whatever happens while foreign debug information is read: the samples are in the file. */

@@ -102,6 +102,7 @@ void session_fill_stats(struct session *session, bool complete)
 		stats->wait_run_time_ns = exact.run_time_ns;
 	}
 	session_fill_device_stats(session, &stats->device);
+	session_fill_range_stats(session, &stats->ranges);
 	stats->kernel_frames = pipeline->kernel_frames;
 	stats->bpf_run_count = sampler->run_count;
 	stats->bpf_run_time_ns = sampler->run_time_ns;
@@ -227,6 +228,8 @@ static void add_device_notes(struct session *session)
 
 	if (device->note.text[0])
 		add_note(session->result, "%s", device->note.text);
+	if (device->nvtx_note.text[0])
+		add_note(session->result, "%s", device->nvtx_note.text);
 	if (device->cuda_note.text[0])
 		add_note(session->result, "%s", device->cuda_note.text);
 	if (device->rings && target_rings_is_removed(device->rings))
@@ -237,18 +240,19 @@ static void add_device_notes(struct session *session)
 	if (!stats->processes)
 		return;
 	add_injected_notes(session);
-	if (device->stacks_note.text[0])
+	if (device->stacks_note.text[0] && stats->launches)
 		add_note(session->result, "%s", device->stacks_note.text);
 	if (device->layers_note.text[0])
 		add_note(session->result, "%s", device->layers_note.text);
 	if (stats->records_lost || stats->records_without_ring)
 		add_note(session->result,
-			"%llu records of device work were lost because a ring was full, %llu "
-			"because more than %d threads launched at once",
+			"%llu records of device work and ranges were lost because a ring was full, "
+			"%llu because more than %d threads had any at once",
 			(unsigned long long)stats->records_lost,
 			(unsigned long long)stats->records_without_ring, WIRE_RING_COUNT);
 	if (stats->records_damaged)
-		add_note(session->result, "%llu records of device work were damaged and left out",
+		add_note(session->result,
+			"%llu records of device work and ranges were damaged and left out",
 			(unsigned long long)stats->records_damaged);
 	if (stats->stacks_lost)
 		add_note(session->result,
@@ -261,6 +265,32 @@ static void add_device_notes(struct session *session)
 			"clock as it was aligned, within %.1f us",
 			(unsigned long long)stats->started_before_launch,
 			(double)stats->clock_error_ns / 1e3);
+}
+
+static void add_range_notes(struct session *session)
+{
+	const struct capture_range_stats *stats = &session->result->stats.ranges;
+	const struct {
+		uint64_t count;
+		const char *what;
+	} notes[] = {
+		{stats->unbalanced_ends, "ends of ranges were for none that had begun"},
+		{stats->ends_lost, "ranges ended unseen: they end where that showed"},
+		{stats->open_at_thread_end, "ranges were still open when their thread ended"},
+		{stats->open_at_end, "ranges were still open when their program ended"},
+		{stats->too_many, "ranges were left out: too many were open at once"},
+		{stats->names_lost, "names of ranges were lost because a ring was full"},
+		{stats->names_cut, "names of ranges were cut after 1,024 bytes"},
+		{stats->records_damaged, "records of ranges were damaged and left out"},
+		{stats->calls_dropped, "NVTX calls were left out: they came in a signal handler "
+				       "that interrupted another one, or nested too deep"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+		if (notes[i].count)
+			add_note(session->result, "%llu %s", (unsigned long long)notes[i].count,
+				notes[i].what);
+	}
 }
 
 /* The kernel takes samples at this rate at most, and lowers it when they cost too much. */
@@ -320,6 +350,7 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_python_notes(session);
 	add_wait_notes(session);
 	add_device_notes(session);
+	add_range_notes(session);
 	if (session_samples(session->options))
 		add_rate_note(session);
 	if (!stats->samples && session_samples(session->options))

@@ -14,6 +14,7 @@
 #include "sources/cpu/bpf_sampler.h"
 
 #define LAYERS_VARIABLE "OPENCL_LAYERS"
+#define NVTX_VARIABLE   "NVTX_INJECTION64_PATH"
 #define CUDA_VARIABLE   "CUDA_INJECTION64_PATH"
 /* At the end, processes have so long to tell what they hold back. */
 #define DRAIN_NS NS_PER_S
@@ -53,6 +54,20 @@ static int add_variable(struct session_device *device, const char *name, const c
 	return -ENOMEM;
 }
 
+/* It names one library, too: another tool's stays. */
+static int add_nvtx(struct session_device *device)
+{
+	const char *other = getenv(NVTX_VARIABLE);
+
+	if (!other || !*other || strstr(other, INJECT_LIBRARY))
+		return add_variable(device, NVTX_VARIABLE, device->library);
+	errmsg_set(&device->nvtx_note, 0,
+		"NVTX ranges are not recorded: " NVTX_VARIABLE
+		" was set to %s, which takes them; unset it to have them here",
+		other);
+	return 0;
+}
+
 static int set_environment(struct session_device *device)
 {
 	_cleanup_strbuf_ struct strbuf layers = {0};
@@ -69,7 +84,7 @@ static int set_environment(struct session_device *device)
 			taken);
 	else
 		result = result ?: add_variable(device, CUDA_VARIABLE, device->library);
-	return result;
+	return result ?: add_nvtx(device);
 }
 
 static int prepare(struct session *session, struct errmsg *err)
@@ -87,6 +102,8 @@ static int prepare(struct session *session, struct errmsg *err)
 		result = device_collector_new(&device->collector, session->writer);
 	if (result == 0)
 		result = launch_records_new(&device->launch_records, session->writer);
+	if (result == 0)
+		result = range_collector_new(&device->ranges, session->writer);
 	if (result == 0 && session->options->scope == SESSION_SCOPE_LAUNCH)
 		target_rings_set_untimed(device->rings);
 	return result < 0 ? result : set_environment(device);
@@ -245,6 +262,8 @@ static void on_device_record(void *context, uint32_t pid, const struct wire_reco
 		session, launch_records_is_one(record)
 				 ? launch_records_add(device->launch_records, session->pipeline,
 					   session->python, pid, record)
+			 : range_collector_takes(record)
+				 ? range_collector_add(device->ranges, pid, record)
 				 : device_collector_add(device->collector, pid, record));
 }
 
@@ -298,9 +317,12 @@ int session_collect_device(struct session *session, bool everything)
 	result = read_rings(session, everything);
 	if (device->reader)
 		start_launches(session);
-	return result <= 0 ? result
-			   : device_collector_write(device->collector,
-				     everything ? UINT64_MAX : monotonic_now_ns());
+	if (result <= 0)
+		return result;
+	result = range_collector_write(device->ranges, everything);
+	return result
+		       ?: device_collector_write(
+				  device->collector, everything ? UINT64_MAX : monotonic_now_ns());
 }
 
 void session_stop_device(struct session *session)
@@ -350,6 +372,7 @@ void session_close_device(struct session *session)
 	device->launches = launch_source_free(device->launches);
 	device->collector = device_collector_free(device->collector);
 	device->launch_records = launch_records_free(device->launch_records);
+	device->ranges = range_collector_free(device->ranges);
 	free(TAKE_PTR(device->library));
 	for (size_t i = 0; i < ARRAY_SIZE(device->environment); i++)
 		free(TAKE_PTR(device->environment[i]));
@@ -393,4 +416,19 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 		.stacks_checked = told->checked,
 		.stacks_copied = told->copies,
 	};
+}
+
+void session_fill_range_stats(struct session *session, struct capture_range_stats *ret_stats)
+{
+	const struct session_device *device = &session->device;
+	struct target_rings_account rings;
+
+	*ret_stats = (struct capture_range_stats){0};
+	if (!device->rings)
+		return;
+	device_reader_lock(device->reader);
+	target_rings_account(device->rings, &rings);
+	device_reader_unlock(device->reader);
+	range_collector_account(device->ranges, ret_stats);
+	ret_stats->calls_dropped = rings.no_range;
 }

@@ -13,6 +13,7 @@
 #include "collect/launch_records.h"
 #include "collect/pipeline.h"
 #include "collect/python.h"
+#include "collect/ranges.h"
 #include "collect/resolver.h"
 #include "collect/session.h"
 #include "collect/target.h"
@@ -36,6 +37,7 @@ struct session_device {
 	struct launch_source *launches; /* NULL: launches have no stacks */
 	struct device_collector *collector;
 	struct launch_records *launch_records;
+	struct range_collector *ranges;
 	char *library;
 	bool tried_launches, is_ready;
 	char *environment[8];      /* the command's variables; NULL-ended */
@@ -44,6 +46,7 @@ struct session_device {
 	struct errmsg layers_note;
 	struct errmsg cuda_note;  /* why CUDA is not recorded */
 	struct errmsg drain_note; /* who did not tell all at the end */
+	struct errmsg nvtx_note;  /* why ranges are not recorded */
 };
 
 struct session {
@@ -103,6 +106,7 @@ void session_stop_device(struct session *session);
 int session_drain_device(struct session *session);
 void session_close_device(struct session *session);
 void session_fill_device_stats(struct session *session, struct capture_device_stats *ret_stats);
+void session_fill_range_stats(struct session *session, struct capture_range_stats *ret_stats);
 
 /* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
 void session_fill_stats(struct session *session, bool complete);

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "exporters/chrome_device.h"
+#include "exporters/chrome_ranges.h"
 #include "exporters/exporters.h"
 #include "exporters/kinds.h"
 
@@ -188,8 +189,7 @@ static int slice_texts_init(struct slice_texts *texts, const struct model *model
 	return r ?: strbuf_status(&texts->text);
 }
 
-/* Trace times are microseconds; nanoseconds follow the point. */
-static void add_time(struct strbuf *out, const char *key, uint64_t ns)
+void chrome_add_time(struct strbuf *out, const char *key, uint64_t ns)
 {
 	strbuf_addf(out, ",\"%s\":%llu.%03llu", key, (unsigned long long)(ns / NS_PER_US),
 		(unsigned long long)(ns % NS_PER_US));
@@ -204,8 +204,8 @@ static void write_slice(struct strbuf *out, const struct slice_texts *texts,
 	strbuf_add_bytes(out, ",\n", 2);
 	strbuf_add_bytes(out, texts->text.data + start, end - start);
 	strbuf_addf(out, "%llu}", (unsigned long long)slice->self_samples);
-	add_time(out, "ts", slice->start_ns > origin_ns ? slice->start_ns - origin_ns : 0);
-	add_time(out, "dur", slice->end_ns - slice->start_ns);
+	chrome_add_time(out, "ts", slice->start_ns > origin_ns ? slice->start_ns - origin_ns : 0);
+	chrome_add_time(out, "dur", slice->end_ns - slice->start_ns);
 	strbuf_addf(out, ",\"pid\":%llu,\"tid\":%u}", (unsigned long long)process_number, tid);
 }
 
@@ -243,11 +243,11 @@ static void write_names(struct strbuf *out, const struct model *model, const uin
 			&json, "thread_name", thread->name, numbers[thread->process], &thread->tid);
 }
 
-/* Filters select samples: with one, device work is left out. */
+/* Filters select samples: with one, device work and ranges are left out. */
 static bool is_filtered(const struct selection *selection)
 {
-	return selection &&
-	       (selection->process || selection->thread || selection->symbol || selection->time);
+	return selection && (selection->process || selection->thread || selection->symbol ||
+				    selection->time || selection->range);
 }
 
 static int write_document(struct strbuf *out, const struct model *model,
@@ -278,8 +278,10 @@ static int write_document(struct strbuf *out, const struct model *model,
 
 		write_slice(out, texts, slice, thread->tid, origin_ns, numbers[thread->process]);
 	}
-	if (!is_filtered(selection))
+	if (!is_filtered(selection)) {
 		r = chrome_add_device_work(out, model, numbers);
+		r = r ?: chrome_add_ranges(out, model, origin_ns, numbers);
+	}
 	json_end_array(&json);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');

@@ -12,6 +12,7 @@
 #include "analyses/waiting.h"
 #include "exporters/report_cuda_json.h"
 #include "exporters/report_device_json.h"
+#include "exporters/report_ranges_json.h"
 #include "exporters/report_tables_json.h"
 
 #define TIMELINE_INTERVALS 100
@@ -67,6 +68,7 @@ static void write_filters(struct json_writer *json, const struct selection *sele
 	json_member_text(json, "thread", selection->thread);
 	json_member_text(json, "symbol", selection->symbol);
 	json_member_text(json, "time", selection->time);
+	json_member_text(json, "range", selection->range);
 	json_end_object(json);
 }
 
@@ -553,6 +555,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	r = write_waiting(json, model, selection ? selection : &everything);
 	r = r ?: write_device_work(json, model);
 	r = r ?: write_device_idle(json, model);
+	r = r ?: report_ranges_json(json, model);
 	write_losses(json, model);
 	write_overhead(json, model);
 	write_notes(json, model);

@@ -29,12 +29,13 @@
 
 static const struct wire_gate closed_gate;
 _Atomic(const struct wire_gate *) inject_gate = &closed_gate;
+_Atomic(void (*)(void)) inject_on_thread_end;
 
 static struct wire_ring_file *ring_file;
 static uint64_t correlation_start;
 static struct wire_gate *session_gate;
 static pthread_key_t ring_key;
-static pthread_once_t open_once = PTHREAD_ONCE_INIT;
+static pthread_once_t open_once = PTHREAD_ONCE_INIT, wait_once = PTHREAD_ONCE_INIT;
 
 static __thread struct wire_ring *thread_ring;
 static __thread uint32_t thread_tid;
@@ -91,6 +92,10 @@ static struct wire_ring_file *make_ring_file(int directory)
 /* The ring goes to the next thread; what is in it is read as ever. */
 static void return_ring(void *ring)
 {
+	void (*on_end)(void) = atomic_load_explicit(&inject_on_thread_end, memory_order_relaxed);
+
+	if (on_end)
+		on_end();
 	thread_ring = NO_RING;
 	atomic_store_explicit(
 		&((struct wire_ring *)ring)->tid, WIRE_RING_TID_NONE, memory_order_release);
@@ -111,12 +116,14 @@ static void wait_until_ready(void)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	uint64_t end_ns = inject_now_ns() + WIRE_READY_NS;
+	int saved_errno = errno;
 
 	while (!atomic_load_explicit(&session_gate->is_ready, memory_order_acquire) &&
 		atomic_load_explicit(&session_gate->state, memory_order_relaxed) ==
 			WIRE_GATE_OPEN &&
 		inject_now_ns() < end_ns)
 		nanosleep(&pause, NULL);
+	errno = saved_errno;
 }
 
 static void open_session(void)
@@ -139,16 +146,27 @@ static void open_session(void)
 		ring_file = make_ring_file(directory);
 	close(directory);
 	if (ring_file)
-		wait_until_ready();
-	if (ring_file)
 		atomic_store_explicit(&inject_gate, session_gate, memory_order_release);
 	errno = saved_errno;
 }
 
-bool inject_open(void)
+bool inject_open_at_once(void)
 {
 	pthread_once(&open_once, open_session);
 	return ring_file != NULL;
+}
+
+bool inject_open(void)
+{
+	if (!inject_open_at_once())
+		return false;
+	pthread_once(&wait_once, wait_until_ready);
+	return true;
+}
+
+uint32_t inject_image(void)
+{
+	return (uint32_t)ring_file->start_time_ns;
 }
 
 unsigned inject_graph_mode(void)
@@ -173,6 +191,8 @@ uint32_t inject_tid(void)
 
 static struct wire_ring *claim_ring(void)
 {
+	int saved_errno = errno;
+
 	thread_ring = NO_RING;
 	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
 		uint32_t nobody = WIRE_RING_TID_NONE;
@@ -189,6 +209,7 @@ static struct wire_ring *claim_ring(void)
 		pthread_setspecific(ring_key, thread_ring);
 		break;
 	}
+	errno = saved_errno;
 	return thread_ring;
 }
 
@@ -201,7 +222,7 @@ static struct wire_ring *own_ring(void)
 }
 
 /* Nobody reads: the gate is closed for all processes of the session when the reader is gone. */
-static void look_after_collector(void)
+void inject_ring_is_full(void)
 {
 	uint64_t heartbeat_ns =
 		atomic_load_explicit(&session_gate->heartbeat_ns, memory_order_relaxed);
@@ -210,21 +231,33 @@ static void look_after_collector(void)
 		atomic_store_explicit(&session_gate->state, WIRE_GATE_CLOSED, memory_order_relaxed);
 }
 
+struct wire_ring *inject_ring(unsigned char **ret_data, uint32_t *ret_index)
+{
+	struct wire_ring *ring = own_ring();
+
+	if (!ring) {
+		atomic_fetch_add_explicit(&ring_file->no_ring, 1, memory_order_relaxed);
+		return NULL;
+	}
+	*ret_index = (uint32_t)(ring - ring_file->rings);
+	*ret_data = wire_ring_data(ring_file, *ret_index);
+	return ring;
+}
+
 bool inject_write(const struct wire_record *record)
 {
 	struct wire_ring *ring;
+	unsigned char *data;
+	uint32_t index;
 
 	if (!inject_is_writable())
 		return false;
-	ring = own_ring();
-	if (!ring) {
-		atomic_fetch_add_explicit(&ring_file->no_ring, 1, memory_order_relaxed);
+	ring = inject_ring(&data, &index);
+	if (!ring)
 		return false;
-	}
-	if (wire_ring_write(
-		    ring, wire_ring_data(ring_file, (uint32_t)(ring - ring_file->rings)), record))
+	if (wire_ring_write(ring, data, record))
 		return true;
-	look_after_collector();
+	inject_ring_is_full();
 	return false;
 }
 
@@ -238,7 +271,7 @@ uint64_t inject_correlation(void)
 	       ++ring->launches;
 }
 
-int inject_ring(void)
+int inject_ring_number(void)
 {
 	struct wire_ring *ring = inject_is_open() ? own_ring() : NULL;
 
@@ -264,6 +297,12 @@ void inject_count_no_copy(void)
 {
 	if (inject_is_open())
 		atomic_fetch_add_explicit(&ring_file->no_copy, 1, memory_order_relaxed);
+}
+
+void inject_count_no_range(void)
+{
+	if (ring_file)
+		atomic_fetch_add_explicit(&ring_file->no_range, 1, memory_order_relaxed);
 }
 
 void inject_count_no_context(void)

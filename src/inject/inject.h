@@ -39,6 +39,15 @@ static inline bool inject_is_timed(void)
  * stays closed, when there is none. A second call does nothing.
  */
 bool inject_open(void);
+/*
+ * The same for what launches nothing: it does not wait for the collector to be ready to take the
+ * stacks of launches, which inject_open() does once.
+ */
+bool inject_open_at_once(void);
+/* Tells this file of the process from those of the programs that it was before, or becomes. */
+uint32_t inject_image(void);
+/* Called by a thread that ends and had a ring, which is still its own then. */
+extern _Atomic(void (*)(void)) inject_on_thread_end;
 /* The gate drains: nothing new is begun, but inject_write() still writes. */
 static inline bool inject_is_draining(void)
 {
@@ -63,14 +72,23 @@ uint64_t inject_correlation(void);
 /* Puts a record into the calling thread's ring; false, and counted, where there is no room. */
 bool inject_write(const struct wire_record *record);
 /* Of the calling thread: the number of its ring, or -1; the bytes that are free in it. */
-int inject_ring(void);
+int inject_ring_number(void);
 uint64_t inject_room(void);
 /* What the collector tells this process; with an open gate. */
 const struct wire_launch_facts *inject_facts(void);
 /* Counts a launch whose stack could not be copied. */
 void inject_count_no_copy(void);
+/*
+ * The calling thread's ring, for who writes to it with wire_ring_write() and calls
+ * inject_ring_is_full() where that fails; NULL, and counted, when there is none. Good until
+ * inject_on_thread_end.
+ */
+struct wire_ring *inject_ring(unsigned char **ret_data, uint32_t *ret_index);
+void inject_ring_is_full(void);
 /* Counts a launch that is not timed because too many are in flight. */
 void inject_count_no_context(void);
+/* Counts a call for a range that could not be recorded. */
+void inject_count_no_range(void);
 /* Writes a definition; its text is cut at WIRE_DEVICE_TEXT_BYTES. */
 bool inject_define(uint16_t type, uint32_t id, uint32_t device, const char *text);
 uint32_t inject_tid(void);

@@ -84,7 +84,7 @@ static struct launch_thread *make_thread(void)
 /* The calling thread's; NULL: it has no ring, or there is no memory. */
 static struct launch_thread *own_thread(void)
 {
-	int ring = inject_ring();
+	int ring = inject_ring_number();
 	struct launch_thread *thread;
 	int saved_errno;
 

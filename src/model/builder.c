@@ -533,6 +533,7 @@ struct model_builder *model_builder_free(struct model_builder *builder)
 	array_done(&builder->device_works);
 	array_done(&builder->launches);
 	array_done(&builder->launch_stacks);
+	builder_ranges_done(builder);
 	array_done(&builder->device_events);
 	map_u64_done(&builder->processes);
 	array_done(&builder->earlier_same_pid);
@@ -558,6 +559,7 @@ const struct capture_visitor model_builder_visitor = {
 	.device_work = visit_device_work,
 	.launch = visit_launch,
 	.launch_stack = visit_launch_stack,
+	.range = builder_visit_range,
 	.device_event = visit_device_event,
 	.symbols = visit_symbols,
 	.stats = visit_stats,

@@ -40,6 +40,17 @@ struct raw_sample {
 	uint64_t duration_ns;
 };
 
+/* A range or mark, without its process and thread, which are found by pid, tid and time. */
+struct raw_range {
+	struct model_range range;
+	uint32_t pid, tid; /* tid 0: of the process */
+};
+
+/* The ranges that are open on a track, outermost first: indices of raw ranges. */
+struct range_track {
+	ARRAY_OF(uint32_t) open;
+};
+
 /* Key of the table of sites. */
 struct site_key {
 	uint64_t rel_pc;
@@ -61,6 +72,9 @@ struct model_builder {
 	ARRAY_OF(struct capture_device_work) device_works; /* texts are the model's */
 	ARRAY_OF(struct capture_launch) launches;
 	ARRAY_OF(struct capture_launch_stack) launch_stacks;
+	ARRAY_OF(struct raw_range) ranges;
+	ARRAY_OF(struct range_track) range_tracks;
+	struct map_u64 range_track_index;                    /* track → index */
 	ARRAY_OF(struct capture_device_event) device_events; /* texts are the model's */
 	struct map_u64 processes;            /* pid → the latest process of that pid */
 	ARRAY_OF(uint32_t) earlier_same_pid; /* by process: the one before with this pid */
@@ -73,6 +87,11 @@ struct model_builder {
 
 /* Puts works, launches and stacks together; the stacks are there already. Returns 0 or -ENOMEM. */
 int builder_resolve_device(struct model_builder *builder);
+
+/* visitor->range, and the ranges in the model. Return 0 or -ENOMEM. */
+int builder_visit_range(void *context, const struct capture_range_event *event);
+int builder_resolve_ranges(struct model_builder *builder);
+void builder_ranges_done(struct model_builder *builder);
 
 /* What came for one correlation id of one process: indices + 1; 0: nothing. */
 struct device_join {

@@ -42,6 +42,8 @@ struct model *model_free(struct model *model)
 	array_done(&model->samples);
 	array_done(&model->device_works);
 	array_done(&model->device_waits);
+	array_done(&model->ranges);
+	array_done(&model->range_fields);
 	array_done(&model->gpus);
 	array_done(&model->graph_calls);
 	array_done(&model->graph_nodes);

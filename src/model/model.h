@@ -111,6 +111,7 @@ struct model_sample {
 	bool wait_is_open;    /* it had not ended when the recording did */
 	uint32_t wait_count;  /* short waits without a stack that it adds up; 0: not counted */
 	uint64_t duration_ns; /* of a waiting sample: ends at time_ns */
+	uint64_t launch_ns;   /* of device work, by model_weigh(): when it was launched; else 0 */
 };
 
 /* Why the stack that launched a device's work is not known. */
@@ -205,6 +206,26 @@ struct model_device_wait {
 	uint32_t thread; /* index */
 };
 
+/* Something that a range or mark carries. */
+struct model_range_field {
+	const char *name, *text; /* text: of WIRE_RANGE_TEXT */
+	uint64_t value;          /* of a double its bits */
+	uint8_t type;            /* enum wire_range_value */
+};
+
+/* A range that a program told of, or a mark, which ends when it starts. */
+struct model_range {
+	uint64_t start_ns, end_ns;            /* end >= start */
+	const char *name, *domain, *category; /* "" when there is none */
+	uint32_t process;                     /* index */
+	uint32_t thread;      /* index; MODEL_NONE: of the whole process, whatever its threads do */
+	uint32_t depth;       /* ranges of its track that it lies in */
+	uint32_t first_field; /* range_fields.items[first_field] … */
+	uint32_t field_count;
+	bool is_mark;
+	bool is_open; /* no end is known: it ends with the last that is known of its process */
+};
+
 /* Calls of the programs, as counted while the model was built. */
 struct model_launches {
 	uint64_t launches;        /* that gave work to a device; not those that were captured */
@@ -245,6 +266,8 @@ struct model {
 	ARRAY_OF(struct model_sample) samples;           /* sorted by time */
 	ARRAY_OF(struct model_device_work) device_works; /* sorted by start */
 	ARRAY_OF(struct model_device_wait) device_waits; /* in the file's order */
+	ARRAY_OF(struct model_range) ranges;             /* sorted by start, outer ones first */
+	ARRAY_OF(struct model_range_field) range_fields;
 	ARRAY_OF(struct model_gpu) gpus;
 	ARRAY_OF(struct model_graph_call) graph_calls; /* in the file's order, like these */
 	ARRAY_OF(struct model_graph_node) graph_nodes;

@@ -314,6 +314,7 @@ static void clear_resolved(struct model_builder *builder)
 	model->samples.count = 0;
 	model->device_works.count = 0;
 	model->device_waits.count = 0;
+	model->ranges.count = 0;
 	map_u64_clear(&builder->functions);
 }
 
@@ -327,6 +328,7 @@ static int resolve(struct model_builder *builder, uint64_t from_ns)
 			r = resolve_sample(builder, &builder->samples.items[i]);
 	}
 	r = r ?: builder_resolve_device(builder);
+	r = r ?: builder_resolve_ranges(builder);
 	r = r ?: name_placeholders(builder);
 	r = r ?: model_classify(builder->model);
 	if (r == 0)

@@ -162,6 +162,7 @@ static int add_span(struct model *model, struct device_leaves *leaves,
 		.gil_holder = MODEL_NONE,
 		.count = (uint32_t)MIN(units, (uint64_t)UINT32_MAX),
 		.duration_ns = span->end_ns - span->start_ns,
+		.launch_ns = span->launch_ns,
 	};
 	uint32_t frame;
 	int r;
@@ -179,6 +180,7 @@ static int add_work(
 	struct model_span span = {
 		.start_ns = work->start_ns,
 		.end_ns = work->end_ns,
+		.launch_ns = work->launch_ns,
 		.process = work->process,
 		.stack = work->stack,
 		.thread = work->thread,

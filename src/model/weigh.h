@@ -22,6 +22,7 @@ int model_weigh(struct model *model, enum model_weight weight);
 /* Time, the stack it is charged to (MODEL_NONE: none), and the frame that the stack ends in. */
 struct model_span {
 	uint64_t start_ns, end_ns;
+	uint64_t launch_ns;      /* of device work; 0: none, or not known */
 	uint32_t process, stack; /* indices */
 	uint32_t thread;         /* MODEL_NONE: the process's first stands for it */
 	const char *leaf;        /* the whole name: "[idle: sleep]" */

@@ -94,9 +94,10 @@ struct wire_ring_file {
 	_Atomic __u64 no_ring;    /* records of threads that got none */
 	_Atomic __u64 no_context; /* launches that are not timed: too many at once */
 	_Atomic __u64 no_copy;    /* launches whose stack found no room in the ring */
+	_Atomic __u64 no_range;   /* calls for ranges that could not be recorded */
 	_Atomic __u32 held;       /* enum wire_held */
 	__u32 reserved_held;
-	__u64 reserved[8];
+	__u64 reserved[7];
 	struct wire_ring rings[WIRE_RING_COUNT];
 	struct wire_launch_facts facts;
 };
@@ -115,16 +116,16 @@ static inline unsigned char *wire_ring_data(struct wire_ring_file *file, __u32 r
 }
 
 /*
- * Writes a record, by the ring's owner only; its length is a multiple of 8, far below the ring's.
- * False when it does not fit, which is counted.
+ * Room for a record of so many bytes, a multiple of 8, far below the ring's; by the ring's owner
+ * only. It is read from wire_ring_commit() on. NULL when there is none, which is counted.
  */
-static inline bool wire_ring_write(
-	struct wire_ring *ring, unsigned char *data, const struct wire_record *record)
+static inline void *wire_ring_reserve(
+	struct wire_ring *ring, unsigned char *data, __u32 bytes, __u64 *ret_head)
 {
 	__u64 head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	__u64 tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	__u64 at = head & (WIRE_RING_BYTES - 1), to_end = WIRE_RING_BYTES - at;
-	__u64 needed = record->length_bytes;
+	__u64 needed = bytes;
 
 	if (needed > to_end)
 		needed += to_end;
@@ -132,17 +133,35 @@ static inline bool wire_ring_write(
 		atomic_store_explicit(&ring->lost,
 			atomic_load_explicit(&ring->lost, memory_order_relaxed) + 1,
 			memory_order_relaxed);
-		return false;
+		return NULL;
 	}
-	if (record->length_bytes > to_end) {
+	if (bytes > to_end) {
 		struct wire_record padding = {
 			.type = WIRE_RECORD_PADDING, .length_bytes = (__u32)to_end};
 
 		memcpy(data + at, &padding, sizeof(padding));
 		at = 0;
 	}
-	memcpy(data + at, record, record->length_bytes);
-	atomic_store_explicit(&ring->head, head + needed, memory_order_release);
+	*ret_head = head + needed;
+	return data + at;
+}
+
+static inline void wire_ring_commit(struct wire_ring *ring, __u64 head)
+{
+	atomic_store_explicit(&ring->head, head, memory_order_release);
+}
+
+/* Both at once; false when the record does not fit. */
+static inline bool wire_ring_write(
+	struct wire_ring *ring, unsigned char *data, const struct wire_record *record)
+{
+	__u64 head;
+	void *to = wire_ring_reserve(ring, data, record->length_bytes, &head);
+
+	if (!to)
+		return false;
+	memcpy(to, record, record->length_bytes);
+	wire_ring_commit(ring, head);
 	return true;
 }
 

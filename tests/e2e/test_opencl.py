@@ -277,7 +277,7 @@ def test_full_rings_are_counted(device, opencl):
         pytest.approx(3 * launches + 8, abs=8)
     ), "lost waits are records, too"
     if part["records_lost"]:
-        assert any("records of device work were lost" in note for note in data["notes"])
+        assert any("records of device work and ranges were lost" in note for note in data["notes"])
 
 
 def test_cut_ring_file(device, sonde_path):

@@ -122,6 +122,23 @@ static int see_launch_stack(void *context, const struct capture_launch_stack *st
 	return 0;
 }
 
+static int see_range(void *context, const struct capture_range_event *event)
+{
+	require(event->kind >= CAPTURE_RANGE_BEGIN && event->kind <= CAPTURE_RANGE_MARK);
+	require(event->pid && (event->tid != 0) == (event->lane == 0));
+	require(event->name && event->domain && event->category);
+	touch(context, event->name);
+	touch(context, event->domain);
+	touch(context, event->category);
+	require(event->field_count <= WIRE_RANGE_MAX_FIELDS);
+	for (uint32_t i = 0; i < event->field_count; i++) {
+		require(event->fields[i].type && event->fields[i].type < WIRE_RANGE_VALUE_MAX);
+		touch(context, event->fields[i].name);
+		touch(context, event->fields[i].text);
+	}
+	return 0;
+}
+
 static int see_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count)
 {
@@ -158,6 +175,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		.device_event = see_device_event,
 		.launch = see_launch,
 		.launch_stack = see_launch_stack,
+		.range = see_range,
 		.symbols = see_symbols,
 		.stats = see_stats,
 	};

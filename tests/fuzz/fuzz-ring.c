@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "collect/device.h"
+#include "collect/ranges.h"
 #include "sources/target/target_rings.h"
 #include "target.h"
 
@@ -15,6 +16,7 @@
 
 struct sink {
 	struct device_collector *collector;
+	struct range_collector *ranges;
 	uint64_t records;
 };
 
@@ -32,6 +34,27 @@ static int see_launch(void *context, const struct capture_launch *launch)
 	return 0;
 }
 
+/* Never more ends than begins on a track of a thread, whatever the records say. */
+static int see_range(void *context, const struct capture_range_event *event)
+{
+	long *open = context;
+
+	if (event->kind < CAPTURE_RANGE_BEGIN || event->kind > CAPTURE_RANGE_MARK)
+		abort();
+	if (event->kind != CAPTURE_RANGE_MARK)
+		*open += event->kind == CAPTURE_RANGE_BEGIN ? 1 : -1;
+	if (*open < 0 || !event->name || !event->domain || !event->category)
+		abort();
+	for (uint32_t i = 0; i < event->field_count; i++) {
+		const struct capture_range_field *field = &event->fields[i];
+
+		if (!field->name || !field->text || !field->type ||
+			field->type >= WIRE_RANGE_VALUE_MAX)
+			abort();
+	}
+	return 0;
+}
+
 static int see_event(void *context, const struct capture_device_event *event)
 {
 	if ((unsigned)event->kind >= CAPTURE_DEVICE_EVENT_MAX || event->pid != PID ||
@@ -40,8 +63,10 @@ static int see_event(void *context, const struct capture_device_event *event)
 	return 0;
 }
 
-static const struct capture_visitor visitor = {
-	.device_work = see_work, .launch = see_launch, .device_event = see_event};
+static const struct capture_visitor visitor = {.device_work = see_work,
+	.launch = see_launch,
+	.device_event = see_event,
+	.range = see_range};
 
 static void on_record(void *context, uint32_t pid, const struct wire_record *record)
 {
@@ -49,8 +74,12 @@ static void on_record(void *context, uint32_t pid, const struct wire_record *rec
 
 	if (record->length_bytes < sizeof(*record) || record->length_bytes > WIRE_LAUNCH_MAX_BYTES)
 		abort();
-	if (device_collector_add(sink->collector, pid, record) < 0)
+	if (range_collector_takes(record)) {
+		if (range_collector_add(sink->ranges, pid, record) < 0)
+			abort();
+	} else if (device_collector_add(sink->collector, pid, record) < 0) {
 		abort();
+	}
 	/* Now and then, as the collector does: some of it waits, some has waited too long. */
 	if (++sink->records % 3 == 0 &&
 		device_collector_write(sink->collector, sink->records * NS_PER_S) < 0)
@@ -64,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	struct capture_writer *writer;
 	uint64_t damaged = 0;
 	struct sink sink = {0};
+	long open_ranges = 0;
 	uint16_t head;
 
 	if (!file)
@@ -80,13 +110,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	memset(wire_ring_data(file, 0) + length, 0, 64);
 	file->pid = PID;
 	file->rings[0].head = head == UINT16_MAX ? length / 8 * 8 : head;
-	if (capture_writer_open_live(&writer, &visitor, NULL, NULL) < 0 ||
-		device_collector_new(&sink.collector, writer) < 0)
+	if (capture_writer_open_live(&writer, &visitor, &open_ranges, NULL) < 0 ||
+		device_collector_new(&sink.collector, writer) < 0 ||
+		range_collector_new(&sink.ranges, writer) < 0)
 		abort();
 	target_rings_read(file, file->pid, cursors, on_record, &sink, &damaged);
-	if (device_collector_write(sink.collector, UINT64_MAX) < 0)
+	if (device_collector_write(sink.collector, UINT64_MAX) < 0 ||
+		range_collector_write(sink.ranges, false) < 0 ||
+		range_collector_write(sink.ranges, true) < 0)
 		abort();
 	device_collector_free(sink.collector);
+	range_collector_free(sink.ranges);
 	capture_writer_free(writer);
 	return 0;
 }

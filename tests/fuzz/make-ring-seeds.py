@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 LAUNCH, ACTIVITY, NAME, DEVICE = 33, 34, 35, 36
+TEXT, CATEGORY, THREAD, FIELDS, PUSH, POP, MARK, THREAD_END, START, END = range(64, 74)
 WHOLE = b"\xff\xff"  # the head is at the end of the bytes
 
 
@@ -33,6 +34,22 @@ def activity(queued=1000, start=2000, end=3000, before=5000, after=6000, kind=1,
 def launch(kind=8, length=None):
     return record(LAUNCH, struct.pack("<QQQIIBB6x", 0, 100, 200, 78, 2, kind, 0), length)
 
+
+def range_text(number, name, at=0, total=None, image=1):
+    padded = name + b"\0" * (-len(name) % 8)
+    return record(TEXT, struct.pack("<IIHHHH", image, number, at, len(name), total or len(name), 0) + padded)
+
+
+def range_event(kind, time=1000, name=0, depth=0, domain=0, number=0, image=1, length=None):
+    return record(kind, struct.pack("<QIIIIIHHQ", time, 78, name, domain, 3, image, depth, 0, number), length)
+
+
+def range_fields(*fields, time=1000, count=None):
+    body = struct.pack("<QIIII", time, 78, 1, len(fields) if count is None else count, 0)
+    return record(FIELDS, body + b"".join(struct.pack("<IIQ", *field) for field in fields))
+
+
+NAMES = range_text(1, b"outer") + range_text(2, b"inner") + range_text(3, b"a domain")
 
 PART, NOTE = 49, 48
 CUDA_ID = 0x80000001
@@ -83,6 +100,19 @@ CUDA = (clock() + text(DEVICE, CUDA_ID, b"a GPU") + gpu() + text(NAME, CUDA_ID, 
         + overhead() + memory() + memory(released=1) + device_counts() + text(NOTE, 4, b"Held.") + node())
 
 SEEDS = {
+    "ranges": NAMES + range_event(PUSH, 1000, 1) + range_event(PUSH, 2000, 2, 1, 3) + range_event(POP, 3000, 0, 1, 3)
+    + range_event(POP, 4000) + range_event(START, 1500, 1, number=9) + range_event(END, 2500, number=9)
+    + range_event(MARK, 2600, 2) + record(CATEGORY, struct.pack("<IIII", 1, 2, 0, 3))
+    + record(THREAD, struct.pack("<IIII", 1, 1, 0, 78)),
+    "ranges-unbalanced": range_event(POP, 1000, 1, 0xFFFE) + range_event(PUSH, 2000, 9, 0xFFFF)
+    + range_event(POP, 3000, 0, 7) + range_event(END, 3000, number=1 << 63) + range_event(PUSH, 4000, 1, 5)
+    + range_event(THREAD_END, 5000) + range_event(PUSH, 6000, 1) + range_event(PUSH, 7000, 1, image=2),
+    "ranges-fields": NAMES + range_fields((1, 1, 5), (0, 3, 6), (2, 4, 3), (2, 9, 3)) + range_event(PUSH, 1000, 1)
+    + range_fields((1, 4, 99), time=2000) + range_event(POP, 2000) + range_fields(count=16) + range_event(MARK, 1000),
+    "ranges-pieces": range_text(1, b"x" * 16, 0, 24) + range_text(1, b"y" * 8, 16, 24) + range_event(MARK, 1000, 1)
+    + range_text(2, b"z" * 8, 8, 24) + range_text(3, b"w" * 8, 0, 2000) + range_text(4, b"v" * 8, 0, 16)
+    + range_text(4, b"v" * 8, 0, 16) + range_event(PUSH, 2000, 4),
+    "ranges-short": range_event(PUSH, length=24) + range_event(MARK, time=2**64 - 1) + record(TEXT, b"\0" * 8),
     "cuda": CUDA,
     "cuda-graph": clock() + graph_event(1) + graph_event(2) + graph_event(3) + timed_launch(5, 10)
     + gpu_activity(5, graph=20) + gpu_activity(5, graph=20) + gpu_activity(5, kind=10, graph=20) + clock(5000, 4500),

@@ -199,6 +199,7 @@ static void add_counts(struct target_rings_account *account, struct ring_file *f
 	account->no_ring += atomic_load(&memory->no_ring);
 	account->no_context += atomic_load(&memory->no_context);
 	account->no_copy += atomic_load(&memory->no_copy);
+	account->no_range += atomic_load(&memory->no_range);
 	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
 		account->lost += atomic_load(&memory->rings[i].lost);
 	map_guard_leave();

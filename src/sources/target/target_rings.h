@@ -25,6 +25,7 @@ struct target_rings_account {
 	uint64_t lost;       /* a ring was full */
 	uint64_t no_ring;    /* records of threads that got no ring */
 	uint64_t no_context; /* launches that were not timed: too many in flight */
+	uint64_t no_range;   /* calls for ranges that were not recorded */
 	uint64_t damaged;    /* times that a ring held no record, and was skipped */
 	uint64_t refused;    /* files that are no ring files of ours */
 	uint64_t no_copy;    /* launches whose stack found no room in their ring */

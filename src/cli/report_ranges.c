@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ranges that programs told of, as the report shows them. */
+#include "cli/report_view.h"
+#include "exporters/format.h"
+
+static void add_duration(struct table *table, uint64_t ns)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_duration(&text, ns);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+static void add_count(struct table *table, uint64_t count)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_count(&text, count);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+/* Marks last no time, and nothing happens in them. */
+static void add_row(struct table *table, const struct range_use *use, const struct range_row *row,
+	bool has_device)
+{
+	bool has_time = !row->is_mark;
+
+	if (has_time)
+		add_duration(table, row->total_ns);
+	else
+		table_cell(table, "mark");
+	add_count(table, row->count);
+	for (unsigned i = 0; i < 3; i++) {
+		const uint64_t times[] = {
+			row->total_ns / row->count, row->minimum_ns, row->maximum_ns};
+
+		if (has_time)
+			add_duration(table, times[i]);
+		else
+			table_cell(table, "");
+	}
+	if (has_time && use->samples)
+		table_cellf(table, "%.2f %%", 100.0 * (double)row->samples / (double)use->samples);
+	else
+		table_cell(table, "");
+	for (unsigned i = 0; has_device && i < 2; i++) {
+		if (has_time && row->works)
+			add_duration(table, i ? row->device_busy_ns : row->device_span_ns);
+		else
+			table_cell(table, "");
+	}
+	table_cell(table, row->domain);
+	table_cellf(table, "%s%s%s", *row->name ? row->name : "[no name]",
+		row->of_process ? " (process)" : "", row->open_count ? " (not ended)" : "");
+}
+
+static bool has_device_work(const struct range_use *use)
+{
+	array_foreach (&use->rows, row) {
+		if (row->works)
+			return true;
+	}
+	return false;
+}
+
+/* Without the last two columns where nothing was launched in any range. */
+int report_ranges(const struct report_view *view, size_t limit)
+{
+	static const struct table_column head[] = {
+		{.title = "Total", .right = true},
+		{.title = "Count", .right = true},
+		{.title = "Mean", .right = true},
+		{.title = "Min", .right = true},
+		{.title = "Max", .right = true},
+		{.title = "CPU", .right = true},
+	};
+	static const struct table_column device[] = {
+		{.title = "On device", .right = true},
+		{.title = "Busy", .right = true},
+	};
+	static const struct table_column tail[] = {
+		{.title = "Domain"},
+		{.title = "Range", .is_text = true, .shrinks_to = 16},
+	};
+	struct table_column columns[ARRAY_SIZE(head) + ARRAY_SIZE(device) + ARRAY_SIZE(tail)];
+	_cleanup_table_ struct table table = {.columns = columns};
+	const struct range_use *use = view->ranges;
+	bool has_device;
+
+	if (!use || !use->rows.count)
+		return 0;
+	has_device = has_device_work(use);
+	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
+		columns[table.column_count++] = head[i];
+	for (size_t i = 0; has_device && i < ARRAY_SIZE(device); i++)
+		columns[table.column_count++] = device[i];
+	for (size_t i = 0; i < ARRAY_SIZE(tail); i++)
+		columns[table.column_count++] = tail[i];
+	report_heading(view, "Ranges");
+	for (size_t i = 0; i < use->rows.count && (!limit || i < limit); i++)
+		add_row(&table, use, &use->rows.items[i], has_device);
+	return table_print(&table, &view->terminal, view->out);
+}

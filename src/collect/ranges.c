@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/ranges.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/map.h"
+#include "base/strbuf.h"
+#include "collect/range_stacks.h"
+
+/* No honest process has more of these. */
+#define MAX_TEXTS      (1U << 20)
+#define MAX_TEXT_TOTAL ((size_t)256 << 20)
+#define MAX_PARTIAL    256
+#define MAX_THREADS    (1U << 16)
+/* Of one drain, which takes at most what the rings hold. */
+#define MAX_PENDING (1U << 22)
+/* Times beyond this are not of this machine. */
+#define MAX_TIME_NS (100ULL * 365 * 86400 * NS_PER_S)
+
+static const char lost_name[] = "[name lost]";
+
+/* What an id stands for: of a text, or with `domain` and `category` of a category. */
+struct name_key {
+	uint32_t pid, image, id, domain;
+	uint64_t kind;
+};
+
+/* A text whose pieces have not all come. */
+struct partial_text {
+	struct name_key key;
+	struct strbuf bytes;
+};
+
+struct pending_event {
+	struct wire_range_event event;
+	uint32_t pid;
+	uint32_t first_field, field_count;
+	uint64_t order; /* of events of one moment */
+};
+
+struct thread_name {
+	uint32_t pid, tid, text;
+};
+
+struct range_collector {
+	struct capture_writer *writer;
+	struct capture_range_stats account;
+	struct intern texts;
+	size_t text_bytes;
+	struct intern names;           /* struct name_key → names_texts.items[id] */
+	ARRAY_OF(uint32_t) name_texts; /* ids in texts */
+	ARRAY_OF(struct partial_text) partial;
+	ARRAY_OF(struct pending_event) pending;
+	ARRAY_OF(struct wire_range_field) fields; /* of pending events */
+	struct wire_range_fields last_fields;     /* for the event that comes next */
+	uint32_t last_fields_pid;
+	uint64_t order, waited_order; /* events before this one have waited */
+	ARRAY_OF(struct thread_name) thread_names;
+	struct range_stacks *stacks;
+};
+
+int range_collector_new(struct range_collector **ret_collector, struct capture_writer *writer)
+{
+	struct range_collector *collector = calloc(1, sizeof(*collector));
+
+	if (!collector)
+		return -ENOMEM;
+	collector->writer = writer;
+	collector->stacks = range_stacks_new();
+	if (!collector->stacks) {
+		free(collector);
+		return -ENOMEM;
+	}
+	*ret_collector = collector;
+	return 0;
+}
+
+struct range_collector *range_collector_free(struct range_collector *collector)
+{
+	if (!collector)
+		return NULL;
+	intern_done(&collector->texts);
+	intern_done(&collector->names);
+	array_done(&collector->name_texts);
+	array_foreach (&collector->partial, partial)
+		strbuf_done(&partial->bytes);
+	array_done(&collector->partial);
+	array_done(&collector->pending);
+	array_done(&collector->fields);
+	array_done(&collector->thread_names);
+	range_stacks_free(collector->stacks);
+	free(collector);
+	return NULL;
+}
+
+static int refuse(struct range_collector *collector)
+{
+	collector->account.records_damaged++;
+	return 0;
+}
+
+/* ---- texts and names ---- */
+
+static struct name_key text_key(uint32_t pid, uint32_t image, uint32_t id)
+{
+	return (struct name_key){.pid = pid, .image = image, .id = id};
+}
+
+static int set_name(struct range_collector *collector, const struct name_key *key, uint32_t text)
+{
+	uint32_t id;
+	int result;
+
+	if (collector->names.entries.count >= MAX_TEXTS)
+		return refuse(collector);
+	result = intern_add(&collector->names, key, sizeof(*key), &id);
+	if (result > 0)
+		return array_append(&collector->name_texts, text);
+	if (result == 0)
+		collector->name_texts.items[id] = text;
+	return result;
+}
+
+/* NULL: not told, or not yet. */
+static const char *name_of(const struct range_collector *collector, const struct name_key *key)
+{
+	uint32_t id;
+
+	if (!intern_find(&collector->names, key, sizeof(*key), &id))
+		return NULL;
+	return intern_get(&collector->texts, collector->name_texts.items[id]);
+}
+
+static int keep_text(struct range_collector *collector, const struct name_key *key,
+	const char *bytes, size_t length)
+{
+	uint32_t text;
+	int result;
+
+	if (collector->text_bytes > MAX_TEXT_TOTAL)
+		return refuse(collector);
+	result = intern_add(&collector->texts, bytes, strnlen(bytes, length), &text);
+	if (result < 0)
+		return result;
+	collector->text_bytes += result ? length + 1 : 0;
+	return set_name(collector, key, text);
+}
+
+static struct partial_text *find_partial(
+	struct range_collector *collector, const struct name_key *key)
+{
+	array_foreach (&collector->partial, partial) {
+		if (memcmp(&partial->key, key, sizeof(*key)) == 0)
+			return partial;
+	}
+	return NULL;
+}
+
+static void forget_partial(struct range_collector *collector, struct partial_text *partial)
+{
+	strbuf_done(&partial->bytes);
+	*partial = collector->partial.items[--collector->partial.count];
+}
+
+/* The first piece of a text begins it anew: the one before may be lost. */
+static int add_piece(struct range_collector *collector, const struct name_key *key,
+	const struct wire_range_text *text)
+{
+	struct partial_text *partial = find_partial(collector, key);
+	int result;
+
+	if (partial && !text->at)
+		strbuf_clear(&partial->bytes);
+	if (!partial && (text->at || collector->partial.count >= MAX_PARTIAL))
+		return refuse(collector);
+	if (!partial) {
+		result = array_append(&collector->partial, (struct partial_text){.key = *key});
+		if (result < 0)
+			return result;
+		partial = &collector->partial.items[collector->partial.count - 1];
+	}
+	if (partial->bytes.length != text->at) {
+		forget_partial(collector, partial);
+		return refuse(collector);
+	}
+	strbuf_add_bytes(&partial->bytes, (const char *)(text + 1), text->bytes);
+	result = strbuf_status(&partial->bytes);
+	if (result == 0 && partial->bytes.length < text->total)
+		return 0;
+	if (result == 0)
+		result = keep_text(
+			collector, key, strbuf_cstr(&partial->bytes), partial->bytes.length);
+	forget_partial(collector, partial);
+	return result;
+}
+
+static int add_text(
+	struct range_collector *collector, uint32_t pid, const struct wire_range_text *text)
+{
+	struct name_key key;
+
+	if (text->record.length_bytes < sizeof(*text) || !text->id ||
+		text->bytes > text->record.length_bytes - sizeof(*text) ||
+		text->total > WIRE_RANGE_TEXT_BYTES || text->at + text->bytes > text->total)
+		return refuse(collector);
+	key = text_key(pid, text->image, text->id);
+	if (text->is_cut && !text->at)
+		collector->account.names_cut++;
+	if (text->bytes == text->total)
+		return keep_text(collector, &key, (const char *)(text + 1), text->bytes);
+	return add_piece(collector, &key, text);
+}
+
+static int add_name(
+	struct range_collector *collector, uint32_t pid, const struct wire_range_name *name)
+{
+	struct name_key key;
+	uint32_t text;
+
+	if (name->record.length_bytes < sizeof(*name))
+		return refuse(collector);
+	key = text_key(pid, name->image, name->name);
+	/* Its text stands before it in the same ring, or was told long ago. */
+	if (!intern_find(&collector->names, &key, sizeof(key), &text)) {
+		collector->account.names_lost++;
+		return 0;
+	}
+	text = collector->name_texts.items[text];
+	if (name->record.type == WIRE_RECORD_RANGE_THREAD) {
+		if (collector->thread_names.count >= MAX_THREADS)
+			return refuse(collector);
+		return array_append(&collector->thread_names,
+			(struct thread_name){.pid = pid, .tid = name->id, .text = text});
+	}
+	key.id = name->id;
+	key.domain = name->domain;
+	key.kind = 1;
+	return set_name(collector, &key, text);
+}
+
+/* ---- events ---- */
+
+static int add_fields(
+	struct range_collector *collector, uint32_t pid, const struct wire_range_fields *fields)
+{
+	const struct wire_range_field *field = (const void *)(fields + 1);
+	int result = 0;
+
+	if (fields->record.length_bytes < sizeof(*fields) ||
+		fields->count > WIRE_RANGE_MAX_FIELDS ||
+		fields->count * sizeof(*field) > fields->record.length_bytes - sizeof(*fields))
+		return refuse(collector);
+	collector->last_fields = *fields;
+	collector->last_fields_pid = pid;
+	for (uint32_t i = 0; result == 0 && i < fields->count; i++)
+		result = array_append(&collector->fields, field[i]);
+	return result;
+}
+
+static int add_event(
+	struct range_collector *collector, uint32_t pid, const struct wire_range_event *event)
+{
+	struct wire_range_fields fields = collector->last_fields;
+	struct pending_event pending = {.pid = pid, .order = collector->order++};
+
+	collector->last_fields.count = 0;
+	if (event->record.length_bytes < sizeof(*event) || event->time_ns > MAX_TIME_NS ||
+		collector->pending.count >= MAX_PENDING)
+		return refuse(collector);
+	pending.event = *event;
+	if (fields.count && collector->last_fields_pid == pid && fields.tid == event->tid &&
+		fields.time_ns == event->time_ns && fields.image == event->image) {
+		pending.field_count = fields.count;
+		pending.first_field = (uint32_t)(collector->fields.count - fields.count);
+	}
+	return array_append(&collector->pending, pending);
+}
+
+bool range_collector_takes(const struct wire_record *record)
+{
+	return record->type >= WIRE_RECORD_RANGE_TEXT && record->type <= WIRE_RECORD_RANGE_END;
+}
+
+int range_collector_add(
+	struct range_collector *collector, uint32_t pid, const struct wire_record *record)
+{
+	switch (record->type) {
+	case WIRE_RECORD_RANGE_TEXT:
+		return add_text(collector, pid, (const void *)record);
+	case WIRE_RECORD_RANGE_CATEGORY:
+	case WIRE_RECORD_RANGE_THREAD:
+		return add_name(collector, pid, (const void *)record);
+	case WIRE_RECORD_RANGE_FIELDS:
+		return add_fields(collector, pid, (const void *)record);
+	default:
+		return range_collector_takes(record)
+			       ? add_event(collector, pid, (const void *)record)
+			       : refuse(collector);
+	}
+}
+
+/* ---- writing ---- */
+
+static const char *text_of(
+	const struct range_collector *collector, const struct pending_event *pending, uint32_t id)
+{
+	const struct name_key key = text_key(pending->pid, pending->event.image, id);
+
+	return id ? name_of(collector, &key) : "";
+}
+
+/* All that the event refers to has come, and its range has begun. */
+static bool is_ready(const struct range_collector *collector, const struct pending_event *pending)
+{
+	const struct wire_range_event *event = &pending->event;
+
+	if (!text_of(collector, pending, event->name) ||
+		!text_of(collector, pending, event->domain))
+		return false;
+	for (uint32_t i = 0; i < pending->field_count; i++) {
+		const struct wire_range_field *field =
+			&collector->fields.items[pending->first_field + i];
+
+		if (!text_of(collector, pending, field->name) ||
+			(field->type == WIRE_RANGE_TEXT &&
+				!text_of(collector, pending, (uint32_t)field->value)))
+			return false;
+	}
+	return event->record.type != WIRE_RECORD_RANGE_END ||
+	       range_stacks_is_started(collector->stacks, pending->pid, event->id);
+}
+
+static const char *known_text(
+	struct range_collector *collector, const struct pending_event *pending, uint32_t id)
+{
+	const char *text = text_of(collector, pending, id);
+
+	collector->account.names_lost += !text;
+	return text ? text : lost_name;
+}
+
+/* Unnamed categories are told by number. */
+static const char *category_of(struct range_collector *collector,
+	const struct pending_event *pending, char *number, size_t size)
+{
+	const struct name_key key = {
+		.pid = pending->pid,
+		.image = pending->event.image,
+		.id = pending->event.category,
+		.domain = pending->event.domain,
+		.kind = 1,
+	};
+	const char *name = key.id ? name_of(collector, &key) : "";
+
+	if (!name)
+		snprintf(number, size, "category %u", key.id);
+	return name ? name : number;
+}
+
+static uint32_t fill_fields(struct range_collector *collector, const struct pending_event *pending,
+	struct capture_range_field *ret_fields)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < pending->field_count; i++) {
+		const struct wire_range_field *field =
+			&collector->fields.items[pending->first_field + i];
+
+		if (!field->type || field->type >= WIRE_RANGE_VALUE_MAX) {
+			refuse(collector);
+			continue;
+		}
+		ret_fields[count++] = (struct capture_range_field){
+			.name = field->name ? known_text(collector, pending, field->name)
+					    : "payload",
+			.type = (enum wire_range_value)field->type,
+			.value = field->value,
+			.text = field->type == WIRE_RANGE_TEXT
+					? known_text(collector, pending, (uint32_t)field->value)
+					: "",
+		};
+	}
+	return count;
+}
+
+static int write_event(struct range_collector *collector, const struct pending_event *pending)
+{
+	struct capture_range_field fields[WIRE_RANGE_MAX_FIELDS];
+	char number[32];
+	struct capture_range_event out = {
+		.time_ns = pending->event.time_ns,
+		.pid = pending->pid,
+		.tid = pending->event.tid,
+		.domain = known_text(collector, pending, pending->event.domain),
+		.name = known_text(collector, pending, pending->event.name),
+		.category = category_of(collector, pending, number, sizeof(number)),
+		.fields = fields,
+		.field_count = fill_fields(collector, pending, fields),
+	};
+
+	collector->account.events++;
+	return range_stacks_write(
+		collector->stacks, collector->writer, &pending->event, &out, &collector->account);
+}
+
+static int compare_events(const void *left, const void *right)
+{
+	const struct pending_event *a = left, *b = right;
+
+	if (a->event.time_ns != b->event.time_ns)
+		return a->event.time_ns < b->event.time_ns ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/*
+ * Events stay in order, so that one that is not ready holds those after it; but each of them only
+ * till the next call.
+ */
+int range_collector_write(struct range_collector *collector, bool everything)
+{
+	uint64_t waited = collector->waited_order;
+	size_t done = 0;
+	int result = 0;
+
+	if (collector->pending.count)
+		qsort(collector->pending.items, collector->pending.count,
+			sizeof(*collector->pending.items), compare_events);
+	for (; result == 0 && done < collector->pending.count; done++) {
+		const struct pending_event *pending = &collector->pending.items[done];
+
+		if (!everything && pending->order >= waited && !is_ready(collector, pending))
+			break;
+		result = write_event(collector, pending);
+	}
+	collector->waited_order = collector->order;
+	collector->pending.count -= done;
+	if (collector->pending.count)
+		memmove(collector->pending.items, collector->pending.items + done,
+			collector->pending.count * sizeof(*collector->pending.items));
+	else
+		array_clear(&collector->fields);
+	return result;
+}
+
+int range_collector_name_threads(struct range_collector *collector)
+{
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < collector->thread_names.count; i++) {
+		const struct thread_name *name = &collector->thread_names.items[i];
+		const struct capture_thread out = {
+			.pid = name->pid,
+			.tid = name->tid,
+			.name = intern_get(&collector->texts, name->text),
+		};
+
+		result = capture_writer_thread(collector->writer, &out);
+	}
+	return result;
+}
+
+void range_collector_account(
+	const struct range_collector *collector, struct capture_range_stats *ret_stats)
+{
+	*ret_stats = collector->account;
+	ret_stats->open_at_end += range_stacks_open_count(collector->stacks);
+}
