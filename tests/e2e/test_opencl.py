@@ -287,7 +287,7 @@ def test_cut_ring_file(device, sonde_path):
     part, data, done = device("sh", "-c", script, options=("--launch-stacks", "off"))
     assert done.status == 0
     assert 0 < part["count"] < 40000
-    assert any("records of device work were damaged" in note for note in data["notes"])
+    assert any("records of device work and ranges were damaged" in note for note in data["notes"])
 
 
 def test_no_session_is_left_behind(sonde, opencl, tmp_path):
