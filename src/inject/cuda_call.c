@@ -65,7 +65,7 @@ static void count_launch(const struct cuda_call *call, uint64_t exit_ns, bool fa
 		atomic_store_explicit(&cuda.last_wait_ns, exit_ns, memory_order_relaxed);
 	} else if (call->nodes) {
 		atomic_fetch_add_explicit(&cuda.captured, 1, memory_order_relaxed);
-	} else if (!failed) {
+	} else if (!failed && inject_is_timed()) {
 		atomic_fetch_add_explicit(&cuda.launches, 1, memory_order_relaxed);
 	}
 }
@@ -85,6 +85,8 @@ static void write_launch(const struct cuda_call *call, uint64_t exit_ns, bool fa
 		launch.untimed = WIRE_DEVICE_FAILED;
 	else if (call->nodes)
 		launch.untimed = WIRE_DEVICE_CAPTURED;
+	else if (!inject_is_timed() && !is_wait(call->role))
+		launch.untimed = WIRE_DEVICE_NOT_ASKED;
 	count_launch(call, exit_ns, failed);
 	inject_write(&launch.record);
 }

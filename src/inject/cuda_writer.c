@@ -99,6 +99,10 @@ static void enable_kinds(bool on)
 {
 	cupti_result result, first = CUPTI_OK;
 
+	if (!inject_is_timed()) {
+		cupti_enable(&cuda.cupti, CUPTI_KIND_DEVICE, on);
+		return;
+	}
 	/* Before kernels, whose nodes it takes the place of. */
 	if (cuda.graph_level)
 		cupti_enable(&cuda.cupti, CUPTI_KIND_GRAPH_TRACE, on);

@@ -182,12 +182,8 @@ void opencl_launch_sweep(void)
 
 /* ---- the launch ---- */
 
-bool opencl_launch_begin(struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind)
+bool opencl_launch_record(struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind)
 {
-	launch->is_open = false;
-	launch->own_event = NULL;
-	if (!inject_is_open())
-		return false;
 	memset(launch, 0, sizeof(*launch));
 	launch->correlation = inject_correlation();
 	if (!launch->correlation)
@@ -271,14 +267,11 @@ static void tell_wait(enum wire_device_kind kind, const struct opencl_queue *que
 	tell_launch(&wait, exit_ns, WIRE_DEVICE_TIMED);
 }
 
-void opencl_launch_end(struct opencl_launch *launch, cl_int result, const cl_handle *event)
+void opencl_launch_tell(struct opencl_launch *launch, cl_int result, const cl_handle *event)
 {
+	uint64_t exit_ns = inject_now_ns();
 	enum wire_device_untimed untimed;
-	uint64_t exit_ns;
 
-	if (!launch->is_open)
-		return;
-	exit_ns = inject_now_ns();
 	if (result != CL_SUCCESS) {
 		untimed = WIRE_DEVICE_FAILED;
 	} else if (!inject_is_timed()) {

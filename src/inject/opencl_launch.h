@@ -20,8 +20,21 @@ struct opencl_launch {
 	bool took_stack;
 };
 
-/* Calls the marker. Returns false, having done nothing, when nothing is to be recorded. */
-bool opencl_launch_begin(struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind);
+/* What begin and end do with an open gate. */
+bool opencl_launch_record(
+	struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind);
+void opencl_launch_tell(struct opencl_launch *launch, cl_int result, const cl_handle *event);
+
+/*
+ * Takes the stack. Returns false, having done nothing, when nothing is to be recorded. In the
+ * header, since a program whose window is closed pays for each call.
+ */
+static inline bool opencl_launch_begin(
+	struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind)
+{
+	launch->is_open = false;
+	return inject_is_open() && opencl_launch_record(launch, queue, kind);
+}
 
 /*
  * Where the driver puts the command's event: the program's place, or ours when it has none. The
@@ -39,7 +52,12 @@ static inline cl_handle *opencl_launch_event(struct opencl_launch *launch, cl_ha
 }
 
 /* After the call, with its result and the event place that the program gave. */
-void opencl_launch_end(struct opencl_launch *launch, cl_int result, const cl_handle *event);
+static inline void opencl_launch_end(
+	struct opencl_launch *launch, cl_int result, const cl_handle *event)
+{
+	if (launch->is_open)
+		opencl_launch_tell(launch, result, event);
+}
 
 /* A call in which the host waited. */
 void opencl_waited(enum wire_device_kind kind, cl_handle queue, uint64_t enter_ns);

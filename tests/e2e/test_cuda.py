@@ -78,6 +78,17 @@ def test_every_kernel_has_its_stack(device, program, sonde, tmp_path):
 
 
 @needs_root
+def test_launches_alone(device, program):
+    """CUPTI is not asked when work ran; the stacks come all the same."""
+    part, data, done = device(*program(STEPS), options=("--launch-only",))
+    assert (done.status, done.stdout) == (5, computed(STEPS))
+    launches = part["launches"]
+    assert part["count"] == 0 and launches["count"] == launches["without_work"]["not_asked"] == LAUNCHES
+    assert launches["stacks"] >= LAUNCHES and part["stacks_lost"] == 0
+    assert not [note for note in data["notes"] if "CUPTI" in note or "another tool" in note.lower()]
+
+
+@needs_root
 def test_graphs_are_charged_to_their_capture(device, program, sonde, tmp_path):
     part, _, _ = device(*program(STEPS))
     stacks = gpu_stacks(sonde, tmp_path / "device.pftrace")
