@@ -70,6 +70,7 @@ static bool populate(void *memory, size_t bytes)
 static struct wire_ring_file *make_ring_file(int directory)
 {
 	uint64_t now_ns = inject_now_ns();
+	struct stat pid_namespace = {0};
 	struct wire_ring_file *file;
 	char name[64];
 
@@ -80,6 +81,8 @@ static struct wire_ring_file *make_ring_file(int directory)
 		return NULL;
 	file->version = WIRE_RING_VERSION;
 	file->pid = (uint32_t)getpid();
+	if (stat("/proc/self/ns/pid", &pid_namespace) == 0)
+		file->pid_namespace = pid_namespace.st_ino;
 	file->start_time_ns = now_ns;
 	correlation_start = now_ns >> START_TICK_SHIFT << START_SHIFT;
 	file->ring_count = WIRE_RING_COUNT;

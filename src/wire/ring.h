@@ -97,7 +97,8 @@ struct wire_ring_file {
 	_Atomic __u64 no_range;   /* calls for ranges that could not be recorded */
 	_Atomic __u32 held;       /* enum wire_held */
 	__u32 reserved_held;
-	__u64 reserved[7];
+	__u64 pid_namespace; /* that `pid` is of: its inode; 0: not known */
+	__u64 reserved[6];
 	struct wire_ring rings[WIRE_RING_COUNT];
 	struct wire_launch_facts facts;
 };

@@ -63,14 +63,21 @@ static uint32_t innermost_pid(uint32_t pid)
 	return (uint32_t)inner;
 }
 
-uint32_t ring_owner_find(int fd, uint32_t inner_pid)
+static bool is_our_namespace(uint64_t pid_namespace)
+{
+	struct stat ours;
+
+	return stat("/proc/self/ns/pid", &ours) == 0 && ours.st_ino == pid_namespace;
+}
+
+uint32_t ring_owner_find(int fd, uint32_t inner_pid, uint64_t pid_namespace)
 {
 	const struct dirent *entry;
 	uint32_t owner = 0;
 	struct stat file;
 	DIR *processes;
 
-	if (fstat(fd, &file) < 0 || maps_file(inner_pid, &file))
+	if (is_our_namespace(pid_namespace) || fstat(fd, &file) < 0)
 		return inner_pid;
 	processes = opendir("/proc");
 	/* A child that it forked maps the file, too, and is called otherwise. */

@@ -28,7 +28,8 @@
 
 struct ring_file {
 	char name[NAME_MAX + 1];
-	uint32_t pid; /* in our PID namespace */
+	uint32_t pid;           /* in our PID namespace */
+	uint64_t pid_namespace; /* of the pid that the process says */
 	uint64_t start_time_ns;
 	struct wire_ring_file *memory; /* NULL: its owner is done, or it was refused */
 	struct map_guard guard;        /* its owner may cut it at any time */
@@ -388,6 +389,7 @@ static enum file_state look_at_file(struct ring_file *file)
 	assert(memory);
 	map_guard_enter(&file->guard);
 	file->pid = memory->pid; /* in its own PID namespace, yet */
+	file->pid_namespace = memory->pid_namespace;
 	file->start_time_ns = memory->start_time_ns;
 	if (!memory->magic)
 		state = FILE_NOT_READY;
@@ -425,7 +427,7 @@ static int add_file(struct target_rings *rings, const char *name)
 		rings->account.refused++;
 		unmap_file(file);
 	} else {
-		file->pid = ring_owner_find(fd, file->pid);
+		file->pid = ring_owner_find(fd, file->pid, file->pid_namespace);
 		rings->account.processes++;
 	}
 	return 0;
