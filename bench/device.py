@@ -13,6 +13,7 @@ def measure(bench):
         ("added", device_launches.measure_added),
         ("double", device_launches.measure_double),
         ("closed", device_launches.measure_closed),
+        ("ranges", device_launches.measure_ranges),
         ("slowdown", device_launches.measure_slowdown),
         ("rings", device_rings.measure_rings),
         ("collector", device_rings.measure_collector),

@@ -5,7 +5,8 @@ from markdown_table import NONE, number, percent, table, verdict
 
 # Of what a launch costs more, in nanoseconds.
 ADDED_BARS = {"full unwind": 10_000, "memo hit": 600, "no stacks": 150}
-CLOSED_BARS = {"launch (OpenCL)": 10}
+CLOSED_BARS = {"launch (OpenCL)": 10, "push and pop (NVTX)": 8}
+CALLED = {"launch (OpenCL)": "a double of the driver", "push and pop (NVTX)": "a double of NVTX's headers"}
 DRIVERS = {"added": "PoCL", "double": "a double of the driver"}
 
 
@@ -14,6 +15,13 @@ def joined_bars(found):
         measured = f"{percent(run['joined_share'], 2)} / {percent(run['complete_share'], 2)} of {run['launches']:,}"
         holds = run["joined_share"] == 1 and run["complete_share"] >= 0.995
         yield f"launches joined to a stack / complete ones, {name}", "100 % / ≥ 99.5 %", measured, holds
+
+
+def memo_bars(found):
+    run = found["joined"]["PyOpenCL training"]
+    share = run["wrong"] / run["checked"] if run["checked"] else None
+    measured = f"{run['wrong']} of {run['checked']:,} checked; {percent(run['known_share'])} of the launches were hits"
+    yield "memo error, PyOpenCL training", "≤ 0.1 %", measured, share is not None and share <= 0.001
 
 
 def clock_bars(found):
@@ -56,7 +64,7 @@ def ring_bars(found):
 
 
 def bars(found):
-    for part in (joined_bars, added_bars, closed_bars, ring_bars, clock_bars):
+    for part in (joined_bars, memo_bars, added_bars, closed_bars, ring_bars, clock_bars):
         yield from part(found)
 
 
@@ -77,8 +85,9 @@ def launches_table(found):
     for name, run in found["closed"].items():
         count = run["added_instructions"]
         more = NONE if count is None else f"{count:.0f} instructions"
-        rows.append((DRIVERS["double"], f"closed, {name}: more", number(run["added_ns"]["median"], "ns"), more))
-    return table(("driver", "a launch", "median", "lowest to highest"), rows)
+        rows.append((CALLED[name], f"closed, {name}: more", number(run["added_ns"]["median"], "ns"), more))
+    rows.append(("a double of NVTX's headers", "recorded, push and pop: more", *ranged(found["ranges"]["added_ns"])))
+    return table(("called", "a launch, or a range", "median", "lowest to highest"), rows)
 
 
 def captures_table(found):

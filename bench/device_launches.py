@@ -60,6 +60,9 @@ def joined(bench, command, short, long):
         "records_lost": work["records_lost"],
         "clock_error_ns": work["clock_error_ns"],
         "started_before_launch": work["started_before_launch"],
+        "known_share": launches["known_stacks"] / launches["count"],
+        "checked": launches["checked_stacks"],
+        "wrong": launches["wrong_stacks"],
         "unwinding_ns": work["stack_run_time_ns"] / work["stack_run_count"],
         "bytes_per_launch": (size - fewer_bytes) / (work["count"] - fewer["count"]),
     }
@@ -77,14 +80,12 @@ def measure_joined(bench):
 # What a launch costs more.
 
 
-def ways(bench):
-    """Name → options of `sonde record`. The memo skips the unwinding of launches already seen, where there is one."""
-    has_memo = "--launch-memo" in bench.run(bench.sonde, "record", "--help").output
-    known = {"no stacks": ["--launch-stacks", "off"], "full unwind": ["--launch-stacks", "bpf"]}
-    if has_memo:
-        known["memo hit"] = [*known["full unwind"], "--launch-memo", "on"]
-        known["full unwind"] += ["--launch-memo", "off"]
-    return known
+# Name → options of `sonde record`. The memo skips the unwinding of launches that came the same way before.
+WAYS = {
+    "no stacks": ["--launch-stacks", "off"],
+    "full unwind": ["--launch-stacks", "bpf", "--launch-memo", "off"],
+    "memo hit": ["--launch-stacks", "bpf"],
+}
 
 
 def record_said(bench, options, *command):
@@ -98,15 +99,15 @@ def spread(values):
 def measure_added(bench):
     """On PoCL: nanoseconds of a launch alone, and by how much more it takes in each way, against alone right before."""
     program = [opencl_program(bench, "bench/launch-cost"), bench.pick(60, 20)]
-    known, rounds = ways(bench), bench.pick(9, 2)
-    alone, added = [], {name: [] for name in known}
+    rounds = bench.pick(9, 2)
+    alone, added = [], {name: [] for name in WAYS}
     record_said(bench, [], *program)  # caches are warm from here on
     for _ in range(rounds):
-        for name, options in known.items():
+        for name, options in WAYS.items():
             before = said(bench.run(*program))["launch_ns"]
             alone.append(before)
             added[name].append(record_said(bench, options, *program)["launch_ns"] - before)
-    return {"rounds": rounds, "alone_ns": spread(alone), "added_ns": {name: spread(added[name]) for name in known}}
+    return {"rounds": rounds, "alone_ns": spread(alone), "added_ns": {name: spread(added[name]) for name in WAYS}}
 
 
 def layer_added(run):
@@ -116,23 +117,27 @@ def layer_added(run):
 def measure_double(bench):
     """The same with a double of the driver, whose cost is not in the figures."""
     program = [bench.build / "bench" / "layer-double", "recorded", bench.pick(500, 100)]
-    known, rounds = ways(bench), bench.pick(5, 2)
-    added = {name: [] for name in known}
+    rounds = bench.pick(5, 2)
+    added = {name: [] for name in WAYS}
     for _ in range(rounds):
-        for name, options in known.items():
+        for name, options in WAYS.items():
             added[name].append(layer_added(record_said(bench, options, *program)))
-    return {"rounds": rounds, "added_ns": {name: spread(added[name]) for name in known}}
+    return {"rounds": rounds, "added_ns": {name: spread(added[name]) for name in WAYS}}
 
 
 # The closed window. One entry for each door of the injected library.
 
 
-def closed_double(bench, *arguments, tool=()):
+def closed_session(bench, variable, *command):
+    """Runs a program with the library in its variable, in a session whose gate it closes itself."""
     library = bench.build / "src" / "inject" / "libsonde-inject.so"
-    program = bench.build / "bench" / "layer-double"
     with tempfile.TemporaryDirectory(dir="/dev/shm") as session:
-        setting = ["env", f"SONDE_SESSION={session}", f"OPENCL_LAYERS={library}"]
-        return bench.run(*setting, *tool, program, "closed", *arguments)
+        return bench.run("env", f"SONDE_SESSION={session}", f"{variable}={library}", *command)
+
+
+def closed_double(bench, *arguments, tool=()):
+    program = bench.build / "bench" / "layer-double"
+    return closed_session(bench, "OPENCL_LAYERS", *tool, program, "closed", *arguments)
 
 
 def instructions(bench, way, bursts):
@@ -157,8 +162,29 @@ def closed_launch(bench):
     return result
 
 
+def closed_range(bench):
+    """A push and a pop: in turns alone, and with a closed gate."""
+    program, bursts = bench.build / "bench" / "nvtx-cost", bench.pick(2000, 400)
+    alone, added = [], []
+    for _ in range(bench.pick(9, 3)):
+        alone.append(said(bench.run(program, "alone", bursts))["range_ns"])
+        closed = said(closed_session(bench, "NVTX_INJECTION64_PATH", program, "closed", bursts))["range_ns"]
+        added.append(closed - alone[-1])
+    return {"direct_ns": statistics.median(alone), "added_ns": spread(added), "added_instructions": None}
+
+
 def measure_closed(bench):
-    return {"launch (OpenCL)": closed_launch(bench)}
+    return {"launch (OpenCL)": closed_launch(bench), "push and pop (NVTX)": closed_range(bench)}
+
+
+def measure_ranges(bench):
+    """Nanoseconds of a push and pop that are recorded, beyond the same alone."""
+    program, bursts = bench.build / "bench" / "nvtx-cost", bench.pick(300, 60)
+    added = []
+    for _ in range(bench.pick(5, 2)):
+        alone = said(bench.run(program, "alone", bursts))["range_ns"]
+        added.append(record_said(bench, [], program, "recorded", bursts)["range_ns"] - alone)
+    return {"added_ns": spread(added)}
 
 
 # Slow-down of the example.

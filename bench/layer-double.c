@@ -8,16 +8,14 @@
  * names. With one way named, all bursts go it: for counting instructions.
  */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "bench/closed_gate.h"
 #include "inject/opencl_abi.h"
-#include "wire/ring.h"
 
 #define BURST      200
 #define MAX_BURSTS 20000
@@ -119,19 +117,6 @@ static void fail(const char *what)
 	exit(2);
 }
 
-/* In the session's folder: nobody records, and the gate is closed. */
-static void make_closed_gate(const char *folder)
-{
-	const struct wire_gate gate = {.magic = WIRE_GATE_MAGIC, .version = WIRE_RING_VERSION};
-	int directory = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	int fd = openat(directory, WIRE_GATE_NAME, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-
-	if (fd < 0 || write(fd, &gate, sizeof(gate)) != sizeof(gate))
-		fail("cannot make a gate in the folder that $SONDE_SESSION names");
-	close(fd);
-	close(directory);
-}
-
 /* As the loader does: what the layer does not have is the driver's. */
 static void load_layer(const char *path)
 {
@@ -208,8 +193,8 @@ int main(int count, char **arguments)
 	if (!bursts || bursts > MAX_BURSTS)
 		fail("closed|recorded BURSTS [direct|layer]");
 	make_driver();
-	if (strcmp(arguments[1], "closed") == 0)
-		make_closed_gate(getenv("SONDE_SESSION"));
+	if (strcmp(arguments[1], "closed") == 0 && !make_closed_gate(getenv("SONDE_SESSION")))
+		fail("cannot make a gate in the folder that $SONDE_SESSION names");
 	load_layer(getenv("OPENCL_LAYERS"));
 	run_deep(DEPTH, bursts, count > 3 ? arguments[3] : NULL);
 	return 0;
