@@ -83,10 +83,23 @@ static int intern_name(struct interning *interning, struct intern *table, uint32
 	return finish_entry(interning, start);
 }
 
+/* Devices do few things, again and again: what was read at this address last is looked at first. */
 int interning_specification(struct interning *interning, const char *name, uint64_t *ret_iid)
 {
-	return intern_name(interning, &interning->specifications, INTERNED_SPECIFICATIONS, name,
+	struct known_name *known =
+		&interning->known_names[(uintptr_t)name / 16 % ARRAY_SIZE(interning->known_names)];
+	int result;
+
+	if (known->name == name &&
+		strcmp(intern_get(&interning->specifications, known->id), name) == 0) {
+		*ret_iid = (uint64_t)known->id + 1;
+		return 0;
+	}
+	result = intern_name(interning, &interning->specifications, INTERNED_SPECIFICATIONS, name,
 		CATEGORY_COMPUTE, ret_iid);
+	if (result == 0)
+		*known = (struct known_name){.name = name, .id = (uint32_t)*ret_iid - 1};
+	return result;
 }
 
 int interning_event_category(struct interning *interning, const char *name, uint64_t *ret_iid)

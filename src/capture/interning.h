@@ -18,6 +18,10 @@ struct interning {
 	struct intern event_categories, event_names, annotation_names; /* of TrackEvents */
 	bool has_placeholder;
 	struct strbuf pending;
+	struct known_name {
+		const char *name; /* where it was read; NULL: unused */
+		uint32_t id;      /* in specifications */
+	} known_names[64];
 };
 
 void interning_done(struct interning *interning);

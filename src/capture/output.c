@@ -125,10 +125,12 @@ static bool has_time(struct output *output, size_t bytes)
 
 	if (now_ns - output->second_ns >= NS_PER_S) {
 		output->second_ns = now_ns;
-		output->deflated_bytes = 0;
+		/* Far too much: to deflate a small part of it would only take time. */
+		output->is_flooded = output->second_bytes > 2 * DEFLATED_BYTES_PER_S;
+		output->second_bytes = 0;
 	}
-	output->deflated_bytes += bytes;
-	return output->deflated_bytes <= DEFLATED_BYTES_PER_S;
+	output->second_bytes += bytes;
+	return !output->is_flooded && output->second_bytes <= DEFLATED_BYTES_PER_S;
 }
 
 /* Moves the packets before `end` to `ready`; what follows stays. On failure they stay too. */

@@ -18,8 +18,9 @@ struct output {
 	size_t packet_start, packet_content;
 	struct strbuf ready; /* bytes for the file */
 	struct libdeflate_compressor *compressor;
-	uint64_t second_ns; /* when the second began that these bytes were deflated in */
-	size_t deflated_bytes;
+	uint64_t second_ns; /* when the second began that these bytes were deflated in, or not */
+	size_t second_bytes;
+	bool is_flooded;     /* the second before had far more than can be deflated */
 	uint64_t file_bytes; /* in the file, up to the last good flush */
 	int failure;         /* the first write error: nothing is written after it */
 	struct errmsg failure_message;

@@ -208,7 +208,8 @@ void put_device_work(struct strbuf *packet, const struct capture_device_work *wo
 	put_nonzero(packet, DEVICE_WORK_TID, work->tid);
 	put_nonzero(packet, DEVICE_WORK_LAUNCH, work->launch_ns);
 	put_nonzero(packet, DEVICE_WORK_LAUNCH_DURATION, work->launch_duration_ns);
-	put_device_work_fields(packet, work);
+	if (work->gpu)
+		put_device_work_fields(packet, work);
 	pb_end(packet, begin);
 }
 

@@ -13,7 +13,7 @@
 /* Clocks of one machine drift apart no faster; when they do, that is taken for a jump. */
 #define DRIFT_PER_S_NS 100000
 /* Work waits up to this long for a launch that tells its clock better than so. */
-#define GOOD_CLOCK_NS 20000
+#define GOOD_CLOCK_NS 4000
 #define CLOCK_WAIT_NS NS_PER_S
 #define MAX_CLOCKS    4096
 
