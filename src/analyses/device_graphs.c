@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyses/charge.h"
+#include "analyses/device_work.h"
 #include "base/map.h"
 
 struct graph_key {
@@ -29,7 +30,7 @@ struct replay {
 
 /* The last capture of a graph, and the one that a thread is in. */
 struct capture {
-	uint64_t begin_ns, duration_ns;
+	uint64_t begin_ns, duration_ns, bytes;
 	uint32_t nodes, frame;
 };
 
@@ -79,6 +80,21 @@ static int begin_capture(
 	return 0;
 }
 
+/* Frameworks keep a pool for each graph: what a capture allocates stays with it. */
+static uint64_t allocated_in(
+	const struct model *model, uint32_t process, const struct capture *capture)
+{
+	uint64_t bytes = 0;
+
+	array_foreach (&model->device_memory, one) {
+		if (one->process == process && !one->memory.released &&
+			one->time_ns - capture->begin_ns < capture->duration_ns &&
+			device_work_is_device_memory(&one->memory))
+			bytes += one->memory.bytes;
+	}
+	return bytes;
+}
+
 static int end_capture(struct device_graphs *graphs, struct tables *tables,
 	const struct model *model, const struct model_graph_call *call)
 {
@@ -94,6 +110,7 @@ static int end_capture(struct device_graphs *graphs, struct tables *tables,
 		capture = tables->begun.items[thread];
 	capture.nodes = call->call.nodes;
 	capture.duration_ns = call->time_ns + call->call.duration_ns - capture.begin_ns;
+	capture.bytes = allocated_in(model, call->process, &capture);
 	graphs->captures++;
 	graphs->captured_launches += capture.nodes;
 	if (!call->call.graph)
@@ -128,6 +145,7 @@ static int add_instantiation(
 		return 0;
 	graph->has_capture = true;
 	graph->capture_ns = tables->captures.items[source].duration_ns;
+	graph->capture_bytes = tables->captures.items[source].bytes;
 	graph->captured_nodes = tables->captures.items[source].nodes;
 	graph->capture_frame = tables->captures.items[source].frame;
 	return 0;

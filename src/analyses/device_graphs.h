@@ -12,6 +12,7 @@ struct device_graph {
 	uint32_t source;  /* of the graph that it was made from; 0: not known */
 	bool has_capture; /* the capture was seen: what follows is known */
 	uint64_t capture_ns;
+	uint64_t capture_bytes; /* of device memory, allocated by the process meanwhile */
 	uint32_t captured_nodes;
 	uint32_t capture_frame;  /* where the capture began; MODEL_NONE: not known */
 	uint64_t instantiate_ns; /* of all instantiations */

@@ -101,6 +101,11 @@ static void add_occupancies(struct device_work *work, const struct model *model)
 	}
 }
 
+bool device_work_is_device_memory(const struct capture_memory *memory)
+{
+	return memory->memory != MEMORY_PAGEABLE && memory->memory != MEMORY_PINNED;
+}
+
 /* What is released without having been seen was allocated before. */
 static int add_allocations(struct device_allocations *sum, const struct model *model)
 {
@@ -114,7 +119,7 @@ static int add_allocations(struct device_allocations *sum, const struct model *m
 		uint64_t *held;
 		uint32_t id;
 
-		if (one->memory.memory == MEMORY_PAGEABLE || one->memory.memory == MEMORY_PINNED)
+		if (!device_work_is_device_memory(&one->memory))
 			continue;
 		r = intern_add(&keys, key, sizeof(key), &id);
 		if (r > 0)

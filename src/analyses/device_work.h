@@ -73,5 +73,7 @@ struct device_work {
 
 /* Returns 0 or -ENOMEM. Strings are the model's. */
 int device_work_init(struct device_work *work, const struct model *model);
+/* An allocation or release of a device's own memory, or of managed memory; else of the host's. */
+bool device_work_is_device_memory(const struct capture_memory *memory);
 void device_work_done(struct device_work *work);
 #define _cleanup_device_work_ _cleanup_(device_work_done)

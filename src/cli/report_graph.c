@@ -22,6 +22,14 @@ static void add_count(struct table *table, uint64_t count)
 	table_cell(table, strbuf_cstr(&text));
 }
 
+static void add_bytes(struct table *table, uint64_t bytes)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_bytes(&text, bytes);
+	table_cell(table, strbuf_cstr(&text));
+}
+
 /* "train.py:18", or the function where lines are not known. */
 static void add_place(struct table *table, const struct model *model, uint32_t index)
 {
@@ -50,10 +58,13 @@ static void add_graph(const struct report_view *view, struct table *table,
 	else
 		table_cell(table, "");
 	add_count(table, graph->node_count ? graph->node_count : graph->captured_nodes);
-	if (graph->has_capture)
+	if (graph->has_capture) {
 		add_duration(table, graph->capture_ns);
-	else
+		add_bytes(table, graph->capture_bytes);
+	} else {
 		table_cell(table, "not seen");
+		table_cell(table, "");
+	}
 	table_cellf(table, "%u", graph->id);
 	add_place(table, view->model, graph->capture_frame);
 	add_place(table, view->model, graph->replay_frame);
@@ -69,6 +80,7 @@ static int add_graphs(
 		{.title = "Each", .right = true},
 		{.title = "Nodes", .right = true},
 		{.title = "Capture", .right = true},
+		{.title = "Memory", .right = true},
 		{.title = "Graph", .right = true},
 		{.title = "Captured by", .is_text = true, .shrinks_to = 14},
 		{.title = "Replayed by", .is_text = true, .shrinks_to = 14},

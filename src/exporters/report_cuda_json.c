@@ -100,6 +100,7 @@ static void write_graph(struct json_writer *json, const struct model *model,
 	json_member_u64(json, "graph", graph->id);
 	json_member_known(json, "captured_graph", graph->source, graph->source);
 	json_member_known(json, "capture_ns", graph->has_capture, graph->capture_ns);
+	json_member_known(json, "capture_bytes", graph->has_capture, graph->capture_bytes);
 	json_member_known(json, "captured_nodes", graph->has_capture, graph->captured_nodes);
 	json_member_u64(json, "instantiations", graph->instantiations);
 	json_member_known(json, "instantiate_ns", graph->instantiations, graph->instantiate_ns);

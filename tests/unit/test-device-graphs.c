@@ -86,6 +86,18 @@ static void add_node(
 	assert_int_equal(build->device_work(builder, &work), 0);
 }
 
+/* `memory`: CUpti_ActivityMemoryKind; 3 is a device's, 2 pinned memory of the host. */
+static void add_allocation(struct model_builder *builder, uint64_t time_ns, uint32_t pid,
+	uint32_t memory, uint64_t bytes)
+{
+	const struct capture_device_event event = {.kind = CAPTURE_MEMORY,
+		.pid = pid,
+		.time_ns = time_ns,
+		.memory = {.address = time_ns, .bytes = bytes, .gpu = 1, .memory = memory}};
+
+	assert_int_equal(build->device_event(builder, &event), 0);
+}
+
 static const struct capture_gpu gpu = {
 	.number = 1,
 	.capability_major = 9,
@@ -141,6 +153,13 @@ static struct model *example(void)
 			.graph = 10,
 			.other = 20});
 	assert_int_equal(build->device_event(builder, &device), 0);
+	/* Before, in, and after the capture, of which the third is the host's and the fourth
+	 * another process's. */
+	add_allocation(builder, 99, PID, 3, 1);
+	add_allocation(builder, 150, PID, 3, 4096);
+	add_allocation(builder, 160, PID, 2, 2);
+	add_allocation(builder, 170, PID + 1, 3, 8);
+	add_allocation(builder, 320, PID, 3, 16);
 	add_node(builder, 16, 0, 2000);
 	add_node(builder, 17, 0, 3000);
 	add_node(builder, 17, 1, 3500);
@@ -196,6 +215,7 @@ static void test_graphs(void **state)
 	assert_true(graph->has_capture && !graph->is_whole);
 	assert_int_equal(graph->capture_ns, 220);
 	assert_int_equal(graph->captured_nodes, 2);
+	assert_int_equal(graph->capture_bytes, 4096);
 	assert_int_equal(graph->instantiate_ns, 30);
 	assert_int_equal(graph->replays, 2);
 	assert_int_equal(graph->work_ns, 400);
