@@ -26,15 +26,11 @@ bool opencl_launch_record(
 void opencl_launch_tell(struct opencl_launch *launch, cl_int result, const cl_handle *event);
 
 /*
- * Takes the stack. Returns false, having done nothing, when nothing is to be recorded. In the
- * header, since a program whose window is closed pays for each call.
+ * Takes the stack; false, having done nothing, when nothing is to be recorded. No function, since a
+ * program whose window is closed pays for each call, and an inlined one would be in the stack.
  */
-static inline bool opencl_launch_begin(
-	struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind)
-{
-	launch->is_open = false;
-	return inject_is_open() && opencl_launch_record(launch, queue, kind);
-}
+#define opencl_launch_begin(launch, queue, kind)                                                   \
+	((launch)->is_open = false, inject_is_open() && opencl_launch_record(launch, queue, kind))
 
 /*
  * Where the driver puts the command's event: the program's place, or ours when it has none. The
