@@ -252,11 +252,12 @@ static int compare_lines(const void *left, const void *right)
 
 static void sort_rows(struct device_work *work)
 {
-	if (!work->count)
-		return;
-	qsort(work->kernels.items, work->kernels.count, sizeof(*work->kernels.items),
-		compare_kernels);
-	qsort(work->lines.items, work->lines.count, sizeof(*work->lines.items), compare_lines);
+	if (work->kernels.count)
+		qsort(work->kernels.items, work->kernels.count, sizeof(*work->kernels.items),
+			compare_kernels);
+	if (work->lines.count)
+		qsort(work->lines.items, work->lines.count, sizeof(*work->lines.items),
+			compare_lines);
 }
 
 int device_work_init(struct device_work *work, const struct model *model)
@@ -272,8 +273,10 @@ int device_work_init(struct device_work *work, const struct model *model)
 		work->overhead.count++;
 		work->overhead.total_ns += overhead->overhead.duration_ns;
 	}
-	add_occupancies(work, model);
-	sort_rows(work);
+	if (r == 0) {
+		add_occupancies(work, model);
+		sort_rows(work);
+	}
 	intern_done(&tables.devices);
 	intern_done(&tables.kernels);
 	intern_done(&tables.lines);

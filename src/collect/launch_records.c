@@ -199,8 +199,8 @@ static void write_facts(struct wire_launch_facts *to, const struct wire_launch_f
 {
 	uint32_t sequence = atomic_load_explicit(&to->sequence, memory_order_relaxed) | 1;
 
-	atomic_store_explicit(&to->sequence, sequence, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
+	/* An exchange, since what follows must not come before it. */
+	atomic_exchange_explicit(&to->sequence, sequence, memory_order_acq_rel);
 	to->python = from->python;
 	to->code_range_count = from->code_range_count;
 	memcpy(to->python_target, from->python_target, sizeof(to->python_target));
@@ -234,8 +234,7 @@ void launch_records_teach(struct wire_launch_facts *facts, uint64_t correlation,
 
 	if (frame_count > WIRE_LAUNCH_LESSON_FRAMES)
 		return;
-	atomic_store_explicit(&lesson->number, 0, memory_order_relaxed);
-	atomic_thread_fence(memory_order_release);
+	atomic_exchange_explicit(&lesson->number, 0, memory_order_acq_rel);
 	lesson->correlation = correlation;
 	lesson->frame_count = frame_count;
 	memcpy(lesson->frames, frames, frame_count * sizeof(*frames));
