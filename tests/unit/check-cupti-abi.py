@@ -243,7 +243,7 @@ def check_layouts(folder, source, compiler, name, requirement, calls):
 
 # ---- the real library, no driver ----
 
-GATE_MAGIC, GATE_VERSION, RECORD_NOTE, NOTE_NO_DRIVER = 0x65746167646E6F73, 1, 48, 3
+GATE_MAGIC, GATE_BYTES, RECORD_NOTE, NOTE_NO_DRIVER = 0x65746167646E6F73, 48, 48, 3
 HOST = """
 import ctypes, os, sys
 assert ctypes.CDLL(sys.argv[1]).InitializeInjection() == 1
@@ -263,12 +263,17 @@ def notes_of(session):
     return found
 
 
-def check_library(folder, inject, name, requirement):
+def ring_version(source):
+    return int(re.search(r"#define WIRE_RING_VERSION +(\d+)", (source / "src/wire/ring.h").read_text())[1])
+
+
+def check_library(folder, source, inject, name, requirement):
     library = next(iter(unpack(folder, requirement).rglob("libcupti.so.*")))
     with tempfile.TemporaryDirectory() as temporary:
         session = Path(temporary)
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        (session / "gate").write_bytes(struct.pack("<QIIIIQ", GATE_MAGIC, GATE_VERSION, 1, os.getpid(), 1, now))
+        gate = struct.pack("<QIIIIQ", GATE_MAGIC, ring_version(source), 1, os.getpid(), 1, now)
+        (session / "gate").write_bytes(gate.ljust(GATE_BYTES, b"\0"))
         done = subprocess.run([sys.executable, "-c", HOST, inject], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "SONDE_SESSION": str(session), "SONDE_CUPTI": str(library)})
         notes = notes_of(session)
@@ -291,7 +296,7 @@ def main():
         for name, requirement in CUPTIS.items():
             good &= check_layouts(folder, source, compiler, name, requirement, calls)
             if not has_driver():
-                good &= check_library(folder, inject, name, requirement)
+                good &= check_library(folder, source, inject, name, requirement)
     except Unavailable as error:
         print(f"SKIPPED: no wheels of CUPTI to compare with: {error}")
         return 77 if good else 1
