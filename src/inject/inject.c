@@ -87,8 +87,7 @@ static struct wire_ring_file *make_ring_file(int directory)
 	correlation_start = now_ns >> START_TICK_SHIFT << START_SHIFT;
 	file->ring_count = WIRE_RING_COUNT;
 	file->ring_bytes = WIRE_RING_BYTES;
-	atomic_thread_fence(memory_order_release);
-	file->magic = WIRE_RING_MAGIC;
+	atomic_store_explicit(&file->magic, WIRE_RING_MAGIC, memory_order_release);
 	return file;
 }
 

@@ -85,7 +85,7 @@ struct wire_ring {
 _Static_assert(sizeof(struct wire_ring) == 128, "wire_ring is part of the wire format");
 
 struct wire_ring_file {
-	__u64 magic; /* WIRE_RING_MAGIC, written last */
+	_Atomic __u64 magic; /* WIRE_RING_MAGIC, written last */
 	__u32 version;
 	__u32 pid;           /* as the process itself sees it */
 	__u64 start_time_ns; /* when the file was made, CLOCK_MONOTONIC */
