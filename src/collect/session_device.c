@@ -223,8 +223,6 @@ static void start_launches(struct session *session)
 	bool is_ready = true;
 	size_t position = 0;
 
-	if (device->is_ready)
-		return;
 	if (!device->tried_launches)
 		target_rings_set_stacks(
 			device->rings, open_launches(session), !session->options->launch_memo_off);

@@ -63,6 +63,16 @@ def test_stacks_are_known_from_earlier_launches(record, program, how):
                for stack in known if "NDRange" in stack)
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_stacks_are_known_in_later_processes(record, program, how):
+    """Each is told what its launches need, not only the first."""
+    command = " ".join(map(str, program("opencl", LAUNCHES)))
+    report, _, done = record(["--launch-stacks", how], ["sh", "-c", f"{command}; {command}; {command}"])
+    launches = report["device_work"]["launches"]
+    assert done.status == 5 and launches["count"] == 3 * TOTAL
+    assert launches["known_stacks"] > 3 * TOTAL / 2 and launches["wrong_stacks"] == 0
+
+
 @needs_root
 def test_every_stack_is_taken_when_asked(record, program):
     report, _, done = record(["--launch-memo", "off"], program("opencl", LAUNCHES))

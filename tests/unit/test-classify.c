@@ -36,7 +36,7 @@ static void test_python_files(void **state)
 		{"/venv/lib/python3.12/site-packages/requests/api.py", MODEL_CLASS_LIBRARY},
 		{"/venv/lib/python3.12/site-packages/six.py", MODEL_CLASS_LIBRARY},
 		{"/usr/lib/python3.11/threading.py", MODEL_CLASS_LIBRARY},
-		{"/root/.pyenv/versions/3.13.0/lib/python3.13/json/__init__.py",
+		{"/home/me/.pyenv/versions/3.13.0/lib/python3.13/json/__init__.py",
 			MODEL_CLASS_LIBRARY},
 		{"<frozen importlib._bootstrap>", MODEL_CLASS_INTERPRETER},
 		{"<frozen runpy>", MODEL_CLASS_INTERPRETER},
