@@ -68,14 +68,6 @@ void report_cuda(const struct report_view *view, const struct device_work *work)
 	add_graphs(view, work);
 }
 
-static void add_bytes(struct table *table, uint64_t bytes)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_bytes(&text, bytes);
-	table_cell(table, strbuf_cstr(&text));
-}
-
 static void add_occupancy(
 	struct table *table, const struct device_work *work, const struct device_kernel *row)
 {
@@ -86,7 +78,7 @@ static void add_occupancy(
 	table_cellf(table, "%u\xc3\x97%u\xc3\x97%u", configuration->block_size[0],
 		configuration->block_size[1], configuration->block_size[2]);
 	table_cellf(table, "%u", configuration->registers);
-	add_bytes(table,
+	table_bytes(table,
 		(uint64_t)configuration->static_shared_bytes + configuration->dynamic_shared_bytes);
 	if (row->occupancy_known) {
 		table_cellf(table, "%.0f %%", 100 * row->occupancy.share);

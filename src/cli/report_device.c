@@ -11,14 +11,6 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void add_duration(struct table *table, uint64_t ns)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_duration(&text, ns);
-	table_cell(table, strbuf_cstr(&text));
-}
-
 static void add_counted(struct strbuf *out, uint64_t count, const char *what)
 {
 	strbuf_add(out, out->length ? "; " : "");
@@ -133,12 +125,12 @@ static int add_kernels(const struct report_view *view, const struct device_work 
 		_cleanup_strbuf_ struct strbuf count = {0};
 
 		table_cellf(&table, "%.2f %%", percent(row->total_ns, work->total_ns));
-		add_duration(&table, row->total_ns);
+		table_duration(&table, row->total_ns);
 		format_count(&count, row->count);
 		table_cell(&table, strbuf_cstr(&count));
-		add_duration(&table, row->total_ns / row->count);
-		add_duration(&table, row->minimum_ns);
-		add_duration(&table, row->maximum_ns);
+		table_duration(&table, row->total_ns / row->count);
+		table_duration(&table, row->minimum_ns);
+		table_duration(&table, row->maximum_ns);
 		table_cell(&table, wire_device_kind_name(row->kind));
 		table_cell(&table, row->kind == WIRE_DEVICE_KERNEL ? row->name : "");
 	}
@@ -183,7 +175,7 @@ static int add_lines(const struct report_view *view, const struct device_work *w
 		_cleanup_strbuf_ struct strbuf count = {0};
 
 		table_cellf(&table, "%.2f %%", percent(row->total_ns, work->total_ns));
-		add_duration(&table, row->total_ns);
+		table_duration(&table, row->total_ns);
 		format_count(&count, row->count);
 		table_cell(&table, strbuf_cstr(&count));
 		add_place(&table, view->model, row);

@@ -6,30 +6,6 @@
 #include "cli/report_view.h"
 #include "exporters/format.h"
 
-static void add_duration(struct table *table, uint64_t ns)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_duration(&text, ns);
-	table_cell(table, strbuf_cstr(&text));
-}
-
-static void add_count(struct table *table, uint64_t count)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_count(&text, count);
-	table_cell(table, strbuf_cstr(&text));
-}
-
-static void add_bytes(struct table *table, uint64_t bytes)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_bytes(&text, bytes);
-	table_cell(table, strbuf_cstr(&text));
-}
-
 /* "train.py:18", or the function where lines are not known. */
 static void add_place(struct table *table, const struct model *model, uint32_t index)
 {
@@ -51,16 +27,16 @@ static void add_graph(const struct report_view *view, struct table *table,
 {
 	table_cellf(
 		table, "%.2f %%", total_ns ? 100.0 * (double)graph->work_ns / (double)total_ns : 0);
-	add_duration(table, graph->work_ns);
-	add_count(table, graph->replays);
+	table_duration(table, graph->work_ns);
+	table_count(table, graph->replays);
 	if (graph->replays)
-		add_duration(table, graph->span_ns / graph->replays);
+		table_duration(table, graph->span_ns / graph->replays);
 	else
 		table_cell(table, "");
-	add_count(table, graph->node_count ? graph->node_count : graph->captured_nodes);
+	table_count(table, graph->node_count ? graph->node_count : graph->captured_nodes);
 	if (graph->has_capture) {
-		add_duration(table, graph->capture_ns);
-		add_bytes(table, graph->capture_bytes);
+		table_duration(table, graph->capture_ns);
+		table_bytes(table, graph->capture_bytes);
 	} else {
 		table_cell(table, "not seen");
 		table_cell(table, "");
@@ -106,9 +82,9 @@ static void add_node(const struct report_view *view, struct table *table,
 		table_cellf(table, "%.2f %%",
 			graph->work_ns ? 100.0 * (double)node->total_ns / (double)graph->work_ns
 				       : 0);
-		add_duration(table, node->total_ns);
-		add_count(table, node->count);
-		add_duration(table, node->total_ns / node->count);
+		table_duration(table, node->total_ns);
+		table_count(table, node->count);
+		table_duration(table, node->total_ns / node->count);
 	} else {
 		for (unsigned i = 0; i < 4; i++)
 			table_cell(table, "");

@@ -3,22 +3,6 @@
 #include "cli/report_view.h"
 #include "exporters/format.h"
 
-static void add_duration(struct table *table, uint64_t ns)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_duration(&text, ns);
-	table_cell(table, strbuf_cstr(&text));
-}
-
-static void add_count(struct table *table, uint64_t count)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_count(&text, count);
-	table_cell(table, strbuf_cstr(&text));
-}
-
 /* Marks last no time, and nothing happens in them. */
 static void add_row(struct table *table, const struct range_use *use, const struct range_row *row,
 	bool has_device)
@@ -26,16 +10,16 @@ static void add_row(struct table *table, const struct range_use *use, const stru
 	bool has_time = !row->is_mark;
 
 	if (has_time)
-		add_duration(table, row->total_ns);
+		table_duration(table, row->total_ns);
 	else
 		table_cell(table, "mark");
-	add_count(table, row->count);
+	table_count(table, row->count);
 	for (unsigned i = 0; i < 3; i++) {
 		const uint64_t times[] = {
 			row->total_ns / row->count, row->minimum_ns, row->maximum_ns};
 
 		if (has_time)
-			add_duration(table, times[i]);
+			table_duration(table, times[i]);
 		else
 			table_cell(table, "");
 	}
@@ -45,7 +29,7 @@ static void add_row(struct table *table, const struct range_use *use, const stru
 		table_cell(table, "");
 	for (unsigned i = 0; has_device && i < 2; i++) {
 		if (has_time && row->works)
-			add_duration(table, i ? row->device_busy_ns : row->device_span_ns);
+			table_duration(table, i ? row->device_busy_ns : row->device_span_ns);
 		else
 			table_cell(table, "");
 	}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "exporters/escape.h"
+#include "exporters/format.h"
 #include "exporters/shorten.h"
 
 #define DEFAULT_WIDTH 100
@@ -75,6 +76,30 @@ void table_cellf(struct table *table, const char *format, ...)
 	va_start(arguments, format);
 	strbuf_vaddf(&text, format, arguments);
 	va_end(arguments);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+void table_duration(struct table *table, uint64_t ns)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_duration(&text, ns);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+void table_count(struct table *table, uint64_t count)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_count(&text, count);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+void table_bytes(struct table *table, uint64_t bytes)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_bytes(&text, bytes);
 	table_cell(table, strbuf_cstr(&text));
 }
 

@@ -36,12 +36,12 @@ static int layers_value(struct session_device *device, struct strbuf *out)
 	return strbuf_status(out);
 }
 
-/* One library alone can be named there. */
-static const char *taken_injection(const struct session_device *device)
+/* The tool that a variable names, where one alone can be named; NULL: none, or sonde. */
+static const char *other_tool(const char *variable)
 {
-	const char *other = getenv(CUDA_VARIABLE);
+	const char *named = getenv(variable);
 
-	return other && *other && strcmp(other, device->library) != 0 ? other : NULL;
+	return named && *named && !strstr(named, INJECT_LIBRARY) ? named : NULL;
 }
 
 static int add_variable(struct session_device *device, const char *name, const char *value)
@@ -54,12 +54,24 @@ static int add_variable(struct session_device *device, const char *name, const c
 	return -ENOMEM;
 }
 
-/* It names one library, too: another tool's stays. */
+static int add_cuda(struct session_device *device)
+{
+	const char *other = other_tool(CUDA_VARIABLE);
+
+	if (!other)
+		return add_variable(device, CUDA_VARIABLE, device->library);
+	errmsg_set(&device->cuda_note, 0,
+		"work of CUDA devices is not recorded: " CUDA_VARIABLE
+		" names another tool, %s; record without it",
+		other);
+	return 0;
+}
+
 static int add_nvtx(struct session_device *device)
 {
-	const char *other = getenv(NVTX_VARIABLE);
+	const char *other = other_tool(NVTX_VARIABLE);
 
-	if (!other || !*other || strstr(other, INJECT_LIBRARY))
+	if (!other)
 		return add_variable(device, NVTX_VARIABLE, device->library);
 	errmsg_set(&device->nvtx_note, 0,
 		"NVTX ranges are not recorded: " NVTX_VARIABLE
@@ -71,19 +83,12 @@ static int add_nvtx(struct session_device *device)
 static int set_environment(struct session_device *device)
 {
 	_cleanup_strbuf_ struct strbuf layers = {0};
-	const char *taken = taken_injection(device);
 	int result = layers_value(device, &layers);
 
 	result = result ?: add_variable(device, LAYERS_VARIABLE, strbuf_cstr(&layers));
 	result =
 		result ?: add_variable(device, "SONDE_SESSION", target_rings_folder(device->rings));
-	if (taken)
-		errmsg_set(&device->cuda_note, 0,
-			"work of CUDA devices is not recorded: " CUDA_VARIABLE
-			" names another tool, %s; record without it",
-			taken);
-	else
-		result = result ?: add_variable(device, CUDA_VARIABLE, device->library);
+	result = result ?: add_cuda(device);
 	return result ?: add_nvtx(device);
 }
 
@@ -376,6 +381,14 @@ void session_close_device(struct session *session)
 		free(TAKE_PTR(device->environment[i]));
 }
 
+static void account_rings(
+	const struct session_device *device, struct target_rings_account *ret_account)
+{
+	device_reader_lock(device->reader);
+	target_rings_account(device->rings, ret_account);
+	device_reader_unlock(device->reader);
+}
+
 void session_fill_device_stats(struct session *session, struct capture_device_stats *ret_stats)
 {
 	const struct session_device *device = &session->device;
@@ -387,9 +400,7 @@ void session_fill_device_stats(struct session *session, struct capture_device_st
 	*ret_stats = (struct capture_device_stats){0};
 	if (!device->rings)
 		return;
-	device_reader_lock(device->reader);
-	target_rings_account(device->rings, &rings);
-	device_reader_unlock(device->reader);
+	account_rings(device, &rings);
 	collected = device_collector_account(device->collector);
 	told = launch_records_account(device->launch_records);
 	if (device->launches)
@@ -424,9 +435,7 @@ void session_fill_range_stats(struct session *session, struct capture_range_stat
 	*ret_stats = (struct capture_range_stats){0};
 	if (!device->rings)
 		return;
-	device_reader_lock(device->reader);
-	target_rings_account(device->rings, &rings);
-	device_reader_unlock(device->reader);
+	account_rings(device, &rings);
 	range_collector_account(device->ranges, ret_stats);
 	ret_stats->calls_dropped = rings.no_range;
 }

@@ -253,17 +253,17 @@ static struct wire_device_gpu_activity start_activity(const struct common *commo
 	return out;
 }
 
+/* What records of all kinds have, by the same names. */
+#define COMMON(record)                                                                             \
+	.correlation = (record)->correlation, .start = (record)->start, .end = (record)->end,      \
+	.device = (record)->device, .context = (record)->context, .stream = (record)->stream,      \
+	.graph = (record)->graph
+
 static void take_kernel(const struct cupti_kernel *record)
 {
 	struct common common = {
 		.kind = WIRE_DEVICE_KERNEL,
-		.correlation = record->correlation,
-		.start = record->start,
-		.end = record->end,
-		.device = record->device,
-		.context = record->context,
-		.stream = record->stream,
-		.graph = record->graph,
+		COMMON(record),
 		.node = record->graph_node,
 		.source_node = cuda.cupti.version >= CUPTI_VERSION_13_4 ? record->source_node : 0,
 	};
@@ -296,14 +296,8 @@ static void take_copy(const struct cupti_memcpy *record)
 {
 	struct common common = {
 		.kind = copy_kind(record->copy),
-		.correlation = record->correlation,
-		.start = record->start,
-		.end = record->end,
+		COMMON(record),
 		.bytes = record->bytes,
-		.device = record->device,
-		.context = record->context,
-		.stream = record->stream,
-		.graph = record->graph,
 		.node = record->graph_node,
 	};
 	struct wire_device_gpu_activity out = start_activity(&common);
@@ -317,14 +311,8 @@ static void take_peer_copy(const struct cupti_memcpy_peer *record)
 {
 	struct common common = {
 		.kind = WIRE_DEVICE_COPY,
-		.correlation = record->correlation,
-		.start = record->start,
-		.end = record->end,
+		COMMON(record),
 		.bytes = record->bytes,
-		.device = record->device,
-		.context = record->context,
-		.stream = record->stream,
-		.graph = record->graph,
 		.node = record->graph_node,
 	};
 	struct wire_device_gpu_activity out = start_activity(&common);
@@ -338,14 +326,8 @@ static void take_fill(const struct cupti_memset *record)
 {
 	struct common common = {
 		.kind = WIRE_DEVICE_FILL,
-		.correlation = record->correlation,
-		.start = record->start,
-		.end = record->end,
+		COMMON(record),
 		.bytes = record->bytes,
-		.device = record->device,
-		.context = record->context,
-		.stream = record->stream,
-		.graph = record->graph,
 		.node = record->graph_node,
 	};
 	struct wire_device_gpu_activity out = start_activity(&common);
@@ -358,13 +340,7 @@ static void take_graph(const struct cupti_graph_trace *record)
 {
 	struct common common = {
 		.kind = WIRE_DEVICE_GRAPH,
-		.correlation = record->correlation,
-		.start = record->start,
-		.end = record->end,
-		.device = record->device,
-		.context = record->context,
-		.stream = record->stream,
-		.graph = record->graph,
+		COMMON(record),
 	};
 	struct wire_device_gpu_activity out = start_activity(&common);
 
