@@ -202,7 +202,8 @@ static struct wire_ring *claim_ring(void)
 		if (!atomic_compare_exchange_strong_explicit(&ring_file->rings[i].tid, &nobody,
 			    inject_tid(), memory_order_acquire, memory_order_relaxed))
 			continue;
-		if (!populate(wire_ring_data(ring_file, i), WIRE_RING_BYTES)) {
+		if (!populate(
+			    wire_ring_data(ring_file, i), wire_ring_usable(&ring_file->rings[i]))) {
 			atomic_store_explicit(
 				&ring_file->rings[i].tid, WIRE_RING_TID_NONE, memory_order_release);
 			break;
@@ -286,8 +287,9 @@ uint64_t inject_room(void)
 
 	if (!ring)
 		return 0;
-	return WIRE_RING_BYTES - (atomic_load_explicit(&ring->head, memory_order_relaxed) -
-					 atomic_load_explicit(&ring->tail, memory_order_relaxed));
+	return wire_ring_usable(ring) -
+	       wire_ring_between(ring, atomic_load_explicit(&ring->tail, memory_order_relaxed),
+		       atomic_load_explicit(&ring->head, memory_order_relaxed));
 }
 
 const struct wire_launch_facts *inject_facts(void)
