@@ -9,33 +9,14 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/map.h"
 #include "capture/descriptor_set.h"
-#include "capture/device_messages.h"
 #include "capture/fields.h"
-#include "capture/interning.h"
-#include "capture/output.h"
 #include "capture/protobuf.h"
-#include "capture/symbol_batch.h"
+#include "capture/writer_internal.h"
 #include "capture/writer_messages.h"
 
 /* Interned data and symbols wait for company, but not beyond this. */
 #define PENDING_BYTES ((size_t)64 * 1024)
-
-struct capture_writer {
-	struct output output;
-	struct interning interning;
-	struct map_u64 queues; /* pid << 32 | queue → iid of its device << 32 | iid of its name */
-	struct symbol_batch symbols;
-	const struct capture_visitor *visitor; /* in place of a file; NULL: there is a file */
-	void *visitor_context;
-	bool stack_sample;
-	bool started; /* the packets that open the sequence are written */
-	uint32_t sequence_id;
-	uint64_t period_ns;
-	uint64_t last_time_ns; /* of the sequence's incremental clock */
-	struct map_u64 tracks; /* of ranges: their uuids, once described */
-};
 
 /* 28 bits take four bytes in each packet and still tell thousands of merged captures apart. */
 static uint32_t random_sequence_id(void)
@@ -94,8 +75,7 @@ struct capture_writer *capture_writer_free(struct capture_writer *writer)
 	return NULL;
 }
 
-/* The message that the next packet goes to. */
-static struct strbuf *begin_packet(struct capture_writer *writer)
+struct strbuf *writer_begin_packet(struct capture_writer *writer)
 {
 	struct strbuf *packet = &writer->output.packets;
 
@@ -104,7 +84,7 @@ static struct strbuf *begin_packet(struct capture_writer *writer)
 	return packet;
 }
 
-static int end_packet(struct capture_writer *writer)
+int writer_end_packet(struct capture_writer *writer)
 {
 	return output_end_packet(&writer->output);
 }
@@ -112,52 +92,52 @@ static int end_packet(struct capture_writer *writer)
 /* A packet that is one message and depends on no state. */
 static int put_message(struct capture_writer *writer, uint32_t field, const struct strbuf *message)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 
 	if (strbuf_status(message) < 0)
 		packet->status = -ENOMEM;
 	pb_put_bytes(packet, field, strbuf_cstr(message), message->length);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_sequence_start(struct capture_writer *writer)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 
 	pb_put_u64(packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED);
 	pb_put_u64(packet, PACKET_FIRST_ON_SEQUENCE, true);
 	put_defaults(packet, writer->period_ns, writer->stack_sample);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_clocks(struct capture_writer *writer, const struct capture_session *session)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 
 	put_clock_snapshot(packet, session);
 	writer->last_time_ns = session->start_time_ns;
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_trace_uuid(struct capture_writer *writer, const struct capture_session *session)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 	size_t begin = pb_begin(packet, PACKET_TRACE_UUID);
 
 	pb_put_u64(packet, UUID_MSB, hash_u64(writer->sequence_id));
 	pb_put_u64(packet, UUID_LSB, hash_u64(session->start_realtime_ns ^ writer->sequence_id));
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_descriptors(struct capture_writer *writer)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 	size_t begin = pb_begin(packet, PACKET_EXTENSION_DESCRIPTOR);
 
 	pb_put_bytes(packet, EXTENSION_SET, capture_descriptor_set, capture_descriptor_set_length);
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 /* The packets that open a sequence; they make sense of all later ones. */
@@ -190,7 +170,7 @@ static int start_now(struct capture_writer *writer)
 	return start(writer, &session);
 }
 
-static int start_without_session(struct capture_writer *writer)
+int writer_start(struct capture_writer *writer)
 {
 	return writer->started ? 0 : start_now(writer);
 }
@@ -205,10 +185,10 @@ int capture_writer_session(struct capture_writer *writer, const struct capture_s
 	result = writer->started ? 0 : start(writer, session);
 	if (result < 0)
 		return result;
-	packet = begin_packet(writer);
+	packet = writer_begin_packet(writer);
 	put_system_info(packet, session);
 	put_session(packet, session);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 /* Was the thing with this id, one of `table`'s, new to a writer without a file? */
@@ -275,12 +255,12 @@ static void put_interned(struct capture_writer *writer, struct strbuf *packet)
 
 static int put_interned_packet(struct capture_writer *writer)
 {
-	int result = start_without_session(writer);
+	int result = writer_start(writer);
 
 	if (result < 0 || writer->interning.pending.length == 0)
 		return result;
-	put_interned(writer, begin_packet(writer));
-	result = end_packet(writer);
+	put_interned(writer, writer_begin_packet(writer));
+	result = writer_end_packet(writer);
 	if (result == 0)
 		strbuf_clear(&writer->interning.pending);
 	return result;
@@ -311,7 +291,7 @@ static void put_gil(
 
 static int put_wait_sample(struct capture_writer *writer, const struct capture_sample *sample)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 	size_t begin;
 
 	put_timestamp(writer, packet, sample->time_ns);
@@ -330,7 +310,7 @@ static int put_wait_sample(struct capture_writer *writer, const struct capture_s
 	if (sample->wait_is_open)
 		pb_put_u64(packet, WAIT_OPEN, true);
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_stack_sample(struct capture_writer *writer, const struct capture_sample *sample)
@@ -345,7 +325,7 @@ static int put_stack_sample(struct capture_writer *writer, const struct capture_
 		result = interning_execution(interning, sample->cpu, sample->mode, &execution);
 	if (result < 0)
 		return result;
-	packet = begin_packet(writer);
+	packet = writer_begin_packet(writer);
 	put_timestamp(writer, packet, sample->time_ns);
 	put_interned(writer, packet);
 	begin = pb_begin(packet, PACKET_STACK_SAMPLE);
@@ -357,12 +337,12 @@ static int put_stack_sample(struct capture_writer *writer, const struct capture_
 		pb_put_u64(packet, STACK_SAMPLE_WEIGHT, writer->period_ns);
 	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_perf_sample(struct capture_writer *writer, const struct capture_sample *sample)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 	size_t begin;
 
 	put_timestamp(writer, packet, sample->time_ns);
@@ -376,7 +356,7 @@ static int put_perf_sample(struct capture_writer *writer, const struct capture_s
 	pb_put_u64(packet, PERF_SAMPLE_MODE, sample->mode);
 	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 int capture_writer_sample(struct capture_writer *writer, const struct capture_sample *sample)
@@ -386,7 +366,7 @@ int capture_writer_sample(struct capture_writer *writer, const struct capture_sa
 	assert(sample->callstack <= writer->interning.callstacks.entries.count);
 	if (writer->visitor)
 		return writer->visitor->sample(writer->visitor_context, sample);
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result == 0 && writer->interning.pending.length > PENDING_BYTES)
 		result = put_interned_packet(writer);
 	if (result < 0)
@@ -404,10 +384,9 @@ int capture_writer_sample(struct capture_writer *writer, const struct capture_sa
 	return 0;
 }
 
-/* A packet of its own time: the sequence's clock is left alone. */
-static struct strbuf *begin_timed_packet(struct capture_writer *writer, uint64_t time_ns)
+struct strbuf *writer_begin_timed_packet(struct capture_writer *writer, uint64_t time_ns)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 
 	pb_put_u64(packet, PACKET_TIMESTAMP, time_ns);
 	pb_put_u64(packet, PACKET_TIMESTAMP_CLOCK, CLOCK_ID_MONOTONIC);
@@ -415,130 +394,16 @@ static struct strbuf *begin_timed_packet(struct capture_writer *writer, uint64_t
 	return packet;
 }
 
-static int end_timed_packet(struct capture_writer *writer)
+int writer_end_timed_packet(struct capture_writer *writer)
 {
-	int result = end_packet(writer);
+	int result = writer_end_packet(writer);
 
 	if (result == 0)
 		strbuf_clear(&writer->interning.pending);
 	return result;
 }
 
-static void name_queue(const struct capture_device_work *work, struct strbuf *out)
-{
-	strbuf_addf(out, "%s, pid %u, ", work->device, work->pid);
-	if (!work->gpu)
-		strbuf_addf(out, "queue %u", work->queue);
-	else if (work->context > 1)
-		strbuf_addf(out, "stream %u of context %u", work->stream, work->context);
-	else
-		strbuf_addf(out, "stream %u", work->stream);
-}
-
-/* Queues are called after their device: a name is made once, not for each piece of work. */
-static int intern_queue(struct capture_writer *writer, const struct capture_device_work *work,
-	struct device_work_names *names)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-	uint64_t key = (uint64_t)work->pid << 32 | work->queue, known;
-	int result;
-
-	if (map_u64_get(&writer->queues, key, &known) && known >> 32 == names->device) {
-		names->queue = (uint32_t)known;
-		return 0;
-	}
-	name_queue(work, &text);
-	if (strbuf_status(&text) < 0)
-		return -ENOMEM;
-	result = interning_specification(&writer->interning, strbuf_cstr(&text), &names->queue);
-	return result < 0 ? result
-			  : map_u64_set(&writer->queues, key, names->device << 32 | names->queue);
-}
-
-/* Work without a name is called after its kind. */
-static int intern_work(struct capture_writer *writer, const struct capture_device_work *work,
-	struct device_work_names *ret_names)
-{
-	int result = interning_specification(&writer->interning,
-		work->name ? work->name : wire_device_kind_name(work->kind), &ret_names->name);
-
-	if (result == 0)
-		result = interning_specification(
-			&writer->interning, work->device, &ret_names->device);
-	return result < 0 ? result : intern_queue(writer, work, ret_names);
-}
-
-int capture_writer_device_work(
-	struct capture_writer *writer, const struct capture_device_work *work)
-{
-	struct device_work_names names;
-	int result;
-
-	if (writer->visitor)
-		return writer->visitor->device_work
-			       ? writer->visitor->device_work(writer->visitor_context, work)
-			       : 0;
-	result = start_without_session(writer);
-	if (result == 0)
-		result = intern_work(writer, work, &names);
-	if (result < 0)
-		return result;
-	put_device_work(begin_timed_packet(writer, work->start_ns), work, &names);
-	return end_timed_packet(writer);
-}
-
-int capture_writer_launch(struct capture_writer *writer, const struct capture_launch *launch)
-{
-	int result;
-
-	if (writer->visitor)
-		return writer->visitor->launch
-			       ? writer->visitor->launch(writer->visitor_context, launch)
-			       : 0;
-	result = start_without_session(writer);
-	if (result < 0)
-		return result;
-	put_launch(begin_timed_packet(writer, launch->time_ns), launch);
-	return end_timed_packet(writer);
-}
-
-int capture_writer_launch_stack(
-	struct capture_writer *writer, const struct capture_launch_stack *stack)
-{
-	int result;
-
-	assert(stack->callstack <= writer->interning.callstacks.entries.count);
-	if (writer->visitor)
-		return writer->visitor->launch_stack
-			       ? writer->visitor->launch_stack(writer->visitor_context, stack)
-			       : 0;
-	result = start_without_session(writer);
-	if (result < 0)
-		return result;
-	put_launch_stack(begin_timed_packet(writer, stack->time_ns), stack);
-	return end_timed_packet(writer);
-}
-
-int capture_writer_device_event(
-	struct capture_writer *writer, const struct capture_device_event *event)
-{
-	struct strbuf *packet;
-	int result;
-
-	if (writer->visitor)
-		return writer->visitor->device_event
-			       ? writer->visitor->device_event(writer->visitor_context, event)
-			       : 0;
-	result = start_without_session(writer);
-	if (result < 0)
-		return result;
-	packet = event->time_ns ? begin_timed_packet(writer, event->time_ns) : begin_packet(writer);
-	put_device_event(packet, event);
-	return event->time_ns ? end_timed_packet(writer) : end_packet(writer);
-}
-
-/* Tracks are told apart by numbers that must differ between captures that are merged later. */
-static uint64_t track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread)
+uint64_t writer_track(const struct capture_writer *writer, uint32_t id, bool is_thread)
 {
 	return (uint64_t)writer->sequence_id << 33 | (uint64_t)id << 1 | is_thread;
 }
@@ -550,12 +415,12 @@ int capture_writer_process(struct capture_writer *writer, const struct capture_p
 
 	if (writer->visitor)
 		return writer->visitor->process(writer->visitor_context, process);
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result < 0)
 		return result;
-	packet = begin_packet(writer);
-	put_process(packet, process, track_uuid(writer, process->pid, false));
-	return end_packet(writer);
+	packet = writer_begin_packet(writer);
+	put_process(packet, process, writer_track(writer, process->pid, false));
+	return writer_end_packet(writer);
 }
 
 int capture_writer_thread(struct capture_writer *writer, const struct capture_thread *thread)
@@ -565,105 +430,12 @@ int capture_writer_thread(struct capture_writer *writer, const struct capture_th
 
 	if (writer->visitor)
 		return writer->visitor->thread(writer->visitor_context, thread);
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result < 0)
 		return result;
-	packet = begin_packet(writer);
-	put_thread(packet, thread, track_uuid(writer, thread->tid, true));
-	return end_packet(writer);
-}
-
-/* ---- ranges ---- */
-
-/* What the default domain is called in a capture. */
-#define DEFAULT_DOMAIN "NVTX"
-
-/* The thread's own track is the default domain's; others have their own. */
-static uint64_t range_track(
-	const struct capture_writer *writer, const struct capture_range_event *event)
-{
-	const uint32_t key[] = {
-		writer->sequence_id, event->pid, event->lane ? 0 : event->tid, event->lane};
-
-	if (!event->lane && !*event->domain)
-		return track_uuid(writer, event->tid, true);
-	return hash_bytes(event->domain, event->lane ? 0 : strlen(event->domain),
-		       hash_bytes(key, sizeof(key), 0)) |
-	       1ULL << 63;
-}
-
-/* Once for each uuid; one without a parent is the thread's own, or the process's. */
-static int describe_track(struct capture_writer *writer, uint64_t uuid, uint64_t parent,
-	const struct capture_range_event *event)
-{
-	const struct capture_thread thread = {.pid = event->pid, .tid = event->tid};
-	const struct capture_process process = {.pid = event->pid};
-	struct strbuf *packet;
-	int result;
-
-	if (map_u64_get(&writer->tracks, uuid, NULL))
-		return 0;
-	result = map_u64_set(&writer->tracks, uuid, 1);
-	if (result < 0)
-		return result;
-	packet = begin_packet(writer);
-	if (parent)
-		put_child_track(packet, uuid, parent,
-			event->lane ? "Ranges of the process" : event->domain);
-	else if (event->lane)
-		put_process(packet, &process, uuid);
-	else
-		put_thread(packet, &thread, uuid);
-	return end_packet(writer);
-}
-
-static int intern_range(struct capture_writer *writer, const struct capture_range_event *event,
-	struct range_event_names *names)
-{
-	struct interning *interning = &writer->interning;
-	int result = 0;
-
-	*names = (struct range_event_names){0};
-	if (event->kind != CAPTURE_RANGE_END) {
-		const char *domain = *event->domain ? event->domain : DEFAULT_DOMAIN;
-
-		result = interning_event_name(interning, event->name, &names->name);
-		result = result ?: interning_event_category(interning, domain, &names->domain);
-		if (*event->category)
-			result = result
-					 ?: interning_event_category(
-						    interning, event->category, &names->category);
-	}
-	for (uint32_t i = 0; result == 0 && i < event->field_count; i++)
-		result = interning_annotation_name(
-			interning, event->fields[i].name, &names->fields[i]);
-	return result;
-}
-
-int capture_writer_range(struct capture_writer *writer, const struct capture_range_event *event)
-{
-	struct capture_range_event out = *event;
-	struct range_event_names names;
-	uint64_t parent;
-	int result;
-
-	assert(event->field_count <= WIRE_RANGE_MAX_FIELDS);
-	out.track = range_track(writer, event);
-	if (writer->visitor)
-		return writer->visitor->range
-			       ? writer->visitor->range(writer->visitor_context, &out)
-			       : 0;
-	parent = event->lane ? track_uuid(writer, event->pid, false)
-			     : track_uuid(writer, event->tid, true);
-	result = start_without_session(writer);
-	result = result ?: describe_track(writer, parent, 0, event);
-	if (out.track != parent)
-		result = result ?: describe_track(writer, out.track, parent, event);
-	result = result ?: intern_range(writer, event, &names);
-	if (result < 0)
-		return result;
-	put_range_event(begin_timed_packet(writer, out.time_ns), &out, &names);
-	return end_timed_packet(writer);
+	packet = writer_begin_packet(writer);
+	put_thread(packet, thread, writer_track(writer, thread->tid, true));
+	return writer_end_packet(writer);
 }
 
 /* The mapping has to be in the file before its symbols. */
@@ -704,7 +476,7 @@ int capture_writer_stats(struct capture_writer *writer, const struct capture_sta
 
 	if (writer->visitor)
 		return writer->visitor->stats(writer->visitor_context, stats);
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result < 0)
 		return result;
 	put_stats(&message, stats);
