@@ -18,25 +18,21 @@ STEP = "optimizer"
 
 
 def is_compiling() -> bool:
-    """Is torch.compile tracing the call? It puts True here in its place, and leaves the recording out of its graph."""
-    return False
-
-
-def _traced() -> Callable[[], bool]:
+    """Is torch.compile tracing the call? Its tracer puts True in place of this, and the recording is no part of its
+    graph. A module that is not there yet is asked for at each call: torch.autograd is imported before it."""
     compiler = sys.modules.get("torch.compiler")
-    return getattr(compiler, "is_compiling", is_compiling)
+    return compiler is not None and compiler.is_compiling()
 
 
 # ---- optimizer steps ----
 
 
 def _register_step(register: Function) -> Function:
-    """From 2.0 on, torch calls us after each step of every optimizer. Steps count with a closed gate, too."""
-    traced = _traced()
+    """From 2.0 on, torch calls us after each step of every optimizer. Steps count with a closed gate, too, and in a
+    compiled step, whose graph torch breaks by itself."""
 
     def after_step(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if not traced():
-            _core.step(STEP)
+        _core.step(STEP)
 
     register(after_step)
     return register
@@ -116,10 +112,7 @@ def _hook(module: str, attribute: str, make: Callable[[Function], Function], fal
 
 def _range(module: str, attribute: str, name: str, fields: Optional[Callable[..., Dict[str, Any]]] = None,
            optional: bool = False) -> Hook:
-    def make(original: Function) -> Function:
-        return ranged(DOMAIN, name, fields, unless=_traced())(original)
-
-    return _hook(module, attribute, make, optional=optional)
+    return _hook(module, attribute, ranged(DOMAIN, name, fields, unless=is_compiling), optional=optional)
 
 
 _C10D = "torch.distributed.distributed_c10d"
