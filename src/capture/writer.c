@@ -9,33 +9,15 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/map.h"
 #include "capture/descriptor_set.h"
 #include "capture/device_messages.h"
 #include "capture/fields.h"
-#include "capture/interning.h"
-#include "capture/output.h"
 #include "capture/protobuf.h"
-#include "capture/symbol_batch.h"
 #include "capture/writer_messages.h"
+#include "capture/writer_state.h"
 
 /* Interned data and symbols wait for company, but not beyond this. */
 #define PENDING_BYTES ((size_t)64 * 1024)
-
-struct capture_writer {
-	struct output output;
-	struct interning interning;
-	struct map_u64 queues; /* pid << 32 | queue → iid of its device << 32 | iid of its name */
-	struct symbol_batch symbols;
-	const struct capture_visitor *visitor; /* in place of a file; NULL: there is a file */
-	void *visitor_context;
-	bool stack_sample;
-	bool started; /* the packets that open the sequence are written */
-	uint32_t sequence_id;
-	uint64_t period_ns;
-	uint64_t last_time_ns; /* of the sequence's incremental clock */
-	struct map_u64 tracks; /* of ranges: their uuids, once described */
-};
 
 /* 28 bits take four bytes in each packet and still tell thousands of merged captures apart. */
 static uint32_t random_sequence_id(void)
@@ -88,14 +70,14 @@ struct capture_writer *capture_writer_free(struct capture_writer *writer)
 	interning_done(&writer->interning);
 	map_u64_done(&writer->queues);
 	map_u64_done(&writer->tracks);
+	map_u64_done(&writer->open_steps);
 	symbol_batch_done(&writer->symbols);
 	output_done(&writer->output);
 	free(writer);
 	return NULL;
 }
 
-/* The message that the next packet goes to. */
-static struct strbuf *begin_packet(struct capture_writer *writer)
+struct strbuf *writer_begin_packet(struct capture_writer *writer)
 {
 	struct strbuf *packet = &writer->output.packets;
 
@@ -104,7 +86,7 @@ static struct strbuf *begin_packet(struct capture_writer *writer)
 	return packet;
 }
 
-static int end_packet(struct capture_writer *writer)
+int writer_end_packet(struct capture_writer *writer)
 {
 	return output_end_packet(&writer->output);
 }
@@ -112,52 +94,52 @@ static int end_packet(struct capture_writer *writer)
 /* A packet that is one message and depends on no state. */
 static int put_message(struct capture_writer *writer, uint32_t field, const struct strbuf *message)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 
 	if (strbuf_status(message) < 0)
 		packet->status = -ENOMEM;
 	pb_put_bytes(packet, field, strbuf_cstr(message), message->length);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_sequence_start(struct capture_writer *writer)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 
 	pb_put_u64(packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_CLEARED);
 	pb_put_u64(packet, PACKET_FIRST_ON_SEQUENCE, true);
 	put_defaults(packet, writer->period_ns, writer->stack_sample);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_clocks(struct capture_writer *writer, const struct capture_session *session)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 
 	put_clock_snapshot(packet, session);
 	writer->last_time_ns = session->start_time_ns;
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_trace_uuid(struct capture_writer *writer, const struct capture_session *session)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 	size_t begin = pb_begin(packet, PACKET_TRACE_UUID);
 
 	pb_put_u64(packet, UUID_MSB, hash_u64(writer->sequence_id));
 	pb_put_u64(packet, UUID_LSB, hash_u64(session->start_realtime_ns ^ writer->sequence_id));
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_descriptors(struct capture_writer *writer)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 	size_t begin = pb_begin(packet, PACKET_EXTENSION_DESCRIPTOR);
 
 	pb_put_bytes(packet, EXTENSION_SET, capture_descriptor_set, capture_descriptor_set_length);
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 /* The packets that open a sequence; they make sense of all later ones. */
@@ -190,7 +172,7 @@ static int start_now(struct capture_writer *writer)
 	return start(writer, &session);
 }
 
-static int start_without_session(struct capture_writer *writer)
+int writer_start(struct capture_writer *writer)
 {
 	return writer->started ? 0 : start_now(writer);
 }
@@ -205,10 +187,10 @@ int capture_writer_session(struct capture_writer *writer, const struct capture_s
 	result = writer->started ? 0 : start(writer, session);
 	if (result < 0)
 		return result;
-	packet = begin_packet(writer);
+	packet = writer_begin_packet(writer);
 	put_system_info(packet, session);
 	put_session(packet, session);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 /* Was the thing with this id, one of `table`'s, new to a writer without a file? */
@@ -275,12 +257,12 @@ static void put_interned(struct capture_writer *writer, struct strbuf *packet)
 
 static int put_interned_packet(struct capture_writer *writer)
 {
-	int result = start_without_session(writer);
+	int result = writer_start(writer);
 
 	if (result < 0 || writer->interning.pending.length == 0)
 		return result;
-	put_interned(writer, begin_packet(writer));
-	result = end_packet(writer);
+	put_interned(writer, writer_begin_packet(writer));
+	result = writer_end_packet(writer);
 	if (result == 0)
 		strbuf_clear(&writer->interning.pending);
 	return result;
@@ -311,7 +293,7 @@ static void put_gil(
 
 static int put_wait_sample(struct capture_writer *writer, const struct capture_sample *sample)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 	size_t begin;
 
 	put_timestamp(writer, packet, sample->time_ns);
@@ -330,7 +312,7 @@ static int put_wait_sample(struct capture_writer *writer, const struct capture_s
 	if (sample->wait_is_open)
 		pb_put_u64(packet, WAIT_OPEN, true);
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_stack_sample(struct capture_writer *writer, const struct capture_sample *sample)
@@ -345,7 +327,7 @@ static int put_stack_sample(struct capture_writer *writer, const struct capture_
 		result = interning_execution(interning, sample->cpu, sample->mode, &execution);
 	if (result < 0)
 		return result;
-	packet = begin_packet(writer);
+	packet = writer_begin_packet(writer);
 	put_timestamp(writer, packet, sample->time_ns);
 	put_interned(writer, packet);
 	begin = pb_begin(packet, PACKET_STACK_SAMPLE);
@@ -357,12 +339,12 @@ static int put_stack_sample(struct capture_writer *writer, const struct capture_
 		pb_put_u64(packet, STACK_SAMPLE_WEIGHT, writer->period_ns);
 	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int put_perf_sample(struct capture_writer *writer, const struct capture_sample *sample)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 	size_t begin;
 
 	put_timestamp(writer, packet, sample->time_ns);
@@ -376,7 +358,7 @@ static int put_perf_sample(struct capture_writer *writer, const struct capture_s
 	pb_put_u64(packet, PERF_SAMPLE_MODE, sample->mode);
 	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
 	pb_end(packet, begin);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 int capture_writer_sample(struct capture_writer *writer, const struct capture_sample *sample)
@@ -386,7 +368,7 @@ int capture_writer_sample(struct capture_writer *writer, const struct capture_sa
 	assert(sample->callstack <= writer->interning.callstacks.entries.count);
 	if (writer->visitor)
 		return writer->visitor->sample(writer->visitor_context, sample);
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result == 0 && writer->interning.pending.length > PENDING_BYTES)
 		result = put_interned_packet(writer);
 	if (result < 0)
@@ -404,10 +386,9 @@ int capture_writer_sample(struct capture_writer *writer, const struct capture_sa
 	return 0;
 }
 
-/* A packet of its own time: the sequence's clock is left alone. */
-static struct strbuf *begin_timed_packet(struct capture_writer *writer, uint64_t time_ns)
+struct strbuf *writer_begin_timed_packet(struct capture_writer *writer, uint64_t time_ns)
 {
-	struct strbuf *packet = begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(writer);
 
 	pb_put_u64(packet, PACKET_TIMESTAMP, time_ns);
 	pb_put_u64(packet, PACKET_TIMESTAMP_CLOCK, CLOCK_ID_MONOTONIC);
@@ -415,9 +396,9 @@ static struct strbuf *begin_timed_packet(struct capture_writer *writer, uint64_t
 	return packet;
 }
 
-static int end_timed_packet(struct capture_writer *writer)
+int writer_end_timed_packet(struct capture_writer *writer)
 {
-	int result = end_packet(writer);
+	int result = writer_end_packet(writer);
 
 	if (result == 0)
 		strbuf_clear(&writer->interning.pending);
@@ -478,13 +459,13 @@ int capture_writer_device_work(
 		return writer->visitor->device_work
 			       ? writer->visitor->device_work(writer->visitor_context, work)
 			       : 0;
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result == 0)
 		result = intern_work(writer, work, &names);
 	if (result < 0)
 		return result;
-	put_device_work(begin_timed_packet(writer, work->start_ns), work, &names);
-	return end_timed_packet(writer);
+	put_device_work(writer_begin_timed_packet(writer, work->start_ns), work, &names);
+	return writer_end_timed_packet(writer);
 }
 
 int capture_writer_launch(struct capture_writer *writer, const struct capture_launch *launch)
@@ -495,11 +476,11 @@ int capture_writer_launch(struct capture_writer *writer, const struct capture_la
 		return writer->visitor->launch
 			       ? writer->visitor->launch(writer->visitor_context, launch)
 			       : 0;
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result < 0)
 		return result;
-	put_launch(begin_timed_packet(writer, launch->time_ns), launch);
-	return end_timed_packet(writer);
+	put_launch(writer_begin_timed_packet(writer, launch->time_ns), launch);
+	return writer_end_timed_packet(writer);
 }
 
 int capture_writer_launch_stack(
@@ -512,11 +493,11 @@ int capture_writer_launch_stack(
 		return writer->visitor->launch_stack
 			       ? writer->visitor->launch_stack(writer->visitor_context, stack)
 			       : 0;
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result < 0)
 		return result;
-	put_launch_stack(begin_timed_packet(writer, stack->time_ns), stack);
-	return end_timed_packet(writer);
+	put_launch_stack(writer_begin_timed_packet(writer, stack->time_ns), stack);
+	return writer_end_timed_packet(writer);
 }
 
 int capture_writer_device_event(
@@ -529,16 +510,16 @@ int capture_writer_device_event(
 		return writer->visitor->device_event
 			       ? writer->visitor->device_event(writer->visitor_context, event)
 			       : 0;
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result < 0)
 		return result;
-	packet = event->time_ns ? begin_timed_packet(writer, event->time_ns) : begin_packet(writer);
+	packet = event->time_ns ? writer_begin_timed_packet(writer, event->time_ns)
+				: writer_begin_packet(writer);
 	put_device_event(packet, event);
-	return event->time_ns ? end_timed_packet(writer) : end_packet(writer);
+	return event->time_ns ? writer_end_timed_packet(writer) : writer_end_packet(writer);
 }
 
-/* Tracks are told apart by numbers that must differ between captures that are merged later. */
-static uint64_t track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread)
+uint64_t writer_track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread)
 {
 	return (uint64_t)writer->sequence_id << 33 | (uint64_t)id << 1 | is_thread;
 }
@@ -550,12 +531,12 @@ int capture_writer_process(struct capture_writer *writer, const struct capture_p
 
 	if (writer->visitor)
 		return writer->visitor->process(writer->visitor_context, process);
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result < 0)
 		return result;
-	packet = begin_packet(writer);
-	put_process(packet, process, track_uuid(writer, process->pid, false));
-	return end_packet(writer);
+	packet = writer_begin_packet(writer);
+	put_process(packet, process, writer_track_uuid(writer, process->pid, false));
+	return writer_end_packet(writer);
 }
 
 int capture_writer_thread(struct capture_writer *writer, const struct capture_thread *thread)
@@ -565,12 +546,12 @@ int capture_writer_thread(struct capture_writer *writer, const struct capture_th
 
 	if (writer->visitor)
 		return writer->visitor->thread(writer->visitor_context, thread);
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result < 0)
 		return result;
-	packet = begin_packet(writer);
-	put_thread(packet, thread, track_uuid(writer, thread->tid, true));
-	return end_packet(writer);
+	packet = writer_begin_packet(writer);
+	put_thread(packet, thread, writer_track_uuid(writer, thread->tid, true));
+	return writer_end_packet(writer);
 }
 
 /* ---- ranges ---- */
@@ -586,7 +567,7 @@ static uint64_t range_track(
 		writer->sequence_id, event->pid, event->lane ? 0 : event->tid, event->lane};
 
 	if (!event->lane && !*event->domain)
-		return track_uuid(writer, event->tid, true);
+		return writer_track_uuid(writer, event->tid, true);
 	return hash_bytes(event->domain, event->lane ? 0 : strlen(event->domain),
 		       hash_bytes(key, sizeof(key), 0)) |
 	       1ULL << 63;
@@ -606,7 +587,7 @@ static int describe_track(struct capture_writer *writer, uint64_t uuid, uint64_t
 	result = map_u64_set(&writer->tracks, uuid, 1);
 	if (result < 0)
 		return result;
-	packet = begin_packet(writer);
+	packet = writer_begin_packet(writer);
 	if (parent)
 		put_child_track(packet, uuid, parent,
 			event->lane ? "Ranges of the process" : event->domain);
@@ -614,7 +595,7 @@ static int describe_track(struct capture_writer *writer, uint64_t uuid, uint64_t
 		put_process(packet, &process, uuid);
 	else
 		put_thread(packet, &thread, uuid);
-	return end_packet(writer);
+	return writer_end_packet(writer);
 }
 
 static int intern_range(struct capture_writer *writer, const struct capture_range_event *event,
@@ -653,17 +634,17 @@ int capture_writer_range(struct capture_writer *writer, const struct capture_ran
 		return writer->visitor->range
 			       ? writer->visitor->range(writer->visitor_context, &out)
 			       : 0;
-	parent = event->lane ? track_uuid(writer, event->pid, false)
-			     : track_uuid(writer, event->tid, true);
-	result = start_without_session(writer);
+	parent = event->lane ? writer_track_uuid(writer, event->pid, false)
+			     : writer_track_uuid(writer, event->tid, true);
+	result = writer_start(writer);
 	result = result ?: describe_track(writer, parent, 0, event);
 	if (out.track != parent)
 		result = result ?: describe_track(writer, out.track, parent, event);
 	result = result ?: intern_range(writer, event, &names);
 	if (result < 0)
 		return result;
-	put_range_event(begin_timed_packet(writer, out.time_ns), &out, &names);
-	return end_timed_packet(writer);
+	put_range_event(writer_begin_timed_packet(writer, out.time_ns), &out, &names);
+	return writer_end_timed_packet(writer);
 }
 
 /* The mapping has to be in the file before its symbols. */
@@ -704,7 +685,7 @@ int capture_writer_stats(struct capture_writer *writer, const struct capture_sta
 
 	if (writer->visitor)
 		return writer->visitor->stats(writer->visitor_context, stats);
-	result = start_without_session(writer);
+	result = writer_start(writer);
 	if (result < 0)
 		return result;
 	put_stats(&message, stats);
