@@ -5,8 +5,8 @@
 
 #include "capture/device_messages.h"
 #include "capture/fields.h"
-#include "capture/writer_internal.h"
 #include "capture/writer_messages.h"
+#include "capture/writer_state.h"
 
 static void name_queue(const struct capture_device_work *work, struct strbuf *out)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "capture/fields.h"
-#include "capture/writer_internal.h"
 #include "capture/writer_messages.h"
+#include "capture/writer_state.h"
 
 /* What the default domain is called in a capture. */
 #define DEFAULT_DOMAIN "NVTX"
@@ -18,7 +18,7 @@ static uint64_t range_track(
 		writer->sequence_id, event->pid, event->lane ? 0 : event->tid, event->lane};
 
 	if (!event->lane && !*event->domain)
-		return writer_track(writer, event->tid, true);
+		return writer_track_uuid(writer, event->tid, true);
 	return hash_bytes(event->domain, event->lane ? 0 : strlen(event->domain),
 		       hash_bytes(key, sizeof(key), 0)) |
 	       1ULL << 63;
@@ -85,8 +85,8 @@ int capture_writer_range(struct capture_writer *writer, const struct capture_ran
 		return writer->visitor->range
 			       ? writer->visitor->range(writer->visitor_context, &out)
 			       : 0;
-	parent = event->lane ? writer_track(writer, event->pid, false)
-			     : writer_track(writer, event->tid, true);
+	parent = event->lane ? writer_track_uuid(writer, event->pid, false)
+			     : writer_track_uuid(writer, event->tid, true);
 	result = writer_start(writer);
 	result = result ?: describe_track(writer, parent, 0, event);
 	if (out.track != parent)
