@@ -29,6 +29,7 @@
 
 static const struct wire_gate closed_gate;
 _Atomic(const struct wire_gate *) inject_gate = &closed_gate;
+_Atomic(const _Atomic uint32_t *) inject_state = &closed_gate.state;
 _Atomic(void (*)(void)) inject_on_thread_end;
 
 static struct wire_ring_file *ring_file;
@@ -103,10 +104,16 @@ static void return_ring(void *ring)
 		&((struct wire_ring *)ring)->tid, WIRE_RING_TID_NONE, memory_order_release);
 }
 
+static void use_gate(const struct wire_gate *gate)
+{
+	atomic_store_explicit(&inject_state, &gate->state, memory_order_release);
+	atomic_store_explicit(&inject_gate, gate, memory_order_release);
+}
+
 /* The parent goes on writing to its rings: a forked child says nothing until it executes. */
 static void close_in_child(void)
 {
-	atomic_store_explicit(&inject_gate, &closed_gate, memory_order_relaxed);
+	use_gate(&closed_gate);
 	thread_ring = NO_RING;
 }
 
@@ -128,13 +135,10 @@ static void wait_until_ready(void)
 	errno = saved_errno;
 }
 
-static void open_session(void)
+static void open_folder(const char *path)
 {
-	const char *path = secure_getenv("SONDE_SESSION");
 	int directory, saved_errno = errno;
 
-	if (!path)
-		return;
 	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0) {
 		errno = saved_errno;
@@ -148,8 +152,16 @@ static void open_session(void)
 		ring_file = make_ring_file(directory);
 	close(directory);
 	if (ring_file)
-		atomic_store_explicit(&inject_gate, session_gate, memory_order_release);
+		use_gate(session_gate);
 	errno = saved_errno;
+}
+
+static void open_session(void)
+{
+	const char *path = secure_getenv("SONDE_SESSION");
+
+	if (path)
+		open_folder(path);
 }
 
 bool inject_open_at_once(void)
