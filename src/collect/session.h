@@ -53,9 +53,9 @@ struct session_options {
 	uint64_t wait_min_ns;   /* with SESSION_WAIT_EXACT: shorter ones have no stack */
 	enum session_scope scope;
 	enum session_launch_stacks launch_stacks;
-	bool launch_memo_off;            /* the stack of every launch is taken */
-	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
-	bool uncompressed, stack_sample; /* see capture_writer_options */
+	bool launch_memo_off;                           /* the stack of every launch is taken */
+	enum wire_graph_mode graph_mode;                /* how launches of CUDA graphs are timed */
+	bool uncompressed, stack_sample, device_slices; /* see capture_writer_options */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a
 	 * file. `tick` is called each time round the loop, 10 times a second or more often, and at

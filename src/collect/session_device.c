@@ -88,6 +88,7 @@ static int set_environment(struct session_device *device)
 	result = result ?: add_variable(device, LAYERS_VARIABLE, strbuf_cstr(&layers));
 	result =
 		result ?: add_variable(device, "SONDE_SESSION", target_rings_folder(device->rings));
+	result = result ?: add_variable(device, "SONDE_LIBRARY", device->library);
 	result = result ?: add_cuda(device);
 	return result ?: add_nvtx(device);
 }

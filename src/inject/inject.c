@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,13 +28,16 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-static const struct wire_gate closed_gate;
+static const struct wire_gate closed_gate = {.next_edge = WIRE_STEP_NEVER};
 _Atomic(const struct wire_gate *) inject_gate = &closed_gate;
-_Atomic(void (*)(void)) inject_on_thread_end;
+_Atomic(const _Atomic uint32_t *) inject_state = &closed_gate.state;
+_Atomic(void (*)(void)) inject_on_thread_end, inject_on_fork;
 
 static struct wire_ring_file *ring_file;
 static uint64_t correlation_start;
 static struct wire_gate *session_gate;
+static char gate_path[PATH_MAX];
+static bool is_child; /* of a fork: the file is its parent's */
 static pthread_key_t ring_key;
 static pthread_once_t open_once = PTHREAD_ONCE_INIT, wait_once = PTHREAD_ONCE_INIT;
 
@@ -103,11 +107,22 @@ static void return_ring(void *ring)
 		&((struct wire_ring *)ring)->tid, WIRE_RING_TID_NONE, memory_order_release);
 }
 
+static void use_gate(const struct wire_gate *gate)
+{
+	atomic_store_explicit(&inject_state, &gate->state, memory_order_release);
+	atomic_store_explicit(&inject_gate, gate, memory_order_release);
+}
+
 /* The parent goes on writing to its rings: a forked child says nothing until it executes. */
 static void close_in_child(void)
 {
-	atomic_store_explicit(&inject_gate, &closed_gate, memory_order_relaxed);
+	void (*on_fork)(void) = atomic_load_explicit(&inject_on_fork, memory_order_relaxed);
+
+	use_gate(&closed_gate);
 	thread_ring = NO_RING;
+	is_child = true;
+	if (on_fork)
+		on_fork();
 }
 
 /*
@@ -128,18 +143,16 @@ static void wait_until_ready(void)
 	errno = saved_errno;
 }
 
-static void open_session(void)
+static void open_folder(const char *path)
 {
-	const char *path = secure_getenv("SONDE_SESSION");
 	int directory, saved_errno = errno;
 
-	if (!path)
-		return;
 	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0) {
 		errno = saved_errno;
 		return;
 	}
+	snprintf(gate_path, sizeof(gate_path), "%s/" WIRE_GATE_NAME, path);
 	session_gate = map_file(directory, WIRE_GATE_NAME, 0, sizeof(*session_gate));
 	if (session_gate && session_gate->magic == WIRE_GATE_MAGIC &&
 		session_gate->version == WIRE_RING_VERSION &&
@@ -148,8 +161,16 @@ static void open_session(void)
 		ring_file = make_ring_file(directory);
 	close(directory);
 	if (ring_file)
-		atomic_store_explicit(&inject_gate, session_gate, memory_order_release);
+		use_gate(session_gate);
 	errno = saved_errno;
+}
+
+static void open_session(void)
+{
+	const char *path = secure_getenv("SONDE_SESSION");
+
+	if (path)
+		open_folder(path);
 }
 
 bool inject_open_at_once(void)
@@ -164,6 +185,21 @@ bool inject_open(void)
 		return false;
 	pthread_once(&wait_once, wait_until_ready);
 	return true;
+}
+
+struct wire_ring_file *inject_file(void)
+{
+	return is_child ? NULL : ring_file;
+}
+
+struct wire_gate *inject_session_gate(void)
+{
+	return session_gate;
+}
+
+const char *inject_gate_path(void)
+{
+	return gate_path;
 }
 
 uint32_t inject_image(void)
@@ -202,7 +238,8 @@ static struct wire_ring *claim_ring(void)
 		if (!atomic_compare_exchange_strong_explicit(&ring_file->rings[i].tid, &nobody,
 			    inject_tid(), memory_order_acquire, memory_order_relaxed))
 			continue;
-		if (!populate(wire_ring_data(ring_file, i), WIRE_RING_BYTES)) {
+		if (!populate(
+			    wire_ring_data(ring_file, i), wire_ring_usable(&ring_file->rings[i]))) {
 			atomic_store_explicit(
 				&ring_file->rings[i].tid, WIRE_RING_TID_NONE, memory_order_release);
 			break;
@@ -229,8 +266,10 @@ void inject_ring_is_full(void)
 	uint64_t heartbeat_ns =
 		atomic_load_explicit(&session_gate->heartbeat_ns, memory_order_relaxed);
 
+	uint32_t open = WIRE_GATE_OPEN;
+
 	if (inject_now_ns() - heartbeat_ns > WIRE_HEARTBEAT_NS)
-		atomic_store_explicit(&session_gate->state, WIRE_GATE_CLOSED, memory_order_relaxed);
+		atomic_compare_exchange_strong(&session_gate->state, &open, WIRE_GATE_CLOSED);
 }
 
 struct wire_ring *inject_ring(unsigned char **ret_data, uint32_t *ret_index)
@@ -286,8 +325,9 @@ uint64_t inject_room(void)
 
 	if (!ring)
 		return 0;
-	return WIRE_RING_BYTES - (atomic_load_explicit(&ring->head, memory_order_relaxed) -
-					 atomic_load_explicit(&ring->tail, memory_order_relaxed));
+	return wire_ring_usable(ring) -
+	       wire_ring_between(ring, atomic_load_explicit(&ring->tail, memory_order_relaxed),
+		       atomic_load_explicit(&ring->head, memory_order_relaxed));
 }
 
 const struct wire_launch_facts *inject_facts(void)

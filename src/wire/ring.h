@@ -5,7 +5,9 @@
  * it ends. The process never waits: what does not fit is counted in its ring.
  *
  * Records are wire_record, multiples of 8 bytes, and never wrap: where one does not fit before the
- * end of a ring, a WIRE_RECORD_PADDING fills it. The consumer trusts nothing that it reads here.
+ * end of the usable part of a ring, a WIRE_RECORD_PADDING takes the rest. Only that part is backed
+ * by memory; a consumer that falls behind makes it larger. The consumer trusts nothing that it
+ * reads here.
  */
 #pragma once
 
@@ -13,31 +15,21 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "wire/gate.h"
 #include "wire/launch.h"
 #include "wire/record.h"
+#include "wire/step.h"
 
 #define WIRE_RING_MAGIC    0x676e6972646e6f73ULL /* "sondring" */
-#define WIRE_GATE_MAGIC    0x65746167646e6f73ULL /* "sondgate" */
-#define WIRE_RING_VERSION  2
 #define WIRE_RING_COUNT    128
-#define WIRE_RING_BYTES    (1 << 20) /* of records; a power of two */
+#define WIRE_RING_BYTES    (8 << 20) /* of records at most; a power of two */
+#define WIRE_RING_AT_FIRST (1 << 20) /* in use until the consumer finds that it is late */
 #define WIRE_RING_TID_NONE 0
 
 /* Names in the session folder; a ring file's is this, its pid, a dot and its start time. */
-#define WIRE_GATE_NAME   "gate"
 #define WIRE_RING_PREFIX "ring."
-/* A collector that did not write its heartbeat for so long is gone. */
-#define WIRE_HEARTBEAT_NS 5000000000ULL
 /* The first process of a session waits at most so long for the collector to get ready. */
 #define WIRE_READY_NS 1000000000ULL
-
-enum wire_gate_state {
-	WIRE_GATE_CLOSED = 0,
-	WIRE_GATE_OPEN = 1,
-	/* Nothing new is recorded; what was is still told. The collector waits for it, but not
-	   long. */
-	WIRE_GATE_DRAINING = 2,
-};
 
 /* In which detail launches of graphs are timed. */
 enum wire_graph_mode {
@@ -53,23 +45,6 @@ enum wire_held {
 	WIRE_HELD_TOLD = 2, /* all was told since the gate drains */
 };
 
-/* The file "gate": written by the collector; a process that finds it dead closes the gate. */
-struct wire_gate {
-	__u64 magic; /* WIRE_GATE_MAGIC */
-	__u32 version;
-	_Atomic __u32 state; /* enum wire_gate_state */
-	__u32 collector_pid;
-	_Atomic __u32 is_ready;     /* launch stacks are taken, or will not be */
-	_Atomic __u64 heartbeat_ns; /* CLOCK_MONOTONIC */
-	_Atomic __u32 stacks;       /* enum wire_launch_stacks */
-	_Atomic __u32 memo_is_off;  /* every launch's stack is taken */
-	_Atomic __u32 is_untimed;   /* devices are not asked when the work ran */
-	__u8 graph_mode;            /* enum wire_graph_mode; written before the gate opens */
-	__u8 reserved[3];
-};
-
-_Static_assert(sizeof(struct wire_gate) == 48, "wire_gate is part of the wire format");
-
 /* Two cache lines: what the producer writes, and what the consumer writes. */
 struct wire_ring {
 	_Atomic __u32 tid; /* the owner; WIRE_RING_TID_NONE: free */
@@ -78,8 +53,10 @@ struct wire_ring {
 	_Atomic __u64 lost; /* records that found no room */
 	__u64 launches;     /* ever made by its owners */
 	__u64 producer[4];
-	_Atomic __u64 tail; /* bytes ever read */
-	__u64 consumer[7];
+	_Atomic __u64 tail;   /* bytes ever read */
+	_Atomic __u32 usable; /* bytes from the start that records may take; 0: as at first */
+	__u32 reserved_usable;
+	__u64 consumer[6];
 };
 
 _Static_assert(sizeof(struct wire_ring) == 128, "wire_ring is part of the wire format");
@@ -97,14 +74,18 @@ struct wire_ring_file {
 	_Atomic __u64 no_range;   /* calls for ranges that could not be recorded */
 	_Atomic __u32 held;       /* enum wire_held */
 	__u32 reserved_held;
-	__u64 pid_namespace; /* that `pid` is of: its inode; 0: not known */
-	__u64 reserved[6];
+	__u64 pid_namespace;   /* that `pid` is of: its inode; 0: not known */
+	_Atomic __u64 no_step; /* steps of more names than are kept */
+	__u64 reserved[5];
 	struct wire_ring rings[WIRE_RING_COUNT];
+	struct wire_step_counter steps[WIRE_STEP_NAMES];
 	struct wire_launch_facts facts;
 };
 
 _Static_assert(sizeof(struct wire_ring_file) ==
-		       128 + WIRE_RING_COUNT * 128 + sizeof(struct wire_launch_facts),
+		       128 + WIRE_RING_COUNT * 128 +
+			       WIRE_STEP_NAMES * sizeof(struct wire_step_counter) +
+			       sizeof(struct wire_launch_facts),
 	"wire_ring_file is part of the wire format");
 
 /* Where the records of the first ring begin; those of the others follow. */
@@ -114,6 +95,25 @@ _Static_assert(sizeof(struct wire_ring_file) ==
 static inline unsigned char *wire_ring_data(struct wire_ring_file *file, __u32 ring)
 {
 	return (unsigned char *)file + WIRE_RING_DATA_OFFSET + (size_t)ring * WIRE_RING_BYTES;
+}
+
+static inline __u64 wire_ring_usable(const struct wire_ring *ring)
+{
+	__u64 usable = atomic_load_explicit(&ring->usable, memory_order_relaxed);
+
+	if (usable < WIRE_RING_AT_FIRST)
+		return WIRE_RING_AT_FIRST;
+	return usable < WIRE_RING_BYTES ? usable : WIRE_RING_BYTES;
+}
+
+/* Bytes between two places, without what is skipped at the end of the usable part. */
+static inline __u64 wire_ring_between(const struct wire_ring *ring, __u64 tail, __u64 head)
+{
+	__u64 skipped = WIRE_RING_BYTES - wire_ring_usable(ring), bytes = head - tail;
+
+	if ((head ^ tail) < WIRE_RING_BYTES)
+		return bytes;
+	return bytes > skipped ? bytes - skipped : 0;
 }
 
 /*
@@ -126,17 +126,17 @@ static inline void *wire_ring_reserve(
 	__u64 head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	__u64 tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	__u64 at = head & (WIRE_RING_BYTES - 1), to_end = WIRE_RING_BYTES - at;
-	__u64 needed = bytes;
+	/* There is always room for the padding's own record. */
+	bool is_turning = at + bytes + sizeof(struct wire_record) > wire_ring_usable(ring);
+	__u64 needed = is_turning ? bytes + to_end : bytes;
 
-	if (needed > to_end)
-		needed += to_end;
 	if (needed > WIRE_RING_BYTES - (head - tail)) {
 		atomic_store_explicit(&ring->lost,
 			atomic_load_explicit(&ring->lost, memory_order_relaxed) + 1,
 			memory_order_relaxed);
 		return NULL;
 	}
-	if (bytes > to_end) {
+	if (is_turning) {
 		struct wire_record padding = {
 			.type = WIRE_RECORD_PADDING, .length_bytes = (__u32)to_end};
 
