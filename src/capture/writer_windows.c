@@ -58,7 +58,7 @@ static int intern_window_name(
 static int begin_window_slice(
 	struct capture_writer *writer, const struct capture_window *window, uint64_t track)
 {
-	uint64_t name;
+	uint64_t name = 0;
 	int result = writer_describe_track(writer, track, 0, "Windows");
 
 	result = result ?: intern_window_name(writer, window, &name);
@@ -93,7 +93,7 @@ int capture_writer_window(struct capture_writer *writer, const struct capture_wi
 
 int capture_writer_step(struct capture_writer *writer, const struct capture_step *step)
 {
-	uint64_t track = writer_named_track(writer, STEPS_TRACK, step->pid), name, number;
+	uint64_t track = writer_named_track(writer, STEPS_TRACK, step->pid), name = 0, number = 0;
 	int result;
 
 	if (writer->visitor)
