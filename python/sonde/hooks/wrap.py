@@ -6,7 +6,6 @@ own runs under a guard of the registry, so that the program never sees it fail.
 """
 
 import inspect
-import time
 from functools import wraps
 from typing import Any, AsyncGenerator, Callable, Dict, Generator, Optional, Union
 
@@ -42,38 +41,32 @@ def ranged(domain: str, name: Union[str, Callable[..., str]], fields: Optional[C
 
     `name` is the name or is called with the arguments for it; so are `fields`, and `when`, which says whether to
     record this call. `unless` is asked before the gate is, and must be something that a tracing compiler knows: where
-    it is true, the wrapper is the original. Ranges of a thread nest, calls of coroutines and generators do not: those are recorded as a mark
-    at their end, with the field duration_ns.
+    it is true, the wrapper is the original. Calls of coroutines and generators do not nest in their thread: those are
+    ranges of the process.
     """
 
-    def describe(args: Any, kwargs: Any) -> Any:
-        if when is not None and not when(*args, **kwargs):
-            return None
-        return name if isinstance(name, str) else name(*args, **kwargs), fields and fields(*args, **kwargs)
+    def described(begin: Callable[..., Any]) -> Enter:
+        def enter(*args: Any, **kwargs: Any) -> Any:
+            if when is not None and not when(*args, **kwargs):
+                return None
+            text = name if isinstance(name, str) else name(*args, **kwargs)
+            return True, begin(text, domain, fields(*args, **kwargs) if fields else None)
 
-    def enter(*args: Any, **kwargs: Any) -> bool:
-        described = describe(args, kwargs)
-        if described is not None:
-            _core.range_push(described[0], domain, described[1] or None)
-        return described is not None
+        return enter
 
-    def leave(pushed: bool, _result: Any, _returned: bool) -> None:
+    def pop(pushed: Any, _result: Any, _returned: bool) -> None:
         if pushed:
             _core.range_pop(domain)
 
-    def enter_long(*args: Any, **kwargs: Any) -> Any:
-        return describe(args, kwargs), time.monotonic_ns()
-
-    def leave_long(state: Any, _result: Any, _returned: bool) -> None:
-        described, begin_ns = state or (None, 0)
-        if described is not None:
-            duration = {"duration_ns": time.monotonic_ns() - begin_ns}
-            _core.mark(described[0], domain, {**(described[1] or {}), **duration})
+    def end(started: Any, _result: Any, _returned: bool) -> None:
+        if started:
+            _core.range_end(started[1], domain)
 
     def make(original: Function) -> Function:
         kind = _wrapper_kind(original)
-        both = (enter, leave) if kind is _around_function else (enter_long, leave_long)
-        wrapper = kind(original, *both, registry.guard())
+        nests = kind is _around_function
+        enter, leave = (described(_core.range_push), pop) if nests else (described(_core.range_start), end)
+        wrapper = kind(original, enter, leave, registry.guard())
         return wrapper if unless is None else _around_traced(original, wrapper, unless)
 
     return make
