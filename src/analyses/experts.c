@@ -15,8 +15,9 @@
 
 #define DOMAIN "vllm"
 #define PREFIX "moe."
-/* Of one layer: no model has more, and a damaged capture is not believed. */
-#define MAX_EXPERTS 65536
+/* Of one layer, and of all: no model has more, and a damaged capture is not believed. */
+#define MAX_EXPERTS 65536ULL
+#define MAX_COUNTS  (1U << 22)
 
 struct layer_key {
 	uint64_t process, number;
@@ -98,7 +99,7 @@ static int set_experts(struct work *work, struct expert_layer *layer, uint32_t e
 	size_t first = work->experts->counts.count;
 	int r = 0;
 
-	if (experts <= layer->experts)
+	if (experts <= layer->experts || first + experts > MAX_COUNTS)
 		return 0;
 	for (uint32_t i = 0; r == 0 && i < experts; i++)
 		r = array_append(&work->experts->counts,
