@@ -27,7 +27,7 @@ struct expert_layer {
 	uint64_t lost_calls; /* counted, and not read */
 	bool captured;       /* it is part of a CUDA graph, whose replays were not counted */
 	bool pairs_left_out;
-	size_t first_count; /* counts.items[first_count + expert] */
+	size_t first_count;                   /* counts.items[first_count + expert] */
 	uint64_t weights[EXPERT_WEIGHT_BINS]; /* by tenth */
 	struct expert_spread spread;
 };
@@ -49,7 +49,7 @@ struct expert_reading {
 struct experts {
 	ARRAY_OF(struct expert_layer) layers; /* by process and number */
 	ARRAY_OF(uint64_t) counts;
-	ARRAY_OF(struct expert_pair) pairs; /* by layer, then the most frequent first */
+	ARRAY_OF(struct expert_pair) pairs;       /* by layer, then the most frequent first */
 	ARRAY_OF(struct expert_reading) readings; /* in the order of time */
 };
 

@@ -106,8 +106,7 @@ static void add_top(
 
 	for (size_t i = 0; i < count; i++)
 		strbuf_addf(&text, "%s%u %.1f %%", i ? ", " : "", top[i],
-			100.0 *
-				(double)experts->counts.items[layer->first_count + top[i]] /
+			100.0 * (double)experts->counts.items[layer->first_count + top[i]] /
 				(double)layer->spread.chosen);
 	table_cell(table, strbuf_cstr(&text));
 }

@@ -133,6 +133,12 @@ def tell_use(scheduler: Any) -> None:
     known.allocated = known.freed = known.evicted = 0
 
 
+def tell_freed(scheduler: Any) -> None:
+    """The same where blocks were freed since: what ended with the last batch is told with it."""
+    if _known(scheduler.kv_cache_manager.block_pool).freed:
+        tell_use(scheduler)
+
+
 get_new_blocks = around(_begin, _allocated)
 free_blocks = around(_begin_free, _freed)
 touch = around(_begin_touch, _touched)

@@ -158,19 +158,22 @@ def _scheduled(state: Optional[_Scheduling], output: Any, returned: bool) -> Non
 # ---- updates ----
 
 
-def _begin_update(scheduler: Any, scheduler_output: Any, *_args: Any, **_kwargs: Any) -> None:
+def _begin_update(scheduler: Any, scheduler_output: Any, *_args: Any, **_kwargs: Any) -> Any:
     _core.range_push("update", DOMAIN)
     for name in scheduler_output.num_scheduled_tokens:
         request = scheduler.requests.get(name)
         if request is not None and request.num_output_tokens == 0:
             _silent[name] = request
+    return scheduler
 
 
-def _updated(_state: Any, _result: Any, _returned: bool) -> None:
+def _updated(scheduler: Any, _result: Any, returned: bool) -> None:
     _core.range_pop(DOMAIN)
     for request in list(_silent.values()):
         _tell_first_token(request)
     _silent.clear()
+    if scheduler is not None and returned:
+        vllm_cache.tell_freed(scheduler)
 
 
 add_request = around(_begin_add, _added)
