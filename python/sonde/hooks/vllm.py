@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hooks for vLLM 0.9 and later: the table. docs/vllm.md says what each writes into a capture.
 
-tests/e2e/python-hooks/vllm-signatures.json tells which release has which of these functions, and with what
+tests/doubles/vllm/signatures.json tells which release has which of these functions, and with what
 arguments; tools/vllm-signatures makes it from wheels.
 """
 

@@ -106,6 +106,8 @@ def _begin_preempt(scheduler: Any, request: Any, *_args: Any, **_kwargs: Any) ->
 
 # ---- batches ----
 
+_WAITING = ("waiting", "skipped_waiting", "kv_holding_waiting")  # queues; each release has some
+
 
 def _begin_schedule(scheduler: Any, *_args: Any, **_kwargs: Any) -> _Scheduling:
     _schedulers_at_work.append(scheduler)
@@ -118,7 +120,8 @@ def _begin_schedule(scheduler: Any, *_args: Any, **_kwargs: Any) -> _Scheduling:
 
 def _tell_batch(scheduler: Any, output: Any) -> None:
     prefill, decode = tokens_by_phase(output, scheduler.requests)
-    running, waiting = len(scheduler.running), len(scheduler.waiting) + len(getattr(scheduler, "skipped_waiting", ()))
+    running = len(scheduler.running)
+    waiting = sum(len(getattr(scheduler, queue, ())) for queue in _WAITING)
     _core.mark("batch", DOMAIN, {
         "phase": phase_of(prefill, decode),
         "requests": len(output.num_scheduled_tokens),
