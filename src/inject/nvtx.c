@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "inject/clock.h"
 #include "inject/nvtx.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -376,7 +377,10 @@ static bool fill_table(const struct nvtx_callbacks *callbacks, int module,
 
 static void open_texts(void)
 {
+	inject_clock_open();
 	has_texts = nvtx_texts_open();
+	if (has_texts)
+		nvtx_name_own_domain(nvtx_text_ascii("sonde"));
 }
 
 bool nvtx_open(void)
