@@ -204,19 +204,23 @@ static __attribute__((noinline)) void *reserve_slowly(
 	struct nvtx_thread *thread, uint32_t bytes, __u64 *ret_head)
 {
 	void *out = wire_ring_reserve(thread->ring, thread->data, bytes, ret_head);
-	uint64_t tail = atomic_load_explicit(&thread->ring->tail, memory_order_acquire);
-	uint64_t at = *ret_head & (WIRE_RING_BYTES - 1), usable = wire_ring_usable(thread->ring);
+	uint64_t at, usable, until;
 
 	thread->room_until = 0;
 	if (!out) {
 		inject_ring_is_full();
 		return NULL;
 	}
+	at = *ret_head & (WIRE_RING_BYTES - 1);
+	usable = wire_ring_usable(thread->ring);
 	/* A record that pads what is left has its place, too. */
-	if (at + sizeof(struct wire_record) < usable)
-		thread->room_until = *ret_head - at + usable - sizeof(struct wire_record);
-	if (thread->room_until > tail + WIRE_RING_BYTES)
-		thread->room_until = tail + WIRE_RING_BYTES;
+	if (at + sizeof(struct wire_record) > usable)
+		return out;
+	until = *ret_head - at + usable - sizeof(struct wire_record);
+	thread->room_until = atomic_load_explicit(&thread->ring->tail, memory_order_acquire) +
+			     WIRE_RING_BYTES;
+	if (until < thread->room_until)
+		thread->room_until = until;
 	return out;
 }
 
