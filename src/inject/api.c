@@ -6,14 +6,13 @@
 #include "wire/api.h"
 
 #include "inject/nvtx.h"
+#include "inject/step.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED wire_api_function sonde_api;
 
 _Static_assert(WIRE_API_OPEN == WIRE_GATE_OPEN, "programs look at the state themselves");
-
-static _Atomic uint64_t steps;
 
 static bool open_session(const char *path)
 {
@@ -118,14 +117,17 @@ static void counter(void *name, double value)
 	nvtx_leave();
 }
 
-static uint64_t step(const char *name)
-{
-	return atomic_fetch_add_explicit(&steps, 1, memory_order_relaxed) + 1;
-}
-
+/* A window that warms up is not there yet; a session without windows is one. */
 static uint32_t window(void)
 {
-	return inject_is_open();
+	const struct wire_gate *gate = atomic_load_explicit(&inject_gate, memory_order_relaxed);
+	uint32_t number = atomic_load_explicit(&gate->window, memory_order_relaxed);
+
+	if (!inject_is_open())
+		return 0;
+	if (!number)
+		return 1;
+	return atomic_load_explicit(&gate->begin_ns, memory_order_relaxed) ? number : 0;
 }
 
 const struct wire_api *sonde_api(uint32_t version)
@@ -144,7 +146,7 @@ const struct wire_api *sonde_api(uint32_t version)
 		.start = start,
 		.end = end,
 		.counter = counter,
-		.step = step,
+		.step = inject_step,
 		.window = window,
 	};
 

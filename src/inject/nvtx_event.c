@@ -33,7 +33,8 @@ struct nvtx_thread {
 	struct inject_clock clock;
 	_Atomic bool is_inside; /* a signal handler may come in between */
 	uint16_t depths[COUNTED_DOMAINS];
-	uint32_t open; /* ranges, of all domains */
+	bool has_uncounted; /* ranges of other domains were pushed */
+	uint32_t openings;  /* the gate's, which these were counted in */
 	struct {
 		const char *address;
 		struct nvtx_text *text;
@@ -65,9 +66,19 @@ static struct nvtx_thread *make_self(void)
 	return self;
 }
 
+/* Which ranges ended while the gate was closed nobody knows: they are counted anew. */
+static __attribute__((noinline)) void begin_opening(struct nvtx_thread *thread, uint32_t openings)
+{
+	memset(thread->depths, 0, sizeof(thread->depths));
+	thread->has_uncounted = false;
+	thread->openings = openings;
+}
+
 /* NULL: nothing is recorded. */
 static __attribute__((always_inline)) inline struct nvtx_thread *enter(void)
 {
+	const struct wire_gate *gate = atomic_load_explicit(&inject_gate, memory_order_relaxed);
+	uint32_t openings = atomic_load_explicit(&gate->openings, memory_order_relaxed);
 	struct nvtx_thread *thread = self ? self : make_self();
 
 	if (!thread)
@@ -78,6 +89,8 @@ static __attribute__((always_inline)) inline struct nvtx_thread *enter(void)
 	}
 	atomic_store_explicit(&thread->is_inside, true, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect(thread->openings != openings, 0))
+		begin_opening(thread, openings);
 	return thread;
 }
 
@@ -217,8 +230,8 @@ static __attribute__((noinline)) void *reserve_slowly(
 	if (at + sizeof(struct wire_record) > usable)
 		return out;
 	until = *ret_head - at + usable - sizeof(struct wire_record);
-	thread->room_until = atomic_load_explicit(&thread->ring->tail, memory_order_acquire) +
-			     WIRE_RING_BYTES;
+	thread->room_until =
+		atomic_load_explicit(&thread->ring->tail, memory_order_acquire) + WIRE_RING_BYTES;
 	if (until < thread->room_until)
 		thread->room_until = until;
 	return out;
@@ -323,12 +336,21 @@ static void write_level(
 	write_short(self, type, depth, name, domain, time_ns);
 }
 
+static bool has_open(const struct nvtx_thread *thread)
+{
+	for (size_t i = 0; i < COUNTED_DOMAINS; i++) {
+		if (thread->depths[i])
+			return true;
+	}
+	return thread->has_uncounted;
+}
+
 /* The thread's place is the next one's that takes its ring. */
 static void end_thread(void)
 {
 	const struct nvtx_event event = {.domain = NULL};
 
-	if (self && self->open && nvtx_enter()) {
+	if (self && has_open(self) && nvtx_enter()) {
 		write_event(WIRE_RECORD_RANGE_THREAD_END, &event, WIRE_RANGE_NO_DEPTH, 0);
 		nvtx_leave();
 	}
@@ -340,14 +362,13 @@ int nvtx_push(const struct nvtx_event *event)
 	size_t domain = index_of(event->domain);
 	uint16_t depth;
 
-	self->open++;
 	if (domain >= COUNTED_DOMAINS) {
+		self->has_uncounted = true;
 		write_level(WIRE_RECORD_RANGE_SHORT_PUSH, event, WIRE_RANGE_NO_DEPTH, 0);
 		return NVTX_UNTRACKED;
 	}
 	depth = self->depths[domain];
 	if (depth == WIRE_RANGE_MAX_DEPTH) {
-		self->open--;
 		inject_count_no_range();
 		return NVTX_ERROR;
 	}
@@ -363,7 +384,6 @@ int nvtx_pop(const struct nvtx_event *event)
 	uint16_t depth;
 
 	if (domain >= COUNTED_DOMAINS) {
-		self->open -= self->open > 0;
 		write_level(WIRE_RECORD_RANGE_SHORT_POP, event, WIRE_RANGE_NO_DEPTH, now_ns);
 		return NVTX_UNTRACKED;
 	}
@@ -372,7 +392,6 @@ int nvtx_pop(const struct nvtx_event *event)
 		write_level(WIRE_RECORD_RANGE_SHORT_POP, event, WIRE_RANGE_NO_RANGE, now_ns);
 		return NVTX_ERROR;
 	}
-	self->open--;
 	self->depths[domain] = --depth;
 	write_level(WIRE_RECORD_RANGE_SHORT_POP, event, depth, now_ns);
 	return depth;
@@ -416,7 +435,6 @@ static __attribute__((always_inline)) inline void push_quickly(
 		return;
 	}
 	depth = thread->depths[index]++;
-	thread->open++;
 	write_short(thread, WIRE_RECORD_RANGE_SHORT_PUSH, depth, name_id, domain_id,
 		inject_clock_now(&thread->clock));
 }
@@ -453,7 +471,6 @@ void nvtx_pop_last(nvtx_handle domain)
 	now_ns = inject_clock_now(&thread->clock);
 	index = find_domain(domain, &domain_name);
 	if (index < COUNTED_DOMAINS && thread->depths[index]) {
-		thread->open--;
 		write_short(thread, WIRE_RECORD_RANGE_SHORT_POP, --thread->depths[index], 0,
 			nvtx_text_id(domain_name), now_ns);
 	} else {
