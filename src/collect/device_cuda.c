@@ -41,7 +41,7 @@ struct pending_activity {
 };
 
 struct cuda_collector {
-	struct capture_writer *writer;
+	const struct device_output *output;
 	const struct device_names *names;
 	struct device_account *account;
 	struct map_u64 process_index; /* pid → index in processes */
@@ -52,14 +52,14 @@ struct cuda_collector {
 	uint64_t end_ns; /* UINT64_MAX: the recording goes on */
 };
 
-int cuda_collector_new(struct cuda_collector **ret_collector, struct capture_writer *writer,
+int cuda_collector_new(struct cuda_collector **ret_collector, const struct device_output *output,
 	const struct device_names *names, struct device_account *account)
 {
 	struct cuda_collector *collector = calloc(1, sizeof(*collector));
 
 	if (!collector)
 		return -ENOMEM;
-	collector->writer = writer;
+	collector->output = output;
 	collector->names = names;
 	collector->account = account;
 	collector->end_ns = UINT64_MAX;
@@ -141,7 +141,7 @@ static int write_launch(struct cuda_collector *collector, uint32_t pid,
 		.queue = launch->queue,
 	};
 
-	return capture_writer_launch(collector->writer, &out);
+	return device_output_launch(collector->output, &out);
 }
 
 /* The launches that have waited for their work until `exit_ns`. */
@@ -279,10 +279,9 @@ static int write_work(struct cuda_collector *collector, struct cuda_process *pro
 		work.launch_ns = launch->enter_ns;
 		work.launch_duration_ns = launch->exit_ns - launch->enter_ns;
 	}
-	collector->account->works++;
 	collector->account->started_before_launch += host.start_ns < device.not_before_ns;
 	collector->account->clock_error_ns = MAX(collector->account->clock_error_ns, host.error_ns);
-	return capture_writer_device_work(collector->writer, &work);
+	return device_output_work(collector->output, &work);
 }
 
 static int write_pending(struct cuda_collector *collector, const struct pending_activity *pending)
@@ -369,7 +368,7 @@ static int add_clock(struct cuda_collector *collector, struct cuda_process *proc
 		pair.host_ns < process->clock_written_ns + CLOCK_WRITE_NS)
 		return 0;
 	process->clock_written_ns = pair.host_ns;
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 static int add_graph(struct cuda_collector *collector, struct cuda_process *process,
@@ -393,7 +392,7 @@ static int add_graph(struct cuda_collector *collector, struct cuda_process *proc
 		record->exit_ns >= DEVICE_MAX_NS || !record->event ||
 		record->event > WIRE_GRAPH_CLONE)
 		return drop(collector);
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 static int add_node(struct cuda_collector *collector, struct cuda_process *process,
@@ -416,7 +415,7 @@ static int add_node(struct cuda_collector *collector, struct cuda_process *proce
 		return drop(collector);
 	memcpy(name, record + 1, record->text_bytes);
 	name[record->text_bytes] = '\0';
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 /* Told with the work of the same moment, before the pair of clocks that follows. */
@@ -447,7 +446,7 @@ static int add_overhead(struct cuda_collector *collector, struct cuda_process *p
 		return drop(collector);
 	event.time_ns = host.start_ns;
 	event.overhead.duration_ns = host.end_ns - host.start_ns;
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 static int add_memory(struct cuda_collector *collector, struct cuda_process *process,
@@ -472,7 +471,7 @@ static int add_memory(struct cuda_collector *collector, struct cuda_process *pro
 	if (!to_host(process, record->time, record->time, &host) || record->released > 1)
 		return drop(collector);
 	event.time_ns = host.start_ns;
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 static uint64_t big_endian(const uint8_t *bytes)
@@ -512,7 +511,7 @@ static int add_gpu(struct cuda_collector *collector, struct cuda_process *proces
 
 	if (!event.gpu.number)
 		return drop(collector);
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 /* A process that executes another program counts from 0 again. */
@@ -559,7 +558,7 @@ static int add_counts(struct cuda_collector *collector, struct cuda_process *pro
 		return 0;
 	sum_counts(collector->account, &process->counts, &event.counts);
 	process->counts = event.counts;
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 /* Many processes say the same. */
@@ -601,7 +600,7 @@ static int add_note(struct cuda_collector *collector, struct cuda_process *proce
 		return drop(collector);
 	process->notes++;
 	result = keep_note(collector, record->id, text);
-	return result < 0 ? result : capture_writer_device_event(collector->writer, &event);
+	return result < 0 ? result : device_output_event(collector->output, &event);
 }
 
 /* ---- all of them ---- */
