@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "capture/split.h"
 
 #define MANIFEST_VERSION  1
 #define ENVIRONMENT_BYTES ((size_t)4 << 20)
@@ -37,7 +38,7 @@ struct manifest_process {
 
 struct manifest_window {
 	struct capture_window window;
-	char *label, *file;
+	char *label;
 };
 
 struct manifest_steps {
@@ -52,6 +53,7 @@ struct manifest {
 	ARRAY_OF(struct manifest_process) processes;
 	ARRAY_OF(struct manifest_window) windows;
 	ARRAY_OF(struct manifest_steps) steps;
+	bool is_split;
 	uint64_t written_ns; /* when it was last */
 };
 
@@ -95,10 +97,8 @@ struct manifest *manifest_free(struct manifest *manifest)
 {
 	if (!manifest)
 		return NULL;
-	array_foreach (&manifest->windows, window) {
+	array_foreach (&manifest->windows, window)
 		free(window->label);
-		free(window->file);
-	}
 	array_foreach (&manifest->steps, steps)
 		free(steps->name);
 	array_done(&manifest->windows);
@@ -197,30 +197,29 @@ int manifest_step(struct manifest *manifest, uint32_t pid, const char *name)
 	return r;
 }
 
-int manifest_window(
-	struct manifest *manifest, const struct capture_window *window, const char *file)
+int manifest_window(struct manifest *manifest, const struct capture_window *window)
 {
 	struct manifest_window kept = {.window = *window};
-	int r = 0;
+	int r;
 
-	if (!copy_text(&kept.label, window->label) || !copy_text(&kept.file, file)) {
-		free(kept.label);
+	if (!copy_text(&kept.label, window->label))
 		return -ENOMEM;
-	}
 	array_foreach (&manifest->windows, known) {
 		if (known->window.number != window->number)
 			continue;
 		free(known->label);
-		free(known->file);
 		*known = kept;
 		return 0;
 	}
 	r = array_append(&manifest->windows, kept);
-	if (r < 0) {
+	if (r < 0)
 		free(kept.label);
-		free(kept.file);
-	}
 	return r;
+}
+
+void manifest_split(struct manifest *manifest)
+{
+	manifest->is_split = true;
 }
 
 /* ---- the document ---- */
@@ -253,6 +252,18 @@ static void member_moment(struct json_writer *json, const struct manifest *manif
 	member_known(json, keys[1], is_known, time_ns);
 }
 
+/* Null where memory ran out. */
+static void member_file(struct json_writer *json, const struct manifest *manifest, uint32_t window)
+{
+	_cleanup_free_ char *part = NULL;
+
+	if (manifest->is_split)
+		part = capture_split_path(manifest->capture_path, window);
+	else
+		copy_text(&part, manifest->capture_path);
+	member_text(json, "file", part ? file_name(part) : NULL);
+}
+
 static void write_window(struct json_writer *json, const struct manifest *manifest,
 	const struct manifest_window *entry)
 {
@@ -272,8 +283,7 @@ static void write_window(struct json_writer *json, const struct manifest *manife
 	member_known(json, "leader_pid", window->leader_pid != 0, window->leader_pid);
 	member_known(json, "first_step", has_steps, window->first_step);
 	member_known(json, "last_step", has_steps, window->last_step);
-	member_text(json, "file",
-		entry->file ? file_name(entry->file) : file_name(manifest->capture_path));
+	member_file(json, manifest, window->number);
 	json_end_object(json);
 }
 

@@ -32,10 +32,10 @@ struct manifest *manifest_free(struct manifest *manifest);
 int manifest_process(struct manifest *manifest, uint32_t pid, bool joined_late);
 /* The process made a step of this name. Returns 0 or -ENOMEM. */
 int manifest_step(struct manifest *manifest, uint32_t pid, const char *name);
-/* A window was opened or closed: of one number the last counts. `file`: the capture that it is in,
- * NULL: that of the recording. Returns 0 or -ENOMEM. */
-int manifest_window(
-	struct manifest *manifest, const struct capture_window *window, const char *file);
+/* A window was opened or closed: of one number the last counts. Returns 0 or -ENOMEM. */
+int manifest_window(struct manifest *manifest, const struct capture_window *window);
+/* The capture was split: each window is in the file that capture_split_path() names. */
+void manifest_split(struct manifest *manifest);
 
 /*
  * Writes the document. `is_last`: the recording has ended; before, with very many windows, not
