@@ -268,6 +268,62 @@ struct capture_range_event {
 	uint32_t field_count;
 };
 
+/* What opened a window. */
+enum capture_window_trigger {
+	CAPTURE_TRIGGER_NONE,
+	CAPTURE_TRIGGER_MANUAL,
+	CAPTURE_TRIGGER_FLAG,
+	CAPTURE_TRIGGER_TIME,
+	CAPTURE_TRIGGER_SIGNAL,
+	CAPTURE_TRIGGER_STEPS,
+	CAPTURE_TRIGGER_CALLS,
+	CAPTURE_TRIGGER_MAX,
+};
+
+/* Why it closed. */
+enum capture_window_reason {
+	CAPTURE_REASON_NONE, /* it is open */
+	CAPTURE_REASON_TRIGGER,
+	CAPTURE_REASON_SCHEDULE,
+	CAPTURE_REASON_MAX_STEPS,
+	CAPTURE_REASON_MAX_DURATION,
+	CAPTURE_REASON_LEADER_ENDED,
+	CAPTURE_REASON_RECORDING_ENDED,
+	CAPTURE_REASON_COLLECTOR_GONE, /* made up by readers: it has no end */
+	CAPTURE_REASON_IDLE,
+	CAPTURE_REASON_MAX,
+};
+
+/* "flag", "steps" …; "trigger", "max-steps" … */
+const char *capture_window_trigger_name(enum capture_window_trigger trigger);
+const char *capture_window_reason_name(enum capture_window_reason reason);
+
+/*
+ * Time in which was recorded: nothing else in the capture has a time outside of [begin_ns, end_ns).
+ * Of one number the last that is said counts.
+ */
+struct capture_window {
+	uint32_t number;                /* from 1 */
+	uint64_t begin_ns, end_ns;      /* CLOCK_MONOTONIC; end 0: still open */
+	uint64_t first_step, last_step; /* last_step < first_step: no steps */
+	uint32_t opened_by;             /* enum capture_window_trigger */
+	uint32_t closed_by;             /* enum capture_window_reason */
+	uint32_t leader_pid;            /* whose steps are counted; 0: nobody's */
+	const char *label;              /* NULL or "": none */
+};
+
+/*
+ * A process begins step `number`. It lasts until the process's next step, or its window's end: the
+ * leader's last one is whole where the schedule or the number of steps closed the window, which
+ * they do at a step's end; others are cut.
+ */
+struct capture_step {
+	uint64_t time_ns;
+	uint32_t pid, tid;
+	uint64_t number;
+	const char *name;
+};
+
 /* How the recording was made; written at its start. */
 struct capture_session {
 	const char *sonde_version;

@@ -36,8 +36,10 @@ enum {
 	PACKET_SONDE_DEVICE_WORK = 1710,
 	PACKET_SONDE_LAUNCH = 1711,
 	PACKET_SONDE_LAUNCH_STACK = 1712,
-	/* enum capture_device_event_kind, up to 1722; the next free number is 1723. */
+	/* enum capture_device_event_kind, up to 1722. */
 	PACKET_SONDE_DEVICE_EVENT = 1713,
+	PACKET_SONDE_WINDOW = 1723,
+	PACKET_SONDE_STEP = 1724, /* the next free number is 1725 */
 };
 
 /* TracePacket.sequence_flags */
@@ -227,6 +229,8 @@ enum {
 	EVENT_TRACK = 11,
 	EVENT_CATEGORY = 22,
 	EVENT_NAME = 23,
+	EVENT_FLOW = 47,
+	EVENT_TERMINATING_FLOW = 48,
 	EVENT_DEFAULT_TRACK = 11,
 	ANNOTATION_NAME_IID = 1,
 	ANNOTATION_UINT = 3,
@@ -253,6 +257,26 @@ enum {
 	PROCESS_INFO_PID = 1,
 	PROCESS_INFO_PARENT = 2,
 	PROCESS_INFO_CGROUP = 3,
+};
+
+/* sonde's field of TrackDescriptor */
+enum { TRACK_REPEATS = 1700 };
+
+/* sonde.Window, sonde.Step */
+enum {
+	WINDOW_NUMBER = 1,
+	WINDOW_BEGIN = 2,
+	WINDOW_END = 3,
+	WINDOW_FIRST_STEP = 4,
+	WINDOW_LAST_STEP = 5,
+	WINDOW_OPENED_BY = 6,
+	WINDOW_CLOSED_BY = 7,
+	WINDOW_LABEL = 8,
+	WINDOW_LEADER = 9,
+	STEP_PID = 1,
+	STEP_TID = 2,
+	STEP_NUMBER = 3,
+	STEP_NAME_IID = 4,
 };
 
 /* ModuleSymbols, AddressSymbols, Line */

@@ -30,6 +30,8 @@ struct capture_visitor {
 	/* Also those of other recorders, on the tracks of threads and processes. */
 	int (*range)(void *context, const struct capture_range_event *event);
 	int (*device_event)(void *context, const struct capture_device_event *event);
+	int (*window)(void *context, const struct capture_window *window);
+	int (*step)(void *context, const struct capture_step *step);
 	int (*symbols)(void *context, capture_id mapping, uint64_t rel_pc,
 		const struct capture_symbol_line *lines, size_t count);
 	int (*stats)(void *context, const struct capture_stats *stats);

@@ -95,6 +95,12 @@ static void take_packet_message(const struct pb_field *field, struct packet *pac
 	case PB_BYTES(PACKET_SONDE_PROCESS):
 		packet->process_info = field->bytes;
 		break;
+	case PB_BYTES(PACKET_SONDE_WINDOW):
+		packet->window = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_STEP):
+		packet->step = field->bytes;
+		break;
 	case PB_BYTES(PACKET_ZSTD):
 		packet->has_zstd = true;
 		break;
@@ -242,6 +248,8 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 		result = reader_launch_stack(reader, sequence, time_ns, packet->launch_stack);
 	if (result == 0 && packet->track_event.at)
 		result = reader_track_event(reader, sequence, time_ns, packet->track_event);
+	if (result == 0 && packet->step.at)
+		result = reader_step(reader, sequence, time_ns, packet->step);
 	if (result == 0 && packet->device_event.at)
 		result = reader_device_event(
 			reader, time_ns, packet->device_event_kind, packet->device_event);
@@ -254,8 +262,9 @@ static bool concerns_sequence(const struct packet *packet)
 	return packet->interned_data.at || packet->defaults.at || packet->clock_snapshot.at ||
 	       packet->perf_sample.at || packet->stack_sample.at || packet->wait_sample.at ||
 	       packet->device_work.at || packet->launch.at || packet->launch_stack.at ||
-	       packet->device_event.at || packet->track_event.at || packet->has_timestamp ||
-	       packet->flags & SEQUENCE_CLEARED || packet->previous_dropped;
+	       packet->device_event.at || packet->track_event.at || packet->step.at ||
+	       packet->has_timestamp || packet->flags & SEQUENCE_CLEARED ||
+	       packet->previous_dropped;
 }
 
 static int read_messages(struct reader *reader, const struct packet *packet)
@@ -266,6 +275,8 @@ static int read_messages(struct reader *reader, const struct packet *packet)
 		result = read_sequenced(reader, packet);
 	if (result == 0 && packet->session.at)
 		result = reader_session(reader, packet->session);
+	if (result == 0 && packet->window.at)
+		result = reader_window(reader, packet->window);
 	if (result == 0 && packet->track.at)
 		result = reader_track(reader, packet->track, packet->process_info);
 	if (result == 0 && packet->symbols.at)

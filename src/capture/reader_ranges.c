@@ -40,6 +40,8 @@ int reader_event_track(struct reader *reader, struct pb_bytes descriptor)
 			uuid = field.value;
 		else if (field.tag == PB_VARINT(TRACK_PARENT))
 			track.parent = field.value;
+		else if (field.tag == PB_VARINT(TRACK_REPEATS))
+			track.repeats = field.value;
 		else if (field.tag == PB_BYTES(TRACK_PROCESS))
 			result = read_ids(field.bytes, false, &track);
 		else if (field.tag == PB_BYTES(TRACK_THREAD))
@@ -65,6 +67,8 @@ static bool find_owner(const struct reader *reader, uint64_t uuid, struct track 
 		if (!map_u64_get(&reader->track_index, uuid, &index))
 			return false;
 		*ret_owner = reader->tracks.items[index];
+		if (ret_owner->repeats)
+			return false;
 		if (ret_owner->pid)
 			return true;
 		uuid = ret_owner->parent;

@@ -19,6 +19,7 @@ struct sample_context {
 struct track {
 	uint64_t parent; /* 0: none */
 	uint32_t pid, tid;
+	bool repeats; /* its events say what windows and steps say */
 };
 
 /* The state of one packet sequence: iids mean nothing outside of it. */
@@ -100,7 +101,7 @@ struct packet {
 	bool has_timestamp, previous_dropped;
 	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
 		stack_sample, wait_sample, gpu_stage, device_work, launch, launch_stack, track,
-		track_event, symbols, session, stats, process_info;
+		track_event, symbols, session, stats, process_info, window, step;
 	struct pb_bytes device_event; /* of the kind that follows */
 	enum capture_device_event_kind device_event_kind;
 	bool has_zstd;
@@ -148,6 +149,9 @@ int reader_launch(struct reader *reader, uint64_t time_ns, struct pb_bytes messa
 int reader_launch_stack(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);
 int reader_track_event(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);
+int reader_window(struct reader *reader, struct pb_bytes message);
+int reader_step(struct reader *reader, const struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);
 /* Remembers what the track of a TrackDescriptor belongs to. */
 int reader_event_track(struct reader *reader, struct pb_bytes descriptor);

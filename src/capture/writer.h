@@ -12,9 +12,10 @@
 #include "capture/reader.h"
 
 struct capture_writer_options {
-	size_t size;       /* sizeof(struct capture_writer_options) */
-	bool uncompressed; /* plain packets instead of deflated compressed_packets */
-	bool stack_sample; /* StackSample packets (Perfetto >= 58) instead of PerfSample */
+	size_t size;        /* sizeof(struct capture_writer_options) */
+	bool uncompressed;  /* plain packets instead of deflated compressed_packets */
+	bool stack_sample;  /* StackSample packets (Perfetto >= 58) instead of PerfSample */
+	bool device_slices; /* device work and launches as slices with arrows, too */
 };
 
 struct capture_writer;
@@ -67,6 +68,14 @@ int capture_writer_device_event(
  * process, thread, lane and domain.
  */
 int capture_writer_range(struct capture_writer *writer, const struct capture_range_event *event);
+/*
+ * Said when a window opens, with end_ns 0, and again when it closes; one that was not said before
+ * may be said whole. Viewers see windows on a track of their own, and the steps of each process on
+ * one below the process; a window's end ends the steps in it.
+ */
+int capture_writer_window(struct capture_writer *writer, const struct capture_window *window);
+/* In the order of each process's steps. */
+int capture_writer_step(struct capture_writer *writer, const struct capture_step *step);
 /*
  * Of a writer without a file: callstacks are told anew from now on, their ids beginning at 1, so
  * that a recording without end does not grow without end.

@@ -287,6 +287,76 @@ void put_child_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, cons
 	pb_end(packet, begin);
 }
 
+void put_repeating_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name)
+{
+	size_t begin = pb_begin(packet, PACKET_TRACK_DESCRIPTOR);
+
+	pb_put_u64(packet, TRACK_UUID, uuid);
+	pb_put_text(packet, TRACK_NAME, name);
+	put_nonzero(packet, TRACK_PARENT, parent);
+	pb_put_u64(packet, TRACK_REPEATS, true);
+	pb_end(packet, begin);
+}
+
+void put_window(struct strbuf *packet, const struct capture_window *window)
+{
+	size_t begin = pb_begin(packet, PACKET_SONDE_WINDOW);
+
+	pb_put_u64(packet, WINDOW_NUMBER, window->number);
+	pb_put_u64(packet, WINDOW_BEGIN, window->begin_ns);
+	put_nonzero(packet, WINDOW_END, window->end_ns);
+	if (window->last_step >= window->first_step) {
+		pb_put_u64(packet, WINDOW_FIRST_STEP, window->first_step);
+		pb_put_u64(packet, WINDOW_LAST_STEP, window->last_step);
+	}
+	put_nonzero(packet, WINDOW_OPENED_BY, window->opened_by);
+	put_nonzero(packet, WINDOW_CLOSED_BY, window->closed_by);
+	pb_put_text(packet, WINDOW_LABEL, window->label);
+	put_nonzero(packet, WINDOW_LEADER, window->leader_pid);
+	pb_end(packet, begin);
+}
+
+void put_slice_begin(
+	struct strbuf *packet, uint64_t track, uint64_t name_iid, const struct slice_flow *flow)
+{
+	size_t begin = pb_begin(packet, PACKET_TRACK_EVENT);
+
+	pb_put_u64(packet, EVENT_TYPE, CAPTURE_RANGE_BEGIN);
+	pb_put_u64(packet, EVENT_NAME_IID, name_iid);
+	pb_put_u64(packet, EVENT_TRACK, track);
+	if (flow && flow->id)
+		pb_put_fixed64(packet, flow->ends ? EVENT_TERMINATING_FLOW : EVENT_FLOW, flow->id);
+	pb_end(packet, begin);
+}
+
+void put_slice_end(struct strbuf *packet, uint64_t track)
+{
+	size_t begin = pb_begin(packet, PACKET_TRACK_EVENT);
+
+	pb_put_u64(packet, EVENT_TYPE, CAPTURE_RANGE_END);
+	pb_put_u64(packet, EVENT_TRACK, track);
+	pb_end(packet, begin);
+}
+
+void put_step(struct strbuf *packet, const struct capture_step *step, uint64_t name_iid,
+	uint64_t number_iid, uint64_t track)
+{
+	const struct capture_range_field number = {.type = WIRE_RANGE_U64, .value = step->number};
+	size_t begin = pb_begin(packet, PACKET_TRACK_EVENT);
+
+	put_annotation(packet, &number, number_iid);
+	pb_put_u64(packet, EVENT_TYPE, CAPTURE_RANGE_BEGIN);
+	pb_put_u64(packet, EVENT_NAME_IID, name_iid);
+	pb_put_u64(packet, EVENT_TRACK, track);
+	pb_end(packet, begin);
+	begin = pb_begin(packet, PACKET_SONDE_STEP);
+	pb_put_u64(packet, STEP_PID, step->pid);
+	pb_put_u64(packet, STEP_TID, step->tid);
+	pb_put_u64(packet, STEP_NUMBER, step->number);
+	pb_put_u64(packet, STEP_NAME_IID, name_iid);
+	pb_end(packet, begin);
+}
+
 static void put_range_stats(struct strbuf *message, const struct capture_range_stats *ranges)
 {
 	uint64_t values[CAPTURE_RANGE_STATS];

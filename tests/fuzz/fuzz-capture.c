@@ -139,6 +139,21 @@ static int see_range(void *context, const struct capture_range_event *event)
 	return 0;
 }
 
+static int see_window(void *context, const struct capture_window *window)
+{
+	require(!window->end_ns || window->end_ns >= window->begin_ns);
+	require(window->opened_by < CAPTURE_TRIGGER_MAX && window->closed_by < CAPTURE_REASON_MAX);
+	touch(context, window->label);
+	return 0;
+}
+
+static int see_step(void *context, const struct capture_step *step)
+{
+	require(step->name);
+	touch(context, step->name);
+	return 0;
+}
+
 static int see_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count)
 {
@@ -176,6 +191,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		.launch = see_launch,
 		.launch_stack = see_launch_stack,
 		.range = see_range,
+		.window = see_window,
+		.step = see_step,
 		.symbols = see_symbols,
 		.stats = see_stats,
 	};

@@ -109,8 +109,28 @@ def check_decoded_device(text):
         assert len(re.findall(rf"^  {packet} {{", text, re.MULTILINE)) == count, packet
 
 
+def check_decoded_windows(text):
+    check_has(
+        text,
+        "[sonde.protos.sonde_window] {",
+        "[sonde.protos.sonde_step] {",
+        "[sonde.protos.sonde_repeats]: true",
+        "opened_by: TRIGGER_STEPS",
+        "closed_by: REASON_SCHEDULE",
+        'label: "the second"',
+        'name: "Windows"',
+        'name: "Steps"',
+    )
+    begins = len(re.findall("type: TYPE_SLICE_BEGIN", text))
+    ends = len(re.findall("type: TYPE_SLICE_END", text))
+    # Two windows, three steps and a range; the second window and the step in it did not end.
+    assert (begins, ends) == (6, 4), (begins, ends)
+
+
 def check_written(make_capture, protoc, schema, folder):
     path = f"{folder}/capture"
+    subprocess.run([make_capture, path, "uncompressed", "windows"], check=True, timeout=60)
+    check_decoded_windows(decode(protoc, schema, pathlib.Path(path).read_bytes()))
     subprocess.run([make_capture, path, "uncompressed", "device"], check=True, timeout=60)
     check_decoded_device(decode(protoc, schema, pathlib.Path(path).read_bytes()))
     for sample, options in (("perf_sample", []), ("stack_sample", ["stack-sample"])):

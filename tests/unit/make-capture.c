@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * make-capture FILE [uncompressed] [stack-sample] [device]: writes the example capture, or that
- * with device work, for the tests that look at captures with other programs; make-capture --text
- * FILE prints a capture as the tests compare it.
+ * make-capture FILE [uncompressed] [stack-sample] [device|windows]: writes the example capture, or
+ * that with device work or windows, for the tests that look at captures with other programs;
+ * make-capture --text FILE prints a capture as the tests compare it.
  */
 #include <string.h>
 
-#include "capture-device-example.h"
+#include "capture-window-example.h"
 
 static int print_text(const char *path)
 {
-	const struct capture_visitor visitor = device_text_visitor();
+	const struct capture_visitor visitor = window_text_visitor();
 	_cleanup_strbuf_ struct strbuf text = {0};
 	struct capture_read_result read;
 	struct errmsg err;
@@ -25,7 +25,7 @@ static int print_text(const char *path)
 
 int main(int argc, char **argv)
 {
-	bool uncompressed = false, stack_sample = false, device = false;
+	bool uncompressed = false, stack_sample = false, device = false, windows = false;
 
 	if (argc == 3 && strcmp(argv[1], "--text") == 0)
 		return print_text(argv[2]);
@@ -33,7 +33,10 @@ int main(int argc, char **argv)
 		uncompressed |= strcmp(argv[i], "uncompressed") == 0;
 		stack_sample |= strcmp(argv[i], "stack-sample") == 0;
 		device |= strcmp(argv[i], "device") == 0;
+		windows |= strcmp(argv[i], "windows") == 0;
 	}
 	return argc < 2 || write_file(argv[1], uncompressed, stack_sample,
-				   device ? write_device_example : write_example) < 0;
+				   windows  ? write_window_example
+				   : device ? write_device_example
+					    : write_example) < 0;
 }
