@@ -13,7 +13,7 @@
 
 PyMODINIT_FUNC PyInit__core(void);
 
-const struct wire_calls *core_calls;
+const struct wire_api *core_calls;
 static uint64_t steps_alone; /* without a session */
 
 /* ---- arguments ---- */
@@ -122,7 +122,7 @@ static PyObject *range_pop(
 }
 
 static bool write_mark(
-	PyObject *name, PyObject *domain, const struct wire_call_field *fields, int count)
+	PyObject *name, PyObject *domain, const struct wire_api_field *fields, int count)
 {
 	const struct core_text *text;
 	void *domain_handle;
@@ -138,7 +138,7 @@ static bool write_mark(
 static PyObject *mark(
 	PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
-	struct wire_call_field fields[WIRE_RANGE_MAX_FIELDS];
+	struct wire_api_field fields[WIRE_RANGE_MAX_FIELDS];
 	PyObject *values[MAX_ARGUMENTS];
 
 	if (!take_event("mark", arguments, count, keywords, values) ||
@@ -151,7 +151,7 @@ static PyObject *mark(
 static PyObject *range_start(
 	PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
-	struct wire_call_field fields[WIRE_RANGE_MAX_FIELDS];
+	struct wire_api_field fields[WIRE_RANGE_MAX_FIELDS];
 	const struct core_text *text;
 	PyObject *values[MAX_ARGUMENTS];
 	uint64_t number = 0;
@@ -222,7 +222,7 @@ static PyObject *counter(
 	Py_RETURN_NONE;
 }
 
-static int token_field(const char *name, PyObject *value, struct wire_call_field *fields, int count)
+static int token_field(const char *name, PyObject *value, struct wire_api_field *fields, int count)
 {
 	PyObject *dict;
 	int result;
@@ -242,7 +242,7 @@ static bool write_token(PyObject *const *values)
 {
 	static const char *const names[] = {"index", "request", "text", "phase"};
 	static PyObject *mark_name, *domain;
-	struct wire_call_field fields[WIRE_RANGE_MAX_FIELDS];
+	struct wire_api_field fields[WIRE_RANGE_MAX_FIELDS];
 	int count = 0;
 
 	if (!mark_name)
@@ -315,7 +315,7 @@ static PyObject *window(PyObject *self, PyObject *unused)
 
 static PyObject *open_session(PyObject *self, PyObject *path)
 {
-	const struct wire_calls *calls;
+	const struct wire_api *calls;
 	PyObject *bytes;
 
 	if (!PyUnicode_FSConverter(path, &bytes))

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "wire/calls.h"
+#include "wire/api.h"
 #include "wire/range.h"
 
 /* In the limited API from 3.10 on, and what they are since 3.7. */
@@ -18,7 +18,7 @@ typedef PyObject *(*_PyCFunctionFast)(PyObject *self, PyObject *const *args, Py_
 #endif
 
 /* NULL: there is no session. */
-extern const struct wire_calls *core_calls;
+extern const struct wire_api *core_calls;
 
 static inline bool core_is_open(void)
 {
@@ -27,7 +27,7 @@ static inline bool core_is_open(void)
 	if (!core_calls)
 		return false;
 	state = atomic_load_explicit(core_calls->state, memory_order_relaxed);
-	return atomic_load_explicit(state, memory_order_relaxed) == WIRE_CALLS_OPEN;
+	return atomic_load_explicit(state, memory_order_relaxed) == WIRE_API_OPEN;
 }
 
 /* ---- texts and fields: _core_text.c ---- */
@@ -47,7 +47,7 @@ bool core_domain_of(PyObject *object, void **ret_domain);
 bool core_check_text(const char *what, PyObject **object);
 bool core_check_fields(PyObject **fields);
 /* How many of a dict that was checked; -1: an exception is set. */
-int core_fields_of(PyObject *fields, struct wire_call_field *ret_fields);
+int core_fields_of(PyObject *fields, struct wire_api_field *ret_fields);
 
 /* ---- ranges: _core_range.c ---- */
 

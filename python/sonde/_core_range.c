@@ -12,7 +12,7 @@ struct range {
 
 bool core_push(PyObject *name, PyObject *domain, PyObject *fields)
 {
-	struct wire_call_field values[WIRE_RANGE_MAX_FIELDS];
+	struct wire_api_field values[WIRE_RANGE_MAX_FIELDS];
 	const struct core_text *text;
 	void *domain_handle;
 	int count = fields ? core_fields_of(fields, values) : 0;

@@ -113,7 +113,7 @@ bool core_check_fields(PyObject **fields)
 }
 
 /* What has more than 64 bits as a double, and what is too large for that as infinity. */
-static void take_large(PyObject *value, bool is_negative, struct wire_call_field *field)
+static void take_large(PyObject *value, bool is_negative, struct wire_api_field *field)
 {
 	if (!is_negative) {
 		field->type = WIRE_RANGE_U64;
@@ -130,7 +130,7 @@ static void take_large(PyObject *value, bool is_negative, struct wire_call_field
 	}
 }
 
-static void take_integer(PyObject *value, struct wire_call_field *field)
+static void take_integer(PyObject *value, struct wire_api_field *field)
 {
 	int overflow;
 
@@ -140,7 +140,7 @@ static void take_integer(PyObject *value, struct wire_call_field *field)
 		take_large(value, overflow < 0, field);
 }
 
-static bool take_value(PyObject *value, struct wire_call_field *field)
+static bool take_value(PyObject *value, struct wire_api_field *field)
 {
 	const struct core_text *text;
 
@@ -158,7 +158,7 @@ static bool take_value(PyObject *value, struct wire_call_field *field)
 	return true;
 }
 
-int core_fields_of(PyObject *fields, struct wire_call_field *ret_fields)
+int core_fields_of(PyObject *fields, struct wire_api_field *ret_fields)
 {
 	PyObject *name, *value;
 	Py_ssize_t position = 0;

@@ -14,26 +14,26 @@
 /* In the session's folder: a link to the library. */
 #define LIBRARY_NAME "library"
 
-static const struct wire_calls *environment_calls;
+static const struct wire_api *environment_calls;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Never unloaded: threads may be in it. */
-static const struct wire_calls *load(const char *library)
+static const struct wire_api *load(const char *library)
 {
 	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-	wire_calls_function *get = NULL;
-	const struct wire_calls *calls;
+	wire_api_function *get = NULL;
+	const struct wire_api *calls;
 
 	if (handle)
-		*(void **)&get = dlsym(handle, WIRE_CALLS_SYMBOL);
-	calls = get ? get(WIRE_CALLS_VERSION) : NULL;
+		*(void **)&get = dlsym(handle, WIRE_API_SYMBOL);
+	calls = get ? get(WIRE_API_VERSION) : NULL;
 	return calls && calls->bytes >= sizeof(*calls) ? calls : NULL;
 }
 
 static void load_once(void)
 {
 	const char *library = secure_getenv("SONDE_LIBRARY");
-	const struct wire_calls *calls = NULL;
+	const struct wire_api *calls = NULL;
 	int saved_errno = errno;
 
 	if (library && secure_getenv("SONDE_SESSION"))
@@ -43,7 +43,7 @@ static void load_once(void)
 	errno = saved_errno;
 }
 
-const struct wire_calls *api_calls(void)
+const struct wire_api *api_calls(void)
 {
 	pthread_once(&once, load_once);
 	return environment_calls;
@@ -58,10 +58,10 @@ static bool is_trusted(const char *folder)
 	       (status.st_uid == geteuid() || status.st_uid == 0) && !(status.st_mode & 022);
 }
 
-const struct wire_calls *api_open_session(const char *path)
+const struct wire_api *api_open_session(const char *path)
 {
 	const char *library = secure_getenv("SONDE_LIBRARY");
-	const struct wire_calls *calls = NULL;
+	const struct wire_api *calls = NULL;
 	int saved_errno = errno;
 	char link[PATH_MAX];
 	int length = snprintf(link, sizeof(link), "%s/" LIBRARY_NAME, path);

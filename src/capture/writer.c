@@ -38,6 +38,7 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 	if (!writer)
 		return errmsg_set(err, -ENOMEM, "cannot create %s: out of memory", path);
 	writer->stack_sample = options && options->stack_sample;
+	writer->device_slices = options && options->device_slices;
 	writer->sequence_id = random_sequence_id();
 	result = output_open(&writer->output, path, !options || !options->uncompressed, err);
 	if (result < 0) {
@@ -69,6 +70,7 @@ struct capture_writer *capture_writer_free(struct capture_writer *writer)
 	interning_done(&writer->interning);
 	map_u64_done(&writer->queues);
 	map_u64_done(&writer->tracks);
+	map_u64_done(&writer->lanes);
 	map_u64_done(&writer->open_steps);
 	symbol_batch_done(&writer->symbols);
 	output_done(&writer->output);
@@ -407,6 +409,13 @@ int writer_end_timed_packet(struct capture_writer *writer)
 uint64_t writer_track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread)
 {
 	return (uint64_t)writer->sequence_id << 33 | (uint64_t)id << 1 | is_thread;
+}
+
+int writer_is_new_track(struct capture_writer *writer, uint64_t uuid)
+{
+	if (map_u64_get(&writer->tracks, uuid, NULL))
+		return 0;
+	return map_u64_set(&writer->tracks, uuid, 1) ?: 1;
 }
 
 int capture_writer_process(struct capture_writer *writer, const struct capture_process *process)

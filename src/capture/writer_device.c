@@ -8,7 +8,7 @@
 #include "capture/writer_messages.h"
 #include "capture/writer_state.h"
 
-static void name_queue(const struct capture_device_work *work, struct strbuf *out)
+void writer_name_queue(const struct capture_device_work *work, struct strbuf *out)
 {
 	strbuf_addf(out, "%s, pid %u, ", work->device, work->pid);
 	if (!work->gpu)
@@ -31,7 +31,7 @@ static int intern_queue(struct capture_writer *writer, const struct capture_devi
 		names->queue = (uint32_t)known;
 		return 0;
 	}
-	name_queue(work, &text);
+	writer_name_queue(work, &text);
 	if (strbuf_status(&text) < 0)
 		return -ENOMEM;
 	result = interning_specification(&writer->interning, strbuf_cstr(&text), &names->queue);
@@ -68,7 +68,10 @@ int capture_writer_device_work(
 	if (result < 0)
 		return result;
 	put_device_work(writer_begin_timed_packet(writer, work->start_ns), work, &names);
-	return writer_end_timed_packet(writer);
+	result = writer_end_timed_packet(writer);
+	if (result == 0 && writer->device_slices)
+		result = writer_put_work_slices(writer, work);
+	return result;
 }
 
 int capture_writer_launch(struct capture_writer *writer, const struct capture_launch *launch)
@@ -83,7 +86,10 @@ int capture_writer_launch(struct capture_writer *writer, const struct capture_la
 	if (result < 0)
 		return result;
 	put_launch(writer_begin_timed_packet(writer, launch->time_ns), launch);
-	return writer_end_timed_packet(writer);
+	result = writer_end_timed_packet(writer);
+	if (result == 0 && writer->device_slices)
+		result = writer_put_launch_slice(writer, launch);
+	return result;
 }
 
 int capture_writer_launch_stack(

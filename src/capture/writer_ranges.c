@@ -24,28 +24,38 @@ static uint64_t range_track(
 	       1ULL << 63;
 }
 
-/* Once for each uuid; one without a parent is the thread's own, or the process's. */
-static int describe_track(struct capture_writer *writer, uint64_t uuid, uint64_t parent,
-	const struct capture_range_event *event)
+static int describe_process(struct capture_writer *writer, uint32_t pid)
 {
-	const struct capture_thread thread = {.pid = event->pid, .tid = event->tid};
-	const struct capture_process process = {.pid = event->pid};
-	struct strbuf *packet;
-	int result;
+	const struct capture_process process = {.pid = pid};
+	uint64_t uuid = writer_track_uuid(writer, pid, false);
+	int r = writer_is_new_track(writer, uuid);
 
-	if (map_u64_get(&writer->tracks, uuid, NULL))
-		return 0;
-	result = map_u64_set(&writer->tracks, uuid, 1);
-	if (result < 0)
-		return result;
-	packet = writer_begin_packet(writer);
-	if (parent)
-		put_child_track(packet, uuid, parent,
-			event->lane ? "Ranges of the process" : event->domain);
-	else if (event->lane)
-		put_process(packet, &process, uuid);
-	else
-		put_thread(packet, &thread, uuid);
+	if (r <= 0)
+		return r;
+	put_process(writer_begin_packet(writer), &process, uuid);
+	return writer_end_packet(writer);
+}
+
+int writer_describe_thread(struct capture_writer *writer, uint32_t pid, uint32_t tid)
+{
+	const struct capture_thread thread = {.pid = pid, .tid = tid};
+	uint64_t uuid = writer_track_uuid(writer, tid, true);
+	int r = writer_is_new_track(writer, uuid);
+
+	if (r <= 0)
+		return r;
+	put_thread(writer_begin_packet(writer), &thread, uuid);
+	return writer_end_packet(writer);
+}
+
+static int describe_child(
+	struct capture_writer *writer, uint64_t uuid, uint64_t parent, const char *name)
+{
+	int r = writer_is_new_track(writer, uuid);
+
+	if (r <= 0)
+		return r;
+	put_child_track(writer_begin_packet(writer), uuid, parent, name);
 	return writer_end_packet(writer);
 }
 
@@ -88,9 +98,13 @@ int capture_writer_range(struct capture_writer *writer, const struct capture_ran
 	parent = event->lane ? writer_track_uuid(writer, event->pid, false)
 			     : writer_track_uuid(writer, event->tid, true);
 	result = writer_start(writer);
-	result = result ?: describe_track(writer, parent, 0, event);
+	result = result
+			 ?: event->lane ? describe_process(writer, event->pid)
+					: writer_describe_thread(writer, event->pid, event->tid);
 	if (out.track != parent)
-		result = result ?: describe_track(writer, out.track, parent, event);
+		result = result
+				 ?: describe_child(writer, out.track, parent,
+					    event->lane ? "Ranges of the process" : event->domain);
 	result = result ?: intern_range(writer, event, &names);
 	if (result < 0)
 		return result;

@@ -25,7 +25,7 @@ static const char *record_output;
 static uint64_t record_frequency_hz = 99;
 static double record_duration_s;
 static struct target_options record_target;
-static bool record_quiet, record_uncompressed, record_stack_sample;
+static bool record_quiet, record_uncompressed, record_stack_sample, record_device_slices;
 static const char *record_mode = "auto";
 static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
 static const char *record_graph = "auto";
@@ -368,6 +368,7 @@ static int run_record(int count, char **arguments)
 		.hooks = record_hooks ?: PYTHON_HOOKS_AUTO,
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
+		.device_slices = record_device_slices,
 		.on_finishing = on_finishing,
 	};
 	struct errmsg err = {{0}};
@@ -513,6 +514,11 @@ static const struct option record_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Write StackSample packets (Perfetto 58 and later) instead of PerfSample.",
 		.value = &record_stack_sample},
+	{.long_name = "device-slices",
+		.type = OPTION_FLAG,
+		.help = "Write device work and launches also as slices with arrows between them, "
+			"for ui.perfetto.dev.",
+		.value = &record_device_slices},
 	{.short_name = 'q',
 		.long_name = "quiet",
 		.type = OPTION_FLAG,

@@ -57,7 +57,7 @@ struct session_options {
 	bool launch_memo_off;            /* the stack of every launch is taken */
 	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
 	const char *hooks; /* groups of Python hooks, a list; see python_hooks.h. NULL: none */
-	bool uncompressed, stack_sample; /* see capture_writer_options */
+	bool uncompressed, stack_sample, device_slices; /* see capture_writer_options */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a
 	 * file. `tick` is called each time round the loop, 10 times a second or more often, and at

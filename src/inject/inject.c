@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,14 +28,16 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-static const struct wire_gate closed_gate;
+static const struct wire_gate closed_gate = {.next_edge = WIRE_STEP_NEVER};
 _Atomic(const struct wire_gate *) inject_gate = &closed_gate;
 _Atomic(const _Atomic uint32_t *) inject_state = &closed_gate.state;
-_Atomic(void (*)(void)) inject_on_thread_end;
+_Atomic(void (*)(void)) inject_on_thread_end, inject_on_fork;
 
 static struct wire_ring_file *ring_file;
 static uint64_t correlation_start;
 static struct wire_gate *session_gate;
+static char gate_path[PATH_MAX];
+static bool is_child; /* of a fork: the file is its parent's */
 static pthread_key_t ring_key;
 static pthread_once_t open_once = PTHREAD_ONCE_INIT, wait_once = PTHREAD_ONCE_INIT;
 
@@ -113,8 +116,13 @@ static void use_gate(const struct wire_gate *gate)
 /* The parent goes on writing to its rings: a forked child says nothing until it executes. */
 static void close_in_child(void)
 {
+	void (*on_fork)(void) = atomic_load_explicit(&inject_on_fork, memory_order_relaxed);
+
 	use_gate(&closed_gate);
 	thread_ring = NO_RING;
+	is_child = true;
+	if (on_fork)
+		on_fork();
 }
 
 /*
@@ -144,6 +152,7 @@ static void open_folder(const char *path)
 		errno = saved_errno;
 		return;
 	}
+	snprintf(gate_path, sizeof(gate_path), "%s/" WIRE_GATE_NAME, path);
 	session_gate = map_file(directory, WIRE_GATE_NAME, 0, sizeof(*session_gate));
 	if (session_gate && session_gate->magic == WIRE_GATE_MAGIC &&
 		session_gate->version == WIRE_RING_VERSION &&
@@ -176,6 +185,21 @@ bool inject_open(void)
 		return false;
 	pthread_once(&wait_once, wait_until_ready);
 	return true;
+}
+
+struct wire_ring_file *inject_file(void)
+{
+	return is_child ? NULL : ring_file;
+}
+
+struct wire_gate *inject_session_gate(void)
+{
+	return session_gate;
+}
+
+const char *inject_gate_path(void)
+{
+	return gate_path;
 }
 
 uint32_t inject_image(void)
@@ -242,8 +266,10 @@ void inject_ring_is_full(void)
 	uint64_t heartbeat_ns =
 		atomic_load_explicit(&session_gate->heartbeat_ns, memory_order_relaxed);
 
+	uint32_t open = WIRE_GATE_OPEN;
+
 	if (inject_now_ns() - heartbeat_ns > WIRE_HEARTBEAT_NS)
-		atomic_store_explicit(&session_gate->state, WIRE_GATE_CLOSED, memory_order_relaxed);
+		atomic_compare_exchange_strong(&session_gate->state, &open, WIRE_GATE_CLOSED);
 }
 
 struct wire_ring *inject_ring(unsigned char **ret_data, uint32_t *ret_index)

@@ -46,10 +46,19 @@ bool inject_open(void);
  * stacks of launches, which inject_open() does once.
  */
 bool inject_open_at_once(void);
+/*
+ * This process's file, the session's gate and its path, once the session is open; of a forked child
+ * the file is NULL.
+ */
+struct wire_ring_file *inject_file(void);
+struct wire_gate *inject_session_gate(void);
+const char *inject_gate_path(void);
 /* Tells this file of the process from those of the programs that it was before, or becomes. */
 uint32_t inject_image(void);
 /* Called by a thread that ends and had a ring, which is still its own then. */
 extern _Atomic(void (*)(void)) inject_on_thread_end;
+/* Called in a forked child, when it is closed to it. */
+extern _Atomic(void (*)(void)) inject_on_fork;
 /* The gate drains: nothing new is begun, but inject_write() still writes. */
 static inline bool inject_is_draining(void)
 {

@@ -15,32 +15,21 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "wire/gate.h"
 #include "wire/launch.h"
 #include "wire/record.h"
+#include "wire/step.h"
 
 #define WIRE_RING_MAGIC    0x676e6972646e6f73ULL /* "sondring" */
-#define WIRE_GATE_MAGIC    0x65746167646e6f73ULL /* "sondgate" */
-#define WIRE_RING_VERSION  3
 #define WIRE_RING_COUNT    128
 #define WIRE_RING_BYTES    (8 << 20) /* of records at most; a power of two */
 #define WIRE_RING_AT_FIRST (1 << 20) /* in use until the consumer finds that it is late */
 #define WIRE_RING_TID_NONE 0
 
 /* Names in the session folder; a ring file's is this, its pid, a dot and its start time. */
-#define WIRE_GATE_NAME   "gate"
 #define WIRE_RING_PREFIX "ring."
-/* A collector that did not write its heartbeat for so long is gone. */
-#define WIRE_HEARTBEAT_NS 5000000000ULL
 /* The first process of a session waits at most so long for the collector to get ready. */
 #define WIRE_READY_NS 1000000000ULL
-
-enum wire_gate_state {
-	WIRE_GATE_CLOSED = 0,
-	WIRE_GATE_OPEN = 1,
-	/* Nothing new is recorded; what was is still told. The collector waits for it, but not
-	   long. */
-	WIRE_GATE_DRAINING = 2,
-};
 
 /* In which detail launches of graphs are timed. */
 enum wire_graph_mode {
@@ -55,23 +44,6 @@ enum wire_held {
 	WIRE_HELD_SOME = 1, /* the tracing library may have records */
 	WIRE_HELD_TOLD = 2, /* all was told since the gate drains */
 };
-
-/* The file "gate": written by the collector; a process that finds it dead closes the gate. */
-struct wire_gate {
-	__u64 magic; /* WIRE_GATE_MAGIC */
-	__u32 version;
-	_Atomic __u32 state; /* enum wire_gate_state */
-	__u32 collector_pid;
-	_Atomic __u32 is_ready;     /* launch stacks are taken, or will not be */
-	_Atomic __u64 heartbeat_ns; /* CLOCK_MONOTONIC */
-	_Atomic __u32 stacks;       /* enum wire_launch_stacks */
-	_Atomic __u32 memo_is_off;  /* every launch's stack is taken */
-	_Atomic __u32 is_untimed;   /* devices are not asked when the work ran */
-	__u8 graph_mode;            /* enum wire_graph_mode; written before the gate opens */
-	__u8 reserved[3];
-};
-
-_Static_assert(sizeof(struct wire_gate) == 48, "wire_gate is part of the wire format");
 
 /* Two cache lines: what the producer writes, and what the consumer writes. */
 struct wire_ring {
@@ -102,14 +74,18 @@ struct wire_ring_file {
 	_Atomic __u64 no_range;   /* calls for ranges that could not be recorded */
 	_Atomic __u32 held;       /* enum wire_held */
 	__u32 reserved_held;
-	__u64 pid_namespace; /* that `pid` is of: its inode; 0: not known */
-	__u64 reserved[6];
+	__u64 pid_namespace;   /* that `pid` is of: its inode; 0: not known */
+	_Atomic __u64 no_step; /* steps of more names than are kept */
+	__u64 reserved[5];
 	struct wire_ring rings[WIRE_RING_COUNT];
+	struct wire_step_counter steps[WIRE_STEP_NAMES];
 	struct wire_launch_facts facts;
 };
 
 _Static_assert(sizeof(struct wire_ring_file) ==
-		       128 + WIRE_RING_COUNT * 128 + sizeof(struct wire_launch_facts),
+		       128 + WIRE_RING_COUNT * 128 +
+			       WIRE_STEP_NAMES * sizeof(struct wire_step_counter) +
+			       sizeof(struct wire_launch_facts),
 	"wire_ring_file is part of the wire format");
 
 /* Where the records of the first ring begin; those of the others follow. */

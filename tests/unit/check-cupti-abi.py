@@ -264,7 +264,7 @@ def notes_of(session):
 
 
 def ring_version(source):
-    return int(re.search(r"#define WIRE_RING_VERSION +(\d+)", (source / "src/wire/ring.h").read_text())[1])
+    return int(re.search(r"#define WIRE_RING_VERSION +(\d+)", (source / "src/wire/gate.h").read_text())[1])
 
 
 def check_library(folder, source, inject, name, requirement):

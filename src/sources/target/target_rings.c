@@ -157,6 +157,7 @@ static int make_gate(struct target_rings *rings, enum wire_graph_mode graph_mode
 	rings->gate->collector_pid = (uint32_t)getpid();
 	rings->gate->graph_mode = (__u8)graph_mode;
 	atomic_store(&rings->gate->heartbeat_ns, monotonic_now_ns());
+	atomic_store(&rings->gate->next_edge, WIRE_STEP_NEVER);
 	rings->gate->magic = WIRE_GATE_MAGIC;
 	atomic_store(&rings->gate->state, WIRE_GATE_OPEN);
 	return renameat(rings->folder_fd, unfinished, rings->folder_fd, WIRE_GATE_NAME) < 0 ? -errno

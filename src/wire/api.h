@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WIRE_CALLS_VERSION 1
-/* wire_calls_function */
-#define WIRE_CALLS_SYMBOL "sonde_calls"
+#define WIRE_API_VERSION 1
+/* wire_api_function */
+#define WIRE_API_SYMBOL "sonde_api"
 /* The state of a gate that is open. */
-#define WIRE_CALLS_OPEN 1U
+#define WIRE_API_OPEN 1U
 
 /* A field of a range or mark; what is beyond the first 16 is left out. */
-struct wire_call_field {
+struct wire_api_field {
 	void *name;    /* a text */
 	uint32_t type; /* enum wire_range_value */
 	uint32_t reserved;
@@ -34,7 +34,7 @@ struct wire_call_field {
  * a NULL domain is sonde's own. Only with the gate open, but for open_session(), step() and
  * window().
  */
-struct wire_calls {
+struct wire_api {
 	uint32_t version, bytes;
 	/* The state of this process's gate, which is another one after a fork and open_session().
 	 */
@@ -45,14 +45,12 @@ struct wire_calls {
 	void *(*domain)(void *text);
 	/* The name may be elsewhere at the next call, or another one at this address. */
 	void (*push_name)(const char *name);
-	void (*push)(
-		void *domain, void *name, const struct wire_call_field *fields, uint32_t count);
+	void (*push)(void *domain, void *name, const struct wire_api_field *fields, uint32_t count);
 	void (*pop)(void *domain);
-	void (*mark)(
-		void *domain, void *name, const struct wire_call_field *fields, uint32_t count);
+	void (*mark)(void *domain, void *name, const struct wire_api_field *fields, uint32_t count);
 	/* Ranges that may end on another thread, by their number; 0: not recorded. */
 	uint64_t (*start)(
-		void *domain, void *name, const struct wire_call_field *fields, uint32_t count);
+		void *domain, void *name, const struct wire_api_field *fields, uint32_t count);
 	void (*end)(void *domain, uint64_t range);
 	void (*counter)(void *name, double value);
 	/* How many steps the process has made. */
@@ -62,4 +60,4 @@ struct wire_calls {
 };
 
 /* NULL: the library is older than that version. */
-typedef const struct wire_calls *wire_calls_function(uint32_t version);
+typedef const struct wire_api *wire_api_function(uint32_t version);

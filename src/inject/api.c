@@ -3,7 +3,7 @@
  * The door of sonde's own API, for C programs and Python: ranges, marks, counters and steps, on
  * what the NVTX door has.
  */
-#include "wire/calls.h"
+#include "wire/api.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,9 +12,9 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-EXPORTED wire_calls_function sonde_calls;
+EXPORTED wire_api_function sonde_api;
 
-_Static_assert(WIRE_CALLS_OPEN == WIRE_GATE_OPEN, "programs look at the state themselves");
+_Static_assert(WIRE_API_OPEN == WIRE_GATE_OPEN, "programs look at the state themselves");
 
 static nvtx_handle own_domain;
 static pthread_once_t domain_once = PTHREAD_ONCE_INIT;
@@ -57,7 +57,7 @@ static void begin(struct nvtx_event *event, nvtx_handle domain, struct nvtx_text
 }
 
 static void begin_with(struct nvtx_event *event, nvtx_handle domain, struct nvtx_text *name,
-	const struct wire_call_field *fields, uint32_t count)
+	const struct wire_api_field *fields, uint32_t count)
 {
 	begin(event, domain, name);
 	for (uint32_t i = 0; i < count && i < WIRE_RANGE_MAX_FIELDS; i++) {
@@ -81,7 +81,7 @@ static void push_name(const char *name)
 	nvtx_leave();
 }
 
-static void push(void *domain, void *name, const struct wire_call_field *fields, uint32_t count)
+static void push(void *domain, void *name, const struct wire_api_field *fields, uint32_t count)
 {
 	struct nvtx_event event;
 
@@ -103,7 +103,7 @@ static void pop(void *domain)
 	nvtx_leave();
 }
 
-static void mark(void *domain, void *name, const struct wire_call_field *fields, uint32_t count)
+static void mark(void *domain, void *name, const struct wire_api_field *fields, uint32_t count)
 {
 	struct nvtx_event event;
 
@@ -114,8 +114,7 @@ static void mark(void *domain, void *name, const struct wire_call_field *fields,
 	nvtx_leave();
 }
 
-static uint64_t start(
-	void *domain, void *name, const struct wire_call_field *fields, uint32_t count)
+static uint64_t start(void *domain, void *name, const struct wire_api_field *fields, uint32_t count)
 {
 	struct nvtx_event event;
 	uint64_t range;
@@ -160,10 +159,10 @@ static uint32_t window(void)
 	return inject_is_open();
 }
 
-const struct wire_calls *sonde_calls(uint32_t version)
+const struct wire_api *sonde_api(uint32_t version)
 {
-	static const struct wire_calls calls = {
-		.version = WIRE_CALLS_VERSION,
+	static const struct wire_api calls = {
+		.version = WIRE_API_VERSION,
 		.bytes = sizeof(calls),
 		.state = &inject_state,
 		.open_session = open_session,
@@ -180,5 +179,5 @@ const struct wire_calls *sonde_calls(uint32_t version)
 		.window = window,
 	};
 
-	return version <= WIRE_CALLS_VERSION ? &calls : NULL;
+	return version <= WIRE_API_VERSION ? &calls : NULL;
 }

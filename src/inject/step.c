@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inject/step.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <regex.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "inject/inject.h"
+#include "inject/nvtx.h"
+
+#define DEFAULT_NAME "step"
+/* A name that lies in so many aligned words is compared without a call. */
+#define QUICK_WORDS 2
+
+typedef uint64_t __attribute__((may_alias)) word;
+
+/* A name as it was when its first step was made; never changed once it is in `recent`. */
+struct known_name {
+	const char *address;
+	struct wire_step_counter *counter;
+	word words[QUICK_WORDS]; /* what lay there: aligned ones, its first byte in the first */
+	uint32_t word_count;     /* 0: it is longer */
+};
+
+static struct known_name known_names[WIRE_STEP_NAMES]; /* one for each counter */
+static _Atomic(const struct known_name *) recent;      /* of the last step */
+/* The counter that this thread counts alone in; the fast kind of thread variables. */
+static __thread struct wire_step_counter *owned __attribute__((tls_model("initial-exec")));
+static pthread_once_t pattern_once = PTHREAD_ONCE_INIT;
+static regex_t pattern;
+static bool has_pattern;
+
+/* ---- counting ---- */
+
+static uint64_t count_owned(struct wire_step_counter *counter)
+{
+	uint64_t own = atomic_load_explicit(&counter->owned, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&counter->owned, own, memory_order_relaxed);
+	return own + atomic_load_explicit(&counter->shared, memory_order_relaxed);
+}
+
+static uint64_t count_shared(struct wire_step_counter *counter)
+{
+	uint64_t shared = atomic_fetch_add_explicit(&counter->shared, 1, memory_order_relaxed) + 1;
+
+	return shared + atomic_load_explicit(&counter->owned, memory_order_relaxed);
+}
+
+static uint64_t total(const struct wire_step_counter *counter)
+{
+	return atomic_load(&counter->owned) + atomic_load(&counter->shared);
+}
+
+/* ---- names ---- */
+
+static const word *first_word(const char *name)
+{
+	return (const word *)((uintptr_t)name & ~(uintptr_t)(sizeof(word) - 1));
+}
+
+/*
+ * The name lies where the known one does: is it still that one? Aligned words may be read whatever
+ * surrounds the name; where that changed, the answer is no, and the text is compared.
+ */
+static inline __attribute__((no_sanitize_address)) bool is_known(
+	const struct known_name *known, const char *name)
+{
+	const word *words = first_word(name);
+
+	if (known->address != name)
+		return false;
+	if (known->word_count == 1)
+		return words[0] == known->words[0];
+	if (known->word_count == 2)
+		return words[0] == known->words[0] && words[1] == known->words[1];
+	return strncmp(name, known->counter->name, WIRE_STEP_NAME_BYTES - 1) == 0;
+}
+
+static void compile_pattern(void)
+{
+	const char *text = inject_session_gate()->step_pattern;
+
+	has_pattern = text[0] && regcomp(&pattern, text, REG_EXTENDED | REG_NOSUB) == 0;
+}
+
+/* Windows are told by the steps that --step-on names, or else by those of the first name. */
+static bool is_chosen(const char *name, bool is_first)
+{
+	pthread_once(&pattern_once, compile_pattern);
+	return has_pattern ? regexec(&pattern, name, 0, NULL, 0) == 0 : is_first;
+}
+
+static __attribute__((no_sanitize_address)) void remember(
+	struct known_name *known, const char *name, struct wire_step_counter *counter)
+{
+	const word *words = first_word(name);
+	size_t count = (size_t)(first_word(name + strlen(name)) - words) + 1;
+
+	known->counter = counter;
+	known->address = name;
+	for (size_t i = 0; i < count && count <= QUICK_WORDS; i++)
+		known->words[i] = words[i];
+	known->word_count = count <= QUICK_WORDS ? (uint32_t)count : 0;
+}
+
+static bool has_name(const struct wire_step_counter *counter, const char *name)
+{
+	return strncmp(name, counter->name, sizeof(counter->name) - 1) == 0;
+}
+
+/* The thread that adds a name counts alone in its counter. */
+static void add_name(struct wire_step_counter *counter, size_t index, const char *name)
+{
+	memcpy(counter->name, name, strnlen(name, sizeof(counter->name) - 1));
+	remember(&known_names[index], name, counter);
+	if (!owned)
+		owned = counter;
+	atomic_store_explicit(&counter->state,
+		is_chosen(name, index == 0) ? WIRE_STEP_CHOSEN : WIRE_STEP_NAMED,
+		memory_order_release);
+}
+
+/* -1: it has none. */
+static int find_counter(const struct wire_ring_file *file, const char *name)
+{
+	for (int i = 0; i < WIRE_STEP_NAMES; i++) {
+		const struct wire_step_counter *counter = &file->steps[i];
+
+		if (atomic_load_explicit(&counter->state, memory_order_acquire) == WIRE_STEP_FREE)
+			return -1;
+		if (has_name(counter, name))
+			return i;
+	}
+	return -1;
+}
+
+/* The counter's index; -1: there are too many names. Names are few, and added once. */
+static int find_name(struct wire_ring_file *file, const char *name)
+{
+	static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+	int index = find_counter(file, name);
+
+	if (index >= 0)
+		return index;
+	pthread_mutex_lock(&adding);
+	index = find_counter(file, name);
+	for (int i = 0; index < 0 && i < WIRE_STEP_NAMES; i++) {
+		struct wire_step_counter *counter = &file->steps[i];
+
+		if (atomic_load_explicit(&counter->state, memory_order_relaxed) != WIRE_STEP_FREE)
+			continue;
+		add_name(counter, (size_t)i, name);
+		index = i;
+	}
+	pthread_mutex_unlock(&adding);
+	return index;
+}
+
+/* ---- windows ---- */
+
+/* The collector watches the folder: this wakes it. */
+static void poke_collector(void)
+{
+	int saved_errno = errno;
+
+	utimensat(AT_FDCWD, inject_gate_path(), NULL, AT_SYMLINK_NOFOLLOW);
+	errno = saved_errno;
+}
+
+static bool is_leader(struct wire_gate *gate)
+{
+	uint64_t self = inject_file()->start_time_ns, leader = WIRE_GATE_NOBODY;
+
+	return atomic_compare_exchange_strong(&gate->leader, &leader, self) || leader == self;
+}
+
+/* A schedule without a collector would open windows that nobody reads. */
+static bool is_collector_gone(struct wire_gate *gate, uint64_t now_ns)
+{
+	uint64_t heartbeat_ns = atomic_load_explicit(&gate->heartbeat_ns, memory_order_relaxed);
+
+	if (now_ns < heartbeat_ns || now_ns - heartbeat_ns <= WIRE_HEARTBEAT_NS)
+		return false;
+	atomic_store_explicit(&gate->state, WIRE_GATE_CLOSED, memory_order_relaxed);
+	return true;
+}
+
+/*
+ * Makes the edges that are due. Of several threads one does; a step that is counted meanwhile is
+ * looked at by it before it leaves. Returns when that was, or 0.
+ */
+static uint64_t lead(struct wire_gate *gate, const struct wire_step_counter *counter)
+{
+	uint64_t self = inject_file()->start_time_ns, made_ns = 0, count;
+	bool is_made;
+
+	do {
+		uint64_t now_ns;
+
+		if (!wire_gate_try_lock(gate, self))
+			break;
+		now_ns = inject_now_ns();
+		count = total(counter);
+		is_made = !is_collector_gone(gate, now_ns) &&
+			  wire_gate_end_by_step(gate, count, now_ns);
+		if (gate->schedule.kind != WIRE_SCHEDULE_NONE && !is_collector_gone(gate, now_ns))
+			is_made = wire_gate_follow_schedule(gate, count, now_ns) || is_made;
+		wire_gate_unlock(gate);
+		if (is_made)
+			made_ns = now_ns;
+	} while (is_made && total(counter) != count);
+	if (made_ns)
+		poke_collector();
+	return made_ns;
+}
+
+static void write_step(const struct wire_step_counter *counter, uint64_t count, uint64_t time_ns)
+{
+	const struct wire_step out = {
+		.record = {.type = WIRE_RECORD_STEP, .length_bytes = sizeof(out)},
+		.time_ns = time_ns ? time_ns : inject_now_ns(),
+		.number = count,
+		.tid = inject_tid(),
+		.counter = (uint32_t)(counter - inject_file()->steps),
+	};
+
+	if (!nvtx_enter())
+		return;
+	inject_write(&out.record);
+	nvtx_leave();
+}
+
+/* The gate is open, or an edge may be due. */
+static uint64_t act(const struct wire_step_counter *counter, uint64_t count)
+{
+	struct wire_gate *gate = inject_session_gate();
+	uint64_t edge_ns = 0;
+
+	if (atomic_load_explicit(&counter->state, memory_order_relaxed) != WIRE_STEP_CHOSEN)
+		return count;
+	if ((atomic_load_explicit(&gate->next_edge, memory_order_relaxed) <= count ||
+		    (gate->schedule.max_steps && inject_is_open())) &&
+		is_leader(gate))
+		edge_ns = lead(gate, counter);
+	if (inject_is_open())
+		write_step(counter, count, edge_ns);
+	return count;
+}
+
+static bool needs_act(uint64_t count)
+{
+	const struct wire_gate *gate = atomic_load_explicit(&inject_gate, memory_order_relaxed);
+
+	return atomic_load_explicit(&gate->state, memory_order_relaxed) == WIRE_GATE_OPEN ||
+	       count >= atomic_load_explicit(&gate->next_edge, memory_order_relaxed);
+}
+
+/* ---- a step ---- */
+
+/* A forked child makes no steps: its parent goes on with these counters. */
+static void forget_recent(void)
+{
+	atomic_store_explicit(&recent, NULL, memory_order_relaxed);
+}
+
+/* By another thread, of another name than the last one, or the first of its name. */
+static __attribute__((noinline)) uint64_t step_slowly(const char *name)
+{
+	struct wire_ring_file *file = inject_open_at_once() ? inject_file() : NULL;
+	struct wire_step_counter *counter;
+	uint64_t count;
+	int index;
+
+	if (!file)
+		return 0;
+	atomic_store_explicit(&inject_on_fork, forget_recent, memory_order_relaxed);
+	index = find_name(file, name);
+	if (index < 0) {
+		atomic_fetch_add_explicit(&file->no_step, 1, memory_order_relaxed);
+		return 0;
+	}
+	counter = &file->steps[index];
+	count = owned == counter ? count_owned(counter) : count_shared(counter);
+	atomic_store_explicit(&recent, &known_names[index], memory_order_release);
+	return needs_act(count) ? act(counter, count) : count;
+}
+
+uint64_t inject_step(const char *name)
+{
+	const struct known_name *known = atomic_load_explicit(&recent, memory_order_acquire);
+	uint64_t count;
+
+	name = name ? name : DEFAULT_NAME;
+	if (!known || owned != known->counter || !is_known(known, name))
+		return step_slowly(name);
+	count = count_owned(known->counter);
+	return needs_act(count) ? act(known->counter, count) : count;
+}
+
+void inject_step_if_chosen(const char *name)
+{
+	if (!inject_open_at_once() || !inject_file() || !inject_session_gate()->step_pattern[0])
+		return;
+	if (name && is_chosen(name, false))
+		inject_step(name);
+}
