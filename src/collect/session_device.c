@@ -101,7 +101,7 @@ static int set_environment(struct session_device *device)
 static int add_hooks(struct session_device *device, const char *groups)
 {
 	_cleanup_free_ char *folder = NULL;
-	_cleanup_strbuf_ struct strbuf path = {0};
+	_cleanup_strbuf_ struct strbuf path = {0}, names = {0};
 	struct errmsg reason;
 	int result;
 
@@ -114,7 +114,8 @@ static int add_hooks(struct session_device *device, const char *groups)
 	}
 	result = python_hooks_path(folder, &path);
 	result = result ?: add_variable(device, "PYTHONPATH", strbuf_cstr(&path));
-	return result ?: add_variable(device, "SONDE_HOOKS", groups);
+	result = result ?: python_hooks_groups(groups, &names);
+	return result ?: add_variable(device, "SONDE_HOOKS", strbuf_cstr(&names));
 }
 
 static int make_folder(struct session *session, struct errmsg *err)
