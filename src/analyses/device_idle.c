@@ -6,6 +6,7 @@
 
 #include "analyses/charge.h"
 #include "base/map.h"
+#include "model/windows.h"
 
 /* Its name, and the name as a frame. */
 #define NAME(name)                                                                                 \
@@ -290,6 +291,10 @@ static int add_work(struct device_idle *idle, const struct history *history,
 	struct device_idle_device *device = &idle->devices.items[span.device];
 	uint64_t busy_until_ns = device->end_ns;
 
+	/* In another window it begins anew: what it did between them nobody knows. */
+	if (work->start_ns > busy_until_ns &&
+		!model_is_continuous(model, busy_until_ns, work->start_ns))
+		busy_until_ns = work->start_ns;
 	device->end_ns = MAX(work->end_ns, busy_until_ns);
 	device->span_ns += device->end_ns - busy_until_ns;
 	if (work->start_ns <= busy_until_ns)

@@ -51,7 +51,8 @@ struct device_idle_span {
 /* All work of devices of one name: they are one, as in analyses/device_work.h. */
 struct device_idle_device {
 	const char *name; /* "" when unknown */
-	uint64_t span_ns; /* from the start of its first work to the end of the last */
+	uint64_t span_ns; /* from the start of its first work to the end of the last, of each window
+			   */
 	uint64_t end_ns;  /* of the last */
 	uint64_t idle_ns; /* no work ran */
 	uint64_t gaps, samples;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "model/windows.h"
 
 /* One call, and the work that it started. */
 struct launch {
@@ -124,7 +125,7 @@ static int find_device(struct device_launches *launches, struct tables *tables,
 }
 
 static int add_work(struct device_launches *launches, struct tables *tables,
-	const struct model_device_work *work)
+	const struct model *model, const struct model_device_work *work)
 {
 	struct device_launches_device *device;
 	uint64_t *busy_until_ns;
@@ -137,7 +138,8 @@ static int add_work(struct device_launches *launches, struct tables *tables,
 		return r;
 	device = &launches->devices.items[index];
 	progress = &tables->progress.items[index];
-	device->span_ns += work->start_ns - progress->last_start_ns;
+	if (model_is_continuous(model, progress->last_start_ns, work->start_ns))
+		device->span_ns += work->start_ns - progress->last_start_ns;
 	progress->last_start_ns = work->start_ns;
 	if (work->launch_ns)
 		r = add_to_launch(tables, work, index, *busy_until_ns);
@@ -180,19 +182,21 @@ static int add_steps(struct tables *tables)
 }
 
 /* Of the time after the device's first work began. */
-static void add_depths(struct device_launches *launches, struct tables *tables)
+static void add_depths(
+	struct device_launches *launches, struct tables *tables, const struct model *model)
 {
 	array_foreach (&launches->devices, device)
 		device->empty_ns = device->span_ns;
 	array_foreach (&tables->steps, step) {
 		struct device_launches_device *device = &launches->devices.items[step->device];
 		struct progress *progress = &tables->progress.items[step->device];
-		uint64_t passed_ns =
-			step->time_ns > progress->since_ns ? step->time_ns - progress->since_ns : 0;
+		uint64_t since_ns = progress->since_ns, passed_ns = 0;
 
+		progress->since_ns = MAX(step->time_ns, since_ns);
+		if (model_is_continuous(model, since_ns, progress->since_ns))
+			passed_ns = progress->since_ns - since_ns;
 		device->depth_time += progress->depth * passed_ns;
-		device->empty_ns -= progress->depth ? passed_ns : 0;
-		progress->since_ns += passed_ns;
+		device->empty_ns -= progress->depth ? MIN(passed_ns, device->empty_ns) : 0;
 		progress->depth += (uint64_t)(int64_t)step->change;
 		device->depth_max = MAX(device->depth_max, progress->depth);
 	}
@@ -269,10 +273,10 @@ int device_launches_init(struct device_launches *launches, const struct model *m
 
 	*launches = (struct device_launches){0};
 	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
-		r = add_work(launches, &tables, &model->device_works.items[i]);
+		r = add_work(launches, &tables, model, &model->device_works.items[i]);
 	r = r ?: add_steps(&tables);
 	if (r == 0) {
-		add_depths(launches, &tables);
+		add_depths(launches, &tables, model);
 		count_launches(launches, &tables);
 	}
 	for (uint32_t i = 0; r == 0 && i < launches->devices.count; i++)

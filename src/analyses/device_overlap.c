@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "model/windows.h"
 
 /* Something begins or ends on a device. */
 struct edge {
@@ -77,7 +78,8 @@ static int add_edges(struct device_overlap *overlap, struct edges *edges, struct
 	return r < 0 ? r : array_append(&edges->items, edge);
 }
 
-static int add_times(struct device_overlap *overlap, const struct edges *edges)
+static int add_times(
+	struct device_overlap *overlap, const struct model *model, const struct edges *edges)
 {
 	_cleanup_free_ struct running *devices =
 		calloc(overlap->devices.count + 1, sizeof(*devices));
@@ -87,11 +89,15 @@ static int add_times(struct device_overlap *overlap, const struct edges *edges)
 	array_foreach (&edges->items, edge) {
 		struct device_overlap_device *device = &overlap->devices.items[edge->device];
 		struct running *running = &devices[edge->device];
-		uint64_t passed_ns = running->since_ns ? edge->time_ns - running->since_ns : 0;
+		uint64_t passed_ns = 0;
 		unsigned set = 0;
 
 		for (unsigned i = 0; i < ACTIVITIES; i++)
 			set |= (unsigned)(running->counts[i] > 0) << i;
+		/* Between its work of one window and that of the next nobody knows what it did. */
+		if (running->since_ns &&
+			(set || model_is_continuous(model, running->since_ns, edge->time_ns)))
+			passed_ns = model_recorded_ns(model, running->since_ns, edge->time_ns);
 		device->by_set[set] += passed_ns;
 		device->span_ns += passed_ns;
 		running->since_ns = edge->time_ns;
@@ -112,7 +118,7 @@ int device_overlap_init(struct device_overlap *overlap, const struct model *mode
 	if (r == 0 && edges.items.count)
 		qsort(edges.items.items, edges.items.count, sizeof(*edges.items.items),
 			compare_edges);
-	r = r ?: add_times(overlap, &edges);
+	r = r ?: add_times(overlap, model, &edges);
 	intern_done(&devices);
 	array_done(&edges.items);
 	if (r < 0)

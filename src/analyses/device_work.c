@@ -8,6 +8,7 @@
 
 #include "analyses/charge.h"
 #include "base/map.h"
+#include "model/windows.h"
 
 /* CUpti_ActivityMemoryKind: these are the host's. */
 #define MEMORY_PAGEABLE 1
@@ -40,7 +41,7 @@ static int find_device(
 	return array_append(&work->devices, (struct device_use){.name = name, .gpu = MODEL_NONE});
 }
 
-static int add_to_device(struct device_work *work, struct tables *tables,
+static int add_to_device(struct device_work *work, struct tables *tables, const struct model *model,
 	const struct model_device_work *one, uint32_t *ret_device)
 {
 	int r = find_device(work, tables, one->device, ret_device);
@@ -56,8 +57,7 @@ static int add_to_device(struct device_work *work, struct tables *tables,
 		device->gpu = one->gpu;
 	device->count++;
 	device->work_ns += one->end_ns - one->start_ns;
-	if (one->end_ns > start_ns)
-		device->busy_ns += one->end_ns - start_ns;
+	device->busy_ns += model_recorded_ns(model, start_ns, one->end_ns);
 	*until = MAX(*until, one->end_ns);
 	return 0;
 }
@@ -213,7 +213,7 @@ static int add_work(struct device_work *work, struct tables *tables, const struc
 	const struct model_device_work *one)
 {
 	uint32_t device = 0;
-	int r = add_to_device(work, tables, one, &device);
+	int r = add_to_device(work, tables, model, one, &device);
 
 	r = r ?: add_to_kernel(work, tables, one, device);
 	r = r ?: add_to_line(work, tables, model, one);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "analyses/range_finder.h"
 #include "base/map.h"
@@ -52,6 +53,31 @@ static int find_row(struct work *work, const struct model_range *range, uint32_t
 					      });
 }
 
+/* "Bytes", "bytes", "Message size [bytes]": as NCCL and hooks call them. */
+static bool names_bytes(const char *name)
+{
+	size_t length = strlen(name);
+
+	return strcasecmp(name, "bytes") == 0 ||
+	       (length > 7 && strcmp(name + length - 7, "[bytes]") == 0);
+}
+
+static void add_bytes(
+	const struct model *model, const struct model_range *range, struct range_row *row)
+{
+	for (uint32_t i = 0; i < range->field_count; i++) {
+		const struct model_range_field *field =
+			&model->range_fields.items[range->first_field + i];
+
+		if ((field->type != WIRE_RANGE_U64 && field->type != WIRE_RANGE_I64) ||
+			!names_bytes(field->name))
+			continue;
+		row->with_bytes++;
+		row->bytes += field->value;
+		return;
+	}
+}
+
 static int add_ranges(struct work *work)
 {
 	int r = 0;
@@ -72,6 +98,7 @@ static int add_ranges(struct work *work)
 		row->maximum_ns = MAX(row->maximum_ns, time_ns);
 		work->use->ranges += !range->is_mark;
 		work->use->marks += range->is_mark;
+		add_bytes(work->model, range, row);
 	}
 	return r;
 }

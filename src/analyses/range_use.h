@@ -14,6 +14,8 @@ struct range_row {
 	uint64_t count, open_count;
 	uint64_t total_ns, minimum_ns, maximum_ns; /* those in one another count each */
 	uint64_t samples;                          /* of running threads, each once */
+	/* Of payloads named "bytes", as collectives have them: */
+	uint64_t with_bytes, bytes; /* how many ranges, and all their bytes */
 	/* Device work that was launched inside: */
 	uint64_t works;
 	uint64_t device_span_ns; /* of each range from the first start to the last end, added up */

@@ -16,8 +16,9 @@ struct selection {
 		*symbol; /* pattern: only samples with a matching function anywhere in the stack */
 	const char *range;        /* pattern: only what happened in ranges of a matching name */
 	enum model_weight weight; /* running samples, waiting ones, or both */
-	const char *time; /* "START..END", each seconds since the session's start, either may be
-			     empty */
+	const char *time;   /* "START..END", each seconds since the session's start, either may be
+			       empty */
+	const char *window; /* "N[,M|A-B]": told when the model is loaded, which has no others */
 };
 
 /* The selection applied to one model: one bool per sample. */

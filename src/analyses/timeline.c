@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "model/windows.h"
+
 int timeline_init(struct timeline *timeline, const struct model *model,
 	const struct selected *selected, size_t count)
 {
@@ -21,9 +23,8 @@ int timeline_init(struct timeline *timeline, const struct model *model,
 		if (!selected->samples[i])
 			continue;
 		/* A sample just before the clock was read belongs to the first interval. */
-		interval = time < timeline->start_ns
-				   ? 0
-				   : (time - timeline->start_ns) / timeline->interval_ns;
+		interval =
+			model_recorded_ns(model, timeline->start_ns, time) / timeline->interval_ns;
 		timeline->samples[MIN(interval, (uint64_t)count - 1)] +=
 			model->samples.items[i].count;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples over time: how busy the CPUs were in each of equal intervals of the recording. */
+/* Samples over time: how busy the CPUs were in each of equal intervals of the recorded time, in
+ * which windows follow on each other. */
 #pragma once
 
 #include "analyses/selection.h"

@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "capture/descriptor_set.h"
-#include "capture/device_messages.h"
 #include "capture/fields.h"
 #include "capture/protobuf.h"
 #include "capture/writer_messages.h"
@@ -39,6 +38,7 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 	if (!writer)
 		return errmsg_set(err, -ENOMEM, "cannot create %s: out of memory", path);
 	writer->stack_sample = options && options->stack_sample;
+	writer->device_slices = options && options->device_slices;
 	writer->sequence_id = random_sequence_id();
 	result = output_open(&writer->output, path, !options || !options->uncompressed, err);
 	if (result < 0) {
@@ -70,6 +70,7 @@ struct capture_writer *capture_writer_free(struct capture_writer *writer)
 	interning_done(&writer->interning);
 	map_u64_done(&writer->queues);
 	map_u64_done(&writer->tracks);
+	map_u64_done(&writer->lanes);
 	map_u64_done(&writer->open_steps);
 	symbol_batch_done(&writer->symbols);
 	output_done(&writer->output);
@@ -405,123 +406,16 @@ int writer_end_timed_packet(struct capture_writer *writer)
 	return result;
 }
 
-static void name_queue(const struct capture_device_work *work, struct strbuf *out)
-{
-	strbuf_addf(out, "%s, pid %u, ", work->device, work->pid);
-	if (!work->gpu)
-		strbuf_addf(out, "queue %u", work->queue);
-	else if (work->context > 1)
-		strbuf_addf(out, "stream %u of context %u", work->stream, work->context);
-	else
-		strbuf_addf(out, "stream %u", work->stream);
-}
-
-/* Queues are called after their device: a name is made once, not for each piece of work. */
-static int intern_queue(struct capture_writer *writer, const struct capture_device_work *work,
-	struct device_work_names *names)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-	uint64_t key = (uint64_t)work->pid << 32 | work->queue, known;
-	int result;
-
-	if (map_u64_get(&writer->queues, key, &known) && known >> 32 == names->device) {
-		names->queue = (uint32_t)known;
-		return 0;
-	}
-	name_queue(work, &text);
-	if (strbuf_status(&text) < 0)
-		return -ENOMEM;
-	result = interning_specification(&writer->interning, strbuf_cstr(&text), &names->queue);
-	return result < 0 ? result
-			  : map_u64_set(&writer->queues, key, names->device << 32 | names->queue);
-}
-
-/* Work without a name is called after its kind. */
-static int intern_work(struct capture_writer *writer, const struct capture_device_work *work,
-	struct device_work_names *ret_names)
-{
-	int result = interning_specification(&writer->interning,
-		work->name ? work->name : wire_device_kind_name(work->kind), &ret_names->name);
-
-	if (result == 0)
-		result = interning_specification(
-			&writer->interning, work->device, &ret_names->device);
-	return result < 0 ? result : intern_queue(writer, work, ret_names);
-}
-
-int capture_writer_device_work(
-	struct capture_writer *writer, const struct capture_device_work *work)
-{
-	struct device_work_names names;
-	int result;
-
-	if (writer->visitor)
-		return writer->visitor->device_work
-			       ? writer->visitor->device_work(writer->visitor_context, work)
-			       : 0;
-	result = writer_start(writer);
-	if (result == 0)
-		result = intern_work(writer, work, &names);
-	if (result < 0)
-		return result;
-	put_device_work(writer_begin_timed_packet(writer, work->start_ns), work, &names);
-	return writer_end_timed_packet(writer);
-}
-
-int capture_writer_launch(struct capture_writer *writer, const struct capture_launch *launch)
-{
-	int result;
-
-	if (writer->visitor)
-		return writer->visitor->launch
-			       ? writer->visitor->launch(writer->visitor_context, launch)
-			       : 0;
-	result = writer_start(writer);
-	if (result < 0)
-		return result;
-	put_launch(writer_begin_timed_packet(writer, launch->time_ns), launch);
-	return writer_end_timed_packet(writer);
-}
-
-int capture_writer_launch_stack(
-	struct capture_writer *writer, const struct capture_launch_stack *stack)
-{
-	int result;
-
-	assert(stack->callstack <= writer->interning.callstacks.entries.count);
-	if (writer->visitor)
-		return writer->visitor->launch_stack
-			       ? writer->visitor->launch_stack(writer->visitor_context, stack)
-			       : 0;
-	result = writer_start(writer);
-	if (result < 0)
-		return result;
-	put_launch_stack(writer_begin_timed_packet(writer, stack->time_ns), stack);
-	return writer_end_timed_packet(writer);
-}
-
-int capture_writer_device_event(
-	struct capture_writer *writer, const struct capture_device_event *event)
-{
-	struct strbuf *packet;
-	int result;
-
-	if (writer->visitor)
-		return writer->visitor->device_event
-			       ? writer->visitor->device_event(writer->visitor_context, event)
-			       : 0;
-	result = writer_start(writer);
-	if (result < 0)
-		return result;
-	packet = event->time_ns ? writer_begin_timed_packet(writer, event->time_ns)
-				: writer_begin_packet(writer);
-	put_device_event(packet, event);
-	return event->time_ns ? writer_end_timed_packet(writer) : writer_end_packet(writer);
-}
-
 uint64_t writer_track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread)
 {
 	return (uint64_t)writer->sequence_id << 33 | (uint64_t)id << 1 | is_thread;
+}
+
+int writer_is_new_track(struct capture_writer *writer, uint64_t uuid)
+{
+	if (map_u64_get(&writer->tracks, uuid, NULL))
+		return 0;
+	return map_u64_set(&writer->tracks, uuid, 1) ?: 1;
 }
 
 int capture_writer_process(struct capture_writer *writer, const struct capture_process *process)
@@ -552,99 +446,6 @@ int capture_writer_thread(struct capture_writer *writer, const struct capture_th
 	packet = writer_begin_packet(writer);
 	put_thread(packet, thread, writer_track_uuid(writer, thread->tid, true));
 	return writer_end_packet(writer);
-}
-
-/* ---- ranges ---- */
-
-/* What the default domain is called in a capture. */
-#define DEFAULT_DOMAIN "NVTX"
-
-/* The thread's own track is the default domain's; others have their own. */
-static uint64_t range_track(
-	const struct capture_writer *writer, const struct capture_range_event *event)
-{
-	const uint32_t key[] = {
-		writer->sequence_id, event->pid, event->lane ? 0 : event->tid, event->lane};
-
-	if (!event->lane && !*event->domain)
-		return writer_track_uuid(writer, event->tid, true);
-	return hash_bytes(event->domain, event->lane ? 0 : strlen(event->domain),
-		       hash_bytes(key, sizeof(key), 0)) |
-	       1ULL << 63;
-}
-
-/* Once for each uuid; one without a parent is the thread's own, or the process's. */
-static int describe_track(struct capture_writer *writer, uint64_t uuid, uint64_t parent,
-	const struct capture_range_event *event)
-{
-	const struct capture_thread thread = {.pid = event->pid, .tid = event->tid};
-	const struct capture_process process = {.pid = event->pid};
-	struct strbuf *packet;
-	int result;
-
-	if (map_u64_get(&writer->tracks, uuid, NULL))
-		return 0;
-	result = map_u64_set(&writer->tracks, uuid, 1);
-	if (result < 0)
-		return result;
-	packet = writer_begin_packet(writer);
-	if (parent)
-		put_child_track(packet, uuid, parent,
-			event->lane ? "Ranges of the process" : event->domain);
-	else if (event->lane)
-		put_process(packet, &process, uuid);
-	else
-		put_thread(packet, &thread, uuid);
-	return writer_end_packet(writer);
-}
-
-static int intern_range(struct capture_writer *writer, const struct capture_range_event *event,
-	struct range_event_names *names)
-{
-	struct interning *interning = &writer->interning;
-	int result = 0;
-
-	*names = (struct range_event_names){0};
-	if (event->kind != CAPTURE_RANGE_END) {
-		const char *domain = *event->domain ? event->domain : DEFAULT_DOMAIN;
-
-		result = interning_event_name(interning, event->name, &names->name);
-		result = result ?: interning_event_category(interning, domain, &names->domain);
-		if (*event->category)
-			result = result
-					 ?: interning_event_category(
-						    interning, event->category, &names->category);
-	}
-	for (uint32_t i = 0; result == 0 && i < event->field_count; i++)
-		result = interning_annotation_name(
-			interning, event->fields[i].name, &names->fields[i]);
-	return result;
-}
-
-int capture_writer_range(struct capture_writer *writer, const struct capture_range_event *event)
-{
-	struct capture_range_event out = *event;
-	struct range_event_names names;
-	uint64_t parent;
-	int result;
-
-	assert(event->field_count <= WIRE_RANGE_MAX_FIELDS);
-	out.track = range_track(writer, event);
-	if (writer->visitor)
-		return writer->visitor->range
-			       ? writer->visitor->range(writer->visitor_context, &out)
-			       : 0;
-	parent = event->lane ? writer_track_uuid(writer, event->pid, false)
-			     : writer_track_uuid(writer, event->tid, true);
-	result = writer_start(writer);
-	result = result ?: describe_track(writer, parent, 0, event);
-	if (out.track != parent)
-		result = result ?: describe_track(writer, out.track, parent, event);
-	result = result ?: intern_range(writer, event, &names);
-	if (result < 0)
-		return result;
-	put_range_event(writer_begin_timed_packet(writer, out.time_ns), &out, &names);
-	return writer_end_timed_packet(writer);
 }
 
 /* The mapping has to be in the file before its symbols. */

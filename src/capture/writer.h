@@ -12,9 +12,10 @@
 #include "capture/reader.h"
 
 struct capture_writer_options {
-	size_t size;       /* sizeof(struct capture_writer_options) */
-	bool uncompressed; /* plain packets instead of deflated compressed_packets */
-	bool stack_sample; /* StackSample packets (Perfetto >= 58) instead of PerfSample */
+	size_t size;        /* sizeof(struct capture_writer_options) */
+	bool uncompressed;  /* plain packets instead of deflated compressed_packets */
+	bool stack_sample;  /* StackSample packets (Perfetto >= 58) instead of PerfSample */
+	bool device_slices; /* device work and launches as slices with arrows, too */
 };
 
 struct capture_writer;

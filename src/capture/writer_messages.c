@@ -316,13 +316,16 @@ void put_window(struct strbuf *packet, const struct capture_window *window)
 	pb_end(packet, begin);
 }
 
-void put_slice_begin(struct strbuf *packet, uint64_t track, uint64_t name_iid)
+void put_slice_begin(
+	struct strbuf *packet, uint64_t track, uint64_t name_iid, const struct slice_flow *flow)
 {
 	size_t begin = pb_begin(packet, PACKET_TRACK_EVENT);
 
 	pb_put_u64(packet, EVENT_TYPE, CAPTURE_RANGE_BEGIN);
 	pb_put_u64(packet, EVENT_NAME_IID, name_iid);
 	pb_put_u64(packet, EVENT_TRACK, track);
+	if (flow && flow->id)
+		pb_put_fixed64(packet, flow->ends ? EVENT_TERMINATING_FLOW : EVENT_FLOW, flow->id);
 	pb_end(packet, begin);
 }
 

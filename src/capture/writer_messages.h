@@ -44,8 +44,15 @@ void put_window(struct strbuf *packet, const struct capture_window *window);
 /* With the event that begins its slice. */
 void put_step(struct strbuf *packet, const struct capture_step *step, uint64_t name_iid,
 	uint64_t number_iid, uint64_t track);
-/* track_event that begins a slice of this name, or ends one. */
-void put_slice_begin(struct strbuf *packet, uint64_t track, uint64_t name_iid);
+/* An arrow between slices with this id. */
+struct slice_flow {
+	uint64_t id; /* 0: none */
+	bool ends;   /* here */
+};
+
+/* track_event that begins a slice of this name, or ends one; flow NULL: none. */
+void put_slice_begin(
+	struct strbuf *packet, uint64_t track, uint64_t name_iid, const struct slice_flow *flow);
 void put_slice_end(struct strbuf *packet, uint64_t track);
 /* The inside of a RecordingStats message. */
 void put_stats(struct strbuf *message, const struct capture_stats *stats);

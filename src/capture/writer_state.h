@@ -23,6 +23,9 @@ struct capture_writer {
 	struct map_u64 tracks;     /* of ranges, windows and steps: their uuids, once described */
 	uint32_t open_window;      /* its number; 0: none */
 	struct map_u64 open_steps; /* tracks of the processes that are in a step */
+	bool device_slices;        /* device work and launches as slices, too */
+	struct map_u64 lanes;      /* their tracks: until when they are taken */
+	uint64_t recent_launches[256]; /* that have their slice */
 };
 
 /* The message that the next packet goes to. */
@@ -37,3 +40,21 @@ int writer_start(struct capture_writer *writer);
 
 /* Tracks are told apart by numbers that must differ between captures that are merged later. */
 uint64_t writer_track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread);
+/* 1 once for each uuid, when it has to be described; then 0. */
+int writer_is_new_track(struct capture_writer *writer, uint64_t uuid);
+/* The uuid of a track that is told from others by this name and number. */
+uint64_t writer_named_track(const struct capture_writer *writer, const char *name, uint32_t number);
+/* A track of slices that say what other packets say, too; parent 0: none. */
+int writer_describe_track(
+	struct capture_writer *writer, uint64_t uuid, uint64_t parent, const char *name);
+/* The thread's own track, which others lie below. */
+int writer_describe_thread(struct capture_writer *writer, uint32_t pid, uint32_t tid);
+/* "GPU, pid 1, stream 7". */
+void writer_name_queue(const struct capture_device_work *work, struct strbuf *out);
+
+/* ---- writer_slices.c ---- */
+
+/* The work, and its launch where it is known, as slices with an arrow from one to the other. */
+int writer_put_work_slices(struct capture_writer *writer, const struct capture_device_work *work);
+/* A launch, or a wait, that is told apart from its work. */
+int writer_put_launch_slice(struct capture_writer *writer, const struct capture_launch *launch);

@@ -9,24 +9,20 @@
 #define STEPS_TRACK   "sonde steps"
 #define WINDOWS_TRACK "sonde windows"
 
-static uint64_t named_track(const struct capture_writer *writer, const char *name, uint32_t pid)
+uint64_t writer_named_track(const struct capture_writer *writer, const char *name, uint32_t pid)
 {
 	const uint32_t key[] = {writer->sequence_id, pid};
 
 	return hash_bytes(name, strlen(name), hash_bytes(key, sizeof(key), 0)) | 1ULL << 63;
 }
 
-/* Once for each uuid. */
-static int describe_track(
+int writer_describe_track(
 	struct capture_writer *writer, uint64_t uuid, uint64_t parent, const char *name)
 {
-	int result;
+	int r = writer_is_new_track(writer, uuid);
 
-	if (map_u64_get(&writer->tracks, uuid, NULL))
-		return 0;
-	result = map_u64_set(&writer->tracks, uuid, 1);
-	if (result < 0)
-		return result;
+	if (r <= 0)
+		return r;
 	put_repeating_track(writer_begin_packet(writer), uuid, parent, name);
 	return writer_end_packet(writer);
 }
@@ -62,19 +58,19 @@ static int intern_window_name(
 static int begin_window_slice(
 	struct capture_writer *writer, const struct capture_window *window, uint64_t track)
 {
-	uint64_t name;
-	int result = describe_track(writer, track, 0, "Windows");
+	uint64_t name = 0;
+	int result = writer_describe_track(writer, track, 0, "Windows");
 
 	result = result ?: intern_window_name(writer, window, &name);
 	if (result < 0)
 		return result;
-	put_slice_begin(writer_begin_timed_packet(writer, window->begin_ns), track, name);
+	put_slice_begin(writer_begin_timed_packet(writer, window->begin_ns), track, name, NULL);
 	return writer_end_timed_packet(writer);
 }
 
 int capture_writer_window(struct capture_writer *writer, const struct capture_window *window)
 {
-	uint64_t track = named_track(writer, WINDOWS_TRACK, 0);
+	uint64_t track = writer_named_track(writer, WINDOWS_TRACK, 0);
 	int result;
 
 	if (writer->visitor)
@@ -97,7 +93,7 @@ int capture_writer_window(struct capture_writer *writer, const struct capture_wi
 
 int capture_writer_step(struct capture_writer *writer, const struct capture_step *step)
 {
-	uint64_t track = named_track(writer, STEPS_TRACK, step->pid), name, number;
+	uint64_t track = writer_named_track(writer, STEPS_TRACK, step->pid), name = 0, number = 0;
 	int result;
 
 	if (writer->visitor)
@@ -105,7 +101,7 @@ int capture_writer_step(struct capture_writer *writer, const struct capture_step
 					     : 0;
 	result = writer_start(writer);
 	result = result
-			 ?: describe_track(writer, track,
+			 ?: writer_describe_track(writer, track,
 				    writer_track_uuid(writer, step->pid, false), "Steps");
 	if (map_u64_get(&writer->open_steps, track, NULL))
 		result = result ?: end_slice(writer, track, step->time_ns);

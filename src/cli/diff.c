@@ -39,7 +39,7 @@ static void side_done(struct side *side)
 
 static int side_load(struct side *side, const char *path, struct errmsg *err)
 {
-	int r = load_capture(path, &arguments.shown, &side->model, err);
+	int r = load_capture(path, &arguments.shown, &arguments.selection, &side->model, err);
 
 	side->path = path;
 	r = r ?: selection_apply(&arguments.selection, side->model, &side->selected, err);

@@ -94,6 +94,7 @@ void doctor_probe_opencl_driver(struct doctor_result *ret_result);
 void doctor_probe_nvidia_driver(struct doctor_result *ret_result);
 void doctor_probe_cupti(struct doctor_result *ret_result);
 void doctor_probe_cuda_variable(struct doctor_result *ret_result);
+void doctor_probe_python_hooks(struct doctor_result *ret_result);
 /* Probes of doctor_system.c */
 void doctor_probe_kernel_release(struct doctor_result *ret_result);
 void doctor_probe_btf(struct doctor_result *ret_result);

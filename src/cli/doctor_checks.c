@@ -28,6 +28,7 @@ const struct doctor_check doctor_checks[] = {
 	{"nvidia-driver", "CUDA device work", doctor_probe_nvidia_driver},
 	{"cupti", "CUDA device work", doctor_probe_cupti},
 	{"cuda-variable", "CUDA device work", doctor_probe_cuda_variable},
+	{"python-hooks", "what Python frameworks do (--hooks)", doctor_probe_python_hooks},
 	{"tracefs", "probes on tracepoints", doctor_probe_tracefs},
 	{0},
 };
@@ -99,6 +100,11 @@ const struct doctor_source doctor_sources[] = {
 		.title = "CUDA kernels, copies and graphs with the stacks of their launches",
 		.required = {"inject-library", "nvidia-driver", "cuda-variable"},
 		.helpful = {"cupti", "bpf-program", "bpf-loop", "bpf-attach"},
+	},
+	{
+		.name = "python-hooks",
+		.title = "steps, collectives and the like of Python frameworks",
+		.required = {"inject-library", "python-hooks"},
 	},
 	{0},
 };

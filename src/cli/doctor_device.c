@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/doctor.h"
 #include "collect/inject_library.h"
+#include "collect/python_hooks.h"
 
 #define DRIVERS_FOLDER "/etc/OpenCL/vendors"
 #define NVIDIA_VERSION "/proc/driver/nvidia/version"
@@ -57,6 +58,17 @@ void doctor_probe_nvidia_driver(struct doctor_result *ret_result)
 	else
 		doctor_no(ret_result, "install NVIDIA's driver, of series 525 or later",
 			"no " NVIDIA_VERSION);
+}
+
+void doctor_probe_python_hooks(struct doctor_result *ret_result)
+{
+	_cleanup_free_ char *folder = NULL;
+	struct errmsg reason;
+
+	if (python_package_find(&folder, &reason) == 0)
+		doctor_works(ret_result, "%s", folder);
+	else
+		doctor_no(ret_result, "install sonde again: sudo make install", "%s", reason.text);
 }
 
 /* Where the program that is recorded brings none, sonde uses this one. */

@@ -79,7 +79,7 @@ static int export(const char *capture, const struct exporter *exporter, struct s
 		.roots = call_tree_roots_from_string(arguments.roots),
 		.minimum_width_px = arguments.minimum_width_px,
 	};
-	int r = load_capture(capture, &arguments.shown, &model, err);
+	int r = load_capture(capture, &arguments.shown, &arguments.selection, &model, err);
 
 	r = r ?: weigh_capture(model, &arguments.shown, err);
 	arguments.selection.weight = shown_weight(&arguments.shown);

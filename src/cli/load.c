@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "model/shown.h"
 #include "model/weigh.h"
+#include "model/windows.h"
 
 static void warn_about(const struct model *model, const char *path)
 {
@@ -29,16 +30,19 @@ enum model_weight shown_weight(const struct shown_options *shown)
 	return shown->weight ? model_weight_from_string(shown->weight) : MODEL_WEIGHT_CPU;
 }
 
-int load_capture(const char *path, const struct shown_options *shown, struct model **ret_model,
-	struct errmsg *err)
+int load_capture(const char *path, const struct shown_options *shown,
+	const struct selection *selection, struct model **ret_model, struct errmsg *err)
 {
+	struct window_choice choice = {0};
 	char what[256];
 	struct progress progress;
-	int r;
+	int r = selection->window ? window_choice_parse(selection->window, &choice, err) : 0;
 
+	if (r < 0)
+		return r;
 	snprintf(what, sizeof(what), "loading %s", path);
 	progress_begin(&progress, what);
-	r = model_load(ret_model, path, progress_update, &progress, err);
+	r = model_load_windows(ret_model, path, &choice, progress_update, &progress, err);
 	progress_end(&progress);
 	if (r < 0)
 		return r;

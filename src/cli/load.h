@@ -16,11 +16,11 @@ struct shown_options {
 enum model_weight shown_weight(const struct shown_options *shown);
 
 /*
- * model_load() with a bar. Warns when the file is cut off or holds several recordings. Hides the
- * interpreter's frames, and folds libraries where that was asked for.
+ * model_load() of the windows of the selection, with a bar. Warns when the file is cut off or holds
+ * several recordings. Hides the interpreter's frames, and folds libraries where that was asked for.
  */
-int load_capture(const char *path, const struct shown_options *shown, struct model **ret_model,
-	struct errmsg *err);
+int load_capture(const char *path, const struct shown_options *shown,
+	const struct selection *selection, struct model **ret_model, struct errmsg *err);
 
 /* Weighs samples as asked for: once, after load_capture(). */
 int weigh_capture(struct model *model, const struct shown_options *shown, struct errmsg *err);
@@ -74,6 +74,13 @@ extern const char *const weight_choices[];
 			.help = "Only this time, in seconds since the recording began; either "    \
 				"end may be left out.",                                            \
 			.value = (void *)&(selection).time,                                        \
+			.group = "Filters (patterns are extended regular expressions)"},           \
+		{.long_name = "window",                                                            \
+			.type = OPTION_STRING,                                                     \
+			.argument = "N[,M|A-B]",                                                   \
+			.help = "Only these windows of the recording: numbers, and ranges of "     \
+				"them. --by window lists them.",                                   \
+			.value = (void *)&(selection).window,                                      \
 			.group = "Filters (patterns are extended regular expressions)"},           \
 		{.long_name = "range",                                                             \
 			.type = OPTION_STRING,                                                     \

@@ -12,9 +12,11 @@
 #include "base/array.h"
 #include "base/strbuf.h"
 #include "cli/commands.h"
+#include "cli/record_hooks.h"
 #include "cli/target_options.h"
 #include "cli/text.h"
 #include "cli/window_options.h"
+#include "collect/python_hooks.h"
 #include "collect/session.h"
 #include "exporters/format.h"
 
@@ -25,12 +27,13 @@ static uint64_t record_frequency_hz = 99;
 static double record_duration_s;
 static struct target_options record_target;
 static struct window_options record_windows;
-static bool record_quiet, record_uncompressed, record_stack_sample;
+static bool record_quiet, record_uncompressed, record_stack_sample, record_device_slices;
 static const char *record_mode = "auto";
 static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
 static const char *record_graph = "auto";
 static bool record_cpu_only, record_gpu_only, record_launch_only;
-static const char *record_wait; /* NULL: with a command */
+static const char *record_hooks; /* NULL: auto, with a command */
+static const char *record_wait;  /* NULL: with a command */
 static uint64_t record_wait_min_us = 100;
 
 /* ---- what was recorded, and what it cost ---- */
@@ -253,6 +256,7 @@ static void print_summary(
 	print_cost(result);
 	print_tables(&result->stats);
 	print_mode(result, options->mode == SESSION_MODE_USER);
+	record_print_hooks(&result->hooks);
 	print_notes(&result->stats);
 	fprintf(stderr, "next: sonde report %s\n", options->output);
 }
@@ -333,6 +337,19 @@ static enum wire_graph_mode parse_graph(void)
 	return strcmp(record_graph, "graph") == 0 ? WIRE_GRAPH_WHOLE : WIRE_GRAPH_AUTO;
 }
 
+/* What is loaded into programs is loaded into commands only, and not with --cpu-only. */
+static int check_hooks(bool with_command, struct errmsg *err)
+{
+	if (!record_hooks || strcmp(record_hooks, PYTHON_HOOKS_NONE) == 0)
+		return 0;
+	if (!with_command || record_cpu_only)
+		return errmsg_set(err, -EINVAL,
+			"--hooks is for a command, and not with --cpu-only, which loads nothing "
+			"into it: %s",
+			with_command ? "leave one of the two out" : "give one after --");
+	return python_hooks_check(record_hooks, err);
+}
+
 /* The default name is used again and again: the capture before is kept beside it. */
 static void keep_previous(const char *output)
 {
@@ -356,8 +373,10 @@ static int run_record(int count, char **arguments)
 		.launch_stacks = parse_launch_stacks(),
 		.launch_memo_off = strcmp(record_launch_memo, "off") == 0,
 		.graph_mode = parse_graph(),
+		.hooks = record_hooks ?: PYTHON_HOOKS_AUTO,
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
+		.device_slices = record_device_slices,
 		.on_finishing = on_finishing,
 		.on_message = on_message,
 	};
@@ -368,6 +387,7 @@ static int run_record(int count, char **arguments)
 		return EXIT_ERROR;
 	if (target_options_parse(&record_target, count, pids, &options, &err) < 0 ||
 		parse_scope(count > 0, &options.scope, &err) < 0 ||
+		check_hooks(count > 0, &err) < 0 ||
 		window_options_parse(&record_windows, &options, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
@@ -469,6 +489,14 @@ static const struct option record_options[] = {
 		.value = (void *)&record_graph,
 		.choices = record_graphs,
 		.group = "Device work"},
+	{.long_name = "hooks",
+		.type = OPTION_STRING,
+		.argument = "LIST",
+		.help = "What Python programs do in these packages is recorded with no change to "
+			"them: torch, transformers, vllm, several with commas between them; auto: "
+			"those that they import; none. Default: auto.",
+		.value = &record_hooks,
+		.group = "Python"},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,
@@ -497,6 +525,11 @@ static const struct option record_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Write StackSample packets (Perfetto 58 and later) instead of PerfSample.",
 		.value = &record_stack_sample},
+	{.long_name = "device-slices",
+		.type = OPTION_FLAG,
+		.help = "Write device work and launches also as slices with arrows between them, "
+			"for ui.perfetto.dev.",
+		.value = &record_device_slices},
 	{.short_name = 'q',
 		.long_name = "quiet",
 		.type = OPTION_FLAG,

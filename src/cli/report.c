@@ -16,6 +16,8 @@
 #define BY_KERNEL     "kernel"
 #define BY_RANGE      "range"
 #define BY_GRAPH      "graph"
+#define BY_WINDOW     "window"
+#define BY_STEP       "step"
 #define SIDE_LIMIT    8 /* rows of the tables after the first */
 
 static struct {
@@ -98,20 +100,63 @@ static int add_ranges(const struct report_view *view)
 	return 0;
 }
 
+static int add_graphs(const struct report_view *view)
+{
+	return report_graphs(view, wanted_limit(DEFAULT_LIMIT));
+}
+
+static int add_windows(const struct report_view *view)
+{
+	if (view->model->windows.count)
+		return report_windows(view, wanted_limit(DEFAULT_LIMIT));
+	report_paragraph(view,
+		"There are no windows: all of the time was recorded; sonde record --window says "
+		"when to.",
+		0);
+	return 0;
+}
+
+static int add_steps(const struct report_view *view)
+{
+	if (view->model->steps.count)
+		return report_steps(view, wanted_limit(DEFAULT_LIMIT));
+	report_paragraph(view,
+		"There are no steps: no process that was recorded told of any; sonde.step() and "
+		"sonde_step() do.",
+		0);
+	return 0;
+}
+
+/* The tables that are about no samples, where one of them is wanted; 1: none is. */
+static int add_special(const struct report_view *view)
+{
+	static const struct {
+		const char *name;
+		int (*add)(const struct report_view *view);
+	} tables[] = {
+		{BY_WAIT, add_waiting},
+		{BY_KERNEL, add_device},
+		{BY_RANGE, add_ranges},
+		{BY_GRAPH, add_graphs},
+		{BY_WINDOW, add_windows},
+		{BY_STEP, add_steps},
+	};
+
+	for (size_t i = 0; arguments.by && i < ARRAY_SIZE(tables); i++) {
+		if (strcmp(arguments.by, tables[i].name) == 0)
+			return tables[i].add(view);
+	}
+	return 1;
+}
+
 static int add_tables(const struct report_view *view)
 {
 	size_t side = wanted_limit(SIDE_LIMIT);
-	int r = 0;
+	int r = add_special(view);
 
-	if (arguments.by && strcmp(arguments.by, BY_WAIT) == 0)
-		return add_waiting(view);
-	if (arguments.by && strcmp(arguments.by, BY_KERNEL) == 0)
-		return add_device(view);
-	if (arguments.by && strcmp(arguments.by, BY_RANGE) == 0)
-		return add_ranges(view);
-	if (arguments.by && strcmp(arguments.by, BY_GRAPH) == 0)
-		return report_graphs(view, wanted_limit(DEFAULT_LIMIT));
-
+	if (r <= 0)
+		return r;
+	r = 0;
 	if (!view->selected->count) {
 		report_paragraph(view, why_no_samples(view->model), 0);
 		r = report_ranges(view, side);
@@ -194,7 +239,7 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_(selected_done) struct selected selected = {0};
-	int r = load_capture(path, &arguments.shown, &model, err);
+	int r = load_capture(path, &arguments.shown, &arguments.selection, &model, err);
 
 	r = r ?: selection_apply(&arguments.selection, model, &selected, err);
 	if (r < 0)
@@ -219,7 +264,8 @@ static int report_run(int count, char **positional)
 }
 
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", BY_KERNEL, BY_GRAPH, BY_RANGE, BY_WAIT, NULL};
+	"cgroup", "stack", "class", "gil", BY_KERNEL, BY_GRAPH, BY_RANGE, BY_STEP, BY_WAIT,
+	BY_WINDOW, NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
@@ -230,7 +276,9 @@ static const struct option report_options[] = {
 			"kernel: what devices did, and which lines launched it; "
 			"range: what happened in the program's NVTX ranges; "
 			"graph: captures and replays of CUDA graphs, and their nodes; "
-			"wait: what threads waited for, and who held what they waited for.",
+			"step: how long the program's steps took; "
+			"wait: what threads waited for, and who held what they waited for; "
+			"window: the windows of the recording.",
 		.value = (void *)&arguments.by,
 		.choices = by_choices},
 	{.long_name = "sort",

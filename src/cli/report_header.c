@@ -356,6 +356,7 @@ int report_header(const struct report_view *view)
 	add_title(view);
 	add_amounts(view);
 	add_place(view);
+	report_windows_line(view);
 	add_filters(view);
 	add_completeness(view, &completeness);
 	add_python(view, &completeness);

@@ -3,9 +3,14 @@
 #include "cli/report_view.h"
 #include "exporters/format.h"
 
+/* Columns that are there where some row has a value. */
+struct shown_columns {
+	bool device, bytes;
+};
+
 /* Marks last no time, and nothing happens in them. */
 static void add_row(struct table *table, const struct range_use *use, const struct range_row *row,
-	bool has_device)
+	const struct shown_columns *shown)
 {
 	bool has_time = !row->is_mark;
 
@@ -27,27 +32,32 @@ static void add_row(struct table *table, const struct range_use *use, const stru
 		table_cellf(table, "%.2f %%", 100.0 * (double)row->samples / (double)use->samples);
 	else
 		table_cell(table, "");
-	for (unsigned i = 0; has_device && i < 2; i++) {
+	for (unsigned i = 0; shown->device && i < 2; i++) {
 		if (has_time && row->works)
 			table_duration(table, i ? row->device_busy_ns : row->device_span_ns);
 		else
 			table_cell(table, "");
 	}
+	if (shown->bytes && row->with_bytes)
+		table_bytes(table, row->bytes);
+	else if (shown->bytes)
+		table_cell(table, "");
 	table_cell(table, row->domain);
 	table_cellf(table, "%s%s%s", *row->name ? row->name : "[no name]",
 		row->of_process ? " (process)" : "", row->open_count ? " (not ended)" : "");
 }
 
-static bool has_device_work(const struct range_use *use)
+static struct shown_columns find_columns(const struct range_use *use)
 {
+	struct shown_columns shown = {0};
+
 	array_foreach (&use->rows, row) {
-		if (row->works)
-			return true;
+		shown.device |= row->works > 0;
+		shown.bytes |= row->with_bytes > 0;
 	}
-	return false;
+	return shown;
 }
 
-/* Without the last two columns where nothing was launched in any range. */
 int report_ranges(const struct report_view *view, size_t limit)
 {
 	static const struct table_column head[] = {
@@ -62,26 +72,29 @@ int report_ranges(const struct report_view *view, size_t limit)
 		{.title = "On device", .right = true},
 		{.title = "Busy", .right = true},
 	};
+	static const struct table_column bytes = {.title = "Bytes", .right = true};
 	static const struct table_column tail[] = {
 		{.title = "Domain"},
 		{.title = "Range", .is_text = true, .shrinks_to = 16},
 	};
-	struct table_column columns[ARRAY_SIZE(head) + ARRAY_SIZE(device) + ARRAY_SIZE(tail)];
+	struct table_column columns[ARRAY_SIZE(head) + ARRAY_SIZE(device) + 1 + ARRAY_SIZE(tail)];
 	_cleanup_table_ struct table table = {.columns = columns};
 	const struct range_use *use = view->ranges;
-	bool has_device;
+	struct shown_columns shown;
 
 	if (!use || !use->rows.count)
 		return 0;
-	has_device = has_device_work(use);
+	shown = find_columns(use);
 	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
 		columns[table.column_count++] = head[i];
-	for (size_t i = 0; has_device && i < ARRAY_SIZE(device); i++)
+	for (size_t i = 0; shown.device && i < ARRAY_SIZE(device); i++)
 		columns[table.column_count++] = device[i];
+	if (shown.bytes)
+		columns[table.column_count++] = bytes;
 	for (size_t i = 0; i < ARRAY_SIZE(tail); i++)
 		columns[table.column_count++] = tail[i];
 	report_heading(view, "Ranges");
 	for (size_t i = 0; i < use->rows.count && (!limit || i < limit); i++)
-		add_row(&table, use, &use->rows.items[i], has_device);
+		add_row(&table, use, &use->rows.items[i], &shown);
 	return table_print(&table, &view->terminal, view->out);
 }

@@ -58,6 +58,12 @@ int report_device_idle(const struct report_view *view, size_t limit);
 /* What happened in the ranges that programs told of; nothing when there are none. */
 int report_ranges(const struct report_view *view, size_t limit);
 
+/* One paragraph on the windows of the recording; nothing when it has none. */
+void report_windows_line(const struct report_view *view);
+/* The windows, and the steps in them; nothing when there are none. Of samples not weighed. */
+int report_windows(const struct report_view *view, size_t limit);
+int report_steps(const struct report_view *view, size_t limit);
+
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);
 /* "12.3 s", or "1,234" samples where their time is unknown. */

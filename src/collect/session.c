@@ -246,6 +246,8 @@ static int finish(struct session *session, struct errmsg *err)
 	}
 	result = session_drain_device(session);
 	if (result == 0)
+		result = session_read_hooks(session);
+	if (result == 0)
 		result = collect_waiting(session, true);
 	if (result == 0)
 		result = session_windows_tell(session);
@@ -335,4 +337,5 @@ int session_run(const struct session_options *options, struct session_result *re
 void session_result_done(struct session_result *result)
 {
 	free(TAKE_PTR(result->losses));
+	hook_table_done(&result->hooks);
 }

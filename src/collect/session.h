@@ -8,6 +8,7 @@
 #include "base/errmsg.h"
 #include "capture/capture.h"
 #include "capture/reader.h"
+#include "collect/hook_table.h"
 #include "collect/window_spec.h"
 #include "wire/ring.h"
 
@@ -58,7 +59,8 @@ struct session_options {
 	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
 	struct window_spec window;       /* trigger NONE: all is recorded */
 	const char *session_file; /* where the session folder's path is written; NULL: nowhere */
-	bool uncompressed, stack_sample; /* see capture_writer_options */
+	const char *hooks; /* groups of Python hooks, a list; see python_hooks.h. NULL: none */
+	bool uncompressed, stack_sample, device_slices; /* see capture_writer_options */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a
 	 * file. `tick` is called each time round the loop, 10 times a second or more often, and at
@@ -91,6 +93,7 @@ struct session_result {
 	const char *mode;
 	struct errmsg mode_reason; /* "" for BPF */
 	bool waits_are_exact;
+	struct hook_table hooks; /* of the Python processes */
 	/* The command's exit status, or 126, 127 when it could not be run; -1: no command. */
 	int command_status;
 	uint64_t duration_ns;

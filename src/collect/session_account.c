@@ -344,6 +344,37 @@ static void add_sentence(struct session *session, const char *sentence)
 	add_note(session->result, "%s", sentence);
 }
 
+#define HOOK_NOTES_MAX 8
+
+/* Hooks that do not record: what they would have told is missing. */
+static void add_hook_notes(struct session *session)
+{
+	const struct hook_table *table = &session->result->hooks;
+	struct python_account python;
+	unsigned failures = 0;
+
+	python_registry_account(session->python, &python);
+	if (session->device.hooks_note.text[0] && python.codes)
+		add_note(session->result, "%s", session->device.hooks_note.text);
+	array_foreach (&table->hooks, hook) {
+		enum hook_state state = hook_status_state(hook);
+
+		if (state < HOOK_NOT_FOUND || ++failures > HOOK_NOTES_MAX)
+			continue;
+		add_note(session->result, "the %s hook for %s of %s %s in %llu process%s: %s",
+			hook->group, hook->attribute, hook->module,
+			state == HOOK_ERROR ? "failed" : "was not found",
+			(unsigned long long)hook->processes[state],
+			hook->processes[state] == 1 ? "" : "es", hook->detail);
+	}
+	if (failures > HOOK_NOTES_MAX)
+		add_note(session->result, "%u more hooks failed or were not found",
+			failures - HOOK_NOTES_MAX);
+	if (table->malformed)
+		add_note(session->result, "%llu lines on Python hooks were damaged and left out",
+			(unsigned long long)table->malformed);
+}
+
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines)
 {
 	const struct capture_stats *stats = &session->result->stats;
@@ -353,6 +384,7 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_sampler_notes(session);
 	add_file_notes(session);
 	add_python_notes(session);
+	add_hook_notes(session);
 	add_wait_notes(session);
 	session_windows_notes(session, add_sentence);
 	add_device_notes(session);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "collect/device_reader.h"
 #include "collect/inject_library.h"
+#include "collect/python_hooks.h"
 #include "collect/session_internal.h"
 #include "sources/cpu/bpf_sampler.h"
 
@@ -126,6 +127,26 @@ static int make_collectors(struct session *session)
 	return 0;
 }
 
+/* Without the package the recording has everything but what hooks would add. */
+static int add_hooks(struct session_device *device, const char *groups)
+{
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_strbuf_ struct strbuf path = {0};
+	struct errmsg reason;
+	int result;
+
+	if (!groups || strcmp(groups, PYTHON_HOOKS_NONE) == 0)
+		return 0;
+	if (python_package_find(&folder, &reason) < 0) {
+		errmsg_set(
+			&device->hooks_note, 0, "Python programs have no hooks: %s", reason.text);
+		return 0;
+	}
+	result = python_hooks_path(folder, &path);
+	result = result ?: add_variable(device, "PYTHONPATH", strbuf_cstr(&path));
+	return result ?: add_variable(device, "SONDE_HOOKS", groups);
+}
+
 static int prepare(struct session *session, struct errmsg *err)
 {
 	struct session_device *device = &session->device;
@@ -143,7 +164,9 @@ static int prepare(struct session *session, struct errmsg *err)
 		result = make_collectors(session);
 	if (result == 0 && session->options->scope == SESSION_SCOPE_LAUNCH)
 		target_gate_set_untimed(target_rings_gate(device->rings));
-	return result < 0 ? result : set_environment(device);
+	if (result == 0)
+		result = set_environment(device);
+	return result < 0 ? result : add_hooks(device, session->options->hooks);
 }
 
 /* Processes that are attached to have a folder, too: they may say ranges and steps by themselves.
@@ -404,6 +427,15 @@ int session_drain_device(struct session *session)
 			(int)(DRAIN_NS / NS_PER_S));
 	target_gate_close(target_rings_gate(device->rings));
 	return MIN(result, 0);
+}
+
+int session_read_hooks(struct session *session)
+{
+	const struct session_device *device = &session->device;
+
+	return device->rings ? hook_table_read(
+				       &session->result->hooks, target_rings_folder(device->rings))
+			     : 0;
 }
 
 void session_close_device(struct session *session)

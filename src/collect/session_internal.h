@@ -42,13 +42,14 @@ struct session_device {
 	struct range_collector *ranges;
 	char *library;
 	bool tried_launches, is_ready;
-	char *environment[8];      /* the command's variables; NULL-ended */
+	char *environment[12];     /* the command's variables; NULL-ended */
 	struct errmsg note;        /* why it is not recorded */
 	struct errmsg stacks_note; /* why launches have no stacks */
 	struct errmsg layers_note;
 	struct errmsg cuda_note;  /* why CUDA is not recorded */
 	struct errmsg drain_note; /* who did not tell all at the end */
 	struct errmsg nvtx_note;  /* why ranges are not recorded */
+	struct errmsg hooks_note; /* why there are no Python hooks */
 };
 
 struct session {
@@ -107,6 +108,8 @@ int session_collect_device(struct session *session, bool everything);
 /* Nothing more is recorded; what was is told until session_drain_device() ends, in bounded time. */
 void session_stop_device(struct session *session);
 int session_drain_device(struct session *session);
+/* What the Python processes said of their hooks; once, at the end. */
+int session_read_hooks(struct session *session);
 void session_close_device(struct session *session);
 void session_fill_device_stats(struct session *session, struct capture_device_stats *ret_stats);
 void session_fill_range_stats(struct session *session, struct capture_range_stats *ret_stats);

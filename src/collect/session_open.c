@@ -430,6 +430,7 @@ static int start_recording(struct session *session, struct errmsg *err)
 		.size = sizeof(writer_options),
 		.uncompressed = options->uncompressed,
 		.stack_sample = options->stack_sample,
+		.device_slices = options->device_slices,
 	};
 	int result = options->live.visitor
 			     ? capture_writer_open_live(&session->writer, options->live.visitor,

@@ -14,6 +14,7 @@
 #include "exporters/report_device_json.h"
 #include "exporters/report_ranges_json.h"
 #include "exporters/report_tables_json.h"
+#include "exporters/report_windows_json.h"
 
 #define TIMELINE_INTERVALS 100
 
@@ -69,6 +70,7 @@ static void write_filters(struct json_writer *json, const struct selection *sele
 	json_member_text(json, "symbol", selection->symbol);
 	json_member_text(json, "time", selection->time);
 	json_member_text(json, "range", selection->range);
+	json_member_text(json, "window", selection->window);
 	json_end_object(json);
 }
 
@@ -556,6 +558,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	r = r ?: write_device_work(json, model);
 	r = r ?: write_device_idle(json, model);
 	r = r ?: report_ranges_json(json, model);
+	r = r ?: report_windows_json(json, model, options->limit);
 	write_losses(json, model);
 	write_overhead(json, model);
 	write_notes(json, model);

@@ -22,6 +22,7 @@ static void write_range_row(struct json_writer *json, const struct range_row *ro
 	json_member_known(json, "device_work_count", !row->is_mark, row->works);
 	json_member_known(json, "device_span_ns", !row->is_mark, row->device_span_ns);
 	json_member_known(json, "device_busy_ns", !row->is_mark, row->device_busy_ns);
+	json_member_known(json, "bytes", row->with_bytes, row->bytes);
 	json_end_object(json);
 }
 

@@ -30,6 +30,7 @@
 
 static const struct wire_gate closed_gate = {.next_edge = WIRE_STEP_NEVER};
 _Atomic(const struct wire_gate *) inject_gate = &closed_gate;
+_Atomic(const _Atomic uint32_t *) inject_state = &closed_gate.state;
 _Atomic(void (*)(void)) inject_on_thread_end, inject_on_fork;
 
 static struct wire_ring_file *ring_file;
@@ -106,12 +107,18 @@ static void return_ring(void *ring)
 		&((struct wire_ring *)ring)->tid, WIRE_RING_TID_NONE, memory_order_release);
 }
 
+static void use_gate(const struct wire_gate *gate)
+{
+	atomic_store_explicit(&inject_state, &gate->state, memory_order_release);
+	atomic_store_explicit(&inject_gate, gate, memory_order_release);
+}
+
 /* The parent goes on writing to its rings: a forked child says nothing until it executes. */
 static void close_in_child(void)
 {
 	void (*on_fork)(void) = atomic_load_explicit(&inject_on_fork, memory_order_relaxed);
 
-	atomic_store_explicit(&inject_gate, &closed_gate, memory_order_relaxed);
+	use_gate(&closed_gate);
 	thread_ring = NO_RING;
 	is_child = true;
 	if (on_fork)
@@ -136,13 +143,10 @@ static void wait_until_ready(void)
 	errno = saved_errno;
 }
 
-static void open_session(void)
+static void open_folder(const char *path)
 {
-	const char *path = secure_getenv("SONDE_SESSION");
 	int directory, saved_errno = errno;
 
-	if (!path)
-		return;
 	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory < 0) {
 		errno = saved_errno;
@@ -157,8 +161,16 @@ static void open_session(void)
 		ring_file = make_ring_file(directory);
 	close(directory);
 	if (ring_file)
-		atomic_store_explicit(&inject_gate, session_gate, memory_order_release);
+		use_gate(session_gate);
 	errno = saved_errno;
+}
+
+static void open_session(void)
+{
+	const char *path = secure_getenv("SONDE_SESSION");
+
+	if (path)
+		open_folder(path);
 }
 
 bool inject_open_at_once(void)
@@ -226,7 +238,8 @@ static struct wire_ring *claim_ring(void)
 		if (!atomic_compare_exchange_strong_explicit(&ring_file->rings[i].tid, &nobody,
 			    inject_tid(), memory_order_acquire, memory_order_relaxed))
 			continue;
-		if (!populate(wire_ring_data(ring_file, i), WIRE_RING_BYTES)) {
+		if (!populate(
+			    wire_ring_data(ring_file, i), wire_ring_usable(&ring_file->rings[i]))) {
 			atomic_store_explicit(
 				&ring_file->rings[i].tid, WIRE_RING_TID_NONE, memory_order_release);
 			break;
@@ -312,8 +325,9 @@ uint64_t inject_room(void)
 
 	if (!ring)
 		return 0;
-	return WIRE_RING_BYTES - (atomic_load_explicit(&ring->head, memory_order_relaxed) -
-					 atomic_load_explicit(&ring->tail, memory_order_relaxed));
+	return wire_ring_usable(ring) -
+	       wire_ring_between(ring, atomic_load_explicit(&ring->tail, memory_order_relaxed),
+		       atomic_load_explicit(&ring->head, memory_order_relaxed));
 }
 
 const struct wire_launch_facts *inject_facts(void)

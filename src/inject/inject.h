@@ -18,6 +18,8 @@
 
 /* The gate of this process: the session's, or a closed one. */
 extern _Atomic(const struct wire_gate *) inject_gate;
+/* Its state, for those outside who do not know the gate's layout. */
+extern _Atomic(const _Atomic uint32_t *) inject_state;
 
 static inline bool inject_is_open(void)
 {

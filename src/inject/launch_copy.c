@@ -41,7 +41,7 @@ __asm__(".text\n"
 /* Copies leave room for the records of work. */
 static bool has_room(void)
 {
-	return inject_room() > WIRE_RING_BYTES / 4;
+	return inject_room() > WIRE_RING_AT_FIRST / 4;
 }
 
 /* Before the first stack with them, so that they are there; false when there is no room. */

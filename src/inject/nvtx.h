@@ -78,6 +78,7 @@ void nvtx_mark(struct nvtx_event *event);
 /* The range's id. */
 uint64_t nvtx_start(struct nvtx_event *event);
 void nvtx_end(struct nvtx_event *event);
+void nvtx_counter(struct nvtx_text *name, double value);
 /* A definition: WIRE_RECORD_RANGE_CATEGORY or _THREAD. */
 void nvtx_define(uint16_t type, nvtx_handle domain, uint32_t id, struct nvtx_text *name);
 /* NULL when there are too many, which is the default domain. */

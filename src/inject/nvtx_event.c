@@ -246,6 +246,20 @@ void nvtx_end(struct nvtx_event *event)
 	write_event(WIRE_RECORD_RANGE_END, event, 0, inject_now_ns());
 }
 
+void nvtx_counter(struct nvtx_text *name, double value)
+{
+	struct wire_counter out = {
+		.record = {.type = WIRE_RECORD_COUNTER, .length_bytes = sizeof(out)},
+		.tid = self->tid,
+		.image = self->image,
+		.name = nvtx_text_id(name),
+		.time_ns = inject_now_ns(),
+	};
+
+	memcpy(&out.value, &value, sizeof(value));
+	inject_write(&out.record);
+}
+
 void nvtx_define(uint16_t type, nvtx_handle domain, uint32_t id, struct nvtx_text *name)
 {
 	const struct wire_range_name out = {

@@ -124,25 +124,40 @@ static void add_name(struct wire_step_counter *counter, size_t index, const char
 		memory_order_release);
 }
 
-/* The counter's index; -1: there are too many names, or two threads add one at once. */
-static int find_name(struct wire_ring_file *file, const char *name)
+/* -1: it has none. */
+static int find_counter(const struct wire_ring_file *file, const char *name)
 {
-	for (size_t i = 0; i < WIRE_STEP_NAMES; i++) {
-		struct wire_step_counter *counter = &file->steps[i];
-		uint32_t state = atomic_load_explicit(&counter->state, memory_order_acquire);
+	for (int i = 0; i < WIRE_STEP_NAMES; i++) {
+		const struct wire_step_counter *counter = &file->steps[i];
 
-		if (state == WIRE_STEP_FREE &&
-			atomic_compare_exchange_strong(&counter->state, &state, WIRE_STEP_TAKEN)) {
-			add_name(counter, i, name);
-			return (int)i;
-		}
-		/* Of another thread: a few instructions, which it may be held up in. */
-		for (int tries = 0; state == WIRE_STEP_TAKEN && tries < 1000; tries++)
-			state = atomic_load_explicit(&counter->state, memory_order_acquire);
-		if (state >= WIRE_STEP_NAMED && has_name(counter, name))
-			return (int)i;
+		if (atomic_load_explicit(&counter->state, memory_order_acquire) == WIRE_STEP_FREE)
+			return -1;
+		if (has_name(counter, name))
+			return i;
 	}
 	return -1;
+}
+
+/* The counter's index; -1: there are too many names. Names are few, and added once. */
+static int find_name(struct wire_ring_file *file, const char *name)
+{
+	static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+	int index = find_counter(file, name);
+
+	if (index >= 0)
+		return index;
+	pthread_mutex_lock(&adding);
+	index = find_counter(file, name);
+	for (int i = 0; index < 0 && i < WIRE_STEP_NAMES; i++) {
+		struct wire_step_counter *counter = &file->steps[i];
+
+		if (atomic_load_explicit(&counter->state, memory_order_relaxed) != WIRE_STEP_FREE)
+			continue;
+		add_name(counter, (size_t)i, name);
+		index = i;
+	}
+	pthread_mutex_unlock(&adding);
+	return index;
 }
 
 /* ---- windows ---- */

@@ -468,6 +468,11 @@ void model_builder_set_progress(
 	builder->progress_context = context;
 }
 
+void model_builder_choose_windows(struct model_builder *builder, const struct window_choice *choice)
+{
+	builder->window_choice = *choice;
+}
+
 size_t model_builder_forget_samples(struct model_builder *builder, uint64_t before_ns)
 {
 	size_t kept = 0;
@@ -534,6 +539,7 @@ struct model_builder *model_builder_free(struct model_builder *builder)
 	array_done(&builder->launches);
 	array_done(&builder->launch_stacks);
 	builder_ranges_done(builder);
+	builder_windows_done(builder);
 	array_done(&builder->device_events);
 	map_u64_done(&builder->processes);
 	array_done(&builder->earlier_same_pid);
@@ -560,6 +566,8 @@ const struct capture_visitor model_builder_visitor = {
 	.launch = visit_launch,
 	.launch_stack = visit_launch_stack,
 	.range = builder_visit_range,
+	.window = builder_visit_window,
+	.step = builder_visit_step,
 	.device_event = visit_device_event,
 	.symbols = visit_symbols,
 	.stats = visit_stats,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "model/model.h"
+#include "model/windows.h"
 
 struct model_builder;
 
@@ -21,6 +22,10 @@ extern const struct capture_visitor model_builder_visitor;
 /* Where the visitor's progress callback passes its figures on; NULL for nowhere. */
 void model_builder_set_progress(
 	struct model_builder *builder, model_progress_function *progress, void *context);
+
+/* Which windows the model is to hold; before it is resolved. Without a call: all. */
+void model_builder_choose_windows(
+	struct model_builder *builder, const struct window_choice *choice);
 
 /*
  * Resolves everything and hands the model over. The builder is only good for model_builder_free()

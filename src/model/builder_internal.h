@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/builder.h"
+#include "model/windows.h"
 
 struct raw_frame {
 	uint64_t rel_pc;
@@ -46,6 +47,12 @@ struct raw_range {
 	uint32_t pid, tid; /* tid 0: of the process */
 };
 
+/* A step without its process, thread, window and end. */
+struct raw_step {
+	struct model_step step;
+	uint32_t pid, tid;
+};
+
 /* The ranges that are open on a track, outermost first: indices of raw ranges. */
 struct range_track {
 	ARRAY_OF(uint32_t) open;
@@ -72,6 +79,9 @@ struct model_builder {
 	ARRAY_OF(struct capture_device_work) device_works; /* texts are the model's */
 	ARRAY_OF(struct capture_launch) launches;
 	ARRAY_OF(struct capture_launch_stack) launch_stacks;
+	ARRAY_OF(struct model_window) windows; /* end 0: none is known */
+	ARRAY_OF(struct raw_step) steps;
+	struct window_choice window_choice;
 	ARRAY_OF(struct raw_range) ranges;
 	ARRAY_OF(struct range_track) range_tracks;
 	struct map_u64 range_track_index;                    /* track → index */
@@ -93,11 +103,21 @@ int builder_visit_range(void *context, const struct capture_range_event *event);
 int builder_resolve_ranges(struct model_builder *builder);
 void builder_ranges_done(struct model_builder *builder);
 
+/* visitor->window and ->step, and both in the model: before all else, which asks
+ * builder_is_chosen(). Return 0 or -ENOMEM. */
+int builder_visit_window(void *context, const struct capture_window *window);
+int builder_visit_step(void *context, const struct capture_step *step);
+int builder_resolve_windows(struct model_builder *builder);
+void builder_windows_done(struct model_builder *builder);
+/* Is this moment in a window that was chosen? Without a choice every moment is. */
+bool builder_is_chosen(const struct model_builder *builder, uint64_t time_ns);
+
 /* What came for one correlation id of one process: indices + 1; 0: nothing. */
 struct device_join {
 	uint32_t launch, stack;
 	bool has_work;
 	bool is_graph_call; /* and no launch */
+	bool is_elsewhere;  /* the stack is of a moment that was not chosen */
 };
 
 struct device_joins {

@@ -83,6 +83,8 @@ static int join_launches(struct model_builder *builder, struct device_joins *joi
 	for (size_t i = 0; r == 0 && i < builder->launches.count; i++) {
 		const struct capture_launch *launch = &builder->launches.items[i];
 
+		if (!builder_is_chosen(builder, launch->time_ns))
+			continue;
 		if (is_wait(launch)) {
 			r = add_wait(builder, launch);
 			continue;
@@ -108,7 +110,7 @@ static void count_stack(struct model_builder *builder, capture_id callstack)
 	counts->complete_stacks += builder->stacks.items[callstack].stop == WIRE_STOP_COMPLETE;
 }
 
-/* The stacks that were taken. */
+/* The stacks that were taken. Those of other windows may be later launches', too. */
 static int join_stacks(struct model_builder *builder, struct device_joins *joins)
 {
 	struct device_join *join;
@@ -119,10 +121,13 @@ static int join_stacks(struct model_builder *builder, struct device_joins *joins
 
 		if (!is_stack(builder, stack))
 			continue;
-		count_stack(builder, stack->callstack);
 		r = device_joins_add(joins, stack->pid, stack->correlation, &join);
-		if (r == 0)
-			join->stack = (uint32_t)i + 1;
+		if (r < 0)
+			break;
+		join->stack = (uint32_t)i + 1;
+		join->is_elsewhere = !builder_is_chosen(builder, stack->time_ns);
+		if (!join->is_elsewhere)
+			count_stack(builder, stack->callstack);
 	}
 	return r;
 }
@@ -163,7 +168,7 @@ static int join_known_stacks(struct model_builder *builder, struct device_joins 
 		const struct capture_launch_stack *stack = &builder->launch_stacks.items[i];
 		struct device_join other, *join;
 
-		if (!stack->same_as)
+		if (!stack->same_as || !builder_is_chosen(builder, stack->time_ns))
 			continue;
 		r = device_joins_add(joins, stack->pid, stack->same_as, &join);
 		if (r < 0)
@@ -289,7 +294,7 @@ static void count_launches(struct model_builder *builder, const struct device_jo
 			join->launch ? builder->launches.items[join->launch - 1].untimed
 				     : WIRE_DEVICE_TIMED;
 
-		if (join->is_graph_call && !join->launch && !join->has_work)
+		if ((join->is_graph_call || join->is_elsewhere) && !join->launch && !join->has_work)
 			continue;
 		counts->launches += join->has_work || why != WIRE_DEVICE_CAPTURED;
 		counts->without_work[why] += !join->has_work;
@@ -312,6 +317,8 @@ int builder_resolve_device(struct model_builder *builder)
 	for (size_t i = 0; r == 0 && i < builder->device_works.count; i++) {
 		const struct capture_device_work *work = &builder->device_works.items[i];
 
+		if (!builder_is_chosen(builder, work->start_ns))
+			continue;
 		r = device_joins_add(&joins, work->pid, work->correlation, &join);
 		if (r == 0) {
 			join->has_work = true;

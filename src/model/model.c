@@ -5,27 +5,75 @@
 #include <string.h>
 
 #include "model/builder.h"
+#include "model/windows.h"
 
-int model_load(struct model **ret_model, const char *path, model_progress_function *progress,
+/* The first number of the choice that the file does not have; 0: it has them all. */
+static uint32_t missing_window(const struct model *model, const struct window_choice *choice)
+{
+	for (uint32_t i = 0; i < choice->count; i++) {
+		uint32_t number = choice->ranges[i].first, found = 0;
+
+		array_foreach (&model->windows, window)
+			found += window->number >= number &&
+				 window->number <= choice->ranges[i].last;
+		if (!found)
+			return number;
+	}
+	return 0;
+}
+
+static int check_choice(const struct model *model, const struct window_choice *choice,
+	const char *path, struct errmsg *err)
+{
+	uint32_t missing = missing_window(model, choice);
+
+	if (!missing)
+		return 0;
+	if (!model->whole_window_count)
+		return errmsg_set(err, -EINVAL,
+			"--window %u: %s was recorded as a whole, it has no windows; leave the "
+			"option out, or choose a time with --time",
+			missing, path);
+	return errmsg_set(err, -EINVAL,
+		"--window %u: %s has %u windows and none of that number; sonde report --by window "
+		"lists them",
+		missing, path, model->whole_window_count);
+}
+
+int model_load_windows(struct model **ret_model, const char *path,
+	const struct window_choice *choice, model_progress_function *progress,
 	void *progress_context, struct errmsg *err)
 {
 	_cleanup_model_builder_ struct model_builder *builder = NULL;
+	_cleanup_model_ struct model *model = NULL;
 	struct capture_read_result completeness = {0};
 	int r = model_builder_new(&builder);
 
 	if (r == 0) {
 		model_builder_set_progress(builder, progress, progress_context);
+		if (choice)
+			model_builder_choose_windows(builder, choice);
 		r = capture_read(path, &model_builder_visitor, builder, &completeness, err);
 		if (r < 0 && r != -ENOMEM)
 			return r;
 	}
-	r = r ?: model_builder_finish(builder, &completeness, ret_model);
+	r = r ?: model_builder_finish(builder, &completeness, &model);
 	if (r == -ENOMEM)
 		return errmsg_set(err, r,
 			"memory ran out while loading %s: close other programs, or record a "
 			"shorter time",
 			path);
+	if (choice)
+		r = r ?: check_choice(model, choice, path, err);
+	if (r == 0)
+		*ret_model = TAKE_PTR(model);
 	return r;
+}
+
+int model_load(struct model **ret_model, const char *path, model_progress_function *progress,
+	void *progress_context, struct errmsg *err)
+{
+	return model_load_windows(ret_model, path, NULL, progress, progress_context, err);
 }
 
 struct model *model_free(struct model *model)
@@ -44,6 +92,8 @@ struct model *model_free(struct model *model)
 	array_done(&model->device_waits);
 	array_done(&model->ranges);
 	array_done(&model->range_fields);
+	array_done(&model->windows);
+	array_done(&model->steps);
 	array_done(&model->gpus);
 	array_done(&model->graph_calls);
 	array_done(&model->graph_nodes);
@@ -126,8 +176,15 @@ uint64_t model_start_ns(const struct model *model)
 
 uint64_t model_duration_ns(const struct model *model)
 {
+	return model->windows.count ? model_recorded_ns(model, 0, UINT64_MAX)
+				    : model_elapsed_ns(model);
+}
+
+uint64_t model_elapsed_ns(const struct model *model)
+{
 	uint64_t start = model_start_ns(model), end = model->stats.values.end_time_ns;
 
+	end = MAX(end, model->windows_end_ns);
 	if (model->samples.count)
 		end = MAX(end, model->samples.items[model->samples.count - 1].time_ns);
 	return end > start ? end - start : 0;

@@ -226,6 +226,27 @@ struct model_range {
 	bool is_open; /* no end is known: it ends with the last that is known of its process */
 };
 
+/* Time in which was recorded; without any, all of the time was. */
+struct model_window {
+	uint32_t number;
+	uint64_t begin_ns, end_ns;      /* end >= begin, and at most the next one's begin */
+	uint64_t before_ns;             /* how long those before it lasted */
+	uint64_t first_step, last_step; /* last < first: none */
+	enum capture_window_trigger opened_by;
+	enum capture_window_reason closed_by;
+	uint32_t leader_pid; /* whose steps were counted; 0: nobody's */
+	const char *label;   /* "" when there is none */
+};
+
+struct model_step {
+	uint64_t start_ns, end_ns; /* end >= start */
+	uint64_t number;
+	const char *name;
+	uint32_t process, thread; /* indices */
+	uint32_t window;          /* index; MODEL_NONE: there are none */
+	bool is_cut;              /* its end is not known, or lies outside of the window */
+};
+
 /* Calls of the programs, as counted while the model was built. */
 struct model_launches {
 	uint64_t launches;        /* that gave work to a device; not those that were captured */
@@ -268,6 +289,10 @@ struct model {
 	ARRAY_OF(struct model_device_wait) device_waits; /* in the file's order */
 	ARRAY_OF(struct model_range) ranges;             /* sorted by start, outer ones first */
 	ARRAY_OF(struct model_range_field) range_fields;
+	ARRAY_OF(struct model_window) windows; /* by begin; of those that were chosen */
+	uint32_t whole_window_count;           /* with those that were not */
+	uint64_t windows_end_ns;               /* of the last of all; 0: there are none */
+	ARRAY_OF(struct model_step) steps;     /* by process, name and start */
 	ARRAY_OF(struct model_gpu) gpus;
 	ARRAY_OF(struct model_graph_call) graph_calls; /* in the file's order, like these */
 	ARRAY_OF(struct model_graph_node) graph_nodes;
@@ -288,6 +313,15 @@ struct model {
 typedef void model_progress_function(void *context, uint64_t bytes, uint64_t total_bytes);
 
 int model_load(struct model **ret_model, const char *path, model_progress_function *progress,
+	void *progress_context, struct errmsg *err);
+/*
+ * The same of the windows in `choice`: what happened at other times is not in the model, but for
+ * what later work needs, such as GPUs and graphs. Fails with -EINVAL and a sentence when the file
+ * lacks one of them.
+ */
+struct window_choice;
+int model_load_windows(struct model **ret_model, const char *path,
+	const struct window_choice *choice, model_progress_function *progress,
 	void *progress_context, struct errmsg *err);
 struct model *model_free(struct model *model);
 void model_freep(struct model **model);
@@ -321,11 +355,13 @@ uint64_t model_sample_time_ns(const struct model *model, const struct model_samp
 /* False when samples have no known duration: then times are unknown, not 0. */
 bool model_has_time(const struct model *model);
 /*
- * When the recording began and how long it lasted: what the session and its account say, else the
- * span from the first to the last sample.
+ * When the recording began and how long was recorded: its windows together; without windows what
+ * the session and its account say, else the span from the first to the last sample.
  */
 uint64_t model_start_ns(const struct model *model);
 uint64_t model_duration_ns(const struct model *model);
+/* From its beginning to its end, with the time outside of windows. */
+uint64_t model_elapsed_ns(const struct model *model);
 
 /* Names of things by index, also of MODEL_NONE: "[no stack]" for functions, "[unknown]" for
  * modules. */

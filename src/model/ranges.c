@@ -143,6 +143,17 @@ static int compare_ranges(const void *left, const void *right)
 	return a->end_ns > b->end_ns ? -1 : a->end_ns < b->end_ns;
 }
 
+/* With the window that it began in, at the latest. */
+static uint64_t open_end_ns(
+	const struct model *model, const struct model_range *range, uint64_t last_ns)
+{
+	uint32_t window = model_window_at(model, range->start_ns);
+
+	if (window != MODEL_NONE)
+		last_ns = MIN(last_ns, model->windows.items[window].end_ns);
+	return MAX(range->start_ns, last_ns);
+}
+
 int builder_resolve_ranges(struct model_builder *builder)
 {
 	struct model *model = builder->model;
@@ -153,6 +164,8 @@ int builder_resolve_ranges(struct model_builder *builder)
 		const struct raw_range *raw = &builder->ranges.items[i];
 		struct model_range range = raw->range;
 
+		if (!builder_is_chosen(builder, range.start_ns))
+			continue;
 		range.thread = MODEL_NONE;
 		r = builder_process_at(builder, raw->pid, range.start_ns, &range.process);
 		if (raw->tid)
@@ -166,7 +179,7 @@ int builder_resolve_ranges(struct model_builder *builder)
 		return r;
 	array_foreach (&model->ranges, range) {
 		if (range->is_open)
-			range->end_ns = MAX(range->start_ns, last_ns[range->process]);
+			range->end_ns = open_end_ns(model, range, last_ns[range->process]);
 	}
 	free(last_ns);
 	qsort(model->ranges.items, model->ranges.count, sizeof(*model->ranges.items),

@@ -225,6 +225,9 @@ static int resolve_sample(struct model_builder *builder, const struct raw_sample
 	uint32_t process;
 	int r = 0;
 
+	if (sample.wait != WIRE_WAIT_NONE) /* it may have begun before the window did */
+		sample.duration_ns = model_recorded_ns(builder->model,
+			raw->time_ns - MIN(raw->duration_ns, raw->time_ns), raw->time_ns);
 	r = r ?: builder_process_at(builder, raw->pid, raw->time_ns, &process);
 	r = r ?: builder_thread(builder, process, raw->tid, &sample.thread);
 	if (raw->gil_holder_tid)
@@ -315,6 +318,8 @@ static void clear_resolved(struct model_builder *builder)
 	model->device_works.count = 0;
 	model->device_waits.count = 0;
 	model->ranges.count = 0;
+	model->windows.count = 0;
+	model->steps.count = 0;
 	map_u64_clear(&builder->functions);
 }
 
@@ -322,10 +327,13 @@ static int resolve(struct model_builder *builder, uint64_t from_ns)
 {
 	int r = expand_stacks(builder, from_ns);
 
+	r = r ?: builder_resolve_windows(builder);
 	r = r ?: array_reserve(&builder->model->samples, builder->samples.count);
 	for (size_t i = 0; r == 0 && i < builder->samples.count; i++) {
-		if (builder->samples.items[i].time_ns >= from_ns)
-			r = resolve_sample(builder, &builder->samples.items[i]);
+		const struct raw_sample *raw = &builder->samples.items[i];
+
+		if (raw->time_ns >= from_ns && builder_is_chosen(builder, raw->time_ns))
+			r = resolve_sample(builder, raw);
 	}
 	r = r ?: builder_resolve_device(builder);
 	r = r ?: builder_resolve_ranges(builder);

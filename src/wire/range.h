@@ -20,6 +20,7 @@ enum wire_range_record_type {
 	WIRE_RECORD_RANGE_THREAD_END = 71, /* the thread ended with pushed ranges */
 	WIRE_RECORD_RANGE_START = 72,
 	WIRE_RECORD_RANGE_END = 73, /* maybe on another thread */
+	WIRE_RECORD_COUNTER = 74,   /* struct wire_counter */
 };
 
 /* Longer names are cut. */
@@ -72,6 +73,18 @@ struct wire_range_event {
 };
 
 _Static_assert(sizeof(struct wire_range_event) == 48, "wire_range_event is part of the format");
+
+/* What a program counts, at a moment. */
+struct wire_counter {
+	struct wire_record record;
+	__u64 time_ns;
+	__u32 tid, image;
+	__u32 name; /* id of a text */
+	__u32 reserved;
+	__u64 value; /* the bits of a double */
+};
+
+_Static_assert(sizeof(struct wire_counter) == 40, "wire_counter is part of the format");
 
 enum wire_range_value {
 	WIRE_RANGE_U64 = 1,

@@ -5,7 +5,9 @@
  * it ends. The process never waits: what does not fit is counted in its ring.
  *
  * Records are wire_record, multiples of 8 bytes, and never wrap: where one does not fit before the
- * end of a ring, a WIRE_RECORD_PADDING fills it. The consumer trusts nothing that it reads here.
+ * end of the usable part of a ring, a WIRE_RECORD_PADDING takes the rest. Only that part is backed
+ * by memory; a consumer that falls behind makes it larger. The consumer trusts nothing that it
+ * reads here.
  */
 #pragma once
 
@@ -20,7 +22,8 @@
 
 #define WIRE_RING_MAGIC    0x676e6972646e6f73ULL /* "sondring" */
 #define WIRE_RING_COUNT    128
-#define WIRE_RING_BYTES    (1 << 20) /* of records; a power of two */
+#define WIRE_RING_BYTES    (8 << 20) /* of records at most; a power of two */
+#define WIRE_RING_AT_FIRST (1 << 20) /* in use until the consumer finds that it is late */
 #define WIRE_RING_TID_NONE 0
 
 /* Names in the session folder; a ring file's is this, its pid, a dot and its start time. */
@@ -50,8 +53,10 @@ struct wire_ring {
 	_Atomic __u64 lost; /* records that found no room */
 	__u64 launches;     /* ever made by its owners */
 	__u64 producer[4];
-	_Atomic __u64 tail; /* bytes ever read */
-	__u64 consumer[7];
+	_Atomic __u64 tail;   /* bytes ever read */
+	_Atomic __u32 usable; /* bytes from the start that records may take; 0: as at first */
+	__u32 reserved_usable;
+	__u64 consumer[6];
 };
 
 _Static_assert(sizeof(struct wire_ring) == 128, "wire_ring is part of the wire format");
@@ -92,6 +97,25 @@ static inline unsigned char *wire_ring_data(struct wire_ring_file *file, __u32 r
 	return (unsigned char *)file + WIRE_RING_DATA_OFFSET + (size_t)ring * WIRE_RING_BYTES;
 }
 
+static inline __u64 wire_ring_usable(const struct wire_ring *ring)
+{
+	__u64 usable = atomic_load_explicit(&ring->usable, memory_order_relaxed);
+
+	if (usable < WIRE_RING_AT_FIRST)
+		return WIRE_RING_AT_FIRST;
+	return usable < WIRE_RING_BYTES ? usable : WIRE_RING_BYTES;
+}
+
+/* Bytes between two places, without what is skipped at the end of the usable part. */
+static inline __u64 wire_ring_between(const struct wire_ring *ring, __u64 tail, __u64 head)
+{
+	__u64 skipped = WIRE_RING_BYTES - wire_ring_usable(ring), bytes = head - tail;
+
+	if ((head ^ tail) < WIRE_RING_BYTES)
+		return bytes;
+	return bytes > skipped ? bytes - skipped : 0;
+}
+
 /*
  * Room for a record of so many bytes, a multiple of 8, far below the ring's; by the ring's owner
  * only. It is read from wire_ring_commit() on. NULL when there is none, which is counted.
@@ -102,17 +126,17 @@ static inline void *wire_ring_reserve(
 	__u64 head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	__u64 tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	__u64 at = head & (WIRE_RING_BYTES - 1), to_end = WIRE_RING_BYTES - at;
-	__u64 needed = bytes;
+	/* There is always room for the padding's own record. */
+	bool is_turning = at + bytes + sizeof(struct wire_record) > wire_ring_usable(ring);
+	__u64 needed = is_turning ? bytes + to_end : bytes;
 
-	if (needed > to_end)
-		needed += to_end;
 	if (needed > WIRE_RING_BYTES - (head - tail)) {
 		atomic_store_explicit(&ring->lost,
 			atomic_load_explicit(&ring->lost, memory_order_relaxed) + 1,
 			memory_order_relaxed);
 		return NULL;
 	}
-	if (bytes > to_end) {
+	if (is_turning) {
 		struct wire_record padding = {
 			.type = WIRE_RECORD_PADDING, .length_bytes = (__u32)to_end};
 

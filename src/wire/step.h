@@ -16,9 +16,8 @@ enum wire_step_record_type {
 
 enum wire_step_state {
 	WIRE_STEP_FREE = 0,
-	WIRE_STEP_TAKEN = 1, /* its name is being written */
-	WIRE_STEP_NAMED = 2,
-	WIRE_STEP_CHOSEN = 3, /* the same, and windows are told by these steps */
+	WIRE_STEP_NAMED = 1,
+	WIRE_STEP_CHOSEN = 2, /* the same, and windows are told by these steps */
 };
 
 /*

@@ -3,6 +3,7 @@
 
 import glob
 import json
+import re
 import subprocess
 
 import pytest
@@ -88,13 +89,16 @@ def test_times_and_samples(nvtx, sonde, tmp_path):
 
 
 def test_chrome_trace_has_the_ranges(nvtx, sonde, tmp_path):
-    nvtx("all", 1, nvtx.library)
+    _, rows, _, _ = nvtx("all", 1, nvtx.library)
     out = tmp_path / "trace.json"
     sonde("export", "-f", "chrome", "-o", out, tmp_path / "nvtx.pftrace", check=0)
     events = json.loads(out.read_text())["traceEvents"]
     slices = {(event["cat"], event["name"]): event for event in events if event["ph"] == "X"}
     assert {key for key in RANGES_OF_ALL if key[1] and key[1].isascii()} - {("NVTX", "first"), ("NVTX", "second")} <= set(slices)
     nccl = {"Message size [bytes]": 1 << 20, "Peer rank": -3, "Reduction operation": "Max", "Ratio": 0.5}
+    assert {name for (domain, name), row in rows.items() if row["bytes"]} == {"ncclAllReduce", "AllReduce"}
+    assert rows["NCCL", "ncclAllReduce"]["bytes"] == 1 << 20
+    assert re.search(r"1\.00 MiB +NCCL +ncclAllReduce", sonde("report", "--by", "range", tmp_path / "nvtx.pftrace").stdout)
     assert slices["NCCL", "ncclAllReduce"]["args"] == slices["NCCL", "AllReduce"]["args"] == nccl
     assert slices["one", "with payload"]["args"] == {"category": "seventh", "payload": -42}
     (mark,) = [event for event in events if event["name"] == "a mark"]

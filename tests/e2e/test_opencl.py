@@ -130,6 +130,47 @@ def test_other_formats_hold_the_device_time(device, opencl, sonde, tmp_path):
     assert worked * 1000 == pytest.approx(part["total_ns"], abs=TOTAL)
 
 
+def slices_of(capture):
+    """The TrackEvents of a capture: {track: [(begin, end, arrows out, arrows in)]}, in the order of the file."""
+    schema = os.path.join(os.path.dirname(__file__), "..", "..", "schema")
+    with open(capture, "rb") as packets:
+        text = subprocess.run(["protoc", "-I", schema, "--decode=perfetto.protos.Trace", f"{schema}/sonde.proto"],
+                              stdin=packets, capture_output=True, text=True, check=True).stdout
+    slices, names = {}, {}
+    for packet in text.split("\npacket {")[1:]:
+        def values(name, packet=packet):
+            return [int(value, 0) for value in re.findall(rf"\b{name}: (\w+)", packet)]
+
+        if "track_descriptor {" in packet and " name: " in packet:
+            names[values("uuid")[0]] = re.search(r' name: "(.*)"', packet).group(1)
+        if "TYPE_SLICE_BEGIN" in packet:
+            slices.setdefault(values("track_uuid")[0], []).append(
+                [*values("timestamp"), None, values("flow_ids"), values("terminating_flow_ids")])
+        elif "TYPE_SLICE_END" in packet:
+            slices[values("track_uuid")[0]][-1][1] = values("timestamp")[0]
+    return [(names[track], rows) for track, rows in slices.items()]
+
+
+@needs_root
+def test_slices_and_arrows_for_viewers(device, opencl, tmp_path):
+    part, data, _ = device(*opencl(LAUNCHES), options=("--uncompressed", "--device-slices"))
+    assert counts(part) == COUNTS and data["ranges"] is None, "they are no ranges of the program"
+    arrows_out, arrows_in, lanes = {}, {}, 0
+    for name, rows in slices_of(tmp_path / "device.pftrace"):
+        lanes += ", queue " in name
+        assert name == "Launches" or ", queue " in name, name
+        open_until = []
+        for begin, end, out, into in sorted(rows):
+            open_until = [until for until in open_until if until > begin]
+            assert begin <= end <= min(open_until, default=end), f"slices of {name} overlap"
+            open_until.append(end)
+            arrows_out.update(dict.fromkeys(out, begin))
+            arrows_in.update(dict.fromkeys(into, begin))
+    assert lanes >= 2, "each of the two threads has a queue"
+    assert len(arrows_in) == TOTAL and arrows_in.keys() <= arrows_out.keys()
+    assert all(arrows_out[arrow] <= begin for arrow, begin in arrows_in.items())
+
+
 MEMORY_COUNTS = {"read": 3, "write": 2, "copy": 5, "fill": 2, "map": 2, "unmap": 2, "migrate": 2, "free": 1,
                  "[native kernel]": 1}
 

@@ -83,7 +83,7 @@ static void test_full_is_counted(void **state)
 
 	while (put(fixture, written, 24))
 		written++;
-	assert_int_equal(written, WIRE_RING_BYTES / 24);
+	assert_int_equal(written, (WIRE_RING_AT_FIRST - sizeof(struct wire_record)) / 24);
 	assert_false(put(fixture, 0, 24));
 	assert_int_equal(atomic_load(&fixture->ring.lost), 2);
 	for (uint64_t i = 0; i < written; i++) {
@@ -94,6 +94,50 @@ static void test_full_is_counted(void **state)
 	assert_true(put(fixture, 7, 24));
 	assert_int_equal(get(fixture, &got), WIRE_RING_RECORD);
 	assert_int_equal(got.number, 7);
+}
+
+/* The consumer makes the ring larger while it is in use: what was in it stays in order. */
+static void test_grows(void **state)
+{
+	struct fixture *fixture = *state;
+	uint64_t written = 0, read = 0;
+	struct numbered got;
+
+	for (uint32_t usable = WIRE_RING_AT_FIRST; usable <= WIRE_RING_BYTES; usable *= 2) {
+		atomic_store(&fixture->ring.usable, usable);
+		/* Around once and a half, so that each size begins somewhere else. */
+		for (uint64_t i = 0; i < usable / 24 * 3 / 2; i++) {
+			while (!put(fixture, written, 24)) {
+				assert_in_range(
+					wire_ring_between(&fixture->ring, fixture->cursor.tail,
+						atomic_load(&fixture->ring.head)),
+					usable - 64, usable);
+				assert_int_equal(get(fixture, &got), WIRE_RING_RECORD);
+				assert_int_equal(got.number, read++);
+			}
+			written++;
+		}
+	}
+	for (; read < written; read++) {
+		assert_int_equal(get(fixture, &got), WIRE_RING_RECORD);
+		assert_int_equal(got.number, read);
+	}
+	assert_int_equal(get(fixture, &got), WIRE_RING_NOTHING);
+}
+
+/* Only memory that is in use is touched. */
+static void test_stays_in_the_usable_part(void **state)
+{
+	struct fixture *fixture = *state;
+	struct numbered got;
+
+	for (uint64_t i = 0; i < 4 * (uint64_t)WIRE_RING_AT_FIRST / 24; i++) {
+		assert_true(put(fixture, i, 24));
+		assert_int_equal(get(fixture, &got), WIRE_RING_RECORD);
+		assert_int_equal(got.number, i);
+	}
+	for (size_t i = WIRE_RING_AT_FIRST; i < WIRE_RING_BYTES; i++)
+		assert_int_equal(fixture->data[i], 0);
 }
 
 static void test_damage_is_skipped(void **state)
@@ -186,6 +230,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_wraps, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full_is_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_grows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stays_in_the_usable_part, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damage_is_skipped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_impossible_head, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_long_for_the_reader, set_up, tear_down),

@@ -110,6 +110,27 @@ static void test_all_rings_are_read(void **state)
 	assert_int_equal(drained(fixture).records, 2 * RECORDS);
 }
 
+/* A reader that finds much waiting makes room for more; one that keeps up does not. */
+static void test_a_late_reader_enlarges_the_ring(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_ring *ring = &fixture->file->rings[0];
+
+	write_records(fixture, 0);
+	drained(fixture);
+	assert_int_equal(wire_ring_usable(ring), WIRE_RING_AT_FIRST);
+	while (fixture->records < 3 * WIRE_RING_BYTES / sizeof(struct wire_device_launch)) {
+		for (unsigned i = 0; i < WIRE_RING_AT_FIRST / 2;
+			i += RECORDS * sizeof(struct wire_device_launch))
+			write_records(fixture, 0);
+		drained(fixture);
+	}
+	/* So that what waits is no longer a quarter of it. */
+	assert_int_equal(wire_ring_usable(ring), 4 * WIRE_RING_AT_FIRST);
+	assert_int_equal(fixture->bad, 0);
+	assert_int_equal(atomic_load(&ring->lost), 0);
+}
+
 static void test_a_strangers_file_is_refused(void **state)
 {
 	struct fixture *fixture = *state;
@@ -210,6 +231,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_all_rings_are_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_late_reader_enlarges_the_ring, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_strangers_file_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

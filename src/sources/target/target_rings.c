@@ -19,14 +19,20 @@
 #include "sources/target/map_guard.h"
 #include "sources/target/ring_owner.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
 /* Files of one session; a runaway program must not take all of our memory. */
 #define MAX_FILES 4096
 /* Of one ring, damage included, before the next one's turn: owners may write as fast as we read. */
 #define MAX_IN_A_ROW (WIRE_RING_BYTES / sizeof(struct wire_record))
 /* Of all processes; steps of more names are not told by name. */
 #define MAX_STEP_NAMES 64
-#define FOLDER_BYTES   512
-#define FOLDER_PREFIX  "sonde-"
+/* Where more waits than this share of a ring, it becomes larger. */
+#define LATE_SHARE    0.25
+#define FOLDER_BYTES  512
+#define FOLDER_PREFIX "sonde-"
 
 struct ring_file {
 	char name[NAME_MAX + 1];
@@ -46,7 +52,7 @@ struct target_rings {
 	struct target_rings_account account;
 	struct target_steps steps[MAX_STEP_NAMES]; /* of files that are closed */
 	size_t step_count;
-	uint64_t fullest; /* bytes that waited in one ring at the last drain */
+	double fullest; /* the share of one ring that waited at the last drain */
 };
 
 static bool is_gone(uint32_t pid)
@@ -299,7 +305,7 @@ bool target_rings_is_removed(const struct target_rings *rings)
 
 double target_rings_fill(const struct target_rings *rings)
 {
-	return (double)rings->fullest / WIRE_RING_BYTES;
+	return rings->fullest;
 }
 
 static bool is_holding(struct ring_file *file)
@@ -462,14 +468,27 @@ uint64_t target_rings_read(struct wire_ring_file *file, uint32_t pid,
 	return records;
 }
 
-static void note_fill(struct target_rings *rings, const struct ring_file *file)
+/* Backed by memory here, so that its owner has no part in it; with no memory it stays as it is. */
+static void enlarge(struct wire_ring_file *file, uint32_t ring, uint64_t usable)
+{
+	if (usable < WIRE_RING_BYTES &&
+		madvise(wire_ring_data(file, ring) + usable, usable, MADV_POPULATE_WRITE) == 0)
+		atomic_store_explicit(
+			&file->rings[ring].usable, (__u32)(2 * usable), memory_order_relaxed);
+}
+
+static void note_fill(struct target_rings *rings, struct ring_file *file)
 {
 	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
-		uint64_t waiting =
-			atomic_load_explicit(&file->memory->rings[i].head, memory_order_relaxed) -
-			file->cursors[i].tail;
+		struct wire_ring *ring = &file->memory->rings[i];
+		uint64_t usable = wire_ring_usable(ring);
+		uint64_t waiting = wire_ring_between(ring, file->cursors[i].tail,
+			atomic_load_explicit(&ring->head, memory_order_relaxed));
+		double share = MIN(1.0, (double)waiting / (double)usable);
 
-		rings->fullest = MAX(rings->fullest, MIN(waiting, (uint64_t)WIRE_RING_BYTES));
+		rings->fullest = MAX(rings->fullest, share);
+		if (share > LATE_SHARE)
+			enlarge(file->memory, i, usable);
 	}
 }
 

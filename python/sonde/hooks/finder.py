@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sees which modules a program imports, and calls the registry of hooks for those that have any.
+
+The bootstrap executes this file at the start of every Python child of `sonde record --hooks`. Until one of the
+packages in GROUPS is imported it is all that is there, so it imports nothing that Python has not loaded by then.
+"""
+
+import os
+import sys
+from _thread import _local
+
+# Each group of hooks is the module sonde.hooks.<group>; it is loaded when this package begins to be imported.
+GROUPS = {"torch": "torch", "transformers": "transformers", "vllm": "vllm"}
+
+# What `sonde record` shows of a hook. The file is read by src/collect/hook_status.c.
+WAITING, APPLIED, NOT_FOUND, ERROR = "waiting", "applied", "not found", "error"
+
+
+def say(group, module, attribute, state, detail=""):
+    """Writes the state of one hook into the session's folder; the last line about a hook counts.
+
+    The line is there at once, so that it outlives whatever ends this process.
+    """
+    line = "\t".join(" ".join(str(field).split())[:400] for field in (group, module, attribute, state, detail))
+    try:
+        path = os.path.join(os.environ["SONDE_SESSION"], "hooks.%d" % os.getpid())
+        out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except (KeyError, OSError):
+        return  # no session, or one that has ended
+    try:
+        os.write(out, (line + "\n").encode("utf-8", "replace"))
+    except OSError:
+        pass
+    finally:
+        os.close(out)
+
+
+def sentence(error):
+    """An exception in one line."""
+    return "%s: %s" % (type(error).__name__, error)
+
+
+class _Loader:
+    """Stands in for the loader of a watched module until the module is executed, then steps aside."""
+
+    def __init__(self, finder, spec):
+        self._finder = finder
+        self._spec = spec
+        self._loader = spec.loader
+
+    def __getattr__(self, name):
+        if name in ("_finder", "_spec", "_loader"):
+            raise AttributeError(name)  # a copy that has none yet
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        # Not module.__dict__: a lazy module would begin to load here.
+        namespace = type(sys).__getattribute__(module, "__dict__")
+        for owner in (self._spec, namespace.get("__spec__")):
+            if owner is not None and owner.loader is self:
+                owner.loader = self._loader
+        if namespace.get("__loader__") is self:
+            namespace["__loader__"] = self._loader
+        self._finder.before(self._spec.name)
+        self._loader.exec_module(module)
+        self._finder.after(self._spec.name)
+
+
+class HookFinder:
+    """Finds no module itself: what the finders behind it find is handed on, with a loader that tells of the end.
+
+    `watched` holds the names of the modules to tell of.
+    """
+
+    def __init__(self):
+        self.groups = {}
+        self.watched = set()
+        self._registry = None
+        self._asking = _local()
+
+    def find_spec(self, name, path=None, target=None):
+        """The spec of a watched module; None for others, and where no finder finds it."""
+        asking = self._asking.__dict__.setdefault("names", set())
+        if name not in self.watched or name in asking:
+            return None
+        asking.add(name)  # a finder may ask for the same module, and reach us again
+        try:
+            spec = self._ask_others(name, path, target)
+        finally:
+            asking.discard(name)
+        if spec is None or spec.loader is None:
+            return spec
+        if hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(self, spec)
+        else:
+            say(self.groups.get(name, name), name, "-", ERROR, "its loader has no exec_module: %r" % spec.loader)
+        return spec
+
+    def _ask_others(self, name, path, target):
+        finders = list(sys.meta_path)
+        if self in finders:
+            finders = finders[finders.index(self) + 1 :]
+        for finder in finders:
+            find_spec = getattr(finder, "find_spec", None)
+            spec = find_spec and find_spec(name, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+    def before(self, name):
+        """A watched module is about to be executed."""
+        group = self.groups.get(name)
+        if group is not None:
+            self.activate(group)
+
+    def after(self, name):
+        """A watched module has been executed without an error. It may have put another object in its place."""
+        if self._registry is None:
+            return
+        try:
+            self._registry.apply(name)
+            self._registry.apply_imported()
+        except Exception as error:
+            say(self.groups.get(name, name), name, "-", ERROR, sentence(error))
+
+    def activate(self, group):
+        """Loads the hooks of a group, from then on their modules are watched. Loads each group once."""
+        try:
+            if self._registry is None:
+                self._registry = _load_registry()
+            self.watched.update(self._registry.activate(group))
+        except Exception as error:  # an import of the program's is under way: it goes on
+            say(group, GROUPS[group], "-", ERROR, sentence(error))
+
+    def add(self, groups):
+        """Watches the packages of these groups, and patches what the program has imported of them before."""
+        for group in groups:
+            package = GROUPS[group]
+            self.groups[package] = group
+            self.watched.add(package)
+            if package in sys.modules:
+                self.before(package)
+                self.after(package)
+
+
+class _PackageFinder:
+    """Finds the package `sonde` for a program that has none, behind all other finders."""
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "sonde":
+            return None
+        from _frozen_importlib_external import PathFinder
+
+        return PathFinder.find_spec(name, [self._folder], target)
+
+
+def _load_registry():
+    from sonde.hooks import registry
+
+    if os.path.dirname(os.path.abspath(registry.__file__)) != os.path.dirname(os.path.abspath(__file__)):
+        raise ImportError("another sonde is in the way: %s" % registry.__file__)
+    return registry
+
+
+_installed = None
+
+
+def install(groups):
+    """Has the finder of this process look for these groups of hooks."""
+    global _installed
+    if _installed is None:
+        _installed = HookFinder()
+        sys.meta_path.insert(0, _installed)
+    _installed.add(groups)
+
+
+def parse_groups(text):
+    """The groups that the text of --hooks names, and those in it that there are not."""
+    if text == "auto":
+        return list(GROUPS), []
+    names = [name.strip() for name in text.split(",") if name.strip() and name.strip() != "none"]
+    return [name for name in names if name in GROUPS], [name for name in names if name not in GROUPS]
+
+
+def install_in_child(text):
+    """What the bootstrap calls, with $SONDE_HOOKS."""
+    groups, unknown = parse_groups(text)
+    for name in unknown:
+        say(name, "-", "-", ERROR, "there is no such group of hooks")
+    sys.meta_path.append(_PackageFinder(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))
+    install(groups)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happened in each window of a recording. */
+#pragma once
+
+#include "base/array.h"
+#include "model/model.h"
+
+struct window_row {
+	uint64_t samples;        /* of running threads */
+	uint64_t device_busy_ns; /* some work ran on some device */
+	uint64_t works;          /* of devices, that began in it */
+	uint64_t steps;          /* of all processes, that began in it */
+};
+
+struct window_use {
+	ARRAY_OF(struct window_row) rows; /* one for each of model->windows */
+};
+
+/* Returns 0 or -ENOMEM. Of a model that was not weighed. */
+int window_use_init(struct window_use *use, const struct model *model);
+void window_use_done(struct window_use *use);
+#define _cleanup_window_use_ _cleanup_(window_use_done)

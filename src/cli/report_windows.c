@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The windows of a recording and the steps in them, as the report shows them. */
+#include "analyses/step_use.h"
+#include "analyses/window_use.h"
+#include "cli/report_view.h"
+#include "exporters/escape.h"
+#include "exporters/format.h"
+
+#define SLOWEST_STEPS 5
+
+static uint64_t length_ns(const struct model_window *window)
+{
+	return window->end_ns - window->begin_ns;
+}
+
+static void add_steps(struct strbuf *text, const struct model_window *window)
+{
+	if (window->last_step > window->first_step)
+		strbuf_addf(text, "steps %llu to %llu", (unsigned long long)window->first_step,
+			(unsigned long long)window->last_step);
+	else if (window->last_step == window->first_step)
+		strbuf_addf(text, "step %llu", (unsigned long long)window->first_step);
+}
+
+/* "Window 2, opened by steps, closed by schedule, steps 2 to 4". */
+static void describe_one(
+	struct strbuf *text, const struct model *model, const struct model_window *window)
+{
+	strbuf_addf(text, "Window %u", window->number);
+	if (model->whole_window_count > 1)
+		strbuf_addf(text, " of %u", model->whole_window_count);
+	if (*window->label) {
+		strbuf_add(text, " (");
+		escape_plain(text, window->label);
+		strbuf_add_char(text, ')');
+	}
+	strbuf_addf(text, ", opened by %s, closed by %s",
+		capture_window_trigger_name(window->opened_by),
+		capture_window_reason_name(window->closed_by));
+	if (window->last_step >= window->first_step) {
+		strbuf_add(text, ", ");
+		add_steps(text, window);
+	}
+}
+
+void report_windows_line(const struct report_view *view)
+{
+	const struct model *model = view->model;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	size_t count = model->windows.count;
+
+	if (!count)
+		return;
+	if (count == 1)
+		describe_one(&text, model, model->windows.items);
+	else if (count == model->whole_window_count)
+		strbuf_addf(&text, "%zu windows", count);
+	else
+		strbuf_addf(&text, "%zu of %u windows", count, model->whole_window_count);
+	strbuf_add(&text, ": ");
+	format_duration(&text, model_duration_ns(model));
+	strbuf_add(&text, " of the ");
+	format_duration(&text, model_elapsed_ns(model));
+	strbuf_add(&text, " that the recording took; times and shares below are of these.");
+	report_paragraph(view, strbuf_cstr(&text), 2);
+}
+
+static void add_window(struct table *table, const struct model *model,
+	const struct model_window *window, const struct window_row *row)
+{
+	_cleanup_strbuf_ struct strbuf steps = {0};
+	uint64_t start_ns = model_start_ns(model);
+
+	table_cellf(table, "%u", window->number);
+	table_duration(table, window->begin_ns > start_ns ? window->begin_ns - start_ns : 0);
+	table_duration(table, length_ns(window));
+	add_steps(&steps, window);
+	table_cell(table, strbuf_cstr(&steps));
+	table_count(table, row->samples);
+	if (model->device_works.count && length_ns(window))
+		table_cellf(table, "%.1f %%",
+			100.0 * (double)row->device_busy_ns / (double)length_ns(window));
+	else
+		table_cell(table, "");
+	table_cell(table, capture_window_trigger_name(window->opened_by));
+	table_cell(table, capture_window_reason_name(window->closed_by));
+	table_cell(table, window->label);
+}
+
+static void say_left_out(const struct report_view *view, size_t shown, size_t all)
+{
+	if (shown < all)
+		strbuf_addf(view->out, "%zu more; --limit %zu shows them all.\n", all - shown, all);
+}
+
+int report_windows(const struct report_view *view, size_t limit)
+{
+	static const struct table_column columns[] = {
+		{.title = "Window", .right = true},
+		{.title = "Begin", .right = true},
+		{.title = "Duration", .right = true},
+		{.title = "Steps"},
+		{.title = "CPU samples", .right = true},
+		{.title = "Device busy", .right = true},
+		{.title = "Opened by"},
+		{.title = "Closed by"},
+		{.title = "Label", .is_text = true, .shrinks_to = 8},
+	};
+	_cleanup_table_ struct table table = {
+		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+	_cleanup_window_use_ struct window_use use = {0};
+	size_t shown = MIN(limit, view->model->windows.count);
+	int r = window_use_init(&use, view->model);
+
+	if (r < 0 || !view->model->windows.count)
+		return r;
+	report_heading(view, "Windows");
+	for (size_t i = 0; i < shown; i++)
+		add_window(&table, view->model, &view->model->windows.items[i], &use.rows.items[i]);
+	r = table_print(&table, &view->terminal, view->out);
+	say_left_out(view, shown, view->model->windows.count);
+	return r;
+}
+
+static void add_step_row(struct table *table, const struct model *model, const struct step_row *row)
+{
+	const struct model_process *process = &model->processes.items[row->process];
+	const uint64_t times[] = {row->count ? row->total_ns / row->count : 0, row->minimum_ns,
+		row->p50_ns, row->p95_ns, row->maximum_ns};
+
+	table_count(table, row->count);
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		if (row->count)
+			table_duration(table, times[i]);
+		else
+			table_cell(table, "");
+	}
+	table_duration(table, row->samples * model_sample_weight_ns(model));
+	table_duration(table, row->device_busy_ns);
+	table_cellf(table, "%u %s", process->pid, process->name);
+	if (row->cut_count)
+		table_cellf(table, "%s (%llu more cut off)", row->name,
+			(unsigned long long)row->cut_count);
+	else
+		table_cell(table, row->name);
+}
+
+static void add_slow_step(
+	struct table *table, const struct model *model, const struct step_use *use, uint32_t index)
+{
+	const struct model_step *step = &model->steps.items[index];
+
+	table_cellf(table, "%llu", (unsigned long long)step->number);
+	table_duration(table, step->end_ns - step->start_ns);
+	table_duration(table, use->costs.items[index].samples * model_sample_weight_ns(model));
+	table_duration(table, use->costs.items[index].device_busy_ns);
+	if (step->window == MODEL_NONE)
+		table_cell(table, "");
+	else
+		table_cellf(table, "%u", model->windows.items[step->window].number);
+	table_cellf(table, "%u", model->processes.items[step->process].pid);
+	table_cell(table, step->name);
+}
+
+static int report_slowest(const struct report_view *view, const struct step_use *use)
+{
+	static const struct table_column columns[] = {
+		{.title = "Step", .right = true},
+		{.title = "Duration", .right = true},
+		{.title = "CPU time", .right = true},
+		{.title = "Device", .right = true},
+		{.title = "Window", .right = true},
+		{.title = "Process", .right = true},
+		{.title = "Name", .is_text = true, .shrinks_to = 8},
+	};
+	_cleanup_table_ struct table table = {
+		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+
+	if (use->slowest.count < 2)
+		return 0;
+	report_heading(view, "Slowest steps");
+	for (size_t i = 0; i < MIN(use->slowest.count, (size_t)SLOWEST_STEPS); i++)
+		add_slow_step(&table, view->model, use, use->slowest.items[i]);
+	return table_print(&table, &view->terminal, view->out);
+}
+
+int report_steps(const struct report_view *view, size_t limit)
+{
+	static const struct table_column columns[] = {
+		{.title = "Steps", .right = true},
+		{.title = "Mean", .right = true},
+		{.title = "Min", .right = true},
+		{.title = "p50", .right = true},
+		{.title = "p95", .right = true},
+		{.title = "Max", .right = true},
+		{.title = "CPU time", .right = true},
+		{.title = "Device", .right = true},
+		{.title = "Process", .is_text = true, .shrinks_to = 8},
+		{.title = "Name", .is_text = true, .shrinks_to = 8},
+	};
+	_cleanup_table_ struct table table = {
+		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+	_cleanup_step_use_ struct step_use use = {0};
+	size_t shown;
+	int r = step_use_init(&use, view->model);
+
+	if (r < 0 || !use.rows.count)
+		return r;
+	shown = MIN(limit, use.rows.count);
+	report_heading(view, "Steps");
+	for (size_t i = 0; i < shown; i++)
+		add_step_row(&table, view->model, &use.rows.items[i]);
+	r = table_print(&table, &view->terminal, view->out);
+	say_left_out(view, shown, use.rows.count);
+	return r ?: report_slowest(view, &use);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/python_hooks.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define BOOTSTRAP "hooks/bootstrap"
+
+const char *const python_hook_groups[] = {"torch", "transformers", "vllm", NULL};
+
+static bool is_group(const char *name, size_t length)
+{
+	for (size_t i = 0; python_hook_groups[i]; i++) {
+		if (strlen(python_hook_groups[i]) == length &&
+			memcmp(python_hook_groups[i], name, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+int python_hooks_check(const char *list, struct errmsg *err)
+{
+	if (strcmp(list, PYTHON_HOOKS_AUTO) == 0 || strcmp(list, PYTHON_HOOKS_NONE) == 0)
+		return 0;
+	for (const char *name = list;; name++) {
+		size_t length = strcspn(name, ",");
+
+		if (!is_group(name, length))
+			return errmsg_set(err, -EINVAL,
+				"--hooks %.60s: there are no hooks '%.*s'; give torch, "
+				"transformers, vllm, several with commas between them, auto or "
+				"none",
+				list, (int)MIN(length, (size_t)60), name);
+		name += length;
+		if (!*name)
+			return 0;
+	}
+}
+
+/* Built, installed, and inside the package. */
+static int find_package(char *program, char **ret_folder)
+{
+	static const char *const places[] = {
+		"python/sonde", "../" SONDE_PYTHONDIR "/sonde", SONDE_PYTHONDIR "/sonde", ".."};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_strbuf_ struct strbuf path = {0}, bootstrap = {0};
+
+		strbuf_addf(&path, "%s%s", places[i][0] == '/' ? "" : program, places[i]);
+		strbuf_addf(&bootstrap, "%s/" BOOTSTRAP "/sitecustomize.py", strbuf_cstr(&path));
+		if (strbuf_status(&path) < 0 || strbuf_status(&bootstrap) < 0)
+			return -ENOMEM;
+		if (access(strbuf_cstr(&bootstrap), R_OK) < 0)
+			continue;
+		*ret_folder = realpath(strbuf_cstr(&path), NULL);
+		return *ret_folder ? 0 : -errno;
+	}
+	return -ENOENT;
+}
+
+int python_package_find(char **ret_folder, struct errmsg *err)
+{
+	char program[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	char *slash, *folder = NULL;
+	_cleanup_strbuf_ struct strbuf core = {0};
+
+	if (length < 0)
+		return errmsg_set(err, -errno, "cannot read /proc/self/exe: %s", strerror(errno));
+	program[length] = '\0';
+	slash = strrchr(program, '/');
+	if (slash)
+		slash[1] = '\0';
+	if (find_package(program, &folder) < 0)
+		return errmsg_set(err, -ENOENT,
+			"the Python package sonde is not beside the program; install sonde again");
+	strbuf_addf(&core, "%s/_core.abi3.so", folder);
+	if (access(strbuf_cstr(&core), R_OK) < 0) {
+		errmsg_set(err, -ENOENT,
+			"the Python package %s has no extension _core.abi3.so; install sonde again",
+			folder);
+		free(folder);
+		return -ENOENT;
+	}
+	*ret_folder = folder;
+	return 0;
+}
+
+int python_hooks_path(const char *folder, struct strbuf *out)
+{
+	const char *before = getenv("PYTHONPATH");
+
+	strbuf_addf(out, "%s/" BOOTSTRAP, folder);
+	if (before && *before) /* an empty entry would be the current folder */
+		strbuf_addf(out, ":%s", before);
+	return strbuf_status(out);
+}

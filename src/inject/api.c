@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The door of sonde's own API, for C programs and Python: ranges, marks, counters and steps, on
+ * what the NVTX door has.
+ */
+#include "wire/api.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "inject/nvtx.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED wire_api_function sonde_api;
+
+_Static_assert(WIRE_API_OPEN == WIRE_GATE_OPEN, "programs look at the state themselves");
+
+static nvtx_handle own_domain;
+static pthread_once_t domain_once = PTHREAD_ONCE_INIT;
+static _Atomic uint64_t steps;
+
+static void make_own_domain(void)
+{
+	own_domain = nvtx_domain_of(nvtx_text_ascii("sonde"));
+}
+
+static bool open_session(const char *path)
+{
+	if (path || !nvtx_open())
+		return false;
+	pthread_once(&domain_once, make_own_domain);
+	return true;
+}
+
+static void *text(const char *bytes, size_t length)
+{
+	bool is_cut = length > WIRE_RANGE_TEXT_BYTES;
+
+	return nvtx_text_of(bytes, is_cut ? WIRE_RANGE_TEXT_BYTES : length, is_cut);
+}
+
+static void *domain_of(void *name)
+{
+	return name ? nvtx_domain_of(name) : NULL;
+}
+
+/* ---- ranges and marks ---- */
+
+static void begin(struct nvtx_event *event, nvtx_handle domain, struct nvtx_text *name)
+{
+	event->domain = domain ? domain : own_domain;
+	event->name = name;
+	event->category = 0;
+	event->id = 0;
+	event->field_count = 0;
+}
+
+static void begin_with(struct nvtx_event *event, nvtx_handle domain, struct nvtx_text *name,
+	const struct wire_api_field *fields, uint32_t count)
+{
+	begin(event, domain, name);
+	for (uint32_t i = 0; i < count && i < WIRE_RANGE_MAX_FIELDS; i++) {
+		event->fields[event->field_count++] = (struct wire_range_field){
+			.name = nvtx_text_id(fields[i].name),
+			.type = fields[i].type,
+			.value = fields[i].type == WIRE_RANGE_TEXT ? nvtx_text_id(fields[i].text)
+								   : fields[i].unsigned_value,
+		};
+	}
+}
+
+static void push_name(const char *name)
+{
+	struct nvtx_event event;
+
+	if (!nvtx_enter())
+		return;
+	begin(&event, NULL, name ? nvtx_text_recent(name) : NULL);
+	nvtx_push(&event);
+	nvtx_leave();
+}
+
+static void push(void *domain, void *name, const struct wire_api_field *fields, uint32_t count)
+{
+	struct nvtx_event event;
+
+	if (!nvtx_enter())
+		return;
+	begin_with(&event, domain, name, fields, count);
+	nvtx_push(&event);
+	nvtx_leave();
+}
+
+static void pop(void *domain)
+{
+	struct nvtx_event event;
+
+	if (!nvtx_enter())
+		return;
+	begin(&event, domain, NULL);
+	nvtx_pop(&event);
+	nvtx_leave();
+}
+
+static void mark(void *domain, void *name, const struct wire_api_field *fields, uint32_t count)
+{
+	struct nvtx_event event;
+
+	if (!nvtx_enter())
+		return;
+	begin_with(&event, domain, name, fields, count);
+	nvtx_mark(&event);
+	nvtx_leave();
+}
+
+static uint64_t start(void *domain, void *name, const struct wire_api_field *fields, uint32_t count)
+{
+	struct nvtx_event event;
+	uint64_t range;
+
+	if (!nvtx_enter())
+		return 0;
+	begin_with(&event, domain, name, fields, count);
+	range = nvtx_start(&event);
+	nvtx_leave();
+	return range;
+}
+
+static void end(void *domain, uint64_t range)
+{
+	struct nvtx_event event;
+
+	if (!range || !nvtx_enter())
+		return;
+	begin(&event, domain, NULL);
+	event.id = range;
+	nvtx_end(&event);
+	nvtx_leave();
+}
+
+/* ---- counters, steps, windows ---- */
+
+static void counter(void *name, double value)
+{
+	if (!nvtx_enter())
+		return;
+	nvtx_counter(name, value);
+	nvtx_leave();
+}
+
+static uint64_t step(const char *name)
+{
+	return atomic_fetch_add_explicit(&steps, 1, memory_order_relaxed) + 1;
+}
+
+static uint32_t window(void)
+{
+	return inject_is_open();
+}
+
+const struct wire_api *sonde_api(uint32_t version)
+{
+	static const struct wire_api calls = {
+		.version = WIRE_API_VERSION,
+		.bytes = sizeof(calls),
+		.state = &inject_state,
+		.open_session = open_session,
+		.text = text,
+		.domain = domain_of,
+		.push_name = push_name,
+		.push = push,
+		.pop = pop,
+		.mark = mark,
+		.start = start,
+		.end = end,
+		.counter = counter,
+		.step = step,
+		.window = window,
+	};
+
+	return version <= WIRE_API_VERSION ? &calls : NULL;
+}

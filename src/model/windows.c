@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/windows.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Reads a number from 1 on; NULL: there is none. */
+static const char *parse_number(const char *text, uint32_t *ret_number)
+{
+	unsigned long number;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return NULL;
+	number = strtoul(text, &end, 10);
+	if (number == 0 || number > UINT32_MAX)
+		return NULL;
+	*ret_number = (uint32_t)number;
+	return end;
+}
+
+static const char *parse_range(const char *text, struct window_choice *choice)
+{
+	uint32_t first = 0, last = 0;
+	const char *rest = parse_number(text, &first);
+
+	last = first;
+	if (rest && *rest == '-')
+		rest = parse_number(rest + 1, &last);
+	if (!rest || last < first || choice->count == WINDOW_CHOICE_RANGES)
+		return NULL;
+	choice->ranges[choice->count].first = first;
+	choice->ranges[choice->count++].last = last;
+	return rest;
+}
+
+int window_choice_parse(const char *text, struct window_choice *ret_choice, struct errmsg *err)
+{
+	struct window_choice choice = {0};
+	const char *rest = parse_range(text, &choice);
+
+	while (rest && *rest == ',')
+		rest = parse_range(rest + 1, &choice);
+	if (!rest || *rest)
+		return errmsg_set(err, -EINVAL,
+			"--window '%.100s' is no choice of windows: give their numbers, which "
+			"begin at 1, such as 2 or 1,3-5 (at most %d parts)",
+			text, WINDOW_CHOICE_RANGES);
+	*ret_choice = choice;
+	return 0;
+}
+
+bool window_choice_has(const struct window_choice *choice, uint32_t number)
+{
+	for (uint32_t i = 0; i < choice->count; i++) {
+		if (number >= choice->ranges[i].first && number <= choice->ranges[i].last)
+			return true;
+	}
+	return choice->count == 0;
+}
+
+/* The first window that ends after this moment; the count of windows: there is none. */
+static size_t first_ending_after(const struct model *model, uint64_t time_ns)
+{
+	size_t first = 0, last = model->windows.count;
+
+	while (first < last) {
+		size_t middle = first + (last - first) / 2;
+
+		if (model->windows.items[middle].end_ns <= time_ns)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	return first;
+}
+
+uint32_t model_window_at(const struct model *model, uint64_t time_ns)
+{
+	size_t index = first_ending_after(model, time_ns);
+
+	return index < model->windows.count && model->windows.items[index].begin_ns <= time_ns
+		       ? (uint32_t)index
+		       : MODEL_NONE;
+}
+
+static uint64_t recorded_before_ns(const struct model *model, uint64_t time_ns)
+{
+	size_t index = first_ending_after(model, time_ns);
+	const struct model_window *window = &model->windows.items[index];
+
+	if (index == model->windows.count)
+		return window[-1].before_ns + window[-1].end_ns - window[-1].begin_ns;
+	return window->before_ns + (time_ns > window->begin_ns ? time_ns - window->begin_ns : 0);
+}
+
+uint64_t model_recorded_ns(const struct model *model, uint64_t begin_ns, uint64_t end_ns)
+{
+	if (end_ns <= begin_ns)
+		return 0;
+	return model->windows.count
+		       ? recorded_before_ns(model, end_ns) - recorded_before_ns(model, begin_ns)
+		       : end_ns - begin_ns;
+}
+
+bool model_is_continuous(const struct model *model, uint64_t begin_ns, uint64_t end_ns)
+{
+	return !model->windows.count ||
+	       model_recorded_ns(model, begin_ns, end_ns) >= end_ns - begin_ns;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The windows of a recording, and the time that was recorded: without windows that is all of it,
+ * else what lies in them. What divides by time, or looks at what follows on what, asks here.
+ */
+#pragma once
+
+#include "model/model.h"
+
+#define WINDOW_CHOICE_RANGES 32
+
+/* Which windows count: of --window. Empty: all. */
+struct window_choice {
+	struct {
+		uint32_t first, last;
+	} ranges[WINDOW_CHOICE_RANGES];
+	uint32_t count;
+};
+
+/* "3", "1,4-6". Returns 0, or -EINVAL with a sentence. */
+int window_choice_parse(const char *text, struct window_choice *ret_choice, struct errmsg *err);
+bool window_choice_has(const struct window_choice *choice, uint32_t number);
+
+/* The index of the window that a moment lies in; MODEL_NONE: of none. */
+uint32_t model_window_at(const struct model *model, uint64_t time_ns);
+/* How much of [begin_ns, end_ns) was recorded. */
+uint64_t model_recorded_ns(const struct model *model, uint64_t begin_ns, uint64_t end_ns);
+/* Was all recorded that lies between two moments? Time between two windows was not. */
+bool model_is_continuous(const struct model *model, uint64_t begin_ns, uint64_t end_ns);
