@@ -286,9 +286,29 @@ static int add_event(
 	return array_append(&collector->pending, pending);
 }
 
+static int add_short(
+	struct range_collector *collector, uint32_t pid, const struct wire_range_short *level)
+{
+	struct wire_range_event event = {.record = level->record};
+
+	if (level->record.length_bytes < sizeof(*level))
+		return refuse(collector);
+	event.record.type = level->record.type == WIRE_RECORD_RANGE_SHORT_PUSH
+				    ? WIRE_RECORD_RANGE_PUSH
+				    : WIRE_RECORD_RANGE_POP;
+	event.record.length_bytes = sizeof(event);
+	event.time_ns = level->time_ns;
+	event.tid = level->tid;
+	event.image = level->image;
+	event.name = level->name;
+	event.domain = level->domain;
+	event.depth = level->record.reserved;
+	return add_event(collector, pid, &event);
+}
+
 bool range_collector_takes(const struct wire_record *record)
 {
-	return record->type >= WIRE_RECORD_RANGE_TEXT && record->type <= WIRE_RECORD_RANGE_END;
+	return record->type >= WIRE_RECORD_RANGE_TEXT && record->type <= WIRE_RECORD_RANGE_LAST;
 }
 
 int range_collector_add(
@@ -302,6 +322,9 @@ int range_collector_add(
 		return add_name(collector, pid, (const void *)record);
 	case WIRE_RECORD_RANGE_FIELDS:
 		return add_fields(collector, pid, (const void *)record);
+	case WIRE_RECORD_RANGE_SHORT_PUSH:
+	case WIRE_RECORD_RANGE_SHORT_POP:
+		return add_short(collector, pid, (const void *)record);
 	default:
 		return range_collector_takes(record)
 			       ? add_event(collector, pid, (const void *)record)
