@@ -205,6 +205,8 @@ static int open_parts(struct session *session, struct errmsg *err)
 	parts.python = session->python;
 	parts.writer = session->writer;
 	parts.windows = &session->windows.list;
+	if (options->window.trigger != CAPTURE_TRIGGER_NONE)
+		parts.between = session_windows_run_soon;
 	return pipeline_new(&session->pipeline, &parts);
 }
 

@@ -562,6 +562,7 @@ int session_windows_run(struct session *session)
 
 	if (windows->poll_fd < 0)
 		return 0;
+	windows->run_ns = monotonic_now_ns();
 	read_polls(windows);
 	if (windows->control)
 		control_run(windows->control);
@@ -577,6 +578,14 @@ int session_windows_run(struct session *session)
 	set_clock(windows);
 	end_draining(session);
 	return result < 0 ? result : session_windows_tell(session);
+}
+
+void session_windows_run_soon(void *context)
+{
+	struct session *session = context;
+
+	if (monotonic_now_ns() - session->windows.run_ns >= NS_PER_MS && !session->sampling_ended)
+		session_keep_failure(session, session_windows_run(session));
 }
 
 void session_windows_end(struct session *session)

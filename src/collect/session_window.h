@@ -36,6 +36,7 @@ struct session_windows {
 	bool is_too_many;
 	bool is_leader_ended;
 	uint64_t drain_until_ns; /* 0: the gate does not drain */
+	uint64_t run_ns;         /* when it was last seen to */
 	uint64_t leader_seen_ns; /* when it was last looked at */
 	uint64_t timer_ns;       /* what the clock is set to */
 	uint64_t own_steps;      /* made by `sonde ctl step` */
@@ -49,6 +50,8 @@ int session_windows_open(struct session *session, struct errmsg *err);
 int session_windows_start(struct session *session, struct errmsg *err);
 /* Each time round the loop: does what is due. Returns 0 or a negative errno. */
 int session_windows_run(struct session *session);
+/* The same, at most once a millisecond; in between of other work. The context is the session. */
+void session_windows_run_soon(void *context);
 /* The signal that --window names came. */
 void session_windows_signal(struct session *session);
 /* WIRE_RECORD_STEP of a process. Returns 0 or a negative errno. */
