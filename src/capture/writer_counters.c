@@ -20,7 +20,7 @@ static int describe_counter(
 
 int capture_writer_counter(struct capture_writer *writer, const struct capture_counter *counter)
 {
-	uint64_t track, name;
+	uint64_t track, name = 0;
 	int r;
 
 	if (writer->visitor)
