@@ -16,6 +16,7 @@
 #include "cli/record_hooks.h"
 #include "cli/target_options.h"
 #include "cli/text.h"
+#include "cli/window_options.h"
 #include "collect/python_hooks.h"
 #include "collect/session.h"
 #include "exporters/format.h"
@@ -26,6 +27,7 @@ static const char *record_output;
 static uint64_t record_frequency_hz = 99;
 static double record_duration_s;
 static struct target_options record_target;
+static struct window_options record_windows;
 static bool record_split, record_quiet, record_uncompressed, record_stack_sample,
 	record_device_slices;
 static const char *record_mode = "auto";
@@ -282,6 +284,12 @@ static void on_finishing(void *context _unused_, const char *what, uint64_t left
 		(unsigned long long)left, left == 1 ? "" : "s");
 }
 
+static void on_message(void *context _unused_, const char *sentence)
+{
+	if (!record_quiet)
+		warn("%s", sentence);
+}
+
 /* ---- command line ---- */
 
 static enum session_mode parse_mode(void)
@@ -383,6 +391,7 @@ static int run_record(int count, char **arguments)
 		.device_slices = record_device_slices,
 		.split = record_split,
 		.on_finishing = on_finishing,
+		.on_message = on_message,
 	};
 	struct errmsg err = {{0}};
 	int error, status;
@@ -391,7 +400,8 @@ static int run_record(int count, char **arguments)
 		return EXIT_ERROR;
 	if (target_options_parse(&record_target, count, pids, &options, &err) < 0 ||
 		parse_scope(count > 0, &options.scope, &err) < 0 ||
-		check_hooks(count > 0, &err) < 0) {
+		check_hooks(count > 0, &err) < 0 ||
+		window_options_parse(&record_windows, &options, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
 	}
@@ -510,6 +520,7 @@ static const struct option record_options[] = {
 		.minimum = 0,
 		.maximum = 1e6},
 	TARGET_OPTIONS(record_target),
+	WINDOW_OPTIONS(record_windows),
 	{.long_name = "mode",
 		.type = OPTION_CHOICE,
 		.argument = "MODE",
@@ -562,6 +573,8 @@ const struct command record_command = {
 	.examples = "sonde record -- python3 train.py\n    Record a training run.\n"
 		    "sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in "
 		    "detail.\n"
+		    "sonde record --window steps:wait=2,warmup=1,active=5 -- python3 train.py\n    "
+		    "Five steps of a training run, of its own step().\n"
 		    "sudo sonde record -a -d 5 -o machine.pftrace\n    Five seconds of everything.",
 	.options = record_options,
 	.maximum_arguments = -1,

@@ -33,7 +33,7 @@ struct pending_activity {
 };
 
 struct cuda_collector {
-	struct capture_writer *writer;
+	const struct device_output *output;
 	const struct device_names *names;
 	struct device_account *account;
 	struct map_u64 process_index; /* pid → index in processes */

@@ -339,6 +339,11 @@ static void add_wait_notes(struct session *session)
 			(unsigned long long)(exact.lost_ns / NS_PER_MS));
 }
 
+static void add_sentence(struct session *session, const char *sentence)
+{
+	add_note(session->result, "%s", sentence);
+}
+
 #define HOOK_NOTES_MAX 8
 
 /* Hooks that do not record: what they would have told is missing. */
@@ -381,11 +386,13 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_python_notes(session);
 	add_hook_notes(session);
 	add_wait_notes(session);
+	session_windows_notes(session, add_sentence);
 	add_device_notes(session);
 	add_range_notes(session);
 	if (session_samples(session->options))
 		add_rate_note(session);
-	if (!stats->samples && session_samples(session->options))
+	if (!stats->samples && session_samples(session->options) &&
+		(session->windows.list.is_whole || session->windows.list.items.count))
 		add_note(session->result,
 			"no samples were taken: what was recorded used less CPU time than one "
 			"sampling period%s",

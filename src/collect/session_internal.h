@@ -16,6 +16,7 @@
 #include "collect/ranges.h"
 #include "collect/resolver.h"
 #include "collect/session.h"
+#include "collect/session_window.h"
 #include "collect/target.h"
 #include "sources/cpu/sampler.h"
 #include "sources/launch/launch.h"
@@ -32,7 +33,8 @@
 
 /* Device work: session_device.c. */
 struct session_device {
-	struct target_rings *rings;     /* NULL: not recorded */
+	struct target_rings *rings;     /* NULL: there is no session folder */
+	bool is_recorded;               /* device work and ranges of a command's programs are */
 	struct device_reader *reader;   /* empties them once they are used */
 	struct launch_source *launches; /* NULL: launches have no stacks */
 	struct device_collector *collector;
@@ -60,6 +62,7 @@ struct session {
 	struct exact_waits *exact; /* NULL: waiting is not measured */
 	struct errmsg wait_note;   /* why it is not as it was asked for */
 	struct session_device device;
+	struct session_windows windows;
 	struct address_spaces *spaces;
 	struct file_store *files;
 	struct python_registry *python;
