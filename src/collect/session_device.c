@@ -274,8 +274,8 @@ static bool tell_facts(struct session *session, const struct target_process *pro
 }
 
 /*
- * Programs are told what their launches need. When the first one is seen, which waits for it, the
- * stacks are prepared: most recordings never need the BPF program. With the tables there, no launch
+ * Programs are told what their launches need. When the first one that launches is seen, which waits
+ * for it, the stacks are prepared: most recordings never need the BPF program. With the tables there, no launch
  * has to carry a copy of its stack.
  */
 static void start_launches(struct session *session)
@@ -285,6 +285,8 @@ static void start_launches(struct session *session)
 	bool is_ready = true;
 	size_t position = 0;
 
+	if (!target_gate_is_launching(target_rings_gate(device->rings)))
+		return;
 	if (!device->tried_launches)
 		target_gate_set_stacks(target_rings_gate(device->rings),
 			device->is_recorded ? open_launches(session) : WIRE_LAUNCH_STACKS_OFF,
