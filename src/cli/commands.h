@@ -5,10 +5,12 @@
 #include "cli/command.h"
 
 extern const struct command completion_command;
+extern const struct command ctl_command;
 extern const struct command diff_command;
 extern const struct command doctor_command;
 extern const struct command export_command;
 extern const struct command help_command;
+extern const struct command import_command;
 extern const struct command man_command;
 extern const struct command record_command;
 extern const struct command report_command;

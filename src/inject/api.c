@@ -5,10 +5,8 @@
  */
 #include "wire/api.h"
 
-#include <errno.h>
-#include <pthread.h>
-
 #include "inject/nvtx.h"
+#include "inject/step.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -16,21 +14,9 @@ EXPORTED wire_api_function sonde_api;
 
 _Static_assert(WIRE_API_OPEN == WIRE_GATE_OPEN, "programs look at the state themselves");
 
-static nvtx_handle own_domain;
-static pthread_once_t domain_once = PTHREAD_ONCE_INIT;
-static _Atomic uint64_t steps;
-
-static void make_own_domain(void)
-{
-	own_domain = nvtx_domain_of(nvtx_text_ascii("sonde"));
-}
-
 static bool open_session(const char *path)
 {
-	if (path || !nvtx_open())
-		return false;
-	pthread_once(&domain_once, make_own_domain);
-	return true;
+	return !path && nvtx_open();
 }
 
 static void *text(const char *bytes, size_t length)
@@ -49,7 +35,7 @@ static void *domain_of(void *name)
 
 static void begin(struct nvtx_event *event, nvtx_handle domain, struct nvtx_text *name)
 {
-	event->domain = domain ? domain : own_domain;
+	event->domain = domain ? domain : nvtx_own_domain();
 	event->name = name;
 	event->category = 0;
 	event->id = 0;
@@ -70,36 +56,18 @@ static void begin_with(struct nvtx_event *event, nvtx_handle domain, struct nvtx
 	}
 }
 
-static void push_name(const char *name)
-{
-	struct nvtx_event event;
-
-	if (!nvtx_enter())
-		return;
-	begin(&event, NULL, name ? nvtx_text_recent(name) : NULL);
-	nvtx_push(&event);
-	nvtx_leave();
-}
-
 static void push(void *domain, void *name, const struct wire_api_field *fields, uint32_t count)
 {
 	struct nvtx_event event;
 
+	if (!count) {
+		nvtx_push_text(domain, name);
+		return;
+	}
 	if (!nvtx_enter())
 		return;
 	begin_with(&event, domain, name, fields, count);
 	nvtx_push(&event);
-	nvtx_leave();
-}
-
-static void pop(void *domain)
-{
-	struct nvtx_event event;
-
-	if (!nvtx_enter())
-		return;
-	begin(&event, domain, NULL);
-	nvtx_pop(&event);
 	nvtx_leave();
 }
 
@@ -149,14 +117,17 @@ static void counter(void *name, double value)
 	nvtx_leave();
 }
 
-static uint64_t step(const char *name)
-{
-	return atomic_fetch_add_explicit(&steps, 1, memory_order_relaxed) + 1;
-}
-
+/* A window that warms up is not there yet; a session without windows is one. */
 static uint32_t window(void)
 {
-	return inject_is_open();
+	const struct wire_gate *gate = atomic_load_explicit(&inject_gate, memory_order_relaxed);
+	uint32_t number = atomic_load_explicit(&gate->window, memory_order_relaxed);
+
+	if (!inject_is_open())
+		return 0;
+	if (!number)
+		return 1;
+	return atomic_load_explicit(&gate->begin_ns, memory_order_relaxed) ? number : 0;
 }
 
 const struct wire_api *sonde_api(uint32_t version)
@@ -168,14 +139,14 @@ const struct wire_api *sonde_api(uint32_t version)
 		.open_session = open_session,
 		.text = text,
 		.domain = domain_of,
-		.push_name = push_name,
+		.push_name = nvtx_push_name,
 		.push = push,
-		.pop = pop,
+		.pop = nvtx_pop_last,
 		.mark = mark,
 		.start = start,
 		.end = end,
 		.counter = counter,
-		.step = step,
+		.step = inject_step,
 		.window = window,
 	};
 

@@ -7,7 +7,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "inject/clock.h"
 #include "inject/nvtx.h"
+#include "inject/step.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -223,10 +225,36 @@ static void end(uint64_t range)
 
 /* ---- marks ---- */
 
+/* Where --step-on names one, it ends a step, and then with a closed gate, too. */
+static bool may_be_step(void)
+{
+	const struct wire_gate *gate = inject_session_gate();
+
+	return gate && gate->step_pattern[0];
+}
+
+static void step_by(const struct nvtx_attributes *from)
+{
+	const struct nvtx_text *text = NULL;
+
+	if (from->size < sizeof(*from))
+		return;
+	if (from->message_type == NVTX_MESSAGE_ASCII)
+		inject_step_if_chosen(from->message.ascii);
+	else if (from->message_type == NVTX_MESSAGE_WIDE)
+		text = nvtx_text_wide(from->message.wide);
+	else if (from->message_type == NVTX_MESSAGE_REGISTERED)
+		text = nvtx_text_registered(from->message.registered);
+	if (text)
+		inject_step_if_chosen(text->bytes);
+}
+
 static void domain_mark_ex(nvtx_handle domain, const struct nvtx_attributes *attributes)
 {
 	struct nvtx_event event;
 
+	if (may_be_step() && attributes)
+		step_by(attributes);
 	if (!nvtx_enter())
 		return;
 	begin_with(&event, domain, attributes);
@@ -243,6 +271,8 @@ static void mark_a(const char *message)
 {
 	struct nvtx_event event;
 
+	if (may_be_step())
+		inject_step_if_chosen(message);
 	if (!nvtx_enter())
 		return;
 	begin(&event, NULL, message ? nvtx_text_recent(message) : NULL);
@@ -252,8 +282,11 @@ static void mark_a(const char *message)
 
 static void mark_w(const wchar_t *message)
 {
+	const struct nvtx_text *text = may_be_step() ? nvtx_text_wide(message) : NULL;
 	struct nvtx_event event;
 
+	if (text)
+		inject_step_if_chosen(text->bytes);
 	if (!nvtx_enter())
 		return;
 	begin(&event, NULL, nvtx_text_wide(message));
@@ -376,7 +409,10 @@ static bool fill_table(const struct nvtx_callbacks *callbacks, int module,
 
 static void open_texts(void)
 {
+	inject_clock_open();
 	has_texts = nvtx_texts_open();
+	if (has_texts)
+		nvtx_name_own_domain(nvtx_text_ascii("sonde"));
 }
 
 bool nvtx_open(void)

@@ -72,8 +72,15 @@ void nvtx_leave(void);
 /* The name as it was seen last at this address, when it still stands there. */
 struct nvtx_text *nvtx_text_recent(const char *text);
 /* The event's level, or what NVTX wants instead. */
-int nvtx_push(struct nvtx_event *event);
-int nvtx_pop(struct nvtx_event *event);
+int nvtx_push(const struct nvtx_event *event);
+int nvtx_pop(const struct nvtx_event *event);
+/*
+ * The same for what has nothing but a name, nvtx_enter() and nvtx_leave() included. A NULL domain
+ * is sonde's own.
+ */
+void nvtx_push_name(const char *name);
+void nvtx_push_text(nvtx_handle domain, struct nvtx_text *name);
+void nvtx_pop_last(nvtx_handle domain);
 void nvtx_mark(struct nvtx_event *event);
 /* The range's id. */
 uint64_t nvtx_start(struct nvtx_event *event);
@@ -81,6 +88,9 @@ void nvtx_end(struct nvtx_event *event);
 void nvtx_counter(struct nvtx_text *name, double value);
 /* A definition: WIRE_RECORD_RANGE_CATEGORY or _THREAD. */
 void nvtx_define(uint16_t type, nvtx_handle domain, uint32_t id, struct nvtx_text *name);
+/* Of sonde's own API: named when the texts are opened. */
+nvtx_handle nvtx_own_domain(void);
+void nvtx_name_own_domain(struct nvtx_text *name);
 /* NULL when there are too many, which is the default domain. */
 nvtx_handle nvtx_domain_of(struct nvtx_text *name);
 /* Its name; NULL of the default domain, and of what is no domain of ours. */

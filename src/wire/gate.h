@@ -104,7 +104,8 @@ struct wire_gate {
 	/* Of windows. A step whose count has come to next_edge has something to do. */
 	_Atomic __u64 next_edge;
 	_Atomic __u32 window; /* number of the current or the last one, from 1 */
-	__u32 reserved2;
+	_Atomic __u32
+		openings; /* of the gate: what a program had open at the last one is not known */
 	_Atomic __u64 begin_ns; /* of the current one; 0 with an open gate: it warms up */
 	_Atomic __u64 leader, locked_by;
 	_Atomic __u64 cycle;         /* that the schedule opened last, + 1 */
@@ -206,6 +207,10 @@ static inline void wire_gate_set_phase(struct wire_gate *gate, enum wire_phase p
 			memory_order_relaxed);
 	atomic_store_explicit(
 		&gate->begin_ns, phase == WIRE_PHASE_ACTIVE ? now_ns : 0, memory_order_relaxed);
+	if (phase != WIRE_PHASE_CLOSED && before == WIRE_PHASE_CLOSED)
+		atomic_store_explicit(&gate->openings,
+			atomic_load_explicit(&gate->openings, memory_order_relaxed) + 1,
+			memory_order_relaxed);
 	if (phase != WIRE_PHASE_CLOSED)
 		atomic_store_explicit(&gate->state, WIRE_GATE_OPEN, memory_order_release);
 	else if (before != WIRE_PHASE_CLOSED)

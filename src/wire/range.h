@@ -21,6 +21,10 @@ enum wire_range_record_type {
 	WIRE_RECORD_RANGE_START = 72,
 	WIRE_RECORD_RANGE_END = 73, /* maybe on another thread */
 	WIRE_RECORD_COUNTER = 74,   /* struct wire_counter */
+	/* struct wire_range_short: */
+	WIRE_RECORD_RANGE_SHORT_PUSH = 75,
+	WIRE_RECORD_RANGE_SHORT_POP = 76,
+	WIRE_RECORD_RANGE_LAST = WIRE_RECORD_RANGE_SHORT_POP,
 };
 
 /* Longer names are cut. */
@@ -73,6 +77,18 @@ struct wire_range_event {
 };
 
 _Static_assert(sizeof(struct wire_range_event) == 48, "wire_range_event is part of the format");
+
+/*
+ * Most pushes and pops: a wire_range_event without a category, whose depth is the record's
+ * `reserved`. The two of a range take one cache line.
+ */
+struct wire_range_short {
+	struct wire_record record;
+	__u64 time_ns;
+	__u32 tid, image, name, domain;
+};
+
+_Static_assert(sizeof(struct wire_range_short) == 32, "wire_range_short is part of the format");
 
 /* What a program counts, at a moment. */
 struct wire_counter {

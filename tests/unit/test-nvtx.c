@@ -74,6 +74,23 @@ static void make_session(void)
 	setenv("NVTX_INJECTION64_PATH", INJECT, 1);
 }
 
+/* As the long record says it. */
+static struct wire_range_event long_event_of(const struct wire_range_short *level)
+{
+	return (struct wire_range_event){
+		.record = {.type = level->record.type == WIRE_RECORD_RANGE_SHORT_PUSH
+					   ? WIRE_RECORD_RANGE_PUSH
+					   : WIRE_RECORD_RANGE_POP,
+			.length_bytes = sizeof(struct wire_range_event)},
+		.time_ns = level->time_ns,
+		.tid = level->tid,
+		.name = level->name,
+		.domain = level->domain,
+		.image = level->image,
+		.depth = level->record.reserved,
+	};
+}
+
 static void take(const struct wire_record *record)
 {
 	const struct wire_range_text *text = (const void *)record;
@@ -93,6 +110,12 @@ static void take(const struct wire_record *record)
 		return;
 	case WIRE_RECORD_RANGE_FIELDS:
 		seen.fields++;
+		return;
+	case WIRE_RECORD_RANGE_SHORT_PUSH:
+	case WIRE_RECORD_RANGE_SHORT_POP:
+		assert_int_equal(record->length_bytes, sizeof(struct wire_range_short));
+		if (seen.count < MAX_SEEN)
+			seen.events[seen.count++] = long_event_of((const void *)record);
 		return;
 	default:
 		assert_in_range(record->type, WIRE_RECORD_RANGE_PUSH, WIRE_RECORD_RANGE_END);

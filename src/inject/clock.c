@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inject/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+#define NS_PER_MS 1000000ULL
+/* The speed is measured over this at least, and anew after the longer one. */
+#define MEASURE_NS     NS_PER_MS
+#define MEASURE_MAX_NS (1000 * NS_PER_MS)
+/* The two looks around the real clock took longer: something came in between. */
+#define MAX_TICKS_APART 2000
+/* Of the speed, in 2^-n: NTP changes it by less; what changes more was no steady counter. */
+#define MAX_CHANGE_SHIFT 10
+#define CLOCK_SOURCE     "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+#define INVARIANT_LEAF   0x80000007
+#define INVARIANT_BIT    (1U << 8)
+
+static bool is_steady;
+
+static bool is_invariant(void)
+{
+#ifdef __x86_64__
+	unsigned a, b, c, d;
+
+	return __get_cpuid(INVARIANT_LEAF, &a, &b, &c, &d) && d & INVARIANT_BIT;
+#else
+	return false;
+#endif
+}
+
+/* The kernel watches the counters of all processors, and leaves them when they come apart. */
+static bool is_clock_source(void)
+{
+	char name[8] = {0};
+	int fd = open(CLOCK_SOURCE, O_RDONLY | O_CLOEXEC);
+	bool is_tsc = fd >= 0 && read(fd, name, sizeof(name) - 1) >= 4 && !strcmp(name, "tsc\n");
+
+	if (fd >= 0)
+		close(fd);
+	return is_tsc;
+}
+
+void inject_clock_open(void)
+{
+	int saved_errno = errno;
+
+	is_steady = is_invariant() && is_clock_source();
+	errno = saved_errno;
+}
+
+static void measure_from(struct inject_clock *clock, uint64_t ticks, uint64_t ns)
+{
+	clock->since_ticks = ticks;
+	clock->since_ns = ns;
+}
+
+/* After a suspended machine, or on another one, the old speed may be wrong: it is found anew. */
+static void measure(struct inject_clock *clock, uint64_t ticks, uint64_t ns)
+{
+	uint64_t passed_ticks = ticks - clock->since_ticks, passed_ns = ns - clock->since_ns;
+	uint64_t speed, change;
+
+	if (!clock->since_ns || ticks <= clock->since_ticks) {
+		clock->ns_per_tick = 0;
+		measure_from(clock, ticks, ns);
+		return;
+	}
+	if (passed_ns < MEASURE_NS)
+		return;
+	if (passed_ns > MEASURE_MAX_NS) /* not for long enough to be sure of the product */
+		measure_from(clock, ticks, ns);
+	if (passed_ns >> 31 || passed_ns > passed_ticks << 4)
+		return;
+	speed = (passed_ns << 32) / passed_ticks;
+	change = speed > clock->ns_per_tick ? speed - clock->ns_per_tick
+					    : clock->ns_per_tick - speed;
+	if (clock->ns_per_tick && change > clock->ns_per_tick >> MAX_CHANGE_SHIFT) {
+		clock->ns_per_tick = 0;
+		measure_from(clock, ticks, ns);
+		return;
+	}
+	clock->ns_per_tick = speed;
+}
+
+/* The latest time that the clock can have said. */
+static uint64_t latest(const struct inject_clock *clock)
+{
+	return clock->base_ns + (clock->limit_ticks * clock->ns_per_tick >> 32);
+}
+
+/*
+ * What a call between the looks costs lies half before and half after the real clock's moment. The
+ * clock goes on from where it may have been, which is ahead of the real one by what the speed was
+ * wrong in a millisecond.
+ */
+uint64_t inject_clock_set(struct inject_clock *clock)
+{
+	uint64_t before = inject_clock_ticks(), now_ns = inject_now_ns();
+	uint64_t apart = inject_clock_ticks() - before, real_ns = now_ns;
+
+	if (now_ns < latest(clock))
+		now_ns = latest(clock);
+	clock->base_ns = now_ns;
+	clock->limit_ticks = 0;
+	if (is_steady && apart < MAX_TICKS_APART) {
+		clock->base_ticks = before + apart / 2;
+		measure(clock, clock->base_ticks, real_ns);
+		if (clock->ns_per_tick)
+			clock->limit_ticks = (NS_PER_MS << 32) / clock->ns_per_tick;
+	}
+	return now_ns;
+}
