@@ -17,6 +17,8 @@
 #define BY_RANGE      "range"
 #define BY_GRAPH      "graph"
 #define BY_WINDOW     "window"
+#define BY_COUNTER    "counter"
+#define BY_TOKEN      "token"
 #define BY_STEP       "step"
 #define BY_REQUEST    "request"
 #define BY_EXPERT     "expert"
@@ -102,6 +104,22 @@ static int add_ranges(const struct report_view *view)
 	return 0;
 }
 
+static int add_counters(const struct report_view *view)
+{
+	if (view->model->counters.count)
+		return report_counters(view, wanted_limit(DEFAULT_LIMIT));
+	report_paragraph(view,
+		"There are no counters: no process that was recorded told of any; sonde.counter() "
+		"and sonde_counter() do.",
+		0);
+	return 0;
+}
+
+static int add_tokens(const struct report_view *view)
+{
+	return report_tokens(view, wanted_limit(DEFAULT_LIMIT));
+}
+
 static int add_graphs(const struct report_view *view)
 {
 	return report_graphs(view, wanted_limit(DEFAULT_LIMIT));
@@ -149,11 +167,13 @@ static int add_special(const struct report_view *view)
 		{BY_WAIT, add_waiting},
 		{BY_KERNEL, add_device},
 		{BY_RANGE, add_ranges},
+		{BY_COUNTER, add_counters},
 		{BY_GRAPH, add_graphs},
 		{BY_WINDOW, add_windows},
 		{BY_STEP, add_steps},
 		{BY_REQUEST, add_requests},
 		{BY_EXPERT, add_experts},
+		{BY_TOKEN, add_tokens},
 	};
 
 	for (size_t i = 0; arguments.by && i < ARRAY_SIZE(tables); i++) {
@@ -174,6 +194,7 @@ static int add_tables(const struct report_view *view)
 	if (!view->selected->count) {
 		report_paragraph(view, why_no_samples(view->model), 0);
 		r = report_ranges(view, side);
+		r = r ?: report_counters(view, side);
 		r = r ?: report_device(view, side);
 		return r ?: report_waiting(view, side);
 	}
@@ -187,6 +208,7 @@ static int add_tables(const struct report_view *view)
 		r = report_own_lines(view, side);
 	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
 	r = r ?: report_ranges(view, side);
+	r = r ?: report_counters(view, side);
 	r = r ?: report_device(view, side);
 	r = r ?: report_waiting(view, side);
 	r = r ?: report_table(view, BREAKDOWN_PROCESS, wanted_sort(), side);
@@ -278,8 +300,8 @@ static int report_run(int count, char **positional)
 }
 
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", BY_EXPERT, BY_KERNEL, BY_GRAPH, BY_RANGE, BY_REQUEST,
-	BY_STEP, BY_WAIT, BY_WINDOW, NULL};
+	"cgroup", "stack", "class", "gil", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH, BY_RANGE,
+	BY_REQUEST, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW, NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
