@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde report: a capture's answer in the terminal, or as JSON. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "cli/load.h"
+#include "cli/report_regress.h"
 #include "cli/report_view.h"
 #include "exporters/report_json.h"
 #include "model/shown.h"
 
-#define DEFAULT_LIMIT 20
-#define BY_WAIT       "wait" /* no dimension of samples that ran */
-#define BY_KERNEL     "kernel"
-#define BY_RANGE      "range"
-#define BY_GRAPH      "graph"
-#define BY_WINDOW     "window"
-#define BY_STEP       "step"
-#define SIDE_LIMIT    8 /* rows of the tables after the first */
+#define DEFAULT_LIMIT             20
+#define BY_WAIT                   "wait" /* no dimension of samples that ran */
+#define BY_KERNEL                 "kernel"
+#define BY_RANGE                  "range"
+#define BY_GRAPH                  "graph"
+#define BY_WINDOW                 "window"
+#define BY_STEP                   "step"
+#define DEFAULT_THRESHOLD_PERCENT 10
+#define SIDE_LIMIT                8 /* rows of the tables after the first */
 
 static struct {
 	struct selection selection;
 	struct shown_options shown;
 	const char *by, *sort;
 	uint64_t limit;
+	const char *baseline;
+	double threshold_percent;
 	bool json;
-} arguments = {.sort = "self", .shown.weight = "cpu"};
+} arguments = {.threshold_percent = NAN, .sort = "self", .shown.weight = "cpu"};
 
 static enum breakdown_sort wanted_sort(void)
 {
@@ -253,9 +258,26 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 
 static int report_run(int count, char **positional)
 {
+	const struct regress_arguments regress = {
+		.baseline = arguments.baseline,
+		.threshold_percent = isnan(arguments.threshold_percent)
+					     ? DEFAULT_THRESHOLD_PERCENT
+					     : arguments.threshold_percent,
+		.limit = wanted_limit(0),
+		.json = arguments.json,
+	};
 	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err;
-	int r = report(positional[0], &out, &err);
+	int r;
+
+	if (!arguments.baseline && !isnan(arguments.threshold_percent)) {
+		errmsg_set(&err, 0, "--threshold is for --regress BASELINE: give both");
+		return fail_usage(&err);
+	}
+	if (arguments.baseline)
+		return report_regress(
+			&regress, &arguments.shown, &arguments.selection, positional[0]);
+	r = report(positional[0], &out, &err);
 
 	if (r < 0)
 		return fail(&err);
@@ -301,6 +323,23 @@ static const struct option report_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Print one JSON document instead, with every table unless --by names one.",
 		.value = &arguments.json},
+	{.long_name = "regress",
+		.type = OPTION_STRING,
+		.argument = "BASELINE",
+		.help = "Compare with this capture: durations of steps, of ranges and of device "
+			"work by name, and CPU time. The exit status is 1 when something got "
+			"slower.",
+		.value = (void *)&arguments.baseline,
+		.group = "Regressions"},
+	{.long_name = "threshold",
+		.type = OPTION_DOUBLE,
+		.argument = "PERCENT",
+		.help = "With --regress: a median must have grown by more than this, and to "
+			"outside of the spread of both runs. Default: 10.",
+		.value = &arguments.threshold_percent,
+		.minimum = 0,
+		.maximum = 1e6,
+		.group = "Regressions"},
 	WEIGHT_OPTION(arguments.shown),
 	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),
