@@ -38,7 +38,7 @@ static pid_t start(struct target_rings *rings, char **command)
 		execvp(command[0], command);
 		_exit(127);
 	}
-	target_rings_set_ready(rings);
+	target_gate_set_ready(target_rings_gate(rings));
 	return pid;
 }
 
@@ -52,7 +52,7 @@ int main(int count, char **arguments)
 	int status = 0;
 	pid_t pid;
 
-	if (count < 2 || target_rings_open(&rings, WIRE_GRAPH_AUTO, &err) < 0)
+	if (count < 2 || target_rings_open(&rings, &(struct target_gate_options){0}, &err) < 0)
 		return 2;
 	begin_ns = monotonic_now_ns();
 	pid = start(rings, arguments + 1);

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 
 extern const struct command completion_command;
+extern const struct command ctl_command;
 extern const struct command diff_command;
 extern const struct command doctor_command;
 extern const struct command export_command;

@@ -17,6 +17,7 @@ const struct command *const commands[] = {
 	&export_command,
 	&diff_command,
 	&import_command,
+	&ctl_command,
 	&doctor_command,
 	&version_command,
 	&help_command,

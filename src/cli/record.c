@@ -11,10 +11,12 @@
 
 #include "base/array.h"
 #include "base/strbuf.h"
+#include "capture/split.h"
 #include "cli/commands.h"
 #include "cli/record_hooks.h"
 #include "cli/target_options.h"
 #include "cli/text.h"
+#include "cli/window_options.h"
 #include "collect/python_hooks.h"
 #include "collect/session.h"
 #include "exporters/format.h"
@@ -25,7 +27,9 @@ static const char *record_output;
 static uint64_t record_frequency_hz = 99;
 static double record_duration_s;
 static struct target_options record_target;
-static bool record_quiet, record_uncompressed, record_stack_sample, record_device_slices;
+static struct window_options record_windows;
+static bool record_split, record_quiet, record_uncompressed, record_stack_sample,
+	record_device_slices;
 static const char *record_mode = "auto";
 static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
 static const char *record_graph = "auto";
@@ -242,6 +246,16 @@ static void print_notes(const struct capture_stats *stats)
 	}
 }
 
+static void print_next(const struct session_result *result, const char *output)
+{
+	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
+
+	if (first)
+		fprintf(stderr, "sonde: %u window%s, each in a file of its own, from %s on\n",
+			result->part_count, result->part_count == 1 ? "" : "s", first);
+	fprintf(stderr, "next: sonde report %s\n", first ? first : output);
+}
+
 static void print_summary(
 	const struct session_result *result, const struct session_options *options)
 {
@@ -256,7 +270,7 @@ static void print_summary(
 	print_mode(result, options->mode == SESSION_MODE_USER);
 	record_print_hooks(&result->hooks);
 	print_notes(&result->stats);
-	fprintf(stderr, "next: sonde report %s\n", options->output);
+	print_next(result, options->output);
 }
 
 static void on_finishing(void *context _unused_, const char *what, uint64_t left)
@@ -268,6 +282,12 @@ static void on_finishing(void *context _unused_, const char *what, uint64_t left
 	said = true;
 	fprintf(stderr, "sonde: waiting for %s of the last %llu sample%s …\n", what,
 		(unsigned long long)left, left == 1 ? "" : "s");
+}
+
+static void on_message(void *context _unused_, const char *sentence)
+{
+	if (!record_quiet)
+		warn("%s", sentence);
 }
 
 /* ---- command line ---- */
@@ -369,7 +389,9 @@ static int run_record(int count, char **arguments)
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
 		.device_slices = record_device_slices,
+		.split = record_split,
 		.on_finishing = on_finishing,
+		.on_message = on_message,
 	};
 	struct errmsg err = {{0}};
 	int error, status;
@@ -378,7 +400,8 @@ static int run_record(int count, char **arguments)
 		return EXIT_ERROR;
 	if (target_options_parse(&record_target, count, pids, &options, &err) < 0 ||
 		parse_scope(count > 0, &options.scope, &err) < 0 ||
-		check_hooks(count > 0, &err) < 0) {
+		check_hooks(count > 0, &err) < 0 ||
+		window_options_parse(&record_windows, &options, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
 	}
@@ -497,6 +520,7 @@ static const struct option record_options[] = {
 		.minimum = 0,
 		.maximum = 1e6},
 	TARGET_OPTIONS(record_target),
+	WINDOW_OPTIONS(record_windows),
 	{.long_name = "mode",
 		.type = OPTION_CHOICE,
 		.argument = "MODE",
@@ -505,6 +529,11 @@ static const struct option record_options[] = {
 			"which needs no privileges; auto: bpf where it can run.",
 		.value = &record_mode,
 		.choices = record_modes},
+	{.long_name = "split",
+		.type = OPTION_FLAG,
+		.help = "Write each window to a capture of its own, FILE.w1.pftrace and so on, in "
+			"place of one of all of them.",
+		.value = &record_split},
 	{.long_name = "uncompressed",
 		.type = OPTION_FLAG,
 		.help = "Write the capture's packets uncompressed, for tools that cannot inflate "
@@ -544,6 +573,8 @@ const struct command record_command = {
 	.examples = "sonde record -- python3 train.py\n    Record a training run.\n"
 		    "sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in "
 		    "detail.\n"
+		    "sonde record --window steps:wait=2,warmup=1,active=5 -- python3 train.py\n    "
+		    "Five steps of a training run, of its own step().\n"
 		    "sudo sonde record -a -d 5 -o machine.pftrace\n    Five seconds of everything.",
 	.options = record_options,
 	.maximum_arguments = -1,

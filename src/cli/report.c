@@ -13,15 +13,16 @@
 #include "exporters/report_json.h"
 #include "model/shown.h"
 
-#define DEFAULT_LIMIT             20
-#define BY_WAIT                   "wait" /* no dimension of samples that ran */
-#define BY_KERNEL                 "kernel"
-#define BY_RANGE                  "range"
-#define BY_GRAPH                  "graph"
-#define BY_WINDOW                 "window"
-#define BY_STEP                   "step"
-#define DEFAULT_THRESHOLD_PERCENT 10
-#define SIDE_LIMIT                8 /* rows of the tables after the first */
+#define DEFAULT_LIMIT 20
+#define BY_WAIT       "wait" /* no dimension of samples that ran */
+#define BY_KERNEL     "kernel"
+#define BY_RANGE      "range"
+#define BY_GRAPH      "graph"
+#define BY_WINDOW     "window"
+#define BY_STEP       "step"
+#define BY_REQUEST    "request"
+#define BY_EXPERT     "expert"
+#define SIDE_LIMIT    8 /* rows of the tables after the first */
 
 static struct {
 	struct selection selection;
@@ -132,6 +133,16 @@ static int add_steps(const struct report_view *view)
 	return 0;
 }
 
+static int add_requests(const struct report_view *view)
+{
+	return report_requests(view, wanted_limit(DEFAULT_LIMIT));
+}
+
+static int add_experts(const struct report_view *view)
+{
+	return report_experts(view, wanted_limit(0));
+}
+
 /* The tables that are about no samples, where one of them is wanted; 1: none is. */
 static int add_special(const struct report_view *view)
 {
@@ -145,6 +156,8 @@ static int add_special(const struct report_view *view)
 		{BY_GRAPH, add_graphs},
 		{BY_WINDOW, add_windows},
 		{BY_STEP, add_steps},
+		{BY_REQUEST, add_requests},
+		{BY_EXPERT, add_experts},
 	};
 
 	for (size_t i = 0; arguments.by && i < ARRAY_SIZE(tables); i++) {
@@ -261,7 +274,7 @@ static int report_run(int count, char **positional)
 	const struct regress_arguments regress = {
 		.baseline = arguments.baseline,
 		.threshold_percent = isnan(arguments.threshold_percent)
-					     ? DEFAULT_THRESHOLD_PERCENT
+					     ? REGRESS_THRESHOLD_PERCENT
 					     : arguments.threshold_percent,
 		.limit = wanted_limit(0),
 		.json = arguments.json,
@@ -286,8 +299,8 @@ static int report_run(int count, char **positional)
 }
 
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", BY_KERNEL, BY_GRAPH, BY_RANGE, BY_STEP, BY_WAIT,
-	BY_WINDOW, NULL};
+	"cgroup", "stack", "class", "gil", BY_EXPERT, BY_KERNEL, BY_GRAPH, BY_RANGE, BY_REQUEST,
+	BY_STEP, BY_WAIT, BY_WINDOW, NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
@@ -296,7 +309,9 @@ static const struct option report_options[] = {
 		.argument = "WHAT",
 		.help = "Print this table alone; stack: the hottest path and the hottest stacks; "
 			"kernel: what devices did, and which lines launched it; "
+			"expert: which experts a model chose; "
 			"range: what happened in the program's NVTX ranges; "
+			"request: how long requests to vLLM took; "
 			"graph: captures and replays of CUDA graphs, and their nodes; "
 			"step: how long the program's steps took; "
 			"wait: what threads waited for, and who held what they waited for; "

@@ -4,6 +4,8 @@
 
 #include "cli/load.h"
 
+#define REGRESS_THRESHOLD_PERCENT 10 /* the default */
+
 struct regress_arguments {
 	const char *baseline;
 	double threshold_percent;

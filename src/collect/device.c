@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "collect/device_clock.h"
 #include "collect/device_cuda.h"
+#include "collect/device_output.h"
 
 /* Clocks of one machine drift apart no faster; when they do, that is taken for a jump. */
 #define DRIFT_PER_S_NS 100000
@@ -35,7 +36,7 @@ struct pending_work {
 };
 
 struct device_collector {
-	struct capture_writer *writer;
+	struct device_output output;
 	struct device_account account;
 	struct device_names names;
 	struct cuda_collector *cuda;
@@ -50,9 +51,10 @@ int device_collector_new(struct device_collector **ret_collector, struct capture
 
 	if (!collector)
 		return -ENOMEM;
-	collector->writer = writer;
-	if (cuda_collector_new(&collector->cuda, writer, &collector->names, &collector->account) <
-		0) {
+	collector->output =
+		(struct device_output){.writer = writer, .account = &collector->account};
+	if (cuda_collector_new(&collector->cuda, &collector->output, &collector->names,
+		    &collector->account) < 0) {
 		free(collector);
 		return -ENOMEM;
 	}
@@ -72,6 +74,11 @@ struct device_collector *device_collector_free(struct device_collector *collecto
 	array_done(&collector->pending);
 	free(collector);
 	return NULL;
+}
+
+void device_collector_set_windows(struct device_collector *collector, struct windows *windows)
+{
+	collector->output.windows = windows;
 }
 
 /* ---- clocks ---- */
@@ -185,7 +192,7 @@ static int add_launch(
 			collector->account.untimed++;
 		}
 	}
-	return capture_writer_launch(collector->writer, &out);
+	return device_output_launch(&collector->output, &out);
 }
 
 /* All its times in one order, and near enough to one another to count with. */
@@ -292,12 +299,11 @@ static int write_work(struct device_collector *collector, const struct pending_w
 	out.submit_ns = to_host(pending, activity->submit);
 	out.start_ns = to_host(pending, activity->start);
 	out.end_ns = to_host(pending, activity->end);
-	collector->account.works++;
 	collector->account.launches++;
 	collector->account.started_before_launch += out.start_ns < activity->before_ns;
 	collector->account.clock_error_ns = MAX(collector->account.clock_error_ns,
 		(uint64_t)((pending->upper - pending->lower) / 2));
-	return capture_writer_device_work(collector->writer, &out);
+	return device_output_work(&collector->output, &out);
 }
 
 static int compare_launch_times(const void *left, const void *right)

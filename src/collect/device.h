@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "capture/writer.h"
+#include "collect/windows.h"
 #include "wire/device.h"
 
 struct device_collector;
@@ -27,6 +28,9 @@ struct device_account {
 	uint64_t buffers_refused;   /* the tracing library asked for more than there are */
 	uint64_t repeated;          /* tries that a ring counts as lost, and that came later */
 	uint64_t clock_jumps;
+	uint64_t outside;      /* launches and work outside of all windows: left out */
+	uint64_t after_window; /* work that began after the window of its launch: its launch is kept
+				*/
 };
 
 /* What an injected library says, in a finished sentence. */
@@ -38,6 +42,8 @@ struct device_note {
 
 int device_collector_new(struct device_collector **ret_collector, struct capture_writer *writer);
 struct device_collector *device_collector_free(struct device_collector *collector);
+/* Before the first record: only what lies in these, which outlive the collector, is written. */
+void device_collector_set_windows(struct device_collector *collector, struct windows *windows);
 /* A record of a process, whole by its length; whatever is in it. Returns 0 or a negative errno. */
 int device_collector_add(
 	struct device_collector *collector, uint32_t pid, const struct wire_record *record);

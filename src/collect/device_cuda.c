@@ -11,14 +11,14 @@
 #define MAX_PENDING  65536
 #define PAIR_WAIT_NS (2 * NS_PER_S)
 
-int cuda_collector_new(struct cuda_collector **ret_collector, struct capture_writer *writer,
+int cuda_collector_new(struct cuda_collector **ret_collector, const struct device_output *output,
 	const struct device_names *names, struct device_account *account)
 {
 	struct cuda_collector *collector = calloc(1, sizeof(*collector));
 
 	if (!collector)
 		return -ENOMEM;
-	collector->writer = writer;
+	collector->output = output;
 	collector->names = names;
 	collector->account = account;
 	collector->end_ns = UINT64_MAX;
@@ -87,7 +87,7 @@ static int write_launch(struct cuda_collector *collector, uint32_t pid,
 		.queue = launch->queue,
 	};
 
-	return capture_writer_launch(collector->writer, &out);
+	return device_output_launch(collector->output, &out);
 }
 
 /* The launches that have waited for their work until `exit_ns`. */
@@ -225,10 +225,9 @@ static int write_work(struct cuda_collector *collector, struct cuda_process *pro
 		work.launch_ns = launch->enter_ns;
 		work.launch_duration_ns = launch->exit_ns - launch->enter_ns;
 	}
-	collector->account->works++;
 	collector->account->started_before_launch += host.start_ns < device.not_before_ns;
 	collector->account->clock_error_ns = MAX(collector->account->clock_error_ns, host.error_ns);
-	return capture_writer_device_work(collector->writer, &work);
+	return device_output_work(collector->output, &work);
 }
 
 static int write_pending(struct cuda_collector *collector, const struct pending_activity *pending)

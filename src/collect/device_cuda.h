@@ -12,10 +12,11 @@
 
 #include "collect/device.h"
 #include "collect/device_names.h"
+#include "collect/device_output.h"
 
 struct cuda_collector;
 
-int cuda_collector_new(struct cuda_collector **ret_collector, struct capture_writer *writer,
+int cuda_collector_new(struct cuda_collector **ret_collector, const struct device_output *output,
 	const struct device_names *names, struct device_account *account);
 struct cuda_collector *cuda_collector_free(struct cuda_collector *collector);
 /* Is it a record for cuda_collector_add()? */

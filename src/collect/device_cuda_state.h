@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "collect/device_clock.h"
 #include "collect/device_cuda.h"
+#include "collect/device_output.h"
 #include "collect/waiting_launches.h"
 
 #define CUDA_MAX_GPUS  1024
@@ -33,7 +34,7 @@ struct pending_activity {
 };
 
 struct cuda_collector {
-	struct capture_writer *writer;
+	const struct device_output *output;
 	const struct device_names *names;
 	struct device_account *account;
 	struct map_u64 process_index; /* pid → index in processes */

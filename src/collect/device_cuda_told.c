@@ -39,7 +39,7 @@ int cuda_add_clock(struct cuda_collector *collector, struct cuda_process *proces
 		pair.host_ns < process->clock_written_ns + CLOCK_WRITE_NS)
 		return 0;
 	process->clock_written_ns = pair.host_ns;
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 int cuda_add_graph(struct cuda_collector *collector, struct cuda_process *process,
@@ -63,7 +63,7 @@ int cuda_add_graph(struct cuda_collector *collector, struct cuda_process *proces
 		record->exit_ns >= DEVICE_MAX_NS || !record->event ||
 		record->event > WIRE_GRAPH_CLONE)
 		return cuda_drop(collector);
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 int cuda_add_node(struct cuda_collector *collector, struct cuda_process *process,
@@ -86,7 +86,7 @@ int cuda_add_node(struct cuda_collector *collector, struct cuda_process *process
 		return cuda_drop(collector);
 	memcpy(name, record + 1, record->text_bytes);
 	name[record->text_bytes] = '\0';
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 /* Told with the work of the same moment, before the pair of clocks that follows. */
@@ -117,7 +117,7 @@ int cuda_add_overhead(struct cuda_collector *collector, struct cuda_process *pro
 		return cuda_drop(collector);
 	event.time_ns = host.start_ns;
 	event.overhead.duration_ns = host.end_ns - host.start_ns;
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 int cuda_add_memory(struct cuda_collector *collector, struct cuda_process *process,
@@ -142,7 +142,7 @@ int cuda_add_memory(struct cuda_collector *collector, struct cuda_process *proce
 	if (!to_host(process, record->time, record->time, &host) || record->released > 1)
 		return cuda_drop(collector);
 	event.time_ns = host.start_ns;
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 static uint64_t big_endian(const uint8_t *bytes)
@@ -182,7 +182,7 @@ int cuda_add_gpu(struct cuda_collector *collector, struct cuda_process *process,
 
 	if (!event.gpu.number)
 		return cuda_drop(collector);
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 /* A process that executes another program counts from 0 again. */
@@ -229,7 +229,7 @@ int cuda_add_counts(struct cuda_collector *collector, struct cuda_process *proce
 		return 0;
 	sum_counts(collector->account, &process->counts, &event.counts);
 	process->counts = event.counts;
-	return capture_writer_device_event(collector->writer, &event);
+	return device_output_event(collector->output, &event);
 }
 
 /* Many processes say the same. */
@@ -271,5 +271,5 @@ int cuda_add_note(struct cuda_collector *collector, struct cuda_process *process
 		return cuda_drop(collector);
 	process->notes++;
 	result = keep_note(collector, record->id, text);
-	return result < 0 ? result : capture_writer_device_event(collector->writer, &event);
+	return result < 0 ? result : device_output_event(collector->output, &event);
 }

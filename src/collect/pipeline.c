@@ -378,6 +378,11 @@ static int handle_wake(struct pipeline *pipeline, const struct wire_wake *wake)
 {
 	struct capture_sample *wait = last_wait_of(pipeline, wake->pid, wake->tid);
 
+	/* Where it waited in an earlier window says nothing of this one. */
+	if (wait && pipeline->parts.windows && !pipeline->parts.windows->is_whole &&
+		windows_find(pipeline->parts.windows, wait->time_ns) !=
+			windows_find(pipeline->parts.windows, wake->time_ns))
+		wait = NULL;
 	if (add_to_unresolved(pipeline, wake, wait ? wait->time_ns : 0))
 		return 0;
 	if (!wait) {
@@ -397,6 +402,27 @@ static int handle_wake(struct pipeline *pipeline, const struct wire_wake *wake)
 	if (!(wake->flags & WIRE_SAMPLE_EXACT))
 		return write_wait(pipeline, wait);
 	return write_exact_wait(pipeline, wait, wake->runnable_ns, wake->flags);
+}
+
+/*
+ * Cuts a wait, of which `time_ns` is the end, to its window. Of what is cut off at its end the part
+ * in which the thread could run again was the last. False: it lies in none.
+ */
+static bool cut_wait(struct windows *windows, __u64 *time_ns, __u64 *waited_ns, __u64 *runnable_ns)
+{
+	uint64_t end_ns = *time_ns, begin_ns = end_ns - MIN(*waited_ns, *time_ns), after_ns;
+
+	if (!windows || windows->is_whole)
+		return true;
+	if (!*waited_ns)
+		return windows_has(windows, end_ns);
+	if (!windows_cut(windows, &begin_ns, &end_ns))
+		return false;
+	after_ns = *time_ns - end_ns;
+	*runnable_ns -= MIN(*runnable_ns, after_ns);
+	*time_ns = end_ns;
+	*waited_ns = end_ns - begin_ns;
+	return true;
 }
 
 /* Waits without a stack. */
@@ -899,11 +925,37 @@ static int handle_event(struct pipeline *pipeline, struct queued_event *queued)
 	return result;
 }
 
+/* Cuts a record to its window; false: it lies in none. */
+static bool is_recorded(struct windows *windows, struct timed_record *record)
+{
+	struct wire_wait_count *counted = (struct wire_wait_count *)record;
+	struct wire_sample *sample = (struct wire_sample *)record;
+	struct wire_wake *wake = (struct wire_wake *)record;
+	__u64 none = 0;
+
+	switch (record->record.type) {
+	case WIRE_RECORD_WAKE:
+		return cut_wait(windows, &wake->time_ns, &wake->waited_ns, &wake->runnable_ns);
+	case WIRE_RECORD_WAIT_COUNT:
+		return cut_wait(windows, &counted->time_ns, &counted->waited_ns, &none);
+	default:
+		if (sample->wait)
+			return cut_wait(windows, &sample->time_ns, &sample->waited_ns,
+				&sample->runnable_ns);
+		return !windows || windows_has(windows, sample->time_ns);
+	}
+}
+
 /* Takes the record. */
 static int handle_record(struct pipeline *pipeline, struct timed_record *record)
 {
 	int result;
 
+	if (!is_recorded(pipeline->parts.windows, record)) {
+		pipeline->account.outside++;
+		free(record);
+		return 0;
+	}
 	if (record->record.type == WIRE_RECORD_SAMPLE)
 		return handle_sample(pipeline, (struct wire_sample *)record);
 	result = record->record.type == WIRE_RECORD_WAKE

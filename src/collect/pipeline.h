@@ -13,6 +13,7 @@
 #include "collect/files.h"
 #include "collect/python.h"
 #include "collect/resolver.h"
+#include "collect/windows.h"
 #include "sources/process/address_space.h"
 #include "wire/sample.h"
 
@@ -29,6 +30,7 @@ struct pipeline_account {
 	uint64_t gave_up_waiting; /* written with what there was: too much was waiting */
 	uint64_t side_band_lost;
 	uint64_t malformed; /* records that were dropped: their counts did not fit their length */
+	uint64_t outside;   /* samples, waits and launch stacks outside of all windows: left out */
 };
 
 struct pipeline_parts {
@@ -37,7 +39,8 @@ struct pipeline_parts {
 	struct resolver *resolver;
 	struct python_registry *python;
 	struct capture_writer *writer;
-	bool only_descendants; /* ignore side-band events of unrelated processes */
+	struct windows *windows; /* NULL: all that comes is recorded */
+	bool only_descendants;   /* ignore side-band events of unrelated processes */
 	/* Told of each launch whose stack is whole; frames innermost first. May be NULL. */
 	void (*on_launch_stack)(void *context, const struct wire_sample *sample,
 		const uint64_t *frames, size_t frame_count);

@@ -295,6 +295,24 @@ static int close_process(struct range_stacks *stacks, struct capture_writer *wri
 	return result;
 }
 
+/* What is counted as open at the end of a program is a matter of the program's, not of a window's.
+ */
+int range_stacks_cut(struct range_stacks *stacks, struct capture_writer *writer, uint64_t time_ns,
+	struct capture_range_stats *account)
+{
+	const struct capture_range_event out = {.time_ns = time_ns};
+	uint64_t open_at_end = account->open_at_end, key, index;
+	size_t position = 0;
+	int result = 0;
+
+	while (result == 0 && stacks->open &&
+		map_u64_next(&stacks->process_index, &position, &key, &index))
+		result = close_process(stacks, writer, (uint32_t)key,
+			&stacks->processes.items[index], &out, account);
+	account->open_at_end = open_at_end;
+	return result;
+}
+
 static int find_process(struct range_stacks *stacks, struct capture_writer *writer, uint32_t image,
 	const struct capture_range_event *out, struct capture_range_stats *account,
 	struct process_ranges **ret_process)

@@ -60,6 +60,8 @@ struct range_collector {
 	uint64_t order, waited_order; /* events before this one have waited */
 	ARRAY_OF(struct thread_name) thread_names;
 	struct range_stacks *stacks;
+	struct windows *windows; /* NULL: all is recorded */
+	size_t windows_cut;      /* whose open ranges were ended */
 };
 
 int range_collector_new(struct range_collector **ret_collector, struct capture_writer *writer)
@@ -100,6 +102,11 @@ static int refuse(struct range_collector *collector)
 {
 	collector->account.records_damaged++;
 	return 0;
+}
+
+void range_collector_set_windows(struct range_collector *collector, struct windows *windows)
+{
+	collector->windows = windows;
 }
 
 /* ---- texts and names ---- */
@@ -429,6 +436,41 @@ static int write_event(struct range_collector *collector, const struct pending_e
 		collector->stacks, collector->writer, &pending->event, &out, &collector->account);
 }
 
+/* Ranges that are open at the end of a window end there. */
+static int cut_ranges(struct range_collector *collector, uint64_t until_ns)
+{
+	struct windows *windows = collector->windows;
+	int result = 0;
+
+	while (result == 0 && windows && collector->windows_cut < windows->items.count) {
+		const struct capture_window *window = &windows->items.items[collector->windows_cut];
+
+		if (!window->end_ns || window->end_ns > until_ns)
+			break;
+		result = range_stacks_cut(collector->stacks, collector->writer, window->end_ns - 1,
+			&collector->account);
+		collector->windows_cut++;
+	}
+	return result;
+}
+
+/* The end of what began before its window is no end for nothing. */
+static int write_in_window(struct range_collector *collector, const struct pending_event *pending)
+{
+	uint64_t unbalanced_ends = collector->account.unbalanced_ends;
+	int result;
+
+	if (!collector->windows || collector->windows->is_whole)
+		return write_event(collector, pending);
+	if (!windows_has(collector->windows, pending->event.time_ns))
+		return 0;
+	result = cut_ranges(collector, pending->event.time_ns);
+	if (result == 0)
+		result = write_event(collector, pending);
+	collector->account.unbalanced_ends = unbalanced_ends;
+	return result;
+}
+
 static int compare_events(const void *left, const void *right)
 {
 	const struct pending_event *a = left, *b = right;
@@ -456,8 +498,10 @@ int range_collector_write(struct range_collector *collector, bool everything)
 
 		if (!everything && pending->order >= waited && !is_ready(collector, pending))
 			break;
-		result = write_event(collector, pending);
+		result = write_in_window(collector, pending);
 	}
+	if (result == 0 && everything)
+		result = cut_ranges(collector, UINT64_MAX);
 	collector->waited_order = collector->order;
 	collector->pending.count -= done;
 	if (collector->pending.count)

@@ -8,12 +8,15 @@
 #include <stdint.h>
 
 #include "capture/writer.h"
+#include "collect/windows.h"
 #include "wire/range.h"
 
 struct range_collector;
 
 int range_collector_new(struct range_collector **ret_collector, struct capture_writer *writer);
 struct range_collector *range_collector_free(struct range_collector *collector);
+/* Before the first record: only what lies in these, which outlive the collector, is written. */
+void range_collector_set_windows(struct range_collector *collector, struct windows *windows);
 /* Is it a record for range_collector_add()? */
 bool range_collector_takes(const struct wire_record *record);
 /* A record of a process, whole by its length; whatever is in it. Returns 0 or a negative errno. */

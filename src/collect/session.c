@@ -77,6 +77,11 @@ static void on_signals(struct session *session)
 	while (read(session->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
+		if (session->options->window.signal &&
+			(int)info.ssi_signo == session->options->window.signal) {
+			session_windows_signal(session);
+			continue;
+		}
 		session->interrupts++;
 		if (session->target_running && info.ssi_code <= 0) /* not from the terminal */
 			kill(session->target.pid, (int)info.ssi_signo);
@@ -140,7 +145,7 @@ static int wait_timeout_ms(const struct session *session)
 
 static size_t gather_descriptors(struct session *session, struct pollfd *ret_polls)
 {
-	int fds[MAXIMUM_DESCRIPTORS - 5];
+	int fds[MAXIMUM_DESCRIPTORS - 6];
 	size_t count = session->sampler->descriptors(session->sampler_state, fds, ARRAY_SIZE(fds));
 
 	count += sideband_descriptors(session->sideband, fds + count, ARRAY_SIZE(fds) - count);
@@ -156,6 +161,9 @@ static size_t gather_descriptors(struct session *session, struct pollfd *ret_pol
 	if (session->wait)
 		ret_polls[count++] = (struct pollfd){
 			.fd = wait_source_descriptor(session->wait), .events = POLLIN};
+	if (session->windows.poll_fd >= 0)
+		ret_polls[count++] =
+			(struct pollfd){.fd = session->windows.poll_fd, .events = POLLIN};
 	ret_polls[count++] =
 		(struct pollfd){.fd = file_store_descriptor(session->files), .events = POLLIN};
 	return count;
@@ -181,7 +189,9 @@ static int run_loop(struct session *session, struct errmsg *err)
 				err, -errno, "waiting for samples failed: %s", strerror(errno));
 		file_store_acknowledge(session->files);
 		on_signals(session);
-		result = collect_waiting(session, false);
+		result = session_windows_run(session);
+		if (result == 0)
+			result = collect_waiting(session, false);
 		if (result < 0)
 			return errmsg_set(
 				err, result, "cannot keep the samples: %s", strerror(-result));
@@ -224,6 +234,7 @@ static int finish(struct session *session, struct errmsg *err)
 		wait_source_stop(session->wait);
 	if (session->exact)
 		exact_waits_stop(session->exact);
+	session_windows_end(session);
 	session_stop_device(session);
 	session->sampler->stop(session->sampler_state);
 	session->end_ns = monotonic_now_ns();
@@ -238,6 +249,8 @@ static int finish(struct session *session, struct errmsg *err)
 		result = session_read_hooks(session);
 	if (result == 0)
 		result = collect_waiting(session, true);
+	if (result == 0)
+		result = session_windows_tell(session);
 	if (result == 0)
 		result = wait_for_tables(session);
 	if (result == 0 && session->device.ranges)
@@ -256,7 +269,8 @@ static int finish(struct session *session, struct errmsg *err)
 	result = capture_writer_stats(session->writer, &session->result->stats);
 	if (result < 0)
 		return errmsg_set(err, result, "cannot finish the capture: %s", strerror(-result));
-	return capture_writer_close(TAKE_PTR(session->writer), err);
+	result = capture_writer_close(TAKE_PTR(session->writer), err);
+	return result < 0 || !session->options->split ? result : session_split(session, err);
 }
 
 void session_forget_callstacks(struct session *session)
@@ -266,6 +280,7 @@ void session_forget_callstacks(struct session *session)
 
 static void close_parts(struct session *session)
 {
+	session_windows_close(session);
 	session_close_device(session);
 	wait_source_free(session->wait);
 	exact_waits_free(session->exact);
@@ -292,6 +307,7 @@ int session_run(const struct session_options *options, struct session_result *re
 		.result = ret_result,
 		.sampler = &bpf_sampler, /* until session_start() has chosen */
 		.signal_fd = -1,
+		.windows = {.poll_fd = -1, .poke_fd = -1, .timer_fd = -1},
 		.target = {.go_fd = -1, .error_fd = -1, .pid_fd = -1},
 	};
 	int result;

@@ -9,6 +9,7 @@
 #include "capture/capture.h"
 #include "capture/reader.h"
 #include "collect/hook_table.h"
+#include "collect/window_spec.h"
 #include "wire/ring.h"
 
 struct session;
@@ -57,7 +58,10 @@ struct session_options {
 	bool launch_memo_off;            /* the stack of every launch is taken */
 	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
 	const char *hooks; /* groups of Python hooks, a list; see python_hooks.h. NULL: none */
+	struct window_spec window; /* trigger NONE: all is recorded */
+	const char *session_file;  /* where the session folder's path is written; NULL: nowhere */
 	bool uncompressed, stack_sample, device_slices; /* see capture_writer_options */
+	bool split; /* each window to a capture of its own, in place of the one of all */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a
 	 * file. `tick` is called each time round the loop, 10 times a second or more often, and at
@@ -76,6 +80,9 @@ struct session_options {
 	/* Called while finishing takes long: what is being waited for, and how much of it is left.
 	 */
 	void (*on_finishing)(void *context, const char *what, uint64_t left);
+	/* Called with a sentence on what is waited for, or refused, while recording; may be NULL.
+	 */
+	void (*on_message)(void *context, const char *sentence);
 	void *context;
 };
 
@@ -91,6 +98,7 @@ struct session_result {
 	/* The command's exit status, or 126, 127 when it could not be run; -1: no command. */
 	int command_status;
 	uint64_t duration_ns;
+	uint32_t part_count; /* captures that the windows are in; 0: all is in the output */
 };
 
 /*

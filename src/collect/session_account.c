@@ -370,6 +370,11 @@ static void add_hook_notes(struct session *session)
 			(unsigned long long)table->malformed);
 }
 
+static void add_sentence(struct session *session, const char *sentence)
+{
+	add_note(session->result, "%s", sentence);
+}
+
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines)
 {
 	const struct capture_stats *stats = &session->result->stats;
@@ -381,11 +386,13 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_python_notes(session);
 	add_hook_notes(session);
 	add_wait_notes(session);
+	session_windows_notes(session, add_sentence);
 	add_device_notes(session);
 	add_range_notes(session);
 	if (session_samples(session->options))
 		add_rate_note(session);
-	if (!stats->samples && session_samples(session->options))
+	if (!stats->samples && session_samples(session->options) &&
+		(session->windows.list.is_whole || session->windows.list.items.count))
 		add_note(session->result,
 			"no samples were taken: what was recorded used less CPU time than one "
 			"sampling period%s",

@@ -81,15 +81,18 @@ static int add_nvtx(struct session_device *device)
 	return 0;
 }
 
+/* A program that says ranges and steps by itself finds the library; others have it loaded. */
 static int set_environment(struct session_device *device)
 {
 	_cleanup_strbuf_ struct strbuf layers = {0};
-	int result = layers_value(device, &layers);
+	int result = add_variable(device, "SONDE_SESSION", target_rings_folder(device->rings));
 
+	if (device->library)
+		result = result ?: add_variable(device, "SONDE_LIBRARY", device->library);
+	if (result < 0 || !device->is_recorded)
+		return result;
+	result = layers_value(device, &layers);
 	result = result ?: add_variable(device, LAYERS_VARIABLE, strbuf_cstr(&layers));
-	result =
-		result ?: add_variable(device, "SONDE_SESSION", target_rings_folder(device->rings));
-	result = result ?: add_variable(device, "SONDE_LIBRARY", device->library);
 	result = result ?: add_cuda(device);
 	return result ?: add_nvtx(device);
 }
@@ -115,39 +118,69 @@ static int add_hooks(struct session_device *device, const char *groups)
 	return result ?: add_variable(device, "SONDE_HOOKS", strbuf_cstr(&names));
 }
 
-static int prepare(struct session *session, struct errmsg *err)
+static int make_folder(struct session *session, struct errmsg *err)
+{
+	const struct session_options *options = session->options;
+	struct target_gate_options gate = {
+		.graph_mode = (__u8)options->graph_mode,
+		.schedule = options->window.schedule,
+		.step_pattern = options->window.step_on,
+		.is_closed = options->window.trigger != CAPTURE_TRIGGER_NONE,
+	};
+
+	gate.schedule.max_steps = options->window.max_steps;
+	return target_rings_open(&session->device.rings, &gate, err);
+}
+
+static int make_collectors(struct session *session)
 {
 	struct session_device *device = &session->device;
-	int result = inject_library_find(&device->library);
+	int result = device_collector_new(&device->collector, session->writer);
 
-	if (result < 0)
-		return errmsg_set(err, result,
-			"device work is not recorded: " INJECT_LIBRARY
-			" is not beside sonde; install "
-			"sonde again");
-	result = target_rings_open(&device->rings, session->options->graph_mode, err);
-	if (result == 0)
-		result = device_collector_new(&device->collector, session->writer);
 	if (result == 0)
 		result = launch_records_new(&device->launch_records, session->writer);
 	if (result == 0)
 		result = range_collector_new(&device->ranges, session->writer);
-	if (result == 0 && session->options->scope == SESSION_SCOPE_LAUNCH)
-		target_rings_set_untimed(device->rings);
-	if (result == 0)
-		result = set_environment(device);
-	return result < 0 ? result : add_hooks(device, session->options->hooks);
+	if (result < 0)
+		return result;
+	device_collector_set_windows(device->collector, &session->windows.list);
+	range_collector_set_windows(device->ranges, &session->windows.list);
+	return 0;
 }
 
+static int prepare(struct session *session, struct errmsg *err)
+{
+	struct session_device *device = &session->device;
+	bool has_library = inject_library_find(&device->library) == 0;
+	int result;
+
+	device->is_recorded = session->options->command && has_library &&
+			      session->options->scope != SESSION_SCOPE_CPU;
+	if (session->options->command && !has_library)
+		errmsg_set(err, -ENOENT,
+			"device work is not recorded: " INJECT_LIBRARY
+			" is not beside sonde; install sonde again");
+	result = make_folder(session, err);
+	if (result == 0)
+		result = make_collectors(session);
+	if (result == 0 && session->options->scope == SESSION_SCOPE_LAUNCH)
+		target_gate_set_untimed(target_rings_gate(device->rings));
+	if (result == 0)
+		result = set_environment(device);
+	return result < 0 || !device->library ? result : add_hooks(device, session->options->hooks);
+}
+
+/* Processes that are attached to have a folder, too: they may say ranges and steps by themselves.
+ */
 void session_prepare_device(struct session *session)
 {
 	struct session_device *device = &session->device;
 
-	if (!session->options->command || session->options->live.visitor ||
-		session->options->scope == SESSION_SCOPE_CPU)
+	if (session->options->live.visitor)
 		return;
 	if (prepare(session, &device->note) < 0) {
 		device->rings = target_rings_free(device->rings);
+		device->is_recorded = false;
 		return;
 	}
 	session->surroundings.environment = device->environment;
@@ -254,8 +287,9 @@ static void start_launches(struct session *session)
 	size_t position = 0;
 
 	if (!device->tried_launches)
-		target_rings_set_stacks(
-			device->rings, open_launches(session), !session->options->launch_memo_off);
+		target_gate_set_stacks(target_rings_gate(device->rings),
+			device->is_recorded ? open_launches(session) : WIRE_LAUNCH_STACKS_OFF,
+			!session->options->launch_memo_off);
 	device->tried_launches = true;
 	device_reader_lock(device->reader);
 	while (target_rings_next(device->rings, &position, &process)) {
@@ -266,7 +300,7 @@ static void start_launches(struct session *session)
 			is_ready = has_tables(session, process.pid) && is_ready;
 	}
 	if (is_ready && !device->is_ready)
-		target_rings_set_ready(device->rings);
+		target_gate_set_ready(target_rings_gate(device->rings));
 	device->is_ready = device->is_ready || is_ready;
 	device_reader_unlock(device->reader);
 }
@@ -286,6 +320,11 @@ static void on_device_record(void *context, uint32_t pid, const struct wire_reco
 	struct session *session = context;
 	struct session_device *device = &session->device;
 
+	if (record->type == WIRE_RECORD_STEP) {
+		session_keep_failure(
+			session, session_windows_step(session, pid, (const void *)record));
+		return;
+	}
 	session_keep_failure(
 		session, launch_records_is_one(record)
 				 ? launch_records_add(device->launch_records, session->pipeline,
@@ -359,7 +398,7 @@ void session_stop_device(struct session *session)
 
 	if (device->rings) {
 		device_reader_lock(device->reader);
-		target_rings_drain_gate(device->rings);
+		target_gate_drain(target_rings_gate(device->rings));
 		device_reader_unlock(device->reader);
 		device_collector_end(device->collector, monotonic_now_ns());
 	}
@@ -387,7 +426,7 @@ int session_drain_device(struct session *session)
 		errmsg_set(&device->drain_note, 0,
 			"%u processes did not tell of their last device work within %d s", holding,
 			(int)(DRAIN_NS / NS_PER_S));
-	target_rings_close_gate(device->rings);
+	target_gate_close(target_rings_gate(device->rings));
 	return MIN(result, 0);
 }
 

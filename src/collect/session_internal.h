@@ -16,6 +16,7 @@
 #include "collect/ranges.h"
 #include "collect/resolver.h"
 #include "collect/session.h"
+#include "collect/session_window.h"
 #include "collect/target.h"
 #include "sources/cpu/sampler.h"
 #include "sources/launch/launch.h"
@@ -32,7 +33,8 @@
 
 /* Device work: session_device.c. */
 struct session_device {
-	struct target_rings *rings;     /* NULL: not recorded */
+	struct target_rings *rings;     /* NULL: there is no session folder */
+	bool is_recorded;               /* device work and ranges of a command's programs are */
 	struct device_reader *reader;   /* empties them once they are used */
 	struct launch_source *launches; /* NULL: launches have no stacks */
 	struct device_collector *collector;
@@ -60,6 +62,7 @@ struct session {
 	struct exact_waits *exact; /* NULL: waiting is not measured */
 	struct errmsg wait_note;   /* why it is not as it was asked for */
 	struct session_device device;
+	struct session_windows windows;
 	struct address_spaces *spaces;
 	struct file_store *files;
 	struct python_registry *python;
@@ -114,4 +117,9 @@ void session_fill_range_stats(struct session *session, struct capture_range_stat
 /* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
 void session_fill_stats(struct session *session, bool complete);
 /* Sentences on what is missing or partial and why. */
+/*
+ * Splits the closed capture by its windows, and removes it; one without windows stays as it is. On
+ * an error the capture is there, and no part of it.
+ */
+int session_split(struct session *session, struct errmsg *err);
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines);

@@ -117,6 +117,8 @@ static int block_signals(struct session *session, struct errmsg *err)
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGCHLD);
+	if (session->options->window.signal)
+		sigaddset(&mask, session->options->window.signal);
 	if (sigaction(SIGHUP, NULL, &hangup) < 0 || hangup.sa_handler != SIG_IGN)
 		sigaddset(&mask, SIGHUP);
 	session->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -202,6 +204,7 @@ static int open_parts(struct session *session, struct errmsg *err)
 	parts.resolver = session->resolver;
 	parts.python = session->python;
 	parts.writer = session->writer;
+	parts.windows = &session->windows.list;
 	return pipeline_new(&session->pipeline, &parts);
 }
 
@@ -388,7 +391,7 @@ static int write_session(struct session *session, struct errmsg *err)
 		out.wait_period_ns = session->exact ? 0 : SESSION_WAIT_PERIOD_NS;
 		out.wait_min_ns = session->exact ? options->wait_min_ns : 0;
 	}
-	if (session->device.rings)
+	if (session->device.is_recorded)
 		out.launch_stacks = launch_stacks_of(session);
 	uname(&system);
 	out.host = system.nodename;
@@ -399,6 +402,25 @@ static int write_session(struct session *session, struct errmsg *err)
 	result = capture_writer_session(session->writer, &out);
 	/* A disk that is full already is noticed before the command starts. */
 	return result < 0 ? result : capture_writer_flush(session->writer, err);
+}
+
+/* Where others find the session that have not inherited it. */
+static int write_session_file(struct session *session, struct errmsg *err)
+{
+	const char *path = session->options->session_file;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	int result;
+
+	if (!path)
+		return 0;
+	if (!session->device.rings)
+		return errmsg_set(err, -ENOENT, "cannot write --session-file %s: %s", path,
+			session->device.note.text);
+	strbuf_addf(&text, "%s\n", target_rings_folder(session->device.rings));
+	result = write_file_atomically(path, strbuf_cstr(&text), text.length);
+	return result < 0 ? errmsg_set(err, result, "cannot write --session-file %s: %s", path,
+				    strerror(-result))
+			  : 0;
 }
 
 static int start_recording(struct session *session, struct errmsg *err)
@@ -420,6 +442,8 @@ static int start_recording(struct session *session, struct errmsg *err)
 		result = block_signals(session, err);
 	if (result == 0)
 		session_prepare_device(session);
+	if (result == 0)
+		result = session_windows_open(session, err);
 	if (result == 0 && options->command)
 		result = target_start(
 			&session->target, options->command, &session->surroundings, err);
@@ -437,6 +461,11 @@ static int start_recording(struct session *session, struct errmsg *err)
 		return result;
 	start_waiting(session);
 	session->start_ns = session->last_flush_ns = monotonic_now_ns();
+	result = session_windows_start(session, err);
+	if (result == 0)
+		result = write_session_file(session, err);
+	if (result < 0)
+		return result;
 	if (options->command) {
 		result = target_release(&session->target, options->command[0], err);
 		session->target_running = result == 0;

@@ -225,6 +225,7 @@ static void write_step(const struct wire_step_counter *counter, uint64_t count, 
 		.time_ns = time_ns ? time_ns : inject_now_ns(),
 		.number = count,
 		.tid = inject_tid(),
+		.image = inject_image(),
 		.counter = (uint32_t)(counter - inject_file()->steps),
 	};
 

@@ -39,6 +39,7 @@ enum wire_device_untimed {
 	WIRE_DEVICE_CAPTURED = 5,     /* it became a node of a graph: nothing ran */
 	WIRE_DEVICE_NO_TIMES = 6,     /* it ran, and the driver gave no times */
 	WIRE_DEVICE_NOT_ASKED = 7,    /* launches alone are recorded */
+	WIRE_DEVICE_AFTER_WINDOW = 8, /* it ran after the window that was recorded */
 	WIRE_DEVICE_UNTIMED_MAX
 };
 
@@ -147,6 +148,7 @@ static inline const char *wire_device_untimed_name(unsigned untimed)
 		[WIRE_DEVICE_CAPTURED] = "captured",
 		[WIRE_DEVICE_NO_TIMES] = "no_times",
 		[WIRE_DEVICE_NOT_ASKED] = "not_asked",
+		[WIRE_DEVICE_AFTER_WINDOW] = "after_window",
 	};
 
 	return untimed < WIRE_DEVICE_UNTIMED_MAX ? names[untimed] : "unknown";

@@ -41,7 +41,9 @@ struct wire_step {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 number;  /* steps of this name so far in the process, this one counted */
 	__u32 tid;
+	__u32 image;   /* which of the programs that the process was: see wire_range_event */
 	__u32 counter; /* index of its counter in the ring file */
+	__u32 reserved;
 };
 
-_Static_assert(sizeof(struct wire_step) == 32, "wire_step is part of the wire format");
+_Static_assert(sizeof(struct wire_step) == 40, "wire_step is part of the wire format");

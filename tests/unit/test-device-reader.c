@@ -36,7 +36,8 @@ static int set_up(void **state)
 	struct errmsg err;
 
 	assert_non_null(fixture);
-	assert_int_equal(target_rings_open(&fixture->rings, WIRE_GRAPH_AUTO, &err), 0);
+	assert_int_equal(
+		target_rings_open(&fixture->rings, &(struct target_gate_options){0}, &err), 0);
 	fixture->file = make_ring_file(
 		target_rings_folder(fixture->rings), fixture->path, sizeof(fixture->path));
 	assert_int_equal(device_reader_start(&fixture->reader, fixture->rings), 0);

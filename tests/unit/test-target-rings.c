@@ -36,7 +36,8 @@ static int set_up(void **state)
 	struct errmsg err;
 
 	assert_non_null(fixture);
-	assert_int_equal(target_rings_open(&fixture->rings, WIRE_GRAPH_AUTO, &err), 0);
+	assert_int_equal(
+		target_rings_open(&fixture->rings, &(struct target_gate_options){0}, &err), 0);
 	fixture->file = make_ring_file(
 		target_rings_folder(fixture->rings), fixture->path, sizeof(fixture->path));
 	fixture->cut_to = -1;
@@ -197,8 +198,8 @@ static void test_a_cut_gate(void **state)
 	assert_int_equal(truncate(path, 0), 0);
 	write_records(fixture, 0);
 	assert_int_equal(drained(fixture).records, RECORDS);
-	target_rings_set_ready(fixture->rings);
-	target_rings_close_gate(fixture->rings);
+	target_gate_set_ready(target_rings_gate(fixture->rings));
+	target_gate_close(target_rings_gate(fixture->rings));
 	assert_int_equal(access(target_rings_folder(fixture->rings), F_OK), 0);
 }
 

@@ -6,6 +6,7 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -285,6 +286,18 @@ static int bpf_sampler_start(void *sampler, struct errmsg *err)
 	return result;
 }
 
+static int bpf_sampler_set_active(void *sampler, bool active)
+{
+	struct bpf_sampler_state *state = sampler;
+	unsigned long request = active ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+
+	for (int cpu = 0; cpu < state->cpu_count; cpu++) {
+		if (state->events[cpu].fd >= 0 && ioctl(state->events[cpu].fd, request, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 static void bpf_sampler_stop(void *sampler)
 {
 	struct bpf_sampler_state *state = sampler;
@@ -497,6 +510,7 @@ const struct cpu_sampler bpf_sampler = {
 	.open = bpf_sampler_open,
 	.follow = bpf_sampler_follow,
 	.start = bpf_sampler_start,
+	.set_active = bpf_sampler_set_active,
 	.descriptors = bpf_sampler_descriptors,
 	.drain = bpf_sampler_drain,
 	.stop = bpf_sampler_stop,

@@ -74,6 +74,9 @@ static void drain_sample(struct drain *drain, const struct perf_set_record *reco
 		sampler->malformed++;
 		return;
 	}
+	if (!thread_names_knows(&sampler->names, sample->tid) &&
+		thread_names_read(&sampler->names, sample->pid) < 0)
+		drain->error = -ENOMEM;
 	thread_names_get(&sampler->names, sample->pid, sample->tid, sample->process_name,
 		sample->thread_name, &sample->exec_id);
 	sampler->samples++;
@@ -322,6 +325,18 @@ static int perf_sampler_start(void *state, struct errmsg *err)
 	return 0;
 }
 
+/* Names that changed while events told nothing are read when they are needed. */
+static int perf_sampler_set_active(void *state, bool active)
+{
+	struct perf_sampler *sampler = state;
+
+	if (active)
+		thread_names_forget(&sampler->names);
+	sampler->started = active;
+	return perf_ring_set_control(
+		&sampler->rings, active ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE);
+}
+
 static void perf_sampler_stop(void *state)
 {
 	struct perf_sampler *sampler = state;
@@ -412,6 +427,7 @@ const struct cpu_sampler perf_sampler = {
 	.open = perf_sampler_open,
 	.follow = perf_sampler_follow,
 	.start = perf_sampler_start,
+	.set_active = perf_sampler_set_active,
 	.descriptors = perf_sampler_descriptors,
 	.drain = perf_sampler_drain,
 	.stop = perf_sampler_stop,

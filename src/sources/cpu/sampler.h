@@ -4,8 +4,8 @@
  * privileges: registers and a copy of the stack, unwound by the collector). Both emit the same wire
  * records.
  *
- * Call order: probe? → open → follow* → start → drain* → stop → drain → account → close. One
- * thread.
+ * Call order: probe? → open → follow* → start → (set_active | drain)* → stop → drain → account →
+ * close. One thread.
  */
 #pragma once
 
@@ -51,6 +51,9 @@ struct cpu_sampler {
 	/* Samples this process from start() on, and all children it makes from now on. */
 	int (*follow)(void *sampler, uint32_t pid, struct errmsg *err);
 	int (*start)(void *sampler, struct errmsg *err);
+	/* Takes no samples, or takes them again, as after start(): who is followed stays followed.
+	 */
+	int (*set_active)(void *sampler, bool active);
 	/* Stores up to `capacity` descriptors that become readable when much is waiting; returns
 	 * their number. */
 	size_t (*descriptors)(void *sampler, int *ret_fds, size_t capacity);

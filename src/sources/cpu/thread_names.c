@@ -140,6 +140,17 @@ void thread_names_get(const struct thread_names *names, uint32_t pid, uint32_t t
 	*ret_exec_id = leader->exec_id;
 }
 
+bool thread_names_knows(const struct thread_names *names, uint32_t tid)
+{
+	return map_u64_get(&names->index_of_tid, tid, NULL);
+}
+
+void thread_names_forget(struct thread_names *names)
+{
+	thread_names_done(names);
+	*names = (struct thread_names){0};
+}
+
 void thread_names_done(struct thread_names *names)
 {
 	map_u64_done(&names->index_of_tid);

@@ -28,6 +28,9 @@ struct thread_names {
 int thread_names_read(struct thread_names *names, uint32_t pid);
 /* Learns from PERF_RECORD_COMM, _FORK and _EXIT; ignores other records. Returns 0 or -ENOMEM. */
 int thread_names_apply(struct thread_names *names, const struct perf_event_header *header);
+bool thread_names_knows(const struct thread_names *names, uint32_t tid);
+/* Of all threads: they are unknown again. */
+void thread_names_forget(struct thread_names *names);
 /* Unknown names are empty. */
 void thread_names_get(const struct thread_names *names, uint32_t pid, uint32_t tid,
 	char ret_process_name[THREAD_NAME_BYTES], char ret_thread_name[THREAD_NAME_BYTES],

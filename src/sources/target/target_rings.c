@@ -28,9 +28,11 @@
 /* Of one ring, damage included, before the next one's turn: owners may write as fast as we read. */
 #define MAX_IN_A_ROW (WIRE_RING_BYTES / sizeof(struct wire_record))
 /* Where more waits than this share of a ring, it becomes larger. */
-#define LATE_SHARE    0.25
-#define FOLDER_BYTES  512
-#define FOLDER_PREFIX "sonde-"
+#define LATE_SHARE 0.25
+/* Of all processes; steps of more names are not told by name. */
+#define MAX_STEP_NAMES 64
+#define FOLDER_BYTES   512
+#define FOLDER_PREFIX  "sonde-"
 
 struct ring_file {
 	char name[NAME_MAX + 1];
@@ -45,12 +47,11 @@ struct ring_file {
 struct target_rings {
 	char folder[FOLDER_BYTES];
 	int folder_fd, watch_fd;
-	int gate_fd; /* locked as long as we live */
-	struct wire_gate *gate;
-	struct map_guard gate_guard;
+	struct target_gate gate;
 	ARRAY_OF(struct ring_file *) files;
 	struct target_rings_account account;
-	bool is_over;   /* the gate stays closed */
+	struct target_steps steps[MAX_STEP_NAMES]; /* of files that are closed */
+	size_t step_count;
 	double fullest; /* the share of one ring that waited at the last drain */
 };
 
@@ -137,33 +138,6 @@ static int make_folder(struct target_rings *rings, struct errmsg *err)
 		strerror(error));
 }
 
-/* It has its name only when it is locked, since remove_if_left() may come by. */
-static int make_gate(struct target_rings *rings, enum wire_graph_mode graph_mode)
-{
-	static const char unfinished[] = WIRE_GATE_NAME ".new";
-	int fd = openat(rings->folder_fd, unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	void *memory;
-
-	rings->gate_fd = fd;
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ||
-		ftruncate(fd, sizeof(struct wire_gate)) < 0)
-		return -errno;
-	memory = mmap(NULL, sizeof(struct wire_gate), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
-	rings->gate = memory;
-	rings->gate_guard = (struct map_guard){.memory = memory, .bytes = sizeof(*rings->gate)};
-	rings->gate->version = WIRE_RING_VERSION;
-	rings->gate->collector_pid = (uint32_t)getpid();
-	rings->gate->graph_mode = (__u8)graph_mode;
-	atomic_store(&rings->gate->heartbeat_ns, monotonic_now_ns());
-	atomic_store(&rings->gate->next_edge, WIRE_STEP_NEVER);
-	rings->gate->magic = WIRE_GATE_MAGIC;
-	atomic_store(&rings->gate->state, WIRE_GATE_OPEN);
-	return renameat(rings->folder_fd, unfinished, rings->folder_fd, WIRE_GATE_NAME) < 0 ? -errno
-											    : 0;
-}
-
 static int watch_folder(struct target_rings *rings)
 {
 	rings->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -172,19 +146,19 @@ static int watch_folder(struct target_rings *rings)
 	return 0;
 }
 
-int target_rings_open(
-	struct target_rings **ret_rings, enum wire_graph_mode graph_mode, struct errmsg *err)
+int target_rings_open(struct target_rings **ret_rings, const struct target_gate_options *options,
+	struct errmsg *err)
 {
 	struct target_rings *rings = calloc(1, sizeof(*rings));
 	int result;
 
 	if (!rings)
 		return -ENOMEM;
-	rings->folder_fd = rings->watch_fd = rings->gate_fd = -1;
+	rings->folder_fd = rings->watch_fd = rings->gate.fd = -1;
 	map_guard_install();
 	result = make_folder(rings, err);
 	if (result == 0) {
-		result = make_gate(rings, graph_mode);
+		result = target_gate_make(&rings->gate, rings->folder_fd, options);
 		result = result < 0 ? result : watch_folder(rings);
 		if (result < 0)
 			errmsg_set(err, result, "device work is not recorded: cannot use %s: %s",
@@ -213,6 +187,40 @@ static void add_counts(struct target_rings_account *account, struct ring_file *f
 	map_guard_leave();
 }
 
+static void add_counter(
+	const struct wire_step_counter *counter, struct target_steps *steps, size_t *count)
+{
+	uint32_t state = atomic_load(&counter->state);
+	uint64_t made = atomic_load(&counter->owned) + atomic_load(&counter->shared);
+	char name[WIRE_STEP_NAME_BYTES];
+	size_t at = 0;
+
+	if (state != WIRE_STEP_NAMED && state != WIRE_STEP_CHOSEN)
+		return;
+	memcpy(name, counter->name, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	while (at < *count && strcmp(steps[at].name, name) != 0)
+		at++;
+	if (at == MAX_STEP_NAMES)
+		return;
+	if (at == *count) {
+		steps[(*count)++] = (struct target_steps){0};
+		memcpy(steps[at].name, name, sizeof(name));
+	}
+	steps[at].count += made;
+	steps[at].most = MAX(steps[at].most, made);
+	steps[at].processes++;
+	steps[at].is_chosen = steps[at].is_chosen || state == WIRE_STEP_CHOSEN;
+}
+
+static void add_steps(struct ring_file *file, struct target_steps *steps, size_t *count)
+{
+	map_guard_enter(&file->guard);
+	for (uint32_t i = 0; i < WIRE_STEP_NAMES; i++)
+		add_counter(&file->memory->steps[i], steps, count);
+	map_guard_leave();
+}
+
 static void unmap_file(struct ring_file *file)
 {
 	if (file->memory)
@@ -224,6 +232,7 @@ static void close_file(struct target_rings *rings, struct ring_file *file)
 	if (!file->memory)
 		return;
 	add_counts(&rings->account, file);
+	add_steps(file, rings->steps, &rings->step_count);
 	unmap_file(file);
 	unlinkat(rings->folder_fd, file->name, 0);
 }
@@ -232,7 +241,7 @@ struct target_rings *target_rings_free(struct target_rings *rings)
 {
 	if (!rings)
 		return NULL;
-	target_rings_close_gate(rings);
+	target_gate_close(&rings->gate);
 	array_foreach (&rings->files, file) {
 		close_file(rings, *file);
 		free(*file);
@@ -243,9 +252,7 @@ struct target_rings *target_rings_free(struct target_rings *rings)
 		rmdir(rings->folder);
 	}
 	closep(&rings->folder_fd);
-	closep(&rings->gate_fd);
-	if (rings->gate)
-		munmap(rings->gate, sizeof(*rings->gate));
+	target_gate_done(&rings->gate);
 	closep(&rings->watch_fd);
 	free(rings);
 	return NULL;
@@ -254,6 +261,11 @@ struct target_rings *target_rings_free(struct target_rings *rings)
 const char *target_rings_folder(const struct target_rings *rings)
 {
 	return rings->folder;
+}
+
+struct target_gate *target_rings_gate(struct target_rings *rings)
+{
+	return &rings->gate;
 }
 
 int target_rings_descriptor(const struct target_rings *rings)
@@ -277,32 +289,11 @@ bool target_rings_next(
 	*ret_process = (struct target_process){
 		.pid = file->pid,
 		.start_time_ns = file->start_time_ns,
+		.steps = file->memory ? file->memory->steps : NULL,
 		.facts = file->memory ? &file->memory->facts : NULL,
 		.guard = &file->guard,
 	};
 	return true;
-}
-
-void target_rings_set_stacks(struct target_rings *rings, enum wire_launch_stacks how, bool memo)
-{
-	map_guard_enter(&rings->gate_guard);
-	atomic_store_explicit(&rings->gate->memo_is_off, !memo, memory_order_relaxed);
-	atomic_store_explicit(&rings->gate->stacks, how, memory_order_relaxed);
-	map_guard_leave();
-}
-
-void target_rings_set_untimed(struct target_rings *rings)
-{
-	map_guard_enter(&rings->gate_guard);
-	atomic_store_explicit(&rings->gate->is_untimed, 1, memory_order_relaxed);
-	map_guard_leave();
-}
-
-void target_rings_set_ready(struct target_rings *rings)
-{
-	map_guard_enter(&rings->gate_guard);
-	atomic_store_explicit(&rings->gate->is_ready, 1, memory_order_release);
-	map_guard_leave();
 }
 
 bool target_rings_is_removed(const struct target_rings *rings)
@@ -315,14 +306,6 @@ bool target_rings_is_removed(const struct target_rings *rings)
 double target_rings_fill(const struct target_rings *rings)
 {
 	return rings->fullest;
-}
-
-void target_rings_drain_gate(struct target_rings *rings)
-{
-	rings->is_over = true;
-	map_guard_enter(&rings->gate_guard);
-	atomic_store(&rings->gate->state, WIRE_GATE_DRAINING);
-	map_guard_leave();
 }
 
 static bool is_holding(struct ring_file *file)
@@ -343,16 +326,6 @@ unsigned target_rings_holding(const struct target_rings *rings)
 	array_foreach (&rings->files, file)
 		holding += (*file)->memory && is_holding(*file);
 	return holding;
-}
-
-void target_rings_close_gate(struct target_rings *rings)
-{
-	rings->is_over = true;
-	if (!rings->gate)
-		return;
-	map_guard_enter(&rings->gate_guard);
-	atomic_store(&rings->gate->state, WIRE_GATE_CLOSED);
-	map_guard_leave();
 }
 
 /* ---- files ---- */
@@ -519,16 +492,6 @@ static void note_fill(struct target_rings *rings, struct ring_file *file)
 	}
 }
 
-static void tell_processes(struct target_rings *rings)
-{
-	map_guard_enter(&rings->gate_guard);
-	/* A process with a full ring may have taken a slow flush for our death. */
-	if (!rings->is_over)
-		atomic_store_explicit(&rings->gate->state, WIRE_GATE_OPEN, memory_order_relaxed);
-	atomic_store_explicit(&rings->gate->heartbeat_ns, monotonic_now_ns(), memory_order_relaxed);
-	map_guard_leave();
-}
-
 static void drain_file(struct target_rings *rings, struct ring_file *file,
 	target_rings_record_function *on_record, void *context)
 {
@@ -555,7 +518,7 @@ int target_rings_drain(
 	int result = find_files(rings);
 
 	rings->fullest = 0;
-	tell_processes(rings);
+	target_gate_beat(&rings->gate);
 	for (size_t i = 0; i < rings->files.count; i++) {
 		if (rings->files.items[i]->memory)
 			drain_file(rings, rings->files.items[i], on_record, context);
@@ -571,4 +534,19 @@ void target_rings_account(
 		if ((*file)->memory)
 			add_counts(ret_account, *file);
 	}
+}
+
+size_t target_rings_steps(
+	const struct target_rings *rings, struct target_steps *ret_steps, size_t capacity)
+{
+	struct target_steps steps[MAX_STEP_NAMES];
+	size_t count = rings->step_count;
+
+	memcpy(steps, rings->steps, sizeof(steps));
+	array_foreach (&rings->files, file) {
+		if ((*file)->memory)
+			add_steps(*file, steps, &count);
+	}
+	memcpy(ret_steps, steps, MIN(count, capacity) * sizeof(*steps));
+	return count;
 }

@@ -4,8 +4,8 @@
  * the ring files of processes, and hands over their records. The processes write these files, so
  * that nothing in them is believed: a record handed over is whole, its contents are not checked.
  *
- * Call order: open → drain* → drain_gate → drain* → close_gate → drain → account → free. One
- * thread.
+ * Call order: open → drain* → target_gate_drain → drain* → target_gate_close → drain → account →
+ * free. One thread.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 
 #include "base/errmsg.h"
 #include "sources/target/map_guard.h"
+#include "sources/target/target_gate.h"
 #include "wire/device.h"
 #include "wire/ring.h"
 
@@ -34,9 +35,11 @@ struct target_rings_account {
 /* A process that has made a ring file. */
 struct target_process {
 	uint32_t pid;
-	uint64_t start_time_ns;          /* of the file */
-	struct wire_launch_facts *facts; /* shared with it; NULL: it is done */
-	struct map_guard *guard;         /* to be entered around every use of `facts` */
+	uint64_t start_time_ns; /* of the file */
+	/* Shared with it; NULL: it is done. The guard is to be entered around every use. */
+	struct wire_launch_facts *facts;
+	const struct wire_step_counter *steps; /* WIRE_STEP_NAMES */
+	struct map_guard *guard;
 };
 
 /*
@@ -46,12 +49,21 @@ struct target_process {
 typedef void target_rings_record_function(
 	void *context, uint32_t pid, const struct wire_record *record);
 
-int target_rings_open(
-	struct target_rings **ret_rings, enum wire_graph_mode graph_mode, struct errmsg *err);
+/* Steps of one name, of all processes, those that have ended, too. */
+struct target_steps {
+	char name[WIRE_STEP_NAME_BYTES];
+	uint64_t count, most; /* together, and of one process */
+	uint32_t processes;
+	bool is_chosen; /* windows were told by them */
+};
+
+int target_rings_open(struct target_rings **ret_rings, const struct target_gate_options *options,
+	struct errmsg *err);
 /* Removes the folder. */
 struct target_rings *target_rings_free(struct target_rings *rings);
 /* Of the session: for $SONDE_SESSION. */
 const char *target_rings_folder(const struct target_rings *rings);
+struct target_gate *target_rings_gate(struct target_rings *rings);
 /* Readable when a process has made a file. */
 int target_rings_descriptor(const struct target_rings *rings);
 /* All that is waiting; returns 0 or a negative errno. Also tells the processes that we live. */
@@ -59,27 +71,22 @@ int target_rings_drain(
 	struct target_rings *rings, target_rings_record_function *on_record, void *context);
 bool target_rings_is_used(const struct target_rings *rings);
 /*
- * Each process that has made a file, which may be waiting for target_rings_set_ready(): start with
+ * Each process that has made a file, which may be waiting for target_gate_set_ready(): start with
  * *position = 0; false at the end.
  */
 bool target_rings_next(
 	const struct target_rings *rings, size_t *position, struct target_process *ret_process);
-/* What all processes shall do, before they are ready. */
-void target_rings_set_stacks(struct target_rings *rings, enum wire_launch_stacks how, bool memo);
-void target_rings_set_untimed(struct target_rings *rings);
 /* Somebody removed the folder: processes that begin later find no session. */
 bool target_rings_is_removed(const struct target_rings *rings);
-void target_rings_set_ready(struct target_rings *rings);
 /* The fullest ring that the last drain met, of 1. */
 double target_rings_fill(const struct target_rings *rings);
-/* From now on processes record nothing new, and tell what they hold back. */
-void target_rings_drain_gate(struct target_rings *rings);
 /* Living processes that have not told all that they held back. */
 unsigned target_rings_holding(const struct target_rings *rings);
-/* From now on processes write nothing more. */
-void target_rings_close_gate(struct target_rings *rings);
 void target_rings_account(
 	const struct target_rings *rings, struct target_rings_account *ret_account);
+/* Fills up to `capacity`, and returns how many there are: in the order in which they were seen. */
+size_t target_rings_steps(
+	const struct target_rings *rings, struct target_steps *ret_steps, size_t capacity);
 
 /*
  * One ring file's bytes, for the drain and for fuzzing: `file` has WIRE_RING_FILE_BYTES, and

@@ -35,14 +35,14 @@ static __always_inline struct exact_thread *thread_of(struct task_struct *task)
 	__u32 pid;
 
 	if (thread)
-		return thread;
+		return in_this_epoch(thread);
 	find_process(task, &pid, &watched);
 	if (!watched)
 		return NULL;
 	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!thread)
 		__sync_fetch_and_add(&unmeasured, 1);
-	return thread;
+	return in_this_epoch(thread);
 }
 
 /* It was off the CPU when the recording began, and we do not know what for. */
@@ -300,7 +300,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 {
 	struct exact_thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
 
-	if (!thread || !is_recording())
+	if (!thread || !is_recording() || thread->epoch != epoch)
 		return 0;
 	tell_last_counts(task, thread, bpf_ktime_get_ns());
 	return 0;

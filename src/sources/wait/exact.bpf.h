@@ -17,6 +17,8 @@ const volatile __u64 wait_min_ns = 0; /* the stack of shorter waits is not taken
 /* Set by the collector: waits count from the one to the other. */
 __u64 start_ns = 0;
 __u64 end_ns = 0;
+/* Counts up when recording is resumed: what is kept of threads is of the time before. */
+__u32 epoch = 0;
 /* Waits of threads that ended while the ring was full. */
 __u64 lost = 0;
 __u64 lost_ns = 0;
@@ -33,6 +35,16 @@ struct interval {
 	__u64 waited_ns;
 	__u64 runnable_ns; /* the last part of it, in which the thread could run */
 };
+
+/* The thread as this recording knows it. */
+static __always_inline struct exact_thread *in_this_epoch(struct exact_thread *thread)
+{
+	if (thread && thread->epoch != epoch) {
+		__builtin_memset(thread, 0, sizeof(*thread));
+		thread->epoch = epoch;
+	}
+	return thread;
+}
 
 static __always_inline const struct sampler_process *find_process(
 	struct task_struct *task, __u32 *ret_pid, bool *ret_watched)

@@ -24,7 +24,7 @@ struct exact_thread {
 	__u32 ended;
 	/* Where stacks are taken at the switch: the reason, and whether the stack was sent. */
 	__u32 reason, sent;
-	__u32 reserved;
+	__u32 epoch; /* of the recording; in another one all else is of no use */
 	struct exact_count counts[EXACT_REASONS];
 };
 

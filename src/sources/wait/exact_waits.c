@@ -124,17 +124,21 @@ static int look_at_all(struct exact_waits *source)
 	return result;
 }
 
-/* From `start_ns` on all programs are there: whoever comes back to a CPU then, and was not seen
- * leaving one, left it before. */
-int exact_waits_start(struct exact_waits *source, struct errmsg *err)
+/*
+ * From `start_ns` on all programs are there: whoever comes back to a CPU then, and was not seen
+ * leaving one, left it before.
+ */
+static int attach(struct exact_waits *source, uint64_t start_ns, struct errmsg *err)
 {
 	int result = exact_bpf__attach(source->measuring);
 
 	if (result < 0)
 		return errmsg_set(err, result, "cannot attach to the scheduler's tracepoints: %s",
 			strerror(-result));
-	source->ending->bss->start_ns = monotonic_now_ns();
-	source->measuring->bss->start_ns = source->ending->bss->start_ns;
+	source->measuring->bss->epoch = ++source->ending->bss->epoch;
+	source->ending->bss->end_ns = source->measuring->bss->end_ns = 0;
+	source->ending->bss->start_ns = start_ns;
+	source->measuring->bss->start_ns = start_ns;
 	source->running = true;
 	if (!source->measuring->rodata->walk_at_switch)
 		return 0;
@@ -145,6 +149,18 @@ int exact_waits_start(struct exact_waits *source, struct errmsg *err)
 		return errmsg_set(
 			err, result, "cannot look at waiting threads: %s", strerror(-result));
 	return 0;
+}
+
+int exact_waits_start(struct exact_waits *source, struct errmsg *err)
+{
+	return attach(source, monotonic_now_ns(), err);
+}
+
+int exact_waits_resume(struct exact_waits *source, uint64_t from_ns)
+{
+	struct errmsg err;
+
+	return source->running ? 0 : attach(source, from_ns, &err);
 }
 
 void exact_waits_stop(struct exact_waits *source)

@@ -4,7 +4,8 @@
  * end, and says through the CPU sampler's ring where the long ones were, and for what. Cost grows
  * with the rate of context switches.
  *
- * Call order: open → start → stop → its records drained → account → free. One thread.
+ * Call order: open → start → (stop → resume)* → stop → its records drained → account → free. One
+ * thread.
  */
 #pragma once
 
@@ -35,4 +36,6 @@ struct exact_waits *exact_waits_free(struct exact_waits *source);
 int exact_waits_start(struct exact_waits *source, struct errmsg *err);
 /* Hands over the waits that have not ended, and all that was counted and not told. */
 void exact_waits_stop(struct exact_waits *source);
+/* After a stop: waits count from this moment on. Returns 0 or a negative errno. */
+int exact_waits_resume(struct exact_waits *source, uint64_t from_ns);
 void exact_waits_account(const struct exact_waits *source, struct exact_waits_account *ret_account);

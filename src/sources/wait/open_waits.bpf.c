@@ -93,7 +93,8 @@ int look_at_open_wait(struct bpf_iter__task *context)
 	waiter.process = find_process(task, &waiter.pid, &watched);
 	if (!watched)
 		return 0;
-	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	thread = in_this_epoch(
+		bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE));
 	if (!thread || thread->ended)
 		return 0;
 	if (!thread->known && !BPF_CORE_READ(task, on_cpu)) {

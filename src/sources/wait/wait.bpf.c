@@ -15,7 +15,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile __u64 recording_start_ns = 0;
+/* What was waited before is not counted; all ones: nothing is. */
+__u64 count_from_ns = 0;
 
 /* Set by the collector before each look: how many of 2^32 due stacks are taken, and how many at the
  * most; whether it is the last look, which takes none. */
@@ -103,11 +104,12 @@ static __always_inline void first_look(
 	struct task_struct *task, struct wait_look *look, __u64 now_ns)
 {
 	__u64 born_ns = BPF_CORE_READ(task, start_time);
-	bool is_new = born_ns > recording_start_ns && born_ns <= now_ns;
+	bool is_new = born_ns > count_from_ns && born_ns <= now_ns;
 
-	look->last_ns = is_new ? born_ns : recording_start_ns;
+	look->last_ns = is_new ? born_ns : count_from_ns;
 	look->last_runtime_ns = is_new ? 0 : BPF_CORE_READ(task, se.sum_exec_runtime);
 	look->switches = is_new ? 0 : BPF_CORE_READ(task, nvcsw);
+	look->unattributed_ns = look->unreported_ns = look->has_stack = 0;
 }
 
 /*
@@ -150,7 +152,7 @@ int look_at_task(struct bpf_iter__task *context)
 		return 0;
 	count_wait(WAIT_COUNT_LOOKED);
 	now_ns = bpf_ktime_get_ns();
-	if (!look->last_ns)
+	if (look->last_ns < count_from_ns)
 		first_look(task, look, now_ns);
 	on_cpu = BPF_CORE_READ(task, on_cpu); /* before the run time, which it may change */
 	waited = update_look(task, look, now_ns, &same, &switches);
@@ -192,7 +194,7 @@ int BPF_PROG(on_thread_exit, struct task_struct *task)
 	__u64 now_ns = bpf_ktime_get_ns(), waited, switches;
 	bool same;
 
-	if (!look || !look->last_ns)
+	if (!look || look->last_ns < count_from_ns)
 		return 0;
 	waited = update_look(task, look, now_ns, &same, &switches);
 	report_time(task, look->unreported_ns + look->unattributed_ns + waited, now_ns);

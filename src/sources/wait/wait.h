@@ -4,7 +4,8 @@
  * through the CPU sampler's ring, where those that do not run wait, for what, and how long. Cost is
  * bounded by the number of looks, whatever the rate of context switches.
  *
- * Call order: open → start → run* → stop → run's records drained → account → free. One thread.
+ * Call order: open → start → (run | pause → resume)* → stop → run's records drained → account →
+ * free. One thread.
  */
 #pragma once
 
@@ -34,6 +35,12 @@ int wait_source_descriptor(const struct wait_source *source);
 /* Looks, when it is due; looks that were missed are not made up for. Returns 0 or a negative errno.
  */
 int wait_source_run(struct wait_source *source);
-/* A last look, which hands over all that is not reported yet. */
+/*
+ * A look that hands over all that is not reported yet, and none from then on, until it is resumed:
+ * what was waited before `from_ns` is not counted. Returns 0 or a negative errno.
+ */
+void wait_source_pause(struct wait_source *source);
+int wait_source_resume(struct wait_source *source, uint64_t from_ns);
+/* A last look. */
 void wait_source_stop(struct wait_source *source);
 void wait_source_account(const struct wait_source *source, struct wait_account *ret_account);

@@ -40,7 +40,6 @@ static int load(
 	skeleton->rodata->pid_namespace_level = parts->pid_namespace_level;
 	skeleton->rodata->pid_namespace_inode = parts->pid_namespace_inode;
 	skeleton->rodata->wakeup_bytes = parts->wakeup_bytes;
-	skeleton->rodata->recording_start_ns = monotonic_now_ns();
 	result = share_sampler_maps(skeleton->obj, parts);
 	if (result == 0)
 		result = wait_bpf__load(skeleton);
@@ -89,14 +88,22 @@ struct wait_source *wait_source_free(struct wait_source *source)
 	return NULL;
 }
 
-int wait_source_start(struct wait_source *source, struct errmsg *err)
+/* How long it is between two looks; 0: none is due. */
+static int set_timer(struct wait_source *source, uint64_t period_ns)
 {
-	struct itimerspec period = {
-		.it_interval = {.tv_sec = (time_t)(source->period_ns / NS_PER_S),
-			.tv_nsec = (long)(source->period_ns % NS_PER_S)}};
-	int result = wait_bpf__attach(source->skeleton);
+	struct itimerspec period = {.it_interval = {.tv_sec = (time_t)(period_ns / NS_PER_S),
+					    .tv_nsec = (long)(period_ns % NS_PER_S)}};
 
 	period.it_value = period.it_interval;
+	return timerfd_settime(source->timer_fd, 0, &period, NULL) < 0 ? -errno : 0;
+}
+
+int wait_source_start(struct wait_source *source, struct errmsg *err)
+{
+	int result;
+
+	source->skeleton->bss->count_from_ns = monotonic_now_ns();
+	result = wait_bpf__attach(source->skeleton);
 	if (result < 0)
 		return errmsg_set(
 			err, result, "cannot attach the waiting programs: %s", strerror(-result));
@@ -104,9 +111,9 @@ int wait_source_start(struct wait_source *source, struct errmsg *err)
 	if (!source->iterator)
 		return errmsg_set(
 			err, -errno, "cannot attach the task iterator: %s", strerror(errno));
-	if (timerfd_settime(source->timer_fd, 0, &period, NULL) < 0)
-		return errmsg_set(err, -errno, "cannot set a timer: %s", strerror(errno));
-	return 0;
+	result = set_timer(source, source->period_ns);
+	return result < 0 ? errmsg_set(err, result, "cannot set a timer: %s", strerror(-result))
+			  : 0;
 }
 
 int wait_source_descriptor(const struct wait_source *source)
@@ -157,12 +164,34 @@ int wait_source_run(struct wait_source *source)
 	return look(source);
 }
 
+void wait_source_pause(struct wait_source *source)
+{
+	if (!source->iterator || source->skeleton->bss->count_from_ns == UINT64_MAX)
+		return;
+	set_timer(source, 0);
+	source->skeleton->bss->is_last = 1;
+	look(source);
+	source->skeleton->bss->is_last = 0;
+	source->skeleton->bss->count_from_ns = UINT64_MAX;
+}
+
+/* The first look says from which run times on is counted. */
+int wait_source_resume(struct wait_source *source, uint64_t from_ns)
+{
+	int result;
+
+	if (!source->iterator)
+		return 0;
+	source->skeleton->bss->count_from_ns = from_ns;
+	result = look(source);
+	return result < 0 ? result : set_timer(source, source->period_ns);
+}
+
 void wait_source_stop(struct wait_source *source)
 {
 	if (!source->iterator)
 		return;
-	source->skeleton->bss->is_last = 1;
-	look(source);
+	wait_source_pause(source);
 	bpf_link__destroy(source->iterator);
 	source->iterator = NULL;
 	wait_bpf__detach(source->skeleton);

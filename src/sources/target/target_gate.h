@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The collector's side of the session's gate (wire/gate.h): a part of target_rings.h. Every process
+ * of the session may write to it, so that nothing in it is believed.
+ *
+ * Calls may come from two threads; those that change the window, from one.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sources/target/map_guard.h"
+#include "wire/gate.h"
+
+struct target_gate {
+	int fd; /* locked as long as we live */
+	struct wire_gate *memory;
+	struct map_guard guard;
+	_Atomic bool wants_open; /* by what we know */
+};
+
+/* What the gate is made with. */
+struct target_gate_options {
+	__u8 graph_mode;               /* enum wire_graph_mode */
+	struct wire_schedule schedule; /* with max_steps */
+	const char *step_pattern;      /* NULL: none */
+	bool is_closed;                /* at first */
+};
+
+/* In this folder, under its name only when it is whole. Returns 0 or a negative errno. */
+int target_gate_make(
+	struct target_gate *ret_gate, int folder_fd, const struct target_gate_options *options);
+void target_gate_done(struct target_gate *gate);
+
+void target_gate_set_stacks(struct target_gate *gate, uint32_t how, bool memo);
+void target_gate_set_untimed(struct target_gate *gate);
+void target_gate_set_ready(struct target_gate *gate);
+/* We live; a gate that a process closed, taking us for dead, is opened again. */
+void target_gate_beat(struct target_gate *gate);
+
+/* ---- windows ---- */
+
+/*
+ * Changes the phase, and says from when on: 0 when the leader is changing it just now, after which
+ * its edges are to be read first.
+ */
+uint64_t target_gate_set_phase(struct target_gate *gate, enum wire_phase phase);
+/* As it is without a step, at the start: returns the phase. */
+enum wire_phase target_gate_start_schedule(struct target_gate *gate, uint64_t now_ns);
+/*
+ * The leader's edges, which ret_edges has room for, and the moment up to which there are no others.
+ * Waits for a leader that is at it, at most some milliseconds.
+ */
+size_t target_gate_read_edges(struct target_gate *gate,
+	struct wire_window_edge ret_edges[WIRE_WINDOW_EDGES], uint64_t *ret_known_ns);
+/* After a window: nothing is told any more, if it is not open again. */
+void target_gate_end_draining(struct target_gate *gate);
+/* For good: no step opens it any more. */
+void target_gate_close(struct target_gate *gate);
+void target_gate_drain(struct target_gate *gate);
+/* The start time of the leader's ring file, or WIRE_GATE_NOBODY, or WIRE_GATE_COLLECTOR. */
+uint64_t target_gate_leader(struct target_gate *gate);
+/* The leader has ended, with whatever it held: the next process that makes a step leads. */
+void target_gate_free_leader(struct target_gate *gate);
+/* No window is opened by steps from now on. */
+void target_gate_stop_schedule(struct target_gate *gate);
+uint32_t target_gate_cycles_missed(struct target_gate *gate);
+/*
+ * A step that is made by hand: -EBUSY when a process leads. The edges are to be read afterwards.
+ */
+int target_gate_step(struct target_gate *gate, uint64_t count);
