@@ -334,6 +334,8 @@ int pipeline_process(struct pipeline *pipeline, uint64_t until_ns)
 
 		if (MIN(record_ns, event_ns) >= until_ns)
 			break;
+		if (pipeline->parts.between)
+			pipeline->parts.between(pipeline->parts.context);
 		if (event_ns <= record_ns)
 			result = handle_event(pipeline, &pipeline->events.items[event_at++]);
 		else

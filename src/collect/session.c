@@ -270,7 +270,10 @@ static int finish(struct session *session, struct errmsg *err)
 	if (result < 0)
 		return errmsg_set(err, result, "cannot finish the capture: %s", strerror(-result));
 	result = capture_writer_close(TAKE_PTR(session->writer), err);
-	return result < 0 || !session->options->split ? result : session_split(session, err);
+	if (result == 0 && session->options->split)
+		result = session_split(session, err);
+	session_windows_finish(session);
+	return result;
 }
 
 void session_forget_callstacks(struct session *session)
