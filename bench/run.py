@@ -24,9 +24,10 @@ import slowdown
 import stacks
 import unwinding
 import waiting
+import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, device, peers)
+MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
