@@ -58,11 +58,19 @@ int report_device_idle(const struct report_view *view, size_t limit);
 /* What happened in the ranges that programs told of; nothing when there are none. */
 int report_ranges(const struct report_view *view, size_t limit);
 
+/* The counters of programs; nothing when there are none. The tokens, which may be none. */
+int report_counters(const struct report_view *view, size_t limit);
+int report_tokens(const struct report_view *view, size_t limit);
 /* One paragraph on the windows of the recording; nothing when it has none. */
 void report_windows_line(const struct report_view *view);
 /* The windows, and the steps in them; nothing when there are none. Of samples not weighed. */
 int report_windows(const struct report_view *view, size_t limit);
 int report_steps(const struct report_view *view, size_t limit);
+
+/* Requests to an inference engine, and the experts of its models; a sentence when there are none.
+ */
+int report_requests(const struct report_view *view, size_t limit);
+int report_experts(const struct report_view *view, size_t limit);
 
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);

@@ -57,9 +57,9 @@ struct session_options {
 	enum session_launch_stacks launch_stacks;
 	bool launch_memo_off;            /* the stack of every launch is taken */
 	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
-	struct window_spec window;       /* trigger NONE: all is recorded */
-	const char *session_file; /* where the session folder's path is written; NULL: nowhere */
 	const char *hooks; /* groups of Python hooks, a list; see python_hooks.h. NULL: none */
+	struct window_spec window; /* trigger NONE: all is recorded */
+	const char *session_file;  /* where the session folder's path is written; NULL: nowhere */
 	bool uncompressed, stack_sample, device_slices; /* see capture_writer_options */
 	bool split; /* each window to a capture of its own, in place of the one of all */
 	/*

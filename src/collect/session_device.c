@@ -13,6 +13,7 @@
 #include "collect/python_hooks.h"
 #include "collect/session_internal.h"
 #include "sources/cpu/bpf_sampler.h"
+#include "wire/api.h"
 
 #define LAYERS_VARIABLE "OPENCL_LAYERS"
 #define NVTX_VARIABLE   "NVTX_INJECTION64_PATH"
@@ -97,6 +98,27 @@ static int set_environment(struct session_device *device)
 	return result ?: add_nvtx(device);
 }
 
+/* Without the package the recording has everything but what hooks would add. */
+static int add_hooks(struct session_device *device, const char *groups)
+{
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_strbuf_ struct strbuf path = {0}, names = {0};
+	struct errmsg reason;
+	int result;
+
+	if (!groups || strcmp(groups, PYTHON_HOOKS_NONE) == 0)
+		return 0;
+	if (python_package_find(&folder, &reason) < 0) {
+		errmsg_set(
+			&device->hooks_note, 0, "Python programs have no hooks: %s", reason.text);
+		return 0;
+	}
+	result = python_hooks_path(folder, &path);
+	result = result ?: add_variable(device, "PYTHONPATH", strbuf_cstr(&path));
+	result = result ?: python_hooks_groups(groups, &names);
+	return result ?: add_variable(device, "SONDE_HOOKS", strbuf_cstr(&names));
+}
+
 static int make_folder(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
@@ -127,24 +149,15 @@ static int make_collectors(struct session *session)
 	return 0;
 }
 
-/* Without the package the recording has everything but what hooks would add. */
-static int add_hooks(struct session_device *device, const char *groups)
+/* For programs that join the session later, without its variables. */
+static int link_library(const struct session_device *device)
 {
-	_cleanup_free_ char *folder = NULL;
 	_cleanup_strbuf_ struct strbuf path = {0};
-	struct errmsg reason;
-	int result;
 
-	if (!groups || strcmp(groups, PYTHON_HOOKS_NONE) == 0)
-		return 0;
-	if (python_package_find(&folder, &reason) < 0) {
-		errmsg_set(
-			&device->hooks_note, 0, "Python programs have no hooks: %s", reason.text);
-		return 0;
-	}
-	result = python_hooks_path(folder, &path);
-	result = result ?: add_variable(device, "PYTHONPATH", strbuf_cstr(&path));
-	return result ?: add_variable(device, "SONDE_HOOKS", groups);
+	strbuf_addf(&path, "%s/" WIRE_API_LIBRARY, target_rings_folder(device->rings));
+	if (strbuf_status(&path) < 0)
+		return -ENOMEM;
+	return symlink(device->library, strbuf_cstr(&path)) < 0 ? -errno : 0;
 }
 
 static int prepare(struct session *session, struct errmsg *err)
@@ -160,13 +173,15 @@ static int prepare(struct session *session, struct errmsg *err)
 			"device work is not recorded: " INJECT_LIBRARY
 			" is not beside sonde; install sonde again");
 	result = make_folder(session, err);
+	if (result == 0 && has_library)
+		result = link_library(device);
 	if (result == 0)
 		result = make_collectors(session);
 	if (result == 0 && session->options->scope == SESSION_SCOPE_LAUNCH)
 		target_gate_set_untimed(target_rings_gate(device->rings));
 	if (result == 0)
 		result = set_environment(device);
-	return result < 0 ? result : add_hooks(device, session->options->hooks);
+	return result < 0 || !device->library ? result : add_hooks(device, session->options->hooks);
 }
 
 /* Processes that are attached to have a folder, too: they may say ranges and steps by themselves.
@@ -275,8 +290,8 @@ static bool tell_facts(struct session *session, const struct target_process *pro
 
 /*
  * Programs are told what their launches need. When the first one that launches is seen, which waits
- * for it, the stacks are prepared: most recordings never need the BPF program. With the tables there, no launch
- * has to carry a copy of its stack.
+ * for it, the stacks are prepared: most recordings never need the BPF program. With the tables
+ * there, no launch has to carry a copy of its stack.
  */
 static void start_launches(struct session *session)
 {

@@ -305,9 +305,12 @@ static void test_windows(void **state)
 static void test_every_exporter_runs_and_repeats(void **state)
 {
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
-		char *one = export_with((*exporter)->name, NULL);
-		char *other = export_with((*exporter)->name, NULL);
+		char *one, *other;
 
+		if (!(*exporter)->export)
+			continue; /* a folder */
+		one = export_with((*exporter)->name, NULL);
+		other = export_with((*exporter)->name, NULL);
 		assert_string_equal(one, other);
 		assert_ptr_equal(exporter_find((*exporter)->name), *exporter);
 		free(one);
@@ -325,6 +328,8 @@ static void test_a_bad_filter_stops_every_exporter(void **state)
 		struct strbuf out = {0};
 		struct errmsg err = {0};
 
+		if (!(*exporter)->export)
+			continue; /* a folder */
 		assert_int_equal((*exporter)->export(model, &selection, NULL, &out, &err), -EINVAL);
 		assert_non_null(strstr(err.text, "--symbol"));
 		strbuf_done(&out);
@@ -343,6 +348,8 @@ static void test_an_empty_model(void **state)
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
 		struct strbuf out = {0};
 
+		if (!(*exporter)->export)
+			continue; /* a folder */
 		assert_int_equal((*exporter)->export(model, NULL, NULL, &out, NULL), 0);
 		assert_null(strstr(strbuf_cstr(&out), "nan"));
 		strbuf_done(&out);

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,39 +117,31 @@ static void test_windows(void **state)
 	manifest_free(manifest);
 }
 
-/* A process that waits, with this environment. */
+/* A process that waits for its input to end, and runs with this environment. */
 static pid_t start_process(char *const *environment, int *ret_input)
 {
 	char *const command[] = {"cat", NULL};
-	int pipe_fds[2];
+	int input[2], output[2];
+	char echoed;
 	pid_t pid;
 
-	assert_int_equal(pipe(pipe_fds), 0);
+	assert_int_equal(pipe2(input, O_CLOEXEC) | pipe2(output, O_CLOEXEC), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		dup2(pipe_fds[0], STDIN_FILENO);
-		close(pipe_fds[1]);
+		dup2(input[0], STDIN_FILENO);
+		dup2(output[1], STDOUT_FILENO);
 		execve("/bin/cat", command, environment);
 		_exit(127);
 	}
-	close(pipe_fds[0]);
-	*ret_input = pipe_fds[1];
+	close(input[0]);
+	close(output[1]);
+	/* Until it answers, its environment may be ours. */
+	assert_int_equal(write(input[1], "x", 1), 1);
+	assert_int_equal(read(output[0], &echoed, 1), 1);
+	close(output[0]);
+	*ret_input = input[1];
 	return pid;
-}
-
-/* Until execve() is done its environment is ours. */
-static void wait_for_program(pid_t pid)
-{
-	char link[64], target[64];
-	ssize_t length;
-
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	do {
-		usleep(1000);
-		length = readlink(link, target, sizeof(target) - 1);
-		target[length < 0 ? 0 : length] = '\0';
-	} while (strstr(target, "manifest"));
 }
 
 static void check_rank(char *const *environment, bool joined_late, const char *wanted)
@@ -158,7 +151,6 @@ static void check_rank(char *const *environment, bool joined_late, const char *w
 	int input;
 	pid_t pid = start_process(environment, &input);
 
-	wait_for_program(pid);
 	assert_int_equal(manifest_process(manifest, (uint32_t)pid, joined_late), 0);
 	assert_int_equal(manifest_process(manifest, (uint32_t)pid, !joined_late), 0);
 	assert_int_equal(manifest_write(manifest, true, NULL), 0);
