@@ -42,13 +42,16 @@ void sonde_counter(const char *name, double value);
  */
 uint64_t sonde_step(const char *name);
 
-/* A token that a model has made. What is not known is NULL. */
+/*
+ * A token that a model has made; what is not known is NULL. With the phase "prefill" it is none
+ * yet: the work on the request begins, from which the time to its first token counts.
+ */
 struct sonde_token {
 	size_t size;         /* of this struct: SONDE_TOKEN_INIT */
 	uint64_t index;      /* of the token in its request, from 0 */
 	const char *request; /* whose it is */
 	const char *text;
-	const char *phase; /* "prefill": with it comes the first token; "decode" */
+	const char *phase; /* such as "prefill" and "decode" */
 };
 
 #define SONDE_TOKEN_INIT                                                                           \

@@ -5,6 +5,7 @@ Every call says what fails in the window's record, which the manifest shows, and
 """
 
 import os
+import threading
 import time
 from typing import Any, Dict
 
@@ -16,6 +17,7 @@ _OLD_ET = (
     "is a little wider and record-function ids of both need not agree"
 )
 _NO_KINETO = "torch {} was built without Kineto: the trace has operators, and no device work or ids to link by"
+_WRONG_THREAD = "open: torch {} can be stopped only by the thread that started it: at its next step"
 
 
 def _resident_bytes() -> int:
@@ -31,7 +33,8 @@ class Window:
         self._place = _place.here()
         self._profile: Any = None
         self._observer: Any = None
-        self.all_threads = False
+        self._all_threads = False
+        self._thread = threading.get_ident()
         self._resident_bytes = 0
         self.record: Dict[str, Any] = {
             "window": number,
@@ -108,7 +111,7 @@ class Window:
         }
         config = _torch.all_threads_config()
         if config is not None:
-            self.all_threads = True
+            self._all_threads = True
             arguments["experimental_config"] = config
         together = self._register_observer(profiler, torch.__version__)
         if together:
@@ -162,17 +165,28 @@ class Window:
         """By how much the process has grown since the window opened."""
         return (_resident_bytes() - self._resident_bytes) >> 20
 
+    def may_close(self) -> bool:
+        """May this thread end the recording? The record says what it waits for when not."""
+        if self._all_threads or threading.get_ident() == self._thread:
+            return True
+        self.record["status"] = _WRONG_THREAD.format(self.record["torch"])
+        return False
+
     def close(self, closed_by: str) -> None:
         """Ends the recording; the files are export()'s."""
-        self.record.update(closed_by=closed_by, status="being written")
+        self.record["closed_by"] = closed_by
         self.record["end_unix_ns"], self.record["end_monotonic_ns"] = time.time_ns(), time.monotonic_ns()
         try:
+            # Stopped by another thread, torch loses what it has, or crashes.
+            if not self.may_close():
+                raise RuntimeError(_WRONG_THREAD.format(self.record["torch"]))
             self._profile.__exit__(None, None, None)
             self.record["kineto"]["status"] = "stopped"
         except Exception as error:
             self.record["kineto"]["status"] = "failed: the profiler could not be stopped: " + describe(error)
             warn_once("stop", "the profiler of a window could not be stopped: " + describe(error))
         self._end_observer()
+        self.record["status"] = "being written"
 
     def _end_observer(self) -> None:
         """Stops the observer and has torch end its file."""

@@ -350,7 +350,10 @@ static PyMethodDef functions[] = {
 		"counter(name, value)\n--\n\nSays what a counter is from this moment on."},
 	{"token", FAST(token),
 		"token(index, request=None, text=None, phase=None)\n--\n\n"
-		"Marks that the token with this index of the request, a str or an int, is there."},
+		"Marks that the token with this index of the request, a str or an int, is "
+		"there.\n\n"
+		"With the phase 'prefill' it is none yet: the work on the request begins, from "
+		"which the time to its first token counts."},
 	{"step", FAST(step),
 		"step(name='step')\n--\n\n"
 		"Ends a step of the program, and begins the next. Returns how many there were."},

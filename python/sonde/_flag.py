@@ -102,15 +102,18 @@ class FlagWatch:
 
     def _watch_folder(self) -> None:
         """Watches the flag's folder, or the nearest one above it that exists, before anybody looks into it."""
-        folder = wanted = os.path.dirname(self.path)
-        while self._descriptor >= 0:
-            watched = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MASK) >= 0
-            # One above it will do, unless the one below was made meanwhile: its making may have gone unseen.
-            if watched and (folder == wanted or not os.path.isdir(self._below(folder, wanted))):
+        wanted = os.path.dirname(self.path)
+        # Again where the folder below was made meanwhile, which may have gone unseen; not for ever, since there are
+        # folders that exist and cannot be watched.
+        for _ in range(3):
+            folder = wanted
+            while self._descriptor >= 0 and not self._watches(folder) and folder != "/":
+                folder = os.path.dirname(folder)
+            if folder == wanted or not os.path.isdir(self._below(folder, wanted)):
                 return
-            if not watched and folder == "/":
-                return
-            folder = wanted if watched else os.path.dirname(folder)
+
+    def _watches(self, folder: str) -> bool:
+        return bool(self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MASK) >= 0)
 
     @staticmethod
     def _below(folder: str, wanted: str) -> str:

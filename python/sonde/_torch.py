@@ -47,10 +47,11 @@ def has_device(profiler: Any, kinds: List[Any]) -> bool:
 def all_threads_config() -> Optional[Any]:
     """A configuration with which every thread is recorded, and any may stop; None where torch has none (before 2.7)."""
     try:
-        from torch._C._profiler import _ExperimentalConfig
+        from torch._C import _profiler
 
-        return _ExperimentalConfig(profile_all_threads=True)
-    except (ImportError, TypeError):
+        make: Any = _profiler._ExperimentalConfig
+        return make(profile_all_threads=True)
+    except (ImportError, AttributeError, TypeError):
         return None
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speaks to a recording through the socket `control` in its session's folder, as `sonde ctl` does."""
 
-import glob
 import json
 import os
 import socket
@@ -18,15 +17,6 @@ def session_folder() -> Optional[str]:
     """The folder of the recording that this program runs under; None without one, or when it has ended."""
     folder = os.environ.get("SONDE_SESSION")
     return folder if folder and os.path.exists(os.path.join(folder, "control")) else None
-
-
-def folder_of(pid: int) -> Optional[str]:
-    """The session folder of `sonde record` with this process id; None: it has none yet."""
-    for base in ("/dev/shm", os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp"):
-        found = glob.glob(os.path.join(base, f"sonde-{pid}-*", "control")) if base.startswith("/") else []
-        if found:
-            return os.path.dirname(found[0])
-    return None
 
 
 def ask(folder: str, line: str, timeout_s: float = TIMEOUT_S) -> Dict[str, Any]:

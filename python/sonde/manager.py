@@ -109,6 +109,7 @@ class ChakraTraceManager:
         self._number = 0
         self._watch: Any = None  # _flag.FlagWatch
         self._flag_off_s: Optional[float] = None
+        self._wanted_close: Optional[str] = None  # by a thread that may not, see the head of this module
         self._used_serial = -1  # the flag that had its window
         self._manifest: Any = None
         self._exporter: Any = None
@@ -202,7 +203,7 @@ class ChakraTraceManager:
                 self._used_serial = self._watch.serial
                 self._open("flag")
         elif not self._watch.is_on:
-            self._close("flag")
+            self._close(self._wanted_close or "flag")
         else:
             self._step()
         # In this order: the watching thread, which may say the opposite meanwhile, has the last word.
@@ -231,17 +232,8 @@ class ChakraTraceManager:
 
     def _close_idle(self) -> None:
         with self._entered():
-            window = self._window
-            if window is None or self._watch.is_on:
-                return
-            if window.all_threads:
+            if self._window is not None and not self._watch.is_on:
                 self._close("idle")
-            elif window.record["status"] == "open":
-                window.record["status"] = (
-                    "open: the flag is gone and the worker idles; this torch can be stopped only by the thread that"
-                    " started it, at its next step or at its end"
-                )
-                self._manifest.write()
 
     def _open(self, opened_by: str) -> None:
         from . import _chakra_files, _chakra_window
@@ -284,6 +276,8 @@ class ChakraTraceManager:
     def _step(self) -> bool:
         window = self._window
         _core.step(STEP)
+        if self._wanted_close and window.may_close():
+            return self._close(self._wanted_close)
         window.step()
         if self.options.max_steps and window.record["steps"] >= self.options.max_steps:
             return self._close("max-steps")
@@ -291,11 +285,16 @@ class ChakraTraceManager:
             return self._close("max-memory")
         return False
 
-    def _close(self, closed_by: str) -> bool:
-        window, self._window = self._window, None
+    def _close(self, closed_by: str, at_the_end: bool = False) -> bool:
+        window = self._window
         if window is None:
             return False
-        self._flag_off_s = None
+        if not at_the_end and not window.may_close():
+            if self._wanted_close is None:
+                self._wanted_close = closed_by
+                self._manifest.write()
+            return False
+        self._window = self._wanted_close = self._flag_off_s = None
         self._restore_sigterm()
         window.close(closed_by)
         manifest = self._manifest
@@ -347,7 +346,7 @@ class ChakraTraceManager:
             if not entered:  # interrupted one of our own calls: when it is done
                 self._late_signal = lambda: self._on_sigterm(number, frame)
                 return
-            self._close("SIGTERM")
+            self._close("SIGTERM", at_the_end=True)
         self.wait()
         if signal.getsignal(number) == self._on_sigterm:
             signal.signal(number, before)
@@ -408,7 +407,7 @@ def _close_at_exit(reference: "weakref.ref[ChakraTraceManager]", pid: int) -> No
         return
     with manager._entered() as entered:
         if entered:
-            manager._close("exit")
+            manager._close("exit", at_the_end=True)
     manager.wait()
 
 

@@ -7,8 +7,9 @@
             if prof is not None:
                 prof.step()
 
-Under `sonde record` it opens a window of that recording. Otherwise it starts `sonde record` on this process for the
-time of the block. What fails is said once, and the program goes on.
+Under `sonde record --window manual` it opens a window of that recording; one that records all the time records the
+block, too. Otherwise it starts `sonde record` on this process for the time of the block. The block is also a range.
+What fails is said once, and the program goes on.
 """
 
 import ctypes
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Literal
 
 STEP = "profile"
+DOMAIN = "sonde.profile"
 _START_S = 30.0
 _STOP_S = 60.0
 _PR_SET_PTRACER = 0x59616D61
@@ -49,7 +51,10 @@ class _Recorder:
 
         self.output = output
         self._errors = tempfile.TemporaryFile()
-        command = [_program(), "record", "-q", "-p", str(os.getpid()), "--window", "manual", "-o", output, *options]
+        # sonde writes its session's folder there when it records.
+        self._session_file = tempfile.NamedTemporaryFile(prefix="sonde-session-")
+        command = [_program(), "record", "-q", "-p", str(os.getpid()), "--window", "manual", "-o", output]
+        command += ["--session-file", self._session_file.name, *options]
         # Not of our process group: ^C is for the program, which then ends the recording.
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True
@@ -62,6 +67,8 @@ class _Recorder:
             self._process.wait()
             self._errors.close()
             raise
+        finally:
+            self._session_file.close()
 
     def _let_it_trace(self) -> None:
         """Where Yama lets only parents trace, our child may, too. Elsewhere the call is refused, and not needed."""
@@ -70,9 +77,10 @@ class _Recorder:
     def _wait_for_folder(self) -> str:
         end = time.monotonic() + _START_S
         while time.monotonic() < end:
-            folder = control.folder_of(self._process.pid)
-            if folder is not None:
-                return folder
+            with open(self._session_file.name, encoding="utf-8") as file:
+                folder = file.read()
+            if folder.endswith("\n"):
+                return folder[:-1]
             if self._process.poll() is not None:
                 raise control.ControlError("sonde record ended: " + (self._last_words() or "without a word"))
             time.sleep(0.01)
@@ -135,6 +143,7 @@ class Profile:
             self._open()
         except Exception as error:
             self._fail(error)
+        _core.range_push(self._label or "profile", DOMAIN)
         if self._torch_trace is not None:
             self._torch_trace.__enter__()
         return self
@@ -143,6 +152,7 @@ class Profile:
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> "Literal[False]":
         if os.getpid() == self._pid:
+            _core.range_pop(DOMAIN)
             try:
                 if self._torch_trace is not None:
                     self._torch_trace.__exit__(kind, error, trace)
@@ -163,6 +173,8 @@ class Profile:
             _core.open_session(self._folder)
         else:
             self.output = None
+        if control.ask(self._folder, "status").get("state") == "whole":
+            return  # it records all the time, and so the block
         control.ask(self._folder, "start " + self._label if self._label else "start")
         self._is_open = True
 

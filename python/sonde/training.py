@@ -79,7 +79,8 @@ class TrainingProfiler:
     """What `with sonde.training_profiler(...)` gives: step(), and everything else that torch.profiler.profile has.
 
     Without a schedule everything is recorded, as sonde.profile() wants it.
-    Any thread may call step(); a forked child's calls count for sonde, and leave the parent's profiler alone.
+    Any thread may call step(). torch's profiler belongs to the thread that began it, which passes on the steps of the
+    others with its own. A forked child's calls count for sonde, and leave the parent's profiler alone.
     """
 
     def __init__(self, directory: str, schedule: Optional[Schedule], summary: bool, **options: bool) -> None:
@@ -91,6 +92,8 @@ class TrainingProfiler:
         self._summary = summary
         self._options = options
         self._pid = os.getpid()
+        self._thread = 0
+        self._passed_on = 0  # steps that torch knows of
         self._lock = threading.RLock()
         self._profiler: Any = None  # torch.profiler.profile
         self._running = False
@@ -112,6 +115,8 @@ class TrainingProfiler:
     ) -> "Literal[False]":
         if os.getpid() == self._pid:
             with self._lock:
+                if self._running:
+                    self._pass_on()
                 self._stop(kind, error, trace)
             if self._summary:
                 self._print_summary()
@@ -127,15 +132,20 @@ class TrainingProfiler:
             return
         with self._lock:
             self.steps += 1
-            if not self._running:
-                return
-            self._closed_ns = time.time_ns()
-            try:
+            if self._running and threading.get_ident() == self._thread:
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Has torch make all steps that it does not know of yet."""
+        self._closed_ns = time.time_ns()
+        try:
+            while self._passed_on < self.steps:
+                self._passed_on += 1
                 self._profiler.step()
                 self._note_opening()
-            except Exception as error:
-                self._fail(f"the profiler failed at step {self.steps} and is off; training goes on", error)
-                self._stop(None, None, None)
+        except Exception as error:
+            self._fail(f"the profiler failed at step {self._passed_on} and is off; training goes on", error)
+            self._stop(None, None, None)
 
     def __getattr__(self, name: str) -> Any:
         # Only for what this class has not: key_averages, events, add_metadata, export_stacks and so on.
@@ -161,6 +171,7 @@ class TrainingProfiler:
         )
         self._profiler.__enter__()
         self._running = True
+        self._thread = threading.get_ident()
         self._note_opening()
 
     def _torch_schedule(self, profiler: Any) -> Callable[[int], Any]:
@@ -172,8 +183,8 @@ class TrainingProfiler:
     def _opens_now(self) -> bool:
         """Is the next step the first active one of a cycle?"""
         if self.schedule is None:
-            return self.steps == 0
-        return self.steps % self.schedule.cycle == self.schedule.wait + self.schedule.warmup
+            return self._passed_on == 0
+        return self._passed_on % self.schedule.cycle == self.schedule.wait + self.schedule.warmup
 
     def _note_opening(self) -> None:
         if not self._opens_now():

@@ -11,9 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* In the session's folder: a link to the library. */
-#define LIBRARY_NAME "library"
-
 static const struct wire_api *environment_calls;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -64,7 +61,7 @@ const struct wire_api *api_open_session(const char *path)
 	const struct wire_api *calls = NULL;
 	int saved_errno = errno;
 	char link[PATH_MAX];
-	int length = snprintf(link, sizeof(link), "%s/" LIBRARY_NAME, path);
+	int length = snprintf(link, sizeof(link), "%s/" WIRE_API_LIBRARY, path);
 
 	if (length > 0 && (size_t)length < sizeof(link) && is_trusted(path))
 		calls = load(library ? library : link);

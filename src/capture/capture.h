@@ -268,6 +268,14 @@ struct capture_range_event {
 	uint32_t field_count;
 };
 
+/* What a counter of a process is from a moment on. */
+struct capture_counter {
+	uint64_t time_ns;
+	uint32_t pid;
+	const char *name;
+	double value;
+};
+
 /* What opened a window. */
 enum capture_window_trigger {
 	CAPTURE_TRIGGER_NONE,

@@ -29,6 +29,8 @@ struct capture_visitor {
 	int (*launch_stack)(void *context, const struct capture_launch_stack *stack);
 	/* Also those of other recorders, on the tracks of threads and processes. */
 	int (*range)(void *context, const struct capture_range_event *event);
+	/* What names its counter in the event itself, as ours do. */
+	int (*counter)(void *context, const struct capture_counter *counter);
 	int (*device_event)(void *context, const struct capture_device_event *event);
 	int (*window)(void *context, const struct capture_window *window);
 	int (*step)(void *context, const struct capture_step *step);

@@ -152,6 +152,10 @@ static int take_event_field(struct reader *reader, const struct sequence *sequen
 		event->kind = field->value <= CAPTURE_RANGE_MARK
 				      ? (enum capture_range_kind)field->value
 				      : 0;
+		reader->is_counter = field->value == EVENT_TYPE_COUNTER;
+		return 0;
+	case PB_FIXED64(EVENT_COUNTER_DOUBLE):
+		reader->counter_bits = fixed64(field->bytes);
 		return 0;
 	case PB_VARINT(EVENT_TRACK):
 		event->track = field->value;
@@ -176,6 +180,18 @@ static int take_event_field(struct reader *reader, const struct sequence *sequen
 	}
 }
 
+static int visit_counter(
+	struct reader *reader, const struct capture_range_event *event, const struct track *owner)
+{
+	struct capture_counter counter = {
+		.time_ns = event->time_ns, .pid = owner->pid, .name = event->name};
+
+	if (!*counter.name)
+		return 0;
+	memcpy(&counter.value, &reader->counter_bits, sizeof(counter.value));
+	return reader_visit(reader, counter, &counter);
+}
+
 int reader_track_event(
 	struct reader *reader, struct sequence *sequence, uint64_t time_ns, struct pb_bytes message)
 {
@@ -190,12 +206,16 @@ int reader_track_event(
 	int more, result = 0;
 
 	array_clear(&reader->range_fields);
+	reader->is_counter = false;
+	reader->counter_bits = 0;
 	while ((more = pb_next(&cursor, &field)) > 0 && result == 0)
 		result = take_event_field(reader, sequence, &field, &event);
 	if (result < 0 || more < 0)
 		return result < 0 ? result : more;
-	if (!event.kind || !find_owner(reader, event.track, &owner))
+	if ((!event.kind && !reader->is_counter) || !find_owner(reader, event.track, &owner))
 		return 0;
+	if (reader->is_counter)
+		return visit_counter(reader, &event, &owner);
 	event.pid = owner.pid;
 	event.tid = owner.tid;
 	event.lane = !owner.tid;

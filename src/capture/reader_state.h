@@ -61,6 +61,8 @@ struct reader {
 	struct map_u64 track_index; /* uuid → index */
 	ARRAY_OF(struct track) tracks;
 	ARRAY_OF(struct capture_range_field) range_fields; /* of the event being read */
+	bool is_counter;                                   /* the same event is one: its value */
+	uint64_t counter_bits;
 	capture_id frame_count, callstack_count;
 	ARRAY_OF(capture_id) frame_ids; /* of the callstack being read */
 	struct inflater inflater;

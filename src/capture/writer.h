@@ -68,6 +68,7 @@ int capture_writer_device_event(
  * process, thread, lane and domain.
  */
 int capture_writer_range(struct capture_writer *writer, const struct capture_range_event *event);
+int capture_writer_counter(struct capture_writer *writer, const struct capture_counter *counter);
 /*
  * Said when a window opens, with end_ns 0, and again when it closes; one that was not said before
  * may be said whole. Viewers see windows on a track of their own, and the steps of each process on

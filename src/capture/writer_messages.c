@@ -287,6 +287,31 @@ void put_child_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, cons
 	pb_end(packet, begin);
 }
 
+void put_counter_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name)
+{
+	size_t begin = pb_begin(packet, PACKET_TRACK_DESCRIPTOR);
+
+	pb_put_u64(packet, TRACK_UUID, uuid);
+	pb_put_text(packet, TRACK_NAME, name);
+	pb_put_u64(packet, TRACK_PARENT, parent);
+	pb_put_text(packet, TRACK_COUNTER, ""); /* a message without fields */
+	pb_end(packet, begin);
+}
+
+void put_counter(
+	struct strbuf *packet, const struct capture_counter *counter, uint64_t track, uint64_t name)
+{
+	size_t begin = pb_begin(packet, PACKET_TRACK_EVENT);
+	uint64_t bits;
+
+	memcpy(&bits, &counter->value, sizeof(bits));
+	pb_put_u64(packet, EVENT_TYPE, EVENT_TYPE_COUNTER);
+	pb_put_u64(packet, EVENT_NAME_IID, name);
+	pb_put_u64(packet, EVENT_TRACK, track);
+	pb_put_fixed64(packet, EVENT_COUNTER_DOUBLE, bits);
+	pb_end(packet, begin);
+}
+
 void put_repeating_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name)
 {
 	size_t begin = pb_begin(packet, PACKET_TRACK_DESCRIPTOR);

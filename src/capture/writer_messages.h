@@ -39,6 +39,9 @@ void put_range_event(struct strbuf *packet, const struct capture_range_event *ev
 /* track_descriptor of a track below another one. */
 void put_child_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name);
 /* That of windows or steps; parent 0: it is below none. */
+void put_counter_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name);
+void put_counter(struct strbuf *packet, const struct capture_counter *counter, uint64_t track,
+	uint64_t name);
 void put_repeating_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name);
 void put_window(struct strbuf *packet, const struct capture_window *window);
 /* With the event that begins its slice. */

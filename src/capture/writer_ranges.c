@@ -24,7 +24,7 @@ static uint64_t range_track(
 	       1ULL << 63;
 }
 
-static int describe_process(struct capture_writer *writer, uint32_t pid)
+int writer_describe_process(struct capture_writer *writer, uint32_t pid)
 {
 	const struct capture_process process = {.pid = pid};
 	uint64_t uuid = writer_track_uuid(writer, pid, false);
@@ -99,7 +99,7 @@ int capture_writer_range(struct capture_writer *writer, const struct capture_ran
 			     : writer_track_uuid(writer, event->tid, true);
 	result = writer_start(writer);
 	result = result
-			 ?: event->lane ? describe_process(writer, event->pid)
+			 ?: event->lane ? writer_describe_process(writer, event->pid)
 					: writer_describe_thread(writer, event->pid, event->tid);
 	if (out.track != parent)
 		result = result

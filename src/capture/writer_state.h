@@ -63,6 +63,7 @@ int writer_describe_track(
 	struct capture_writer *writer, uint64_t uuid, uint64_t parent, const char *name);
 /* The thread's own track, which others lie below. */
 int writer_describe_thread(struct capture_writer *writer, uint32_t pid, uint32_t tid);
+int writer_describe_process(struct capture_writer *writer, uint32_t pid);
 /* "GPU, pid 1, stream 7". */
 void writer_name_queue(const struct capture_device_work *work, struct strbuf *out);
 

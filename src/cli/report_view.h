@@ -58,6 +58,9 @@ int report_device_idle(const struct report_view *view, size_t limit);
 /* What happened in the ranges that programs told of; nothing when there are none. */
 int report_ranges(const struct report_view *view, size_t limit);
 
+/* The counters of programs; nothing when there are none. The tokens, which may be none. */
+int report_counters(const struct report_view *view, size_t limit);
+int report_tokens(const struct report_view *view, size_t limit);
 /* One paragraph on the windows of the recording; nothing when it has none. */
 void report_windows_line(const struct report_view *view);
 /* The windows, and the steps in them; nothing when there are none. Of samples not weighed. */

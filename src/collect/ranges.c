@@ -286,6 +286,23 @@ static int add_event(
 	return array_append(&collector->pending, pending);
 }
 
+/* Waits for its name and its turn among the events, with its value as their id. */
+static int add_counter(
+	struct range_collector *collector, uint32_t pid, const struct wire_counter *counter)
+{
+	struct wire_range_event event = {.record = counter->record};
+
+	if (counter->record.length_bytes < sizeof(*counter) || !counter->name)
+		return refuse(collector);
+	event.record.length_bytes = sizeof(event);
+	event.time_ns = counter->time_ns;
+	event.tid = counter->tid;
+	event.image = counter->image;
+	event.name = counter->name;
+	event.id = counter->value;
+	return add_event(collector, pid, &event);
+}
+
 static int add_short(
 	struct range_collector *collector, uint32_t pid, const struct wire_range_short *level)
 {
@@ -322,6 +339,8 @@ int range_collector_add(
 		return add_name(collector, pid, (const void *)record);
 	case WIRE_RECORD_RANGE_FIELDS:
 		return add_fields(collector, pid, (const void *)record);
+	case WIRE_RECORD_COUNTER:
+		return add_counter(collector, pid, (const void *)record);
 	case WIRE_RECORD_RANGE_SHORT_PUSH:
 	case WIRE_RECORD_RANGE_SHORT_POP:
 		return add_short(collector, pid, (const void *)record);
@@ -416,6 +435,18 @@ static uint32_t fill_fields(struct range_collector *collector, const struct pend
 	return count;
 }
 
+static int write_counter(struct range_collector *collector, const struct pending_event *pending)
+{
+	struct capture_counter out = {
+		.time_ns = pending->event.time_ns,
+		.pid = pending->pid,
+		.name = known_text(collector, pending, pending->event.name),
+	};
+
+	memcpy(&out.value, &pending->event.id, sizeof(out.value));
+	return capture_writer_counter(collector->writer, &out);
+}
+
 static int write_event(struct range_collector *collector, const struct pending_event *pending)
 {
 	struct capture_range_field fields[WIRE_RANGE_MAX_FIELDS];
@@ -432,6 +463,8 @@ static int write_event(struct range_collector *collector, const struct pending_e
 	};
 
 	collector->account.events++;
+	if (pending->event.record.type == WIRE_RECORD_COUNTER)
+		return write_counter(collector, pending);
 	return range_stacks_write(
 		collector->stacks, collector->writer, &pending->event, &out, &collector->account);
 }

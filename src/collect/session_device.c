@@ -13,6 +13,7 @@
 #include "collect/python_hooks.h"
 #include "collect/session_internal.h"
 #include "sources/cpu/bpf_sampler.h"
+#include "wire/api.h"
 
 #define LAYERS_VARIABLE "OPENCL_LAYERS"
 #define NVTX_VARIABLE   "NVTX_INJECTION64_PATH"
@@ -148,6 +149,17 @@ static int make_collectors(struct session *session)
 	return 0;
 }
 
+/* For programs that join the session later, without its variables. */
+static int link_library(const struct session_device *device)
+{
+	_cleanup_strbuf_ struct strbuf path = {0};
+
+	strbuf_addf(&path, "%s/" WIRE_API_LIBRARY, target_rings_folder(device->rings));
+	if (strbuf_status(&path) < 0)
+		return -ENOMEM;
+	return symlink(device->library, strbuf_cstr(&path)) < 0 ? -errno : 0;
+}
+
 static int prepare(struct session *session, struct errmsg *err)
 {
 	struct session_device *device = &session->device;
@@ -161,6 +173,8 @@ static int prepare(struct session *session, struct errmsg *err)
 			"device work is not recorded: " INJECT_LIBRARY
 			" is not beside sonde; install sonde again");
 	result = make_folder(session, err);
+	if (result == 0 && has_library)
+		result = link_library(device);
 	if (result == 0)
 		result = make_collectors(session);
 	if (result == 0 && session->options->scope == SESSION_SCOPE_LAUNCH)

@@ -28,14 +28,14 @@ struct session_windows {
 	struct window_flag *flag;
 	struct control *control;
 	struct manifest *manifest; /* NULL: there are no windows */
-	struct errmsg note;      /* why `sonde ctl` cannot reach this session */
-	int poll_fd;             /* readable when session_windows_run() has something to do */
-	int poke_fd, timer_fd;   /* inotify on the gate; the clock */
-	enum wire_phase phase;   /* of the gate, as we know it */
-	enum wire_phase sources; /* what the sources are set to */
-	uint32_t sources_window; /* and for which window */
-	size_t told;             /* windows that the capture knows whole */
-	bool is_told_open;       /* and that the next one is open */
+	struct errmsg note;        /* why `sonde ctl` cannot reach this session */
+	int poll_fd;               /* readable when session_windows_run() has something to do */
+	int poke_fd, timer_fd;     /* inotify on the gate; the clock */
+	enum wire_phase phase;     /* of the gate, as we know it */
+	enum wire_phase sources;   /* what the sources are set to */
+	uint32_t sources_window;   /* and for which window */
+	size_t told;               /* windows that the capture knows whole */
+	bool is_told_open;         /* and that the next one is open */
 	bool is_too_many;
 	bool is_leader_ended;
 	uint64_t drain_until_ns; /* 0: the gate does not drain */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "exporters/chrome_counters.h"
 #include "exporters/chrome_device.h"
 #include "exporters/chrome_ranges.h"
 #include "exporters/chrome_windows.h"
@@ -296,6 +297,7 @@ static int write_document(struct strbuf *out, const struct model *model,
 		r = chrome_add_device_work(out, model, numbers);
 		r = r ?: chrome_add_ranges(out, model, origin_ns, numbers);
 		r = r ?: chrome_add_windows(out, model, origin_ns, numbers);
+		chrome_add_counters(out, model, origin_ns, numbers);
 	}
 	json_end_array(&json);
 	json_end_object(&json);

@@ -10,6 +10,7 @@
 #include "analyses/device_work.h"
 #include "analyses/timeline.h"
 #include "analyses/waiting.h"
+#include "exporters/report_counters_json.h"
 #include "exporters/report_cuda_json.h"
 #include "exporters/report_device_json.h"
 #include "exporters/report_ranges_json.h"
@@ -559,6 +560,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	r = r ?: write_device_work(json, model);
 	r = r ?: write_device_idle(json, model);
 	r = r ?: report_ranges_json(json, model);
+	r = r ?: report_counters_json(json, model);
 	r = r ?: report_windows_json(json, model, options->limit);
 	r = r ?: report_vllm_json(json, model, options->limit);
 	write_losses(json, model);

@@ -16,7 +16,7 @@ _Static_assert(WIRE_API_OPEN == WIRE_GATE_OPEN, "programs look at the state them
 
 static bool open_session(const char *path)
 {
-	return !path && nvtx_open();
+	return path ? nvtx_open_folder(path) : nvtx_open();
 }
 
 static void *text(const char *bytes, size_t length)

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,7 +32,7 @@
 static const struct wire_gate closed_gate = {.next_edge = WIRE_STEP_NEVER};
 _Atomic(const struct wire_gate *) inject_gate = &closed_gate;
 _Atomic(const _Atomic uint32_t *) inject_state = &closed_gate.state;
-_Atomic(void (*)(void)) inject_on_thread_end, inject_on_fork;
+_Atomic(void (*)(void)) inject_on_thread_end, inject_on_fork, inject_on_reopen;
 
 static struct wire_ring_file *ring_file;
 static uint64_t correlation_start;
@@ -144,40 +145,152 @@ static void wait_until_ready(void)
 	errno = saved_errno;
 }
 
-static void open_folder(const char *path)
+/* The session's gate; NULL: there is none of our release in this folder. */
+static struct wire_gate *map_gate(int directory)
 {
-	int directory, saved_errno = errno;
+	struct wire_gate *gate = map_file(directory, WIRE_GATE_NAME, 0, sizeof(*gate));
 
-	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (directory < 0) {
-		errno = saved_errno;
-		return;
-	}
+	if (!gate || (gate->magic == WIRE_GATE_MAGIC && gate->version == WIRE_RING_VERSION))
+		return gate;
+	munmap(gate, sizeof(*gate));
+	return NULL;
+}
+
+static void set_gate_path(const char *path)
+{
 	snprintf(gate_path, sizeof(gate_path), "%s/" WIRE_GATE_NAME, path);
-	session_gate = map_file(directory, WIRE_GATE_NAME, 0, sizeof(*session_gate));
-	if (session_gate && session_gate->magic == WIRE_GATE_MAGIC &&
-		session_gate->version == WIRE_RING_VERSION &&
-		pthread_key_create(&ring_key, return_ring) == 0 &&
+}
+
+static void open_first(const char *path, int directory)
+{
+	session_gate = map_gate(directory);
+	if (session_gate && pthread_key_create(&ring_key, return_ring) == 0 &&
 		pthread_atfork(NULL, NULL, close_in_child) == 0)
 		ring_file = make_ring_file(directory);
-	close(directory);
-	if (ring_file)
-		use_gate(session_gate);
-	errno = saved_errno;
+	if (!ring_file)
+		return;
+	set_gate_path(path);
+	use_gate(session_gate);
+}
+
+/* ---- one session after another ---- */
+
+/* Its folder is gone, or its collector. */
+static bool is_over(void)
+{
+	uint64_t heartbeat_ns =
+		atomic_load_explicit(&session_gate->heartbeat_ns, memory_order_relaxed);
+
+	return access(gate_path, F_OK) != 0 || inject_now_ns() - heartbeat_ns > WIRE_HEARTBEAT_NS;
+}
+
+/* The threads keep their rings, and what counts steps its names. */
+static bool take_over(struct wire_ring_file *file)
+{
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++) {
+		uint32_t tid = atomic_load_explicit(&ring_file->rings[i].tid, memory_order_relaxed);
+
+		if (tid != WIRE_RING_TID_NONE &&
+			!populate(wire_ring_data(file, i), WIRE_RING_AT_FIRST))
+			return false;
+		atomic_store_explicit(&file->rings[i].tid, tid, memory_order_relaxed);
+	}
+	memcpy(file->steps, ring_file->steps, sizeof(file->steps));
+	for (uint32_t i = 0; i < WIRE_STEP_NAMES; i++) {
+		atomic_store_explicit(&file->steps[i].owned, 0, memory_order_relaxed);
+		atomic_store_explicit(&file->steps[i].shared, 0, memory_order_relaxed);
+	}
+	return true;
+}
+
+/*
+ * The new session's memory comes to where the last one's was, so that whatever points there stays
+ * good. The gate is closed until its own turn comes: nobody writes meanwhile.
+ */
+static bool move_to(struct wire_ring_file *file, struct wire_gate *gate)
+{
+	void (*on_reopen)(void) = atomic_load_explicit(&inject_on_reopen, memory_order_relaxed);
+
+	atomic_store_explicit(&session_gate->state, WIRE_GATE_CLOSED, memory_order_relaxed);
+	if (mremap(file, WIRE_RING_FILE_BYTES, WIRE_RING_FILE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
+		    ring_file) == MAP_FAILED)
+		return false;
+	if (on_reopen)
+		on_reopen();
+	return mremap(gate, sizeof(*gate), sizeof(*gate), MREMAP_MAYMOVE | MREMAP_FIXED,
+		       session_gate) != MAP_FAILED;
+}
+
+static bool open_next(const char *path, int directory)
+{
+	struct wire_ring_file *file;
+	struct wire_gate *gate;
+	bool is_open = false;
+
+	if (is_child || !is_over())
+		return false;
+	gate = map_gate(directory);
+	file = gate ? make_ring_file(directory) : NULL;
+	if (file && take_over(file))
+		is_open = move_to(file, gate);
+	if (is_open)
+		set_gate_path(path);
+	else if (gate)
+		munmap(gate, sizeof(*gate));
+	if (!is_open && file)
+		munmap(file, WIRE_RING_FILE_BYTES);
+	return is_open;
 }
 
 static void open_session(void)
 {
 	const char *path = secure_getenv("SONDE_SESSION");
+	int directory, saved_errno = errno;
 
-	if (path)
-		open_folder(path);
+	if (!path)
+		return;
+	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory >= 0) {
+		open_first(path, directory);
+		close(directory);
+	}
+	errno = saved_errno;
 }
 
 bool inject_open_at_once(void)
 {
 	pthread_once(&open_once, open_session);
 	return ring_file != NULL;
+}
+
+static bool is_here(const char *path)
+{
+	size_t length = strlen(path);
+
+	return strncmp(gate_path, path, length) == 0 &&
+	       strcmp(gate_path + length, "/" WIRE_GATE_NAME) == 0;
+}
+
+bool inject_open_folder(const char *path)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int directory, saved_errno = errno;
+	bool is_open = false;
+
+	inject_open_at_once();
+	pthread_mutex_lock(&lock);
+	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory >= 0 && !ring_file) {
+		open_first(path, directory);
+		is_open = ring_file;
+	} else if (directory >= 0) {
+		is_open = (is_here(path) && !is_child) || open_next(path, directory);
+	}
+	if (directory >= 0)
+		close(directory);
+	pthread_mutex_unlock(&lock);
+	errno = saved_errno;
+	return is_open;
 }
 
 bool inject_open(void)

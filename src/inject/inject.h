@@ -47,6 +47,11 @@ bool inject_open(void);
  */
 bool inject_open_at_once(void);
 /*
+ * The session in this folder, which must be the only one: another that was open is over. Not for
+ * programs that launch device work, whose names the last session was told.
+ */
+bool inject_open_folder(const char *path);
+/*
  * This process's file, the session's gate and its path, once the session is open; of a forked child
  * the file is NULL.
  */
@@ -57,6 +62,8 @@ const char *inject_gate_path(void);
 uint32_t inject_image(void);
 /* Called by a thread that ends and had a ring, which is still its own then. */
 extern _Atomic(void (*)(void)) inject_on_thread_end;
+/* Called when another session is opened, and nobody writes: what was told has to be told again. */
+extern _Atomic(void (*)(void)) inject_on_reopen;
 /* Called in a forked child, when it is closed to it. */
 extern _Atomic(void (*)(void)) inject_on_fork;
 /* The gate drains: nothing new is begun, but inject_write() still writes. */

@@ -407,8 +407,15 @@ static bool fill_table(const struct nvtx_callbacks *callbacks, int module,
 	return true;
 }
 
+static void forget_session(void)
+{
+	nvtx_texts_forget();
+	nvtx_threads_forget();
+}
+
 static void open_texts(void)
 {
+	atomic_store_explicit(&inject_on_reopen, forget_session, memory_order_relaxed);
 	inject_clock_open();
 	has_texts = nvtx_texts_open();
 	if (has_texts)
@@ -421,6 +428,11 @@ bool nvtx_open(void)
 		return false;
 	pthread_once(&open_once, open_texts);
 	return has_texts;
+}
+
+bool nvtx_open_folder(const char *path)
+{
+	return inject_open_folder(path) && nvtx_open();
 }
 
 int InitializeInjectionNvtx2(nvtx_get_export *get)

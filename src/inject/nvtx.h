@@ -8,6 +8,8 @@
 
 /* Once or again: opens the session; false when there is none. */
 bool nvtx_open(void);
+/* The same with the session in a folder: see inject_open_folder(). */
+bool nvtx_open_folder(const char *path);
 
 /* ---- texts: nvtx_text.c ---- */
 
@@ -32,6 +34,8 @@ struct nvtx_text *nvtx_text_ascii(const char *text);
 struct nvtx_text *nvtx_text_wide(const wchar_t *text);
 /* NULL of what is no text of ours. */
 struct nvtx_text *nvtx_text_registered(void *handle);
+/* To another collector: all texts are told again. */
+void nvtx_texts_forget(void);
 /* For nvtx_text_id(). */
 void nvtx_text_define(struct nvtx_text *text);
 
@@ -95,6 +99,9 @@ void nvtx_name_own_domain(struct nvtx_text *name);
 nvtx_handle nvtx_domain_of(struct nvtx_text *name);
 /* Its name; NULL of the default domain, and of what is no domain of ours. */
 struct nvtx_text *nvtx_domain_name(nvtx_handle domain);
+
+/* To another collector: what threads know of their rings is not so any more. */
+void nvtx_threads_forget(void);
 
 /* ---- payloads with schemas: nvtx_payload.c ---- */
 

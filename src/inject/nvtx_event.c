@@ -14,7 +14,9 @@
 /* Of the first domains the levels are counted; NVTX has a value for "not tracked". */
 #define COUNTED_DOMAINS 64
 #define RECENT_NAMES    32
-#define PAGE_BYTES      4096
+/* Of the gate's openings. */
+#define NO_OPENING UINT32_MAX
+#define PAGE_BYTES 4096
 /* Ahead of the records: the ring is larger than the nearer caches. */
 #define PREFETCH_BYTES 256
 
@@ -33,8 +35,8 @@ struct nvtx_thread {
 	struct inject_clock clock;
 	_Atomic bool is_inside; /* a signal handler may come in between */
 	uint16_t depths[COUNTED_DOMAINS];
-	bool has_uncounted; /* ranges of other domains were pushed */
-	uint32_t openings;  /* the gate's, which these were counted in */
+	bool has_uncounted;        /* ranges of other domains were pushed */
+	_Atomic uint32_t openings; /* the gate's, which these were counted in */
 	struct {
 		const char *address;
 		struct nvtx_text *text;
@@ -61,7 +63,7 @@ static struct nvtx_thread *make_self(void)
 	threads[index].ring = ring;
 	threads[index].data = data;
 	threads[index].tid = inject_tid();
-	threads[index].image = inject_image();
+	atomic_store_explicit(&threads[index].openings, NO_OPENING, memory_order_relaxed);
 	self = &threads[index];
 	return self;
 }
@@ -71,7 +73,15 @@ static __attribute__((noinline)) void begin_opening(struct nvtx_thread *thread, 
 {
 	memset(thread->depths, 0, sizeof(thread->depths));
 	thread->has_uncounted = false;
-	thread->openings = openings;
+	thread->image = inject_image();
+	thread->room_until = 0;
+	atomic_store_explicit(&thread->openings, openings, memory_order_relaxed);
+}
+
+void nvtx_threads_forget(void)
+{
+	for (uint32_t i = 0; i < WIRE_RING_COUNT; i++)
+		atomic_store_explicit(&threads[i].openings, NO_OPENING, memory_order_relaxed);
 }
 
 /* NULL: nothing is recorded. */
@@ -89,7 +99,8 @@ static __attribute__((always_inline)) inline struct nvtx_thread *enter(void)
 	}
 	atomic_store_explicit(&thread->is_inside, true, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
-	if (__builtin_expect(thread->openings != openings, 0))
+	if (__builtin_expect(
+		    atomic_load_explicit(&thread->openings, memory_order_relaxed) != openings, 0))
 		begin_opening(thread, openings);
 	return thread;
 }

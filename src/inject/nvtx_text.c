@@ -174,6 +174,20 @@ struct nvtx_text *nvtx_text_registered(void *handle)
 	return text;
 }
 
+void nvtx_texts_forget(void)
+{
+	struct nvtx_text *text;
+
+	for (uint32_t i = 0; i < SLOT_COUNT; i++) {
+		text = atomic_load_explicit(&table->slots[i], memory_order_acquire);
+		if (text)
+			atomic_store_explicit(&text->is_defined, false, memory_order_relaxed);
+	}
+	text = atomic_load_explicit(&too_many, memory_order_acquire);
+	if (text)
+		atomic_store_explicit(&text->is_defined, false, memory_order_relaxed);
+}
+
 static bool define(const struct nvtx_text *text)
 {
 	struct {

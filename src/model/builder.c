@@ -539,6 +539,7 @@ struct model_builder *model_builder_free(struct model_builder *builder)
 	array_done(&builder->launches);
 	array_done(&builder->launch_stacks);
 	builder_ranges_done(builder);
+	builder_counters_done(builder);
 	builder_windows_done(builder);
 	array_done(&builder->device_events);
 	map_u64_done(&builder->processes);
@@ -566,6 +567,7 @@ const struct capture_visitor model_builder_visitor = {
 	.launch = visit_launch,
 	.launch_stack = visit_launch_stack,
 	.range = builder_visit_range,
+	.counter = builder_visit_counter,
 	.window = builder_visit_window,
 	.step = builder_visit_step,
 	.device_event = visit_device_event,

@@ -47,6 +47,11 @@ struct raw_range {
 	uint32_t pid, tid; /* tid 0: of the process */
 };
 
+struct raw_counter {
+	struct model_counter counter; /* without its process */
+	uint32_t pid;
+};
+
 /* A step without its process, thread, window and end. */
 struct raw_step {
 	struct model_step step;
@@ -79,6 +84,7 @@ struct model_builder {
 	ARRAY_OF(struct capture_device_work) device_works; /* texts are the model's */
 	ARRAY_OF(struct capture_launch) launches;
 	ARRAY_OF(struct capture_launch_stack) launch_stacks;
+	ARRAY_OF(struct raw_counter) counters;
 	ARRAY_OF(struct model_window) windows; /* end 0: none is known */
 	ARRAY_OF(struct raw_step) steps;
 	struct window_choice window_choice;
@@ -102,6 +108,11 @@ int builder_resolve_device(struct model_builder *builder);
 int builder_visit_range(void *context, const struct capture_range_event *event);
 int builder_resolve_ranges(struct model_builder *builder);
 void builder_ranges_done(struct model_builder *builder);
+
+/* visitor->counter, and the counters in the model. Return 0 or -ENOMEM. */
+int builder_visit_counter(void *context, const struct capture_counter *counter);
+int builder_resolve_counters(struct model_builder *builder);
+void builder_counters_done(struct model_builder *builder);
 
 /* visitor->window and ->step, and both in the model: before all else, which asks
  * builder_is_chosen(). Return 0 or -ENOMEM. */

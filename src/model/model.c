@@ -92,6 +92,7 @@ struct model *model_free(struct model *model)
 	array_done(&model->device_waits);
 	array_done(&model->ranges);
 	array_done(&model->range_fields);
+	array_done(&model->counters);
 	array_done(&model->windows);
 	array_done(&model->steps);
 	array_done(&model->gpus);

@@ -226,6 +226,14 @@ struct model_range {
 	bool is_open; /* no end is known: it ends with the last that is known of its process */
 };
 
+/* What a counter of a process is from a moment on. */
+struct model_counter {
+	uint64_t time_ns;
+	const char *name;
+	uint32_t process; /* index */
+	double value;
+};
+
 /* Time in which was recorded; without any, all of the time was. */
 struct model_window {
 	uint32_t number;
@@ -289,10 +297,11 @@ struct model {
 	ARRAY_OF(struct model_device_wait) device_waits; /* in the file's order */
 	ARRAY_OF(struct model_range) ranges;             /* sorted by start, outer ones first */
 	ARRAY_OF(struct model_range_field) range_fields;
-	ARRAY_OF(struct model_window) windows; /* by begin; of those that were chosen */
-	uint32_t whole_window_count;           /* with those that were not */
-	uint64_t windows_end_ns;               /* of the last of all; 0: there are none */
-	ARRAY_OF(struct model_step) steps;     /* by process, name and start */
+	ARRAY_OF(struct model_counter) counters; /* by process, name and time */
+	ARRAY_OF(struct model_window) windows;   /* by begin; of those that were chosen */
+	uint32_t whole_window_count;             /* with those that were not */
+	uint64_t windows_end_ns;                 /* of the last of all; 0: there are none */
+	ARRAY_OF(struct model_step) steps;       /* by process, name and start */
 	ARRAY_OF(struct model_gpu) gpus;
 	ARRAY_OF(struct model_graph_call) graph_calls; /* in the file's order, like these */
 	ARRAY_OF(struct model_graph_node) graph_nodes;

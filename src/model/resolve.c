@@ -318,6 +318,7 @@ static void clear_resolved(struct model_builder *builder)
 	model->device_works.count = 0;
 	model->device_waits.count = 0;
 	model->ranges.count = 0;
+	model->counters.count = 0;
 	model->windows.count = 0;
 	model->steps.count = 0;
 	map_u64_clear(&builder->functions);
@@ -337,6 +338,7 @@ static int resolve(struct model_builder *builder, uint64_t from_ns)
 	}
 	r = r ?: builder_resolve_device(builder);
 	r = r ?: builder_resolve_ranges(builder);
+	r = r ?: builder_resolve_counters(builder);
 	r = r ?: name_placeholders(builder);
 	r = r ?: model_classify(builder->model);
 	if (r == 0)

@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #define WIRE_API_VERSION 1
+/* In the session's folder: a link to the library. */
+#define WIRE_API_LIBRARY "library"
 /* wire_api_function */
 #define WIRE_API_SYMBOL "sonde_api"
 /* The state of a gate that is open. */
