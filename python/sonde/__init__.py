@@ -1,6 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program says to sonde: ranges, marks, counters, tokens and steps. Without a recording nothing is done."""
+"""sonde's Python package: what a program says to sonde, when to measure, and what the parts of a program cost.
+
+    range, mark, counter, token, step    said to the recording that the program runs under; without one nothing is done
+    is_open, window                      is a window of that recording open, and which
+    profile                              record a block with sonde's own sources
+    training_profiler                    trace steps of a training loop with torch.profiler
+    phase, waiting, phases               what the phases of a program cost, always on
+    get_global_manager                   execution traces of vLLM's workers, by a flag file
+    add_profiler_args, profiler_from_args    the command-line flags of training_profiler
+
+Importing it imports nothing but its C extension; the rest is imported when it is first used, and torch only where
+torch.profiler is.
+"""
+
+from typing import TYPE_CHECKING, Any, Dict, List
 
 from sonde._core import counter, is_open, mark, range, step, token, window
 
-__all__ = ["counter", "is_open", "mark", "range", "step", "token", "window"]
+if TYPE_CHECKING:
+    from sonde.args import add_profiler_args, profiler_from_args
+    from sonde.manager import get_global_manager
+    from sonde.phase_times import phase, phases, waiting
+    from sonde.recording import profile
+    from sonde.training import training_profiler
+
+__all__ = [
+    "add_profiler_args",
+    "counter",
+    "get_global_manager",
+    "is_open",
+    "mark",
+    "phase",
+    "phases",
+    "profile",
+    "profiler_from_args",
+    "range",
+    "step",
+    "token",
+    "training_profiler",
+    "waiting",
+    "window",
+]
+
+_MODULES: Dict[str, str] = {
+    "add_profiler_args": "args",
+    "get_global_manager": "manager",
+    "phase": "phase_times",
+    "phases": "phase_times",
+    "profile": "recording",
+    "profiler_from_args": "args",
+    "training_profiler": "training",
+    "waiting": "phase_times",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'sonde' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module("sonde." + module), name)
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -19,7 +19,7 @@ def decorate(
 ) -> Callable[..., Any]:
     """The function with the range around it, by its own name and signature."""
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(decorate(manager, function.__func__, name, domain, fields))  # type: ignore[return-value]
+        return type(function)(decorate(manager, function.__func__, name, domain, fields))
     if not callable(function):
         raise TypeError(f"a range decorates functions, not {type(function).__name__}")
     if inspect.iscoroutinefunction(function):

@@ -42,7 +42,8 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 	if (!best)
 		errmsg_set(err, -EINVAL,
 			"no format was given: name one with -f (folded, flamegraph, speedscope, "
-			"pprof, chrome, csv, json), or by the output's extension, such as -o "
+			"pprof, chrome, csv, json, vllm-csv), or by the output's extension, such "
+			"as -o "
 			"profile.svg");
 	return best;
 }
@@ -68,14 +69,16 @@ static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
 		"file with -o");
 }
 
-static int export(const char *capture, const struct exporter *exporter, struct strbuf *out,
-	struct errmsg *err)
+/* The file, or the files of the folder. */
+static int export(const char *capture, const struct exporter *exporter, const char *output,
+	struct strbuf *out, struct export_files *files, struct errmsg *err)
 {
 	_cleanup_model_ struct model *model = NULL;
 	struct export_options options = {
 		.size = sizeof(options),
 		.title = arguments.title,
 		.capture = capture,
+		.output = output,
 		.roots = call_tree_roots_from_string(arguments.roots),
 		.minimum_width_px = arguments.minimum_width_px,
 	};
@@ -83,7 +86,11 @@ static int export(const char *capture, const struct exporter *exporter, struct s
 
 	r = r ?: weigh_capture(model, &arguments.shown, err);
 	arguments.selection.weight = shown_weight(&arguments.shown);
-	return r ?: exporter->export(model, &arguments.selection, &options, out, err);
+	if (r < 0)
+		return r;
+	if (exporter->export_files)
+		return exporter->export_files(model, &arguments.selection, &options, files, err);
+	return exporter->export(model, &arguments.selection, &options, out, err);
 }
 
 /* Formats of which every figure is a weight, or has its own. */
@@ -108,6 +115,7 @@ static int export_run(int count, char **positional)
 {
 	_cleanup_strbuf_ struct strbuf content = {0};
 	_cleanup_strbuf_ struct strbuf path = {0};
+	_cleanup_export_files_ struct export_files files = {0};
 	const struct exporter *exporter;
 	struct errmsg err;
 	int r = 0;
@@ -121,13 +129,16 @@ static int export_run(int count, char **positional)
 		default_output(&path, positional[0], exporter);
 	if (output_is_standard(strbuf_cstr(&path)))
 		r = refuse_terminal(exporter, &err);
-	r = r ?: export(positional[0], exporter, &content, &err);
-	r = r ?: output_write(strbuf_cstr(&path), content.data, content.length, &err);
+	r = r ?: export(positional[0], exporter, strbuf_cstr(&path), &content, &files, &err);
+	if (exporter->export_files)
+		r = r ?: output_write_folder(strbuf_cstr(&path), &files, &err);
+	else
+		r = r ?: output_write(strbuf_cstr(&path), content.data, content.length, &err);
 	return r < 0 ? fail(&err) : EXIT_OK;
 }
 
 static const char *const formats[] = {
-	"folded", "flamegraph", "speedscope", "pprof", "chrome", "csv", "json", NULL};
+	"folded", "flamegraph", "speedscope", "pprof", "chrome", "csv", "json", "vllm-csv", NULL};
 static const char *const roots[] = {"none", "process", "thread", NULL};
 
 static const struct option export_options[] = {
@@ -142,7 +153,8 @@ static const struct option export_options[] = {
 		.long_name = "output",
 		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "Write here; - is standard output. Default: beside the capture, with the "
+		.help = "Write here, of vllm-csv a folder; - is standard output. Default: beside "
+			"the capture, with the "
 			"format's extension.",
 		.value = (void *)&arguments.output},
 	WEIGHT_OPTION(arguments.shown),
@@ -183,7 +195,8 @@ const struct command export_command = {
 		"  pprof       for pprof and the stores that take its profiles\n"
 		"  chrome      slices per thread, for ui.perfetto.dev and chrome://tracing\n"
 		"  csv         the table of functions\n"
-		"  json        what report --json prints\n\n"
+		"  json        what report --json prints\n"
+		"  vllm-csv    a folder of tables of what vLLM did\n\n"
 		"The capture itself opens in ui.perfetto.dev too. Every format holds the same "
 		"samples; the same capture and options give the same file.",
 	.examples = "sonde export -f flamegraph sonde.pftrace\n    Writes sonde.svg.\n"

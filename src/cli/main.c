@@ -16,6 +16,7 @@ const struct command *const commands[] = {
 	&report_command,
 	&export_command,
 	&diff_command,
+	&import_command,
 	&ctl_command,
 	&doctor_command,
 	&version_command,

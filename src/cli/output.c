@@ -87,3 +87,42 @@ int output_write(const char *path, const void *bytes, size_t length, struct errm
 	warn("wrote %s (%s)", path, strbuf_cstr(&size));
 	return 0;
 }
+
+/* "DIR/NAME", and the folder that it is in. */
+static int write_below(const char *folder, const struct export_file *file, struct strbuf *path)
+{
+	char *slash;
+	int r;
+
+	strbuf_clear(path);
+	strbuf_addf(path, "%s/%s", folder, file->name);
+	r = strbuf_status(path);
+	if (r < 0)
+		return r;
+	slash = strrchr(path->data, '/');
+	*slash = '\0';
+	r = make_directories(path->data, 0777);
+	*slash = '/';
+	return r ?: write_path(path->data, file->content.data, file->content.length);
+}
+
+int output_write_folder(const char *folder, const struct export_files *files, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf path = {0}, size = {0};
+	uint64_t bytes = 0;
+
+	if (output_is_standard(folder))
+		return errmsg_set(err, -EINVAL,
+			"this format is a folder of files: name one with -o, not standard output");
+	array_foreach (&files->items, file) {
+		int r = write_below(folder, file, &path);
+
+		if (r < 0)
+			return errmsg_set(err, r, "cannot write %s: %s; %s", strbuf_cstr(&path),
+				strerror(-r), remedy(r));
+		bytes += file->content.length;
+	}
+	format_bytes(&size, bytes);
+	warn("wrote %zu files in %s (%s)", files->items.count, folder, strbuf_cstr(&size));
+	return 0;
+}

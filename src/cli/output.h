@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/errmsg.h"
+#include "exporters/exporter.h"
 
 /* "-" */
 bool output_is_standard(const char *path);
@@ -15,3 +16,8 @@ bool output_is_standard(const char *path);
  * standard output. The error names the path, the reason and what to try.
  */
 int output_write(const char *path, const void *bytes, size_t length, struct errmsg *err);
+/*
+ * Writes the files of a folder, which is made where it is missing; each is replaced whole, others
+ * in it stay. The last line of the above holds, too.
+ */
+int output_write_folder(const char *folder, const struct export_files *files, struct errmsg *err);

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/strbuf.h"
+#include "capture/split.h"
 #include "cli/commands.h"
 #include "cli/record_hooks.h"
 #include "cli/target_options.h"
@@ -27,7 +28,8 @@ static uint64_t record_frequency_hz = 99;
 static double record_duration_s;
 static struct target_options record_target;
 static struct window_options record_windows;
-static bool record_quiet, record_uncompressed, record_stack_sample, record_device_slices;
+static bool record_split, record_quiet, record_uncompressed, record_stack_sample,
+	record_device_slices;
 static const char *record_mode = "auto";
 static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
 static const char *record_graph = "auto";
@@ -244,6 +246,16 @@ static void print_notes(const struct capture_stats *stats)
 	}
 }
 
+static void print_next(const struct session_result *result, const char *output)
+{
+	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
+
+	if (first)
+		fprintf(stderr, "sonde: %u window%s, each in a file of its own, from %s on\n",
+			result->part_count, result->part_count == 1 ? "" : "s", first);
+	fprintf(stderr, "next: sonde report %s\n", first ? first : output);
+}
+
 static void print_summary(
 	const struct session_result *result, const struct session_options *options)
 {
@@ -258,7 +270,7 @@ static void print_summary(
 	print_mode(result, options->mode == SESSION_MODE_USER);
 	record_print_hooks(&result->hooks);
 	print_notes(&result->stats);
-	fprintf(stderr, "next: sonde report %s\n", options->output);
+	print_next(result, options->output);
 }
 
 static void on_finishing(void *context _unused_, const char *what, uint64_t left)
@@ -377,6 +389,7 @@ static int run_record(int count, char **arguments)
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
 		.device_slices = record_device_slices,
+		.split = record_split,
 		.on_finishing = on_finishing,
 		.on_message = on_message,
 	};
@@ -516,6 +529,11 @@ static const struct option record_options[] = {
 			"which needs no privileges; auto: bpf where it can run.",
 		.value = &record_mode,
 		.choices = record_modes},
+	{.long_name = "split",
+		.type = OPTION_FLAG,
+		.help = "Write each window to a capture of its own, FILE.w1.pftrace and so on, in "
+			"place of one of all of them.",
+		.value = &record_split},
 	{.long_name = "uncompressed",
 		.type = OPTION_FLAG,
 		.help = "Write the capture's packets uncompressed, for tools that cannot inflate "

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde report: a capture's answer in the terminal, or as JSON. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "cli/load.h"
+#include "cli/report_regress.h"
 #include "cli/report_view.h"
 #include "exporters/report_json.h"
 #include "model/shown.h"
@@ -20,6 +22,8 @@
 #define BY_COUNTER    "counter"
 #define BY_TOKEN      "token"
 #define BY_STEP       "step"
+#define BY_REQUEST    "request"
+#define BY_EXPERT     "expert"
 #define SIDE_LIMIT    8 /* rows of the tables after the first */
 
 static struct {
@@ -27,8 +31,10 @@ static struct {
 	struct shown_options shown;
 	const char *by, *sort;
 	uint64_t limit;
+	const char *baseline;
+	double threshold_percent;
 	bool json;
-} arguments = {.sort = "self", .shown.weight = "cpu"};
+} arguments = {.threshold_percent = NAN, .sort = "self", .shown.weight = "cpu"};
 
 static enum breakdown_sort wanted_sort(void)
 {
@@ -145,6 +151,16 @@ static int add_steps(const struct report_view *view)
 	return 0;
 }
 
+static int add_requests(const struct report_view *view)
+{
+	return report_requests(view, wanted_limit(DEFAULT_LIMIT));
+}
+
+static int add_experts(const struct report_view *view)
+{
+	return report_experts(view, wanted_limit(0));
+}
+
 /* The tables that are about no samples, where one of them is wanted; 1: none is. */
 static int add_special(const struct report_view *view)
 {
@@ -159,6 +175,8 @@ static int add_special(const struct report_view *view)
 		{BY_GRAPH, add_graphs},
 		{BY_WINDOW, add_windows},
 		{BY_STEP, add_steps},
+		{BY_REQUEST, add_requests},
+		{BY_EXPERT, add_experts},
 		{BY_TOKEN, add_tokens},
 	};
 
@@ -275,9 +293,26 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 
 static int report_run(int count, char **positional)
 {
+	const struct regress_arguments regress = {
+		.baseline = arguments.baseline,
+		.threshold_percent = isnan(arguments.threshold_percent)
+					     ? REGRESS_THRESHOLD_PERCENT
+					     : arguments.threshold_percent,
+		.limit = wanted_limit(0),
+		.json = arguments.json,
+	};
 	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err;
-	int r = report(positional[0], &out, &err);
+	int r;
+
+	if (!arguments.baseline && !isnan(arguments.threshold_percent)) {
+		errmsg_set(&err, 0, "--threshold is for --regress BASELINE: give both");
+		return fail_usage(&err);
+	}
+	if (arguments.baseline)
+		return report_regress(
+			&regress, &arguments.shown, &arguments.selection, positional[0]);
+	r = report(positional[0], &out, &err);
 
 	if (r < 0)
 		return fail(&err);
@@ -286,8 +321,8 @@ static int report_run(int count, char **positional)
 }
 
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", BY_COUNTER, BY_KERNEL, BY_GRAPH, BY_RANGE, BY_STEP,
-	BY_TOKEN, BY_WAIT, BY_WINDOW, NULL};
+	"cgroup", "stack", "class", "gil", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH, BY_RANGE,
+	BY_REQUEST, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW, NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
@@ -296,7 +331,9 @@ static const struct option report_options[] = {
 		.argument = "WHAT",
 		.help = "Print this table alone; stack: the hottest path and the hottest stacks; "
 			"kernel: what devices did, and which lines launched it; "
+			"expert: which experts a model chose; "
 			"range: what happened in the program's NVTX ranges; "
+			"request: how long requests to vLLM took; "
 			"graph: captures and replays of CUDA graphs, and their nodes; "
 			"step: how long the program's steps took; "
 			"wait: what threads waited for, and who held what they waited for; "
@@ -323,6 +360,23 @@ static const struct option report_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Print one JSON document instead, with every table unless --by names one.",
 		.value = &arguments.json},
+	{.long_name = "regress",
+		.type = OPTION_STRING,
+		.argument = "BASELINE",
+		.help = "Compare with this capture: durations of steps, of ranges and of device "
+			"work by name, and CPU time. The exit status is 1 when something got "
+			"slower.",
+		.value = (void *)&arguments.baseline,
+		.group = "Regressions"},
+	{.long_name = "threshold",
+		.type = OPTION_DOUBLE,
+		.argument = "PERCENT",
+		.help = "With --regress: a median must have grown by more than this, and to "
+			"outside of the spread of both runs. Default: 10.",
+		.value = &arguments.threshold_percent,
+		.minimum = 0,
+		.maximum = 1e6,
+		.group = "Regressions"},
 	WEIGHT_OPTION(arguments.shown),
 	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),

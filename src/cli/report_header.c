@@ -140,6 +140,7 @@ static void add_filters(const struct report_view *view)
 		{"thread", filters->thread},
 		{"time", filters->time},
 		{"symbol", filters->symbol},
+		{"range", filters->range},
 	};
 	_cleanup_strbuf_ struct strbuf text = {0};
 

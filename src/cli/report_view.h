@@ -67,6 +67,11 @@ void report_windows_line(const struct report_view *view);
 int report_windows(const struct report_view *view, size_t limit);
 int report_steps(const struct report_view *view, size_t limit);
 
+/* Requests to an inference engine, and the experts of its models; a sentence when there are none.
+ */
+int report_requests(const struct report_view *view, size_t limit);
+int report_experts(const struct report_view *view, size_t limit);
+
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);
 /* "12.3 s", or "1,234" samples where their time is unknown. */

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "collect/device_clock.h"
 #include "collect/device_cuda.h"
+#include "collect/device_output.h"
 #include "collect/waiting_launches.h"
 
 #define CUDA_MAX_GPUS  1024

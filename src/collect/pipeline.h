@@ -44,6 +44,9 @@ struct pipeline_parts {
 	/* Told of each launch whose stack is whole; frames innermost first. May be NULL. */
 	void (*on_launch_stack)(void *context, const struct wire_sample *sample,
 		const uint64_t *frames, size_t frame_count);
+	/* Called before each record and event: what must not wait until all are handled. May be
+	 * NULL. */
+	void (*between)(void *context);
 	void *context;
 };
 

@@ -91,6 +91,17 @@ int python_package_find(char **ret_folder, struct errmsg *err)
 	return 0;
 }
 
+int python_hooks_groups(const char *list, struct strbuf *out)
+{
+	if (strcmp(list, PYTHON_HOOKS_AUTO) != 0) {
+		strbuf_add(out, list);
+		return strbuf_status(out);
+	}
+	for (size_t i = 0; python_hook_groups[i]; i++)
+		strbuf_addf(out, "%s%s", i ? "," : "", python_hook_groups[i]);
+	return strbuf_status(out);
+}
+
 int python_hooks_path(const char *folder, struct strbuf *out)
 {
 	const char *before = getenv("PYTHONPATH");

@@ -24,6 +24,8 @@ int python_hooks_check(const char *list, struct errmsg *err);
  * is missing. Returns 0 or -ENOENT.
  */
 int python_package_find(char **ret_folder, struct errmsg *err);
+/* Appends the groups of the list with commas between them: what "auto" stands for. */
+int python_hooks_groups(const char *list, struct strbuf *out);
 /* Appends the value of PYTHONPATH: the bootstrap of the package in `folder` before what is there.
  */
 int python_hooks_path(const char *folder, struct strbuf *out);

@@ -269,7 +269,11 @@ static int finish(struct session *session, struct errmsg *err)
 	result = capture_writer_stats(session->writer, &session->result->stats);
 	if (result < 0)
 		return errmsg_set(err, result, "cannot finish the capture: %s", strerror(-result));
-	return capture_writer_close(TAKE_PTR(session->writer), err);
+	result = capture_writer_close(TAKE_PTR(session->writer), err);
+	if (result == 0 && session->options->split)
+		result = session_split(session, err);
+	session_windows_finish(session);
+	return result;
 }
 
 void session_forget_callstacks(struct session *session)

@@ -57,10 +57,11 @@ struct session_options {
 	enum session_launch_stacks launch_stacks;
 	bool launch_memo_off;            /* the stack of every launch is taken */
 	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
-	struct window_spec window;       /* trigger NONE: all is recorded */
-	const char *session_file; /* where the session folder's path is written; NULL: nowhere */
 	const char *hooks; /* groups of Python hooks, a list; see python_hooks.h. NULL: none */
+	struct window_spec window; /* trigger NONE: all is recorded */
+	const char *session_file;  /* where the session folder's path is written; NULL: nowhere */
 	bool uncompressed, stack_sample, device_slices; /* see capture_writer_options */
+	bool split; /* each window to a capture of its own, in place of the one of all */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a
 	 * file. `tick` is called each time round the loop, 10 times a second or more often, and at
@@ -97,6 +98,7 @@ struct session_result {
 	/* The command's exit status, or 126, 127 when it could not be run; -1: no command. */
 	int command_status;
 	uint64_t duration_ns;
+	uint32_t part_count; /* captures that the windows are in; 0: all is in the output */
 };
 
 /*

@@ -339,11 +339,6 @@ static void add_wait_notes(struct session *session)
 			(unsigned long long)(exact.lost_ns / NS_PER_MS));
 }
 
-static void add_sentence(struct session *session, const char *sentence)
-{
-	add_note(session->result, "%s", sentence);
-}
-
 #define HOOK_NOTES_MAX 8
 
 /* Hooks that do not record: what they would have told is missing. */
@@ -373,6 +368,11 @@ static void add_hook_notes(struct session *session)
 	if (table->malformed)
 		add_note(session->result, "%llu lines on Python hooks were damaged and left out",
 			(unsigned long long)table->malformed);
+}
+
+static void add_sentence(struct session *session, const char *sentence)
+{
+	add_note(session->result, "%s", sentence);
 }
 
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines)

@@ -98,6 +98,27 @@ static int set_environment(struct session_device *device)
 	return result ?: add_nvtx(device);
 }
 
+/* Without the package the recording has everything but what hooks would add. */
+static int add_hooks(struct session_device *device, const char *groups)
+{
+	_cleanup_free_ char *folder = NULL;
+	_cleanup_strbuf_ struct strbuf path = {0}, names = {0};
+	struct errmsg reason;
+	int result;
+
+	if (!groups || strcmp(groups, PYTHON_HOOKS_NONE) == 0)
+		return 0;
+	if (python_package_find(&folder, &reason) < 0) {
+		errmsg_set(
+			&device->hooks_note, 0, "Python programs have no hooks: %s", reason.text);
+		return 0;
+	}
+	result = python_hooks_path(folder, &path);
+	result = result ?: add_variable(device, "PYTHONPATH", strbuf_cstr(&path));
+	result = result ?: python_hooks_groups(groups, &names);
+	return result ?: add_variable(device, "SONDE_HOOKS", strbuf_cstr(&names));
+}
+
 static int make_folder(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
@@ -126,26 +147,6 @@ static int make_collectors(struct session *session)
 	device_collector_set_windows(device->collector, &session->windows.list);
 	range_collector_set_windows(device->ranges, &session->windows.list);
 	return 0;
-}
-
-/* Without the package the recording has everything but what hooks would add. */
-static int add_hooks(struct session_device *device, const char *groups)
-{
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_strbuf_ struct strbuf path = {0};
-	struct errmsg reason;
-	int result;
-
-	if (!groups || strcmp(groups, PYTHON_HOOKS_NONE) == 0)
-		return 0;
-	if (python_package_find(&folder, &reason) < 0) {
-		errmsg_set(
-			&device->hooks_note, 0, "Python programs have no hooks: %s", reason.text);
-		return 0;
-	}
-	result = python_hooks_path(folder, &path);
-	result = result ?: add_variable(device, "PYTHONPATH", strbuf_cstr(&path));
-	return result ?: add_variable(device, "SONDE_HOOKS", groups);
 }
 
 /* For programs that join the session later, without its variables. */
@@ -180,7 +181,7 @@ static int prepare(struct session *session, struct errmsg *err)
 		target_gate_set_untimed(target_rings_gate(device->rings));
 	if (result == 0)
 		result = set_environment(device);
-	return result < 0 ? result : add_hooks(device, session->options->hooks);
+	return result < 0 || !device->library ? result : add_hooks(device, session->options->hooks);
 }
 
 /* Processes that are attached to have a folder, too: they may say ranges and steps by themselves.
@@ -288,9 +289,9 @@ static bool tell_facts(struct session *session, const struct target_process *pro
 }
 
 /*
- * Programs are told what their launches need. When the first one is seen, which waits for it, the
- * stacks are prepared: most recordings never need the BPF program. With the tables there, no launch
- * has to carry a copy of its stack.
+ * Programs are told what their launches need. When the first one that launches is seen, which waits
+ * for it, the stacks are prepared: most recordings never need the BPF program. With the tables
+ * there, no launch has to carry a copy of its stack.
  */
 static void start_launches(struct session *session)
 {
@@ -299,6 +300,8 @@ static void start_launches(struct session *session)
 	bool is_ready = true;
 	size_t position = 0;
 
+	if (!target_gate_is_launching(target_rings_gate(device->rings)))
+		return;
 	if (!device->tried_launches)
 		target_gate_set_stacks(target_rings_gate(device->rings),
 			device->is_recorded ? open_launches(session) : WIRE_LAUNCH_STACKS_OFF,

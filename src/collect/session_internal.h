@@ -117,4 +117,9 @@ void session_fill_range_stats(struct session *session, struct capture_range_stat
 /* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
 void session_fill_stats(struct session *session, bool complete);
 /* Sentences on what is missing or partial and why. */
+/*
+ * Splits the closed capture by its windows, and removes it; one without windows stays as it is. On
+ * an error the capture is there, and no part of it.
+ */
+int session_split(struct session *session, struct errmsg *err);
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines);

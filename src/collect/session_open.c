@@ -205,6 +205,8 @@ static int open_parts(struct session *session, struct errmsg *err)
 	parts.python = session->python;
 	parts.writer = session->writer;
 	parts.windows = &session->windows.list;
+	if (options->window.trigger != CAPTURE_TRIGGER_NONE)
+		parts.between = session_windows_run_soon;
 	return pipeline_new(&session->pipeline, &parts);
 }
 
@@ -400,6 +402,8 @@ static int write_session(struct session *session, struct errmsg *err)
 	while (options->command && options->command[out.command_count])
 		out.command_count++;
 	result = capture_writer_session(session->writer, &out);
+	if (result == 0)
+		result = session_windows_describe(session, &out);
 	/* A disk that is full already is noticed before the command starts. */
 	return result < 0 ? result : capture_writer_flush(session->writer, err);
 }

@@ -73,6 +73,23 @@ static void end_window(struct session *session, uint64_t time_ns, enum capture_w
 
 /* ---- the leader's edges ---- */
 
+/* 0: it is `sonde ctl`, or its file was not found yet. */
+static uint32_t leader_pid(struct session *session)
+{
+	uint64_t leader = target_gate_leader(gate_of(session));
+	struct target_process process;
+	size_t position = 0;
+	uint32_t pid = 0;
+
+	device_reader_lock(session->device.reader);
+	while (target_rings_next(session->device.rings, &position, &process)) {
+		if (process.start_time_ns == leader)
+			pid = process.pid;
+	}
+	device_reader_unlock(session->device.reader);
+	return pid;
+}
+
 static void apply_edge(struct session *session, const struct wire_window_edge *edge)
 {
 	struct session_windows *windows = &session->windows;
@@ -82,11 +99,15 @@ static void apply_edge(struct session *session, const struct wire_window_edge *e
 	if (edge->phase == WIRE_PHASE_ACTIVE) {
 		begin_window(session, edge->time_ns, spec_of(session)->trigger);
 		window = windows_last(&windows->list);
-		if (window && windows->list.is_open)
+		if (window && windows->list.is_open) {
 			window->first_step = edge->step;
+			window->leader_pid = leader_pid(session);
+		}
 	} else if (edge->phase == WIRE_PHASE_CLOSED && windows->list.is_open) {
 		if (edge->step > window->first_step)
 			window->last_step = edge->step - 1;
+		if (!window->leader_pid) /* its file may be found after its first window began */
+			window->leader_pid = leader_pid(session);
 		end_window(session, edge->time_ns,
 			edge->reason == WIRE_WINDOW_MAX_STEPS ? CAPTURE_REASON_MAX_STEPS
 							      : CAPTURE_REASON_SCHEDULE);
@@ -359,6 +380,8 @@ int session_windows_step(struct session *session, uint32_t pid, const struct wir
 	if (!windows_has(&windows->list, out.time_ns))
 		return 0;
 	count_step(session, &out);
+	if (windows->manifest)
+		session_keep_failure(session, manifest_step(windows->manifest, pid, out.name));
 	return capture_writer_step(session->writer, &out);
 }
 
@@ -411,12 +434,64 @@ static int set_sources(struct session *session)
 	return result;
 }
 
-/* ---- the capture ---- */
+/* ---- the capture and the manifest ---- */
+
+int session_windows_describe(struct session *session, const struct capture_session *described)
+{
+	if (session->windows.list.is_whole || session->options->live.visitor)
+		return 0;
+	return manifest_new(&session->windows.manifest, session->options->output, described,
+		target_rings_folder(session->device.rings));
+}
+
+/* Their ranks are read while they live. */
+static int tell_processes(struct session *session)
+{
+	struct session_windows *windows = &session->windows;
+	const struct process *process;
+	size_t position = 0;
+	int result = 0;
+
+	if (!windows->manifest || session->options->whole_machine)
+		return 0;
+	while (result == 0 && (process = address_spaces_next(session->spaces, &position))) {
+		uint64_t programs = process->exec_count + 1ULL, told = 0;
+
+		map_u64_get(&windows->told_processes, process->pid, &told);
+		if (process->exited || told == programs)
+			continue;
+		result = manifest_process(windows->manifest, process->pid,
+			windows->list.items.count &&
+				process->first_seen_ns > windows->list.items.items[0].begin_ns);
+		if (result == 0)
+			result = map_u64_set(&windows->told_processes, process->pid, programs);
+	}
+	return result;
+}
+
+static void write_manifest(struct session *session, bool is_last)
+{
+	struct session_windows *windows = &session->windows;
+	struct errmsg err = {{0}};
+
+	if (manifest_write(windows->manifest, is_last, &err) < 0)
+		windows->manifest_note = err;
+}
+
+void session_windows_finish(struct session *session)
+{
+	if (!session->windows.manifest)
+		return;
+	if (session->result->part_count)
+		manifest_split(session->windows.manifest);
+	write_manifest(session, true);
+}
 
 int session_windows_tell(struct session *session)
 {
 	struct session_windows *windows = &session->windows;
-	int result = 0;
+	bool is_news = false;
+	int result = tell_processes(session);
 
 	while (result == 0 && windows->told < windows->list.items.count) {
 		struct capture_window *window = &windows->list.items.items[windows->told];
@@ -424,9 +499,14 @@ int session_windows_tell(struct session *session)
 		if (!window->end_ns && windows->is_told_open)
 			break;
 		result = capture_writer_window(session->writer, window);
+		if (result == 0 && windows->manifest)
+			result = manifest_window(windows->manifest, window);
 		windows->is_told_open = !window->end_ns;
 		windows->told += window->end_ns != 0;
+		is_news = true;
 	}
+	if (is_news && windows->manifest)
+		write_manifest(session, false);
 	return result;
 }
 
@@ -562,6 +642,7 @@ int session_windows_run(struct session *session)
 
 	if (windows->poll_fd < 0)
 		return 0;
+	windows->run_ns = monotonic_now_ns();
 	read_polls(windows);
 	if (windows->control)
 		control_run(windows->control);
@@ -577,6 +658,14 @@ int session_windows_run(struct session *session)
 	set_clock(windows);
 	end_draining(session);
 	return result < 0 ? result : session_windows_tell(session);
+}
+
+void session_windows_run_soon(void *context)
+{
+	struct session *session = context;
+
+	if (monotonic_now_ns() - session->windows.run_ns >= NS_PER_MS && !session->sampling_ended)
+		session_keep_failure(session, session_windows_run(session));
 }
 
 void session_windows_end(struct session *session)
@@ -601,6 +690,8 @@ void session_windows_close(struct session *session)
 	closep(&windows->poke_fd);
 	closep(&windows->timer_fd);
 	closep(&windows->poll_fd);
+	windows->manifest = manifest_free(windows->manifest);
+	map_u64_done(&windows->told_processes);
 	array_done(&windows->step_sources);
 	windows_done(&windows->list);
 }

@@ -162,6 +162,8 @@ void session_windows_notes(struct session *session, add_function *add)
 			"began that late",
 			(unsigned long long)windows->trigger.held_back,
 			(int)(WINDOW_FLAG_GAP_NS / NS_PER_MS));
+	if (windows->manifest_note.text[0])
+		add_note(session, add, "%s", windows->manifest_note.text);
 	if (windows->note.text[0])
 		add_note(session, add, "%s", windows->note.text);
 }

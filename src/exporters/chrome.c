@@ -12,8 +12,10 @@
 #include "exporters/chrome_counters.h"
 #include "exporters/chrome_device.h"
 #include "exporters/chrome_ranges.h"
+#include "exporters/chrome_windows.h"
 #include "exporters/exporters.h"
 #include "exporters/kinds.h"
+#include "model/windows.h"
 
 struct slice {
 	uint64_t start_ns, end_ns;
@@ -68,6 +70,16 @@ static int open_slice(struct slices *slices, struct open_thread *open, uint32_t 
 	return r < 0 ? r : array_append(&open->slices, index);
 }
 
+/* A period later, or with the window. */
+static uint64_t end_of_sample(
+	const struct slices *slices, const struct model *model, const struct model_sample *sample)
+{
+	uint64_t end_ns = sample->time_ns + slices->period_ns;
+	uint32_t window = model_window_at(model, sample->time_ns);
+
+	return window == MODEL_NONE ? end_ns : MIN(end_ns, model->windows.items[window].end_ns);
+}
+
 static int add_sample(
 	struct slices *slices, const struct model *model, const struct model_sample *sample)
 {
@@ -77,7 +89,9 @@ static int add_sample(
 	uint32_t depth = stack && stack->count ? stack->count : 1, common = 0;
 	int r = 0;
 
-	if (sample->time_ns > open->end_ns + slices->period_ns / 2)
+	if (sample->time_ns > open->end_ns + slices->period_ns / 2 ||
+		(sample->time_ns > open->end_ns &&
+			!model_is_continuous(model, open->end_ns, sample->time_ns)))
 		close_slices(slices, open, 0);
 	else
 		open->end_ns = sample->time_ns;
@@ -92,7 +106,7 @@ static int add_sample(
 	if (r < 0)
 		return r;
 	slices->slices.items[open->slices.items[depth - 1]].self_samples++;
-	open->end_ns = sample->time_ns + slices->period_ns;
+	open->end_ns = end_of_sample(slices, model, sample);
 	return 0;
 }
 
@@ -244,7 +258,7 @@ static void write_names(struct strbuf *out, const struct model *model, const uin
 			&json, "thread_name", thread->name, numbers[thread->process], &thread->tid);
 }
 
-/* Filters select samples: with one, device work and ranges are left out. */
+/* Filters select samples: with one, device work, ranges, windows and steps are left out. */
 static bool is_filtered(const struct selection *selection)
 {
 	return selection && (selection->process || selection->thread || selection->symbol ||
@@ -282,6 +296,7 @@ static int write_document(struct strbuf *out, const struct model *model,
 	if (!is_filtered(selection)) {
 		r = chrome_add_device_work(out, model, numbers);
 		r = r ?: chrome_add_ranges(out, model, origin_ns, numbers);
+		r = r ?: chrome_add_windows(out, model, origin_ns, numbers);
 		chrome_add_counters(out, model, origin_ns, numbers);
 	}
 	json_end_array(&json);
@@ -311,7 +326,7 @@ static int chrome_export(const struct model *model, const struct selection *sele
 const struct exporter chrome_exporter = {
 	.name = "chrome",
 	.description = "trace events for ui.perfetto.dev and chrome://tracing: slices per thread, "
-		       "device work",
+		       "device work, ranges, windows and steps",
 	.extension = ".trace.json",
 	.export = chrome_export,
 };

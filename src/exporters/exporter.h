@@ -18,12 +18,26 @@
 #include "base/strbuf.h"
 #include "model/model.h"
 
+/* One of the files that a format writes into a folder. */
+struct export_file {
+	const char *name; /* below the folder, may have one of its own before it; lives on */
+	struct strbuf content;
+};
+
+struct export_files {
+	ARRAY_OF(struct export_file) items;
+};
+
+void export_files_done(struct export_files *files);
+#define _cleanup_export_files_ _cleanup_(export_files_done)
+
 /* What formats may be told; zero means the default, NULL in place of the struct means all defaults.
  */
 struct export_options {
 	size_t size;         /* sizeof(struct export_options) */
 	const char *title;   /* NULL: the recorded command's */
 	const char *capture; /* path of the capture, for documents that name it; NULL: unknown */
+	const char *output;  /* where the files go, likewise */
 	enum call_tree_roots roots; /* folded, flamegraph */
 	double minimum_width_px; /* flamegraph: narrower frames are left out, at 1200 px; 0: 0.1 */
 };
@@ -31,10 +45,14 @@ struct export_options {
 struct exporter {
 	const char *name;        /* for -f */
 	const char *description; /* one line for --help */
-	const char *extension;   /* of the default file name, with the dot */
-	/* Appends the whole file to `out`. Returns 0 or a negative errno with a sentence. */
+	const char *extension;   /* of the default file name, or folder's, with the dot */
+	/* One of the two. Both return 0 or a negative errno with a sentence. */
+	/* Appends the whole file to `out`. */
 	int (*export)(const struct model *model, const struct selection *selection,
 		const struct export_options *options, struct strbuf *out, struct errmsg *err);
+	/* Adds the files of a folder. */
+	int (*export_files)(const struct model *model, const struct selection *selection,
+		const struct export_options *options, struct export_files *out, struct errmsg *err);
 };
 
 /* All exporters, ended by NULL. */

@@ -12,6 +12,7 @@ const struct exporter *const exporters[] = {
 	&chrome_exporter,
 	&csv_exporter,
 	&json_exporter,
+	&vllm_csv_exporter,
 	NULL,
 };
 
@@ -47,4 +48,11 @@ int export_result(int r, const struct strbuf *out, const char *format, struct er
 			"--time, --process or --thread",
 			format);
 	return r;
+}
+
+void export_files_done(struct export_files *files)
+{
+	array_foreach (&files->items, file)
+		strbuf_done(&file->content);
+	array_done(&files->items);
 }

@@ -11,6 +11,7 @@ extern const struct exporter folded_exporter;
 extern const struct exporter json_exporter;
 extern const struct exporter pprof_exporter;
 extern const struct exporter speedscope_exporter;
+extern const struct exporter vllm_csv_exporter;
 
 /* Never NULL: `options`, or the defaults. */
 const struct export_options *export_options_or_default(const struct export_options *options);

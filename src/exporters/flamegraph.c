@@ -402,6 +402,8 @@ static void describe_filters(struct strbuf *out, const struct selection *selecti
 		{"thread", selection->thread},
 		{"time", selection->time},
 		{"symbol", selection->symbol},
+		{"range", selection->range},
+		{"window", selection->window},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(filters); i++) {

@@ -15,6 +15,7 @@
 #include "exporters/report_device_json.h"
 #include "exporters/report_ranges_json.h"
 #include "exporters/report_tables_json.h"
+#include "exporters/report_vllm_json.h"
 #include "exporters/report_windows_json.h"
 
 #define TIMELINE_INTERVALS 100
@@ -561,6 +562,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	r = r ?: report_ranges_json(json, model);
 	r = r ?: report_counters_json(json, model);
 	r = r ?: report_windows_json(json, model, options->limit);
+	r = r ?: report_vllm_json(json, model, options->limit);
 	write_losses(json, model);
 	write_overhead(json, model);
 	write_notes(json, model);

@@ -136,6 +136,7 @@ static void wait_until_ready(void)
 	uint64_t end_ns = inject_now_ns() + WIRE_READY_NS;
 	int saved_errno = errno;
 
+	atomic_store_explicit(&session_gate->is_launching, 1, memory_order_relaxed);
 	while (!atomic_load_explicit(&session_gate->is_ready, memory_order_acquire) &&
 		atomic_load_explicit(&session_gate->state, memory_order_relaxed) ==
 			WIRE_GATE_OPEN &&

@@ -100,12 +100,13 @@ struct wire_gate {
 	_Atomic __u32 memo_is_off;  /* every launch's stack is taken */
 	_Atomic __u32 is_untimed;   /* devices are not asked when the work ran */
 	__u8 graph_mode;            /* enum wire_graph_mode; written before the gate opens */
-	__u8 reserved[3];
+	_Atomic __u8 is_launching;  /* a process waits for is_ready, or has waited */
+	__u8 reserved[2];
 	/* Of windows. A step whose count has come to next_edge has something to do. */
 	_Atomic __u64 next_edge;
 	_Atomic __u32 window; /* number of the current or the last one, from 1 */
-	_Atomic __u32
-		openings; /* of the gate: what a program had open at the last one is not known */
+	/* Of the gate, so far: what a program had open at the last one is not known. */
+	_Atomic __u32 openings;
 	_Atomic __u64 begin_ns; /* of the current one; 0 with an open gate: it warms up */
 	_Atomic __u64 leader, locked_by;
 	_Atomic __u64 cycle;         /* that the schedule opened last, + 1 */

@@ -99,13 +99,14 @@ def check_decoded_device(text):
         "kind: DEVICE_MIGRATE",
         "kind: DEVICE_FINISH",
         "untimed: UNTIMED_NOT_ASKED",
+        "untimed: UNTIMED_AFTER_WINDOW",
         "same_as: 201",
         "is_check: true",
         "stacks_known: 14",
         "failed: true",
         "clock_error_ns: 11",
     )
-    for packet, count in (("gpu_render_stage_event", 12), (r"\[sonde.protos.sonde_launch\]", 9)):
+    for packet, count in (("gpu_render_stage_event", 12), (r"\[sonde.protos.sonde_launch\]", 10)):
         assert len(re.findall(rf"^  {packet} {{", text, re.MULTILINE)) == count, packet
 
 

@@ -33,6 +33,7 @@
 #include "sources/process/address_space.h"
 #include "symbols/symbols.h"
 #include "unwind/build.h"
+#include "vllm-example.h"
 
 #define MAX_ALLOCATIONS 20000
 
@@ -284,6 +285,8 @@ static void try_exporters(const char *path)
 {
 	assert_int_equal(model_load(&shared_model, path, NULL, NULL, NULL), 0);
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
+		if (!(*exporter)->export)
+			continue; /* a folder, of what these captures lack */
 		print_message("%s: ", (*exporter)->name);
 		tried_exporter = *exporter;
 		check(export_model, MUST_FAIL);
@@ -295,6 +298,21 @@ static void test_exporters(void **state)
 {
 	try_exporters(capture_path);
 	try_exporters(device_path);
+}
+
+static int export_tables(void)
+{
+	_cleanup_export_files_ struct export_files files = {0};
+	struct errmsg err = {0};
+
+	return exporter_find("vllm-csv")->export_files(shared_model, NULL, NULL, &files, &err);
+}
+
+static void test_tables(void **state)
+{
+	shared_model = example_vllm();
+	check(export_tables, MUST_FAIL);
+	shared_model = model_free(shared_model);
 }
 
 static int analyse_devices(void)
@@ -402,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_capture_writer),
 		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_exporters),
+		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_device_analyses),
 		cmocka_unit_test(test_elf_files),
 		cmocka_unit_test(test_address_spaces),

@@ -117,6 +117,7 @@ static void test_a_folder_is_read(void **state _unused_)
 
 static void test_lists_of_groups(void **state _unused_)
 {
+	_cleanup_strbuf_ struct strbuf all = {0}, some = {0};
 	struct errmsg err;
 
 	assert_int_equal(python_hooks_check("auto", &err), 0);
@@ -127,6 +128,10 @@ static void test_lists_of_groups(void **state _unused_)
 	assert_int_equal(python_hooks_check("", &err), -EINVAL);
 	assert_int_equal(python_hooks_check("jax", &err), -EINVAL);
 	assert_non_null(strstr(err.text, "'jax'"));
+	assert_int_equal(python_hooks_groups("auto", &all), 0);
+	assert_string_equal(strbuf_cstr(&all), "torch,transformers,vllm");
+	assert_int_equal(python_hooks_groups("vllm,torch", &some), 0);
+	assert_string_equal(strbuf_cstr(&some), "vllm,torch");
 }
 
 static void test_python_path_keeps_what_was_there(void **state _unused_)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sees which modules a program imports, and calls the registry of hooks for those that have any.
 
-The bootstrap executes this file at the start of every Python child of `sonde record --hooks`. Until one of the
-packages in GROUPS is imported it is all that is there, so it imports nothing that Python has not loaded by then.
+The bootstrap executes this file when a package with hooks is asked for. That may be a mere question whether it is
+there, so that this imports nothing that Python has not loaded by then; the rest comes with the package.
 """
 
 import os
 import sys
 from _thread import _local
 
-# Each group of hooks is the module sonde.hooks.<group>; it is loaded when this package begins to be imported.
-GROUPS = {"torch": "torch", "transformers": "transformers", "vllm": "vllm"}
+# Each group of hooks is the module sonde.hooks.<group>; it is loaded when the package of its name begins to be imported.
+GROUPS = ("torch", "transformers", "vllm")
 
 # What `sonde record` shows of a hook. The file is read by src/collect/hook_status.c.
 WAITING, APPLIED, NOT_FOUND, ERROR = "waiting", "applied", "not found", "error"
@@ -76,7 +76,7 @@ class HookFinder:
     """
 
     def __init__(self):
-        self.groups = {}
+        self.groups = set()
         self.watched = set()
         self._registry = None
         self._asking = _local()
@@ -96,7 +96,7 @@ class HookFinder:
         if hasattr(spec.loader, "exec_module"):
             spec.loader = _Loader(self, spec)
         else:
-            say(self.groups.get(name, name), name, "-", ERROR, "its loader has no exec_module: %r" % spec.loader)
+            say(name.partition(".")[0], name, "-", ERROR, "its loader has no exec_module: %r" % spec.loader)
         return spec
 
     def _ask_others(self, name, path, target):
@@ -112,9 +112,8 @@ class HookFinder:
 
     def before(self, name):
         """A watched module is about to be executed."""
-        group = self.groups.get(name)
-        if group is not None:
-            self.activate(group)
+        if name in self.groups:
+            self.activate(name)
 
     def after(self, name):
         """A watched module has been executed without an error. It may have put another object in its place."""
@@ -124,7 +123,7 @@ class HookFinder:
             self._registry.apply(name)
             self._registry.apply_imported()
         except Exception as error:
-            say(self.groups.get(name, name), name, "-", ERROR, sentence(error))
+            say(name.partition(".")[0], name, "-", ERROR, sentence(error))
 
     def activate(self, group):
         """Loads the hooks of a group, from then on their modules are watched. Loads each group once."""
@@ -133,31 +132,16 @@ class HookFinder:
                 self._registry = _load_registry()
             self.watched.update(self._registry.activate(group))
         except Exception as error:  # an import of the program's is under way: it goes on
-            say(group, GROUPS[group], "-", ERROR, sentence(error))
+            say(group, "-", "-", ERROR, sentence(error))
 
     def add(self, groups):
         """Watches the packages of these groups, and patches what the program has imported of them before."""
+        self.groups.update(groups)
+        self.watched.update(groups)
         for group in groups:
-            package = GROUPS[group]
-            self.groups[package] = group
-            self.watched.add(package)
-            if package in sys.modules:
-                self.before(package)
-                self.after(package)
-
-
-class _PackageFinder:
-    """Finds the package `sonde` for a program that has none, behind all other finders."""
-
-    def __init__(self, folder):
-        self._folder = folder
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "sonde":
-            return None
-        from _frozen_importlib_external import PathFinder
-
-        return PathFinder.find_spec(name, [self._folder], target)
+            if group in sys.modules:
+                self.before(group)
+                self.after(group)
 
 
 def _load_registry():
@@ -171,27 +155,17 @@ def _load_registry():
 _installed = None
 
 
-def install(groups):
-    """Has the finder of this process look for these groups of hooks."""
+def install(groups, place=None):
+    """Has the finder of this process look for these groups of hooks, and returns it.
+
+    The first time it takes the place of the finder `place` in sys.meta_path, or comes before all others.
+    """
     global _installed
     if _installed is None:
         _installed = HookFinder()
-        sys.meta_path.insert(0, _installed)
+        if place in sys.meta_path:
+            sys.meta_path[sys.meta_path.index(place)] = _installed
+        else:
+            sys.meta_path.insert(0, _installed)
     _installed.add(groups)
-
-
-def parse_groups(text):
-    """The groups that the text of --hooks names, and those in it that there are not."""
-    if text == "auto":
-        return list(GROUPS), []
-    names = [name.strip() for name in text.split(",") if name.strip() and name.strip() != "none"]
-    return [name for name in names if name in GROUPS], [name for name in names if name not in GROUPS]
-
-
-def install_in_child(text):
-    """What the bootstrap calls, with $SONDE_HOOKS."""
-    groups, unknown = parse_groups(text)
-    for name in unknown:
-        say(name, "-", "-", ERROR, "there is no such group of hooks")
-    sys.meta_path.append(_PackageFinder(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))
-    install(groups)
+    return _installed

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 from .finder import APPLIED, ERROR, NOT_FOUND, WAITING, say, sentence
 
 Function = Callable[..., Any]
-MARK = "__sonde_hook__"
+MARK = "__sonde_hooks__"  # on a wrapper: the hooks that are in it
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,9 @@ def _apply_one(hook: Hook, module: Any) -> None:
     function = value.__func__ if method_kind else value
     if not callable(function):
         raise TypeError("%s is a %s and cannot be called" % (hook.attribute, type(function).__name__))
-    if getattr(function, MARK, False):
-        return  # not made anew by a reload
+    before: Tuple[Hook, ...] = getattr(function, MARK, ())
+    if hook in before:
+        return  # a reload has not made it anew
     _making = hook
     try:
         wrapper = hook.make(function)
@@ -180,4 +181,4 @@ def _apply_one(hook: Hook, module: Any) -> None:
         if getattr(wrapper, "__wrapped__", None) is not function:
             update_wrapper(wrapper, function)
         setattr(owner, name, method_kind(wrapper) if method_kind else wrapper)
-    setattr(wrapper, MARK, True)
+    setattr(wrapper, MARK, before + (hook,))

@@ -10,11 +10,12 @@ from functools import wraps
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from .. import _core
-from .registry import MARK, Function, Hook
+from .registry import Function, Hook
 from .wrap import ranged
 
 DOMAIN = "torch"
 STEP = "optimizer"
+WRAPPED_STEP = "__sonde_step__"
 
 
 def is_compiling() -> bool:
@@ -48,14 +49,14 @@ def _wrap_step_of_class(original: Function) -> Function:
             _core.step(STEP)
             return result
 
-        setattr(wrapper, MARK, True)
+        setattr(wrapper, WRAPPED_STEP, True)
         return wrapper
 
     @wraps(original)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
         optimizer_class = type(self)
-        if not getattr(optimizer_class.step, MARK, False):
+        if not getattr(optimizer_class.step, WRAPPED_STEP, False):
             optimizer_class.step = wrap_step(optimizer_class.step)
         return result
 

@@ -92,6 +92,16 @@ void target_gate_set_ready(struct target_gate *gate)
 	map_guard_leave();
 }
 
+bool target_gate_is_launching(struct target_gate *gate)
+{
+	bool is_launching;
+
+	map_guard_enter(&gate->guard);
+	is_launching = atomic_load_explicit(&gate->memory->is_launching, memory_order_relaxed);
+	map_guard_leave();
+	return is_launching;
+}
+
 /* A process with a full ring may have taken a slow flush for our death. */
 void target_gate_beat(struct target_gate *gate)
 {

@@ -37,6 +37,8 @@ void target_gate_done(struct target_gate *gate);
 void target_gate_set_stacks(struct target_gate *gate, uint32_t how, bool memo);
 void target_gate_set_untimed(struct target_gate *gate);
 void target_gate_set_ready(struct target_gate *gate);
+/* Does any process launch device work? */
+bool target_gate_is_launching(struct target_gate *gate);
 /* We live; a gate that a process closed, taking us for dead, is opened again. */
 void target_gate_beat(struct target_gate *gate);
 

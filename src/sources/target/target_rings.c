@@ -27,12 +27,12 @@
 #define MAX_FILES 4096
 /* Of one ring, damage included, before the next one's turn: owners may write as fast as we read. */
 #define MAX_IN_A_ROW (WIRE_RING_BYTES / sizeof(struct wire_record))
+/* Where more waits than this share of a ring, it becomes larger. */
+#define LATE_SHARE 0.25
 /* Of all processes; steps of more names are not told by name. */
 #define MAX_STEP_NAMES 64
-/* Where more waits than this share of a ring, it becomes larger. */
-#define LATE_SHARE    0.25
-#define FOLDER_BYTES  512
-#define FOLDER_PREFIX "sonde-"
+#define FOLDER_BYTES   512
+#define FOLDER_PREFIX  "sonde-"
 
 struct ring_file {
 	char name[NAME_MAX + 1];

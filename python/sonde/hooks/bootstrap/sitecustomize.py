@@ -1,55 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python runs this at its start in every child of `sonde record --hooks`: its folder leads PYTHONPATH.
 
-It installs the import finder of sonde.hooks, takes its own folder out of sys.path, and runs the sitecustomize that
-Python would have run without it, whose errors surface as ever. It adds no module that the program could see but
-`sonde`, and that only where the program has none. Any Python may come by here, so this file is also good Python 2.
+It waits for the import of a package that has hooks, takes its own folder out of sys.path, and runs the sitecustomize
+that Python would have run without it, whose errors surface as ever. It is short, since every Python compiles it where
+nothing may be cached, and good Python 2, since any may come by.
 """
 
 import os
 import sys
 
-OLDEST = (3, 8)
+FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-def _finder(folder):
-    """The module sonde.hooks.finder, executed from its file: without its package, and without importlib.util."""
+class Trigger(object):
+    """Puts the finder of sonde.hooks in its own place when one of the packages is asked for."""
+
+    def __init__(self, packages):
+        self.packages = packages
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.packages:
+            return None
+        packages, self.packages = self.packages, ()
+        try:
+            finder = load_finder().install(packages, self)
+        except Exception as error:  # whatever is wrong with us, the program runs
+            say_error(packages, "%s: %s" % (type(error).__name__, error))
+            return None
+        return finder.find_spec(name, path, target)
+
+
+class Package(object):
+    """Finds the package sonde for a program that has none: it is behind all other finders."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "sonde":
+            from _frozen_importlib_external import PathFinder
+
+            return PathFinder.find_spec(name, [os.path.join(FOLDER, "../../..")], target)
+
+
+def load_finder():
+    """The module sonde.hooks.finder from its file: the program may have a sonde of its own."""
     import _frozen_importlib as importlib
     import _frozen_importlib_external as importlib_external
 
     name = "sonde.hooks.finder"
-    spec = importlib_external.spec_from_file_location(name, os.path.join(os.path.dirname(folder), "finder.py"))
+    path = os.path.join(os.path.dirname(FOLDER), "finder.py")
+    spec = importlib_external.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def _say_error(detail):
-    """One line for `sonde record`, in the form of finder.say(), which is not there to be asked."""
-    path = os.path.join(os.environ.get("SONDE_SESSION", ""), "hooks.%d" % os.getpid())
+def say_error(groups, detail):
+    """As finder.say(), which is not there to be asked."""
     try:
-        with open(path, "a") as out:
-            out.write("python\t-\t-\terror\t%s\n" % detail)
-    except (IOError, OSError):
-        pass  # the session has ended
+        with open(os.path.join(os.environ["SONDE_SESSION"], "hooks.%d" % os.getpid()), "a") as out:
+            for group in groups:
+                out.write("%s\t-\t-\terror\t%s\n" % (group, " ".join(detail.split())[:400]))
+    except Exception:
+        pass  # there is no session, or it has ended
 
 
-def _install(folder):
-    groups = os.environ.get("SONDE_HOOKS", "none")
-    if groups == "none" or "SONDE_SESSION" not in os.environ:
+def install():
+    groups = os.environ.get("SONDE_HOOKS", "none").split(",")
+    if groups == ["none"] or "SONDE_SESSION" not in os.environ or sys.version_info < (3, 8):
         return
-    if sys.version_info < OLDEST:
-        if groups != "auto":
-            _say_error("Python %d.%d is too old for hooks: they need 3.8" % sys.version_info[:2])
-        return
-    try:
-        _finder(folder).install_in_child(groups)
-    except Exception as error:  # whatever is wrong with us, the program runs
-        _say_error(" ".join(("%s: %s" % (type(error).__name__, error)).split()))
+    trigger = Trigger(groups)
+    sys.meta_path.insert(0, trigger)
+    sys.meta_path.append(Package())
+    for group in groups:
+        if group in sys.modules:  # a .pth file has imported it
+            trigger.find_spec(group)
+            break
 
 
-def _run_next():
-    """Imports the sitecustomize that comes after ours, as the module `site` would have."""
+def run_next():
+    """Imports the sitecustomize that comes after ours, as `site` would have."""
     ours = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # noqa: F401
@@ -57,15 +85,9 @@ def _run_next():
         if getattr(error, "name", None) != "sitecustomize" and "sitecustomize" not in str(error):
             raise
     finally:
-        # The import system looks for what it is executing.
-        sys.modules.setdefault("sitecustomize", ours)
+        sys.modules.setdefault("sitecustomize", ours)  # the import system looks for what it is executing
 
 
-def _start():
-    folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != folder]
-    _install(folder)
-    _run_next()
-
-
-_start()
+sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != FOLDER]
+install()
+run_next()

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of the trace manager: written beside the worker's thread, each with its status in a manifest.
+
+    pytorch_et_<tag>.json        PyTorch execution trace
+    kineto_<tag>.json            Chrome trace
+    pytorch_et_plus_<tag>.json   both, linked                  } with VLLM_CHAKRA_AUTO_CONVERT
+    chakra_trace_<tag>/          Chakra execution trace        }
+    manifest_<worker>.json       what each window was, and what became of each of its files
+
+A torch that writes a trace keeps the interpreter lock until it is written: the file is written by a forked child, that
+does nothing else, and by this process's own thread where the child fails.
+"""
+
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from . import _place, _torch
+from ._log import describe, warn_once
+
+PENDING_MAX = 2  # windows whose files are being written; one more is not opened
+WINDOWS_MAX = 1000  # that a manifest lists, the latest ones
+_CHILD_S = 600.0
+_CONVERT_S = 3600.0
+
+Record = Dict[str, Any]
+
+
+def _copy(record: Record) -> Record:
+    """A copy of a window's record, which another thread may be adding to: each dict is copied in one step."""
+    return {name: dict(value) if isinstance(value, dict) else value for name, value in dict(record).items()}
+
+
+class Manifest:
+    """All windows of this process, in a file that is replaced as a whole whenever something changes."""
+
+    def __init__(self, directory: str, options: Record) -> None:
+        self._lock = threading.Lock()
+        self._windows: List[Record] = []
+        self._omitted = 0
+        self._head: Record = {"format": "sonde.chakra-manifest", "version": 1, "options": options, "skipped": {}}
+        self._directory = directory
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self._directory, f"manifest_{_place.worker_name(_place.here())}.json")
+
+    def add(self, window: Record) -> None:
+        with self._lock:
+            self._windows.append(window)
+            if len(self._windows) > WINDOWS_MAX:
+                del self._windows[0]
+                self._omitted += 1
+
+    def skip(self, reason: str) -> None:
+        """Counts a window that was not opened."""
+        with self._lock:
+            self._head["skipped"][reason] = self._head["skipped"].get(reason, 0) + 1
+
+    def write(self) -> None:
+        """Never raises: what cannot be written is said once."""
+        with self._lock:
+            place = _place.here()
+            windows = [_copy(window) for window in self._windows]
+            value = dict(self._head, **place._asdict(), windows_omitted=self._omitted, windows=windows)
+            try:
+                _torch.write_json(self.path, value)
+            except Exception as error:
+                warn_once("manifest", f"the manifest {self.path} could not be written: {describe(error)}")
+
+
+class Exporter:
+    """One thread that writes files, and so ends with the process: finish() waits for it."""
+
+    def __init__(self) -> None:
+        self._jobs: "queue.Queue[Optional[Callable[[], None]]]" = queue.Queue()
+        self._thread: Optional[threading.Thread] = None
+        self._pending = threading.Semaphore(PENDING_MAX)
+
+    def reserve(self) -> bool:
+        """A place in the queue for the files of a window that is about to open. False: there is none."""
+        return self._pending.acquire(blocking=False)
+
+    def release(self) -> None:
+        """Gives the place back that reserve() gave."""
+        self._pending.release()
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Has `job` run in the thread, and the place of its window given back."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="sonde-export", daemon=True)
+            self._thread.start()
+        self._jobs.put(job)
+
+    def finish(self, timeout_s: float) -> bool:
+        """Waits until all is written. False when it takes longer."""
+        thread, self._thread = self._thread, None
+        if thread is None or thread is threading.current_thread():
+            return True
+        self._jobs.put(None)
+        thread.join(timeout_s)
+        return not thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            job = self._jobs.get()
+            if job is None:
+                return
+            try:
+                job()
+            except Exception as error:
+                warn_once("export", "a window could not be written: " + describe(error))
+            finally:
+                self.release()
+
+
+def _wait_for(pid: int) -> int:
+    """The exit status of a child, which is killed when it takes too long: a lock it inherited may never be free."""
+    end = time.monotonic() + _CHILD_S
+    pause_s = 0.001
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        if time.monotonic() > end:
+            os.kill(pid, signal.SIGKILL)
+            return os.waitpid(pid, 0)[1]
+        time.sleep(pause_s)
+        pause_s = min(0.05, pause_s * 1.5)
+
+
+def _in_child(write: Callable[[str], Any]) -> Callable[[str], Any]:
+    """`write`, done by a forked child; by the caller where that does not come to a good end."""
+
+    def apart(path: str) -> None:
+        try:
+            pid = os.fork()
+        except OSError:
+            write(path)
+            return
+        if pid == 0:
+            status = 1
+            try:
+                signal.alarm(int(_CHILD_S))  # should the parent be gone
+                write(path)
+                status = 0
+            finally:
+                os._exit(status)
+        try:
+            failed = _wait_for(pid) != 0
+        except ChildProcessError:  # the program waits for any child, or for none: look at the file
+            failed = not os.path.exists(path)
+        if failed:
+            write(path)
+
+    return apart
+
+
+def export_kineto(window: Record, profile: Any, path: str) -> None:
+    """Writes the Chrome trace of a profile that has stopped, and its status."""
+    begin = time.monotonic()
+    try:
+        size = _torch.write_whole(path, _in_child(profile.export_chrome_trace))
+        window["kineto"].update(status="ok", file=os.path.basename(path), bytes=size)
+    except Exception as error:
+        window["kineto"].update(status="failed: the file could not be written: " + describe(error))
+        warn_once("kineto", f"{path} could not be written: {describe(error)}")
+    window["kineto"]["export_s"] = round(time.monotonic() - begin, 3)
+
+
+def export_et(window: Record, part: str, path: str) -> None:
+    """Gives the execution trace, which torch wrote during the window, its name, and its status."""
+    if window["et"]["status"] != "open":
+        return
+    try:
+        _torch.check_whole(part)
+        os.replace(part, path)
+        window["et"].update(status="ok", file=os.path.basename(path), bytes=os.stat(path).st_size)
+    except Exception as error:
+        window["et"]["status"] = "failed: the file could not be written: " + describe(error)
+        warn_once("et", f"{path} could not be written: {describe(error)}")
+
+
+# ---- conversion ----
+
+
+def _sonde_chakra() -> "tuple[Optional[str], str]":
+    """The program that has the command chakra, or None and why."""
+    program = os.environ.get("SONDE") or shutil.which("sonde")
+    if not program:
+        return None, "not converted: there is no program sonde on PATH; install sonde, or name it in SONDE"
+    try:
+        done = subprocess.run(
+            [program, "chakra", "--help"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=30,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return None, f"not converted: {program} does not run: {describe(error)}"
+    if done.returncode != 0:
+        return None, (
+            f"not converted: {program} has no command 'chakra'; a later sonde converts the files that are here"
+        )
+    return program, ""
+
+
+def _run_step(command: List[str]) -> str:
+    """ "ok", or what went wrong."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_CONVERT_S
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return "failed: " + describe(error)
+    if done.returncode != 0:
+        return "failed: " + " ".join(done.stderr.decode("utf-8", "replace").split())[-500:]
+    return "ok"
+
+
+def convert(window: Record, directory: str) -> None:
+    """Links both traces and converts the result with `sonde chakra`, or says in the window why it is not done."""
+    if window["et"]["status"] != "ok" or window["kineto"]["status"] != "ok":
+        window["convert"] = {"status": "not converted: it needs both traces"}
+        return
+    program, problem = _sonde_chakra()
+    if program is None:
+        window["convert"] = {"status": problem}
+        warn_once("convert", problem)
+        return
+    linked = f"pytorch_et_plus_{window['tag']}.json"
+    converted = f"chakra_trace_{window['tag']}"
+    status = _run_step(
+        [
+            program,
+            "chakra",
+            "link",
+            "--rank",
+            str(window["rank"] or 0),
+            "--chakra-host-trace",
+            os.path.join(directory, window["et"]["file"]),
+            "--chakra-device-trace",
+            os.path.join(directory, window["kineto"]["file"]),
+            "--output-file",
+            os.path.join(directory, linked),
+        ]
+    )
+    window["convert"] = {"status": status, "linked": linked}
+    if status == "ok":
+        status = _run_step(
+            [
+                program,
+                "chakra",
+                "convert",
+                "--input",
+                os.path.join(directory, linked),
+                "--output",
+                os.path.join(directory, converted),
+            ]
+        )
+        window["convert"].update(status=status, converted=converted)

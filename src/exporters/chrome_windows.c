@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/chrome_windows.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "exporters/chrome_ranges.h"
+#include "exporters/report_tables_json.h"
+
+/* Above every pid and tid (2^22), and below the numbers of devices and ranges (2^30). */
+#define WINDOWS_PROCESS  ((1u << 30) - 1)
+#define FIRST_STEPS_LINE (1u << 29)
+
+struct place {
+	uint64_t process;
+	uint32_t line;
+};
+
+static void begin_event(struct json_writer *json, const char *phase, const char *name)
+{
+	strbuf_add_bytes(json->out, ",\n", 2);
+	json_begin_object(json);
+	json_member_text(json, "ph", phase);
+	json_member_text(json, "name", name);
+}
+
+static void end_event(struct json_writer *json, const struct place *place)
+{
+	json_member_u64(json, "pid", place->process);
+	json_member_u64(json, "tid", place->line);
+	json_end_object(json);
+}
+
+static void name_place(
+	struct strbuf *out, const char *event, const char *name, const struct place *place)
+{
+	struct json_writer json = {.out = out};
+
+	begin_event(&json, "M", event);
+	json_key(&json, "args");
+	json_begin_object(&json);
+	json_member_text(&json, "name", name);
+	json_end_object(&json);
+	end_event(&json, place);
+}
+
+static void add_times(struct strbuf *out, uint64_t origin_ns, uint64_t begin_ns, uint64_t end_ns)
+{
+	chrome_add_time(out, "ts", begin_ns > origin_ns ? begin_ns - origin_ns : 0);
+	chrome_add_time(out, "dur", end_ns - begin_ns);
+}
+
+static void add_window(struct strbuf *out, const struct model_window *window, uint64_t origin_ns,
+	const struct place *place)
+{
+	struct json_writer json = {.out = out};
+	char name[32];
+
+	snprintf(name, sizeof(name), "window %u", window->number);
+	begin_event(&json, "X", *window->label ? window->label : name);
+	json_key(&json, "args");
+	json_begin_object(&json);
+	json_member_u64(&json, "number", window->number);
+	json_member_text(&json, "opened_by", capture_window_trigger_name(window->opened_by));
+	json_member_text(&json, "closed_by", capture_window_reason_name(window->closed_by));
+	json_end_object(&json);
+	add_times(out, origin_ns, window->begin_ns, window->end_ns);
+	end_event(&json, place);
+}
+
+static void add_step(struct strbuf *out, const struct model_step *step, uint64_t origin_ns,
+	const struct place *place)
+{
+	struct json_writer json = {.out = out};
+
+	begin_event(&json, "X", step->name);
+	json_key(&json, "args");
+	json_begin_object(&json);
+	json_member_u64(&json, "number", step->number);
+	if (step->is_cut)
+		json_member_text(&json, "end", "cut off");
+	json_end_object(&json);
+	add_times(out, origin_ns, step->start_ns, step->end_ns);
+	end_event(&json, place);
+}
+
+int chrome_add_windows(struct strbuf *out, const struct model *model, uint64_t origin_ns,
+	const uint64_t *process_numbers)
+{
+	struct place place = {.process = WINDOWS_PROCESS, .line = 1};
+
+	if (model->windows.count)
+		name_place(out, "process_name", "Windows", &place);
+	array_foreach (&model->windows, window)
+		add_window(out, window, origin_ns, &place);
+	place.line = FIRST_STEPS_LINE;
+	for (size_t i = 0; i < model->steps.count; i++) {
+		const struct model_step *step = &model->steps.items[i];
+
+		place.process = process_numbers[step->process];
+		if (!i || step[-1].process != step->process || step[-1].name != step->name) {
+			place.line++;
+			name_place(out, "thread_name", "steps", &place);
+		}
+		add_step(out, step, origin_ns, &place);
+	}
+	return strbuf_status(out);
+}

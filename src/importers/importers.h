@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every importer, each defined at the bottom of its own file. */
+#pragma once
+
+#include "importers/importer.h"
+
+extern const struct importer vllm_log_importer;

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+class GenerationMixin:
+    def generate(self, inputs=None, generation_config=None, max_new_tokens=3, **kwargs):
+        tokens = []
+        for token in range(max_new_tokens):
+            tokens.append(token)
+            self._update_model_kwargs_for_generation({}, kwargs)
+        return tokens
+
+    def _update_model_kwargs_for_generation(self, outputs, model_kwargs, is_encoder_decoder=False, num_new_tokens=1):
+        return model_kwargs

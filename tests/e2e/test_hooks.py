@@ -1,0 +1,487 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hooks in Python children: the bootstrap, the finder and the wrappers (python/sonde/hooks).
+
+Most children here have a stand-in for the extension and for a framework (python-hooks/), so that every Python that
+is installed can be one; the last tests record real programs. "ProfileMate N" names a defect of it that must not come
+back, as docs/systems.md numbers them.
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, torch_pythons
+
+STAND_INS = Path(__file__).parent / "python-hooks"
+PACKAGE = ROOT / "python" / "sonde"
+
+
+def pythons():
+    """One Python of each release since 3.8 that is here: the system's, and those of pyenv."""
+    root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    found = {}
+    for python in ["/usr/bin/python3", sys.executable, *sorted(glob.glob(f"{root}/versions/3.*/bin/python"))]:
+        show = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        release = subprocess.run(show, capture_output=True, text=True).stdout.strip()
+        if release and tuple(map(int, release.split("."))) >= (3, 8):
+            found.setdefault(release, python)
+    return found
+
+
+PYTHONS = pythons()
+
+
+class Child:
+    """Runs Python code as a child of `sonde record --hooks` would run."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.session = folder / "session"
+        self.events_file = folder / "events"
+        self.work = folder / "work"
+        self.modules = folder / "modules"
+        package = folder / "package" / "sonde"
+        shutil.copytree(PACKAGE / "hooks", package / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(STAND_INS / "core.py", package / "_core.py")
+        shutil.copy(STAND_INS / "group.py", package / "hooks" / "demo.py")
+        self.bootstrap = package / "hooks" / "bootstrap"
+        for place in (self.session, self.work, self.modules):
+            place.mkdir()
+        shutil.copytree(STAND_INS / "demo", self.modules / "demo", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def environment(self, **more):
+        return {
+            **os.environ,
+            "SONDE_SESSION": str(self.session),
+            "SONDE_HOOKS": "demo",
+            "EVENTS": str(self.events_file),
+            "PYTHONPATH": f"{self.bootstrap}:{self.modules}",
+            **more,
+        }
+
+    def run(self, code, *options, python=sys.executable, **environment):
+        return subprocess.run(
+            [python, *options, "-c", code],
+            env=self.environment(**environment),
+            cwd=self.work,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def json(self, code, **options):
+        """What the code prints, as JSON."""
+        done = self.run(code, **options)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def events(self):
+        return [tuple(json.loads(line)) for line in self.events_file.read_text().splitlines()]
+
+    def states(self):
+        """{(module, attribute): (state, detail)} of all processes, the last line about each."""
+        lines = [line for file in sorted(self.session.iterdir()) for line in file.read_text().splitlines()]
+        return {tuple(line.split("\t")[1:3]): tuple(line.split("\t")[3:]) for line in lines}
+
+
+@pytest.fixture
+def child(tmp_path):
+    return Child(tmp_path)
+
+
+EVERY_KIND = """
+import asyncio, inspect, json
+from demo import work
+
+async def stream():
+    source = work.Worker().stream(3)
+    got = [await source.asend(None), await source.athrow(KeyError("x"))]
+    async for item in source:
+        got.append(item)
+    return got
+
+def several():
+    source = work.Worker().several(2)
+    got = [next(source), source.send("sent")]
+    try:
+        source.send("last")
+    except StopIteration as end:
+        got.append(end.value)
+    return got
+
+worker = work.Worker()
+results = [worker.method(1, b=3), work.Worker.static(2), worker.static(2), work.Worker.made(3), worker.inherited(4),
+           asyncio.run(worker.later(5)), several(), asyncio.run(stream()),
+           work.function("f", self="s", args=(1,), kwargs={}), work.guarded(6)]
+kinds = [inspect.iscoroutinefunction(work.Worker.later), inspect.isgeneratorfunction(work.Worker.several),
+         inspect.isasyncgenfunction(work.Worker.stream), work.function.__doc__ is not None,
+         work.Worker.method.__qualname__, str(inspect.signature(work.Worker.method))]
+print(json.dumps([results, kinds, work.calls]))
+"""
+
+
+@pytest.mark.parametrize("release", PYTHONS)
+def test_every_kind_of_function_on_every_python(child, release):
+    """ProfileMate 1: a finder of find_module is never asked since Python 3.12; ours is one of find_spec.
+    ProfileMate 10: every call reaches the original once, with exactly its arguments."""
+    plain = child.json(EVERY_KIND, python=PYTHONS[release], SONDE_HOOKS="none")
+    assert not list(child.session.iterdir()) and not child.events_file.exists()
+    hooked = child.json(EVERY_KIND, python=PYTHONS[release])
+    assert hooked == plain
+    events = child.events()
+    pushed = [(event[1], event[3]) for event in events if event[0] == "push"]
+    assert pushed == [
+        ("method", {"arguments": 3}),
+        ("older", None),
+        ("static", {"arguments": 1}),
+        ("older", None),
+        ("static", {"arguments": 1}),
+        ("made", {"arguments": 2}),
+        ("inherited", {"arguments": 2}),
+        ("function", None),
+    ]
+    assert [event[1] for event in events if event[0] == "start"] == ["later", "several", "stream"]
+    assert len([event for event in events if event[0] == "pop"]) == len(pushed)
+    assert len([event for event in events if event[0] == "end"]) == 3
+
+
+def test_with_a_closed_gate_nothing_is_told(child):
+    child.json(EVERY_KIND, GATE="closed")
+    assert not child.events_file.exists()
+    assert child.states()["demo.work", "Worker.method"][0] != "waiting"
+
+
+def test_table_of_states(child):
+    """ProfileMate 2: what could not be patched is said, with the attribute that is missing. ProfileMate 9."""
+    child.json(EVERY_KIND)
+    states = child.states()
+    assert states["demo.work", "Worker.made"] == ("applied", "")
+    assert states["demo.work", "Worker.gone"] == ("not found", "there is no Worker.gone")
+    assert states["demo.work", "Worker.method"] == ("not found", "there is no Worker.needed")
+    assert states["demo.work", "Worker.older"] == ("applied", "")  # by its fallback
+    assert states["demo.work", "Worker.unmade"] == ("error", "RuntimeError: cannot be made")
+    assert states["demo.work", "Worker.number"][0] == "error" and "cannot be called" in states["demo.work", "Worker.number"][1]
+    assert states["demo.never", "function"] == ("waiting", "")
+    assert ("demo.work", "Worker.elsewhere") not in states
+    # The hook's own failure is said, and has not reached the program.
+    assert states["demo.work", "guarded"][0] == "error"
+    assert "recording failed 2 times: KeyError: 'in the hook'" in states["demo.work", "guarded"][1]
+
+
+def test_an_exception_is_the_programs_own(child):
+    code = """
+import json, traceback
+from demo import work
+try:
+    work.Worker().fails()
+except ValueError as error:
+    names = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    print(json.dumps([str(error), names, error.__cause__ is None and error.__context__ is None]))
+"""
+    plain = child.json(code, SONDE_HOOKS="none")
+    hooked = child.json(code)
+    assert plain == ["of the program", ["<module>", "fails"], True]
+    assert hooked == ["of the program", ["<module>", "wrapper", "fails"], True]
+
+
+def test_a_failing_import_is_the_programs_own_and_may_be_tried_again(child):
+    code = """
+import json
+try:
+    import demo.fails_once
+except ImportError as error:
+    first = str(error)
+import demo.fails_once
+print(json.dumps([first, demo.fails_once.function()]))
+"""
+    assert child.json(code) == ["not yet", "imported"]
+    assert child.states()["demo.fails_once", "function"] == ("applied", "")
+
+
+def test_a_module_that_replaces_itself(child):
+    code = "import json, demo.swapped, sys; print(json.dumps(sys.modules['demo.swapped'].function()))"
+    plain = child.json(code, SONDE_HOOKS="none")
+    assert child.json(code) == plain == "replaced"
+    # It is an instance: the hook is on the instance, so that the call is recorded.
+    assert ("push", "swapped", "demo", None) in child.events()
+
+
+def test_a_lazy_module(child):
+    code = """
+import importlib.util, json, sys
+import demo
+spec = importlib.util.find_spec("demo.work")
+spec.loader = importlib.util.LazyLoader(spec.loader)
+module = importlib.util.module_from_spec(spec)
+sys.modules["demo.work"] = module
+spec.loader.exec_module(module)
+
+print(json.dumps([module.Worker().method(1), type(module).__name__, type(module.__loader__).__name__]))
+"""
+    for release, python in PYTHONS.items():
+        plain = child.json(code, python=python, SONDE_HOOKS="none")
+        assert child.json(code, python=python) == plain == [3, "module", "SourceFileLoader"], release
+
+
+def test_a_reloaded_module_is_patched_again(child):
+    code = """
+import importlib, json
+from demo import work
+work.function(1)
+importlib.reload(work)
+print(json.dumps([work.function(2), type(work.__loader__).__name__, type(work.__spec__.loader).__name__]))
+"""
+    assert child.json(code) == [2, "SourceFileLoader", "SourceFileLoader"]
+    assert [event[1] for event in child.events() if event[0] == "push"] == ["function", "function"]
+
+
+def test_modules_that_were_imported_before(child):
+    """ProfileMate: what is in sys.modules already is patched, too."""
+    (child.modules / "sitecustomize.py").write_text("")
+    code = """
+import json
+from demo import work
+from sonde.hooks import install
+install(["demo"])
+print(json.dumps(work.Worker().method(1)))
+"""
+    assert child.json(code, SONDE_HOOKS="none", PYTHONPATH=f"{child.bootstrap.parents[2]}:{child.modules}") == 3
+    assert ("push", "method", "demo", {"arguments": 2}) in child.events()
+
+
+def test_asking_whether_a_package_is_there_loads_nothing(child):
+    code = "import importlib.util, json, sys; importlib.util.find_spec('demo');"
+    code += "print(json.dumps([name for name in sys.modules if name.startswith('sonde')]))"
+    assert child.json(code) == ["sonde.hooks.finder"]
+    assert not list(child.session.iterdir())
+
+
+# ---- the bootstrap ----
+
+
+@pytest.mark.parametrize("release", PYTHONS)
+def test_a_process_without_targets_leaves_no_trace(child, release):
+    """ProfileMate 3: nothing is guessed from the command line. ProfileMate 4: nothing is made at an import."""
+    code = "import json, sys; print(json.dumps([sys.path, sorted(set(sys.modules) - {'sitecustomize'})]))"
+    plain = child.json(code, python=PYTHONS[release], SONDE_HOOKS="none", PYTHONPATH=str(child.modules))
+    hooked = child.json(code, python=PYTHONS[release])
+    assert hooked[0] == plain[0]
+    assert hooked[1] == plain[1]
+    assert not list(child.session.iterdir()) and not list(child.work.iterdir())
+
+
+@pytest.mark.parametrize("where", ["path", "venv"])
+def test_an_existing_sitecustomize_runs(child, where, tmp_path):
+    python = sys.executable
+    if where == "venv":
+        subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+        python = str(tmp_path / "venv" / "bin" / "python")
+        (target,) = glob.glob(f"{tmp_path}/venv/lib/python3*/site-packages")
+    else:
+        target = child.modules
+    Path(target, "sitecustomize.py").write_text("import demo.work\nmine = 'the program own'\n")
+    code = """
+import json, sitecustomize
+from demo import work
+work.function(1)
+print(json.dumps([getattr(sitecustomize, "mine", None), sitecustomize.__file__]))
+"""
+    plain = child.json(code, python=python, PYTHONPATH=str(child.modules))
+    assert child.json(code, python=python) == plain
+    assert where == "venv" or plain[0]  # a distribution's own may come before that of a venv
+    assert ("push", "function", "demo", None) in child.events()
+
+
+@pytest.mark.parametrize("error", ["raise ValueError('mine')", "import not_there", "sys.exit(3)"])
+def test_errors_of_an_existing_sitecustomize_surface_as_ever(child, error):
+    (child.modules / "sitecustomize.py").write_text(f"import sys\n{error}\n")
+    plain = child.run("print('ran')", PYTHONPATH=str(child.modules))
+    hooked = child.run("print('ran')")
+    assert (hooked.returncode, hooked.stdout) == (plain.returncode, plain.stdout)
+    last = plain.stderr.splitlines()[-1:]
+    assert hooked.stderr.splitlines()[-1:] == last
+
+
+@pytest.mark.parametrize("option", ["-S", "-I", "-E"])
+def test_pythons_that_read_no_environment_are_left_alone(child, option):
+    done = child.run("import sys; print([n for n in sys.modules if n.startswith('sonde')])", option)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+
+
+def test_children_of_children(child):
+    """ProfileMate 5: each process writes a file of its own."""
+    code = """
+import json, os, subprocess, sys
+import demo.work
+inner = "from demo import work; work.function(7)"
+subprocess.run([sys.executable, "-c", inner], check=True)
+pid = os.fork()
+if pid == 0:
+    demo.work.function(8)
+    os._exit(0)
+os.waitpid(pid, 0)
+print(json.dumps("done"))
+"""
+    child.json(code)
+    assert len(list(child.session.iterdir())) == 2  # the forked one had nothing new to say
+    assert [event[1] for event in child.events() if event[0] == "push"] == ["function", "function"]
+
+
+def test_states_outlive_a_killed_process(child):
+    """ProfileMate 6: nothing waits for the end of the process."""
+    done = child.run("import os, signal\nfrom demo import work\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert done.returncode == -9
+    assert child.states()["demo.work", "Worker.made"] == ("applied", "")
+
+
+def test_a_module_of_the_program_that_is_called_sonde(child):
+    (child.work / "sonde.py").write_text("mine = 'the program own'\n")
+    script = child.work / "main.py"
+    script.write_text("import json, demo.work, sonde\nprint(json.dumps([sonde.mine, demo.work.function(1)]))\n")
+    done = subprocess.run([sys.executable, script], env=child.environment(), capture_output=True, text=True)
+    assert json.loads(done.stdout) == ["the program own", 1], done.stderr
+    state, detail = child.states()["-", "-"]
+    assert state == "error" and "sonde" in detail
+
+
+def test_without_the_extension_the_program_runs_as_ever(child):
+    os.unlink(child.bootstrap.parents[1] / "_core.py")
+    assert child.json(EVERY_KIND)[0] == child.json(EVERY_KIND, SONDE_HOOKS="none")[0]
+    state, detail = child.states()["-", "-"]
+    assert state == "error" and "_core" in detail
+
+
+def test_unknown_groups_are_said(child):
+    child.json("import json; print(json.dumps(1))", SONDE_HOOKS="demo,jax")
+    assert not list(child.session.iterdir())
+    (child.modules / "jax.py").write_text("")
+    child.json("import json, jax; print(json.dumps(1))", SONDE_HOOKS="demo,jax")
+    state, detail = child.states()["-", "-"]
+    assert state == "error" and "No module named 'sonde.hooks.jax'" in detail
+
+
+def test_older_pythons_run_as_ever(child):
+    root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    found = glob.glob(f"{root}/versions/2.7*/bin/python") + glob.glob(f"{root}/versions/3.[67].*/bin/python")
+    if not found:
+        pytest.skip("there is no Python before 3.8 here")
+    for python in found:
+        done = child.run("print('ran')", python=python)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
+
+
+def test_groups_are_the_same_in_c_and_in_python():
+    source = (ROOT / "src" / "collect" / "python_hooks.c").read_text()
+    names = re.findall(r'"(\w+)"', re.search(r"python_hook_groups\[\] = \{(.*?)\}", source).group(1))
+    sys.path.insert(0, str(PACKAGE / "hooks"))
+    try:
+        import finder
+    finally:
+        sys.path.pop(0)
+    assert names == list(finder.GROUPS)
+
+
+def test_transformers(child):
+    shutil.copytree(STAND_INS / "transformers", child.modules / "transformers")
+    code = """
+import json, types
+import transformers, transformers.generation.utils
+trainer, model = transformers.trainer.Trainer(), transformers.generation.utils.GenerationMixin()
+prompt = types.SimpleNamespace(shape=(2, 7))
+print(json.dumps([trainer.training_step("m", "i", num_items_in_batch=3), trainer.prediction_step("m", "i", True),
+                  model.generate(prompt, max_new_tokens=2), model.generate(input_ids=None)]))
+"""
+    plain = child.json(code, SONDE_HOOKS="none")
+    assert child.json(code, SONDE_HOOKS="transformers") == plain
+    assert child.events() == [
+        ("push", "training_step", "transformers", None),
+        ("pop", "transformers"),
+        ("push", "prediction_step", "transformers", None),
+        ("pop", "transformers"),
+        ("push", "generate", "transformers", {"batch": 2, "prompt_tokens": 7}),
+        ("token", 0, "prefill"),
+        ("token", 1, "decode"),
+        ("pop", "transformers"),
+        ("push", "generate", "transformers", None),
+        ("token", 0, "prefill"),
+        ("token", 1, "decode"),
+        ("token", 2, "decode"),
+        ("pop", "transformers"),
+    ]
+    assert {state for state, _ in child.states().values()} == {"applied"}
+
+
+# ---- recorded ----
+
+TRAINING = """
+import os, sys
+import torch, torch.distributed as distributed
+from torch.utils.data import DataLoader, TensorDataset
+
+rank = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(TensorDataset(torch.randn(12, 4), torch.randn(12, 1)), batch_size=4):
+    optimizer.zero_grad()
+    ((model(x) - y) ** 2).mean().backward()
+    optimizer.step()
+distributed.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+distributed.all_reduce(torch.ones(1000))
+distributed.all_gather([torch.ones(10), torch.ones(10)], torch.ones(10))
+distributed.destroy_process_group()
+"""
+
+
+def hook_rows(stderr):
+    """{group: (applied, waiting, not found, error)} of the table of sonde record."""
+    rows = re.findall(r"^  (\w+) +(\d+) +(\d+) +(\d+) +(\d+)$", stderr, re.MULTILINE)
+    return {name: tuple(map(int, counts)) for name, *counts in rows}
+
+
+@pytest.mark.parametrize("python", [pytest.param(p, marks=[pytest.mark.slow] if "venv" in p else []) for p in torch_pythons()])
+def test_torch(sonde, report, tmp_path, python):
+    script = tmp_path / "train.py"
+    script.write_text(TRAINING)
+    both = f"{python} {script} 1 {tmp_path}/store & {python} {script} 0 {tmp_path}/store; s=$?; wait; exit $s"
+    capture = tmp_path / "torch.pftrace"
+    done = sonde("record", "-o", capture, "--", "sh", "-c", both, check=0)
+    rows = hook_rows(done.stderr)
+    assert rows["torch"][0] >= 19 and rows["torch"][2:] == (0, 0), done.stderr
+    ranges = {(row["domain"], row["name"]): row for row in report(capture, "--by", "range")["ranges"]["rows"]}
+    assert ranges["torch", "backward"]["count"] == 6
+    assert ranges["torch", "dataloader"]["count"] == 8  # the last of each loader is its end
+    assert ranges["torch", "all_reduce"]["count"] == 2
+    assert ranges["torch", "all_gather"]["count"] == 2
+
+
+def test_nothing_is_said_where_no_group_is_used(sonde, tmp_path):
+    done = sonde("record", "-o", tmp_path / "c", "--", "/usr/bin/python3", "-c", "pass", check=0)
+    assert "hooks" not in done.stderr
+
+
+def test_hooks_none(sonde, tmp_path):
+    show = "import os; print(os.environ.get('PYTHONPATH'), os.environ.get('SONDE_HOOKS'))"
+    done = sonde("record", "--hooks", "none", "-o", tmp_path / "c", "--", "/usr/bin/python3", "-c", show, check=0)
+    assert done.stdout == "None None\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--hooks", "jax", "--", "true"], ["--hooks", "torch", "-p", "1"], ["--hooks", "torch", "--cpu-only", "--", "true"]],
+)
+def test_hooks_that_cannot_be(sonde, arguments):
+    done = sonde("record", *arguments)
+    assert done.status == 2
+    assert "--hooks" in done.stderr and len(done.stderr.splitlines()) <= 2
+
+
+def test_doctor_says_whether_hooks_can_work(sonde):
+    checks = {check["name"]: check for check in sonde("doctor", "--json").json()["checks"]}
+    assert checks["python-hooks"]["status"] == "works"
