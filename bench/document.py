@@ -3,6 +3,7 @@
 
 import re
 
+from api_document import api
 from device_document import device
 from markdown_table import NONE, megabytes, number, percent, table, verdict
 from workbench import ROOT
@@ -283,7 +284,7 @@ def peers(results):
     return "\n".join(lines)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, device, peers)
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, device, api, peers)
 
 
 def update(results, parts=PARTS):

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 
+import api
 import cost
 import device
 import document
@@ -26,7 +27,7 @@ import unwinding
 import waiting
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, device, peers)
+MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, device, api, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
