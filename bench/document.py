@@ -3,6 +3,7 @@
 
 import re
 
+from api_document import api
 from device_document import device
 from markdown_table import NONE, megabytes, number, percent, table, verdict
 from workbench import ROOT
@@ -306,7 +307,7 @@ def windows(results):
     return table(("what", "bar", "measured", "holds"), rows)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, peers)
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, peers)
 
 
 def update(results, parts=PARTS):
