@@ -5,6 +5,7 @@ import re
 
 from device_document import device
 from markdown_table import NONE, megabytes, number, percent, table, verdict
+from package_document import package
 from workbench import ROOT
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -283,7 +284,7 @@ def peers(results):
     return "\n".join(lines)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, device, peers)
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, device, package, peers)
 
 
 def update(results, parts=PARTS):

@@ -17,6 +17,7 @@ import cost
 import device
 import document
 import machine
+import package
 import peers
 import python_stacks
 import reading
@@ -26,7 +27,7 @@ import unwinding
 import waiting
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, device, peers)
+MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, device, package, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
