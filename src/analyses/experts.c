@@ -105,9 +105,11 @@ static int set_experts(struct work *work, struct expert_layer *layer, uint32_t e
 		r = array_append(&work->experts->counts,
 			i < layer->experts ? work->experts->counts.items[layer->first_count + i]
 					   : 0);
+	if (r < 0)
+		return r;
 	layer->first_count = first;
 	layer->experts = experts;
-	return r;
+	return 0;
 }
 
 static int begin_reading(struct work *work, uint32_t index, const struct model_range *mark)
@@ -287,6 +289,8 @@ static int fill(struct work *work)
 	array_foreach (&work->open, open)
 		r = r ?: end_reading(work, open);
 	r = r ?: sort_layers(work);
+	if (r < 0)
+		return r;
 	array_foreach (&experts->layers, layer)
 		layer->spread = spread_of(
 			layer->experts ? &experts->counts.items[layer->first_count] : NULL,

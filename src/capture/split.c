@@ -486,7 +486,7 @@ static int open_batch(struct split *split, struct errmsg *err)
 	return r;
 }
 
-/* The window comes last: its end is that of the steps in it, as viewers see them. */
+/* The window comes last, and ends the steps in it, as viewers see them. */
 static int close_batch(struct split *split, struct errmsg *err)
 {
 	int r = 0;

@@ -520,9 +520,12 @@ uint64_t capture_writer_bytes(const struct capture_writer *writer)
 
 int capture_writer_close(struct capture_writer *writer, struct errmsg *err)
 {
+	int ended = writer->visitor ? 0 : writer_end_steps(writer);
 	int flushed = capture_writer_flush(writer, err);
 	int closed = writer->visitor ? 0 : output_close(&writer->output, err);
 
 	capture_writer_free(writer);
+	if (ended < 0)
+		return errmsg_set(err, ended, "memory ran out at the end of the capture");
 	return flushed < 0 ? flushed : closed;
 }

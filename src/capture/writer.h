@@ -72,7 +72,7 @@ int capture_writer_counter(struct capture_writer *writer, const struct capture_c
 /*
  * Said when a window opens, with end_ns 0, and again when it closes; one that was not said before
  * may be said whole. Viewers see windows on a track of their own, and the steps of each process on
- * one below the process; a window's end ends the steps in it.
+ * one below the process. Steps of a window may be said until the next one opens.
  */
 int capture_writer_window(struct capture_writer *writer, const struct capture_window *window);
 /* In the order of each process's steps. */

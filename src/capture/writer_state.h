@@ -19,12 +19,13 @@ struct capture_writer {
 	bool started; /* the packets that open the sequence are written */
 	uint32_t sequence_id;
 	uint64_t period_ns;
-	uint64_t last_time_ns;     /* of the sequence's incremental clock */
-	struct map_u64 tracks;     /* of ranges, windows and steps: their uuids, once described */
-	uint32_t open_window;      /* its number; 0: none */
-	struct map_u64 open_steps; /* tracks of the processes that are in a step */
-	bool device_slices;        /* device work and launches as slices, too */
-	struct map_u64 lanes;      /* their tracks: until when they are taken */
+	uint64_t last_time_ns; /* of the sequence's incremental clock */
+	struct map_u64 tracks; /* of ranges, windows and steps: their uuids, once described */
+	uint32_t open_window;  /* its number; 0: none */
+	uint64_t window_begin_ns, window_end_ns; /* of the last that was closed */
+	struct map_u64 open_steps;     /* tracks of processes in a step → when it began */
+	bool device_slices;            /* device work and launches as slices, too */
+	struct map_u64 lanes;          /* their tracks: until when they are taken */
 	uint64_t recent_launches[256]; /* that have their slice */
 };
 
@@ -44,6 +45,8 @@ uint64_t writer_track_uuid(const struct capture_writer *writer, uint32_t id, boo
 int writer_is_new_track(struct capture_writer *writer, uint64_t uuid);
 /* The uuid of a track that is told from others by this name and number. */
 uint64_t writer_named_track(const struct capture_writer *writer, const char *name, uint32_t number);
+/* Ends the slices of steps whose window has ended. */
+int writer_end_steps(struct capture_writer *writer);
 /* A track of slices that say what other packets say, too; parent 0: none. */
 int writer_describe_track(
 	struct capture_writer *writer, uint64_t uuid, uint64_t parent, const char *name);

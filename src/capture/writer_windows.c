@@ -33,14 +33,27 @@ static int end_slice(struct capture_writer *writer, uint64_t track, uint64_t tim
 	return writer_end_timed_packet(writer);
 }
 
-static int end_steps(struct capture_writer *writer, uint64_t time_ns)
+/* A step that began in a window ends with it, at the latest. */
+static uint64_t end_of_step(const struct capture_writer *writer, uint64_t begin_ns, uint64_t end_ns)
+{
+	bool is_in = begin_ns >= writer->window_begin_ns && begin_ns < writer->window_end_ns;
+
+	return is_in ? MIN(end_ns, writer->window_end_ns) : end_ns;
+}
+
+/* Steps are told after their window's end, too: their slices end when nothing more can come. */
+int writer_end_steps(struct capture_writer *writer)
 {
 	size_t position = 0;
-	uint64_t track, open;
+	uint64_t track, begin_ns;
 	int result = 0;
 
-	while (result == 0 && map_u64_next(&writer->open_steps, &position, &track, &open))
-		result = end_slice(writer, track, time_ns);
+	while (result == 0 && map_u64_next(&writer->open_steps, &position, &track, &begin_ns)) {
+		uint64_t end_ns = end_of_step(writer, begin_ns, UINT64_MAX);
+
+		if (end_ns != UINT64_MAX)
+			result = end_slice(writer, track, end_ns);
+	}
 	map_u64_clear(&writer->open_steps);
 	return result;
 }
@@ -78,11 +91,15 @@ int capture_writer_window(struct capture_writer *writer, const struct capture_wi
 			       ? writer->visitor->window(writer->visitor_context, window)
 			       : 0;
 	result = writer_start(writer);
-	if (writer->open_window != window->number)
+	if (writer->open_window != window->number) {
+		if (writer->window_end_ns)
+			result = result ?: writer_end_steps(writer);
 		result = result ?: begin_window_slice(writer, window, track);
+	}
 	writer->open_window = window->end_ns ? 0 : window->number;
 	if (window->end_ns) {
-		result = result ?: end_steps(writer, window->end_ns);
+		writer->window_begin_ns = window->begin_ns;
+		writer->window_end_ns = window->end_ns;
 		result = result ?: end_slice(writer, track, window->end_ns);
 	}
 	if (result < 0)
@@ -94,6 +111,7 @@ int capture_writer_window(struct capture_writer *writer, const struct capture_wi
 int capture_writer_step(struct capture_writer *writer, const struct capture_step *step)
 {
 	uint64_t track = writer_named_track(writer, STEPS_TRACK, step->pid), name = 0, number = 0;
+	uint64_t begin_ns;
 	int result;
 
 	if (writer->visitor)
@@ -103,9 +121,11 @@ int capture_writer_step(struct capture_writer *writer, const struct capture_step
 	result = result
 			 ?: writer_describe_track(writer, track,
 				    writer_track_uuid(writer, step->pid, false), "Steps");
-	if (map_u64_get(&writer->open_steps, track, NULL))
-		result = result ?: end_slice(writer, track, step->time_ns);
-	result = result ?: map_u64_set(&writer->open_steps, track, 1);
+	if (map_u64_get(&writer->open_steps, track, &begin_ns))
+		result = result
+				 ?: end_slice(writer, track,
+					    end_of_step(writer, begin_ns, step->time_ns));
+	result = result ?: map_u64_set(&writer->open_steps, track, step->time_ns);
 	result = result ?: interning_event_name(&writer->interning, step->name, &name);
 	result = result ?: interning_annotation_name(&writer->interning, "number", &number);
 	if (result < 0)

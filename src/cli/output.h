@@ -20,4 +20,4 @@ int output_write(const char *path, const void *bytes, size_t length, struct errm
  * Writes the files of a folder, which is made where it is missing; each is replaced whole, others
  * in it stay. The last line of the above holds, too.
  */
-int output_write_folder(const char *path, const struct export_files *files, struct errmsg *err);
+int output_write_folder(const char *folder, const struct export_files *files, struct errmsg *err);

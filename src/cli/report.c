@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde report: a capture's answer in the terminal, or as JSON. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "cli/load.h"
+#include "cli/report_regress.h"
 #include "cli/report_view.h"
 #include "exporters/report_json.h"
 #include "model/shown.h"
@@ -29,8 +31,10 @@ static struct {
 	struct shown_options shown;
 	const char *by, *sort;
 	uint64_t limit;
+	const char *baseline;
+	double threshold_percent;
 	bool json;
-} arguments = {.sort = "self", .shown.weight = "cpu"};
+} arguments = {.threshold_percent = NAN, .sort = "self", .shown.weight = "cpu"};
 
 static enum breakdown_sort wanted_sort(void)
 {
@@ -289,9 +293,26 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 
 static int report_run(int count, char **positional)
 {
+	const struct regress_arguments regress = {
+		.baseline = arguments.baseline,
+		.threshold_percent = isnan(arguments.threshold_percent)
+					     ? REGRESS_THRESHOLD_PERCENT
+					     : arguments.threshold_percent,
+		.limit = wanted_limit(0),
+		.json = arguments.json,
+	};
 	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err;
-	int r = report(positional[0], &out, &err);
+	int r;
+
+	if (!arguments.baseline && !isnan(arguments.threshold_percent)) {
+		errmsg_set(&err, 0, "--threshold is for --regress BASELINE: give both");
+		return fail_usage(&err);
+	}
+	if (arguments.baseline)
+		return report_regress(
+			&regress, &arguments.shown, &arguments.selection, positional[0]);
+	r = report(positional[0], &out, &err);
 
 	if (r < 0)
 		return fail(&err);
@@ -339,6 +360,23 @@ static const struct option report_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Print one JSON document instead, with every table unless --by names one.",
 		.value = &arguments.json},
+	{.long_name = "regress",
+		.type = OPTION_STRING,
+		.argument = "BASELINE",
+		.help = "Compare with this capture: durations of steps, of ranges and of device "
+			"work by name, and CPU time. The exit status is 1 when something got "
+			"slower.",
+		.value = (void *)&arguments.baseline,
+		.group = "Regressions"},
+	{.long_name = "threshold",
+		.type = OPTION_DOUBLE,
+		.argument = "PERCENT",
+		.help = "With --regress: a median must have grown by more than this, and to "
+			"outside of the spread of both runs. Default: 10.",
+		.value = &arguments.threshold_percent,
+		.minimum = 0,
+		.maximum = 1e6,
+		.group = "Regressions"},
 	WEIGHT_OPTION(arguments.shown),
 	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),

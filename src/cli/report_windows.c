@@ -129,6 +129,7 @@ static void add_step_row(struct table *table, const struct model *model, const s
 		row->p50_ns, row->p95_ns, row->maximum_ns};
 
 	table_count(table, row->count);
+	table_count(table, row->cut_count);
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		if (row->count)
 			table_duration(table, times[i]);
@@ -138,11 +139,7 @@ static void add_step_row(struct table *table, const struct model *model, const s
 	table_duration(table, row->samples * model_sample_weight_ns(model));
 	table_duration(table, row->device_busy_ns);
 	table_cellf(table, "%u %s", process->pid, process->name);
-	if (row->cut_count)
-		table_cellf(table, "%s (%llu more cut off)", row->name,
-			(unsigned long long)row->cut_count);
-	else
-		table_cell(table, row->name);
+	table_cell(table, row->name);
 }
 
 static void add_slow_step(
@@ -188,6 +185,7 @@ int report_steps(const struct report_view *view, size_t limit)
 {
 	static const struct table_column columns[] = {
 		{.title = "Steps", .right = true},
+		{.title = "Cut off", .right = true},
 		{.title = "Mean", .right = true},
 		{.title = "Min", .right = true},
 		{.title = "p50", .right = true},

@@ -167,11 +167,11 @@ int manifest_process(struct manifest *manifest, uint32_t pid, bool joined_late)
 
 	read_ranks(&process);
 	array_foreach (&manifest->processes, known) {
-		if (known->pid == pid) {
-			process.joined_late = known->joined_late;
-			*known = process;
-			return 0;
-		}
+		if (known->pid != pid)
+			continue;
+		if (process.numbers[RANK] >= 0) /* else it may have ended */
+			memcpy(known->numbers, process.numbers, sizeof(known->numbers));
+		return 0;
 	}
 	return array_append(&manifest->processes, process);
 }

@@ -106,6 +106,8 @@ static void apply_edge(struct session *session, const struct wire_window_edge *e
 	} else if (edge->phase == WIRE_PHASE_CLOSED && windows->list.is_open) {
 		if (edge->step > window->first_step)
 			window->last_step = edge->step - 1;
+		if (!window->leader_pid) /* its file may be found after its first window began */
+			window->leader_pid = leader_pid(session);
 		end_window(session, edge->time_ns,
 			edge->reason == WIRE_WINDOW_MAX_STEPS ? CAPTURE_REASON_MAX_STEPS
 							      : CAPTURE_REASON_SCHEDULE);

@@ -226,6 +226,7 @@ static int add_metadata(struct vllm_csv *csv, const struct export_options *optio
 	json_member_text(&json, "capture", options->capture);
 	json_end_object(&json);
 	strbuf_add_char(&out, '\n');
+	strbuf_inherit_status(&out, &id);
 	return vllm_csv_add_file(csv, "metadata.json", &out);
 }
 

@@ -149,7 +149,9 @@ static int find_row(struct graphs *graphs, const struct vllm_csv *csv,
 	add_descriptor(&key, csv, mark, ',');
 	strbuf_addf(&key, ",%u", mark->process);
 	r = strbuf_status(&key);
-	r = r ?: intern_add(&graphs->keys, strbuf_cstr(&key), key.length, &id);
+	if (r < 0)
+		return r;
+	r = intern_add(&graphs->keys, strbuf_cstr(&key), key.length, &id);
 	if (r > 0)
 		r = array_append(&graphs->rows, (struct graph_row){.mark = mark});
 	if (r < 0)

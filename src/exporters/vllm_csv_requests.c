@@ -135,7 +135,7 @@ static void add_life(struct strbuf *out, const struct vllm_csv *csv, const struc
 	if (request_total_ns(request, &total_ns))
 		vllm_csv_seconds(out, total_ns);
 	strbuf_add_char(out, ',');
-	if (request->preemptions)
+	if (request->preemptions && !request->preempted_at_ns)
 		vllm_csv_seconds(out, request->preempted_ns);
 	vllm_csv_end(out, csv, request->process);
 }

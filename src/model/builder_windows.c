@@ -141,6 +141,22 @@ static int compare_steps(const void *left, const void *right)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
+/* Where nobody told whose steps open a window: whose step began with it. */
+static void find_leaders(struct model_builder *builder)
+{
+	array_foreach (&builder->steps, raw) {
+		uint32_t index = model_window_at(builder->model, raw->step.start_ns);
+		struct model_window *window;
+
+		if (index == MODEL_NONE)
+			continue;
+		window = &builder->model->windows.items[index];
+		if (!window->leader_pid && raw->step.start_ns == window->begin_ns &&
+			raw->step.number == window->first_step)
+			window->leader_pid = raw->pid;
+	}
+}
+
 /* Was the window closed by the end of a step of this process? */
 static bool ends_with_step(
 	const struct model *model, const struct model_window *window, const struct model_step *step)
@@ -212,5 +228,6 @@ int builder_resolve_windows(struct model_builder *builder)
 	if (r < 0)
 		return r;
 	choose_windows(builder);
+	find_leaders(builder);
 	return resolve_steps(builder, last_ns);
 }

@@ -33,6 +33,7 @@
 #include "sources/process/address_space.h"
 #include "symbols/symbols.h"
 #include "unwind/build.h"
+#include "vllm-example.h"
 
 #define MAX_ALLOCATIONS 20000
 
@@ -299,6 +300,21 @@ static void test_exporters(void **state)
 	try_exporters(device_path);
 }
 
+static int export_tables(void)
+{
+	_cleanup_export_files_ struct export_files files = {0};
+	struct errmsg err = {0};
+
+	return exporter_find("vllm-csv")->export_files(shared_model, NULL, NULL, &files, &err);
+}
+
+static void test_tables(void **state)
+{
+	shared_model = example_vllm();
+	check(export_tables, MUST_FAIL);
+	shared_model = model_free(shared_model);
+}
+
 static int analyse_devices(void)
 {
 	_cleanup_device_launches_ struct device_launches launches = {0};
@@ -404,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_capture_writer),
 		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_exporters),
+		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_device_analyses),
 		cmocka_unit_test(test_elf_files),
 		cmocka_unit_test(test_address_spaces),

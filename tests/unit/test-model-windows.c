@@ -194,6 +194,30 @@ static void test_steps(void **state)
 	model_free(model);
 }
 
+/* The window says no leader, but a step began with it. */
+static void test_unknown_leader(void **state)
+{
+	struct capture_window window = {.number = 1,
+		.begin_ns = 10 * MS,
+		.end_ns = 30 * MS,
+		.first_step = 3,
+		.last_step = 4,
+		.closed_by = CAPTURE_REASON_SCHEDULE};
+	struct example example;
+	struct model *model;
+
+	begin(&example);
+	say_window(&example, &window);
+	add_step_of(&example, 8, 3, 12 * MS, "step");
+	add_step(&example, 3, 10 * MS);
+	add_step(&example, 4, 18 * MS);
+	model = example_end(&example);
+	assert_int_equal(model->windows.items[0].leader_pid, PID);
+	check_step(model, 1, 4, 18 * MS, 30 * MS, false);
+	check_step(model, 2, 3, 12 * MS, 30 * MS, true);
+	model_free(model);
+}
+
 static void test_steps_without_windows(void **state)
 {
 	struct example example;
@@ -387,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_no_windows),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_unknown_leader),
 		cmocka_unit_test(test_steps_without_windows),
 		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_choice_texts),

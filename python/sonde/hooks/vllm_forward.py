@@ -27,6 +27,8 @@ def tokens_by_phase(output: Any, requests: Any = None) -> Tuple[int, int]:
     prefill = sum(by_request.get(new.req_id, 0) for new in output.scheduled_new_reqs)
     generated = getattr(cached, "num_output_tokens", None)
     resumed = resumed_requests(cached)
+    if generated is not None and not resumed and 0 not in generated:
+        return prefill, total - prefill  # as in most steps, of hundreds of requests
     for index, name in enumerate(cached.req_ids):
         if generated is not None:
             is_prefill = generated[index] == 0

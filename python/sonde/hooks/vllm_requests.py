@@ -44,14 +44,24 @@ def _tell(event: str, name: str, **fields: Any) -> None:
 
 # ---- requests come and go ----
 
-_silent: Dict[str, Any] = {}  # requests in update_from_output() that had no token before
+_silent: Dict[str, Any] = {}  # requests that have no token yet, of this window
+_silent_window = 0
+
+
+def _look_for_silent(scheduler: Any) -> None:
+    """Those that a window finds when it opens; then each as it is scheduled first."""
+    global _silent_window
+    if _silent_window == _core.window():
+        return
+    _silent_window = _core.window()
+    _silent.clear()
+    _silent.update((name, one) for name, one in scheduler.requests.items() if not one.num_output_tokens)
 
 
 def _tell_first_token(request: Any) -> None:
-    """If the update gave it one. Its end, in the same update, comes after."""
+    """If it has one now. Its end, in the same update, comes after."""
     if request.num_output_tokens and _silent.pop(request.request_id, None) is not None:
         _tell("first_token", request.request_id, output_tokens=request.num_output_tokens)
-
 
 
 def _begin_add(_scheduler: Any, request: Any) -> Any:
@@ -71,6 +81,7 @@ def _added(request: Any, _result: Any, returned: bool) -> None:
 def _begin_free(_scheduler: Any, request: Any, *_args: Any, **_kwargs: Any) -> None:
     """Every way to an end leads through here; some releases drop what the request holds in the call."""
     _tell_first_token(request)
+    _silent.pop(request.request_id, None)
     reason = request.get_finished_reason()
     _tell("finished", request.request_id, reason=str(reason) if reason is not None else request.status.name.lower(),
           prompt_tokens=request.num_prompt_tokens, output_tokens=request.num_output_tokens)
@@ -112,6 +123,7 @@ _WAITING = ("waiting", "skipped_waiting", "kv_holding_waiting")  # queues; each 
 def _begin_schedule(scheduler: Any, *_args: Any, **_kwargs: Any) -> _Scheduling:
     _schedulers_at_work.append(scheduler)
     _core.range_push("schedule", DOMAIN)
+    _look_for_silent(scheduler)
     running = None if hasattr(scheduler, "_preempt_request") else [
         (request, request.num_computed_tokens) for request in scheduler.running
     ]
@@ -137,8 +149,9 @@ def _tell_batch(scheduler: Any, output: Any) -> None:
     _core.counter("vllm.requests_waiting", waiting)
 
 
-def _tell_scheduled(output: Any) -> None:
+def _tell_scheduled(scheduler: Any, output: Any) -> None:
     for new in output.scheduled_new_reqs:
+        _silent[new.req_id] = scheduler.requests[new.req_id]
         _tell("scheduled", new.req_id, tokens=output.num_scheduled_tokens.get(new.req_id, 0),
               cached_tokens=new.num_computed_tokens)
     for name in resumed_requests(output.scheduled_cached_reqs):
@@ -153,7 +166,7 @@ def _scheduled(state: Optional[_Scheduling], output: Any, returned: bool) -> Non
     for request, computed_tokens in state.running or ():
         if request.status.name == "PREEMPTED":
             _tell_preempted(request, "kv-cache-full", computed_tokens)
-    _tell_scheduled(output)
+    _tell_scheduled(state.scheduler, output)
     _tell_batch(state.scheduler, output)
     vllm_cache.tell_use(state.scheduler)
 
@@ -161,12 +174,9 @@ def _scheduled(state: Optional[_Scheduling], output: Any, returned: bool) -> Non
 # ---- updates ----
 
 
-def _begin_update(scheduler: Any, scheduler_output: Any, *_args: Any, **_kwargs: Any) -> Any:
+def _begin_update(scheduler: Any, *_args: Any, **_kwargs: Any) -> Any:
     _core.range_push("update", DOMAIN)
-    for name in scheduler_output.num_scheduled_tokens:
-        request = scheduler.requests.get(name)
-        if request is not None and request.num_output_tokens == 0:
-            _silent[name] = request
+    _look_for_silent(scheduler)
     return scheduler
 
 
@@ -174,7 +184,6 @@ def _updated(scheduler: Any, _result: Any, returned: bool) -> None:
     _core.range_pop(DOMAIN)
     for request in list(_silent.values()):
         _tell_first_token(request)
-    _silent.clear()
     if scheduler is not None and returned:
         vllm_cache.tell_freed(scheduler)
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporters/regress_json.h"
+
+#include <math.h>
+
+#include "exporters/report_tables_json.h"
+
+static void write_side(struct json_writer *json, const char *key, enum regress_kind kind,
+	const struct regress_side *side)
+{
+	json_key(json, key);
+	json_begin_object(json);
+	json_member_u64(json, "count", side->count);
+	if (kind == REGRESS_CPU) {
+		json_member_u64(json, "total_ns", side->median_ns);
+	} else {
+		json_member_u64(json, "median_ns", side->median_ns);
+		json_member_u64(json, "low_ns", side->low_ns);
+		json_member_u64(json, "high_ns", side->high_ns);
+	}
+	json_end_object(json);
+}
+
+static void write_row(struct json_writer *json, const struct regress_row *row)
+{
+	json_begin_object(json);
+	json_member_text(json, "kind", regress_kind_to_string(row->kind));
+	json_member_text(json, "name", row->name);
+	json_member_text(json, "domain", row->domain);
+	json_member_text(json, "verdict", regress_verdict_to_string(row->verdict));
+	json_member_double(
+		json, "change_percent", isfinite(row->change_percent) ? row->change_percent : NAN);
+	write_side(json, "before", row->kind, &row->before);
+	write_side(json, "after", row->kind, &row->after);
+	json_end_object(json);
+}
+
+int regress_json_write(const struct regress *regress, double threshold_percent,
+	const char *baseline, const char *capture, size_t limit, struct strbuf *out)
+{
+	struct json_writer json = {.out = out, .pretty = true};
+	size_t count = regress->rows.count;
+
+	json_begin_object(&json);
+	json_member_text(&json, "format", "sonde-regress");
+	json_member_u64(&json, "version", REGRESS_JSON_VERSION);
+	json_member_text(&json, "sonde_version", SONDE_VERSION);
+	json_member_text(&json, "baseline", baseline);
+	json_member_text(&json, "capture", capture);
+	json_member_double(&json, "threshold_percent", threshold_percent);
+	json_member_u64(&json, "slower", regress->slower);
+	json_member_u64(&json, "only_in_baseline", regress->only_before);
+	json_member_u64(&json, "only_in_capture", regress->only_after);
+	json_member_u64(&json, "rows_total", count);
+	json_key(&json, "rows");
+	json_begin_array(&json);
+	for (size_t i = 0; i < (limit ? MIN(limit, count) : count); i++)
+		write_row(&json, &regress->rows.items[i]);
+	json_end_array(&json);
+	json_end_object(&json);
+	strbuf_add_char(out, '\n');
+	return strbuf_status(out);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slower than the baseline: by more than the threshold, and by more than the spread. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/regress.h"
+
+#define COUNT(values) (sizeof(values) / sizeof((values)[0]))
+
+static void add_steps(
+	struct model *model, const char *name, const uint64_t *durations, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct model_step step = {.end_ns = durations[i], .name = name};
+
+		assert_int_equal(array_append(&model->steps, step), 0);
+	}
+}
+
+static void add_range(
+	struct model *model, const char *domain, const char *name, uint64_t duration_ns)
+{
+	struct model_range range = {.end_ns = duration_ns, .name = name, .domain = domain};
+
+	assert_int_equal(array_append(&model->ranges, range), 0);
+}
+
+static void add_kernel(struct model *model, const char *name, uint64_t duration_ns)
+{
+	struct model_device_work work = {.end_ns = duration_ns, .name = name};
+
+	assert_int_equal(array_append(&model->device_works, work), 0);
+}
+
+static void done(struct model *before, struct model *after, struct regress *regress)
+{
+	struct model *const models[] = {before, after};
+
+	for (size_t i = 0; i < 2; i++) {
+		array_done(&models[i]->steps);
+		array_done(&models[i]->ranges);
+		array_done(&models[i]->device_works);
+	}
+	regress_done(regress);
+}
+
+static const struct regress_row *row_of(const struct regress *regress, const char *name)
+{
+	array_foreach (&regress->rows, row) {
+		if (strcmp(row->name, name) == 0)
+			return row;
+	}
+	fail_msg("there is no row %s", name);
+	return NULL;
+}
+
+static void test_interval(void **state _unused_)
+{
+	uint64_t values[100];
+	struct regress_side side;
+
+	for (size_t i = 0; i < COUNT(values); i++)
+		values[i] = i;
+	regress_interval(values, 1, &side);
+	assert_int_equal(side.median_ns, 0);
+	assert_int_equal(side.high_ns, 0);
+	regress_interval(values, 5, &side);
+	assert_int_equal(side.median_ns, 2);
+	assert_int_equal(side.low_ns, 0);
+	assert_int_equal(side.high_ns, 4);
+	regress_interval(values, 100, &side);
+	assert_int_equal(side.median_ns, 49);
+	assert_int_equal(side.low_ns, 40);
+	assert_int_equal(side.high_ns, 60);
+}
+
+/* Steps that take 100 to 109 now take 120 to 129: slower. The same change within a wide spread:
+ * not. */
+static void test_spread_decides(void **state _unused_)
+{
+	struct model before = {0}, after = {0};
+	struct regress regress;
+	uint64_t tight[2][20], wide[2][20];
+
+	for (size_t i = 0; i < 20; i++) {
+		tight[0][i] = 100 + i % 10;
+		tight[1][i] = 120 + i % 10;
+		wide[0][i] = 50 + 6 * i;
+		wide[1][i] = 70 + 6 * i;
+	}
+	add_steps(&before, "tight", tight[0], 20);
+	add_steps(&after, "tight", tight[1], 20);
+	add_steps(&before, "wide", wide[0], 20);
+	add_steps(&after, "wide", wide[1], 20);
+	assert_int_equal(regress_init(&regress, 10, &before, &after, NULL), 0);
+	assert_int_equal(regress.slower, 1);
+	assert_int_equal(row_of(&regress, "tight")->verdict, REGRESS_SLOWER);
+	assert_int_equal(row_of(&regress, "wide")->verdict, REGRESS_NOISE);
+	assert_ptr_equal(row_of(&regress, "tight"), &regress.rows.items[0]);
+	done(&before, &after, &regress);
+}
+
+static void test_threshold_decides(void **state _unused_)
+{
+	struct model before = {0}, after = {0};
+	struct regress regress;
+
+	add_kernel(&before, "gemm", 100);
+	add_kernel(&after, "gemm", 111);
+	add_kernel(&before, "copy", 100);
+	add_kernel(&after, "copy", 110);
+	add_kernel(&before, "relu", 100);
+	add_kernel(&after, "relu", 50);
+	assert_int_equal(regress_init(&regress, 10, &before, &after, NULL), 0);
+	assert_int_equal(row_of(&regress, "gemm")->verdict, REGRESS_SLOWER);
+	assert_int_equal(row_of(&regress, "copy")->verdict, REGRESS_UNCHANGED);
+	assert_int_equal(row_of(&regress, "relu")->verdict, REGRESS_FASTER);
+	assert_int_equal(regress.slower, 1);
+	done(&before, &after, &regress);
+}
+
+static void test_kinds_and_domains_are_apart(void **state _unused_)
+{
+	struct model before = {0}, after = {0};
+	struct regress regress;
+
+	add_range(&before, "torch", "work", 100);
+	add_range(&after, "vllm", "work", 200);
+	add_kernel(&after, "work", 300);
+	add_range(&before, "torch", "same", 7);
+	add_range(&after, "torch", "same", 7);
+	assert_int_equal(regress_init(&regress, 10, &before, &after, NULL), 0);
+	assert_int_equal(regress.rows.count, 1);
+	assert_int_equal(regress.only_before, 1);
+	assert_int_equal(regress.only_after, 2);
+	assert_string_equal(regress.rows.items[0].domain, "torch");
+	done(&before, &after, &regress);
+}
+
+/* What was cut off has no duration. */
+static void test_cut_steps_and_open_ranges_are_left_out(void **state _unused_)
+{
+	struct model before = {0}, after = {0};
+	struct regress regress;
+	uint64_t duration_ns = 100;
+
+	add_steps(&before, "s", &duration_ns, 1);
+	add_steps(&after, "s", &duration_ns, 1);
+	after.steps.items[0].is_cut = true;
+	add_range(&before, "", "r", 100);
+	add_range(&after, "", "r", 900);
+	after.ranges.items[0].is_open = true;
+	assert_int_equal(regress_init(&regress, 10, &before, &after, NULL), 0);
+	assert_int_equal(regress.rows.count, 0);
+	assert_int_equal(regress.only_before, 2);
+	done(&before, &after, &regress);
+}
+
+static void test_cpu_time_needs_significance(void **state _unused_)
+{
+	struct model before = {0}, after = {0};
+	struct diff diff = {.before = {.samples = 100, .sample_weight = 0.01},
+		.after = {.samples = 130, .sample_weight = 0.01},
+		.has_time = true,
+		.total_time_change = 0.3,
+		.total_time_p = 0.04};
+	struct regress regress;
+
+	assert_int_equal(regress_init(&regress, 10, &before, &after, &diff), 0);
+	assert_int_equal(row_of(&regress, "CPU time")->verdict, REGRESS_SLOWER);
+	done(&before, &after, &regress);
+	diff.total_time_p = 0.06;
+	assert_int_equal(regress_init(&regress, 10, &before, &after, &diff), 0);
+	assert_int_equal(row_of(&regress, "CPU time")->verdict, REGRESS_NOISE);
+	done(&before, &after, &regress);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_interval),
+		cmocka_unit_test(test_spread_decides),
+		cmocka_unit_test(test_threshold_decides),
+		cmocka_unit_test(test_kinds_and_domains_are_apart),
+		cmocka_unit_test(test_cut_steps_and_open_ranges_are_left_out),
+		cmocka_unit_test(test_cpu_time_needs_significance),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
