@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from places import ROOT
 
 CAPTURES = [ROOT / "tests/golden" / f"windows-2-{kind}.pftrace" for kind in ("plain", "deflated")]
 WHOLE = ROOT / "tests/golden/capture-2-plain.pftrace"
