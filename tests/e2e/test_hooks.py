@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, torch_pythons
+from places import ROOT, torch_pythons
 
 STAND_INS = Path(__file__).parent / "python-hooks"
 PACKAGE = ROOT / "python" / "sonde"
