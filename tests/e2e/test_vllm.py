@@ -200,6 +200,19 @@ def test_lifetimes_that_vllm_samples(record, events, tmp_path):
         {"lifetime_ns": 2_000_000_000, "idle_ns": 500_000_000, "sample_rate": 0.25}]
 
 
+def test_a_window_of_steps(record, events, report):
+    """Each execute_model is a step. Requests that the window finds have ids, though the warm-up was told of them."""
+    seen = json.loads(record("0.33", DOUBLES / "serve.py",
+                             options=("--window", "steps:wait=1,warmup=4,active=7,repeat=1")).stdout)
+    found = events()
+    assert len([name for name, _ in found if name == "forward"]) == 7
+    tokens = [fields["tokens"] for name, fields in found if name == "forward"]
+    assert tokens == [sum(batch.values()) for batch in seen["batches"][4:11]], "step 0 is before the first"
+    rows = report(record.capture)["requests"]["rows"]
+    assert {"request-0"} <= {row["id"] for row in rows} and all(row["id"] for row in rows)
+    assert all(row["total_ns"] is None for row in rows), "they came before the window"
+
+
 # ---- CUDA graphs ----
 
 

@@ -11,7 +11,7 @@ from .wrap import around
 
 
 class _Numbers:
-    """Numbers stand for the ids of requests, which a capture would otherwise hold in each event."""
+    """Numbers stand for the ids of requests: a process has room for 131,071 names, and numbers have no end."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -19,16 +19,18 @@ class _Numbers:
         self._of: Dict[str, int] = {}
 
     def fields(self, name: str) -> Dict[str, Any]:
-        """The number, and with its first use the id. Requests that end unseen between windows are forgotten."""
+        """The number and the id. Requests that end unseen between windows are forgotten.
+
+        Each mark has both: those of a warm-up are not kept, so that none may count on an earlier one.
+        """
         if self._window != _core.window():
             self._of.clear()
             self._window = _core.window()
         number = self._of.get(name)
-        if number is not None:
-            return {"request": number}
-        self._last += 1
-        self._of[name] = self._last
-        return {"request": self._last, "id": name}
+        if number is None:
+            number = self._last = self._last + 1
+            self._of[name] = number
+        return {"request": number, "id": name}
 
     def forget(self, name: str) -> None:
         """The request has ended."""
