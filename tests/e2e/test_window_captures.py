@@ -2,11 +2,11 @@
 """What report, export and diff make of a capture with windows: tests/golden/windows-2-*, whose second did not end."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
-
+ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = [ROOT / "tests/golden" / f"windows-2-{kind}.pftrace" for kind in ("plain", "deflated")]
 WHOLE = ROOT / "tests/golden/capture-2-plain.pftrace"
 
