@@ -3,8 +3,10 @@
 
 import re
 
+from api_document import api
 from device_document import device
 from markdown_table import NONE, megabytes, number, percent, table, verdict
+from package_document import package
 from workbench import ROOT
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -283,7 +285,30 @@ def peers(results):
     return "\n".join(lines)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, device, peers)
+def windows(results):
+    run = results["windows"]
+    step, fast, slow = run["step"], run["flag"]["999"], run["flag"]["99"]
+    outside = run["steps"]["outside"] + fast["outside"] + slow["outside"]
+    more = step["step_ns"] - step["nothing_ns"]
+    count = run["steps"]["events"] + fast["samples"] + slow["samples"]
+    rows = [
+        ("`sonde_step()` with a closed gate, in a loop of 1 µs bodies, beyond a function that does nothing", "≤ 2 ns",
+         f"{more:.1f} ns ({step['step_ns']:.1f} less {step['nothing_ns']:.1f})", verdict(more <= 2)),
+        ("flag made → window open", NONE,
+         f"median {fast['opened_ms']:.2f} ms, at most {fast['opened_most_ms']:.2f} ms of {fast['windows']}", NONE),
+        ("flag made → first sample in the window, 999 Hz", "≤ 5 ms",
+         f"median {fast['first_sample_ms']:.2f} ms, at most {fast['first_sample_most_ms']:.2f} ms",
+         verdict(fast["first_sample_ms"] <= 5)),
+        ("the same, 99 Hz, whose period is 10.1 ms", NONE,
+         f"median {slow['first_sample_ms']:.2f} ms, at most {slow['first_sample_most_ms']:.2f} ms", NONE),
+        ("events outside of windows in the captures", "0",
+         f"{outside} of {count:,} in {run['steps']['windows'] + fast['windows'] + slow['windows']:,} windows",
+         verdict(outside == 0)),
+    ]
+    return table(("what", "bar", "measured", "holds"), rows)
+
+
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, peers)
 
 
 def update(results, parts=PARTS):

@@ -18,7 +18,9 @@ struct place {
 
 static void begin_event(struct json_writer *json, const char *phase, const char *name)
 {
-	strbuf_add_bytes(json->out, ",\n", 2);
+	/* A capture may have windows and nothing in them. */
+	if (json->out->data[json->out->length - 1] != '[')
+		strbuf_add_bytes(json->out, ",\n", 2);
 	json_begin_object(json);
 	json_member_text(json, "ph", phase);
 	json_member_text(json, "name", name);

@@ -17,18 +17,18 @@
 
 typedef uint64_t __attribute__((may_alias)) word;
 
-/* A name as it was when its first step was made; never changed once it is in `recent`. */
-struct known_name {
-	const char *address;
+/*
+ * Of this thread: the counter that it counted alone in last, and its name as the program gave it.
+ * The fast kind of thread variables, of which a library may have a few bytes.
+ */
+struct step_thread {
 	struct wire_step_counter *counter;
+	const char *address;     /* NULL: none, or a longer one */
 	word words[QUICK_WORDS]; /* what lay there: aligned ones, its first byte in the first */
-	uint32_t word_count;     /* 0: it is longer */
+	uint64_t word_count;
 };
 
-static struct known_name known_names[WIRE_STEP_NAMES]; /* one for each counter */
-static _Atomic(const struct known_name *) recent;      /* of the last step */
-/* The counter that this thread counts alone in; the fast kind of thread variables. */
-static __thread struct wire_step_counter *owned __attribute__((tls_model("initial-exec")));
+static __thread struct step_thread own __attribute__((tls_model("initial-exec")));
 static pthread_once_t pattern_once = PTHREAD_ONCE_INIT;
 static regex_t pattern;
 static bool has_pattern;
@@ -37,10 +37,10 @@ static bool has_pattern;
 
 static uint64_t count_owned(struct wire_step_counter *counter)
 {
-	uint64_t own = atomic_load_explicit(&counter->owned, memory_order_relaxed) + 1;
+	uint64_t owned = atomic_load_explicit(&counter->owned, memory_order_relaxed) + 1;
 
-	atomic_store_explicit(&counter->owned, own, memory_order_relaxed);
-	return own + atomic_load_explicit(&counter->shared, memory_order_relaxed);
+	atomic_store_explicit(&counter->owned, owned, memory_order_relaxed);
+	return owned + atomic_load_explicit(&counter->shared, memory_order_relaxed);
 }
 
 static uint64_t count_shared(struct wire_step_counter *counter)
@@ -63,21 +63,16 @@ static const word *first_word(const char *name)
 }
 
 /*
- * The name lies where the known one does: is it still that one? Aligned words may be read whatever
- * surrounds the name; where that changed, the answer is no, and the text is compared.
+ * Is it the name of the thread's own counter, at the place where it was before? Aligned words may
+ * be read whatever surrounds the name; where that changed, the answer is no, and the text is
+ * compared.
  */
-static inline __attribute__((no_sanitize_address)) bool is_known(
-	const struct known_name *known, const char *name)
+static inline __attribute__((no_sanitize_address)) bool is_own(const char *name)
 {
 	const word *words = first_word(name);
 
-	if (known->address != name)
-		return false;
-	if (known->word_count == 1)
-		return words[0] == known->words[0];
-	if (known->word_count == 2)
-		return words[0] == known->words[0] && words[1] == known->words[1];
-	return strncmp(name, known->counter->name, WIRE_STEP_NAME_BYTES - 1) == 0;
+	return own.address == name && words[0] == own.words[0] &&
+	       (own.word_count == 1 || words[1] == own.words[1]);
 }
 
 static void compile_pattern(void)
@@ -95,16 +90,18 @@ static bool is_chosen(const char *name, bool is_first)
 }
 
 static __attribute__((no_sanitize_address)) void remember(
-	struct known_name *known, const char *name, struct wire_step_counter *counter)
+	struct wire_step_counter *counter, const char *name)
 {
 	const word *words = first_word(name);
 	size_t count = (size_t)(first_word(name + strlen(name)) - words) + 1;
 
-	known->counter = counter;
-	known->address = name;
-	for (size_t i = 0; i < count && count <= QUICK_WORDS; i++)
-		known->words[i] = words[i];
-	known->word_count = count <= QUICK_WORDS ? (uint32_t)count : 0;
+	own = (struct step_thread){.counter = counter};
+	if (count > QUICK_WORDS)
+		return; /* it is compared each time */
+	own.address = name;
+	own.word_count = count;
+	for (size_t i = 0; i < count; i++)
+		own.words[i] = words[i];
 }
 
 static bool has_name(const struct wire_step_counter *counter, const char *name)
@@ -116,9 +113,7 @@ static bool has_name(const struct wire_step_counter *counter, const char *name)
 static void add_name(struct wire_step_counter *counter, size_t index, const char *name)
 {
 	memcpy(counter->name, name, strnlen(name, sizeof(counter->name) - 1));
-	remember(&known_names[index], name, counter);
-	if (!owned)
-		owned = counter;
+	counter->owner = inject_tid();
 	atomic_store_explicit(&counter->state,
 		is_chosen(name, index == 0) ? WIRE_STEP_CHOSEN : WIRE_STEP_NAMED,
 		memory_order_release);
@@ -236,7 +231,8 @@ static void write_step(const struct wire_step_counter *counter, uint64_t count, 
 }
 
 /* The gate is open, or an edge may be due. */
-static uint64_t act(const struct wire_step_counter *counter, uint64_t count)
+static __attribute__((noinline)) uint64_t act(
+	const struct wire_step_counter *counter, uint64_t count)
 {
 	struct wire_gate *gate = inject_session_gate();
 	uint64_t edge_ns = 0;
@@ -263,12 +259,13 @@ static bool needs_act(uint64_t count)
 /* ---- a step ---- */
 
 /* A forked child makes no steps: its parent goes on with these counters. */
-static void forget_recent(void)
+static void forget_own(void)
 {
-	atomic_store_explicit(&recent, NULL, memory_order_relaxed);
+	own = (struct step_thread){0};
 }
 
-/* By another thread, of another name than the last one, or the first of its name. */
+/* By a thread that does not own the name's counter, at another address, or the first of its name.
+ */
 static __attribute__((noinline)) uint64_t step_slowly(const char *name)
 {
 	struct wire_ring_file *file = inject_open_at_once() ? inject_file() : NULL;
@@ -278,28 +275,46 @@ static __attribute__((noinline)) uint64_t step_slowly(const char *name)
 
 	if (!file)
 		return 0;
-	atomic_store_explicit(&inject_on_fork, forget_recent, memory_order_relaxed);
+	atomic_store_explicit(&inject_on_fork, forget_own, memory_order_relaxed);
 	index = find_name(file, name);
 	if (index < 0) {
 		atomic_fetch_add_explicit(&file->no_step, 1, memory_order_relaxed);
 		return 0;
 	}
 	counter = &file->steps[index];
-	count = owned == counter ? count_owned(counter) : count_shared(counter);
-	atomic_store_explicit(&recent, &known_names[index], memory_order_release);
+	if (counter->owner == inject_tid()) {
+		remember(counter, name);
+		count = count_owned(counter);
+	} else {
+		count = count_shared(counter);
+	}
 	return needs_act(count) ? act(counter, count) : count;
 }
 
 uint64_t inject_step(const char *name)
 {
-	const struct known_name *known = atomic_load_explicit(&recent, memory_order_acquire);
 	uint64_t count;
 
 	name = name ? name : DEFAULT_NAME;
-	if (!known || owned != known->counter || !is_known(known, name))
+	if (!is_own(name))
 		return step_slowly(name);
-	count = count_owned(known->counter);
-	return needs_act(count) ? act(known->counter, count) : count;
+	count = count_owned(own.counter);
+	return needs_act(count) ? act(own.counter, count) : count;
+}
+
+bool inject_steps_of(const char *name, struct wire_api_steps *ret_steps)
+{
+	const struct known_name *known = atomic_load_explicit(&recent, memory_order_acquire);
+
+	name = name ? name : DEFAULT_NAME;
+	if (!known || owned != known->counter || !is_known(known, name))
+		return false;
+	*ret_steps = (struct wire_api_steps){
+		.owned = &known->counter->owned,
+		.shared = &known->counter->shared,
+		.next_edge = &inject_session_gate()->next_edge,
+	};
+	return true;
 }
 
 void inject_step_if_chosen(const char *name)

@@ -32,7 +32,7 @@ static const char *const framework_packages[] = {"torch", "torchvision", "torcha
 	"pyopencl", "numpy", "scipy", "pandas", "sklearn", "jax", "jaxlib", "flax", "optax",
 	"tensorflow", "keras", "triton", "transformers", "tokenizers", "safetensors", "datasets",
 	"accelerate", "diffusers", "vllm", "sglang", "deepspeed", "megatron", "lightning",
-	"pytorch_lightning", "xformers", "flash_attn", "apex", "cupy", "numba", "pyarrow"};
+	"pytorch_lightning", "xformers", "flash_attn", "apex", "cupy", "numba", "pyarrow", "sonde"};
 
 /* Libraries that belong to one, whatever folder they are in. */
 static const char *const framework_libraries[] = {"libsonde-inject", "libtorch", "libc10",
@@ -89,6 +89,8 @@ enum model_class classify_python(const char *file_name)
 	if (starts_with(file_name, "<frozen ") || starts_with(file_name, "<__array_function__"))
 		return MODEL_CLASS_LIBRARY;
 	if (starts_with(file_name, "<pyopencl")) /* code that it generates */
+		return MODEL_CLASS_FRAMEWORK;
+	if (strstr(file_name, "/python/sonde/")) /* ours, where it was built */
 		return MODEL_CLASS_FRAMEWORK;
 	if (package)
 		return is_framework_package(package) ? MODEL_CLASS_FRAMEWORK : MODEL_CLASS_LIBRARY;

@@ -27,7 +27,7 @@ enum wire_step_state {
  */
 struct wire_step_counter {
 	_Atomic __u32 state; /* enum wire_step_state */
-	__u32 reserved;
+	__u32 owner;         /* tid of who counts in `owned`, as the process sees it */
 	_Atomic __u64 owned, shared;
 	char name[WIRE_STEP_NAME_BYTES]; /* ends with a 0; longer ones are cut */
 };

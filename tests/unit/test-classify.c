@@ -41,6 +41,9 @@ static void test_python_files(void **state)
 		{"<frozen importlib._bootstrap>", MODEL_CLASS_INTERPRETER},
 		{"<frozen runpy>", MODEL_CLASS_INTERPRETER},
 		{"<frozen os>", MODEL_CLASS_LIBRARY},
+		{"/home/u/sonde/build/python/sonde/hooks/wrap.py", MODEL_CLASS_FRAMEWORK},
+		{"/usr/lib/python3/dist-packages/sonde/hooks/wrap.py", MODEL_CLASS_FRAMEWORK},
+		{"/home/u/sonde/train.py", MODEL_CLASS_USER},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
