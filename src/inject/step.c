@@ -304,14 +304,11 @@ uint64_t inject_step(const char *name)
 
 bool inject_steps_of(const char *name, struct wire_api_steps *ret_steps)
 {
-	const struct known_name *known = atomic_load_explicit(&recent, memory_order_acquire);
-
-	name = name ? name : DEFAULT_NAME;
-	if (!known || owned != known->counter || !is_known(known, name))
+	if (!is_own(name ? name : DEFAULT_NAME))
 		return false;
 	*ret_steps = (struct wire_api_steps){
-		.owned = &known->counter->owned,
-		.shared = &known->counter->shared,
+		.owned = &own.counter->owned,
+		.shared = &own.counter->shared,
 		.next_edge = &inject_session_gate()->next_edge,
 	};
 	return true;
