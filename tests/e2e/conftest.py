@@ -28,6 +28,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
 
