@@ -2,8 +2,9 @@
 """Watches for a flag file with inotify, in a thread of its own, so that who has nothing to do reads one attribute.
 
 The thread sleeps until something changes in the flag's folder, or in the nearest folder above it that exists, and says
-so at once, so that a worker that keeps the interpreter busy can look itself. Once a second it looks by itself, too, for file systems where inotify does not see what other hosts do. A flag counts when it
-belongs to this user or to root, is no link, and so cannot have been put there by someone else.
+so at once, so that a worker that keeps the interpreter busy can look itself. Once a second it looks by itself, too, for
+file systems where inotify does not see what other hosts do. A flag counts when it belongs to this user
+or to root, is no link, and so cannot have been put there by someone else.
 """
 
 import ctypes

@@ -62,7 +62,7 @@ def execution_trace_observer(profiler: Any) -> Any:
 
 
 def takes_observer(profiler: Any) -> bool:
-    """Does torch.profiler.profile start and stop the observer itself, so that the ids of both agree? Not that of 1.13."""
+    """Does torch.profiler.profile start and stop the observer itself, so that ids agree? That of 1.13 does not."""
     import inspect
 
     return "execution_trace_observer" in inspect.signature(profiler.profile.__init__).parameters

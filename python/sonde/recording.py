@@ -101,7 +101,8 @@ class _Recorder:
             self._process.kill()
             self._process.wait()
             raise control.ControlError(
-                f"sonde record did not end within {_STOP_S:.0f} s and was killed; {self.output} holds what it had written"
+                f"sonde record did not end within {_STOP_S:.0f} s and was killed;"
+                f" {self.output} holds what it had written"
             ) from None
         else:
             if status != 0:

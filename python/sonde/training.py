@@ -51,7 +51,7 @@ class Schedule(NamedTuple):
 
 
 def shortage(schedule: Schedule, steps: int) -> Optional[str]:
-    """One sentence on what a loop of `steps` steps missed of its schedule: both numbers, what to change. None: nothing."""
+    """What a loop of `steps` steps missed of its schedule: both numbers, what to change. None: nothing."""
     if steps == 0:
         return "no trace was captured: step() was never called; call it at the end of every step of the loop"
     cycles = steps // schedule.cycle

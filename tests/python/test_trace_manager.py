@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trace manager of vLLM's workers. Each defect of the one that it replaces, 1 to 11, is a test here, named in its text."""
+"""The trace manager of vLLM's workers. Each defect of the one that it replaces is a test here, which names it."""
 
 import json
 import os
