@@ -71,6 +71,12 @@ static void print_amount(const struct session_result *result, const char *output
 
 	add_plural(&text, result->stats.samples, "sample");
 	strbuf_add(&text, " in ");
+	if (result->window_count) {
+		add_plural(&text, result->window_count, "window");
+		strbuf_add(&text, " of ");
+		format_duration(&text, result->windows_ns);
+		strbuf_add(&text, ", of ");
+	}
 	format_duration(&text, result->duration_ns);
 	if (stat(output, &file) == 0 && file.st_size > 0) {
 		strbuf_add(&text, ", ");

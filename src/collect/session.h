@@ -98,7 +98,9 @@ struct session_result {
 	/* The command's exit status, or 126, 127 when it could not be run; -1: no command. */
 	int command_status;
 	uint64_t duration_ns;
-	uint32_t part_count; /* captures that the windows are in; 0: all is in the output */
+	uint32_t window_count, part_count; /* part: captures that the windows are in; 0: all is in
+					      the output */
+	uint64_t windows_ns;               /* all of them together */
 };
 
 /*

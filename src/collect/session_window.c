@@ -480,6 +480,9 @@ static void write_manifest(struct session *session, bool is_last)
 
 void session_windows_finish(struct session *session)
 {
+	array_foreach (&session->windows.list.items, window)
+		session->result->windows_ns += window->end_ns - window->begin_ns;
+	session->result->window_count = (uint32_t)session->windows.list.items.count;
 	if (!session->windows.manifest)
 		return;
 	if (session->result->part_count)
