@@ -3,8 +3,10 @@
 
 import re
 
+from api_document import api
 from device_document import device
 from markdown_table import NONE, megabytes, number, percent, table, verdict
+from package_document import package
 from workbench import ROOT
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -306,7 +308,7 @@ def windows(results):
     return table(("what", "bar", "measured", "holds"), rows)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, peers)
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, peers)
 
 
 def update(results, parts=PARTS):

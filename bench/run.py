@@ -13,10 +13,12 @@ import os
 import sys
 import time
 
+import api
 import cost
 import device
 import document
 import machine
+import package
 import peers
 import python_stacks
 import reading
@@ -27,7 +29,7 @@ import waiting
 import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, peers)
+MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 

@@ -12,12 +12,14 @@
 #undef sonde_range_pop
 #undef sonde_mark
 #undef sonde_counter
+#undef sonde_step
 
 /* Until the first call has looked for a session the gate seems open, which makes the call. */
 static const unsigned not_known = WIRE_API_OPEN, closed;
 static const unsigned *const not_known_state = &not_known, *const closed_state = &closed;
 const unsigned *const *sonde_state_internal = &not_known_state;
 
+__thread struct sonde_steps sonde_steps_internal;
 static _Atomic(const struct wire_api *) known_calls;
 
 static void use_calls(const struct wire_api *calls)
@@ -102,8 +104,21 @@ void sonde_counter(const char *name, double value)
 uint64_t sonde_step(const char *name)
 {
 	const struct wire_api *calls = session_calls();
+	struct sonde_steps *steps = &sonde_steps_internal;
+	struct wire_api_steps place;
+	uint64_t count;
 
-	return calls ? calls->step(name ? name : "step") : 0;
+	if (!calls)
+		return 0;
+	count = calls->step(name);
+	if (steps->name != name && name && calls->steps_of(name, &place)) {
+		*steps = (struct sonde_steps){.name = name,
+			.state = __atomic_load_n(sonde_state_internal, __ATOMIC_RELAXED)};
+		memcpy(&steps->owned, &place.owned, sizeof(steps->owned)); /* as C99 knows it */
+		memcpy(&steps->shared, &place.shared, sizeof(steps->shared));
+		memcpy(&steps->next_edge, &place.next_edge, sizeof(steps->next_edge));
+	}
+	return count;
 }
 
 void sonde_token(const struct sonde_token *token)

@@ -12,46 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/split_tables.h"
+#include "capture/split_state.h"
 
 /* Parts that are written at once: each is an open file. */
 #define BATCH     64
 #define EXTENSION ".pftrace"
-
-/* The domain of ranges that have none is called so in captures. */
-#define DEFAULT_DOMAIN "NVTX"
-
-struct part {
-	struct capture_window window; /* label: the tables' */
-	char *path;
-	struct capture_writer *writer; /* NULL: before and after its batch */
-	bool was_made;                 /* its file, by us */
-	struct split_ids ids;
-	uint64_t samples, wait_samples;
-};
-
-/* A stack that later launches have, too. */
-struct shared_stack {
-	uint64_t time_ns;
-	capture_id callstack;
-	uint32_t tid;
-};
-
-struct split {
-	const char *path;
-	const struct capture_writer_options *options;
-	struct split_tables tables;
-	ARRAY_OF(struct part) parts;      /* by their begins */
-	size_t first, end;                /* the batch */
-	uint64_t accounts, accounts_seen; /* the last of these counts */
-	/* By launch_key(): launches whose stacks others have; those that are no work of their own,
-	 * but what a graph is made of, and may be of use to all that follow. */
-	struct map_u64 shared_index, definitions;
-	ARRAY_OF(struct shared_stack) shared;
-	/* By the track of a range event: its domain, + 1, and its number among tracks. */
-	struct map_u64 track_domains, track_numbers;
-	ARRAY_OF(const char *) domains;
-};
 
 char *capture_split_path(const char *path, uint32_t window)
 {
@@ -66,17 +31,12 @@ char *capture_split_path(const char *path, uint32_t window)
 	return split;
 }
 
-static uint64_t launch_key(uint32_t pid, uint64_t correlation)
-{
-	return hash_u64(correlation ^ hash_u64(pid));
-}
-
 /* ---- the first reading: windows, and what refers to what ---- */
 
 static int see_window(void *context, const struct capture_window *window)
 {
 	struct split *split = context;
-	struct part part = {.window = *window};
+	struct split_part part = {.window = *window};
 	int r = split_tables_text(&split->tables, window->label, &part.window.label);
 
 	array_foreach (&split->parts, known) {
@@ -94,14 +54,14 @@ static int see_launch(void *context, const struct capture_launch *launch)
 
 	return launch->untimed == WIRE_DEVICE_CAPTURED
 		       ? map_u64_set(&split->definitions,
-				 launch_key(launch->pid, launch->correlation), 1)
+				 split_launch_key(launch->pid, launch->correlation), 1)
 		       : 0;
 }
 
 static int see_launch_stack(void *context, const struct capture_launch_stack *stack)
 {
 	struct split *split = context;
-	uint64_t key = launch_key(stack->pid, stack->same_as);
+	uint64_t key = split_launch_key(stack->pid, stack->same_as);
 
 	if (!stack->same_as || map_u64_get(&split->shared_index, key, NULL))
 		return 0;
@@ -114,11 +74,11 @@ static int see_device_event(void *context, const struct capture_device_event *ev
 	struct split *split = context;
 
 	if (event->kind == CAPTURE_GRAPH_CALL)
-		return map_u64_set(
-			&split->definitions, launch_key(event->pid, event->graph.correlation), 1);
+		return map_u64_set(&split->definitions,
+			split_launch_key(event->pid, event->graph.correlation), 1);
 	if (event->kind == CAPTURE_GRAPH_NODE)
-		return map_u64_set(
-			&split->definitions, launch_key(event->pid, event->node.correlation), 1);
+		return map_u64_set(&split->definitions,
+			split_launch_key(event->pid, event->node.correlation), 1);
 	return 0;
 }
 
@@ -140,251 +100,8 @@ static const struct capture_visitor first_reading = {
 
 /* Calls a function of all writers of the batch. */
 #define for_batch(split, part)                                                                     \
-	for (struct part *part = (split)->parts.items + (split)->first;                            \
+	for (struct split_part *part = (split)->parts.items + (split)->first;                      \
 		part < (split)->parts.items + (split)->end; part++)
-
-static bool is_in(const struct part *part, uint64_t time_ns)
-{
-	return time_ns >= part->window.begin_ns &&
-	       (!part->window.end_ns || time_ns < part->window.end_ns);
-}
-
-/* NULL: no part of the batch. */
-static struct part *part_at(struct split *split, uint64_t time_ns)
-{
-	for_batch(split, part)
-	{
-		if (is_in(part, time_ns))
-			return part;
-	}
-	return NULL;
-}
-
-static int split_session(void *context, const struct capture_session *session)
-{
-	int r = 0;
-
-	for_batch((struct split *)context, part) r =
-		r ?: capture_writer_session(part->writer, session);
-	return r;
-}
-
-static int split_process(void *context, const struct capture_process *process)
-{
-	int r = 0;
-
-	for_batch((struct split *)context, part) r =
-		r ?: capture_writer_process(part->writer, process);
-	return r;
-}
-
-static int split_thread(void *context, const struct capture_thread *thread)
-{
-	int r = 0;
-
-	for_batch((struct split *)context, part) r =
-		r ?: capture_writer_thread(part->writer, thread);
-	return r;
-}
-
-/* Each reading tells ids anew, in the same order: the first batch's are those of all. */
-static int split_add_mapping(void *context, capture_id id, const struct capture_mapping *mapping)
-{
-	struct split *split = context;
-
-	return id <= split->tables.mappings.count
-		       ? 0
-		       : split_tables_add_mapping(&split->tables, mapping);
-}
-
-static int split_add_frame(void *context, capture_id id, const struct capture_frame *frame)
-{
-	struct split *split = context;
-
-	return id <= split->tables.frames.count ? 0 : split_tables_add_frame(&split->tables, frame);
-}
-
-static int split_add_callstack(void *context, capture_id id, const capture_id *frames, size_t count,
-	enum wire_stop stop, enum wire_python python)
-{
-	struct split *split = context;
-
-	return id <= split->tables.callstacks.count
-		       ? 0
-		       : split_tables_add_callstack(&split->tables, frames, count, stop, python);
-}
-
-static int split_sample(void *context, const struct capture_sample *sample)
-{
-	struct split *split = context;
-	struct part *part = part_at(split, sample->time_ns);
-	struct capture_sample out = *sample;
-	int r;
-
-	if (!part)
-		return 0;
-	part->samples += sample->wait == WIRE_WAIT_NONE;
-	part->wait_samples += sample->wait != WIRE_WAIT_NONE;
-	r = split_callstack(
-		&split->tables, &part->ids, part->writer, sample->callstack, &out.callstack);
-	return r ?: capture_writer_sample(part->writer, &out);
-}
-
-static int split_device_work(void *context, const struct capture_device_work *work)
-{
-	struct part *part = part_at(context, work->start_ns);
-
-	return part ? capture_writer_device_work(part->writer, work) : 0;
-}
-
-/* Definitions are of use to every part from their own window on. */
-static bool has_definition(const struct part *part, uint64_t time_ns)
-{
-	return !part->window.end_ns || time_ns < part->window.end_ns;
-}
-
-static int split_launch(void *context, const struct capture_launch *launch)
-{
-	bool is_definition = launch->untimed == WIRE_DEVICE_CAPTURED;
-	int r = 0;
-
-	for_batch((struct split *)context, part)
-	{
-		if (is_definition ? has_definition(part, launch->time_ns)
-				  : is_in(part, launch->time_ns))
-			r = r ?: capture_writer_launch(part->writer, launch);
-	}
-	return r;
-}
-
-/* Of a launch with the stack of another: one that the part does not have is written in its place.
- */
-static bool resolve_shared(const struct split *split, const struct part *part,
-	const struct capture_launch_stack *stack, struct capture_launch_stack *out)
-{
-	const struct shared_stack *shared;
-	uint64_t index;
-
-	if (!stack->same_as ||
-		!map_u64_get(&split->shared_index, launch_key(stack->pid, stack->same_as), &index))
-		return true;
-	shared = &split->shared.items[index];
-	if (is_in(part, shared->time_ns))
-		return true;
-	out->same_as = 0;
-	out->callstack = shared->callstack;
-	out->tid = out->tid ? out->tid : shared->tid;
-	return !stack->is_check && out->callstack;
-}
-
-static int put_launch_stack(
-	struct split *split, struct part *part, const struct capture_launch_stack *stack)
-{
-	struct capture_launch_stack out = *stack;
-	int r;
-
-	if (!resolve_shared(split, part, stack, &out))
-		return 0;
-	r = split_callstack(
-		&split->tables, &part->ids, part->writer, out.callstack, &out.callstack);
-	return r ?: capture_writer_launch_stack(part->writer, &out);
-}
-
-static int split_launch_stack(void *context, const struct capture_launch_stack *stack)
-{
-	struct split *split = context;
-	uint64_t key = launch_key(stack->pid, stack->correlation), index;
-	bool is_definition = map_u64_get(&split->definitions, key, NULL);
-	int r = 0;
-
-	if (stack->callstack && map_u64_get(&split->shared_index, key, &index))
-		split->shared.items[index] = (struct shared_stack){
-			.time_ns = stack->time_ns,
-			.callstack = stack->callstack,
-			.tid = stack->tid,
-		};
-	for_batch(split, part)
-	{
-		if (is_definition ? has_definition(part, stack->time_ns)
-				  : is_in(part, stack->time_ns))
-			r = r ?: put_launch_stack(split, part, stack);
-	}
-	return r;
-}
-
-static int split_device_event(void *context, const struct capture_device_event *event)
-{
-	bool has_moment = event->kind == CAPTURE_OVERHEAD || event->kind == CAPTURE_MEMORY;
-	int r = 0;
-
-	for_batch((struct split *)context, part)
-	{
-		if (!has_moment || is_in(part, event->time_ns))
-			r = r ?: capture_writer_device_event(part->writer, event);
-	}
-	return r;
-}
-
-/* An end says no domain, and tracks of a process no number: as their begins said. */
-static int complete_range(struct split *split, struct capture_range_event *event)
-{
-	uint64_t known;
-	int r = 0;
-
-	if (event->kind != CAPTURE_RANGE_END) {
-		const char *domain =
-			strcmp(event->domain, DEFAULT_DOMAIN) == 0 ? "" : event->domain;
-
-		r = split_tables_text(&split->tables, domain, &domain);
-		r = r ?: map_u64_set(&split->track_domains, event->track, split->domains.count);
-		r = r ?: array_append(&split->domains, domain);
-	}
-	if (r < 0)
-		return r;
-	if (map_u64_get(&split->track_domains, event->track, &known))
-		event->domain = split->domains.items[known];
-	if (!event->lane)
-		return 0;
-	if (!map_u64_get(&split->track_numbers, event->track, &known)) {
-		known = split->track_numbers.count + 1;
-		r = map_u64_set(&split->track_numbers, event->track, known);
-	}
-	event->lane = (uint32_t)known;
-	return r;
-}
-
-static int split_range(void *context, const struct capture_range_event *event)
-{
-	struct split *split = context;
-	struct part *part = part_at(split, event->time_ns);
-	struct capture_range_event out = *event;
-	int r = complete_range(split, &out);
-
-	return r < 0 || !part ? r : capture_writer_range(part->writer, &out);
-}
-
-static int split_step(void *context, const struct capture_step *step)
-{
-	struct part *part = part_at(context, step->time_ns);
-
-	return part ? capture_writer_step(part->writer, step) : 0;
-}
-
-static const struct capture_visitor second_reading = {
-	.session = split_session,
-	.mapping = split_add_mapping,
-	.frame = split_add_frame,
-	.callstack = split_add_callstack,
-	.process = split_process,
-	.thread = split_thread,
-	.sample = split_sample,
-	.device_work = split_device_work,
-	.launch = split_launch,
-	.launch_stack = split_launch_stack,
-	.range = split_range,
-	.step = split_step,
-	.device_event = split_device_event,
-};
 
 /* ---- the third: names, and the account ---- */
 
@@ -394,8 +111,7 @@ static int split_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	capture_id own;
 	int r = 0;
 
-	for_batch((struct split *)context, part)
-	{
+	for_batch ((struct split *)context, part) {
 		if (split_has_site(&part->ids, mapping, rel_pc, &own))
 			r = r ?: capture_writer_symbols(part->writer, own, rel_pc, lines, count);
 	}
@@ -403,7 +119,7 @@ static int split_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 }
 
 /* What was lost, and what recording cost, is known of the whole alone. */
-static int put_account(struct part *part, const struct capture_stats *stats)
+static int put_account(struct split_part *part, const struct capture_stats *stats)
 {
 	const char **notes = calloc(stats->note_count + 1, sizeof(*notes));
 	struct capture_stats out = *stats;
@@ -433,7 +149,8 @@ static int split_stats(void *context, const struct capture_stats *stats)
 
 	if (++split->accounts_seen < split->accounts)
 		return 0;
-	for_batch(split, part) r = r ?: put_account(part, stats);
+	for_batch (split, part)
+		r = r ?: put_account(part, stats);
 	return r;
 }
 
@@ -463,7 +180,7 @@ static void split_done(struct split *split)
 
 static int compare_parts(const void *left, const void *right)
 {
-	const struct part *a = left, *b = right;
+	const struct split_part *a = left, *b = right;
 
 	return a->window.begin_ns < b->window.begin_ns ? -1
 						       : a->window.begin_ns > b->window.begin_ns;
@@ -473,8 +190,7 @@ static int open_batch(struct split *split, struct errmsg *err)
 {
 	int r = 0;
 
-	for_batch(split, part)
-	{
+	for_batch (split, part) {
 		part->path = capture_split_path(split->path, part->window.number);
 		if (!part->path)
 			return -ENOMEM;
@@ -491,8 +207,7 @@ static int close_batch(struct split *split, struct errmsg *err)
 {
 	int r = 0;
 
-	for_batch(split, part)
-	{
+	for_batch (split, part) {
 		int closed;
 
 		r = r ?: capture_writer_window(part->writer, &part->window);
@@ -510,7 +225,7 @@ static int write_batch(struct split *split, struct errmsg *err)
 	int r = open_batch(split, err);
 
 	split->accounts_seen = 0;
-	r = r ?: capture_read(split->path, &second_reading, split, NULL, err);
+	r = r ?: capture_read(split->path, &split_events, split, NULL, err);
 	r = r ?: capture_read(split->path, &third_reading, split, NULL, err);
 	return r ?: close_batch(split, err);
 }

@@ -15,9 +15,6 @@
 #include "capture/writer_messages.h"
 #include "capture/writer_state.h"
 
-/* Interned data and symbols wait for company, but not beyond this. */
-#define PENDING_BYTES ((size_t)64 * 1024)
-
 /* 28 bits take four bytes in each packet and still tell thousands of merged captures apart. */
 static uint32_t random_sequence_id(void)
 {
@@ -92,8 +89,7 @@ int writer_end_packet(struct capture_writer *writer)
 	return output_end_packet(&writer->output);
 }
 
-/* A packet that is one message and depends on no state. */
-static int put_message(struct capture_writer *writer, uint32_t field, const struct strbuf *message)
+int writer_put_message(struct capture_writer *writer, uint32_t field, const struct strbuf *message)
 {
 	struct strbuf *packet = writer_begin_packet(writer);
 
@@ -194,206 +190,13 @@ int capture_writer_session(struct capture_writer *writer, const struct capture_s
 	return writer_end_packet(writer);
 }
 
-/* Was the thing with this id, one of `table`'s, new to a writer without a file? */
-static bool is_news(struct capture_writer *writer, const struct intern *table, size_t count_before)
-{
-	if (!writer->visitor)
-		return false;
-	strbuf_clear(&writer->interning.pending);
-	return table->entries.count > count_before;
-}
-
-int capture_writer_mapping(
-	struct capture_writer *writer, const struct capture_mapping *mapping, capture_id *ret_id)
-{
-	const struct intern *table = &writer->interning.mappings;
-	size_t before = table->entries.count;
-	int result = interning_mapping(&writer->interning, mapping, ret_id);
-
-	if (result == 0 && is_news(writer, table, before))
-		result = writer->visitor->mapping(writer->visitor_context, *ret_id, mapping);
-	return result;
-}
-
-int capture_writer_frame(
-	struct capture_writer *writer, const struct capture_frame *frame, capture_id *ret_id)
-{
-	const struct intern *table = &writer->interning.frames;
-	size_t before = table->entries.count;
-	int result = interning_frame(&writer->interning, frame, ret_id);
-
-	if (result == 0 && is_news(writer, table, before))
-		result = writer->visitor->frame(writer->visitor_context, *ret_id, frame);
-	return result;
-}
-
-int capture_writer_callstack(struct capture_writer *writer, const capture_id *frames, size_t count,
-	enum wire_stop stop, enum wire_python python, capture_id *ret_id)
-{
-	const struct intern *table = &writer->interning.callstacks;
-	size_t before = table->entries.count;
-	int result = interning_callstack(&writer->interning, frames, count, stop, python, ret_id);
-
-	if (result == 0 && is_news(writer, table, before))
-		result = writer->visitor->callstack(
-			writer->visitor_context, *ret_id, frames, count, stop, python);
-	return result;
-}
-
-void capture_writer_forget_callstacks(struct capture_writer *writer)
-{
-	assert(writer->visitor);
-	intern_done(&writer->interning.callstacks);
-}
-
-/* Puts what was interned since the last packet into this one. */
-static void put_interned(struct capture_writer *writer, struct strbuf *packet)
-{
-	const struct strbuf *pending = &writer->interning.pending;
-
-	pb_put_u64(packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
-	if (pending->length)
-		pb_put_bytes(packet, PACKET_INTERNED_DATA, pending->data, pending->length);
-}
-
-static int put_interned_packet(struct capture_writer *writer)
-{
-	int result = writer_start(writer);
-
-	if (result < 0 || writer->interning.pending.length == 0)
-		return result;
-	put_interned(writer, writer_begin_packet(writer));
-	result = writer_end_packet(writer);
-	if (result == 0)
-		strbuf_clear(&writer->interning.pending);
-	return result;
-}
-
-/*
- * Samples name the sequence's own clock, which counts from one packet to the next; a sample that is
- * older than the one before it names CLOCK_MONOTONIC and leaves that clock alone.
- */
-static void put_timestamp(struct capture_writer *writer, struct strbuf *packet, uint64_t time_ns)
-{
-	if (time_ns >= writer->last_time_ns) {
-		pb_put_u64(packet, PACKET_TIMESTAMP, time_ns - writer->last_time_ns);
-		return;
-	}
-	pb_put_u64(packet, PACKET_TIMESTAMP, time_ns);
-	pb_put_u64(packet, PACKET_TIMESTAMP_CLOCK, CLOCK_ID_MONOTONIC);
-}
-
-static void put_gil(
-	struct strbuf *message, const struct capture_sample *sample, uint32_t gil, uint32_t holder)
-{
-	if (sample->gil != WIRE_GIL_NONE)
-		pb_put_u64(message, gil, sample->gil);
-	if (sample->gil_holder_tid)
-		pb_put_u64(message, holder, sample->gil_holder_tid);
-}
-
-static int put_wait_sample(struct capture_writer *writer, const struct capture_sample *sample)
-{
-	struct strbuf *packet = writer_begin_packet(writer);
-	size_t begin;
-
-	put_timestamp(writer, packet, sample->time_ns);
-	put_interned(writer, packet);
-	begin = pb_begin(packet, PACKET_SONDE_WAIT);
-	pb_put_u64(packet, WAIT_PID, sample->pid);
-	pb_put_u64(packet, WAIT_TID, sample->tid);
-	if (sample->callstack)
-		pb_put_u64(packet, WAIT_CALLSTACK, sample->callstack);
-	pb_put_u64(packet, WAIT_REASON, sample->wait);
-	pb_put_u64(packet, WAIT_DURATION, sample->duration_ns);
-	pb_put_u64(packet, WAIT_CPU, sample->cpu);
-	put_gil(packet, sample, WAIT_GIL, WAIT_GIL_HOLDER);
-	if (sample->wait_count)
-		pb_put_u64(packet, WAIT_COUNT, sample->wait_count);
-	if (sample->wait_is_open)
-		pb_put_u64(packet, WAIT_OPEN, true);
-	pb_end(packet, begin);
-	return writer_end_packet(writer);
-}
-
-static int put_stack_sample(struct capture_writer *writer, const struct capture_sample *sample)
-{
-	struct interning *interning = &writer->interning;
-	uint64_t task = 0, execution = 0;
-	struct strbuf *packet;
-	size_t begin;
-	int result = interning_task(interning, sample->pid, sample->tid, &task);
-
-	if (result == 0)
-		result = interning_execution(interning, sample->cpu, sample->mode, &execution);
-	if (result < 0)
-		return result;
-	packet = writer_begin_packet(writer);
-	put_timestamp(writer, packet, sample->time_ns);
-	put_interned(writer, packet);
-	begin = pb_begin(packet, PACKET_STACK_SAMPLE);
-	pb_put_u64(packet, STACK_SAMPLE_TASK_IID, task);
-	pb_put_u64(packet, STACK_SAMPLE_EXECUTION_IID, execution);
-	if (sample->callstack)
-		pb_put_u64(packet, STACK_SAMPLE_CALLSTACK_IID, sample->callstack);
-	if (writer->period_ns)
-		pb_put_u64(packet, STACK_SAMPLE_WEIGHT, writer->period_ns);
-	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
-	pb_end(packet, begin);
-	return writer_end_packet(writer);
-}
-
-static int put_perf_sample(struct capture_writer *writer, const struct capture_sample *sample)
-{
-	struct strbuf *packet = writer_begin_packet(writer);
-	size_t begin;
-
-	put_timestamp(writer, packet, sample->time_ns);
-	put_interned(writer, packet);
-	begin = pb_begin(packet, PACKET_PERF_SAMPLE);
-	pb_put_u64(packet, PERF_SAMPLE_CPU, sample->cpu);
-	pb_put_u64(packet, PERF_SAMPLE_PID, sample->pid);
-	pb_put_u64(packet, PERF_SAMPLE_TID, sample->tid);
-	if (sample->callstack)
-		pb_put_u64(packet, PERF_SAMPLE_CALLSTACK, sample->callstack);
-	pb_put_u64(packet, PERF_SAMPLE_MODE, sample->mode);
-	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
-	pb_end(packet, begin);
-	return writer_end_packet(writer);
-}
-
-int capture_writer_sample(struct capture_writer *writer, const struct capture_sample *sample)
-{
-	int result;
-
-	assert(sample->callstack <= writer->interning.callstacks.entries.count);
-	if (writer->visitor)
-		return writer->visitor->sample(writer->visitor_context, sample);
-	result = writer_start(writer);
-	if (result == 0 && writer->interning.pending.length > PENDING_BYTES)
-		result = put_interned_packet(writer);
-	if (result < 0)
-		return result;
-	if (sample->wait != WIRE_WAIT_NONE)
-		result = put_wait_sample(writer, sample);
-	else if (writer->stack_sample)
-		result = put_stack_sample(writer, sample);
-	else
-		result = put_perf_sample(writer, sample);
-	if (result < 0)
-		return result;
-	strbuf_clear(&writer->interning.pending);
-	writer->last_time_ns = MAX(writer->last_time_ns, sample->time_ns);
-	return 0;
-}
-
 struct strbuf *writer_begin_timed_packet(struct capture_writer *writer, uint64_t time_ns)
 {
 	struct strbuf *packet = writer_begin_packet(writer);
 
 	pb_put_u64(packet, PACKET_TIMESTAMP, time_ns);
 	pb_put_u64(packet, PACKET_TIMESTAMP_CLOCK, CLOCK_ID_MONOTONIC);
-	put_interned(writer, packet);
+	writer_put_interned(writer, packet);
 	return packet;
 }
 
@@ -448,37 +251,6 @@ int capture_writer_thread(struct capture_writer *writer, const struct capture_th
 	return writer_end_packet(writer);
 }
 
-/* The mapping has to be in the file before its symbols. */
-static int put_symbols(struct capture_writer *writer)
-{
-	int result;
-
-	if (symbol_batch_is_empty(&writer->symbols))
-		return 0;
-	result = put_interned_packet(writer);
-	if (result == 0)
-		result = put_message(writer, PACKET_MODULE_SYMBOLS, &writer->symbols.module);
-	symbol_batch_clear(&writer->symbols);
-	return result;
-}
-
-int capture_writer_symbols(struct capture_writer *writer, capture_id mapping, uint64_t rel_pc,
-	const struct capture_symbol_line *lines, size_t count)
-{
-	if (writer->visitor)
-		return writer->visitor->symbols(
-			writer->visitor_context, mapping, rel_pc, lines, count);
-	if (!symbol_batch_takes(&writer->symbols, mapping) ||
-		writer->symbols.module.length > PENDING_BYTES) {
-		int result = put_symbols(writer);
-
-		if (result < 0)
-			return result;
-		symbol_batch_start(&writer->symbols, &writer->interning, mapping);
-	}
-	return symbol_batch_add(&writer->symbols, rel_pc, lines, count);
-}
-
 int capture_writer_stats(struct capture_writer *writer, const struct capture_stats *stats)
 {
 	_cleanup_strbuf_ struct strbuf message = {0};
@@ -490,7 +262,7 @@ int capture_writer_stats(struct capture_writer *writer, const struct capture_sta
 	if (result < 0)
 		return result;
 	put_stats(&message, stats);
-	return put_message(writer, PACKET_SONDE_STATS, &message);
+	return writer_put_message(writer, PACKET_SONDE_STATS, &message);
 }
 
 int capture_writer_flush(struct capture_writer *writer, struct errmsg *err)
@@ -499,9 +271,9 @@ int capture_writer_flush(struct capture_writer *writer, struct errmsg *err)
 
 	if (writer->visitor)
 		return 0;
-	result = put_interned_packet(writer);
+	result = writer_put_interned_packet(writer);
 	if (result == 0)
-		result = put_symbols(writer);
+		result = writer_put_symbols(writer);
 	if (result < 0)
 		return errmsg_set(
 			err, result, "cannot write %s: %s", writer->output.path, strerror(-result));

@@ -8,6 +8,9 @@
 #include "capture/symbol_batch.h"
 #include "capture/writer.h"
 
+/* Interned data and symbols wait for company, but not beyond this. */
+#define PENDING_BYTES ((size_t)64 * 1024)
+
 struct capture_writer {
 	struct output output;
 	struct interning interning;
@@ -35,6 +38,14 @@ int writer_end_packet(struct capture_writer *writer);
 /* A packet of its own time: the sequence's clock is left alone. */
 struct strbuf *writer_begin_timed_packet(struct capture_writer *writer, uint64_t time_ns);
 int writer_end_timed_packet(struct capture_writer *writer);
+
+/* A packet that is one message and depends on no state. */
+int writer_put_message(struct capture_writer *writer, uint32_t field, const struct strbuf *message);
+/* Puts what was interned since the last packet into this one, or into one of its own. */
+void writer_put_interned(struct capture_writer *writer, struct strbuf *packet);
+int writer_put_interned_packet(struct capture_writer *writer);
+/* The mapping has to be in the file before its symbols. */
+int writer_put_symbols(struct capture_writer *writer);
 
 /* Writes the packets that open a sequence, when no session did. */
 int writer_start(struct capture_writer *writer);

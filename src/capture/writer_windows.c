@@ -9,9 +9,9 @@
 #define STEPS_TRACK   "sonde steps"
 #define WINDOWS_TRACK "sonde windows"
 
-uint64_t writer_named_track(const struct capture_writer *writer, const char *name, uint32_t pid)
+uint64_t writer_named_track(const struct capture_writer *writer, const char *name, uint32_t number)
 {
-	const uint32_t key[] = {writer->sequence_id, pid};
+	const uint32_t key[] = {writer->sequence_id, number};
 
 	return hash_bytes(name, strlen(name), hash_bytes(key, sizeof(key), 0)) | 1ULL << 63;
 }

@@ -362,6 +362,15 @@ static int check_hooks(bool with_command, struct errmsg *err)
 	return python_hooks_check(record_hooks, err);
 }
 
+static int check_split(const struct session_options *options, struct errmsg *err)
+{
+	if (!options->split || options->window.trigger != CAPTURE_TRIGGER_NONE)
+		return 0;
+	return errmsg_set(err, -EINVAL,
+		"--split needs windows to split by; give --window, for example --window "
+		"steps:wait=1,warmup=1,active=3");
+}
+
 /* The default name is used again and again: the capture before is kept beside it. */
 static void keep_previous(const char *output)
 {
@@ -401,7 +410,8 @@ static int run_record(int count, char **arguments)
 	if (target_options_parse(&record_target, count, pids, &options, &err) < 0 ||
 		parse_scope(count > 0, &options.scope, &err) < 0 ||
 		check_hooks(count > 0, &err) < 0 ||
-		window_options_parse(&record_windows, &options, &err) < 0) {
+		window_options_parse(&record_windows, &options, &err) < 0 ||
+		check_split(&options, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
 	}

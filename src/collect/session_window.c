@@ -474,8 +474,8 @@ static void write_manifest(struct session *session, bool is_last)
 	struct session_windows *windows = &session->windows;
 	struct errmsg err = {{0}};
 
-	if (manifest_write(windows->manifest, is_last, &err) < 0)
-		windows->manifest_note = err;
+	manifest_write(windows->manifest, is_last, &err);
+	windows->manifest_note = err; /* what failed earlier may be right now */
 }
 
 void session_windows_finish(struct session *session)
@@ -485,6 +485,7 @@ void session_windows_finish(struct session *session)
 	if (session->result->part_count)
 		manifest_split(session->windows.manifest);
 	write_manifest(session, true);
+	say(session, &session->windows.manifest_note); /* notes are written by now */
 }
 
 int session_windows_tell(struct session *session)

@@ -148,6 +148,7 @@ const struct wire_api *sonde_api(uint32_t version)
 		.counter = counter,
 		.step = inject_step,
 		.window = window,
+		.steps_of = inject_steps_of,
 	};
 
 	return version <= WIRE_API_VERSION ? &calls : NULL;

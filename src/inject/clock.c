@@ -67,7 +67,7 @@ static void measure(struct inject_clock *clock, uint64_t ticks, uint64_t ns)
 	uint64_t speed, change;
 
 	if (!clock->since_ns || ticks <= clock->since_ticks) {
-		clock->ns_per_tick = 0;
+		clock->speed = 0;
 		measure_from(clock, ticks, ns);
 		return;
 	}
@@ -78,14 +78,13 @@ static void measure(struct inject_clock *clock, uint64_t ticks, uint64_t ns)
 	if (passed_ns >> 31 || passed_ns > passed_ticks << 4)
 		return;
 	speed = (passed_ns << 32) / passed_ticks;
-	change = speed > clock->ns_per_tick ? speed - clock->ns_per_tick
-					    : clock->ns_per_tick - speed;
-	if (clock->ns_per_tick && change > clock->ns_per_tick >> MAX_CHANGE_SHIFT) {
-		clock->ns_per_tick = 0;
+	change = speed > clock->speed ? speed - clock->speed : clock->speed - speed;
+	if (clock->speed && change > clock->speed >> MAX_CHANGE_SHIFT) {
+		clock->speed = 0;
 		measure_from(clock, ticks, ns);
 		return;
 	}
-	clock->ns_per_tick = speed;
+	clock->speed = speed;
 }
 
 /* The latest time that the clock can have said. */
@@ -95,24 +94,25 @@ static uint64_t latest(const struct inject_clock *clock)
 }
 
 /*
- * What a call between the looks costs lies half before and half after the real clock's moment. The
- * clock goes on from where it may have been, which is ahead of the real one by what the speed was
- * wrong in a millisecond.
+ * What a call between the looks costs lies half before and half after the real clock's moment. A
+ * clock that is ahead of the real one goes slower for a millisecond, or stands, until it is not.
  */
 uint64_t inject_clock_set(struct inject_clock *clock)
 {
-	uint64_t before = inject_clock_ticks(), now_ns = inject_now_ns();
-	uint64_t apart = inject_clock_ticks() - before, real_ns = now_ns;
+	uint64_t before = inject_clock_ticks(), real_ns = inject_now_ns();
+	uint64_t apart = inject_clock_ticks() - before, latest_ns = latest(clock), ahead_ns;
 
-	if (now_ns < latest(clock))
-		now_ns = latest(clock);
-	clock->base_ns = now_ns;
 	clock->limit_ticks = 0;
-	if (is_steady && apart < MAX_TICKS_APART) {
-		clock->base_ticks = before + apart / 2;
-		measure(clock, clock->base_ticks, real_ns);
-		if (clock->ns_per_tick)
-			clock->limit_ticks = (NS_PER_MS << 32) / clock->ns_per_tick;
+	clock->base_ns = real_ns > latest_ns ? real_ns : latest_ns;
+	if (!is_steady || apart >= MAX_TICKS_APART)
+		return clock->base_ns;
+	clock->base_ticks = before + apart / 2;
+	measure(clock, clock->base_ticks, real_ns);
+	if (clock->speed) {
+		ahead_ns =
+			clock->base_ns - real_ns < NS_PER_MS ? clock->base_ns - real_ns : NS_PER_MS;
+		clock->limit_ticks = (NS_PER_MS << 32) / clock->speed;
+		clock->ns_per_tick = clock->speed * (NS_PER_MS - ahead_ns) / NS_PER_MS;
 	}
-	return now_ns;
+	return clock->base_ns;
 }

@@ -16,7 +16,8 @@
 struct inject_clock {
 	uint64_t base_ticks, base_ns;
 	uint64_t limit_ticks;           /* it is good for so many after the base */
-	uint64_t ns_per_tick;           /* in 2^-32; 0: not known */
+	uint64_t ns_per_tick;           /* until then, in 2^-32 */
+	uint64_t speed;                 /* the same as measured; 0: not known */
 	uint64_t since_ticks, since_ns; /* what the speed is measured from */
 };
 

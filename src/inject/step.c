@@ -302,6 +302,18 @@ uint64_t inject_step(const char *name)
 	return needs_act(count) ? act(own.counter, count) : count;
 }
 
+bool inject_steps_of(const char *name, struct wire_api_steps *ret_steps)
+{
+	if (!is_own(name ? name : DEFAULT_NAME))
+		return false;
+	*ret_steps = (struct wire_api_steps){
+		.owned = &own.counter->owned,
+		.shared = &own.counter->shared,
+		.next_edge = &inject_session_gate()->next_edge,
+	};
+	return true;
+}
+
 void inject_step_if_chosen(const char *name)
 {
 	if (!inject_open_at_once() || !inject_file() || !inject_session_gate()->step_pattern[0])

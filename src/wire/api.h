@@ -8,7 +8,10 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include <linux/types.h>
 
 #define WIRE_API_VERSION 1
 /* In the session's folder: a link to the library. */
@@ -29,6 +32,15 @@ struct wire_api_field {
 		double real;
 		void *text;
 	};
+};
+
+/*
+ * Where a thread counts its steps of a name alone. It may do so itself as long as the gate is
+ * closed, its state lies where it did, and owned + shared stays below the next edge.
+ */
+struct wire_api_steps {
+	_Atomic __u64 *owned;
+	const _Atomic __u64 *shared, *next_edge;
 };
 
 /*
@@ -59,6 +71,8 @@ struct wire_api {
 	uint64_t (*step)(const char *name);
 	/* The number of the window that is open; 0: none is. */
 	uint32_t (*window)(void);
+	/* Right after step(); false: other threads make these steps, too. */
+	bool (*steps_of)(const char *name, struct wire_api_steps *ret_steps);
 };
 
 /* NULL: the library is older than that version. */

@@ -2,13 +2,17 @@
 """What report, export and diff make of a capture with windows: tests/golden/windows-2-*, whose second did not end."""
 
 import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
-
-CAPTURES = [ROOT / "tests/golden" / f"windows-2-{kind}.pftrace" for kind in ("plain", "deflated")]
-WHOLE = ROOT / "tests/golden/capture-2-plain.pftrace"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+CAPTURES = [GOLDEN / f"windows-2-{kind}.pftrace" for kind in ("plain", "deflated")]
+WHOLE = GOLDEN / "capture-2-plain.pftrace"
 
 
 @pytest.fixture(params=CAPTURES, ids=("plain", "deflated"))
@@ -111,3 +115,129 @@ def test_diff(sonde, capture):
     done = sonde("diff", "--json", "--window", "1", capture, capture, check=0).json()
     assert done["before"]["samples"] == done["after"]["samples"] == 1
     assert done["before"]["duration_ns"] == 200
+
+
+STEPS = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from package import _core
+for number in range(int(sys.argv[2])):
+    _core.step()
+    with _core.range("body"):
+        end = time.monotonic() + 0.02
+        while time.monotonic() < end:
+            pass
+"""
+
+
+@pytest.fixture
+def steps(sonde, tmp_path):
+    """The command of a program that makes 14 steps of 20 ms, or another number, with a range in each"""
+    extension = Path(sonde.path).parent / "python/sonde/_core.abi3.so"
+    if not extension.exists():
+        pytest.skip(f"there is no {extension}: the program under test is not in its build folder")
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    shutil.copy(extension, package)
+    program = tmp_path / "steps.py"
+    program.write_text(STEPS)
+    return lambda count=14: ["/usr/bin/python3", program, tmp_path, str(count)]
+
+
+def record(sonde, command, path, *options):
+    schedule = "steps:wait=1,warmup=1,active=3,repeat=2"
+    return sonde("record", "-F", "499", "--window", schedule, *options, "-o", path, "--", *command, check=0,
+                 env={"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1"})
+
+
+def manifest(path):
+    return json.loads(Path(f"{path}.windows.json").read_text())
+
+
+def check_windows(rows):
+    assert [row["number"] for row in rows] == [1, 2]
+    assert [(row["first_step"], row["last_step"]) for row in rows] == [(2, 4), (7, 9)]
+    assert {(row["opened_by"], row["closed_by"]) for row in rows} == {("steps", "schedule")}
+    (leader,) = {row["leader_pid"] for row in rows}
+    return leader
+
+
+def test_recording_and_manifest(sonde, report, steps, tmp_path):
+    path = tmp_path / "run.pftrace"
+    record(sonde, steps(), path)
+    data, listed = report(path), manifest(path)
+    windows = data["windows"]["rows"]
+    leader = check_windows(windows)
+    assert check_windows(listed["windows"]) == leader
+    for row, told in zip(windows, listed["windows"]):
+        assert told["file"] == listed["capture"] == "run.pftrace"
+        assert told["begin_unix_time_ns"] == row["begin_unix_time_ns"]
+        assert told["end_unix_time_ns"] - told["begin_unix_time_ns"] == row["duration_ns"]
+        assert row["steps_begun"] == 3
+    assert listed["recording_ended"] is True and listed["host"] == data["session"]["host"]
+    (process,) = [process for process in listed["processes"] if process["pid"] == leader]
+    assert process == {"pid": leader, "rank": 3, "world_size": 8, "local_rank": 1, "joined_late": False}
+    assert [step["name"] for step in listed["steps"]] == ["step"]
+    (row,) = data["steps"]["rows"]
+    # The last step of each window ends with it, by the next call of step().
+    assert (row["count"], row["cut_count"]) == (6, 0)
+    assert row["minimum_ns"] >= 20e6
+    assert row["total_ns"] == data["totals"]["duration_ns"] == sum(row["duration_ns"] for row in windows)
+    assert row["samples"] == data["totals"]["samples"] == sum(row["samples"] for row in windows) > 0
+    assert oct(path.stat().st_mode) == oct(Path(f"{path}.windows.json").stat().st_mode)
+
+
+def test_split(sonde, report, steps, tmp_path):
+    path = tmp_path / "run.pftrace"
+    done = record(sonde, steps(), path, "--split")
+    assert not path.exists()
+    assert "2 windows, each in a file of its own" in done.stderr and "sonde report" in done.stderr
+    listed = manifest(path)
+    assert [row["file"] for row in listed["windows"]] == ["run.w1.pftrace", "run.w2.pftrace"]
+    for number, (told, first_step) in enumerate(zip(listed["windows"], (2, 7)), 1):
+        part = report(tmp_path / told["file"])
+        (window,) = part["windows"]["rows"]
+        assert (window["number"], window["first_step"]) == (number, first_step)
+        assert window["duration_ns"] == part["totals"]["duration_ns"]
+        assert part["totals"]["samples"] == part["losses"]["samples_lost"] + window["samples"] > 0
+        assert part["losses"]["recording_complete"] is True
+        assert any("recording that was split" in note for note in part["notes"])
+        (range,) = part["ranges"]["rows"]
+        assert (range["name"], range["count"]) == ("body", 3)
+        functions = {row["name"]: row for row in part["tables"]["function"]["rows"]}
+        assert functions["<module>"]["total_share"] > 0.9  # names are there, though they come at a capture's end
+        assert sonde("report", "--window", str(number), tmp_path / told["file"]).status == 0
+
+
+def test_split_without_windows(sonde, steps, tmp_path):
+    done = sonde("record", "--split", "-o", tmp_path / "run.pftrace", "--", *steps())
+    assert done.status != 0 and "--split" in done.stderr and "--window" in done.stderr, str(done)
+    assert not (tmp_path / "run.pftrace").exists()
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
+def test_ends_in_an_open_window(sonde, report, steps, tmp_path, kill):
+    """Killed: what was flushed is there, and the manifest does not know the end; ^C: all of it."""
+    path = tmp_path / "run.pftrace"
+    program = sonde.start("record", "--window", "steps:wait=0,active=100000", "-o", path, "--", *steps(100000))
+    while not Path(f"{path}.windows.json").exists() or not manifest(path)["windows"]:
+        assert program.poll() is None
+        time.sleep(0.05)
+    size = path.stat().st_size
+    while path.stat().st_size < size + 2000:  # what was recorded in the window reaches the file
+        assert program.poll() is None
+        time.sleep(0.05)
+    program.send_signal(kill)
+    program.wait()
+    data = report(path)
+    (window,) = data["windows"]["rows"]
+    (told,) = manifest(path)["windows"]
+    if kill == signal.SIGINT:  # the program ends first, and sonde is told that it has
+        assert window["closed_by"] == told["closed_by"] == "leader-ended"
+        assert manifest(path)["recording_ended"] is True
+        return
+    os.kill(window["leader_pid"], signal.SIGKILL)
+    assert window["closed_by"] == "collector-gone" and window["samples"] > 0
+    assert told["closed_by"] is None and told["end_unix_time_ns"] is None
+    assert manifest(path)["recording_ended"] is False

@@ -55,6 +55,13 @@ static int see_range(void *context, const struct capture_range_event *event)
 	return 0;
 }
 
+static int see_counter(void *context, const struct capture_counter *counter)
+{
+	if (!counter->name || counter->pid != PID)
+		abort();
+	return 0;
+}
+
 static int see_event(void *context, const struct capture_device_event *event)
 {
 	if ((unsigned)event->kind >= CAPTURE_DEVICE_EVENT_MAX || event->pid != PID ||
@@ -66,7 +73,8 @@ static int see_event(void *context, const struct capture_device_event *event)
 static const struct capture_visitor visitor = {.device_work = see_work,
 	.launch = see_launch,
 	.device_event = see_event,
-	.range = see_range};
+	.range = see_range,
+	.counter = see_counter};
 
 static void on_record(void *context, uint32_t pid, const struct wire_record *record)
 {

@@ -11,6 +11,7 @@ from pathlib import Path
 
 LAUNCH, ACTIVITY, NAME, DEVICE = 33, 34, 35, 36
 TEXT, CATEGORY, THREAD, FIELDS, PUSH, POP, MARK, THREAD_END, START, END = range(64, 74)
+COUNTER, SHORT_PUSH, SHORT_POP = range(74, 77)
 WHOLE = b"\xff\xff"  # the head is at the end of the bytes
 
 
@@ -47,6 +48,15 @@ def range_event(kind, time=1000, name=0, depth=0, domain=0, number=0, image=1, l
 def range_fields(*fields, time=1000, count=None):
     body = struct.pack("<QIIII", time, 78, 1, len(fields) if count is None else count, 0)
     return record(FIELDS, body + b"".join(struct.pack("<IIQ", *field) for field in fields))
+
+
+def short_level(kind, depth, time=1000, name=0, domain=0, length=None):
+    head = struct.pack("<HHI", kind, depth, length or 32)
+    return head + struct.pack("<QIIII", time, 78, 1, name, domain)
+
+
+def counter(value, time=1000, name=1, length=None):
+    return record(COUNTER, struct.pack("<QIIIId", time, 78, 1, name, 0, value), length)
 
 
 NAMES = range_text(1, b"outer") + range_text(2, b"inner") + range_text(3, b"a domain")
@@ -113,6 +123,11 @@ SEEDS = {
     + range_text(2, b"z" * 8, 8, 24) + range_text(3, b"w" * 8, 0, 2000) + range_text(4, b"v" * 8, 0, 16)
     + range_text(4, b"v" * 8, 0, 16) + range_event(PUSH, 2000, 4),
     "ranges-short": range_event(PUSH, length=24) + range_event(MARK, time=2**64 - 1) + record(TEXT, b"\0" * 8),
+    "levels": NAMES + short_level(SHORT_PUSH, 0, 1000, 1, 3) + short_level(SHORT_PUSH, 1, 2000, 2, 3)
+    + range_event(POP, 3000, 0, 1, 3) + short_level(SHORT_POP, 0, 4000, 0, 3) + short_level(SHORT_POP, 0xFFFE, 5000)
+    + short_level(SHORT_PUSH, 0xFFFF, 6000, 9) + short_level(SHORT_POP, 3, 7000, length=24),
+    "counters": NAMES + counter(1.5) + counter(float("nan"), 2000, 2) + counter(2.5, 500) + counter(1, name=0)
+    + counter(3, 3000, 99) + counter(1, 2**64 - 1) + counter(1, length=32),
     "cuda": CUDA,
     "cuda-graph": clock() + graph_event(1) + graph_event(2) + graph_event(3) + timed_launch(5, 10)
     + gpu_activity(5, graph=20) + gpu_activity(5, graph=20) + gpu_activity(5, kind=10, graph=20) + clock(5000, 4500),

@@ -69,7 +69,7 @@ def every_torch(request):
 @pytest.fixture
 def environment(package, tmp_path):
     """Without what the machine's own job says of ranks, with a home of its own."""
-    ours = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_", "OMPI_", "PMIX_", "SONDE_", "VLLM_CHAKRA_")
+    ours = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_", "OMPI_", "PMIX_", "SONDE", "VLLM_CHAKRA_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**kept, "PYTHONPATH": str(package), "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
 

@@ -7,13 +7,16 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "analyses/counter_use.h"
 #include "analyses/range_use.h"
 #include "analyses/selection.h"
+#include "analyses/token_use.h"
 #include "collect/ranges.h"
 #include "model/builder.h"
 #include "model/weigh.h"
@@ -407,6 +410,138 @@ static void test_malformed_is_counted(void **state)
 	assert_int_equal(fixture->model->ranges.count, 0);
 }
 
+/* Most pushes and pops have a record of their own; they nest with the others. */
+static void test_short_records(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_range_short level = {
+		.record = {.type = WIRE_RECORD_RANGE_SHORT_PUSH, .length_bytes = sizeof(level)},
+		.tid = TID,
+		.image = IMAGE,
+		.name = OUTER,
+		.domain = DOMAIN,
+		.time_ns = 1000,
+	};
+	struct wire_range_event inner = event(WIRE_RECORD_RANGE_PUSH, 2000, INNER, 1);
+	struct capture_range_stats stats;
+
+	define_all(fixture);
+	inner.domain = DOMAIN;
+	add(fixture, &level);
+	add(fixture, &inner);
+	level.record.type = WIRE_RECORD_RANGE_SHORT_POP;
+	for (uint16_t depth = 2; depth-- > 0;) {
+		level.record.reserved = depth;
+		level.time_ns = 4000U - depth * 1000U;
+		add(fixture, &level);
+	}
+	level.record.length_bytes = 24;
+	add(fixture, &level);
+	stats = finish(fixture);
+	assert_int_equal(stats.records_damaged, 1);
+	assert_int_equal(stats.ends_lost + stats.unbalanced_ends, 0);
+	assert_range(fixture, 0, "outer", 1000, 4000, 0);
+	assert_range(fixture, 1, "inner", 2000, 3000, 1);
+	assert_string_equal(range_at(fixture, 0)->domain, "a domain");
+}
+
+static void add_counter(struct fixture *fixture, uint64_t time_ns, uint32_t name, double value)
+{
+	struct wire_counter counter = {
+		.record = {.type = WIRE_RECORD_COUNTER, .length_bytes = sizeof(counter)},
+		.time_ns = time_ns,
+		.tid = TID,
+		.image = IMAGE,
+		.name = name,
+	};
+
+	memcpy(&counter.value, &value, sizeof(value));
+	add(fixture, &counter);
+}
+
+/* Into the capture and out of it; one without a name, or cut short, is damage. */
+static void test_counters(void **state)
+{
+	struct fixture *fixture = *state;
+	struct wire_counter cut = {
+		.record = {.type = WIRE_RECORD_COUNTER, .length_bytes = 32}, .name = OUTER};
+	_cleanup_counter_use_ struct counter_use use = {0};
+	struct capture_range_stats stats;
+
+	add_counter(fixture, 3000, OUTER, 8.5);
+	add_counter(fixture, 1000, OUTER, -1.5);
+	add_counter(fixture, 2000, INNER, (double)NAN);
+	add_counter(fixture, 2500, OUTER, (double)INFINITY);
+	add_counter(fixture, 2000, 0, 1);
+	add(fixture, &cut);
+	define_all(fixture); /* later than what they are the names of */
+	stats = finish(fixture);
+	assert_int_equal(stats.records_damaged, 2);
+	assert_int_equal(stats.names_lost, 0);
+	assert_int_equal(fixture->model->counters.count, 4);
+	assert_int_equal(fixture->model->ranges.count, 0);
+	assert_int_equal(counter_use_init(&use, fixture->model), 0);
+	assert_int_equal(use.rows.count, 2);
+	assert_string_equal(use.rows.items[0].name, "inner");
+	assert_int_equal(use.rows.items[0].not_numbers, 1);
+	assert_string_equal(use.rows.items[1].name, "outer");
+	assert_int_equal(use.rows.items[1].count, 3);
+	assert_int_equal(use.rows.items[1].not_numbers, 1);
+	assert_true(use.rows.items[1].minimum == -1.5 && use.rows.items[1].maximum == 8.5);
+	assert_true(use.rows.items[1].mean == 3.5 && use.rows.items[1].last == 8.5);
+}
+
+static void add_token(struct fixture *fixture, uint64_t time_ns, uint32_t request, uint32_t phase)
+{
+	struct {
+		struct wire_range_fields head;
+		struct wire_range_field fields[2];
+	} out = {
+		.head = {.record = {.type = WIRE_RECORD_RANGE_FIELDS, .length_bytes = sizeof(out)},
+			.time_ns = time_ns,
+			.tid = TID,
+			.image = IMAGE,
+			.count = 2},
+		.fields = {{.name = 100, .type = WIRE_RANGE_U64, .value = request},
+			{.name = 101, .type = WIRE_RANGE_TEXT, .value = phase}},
+	};
+	struct wire_range_event mark = event(WIRE_RECORD_RANGE_MARK, time_ns, 102, 0);
+
+	mark.domain = 103;
+	add(fixture, &out);
+	add(fixture, &mark);
+}
+
+static void test_tokens(void **state)
+{
+	const char *const texts[] = {
+		"request", "phase", "token", "sonde.token", "prefill", "decode"};
+	enum { PREFILL = 104, DECODE };
+	struct fixture *fixture = *state;
+	_cleanup_token_use_ struct token_use use = {0};
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(texts); i++)
+		define(fixture, 100 + i, texts[i]);
+	add_token(fixture, 1000, 7, PREFILL);
+	add_token(fixture, 1500, 8, DECODE); /* its begin was not seen */
+	for (uint64_t i = 0; i < 20; i++)
+		add_token(fixture, 3000 + i * 100 + (i == 19 ? 500 : 0), 7, DECODE);
+	finish(fixture);
+	assert_int_equal(token_use_init(&use, fixture->model), 0);
+	assert_int_equal(use.rows.count, 2);
+	assert_int_equal(use.tokens, 21);
+	assert_string_equal(use.rows.items[0].request, "7");
+	assert_int_equal(use.rows.items[0].tokens, 20);
+	assert_true(use.rows.items[0].has_first);
+	assert_int_equal(use.rows.items[0].first_ns, 2000);
+	assert_int_equal(use.rows.items[0].gaps.count, 19);
+	assert_int_equal(use.rows.items[0].gaps.p50_ns, 100);
+	assert_int_equal(use.rows.items[0].gaps.p95_ns, 600);
+	assert_int_equal(use.rows.items[0].gaps.mean_ns, (18 * 100 + 600) / 19);
+	assert_false(use.rows.items[1].has_first);
+	assert_int_equal(use.rows.items[1].gaps.count, 0);
+}
+
 /* More levels than are kept: counted, and what is kept ends as it should. */
 static void test_too_deep(void **state)
 {
@@ -591,6 +726,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_domains_and_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_payloads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_malformed_is_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_short_records, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_counters, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_tokens, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_deep, set_up, tear_down),
 		cmocka_unit_test(test_what_happened_in_ranges),
 		cmocka_unit_test(test_filter),

@@ -32,6 +32,7 @@ FIELDS = 14  # of one mark, beside those that say what it is of
 
 class _Current(threading.local):
     name: Optional[str] = None  # of the layer that is run
+    is_routing = False  # in a router, whose class may call that of its base
 
 
 _current = _Current()
@@ -264,16 +265,24 @@ def _selected(experts: Optional[int], result: Any, returned: bool) -> None:
         _count(result, experts, None)
 
 
-def _begin_route(router: Any, *args: Any, **kwargs: Any) -> Tuple[Any, int]:
+def _begin_route(router: Any, *args: Any, **kwargs: Any) -> Optional[Tuple[Any, int]]:
+    if _current.is_routing:
+        return None
     experts = getattr(router, "global_num_experts", None)
     if experts is None:
         logits = kwargs["router_logits"] if "router_logits" in kwargs else args[1]
         experts = int(logits.shape[-1])
-    return router, _physical_experts(getattr(getattr(router, "eplb_state", None), "expert_load_view", None), experts)
+    load = getattr(getattr(router, "eplb_state", None), "expert_load_view", None)
+    state = router, _physical_experts(load, experts)
+    _current.is_routing = True
+    return state
 
 
 def _routed(state: Any, result: Any, returned: bool) -> None:
-    if state is not None and returned:
+    if state is None:
+        return
+    _current.is_routing = False
+    if returned:
         router, experts = state
         _count(result, experts, router)
 

@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """A test double of a model runner: CUDA graphs of the stand-in of vLLM 0.33 that is on PYTHONPATH."""
 
+import sys
+from types import SimpleNamespace
+
 import vllm  # noqa: F401
 from vllm.compilation.cuda_graph import CUDAGraphMode, CUDAGraphWrapper
 from vllm.forward_context import BatchDescriptor, set_forward_context
 from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor, CudaGraphManager
 
+# Of PyTorch's allocator: a captured graph takes 2 MiB.
+reserved = [0]
+sys.modules["torch"] = SimpleNamespace(
+    cuda=SimpleNamespace(is_initialized=lambda: True, memory_reserved=lambda: reserved[0]))
+
+
+def model(number):
+    reserved[0] += 2 << 20
+    return PIECES[0](number)
+
+
 PIECES = [CUDAGraphWrapper(lambda number: number, None, CUDAGraphMode.PIECEWISE) for _ in range(3)]
-FULL = CUDAGraphWrapper(lambda number: PIECES[0](number), None, CUDAGraphMode.FULL)
+FULL = CUDAGraphWrapper(model, None, CUDAGraphMode.FULL)
 
 
 def forward(mode, descriptor):

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing what is interned, and the symbols that come for it later. */
+#include <assert.h>
+
+#include "capture/fields.h"
+#include "capture/protobuf.h"
+#include "capture/writer_state.h"
+
+/* Was the thing with this id, one of `table`'s, new to a writer without a file? */
+static bool is_news(struct capture_writer *writer, const struct intern *table, size_t count_before)
+{
+	if (!writer->visitor)
+		return false;
+	strbuf_clear(&writer->interning.pending);
+	return table->entries.count > count_before;
+}
+
+int capture_writer_mapping(
+	struct capture_writer *writer, const struct capture_mapping *mapping, capture_id *ret_id)
+{
+	const struct intern *table = &writer->interning.mappings;
+	size_t before = table->entries.count;
+	int result = interning_mapping(&writer->interning, mapping, ret_id);
+
+	if (result == 0 && is_news(writer, table, before))
+		result = writer->visitor->mapping(writer->visitor_context, *ret_id, mapping);
+	return result;
+}
+
+int capture_writer_frame(
+	struct capture_writer *writer, const struct capture_frame *frame, capture_id *ret_id)
+{
+	const struct intern *table = &writer->interning.frames;
+	size_t before = table->entries.count;
+	int result = interning_frame(&writer->interning, frame, ret_id);
+
+	if (result == 0 && is_news(writer, table, before))
+		result = writer->visitor->frame(writer->visitor_context, *ret_id, frame);
+	return result;
+}
+
+int capture_writer_callstack(struct capture_writer *writer, const capture_id *frames, size_t count,
+	enum wire_stop stop, enum wire_python python, capture_id *ret_id)
+{
+	const struct intern *table = &writer->interning.callstacks;
+	size_t before = table->entries.count;
+	int result = interning_callstack(&writer->interning, frames, count, stop, python, ret_id);
+
+	if (result == 0 && is_news(writer, table, before))
+		result = writer->visitor->callstack(
+			writer->visitor_context, *ret_id, frames, count, stop, python);
+	return result;
+}
+
+void capture_writer_forget_callstacks(struct capture_writer *writer)
+{
+	assert(writer->visitor);
+	intern_done(&writer->interning.callstacks);
+}
+
+void writer_put_interned(struct capture_writer *writer, struct strbuf *packet)
+{
+	const struct strbuf *pending = &writer->interning.pending;
+
+	pb_put_u64(packet, PACKET_SEQUENCE_FLAGS, SEQUENCE_NEEDS_STATE);
+	if (pending->length)
+		pb_put_bytes(packet, PACKET_INTERNED_DATA, pending->data, pending->length);
+}
+
+int writer_put_interned_packet(struct capture_writer *writer)
+{
+	int result = writer_start(writer);
+
+	if (result < 0 || writer->interning.pending.length == 0)
+		return result;
+	writer_put_interned(writer, writer_begin_packet(writer));
+	result = writer_end_packet(writer);
+	if (result == 0)
+		strbuf_clear(&writer->interning.pending);
+	return result;
+}
+
+int writer_put_symbols(struct capture_writer *writer)
+{
+	int result;
+
+	if (symbol_batch_is_empty(&writer->symbols))
+		return 0;
+	result = writer_put_interned_packet(writer);
+	if (result == 0)
+		result = writer_put_message(writer, PACKET_MODULE_SYMBOLS, &writer->symbols.module);
+	symbol_batch_clear(&writer->symbols);
+	return result;
+}
+
+int capture_writer_symbols(struct capture_writer *writer, capture_id mapping, uint64_t rel_pc,
+	const struct capture_symbol_line *lines, size_t count)
+{
+	if (writer->visitor)
+		return writer->visitor->symbols(
+			writer->visitor_context, mapping, rel_pc, lines, count);
+	if (!symbol_batch_takes(&writer->symbols, mapping) ||
+		writer->symbols.module.length > PENDING_BYTES) {
+		int result = writer_put_symbols(writer);
+
+		if (result < 0)
+			return result;
+		symbol_batch_start(&writer->symbols, &writer->interning, mapping);
+	}
+	return symbol_batch_add(&writer->symbols, rel_pc, lines, count);
+}

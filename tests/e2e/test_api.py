@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde's own API: a C program, a C++ program, and the Python extension under the CPythons that are here."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHONS = ["/usr/bin/python3", *map(str, sorted(Path.home().glob(".pyenv/versions/3.*/bin/python")))]
+ABI3 = (3, 8)
+
+EXERCISE = """
+import asyncio, gc, sys, threading
+import sonde
+from sonde import _core
+
+outer = sonde.range("outer")
+
+@sonde.range("deco")
+def recurse(n):
+    "its own words"
+    with outer:
+        return recurse(n - 1) + 1 if n else 0
+
+@sonde.range("coroutine", domain="async")
+async def wait():
+    await asyncio.sleep(0.002)
+    return 3
+
+@sonde.range("generator")
+def generate():
+    got = yield 1
+    try:
+        yield got
+    except KeyError:
+        yield "caught"
+    return 5
+
+@sonde.range("async generator")
+async def count():
+    for i in range(3):
+        yield i
+
+class Thing:
+    @sonde.range("method")
+    def method(self):
+        return self
+
+    @sonde.range("static")
+    @staticmethod
+    def static(a, *, b):
+        return a, b
+
+async def gather():
+    return await asyncio.gather(wait(), wait(), wait()), [i async for i in count()]
+
+assert recurse.__name__ == "recurse" and recurse.__doc__ == "its own words"
+fields = {"int": 1, "real": 2.5, "text": "t", "yes": True, "big": 2**63, "huge": 10**400, "less": -10**400, "minus": -5}
+with sonde.range("with fields", domain="torch", fields=fields) as manager:
+    assert isinstance(manager, sonde.range) and recurse(3) == 3
+threads = [threading.Thread(target=lambda: [recurse(2) for _ in range(100)]) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+try:
+    with outer:
+        raise KeyError("x")
+except KeyError as error:
+    assert error.args == ("x",)
+else:
+    raise SystemExit("an exception was lost")
+assert asyncio.run(gather()) == ([3, 3, 3], [0, 1, 2])
+steps = generate()
+assert next(steps) == 1 and steps.send(7) == 7 and steps.throw(KeyError()) == "caught"
+try:
+    next(steps)
+except StopIteration as end:
+    assert end.value == 5
+thing = Thing()
+assert thing.method() is thing and Thing.static(1, b=2) == (1, 2)
+_core.range_push("pushed", domain="torch")
+_core.range_pop("torch")
+sonde.mark("mark", fields={"\\u00e9": "\\udcff"})
+sonde.counter("loss", 0.5)
+sonde.counter("loss", 2)
+sonde.token(0, request="r1", phase="prefill")
+for index in range(4):
+    sonde.token(index, request="r1", text="a", phase="decode")
+assert [sonde.step() for _ in range(3)] == [1, 2, 3] and sonde.step(name="other") >= 1
+for i in range(2000):  # more names than are kept by address
+    sonde.mark("name %d" % (i % 7), fields={"i": i})
+gc.collect()
+
+WRONG = [
+    (TypeError, lambda: sonde.range(3)), (TypeError, lambda: sonde.range(None)), (TypeError, lambda: sonde.range()),
+    (TypeError, lambda: sonde.mark()), (TypeError, lambda: sonde.mark("a", fields={"x": None})),
+    (TypeError, lambda: sonde.mark("a", fields={1: 2})), (TypeError, lambda: sonde.mark("a", fields=[])),
+    (TypeError, lambda: sonde.mark("a", "b", {}, 4)), (TypeError, lambda: sonde.mark("a", nope=1)),
+    (TypeError, lambda: sonde.mark("a", name="b")), (TypeError, lambda: sonde.counter("x", "y")),
+    (TypeError, lambda: sonde.token("0")), (TypeError, lambda: outer(1, 2)), (TypeError, lambda: outer(3)),
+    (ValueError, lambda: sonde.mark("a", fields={str(i): i for i in range(17)})),
+    (TypeError, lambda: _core.range_push(b"bytes")), (TypeError, lambda: sonde.step(1)),
+]
+for kind, call in WRONG:
+    try:
+        call()
+    except kind:
+        pass
+    else:
+        raise SystemExit("no error")
+print(sonde.is_open(), sonde.window(), _core.open_session("/nonexistent"))
+"""
+
+RANGES_OF_PYTHON = {
+    ("sonde", "outer"): 4 + 4 * 300 + 1,
+    ("sonde", "deco"): 4 + 4 * 300,
+    ("torch", "with fields"): 1,
+    ("torch", "pushed"): 1,
+    ("sonde", "generator"): 4,
+    ("sonde", "method"): 1,
+    ("sonde", "static"): 1,
+    ("async", "coroutine"): 3,
+    ("sonde", "async generator"): 1,
+}
+
+
+@pytest.fixture(scope="session")
+def package(sonde_path):
+    path = sonde_path.parent / "python"
+    if not (path / "sonde" / "_core.abi3.so").exists():
+        pytest.skip("the Python package was not built")
+    return str(path)
+
+
+@pytest.fixture
+def recorded(sonde, report, tmp_path):
+    """recorded(command, ...) -> {(domain, name): range}, the whole report, the recording's end"""
+
+    def run(command, *options, env=None):
+        capture = tmp_path / "api.pftrace"
+        done = sonde("record", *options, "-o", capture, "--", *command, env={"API_CHECK": "1", **(env or {})})
+        data = report(capture)
+        rows = data["ranges"]["rows"] if data["ranges"] else []
+        return {(row["domain"], row["name"]): row for row in rows if row["kind"] != "mark"}, data, done
+
+    return run
+
+
+def counts(rows):
+    return {key: row["count"] for key, row in rows.items()}
+
+
+def faults(data):
+    return {name: value for name, value in data["ranges"].items()
+            if name not in ("ranges", "marks", "samples", "rows") and value}
+
+
+def test_c_program(recorded, workload, sonde, tmp_path):
+    rows, data, done = recorded(workload("api", "all"))
+    assert done.status == 0, done
+    assert counts(rows) == {("sonde", name): n for name, n in {
+        "outer": 1, "inner": 3, "first": 1, "second": 1, "a name that has more than fifteen bytes": 1, None: 1}.items()}
+    assert not faults(data), data["ranges"]
+    inner = rows["sonde", "inner"]
+    assert inner["minimum_ns"] >= 2e6 and inner["total_ns"] <= rows["sonde", "outer"]["total_ns"] < 5e9
+    (counter,) = data["counters"]
+    assert {key: counter[key] for key in ("name", "count", "minimum", "mean", "maximum", "last", "not_numbers")} == {
+        "name": "loss", "count": 3, "minimum": 2, "mean": 3, "maximum": 4, "last": 2, "not_numbers": 0}
+    (request,) = data["tokens"]["requests"]
+    assert (request["request"], request["tokens"], request["between_tokens"]["count"]) == ("r1", 5, 4)
+    assert request["time_to_first_token_ns"] >= 2e6 and request["between_tokens"]["p50_ns"] >= 2e6
+    assert [(row["name"], row["count"] + row["cut_count"]) for row in data["steps"]["rows"]] == [("batch", 3)]
+    capture = tmp_path / "api.pftrace"
+    assert "loss" in sonde("report", "--by", "counter", capture, check=0).stdout
+    assert "r1" in sonde("report", "--by", "token", capture, check=0).stdout
+    trace = tmp_path / "trace.json"
+    sonde("export", "-f", "chrome", "-o", trace, capture, check=0)
+    values = [event["args"]["value"] for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "C"]
+    assert values == [4, 3, 2]
+
+
+def test_without_a_session(workload, package):
+    assert subprocess.run(workload("api", "all"), capture_output=True).returncode == 0
+    for value in ("/nonexistent", "/etc/passwd"):
+        env = {**os.environ, "SONDE_SESSION": "/nonexistent", "SONDE_LIBRARY": value, "PYTHONPATH": package}
+        done = subprocess.run(workload("api", "all"), env=env, capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        script = "import sonde; assert not sonde.is_open(); print(sonde.step(), sonde.step())"
+        done = subprocess.run(["/usr/bin/python3", "-c", script], env=env, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("1 2\n", "")
+
+
+def test_threads(recorded, workload):
+    rows, data, done = recorded(workload("api", "threads"))
+    assert done.status == 0, done
+    assert counts(rows) == {("sonde", "round"): 4000, ("sonde", "part"): 4000} and not faults(data), data["ranges"]
+
+
+def test_fork_and_exec(recorded, workload):
+    """A forked child says nothing; the program that it executes does."""
+    rows, data, done = recorded(workload("api", "fork"))
+    assert done.status == 0, done
+    assert counts(rows) == {("sonde", "around the fork"): 1, ("sonde", "after exec"): 1} and not faults(data)
+    assert data["counters"] is None
+
+
+def test_killed_in_a_range(recorded, workload):
+    rows, _, done = recorded(workload("api", "kill"))
+    assert done.status == 128 + signal.SIGKILL
+    assert rows["sonde", "left open"]["open_count"] == 1
+
+
+CPP = """
+#include <sonde/sonde.h>
+#include <stdexcept>
+int main()
+{
+    try {
+        sonde_range outer("outer");
+        sonde_range inner("thrown out of");
+        throw std::runtime_error("x");
+    } catch (const std::exception &) {
+    }
+    sonde_range after("after");
+    sonde_token token = SONDE_TOKEN_INIT;
+    sonde_token(nullptr);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+def test_cpp_program(recorded, tmp_path, sonde_path, standard):
+    """Objects end their ranges when an exception passes; the header gives no warnings."""
+    if not shutil.which("g++"):
+        pytest.skip("no C++ compiler is here")
+    (tmp_path / "program.cc").write_text(CPP.replace("sonde_token token", "struct sonde_token token"))
+    subprocess.run(["g++", f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-variable",
+                    f"-I{ROOT / 'include'}", str(tmp_path / "program.cc"), f"-L{sonde_path.parent / 'src' / 'api'}",
+                    "-lsonde", "-ldl", "-pthread", "-o", str(tmp_path / "program")], check=True)
+    rows, data, done = recorded([str(tmp_path / "program")])
+    assert done.status == 0
+    assert counts(rows) == {("sonde", name): 1 for name in ("outer", "thrown out of", "after")} and not faults(data)
+    assert rows["sonde", "thrown out of"]["total_ns"] <= rows["sonde", "outer"]["total_ns"]
+
+
+@pytest.mark.parametrize("standard", ["c99", "c11"])
+def test_header_alone(tmp_path, standard):
+    (tmp_path / "only.c").write_text("#include <sonde/sonde.h>\nint main(void) { sonde_mark(\"x\"); return 0; }\n")
+    for compiler in filter(shutil.which, ("gcc", "clang")):
+        subprocess.run([compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+                        f"-I{ROOT / 'include'}", str(tmp_path / "only.c")], check=True)
+
+
+def python_release(python):
+    done = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else (0, 0)
+
+
+def test_python(recorded, package):
+    rows, data, done = recorded(["/usr/bin/python3", "-X", "dev", "-c", EXERCISE], env={"PYTHONPATH": package})
+    assert (done.status, done.stdout) == (0, "True 1 False\n"), done
+    assert counts(rows) == RANGES_OF_PYTHON and not faults(data), data["ranges"]
+    assert rows["async", "coroutine"]["kind"] == "process" and rows["async", "coroutine"]["minimum_ns"] >= 2e6
+    assert [(row["name"], row["count"], row["last"]) for row in data["counters"]] == [("loss", 2, 2)]
+    assert data["tokens"]["requests"][0]["tokens"] == 4
+    assert data["ranges"]["marks"] == 1 + 5 + 2000
+
+
+def test_fields_of_python(recorded, package, sonde, tmp_path):
+    recorded(["/usr/bin/python3", "-c", EXERCISE], env={"PYTHONPATH": package})
+    trace = tmp_path / "trace.json"
+    sonde("export", "-f", "chrome", "-o", trace, tmp_path / "api.pftrace", check=0)
+    events = json.loads(trace.read_text())["traceEvents"]
+    (event,) = [event for event in events if event["name"] == "with fields"]
+    args = dict(event["args"])
+    assert args.pop("huge") is None and args.pop("less") is None  # infinity, which JSON has not
+    assert args == {"int": 1, "real": 2.5, "text": "t", "yes": 1, "big": 2**63, "minus": -5}
+    (mark,) = [event for event in events if event["name"] == "mark"]
+    assert mark["args"] == {"\u00e9": "?"}
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_stable_abi(package, python):
+    """One file for all releases: without a recording, warnings of the debug mode being errors."""
+    if python_release(python) < ABI3:
+        pytest.skip("older than the stable ABI that the extension has")
+    done = subprocess.run([python, "-X", "dev", "-W", "error", "-c", EXERCISE], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": package})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False 0 False\n", "")
+
+
+def session_folders():
+    return set(Path("/dev/shm").glob("sonde-*"))
+
+
+def wait_for(what, seconds=20):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "waited for too long"
+        time.sleep(0.01)
+
+
+def test_sessions_that_begin_later(sonde, report, start_workload, workload, tmp_path):
+    """A program joins a recording that attached to it, and when that is over the next."""
+    program = subprocess.Popen(workload("api", "late"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    sonde.started.append(program)
+    assert program.stdout.readline().startswith("ready")
+
+    def say(folder):
+        program.stdin.write(f"{folder}\n")
+        program.stdin.flush()
+        return [program.stdout.readline().strip() for _ in range(2)]
+
+    assert say("/nonexistent") == ["joined 0", "open 0"] and say("/tmp") == ["joined 0", "open 0"]
+    for number in range(2):
+        before = session_folders()
+        capture = tmp_path / f"late-{number}.pftrace"
+        recording = sonde.start("record", "-p", program.pid, "-o", capture)
+        wait_for(lambda: any((folder / "gate").exists() for folder in session_folders() - before))
+        folder = next(folder for folder in session_folders() - before
+                      if folder.name.startswith(f"sonde-{recording.pid}-"))
+        wait_for(lambda: say(folder) == ["joined 1", "open 1"])
+        assert say("/tmp") == ["joined 0", "open 1"], "it stays in the session that it is in"
+        recording.send_signal(signal.SIGINT)
+        assert recording.wait(60) == 0
+        assert say(folder) == ["joined 0", "open 0"]
+        rows = {row["name"]: row for row in report(capture)["ranges"]["rows"]}
+        assert list(rows) == ["late"] and rows["late"]["count"] >= 2
