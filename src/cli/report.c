@@ -196,7 +196,8 @@ static int add_tables(const struct report_view *view)
 		return r;
 	r = 0;
 	if (!view->selected->count) {
-		report_paragraph(view, why_no_samples(view->model), 0);
+		if (!report_is_imported(view->model))
+			report_paragraph(view, why_no_samples(view->model), 0);
 		r = report_ranges(view, side);
 		r = r ?: report_counters(view, side);
 		r = r ?: report_device(view, side);

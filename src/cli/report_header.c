@@ -112,7 +112,7 @@ static void add_place(const struct report_view *view)
 	const struct model_stats *stats = &view->model->stats;
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	if (!session->present)
+	if (!session->present || report_is_imported(view->model))
 		return;
 	strbuf_addf(&text, "%s, Linux %s, ", *session->host ? session->host : "unknown host",
 		*session->kernel_release ? session->kernel_release : "of unknown release");
@@ -272,6 +272,8 @@ static void add_losses(const struct report_view *view, const struct completeness
 	_cleanup_strbuf_ struct strbuf text = {0};
 	uint64_t taken = completeness->recorded + completeness->lost;
 
+	if (report_is_imported(view->model))
+		return;
 	if (!completeness->losses_known) {
 		report_paragraph(view,
 			"Lost samples: unknown; the file has no account of them, because its end "

@@ -72,6 +72,12 @@ int report_steps(const struct report_view *view, size_t limit);
 int report_requests(const struct report_view *view, size_t limit);
 int report_experts(const struct report_view *view, size_t limit);
 
+/* Made of another program's log or trace: nothing is known of a machine, or of samples. */
+static inline bool report_is_imported(const struct model *model)
+{
+	return model->session.present && !model->session.cpu_count;
+}
+
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);
 /* "12.3 s", or "1,234" samples where their time is unknown. */

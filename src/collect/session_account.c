@@ -13,8 +13,11 @@ static void _printf_(2, 3) add_note(struct session_result *result, const char *f
 	struct errmsg *note = &result->notes[result->stats.note_count];
 	va_list arguments;
 
-	if (result->stats.note_count >= ARRAY_SIZE(result->notes))
+	if (result->stats.note_count >= ARRAY_SIZE(result->notes)) {
+		errmsg_set(
+			note - 1, 0, "more notes than can be kept: this one and others are gone");
 		return;
+	}
 	va_start(arguments, format);
 	vsnprintf(note->text, sizeof(note->text), format, arguments);
 	va_end(arguments);
