@@ -97,6 +97,7 @@ static double median_more_ns(double (*burst_ns)(void), size_t bursts)
 int main(int count, char **arguments)
 {
 	size_t bursts = count > 2 ? strtoul(arguments[2], NULL, 10) : 0;
+	double with_step_ns, with_nothing_ns;
 
 	if (!bursts || bursts > MAX_BURSTS) {
 		fprintf(stderr, "step-cost: alone|closed BURSTS\n");
@@ -108,8 +109,9 @@ int main(int count, char **arguments)
 	}
 	while (plain_ns() < BODY_NS)
 		rounds += 1 + rounds / 20;
-	printf("{\"step_ns\": %.2f, \"nothing_ns\": %.2f, \"steps\": %llu}\n",
-		median_more_ns(step_ns, bursts), median_more_ns(nothing_ns, bursts),
-		(unsigned long long)sonde_step("step"));
+	with_step_ns = median_more_ns(step_ns, bursts);
+	with_nothing_ns = median_more_ns(nothing_ns, bursts);
+	printf("{\"step_ns\": %.2f, \"nothing_ns\": %.2f, \"steps\": %llu}\n", with_step_ns,
+		with_nothing_ns, (unsigned long long)sonde_step("step"));
 	return 0;
 }

@@ -182,7 +182,7 @@ int session_client_find(
 	}
 	find_folders(&folders);
 	result = choose(&folders, which, &folder, err);
-	if (result == 0)
+	if (folder)
 		memcpy(ret_folder, folder->path, SESSION_FOLDER_BYTES);
 	array_done(&folders.found);
 	return result;

@@ -559,7 +559,7 @@ int session_windows_open(struct session *session, struct errmsg *err)
 	result = open_polls(session);
 	if (result < 0)
 		return errmsg_set(err, result,
-			"cannot watch for windows: %s; raise "
+			"cannot watch for windows: %s; raise `ulimit -n`, or "
 			"fs.inotify.max_user_instances",
 			strerror(-result));
 	if (control_open(&windows->control, target_rings_folder(session->device.rings),

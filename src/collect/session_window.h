@@ -79,7 +79,7 @@ int session_windows_end_now(
 	struct session *session, enum capture_window_reason reason, struct errmsg *err);
 int session_windows_own_step(struct session *session, const char *name, struct errmsg *err);
 /* control_answer_function; the context is the session. */
-void session_windows_answer(void *context, char *line, struct strbuf *answer);
+void session_windows_answer(void *context, char *line, struct strbuf *out);
 /* Adds sentences on windows, by `add`. */
 void session_windows_notes(
 	struct session *session, void (*add)(struct session *session, const char *sentence));

@@ -107,7 +107,7 @@ static void note_calls(struct session *session, add_function *add, uint64_t made
 		"%llu steps were made, and --window %s needs %llu, the last call's end included: "
 		"%u of its %u windows are whole; make more steps, or give earlier calls",
 		(unsigned long long)made, session->options->window.text,
-		(unsigned long long)(last + 1), whole, schedule->interval_count);
+		(unsigned long long)last + 1, whole, schedule->interval_count);
 }
 
 static void note_schedule(struct session *session, add_function *add)

@@ -66,8 +66,9 @@ static int parse_steps(struct window_spec *spec, const char *text, struct errmsg
 		size_t length = strcspn(text, "="), i = 0;
 		__u64 value;
 
-		while (i < ARRAY_SIZE(numbers) && (strlen(numbers[i].name) != length ||
-							  strncmp(text, numbers[i].name, length)))
+		while (i < ARRAY_SIZE(numbers) &&
+			(strlen(numbers[i].name) != length ||
+				strncmp(text, numbers[i].name, length) != 0))
 			i++;
 		text += length + (text[length] == '=');
 		if (i == ARRAY_SIZE(numbers) || numbers[i].is_given || !read_count(&text, &value) ||

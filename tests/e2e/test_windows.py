@@ -205,7 +205,7 @@ def status_of(sonde, folder):
 def session(sonde, workload, tmp_path):
     """session(window, options, seconds) -> the process, the session's folder and the capture of a recording"""
 
-    def start(window, *options, seconds=1.2, steps=24):
+    def start(window, *options, seconds=30, steps=600):
         capture, session_file = tmp_path / "s.pftrace", tmp_path / "session"
         process = sonde.start("record", "-F", 999, "-o", capture, "--session-file", session_file,
                               *(["--window", window] if window else []), *options, "--",
@@ -217,8 +217,11 @@ def session(sonde, workload, tmp_path):
 
 
 def finish(process):
+    """^C, which sonde passes on to its command, if that has not ended by itself."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
+    assert process.returncode in (0, 130), errors
     return errors
 
 
@@ -253,6 +256,7 @@ def test_flag_of_another_user(session, sonde, tmp_path):
     flag.touch()
     os.chown(flag, 12345, 12345)
     process, directory, _ = session(f"flag:{flag}", seconds=0.4, steps=4)
+    wait_for(lambda: process.poll() is not None, 60)
     errors = finish(process)
     assert "is owned by user 12345, who may not open windows here" in errors
     assert "no window was opened" in errors
@@ -272,7 +276,8 @@ def test_flag_that_flaps(session, sonde, tmp_path):
     flapper = threading.Thread(target=flap)
     flapper.start()
     try:
-        process, _, capture = session(f"flag:{flag}", seconds=1.0)
+        process, _, capture = session(f"flag:{flag}")
+        time.sleep(1)
         errors = finish(process)
     finally:
         stop.set()
@@ -291,10 +296,10 @@ def test_flag_that_flaps(session, sonde, tmp_path):
 
 
 def test_time(windows):
-    manifest, _, events = windows("time:0.3..0.5", 0.8, 8)
+    manifest, _, events = windows("time:0.3..0.8", 1.2, 8)
     window, = manifest["windows"]
     assert (window["opened_by"], window["closed_by"]) == ("time", "trigger")
-    assert window["end_monotonic_ns"] - manifest["start_monotonic_ns"] >= 500_000_000
+    assert window["end_monotonic_ns"] - manifest["start_monotonic_ns"] >= 800_000_000
     assert events
 
 
@@ -329,7 +334,7 @@ def test_by_hand(session, sonde):
 
 def test_steps_by_hand(sonde, tmp_path):
     process = sonde.start("record", "-o", tmp_path / "c", "--session-file", tmp_path / "session", "--window",
-                          "steps:wait=1,warmup=0,active=1", "--", "sleep", "0.6")
+                          "steps:wait=1,warmup=0,active=1", "--", "sleep", "30")
     wait_for((tmp_path / "session").exists)
     directory = (tmp_path / "session").read_text().strip()
     answers = [ask(sonde, "step", "--json", "--session", directory).json() for _ in range(3)]
@@ -338,7 +343,7 @@ def test_steps_by_hand(sonde, tmp_path):
 
 
 def test_ctl_of_a_whole_recording(session, sonde):
-    process, directory, _ = session(None, seconds=0.5, steps=5)
+    process, directory, _ = session(None)
     refused = ask(sonde, "start", "--session", directory)
     assert refused.status == 1
     assert "this recording has no windows, it records all the time: record with --window manual" in refused.stderr
@@ -386,7 +391,7 @@ def test_bad_lines(session, sonde):
 def test_attached(sonde, start_workload, tmp_path, options):
     if options == ["-a"] and os.geteuid() != 0:
         pytest.skip("-a needs root")
-    running = start_workload("spin", 2)
+    running = start_workload("spin", 20)
     capture = tmp_path / "c.pftrace"
     target = ["-p", running.pid] if options == ["-p"] else ["-a"]
     sonde("record", "-F", 999, "-d", 0.6, "-o", capture, *target, "--window", "time:0.2..0.4", check=0)
@@ -397,15 +402,14 @@ def test_attached(sonde, start_workload, tmp_path, options):
 
 def test_the_folder_of_an_attached_process(sonde, start_workload, tmp_path):
     """A program that is attached to can be told of its session: the folder is there, and closed to others."""
-    running = start_workload("spin", 1)
-    process = sonde.start("record", "-o", tmp_path / "c", "-p", running.pid, "-d", 1, "--window", "manual",
+    running = start_workload("spin", 20)
+    process = sonde.start("record", "-o", tmp_path / "c", "-p", running.pid, "--window", "manual",
                           "--session-file", tmp_path / "session")
     wait_for((tmp_path / "session").exists)
     directory = (tmp_path / "session").read_text().strip()
     assert status_of(sonde, running.pid)["session"] == directory
     assert os.stat(directory).st_mode & 0o777 == 0o700
     assert os.path.exists(f"{directory}/gate")
-    process.send_signal(signal.SIGINT)
     finish(process)
     assert not os.path.exists(directory)
 
