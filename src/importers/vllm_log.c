@@ -452,6 +452,36 @@ static void fill_event(
 	told->event.fields = told->fields;
 }
 
+/* What the engine says of itself, as tracks, too: a viewer draws them. */
+static int write_counters(
+	struct log_import *import, const struct log_metrics *metrics, uint64_t time_ns)
+{
+	const struct {
+		const char *name;
+		double value;
+	} counters[] = {
+		{"prompt tokens/s", metrics->what.prompt_tokens_per_s},
+		{"generation tokens/s", metrics->what.generation_tokens_per_s},
+		{"running requests", metrics->what.running_requests},
+		{"waiting requests", metrics->what.waiting_requests},
+		{"KV cache %", metrics->what.kv_cache_percent},
+	};
+	int result = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(counters) && result == 0; i++) {
+		struct capture_counter counter = {
+			.time_ns = time_ns,
+			.pid = metrics->pid,
+			.name = counters[i].name,
+			.value = counters[i].value,
+		};
+
+		if (!isnan(counter.value))
+			result = capture_writer_counter(import->writer, &counter);
+	}
+	return result;
+}
+
 static int by_time(const void *left, const void *right)
 {
 	const struct log_event *a = left, *b = right;
@@ -475,6 +505,10 @@ static int write_events(struct log_import *import)
 		import->result->ranges += told.event.kind == CAPTURE_RANGE_BEGIN;
 		import->result->marks += told.event.kind == CAPTURE_RANGE_MARK;
 		result = capture_writer_range(import->writer, &told.event);
+		if (result == 0 && import->events.items[i].kind == EVENT_METRICS)
+			result = write_counters(import,
+				&import->metrics.items[import->events.items[i].index],
+				told.event.time_ns);
 	}
 	return result;
 }

@@ -220,17 +220,6 @@ def start_workload(workload):
         end(process)
 
 
-def torch_pythons():
-    """Every Python with PyTorch that is here, for parametrising: the distribution's, and tools/venv's torch2."""
-    candidates = [Path("/usr/bin/python3"), ROOT / ".venv-torch2" / "bin" / "python"]
-    probe = ["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"]
-    return [
-        str(python)
-        for python in candidates
-        if python.exists() and subprocess.run([python, *probe]).returncode == 0
-    ]
-
-
 @pytest.fixture(scope="session")
 def unprivileged_program(sonde_path):
     """The program where nobody can reach and execute it, wherever the build folder lies."""

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, torch_pythons
-
+ROOT = Path(__file__).resolve().parents[2]
 STAND_INS = Path(__file__).parent / "python-hooks"
 PACKAGE = ROOT / "python" / "sonde"
 
@@ -167,7 +166,8 @@ def test_table_of_states(child):
     assert states["demo.work", "Worker.method"] == ("not found", "there is no Worker.needed")
     assert states["demo.work", "Worker.older"] == ("applied", "")  # by its fallback
     assert states["demo.work", "Worker.unmade"] == ("error", "RuntimeError: cannot be made")
-    assert states["demo.work", "Worker.number"][0] == "error" and "cannot be called" in states["demo.work", "Worker.number"][1]
+    state, detail = states["demo.work", "Worker.number"]
+    assert state == "error" and "cannot be called" in detail
     assert states["demo.never", "function"] == ("waiting", "")
     assert ("demo.work", "Worker.elsewhere") not in states
     # The hook's own failure is said, and has not reached the program.
@@ -439,13 +439,24 @@ distributed.destroy_process_group()
 """
 
 
+def torch_pythons():
+    """The Pythons with PyTorch that are here: the distribution's, and tools/venv's torch2, which is slow."""
+    candidates = [(Path("/usr/bin/python3"), []), (ROOT / ".venv-torch2" / "bin" / "python", [pytest.mark.slow])]
+    probe = ["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"]
+    return [
+        pytest.param(str(python), marks=marks)
+        for python, marks in candidates
+        if python.exists() and subprocess.run([python, *probe]).returncode == 0
+    ]
+
+
 def hook_rows(stderr):
     """{group: (applied, waiting, not found, error)} of the table of sonde record."""
     rows = re.findall(r"^  (\w+) +(\d+) +(\d+) +(\d+) +(\d+)$", stderr, re.MULTILINE)
     return {name: tuple(map(int, counts)) for name, *counts in rows}
 
 
-@pytest.mark.parametrize("python", [pytest.param(p, marks=[pytest.mark.slow] if "venv" in p else []) for p in torch_pythons()])
+@pytest.mark.parametrize("python", torch_pythons())
 def test_torch(sonde, report, tmp_path, python):
     script = tmp_path / "train.py"
     script.write_text(TRAINING)
@@ -474,7 +485,11 @@ def test_hooks_none(sonde, tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--hooks", "jax", "--", "true"], ["--hooks", "torch", "-p", "1"], ["--hooks", "torch", "--cpu-only", "--", "true"]],
+    [
+        ["--hooks", "jax", "--", "true"],
+        ["--hooks", "torch", "-p", "1"],
+        ["--hooks", "torch", "--cpu-only", "--", "true"],
+    ],
 )
 def test_hooks_that_cannot_be(sonde, arguments):
     done = sonde("record", *arguments)

@@ -35,6 +35,8 @@ def test_iterations_and_requests(imported):
     assert ranges["request"]["count"] == 2
     assert sorted((ranges["request"]["minimum_ns"], ranges["request"]["maximum_ns"])) == [3_000_000_000, 4_000_000_000]
     assert ranges["queued"]["count"] == 2
+    counters = {row["name"]: row["last"] for row in whole["counters"]}
+    assert counters["KV cache %"] == 3.1 and counters["waiting requests"] == 0
     assert whole["totals"]["processes_in_capture"] == 2
 
 

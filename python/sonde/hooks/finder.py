@@ -9,14 +9,20 @@ import os
 import sys
 from _thread import _local
 
-# Each group of hooks is the module sonde.hooks.<group>; it is loaded when the package of its name begins to be imported.
+TYPE_CHECKING = False  # typing takes longer to import than all else here
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any, Iterable, List, Optional, Set, Tuple
+
+# Each group of hooks is the module sonde.hooks.<group>, loaded when the package of its name begins to be imported.
 GROUPS = ("torch", "transformers", "vllm")
 
 # What `sonde record` shows of a hook. The file is read by src/collect/hook_status.c.
 WAITING, APPLIED, NOT_FOUND, ERROR = "waiting", "applied", "not found", "error"
 
 
-def say(group, module, attribute, state, detail=""):
+def say(group: str, module: str, attribute: str, state: str, detail: str = "") -> None:
     """Writes the state of one hook into the session's folder; the last line about a hook counts.
 
     The line is there at once, so that it outlives whatever ends this process.
@@ -35,7 +41,7 @@ def say(group, module, attribute, state, detail=""):
         os.close(out)
 
 
-def sentence(error):
+def sentence(error: BaseException) -> str:
     """An exception in one line."""
     return "%s: %s" % (type(error).__name__, error)
 
@@ -43,20 +49,20 @@ def sentence(error):
 class _Loader:
     """Stands in for the loader of a watched module until the module is executed, then steps aside."""
 
-    def __init__(self, finder, spec):
+    def __init__(self, finder: "HookFinder", spec: "ModuleSpec") -> None:
         self._finder = finder
         self._spec = spec
-        self._loader = spec.loader
+        self._loader: "Any" = spec.loader
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> "Any":
         if name in ("_finder", "_spec", "_loader"):
             raise AttributeError(name)  # a copy that has none yet
         return getattr(self._loader, name)
 
-    def create_module(self, spec):
+    def create_module(self, spec: "ModuleSpec") -> "Any":
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: "ModuleType") -> None:
         # Not module.__dict__: a lazy module would begin to load here.
         namespace = type(sys).__getattribute__(module, "__dict__")
         for owner in (self._spec, namespace.get("__spec__")):
@@ -75,13 +81,13 @@ class HookFinder:
     `watched` holds the names of the modules to tell of.
     """
 
-    def __init__(self):
-        self.groups = set()
-        self.watched = set()
-        self._registry = None
+    def __init__(self) -> None:
+        self.groups: "Set[str]" = set()
+        self.watched: "Set[str]" = set()
+        self._registry: "Any" = None
         self._asking = _local()
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Optional[ModuleSpec]":
         """The spec of a watched module; None for others, and where no finder finds it."""
         asking = self._asking.__dict__.setdefault("names", set())
         if name not in self.watched or name in asking:
@@ -94,28 +100,28 @@ class HookFinder:
         if spec is None or spec.loader is None:
             return spec
         if hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(self, spec)
+            spec.loader = _Loader(self, spec)  # type: ignore[assignment]
         else:
             say(name.partition(".")[0], name, "-", ERROR, "its loader has no exec_module: %r" % spec.loader)
         return spec
 
-    def _ask_others(self, name, path, target):
-        finders = list(sys.meta_path)
+    def _ask_others(self, name: str, path: "Any", target: "Any") -> "Optional[ModuleSpec]":
+        finders: "List[Any]" = list(sys.meta_path)
         if self in finders:
             finders = finders[finders.index(self) + 1 :]
         for finder in finders:
             find_spec = getattr(finder, "find_spec", None)
-            spec = find_spec and find_spec(name, path, target)
+            spec: "Optional[ModuleSpec]" = find_spec and find_spec(name, path, target)
             if spec is not None:
                 return spec
         return None
 
-    def before(self, name):
+    def before(self, name: str) -> None:
         """A watched module is about to be executed."""
         if name in self.groups:
             self.activate(name)
 
-    def after(self, name):
+    def after(self, name: str) -> None:
         """A watched module has been executed without an error. It may have put another object in its place."""
         if self._registry is None:
             return
@@ -125,7 +131,7 @@ class HookFinder:
         except Exception as error:
             say(name.partition(".")[0], name, "-", ERROR, sentence(error))
 
-    def activate(self, group):
+    def activate(self, group: str) -> None:
         """Loads the hooks of a group, from then on their modules are watched. Loads each group once."""
         try:
             if self._registry is None:
@@ -134,7 +140,7 @@ class HookFinder:
         except Exception as error:  # an import of the program's is under way: it goes on
             say(group, "-", "-", ERROR, sentence(error))
 
-    def add(self, groups):
+    def add(self, groups: "Iterable[str]") -> None:
         """Watches the packages of these groups, and patches what the program has imported of them before."""
         self.groups.update(groups)
         self.watched.update(groups)
@@ -144,7 +150,7 @@ class HookFinder:
                 self.after(group)
 
 
-def _load_registry():
+def _load_registry() -> "Any":
     from sonde.hooks import registry
 
     if os.path.dirname(os.path.abspath(registry.__file__)) != os.path.dirname(os.path.abspath(__file__)):
@@ -152,10 +158,10 @@ def _load_registry():
     return registry
 
 
-_installed = None
+_installed: "Optional[HookFinder]" = None
 
 
-def install(groups, place=None):
+def install(groups: "Iterable[str]", place: "Any" = None) -> HookFinder:
     """Has the finder of this process look for these groups of hooks, and returns it.
 
     The first time it takes the place of the finder `place` in sys.meta_path, or comes before all others.

@@ -5,6 +5,7 @@ import importlib
 import sys
 from dataclasses import dataclass
 from functools import update_wrapper
+from types import ModuleType
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from .finder import APPLIED, ERROR, NOT_FOUND, WAITING, say, sentence
@@ -119,8 +120,9 @@ class _Missing(Exception):
 
 def _namespace(owner: Any) -> Dict[str, Any]:
     """A module's own names, without loading those that it makes when they are asked for."""
-    if isinstance(owner, type(sys)):
-        return type(sys).__getattribute__(owner, "__dict__")
+    if isinstance(owner, ModuleType):
+        names: Dict[str, Any] = ModuleType.__getattribute__(owner, "__dict__")
+        return names
     return getattr(owner, "__dict__", {})
 
 
@@ -129,7 +131,7 @@ def _lookup(owner: Any, name: str, path: str) -> Any:
     for place in owner.__mro__ if isinstance(owner, type) else (owner,):
         if name in _namespace(place):
             return _namespace(place)[name]
-    if isinstance(owner, (type, type(sys))):
+    if isinstance(owner, (type, ModuleType)):
         raise _Missing("there is no %s" % path)
     try:
         return getattr(owner, name)  # an object that was put in place of the module

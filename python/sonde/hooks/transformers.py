@@ -5,11 +5,11 @@ The names are those of the domain "transformers" in a capture; docs/hooks.md lis
 """
 
 import threading
-from typing import Any, Dict, List, Tuple
+from typing import Any, List, Optional, Tuple
 
 from .. import _core
 from .registry import Hook
-from .wrap import around, ranged
+from .wrap import Fields, around, ranged
 
 DOMAIN = "transformers"
 
@@ -24,15 +24,15 @@ class _Generating(threading.local):
 _generating = _Generating()
 
 
-def _prompt(*args: Any, **kwargs: Any) -> Dict[str, int]:
+def _prompt(*args: Any, **kwargs: Any) -> Optional[Fields]:
     """Sequences and tokens of the prompt, from its shape alone: its values may be on a device."""
     inputs = args[1] if len(args) > 1 else kwargs.get("inputs", kwargs.get("input_ids"))
-    shape = getattr(inputs, "shape", ())
-    return {"batch": int(shape[0]), "prompt_tokens": int(shape[1])} if len(shape) == 2 else {}
+    shape: Any = getattr(inputs, "shape", ())
+    return {"batch": int(shape[0]), "prompt_tokens": int(shape[1])} if len(shape) == 2 else None
 
 
 def _begin_generate(*args: Any, **kwargs: Any) -> bool:
-    _core.range_push("generate", DOMAIN, _prompt(*args, **kwargs) or None)
+    _core.range_push("generate", DOMAIN, _prompt(*args, **kwargs))
     _generating.tokens.append(0)
     return True
 
