@@ -348,6 +348,7 @@ def work():
                 for _ in range(20):
                     with sonde.range("inner"):
                         pass
+                time.sleep(0.001)  # what rings hold is enough on a busy machine
 threads = [threading.Thread(target=work) for _ in range(3)]
 [thread.start() for thread in threads]
 print("ready", flush=True)
@@ -364,7 +365,7 @@ print("ready", flush=True)
     data = report(capture)
     assert data["windows"]["windows_in_capture"] >= 2 and not faults(data), data["ranges"]
     rows = {row["name"]: row for row in data["ranges"]["rows"]}
-    assert rows["inner"]["count"] > 1000 and "whole" not in rows, "its begin was in no window"
-    assert not [note for note in data["notes"] if "ranges" in note]
+    assert rows["inner"]["count"] > 100 and "whole" not in rows, "its begin was in no window"
+    assert not [note for note in data["notes"] if "ranges" in note], data["notes"]
     longest = max(row["duration_ns"] for row in data["windows"]["rows"])
     assert max(row["maximum_ns"] for row in rows.values()) <= longest
