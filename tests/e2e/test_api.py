@@ -334,3 +334,38 @@ def test_sessions_that_begin_later(sonde, report, start_workload, workload, tmp_
         assert say(folder) == ["joined 0", "open 0"]
         rows = {row["name"]: row for row in report(capture)["ranges"]["rows"]}
         assert list(rows) == ["late"] and rows["late"]["count"] >= 2
+
+
+def test_ranges_over_many_windows(sonde, report, package, tmp_path):
+    """Ranges that are open when a window begins or ends are cut there, and no note calls that a fault."""
+    script = """
+import threading, time, sonde
+end = time.monotonic() + 2.5
+def work():
+    with sonde.range("whole"):
+        while time.monotonic() < end:
+            with sonde.range("outer"):
+                for _ in range(20):
+                    with sonde.range("inner"):
+                        pass
+                time.sleep(0.001)  # what rings hold is enough on a busy machine
+threads = [threading.Thread(target=work) for _ in range(3)]
+[thread.start() for thread in threads]
+print("ready", flush=True)
+[thread.join() for thread in threads]
+"""
+    capture = tmp_path / "windows.pftrace"
+    recording = sonde.start("record", "--window", "signal:USR2", "-o", capture, "--", "/usr/bin/python3", "-c", script,
+                            env={"PYTHONPATH": package})
+    assert recording.stdout.readline() == "ready\n"
+    while recording.poll() is None:
+        recording.send_signal(signal.SIGUSR2)
+        time.sleep(0.02)
+    assert recording.returncode == 0
+    data = report(capture)
+    assert data["windows"]["windows_in_capture"] >= 2 and not faults(data), data["ranges"]
+    rows = {row["name"]: row for row in data["ranges"]["rows"]}
+    assert rows["inner"]["count"] > 100 and "whole" not in rows, "its begin was in no window"
+    assert not [note for note in data["notes"] if "ranges" in note], data["notes"]
+    longest = max(row["duration_ns"] for row in data["windows"]["rows"])
+    assert max(row["maximum_ns"] for row in rows.values()) <= longest

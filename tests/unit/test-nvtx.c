@@ -237,6 +237,36 @@ static void test_registered_and_changing_names(void **state)
 	assert_string_equal(name_of(4), "firs");
 }
 
+/* What ends while the gate is closed is not seen: each opening counts anew. */
+static void test_many_openings(void **state)
+{
+	for (unsigned i = 0; i < 300; i++) {
+		wire_gate_set_phase(gate, WIRE_PHASE_ACTIVE, 1 + i);
+		assert_true(nvtxRangePop() < 0); /* of the last window, or of none */
+		assert_int_equal(nvtxRangePushA("outer"), 0);
+		assert_int_equal(nvtxRangePushA("inner"), 1);
+		assert_int_equal(nvtxRangePop(), 1);
+		/* The window follows its warm-up: the same opening. */
+		wire_gate_set_phase(gate, WIRE_PHASE_ACTIVE, 2 + i);
+		assert_int_equal(nvtxRangePushA("inner"), 1);
+		wire_gate_set_phase(gate, WIRE_PHASE_CLOSED, 3 + i);
+		gate->state = WIRE_GATE_CLOSED;
+		for (unsigned level = 0; level < i % 3; level++)
+			nvtxRangePop();
+		nvtxRangePushA("unseen");
+	}
+	wire_gate_set_phase(gate, WIRE_PHASE_ACTIVE, 1);
+	drain();
+	assert_int_equal(seen.count, 300 * 5);
+	for (size_t i = 0; i < seen.count; i += 5) {
+		expect(i, WIRE_RECORD_RANGE_POP, "", WIRE_RANGE_NO_RANGE);
+		expect(i + 1, WIRE_RECORD_RANGE_PUSH, "outer", 0);
+		expect(i + 2, WIRE_RECORD_RANGE_PUSH, "inner", 1);
+		expect(i + 3, WIRE_RECORD_RANGE_POP, "", 1);
+		expect(i + 4, WIRE_RECORD_RANGE_PUSH, "inner", 1);
+	}
+}
+
 /* Whatever the program gives: nothing is read beyond what is there. */
 static void test_wrong_arguments(void **state)
 {
@@ -406,6 +436,7 @@ int main(void)
 		cmocka_unit_test(test_closed_gate),
 		cmocka_unit_test(test_levels_and_names),
 		cmocka_unit_test(test_registered_and_changing_names),
+		cmocka_unit_test(test_many_openings),
 		cmocka_unit_test(test_wrong_arguments),
 		cmocka_unit_test(test_many_domains),
 		cmocka_unit_test(test_thread_ends),
