@@ -10,7 +10,6 @@ BARS = (
     ("with_python", "closed", "step", "Python, closed: a step", 60),
     ("with_python", "closed", "push and pop", "Python, closed: a push and a pop", 60),
     ("with_python", "recorded", "push and pop", "Python, recorded: a push and a pop", 200),
-    ("with_python", "recorded", "with, one range object", "Python, recorded: `with` a range", 100),
 )
 
 
@@ -19,6 +18,13 @@ def bar_rows(found):
         one = found[language][way][name]
         measured = f"{one['median']:.1f} ns ({one['lowest']:.1f} to {one['highest']:.1f})"
         yield what, f"≤ {bar} ns", measured, verdict(one["median"] <= bar)
+
+
+def manager_row(found):
+    """What a `with` takes by itself, with any object that does nothing, is none of ours: the closed one is that."""
+    closed, recorded = (found["with_python"][way]["with, one range object"]["median"] for way in ("closed", "recorded"))
+    added = recorded - closed
+    return "Python, recorded: `with` a range, beyond the same closed", "≤ 100 ns", number(added, "ns"), verdict(added <= 100)
 
 
 def cost_rows(found):
@@ -44,6 +50,6 @@ def api(results):
         lines.append("**A quick run: too short to quote.**")
     if run["load_before"] > 0.5:
         lines.append("**Other work ran on the machine at the same time: times are too long, and spread.**")
-    lines += ["", table(("what", "bar", "measured", "holds"), bar_rows(found)), ""]
+    lines += ["", table(("what", "bar", "measured", "holds"), [*bar_rows(found), manager_row(found)]), ""]
     lines += [table(("language", "call", "without a recording", "closed", "recorded"), cost_rows(found)), "", clock_line(found)]
     return "\n".join(lines)

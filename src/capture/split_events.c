@@ -191,7 +191,8 @@ static int complete_range(struct split *split, struct capture_range_event *event
 	uint64_t known;
 	int r = 0;
 
-	if (event->kind != CAPTURE_RANGE_END) {
+	if (event->kind != CAPTURE_RANGE_END &&
+		!map_u64_get(&split->track_domains, event->track, NULL)) {
 		const char *domain =
 			strcmp(event->domain, DEFAULT_DOMAIN) == 0 ? "" : event->domain;
 
@@ -223,6 +224,13 @@ static int split_range(void *context, const struct capture_range_event *event)
 	return r < 0 || !part ? r : capture_writer_range(part->writer, &out);
 }
 
+static int split_counter(void *context, const struct capture_counter *counter)
+{
+	struct split_part *part = part_at(context, counter->time_ns);
+
+	return part ? capture_writer_counter(part->writer, counter) : 0;
+}
+
 static int split_step(void *context, const struct capture_step *step)
 {
 	struct split_part *part = part_at(context, step->time_ns);
@@ -242,6 +250,7 @@ const struct capture_visitor split_events = {
 	.launch = split_launch,
 	.launch_stack = split_launch_stack,
 	.range = split_range,
+	.counter = split_counter,
 	.step = split_step,
 	.device_event = split_device_event,
 };

@@ -53,8 +53,9 @@ int target_start(struct target *ret_target, char *const *command,
 	if (result < 0) {
 		closep(&go[1]);
 		closep(&error[0]);
-		return errmsg_set(
-			err, result, "cannot start %s: %s", command[0], strerror(-result));
+		return errmsg_set(err, result, "cannot start %s: %s", command[0],
+			result == -EMFILE ? "out of file descriptors; raise `ulimit -n`"
+					  : strerror(-result));
 	}
 	target.go_fd = go[1];
 	target.error_fd = error[0];

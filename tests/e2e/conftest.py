@@ -25,9 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-
+from places import ROOT
 
 def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
@@ -218,17 +216,6 @@ def start_workload(workload):
     yield start
     for process in started:
         end(process)
-
-
-def torch_pythons():
-    """Every Python with PyTorch that is here, for parametrising: the distribution's, and tools/venv's torch2."""
-    candidates = [Path("/usr/bin/python3"), ROOT / ".venv-torch2" / "bin" / "python"]
-    probe = ["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"]
-    return [
-        str(python)
-        for python in candidates
-        if python.exists() and subprocess.run([python, *probe]).returncode == 0
-    ]
 
 
 @pytest.fixture(scope="session")

@@ -257,7 +257,7 @@ def test_without_privileges(sonde_unprivileged, unprivileged_program, sonde_path
 
 
 def test_cpu_only_loads_nothing(record, program):
-    show = ["sh", "-c", 'echo "[$OPENCL_LAYERS$SONDE_SESSION]"']
+    show = ["sh", "-c", 'echo "[$OPENCL_LAYERS$CUDA_INJECTION64_PATH$NVTX_INJECTION64_PATH]"']
     report, _, done = record(["--cpu-only"], show, env={"OPENCL_LAYERS": ""})
     assert done.stdout == "[]\n" and report["device_work"] is None
     report, _, done = record(["--cpu-only"], program("opencl", LAUNCHES))

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
-
-CAPTURES = [ROOT / "tests/golden" / f"windows-2-{kind}.pftrace" for kind in ("plain", "deflated")]
-WHOLE = ROOT / "tests/golden/capture-2-plain.pftrace"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+CAPTURES = [GOLDEN / f"windows-2-{kind}.pftrace" for kind in ("plain", "deflated")]
+WHOLE = GOLDEN / "capture-2-plain.pftrace"
 
 
 @pytest.fixture(params=CAPTURES, ids=("plain", "deflated"))

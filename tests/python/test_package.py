@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from torches import ROOT
 
 PUBLIC = (
     "add_profiler_args counter get_global_manager is_open mark phase phases profile profiler_from_args range step token"

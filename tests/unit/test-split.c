@@ -367,6 +367,43 @@ static void test_ranges(void **state)
 	strbuf_done(&pairs.text);
 }
 
+static int write_counters(struct capture_writer *writer)
+{
+	int r = capture_writer_session(writer, &example_session);
+
+	for (uint32_t i = 1; r == 0 && i <= 2; i++) {
+		const struct capture_window window = window_of(i);
+		const struct capture_counter counter = {
+			.time_ns = window.begin_ns + i, .pid = PID, .name = "loss", .value = i};
+
+		r = capture_writer_window(writer, &window);
+		r = r ?: capture_writer_counter(writer, &counter);
+	}
+	return r;
+}
+
+static int sum_counters(void *context, const struct capture_counter *counter)
+{
+	assert_string_equal(counter->name, "loss");
+	*(double *)context += counter->value;
+	return 0;
+}
+
+static void test_counters(void **state)
+{
+	const struct capture_visitor visitor = {.counter = sum_counters};
+
+	assert_int_equal(write_file(path, false, false, write_counters), 0);
+	assert_int_equal(split_it(), 2);
+	for (uint32_t i = 1; i <= 2; i++) {
+		_cleanup_free_ char *part = capture_split_path(path, i);
+		double sum = 0;
+
+		assert_int_equal(capture_read(part, &visitor, &sum, NULL, NULL), 0);
+		assert_true(sum == i);
+	}
+}
+
 static void test_no_windows(void **state)
 {
 	assert_int_equal(write_example_file(path, false, false), 0);
@@ -405,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_launches),
 		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_no_windows),
 		cmocka_unit_test(test_full),
 	};
