@@ -447,7 +447,7 @@ def hook_rows(stderr):
 
 
 @pytest.mark.parametrize(
-    "python", [pytest.param(python, marks=[pytest.mark.slow] if "torch2" in python else []) for python in torch_pythons()]
+    "python", [pytest.param(path, marks=[pytest.mark.slow] if "torch2" in path else []) for path in torch_pythons()]
 )
 def test_torch(sonde, report, tmp_path, python):
     script = tmp_path / "train.py"
