@@ -45,7 +45,7 @@ def has_device(profiler: Any, kinds: List[Any]) -> bool:
 
 
 def all_threads_config() -> Optional[Any]:
-    """A configuration with which every thread is recorded, and any may stop; None where torch has none (before 2.7)."""
+    """A configuration with which every thread is recorded, and any may stop; None where torch has none: 1.13."""
     try:
         from torch._C import _profiler
 
@@ -62,7 +62,7 @@ def execution_trace_observer(profiler: Any) -> Any:
 
 
 def takes_observer(profiler: Any) -> bool:
-    """Does torch.profiler.profile start and stop the observer itself, so that the ids of both agree? From 2.1 on."""
+    """Does torch.profiler.profile start and stop the observer itself, so that the ids of both agree? Not that of 1.13."""
     import inspect
 
     return "execution_trace_observer" in inspect.signature(profiler.profile.__init__).parameters

@@ -21,7 +21,7 @@ raises: what fails has a status in the manifest, beside the files, and is said o
     VLLM_CHAKRA_TRACE_MAX_STEPS  0     close a window after so many steps; the flag must be made again for another one
     VLLM_CHAKRA_TRACE_MAX_MB     4096  close a window when the process has grown by so much memory since it opened
 
-torch's profiler belongs to the thread that started it. Where torch can record all threads (2.7 and later), a window
+torch's profiler belongs to the thread that started it. Where torch can record all threads (2.13 can, 1.13 cannot), a window
 whose worker idles is closed by the watching thread; with an older torch it stays open until the worker's next step or
 its end, which the manifest says.
 """

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 
 def _device_time(row: Any) -> float:
-    """The total time on devices; torch before 2.5 says "cuda" for every device."""
+    """The total time on devices; torch 1.13 says "cuda" for every device."""
     value = getattr(row, "device_time_total", None)
     return float(row.cuda_time_total if value is None else value)
 

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from places import ROOT, torch_pythons
-
+ROOT = Path(__file__).resolve().parents[2]
 STAND_INS = Path(__file__).parent / "python-hooks"
 PACKAGE = ROOT / "python" / "sonde"
 
@@ -440,15 +439,24 @@ distributed.destroy_process_group()
 """
 
 
+def torch_pythons():
+    """The Pythons with PyTorch that are here: the distribution's, and tools/venv's torch2, which is slow."""
+    candidates = [(Path("/usr/bin/python3"), []), (ROOT / ".venv-torch2" / "bin" / "python", [pytest.mark.slow])]
+    probe = ["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"]
+    return [
+        pytest.param(str(python), marks=marks)
+        for python, marks in candidates
+        if python.exists() and subprocess.run([python, *probe]).returncode == 0
+    ]
+
+
 def hook_rows(stderr):
     """{group: (applied, waiting, not found, error)} of the table of sonde record."""
     rows = re.findall(r"^  (\w+) +(\d+) +(\d+) +(\d+) +(\d+)$", stderr, re.MULTILINE)
     return {name: tuple(map(int, counts)) for name, *counts in rows}
 
 
-@pytest.mark.parametrize(
-    "python", [pytest.param(path, marks=[pytest.mark.slow] if "torch2" in path else []) for path in torch_pythons()]
-)
+@pytest.mark.parametrize("python", torch_pythons())
 def test_torch(sonde, report, tmp_path, python):
     script = tmp_path / "train.py"
     script.write_text(TRAINING)

@@ -13,7 +13,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from torches import ROOT, TORCH
+
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def package_folder():
     program = Path(os.environ.get("SONDE", ROOT / "build" / "sonde")).resolve()
@@ -30,6 +32,20 @@ def package():
     if not (folder / "sonde" / "_core.abi3.so").exists():
         pytest.exit(f"there is no built package in {folder}; build it with 'make' or name the program in SONDE", 2)
     return folder
+
+
+def _of_torch():
+    """Debian's torch 1.13 always, torch 2 of tools/venv with --slow; each module's smoke test runs on both."""
+    pythons = {"torch1": Path("/usr/bin/python3"), "torch2": ROOT / ".venv-torch2" / "bin" / "python"}
+    probe = ["-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"]
+    return {
+        name: python
+        for name, python in pythons.items()
+        if python.exists() and not subprocess.run([python, *probe]).returncode
+    }
+
+
+TORCH = _of_torch()
 
 
 @pytest.fixture(

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from torches import ROOT
+from .conftest import ROOT
 
 PUBLIC = (
     "add_profiler_args counter get_global_manager is_open mark phase phases profile profiler_from_args range step token"

@@ -4,6 +4,7 @@
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -63,6 +64,39 @@ assert not sonde.is_open()
     assert (window["label"], window["opened_by"]) == ("mine", "manual")
     # Ranges and steps of a program that was there before the recording.
     assert '"train"' in json.dumps(capture_of(capture, "--by", "range")) and window["steps_begun"] == 2
+
+
+@NEEDS_BPF
+@pytest.mark.parametrize("how, status", [("_exit", 3), ("SIGKILL", -9), ("fork", 0)])
+def test_a_program_that_ends_or_forks_in_the_block_has_all_up_to_there(how, status, run, program, capture_of, tmp_path):
+    """The recording is the program's child, and no part of what is recorded; it outlives the program and ends well."""
+    text = BLOCK + """
+import signal
+with sonde.profile(sys.argv[1]) as prof:
+    print(prof._recorder._process.pid, flush=True)
+    hot()
+    if sys.argv[2] == "_exit":
+        os._exit(3)
+    if sys.argv[2] == "SIGKILL":
+        os.kill(os.getpid(), signal.SIGKILL)
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)  # leaves the block, which is the parent's
+    os.waitpid(child, 0)
+    assert sonde.is_open()
+    hot()
+"""
+    capture = tmp_path / "block.pftrace"
+    recorder = int(run(text, capture, how, env={"SONDE": program}, check=status).stdout.split()[0])
+    end = time.monotonic() + 60
+    while os.path.exists(f"/proc/{recorder}") and time.monotonic() < end:
+        time.sleep(0.02)
+    report = capture_of(capture)
+    (window,) = report["windows"]["rows"]
+    assert window["closed_by"] == ("trigger" if how == "fork" else "recording-ended")
+    assert "hot" in json.dumps(report)
+    names = [row["name"] for row in capture_of(capture, "--by", "process")["tables"]["process"]["rows"]]
+    assert names and "sonde" not in names
 
 
 @NEEDS_BPF

@@ -434,7 +434,7 @@ def test_threads_get_one_manager_and_may_all_use_it(make, monkeypatch, tmp_path)
 
 
 def test_a_stop_by_another_thread_never_loses_the_trace(make, tmp_path):
-    """torch before 2.7 can be stopped only by the thread that started it: the window waits for its next step."""
+    """torch 1.13 can be stopped only by the thread that started it: the window waits for its next step."""
     one = make()
     one.start()
     work()

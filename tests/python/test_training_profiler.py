@@ -172,7 +172,7 @@ torch.profiler.profile = real
 @pytest.mark.parametrize("case", ["a file", "read-only", "full", "vanishes", "no torch"])
 def test_an_output_folder_that_cannot_be_used_is_said_and_training_goes_on(case, run, tmp_path):
     """Defect: an unwritable folder killed the run before training; also full, and gone before the trace is written."""
-    from torches import TORCH
+    from .conftest import TORCH
 
     text = LOOP + """
 import shutil

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/map.h"
@@ -271,6 +272,15 @@ int address_spaces_add_process(struct address_spaces *spaces, uint32_t pid, stru
 	return 0;
 }
 
+/* A program may have started us to record it: we are its child, and no part of it. */
+static void remove_ourselves(struct pid_list *list, size_t from)
+{
+	for (size_t i = from; i < list->pids.count; i++) {
+		if (list->pids.items[i] == (uint32_t)getpid())
+			list->pids.items[i] = list->pids.items[--list->pids.count];
+	}
+}
+
 /*
  * Adds the descendants of the listed processes, breadth first. Known children are gone into but not
  * read again. Returns how many were added.
@@ -284,6 +294,7 @@ static int add_descendants(struct address_spaces *spaces, struct pid_list *queue
 
 		if (proc_list_children(queue->pids.items[i], queue) == -ENOMEM)
 			return -ENOMEM;
+		remove_ourselves(queue, first_child);
 		for (size_t child = first_child; child < queue->pids.count; child++) {
 			const struct tracked_process *known =
 				find(spaces, queue->pids.items[child]);
