@@ -123,3 +123,8 @@ void session_fill_stats(struct session *session, bool complete);
  */
 int session_split(struct session *session, struct errmsg *err);
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines);
+
+static inline const struct window_spec *session_window_spec(const struct session *session)
+{
+	return &session->options->window;
+}

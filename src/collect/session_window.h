@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The windows of a session at work: what opens and closes them, and the sources that run while one
- * is open. session_window.c does it, session_window_answer.c answers on the control socket,
- * session_window_notes.c says what did not go as it was asked for. A part of session_internal.h.
+ * is open. session_window.c does it, session_window_told.c tells the capture and the manifest,
+ * session_window_answer.c answers on the control socket, session_window_notes.c says what did not
+ * go as it was asked for. A part of session_internal.h.
  */
 #pragma once
 
@@ -72,6 +73,9 @@ void session_windows_finish(struct session *session);
 void session_windows_close(struct session *session);
 
 /* ---- between the files ---- */
+
+/* A sentence to the user, while it is recorded; none when it is empty. */
+void session_say(struct session *session, const struct errmsg *sentence);
 
 /* Returns 0, or a negative errno with a sentence. */
 int session_windows_begin_now(struct session *session, const char *label, struct errmsg *err);
