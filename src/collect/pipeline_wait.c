@@ -9,13 +9,15 @@ static uint64_t thread_key(uint32_t pid, uint32_t tid)
 	return (uint64_t)pid << 32 | tid;
 }
 
-static struct capture_sample *last_wait_of(struct pipeline *pipeline, uint32_t pid, uint32_t tid)
+static bool find_last_wait(
+	struct pipeline *pipeline, uint32_t pid, uint32_t tid, struct capture_sample **ret_wait)
 {
 	uint64_t index;
 
-	return map_u64_get(&pipeline->last_waits, thread_key(pid, tid), &index)
-		       ? &pipeline->waits.items[index]
-		       : NULL;
+	if (!map_u64_get(&pipeline->last_waits, thread_key(pid, tid), &index))
+		return false;
+	*ret_wait = &pipeline->waits.items[index];
+	return true;
 }
 
 int pipeline_write_wait(struct pipeline *pipeline, const struct capture_sample *sample)
@@ -49,10 +51,10 @@ int pipeline_write_exact_wait(struct pipeline *pipeline, const struct capture_sa
 
 int pipeline_keep_wait(struct pipeline *pipeline, const struct capture_sample *wait)
 {
-	struct capture_sample *known = last_wait_of(pipeline, wait->pid, wait->tid);
+	struct capture_sample *known;
 	int result;
 
-	if (known) {
+	if (find_last_wait(pipeline, wait->pid, wait->tid, &known)) {
 		/* A sample that waited for tables may be older than what came meanwhile. */
 		if (known->time_ns <= wait->time_ns)
 			*known = *wait;
@@ -85,10 +87,11 @@ static bool add_to_unresolved(
 
 int pipeline_handle_wake(struct pipeline *pipeline, const struct wire_wake *wake)
 {
-	struct capture_sample *wait = last_wait_of(pipeline, wake->pid, wake->tid);
+	struct capture_sample *wait = NULL;
 
 	/* Where it waited in an earlier window says nothing of this one. */
-	if (wait && pipeline->parts.windows && !pipeline->parts.windows->is_whole &&
+	if (find_last_wait(pipeline, wake->pid, wake->tid, &wait) && pipeline->parts.windows &&
+		!pipeline->parts.windows->is_whole &&
 		windows_find(pipeline->parts.windows, wait->time_ns) !=
 			windows_find(pipeline->parts.windows, wake->time_ns))
 		wait = NULL;

@@ -243,7 +243,8 @@ def check_layouts(folder, source, compiler, name, requirement, calls):
 
 # ---- the real library, no driver ----
 
-GATE_MAGIC, GATE_BYTES, RECORD_NOTE, NOTE_NO_DRIVER = 0x65746167646E6F73, 48, 48, 3
+GATE_MAGIC, RECORD_NOTE, NOTE_NO_DRIVER = 0x65746167646E6F73, 48, 3
+GATE_BYTES = 4096  # and more than it needs
 HOST = """
 import ctypes, os, sys
 assert ctypes.CDLL(sys.argv[1]).InitializeInjection() == 1
