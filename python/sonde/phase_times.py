@@ -167,19 +167,16 @@ def _take(owner: object) -> Optional[_Occurrence]:
     return None
 
 
-class phase:
-    """`with sonde.phase("train"):` or `@sonde.phase("train")` adds what the block costs to the phase of that name.
+_B = TypeVar("_B", bound="_Block")
 
-    Phases nest, each with all that is inside it, and run in several threads at once, each with the CPU time of its
-    own thread. One object may be used again. For threads, not for coroutines, which take turns in one.
-    """
+
+class _Block:
+    """A block whose times are taken, and a range in the recording."""
 
     __slots__ = ("name",)
+    name: str
 
-    def __init__(self, name: str) -> None:
-        self.name = str(name)
-
-    def __enter__(self) -> "phase":
+    def __enter__(self: _B) -> _B:
         _core.range_push(self.name, DOMAIN)
         _state.open.stack.append(_Occurrence(self))
         return self
@@ -191,7 +188,26 @@ class phase:
         _core.range_pop(DOMAIN)
         begun = _take(self)
         if begun is not None:
-            _add(self.name, begun, wall_ns, cpu_ns)
+            self._end(begun, wall_ns, cpu_ns)
+
+    def _end(self, begun: _Occurrence, wall_ns: int, cpu_ns: int) -> None:
+        raise NotImplementedError
+
+
+class phase(_Block):
+    """`with sonde.phase("train"):` or `@sonde.phase("train")` adds what the block costs to the phase of that name.
+
+    Phases nest, each with all that is inside it, and run in several threads at once, each with the CPU time of its
+    own thread. One object may be used again. For threads, not for coroutines, which take turns in one.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = str(name)
+
+    def _end(self, begun: _Occurrence, wall_ns: int, cpu_ns: int) -> None:
+        _add(self.name, begun, wall_ns, cpu_ns)
 
     def __call__(self, function: _Function) -> _Function:
         @wraps(function)
@@ -202,27 +218,15 @@ class phase:
         return wrapper  # type: ignore[return-value]
 
 
-class waiting:
+class waiting(_Block):
     """`with sonde.waiting("data"):` names what a phase waits for, so that it is not taken for the interpreter lock."""
 
-    __slots__ = ("name",)
+    __slots__ = ()
 
     def __init__(self, name: str = "waiting") -> None:
         self.name = str(name)
 
-    def __enter__(self) -> "waiting":
-        _core.range_push(self.name, DOMAIN)
-        _state.open.stack.append(_Occurrence(self))
-        return self
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        cpu_ns, wall_ns = time.thread_time_ns(), time.monotonic_ns()
-        _core.range_pop(DOMAIN)
-        begun = _take(self)
-        if begun is None:
-            return
+    def _end(self, begun: _Occurrence, wall_ns: int, cpu_ns: int) -> None:
         waited_ns = max(0, wall_ns - begun.wall_ns - (cpu_ns - begun.cpu_ns))
         for outer in _state.open.stack:
             # What waits inside this one waited has been added already.

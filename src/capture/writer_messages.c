@@ -277,23 +277,26 @@ void put_range_event(struct strbuf *packet, const struct capture_range_event *ev
 	pb_end(packet, begin);
 }
 
-void put_child_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name)
+/* Of a track with a name of its own; parent 0: it has none. Returns what pb_end() wants. */
+static size_t begin_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name)
 {
 	size_t begin = pb_begin(packet, PACKET_TRACK_DESCRIPTOR);
 
 	pb_put_u64(packet, TRACK_UUID, uuid);
 	pb_put_text(packet, TRACK_NAME, name);
-	pb_put_u64(packet, TRACK_PARENT, parent);
-	pb_end(packet, begin);
+	put_nonzero(packet, TRACK_PARENT, parent);
+	return begin;
+}
+
+void put_child_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name)
+{
+	pb_end(packet, begin_track(packet, uuid, parent, name));
 }
 
 void put_counter_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name)
 {
-	size_t begin = pb_begin(packet, PACKET_TRACK_DESCRIPTOR);
+	size_t begin = begin_track(packet, uuid, parent, name);
 
-	pb_put_u64(packet, TRACK_UUID, uuid);
-	pb_put_text(packet, TRACK_NAME, name);
-	pb_put_u64(packet, TRACK_PARENT, parent);
 	pb_put_text(packet, TRACK_COUNTER, ""); /* a message without fields */
 	pb_end(packet, begin);
 }
@@ -314,11 +317,8 @@ void put_counter(
 
 void put_repeating_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name)
 {
-	size_t begin = pb_begin(packet, PACKET_TRACK_DESCRIPTOR);
+	size_t begin = begin_track(packet, uuid, parent, name);
 
-	pb_put_u64(packet, TRACK_UUID, uuid);
-	pb_put_text(packet, TRACK_NAME, name);
-	put_nonzero(packet, TRACK_PARENT, parent);
 	pb_put_u64(packet, TRACK_REPEATS, true);
 	pb_end(packet, begin);
 }
