@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A trace as rows: what the threads of a program and the streams of its devices did, and when.
+ * Importers fill it from Kineto's files and trace_capture.h from a capture; HTA's analyses, the
+ * linker and the converters read it. Names and meanings are Kineto's.
+ *
+ * Rows are in the file's order. Strings are ids in `strings`; id 0 is "".
+ */
+#pragma once
+
+#include "base/array.h"
+#include "base/errmsg.h"
+#include "base/map.h"
+#include "model/model.h"
+
+/* Kineto's "cat"; one that is not here is TRACE_OTHER, its name is kept. */
+enum trace_category {
+	TRACE_OTHER,
+	TRACE_CPU_OP,
+	TRACE_USER_ANNOTATION,
+	TRACE_PYTHON_FUNCTION,
+	TRACE_RUNTIME, /* cuda_runtime, and HIP's, XPU's, MTIA's … */
+	TRACE_DRIVER,  /* cuda_driver … */
+	TRACE_KERNEL,
+	TRACE_MEMCPY,
+	TRACE_MEMSET,
+	TRACE_GPU_ANNOTATION,
+	TRACE_SYNC, /* cuda_sync */
+	TRACE_OVERHEAD,
+	TRACE_CPU_INSTANT, /* "[memory]" and others: no duration */
+	TRACE_CATEGORY_MAX,
+};
+
+#define TRACE_NO_DURATION INT64_MIN
+#define TRACE_NO_ID       UINT64_MAX
+#define TRACE_NO_NUMBER   INT64_MIN
+
+struct trace_event {
+	int64_t start_ns;     /* as the file has it, which is since trace.base_ns */
+	int64_t duration_ns;  /* TRACE_NO_DURATION: a moment */
+	uint64_t correlation; /* of a launch and its work; 0: none */
+	uint64_t external_id; /* TRACE_NO_ID: none */
+	uint32_t name;
+	uint32_t category_name; /* "cuda_runtime" */
+	uint32_t track;         /* index */
+	uint32_t detail;        /* index in ops, works or memory, by category; MODEL_NONE: none */
+	uint32_t file_index;    /* position in traceEvents */
+	uint8_t category;       /* enum trace_category */
+};
+
+/* A thread, or the stream of a device. */
+struct trace_track {
+	int64_t pid, tid; /* TRACE_NO_NUMBER: not a number, see the texts */
+	uint32_t pid_text, tid_text;
+	uint32_t process_name, thread_name, process_labels;
+	int64_t process_sort, thread_sort; /* TRACE_NO_NUMBER: not said */
+	bool is_device;                    /* some of its rows are a device's */
+	/* Its rows by start, longer ones first, then the file's order: trace.rows.items[first] … */
+	uint32_t first, count;
+};
+
+/* Of a CPU operator, an annotation or a Python function. */
+struct trace_op {
+	uint64_t rf_id;         /* "Record function id"; TRACE_NO_ID: the file has none */
+	int64_t sequence;       /* TRACE_NO_NUMBER: none, as for the next ones */
+	int64_t forward_thread; /* "Fwd thread id" */
+	int64_t ev_idx;
+	int64_t python_id, python_parent_id, python_module_id;
+	/* JSON text of the file, kept with trace_read_options.keep_arguments; 0: none. */
+	uint32_t input_dims, input_types, input_strides, concrete_inputs;
+	uint32_t call_stack, module_hierarchy;
+	uint32_t others;     /* all other arguments: members of an object, without its braces */
+	uint32_t collective; /* index; MODEL_NONE: none */
+};
+
+/* Of device work, and of what waits for it. */
+struct trace_work {
+	int64_t device, context, stream; /* TRACE_NO_NUMBER: not said */
+	uint64_t bytes;                  /* of copies and fills */
+	uint32_t grid[3], block[3];      /* 0: not said */
+	uint32_t registers, shared_bytes;
+	uint64_t graph, graph_node; /* 0: of none */
+	int64_t queued_ns;          /* TRACE_NO_NUMBER: not said */
+	/* Of cuda_sync. */
+	uint32_t sync_kind;              /* string: "Stream Wait Event" … */
+	int64_t wait_stream, wait_event; /* TRACE_NO_NUMBER: not said */
+	uint64_t wait_correlation;       /* of the call that recorded the event; 0: not said */
+	uint32_t collective;             /* index; MODEL_NONE: none */
+	uint32_t others;                 /* as in struct trace_op */
+};
+
+/* What a communication kernel, or its operator, moves among whom. Strings 0: not said. */
+struct trace_collective {
+	uint32_t name, dtype;
+	int64_t in_elements, out_elements, group_size;       /* TRACE_NO_NUMBER: not said */
+	uint32_t group_name, group_description, group_ranks; /* ranks: "[0, 1]" */
+	uint32_t in_split, out_split;
+	int64_t source, destination, sequence;
+	uint64_t communicator; /* "Comms Id" */
+};
+
+/* "[memory]": of events of TRACE_CPU_INSTANT. */
+struct trace_memory {
+	uint64_t address;
+	int64_t bytes; /* negative: released */
+	int64_t total_allocated, total_reserved;
+	int64_t device_type, device_id;
+};
+
+struct trace_flow {
+	int64_t time_ns;
+	uint64_t id;
+	uint32_t track, category_name;
+	bool is_end;
+};
+
+struct trace_counter {
+	int64_t time_ns;
+	uint32_t track, name, series;
+	double value;
+};
+
+struct trace_group {
+	uint32_t name, description, backend;
+	int64_t size;
+	uint32_t ranks; /* JSON text */
+};
+
+/* Of a damaged file, in numbers. */
+struct trace_damage {
+	uint64_t skipped_events; /* not understood */
+	uint64_t skipped_bytes;
+	uint64_t mended_events; /* missing commas, control characters, invalid UTF-8 */
+	bool truncated;
+};
+
+struct trace {
+	const char *path;    /* a copy */
+	uint64_t base_ns;    /* baseTimeNanoseconds: added to all times; 0: none */
+	uint32_t rank;       /* MODEL_NONE: not said */
+	uint32_t world_size; /* 0: not said */
+	uint32_t backend;    /* string */
+	bool has_fractions;  /* times finer than a microsecond */
+	bool arguments_kept; /* details beyond what analyses need */
+	uint32_t header; /* with arguments_kept: members of the file's object besides traceEvents */
+	ARRAY_OF(struct trace_event) events;
+	ARRAY_OF(struct trace_track) tracks;
+	ARRAY_OF(struct trace_op) ops;
+	ARRAY_OF(struct trace_work) works;
+	ARRAY_OF(struct trace_collective) collectives;
+	ARRAY_OF(struct trace_memory) memory;
+	ARRAY_OF(struct trace_flow) flows;
+	ARRAY_OF(struct trace_counter) counters;
+	ARRAY_OF(struct trace_group) groups;
+	ARRAY_OF(uint32_t) rows;        /* of all tracks: see struct trace_track */
+	struct map_u64 launches;        /* correlation → row of the call: the last one */
+	uint64_t repeated_correlations; /* calls with the correlation of another */
+	struct trace_damage damage;
+	struct intern strings;
+};
+
+struct trace *trace_free(struct trace *trace);
+void trace_freep(struct trace **trace);
+#define _cleanup_trace_ _cleanup_(trace_freep)
+
+/* Sorts the rows of tracks and joins launches: when all rows are there. Returns 0 or -ENOMEM. */
+int trace_finish(struct trace *trace);
+
+static inline const char *trace_text(const struct trace *trace, uint32_t string)
+{
+	return intern_get(&trace->strings, string);
+}
+
+static inline int64_t trace_end_ns(const struct trace_event *event)
+{
+	return event->start_ns + (event->duration_ns == TRACE_NO_DURATION ? 0 : event->duration_ns);
+}
+
+/* Is it work of a device: a kernel, a copy or a fill? */
+static inline bool trace_is_work(const struct trace_event *event)
+{
+	return event->category >= TRACE_KERNEL && event->category <= TRACE_MEMSET;
+}
+
+/* NULL when there is none. */
+const struct trace_work *trace_work(const struct trace *trace, const struct trace_event *event);
+const struct trace_op *trace_op(const struct trace *trace, const struct trace_event *event);
+
+/* The call that launched this work: a row, or MODEL_NONE. */
+uint32_t trace_launch(const struct trace *trace, const struct trace_event *work);
+
+/*
+ * For each row the row of its thread that encloses it most closely (of operators, annotations and
+ * calls; with `python` of Python functions, too), or MODEL_NONE. Rows that overlap without lying in
+ * one another have no such relation. malloc'ed by the caller's free(); NULL when memory ran out.
+ */
+uint32_t *trace_parents(const struct trace *trace, bool python);
