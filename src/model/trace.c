@@ -78,17 +78,17 @@ static bool keys_are_sorted(const struct row_key *keys, size_t count)
 static void sort_track(
 	const struct trace *trace, const struct trace_track *track, struct row_key *keys)
 {
-	uint32_t *rows = trace->rows.items + track->first;
+	uint32_t *rows = trace->rows.items + track->first, count = track->count;
 
-	for (uint32_t i = 0; i < track->count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct trace_event *event = &trace->events.items[rows[i]];
 
 		keys[i] = (struct row_key){event->start_ns, trace_end_ns(event), rows[i]};
 	}
-	if (keys_are_sorted(keys, track->count))
+	if (keys_are_sorted(keys, count))
 		return;
-	qsort(keys, track->count, sizeof(*keys), compare_keys);
-	for (uint32_t i = 0; i < track->count; i++)
+	qsort(keys, count, sizeof(*keys), compare_keys);
+	for (uint32_t i = 0; i < count; i++)
 		rows[i] = keys[i].row;
 }
 
