@@ -94,11 +94,12 @@ void json_text_unescape(struct strbuf *out, const struct json_text *text)
 	}
 }
 
-/* A number as digits × 10^exponent, more than 19 digits cut. */
+/* A number as digits × 10^exponent. */
 struct decimal {
 	uint64_t digits;
 	int64_t exponent;
 	bool negative;
+	bool cut; /* more digits than fit: 10 × `digits` and the next one are beyond 64 bits */
 };
 
 /* Reads "e+12" at *at; false when there are no digits. Far out of range is as good as any. */
@@ -125,7 +126,7 @@ static int read_decimal(const struct json_text *text, struct decimal *ret)
 {
 	const char *at = text->bytes, *end = at + text->length;
 	struct decimal number = {0};
-	bool any = false, point = false, full = false;
+	bool any = false, point = false;
 	int64_t exponent = 0;
 
 	if (at < end && *at == '-') {
@@ -143,8 +144,8 @@ static int read_decimal(const struct json_text *text, struct decimal *ret)
 			break;
 		any = true;
 		/* Digits that no longer fit move the point instead. */
-		full = full || number.digits > (UINT64_MAX - digit) / 10;
-		if (full) {
+		number.cut = number.cut || number.digits > (UINT64_MAX - digit) / 10;
+		if (number.cut) {
 			number.exponent += !point;
 		} else {
 			number.digits = number.digits * 10 + digit;
@@ -168,6 +169,8 @@ int json_text_magnitude(
 	if (read_decimal(text, &number) < 0)
 		return -EINVAL;
 	number.exponent += decimals;
+	if (number.cut && number.exponent > 0)
+		return -ERANGE;
 	for (; number.exponent > 0 && number.digits; number.exponent--) {
 		if (__builtin_mul_overflow(number.digits, (uint64_t)10, &number.digits))
 			return -ERANGE;
