@@ -19,7 +19,6 @@ int kineto_parser_init(struct kineto_parser *parser, const char *path, bool keep
 {
 	*parser = (struct kineto_parser){
 		.keep_arguments = keep_arguments, .next_careful = CAREFUL_FIRST};
-	parser->tracks.last = MODEL_NONE;
 	kineto_arguments_init(&parser->arguments);
 	parser->trace = trace_new(path);
 	return parser->trace ? kineto_add_categories(parser) : -ENOMEM;
