@@ -54,6 +54,7 @@ struct kineto_open_row {
 enum kineto_state {
 	KINETO_START,
 	KINETO_HEADER, /* between members of the file's object */
+	KINETO_SEARCH, /* for traceEvents, behind a member that was not understood */
 	KINETO_EVENTS, /* between items of traceEvents */
 	KINETO_END,
 };
@@ -80,6 +81,7 @@ struct kineto_parser {
 	bool is_array;             /* the file is the array of events */
 	bool has_events;           /* traceEvents was there */
 	bool is_skipping;          /* to the next event, after one that was not understood */
+	bool is_cut;               /* that one goes on to the end of the text */
 	bool is_closed;            /* the end of the file's object or array was there */
 	/*
 	 * So many events are read with a look at where the next one begins first, so that one that
