@@ -99,12 +99,13 @@ struct trace_collective {
 	uint64_t communicator; /* "Comms Id" */
 };
 
-/* "[memory]": of events of TRACE_CPU_INSTANT. */
+/* "[memory]": of events of TRACE_CPU_INSTANT. TRACE_NO_NUMBER: not said. */
 struct trace_memory {
 	uint64_t address;
 	int64_t bytes; /* negative: released */
 	int64_t total_allocated, total_reserved;
 	int64_t device_type, device_id;
+	uint32_t others; /* as in struct trace_op */
 };
 
 struct trace_flow {
@@ -130,7 +131,9 @@ struct trace_group {
 struct trace_damage {
 	uint64_t skipped_events; /* not understood */
 	uint64_t skipped_bytes;
-	uint64_t mended_events; /* missing commas, control characters, invalid UTF-8 */
+	uint64_t mended_events;  /* missing commas, control characters, invalid UTF-8 */
+	uint64_t repaired_times; /* negative and wrapped durations, which became 0 */
+	uint64_t unended_events; /* began ("B") and did not end: moments */
 	bool truncated;
 };
 
