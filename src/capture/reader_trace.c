@@ -102,8 +102,7 @@ static int read_category(struct reader *reader, struct pb_bytes message)
 
 int reader_trace(struct reader *reader, struct pb_bytes message)
 {
-	struct capture_trace trace = {
-		.path = "", .backend = "", .header = "", .rank = UINT32_MAX};
+	struct capture_trace trace = {.path = "", .backend = "", .header = "", .rank = UINT32_MAX};
 	struct pb_cursor cursor = pb_cursor(message);
 	struct pb_field field;
 	int more, result = 0;
@@ -213,9 +212,10 @@ int reader_begin_rows(struct reader *reader, struct sequence *sequence)
 			      : -ENOMEM;
 }
 
-/* The string of an iid, "" of iid 0. False, and the packet counts as skipped, when it is missing. */
-static bool find_string(struct reader *reader, const struct iid_table *table, uint64_t iid,
-	uint64_t *ret_string)
+/* The string of an iid, "" of iid 0. False, and the packet counts as skipped, when it is missing.
+ */
+static bool find_string(
+	struct reader *reader, const struct iid_table *table, uint64_t iid, uint64_t *ret_string)
 {
 	uint32_t id = iid ? iid_table_get(table, iid) : reader->empty_string + 1;
 
@@ -227,8 +227,8 @@ static bool find_string(struct reader *reader, const struct iid_table *table, ui
 }
 
 /* The fields that a row has by its layout, from those that were told and the row before. */
-static void take_values(struct reader *reader, struct sequence *sequence, uint64_t told,
-	const uint64_t *values)
+static void take_values(
+	struct reader *reader, struct sequence *sequence, uint64_t told, const uint64_t *values)
 {
 	struct row_state *state = sequence->rows;
 	struct capture_trace_row *row = &reader->row;
@@ -278,8 +278,8 @@ static int read_fields(
 		if (number == ROW_LAYOUT) {
 			change = field.value;
 		} else if (number == ROW_CATEGORY) {
-			if (find_string(reader, &sequence->annotation_texts, field.value,
-				    &category))
+			if (find_string(
+				    reader, &sequence->annotation_texts, field.value, &category))
 				state->category = (uint32_t)category + 1;
 		} else {
 			told |= ROW_BIT(number);
@@ -398,8 +398,8 @@ int reader_trace_stage(struct reader *reader, struct sequence *sequence, uint64_
 	row->time_ns = time_ns;
 	row->strings = &reader->strings;
 	row->name = (uint32_t)name;
-	row->category = sequence->rows->category ? sequence->rows->category - 1
-						 : reader->empty_string;
+	row->category =
+		sequence->rows->category ? sequence->rows->category - 1 : reader->empty_string;
 	take_lane(reader, sequence, 0);
 	take_stage(reader, &work);
 	return reader_visit(reader, trace_row, row);

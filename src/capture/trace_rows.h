@@ -157,7 +157,6 @@ struct capture_trace {
 	uint64_t begin_ns; /* of the first row; needed for writing */
 };
 
-
 struct capture_trace_group {
 	const char *name, *description, *backend, *ranks;
 	int64_t size;

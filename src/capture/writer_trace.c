@@ -80,8 +80,7 @@ static uint64_t put_interned(
 	return iid;
 }
 
-static uint64_t text_iid(
-	struct capture_trace_writer *trace, enum text_table table, uint32_t string)
+static uint64_t text_iid(struct capture_trace_writer *trace, enum text_table table, uint32_t string)
 {
 	struct text_iid *known = &trace->iids[table][string];
 
@@ -138,8 +137,7 @@ static int put_trace(struct capture_writer *writer, const struct capture_trace *
 static int allocate_iids(struct capture_trace_writer *trace)
 {
 	for (unsigned i = 0; i < TEXT_TABLE_MAX; i++) {
-		trace->iids[i] =
-			calloc(trace->strings->entries.count + 1, sizeof(*trace->iids[i]));
+		trace->iids[i] = calloc(trace->strings->entries.count + 1, sizeof(*trace->iids[i]));
 		if (!trace->iids[i])
 			return -ENOMEM;
 	}
@@ -188,8 +186,8 @@ struct capture_trace_writer *capture_trace_free(struct capture_trace_writer *tra
 /* Tracks and lanes are told apart from those of other captures, too. */
 static uint64_t lane_uuid(const struct capture_trace_writer *trace, uint64_t lane)
 {
-	const uint64_t key[] = {trace->writer->sequence_id, trace->writer->trace_count,
-		trace->track.number, lane};
+	const uint64_t key[] = {
+		trace->writer->sequence_id, trace->writer->trace_count, trace->track.number, lane};
 
 	return hash_bytes(key, sizeof(key), 0) | 1ULL << 63;
 }
@@ -228,8 +226,7 @@ static void name_track(const struct capture_trace_track *track, struct strbuf *o
 static int describe_lane(struct capture_trace_writer *trace, uint64_t lane)
 {
 	const struct capture_trace_track *track = &trace->track;
-	bool is_thread =
-		!track->is_device && is_system_id(track->pid) && is_system_id(track->tid);
+	bool is_thread = !track->is_device && is_system_id(track->pid) && is_system_id(track->tid);
 	struct strbuf *packet = writer_begin_packet(trace->writer);
 	size_t begin = pb_begin(packet, PACKET_TRACK_DESCRIPTOR);
 
@@ -355,8 +352,8 @@ static void begin_sequence(struct capture_trace_writer *trace)
 	row_state_clear(&trace->state);
 }
 
-int capture_trace_track(struct capture_trace_writer *trace, const struct capture_trace_track *track,
-	bool is_long)
+int capture_trace_track(
+	struct capture_trace_writer *trace, const struct capture_trace_track *track, bool is_long)
 {
 	bool is_new;
 	int result;
@@ -378,8 +375,8 @@ int capture_trace_track(struct capture_trace_writer *trace, const struct capture
 
 /* ---- rows ---- */
 
-static void put_row_value(struct capture_trace_writer *trace, struct strbuf *packet, unsigned field,
-	uint64_t value)
+static void put_row_value(
+	struct capture_trace_writer *trace, struct strbuf *packet, unsigned field, uint64_t value)
 {
 	struct row_state *state = &trace->state;
 	uint64_t step = value - state->previous[field];
@@ -388,7 +385,8 @@ static void put_row_value(struct capture_trace_writer *trace, struct strbuf *pac
 	switch (row_coding(field)) {
 	case ROW_CODING_TEXT:
 		if (step)
-			pb_put_u64(packet, field, text_iid(trace, TEXT_ANNOTATION, (uint32_t)value));
+			pb_put_u64(
+				packet, field, text_iid(trace, TEXT_ANNOTATION, (uint32_t)value));
 		break;
 	case ROW_CODING_NEXT:
 		if (step != 1)
@@ -544,8 +542,8 @@ int capture_trace_row(struct capture_trace_writer *trace, const struct capture_t
 	/* Fields of a message may stand in any order: what was just interned comes last. */
 	if (trace->pending.length) {
 		strbuf_inherit_status(packet, &trace->pending);
-		pb_put_bytes(packet, PACKET_INTERNED_DATA, trace->pending.data,
-			trace->pending.length);
+		pb_put_bytes(
+			packet, PACKET_INTERNED_DATA, trace->pending.data, trace->pending.length);
 		strbuf_clear(&trace->pending);
 	}
 	return writer_end_packet(trace->writer);

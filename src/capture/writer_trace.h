@@ -26,8 +26,8 @@ struct capture_trace_writer *capture_trace_free(struct capture_trace_writer *tra
  * time; of a track that is not `is_long` in any order. Tracks that are long come after all others.
  * Returns 0 or a negative errno, as the next ones do.
  */
-int capture_trace_track(struct capture_trace_writer *trace, const struct capture_trace_track *track,
-	bool is_long);
+int capture_trace_track(
+	struct capture_trace_writer *trace, const struct capture_trace_track *track, bool is_long);
 int capture_trace_row(struct capture_trace_writer *trace, const struct capture_trace_row *row);
 /* Of arrows that no row tells. */
 int capture_trace_flow(struct capture_trace_writer *trace, const struct capture_trace_flow *flow);

@@ -24,7 +24,7 @@ struct trace_builder {
 	/* The reader's strings → the trace's; MODEL_NONE: not there yet. */
 	const struct intern *reader_strings;
 	ARRAY_OF(uint32_t) strings;
-	struct map_u64 tracks; /* number → index */
+	struct map_u64 tracks;      /* number → index */
 	ARRAY_OF(uint32_t) numbers; /* by track */
 	struct map_u64 lane_index;
 	ARRAY_OF(struct trace_lane) lanes;
@@ -234,8 +234,8 @@ int builder_visit_trace_track(void *context, const struct capture_trace_track *a
 /* ---- rows ---- */
 
 /* The trace's string of one of the reader's. */
-static int map_string(
-	struct trace_builder *state, const struct intern *strings, uint64_t id, uint32_t *ret_string)
+static int map_string(struct trace_builder *state, const struct intern *strings, uint64_t id,
+	uint32_t *ret_string)
 {
 	const struct intern_entry *entry = &strings->entries.items[id];
 	int r = 0;
@@ -273,8 +273,7 @@ static struct trace_lane *find_lane(
 	return &state->lanes.items[index];
 }
 
-static int end_row(
-	struct trace_builder *state, uint32_t track, const struct capture_trace_row *row)
+static int end_row(struct trace_builder *state, uint32_t track, const struct capture_trace_row *row)
 {
 	struct trace_lane *lane = find_lane(state, track, row);
 	struct trace_event *event;
@@ -307,8 +306,8 @@ static int add_flow(
 }
 
 /* A row whose texts are the trace's. */
-static int add_row(struct trace_builder *state, const struct capture_trace_row *row,
-	struct trace_event *event)
+static int add_row(
+	struct trace_builder *state, const struct capture_trace_row *row, struct trace_event *event)
 {
 	struct trace *trace = state->trace;
 	uint32_t index = (uint32_t)trace->events.count;

@@ -142,8 +142,8 @@ static const struct trace_memory *memory_of(
 	return has ? &trace->memory.items[event->detail] : NULL;
 }
 
-void trace_fields_get(const struct trace *trace, const struct trace_event *event,
-	struct capture_trace_row *row)
+void trace_fields_get(
+	const struct trace *trace, const struct trace_event *event, struct capture_trace_row *row)
 {
 	const struct trace_op *op = trace_op(trace, event);
 	const struct trace_work *work = trace_work(trace, event);

@@ -9,8 +9,8 @@
 #include "model/trace.h"
 
 /* Fills the layout and the values of a row; texts are strings of the trace. */
-void trace_fields_get(const struct trace *trace, const struct trace_event *event,
-	struct capture_trace_row *row);
+void trace_fields_get(
+	const struct trace *trace, const struct trace_event *event, struct capture_trace_row *row);
 
 /*
  * The other way: sets the members of an event and adds what tells more of it. The row's texts are

@@ -32,9 +32,9 @@ struct trace_output {
 	const struct trace *trace;
 	struct errmsg *err;
 	uint64_t origin_ns;
-	struct map_u64 flows;  /* key of flow_key() → index */
+	struct map_u64 flows;   /* key of flow_key() → index */
 	ARRAY_OF(bool) is_told; /* by flow: with its row */
-	struct map_u64 works;  /* correlations that have work */
+	struct map_u64 works;   /* correlations that have work */
 	ARRAY_OF(struct open_slice) heap;
 	ARRAY_OF(struct lane) lanes;
 	uint32_t order;
@@ -289,8 +289,8 @@ static int write_track(struct trace_output *output, uint32_t number, bool is_lon
 	};
 	int r = capture_trace_track(output->out, &about, is_long);
 
-	while (output->lanes.count > LANES_TRIED)
-		array_done(&output->lanes.items[--output->lanes.count].ends_ns);
+	for (; output->lanes.count > LANES_TRIED; output->lanes.count--)
+		array_done(&output->lanes.items[output->lanes.count - 1].ends_ns);
 	for (uint32_t i = 0; r == 0 && i < track->count; i++) {
 		const struct trace_event *event =
 			&trace->events.items[trace->rows.items[track->first + i]];
@@ -372,11 +372,12 @@ static int find_categories(const struct trace *trace, struct categories *ret_cat
 		if (map_u64_get(&seen, last, NULL))
 			continue;
 		r = map_u64_set(&seen, last, 0);
-		r = r ?: array_append(&ret_categories->items,
-				 (struct capture_trace_category){
-					 .name = trace_text(trace, last),
-					 .kind = event->category,
-				 });
+		r = r
+			    ?: array_append(&ret_categories->items,
+				       (struct capture_trace_category){
+					       .name = trace_text(trace, last),
+					       .kind = event->category,
+				       });
 	}
 	map_u64_done(&seen);
 	return r;
