@@ -86,11 +86,16 @@ struct execution_trace {
 	void (*release)(struct execution_trace *trace); /* frees bytes; NULL: nothing to free */
 };
 
+/* An empty one; NULL when memory ran out. */
+struct execution_trace *execution_trace_new(const char *path);
 struct execution_trace *execution_trace_free(struct execution_trace *trace);
 void execution_trace_freep(struct execution_trace **trace);
 #define _cleanup_execution_trace_ _cleanup_(execution_trace_freep)
 
-/* Builds `index`. Returns 0 or -ENOMEM. */
+/* A copy of the text that lives as long as the trace; its bytes are NULL when memory ran out. */
+struct execution_text execution_trace_keep(
+	struct execution_trace *trace, const char *bytes, size_t length);
+/* Builds `index`, and counts the ids that are not the first of their kind. Returns 0 or -ENOMEM. */
 int execution_trace_index(struct execution_trace *trace);
 /* NULL when there is no node of that id. */
 const struct execution_node *execution_trace_find(const struct execution_trace *trace, uint64_t id);

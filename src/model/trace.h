@@ -159,6 +159,8 @@ struct trace {
 	struct intern strings;
 };
 
+/* An empty one; NULL when memory ran out. */
+struct trace *trace_new(const char *path);
 struct trace *trace_free(struct trace *trace);
 void trace_freep(struct trace **trace);
 #define _cleanup_trace_ _cleanup_(trace_freep)

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/execution_trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct execution_trace *execution_trace_new(const char *path)
+{
+	_cleanup_execution_trace_ struct execution_trace *trace = calloc(1, sizeof(*trace));
+
+	if (!trace)
+		return NULL;
+	trace->path = strdup(path);
+	return trace->path ? TAKE_PTR(trace) : NULL;
+}
+
+struct execution_trace *execution_trace_free(struct execution_trace *trace)
+{
+	if (!trace)
+		return NULL;
+	if (trace->release)
+		trace->release(trace);
+	free((char *)trace->path);
+	array_done(&trace->nodes);
+	array_done(&trace->works);
+	array_done(&trace->deps);
+	map_u64_done(&trace->index);
+	array_foreach (&trace->blocks, block)
+		free(*block);
+	array_done(&trace->blocks);
+	free(trace);
+	return NULL;
+}
+
+void execution_trace_freep(struct execution_trace **trace)
+{
+	*trace = execution_trace_free(*trace);
+}
+
+struct execution_text execution_trace_keep(
+	struct execution_trace *trace, const char *bytes, size_t length)
+{
+	_cleanup_free_ char *copy = malloc(length + 1);
+
+	if (!copy || length > UINT32_MAX)
+		return (struct execution_text){NULL, 0};
+	memcpy(copy, bytes, length);
+	copy[length] = '\0';
+	if (array_append(&trace->blocks, copy) < 0)
+		return (struct execution_text){NULL, 0};
+	return (struct execution_text){TAKE_PTR(copy), (uint32_t)length};
+}
+
+int execution_trace_index(struct execution_trace *trace)
+{
+	int r = 0;
+
+	map_u64_clear(&trace->index);
+	trace->repeated_ids = 0;
+	for (size_t i = 0; r == 0 && i < trace->nodes.count; i++) {
+		uint64_t id = trace->nodes.items[i].id;
+
+		if (map_u64_get(&trace->index, id, NULL))
+			trace->repeated_ids++;
+		else
+			r = map_u64_set(&trace->index, id, i);
+	}
+	return r;
+}
+
+const struct execution_node *execution_trace_find(const struct execution_trace *trace, uint64_t id)
+{
+	uint64_t index;
+
+	return map_u64_get(&trace->index, id, &index) ? &trace->nodes.items[index] : NULL;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct trace *trace_new(const char *path)
+{
+	_cleanup_trace_ struct trace *trace = calloc(1, sizeof(*trace));
+	uint32_t empty;
+
+	if (!trace)
+		return NULL;
+	trace->path = strdup(path);
+	trace->rank = MODEL_NONE;
+	if (!trace->path || intern_add(&trace->strings, "", 0, &empty) < 0)
+		return NULL;
+	return TAKE_PTR(trace);
+}
+
+struct trace *trace_free(struct trace *trace)
+{
+	if (!trace)
+		return NULL;
+	free((char *)trace->path);
+	array_done(&trace->events);
+	array_done(&trace->tracks);
+	array_done(&trace->ops);
+	array_done(&trace->works);
+	array_done(&trace->collectives);
+	array_done(&trace->memory);
+	array_done(&trace->flows);
+	array_done(&trace->counters);
+	array_done(&trace->groups);
+	array_done(&trace->rows);
+	map_u64_done(&trace->launches);
+	intern_done(&trace->strings);
+	free(trace);
+	return NULL;
+}
+
+void trace_freep(struct trace **trace)
+{
+	*trace = trace_free(*trace);
+}
+
+/* What rows of a track are sorted by. */
+struct row_key {
+	int64_t start_ns, end_ns;
+	uint32_t row;
+};
+
+/* Rows are in the file's order, so that of equal ones the first comes first. */
+static bool key_is_before(const struct row_key *a, const struct row_key *b)
+{
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns;
+	if (a->end_ns != b->end_ns)
+		return a->end_ns > b->end_ns;
+	return a->row < b->row;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	return key_is_before(a, b) ? -1 : 1;
+}
+
+static bool keys_are_sorted(const struct row_key *keys, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		if (!key_is_before(&keys[i - 1], &keys[i]))
+			return false;
+	}
+	return true;
+}
+
+static void sort_track(
+	const struct trace *trace, const struct trace_track *track, struct row_key *keys)
+{
+	uint32_t *rows = trace->rows.items + track->first, count = track->count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct trace_event *event = &trace->events.items[rows[i]];
+
+		keys[i] = (struct row_key){event->start_ns, trace_end_ns(event), rows[i]};
+	}
+	if (keys_are_sorted(keys, count))
+		return;
+	qsort(keys, count, sizeof(*keys), compare_keys);
+	for (uint32_t i = 0; i < count; i++)
+		rows[i] = keys[i].row;
+}
+
+/* Gives each track its piece of `rows`, in the file's order. */
+static int deal_rows(struct trace *trace, uint32_t *ret_longest)
+{
+	uint32_t first = 0, longest = 0;
+	int r;
+
+	array_clear(&trace->rows);
+	r = array_reserve(&trace->rows, trace->events.count);
+	if (r < 0)
+		return r;
+	trace->rows.count = trace->events.count;
+	array_foreach (&trace->tracks, track)
+		track->count = 0;
+	array_foreach (&trace->events, event)
+		trace->tracks.items[event->track].count++;
+	array_foreach (&trace->tracks, track) {
+		track->first = first;
+		first += track->count;
+		longest = MAX(longest, track->count);
+		track->count = 0;
+	}
+	for (uint32_t i = 0; i < trace->events.count; i++) {
+		struct trace_track *track = &trace->tracks.items[trace->events.items[i].track];
+
+		trace->rows.items[track->first + track->count++] = i;
+	}
+	*ret_longest = longest;
+	return 0;
+}
+
+static bool is_call(const struct trace_event *event)
+{
+	return event->category == TRACE_RUNTIME || event->category == TRACE_DRIVER;
+}
+
+static int index_launches(struct trace *trace)
+{
+	int r = 0;
+
+	map_u64_clear(&trace->launches);
+	trace->repeated_correlations = 0;
+	for (uint32_t i = 0; r == 0 && i < trace->events.count; i++) {
+		const struct trace_event *event = &trace->events.items[i];
+
+		if (!is_call(event) || !event->correlation)
+			continue;
+		trace->repeated_correlations +=
+			map_u64_get(&trace->launches, event->correlation, NULL);
+		r = map_u64_set(&trace->launches, event->correlation, i);
+	}
+	return r;
+}
+
+int trace_finish(struct trace *trace)
+{
+	_cleanup_free_ struct row_key *keys = NULL;
+	uint32_t longest;
+	int r = deal_rows(trace, &longest);
+
+	if (r < 0)
+		return r;
+	keys = malloc(((size_t)longest + 1) * sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	array_foreach (&trace->tracks, track)
+		sort_track(trace, track, keys);
+	return index_launches(trace);
+}
+
+const struct trace_work *trace_work(const struct trace *trace, const struct trace_event *event)
+{
+	bool has = trace_is_work(event) || event->category == TRACE_SYNC ||
+		   event->category == TRACE_GPU_ANNOTATION;
+
+	return has && event->detail != MODEL_NONE ? &trace->works.items[event->detail] : NULL;
+}
+
+const struct trace_op *trace_op(const struct trace *trace, const struct trace_event *event)
+{
+	bool has = event->category <= TRACE_DRIVER || event->category == TRACE_OVERHEAD;
+
+	return has && event->detail != MODEL_NONE ? &trace->ops.items[event->detail] : NULL;
+}
+
+uint32_t trace_launch(const struct trace *trace, const struct trace_event *work)
+{
+	uint64_t row;
+
+	if (!work->correlation || !map_u64_get(&trace->launches, work->correlation, &row))
+		return MODEL_NONE;
+	return (uint32_t)row;
+}
+
+static bool can_enclose(const struct trace_event *event, bool python)
+{
+	if (event->duration_ns == TRACE_NO_DURATION)
+		return false;
+	return event->category == TRACE_CPU_OP || event->category == TRACE_USER_ANNOTATION ||
+	       is_call(event) || (python && event->category == TRACE_PYTHON_FUNCTION);
+}
+
+/*
+ * `open` holds rows that have not ended, each in the one before it. A row that ends while a later
+ * one goes on encloses nothing any more that the later one does not.
+ */
+static void find_parents(const struct trace *trace, const struct trace_track *track, bool python,
+	uint32_t *open, uint32_t *parents)
+{
+	uint32_t depth = 0;
+
+	for (uint32_t i = 0; i < track->count; i++) {
+		uint32_t row = trace->rows.items[track->first + i];
+		const struct trace_event *event = &trace->events.items[row];
+		bool encloses = can_enclose(event, python);
+
+		if (!encloses && event->category != TRACE_CPU_INSTANT)
+			continue;
+		while (depth) {
+			const struct trace_event *top = &trace->events.items[open[depth - 1]];
+			int64_t end_ns = trace_end_ns(top);
+
+			if (end_ns > event->start_ns && end_ns >= trace_end_ns(event))
+				break;
+			if (end_ns == event->start_ns && top->start_ns == event->start_ns &&
+				trace_end_ns(event) == end_ns)
+				break;
+			depth--;
+		}
+		if (depth)
+			parents[row] = open[depth - 1];
+		if (encloses)
+			open[depth++] = row;
+	}
+}
+
+uint32_t *trace_parents(const struct trace *trace, bool python)
+{
+	_cleanup_free_ uint32_t *parents = malloc((trace->events.count + 1) * sizeof(*parents));
+	_cleanup_free_ uint32_t *open = NULL;
+	uint32_t longest = 0;
+
+	array_foreach (&trace->tracks, track)
+		longest = MAX(longest, track->count);
+	open = malloc(((size_t)longest + 1) * sizeof(*open));
+	if (!parents || !open)
+		return NULL;
+	memset(parents, 0xff, (trace->events.count + 1) * sizeof(*parents));
+	array_foreach (&trace->tracks, track)
+		find_parents(trace, track, python, open, parents);
+	return TAKE_PTR(parents);
+}
