@@ -56,6 +56,11 @@ struct command {
 	int minimum_arguments, maximum_arguments; /* maximum -1: any number */
 	bool stops_at_first_argument;             /* for commands that run a command */
 	bool hidden; /* works, but is not listed in help and completion */
+	/*
+	 * NULL-ended; each is named "COMMAND WORD" and has options of its own. The command itself
+	 * has then neither options nor `run`.
+	 */
+	const struct command *const *subcommands;
 	/* `arguments` has `count` positional arguments, NULL-ended. Returns the exit status. */
 	int (*run)(int count, char **arguments);
 };

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 
+extern const struct command chakra_command;
 extern const struct command completion_command;
 extern const struct command ctl_command;
 extern const struct command diff_command;

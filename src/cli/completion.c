@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/help.h"
 
 enum completion_kind completion_option_kind(const struct option *option)
 {
@@ -55,6 +56,16 @@ void completion_add_commands(struct strbuf *out)
 		if ((*command)->hidden)
 			continue;
 		strbuf_addf(out, "%s%s", separator, (*command)->name);
+		separator = " ";
+	}
+}
+
+void completion_add_subcommands(struct strbuf *out, const struct command *command)
+{
+	const char *separator = "";
+
+	for (const struct command *const *item = command->subcommands; *item; item++) {
+		strbuf_addf(out, "%s%s", separator, subcommand_word(*item));
 		separator = " ";
 	}
 }

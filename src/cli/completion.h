@@ -30,6 +30,8 @@ enum completion_kind completion_argument_kind(const struct command *command);
 /* Appends the option's choices, or all commands that are not hidden, separated by spaces. */
 void completion_add_choices(struct strbuf *out, const struct option *option);
 void completion_add_commands(struct strbuf *out);
+/* The second words of the command. */
+void completion_add_subcommands(struct strbuf *out, const struct command *command);
 
 /* Append the whole script. */
 void completion_bash(struct strbuf *out);

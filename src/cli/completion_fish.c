@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/completion.h"
 
+#include <string.h>
+
 #include "cli/help.h"
 
 static void add_fish_text(struct strbuf *out, const char *text)
@@ -47,12 +49,24 @@ static void add_fish_value(
 	}
 }
 
+/* For lines of this command alone: each of its words was typed. */
+static void add_fish_condition(struct strbuf *out, const struct command *command)
+{
+	int first = (int)strcspn(command->name, " ");
+
+	strbuf_addf(out, "complete -c sonde -n '__fish_seen_subcommand_from %.*s", first,
+		command->name);
+	if (command->name[first])
+		strbuf_addf(out, "; and __fish_seen_subcommand_from %s", command->name + first + 1);
+	strbuf_add_char(out, '\'');
+}
+
 static void add_fish_option(
 	struct strbuf *out, const struct command *command, const struct option *option)
 {
 	_cleanup_strbuf_ struct strbuf help = {0};
 
-	strbuf_addf(out, "complete -c sonde -n '__fish_seen_subcommand_from %s'", command->name);
+	add_fish_condition(out, command);
 	if (option->short_name)
 		strbuf_addf(out, " -s %c", option->short_name);
 	strbuf_addf(out, " -l %s", option->long_name);
@@ -64,27 +78,48 @@ static void add_fish_option(
 	strbuf_add(out, "'\n");
 }
 
-static void add_fish_command(struct strbuf *out, const struct command *command)
+static void add_fish_arguments(struct strbuf *out, const struct command *command)
 {
 	enum completion_kind kind = completion_argument_kind(command);
 
-	strbuf_addf(out, "complete -c sonde -n __fish_use_subcommand -a %s -d '", command->name);
-	add_fish_text(out, command->summary);
-	strbuf_add(out, "'\n");
 	FOREACH_OPTION (option, command)
 		add_fish_option(out, command, option);
-	strbuf_addf(out,
-		"complete -c sonde -n '__fish_seen_subcommand_from %s' -s h -l help -d 'Show "
-		"help.'\n",
-		command->name);
+	add_fish_condition(out, command);
+	strbuf_add(out, " -s h -l help -d 'Show help.'\n");
 	if (kind == COMPLETION_OTHER)
 		return;
-	strbuf_addf(out, "complete -c sonde -n '__fish_seen_subcommand_from %s'", command->name);
+	add_fish_condition(out, command);
 	if (kind == COMPLETION_FILE)
 		strbuf_add(out, " -F");
 	else
 		add_fish_value(out, kind, NULL);
 	strbuf_add_char(out, '\n');
+}
+
+static void add_fish_subcommands(struct strbuf *out, const struct command *command)
+{
+	for (const struct command *const *item = command->subcommands; *item; item++) {
+		strbuf_addf(out,
+			"complete -c sonde -n '__fish_seen_subcommand_from %s; and not "
+			"__fish_seen_subcommand_from ",
+			command->name);
+		completion_add_subcommands(out, command);
+		strbuf_addf(out, "' -a %s -d '", subcommand_word(*item));
+		add_fish_text(out, (*item)->summary);
+		strbuf_add(out, "'\n");
+		add_fish_arguments(out, *item);
+	}
+}
+
+static void add_fish_command(struct strbuf *out, const struct command *command)
+{
+	strbuf_addf(out, "complete -c sonde -n __fish_use_subcommand -a %s -d '", command->name);
+	add_fish_text(out, command->summary);
+	strbuf_add(out, "'\n");
+	if (command->subcommands)
+		add_fish_subcommands(out, command);
+	else
+		add_fish_arguments(out, command);
 }
 
 void completion_fish(struct strbuf *out)

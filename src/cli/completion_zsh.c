@@ -83,7 +83,7 @@ static void add_zsh_command(struct strbuf *out, const struct command *command)
 {
 	enum completion_kind kind = completion_argument_kind(command);
 
-	strbuf_addf(out, "\t\t%s)\n\t\t\t_arguments -s -S", command->name);
+	strbuf_addf(out, "\t\t%s)\n\t\t\t_arguments -s -S", subcommand_word(command));
 	FOREACH_OPTION (option, command)
 		add_zsh_option(out, option);
 	strbuf_add(out, " \\\n\t\t\t'(-h --help)'{-h,--help}'[Show help.]'");
@@ -95,6 +95,24 @@ static void add_zsh_command(struct strbuf *out, const struct command *command)
 		strbuf_add_char(out, '\'');
 	}
 	strbuf_add(out, " ;;\n");
+}
+
+static void add_zsh_subcommands(struct strbuf *out, const struct command *command)
+{
+	strbuf_addf(out,
+		"\t\t%s)\n\t\t\t_arguments -C '(- *)'{-h,--help}'[Show help.]' \\\n"
+		"\t\t\t'1:command:((",
+		command->name);
+	for (const struct command *const *item = command->subcommands; *item; item++) {
+		_cleanup_strbuf_ struct strbuf summary = {0};
+
+		add_zsh_text(&summary, (*item)->summary);
+		strbuf_addf(out, "%s\\:\"%s\" ", subcommand_word(*item), strbuf_cstr(&summary));
+	}
+	strbuf_add(out, "))' '*:: :->rest'\n\t\t\t[[ $state == rest ]] && case $words[1] in\n");
+	for (const struct command *const *item = command->subcommands; *item; item++)
+		add_zsh_command(out, *item);
+	strbuf_add(out, "\t\t\tesac ;;\n");
 }
 
 void completion_zsh(struct strbuf *out)
@@ -122,7 +140,9 @@ void completion_zsh(struct strbuf *out)
 			"\trest)\n"
 			"\t\tcase $words[1] in\n");
 	for (const struct command *const *command = commands; *command; command++) {
-		if (!(*command)->hidden)
+		if ((*command)->subcommands)
+			add_zsh_subcommands(out, *command);
+		else if (!(*command)->hidden)
 			add_zsh_command(out, *command);
 	}
 	strbuf_add(out, "\t\tesac ;;\n"

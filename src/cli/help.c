@@ -47,6 +47,38 @@ void command_unknown(const char *name, struct errmsg *err)
 		errmsg_set(err, 0, "there is no command '%.60s'; 'sonde --help' lists them", name);
 }
 
+const char *subcommand_word(const struct command *subcommand)
+{
+	const char *space = strchr(subcommand->name, ' ');
+
+	return space ? space + 1 : subcommand->name;
+}
+
+const struct command *subcommand_find(const struct command *command, const char *word)
+{
+	for (const struct command *const *item = command->subcommands; item && *item; item++) {
+		if (strcmp(subcommand_word(*item), word) == 0)
+			return *item;
+	}
+	return NULL;
+}
+
+void subcommand_unknown(const struct command *command, const char *word, struct errmsg *err)
+{
+	struct suggestion suggestion = {.word = word};
+
+	for (const struct command *const *item = command->subcommands; item && *item; item++)
+		suggestion_offer(&suggestion, subcommand_word(*item));
+	if (suggestion.best)
+		errmsg_set(err, 0,
+			"there is no command 'sonde %s %.60s'; did you mean 'sonde %s %s'?",
+			command->name, word, command->name, suggestion.best);
+	else
+		errmsg_set(err, 0,
+			"there is no command 'sonde %s %.60s'; 'sonde %s --help' lists them",
+			command->name, word, command->name);
+}
+
 const char *option_group(const struct option *option)
 {
 	return option->group ? option->group : DEFAULT_GROUP;
@@ -170,6 +202,15 @@ static void add_group(
 		add_option(out, &help_option, column, width);
 }
 
+static void add_subcommands(struct strbuf *out, const struct command *command, size_t width)
+{
+	strbuf_add(out, "\nCommands:\n");
+	for (const struct command *const *item = command->subcommands; *item; item++) {
+		strbuf_addf(out, "  %-*s", COMMAND_COLUMN - 2, subcommand_word(*item));
+		text_wrap(out, (*item)->summary, COMMAND_COLUMN, COMMAND_COLUMN, width);
+	}
+}
+
 void help_command_text(struct strbuf *out, const struct command *command, size_t width)
 {
 	strbuf_addf(out, "sonde %s: %s\n\nUsage:\n  sonde %s%s%s\n", command->name,
@@ -179,6 +220,8 @@ void help_command_text(struct strbuf *out, const struct command *command, size_t
 		strbuf_add_char(out, '\n');
 		text_paragraphs(out, command->description, 0, width);
 	}
+	if (command->subcommands)
+		add_subcommands(out, command, width);
 	for (const char *group = NULL; (group = help_next_group(command, group));)
 		add_group(out, command, group, width);
 	if (command->examples) {
@@ -246,19 +289,25 @@ static int run_help(int count, char **arguments)
 	if (count == 0)
 		return help_print_overview();
 	command = command_find(arguments[0]);
-	if (command)
+	if (!command) {
+		command_unknown(arguments[0], &err);
+		return fail_usage(&err);
+	}
+	if (count == 1)
 		return help_print_command(command);
-	command_unknown(arguments[0], &err);
+	if (subcommand_find(command, arguments[1]))
+		return help_print_command(subcommand_find(command, arguments[1]));
+	subcommand_unknown(command, arguments[1], &err);
 	return fail_usage(&err);
 }
 
 const struct command help_command = {
 	.name = "help",
 	.summary = "explain sonde or one of its commands",
-	.usage = "[COMMAND]",
+	.usage = "[COMMAND [SUBCOMMAND]]",
 	.description =
 		"Without a COMMAND, lists all commands. 'sonde COMMAND --help' says the same.",
 	.examples = "sonde help record\n    what can be recorded, and how",
-	.maximum_arguments = 1,
+	.maximum_arguments = 2,
 	.run = run_help,
 };

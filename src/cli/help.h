@@ -14,6 +14,11 @@ extern const char help_tagline[];
 const struct command *command_find(const char *name);
 /* A finished sentence for a word that is no command. */
 void command_unknown(const char *name, struct errmsg *err);
+/* The same for the second word of a command that has subcommands. */
+const struct command *subcommand_find(const struct command *command, const char *word);
+void subcommand_unknown(const struct command *command, const char *word, struct errmsg *err);
+/* "link" of "chakra link". */
+const char *subcommand_word(const struct command *subcommand);
 
 /* Appends `sonde --help`, laid out for `width` columns. */
 void help_overview_text(struct strbuf *out, size_t width);

@@ -17,6 +17,7 @@ const struct command *const commands[] = {
 	&export_command,
 	&diff_command,
 	&import_command,
+	&chakra_command,
 	&ctl_command,
 	&doctor_command,
 	&version_command,
@@ -53,6 +54,24 @@ static int run_command(const struct command *command, char **words)
 	return command->run(arguments.count, arguments.values);
 }
 
+/* The first word says which one is meant. */
+static int run_subcommand(const struct command *command, char **words)
+{
+	const struct command *meant = words[0] ? subcommand_find(command, words[0]) : NULL;
+	struct errmsg err;
+
+	if (meant)
+		return run_command(meant, words + 1);
+	if (!words[0]) {
+		help_print_command(command);
+		return EXIT_USAGE;
+	}
+	if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)
+		return help_print_command(command);
+	subcommand_unknown(command, words[0], &err);
+	return fail_usage(&err);
+}
+
 static int run(char **words)
 {
 	const struct command *command;
@@ -68,6 +87,8 @@ static int run(char **words)
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
 		return run_command(&version_command, words + 1);
 	command = command_find(name);
+	if (command && command->subcommands)
+		return run_subcommand(command, words + 1);
 	if (command)
 		return run_command(command, words + 1);
 	if (name[0] == '-')

@@ -120,17 +120,15 @@ static void add_option(struct strbuf *out, const struct option *option)
 	strbuf_add_char(out, '\n');
 }
 
-static void add_options(struct strbuf *out, const struct command *command)
+/* Groups are headings, in pages of one command. */
+static void add_options(struct strbuf *out, const struct command *command, bool headings)
 {
 	static const struct option help = {
 		.short_name = 'h', .long_name = "help", .type = OPTION_FLAG, .help = "Show help."};
-	bool only_group = !help_next_group(command, help_next_group(command, NULL));
-
-	strbuf_add(out, ".SH OPTIONS\n");
 	for (const char *group = NULL; (group = help_next_group(command, group));) {
 		bool first = group == help_next_group(command, NULL);
 
-		if (!first && !only_group) {
+		if (!first && headings) {
 			strbuf_add(out, ".SS ");
 			add_string(out, group);
 			strbuf_add_char(out, '\n');
@@ -145,11 +143,8 @@ static void add_options(struct strbuf *out, const struct command *command)
 	}
 }
 
-static void add_examples(struct strbuf *out, const char *examples)
+static void add_example_lines(struct strbuf *out, const char *examples)
 {
-	if (!examples)
-		return;
-	strbuf_add(out, ".SH EXAMPLES\n");
 	while (*examples) {
 		size_t length = strcspn(examples, "\n");
 		size_t blank = strspn(examples, " \t");
@@ -164,6 +159,30 @@ static void add_examples(struct strbuf *out, const char *examples)
 		}
 		examples += length + (examples[length] == '\n');
 	}
+}
+
+static void add_examples(struct strbuf *out, const char *examples)
+{
+	if (!examples)
+		return;
+	strbuf_add(out, ".SH EXAMPLES\n");
+	add_example_lines(out, examples);
+}
+
+/* A section of the command's page. */
+static void add_subcommand(struct strbuf *out, const struct command *command)
+{
+	strbuf_addf(out, ".SH \"sonde %s\"\n", command->name);
+	add_string(out, command->summary);
+	strbuf_addf(out, "\n.PP\n\\fBsonde %s\\fR ", command->name);
+	add_string(out, command->usage ? command->usage : "");
+	strbuf_add(out, "\n.PP\n");
+	add_paragraphs(out, command->description ? command->description : "");
+	add_options(out, command, false);
+	if (!command->examples)
+		return;
+	strbuf_add(out, ".PP\nExamples:\n");
+	add_example_lines(out, command->examples);
 }
 
 static void add_exit_status(struct strbuf *out, const struct command *command)
@@ -205,7 +224,10 @@ static void add_command_page(struct strbuf *out, const struct command *command)
 	add_string(out, command->usage ? command->usage : "");
 	strbuf_add(out, "\n.SH DESCRIPTION\n");
 	add_paragraphs(out, command->description ? command->description : command->summary);
-	add_options(out, command);
+	strbuf_add(out, ".SH OPTIONS\n");
+	add_options(out, command, true);
+	for (const struct command *const *item = command->subcommands; item && *item; item++)
+		add_subcommand(out, *item);
 	add_examples(out, command->examples);
 	add_exit_status(out, command);
 	add_see_also(out, command);

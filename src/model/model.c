@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/builder.h"
+#include "model/trace.h"
 #include "model/windows.h"
 
 /* The first number of the choice that the file does not have; 0: it has them all. */
@@ -101,6 +102,9 @@ struct model *model_free(struct model *model)
 	array_done(&model->overheads);
 	array_done(&model->device_memory);
 	array_done(&model->device_notes);
+	array_foreach (&model->traces, trace)
+		trace_free(*trace);
+	array_done(&model->traces);
 	free((void *)model->stats.values.losses);
 	free((void *)model->stats.values.notes);
 	intern_done(&model->strings);

@@ -19,6 +19,8 @@
 
 #define MODEL_NONE UINT32_MAX
 
+struct trace;
+
 struct model_process {
 	uint32_t pid, parent_pid;
 	uint64_t start_time_ns;
@@ -308,6 +310,7 @@ struct model {
 	ARRAY_OF(struct model_overhead) overheads;
 	ARRAY_OF(struct model_device_memory) device_memory;
 	ARRAY_OF(struct model_device_note) device_notes;
+	ARRAY_OF(struct trace *) traces; /* that were imported: see model/trace_capture.h */
 	struct capture_device_counts device_counts; /* of all processes */
 	struct model_launches launches;
 	uint64_t unit_ns; /* what a sample's count is in: set by model_weigh(); 0: the period */

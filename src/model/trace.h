@@ -101,12 +101,13 @@ struct trace_collective {
 	uint64_t communicator; /* "Comms Id" */
 };
 
-/* "[memory]": of events of TRACE_CPU_INSTANT. */
+/* "[memory]": of events of TRACE_CPU_INSTANT. TRACE_NO_NUMBER: not said. */
 struct trace_memory {
 	uint64_t address;
 	int64_t bytes; /* negative: released */
 	int64_t total_allocated, total_reserved;
 	int64_t device_type, device_id;
+	uint32_t others; /* as in struct trace_op */
 };
 
 struct trace_flow {
@@ -132,11 +133,14 @@ struct trace_group {
 struct trace_damage {
 	uint64_t skipped_events; /* not understood */
 	uint64_t skipped_bytes;
-	uint64_t mended_events; /* missing commas, control characters, invalid UTF-8 */
+	uint64_t mended_events;  /* missing commas, control characters, invalid UTF-8 */
+	uint64_t repaired_times; /* negative and wrapped durations, which became 0 */
+	uint64_t unended_events; /* began ("B") and did not end: moments */
 	bool truncated;
 };
 
 struct trace {
+	uint32_t references; /* beside the first: see trace_ref() */
 	const char *path;    /* a copy */
 	uint64_t base_ns;    /* baseTimeNanoseconds: added to all times; 0: none */
 	uint32_t rank;       /* MODEL_NONE: not said */
@@ -163,6 +167,13 @@ struct trace {
 
 /* An empty one; NULL when memory ran out. */
 struct trace *trace_new(const char *path);
+/* The same trace, for one more trace_free(). One thread at a time. */
+static inline struct trace *trace_ref(struct trace *trace)
+{
+	trace->references++;
+	return trace;
+}
+
 struct trace *trace_free(struct trace *trace);
 void trace_freep(struct trace **trace);
 #define _cleanup_trace_ _cleanup_(trace_freep)

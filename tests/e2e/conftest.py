@@ -11,6 +11,8 @@ is tested. Fixtures:
     start_workload(name, ...)  starts one, waits until it is ready, returns a Running (pid, lines, ...)
     unprivileged               a command prefix that runs the rest as nobody
     sonde_unprivileged(...)    sonde as nobody, in a folder of nobody's; .directory, .start(...)
+    shared_traces              the folder of real traces, SONDE_TRACES or ../shared/traces beside the checkout
+    pairs(kind)                the folder of an execution trace and a Kineto trace that PyTorch 2 made (pairs/make_pairs.py)
 """
 
 import json
@@ -273,3 +275,39 @@ def sonde_unprivileged(unprivileged_program, unprivileged):
     run.start = lambda *arguments, **options: runner.start(*arguments, prefix=unprivileged, **options)
     yield run
     runner.end_all()
+
+
+# ---- traces ----
+
+
+@pytest.fixture(scope="session")
+def shared_traces():
+    path = Path(os.environ.get("SONDE_TRACES", ROOT.parent / "shared" / "traces"))
+    if not path.is_dir():
+        pytest.skip(f"there are no real traces in {path}; SONDE_TRACES names their folder")
+    return path
+
+
+PAIRS = ("train", "threads", "gloo", "names")
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory):
+    """pairs(kind) -> folder; all kinds but the slow ones are made together, once."""
+    folder, made = tmp_path_factory.mktemp("pairs"), {}
+    python = ROOT / ".venv-torch2" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("there is no PyTorch 2; 'tools/venv torch2' installs it from PyPI")
+
+    def make(kinds):
+        script = ROOT / "tests" / "e2e" / "pairs" / "make_pairs.py"
+        done = subprocess.run([python, "-W", "ignore", script, folder, *kinds], capture_output=True, text=True, timeout=600)
+        made.update(line.split(maxsplit=1) for line in done.stdout.splitlines())
+        assert all(made.get(kind, "failed") != "failed" for kind in kinds), done.stdout + done.stderr[-2000:]
+
+    def pair(kind):
+        if kind not in made:
+            make(PAIRS if kind in PAIRS else [kind])
+        return folder / kind
+
+    return pair

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text_decoder.h"
+
+#define HEAD_BYTES 4 /* what tells a format */
+
+struct text_input {
+	char *path;
+	int fd;
+	uint64_t size, position;
+	struct text_decoder *decoder; /* NULL: a plain file */
+	char *window;
+	size_t length, capacity;
+	bool at_end;
+};
+
+static int open_file(struct text_input *input, const char *path, struct errmsg *err)
+{
+	struct stat status;
+
+	input->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (input->fd < 0)
+		return errmsg_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (fstat(input->fd, &status) < 0)
+		return errmsg_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+	if (S_ISDIR(status.st_mode))
+		return errmsg_set(
+			err, -EISDIR, "cannot read %s: it is a directory; name a file", path);
+	if (S_ISREG(status.st_mode))
+		input->size = (uint64_t)status.st_size;
+	return 0;
+}
+
+/* Bytes of the plain file; 0 at its end, or a negative errno. */
+static ssize_t read_some(struct text_input *input, char *room, size_t length)
+{
+	ssize_t got;
+
+	do
+		got = read(input->fd, room, length);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	input->position += (uint64_t)got;
+	return got;
+}
+
+static int look_at_head(struct text_input *input)
+{
+	ssize_t got;
+
+	while (input->length < HEAD_BYTES) {
+		got = read_some(input, input->window + input->length, HEAD_BYTES - input->length);
+		if (got < 0)
+			return (int)got;
+		if (got == 0)
+			break;
+		input->length += (size_t)got;
+	}
+	if (!text_decoder_knows((const unsigned char *)input->window, input->length))
+		return 0;
+	got = text_decoder_start(
+		&input->decoder, input->fd, (const unsigned char *)input->window, input->length);
+	input->length = 0;
+	return (int)got;
+}
+
+int text_input_open(struct text_input **ret_input, const char *path, struct errmsg *err)
+{
+	_cleanup_text_input_ struct text_input *input = calloc(1, sizeof(*input));
+	int r;
+
+	if (!input)
+		return errmsg_set(err, -ENOMEM, "cannot read %s: out of memory", path);
+	input->fd = -1;
+	input->path = strdup(path);
+	input->capacity = TEXT_WINDOW_FIRST;
+	input->window = malloc(input->capacity);
+	if (!input->path || !input->window)
+		return errmsg_set(err, -ENOMEM, "cannot read %s: out of memory", path);
+	r = open_file(input, path, err);
+	if (r < 0)
+		return r;
+	r = look_at_head(input);
+	if (r < 0)
+		return errmsg_set(err, r, "cannot read %s: %s", path, strerror(-r));
+	*ret_input = TAKE_PTR(input);
+	return 0;
+}
+
+struct text_input *text_input_close(struct text_input *input)
+{
+	if (!input)
+		return NULL;
+	text_decoder_stop(input->decoder);
+	closep(&input->fd);
+	free(input->window);
+	free(input->path);
+	free(input);
+	return NULL;
+}
+
+void text_input_closep(struct text_input **input)
+{
+	*input = text_input_close(*input);
+}
+
+/* Makes room behind what is kept. */
+static int make_room(struct text_input *input)
+{
+	char *moved;
+
+	if (input->length < input->capacity || input->capacity >= TEXT_WINDOW_MAX)
+		return 0;
+	moved = realloc(input->window, input->capacity * 2);
+	if (!moved)
+		return -ENOMEM;
+	input->window = moved;
+	input->capacity *= 2;
+	return 0;
+}
+
+int text_input_move(
+	struct text_input *input, size_t used, struct text_window *ret_window, struct errmsg *err)
+{
+	int r;
+
+	input->length -= used;
+	memmove(input->window, input->window + used, input->length);
+	r = make_room(input);
+	if (r < 0)
+		return errmsg_set(err, r, "cannot read %s: out of memory", input->path);
+	while (!input->at_end && input->length < input->capacity) {
+		char *room = input->window + input->length;
+		size_t length = input->capacity - input->length;
+		ssize_t got = input->decoder ? text_decoder_read(input->decoder, room, length)
+					     : read_some(input, room, length);
+
+		if (got < 0)
+			return errmsg_set(err, (int)got, "cannot read %s: %s", input->path,
+				strerror((int)-got));
+		input->at_end = got == 0;
+		input->length += (size_t)got;
+	}
+	*ret_window = (struct text_window){
+		.bytes = input->window,
+		.length = input->length,
+		.is_last = input->at_end,
+		.is_full = input->length == TEXT_WINDOW_MAX,
+	};
+	return 0;
+}
+
+uint64_t text_input_position(const struct text_input *input, uint64_t *ret_size)
+{
+	*ret_size = input->size;
+	return input->decoder ? text_decoder_position(input->decoder) : input->position;
+}
+
+enum text_damage text_input_damage(const struct text_input *input)
+{
+	return input->decoder ? text_decoder_damage(input->decoder) : TEXT_WHOLE;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "importers/kineto_arguments.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define NAME_MIN 3
+
+struct argument_name {
+	const char *text;
+	uint8_t length;
+};
+
+static const struct argument_name names[] = {
+#define X(id, name) [KINETO_##id] = {name, sizeof(name) - 1},
+	KINETO_ARGUMENTS(X)
+#undef X
+};
+
+/* Of the length and the first and last bytes, which is enough to tell the names apart. */
+static inline unsigned name_slot(const char *bytes, size_t length)
+{
+	uint32_t first = 0, last = 0;
+
+	if (length >= sizeof(first)) {
+		memcpy(&first, bytes, sizeof(first));
+		memcpy(&last, bytes + length - sizeof(last), sizeof(last));
+	} else {
+		memcpy(&first, bytes, NAME_MIN);
+	}
+	first = (first ^ (last << 7 | last >> 25) ^ (uint32_t)length) * 0x9e3779b1U;
+	return first >> 24;
+}
+
+void kineto_arguments_init(struct kineto_arguments *arguments)
+{
+	memset(arguments, 0, sizeof(*arguments));
+	for (unsigned id = 0; id < KINETO_ARGUMENT_MAX; id++) {
+		unsigned slot = name_slot(names[id].text, names[id].length);
+
+		assert(names[id].length >= NAME_MIN);
+		while (arguments->slots[slot])
+			slot = (slot + 1) % KINETO_NAME_SLOTS;
+		arguments->slots[slot] = (uint8_t)(id + 1);
+	}
+}
+
+void kineto_arguments_done(struct kineto_arguments *arguments)
+{
+	array_done(&arguments->others);
+}
+
+void kineto_arguments_clear(struct kineto_arguments *arguments)
+{
+	arguments->present = 0;
+	array_clear(&arguments->others);
+}
+
+/* KINETO_ARGUMENT_MAX when the name is none of ours. */
+static inline unsigned find_name(
+	const struct kineto_arguments *arguments, const struct json_text *key)
+{
+	unsigned slot, id;
+
+	if (key->length < NAME_MIN)
+		return KINETO_ARGUMENT_MAX;
+	slot = name_slot(key->bytes, key->length);
+	for (; (id = arguments->slots[slot]) != 0; slot = (slot + 1) % KINETO_NAME_SLOTS) {
+		const struct argument_name *name = &names[id - 1];
+
+		if (name->length == key->length && memcmp(name->text, key->bytes, key->length) == 0)
+			return id - 1;
+	}
+	return KINETO_ARGUMENT_MAX;
+}
+
+int kineto_arguments_read(
+	struct kineto_arguments *arguments, struct json_reader *reader, bool keep_others)
+{
+	enum json_status status = json_reader_enter(reader, '{');
+	struct kineto_member member;
+
+	while (status == JSON_OK) {
+		unsigned id;
+
+		status = json_reader_member(reader, &member.whole);
+		if (status != JSON_OK)
+			break;
+		id = find_name(arguments, &member.whole);
+		status = json_reader_value(reader, &member.value);
+		if (status != JSON_OK)
+			break;
+		member.whole.bytes--;
+		member.whole.length = (size_t)(reader->at - member.whole.bytes);
+		if (id != KINETO_ARGUMENT_MAX) {
+			arguments->members[id] = member;
+			arguments->present |= KINETO_BIT(id);
+		} else if (keep_others && array_append(&arguments->others, member) < 0) {
+			return -ENOMEM;
+		}
+	}
+	return status == JSON_DONE ? JSON_OK : (int)status;
+}
+
+const struct json_text *kineto_take(struct kineto_arguments *arguments, enum kineto_argument id)
+{
+	if (!(arguments->present & KINETO_BIT(id)))
+		return NULL;
+	arguments->present &= ~KINETO_BIT(id);
+	return &arguments->members[id].value;
+}
+
+/* The text of a number that is there. */
+static bool find_number(const struct kineto_arguments *arguments, enum kineto_argument id,
+	struct json_text *ret_text)
+{
+	if (!(arguments->present & KINETO_BIT(id)))
+		return false;
+	*ret_text = json_text_inside(&arguments->members[id].value);
+	return true;
+}
+
+static bool taken(struct kineto_arguments *arguments, enum kineto_argument id, int result)
+{
+	if (result == 0)
+		arguments->present &= ~KINETO_BIT(id);
+	return result == 0;
+}
+
+bool kineto_take_i64(
+	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value)
+{
+	struct json_text text;
+
+	return find_number(arguments, id, &text) &&
+	       taken(arguments, id, json_text_i64(&text, ret_value));
+}
+
+bool kineto_take_u64(
+	struct kineto_arguments *arguments, enum kineto_argument id, uint64_t *ret_value)
+{
+	struct json_text text;
+
+	return find_number(arguments, id, &text) &&
+	       taken(arguments, id, json_text_u64(&text, ret_value));
+}
+
+bool kineto_take_ns(struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value)
+{
+	struct json_text text;
+
+	return find_number(arguments, id, &text) &&
+	       taken(arguments, id, json_text_fixed(&text, 3, ret_value));
+}
+
+bool kineto_take_dimensions(
+	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3])
+{
+	const struct json_text *value = &arguments->members[id].value;
+	struct json_reader reader;
+	uint32_t numbers[3];
+	struct json_text text;
+
+	if (!(arguments->present & KINETO_BIT(id)))
+		return false;
+	reader = (struct json_reader){
+		.at = value->bytes, .end = value->bytes + value->length, .is_last = true};
+	if (json_reader_enter(&reader, '[') != JSON_OK)
+		return false;
+	for (unsigned i = 0; i < ARRAY_SIZE(numbers); i++) {
+		uint64_t number;
+
+		if (json_reader_item(&reader) != JSON_OK ||
+			json_reader_value(&reader, &text) != JSON_OK ||
+			json_text_u64(&text, &number) < 0 || number > UINT32_MAX)
+			return false;
+		numbers[i] = (uint32_t)number;
+	}
+	if (json_reader_item(&reader) != JSON_DONE)
+		return false;
+	memcpy(dimensions, numbers, sizeof(numbers));
+	return taken(arguments, id, 0);
+}
+
+static void add_member(struct strbuf *out, const struct kineto_member *member)
+{
+	if (out->length)
+		strbuf_add(out, ", ");
+	strbuf_add_bytes(out, member->whole.bytes, member->whole.length);
+}
+
+void kineto_arguments_rest(const struct kineto_arguments *arguments, struct strbuf *out)
+{
+	for (uint64_t left = arguments->present; left; left &= left - 1)
+		add_member(out, &arguments->members[__builtin_ctzll(left)]);
+	array_foreach (&arguments->others, member)
+		add_member(out, member);
+}

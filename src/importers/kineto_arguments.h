@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The "args" of one event. Members that have a field in the trace are found by name and converted
+ * when the event's kind is known; the others are kept as text, or passed over.
+ */
+#pragma once
+
+#include "base/array.h"
+#include "base/json_reader.h"
+
+/* Kineto's names, in the order of the fields that they fill. */
+#define KINETO_ARGUMENTS(X)                                                                        \
+	X(EXTERNAL_ID, "External id")                                                              \
+	X(CORRELATION, "correlation")                                                              \
+	X(RECORD_FUNCTION_ID, "Record function id")                                                \
+	X(SEQUENCE_NUMBER, "Sequence number")                                                      \
+	X(FORWARD_THREAD, "Fwd thread id")                                                         \
+	X(EV_IDX, "Ev Idx")                                                                        \
+	X(PYTHON_ID, "Python id")                                                                  \
+	X(PYTHON_PARENT_ID, "Python parent id")                                                    \
+	X(PYTHON_MODULE_ID, "Python module id")                                                    \
+	X(INPUT_DIMS, "Input Dims")                                                                \
+	X(INPUT_TYPES, "Input type")                                                               \
+	X(INPUT_STRIDES, "Input Strides")                                                          \
+	X(CONCRETE_INPUTS, "Concrete Inputs")                                                      \
+	X(CALL_STACK, "Call stack")                                                                \
+	X(MODULE_HIERARCHY, "Module Hierarchy")                                                    \
+	X(DEVICE, "device")                                                                        \
+	X(CONTEXT, "context")                                                                      \
+	X(STREAM, "stream")                                                                        \
+	X(BYTES, "bytes")                                                                          \
+	X(GRID, "grid")                                                                            \
+	X(BLOCK, "block")                                                                          \
+	X(REGISTERS, "registers per thread")                                                       \
+	X(SHARED_MEMORY, "shared memory")                                                          \
+	X(GRAPH, "graph id")                                                                       \
+	X(GRAPH_NODE, "graph node id")                                                             \
+	X(QUEUED, "queued")                                                                        \
+	X(SYNC_KIND, "cuda_sync_kind")                                                             \
+	X(WAIT_STREAM, "wait_on_stream")                                                           \
+	X(WAIT_EVENT, "wait_on_cuda_event_id")                                                     \
+	X(WAIT_CORRELATION, "wait_on_cuda_event_record_corr_id")                                   \
+	X(COLLECTIVE_NAME, "Collective name")                                                      \
+	X(COLLECTIVE_DTYPE, "dtype")                                                               \
+	X(IN_ELEMENTS, "In msg nelems")                                                            \
+	X(OUT_ELEMENTS, "Out msg nelems")                                                          \
+	X(GROUP_SIZE, "Group size")                                                                \
+	X(GROUP_NAME, "Process Group Name")                                                        \
+	X(GROUP_DESCRIPTION, "Process Group Description")                                          \
+	X(GROUP_RANKS, "Process Group Ranks")                                                      \
+	X(IN_SPLIT, "In split size")                                                               \
+	X(OUT_SPLIT, "Out split size")                                                             \
+	X(SOURCE_RANK, "Src Rank")                                                                 \
+	X(DESTINATION_RANK, "Dst Rank")                                                            \
+	X(COLLECTIVE_SEQUENCE, "Seq")                                                              \
+	X(COMMUNICATOR, "Comms Id")                                                                \
+	X(MEMORY_ADDRESS, "Addr")                                                                  \
+	X(MEMORY_BYTES, "Bytes")                                                                   \
+	X(TOTAL_ALLOCATED, "Total Allocated")                                                      \
+	X(TOTAL_RESERVED, "Total Reserved")                                                        \
+	X(DEVICE_TYPE, "Device Type")                                                              \
+	X(DEVICE_ID, "Device Id")                                                                  \
+	X(NAME, "name")                                                                            \
+	X(LABELS, "labels")                                                                        \
+	X(SORT_INDEX, "sort_index")
+
+enum kineto_argument {
+#define X(id, name) KINETO_##id,
+	KINETO_ARGUMENTS(X)
+#undef X
+		KINETO_ARGUMENT_MAX,
+};
+
+_Static_assert(KINETO_ARGUMENT_MAX <= 64, "one bit each");
+
+#define KINETO_BIT(id) (1ULL << (id))
+
+/* A member as the file has it. */
+struct kineto_member {
+	struct json_text whole; /* "key": value */
+	struct json_text value; /* strings with their quotes */
+};
+
+#define KINETO_NAME_SLOTS 256
+
+struct kineto_arguments {
+	uint64_t present; /* bits: was there, and was not taken yet */
+	struct kineto_member members[KINETO_ARGUMENT_MAX];
+	ARRAY_OF(struct kineto_member) others; /* without a field; only when they are kept */
+	uint8_t slots[KINETO_NAME_SLOTS];      /* name → enum kineto_argument + 1; 0: none */
+};
+
+void kineto_arguments_init(struct kineto_arguments *arguments);
+void kineto_arguments_done(struct kineto_arguments *arguments);
+void kineto_arguments_clear(struct kineto_arguments *arguments);
+
+/* Reads the object that the reader stands before. JSON_OK, JSON_MORE, JSON_BAD or -ENOMEM. */
+int kineto_arguments_read(
+	struct kineto_arguments *arguments, struct json_reader *reader, bool keep_others);
+
+/*
+ * Take a number out: true when it was there and is one. What is not one stays, to be kept as text.
+ * A number in quotes is a number.
+ */
+bool kineto_take_i64(
+	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value);
+bool kineto_take_u64(
+	struct kineto_arguments *arguments, enum kineto_argument id, uint64_t *ret_value);
+/* Microseconds in the file. */
+bool kineto_take_ns(
+	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value);
+/* Takes [x, y, z] out. */
+bool kineto_take_dimensions(
+	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3]);
+/* Takes any value out; NULL when it is not there. Valid until the next event. */
+const struct json_text *kineto_take(struct kineto_arguments *arguments, enum kineto_argument id);
+
+/* All that was not taken, as members with commas between. */
+void kineto_arguments_rest(const struct kineto_arguments *arguments, struct strbuf *out);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of kineto.h share. Text comes in windows; the parser says how much of one it has
+ * understood, and sees the rest again with what follows.
+ */
+#pragma once
+
+#include "base/text_input.h"
+#include "importers/kineto.h"
+#include "importers/kineto_arguments.h"
+
+/* A member of pid or tid: a number, or the text of what is none. */
+struct kineto_number {
+	int64_t value; /* TRACE_NO_NUMBER: see the text */
+	uint32_t text; /* string; 0: a number */
+};
+
+struct kineto_process {
+	uint32_t name, labels;
+	int64_t sort; /* TRACE_NO_NUMBER: not said */
+};
+
+/* pid and tid → index of the track; pid → process. */
+struct kineto_tracks {
+	struct intern keys, process_keys; /* their ids are the indices */
+	ARRAY_OF(struct kineto_process) processes;
+	ARRAY_OF(uint32_t) process_of; /* track → process */
+	struct kineto_number last_pid, last_tid;
+	uint32_t last; /* MODEL_NONE: none yet */
+};
+
+/* Rows that began ("B") and have not ended ("E"), by track. */
+struct kineto_open_row {
+	uint32_t row, outer; /* outer: index of the one around it, or MODEL_NONE */
+};
+
+enum kineto_state {
+	KINETO_START,
+	KINETO_HEADER, /* between members of the file's object */
+	KINETO_EVENTS, /* between items of traceEvents */
+	KINETO_END,
+};
+
+struct kineto_parser {
+	struct trace *trace;
+	bool keep_arguments;
+	struct kineto_arguments arguments;
+	struct kineto_tracks tracks;
+	ARRAY_OF(struct kineto_open_row) open_rows;
+	struct map_u64 innermost; /* track → index in open_rows + 1 */
+	struct strbuf scratch, header;
+	struct map_u64 cleaned;  /* string as the file has it → string without damage */
+	uint64_t text_bytes;     /* of new strings */
+	uint32_t first_category; /* string */
+	uint32_t position;       /* in traceEvents */
+	bool event_mended;
+
+	enum kineto_state state;
+	struct json_reader reader; /* in the window that is being parsed */
+	bool is_array;             /* the file is the array of events */
+	bool has_events;           /* traceEvents was there */
+	bool is_skipping;          /* to the next event, after one that was not understood */
+	bool is_closed;            /* the end of the file's object or array was there */
+	/*
+	 * So many events are read with a look at where the next one begins first, so that one that
+	 * is not closed does not take those behind it. More after each failure.
+	 */
+	uint32_t careful, next_careful;
+	const char *next_event; /* in the window: of the last look; its end: none */
+};
+
+int kineto_parser_init(struct kineto_parser *parser, const char *path, bool keep_arguments);
+void kineto_parser_done(struct kineto_parser *parser);
+
+/*
+ * Takes in what it can of the window. *ret_used is how much that was: all of a last window, less
+ * than all, perhaps nothing, of another. Returns 0 or -ENOMEM.
+ */
+int kineto_parse(struct kineto_parser *parser, const struct text_window *window, size_t *ret_used);
+/* After the last window. Takes the trace out, finished. -ENODATA when it is none. */
+int kineto_parser_finish(struct kineto_parser *parser, struct trace **ret_trace);
+/* About the bytes of memory that the rows take. */
+uint64_t kineto_parser_bytes(const struct kineto_parser *parser);
+
+/* kineto_event.c: one event. JSON_OK, JSON_MORE, JSON_BAD or -ENOMEM. */
+int kineto_read_event(struct kineto_parser *parser, struct json_reader *reader);
+
+/* kineto_category.c: the names that are known are the first strings. */
+int kineto_add_categories(struct kineto_parser *parser);
+enum trace_category kineto_category(const struct kineto_parser *parser, uint32_t name);
+
+/* kineto_detail.c: from parser->arguments. */
+int kineto_add_detail(struct kineto_parser *parser, struct trace_event *event);
+
+/* kineto_header.c: a member of the file's object. */
+int kineto_read_header(
+	struct kineto_parser *parser, const struct json_text *key, const struct json_text *value);
+
+/* kineto_tracks.c */
+int kineto_read_number(struct kineto_parser *parser, const struct json_text *value,
+	struct kineto_number *ret_number);
+int kineto_find_track(struct kineto_parser *parser, const struct kineto_number *pid,
+	const struct kineto_number *tid, uint32_t *ret_track);
+/* process_name, thread_name and the like. Returns 1 when it was none of them. */
+int kineto_read_metadata(struct kineto_parser *parser, const struct json_text *name,
+	const struct kineto_number *pid, const struct kineto_number *tid);
+/* What is known of processes, into their tracks. */
+void kineto_finish_tracks(struct kineto_parser *parser);
+void kineto_tracks_done(struct kineto_tracks *tracks);
+
+/*
+ * kineto_text.c: strings of the trace. Bytes that are no UTF-8 become U+FFFD; that, and control
+ * characters as the file may not have them, set parser->event_mended.
+ */
+int kineto_add_string(
+	struct kineto_parser *parser, const struct json_text *value, uint32_t *ret_string);
+/* The same of JSON text, which stays JSON text. */
+int kineto_add_json(
+	struct kineto_parser *parser, const struct json_text *value, uint32_t *ret_string);

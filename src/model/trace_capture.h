@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of a capture: those of a trace that was imported, as the other tool's file had them; of
+ * a recording its ranges, device work and launches, as Kineto would tell them.
+ */
+#pragma once
+
+#include "model/trace.h"
+
+/*
+ * Of an imported capture its trace, of several (ranks) the first; else what there is in the
+ * recording. The caller's, for trace_free(); not to be changed. Returns 0 or a negative errno with
+ * a sentence.
+ */
+int trace_from_model(struct trace **ret_trace, const struct model *model, struct errmsg *err);
+
+/*
+ * Does this file begin as a capture that traces were imported into? False, too, of what cannot be
+ * read.
+ */
+bool capture_holds_traces(const char *path);
