@@ -335,13 +335,13 @@ static enum trace_path_bound bound_of(
 	}
 }
 
-static int add_steps(const struct trace_path_window *window, const struct trace_path_edges *path,
-	struct critical_path *result)
+static int add_steps(const struct trace_path_window *window,
+	const struct trace_path_longest *longest, struct critical_path *result)
 {
 	const struct trace_path_node *nodes = window->graph->nodes.items;
 	int r = 0;
 
-	array_foreach (&path->items, index) {
+	array_foreach (&longest->edges, index) {
 		const struct trace_path_edge *edge = &window->graph->edges.items[*index];
 		struct critical_path_step step = {
 			.from = nodes[edge->from].event,
@@ -425,7 +425,7 @@ static int find_path(
 {
 	bool hta = window->source->view->options.hta_compatible;
 	int64_t end_ns = bounds->end_ns + (hta && bounds->end_ns < INT64_MAX);
-	struct trace_path_edges path = {0};
+	struct trace_path_longest longest = {0};
 	int r;
 
 	*result = (struct critical_path){
@@ -434,13 +434,14 @@ static int find_path(
 	r = select_works(window, bounds->start_ns, end_ns);
 	r = r ?: add_nodes(window);
 	r = r ?: add_edges(window);
-	result->nodes = window->graph->nodes.count;
 	result->edges = window->graph->edges.count;
 	result->last_ns = bounds->start_ns;
-	r = r ?: trace_path_graph_longest(window->graph, &path, &result->cyclic_nodes);
-	r = r ?: add_steps(window, &path, result);
+	r = r ?: trace_path_graph_longest(window->graph, &longest);
+	result->nodes = longest.nodes;
+	result->cyclic_nodes = longest.cyclic_nodes;
+	r = r ?: add_steps(window, &longest, result);
 	r = r ?: add_names(window->source->trace, result);
-	array_done(&path.items);
+	trace_path_longest_done(&longest);
 	forget_nodes(window);
 	trace_path_graph_clear(window->graph);
 	return r;
@@ -449,7 +450,7 @@ static int find_path(
 static int find_paths(struct trace_path_source *source, const struct windows *windows,
 	struct critical_paths *paths)
 {
-	struct trace_path_graph graph = {0};
+	struct trace_path_graph graph = {.is_simple = source->view->options.hta_compatible};
 	struct trace_path_window window = {.source = source, .graph = &graph};
 	int r = 0;
 

@@ -68,6 +68,8 @@ struct critical_paths {
 	uint64_t backward_edges;   /* dependencies that point back in time: left out */
 	uint64_t unexplained_gaps; /* work that began long after all that it is known to wait for */
 	int64_t unexplained_ns;
+	uint64_t earlier_gaps; /* work that waited for work launched before the window */
+	int64_t earlier_ns;    /* since its launch */
 };
 
 struct critical_path_options {

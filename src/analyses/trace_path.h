@@ -85,6 +85,8 @@ void trace_path_waits_done(struct trace_path_source *source);
 /* The work that the call, or other work, waited for: index in view.works; MODEL_NONE: none. */
 uint32_t trace_path_waited_by_call(const struct trace_path_source *source, uint32_t call);
 uint32_t trace_path_waited_by_work(const struct trace_path_source *source, uint32_t work);
+/* The work before it on its stream, of this window or an earlier one; MODEL_NONE: none. */
+uint32_t trace_path_before(const struct trace_path_source *source, uint32_t work);
 
 /* Adds what devices did, and before the threads the calls that waited for them. */
 int trace_path_add_waits(struct trace_path_window *window);

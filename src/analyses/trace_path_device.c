@@ -13,7 +13,8 @@
 
 /* Something that work waited for. */
 struct cause {
-	uint32_t node; /* MODEL_NONE: there is none */
+	uint32_t node;      /* MODEL_NONE: there is none, or it lies outside of the window */
+	int64_t outside_ns; /* when that came to pass; INT64_MIN: there is none */
 	enum trace_path_kind kind;
 	uint32_t event; /* whose time passes until the work begins */
 };
@@ -28,9 +29,10 @@ struct ended {
 
 struct works {
 	struct trace_path_window *window;
-	struct map_u64 last_of_stream; /* stream → work */
 	ARRAY_OF(struct ended) ended;
 };
+
+static const struct cause no_cause = {.node = MODEL_NONE, .outside_ns = INT64_MIN};
 
 static const struct trace_view_work *work_of(const struct works *works, uint64_t work)
 {
@@ -73,41 +75,48 @@ int trace_path_add_waits(struct trace_path_window *window)
 
 /* ---- work ---- */
 
+static struct cause cause_at(
+	uint32_t node, int64_t time_ns, enum trace_path_kind kind, uint32_t event)
+{
+	return (struct cause){node, node == MODEL_NONE ? time_ns : INT64_MIN, kind, event};
+}
+
 static struct cause launch_of(const struct works *works, const struct trace_view_work *work)
 {
-	const struct trace_path_source *source = works->window->source;
-
 	if (work->launch == MODEL_NONE)
-		return (struct cause){.node = MODEL_NONE};
-	return (struct cause){
-		source->start_nodes[work->launch], TRACE_PATH_LAUNCH_DELAY, work->row};
+		return no_cause;
+	return cause_at(works->window->source->start_nodes[work->launch], INT64_MIN,
+		TRACE_PATH_LAUNCH_DELAY, work->row);
+}
+
+static struct cause end_of(const struct works *works, uint32_t index)
+{
+	const struct trace_view_work *work = work_of(works, index);
+
+	return cause_at(works->window->source->end_nodes[work->row], work->end_ns,
+		TRACE_PATH_KERNEL_DELAY, work->row);
 }
 
 /* Work that begins while the one before it runs waited for that one's beginning at the most. */
-static struct cause before_on_stream(const struct works *works, const struct trace_view_work *work)
+static struct cause before_on_stream(const struct works *works, uint32_t index)
 {
-	const struct trace_path_source *source = works->window->source;
-	const struct trace_view_work *before;
-	uint64_t index;
+	uint32_t before = trace_path_before(works->window->source, index);
+	const struct trace_view_work *work;
 
-	if (!map_u64_get(&works->last_of_stream, work->stream, &index))
-		return (struct cause){.node = MODEL_NONE};
-	before = work_of(works, index);
-	if (before->end_ns > work->start_ns)
-		return (struct cause){
-			source->start_nodes[before->row], TRACE_PATH_OPERATOR, before->row};
-	return (struct cause){source->end_nodes[before->row], TRACE_PATH_KERNEL_DELAY, before->row};
+	if (before == MODEL_NONE)
+		return no_cause;
+	work = work_of(works, before);
+	if (work->end_ns <= work_of(works, index)->start_ns)
+		return end_of(works, before);
+	return cause_at(works->window->source->start_nodes[work->row], work->start_ns,
+		TRACE_PATH_OPERATOR, work->row);
 }
 
-static struct cause waited_for(const struct works *works, uint32_t work)
+static struct cause waited_for(const struct works *works, uint32_t index)
 {
-	const struct trace_path_source *source = works->window->source;
-	uint32_t other = trace_path_waited_by_work(source, work);
+	uint32_t other = trace_path_waited_by_work(works->window->source, index);
 
-	if (other == MODEL_NONE)
-		return (struct cause){.node = MODEL_NONE};
-	return (struct cause){
-		end_node(source, other), TRACE_PATH_KERNEL_DELAY, work_of(works, other)->row};
+	return other == MODEL_NONE ? no_cause : end_of(works, other);
 }
 
 static int compare_ended(const void *left, const void *right)
@@ -158,10 +167,8 @@ static struct cause before_in_graph(const struct works *works, uint32_t index)
 	}
 	if (!first || work->launch == MODEL_NONE ||
 		works->ended.items[first - 1].call != work->launch)
-		return (struct cause){.node = MODEL_NONE};
-	work = work_of(works, works->ended.items[first - 1].work);
-	return (struct cause){
-		works->window->source->end_nodes[work->row], TRACE_PATH_KERNEL_DELAY, work->row};
+		return no_cause;
+	return end_of(works, works->ended.items[first - 1].work);
 }
 
 /* The latest of the causes that lie before the work; the others of those are followed by it. */
@@ -185,36 +192,46 @@ static const struct cause *find_last(
 	return last;
 }
 
-static int connect_causes(const struct works *works, struct cause *causes, uint32_t start)
+/* How long the work waited for its last cause; counted where that is on no path. */
+static bool takes_time(const struct works *works, const struct cause *causes,
+	const struct cause *last, uint32_t start)
 {
 	const struct trace_path_node *nodes = works->window->graph->nodes.items;
-	const struct cause *last = find_last(works, causes, start);
 	struct critical_paths *paths = works->window->source->paths;
+	int64_t delay_ns = nodes[start].time_ns - nodes[last->node].time_ns;
+
+	for (size_t i = 0; i < CAUSES_MAX; i++) {
+		if (causes[i].outside_ns <= nodes[last->node].time_ns ||
+			causes[i].outside_ns > nodes[start].time_ns)
+			continue;
+		paths->earlier_gaps++;
+		paths->earlier_ns += delay_ns;
+		return false;
+	}
+	if (last->kind != TRACE_PATH_KERNEL_DELAY || delay_ns < KERNEL_DELAY_LIMIT_NS)
+		return true;
+	paths->unexplained_gaps++;
+	paths->unexplained_ns += delay_ns;
+	return false;
+}
+
+static int connect_causes(const struct works *works, struct cause *causes, uint32_t start)
+{
+	const struct cause *last = find_last(works, causes, start);
+	bool timed = last && takes_time(works, causes, last, start);
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < CAUSES_MAX; i++) {
 		const struct cause *cause = &causes[i];
-		int64_t delay_ns;
 
 		if (cause->node == MODEL_NONE)
 			continue;
-		/* Two causes may be one node: what takes time must not be replaced. */
-		if (last && cause != last && cause->node == last->node)
-			continue;
-		delay_ns = nodes[start].time_ns - nodes[cause->node].time_ns;
-		if (cause != last) {
-			r = trace_path_connect(works->window, cause->node, start,
-				TRACE_PATH_DEPENDENCY, false, MODEL_NONE);
-		} else if (cause->kind == TRACE_PATH_KERNEL_DELAY &&
-			   delay_ns >= KERNEL_DELAY_LIMIT_NS) {
-			paths->unexplained_gaps++;
-			paths->unexplained_ns += delay_ns;
-			r = trace_path_connect(works->window, cause->node, start,
-				TRACE_PATH_DEPENDENCY, false, MODEL_NONE);
-		} else {
+		if (cause == last && timed)
 			r = trace_path_connect(
 				works->window, cause->node, start, cause->kind, true, cause->event);
-		}
+		else
+			r = trace_path_connect(works->window, cause->node, start,
+				TRACE_PATH_DEPENDENCY, false, MODEL_NONE);
 	}
 	return r;
 }
@@ -224,7 +241,7 @@ static int add_work(struct works *works, uint32_t index)
 	const struct trace_path_source *source = works->window->source;
 	const struct trace_view_work *work = work_of(works, index);
 	struct cause causes[CAUSES_MAX] = {
-		before_on_stream(works, work),
+		before_on_stream(works, index),
 		waited_for(works, index),
 		before_in_graph(works, index),
 		launch_of(works, work),
@@ -234,7 +251,7 @@ static int add_work(struct works *works, uint32_t index)
 		TRACE_PATH_OPERATOR, true, work->row);
 
 	r = r ?: connect_causes(works, causes, start);
-	return r ?: map_u64_set(&works->last_of_stream, work->stream, index);
+	return r;
 }
 
 int trace_path_add_works(struct trace_path_window *window)
@@ -244,7 +261,6 @@ int trace_path_add_works(struct trace_path_window *window)
 
 	for (size_t i = 0; r == 0 && i < window->works.count; i++)
 		r = add_work(&works, window->works.items[i]);
-	map_u64_done(&works.last_of_stream);
 	array_done(&works.ended);
 	return r;
 }

@@ -24,6 +24,8 @@ int trace_path_graph_add(struct trace_path_graph *graph, const struct trace_path
 	uint64_t key = (uint64_t)edge->from << 32 | edge->to, index;
 	int r;
 
+	if (!graph->is_simple)
+		return array_append(&graph->edges, *edge);
 	if (map_u64_get(&graph->edge_of_nodes, key, &index)) {
 		struct trace_path_edge *old = &graph->edges.items[index];
 		uint32_t event = edge->event == MODEL_NONE ? old->event : edge->event;
@@ -125,31 +127,30 @@ static size_t visit(const struct trace_path_graph *graph, const struct adjacency
 }
 
 static int collect(const struct trace_path_graph *graph, const struct reached *reached,
-	const uint32_t *queue, size_t count, struct trace_path_edges *ret_edges)
+	const uint32_t *queue, size_t count, struct trace_path_longest *longest)
 {
-	uint32_t last = queue[0];
+	uint32_t last = queue[0], *edges;
 	int r = 0;
 
-	array_clear(&ret_edges->items);
 	for (size_t i = 1; i < count; i++) {
 		if (reached[queue[i]].length_ns > reached[last].length_ns)
 			last = queue[i];
 	}
 	for (uint32_t edge = reached[last].edge; r == 0 && edge != MODEL_NONE;
 		edge = reached[graph->edges.items[edge].from].edge)
-		r = array_append(&ret_edges->items, edge);
-	for (size_t i = 0; i < ret_edges->items.count / 2; i++) {
-		uint32_t *other = &ret_edges->items.items[ret_edges->items.count - 1 - i];
-		uint32_t edge = ret_edges->items.items[i];
+		r = array_append(&longest->edges, edge);
+	edges = longest->edges.items;
+	for (size_t i = 0, j = longest->edges.count; i + 1 < j; i++) {
+		uint32_t edge = edges[i];
 
-		ret_edges->items.items[i] = *other;
-		*other = edge;
+		edges[i] = edges[--j];
+		edges[j] = edge;
 	}
 	return r;
 }
 
-int trace_path_graph_longest(const struct trace_path_graph *graph,
-	struct trace_path_edges *ret_edges, uint64_t *ret_cyclic)
+int trace_path_graph_longest(
+	const struct trace_path_graph *graph, struct trace_path_longest *ret_longest)
 {
 	_cleanup_(adjacency_done) struct adjacency before = {0};
 	_cleanup_(adjacency_done) struct adjacency after = {0};
@@ -167,8 +168,17 @@ int trace_path_graph_longest(const struct trace_path_graph *graph,
 	missing = malloc((count + 1) * sizeof(*missing));
 	if (!reached || !queue || !missing)
 		return -ENOMEM;
+	array_clear(&ret_longest->edges);
+	ret_longest->nodes = 0;
+	for (size_t i = 0; i < count; i++)
+		ret_longest->nodes += before.first[i] < before.first[i + 1] ||
+				      after.first[i] < after.first[i + 1];
 	done = visit(graph, &before, &after, queue, missing, reached);
-	*ret_cyclic = count - done;
-	array_clear(&ret_edges->items);
-	return done ? collect(graph, reached, queue, done, ret_edges) : 0;
+	ret_longest->cyclic_nodes = count - done;
+	return done ? collect(graph, reached, queue, done, ret_longest) : 0;
+}
+
+void trace_path_longest_done(struct trace_path_longest *longest)
+{
+	array_done(&longest->edges);
 }

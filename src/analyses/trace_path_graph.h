@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The graph of a critical path: a node where a row begins and one where it ends, edges for what
- * follows from what. Between two nodes there is one edge: the last one that was added, at the place
- * of the first. Places matter where two paths are equally long: the earlier edge wins.
+ * follows from what. Where two paths are equally long, the edge that was added earlier wins.
  */
 #pragma once
 
@@ -35,6 +34,8 @@ struct trace_path_edge {
 struct trace_path_graph {
 	ARRAY_OF(struct trace_path_node) nodes; /* by time, then row, the start first */
 	ARRAY_OF(struct trace_path_edge) edges;
+	/* HTA's: two nodes have one edge, the last one added, at the place of the first. */
+	bool is_simple;
 	struct map_u64 edge_of_nodes;
 };
 
@@ -45,13 +46,13 @@ void trace_path_graph_clear(struct trace_path_graph *graph);
 /* Returns 0 or -ENOMEM. */
 int trace_path_graph_add(struct trace_path_graph *graph, const struct trace_path_edge *edge);
 
-/*
- * The longest path: `ret_edges` gets indices of edges, first to last. Nodes that are part of a
- * cycle, or come after one, are on no path; *ret_cyclic is how many there are. Returns 0 or
- * -ENOMEM.
- */
-struct trace_path_edges {
-	ARRAY_OF(uint32_t) items;
+struct trace_path_longest {
+	ARRAY_OF(uint32_t) edges; /* indices, first to last */
+	uint64_t nodes;           /* of the graph, that have edges */
+	uint64_t cyclic_nodes;    /* part of a cycle, or behind one: on no path */
 };
-int trace_path_graph_longest(const struct trace_path_graph *graph,
-	struct trace_path_edges *ret_edges, uint64_t *ret_cyclic);
+
+/* Zero-initialise, or use again. Returns 0 or -ENOMEM. */
+int trace_path_graph_longest(
+	const struct trace_path_graph *graph, struct trace_path_longest *ret_longest);
+void trace_path_longest_done(struct trace_path_longest *longest);

@@ -357,7 +357,7 @@ int trace_path_add_locks(struct trace_path_window *window)
 {
 	const struct trace_path_source *source = window->source;
 	const struct trace_path_node *nodes = window->graph->nodes.items;
-	struct trace_path_edges starts = {0};
+	ARRAY_OF(uint32_t) starts = {0};
 	uint32_t last = MODEL_NONE;
 	int r = 0;
 
@@ -365,9 +365,9 @@ int trace_path_add_locks(struct trace_path_window *window)
 		if (!trace_path_name_is(source, nodes[node].event, TRACE_PATH_LOCKING))
 			continue;
 		if (nodes[node].is_start)
-			r = array_append(&starts.items, node);
-		while (r == 0 && !nodes[node].is_start && starts.items.count) {
-			uint32_t start = starts.items.items[--starts.items.count];
+			r = array_append(&starts, node);
+		while (r == 0 && !nodes[node].is_start && starts.count) {
+			uint32_t start = starts.items[--starts.count];
 			bool own = nodes[start].event == nodes[node].event;
 
 			r = trace_path_connect(window, start, node,
@@ -379,7 +379,7 @@ int trace_path_add_locks(struct trace_path_window *window)
 				window, last, node, TRACE_PATH_DEPENDENCY, false, MODEL_NONE);
 		last = node;
 	}
-	array_done(&starts.items);
+	array_done(&starts);
 	return r;
 }
 

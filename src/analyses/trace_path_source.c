@@ -37,7 +37,7 @@ static uint8_t hta_flags(const char *name)
 /* Calls of CUDA, HIP and others that may wait: cudaMemcpyAsync() does for memory that is paged. */
 static uint8_t own_flags(const char *name)
 {
-	bool blocks = strstr(name, "Synchronize") || strstr(name, "Memcpy");
+	bool blocks = strcasestr(name, "synchronize") || strstr(name, "Memcpy");
 	bool loads = strncmp(name, "enumerate(DataLoader)", strlen("enumerate(DataLoader)")) == 0;
 
 	return (uint8_t)((blocks ? TRACE_PATH_BLOCKING : 0) | (loads ? TRACE_PATH_LOADING : 0));

@@ -27,6 +27,7 @@ struct trace_path_waits {
 	ARRAY_OF(uint32_t) queue_numbers;
 	struct map_u64 of_calls; /* row → work */
 	struct map_u64 of_works; /* work → work */
+	uint32_t *before;        /* of work: that of its stream before it; MODEL_NONE: none */
 };
 
 struct queue_key {
@@ -319,7 +320,7 @@ static int infer_waits(struct trace_path_source *source)
 
 		if (r < 0 || !(source->names[event->name] & TRACE_PATH_BLOCKING) ||
 			event->category == TRACE_CPU_OP ||
-			!strstr(trace_text(source->trace, event->name), "Synchronize") ||
+			!strcasestr(trace_text(source->trace, event->name), "synchronize") ||
 			map_u64_get(&source->waits->of_calls, row->event, NULL))
 			continue;
 		work = infer_wait(source, row->event);
@@ -333,6 +334,25 @@ static int infer_waits(struct trace_path_source *source)
 
 /* ---- */
 
+static int find_before(struct trace_path_source *source)
+{
+	size_t count = source->view->works.count;
+	_cleanup_free_ uint32_t *last = NULL;
+
+	source->waits->before = malloc((count + 1) * sizeof(*source->waits->before));
+	last = malloc((source->view->streams.count + 1) * sizeof(*last));
+	if (!source->waits->before || !last)
+		return -ENOMEM;
+	memset(last, 0xff, (source->view->streams.count + 1) * sizeof(*last));
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t stream = work_of(source, i)->stream;
+
+		source->waits->before[i] = last[stream];
+		last[stream] = i;
+	}
+	return 0;
+}
+
 int trace_path_waits_init(struct trace_path_source *source)
 {
 	int r;
@@ -342,6 +362,7 @@ int trace_path_waits_init(struct trace_path_source *source)
 		return -ENOMEM;
 	r = name_queues(source);
 	r = r ?: add_all_queued(source);
+	r = r ?: find_before(source);
 	array_foreach (&source->trace->events, event) {
 		if (r == 0 && event->category == TRACE_SYNC && trace_view_has(source->view, event))
 			r = add_told(source, event);
@@ -361,6 +382,7 @@ void trace_path_waits_done(struct trace_path_source *source)
 	intern_done(&waits->queues);
 	map_u64_done(&waits->of_calls);
 	map_u64_done(&waits->of_works);
+	free(waits->before);
 	free(waits);
 }
 
@@ -379,4 +401,9 @@ uint32_t trace_path_waited_by_call(const struct trace_path_source *source, uint3
 uint32_t trace_path_waited_by_work(const struct trace_path_source *source, uint32_t work)
 {
 	return find_work(&source->waits->of_works, work);
+}
+
+uint32_t trace_path_before(const struct trace_path_source *source, uint32_t work)
+{
+	return source->waits->before[work];
 }

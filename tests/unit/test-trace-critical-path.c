@@ -308,6 +308,28 @@ static void steps_have_paths_of_their_own(void **state)
 	assert_int_equal(paths.windows.items[1].last_ns, 650);
 }
 
+/* The device is still at work of the step before: this step's launch did not delay its kernel. */
+static void work_waits_for_that_of_earlier_steps(void **state)
+{
+	_cleanup_critical_paths_ struct critical_paths paths = {0};
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	const struct critical_path *second;
+
+	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#1", EXAMPLE_PID, 0, 100, 0);
+	example_launch(trace, "gemm", 7, 10, 5, 20, 980, 1);
+	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#2", EXAMPLE_PID, 100, 100, 0);
+	example_launch(trace, "relu", 7, 110, 5, 1010, 50, 2);
+	find(&paths, trace, false, &windows_each);
+	assert_int_equal(paths.windows.count, 2);
+	second = &paths.windows.items[1];
+	check_path(second);
+	check_times(second);
+	assert_int_equal(second->by_bound[TRACE_PATH_LAUNCH_OVERHEAD], 0);
+	assert_int_equal(second->total_ns, 50);
+	assert_int_equal(paths.earlier_gaps, 1);
+	assert_int_equal(paths.earlier_ns, 900);
+}
+
 static void windows_are_named_and_numbered(void **state)
 {
 	_cleanup_critical_paths_ struct critical_paths paths = {0};
@@ -513,6 +535,7 @@ int main(void)
 		cmocka_unit_test(work_may_overlap_on_a_stream),
 		cmocka_unit_test(rows_end_with_the_row_that_they_lie_in),
 		cmocka_unit_test(steps_have_paths_of_their_own),
+		cmocka_unit_test(work_waits_for_that_of_earlier_steps),
 		cmocka_unit_test(windows_are_named_and_numbered),
 		cmocka_unit_test(backward_threads_follow_forward_ones),
 		cmocka_unit_test(gaps_without_a_reason_are_counted),
