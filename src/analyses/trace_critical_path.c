@@ -17,6 +17,7 @@ const char *trace_path_bound_name(enum trace_path_bound bound)
 		[TRACE_PATH_GPU_MEMORY] = "gpu_memory_bound",
 		[TRACE_PATH_KERNEL_OVERHEAD] = "gpu_kernel_kernel_overhead",
 		[TRACE_PATH_LAUNCH_OVERHEAD] = "gpu_kernel_launch_overhead",
+		[TRACE_PATH_EARLIER] = "earlier_gpu_work",
 		[TRACE_PATH_ORDER] = "",
 	};
 
@@ -30,6 +31,7 @@ const char *trace_path_kind_name(enum trace_path_kind kind)
 		[TRACE_PATH_DEPENDENCY] = "critical_path_dependency",
 		[TRACE_PATH_LAUNCH_DELAY] = "critical_path_kernel_launch_delay",
 		[TRACE_PATH_KERNEL_DELAY] = "critical_path_kernel_kernel_delay",
+		[TRACE_PATH_EARLIER_DELAY] = "critical_path_earlier_work_delay",
 		[TRACE_PATH_SYNC] = "critical_path_sync_dependency",
 	};
 
@@ -324,6 +326,8 @@ static enum trace_path_bound bound_of(
 		return TRACE_PATH_KERNEL_OVERHEAD;
 	case TRACE_PATH_LAUNCH_DELAY:
 		return TRACE_PATH_LAUNCH_OVERHEAD;
+	case TRACE_PATH_EARLIER_DELAY:
+		return TRACE_PATH_EARLIER;
 	case TRACE_PATH_OPERATOR:
 		return edge->event == MODEL_NONE ? TRACE_PATH_CPU
 						 : bound_of_row(source, edge->event);

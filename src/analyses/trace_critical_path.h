@@ -19,7 +19,8 @@ enum trace_path_bound {
 	TRACE_PATH_GPU_MEMORY, /* copies and fills; HTA's compute */
 	TRACE_PATH_KERNEL_OVERHEAD,
 	TRACE_PATH_LAUNCH_OVERHEAD,
-	TRACE_PATH_ORDER, /* dependencies, which take no time */
+	TRACE_PATH_EARLIER, /* the device was at work that was launched before the window */
+	TRACE_PATH_ORDER,   /* dependencies, which take no time */
 	TRACE_PATH_BOUND_MAX,
 };
 
@@ -68,8 +69,6 @@ struct critical_paths {
 	uint64_t backward_edges;   /* dependencies that point back in time: left out */
 	uint64_t unexplained_gaps; /* work that began long after all that it is known to wait for */
 	int64_t unexplained_ns;
-	uint64_t earlier_gaps; /* work that waited for work launched before the window */
-	int64_t earlier_ns;    /* since its launch */
 };
 
 struct critical_path_options {

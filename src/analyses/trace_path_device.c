@@ -2,7 +2,7 @@
 /*
  * The edges of devices. Work begins when the last of what it waits for is there: its launch, the
  * work before it on its stream, the event that its stream was told to wait for, and other work of
- * its graph. That one gets an edge with the time in between; the others get edges that take none.
+ * its graph. An edge leads from that one alone.
  */
 #include <stdlib.h>
 
@@ -171,69 +171,60 @@ static struct cause before_in_graph(const struct works *works, uint32_t index)
 	return end_of(works, works->ended.items[first - 1].work);
 }
 
-/* The latest of the causes that lie before the work; the others of those are followed by it. */
+/* The latest of the causes that lie before the work. */
 static const struct cause *find_last(
-	const struct works *works, struct cause *causes, uint32_t start)
+	const struct works *works, const struct cause *causes, uint32_t start)
 {
 	const struct trace_path_node *nodes = works->window->graph->nodes.items;
 	const struct cause *last = NULL;
 
 	for (size_t i = 0; i < CAUSES_MAX; i++) {
-		if (causes[i].node == MODEL_NONE)
+		uint32_t node = causes[i].node;
+
+		if (node == MODEL_NONE)
 			continue;
-		if (nodes[causes[i].node].time_ns > nodes[start].time_ns) {
+		if (nodes[node].time_ns > nodes[start].time_ns)
 			works->window->source->paths->backward_edges++;
-			causes[i].node = MODEL_NONE;
-			continue;
-		}
-		if (!last || nodes[causes[i].node].time_ns > nodes[last->node].time_ns)
+		else if (!last || nodes[node].time_ns > nodes[last->node].time_ns)
 			last = &causes[i];
 	}
 	return last;
 }
 
-/* How long the work waited for its last cause; counted where that is on no path. */
-static bool takes_time(const struct works *works, const struct cause *causes,
+/* Did the work wait for something outside of the window that came to pass later? */
+static bool is_outside(const struct works *works, const struct cause *causes,
 	const struct cause *last, uint32_t start)
 {
 	const struct trace_path_node *nodes = works->window->graph->nodes.items;
-	struct critical_paths *paths = works->window->source->paths;
-	int64_t delay_ns = nodes[start].time_ns - nodes[last->node].time_ns;
 
 	for (size_t i = 0; i < CAUSES_MAX; i++) {
-		if (causes[i].outside_ns <= nodes[last->node].time_ns ||
-			causes[i].outside_ns > nodes[start].time_ns)
-			continue;
-		paths->earlier_gaps++;
-		paths->earlier_ns += delay_ns;
-		return false;
+		if (causes[i].outside_ns > nodes[last->node].time_ns &&
+			causes[i].outside_ns <= nodes[start].time_ns)
+			return true;
 	}
-	if (last->kind != TRACE_PATH_KERNEL_DELAY || delay_ns < KERNEL_DELAY_LIMIT_NS)
-		return true;
-	paths->unexplained_gaps++;
-	paths->unexplained_ns += delay_ns;
 	return false;
 }
 
-static int connect_causes(const struct works *works, struct cause *causes, uint32_t start)
+static int connect_causes(const struct works *works, const struct cause *causes, uint32_t start)
 {
+	const struct trace_path_node *nodes = works->window->graph->nodes.items;
 	const struct cause *last = find_last(works, causes, start);
-	bool timed = last && takes_time(works, causes, last, start);
-	int r = 0;
+	struct critical_paths *paths = works->window->source->paths;
+	int64_t delay_ns;
 
-	for (size_t i = 0; r == 0 && i < CAUSES_MAX; i++) {
-		const struct cause *cause = &causes[i];
-
-		if (cause->node == MODEL_NONE)
-			continue;
-		if (cause == last && timed)
-			r = trace_path_connect(
-				works->window, cause->node, start, cause->kind, true, cause->event);
-		else
-			r = trace_path_connect(works->window, cause->node, start,
-				TRACE_PATH_DEPENDENCY, false, MODEL_NONE);
+	if (!last)
+		return 0;
+	delay_ns = nodes[start].time_ns - nodes[last->node].time_ns;
+	if (is_outside(works, causes, last, start))
+		return trace_path_connect(works->window, last->node, start,
+			TRACE_PATH_EARLIER_DELAY, true, nodes[start].event);
+	if (last->kind == TRACE_PATH_KERNEL_DELAY && delay_ns >= KERNEL_DELAY_LIMIT_NS) {
+		paths->unexplained_gaps++;
+		paths->unexplained_ns += delay_ns;
+		return trace_path_connect(
+			works->window, last->node, start, TRACE_PATH_DEPENDENCY, false, MODEL_NONE);
 	}
-	return r;
+	return trace_path_connect(works->window, last->node, start, last->kind, true, last->event);
 }
 
 static int add_work(struct works *works, uint32_t index)

@@ -10,11 +10,12 @@
 #include "model/model.h"
 
 enum trace_path_kind {
-	TRACE_PATH_OPERATOR,     /* a row runs */
-	TRACE_PATH_DEPENDENCY,   /* order alone */
-	TRACE_PATH_LAUNCH_DELAY, /* from the launch to the start of its work */
-	TRACE_PATH_KERNEL_DELAY, /* from the end of work to the start of the next */
-	TRACE_PATH_SYNC,         /* work or a call waited for work */
+	TRACE_PATH_OPERATOR,      /* a row runs */
+	TRACE_PATH_DEPENDENCY,    /* order alone */
+	TRACE_PATH_LAUNCH_DELAY,  /* from the launch to the start of its work */
+	TRACE_PATH_KERNEL_DELAY,  /* from the end of work to the start of the next */
+	TRACE_PATH_EARLIER_DELAY, /* to the start of work that waited for an earlier window's */
+	TRACE_PATH_SYNC,          /* work or a call waited for work */
 	TRACE_PATH_KIND_MAX,
 };
 
