@@ -154,6 +154,20 @@ bool kineto_take_ns(struct kineto_arguments *arguments, enum kineto_argument id,
 	       taken(arguments, id, json_text_fixed(&text, 3, ret_value));
 }
 
+bool kineto_double(const struct json_text *value, double *ret_value)
+{
+	const struct json_text text = json_text_inside(value);
+	char digits[64];
+	char *end;
+
+	if (!text.length || text.length >= sizeof(digits))
+		return false;
+	memcpy(digits, text.bytes, text.length);
+	digits[text.length] = '\0';
+	*ret_value = strtod(digits, &end);
+	return *end == '\0';
+}
+
 bool kineto_take_dimensions(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3])
 {
