@@ -28,7 +28,7 @@ struct running {
 	uint32_t counts[ACTIVITIES];
 };
 
-static bool is_communication(const char *name)
+bool device_is_communication(const char *name)
 {
 	static const char *const beginnings[] = {"nccl", "rccl", "hccl", "oneccl", "ccl_"};
 
@@ -44,7 +44,7 @@ static uint8_t activity_number(const struct model_device_work *work)
 {
 	if (work->kind != WIRE_DEVICE_KERNEL && work->kind != WIRE_DEVICE_GRAPH)
 		return 1;
-	return is_communication(work->name) ? 2 : 0;
+	return device_is_communication(work->name) ? 2 : 0;
 }
 
 enum device_activity device_activity_of(const struct model_device_work *work)

@@ -16,7 +16,9 @@ enum device_activity {
 	DEVICE_ACTIVITY_SETS = 1 << 3,
 };
 
-/* Which of them a piece of work is; kernels of NCCL, RCCL, HCCL and oneCCL by their names. */
+/* Is a kernel of this name one of NCCL, RCCL, HCCL or oneCCL? */
+bool device_is_communication(const char *name);
+/* Which of them a piece of work is; communication by the kernel's name. */
 enum device_activity device_activity_of(const struct model_device_work *work);
 
 /* All work of devices of one name: they are one, as in analyses/device_work.h. */

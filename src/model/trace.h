@@ -77,7 +77,9 @@ struct trace_op {
 struct trace_work {
 	int64_t device, context, stream; /* TRACE_NO_NUMBER: not said */
 	uint64_t bytes;                  /* of copies and fills */
-	uint32_t grid[3], block[3];      /* 0: not said */
+	double bandwidth_gbps; /* "memory bandwidth (GB/s)": finer than the times of old files; 0:
+				  not said */
+	uint32_t grid[3], block[3]; /* 0: not said */
 	uint32_t registers, shared_bytes;
 	uint64_t graph, graph_node; /* 0: of none */
 	int64_t queued_ns;          /* TRACE_NO_NUMBER: not said */

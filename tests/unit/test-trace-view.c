@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rows of a trace count, at what times, and what devices did: ours, and as HTA has it. */
+#include "trace-example.h"
+
+#include "analyses/trace_order.h"
+#include "analyses/trace_temporal.h"
+
+static const struct trace_view_options ours, hta = {.hta_compatible = true};
+
+static void view(struct trace_view *view, struct trace *trace, struct trace_view_options options)
+{
+	example_trace_finish(trace);
+	assert_int_equal(trace_view_init(view, trace, 3, &options), 0);
+}
+
+/* ---- order ---- */
+
+static void check_order(const int64_t *keys, const uint32_t *order, size_t count, bool is_stable)
+{
+	_cleanup_free_ bool *seen = calloc(count + 1, sizeof(*seen));
+
+	for (size_t i = 0; i < count; i++) {
+		assert_true(order[i] < count);
+		assert_false(seen[order[i]]);
+		seen[order[i]] = true;
+		if (!i)
+			continue;
+		assert_true(keys[order[i - 1]] <= keys[order[i]]);
+		if (is_stable && keys[order[i - 1]] == keys[order[i]])
+			assert_true(order[i - 1] < order[i]);
+	}
+}
+
+static void orders_sort(void **state)
+{
+	enum { COUNT = 5000 };
+	int64_t keys[COUNT];
+	uint32_t order[COUNT];
+	uint64_t random = 1;
+
+	for (size_t spread = 1; spread < 1ULL << 62; spread = spread * 8 + 1) {
+		for (size_t i = 0; i < COUNT; i++) {
+			random = hash_u64(random + i);
+			keys[i] = (int64_t)(random % spread) - (int64_t)(spread / 2);
+		}
+		for (size_t count = 0; count <= COUNT; count = count * 3 + 1) {
+			assert_int_equal(trace_order_stable(keys, order, count), 0);
+			check_order(keys, order, count, true);
+			trace_order_numpy(keys, order, count);
+			check_order(keys, order, count, false);
+		}
+	}
+	keys[0] = INT64_MAX;
+	keys[1] = INT64_MIN;
+	assert_int_equal(trace_order_stable(keys, order, 2), 0);
+	check_order(keys, order, 2, true);
+}
+
+/* From numpy 1.24: np.argsort(np.array([3,1,2] * 8)). */
+static void equal_keys_come_as_from_numpy(void **state)
+{
+	static const uint32_t expected[] = {1, 19, 4, 16, 7, 13, 10, 22, 11, 20, 17, 14, 23, 8, 5,
+		2, 9, 15, 6, 18, 3, 21, 12, 0};
+	int64_t keys[24];
+	uint32_t order[24];
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		keys[i] = (int64_t[]){3, 1, 2}[i % 3];
+	trace_order_numpy(keys, order, ARRAY_SIZE(keys));
+	assert_memory_equal(order, expected, sizeof(expected));
+}
+
+/* ---- rows ---- */
+
+static void kinds_are_known_by_category_and_name(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0}, theirs = {0};
+	static const struct {
+		enum trace_category category;
+		const char *name;
+		enum trace_kind ours, hta;
+	} rows[] = {
+		{TRACE_KERNEL, "gemm", TRACE_COMPUTE, TRACE_COMPUTE},
+		{TRACE_KERNEL, "ncclDevKernel_AllReduce", TRACE_COMMUNICATION, TRACE_COMMUNICATION},
+		{TRACE_KERNEL, "void ncclKernel_Sum", TRACE_COMMUNICATION, TRACE_COMMUNICATION},
+		{TRACE_KERNEL, "hip_gemm", TRACE_COMPUTE, TRACE_COMMUNICATION},
+		{TRACE_KERNEL, "rcclKernel", TRACE_COMMUNICATION, TRACE_COMPUTE},
+		{TRACE_KERNEL, "void __admamean", TRACE_COMPUTE, TRACE_OTHER_KIND},
+		{TRACE_KERNEL, "runFunction - x", TRACE_COMPUTE, TRACE_OTHER_KIND},
+		{TRACE_MEMCPY, "Memcpy HtoD (Pinned -> Device)", TRACE_MEMORY, TRACE_MEMORY},
+		{TRACE_MEMCPY, "hipMemcpyDtoH", TRACE_MEMORY, TRACE_COMMUNICATION},
+		{TRACE_MEMSET, "Memset (Device)", TRACE_MEMORY, TRACE_MEMORY},
+		{TRACE_MEMSET, "fill", TRACE_MEMORY, TRACE_COMPUTE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		example_device(trace, rows[i].category, rows[i].name, 0, 7, (int64_t)i * 10, 5, 0);
+	view(&own, trace, ours);
+	view(&theirs, trace, hta);
+	assert_int_equal(own.works.count, ARRAY_SIZE(rows));
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(own.works.items[i].kind, rows[i].ours);
+		assert_int_equal(theirs.works.items[i].kind, rows[i].hta);
+	}
+	/* What a kernel moves among ranks tells as well. */
+	trace->works.items[0].collective = 0;
+	assert_int_equal(trace_view_kind(&own, &trace->events.items[0]), TRACE_COMMUNICATION);
+}
+
+static void devices_and_streams_are_told_apart(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0}, theirs = {0};
+	_cleanup_strbuf_ struct strbuf name = {0};
+
+	example_device(trace, TRACE_KERNEL, "a", 1, 7, 30, 10, 0);
+	example_device(trace, TRACE_KERNEL, "a", 0, 7, 10, 10, 0);
+	example_device(trace, TRACE_SYNC, "Stream Sync", 0, 9, 15, 10, 5);
+	view(&own, trace, ours);
+	assert_int_equal(own.rank, 3);
+	assert_int_equal(own.works.count, 2);
+	assert_int_equal(own.works.items[0].row, 1); /* by start */
+	assert_int_equal(own.devices.count, 2);
+	assert_int_equal(own.streams.count, 2);
+	trace_view_device_name(&own, own.streams.items[0].device, &name);
+	trace_view_stream_name(&own, 0, &name);
+	assert_string_equal(strbuf_cstr(&name), "GPU 1stream 7");
+
+	/* HTA: one device, streams by number, waits that have a stream are rows like others. */
+	view(&theirs, trace, hta);
+	assert_int_equal(theirs.works.count, 3);
+	assert_int_equal(theirs.works.items[0].row, 0);
+	assert_int_equal(theirs.devices.count, 1);
+	assert_int_equal(theirs.streams.count, 2);
+	assert_int_equal(theirs.streams.items[0].works, 2);
+	assert_true(theirs.works.items[2].is_wait);
+}
+
+static void hta_rounds_to_microseconds(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0}, theirs = {0};
+
+	example_device(trace, TRACE_KERNEL, "a", 0, 7, 1001, 2500, 0);
+	example_device(trace, TRACE_KERNEL, "a", 0, 7, 5100, 100, 0);
+	trace->has_fractions = true;
+	view(&theirs, trace, hta);
+	assert_int_equal(theirs.works.items[0].start_ns, 2000);
+	assert_int_equal(theirs.works.items[0].end_ns, 3000);
+	assert_int_equal(theirs.works.items[1].start_ns, 6000);
+	assert_int_equal(theirs.works.items[1].end_ns, 5000);
+	view(&own, trace, ours);
+	assert_int_equal(own.works.items[0].start_ns, 1001);
+	assert_int_equal(own.works.items[0].end_ns, 3501);
+}
+
+/* Two steps; the work of the first step's launch runs in the second. */
+static struct trace *two_steps(void)
+{
+	struct trace *trace = example_trace_new();
+
+	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#1", EXAMPLE_PID, 0, 1000, 0);
+	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#2", EXAMPLE_PID, 1000, 1000, 0);
+	example_launch(trace, "first", 7, 900, 10, 1500, 100, 1);
+	example_launch(trace, "second", 7, 1100, 10, 1700, 100, 2);
+	example_device(trace, TRACE_KERNEL, "unlaunched", 0, 7, 950, 20, 3);
+	return trace;
+}
+
+static void the_last_step_stays_unless_asked(void **state)
+{
+	_cleanup_trace_ struct trace *trace = two_steps();
+	_cleanup_trace_view_ struct trace_view all = {0}, less = {0}, theirs = {0}, kept = {0};
+
+	view(&all, trace, ours);
+	assert_int_equal(all.steps, 2);
+	assert_int_equal(all.works.count, 3);
+	assert_int_equal(all.works_without_launch, 1);
+	view(&less, trace, (struct trace_view_options){.drop_last_step = true});
+	assert_int_equal(less.works.count, 2);
+	assert_int_equal(less.dropped_works, 1);
+	assert_true(trace_view_has(&less, &trace->events.items[2]));
+	assert_false(trace_view_has(&less, &trace->events.items[4]));
+
+	/* HTA drops the last one, and with it what no call of the file launched. */
+	view(&theirs, trace, hta);
+	assert_int_equal(theirs.works.count, 1);
+	assert_int_equal(theirs.dropped_works, 2);
+	view(&kept, trace,
+		(struct trace_view_options){.hta_compatible = true, .keep_last_step = true});
+	assert_int_equal(kept.works.count, 2);
+}
+
+static void one_step_is_kept(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view theirs = {0};
+
+	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#1", EXAMPLE_PID, 0, 1000, 0);
+	example_device(trace, TRACE_KERNEL, "unlaunched", 0, 7, 950, 20, 3);
+	view(&theirs, trace, hta);
+	assert_int_equal(theirs.works.count, 1);
+}
+
+static void negative_durations_are_counted(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+
+	example_device(trace, TRACE_KERNEL, "a", 0, 7, 100, -50, 0);
+	view(&own, trace, ours);
+	assert_int_equal(own.negative_durations, 1);
+	assert_int_equal(own.works.items[0].end_ns, 100);
+}
+
+/* ---- what devices did ---- */
+
+static void each_moment_counts_once(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
+	const struct trace_temporal_device *device;
+
+	/* Kernels that overlap on one stream; communication beside one of them; a copy alone. */
+	example_device(trace, TRACE_KERNEL, "a", 0, 7, 1000, 100, 0);
+	example_device(trace, TRACE_KERNEL, "b", 0, 7, 1050, 100, 0);
+	example_device(trace, TRACE_KERNEL, "ncclKernel", 0, 20, 1120, 80, 0);
+	example_device(trace, TRACE_MEMCPY, "Memcpy", 0, 7, 1300, 10, 0);
+	example_device(trace, TRACE_KERNEL, "elsewhere", 1, 7, 5000, 10, 0);
+	view(&own, trace, ours);
+	assert_int_equal(trace_temporal_init(&temporal, &own), 0);
+	assert_int_equal(temporal.devices.count, 2);
+	device = &temporal.devices.items[0];
+	assert_int_equal(trace_temporal_span_ns(device), 310);
+	assert_int_equal(device->busy_ns, 210);
+	assert_int_equal(trace_temporal_idle_ns(device), 100);
+	assert_int_equal(device->by_kind_ns[TRACE_COMPUTE], 150);
+	assert_int_equal(device->by_kind_ns[TRACE_COMMUNICATION], 80);
+	assert_int_equal(device->by_kind_ns[TRACE_MEMORY], 10);
+	assert_int_equal(trace_temporal_non_compute_ns(device), 60);
+	assert_int_equal(device->communication_beside_compute_ns, 30);
+	assert_int_equal(device->by_set_ns[1 << TRACE_COMPUTE], 120);
+	assert_int_equal(device->by_set_ns[1 << TRACE_COMPUTE | 1 << TRACE_COMMUNICATION], 30);
+	assert_int_equal(device->by_set_ns[1 << TRACE_COMMUNICATION], 50);
+	assert_int_equal(device->by_set_ns[1 << TRACE_MEMORY], 10);
+	assert_int_equal(trace_temporal_span_ns(&temporal.devices.items[1]), 10);
+}
+
+static void a_trace_without_devices_has_none(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
+
+	example_host(trace, TRACE_CPU_OP, "aten::add", EXAMPLE_PID, 0, 10, 0);
+	view(&own, trace, ours);
+	assert_int_equal(trace_temporal_init(&temporal, &own), 0);
+	assert_int_equal(temporal.devices.count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(orders_sort),
+		cmocka_unit_test(equal_keys_come_as_from_numpy),
+		cmocka_unit_test(kinds_are_known_by_category_and_name),
+		cmocka_unit_test(devices_and_streams_are_told_apart),
+		cmocka_unit_test(hta_rounds_to_microseconds),
+		cmocka_unit_test(the_last_step_stays_unless_asked),
+		cmocka_unit_test(one_step_is_kept),
+		cmocka_unit_test(negative_durations_are_counted),
+		cmocka_unit_test(each_moment_counts_once),
+		cmocka_unit_test(a_trace_without_devices_has_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
