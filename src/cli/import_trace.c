@@ -23,12 +23,13 @@ static bool ends_in(const struct strbuf *path, const char *end)
 {
 	size_t length = strlen(end);
 
-	return path->length > length && strcmp(strbuf_cstr(path) + path->length - length, end) == 0;
+	return path->length > length &&
+	       memcmp(path->data + path->length - length, end, length) == 0;
 }
 
-int import_default_output(struct strbuf *path, const char *input)
+void import_base_name(struct strbuf *path, const char *input)
 {
-	static const char *const endings[] = {".gz", ".zst", ".json", ".log", ".txt"};
+	static const char *const endings[] = {".gz", ".zst", ".json", ".log", ".txt", ".pftrace"};
 
 	strbuf_add(path, input);
 	while (path->length > 1 && ends_in(path, "/"))
@@ -37,6 +38,11 @@ int import_default_output(struct strbuf *path, const char *input)
 		if (ends_in(path, endings[i]))
 			path->length -= strlen(endings[i]);
 	}
+}
+
+int import_default_output(struct strbuf *path, const char *input)
+{
+	import_base_name(path, input);
 	strbuf_add(path, ".pftrace");
 	return strbuf_status(path);
 }

@@ -16,8 +16,10 @@ struct import_options {
 int import_traces(
 	char *const *paths, size_t count, const struct import_options *options, struct errmsg *err);
 
-/* "run.json.gz" becomes "run.pftrace", a folder "FOLDER.pftrace". Returns 0 or -ENOMEM. */
+/* "run.json.gz" becomes "run". */
 struct strbuf;
+void import_base_name(struct strbuf *path, const char *input);
+/* "run.json.gz" becomes "run.pftrace", a folder "FOLDER.pftrace". Returns 0 or -ENOMEM. */
 int import_default_output(struct strbuf *path, const char *input);
 /* Fails when the output is the input. */
 int import_refuse_same_file(const char *input, const char *output, struct errmsg *err);

@@ -351,5 +351,6 @@ const struct exporter chrome_exporter = {
 	.description = "trace events for ui.perfetto.dev and chrome://tracing: slices per thread, "
 		       "device work, ranges, windows and steps",
 	.extension = ".trace.json",
+	.takes_traces = true,
 	.export = chrome_export,
 };
