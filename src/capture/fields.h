@@ -274,7 +274,7 @@ enum {
 };
 
 /* sonde's fields of TrackDescriptor */
-enum { TRACK_REPEATS = 1700, TRACK_TRACE_TRACK = 1701 };
+enum { TRACK_REPEATS = 1700, TRACK_ROW_TRACK = 1701 };
 
 /* sonde.Trace, TraceTrack, TraceFlow, TraceCounter, TraceGroup; TraceRow: capture/trace_rows.h */
 enum {

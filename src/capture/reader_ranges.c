@@ -42,7 +42,7 @@ int reader_event_track(struct reader *reader, struct pb_bytes descriptor)
 			track.parent = field.value;
 		else if (field.tag == PB_VARINT(TRACK_REPEATS))
 			track.repeats = field.value;
-		else if (field.tag == PB_VARINT(TRACK_TRACE_TRACK))
+		else if (field.tag == PB_VARINT(TRACK_ROW_TRACK))
 			track.trace_track = (uint32_t)field.value;
 		else if (field.tag == PB_BYTES(TRACK_PROCESS))
 			result = read_ids(field.bytes, false, &track);

@@ -242,7 +242,7 @@ static int describe_lane(struct capture_trace_writer *trace, uint64_t lane)
 		strbuf_inherit_status(packet, &name);
 		pb_put_text(packet, TRACK_NAME, strbuf_cstr(&name));
 	}
-	pb_put_u64(packet, TRACK_TRACE_TRACK, (uint64_t)track->number + 1);
+	pb_put_u64(packet, TRACK_ROW_TRACK, (uint64_t)track->number + 1);
 	pb_end(packet, begin);
 	return writer_end_packet(trace->writer);
 }
