@@ -2,7 +2,7 @@
 /*
  * The report of traces: an answer first, then sections. To add a section:
  *   1. `const struct trace_section NAME_section` at the bottom of a file of its own,
- *   2. a line in the table of report_trace.c,
+ *   2. a line in the table of report_trace.c, its name in the choices of --by in report.c,
  *   3. the file in src/cli/meson.build, a test, and its part of docs/traces.md and docs/json.md.
  */
 #pragma once
@@ -40,6 +40,21 @@ extern const struct trace_section *const trace_sections[];
 /* NULL: no section of this name. */
 const struct trace_section *trace_section_find(const char *name);
 
+struct report_trace_arguments {
+	struct trace_view_options view;
+	const struct trace_section *section; /* of --by; NULL: all */
+	uint64_t rank;                       /* UINT64_MAX: all */
+	uint64_t limit;                      /* 0: as suits */
+	bool json;
+};
+
+/* `sonde report` of traces: prints it, or why there is none. Returns the exit status. */
+int report_traces(
+	const struct report_trace_arguments *arguments, const char *const *paths, size_t count);
+
+/* Which traces, what is missing in them, and where the GPU time went. Returns 0 or -ENOMEM. */
+int report_trace_answer(const struct trace_report *report);
+
 /* ---- for sections ---- */
 
 /* "rank 3", "GPU 0" or "rank 3 GPU 0": what tells the device from the others of the report. */
@@ -68,5 +83,6 @@ int report_trace_write(const struct trace_report *report, struct json_writer *js
 	int (*write)(struct json_writer *json, const struct trace_view *view,
 		const struct trace_json_options *options));
 
-extern const struct trace_section temporal_section, idle_section, kernel_section, overlap_section,
-	queue_section, bandwidth_section, launches_section, annotations_section, operators_section;
+extern const struct trace_section temporal_section, idle_section, host_section, kernel_section,
+	overlap_section, queue_section, bandwidth_section, launches_section, annotations_section,
+	operators_section;

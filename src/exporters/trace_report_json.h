@@ -46,3 +46,7 @@ int trace_json_launches(struct json_writer *json, const struct trace_view *view,
 	const struct trace_json_options *options);
 int trace_json_operators(struct json_writer *json, const struct trace_view *view,
 	const struct trace_json_options *options);
+/* All ranks together: the member "summary", null with hta_compatible; and an array. */
+int trace_json_summary(struct json_writer *json, const struct trace_view *views, size_t count);
+int trace_json_host(
+	struct json_writer *json, const struct trace_view *views, size_t count, size_t limit);
