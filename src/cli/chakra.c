@@ -4,6 +4,7 @@
 
 static const struct command *const subcommands[] = {
 	&chakra_link_command,
+	&chakra_convert_command,
 	NULL,
 };
 
