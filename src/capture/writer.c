@@ -114,7 +114,7 @@ static int put_clocks(struct capture_writer *writer, const struct capture_sessio
 	struct strbuf *packet = writer_begin_packet(writer);
 
 	put_clock_snapshot(packet, session);
-	writer->last_time_ns = session->start_time_ns;
+	writer->last_time_ns = writer->trace_clock_ns = session->start_time_ns;
 	return writer_end_packet(writer);
 }
 

@@ -40,11 +40,33 @@ extern const struct trace_section *const trace_sections[];
 /* NULL: no section of this name. */
 const struct trace_section *trace_section_find(const char *name);
 
+/* ---- for sections ---- */
+
 /* "rank 3", "GPU 0" or "rank 3 GPU 0": what tells the device from the others of the report. */
 void report_trace_place(const struct trace_report *report, const struct trace_view *view,
 	uint32_t device, struct strbuf *out);
 /* The same as a cell of a table. */
 void report_trace_cell(struct table *table, const struct trace_report *report,
 	const struct trace_view *view, uint32_t device);
+/* A stream's device and name: two cells. */
+void report_trace_stream_cells(struct table *table, const struct trace_report *report,
+	const struct trace_view *view, uint32_t stream);
+/* "12.34 %"; "" where the whole is 0. */
+void report_trace_share(struct table *table, int64_t part_ns, int64_t whole_ns);
+/* A time that may be negative, as HTA's are: as such it is "-12 µs". */
+void report_trace_time(struct table *table, int64_t ns);
+/* Of a distribution's figure: "" where it is not known. */
+void report_trace_figure(struct table *table, double ns);
+/* "… 12 more kernels (--limit shows more)"; nothing when none is left out. */
+void report_trace_rest(const struct trace_report *report, size_t rest, const char *what);
 /* Has any rank device work? If not, a section that is alone says so. */
 bool report_trace_has_works(const struct trace_report *report);
+
+struct trace_json_options;
+/* An array with what `write` appends for each rank (exporters/trace_report_json.h). */
+int report_trace_write(const struct trace_report *report, struct json_writer *json,
+	int (*write)(struct json_writer *json, const struct trace_view *view,
+		const struct trace_json_options *options));
+
+extern const struct trace_section temporal_section, idle_section, kernel_section, overlap_section,
+	queue_section, bandwidth_section, launches_section, annotations_section, operators_section;

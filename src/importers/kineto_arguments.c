@@ -58,8 +58,7 @@ void kineto_arguments_clear(struct kineto_arguments *arguments)
 }
 
 /* KINETO_ARGUMENT_MAX when the name is none of ours. */
-static inline unsigned find_name(
-	const struct kineto_arguments *arguments, const struct json_text *key)
+static unsigned find_name(const struct kineto_arguments *arguments, const struct json_text *key)
 {
 	unsigned slot, id;
 
@@ -75,25 +74,49 @@ static inline unsigned find_name(
 	return KINETO_ARGUMENT_MAX;
 }
 
+#define ID_OTHER KINETO_ARGUMENT_MAX
+#define ID_NONE  (KINETO_ARGUMENT_MAX + 1) /* before the first member */
+
+/* To the next member's value; *id is that of the member before, then that of this one. */
+static inline enum json_status next_member(struct kineto_arguments *arguments,
+	struct json_reader *reader, unsigned *id, const char **ret_begin)
+{
+	struct kineto_guesses *guesses = &arguments->guesses[*id];
+	const char *begin = reader->at;
+	const struct json_guess *guess;
+	enum json_status status;
+	struct json_text key;
+	uint64_t mended = reader->mended;
+
+	if (kineto_guess_member(guesses, reader, &guess) >= 0) {
+		*id = guess->id;
+		*ret_begin = begin + guess->key_offset;
+		return JSON_OK;
+	}
+	status = json_reader_member(reader, &key);
+	if (status != JSON_OK)
+		return status;
+	*id = find_name(arguments, &key);
+	*ret_begin = key.bytes - 1;
+	if (reader->mended == mended)
+		kineto_learn_member(guesses, reader, begin, &key, *id);
+	return JSON_OK;
+}
+
 int kineto_arguments_read(
 	struct kineto_arguments *arguments, struct json_reader *reader, bool keep_others)
 {
 	enum json_status status = json_reader_enter(reader, '{');
 	struct kineto_member member;
+	unsigned id = ID_NONE;
 
 	while (status == JSON_OK) {
-		unsigned id;
-
-		status = json_reader_member(reader, &member.whole);
+		status = next_member(arguments, reader, &id, &member.begin);
+		if (status == JSON_OK)
+			status = json_reader_value(reader, &member.value);
 		if (status != JSON_OK)
 			break;
-		id = find_name(arguments, &member.whole);
-		status = json_reader_value(reader, &member.value);
-		if (status != JSON_OK)
-			break;
-		member.whole.bytes--;
-		member.whole.length = (size_t)(reader->at - member.whole.bytes);
-		if (id != KINETO_ARGUMENT_MAX) {
+		if (id != ID_OTHER) {
 			arguments->members[id] = member;
 			arguments->present |= KINETO_BIT(id);
 		} else if (keep_others && array_append(&arguments->others, member) < 0) {
@@ -154,6 +177,20 @@ bool kineto_take_ns(struct kineto_arguments *arguments, enum kineto_argument id,
 	       taken(arguments, id, json_text_fixed(&text, 3, ret_value));
 }
 
+bool kineto_double(const struct json_text *value, double *ret_value)
+{
+	const struct json_text text = json_text_inside(value);
+	char digits[64];
+	char *end;
+
+	if (!text.length || text.length >= sizeof(digits))
+		return false;
+	memcpy(digits, text.bytes, text.length);
+	digits[text.length] = '\0';
+	*ret_value = strtod(digits, &end);
+	return *end == '\0';
+}
+
 bool kineto_take_dimensions(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3])
 {
@@ -187,7 +224,8 @@ static void add_member(struct strbuf *out, const struct kineto_member *member)
 {
 	if (out->length)
 		strbuf_add(out, ", ");
-	strbuf_add_bytes(out, member->whole.bytes, member->whole.length);
+	strbuf_add_bytes(out, member->begin,
+		(size_t)(member->value.bytes + member->value.length - member->begin));
 }
 
 void kineto_arguments_rest(const struct kineto_arguments *arguments, struct strbuf *out)

@@ -29,6 +29,7 @@
 	X(CONTEXT, "context")                                                                      \
 	X(STREAM, "stream")                                                                        \
 	X(BYTES, "bytes")                                                                          \
+	X(BANDWIDTH, "memory bandwidth (GB/s)")                                                    \
 	X(GRID, "grid")                                                                            \
 	X(BLOCK, "block")                                                                          \
 	X(REGISTERS, "registers per thread")                                                       \
@@ -77,17 +78,47 @@ _Static_assert(KINETO_ARGUMENT_MAX <= 64, "one bit each");
 
 /* A member as the file has it. */
 struct kineto_member {
-	struct json_text whole; /* "key": value */
+	const char *begin;      /* of "key": value */
 	struct json_text value; /* strings with their quotes */
 };
 
 #define KINETO_NAME_SLOTS 256
+
+/* What follows a member most often: the last two that did. */
+struct kineto_guesses {
+	struct json_guess first, second;
+};
+
+/* The id of the next member when it is one of these, with the reader at its value; else -1. */
+static inline int kineto_guess_member(struct kineto_guesses *guesses, struct json_reader *reader,
+	const struct json_guess **ret_guess)
+{
+	if (json_reader_guess(reader, &guesses->first)) {
+		*ret_guess = &guesses->first;
+		return guesses->first.id;
+	}
+	if (json_reader_guess(reader, &guesses->second)) {
+		*ret_guess = &guesses->second;
+		return guesses->second.id;
+	}
+	return -1;
+}
+
+/* The member that the reader has come to from `begin`. */
+static inline void kineto_learn_member(struct kineto_guesses *guesses,
+	const struct json_reader *reader, const char *begin, const struct json_text *key,
+	unsigned id)
+{
+	guesses->second = guesses->first;
+	json_reader_learn(reader, begin, key, (uint16_t)id, &guesses->first);
+}
 
 struct kineto_arguments {
 	uint64_t present; /* bits: was there, and was not taken yet */
 	struct kineto_member members[KINETO_ARGUMENT_MAX];
 	ARRAY_OF(struct kineto_member) others; /* without a field; only when they are kept */
 	uint8_t slots[KINETO_NAME_SLOTS];      /* name → enum kineto_argument + 1; 0: none */
+	struct kineto_guesses guesses[KINETO_ARGUMENT_MAX + 2]; /* by the member before */
 };
 
 void kineto_arguments_init(struct kineto_arguments *arguments);
@@ -112,6 +143,8 @@ bool kineto_take_ns(
 /* Takes [x, y, z] out. */
 bool kineto_take_dimensions(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3]);
+/* The member's number, when it is one; the member stays, to be kept as text. */
+bool kineto_double(const struct json_text *value, double *ret_value);
 /* Takes any value out; NULL when it is not there. Valid until the next event. */
 const struct json_text *kineto_take(struct kineto_arguments *arguments, enum kineto_argument id);
 

@@ -15,9 +15,26 @@
 
 #define NOT_UNDERSTOOD 1
 
+/* Of the members of an event, those that say something to us. */
+enum event_member {
+	MEMBER_PHASE,
+	MEMBER_CATEGORY,
+	MEMBER_NAME,
+	MEMBER_ID,
+	MEMBER_PID,
+	MEMBER_TID,
+	MEMBER_TIME,
+	MEMBER_DURATION,
+	MEMBER_ARGUMENTS,
+	MEMBER_OTHER,
+	MEMBER_MAX,
+};
+
+_Static_assert(MEMBER_MAX == KINETO_EVENT_MEMBERS, "each has its guesses");
+
 /* Values as the file has them; no bytes: not there. */
 struct event_texts {
-	struct json_text phase, category, name, id, pid, tid, time, duration;
+	struct json_text values[MEMBER_MAX];
 };
 
 /* Of a key that is as long as the word, which makes this one comparison of integers. */
@@ -26,57 +43,78 @@ static inline bool key_is(const struct json_text *key, const char *word)
 	return memcmp(key->bytes, word, strlen(word)) == 0;
 }
 
-/* NULL for members that say nothing to us. */
-static inline struct json_text *find_member(struct event_texts *texts, const struct json_text *key)
+static enum event_member find_member(const struct json_text *key)
 {
 	switch (key->length) {
 	case 2:
 		if (key_is(key, "ts"))
-			return &texts->time;
+			return MEMBER_TIME;
 		if (key_is(key, "ph"))
-			return &texts->phase;
-		return key_is(key, "id") ? &texts->id : NULL;
+			return MEMBER_PHASE;
+		return key_is(key, "id") ? MEMBER_ID : MEMBER_OTHER;
 	case 3:
 		if (key_is(key, "pid"))
-			return &texts->pid;
+			return MEMBER_PID;
 		if (key_is(key, "tid"))
-			return &texts->tid;
+			return MEMBER_TID;
 		if (key_is(key, "dur"))
-			return &texts->duration;
-		return key_is(key, "cat") ? &texts->category : NULL;
+			return MEMBER_DURATION;
+		return key_is(key, "cat") ? MEMBER_CATEGORY : MEMBER_OTHER;
 	case 4:
-		return key_is(key, "name") ? &texts->name : NULL;
+		if (key_is(key, "args"))
+			return MEMBER_ARGUMENTS;
+		return key_is(key, "name") ? MEMBER_NAME : MEMBER_OTHER;
 	default:
-		return NULL;
+		return MEMBER_OTHER;
 	}
 }
 
 /* Series of counters have any name. Without arguments kept, those of other events are left out. */
 static bool wants_others(const struct kineto_parser *parser, const struct event_texts *texts)
 {
-	return parser->keep_arguments || !texts->phase.bytes ||
-	       json_text_equals(&texts->phase, "\"C\"");
+	return parser->keep_arguments || !texts->values[MEMBER_PHASE].bytes ||
+	       json_text_equals(&texts->values[MEMBER_PHASE], "\"C\"");
+}
+
+/* To the next member's value; *member is the one before, then this one. */
+static inline enum json_status next_member(
+	struct kineto_parser *parser, struct json_reader *reader, enum event_member *member)
+{
+	struct kineto_guesses *guesses = &parser->guesses[*member];
+	const char *begin = reader->at;
+	const struct json_guess *guess;
+	enum json_status status;
+	struct json_text key;
+	uint64_t mended = reader->mended;
+
+	if (kineto_guess_member(guesses, reader, &guess) >= 0) {
+		*member = (enum event_member)guess->id;
+		return JSON_OK;
+	}
+	status = json_reader_member(reader, &key);
+	if (status != JSON_OK)
+		return status;
+	*member = find_member(&key);
+	if (reader->mended == mended)
+		kineto_learn_member(guesses, reader, begin, &key, *member);
+	return JSON_OK;
 }
 
 static int read_texts(
 	struct kineto_parser *parser, struct json_reader *reader, struct event_texts *texts)
 {
 	int status = (int)json_reader_enter(reader, '{');
-	struct json_text key, value;
+	enum event_member member = MEMBER_MAX;
 
 	while (status == JSON_OK) {
-		struct json_text *member;
-
-		status = (int)json_reader_member(reader, &key);
+		status = (int)next_member(parser, reader, &member);
 		if (status != JSON_OK)
 			break;
-		if (key.length == 4 && key_is(&key, "args") && *reader->at == '{') {
+		if (member == MEMBER_ARGUMENTS && *reader->at == '{')
 			status = kineto_arguments_read(
 				&parser->arguments, reader, wants_others(parser, texts));
-			continue;
-		}
-		member = find_member(texts, &key);
-		status = (int)json_reader_value(reader, member ? member : &value);
+		else
+			status = (int)json_reader_value(reader, &texts->values[member]);
 	}
 	return status == JSON_DONE ? JSON_OK : status;
 }
@@ -123,8 +161,8 @@ static int find_track(
 {
 	struct kineto_number pid, tid;
 
-	if (kineto_read_number(parser, &texts->pid, &pid) < 0 ||
-		kineto_read_number(parser, &texts->tid, &tid) < 0)
+	if (kineto_read_number(parser, &texts->values[MEMBER_PID], &pid) < 0 ||
+		kineto_read_number(parser, &texts->values[MEMBER_TID], &tid) < 0)
 		return -ENOMEM;
 	return kineto_find_track(parser, &pid, &tid, ret_track);
 }
@@ -141,15 +179,15 @@ static int add_row(
 	struct trace *trace = parser->trace;
 	int r;
 
-	if (!read_ns(&texts->time, &event->start_ns))
+	if (!read_ns(&texts->values[MEMBER_TIME], &event->start_ns))
 		return NOT_UNDERSTOOD;
 	if (trace->events.count >= MODEL_NONE)
 		return -ENOMEM;
 	event->file_index = parser->position;
 	note_fractions(trace, event->start_ns);
 	note_fractions(trace, event->duration_ns);
-	if (kineto_add_string(parser, &texts->category, &event->category_name) < 0 ||
-		kineto_add_string(parser, &texts->name, &event->name) < 0)
+	if (kineto_add_string(parser, &texts->values[MEMBER_CATEGORY], &event->category_name) < 0 ||
+		kineto_add_string(parser, &texts->values[MEMBER_NAME], &event->name) < 0)
 		return -ENOMEM;
 	event->category = kineto_category(parser, event->category_name);
 	r = find_track(parser, texts, &event->track);
@@ -164,7 +202,8 @@ static int add_row(
 
 static int add_complete(struct kineto_parser *parser, const struct event_texts *texts)
 {
-	struct trace_event event = {.duration_ns = read_duration(parser, &texts->duration)};
+	struct trace_event event = {
+		.duration_ns = read_duration(parser, &texts->values[MEMBER_DURATION])};
 
 	return add_row(parser, texts, &event);
 }
@@ -204,7 +243,7 @@ static int end_row(struct kineto_parser *parser, const struct event_texts *texts
 	int64_t end_ns;
 	int r;
 
-	if (!read_ns(&texts->time, &end_ns))
+	if (!read_ns(&texts->values[MEMBER_TIME], &end_ns))
 		return NOT_UNDERSTOOD;
 	r = find_track(parser, texts, &track);
 	if (r < 0)
@@ -254,41 +293,27 @@ static int add_flow(struct kineto_parser *parser, const struct event_texts *text
 	struct trace_flow flow = {.is_end = is_end};
 	int r;
 
-	if (!read_ns(&texts->time, &flow.time_ns))
+	if (!read_ns(&texts->values[MEMBER_TIME], &flow.time_ns))
 		return NOT_UNDERSTOOD;
-	r = read_flow_id(parser, &texts->id, &flow.id);
+	r = read_flow_id(parser, &texts->values[MEMBER_ID], &flow.id);
 	if (r == 0)
-		r = kineto_add_string(parser, &texts->category, &flow.category_name);
+		r = kineto_add_string(parser, &texts->values[MEMBER_CATEGORY], &flow.category_name);
 	if (r >= 0)
 		r = find_track(parser, texts, &flow.track);
 	return r ? r : array_append(&parser->trace->flows, flow);
-}
-
-static bool read_double(const struct json_text *value, double *ret_value)
-{
-	const struct json_text text = json_text_inside(value);
-	char digits[64];
-	char *end;
-
-	if (!text.length || text.length >= sizeof(digits))
-		return false;
-	memcpy(digits, text.bytes, text.length);
-	digits[text.length] = '\0';
-	*ret_value = strtod(digits, &end);
-	return *end == '\0';
 }
 
 /* One series of a counter. */
 static int add_series(struct kineto_parser *parser, struct trace_counter *counter,
 	const struct kineto_member *member)
 {
-	struct json_text key = {.bytes = member->whole.bytes + 1};
+	struct json_text key = {.bytes = member->begin + 1};
 
 	key.length = (size_t)(member->value.bytes - key.bytes);
 	while (key.bytes[key.length] != '"')
 		key.length--;
 	key.escaped = memchr(key.bytes, '\\', key.length) != NULL;
-	if (!read_double(&member->value, &counter->value))
+	if (!kineto_double(&member->value, &counter->value))
 		return NOT_UNDERSTOOD;
 	if (kineto_add_string(parser, &key, &counter->series) < 0)
 		return -ENOMEM;
@@ -301,10 +326,10 @@ static int add_counter(struct kineto_parser *parser, const struct event_texts *t
 	struct trace_counter counter = {0};
 	int r = 0;
 
-	if (!read_ns(&texts->time, &counter.time_ns))
+	if (!read_ns(&texts->values[MEMBER_TIME], &counter.time_ns))
 		return NOT_UNDERSTOOD;
 	if (find_track(parser, texts, &counter.track) < 0 ||
-		kineto_add_string(parser, &texts->name, &counter.name) < 0)
+		kineto_add_string(parser, &texts->values[MEMBER_NAME], &counter.name) < 0)
 		return -ENOMEM;
 	for (uint64_t left = arguments->present; left && r == 0; left &= left - 1)
 		r = add_series(parser, &counter, &arguments->members[__builtin_ctzll(left)]);
@@ -315,11 +340,11 @@ static int add_counter(struct kineto_parser *parser, const struct event_texts *t
 
 static int add_metadata(struct kineto_parser *parser, const struct event_texts *texts)
 {
-	const struct json_text name = json_text_inside(&texts->name);
+	const struct json_text name = json_text_inside(&texts->values[MEMBER_NAME]);
 	struct kineto_number pid, tid;
 
-	if (kineto_read_number(parser, &texts->pid, &pid) < 0 ||
-		kineto_read_number(parser, &texts->tid, &tid) < 0)
+	if (kineto_read_number(parser, &texts->values[MEMBER_PID], &pid) < 0 ||
+		kineto_read_number(parser, &texts->values[MEMBER_TID], &tid) < 0)
 		return -ENOMEM;
 	return kineto_read_metadata(parser, &name, &pid, &tid);
 }
@@ -327,7 +352,7 @@ static int add_metadata(struct kineto_parser *parser, const struct event_texts *
 /* 0, NOT_UNDERSTOOD or -ENOMEM. */
 static int tell(struct kineto_parser *parser, const struct event_texts *texts)
 {
-	const struct json_text phase = json_text_inside(&texts->phase);
+	const struct json_text phase = json_text_inside(&texts->values[MEMBER_PHASE]);
 
 	switch (phase.length == 1 ? phase.bytes[0] : '\0') {
 	case 'X':

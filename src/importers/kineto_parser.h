@@ -34,6 +34,8 @@ struct kineto_open_row {
 	uint32_t row, outer; /* outer: index of the one around it, or MODEL_NONE */
 };
 
+#define KINETO_EVENT_MEMBERS 10 /* kinds of them, see kineto_event.c */
+
 enum kineto_state {
 	KINETO_START,
 	KINETO_HEADER, /* between members of the file's object */
@@ -45,6 +47,7 @@ struct kineto_parser {
 	struct trace *trace;
 	bool keep_arguments;
 	struct kineto_arguments arguments;
+	struct kineto_guesses guesses[KINETO_EVENT_MEMBERS + 1]; /* by the member before */
 	struct kineto_tracks tracks;
 	ARRAY_OF(struct kineto_open_row) open_rows;
 	struct map_u64 innermost; /* track → index in open_rows + 1 */

@@ -16,9 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from pathlib import Path
 
+from wheels import Unavailable, unpack
+
+PARTS = ("/include/", "libcupti.so")  # of the wheels
 RUNTIMES = {12: ["nvidia-cuda-runtime-cu12==12.9.79", "nvidia-cuda-nvcc-cu12==12.9.86"],
             13: ["nvidia-cuda-runtime==13.5.37", "nvidia-cuda-crt==13.5.37"]}
 CUPTIS = {
@@ -134,29 +136,6 @@ ENUMS_SINCE = {"CUPTI_E_MINING_DEVICE": 19, "CUPTI_E_MIG": 26, "CUPTI_E_SLI": 26
 CALL = re.compile(r"CALL\((\w+), (\d+), (\w+)\)")
 
 
-class Unavailable(Exception):
-    pass
-
-
-def unpack(folder, requirement):
-    """The unpacked wheel of a requirement; fetched when it is not there yet."""
-    to = folder / requirement
-    if to.is_dir():
-        return to
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", temporary, requirement],
-                              capture_output=True, text=True)
-        wheels = list(Path(temporary).glob("*.whl"))
-        if done.returncode or not wheels:
-            raise Unavailable(f"{requirement} cannot be had: {done.stderr.strip().splitlines()[-1:]}")
-        part = Path(temporary) / "part"
-        with zipfile.ZipFile(wheels[0]) as wheel:
-            wanted = [name for name in wheel.namelist() if "/include/" in name or "libcupti.so" in name]
-            wheel.extractall(part, wanted)
-        part.rename(to)
-    return to
-
-
 def include_folder(wheel):
     return next(iter(sorted(wheel.rglob("include"), key=lambda path: len(path.parts))))
 
@@ -226,8 +205,8 @@ def read_calls(source):
 
 def check_layouts(folder, source, compiler, name, requirement, calls):
     major = int(name.split(".")[0])
-    include = include_folder(unpack(folder, requirement))
-    others = [include_folder(unpack(folder, runtime)) for runtime in RUNTIMES[major]]
+    include = include_folder(unpack(folder, requirement, PARTS))
+    others = [include_folder(unpack(folder, runtime, PARTS)) for runtime in RUNTIMES[major]]
     version, lines, missing = assertions(include, calls)
     program = PROLOGUE + "\n".join(lines) + "\nint main(void) { return 0; }\n"
     command = [*compiler, "-std=gnu17", "-fsyntax-only", "-x", "c", f"-I{source / 'src'}"]
@@ -269,7 +248,7 @@ def ring_version(source):
 
 
 def check_library(folder, source, inject, name, requirement):
-    library = next(iter(unpack(folder, requirement).rglob("libcupti.so.*")))
+    library = next(iter(unpack(folder, requirement, PARTS).rglob("libcupti.so.*")))
     with tempfile.TemporaryDirectory() as temporary:
         session = Path(temporary)
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)

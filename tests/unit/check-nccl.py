@@ -12,8 +12,9 @@ import json
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
+
+from wheels import Unavailable, unpack
 
 RELEASES = ("2.21.5", "2.28.9")  # before and after the payload got the communicator
 MAX, FLOAT, INVALID_ARGUMENT = 2, 7, 4
@@ -45,29 +46,9 @@ EXPECTED = [
 ]
 
 
-class Unavailable(Exception):
-    pass
-
-
 def fetch(release, folder):
-    library = folder / release / "libnccl.so.2"
-    if library.exists():
-        return library
-    requirement = f"nvidia-nccl-cu12=={release}"
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", temporary, requirement],
-                              capture_output=True, text=True)
-        wheels = list(Path(temporary).glob("*.whl"))
-        if done.returncode or not wheels:
-            raise Unavailable(f"{requirement} cannot be had: {done.stderr.strip().splitlines()[-1:]}")
-        part = Path(temporary) / library.name
-        with zipfile.ZipFile(wheels[0]) as wheel, wheel.open("nvidia/nccl/lib/libnccl.so.2") as packed:
-            with part.open("wb") as out:
-                while piece := packed.read(1 << 24):
-                    out.write(piece)
-        library.parent.mkdir(exist_ok=True)
-        part.rename(library)
-    return library
+    library = "nvidia/nccl/lib/libnccl.so.2"
+    return unpack(folder, f"nvidia-nccl-cu12=={release}", (library,)) / library
 
 
 def told(sonde, library):

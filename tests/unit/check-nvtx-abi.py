@@ -12,8 +12,9 @@ import json
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
+
+from wheels import Unavailable, unpack
 
 WHEELS = {
     "11.8": "nvidia-nvtx-cu11==11.8.86",
@@ -115,28 +116,6 @@ nvtx.end_range(nvtx.start_range("of the process"))
 EXPECTED_PYTHON = {("python", "decorated"): 5, ("NVTX", "step"): 5, ("NVTX", "done"): 1, ("NVTX", "of the process"): 1}
 
 
-class Unavailable(Exception):
-    pass
-
-
-def unpack(folder, requirement, wanted="/include/"):
-    """The unpacked wheel of a requirement; fetched when it is not there yet."""
-    to = folder / requirement
-    if to.is_dir():
-        return to
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", temporary, requirement],
-                              capture_output=True, text=True)
-        wheels = list(Path(temporary).glob("*.whl"))
-        if done.returncode or not wheels:
-            raise Unavailable(f"{requirement} cannot be had: {done.stderr.strip().splitlines()[-1:]}")
-        part = Path(temporary) / "part"
-        with zipfile.ZipFile(wheels[0]) as wheel:
-            wheel.extractall(part, [name for name in wheel.namelist() if wanted in name])
-        part.rename(to)
-    return to
-
-
 def comparisons(has_payload):
     fields, values = list(FIELDS), dict(VALUES)
     if has_payload:
@@ -196,7 +175,7 @@ def record(what, sonde, folder, command, status, expected):
 
 def check_python(folder, sonde):
     """The Python package: a client that others wrote."""
-    package = unpack(folder, PYTHON, "nvtx/")
+    package = unpack(folder, PYTHON, ("nvtx/",))
     with tempfile.TemporaryDirectory() as temporary:
         script = Path(temporary) / "annotated.py"
         script.write_text(SCRIPT)
@@ -211,7 +190,7 @@ def main():
     try:
         good &= check_python(folder, sonde)
         for name, requirement in WHEELS.items():
-            headers = next(unpack(folder, requirement).rglob("nvtx3/nvToolsExt.h"))
+            headers = next(unpack(folder, requirement, ("/include/",)).rglob("nvtx3/nvToolsExt.h"))
             has_payload = (headers.parent / "nvToolsExtPayload.h").exists()
             good &= check_layouts(headers.parents[1], source, compiler, name, has_payload)
             good &= check_program(headers.parents[1], source, compiler, name, sonde, has_payload)
