@@ -28,8 +28,8 @@ void parallel_each(size_t count, void (*run)(size_t index, void *context), void 
 {
 	struct round round = {.count = count, .run = run, .context = context};
 	size_t processors = (size_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L), started = 0;
-	size_t wanted = MIN(MIN(count, processors), (size_t)MAX_THREADS);
 	pthread_t threads[MAX_THREADS];
+	size_t most = MIN(processors, ARRAY_SIZE(threads)), wanted = MIN(count, most);
 
 	/* Where no thread can be made, the others do its work. */
 	while (started + 1 < wanted && pthread_create(&threads[started], NULL, work, &round) == 0)
