@@ -9,4 +9,5 @@
 #include "cli/commands.h"
 
 extern const struct command chakra_convert_command;
+extern const struct command chakra_dump_command;
 extern const struct command chakra_link_command;
