@@ -60,7 +60,7 @@ int trace_order_stable(const int64_t *keys, uint32_t *order, size_t count)
 		order[i] = (uint32_t)i;
 	if (!count || is_sorted(keys, count, &span, &least))
 		return 0;
-	buffer = malloc(2 * count * sizeof(*buffer));
+	buffer = calloc(2 * count, sizeof(*buffer));
 	if (!buffer)
 		return -ENOMEM;
 	from = buffer;

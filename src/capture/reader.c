@@ -255,6 +255,7 @@ static void reader_done(struct reader *reader)
 	map_u64_done(&reader->track_index);
 	array_done(&reader->tracks);
 	array_done(&reader->range_fields);
+	array_done(&reader->categories);
 	inflater_done(&reader->inflater);
 }
 

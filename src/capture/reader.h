@@ -7,6 +7,7 @@
 
 #include "base/errmsg.h"
 #include "capture/capture.h"
+#include "capture/trace_rows.h"
 
 /*
  * Called in file order; interned things before they are referred to, with the ids of this read
@@ -37,6 +38,13 @@ struct capture_visitor {
 	int (*symbols)(void *context, capture_id mapping, uint64_t rel_pc,
 		const struct capture_symbol_line *lines, size_t count);
 	int (*stats)(void *context, const struct capture_stats *stats);
+	/* Of imported traces; what follows a trace belongs to it, rows also to their track. */
+	int (*trace)(void *context, const struct capture_trace *trace);
+	int (*trace_track)(void *context, const struct capture_trace_track *track);
+	int (*trace_row)(void *context, const struct capture_trace_row *row);
+	int (*trace_flow)(void *context, const struct capture_trace_flow *flow);
+	int (*trace_counter)(void *context, const struct capture_trace_counter *counter);
+	int (*trace_group)(void *context, const struct capture_trace_group *group);
 	/* Bytes of the file read so far: for progress bars, a few hundred calls at most. */
 	int (*progress)(void *context, uint64_t bytes, uint64_t total_bytes);
 };

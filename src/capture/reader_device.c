@@ -38,8 +38,7 @@ static int read_stage_launch(struct pb_bytes message, struct capture_device_work
 	return result < 0 ? result : more;
 }
 
-static int read_stage(
-	struct pb_bytes message, struct capture_device_work *work, uint64_t *ret_name_iid)
+int reader_stage(struct pb_bytes message, struct capture_device_work *work, uint64_t *ret_name_iid)
 {
 	struct pb_cursor cursor = pb_cursor(message);
 	struct pb_field field;
@@ -123,7 +122,7 @@ int reader_device_work(struct reader *reader, struct sequence *sequence, uint64_
 	struct pb_cursor cursor = pb_cursor(message);
 	uint64_t name_iid = 0, device_iid = 0;
 	struct pb_field field;
-	int more = 0, result = read_stage(stage, &work, &name_iid);
+	int more = 0, result = reader_stage(stage, &work, &name_iid);
 
 	while (result == 0 && (more = pb_next(&cursor, &field)) > 0)
 		take_work_field(&field, &work, &device_iid);

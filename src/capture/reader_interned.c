@@ -53,6 +53,10 @@ void sequence_clear(struct sequence *sequence)
 	iid_table_clear(&sequence->event_categories);
 	iid_table_clear(&sequence->event_names);
 	iid_table_clear(&sequence->annotation_names);
+	iid_table_clear(&sequence->annotation_texts);
+	sequence->trace_track = 0;
+	if (sequence->rows)
+		row_state_clear(sequence->rows);
 	array_clear(&sequence->tasks);
 	array_clear(&sequence->executions);
 	sequence->default_clock = CLOCK_ID_BOOTTIME;
@@ -73,6 +77,10 @@ void sequence_free(struct sequence *sequence)
 	iid_table_done(&sequence->event_categories);
 	iid_table_done(&sequence->event_names);
 	iid_table_done(&sequence->annotation_names);
+	iid_table_done(&sequence->annotation_texts);
+	if (sequence->rows)
+		row_state_done(sequence->rows);
+	free(sequence->rows);
 	array_done(&sequence->tasks);
 	array_done(&sequence->executions);
 	clocks_done(&sequence->clocks);
@@ -410,6 +418,8 @@ static int first_pass(struct reader *reader, struct sequence *sequence,
 		return read_string(reader, &sequence->event_names, field->bytes);
 	case PB_BYTES(INTERNED_ANNOTATION_NAMES):
 		return read_string(reader, &sequence->annotation_names, field->bytes);
+	case PB_BYTES(INTERNED_ANNOTATION_TEXTS):
+		return read_string(reader, &sequence->annotation_texts, field->bytes);
 	case PB_BYTES(INTERNED_BUILD_IDS):
 		return read_string(reader, &sequence->build_ids, field->bytes);
 	case PB_BYTES(INTERNED_TASK_CONTEXTS):

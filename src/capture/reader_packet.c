@@ -101,6 +101,24 @@ static void take_packet_message(const struct pb_field *field, struct packet *pac
 	case PB_BYTES(PACKET_SONDE_STEP):
 		packet->step = field->bytes;
 		break;
+	case PB_BYTES(PACKET_SONDE_TRACE):
+		packet->trace = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_TRACK):
+		packet->trace_track = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_ROW):
+		packet->trace_row = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_FLOW):
+		packet->trace_flow = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_COUNTER):
+		packet->trace_counter = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_GROUP):
+		packet->trace_group = field->bytes;
+		break;
 	case PB_BYTES(PACKET_ZSTD):
 		packet->has_zstd = true;
 		break;
@@ -199,6 +217,8 @@ static int update_sequence(
 	}
 	if (packet->defaults.at)
 		result = read_defaults(sequence, packet->defaults);
+	if (result == 0 && packet->defaults.at)
+		result = reader_begin_rows(reader, sequence);
 	if (result == 0 && packet->clock_snapshot.at)
 		result = clocks_take_snapshot(
 			&reader->clocks, &sequence->clocks, packet->clock_snapshot);
@@ -247,7 +267,13 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 	if (result == 0 && packet->launch_stack.at)
 		result = reader_launch_stack(reader, sequence, time_ns, packet->launch_stack);
 	if (result == 0 && packet->track_event.at)
-		result = reader_track_event(reader, sequence, time_ns, packet->track_event);
+		result = sequence->trace_track
+				 ? reader_trace_slice(reader, sequence, time_ns, packet->track_event)
+				 : reader_track_event(
+					   reader, sequence, time_ns, packet->track_event);
+	if (result == 0 && packet->gpu_stage.at && sequence->trace_track)
+		result = reader_trace_stage(
+			reader, sequence, time_ns, packet->gpu_stage, packet->trace_row);
 	if (result == 0 && packet->step.at)
 		result = reader_step(reader, sequence, time_ns, packet->step);
 	if (result == 0 && packet->device_event.at)
@@ -277,6 +303,16 @@ static int read_messages(struct reader *reader, const struct packet *packet)
 		result = reader_session(reader, packet->session);
 	if (result == 0 && packet->window.at)
 		result = reader_window(reader, packet->window);
+	if (result == 0 && packet->trace.at)
+		result = reader_trace(reader, packet->trace);
+	if (result == 0 && packet->trace_track.at)
+		result = reader_trace_track(reader, packet->trace_track);
+	if (result == 0 && packet->trace_flow.at)
+		result = reader_trace_flow(reader, packet->trace_flow);
+	if (result == 0 && packet->trace_counter.at)
+		result = reader_trace_counter(reader, packet->trace_counter);
+	if (result == 0 && packet->trace_group.at)
+		result = reader_trace_group(reader, packet->trace_group);
 	if (result == 0 && packet->track.at)
 		result = reader_track(reader, packet->track, packet->process_info);
 	if (result == 0 && packet->symbols.at)

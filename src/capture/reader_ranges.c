@@ -42,6 +42,8 @@ int reader_event_track(struct reader *reader, struct pb_bytes descriptor)
 			track.parent = field.value;
 		else if (field.tag == PB_VARINT(TRACK_REPEATS))
 			track.repeats = field.value;
+		else if (field.tag == PB_VARINT(TRACK_ROW_TRACK))
+			track.trace_track = (uint32_t)field.value;
 		else if (field.tag == PB_BYTES(TRACK_PROCESS))
 			result = read_ids(field.bytes, false, &track);
 		else if (field.tag == PB_BYTES(TRACK_THREAD))
@@ -78,7 +80,7 @@ static bool find_owner(const struct reader *reader, uint64_t uuid, struct track 
 
 /* ---- events ---- */
 
-static uint64_t fixed64(struct pb_bytes bytes)
+uint64_t reader_fixed64(struct pb_bytes bytes)
 {
 	uint64_t value = 0;
 
@@ -104,7 +106,11 @@ static int take_annotation_field(struct reader *reader, const struct sequence *s
 		return 0;
 	case PB_FIXED64(ANNOTATION_DOUBLE):
 		out->type = WIRE_RANGE_DOUBLE;
-		out->value = fixed64(field->bytes);
+		out->value = reader_fixed64(field->bytes);
+		return 0;
+	case PB_VARINT(ANNOTATION_TEXT_IID):
+		out->type = WIRE_RANGE_TEXT;
+		out->text = reader_interned_text(reader, &sequence->annotation_texts, field->value);
 		return 0;
 	case PB_BYTES(ANNOTATION_TEXT):
 		out->type = WIRE_RANGE_TEXT;
@@ -155,7 +161,7 @@ static int take_event_field(struct reader *reader, const struct sequence *sequen
 		reader->is_counter = field->value == EVENT_TYPE_COUNTER;
 		return 0;
 	case PB_FIXED64(EVENT_COUNTER_DOUBLE):
-		reader->counter_bits = fixed64(field->bytes);
+		reader->counter_bits = reader_fixed64(field->bytes);
 		return 0;
 	case PB_VARINT(EVENT_TRACK):
 		event->track = field->value;

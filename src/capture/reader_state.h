@@ -9,6 +9,7 @@
 #include "capture/inflater.h"
 #include "capture/protobuf.h"
 #include "capture/reader.h"
+#include "capture/row_state.h"
 
 /* The two numbers of a StackSample context: pid and tid, or cpu and mode. */
 struct sample_context {
@@ -19,6 +20,7 @@ struct sample_context {
 struct track {
 	uint64_t parent; /* 0: none */
 	uint32_t pid, tid;
+	uint32_t trace_track; /* number + 1 of an imported trace's track; 0: none */
 	bool repeats; /* its events say what windows and steps say */
 };
 
@@ -35,8 +37,12 @@ struct sequence {
 	/* → index + 1 */
 	struct iid_table task_iids, execution_iids;
 	struct iid_table specifications; /* → string id + 1 */
-	struct iid_table event_categories, event_names, annotation_names;
+	struct iid_table event_categories, event_names, annotation_names, annotation_texts;
 	uint64_t default_track; /* of TrackEvents */
+	/* Its packets are rows of an imported trace's track, by default of this one; 0: they are
+	 * not. */
+	uint32_t trace_track;
+	struct row_state *rows; /* NULL: there were none */
 	ARRAY_OF(struct sample_context) tasks, executions;
 };
 
@@ -63,6 +69,10 @@ struct reader {
 	ARRAY_OF(struct capture_range_field) range_fields; /* of the event being read */
 	bool is_counter;                                   /* the same event is one: its value */
 	uint64_t counter_bits;
+	struct capture_trace_row row;                      /* of an imported trace, being read */
+	uint64_t event_id_base;                            /* of that trace */
+	uint32_t empty_string;
+	ARRAY_OF(struct capture_trace_category) categories; /* of the trace being read */
 	capture_id frame_count, callstack_count;
 	ARRAY_OF(capture_id) frame_ids; /* of the callstack being read */
 	struct inflater inflater;
@@ -103,7 +113,8 @@ struct packet {
 	bool has_timestamp, previous_dropped;
 	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
 		stack_sample, wait_sample, gpu_stage, device_work, launch, launch_stack, track,
-		track_event, symbols, session, stats, process_info, window, step;
+		track_event, symbols, session, stats, process_info, window, step, trace,
+		trace_track, trace_row, trace_flow, trace_counter, trace_group;
 	struct pb_bytes device_event; /* of the kind that follows */
 	enum capture_device_event_kind device_event_kind;
 	bool has_zstd;
@@ -159,5 +170,22 @@ int reader_step(struct reader *reader, const struct sequence *sequence, uint64_t
 int reader_event_track(struct reader *reader, struct pb_bytes descriptor);
 int reader_device_event(struct reader *reader, uint64_t time_ns,
 	enum capture_device_event_kind kind, struct pb_bytes message);
+/* ---- reader_trace.c ---- */
+
+int reader_trace(struct reader *reader, struct pb_bytes message);
+int reader_trace_track(struct reader *reader, struct pb_bytes message);
+/* Defaults of a sequence were told: are its packets rows? */
+int reader_begin_rows(struct reader *reader, struct sequence *sequence);
+int reader_trace_slice(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);
+int reader_trace_stage(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes stage, struct pb_bytes message);
+int reader_trace_flow(struct reader *reader, struct pb_bytes message);
+int reader_trace_counter(struct reader *reader, struct pb_bytes message);
+int reader_trace_group(struct reader *reader, struct pb_bytes message);
+
+/* A GpuRenderStageEvent; work->start_ns is known. */
+int reader_stage(struct pb_bytes message, struct capture_device_work *work, uint64_t *ret_name_iid);
+uint64_t reader_fixed64(struct pb_bytes bytes);
 int reader_wait_sample(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes message);

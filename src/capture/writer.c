@@ -42,6 +42,7 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 		capture_writer_free(writer);
 		return result;
 	}
+	writer->output.unhurried = options && options->unhurried;
 	*ret_writer = writer;
 	return 0;
 }
@@ -114,7 +115,7 @@ static int put_clocks(struct capture_writer *writer, const struct capture_sessio
 	struct strbuf *packet = writer_begin_packet(writer);
 
 	put_clock_snapshot(packet, session);
-	writer->last_time_ns = session->start_time_ns;
+	writer->last_time_ns = writer->trace_clock_ns = session->start_time_ns;
 	return writer_end_packet(writer);
 }
 

@@ -30,6 +30,10 @@ struct capture_writer {
 	bool device_slices;            /* device work and launches as slices, too */
 	struct map_u64 lanes;          /* their tracks: until when they are taken */
 	uint64_t recent_launches[256]; /* that have their slice */
+	/* Of imported traces: how many, their sequences, and the last one's clock when it began. */
+	uint64_t trace_count;
+	uint32_t trace_sequences;
+	uint64_t trace_clock_ns;
 };
 
 /* The message that the next packet goes to. */

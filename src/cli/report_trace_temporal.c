@@ -2,82 +2,65 @@
 /* Sections: what devices did over time, and how far communication ran beside computing. */
 #include <errno.h>
 
-#include "analyses/trace_temporal.h"
 #include "cli/report_trace.h"
 #include "exporters/trace_report_json.h"
 
-static void add_share(struct table *table, int64_t part_ns, int64_t whole_ns)
-{
-	if (whole_ns)
-		table_cellf(table, "%.2f %%", 100.0 * (double)part_ns / (double)whole_ns);
-	else
-		table_cell(table, "");
-}
+/* The rows of a table that is about devices' times. */
+typedef void (*add_device)(struct table *table, const struct trace_temporal_device *device);
 
-static void add_temporal_rows(struct table *table, const struct trace_report *report,
-	const struct trace_view *view, const struct trace_temporal *temporal)
+static int print_devices(
+	const struct trace_report *report, struct table *table, const char *heading, add_device add)
 {
-	for (uint32_t i = 0; i < temporal->devices.count; i++) {
-		const struct trace_temporal_device *device = &temporal->devices.items[i];
-		const int64_t parts[] = {
-			trace_temporal_idle_ns(device),
-			device->by_kind_ns[TRACE_COMPUTE],
-			trace_temporal_non_compute_ns(device),
-		};
-		int64_t span_ns = trace_temporal_span_ns(device);
+	report_heading(&report->page, heading);
+	for (size_t i = 0; i < report->count; i++) {
+		const struct trace_temporal *temporal = trace_results_temporal(report->results, i);
 
-		report_trace_cell(table, report, view, i);
-		table_duration(table, (uint64_t)span_ns);
-		for (size_t part = 0; part < ARRAY_SIZE(parts); part++) {
-			table_duration(table, (uint64_t)MAX(parts[part], (int64_t)0));
-			add_share(table, parts[part], span_ns);
+		if (!temporal)
+			return -ENOMEM;
+		for (uint32_t device = 0; device < temporal->devices.count; device++) {
+			report_trace_cell(table, report, &report->views[i], device);
+			add(table, &temporal->devices.items[device]);
 		}
 	}
+	return table_print(table, &report->page.terminal, report->page.out);
+}
+
+static void add_temporal(struct table *table, const struct trace_temporal_device *device)
+{
+	const int64_t parts[] = {
+		trace_temporal_idle_ns(device),
+		device->by_kind_ns[TRACE_COMPUTE],
+		trace_temporal_non_compute_ns(device),
+	};
+	int64_t span_ns = trace_temporal_span_ns(device);
+
+	report_trace_time(table, span_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		report_trace_part(table, parts[i], span_ns);
 }
 
 static int print_temporal(const struct trace_report *report)
 {
 	static const struct table_column columns[] = {
 		{.title = "GPU"},
-		{.title = "Time", .right = true},
+		{.title = "Kernel time", .right = true},
 		{.title = "Idle", .right = true},
-		{.title = "", .right = true},
-		{.title = "Computing", .right = true},
-		{.title = "", .right = true},
-		{.title = "Other work", .right = true},
-		{.title = "", .right = true},
+		{.title = "Compute", .right = true},
+		{.title = "Non-compute", .right = true},
 	};
 	_cleanup_table_ struct table table = {
 		.columns = columns, .column_count = ARRAY_SIZE(columns)};
-	int r = 0;
 
 	if (!report_trace_has_works(report))
 		return 0;
-	report_heading(&report->page, "Temporal breakdown (from the first work to the last)");
-	for (size_t i = 0; r == 0 && i < report->count; i++) {
-		_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
-
-		r = trace_temporal_init(&temporal, &report->views[i]);
-		if (r == 0)
-			add_temporal_rows(&table, report, &report->views[i], &temporal);
-	}
-	return r ?: table_print(&table, &report->page.terminal, report->page.out);
+	return print_devices(report, &table,
+		"Temporal breakdown (kernel time: from the first work to the end of the last)",
+		add_temporal);
 }
 
 static int write_temporal(const struct trace_report *report, struct json_writer *json)
 {
-	int r = 0;
-
-	json_begin_array(json);
-	for (size_t i = 0; r == 0 && i < report->count; i++) {
-		_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
-
-		r = trace_temporal_init(&temporal, &report->views[i]);
-		if (r == 0)
-			trace_json_temporal(json, &report->views[i], &temporal);
-	}
-	json_end_array(json);
-	return r;
+	return report_trace_write(report, json, trace_json_temporal);
 }
 
 const struct trace_section temporal_section = {
@@ -85,4 +68,63 @@ const struct trace_section temporal_section = {
 	.summary = "computing, other work and idle time of GPUs",
 	.print = print_temporal,
 	.write = write_temporal,
+};
+
+/* ---- overlap ---- */
+
+static void add_overlap(struct table *table, const struct trace_temporal_device *device)
+{
+	int64_t all_ns = device->by_kind_ns[TRACE_COMMUNICATION];
+	int64_t hidden_ns = device->communication_beside_compute_ns;
+
+	report_trace_time(table, all_ns);
+	report_trace_part(table, hidden_ns, all_ns);
+	report_trace_part(table, all_ns - hidden_ns, trace_temporal_span_ns(device));
+}
+
+static bool communicates(const struct trace_report *report)
+{
+	for (size_t i = 0; i < report->count; i++) {
+		array_foreach (&report->views[i].works, work) {
+			if (work->kind == TRACE_COMMUNICATION)
+				return true;
+		}
+	}
+	if (report->alone)
+		report_paragraph(&report->page,
+			"There is no communication: no kernel of NCCL, RCCL, HCCL or oneCCL is in "
+			"the trace.",
+			0);
+	return false;
+}
+
+static int print_overlap(const struct trace_report *report)
+{
+	static const struct table_column columns[] = {
+		{.title = "GPU"},
+		{.title = "Communication", .right = true},
+		{.title = "Beside compute", .right = true},
+		{.title = "Exposed, of kernel time", .right = true},
+	};
+	_cleanup_table_ struct table table = {
+		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+
+	if (!communicates(report))
+		return 0;
+	return print_devices(report, &table,
+		"Communication\xe2\x80\x93"
+		"computation overlap",
+		add_overlap);
+}
+
+static int write_overlap(const struct trace_report *report, struct json_writer *json)
+{
+	return report_trace_write(report, json, trace_json_overlap);
+}
+
+const struct trace_section overlap_section = {
+	.name = "overlap",
+	.summary = "how far communication ran beside computing",
+	.print = print_overlap,
+	.write = write_overlap,
 };

@@ -178,6 +178,20 @@ static bool read_dimension(struct json_reader *reader, uint32_t *ret_number)
 	return number <= UINT32_MAX;
 }
 
+bool kineto_double(const struct json_text *value, double *ret_value)
+{
+	const struct json_text text = json_text_inside(value);
+	char digits[64];
+	char *end;
+
+	if (!text.length || text.length >= sizeof(digits))
+		return false;
+	memcpy(digits, text.bytes, text.length);
+	digits[text.length] = '\0';
+	*ret_value = strtod(digits, &end);
+	return *end == '\0';
+}
+
 bool kineto_take_dimensions_(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3])
 {

@@ -29,6 +29,7 @@
 	X(CONTEXT, "context")                                                                      \
 	X(STREAM, "stream")                                                                        \
 	X(BYTES, "bytes")                                                                          \
+	X(BANDWIDTH, "memory bandwidth (GB/s)")                                                    \
 	X(GRID, "grid")                                                                            \
 	X(BLOCK, "block")                                                                          \
 	X(REGISTERS, "registers per thread")                                                       \
@@ -149,6 +150,8 @@ static inline bool kineto_take_ns(
 /* Takes [x, y, z] out. */
 static inline bool kineto_take_dimensions(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3]);
+/* The member's number, when it is one; the member stays, to be kept as text. */
+bool kineto_double(const struct json_text *value, double *ret_value);
 /* Takes any value out; NULL when it is not there. Valid until the next event. */
 static inline const struct json_text *kineto_take(
 	struct kineto_arguments *arguments, enum kineto_argument id);

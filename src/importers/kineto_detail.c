@@ -170,6 +170,8 @@ static int add_work(struct kineto_parser *parser, uint32_t *ret_detail)
 	kineto_take_i64(arguments, KINETO_CONTEXT, &work.context);
 	kineto_take_i64(arguments, KINETO_STREAM, &work.stream);
 	kineto_take_u64(arguments, KINETO_BYTES, &work.bytes);
+	if (arguments->present & KINETO_BIT(KINETO_BANDWIDTH))
+		kineto_double(&arguments->members[KINETO_BANDWIDTH].value, &work.bandwidth_gbps);
 	kineto_take_dimensions(arguments, KINETO_GRID, work.grid);
 	kineto_take_dimensions(arguments, KINETO_BLOCK, work.block);
 	take_u32(parser, KINETO_REGISTERS, &work.registers);

@@ -347,20 +347,6 @@ static int add_flow(struct kineto_parser *parser, const struct event_texts *text
 	return r ? r : array_append(&parser->trace->flows, flow);
 }
 
-static bool read_double(const struct json_text *value, double *ret_value)
-{
-	const struct json_text text = json_text_inside(value);
-	char digits[64];
-	char *end;
-
-	if (!text.length || text.length >= sizeof(digits))
-		return false;
-	memcpy(digits, text.bytes, text.length);
-	digits[text.length] = '\0';
-	*ret_value = strtod(digits, &end);
-	return *end == '\0';
-}
-
 /* One series of a counter. */
 static int add_series(struct kineto_parser *parser, struct trace_counter *counter,
 	const struct kineto_member *member)
@@ -371,7 +357,7 @@ static int add_series(struct kineto_parser *parser, struct trace_counter *counte
 	while (key.bytes[key.length] != '"')
 		key.length--;
 	key.escaped = memchr(key.bytes, '\\', key.length) != NULL;
-	if (!read_double(&member->value, &counter->value))
+	if (!kineto_double(&member->value, &counter->value))
 		return NOT_UNDERSTOOD;
 	if (kineto_add_string(parser, &key, &counter->series) < 0)
 		return -ENOMEM;

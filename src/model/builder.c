@@ -540,6 +540,7 @@ struct model_builder *model_builder_free(struct model_builder *builder)
 	array_done(&builder->launch_stacks);
 	builder_ranges_done(builder);
 	builder_counters_done(builder);
+	builder_traces_done(builder);
 	builder_windows_done(builder);
 	array_done(&builder->device_events);
 	map_u64_done(&builder->processes);
@@ -573,5 +574,11 @@ const struct capture_visitor model_builder_visitor = {
 	.device_event = visit_device_event,
 	.symbols = visit_symbols,
 	.stats = visit_stats,
+	.trace = builder_visit_trace,
+	.trace_track = builder_visit_trace_track,
+	.trace_row = builder_visit_trace_row,
+	.trace_flow = builder_visit_trace_flow,
+	.trace_counter = builder_visit_trace_counter,
+	.trace_group = builder_visit_trace_group,
 	.progress = visit_progress,
 };

@@ -70,6 +70,8 @@ struct site_key {
 	uint32_t zero; /* the key is hashed as bytes */
 };
 
+struct trace_builder;
+
 struct model_builder {
 	struct model *model;
 	ARRAY_OF(uint32_t) modules_by_mapping; /* by capture id */
@@ -96,6 +98,7 @@ struct model_builder {
 	ARRAY_OF(uint32_t) earlier_same_pid; /* by process: the one before with this pid */
 	struct map_u64 threads;              /* process << 32 | tid → thread */
 	struct map_u64 functions;            /* name << 32 | module → function */
+	struct trace_builder *traces; /* NULL: none was imported */
 	bool paused;
 	model_progress_function *progress;
 	void *progress_context;
@@ -113,6 +116,16 @@ void builder_ranges_done(struct model_builder *builder);
 int builder_visit_counter(void *context, const struct capture_counter *counter);
 int builder_resolve_counters(struct model_builder *builder);
 void builder_counters_done(struct model_builder *builder);
+
+/* visitor->trace and the others of its kind, and the last trace in the model. Return 0 or -ENOMEM. */
+int builder_visit_trace(void *context, const struct capture_trace *about);
+int builder_visit_trace_track(void *context, const struct capture_trace_track *about);
+int builder_visit_trace_row(void *context, const struct capture_trace_row *told);
+int builder_visit_trace_flow(void *context, const struct capture_trace_flow *told);
+int builder_visit_trace_counter(void *context, const struct capture_trace_counter *told);
+int builder_visit_trace_group(void *context, const struct capture_trace_group *told);
+int builder_resolve_traces(struct model_builder *builder);
+void builder_traces_done(struct model_builder *builder);
 
 /* visitor->window and ->step, and both in the model: before all else, which asks
  * builder_is_chosen(). Return 0 or -ENOMEM. */

@@ -336,6 +336,7 @@ static int resolve(struct model_builder *builder, uint64_t from_ns)
 		if (raw->time_ns >= from_ns && builder_is_chosen(builder, raw->time_ns))
 			r = resolve_sample(builder, raw);
 	}
+	r = r ?: builder_resolve_traces(builder);
 	r = r ?: builder_resolve_device(builder);
 	r = r ?: builder_resolve_ranges(builder);
 	r = r ?: builder_resolve_counters(builder);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/trace_kernel_ranks.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+
+/* Names and kinds of all ranks → rows. */
+static int find_row(struct trace_kernel_ranks *ranks, struct intern *names, const char *name,
+	enum trace_kind kind, struct trace_kernel_ranks_row **ret_row)
+{
+	_cleanup_strbuf_ struct strbuf key = {0};
+	uint32_t index;
+	int r;
+
+	strbuf_add_char(&key, (char)('0' + kind));
+	strbuf_add(&key, name);
+	r = strbuf_status(&key);
+	r = r ?: intern_add(names, key.data, key.length, &index);
+	if (r > 0)
+		r = array_append(&ranks->rows, (struct trace_kernel_ranks_row){
+						       .name = name,
+						       .kind = kind,
+						       .least_ns = INT64_MAX,
+						       .most_ns = INT64_MIN,
+						       .least_total_ns = INT64_MAX,
+						       .most_total_ns = INT64_MIN,
+					       });
+	if (r == 0)
+		*ret_row = &ranks->rows.items[index];
+	return r;
+}
+
+/* Two samples' means and deviations become one's (Chan, Golub, LeVeque 1979). */
+static void join_samples(struct trace_kernel_ranks_row *row, const struct trace_kernel *kernel)
+{
+	double before = (double)row->count, added = (double)kernel->count, all = before + added;
+	double apart = kernel->mean_ns - row->mean_ns;
+	double squares = row->deviation_ns * row->deviation_ns * fmax(before - 1, 0) +
+			 kernel->deviation_ns * kernel->deviation_ns * (added - 1) +
+			 apart * apart * before * added / all;
+
+	row->count += kernel->count;
+	row->mean_ns += apart * added / all;
+	row->deviation_ns = row->count > 1 ? sqrt(squares / (all - 1)) : 0;
+}
+
+static void add_kernel(
+	struct trace_kernel_ranks_row *row, const struct trace_kernel *kernel, uint32_t rank)
+{
+	join_samples(row, kernel);
+	row->ranks++;
+	row->total_ns += kernel->total_ns;
+	row->least_ns = MIN(row->least_ns, kernel->least_ns);
+	row->most_ns = MAX(row->most_ns, kernel->most_ns);
+	if (kernel->total_ns < row->least_total_ns) {
+		row->least_total_ns = kernel->total_ns;
+		row->least_rank = rank;
+	}
+	if (kernel->total_ns > row->most_total_ns) {
+		row->most_total_ns = kernel->total_ns;
+		row->most_rank = rank;
+	}
+}
+
+static int add_rank(struct trace_kernel_ranks *ranks, struct intern *names,
+	const struct trace_view *view, bool annotations)
+{
+	_cleanup_trace_kernels_ struct trace_kernels kernels = {0};
+	int r = annotations ? trace_annotations_init(&kernels, view, true)
+			    : trace_kernels_init(&kernels, view);
+
+	for (size_t i = 0; r == 0 && i < kernels.rows.count; i++) {
+		const struct trace_kernel *kernel = &kernels.rows.items[i];
+		struct trace_kernel_ranks_row *row;
+
+		r = find_row(
+			ranks, names, trace_text(view->trace, kernel->name), kernel->kind, &row);
+		if (r < 0)
+			break;
+		add_kernel(row, kernel, view->rank);
+		ranks->total_ns += kernel->total_ns;
+	}
+	return r;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct trace_kernel_ranks_row *a = left, *b = right;
+
+	if (a->total_ns != b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+int trace_kernel_ranks_init(struct trace_kernel_ranks *ranks, const struct trace_view *views,
+	size_t count, bool annotations)
+{
+	struct intern names = {0};
+	int r = 0;
+
+	*ranks = (struct trace_kernel_ranks){0};
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = add_rank(ranks, &names, &views[i], annotations);
+	intern_done(&names);
+	if (r < 0) {
+		trace_kernel_ranks_done(ranks);
+		return r;
+	}
+	array_foreach (&ranks->rows, row) {
+		if (row->ranks < count)
+			row->least_total_ns = 0;
+	}
+	if (ranks->rows.count)
+		qsort(ranks->rows.items, ranks->rows.count, sizeof(*ranks->rows.items),
+			compare_rows);
+	return 0;
+}
+
+void trace_kernel_ranks_done(struct trace_kernel_ranks *ranks)
+{
+	array_done(&ranks->rows);
+}

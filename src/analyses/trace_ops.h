@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operators and the device work that they launch: HTA's ATen operators with their kernels and
+ * delays. Work belongs to the innermost operator of the thread that encloses its launch. HTA knows
+ * operators named aten::…, of any thread, and launches of kernels alone.
+ */
+#pragma once
+
+#include "analyses/trace_view.h"
+#include "base/map.h"
+
+/* Operators of one name that launched the same work in the same order. */
+struct trace_ops_row {
+	uint32_t name;         /* of the operator; 0: no operator encloses the launch */
+	uint32_t first, works; /* names of the work: items of `sequences` */
+	uint64_t count;        /* of operators; launches without one are one each */
+	int64_t work_ns;       /* device time, sum */
+	/* Sums: from the operator's begin to its first launch, and from there to the work's. */
+	int64_t launch_delay_ns, work_delay_ns;
+};
+
+struct trace_ops {
+	ARRAY_OF(struct trace_ops_row) rows; /* most device time first; HTA's most frequent first */
+	ARRAY_OF(uint32_t) sequences;        /* strings */
+};
+
+/* Returns 0 or -ENOMEM. */
+int trace_ops_init(struct trace_ops *ops, const struct trace_view *view);
+void trace_ops_done(struct trace_ops *ops);
+#define _cleanup_trace_ops_ _cleanup_(trace_ops_done)
