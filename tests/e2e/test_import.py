@@ -203,3 +203,10 @@ def test_damage_is_said_and_kept(sonde, report, tmp_path):
     assert "is cut off" in done.stderr and "negative" in done.stderr
     again = sonde("export", "-f", "chrome", "-o", "-", tmp_path / "cut.pftrace", check=0)
     assert "is cut off" in again.stderr and json.loads(again.stdout)["traceEvents"][-1]["name"] == "a"
+
+
+def test_a_capture_of_old_reads_as_ever(sonde, tmp_path):
+    """tests/golden/trace: what this version of the format holds, for all later ones."""
+    golden = Path(__file__).resolve().parents[1] / "golden" / "trace"
+    sonde("export", "-f", "chrome", "-o", tmp_path / "out.json", golden / "trace-1.pftrace", check=0)
+    assert (tmp_path / "out.json").read_text() == (golden / "trace-1.json").read_text()
