@@ -142,28 +142,12 @@ static void add_character(struct strbuf *out, uint32_t code, char quote)
 		strbuf_addf(out, code < 0x10000 ? "\\u%04x" : "\\U%08x", code);
 }
 
-/* Most strings are type names and devices, which are themselves in quotes. */
-static bool is_plain(const char *at, const char *end)
-{
-	for (; at < end; at++) {
-		if (*at < ' ' || *at == '\'' || *at == '\\' || (unsigned char)*at >= 0x7f)
-			return false;
-	}
-	return true;
-}
-
 /* `at` is behind the opening quote, `end` at the closing one or at the end of the text. */
 static void add_string(struct strbuf *out, const char *at, const char *end)
 {
 	bool has_single = false, has_double = false;
 	char quote;
 
-	if (is_plain(at, end)) {
-		strbuf_add_char(out, '\'');
-		strbuf_add_bytes(out, at, (size_t)(end - at));
-		strbuf_add_char(out, '\'');
-		return;
-	}
 	for (const char *look = at; look < end;) {
 		uint32_t code = next_character(&look, end);
 
@@ -197,7 +181,7 @@ static void shortest_digits(double number, char *digits, size_t size, int *ret_e
 }
 
 /* repr() of a float: an exponent below 1e-4 and from 1e16 on. */
-static void add_float(struct strbuf *out, double number)
+void python_text_add_float(struct strbuf *out, double number)
 {
 	char digits[40];
 	int exponent, count;
@@ -240,7 +224,7 @@ static void add_number(struct strbuf *out, const char *at, size_t length)
 	snprintf(text, sizeof(text), "%.*s", (int)MIN(length, sizeof(text)), at);
 	number = strtod(text, &end);
 	if (length < sizeof(text) && *end == '\0')
-		add_float(out, number);
+		python_text_add_float(out, number);
 	else
 		strbuf_add_bytes(out, at, length);
 }
@@ -271,19 +255,126 @@ static void add_word(struct strbuf *out, const char *at, size_t length)
 	}
 }
 
-static const char *add_quoted(struct strbuf *out, const char *at, const char *end)
+/* What a byte of a list is: those that a plain string may have come last. */
+enum { SPECIAL, CONTROL_SPACE, QUOTE, LETTER, SPACE, SEPARATOR, BRACKET, DIGIT };
+
+static const uint8_t classes[256] = {
+	['!'] = LETTER,
+	['#' ... '&'] = LETTER,
+	['(' ... '+'] = LETTER,
+	['-' ... '/'] = LETTER,
+	[';' ... 'Z'] = LETTER,
+	['^' ... 'z'] = LETTER,
+	['|'] = LETTER,
+	['~'] = LETTER,
+	['\n'] = CONTROL_SPACE,
+	['\t'] = CONTROL_SPACE,
+	['\r'] = CONTROL_SPACE,
+	['"'] = QUOTE,
+	[' '] = SPACE,
+	[','] = SEPARATOR,
+	[':'] = SEPARATOR,
+	['['] = BRACKET,
+	[']'] = BRACKET,
+	['{'] = BRACKET,
+	['}'] = BRACKET,
+	['0' ... '9'] = DIGIT,
+};
+
+static uint8_t class_of(char character)
+{
+	return classes[(unsigned char)character];
+}
+
+static bool is_end_of_word(char character)
+{
+	uint8_t class = class_of(character);
+
+	return class != SPECIAL && class != LETTER && class != DIGIT;
+}
+
+/* A string that needs more than other quotes, or a word that is no small number. */
+static const char *add_special(struct strbuf *out, const char *at, const char *end)
 {
 	const char *close = at + 1;
 
+	if (*at != '"') {
+		while (close < end && !is_end_of_word(*close))
+			close++;
+		add_word(out, at, (size_t)(close - at));
+		return close;
+	}
 	while (close < end && *close != '"')
 		close += *close == '\\' && close + 1 < end ? 2 : 1;
 	add_string(out, at + 1, close);
 	return close < end ? close + 1 : end;
 }
 
-static bool is_end_of_word(char character)
+/* Copies a string of letters that need no escape; NULL: it is not one. */
+static const char *copy_string(const char *at, const char *end, char **to)
 {
-	return character && strchr(" \n\t\r,:[]{}\"", character);
+	char *out = *to;
+
+	*out++ = '\'';
+	for (at++; at < end && class_of(*at) >= LETTER; at++)
+		*out++ = *at;
+	if (at == end || *at != '"')
+		return NULL;
+	*out++ = '\'';
+	*to = out;
+	return at + 1;
+}
+
+/* Copies a whole number; NULL: it is not one. */
+static const char *copy_digits(const char *at, const char *end, char **to)
+{
+	char *out = *to;
+
+	while (at < end && class_of(*at) == DIGIT)
+		*out++ = *at++;
+	if (at < end && !is_end_of_word(*at))
+		return NULL;
+	*to = out;
+	return at;
+}
+
+/*
+ * What makes up nearly all of a list: brackets, commas, whole numbers and plain strings, of which
+ * each byte becomes at most two. Returns where something else begins, or the end.
+ */
+static const char *copy_plain(const char *at, const char *end, char **to)
+{
+	while (at < end) {
+		const char *next = at + 1;
+		char *out = *to;
+
+		switch (class_of(*at)) {
+		case SPACE:
+		case CONTROL_SPACE:
+			break;
+		case SEPARATOR:
+			out[0] = *at;
+			out[1] = ' ';
+			*to += 2;
+			break;
+		case BRACKET:
+			*out = *at;
+			*to += 1;
+			break;
+		case DIGIT:
+			next = copy_digits(at, end, to);
+			break;
+		case QUOTE:
+			next = copy_string(at, end, to);
+			break;
+		default:
+			next = NULL;
+		}
+		if (!next)
+			return at;
+		at = next;
+	}
+	return at;
 }
 
 void python_text_add(struct strbuf *out, struct execution_text json)
@@ -293,34 +384,13 @@ void python_text_add(struct strbuf *out, struct execution_text json)
 	if (json.length == 0)
 		strbuf_add(out, "[]");
 	while (at < end) {
-		size_t word = 0;
+		char *room = strbuf_room(out, 2 * (size_t)(end - at) + 2), *to = room;
 
-		switch (*at) {
-		case '"':
-			at = add_quoted(out, at, end);
-			break;
-		case ' ':
-		case '\n':
-		case '\t':
-		case '\r':
-			at++;
-			break;
-		case ',':
-		case ':':
-			strbuf_add_char(out, *at++);
-			strbuf_add_char(out, ' ');
-			break;
-		case '[':
-		case ']':
-		case '{':
-		case '}':
-			strbuf_add_char(out, *at++);
-			break;
-		default:
-			while (at + word < end && !is_end_of_word(at[word]))
-				word++;
-			add_word(out, at, word);
-			at += word;
-		}
+		if (!room)
+			return;
+		at = copy_plain(at, end, &to);
+		strbuf_take(out, (size_t)(to - room));
+		if (at < end)
+			at = add_special(out, at, end);
 	}
 }

@@ -4,6 +4,8 @@
 
 static const struct command *const subcommands[] = {
 	&chakra_link_command,
+	&chakra_convert_command,
+	&chakra_dump_command,
 	NULL,
 };
 

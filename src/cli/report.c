@@ -27,6 +27,8 @@
 #define BY_REQUEST         "request"
 #define BY_EXPERT          "expert"
 #define FIRST_BY_OF_TRACES "temporal"
+#define BY_PATH            "critical-path"
+#define BY_SEQUENCE        "sequences"
 #define SIDE_LIMIT         8 /* rows of the tables after the first */
 
 static struct {
@@ -37,12 +39,14 @@ static struct {
 	const char *baseline;
 	double threshold_percent;
 	bool json;
-	struct trace_view_options view; /* of traces, as is the next one */
+	struct trace_view_options view; /* of traces, as are the next ones */
+	struct trace_choice choice;
 	uint64_t rank;
 } arguments = {
 	.threshold_percent = NAN,
 	.sort = "self",
 	.shown.weight = "cpu",
+	.choice.instance = UINT64_MAX,
 	.rank = UINT64_MAX,
 };
 
@@ -50,7 +54,8 @@ static struct {
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
 	"cgroup", "stack", "class", "gil", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH, BY_RANGE,
 	BY_REQUEST, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW, FIRST_BY_OF_TRACES, "idle", "host",
-	"overlap", "bandwidth", "launches", "queue", "operators", "annotations", NULL};
+	"overlap", "bandwidth", "launches", "queue", "operators", "annotations", "stragglers",
+	"memory", BY_PATH, BY_SEQUENCE, NULL};
 
 static enum breakdown_sort wanted_sort(void)
 {
@@ -333,7 +338,9 @@ static const char *option_of_recordings(void)
 static bool has_option_of_traces(void)
 {
 	return arguments.rank != UINT64_MAX || arguments.view.hta_compatible ||
-	       arguments.view.keep_last_step || arguments.view.drop_last_step;
+	       arguments.view.keep_last_step || arguments.view.drop_last_step ||
+	       arguments.choice.annotation || arguments.choice.op ||
+	       arguments.choice.instance != UINT64_MAX;
 }
 
 static bool is_by_of_traces(const char *by)
@@ -372,6 +379,14 @@ static int check_trace_options(const char *path, struct errmsg *err)
 	if (arguments.view.keep_last_step && arguments.view.drop_last_step)
 		return errmsg_set(err, -EINVAL,
 			"--include-last-step and --drop-last-step are opposites: give one");
+	if ((arguments.choice.annotation || arguments.choice.instance != UINT64_MAX) &&
+		!(arguments.by && strcmp(arguments.by, BY_PATH) == 0))
+		return errmsg_set(err, -EINVAL,
+			"--annotation and --instance choose windows of the critical path: give "
+			"--by " BY_PATH ", too");
+	if (arguments.choice.op && !(arguments.by && strcmp(arguments.by, BY_SEQUENCE) == 0))
+		return errmsg_set(err, -EINVAL,
+			"--operator chooses sequences of kernels: give --by " BY_SEQUENCE ", too");
 	return 0;
 }
 
@@ -380,6 +395,7 @@ static int run_traces(int count, char **positional)
 	const struct report_trace_arguments traces = {
 		.view = arguments.view,
 		.section = arguments.by ? trace_section_find(arguments.by) : NULL,
+		.choice = arguments.choice,
 		.rank = arguments.rank,
 		.limit = arguments.limit,
 		.json = arguments.json,
@@ -444,7 +460,9 @@ static const struct option report_options[] = {
 			"step: how long the program's steps took; "
 			"wait: what threads waited for, and who held what they waited for; "
 			"window: the windows of the recording. Of traces: temporal, idle, host, "
-			"overlap, kernel, bandwidth, launches, queue, operators, annotations.",
+			"overlap, kernel, bandwidth, launches, queue, operators, annotations, "
+			"stragglers, "
+			"memory, critical-path, sequences.",
 		.value = (void *)&arguments.by,
 		.choices = by_choices},
 	{.long_name = "sort",
@@ -507,6 +525,28 @@ static const struct option report_options[] = {
 		.help = "Leave the last profiler step out, and what it launched: it may be cut "
 			"off.",
 		.value = &arguments.view.drop_last_step,
+		.group = "Traces"},
+	{.long_name = "annotation",
+		.type = OPTION_STRING,
+		.argument = "TEXT",
+		.help = "With --by critical-path: the windows are annotations whose names begin "
+			"with this; '' is the whole trace. Default: profiler steps.",
+		.value = (void *)&arguments.choice.annotation,
+		.group = "Traces"},
+	{.long_name = "instance",
+		.type = OPTION_U64,
+		.argument = "N",
+		.help = "With --by critical-path: the annotation of this number alone, from 0 on. "
+			"Default: all; with --hta-compatible 0.",
+		.value = &arguments.choice.instance,
+		.maximum = 1e9,
+		.group = "Traces"},
+	{.long_name = "operator",
+		.type = OPTION_STRING,
+		.argument = "TEXT",
+		.help = "With --by sequences: operators and annotations whose names have this. "
+			"Default: all operators that lie in no other.",
+		.value = (void *)&arguments.choice.op,
 		.group = "Traces"},
 	WEIGHT_OPTION(arguments.shown),
 	SHOWN_OPTIONS(arguments.shown),

@@ -23,6 +23,10 @@ const struct trace_section *const trace_sections[] = {
 	&queue_section,
 	&operators_section,
 	&annotations_section,
+	&stragglers_section,
+	&memory_section,
+	&path_section,
+	&sequences_section,
 	NULL,
 };
 
@@ -159,6 +163,7 @@ static int report_views(const struct report_trace_arguments *arguments, const st
 		.results = &results,
 		.limit = limit_of(arguments),
 		.alone = arguments->section != NULL,
+		.choice = arguments->choice,
 		.page = {.terminal = terminal_of(stdout), .out = out},
 	};
 	int r = arguments->json ? write_json(&report, arguments->section)

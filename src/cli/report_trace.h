@@ -11,6 +11,13 @@
 #include "base/json.h"
 #include "cli/report_view.h"
 
+/* What the user asked for beyond a section; its fields are as they were given. */
+struct trace_choice {
+	const char *annotation; /* windows of the critical path; NULL: profiler steps */
+	uint64_t instance;      /* of that annotation; UINT64_MAX: all */
+	const char *op;         /* of sequences; NULL: all */
+};
+
 /* What sections get. Several ranks are rows or columns of one table. */
 struct trace_report {
 	const struct trace_view *views; /* one of each rank, by rank */
@@ -18,8 +25,9 @@ struct trace_report {
 	struct trace_results *results;  /* of these views */
 	size_t limit;                   /* rows of the section's table; 0: all */
 	bool alone;                     /* --by names this section: details that may be long, too */
-	struct report_view page;        /* where to print: its terminal and out alone are set; for
-					   report_heading() and report_paragraph() */
+	struct trace_choice choice;
+	struct report_view page; /* where to print: its terminal and out alone are set; for
+				    report_heading() and report_paragraph() */
 };
 
 struct trace_section {
@@ -44,8 +52,9 @@ const struct trace_section *trace_section_find(const char *name);
 struct report_trace_arguments {
 	struct trace_view_options view;
 	const struct trace_section *section; /* of --by; NULL: all */
-	uint64_t rank;                       /* UINT64_MAX: all */
-	uint64_t limit;                      /* 0: as suits */
+	struct trace_choice choice;
+	uint64_t rank;  /* UINT64_MAX: all */
+	uint64_t limit; /* 0: as suits */
 	bool json;
 };
 
@@ -88,4 +97,4 @@ int report_trace_write(const struct trace_report *report, struct json_writer *js
 
 extern const struct trace_section temporal_section, idle_section, host_section, kernel_section,
 	overlap_section, queue_section, bandwidth_section, launches_section, annotations_section,
-	operators_section;
+	operators_section, path_section, stragglers_section, sequences_section, memory_section;
