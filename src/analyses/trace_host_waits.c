@@ -7,7 +7,6 @@
 
 #include "analyses/trace_idle.h"
 #include "analyses/trace_order.h"
-#include "base/map.h"
 
 const char *trace_host_waits_kind(const struct trace_host_waits_row *row)
 {
@@ -31,7 +30,6 @@ struct gap {
 /* The gaps of one thread, by time, and its rows that are open. */
 struct sweep {
 	struct trace_host_waits *waits;
-	struct intern *names;
 	const struct trace *trace;
 	struct gap *gaps;
 	size_t gap_count, passed; /* the first `passed` gaps are over */
@@ -49,7 +47,7 @@ static int find_row(struct sweep *sweep, const struct trace_event *event, uint32
 	strbuf_add_char(&key, (char)(event ? event->category + 1 : 0));
 	strbuf_add(&key, name ? name : "");
 	r = strbuf_status(&key);
-	r = r ?: intern_add(sweep->names, key.data, key.length, ret_row);
+	r = r ?: intern_add(&sweep->waits->names, key.data, key.length, ret_row);
 	if (r <= 0)
 		return r;
 	return array_append(&sweep->waits->rows,
@@ -197,19 +195,20 @@ static int sweep_gaps(struct sweep *sweep, struct gap *gaps, const int64_t *trac
 	return r;
 }
 
-static int add_view(
-	struct trace_host_waits *waits, struct intern *names, const struct trace_view *view)
+int trace_host_waits_add(struct trace_host_waits *waits, const struct trace_view *view,
+	const struct trace_idle *idle)
 {
-	struct sweep sweep = {.waits = waits, .names = names, .trace = view->trace};
-	_cleanup_trace_idle_ struct trace_idle idle = {0};
-	int r = trace_idle_init(&idle, view);
-	_cleanup_free_ struct gap *gaps = calloc(idle.gaps.count + 1, sizeof(*gaps));
-	_cleanup_free_ int64_t *tracks = calloc(idle.gaps.count + 1, sizeof(*tracks));
+	struct sweep sweep = {.waits = waits, .trace = view->trace};
+	_cleanup_free_ struct gap *gaps = calloc(idle->gaps.count + 1, sizeof(*gaps));
+	_cleanup_free_ int64_t *tracks = calloc(idle->gaps.count + 1, sizeof(*tracks));
 	size_t count;
+	int r;
 
-	if (r < 0 || !gaps || !tracks)
+	if (view->options.hta_compatible)
+		return 0;
+	if (!gaps || !tracks)
 		return -ENOMEM;
-	count = collect_gaps(view, &idle, gaps, tracks);
+	count = collect_gaps(view, idle, gaps, tracks);
 	r = sort_gaps(gaps, tracks, count);
 	return r ?: sweep_gaps(&sweep, gaps, tracks, count);
 }
@@ -223,27 +222,16 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
 }
 
-int trace_host_waits_init(
-	struct trace_host_waits *waits, const struct trace_view *views, size_t count)
+void trace_host_waits_finish(struct trace_host_waits *waits)
 {
-	struct intern names = {0};
-	int r = 0;
-
-	*waits = (struct trace_host_waits){0};
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (!views[i].options.hta_compatible)
-			r = add_view(waits, &names, &views[i]);
-	}
-	intern_done(&names);
-	if (r < 0)
-		trace_host_waits_done(waits);
-	else if (waits->rows.count)
+	intern_done(&waits->names);
+	if (waits->rows.count)
 		qsort(waits->rows.items, waits->rows.count, sizeof(*waits->rows.items),
 			compare_rows);
-	return r;
 }
 
 void trace_host_waits_done(struct trace_host_waits *waits)
 {
 	array_done(&waits->rows);
+	intern_done(&waits->names);
 }

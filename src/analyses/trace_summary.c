@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/trace_summary.h"
 
-#include "analyses/trace_launches.h"
+#include <errno.h>
 
 /* With fewer launches shares are chance. */
 #define MIN_LAUNCHES 20
@@ -67,23 +67,19 @@ static void add_idle(struct trace_summary *summary, const struct trace_idle *idl
 	}
 }
 
-static int add_view(
-	struct trace_summary *summary, const struct trace_view *view, uint32_t view_index)
+static int add_rank(struct trace_summary *summary, struct trace_results *results, uint32_t index)
 {
-	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
-	_cleanup_trace_launches_ struct trace_launches launches = {0};
-	_cleanup_trace_idle_ struct trace_idle idle = {0};
-	int r = trace_temporal_init(&temporal, view);
+	const struct trace_temporal *temporal = trace_results_temporal(results, index);
+	const struct trace_idle *idle = trace_results_idle(results, index);
+	const struct trace_launches *launches = trace_results_launches(results, index);
 
-	r = r ?: trace_idle_init(&idle, view);
-	r = r ?: trace_launches_init(&launches, view);
-	if (r < 0)
-		return r;
-	for (uint32_t i = 0; i < temporal.devices.count; i++)
-		add_device(summary, &temporal.devices.items[i],
-			(struct trace_summary_device){.view = view_index, .device = i});
-	add_idle(summary, &idle);
-	array_foreach (&launches.calls, call) {
+	if (!temporal || !idle || !launches)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < temporal->devices.count; i++)
+		add_device(summary, &temporal->devices.items[i],
+			(struct trace_summary_device){.view = index, .device = i});
+	add_idle(summary, idle);
+	array_foreach (&launches->calls, call) {
 		summary->launches += call->launches;
 		summary->short_launches += call->short_works;
 	}
@@ -129,13 +125,13 @@ static unsigned find_advice(const struct trace_summary *summary)
 	return advice;
 }
 
-int trace_summary_init(struct trace_summary *summary, const struct trace_view *views, size_t count)
+int trace_summary_init(struct trace_summary *summary, struct trace_results *results)
 {
 	int r = 0;
 
 	*summary = (struct trace_summary){0};
-	for (uint32_t i = 0; r == 0 && i < count; i++)
-		r = add_view(summary, &views[i], i);
+	for (uint32_t i = 0; r == 0 && i < results->count; i++)
+		r = add_rank(summary, results, i);
 	if (r == 0)
 		summary->advice = find_advice(summary);
 	return r;

@@ -2,8 +2,7 @@
 /* The answer of a trace: what all devices of all ranks did, why they were idle, what would help. */
 #pragma once
 
-#include "analyses/trace_idle.h"
-#include "analyses/trace_temporal.h"
+#include "analyses/trace_results.h"
 
 /* What would help, where the figures say so clearly; bits. */
 enum trace_advice {
@@ -39,4 +38,4 @@ struct trace_summary {
 };
 
 /* Not of HTA's views. Returns 0 or -ENOMEM. */
-int trace_summary_init(struct trace_summary *summary, const struct trace_view *views, size_t count);
+int trace_summary_init(struct trace_summary *summary, struct trace_results *results);

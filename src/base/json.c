@@ -37,12 +37,26 @@ size_t utf8_sequence_length(const char *bytes, size_t length)
 	return wanted;
 }
 
+/* Is it written as it is? */
+static bool json_is_plain(char character)
+{
+	return character >= 0x20 && character < 0x7f && character != '"' && character != '\\';
+}
+
 void json_escape(struct strbuf *out, const char *bytes, size_t length)
 {
 	for (size_t i = 0; i < length;) {
 		unsigned char character = (unsigned char)bytes[i];
-		size_t sequence = utf8_sequence_length(bytes + i, length - i);
+		size_t sequence, plain = i;
 
+		while (plain < length && json_is_plain(bytes[plain]))
+			plain++;
+		if (plain > i) {
+			strbuf_add_bytes(out, bytes + i, plain - i);
+			i = plain;
+			continue;
+		}
+		sequence = utf8_sequence_length(bytes + i, length - i);
 		if (character == '"' || character == '\\')
 			strbuf_addf(out, "\\%c", character);
 		else if (character == '\n')

@@ -187,23 +187,10 @@ int json_text_magnitude(
 
 int json_text_u64(const struct json_text *text, uint64_t *ret_value)
 {
-	uint64_t value = 0;
 	bool negative;
-	size_t i;
-	int result;
+	uint64_t value;
+	int result = json_text_magnitude(text, 0, &negative, &value);
 
-	for (i = 0; i < text->length && i < 19; i++) {
-		unsigned digit = (unsigned)(text->bytes[i] - '0');
-
-		if (digit > 9)
-			break;
-		value = value * 10 + digit;
-	}
-	if (i && i == text->length) {
-		*ret_value = value;
-		return 0;
-	}
-	result = json_text_magnitude(text, 0, &negative, &value);
 	if (result == 0 && negative && value)
 		result = -ERANGE;
 	if (result == 0)

@@ -38,9 +38,11 @@ struct et_writer;
 int et_writer_open(struct et_writer **ret_writer, const char *path, struct errmsg *err);
 /* Appends to `out`, which outlives the writer. Returns 0 or -ENOMEM. */
 int et_writer_open_memory(struct et_writer **ret_writer, struct strbuf *out);
-/* Failures are remembered until the end. The metadata come first, and must not be empty. */
-void et_write_metadata(struct et_writer *writer, const et_metadata *metadata);
-void et_write_node(struct et_writer *writer, const et_node *node);
+/*
+ * An encoded message. Failures are remembered until the end. The metadata come first, and must not
+ * be empty.
+ */
+void et_write_message(struct et_writer *writer, const void *message, size_t length);
 /* All is there, or a sentence that says why not. Frees the writer either way. */
 int et_writer_close(struct et_writer *writer, uint64_t *ret_bytes, struct errmsg *err);
 /* Throws away what was written. */

@@ -17,6 +17,8 @@ struct chakra_link_options {
 	size_t size;
 	/* What chakra_trace_link 1.0.0 makes of the two, with its faults: see docs/chakra.md. */
 	bool compat;
+	/* Links traces that say they are of two processes, too. */
+	bool any_process;
 	int64_t thread_gap_ns; /* a longer pause of a thread makes a new group; 0: 1 ms */
 };
 
@@ -24,12 +26,15 @@ struct chakra_link_result {
 	uint64_t host_nodes;                   /* without those of processes and threads */
 	uint64_t matched[EXECUTION_MATCH_MAX]; /* of host_nodes, by rule; [0]: not matched */
 	uint64_t names_differ;                 /* same id, other name: not matched */
+	uint64_t orphans;                      /* host nodes whose parent is not in the trace */
 	int64_t offset;                        /* External id − rf id, for EXECUTION_BY_OFFSET */
 	uint64_t device_rows;                  /* kernels, copies and fills of the device trace */
 	uint64_t linked;                       /* of them: they are nodes now */
-	uint64_t linked_graphs;                /* of `linked`: launched by a graph launch */
-	uint64_t without_launch;               /* no call with their correlation in the trace */
-	uint64_t without_operator;             /* no matched operator encloses their launch */
+	uint64_t linked_by_external_id;        /* of `linked`: their launch is not in the trace */
+	uint64_t linked_to_threads;            /* of `linked`: launched outside of operators */
+	uint64_t linked_graphs;                /* of `linked`: several have one launch */
+	uint64_t without_launch;               /* not linked: no call with their correlation */
+	uint64_t without_operator;             /* not linked: launched by a thread without any */
 	uint64_t inter_thread_deps, sync_deps, order_deps;
 };
 
@@ -46,6 +51,11 @@ struct chakra_link_result {
  *                     device nodes that were waited for, the last of each stream
  *   order deps        of device nodes: the one before on the same stream, and those that events
  *                     made the stream wait for
+ *
+ * Work that was launched outside of all operators, such as a graph from Python, is a child of its
+ * thread's node, and its inter_thread_dep is the operator before it on that thread.
+ *
+ * Names and other texts of device nodes are those of `device`, which must live as long.
  *
  * Dependencies are ids of nodes that are there and began before. Returns 0; -ENODATA with the
  * evidence when nothing could be matched, as for traces of different runs; -ENOMEM.

@@ -3,6 +3,9 @@
 #include "cli/chakra.h"
 
 static const struct command *const subcommands[] = {
+	&chakra_link_command,
+	&chakra_convert_command,
+	&chakra_dump_command,
 	NULL,
 };
 

@@ -8,4 +8,6 @@
 
 #include "cli/commands.h"
 
+extern const struct command chakra_convert_command;
+extern const struct command chakra_dump_command;
 extern const struct command chakra_link_command;

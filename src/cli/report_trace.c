@@ -130,7 +130,7 @@ static int write_json(const struct trace_report *report, const struct trace_sect
 		trace_json_trace(&json, &report->views[i]);
 	json_end_array(&json);
 	if (!wanted)
-		r = trace_json_summary(&json, report->views, report->count);
+		r = trace_json_summary(&json, report->results);
 	for (const struct trace_section *const *section = trace_sections; r == 0 && *section;
 		section++) {
 		if (wanted ? *section != wanted : (*section)->is_extra)
@@ -155,9 +155,12 @@ static size_t limit_of(const struct report_trace_arguments *arguments)
 static int report_views(const struct report_trace_arguments *arguments, const struct views *views,
 	struct strbuf *out, struct errmsg *err)
 {
+	_cleanup_trace_results_ struct trace_results results = {
+		.views = views->items.items, .count = views->items.count};
 	const struct trace_report report = {
 		.views = views->items.items,
 		.count = views->items.count,
+		.results = &results,
 		.limit = limit_of(arguments),
 		.alone = arguments->section != NULL,
 		.choice = arguments->choice,

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "analyses/trace_view.h"
+#include "analyses/trace_results.h"
 #include "base/json.h"
 #include "cli/report_view.h"
 
@@ -22,6 +22,7 @@ struct trace_choice {
 struct trace_report {
 	const struct trace_view *views; /* one of each rank, by rank */
 	size_t count;                   /* at least 1 */
+	struct trace_results *results;  /* of these views */
 	size_t limit;                   /* rows of the section's table; 0: all */
 	bool alone;                     /* --by names this section: details that may be long, too */
 	struct trace_choice choice;
@@ -77,6 +78,8 @@ void report_trace_stream_cells(struct table *table, const struct trace_report *r
 	const struct trace_view *view, uint32_t stream);
 /* "12.34 %"; "" where the whole is 0. */
 void report_trace_share(struct table *table, int64_t part_ns, int64_t whole_ns);
+/* "12.3 ms   12.34 %". */
+void report_trace_part(struct table *table, int64_t part_ns, int64_t whole_ns);
 /* A time that may be negative, as HTA's are: as such it is "-12 µs". */
 void report_trace_time(struct table *table, int64_t ns);
 /* Of a distribution's figure: "" where it is not known. */
@@ -89,7 +92,7 @@ bool report_trace_has_works(const struct trace_report *report);
 struct trace_json_options;
 /* An array with what `write` appends for each rank (exporters/trace_report_json.h). */
 int report_trace_write(const struct trace_report *report, struct json_writer *json,
-	int (*write)(struct json_writer *json, const struct trace_view *view,
+	int (*write)(struct json_writer *json, struct trace_results *results, size_t index,
 		const struct trace_json_options *options));
 
 extern const struct trace_section temporal_section, idle_section, host_section, kernel_section,

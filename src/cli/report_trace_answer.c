@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "analyses/trace_host_waits.h"
-#include "analyses/trace_kernel_ranks.h"
 #include "analyses/trace_summary.h"
 #include "cli/report_trace.h"
 #include "exporters/escape.h"
@@ -44,10 +42,11 @@ static void add_title(const struct trace_report *report)
 		rows += report->views[i].trace->events.count;
 		longest_ns = MAX(longest_ns, duration_ns(report->views[i].trace));
 	}
+	strbuf_addf(&text, "%s \xc2\xb7 ", first->path);
 	if (report->count == 1)
-		strbuf_addf(&text, "%s \xc2\xb7 rank %u", first->path, report->views->rank);
+		strbuf_addf(&text, "rank %u", report->views->rank);
 	else
-		strbuf_addf(&text, "%zu ranks, from %s", report->count, first->path);
+		strbuf_addf(&text, "the first of %zu ranks", report->count);
 	if (first->world_size)
 		strbuf_addf(&text, " of %u", first->world_size);
 	strbuf_add(&text, " \xc2\xb7 ");
@@ -189,47 +188,49 @@ static void add_causes(const struct trace_report *report, const struct trace_sum
 
 static int add_host(const struct trace_report *report, const struct trace_summary *summary)
 {
-	_cleanup_trace_host_waits_ struct trace_host_waits waits = {0};
+	const struct trace_host_waits *waits;
 	_cleanup_strbuf_ struct strbuf text = {0};
 	size_t shown;
-	int r;
 
 	if (summary->idle_by_cause_ns[TRACE_IDLE_HOST] < summary->span_ns / 20)
 		return 0;
-	r = trace_host_waits_init(&waits, report->views, report->count);
-	shown = MIN(waits.rows.count, (size_t)TOP_KERNELS);
+	waits = trace_results_host_waits(report->results);
+	if (!waits)
+		return -ENOMEM;
+	shown = MIN(waits->rows.count, (size_t)TOP_KERNELS);
 	for (size_t i = 0; i < shown; i++) {
-		const struct trace_host_waits_row *row = &waits.rows.items[i];
+		const struct trace_host_waits_row *row = &waits->rows.items[i];
 
 		strbuf_add(&text, i ? ", " : "Meanwhile the host was in ");
 		if (row->name)
 			shorten_name(&text, row->name, NAME_COLUMNS);
 		else
 			strbuf_add(&text, "code that is not in the trace");
-		strbuf_addf(&text, " (%.1f %%)", percent(row->time_ns, waits.time_ns));
+		strbuf_addf(&text, " (%.1f %%)", percent(row->time_ns, waits->time_ns));
 	}
 	if (!shown)
-		return r;
+		return 0;
 	strbuf_add(&text, ": --by host has them all.");
 	report_paragraph(&report->page, strbuf_cstr(&text), 2);
-	return r;
+	return 0;
 }
 
 static int add_kernels(const struct trace_report *report)
 {
-	_cleanup_trace_kernel_ranks_ struct trace_kernel_ranks ranks = {0};
+	const struct trace_kernel_ranks *ranks = trace_results_kernels(report->results);
 	_cleanup_strbuf_ struct strbuf text = {0};
-	int r = trace_kernel_ranks_init(&ranks, report->views, report->count, false);
 
-	for (size_t i = 0; i < MIN(ranks.rows.count, (size_t)TOP_KERNELS); i++) {
+	if (!ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < MIN(ranks->rows.count, (size_t)TOP_KERNELS); i++) {
 		strbuf_add(&text, i ? ", " : "Most of the work: ");
-		shorten_name(&text, ranks.rows.items[i].name, NAME_COLUMNS);
-		strbuf_addf(
-			&text, " (%.1f %%)", percent(ranks.rows.items[i].total_ns, ranks.total_ns));
+		shorten_name(&text, ranks->rows.items[i].name, NAME_COLUMNS);
+		strbuf_addf(&text, " (%.1f %%)",
+			percent(ranks->rows.items[i].total_ns, ranks->total_ns));
 	}
 	strbuf_add_char(&text, '.');
 	report_paragraph(&report->page, strbuf_cstr(&text), 2);
-	return r;
+	return 0;
 }
 
 /* ---- what would help ---- */
@@ -275,7 +276,7 @@ static void add_advice(const struct trace_report *report, const struct trace_sum
 static int add_answer(const struct trace_report *report)
 {
 	struct trace_summary summary;
-	int r = trace_summary_init(&summary, report->views, report->count);
+	int r = trace_summary_init(&summary, report->results);
 
 	if (r < 0 || !summary.devices)
 		return r;

@@ -2,7 +2,6 @@
 /* Section: what the host did while GPUs waited for it. */
 #include <errno.h>
 
-#include "analyses/trace_host_waits.h"
 #include "cli/report_trace.h"
 #include "exporters/trace_report_json.h"
 
@@ -10,7 +9,6 @@ static int print_rows(const struct trace_report *report, const struct trace_host
 {
 	static const struct table_column columns[] = {
 		{.title = "Idle", .right = true},
-		{.title = "", .right = true},
 		{.title = "Gaps", .right = true},
 		{.title = "Kind"},
 		{.title = "The host was in", .shrinks_to = 16},
@@ -23,8 +21,7 @@ static int print_rows(const struct trace_report *report, const struct trace_host
 	for (size_t i = 0; i < shown; i++) {
 		const struct trace_host_waits_row *row = &waits->rows.items[i];
 
-		report_trace_time(&table, row->time_ns);
-		report_trace_share(&table, row->time_ns, waits->time_ns);
+		report_trace_part(&table, row->time_ns, waits->time_ns);
 		table_count(&table, row->gaps);
 		table_cell(&table, trace_host_waits_kind(row));
 		table_cell(&table, row->name ? row->name : "[nothing in the trace]");
@@ -36,12 +33,11 @@ static int print_rows(const struct trace_report *report, const struct trace_host
 
 static int print_host(const struct trace_report *report)
 {
-	_cleanup_trace_host_waits_ struct trace_host_waits waits = {0};
-	int r = trace_host_waits_init(&waits, report->views, report->count);
+	const struct trace_host_waits *waits = trace_results_host_waits(report->results);
 
-	if (r < 0)
-		return r;
-	if (!waits.rows.count) {
+	if (!waits)
+		return -ENOMEM;
+	if (!waits->rows.count) {
 		if (report->alone)
 			report_paragraph(&report->page,
 				"GPUs did not wait for the host; with --hta-compatible that is not "
@@ -50,12 +46,12 @@ static int print_host(const struct trace_report *report)
 		return 0;
 	}
 	report_heading(&report->page, "What the host did while GPUs waited for it");
-	return print_rows(report, &waits);
+	return print_rows(report, waits);
 }
 
 static int write_host(const struct trace_report *report, struct json_writer *json)
 {
-	return trace_json_host(json, report->views, report->count, report->limit);
+	return trace_json_host(json, report->results, report->limit);
 }
 
 const struct trace_section host_section = {

@@ -58,8 +58,7 @@ void kineto_arguments_clear(struct kineto_arguments *arguments)
 }
 
 /* KINETO_ARGUMENT_MAX when the name is none of ours. */
-static inline unsigned find_name(
-	const struct kineto_arguments *arguments, const struct json_text *key)
+static unsigned find_name(const struct kineto_arguments *arguments, const struct json_text *key)
 {
 	unsigned slot, id;
 
@@ -75,25 +74,63 @@ static inline unsigned find_name(
 	return KINETO_ARGUMENT_MAX;
 }
 
+#define ID_OTHER KINETO_ARGUMENT_MAX
+#define ID_NONE  (KINETO_ARGUMENT_MAX + 1) /* before the first member */
+
+/* To the next member's value; *id is that of the member before, then that of this one. */
+static inline enum json_status next_member(struct kineto_arguments *arguments,
+	struct json_reader *reader, unsigned *id, const char **ret_begin)
+{
+	struct kineto_guesses *guesses = &arguments->guesses[*id];
+	const char *begin = reader->at;
+	const struct json_guess *guess;
+	enum json_status status;
+	struct json_text key;
+	uint64_t mended = reader->mended;
+
+	if (kineto_guess_member(guesses, reader, &guess) >= 0) {
+		*id = guess->id;
+		*ret_begin = begin + guess->key_offset;
+		return JSON_OK;
+	}
+	status = json_reader_member(reader, &key);
+	if (status != JSON_OK)
+		return status;
+	*id = find_name(arguments, &key);
+	*ret_begin = key.bytes - 1;
+	if (reader->mended == mended)
+		kineto_learn_member(guesses, reader, begin, &key, *id);
+	return JSON_OK;
+}
+
+/* A plain number is read on the way over it. */
+static inline enum json_status read_value(struct json_reader *reader, struct kineto_member *member)
+{
+	const char *begin = reader->at;
+
+	member->has_number = json_reader_u64(reader, &member->number);
+	if (!member->has_number)
+		return json_reader_value(reader, &member->value);
+	member->value.bytes = begin;
+	member->value.length = (size_t)(reader->at - begin);
+	member->value.escaped = false;
+	return JSON_OK;
+}
+
 int kineto_arguments_read(
 	struct kineto_arguments *arguments, struct json_reader *reader, bool keep_others)
 {
 	enum json_status status = json_reader_enter(reader, '{');
 	struct kineto_member member;
+	unsigned id = ID_NONE;
 
 	while (status == JSON_OK) {
-		unsigned id;
-
-		status = json_reader_member(reader, &member.whole);
+		status = next_member(arguments, reader, &id, &member.begin);
+		if (status == JSON_OK)
+			status = read_value(reader, &member);
 		if (status != JSON_OK)
 			break;
-		id = find_name(arguments, &member.whole);
-		status = json_reader_value(reader, &member.value);
-		if (status != JSON_OK)
-			break;
-		member.whole.bytes--;
-		member.whole.length = (size_t)(reader->at - member.whole.bytes);
-		if (id != KINETO_ARGUMENT_MAX) {
+		if (id != ID_OTHER) {
 			arguments->members[id] = member;
 			arguments->present |= KINETO_BIT(id);
 		} else if (keep_others && array_append(&arguments->others, member) < 0) {
@@ -103,24 +140,6 @@ int kineto_arguments_read(
 	return status == JSON_DONE ? JSON_OK : (int)status;
 }
 
-const struct json_text *kineto_take(struct kineto_arguments *arguments, enum kineto_argument id)
-{
-	if (!(arguments->present & KINETO_BIT(id)))
-		return NULL;
-	arguments->present &= ~KINETO_BIT(id);
-	return &arguments->members[id].value;
-}
-
-/* The text of a number that is there. */
-static bool find_number(const struct kineto_arguments *arguments, enum kineto_argument id,
-	struct json_text *ret_text)
-{
-	if (!(arguments->present & KINETO_BIT(id)))
-		return false;
-	*ret_text = json_text_inside(&arguments->members[id].value);
-	return true;
-}
-
 static bool taken(struct kineto_arguments *arguments, enum kineto_argument id, int result)
 {
 	if (result == 0)
@@ -128,30 +147,35 @@ static bool taken(struct kineto_arguments *arguments, enum kineto_argument id, i
 	return result == 0;
 }
 
-bool kineto_take_i64(
-	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value)
+bool kineto_take_text_(struct kineto_arguments *arguments, enum kineto_argument id,
+	unsigned decimals, int64_t *ret_value)
 {
-	struct json_text text;
+	const struct json_text text = json_text_inside(&arguments->members[id].value);
 
-	return find_number(arguments, id, &text) &&
-	       taken(arguments, id, json_text_i64(&text, ret_value));
+	return taken(arguments, id, json_text_fixed(&text, decimals, ret_value));
 }
 
-bool kineto_take_u64(
+bool kineto_take_u64_text_(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint64_t *ret_value)
 {
-	struct json_text text;
+	const struct json_text text = json_text_inside(&arguments->members[id].value);
 
-	return find_number(arguments, id, &text) &&
-	       taken(arguments, id, json_text_u64(&text, ret_value));
+	return taken(arguments, id, json_text_u64(&text, ret_value));
 }
 
-bool kineto_take_ns(struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value)
+/* One of three numbers, behind it a comma or what ends the list. */
+static bool read_dimension(struct json_reader *reader, uint32_t *ret_number)
 {
 	struct json_text text;
+	uint64_t number;
 
-	return find_number(arguments, id, &text) &&
-	       taken(arguments, id, json_text_fixed(&text, 3, ret_value));
+	if (json_reader_item(reader) != JSON_OK)
+		return false;
+	if (!json_reader_u64(reader, &number) &&
+		(json_reader_value(reader, &text) != JSON_OK || json_text_u64(&text, &number) < 0))
+		return false;
+	*ret_number = (uint32_t)number;
+	return number <= UINT32_MAX;
 }
 
 bool kineto_double(const struct json_text *value, double *ret_value)
@@ -168,30 +192,17 @@ bool kineto_double(const struct json_text *value, double *ret_value)
 	return *end == '\0';
 }
 
-bool kineto_take_dimensions(
+bool kineto_take_dimensions_(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3])
 {
 	const struct json_text *value = &arguments->members[id].value;
-	struct json_reader reader;
-	uint32_t numbers[3];
-	struct json_text text;
-
-	if (!(arguments->present & KINETO_BIT(id)))
-		return false;
-	reader = (struct json_reader){
+	struct json_reader reader = {
 		.at = value->bytes, .end = value->bytes + value->length, .is_last = true};
-	if (json_reader_enter(&reader, '[') != JSON_OK)
-		return false;
-	for (unsigned i = 0; i < ARRAY_SIZE(numbers); i++) {
-		uint64_t number;
+	uint32_t numbers[3];
 
-		if (json_reader_item(&reader) != JSON_OK ||
-			json_reader_value(&reader, &text) != JSON_OK ||
-			json_text_u64(&text, &number) < 0 || number > UINT32_MAX)
-			return false;
-		numbers[i] = (uint32_t)number;
-	}
-	if (json_reader_item(&reader) != JSON_DONE)
+	if (json_reader_enter(&reader, '[') != JSON_OK || !read_dimension(&reader, &numbers[0]) ||
+		!read_dimension(&reader, &numbers[1]) || !read_dimension(&reader, &numbers[2]) ||
+		json_reader_item(&reader) != JSON_DONE)
 		return false;
 	memcpy(dimensions, numbers, sizeof(numbers));
 	return taken(arguments, id, 0);
@@ -201,7 +212,8 @@ static void add_member(struct strbuf *out, const struct kineto_member *member)
 {
 	if (out->length)
 		strbuf_add(out, ", ");
-	strbuf_add_bytes(out, member->whole.bytes, member->whole.length);
+	strbuf_add_bytes(out, member->begin,
+		(size_t)(member->value.bytes + member->value.length - member->begin));
 }
 
 void kineto_arguments_rest(const struct kineto_arguments *arguments, struct strbuf *out)

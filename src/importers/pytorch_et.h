@@ -13,7 +13,7 @@
 
 struct pytorch_et_options {
 	size_t size;
-	uint64_t max_bytes; /* of the unpacked text; 0: 16 GB */
+	uint64_t max_bytes; /* of the unpacked text; 0: half of the machine's memory */
 };
 
 /*
@@ -23,3 +23,5 @@ struct pytorch_et_options {
  */
 int pytorch_et_read(struct execution_trace **ret_trace, const char *path,
 	const struct pytorch_et_options *options, struct errmsg *err);
+/* The same of text in memory: trace->bytes and length, which the caller has set. */
+int pytorch_et_parse(struct execution_trace *trace, struct errmsg *err);

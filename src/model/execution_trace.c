@@ -5,6 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const match_names[EXECUTION_MATCH_MAX] = {
+	[EXECUTION_UNMATCHED] = "none",
+	[EXECUTION_BY_RF_ID] = "rf_id",
+	[EXECUTION_BY_OFFSET] = "offset",
+	[EXECUTION_BY_TREE] = "tree",
+};
+
+const char *execution_match_to_string(enum execution_match match)
+{
+	return match < EXECUTION_MATCH_MAX ? match_names[match] : NULL;
+}
+
+enum execution_match execution_match_from_text(struct execution_text text)
+{
+	for (unsigned match = 0; match < EXECUTION_MATCH_MAX; match++) {
+		if (execution_text_equals(text, match_names[match]))
+			return (enum execution_match)match;
+	}
+	return EXECUTION_UNMATCHED;
+}
+
 struct execution_trace *execution_trace_new(const char *path)
 {
 	_cleanup_execution_trace_ struct execution_trace *trace = calloc(1, sizeof(*trace));

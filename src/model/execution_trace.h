@@ -35,6 +35,11 @@ enum execution_match {
 	EXECUTION_MATCH_MAX,
 };
 
+struct execution_text;
+/* "none", "rf_id", "offset", "tree"; a text that is none of them is EXECUTION_UNMATCHED. */
+const char *execution_match_to_string(enum execution_match match);
+enum execution_match execution_match_from_text(struct execution_text text);
+
 /* Of device nodes. */
 struct execution_work {
 	struct execution_text category; /* "kernel", "gpu_memcpy", "gpu_memset" */
@@ -79,6 +84,7 @@ struct execution_trace {
 	ARRAY_OF(uint64_t) deps;
 	struct map_u64 index; /* id → index in nodes: of execution_trace_index() */
 	uint64_t skipped_nodes, skipped_bytes, repeated_ids;
+	uint64_t mended; /* commas missing or too many, quotes in names */
 	bool truncated;
 	ARRAY_OF(char *) blocks; /* texts that are no piece of a file */
 	const char *bytes;       /* the file's, that texts point into */

@@ -20,6 +20,14 @@
 
 #define NODES 3
 
+static void write_message(struct et_writer *writer, const ProtobufCMessage *message)
+{
+	uint8_t bytes[256];
+
+	assert_true(protobuf_c_message_get_packed_size(message) <= sizeof(bytes));
+	et_write_message(writer, bytes, protobuf_c_message_pack(message, bytes));
+}
+
 static void write_example(struct et_writer *writer)
 {
 	et_metadata metadata = CHAKRA_PROTO_MSG__GLOBAL_METADATA__INIT;
@@ -33,7 +41,7 @@ static void write_example(struct et_writer *writer)
 	schema.string_val = (char *)"1.1.1-chakra.0.0.4";
 	metadata.attr = attributes;
 	metadata.n_attr = 1;
-	et_write_metadata(writer, &metadata);
+	write_message(writer, &metadata.base);
 	zero.name = (char *)"comm_type";
 	zero.value_case = CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_INT64_VAL;
 	for (uint64_t i = 0; i < NODES; i++) {
@@ -47,7 +55,7 @@ static void write_example(struct et_writer *writer)
 		node.n_data_deps = i > 0 ? 2 : 0;
 		node.attr = node_attributes;
 		node.n_attr = 1;
-		et_write_node(writer, &node);
+		write_message(writer, &node.base);
 	}
 }
 

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde chakra link: an execution trace and Kineto's trace of the same run become one. */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "chakra/link.h"
+#include "chakra/linked_json.h"
+#include "cli/chakra.h"
+#include "cli/rank_files.h"
+#include "importers/kineto.h"
+#include "importers/pytorch_et.h"
+
+#define NO_RANK UINT64_MAX
+
+static struct {
+	const char *host, *device, *output, *format;
+	uint64_t rank;
+	bool compat, any_process;
+} arguments = {.rank = NO_RANK};
+
+/* One pair of traces. */
+struct job {
+	const char *host, *device, *output;
+	uint64_t rank; /* NO_RANK: not said */
+	struct chakra_link_result result;
+	uint64_t skipped_nodes, skipped_events;
+	bool is_cut, is_other_rank;
+	uint32_t device_rank;
+	int status;
+	struct errmsg err;
+};
+
+/* Kineto's trace, which is read meanwhile. */
+struct device_read {
+	const char *path;
+	struct trace *trace;
+	int status;
+	struct errmsg err;
+};
+
+static void *read_device(void *argument)
+{
+	struct device_read *read = argument;
+
+	read->status = kineto_read(&read->trace, read->path, NULL, &read->err);
+	return NULL;
+}
+
+static int read_pair(struct job *job, struct execution_trace **ret_host, struct trace **ret_device)
+{
+	struct device_read read = {.path = job->device};
+	pthread_t thread;
+	bool threaded = pthread_create(&thread, NULL, read_device, &read) == 0;
+	int r = pytorch_et_read(ret_host, job->host, NULL, &job->err);
+
+	if (threaded)
+		pthread_join(thread, NULL);
+	else
+		read_device(&read);
+	*ret_device = read.trace;
+	if (r == 0 && read.status < 0)
+		job->err = read.err;
+	return r ?: read.status;
+}
+
+static void note_damage(
+	struct job *job, const struct execution_trace *host, const struct trace *device)
+{
+	job->skipped_nodes = host->skipped_nodes;
+	job->skipped_events = device->damage.skipped_events;
+	job->is_cut = host->truncated || device->damage.truncated;
+	job->device_rank = device->rank;
+	job->is_other_rank =
+		job->rank != NO_RANK && device->rank != MODEL_NONE && device->rank != job->rank;
+}
+
+static int write_linked(const struct execution_trace *linked, const char *path, struct errmsg *err)
+{
+	_cleanup_output_file_ struct output_file file = {.fd = -1};
+	struct linked_json_options options = {.compat = arguments.compat};
+	int r = output_file_open(&file, path, err);
+
+	if (r < 0)
+		return r;
+	linked_json_write(linked, &options, &file);
+	return output_file_close(&file, err);
+}
+
+static int link_job(struct job *job)
+{
+	_cleanup_trace_ struct trace *device = NULL;
+	_cleanup_execution_trace_ struct execution_trace *host = NULL;
+	struct chakra_link_options options = {
+		.size = sizeof(options),
+		.compat = arguments.compat,
+		.any_process = arguments.any_process,
+	};
+	int r = read_pair(job, &host, &device);
+
+	if (r < 0)
+		return r;
+	note_damage(job, host, device);
+	r = chakra_link(host, device, &options, &job->result, &job->err);
+	return r ?: write_linked(host, job->output, &job->err);
+}
+
+/* Jobs that threads take one after the other. */
+struct jobs {
+	struct job *items;
+	size_t count;
+	_Atomic size_t next;
+};
+
+static void *run_jobs(void *argument)
+{
+	struct jobs *jobs = argument;
+
+	for (size_t i = jobs->next++; i < jobs->count; i = jobs->next++)
+		jobs->items[i].status = link_job(&jobs->items[i]);
+	return NULL;
+}
+
+static void link_all(struct jobs *jobs)
+{
+	pthread_t threads[64];
+	size_t processors = (size_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+	size_t most = MIN(processors, ARRAY_SIZE(threads)), wanted = MIN(jobs->count, most);
+	size_t started = 0;
+
+	while (started + 1 < wanted && pthread_create(&threads[started], NULL, run_jobs, jobs) == 0)
+		started++;
+	run_jobs(jobs);
+	for (size_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void note(const char *format, ...) _printf_(1, 2);
+
+static void note(const char *format, ...)
+{
+	va_list values;
+
+	fputs("  note    ", stderr);
+	va_start(values, format);
+	vfprintf(stderr, format, values);
+	va_end(values);
+	fputc('\n', stderr);
+}
+
+static void say_damage(const struct job *job)
+{
+	if (job->skipped_nodes)
+		note("%" PRIu64 " damaged nodes of %s were left out", job->skipped_nodes,
+			job->host);
+	if (job->skipped_events)
+		note("%" PRIu64 " damaged events of %s were left out", job->skipped_events,
+			job->device);
+	if (job->is_cut)
+		note("a file is cut off: what came after is missing");
+	if (job->is_other_rank)
+		note("--rank is %" PRIu64 ", but %s says that it is of rank %u", job->rank,
+			job->device, job->device_rank);
+}
+
+static void say_losses(const struct chakra_link_result *result)
+{
+	if (result->matched[EXECUTION_UNMATCHED])
+		note("%" PRIu64 " operators of the execution trace are not in the other one: "
+		     "they have no times",
+			result->matched[EXECUTION_UNMATCHED]);
+	if (result->names_differ)
+		note("%" PRIu64 " of them have the id of an operator with another name",
+			result->names_differ);
+	if (result->without_launch)
+		note("%" PRIu64 " pieces of device work have no launch in the trace: left out",
+			result->without_launch);
+	if (result->without_operator)
+		note("%" PRIu64 " pieces of device work were launched by threads without "
+		     "operators: left out",
+			result->without_operator);
+	if (result->linked_to_threads)
+		note("%" PRIu64 " pieces of device work were launched outside of operators: they "
+		     "are under their threads",
+			result->linked_to_threads);
+	if (result->orphans)
+		note("%" PRIu64 " operators have parents that are not in the execution trace",
+			result->orphans);
+}
+
+static const char *rule_of(const struct chakra_link_result *result)
+{
+	if (result->matched[EXECUTION_BY_RF_ID])
+		return "by the id of their record function";
+	if (result->matched[EXECUTION_BY_OFFSET])
+		return "by External id, which is one number more than the id of their record "
+		       "function";
+	return "by names along the call tree";
+}
+
+static void say(const struct job *job)
+{
+	const struct chakra_link_result *result = &job->result;
+
+	fprintf(stderr,
+		"sonde: %s: %" PRIu64 " of %" PRIu64 " operators matched %s, %" PRIu64
+		" of %" PRIu64 " kernels, copies and fills linked",
+		job->output, result->host_nodes - result->matched[EXECUTION_UNMATCHED],
+		result->host_nodes, rule_of(result), result->linked, result->device_rows);
+	if (result->linked_graphs)
+		fprintf(stderr, ", %" PRIu64 " of them from graphs", result->linked_graphs);
+	fprintf(stderr,
+		"; dependencies: %" PRIu64 " between threads, %" PRIu64 " on the device, %" PRIu64
+		" in its order\n",
+		result->inter_thread_deps, result->sync_deps, result->order_deps);
+	say_damage(job);
+	say_losses(result);
+}
+
+/* Returns the exit status. */
+static int say_all(const struct jobs *jobs)
+{
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < jobs->count; i++) {
+		const struct job *job = &jobs->items[i];
+
+		if (job->status < 0)
+			status = fail(&job->err);
+		else
+			say(job);
+	}
+	return status;
+}
+
+static int link_pair(void)
+{
+	struct job job = {
+		.host = arguments.host,
+		.device = arguments.device,
+		.output = arguments.output,
+		.rank = arguments.rank,
+	};
+	struct jobs jobs = {.items = &job, .count = 1};
+
+	run_jobs(&jobs);
+	return say_all(&jobs);
+}
+
+/* Folders with a file for each rank. */
+static int link_folders(void)
+{
+	_cleanup_rank_pairs_ struct rank_pairs pairs = {0};
+	_cleanup_free_ struct job *items = NULL;
+	struct jobs jobs = {0};
+	struct errmsg err;
+	int status;
+
+	if (rank_pairs_find(&pairs, arguments.host, arguments.device, arguments.output, "linked.",
+		    ".json", &err) < 0)
+		return fail(&err);
+	items = calloc(pairs.items.count, sizeof(*items));
+	if (!items) {
+		errmsg_set(&err, -ENOMEM, "out of memory");
+		return fail(&err);
+	}
+	array_foreach (&pairs.items, pair) {
+		struct job *job = &items[jobs.count++];
+
+		job->host = pair->host;
+		job->device = pair->device;
+		job->output = pair->output;
+		job->rank = pair->rank;
+	}
+	jobs.items = items;
+	link_all(&jobs);
+	status = say_all(&jobs);
+	if (!pairs.missing.length)
+		return status;
+	errmsg_set(&err, 0, "%s", strbuf_cstr(&pairs.missing));
+	return fail(&err);
+}
+
+static bool is_folder(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int run_link(int count _unused_, char **positional _unused_)
+{
+	const char *missing = !arguments.host     ? "--chakra-host-trace"
+			      : !arguments.device ? "--chakra-device-trace"
+			      : !arguments.output ? "--output-file"
+						  : NULL;
+	struct errmsg err;
+
+	if (missing) {
+		errmsg_set(&err, 0,
+			"%s is missing; usage: sonde chakra link --rank N --chakra-host-trace ET "
+			"--chakra-device-trace KINETO --output-file OUT",
+			missing);
+		return fail_usage(&err);
+	}
+	if (is_folder(arguments.host) != is_folder(arguments.device)) {
+		errmsg_set(&err, 0,
+			"of %s and %s, one is a folder: name two files, or two folders with a "
+			"file for each rank",
+			arguments.host, arguments.device);
+		return fail_usage(&err);
+	}
+	return is_folder(arguments.host) ? link_folders() : link_pair();
+}
+
+static const struct option link_options[] = {
+	{.long_name = "rank",
+		.type = OPTION_U64,
+		.argument = "N",
+		.help = "The rank that the traces are of; a trace that says another one is told.",
+		.value = &arguments.rank},
+	{.long_name = "chakra-host-trace",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "The execution trace of PyTorch's ExecutionTraceObserver, or a folder with "
+			"one for each rank.",
+		.value = (void *)&arguments.host},
+	{.long_name = "chakra-device-trace",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Kineto's trace of the same run, or a folder with one for each rank.",
+		.value = (void *)&arguments.device},
+	{.short_name = 'o',
+		.long_name = "output-file",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Write here; \"-\" is standard output. A folder where the traces are.",
+		.value = (void *)&arguments.output},
+	{.long_name = "compat",
+		.type = OPTION_FLAG,
+		.help = "Link as chakra_trace_link does, with its faults.",
+		.value = &arguments.compat},
+	{.long_name = "any-process",
+		.type = OPTION_FLAG,
+		.help = "Link traces that say they are of two processes, too.",
+		.value = &arguments.any_process},
+	{0},
+};
+
+const struct command chakra_link_command = {
+	.name = "chakra link",
+	.summary = "join an execution trace and Kineto's trace of the same run",
+	.usage = "[--rank N] --chakra-host-trace ET --chakra-device-trace KINETO --output-file OUT",
+	.description =
+		"Gives the operators of the execution trace their times, and puts nodes of device "
+		"work under the operators that launched them: kernels, copies, fills, and all that "
+		"a graph runs. Operators are matched by the id of their record function; where "
+		"Kineto's trace has none, by External id, when it is one number more for all; else "
+		"by names along the call tree. What was matched by which rule, and what was left "
+		"out and why, is said in the end. Nothing matched is an error.\n\n"
+		"The result is JSON, for `sonde chakra convert`; chakra_converter reads it, too. "
+		"Of two folders, the files of one rank belong together; they are linked in "
+		"parallel, and OUT is a folder.",
+	.examples =
+		"sonde chakra link --rank 0 --chakra-host-trace et_0.json --chakra-device-trace "
+		"kineto_0.json.gz --output-file linked_0.json\n    One rank.\n"
+		"sonde chakra link --chakra-host-trace et/ --chakra-device-trace kineto/ "
+		"--output-file linked/\n    All ranks: linked/linked.0.json and so on.",
+	.options = link_options,
+	.run = run_link,
+};

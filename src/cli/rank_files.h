@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two folders with a file for each rank, paired by the rank in their names: the number after
+ * "rank", or else the last one: "et_0.json.gz", "kineto.0.json", "rank3_4711.pt.trace.json".
+ */
+#pragma once
+
+#include "base/array.h"
+#include "base/errmsg.h"
+#include "base/strbuf.h"
+
+struct rank_pair {
+	uint32_t rank;
+	char *host, *device, *output;
+};
+
+struct rank_pairs {
+	ARRAY_OF(struct rank_pair) items; /* by rank */
+	struct strbuf missing;            /* a sentence on ranks that have one file; empty: none */
+};
+
+/* True where the file's name has a rank. */
+bool rank_of_name(const char *name, uint32_t *ret_rank);
+
+/*
+ * `output` is a folder, which is made; files in it have the rank between `before` and `after`.
+ * Returns 0 or a negative errno with a sentence, -ENODATA when no rank has both files.
+ */
+int rank_pairs_find(struct rank_pairs *pairs, const char *host_folder, const char *device_folder,
+	const char *output, const char *before, const char *after, struct errmsg *err);
+void rank_pairs_done(struct rank_pairs *pairs);
+#define _cleanup_rank_pairs_ _cleanup_(rank_pairs_done)
