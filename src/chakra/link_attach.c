@@ -2,6 +2,8 @@
 /* Which node device work belongs to: that of the operator which encloses its launch. */
 #include "chakra/link_state.h"
 
+/* The first operator of a thread is hardly ever below more than a few. */
+#define DEPTH_MAX 4096
 /* Of 10 pieces of work whose launch is there, so many must say the operator by External id. */
 #define AGREE_OF_TEN 9
 
@@ -41,7 +43,7 @@ static uint32_t thread_of(const struct execution_trace *host, uint32_t node)
 {
 	uint64_t parent;
 
-	for (size_t steps = 0; steps < host->nodes.count; steps++) {
+	for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
 		const struct execution_node *at = &host->nodes.items[node];
 
 		if (link_is_process_or_thread(at))

@@ -11,14 +11,24 @@ static void add_word(struct strbuf *out, const char *word)
 	strbuf_add_bytes(out, word, strlen(word));
 }
 
-static void add_u64(struct strbuf *out, uint64_t value)
+#define DIGITS_MAX 20
+
+/* Fills the buffer from its end; returns where the number begins. */
+static char *write_digits(char digits[DIGITS_MAX], uint64_t value)
 {
-	char digits[20], *at = digits + sizeof(digits);
+	char *at = digits + DIGITS_MAX;
 
 	do
 		*--at = (char)('0' + value % 10);
 	while (value /= 10);
-	strbuf_add_bytes(out, at, (size_t)(digits + sizeof(digits) - at));
+	return at;
+}
+
+static void add_u64(struct strbuf *out, uint64_t value)
+{
+	char digits[DIGITS_MAX], *at = write_digits(digits, value);
+
+	strbuf_add_bytes(out, at, (size_t)(digits + DIGITS_MAX - at));
 }
 
 static void add_i64(struct strbuf *out, int64_t value)
@@ -77,28 +87,53 @@ static void add_raw(struct strbuf *out, struct execution_text text, const char *
 		add_cleaned(out, text);
 }
 
+/* The comma and the name before a value. */
+static void add_key(struct strbuf *out, const char *name)
+{
+	size_t length = strlen(name);
+	char *room = strbuf_room(out, length + 4);
+
+	if (!room)
+		return;
+	memcpy(room, ",\"", 2);
+	memcpy(room + 2, name, length);
+	memcpy(room + 2 + length, "\":", 2);
+	strbuf_take(out, length + 4);
+}
+
 static void add_values(struct strbuf *out, const char *name, const struct execution_values *values)
 {
-	strbuf_addf(out, ",\"%s\":{\"values\":", name);
+	add_key(out, name);
+	add_word(out, "{\"values\":");
 	add_raw(out, values->values, "[]");
-	add_word(out, ",\"shapes\":");
+	add_key(out, "shapes");
 	add_raw(out, values->shapes, "[]");
-	add_word(out, ",\"types\":");
+	add_key(out, "types");
 	add_raw(out, values->types, "[]");
 	if (values->strides.length) {
-		add_word(out, ",\"strides\":");
+		add_key(out, "strides");
 		add_raw(out, values->strides, "[]");
 	}
 	strbuf_add_char(out, '}');
 }
 
-static void add_attribute(struct strbuf *out, const char *name, uint64_t value)
+/* An attribute's beginning, with a number and its end in one piece: most of the text is these. */
+#define add_attribute(out, name, value)                                                            \
+	add_numbered(out, "{\"name\":\"" name "\",\"type\":\"uint64\",\"value\":", value)
+
+static void add_numbered(struct strbuf *out, const char *begin, uint64_t value)
 {
-	add_word(out, "{\"name\":\"");
-	add_word(out, name);
-	add_word(out, "\",\"type\":\"uint64\",\"value\":");
-	add_u64(out, value);
-	add_word(out, "},");
+	size_t length = strlen(begin);
+	char digits[DIGITS_MAX], *at = write_digits(digits, value);
+	size_t count = (size_t)(digits + DIGITS_MAX - at);
+	char *room = strbuf_room(out, length + count + 2);
+
+	if (!room)
+		return;
+	memcpy(room, begin, length);
+	memcpy(room + length, at, count);
+	memcpy(room + length + count, "},", 2);
+	strbuf_take(out, length + count + 2);
 }
 
 static void add_attributes(struct strbuf *out, const struct execution_node *node)
@@ -127,7 +162,8 @@ static void add_ids(struct strbuf *out, const char *name, const uint64_t *ids, u
 {
 	if (!count)
 		return;
-	strbuf_addf(out, ",\"%s\":[", name);
+	add_key(out, name);
+	strbuf_add_char(out, '[');
 	for (uint32_t i = 0; i < count; i++) {
 		if (i)
 			strbuf_add_char(out, ',');
@@ -140,7 +176,7 @@ static void add_time_member(struct strbuf *out, const char *name, int64_t ns)
 {
 	if (ns == TRACE_NO_NUMBER)
 		return;
-	strbuf_addf(out, ",\"%s\":", name);
+	add_key(out, name);
 	add_us(out, ns);
 }
 
@@ -162,7 +198,7 @@ static void add_text_member(struct strbuf *out, const char *name, struct executi
 {
 	if (!text.length)
 		return;
-	strbuf_addf(out, ",\"%s\":", name);
+	add_key(out, name);
 	add_string(out, text);
 }
 
@@ -170,7 +206,7 @@ static void add_number_member(struct strbuf *out, const char *name, int64_t valu
 {
 	if (value == TRACE_NO_NUMBER)
 		return;
-	strbuf_addf(out, ",\"%s\":", name);
+	add_key(out, name);
 	add_i64(out, value);
 }
 
@@ -178,7 +214,7 @@ static void add_count_member(struct strbuf *out, const char *name, uint64_t valu
 {
 	if (!value)
 		return;
-	strbuf_addf(out, ",\"%s\":", name);
+	add_key(out, name);
 	add_u64(out, value);
 }
 
@@ -248,8 +284,12 @@ static void add_node(struct strbuf *out, const struct execution_trace *trace,
 	add_ids(out, "order_dep", trace->deps.items + node->first_order_dep, node->order_dep_count);
 	if (work)
 		add_further_work(out, work);
-	if (node->match != EXECUTION_UNMATCHED)
-		strbuf_addf(out, ",\"match\":\"%s\"", execution_match_to_string(node->match));
+	if (node->match != EXECUTION_UNMATCHED) {
+		add_key(out, "match");
+		strbuf_add_char(out, '"');
+		add_word(out, execution_match_to_string(node->match));
+		strbuf_add_char(out, '"');
+	}
 	strbuf_add_char(out, '}');
 }
 

@@ -45,6 +45,19 @@ static bool is_execution_trace(const char *head, size_t length)
 	       !memmem(head, length, "\"traceEvents\"", strlen("\"traceEvents\""));
 }
 
+/* A packet has a length, and then a field, neither of which is text, or one byte is not. */
+static bool is_capture(const char *head, size_t length)
+{
+	if (!length || head[0] != '\n')
+		return false;
+	for (size_t i = 1; i < MIN(length, (size_t)16); i++) {
+		if ((unsigned char)head[i] >= 0x80 ||
+			((unsigned char)head[i] < ' ' && !is_space(head[i])))
+			return true;
+	}
+	return false;
+}
+
 static enum trace_file file_of_text(const char *path)
 {
 	_cleanup_text_input_ struct text_input *input = NULL;
@@ -56,7 +69,7 @@ static enum trace_file file_of_text(const char *path)
 		return TRACE_FILE_OTHER;
 	length = MIN(window.length, HEAD_BYTES);
 	if (!is_json(window.bytes, length))
-		return TRACE_FILE_CAPTURE;
+		return is_capture(window.bytes, length) ? TRACE_FILE_CAPTURE : TRACE_FILE_TEXT;
 	return is_execution_trace(window.bytes, length) ? TRACE_FILE_EXECUTION : TRACE_FILE_KINETO;
 }
 

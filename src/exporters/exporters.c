@@ -10,6 +10,7 @@ const struct exporter *const exporters[] = {
 	&speedscope_exporter,
 	&pprof_exporter,
 	&chrome_exporter,
+	&pftrace_exporter,
 	&csv_exporter,
 	&json_exporter,
 	&vllm_csv_exporter,

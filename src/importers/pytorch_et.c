@@ -30,64 +30,46 @@ static const char *skip_space(const char *at, const char *end)
 	return at;
 }
 
-static const char *skip_space_back(const char *at, const char *begin)
+/* Behind the word and the white space after it; NULL when another one is there. */
+static const char *after_word(const char *at, const char *end, const char *word)
 {
-	while (at > begin && (at[-1] == ' ' || at[-1] == '\n' || at[-1] == '\r' || at[-1] == '\t'))
-		at--;
-	return at;
-}
+	size_t length = strlen(word);
 
-/* The bracket of an object that begins with "name", nearest before `at`; NULL: none. */
-static const char *find_name_back(const char *at, const char *begin)
-{
-	static const char name[] = "\"name\"";
-
-	for (const char *bracket = at; bracket > begin; bracket--) {
-		const char *key;
-
-		if (bracket[-1] != '{')
-			continue;
-		key = skip_space(bracket, at);
-		if ((size_t)(at - key) >= strlen(name) && memcmp(key, name, strlen(name)) == 0)
-			return bracket - 1;
-	}
-	return NULL;
+	if ((size_t)(end - at) < length || memcmp(at, word, length) != 0)
+		return NULL;
+	return skip_space(at + length, end);
 }
 
 /*
- * Where the next node begins: an object whose first member is "id", or "name" and then "id" as
- * before schema 1.0.2. `end` when there is none.
+ * Does a node begin at this bracket? Its first member is "id"; before schema 1.0.2 it is "name",
+ * and "id" the second. Attributes begin with a name, too, but have no id.
  */
-static const char *find_node(const char *begin, const char *end)
+static bool begins_node(const char *bracket, const char *end)
 {
-	static const char id[] = "\"id\"";
+	const char *at = skip_space(bracket + 1, end);
+	const char *name = after_word(at, end, "\"name\"");
+	struct json_reader reader = {.end = end, .is_last = true};
+	struct json_text text;
 
-	for (const char *at = begin; at < end;) {
-		const char *key = memmem(at, (size_t)(end - at), id, strlen(id));
-		const char *before, *after, *bracket = NULL;
-
-		if (!key)
-			return end;
-		after = skip_space(key + strlen(id), end);
-		before = skip_space_back(key, at);
-		if (after < end && *after == ':' && before > at && before[-1] == '{')
-			bracket = before - 1;
-		else if (after < end && *after == ':' && before > at && before[-1] == ',')
-			bracket = find_name_back(before, at);
-		if (bracket)
-			return bracket;
-		at = key + strlen(id);
-	}
-	return end;
+	if (after_word(at, end, "\"id\""))
+		return true;
+	name = name ? after_word(name, end, ":") : NULL;
+	reader.at = name;
+	if (!name || json_reader_string(&reader, &text) != JSON_OK)
+		return false;
+	at = after_word(skip_space(reader.at, end), end, ",");
+	return at && after_word(at, end, "\"id\"");
 }
 
-/* Behind the bracket, or the id, that find_node() found a node by. */
-static const char *after_start(const char *node, const char *end)
+/* Where the next node begins; `end` when there is none. */
+static const char *find_node(const char *at, const char *end)
 {
-	static const char id[] = "\"id\"";
-	const char *key = node < end ? memmem(node, (size_t)(end - node), id, strlen(id)) : NULL;
-
-	return key ? key + strlen(id) : end;
+	while (at < end && (at = memchr(at, '{', (size_t)(end - at)))) {
+		if (begins_node(at, end))
+			return at;
+		at++;
+	}
+	return end;
 }
 
 static enum json_status try_node(
@@ -119,7 +101,7 @@ static enum json_status try_node(
 static enum json_status read_node(
 	struct read *read, struct execution_node *node, const char **next, int *error)
 {
-	const char *limit = find_node(after_start(read->reader.at, read->end), read->end);
+	const char *limit = find_node(read->reader.at + 1, read->end);
 	enum json_status status = try_node(read, limit, false, node, error);
 	unsigned inner = 1;
 
@@ -128,7 +110,7 @@ static enum json_status read_node(
 		return try_node(read, limit, true, node, error);
 	while (status == JSON_MORE && limit < read->end && inner < INNER_MAX) {
 		for (unsigned i = 0; i < inner && limit < read->end; i++)
-			limit = find_node(after_start(limit, read->end), read->end);
+			limit = find_node(limit + 1, read->end);
 		inner *= 2;
 		status = try_node(read, limit, false, node, error);
 	}
