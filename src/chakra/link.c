@@ -242,6 +242,8 @@ int chakra_link(struct execution_trace *host, const struct trace *device,
 			host->path);
 	r = link_all(&link, &why);
 	link_done(&link);
+	if (r == 0)
+		host->schema = execution_trace_schema(host);
 	if (r < 0 && why.text[0])
 		return errmsg_set(err, r, "%s", why.text);
 	if (r < 0)
