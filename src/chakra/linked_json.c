@@ -293,23 +293,13 @@ static void add_node(struct strbuf *out, const struct execution_trace *trace,
 	strbuf_add_char(out, '}');
 }
 
-/* The layout is that of 1.0.2 whatever the file's was. */
-static struct execution_text schema_of(const struct execution_trace *trace)
-{
-	static const char layout[] = "1.0.2-chakra.0.0.4";
-
-	if (trace->schema.length && memmem(trace->schema.bytes, trace->schema.length, "chakra", 6))
-		return trace->schema;
-	return (struct execution_text){layout, sizeof(layout) - 1};
-}
-
 void linked_json_write(const struct execution_trace *trace,
 	const struct linked_json_options *options, struct output_file *file)
 {
 	struct strbuf *out = &file->out;
 
 	add_word(out, "{\n\"schema\":");
-	add_string(out, schema_of(trace));
+	add_string(out, execution_trace_schema(trace));
 	strbuf_addf(out, ",\"pid\":%" PRIu64 ",\"time\":", trace->pid);
 	add_string(out, trace->time);
 	strbuf_addf(out, ",\"start_ts\":%" PRIu64 ",\n\"nodes\":[", trace->start_ts);
