@@ -3,12 +3,15 @@
 
 import gzip
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
 from trace_truth import placed  # noqa: E402
 
 KINDS = ["train", "threads", "gloo", pytest.param("compile", marks=pytest.mark.slow)]
@@ -151,3 +154,32 @@ def test_a_trace_its_capture_and_the_export_have_one_report(shared_traces, sonde
         assert without(sonde("report", "--json", capture, check=0).json(), *origin) == read, path
         assert without(sonde("report", "--json", exported, check=0).json(), *origin) == read, path
 
+
+# ---- the documentation ----
+
+
+def commands_of(page):
+    """The lines of its blocks that are to be run."""
+    lines, inside = [], False
+    for line in page.read_text().splitlines():
+        if line.startswith("```"):
+            inside = line == "```sh"
+        elif inside:
+            lines.append(line)
+    return lines
+
+
+def test_the_commands_of_the_guide_run_as_they_stand(sonde, sonde_path, torch2, tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "sonde").symlink_to(sonde_path)
+    (programs / "python3").write_text(f'#!/bin/sh\nexec "{torch2}" -W ignore "$@"\n')
+    (programs / "python3").chmod(0o755)
+    environment = {**sonde.environment, "PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "2"}
+    commands = commands_of(ROOT / "docs" / "traces.md")
+    assert len(commands) >= 10
+    for command in commands:
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{command}: {done.stderr[-1000:]}"
+    assert (tmp_path / "run" / "one.0.et").read_bytes() == (tmp_path / "run" / "chakra.0.et").read_bytes()
