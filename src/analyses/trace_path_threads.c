@@ -3,6 +3,7 @@
  * The edges of threads. For B and C in A they lead begin A → begin B → end B → begin C → end C →
  * end A: what passes between the ends of an operator's parts is its own time.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,11 +102,14 @@ static int enter(struct walk *walk, const struct trace_path_row *row)
 static int leave(struct walk *walk)
 {
 	const struct trace_path_source *source = walk->window->source;
-	struct open_row open = walk->open.items[--walk->open.count];
-	uint32_t node = source->end_nodes[open.row->event];
+	struct open_row open;
+	uint32_t node;
 	bool waited;
 	int r = 0;
 
+	assert(walk->open.count);
+	open = walk->open.items[--walk->open.count];
+	node = source->end_nodes[open.row->event];
 	if (node == MODEL_NONE)
 		return 0;
 	waited = walk->hta ? trace_path_name_is(source, open.row->event, TRACE_PATH_BLOCKING)
