@@ -3,12 +3,16 @@
 
 import gzip
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from trace_scale import scale_pair  # noqa: E402
 from trace_truth import placed  # noqa: E402
 
 KINDS = ["train", "threads", "gloo", pytest.param("compile", marks=pytest.mark.slow)]
@@ -98,6 +102,58 @@ def test_threads_wait_for_one_another(pairs, link):
         assert before["ts"] + before["inclusive_dur"] <= node["ts"] + 0.5
 
 
+def dumped(sonde, path):
+    """The nodes of a Chakra trace, without its metadata."""
+    return [json.loads(line) for line in sonde("chakra", "dump", path, check=0).stdout.splitlines()[1:]]
+
+
+def check_order(nodes):
+    """Every dependency is on a node that is there and, where both have times, began before; there is no circle."""
+    starts = {node["id"]: int(node.get("startTimeMicros", 0)) for node in nodes}
+    waiting = {}
+    for node in nodes:
+        before = set(node.get("ctrlDeps", [])) | set(node.get("dataDeps", []))
+        assert before <= starts.keys()
+        assert all(starts[dep] <= starts[node["id"]] for dep in before if starts[dep] and starts[node["id"]])
+        waiting[node["id"]] = before
+    while waiting:
+        free = {node for node, before in waiting.items() if not before & waiting.keys()}
+        assert free, "nodes wait for themselves"
+        for node in free:
+            del waiting[node]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_become_traces_that_a_simulator_runs(pairs, link, sonde, kind):
+    folder = pairs(kind)
+    nodes, events = read_pair(folder)
+    path, _ = link(folder / "et_0.json", folder / "kineto_0.json", "--format", "et", name="trace.0.et")
+    sonde("chakra", "check", path, check=0)
+    converted = dumped(sonde, path)
+    check_order(converted)
+    assert len(converted) == len(nodes) - 1  # without the process
+    assert sum("startTimeMicros" in node for node in converted) >= sum("Record function id" in event.get("args", {}) for event in events)
+    names = [node["name"] for node in converted]
+    assert sorted(names) == sorted(node["name"] for node in nodes if "|process]" not in node["name"])
+
+
+def test_collectives_of_gloo(pairs, link, sonde):
+    """Both ranks begin the same ones, in one order; sends and receives name one another."""
+    folder = pairs("gloo")
+    files = []
+    for rank in range(2):
+        name = f"trace.{rank}.et"
+        pair = ["--chakra-host-trace", folder / f"et_{rank}.json", "--chakra-device-trace", folder / f"kineto_{rank}.json"]
+        files.append(folder / name)
+        sonde("chakra", "link", "--rank", rank, *pair, "--output-file", files[-1], "--format", "et", check=0)
+    sonde("chakra", "check", *files, check=0)
+    for rank, path in enumerate(files):
+        communication = [node for node in dumped(sonde, path) if node["type"].startswith("COMM_")]
+        types = [node["type"] for node in communication]
+        assert types.count("COMM_SEND_NODE") == (rank == 0) and types.count("COMM_RECV_NODE") == (rank == 1)
+        assert types.count("COMM_COLL_NODE") >= 3 + 3  # all_reduce, all_gather, broadcast; one in each step
+
+
 # ---- real traces ----
 
 
@@ -122,6 +178,33 @@ def test_ids_that_nobody_linked_before(shared_traces, link):
     nodes = json.loads(path.read_text())["nodes"]
     assert [node["name"] for node in nodes if node.get("cat") == "kernel"]
     assert "External id" in said
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_compat_gives_the_bytes_of_chakra_converter(shared_traces, sonde, tmp_path, rank):
+    reference, out = shared_traces / "reference" / "chakra", tmp_path / "out.et"
+    sonde("chakra", "convert", "--compat", "--input", reference / f"megatron_{rank}.linked.json.gz", "--output", out, check=0)
+    assert out.read_bytes() == gzip.decompress((reference / f"megatron_{rank}.et.gz").read_bytes())
+
+
+def test_the_reference_itself_cannot_be_simulated(shared_traces, sonde):
+    """What chakra_converter wrote of a real pair: a dependency on a node that is not there, no times, no sizes."""
+    done = sonde("chakra", "check", shared_traces / "reference" / "chakra" / "megatron_0.et.gz", check=1)
+    said = done.stdout + done.stderr
+    assert "node 0, which is not in the file" in said and "no node has a start time" in said
+
+
+def test_a_pair_repeated_in_time_is_linked_alike(shared_traces, link, tmp_path):
+    source = shared_traces / "megatron-tp8-upgraded"
+    scale_pair(
+        source / "et_0.json.gz", source / "kineto_0.json.gz", [1, 8], lambda kind, count: tmp_path / f"{kind}_{count}.json"
+    )
+    counts = {}
+    for count in (1, 8):
+        path, _ = link(tmp_path / f"et_{count}.json", tmp_path / f"kineto_{count}.json")
+        nodes = json.loads(path.read_text())["nodes"]
+        counts[count] = (len(nodes) - 2, sum("cat" in node for node in nodes))  # without process and thread
+    assert counts[8] == tuple(8 * each for each in counts[1])
 
 
 def count_rows(path):
@@ -151,3 +234,32 @@ def test_a_trace_its_capture_and_the_export_have_one_report(shared_traces, sonde
         assert without(sonde("report", "--json", capture, check=0).json(), *origin) == read, path
         assert without(sonde("report", "--json", exported, check=0).json(), *origin) == read, path
 
+
+# ---- the documentation ----
+
+
+def commands_of(page):
+    """The lines of its blocks that are to be run."""
+    lines, inside = [], False
+    for line in page.read_text().splitlines():
+        if line.startswith("```"):
+            inside = line == "```sh"
+        elif inside:
+            lines.append(line)
+    return lines
+
+
+def test_the_commands_of_the_guide_run_as_they_stand(sonde, sonde_path, torch2, tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "sonde").symlink_to(sonde_path)
+    (programs / "python3").write_text(f'#!/bin/sh\nexec "{torch2}" -W ignore "$@"\n')
+    (programs / "python3").chmod(0o755)
+    environment = {**sonde.environment, "PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "2"}
+    commands = commands_of(ROOT / "docs" / "traces.md")
+    assert len(commands) >= 10
+    for command in commands:
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{command}: {done.stderr[-1000:]}"
+    assert (tmp_path / "run" / "one.0.et").read_bytes() == (tmp_path / "run" / "chakra.0.et").read_bytes()
