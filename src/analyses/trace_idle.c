@@ -196,29 +196,6 @@ static int hta_find_gaps(struct trace_idle *idle, const struct trace_view *view)
 
 /* ---- sums ---- */
 
-/* The gaps of a place by cause: their lengths. */
-static int describe_place(struct trace_idle *idle, uint32_t index,
-	const struct trace_idle_gap *gaps, size_t count, int64_t *lengths_ns)
-{
-	struct trace_idle_place *place = &idle->places.items[index];
-	int r = 0;
-
-	for (int cause = 0; r == 0 && cause < TRACE_IDLE_CAUSE_MAX; cause++) {
-		size_t found = 0;
-
-		for (size_t i = 0; i < count; i++) {
-			if ((int)gaps[i].cause != cause)
-				continue;
-			lengths_ns[found++] = gaps[i].end_ns - gaps[i].start_ns;
-			place->by_cause_ns[cause] += lengths_ns[found - 1];
-		}
-		place->is_listed[cause] |= found > 0;
-		place->idle_ns += place->by_cause_ns[cause];
-		r = trace_describe_ns(&place->gaps[cause], lengths_ns, found);
-	}
-	return r;
-}
-
 /* Brings the gaps of each place together; those of one stay in their order. */
 static int deal_gaps(struct trace_idle *idle, size_t *firsts)
 {
@@ -246,15 +223,42 @@ static int add_sums(struct trace_idle *idle)
 {
 	/* After dealing, where the next place's gaps begin. */
 	_cleanup_free_ size_t *ends = calloc(idle->places.count + 1, sizeof(*ends));
-	_cleanup_free_ int64_t *lengths = malloc((idle->gaps.count + 1) * sizeof(*lengths));
-	size_t first = 0;
-	int r = ends && lengths ? deal_gaps(idle, ends) : -ENOMEM;
+	uint32_t first = 0;
+	int r = ends ? deal_gaps(idle, ends) : -ENOMEM;
 
-	for (uint32_t i = 0; r == 0 && i < idle->places.count; i++) {
-		r = describe_place(idle, i, idle->gaps.items + first, ends[i] - first, lengths);
-		first = ends[i];
+	for (size_t i = 0; r == 0 && i < idle->places.count; i++) {
+		struct trace_idle_place *place = &idle->places.items[i];
+
+		place->first = first;
+		place->count = (uint32_t)ends[i] - first;
+		first += place->count;
+		for (uint32_t gap = place->first; gap < first; gap++) {
+			const struct trace_idle_gap *counted = &idle->gaps.items[gap];
+
+			place->by_cause_ns[counted->cause] += counted->end_ns - counted->start_ns;
+			place->is_listed[counted->cause] = true;
+		}
+		for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++)
+			place->idle_ns += place->by_cause_ns[cause];
 	}
 	return r;
+}
+
+int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_place *place,
+	enum trace_idle_cause cause, struct trace_describe *ret_describe)
+{
+	_cleanup_free_ int64_t *lengths = malloc(((size_t)place->count + 1) * sizeof(*lengths));
+	size_t found = 0;
+
+	if (!lengths)
+		return -ENOMEM;
+	for (uint32_t i = place->first; i < place->first + place->count; i++) {
+		const struct trace_idle_gap *gap = &idle->gaps.items[i];
+
+		if (gap->cause == cause)
+			lengths[found++] = gap->end_ns - gap->start_ns;
+	}
+	return trace_describe_ns(ret_describe, lengths, found);
 }
 
 int trace_idle_init(struct trace_idle *idle, const struct trace_view *view)

@@ -34,12 +34,12 @@ struct trace_idle_place {
 	uint32_t device, stream; /* indices; stream MODEL_NONE: of the whole device */
 	int64_t idle_ns;         /* the sum of all causes */
 	int64_t by_cause_ns[TRACE_IDLE_CAUSE_MAX];
-	struct trace_describe gaps[TRACE_IDLE_CAUSE_MAX]; /* their parts of this cause, in ns */
-	/* HTA has a row of a cause when one of its gaps, or the first work, is of it. */
+	uint32_t first, count; /* of `gaps` */
+	/* There are such gaps; HTA counts the time before the first work as one. */
 	bool is_listed[TRACE_IDLE_CAUSE_MAX];
 };
 
-/* Part of a device's gap with one cause. */
+/* A gap of a place, or a part of one, with one cause. */
 struct trace_idle_gap {
 	int64_t start_ns, end_ns;
 	uint32_t place; /* index in places */
@@ -54,5 +54,8 @@ struct trace_idle {
 
 /* Returns 0 or -ENOMEM. */
 int trace_idle_init(struct trace_idle *idle, const struct trace_view *view);
+/* How long the gaps of one cause are, in ns. Returns 0 or -ENOMEM. */
+int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_place *place,
+	enum trace_idle_cause cause, struct trace_describe *ret_describe);
 void trace_idle_done(struct trace_idle *idle);
 #define _cleanup_trace_idle_ _cleanup_(trace_idle_done)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/trace_order.h"
+
 /* The four of cuda_kernel_launch_stats(), and MTIA's. */
 static bool hta_is_launch(const char *name)
 {
@@ -84,45 +86,26 @@ static int add_works(struct trace_launches *launches, const struct trace_view *v
 	return r;
 }
 
-/* By the call's row; the work of one call by its order. */
-static int compare_launches(const void *left, const void *right)
+/* By the call's row; HTA's work of one call stays in its order. */
+static int sort_rows(struct trace_launches *launches)
 {
-	const struct trace_launch *a = left, *b = right;
+	size_t count = launches->rows.count;
+	_cleanup_free_ struct trace_launch *unsorted = malloc((count + 1) * sizeof(*unsorted));
+	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
+	_cleanup_free_ int64_t *keys = malloc((count + 1) * sizeof(*keys));
+	int r = unsorted && order && keys ? 0 : -ENOMEM;
 
-	return a->row < b->row ? -1 : a->row > b->row;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		unsorted[i] = launches->rows.items[i];
+		keys[i] = unsorted[i].row;
+	}
+	r = r ?: trace_order_stable(keys, order, count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		launches->rows.items[i] = unsorted[order[i]];
+	return r;
 }
 
 /* ---- sums ---- */
-
-static int describe_call(struct trace_launches *launches, struct trace_launch_call *call,
-	const uint32_t *members, size_t count, int64_t *values)
-{
-	struct {
-		struct trace_describe *to;
-		size_t offset;
-	} figures[] = {
-		{&call->call, offsetof(struct trace_launch, call_ns)},
-		{&call->work, offsetof(struct trace_launch, work_ns)},
-		{&call->delay, offsetof(struct trace_launch, delay_ns)},
-		{&call->latency, offsetof(struct trace_launch, latency_ns)},
-	};
-	int r = 0;
-
-	for (size_t figure = 0; r == 0 && figure < ARRAY_SIZE(figures); figure++) {
-		size_t found = 0;
-
-		for (size_t i = 0; i < count; i++) {
-			const char *launch = (const char *)&launches->rows.items[members[i]];
-			int64_t value;
-
-			memcpy(&value, launch + figures[figure].offset, sizeof(value));
-			if (value >= 0)
-				values[found++] = value;
-		}
-		r = trace_describe_ns(figures[figure].to, values, found);
-	}
-	return r;
-}
 
 static void count_launch(struct trace_launch_call *call, const struct trace_launch *launch)
 {
@@ -133,25 +116,14 @@ static void count_launch(struct trace_launch_call *call, const struct trace_laun
 	call->long_delays += launch->delay_ns > TRACE_LAUNCH_LONG_DELAY_NS;
 }
 
-static int compare_calls(const void *left, const void *right)
-{
-	const struct trace_launch_call *a = left, *b = right;
-
-	if (a->launches != b->launches)
-		return a->launches > b->launches ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
-}
-
-/* There are few names of calls: `call_of` has that of each row. */
-static int find_calls(
-	struct trace_launches *launches, const struct trace_view *view, uint32_t *call_of)
+static int find_calls(struct trace_launches *launches, const struct trace_view *view)
 {
 	_cleanup_free_ uint32_t *known =
 		calloc(view->trace->strings.entries.count + 1, sizeof(*known));
 	int r = known ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < launches->rows.count; i++) {
-		const struct trace_launch *launch = &launches->rows.items[i];
+		struct trace_launch *launch = &launches->rows.items[i];
 		uint32_t name = view->trace->events.items[launch->row].name;
 
 		if (!known[name]) {
@@ -161,33 +133,40 @@ static int find_calls(
 		}
 		if (r < 0)
 			break;
-		call_of[i] = known[name] - 1;
-		count_launch(&launches->calls.items[call_of[i]], launch);
+		launch->call = known[name] - 1;
+		count_launch(&launches->calls.items[launch->call], launch);
 	}
 	return r;
 }
 
-static int add_sums(struct trace_launches *launches, const struct trace_view *view)
+static int64_t figure_of(const struct trace_launch *launch, enum trace_launch_figure figure)
 {
-	size_t count = launches->rows.count;
-	_cleanup_free_ uint32_t *call_of = malloc((count + 1) * sizeof(*call_of));
-	_cleanup_free_ uint32_t *members = malloc((count + 1) * sizeof(*members));
-	_cleanup_free_ int64_t *values = malloc((count + 1) * sizeof(*values));
-	int r = call_of && members && values ? find_calls(launches, view, call_of) : -ENOMEM;
+	const int64_t figures[TRACE_LAUNCH_FIGURE_MAX] = {
+		[TRACE_LAUNCH_CALL] = launch->call_ns,
+		[TRACE_LAUNCH_WORK] = launch->work_ns,
+		[TRACE_LAUNCH_DELAY] = launch->delay_ns,
+		[TRACE_LAUNCH_LATENCY] = launch->latency_ns,
+	};
 
-	for (uint32_t call = 0; r == 0 && call < launches->calls.count; call++) {
-		size_t found = 0;
+	return figures[figure];
+}
 
-		for (uint32_t i = 0; i < count; i++) {
-			if (call_of[i] == call)
-				members[found++] = i;
-		}
-		r = describe_call(launches, &launches->calls.items[call], members, found, values);
+int trace_launches_describe(const struct trace_launches *launches, uint32_t call,
+	enum trace_launch_figure figure, struct trace_describe *ret_describe)
+{
+	_cleanup_free_ int64_t *values = malloc((launches->rows.count + 1) * sizeof(*values));
+	size_t found = 0;
+
+	if (!values)
+		return -ENOMEM;
+	array_foreach (&launches->rows, launch) {
+		if (launch->call != call)
+			continue;
+		values[found] = figure_of(launch, figure);
+		/* The stream was busy: there is no latency. */
+		found += figure != TRACE_LAUNCH_LATENCY || values[found] >= 0;
 	}
-	if (r == 0 && launches->calls.count)
-		qsort(launches->calls.items, launches->calls.count, sizeof(*launches->calls.items),
-			compare_calls);
-	return r;
+	return trace_describe_ns(ret_describe, values, found);
 }
 
 int trace_launches_init(struct trace_launches *launches, const struct trace_view *view)
@@ -196,10 +175,8 @@ int trace_launches_init(struct trace_launches *launches, const struct trace_view
 
 	*launches = (struct trace_launches){.works_without_launch = view->works_without_launch};
 	r = add_works(launches, view);
-	if (r == 0 && launches->rows.count)
-		qsort(launches->rows.items, launches->rows.count, sizeof(*launches->rows.items),
-			compare_launches);
-	r = r ?: add_sums(launches, view);
+	r = r ?: sort_rows(launches);
+	r = r ?: find_calls(launches, view);
 	if (r < 0)
 		trace_launches_done(launches);
 	return r;

@@ -2,23 +2,26 @@
 /* What is rare enough in JSON to be no part of the loops that read it: see json_reader.h. */
 #include "base/json_reader.h"
 
-/* May this quote end a string, by what follows it? */
-static bool may_end_string(const struct json_reader *reader, const char *quote)
+/* JSON_OK when this quote may end a string, by what follows it. */
+static enum json_status judge_quote(const struct json_reader *reader, const char *quote)
 {
 	const char *next = quote + 1;
 	bool beside = next < reader->end && !json_is_space(*next);
 
 	next = json_find_token(next, reader->end);
 	if (next == reader->end)
-		return true;
+		return reader->is_last ? JSON_OK : JSON_MORE;
 	/* A string may follow where a comma is missing, but hardly without a space. */
 	return *next == ',' || *next == ':' || *next == '}' || *next == ']' ||
-	       (*next == '"' && !beside);
+			       (*next == '"' && !beside)
+		       ? JSON_OK
+		       : JSON_BAD;
 }
 
 enum json_status json_reader_rest_of_string(struct json_reader *reader, struct json_text *ret_text)
 {
 	const char *begin = reader->at, *at = begin;
+	enum json_status judged;
 	bool escaped = false;
 
 	for (;;) {
@@ -32,7 +35,10 @@ enum json_status json_reader_rest_of_string(struct json_reader *reader, struct j
 			at += 2;
 			continue;
 		}
-		if (!reader->lenient || may_end_string(reader, at))
+		judged = reader->lenient ? judge_quote(reader, at) : JSON_OK;
+		if (judged == JSON_MORE)
+			return JSON_MORE;
+		if (judged == JSON_OK)
 			break;
 		reader->mended++;
 		at++;

@@ -70,6 +70,13 @@ static inline char json_reader_peek(struct json_reader *reader);
 /* A string: its text without quotes. */
 static inline enum json_status json_reader_string(
 	struct json_reader *reader, struct json_text *ret_text);
+/*
+ * Fast ways to read what most numbers are, digits alone, and digits with up to three decimals, as
+ * 1000 times their value. False, with the reader where it was, when the next value is something
+ * else, or too near to the end to tell: json_reader_value() reads those.
+ */
+static inline bool json_reader_u64(struct json_reader *reader, uint64_t *ret_value);
+static inline bool json_reader_thousandths(struct json_reader *reader, int64_t *ret_value);
 /* Passes over any value, of any depth: its bytes, of a string with its quotes. */
 static inline enum json_status json_reader_value(
 	struct json_reader *reader, struct json_text *ret_text);
@@ -267,6 +274,49 @@ static inline enum json_status json_reader_value(
 	return status;
 }
 
+/* The reader goes to `end`, if a number may end there. */
+static inline bool json_reader_end_number_(struct json_reader *reader, const char *end)
+{
+	if (*end != ',' && *end != '}' && *end != ']' && !json_is_space(*end))
+		return false;
+	reader->at = end;
+	return true;
+}
+
+static inline bool json_reader_u64(struct json_reader *reader, uint64_t *ret_value)
+{
+	const char *at = reader->at;
+	unsigned count;
+
+	if (reader->end - at < JSON_DIGITS_ROOM)
+		return false;
+	count = json_digits(at, ret_value);
+	return count && json_reader_end_number_(reader, at + count);
+}
+
+static inline bool json_reader_thousandths(struct json_reader *reader, int64_t *ret_value)
+{
+	static const uint16_t powers[] = {1000, 100, 10, 1};
+	const char *at = reader->at;
+	uint64_t whole, decimals = 0;
+	unsigned count, more = 0;
+
+	if (reader->end - at < JSON_DIGITS_ROOM)
+		return false;
+	count = json_digits(at, &whole);
+	if (!count || whole > INT64_MAX / 1000 - 1)
+		return false;
+	at += count;
+	if (*at == '.') {
+		more = json_digits_8(at + 1, &decimals);
+		if (!more || more > 3)
+			return false;
+		at += more + 1;
+	}
+	*ret_value = (int64_t)(whole * 1000 + decimals * powers[more]);
+	return json_reader_end_number_(reader, at);
+}
+
 static inline bool json_reader_guess(struct json_reader *reader, const struct json_guess *guess)
 {
 	const char *at = reader->at;
@@ -283,6 +333,9 @@ static inline bool json_reader_guess(struct json_reader *reader, const struct js
 	if (memcmp(at, guess->text, guess->length) != 0)
 		return false;
 #endif
+	/* The text may have had less space before the value. */
+	if (json_is_space(at[guess->length]))
+		return false;
 	reader->at = at + guess->length;
 	reader->fresh = false;
 	return true;

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -132,4 +134,60 @@ static inline const char *json_find_scalar_end(const char *at, const char *end)
 	while (at < end && !json_ends_scalar(*at))
 		at++;
 	return at;
+}
+
+#define JSON_DIGITS_ROOM 32 /* bytes that must be readable where a number is */
+
+/*
+ * The number of the first digits, up to eight, at `at`; returns how many there are. All eight bytes
+ * are converted at once, the first being in the lowest byte.
+ */
+static inline unsigned json_digits_8(const char *at, uint64_t *ret_number)
+{
+	uint64_t digits, others;
+	unsigned count;
+
+	memcpy(&digits, at, sizeof(digits));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	digits = __builtin_bswap64(digits);
+#endif
+	digits ^= 0x3030303030303030;
+	/* What is beyond 9 gets the highest bit; a carry reaches only what is behind it. */
+	others = ((digits + 0x7676767676767676) | digits) & 0x8080808080808080;
+	count = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+	digits = count ? digits << (8 - count) * 8 : 0;
+	/* Pairs, fours, all. */
+	digits = (digits * 10 + (digits >> 8)) & 0x00ff00ff00ff00ff;
+	digits = (digits * 100 + (digits >> 16)) & 0x0000ffff0000ffff;
+	*ret_number = (digits * 10000 + (digits >> 32)) & 0x00000000ffffffff;
+	return count;
+}
+
+/* The same of up to 19 digits, which fit; 0 when there are none, or more. */
+static inline unsigned json_digits(const char *at, uint64_t *ret_number)
+{
+	static const uint32_t powers[] = {
+		1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+	uint64_t number, part;
+	unsigned count = json_digits_8(at, &number), more;
+
+	if (count < 8) {
+		*ret_number = number;
+		return count;
+	}
+	more = json_digits_8(at + 8, &part);
+	if (more) {
+		number = number * powers[more] + part;
+		count += more;
+	}
+	if (more == 8) {
+		more = json_digits_8(at + 16, &part);
+		if (more > 3)
+			return 0;
+		if (more)
+			number = number * powers[more] + part;
+		count += more;
+	}
+	*ret_number = number;
+	return count;
 }

@@ -160,101 +160,12 @@ static int read_decimal(const struct json_text *text, struct decimal *ret)
 	return 0;
 }
 
-/*
- * The number of eight characters, the first in the lowest byte; false when one is no digit. Bytes
- * are combined to pairs, fours and all.
- */
-static inline bool eight_digits(uint64_t characters, uint64_t *ret_number)
-{
-	uint64_t digits = characters ^ 0x3030303030303030;
-
-	/* Beyond 9 the sum has the highest bit. */
-	if (((digits + 0x7676767676767676) | digits) & 0x8080808080808080)
-		return false;
-	digits = (digits * 10 + (digits >> 8)) & 0x00ff00ff00ff00ff;
-	digits = (digits * 100 + (digits >> 16)) & 0x0000ffff0000ffff;
-	*ret_number = (digits * 10000 + (digits >> 32)) & 0x00000000ffffffff;
-	return true;
-}
-
-/* Four to eight characters as eight, with zeros before; from two loads that may overlap. */
-static inline uint64_t load_characters(const char *at, size_t count)
-{
-	uint32_t first, last;
-	unsigned shift = (unsigned)(8 - count) * 8;
-	uint64_t characters;
-
-	memcpy(&first, at, sizeof(first));
-	memcpy(&last, at + count - sizeof(last), sizeof(last));
-	characters = first | (uint64_t)last << (count - sizeof(last)) * 8;
-	return shift ? characters << shift | 0x3030303030303030 >> (64 - shift) : characters;
-}
-
-/* `count` characters, at most 19, all of which must be digits. */
-static inline bool read_digits(const char *at, size_t count, uint64_t *ret_number)
-{
-	static const uint32_t powers[] = {10000, 100000, 1000000, 10000000, 100000000};
-	uint64_t number = 0, part;
-
-	while (count >= 4) {
-		size_t taken = MIN(count, (size_t)8);
-
-		if (!eight_digits(load_characters(at, taken), &part))
-			return false;
-		number = number * powers[taken - 4] + part;
-		at += taken;
-		count -= taken;
-	}
-	for (; count; count--, at++) {
-		unsigned digit = (unsigned)(*at - '0');
-
-		if (digit > 9)
-			return false;
-		number = number * 10 + digit;
-	}
-	*ret_number = number;
-	return true;
-}
-
-#define DIGITS_MAX 19 /* any so many fit into 64 bits */
-#define DECIMALS   3  /* that nearly all numbers with decimals have */
-
-/* Nearly all numbers: digits, and three decimals or none. False for others. */
-static inline bool read_plain(
-	const struct json_text *text, unsigned decimals, bool *ret_negative, uint64_t *ret_value)
-{
-	const char *at = text->bytes, *end = at + text->length;
-	bool negative = text->length && *at == '-';
-	uint64_t whole, fraction;
-
-	at += negative;
-	if (at == end)
-		return false;
-	if (decimals == DECIMALS && end - at > DECIMALS + 1 && end[-DECIMALS - 1] == '.') {
-		end -= DECIMALS + 1;
-		if (!read_digits(end + 1, DECIMALS, &fraction))
-			return false;
-	} else {
-		fraction = 0;
-	}
-	if (end - at > DIGITS_MAX || !read_digits(at, (size_t)(end - at), &whole))
-		return false;
-	if (decimals && (decimals != DECIMALS || __builtin_mul_overflow(whole, 1000, &whole) ||
-				__builtin_add_overflow(whole, fraction, &whole)))
-		return false;
-	*ret_negative = negative;
-	*ret_value = whole;
-	return true;
-}
-
 int json_text_magnitude(
 	const struct json_text *text, unsigned decimals, bool *ret_negative, uint64_t *ret_value)
 {
 	struct decimal number;
 	unsigned last = 0;
 
-	if (read_plain(text, decimals, ret_negative, ret_value))
-		return 0;
 	if (read_decimal(text, &number) < 0)
 		return -EINVAL;
 	number.exponent += decimals;

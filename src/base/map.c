@@ -143,6 +143,56 @@ void map_u64_done(struct map_u64 *map)
 	*map = (struct map_u64){0};
 }
 
+/* Half of the product's bits depend on each bit of both. */
+static inline uint64_t fold(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t load_u64(const unsigned char *at)
+{
+	uint64_t word;
+
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+/* Up to 16 bytes as two words, which overlap where there are fewer. */
+static inline uint64_t hash_rest(const unsigned char *at, size_t length, uint64_t hash)
+{
+	uint64_t first = 0, last = 0;
+
+	if (length >= sizeof(first)) {
+		first = load_u64(at);
+		last = load_u64(at + length - sizeof(last));
+	} else if (length >= sizeof(uint32_t)) {
+		uint32_t low, high;
+
+		memcpy(&low, at, sizeof(low));
+		memcpy(&high, at + length - sizeof(high), sizeof(high));
+		first = low;
+		last = high;
+	} else if (length) {
+		first = (uint64_t)at[0] << 16 | (uint64_t)at[length / 2] << 8 | at[length - 1];
+	}
+	return fold(first ^ 0x9e3779b97f4a7c15ULL ^ length, last ^ hash);
+}
+
+/* For strings in memory: faster than hash_bytes(), and free to become another one. */
+static inline uint32_t hash_string(const void *bytes, size_t length)
+{
+	const unsigned char *at = bytes;
+	uint64_t hash = 0xd6e8feb86659fd93ULL;
+	size_t left = length;
+
+	for (; left > 16; left -= 16, at += 16)
+		hash = fold(load_u64(at) ^ 0xa0761d6478bd642fULL, load_u64(at + 8) ^ hash);
+	hash = hash_rest(at, left, hash ^ length);
+	return (uint32_t)(hash ^ hash >> 32);
+}
+
 #define INTERN_NO_ENTRY   UINT32_MAX
 #define INTERN_BLOCK_SIZE ((size_t)64 * 1024)
 
@@ -211,7 +261,7 @@ static char *intern_copy(struct intern *intern, const void *bytes, size_t length
 
 int intern_add(struct intern *intern, const void *bytes, size_t length, uint32_t *ret_id)
 {
-	uint32_t hash = (uint32_t)hash_bytes(bytes, length, 0);
+	uint32_t hash = hash_string(bytes, length);
 	struct intern_entry entry = {.length = (uint32_t)length, .hash = hash};
 	size_t index;
 
@@ -240,7 +290,7 @@ bool intern_find(const struct intern *intern, const void *bytes, size_t length, 
 
 	if (!intern->slot_count || length > UINT32_MAX)
 		return false;
-	index = intern_probe(intern, bytes, length, (uint32_t)hash_bytes(bytes, length, 0));
+	index = intern_probe(intern, bytes, length, hash_string(bytes, length));
 	if (intern->slots[index] == INTERN_NO_ENTRY)
 		return false;
 	*ret_id = intern->slots[index];

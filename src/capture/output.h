@@ -20,6 +20,7 @@ struct output {
 	struct libdeflate_compressor *compressor;
 	uint64_t second_ns; /* when the second began that these bytes were deflated in, or not */
 	size_t second_bytes;
+	bool unhurried;      /* there is time to deflate everything */
 	bool is_flooded;     /* the second before had far more than can be deflated */
 	uint64_t file_bytes; /* in the file, up to the last good flush */
 	int failure;         /* the first write error: nothing is written after it */

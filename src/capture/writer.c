@@ -42,6 +42,7 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 		capture_writer_free(writer);
 		return result;
 	}
+	writer->output.unhurried = options && options->unhurried;
 	*ret_writer = writer;
 	return 0;
 }

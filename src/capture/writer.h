@@ -16,6 +16,7 @@ struct capture_writer_options {
 	bool uncompressed;  /* plain packets instead of deflated compressed_packets */
 	bool stack_sample;  /* StackSample packets (Perfetto >= 58) instead of PerfSample */
 	bool device_slices; /* device work and launches as slices with arrows, too */
+	bool unhurried;     /* nothing is recorded meanwhile: all is deflated, whatever comes */
 };
 
 struct capture_writer;

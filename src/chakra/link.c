@@ -202,6 +202,17 @@ static int set_times(struct link *link)
 	return 0;
 }
 
+/* When nodes are matched. */
+static int link_attached(struct link *link)
+{
+	int r = set_times(link);
+
+	r = r ?: link_attach(link);
+	r = r ?: link_assemble(link);
+	r = r ?: link_thread_deps(link);
+	return r ?: link_device_deps(link);
+}
+
 static int link_all(struct link *link, struct errmsg *err)
 {
 	int r = link_init(link);
@@ -209,12 +220,7 @@ static int link_all(struct link *link, struct errmsg *err)
 	if (r == 0 && link->options.compat)
 		return link_compat(link, err);
 	r = r ?: match_nodes(link, err);
-	r = r ?: set_times(link);
-	r = r ?: link_attach(link);
-	r = r ?: link_assemble(link);
-	r = r ?: link_thread_deps(link);
-	r = r ?: link_device_deps(link);
-	return r;
+	return r ?: link_attached(link);
 }
 
 int chakra_link(struct execution_trace *host, const struct trace *device,
@@ -252,4 +258,27 @@ int chakra_link(struct execution_trace *host, const struct trace *device,
 		return errmsg_set(err, r, "cannot link %s and %s: %s", host->path, device->path,
 			strerror(-r));
 	return 0;
+}
+
+int chakra_link_rows(struct execution_trace *host, const struct trace *device, const uint32_t *rows,
+	struct chakra_link_result *ret_result)
+{
+	struct link link = {
+		.host = host,
+		.device = device,
+		.options = {.thread_gap_ns = THREAD_GAP_NS},
+		.result = ret_result,
+		.base_ns = (int64_t)device->base_ns,
+	};
+	int r;
+
+	memset(ret_result, 0, sizeof(*ret_result));
+	r = link_init(&link);
+	for (uint32_t i = 0; r == 0 && i < host->nodes.count; i++) {
+		if (rows[i] != MODEL_NONE)
+			link_match(&link, i, rows[i], EXECUTION_BY_TREE);
+	}
+	r = r ?: link_attached(&link);
+	link_done(&link);
+	return r;
 }

@@ -64,3 +64,9 @@ struct chakra_link_result {
 int chakra_link(struct execution_trace *host, const struct trace *device,
 	const struct chakra_link_options *options, struct chakra_link_result *ret_result,
 	struct errmsg *err);
+/*
+ * The same where it is known which row of `device` each node is: rows[i] of node i, MODEL_NONE of
+ * threads. Returns 0 or -ENOMEM.
+ */
+int chakra_link_rows(struct execution_trace *host, const struct trace *device, const uint32_t *rows,
+	struct chakra_link_result *ret_result);

@@ -181,7 +181,7 @@ static void shortest_digits(double number, char *digits, size_t size, int *ret_e
 }
 
 /* repr() of a float: an exponent below 1e-4 and from 1e16 on. */
-static void add_float(struct strbuf *out, double number)
+void python_text_add_float(struct strbuf *out, double number)
 {
 	char digits[40];
 	int exponent, count;
@@ -224,7 +224,7 @@ static void add_number(struct strbuf *out, const char *at, size_t length)
 	snprintf(text, sizeof(text), "%.*s", (int)MIN(length, sizeof(text)), at);
 	number = strtod(text, &end);
 	if (length < sizeof(text) && *end == '\0')
-		add_float(out, number);
+		python_text_add_float(out, number);
 	else
 		strbuf_add_bytes(out, at, length);
 }

@@ -10,3 +10,5 @@
 
 /* Appends the list; "[]" for an empty text. What is no JSON is kept as it is, as valid UTF-8. */
 void python_text_add(struct strbuf *out, struct execution_text json);
+/* Appends the number as Python's repr() has it, with the fewest digits that mean it: 1e-05. */
+void python_text_add_float(struct strbuf *out, double number);

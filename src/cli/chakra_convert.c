@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde chakra convert: linked execution traces as Chakra traces, several ranks at a time. */
 #include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "chakra/convert.h"
 #include "cli/chakra.h"
 #include "cli/chakra_view.h"
+#include "cli/parallel.h"
+#include "cli/rank_files.h"
 #include "importers/pytorch_et.h"
 
 static struct {
-	struct option_strings inputs, outputs;
+	const char *input, *output;
 	uint64_t rank;
 	bool compat, break_cycles, no_memory_nodes;
 } arguments = {.rank = UINT64_MAX};
@@ -27,15 +28,10 @@ struct job {
 	int status;
 };
 
-/* What the threads take their work from. */
-struct jobs {
-	struct job *items;
-	size_t count, next; /* next: atomic */
-};
-
-static void convert(struct job *job)
+static void convert(size_t index, void *jobs)
 {
 	_cleanup_execution_trace_ struct execution_trace *trace = NULL;
+	struct job *job = (struct job *)jobs + index;
 
 	job->status = pytorch_et_read(&trace, job->input, NULL, &job->err);
 	if (job->status < 0)
@@ -45,132 +41,128 @@ static void convert(struct job *job)
 		chakra_convert_to_file(trace, job->output, &job->options, &job->result, &job->err);
 }
 
-static void *work(void *argument)
+static struct job new_job(const char *input, const char *output)
 {
-	struct jobs *jobs = argument;
-	size_t i;
-
-	while ((i = __atomic_fetch_add(&jobs->next, 1, __ATOMIC_RELAXED)) < jobs->count)
-		convert(&jobs->items[i]);
-	return NULL;
+	return (struct job){
+		.input = input,
+		.output = output,
+		.options = {.size = sizeof(struct chakra_convert_options),
+			.compat = arguments.compat,
+			.break_cycles = arguments.break_cycles,
+			.no_memory_nodes = arguments.no_memory_nodes},
+	};
 }
 
-/* This thread works, too; without others it does all. */
-static void run_all(struct jobs *jobs)
+/* "run/model.3.et" is rank 3: the names that simulators want. */
+static bool rank_of_output(const char *path, uint32_t *ret_rank)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	pthread_t threads[16];
-	size_t wanted = MIN(jobs->count, (size_t)MAX(processors, 1)), started = 0;
-
-	while (started + 1 < MIN(wanted, ARRAY_SIZE(threads)) &&
-		pthread_create(&threads[started], NULL, work, jobs) == 0)
-		started++;
-	work(jobs);
-	for (size_t i = 0; i < started; i++)
-		pthread_join(threads[i], NULL);
-}
-
-/* "run/linked.3.json.gz" is rank 3, as in the names that simulators want. */
-static bool rank_of_name(const char *path, uint32_t *ret_rank)
-{
-	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *end;
+	const char *slash = strrchr(path, '/'), *dot = strchr(slash ?: path, '.');
 	bool found = false;
 
-	for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
-		char *behind;
-		unsigned long number = strtoul(dot + 1, &behind, 10);
+	for (; dot; dot = strchr(dot + 1, '.')) {
+		size_t digits = strspn(dot + 1, "0123456789");
 
-		end = dot + 1 + strcspn(dot + 1, ".");
-		if (behind != end || end == dot + 1 || dot[1] == '-' || dot[1] == '+' ||
-			number > UINT32_MAX)
+		if (digits == 0 || digits > 9 || dot[1 + digits] != '.')
 			continue;
-		*ret_rank = (uint32_t)number;
+		*ret_rank = (uint32_t)strtoul(dot + 1, NULL, 10);
 		found = true;
 	}
 	return found;
 }
 
-static void set_rank(struct job *job)
+static int convert_file(void)
 {
-	struct chakra_convert_options *options = &job->options;
+	struct job job = new_job(arguments.input, arguments.output);
 
-	if (arguments.rank != UINT64_MAX) {
-		options->has_rank = true;
-		options->rank = (uint32_t)arguments.rank;
-	} else {
-		options->has_rank = rank_of_name(job->output, &options->rank);
-	}
+	job.options.has_rank = arguments.rank != UINT64_MAX;
+	if (job.options.has_rank)
+		job.options.rank = (uint32_t)arguments.rank;
+	else
+		job.options.has_rank = rank_of_output(job.output, &job.options.rank);
+	convert(0, &job);
+	if (job.status < 0)
+		return fail(&job.err);
+	chakra_say_converted(job.input, job.output, &job.read, &job.result);
+	return EXIT_OK;
 }
 
-static int check_arguments(struct errmsg *err)
+/* One after the other, in the order of ranks. */
+static int say_all(const struct job *jobs, size_t count)
 {
-	if (arguments.inputs.count == 0)
-		return errmsg_set(err, -EINVAL,
-			"no input was given: --input names a linked execution trace, of `sonde "
-			"chakra link` or chakra_trace_link");
-	if (arguments.inputs.count != arguments.outputs.count)
-		return errmsg_set(err, -EINVAL,
-			"there are %zu inputs and %zu outputs: give one --output for each --input",
-			arguments.inputs.count, arguments.outputs.count);
-	if (arguments.rank != UINT64_MAX && arguments.inputs.count > 1)
-		return errmsg_set(err, -EINVAL,
-			"--rank is for one input: with several, the outputs' names tell the rank, "
-			"as in model.3.et");
-	for (size_t i = 0; i < arguments.outputs.count; i++) {
-		for (size_t k = 0; k < i; k++) {
-			if (strcmp(arguments.outputs.values[i], arguments.outputs.values[k]) == 0)
-				return errmsg_set(err, -EINVAL,
-					"%s is the output of two inputs: name one for each",
-					arguments.outputs.values[i]);
-		}
+	int status = EXIT_OK;
+
+	for (size_t i = 0; i < count; i++) {
+		if (jobs[i].status < 0)
+			status = fail(&jobs[i].err);
+		else
+			chakra_say_converted(
+				jobs[i].input, jobs[i].output, &jobs[i].read, &jobs[i].result);
 	}
+	return status;
+}
+
+static int convert_folder(void)
+{
+	_cleanup_rank_pairs_ struct rank_pairs ranks = {0};
+	_cleanup_free_ struct job *jobs = NULL;
+	struct errmsg err;
+	size_t count = 0;
+
+	if (rank_pairs_find(&ranks, arguments.input, arguments.input, arguments.output, "chakra.",
+		    ".et", &err) < 0)
+		return fail(&err);
+	jobs = calloc(ranks.items.count, sizeof(*jobs));
+	if (!jobs) {
+		errmsg_set(&err, -ENOMEM, "memory ran out");
+		return fail(&err);
+	}
+	array_foreach (&ranks.items, rank) {
+		jobs[count] = new_job(rank->host, rank->output);
+		jobs[count].options.has_rank = true;
+		jobs[count++].options.rank = rank->rank;
+	}
+	parallel_each(count, convert, jobs);
+	return say_all(jobs, count);
+}
+
+static int check_arguments(bool is_folder, struct errmsg *err)
+{
+	if (!arguments.input || !arguments.output)
+		return errmsg_set(err, -EINVAL,
+			"%s is missing; usage: sonde chakra convert --input LINKED --output FILE",
+			arguments.input ? "--output" : "--input");
+	if (is_folder && arguments.rank != UINT64_MAX)
+		return errmsg_set(err, -EINVAL,
+			"--rank is for one file: in the folder %s the files' names tell it",
+			arguments.input);
 	return 0;
 }
 
 static int run_convert(int count _unused_, char **positional _unused_)
 {
-	struct job items[ARRAY_SIZE(arguments.inputs.values)] = {0};
-	struct jobs jobs = {.items = items, .count = arguments.inputs.count};
-	int status = EXIT_OK;
+	struct stat status;
+	bool is_folder =
+		arguments.input && stat(arguments.input, &status) == 0 && S_ISDIR(status.st_mode);
 	struct errmsg err;
 
-	if (check_arguments(&err) < 0)
+	if (check_arguments(is_folder, &err) < 0)
 		return fail_usage(&err);
-	for (size_t i = 0; i < jobs.count; i++) {
-		items[i] = (struct job){
-			.input = arguments.inputs.values[i],
-			.output = arguments.outputs.values[i],
-			.options = {.size = sizeof(items[i].options),
-				.compat = arguments.compat,
-				.break_cycles = arguments.break_cycles,
-				.no_memory_nodes = arguments.no_memory_nodes},
-		};
-		set_rank(&items[i]);
-	}
-	run_all(&jobs);
-	for (size_t i = 0; i < jobs.count; i++) {
-		if (items[i].status < 0)
-			status = fail(&items[i].err);
-		else
-			chakra_say_converted(
-				items[i].input, items[i].output, &items[i].read, &items[i].result);
-	}
-	return status;
+	return is_folder ? convert_folder() : convert_file();
 }
 
 static const struct option convert_options[] = {
 	{.long_name = "input",
-		.type = OPTION_STRINGS,
+		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "A linked execution trace (JSON, plain or compressed). May be given "
-			"several times: ranks are converted side by side.",
-		.value = &arguments.inputs},
+		.help = "A linked execution trace (JSON, plain or compressed), or a folder with "
+			"one for each rank, which are converted side by side.",
+		.value = (void *)&arguments.input},
 	{.long_name = "output",
-		.type = OPTION_STRINGS,
+		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "The Chakra trace, one for each input; simulators want the name "
-			"PREFIX.RANK.et. - is standard output.",
-		.value = &arguments.outputs},
+		.help = "The Chakra trace; simulators want the name PREFIX.RANK.et. - is standard "
+			"output. A folder where the input is one.",
+		.value = (void *)&arguments.output},
 	{.long_name = "rank",
 		.type = OPTION_U64,
 		.argument = "N",
@@ -207,8 +199,8 @@ const struct command chakra_convert_command = {
 		"check` proves that a simulator can run the result.",
 	.examples = "sonde chakra convert --input linked.json --output model.0.et\n"
 		    "    One rank.\n"
-		    "sonde chakra convert --input l0.json --output m.0.et --input l1.json "
-		    "--output m.1.et\n    Two ranks side by side.",
+		    "sonde chakra convert --input linked/ --output chakra/\n"
+		    "    All ranks: chakra/chakra.0.et and so on.",
 	.options = convert_options,
 	.maximum_arguments = 0,
 	.run = run_convert,

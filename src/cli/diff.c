@@ -6,9 +6,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cli/diff_trace.h"
 #include "cli/diff_view.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/trace_load.h"
 #include "exporters/diff_json.h"
 #include "exporters/escape.h"
 #include "exporters/flamegraph.h"
@@ -22,6 +24,7 @@ static struct {
 	uint64_t limit;
 	double fail_above;
 	bool json, per_second, all;
+	bool hta_compatible; /* of traces */
 } arguments = {.by = "function", .sort = "self", .fail_above = NAN};
 
 /* One of the two captures. */
@@ -143,14 +146,62 @@ static int compare(struct diff *diff, struct side *before, struct side *after, c
 	return 0;
 }
 
+/* ---- traces ---- */
+
+/* The first option that was given and is of recordings alone; NULL: none. */
+static const char *option_of_recordings(void)
+{
+	const struct selection *selection = &arguments.selection;
+
+	if (arguments.flamegraph || !isnan(arguments.fail_above))
+		return arguments.flamegraph ? "--flamegraph" : "--fail-above";
+	if (arguments.per_second || arguments.sort[0] != 's')
+		return arguments.per_second ? "--per-second" : "--sort";
+	if (arguments.by[0] != 'f')
+		return "--by";
+	if (selection->process || selection->thread)
+		return selection->process ? "--process" : "--thread";
+	if (selection->time || selection->window)
+		return selection->time ? "--time" : "--window";
+	if (selection->range || selection->symbol)
+		return selection->range ? "--range" : "--symbol";
+	return NULL;
+}
+
+static bool wants_traces(char **paths)
+{
+	return arguments.hta_compatible || trace_file_is_trace(trace_file_of(paths[0])) ||
+	       trace_file_is_trace(trace_file_of(paths[1]));
+}
+
+static int run_traces(char **paths)
+{
+	const struct diff_trace_arguments traces = {
+		.hta_compatible = arguments.hta_compatible,
+		.json = arguments.json,
+		.all = arguments.all,
+		.limit = (size_t)arguments.limit,
+	};
+	struct errmsg err;
+
+	if (!option_of_recordings())
+		return diff_traces(&traces, paths[0], paths[1]);
+	errmsg_set(&err, 0, "%s is for recordings, not for traces such as %s: leave it out",
+		option_of_recordings(), paths[0]);
+	return fail_usage(&err);
+}
+
 static int diff_run(int count, char **positional)
 {
 	_cleanup_(side_done) struct side before = {0};
 	_cleanup_(side_done) struct side after = {0};
 	_cleanup_diff_ struct diff diff = {0};
 	struct errmsg err;
-	int r = compare(&diff, &before, &after, positional, &err);
+	int r;
 
+	if (wants_traces(positional))
+		return run_traces(positional);
+	r = compare(&diff, &before, &after, positional, &err);
 	if (r < 0)
 		return fail(&err);
 	if (print(&diff, &before, &after) < 0) {
@@ -212,6 +263,11 @@ static const struct option diff_options[] = {
 		.value = &arguments.fail_above,
 		.minimum = 0,
 		.maximum = 1e6},
+	{.long_name = "hta-compatible",
+		.type = OPTION_FLAG,
+		.help = "Of traces: compare what Holistic Trace Analysis compares, the first "
+			"profiler step of the first rank, by name alone.",
+		.value = &arguments.hta_compatible},
 	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),
 	{0},
@@ -238,11 +294,16 @@ const struct command diff_command = {
 		"q <= 0.05, or the CPU time of all samples grew by more than PERCENT of T with p "
 		"<= "
 		"0.05. With --per-second, times are per second of recording. The sentence that "
-		"names what got slower goes to standard error.",
+		"names what got slower goes to standard error.\n\n"
+		"Traces of PyTorch's profiler (Kineto), folders with those of several ranks, and "
+		"captures that they were imported into are compared by operator, call and kernel: "
+		"how often each ran, and for how long.",
 	.examples =
 		"sonde diff before.pftrace after.pftrace\n    What got slower, and faster.\n"
 		"sonde diff --fail-above 5 --flamegraph change.svg main.pftrace branch.pftrace\n"
-		"    In CI: fail on a slowdown of more than 5 %, and keep a picture.",
+		"    In CI: fail on a slowdown of more than 5 %, and keep a picture.\n"
+		"sonde diff monday.json.gz tuesday.json.gz\n    Which operators and kernels of two "
+		"PyTorch traces ran more often, or longer.",
 	.options = diff_options,
 	.minimum_arguments = 2,
 	.maximum_arguments = 2,

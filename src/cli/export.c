@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/import_trace.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/trace_load.h"
 #include "exporters/exporter.h"
+#include "model/trace_capture.h"
 
 static struct {
 	struct selection selection;
@@ -42,31 +45,63 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 	if (!best)
 		errmsg_set(err, -EINVAL,
 			"no format was given: name one with -f (folded, flamegraph, speedscope, "
-			"pprof, chrome, csv, json, vllm-csv), or by the output's extension, such "
+			"pprof, chrome, chakra, pftrace, csv, json, vllm-csv), or by the output's "
+			"extension, such "
 			"as -o "
 			"profile.svg");
 	return best;
 }
 
-/* "run.pftrace" becomes "run.svg". */
+/* "run.pftrace" becomes "run.svg", "trace.json.gz" "trace.pftrace". */
 static void default_output(
 	struct strbuf *path, const char *capture, const struct exporter *exporter)
 {
-	size_t length = strlen(capture);
-
-	if (ends_in(capture, ".pftrace"))
-		length -= strlen(".pftrace");
-	strbuf_add_bytes(path, capture, length);
+	import_base_name(path, capture);
 	strbuf_add(path, exporter->extension);
 }
 
 static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
 {
-	if (strcmp(exporter->name, "pprof") != 0 || !isatty(STDOUT_FILENO))
+	bool is_binary = strcmp(exporter->name, "pprof") == 0 ||
+			 strcmp(exporter->name, "pftrace") == 0 ||
+			 strcmp(exporter->name, "chakra") == 0;
+
+	if (!is_binary || !isatty(STDOUT_FILENO))
 		return 0;
 	return errmsg_set(err, -EINVAL,
-		"a pprof profile is binary and would garble the terminal: redirect it, or name a "
-		"file with -o");
+		"a %s file is binary and would garble the terminal: redirect it, or name a file "
+		"with -o",
+		exporter->name);
+}
+
+static bool has_filter(const struct selection *selection)
+{
+	return selection->process || selection->thread || selection->symbol || selection->time ||
+	       selection->range || selection->window;
+}
+
+/* Traces of other tools, as their files or imported. */
+static int load_traces_of(const char *path, const struct exporter *exporter,
+	struct model **ret_model, struct errmsg *err)
+{
+	static const struct trace_load_options options = {.keep_arguments = true};
+	_cleanup_trace_list_ struct trace_list list = {0};
+	int r;
+
+	if (!exporter->takes_traces)
+		return errmsg_set(err, -EINVAL,
+			"%s holds the trace of another tool, without samples, and -f %s is for "
+			"recordings: use -f chrome, -f pftrace or -f chakra, or sonde report",
+			path, exporter->name);
+	if (has_filter(&arguments.selection))
+		return errmsg_set(err, -EINVAL,
+			"filters select samples of recordings, and %s holds the trace of another "
+			"tool: leave them out",
+			path);
+	r = load_traces(&path, 1, &options, &list, err);
+	if (r == 0 && model_from_traces(ret_model, list.items.items, list.items.count) < 0)
+		r = errmsg_set(err, -ENOMEM, "memory ran out while loading %s", path);
+	return r;
 }
 
 /* The file, or the files of the folder. */
@@ -82,9 +117,14 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 		.roots = call_tree_roots_from_string(arguments.roots),
 		.minimum_width_px = arguments.minimum_width_px,
 	};
-	int r = load_capture(capture, &arguments.shown, &arguments.selection, &model, err);
+	int r;
 
-	r = r ?: weigh_capture(model, &arguments.shown, err);
+	if (trace_file_is_trace(trace_file_of(capture))) {
+		r = load_traces_of(capture, exporter, &model, err);
+	} else {
+		r = load_capture(capture, &arguments.shown, &arguments.selection, &model, err);
+		r = r ?: weigh_capture(model, &arguments.shown, err);
+	}
 	arguments.selection.weight = shown_weight(&arguments.shown);
 	if (r < 0)
 		return r;
@@ -129,6 +169,7 @@ static int export_run(int count, char **positional)
 		default_output(&path, positional[0], exporter);
 	if (output_is_standard(strbuf_cstr(&path)))
 		r = refuse_terminal(exporter, &err);
+	r = r ?: import_refuse_same_file(positional[0], strbuf_cstr(&path), &err);
 	r = r ?: export(positional[0], exporter, strbuf_cstr(&path), &content, &files, &err);
 	if (exporter->export_files)
 		r = r ?: output_write_folder(strbuf_cstr(&path), &files, &err);
@@ -137,8 +178,8 @@ static int export_run(int count, char **positional)
 	return r < 0 ? fail(&err) : EXIT_OK;
 }
 
-static const char *const formats[] = {
-	"folded", "flamegraph", "speedscope", "pprof", "chrome", "csv", "json", "vllm-csv", NULL};
+static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "chrome",
+	"chakra", "pftrace", "csv", "json", "vllm-csv", NULL};
 static const char *const roots[] = {"none", "process", "thread", NULL};
 
 static const struct option export_options[] = {
@@ -193,11 +234,16 @@ const struct command export_command = {
 		"  flamegraph  one self-contained SVG: open it in a browser\n"
 		"  speedscope  for www.speedscope.app\n"
 		"  pprof       for pprof and the stores that take its profiles\n"
-		"  chrome      slices per thread, for ui.perfetto.dev and chrome://tracing\n"
+		"  chrome      slices per thread, for ui.perfetto.dev, chrome://tracing and tools "
+		"for the PyTorch profiler's traces\n"
+		"  chakra      an execution trace for simulators, see also sonde chakra\n"
+		"  pftrace     traces of other tools, as a capture that ui.perfetto.dev opens\n"
 		"  csv         the table of functions\n"
 		"  json        what report --json prints\n"
 		"  vllm-csv    a folder of tables of what vLLM did\n\n"
-		"The capture itself opens in ui.perfetto.dev too. Every format holds the same "
+		"CAPTURE may be a trace of the PyTorch profiler, or a folder of them, for chrome "
+		"and pftrace. The capture itself opens in ui.perfetto.dev too. Every format holds "
+		"the same "
 		"samples; the same capture and options give the same file.",
 	.examples = "sonde export -f flamegraph sonde.pftrace\n    Writes sonde.svg.\n"
 		    "sonde export -f folded -o - sonde.pftrace | grep malloc\n    Stacks as text.\n"

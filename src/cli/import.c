@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sonde import: another tool's trace or log as a capture. */
+/* sonde import: another tool's traces or log as a capture. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,36 +9,14 @@
 
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/import_trace.h"
+#include "cli/trace_load.h"
 #include "importers/importer.h"
 
 static struct {
-	const char *format, *output;
+	const char *format;
+	struct import_options options;
 } arguments;
-
-/* "server.log" becomes "server.pftrace". */
-static int default_output(struct strbuf *path, const char *input)
-{
-	const char *slash = strrchr(input, '/');
-	const char *dot = strrchr(slash ? slash + 1 : input, '.');
-	size_t length =
-		dot && dot > (slash ? slash + 1 : input) ? (size_t)(dot - input) : strlen(input);
-
-	strbuf_add_bytes(path, input, length);
-	strbuf_add(path, ".pftrace");
-	return strbuf_status(path);
-}
-
-/* Not over what is being read. */
-static int refuse_same_file(const char *input, const char *output, struct errmsg *err)
-{
-	struct stat in, out;
-
-	if (stat(input, &in) < 0 || stat(output, &out) < 0 || in.st_dev != out.st_dev ||
-		in.st_ino != out.st_ino)
-		return 0;
-	return errmsg_set(
-		err, -EINVAL, "%s would be written over itself: name a file with -o", input);
-}
 
 /* How complete it is: what `sonde report` says of it. */
 static int write_account(
@@ -88,78 +66,122 @@ static void say(const char *output, const struct import_result *result)
 	fprintf(stderr, "next: sonde report --by range %s\n", output);
 }
 
-static int run_import(int count _unused_, char **positional)
+static int import_log(const char *path, struct errmsg *err)
 {
 	_cleanup_(file_mapping_done) struct file_mapping mapping = {0};
 	_cleanup_free_ struct import_result *result = calloc(1, sizeof(*result));
-	_cleanup_strbuf_ struct strbuf path = {0};
-	struct import_input input = {.path = positional[0]};
-	struct errmsg err = {{0}};
+	_cleanup_strbuf_ struct strbuf output = {0};
+	struct import_input input = {.path = path};
 	struct stat status;
 	int r = result ? 0 : -ENOMEM;
 
-	if (!arguments.format) {
-		errmsg_set(&err, 0, "no format was given: --format vllm-log is the one there is");
-		return fail_usage(&err);
-	}
-	if (arguments.output)
-		strbuf_add(&path, arguments.output);
+	if (arguments.options.output)
+		strbuf_add(&output, arguments.options.output);
 	else
-		default_output(&path, input.path);
-	r = r ?: strbuf_status(&path);
-	r = r ?: refuse_same_file(input.path, strbuf_cstr(&path), &err);
-	r = r ?: file_mapping_open(&mapping, input.path, &err);
-	if (r == 0 && stat(input.path, &status) == 0)
+		import_default_output(&output, path);
+	r = r ?: strbuf_status(&output);
+	r = r ?: import_refuse_same_file(path, strbuf_cstr(&output), err);
+	r = r ?: file_mapping_open(&mapping, path, err);
+	if (r == 0 && stat(path, &status) == 0)
 		input.modified_s = status.st_mtim.tv_sec;
 	input.bytes = (const char *)mapping.bytes;
 	input.length = mapping.length;
-	r = r
-		    ?: import_file(importer_find(arguments.format), &input, strbuf_cstr(&path),
-			       result, &err);
-	if (r < 0 && !err.text[0])
-		errmsg_set(&err, r, "importing failed: %s", strerror(-r));
-	if (r < 0)
-		return fail(&err);
-	say(strbuf_cstr(&path), result);
-	return EXIT_OK;
+	r = r ?: import_file(importer_find("vllm-log"), &input, strbuf_cstr(&output), result, err);
+	if (r == 0)
+		say(strbuf_cstr(&output), result);
+	return r;
 }
 
-static const char *const formats[] = {"vllm-log", NULL};
+static bool is_log(const char *path)
+{
+	if (arguments.format)
+		return strcmp(arguments.format, "vllm-log") == 0;
+	return trace_file_of(path) == TRACE_FILE_TEXT;
+}
+
+/* A capture is what import makes: only its own kind can be joined with others. */
+static int refuse_capture(const char *path, struct errmsg *err)
+{
+	if (arguments.format || trace_file_of(path) != TRACE_FILE_CAPTURE)
+		return 0;
+	return errmsg_set(err, -EINVAL,
+		"%s is a capture already: sonde report and sonde export read it as it is", path);
+}
+
+static int run_import(int count, char **positional)
+{
+	struct errmsg err = {{0}};
+	size_t logs = 0, paths = (size_t)count;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < paths; i++) {
+		logs += is_log(positional[i]);
+		r = refuse_capture(positional[i], &err);
+	}
+	if (r == 0 && logs && (logs < paths || (arguments.options.output && logs > 1))) {
+		errmsg_set(&err, 0, "logs are imported one by one, each into its own capture");
+		return fail_usage(&err);
+	}
+	if (logs) {
+		for (size_t i = 0; r == 0 && i < paths; i++)
+			r = import_log(positional[i], &err);
+	} else {
+		r = r ?: import_traces(positional, paths, &arguments.options, &err);
+	}
+	if (r < 0 && !err.text[0])
+		errmsg_set(&err, r, "importing failed: %s", strerror(-r));
+	return r < 0 ? fail(&err) : EXIT_OK;
+}
+
+static const char *const formats[] = {"kineto", "vllm-log", NULL};
 
 static const struct option import_options[] = {
 	{.short_name = 'f',
 		.long_name = "format",
 		.type = OPTION_CHOICE,
 		.argument = "FORMAT",
-		.help = "What the file is: vllm-log, the log of a vLLM server.",
+		.help = "What the files are: kineto, traces of the PyTorch profiler; vllm-log, the "
+			"log of a vLLM server. Default: by how they begin.",
 		.value = (void *)&arguments.format,
 		.choices = formats},
 	{.short_name = 'o',
 		.long_name = "output",
 		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "Write the capture here. Default: beside the file, ending in .pftrace.",
-		.value = (void *)&arguments.output},
+		.help = "Write one capture of all files here. Default: one for each, beside it, "
+			"ending in .pftrace.",
+		.value = (void *)&arguments.options.output},
+	{.long_name = "uncompressed",
+		.type = OPTION_FLAG,
+		.help = "Write the capture's packets uncompressed, for tools that cannot inflate "
+			"them.",
+		.value = &arguments.options.uncompressed},
 	{0},
 };
 
 const struct command import_command = {
 	.name = "import",
-	.summary = "make a capture of another tool's log",
-	.usage = "--format FORMAT [-o CAPTURE] FILE",
+	.summary = "make a capture of another tool's traces or log",
+	.usage = "[options] FILE|FOLDER...",
 	.description =
 		"Reads what another program wrote and writes a capture, for `sonde report`, "
 		"`sonde export` and the Perfetto UI. What the file does not tell is not made up: "
-		"notes in the capture say what is missing or coarse.\n\n"
+		"notes in the capture say what is missing, damaged or coarse.\n\n"
+		"kineto: traces of the PyTorch profiler, and others in Chrome's JSON format, "
+		"plain, "
+		"gzip or zstd; a folder holds one for each rank. Everything in them is kept, with "
+		"the arguments of events: sonde export -f chrome gives them back. `sonde report` "
+		"reads the files themselves as well.\n\n"
 		"vllm-log: iterations (--enable-logging-iteration-details) are ranges of their "
 		"engine, named by what they did: prefill, decode, mixed, idle. Requests "
 		"(--enable-log-requests) are ranges where the log tells their end, else marks. "
 		"The throughput that the engine tells every few seconds is in marks.",
-	.examples =
-		"sonde import --format vllm-log server.log\n    Writes server.pftrace.\n"
-		"sonde report --by range server.pftrace\n    Where the time of the engine went.",
+	.examples = "sonde import trace.json.gz\n    Writes trace.pftrace.\n"
+		    "sonde import -o run.pftrace rank0.json rank1.json\n    Both ranks in one "
+		    "capture.\n"
+		    "sonde import server.log\n    Writes server.pftrace, of a vLLM server's log.",
 	.options = import_options,
 	.minimum_arguments = 1,
-	.maximum_arguments = 1,
+	.maximum_arguments = -1,
 	.run = run_import,
 };

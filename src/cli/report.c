@@ -9,22 +9,27 @@
 #include "base/file.h"
 #include "cli/load.h"
 #include "cli/report_regress.h"
+#include "cli/report_trace.h"
 #include "cli/report_view.h"
+#include "cli/trace_load.h"
 #include "exporters/report_json.h"
 #include "model/shown.h"
 
-#define DEFAULT_LIMIT 20
-#define BY_WAIT       "wait" /* no dimension of samples that ran */
-#define BY_KERNEL     "kernel"
-#define BY_RANGE      "range"
-#define BY_GRAPH      "graph"
-#define BY_WINDOW     "window"
-#define BY_COUNTER    "counter"
-#define BY_TOKEN      "token"
-#define BY_STEP       "step"
-#define BY_REQUEST    "request"
-#define BY_EXPERT     "expert"
-#define SIDE_LIMIT    8 /* rows of the tables after the first */
+#define DEFAULT_LIMIT      20
+#define BY_WAIT            "wait" /* no dimension of samples that ran */
+#define BY_KERNEL          "kernel"
+#define BY_RANGE           "range"
+#define BY_GRAPH           "graph"
+#define BY_WINDOW          "window"
+#define BY_COUNTER         "counter"
+#define BY_TOKEN           "token"
+#define BY_STEP            "step"
+#define BY_REQUEST         "request"
+#define BY_EXPERT          "expert"
+#define FIRST_BY_OF_TRACES "temporal"
+#define BY_PATH            "critical-path"
+#define BY_SEQUENCE        "sequences"
+#define SIDE_LIMIT         8 /* rows of the tables after the first */
 
 static struct {
 	struct selection selection;
@@ -34,7 +39,23 @@ static struct {
 	const char *baseline;
 	double threshold_percent;
 	bool json;
-} arguments = {.threshold_percent = NAN, .sort = "self", .shown.weight = "cpu"};
+	struct trace_view_options view; /* of traces, as are the next ones */
+	struct trace_choice choice;
+	uint64_t rank;
+} arguments = {
+	.threshold_percent = NAN,
+	.sort = "self",
+	.shown.weight = "cpu",
+	.choice.instance = UINT64_MAX,
+	.rank = UINT64_MAX,
+};
+
+/* What --by takes: tables of recordings, then what only traces have. */
+static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
+	"cgroup", "stack", "class", "gil", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH, BY_RANGE,
+	BY_REQUEST, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW, FIRST_BY_OF_TRACES, "idle", "host",
+	"overlap", "bandwidth", "launches", "queue", "operators", "annotations", "stragglers",
+	"memory", BY_PATH, BY_SEQUENCE, NULL};
 
 static enum breakdown_sort wanted_sort(void)
 {
@@ -292,6 +313,100 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 	return 0;
 }
 
+/* ---- traces ---- */
+
+/* The first option that was given and is of recordings alone; NULL: none. */
+static const char *option_of_recordings(void)
+{
+	const struct selection *selection = &arguments.selection;
+
+	if (arguments.baseline)
+		return "--regress";
+	if (selection->process || selection->thread)
+		return selection->process ? "--process" : "--thread";
+	if (selection->time || selection->window)
+		return selection->time ? "--time" : "--window";
+	if (selection->range || selection->symbol)
+		return selection->range ? "--range" : "--symbol";
+	if (arguments.shown.fold_libraries || arguments.shown.interpreter)
+		return arguments.shown.interpreter ? "--show-interpreter" : "--fold-libraries";
+	if (arguments.sort[0] != 's' || shown_weight(&arguments.shown) != MODEL_WEIGHT_CPU)
+		return arguments.sort[0] != 's' ? "--sort" : "--weight";
+	return NULL;
+}
+
+static bool has_option_of_traces(void)
+{
+	return arguments.rank != UINT64_MAX || arguments.view.hta_compatible ||
+	       arguments.view.keep_last_step || arguments.view.drop_last_step ||
+	       arguments.choice.annotation || arguments.choice.op ||
+	       arguments.choice.instance != UINT64_MAX;
+}
+
+static bool is_by_of_traces(const char *by)
+{
+	bool is_of_traces = false;
+
+	for (const char *const *choice = by_choices; *choice; choice++) {
+		is_of_traces |= strcmp(*choice, FIRST_BY_OF_TRACES) == 0;
+		if (strcmp(*choice, by) == 0)
+			return is_of_traces;
+	}
+	return false;
+}
+
+/* A recording has device work, too: it is a trace where one of their tables is asked for. */
+static bool wants_traces(const char *path)
+{
+	return trace_file_is_trace(trace_file_of(path)) || has_option_of_traces() ||
+	       (arguments.by && is_by_of_traces(arguments.by));
+}
+
+static int check_trace_options(const char *path, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf sections = {0};
+
+	for (const struct trace_section *const *section = trace_sections; *section; section++)
+		strbuf_addf(&sections, "%s%s", sections.length ? ", " : "", (*section)->name);
+	if (arguments.by && !trace_section_find(arguments.by))
+		return errmsg_set(err, -EINVAL,
+			"--by %s is of recordings, and %s is a trace, which has: %s", arguments.by,
+			path, strbuf_cstr(&sections));
+	if (option_of_recordings())
+		return errmsg_set(err, -EINVAL,
+			"%s is for recordings, not for traces such as %s: leave it out",
+			option_of_recordings(), path);
+	if (arguments.view.keep_last_step && arguments.view.drop_last_step)
+		return errmsg_set(err, -EINVAL,
+			"--include-last-step and --drop-last-step are opposites: give one");
+	if ((arguments.choice.annotation || arguments.choice.instance != UINT64_MAX) &&
+		!(arguments.by && strcmp(arguments.by, BY_PATH) == 0))
+		return errmsg_set(err, -EINVAL,
+			"--annotation and --instance choose windows of the critical path: give "
+			"--by " BY_PATH ", too");
+	if (arguments.choice.op && !(arguments.by && strcmp(arguments.by, BY_SEQUENCE) == 0))
+		return errmsg_set(err, -EINVAL,
+			"--operator chooses sequences of kernels: give --by " BY_SEQUENCE ", too");
+	return 0;
+}
+
+static int run_traces(int count, char **positional)
+{
+	const struct report_trace_arguments traces = {
+		.view = arguments.view,
+		.section = arguments.by ? trace_section_find(arguments.by) : NULL,
+		.choice = arguments.choice,
+		.rank = arguments.rank,
+		.limit = arguments.limit,
+		.json = arguments.json,
+	};
+	struct errmsg err;
+
+	if (check_trace_options(positional[0], &err) < 0)
+		return fail_usage(&err);
+	return report_traces(&traces, (const char *const *)positional, (size_t)count);
+}
+
 static int report_run(int count, char **positional)
 {
 	const struct regress_arguments regress = {
@@ -306,6 +421,15 @@ static int report_run(int count, char **positional)
 	struct errmsg err;
 	int r;
 
+	if (wants_traces(positional[0]))
+		return run_traces(count, positional);
+	if (count > 1) {
+		errmsg_set(&err, 0,
+			"%s is a recording, and report takes one of them: several files are for "
+			"the ranks of a trace",
+			positional[0]);
+		return fail_usage(&err);
+	}
 	if (!arguments.baseline && !isnan(arguments.threshold_percent)) {
 		errmsg_set(&err, 0, "--threshold is for --regress BASELINE: give both");
 		return fail_usage(&err);
@@ -321,9 +445,6 @@ static int report_run(int count, char **positional)
 	return EXIT_OK;
 }
 
-static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH, BY_RANGE,
-	BY_REQUEST, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW, NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
@@ -338,7 +459,10 @@ static const struct option report_options[] = {
 			"graph: captures and replays of CUDA graphs, and their nodes; "
 			"step: how long the program's steps took; "
 			"wait: what threads waited for, and who held what they waited for; "
-			"window: the windows of the recording.",
+			"window: the windows of the recording. Of traces: temporal, idle, host, "
+			"overlap, kernel, bandwidth, launches, queue, operators, annotations, "
+			"stragglers, "
+			"memory, critical-path, sequences.",
 		.value = (void *)&arguments.by,
 		.choices = by_choices},
 	{.long_name = "sort",
@@ -378,6 +502,52 @@ static const struct option report_options[] = {
 		.minimum = 0,
 		.maximum = 1e6,
 		.group = "Regressions"},
+	{.long_name = "rank",
+		.type = OPTION_U64,
+		.argument = "N",
+		.help = "Only the trace of this rank.",
+		.value = &arguments.rank,
+		.maximum = 1e9,
+		.group = "Traces"},
+	{.long_name = "hta-compatible",
+		.type = OPTION_FLAG,
+		.help = "The figures of Holistic Trace Analysis, with what it leaves out and gets "
+			"wrong: whole microseconds, no last profiler step, one GPU.",
+		.value = &arguments.view.hta_compatible,
+		.group = "Traces"},
+	{.long_name = "include-last-step",
+		.type = OPTION_FLAG,
+		.help = "With --hta-compatible: keep the last profiler step.",
+		.value = &arguments.view.keep_last_step,
+		.group = "Traces"},
+	{.long_name = "drop-last-step",
+		.type = OPTION_FLAG,
+		.help = "Leave the last profiler step out, and what it launched: it may be cut "
+			"off.",
+		.value = &arguments.view.drop_last_step,
+		.group = "Traces"},
+	{.long_name = "annotation",
+		.type = OPTION_STRING,
+		.argument = "TEXT",
+		.help = "With --by critical-path: the windows are annotations whose names begin "
+			"with this; '' is the whole trace. Default: profiler steps.",
+		.value = (void *)&arguments.choice.annotation,
+		.group = "Traces"},
+	{.long_name = "instance",
+		.type = OPTION_U64,
+		.argument = "N",
+		.help = "With --by critical-path: the annotation of this number alone, from 0 on. "
+			"Default: all; with --hta-compatible 0.",
+		.value = &arguments.choice.instance,
+		.maximum = 1e9,
+		.group = "Traces"},
+	{.long_name = "operator",
+		.type = OPTION_STRING,
+		.argument = "TEXT",
+		.help = "With --by sequences: operators and annotations whose names have this. "
+			"Default: all operators that lie in no other.",
+		.value = (void *)&arguments.choice.op,
+		.group = "Traces"},
 	WEIGHT_OPTION(arguments.shown),
 	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),
@@ -387,7 +557,7 @@ static const struct option report_options[] = {
 const struct command report_command = {
 	.name = "report",
 	.summary = "show where the time went",
-	.usage = "[options] CAPTURE",
+	.usage = "[options] CAPTURE | TRACE\xe2\x80\xa6",
 	.description =
 		"Shows what was recorded, how complete it is, and the functions, processes and "
 		"threads that used the CPUs.\n\n"
@@ -399,15 +569,21 @@ const struct command report_command = {
 		"In Python programs the first table charges each line of your own code with what "
 		"it calls in libraries; the interpreter's own functions are hidden. --by line "
 		"shows the source beside the costs.\n\n"
+		"A trace of PyTorch's profiler (Kineto: .json, .json.gz, .json.zst), a folder with "
+		"those of several ranks, or a capture that they were imported into gets a report "
+		"of its own: where the time of GPUs went, why they were idle, what would help, "
+		"and the analyses of Holistic Trace Analysis.\n\n"
 		"Control characters in names are shown as escapes.",
 	.examples =
 		"sonde report sonde.pftrace\n    The hottest functions, processes and threads.\n"
 		"sonde report --by stack --time 10..12 sonde.pftrace\n    What ran in these two "
 		"seconds, as stacks.\n"
 		"sonde report --json --process python sonde.pftrace\n    Every table of the "
-		"Python processes, for programs.",
+		"Python processes, for programs.\n"
+		"sonde report --by idle trace.json.gz\n    Why the GPU of a PyTorch trace was "
+		"idle, stream by stream.",
 	.options = report_options,
 	.minimum_arguments = 1,
-	.maximum_arguments = 1,
+	.maximum_arguments = -1,
 	.run = report_run,
 };

@@ -2,23 +2,32 @@
 /*
  * The report of traces: an answer first, then sections. To add a section:
  *   1. `const struct trace_section NAME_section` at the bottom of a file of its own,
- *   2. a line in the table of report_trace.c,
+ *   2. a line in the table of report_trace.c, its name in the choices of --by in report.c,
  *   3. the file in src/cli/meson.build, a test, and its part of docs/traces.md and docs/json.md.
  */
 #pragma once
 
-#include "analyses/trace_view.h"
+#include "analyses/trace_results.h"
 #include "base/json.h"
 #include "cli/report_view.h"
+
+/* What the user asked for beyond a section; its fields are as they were given. */
+struct trace_choice {
+	const char *annotation; /* windows of the critical path; NULL: profiler steps */
+	uint64_t instance;      /* of that annotation; UINT64_MAX: all */
+	const char *op;         /* of sequences; NULL: all */
+};
 
 /* What sections get. Several ranks are rows or columns of one table. */
 struct trace_report {
 	const struct trace_view *views; /* one of each rank, by rank */
 	size_t count;                   /* at least 1 */
+	struct trace_results *results;  /* of these views */
 	size_t limit;                   /* rows of the section's table; 0: all */
 	bool alone;                     /* --by names this section: details that may be long, too */
-	struct report_view page;        /* where to print: its terminal and out alone are set; for
-					   report_heading() and report_paragraph() */
+	struct trace_choice choice;
+	struct report_view page; /* where to print: its terminal and out alone are set; for
+				    report_heading() and report_paragraph() */
 };
 
 struct trace_section {
@@ -40,6 +49,22 @@ extern const struct trace_section *const trace_sections[];
 /* NULL: no section of this name. */
 const struct trace_section *trace_section_find(const char *name);
 
+struct report_trace_arguments {
+	struct trace_view_options view;
+	const struct trace_section *section; /* of --by; NULL: all */
+	struct trace_choice choice;
+	uint64_t rank;  /* UINT64_MAX: all */
+	uint64_t limit; /* 0: as suits */
+	bool json;
+};
+
+/* `sonde report` of traces: prints it, or why there is none. Returns the exit status. */
+int report_traces(
+	const struct report_trace_arguments *arguments, const char *const *paths, size_t count);
+
+/* Which traces, what is missing in them, and where the GPU time went. Returns 0 or -ENOMEM. */
+int report_trace_answer(const struct trace_report *report);
+
 /* ---- for sections ---- */
 
 /* "rank 3", "GPU 0" or "rank 3 GPU 0": what tells the device from the others of the report. */
@@ -53,6 +78,8 @@ void report_trace_stream_cells(struct table *table, const struct trace_report *r
 	const struct trace_view *view, uint32_t stream);
 /* "12.34 %"; "" where the whole is 0. */
 void report_trace_share(struct table *table, int64_t part_ns, int64_t whole_ns);
+/* "12.3 ms   12.34 %". */
+void report_trace_part(struct table *table, int64_t part_ns, int64_t whole_ns);
 /* A time that may be negative, as HTA's are: as such it is "-12 µs". */
 void report_trace_time(struct table *table, int64_t ns);
 /* Of a distribution's figure: "" where it is not known. */
@@ -65,8 +92,9 @@ bool report_trace_has_works(const struct trace_report *report);
 struct trace_json_options;
 /* An array with what `write` appends for each rank (exporters/trace_report_json.h). */
 int report_trace_write(const struct trace_report *report, struct json_writer *json,
-	int (*write)(struct json_writer *json, const struct trace_view *view,
+	int (*write)(struct json_writer *json, struct trace_results *results, size_t index,
 		const struct trace_json_options *options));
 
-extern const struct trace_section temporal_section, idle_section, kernel_section, overlap_section,
-	queue_section, bandwidth_section, launches_section, annotations_section, operators_section;
+extern const struct trace_section temporal_section, idle_section, host_section, kernel_section,
+	overlap_section, queue_section, bandwidth_section, launches_section, annotations_section,
+	operators_section, path_section, stragglers_section, sequences_section, memory_section;

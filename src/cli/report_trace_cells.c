@@ -46,6 +46,18 @@ void report_trace_share(struct table *table, int64_t part_ns, int64_t whole_ns)
 		table_cell(table, "");
 }
 
+void report_trace_part(struct table *table, int64_t part_ns, int64_t whole_ns)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (part_ns < 0)
+		strbuf_add_char(&text, '-');
+	format_duration(&text, part_ns < 0 ? 0 - (uint64_t)part_ns : (uint64_t)part_ns);
+	if (whole_ns)
+		strbuf_addf(&text, "  %6.2f %%", 100.0 * (double)part_ns / (double)whole_ns);
+	table_cell(table, strbuf_cstr(&text));
+}
+
 void report_trace_time(struct table *table, int64_t ns)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
@@ -91,7 +103,7 @@ bool report_trace_has_works(const struct trace_report *report)
 }
 
 int report_trace_write(const struct trace_report *report, struct json_writer *json,
-	int (*write)(struct json_writer *json, const struct trace_view *view,
+	int (*write)(struct json_writer *json, struct trace_results *results, size_t index,
 		const struct trace_json_options *options))
 {
 	const struct trace_json_options options = {
@@ -100,7 +112,7 @@ int report_trace_write(const struct trace_report *report, struct json_writer *js
 
 	json_begin_array(json);
 	for (size_t i = 0; r == 0 && i < report->count; i++)
-		r = write(json, &report->views[i], &options);
+		r = write(json, report->results, i, &options);
 	json_end_array(json);
 	return r;
 }

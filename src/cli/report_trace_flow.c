@@ -2,7 +2,6 @@
 /* Sections: how launches reach devices: their queues, and what they cost. */
 #include <errno.h>
 
-#include "analyses/trace_launches.h"
 #include "analyses/trace_queue.h"
 #include "cli/report_trace.h"
 #include "exporters/trace_report_json.h"
@@ -87,22 +86,29 @@ const struct trace_section queue_section = {
 
 /* ---- launches ---- */
 
-static void add_call(struct table *table, const struct trace_report *report,
-	const struct trace_view *view, const struct trace_launch_call *call)
+static int add_call(struct table *table, const struct trace_report *report,
+	const struct trace_view *view, const struct trace_launches *launches, uint32_t index)
 {
+	const struct trace_launch_call *call = &launches->calls.items[index];
+	struct trace_describe figures[TRACE_LAUNCH_FIGURE_MAX];
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < TRACE_LAUNCH_FIGURE_MAX; i++)
+		r = trace_launches_describe(
+			launches, index, (enum trace_launch_figure)i, &figures[i]);
+	if (r < 0)
+		return r;
 	if (report->count > 1)
 		table_cellf(table, "%u", view->rank);
 	table_count(table, call->launches);
 	table_count(table, call->works);
-	report_trace_figure(table, call->call.median);
-	report_trace_figure(table, call->call.most);
-	report_trace_figure(table, call->work.median);
-	report_trace_figure(table, call->delay.median);
-	report_trace_figure(table, call->latency.median);
-	report_trace_share(table, (int64_t)call->short_works, (int64_t)call->launches);
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
+		report_trace_figure(table, figures[i].median);
+	table_cellf(table, "%.0f %%", 100.0 * (double)call->short_works / (double)call->launches);
 	table_count(table, call->long_calls);
 	table_count(table, call->long_delays);
 	table_cell(table, trace_text(view->trace, call->name));
+	return 0;
 }
 
 static const struct table_column launch_columns[] = {
@@ -110,14 +116,13 @@ static const struct table_column launch_columns[] = {
 	{.title = "Launches", .right = true},
 	{.title = "Work", .right = true},
 	{.title = "Call", .right = true},
-	{.title = "Max", .right = true},
 	{.title = "GPU", .right = true},
 	{.title = "Delay", .right = true},
 	{.title = "If idle", .right = true},
 	{.title = "Short", .right = true},
 	{.title = ">50 \xc2\xb5s", .right = true},
 	{.title = ">100 \xc2\xb5s", .right = true},
-	{.title = "By", .shrinks_to = 12},
+	{.title = "By", .shrinks_to = 20},
 };
 
 static int print_launches(const struct trace_report *report)
@@ -139,11 +144,12 @@ static int print_launches(const struct trace_report *report)
 		"\xc2\xb5s: such delays.",
 		2);
 	for (size_t i = 0; r == 0 && i < report->count; i++) {
-		_cleanup_trace_launches_ struct trace_launches launches = {0};
+		const struct trace_launches *launches = trace_results_launches(report->results, i);
 
-		r = trace_launches_init(&launches, &report->views[i]);
-		array_foreach (&launches.calls, call)
-			add_call(&table, report, &report->views[i], call);
+		if (!launches)
+			return -ENOMEM;
+		for (uint32_t call = 0; r == 0 && call < launches->calls.count; call++)
+			r = add_call(&table, report, &report->views[i], launches, call);
 	}
 	return r ?: table_print(&table, &report->page.terminal, report->page.out);
 }

@@ -2,7 +2,6 @@
 /* Section: why devices, and alone why streams, were idle. */
 #include <errno.h>
 
-#include "analyses/trace_idle.h"
 #include "cli/report_trace.h"
 #include "exporters/trace_report_json.h"
 
@@ -15,7 +14,7 @@ static const char *const titles[TRACE_IDLE_CAUSE_MAX] = {
 };
 
 /* One row for each device: its idle time, and the shares of the causes. */
-static void add_devices(struct table *table, const struct trace_report *report,
+static int add_devices(struct table *table, const struct trace_report *report,
 	const struct trace_view *view, const struct trace_idle *idle)
 {
 	array_foreach (&idle->places, place) {
@@ -26,17 +25,21 @@ static void add_devices(struct table *table, const struct trace_report *report,
 		for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++)
 			report_trace_share(table, place->by_cause_ns[cause], place->idle_ns);
 	}
+	return 0;
 }
 
 /* One row for each cause of a place. */
-static void add_causes(struct table *table, const struct trace_report *report,
-	const struct trace_view *view, const struct trace_idle_place *place)
+static int add_causes(struct table *table, const struct trace_report *report,
+	const struct trace_view *view, const struct trace_idle *idle,
+	const struct trace_idle_place *place)
 {
-	for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
-		const struct trace_describe *gaps = &place->gaps[cause];
+	struct trace_describe gaps;
 
+	for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
 		if (!place->is_listed[cause])
 			continue;
+		if (trace_idle_describe(idle, place, (enum trace_idle_cause)cause, &gaps) < 0)
+			return -ENOMEM;
 		if (place->stream == MODEL_NONE) {
 			report_trace_cell(table, report, view, place->device);
 			table_cell(table, "all streams");
@@ -44,36 +47,37 @@ static void add_causes(struct table *table, const struct trace_report *report,
 			report_trace_stream_cells(table, report, view, place->stream);
 		}
 		table_cell(table, titles[cause]);
-		report_trace_time(table, place->by_cause_ns[cause]);
-		report_trace_share(table, place->by_cause_ns[cause], place->idle_ns);
-		table_count(table, gaps->count);
-		report_trace_figure(table, gaps->mean);
-		report_trace_figure(table, gaps->deviation);
-		report_trace_figure(table, gaps->least);
-		report_trace_figure(table, gaps->median);
-		report_trace_figure(table, gaps->most);
+		report_trace_part(table, place->by_cause_ns[cause], place->idle_ns);
+		table_count(table, gaps.count);
+		report_trace_figure(table, gaps.mean);
+		report_trace_figure(table, gaps.deviation);
+		report_trace_figure(table, gaps.least);
+		report_trace_figure(table, gaps.median);
+		report_trace_figure(table, gaps.most);
 	}
+	return 0;
 }
 
-static void add_details(struct table *table, const struct trace_report *report,
+static int add_details(struct table *table, const struct trace_report *report,
 	const struct trace_view *view, const struct trace_idle *idle)
 {
-	array_foreach (&idle->places, place)
-		add_causes(table, report, view, place);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < idle->places.count; i++)
+		r = add_causes(table, report, view, idle, &idle->places.items[i]);
+	return r;
 }
 
 static int print_tables(const struct trace_report *report, struct table *table,
-	void (*add)(struct table *table, const struct trace_report *report,
+	int (*add)(struct table *table, const struct trace_report *report,
 		const struct trace_view *view, const struct trace_idle *idle))
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < report->count; i++) {
-		_cleanup_trace_idle_ struct trace_idle idle = {0};
+		const struct trace_idle *idle = trace_results_idle(report->results, i);
 
-		r = trace_idle_init(&idle, &report->views[i]);
-		if (r == 0)
-			add(table, report, &report->views[i], &idle);
+		r = idle ? add(table, report, &report->views[i], idle) : -ENOMEM;
 	}
 	return r ?: table_print(table, &report->page.terminal, report->page.out);
 }
@@ -85,7 +89,6 @@ static int print_details(const struct trace_report *report)
 		{.title = "Stream"},
 		{.title = "Cause"},
 		{.title = "Idle", .right = true},
-		{.title = "", .right = true},
 		{.title = "Gaps", .right = true},
 		{.title = "Mean", .right = true},
 		{.title = "Std", .right = true},

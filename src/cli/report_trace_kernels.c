@@ -2,8 +2,6 @@
 /* Sections: kinds of work and kernels by name; annotations of the GPU's timeline. */
 #include <errno.h>
 
-#include "analyses/trace_kernel_ranks.h"
-#include "analyses/trace_temporal.h"
 #include "cli/report_trace.h"
 #include "exporters/format.h"
 #include "exporters/trace_report_json.h"
@@ -12,18 +10,17 @@
 
 static int sum_sets(const struct trace_report *report, int64_t *sets_ns)
 {
-	int r = 0;
+	for (size_t i = 0; i < report->count; i++) {
+		const struct trace_temporal *temporal = trace_results_temporal(report->results, i);
 
-	for (size_t i = 0; r == 0 && i < report->count; i++) {
-		_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
-
-		r = trace_temporal_init(&temporal, &report->views[i]);
-		array_foreach (&temporal.devices, device) {
+		if (!temporal)
+			return -ENOMEM;
+		array_foreach (&temporal->devices, device) {
 			for (unsigned set = 1; set < TRACE_KIND_SETS; set++)
 				sets_ns[set] += device->by_set_ns[set];
 		}
 	}
-	return r;
+	return 0;
 }
 
 static void add_set(struct table *table, unsigned set, bool hta)
@@ -46,7 +43,6 @@ static int print_sets(const struct trace_report *report)
 {
 	static const struct table_column columns[] = {
 		{.title = "Time", .right = true},
-		{.title = "", .right = true},
 		{.title = "What ran"},
 	};
 	_cleanup_table_ struct table table = {
@@ -59,8 +55,7 @@ static int print_sets(const struct trace_report *report)
 	for (unsigned set = 1; set < TRACE_KIND_SETS; set++) {
 		if (!sets_ns[set])
 			continue;
-		report_trace_time(&table, sets_ns[set]);
-		report_trace_share(&table, sets_ns[set], sum_ns);
+		report_trace_part(&table, sets_ns[set], sum_ns);
 		add_set(&table, set, report->views->options.hta_compatible);
 	}
 	return r ?: table_print(&table, &report->page.terminal, report->page.out);
@@ -142,18 +137,18 @@ static int print_names(
 
 static int print_kernels(const struct trace_report *report)
 {
-	_cleanup_trace_kernel_ranks_ struct trace_kernel_ranks ranks = {0};
+	const struct trace_kernel_ranks *ranks;
 	int r;
 
 	if (!report_trace_has_works(report))
 		return 0;
-	r = trace_kernel_ranks_init(&ranks, report->views, report->count, false);
-	if (r < 0)
-		return r;
+	ranks = trace_results_kernels(report->results);
+	if (!ranks)
+		return -ENOMEM;
 	report_heading(&report->page, "Kernel breakdown");
 	r = print_sets(report);
 	strbuf_add_char(report->page.out, '\n');
-	return r ?: print_names(report, &ranks, false);
+	return r ?: print_names(report, ranks, false);
 }
 
 static int write_kernels(const struct trace_report *report, struct json_writer *json)

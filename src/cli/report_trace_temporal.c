@@ -2,7 +2,6 @@
 /* Sections: what devices did over time, and how far communication ran beside computing. */
 #include <errno.h>
 
-#include "analyses/trace_temporal.h"
 #include "cli/report_trace.h"
 #include "exporters/trace_report_json.h"
 
@@ -12,19 +11,18 @@ typedef void (*add_device)(struct table *table, const struct trace_temporal_devi
 static int print_devices(
 	const struct trace_report *report, struct table *table, const char *heading, add_device add)
 {
-	int r = 0;
-
 	report_heading(&report->page, heading);
-	for (size_t i = 0; r == 0 && i < report->count; i++) {
-		_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
+	for (size_t i = 0; i < report->count; i++) {
+		const struct trace_temporal *temporal = trace_results_temporal(report->results, i);
 
-		r = trace_temporal_init(&temporal, &report->views[i]);
-		for (uint32_t device = 0; device < temporal.devices.count; device++) {
+		if (!temporal)
+			return -ENOMEM;
+		for (uint32_t device = 0; device < temporal->devices.count; device++) {
 			report_trace_cell(table, report, &report->views[i], device);
-			add(table, &temporal.devices.items[device]);
+			add(table, &temporal->devices.items[device]);
 		}
 	}
-	return r ?: table_print(table, &report->page.terminal, report->page.out);
+	return table_print(table, &report->page.terminal, report->page.out);
 }
 
 static void add_temporal(struct table *table, const struct trace_temporal_device *device)
@@ -37,10 +35,8 @@ static void add_temporal(struct table *table, const struct trace_temporal_device
 	int64_t span_ns = trace_temporal_span_ns(device);
 
 	report_trace_time(table, span_ns);
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		report_trace_time(table, parts[i]);
-		report_trace_share(table, parts[i], span_ns);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		report_trace_part(table, parts[i], span_ns);
 }
 
 static int print_temporal(const struct trace_report *report)
@@ -49,11 +45,8 @@ static int print_temporal(const struct trace_report *report)
 		{.title = "GPU"},
 		{.title = "Kernel time", .right = true},
 		{.title = "Idle", .right = true},
-		{.title = "", .right = true},
 		{.title = "Compute", .right = true},
-		{.title = "", .right = true},
 		{.title = "Non-compute", .right = true},
-		{.title = "", .right = true},
 	};
 	_cleanup_table_ struct table table = {
 		.columns = columns, .column_count = ARRAY_SIZE(columns)};
@@ -85,10 +78,8 @@ static void add_overlap(struct table *table, const struct trace_temporal_device 
 	int64_t hidden_ns = device->communication_beside_compute_ns;
 
 	report_trace_time(table, all_ns);
-	report_trace_time(table, hidden_ns);
-	report_trace_share(table, hidden_ns, all_ns);
-	report_trace_time(table, all_ns - hidden_ns);
-	report_trace_share(table, all_ns - hidden_ns, trace_temporal_span_ns(device));
+	report_trace_part(table, hidden_ns, all_ns);
+	report_trace_part(table, all_ns - hidden_ns, trace_temporal_span_ns(device));
 }
 
 static bool communicates(const struct trace_report *report)
@@ -113,9 +104,7 @@ static int print_overlap(const struct trace_report *report)
 		{.title = "GPU"},
 		{.title = "Communication", .right = true},
 		{.title = "Beside compute", .right = true},
-		{.title = "", .right = true},
-		{.title = "Exposed", .right = true},
-		{.title = "Of kernel time", .right = true},
+		{.title = "Exposed, of kernel time", .right = true},
 	};
 	_cleanup_table_ struct table table = {
 		.columns = columns, .column_count = ARRAY_SIZE(columns)};

@@ -11,6 +11,7 @@
 
 #include "base/text_input.h"
 #include "cli/progress.h"
+#include "cli/rank_files.h"
 #include "importers/kineto.h"
 #include "model/trace_capture.h"
 
@@ -45,6 +46,19 @@ static bool is_execution_trace(const char *head, size_t length)
 	       !memmem(head, length, "\"traceEvents\"", strlen("\"traceEvents\""));
 }
 
+/* A packet has a length, and then a field, neither of which is text, or one byte is not. */
+static bool is_capture(const char *head, size_t length)
+{
+	if (!length || head[0] != '\n')
+		return false;
+	for (size_t i = 1; i < MIN(length, (size_t)16); i++) {
+		if ((unsigned char)head[i] >= 0x80 ||
+			((unsigned char)head[i] < ' ' && !is_space(head[i])))
+			return true;
+	}
+	return false;
+}
+
 static enum trace_file file_of_text(const char *path)
 {
 	_cleanup_text_input_ struct text_input *input = NULL;
@@ -56,7 +70,7 @@ static enum trace_file file_of_text(const char *path)
 		return TRACE_FILE_OTHER;
 	length = MIN(window.length, HEAD_BYTES);
 	if (!is_json(window.bytes, length))
-		return TRACE_FILE_CAPTURE;
+		return is_capture(window.bytes, length) ? TRACE_FILE_CAPTURE : TRACE_FILE_TEXT;
 	return is_execution_trace(window.bytes, length) ? TRACE_FILE_EXECUTION : TRACE_FILE_KINETO;
 }
 
@@ -238,20 +252,40 @@ static int list_folder(const char *folder, struct path_list *paths, struct errms
 	return r;
 }
 
+/* Files that do not say their rank have it in their names, or nowhere. */
+static int load_ranked(const char *path, enum trace_file file,
+	const struct trace_load_options *options, struct trace_list *list, struct errmsg *err)
+{
+	size_t before = list->items.count;
+	const char *slash = strrchr(path, '/');
+	struct trace *trace;
+	int r = load_file(path, file, options, list, err);
+
+	if (r < 0 || list->items.count != before + 1)
+		return r;
+	trace = list->items.items[before];
+	if (trace->rank == MODEL_NONE)
+		rank_of_name(slash ? slash + 1 : path, &trace->rank);
+	return 0;
+}
+
 static int load_folder(const char *folder, const struct trace_load_options *options,
 	struct trace_list *list, struct errmsg *err)
 {
 	_cleanup_(path_list_done) struct path_list paths = {0};
-	size_t before = list->items.count;
+	size_t before = list->items.count, execution_traces = 0;
 	int r = list_folder(folder, &paths, err);
 
 	for (size_t i = 0; r == 0 && i < paths.items.count; i++) {
 		enum trace_file file = trace_file_of(paths.items.items[i]);
 
-		if (file == TRACE_FILE_EXECUTION || file == TRACE_FILE_FOLDER)
-			continue;
-		r = load_file(paths.items.items[i], file, options, list, err);
+		execution_traces += file == TRACE_FILE_EXECUTION;
+		if (file != TRACE_FILE_EXECUTION && file != TRACE_FILE_FOLDER)
+			r = load_ranked(paths.items.items[i], file, options, list, err);
 	}
+	if (r == 0 && execution_traces)
+		warn("%zu execution traces in %s are passed over: they have no times",
+			execution_traces, folder);
 	if (r < 0 || list->items.count > before)
 		return r;
 	return errmsg_set(err, -ENODATA,

@@ -10,7 +10,8 @@
 
 /* What a file is, by how it begins. */
 enum trace_file {
-	TRACE_FILE_OTHER,     /* or cannot be read: readers of captures say what is wrong */
+	TRACE_FILE_OTHER,     /* cannot be read: readers of captures say what is wrong */
+	TRACE_FILE_TEXT,      /* none of the others */
 	TRACE_FILE_KINETO,    /* JSON with trace events, plain or compressed */
 	TRACE_FILE_EXECUTION, /* JSON with the nodes of an execution trace */
 	TRACE_FILE_IMPORTED,  /* a capture that traces were imported into */

@@ -15,6 +15,7 @@
 #include "exporters/chrome_windows.h"
 #include "exporters/exporters.h"
 #include "exporters/kinds.h"
+#include "exporters/kineto_json.h"
 #include "model/windows.h"
 
 struct slice {
@@ -274,6 +275,13 @@ static int write_document(struct strbuf *out, const struct model *model,
 	int r = 0;
 
 	json_begin_object(&json);
+	json_key(&json, "schemaVersion");
+	json_u64(&json, 1);
+	if (model->session.start_realtime_ns) {
+		json_key(&json, "baseTimeNanoseconds");
+		json_u64(&json, model->session.start_realtime_ns + origin_ns -
+					model->session.start_time_ns);
+	}
 	json_key(&json, "displayTimeUnit");
 	json_string(&json, "ms");
 	json_key(&json, "otherData");
@@ -305,6 +313,18 @@ static int write_document(struct strbuf *out, const struct model *model,
 	return r;
 }
 
+/* What was imported, as it was. */
+static int export_trace(const struct model *model, struct strbuf *out, struct errmsg *err)
+{
+	if (model->traces.count > 1)
+		return errmsg_set(err, -EINVAL,
+			"the capture holds the traces of %zu ranks, and a file of this format one: "
+			"import each into a capture of its own",
+			model->traces.count);
+	return export_result(
+		kineto_write_document(out, model->traces.items[0]), out, "chrome", err);
+}
+
 static int chrome_export(const struct model *model, const struct selection *selection,
 	const struct export_options *options, struct strbuf *out, struct errmsg *err)
 {
@@ -312,8 +332,11 @@ static int chrome_export(const struct model *model, const struct selection *sele
 	_cleanup_(slices_done) struct slices slices = {0};
 	_cleanup_(slice_texts_done) struct slice_texts texts = {0};
 	_cleanup_free_ uint64_t *numbers = NULL;
-	int r = selection_apply(selection, model, &selected, err);
+	int r;
 
+	if (model->traces.count)
+		return export_trace(model, out, err);
+	r = selection_apply(selection, model, &selected, err);
 	r = r ?: slices_init(&slices, model, &selected);
 	r = r ?: slice_texts_init(&texts, model);
 	r = r ?: process_numbers(model, &numbers);
@@ -328,5 +351,6 @@ const struct exporter chrome_exporter = {
 	.description = "trace events for ui.perfetto.dev and chrome://tracing: slices per thread, "
 		       "device work, ranges, windows and steps",
 	.extension = ".trace.json",
+	.takes_traces = true,
 	.export = chrome_export,
 };

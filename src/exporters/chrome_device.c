@@ -83,19 +83,20 @@ static void add_name(struct tracks *tracks, const char *event, const char *name,
 
 /* ---- where it stands ---- */
 
-static int find_device(
-	struct tracks *tracks, const struct model_device_work *work, uint64_t *ret_number)
+static uint64_t device_number(const struct tracks *tracks, uint32_t device)
 {
-	uint32_t id;
-	int r = intern_add(&tracks->devices, &work->device, sizeof(work->device), &id);
+	return FIRST_NUMBER + tracks->model->processes.count + device;
+}
 
-	if (r < 0)
-		return r;
-	*ret_number = FIRST_NUMBER + tracks->model->processes.count + id;
+static int find_device(
+	struct tracks *tracks, const struct model_device_work *work, uint32_t *ret_device)
+{
+	int r = intern_add(&tracks->devices, &work->device, sizeof(work->device), ret_device);
+
 	if (r > 0)
 		add_name(tracks, "process_name", *work->device ? work->device : "unknown device",
-			*ret_number, 0);
-	return 0;
+			device_number(tracks, *ret_device), 0);
+	return r < 0 ? r : 0;
 }
 
 static int name_lane(struct tracks *tracks, const struct model_device_work *work, uint64_t device,
@@ -151,31 +152,58 @@ static const char *category(const struct model_device_work *work)
 	}
 }
 
-static void add_work(struct tracks *tracks, const struct model_device_work *work, uint64_t number,
-	uint64_t device, uint64_t lane)
+static void add_sizes(struct tracks *tracks, const char *key, const uint64_t sizes[3])
+{
+	json_key(&tracks->json, key);
+	json_begin_array(&tracks->json);
+	for (int i = 0; i < 3; i++)
+		json_u64(&tracks->json, sizes[i]);
+	json_end_array(&tracks->json);
+}
+
+/* Of CUDA, as the PyTorch profiler calls it. */
+static void add_launch_sizes(struct tracks *tracks, const struct model_device_work *work)
+{
+	const uint64_t block[] = {work->block_size[0], work->block_size[1], work->block_size[2]};
+
+	add_number(tracks, "context", work->context);
+	if (work->graph) {
+		add_number(tracks, "graph id", work->graph);
+		add_number(tracks, "graph node id", work->graph_node);
+	}
+	if (work->kind != WIRE_DEVICE_KERNEL)
+		return;
+	add_number(tracks, "registers per thread", work->registers);
+	add_number(tracks, "shared memory",
+		(uint64_t)work->static_shared_bytes + work->dynamic_shared_bytes);
+	add_sizes(tracks, "grid", work->global_size);
+	add_sizes(tracks, "block", block);
+}
+
+static void add_work(struct tracks *tracks, const struct model_device_work *work,
+	uint64_t correlation, uint32_t device, uint64_t lane)
 {
 	struct json_writer *json = &tracks->json;
+	bool is_cuda = work->gpu != MODEL_NONE;
 
 	begin_event(tracks, "X", work->name);
 	json_key(json, "cat");
 	json_string(json, category(work));
 	json_key(json, "args");
 	json_begin_object(json);
-	add_number(tracks, "correlation", number);
-	add_number(tracks, "stream", work->queue);
+	add_number(tracks, "device", device);
+	add_number(tracks, "stream", is_cuda ? work->stream : work->queue);
+	add_number(tracks, "correlation", correlation);
 	if (work->bytes)
 		add_number(tracks, "bytes", work->bytes);
-	if (work->global_size[0]) {
-		json_key(json, "global size");
-		json_begin_array(json);
-		for (int i = 0; i < 3; i++)
-			json_u64(json, work->global_size[i]);
-		json_end_array(json);
-	}
+	if (is_cuda)
+		add_launch_sizes(tracks, work);
+	else if (work->global_size[0])
+		add_sizes(tracks, "global size", work->global_size);
 	json_end_object(json);
 	add_start(tracks, work->start_ns);
 	add_time(tracks, "dur", work->end_ns - work->start_ns);
-	add_place(tracks, device, lane);
+	add_place(tracks, device_number(tracks, device), lane);
 	json_end_object(json);
 }
 
@@ -198,47 +226,13 @@ static uint64_t launching_thread(const struct model_thread *thread)
 	return (uint64_t)FIRST_NUMBER + thread->tid;
 }
 
-/* Once for each call, however much work it launched. */
-static int add_call(struct tracks *tracks, const struct model_device_work *work, uint64_t number)
-{
-	const struct launch_key key = {.launch_ns = work->launch_ns, .thread = work->thread};
-	const struct model_thread *thread = &tracks->model->threads.items[work->thread];
-	uint64_t process = tracks->process_numbers[thread->process];
-	uint32_t id;
-	int r = intern_add(&tracks->launching_threads, &work->thread, sizeof(work->thread), &id);
-
-	if (r > 0) {
-		_cleanup_strbuf_ struct strbuf name = {0};
-
-		strbuf_addf(&name, "launches of %s (%u)", thread->name, thread->tid);
-		add_name(tracks, "thread_name", strbuf_cstr(&name), process,
-			launching_thread(thread));
-		r = strbuf_status(&name);
-	}
-	r = r < 0 ? r : intern_add(&tracks->launches, &key, sizeof(key), &id);
-	if (r <= 0)
-		return r;
-	begin_event(tracks, "X", call_name(tracks->model, work));
-	json_key(&tracks->json, "cat");
-	json_string(&tracks->json, "launch");
-	json_key(&tracks->json, "args");
-	json_begin_object(&tracks->json);
-	add_number(tracks, "correlation", number);
-	json_end_object(&tracks->json);
-	add_start(tracks, work->launch_ns);
-	add_time(tracks, "dur", work->launch_duration_ns);
-	add_place(tracks, process, launching_thread(thread));
-	json_end_object(&tracks->json);
-	return 0;
-}
-
-static void add_arrow_end(struct tracks *tracks, const char *phase, uint64_t number,
+static void add_arrow_end(struct tracks *tracks, const char *phase, uint64_t correlation,
 	uint64_t time_ns, uint64_t process, uint64_t thread)
 {
 	begin_event(tracks, phase, "ac2g");
 	json_key(&tracks->json, "cat");
 	json_string(&tracks->json, "ac2g");
-	add_number(tracks, "id", number);
+	add_number(tracks, "id", correlation);
 	if (*phase == 'f') {
 		json_key(&tracks->json, "bp");
 		json_string(&tracks->json, "e");
@@ -248,25 +242,75 @@ static void add_arrow_end(struct tracks *tracks, const char *phase, uint64_t num
 	json_end_object(&tracks->json);
 }
 
+static int name_launching_thread(struct tracks *tracks, uint32_t index)
+{
+	const struct model_thread *thread = &tracks->model->threads.items[index];
+	_cleanup_strbuf_ struct strbuf name = {0};
+	uint32_t id;
+	int r = intern_add(&tracks->launching_threads, &index, sizeof(index), &id);
+
+	if (r <= 0)
+		return r;
+	strbuf_addf(&name, "launches of %s (%u)", thread->name, thread->tid);
+	add_name(tracks, "thread_name", strbuf_cstr(&name),
+		tracks->process_numbers[thread->process], launching_thread(thread));
+	return strbuf_status(&name);
+}
+
+/*
+ * Once for each call, however much work it launched. All of it has the call's correlation; its
+ * category is what tools for the PyTorch profiler's traces know, whatever the runtime is.
+ */
+static int add_call(
+	struct tracks *tracks, const struct model_device_work *work, uint64_t *ret_correlation)
+{
+	const struct launch_key key = {.launch_ns = work->launch_ns, .thread = work->thread};
+	const struct model_thread *thread = &tracks->model->threads.items[work->thread];
+	uint64_t process = tracks->process_numbers[thread->process];
+	uint32_t id;
+	int r = name_launching_thread(tracks, work->thread);
+
+	r = r < 0 ? r : intern_add(&tracks->launches, &key, sizeof(key), &id);
+	if (r < 0)
+		return r;
+	*ret_correlation = (uint64_t)id + 1;
+	if (r == 0)
+		return 0;
+	begin_event(tracks, "X", call_name(tracks->model, work));
+	json_key(&tracks->json, "cat");
+	json_string(&tracks->json, "cuda_runtime");
+	json_key(&tracks->json, "args");
+	json_begin_object(&tracks->json);
+	add_number(tracks, "correlation", *ret_correlation);
+	json_end_object(&tracks->json);
+	add_start(tracks, work->launch_ns);
+	add_time(tracks, "dur", work->launch_duration_ns);
+	add_place(tracks, process, launching_thread(thread));
+	json_end_object(&tracks->json);
+	add_arrow_end(
+		tracks, "s", *ret_correlation, work->launch_ns, process, launching_thread(thread));
+	return 0;
+}
+
 static int add_all_of(struct tracks *tracks, size_t index)
 {
 	const struct model_device_work *work = &tracks->model->device_works.items[index];
-	const struct model_thread *thread;
-	uint64_t device, lane;
+	bool is_launch_known = work->thread != MODEL_NONE && work->launch_ns;
+	/* Above those of calls. */
+	uint64_t lane, correlation = FIRST_NUMBER + index;
+	uint32_t device;
 	int r = find_device(tracks, work, &device);
 
-	r = r ?: find_lane(tracks, work, device, &lane);
+	r = r ?: find_lane(tracks, work, device_number(tracks, device), &lane);
+	if (r == 0 && is_launch_known)
+		r = add_call(tracks, work, &correlation);
 	if (r < 0)
 		return r;
-	add_work(tracks, work, index + 1, device, lane);
-	if (work->thread == MODEL_NONE || !work->launch_ns)
-		return 0;
-	r = add_call(tracks, work, index + 1);
-	thread = &tracks->model->threads.items[work->thread];
-	add_arrow_end(tracks, "s", index + 1, work->launch_ns,
-		tracks->process_numbers[thread->process], launching_thread(thread));
-	add_arrow_end(tracks, "f", index + 1, work->start_ns, device, lane);
-	return r;
+	add_work(tracks, work, correlation, device, lane);
+	if (is_launch_known)
+		add_arrow_end(tracks, "f", correlation, work->start_ns,
+			device_number(tracks, device), lane);
+	return 0;
 }
 
 int chrome_add_device_work(

@@ -70,14 +70,19 @@ static void add_window(struct strbuf *out, const struct model_window *window, ui
 	end_event(&json, place);
 }
 
+/* Called what tools for the PyTorch profiler's traces look for. */
 static void add_step(struct strbuf *out, const struct model_step *step, uint64_t origin_ns,
 	const struct place *place)
 {
 	struct json_writer json = {.out = out};
+	char name[48];
 
-	begin_event(&json, "X", step->name);
+	snprintf(name, sizeof(name), "ProfilerStep#%llu", (unsigned long long)step->number);
+	begin_event(&json, "X", name);
+	json_member_text(&json, "cat", "user_annotation");
 	json_key(&json, "args");
 	json_begin_object(&json);
+	json_member_text(&json, "name", step->name);
 	json_member_u64(&json, "number", step->number);
 	if (step->is_cut)
 		json_member_text(&json, "end", "cut off");

@@ -4,11 +4,13 @@
 
 #include "exporters/exporter.h"
 
+extern const struct exporter chakra_exporter;
 extern const struct exporter chrome_exporter;
 extern const struct exporter csv_exporter;
 extern const struct exporter flamegraph_exporter;
 extern const struct exporter folded_exporter;
 extern const struct exporter json_exporter;
+extern const struct exporter pftrace_exporter;
 extern const struct exporter pprof_exporter;
 extern const struct exporter speedscope_exporter;
 extern const struct exporter vllm_csv_exporter;

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/trace_report_json.h"
 
+#include <errno.h>
 #include <math.h>
 
 #include "analyses/trace_copies.h"
-#include "analyses/trace_idle.h"
 #include "analyses/trace_kernels.h"
-#include "analyses/trace_launches.h"
 #include "analyses/trace_ops.h"
 #include "analyses/trace_queue.h"
-#include "analyses/trace_temporal.h"
 #include "exporters/report_tables_json.h"
 
 #define DIGITS 12
@@ -106,14 +104,16 @@ void trace_json_trace(struct json_writer *json, const struct trace_view *view)
 	json_end_object(json);
 }
 
-int trace_json_temporal(struct json_writer *json, const struct trace_view *view,
+int trace_json_temporal(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
-	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
-	int r = trace_temporal_init(&temporal, view);
+	const struct trace_view *view = &results->views[index];
+	const struct trace_temporal *temporal = trace_results_temporal(results, index);
 
-	for (uint32_t i = 0; i < temporal.devices.count; i++) {
-		const struct trace_temporal_device *device = &temporal.devices.items[i];
+	if (!temporal)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < temporal->devices.count; i++) {
+		const struct trace_temporal_device *device = &temporal->devices.items[i];
 		double span_ns = (double)trace_temporal_span_ns(device);
 		int64_t compute_ns = device->by_kind_ns[TRACE_COMPUTE];
 		int64_t rest_ns = trace_temporal_non_compute_ns(device);
@@ -130,13 +130,15 @@ int trace_json_temporal(struct json_writer *json, const struct trace_view *view,
 		trace_json_share(json, "non_compute_share", (double)rest_ns, span_ns);
 		json_end_object(json);
 	}
-	return r;
+	return 0;
 }
 
-static void write_idle_place(struct json_writer *json, const struct trace_view *view,
-	const struct trace_idle_place *place)
+static int write_idle_place(struct json_writer *json, const struct trace_view *view,
+	const struct trace_idle *idle, const struct trace_idle_place *place)
 {
 	bool is_device = place->stream == MODEL_NONE;
+	struct trace_describe gaps;
+	int r = 0;
 
 	json_begin_object(json);
 	trace_json_place(json, view, place->device);
@@ -146,7 +148,7 @@ static void write_idle_place(struct json_writer *json, const struct trace_view *
 	trace_json_ns(json, "idle_ns", place->idle_ns);
 	json_key(json, "causes");
 	json_begin_array(json);
-	for (int i = 0; i < TRACE_IDLE_CAUSE_MAX; i++) {
+	for (int i = 0; r == 0 && i < TRACE_IDLE_CAUSE_MAX; i++) {
 		if (!place->is_listed[i])
 			continue;
 		json_begin_object(json);
@@ -154,21 +156,27 @@ static void write_idle_place(struct json_writer *json, const struct trace_view *
 		trace_json_ns(json, "idle_ns", place->by_cause_ns[i]);
 		trace_json_share(
 			json, "share", (double)place->by_cause_ns[i], (double)place->idle_ns);
-		write_describe(json, "gaps_ns", &place->gaps[i]);
+		r = trace_idle_describe(idle, place, (enum trace_idle_cause)i, &gaps);
+		if (r == 0)
+			write_describe(json, "gaps_ns", &gaps);
 		json_end_object(json);
 	}
 	json_end_array(json);
 	json_end_object(json);
+	return r;
 }
 
-int trace_json_idle(struct json_writer *json, const struct trace_view *view,
+int trace_json_idle(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
-	_cleanup_trace_idle_ struct trace_idle idle = {0};
-	int r = trace_idle_init(&idle, view);
+	const struct trace_view *view = &results->views[index];
+	int r = 0;
+	const struct trace_idle *idle = trace_results_idle(results, index);
 
-	array_foreach (&idle.places, place)
-		write_idle_place(json, view, place);
+	if (!idle)
+		return -ENOMEM;
+	array_foreach (&idle->places, place)
+		r = r ?: write_idle_place(json, view, idle, place);
 	return r;
 }
 
@@ -190,14 +198,16 @@ static void write_set_name(struct json_writer *json, const struct trace_view *vi
 	json_member_text(json, "kernel_type", strbuf_cstr(&name));
 }
 
-int trace_json_types(struct json_writer *json, const struct trace_view *view,
+int trace_json_types(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
-	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
-	int r = trace_temporal_init(&temporal, view);
+	const struct trace_view *view = &results->views[index];
+	const struct trace_temporal *temporal = trace_results_temporal(results, index);
 
-	for (uint32_t i = 0; i < temporal.devices.count; i++) {
-		const struct trace_temporal_device *device = &temporal.devices.items[i];
+	if (!temporal)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < temporal->devices.count; i++) {
+		const struct trace_temporal_device *device = &temporal->devices.items[i];
 		int64_t sum_ns = 0;
 
 		for (unsigned set = 1; set < TRACE_KIND_SETS; set++)
@@ -214,7 +224,7 @@ int trace_json_types(struct json_writer *json, const struct trace_view *view,
 			json_end_object(json);
 		}
 	}
-	return r;
+	return 0;
 }
 
 static void write_kernels(struct json_writer *json, const struct trace_view *view,
@@ -241,9 +251,10 @@ static void write_kernels(struct json_writer *json, const struct trace_view *vie
 	}
 }
 
-int trace_json_kernels(struct json_writer *json, const struct trace_view *view,
+int trace_json_kernels(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
+	const struct trace_view *view = &results->views[index];
 	_cleanup_trace_kernels_ struct trace_kernels kernels = {0};
 	int r = trace_kernels_init(&kernels, view);
 
@@ -251,9 +262,10 @@ int trace_json_kernels(struct json_writer *json, const struct trace_view *view,
 	return r;
 }
 
-int trace_json_annotations(struct json_writer *json, const struct trace_view *view,
+int trace_json_annotations(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
+	const struct trace_view *view = &results->views[index];
 	_cleanup_trace_kernels_ struct trace_kernels annotations = {0};
 	int r = trace_annotations_init(&annotations, view, true);
 
@@ -261,14 +273,16 @@ int trace_json_annotations(struct json_writer *json, const struct trace_view *vi
 	return r;
 }
 
-int trace_json_overlap(struct json_writer *json, const struct trace_view *view,
+int trace_json_overlap(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
-	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
-	int r = trace_temporal_init(&temporal, view);
+	const struct trace_view *view = &results->views[index];
+	const struct trace_temporal *temporal = trace_results_temporal(results, index);
 
-	for (uint32_t i = 0; i < temporal.devices.count; i++) {
-		const struct trace_temporal_device *device = &temporal.devices.items[i];
+	if (!temporal)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < temporal->devices.count; i++) {
+		const struct trace_temporal_device *device = &temporal->devices.items[i];
 		int64_t all_ns = device->by_kind_ns[TRACE_COMMUNICATION];
 
 		json_begin_object(json);
@@ -280,7 +294,7 @@ int trace_json_overlap(struct json_writer *json, const struct trace_view *view,
 			(double)device->communication_beside_compute_ns, (double)all_ns);
 		json_end_object(json);
 	}
-	return r;
+	return 0;
 }
 
 static void write_lengths(struct json_writer *json, const struct trace_queue *queue,
@@ -297,9 +311,10 @@ static void write_lengths(struct json_writer *json, const struct trace_queue *qu
 	json_end_array(json);
 }
 
-int trace_json_queue(struct json_writer *json, const struct trace_view *view,
+int trace_json_queue(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
+	const struct trace_view *view = &results->views[index];
 	_cleanup_trace_queue_ struct trace_queue queue = {0};
 	int r = trace_queue_init(&queue, view);
 
@@ -334,9 +349,10 @@ static void write_bandwidths(struct json_writer *json, const struct trace_copies
 	json_end_array(json);
 }
 
-int trace_json_bandwidth(struct json_writer *json, const struct trace_view *view,
+int trace_json_bandwidth(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
+	const struct trace_view *view = &results->views[index];
 	_cleanup_trace_copies_ struct trace_copies copies = {0};
 	int r = trace_copies_init(&copies, view);
 
@@ -363,13 +379,33 @@ int trace_json_bandwidth(struct json_writer *json, const struct trace_view *view
 	return r;
 }
 
-static void write_single_launches(struct json_writer *json, const struct trace_view *view,
-	const struct trace_launches *launches, uint32_t name)
+static int write_figures(
+	struct json_writer *json, const struct trace_launches *launches, uint32_t call)
+{
+	static const char *const names[TRACE_LAUNCH_FIGURE_MAX] = {
+		[TRACE_LAUNCH_CALL] = "cpu_duration_ns",
+		[TRACE_LAUNCH_WORK] = "gpu_duration_ns",
+		[TRACE_LAUNCH_DELAY] = "launch_delay_ns",
+		[TRACE_LAUNCH_LATENCY] = "idle_queue_latency_ns",
+	};
+	struct trace_describe figure;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < TRACE_LAUNCH_FIGURE_MAX; i++) {
+		r = trace_launches_describe(launches, call, (enum trace_launch_figure)i, &figure);
+		if (r == 0)
+			write_describe(json, names[i], &figure);
+	}
+	return r;
+}
+
+static void write_single_launches(
+	struct json_writer *json, const struct trace_launches *launches, uint32_t call)
 {
 	json_key(json, "rows");
 	json_begin_array(json);
 	array_foreach (&launches->rows, launch) {
-		if (view->trace->events.items[launch->row].name != name)
+		if (launch->call != call)
 			continue;
 		json_begin_object(json);
 		json_member_u64(json, "correlation", launch->correlation);
@@ -382,13 +418,16 @@ static void write_single_launches(struct json_writer *json, const struct trace_v
 	json_end_array(json);
 }
 
-int trace_json_launches(struct json_writer *json, const struct trace_view *view,
+int trace_json_launches(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
-	_cleanup_trace_launches_ struct trace_launches launches = {0};
-	int r = trace_launches_init(&launches, view);
+	const struct trace_view *view = &results->views[index];
+	int r = 0;
+	const struct trace_launches *launches = trace_results_launches(results, index);
 
-	array_foreach (&launches.calls, call) {
+	if (!launches)
+		return -ENOMEM;
+	array_foreach (&launches->calls, call) {
 		json_begin_object(json);
 		json_member_u64(json, "rank", view->rank);
 		write_name(json, view, call->name);
@@ -397,20 +436,19 @@ int trace_json_launches(struct json_writer *json, const struct trace_view *view,
 		json_member_u64(json, "shorter_than_call", call->short_works);
 		json_member_u64(json, "calls_over_50_us", call->long_calls);
 		json_member_u64(json, "delays_over_100_us", call->long_delays);
-		write_describe(json, "cpu_duration_ns", &call->call);
-		write_describe(json, "gpu_duration_ns", &call->work);
-		write_describe(json, "launch_delay_ns", &call->delay);
-		write_describe(json, "idle_queue_latency_ns", &call->latency);
+		r = r ?: write_figures(json, launches, (uint32_t)(call - launches->calls.items));
 		if (options->details)
-			write_single_launches(json, view, &launches, call->name);
+			write_single_launches(
+				json, launches, (uint32_t)(call - launches->calls.items));
 		json_end_object(json);
 	}
 	return r;
 }
 
-int trace_json_operators(struct json_writer *json, const struct trace_view *view,
+int trace_json_operators(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
+	const struct trace_view *view = &results->views[index];
 	_cleanup_trace_ops_ struct trace_ops ops = {0};
 	int r = trace_ops_init(&ops, view);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The report of traces as JSON: HTA's analyses, each of one rank. They append objects to an array
- * that is open. Described in docs/json.md.
+ * The report of traces as JSON: HTA's analyses, each of the view of one index. They append objects
+ * to an array that is open. Described in docs/json.md.
  */
 #pragma once
 
-#include "analyses/trace_view.h"
+#include "analyses/trace_results.h"
 #include "base/json.h"
 
 #define TRACE_REPORT_JSON_VERSION 1
@@ -26,23 +26,26 @@ void trace_json_place(struct json_writer *json, const struct trace_view *view, u
 void trace_json_trace(struct json_writer *json, const struct trace_view *view);
 
 /* All return 0 or -ENOMEM. */
-int trace_json_temporal(struct json_writer *json, const struct trace_view *view,
+int trace_json_temporal(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_idle(struct json_writer *json, const struct trace_view *view,
+int trace_json_idle(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_types(struct json_writer *json, const struct trace_view *view,
+int trace_json_types(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_kernels(struct json_writer *json, const struct trace_view *view,
+int trace_json_kernels(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_annotations(struct json_writer *json, const struct trace_view *view,
+int trace_json_annotations(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_overlap(struct json_writer *json, const struct trace_view *view,
+int trace_json_overlap(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_queue(struct json_writer *json, const struct trace_view *view,
+int trace_json_queue(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_bandwidth(struct json_writer *json, const struct trace_view *view,
+int trace_json_bandwidth(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_launches(struct json_writer *json, const struct trace_view *view,
+int trace_json_launches(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_operators(struct json_writer *json, const struct trace_view *view,
+int trace_json_operators(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
+/* All ranks together: the member "summary", null with hta_compatible; and an array. */
+int trace_json_summary(struct json_writer *json, struct trace_results *results);
+int trace_json_host(struct json_writer *json, struct trace_results *results, size_t limit);

@@ -22,9 +22,9 @@ static int check_size(const struct kineto_parser *parser, const char *path, uint
 	if (kineto_parser_bytes(parser) <= max_bytes)
 		return 0;
 	return errmsg_set(err, -EFBIG,
-		"cannot read %s: its first %u events need %.1f GB of memory, which is the limit "
-		"here; "
-		"record fewer steps, or read it on a machine with more",
+		"cannot read %s: its first %u events need more than %.3g GB of memory, which is "
+		"the "
+		"limit here; record fewer steps, or read it on a machine with more",
 		path, parser->position, (double)max_bytes / 1e9);
 }
 

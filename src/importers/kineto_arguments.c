@@ -103,6 +103,20 @@ static inline enum json_status next_member(struct kineto_arguments *arguments,
 	return JSON_OK;
 }
 
+/* A plain number is read on the way over it. */
+static inline enum json_status read_value(struct json_reader *reader, struct kineto_member *member)
+{
+	const char *begin = reader->at;
+
+	member->has_number = json_reader_u64(reader, &member->number);
+	if (!member->has_number)
+		return json_reader_value(reader, &member->value);
+	member->value.bytes = begin;
+	member->value.length = (size_t)(reader->at - begin);
+	member->value.escaped = false;
+	return JSON_OK;
+}
+
 int kineto_arguments_read(
 	struct kineto_arguments *arguments, struct json_reader *reader, bool keep_others)
 {
@@ -113,7 +127,7 @@ int kineto_arguments_read(
 	while (status == JSON_OK) {
 		status = next_member(arguments, reader, &id, &member.begin);
 		if (status == JSON_OK)
-			status = json_reader_value(reader, &member.value);
+			status = read_value(reader, &member);
 		if (status != JSON_OK)
 			break;
 		if (id != ID_OTHER) {
@@ -126,24 +140,6 @@ int kineto_arguments_read(
 	return status == JSON_DONE ? JSON_OK : (int)status;
 }
 
-const struct json_text *kineto_take(struct kineto_arguments *arguments, enum kineto_argument id)
-{
-	if (!(arguments->present & KINETO_BIT(id)))
-		return NULL;
-	arguments->present &= ~KINETO_BIT(id);
-	return &arguments->members[id].value;
-}
-
-/* The text of a number that is there. */
-static bool find_number(const struct kineto_arguments *arguments, enum kineto_argument id,
-	struct json_text *ret_text)
-{
-	if (!(arguments->present & KINETO_BIT(id)))
-		return false;
-	*ret_text = json_text_inside(&arguments->members[id].value);
-	return true;
-}
-
 static bool taken(struct kineto_arguments *arguments, enum kineto_argument id, int result)
 {
 	if (result == 0)
@@ -151,30 +147,35 @@ static bool taken(struct kineto_arguments *arguments, enum kineto_argument id, i
 	return result == 0;
 }
 
-bool kineto_take_i64(
-	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value)
+bool kineto_take_text_(struct kineto_arguments *arguments, enum kineto_argument id,
+	unsigned decimals, int64_t *ret_value)
 {
-	struct json_text text;
+	const struct json_text text = json_text_inside(&arguments->members[id].value);
 
-	return find_number(arguments, id, &text) &&
-	       taken(arguments, id, json_text_i64(&text, ret_value));
+	return taken(arguments, id, json_text_fixed(&text, decimals, ret_value));
 }
 
-bool kineto_take_u64(
+bool kineto_take_u64_text_(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint64_t *ret_value)
 {
-	struct json_text text;
+	const struct json_text text = json_text_inside(&arguments->members[id].value);
 
-	return find_number(arguments, id, &text) &&
-	       taken(arguments, id, json_text_u64(&text, ret_value));
+	return taken(arguments, id, json_text_u64(&text, ret_value));
 }
 
-bool kineto_take_ns(struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value)
+/* One of three numbers, behind it a comma or what ends the list. */
+static bool read_dimension(struct json_reader *reader, uint32_t *ret_number)
 {
 	struct json_text text;
+	uint64_t number;
 
-	return find_number(arguments, id, &text) &&
-	       taken(arguments, id, json_text_fixed(&text, 3, ret_value));
+	if (json_reader_item(reader) != JSON_OK)
+		return false;
+	if (!json_reader_u64(reader, &number) &&
+		(json_reader_value(reader, &text) != JSON_OK || json_text_u64(&text, &number) < 0))
+		return false;
+	*ret_number = (uint32_t)number;
+	return number <= UINT32_MAX;
 }
 
 bool kineto_double(const struct json_text *value, double *ret_value)
@@ -191,30 +192,17 @@ bool kineto_double(const struct json_text *value, double *ret_value)
 	return *end == '\0';
 }
 
-bool kineto_take_dimensions(
+bool kineto_take_dimensions_(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3])
 {
 	const struct json_text *value = &arguments->members[id].value;
-	struct json_reader reader;
-	uint32_t numbers[3];
-	struct json_text text;
-
-	if (!(arguments->present & KINETO_BIT(id)))
-		return false;
-	reader = (struct json_reader){
+	struct json_reader reader = {
 		.at = value->bytes, .end = value->bytes + value->length, .is_last = true};
-	if (json_reader_enter(&reader, '[') != JSON_OK)
-		return false;
-	for (unsigned i = 0; i < ARRAY_SIZE(numbers); i++) {
-		uint64_t number;
+	uint32_t numbers[3];
 
-		if (json_reader_item(&reader) != JSON_OK ||
-			json_reader_value(&reader, &text) != JSON_OK ||
-			json_text_u64(&text, &number) < 0 || number > UINT32_MAX)
-			return false;
-		numbers[i] = (uint32_t)number;
-	}
-	if (json_reader_item(&reader) != JSON_DONE)
+	if (json_reader_enter(&reader, '[') != JSON_OK || !read_dimension(&reader, &numbers[0]) ||
+		!read_dimension(&reader, &numbers[1]) || !read_dimension(&reader, &numbers[2]) ||
+		json_reader_item(&reader) != JSON_DONE)
 		return false;
 	memcpy(dimensions, numbers, sizeof(numbers));
 	return taken(arguments, id, 0);

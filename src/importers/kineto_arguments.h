@@ -80,6 +80,8 @@ _Static_assert(KINETO_ARGUMENT_MAX <= 64, "one bit each");
 struct kineto_member {
 	const char *begin;      /* of "key": value */
 	struct json_text value; /* strings with their quotes */
+	uint64_t number;
+	bool has_number; /* the value is `number`; else it may be one by its text */
 };
 
 #define KINETO_NAME_SLOTS 256
@@ -129,24 +131,85 @@ void kineto_arguments_clear(struct kineto_arguments *arguments);
 int kineto_arguments_read(
 	struct kineto_arguments *arguments, struct json_reader *reader, bool keep_others);
 
+static inline bool kineto_has(const struct kineto_arguments *arguments, enum kineto_argument id)
+{
+	return arguments->present & KINETO_BIT(id);
+}
+
 /*
  * Take a number out: true when it was there and is one. What is not one stays, to be kept as text.
  * A number in quotes is a number.
  */
-bool kineto_take_i64(
+static inline bool kineto_take_i64(
 	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value);
-bool kineto_take_u64(
+static inline bool kineto_take_u64(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint64_t *ret_value);
 /* Microseconds in the file. */
-bool kineto_take_ns(
+static inline bool kineto_take_ns(
 	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value);
 /* Takes [x, y, z] out. */
-bool kineto_take_dimensions(
+static inline bool kineto_take_dimensions(
 	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3]);
 /* The member's number, when it is one; the member stays, to be kept as text. */
 bool kineto_double(const struct json_text *value, double *ret_value);
 /* Takes any value out; NULL when it is not there. Valid until the next event. */
-const struct json_text *kineto_take(struct kineto_arguments *arguments, enum kineto_argument id);
+static inline const struct json_text *kineto_take(
+	struct kineto_arguments *arguments, enum kineto_argument id);
 
 /* All that was not taken, as members with commas between. */
 void kineto_arguments_rest(const struct kineto_arguments *arguments, struct strbuf *out);
+
+/* Most arguments are not there, or plain numbers; these are for the others. */
+bool kineto_take_text_(struct kineto_arguments *arguments, enum kineto_argument id,
+	unsigned decimals, int64_t *ret_value);
+bool kineto_take_u64_text_(
+	struct kineto_arguments *arguments, enum kineto_argument id, uint64_t *ret_value);
+bool kineto_take_dimensions_(
+	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3]);
+
+static inline bool kineto_take_u64(
+	struct kineto_arguments *arguments, enum kineto_argument id, uint64_t *ret_value)
+{
+	if (!kineto_has(arguments, id))
+		return false;
+	if (!arguments->members[id].has_number)
+		return kineto_take_u64_text_(arguments, id, ret_value);
+	arguments->present &= ~KINETO_BIT(id);
+	*ret_value = arguments->members[id].number;
+	return true;
+}
+
+static inline bool kineto_take_i64(
+	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value)
+{
+	const struct kineto_member *member = &arguments->members[id];
+
+	if (!kineto_has(arguments, id))
+		return false;
+	if (!member->has_number || member->number > INT64_MAX)
+		return kineto_take_text_(arguments, id, 0, ret_value);
+	arguments->present &= ~KINETO_BIT(id);
+	*ret_value = (int64_t)member->number;
+	return true;
+}
+
+static inline bool kineto_take_ns(
+	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value)
+{
+	return kineto_has(arguments, id) && kineto_take_text_(arguments, id, 3, ret_value);
+}
+
+static inline bool kineto_take_dimensions(
+	struct kineto_arguments *arguments, enum kineto_argument id, uint32_t dimensions[3])
+{
+	return kineto_has(arguments, id) && kineto_take_dimensions_(arguments, id, dimensions);
+}
+
+static inline const struct json_text *kineto_take(
+	struct kineto_arguments *arguments, enum kineto_argument id)
+{
+	if (!kineto_has(arguments, id))
+		return NULL;
+	arguments->present &= ~KINETO_BIT(id);
+	return &arguments->members[id].value;
+}

@@ -49,6 +49,23 @@ int kineto_add_categories(struct kineto_parser *parser)
 	return 0;
 }
 
+int kineto_add_category(
+	struct kineto_parser *parser, const struct json_text *value, uint32_t *ret_string)
+{
+	int r;
+
+	if (kineto_is_last(&parser->last_category_text, value)) {
+		*ret_string = parser->last_category;
+		return 0;
+	}
+	r = kineto_add_string(parser, value, ret_string);
+	if (r < 0)
+		return r;
+	kineto_set_last(&parser->last_category_text, value);
+	parser->last_category = *ret_string;
+	return 0;
+}
+
 enum trace_category kineto_category(const struct kineto_parser *parser, uint32_t name)
 {
 	uint32_t index = name - parser->first_category;

@@ -34,8 +34,27 @@ _Static_assert(MEMBER_MAX == KINETO_EVENT_MEMBERS, "each has its guesses");
 
 /* Values as the file has them; no bytes: not there. */
 struct event_texts {
+	uint32_t present;     /* bits by member */
+	uint32_t has_numbers; /* bits: the value is below; else it may be one by its text */
 	struct json_text values[MEMBER_MAX];
+	int64_t ns[MEMBER_MAX]; /* of times */
+	uint64_t id;
 };
+
+static void begin_texts(struct event_texts *texts)
+{
+	texts->present = texts->has_numbers = 0;
+	texts->values[MEMBER_PHASE].bytes = NULL;
+}
+
+/* Empties what was not there: cheaper than emptying all before. */
+static void end_texts(struct event_texts *texts)
+{
+	uint32_t missing = ~texts->present & ((1U << MEMBER_MAX) - 1);
+
+	for (; missing; missing &= missing - 1)
+		texts->values[__builtin_ctz(missing)] = (struct json_text){0};
+}
 
 /* Of a key that is as long as the word, which makes this one comparison of integers. */
 static inline bool key_is(const struct json_text *key, const char *word)
@@ -100,6 +119,15 @@ static inline enum json_status next_member(
 	return JSON_OK;
 }
 
+/* Times and ids are plain numbers, which are read on the way over them. */
+static inline bool read_number(
+	struct json_reader *reader, struct event_texts *texts, enum event_member member)
+{
+	if (member == MEMBER_TIME || member == MEMBER_DURATION)
+		return json_reader_thousandths(reader, &texts->ns[member]);
+	return member == MEMBER_ID && json_reader_u64(reader, &texts->id);
+}
+
 static int read_texts(
 	struct kineto_parser *parser, struct json_reader *reader, struct event_texts *texts)
 {
@@ -110,9 +138,13 @@ static int read_texts(
 		status = (int)next_member(parser, reader, &member);
 		if (status != JSON_OK)
 			break;
+		texts->present |= 1U << member;
+		texts->has_numbers &= ~(1U << member);
 		if (member == MEMBER_ARGUMENTS && *reader->at == '{')
 			status = kineto_arguments_read(
 				&parser->arguments, reader, wants_others(parser, texts));
+		else if (read_number(reader, texts, member))
+			texts->has_numbers |= 1U << member;
 		else
 			status = (int)json_reader_value(reader, &texts->values[member]);
 	}
@@ -120,10 +152,10 @@ static int read_texts(
 }
 
 /* Microseconds to ns; unsigned numbers beyond int64 were negative once. False: no time. */
-static bool read_ns(const struct json_text *value, int64_t *ret_ns)
+static bool read_ns_text(const struct json_text *value, int64_t *ret_ns)
 {
 	const struct json_text text = json_text_inside(value);
-	bool negative;
+	bool negative = false;
 	uint64_t ns;
 	int r = json_text_magnitude(&text, 3, &negative, &ns);
 
@@ -133,23 +165,32 @@ static bool read_ns(const struct json_text *value, int64_t *ret_ns)
 		if (json_text_u64(&text, &us) < 0 ||
 			__builtin_mul_overflow((int64_t)us, INT64_C(1000), (int64_t *)&ns))
 			return false;
-	} else if (r < 0) {
+	} else if (r < 0 || (negative && ns > INT64_MAX)) {
 		return false;
 	}
-	if (negative && ns > INT64_MAX)
-		return false;
 	*ret_ns = negative ? -(int64_t)ns : (int64_t)ns;
+	return true;
+}
+
+static inline bool read_ns(
+	const struct event_texts *texts, enum event_member member, int64_t *ret_ns)
+{
+	if (texts->has_numbers & 1U << member)
+		*ret_ns = texts->ns[member];
+	else if (!read_ns_text(&texts->values[member], ret_ns))
+		return false;
 	return *ret_ns >= TIME_MIN && *ret_ns <= TIME_MAX;
 }
 
 /* Durations that are negative, too large or wrapped become 0. */
-static int64_t read_duration(struct kineto_parser *parser, const struct json_text *value)
+static int64_t read_duration(struct kineto_parser *parser, const struct event_texts *texts)
 {
 	int64_t duration;
 
-	if (!value->bytes)
+	if (!(texts->present & 1U << MEMBER_DURATION))
 		return TRACE_NO_DURATION;
-	if (!read_ns(value, &duration) || duration < 0 || duration > DURATION_MAX) {
+	if (!read_ns(texts, MEMBER_DURATION, &duration) || duration < 0 ||
+		duration > DURATION_MAX) {
 		parser->trace->damage.repaired_times++;
 		return 0;
 	}
@@ -159,12 +200,8 @@ static int64_t read_duration(struct kineto_parser *parser, const struct json_tex
 static int find_track(
 	struct kineto_parser *parser, const struct event_texts *texts, uint32_t *ret_track)
 {
-	struct kineto_number pid, tid;
-
-	if (kineto_read_number(parser, &texts->values[MEMBER_PID], &pid) < 0 ||
-		kineto_read_number(parser, &texts->values[MEMBER_TID], &tid) < 0)
-		return -ENOMEM;
-	return kineto_find_track(parser, &pid, &tid, ret_track);
+	return kineto_find_track(
+		parser, &texts->values[MEMBER_PID], &texts->values[MEMBER_TID], ret_track);
 }
 
 static void note_fractions(struct trace *trace, int64_t time_ns)
@@ -179,14 +216,15 @@ static int add_row(
 	struct trace *trace = parser->trace;
 	int r;
 
-	if (!read_ns(&texts->values[MEMBER_TIME], &event->start_ns))
+	if (!read_ns(texts, MEMBER_TIME, &event->start_ns))
 		return NOT_UNDERSTOOD;
 	if (trace->events.count >= MODEL_NONE)
 		return -ENOMEM;
 	event->file_index = parser->position;
 	note_fractions(trace, event->start_ns);
 	note_fractions(trace, event->duration_ns);
-	if (kineto_add_string(parser, &texts->values[MEMBER_CATEGORY], &event->category_name) < 0 ||
+	if (kineto_add_category(parser, &texts->values[MEMBER_CATEGORY], &event->category_name) <
+			0 ||
 		kineto_add_string(parser, &texts->values[MEMBER_NAME], &event->name) < 0)
 		return -ENOMEM;
 	event->category = kineto_category(parser, event->category_name);
@@ -202,8 +240,7 @@ static int add_row(
 
 static int add_complete(struct kineto_parser *parser, const struct event_texts *texts)
 {
-	struct trace_event event = {
-		.duration_ns = read_duration(parser, &texts->values[MEMBER_DURATION])};
+	struct trace_event event = {.duration_ns = read_duration(parser, texts)};
 
 	return add_row(parser, texts, &event);
 }
@@ -243,7 +280,7 @@ static int end_row(struct kineto_parser *parser, const struct event_texts *texts
 	int64_t end_ns;
 	int r;
 
-	if (!read_ns(&texts->values[MEMBER_TIME], &end_ns))
+	if (!read_ns(texts, MEMBER_TIME, &end_ns))
 		return NOT_UNDERSTOOD;
 	r = find_track(parser, texts, &track);
 	if (r < 0)
@@ -264,13 +301,19 @@ static int end_row(struct kineto_parser *parser, const struct event_texts *texts
 
 /* Ids are numbers, "0x…" or words; words are told apart by their string's id. */
 static int read_flow_id(
-	struct kineto_parser *parser, const struct json_text *value, uint64_t *ret_id)
+	struct kineto_parser *parser, const struct event_texts *texts, uint64_t *ret_id)
 {
-	const struct json_text text = json_text_inside(value);
+	const struct json_text *value = &texts->values[MEMBER_ID];
+	struct json_text text;
 	uint32_t string;
 	char digits[20];
 	char *end;
 
+	if (texts->has_numbers & 1U << MEMBER_ID) {
+		*ret_id = texts->id;
+		return 0;
+	}
+	text = json_text_inside(value);
 	if (json_text_u64(&text, ret_id) == 0)
 		return 0;
 	if (text.length > 2 && text.length < sizeof(digits) && memcmp(text.bytes, "0x", 2) == 0) {
@@ -293,11 +336,12 @@ static int add_flow(struct kineto_parser *parser, const struct event_texts *text
 	struct trace_flow flow = {.is_end = is_end};
 	int r;
 
-	if (!read_ns(&texts->values[MEMBER_TIME], &flow.time_ns))
+	if (!read_ns(texts, MEMBER_TIME, &flow.time_ns))
 		return NOT_UNDERSTOOD;
-	r = read_flow_id(parser, &texts->values[MEMBER_ID], &flow.id);
+	r = read_flow_id(parser, texts, &flow.id);
 	if (r == 0)
-		r = kineto_add_string(parser, &texts->values[MEMBER_CATEGORY], &flow.category_name);
+		r = kineto_add_category(
+			parser, &texts->values[MEMBER_CATEGORY], &flow.category_name);
 	if (r >= 0)
 		r = find_track(parser, texts, &flow.track);
 	return r ? r : array_append(&parser->trace->flows, flow);
@@ -326,7 +370,7 @@ static int add_counter(struct kineto_parser *parser, const struct event_texts *t
 	struct trace_counter counter = {0};
 	int r = 0;
 
-	if (!read_ns(&texts->values[MEMBER_TIME], &counter.time_ns))
+	if (!read_ns(texts, MEMBER_TIME, &counter.time_ns))
 		return NOT_UNDERSTOOD;
 	if (find_track(parser, texts, &counter.track) < 0 ||
 		kineto_add_string(parser, &texts->values[MEMBER_NAME], &counter.name) < 0)
@@ -341,12 +385,9 @@ static int add_counter(struct kineto_parser *parser, const struct event_texts *t
 static int add_metadata(struct kineto_parser *parser, const struct event_texts *texts)
 {
 	const struct json_text name = json_text_inside(&texts->values[MEMBER_NAME]);
-	struct kineto_number pid, tid;
 
-	if (kineto_read_number(parser, &texts->values[MEMBER_PID], &pid) < 0 ||
-		kineto_read_number(parser, &texts->values[MEMBER_TID], &tid) < 0)
-		return -ENOMEM;
-	return kineto_read_metadata(parser, &name, &pid, &tid);
+	return kineto_read_metadata(
+		parser, &name, &texts->values[MEMBER_PID], &texts->values[MEMBER_TID]);
 }
 
 /* 0, NOT_UNDERSTOOD or -ENOMEM. */
@@ -381,13 +422,15 @@ static int tell(struct kineto_parser *parser, const struct event_texts *texts)
 int kineto_read_event(struct kineto_parser *parser, struct json_reader *reader)
 {
 	const char *begin = reader->at;
-	struct event_texts texts = {0};
+	struct event_texts texts;
 	int r;
 
 	kineto_arguments_clear(&parser->arguments);
+	begin_texts(&texts);
 	r = read_texts(parser, reader, &texts);
 	if (r != JSON_OK)
 		return r;
+	end_texts(&texts);
 	parser->event_mended = reader->mended != 0;
 	r = tell(parser, &texts);
 	if (r < 0)

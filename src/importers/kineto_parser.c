@@ -19,7 +19,6 @@ int kineto_parser_init(struct kineto_parser *parser, const char *path, bool keep
 {
 	*parser = (struct kineto_parser){
 		.keep_arguments = keep_arguments, .next_careful = CAREFUL_FIRST};
-	parser->tracks.last = MODEL_NONE;
 	kineto_arguments_init(&parser->arguments);
 	parser->trace = trace_new(path);
 	return parser->trace ? kineto_add_categories(parser) : -ENOMEM;
@@ -126,7 +125,7 @@ static enum json_status skip_to_event(struct kineto_parser *parser)
 		size_t left = (size_t)(end - parser->reader.at);
 
 		if (parser->reader.is_last) {
-			parser->is_closed = ends_closed(parser);
+			parser->is_closed = !parser->is_cut && ends_closed(parser);
 			skip_bytes(parser, end);
 		} else if (left > EVENT_START_BYTES) {
 			skip_bytes(parser, end - EVENT_START_BYTES);
@@ -134,7 +133,7 @@ static enum json_status skip_to_event(struct kineto_parser *parser)
 		return JSON_MORE;
 	}
 	skip_bytes(parser, next);
-	parser->is_skipping = false;
+	parser->is_skipping = parser->is_cut = false;
 	parser->reader.fresh = true;
 	return JSON_OK;
 }
@@ -167,10 +166,8 @@ static int next_event(struct kineto_parser *parser)
 	const char *begin = parser->reader.at, *end = parser->reader.end, *next = NULL;
 	int r;
 
-	if (parser->careful) {
-		parser->careful--;
+	if (parser->careful)
 		next = event_after(parser, begin);
-	}
 	r = read_event(parser, next ? next : end);
 	if (r == JSON_MORE && !next &&
 		(parser->reader.is_last || (size_t)(end - begin) >= LARGE_EVENT))
@@ -179,6 +176,8 @@ static int next_event(struct kineto_parser *parser)
 		lose_event(parser);
 		return JSON_OK;
 	}
+	if (r == JSON_OK && parser->careful)
+		parser->careful--;
 	return r;
 }
 
@@ -225,12 +224,32 @@ static int step_header(struct kineto_parser *parser)
 	return r;
 }
 
+static enum json_status step_search(struct kineto_parser *parser)
+{
+	static const char name[] = "\"traceEvents\"";
+	const char *at = parser->reader.at, *end = parser->reader.end;
+	const char *found = memmem(at, (size_t)(end - at), name, sizeof(name) - 1);
+
+	if (found) {
+		skip_bytes(parser, found);
+		parser->state = KINETO_HEADER;
+		parser->reader.fresh = true;
+		return JSON_OK;
+	}
+	/* The name may be cut by the end of the window. */
+	if (!parser->reader.is_last && end - at >= (ptrdiff_t)sizeof(name))
+		skip_bytes(parser, end - sizeof(name));
+	return JSON_MORE;
+}
+
 /* An object with traceEvents, or the array alone; after a byte order mark. */
 static int step_start(struct kineto_parser *parser)
 {
 	struct json_reader *reader = &parser->reader;
 	char first;
 
+	if (reader->end - reader->at < 3 && !reader->is_last)
+		return JSON_MORE;
 	if (reader->end - reader->at >= 3 && memcmp(reader->at, "\xef\xbb\xbf", 3) == 0)
 		reader->at += 3;
 	first = json_reader_peek(reader);
@@ -250,6 +269,8 @@ static int step(struct kineto_parser *parser)
 		return step_start(parser);
 	case KINETO_HEADER:
 		return step_header(parser);
+	case KINETO_SEARCH:
+		return (int)step_search(parser);
 	case KINETO_EVENTS:
 		return step_events(parser);
 	default:
@@ -260,14 +281,28 @@ static int step(struct kineto_parser *parser)
 /* The file's object is damaged: its events may be whole, what follows them is given up. */
 static void mend_header(struct kineto_parser *parser)
 {
-	static const char name[] = "\"traceEvents\"";
-	const char *at = parser->reader.at, *end = parser->reader.end, *found = NULL;
+	if (!parser->has_events && parser->state != KINETO_SEARCH &&
+		parser->reader.at < parser->reader.end) {
+		parser->state = KINETO_SEARCH;
+		skip_bytes(parser, parser->reader.at + 1);
+	} else {
+		parser->state = KINETO_END;
+		skip_bytes(parser, parser->reader.end);
+	}
+}
 
-	if (!parser->has_events && at < end)
-		found = memmem(at + 1, (size_t)(end - at - 1), name, sizeof(name) - 1);
-	parser->state = found ? KINETO_HEADER : KINETO_END;
-	skip_bytes(parser, found ? found : end);
-	parser->reader.fresh = true;
+/* Space, and a comma, that end the window are done with: they may go on for long. */
+static void pass_separators(struct json_reader *reader)
+{
+	const char *at = json_find_token(reader->at, reader->end);
+	bool comma = at < reader->end && *at == ',' && !reader->fresh;
+
+	if (comma)
+		at = json_find_token(at + 1, reader->end);
+	if (at < reader->end)
+		return;
+	reader->at = at;
+	reader->fresh |= comma;
 }
 
 /* Is there more than commas? */
@@ -287,14 +322,18 @@ static bool recover(struct kineto_parser *parser, const struct text_window *wind
 {
 	bool no_more = parser->reader.is_last || (window->is_full && begin->at == window->bytes);
 
-	if (parser->is_skipping && status == JSON_MORE)
+	/* What was passed over then stays so. */
+	if (status == JSON_MORE && (parser->is_skipping || parser->state == KINETO_SEARCH))
 		return false;
 	parser->state = state;
 	parser->reader.at = begin->at;
 	parser->reader.fresh = begin->fresh;
 	parser->reader.mended = begin->mended;
-	if (status == JSON_MORE && !no_more)
+	if (status == JSON_MORE && !parser->reader.is_last)
+		pass_separators(&parser->reader);
+	if (status == JSON_MORE && (!no_more || parser->reader.at == parser->reader.end))
 		return false;
+	parser->is_cut = status == JSON_MORE && parser->reader.is_last;
 	if (state == KINETO_EVENTS && is_at_item(&parser->reader))
 		lose_event(parser);
 	else

@@ -9,11 +9,24 @@
 #include "importers/kineto.h"
 #include "importers/kineto_arguments.h"
 
-/* A member of pid or tid: a number, or the text of what is none. */
-struct kineto_number {
-	int64_t value; /* TRACE_NO_NUMBER: see the text */
-	uint32_t text; /* string; 0: a number */
+/* A text of the file that was looked up last: the next event mostly has the same. */
+struct kineto_last_text {
+	char bytes[24];
+	uint8_t length; /* 0: none */
 };
+
+static inline bool kineto_is_last(const struct kineto_last_text *last, const struct json_text *text)
+{
+	return last->length == text->length && text->length &&
+	       memcmp(last->bytes, text->bytes, text->length) == 0;
+}
+
+static inline void kineto_set_last(struct kineto_last_text *last, const struct json_text *text)
+{
+	last->length = text->length <= sizeof(last->bytes) ? (uint8_t)text->length : 0;
+	if (last->length)
+		memcpy(last->bytes, text->bytes, last->length);
+}
 
 struct kineto_process {
 	uint32_t name, labels;
@@ -25,8 +38,8 @@ struct kineto_tracks {
 	struct intern keys, process_keys; /* their ids are the indices */
 	ARRAY_OF(struct kineto_process) processes;
 	ARRAY_OF(uint32_t) process_of; /* track → process */
-	struct kineto_number last_pid, last_tid;
-	uint32_t last; /* MODEL_NONE: none yet */
+	struct kineto_last_text last_pid, last_tid;
+	uint32_t last; /* track of these */
 };
 
 /* Rows that began ("B") and have not ended ("E"), by track. */
@@ -39,6 +52,7 @@ struct kineto_open_row {
 enum kineto_state {
 	KINETO_START,
 	KINETO_HEADER, /* between members of the file's object */
+	KINETO_SEARCH, /* for traceEvents, behind a member that was not understood */
 	KINETO_EVENTS, /* between items of traceEvents */
 	KINETO_END,
 };
@@ -55,7 +69,9 @@ struct kineto_parser {
 	struct map_u64 cleaned;  /* string as the file has it → string without damage */
 	uint64_t text_bytes;     /* of new strings */
 	uint32_t first_category; /* string */
-	uint32_t position;       /* in traceEvents */
+	struct kineto_last_text last_category_text;
+	uint32_t last_category; /* string of this one */
+	uint32_t position;      /* in traceEvents */
 	bool event_mended;
 
 	enum kineto_state state;
@@ -63,6 +79,7 @@ struct kineto_parser {
 	bool is_array;             /* the file is the array of events */
 	bool has_events;           /* traceEvents was there */
 	bool is_skipping;          /* to the next event, after one that was not understood */
+	bool is_cut;               /* that one goes on to the end of the text */
 	bool is_closed;            /* the end of the file's object or array was there */
 	/*
 	 * So many events are read with a look at where the next one begins first, so that one that
@@ -90,6 +107,8 @@ int kineto_read_event(struct kineto_parser *parser, struct json_reader *reader);
 
 /* kineto_category.c: the names that are known are the first strings. */
 int kineto_add_categories(struct kineto_parser *parser);
+int kineto_add_category(
+	struct kineto_parser *parser, const struct json_text *value, uint32_t *ret_string);
 enum trace_category kineto_category(const struct kineto_parser *parser, uint32_t name);
 
 /* kineto_detail.c: from parser->arguments. */
@@ -99,14 +118,12 @@ int kineto_add_detail(struct kineto_parser *parser, struct trace_event *event);
 int kineto_read_header(
 	struct kineto_parser *parser, const struct json_text *key, const struct json_text *value);
 
-/* kineto_tracks.c */
-int kineto_read_number(struct kineto_parser *parser, const struct json_text *value,
-	struct kineto_number *ret_number);
-int kineto_find_track(struct kineto_parser *parser, const struct kineto_number *pid,
-	const struct kineto_number *tid, uint32_t *ret_track);
+/* kineto_tracks.c: pid and tid as the event has them. */
+int kineto_find_track(struct kineto_parser *parser, const struct json_text *pid,
+	const struct json_text *tid, uint32_t *ret_track);
 /* process_name, thread_name and the like. Returns 1 when it was none of them. */
 int kineto_read_metadata(struct kineto_parser *parser, const struct json_text *name,
-	const struct kineto_number *pid, const struct kineto_number *tid);
+	const struct json_text *pid, const struct json_text *tid);
 /* What is known of processes, into their tracks. */
 void kineto_finish_tracks(struct kineto_parser *parser);
 void kineto_tracks_done(struct kineto_tracks *tracks);

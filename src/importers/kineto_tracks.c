@@ -14,11 +14,17 @@ struct process_key {
 	uint64_t pid_text;
 };
 
-int kineto_read_number(struct kineto_parser *parser, const struct json_text *value,
-	struct kineto_number *ret_number)
+/* A pid or tid: a number, or the text of what is none. */
+struct track_number {
+	int64_t value; /* TRACE_NO_NUMBER: see the text */
+	uint32_t text; /* string; 0: a number */
+};
+
+static int read_number(struct kineto_parser *parser, const struct json_text *value,
+	struct track_number *ret_number)
 {
 	const struct json_text text = json_text_inside(value);
-	struct kineto_number number = {0};
+	struct track_number number = {0};
 	int r;
 
 	if (json_text_i64(&text, &number.value) < 0 || number.value == TRACE_NO_NUMBER) {
@@ -32,7 +38,7 @@ int kineto_read_number(struct kineto_parser *parser, const struct json_text *val
 }
 
 static int find_process(
-	struct kineto_parser *parser, const struct kineto_number *pid, uint32_t *ret_process)
+	struct kineto_parser *parser, const struct track_number *pid, uint32_t *ret_process)
 {
 	const struct process_key key = {pid->value, pid->text};
 	struct kineto_tracks *tracks = &parser->tracks;
@@ -44,8 +50,8 @@ static int find_process(
 	return r;
 }
 
-static int add_track(struct kineto_parser *parser, const struct kineto_number *pid,
-	const struct kineto_number *tid)
+static int add_track(struct kineto_parser *parser, const struct track_number *pid,
+	const struct track_number *tid)
 {
 	struct kineto_tracks *tracks = &parser->tracks;
 	uint32_t process;
@@ -66,44 +72,49 @@ static int add_track(struct kineto_parser *parser, const struct kineto_number *p
 						    });
 }
 
-static bool same(const struct kineto_number *a, const struct kineto_number *b)
+static int look_up_track(struct kineto_parser *parser, const struct json_text *pid_value,
+	const struct json_text *tid_value, uint32_t *ret_track)
 {
-	return a->value == b->value && a->text == b->text;
+	struct track_number pid, tid;
+	struct track_key key;
+	int r;
+
+	if (read_number(parser, pid_value, &pid) < 0 || read_number(parser, tid_value, &tid) < 0)
+		return -ENOMEM;
+	key = (struct track_key){pid.value, tid.value, pid.text, tid.text};
+	r = intern_add(&parser->tracks.keys, &key, sizeof(key), ret_track);
+	return r > 0 ? add_track(parser, &pid, &tid) : r;
 }
 
-int kineto_find_track(struct kineto_parser *parser, const struct kineto_number *pid,
-	const struct kineto_number *tid, uint32_t *ret_track)
+int kineto_find_track(struct kineto_parser *parser, const struct json_text *pid,
+	const struct json_text *tid, uint32_t *ret_track)
 {
-	const struct track_key key = {pid->value, tid->value, pid->text, tid->text};
 	struct kineto_tracks *tracks = &parser->tracks;
 	int r;
 
-	if (tracks->last != MODEL_NONE && same(&tracks->last_pid, pid) &&
-		same(&tracks->last_tid, tid)) {
+	if (kineto_is_last(&tracks->last_tid, tid) && kineto_is_last(&tracks->last_pid, pid)) {
 		*ret_track = tracks->last;
 		return 0;
 	}
-	r = intern_add(&tracks->keys, &key, sizeof(key), ret_track);
-	if (r > 0)
-		r = add_track(parser, pid, tid);
+	r = look_up_track(parser, pid, tid, ret_track);
 	if (r < 0)
 		return r;
+	kineto_set_last(&tracks->last_pid, pid);
+	kineto_set_last(&tracks->last_tid, tid);
 	tracks->last = *ret_track;
-	tracks->last_pid = *pid;
-	tracks->last_tid = *tid;
 	return 0;
 }
 
 static int read_process_metadata(
-	struct kineto_parser *parser, const struct json_text *name, const struct kineto_number *pid)
+	struct kineto_parser *parser, const struct json_text *name, const struct json_text *pid)
 {
 	const struct json_text *value;
 	struct kineto_process *known;
+	struct track_number number;
 	uint32_t process;
-	int r = find_process(parser, pid, &process);
 
-	if (r < 0)
-		return r;
+	if (read_number(parser, pid, &number) < 0 || find_process(parser, &number, &process) < 0)
+		return -ENOMEM;
 	known = &parser->tracks.processes.items[process];
 	if (json_text_equals(name, "process_sort_index"))
 		return !kineto_take_i64(&parser->arguments, KINETO_SORT_INDEX, &known->sort);
@@ -116,7 +127,7 @@ static int read_process_metadata(
 }
 
 static int read_thread_metadata(struct kineto_parser *parser, const struct json_text *name,
-	const struct kineto_number *pid, const struct kineto_number *tid)
+	const struct json_text *pid, const struct json_text *tid)
 {
 	const struct json_text *value;
 	struct trace_track *known;
@@ -133,7 +144,7 @@ static int read_thread_metadata(struct kineto_parser *parser, const struct json_
 }
 
 int kineto_read_metadata(struct kineto_parser *parser, const struct json_text *name,
-	const struct kineto_number *pid, const struct kineto_number *tid)
+	const struct json_text *pid, const struct json_text *tid)
 {
 	if (json_text_equals(name, "process_name") || json_text_equals(name, "process_labels") ||
 		json_text_equals(name, "process_sort_index"))

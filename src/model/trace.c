@@ -61,22 +61,60 @@ static bool key_is_before(const struct row_key *a, const struct row_key *b)
 	return a->row < b->row;
 }
 
-static int compare_keys(const void *a, const void *b)
+/* Merges keys[0 … middle) and keys[middle … count), both sorted; `room` is for the smaller part. */
+static void merge_runs(struct row_key *keys, size_t middle, size_t count, struct row_key *room)
 {
-	return key_is_before(a, b) ? -1 : 1;
+	size_t left = 0, right = middle, out = 0;
+
+	/* What is in its place already, at both ends, stays: runs of a trace hardly overlap. */
+	while (out < middle && key_is_before(&keys[out], &keys[middle]))
+		out++;
+	while (count > middle && key_is_before(&keys[middle - 1], &keys[count - 1]))
+		count--;
+	middle -= out;
+	memcpy(room, keys + out, middle * sizeof(*room));
+	while (left < middle && right < count)
+		keys[out++] =
+			key_is_before(&keys[right], &room[left]) ? keys[right++] : room[left++];
+	memcpy(keys + out, room + left, (middle - left) * sizeof(*room));
 }
 
-static bool keys_are_sorted(const struct row_key *keys, size_t count)
+/* The end of the sorted keys that begin at `first`. */
+static size_t run_end(const struct row_key *keys, size_t first, size_t count)
 {
-	for (size_t i = 1; i < count; i++) {
-		if (!key_is_before(&keys[i - 1], &keys[i]))
-			return false;
+	size_t end = first + 1;
+
+	while (end < count && key_is_before(&keys[end - 1], &keys[end]))
+		end++;
+	return end;
+}
+
+/*
+ * Natural merge sort: a thread's rows come in few sorted runs, each kind of activity in its own.
+ * Runs wait on a stack on which each is more than twice as long as the next one, which bounds it
+ * to a run for each bit of their count.
+ */
+static void sort_keys(struct row_key *keys, size_t count, struct row_key *room)
+{
+	size_t starts[64], depth = 0, at = 0;
+
+	while (at < count) {
+		size_t end = run_end(keys, at, count);
+
+		starts[depth++] = at;
+		while (depth > 1 && (end == count || starts[depth - 1] - starts[depth - 2] <=
+							     2 * (end - starts[depth - 1]))) {
+			size_t first = starts[depth - 2];
+
+			merge_runs(keys + first, starts[depth - 1] - first, end - first, room);
+			depth--;
+		}
+		at = end;
 	}
-	return true;
 }
 
-static void sort_track(
-	const struct trace *trace, const struct trace_track *track, struct row_key *keys)
+static void sort_track(const struct trace *trace, const struct trace_track *track,
+	struct row_key *keys, struct row_key *room)
 {
 	uint32_t *rows = trace->rows.items + track->first, count = track->count;
 
@@ -85,9 +123,7 @@ static void sort_track(
 
 		keys[i] = (struct row_key){event->start_ns, trace_end_ns(event), rows[i]};
 	}
-	if (keys_are_sorted(keys, count))
-		return;
-	qsort(keys, count, sizeof(*keys), compare_keys);
+	sort_keys(keys, count, room);
 	for (uint32_t i = 0; i < count; i++)
 		rows[i] = keys[i].row;
 }
@@ -153,11 +189,11 @@ int trace_finish(struct trace *trace)
 
 	if (r < 0)
 		return r;
-	keys = malloc(((size_t)longest + 1) * sizeof(*keys));
+	keys = malloc(((size_t)longest + 1) * 2 * sizeof(*keys));
 	if (!keys)
 		return -ENOMEM;
 	array_foreach (&trace->tracks, track)
-		sort_track(trace, track, keys);
+		sort_track(trace, track, keys, keys + longest);
 	return index_launches(trace);
 }
 

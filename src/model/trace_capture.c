@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Correlations of several processes must differ in one trace. */
 #define CORRELATION_BITS 40
@@ -370,6 +371,18 @@ int trace_from_model(struct trace **ret_trace, const struct model *model, struct
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while making a trace of the recording");
 	return 0;
+}
+
+int model_from_traces(struct model **ret_model, struct trace *const *traces, size_t count)
+{
+	_cleanup_model_ struct model *model = calloc(1, sizeof(*model));
+	int r = model ? array_reserve(&model->traces, count) : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		model->traces.items[model->traces.count++] = trace_ref(traces[i]);
+	if (r == 0)
+		*ret_model = TAKE_PTR(model);
+	return r;
 }
 
 /* ---- what kind of capture ---- */

@@ -14,6 +14,9 @@
  */
 int trace_from_model(struct trace **ret_trace, const struct model *model, struct errmsg *err);
 
+/* A model of nothing but these traces, which stay the caller's, too. Returns 0 or -ENOMEM. */
+int model_from_traces(struct model **ret_model, struct trace *const *traces, size_t count);
+
 /*
  * Does this file begin as a capture that traces were imported into? False, too, of what cannot be
  * read.

@@ -96,11 +96,12 @@ def test_exports(sonde, capture):
     slices = {event["name"]: event for event in trace if event["ph"] == "X"}
     assert slices["window 1"]["dur"] == 0.2 and slices["window 1"]["args"]["opened_by"] == "steps"
     assert slices["the second"]["args"]["number"] == 2
-    steps = [event for event in trace if event["name"] == "step"]
+    steps = [event for event in trace if event.get("args", {}).get("name") == "step"]
     assert [event["args"]["number"] for event in steps] == [3, 4, 9]
+    assert [event["name"] for event in steps] == ["ProfilerStep#3", "ProfilerStep#4", "ProfilerStep#9"]
     assert {event["pid"] for event in steps} == {500}
     of_one = json.loads(export(sonde, capture, "chrome", "--window", "1"))["traceEvents"]
-    assert {event["name"] for event in of_one if event["ph"] == "X"} >= {"window 1", "step"}
+    assert {event["name"] for event in of_one if event["ph"] == "X"} >= {"window 1", "ProfilerStep#3"}
     assert "the second" not in {event["name"] for event in of_one}
     for form, samples in (("folded", "[no stack] {}\n"), ("csv", ",{},")):
         assert samples.format(2) in export(sonde, capture, form)

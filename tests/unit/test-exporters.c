@@ -243,8 +243,8 @@ static void test_chrome_device_work(void **state)
 	text = strbuf_cstr(&out);
 	assert_int_equal(count_of(text, "\"cat\":\"kernel\""), 4);
 	assert_int_equal(count_of(text, "\"cat\":\"gpu_memcpy\""), 1);
-	assert_int_equal(count_of(text, "\"cat\":\"launch\""), 2);
-	assert_int_equal(count_of(text, "\"ph\":\"s\""), 3);
+	assert_int_equal(count_of(text, "\"cat\":\"cuda_runtime\""), 2);
+	assert_int_equal(count_of(text, "\"ph\":\"s\""), 2);
 	assert_int_equal(count_of(text, "\"ph\":\"f\""), 3);
 	assert_int_equal(count_of(text, "\"name\":\"process_name\""), 3);
 	assert_non_null(strstr(text, "\"queue 1 of"));

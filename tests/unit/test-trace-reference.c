@@ -283,8 +283,11 @@ static void check_idle(const char *folder, const struct trace_view *view)
 	assert_true(csv_open(&csv, folder, "idle_breakdown_1", 1));
 	while (csv_next(&csv)) {
 		const struct trace_idle_place *place = find_place(&idle, view, csv.cells[2]);
+		struct trace_describe gaps;
 
-		check_describe(&csv, 3, &place->gaps[find_cause(csv.cells[0])], US, 0.01);
+		assert_int_equal(
+			trace_idle_describe(&idle, place, find_cause(csv.cells[0]), &gaps), 0);
+		check_describe(&csv, 3, &gaps, US, 0.01);
 	}
 	csv_close(&csv);
 }

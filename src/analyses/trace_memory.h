@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory over time, from the "[memory]" events of a trace recorded with profile_memory=True: what
+ * PyTorch's allocators gave out and took back, for each device.
+ */
+#pragma once
+
+#include "base/array.h"
+#include "model/trace.h"
+
+struct trace_memory_point {
+	int64_t time_ns;
+	int64_t allocated, reserved; /* bytes; TRACE_NO_NUMBER: not said */
+};
+
+/* Who asked for memory. */
+struct trace_memory_op {
+	uint32_t name;        /* string; 0: outside of operators */
+	uint64_t allocations; /* given out */
+	uint64_t bytes;       /* given out */
+	int64_t kept;         /* what its calls gave out and did not take back; may be negative */
+};
+
+struct trace_memory_device {
+	int64_t type, id; /* PyTorch's: type 0 is the CPU, 1 is CUDA; TRACE_NO_NUMBER: not said */
+	uint64_t allocations, releases;
+	uint64_t allocated_bytes, released_bytes;
+	int64_t peak_ns; /* when most was allocated */
+	int64_t peak;    /* bytes; TRACE_NO_NUMBER: not said */
+	int64_t peak_reserved;
+	uint64_t unreleased; /* addresses given out and not taken back in the trace */
+	uint64_t unreleased_bytes;
+	ARRAY_OF(struct trace_memory_point) points; /* by time */
+	ARRAY_OF(struct trace_memory_op) ops;       /* most bytes first */
+};
+
+struct trace_memory_use {
+	ARRAY_OF(struct trace_memory_device) devices; /* by type and number */
+};
+
+/* Returns 0 or -ENOMEM. */
+int trace_memory_init(struct trace_memory_use *use, const struct trace *trace);
+void trace_memory_done(struct trace_memory_use *use);
+#define _cleanup_trace_memory_ _cleanup_(trace_memory_done)
+
+/* "CPU", "GPU 0" */
+void trace_memory_device_name(const struct trace_memory_device *device, char *name, size_t size);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/trace_results.h"
+
+#include <stdlib.h>
+
+static struct trace_rank_results *rank_of(struct trace_results *results, size_t index)
+{
+	if (!results->ranks)
+		results->ranks = calloc(results->count + 1, sizeof(*results->ranks));
+	return results->ranks ? &results->ranks[index] : NULL;
+}
+
+const struct trace_temporal *trace_results_temporal(struct trace_results *results, size_t index)
+{
+	struct trace_rank_results *rank = rank_of(results, index);
+
+	if (!rank)
+		return NULL;
+	if (!rank->has_temporal)
+		rank->has_temporal =
+			trace_temporal_init(&rank->temporal, &results->views[index]) == 0;
+	return rank->has_temporal ? &rank->temporal : NULL;
+}
+
+const struct trace_idle *trace_results_idle(struct trace_results *results, size_t index)
+{
+	struct trace_rank_results *rank = rank_of(results, index);
+
+	if (!rank)
+		return NULL;
+	if (!rank->has_idle)
+		rank->has_idle = trace_idle_init(&rank->idle, &results->views[index]) == 0;
+	return rank->has_idle ? &rank->idle : NULL;
+}
+
+const struct trace_launches *trace_results_launches(struct trace_results *results, size_t index)
+{
+	struct trace_rank_results *rank = rank_of(results, index);
+
+	if (!rank)
+		return NULL;
+	if (!rank->has_launches)
+		rank->has_launches =
+			trace_launches_init(&rank->launches, &results->views[index]) == 0;
+	return rank->has_launches ? &rank->launches : NULL;
+}
+
+const struct trace_host_waits *trace_results_host_waits(struct trace_results *results)
+{
+	int r = 0;
+
+	if (results->has_host_waits)
+		return &results->host_waits;
+	for (size_t i = 0; r == 0 && i < results->count; i++) {
+		const struct trace_idle *idle = trace_results_idle(results, i);
+
+		r = idle ? trace_host_waits_add(&results->host_waits, &results->views[i], idle)
+			 : -1;
+	}
+	if (r < 0) {
+		trace_host_waits_done(&results->host_waits);
+		return NULL;
+	}
+	trace_host_waits_finish(&results->host_waits);
+	results->has_host_waits = true;
+	return &results->host_waits;
+}
+
+const struct trace_kernel_ranks *trace_results_kernels(struct trace_results *results)
+{
+	if (!results->has_kernels)
+		results->has_kernels = trace_kernel_ranks_init(&results->kernels, results->views,
+					       results->count, false) == 0;
+	return results->has_kernels ? &results->kernels : NULL;
+}
+
+void trace_results_done(struct trace_results *results)
+{
+	for (size_t i = 0; results->ranks && i < results->count; i++) {
+		trace_temporal_done(&results->ranks[i].temporal);
+		trace_idle_done(&results->ranks[i].idle);
+		trace_launches_done(&results->ranks[i].launches);
+	}
+	free(results->ranks);
+	results->ranks = NULL;
+	trace_host_waits_done(&results->host_waits);
+	trace_kernel_ranks_done(&results->kernels);
+}

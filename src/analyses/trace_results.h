@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The analyses of traces that more than one part of a report needs: each is made once, when it is
+ * first asked for. */
+#pragma once
+
+#include "analyses/trace_host_waits.h"
+#include "analyses/trace_idle.h"
+#include "analyses/trace_kernel_ranks.h"
+#include "analyses/trace_launches.h"
+#include "analyses/trace_temporal.h"
+
+struct trace_rank_results {
+	struct trace_temporal temporal;
+	struct trace_idle idle;
+	struct trace_launches launches;
+	bool has_temporal, has_idle, has_launches;
+};
+
+/* Zero-initialise but for the first two. */
+struct trace_results {
+	const struct trace_view *views; /* one of each rank, by rank */
+	size_t count;
+	struct trace_rank_results *ranks; /* NULL: nothing was asked for */
+	struct trace_host_waits host_waits;
+	struct trace_kernel_ranks kernels;
+	bool has_host_waits, has_kernels;
+};
+
+/* Of the view of this index, or of all together. NULL when memory ran out. */
+const struct trace_temporal *trace_results_temporal(struct trace_results *results, size_t index);
+const struct trace_idle *trace_results_idle(struct trace_results *results, size_t index);
+const struct trace_launches *trace_results_launches(struct trace_results *results, size_t index);
+const struct trace_host_waits *trace_results_host_waits(struct trace_results *results);
+const struct trace_kernel_ranks *trace_results_kernels(struct trace_results *results);
+
+void trace_results_done(struct trace_results *results);
+#define _cleanup_trace_results_ _cleanup_(trace_results_done)

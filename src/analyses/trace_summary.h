@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer of a trace: what all devices of all ranks did, why they were idle, what would help. */
+#pragma once
+
+#include "analyses/trace_results.h"
+
+/* What would help, where the figures say so clearly; bits. */
+enum trace_advice {
+	TRACE_ADVICE_LAUNCH_BOUND = 1 << 0,  /* kernels are shorter than their launches */
+	TRACE_ADVICE_HOST_BOUND = 1 << 1,    /* devices wait for the program */
+	TRACE_ADVICE_DEPENDENCIES = 1 << 2,  /* they are idle although work was launched */
+	TRACE_ADVICE_COMMUNICATION = 1 << 3, /* they only communicate */
+	TRACE_ADVICE_COPIES = 1 << 4,        /* they only copy */
+	TRACE_ADVICE_KERNELS = 1 << 5,       /* they compute: kernels are what takes the time */
+	TRACE_ADVICE_END = 1 << 6,
+};
+
+/* The stable name of one of them, for JSON: "launch_bound" … */
+const char *trace_advice_name(enum trace_advice advice);
+
+/* A device, and how it stands out. */
+struct trace_summary_device {
+	uint32_t view, device; /* indices */
+	double idle_share;
+};
+
+struct trace_summary {
+	uint32_t devices;
+	int64_t span_ns, idle_ns; /* sums over devices */
+	int64_t by_set_ns[TRACE_KIND_SETS];
+	int64_t compute_ns, communication_ns, communication_beside_compute_ns;
+	int64_t only_communication_ns; /* with copies or without, nothing computes */
+	int64_t only_memory_ns;
+	int64_t idle_by_cause_ns[TRACE_IDLE_CAUSE_MAX];
+	uint64_t launches, short_launches; /* of kernels; those that take less than their call */
+	struct trace_summary_device least_idle, most_idle;
+	unsigned advice; /* enum trace_advice */
+};
+
+/* Not of HTA's views. Returns 0 or -ENOMEM. */
+int trace_summary_init(struct trace_summary *summary, struct trace_results *results);

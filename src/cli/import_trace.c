@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/import_trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/strbuf.h"
+#include "cli/trace_load.h"
+#include "model/trace_write.h"
+
+#define NOTES_MAX 64
+
+/* Of what is left out, or was not as it should be: kept in the capture. */
+struct notes {
+	struct errmsg items[NOTES_MAX];
+	uint32_t count;
+};
+
+static bool ends_in(const struct strbuf *path, const char *end)
+{
+	size_t length = strlen(end);
+
+	return path->length > length &&
+	       memcmp(path->data + path->length - length, end, length) == 0;
+}
+
+void import_base_name(struct strbuf *path, const char *input)
+{
+	static const char *const endings[] = {".gz", ".zst", ".json", ".log", ".txt", ".pftrace"};
+
+	strbuf_add(path, input);
+	while (path->length > 1 && ends_in(path, "/"))
+		path->length--;
+	for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+		if (ends_in(path, endings[i]))
+			path->length -= strlen(endings[i]);
+	}
+}
+
+int import_default_output(struct strbuf *path, const char *input)
+{
+	import_base_name(path, input);
+	strbuf_add(path, ".pftrace");
+	return strbuf_status(path);
+}
+
+int import_refuse_same_file(const char *input, const char *output, struct errmsg *err)
+{
+	struct stat in, out;
+
+	if (stat(input, &in) < 0 || stat(output, &out) < 0 || in.st_dev != out.st_dev ||
+		in.st_ino != out.st_ino)
+		return 0;
+	return errmsg_set(
+		err, -EINVAL, "%s would be written over itself: name a file with -o", input);
+}
+
+/* ---- the account ---- */
+
+static void add_note(struct notes *notes, const char *path, uint64_t count, const char *what)
+{
+	if (!count || notes->count == NOTES_MAX)
+		return;
+	snprintf(notes->items[notes->count].text, sizeof(notes->items[0].text), "%s: %llu %s", path,
+		(unsigned long long)count, what);
+	notes->count++;
+}
+
+static void add_notes(struct notes *notes, const struct trace *trace)
+{
+	const struct trace_damage *damage = &trace->damage;
+
+	add_note(notes, trace->path, damage->truncated,
+		"cut: the file ends too early, and what came before is here");
+	add_note(notes, trace->path, damage->skipped_events,
+		"events were not understood, and are left out");
+	add_note(notes, trace->path, damage->mended_events,
+		"events were mended: characters or commas that JSON does not allow");
+	add_note(notes, trace->path, damage->repaired_times,
+		"durations are negative or too large, and count as 0");
+	add_note(notes, trace->path, damage->unended_events,
+		"events begin and do not end, and have no duration");
+}
+
+static int write_account(struct capture_writer *writer, const struct trace_list *list)
+{
+	struct notes notes = {.count = 0};
+	const char *texts[NOTES_MAX];
+	struct capture_stats stats = {.notes = texts, .exit_status = -1, .complete = true};
+
+	for (size_t i = 0; i < list->items.count; i++)
+		add_notes(&notes, list->items.items[i]);
+	for (uint32_t i = 0; i < notes.count; i++)
+		texts[i] = notes.items[i].text;
+	stats.note_count = notes.count;
+	return capture_writer_stats(writer, &stats);
+}
+
+static void say(const struct trace_list *list, const char *output, uint64_t bytes)
+{
+	unsigned long long slices = 0, moments = 0, tracks = 0;
+
+	for (size_t i = 0; i < list->items.count; i++) {
+		const struct trace *trace = list->items.items[i];
+
+		tracks += trace->tracks.count;
+		array_foreach (&trace->events, event) {
+			slices += event->duration_ns != TRACE_NO_DURATION;
+			moments += event->duration_ns == TRACE_NO_DURATION;
+		}
+	}
+	fprintf(stderr, "sonde: %llu slices and %llu moments of %llu threads and streams in %s",
+		slices, moments, tracks, output);
+	fprintf(stderr, ", %llu bytes\n", (unsigned long long)bytes);
+}
+
+/* ---- captures ---- */
+
+static int write_capture(const struct trace_list *list, const char *output, bool uncompressed,
+	uint64_t *ret_bytes, struct errmsg *err)
+{
+	struct capture_writer_options options = {
+		.size = sizeof(options), .uncompressed = uncompressed, .unhurried = true};
+	struct capture_writer *writer = NULL;
+	int r = capture_writer_open(&writer, output, &options, err);
+
+	if (r < 0)
+		return r;
+	r = trace_write(writer, list->items.items, list->items.count, err);
+	if (r == 0 && write_account(writer, list) < 0)
+		r = errmsg_set(err, -ENOMEM, "memory ran out while writing the capture");
+	r = r ?: capture_writer_flush(writer, err);
+	*ret_bytes = capture_writer_bytes(writer);
+	if (r == 0)
+		return capture_writer_close(writer, err);
+	capture_writer_free(writer);
+	return r;
+}
+
+static int import_into(char *const *paths, size_t count, const char *output,
+	const struct import_options *options, struct errmsg *err)
+{
+	static const struct trace_load_options load = {.keep_arguments = true};
+	_cleanup_trace_list_ struct trace_list list = {0};
+	uint64_t bytes = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = import_refuse_same_file(paths[i], output, err);
+	r = r ?: load_traces((const char *const *)paths, count, &load, &list, err);
+	r = r ?: write_capture(&list, output, options->uncompressed, &bytes, err);
+	if (r == 0)
+		say(&list, output, bytes);
+	return r;
+}
+
+static int import_beside(const char *path, const struct import_options *options, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf output = {0};
+	char *const paths[] = {(char *)path};
+
+	if (import_default_output(&output, path) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out");
+	return import_into(paths, 1, strbuf_cstr(&output), options, err);
+}
+
+int import_traces(
+	char *const *paths, size_t count, const struct import_options *options, struct errmsg *err)
+{
+	int r = 0;
+
+	if (options->output)
+		return import_into(paths, count, options->output, options, err);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = import_beside(paths[i], options, err);
+	return r;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the report of traces says first: which traces, how complete, where the GPU time went. */
+#include <errno.h>
+#include <string.h>
+
+#include "analyses/trace_summary.h"
+#include "cli/report_trace.h"
+#include "exporters/escape.h"
+#include "exporters/format.h"
+#include "exporters/shorten.h"
+
+#define TOP_KERNELS  3
+#define NAME_COLUMNS 48
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* ---- which traces ---- */
+
+static int64_t duration_ns(const struct trace *trace)
+{
+	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
+
+	array_foreach (&trace->events, event) {
+		first_ns = MIN(first_ns, event->start_ns);
+		last_ns = MAX(last_ns, trace_end_ns(event));
+	}
+	return trace->events.count ? last_ns - first_ns : 0;
+}
+
+static void add_title(const struct trace_report *report)
+{
+	const struct report_view *page = &report->page;
+	const struct trace *first = report->views->trace;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	uint64_t rows = 0;
+	int64_t longest_ns = 0;
+
+	for (size_t i = 0; i < report->count; i++) {
+		rows += report->views[i].trace->events.count;
+		longest_ns = MAX(longest_ns, duration_ns(report->views[i].trace));
+	}
+	strbuf_addf(&text, "%s \xc2\xb7 ", first->path);
+	if (report->count == 1)
+		strbuf_addf(&text, "rank %u", report->views->rank);
+	else
+		strbuf_addf(&text, "the first of %zu ranks", report->count);
+	if (first->world_size)
+		strbuf_addf(&text, " of %u", first->world_size);
+	strbuf_add(&text, " \xc2\xb7 ");
+	format_count(&text, rows);
+	strbuf_add(&text, " rows \xc2\xb7 ");
+	format_duration(&text, (uint64_t)longest_ns);
+	strbuf_add(page->out, terminal_bold(&page->terminal));
+	escape_plain(page->out, strbuf_cstr(&text));
+	strbuf_addf(page->out, "%s\n", terminal_plain(&page->terminal));
+}
+
+/* ---- how complete ---- */
+
+struct losses {
+	uint64_t skipped, mended, times, without_launch, works, dropped;
+	bool truncated;
+};
+
+static struct losses sum_losses(const struct trace_report *report)
+{
+	struct losses losses = {0};
+
+	for (size_t i = 0; i < report->count; i++) {
+		const struct trace_view *view = &report->views[i];
+		const struct trace_damage *damage = &view->trace->damage;
+
+		losses.skipped += damage->skipped_events;
+		losses.mended += damage->mended_events;
+		losses.times += damage->repaired_times + view->negative_durations;
+		losses.truncated |= damage->truncated;
+		losses.without_launch += view->works_without_launch;
+		losses.works += view->works.count;
+		losses.dropped += view->dropped_works;
+	}
+	return losses;
+}
+
+static void add_loss(const struct trace_report *report, uint64_t count, const char *what)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!count)
+		return;
+	format_count(&text, count);
+	strbuf_addf(&text, " %s", what);
+	report_paragraph(&report->page, strbuf_cstr(&text), 2);
+}
+
+static void add_losses(const struct trace_report *report)
+{
+	struct losses losses = sum_losses(report);
+	_cleanup_strbuf_ struct strbuf without = {0};
+
+	if (losses.truncated)
+		report_paragraph(&report->page,
+			"The file was cut off: what came before is here, the rest is not.", 2);
+	add_loss(report, losses.skipped, "events were not understood, and are not counted.");
+	add_loss(report, losses.mended, "events were damaged, and could be read all the same.");
+	add_loss(report, losses.times, "durations were negative or wrapped, and count as none.");
+	strbuf_add(&without, "of ");
+	format_count(&without, losses.works);
+	strbuf_add(&without, " kernels, copies and fills have no launch in the trace.");
+	add_loss(report, losses.without_launch, strbuf_cstr(&without));
+	add_loss(report, losses.dropped,
+		"kernels, copies and fills are left out: of the last profiler step, or launched "
+		"outside of the others.");
+}
+
+/* ---- where the GPU time went ---- */
+
+/* "Of 595 ms from its first work to the end of its last, GPU 0 computed for 22.1 %, …". */
+static void add_time(const struct trace_report *report, const struct trace_summary *summary)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	strbuf_add(&text, "Of ");
+	format_duration(&text, (uint64_t)summary->span_ns / summary->devices);
+	if (summary->devices == 1) {
+		strbuf_add(&text, " from its first work to the end of its last, ");
+		report_trace_place(report, &report->views[summary->most_idle.view],
+			summary->most_idle.device, &text);
+	} else {
+		strbuf_addf(&text,
+			" (mean of %u GPUs) from the first work of each to the end of its last, "
+			"they",
+			summary->devices);
+	}
+	strbuf_addf(&text, " computed for %.1f %%", percent(summary->compute_ns, summary->span_ns));
+	if (summary->only_communication_ns)
+		strbuf_addf(&text, ", only communicated for %.1f %%",
+			percent(summary->only_communication_ns, summary->span_ns));
+	if (summary->only_memory_ns)
+		strbuf_addf(&text, ", only copied for %.1f %%",
+			percent(summary->only_memory_ns, summary->span_ns));
+	strbuf_addf(&text, " and %s idle for %.1f %%.", summary->devices == 1 ? "was" : "were",
+		percent(summary->idle_ns, summary->span_ns));
+	if (summary->communication_ns)
+		strbuf_addf(&text, " Of the communication, %.1f %% ran beside computing.",
+			percent(summary->communication_beside_compute_ns,
+				summary->communication_ns));
+	report_paragraph(&report->page, strbuf_cstr(&text), 2);
+}
+
+/* "Idle least: rank 3, 12.1 %; most: rank 0, 60.2 %." */
+static void add_spread(const struct trace_report *report, const struct trace_summary *summary)
+{
+	const struct trace_summary_device *ends[] = {&summary->least_idle, &summary->most_idle};
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (summary->devices < 2)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		strbuf_add(&text, i ? "; most: " : "Idle least: ");
+		report_trace_place(report, &report->views[ends[i]->view], ends[i]->device, &text);
+		strbuf_addf(&text, ", %.1f %%", 100 * ends[i]->idle_share);
+	}
+	strbuf_add_char(&text, '.');
+	report_paragraph(&report->page, strbuf_cstr(&text), 2);
+}
+
+/* "Why idle: 71.2 % the host had not come to launch what was next (…); …". */
+static void add_causes(const struct trace_report *report, const struct trace_summary *summary)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
+		double share = percent(summary->idle_by_cause_ns[cause], summary->idle_ns);
+
+		if (share < 1)
+			continue;
+		strbuf_addf(&text, "%s%.1f %% %s", text.length ? "; " : "Why idle: ", share,
+			trace_idle_cause_meaning((enum trace_idle_cause)cause));
+	}
+	if (!text.length)
+		return;
+	strbuf_add_char(&text, '.');
+	report_paragraph(&report->page, strbuf_cstr(&text), 2);
+}
+
+static int add_host(const struct trace_report *report, const struct trace_summary *summary)
+{
+	const struct trace_host_waits *waits;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	size_t shown;
+
+	if (summary->idle_by_cause_ns[TRACE_IDLE_HOST] < summary->span_ns / 20)
+		return 0;
+	waits = trace_results_host_waits(report->results);
+	if (!waits)
+		return -ENOMEM;
+	shown = MIN(waits->rows.count, (size_t)TOP_KERNELS);
+	for (size_t i = 0; i < shown; i++) {
+		const struct trace_host_waits_row *row = &waits->rows.items[i];
+
+		strbuf_add(&text, i ? ", " : "Meanwhile the host was in ");
+		if (row->name)
+			shorten_name(&text, row->name, NAME_COLUMNS);
+		else
+			strbuf_add(&text, "code that is not in the trace");
+		strbuf_addf(&text, " (%.1f %%)", percent(row->time_ns, waits->time_ns));
+	}
+	if (!shown)
+		return 0;
+	strbuf_add(&text, ": --by host has them all.");
+	report_paragraph(&report->page, strbuf_cstr(&text), 2);
+	return 0;
+}
+
+static int add_kernels(const struct trace_report *report)
+{
+	const struct trace_kernel_ranks *ranks = trace_results_kernels(report->results);
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < MIN(ranks->rows.count, (size_t)TOP_KERNELS); i++) {
+		strbuf_add(&text, i ? ", " : "Most of the work: ");
+		shorten_name(&text, ranks->rows.items[i].name, NAME_COLUMNS);
+		strbuf_addf(&text, " (%.1f %%)",
+			percent(ranks->rows.items[i].total_ns, ranks->total_ns));
+	}
+	strbuf_add_char(&text, '.');
+	report_paragraph(&report->page, strbuf_cstr(&text), 2);
+	return 0;
+}
+
+/* ---- what would help ---- */
+
+static const struct {
+	enum trace_advice advice;
+	const char *text;
+} advices[] = {
+	{TRACE_ADVICE_LAUNCH_BOUND,
+		"Launch-bound: most kernels take less than their launch, and GPUs idle for the "
+		"next one. Fuse kernels (torch.compile), give each more work, or launch them "
+		"together as a CUDA graph."},
+	{TRACE_ADVICE_HOST_BOUND,
+		"GPUs wait for the program. See what the host was in: load data in other "
+		"processes, do without calls that wait for the device (.item(), .cpu(), "
+		"synchronize), and launch ahead."},
+	{TRACE_ADVICE_DEPENDENCIES,
+		"GPUs are idle although work was launched: it waits for events, or for other "
+		"streams. See the critical path."},
+	{TRACE_ADVICE_COMMUNICATION,
+		"Communication runs by itself: start it earlier, in larger pieces, beside "
+		"computing; and look for the rank that the others wait for."},
+	{TRACE_ADVICE_COPIES,
+		"Copies run by themselves: copy less, from pinned memory (pin_memory, "
+		"non_blocking), on a stream of their own."},
+	{TRACE_ADVICE_KERNELS,
+		"GPUs compute nearly all of the time: what helps is faster kernels, lower "
+		"precision, or less work."},
+};
+
+static void add_advice(const struct trace_report *report, const struct trace_summary *summary)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
+		if (!(summary->advice & advices[i].advice))
+			continue;
+		strbuf_addf(report->page.out, "%s\xe2\x86\x92%s ",
+			terminal_bold(&report->page.terminal),
+			terminal_plain(&report->page.terminal));
+		report_paragraph(&report->page, advices[i].text, 2);
+	}
+}
+
+static int add_answer(const struct trace_report *report)
+{
+	struct trace_summary summary;
+	int r = trace_summary_init(&summary, report->results);
+
+	if (r < 0 || !summary.devices)
+		return r;
+	report_heading(&report->page, "Where the GPU time went");
+	add_time(report, &summary);
+	add_spread(report, &summary);
+	add_causes(report, &summary);
+	r = add_host(report, &summary);
+	r = r ?: add_kernels(report);
+	add_advice(report, &summary);
+	return r;
+}
+
+int report_trace_answer(const struct trace_report *report)
+{
+	add_title(report);
+	add_losses(report);
+	if (report->alone)
+		return 0;
+	if (!report_trace_has_works(report)) {
+		report_paragraph(&report->page,
+			"There is no device work: no kernel, copy or fill of a GPU is in the "
+			"trace.",
+			0);
+		return 0;
+	}
+	/* HTA has none, and other definitions. */
+	return report->views->options.hta_compatible ? 0 : add_answer(report);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the report of traces says of all ranks together, as JSON. */
+#include <errno.h>
+
+#include "analyses/trace_summary.h"
+#include "exporters/report_tables_json.h"
+#include "exporters/trace_report_json.h"
+
+static void write_advice(struct json_writer *json, unsigned advice)
+{
+	json_key(json, "advice");
+	json_begin_array(json);
+	for (unsigned bit = 1; bit < TRACE_ADVICE_END; bit <<= 1) {
+		if (advice & bit)
+			json_string(json, trace_advice_name((enum trace_advice)bit));
+	}
+	json_end_array(json);
+}
+
+int trace_json_summary(struct json_writer *json, struct trace_results *results)
+{
+	struct trace_summary summary;
+	int r;
+
+	json_key(json, "summary");
+	if (results->views->options.hta_compatible) {
+		json_null(json);
+		return 0;
+	}
+	r = trace_summary_init(&summary, results);
+	if (r < 0 || !summary.devices) {
+		json_null(json);
+		return r;
+	}
+	json_begin_object(json);
+	json_member_u64(json, "devices", summary.devices);
+	trace_json_ns(json, "kernel_time_ns", summary.span_ns);
+	trace_json_ns(json, "compute_ns", summary.compute_ns);
+	trace_json_ns(json, "communication_ns", summary.communication_ns);
+	trace_json_ns(
+		json, "communication_beside_compute_ns", summary.communication_beside_compute_ns);
+	trace_json_ns(json, "only_communication_ns", summary.only_communication_ns);
+	trace_json_ns(json, "only_memory_ns", summary.only_memory_ns);
+	trace_json_ns(json, "idle_ns", summary.idle_ns);
+	json_key(json, "idle_by_cause_ns");
+	json_begin_object(json);
+	for (int i = 0; i < TRACE_IDLE_CAUSE_MAX; i++)
+		trace_json_ns(json, trace_idle_cause_name((enum trace_idle_cause)i),
+			summary.idle_by_cause_ns[i]);
+	json_end_object(json);
+	json_member_u64(json, "launches", summary.launches);
+	json_member_u64(json, "launches_shorter_than_call", summary.short_launches);
+	write_advice(json, summary.advice);
+	json_end_object(json);
+	return 0;
+}
+
+int trace_json_host(struct json_writer *json, struct trace_results *results, size_t limit)
+{
+	const struct trace_host_waits *waits = trace_results_host_waits(results);
+
+	if (!waits)
+		return -ENOMEM;
+	json_begin_array(json);
+	for (size_t i = 0; i < waits->rows.count && (!limit || i < limit); i++) {
+		const struct trace_host_waits_row *row = &waits->rows.items[i];
+
+		json_begin_object(json);
+		json_member_text(json, "name", row->name);
+		json_member_text(json, "kind", row->name ? trace_host_waits_kind(row) : NULL);
+		trace_json_ns(json, "idle_ns", row->time_ns);
+		json_member_u64(json, "gaps", row->gaps);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	return 0;
+}

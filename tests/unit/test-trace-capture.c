@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces into captures, and back as they were. */
+#include "trace-equal.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "importers/kineto.h"
+#include "model/trace_capture.h"
+#include "model/trace_write.h"
+
+static char folder[] = "/tmp/sonde-trace-capture-XXXXXX";
+static char capture_path[64];
+
+static int set_up(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(capture_path, sizeof(capture_path), "%s/capture", folder);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	unlink(capture_path);
+	return rmdir(folder);
+}
+
+static void write_capture(struct trace *const *traces, size_t count, bool uncompressed)
+{
+	const struct capture_writer_options options = {
+		.size = sizeof(options), .uncompressed = uncompressed};
+	struct capture_writer *writer;
+	struct errmsg err = {{0}};
+
+	assert_int_equal(capture_writer_open(&writer, capture_path, &options, &err), 0);
+	assert_int_equal(trace_write(writer, traces, count, &err), 0);
+	assert_int_equal(capture_writer_close(writer, &err), 0);
+}
+
+static struct model *read_capture(void)
+{
+	struct errmsg err = {{0}};
+	struct model *model;
+
+	assert_int_equal(model_load(&model, capture_path, NULL, NULL, &err), 0);
+	assert_int_equal(model->completeness.skipped_packets, 0);
+	return model;
+}
+
+static void check_round_trip(struct trace *trace, bool uncompressed)
+{
+	_cleanup_trace_ struct trace *back = NULL;
+	struct errmsg err = {{0}};
+	struct model *model;
+
+	write_capture(&trace, 1, uncompressed);
+	assert_true(capture_holds_traces(capture_path));
+	model = read_capture();
+	assert_int_equal(model->traces.count, 1);
+	assert_int_equal(trace_from_model(&back, model, &err), 0);
+	model_free(model); /* the trace lives on */
+	assert_same_trace(trace, back);
+}
+
+/* ---- made by hand ---- */
+
+static struct trace *trace_of(const char *events)
+{
+	const struct trace_read_options options = {.keep_arguments = true};
+	char path[80];
+	struct errmsg err = {{0}};
+	struct trace *trace;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/trace.json", folder);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file,
+		"{\"schemaVersion\": 1, \"baseTimeNanoseconds\": 1700000000000000000,"
+		"\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 8,"
+		"\"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\","
+		"\"backend_config\": \"cuda:nccl\", \"pg_size\": 8, \"ranks\": [0, 1]}]},"
+		"\"traceEvents\": [%s], \"trace_id\": \"a \\\"b\\\"\"}",
+		events);
+	fclose(file);
+	assert_int_equal(kineto_read(&trace, path, &options, &err), 0);
+	unlink(path);
+	return trace;
+}
+
+static const char all_kinds[] =
+	"{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":77,\"tid\":0,\"args\":{\"name\":"
+	"\"python\"}},"
+	"{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":0,\"tid\":0,\"args\":{\"labels\":\"GPU "
+	"0\"}},"
+	"{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":0,\"tid\":7,\"args\":{\"sort_index\":"
+	"7}},"
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":77,\"tid\":78,\"ts\":1.001,"
+	"\"dur\":9,"
+	"\"args\":{\"External id\":5,\"Record function id\":18446744073709551614,\"Ev Idx\":0,"
+	"\"Sequence number\":-4,\"Fwd thread id\":1,\"Input Dims\":[[2,3],[]],\"Input "
+	"type\":[\"float\"],"
+	"\"Input Strides\":[],\"Concrete Inputs\":[\"\"],\"Call stack\":\"a.py(1): "
+	"f\",\"odd\":{\"x\":[1]}}},"
+	"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":77,\"tid\":"
+	"78,\"ts\":2,"
+	"\"dur\":3,\"args\":{\"cbid\":211,\"correlation\":9000000000}},"
+	"{\"ph\":\"s\",\"id\":9000000000,\"pid\":77,\"tid\":78,\"ts\":2,\"cat\":\"ac2g\",\"name\":"
+	"\"ac2g\"},"
+	"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm<float>\",\"pid\":0,\"tid\":7,\"ts\":6,"
+	"\"dur\":40,"
+	"\"args\":{\"External "
+	"id\":5,\"device\":0,\"context\":1,\"stream\":7,\"correlation\":9000000000,"
+	"\"registers per thread\":32,\"shared memory\":0,\"grid\":[4,1,1],\"block\":[128,1,1],"
+	"\"est. achieved occupancy %%\":50,\"queued\":0,\"graph id\":3,\"graph node id\":12}},"
+	"{\"ph\":\"f\",\"id\":9000000000,\"pid\":0,\"tid\":7,\"ts\":6,\"cat\":\"ac2g\",\"name\":"
+	"\"ac2g\",\"bp\":\"e\"},"
+	/* of the same launch, overlapping on its stream */
+	"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce\",\"pid\":0,\"tid\":7,"
+	"\"ts\":16,"
+	"\"dur\":90,\"args\":{\"correlation\":9000000000,\"stream\":7,\"Collective "
+	"name\":\"allreduce\","
+	"\"dtype\":\"Float\",\"In msg nelems\":64,\"Out msg nelems\":64,\"Group size\":8,"
+	"\"Process Group Name\":\"0\",\"Process Group Ranks\":\"[0, 1]\",\"Comms "
+	"Id\":18446744073709551615}},"
+	"{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy "
+	"HtoD\",\"pid\":0,\"tid\":7,\"ts\":120,\"dur\":0,"
+	"\"args\":{\"bytes\":4096,\"memory bandwidth (GB/s)\":0.333}},"
+	"{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"step\",\"pid\":0,\"tid\":7,"
+	"\"ts\":5,\"dur\":200},"
+	"{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":\"Stream Wait "
+	"Event\",\"pid\":0,\"tid\":7,\"ts\":8,\"dur\":1,"
+	"\"args\":{\"cuda_sync_kind\":\"Stream Wait Event\",\"wait_on_stream\":9,"
+	"\"wait_on_cuda_event_record_corr_id\":4,\"wait_on_cuda_event_id\":-1,\"correlation\":6}},"
+	/* these two overlap without nesting, and so do the next */
+	"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"a\",\"pid\":77,\"tid\":79,\"ts\":-10,"
+	"\"dur\":20},"
+	"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"b\",\"pid\":77,\"tid\":79,\"ts\":0,"
+	"\"dur\":20},"
+	"{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"f.py(3): "
+	"g\",\"pid\":77,\"tid\":79,\"ts\":5,\"dur\":20,"
+	"\"args\":{\"Python id\":4,\"Python parent id\":null,\"Python module id\":2}},"
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"zero\",\"pid\":77,\"tid\":79,\"ts\":5,\"dur\":"
+	"0},"
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"negative\",\"pid\":77,\"tid\":79,\"ts\":5,"
+	"\"dur\":-3},"
+	"{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":77,\"tid\":78,"
+	"\"ts\":3,"
+	"\"args\":{\"Addr\":139926520725504,\"Bytes\":-512,\"Total Allocated\":512,\"Total "
+	"Reserved\":2048,"
+	"\"Device Type\":1,\"Device Id\":0,\"Ev Idx\":8}},"
+	"{\"ph\":\"X\",\"cat\":\"Trace\",\"ts\":0,\"dur\":300,\"pid\":\"Spans\",\"tid\":\"PyTorch "
+	"Profiler\","
+	"\"name\":\"PyTorch Profiler (0)\",\"args\":{\"Op count\":0}},"
+	"{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration "
+	"Start\",\"pid\":\"Traces\",\"tid\":\"\",\"ts\":0},"
+	"{\"ph\":\"s\",\"id\":1,\"pid\":77,\"tid\":79,\"ts\":5,\"cat\":\"fwdbwd\",\"name\":"
+	"\"fwdbwd\"},"
+	"{\"ph\":\"f\",\"id\":1,\"pid\":77,\"tid\":78,\"ts\":1.001,\"cat\":\"fwdbwd\",\"name\":"
+	"\"fwdbwd\",\"bp\":\"e\"},"
+	"{\"ph\":\"C\",\"name\":\"memory\",\"pid\":77,\"tid\":0,\"ts\":7,\"args\":{\"bytes\":1.5,"
+	"\"peak\":2}},"
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"far\",\"pid\":99999999999,\"tid\":-5,\"ts\":1,"
+	"\"dur\":1}";
+
+static void test_all_kinds_of_rows(void **state)
+{
+	_cleanup_trace_ struct trace *trace = trace_of(all_kinds);
+
+	(void)state;
+	assert_int_equal(trace->events.count, 16);
+	assert_true(trace->collectives.count >= 1);
+	assert_int_equal(trace->counters.count, 2);
+	assert_int_equal(trace->flows.count, 4);
+	check_round_trip(trace, true);
+	check_round_trip(trace, false);
+}
+
+static void test_without_rows(void **state)
+{
+	_cleanup_trace_ struct trace *trace = trace_new("none");
+
+	(void)state;
+	assert_int_equal(trace_finish(trace), 0);
+	check_round_trip(trace, true);
+}
+
+/* Long tracks have sequences of their own; each row overlaps the one before. */
+static void test_long_tracks_that_overlap(void **state)
+{
+	_cleanup_trace_ struct trace *trace = trace_new("long");
+	uint32_t name, category;
+
+	(void)state;
+	assert_true(intern_add(&trace->strings, "row", 3, &name) > 0);
+	assert_true(intern_add(&trace->strings, "cpu_op", 6, &category) > 0);
+	for (uint32_t track = 0; track < 3; track++)
+		assert_int_equal(
+			array_append(&trace->tracks, (struct trace_track){.pid = 5,
+							     .tid = 6 + track,
+							     .process_sort = TRACE_NO_NUMBER,
+							     .thread_sort = TRACE_NO_NUMBER}),
+			0);
+	for (uint32_t i = 0; i < 3000; i++) {
+		struct trace_event event = {
+			.start_ns = (int64_t)(i % 500) * 1000 - 5000,
+			.duration_ns = 200000 + (i % 7) * 1000,
+			.external_id = TRACE_NO_ID,
+			.name = name,
+			.category_name = category,
+			.category = TRACE_CPU_OP,
+			.track = i % 3,
+			.detail = MODEL_NONE,
+			.file_index = 3 * i,
+		};
+
+		assert_int_equal(array_append(&trace->events, event), 0);
+	}
+	assert_int_equal(trace_finish(trace), 0);
+	check_round_trip(trace, true);
+}
+
+static void test_ranks_in_one_capture(void **state)
+{
+	struct trace *traces[2] = {trace_of(all_kinds), trace_of(all_kinds)};
+	struct model *model;
+
+	(void)state;
+	traces[1]->rank = 4;
+	traces[1]->base_ns -= 1000000000;
+	write_capture(traces, 2, false);
+	model = read_capture();
+	assert_int_equal(model->traces.count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_same_trace(traces[i], model->traces.items[i]);
+		trace_free(traces[i]);
+	}
+	model_free(model);
+}
+
+/* ---- real ones ---- */
+
+static void check_file(const char *path)
+{
+	const struct trace_read_options options = {.keep_arguments = true};
+	_cleanup_trace_ struct trace *trace = NULL;
+	struct errmsg err = {{0}};
+
+	if (kineto_read(&trace, path, &options, &err) < 0)
+		fail_msg("%s", err.text);
+	check_round_trip(trace, false);
+}
+
+static void test_real_traces(void **state)
+{
+	static const char *const names[] = {
+		"kineto/backward_thread.json",
+		"kineto/cpu_only.json.gz",
+		"kineto/critical_path_alexnet.json.gz",
+		"kineto/cuda_event_sync_multi_stream.json.gz",
+		"kineto/mi250_minitoy_train_ROCm6_2_kineto.json.gz",
+		"kineto/mtia_inference_rank_0.json.gz",
+		"kineto/ns_resolution.json.gz",
+		"kineto/timeline_rank0.json.gz",
+		"megatron-tp8-upgraded/kineto_1.json.gz",
+	};
+	const char *traces = getenv("SONDE_TRACES");
+	char path[512];
+
+	(void)state;
+	if (!traces || access(traces, R_OK) < 0) {
+		print_message("SONDE_TRACES names no folder of traces\n");
+		skip();
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", traces, names[i]);
+		check_file(path);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_kinds_of_rows),
+		cmocka_unit_test(test_without_rows),
+		cmocka_unit_test(test_long_tracks_that_overlap),
+		cmocka_unit_test(test_ranks_in_one_capture),
+		cmocka_unit_test(test_real_traces),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
