@@ -155,7 +155,7 @@ static int read_texts(
 static bool read_ns_text(const struct json_text *value, int64_t *ret_ns)
 {
 	const struct json_text text = json_text_inside(value);
-	bool negative;
+	bool negative = false;
 	uint64_t ns;
 	int r = json_text_magnitude(&text, 3, &negative, &ns);
 
