@@ -295,7 +295,9 @@ static void try_exporters(const char *path)
 			continue; /* a folder, of what these captures lack */
 		print_message("%s: ", (*exporter)->name);
 		tried_exporter = *exporter;
-		check(export_model, MUST_FAIL);
+		/* A capture's writer deflates later what it had no memory for. */
+		check(export_model,
+			strcmp((*exporter)->name, "pftrace") == 0 ? MAY_COPE : MUST_FAIL);
 	}
 	shared_model = model_free(shared_model);
 }
