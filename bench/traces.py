@@ -176,15 +176,16 @@ def measure_analyses(traces):
 
 
 def measure_import(traces):
-    """Bytes of a capture per row of each shared trace, before it is compressed."""
+    """Bytes of a capture per slice of each shared trace, as it is written and before it is compressed."""
     result = {}
     for path in sorted((traces.real / "kineto").glob("*.json*")):
-        out = traces.path("imported.pftrace")
-        traces.once([traces.bench.sonde, "import", "--uncompressed", path, "-o", out])
+        out, plain = traces.path("imported.pftrace"), traces.path("plain.pftrace")
+        traces.once([traces.bench.sonde, "import", path, "-o", out])
+        traces.once([traces.bench.sonde, "import", "--uncompressed", path, "-o", plain])
         events = trace_truth.load(path)["traceEvents"]
         slices = sum(event.get("ph") == "X" and event.get("cat") != "Trace" for event in events)
         if slices >= 1000:  # below it is the names that count
-            result[path.name] = {"slices": slices, "bytes": out.stat().st_size}
+            result[path.name] = {"slices": slices, "bytes": plain.stat().st_size, "written_bytes": out.stat().st_size}
     report_progress(f"traces, import: {result}")
     return result
 

@@ -14,13 +14,15 @@ def ms(seconds):
 
 
 def cost(run):
-    return f"{ms(run['wall_s'])}, {megabytes(run['peak_bytes'])}"
+    user = f" ({ms(run['user_s'])})" if "user_s" in run else ""
+    return f"{ms(run['wall_s'])}{user}, {megabytes(run['peak_bytes'])}"
 
 
 def both(runs):
     """Two commands as one."""
     return {
         "wall_s": runs["link"]["wall_s"] + runs["convert"]["wall_s"],
+        "user_s": runs["link"]["user_s"] + runs["convert"]["user_s"],
         "peak_bytes": max(runs["link"]["peak_bytes"], runs["convert"]["peak_bytes"]),
     }
 
@@ -81,11 +83,13 @@ def placed_row(found):
 
 
 def import_row(found):
-    each = {name: run["bytes"] / run["slices"] for name, run in found["import"].items()}
-    total = sum(run["bytes"] for run in found["import"].values()) / sum(run["slices"] for run in found["import"].values())
-    worst = max(each, key=each.get)
-    measured = f"{total:.1f} (at most {each[worst]:.1f}, {worst})"
-    return f"bytes of a capture per slice, {len(each)} imported traces", "≤ 45", measured, verdict(total <= 45)
+    runs = found["import"]
+    slices = sum(run["slices"] for run in runs.values())
+    plain, written = (sum(run[key] for run in runs.values()) / slices for key in ("bytes", "written_bytes"))
+    each = {name: run["bytes"] / run["slices"] for name, run in runs.items()}
+    most = max(each, key=each.get)
+    measured = f"{plain:.1f} uncompressed (most {each[most]:.0f}, {most}); {written:.1f} as written"
+    return f"bytes of a capture per slice, {len(runs)} imported traces", "≤ 45", measured, verdict(plain <= 45)
 
 
 def scaling_table(found):
@@ -103,5 +107,5 @@ def traces(results):
     quick = ", short runs (`--quick`)" if run["quick"] else ""
     about = f"{run['date']}, {run['sonde']}, commit {run['commit']}{quick}; load average at the start {run['load_before']:.1f}."
     rows = [*pair_rows(found), scaling_row(found), *reading_rows(found), *analyses_rows(found), placed_row(found), import_row(found)]
-    parts = [about, table(("what", "bar", "measured", "holds"), rows), "Time by the clock and peak memory:", scaling_table(found)]
+    parts = [about, table(("what", "bar", "measured", "holds"), rows), "Time by the clock, in brackets that of the CPU in user space, and peak memory:", scaling_table(found)]
     return "\n\n".join(parts)
