@@ -17,6 +17,7 @@ struct chakra_convert_options {
 	bool no_memory_nodes; /* copies between host and device are compute nodes, too */
 	bool has_rank;
 	uint32_t rank;
+	uint64_t left_out; /* device work without a place in the trace: told in the metadata */
 };
 
 struct chakra_convert_result {

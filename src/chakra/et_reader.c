@@ -215,6 +215,11 @@ static int read_metadata(struct et_reader *reader, struct errmsg *err)
 			"%s is empty: a Chakra execution trace begins with its metadata; write it "
 			"with sonde chakra convert",
 			reader->name);
+	if (r == -EBADMSG)
+		return errmsg_set(err, r,
+			"%s is no Chakra execution trace, or is cut off in its first message: name "
+			"a file of sonde chakra convert or chakra_converter",
+			reader->name);
 	reader->metadata = metadata;
 	return MIN(r, 0);
 }

@@ -20,22 +20,23 @@ bool link_names_agree(const struct link *link, const struct execution_node *node
 {
 	const struct intern_entry *name =
 		&link->device->strings.entries.items[link_event(link, row)->name];
+	bool agree = true, is_printed = true;
 	uint32_t at = 0;
 
 	if (name->length == node->name.length &&
 		memcmp(name->bytes, node->name.bytes, name->length) == 0)
 		return true;
-	/* Kineto leaves out newlines and turns backslashes. */
+	/* Kineto leaves out newlines, turns backslashes, and has one name for all others. */
 	for (uint32_t i = 0; i < node->name.length; i++) {
 		char character = node->name.bytes[i];
 
 		if (character == '\n')
 			continue;
+		is_printed &= character >= 0x20 && character < 0x7f;
 		character = character == '\\' ? '/' : character;
-		if (at == name->length || name->bytes[at++] != character)
-			return false;
+		agree = agree && at < name->length && name->bytes[at++] == character;
 	}
-	return at == name->length;
+	return is_printed ? agree && at == name->length : strcmp(name->bytes, "unknown") == 0;
 }
 
 void link_match(struct link *link, uint32_t node, uint32_t row, enum execution_match match)
@@ -163,8 +164,6 @@ static int match_nodes(struct link *link, struct errmsg *err)
 		r = link_match_by_tree(link);
 	if (r < 0)
 		return r;
-	link->result->matched[EXECUTION_UNMATCHED] =
-		link->result->host_nodes - MIN(link->result->host_nodes, matched_count(link));
 	return matched_count(link) ? 0 : say_no_match(link, err);
 }
 
@@ -203,6 +202,17 @@ static int set_times(struct link *link)
 	return 0;
 }
 
+/* When nodes are matched. */
+static int link_attached(struct link *link)
+{
+	int r = set_times(link);
+
+	r = r ?: link_attach(link);
+	r = r ?: link_assemble(link);
+	r = r ?: link_thread_deps(link);
+	return r ?: link_device_deps(link);
+}
+
 static int link_all(struct link *link, struct errmsg *err)
 {
 	int r = link_init(link);
@@ -210,12 +220,7 @@ static int link_all(struct link *link, struct errmsg *err)
 	if (r == 0 && link->options.compat)
 		return link_compat(link, err);
 	r = r ?: match_nodes(link, err);
-	r = r ?: set_times(link);
-	r = r ?: link_attach(link);
-	r = r ?: link_assemble(link);
-	r = r ?: link_thread_deps(link);
-	r = r ?: link_device_deps(link);
-	return r;
+	return r ?: link_attached(link);
 }
 
 int chakra_link(struct execution_trace *host, const struct trace *device,
@@ -242,10 +247,38 @@ int chakra_link(struct execution_trace *host, const struct trace *device,
 			host->path);
 	r = link_all(&link, &why);
 	link_done(&link);
+	if (r == 0) {
+		host->schema = execution_trace_schema(host);
+		ret_result->matched[EXECUTION_UNMATCHED] =
+			ret_result->host_nodes - MIN(ret_result->host_nodes, matched_count(&link));
+	}
 	if (r < 0 && why.text[0])
 		return errmsg_set(err, r, "%s", why.text);
 	if (r < 0)
 		return errmsg_set(err, r, "cannot link %s and %s: %s", host->path, device->path,
 			strerror(-r));
 	return 0;
+}
+
+int chakra_link_rows(struct execution_trace *host, const struct trace *device, const uint32_t *rows,
+	struct chakra_link_result *ret_result)
+{
+	struct link link = {
+		.host = host,
+		.device = device,
+		.options = {.thread_gap_ns = THREAD_GAP_NS},
+		.result = ret_result,
+		.base_ns = (int64_t)device->base_ns,
+	};
+	int r;
+
+	memset(ret_result, 0, sizeof(*ret_result));
+	r = link_init(&link);
+	for (uint32_t i = 0; r == 0 && i < host->nodes.count; i++) {
+		if (rows[i] != MODEL_NONE)
+			link_match(&link, i, rows[i], EXECUTION_BY_TREE);
+	}
+	r = r ?: link_attached(&link);
+	link_done(&link);
+	return r;
 }

@@ -39,9 +39,10 @@ struct chakra_link_result {
 };
 
 /*
- * Adds device nodes to `host` and gives all nodes new ids: 0, 1, 2 … by their old ids, device
- * work right after its operator, by start. `host->nodes` is then in the order of ids, and indexed.
- * Host nodes keep their parents, device nodes have their operator as parent.
+ * Adds device nodes to `host`, whose schema is then 1.0.2 at least, and gives all nodes new ids: 0,
+ * 1, 2 … by their old ids, device work right after its operator, by start. `host->nodes` is then in
+ * the order of ids, and indexed. Host nodes keep their parents, device nodes have their operator as
+ * parent.
  *
  *   start_ns, inclusive_ns, exclusive_ns  of matched operators and device nodes; start_ns is
  *                     since the epoch where the device trace says when it began
@@ -63,3 +64,9 @@ struct chakra_link_result {
 int chakra_link(struct execution_trace *host, const struct trace *device,
 	const struct chakra_link_options *options, struct chakra_link_result *ret_result,
 	struct errmsg *err);
+/*
+ * The same where it is known which row of `device` each node is: rows[i] of node i, MODEL_NONE of
+ * threads. Returns 0 or -ENOMEM.
+ */
+int chakra_link_rows(struct execution_trace *host, const struct trace *device, const uint32_t *rows,
+	struct chakra_link_result *ret_result);

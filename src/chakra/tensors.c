@@ -43,6 +43,37 @@ static void add_tensor(struct execution_text tensor, struct tensor_sum *sum, uin
 	add(elements, (uint64_t)numbers[0]);
 }
 
+/*
+ * Kineto's operators have no values of tensors: "Input Dims" [[4, 2048], []] and "Input type"
+ * ["float", "Scalar"].
+ */
+static void add_shapes(const struct execution_values *values, struct tensor_sum *sum)
+{
+	struct json_piece shapes = json_piece_list(values->shapes);
+	struct json_piece types = json_piece_list(values->types);
+	struct execution_text shape, type, size;
+
+	while (json_piece_next(&shapes, &shape) && json_piece_next(&types, &type)) {
+		struct json_piece sizes = json_piece_list(shape);
+		uint64_t elements = 0;
+		int64_t number;
+
+		if (!json_piece_is_string(type))
+			continue;
+		type = (struct execution_text){type.bytes + 1, type.length - 2};
+		for (unsigned i = 0; json_piece_next(&sizes, &size); i++) {
+			bool good = json_piece_i64(size, &number) && number > 0;
+
+			elements = product(i == 0 ? 1 : elements, good ? (uint64_t)number : 0);
+		}
+		if (elements == 0 || tensor_type_bytes(type) == 0)
+			continue;
+		sum->tensors++;
+		add(&sum->bytes, product(elements, tensor_type_bytes(type)));
+		sum->largest = MAX(sum->largest, elements);
+	}
+}
+
 struct tensor_sum tensor_sum(const struct execution_values *values)
 {
 	struct json_piece value_piece = json_piece_list(values->values);
@@ -63,6 +94,8 @@ struct tensor_sum tensor_sum(const struct execution_values *values)
 		}
 		sum.largest = MAX(sum.largest, elements);
 	}
+	if (sum.tensors == 0)
+		add_shapes(values, &sum);
 	return sum;
 }
 

@@ -464,6 +464,8 @@ static void build_metadata(struct builder *builder)
 		put_metadata_number(out, "finish_ts", UINT64_VAL, trace->finish_ts);
 	if (!builder->options.compat && builder->options.has_rank)
 		put_metadata_number(out, "rank", INT64_VAL, builder->options.rank);
+	if (!builder->options.compat && builder->options.left_out > 0)
+		put_metadata_number(out, "left_out", UINT64_VAL, builder->options.left_out);
 }
 
 int chakra_write(const struct chakra_graph *graph, const struct chakra_convert_options *options,

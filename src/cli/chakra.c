@@ -6,6 +6,8 @@ static const struct command *const subcommands[] = {
 	&chakra_link_command,
 	&chakra_convert_command,
 	&chakra_dump_command,
+	&chakra_stat_command,
+	&chakra_check_command,
 	NULL,
 };
 

@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "chakra/convert.h"
 #include "chakra/link.h"
 #include "chakra/linked_json.h"
 #include "cli/chakra.h"
+#include "cli/chakra_view.h"
 #include "cli/rank_files.h"
+#include "cli/trace_load.h"
 #include "importers/kineto.h"
 #include "importers/pytorch_et.h"
 
@@ -29,8 +32,11 @@ static struct {
 struct job {
 	const char *host, *device, *output;
 	uint64_t rank; /* NO_RANK: not said */
+	bool is_et;    /* a Chakra trace is made of it in one step */
 	struct chakra_link_result result;
-	uint64_t skipped_nodes, skipped_events;
+	struct chakra_convert_result converted;
+	struct chakra_read_result read;
+	uint64_t skipped_events;
 	bool is_cut, is_other_rank;
 	uint32_t device_rank;
 	int status;
@@ -45,11 +51,29 @@ struct device_read {
 	struct errmsg err;
 };
 
+/* One that Kineto's trace was imported into. */
+static int read_capture(struct device_read *read)
+{
+	_cleanup_trace_list_ struct trace_list list = {0};
+	int r = load_traces(&read->path, 1, NULL, &list, &read->err);
+
+	if (r == 0 && list.items.count != 1)
+		return errmsg_set(&read->err, -EINVAL,
+			"%s holds traces of %zu ranks: name one of a single rank", read->path,
+			list.items.count);
+	if (r == 0)
+		read->trace = TAKE_PTR(list.items.items[0]);
+	return r;
+}
+
 static void *read_device(void *argument)
 {
 	struct device_read *read = argument;
 
-	read->status = kineto_read(&read->trace, read->path, NULL, &read->err);
+	if (trace_file_of(read->path) == TRACE_FILE_IMPORTED)
+		read->status = read_capture(read);
+	else
+		read->status = kineto_read(&read->trace, read->path, NULL, &read->err);
 	return NULL;
 }
 
@@ -73,7 +97,7 @@ static int read_pair(struct job *job, struct execution_trace **ret_host, struct 
 static void note_damage(
 	struct job *job, const struct execution_trace *host, const struct trace *device)
 {
-	job->skipped_nodes = host->skipped_nodes;
+	job->read = chakra_read_result_of(host);
 	job->skipped_events = device->damage.skipped_events;
 	job->is_cut = host->truncated || device->damage.truncated;
 	job->device_rank = device->rank;
@@ -93,6 +117,18 @@ static int write_linked(const struct execution_trace *linked, const char *path, 
 	return output_file_close(&file, err);
 }
 
+static int write_et(const struct execution_trace *linked, struct job *job)
+{
+	struct chakra_convert_options options = {
+		.size = sizeof(options),
+		.compat = arguments.compat,
+		.has_rank = job->rank != NO_RANK || job->device_rank != MODEL_NONE,
+		.rank = job->rank != NO_RANK ? (uint32_t)job->rank : job->device_rank,
+	};
+
+	return chakra_convert_to_file(linked, job->output, &options, &job->converted, &job->err);
+}
+
 static int link_job(struct job *job)
 {
 	_cleanup_trace_ struct trace *device = NULL;
@@ -108,7 +144,9 @@ static int link_job(struct job *job)
 		return r;
 	note_damage(job, host, device);
 	r = chakra_link(host, device, &options, &job->result, &job->err);
-	return r ?: write_linked(host, job->output, &job->err);
+	if (r < 0)
+		return r;
+	return job->is_et ? write_et(host, job) : write_linked(host, job->output, &job->err);
 }
 
 /* Jobs that threads take one after the other. */
@@ -156,8 +194,8 @@ static void note(const char *format, ...)
 
 static void say_damage(const struct job *job)
 {
-	if (job->skipped_nodes)
-		note("%" PRIu64 " damaged nodes of %s were left out", job->skipped_nodes,
+	if (job->read.skipped_nodes && !job->is_et)
+		note("%" PRIu64 " damaged nodes of %s were left out", job->read.skipped_nodes,
 			job->host);
 	if (job->skipped_events)
 		note("%" PRIu64 " damaged events of %s were left out", job->skipped_events,
@@ -194,25 +232,30 @@ static void say_losses(const struct chakra_link_result *result)
 			result->orphans);
 }
 
-static const char *rule_of(const struct chakra_link_result *result)
+/* How operators were matched. */
+static void add_rule(struct strbuf *out, const struct chakra_link_result *result)
 {
 	if (result->matched[EXECUTION_BY_RF_ID])
-		return "by the id of their record function";
-	if (result->matched[EXECUTION_BY_OFFSET])
-		return "by External id, which is one number more than the id of their record "
-		       "function";
-	return "by names along the call tree";
+		strbuf_add(out, "by the id of their record function");
+	else if (result->matched[EXECUTION_BY_OFFSET])
+		strbuf_addf(out,
+			"by External id, which is the id of their record function and %" PRId64,
+			result->offset);
+	else
+		strbuf_add(out, "by names along the call tree");
 }
 
 static void say(const struct job *job)
 {
 	const struct chakra_link_result *result = &job->result;
+	_cleanup_strbuf_ struct strbuf rule = {0};
 
+	add_rule(&rule, result);
 	fprintf(stderr,
 		"sonde: %s: %" PRIu64 " of %" PRIu64 " operators matched %s, %" PRIu64
 		" of %" PRIu64 " kernels, copies and fills linked",
 		job->output, result->host_nodes - result->matched[EXECUTION_UNMATCHED],
-		result->host_nodes, rule_of(result), result->linked, result->device_rows);
+		result->host_nodes, strbuf_cstr(&rule), result->linked, result->device_rows);
 	if (result->linked_graphs)
 		fprintf(stderr, ", %" PRIu64 " of them from graphs", result->linked_graphs);
 	fprintf(stderr,
@@ -221,6 +264,8 @@ static void say(const struct job *job)
 		result->inter_thread_deps, result->sync_deps, result->order_deps);
 	say_damage(job);
 	say_losses(result);
+	if (job->is_et)
+		chakra_say_converted(job->host, job->output, &job->read, &job->converted);
 }
 
 /* Returns the exit status. */
@@ -239,9 +284,20 @@ static int say_all(const struct jobs *jobs)
 	return status;
 }
 
+/* Said, or else told by the name of the output. */
+static bool wants_et(void)
+{
+	size_t length = strlen(arguments.output);
+
+	if (arguments.format)
+		return strcmp(arguments.format, "et") == 0;
+	return length > 3 && strcmp(arguments.output + length - 3, ".et") == 0;
+}
+
 static int link_pair(void)
 {
 	struct job job = {
+		.is_et = wants_et(),
 		.host = arguments.host,
 		.device = arguments.device,
 		.output = arguments.output,
@@ -259,11 +315,12 @@ static int link_folders(void)
 	_cleanup_rank_pairs_ struct rank_pairs pairs = {0};
 	_cleanup_free_ struct job *items = NULL;
 	struct jobs jobs = {0};
+	bool is_et = wants_et();
 	struct errmsg err;
 	int status;
 
-	if (rank_pairs_find(&pairs, arguments.host, arguments.device, arguments.output, "linked.",
-		    ".json", &err) < 0)
+	if (rank_pairs_find(&pairs, arguments.host, arguments.device, arguments.output,
+		    is_et ? "chakra." : "linked.", is_et ? ".et" : ".json", &err) < 0)
 		return fail(&err);
 	items = calloc(pairs.items.count, sizeof(*items));
 	if (!items) {
@@ -277,6 +334,7 @@ static int link_folders(void)
 		job->device = pair->device;
 		job->output = pair->output;
 		job->rank = pair->rank;
+		job->is_et = is_et;
 	}
 	jobs.items = items;
 	link_all(&jobs);
@@ -319,6 +377,8 @@ static int run_link(int count _unused_, char **positional _unused_)
 	return is_folder(arguments.host) ? link_folders() : link_pair();
 }
 
+static const char *const formats[] = {"json", "et", NULL};
+
 static const struct option link_options[] = {
 	{.long_name = "rank",
 		.type = OPTION_U64,
@@ -342,9 +402,16 @@ static const struct option link_options[] = {
 		.argument = "FILE",
 		.help = "Write here; \"-\" is standard output. A folder where the traces are.",
 		.value = (void *)&arguments.output},
+	{.long_name = "format",
+		.type = OPTION_CHOICE,
+		.argument = "FORMAT",
+		.help = "json, a linked trace, or et, the Chakra trace that `sonde chakra convert` "
+			"makes of it. Default: et for names that end in .et, else json.",
+		.value = (void *)&arguments.format,
+		.choices = formats},
 	{.long_name = "compat",
 		.type = OPTION_FLAG,
-		.help = "Link as chakra_trace_link does, with its faults.",
+		.help = "Do as chakra_trace_link does, and chakra_converter, with their faults.",
 		.value = &arguments.compat},
 	{.long_name = "any-process",
 		.type = OPTION_FLAG,
@@ -371,7 +438,9 @@ const struct command chakra_link_command = {
 		"sonde chakra link --rank 0 --chakra-host-trace et_0.json --chakra-device-trace "
 		"kineto_0.json.gz --output-file linked_0.json\n    One rank.\n"
 		"sonde chakra link --chakra-host-trace et/ --chakra-device-trace kineto/ "
-		"--output-file linked/\n    All ranks: linked/linked.0.json and so on.",
+		"--output-file linked/\n    All ranks: linked/linked.0.json and so on.\n"
+		"sonde chakra link --chakra-host-trace et/ --chakra-device-trace kineto/ "
+		"--output-file run/ --format et\n    Chakra traces of all ranks in one step.",
 	.options = link_options,
 	.run = run_link,
 };

@@ -45,7 +45,7 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 	if (!best)
 		errmsg_set(err, -EINVAL,
 			"no format was given: name one with -f (folded, flamegraph, speedscope, "
-			"pprof, chrome, pftrace, csv, json, vllm-csv), or by the output's "
+			"pprof, chrome, chakra, pftrace, csv, json, vllm-csv), or by the output's "
 			"extension, such "
 			"as -o "
 			"profile.svg");
@@ -62,8 +62,9 @@ static void default_output(
 
 static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
 {
-	bool is_binary =
-		strcmp(exporter->name, "pprof") == 0 || strcmp(exporter->name, "pftrace") == 0;
+	bool is_binary = strcmp(exporter->name, "pprof") == 0 ||
+			 strcmp(exporter->name, "pftrace") == 0 ||
+			 strcmp(exporter->name, "chakra") == 0;
 
 	if (!is_binary || !isatty(STDOUT_FILENO))
 		return 0;
@@ -90,7 +91,7 @@ static int load_traces_of(const char *path, const struct exporter *exporter,
 	if (!exporter->takes_traces)
 		return errmsg_set(err, -EINVAL,
 			"%s holds the trace of another tool, without samples, and -f %s is for "
-			"recordings: use -f chrome or -f pftrace, or sonde report",
+			"recordings: use -f chrome, -f pftrace or -f chakra, or sonde report",
 			path, exporter->name);
 	if (has_filter(&arguments.selection))
 		return errmsg_set(err, -EINVAL,
@@ -178,7 +179,7 @@ static int export_run(int count, char **positional)
 }
 
 static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "chrome",
-	"pftrace", "csv", "json", "vllm-csv", NULL};
+	"chakra", "pftrace", "csv", "json", "vllm-csv", NULL};
 static const char *const roots[] = {"none", "process", "thread", NULL};
 
 static const struct option export_options[] = {
@@ -235,6 +236,7 @@ const struct command export_command = {
 		"  pprof       for pprof and the stores that take its profiles\n"
 		"  chrome      slices per thread, for ui.perfetto.dev, chrome://tracing and tools "
 		"for the PyTorch profiler's traces\n"
+		"  chakra      an execution trace for simulators, see also sonde chakra\n"
 		"  pftrace     traces of other tools, as a capture that ui.perfetto.dev opens\n"
 		"  csv         the table of functions\n"
 		"  json        what report --json prints\n"

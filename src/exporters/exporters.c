@@ -10,6 +10,7 @@ const struct exporter *const exporters[] = {
 	&speedscope_exporter,
 	&pprof_exporter,
 	&chrome_exporter,
+	&chakra_exporter,
 	&pftrace_exporter,
 	&csv_exporter,
 	&json_exporter,

@@ -4,6 +4,7 @@
 
 #include "exporters/exporter.h"
 
+extern const struct exporter chakra_exporter;
 extern const struct exporter chrome_exporter;
 extern const struct exporter csv_exporter;
 extern const struct exporter flamegraph_exporter;

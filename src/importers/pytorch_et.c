@@ -21,6 +21,7 @@ struct read {
 	const char *end;
 	struct json_reader reader;
 	bool has_nodes, has_kineto_events;
+	bool ids_first; /* nodes of this file begin with their id, as since 1.0.2 */
 };
 
 static const char *skip_space(const char *at, const char *end)
@@ -44,15 +45,16 @@ static const char *after_word(const char *at, const char *end, const char *word)
  * Does a node begin at this bracket? Its first member is "id"; before schema 1.0.2 it is "name",
  * and "id" the second. Attributes begin with a name, too, but have no id.
  */
-static bool begins_node(const char *bracket, const char *end)
+static bool begins_node(const char *bracket, const char *end, bool ids_first)
 {
 	const char *at = skip_space(bracket + 1, end);
-	const char *name = after_word(at, end, "\"name\"");
+	const char *name;
 	struct json_reader reader = {.end = end, .is_last = true};
 	struct json_text text;
 
-	if (after_word(at, end, "\"id\""))
+	if (end - at > 4 && memcmp(at, "\"id\"", 4) == 0)
 		return true;
+	name = ids_first ? NULL : after_word(at, end, "\"name\"");
 	name = name ? after_word(name, end, ":") : NULL;
 	reader.at = name;
 	if (!name || json_reader_string(&reader, &text) != JSON_OK)
@@ -62,10 +64,12 @@ static bool begins_node(const char *bracket, const char *end)
 }
 
 /* Where the next node begins; `end` when there is none. */
-static const char *find_node(const char *at, const char *end)
+static const char *find_node(const struct read *read, const char *at)
 {
+	const char *end = read->end;
+
 	while (at < end && (at = memchr(at, '{', (size_t)(end - at)))) {
-		if (begins_node(at, end))
+		if (begins_node(at, end, read->ids_first))
 			return at;
 		at++;
 	}
@@ -101,7 +105,7 @@ static enum json_status try_node(
 static enum json_status read_node(
 	struct read *read, struct execution_node *node, const char **next, int *error)
 {
-	const char *limit = find_node(read->reader.at + 1, read->end);
+	const char *limit = find_node(read, read->reader.at + 1);
 	enum json_status status = try_node(read, limit, false, node, error);
 	unsigned inner = 1;
 
@@ -110,7 +114,7 @@ static enum json_status read_node(
 		return try_node(read, limit, true, node, error);
 	while (status == JSON_MORE && limit < read->end && inner < INNER_MAX) {
 		for (unsigned i = 0; i < inner && limit < read->end; i++)
-			limit = find_node(limit + 1, read->end);
+			limit = find_node(read, limit + 1);
 		inner *= 2;
 		status = try_node(read, limit, false, node, error);
 	}
@@ -143,9 +147,10 @@ static int read_nodes(struct read *read)
 			read->trace->truncated |= status != JSON_DONE;
 			return 0;
 		}
-		if (read_node(read, &node, &next, &error) == JSON_OK)
+		if (read_node(read, &node, &next, &error) == JSON_OK) {
 			error = array_append(&read->trace->nodes, node);
-		else if (!error)
+			read->ids_first = begins_node(from, read->end, true);
+		} else if (!error)
 			skip_to(read, from, next);
 	}
 	return error;
@@ -201,7 +206,7 @@ static enum json_status read_member(struct read *read, const struct json_text *k
 /* A file whose beginning is broken still has nodes. */
 static int read_from_first_node(struct read *read)
 {
-	const char *first = find_node(read->trace->bytes, read->end);
+	const char *first = find_node(read, read->trace->bytes);
 
 	read->trace->skipped_bytes += (uint64_t)(first - read->trace->bytes);
 	read->reader.at = first;

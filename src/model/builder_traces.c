@@ -170,6 +170,22 @@ static int sort_tracks(struct trace_builder *state)
 	return 0;
 }
 
+/* "memory bandwidth (GB/s)" of copies and fills is among the arguments that are kept as text. */
+static void find_bandwidths(struct trace *trace)
+{
+	static const char key[] = "\"memory bandwidth (GB/s)\"";
+
+	array_foreach (&trace->works, work) {
+		const char *found =
+			work->bytes ? strstr(trace_text(trace, work->others), key) : NULL;
+
+		if (!found)
+			continue;
+		found += sizeof(key) - 1;
+		work->bandwidth_gbps = strtod(found + strspn(found, " \t:"), NULL);
+	}
+}
+
 /* Hands the trace that was read last over to the model. */
 int builder_resolve_traces(struct model_builder *builder)
 {
@@ -181,6 +197,8 @@ int builder_resolve_traces(struct model_builder *builder)
 	r = sort_tracks(state);
 	r = r ?: sort_events(state->trace);
 	r = r ?: trace_finish(state->trace);
+	if (r == 0)
+		find_bandwidths(state->trace);
 	r = r ?: array_append(&builder->model->traces, state->trace);
 	if (r == 0)
 		forget_trace(state);

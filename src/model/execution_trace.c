@@ -73,6 +73,15 @@ struct execution_text execution_trace_keep(
 	return (struct execution_text){TAKE_PTR(copy), (uint32_t)length};
 }
 
+struct execution_text execution_trace_schema(const struct execution_trace *trace)
+{
+	static const char with_ctrl_deps[] = "1.0.2-chakra.0.0.4";
+
+	if (trace->schema.length && memmem(trace->schema.bytes, trace->schema.length, "chakra", 6))
+		return trace->schema;
+	return (struct execution_text){with_ctrl_deps, sizeof(with_ctrl_deps) - 1};
+}
+
 int execution_trace_index(struct execution_trace *trace)
 {
 	int r = 0;

@@ -101,6 +101,11 @@ void execution_trace_freep(struct execution_trace **trace);
 /* A copy of the text that lives as long as the trace; its bytes are NULL when memory ran out. */
 struct execution_text execution_trace_keep(
 	struct execution_trace *trace, const char *bytes, size_t length);
+/*
+ * The schema to write it with: its own, or 1.0.2 for those before, whose nodes are written as if
+ * they were of that one.
+ */
+struct execution_text execution_trace_schema(const struct execution_trace *trace);
 /* Builds `index`, and counts the ids that are not the first of their kind. Returns 0 or -ENOMEM. */
 int execution_trace_index(struct execution_trace *trace);
 /* NULL when there is no node of that id. */

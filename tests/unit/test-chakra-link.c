@@ -201,6 +201,35 @@ static void test_another_name_is_no_match(void **state)
 	assert_int_equal(find(&pair, "other")->start_ns, TRACE_NO_NUMBER);
 }
 
+/* What Kineto makes of names: no newlines, other slashes, and "unknown" for what it cannot print.
+ */
+static void test_names_as_kineto_writes_them(void **state)
+{
+	static const char *const names[][2] = {
+		{"line\\nbreak", "linebreak"},
+		{"back\\\\slash", "back/slash"},
+		{"bell\\u0007", "unknown"},
+		{"printed", "unknown"},
+		{"short", "shorter"},
+	};
+	_cleanup_pair_ struct pair pair = three_operators(0);
+
+	for (uint64_t i = 0; i < ARRAY_SIZE(names); i++) {
+		add_node(&pair, 20 + i, 2, names[i][0], 50 + i, 1);
+		add_row(&pair, names[i][1], EXAMPLE_PID, 1000 + (int64_t)i * 10, 5, 50 + i, 0);
+	}
+	for (uint64_t i = 0; i < 20; i++) {
+		add_node(&pair, 40 + i, 2, "same", 80 + i, 1);
+		add_row(&pair, "same", EXAMPLE_PID, 2000 + (int64_t)i * 10, 5, 80 + i, 0);
+	}
+	link_pair(&pair);
+	assert_int_equal(result.names_differ, 2);
+	assert_int_equal(find(&pair, "line\nbreak")->start_ns, 1000);
+	assert_int_equal(find(&pair, "back\\slash")->start_ns, 1010);
+	assert_int_equal(find(&pair, "bell\a")->start_ns, 1020);
+	assert_int_equal(find(&pair, "printed")->start_ns, TRACE_NO_NUMBER);
+}
+
 static void test_by_offset(void **state)
 {
 	_cleanup_pair_ struct pair pair = three_operators(7);
@@ -632,6 +661,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_by_rf_id),
 		cmocka_unit_test(test_another_name_is_no_match),
+		cmocka_unit_test(test_names_as_kineto_writes_them),
 		cmocka_unit_test(test_by_offset),
 		cmocka_unit_test(test_by_tree),
 		cmocka_unit_test(test_different_runs_are_refused),

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Chakra execution trace, for simulators. Of a capture or of Kineto's trace alone: with an
+ * execution trace of PyTorch, `sonde chakra link` knows more, tensors above all.
+ */
+#include <errno.h>
+
+#include "chakra/convert.h"
+#include "chakra/from_trace.h"
+#include "exporters/exporters.h"
+#include "model/trace_capture.h"
+
+static int convert(const struct trace *trace, struct strbuf *out, struct errmsg *err)
+{
+	_cleanup_execution_trace_ struct execution_trace *linked = NULL;
+	_cleanup_chakra_graph_ struct chakra_graph *graph = NULL;
+	struct chakra_convert_options options = {.size = sizeof(options),
+		.has_rank = trace->rank != MODEL_NONE,
+		.rank = trace->rank};
+	struct chakra_convert_result result;
+	struct chakra_link_result link_result;
+	struct et_writer *writer = NULL;
+	int r = chakra_from_trace(&linked, trace, &link_result, err);
+
+	if (r == 0)
+		options.left_out = link_result.device_rows - link_result.linked;
+	r = r ?: chakra_convert(&graph, linked, &options, &result, err);
+	r = r ?: et_writer_open_memory(&writer, out);
+	r = r ?: chakra_write(graph, &options, writer);
+	if (r < 0) {
+		et_writer_free(writer);
+		return r;
+	}
+	return et_writer_close(writer, NULL, err);
+}
+
+static int chakra_export(const struct model *model, const struct selection *selection _unused_,
+	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
+{
+	_cleanup_trace_ struct trace *trace = NULL;
+	int r = trace_from_model(&trace, model, err);
+
+	return export_result(r ?: convert(trace, out, err), out, "chakra", err);
+}
+
+const struct exporter chakra_exporter = {
+	.name = "chakra",
+	.description = "an execution trace for simulators (MLCommons Chakra)",
+	.extension = ".et",
+	.takes_traces = true,
+	.export = chakra_export,
+};
