@@ -228,3 +228,11 @@ def test_the_schema_knows_every_field(sonde, tmp_path):
     assert decoded.count("gpu_render_stage_event {") == 3 and decoded.count("TYPE_INSTANT") == 2
     assert decoded.count("[sonde.protos.sonde_row_track]: ") == 7 + 2
     assert decoded.count("render_stage_submission_event_ids: 9000000000") == 1
+
+
+@pytest.mark.parametrize("name", ["kineto/critical_path_alexnet", "kineto/ns_resolution", "megatron-tp8-upgraded/kineto_0"])
+def test_the_report_of_a_capture_is_that_of_its_trace(sonde, shared_traces, tmp_path, name):
+    trace, capture = shared_traces / f"{name}.json.gz", tmp_path / "c.pftrace"
+    sonde("import", "-o", capture, trace, check=0)
+    for options in [], ["--json"]:
+        assert sonde("report", *options, trace, check=0).stdout == sonde("report", *options, capture, check=0).stdout
