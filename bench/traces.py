@@ -42,11 +42,16 @@ class Traces:
         with open(log, "w") as sink:
             done = subprocess.run(
                 [self.bench.build / "bench" / "measured", usage, *command],
-                stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                cwd=self.folder,
                 env={**self.bench.environment(), **(environment or {})},
             )
         if done.returncode != 0:
-            raise Failed(f"{' '.join(map(str, command[:4]))} … ended with {done.returncode}: {log.read_text()[-500:].strip()}")
+            raise Failed(
+                f"{' '.join(map(str, command[:4]))} … ended with {done.returncode}: {log.read_text()[-500:].strip()}"
+            )
         return json.loads(usage.read_text())
 
     def in_turn(self, commands, rounds):
@@ -92,8 +97,10 @@ def measure_pair(traces, count):
     et, kineto = traces.path(f"et_{count}.json"), traces.path(f"kineto_{count}.json")
     quick = traces.bench.quick
     rounds = 3 if quick else {1: 21, 4: 11}.get(count, 5)
-    run = {"bytes": et.stat().st_size + kineto.stat().st_size,
-           "sonde": traces.in_turn(own_commands(traces, et, kineto), rounds)}
+    run = {
+        "bytes": et.stat().st_size + kineto.stat().st_size,
+        "sonde": traces.in_turn(own_commands(traces, et, kineto), rounds),
+    }
     if traces.peers.missing:
         run["peers"] = {"missing": traces.peers.missing}
     elif count not in (PEERS_SCALES[:1] if quick else PEERS_SCALES):
@@ -116,7 +123,9 @@ def measure_placed(traces):
 def measure_pairs(traces):
     source = traces.real / "megatron-tp8-upgraded"
     trace_scale.scale_pair(
-        source / "et_0.json.gz", source / "kineto_0.json.gz", SCALES,
+        source / "et_0.json.gz",
+        source / "kineto_0.json.gz",
+        SCALES,
         lambda kind, count: traces.path(f"{kind}_{count}.json"),
     )
     runs, found = {}, None

@@ -5,7 +5,10 @@ from markdown_table import NONE, megabytes, number, table, verdict
 
 # Of the same pair on another machine of two CPUs, where the Python tools are not at hand.
 STATED_PAIR = {"wall_s": 3.1, "peak_bytes": 163e6}
-STATED_ANALYSES = {"HTA": {"wall_s": 4.5, "peak_bytes": 639e6}, "trace_processor, load only": {"wall_s": 0.59, "peak_bytes": 197e6}}
+STATED_ANALYSES = {
+    "HTA": {"wall_s": 4.5, "peak_bytes": 639e6},
+    "trace_processor, load only": {"wall_s": 0.59, "peak_bytes": 197e6},
+}
 STATED = " (stated elsewhere)"
 
 
@@ -55,7 +58,9 @@ def reading_rows(found):
     run = found["reading"]
     rate = run["bytes"] / 1e6 / run["seconds"][len(run["seconds"]) // 2]
     size = megabytes(run["bytes"])
-    yield f"parse and model, one core, {size} of Kineto JSON", "≥ 400 MB/s", number(rate, "MB/s", 0), verdict(rate >= 400)
+    yield f"parse and model, one core, {size} of Kineto JSON", "≥ 400 MB/s", number(rate, "MB/s", 0), verdict(
+        rate >= 400
+    )
     report = run["report"]
     holds = report["wall_s"] <= 4 and report["peak_bytes"] <= 1.5 * run["bytes"]
     yield f"{size} to the report", "≤ 4 s, ≤ 1.5 × the file", cost(report), verdict(holds)
@@ -97,7 +102,16 @@ def scaling_table(found):
     for count, run in found["pairs"].items():
         own, peers = run["sonde"], run["peers"]
         theirs = [NONE, NONE] if "missing" in peers else [cost(peers["link"]), cost(peers["convert"])]
-        rows.append((f"×{count}", megabytes(run["bytes"]), cost(own["link"]), cost(own["convert"]), cost(own["one step"]), *theirs))
+        rows.append(
+            (
+                f"×{count}",
+                megabytes(run["bytes"]),
+                cost(own["link"]),
+                cost(own["convert"]),
+                cost(own["one step"]),
+                *theirs,
+            )
+        )
     return table(("pair", "input", "link", "convert", "one step", "chakra_trace_link", "chakra_converter"), rows)
 
 
@@ -105,7 +119,20 @@ def traces(results):
     found, run = results["traces"], results["machine"]
     found = {**found, "pairs": {str(count): each for count, each in found["pairs"].items()}}
     quick = ", short runs (`--quick`)" if run["quick"] else ""
-    about = f"{run['date']}, {run['sonde']}, commit {run['commit']}{quick}; load average at the start {run['load_before']:.1f}."
-    rows = [*pair_rows(found), scaling_row(found), *reading_rows(found), *analyses_rows(found), placed_row(found), import_row(found)]
-    parts = [about, table(("what", "bar", "measured", "holds"), rows), "Time by the clock, in brackets that of the CPU in user space, and peak memory:", scaling_table(found)]
+    load = f"load average at the start {run['load_before']:.1f}"
+    about = f"{run['date']}, {run['sonde']}, commit {run['commit']}{quick}; {load}."
+    rows = [
+        *pair_rows(found),
+        scaling_row(found),
+        *reading_rows(found),
+        *analyses_rows(found),
+        placed_row(found),
+        import_row(found),
+    ]
+    parts = [
+        about,
+        table(("what", "bar", "measured", "holds"), rows),
+        "Time by the clock, in brackets that of the CPU in user space, and peak memory:",
+        scaling_table(found),
+    ]
     return "\n\n".join(parts)
