@@ -7,6 +7,7 @@ from api_document import api
 from device_document import device
 from markdown_table import NONE, megabytes, number, percent, table, verdict
 from package_document import package
+from traces_document import traces
 from workbench import ROOT
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -308,7 +309,7 @@ def windows(results):
     return table(("what", "bar", "measured", "holds"), rows)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, peers)
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, traces, peers)
 
 
 def update(results, parts=PARTS):

@@ -24,12 +24,13 @@ import python_stacks
 import reading
 import slowdown
 import stacks
+import traces
 import unwinding
 import waiting
 import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package, peers)
+MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package, traces, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
@@ -40,6 +41,8 @@ def read_arguments():
     parser.add_argument("--quick", action="store_true", help="short runs, to see that all works: about eight minutes")
     parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="this measurement; writes no document")
     parser.add_argument("--document", action="store_true", help="write docs/benchmarks.md after such a run, too")
+    parser.add_argument("--peers", default=os.environ.get("SONDE_PEERS"), metavar="DIR",
+                        help="repositories chakra, HolisticTraceAnalysis and param, to compare traces with (SONDE_PEERS)")
     return parser.parse_args()
 
 
@@ -101,7 +104,7 @@ def main():
     bench = None
     try:
         check_privileges()
-        bench = Workbench(arguments.build, arguments.quick)
+        bench = Workbench(arguments.build, arguments.quick, arguments.peers)
         names = arguments.only or list(MEASUREMENTS)
         results, failures = measure_machine(bench, names)
     except Missing as error:

@@ -41,11 +41,13 @@ def report_progress(text):
 
 
 class Workbench:
-    """`quick` shortens every run: good to see that all works, too short to quote."""
+    """`quick` shortens every run: good to see that all works, too short to quote. `peers`: a folder of repositories, or
+    None."""
 
-    def __init__(self, build, quick):
+    def __init__(self, build, quick, peers=None):
         self.build = Path(build).resolve()
         self.quick = quick
+        self.peers = peers
         self.sonde = str(self.build / "sonde")
         self.folder = Path(tempfile.mkdtemp(prefix="sonde-bench-"))
         self.cache = self.folder / "cache"

@@ -224,8 +224,32 @@ def _run_step(command: List[str]) -> str:
     return "ok"
 
 
+def _run_steps(program: str, steps: List[List[str]]) -> str:
+    """ "ok", or what the first one that failed said."""
+    for step in steps:
+        status = _run_step([program, "chakra", *step])
+        if status != "ok":
+            return f"{status} (sonde chakra {step[0]})"
+    return "ok"
+
+
+def _in_folder(folder: str, fill: Callable[[], str]) -> str:
+    """The status of `fill`, which writes into the folder; one that stayed empty is not left behind."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        return "failed: " + describe(error)
+    status = fill()
+    try:
+        os.rmdir(folder)
+    except OSError:  # it has something in it
+        pass
+    return status
+
+
 def convert(window: Record, directory: str) -> None:
-    """Links both traces and converts the result with `sonde chakra`, or says in the window why it is not done."""
+    """Links both traces, converts the result and checks that with `sonde chakra`, or says in the window why it is not
+    done."""
     if window["et"]["status"] != "ok" or window["kineto"]["status"] != "ok":
         window["convert"] = {"status": "not converted: it needs both traces"}
         return
@@ -234,34 +258,22 @@ def convert(window: Record, directory: str) -> None:
         window["convert"] = {"status": problem}
         warn_once("convert", problem)
         return
+    rank = str(window["rank"] or 0)
     linked = f"pytorch_et_plus_{window['tag']}.json"
-    converted = f"chakra_trace_{window['tag']}"
-    status = _run_step(
-        [
-            program,
-            "chakra",
-            "link",
-            "--rank",
-            str(window["rank"] or 0),
-            "--chakra-host-trace",
-            os.path.join(directory, window["et"]["file"]),
-            "--chakra-device-trace",
-            os.path.join(directory, window["kineto"]["file"]),
-            "--output-file",
-            os.path.join(directory, linked),
-        ]
-    )
-    window["convert"] = {"status": status, "linked": linked}
-    if status == "ok":
-        status = _run_step(
-            [
-                program,
-                "chakra",
-                "convert",
-                "--input",
-                os.path.join(directory, linked),
-                "--output",
-                os.path.join(directory, converted),
-            ]
-        )
-        window["convert"].update(status=status, converted=converted)
+    folder = f"chakra_trace_{window['tag']}"
+    converted = os.path.join(folder, f"chakra_trace.{rank}.et")  # simulators look for PREFIX.RANK.et
+    et, kineto = (os.path.join(directory, window[name]["file"]) for name in ("et", "kineto"))
+    linked_path, converted_path = os.path.join(directory, linked), os.path.join(directory, converted)
+    pair = ["--rank", rank, "--chakra-host-trace", et, "--chakra-device-trace", kineto]
+    steps = [
+        ["link", *pair, "--format", "json", "--output-file", linked_path],
+        ["convert", "--input", linked_path, "--output", converted_path],
+        ["check", converted_path],
+    ]
+    status = _in_folder(os.path.join(directory, folder), lambda: _run_steps(program, steps))
+    window["convert"] = {"status": status}
+    for key, name in (("linked", linked), ("converted", converted)):
+        if os.path.exists(os.path.join(directory, name)):
+            window["convert"][key] = name
+    if status != "ok":
+        warn_once("convert", f"the traces of a window could not be converted: {status}")

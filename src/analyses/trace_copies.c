@@ -198,7 +198,9 @@ static int compare_rows(const void *left, const void *right)
 {
 	const struct trace_copies_row *a = left, *b = right;
 
-	return a->time_ns > b->time_ns ? -1 : a->time_ns < b->time_ns;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns > b->time_ns ? -1 : 1;
+	return strcmp(a->name, b->name);
 }
 
 int trace_copies_init(struct trace_copies *copies, const struct trace_view *view)

@@ -68,7 +68,24 @@ static int compare_bounds(const void *left, const void *right)
 
 	if (a->start_ns != b->start_ns)
 		return a->start_ns < b->start_ns ? -1 : 1;
-	return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+	return a->end_ns > b->end_ns ? -1 : a->end_ns < b->end_ns;
+}
+
+/* Annotations may lie in one another, or overlap: each row belongs to one window. */
+static void keep_apart(struct windows *windows)
+{
+	int64_t last_ns = INT64_MIN;
+	size_t kept = 0;
+
+	array_foreach (&windows->items, bounds) {
+		if (kept && bounds->end_ns <= last_ns)
+			continue;
+		if (kept)
+			bounds->start_ns = MAX(bounds->start_ns, last_ns);
+		last_ns = bounds->end_ns;
+		windows->items.items[kept++] = *bounds;
+	}
+	windows->items.count = kept;
 }
 
 static int find_instances(
@@ -85,6 +102,8 @@ static int find_instances(
 	if (windows->items.count && !view->options.hta_compatible)
 		qsort(windows->items.items, windows->items.count, sizeof(*windows->items.items),
 			compare_bounds);
+	if (!view->options.hta_compatible)
+		keep_apart(windows);
 	return r;
 }
 

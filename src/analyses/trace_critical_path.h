@@ -73,9 +73,9 @@ struct critical_paths {
 
 struct critical_path_options {
 	/*
-	 * Windows are the annotations of the program whose names begin with it (in HTA: that have
-	 * it anywhere). NULL: ProfilerStep, or the whole trace where there is none. "": the whole
-	 * trace.
+	 * Windows are the outermost annotations of the program whose names begin with it (in HTA:
+	 * that have it anywhere). NULL: ProfilerStep, or the whole trace where there is none. "":
+	 * the whole trace.
 	 */
 	const char *annotation;
 	/* The window of instances first … last as one. first > last: a window each; in HTA `first`.

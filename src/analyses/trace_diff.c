@@ -148,38 +148,35 @@ static void places_done(struct places *places)
 		map_u64_done(&places->of_kinds[i]);
 }
 
-static int find_row(struct trace_diff *diff, struct places *places, enum trace_diff_kind kind,
-	uint32_t name, struct trace_diff_row **ret_row)
+/* NULL: memory ran out. */
+static struct trace_diff_row *find_row(
+	struct trace_diff *diff, struct places *places, enum trace_diff_kind kind, uint32_t name)
 {
 	uint64_t place;
-	int r = 0;
 
 	if (!map_u64_get(&places->of_kinds[kind], name, &place)) {
 		place = diff->rows.count;
-		r = array_append(&diff->rows, (struct trace_diff_row){.name = name, .kind = kind});
-		r = r ?: map_u64_set(&places->of_kinds[kind], name, place);
+		if (array_append(&diff->rows, (struct trace_diff_row){.name = name, .kind = kind}) <
+				0 ||
+			map_u64_set(&places->of_kinds[kind], name, place) < 0)
+			return NULL;
 	}
-	if (r == 0)
-		*ret_row = &diff->rows.items[place];
-	return r;
+	return &diff->rows.items[place];
 }
 
 static int add_event(struct trace_diff *diff, struct places *places, uint32_t *names, int side,
 	const struct trace_view *view, const struct trace_event *event)
 {
 	enum trace_diff_kind kind = view->options.hta_compatible ? TRACE_DIFF_ANY : kind_of(event);
-	struct trace_diff_row *row = NULL;
-	int r = 0;
+	const struct intern_entry *text = &view->trace->strings.entries.items[event->name];
+	struct trace_diff_row *row;
 
-	if (names[event->name] == MODEL_NONE) {
-		const struct intern_entry *text = &view->trace->strings.entries.items[event->name];
-
-		r = intern_add(&diff->names, text->bytes, text->length, &names[event->name]);
-	}
-	if (r >= 0)
-		r = find_row(diff, places, kind, names[event->name], &row);
-	if (r < 0)
-		return r;
+	if (names[event->name] == MODEL_NONE &&
+		intern_add(&diff->names, text->bytes, text->length, &names[event->name]) < 0)
+		return -ENOMEM;
+	row = find_row(diff, places, kind, names[event->name]);
+	if (!row)
+		return -ENOMEM;
 	row->count[side]++;
 	row->time_ns[side] += trace_view_end_ns(view, event) - trace_view_start_ns(view, event);
 	return 0;

@@ -24,7 +24,7 @@ const char *trace_host_waits_kind(const struct trace_host_waits_row *row)
 /* Part of a gap that a thread is charged for. */
 struct gap {
 	int64_t start_ns, end_ns;
-	uint32_t charged; /* row that got some of it last, + 1 */
+	uint64_t number; /* of all views, from 1 on */
 };
 
 /* The gaps of one thread, by time, and its rows that are open. */
@@ -36,9 +36,10 @@ struct sweep {
 	uint32_t *open;
 	size_t depth;
 	int64_t at_ns;
+	uint32_t *rows; /* by name and category of this trace: the row, + 1; 0: not known yet */
 };
 
-static int find_row(struct sweep *sweep, const struct trace_event *event, uint32_t *ret_row)
+static int add_row(struct sweep *sweep, const struct trace_event *event, uint32_t *ret_row)
 {
 	const char *name = event ? trace_text(sweep->trace, event->name) : NULL;
 	_cleanup_strbuf_ struct strbuf key = {0};
@@ -55,6 +56,20 @@ static int find_row(struct sweep *sweep, const struct trace_event *event, uint32
 			.name = name,
 			.category = event ? (enum trace_category)event->category : TRACE_OTHER,
 		});
+}
+
+/* Rows of the host have categories up to TRACE_DRIVER; 0 is that of none. */
+static int find_row(struct sweep *sweep, const struct trace_event *event, uint32_t *ret_row)
+{
+	size_t key = event ? (size_t)event->name * (TRACE_DRIVER + 1) + event->category : 0;
+	int r = 0;
+
+	if (!sweep->rows[key]) {
+		r = add_row(sweep, event, ret_row);
+		sweep->rows[key] = *ret_row + 1;
+	}
+	*ret_row = sweep->rows[key] - 1;
+	return r;
 }
 
 /* The innermost row, or none, from where the sweep is to `end_ns`. */
@@ -82,8 +97,8 @@ static int pass_time(struct sweep *sweep, int64_t end_ns)
 			break;
 		charged = &sweep->waits->rows.items[row];
 		charged->time_ns += MIN(gap->end_ns, end_ns) - MAX(gap->start_ns, start_ns);
-		charged->gaps += gap->charged != row + 1;
-		gap->charged = row + 1;
+		charged->gaps += charged->last_gap != gap->number;
+		charged->last_gap = gap->number;
 	}
 	return r;
 }
@@ -131,8 +146,8 @@ static int sweep_track(struct sweep *sweep, const struct trace_track *track)
 /* ---- gaps of threads ---- */
 
 /* What threads are charged for; `tracks` gets the threads. Returns how many gaps there are. */
-static size_t collect_gaps(const struct trace_view *view, const struct trace_idle *idle,
-	struct gap *gaps, int64_t *tracks)
+static size_t collect_gaps(struct trace_host_waits *waits, const struct trace_view *view,
+	const struct trace_idle *idle, struct gap *gaps, int64_t *tracks)
 {
 	size_t count = 0;
 
@@ -143,7 +158,11 @@ static size_t collect_gaps(const struct trace_view *view, const struct trace_idl
 			idle->places.items[gap->place].stream != MODEL_NONE)
 			continue;
 		tracks[count] = view->trace->events.items[launch].track;
-		gaps[count++] = (struct gap){.start_ns = gap->start_ns, .end_ns = gap->end_ns};
+		gaps[count++] = (struct gap){
+			.start_ns = gap->start_ns,
+			.end_ns = gap->end_ns,
+			.number = ++waits->gaps,
+		};
 	}
 	return count;
 }
@@ -201,14 +220,17 @@ int trace_host_waits_add(struct trace_host_waits *waits, const struct trace_view
 	struct sweep sweep = {.waits = waits, .trace = view->trace};
 	_cleanup_free_ struct gap *gaps = calloc(idle->gaps.count + 1, sizeof(*gaps));
 	_cleanup_free_ int64_t *tracks = calloc(idle->gaps.count + 1, sizeof(*tracks));
+	_cleanup_free_ uint32_t *rows =
+		calloc(view->trace->strings.entries.count * (TRACE_DRIVER + 1) + 1, sizeof(*rows));
 	size_t count;
 	int r;
 
 	if (view->options.hta_compatible)
 		return 0;
-	if (!gaps || !tracks)
+	if (!gaps || !tracks || !rows)
 		return -ENOMEM;
-	count = collect_gaps(view, idle, gaps, tracks);
+	sweep.rows = rows;
+	count = collect_gaps(waits, view, idle, gaps, tracks);
 	r = sort_gaps(gaps, tracks, count);
 	return r ?: sweep_gaps(&sweep, gaps, tracks, count);
 }

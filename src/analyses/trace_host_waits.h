@@ -13,12 +13,14 @@ struct trace_host_waits_row {
 	const char *name; /* of an operator, a call …; NULL: the thread has no row there */
 	enum trace_category category;
 	int64_t time_ns;
-	uint64_t gaps; /* that it has a part of */
+	uint64_t gaps;     /* that it has a part of */
+	uint64_t last_gap; /* number of the one that was seen last */
 };
 
 struct trace_host_waits {
 	ARRAY_OF(struct trace_host_waits_row) rows; /* most time first */
 	int64_t time_ns;                            /* their sum: the host's part of idle time */
+	uint64_t gaps;                              /* of all rows together */
 	struct intern names; /* kinds and names → rows, until they are sorted */
 };
 

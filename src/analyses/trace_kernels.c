@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Name and kind → row, + 1; 0: none. */
 struct finder {
@@ -43,16 +44,17 @@ static void add_duration(struct trace_kernel *row, int64_t duration_ns)
 	row->deviation_ns += apart * ((double)duration_ns - row->mean_ns);
 }
 
-static int compare_rows(const void *left, const void *right)
+/* Not by string, which is another in another file of the same rows. */
+static int compare_rows(const void *left, const void *right, void *trace)
 {
 	const struct trace_kernel *a = left, *b = right;
 
 	if (a->total_ns != b->total_ns)
 		return a->total_ns > b->total_ns ? -1 : 1;
-	return a->name < b->name ? -1 : a->name > b->name;
+	return strcmp(trace_text(trace, a->name), trace_text(trace, b->name));
 }
 
-static void finish(struct trace_kernels *kernels)
+static void finish(struct trace_kernels *kernels, const struct trace *trace)
 {
 	array_foreach (&kernels->rows, row) {
 		row->mean_ns = (double)row->total_ns / (double)row->count;
@@ -60,8 +62,8 @@ static void finish(struct trace_kernels *kernels)
 			row->count > 1 ? sqrt(row->deviation_ns / (double)(row->count - 1)) : 0;
 	}
 	if (kernels->rows.count)
-		qsort(kernels->rows.items, kernels->rows.count, sizeof(*kernels->rows.items),
-			compare_rows);
+		qsort_r(kernels->rows.items, kernels->rows.count, sizeof(*kernels->rows.items),
+			compare_rows, (void *)trace);
 }
 
 static int begin(
@@ -73,13 +75,14 @@ static int begin(
 	return finder->rows ? 0 : -ENOMEM;
 }
 
-static int end(struct trace_kernels *kernels, struct finder *finder, int r)
+static int end(
+	struct trace_kernels *kernels, struct finder *finder, const struct trace *trace, int r)
 {
 	free(finder->rows);
 	if (r < 0)
 		trace_kernels_done(kernels);
 	else
-		finish(kernels);
+		finish(kernels, trace);
 	return r;
 }
 
@@ -99,7 +102,7 @@ int trace_kernels_init(struct trace_kernels *kernels, const struct trace_view *v
 		if (r == 0)
 			add_duration(row, work->end_ns - work->start_ns);
 	}
-	return end(kernels, &finder, r);
+	return end(kernels, &finder, view->trace, r);
 }
 
 int trace_annotations_init(
@@ -121,7 +124,7 @@ int trace_annotations_init(
 			add_duration(row,
 				trace_view_end_ns(view, event) - trace_view_start_ns(view, event));
 	}
-	return end(annotations, &finder, r);
+	return end(annotations, &finder, view->trace, r);
 }
 
 void trace_kernels_done(struct trace_kernels *kernels)

@@ -78,35 +78,33 @@ struct reading {
 	struct map_u64 ops;    /* name → place in device.ops */
 };
 
-static int find_op(struct trace_memory_device *device, struct reading *reading, uint32_t name,
-	struct trace_memory_op **ret_op)
+/* NULL: memory ran out. */
+static struct trace_memory_op *find_op(
+	struct trace_memory_device *device, struct reading *reading, uint32_t name)
 {
+	struct trace_memory_op *op;
 	uint64_t place;
-	int r = 0;
 
-	if (!map_u64_get(&reading->ops, name, &place)) {
-		place = device->ops.count;
-		r = map_u64_set(&reading->ops, name, place);
-		r = r ?: array_append(&device->ops, (struct trace_memory_op){.name = name});
-	}
-	if (r == 0)
-		*ret_op = &device->ops.items[place];
-	return r;
+	if (map_u64_get(&reading->ops, name, &place))
+		return &device->ops.items[place];
+	if (array_reserve(&device->ops, 1) < 0 ||
+		map_u64_set(&reading->ops, name, device->ops.count) < 0)
+		return NULL;
+	op = &device->ops.items[device->ops.count++];
+	*op = (struct trace_memory_op){.name = name};
+	return op;
 }
 
 static int add_change(
 	struct trace_memory_device *device, struct reading *reading, const struct change *change)
 {
 	const struct trace_memory *memory = change->memory;
-	struct trace_memory_op *op = NULL;
-	int r = find_op(device, reading, change->op, &op);
+	struct trace_memory_op *op = find_op(device, reading, change->op);
 
-	r = r
-		    ?: array_append(&device->points,
-			       (struct trace_memory_point){change->time_ns, memory->total_allocated,
-				       memory->total_reserved});
-	if (r < 0)
-		return r;
+	if (!op || array_append(&device->points,
+			   (struct trace_memory_point){change->time_ns, memory->total_allocated,
+				   memory->total_reserved}) < 0)
+		return -ENOMEM;
 	if (memory->total_allocated > device->peak) {
 		device->peak = memory->total_allocated;
 		device->peak_ns = change->time_ns;

@@ -164,21 +164,20 @@ static int add_operators(
 	return r;
 }
 
-static int compare_by_time(const void *left, const void *right)
+/* Rows that are equal otherwise are in the order of the operators. */
+static int compare_rows(const void *left, const void *right, void *context)
 {
 	const struct trace_ops_row *a = left, *b = right;
+	const struct trace_view *view = context;
+	int order;
 
-	if (a->work_ns != b->work_ns)
-		return a->work_ns > b->work_ns ? -1 : 1;
-	return a->first < b->first ? -1 : a->first > b->first;
-}
-
-static int compare_by_count(const void *left, const void *right)
-{
-	const struct trace_ops_row *a = left, *b = right;
-
-	if (a->count != b->count)
+	if (view->options.hta_compatible && a->count != b->count)
 		return a->count > b->count ? -1 : 1;
+	if (!view->options.hta_compatible && a->work_ns != b->work_ns)
+		return a->work_ns > b->work_ns ? -1 : 1;
+	order = strcmp(trace_text(view->trace, a->name), trace_text(view->trace, b->name));
+	if (order)
+		return order;
 	return a->first < b->first ? -1 : a->first > b->first;
 }
 
@@ -197,8 +196,8 @@ int trace_ops_init(struct trace_ops *ops, const struct trace_view *view)
 	if (r < 0)
 		trace_ops_done(ops);
 	else if (ops->rows.count)
-		qsort(ops->rows.items, ops->rows.count, sizeof(*ops->rows.items),
-			view->options.hta_compatible ? compare_by_count : compare_by_time);
+		qsort_r(ops->rows.items, ops->rows.count, sizeof(*ops->rows.items), compare_rows,
+			(void *)view);
 	return r;
 }
 

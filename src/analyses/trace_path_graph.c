@@ -158,11 +158,9 @@ int trace_path_graph_longest(
 	_cleanup_free_ uint32_t *queue = NULL;
 	_cleanup_free_ uint32_t *missing = NULL;
 	size_t count = graph->nodes.count, done;
-	int r = adjacency_init(&before, graph, false);
 
-	r = r ?: adjacency_init(&after, graph, true);
-	if (r < 0)
-		return r;
+	if (adjacency_init(&before, graph, false) < 0 || adjacency_init(&after, graph, true) < 0)
+		return -ENOMEM;
 	reached = calloc(count + 1, sizeof(*reached));
 	queue = malloc((count + 1) * sizeof(*queue));
 	missing = malloc((count + 1) * sizeof(*missing));

@@ -4,6 +4,7 @@
  * the last one of the file; queues by the number of their stream alone; waits from rows of
  * "cuda_sync"; and calls that take turns.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -403,6 +404,7 @@ static uint32_t last_node(const struct works *works, int64_t stream)
 
 	if (!map_u64_get(&works->last_of_stream, (uint64_t)stream, &index))
 		return MODEL_NONE;
+	assert(index < works->last.count);
 	return works->last.items[index].node;
 }
 
@@ -412,6 +414,7 @@ static int set_last_node(struct works *works, int64_t stream, uint32_t node)
 	int r;
 
 	if (map_u64_get(&works->last_of_stream, (uint64_t)stream, &index)) {
+		assert(index < works->last.count);
 		works->last.items[index].node = node;
 		return 0;
 	}

@@ -3,6 +3,7 @@
  * The edges of threads. For B and C in A they lead begin A → begin B → end B → begin C → end C →
  * end A: what passes between the ends of an operator's parts is its own time.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,11 +102,14 @@ static int enter(struct walk *walk, const struct trace_path_row *row)
 static int leave(struct walk *walk)
 {
 	const struct trace_path_source *source = walk->window->source;
-	struct open_row open = walk->open.items[--walk->open.count];
-	uint32_t node = source->end_nodes[open.row->event];
+	struct open_row open;
+	uint32_t node;
 	bool waited;
 	int r = 0;
 
+	assert(walk->open.count);
+	open = walk->open.items[--walk->open.count];
+	node = source->end_nodes[open.row->event];
 	if (node == MODEL_NONE)
 		return 0;
 	waited = walk->hta ? trace_path_name_is(source, open.row->event, TRACE_PATH_BLOCKING)
@@ -209,19 +213,20 @@ static int64_t find_thread(const struct trace_path_window *window, unsigned flag
 }
 
 /* HTA: rows of the thread that runs the backward pass become rows of the forward pass's. */
-static void merge_threads(const struct trace_path_window *window, uint32_t *places)
+static int merge_threads(const struct trace_path_window *window, uint32_t *places)
 {
 	const struct trace_path_source *source = window->source;
 	const struct trace *trace = source->trace;
 	int64_t forward = find_thread(window, TRACE_PATH_FORWARD);
 	int64_t backward = find_thread(window, TRACE_PATH_BACKWARD);
 	struct map_u64 forward_of_process = {0};
+	int r = 0;
 
 	if (!forward || !backward || forward == backward)
-		return;
+		return 0;
 	array_foreach (&trace->tracks, track) {
-		if (track->tid == forward)
-			map_u64_set(&forward_of_process, (uint64_t)track->pid,
+		if (r == 0 && track->tid == forward)
+			r = map_u64_set(&forward_of_process, (uint64_t)track->pid,
 				(uint64_t)(track - trace->tracks.items));
 	}
 	array_foreach (&trace->tracks, track) {
@@ -233,6 +238,7 @@ static void merge_threads(const struct trace_path_window *window, uint32_t *plac
 			places[index] = places[other];
 	}
 	map_u64_done(&forward_of_process);
+	return r;
 }
 
 static int compare_items(const void *left, const void *right)
@@ -260,7 +266,7 @@ static int walk_threads(struct walk *walk, struct item *items)
 		return -ENOMEM;
 	memcpy(places, source->places, size - sizeof(uint32_t));
 	if (walk->hta)
-		merge_threads(window, places);
+		r = merge_threads(window, places);
 	for (size_t i = 0; i < window->row_count; i++) {
 		const struct trace_path_row *row = &window->rows[i];
 		uint32_t place = places[source->trace->events.items[row->event].track];

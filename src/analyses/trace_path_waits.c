@@ -3,6 +3,7 @@
  * What waited for what on devices: from the trace's rows of waits ("cuda_sync"), and where it has
  * none for a call, from the call's name and the work that ended just before it did.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,7 @@ static uint32_t find_queue(const struct trace_path_source *source, int64_t devic
 
 	if (!intern_find(&waits->queues, &key, sizeof(key), &id))
 		return MODEL_NONE;
+	assert(id < waits->queue_numbers.count);
 	return waits->queue_numbers.items[id];
 }
 

@@ -84,12 +84,25 @@ static enum trace_kind kind_of_name(const struct trace_view *view, uint32_t name
 	return device_is_communication(text) ? TRACE_COMMUNICATION : TRACE_COMPUTE;
 }
 
+/* Kineto has one category for all that MTIA devices do: copies and waits are known by name. */
+static bool is_mtia(const struct trace_view *view, const struct trace_event *event)
+{
+	return event->category_name == view->mtia && event->category == TRACE_KERNEL;
+}
+
+static bool is_mtia_named(
+	const struct trace_view *view, const struct trace_event *event, const char *beginning)
+{
+	return is_mtia(view, event) && begins_with(trace_text(view->trace, event->name), beginning);
+}
+
 enum trace_kind trace_view_kind(const struct trace_view *view, const struct trace_event *event)
 {
 	if (!view->options.hta_compatible) {
 		const struct trace_work *work = trace_work(view->trace, event);
 
-		if (event->category == TRACE_MEMCPY || event->category == TRACE_MEMSET)
+		if (event->category == TRACE_MEMCPY || event->category == TRACE_MEMSET ||
+			is_mtia_named(view, event, "dma"))
 			return TRACE_MEMORY;
 		/* Only communication tells what it moves among whom. */
 		if (work && work->collective != MODEL_NONE)
@@ -283,7 +296,7 @@ static bool counts(const struct trace_view *view, const struct trace_event *even
 	if (event->duration_ns == TRACE_NO_DURATION)
 		return false;
 	if (!view->options.hta_compatible)
-		return trace_is_work(event);
+		return trace_is_work(event) && !is_mtia_named(view, event, "event_");
 	work = trace_work(view->trace, event);
 	return work && work->stream != TRACE_NO_NUMBER && work->stream != -1;
 }
@@ -378,6 +391,7 @@ int trace_view_init(struct trace_view *view, const struct trace *trace, uint32_t
 		.dropped_from_ns = INT64_MAX,
 		.event_sync = find_name(trace, "Event Sync"),
 		.context_sync = find_name(trace, "Context Sync"),
+		.mtia = find_name(trace, "mtia_ccp_events"),
 	};
 	view->kinds = calloc(trace->strings.entries.count + 1, sizeof(*view->kinds));
 	if (!view->kinds)

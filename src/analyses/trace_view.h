@@ -74,6 +74,7 @@ struct trace_view {
 	uint64_t works_without_launch;     /* of `works` */
 	uint64_t negative_durations;       /* of work, counted as none */
 	uint32_t event_sync, context_sync; /* names: HTA knows these rows by them */
+	uint32_t mtia;                     /* category: of all that an MTIA device does */
 };
 
 /*

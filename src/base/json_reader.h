@@ -333,6 +333,9 @@ static inline bool json_reader_guess(struct json_reader *reader, const struct js
 	if (memcmp(at, guess->text, guess->length) != 0)
 		return false;
 #endif
+	/* The text may have had less space before the value. */
+	if (json_is_space(at[guess->length]))
+		return false;
 	reader->at = at + guess->length;
 	reader->fresh = false;
 	return true;

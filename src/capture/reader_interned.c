@@ -54,6 +54,7 @@ void sequence_clear(struct sequence *sequence)
 	iid_table_clear(&sequence->event_names);
 	iid_table_clear(&sequence->annotation_names);
 	iid_table_clear(&sequence->annotation_texts);
+	iid_table_clear(&sequence->contexts);
 	sequence->trace_track = 0;
 	if (sequence->rows)
 		row_state_clear(sequence->rows);
@@ -78,6 +79,7 @@ void sequence_free(struct sequence *sequence)
 	iid_table_done(&sequence->event_names);
 	iid_table_done(&sequence->annotation_names);
 	iid_table_done(&sequence->annotation_texts);
+	iid_table_done(&sequence->contexts);
 	if (sequence->rows)
 		row_state_done(sequence->rows);
 	free(sequence->rows);
@@ -418,6 +420,8 @@ static int first_pass(struct reader *reader, struct sequence *sequence,
 		return read_string(reader, &sequence->event_names, field->bytes);
 	case PB_BYTES(INTERNED_ANNOTATION_NAMES):
 		return read_string(reader, &sequence->annotation_names, field->bytes);
+	case PB_BYTES(INTERNED_CONTEXTS):
+		return reader_graphics_context(reader, sequence, field->bytes);
 	case PB_BYTES(INTERNED_ANNOTATION_TEXTS):
 		return read_string(reader, &sequence->annotation_texts, field->bytes);
 	case PB_BYTES(INTERNED_BUILD_IDS):

@@ -267,13 +267,15 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 	if (result == 0 && packet->launch_stack.at)
 		result = reader_launch_stack(reader, sequence, time_ns, packet->launch_stack);
 	if (result == 0 && packet->track_event.at)
-		result = sequence->trace_track
-				 ? reader_trace_slice(reader, sequence, time_ns, packet->track_event)
-				 : reader_track_event(
-					   reader, sequence, time_ns, packet->track_event);
+		result = sequence->trace_track ? reader_trace_slice(reader, sequence, time_ns,
+							 packet->track_event)
+					       : reader_track_event(reader, sequence, time_ns,
+							 packet->track_event);
 	if (result == 0 && packet->gpu_stage.at && sequence->trace_track)
 		result = reader_trace_stage(
 			reader, sequence, time_ns, packet->gpu_stage, packet->trace_row);
+	else if (result == 0 && packet->gpu_stage.at && !packet->device_work.at)
+		result = reader_foreign_stage(reader, sequence, time_ns, packet->gpu_stage);
 	if (result == 0 && packet->step.at)
 		result = reader_step(reader, sequence, time_ns, packet->step);
 	if (result == 0 && packet->device_event.at)

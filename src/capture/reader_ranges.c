@@ -32,6 +32,8 @@ int reader_event_track(struct reader *reader, struct pb_bytes descriptor)
 	struct pb_cursor cursor = pb_cursor(descriptor);
 	struct track track = {0};
 	uint64_t uuid = 0, known;
+	bool is_counter = false;
+	struct pb_bytes name = {0};
 	struct pb_field field;
 	int more, result = 0;
 
@@ -44,6 +46,10 @@ int reader_event_track(struct reader *reader, struct pb_bytes descriptor)
 			track.repeats = field.value;
 		else if (field.tag == PB_VARINT(TRACK_ROW_TRACK))
 			track.trace_track = (uint32_t)field.value;
+		else if (field.tag == PB_BYTES(TRACK_NAME))
+			name = field.bytes;
+		else if (field.tag == PB_BYTES(TRACK_COUNTER))
+			is_counter = true;
 		else if (field.tag == PB_BYTES(TRACK_PROCESS))
 			result = read_ids(field.bytes, false, &track);
 		else if (field.tag == PB_BYTES(TRACK_THREAD))
@@ -51,6 +57,12 @@ int reader_event_track(struct reader *reader, struct pb_bytes descriptor)
 	}
 	if (result < 0 || more < 0)
 		return result < 0 ? result : more;
+	if (is_counter && name.length) {
+		result = reader_string(reader, name, &track.name);
+		track.name++;
+	}
+	if (result < 0)
+		return result;
 	if (map_u64_get(&reader->track_index, uuid, &known)) {
 		reader->tracks.items[known] = track;
 		return 0;
@@ -60,9 +72,10 @@ int reader_event_track(struct reader *reader, struct pb_bytes descriptor)
 	return result ?: array_append(&reader->tracks, track);
 }
 
-/* The thread, or with tid 0 the process, that a track lies below. */
+/* The thread, or with tid 0 the process, that a track lies below; and the nearest name. */
 static bool find_owner(const struct reader *reader, uint64_t uuid, struct track *ret_owner)
 {
+	uint32_t name = 0;
 	uint64_t index;
 
 	for (unsigned i = 0; i < MAX_TRACK_DEPTH; i++) {
@@ -71,8 +84,11 @@ static bool find_owner(const struct reader *reader, uint64_t uuid, struct track 
 		*ret_owner = reader->tracks.items[index];
 		if (ret_owner->repeats)
 			return false;
-		if (ret_owner->pid)
+		name = name ?: ret_owner->name;
+		if (ret_owner->pid) {
+			ret_owner->name = name;
 			return true;
+		}
 		uuid = ret_owner->parent;
 	}
 	return false;
@@ -151,6 +167,7 @@ static int take_event_field(struct reader *reader, const struct sequence *sequen
 	const struct pb_field *field, struct capture_range_event *event)
 {
 	const char *text = "";
+	double whole;
 	int result;
 
 	switch (field->tag) {
@@ -162,6 +179,13 @@ static int take_event_field(struct reader *reader, const struct sequence *sequen
 		return 0;
 	case PB_FIXED64(EVENT_COUNTER_DOUBLE):
 		reader->counter_bits = reader_fixed64(field->bytes);
+		return 0;
+	case PB_VARINT(EVENT_COUNTER_INT):
+		whole = (double)(int64_t)field->value;
+		memcpy(&reader->counter_bits, &whole, sizeof(whole));
+		return 0;
+	case PB_BYTES(EVENT_GPU_CORRELATION):
+		reader->submissions = field->bytes;
 		return 0;
 	case PB_VARINT(EVENT_TRACK):
 		event->track = field->value;
@@ -192,6 +216,8 @@ static int visit_counter(
 	struct capture_counter counter = {
 		.time_ns = event->time_ns, .pid = owner->pid, .name = event->name};
 
+	if (!*counter.name && owner->name)
+		counter.name = intern_get(&reader->strings, owner->name - 1);
 	if (!*counter.name)
 		return 0;
 	memcpy(&counter.value, &reader->counter_bits, sizeof(counter.value));
@@ -214,6 +240,7 @@ int reader_track_event(
 	array_clear(&reader->range_fields);
 	reader->is_counter = false;
 	reader->counter_bits = 0;
+	reader->submissions = (struct pb_bytes){0};
 	while ((more = pb_next(&cursor, &field)) > 0 && result == 0)
 		result = take_event_field(reader, sequence, &field, &event);
 	if (result < 0 || more < 0)
@@ -227,5 +254,8 @@ int reader_track_event(
 	event.lane = !owner.tid;
 	event.fields = reader->range_fields.items;
 	event.field_count = (uint32_t)reader->range_fields.count;
-	return reader_visit(reader, range, &event);
+	result = reader_visit(reader, range, &event);
+	if (result == 0 && reader->submissions.at && event.kind == CAPTURE_RANGE_BEGIN)
+		result = reader_submissions(reader, &event, reader->submissions);
+	return result;
 }

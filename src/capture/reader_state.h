@@ -20,8 +20,9 @@ struct sample_context {
 struct track {
 	uint64_t parent; /* 0: none */
 	uint32_t pid, tid;
+	uint32_t name;        /* of counters: a string + 1; 0: none */
 	uint32_t trace_track; /* number + 1 of an imported trace's track; 0: none */
-	bool repeats; /* its events say what windows and steps say */
+	bool repeats;         /* its events say what windows and steps say */
 };
 
 /* The state of one packet sequence: iids mean nothing outside of it. */
@@ -37,6 +38,7 @@ struct sequence {
 	/* → index + 1 */
 	struct iid_table task_iids, execution_iids;
 	struct iid_table specifications; /* → string id + 1 */
+	struct iid_table contexts;       /* of other recorders → pid */
 	struct iid_table event_categories, event_names, annotation_names, annotation_texts;
 	uint64_t default_track; /* of TrackEvents */
 	/* Its packets are rows of an imported trace's track, by default of this one; 0: they are
@@ -69,8 +71,9 @@ struct reader {
 	ARRAY_OF(struct capture_range_field) range_fields; /* of the event being read */
 	bool is_counter;                                   /* the same event is one: its value */
 	uint64_t counter_bits;
-	struct capture_trace_row row;                      /* of an imported trace, being read */
-	uint64_t event_id_base;                            /* of that trace */
+	struct pb_bytes submissions;  /* of the same event; empty: none */
+	struct capture_trace_row row; /* of an imported trace, being read */
+	uint64_t event_id_base;       /* of that trace */
 	uint32_t empty_string;
 	ARRAY_OF(struct capture_trace_category) categories; /* of the trace being read */
 	capture_id frame_count, callstack_count;
@@ -170,6 +173,16 @@ int reader_step(struct reader *reader, const struct sequence *sequence, uint64_t
 int reader_event_track(struct reader *reader, struct pb_bytes descriptor);
 int reader_device_event(struct reader *reader, uint64_t time_ns,
 	enum capture_device_event_kind kind, struct pb_bytes message);
+/* ---- reader_foreign.c ---- */
+
+int reader_graphics_context(
+	struct reader *reader, struct sequence *sequence, struct pb_bytes message);
+/* A stage of which DeviceWork says nothing more. */
+int reader_foreign_stage(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);
+int reader_submissions(struct reader *reader, const struct capture_range_event *event,
+	struct pb_bytes correlation);
+
 /* ---- reader_trace.c ---- */
 
 int reader_trace(struct reader *reader, struct pb_bytes message);

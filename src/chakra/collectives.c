@@ -155,6 +155,17 @@ bool chakra_is_communication(struct execution_text kernel)
 	       begins(kernel, "hccl") || contains(kernel, "mscclKernel");
 }
 
+/*
+ * Where PyTorch describes what is communicated, that operator; gloo's own where it does not. A
+ * barrier of gloo moves nothing, and simulators know none.
+ */
+static bool is_host_communication(const struct execution_node *node)
+{
+	return execution_text_equals(node->name, operator_name) ||
+	       (begins(node->name, "gloo:") &&
+		       kind_of(node->name) != CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__BARRIER);
+}
+
 /* What is known so far, and the operators above the node, nearest first. */
 struct finder {
 	const struct execution_trace *trace;
@@ -281,6 +292,8 @@ static void take_operators(struct finder *finder, const struct execution_node *n
 		}
 		if (node->work == MODEL_NONE)
 			prefer_kind(finder, node->name);
+		if (begins(node->name, "c10d::")) /* ([tensors], group, peer, tag) */
+			set_peer(finder, tensor_value(&node->inputs, 2));
 		node = parent_of(finder->trace, node);
 	}
 }
@@ -340,8 +353,7 @@ bool chakra_collective_of(const struct execution_trace *trace, const struct chak
 		.out_elements = TRACE_NO_NUMBER};
 	bool is_device = node->work != MODEL_NONE;
 
-	if (is_device ? !chakra_is_communication(node->name)
-		      : !execution_text_equals(node->name, operator_name))
+	if (is_device ? !chakra_is_communication(node->name) : !is_host_communication(node))
 		return false;
 	if (is_device) {
 		/* A barrier, as an example, is made of another collective: what the device does. */

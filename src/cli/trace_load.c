@@ -11,6 +11,7 @@
 
 #include "base/text_input.h"
 #include "cli/progress.h"
+#include "cli/rank_files.h"
 #include "importers/kineto.h"
 #include "model/trace_capture.h"
 
@@ -251,20 +252,40 @@ static int list_folder(const char *folder, struct path_list *paths, struct errms
 	return r;
 }
 
+/* Files that do not say their rank have it in their names, or nowhere. */
+static int load_ranked(const char *path, enum trace_file file,
+	const struct trace_load_options *options, struct trace_list *list, struct errmsg *err)
+{
+	size_t before = list->items.count;
+	const char *slash = strrchr(path, '/');
+	struct trace *trace;
+	int r = load_file(path, file, options, list, err);
+
+	if (r < 0 || list->items.count != before + 1)
+		return r;
+	trace = list->items.items[before];
+	if (trace->rank == MODEL_NONE)
+		rank_of_name(slash ? slash + 1 : path, &trace->rank);
+	return 0;
+}
+
 static int load_folder(const char *folder, const struct trace_load_options *options,
 	struct trace_list *list, struct errmsg *err)
 {
 	_cleanup_(path_list_done) struct path_list paths = {0};
-	size_t before = list->items.count;
+	size_t before = list->items.count, execution_traces = 0;
 	int r = list_folder(folder, &paths, err);
 
 	for (size_t i = 0; r == 0 && i < paths.items.count; i++) {
 		enum trace_file file = trace_file_of(paths.items.items[i]);
 
-		if (file == TRACE_FILE_EXECUTION || file == TRACE_FILE_FOLDER)
-			continue;
-		r = load_file(paths.items.items[i], file, options, list, err);
+		execution_traces += file == TRACE_FILE_EXECUTION;
+		if (file != TRACE_FILE_EXECUTION && file != TRACE_FILE_FOLDER)
+			r = load_ranked(paths.items.items[i], file, options, list, err);
 	}
+	if (r == 0 && execution_traces)
+		warn("%zu execution traces in %s are passed over: they have no times",
+			execution_traces, folder);
 	if (r < 0 || list->items.count > before)
 		return r;
 	return errmsg_set(err, -ENODATA,

@@ -139,6 +139,7 @@ static int read_texts(
 		if (status != JSON_OK)
 			break;
 		texts->present |= 1U << member;
+		texts->has_numbers &= ~(1U << member);
 		if (member == MEMBER_ARGUMENTS && *reader->at == '{')
 			status = kineto_arguments_read(
 				&parser->arguments, reader, wants_others(parser, texts));
@@ -154,7 +155,7 @@ static int read_texts(
 static bool read_ns_text(const struct json_text *value, int64_t *ret_ns)
 {
 	const struct json_text text = json_text_inside(value);
-	bool negative;
+	bool negative = false;
 	uint64_t ns;
 	int r = json_text_magnitude(&text, 3, &negative, &ns);
 
@@ -303,7 +304,7 @@ static int read_flow_id(
 	struct kineto_parser *parser, const struct event_texts *texts, uint64_t *ret_id)
 {
 	const struct json_text *value = &texts->values[MEMBER_ID];
-	const struct json_text text = json_text_inside(value);
+	struct json_text text;
 	uint32_t string;
 	char digits[20];
 	char *end;
@@ -312,6 +313,7 @@ static int read_flow_id(
 		*ret_id = texts->id;
 		return 0;
 	}
+	text = json_text_inside(value);
 	if (json_text_u64(&text, ret_id) == 0)
 		return 0;
 	if (text.length > 2 && text.length < sizeof(digits) && memcmp(text.bytes, "0x", 2) == 0) {

@@ -248,6 +248,8 @@ static int step_start(struct kineto_parser *parser)
 	struct json_reader *reader = &parser->reader;
 	char first;
 
+	if (reader->end - reader->at < 3 && !reader->is_last)
+		return JSON_MORE;
 	if (reader->end - reader->at >= 3 && memcmp(reader->at, "\xef\xbb\xbf", 3) == 0)
 		reader->at += 3;
 	first = json_reader_peek(reader);

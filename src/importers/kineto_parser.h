@@ -23,11 +23,9 @@ static inline bool kineto_is_last(const struct kineto_last_text *last, const str
 
 static inline void kineto_set_last(struct kineto_last_text *last, const struct json_text *text)
 {
-	last->length = 0;
-	if (text->length > sizeof(last->bytes))
-		return;
-	last->length = (uint8_t)text->length;
-	memcpy(last->bytes, text->bytes, text->length);
+	last->length = text->length <= sizeof(last->bytes) ? (uint8_t)text->length : 0;
+	if (last->length)
+		memcpy(last->bytes, text->bytes, last->length);
 }
 
 struct kineto_process {

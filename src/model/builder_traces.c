@@ -84,19 +84,52 @@ static int compare_places(const void *left, const void *right)
 	return a->row < b->row ? -1 : 1;
 }
 
+/* Each row has a position of its own in the file, and the file not many more. Fails with -E2BIG. */
+static int find_places(const struct trace *trace, struct place *places)
+{
+	_cleanup_free_ uint32_t *rows = NULL;
+	uint32_t last = 0;
+	size_t count = 0;
+
+	array_foreach (&trace->events, event)
+		last = MAX(last, event->file_index);
+	if (last / 8 > trace->events.count)
+		return -E2BIG;
+	rows = malloc(((size_t)last + 1) * sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	memset(rows, 0xff, ((size_t)last + 1) * sizeof(*rows));
+	for (uint32_t i = 0; i < trace->events.count; i++) {
+		uint32_t *row = &rows[trace->events.items[i].file_index];
+
+		if (*row != MODEL_NONE)
+			return -E2BIG;
+		*row = i;
+	}
+	for (size_t i = 0; i <= last; i++) {
+		if (rows[i] != MODEL_NONE)
+			places[count++] = (struct place){(uint32_t)i, rows[i]};
+	}
+	return 0;
+}
+
 static int sort_events(struct trace *trace)
 {
 	_cleanup_free_ struct place *places = malloc((trace->events.count + 1) * sizeof(*places));
 	struct trace_event *events;
+	int r;
 
 	events = malloc((trace->events.count + 1) * sizeof(*events));
-	if (!places || !events) {
+	r = places && events ? find_places(trace, places) : -ENOMEM;
+	if (r == -ENOMEM) {
 		free(events);
-		return -ENOMEM;
+		return r;
 	}
-	for (uint32_t i = 0; i < trace->events.count; i++)
-		places[i] = (struct place){trace->events.items[i].file_index, i};
-	qsort(places, trace->events.count, sizeof(*places), compare_places);
+	if (r == -E2BIG) {
+		for (uint32_t i = 0; i < trace->events.count; i++)
+			places[i] = (struct place){trace->events.items[i].file_index, i};
+		qsort(places, trace->events.count, sizeof(*places), compare_places);
+	}
 	for (size_t i = 0; i < trace->events.count; i++)
 		events[i] = trace->events.items[places[i].row];
 	free(trace->events.items);
@@ -137,6 +170,22 @@ static int sort_tracks(struct trace_builder *state)
 	return 0;
 }
 
+/* "memory bandwidth (GB/s)" of copies and fills is among the arguments that are kept as text. */
+static void find_bandwidths(struct trace *trace)
+{
+	static const char key[] = "\"memory bandwidth (GB/s)\"";
+
+	array_foreach (&trace->works, work) {
+		const char *found =
+			work->bytes ? strstr(trace_text(trace, work->others), key) : NULL;
+
+		if (!found)
+			continue;
+		found += sizeof(key) - 1;
+		work->bandwidth_gbps = strtod(found + strspn(found, " \t:"), NULL);
+	}
+}
+
 /* Hands the trace that was read last over to the model. */
 int builder_resolve_traces(struct model_builder *builder)
 {
@@ -148,6 +197,8 @@ int builder_resolve_traces(struct model_builder *builder)
 	r = sort_tracks(state);
 	r = r ?: sort_events(state->trace);
 	r = r ?: trace_finish(state->trace);
+	if (r == 0)
+		find_bandwidths(state->trace);
 	r = r ?: array_append(&builder->model->traces, state->trace);
 	if (r == 0)
 		forget_trace(state);
@@ -273,6 +324,29 @@ static struct trace_lane *find_lane(
 	return &state->lanes.items[index];
 }
 
+/*
+ * Times of a damaged capture may be anything: within these, sums of them are numbers, as in what
+ * importers read.
+ */
+static int64_t bounded_ns(struct trace_builder *state, int64_t ns, int64_t lowest, int64_t highest)
+{
+	if (ns >= lowest && ns <= highest)
+		return ns;
+	state->trace->damage.repaired_times++;
+	return ns < lowest ? lowest : highest;
+}
+
+static int64_t time_since_origin(struct trace_builder *state, uint64_t time_ns)
+{
+	return bounded_ns(state, (int64_t)(time_ns - state->origin_ns), -(INT64_C(1) << 61),
+		INT64_C(1) << 62);
+}
+
+static int64_t duration_of(struct trace_builder *state, uint64_t duration_ns)
+{
+	return bounded_ns(state, (int64_t)duration_ns, -(INT64_C(1) << 61), INT64_C(1) << 61);
+}
+
 static int end_row(struct trace_builder *state, uint32_t track, const struct capture_trace_row *row)
 {
 	struct trace_lane *lane = find_lane(state, track, row);
@@ -286,8 +360,8 @@ static int end_row(struct trace_builder *state, uint32_t track, const struct cap
 	}
 	event = &state->trace->events.items[lane->open.items[--lane->open.count]];
 	if (event->duration_ns == TRACE_NO_DURATION)
-		event->duration_ns =
-			(int64_t)(row->time_ns - state->origin_ns - (uint64_t)event->start_ns);
+		event->duration_ns = duration_of(
+			state, row->time_ns - state->origin_ns - (uint64_t)event->start_ns);
 	return 0;
 }
 
@@ -315,7 +389,7 @@ static int add_row(
 	int r = trace_fields_set(trace, row, event);
 
 	if (row->layout & ROW_BIT(ROW_DURATION))
-		event->duration_ns = (int64_t)row->values[ROW_DURATION];
+		event->duration_ns = duration_of(state, row->values[ROW_DURATION]);
 	r = r ?: add_flow(trace, event, row);
 	r = r ?: array_append(&trace->events, *event);
 	if (r < 0 || row->kind != CAPTURE_ROW_BEGIN)
@@ -356,7 +430,7 @@ int builder_visit_trace_row(void *context, const struct capture_trace_row *told)
 	r = map_texts(state, &row);
 	if (r < 0)
 		return r;
-	event.start_ns = (int64_t)(row.time_ns - state->origin_ns);
+	event.start_ns = time_since_origin(state, row.time_ns);
 	event.name = row.name;
 	event.category_name = row.category;
 	if (row.category < state->kinds.count)
@@ -365,7 +439,7 @@ int builder_visit_trace_row(void *context, const struct capture_trace_row *told)
 	if (row.layout & ROW_BIT(ROW_FILE_INDEX))
 		event.file_index = (uint32_t)row.values[ROW_FILE_INDEX];
 	if (row.kind == CAPTURE_ROW_STAGE)
-		event.duration_ns = (int64_t)row.duration_ns;
+		event.duration_ns = duration_of(state, row.duration_ns);
 	return add_row(state, &row, &event);
 }
 
@@ -380,7 +454,7 @@ int builder_visit_trace_flow(void *context, const struct capture_trace_flow *tol
 
 	if (!state || !state->trace || !map_u64_get(&state->tracks, told->track, &track))
 		return 0;
-	flow.time_ns = (int64_t)(told->time_ns - state->origin_ns);
+	flow.time_ns = time_since_origin(state, told->time_ns);
 	flow.track = (uint32_t)track;
 	r = add_string(state->trace, told->category, &flow.category_name);
 	return r ?: array_append(&state->trace->flows, flow);
@@ -395,7 +469,7 @@ int builder_visit_trace_counter(void *context, const struct capture_trace_counte
 
 	if (!state || !state->trace || !map_u64_get(&state->tracks, told->track, &track))
 		return 0;
-	counter.time_ns = (int64_t)(told->time_ns - state->origin_ns);
+	counter.time_ns = time_since_origin(state, told->time_ns);
 	counter.track = (uint32_t)track;
 	r = add_string(state->trace, told->name, &counter.name);
 	r = r ?: add_string(state->trace, told->series, &counter.series);

@@ -174,9 +174,29 @@ uint64_t model_sample_time_ns(const struct model *model, const struct model_samp
 
 uint64_t model_start_ns(const struct model *model)
 {
-	if (model->session.start_time_ns || !model->samples.count)
+	uint64_t start = UINT64_MAX;
+
+	if (model->session.start_time_ns)
 		return model->session.start_time_ns;
-	return model->samples.items[0].time_ns;
+	/* Of other recorders: the first of all that is known. */
+	if (model->samples.count)
+		start = model->samples.items[0].time_ns;
+	if (model->ranges.count)
+		start = MIN(start, model->ranges.items[0].start_ns);
+	if (model->device_works.count)
+		start = MIN(start, model->device_works.items[0].start_ns);
+	return start == UINT64_MAX ? 0 : start;
+}
+
+static uint64_t foreign_end_ns(const struct model *model)
+{
+	uint64_t end = 0;
+
+	array_foreach (&model->ranges, range)
+		end = MAX(end, range->end_ns);
+	array_foreach (&model->device_works, work)
+		end = MAX(end, work->end_ns);
+	return end;
 }
 
 uint64_t model_duration_ns(const struct model *model)
@@ -192,6 +212,8 @@ uint64_t model_elapsed_ns(const struct model *model)
 	end = MAX(end, model->windows_end_ns);
 	if (model->samples.count)
 		end = MAX(end, model->samples.items[model->samples.count - 1].time_ns);
+	if (!model->session.present)
+		end = MAX(end, foreign_end_ns(model));
 	return end > start ? end - start : 0;
 }
 

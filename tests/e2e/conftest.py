@@ -12,6 +12,7 @@ is tested. Fixtures:
     unprivileged               a command prefix that runs the rest as nobody
     sonde_unprivileged(...)    sonde as nobody, in a folder of nobody's; .directory, .start(...)
     shared_traces              the folder of real traces, SONDE_TRACES or ../shared/traces beside the checkout
+    torch2                     a Python with PyTorch 2
     pairs(kind)                the folder of an execution trace and a Kineto trace that PyTorch 2 made (pairs/make_pairs.py)
 """
 
@@ -292,16 +293,22 @@ PAIRS = ("train", "threads", "gloo", "names")
 
 
 @pytest.fixture(scope="session")
-def pairs(tmp_path_factory):
-    """pairs(kind) -> folder; all kinds but the slow ones are made together, once."""
-    folder, made = tmp_path_factory.mktemp("pairs"), {}
+def torch2():
+    """A Python with PyTorch 2."""
     python = ROOT / ".venv-torch2" / "bin" / "python"
     if not python.exists():
         pytest.skip("there is no PyTorch 2; 'tools/venv torch2' installs it from PyPI")
+    return python
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory, torch2):
+    """pairs(kind) -> folder; all kinds but the slow ones are made together, once."""
+    folder, made = tmp_path_factory.mktemp("pairs"), {}
 
     def make(kinds):
         script = ROOT / "tests" / "e2e" / "pairs" / "make_pairs.py"
-        done = subprocess.run([python, "-W", "ignore", script, folder, *kinds], capture_output=True, text=True, timeout=600)
+        done = subprocess.run([torch2, "-W", "ignore", script, folder, *kinds], capture_output=True, text=True, timeout=600)
         made.update(line.split(maxsplit=1) for line in done.stdout.splitlines())
         assert all(made.get(kind, "failed") != "failed" for kind in kinds), done.stdout + done.stderr[-2000:]
 

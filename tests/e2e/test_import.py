@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde import: logs of vLLM as captures. The logs in import-logs have the form of releases 0.6 and 0.20."""
+"""sonde import: logs of vLLM, and traces of the PyTorch profiler. The logs in import-logs have the form of releases 0.6
+and 0.20."""
 
+import gzip
+import json
 import os
+import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -85,9 +90,123 @@ def test_default_output_and_refusals(sonde, tmp_path):
     shutil.copy(LOGS / "vllm-0.6-milliseconds.log", log)
     sonde("import", "--format", "vllm-log", log, check=0)
     assert (tmp_path / "server.pftrace").exists()
-    assert sonde("import", log).status == 2
+    sonde("import", log, check=0)  # the format is found by itself
+    two = sonde("import", "-o", tmp_path / "both.pftrace", log, log)
+    assert two.status == 2 and "one by one" in two.stderr
     same = sonde("import", "--format", "vllm-log", "-o", log, log)
     assert same.status == 1 and "over itself" in same.stderr
     assert "Added request" in log.read_text()
     missing = sonde("import", "--format", "vllm-log", tmp_path / "none.log")
     assert missing.status == 1 and "none.log" in missing.stderr
+
+
+# ---- traces of the PyTorch profiler ----
+
+KINETO = [
+    "kineto/cpu_only.json.gz",
+    "kineto/critical_path_alexnet.json.gz",
+    "kineto/cuda_event_sync_multi_stream.json.gz",
+    "kineto/mi250_minitoy_train_ROCm6_2_kineto.json.gz",
+    "kineto/mtia_inference_rank_0.json.gz",
+    "kineto/ns_resolution.json.gz",
+    "megatron-tp8-upgraded/kineto_0.json.gz",
+]
+
+
+def document_of(path):
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rb") as file:
+        return json.loads(file.read().decode("utf-8", "replace"), strict=False)
+
+
+def events_of(document):
+    """All events but names, as texts that are equal when the events are."""
+    events = []
+    for event in document["traceEvents"]:
+        if event["ph"] == "M":
+            continue
+        if event["ph"] == "i":
+            event["s"] = "t"
+        event["args"] = event.get("args", {})
+        events.append(json.dumps(event, sort_keys=True))
+    return Counter(events)
+
+
+@pytest.mark.parametrize("name", KINETO)
+def test_a_trace_comes_back_as_it_was(sonde, shared_traces, tmp_path, name):
+    """Every event, with its time to the nanosecond and all of its arguments, and the file's header."""
+    source, capture, exported = shared_traces / name, tmp_path / "c.pftrace", tmp_path / "out.json"
+    sonde("import", "-o", capture, source, check=0)
+    sonde("export", "-f", "chrome", "-o", exported, capture, check=0)
+    before, after = document_of(source), document_of(exported)
+    assert events_of(before) == events_of(after)
+    assert {key: before[key] for key in before if key != "traceEvents"} == {
+        key: after[key] for key in after if key != "traceEvents"}
+
+
+def test_bytes_for_each_slice(sonde, shared_traces, tmp_path):
+    """With everything that is in the files, but not the messages that describe the format itself."""
+    described = 20_000
+    for name, most in (("ns_resolution", 42), ("df_index_resolver", 56)):
+        capture = tmp_path / "c.pftrace"
+        done = sonde("import", "--uncompressed", "-o", capture, shared_traces / "kineto" / f"{name}.json.gz", check=0)
+        slices = int(re.search(r"(\d+) slices", done.stderr).group(1))
+        assert (capture.stat().st_size - described) / slices < most, name
+        sonde("import", "-o", tmp_path / "small", shared_traces / "kineto" / f"{name}.json.gz", check=0)
+        assert (tmp_path / "small").stat().st_size / slices < 16
+
+
+def test_ranks_of_a_folder(sonde, shared_traces, tmp_path):
+    """One capture of both, with the execution traces left aside; which ranks are missing is said."""
+    capture = tmp_path / "c.pftrace"
+    done = sonde("import", "-o", capture, shared_traces / "megatron-tp8", check=0)
+    assert "20238 slices" in done.stderr
+    assert "2 of 8 ranks are there" in done.stderr
+    assert "2 execution traces" in done.stderr
+    refused = sonde("export", "-f", "chrome", "-o", tmp_path / "x.json", capture)
+    assert refused.status == 1 and "2 ranks" in refused.stderr
+    sonde("export", "-f", "pftrace", "-o", tmp_path / "again.pftrace", capture, check=0)
+    assert abs((tmp_path / "again.pftrace").stat().st_size - capture.stat().st_size) < 1000
+
+
+def test_outputs_of_traces(sonde, tmp_path):
+    trace = {"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 2, "ts": 3, "dur": 4}]}
+    for name in ("a.json", "b.json.gz", "c.pt.trace.json"):
+        (tmp_path / name).write_text(json.dumps(trace))
+    sonde("import", tmp_path / "a.json", tmp_path / "b.json.gz", tmp_path / "c.pt.trace.json", check=0)
+    assert sorted(path.name for path in tmp_path.glob("*.pftrace")) == ["a.pftrace", "b.pftrace", "c.pt.trace.pftrace"]
+    same = sonde("import", "-o", tmp_path / "a.json", tmp_path / "a.json")
+    assert same.status == 1 and "over itself" in same.stderr
+    again = sonde("import", tmp_path / "a.pftrace", "-o", tmp_path / "d.pftrace", check=0)
+    assert "1 slices" in again.stderr
+    folded = sonde("export", "-f", "folded", "-o", "-", tmp_path / "a.pftrace")
+    assert folded.status == 1 and "-f folded is for recordings" in folded.stderr
+    sonde("export", tmp_path / "a.json", "-f", "pftrace", "-o", tmp_path / "e.pftrace", check=0)
+    sonde("import", "-o", "/dev/full", tmp_path / "a.json", check=1)
+
+
+def test_what_is_no_trace(sonde, shared_traces, tmp_path):
+    empty = tmp_path / "folder"
+    empty.mkdir()
+    assert "one file for each rank" in sonde("import", empty, check=1).stderr
+    assert "has no times" in sonde("import", shared_traces / "et/pt2_1.1.1.json.gz", "-o", tmp_path / "x", check=1).stderr
+    assert "No such file" in sonde("import", tmp_path / "none.json", check=1).stderr
+    (tmp_path / "x.json").write_text('{"traceEvents": "none"}')
+    assert "no event" in sonde("import", tmp_path / "x.json", check=1).stderr
+
+
+def test_damage_is_said_and_kept(sonde, report, tmp_path):
+    trace = tmp_path / "cut.json"
+    trace.write_text('{"traceEvents": [{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":2,"ts":3,"dur":-4},'
+                     '{"ph":"X","cat":"cpu_op","name":"b","pid":1,"ti')
+    done = sonde("import", trace, check=0)
+    assert "is cut off" in done.stderr and "negative" in done.stderr
+    again = sonde("export", "-f", "chrome", "-o", "-", tmp_path / "cut.pftrace", check=0)
+    assert "is cut off" in again.stderr and json.loads(again.stdout)["traceEvents"][-1]["name"] == "a"
+
+
+def test_a_capture_of_old_reads_as_ever(sonde, tmp_path):
+    """tests/golden/trace: what this version of the format holds, for all later ones."""
+    golden = Path(__file__).resolve().parents[1] / "golden" / "trace"
+    sonde("export", "-f", "chrome", "-o", tmp_path / "out.json", golden / "trace-1.pftrace", check=0)
+    assert (tmp_path / "out.json").read_text() == (golden / "trace-1.json").read_text()

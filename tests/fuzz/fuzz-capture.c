@@ -176,6 +176,41 @@ static int see_stats(void *context, const struct capture_stats *stats)
 	return 0;
 }
 
+static int see_trace(void *context, const struct capture_trace *trace)
+{
+	touch(context, trace->path);
+	touch(context, trace->header);
+	for (size_t i = 0; i < trace->category_count; i++)
+		touch(context, trace->categories[i].name);
+	return 0;
+}
+
+static int see_trace_track(void *context, const struct capture_trace_track *track)
+{
+	touch(context, track->pid_text);
+	touch(context, track->thread_name);
+	return 0;
+}
+
+static int see_trace_row(void *context, const struct capture_trace_row *row)
+{
+	uint64_t texts = row->layout & ROW_TEXTS;
+
+	if (row->kind == CAPTURE_ROW_END)
+		return 0;
+	require(row->name < row->strings->entries.count);
+	require(row->category < row->strings->entries.count);
+	for (; texts; texts &= texts - 1)
+		require(row->values[__builtin_ctzll(texts)] < row->strings->entries.count);
+	return 0;
+}
+
+static int see_trace_flow(void *context, const struct capture_trace_flow *flow)
+{
+	touch(context, flow->category);
+	return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	static const struct capture_visitor visitor = {
@@ -195,6 +230,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		.step = see_step,
 		.symbols = see_symbols,
 		.stats = see_stats,
+		.trace = see_trace,
+		.trace_track = see_trace_track,
+		.trace_row = see_trace_row,
+		.trace_flow = see_trace_flow,
 	};
 	struct capture_read_result result;
 	struct seen seen = {0};

@@ -5,12 +5,15 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import threading
 import time
 
 import pytest
 from sonde import _chakra_files, _log, manager
 from sonde.manager import ChakraTraceManager, Options
+
+from .conftest import TORCH, package_folder
 
 torch = pytest.importorskip("torch", reason="there is no PyTorch for this Python")
 
@@ -315,31 +318,85 @@ def test_conversion_says_why_not(make, monkeypatch, tmp_path):
     assert windows(tmp_path / "t")[0]["convert"]["status"].startswith("not converted: there is no program sonde")
 
 
-@pytest.mark.parametrize("has_command", [True, False])
-def test_conversion_links_and_converts(has_command, make, monkeypatch, tmp_path):
-    program = tmp_path / "sonde"
-    text = """#!/bin/sh
-[ "$1 $2" = "chakra --help" ] && exit %d
-case $2 in
-link) for a; do [ "$last" = --output-file ] && echo '{}' >"$a"; last=$a; done ;;
-convert) for a; do [ "$last" = --output ] && mkdir "$a"; last=$a; done ;;
-esac
-""" % (not has_command)
-    program.write_text(text)
-    program.chmod(0o755)
-    monkeypatch.setenv("SONDE", str(program))
+@pytest.fixture
+def stand_in(monkeypatch, tmp_path):
+    """stand_in(text) -> a program `sonde` that does what the shell's text says"""
+
+    def make_one(text):
+        program = tmp_path / "sonde"
+        program.write_text("#!/bin/sh\n" + text)
+        program.chmod(0o755)
+        monkeypatch.setenv("SONDE", str(program))
+
+    return make_one
+
+
+def converted_window(make, tmp_path):
     one = make(AUTO_CONVERT="1")
     one.start()
     work()
     one.stop()
     assert one.wait()
-    window = windows(tmp_path / "t")[0]
-    if not has_command:
-        assert "has no command 'chakra'" in window["convert"]["status"]
-        return
-    assert window["convert"]["status"] == "ok"
-    assert (tmp_path / "t" / f"pytorch_et_plus_{window['tag']}.json").is_file()
-    assert (tmp_path / "t" / f"chakra_trace_{window['tag']}").is_dir()
+    return windows(tmp_path / "t")[0]
+
+
+def test_conversion_with_a_sonde_that_cannot(stand_in, make, tmp_path):
+    stand_in("exit 2\n")
+    assert "has no command 'chakra'" in converted_window(make, tmp_path)["convert"]["status"]
+
+
+def test_conversion_says_which_step_failed_and_what_is_there(stand_in, make, tmp_path):
+    stand_in(
+        """for a; do case $last in --output-file | --output) echo >"$a" ;; esac; last=$a; done
+[ "$2" != check ] || { echo "sonde: node 3 depends on itself" >&2; exit 1; }
+"""
+    )
+    window = converted_window(make, tmp_path)
+    convert = window["convert"]
+    assert convert["status"] == "failed: sonde: node 3 depends on itself (sonde chakra check)"
+    assert convert["linked"] == f"pytorch_et_plus_{window['tag']}.json"
+    assert convert["converted"] == f"chakra_trace_{window['tag']}/chakra_trace.0.et"
+    assert all((tmp_path / "t" / convert[name]).is_file() for name in ("linked", "converted"))
+
+
+def test_conversion_that_never_came_to_a_file_leaves_no_folder(stand_in, make, tmp_path):
+    stand_in('[ "$2" = --help ] || { echo "sonde: nothing could be linked" >&2; exit 1; }\n')
+    window = converted_window(make, tmp_path)
+    assert window["convert"] == {"status": "failed: sonde: nothing could be linked (sonde chakra link)"}
+    assert not list((tmp_path / "t").glob("chakra_trace_*"))
+
+
+CONVERTED = """
+    import os, sys
+    import torch
+    from sonde import get_global_manager
+
+    manager = get_global_manager()
+    assert manager.start()
+    net = torch.nn.Linear(16, 4)
+    for _ in range(3):
+        net(torch.randn(8, 16)).sum().backward()
+        manager.step()
+    manager.stop()
+    assert manager.wait()
+"""
+
+
+def test_conversion_of_what_torch_writes(run, tmp_path):
+    """Defect 6, with the real command: execution trace and Kineto trace of a window end as a checked Chakra trace."""
+    python = TORCH.get("torch2")
+    if python is None:
+        pytest.skip("there is no PyTorch 2; 'tools/venv torch2' installs it from PyPI")
+    sonde = str(package_folder().parent / "sonde")
+    folder = tmp_path / "t"
+    variables = {"VLLM_CHAKRA_TRACE": "1", "VLLM_CHAKRA_TRACE_DIR": str(folder), "VLLM_CHAKRA_AUTO_CONVERT": "1"}
+    run(CONVERTED, python=python, env={**variables, "SONDE": sonde, "RANK": "3", "WORLD_SIZE": "8"})
+    (window,) = windows(folder)
+    assert window["convert"]["status"] == "ok", window
+    assert window["convert"]["converted"].endswith("/chakra_trace.3.et")
+    done = subprocess.run([sonde, "chakra", "dump", folder / window["convert"]["converted"]], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "aten::addmm" in done.stdout and "AddmmBackward0" in done.stdout
 
 
 # ---- the flag ----

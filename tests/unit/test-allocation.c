@@ -22,6 +22,11 @@
 
 #include "analyses/device_launches.h"
 #include "analyses/device_overlap.h"
+#include "analyses/trace_critical_path.h"
+#include "analyses/trace_diff.h"
+#include "analyses/trace_memory.h"
+#include "analyses/trace_sequences.h"
+#include "analyses/trace_stragglers.h"
 #include "base/array.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -32,6 +37,7 @@
 #include "model/model.h"
 #include "sources/process/address_space.h"
 #include "symbols/symbols.h"
+#include "trace-example.h"
 #include "unwind/build.h"
 #include "vllm-example.h"
 
@@ -331,6 +337,80 @@ static void test_device_analyses(void **state)
 	shared_model = model_free(shared_model);
 }
 
+/* ---- traces ---- */
+
+static struct trace *shared_trace;
+static struct trace_view shared_views[2];
+
+/* Two threads, a wait of each kind, a step and a collective. */
+static void make_trace(void)
+{
+	struct trace *trace = shared_trace = example_trace_new();
+	struct trace_flow flow = {.id = 1, .category_name = example_text(trace, "fwdbwd")};
+	struct trace_memory memory = {.bytes = 8, .total_allocated = 8};
+	uint32_t row;
+
+	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#1", 1, 0, 900000, 0);
+	example_host(trace, TRACE_CPU_OP, "forward", 1, 1000, 90000, 0);
+	example_host(trace, TRACE_CPU_OP, "autograd", 2, 200000, 90000, 0);
+	for (uint64_t i = 1; i <= 4; i++)
+		example_launch(trace, "ncclKernel", (int64_t)i % 2 + 1, (int64_t)i * 2000, 1000,
+			(int64_t)i * 100000, 50000, i);
+	example_host(trace, TRACE_RUNTIME, "cudaEventRecord", EXAMPLE_PID, 7000, 1000, 5);
+	example_host(trace, TRACE_RUNTIME, "cudaDeviceSynchronize", EXAMPLE_PID, 20000, 600000, 6);
+	example_device(trace, TRACE_SYNC, "Context Sync", 0, 1, 20000, 500000, 6);
+	example_device(trace, TRACE_SYNC, "Event Sync", 0, 1, 20000, 500000, 6);
+	trace->works.items[trace->works.count - 1].wait_stream = 1;
+	trace->works.items[trace->works.count - 1].wait_correlation = 5;
+	flow.track = example_track(trace, EXAMPLE_PID, 1, false);
+	assert_int_equal(array_append(&trace->flows, flow), 0);
+	flow.track = example_track(trace, EXAMPLE_PID, 2, false);
+	flow.is_end = true;
+	assert_int_equal(array_append(&trace->flows, flow), 0);
+	row = example_host(trace, TRACE_CPU_INSTANT, "[memory]", 1, 5000, TRACE_NO_DURATION, 0);
+	trace->events.items[row].detail = 0;
+	assert_int_equal(array_append(&trace->memory, memory), 0);
+	example_trace_finish(trace);
+}
+
+static int analyse_trace(void)
+{
+	_cleanup_critical_paths_ struct critical_paths paths = {0};
+	_cleanup_trace_diff_ struct trace_diff diff = {0};
+	_cleanup_trace_sequences_ struct trace_sequences sequences = {0};
+	_cleanup_trace_stragglers_ struct trace_stragglers stragglers = {0};
+	_cleanup_trace_memory_ struct trace_memory_use memory = {0};
+	int r = critical_paths_init(
+		&paths, &shared_views[0], &(struct critical_path_options){.annotation = ""});
+
+	r = r
+		    ?: trace_diff_init(&diff, (struct trace_diff_side[]){{&shared_views[0], 1},
+						      {&shared_views[1], 1}});
+	r = r
+		    ?: trace_sequences_init(&sequences, &shared_views[0],
+			       &(struct trace_sequence_options){.shortest = 1});
+	r = r
+		    ?: trace_stragglers_init(
+			       &stragglers, shared_views, 2, &(struct trace_straggler_options){0});
+	return r ?: trace_memory_init(&memory, shared_trace);
+}
+
+static void test_trace_analyses(void **state)
+{
+	make_trace();
+	for (int hta = 0; hta < 2; hta++) {
+		for (uint32_t i = 0; i < 2; i++)
+			assert_int_equal(
+				trace_view_init(&shared_views[i], shared_trace, i,
+					&(struct trace_view_options){.hta_compatible = hta}),
+				0);
+		check(analyse_trace, MUST_FAIL);
+		trace_view_done(&shared_views[0]);
+		trace_view_done(&shared_views[1]);
+	}
+	shared_trace = trace_free(shared_trace);
+}
+
 /* ---- files of the target ---- */
 
 static int build_unwind_table(void)
@@ -422,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_exporters),
 		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_device_analyses),
+		cmocka_unit_test(test_trace_analyses),
 		cmocka_unit_test(test_elf_files),
 		cmocka_unit_test(test_address_spaces),
 	};

@@ -17,6 +17,7 @@
 #include "capture-example.h"
 #include "capture/fields.h"
 #include "capture/protobuf.h"
+#include "capture/trace_rows.h"
 
 static struct strbuf trace, text;
 static struct capture_read_result result;
@@ -424,6 +425,145 @@ static void test_bad_fields(void **state)
 
 #define test_case(function) cmocka_unit_test_setup(function, start_over)
 
+/* ---- GPUs, and counters that are named by their tracks ---- */
+
+static int show_work(void *context, const struct capture_device_work *work)
+{
+	strbuf_addf(context, "work %s of %s, pid %u, queue %u: %llu to %llu, id %llu\n", work->name,
+		work->device, work->pid, work->queue, (unsigned long long)work->start_ns,
+		(unsigned long long)work->end_ns, (unsigned long long)work->correlation);
+	return 0;
+}
+
+static int show_launch(void *context, const struct capture_launch *launch)
+{
+	strbuf_addf(context, "launch by %u/%u at %llu, id %llu\n", launch->pid, launch->tid,
+		(unsigned long long)launch->time_ns, (unsigned long long)launch->correlation);
+	return 0;
+}
+
+static int show_counter(void *context, const struct capture_counter *counter)
+{
+	strbuf_addf(context, "%s of %u: %g\n", counter->name, counter->pid, counter->value);
+	return 0;
+}
+
+static void put_track(uint64_t uuid, uint64_t parent, uint32_t kind, const char *name)
+{
+	size_t packet = begin(1, 0), track = pb_begin(&trace, PACKET_TRACK_DESCRIPTOR), owner;
+
+	pb_put_u64(&trace, TRACK_UUID, uuid);
+	if (parent)
+		pb_put_u64(&trace, TRACK_PARENT, parent);
+	if (name)
+		pb_put_text(&trace, TRACK_NAME, name);
+	owner = pb_begin(&trace, kind);
+	if (kind != TRACK_COUNTER)
+		pb_put_u64(&trace, THREAD_PID, 100);
+	if (kind == TRACK_THREAD)
+		pb_put_u64(&trace, THREAD_TID, 101);
+	pb_end(&trace, owner);
+	pb_end(&trace, track);
+	end(packet);
+}
+
+static size_t begin_event(uint64_t type, uint64_t track)
+{
+	size_t event = pb_begin(&trace, PACKET_TRACK_EVENT);
+
+	pb_put_u64(&trace, EVENT_TYPE, type);
+	pb_put_u64(&trace, EVENT_TRACK, track);
+	return event;
+}
+
+static void test_gpus_and_counters(void **state)
+{
+	static const struct capture_visitor visitor = {
+		.device_work = show_work, .launch = show_launch, .counter = show_counter};
+	size_t packet = begin(1, SEQUENCE_CLEARED), part, inner;
+
+	part = pb_begin(&trace, PACKET_INTERNED_DATA);
+	put_string(INTERNED_SPECIFICATIONS, 4, "gemm");
+	inner = pb_begin(&trace, INTERNED_CONTEXTS);
+	pb_put_u64(&trace, CONTEXT_IID, 3);
+	pb_put_u64(&trace, CONTEXT_PID, 100);
+	pb_end(&trace, inner);
+	pb_end(&trace, part);
+	end(packet);
+	put_track(10, 0, TRACK_PROCESS, NULL);
+	put_track(11, 0, TRACK_THREAD, NULL);
+	put_track(12, 10, TRACK_COUNTER, "power");
+	/* a slice that submits two stages, one field packed, one not */
+	packet = begin(1, 0);
+	pb_put_u64(&trace, PACKET_TIMESTAMP, 500);
+	part = begin_event(CAPTURE_RANGE_BEGIN, 11);
+	inner = pb_begin(&trace, EVENT_GPU_CORRELATION);
+	pb_put_u64(&trace, GPU_CORRELATION_SUBMISSIONS, 7);
+	pb_put_bytes(&trace, GPU_CORRELATION_SUBMISSIONS, "\x08", 1);
+	pb_end(&trace, inner);
+	pb_end(&trace, part);
+	end(packet);
+	packet = begin(1, 0);
+	pb_put_u64(&trace, PACKET_TIMESTAMP, 900);
+	part = pb_begin(&trace, PACKET_GPU_STAGE);
+	pb_put_u64(&trace, STAGE_EVENT_ID, 7);
+	pb_put_u64(&trace, STAGE_DURATION, 50);
+	pb_put_u64(&trace, STAGE_CONTEXT, 3);
+	pb_put_u64(&trace, STAGE_GPU, 1);
+	pb_put_u64(&trace, STAGE_QUEUE_IID, 9);
+	pb_put_u64(&trace, STAGE_NAME_IID, 4);
+	pb_end(&trace, part);
+	end(packet);
+	packet = begin(1, 0);
+	pb_put_u64(&trace, PACKET_TIMESTAMP, 920);
+	part = begin_event(EVENT_TYPE_COUNTER, 12);
+	pb_put_u64(&trace, EVENT_COUNTER_INT, (uint64_t)-3);
+	pb_end(&trace, part);
+	end(packet);
+	(void)state;
+	assert_int_equal(
+		capture_read_memory(trace.data, trace.length, "x", &visitor, &text, &result, &err),
+		0);
+	assert_string_equal(strbuf_cstr(&text),
+		"launch by 100/101 at 500, id 7\nlaunch by 100/101 at 500, id 8\n"
+		"work gemm of GPU 1, pid 100, queue 9: 900 to 950, id 7\npower of 100: -3\n");
+}
+
+/* Rows of a trace that refer to what is not there. */
+static void test_rows_without_what_they_refer_to(void **state)
+{
+	size_t packet = begin(1, 0), part, inner;
+
+	part = pb_begin(&trace, PACKET_TRACK_DESCRIPTOR);
+	pb_put_u64(&trace, TRACK_UUID, 5);
+	pb_put_u64(&trace, TRACK_ROW_TRACK, 1);
+	pb_end(&trace, part);
+	end(packet);
+	packet = begin(1, SEQUENCE_CLEARED);
+	part = pb_begin(&trace, PACKET_DEFAULTS);
+	inner = pb_begin(&trace, DEFAULTS_TRACK_EVENT);
+	pb_put_u64(&trace, EVENT_DEFAULT_TRACK, 5);
+	pb_end(&trace, inner);
+	pb_end(&trace, part);
+	end(packet);
+	for (unsigned i = 0; i < 2; i++) { /* all fields; then none is told */
+		packet = begin(1, 0);
+		part = pb_begin(&trace, PACKET_TRACK_EVENT);
+		pb_put_u64(&trace, EVENT_TYPE, CAPTURE_ROW_BEGIN);
+		pb_put_u64(&trace, EVENT_NAME_IID, 77);
+		inner = pb_begin(&trace, EVENT_SONDE_ROW);
+		if (i == 0)
+			pb_put_u64(&trace, ROW_LAYOUT, UINT64_MAX);
+		pb_put_u64(&trace, ROW_OTHERS, 99);
+		pb_end(&trace, inner);
+		pb_end(&trace, part);
+		end(packet);
+	}
+	(void)state;
+	expect_text("");
+	assert_int_equal(result.skipped_packets, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +581,8 @@ int main(void)
 		test_case(test_too_many_sequences),
 		test_case(test_huge_packet),
 		test_case(test_bad_fields),
+		test_case(test_gpus_and_counters),
+		test_case(test_rows_without_what_they_refer_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, clean_up);

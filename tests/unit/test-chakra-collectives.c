@@ -148,6 +148,34 @@ static void test_collectives_of_the_host(void **state _unused_)
 	assert_attribute(&converted, 3, "comm_type", "none");
 }
 
+/* As PyTorch 2.13 writes them: what the operator of c10d says, gloo does. */
+static void test_collectives_of_gloo(void **state _unused_)
+{
+	_cleanup_execution_trace_ struct execution_trace *trace = new_example();
+	_cleanup_converted_ struct converted converted = {0};
+	struct execution_node *node;
+
+	add_roots(trace);
+	node = add_host(trace, 2, 1, "c10d::send", 10, 9);
+	node->inputs.values = text_of("[[[4, 5, 0, 10, 8, \"cpu\"]], \"<Object>\", 1, 0]");
+	node->inputs.types =
+		text_of("[\"GenericList[Tensor(double)]\", \"Object\", \"Int\", \"Int\"]");
+	node = add_host(trace, 3, 2, "gloo:send", 11, 5);
+	node->inputs.values = text_of("[[4, 5, 0, 10, 8, \"cpu\"]]");
+	node->inputs.types = text_of("[\"Tensor(double)\"]");
+	node = add_host(trace, 4, 1, "gloo:all_reduce", 20, 5);
+	node->inputs.values = text_of("[[4, 5, 0, 10, 8, \"cpu\"]]");
+	node->inputs.types = text_of("[\"Tensor(double)\"]");
+	add_host(trace, 5, 1, "gloo:barrier", 30, 5);
+	converted = convert(trace, NULL);
+	assert_attribute(&converted, 3, "comm_dst", "1");
+	assert_attribute(&converted, 3, "comm_size", "80");
+	assert_attribute(&converted, 4, "comm_type", "0");
+	assert_attribute(&converted, 4, "comm_size", "80");
+	assert_int_equal(converted.result.types[CHAKRA_PROTO_MSG__NODE_TYPE__COMM_SEND_NODE], 1);
+	assert_int_equal(converted.result.types[CHAKRA_PROTO_MSG__NODE_TYPE__COMM_COLL_NODE], 1);
+}
+
 static void test_operations_by_kind(void **state _unused_)
 {
 	static const struct {
@@ -225,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_by_inputs_of_the_operator),
 		cmocka_unit_test(test_by_name_alone),
 		cmocka_unit_test(test_collectives_of_the_host),
+		cmocka_unit_test(test_collectives_of_gloo),
 		cmocka_unit_test(test_operations_by_kind),
 		cmocka_unit_test(test_sizes_by_tensors),
 	};

@@ -362,7 +362,8 @@ static void test_events_that_are_broken(void **state _unused_)
 /* The last event is broken: what follows the list is given up, but the file has an end. */
 static void test_last_event_is_broken(void **state _unused_)
 {
-	_cleanup_trace_ struct trace *trace = read_events(EVENT("a", "1") ", {\"ph\": \"X\", \"na\"");
+	_cleanup_trace_ struct trace *trace =
+		read_events(EVENT("a", "1") ", {\"ph\": \"X\", \"na\"");
 
 	assert_int_equal(trace->events.count, 1);
 	assert_int_equal(trace->damage.skipped_events, 1);

@@ -329,6 +329,24 @@ static void work_waits_for_that_of_earlier_steps(void **state)
 	assert_int_equal(second->total_ns, 950);
 }
 
+/* Of annotations in one another the outermost one; what two share belongs to the first. */
+static void windows_lie_apart(void **state)
+{
+	_cleanup_critical_paths_ struct critical_paths paths = {0};
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+
+	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#1", 1, 0, 100, 0);
+	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#1 again", 2, 10, 80, 0);
+	example_host(trace, TRACE_CPU_OP, "a", 1, 20, 30, 0);
+	example_host(trace, TRACE_CPU_OP, "b", 1, 98, 5, 0);
+	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#2", 1, 97, 100, 0);
+	find(&paths, trace, false, &windows_each);
+	assert_int_equal(paths.windows.count, 2);
+	assert_int_equal(paths.windows.items[0].total_ns, 35);
+	assert_int_equal(paths.windows.items[1].nodes, 0);
+	assert_int_equal(paths.windows.items[1].start_ns, 100);
+}
+
 static void windows_are_named_and_numbered(void **state)
 {
 	_cleanup_critical_paths_ struct critical_paths paths = {0};
@@ -535,6 +553,7 @@ int main(void)
 		cmocka_unit_test(rows_end_with_the_row_that_they_lie_in),
 		cmocka_unit_test(steps_have_paths_of_their_own),
 		cmocka_unit_test(work_waits_for_that_of_earlier_steps),
+		cmocka_unit_test(windows_lie_apart),
 		cmocka_unit_test(windows_are_named_and_numbered),
 		cmocka_unit_test(backward_threads_follow_forward_ones),
 		cmocka_unit_test(gaps_without_a_reason_are_counted),

@@ -51,7 +51,7 @@ static inline uint32_t example_track(struct trace *trace, int64_t pid, int64_t t
 	return (uint32_t)trace->tracks.count - 1;
 }
 
-static inline uint32_t example_event(struct trace *trace, struct trace_event event)
+static inline uint32_t example_row(struct trace *trace, struct trace_event event)
 {
 	static const char *const categories[TRACE_CATEGORY_MAX] = {
 		[TRACE_OTHER] = "other",
@@ -79,16 +79,16 @@ static inline uint32_t example_event(struct trace *trace, struct trace_event eve
 static inline uint32_t example_host(struct trace *trace, enum trace_category category,
 	const char *name, int64_t tid, int64_t start_ns, int64_t duration_ns, uint64_t correlation)
 {
-	return example_event(trace, (struct trace_event){
-					    .start_ns = start_ns,
-					    .duration_ns = duration_ns,
-					    .correlation = correlation,
-					    .external_id = TRACE_NO_ID,
-					    .name = example_text(trace, name),
-					    .track = example_track(trace, EXAMPLE_PID, tid, false),
-					    .detail = MODEL_NONE,
-					    .category = (uint8_t)category,
-				    });
+	return example_row(trace, (struct trace_event){
+					  .start_ns = start_ns,
+					  .duration_ns = duration_ns,
+					  .correlation = correlation,
+					  .external_id = TRACE_NO_ID,
+					  .name = example_text(trace, name),
+					  .track = example_track(trace, EXAMPLE_PID, tid, false),
+					  .detail = MODEL_NONE,
+					  .category = (uint8_t)category,
+				  });
 }
 
 /* The fields of device work that are not told. */
@@ -113,16 +113,16 @@ static inline uint32_t example_device(struct trace *trace, enum trace_category c
 	uint32_t detail = (uint32_t)trace->works.count;
 
 	assert_int_equal(array_append(&trace->works, example_no_work(device, stream)), 0);
-	return example_event(trace, (struct trace_event){
-					    .start_ns = start_ns,
-					    .duration_ns = duration_ns,
-					    .correlation = correlation,
-					    .external_id = TRACE_NO_ID,
-					    .name = example_text(trace, name),
-					    .track = example_track(trace, device, stream, true),
-					    .detail = detail,
-					    .category = (uint8_t)category,
-				    });
+	return example_row(trace, (struct trace_event){
+					  .start_ns = start_ns,
+					  .duration_ns = duration_ns,
+					  .correlation = correlation,
+					  .external_id = TRACE_NO_ID,
+					  .name = example_text(trace, name),
+					  .track = example_track(trace, device, stream, true),
+					  .detail = detail,
+					  .category = (uint8_t)category,
+				  });
 }
 
 /* A call that launches, and the kernel that it launches. */

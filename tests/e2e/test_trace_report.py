@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde report of PyTorch's traces: the answer, HTA's analyses, several ranks, and what cannot be."""
+
+import gzip
+import json
+
+import pytest
+
+GPU, HOST = 0, 100
+SECTIONS = ("temporal", "idle", "host", "overlap", "kernel", "bandwidth", "launches", "queue", "operators", "annotations")
+
+
+def row(cat, name, pid, tid, ts, dur, **arguments):
+    return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": arguments}
+
+
+def launch(correlation, call, start, dur, name="gemm", stream=7, cat="kernel", **arguments):
+    """A call of 2 us, and its work."""
+    place = {"device": GPU, "context": 1, "stream": stream, "correlation": correlation, **arguments}
+    return [
+        row("cuda_runtime", "cudaLaunchKernel", HOST, HOST, call, 2, correlation=correlation),
+        row(cat, name, GPU, stream, start, dur, **place),
+    ]
+
+
+def step(number, at, **changes):
+    """1,000 us: 500 compute, 100 of 200 communication beside it, 50 copies, 350 idle; `compute` says how much else."""
+    compute = changes.get("compute", 500)
+    return [
+        row("user_annotation", f"ProfilerStep#{number}", HOST, HOST, at, 1000),
+        row("cpu_op", "aten::mm", HOST, HOST, at + 10, 20),
+        *launch(number * 10, at + 20, at + 50, compute),
+        *launch(number * 10 + 1, at + 30, at + 50 + compute - 100, 200, "ncclDevKernel_AllReduce", 20),
+        row("cpu_op", "aten::copy_", HOST, HOST, at + 800, 100),
+        *launch(number * 10 + 2, at + 900, at + 950, 50, "Memcpy DtoH (Device -> Pinned)", cat="gpu_memcpy", bytes=100000),
+        row("gpu_user_annotation", "forward", GPU, 7, at + 50, compute),
+    ]
+
+
+def make(path, rank=0, world=1, steps=3, **changes):
+    events = [event for number in range(steps) for event in step(number + 1, number * 1000, **changes)]
+    trace = {"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": world}, "traceEvents": events}
+    path.write_bytes(gzip.compress(json.dumps(trace).encode()))
+    return path
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return make(tmp_path / "trace.json.gz")
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank, compute in enumerate((300, 600)):
+        make(folder / f"rank{rank}.json.gz", rank, 2, compute=compute)
+    return folder
+
+
+def read(sonde, *arguments):
+    return json.loads(sonde("report", "--json", *arguments, check=0).stdout)
+
+
+def test_answer_comes_first_then_the_tables(sonde, trace):
+    done = sonde("report", trace, check=0)
+    lines = done.stdout.splitlines()
+    assert "rank 0 of 1" in lines[0] and "30 rows" in lines[0]
+    assert lines[2] == "Where the GPU time went"
+    # Of 2,950 us: 1,500, 300, 150 and 1,000.
+    for words in ("computed for 50.8 %", "only communicated for 10.2 %", "only copied for 5.1 %", "idle for 33.9 %"):
+        assert words in done.stdout.replace("\n  ", " ")
+    assert "50.0 % ran beside computing" in done.stdout.replace("\n  ", " ")
+    for heading in ("Temporal breakdown", "Idle time breakdown", "Kernel breakdown", "Memory bandwidth", "Queue length"):
+        assert done.stdout.index(heading) > done.stdout.index("Where the GPU time went")
+
+
+def test_figures_in_json(sonde, trace):
+    document = read(sonde, trace)
+    assert document["format"] == "sonde-trace-report" and not document["hta_compatible"]
+    assert set(SECTIONS) <= set(document)
+    (temporal,) = document["temporal"]
+    assert (temporal["kernel_time_ns"], temporal["compute_ns"]) == (2_950_000, 1_500_000)
+    assert temporal["idle_ns"] + temporal["compute_ns"] + temporal["non_compute_ns"] == temporal["kernel_time_ns"]
+    (overlap,) = document["overlap"]
+    assert overlap["overlap_share"] == 0.5
+    device = next(place for place in document["idle"] if place["of"] == "device")
+    assert device["idle_ns"] == temporal["idle_ns"] == sum(cause["idle_ns"] for cause in device["causes"])
+    (copy,) = document["bandwidth"]
+    assert (copy["bytes"], copy["gbps"]) == (300_000, 2.0)
+    (annotation,) = document["annotations"]
+    assert (annotation["name"], annotation["count"], annotation["sum_ns"]) == ("forward", 3, 1_500_000)
+    (call,) = document["launches"]
+    assert (call["launches"], call["works"]) == (9, 9)
+    assert "series" not in document["queue"][0]
+    waits = {waiting["name"]: waiting["idle_ns"] for waiting in document["host"]}
+    assert waits["aten::copy_"] == 3 * 100_000
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_one_section_alone(sonde, trace, name):
+    done = sonde("report", "--by", name, trace, check=0)
+    assert "Where the GPU time went" not in done.stdout
+    document = read(sonde, "--by", name, trace)
+    assert set(document) - {"format", "version", "sonde_version", "hta_compatible", "traces"} == {name}
+
+
+def test_details_of_one_section_alone(sonde, trace):
+    (stream, *_) = read(sonde, "--by", "queue", trace)["queue"]
+    assert stream["series"][0][1] == 1
+    (call,) = read(sonde, "--by", "launches", trace)["launches"]
+    assert len(call["rows"]) == 9
+
+
+def test_ranks_are_rows_of_one_table(sonde, ranks):
+    done = sonde("report", ranks, check=0)
+    assert "2 ranks" in done.stdout.splitlines()[0]
+    assert "Idle least: rank 1" in done.stdout and "rank 0" in done.stdout
+    assert [each["rank"] for each in read(sonde, ranks)["temporal"]] == [0, 1]
+    assert [each["rank"] for each in read(sonde, "--rank", 1, ranks)["temporal"]] == [1]
+    files = sorted(ranks.iterdir())
+    assert read(sonde, *files)["temporal"] == read(sonde, ranks)["temporal"]
+
+
+def test_last_step(sonde, trace):
+    """HTA drops it, unless told not to; we keep it, unless told not to."""
+
+    def computed(*options):
+        return read(sonde, *options, trace)["temporal"][0]["compute_ns"] // 500_000
+
+    assert computed() == 3
+    assert computed("--drop-last-step") == 2
+    assert computed("--hta-compatible") == 2
+    assert computed("--hta-compatible", "--include-last-step") == 3
+
+
+def test_imported_capture_has_the_same_report(sonde, trace, tmp_path):
+    capture = tmp_path / "trace.pftrace"
+    sonde("import", trace, "-o", capture, check=0)
+    for options in ((), ("--hta-compatible",)):
+        assert read(sonde, *options, capture) == read(sonde, *options, trace)
+
+
+def test_imported_real_traces_have_the_same_report(sonde, shared_traces, tmp_path):
+    for name in ("kineto/critical_path_alexnet", "kineto/timeline_rank0", "kineto/mtia_inference_rank_0"):
+        trace, capture = shared_traces / f"{name}.json.gz", tmp_path / "real.pftrace"
+        sonde("import", trace, "-o", capture, check=0)
+        for options in ((), ("--hta-compatible",)):
+            assert read(sonde, *options, capture) == read(sonde, *options, trace), name
+
+
+def test_traces_without_a_gpu_say_so(sonde, tmp_path):
+    path = tmp_path / "host.json"
+    path.write_text(json.dumps({"traceEvents": [row("cpu_op", "aten::add", HOST, HOST, 0, 10)]}))
+    done = sonde("report", path, check=0)
+    assert "There is no device work" in done.stdout
+    for name in SECTIONS:
+        assert len(sonde("report", "--by", name, path, check=0).stdout.splitlines()) >= 2
+    assert read(sonde, path)["summary"] is None
+
+
+def test_damage_is_said(sonde, trace, tmp_path):
+    text = gzip.decompress(trace.read_bytes())
+    path = tmp_path / "cut.json"
+    path.write_bytes(text[: len(text) * 2 // 3])
+    done = sonde("report", path, check=0)
+    assert "cut off" in done.stdout
+    assert read(sonde, path)["traces"][0]["damage"]["truncated"]
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--by", "function"], "--by function is of recordings"),
+        (["--process", "1"], "--process is for recordings"),
+        (["--weight", "gpu"], "--weight is for recordings"),
+        (["--regress", "x.pftrace"], "--regress is for recordings"),
+        (["--include-last-step", "--drop-last-step"], "opposites"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(sonde, trace, options, words):
+    done = sonde("report", *options, trace)
+    assert done.status == 2 and words in done.stderr and not done.stdout
+
+
+def test_missing_rank_is_an_error(sonde, trace):
+    done = sonde("report", "--rank", 7, trace)
+    assert done.status == 1 and "no trace of rank 7" in done.stderr

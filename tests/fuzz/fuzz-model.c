@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a capture that a model is made of; its traces are written as JSON, and again. */
+#include <stdlib.h>
+
+#include "exporters/kineto_json.h"
+#include "model/builder.h"
+#include "model/trace.h"
+#include "model/trace_capture.h"
+#include "target.h"
+
+static void require(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+/* Every row is of one track, in its order, and refers to what is there. */
+static void check_trace(const struct trace *trace)
+{
+	size_t rows = 0;
+
+	array_foreach (&trace->tracks, track) {
+		require(track->first == rows);
+		rows += track->count;
+	}
+	require(rows == trace->events.count && rows == trace->rows.count);
+	array_foreach (&trace->events, event) {
+		const struct trace_op *op = trace_op(trace, event);
+		const struct trace_work *work = trace_work(trace, event);
+
+		require(event->track < trace->tracks.count);
+		require(event->name < trace->strings.entries.count);
+		require(event->category < TRACE_CATEGORY_MAX);
+		require(!op || op->others < trace->strings.entries.count);
+		require(!work || work->others < trace->strings.entries.count);
+	}
+	array_foreach (&trace->flows, flow)
+		require(flow->track < trace->tracks.count);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+	_cleanup_model_builder_ struct model_builder *builder = NULL;
+	_cleanup_model_ struct model *model = NULL;
+	struct errmsg err;
+
+	if (model_builder_new(&builder) < 0)
+		return 0;
+	capture_read_memory(bytes, length, "input", &model_builder_visitor, builder, NULL, &err);
+	if (model_builder_finish(builder, NULL, &model) < 0)
+		return 0;
+	array_foreach (&model->traces, trace) {
+		_cleanup_strbuf_ struct strbuf out = {0};
+
+		check_trace(*trace);
+		kineto_write_document(&out, *trace);
+	}
+	return 0;
+}
