@@ -34,11 +34,22 @@ static int convert(const struct trace *trace, struct strbuf *out, struct errmsg 
 	return et_writer_close(writer, NULL, err);
 }
 
-static int chakra_export(const struct model *model, const struct selection *selection _unused_,
+static bool selects(const struct selection *selection)
+{
+	return selection && (selection->process || selection->thread || selection->symbol ||
+				    selection->time || selection->range || selection->window);
+}
+
+static int chakra_export(const struct model *model, const struct selection *selection,
 	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_trace_ struct trace *trace = NULL;
-	int r = trace_from_model(&trace, model, err);
+	int r;
+
+	if (selects(selection))
+		return errmsg_set(err, -EINVAL,
+			"filters select samples, and an execution trace is whole: leave them out");
+	r = trace_from_model(&trace, model, err);
 
 	return export_result(r ?: convert(trace, out, err), out, "chakra", err);
 }

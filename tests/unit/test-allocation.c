@@ -291,8 +291,8 @@ static void try_exporters(const char *path)
 {
 	assert_int_equal(model_load(&shared_model, path, NULL, NULL, NULL), 0);
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
-		if (!(*exporter)->export)
-			continue; /* a folder, of what these captures lack */
+		if (!(*exporter)->export || strcmp((*exporter)->name, "chakra") == 0)
+			continue; /* a folder, or operators, of what these captures lack */
 		print_message("%s: ", (*exporter)->name);
 		tried_exporter = *exporter;
 		check(export_model, MUST_FAIL);
