@@ -45,6 +45,8 @@ static void begin_texts(struct event_texts *texts)
 {
 	texts->present = texts->has_numbers = 0;
 	texts->values[MEMBER_PHASE].bytes = NULL;
+	texts->ns[MEMBER_TIME] = texts->ns[MEMBER_DURATION] = 0;
+	texts->id = 0;
 }
 
 /* Empties what was not there: cheaper than emptying all before. */

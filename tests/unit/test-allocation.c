@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "analyses/device_launches.h"
 #include "analyses/device_overlap.h"
@@ -34,6 +35,7 @@
 #include "capture-device-example.h"
 #include "elf/elf_file.h"
 #include "exporters/exporter.h"
+#include "importers/kineto.h"
 #include "model/model.h"
 #include "sources/process/address_space.h"
 #include "symbols/symbols.h"
@@ -295,7 +297,9 @@ static void try_exporters(const char *path)
 			continue; /* a folder, or operators, of what these captures lack */
 		print_message("%s: ", (*exporter)->name);
 		tried_exporter = *exporter;
-		check(export_model, MUST_FAIL);
+		/* A capture's writer deflates later what it had no memory for. */
+		check(export_model,
+			strcmp((*exporter)->name, "pftrace") == 0 ? MAY_COPE : MUST_FAIL);
 	}
 	shared_model = model_free(shared_model);
 }
@@ -492,6 +496,59 @@ static int tear_down_group(void **state)
 	return system(command);
 }
 
+/* ---- traces ---- */
+
+static char trace_path[64];
+
+/* A file with what a trace has a place for, and with damage; compressed, so that there is a thread.
+ */
+static void write_trace(void)
+{
+	static const char text[] =
+		"{\"distributedInfo\": {\"backend\": \"nccl\", \"pg_config\": [{\"pg_name\": "
+		"\"0\"}]}, "
+		"\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"caf\xe9 "
+		"\\u00e9\", "
+		"\"pid\": 1, \"tid\": \"main\", \"ts\": 1.5, \"dur\": 2, \"args\": {\"Ev Idx\": 1, "
+		"\"Input Dims\": [[1]], \"New\": {}}}, {\"ph\": \"X\", \"cat\": \"kernel\", "
+		"\"name\": "
+		"\"k\", \"pid\": 0, \"tid\": 7, \"ts\": 3, \"dur\": 1, \"args\": {\"stream\": 7, "
+		"\"correlation\": 5, \"Group size\": 2}} {\"ph\": \"broken, {\"ph\": \"s\", "
+		"\"id\": 5, "
+		"\"ts\": 1}, {\"ph\": \"C\", \"name\": \"c\", \"ts\": 1, \"args\": {\"x\": 1}}, "
+		"{\"ph\": \"B\", \"name\": \"b\", \"ts\": 1}, {\"ph\": \"E\", \"ts\": 2}, {\"ph\": "
+		"\"X\", \"cat\": \"cuda_runtime\", \"ts\": 2, \"args\": {\"correlation\": 5}}, "
+		"{\"ph\": "
+		"\"i\", \"cat\": \"cpu_instant_event\", \"ts\": 2, \"args\": {\"Bytes\": 5}}, "
+		"{\"ph\": "
+		"\"M\", \"name\": \"thread_name\", \"pid\": 0, \"tid\": 7, \"args\": {\"name\": "
+		"\"stream\"}}]}";
+	gzFile file;
+
+	snprintf(trace_path, sizeof(trace_path), "%s/trace.json.gz", folder);
+	file = gzopen(trace_path, "w");
+	assert_non_null(file);
+	assert_int_equal(gzwrite(file, text, sizeof(text) - 1), sizeof(text) - 1);
+	assert_int_equal(gzclose(file), Z_OK);
+}
+
+static int read_trace(void)
+{
+	const struct trace_read_options options = {.keep_arguments = true};
+	_cleanup_trace_ struct trace *trace = NULL;
+	struct errmsg err = {0};
+	int result = kineto_read(&trace, trace_path, &options, &err);
+
+	assert_true(result == 0 ? trace->events.count == 5 : !trace && err.text[0]);
+	return result;
+}
+
+static void test_traces(void **state)
+{
+	write_trace();
+	check(read_trace, MUST_FAIL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +560,7 @@ int main(void)
 		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_device_analyses),
 		cmocka_unit_test(test_trace_analyses),
+		cmocka_unit_test(test_traces),
 		cmocka_unit_test(test_elf_files),
 		cmocka_unit_test(test_address_spaces),
 	};
