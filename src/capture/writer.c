@@ -36,7 +36,8 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 		return errmsg_set(err, -ENOMEM, "cannot create %s: out of memory", path);
 	writer->stack_sample = options && options->stack_sample;
 	writer->device_slices = options && options->device_slices;
-	writer->sequence_id = random_sequence_id();
+	writer->sequence_id =
+		options && options->sequence ? options->sequence : random_sequence_id();
 	result = output_open(&writer->output, path, !options || !options->uncompressed, err);
 	if (result < 0) {
 		capture_writer_free(writer);

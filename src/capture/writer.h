@@ -17,6 +17,7 @@ struct capture_writer_options {
 	bool stack_sample;  /* StackSample packets (Perfetto >= 58) instead of PerfSample */
 	bool device_slices; /* device work and launches as slices with arrows, too */
 	bool unhurried;     /* nothing is recorded meanwhile: all is deflated, whatever comes */
+	uint32_t sequence;  /* what tells the capture's packets from those of others; 0: random */
 };
 
 struct capture_writer;

@@ -308,7 +308,7 @@ static void find_reachable(const struct execution_trace *host, uint8_t *reachabl
 {
 	for (uint32_t i = 0; i < host->nodes.count; i++) {
 		uint32_t at = i, length = 0;
-		uint64_t parent;
+		uint64_t parent = i;
 		uint8_t answer = 0;
 
 		while (!answer) {

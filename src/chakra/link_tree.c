@@ -339,6 +339,23 @@ static void check_parents(struct link *link)
 	}
 }
 
+/* Traces of different programs have some names in common, too. */
+static void unmatch_few(struct link *link, const struct side *nodes, const struct side *rows)
+{
+	if (link->result->matched[EXECUTION_BY_TREE] * 10 >=
+		MIN(nodes->items.count, rows->items.count) * MATCHED_OF_TEN)
+		return;
+	for (uint32_t i = 0; i < link->host->nodes.count; i++) {
+		if (link->row_of_node[i] != MODEL_NONE)
+			unmatch(link, i);
+	}
+}
+
+static bool is_empty(const struct side *side)
+{
+	return !side->items.items || !side->lists.items;
+}
+
 int link_match_by_tree(struct link *link)
 {
 	struct side nodes = {0}, rows = {0};
@@ -347,20 +364,13 @@ int link_match_by_tree(struct link *link)
 
 	r = r ?: collect_rows(link, &rows);
 	r = r ?: rank_pairs(&nodes, &rows, &pairs);
-	if (r == 0) {
+	if (r == 0 && !is_empty(&nodes) && !is_empty(&rows)) {
 		array_foreach (&pairs.items, pair)
 			align_lists(link, &nodes, &nodes.lists.items[pair->nodes], &rows,
 				&rows.lists.items[pair->rows]);
 		align_rest(link, &nodes, &rows);
 		check_parents(link);
-		/* Traces of different programs have some names in common, too. */
-		if (link->result->matched[EXECUTION_BY_TREE] * 10 <
-			MIN(nodes.items.count, rows.items.count) * MATCHED_OF_TEN) {
-			for (uint32_t i = 0; i < link->host->nodes.count; i++) {
-				if (link->row_of_node[i] != MODEL_NONE)
-					unmatch(link, i);
-			}
-		}
+		unmatch_few(link, &nodes, &rows);
 	}
 	side_done(&nodes);
 	side_done(&rows);

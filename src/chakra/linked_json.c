@@ -11,24 +11,14 @@ static void add_word(struct strbuf *out, const char *word)
 	strbuf_add_bytes(out, word, strlen(word));
 }
 
-#define DIGITS_MAX 20
-
-/* Fills the buffer from its end; returns where the number begins. */
-static char *write_digits(char digits[DIGITS_MAX], uint64_t value)
+static void add_u64(struct strbuf *out, uint64_t value)
 {
-	char *at = digits + DIGITS_MAX;
+	char digits[20], *at = digits + sizeof(digits);
 
 	do
 		*--at = (char)('0' + value % 10);
 	while (value /= 10);
-	return at;
-}
-
-static void add_u64(struct strbuf *out, uint64_t value)
-{
-	char digits[DIGITS_MAX], *at = write_digits(digits, value);
-
-	strbuf_add_bytes(out, at, (size_t)(digits + DIGITS_MAX - at));
+	strbuf_add_bytes(out, at, (size_t)(digits + sizeof(digits) - at));
 }
 
 static void add_i64(struct strbuf *out, int64_t value)
@@ -90,15 +80,9 @@ static void add_raw(struct strbuf *out, struct execution_text text, const char *
 /* The comma and the name before a value. */
 static void add_key(struct strbuf *out, const char *name)
 {
-	size_t length = strlen(name);
-	char *room = strbuf_room(out, length + 4);
-
-	if (!room)
-		return;
-	memcpy(room, ",\"", 2);
-	memcpy(room + 2, name, length);
-	memcpy(room + 2 + length, "\":", 2);
-	strbuf_take(out, length + 4);
+	add_word(out, ",\"");
+	add_word(out, name);
+	add_word(out, "\":");
 }
 
 static void add_values(struct strbuf *out, const char *name, const struct execution_values *values)
@@ -123,17 +107,9 @@ static void add_values(struct strbuf *out, const char *name, const struct execut
 
 static void add_numbered(struct strbuf *out, const char *begin, uint64_t value)
 {
-	size_t length = strlen(begin);
-	char digits[DIGITS_MAX], *at = write_digits(digits, value);
-	size_t count = (size_t)(digits + DIGITS_MAX - at);
-	char *room = strbuf_room(out, length + count + 2);
-
-	if (!room)
-		return;
-	memcpy(room, begin, length);
-	memcpy(room + length, at, count);
-	memcpy(room + length + count, "},", 2);
-	strbuf_take(out, length + count + 2);
+	add_word(out, begin);
+	add_u64(out, value);
+	add_word(out, "},");
 }
 
 static void add_attributes(struct strbuf *out, const struct execution_node *node)

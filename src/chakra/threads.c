@@ -96,6 +96,20 @@ static int add_told(struct walk *walk, uint32_t node)
 	return r;
 }
 
+/* Its operator; of work that was launched outside of any, the one before the launch, too. */
+static int add_launch(struct walk *walk, uint32_t node)
+{
+	struct chakra_graph *graph = walk->graph;
+	uint64_t before = chakra_source(graph, node)->inter_thread_dep;
+	int r = 0;
+
+	if (graph->parents[node] != MODEL_NONE)
+		r = chakra_graph_add(graph, node, graph->parents[node], CHAKRA_DEP_LAUNCH);
+	if (r == 0 && before != EXECUTION_NO_ID)
+		r = add_by_id(walk, node, before, CHAKRA_DEP_LAUNCH);
+	return r;
+}
+
 /* One host node after the other; `last` is the one before. */
 static int walk_thread(struct walk *walk, uint32_t root, uint32_t *last)
 {
@@ -109,8 +123,8 @@ static int walk_thread(struct walk *walk, uint32_t root, uint32_t *last)
 			if (r == 0 && *last != MODEL_NONE)
 				r = chakra_graph_add(graph, node, *last, CHAKRA_DEP_THREAD);
 			*last = node;
-		} else if (graph->parents[node] != MODEL_NONE) {
-			r = chakra_graph_add(graph, node, graph->parents[node], CHAKRA_DEP_LAUNCH);
+		} else {
+			r = add_launch(walk, node);
 		}
 		r = r ?: walk_into(walk, node);
 	}

@@ -160,13 +160,13 @@ int rank_pairs_find(struct rank_pairs *pairs, const char *host_folder, const cha
 		const struct rank_file *device =
 			j < devices.items.count ? &devices.items.items[j] : NULL;
 
-		if (!device || (host && host->rank < device->rank)) {
+		if (host && (!device || host->rank < device->rank)) {
 			add_missing(pairs, host, device_folder);
 			i++;
-		} else if (!host || device->rank < host->rank) {
+		} else if (device && (!host || device->rank < host->rank)) {
 			add_missing(pairs, device, host_folder);
 			j++;
-		} else {
+		} else if (host && device) {
 			r = add_pair(pairs, host, device, output, before, after);
 			i++, j++;
 		}

@@ -313,7 +313,8 @@ static void order_by_rank(struct trace_list *list)
 		if (traces[i]->rank == MODEL_NONE)
 			return;
 	}
-	qsort(traces, count, sizeof(*traces), compare_ranks);
+	if (count)
+		qsort(traces, count, sizeof(*traces), compare_ranks);
 	for (size_t i = 1; i < count; i++) {
 		if (traces[i]->rank == traces[i - 1]->rank)
 			warn("%s and %s are both of rank %u: they count as two ranks",

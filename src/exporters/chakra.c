@@ -48,5 +48,7 @@ const struct exporter chakra_exporter = {
 	.description = "an execution trace for simulators (MLCommons Chakra)",
 	.extension = ".et",
 	.takes_traces = true,
+	.rows_only = true,
+	.is_binary = true,
 	.export = chakra_export,
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Imported traces as a capture: a Perfetto trace, which needs no conversion of its own. */
+/*
+ * Traces as a capture, which is a Perfetto trace: those that were imported; of a recording its
+ * ranges, steps, launches and device work, without the samples.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +11,7 @@
 
 #include "base/file.h"
 #include "exporters/exporters.h"
+#include "model/trace_capture.h"
 #include "model/trace_write.h"
 
 /* What the captures' writer wrote into memory. */
@@ -31,16 +35,29 @@ static int read_back(int fd, struct strbuf *out)
 	return 0;
 }
 
-static int write_traces(const char *path, const struct model *model, struct errmsg *err)
+/* The same traces give the same bytes. */
+static uint32_t sequence_of(struct trace *const *traces, size_t count)
 {
-	const struct capture_writer_options options = {.size = sizeof(options), .unhurried = true};
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < count; i++)
+		hash = hash_bytes(
+			traces[i]->path, strlen(traces[i]->path), hash ^ traces[i]->events.count);
+	return (uint32_t)(hash & 0xfffffff) | 1;
+}
+
+static int write_traces(
+	const char *path, struct trace *const *traces, size_t count, struct errmsg *err)
+{
+	const struct capture_writer_options options = {
+		.size = sizeof(options), .unhurried = true, .sequence = sequence_of(traces, count)};
 	const struct capture_stats stats = {.exit_status = -1, .complete = true};
 	struct capture_writer *writer;
 	int r = capture_writer_open(&writer, path, &options, err);
 
 	if (r < 0)
 		return r;
-	r = trace_write(writer, model->traces.items, model->traces.count, err);
+	r = trace_write(writer, traces, count, err);
 	r = r ?: capture_writer_stats(writer, &stats);
 	if (r == 0)
 		return capture_writer_close(writer, err);
@@ -48,30 +65,39 @@ static int write_traces(const char *path, const struct model *model, struct errm
 	return r;
 }
 
-static int pftrace_export(const struct model *model, const struct selection *selection _unused_,
-	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
+static int write_through_memory(
+	struct trace *const *traces, size_t count, struct strbuf *out, struct errmsg *err)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = memfd_create("pftrace", MFD_CLOEXEC);
 	char path[64];
 	int r;
 
-	if (!model->traces.count)
-		return errmsg_set(err, -EINVAL,
-			"a recording is a Perfetto trace already: open the capture itself, or copy "
-			"it; -f pftrace is for traces of other tools");
-	fd = memfd_create("pftrace", MFD_CLOEXEC);
 	if (fd < 0)
 		return errmsg_set(
 			err, -errno, "cannot write the pftrace export: %s", strerror(errno));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = write_traces(path, model, err);
+	r = write_traces(path, traces, count, err);
 	return r < 0 ? r : export_result(read_back(fd, out), out, "pftrace", err);
+}
+
+static int pftrace_export(const struct model *model, const struct selection *selection _unused_,
+	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
+{
+	_cleanup_trace_ struct trace *recorded = NULL;
+	int r;
+
+	if (model->traces.count)
+		return write_through_memory(model->traces.items, model->traces.count, out, err);
+	r = trace_from_model(&recorded, model, err);
+	return r ?: write_through_memory(&recorded, 1, out, err);
 }
 
 const struct exporter pftrace_exporter = {
 	.name = "pftrace",
-	.description = "traces of other tools as a Perfetto trace",
+	.description = "traces of other tools as a Perfetto trace; of recordings what is no sample",
 	.extension = ".pftrace",
 	.takes_traces = true,
+	.rows_only = true,
+	.is_binary = true,
 	.export = pftrace_export,
 };

@@ -98,7 +98,7 @@ struct model_builder {
 	ARRAY_OF(uint32_t) earlier_same_pid; /* by process: the one before with this pid */
 	struct map_u64 threads;              /* process << 32 | tid → thread */
 	struct map_u64 functions;            /* name << 32 | module → function */
-	struct trace_builder *traces; /* NULL: none was imported */
+	struct trace_builder *traces;        /* NULL: none was imported */
 	bool paused;
 	model_progress_function *progress;
 	void *progress_context;
@@ -117,7 +117,8 @@ int builder_visit_counter(void *context, const struct capture_counter *counter);
 int builder_resolve_counters(struct model_builder *builder);
 void builder_counters_done(struct model_builder *builder);
 
-/* visitor->trace and the others of its kind, and the last trace in the model. Return 0 or -ENOMEM. */
+/* visitor->trace and the others of its kind, and the last trace in the model. Return 0 or -ENOMEM.
+ */
 int builder_visit_trace(void *context, const struct capture_trace *about);
 int builder_visit_trace_track(void *context, const struct capture_trace_track *about);
 int builder_visit_trace_row(void *context, const struct capture_trace_row *told);

@@ -115,7 +115,7 @@ static int find_places(const struct trace *trace, struct place *places)
 
 static int sort_events(struct trace *trace)
 {
-	_cleanup_free_ struct place *places = malloc((trace->events.count + 1) * sizeof(*places));
+	_cleanup_free_ struct place *places = calloc(trace->events.count + 1, sizeof(*places));
 	struct trace_event *events;
 	int r;
 
@@ -406,7 +406,7 @@ static int map_texts(struct trace_builder *state, struct capture_trace_row *row)
 	r = r ?: map_string(state, row->strings, row->category, &row->category);
 	for (; r == 0 && left; left &= left - 1) {
 		unsigned field = (unsigned)__builtin_ctzll(left);
-		uint32_t string;
+		uint32_t string = 0;
 
 		r = map_string(state, row->strings, row->values[field], &string);
 		row->values[field] = string;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/trace_fields.h"
 
+#include <stdlib.h>
+
 /* A member of a struct; its value `none` means that it is not said. */
 struct member {
 	uint8_t field, size;
@@ -211,6 +213,18 @@ static int add_op(
 	return r ?: array_append(&trace->ops, op);
 }
 
+/* The number that importers take from this argument, which stays among the others as text. */
+static double bandwidth_of(const struct trace *trace, uint32_t others)
+{
+	static const char key[] = "\"memory bandwidth (GB/s)\"";
+	const char *at = strstr(trace_text(trace, others), key);
+
+	if (!at)
+		return 0;
+	at += strlen(key);
+	return strtod(at + strspn(at, " :\""), NULL);
+}
+
 static int add_work(
 	struct trace *trace, const struct capture_trace_row *row, struct trace_event *event)
 {
@@ -218,6 +232,7 @@ static int add_work(
 	int r = add_collective(trace, row, &work.collective);
 
 	set_members(PART_WORK, row, &work);
+	work.bandwidth_gbps = bandwidth_of(trace, work.others);
 	event->detail = (uint32_t)trace->works.count;
 	return r ?: array_append(&trace->works, work);
 }

@@ -36,6 +36,18 @@ def test_help_lists_commands_and_explains_each(sonde):
         assert not too_wide
 
 
+def test_commands_of_two_words(sonde):
+    text = sonde("chakra", "--help", check=0).stdout
+    words = re.findall(r"^  (\S+)", text.split("Commands:\n")[1].split("\n\n")[0], re.M)
+    assert "link" in words
+    for word in words:
+        text = sonde("chakra", word, "--help", check=0).stdout
+        assert text == sonde("help", "chakra", word, check=0).stdout
+        assert text.startswith(f"sonde chakra {word}: ") and "\nExamples:\n" in text
+        assert f"sonde chakra {word}" in sonde("man", "chakra", check=0).stdout
+    assert "Commands:" in sonde("chakra", check=2).stdout
+
+
 def test_help_without_a_command(sonde):
     assert sonde("help", check=0).stdout == sonde("--help", check=0).stdout == sonde("-h", check=0).stdout
 
@@ -67,6 +79,8 @@ def test_version(sonde):
         (["completion"], "needs 1 argument, but got 0"),
         (["completion", "tcsh"], "the shells known are bash, zsh and fish"),
         (["man", "nothing"], "there is no command 'nothing'"),
+        (["chakra", "lnik"], "did you mean 'sonde chakra link'?"),
+        (["help", "chakra", "nothing"], "there is no command 'sonde chakra nothing'"),
         (["doctor", "\x1b[31m"], "takes at most"),
         (["\x1b[31mred"], "\\x1b[31mred"),
     ],
@@ -117,6 +131,8 @@ def test_bash_completes(sonde):
     assert complete_in_bash(sonde, ["sonde", "doctor", "--j"]) == ["--json"]
     assert set(complete_in_bash(sonde, ["sonde", "completion", ""])) == set(SHELLS)
     assert "doctor" in complete_in_bash(sonde, ["sonde", "help", ""])
+    assert "link" in complete_in_bash(sonde, ["sonde", "chakra", ""])
+    assert complete_in_bash(sonde, ["sonde", "chakra", "link", "--chakra-h"]) == ["--chakra-host-trace"]
     (sonde.directory / "a.pftrace").touch()
     if "export" in listed_commands(sonde):
         assert "flamegraph" in complete_in_bash(sonde, ["sonde", "export", "-f", "fl"])

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -210,3 +211,28 @@ def test_a_capture_of_old_reads_as_ever(sonde, tmp_path):
     golden = Path(__file__).resolve().parents[1] / "golden" / "trace"
     sonde("export", "-f", "chrome", "-o", tmp_path / "out.json", golden / "trace-1.pftrace", check=0)
     assert (tmp_path / "out.json").read_text() == (golden / "trace-1.json").read_text()
+
+
+def test_the_schema_knows_every_field(sonde, tmp_path):
+    """protoc decodes an imported capture with our .proto files: slices are balanced, and nothing is unknown."""
+    root = Path(__file__).resolve().parents[2]
+    capture = tmp_path / "plain.pftrace"
+    sonde("import", "--uncompressed", "-o", capture, root / "tests/golden/trace/trace-1.json", check=0)
+    with open(capture, "rb") as packets:
+        decoded = subprocess.run(
+            ["protoc", "-I", root / "schema", "--decode=perfetto.protos.Trace", root / "schema/sonde.proto"],
+            stdin=packets, capture_output=True, text=True, check=True).stdout
+    assert not re.search(r"^ *\d+(:| \{)", decoded, re.MULTILINE)
+    # Of 14 slices 3 are stages; two overlap others of their thread, and have tracks of their own.
+    assert decoded.count("TYPE_SLICE_BEGIN") == decoded.count("TYPE_SLICE_END") == 11
+    assert decoded.count("gpu_render_stage_event {") == 3 and decoded.count("TYPE_INSTANT") == 2
+    assert decoded.count("[sonde.protos.sonde_row_track]: ") == 7 + 2
+    assert decoded.count("render_stage_submission_event_ids: 9000000000") == 1
+
+
+@pytest.mark.parametrize("name", ["kineto/critical_path_alexnet", "kineto/ns_resolution", "megatron-tp8-upgraded/kineto_0"])
+def test_the_report_of_a_capture_is_that_of_its_trace(sonde, shared_traces, tmp_path, name):
+    trace, capture = shared_traces / f"{name}.json.gz", tmp_path / "c.pftrace"
+    sonde("import", "-o", capture, trace, check=0)
+    for options in [], ["--json"]:
+        assert sonde("report", *options, trace, check=0).stdout == sonde("report", *options, capture, check=0).stdout

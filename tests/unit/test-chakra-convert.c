@@ -148,9 +148,12 @@ static void test_events_threads_and_the_device(void **state _unused_)
 	node = add_host(trace, 7, 6, "autograd::engine", 60, 5);
 	node->tid = 2;
 	node->inter_thread_dep = 5;
+	add_device(trace, 8, 1, "outside of operators", 11, 70, 1);
+	trace->nodes.items[trace->nodes.count - 1].inter_thread_dep = 5;
 	converted = convert(trace, NULL);
 	assert_deps(&converted, 4, "2 | 2 3");
 	assert_deps(&converted, 5, "1 | 4 2");
+	assert_deps(&converted, 8, "1 | 1 5");
 	assert_deps(&converted, 6, "|");
 	assert_deps(&converted, 7, "6 | 5 6");
 	assert_int_equal(converted.result.missing_deps, 1);

@@ -208,7 +208,8 @@ static void test_long_tracks_that_overlap(void **state)
 		struct trace_event event = {
 			.start_ns = (int64_t)(i % 500) * 1000 - 5000,
 			.duration_ns = 200000 + (i % 7) * 1000,
-			.external_id = TRACE_NO_ID,
+			.external_id = i / 4, /* the same, one more, any */
+			.correlation = i % 3 ? i / 3 + 1 : 0,
 			.name = name,
 			.category_name = category,
 			.category = TRACE_CPU_OP,

@@ -82,6 +82,7 @@ static void assert_same_work(const struct trace *at, const struct trace_work *a,
 	assert_same(a, b, graph);
 	assert_same(a, b, graph_node);
 	assert_same(a, b, queued_ns);
+	assert_memory_equal(&a->bandwidth_gbps, &b->bandwidth_gbps, sizeof(a->bandwidth_gbps));
 	assert_same_string(at, a, bt, b, sync_kind);
 	assert_same(a, b, wait_stream);
 	assert_same(a, b, wait_event);
