@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/map.h"
 
+#define SLOTS_FIRST 16
+
 enum slot_state { SLOT_EMPTY, SLOT_LIVE, SLOT_DELETED };
 
 struct map_u64_slot {
@@ -72,12 +74,23 @@ static int map_u64_rehash(struct map_u64 *map, size_t capacity)
 	return 0;
 }
 
+int map_u64_reserve(struct map_u64 *map, size_t count)
+{
+	size_t capacity = map->capacity ? map->capacity : SLOTS_FIRST;
+
+	while (capacity / 4 * 3 < count) {
+		if (__builtin_mul_overflow(capacity, (size_t)2, &capacity))
+			return -ENOMEM;
+	}
+	return capacity > map->capacity ? map_u64_rehash(map, capacity) : 0;
+}
+
 int map_u64_set(struct map_u64 *map, uint64_t key, uint64_t value)
 {
 	struct map_u64_slot *slot, *room = NULL;
 
 	if ((map->used + 1) * 4 > map->capacity * 3) {
-		size_t capacity = map->capacity ? map->capacity : 16;
+		size_t capacity = map->capacity ? map->capacity : SLOTS_FIRST;
 
 		if ((map->count + 1) * 2 > capacity)
 			capacity *= 2;

@@ -15,6 +15,8 @@ struct map_u64 {
 	size_t count, used, capacity; /* used: live and deleted slots */
 };
 
+/* Makes room for so many keys at once, live ones included. Returns 0 or -ENOMEM. */
+int map_u64_reserve(struct map_u64 *map, size_t count);
 /* Stores key → value, replacing an older value. Returns 0 or -ENOMEM. */
 int map_u64_set(struct map_u64 *map, uint64_t key, uint64_t value);
 /* True and *ret_value when the key is there. ret_value may be NULL. */

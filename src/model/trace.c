@@ -163,20 +163,29 @@ static bool is_call(const struct trace_event *event)
 	return event->category == TRACE_RUNTIME || event->category == TRACE_DRIVER;
 }
 
+static bool is_launch(const struct trace_event *event)
+{
+	return is_call(event) && event->correlation;
+}
+
 static int index_launches(struct trace *trace)
 {
-	int r = 0;
+	size_t calls = 0;
+	int r;
 
 	map_u64_clear(&trace->launches);
 	trace->repeated_correlations = 0;
+	array_foreach (&trace->events, event)
+		calls += is_launch(event);
+	r = map_u64_reserve(&trace->launches, calls);
 	for (uint32_t i = 0; r == 0 && i < trace->events.count; i++) {
 		const struct trace_event *event = &trace->events.items[i];
+		size_t before = trace->launches.count;
 
-		if (!is_call(event) || !event->correlation)
+		if (!is_launch(event))
 			continue;
-		trace->repeated_correlations +=
-			map_u64_get(&trace->launches, event->correlation, NULL);
 		r = map_u64_set(&trace->launches, event->correlation, i);
+		trace->repeated_correlations += r == 0 && trace->launches.count == before;
 	}
 	return r;
 }

@@ -144,6 +144,26 @@ static void test_map(void **state)
 	map_u64_clear(&map);
 }
 
+static void test_map_reserve(void **state _unused_)
+{
+	struct map_u64 map = {0};
+	size_t capacity;
+	uint64_t value;
+
+	assert_int_equal(map_u64_set(&map, 7, 70), 0);
+	for (size_t count = 1; count < 100; count++) {
+		assert_int_equal(map_u64_reserve(&map, count), 0);
+		capacity = map.capacity;
+		for (uint64_t key = 7; map.count < count; key++)
+			assert_int_equal(map_u64_set(&map, key, 10 * key), 0);
+		assert_int_equal(map.capacity, capacity);
+		assert_true(map_u64_get(&map, 7, &value));
+		assert_int_equal(value, 70);
+	}
+	assert_int_equal(map_u64_reserve(&map, SIZE_MAX), -ENOMEM);
+	map_u64_done(&map);
+}
+
 static uint64_t sum_of(const struct map_u64 *map, size_t *ret_count)
 {
 	uint64_t key, value, sum = 0;
@@ -527,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_strbuf_remembers_failure),
 		cmocka_unit_test(test_array),
 		cmocka_unit_test(test_array_refuses_overflow),
+		cmocka_unit_test(test_map_reserve),
 		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_map_of_many),
 		cmocka_unit_test(test_map_reuses_deleted_slots),
