@@ -30,7 +30,8 @@ import waiting
 import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
-MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package, traces, peers)
+MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
+MODULES += (traces, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
@@ -41,8 +42,12 @@ def read_arguments():
     parser.add_argument("--quick", action="store_true", help="short runs, to see that all works: about eight minutes")
     parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="this measurement; writes no document")
     parser.add_argument("--document", action="store_true", help="write docs/benchmarks.md after such a run, too")
-    parser.add_argument("--peers", default=os.environ.get("SONDE_PEERS"), metavar="DIR",
-                        help="repositories chakra, HolisticTraceAnalysis and param, to compare traces with (SONDE_PEERS)")
+    parser.add_argument(
+        "--peers",
+        default=os.environ.get("SONDE_PEERS"),
+        metavar="DIR",
+        help="repositories chakra, HolisticTraceAnalysis and param, to compare traces with (SONDE_PEERS)",
+    )
     return parser.parse_args()
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python tools that sonde's traces are compared with: chakra_trace_link, chakra_converter and HTA.
 
-Their sources come from a folder that the bench is given (--peers, or SONDE_PEERS), with a git repository for each: chakra,
-HolisticTraceAnalysis, param. The commits that were measured are taken from there; what they need comes from PyPI, into a
-virtual environment in the user's cache.
+Their sources come from a folder that the bench is given (--peers, or SONDE_PEERS), with a git repository for each:
+chakra, HolisticTraceAnalysis, param. The commits that were measured are taken from there; what they need comes from
+PyPI, into a virtual environment in the user's cache.
 """
 
 import os
@@ -18,8 +18,17 @@ CHAKRA, HTA = "21585d8f2d65603d791d2121e3d4632351120262", "f4d0062c382f42bd8a748
 # What chakra asks for.
 CHAKRAS_HTA, CHAKRAS_PARAM = "d731cc2e2249976c97129d409a83bd53d93051f6", "7b19f586dd8b267333114992833a0d7e0d601630"
 # protobuf as old as the distribution's protoc: a newer one refuses its code.
-NEEDS = ("pandas==1.5.3", "numpy<2", "networkx==3.1", "protobuf==4.21.12", "plotly==5.24.1", "pydot==3.0.4",
-         "graphviz==0.20.3", "psutil==6.1.0", "pyyaml==6.0.2")
+NEEDS = (
+    "pandas==1.5.3",
+    "numpy<2",
+    "networkx==3.1",
+    "protobuf==4.21.12",
+    "plotly==5.24.1",
+    "pydot==3.0.4",
+    "graphviz==0.20.3",
+    "psutil==6.1.0",
+    "pyyaml==6.0.2",
+)
 BIG_TRACE = "tests/data/mtia_trace_single_rank/mtia_rank_0.json.gz"
 HTA_SCRIPT = Path(__file__).with_name("hta_analyses.py")
 
@@ -84,12 +93,35 @@ class TracePeers:
         return run("git", "-C", self.repository(name), "show", f"{commit}:{path}")
 
     def link(self, et, kineto, out):
-        return [self.python, "-m", "chakra.src.trace_link.trace_link", "--rank", "0", "--chakra-host-trace", et,
-                "--chakra-device-trace", kineto, "--output-file", out, "--log-level", "ERROR"]
+        return [
+            self.python,
+            "-m",
+            "chakra.src.trace_link.trace_link",
+            "--rank",
+            "0",
+            "--chakra-host-trace",
+            et,
+            "--chakra-device-trace",
+            kineto,
+            "--output-file",
+            out,
+            "--log-level",
+            "ERROR",
+        ]
 
     def convert(self, linked, out):
-        return [self.python, "-m", "chakra.src.converter.converter", "--log-filename", "/dev/null", "PyTorch", "--input",
-                linked, "--output", out]
+        return [
+            self.python,
+            "-m",
+            "chakra.src.converter.converter",
+            "--log-filename",
+            "/dev/null",
+            "PyTorch",
+            "--input",
+            linked,
+            "--output",
+            out,
+        ]
 
     def analyse(self, kineto):
         return [self.python, HTA_SCRIPT, kineto]

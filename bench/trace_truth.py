@@ -36,7 +36,9 @@ def placed(kineto, linked):
         event["args"]["correlation"]: event for event in events if event.get("cat") in ("cuda_runtime", "cuda_driver")
     }
     nodes = load(linked)["nodes"]
-    ids = {node["id"]: attribute["value"] for node in nodes for attribute in node["attrs"] if attribute["name"] == "rf_id"}
+    ids = {
+        node["id"]: attribute["value"] for node in nodes for attribute in node["attrs"] if attribute["name"] == "rf_id"
+    }
     found = {}
     for node in nodes:
         if node.get("cat") in WORK:

@@ -42,11 +42,16 @@ class Traces:
         with open(log, "w") as sink:
             done = subprocess.run(
                 [self.bench.build / "bench" / "measured", usage, *command],
-                stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                cwd=self.folder,
                 env={**self.bench.environment(), **(environment or {})},
             )
         if done.returncode != 0:
-            raise Failed(f"{' '.join(map(str, command[:4]))} … ended with {done.returncode}: {log.read_text()[-500:].strip()}")
+            raise Failed(
+                f"{' '.join(map(str, command[:4]))} … ended with {done.returncode}: {log.read_text()[-500:].strip()}"
+            )
         return json.loads(usage.read_text())
 
     def in_turn(self, commands, rounds):
@@ -92,8 +97,10 @@ def measure_pair(traces, count):
     et, kineto = traces.path(f"et_{count}.json"), traces.path(f"kineto_{count}.json")
     quick = traces.bench.quick
     rounds = 3 if quick else {1: 21, 4: 11}.get(count, 5)
-    run = {"bytes": et.stat().st_size + kineto.stat().st_size,
-           "sonde": traces.in_turn(own_commands(traces, et, kineto), rounds)}
+    run = {
+        "bytes": et.stat().st_size + kineto.stat().st_size,
+        "sonde": traces.in_turn(own_commands(traces, et, kineto), rounds),
+    }
     if traces.peers.missing:
         run["peers"] = {"missing": traces.peers.missing}
     elif count not in (PEERS_SCALES[:1] if quick else PEERS_SCALES):
@@ -116,7 +123,9 @@ def measure_placed(traces):
 def measure_pairs(traces):
     source = traces.real / "megatron-tp8-upgraded"
     trace_scale.scale_pair(
-        source / "et_0.json.gz", source / "kineto_0.json.gz", SCALES,
+        source / "et_0.json.gz",
+        source / "kineto_0.json.gz",
+        SCALES,
         lambda kind, count: traces.path(f"{kind}_{count}.json"),
     )
     runs, found = {}, None
@@ -176,15 +185,16 @@ def measure_analyses(traces):
 
 
 def measure_import(traces):
-    """Bytes of a capture per row of each shared trace, before it is compressed."""
+    """Bytes of a capture per slice of each shared trace, as it is written and before it is compressed."""
     result = {}
     for path in sorted((traces.real / "kineto").glob("*.json*")):
-        out = traces.path("imported.pftrace")
-        traces.once([traces.bench.sonde, "import", "--uncompressed", path, "-o", out])
+        out, plain = traces.path("imported.pftrace"), traces.path("plain.pftrace")
+        traces.once([traces.bench.sonde, "import", path, "-o", out])
+        traces.once([traces.bench.sonde, "import", "--uncompressed", path, "-o", plain])
         events = trace_truth.load(path)["traceEvents"]
         slices = sum(event.get("ph") == "X" and event.get("cat") != "Trace" for event in events)
         if slices >= 1000:  # below it is the names that count
-            result[path.name] = {"slices": slices, "bytes": out.stat().st_size}
+            result[path.name] = {"slices": slices, "bytes": plain.stat().st_size, "written_bytes": out.stat().st_size}
     report_progress(f"traces, import: {result}")
     return result
 

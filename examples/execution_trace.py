@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the transformer of train.py for a few steps, and has PyTorch write what it did: an execution trace and a Kineto
-trace of the same steps, which docs/traces.md links, converts and reads. Needs PyTorch 2.1 or later.
+"""Trains the transformer of train.py for a few steps, and has PyTorch write what it did: an execution trace and a
+Kineto trace of the same steps, which docs/traces.md links, converts and reads. Needs PyTorch 2.1 or later.
 
     python3 examples/execution_trace.py run            writes run/et_0.json and run/kineto_0.json
 """

@@ -20,30 +20,32 @@ static int compare_values(const void *left, const void *right)
 static double quantile(const double *values, size_t count, double part)
 {
 	double place = part * (double)(count - 1);
-	size_t below = (size_t)place;
-	double rest = place - (double)below;
+	size_t below = MIN((size_t)place, count - 1), above = MIN(below + 1, count - 1);
 
-	if (below + 1 >= count)
-		return values[count - 1];
-	return values[below] + (values[below + 1] - values[below]) * rest;
+	return values[below] + (values[above] - values[below]) * (place - (double)below);
 }
 
 static void describe_sorted(struct trace_describe *describe, const double *values, size_t count)
 {
+	const double none = (double)NAN;
 	double squares = 0;
 
-	*describe = (struct trace_describe){.count = count};
+	*describe = (struct trace_describe){0, 0, none, none, none, none, none, none, none};
+	if (!count)
+		return;
+	describe->count = count;
 	for (size_t i = 0; i < count; i++)
 		describe->sum += values[i];
-	describe->mean = count ? describe->sum / (double)count : (double)NAN;
+	describe->mean = describe->sum / (double)count;
 	for (size_t i = 0; i < count; i++)
 		squares += (values[i] - describe->mean) * (values[i] - describe->mean);
-	describe->deviation = count > 1 ? sqrt(squares / (double)(count - 1)) : (double)NAN;
-	describe->least = count ? values[0] : (double)NAN;
-	describe->quarter = count ? quantile(values, count, 0.25) : (double)NAN;
-	describe->median = count ? quantile(values, count, 0.5) : (double)NAN;
-	describe->three_quarters = count ? quantile(values, count, 0.75) : (double)NAN;
-	describe->most = count ? values[count - 1] : (double)NAN;
+	if (count > 1)
+		describe->deviation = sqrt(squares / (double)(count - 1));
+	describe->least = values[0];
+	describe->quarter = quantile(values, count, 0.25);
+	describe->median = quantile(values, count, 0.5);
+	describe->three_quarters = quantile(values, count, 0.75);
+	describe->most = values[count - 1];
 }
 
 void trace_describe(struct trace_describe *ret_describe, double *values, size_t count)
@@ -55,7 +57,7 @@ void trace_describe(struct trace_describe *ret_describe, double *values, size_t 
 
 int trace_describe_ns(struct trace_describe *ret_describe, const int64_t *values, size_t count)
 {
-	_cleanup_free_ double *sorted = malloc((count + 1) * sizeof(*sorted));
+	_cleanup_free_ double *sorted = calloc(count + 1, sizeof(*sorted));
 	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
 
 	if (!sorted || !order || trace_order_stable(values, order, count) < 0)

@@ -13,7 +13,7 @@ static int find_row(struct trace_kernel_ranks *ranks, struct intern *names, cons
 	enum trace_kind kind, struct trace_kernel_ranks_row **ret_row)
 {
 	_cleanup_strbuf_ struct strbuf key = {0};
-	uint32_t index;
+	uint32_t index = 0;
 	int r;
 
 	strbuf_add_char(&key, (char)('0' + kind));
@@ -75,11 +75,11 @@ static int add_rank(struct trace_kernel_ranks *ranks, struct intern *names,
 
 	for (size_t i = 0; r == 0 && i < kernels.rows.count; i++) {
 		const struct trace_kernel *kernel = &kernels.rows.items[i];
-		struct trace_kernel_ranks_row *row;
+		struct trace_kernel_ranks_row *row = NULL;
 
 		r = find_row(
 			ranks, names, trace_text(view->trace, kernel->name), kernel->kind, &row);
-		if (r < 0)
+		if (!row)
 			break;
 		add_kernel(row, kernel, view->rank);
 		ranks->total_ns += kernel->total_ns;

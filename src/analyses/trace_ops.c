@@ -124,7 +124,7 @@ static int add_operator(struct trace_ops *ops, struct collector *collector,
 	const struct trace_view_work *works = view->works.items;
 	const struct trace_event *op = items->op == MODEL_NONE ? NULL : &events[items->op];
 	int64_t work_ns = 0;
-	uint32_t index;
+	uint32_t index = 0;
 	int r;
 
 	array_clear(&collector->key);

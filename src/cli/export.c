@@ -62,11 +62,7 @@ static void default_output(
 
 static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
 {
-	bool is_binary = strcmp(exporter->name, "pprof") == 0 ||
-			 strcmp(exporter->name, "pftrace") == 0 ||
-			 strcmp(exporter->name, "chakra") == 0;
-
-	if (!is_binary || !isatty(STDOUT_FILENO))
+	if (!exporter->is_binary || !isatty(STDOUT_FILENO))
 		return 0;
 	return errmsg_set(err, -EINVAL,
 		"a %s file is binary and would garble the terminal: redirect it, or name a file "
@@ -74,10 +70,10 @@ static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
 		exporter->name);
 }
 
-static bool has_filter(const struct selection *selection)
+static bool has_filter_of_samples(const struct selection *selection)
 {
 	return selection->process || selection->thread || selection->symbol || selection->time ||
-	       selection->range || selection->window;
+	       selection->range;
 }
 
 /* Traces of other tools, as their files or imported. */
@@ -93,7 +89,7 @@ static int load_traces_of(const char *path, const struct exporter *exporter,
 			"%s holds the trace of another tool, without samples, and -f %s is for "
 			"recordings: use -f chrome, -f pftrace or -f chakra, or sonde report",
 			path, exporter->name);
-	if (has_filter(&arguments.selection))
+	if (has_filter_of_samples(&arguments.selection) || arguments.selection.window)
 		return errmsg_set(err, -EINVAL,
 			"filters select samples of recordings, and %s holds the trace of another "
 			"tool: leave them out",
@@ -119,6 +115,10 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 	};
 	int r;
 
+	if (exporter->rows_only && has_filter_of_samples(&arguments.selection))
+		return errmsg_set(err, -EINVAL,
+			"filters select samples, which the format %s has none of: leave them out",
+			exporter->name);
 	if (trace_file_is_trace(trace_file_of(capture))) {
 		r = load_traces_of(capture, exporter, &model, err);
 	} else {

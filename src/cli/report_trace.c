@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report_trace.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,6 +119,7 @@ static int write_json(const struct trace_report *report, const struct trace_sect
 	struct json_writer json = {.out = report->page.out, .pretty = true};
 	int r = 0;
 
+	assert(report->views);
 	json_begin_object(&json);
 	json_member_text(&json, "format", "sonde-trace-report");
 	json_member_u64(&json, "version", TRACE_REPORT_JSON_VERSION);

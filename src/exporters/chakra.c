@@ -34,22 +34,11 @@ static int convert(const struct trace *trace, struct strbuf *out, struct errmsg 
 	return et_writer_close(writer, NULL, err);
 }
 
-static bool selects(const struct selection *selection)
-{
-	return selection && (selection->process || selection->thread || selection->symbol ||
-				    selection->time || selection->range || selection->window);
-}
-
-static int chakra_export(const struct model *model, const struct selection *selection,
+static int chakra_export(const struct model *model, const struct selection *selection _unused_,
 	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_trace_ struct trace *trace = NULL;
-	int r;
-
-	if (selects(selection))
-		return errmsg_set(err, -EINVAL,
-			"filters select samples, and an execution trace is whole: leave them out");
-	r = trace_from_model(&trace, model, err);
+	int r = trace_from_model(&trace, model, err);
 
 	return export_result(r ?: convert(trace, out, err), out, "chakra", err);
 }
@@ -59,5 +48,7 @@ const struct exporter chakra_exporter = {
 	.description = "an execution trace for simulators (MLCommons Chakra)",
 	.extension = ".et",
 	.takes_traces = true,
+	.rows_only = true,
+	.is_binary = true,
 	.export = chakra_export,
 };

@@ -80,17 +80,15 @@ static int write_through_memory(
 	return r < 0 ? r : export_result(read_back(fd, out), out, "pftrace", err);
 }
 
-static int pftrace_export(const struct model *model, const struct selection *selection,
+static int pftrace_export(const struct model *model, const struct selection *selection _unused_,
 	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
 {
-	_cleanup_(selected_done) struct selected selected = {0};
 	_cleanup_trace_ struct trace *recorded = NULL;
 	int r;
 
 	if (model->traces.count)
 		return write_through_memory(model->traces.items, model->traces.count, out, err);
-	r = selection_apply(selection, model, &selected, err);
-	r = r ?: trace_from_model(&recorded, model, err);
+	r = trace_from_model(&recorded, model, err);
 	return r ?: write_through_memory(&recorded, 1, out, err);
 }
 
@@ -99,5 +97,7 @@ const struct exporter pftrace_exporter = {
 	.description = "traces of other tools as a Perfetto trace; of recordings what is no sample",
 	.extension = ".pftrace",
 	.takes_traces = true,
+	.rows_only = true,
+	.is_binary = true,
 	.export = pftrace_export,
 };

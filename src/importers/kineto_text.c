@@ -12,6 +12,7 @@
 #include "base/json.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
+#define MENDED      (UINT64_C(1) << 32) /* in parser->cleaned, beside the string */
 
 /* Nothing but ASCII without control characters? Nearly all strings are. */
 static bool is_plain(const char *bytes, size_t length)
@@ -55,16 +56,17 @@ static struct text_faults find_faults(const char *bytes, size_t length)
 
 /*
  * Appends the text with what is no UTF-8 replaced. Of JSON text, control characters in its strings
- * are escaped, too, and between them are spaces.
+ * are escaped, too, and line breaks between them become spaces, which alone is no mending: false.
  */
-static void add_clean(struct strbuf *out, const char *bytes, size_t length, bool is_json)
+static bool add_clean(struct strbuf *out, const char *bytes, size_t length, bool is_json)
 {
-	bool inside = false;
+	bool inside = false, mended = false;
 
 	for (size_t i = 0; i < length;) {
 		size_t sequence = utf8_sequence_length(bytes + i, length - i);
 		bool control = (unsigned char)bytes[i] < ' ';
 
+		mended |= sequence == 0 || (control && inside) || bytes[i] == '\0';
 		if (sequence == 0 || (bytes[i] == '\0' && !is_json))
 			strbuf_add(out, REPLACEMENT);
 		else if (is_json && control && inside)
@@ -80,6 +82,7 @@ static void add_clean(struct strbuf *out, const char *bytes, size_t length, bool
 			inside = !inside;
 		i += sequence ? sequence : 1;
 	}
+	return mended;
 }
 
 static int intern_text(
@@ -99,22 +102,23 @@ static int clean_new(struct kineto_parser *parser, bool escaped, bool is_json, u
 	struct text_faults faults = find_faults(entry.bytes, entry.length);
 	_cleanup_strbuf_ struct strbuf clean = {0};
 	uint32_t cleaned = *string;
+	bool mended = true;
 	int r;
 
 	if (!faults.bytes && (!faults.controls || (escaped && !is_json)))
 		return 0;
 	if (faults.bytes || is_json) {
-		add_clean(&clean, entry.bytes, entry.length, is_json);
+		mended = add_clean(&clean, entry.bytes, entry.length, is_json);
 		if (strbuf_status(&clean) < 0)
 			return -ENOMEM;
 		r = intern_text(parser, strbuf_cstr(&clean), clean.length, &cleaned);
 		if (r < 0)
 			return r;
 	}
-	r = map_u64_set(&parser->cleaned, *string, cleaned);
+	r = map_u64_set(&parser->cleaned, *string, cleaned | (mended ? MENDED : 0));
 	if (r < 0)
 		return r;
-	parser->event_mended = true;
+	parser->event_mended |= mended;
 	*string = cleaned;
 	return 0;
 }
@@ -134,7 +138,7 @@ static int add_text(struct kineto_parser *parser, const char *bytes, size_t leng
 			return r;
 	} else if (r == 0 && parser->cleaned.count &&
 		   map_u64_get(&parser->cleaned, string, &cleaned)) {
-		parser->event_mended = true;
+		parser->event_mended |= (cleaned & MENDED) != 0;
 		string = (uint32_t)cleaned;
 	}
 	*ret_string = string;

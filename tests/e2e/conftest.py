@@ -13,7 +13,7 @@ is tested. Fixtures:
     sonde_unprivileged(...)    sonde as nobody, in a folder of nobody's; .directory, .start(...)
     shared_traces              the folder of real traces, SONDE_TRACES or ../shared/traces beside the checkout
     torch2                     a Python with PyTorch 2
-    pairs(kind)                the folder of an execution trace and a Kineto trace that PyTorch 2 made (pairs/make_pairs.py)
+    pairs(kind)                the folder of a pair of traces that PyTorch 2 made (pairs/make_pairs.py)
 """
 
 import json
@@ -308,7 +308,9 @@ def pairs(tmp_path_factory, torch2):
 
     def make(kinds):
         script = ROOT / "tests" / "e2e" / "pairs" / "make_pairs.py"
-        done = subprocess.run([torch2, "-W", "ignore", script, folder, *kinds], capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            [torch2, "-W", "ignore", script, folder, *kinds], capture_output=True, text=True, timeout=600
+        )
         made.update(line.split(maxsplit=1) for line in done.stdout.splitlines())
         assert all(made.get(kind, "failed") != "failed" for kind in kinds), done.stdout + done.stderr[-2000:]
 

@@ -155,7 +155,18 @@ def test_a_full_disk(sonde, pairs, tmp_path, what):
     out = mount / "out"
     commands = {
         "import": ["import", "-o", out, kineto],
-        "link": ["chakra", "link", "--rank", 0, "--chakra-host-trace", et, "--chakra-device-trace", kineto, "--output-file", out],
+        "link": [
+            "chakra",
+            "link",
+            "--rank",
+            0,
+            "--chakra-host-trace",
+            et,
+            "--chakra-device-trace",
+            kineto,
+            "--output-file",
+            out,
+        ],
         "convert": ["chakra", "convert", "--input", linked, "--output", out],
         "export": ["export", "-f", "chrome", "-o", out, capture],
     }

@@ -8,12 +8,36 @@ import json
 def launch_and_kernel(number, start_us, name="gemm", thread=1, stream=7, wait_us=5, duration_us=40):
     """An operator, the call in it, and its kernel: 20, 10 and `duration_us` long."""
     return [
-        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": thread, "ts": start_us, "dur": 20,
-         "args": {"External id": number, "Record function id": number}},
-        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": thread, "ts": start_us + 5, "dur": 10,
-         "args": {"correlation": number, "External id": number}},
-        {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, "ts": start_us + 15 + wait_us, "dur": duration_us,
-         "args": {"correlation": number, "External id": number, "device": 0, "context": 1, "stream": stream}},
+        {
+            "ph": "X",
+            "cat": "cpu_op",
+            "name": "aten::mm",
+            "pid": 1,
+            "tid": thread,
+            "ts": start_us,
+            "dur": 20,
+            "args": {"External id": number, "Record function id": number},
+        },
+        {
+            "ph": "X",
+            "cat": "cuda_runtime",
+            "name": "cudaLaunchKernel",
+            "pid": 1,
+            "tid": thread,
+            "ts": start_us + 5,
+            "dur": 10,
+            "args": {"correlation": number, "External id": number},
+        },
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": name,
+            "pid": 0,
+            "tid": stream,
+            "ts": start_us + 15 + wait_us,
+            "dur": duration_us,
+            "args": {"correlation": number, "External id": number, "device": 0, "context": 1, "stream": stream},
+        },
     ]
 
 

@@ -346,11 +346,9 @@ def test_conversion_with_a_sonde_that_cannot(stand_in, make, tmp_path):
 
 
 def test_conversion_says_which_step_failed_and_what_is_there(stand_in, make, tmp_path):
-    stand_in(
-        """for a; do case $last in --output-file | --output) echo >"$a" ;; esac; last=$a; done
+    stand_in("""for a; do case $last in --output-file | --output) echo >"$a" ;; esac; last=$a; done
 [ "$2" != check ] || { echo "sonde: node 3 depends on itself" >&2; exit 1; }
-"""
-    )
+""")
     window = converted_window(make, tmp_path)
     convert = window["convert"]
     assert convert["status"] == "failed: sonde: node 3 depends on itself (sonde chakra check)"
@@ -394,7 +392,9 @@ def test_conversion_of_what_torch_writes(run, tmp_path):
     (window,) = windows(folder)
     assert window["convert"]["status"] == "ok", window
     assert window["convert"]["converted"].endswith("/chakra_trace.3.et")
-    done = subprocess.run([sonde, "chakra", "dump", folder / window["convert"]["converted"]], capture_output=True, text=True)
+    done = subprocess.run(
+        [sonde, "chakra", "dump", folder / window["convert"]["converted"]], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert "aten::addmm" in done.stdout and "AddmmBackward0" in done.stdout
 

@@ -293,8 +293,10 @@ static void try_exporters(const char *path)
 {
 	assert_int_equal(model_load(&shared_model, path, NULL, NULL, NULL), 0);
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
-		if (!(*exporter)->export || strcmp((*exporter)->name, "chakra") == 0)
-			continue; /* a folder, or operators, of what these captures lack */
+		if (!(*exporter)->export)
+			continue; /* a folder, of what these captures lack */
+		if ((*exporter)->rows_only && !shared_model->device_works.count)
+			continue; /* there is nothing for it */
 		print_message("%s: ", (*exporter)->name);
 		tried_exporter = *exporter;
 		/* A capture's writer deflates later what it had no memory for. */

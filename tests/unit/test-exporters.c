@@ -133,12 +133,6 @@ static struct model *sample_model(void)
 	return example_end(&example);
 }
 
-/* Folders are of what these models lack, and chakra is of operators. */
-static bool is_for_samples(const struct exporter *exporter)
-{
-	return exporter->export && strcmp(exporter->name, "chakra") != 0;
-}
-
 static char *export_model(
 	const struct model *model, const char *format, const struct export_options *options)
 {
@@ -308,12 +302,18 @@ static void test_windows(void **state)
 	model_free(model);
 }
 
+/* Into one file; those of rows have tests/e2e/test_traces.py. */
+static bool writes_samples(const struct exporter *exporter)
+{
+	return exporter->export && !exporter->rows_only;
+}
+
 static void test_every_exporter_runs_and_repeats(void **state)
 {
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
 		char *one, *other;
 
-		if (!is_for_samples(*exporter))
+		if (!writes_samples(*exporter))
 			continue;
 		one = export_with((*exporter)->name, NULL);
 		other = export_with((*exporter)->name, NULL);
@@ -334,7 +334,7 @@ static void test_a_bad_filter_stops_every_exporter(void **state)
 		struct strbuf out = {0};
 		struct errmsg err = {0};
 
-		if (!is_for_samples(*exporter))
+		if (!writes_samples(*exporter))
 			continue;
 		assert_int_equal((*exporter)->export(model, &selection, NULL, &out, &err), -EINVAL);
 		assert_non_null(strstr(err.text, "--symbol"));
@@ -354,7 +354,7 @@ static void test_an_empty_model(void **state)
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
 		struct strbuf out = {0};
 
-		if (!is_for_samples(*exporter))
+		if (!writes_samples(*exporter))
 			continue;
 		assert_int_equal((*exporter)->export(model, NULL, NULL, &out, NULL), 0);
 		assert_null(strstr(strbuf_cstr(&out), "nan"));

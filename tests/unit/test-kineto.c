@@ -292,6 +292,36 @@ static void test_commas(void **state _unused_)
 	assert_false(trace->damage.truncated);
 }
 
+/* What was between members before is compared with what is there now: it may differ. */
+static void test_spaces_that_differ(void **state _unused_)
+{
+	static const char *const forms[] = {
+		"{\"ph\":\"X\",\"ts\":1.5,\"id\":3,\"args\":{\"stream\":7,\"Ev Idx\":12}},",
+		"{\"ph\": \"X\", \"ts\": 1.5, \"id\": 3, \"args\": {\"stream\": 7, \"Ev Idx\": "
+		"12}},",
+		"{\"ph\":  \"X\" ,\"ts\":\n1.5, \"id\" :3, \"args\":   {\"stream\":\t7 ,\"Ev Idx\" "
+		": 12 }},",
+		"{\"ph\": \"X\", \"ts\":1.5, \"ids\": 3, \"args\": {\"streams\": 6, \"stream\": 7, "
+		"\"Ev Idx\":12}},",
+	};
+	_cleanup_strbuf_ struct strbuf events = {0};
+	_cleanup_trace_ struct trace *trace = NULL;
+
+	for (size_t i = 0; i < 64; i++)
+		strbuf_add(&events, forms[i % 7 % ARRAY_SIZE(forms)]);
+	trace = read_events(strbuf_cstr(&events));
+	assert_int_equal(trace->events.count, 64);
+	for (size_t i = 0; i < 64; i++) {
+		const struct trace_op *op = trace_op(trace, row(trace, i));
+
+		assert_int_equal(row(trace, i)->start_ns, 1500);
+		assert_non_null(op);
+		assert_int_equal(op->ev_idx, 12);
+		assert_non_null(strstr(trace_text(trace, op->others), "\"stream\""));
+	}
+	assert_int_equal(trace->damage.mended_events, 0);
+}
+
 static void test_bytes_in_names(void **state _unused_)
 {
 	_cleanup_trace_ struct trace *trace = read_events(EVENT("tab\tand\x01", "1") "," EVENT(
@@ -603,6 +633,7 @@ int main(void)
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_commas),
+		cmocka_unit_test(test_spaces_that_differ),
 		cmocka_unit_test(test_bytes_in_names),
 		cmocka_unit_test(test_bytes_in_arguments),
 		cmocka_unit_test(test_events_that_are_broken),

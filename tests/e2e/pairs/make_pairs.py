@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_pairs.py FOLDER KIND…: execution trace and Kineto trace of one profile of real PyTorch programs, for the tests.
+"""make_pairs.py FOLDER KIND…: execution traces and Kineto traces of real PyTorch programs, each pair of one profile.
 
 Writes FOLDER/KIND/et_<rank>.json and kineto_<rank>.json, for each KIND:
 
