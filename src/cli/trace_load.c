@@ -111,6 +111,10 @@ static void warn_about(const struct trace *trace)
 		     "are left out",
 			trace->path, (unsigned long long)damage->skipped_events,
 			(unsigned long long)damage->skipped_bytes);
+	else if (damage->skipped_bytes)
+		warn("%s has %llu bytes around its events or behind its end that were not "
+		     "understood and are left out",
+			trace->path, (unsigned long long)damage->skipped_bytes);
 	if (damage->repaired_times)
 		warn("%s has %llu durations that are negative or too large: they count as 0",
 			trace->path, (unsigned long long)damage->repaired_times);
