@@ -58,6 +58,14 @@ int import_refuse_same_file(const char *input, const char *output, struct errmsg
 		err, -EINVAL, "%s would be written over itself: name a file with -o", input);
 }
 
+void import_remove(const char *output)
+{
+	struct stat status;
+
+	if (lstat(output, &status) == 0 && S_ISREG(status.st_mode))
+		unlink(output);
+}
+
 /* ---- the account ---- */
 
 static void add_note(struct notes *notes, const char *path, uint64_t count, const char *what)
@@ -135,8 +143,11 @@ static int write_capture(const struct trace_list *list, const char *output, bool
 	r = r ?: capture_writer_flush(writer, err);
 	*ret_bytes = capture_writer_bytes(writer);
 	if (r == 0)
-		return capture_writer_close(writer, err);
-	capture_writer_free(writer);
+		r = capture_writer_close(writer, err);
+	else
+		capture_writer_free(writer);
+	if (r < 0)
+		import_remove(output);
 	return r;
 }
 

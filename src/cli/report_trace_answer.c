@@ -30,6 +30,24 @@ static int64_t duration_ns(const struct trace *trace)
 	return trace->events.count ? last_ns - first_ns : 0;
 }
 
+/* Files of one process need not say a rank. */
+static void add_rank(const struct trace_report *report, struct strbuf *text)
+{
+	const struct trace *first = report->views->trace;
+	bool is_known = report->count > 1 || first->rank != MODEL_NONE;
+
+	if (report->count > 1)
+		strbuf_addf(text, "the first of %zu ranks", report->count);
+	else if (is_known)
+		strbuf_addf(text, "rank %u", report->views->rank);
+	else if (first->world_size)
+		strbuf_add(text, "one rank");
+	if (first->world_size)
+		strbuf_addf(text, " of %u", first->world_size);
+	if (is_known || first->world_size)
+		strbuf_add(text, " \xc2\xb7 ");
+}
+
 static void add_title(const struct trace_report *report)
 {
 	const struct report_view *page = &report->page;
@@ -43,13 +61,7 @@ static void add_title(const struct trace_report *report)
 		longest_ns = MAX(longest_ns, duration_ns(report->views[i].trace));
 	}
 	strbuf_addf(&text, "%s \xc2\xb7 ", first->path);
-	if (report->count == 1)
-		strbuf_addf(&text, "rank %u", report->views->rank);
-	else
-		strbuf_addf(&text, "the first of %zu ranks", report->count);
-	if (first->world_size)
-		strbuf_addf(&text, " of %u", first->world_size);
-	strbuf_add(&text, " \xc2\xb7 ");
+	add_rank(report, &text);
 	format_count(&text, rows);
 	strbuf_add(&text, " rows \xc2\xb7 ");
 	format_duration(&text, (uint64_t)longest_ns);

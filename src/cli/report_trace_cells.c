@@ -10,7 +10,9 @@
 void report_trace_place(const struct trace_report *report, const struct trace_view *view,
 	uint32_t device, struct strbuf *out)
 {
-	if (report->count > 1 || view->options.hta_compatible) {
+	bool is_known = report->count > 1 || view->trace->rank != MODEL_NONE;
+
+	if (report->count > 1 || (view->options.hta_compatible && is_known)) {
 		strbuf_addf(out, "rank %u", view->rank);
 		if (view->devices.count < 2)
 			return;

@@ -95,7 +95,7 @@ def test_ranks_that_are_missing_are_said(sonde, tmp_path):
     for rank in (0, 1, 3):
         kineto_of_rank(folder / f"trace_{rank}.json.gz", rank, 4)
     done = sonde("report", folder, check=0)
-    assert "3 of 4 ranks" in done.stderr
+    assert "rank 2 of 4 is missing" in one_sentence(done)
 
 
 def cut(path, share):
@@ -174,6 +174,6 @@ def test_a_full_disk(sonde, pairs, tmp_path, what):
     try:
         done = sonde(*commands[what], check=1)
         assert "No space left on device" in one_sentence(done)
-        assert what == "import" or not list(mount.iterdir())
+        assert not list(mount.iterdir())
     finally:
         subprocess.run(["umount", mount], check=True)

@@ -186,3 +186,41 @@ def test_options_that_do_not_fit_are_refused(sonde, trace, options, words):
 def test_missing_rank_is_an_error(sonde, trace):
     done = sonde("report", "--rank", 7, trace)
     assert done.status == 1 and "no trace of rank 7" in done.stderr
+
+
+def test_rank_is_said_where_the_file_says_it(sonde, tmp_path):
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": step(1, 0)}))
+    assert "rank" not in sonde("report", path, check=0).stdout.splitlines()[0].replace(str(path), "")
+    assert "rank 0" not in sonde("report", "--hta-compatible", path, check=0).stdout
+    assert read(sonde, path)["traces"][0]["rank"] is None
+    assert read(sonde, make(path, rank=3, world=4))["traces"][0]["rank"] == 3
+
+
+def test_many_missing_ranks_are_counted(sonde, tmp_path):
+    for rank in (1, 6):
+        make(tmp_path / f"rank{rank}.json.gz", rank, 8)
+    done = sonde("report", tmp_path, check=0)
+    assert "ranks 0, 2, 3, 4 and 2 more of 8 are missing" in done.stderr
+    make(tmp_path / "rank7.json.gz", 3, 2)  # a world that they are not of
+    assert sonde("report", tmp_path, check=0).stderr.count("missing") == 1
+
+
+def test_folders_are_named_without_a_slash_at_the_end(sonde, ranks):
+    done = sonde("report", f"{ranks}//", check=0)
+    assert done.stdout.startswith(f"{ranks}/rank0")
+
+
+@pytest.mark.parametrize("command", [["report"], ["report", "--by", "idle"], ["export", "-f", "chrome"], ["diff"]])
+def test_execution_traces_are_for_the_linker(sonde, tmp_path, trace, command):
+    path = tmp_path / "et.json"
+    path.write_text('{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "", "start_ts": 0, "nodes": []}')
+    done = sonde(*command, path, *([trace] if command == ["diff"] else []))
+    assert done.status == 1 and "is an execution trace" in done.stderr and "sonde chakra link" in done.stderr
+
+
+def test_other_files_are_told_what_is_read(sonde, tmp_path):
+    path = tmp_path / "text.json"
+    path.write_text("no trace")
+    done = sonde("report", path)
+    assert done.status == 1 and "traces of PyTorch's profiler" in done.stderr
