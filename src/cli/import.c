@@ -55,8 +55,8 @@ static int import_file(const struct importer *importer, const struct import_inpu
 	else
 		capture_writer_free(writer);
 	if (r < 0)
-		import_remove(output);
-	return r;
+		return import_remove(output, r, err);
+	return 0;
 }
 
 static void say(const char *output, const struct import_result *result)

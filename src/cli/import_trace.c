@@ -58,12 +58,20 @@ int import_refuse_same_file(const char *input, const char *output, struct errmsg
 		err, -EINVAL, "%s would be written over itself: name a file with -o", input);
 }
 
-void import_remove(const char *output)
+int import_remove(const char *output, int error, struct errmsg *err)
 {
+	bool is_full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
 	struct stat status;
 
-	if (lstat(output, &status) == 0 && S_ISREG(status.st_mode))
-		unlink(output);
+	if (lstat(output, &status) < 0 || !S_ISREG(status.st_mode) || unlink(output) < 0)
+		return error;
+	/* The writer's sentence says what the file holds. */
+	if (is_full)
+		errmsg_set(err, error,
+			"cannot write %s: %s; what was written of it is removed: free some space, "
+			"or write to another disk with -o FILE",
+			output, strerror(-error));
+	return error;
 }
 
 /* ---- the account ---- */
@@ -147,8 +155,8 @@ static int write_capture(const struct trace_list *list, const char *output, bool
 	else
 		capture_writer_free(writer);
 	if (r < 0)
-		import_remove(output);
-	return r;
+		return import_remove(output, r, err);
+	return 0;
 }
 
 static int import_into(char *const *paths, size_t count, const char *output,
