@@ -276,12 +276,8 @@ static const struct {
 static void add_advice(const struct trace_report *report, const struct trace_summary *summary)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
-		if (!(summary->advice & advices[i].advice))
-			continue;
-		strbuf_addf(report->page.out, "%s\xe2\x86\x92%s ",
-			terminal_bold(&report->page.terminal),
-			terminal_plain(&report->page.terminal));
-		report_paragraph(&report->page, advices[i].text, 2);
+		if (summary->advice & advices[i].advice)
+			report_trace_advice(report, advices[i].text);
 	}
 }
 
@@ -304,6 +300,9 @@ static int add_answer(const struct trace_report *report)
 
 int report_trace_answer(const struct trace_report *report)
 {
+	/* HTA has none, and other definitions. */
+	bool is_hta = report->views->options.hta_compatible;
+
 	add_title(report);
 	add_losses(report);
 	if (report->alone)
@@ -313,8 +312,7 @@ int report_trace_answer(const struct trace_report *report)
 			"There is no device work: no kernel, copy or fill of a GPU is in the "
 			"trace.",
 			0);
-		return 0;
+		return is_hta ? 0 : report_trace_cpu_answer(report);
 	}
-	/* HTA has none, and other definitions. */
-	return report->views->options.hta_compatible ? 0 : add_answer(report);
+	return is_hta ? 0 : add_answer(report);
 }

@@ -90,6 +90,15 @@ void report_trace_rest(const struct trace_report *report, size_t rest, const cha
 		terminal_plain(&page->terminal));
 }
 
+void report_trace_advice(const struct trace_report *report, const char *text)
+{
+	const struct report_view *page = &report->page;
+
+	strbuf_addf(page->out, "%s\xe2\x86\x92%s ", terminal_bold(&page->terminal),
+		terminal_plain(&page->terminal));
+	report_paragraph(page, text, 2);
+}
+
 bool report_trace_has_works(const struct trace_report *report)
 {
 	for (size_t i = 0; i < report->count; i++) {
