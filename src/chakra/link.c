@@ -2,8 +2,6 @@
 /* The order of things: which operator is which row, when it ran, what it launched. */
 #include "chakra/link.h"
 
-#include <inttypes.h>
-
 #include "chakra/link_state.h"
 
 #define THREAD_GAP_NS ((int64_t)1000000)
@@ -98,7 +96,7 @@ static void link_done(struct link *link)
 	array_done(&link->works);
 }
 
-static uint64_t matched_count(const struct link *link)
+uint64_t link_matched_count(const struct link *link)
 {
 	uint64_t count = 0;
 
@@ -107,64 +105,17 @@ static uint64_t matched_count(const struct link *link)
 	return count;
 }
 
-/* Both files say which process they are of. */
-static int check_process(const struct link *link, struct errmsg *err)
-{
-	const struct trace_track *other = NULL;
-
-	if (!link->host->pid || link->options.any_process)
-		return 0;
-	array_foreach (&link->device->events, event) {
-		const struct trace_track *track = &link->device->tracks.items[event->track];
-
-		if (!link_is_operator(event) || track->pid == TRACE_NO_NUMBER)
-			continue;
-		if ((uint64_t)track->pid == link->host->pid)
-			return 0;
-		other = track;
-	}
-	if (!other)
-		return 0;
-	return errmsg_set(err, -ENODATA,
-		"%s is of process %" PRIu64 ", but the operators in %s are of process %" PRId64
-		": they are of different runs or ranks; --any-process links them all the same",
-		link->host->path, link->host->pid, link->device->path, other->pid);
-}
-
-static int say_no_match(const struct link *link, struct errmsg *err)
-{
-	uint64_t operators = 0;
-
-	array_foreach (&link->device->events, event)
-		operators += link_is_operator(event);
-	if (!operators)
-		return errmsg_set(err, -ENODATA,
-			"%s has no operators: record it with torch.profiler and "
-			"ProfilerActivity.CPU",
-			link->device->path);
-	if (!link->result->host_nodes)
-		return errmsg_set(err, -ENODATA, "%s has no operators", link->host->path);
-	return errmsg_set(err, -ENODATA,
-		"%s and %s are of different runs: of %" PRIu64 " and %" PRIu64
-		" operators, %" PRIu64
-		" have one id and different names, and neither ids nor the order of names agree "
-		"for most; pass the observer to the profiler that writes the other file",
-		link->host->path, link->device->path, link->result->host_nodes, operators,
-		link->result->names_differ);
-}
-
 static int match_nodes(struct link *link, struct errmsg *err)
 {
-	int r = check_process(link, err);
+	int r = link_check_process(link, err);
 
 	r = r ?: link_match_by_rf_id(link);
-	if (r == 0 && !matched_count(link))
+	r = r ?: link_check_ids(link, err);
+	if (r == 0 && !link_matched_count(link))
 		r = link_match_by_offset(link);
-	if (r == 0 && !matched_count(link))
+	if (r == 0 && !link_matched_count(link))
 		r = link_match_by_tree(link);
-	if (r < 0)
-		return r;
-	return matched_count(link) ? 0 : say_no_match(link, err);
+	return r ?: link_check_matched(link, err);
 }
 
 /* The time of an operator that is in no other one inside of it. */
@@ -250,7 +201,8 @@ int chakra_link(struct execution_trace *host, const struct trace *device,
 	if (r == 0) {
 		host->schema = execution_trace_schema(host);
 		ret_result->matched[EXECUTION_UNMATCHED] =
-			ret_result->host_nodes - MIN(ret_result->host_nodes, matched_count(&link));
+			ret_result->host_nodes -
+			MIN(ret_result->host_nodes, link_matched_count(&link));
 	}
 	if (r < 0 && why.text[0])
 		return errmsg_set(err, r, "%s", why.text);

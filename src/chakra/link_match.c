@@ -60,6 +60,7 @@ static void match_pairs(
 		else
 			differ++;
 	}
+	link->names_agree = agree;
 	link->result->names_differ = differ;
 	if (!agree || agree * 10 < (agree + differ) * AGREE_OF_TEN)
 		return;

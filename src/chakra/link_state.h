@@ -24,6 +24,7 @@ struct link {
 	struct chakra_link_options options;
 	struct chakra_link_result *result;
 	int64_t base_ns;       /* is added to times */
+	uint64_t names_agree;  /* of pairs with one id, by the last rule of ids */
 	uint32_t *row_of_node; /* as read; MODEL_NONE: not matched */
 	uint32_t *node_of_row; /* of matched operators, then of linked work, too; or MODEL_NONE */
 	uint32_t *operators; /* row → innermost operator around it, matched or not; or MODEL_NONE */
@@ -59,6 +60,18 @@ void link_match(struct link *link, uint32_t node, uint32_t row, enum execution_m
 int link_match_by_rf_id(struct link *link);
 int link_match_by_offset(struct link *link);
 int link_match_by_tree(struct link *link);
+
+/* Of all rules. */
+uint64_t link_matched_count(const struct link *link);
+
+/*
+ * link_evidence.c: -ENODATA with a sentence where traces are of two processes; where most ids of
+ * record functions that both have are of different names, before another rule is tried; where less
+ * than half of the operators of the time that both tell is matched.
+ */
+int link_check_process(const struct link *link, struct errmsg *err);
+int link_check_ids(const struct link *link, struct errmsg *err);
+int link_check_matched(const struct link *link, struct errmsg *err);
 
 /* link_attach.c: fills `works`. */
 int link_attach(struct link *link);

@@ -7,13 +7,15 @@
 
 #include "chakra/convert.h"
 #include "cli/chakra.h"
+#include "cli/chakra_say.h"
 #include "cli/chakra_view.h"
 #include "cli/parallel.h"
 #include "cli/rank_files.h"
+#include "cli/trace_load.h"
 #include "importers/pytorch_et.h"
 
 static struct {
-	const char *input, *output;
+	const char *input, *output, *log;
 	uint64_t rank;
 	bool compat, break_cycles, no_memory_nodes;
 } arguments = {.rank = UINT64_MAX};
@@ -81,7 +83,7 @@ static int convert_file(void)
 		job.options.has_rank = rank_of_output(job.output, &job.options.rank);
 	convert(0, &job);
 	if (job.status < 0)
-		return fail(&job.err);
+		return chakra_fail(&job.err);
 	chakra_say_converted(job.input, job.output, &job.read, &job.result);
 	return EXIT_OK;
 }
@@ -93,12 +95,17 @@ static int say_all(const struct job *jobs, size_t count)
 
 	for (size_t i = 0; i < count; i++) {
 		if (jobs[i].status < 0)
-			status = fail(&jobs[i].err);
+			status = chakra_fail(&jobs[i].err);
 		else
 			chakra_say_converted(
 				jobs[i].input, jobs[i].output, &jobs[i].read, &jobs[i].result);
 	}
 	return status;
+}
+
+static bool is_linked(const char *path)
+{
+	return trace_file_of(path) == TRACE_FILE_EXECUTION;
 }
 
 static int convert_folder(void)
@@ -108,13 +115,22 @@ static int convert_folder(void)
 	struct errmsg err;
 	size_t count = 0;
 
-	if (rank_pairs_find(&ranks, arguments.input, arguments.input, arguments.output, "chakra.",
-		    ".et", &err) < 0)
-		return fail(&err);
+	if (rank_pairs_find(&ranks,
+		    &(struct rank_pairs_options){
+			    .host_folder = arguments.input,
+			    .device_folder = arguments.input,
+			    .is_host = is_linked,
+			    .is_device = is_linked,
+			    .output = arguments.output,
+			    .before = "chakra.",
+			    .after = ".et",
+		    },
+		    &err) < 0)
+		return chakra_fail(&err);
 	jobs = calloc(ranks.items.count, sizeof(*jobs));
 	if (!jobs) {
 		errmsg_set(&err, -ENOMEM, "memory ran out");
-		return fail(&err);
+		return chakra_fail(&err);
 	}
 	array_foreach (&ranks.items, rank) {
 		jobs[count] = new_job(rank->host, rank->output);
@@ -147,7 +163,9 @@ static int run_convert(int count _unused_, char **positional _unused_)
 
 	if (check_arguments(is_folder, &err) < 0)
 		return fail_usage(&err);
-	return is_folder ? convert_folder() : convert_file();
+	if (arguments.log && chakra_log_open(arguments.log, &err) < 0)
+		return fail(&err);
+	return chakra_log_close(is_folder ? convert_folder() : convert_file());
 }
 
 static const struct option convert_options[] = {
@@ -181,6 +199,11 @@ static const struct option convert_options[] = {
 		.help = "Copies between host and device are compute nodes, for simulators "
 			"without a remote memory.",
 		.value = &arguments.no_memory_nodes},
+	{.long_name = "log-filename",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Write what is said here, too.",
+		.value = (void *)&arguments.log},
 	{.long_name = "compat",
 		.type = OPTION_FLAG,
 		.help = "Exactly what chakra_converter 1.0.0 makes of it, with its faults.",

@@ -3,18 +3,17 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "chakra/convert.h"
 #include "chakra/link.h"
 #include "chakra/linked_json.h"
 #include "cli/chakra.h"
+#include "cli/chakra_say.h"
 #include "cli/chakra_view.h"
+#include "cli/parallel.h"
 #include "cli/rank_files.h"
 #include "cli/trace_load.h"
 #include "importers/kineto.h"
@@ -23,7 +22,7 @@
 #define NO_RANK UINT64_MAX
 
 static struct {
-	const char *host, *device, *output, *format;
+	const char *host, *device, *output, *format, *level;
 	uint64_t rank;
 	bool compat, any_process;
 } arguments = {.rank = NO_RANK};
@@ -36,7 +35,7 @@ struct job {
 	struct chakra_link_result result;
 	struct chakra_convert_result converted;
 	struct chakra_read_result read;
-	uint64_t skipped_events;
+	uint64_t skipped_events, repeated_correlations;
 	bool is_cut, is_other_rank;
 	uint32_t device_rank;
 	int status;
@@ -99,6 +98,7 @@ static void note_damage(
 {
 	job->read = chakra_read_result_of(host);
 	job->skipped_events = device->damage.skipped_events;
+	job->repeated_correlations = device->repeated_correlations;
 	job->is_cut = host->truncated || device->damage.truncated;
 	job->device_rank = device->rank;
 	job->is_other_rank =
@@ -149,86 +149,63 @@ static int link_job(struct job *job)
 	return job->is_et ? write_et(host, job) : write_linked(host, job->output, &job->err);
 }
 
-/* Jobs that threads take one after the other. */
-struct jobs {
-	struct job *items;
-	size_t count;
-	_Atomic size_t next;
-};
-
-static void *run_jobs(void *argument)
+static void run_job(size_t index, void *jobs)
 {
-	struct jobs *jobs = argument;
+	struct job *job = (struct job *)jobs + index;
 
-	for (size_t i = jobs->next++; i < jobs->count; i = jobs->next++)
-		jobs->items[i].status = link_job(&jobs->items[i]);
-	return NULL;
-}
-
-static void link_all(struct jobs *jobs)
-{
-	pthread_t threads[64];
-	size_t processors = (size_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
-	size_t most = MIN(processors, ARRAY_SIZE(threads)), wanted = MIN(jobs->count, most);
-	size_t started = 0;
-
-	while (started + 1 < wanted && pthread_create(&threads[started], NULL, run_jobs, jobs) == 0)
-		started++;
-	run_jobs(jobs);
-	for (size_t i = 0; i < started; i++)
-		pthread_join(threads[i], NULL);
-}
-
-static void note(const char *format, ...) _printf_(1, 2);
-
-static void note(const char *format, ...)
-{
-	va_list values;
-
-	fputs("  note    ", stderr);
-	va_start(values, format);
-	vfprintf(stderr, format, values);
-	va_end(values);
-	fputc('\n', stderr);
+	job->status = link_job(job);
 }
 
 static void say_damage(const struct job *job)
 {
 	if (job->read.skipped_nodes && !job->is_et)
-		note("%" PRIu64 " damaged nodes of %s were left out", job->read.skipped_nodes,
-			job->host);
+		chakra_note("%" PRIu64 " damaged nodes of %s were left out",
+			job->read.skipped_nodes, job->host);
 	if (job->skipped_events)
-		note("%" PRIu64 " damaged events of %s were left out", job->skipped_events,
+		chakra_note("%" PRIu64 " damaged events of %s were left out", job->skipped_events,
 			job->device);
+	if (job->read.repeated_ids)
+		chakra_note("%" PRIu64
+			    " nodes of %s have the id of another one: they are kept, and "
+			    "children of that id are those of the first",
+			job->read.repeated_ids, job->host);
+	if (job->repeated_correlations)
+		chakra_note("%" PRIu64 " calls of %s have the correlation of another one: device "
+			    "work with it is that of the last",
+			job->repeated_correlations, job->device);
 	if (job->is_cut)
-		note("a file is cut off: what came after is missing");
+		chakra_note("a file is cut off: what came after is missing");
 	if (job->is_other_rank)
-		note("--rank is %" PRIu64 ", but %s says that it is of rank %u", job->rank,
+		chakra_note("--rank is %" PRIu64 ", but %s says that it is of rank %u", job->rank,
 			job->device, job->device_rank);
 }
 
 static void say_losses(const struct chakra_link_result *result)
 {
 	if (result->matched[EXECUTION_UNMATCHED])
-		note("%" PRIu64 " operators of the execution trace are not in the other one: "
-		     "they have no times",
+		chakra_note("%" PRIu64
+			    " operators of the execution trace are not in the other one: "
+			    "they have no times",
 			result->matched[EXECUTION_UNMATCHED]);
 	if (result->names_differ)
-		note("%" PRIu64 " of them have the id of an operator with another name",
+		chakra_note("%" PRIu64 " of them have the id of an operator with another name",
 			result->names_differ);
 	if (result->without_launch)
-		note("%" PRIu64 " pieces of device work have no launch in the trace: left out",
+		chakra_note("%" PRIu64
+			    " pieces of device work have no launch in the trace: left out",
 			result->without_launch);
 	if (result->without_operator)
-		note("%" PRIu64 " pieces of device work were launched by threads without "
-		     "operators: left out",
+		chakra_note("%" PRIu64 " pieces of device work were launched by threads without "
+			    "operators: left out",
 			result->without_operator);
 	if (result->linked_to_threads)
-		note("%" PRIu64 " pieces of device work were launched outside of operators: they "
-		     "are under their threads",
+		chakra_note("%" PRIu64
+			    " pieces of device work were launched outside of operators: they "
+			    "are under their threads",
 			result->linked_to_threads);
 	if (result->orphans)
-		note("%" PRIu64 " operators have parents that are not in the execution trace",
+		chakra_note("%" PRIu64
+			    " operators have parents that are not in the execution trace",
 			result->orphans);
 }
 
@@ -248,20 +225,20 @@ static void add_rule(struct strbuf *out, const struct chakra_link_result *result
 static void say(const struct job *job)
 {
 	const struct chakra_link_result *result = &job->result;
-	_cleanup_strbuf_ struct strbuf rule = {0};
+	_cleanup_strbuf_ struct strbuf text = {0};
 
-	add_rule(&rule, result);
-	fprintf(stderr,
-		"sonde: %s: %" PRIu64 " of %" PRIu64 " operators matched %s, %" PRIu64
-		" of %" PRIu64 " kernels, copies and fills linked",
-		job->output, result->host_nodes - result->matched[EXECUTION_UNMATCHED],
-		result->host_nodes, strbuf_cstr(&rule), result->linked, result->device_rows);
+	strbuf_addf(&text, "%s: %" PRIu64 " of %" PRIu64 " operators matched ", job->output,
+		result->host_nodes - result->matched[EXECUTION_UNMATCHED], result->host_nodes);
+	add_rule(&text, result);
+	strbuf_addf(&text, ", %" PRIu64 " of %" PRIu64 " kernels, copies and fills linked",
+		result->linked, result->device_rows);
 	if (result->linked_graphs)
-		fprintf(stderr, ", %" PRIu64 " of them from graphs", result->linked_graphs);
-	fprintf(stderr,
+		strbuf_addf(&text, ", %" PRIu64 " of them from graphs", result->linked_graphs);
+	strbuf_addf(&text,
 		"; dependencies: %" PRIu64 " between threads, %" PRIu64 " on the device, %" PRIu64
-		" in its order\n",
+		" in its order",
 		result->inter_thread_deps, result->sync_deps, result->order_deps);
+	chakra_say("%s", strbuf_cstr(&text));
 	say_damage(job);
 	say_losses(result);
 	if (job->is_et)
@@ -269,17 +246,15 @@ static void say(const struct job *job)
 }
 
 /* Returns the exit status. */
-static int say_all(const struct jobs *jobs)
+static int say_all(const struct job *jobs, size_t count)
 {
 	int status = EXIT_OK;
 
-	for (size_t i = 0; i < jobs->count; i++) {
-		const struct job *job = &jobs->items[i];
-
-		if (job->status < 0)
-			status = fail(&job->err);
+	for (size_t i = 0; i < count; i++) {
+		if (jobs[i].status < 0)
+			status = fail(&jobs[i].err);
 		else
-			say(job);
+			say(&jobs[i]);
 	}
 	return status;
 }
@@ -303,32 +278,53 @@ static int link_pair(void)
 		.output = arguments.output,
 		.rank = arguments.rank,
 	};
-	struct jobs jobs = {.items = &job, .count = 1};
 
-	run_jobs(&jobs);
-	return say_all(&jobs);
+	run_job(0, &job);
+	return say_all(&job, 1);
+}
+
+/* Programs write both kinds of files into one folder. */
+static bool is_host(const char *path)
+{
+	return trace_file_of(path) == TRACE_FILE_EXECUTION;
+}
+
+static bool is_device(const char *path)
+{
+	enum trace_file file = trace_file_of(path);
+
+	return file == TRACE_FILE_KINETO || file == TRACE_FILE_IMPORTED;
 }
 
 /* Folders with a file for each rank. */
 static int link_folders(void)
 {
 	_cleanup_rank_pairs_ struct rank_pairs pairs = {0};
-	_cleanup_free_ struct job *items = NULL;
-	struct jobs jobs = {0};
+	_cleanup_free_ struct job *jobs = NULL;
 	bool is_et = wants_et();
+	size_t count = 0;
 	struct errmsg err;
 	int status;
 
-	if (rank_pairs_find(&pairs, arguments.host, arguments.device, arguments.output,
-		    is_et ? "chakra." : "linked.", is_et ? ".et" : ".json", &err) < 0)
+	if (rank_pairs_find(&pairs,
+		    &(struct rank_pairs_options){
+			    .host_folder = arguments.host,
+			    .device_folder = arguments.device,
+			    .is_host = is_host,
+			    .is_device = is_device,
+			    .output = arguments.output,
+			    .before = is_et ? "chakra." : "linked.",
+			    .after = is_et ? ".et" : ".json",
+		    },
+		    &err) < 0)
 		return fail(&err);
-	items = calloc(pairs.items.count, sizeof(*items));
-	if (!items) {
+	jobs = calloc(pairs.items.count, sizeof(*jobs));
+	if (!jobs) {
 		errmsg_set(&err, -ENOMEM, "out of memory");
 		return fail(&err);
 	}
 	array_foreach (&pairs.items, pair) {
-		struct job *job = &items[jobs.count++];
+		struct job *job = &jobs[count++];
 
 		job->host = pair->host;
 		job->device = pair->device;
@@ -336,9 +332,8 @@ static int link_folders(void)
 		job->rank = pair->rank;
 		job->is_et = is_et;
 	}
-	jobs.items = items;
-	link_all(&jobs);
-	status = say_all(&jobs);
+	parallel_each(count, run_job, jobs);
+	status = say_all(jobs, count);
 	if (!pairs.missing.length)
 		return status;
 	errmsg_set(&err, 0, "%s", strbuf_cstr(&pairs.missing));
@@ -358,6 +353,7 @@ static int run_link(int count _unused_, char **positional _unused_)
 			      : !arguments.device ? "--chakra-device-trace"
 			      : !arguments.output ? "--output-file"
 						  : NULL;
+	enum chakra_level level = chakra_level_from_string(arguments.level ?: "INFO");
 	struct errmsg err;
 
 	if (missing) {
@@ -367,6 +363,13 @@ static int run_link(int count _unused_, char **positional _unused_)
 			missing);
 		return fail_usage(&err);
 	}
+	if (level < 0) {
+		errmsg_set(&err, 0,
+			"there is no --log-level %s: name DEBUG, INFO, WARNING, ERROR or CRITICAL",
+			arguments.level);
+		return fail_usage(&err);
+	}
+	chakra_set_level(level);
 	if (is_folder(arguments.host) != is_folder(arguments.device)) {
 		errmsg_set(&err, 0,
 			"of %s and %s, one is a folder: name two files, or two folders with a "
@@ -409,6 +412,12 @@ static const struct option link_options[] = {
 			"makes of it. Default: et for names that end in .et, else json.",
 		.value = (void *)&arguments.format,
 		.choices = formats},
+	{.long_name = "log-level",
+		.type = OPTION_STRING,
+		.argument = "LEVEL",
+		.help = "INFO, the default, says results and notes; WARNING notes alone; ERROR "
+			"only what fails. DEBUG and CRITICAL are the same as INFO and ERROR.",
+		.value = (void *)&arguments.level},
 	{.long_name = "compat",
 		.type = OPTION_FLAG,
 		.help = "Do as chakra_trace_link does, and chakra_converter, with their faults.",
@@ -433,7 +442,8 @@ const struct command chakra_link_command = {
 		"out and why, is said in the end. Nothing matched is an error.\n\n"
 		"The result is JSON, for `sonde chakra convert`; chakra_converter reads it, too. "
 		"Of two folders, the files of one rank belong together; they are linked in "
-		"parallel, and OUT is a folder.",
+		"parallel, and OUT is a folder. One folder may hold both: each option takes the "
+		"files of its kind.",
 	.examples =
 		"sonde chakra link --rank 0 --chakra-host-trace et_0.json --chakra-device-trace "
 		"kineto_0.json.gz --output-file linked_0.json\n    One rank.\n"

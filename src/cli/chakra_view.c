@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/chakra_view.h"
 
-#include <stdio.h>
-
-#include "cli/command.h"
+#include "cli/chakra_say.h"
 #include "exporters/format.h"
 
 #define TYPE(name) CHAKRA_PROTO_MSG__NODE_TYPE__##name
@@ -12,6 +10,7 @@ struct chakra_read_result chakra_read_result_of(const struct execution_trace *tr
 {
 	return (struct chakra_read_result){.skipped_nodes = trace->skipped_nodes,
 		.skipped_bytes = trace->skipped_bytes,
+		.repeated_ids = trace->repeated_ids,
 		.truncated = trace->truncated};
 }
 
@@ -23,7 +22,7 @@ static void note(uint64_t count, const char *what)
 	if (count == 0)
 		return;
 	format_count(&text, count);
-	fprintf(stderr, "  note    %s %s\n", strbuf_cstr(&text), what);
+	chakra_note("%s %s", strbuf_cstr(&text), what);
 }
 
 static void say_kinds(const struct chakra_convert_result *result)
@@ -49,7 +48,7 @@ static void say_kinds(const struct chakra_convert_result *result)
 		format_count(&text, kinds[i].count);
 		strbuf_addf(&text, " %s", kinds[i].what);
 	}
-	fprintf(stderr, "  nodes   %s\n", strbuf_cstr(&text));
+	chakra_say_more("nodes", "%s", strbuf_cstr(&text));
 }
 
 static void say_deps(const struct chakra_convert_result *result)
@@ -64,7 +63,7 @@ static void say_deps(const struct chakra_convert_result *result)
 		format_count(&text, result->deps[kind]);
 	}
 	if (text.length > 0)
-		fprintf(stderr, "  order   %s\n", strbuf_cstr(&text));
+		chakra_say_more("order", "%s", strbuf_cstr(&text));
 }
 
 void chakra_say_converted(const char *input, const char *output,
@@ -75,16 +74,16 @@ void chakra_say_converted(const char *input, const char *output,
 	format_bytes(&size, result->bytes);
 	format_count(&nodes, result->nodes);
 	format_count(&devices, result->device_nodes);
-	warn("wrote %s (%s): %s nodes, %s of them device work", output, strbuf_cstr(&size),
+	chakra_say("wrote %s (%s): %s nodes, %s of them device work", output, strbuf_cstr(&size),
 		strbuf_cstr(&nodes), strbuf_cstr(&devices));
 	say_kinds(result);
 	say_deps(result);
 	note(read->skipped_nodes, "nodes of the input were damaged and left out");
 	if (read->truncated)
-		fprintf(stderr, "  note    %s is cut off: its last nodes are missing\n", input);
+		chakra_note("%s is cut off: its last nodes are missing", input);
 	if (result->device_nodes == 0)
-		fprintf(stderr, "  note    no device work: link with a device trace first, unless "
-				"the program used the CPU alone\n");
+		chakra_note("no device work: link with a device trace first, unless the program "
+			    "used the CPU alone");
 	note(result->repeated_ids, "nodes left out, whose id another node has");
 	note(result->missing_deps, "dependencies left out, on nodes that are not there");
 	note(result->late_deps, "dependencies left out, on what began later");

@@ -6,7 +6,7 @@
 
 /* What reading an execution trace lost. */
 struct chakra_read_result {
-	uint64_t skipped_nodes, skipped_bytes;
+	uint64_t skipped_nodes, skipped_bytes, repeated_ids;
 	bool truncated;
 };
 

@@ -68,7 +68,10 @@ static char *join(const char *folder, const char *before, const char *name, cons
 {
 	_cleanup_strbuf_ struct strbuf path = {0};
 
-	strbuf_addf(&path, "%s/%s%s%s", folder, before, name, after);
+	strbuf_add(&path, folder);
+	while (path.length > 1 && path.data[path.length - 1] == '/')
+		path.length--;
+	strbuf_addf(&path, "/%s%s%s", before, name, after);
 	return strbuf_status(&path) < 0 ? NULL : TAKE_PTR(path.data);
 }
 
@@ -78,7 +81,8 @@ static void closedirp(DIR **directory)
 		closedir(*directory);
 }
 
-static int read_folder(struct rank_folder *folder, const char *path, struct errmsg *err)
+static int read_folder(struct rank_folder *folder, const char *path,
+	bool (*is_meant)(const char *path), struct errmsg *err)
 {
 	_cleanup_(closedirp) DIR *directory = opendir(path);
 	const struct dirent *entry;
@@ -91,6 +95,10 @@ static int read_folder(struct rank_folder *folder, const char *path, struct errm
 		if (entry->d_name[0] == '.' || !rank_of_name(entry->d_name, &file.rank))
 			continue;
 		file.path = join(path, "", entry->d_name, "");
+		if (file.path && !is_meant(file.path)) {
+			free(file.path);
+			continue;
+		}
 		if (!file.path || array_append(&folder->items, file) < 0) {
 			free(file.path);
 			return errmsg_set(err, -ENOMEM, "cannot read %s: out of memory", path);
@@ -111,7 +119,7 @@ static int read_folder(struct rank_folder *folder, const char *path, struct errm
 }
 
 static int add_pair(struct rank_pairs *pairs, const struct rank_file *host,
-	const struct rank_file *device, const char *output, const char *before, const char *after)
+	const struct rank_file *device, const struct rank_pairs_options *options)
 {
 	char number[16];
 	struct rank_pair pair = {.rank = host->rank};
@@ -119,7 +127,7 @@ static int add_pair(struct rank_pairs *pairs, const struct rank_file *host,
 	snprintf(number, sizeof(number), "%u", host->rank);
 	pair.host = strdup(host->path);
 	pair.device = strdup(device->path);
-	pair.output = join(output, before, number, after);
+	pair.output = join(options->output, options->before, number, options->after);
 	if (pair.host && pair.device && pair.output && array_append(&pairs->items, pair) == 0)
 		return 0;
 	free(pair.host);
@@ -145,14 +153,14 @@ void rank_pairs_done(struct rank_pairs *pairs)
 	strbuf_done(&pairs->missing);
 }
 
-int rank_pairs_find(struct rank_pairs *pairs, const char *host_folder, const char *device_folder,
-	const char *output, const char *before, const char *after, struct errmsg *err)
+int rank_pairs_find(
+	struct rank_pairs *pairs, const struct rank_pairs_options *options, struct errmsg *err)
 {
 	_cleanup_(folder_done) struct rank_folder hosts = {0}, devices = {0};
 	size_t i = 0, j = 0;
-	int r = read_folder(&hosts, host_folder, err);
+	int r = read_folder(&hosts, options->host_folder, options->is_host, err);
 
-	r = r ?: read_folder(&devices, device_folder, err);
+	r = r ?: read_folder(&devices, options->device_folder, options->is_device, err);
 	if (r < 0)
 		return r;
 	while (r == 0 && (i < hosts.items.count || j < devices.items.count)) {
@@ -161,13 +169,13 @@ int rank_pairs_find(struct rank_pairs *pairs, const char *host_folder, const cha
 			j < devices.items.count ? &devices.items.items[j] : NULL;
 
 		if (host && (!device || host->rank < device->rank)) {
-			add_missing(pairs, host, device_folder);
+			add_missing(pairs, host, options->device_folder);
 			i++;
 		} else if (device && (!host || device->rank < host->rank)) {
-			add_missing(pairs, device, host_folder);
+			add_missing(pairs, device, options->host_folder);
 			j++;
 		} else if (host && device) {
-			r = add_pair(pairs, host, device, output, before, after);
+			r = add_pair(pairs, host, device, options);
 			i++, j++;
 		}
 	}
@@ -177,7 +185,7 @@ int rank_pairs_find(struct rank_pairs *pairs, const char *host_folder, const cha
 		return errmsg_set(err, -ENODATA,
 			"%s and %s have no files of one rank: names must have it, as in et_0.json "
 			"and kineto_0.json",
-			host_folder, device_folder);
-	r = make_directories(output, 0777);
-	return r < 0 ? errmsg_set(err, r, "cannot make %s: %s", output, strerror(-r)) : 0;
+			options->host_folder, options->device_folder);
+	r = make_directories(options->output, 0777);
+	return r < 0 ? errmsg_set(err, r, "cannot make %s: %s", options->output, strerror(-r)) : 0;
 }

@@ -22,11 +22,17 @@ struct rank_pairs {
 /* True where the file's name has a rank. */
 bool rank_of_name(const char *name, uint32_t *ret_rank);
 
-/*
- * `output` is a folder, which is made; files in it have the rank between `before` and `after`.
- * Returns 0 or a negative errno with a sentence, -ENODATA when no rank has both files.
- */
-int rank_pairs_find(struct rank_pairs *pairs, const char *host_folder, const char *device_folder,
-	const char *output, const char *before, const char *after, struct errmsg *err);
+struct rank_pairs_options {
+	const char *host_folder, *device_folder; /* may be one */
+	/* Which files of a folder are meant. */
+	bool (*is_host)(const char *path);
+	bool (*is_device)(const char *path);
+	const char *output;         /* a folder, which is made */
+	const char *before, *after; /* of the rank, in the names of its files */
+};
+
+/* Returns 0 or a negative errno with a sentence, -ENODATA when no rank has both files. */
+int rank_pairs_find(
+	struct rank_pairs *pairs, const struct rank_pairs_options *options, struct errmsg *err);
 void rank_pairs_done(struct rank_pairs *pairs);
 #define _cleanup_rank_pairs_ _cleanup_(rank_pairs_done)

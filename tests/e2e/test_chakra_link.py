@@ -153,12 +153,69 @@ def test_traces_of_different_runs_are_refused(sonde, megatron, shared_traces, tm
     assert "Record function id" in refused(sonde, et, kineto, tmp_path, "--compat")
 
 
+def test_ids_of_another_run_are_refused(sonde, megatron, shared_traces, tmp_path):
+    """Ranks of one image have one process number, and ids that begin alike: names tell them apart."""
+    et, kineto = megatron(0, "megatron-tp8-upgraded")
+    trace = load(et)
+    names = [node["name"] for node in trace["nodes"]]
+    for node, name in zip(trace["nodes"], names[7:] + names[:7]):
+        node["name"] = name
+    (tmp_path / "et.json").write_text(json.dumps(trace))
+    said = refused(sonde, tmp_path / "et.json", kineto, tmp_path, "--any-process")
+    assert "ids of record functions that are in both" in said, said
+
+
+def test_what_comes_twice_is_said(link, megatron, tmp_path):
+    et, kineto = map(load, megatron(0, "megatron-tp8-upgraded"))
+    calls = [event for event in kineto["traceEvents"] if "correlation" in event.get("args", {}) and
+             event.get("cat") == "cuda_runtime"]
+    calls[1]["args"]["correlation"] = calls[0]["args"]["correlation"]
+    et["nodes"].append({**et["nodes"][100], "attrs": et["nodes"][100]["attrs"]})
+    (tmp_path / "et.json").write_text(json.dumps(et))
+    (tmp_path / "kineto.json").write_text(json.dumps(kineto))
+    nodes = link(tmp_path / "et.json", tmp_path / "kineto.json")["nodes"]
+    assert len({node["id"] for node in nodes}) == len(nodes)
+    assert "1 nodes of" in link.said and "have the id of another one" in link.said
+    assert "1 calls of" in link.said and "have the correlation of another one" in link.said
+
+
+def test_a_device_trace_that_was_imported(sonde, link, megatron, tmp_path):
+    host, device = megatron(0)
+    straight = link(host, device)
+    sonde("import", "-o", tmp_path / "capture.pftrace", device, check=0)
+    assert link(host, tmp_path / "capture.pftrace") == straight
+
+
+@pytest.mark.parametrize("level, said", [("INFO", 3), ("warning", 1), ("ERROR", 0)])
+def test_log_level_as_chakra_trace_link_has_it(link, megatron, tmp_path, level, said):
+    host, device = megatron(0)
+    trace = load(host)
+    trace["nodes"].append(trace["nodes"][100])
+    (tmp_path / "et.json").write_text(json.dumps(trace))
+    link(tmp_path / "et.json", device, "--log-level", level)
+    assert ("operators matched" in link.said, "have the id of another one" in link.said) == (said > 1, said > 0)
+
+
+def test_convert_writes_a_log(sonde, megatron, tmp_path):
+    host, device = megatron(0)
+    sonde("chakra", "link", "--chakra-host-trace", host, "--chakra-device-trace", device, "--output-file",
+          tmp_path / "linked.0.json", check=0)
+    convert = ["chakra", "convert", "--input", tmp_path / "linked.0.json", "--output", tmp_path / "a.0.et"]
+    done = sonde(*convert, "--log-filename", tmp_path / "log", check=0)
+    assert (tmp_path / "log").read_text() == done.stderr and "nodes" in done.stderr
+    done = sonde(*convert, "--log-filename", tmp_path / "none" / "log", check=1)
+    assert "cannot write the log" in done.stderr
+    assert "is not whole" in sonde(*convert, "--log-filename", "/dev/full", check=1).stderr
+
+
 def test_what_cannot_be_done_is_said(sonde, megatron, tmp_path):
     host, device = megatron(0)
     assert "No such file" in refused(sonde, tmp_path / "none.json", device, tmp_path)
     assert "one is a folder" in refused(sonde, host.parent, device, tmp_path, status=2)
     done = sonde("chakra", "link", "--chakra-host-trace", host, check=2)
     assert "--chakra-device-trace is missing" in done.stderr
+    said = refused(sonde, host, device, tmp_path, "--log-level", "loud", status=2)
+    assert "no --log-level loud: name DEBUG" in said
     done = sonde("chakra", "link", "--chakra-host-trace", host, "--chakra-device-trace", device,
                  "--output-file", "/dev/full", check=1)
     assert "No space left on device" in done.stderr
@@ -196,6 +253,19 @@ def test_folders_of_ranks(sonde, megatron, shared_traces, tmp_path):
     done = sonde(*arguments, check=1)
     assert "et_0.json.gz has no partner of rank 0" in done.stderr
     assert "linked.1.json: 5422 of 5422" in done.stderr, "the others are linked all the same"
+
+
+def test_one_folder_with_both_kinds(sonde, shared_traces, tmp_path):
+    """As torch programs write them: each option takes the files of its kind."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for path in (shared_traces / "megatron-tp8").glob("*_[01].json.gz"):
+        shutil.copy(path, folder)
+    (folder / "notes_0.txt").write_text("not a trace")
+    done = sonde("chakra", "link", "--chakra-host-trace", folder, "--chakra-device-trace", folder, "--output-file",
+                 tmp_path / "out", "--format", "et", check=0)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["chakra.0.et", "chakra.1.et"]
+    assert done.stderr.count("777 of 777") == 2
 
 
 def test_one_step_makes_the_bytes_of_two(sonde, megatron, tmp_path):

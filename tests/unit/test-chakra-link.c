@@ -280,7 +280,33 @@ static void test_different_runs_are_refused(void **state)
 	}
 	assert_int_equal(try_link(&pair, NULL), -ENODATA);
 	assert_non_null(strstr(err.text, "different runs"));
-	assert_non_null(strstr(err.text, "30 and 30 operators"));
+	assert_non_null(strstr(err.text, "of 30 ids of record functions that are in both, 25 are"));
+}
+
+/* Steps that warm up have operators before those of the other trace, and that is fine. */
+static void test_operators_before_and_after_the_other_trace(void **state)
+{
+	_cleanup_pair_ struct pair pair = three_operators(0);
+
+	for (uint64_t i = 0; i < 50; i++)
+		add_node(&pair, i % 2 ? 20 + i : 3, 2, "warm-up", 50 + i, 1);
+	link_pair(&pair);
+	assert_int_equal(result.matched[EXECUTION_BY_RF_ID], 3);
+	assert_int_equal(result.matched[EXECUTION_UNMATCHED], 50);
+}
+
+/* A few agree by chance, or the other file is damaged in the middle. */
+static void test_less_than_half_is_refused(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		_cleanup_pair_ struct pair pair = three_operators(i ? 0 : 7);
+
+		for (uint64_t j = 0; j < 5; j++)
+			add_node(&pair, i ? 6 : 20, 2, "unknown", 50 + j, 1);
+		assert_int_equal(try_link(&pair, NULL), -ENODATA);
+		assert_non_null(strstr(err.text, "only 3 of 8 operators"));
+		assert_non_null(strstr(err.text, "which has 3;"));
+	}
 }
 
 static void test_another_process_is_refused(void **state)
@@ -665,6 +691,8 @@ int main(void)
 		cmocka_unit_test(test_by_offset),
 		cmocka_unit_test(test_by_tree),
 		cmocka_unit_test(test_different_runs_are_refused),
+		cmocka_unit_test(test_operators_before_and_after_the_other_trace),
+		cmocka_unit_test(test_less_than_half_is_refused),
 		cmocka_unit_test(test_another_process_is_refused),
 		cmocka_unit_test(test_work_goes_to_the_operator_around_its_launch),
 		cmocka_unit_test(test_launches_outside_of_operators),
