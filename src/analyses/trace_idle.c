@@ -122,7 +122,10 @@ static int add_places(struct trace_idle *idle, const struct trace_view *view)
 
 /* ---- HTA's ---- */
 
-/* The row that HTA takes for a launch: where there is none, the first row of the file. */
+/*
+ * The row that HTA takes for a launch: of work whose correlation no call has, the first row of the
+ * file. Work without a correlation has none.
+ */
 static const struct trace_event *hta_launch(
 	const struct trace_view *view, const struct trace_view_work *work)
 {
@@ -130,6 +133,8 @@ static const struct trace_event *hta_launch(
 
 	if (work->launch != MODEL_NONE)
 		return &view->trace->events.items[work->launch];
+	if (!view->trace->events.items[work->row].correlation)
+		return NULL;
 	return first->file_index == 0 && trace_view_has(view, first) ? first : NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/huge_pages.h"
 #include "base/macros.h"
 
 #define DIGIT_BITS 11
@@ -63,6 +64,7 @@ int trace_order_stable(const int64_t *keys, uint32_t *order, size_t count)
 	buffer = calloc(2 * count, sizeof(*buffer));
 	if (!buffer)
 		return -ENOMEM;
+	want_huge_pages(buffer, 2 * count * sizeof(*buffer));
 	from = buffer;
 	to = buffer + count;
 	for (size_t i = 0; i < count; i++)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/huge_pages.h"
 #include "base/macros.h"
 
 #define ARRAY_OF(type)                                                                             \
@@ -63,6 +64,7 @@ static inline int array_grow_(
 	moved = realloc(*items, bytes);
 	if (!moved)
 		return -ENOMEM;
+	want_huge_pages(moved, bytes);
 	*items = moved;
 	*capacity = grown;
 	return 0;

@@ -57,6 +57,7 @@ static int map_u64_rehash(struct map_u64 *map, size_t capacity)
 	grown.slots = calloc(capacity, sizeof(*grown.slots));
 	if (!grown.slots)
 		return -ENOMEM;
+	want_huge_pages(grown.slots, capacity * sizeof(*grown.slots));
 	for (size_t i = 0; i < map->capacity; i++) {
 		struct map_u64_slot *room = NULL;
 

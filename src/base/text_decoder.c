@@ -14,6 +14,8 @@
 #define CHUNKS      4 /* decoded ahead of the reader at most */
 #define INPUT_BYTES ((size_t)64 * 1024)
 
+enum text_form { TEXT_PLAIN, TEXT_GZIP, TEXT_ZSTD };
+
 struct chunk {
 	char *bytes;
 	size_t length;
@@ -33,6 +35,7 @@ struct text_decoder {
 	int error;
 	enum text_damage damage;
 	uint64_t position;
+	size_t trailing;
 	size_t taken; /* of the reader's chunk */
 
 	int fd;
@@ -43,7 +46,8 @@ struct text_decoder {
 	bool inside;         /* a gzip member or zstd frame has begun and not ended */
 	unsigned char first; /* byte of each member or frame */
 	z_stream gzip;
-	ZSTD_DStream *zstd; /* NULL: it is gzip */
+	ZSTD_DStream *zstd;
+	enum text_form form;
 };
 
 static const unsigned char gzip_magic[] = {0x1f, 0x8b};
@@ -55,10 +59,30 @@ static bool begins_with(
 	return length >= magic_length && memcmp(bytes, magic, magic_length) == 0;
 }
 
+static enum text_form find_form(const unsigned char *bytes, size_t length)
+{
+	if (begins_with(bytes, length, gzip_magic, sizeof(gzip_magic)))
+		return TEXT_GZIP;
+	return begins_with(bytes, length, zstd_magic, sizeof(zstd_magic)) ? TEXT_ZSTD : TEXT_PLAIN;
+}
+
 bool text_decoder_knows(const unsigned char *bytes, size_t length)
 {
-	return begins_with(bytes, length, gzip_magic, sizeof(gzip_magic)) ||
-	       begins_with(bytes, length, zstd_magic, sizeof(zstd_magic));
+	return find_form(bytes, length) != TEXT_PLAIN;
+}
+
+/* Bytes of the file; 0 at its end, or a negative errno. */
+static ssize_t read_file(struct text_decoder *decoder, void *room, size_t length)
+{
+	ssize_t got;
+
+	do
+		got = read(decoder->fd, room, length);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	decoder->input_bytes += (uint64_t)got;
+	return got;
 }
 
 /* More bytes of the file where all were decoded. Returns 0 or a negative errno. */
@@ -68,19 +92,16 @@ static int refill(struct text_decoder *decoder)
 
 	if (decoder->input_at < decoder->input_end || decoder->input_ended)
 		return 0;
-	do
-		got = read(decoder->fd, decoder->input, INPUT_BYTES);
-	while (got < 0 && errno == EINTR);
+	got = read_file(decoder, decoder->input, INPUT_BYTES);
 	if (got < 0)
-		return -errno;
+		return (int)got;
 	decoder->input_ended = got == 0;
 	decoder->input_at = 0;
 	decoder->input_end = (size_t)got;
-	decoder->input_bytes += (uint64_t)got;
 	return 0;
 }
 
-/* Bytes behind the last member that are no member are left out, as gzip does. */
+/* Bytes behind the last member that are no member are left out, as gzip does, and counted. */
 static bool goes_on(const struct text_decoder *decoder)
 {
 	return decoder->inside || (decoder->input_at < decoder->input_end &&
@@ -123,12 +144,31 @@ static enum decoded decode_zstd(struct text_decoder *decoder, char *room, size_t
 	return left == 0 ? DECODED_END : DECODED_SOME;
 }
 
+/* What was read of the file to tell its form, then the rest. */
+static int fill_plain(struct text_decoder *decoder, struct chunk *chunk)
+{
+	chunk->length = decoder->input_end - decoder->input_at;
+	memcpy(chunk->bytes, decoder->input + decoder->input_at, chunk->length);
+	decoder->input_at = decoder->input_end;
+	while (chunk->length < CHUNK_BYTES) {
+		ssize_t got = read_file(
+			decoder, chunk->bytes + chunk->length, CHUNK_BYTES - chunk->length);
+
+		if (got <= 0)
+			return (int)got;
+		chunk->length += (size_t)got;
+	}
+	return 0;
+}
+
 /*
  * Decodes into the chunk until it is full; one that has room left is the last. Returns 0 or a
  * negative errno.
  */
 static int fill_chunk(struct text_decoder *decoder, struct chunk *chunk, enum text_damage *damage)
 {
+	if (decoder->form == TEXT_PLAIN)
+		return fill_plain(decoder, chunk);
 	chunk->length = 0;
 	while (chunk->length < CHUNK_BYTES) {
 		size_t length = CHUNK_BYTES - chunk->length;
@@ -136,10 +176,14 @@ static int fill_chunk(struct text_decoder *decoder, struct chunk *chunk, enum te
 		enum decoded decoded;
 		int r = refill(decoder);
 
-		if (r < 0 || !goes_on(decoder))
+		if (r < 0)
 			return r;
-		decoded = decoder->zstd ? decode_zstd(decoder, room, &length)
-					: decode_gzip(decoder, room, &length);
+		if (!goes_on(decoder)) {
+			decoder->trailing = decoder->input_end - decoder->input_at;
+			return 0;
+		}
+		decoded = decoder->form == TEXT_ZSTD ? decode_zstd(decoder, room, &length)
+						     : decode_gzip(decoder, room, &length);
 		decoder->inside = decoded == DECODED_SOME;
 		chunk->length += length;
 		if (decoded == DECODED_BAD)
@@ -184,15 +228,19 @@ static void *run(void *argument)
 	return NULL;
 }
 
-static int open_decoder(struct text_decoder *decoder, bool is_zstd)
+static int open_decoder(struct text_decoder *decoder)
 {
-	if (is_zstd) {
+	switch (decoder->form) {
+	case TEXT_GZIP:
+		decoder->first = gzip_magic[0];
+		return inflateInit2(&decoder->gzip, MAX_WBITS + 16) == Z_OK ? 0 : -ENOMEM;
+	case TEXT_ZSTD:
 		decoder->first = zstd_magic[0];
 		decoder->zstd = ZSTD_createDStream();
 		return decoder->zstd ? 0 : -ENOMEM;
+	default:
+		return 0;
 	}
-	decoder->first = gzip_magic[0];
-	return inflateInit2(&decoder->gzip, MAX_WBITS + 16) == Z_OK ? 0 : -ENOMEM;
 }
 
 static int allocate(struct text_decoder *decoder, const unsigned char *head, size_t head_length)
@@ -207,18 +255,17 @@ static int allocate(struct text_decoder *decoder, const unsigned char *head, siz
 		if (!decoder->chunks[i].bytes)
 			return -ENOMEM;
 	}
-	return open_decoder(
-		decoder, begins_with(head, head_length, zstd_magic, sizeof(zstd_magic)));
+	decoder->form = find_form(head, head_length);
+	return open_decoder(decoder);
 }
 
 static void release(struct text_decoder *decoder)
 {
 	for (unsigned i = 0; i < CHUNKS; i++)
 		free(decoder->chunks[i].bytes);
-	if (decoder->zstd)
-		ZSTD_freeDStream(decoder->zstd);
-	else
+	if (decoder->form == TEXT_GZIP)
 		inflateEnd(&decoder->gzip);
+	ZSTD_freeDStream(decoder->zstd);
 	free(decoder->input);
 	pthread_cond_destroy(&decoder->changed);
 	pthread_mutex_destroy(&decoder->lock);
@@ -314,6 +361,11 @@ ssize_t text_decoder_read(struct text_decoder *decoder, char *room, size_t lengt
 enum text_damage text_decoder_damage(const struct text_decoder *decoder)
 {
 	return decoder->damage;
+}
+
+size_t text_decoder_trailing(const struct text_decoder *decoder)
+{
+	return decoder->trailing;
 }
 
 uint64_t text_decoder_position(struct text_decoder *decoder)

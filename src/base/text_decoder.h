@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding a compressed file in a thread of its own; of text_input.h only. */
+/* Reading a file ahead, and decoding it, in a thread of its own; of text_input.h only. */
 #pragma once
 
 #include <sys/types.h>
@@ -8,11 +8,11 @@
 
 struct text_decoder;
 
-/* Is this the beginning of a file that the decoder reads? */
+/* Is this the beginning of a compressed file? */
 bool text_decoder_knows(const unsigned char *bytes, size_t length);
 /*
- * Starts to decode what `fd` holds from its beginning; `head` was read from it already. The caller
- * keeps the descriptor open until text_decoder_stop().
+ * Starts to read what `fd` holds from its beginning, and to decode it when it is compressed; `head`
+ * was read from it already. The caller keeps the descriptor open until text_decoder_stop().
  */
 int text_decoder_start(
 	struct text_decoder **ret_decoder, int fd, const unsigned char *head, size_t head_length);
@@ -20,5 +20,7 @@ struct text_decoder *text_decoder_stop(struct text_decoder *decoder);
 /* Some bytes of text; 0 at the end, or a negative errno of reading the file or -ENOMEM. */
 ssize_t text_decoder_read(struct text_decoder *decoder, char *room, size_t length);
 enum text_damage text_decoder_damage(const struct text_decoder *decoder);
-/* Bytes of the file decoded so far. */
+/* At the end: bytes that were read and are behind the compressed data. */
+size_t text_decoder_trailing(const struct text_decoder *decoder);
+/* Bytes of the file read so far. */
 uint64_t text_decoder_position(struct text_decoder *decoder);

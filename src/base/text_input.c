@@ -17,7 +17,7 @@ struct text_input {
 	char *path;
 	int fd;
 	uint64_t size, position;
-	struct text_decoder *decoder; /* NULL: a plain file */
+	struct text_decoder *decoder; /* NULL: a plain file that is small, or no regular one */
 	char *window;
 	size_t length, capacity;
 	bool at_end;
@@ -66,7 +66,8 @@ static int look_at_head(struct text_input *input)
 			break;
 		input->length += (size_t)got;
 	}
-	if (!text_decoder_knows((const unsigned char *)input->window, input->length))
+	if (!text_decoder_knows((const unsigned char *)input->window, input->length) &&
+		input->size <= input->capacity)
 		return 0;
 	got = text_decoder_start(
 		&input->decoder, input->fd, (const unsigned char *)input->window, input->length);
@@ -169,4 +170,15 @@ uint64_t text_input_position(const struct text_input *input, uint64_t *ret_size)
 enum text_damage text_input_damage(const struct text_input *input)
 {
 	return input->decoder ? text_decoder_damage(input->decoder) : TEXT_WHOLE;
+}
+
+uint64_t text_input_trailing(const struct text_input *input)
+{
+	uint64_t position;
+
+	if (!input->decoder || text_decoder_damage(input->decoder) != TEXT_WHOLE)
+		return 0;
+	position = text_decoder_position(input->decoder);
+	return text_decoder_trailing(input->decoder) +
+	       (input->size > position ? input->size - position : 0);
 }

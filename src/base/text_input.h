@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A text file of any size, plain or compressed (gzip, zstd: told by its first bytes), seen through
- * a window that its reader moves on. What is compressed is decoded by a thread meanwhile.
+ * a window that its reader moves on. A thread reads ahead and decodes meanwhile.
  */
 #pragma once
 
@@ -47,3 +47,5 @@ int text_input_move(
 uint64_t text_input_position(const struct text_input *input, uint64_t *ret_size);
 /* At the end of the text: was it all? */
 enum text_damage text_input_damage(const struct text_input *input);
+/* At the end of the text: bytes of the file behind what is compressed, which are no part of it. */
+uint64_t text_input_trailing(const struct text_input *input);

@@ -267,7 +267,7 @@ static int explain(const struct reader *reader, int error, struct errmsg *err)
 	if (error == -EBADMSG && !reader->is_trace)
 		return errmsg_set(err, error,
 			"%s is not a sonde capture: at offset 0 %s; `sonde record -o FILE` makes "
-			"one",
+			"one, and of other tools traces of PyTorch's profiler (JSON) are read",
 			reader->name, reader->cause ? reader->cause : "there is no packet");
 	if (error == -EBADMSG)
 		return errmsg_set(err, error,

@@ -161,17 +161,46 @@ static void add_string(struct strbuf *out, const char *at, const char *end)
 	strbuf_add_char(out, quote);
 }
 
-/* d.ddd…e±x with the fewest digits that mean this number: 15 always come back, 17 always suffice.
+/*
+ * The number with so many digits: the nearest, or one beside it, which may be the one that means
+ * the number where floats lie closer on one side. Fills text and returns true when it does.
+ */
+static bool means_with(double number, int digits, char *text, size_t size)
+{
+	char mantissa[24], *end;
+	unsigned long long whole = 0;
+	int exponent;
+
+	snprintf(text, size, "%.*e", digits - 1, number);
+	if (strtod(text, NULL) == number)
+		return true;
+	for (end = text; *end != 'e'; end++)
+		whole = *end == '.' ? whole : whole * 10 + (unsigned)(*end - '0');
+	exponent = (int)strtol(end + 1, NULL, 10);
+	for (int step = -1; step <= 1; step += 2) {
+		snprintf(mantissa, sizeof(mantissa), "%llu", whole + (unsigned long long)step);
+		if ((int)strlen(mantissa) != digits)
+			continue;
+		snprintf(text, size, "%c.%se%+03d", mantissa[0], mantissa + 1, exponent);
+		if (strtod(text, NULL) == number)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The fewest digits that mean this number, the first before the point. Any 15 digits are told
+ * apart, but near zero, where there are fewer; 17 always suffice.
  */
 static void shortest_digits(double number, char *digits, size_t size, int *ret_exponent)
 {
+	int count = number < DBL_MIN ? 1 : 15;
 	char text[40], *exponent, *end;
 
-	for (int precision = number < DBL_MIN ? 0 : 14; precision <= 16; precision++) {
-		snprintf(text, sizeof(text), "%.*e", precision, number);
-		if (strtod(text, NULL) == number)
-			break;
-	}
+	while (count < 17 && !means_with(number, count, text, sizeof(text)))
+		count++;
+	if (count == 17)
+		snprintf(text, sizeof(text), "%.16e", number);
 	exponent = strchr(text, 'e');
 	*ret_exponent = (int)strtol(exponent + 1, NULL, 10);
 	for (end = exponent; end[-1] == '0' && end - text > 1; end--)

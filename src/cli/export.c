@@ -102,7 +102,7 @@ static int load_traces_of(const char *path, const struct exporter *exporter,
 
 /* The file, or the files of the folder. */
 static int export(const char *capture, const struct exporter *exporter, const char *output,
-	struct strbuf *out, struct export_files *files, struct errmsg *err)
+	struct strbuf *out, struct strbuf *notes, struct export_files *files, struct errmsg *err)
 {
 	_cleanup_model_ struct model *model = NULL;
 	struct export_options options = {
@@ -112,6 +112,7 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 		.output = output,
 		.roots = call_tree_roots_from_string(arguments.roots),
 		.minimum_width_px = arguments.minimum_width_px,
+		.notes = notes,
 	};
 	int r;
 
@@ -155,6 +156,7 @@ static int export_run(int count, char **positional)
 {
 	_cleanup_strbuf_ struct strbuf content = {0};
 	_cleanup_strbuf_ struct strbuf path = {0};
+	_cleanup_strbuf_ struct strbuf notes = {0};
 	_cleanup_export_files_ struct export_files files = {0};
 	const struct exporter *exporter;
 	struct errmsg err;
@@ -170,12 +172,18 @@ static int export_run(int count, char **positional)
 	if (output_is_standard(strbuf_cstr(&path)))
 		r = refuse_terminal(exporter, &err);
 	r = r ?: import_refuse_same_file(positional[0], strbuf_cstr(&path), &err);
-	r = r ?: export(positional[0], exporter, strbuf_cstr(&path), &content, &files, &err);
+	r = r
+		    ?: export(positional[0], exporter, strbuf_cstr(&path), &content, &notes, &files,
+			       &err);
 	if (exporter->export_files)
 		r = r ?: output_write_folder(strbuf_cstr(&path), &files, &err);
 	else
 		r = r ?: output_write(strbuf_cstr(&path), content.data, content.length, &err);
-	return r < 0 ? fail(&err) : EXIT_OK;
+	if (r < 0)
+		return fail(&err);
+	if (notes.length)
+		warn("%.*s", (int)notes.length - 1, notes.data);
+	return EXIT_OK;
 }
 
 static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "chrome",

@@ -48,13 +48,15 @@ static int import_file(const struct importer *importer, const struct import_inpu
 
 	r = r ?: importer->import(input, writer, result, err);
 	r = r ?: write_account(writer, result, err);
+	if (!writer)
+		return r;
 	if (r == 0)
-		return capture_writer_close(writer, err);
-	if (writer) {
+		r = capture_writer_close(writer, err);
+	else
 		capture_writer_free(writer);
-		unlink(output); /* there is nothing in it */
-	}
-	return r;
+	if (r < 0)
+		return import_remove(output, r, err);
+	return 0;
 }
 
 static void say(const char *output, const struct import_result *result)

@@ -58,6 +58,22 @@ int import_refuse_same_file(const char *input, const char *output, struct errmsg
 		err, -EINVAL, "%s would be written over itself: name a file with -o", input);
 }
 
+int import_remove(const char *output, int error, struct errmsg *err)
+{
+	bool is_full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+	struct stat status;
+
+	if (lstat(output, &status) < 0 || !S_ISREG(status.st_mode) || unlink(output) < 0)
+		return error;
+	/* The writer's sentence says what the file holds. */
+	if (is_full)
+		errmsg_set(err, error,
+			"cannot write %s: %s; what was written of it is removed: free some space, "
+			"or write to another disk with -o FILE",
+			output, strerror(-error));
+	return error;
+}
+
 /* ---- the account ---- */
 
 static void add_note(struct notes *notes, const char *path, uint64_t count, const char *what)
@@ -135,9 +151,12 @@ static int write_capture(const struct trace_list *list, const char *output, bool
 	r = r ?: capture_writer_flush(writer, err);
 	*ret_bytes = capture_writer_bytes(writer);
 	if (r == 0)
-		return capture_writer_close(writer, err);
-	capture_writer_free(writer);
-	return r;
+		r = capture_writer_close(writer, err);
+	else
+		capture_writer_free(writer);
+	if (r < 0)
+		return import_remove(output, r, err);
+	return 0;
 }
 
 static int import_into(char *const *paths, size_t count, const char *output,

@@ -23,3 +23,5 @@ void import_base_name(struct strbuf *path, const char *input);
 int import_default_output(struct strbuf *path, const char *input);
 /* Fails when the output is the input. */
 int import_refuse_same_file(const char *input, const char *output, struct errmsg *err);
+/* Of a capture that could not be written whole: removes it, if it is a file. Returns `error`. */
+int import_remove(const char *output, int error, struct errmsg *err);

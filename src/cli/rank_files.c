@@ -68,7 +68,10 @@ static char *join(const char *folder, const char *before, const char *name, cons
 {
 	_cleanup_strbuf_ struct strbuf path = {0};
 
-	strbuf_addf(&path, "%s/%s%s%s", folder, before, name, after);
+	strbuf_add(&path, folder);
+	while (path.length > 1 && path.data[path.length - 1] == '/')
+		path.length--;
+	strbuf_addf(&path, "/%s%s%s", before, name, after);
 	return strbuf_status(&path) < 0 ? NULL : TAKE_PTR(path.data);
 }
 

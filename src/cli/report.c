@@ -54,8 +54,8 @@ static struct {
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
 	"cgroup", "stack", "class", "gil", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH, BY_RANGE,
 	BY_REQUEST, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW, FIRST_BY_OF_TRACES, "idle", "host",
-	"overlap", "bandwidth", "launches", "queue", "operators", "annotations", "stragglers",
-	"memory", BY_PATH, BY_SEQUENCE, NULL};
+	"overlap", "bandwidth", "launches", "queue", "operators", "cpu-operators", "annotations",
+	"stragglers", "memory", BY_PATH, BY_SEQUENCE, NULL};
 
 static enum breakdown_sort wanted_sort(void)
 {

@@ -23,6 +23,7 @@ const struct trace_section *const trace_sections[] = {
 	&launches_section,
 	&queue_section,
 	&operators_section,
+	&cpu_operators_section,
 	&annotations_section,
 	&stragglers_section,
 	&memory_section,
@@ -131,8 +132,10 @@ static int write_json(const struct trace_report *report, const struct trace_sect
 	for (size_t i = 0; i < report->count; i++)
 		trace_json_trace(&json, &report->views[i]);
 	json_end_array(&json);
-	if (!wanted)
+	if (!wanted) {
 		r = trace_json_summary(&json, report->results);
+		r = r ?: trace_json_cpu_summary(&json, report->results);
+	}
 	for (const struct trace_section *const *section = trace_sections; r == 0 && *section;
 		section++) {
 		if (wanted ? *section != wanted : (*section)->is_extra)

@@ -64,6 +64,8 @@ int report_traces(
 
 /* Which traces, what is missing in them, and where the GPU time went. Returns 0 or -ENOMEM. */
 int report_trace_answer(const struct trace_report *report);
+/* The same of traces without device work: where the time of threads went. */
+int report_trace_cpu_answer(const struct trace_report *report);
 
 /* ---- for sections ---- */
 
@@ -86,6 +88,8 @@ void report_trace_time(struct table *table, int64_t ns);
 void report_trace_figure(struct table *table, double ns);
 /* "… 12 more kernels (--limit shows more)"; nothing when none is left out. */
 void report_trace_rest(const struct trace_report *report, size_t rest, const char *what);
+/* A line of what would help. */
+void report_trace_advice(const struct trace_report *report, const char *text);
 /* Has any rank device work? If not, a section that is alone says so. */
 bool report_trace_has_works(const struct trace_report *report);
 
@@ -97,4 +101,5 @@ int report_trace_write(const struct trace_report *report, struct json_writer *js
 
 extern const struct trace_section temporal_section, idle_section, host_section, kernel_section,
 	overlap_section, queue_section, bandwidth_section, launches_section, annotations_section,
-	operators_section, path_section, stragglers_section, sequences_section, memory_section;
+	operators_section, path_section, stragglers_section, sequences_section, memory_section,
+	cpu_operators_section;

@@ -30,6 +30,24 @@ static int64_t duration_ns(const struct trace *trace)
 	return trace->events.count ? last_ns - first_ns : 0;
 }
 
+/* Files of one process need not say a rank. */
+static void add_rank(const struct trace_report *report, struct strbuf *text)
+{
+	const struct trace *first = report->views->trace;
+	bool is_known = report->count > 1 || first->rank != MODEL_NONE;
+
+	if (report->count > 1)
+		strbuf_addf(text, "the first of %zu ranks", report->count);
+	else if (is_known)
+		strbuf_addf(text, "rank %u", report->views->rank);
+	else if (first->world_size)
+		strbuf_add(text, "one rank");
+	if (first->world_size)
+		strbuf_addf(text, " of %u", first->world_size);
+	if (is_known || first->world_size)
+		strbuf_add(text, " \xc2\xb7 ");
+}
+
 static void add_title(const struct trace_report *report)
 {
 	const struct report_view *page = &report->page;
@@ -43,13 +61,7 @@ static void add_title(const struct trace_report *report)
 		longest_ns = MAX(longest_ns, duration_ns(report->views[i].trace));
 	}
 	strbuf_addf(&text, "%s \xc2\xb7 ", first->path);
-	if (report->count == 1)
-		strbuf_addf(&text, "rank %u", report->views->rank);
-	else
-		strbuf_addf(&text, "the first of %zu ranks", report->count);
-	if (first->world_size)
-		strbuf_addf(&text, " of %u", first->world_size);
-	strbuf_add(&text, " \xc2\xb7 ");
+	add_rank(report, &text);
 	format_count(&text, rows);
 	strbuf_add(&text, " rows \xc2\xb7 ");
 	format_duration(&text, (uint64_t)longest_ns);
@@ -264,12 +276,8 @@ static const struct {
 static void add_advice(const struct trace_report *report, const struct trace_summary *summary)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
-		if (!(summary->advice & advices[i].advice))
-			continue;
-		strbuf_addf(report->page.out, "%s\xe2\x86\x92%s ",
-			terminal_bold(&report->page.terminal),
-			terminal_plain(&report->page.terminal));
-		report_paragraph(&report->page, advices[i].text, 2);
+		if (summary->advice & advices[i].advice)
+			report_trace_advice(report, advices[i].text);
 	}
 }
 
@@ -292,6 +300,9 @@ static int add_answer(const struct trace_report *report)
 
 int report_trace_answer(const struct trace_report *report)
 {
+	/* HTA has none, and other definitions. */
+	bool is_hta = report->views->options.hta_compatible;
+
 	add_title(report);
 	add_losses(report);
 	if (report->alone)
@@ -301,8 +312,7 @@ int report_trace_answer(const struct trace_report *report)
 			"There is no device work: no kernel, copy or fill of a GPU is in the "
 			"trace.",
 			0);
-		return 0;
+		return is_hta ? 0 : report_trace_cpu_answer(report);
 	}
-	/* HTA has none, and other definitions. */
-	return report->views->options.hta_compatible ? 0 : add_answer(report);
+	return is_hta ? 0 : add_answer(report);
 }

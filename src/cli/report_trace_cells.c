@@ -10,7 +10,9 @@
 void report_trace_place(const struct trace_report *report, const struct trace_view *view,
 	uint32_t device, struct strbuf *out)
 {
-	if (report->count > 1 || view->options.hta_compatible) {
+	bool is_known = report->count > 1 || view->trace->rank != MODEL_NONE;
+
+	if (report->count > 1 || (view->options.hta_compatible && is_known)) {
 		strbuf_addf(out, "rank %u", view->rank);
 		if (view->devices.count < 2)
 			return;
@@ -86,6 +88,15 @@ void report_trace_rest(const struct trace_report *report, size_t rest, const cha
 	format_count(page->out, rest);
 	strbuf_addf(page->out, " more %s (--limit shows more)%s\n", what,
 		terminal_plain(&page->terminal));
+}
+
+void report_trace_advice(const struct trace_report *report, const char *text)
+{
+	const struct report_view *page = &report->page;
+
+	strbuf_addf(page->out, "%s\xe2\x86\x92%s ", terminal_bold(&page->terminal),
+		terminal_plain(&page->terminal));
+	report_paragraph(page, text, 2);
 }
 
 bool report_trace_has_works(const struct trace_report *report)

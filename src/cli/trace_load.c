@@ -111,6 +111,10 @@ static void warn_about(const struct trace *trace)
 		     "are left out",
 			trace->path, (unsigned long long)damage->skipped_events,
 			(unsigned long long)damage->skipped_bytes);
+	else if (damage->skipped_bytes)
+		warn("%s has %llu bytes around its events or behind its end that were not "
+		     "understood and are left out",
+			trace->path, (unsigned long long)damage->skipped_bytes);
 	if (damage->repaired_times)
 		warn("%s has %llu durations that are negative or too large: they count as 0",
 			trace->path, (unsigned long long)damage->repaired_times);
@@ -226,17 +230,20 @@ static int compare_paths(const void *left, const void *right)
 static int list_folder(const char *folder, struct path_list *paths, struct errmsg *err)
 {
 	DIR *directory = opendir(folder);
+	size_t length = strlen(folder);
 	struct dirent *entry;
 	int r = 0;
 
 	if (!directory)
 		return errmsg_set(err, -errno, "cannot read %s: %s", folder, strerror(errno));
+	while (length > 1 && folder[length - 1] == '/')
+		length--;
 	while (r == 0 && (entry = readdir(directory))) {
 		_cleanup_free_ char *path = NULL;
 
 		if (!is_trace_name(entry->d_name))
 			continue;
-		if (asprintf(&path, "%s/%s", folder, entry->d_name) < 0) {
+		if (asprintf(&path, "%.*s/%s", (int)length, folder, entry->d_name) < 0) {
 			path = NULL;
 			r = -ENOMEM;
 			break;
@@ -303,6 +310,36 @@ static int compare_ranks(const void *left, const void *right)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
+#define NAMED_RANKS 4 /* that are missing */
+
+/* "rank 2 of 4 is missing"; `traces`: by rank. */
+static void warn_of_missing_ranks(struct trace *const *traces, size_t count)
+{
+	uint32_t world_size = traces[count - 1]->world_size, missing = world_size, named = 0;
+	_cleanup_strbuf_ struct strbuf names = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		bool is_first = i == 0 || traces[i]->rank != traces[i - 1]->rank;
+
+		missing -= is_first && traces[i]->rank < world_size;
+	}
+	if (!missing)
+		return;
+	for (uint32_t rank = 0, i = 0; rank < world_size && named < NAMED_RANKS; rank++) {
+		while (i < count && traces[i]->rank < rank)
+			i++;
+		if (i < count && traces[i]->rank == rank)
+			continue;
+		strbuf_addf(&names, "%s%u", named ? ", " : "", rank);
+		named++;
+	}
+	if (missing > named)
+		strbuf_addf(&names, " and %u more", missing - named);
+	warn("rank%s %s of %u %s missing: figures over ranks are of the others",
+		missing == 1 ? "" : "s", strbuf_cstr(&names), world_size,
+		missing == 1 ? "is" : "are");
+}
+
 /* Those of all ranks, in their order; said where that cannot be right. */
 static void order_by_rank(struct trace_list *list)
 {
@@ -320,9 +357,8 @@ static void order_by_rank(struct trace_list *list)
 			warn("%s and %s are both of rank %u: they count as two ranks",
 				traces[i - 1]->path, traces[i]->path, traces[i]->rank);
 	}
-	if (count > 1 && traces[count - 1]->world_size > count)
-		warn("%zu of %u ranks are there: figures over ranks are of those", count,
-			traces[count - 1]->world_size);
+	if (count > 1)
+		warn_of_missing_ranks(traces, count);
 }
 
 int load_traces(const char *const *paths, size_t count, const struct trace_load_options *options,

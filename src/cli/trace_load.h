@@ -21,11 +21,14 @@ enum trace_file {
 
 enum trace_file trace_file_of(const char *path);
 
-/* Is it for the report of traces, and not for the report of recordings? */
+/*
+ * Is it for the report of traces, and not for the report of recordings? Execution traces are for
+ * neither: load_traces() says what to do with them.
+ */
 static inline bool trace_file_is_trace(enum trace_file file)
 {
 	return file == TRACE_FILE_KINETO || file == TRACE_FILE_IMPORTED ||
-	       file == TRACE_FILE_FOLDER;
+	       file == TRACE_FILE_FOLDER || file == TRACE_FILE_EXECUTION;
 }
 
 struct trace_load_options {

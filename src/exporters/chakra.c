@@ -10,7 +10,17 @@
 #include "exporters/exporters.h"
 #include "model/trace_capture.h"
 
-static int convert(const struct trace *trace, struct strbuf *out, struct errmsg *err)
+static void note_left_out(uint64_t left_out, const struct export_options *options)
+{
+	if (left_out && options && options->notes)
+		strbuf_addf(options->notes,
+			"%llu kernels, copies and fills have neither a launch nor an operator in "
+			"the trace, and are left out\n",
+			(unsigned long long)left_out);
+}
+
+static int convert(const struct trace *trace, const struct export_options *wanted,
+	struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_execution_trace_ struct execution_trace *linked = NULL;
 	_cleanup_chakra_graph_ struct chakra_graph *graph = NULL;
@@ -24,6 +34,7 @@ static int convert(const struct trace *trace, struct strbuf *out, struct errmsg 
 
 	if (r == 0)
 		options.left_out = link_result.device_rows - link_result.linked;
+	note_left_out(options.left_out, wanted);
 	r = r ?: chakra_convert(&graph, linked, &options, &result, err);
 	r = r ?: et_writer_open_memory(&writer, out);
 	r = r ?: chakra_write(graph, &options, writer);
@@ -35,12 +46,12 @@ static int convert(const struct trace *trace, struct strbuf *out, struct errmsg 
 }
 
 static int chakra_export(const struct model *model, const struct selection *selection _unused_,
-	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
+	const struct export_options *options, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_trace_ struct trace *trace = NULL;
 	int r = trace_from_model(&trace, model, err);
 
-	return export_result(r ?: convert(trace, out, err), out, "chakra", err);
+	return export_result(r ?: convert(trace, options, out, err), out, "chakra", err);
 }
 
 const struct exporter chakra_exporter = {

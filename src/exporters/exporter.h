@@ -40,6 +40,7 @@ struct export_options {
 	const char *output;  /* where the files go, likewise */
 	enum call_tree_roots roots; /* folded, flamegraph */
 	double minimum_width_px; /* flamegraph: narrower frames are left out, at 1200 px; 0: 0.1 */
+	struct strbuf *notes;    /* gets sentences on what is left out, a line each; or NULL */
 };
 
 struct exporter {

@@ -83,7 +83,7 @@ void trace_json_trace(struct json_writer *json, const struct trace_view *view)
 
 	json_begin_object(json);
 	json_member_text(json, "path", trace->path);
-	json_member_u64(json, "rank", view->rank);
+	json_member_known(json, "rank", trace->rank != MODEL_NONE, trace->rank);
 	json_member_known(json, "world_size", trace->world_size != 0, trace->world_size);
 	json_member_u64(json, "rows", trace->events.count);
 	json_member_u64(json, "device_works", view->works.count);

@@ -46,6 +46,10 @@ int trace_json_launches(struct json_writer *json, struct trace_results *results,
 	const struct trace_json_options *options);
 int trace_json_operators(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
+int trace_json_cpu_operators(struct json_writer *json, struct trace_results *results, size_t index,
+	const struct trace_json_options *options);
 /* All ranks together: the member "summary", null with hta_compatible; and an array. */
 int trace_json_summary(struct json_writer *json, struct trace_results *results);
+/* The member "cpu_summary", null with device work. */
+int trace_json_cpu_summary(struct json_writer *json, struct trace_results *results);
 int trace_json_host(struct json_writer *json, struct trace_results *results, size_t limit);

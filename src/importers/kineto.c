@@ -35,7 +35,7 @@ static int read_windows(struct kineto_parser *parser, struct text_input *input, 
 	struct text_window window = {0};
 	size_t used = 0;
 
-	while (!window.is_last && parser->state != KINETO_END) {
+	while (!window.is_last) {
 		int r = text_input_move(input, used, &window, err);
 
 		if (r < 0)
@@ -74,6 +74,7 @@ int kineto_read(struct trace **ret_trace, const char *path,
 		r = read_windows(&parser, input, path, options, err);
 	if (r == 0) {
 		parser.trace->damage.truncated = text_input_damage(input) != TEXT_WHOLE;
+		parser.trace->damage.skipped_bytes += text_input_trailing(input);
 		r = kineto_parser_finish(&parser, ret_trace);
 		if (r == -ENODATA)
 			errmsg_set(err, r,

@@ -196,7 +196,15 @@ static inline bool kineto_take_i64(
 static inline bool kineto_take_ns(
 	struct kineto_arguments *arguments, enum kineto_argument id, int64_t *ret_value)
 {
-	return kineto_has(arguments, id) && kineto_take_text_(arguments, id, 3, ret_value);
+	const struct kineto_member *member = &arguments->members[id];
+
+	if (!kineto_has(arguments, id))
+		return false;
+	if (!member->has_number || member->number > INT64_MAX / 1000)
+		return kineto_take_text_(arguments, id, 3, ret_value);
+	arguments->present &= ~KINETO_BIT(id);
+	*ret_value = (int64_t)member->number * 1000;
+	return true;
 }
 
 static inline bool kineto_take_dimensions(

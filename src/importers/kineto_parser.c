@@ -287,8 +287,18 @@ static void mend_header(struct kineto_parser *parser)
 		skip_bytes(parser, parser->reader.at + 1);
 	} else {
 		parser->state = KINETO_END;
-		skip_bytes(parser, parser->reader.end);
 	}
+}
+
+/* Behind the end, another document for example: not read, but said. */
+static void pass_end(struct kineto_parser *parser)
+{
+	struct json_reader *reader = &parser->reader;
+
+	if (!parser->goes_on)
+		reader->at = json_find_token(reader->at, reader->end);
+	parser->goes_on |= reader->at < reader->end;
+	skip_bytes(parser, reader->end);
 }
 
 /* Space, and a comma, that end the window are done with: they may go on for long. */
@@ -363,7 +373,9 @@ int kineto_parse(struct kineto_parser *parser, const struct text_window *window,
 	} while (r == JSON_OK);
 	if (r < 0)
 		return r;
-	if (parser->state == KINETO_END || window->is_last)
+	if (parser->state == KINETO_END)
+		pass_end(parser);
+	else if (window->is_last)
 		reader->at = reader->end;
 	*ret_used = (size_t)(reader->at - window->bytes);
 	return 0;

@@ -81,6 +81,7 @@ struct kineto_parser {
 	bool is_skipping;          /* to the next event, after one that was not understood */
 	bool is_cut;               /* that one goes on to the end of the text */
 	bool is_closed;            /* the end of the file's object or array was there */
+	bool goes_on;              /* behind its end is more than space */
 	/*
 	 * So many events are read with a look at where the next one begins first, so that one that
 	 * is not closed does not take those behind it. More after each failure.

@@ -300,6 +300,7 @@ static int load(struct execution_trace *trace, uint64_t max_bytes, struct errmsg
 	if (r < 0)
 		return r;
 	trace->truncated = text_input_damage(input) != TEXT_WHOLE;
+	trace->skipped_bytes += text_input_trailing(input);
 	trace->length = text.length;
 	trace->bytes = TAKE_PTR(text.data);
 	trace->release = free_bytes;

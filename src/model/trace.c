@@ -200,13 +200,16 @@ int trace_finish(struct trace *trace)
 {
 	_cleanup_free_ struct row_key *keys = NULL;
 	uint32_t longest;
+	size_t size;
 	int r = deal_rows(trace, &longest);
 
 	if (r < 0)
 		return r;
-	keys = malloc(((size_t)longest + 1) * 2 * sizeof(*keys));
+	size = ((size_t)longest + 1) * 2 * sizeof(*keys);
+	keys = malloc(size);
 	if (!keys)
 		return -ENOMEM;
+	want_huge_pages(keys, size);
 	array_foreach (&trace->tracks, track)
 		sort_track(trace, track, keys, keys + longest);
 	return index_launches(trace);

@@ -162,7 +162,7 @@ def test_ranks_of_a_folder(sonde, shared_traces, tmp_path):
     capture = tmp_path / "c.pftrace"
     done = sonde("import", "-o", capture, shared_traces / "megatron-tp8", check=0)
     assert "20238 slices" in done.stderr
-    assert "2 of 8 ranks are there" in done.stderr
+    assert "ranks 2, 3, 4, 5 and 2 more of 8 are missing" in done.stderr
     assert "2 execution traces" in done.stderr
     refused = sonde("export", "-f", "chrome", "-o", tmp_path / "x.json", capture)
     assert refused.status == 1 and "2 ranks" in refused.stderr

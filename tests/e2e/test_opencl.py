@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenCL on the CPU (PoCL): every piece of device work is timed, and joined to the stack that launched it."""
 
+import collections
 import glob
+import json
 import os
 import pwd
 import re
@@ -128,6 +130,20 @@ def test_other_formats_hold_the_device_time(device, opencl, sonde, tmp_path):
     assert len(starts) == TOTAL and all(starts[number] <= ends[number] for number in ends)
     worked = sum(event["dur"] for event in events if "stream" in event.get("args", {}))
     assert worked * 1000 == pytest.approx(part["total_ns"], abs=TOTAL)
+
+
+@needs_root
+def test_a_simulator_can_replay_a_recording(device, opencl, sonde, tmp_path):
+    device(*opencl(LAUNCHES))
+    trace = tmp_path / "device.0.et"
+    done = sonde("export", "-f", "chakra", "-o", trace, tmp_path / "device.pftrace", check=0)
+    assert "left out" not in done.stderr
+    assert "a simulator can run it" in sonde("chakra", "check", trace, check=0).stdout
+    nodes = [json.loads(line) for line in sonde("chakra", "dump", trace, check=0).stdout.splitlines()[1:]]
+    names = {node.get("id", "0"): node["name"] for node in nodes}
+    work = [node for node in nodes if {"name": "is_cpu_op", "boolVal": False} in node["attr"]]
+    assert collections.Counter(node["name"] for node in work) == COUNTS
+    assert all(names[node["ctrlDeps"][0]].startswith("clEnqueue") for node in work)
 
 
 def slices_of(capture):

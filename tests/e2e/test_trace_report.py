@@ -7,7 +7,19 @@ import json
 import pytest
 
 GPU, HOST = 0, 100
-SECTIONS = ("temporal", "idle", "host", "overlap", "kernel", "bandwidth", "launches", "queue", "operators", "annotations")
+SECTIONS = (
+    "temporal",
+    "idle",
+    "host",
+    "overlap",
+    "kernel",
+    "bandwidth",
+    "launches",
+    "queue",
+    "operators",
+    "cpu-operators",
+    "annotations",
+)
 
 
 def row(cat, name, pid, tid, ts, dur, **arguments):
@@ -78,7 +90,7 @@ def test_answer_comes_first_then_the_tables(sonde, trace):
 def test_figures_in_json(sonde, trace):
     document = read(sonde, trace)
     assert document["format"] == "sonde-trace-report" and not document["hta_compatible"]
-    assert set(SECTIONS) <= set(document)
+    assert {name.replace("-", "_") for name in SECTIONS} <= set(document)
     (temporal,) = document["temporal"]
     assert (temporal["kernel_time_ns"], temporal["compute_ns"]) == (2_950_000, 1_500_000)
     assert temporal["idle_ns"] + temporal["compute_ns"] + temporal["non_compute_ns"] == temporal["kernel_time_ns"]
@@ -102,7 +114,7 @@ def test_one_section_alone(sonde, trace, name):
     done = sonde("report", "--by", name, trace, check=0)
     assert "Where the GPU time went" not in done.stdout
     document = read(sonde, "--by", name, trace)
-    assert set(document) - {"format", "version", "sonde_version", "hta_compatible", "traces"} == {name}
+    assert set(document) - {"format", "version", "sonde_version", "hta_compatible", "traces"} == {name.replace("-", "_")}
 
 
 def test_details_of_one_section_alone(sonde, trace):
@@ -186,3 +198,98 @@ def test_options_that_do_not_fit_are_refused(sonde, trace, options, words):
 def test_missing_rank_is_an_error(sonde, trace):
     done = sonde("report", "--rank", 7, trace)
     assert done.status == 1 and "no trace of rank 7" in done.stderr
+
+
+def test_rank_is_said_where_the_file_says_it(sonde, tmp_path):
+    path = tmp_path / "rank0.json"
+    path.write_text(json.dumps({"traceEvents": step(1, 0)}))
+    assert "rank" not in sonde("report", path, check=0).stdout.splitlines()[0].replace(str(path), "")
+    assert "rank 0" not in sonde("report", "--hta-compatible", path, check=0).stdout
+    assert read(sonde, path)["traces"][0]["rank"] is None
+    assert read(sonde, make(path, rank=3, world=4))["traces"][0]["rank"] == 3
+
+
+def test_many_missing_ranks_are_counted(sonde, tmp_path):
+    for rank in (1, 6):
+        make(tmp_path / f"rank{rank}.json.gz", rank, 8)
+    done = sonde("report", tmp_path, check=0)
+    assert "ranks 0, 2, 3, 4 and 2 more of 8 are missing" in done.stderr
+    make(tmp_path / "rank7.json.gz", 3, 2)  # a world that they are not of
+    assert sonde("report", tmp_path, check=0).stderr.count("missing") == 1
+
+
+def test_folders_are_named_without_a_slash_at_the_end(sonde, ranks):
+    done = sonde("report", f"{ranks}//", check=0)
+    assert done.stdout.startswith(f"{ranks}/rank0")
+
+
+@pytest.mark.parametrize("command", [["report"], ["report", "--by", "idle"], ["export", "-f", "chrome"], ["diff"]])
+def test_execution_traces_are_for_the_linker(sonde, tmp_path, trace, command):
+    path = tmp_path / "et.json"
+    path.write_text('{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "", "start_ts": 0, "nodes": []}')
+    done = sonde(*command, path, *([trace] if command == ["diff"] else []))
+    assert done.status == 1 and "is an execution trace" in done.stderr and "sonde chakra link" in done.stderr
+
+
+def test_other_files_are_told_what_is_read(sonde, tmp_path):
+    path = tmp_path / "text.json"
+    path.write_text("no trace")
+    done = sonde("report", path)
+    assert done.status == 1 and "traces of PyTorch's profiler" in done.stderr
+
+
+def cpu_step(number, at):
+    """1,000 us of which linear is 600, 400 of that in mm; the collective of another thread is 100."""
+    return [
+        row("user_annotation", f"ProfilerStep#{number}", HOST, HOST, at, 1000),
+        row("cpu_op", "aten::linear", HOST, HOST, at + 100, 600),
+        row("cpu_op", "aten::mm", HOST, HOST, at + 200, 400),
+        row("user_annotation", "gloo:all_reduce", HOST, HOST + 1, at + 650, 100),
+    ]
+
+
+@pytest.fixture
+def cpu_trace(tmp_path):
+    path = tmp_path / "cpu.json"
+    path.write_text(json.dumps({"traceEvents": [event for number in range(10) for event in cpu_step(number, number * 1000)]}))
+    return path
+
+
+def test_traces_of_the_cpu_alone_have_an_answer(sonde, cpu_trace, tmp_path):
+    said = sonde("report", cpu_trace, check=0).stdout
+    words = said.replace("\n  ", " ")
+    assert "no device work" in words and "threads were in operators for 65.0 %: 30 operators of 2 threads" in words
+    assert "Heaviest by themselves: aten::mm (57.1 %), aten::linear (28.6 %), gloo:all_reduce (14.3 %)" in words
+    assert "→ Few operators take the time" in said
+    table = said[said.index("Operators of the CPU") :].splitlines()
+    assert ["100", "4.00", "ms", "40.00", "%", "4.00", "ms", "10"] == table[2].split()[1:9]
+    assert "There is no device work" in sonde("report", "--hta-compatible", cpu_trace, check=0).stdout
+
+    document = read(sonde, cpu_trace)
+    summary = document["cpu_summary"]
+    assert (summary["threads"], summary["operators"], summary["span_ns"]) == (2, 30, 10_000_000)
+    assert (summary["in_operators_ns"], summary["communication_ns"]) == (6_500_000, 1_000_000)
+    assert summary["advice"] == ["heavy_operators"] and summary["heaviest"][0]["name"] == "aten::mm"
+    found = {(each["thread"]["tid"], each["name"]): (each["self_ns"], each["total_ns"]) for each in document["cpu_operators"]}
+    assert found[HOST, "aten::linear"] == (2_000_000, 6_000_000)
+    assert found[HOST + 1, "gloo:all_reduce"] == (1_000_000, 1_000_000)
+
+    capture = tmp_path / "cpu.pftrace"
+    sonde("import", "-o", capture, cpu_trace, check=0)
+    imported = read(sonde, capture)
+    assert (imported["cpu_summary"], imported["cpu_operators"]) == (summary, document["cpu_operators"])
+
+
+def test_operators_of_the_cpu_beside_a_gpu(sonde, trace):
+    """Not in the whole report, which has the operators that launch."""
+    assert "Operators of the CPU" not in sonde("report", trace, check=0).stdout
+    alone = sonde("report", "--by", "cpu-operators", trace, check=0).stdout
+    assert "aten::copy_" in alone and "cudaLaunchKernel" in alone
+    document = read(sonde, trace)
+    assert document["cpu_summary"] is None and document["cpu_operators"]
+
+
+def test_traces_without_categories_are_operators(sonde, tmp_path):
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps([{"name": "aten::zeros", "ph": "X", "ts": 1, "dur": 9, "tid": 1, "pid": "CPU functions", "args": {}}]))
+    assert "aten::zeros" in sonde("report", path, check=0).stdout

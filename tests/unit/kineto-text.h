@@ -19,7 +19,7 @@ static inline int kineto_parse_text(struct trace **ret_trace, const char *text, 
 	size_t at = 0, used = 0;
 	int r = kineto_parser_init(&parser, "text", keep_arguments);
 
-	while (r == 0 && !window.is_last && parser.state != KINETO_END) {
+	while (r == 0 && !window.is_last) {
 		size_t wanted = MIN(window.length - used + step, most);
 		size_t size = MIN(length - at, wanted);
 		char *copy = malloc(size ? size : 1);

@@ -44,7 +44,7 @@ static const char sample[] =
 	"\"tid\": "
 	"7,\n    \"ts\": 5519720.500, \"dur\": 12.25,\n    \"args\": {\n      \"External id\": "
 	"2049,"
-	"      \"queued\": 0, \"device\": 0, \"context\": 1,      \"stream\": 7, \"correlation\": "
+	"      \"queued\": 3, \"device\": 0, \"context\": 1,      \"stream\": 7, \"correlation\": "
 	"11,"
 	"      \"registers per thread\": 30,      \"shared memory\": 64,      \"blocks per SM\": "
 	"5.300000,      \"grid\": [4, 106, 1],      \"block\": [128, 1, 1], \"graph id\": 5, "
@@ -176,6 +176,7 @@ static void test_device_work(void **state _unused_)
 	assert_int_equal(work->shared_bytes, 64);
 	assert_int_equal(work->graph, 5);
 	assert_int_equal(work->graph_node, 6);
+	assert_int_equal(work->queued_ns, 3000);
 	assert_string_equal(trace_text(trace, work->others), "\"blocks per SM\": 5.300000");
 	assert_string_equal(trace_text(trace, collective->name), "allreduce");
 	assert_string_equal(trace_text(trace, collective->group_ranks), "[0, 1]");
@@ -500,6 +501,33 @@ static void test_other_shapes_of_files(void **state _unused_)
 	}
 }
 
+/* A second document and the like, in whatever windows they come: space alone is no loss. */
+static void test_bytes_behind_the_end(void **state _unused_)
+{
+	static const struct {
+		const char *text;
+		unsigned behind;
+	} files[] = {
+		{"{\"traceEvents\": [" EVENT("a", "1") "]} \n \n", 0},
+		{"[" EVENT("a", "1") "]\n", 0},
+		{"{\"traceEvents\": [" EVENT("a", "1") "]}\n{\"traceEvents\": []}\n", 20},
+		{"[" EVENT("a", "1") "] }  x ", 5},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		for (size_t step = 1; step < 200; step++) {
+			_cleanup_trace_ struct trace *trace = NULL;
+
+			assert_int_equal(kineto_parse_text(&trace, files[i].text,
+						 strlen(files[i].text), step, WINDOW, true),
+				0);
+			assert_int_equal(trace->events.count, 1);
+			assert_int_equal(trace->damage.skipped_bytes, files[i].behind);
+			assert_false(trace->damage.truncated);
+		}
+	}
+}
+
 static void test_what_is_no_trace(void **state _unused_)
 {
 	static const char *const files[] = {"", " ", "{}", "[1, 2]", "hello",
@@ -642,6 +670,7 @@ int main(void)
 		cmocka_unit_test(test_ids),
 		cmocka_unit_test(test_begin_and_end),
 		cmocka_unit_test(test_other_shapes_of_files),
+		cmocka_unit_test(test_bytes_behind_the_end),
 		cmocka_unit_test(test_what_is_no_trace),
 		cmocka_unit_test(test_no_events),
 		cmocka_unit_test(test_depth),

@@ -273,6 +273,29 @@ static void test_file_that_is_no_trace(void **state _unused_)
 	assert_null(trace);
 }
 
+/* What is behind the compressed data is no part of the trace, and said: much of it, and little. */
+static void test_bytes_behind_members(void **state _unused_)
+{
+	static const char head[] = "{\"traceEvents\": [" EVENT "]}";
+	static const size_t lengths[] = {0, 1, 300000};
+	_cleanup_strbuf_ struct strbuf garbage = {0};
+
+	add_text(&garbage, 300000);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(lengths); i++) {
+		size_t length = lengths[i / 2];
+		_cleanup_strbuf_ struct strbuf file = {0};
+		_cleanup_trace_ struct trace *trace = NULL;
+
+		(i % 2 ? add_gzip : add_zstd)(&file, head, strlen(head));
+		strbuf_add_bytes(&file, garbage.data, length);
+		write_file(file.data, file.length);
+		assert_int_equal(kineto_read(&trace, path, NULL, NULL), 0);
+		assert_int_equal(trace->events.count, 1);
+		assert_int_equal(trace->damage.skipped_bytes, length);
+		assert_false(trace->damage.truncated);
+	}
+}
+
 /* A small file with much text: its size does not matter, what is kept of it does. */
 static void test_bombs(void **state _unused_)
 {
@@ -291,6 +314,8 @@ static void test_bombs(void **state _unused_)
 	write_file(gzip.data, gzip.length);
 	assert_int_equal(kineto_read(&trace, path, &small, &err), 0);
 	assert_int_equal(trace->events.count, 2);
+	assert_false(trace->damage.truncated);
+	assert_int_equal(trace->damage.skipped_bytes, 0);
 	add_events(&text, 50000);
 	add_gzip(&bomb, text.data, text.length);
 	write_file(bomb.data, bomb.length);
@@ -313,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_what_cannot_be_read),
 		FILE_TEST(test_trace_of_a_file),
 		FILE_TEST(test_file_that_is_no_trace),
+		FILE_TEST(test_bytes_behind_members),
 		FILE_TEST(test_bombs),
 	};
 

@@ -137,6 +137,26 @@ static void gaps_before_unlaunched_work_are_unknown(void **state)
 	assert_int_equal(place_of(&idle, 0, MODEL_NONE)->by_cause_ns[TRACE_IDLE_UNKNOWN], 5 * US);
 }
 
+/* HTA takes the first row for the launch of work whose correlation no call has, and of no other. */
+static void hta_waits_for_the_host_where_there_is_a_correlation(void **state)
+{
+	const uint64_t correlations[] = {0, 9};
+
+	for (size_t i = 0; i < ARRAY_SIZE(correlations); i++) {
+		_cleanup_trace_ struct trace *trace = example_trace_new();
+		_cleanup_trace_view_ struct trace_view theirs = {0};
+		_cleanup_trace_idle_ struct trace_idle idle = {0};
+		enum trace_idle_cause cause = correlations[i] ? TRACE_IDLE_HOST : TRACE_IDLE_OTHER;
+
+		example_host(trace, TRACE_CPU_OP, "first", 100, 50 * US, 10 * US, 0);
+		example_device(trace, TRACE_KERNEL, "a", 0, 7, 0, 10 * US, 0);
+		example_device(trace, TRACE_KERNEL, "b", 0, 7, 60 * US, 10 * US, correlations[i]);
+		view(&theirs, trace, hta);
+		assert_int_equal(trace_idle_init(&idle, &theirs), 0);
+		assert_int_equal(place_of(&idle, 0, 0)->by_cause_ns[cause], 50 * US);
+	}
+}
+
 /* ---- what the host did ---- */
 
 static const struct trace_host_waits_row *host_row(
@@ -439,6 +459,7 @@ int main(void)
 		cmocka_unit_test(idle_time_of_hta_is_of_streams_and_whole_gaps),
 		cmocka_unit_test(overlapping_kernels_leave_no_negative_gaps),
 		cmocka_unit_test(gaps_before_unlaunched_work_are_unknown),
+		cmocka_unit_test(hta_waits_for_the_host_where_there_is_a_correlation),
 		cmocka_unit_test(host_waits_are_charged_to_the_innermost_row),
 		cmocka_unit_test(a_graph_waits_once_on_each_stream),
 		cmocka_unit_test(work_that_starts_within_its_call_never_waits),
