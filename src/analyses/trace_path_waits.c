@@ -232,7 +232,7 @@ static uint32_t work_before_event(
 	uint64_t record;
 
 	if (!wait->wait_correlation || wait->wait_stream == TRACE_NO_NUMBER ||
-		!map_u64_get(&source->trace->launches, wait->wait_correlation, &record))
+		!id_map_get(&source->trace->launches, wait->wait_correlation, &record))
 		return MODEL_NONE;
 	return latest_before(source, find_queue(source, wait->device, wait->wait_stream),
 		start_of(source, (uint32_t)record));

@@ -144,7 +144,8 @@ static int read_decimal(const struct json_text *text, struct decimal *ret)
 			break;
 		any = true;
 		/* Digits that no longer fit move the point instead. */
-		number.cut = number.cut || number.digits > (UINT64_MAX - digit) / 10;
+		if (number.digits >= UINT64_MAX / 10)
+			number.cut = number.cut || number.digits > (UINT64_MAX - digit) / 10;
 		if (number.cut) {
 			number.exponent += !point;
 		} else {

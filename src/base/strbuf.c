@@ -43,10 +43,13 @@ void *strbuf_extend(struct strbuf *buffer, size_t length)
 
 void strbuf_add_bytes(struct strbuf *buffer, const void *bytes, size_t length)
 {
-	void *room = strbuf_extend(buffer, length);
+	void *room = strbuf_room(buffer, length);
 
-	if (room && length)
+	if (!room)
+		return;
+	if (length)
 		memcpy(room, bytes, length);
+	strbuf_take(buffer, length);
 }
 
 void strbuf_add(struct strbuf *buffer, const char *text)
@@ -56,7 +59,12 @@ void strbuf_add(struct strbuf *buffer, const char *text)
 
 void strbuf_add_char(struct strbuf *buffer, char character)
 {
-	strbuf_add_bytes(buffer, &character, 1);
+	char *room = strbuf_room(buffer, 1);
+
+	if (!room)
+		return;
+	*room = character;
+	strbuf_take(buffer, 1);
 }
 
 void strbuf_vaddf(struct strbuf *buffer, const char *format, va_list arguments)

@@ -60,14 +60,18 @@ static int add_nodes(struct converter *converter)
 	struct chakra_graph *graph = converter->graph;
 	size_t count = trace->nodes.count;
 	_cleanup_free_ struct numbered *sorted = malloc((count + 1) * sizeof(*sorted));
+	bool is_sorted = true; /* as linked traces are */
 	int r = 0;
 
 	graph->positions = malloc((count + 1) * sizeof(*graph->positions));
 	if (!sorted || !graph->positions || array_reserve(&graph->nodes, count) < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		sorted[i] = (struct numbered){trace->nodes.items[i].id, i};
-	qsort(sorted, count, sizeof(*sorted), compare_ids);
+		is_sorted &= i == 0 || sorted[i - 1].id <= sorted[i].id;
+	}
+	if (!is_sorted)
+		qsort(sorted, count, sizeof(*sorted), compare_ids);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		uint32_t source = sorted[i].index;
 

@@ -179,9 +179,9 @@ static int set_parents(struct assembly *assembly)
 		const struct execution_node *old = &host->nodes.items[index];
 		struct execution_node *node = &assembly->nodes.items[link->new_index[index]];
 
-		if (!link->options.compat && map_u64_get(&host->index, old->fw_parent, &parent))
+		if (!link->options.compat && id_map_get(&host->index, old->fw_parent, &parent))
 			node->fw_parent = link->new_index[parent];
-		if (map_u64_get(&host->index, old->parent, &parent)) {
+		if (id_map_get(&host->index, old->parent, &parent)) {
 			node->parent = link->new_index[parent];
 			continue;
 		}

@@ -48,7 +48,7 @@ static uint32_t thread_of(const struct execution_trace *host, uint32_t node)
 
 		if (link_is_process_or_thread(at))
 			return node;
-		if (at->parent == at->id || !map_u64_get(&host->index, at->parent, &parent))
+		if (at->parent == at->id || !id_map_get(&host->index, at->parent, &parent))
 			return MODEL_NONE;
 		node = (uint32_t)parent;
 	}

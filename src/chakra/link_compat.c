@@ -318,8 +318,8 @@ static void find_reachable(const struct execution_trace *host, uint8_t *reachabl
 				answer = reachable[at];
 			else if (node->id == 1)
 				answer = 1;
-			else if (!map_u64_get(&host->index, node->parent, &parent) ||
-				 parent == at || length == host->nodes.count)
+			else if (!id_map_get(&host->index, node->parent, &parent) || parent == at ||
+				 length == host->nodes.count)
 				answer = 2;
 			if (length < host->nodes.count)
 				path[length++] = at;

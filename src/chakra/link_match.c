@@ -27,16 +27,33 @@ static uint64_t external_id_of(const struct trace *device, const struct trace_ev
 	return event->external_id;
 }
 
-static int index_rows(const struct link *link, row_id_function *id_of, struct map_u64 *rows)
+/* Rows that may have an id. */
+static uint64_t id_of_row(const struct link *link, row_id_function *id_of, uint32_t row)
 {
-	int r = 0;
+	const struct trace_event *event = link_event(link, row);
 
+	return link_is_operator(event) ? id_of(link->device, event) : TRACE_NO_ID;
+}
+
+static int index_rows(const struct link *link, row_id_function *id_of, struct id_map *rows)
+{
+	uint64_t first = UINT64_MAX, last = 0, id;
+	size_t count = 0;
+	int r;
+
+	for (uint32_t row = 0; row < link->device->events.count; row++) {
+		id = id_of_row(link, id_of, row);
+		if (id == TRACE_NO_ID)
+			continue;
+		count++;
+		first = MIN(first, id);
+		last = MAX(last, id);
+	}
+	r = id_map_init(rows, first, last, count);
 	for (uint32_t row = 0; r == 0 && row < link->device->events.count; row++) {
-		const struct trace_event *event = link_event(link, row);
-		uint64_t id = link_is_operator(event) ? id_of(link->device, event) : TRACE_NO_ID;
-
-		if (id != TRACE_NO_ID && !map_u64_get(rows, id, NULL))
-			r = map_u64_set(rows, id, row);
+		id = id_of_row(link, id_of, row);
+		if (id != TRACE_NO_ID && !id_map_get(rows, id, NULL))
+			r = id_map_set(rows, id, row);
 	}
 	return r;
 }
@@ -48,12 +65,12 @@ static bool has_rf_id(const struct execution_node *node)
 
 /* Pairs nodes with rows[rf_id + offset], when that holds for nearly all. */
 static void match_pairs(
-	struct link *link, const struct map_u64 *rows, int64_t offset, enum execution_match match)
+	struct link *link, const struct id_map *rows, int64_t offset, enum execution_match match)
 {
 	uint64_t agree = 0, differ = 0, row;
 
 	array_foreach (&link->host->nodes, node) {
-		if (!has_rf_id(node) || !map_u64_get(rows, node->rf_id + (uint64_t)offset, &row))
+		if (!has_rf_id(node) || !id_map_get(rows, node->rf_id + (uint64_t)offset, &row))
 			continue;
 		if (link_names_agree(link, node, (uint32_t)row))
 			agree++;
@@ -67,7 +84,7 @@ static void match_pairs(
 	for (uint32_t i = 0; i < link->host->nodes.count; i++) {
 		const struct execution_node *node = &link->host->nodes.items[i];
 
-		if (has_rf_id(node) && map_u64_get(rows, node->rf_id + (uint64_t)offset, &row) &&
+		if (has_rf_id(node) && id_map_get(rows, node->rf_id + (uint64_t)offset, &row) &&
 			link_names_agree(link, node, (uint32_t)row) &&
 			link->node_of_row[row] == MODEL_NONE)
 			link_match(link, i, (uint32_t)row, match);
@@ -76,12 +93,12 @@ static void match_pairs(
 
 int link_match_by_rf_id(struct link *link)
 {
-	struct map_u64 rows = {0};
+	struct id_map rows = {0};
 	int r = index_rows(link, rf_id_of, &rows);
 
 	if (r == 0)
 		match_pairs(link, &rows, 0, EXECUTION_BY_RF_ID);
-	map_u64_done(&rows);
+	id_map_done(&rows);
 	return r;
 }
 
@@ -239,7 +256,7 @@ int link_match_by_offset(struct link *link)
 {
 	struct named_ids node_ids = {0}, row_ids = {0};
 	struct name_groups groups = {0};
-	struct map_u64 rows = {0};
+	struct id_map rows = {0};
 	int64_t offset = 0;
 	int r = collect_nodes(link, &node_ids);
 
@@ -253,6 +270,6 @@ int link_match_by_offset(struct link *link)
 	array_done(&node_ids.items);
 	array_done(&row_ids.items);
 	array_done(&groups.items);
-	map_u64_done(&rows);
+	id_map_done(&rows);
 	return r;
 }

@@ -249,7 +249,7 @@ static const struct link_work *work_of_event(
 	uint64_t record;
 
 	if (!sync->wait_correlation ||
-		!map_u64_get(&order->link->device->launches, sync->wait_correlation, &record) ||
+		!id_map_get(&order->link->device->launches, sync->wait_correlation, &record) ||
 		!find_stream(order, sync->device, sync->wait_stream, &stream))
 		return NULL;
 	return launched_before(order, &order->of_streams, stream,
@@ -265,7 +265,7 @@ static int add_event_wait(struct order *order, const struct trace_event *event)
 	uint64_t call;
 
 	if (!on || !find_stream(order, sync->device, sync->stream, &stream) ||
-		!map_u64_get(&order->link->device->launches, event->correlation, &call))
+		!id_map_get(&order->link->device->launches, event->correlation, &call))
 		return 0;
 	key = first_from(
 		&order->of_streams, stream, link_event(order->link, (uint32_t)call)->start_ns);

@@ -331,7 +331,7 @@ static void check_parents(struct link *link)
 		uint64_t parent;
 
 		if (link->row_of_node[i] == MODEL_NONE || node->parent == node->id ||
-			!map_u64_get(&link->host->index, node->parent, &parent) ||
+			!id_map_get(&link->host->index, node->parent, &parent) ||
 			link->row_of_node[parent] == MODEL_NONE)
 			continue;
 		if (!encloses(link, link->row_of_node[parent], link->row_of_node[i]))

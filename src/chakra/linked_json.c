@@ -63,15 +63,29 @@ static void add_cleaned(struct strbuf *out, struct execution_text text)
 	}
 }
 
+/* ASCII without control characters, eight bytes at a time: nearly all text is. */
+static bool is_plain(struct execution_text text)
+{
+	uint64_t odd = 0;
+	size_t i = 0;
+
+	for (; i + 8 <= text.length; i += 8) {
+		uint64_t bytes;
+
+		memcpy(&bytes, text.bytes + i, sizeof(bytes));
+		/* The high bit of bytes below 0x20, where the lowest of them is, and above 0x7f. */
+		odd |= (bytes - 0x2020202020202020) | bytes;
+	}
+	for (; i < text.length; i++)
+		odd |= text.bytes[i] >= 0x20 ? 0 : 0x80;
+	return !(odd & 0x8080808080808080);
+}
+
 static void add_raw(struct strbuf *out, struct execution_text text, const char *standard)
 {
-	bool clean = true;
-
-	for (size_t i = 0; i < text.length; i++)
-		clean &= text.bytes[i] >= 0x20;
 	if (!text.length)
 		add_word(out, standard);
-	else if (clean)
+	else if (is_plain(text))
 		strbuf_add_bytes(out, text.bytes, text.length);
 	else
 		add_cleaned(out, text);

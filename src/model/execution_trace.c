@@ -46,7 +46,7 @@ struct execution_trace *execution_trace_free(struct execution_trace *trace)
 	array_done(&trace->nodes);
 	array_done(&trace->works);
 	array_done(&trace->deps);
-	map_u64_done(&trace->index);
+	id_map_done(&trace->index);
 	array_foreach (&trace->blocks, block)
 		free(*block);
 	array_done(&trace->blocks);
@@ -84,17 +84,23 @@ struct execution_text execution_trace_schema(const struct execution_trace *trace
 
 int execution_trace_index(struct execution_trace *trace)
 {
-	int r = 0;
+	uint64_t first = UINT64_MAX, last = 0;
+	int r;
 
-	map_u64_clear(&trace->index);
+	array_foreach (&trace->nodes, node) {
+		first = MIN(first, node->id);
+		last = MAX(last, node->id);
+	}
+	id_map_done(&trace->index);
 	trace->repeated_ids = 0;
-	for (size_t i = 0; r == 0 && i < trace->nodes.count; i++) {
+	r = id_map_init(&trace->index, first, last, trace->nodes.count);
+	for (uint32_t i = 0; r == 0 && i < trace->nodes.count; i++) {
 		uint64_t id = trace->nodes.items[i].id;
 
-		if (map_u64_get(&trace->index, id, NULL))
+		if (id_map_get(&trace->index, id, NULL))
 			trace->repeated_ids++;
 		else
-			r = map_u64_set(&trace->index, id, i);
+			r = id_map_set(&trace->index, id, i);
 	}
 	return r;
 }
@@ -103,5 +109,5 @@ const struct execution_node *execution_trace_find(const struct execution_trace *
 {
 	uint64_t index;
 
-	return map_u64_get(&trace->index, id, &index) ? &trace->nodes.items[index] : NULL;
+	return id_map_get(&trace->index, id, &index) ? &trace->nodes.items[index] : NULL;
 }

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/errmsg.h"
-#include "base/map.h"
+#include "base/id_map.h"
 #include "model/model.h"
 
 #define EXECUTION_NO_ID UINT64_MAX
@@ -82,7 +82,7 @@ struct execution_trace {
 	ARRAY_OF(struct execution_node) nodes; /* in the file's order; linked: by id */
 	ARRAY_OF(struct execution_work) works;
 	ARRAY_OF(uint64_t) deps;
-	struct map_u64 index; /* id → index in nodes: of execution_trace_index() */
+	struct id_map index; /* id → index in nodes: of execution_trace_index() */
 	uint64_t skipped_nodes, skipped_bytes, repeated_ids;
 	uint64_t mended; /* commas missing or too many, quotes in names */
 	bool truncated;

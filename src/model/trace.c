@@ -34,7 +34,7 @@ struct trace *trace_free(struct trace *trace)
 	array_done(&trace->counters);
 	array_done(&trace->groups);
 	array_done(&trace->rows);
-	map_u64_done(&trace->launches);
+	id_map_done(&trace->launches);
 	intern_done(&trace->strings);
 	free(trace);
 	return NULL;
@@ -163,29 +163,35 @@ static bool is_call(const struct trace_event *event)
 	return event->category == TRACE_RUNTIME || event->category == TRACE_DRIVER;
 }
 
-static bool is_launch(const struct trace_event *event)
+static bool has_correlation(const struct trace_event *event)
 {
 	return is_call(event) && event->correlation;
 }
 
 static int index_launches(struct trace *trace)
 {
-	size_t calls = 0;
+	uint64_t first = UINT64_MAX, last = 0;
+	size_t count = 0;
 	int r;
 
-	map_u64_clear(&trace->launches);
+	array_foreach (&trace->events, event) {
+		if (!has_correlation(event))
+			continue;
+		count++;
+		first = MIN(first, event->correlation);
+		last = MAX(last, event->correlation);
+	}
+	id_map_done(&trace->launches);
 	trace->repeated_correlations = 0;
-	array_foreach (&trace->events, event)
-		calls += is_launch(event);
-	r = map_u64_reserve(&trace->launches, calls);
+	r = id_map_init(&trace->launches, first, last, count);
 	for (uint32_t i = 0; r == 0 && i < trace->events.count; i++) {
 		const struct trace_event *event = &trace->events.items[i];
-		size_t before = trace->launches.count;
 
-		if (!is_launch(event))
+		if (!has_correlation(event))
 			continue;
-		r = map_u64_set(&trace->launches, event->correlation, i);
-		trace->repeated_correlations += r == 0 && trace->launches.count == before;
+		trace->repeated_correlations +=
+			id_map_get(&trace->launches, event->correlation, NULL);
+		r = id_map_set(&trace->launches, event->correlation, i);
 	}
 	return r;
 }
@@ -228,7 +234,7 @@ uint32_t trace_launch(const struct trace *trace, const struct trace_event *work)
 {
 	uint64_t row;
 
-	if (!work->correlation || !map_u64_get(&trace->launches, work->correlation, &row))
+	if (!work->correlation || !id_map_get(&trace->launches, work->correlation, &row))
 		return MODEL_NONE;
 	return (uint32_t)row;
 }

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/errmsg.h"
-#include "base/map.h"
+#include "base/id_map.h"
 #include "model/model.h"
 
 /* Kineto's "cat"; one that is not here is TRACE_OTHER, its name is kept. */
@@ -159,7 +159,7 @@ struct trace {
 	ARRAY_OF(struct trace_counter) counters;
 	ARRAY_OF(struct trace_group) groups;
 	ARRAY_OF(uint32_t) rows;        /* of all tracks: see struct trace_track */
-	struct map_u64 launches;        /* correlation → row of the call: the last one */
+	struct id_map launches;         /* correlation → row of the call: the last one */
 	uint64_t repeated_correlations; /* calls with the correlation of another */
 	struct trace_damage damage;
 	struct intern strings;

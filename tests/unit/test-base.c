@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/errmsg.h"
 #include "base/file.h"
+#include "base/id_map.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/strbuf.h"
@@ -195,6 +196,37 @@ static void test_map_of_many(void **state)
 }
 
 /* Keys that come and go must not fill the table with deleted slots: it would never end a search. */
+/* Ids that lie close together, and those that do not, at both ends of what an id can be. */
+static void test_id_map(void **state)
+{
+	static const uint64_t steps[] = {1, 3, 15, 1000, UINT64_MAX / 100};
+
+	for (size_t s = 0; s < ARRAY_SIZE(steps); s++) {
+		for (unsigned is_low = 0; is_low < 2; is_low++) {
+			uint64_t last = is_low ? 99 * steps[s] : UINT64_MAX, place;
+			uint64_t first = last - 99 * steps[s];
+			struct id_map map = {0};
+
+			assert_false(id_map_get(&map, first, &place));
+			assert_int_equal(id_map_init(&map, first, last, 100), 0);
+			for (uint32_t i = 0; i < 100; i += 2)
+				assert_int_equal(id_map_set(&map, first + i * steps[s], i), 0);
+			assert_int_equal(id_map_set(&map, first, 7), 0);
+			for (uint64_t i = 0; i < 100; i++) {
+				bool is_there = id_map_get(&map, first + i * steps[s], &place);
+
+				assert_int_equal(is_there, i % 2 == 0);
+				if (is_there)
+					assert_int_equal(place, i ? i : 7);
+			}
+			assert_false(id_map_get(&map, first - 1, NULL));
+			assert_false(id_map_get(&map, last + 1, NULL));
+			id_map_done(&map);
+			assert_false(id_map_get(&map, first, NULL));
+		}
+	}
+}
+
 static void test_map_reuses_deleted_slots(void **state)
 {
 	struct map_u64 map = {0};
@@ -550,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_map_reserve),
 		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_map_of_many),
+		cmocka_unit_test(test_id_map),
 		cmocka_unit_test(test_map_reuses_deleted_slots),
 		cmocka_unit_test(test_intern),
 		cmocka_unit_test(test_intern_of_nothing),

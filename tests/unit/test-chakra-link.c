@@ -560,6 +560,30 @@ static void test_written_and_read(void **state)
 	assert_int_equal(again->works.items[1].correlation, 2);
 }
 
+/* Wherever a byte is that JSON does not allow: lists are copied as the file has them. */
+static void test_lists_are_cleaned(void **state)
+{
+	static const char *const bad[][2] = {{"\n", " "}, {"\x1f", " "}, {"\xff", "\xef\xbf\xbd"},
+		{"\xc3\xa4", "\xc3\xa4"}, {"\x7f", "\x7f"}};
+	_cleanup_pair_ struct pair pair = three_operators(0);
+
+	link_pair(&pair);
+	for (size_t i = 0; i < ARRAY_SIZE(bad) * 24; i++) {
+		_cleanup_output_file_ struct output_file file = {.fd = -1};
+		_cleanup_strbuf_ struct strbuf list = {0}, expected = {0};
+		const char *const *byte = bad[i / 24];
+
+		for (unsigned is_cleaned = 0; is_cleaned < 2; is_cleaned++)
+			strbuf_addf(is_cleaned ? &expected : &list, "[\"%.*s%s%.*s\"]",
+				(int)(i % 24), "abcdefghijklmnopqrstuvwx", byte[is_cleaned],
+				24 - (int)(i % 24), "abcdefghijklmnopqrstuvwx");
+		pair.host->nodes.items[2].inputs.values =
+			(struct execution_text){list.data, (uint32_t)list.length};
+		linked_json_write(pair.host, &(struct linked_json_options){0}, &file);
+		assert_non_null(strstr(strbuf_cstr(&file.out), strbuf_cstr(&expected)));
+	}
+}
+
 /* Random pairs: nothing depends on what is missing or comes later, and all work is enclosed. */
 static uint64_t random_state;
 
@@ -604,7 +628,7 @@ static void check_work(const struct pair *pair, const struct execution_node *nod
 	const struct trace_event *call, *parent;
 	uint64_t enclosing = 0;
 
-	assert_true(map_u64_get(&pair->device->launches, correlation, &launch));
+	assert_true(id_map_get(&pair->device->launches, correlation, &launch));
 	call = &pair->device->events.items[launch];
 	parent = row_of(pair, &pair->host->nodes.items[node->parent]);
 	if (!parent) {
@@ -704,6 +728,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_hosts),
 		cmocka_unit_test(test_compat_has_the_faults),
 		cmocka_unit_test(test_written_and_read),
+		cmocka_unit_test(test_lists_are_cleaned),
 		cmocka_unit_test(test_random_pairs),
 	};
 
