@@ -227,7 +227,7 @@ static int list_launches(struct trace_path_source *source)
 		launch.tid = 0;
 		r = r ?: array_append(&hta->by_process.items, launch);
 	}
-	if (hta->by_thread.items.count) {
+	if (r == 0 && hta->by_thread.items.count) {
 		qsort(hta->by_thread.items.items, hta->by_thread.items.count, sizeof(struct launch),
 			compare_launches);
 		qsort(hta->by_process.items.items, hta->by_process.items.count,
