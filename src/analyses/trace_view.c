@@ -35,6 +35,21 @@ const char *trace_kind_hta_name(enum trace_kind kind)
 	return kind < TRACE_KIND_MAX ? names[kind] : NULL;
 }
 
+void trace_kinds_name(unsigned set, bool hta, const char *between, struct strbuf *out)
+{
+	size_t begin = out->length;
+
+	for (unsigned i = 0; i < TRACE_OTHER_KIND; i++) {
+		enum trace_kind kind = (enum trace_kind)i;
+
+		if (!(set & 1U << i))
+			continue;
+		if (out->length > begin)
+			strbuf_add(out, between);
+		strbuf_add(out, hta ? trace_kind_hta_name(kind) : trace_kind_name(kind));
+	}
+}
+
 /* ---- kinds ---- */
 
 static bool begins_with(const char *text, const char *beginning)

@@ -22,6 +22,8 @@ enum trace_kind {
 const char *trace_kind_name(enum trace_kind kind);
 /* HTA's "COMPUTATION" … */
 const char *trace_kind_hta_name(enum trace_kind kind);
+/* Of kinds that ran at the same time (bits), `between` them: "COMPUTATION overlapping MEMORY". */
+void trace_kinds_name(unsigned set, bool hta, const char *between, struct strbuf *out);
 
 struct trace_view_options {
 	/*

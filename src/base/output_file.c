@@ -10,18 +10,6 @@
 
 #include "base/file.h"
 
-/* What open() would give a new file; the one before keeps its own. */
-static mode_t mode_of(const struct stat *before)
-{
-	mode_t mask;
-
-	if (before)
-		return before->st_mode & 07777;
-	mask = umask(077);
-	umask(mask);
-	return 0666 & ~mask;
-}
-
 static int open_path(struct output_file *file, const char *path)
 {
 	_cleanup_strbuf_ struct strbuf temporary = {0};
@@ -38,7 +26,7 @@ static int open_path(struct output_file *file, const char *path)
 	strbuf_addf(&temporary, "%s.XXXXXX", path);
 	if (strbuf_status(&temporary) < 0)
 		return -ENOMEM;
-	file->mode = mode_of(exists ? &status : NULL);
+	file->mode = new_file_mode(exists ? &status : NULL);
 	file->fd = mkostemp(temporary.data, O_CLOEXEC);
 	if (file->fd < 0)
 		return -errno;

@@ -14,16 +14,6 @@
 
 static const char operator_name[] = "record_param_comms";
 
-static bool contains(struct execution_text text, const char *word)
-{
-	return text.length > 0 && memmem(text.bytes, text.length, word, strlen(word));
-}
-
-static bool begins(struct execution_text text, const char *word)
-{
-	return text.length >= strlen(word) && memcmp(text.bytes, word, strlen(word)) == 0;
-}
-
 /* Without quotes, where it has some. */
 static struct execution_text bare(struct execution_text text)
 {
@@ -57,7 +47,7 @@ static void add_group(struct chakra_groups *groups, struct execution_text object
 
 static bool is_group_node(const struct execution_node *node)
 {
-	return contains(node->name, "process_group:init");
+	return execution_text_contains(node->name, "process_group:init");
 }
 
 /* The first input is a string that holds a list of objects. */
@@ -150,9 +140,11 @@ static int8_t kind_of(struct execution_text name)
 
 bool chakra_is_communication(struct execution_text kernel)
 {
-	return begins(kernel, "nccl") || contains(kernel, "ncclKernel") ||
-	       contains(kernel, "ncclDevKernel") || begins(kernel, "rccl") ||
-	       begins(kernel, "hccl") || contains(kernel, "mscclKernel");
+	return execution_text_begins(kernel, "nccl") ||
+	       execution_text_contains(kernel, "ncclKernel") ||
+	       execution_text_contains(kernel, "ncclDevKernel") ||
+	       execution_text_begins(kernel, "rccl") || execution_text_begins(kernel, "hccl") ||
+	       execution_text_contains(kernel, "mscclKernel");
 }
 
 /*
@@ -162,7 +154,7 @@ bool chakra_is_communication(struct execution_text kernel)
 static bool is_host_communication(const struct execution_node *node)
 {
 	return execution_text_equals(node->name, operator_name) ||
-	       (begins(node->name, "gloo:") &&
+	       (execution_text_begins(node->name, "gloo:") &&
 		       kind_of(node->name) != CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__BARRIER);
 }
 
@@ -292,7 +284,7 @@ static void take_operators(struct finder *finder, const struct execution_node *n
 		}
 		if (node->work == MODEL_NONE)
 			prefer_kind(finder, node->name);
-		if (begins(node->name, "c10d::")) /* ([tensors], group, peer, tag) */
+		if (execution_text_begins(node->name, "c10d::")) /* ([tensors], group, peer, tag) */
 			set_peer(finder, tensor_value(&node->inputs, 2));
 		node = parent_of(finder->trace, node);
 	}
@@ -362,7 +354,8 @@ bool chakra_collective_of(const struct execution_trace *trace, const struct chak
 		take_work(&finder, &trace->works.items[node->work]);
 	}
 	take_operators(&finder, node);
-	if (is_device && found.kind == COLLECTIVE_NONE && contains(node->name, "SendRecv"))
+	if (is_device && found.kind == COLLECTIVE_NONE &&
+		execution_text_contains(node->name, "SendRecv"))
 		found.kind = CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__ALL_TO_ALL;
 	/* "init", "wait" and others are told by the same operator, and move nothing. */
 	if (!is_device && found.kind == COLLECTIVE_NONE)

@@ -8,11 +8,6 @@
 #include "chakra/tensors.h"
 #include "model/trace.h"
 
-static bool contains(struct execution_text text, const char *word)
-{
-	return text.length > 0 && memmem(text.bytes, text.length, word, strlen(word));
-}
-
 /* By the kernel's name alone, without "_" and "-". */
 static int8_t kind_of(struct execution_text name)
 {
@@ -41,7 +36,7 @@ static int8_t kind_of(struct execution_text name)
 		if (strstr(plain, kinds[i].word))
 			return kinds[i].kind;
 	}
-	if (contains(name, "ncclDevKernel_SendRecv"))
+	if (execution_text_contains(name, "ncclDevKernel_SendRecv"))
 		return CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__ALL_TO_ALL;
 	return COLLECTIVE_NONE;
 }
@@ -84,9 +79,9 @@ static int8_t exchange_kind(const struct execution_trace *trace, const struct ex
 			found->group = group;
 		named = parent_of(trace, parent);
 	}
-	if (named && contains(named->name, "send"))
+	if (named && execution_text_contains(named->name, "send"))
 		return COLLECTIVE_SEND;
-	if (named && contains(named->name, "recv"))
+	if (named && execution_text_contains(named->name, "recv"))
 		return COLLECTIVE_RECEIVE;
 	return kind_of(node->name);
 }
@@ -98,10 +93,11 @@ bool chakra_collective_compat(const struct execution_trace *trace,
 		.source = TRACE_NO_NUMBER,
 		.destination = TRACE_NO_NUMBER};
 
-	if (!contains(node->name, "ncclKernel") && !contains(node->name, "ncclDevKernel"))
+	if (!execution_text_contains(node->name, "ncclKernel") &&
+		!execution_text_contains(node->name, "ncclDevKernel"))
 		return false;
 	found.group = group_of(trace, node);
-	found.kind = contains(node->name, "ncclDevKernel_SendRecv")
+	found.kind = execution_text_contains(node->name, "ncclDevKernel_SendRecv")
 			     ? exchange_kind(trace, node, &found)
 			     : kind_of(node->name);
 	found.bytes = tensor_sum(&node->inputs).bytes;

@@ -17,11 +17,6 @@ struct converter {
 	struct chakra_convert_result *result;
 };
 
-static bool contains(struct execution_text text, const char *word)
-{
-	return text.length > 0 && memmem(text.bytes, text.length, word, strlen(word));
-}
-
 static bool is_process_root(const struct execution_node *node)
 {
 	return execution_text_equals(node->name, "[pytorch|profiler|execution_trace|process]") ||
@@ -233,9 +228,11 @@ static uint8_t type_of_copy(const struct converter *converter, const struct exec
 	if (converter->options.no_memory_nodes ||
 		!execution_text_equals(work->category, "gpu_memcpy"))
 		return TYPE(COMP_NODE);
-	if (contains(node->name, "HtoD") || contains(node->name, "HostToDevice"))
+	if (execution_text_contains(node->name, "HtoD") ||
+		execution_text_contains(node->name, "HostToDevice"))
 		return TYPE(MEM_LOAD_NODE);
-	if (contains(node->name, "DtoH") || contains(node->name, "DeviceToHost"))
+	if (execution_text_contains(node->name, "DtoH") ||
+		execution_text_contains(node->name, "DeviceToHost"))
 		return TYPE(MEM_STORE_NODE);
 	return TYPE(COMP_NODE);
 }
@@ -314,7 +311,7 @@ static int set_types(struct converter *converter)
 
 		if (node->is_removed)
 			continue;
-		if (contains(source->name, "process_group:init"))
+		if (execution_text_contains(source->name, "process_group:init"))
 			node->type = TYPE(METADATA_NODE);
 		else if (find_collective(converter, i, of_host, &collective))
 			r = set_collective(converter, node, &collective);

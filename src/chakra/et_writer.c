@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/output_file.h"
+#include "capture/protobuf.h"
 #include "chakra/et_file.h"
 
 struct et_writer {
@@ -35,13 +36,6 @@ int et_writer_open_memory(struct et_writer **ret_writer, struct strbuf *out)
 	return 0;
 }
 
-static void put_varint(struct strbuf *out, uint32_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		strbuf_add_char(out, (char)(value | 0x80));
-	strbuf_add_char(out, (char)value);
-}
-
 void et_write_message(struct et_writer *writer, const void *message, size_t length)
 {
 	struct strbuf *out = writer->memory ?: &writer->file.out;
@@ -51,7 +45,7 @@ void et_write_message(struct et_writer *writer, const void *message, size_t leng
 		writer->too_long = true;
 		return;
 	}
-	put_varint(out, (uint32_t)length);
+	pb_put_varint(out, length);
 	strbuf_add_bytes(out, message, length);
 	writer->bytes += out->length - before;
 	if (!writer->memory)

@@ -7,11 +7,6 @@
 
 enum { ELEMENTS = 3, ELEMENT_BYTES = 4 }; /* places in a tensor's list */
 
-static bool starts_with(struct execution_text text, const char *word)
-{
-	return text.length >= strlen(word) && memcmp(text.bytes, word, strlen(word)) == 0;
-}
-
 static uint64_t product(uint64_t a, uint64_t b)
 {
 	uint64_t result;
@@ -84,12 +79,12 @@ struct tensor_sum tensor_sum(const struct execution_values *values)
 	while (json_piece_next(&value_piece, &value) && json_piece_next(&type_piece, &type)) {
 		uint64_t elements = 0;
 
-		if (starts_with(type, "\"GenericList[Tensor")) {
+		if (execution_text_begins(type, "\"GenericList[Tensor")) {
 			struct json_piece list = json_piece_list(value);
 
 			while (json_piece_next(&list, &inner))
 				add_tensor(inner, &sum, &elements);
-		} else if (memmem(type.bytes, type.length, "Tensor", strlen("Tensor"))) {
+		} else if (execution_text_contains(type, "Tensor")) {
 			add_tensor(value, &sum, &elements);
 		}
 		sum.largest = MAX(sum.largest, elements);
@@ -156,7 +151,7 @@ uint32_t tensor_type_bytes(struct execution_text type)
 	char plain[24];
 	size_t length = 0, begin = 0;
 
-	if (starts_with(type, "c10::"))
+	if (execution_text_begins(type, "c10::"))
 		begin = strlen("c10::");
 	for (size_t i = begin; i < type.length && length < sizeof(plain); i++) {
 		char letter = type.bytes[i];

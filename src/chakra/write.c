@@ -382,15 +382,13 @@ static void put_number(struct builder *builder, uint32_t field, uint64_t value)
 /* Whole microseconds: cut by chakra_converter, which takes optimizers for nothing; else rounded. */
 static uint64_t duration_us(const struct builder *builder, const struct execution_node *source)
 {
-	static const char optimizer[] = "Optimizer.step";
 	int64_t ns = source->exclusive_ns;
 
 	if (ns == TRACE_NO_NUMBER || ns < 0)
 		return 0;
 	if (!builder->options.compat)
 		return ((uint64_t)ns + NS_PER_US / 2) / NS_PER_US;
-	if (source->name.length > 0 &&
-		memmem(source->name.bytes, source->name.length, optimizer, strlen(optimizer)))
+	if (execution_text_contains(source->name, "Optimizer.step"))
 		return 0;
 	return (uint64_t)ns / NS_PER_US;
 }

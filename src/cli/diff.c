@@ -151,21 +151,13 @@ static int compare(struct diff *diff, struct side *before, struct side *after, c
 /* The first option that was given and is of recordings alone; NULL: none. */
 static const char *option_of_recordings(void)
 {
-	const struct selection *selection = &arguments.selection;
-
 	if (arguments.flamegraph || !isnan(arguments.fail_above))
 		return arguments.flamegraph ? "--flamegraph" : "--fail-above";
 	if (arguments.per_second || arguments.sort[0] != 's')
 		return arguments.per_second ? "--per-second" : "--sort";
 	if (arguments.by[0] != 'f')
 		return "--by";
-	if (selection->process || selection->thread)
-		return selection->process ? "--process" : "--thread";
-	if (selection->time || selection->window)
-		return selection->time ? "--time" : "--window";
-	if (selection->range || selection->symbol)
-		return selection->range ? "--range" : "--symbol";
-	return NULL;
+	return first_filter(&arguments.selection);
 }
 
 static bool wants_traces(char **paths)

@@ -89,7 +89,7 @@ static int load_traces_of(const char *path, const struct exporter *exporter,
 			"%s holds the trace of another tool, without samples, and -f %s is for "
 			"recordings: use -f chrome, -f pftrace or -f chakra, or sonde report",
 			path, exporter->name);
-	if (has_filter_of_samples(&arguments.selection) || arguments.selection.window)
+	if (first_filter(&arguments.selection))
 		return errmsg_set(err, -EINVAL,
 			"filters select samples of recordings, and %s holds the trace of another "
 			"tool: leave them out",

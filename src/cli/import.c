@@ -50,13 +50,7 @@ static int import_file(const struct importer *importer, const struct import_inpu
 	r = r ?: write_account(writer, result, err);
 	if (!writer)
 		return r;
-	if (r == 0)
-		r = capture_writer_close(writer, err);
-	else
-		capture_writer_free(writer);
-	if (r < 0)
-		return import_remove(output, r, err);
-	return 0;
+	return import_close(writer, output, r, err);
 }
 
 static void say(const char *output, const struct import_result *result)

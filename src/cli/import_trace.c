@@ -58,7 +58,8 @@ int import_refuse_same_file(const char *input, const char *output, struct errmsg
 		err, -EINVAL, "%s would be written over itself: name a file with -o", input);
 }
 
-int import_remove(const char *output, int error, struct errmsg *err)
+/* Of a capture that could not be written whole. */
+static int remove_part(const char *output, int error, struct errmsg *err)
 {
 	bool is_full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
 	struct stat status;
@@ -72,6 +73,15 @@ int import_remove(const char *output, int error, struct errmsg *err)
 			"or write to another disk with -o FILE",
 			output, strerror(-error));
 	return error;
+}
+
+int import_close(struct capture_writer *writer, const char *output, int result, struct errmsg *err)
+{
+	if (result == 0)
+		result = capture_writer_close(writer, err);
+	else
+		capture_writer_free(writer);
+	return result < 0 ? remove_part(output, result, err) : 0;
 }
 
 /* ---- the account ---- */
@@ -150,13 +160,7 @@ static int write_capture(const struct trace_list *list, const char *output, bool
 		r = errmsg_set(err, -ENOMEM, "memory ran out while writing the capture");
 	r = r ?: capture_writer_flush(writer, err);
 	*ret_bytes = capture_writer_bytes(writer);
-	if (r == 0)
-		r = capture_writer_close(writer, err);
-	else
-		capture_writer_free(writer);
-	if (r < 0)
-		return import_remove(output, r, err);
-	return 0;
+	return import_close(writer, output, r, err);
 }
 
 static int import_into(char *const *paths, size_t count, const char *output,

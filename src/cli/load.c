@@ -25,6 +25,17 @@ static void warn_about(const struct model *model, const char *path)
 const char *const yes_no_choices[] = {"yes", "no", NULL};
 const char *const weight_choices[] = {"cpu", "wait", "wall", "gpu", "gpu-idle", NULL};
 
+const char *first_filter(const struct selection *selection)
+{
+	if (selection->process || selection->thread)
+		return selection->process ? "--process" : "--thread";
+	if (selection->time || selection->window)
+		return selection->time ? "--time" : "--window";
+	if (selection->range || selection->symbol)
+		return selection->range ? "--range" : "--symbol";
+	return NULL;
+}
+
 enum model_weight shown_weight(const struct shown_options *shown)
 {
 	return shown->weight ? model_weight_from_string(shown->weight) : MODEL_WEIGHT_CPU;

@@ -54,6 +54,9 @@ int weigh_capture(struct model *model, const struct shown_options *shown, struct
 extern const char *const yes_no_choices[];
 extern const char *const weight_choices[];
 
+/* The name of the first filter that was given, "--process"; NULL: none. */
+const char *first_filter(const struct selection *selection);
+
 /* The option table's lines for a `struct selection`. */
 #define FILTER_OPTIONS(selection)                                                                  \
 	{.long_name = "process",                                                                   \

@@ -25,18 +25,6 @@ static int write_special(const char *path, const void *bytes, size_t length)
 	return fd < 0 ? -errno : write_all(fd, bytes, length);
 }
 
-/* What open() would give a new file; the one before keeps its own. */
-static mode_t mode_for(const struct stat *before)
-{
-	mode_t mask;
-
-	if (before)
-		return before->st_mode & 07777;
-	mask = umask(077);
-	umask(mask);
-	return 0666 & ~mask;
-}
-
 static int write_path(const char *path, const void *bytes, size_t length)
 {
 	struct stat status;
@@ -47,7 +35,7 @@ static int write_path(const char *path, const void *bytes, size_t length)
 		return S_ISDIR(status.st_mode) ? -EISDIR : write_special(path, bytes, length);
 	r = write_file_atomically(path, bytes, length);
 	/* Temporary files are private; a failure to open it to others loses nothing. */
-	if (r == 0 && chmod(path, mode_for(exists ? &status : NULL)) < 0)
+	if (r == 0 && chmod(path, new_file_mode(exists ? &status : NULL)) < 0)
 		return 0;
 	return r;
 }

@@ -318,16 +318,12 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 /* The first option that was given and is of recordings alone; NULL: none. */
 static const char *option_of_recordings(void)
 {
-	const struct selection *selection = &arguments.selection;
+	const char *filter = first_filter(&arguments.selection);
 
 	if (arguments.baseline)
 		return "--regress";
-	if (selection->process || selection->thread)
-		return selection->process ? "--process" : "--thread";
-	if (selection->time || selection->window)
-		return selection->time ? "--time" : "--window";
-	if (selection->range || selection->symbol)
-		return selection->range ? "--range" : "--symbol";
+	if (filter)
+		return filter;
 	if (arguments.shown.fold_libraries || arguments.shown.interpreter)
 		return arguments.shown.interpreter ? "--show-interpreter" : "--fold-libraries";
 	if (arguments.sort[0] != 's' || shown_weight(&arguments.shown) != MODEL_WEIGHT_CPU)

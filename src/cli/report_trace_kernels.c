@@ -27,15 +27,7 @@ static void add_set(struct table *table, unsigned set, bool hta)
 {
 	_cleanup_strbuf_ struct strbuf name = {0};
 
-	for (unsigned i = 0; i < TRACE_OTHER_KIND; i++) {
-		enum trace_kind kind = (enum trace_kind)i;
-
-		if (!(set & 1U << i))
-			continue;
-		if (name.length)
-			strbuf_add(&name, " overlapping ");
-		strbuf_add(&name, hta ? trace_kind_hta_name(kind) : trace_kind_name(kind));
-	}
+	trace_kinds_name(set, hta, " overlapping ", &name);
 	table_cell(table, strbuf_cstr(&name));
 }
 

@@ -9,20 +9,6 @@ static size_t shown(size_t count, size_t limit)
 	return limit ? MIN(limit, count) : count;
 }
 
-static void write_name(struct json_writer *json, const struct trace_view *view, uint32_t string)
-{
-	json_member_text(json, "name", trace_text(view->trace, string));
-}
-
-static void write_number(struct json_writer *json, const char *key, int64_t number)
-{
-	json_key(json, key);
-	if (number == TRACE_NO_NUMBER)
-		json_null(json);
-	else
-		json_i64(json, number);
-}
-
 /* ---- critical paths ---- */
 
 /* Rows are told by their place in the file's traceEvents. */
@@ -51,7 +37,7 @@ static void write_steps(
 		write_row(json, "to_event", view->trace, step->to);
 		write_row(json, "event", view->trace, step->event);
 		if (step->event != MODEL_NONE)
-			write_name(json, view, view->trace->events.items[step->event].name);
+			trace_json_name(json, view, view->trace->events.items[step->event].name);
 		json_end_object(json);
 	}
 	json_end_array(json);
@@ -67,7 +53,7 @@ static void write_names(struct json_writer *json, const struct trace_view *view,
 		const struct critical_path_name *name = &path->names.items[i];
 
 		json_begin_object(json);
-		write_name(json, view, name->name);
+		trace_json_name(json, view, name->name);
 		json_member_text(json, "bound_by", trace_path_bound_name(name->bound));
 		trace_json_ns(json, "time_ns", name->time_ns);
 		json_member_u64(json, "edges", name->steps);
@@ -80,7 +66,7 @@ static void write_path(struct json_writer *json, const struct trace_view *view,
 	const struct critical_path *path, size_t limit, bool details)
 {
 	json_begin_object(json);
-	write_name(json, view, path->name);
+	trace_json_name(json, view, path->name);
 	trace_json_ns(json, "start_ns", path->start_ns);
 	trace_json_ns(json, "window_ns", path->end_ns - path->start_ns);
 	trace_json_ns(json, "until_ns", path->last_ns - path->start_ns);
@@ -126,7 +112,7 @@ void trace_json_stragglers(struct json_writer *json, const struct trace_straggle
 {
 	json_begin_object(json);
 	json_member_text(json, "name", stragglers->name);
-	write_number(json, "stream", stragglers->stream);
+	trace_json_number(json, "stream", stragglers->stream);
 	json_member_u64(json, "steps", stragglers->steps);
 	json_key(json, "ranks");
 	json_begin_array(json);
@@ -158,7 +144,7 @@ void trace_json_sequences(struct json_writer *json, const struct trace_view *vie
 		const struct trace_sequence *sequence = &sequences->items.items[i];
 
 		json_begin_object(json);
-		write_name(json, view, sequence->op);
+		trace_json_name(json, view, sequence->op);
 		json_member_u64(json, "count", sequence->count);
 		trace_json_ns(json, "operator_ns", sequence->op_ns);
 		trace_json_ns(json, "gpu_ns", sequence->kernel_ns);
@@ -182,8 +168,8 @@ static void write_points(struct json_writer *json, const struct trace_memory_dev
 	array_foreach (&device->points, point) {
 		json_begin_object(json);
 		trace_json_ns(json, "time_ns", point->time_ns);
-		write_number(json, "allocated_bytes", point->allocated);
-		write_number(json, "reserved_bytes", point->reserved);
+		trace_json_number(json, "allocated_bytes", point->allocated);
+		trace_json_number(json, "reserved_bytes", point->reserved);
 		json_end_object(json);
 	}
 	json_end_array(json);
@@ -203,16 +189,16 @@ static void write_device(struct json_writer *json, const struct trace_view *view
 	json_member_u64(json, "released_bytes", device->released_bytes);
 	json_member_u64(json, "unreleased", device->unreleased);
 	json_member_u64(json, "unreleased_bytes", device->unreleased_bytes);
-	write_number(json, "peak_bytes", device->peak);
+	trace_json_number(json, "peak_bytes", device->peak);
 	trace_json_ns(json, "peak_ns", device->peak_ns);
-	write_number(json, "peak_reserved_bytes", device->peak_reserved);
+	trace_json_number(json, "peak_reserved_bytes", device->peak_reserved);
 	json_key(json, "operators");
 	json_begin_array(json);
 	for (size_t i = 0; i < shown(device->ops.count, limit); i++) {
 		const struct trace_memory_op *op = &device->ops.items[i];
 
 		json_begin_object(json);
-		write_name(json, view, op->name);
+		trace_json_name(json, view, op->name);
 		json_member_u64(json, "allocations", op->allocations);
 		json_member_u64(json, "bytes", op->bytes);
 		json_key(json, "kept_bytes");

@@ -29,7 +29,7 @@ void trace_json_share(struct json_writer *json, const char *key, double part, do
 	write_double(json, key, whole != 0 ? part / whole : (double)NAN);
 }
 
-static void write_number(struct json_writer *json, const char *key, int64_t number)
+void trace_json_number(struct json_writer *json, const char *key, int64_t number)
 {
 	json_key(json, key);
 	if (number == TRACE_NO_NUMBER)
@@ -41,16 +41,16 @@ static void write_number(struct json_writer *json, const char *key, int64_t numb
 void trace_json_place(struct json_writer *json, const struct trace_view *view, uint32_t device)
 {
 	json_member_u64(json, "rank", view->rank);
-	write_number(json, "device", view->devices.items[device].number);
+	trace_json_number(json, "device", view->devices.items[device].number);
 }
 
 static void write_stream(struct json_writer *json, const struct trace_view *view, uint32_t stream)
 {
 	trace_json_place(json, view, view->streams.items[stream].device);
-	write_number(json, "stream", view->streams.items[stream].number);
+	trace_json_number(json, "stream", view->streams.items[stream].number);
 }
 
-static void write_name(struct json_writer *json, const struct trace_view *view, uint32_t string)
+void trace_json_name(struct json_writer *json, const struct trace_view *view, uint32_t string)
 {
 	json_member_text(json, "name", trace_text(view->trace, string));
 }
@@ -142,7 +142,7 @@ static int write_idle_place(struct json_writer *json, const struct trace_view *v
 
 	json_begin_object(json);
 	trace_json_place(json, view, place->device);
-	write_number(json, "stream",
+	trace_json_number(json, "stream",
 		is_device ? TRACE_NO_NUMBER : view->streams.items[place->stream].number);
 	json_member_text(json, "of", is_device ? "device" : "stream");
 	trace_json_ns(json, "idle_ns", place->idle_ns);
@@ -186,15 +186,7 @@ static void write_set_name(struct json_writer *json, const struct trace_view *vi
 	bool hta = view->options.hta_compatible;
 	_cleanup_strbuf_ struct strbuf name = {0};
 
-	for (unsigned i = 0; i < TRACE_OTHER_KIND; i++) {
-		enum trace_kind kind = (enum trace_kind)i;
-
-		if (!(set & 1U << i))
-			continue;
-		if (name.length)
-			strbuf_add(&name, hta ? " overlapping " : "+");
-		strbuf_add(&name, hta ? trace_kind_hta_name(kind) : trace_kind_name(kind));
-	}
+	trace_kinds_name(set, hta, hta ? " overlapping " : "+", &name);
 	json_member_text(json, "kernel_type", strbuf_cstr(&name));
 }
 
@@ -236,7 +228,7 @@ static void write_kernels(struct json_writer *json, const struct trace_view *vie
 
 		json_begin_object(json);
 		json_member_u64(json, "rank", view->rank);
-		write_name(json, view, row->name);
+		trace_json_name(json, view, row->name);
 		if (kinds)
 			json_member_text(json, "kernel_type",
 				view->options.hta_compatible ? trace_kind_hta_name(kind)
@@ -430,7 +422,7 @@ int trace_json_launches(struct json_writer *json, struct trace_results *results,
 	array_foreach (&launches->calls, call) {
 		json_begin_object(json);
 		json_member_u64(json, "rank", view->rank);
-		write_name(json, view, call->name);
+		trace_json_name(json, view, call->name);
 		json_member_u64(json, "launches", call->launches);
 		json_member_u64(json, "works", call->works);
 		json_member_u64(json, "shorter_than_call", call->short_works);
@@ -458,7 +450,7 @@ int trace_json_operators(struct json_writer *json, struct trace_results *results
 
 		json_begin_object(json);
 		json_member_u64(json, "rank", view->rank);
-		write_name(json, view, row->name);
+		trace_json_name(json, view, row->name);
 		json_key(json, "kernels");
 		json_begin_array(json);
 		for (uint32_t k = row->first; k < row->first + row->works; k++)

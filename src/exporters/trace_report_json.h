@@ -19,6 +19,10 @@ struct trace_json_options {
 void trace_json_ns(struct json_writer *json, const char *key, int64_t ns);
 /* Part of a whole; null where the whole is 0. */
 void trace_json_share(struct json_writer *json, const char *key, double part, double whole);
+/* Null for TRACE_NO_NUMBER. */
+void trace_json_number(struct json_writer *json, const char *key, int64_t number);
+/* "name" */
+void trace_json_name(struct json_writer *json, const struct trace_view *view, uint32_t string);
 /* "rank", and "device": null when it is not known, or all. */
 void trace_json_place(struct json_writer *json, const struct trace_view *view, uint32_t device);
 

@@ -58,8 +58,9 @@ void kineto_arguments_clear(struct kineto_arguments *arguments)
 }
 
 /* KINETO_ARGUMENT_MAX when the name is none of ours. */
-static unsigned find_name(const struct kineto_arguments *arguments, const struct json_text *key)
+static unsigned find_name(const void *context, const struct json_text *key)
 {
+	const struct kineto_arguments *arguments = context;
 	unsigned slot, id;
 
 	if (key->length < NAME_MIN)
@@ -76,32 +77,6 @@ static unsigned find_name(const struct kineto_arguments *arguments, const struct
 
 #define ID_OTHER KINETO_ARGUMENT_MAX
 #define ID_NONE  (KINETO_ARGUMENT_MAX + 1) /* before the first member */
-
-/* To the next member's value; *id is that of the member before, then that of this one. */
-static inline enum json_status next_member(struct kineto_arguments *arguments,
-	struct json_reader *reader, unsigned *id, const char **ret_begin)
-{
-	struct kineto_guesses *guesses = &arguments->guesses[*id];
-	const char *begin = reader->at;
-	const struct json_guess *guess;
-	enum json_status status;
-	struct json_text key;
-	uint64_t mended = reader->mended;
-
-	if (kineto_guess_member(guesses, reader, &guess) >= 0) {
-		*id = guess->id;
-		*ret_begin = begin + guess->key_offset;
-		return JSON_OK;
-	}
-	status = json_reader_member(reader, &key);
-	if (status != JSON_OK)
-		return status;
-	*id = find_name(arguments, &key);
-	*ret_begin = key.bytes - 1;
-	if (reader->mended == mended)
-		kineto_learn_member(guesses, reader, begin, &key, *id);
-	return JSON_OK;
-}
 
 /* A plain number is read on the way over it. */
 static inline enum json_status read_value(struct json_reader *reader, struct kineto_member *member)
@@ -125,7 +100,8 @@ int kineto_arguments_read(
 	unsigned id = ID_NONE;
 
 	while (status == JSON_OK) {
-		status = next_member(arguments, reader, &id, &member.begin);
+		status = kineto_next_member(
+			arguments->guesses, reader, find_name, arguments, &id, &member.begin);
 		if (status == JSON_OK)
 			status = read_value(reader, &member);
 		if (status != JSON_OK)

@@ -115,6 +115,36 @@ static inline void kineto_learn_member(struct kineto_guesses *guesses,
 	json_reader_learn(reader, begin, key, (uint16_t)id, &guesses->first);
 }
 
+/*
+ * To the next member's value; *id is that of the member before, then that of this one, by `find`
+ * where it is not the one that was guessed. *ret_begin is where its key begins, at the quote.
+ */
+static inline enum json_status kineto_next_member(struct kineto_guesses *guesses,
+	struct json_reader *reader, unsigned (*find)(const void *context, const struct json_text *),
+	const void *context, unsigned *id, const char **ret_begin)
+{
+	const char *begin = reader->at;
+	const struct json_guess *guess;
+	enum json_status status;
+	struct json_text key;
+	uint64_t mended = reader->mended;
+
+	guesses += *id;
+	if (kineto_guess_member(guesses, reader, &guess) >= 0) {
+		*id = guess->id;
+		*ret_begin = begin + guess->key_offset;
+		return JSON_OK;
+	}
+	status = json_reader_member(reader, &key);
+	if (status != JSON_OK)
+		return status;
+	*id = find(context, &key);
+	*ret_begin = key.bytes - 1;
+	if (reader->mended == mended)
+		kineto_learn_member(guesses, reader, begin, &key, *id);
+	return JSON_OK;
+}
+
 struct kineto_arguments {
 	uint64_t present; /* bits: was there, and was not taken yet */
 	struct kineto_member members[KINETO_ARGUMENT_MAX];

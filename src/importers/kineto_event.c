@@ -64,7 +64,7 @@ static inline bool key_is(const struct json_text *key, const char *word)
 	return memcmp(key->bytes, word, strlen(word)) == 0;
 }
 
-static enum event_member find_member(const struct json_text *key)
+static unsigned find_member(const void *context, const struct json_text *key)
 {
 	switch (key->length) {
 	case 2:
@@ -97,30 +97,6 @@ static bool wants_others(const struct kineto_parser *parser, const struct event_
 	       json_text_equals(&texts->values[MEMBER_PHASE], "\"C\"");
 }
 
-/* To the next member's value; *member is the one before, then this one. */
-static inline enum json_status next_member(
-	struct kineto_parser *parser, struct json_reader *reader, enum event_member *member)
-{
-	struct kineto_guesses *guesses = &parser->guesses[*member];
-	const char *begin = reader->at;
-	const struct json_guess *guess;
-	enum json_status status;
-	struct json_text key;
-	uint64_t mended = reader->mended;
-
-	if (kineto_guess_member(guesses, reader, &guess) >= 0) {
-		*member = (enum event_member)guess->id;
-		return JSON_OK;
-	}
-	status = json_reader_member(reader, &key);
-	if (status != JSON_OK)
-		return status;
-	*member = find_member(&key);
-	if (reader->mended == mended)
-		kineto_learn_member(guesses, reader, begin, &key, *member);
-	return JSON_OK;
-}
-
 /* Times and ids are plain numbers, which are read on the way over them. */
 static inline bool read_number(
 	struct json_reader *reader, struct event_texts *texts, enum event_member member)
@@ -134,10 +110,12 @@ static int read_texts(
 	struct kineto_parser *parser, struct json_reader *reader, struct event_texts *texts)
 {
 	int status = (int)json_reader_enter(reader, '{');
-	enum event_member member = MEMBER_MAX;
+	unsigned member = MEMBER_MAX;
+	const char *begin;
 
 	while (status == JSON_OK) {
-		status = (int)next_member(parser, reader, &member);
+		status = (int)kineto_next_member(
+			parser->guesses, reader, find_member, NULL, &member, &begin);
 		if (status != JSON_OK)
 			break;
 		texts->present |= 1U << member;

@@ -111,6 +111,16 @@ int execution_trace_index(struct execution_trace *trace);
 /* NULL when there is no node of that id. */
 const struct execution_node *execution_trace_find(const struct execution_trace *trace, uint64_t id);
 
+static inline bool execution_text_begins(struct execution_text text, const char *word)
+{
+	return text.length >= strlen(word) && memcmp(text.bytes, word, strlen(word)) == 0;
+}
+
+static inline bool execution_text_contains(struct execution_text text, const char *word)
+{
+	return text.length > 0 && memmem(text.bytes, text.length, word, strlen(word));
+}
+
 static inline bool execution_text_equals(struct execution_text text, const char *word)
 {
 	return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
