@@ -114,6 +114,9 @@ bool cuda_buffers_drain(cuda_take_buffer *take);
 
 /* ---- cuda_record.c: on the writer ---- */
 
+/* Both wait for room, but not for a collector that has stopped: false then. */
+bool cuda_write(const struct wire_record *record);
+bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text);
 void cuda_take_records(uint8_t *buffer, size_t valid_bytes, cupti_handle context, uint32_t stream);
 uint64_t cuda_activities(void);
 uint64_t cuda_dropped(void);

@@ -50,7 +50,7 @@ bool cuda_tell_notes(void)
 
 		if (state != NOTE_READY)
 			continue;
-		if (inject_define(WIRE_RECORD_DEVICE_NOTE, notes[i].note, 0, notes[i].text))
+		if (cuda_define(WIRE_RECORD_DEVICE_NOTE, notes[i].note, 0, notes[i].text))
 			atomic_store_explicit(&notes[i].state, NOTE_TOLD, memory_order_relaxed);
 		else
 			all = false;

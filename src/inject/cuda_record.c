@@ -43,7 +43,7 @@ static bool wait_for_room(unsigned pauses)
 	return true;
 }
 
-static bool cuda_write(const struct wire_record *record)
+bool cuda_write(const struct wire_record *record)
 {
 	unsigned pauses = 0;
 
@@ -56,7 +56,7 @@ static bool cuda_write(const struct wire_record *record)
 	return true;
 }
 
-static bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text)
+bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text)
 {
 	unsigned pauses = 0;
 
@@ -479,9 +479,13 @@ void cuda_tell_counts(void)
 			atomic_load_explicit(&cuda.refused_buffers, memory_order_relaxed),
 		.foreign_buffers =
 			atomic_load_explicit(&cuda.foreign_buffers, memory_order_relaxed),
-		.repeated = repeated,
 		.waited_out = waited_out,
 	};
+	unsigned pauses = 0;
 
-	cuda_write(&out.record);
+	/* Its own tries count, too. */
+	do
+		out.repeated = repeated;
+	while (!inject_write(&out.record) && wait_for_room(++pauses));
+	wait_for_room(0);
 }

@@ -87,7 +87,7 @@ static void tell_clocks(void)
 			(long long)moved / 1000);
 	last_ns = clock.monotonic_ns;
 	last_offset = offset;
-	inject_write(&clock.record);
+	cuda_write(&clock.record);
 }
 
 /* ---- tracing ---- */
@@ -204,7 +204,8 @@ static void flush(uint32_t flag)
 		cuda.cupti.call.flush_all(flag);
 	drain();
 	cuda_graph_sweep();
-	cuda_tell_counts();
+	cuda_tell_notes();
+	cuda_tell_counts(); /* which count the tries of those before */
 }
 
 static bool is_stopping(void)

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "double.h"
+#include "wire/device.h"
 #include "wire/ring.h"
 
 #define DRIVER_LAUNCH       307 /* cuLaunchKernel */
@@ -683,6 +684,16 @@ static int play_many(void)
 	return 0;
 }
 
+/* A little more than a ring holds before its reader makes it larger. */
+static int play_full(void)
+{
+	uint32_t count = WIRE_RING_AT_FIRST / sizeof(struct wire_device_gpu_activity) + 100;
+
+	for (uint32_t i = 1; i <= count; i++)
+		emit_kernel(i);
+	return 0;
+}
+
 static uint64_t launches_ns(uint32_t count)
 {
 	uint64_t begin = device_now();
@@ -749,6 +760,7 @@ static const struct {
 	{"memory", play_memory},
 	{"clones", play_clones},
 	{"many", play_many},
+	{"full", play_full},
 	{"cost", play_cost},
 };
 
