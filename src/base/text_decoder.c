@@ -251,9 +251,11 @@ static int allocate(struct text_decoder *decoder, const unsigned char *head, siz
 	memcpy(decoder->input, head, head_length);
 	decoder->input_end = decoder->input_bytes = head_length;
 	for (unsigned i = 0; i < CHUNKS; i++) {
-		decoder->chunks[i].bytes = malloc(CHUNK_BYTES);
-		if (!decoder->chunks[i].bytes)
+		char *bytes = malloc(TEXT_BEFORE + CHUNK_BYTES);
+
+		if (!bytes)
 			return -ENOMEM;
+		decoder->chunks[i].bytes = bytes + TEXT_BEFORE;
 	}
 	decoder->form = find_form(head, head_length);
 	return open_decoder(decoder);
@@ -261,8 +263,10 @@ static int allocate(struct text_decoder *decoder, const unsigned char *head, siz
 
 static void release(struct text_decoder *decoder)
 {
-	for (unsigned i = 0; i < CHUNKS; i++)
-		free(decoder->chunks[i].bytes);
+	for (unsigned i = 0; i < CHUNKS; i++) {
+		if (decoder->chunks[i].bytes)
+			free(decoder->chunks[i].bytes - TEXT_BEFORE);
+	}
 	if (decoder->form == TEXT_GZIP)
 		inflateEnd(&decoder->gzip);
 	ZSTD_freeDStream(decoder->zstd);
@@ -334,23 +338,41 @@ static struct chunk *wait_for_chunk(struct text_decoder *decoder)
 	return chunk;
 }
 
-ssize_t text_decoder_read(struct text_decoder *decoder, char *room, size_t length)
+/* That of which there is more to read, after those of which all was given back. */
+static struct chunk *next_chunk(struct text_decoder *decoder)
 {
 	struct chunk *chunk;
-	size_t given;
 
-	for (;;) {
-		chunk = wait_for_chunk(decoder);
-		if (!chunk)
-			return decoder->error;
-		if (decoder->taken < chunk->length)
-			break;
+	while ((chunk = wait_for_chunk(decoder)) && decoder->taken == chunk->length) {
 		decoder->taken = 0;
 		pthread_mutex_lock(&decoder->lock);
 		decoder->emptied++;
 		pthread_cond_signal(&decoder->changed);
 		pthread_mutex_unlock(&decoder->lock);
 	}
+	return chunk;
+}
+
+ssize_t text_decoder_take(struct text_decoder *decoder, char **ret_bytes)
+{
+	const struct chunk *chunk = next_chunk(decoder);
+	size_t given;
+
+	if (!chunk)
+		return decoder->error;
+	given = chunk->length - decoder->taken;
+	*ret_bytes = chunk->bytes + decoder->taken;
+	decoder->taken = chunk->length;
+	return (ssize_t)given;
+}
+
+ssize_t text_decoder_read(struct text_decoder *decoder, char *room, size_t length)
+{
+	const struct chunk *chunk = next_chunk(decoder);
+	size_t given;
+
+	if (!chunk)
+		return decoder->error;
 	given = MIN(length, chunk->length - decoder->taken);
 	memcpy(room, chunk->bytes + decoder->taken, given);
 	decoder->taken += given;

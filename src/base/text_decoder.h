@@ -6,6 +6,8 @@
 
 #include "base/text_input.h"
 
+#define TEXT_BEFORE ((size_t)16 * 1024)
+
 struct text_decoder;
 
 /* Is this the beginning of a compressed file? */
@@ -19,6 +21,11 @@ int text_decoder_start(
 struct text_decoder *text_decoder_stop(struct text_decoder *decoder);
 /* Some bytes of text; 0 at the end, or a negative errno of reading the file or -ENOMEM. */
 ssize_t text_decoder_read(struct text_decoder *decoder, char *room, size_t length);
+/*
+ * The same without a copy: they stay where they are until the next call, and TEXT_BEFORE bytes in
+ * front of them are the caller's.
+ */
+ssize_t text_decoder_take(struct text_decoder *decoder, char **ret_bytes);
 enum text_damage text_decoder_damage(const struct text_decoder *decoder);
 /* At the end: bytes that were read and are behind the compressed data. */
 size_t text_decoder_trailing(const struct text_decoder *decoder);

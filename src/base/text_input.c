@@ -18,8 +18,10 @@ struct text_input {
 	int fd;
 	uint64_t size, position;
 	struct text_decoder *decoder; /* NULL: a plain file that is small, or no regular one */
-	char *window;
-	size_t length, capacity;
+	char *window;                 /* our own memory */
+	size_t capacity;
+	const char *bytes; /* what the reader sees: there, or where it was decoded */
+	size_t length;
 	bool at_end;
 };
 
@@ -86,6 +88,7 @@ int text_input_open(struct text_input **ret_input, const char *path, struct errm
 	input->path = strdup(path);
 	input->capacity = TEXT_WINDOW_FIRST;
 	input->window = malloc(input->capacity);
+	input->bytes = input->window;
 	if (!input->path || !input->window)
 		return errmsg_set(err, -ENOMEM, "cannot read %s: out of memory", path);
 	r = open_file(input, path, err);
@@ -115,50 +118,94 @@ void text_input_closep(struct text_input **input)
 	*input = text_input_close(*input);
 }
 
-/* Makes room behind what is kept. */
-static int make_room(struct text_input *input)
+/* What the reader has not used goes to our own memory, with room behind it. */
+static int keep(struct text_input *input, size_t used)
 {
-	char *moved;
+	size_t left = input->length - used, capacity = input->capacity;
+	const char *bytes = input->bytes + used;
+	char *window;
 
-	if (input->length < input->capacity || input->capacity >= TEXT_WINDOW_MAX)
-		return 0;
-	moved = realloc(input->window, input->capacity * 2);
-	if (!moved)
-		return -ENOMEM;
-	input->window = moved;
-	input->capacity *= 2;
+	while (capacity < TEXT_WINDOW_MAX && left >= capacity)
+		capacity *= 2;
+	if (capacity == input->capacity) {
+		memmove(input->window, bytes, left);
+	} else {
+		window = malloc(capacity);
+		if (!window)
+			return -ENOMEM;
+		memcpy(window, bytes, left);
+		free(input->window);
+		input->window = window;
+		input->capacity = capacity;
+	}
+	input->bytes = input->window;
+	input->length = left;
 	return 0;
+}
+
+/* The little that is kept goes in front of what was decoded, where that is. */
+static ssize_t take_decoded(struct text_input *input)
+{
+	char *bytes;
+	ssize_t got = text_decoder_take(input->decoder, &bytes);
+
+	if (got <= 0)
+		return got;
+	bytes -= input->length;
+	memcpy(bytes, input->window, input->length);
+	input->bytes = bytes;
+	input->length += (size_t)got;
+	return got;
+}
+
+static ssize_t fill(struct text_input *input)
+{
+	ssize_t got = 1;
+
+	while (got > 0 && input->length < input->capacity) {
+		char *room = input->window + input->length;
+		size_t length = input->capacity - input->length;
+
+		got = input->decoder ? text_decoder_read(input->decoder, room, length)
+				     : read_some(input, room, length);
+		if (got > 0)
+			input->length += (size_t)got;
+	}
+	return got;
 }
 
 int text_input_move(
 	struct text_input *input, size_t used, struct text_window *ret_window, struct errmsg *err)
 {
-	int r;
+	ssize_t got = 0;
 
-	input->length -= used;
-	memmove(input->window, input->window + used, input->length);
-	r = make_room(input);
-	if (r < 0)
-		return errmsg_set(err, r, "cannot read %s: out of memory", input->path);
-	while (!input->at_end && input->length < input->capacity) {
-		char *room = input->window + input->length;
-		size_t length = input->capacity - input->length;
-		ssize_t got = input->decoder ? text_decoder_read(input->decoder, room, length)
-					     : read_some(input, room, length);
-
-		if (got < 0)
-			return errmsg_set(err, (int)got, "cannot read %s: %s", input->path,
-				strerror((int)-got));
-		input->at_end = got == 0;
-		input->length += (size_t)got;
-	}
+	if (keep(input, used) < 0)
+		return errmsg_set(err, -ENOMEM, "cannot read %s: out of memory", input->path);
+	if (!input->at_end)
+		got = input->decoder && input->length <= TEXT_BEFORE ? take_decoded(input)
+								     : fill(input);
+	if (got < 0)
+		return errmsg_set(
+			err, (int)got, "cannot read %s: %s", input->path, strerror((int)-got));
+	input->at_end = got == 0;
 	*ret_window = (struct text_window){
-		.bytes = input->window,
+		.bytes = input->bytes,
 		.length = input->length,
 		.is_last = input->at_end,
 		.is_full = input->length == TEXT_WINDOW_MAX,
 	};
 	return 0;
+}
+
+ssize_t text_input_read(struct text_input *input, char *room, size_t length, struct errmsg *err)
+{
+	ssize_t got = input->decoder ? text_decoder_read(input->decoder, room, length)
+				     : read_some(input, room, length);
+
+	if (got < 0)
+		return errmsg_set(
+			err, (int)got, "cannot read %s: %s", input->path, strerror((int)-got));
+	return got;
 }
 
 uint64_t text_input_position(const struct text_input *input, uint64_t *ret_size)

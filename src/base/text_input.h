@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/errmsg.h"
 #include "base/macros.h"
@@ -42,6 +43,12 @@ void text_input_closep(struct text_input **input);
  */
 int text_input_move(
 	struct text_input *input, size_t used, struct text_window *ret_window, struct errmsg *err);
+
+/*
+ * Some of the text behind the window, which is the last that was seen: into the caller's memory,
+ * where it may stay. Returns how many bytes, 0 at the end, or a negative errno.
+ */
+ssize_t text_input_read(struct text_input *input, char *room, size_t length, struct errmsg *err);
 
 /* Bytes of the file read so far, and its size: 0 when that is not known. */
 uint64_t text_input_position(const struct text_input *input, uint64_t *ret_size);

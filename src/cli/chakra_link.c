@@ -32,6 +32,7 @@ struct job {
 	const char *host, *device, *output;
 	uint64_t rank; /* NO_RANK: not said */
 	bool is_et;    /* a Chakra trace is made of it in one step */
+	bool is_one_of_many;
 	struct chakra_link_result result;
 	struct chakra_convert_result converted;
 	struct chakra_read_result read;
@@ -45,6 +46,7 @@ struct job {
 /* Kineto's trace, which is read meanwhile. */
 struct device_read {
 	const char *path;
+	unsigned threads; /* as struct trace_read_options */
 	struct trace *trace;
 	int status;
 	struct errmsg err;
@@ -68,17 +70,18 @@ static int read_capture(struct device_read *read)
 static void *read_device(void *argument)
 {
 	struct device_read *read = argument;
+	const struct trace_read_options options = {.threads = read->threads};
 
 	if (trace_file_of(read->path) == TRACE_FILE_IMPORTED)
 		read->status = read_capture(read);
 	else
-		read->status = kineto_read(&read->trace, read->path, NULL, &read->err);
+		read->status = kineto_read(&read->trace, read->path, &options, &read->err);
 	return NULL;
 }
 
 static int read_pair(struct job *job, struct execution_trace **ret_host, struct trace **ret_device)
 {
-	struct device_read read = {.path = job->device};
+	struct device_read read = {.path = job->device, .threads = job->is_one_of_many ? 1 : 0};
 	pthread_t thread;
 	bool threaded = pthread_create(&thread, NULL, read_device, &read) == 0;
 	int r = pytorch_et_read(ret_host, job->host, NULL, &job->err);
@@ -331,6 +334,7 @@ static int link_folders(void)
 		job->output = pair->output;
 		job->rank = pair->rank;
 		job->is_et = is_et;
+		job->is_one_of_many = pairs.items.count > 1;
 	}
 	parallel_each(count, run_job, jobs);
 	status = say_all(jobs, count);

@@ -2,10 +2,13 @@
 #include "importers/kineto.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "importers/kineto_parser.h"
+
+#define PARALLEL_FROM ((size_t)2 * 1024 * 1024)
 
 static uint64_t default_max_bytes(void)
 {
@@ -16,42 +19,70 @@ static uint64_t default_max_bytes(void)
 	return (uint64_t)pages * (uint64_t)page_bytes / 4 * 3;
 }
 
-static int check_size(const struct kineto_parser *parser, const char *path, uint64_t max_bytes,
-	struct errmsg *err)
+int kineto_source_check(
+	const struct kineto_source *source, const struct kineto_parser *parser, struct errmsg *err)
 {
+	uint64_t max_bytes = source->options->max_bytes ?: default_max_bytes();
+
 	if (kineto_parser_bytes(parser) <= max_bytes)
 		return 0;
 	return errmsg_set(err, -EFBIG,
 		"cannot read %s: its first %u events need more than %.3g GB of memory, which is "
 		"the "
 		"limit here; record fewer steps, or read it on a machine with more",
-		path, parser->position, (double)max_bytes / 1e9);
+		source->path, parser->position, (double)max_bytes / 1e9);
 }
 
-static int read_windows(struct kineto_parser *parser, struct text_input *input, const char *path,
-	const struct trace_read_options *options, struct errmsg *err)
+static void tell_progress(const struct kineto_source *source)
 {
-	uint64_t max_bytes = options->max_bytes ? options->max_bytes : default_max_bytes();
+	uint64_t size, done = text_input_position(source->input, &size);
+
+	if (source->options->progress)
+		source->options->progress(source->options->progress_context, done, size);
+}
+
+ssize_t kineto_source_read(
+	const struct kineto_source *source, char *room, size_t length, struct errmsg *err)
+{
+	ssize_t got = text_input_read(source->input, room, length, err);
+
+	tell_progress(source);
+	return got;
+}
+
+/* One for each processor that this process may use. */
+static unsigned threads_for(const struct trace_read_options *options)
+{
+	cpu_set_t allowed;
+
+	if (options->threads)
+		return options->threads;
+	return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? (unsigned)CPU_COUNT(&allowed)
+								    : 1;
+}
+
+/* What is before the events, and short files, are read by this thread alone. */
+static int read_windows(
+	struct kineto_parser *parser, const struct kineto_source *source, struct errmsg *err)
+{
+	unsigned thread_count = threads_for(source->options);
 	struct text_window window = {0};
-	size_t used = 0;
+	size_t used = 0, done = 0;
+	int r = 0;
 
-	while (!window.is_last) {
-		int r = text_input_move(input, used, &window, err);
-
-		if (r < 0)
-			return r;
-		if (kineto_parse(parser, &window, &used) < 0)
-			return errmsg_set(err, -ENOMEM, "cannot read %s: out of memory", path);
-		r = check_size(parser, path, max_bytes, err);
-		if (r < 0)
-			return r;
-		if (options->progress) {
-			uint64_t size, done = text_input_position(input, &size);
-
-			options->progress(options->progress_context, done, size);
-		}
+	while (r == 0 && !window.is_last) {
+		if (thread_count > 1 && done >= PARALLEL_FROM && parser->state == KINETO_EVENTS)
+			return kineto_read_parts(parser, source, window.bytes + used,
+				window.length - used, thread_count, err);
+		r = text_input_move(source->input, used, &window, err);
+		tell_progress(source);
+		if (r == 0)
+			r = kineto_parse(parser, &window, &used);
+		if (r == 0)
+			r = kineto_source_check(source, parser, err);
+		done += used;
 	}
-	return 0;
+	return r;
 }
 
 int kineto_read(struct trace **ret_trace, const char *path,
@@ -59,19 +90,19 @@ int kineto_read(struct trace **ret_trace, const char *path,
 {
 	static const struct trace_read_options defaults = {0};
 	_cleanup_text_input_ struct text_input *input = NULL;
+	struct kineto_source source = {.path = path, .options = options ?: &defaults};
 	struct kineto_parser parser;
 	int r;
 
-	if (!options)
-		options = &defaults;
 	r = text_input_open(&input, path, err);
 	if (r < 0)
 		return r;
-	r = kineto_parser_init(&parser, path, options->keep_arguments);
-	if (r < 0)
+	source.input = input;
+	r = kineto_parser_init(&parser, path, source.options->keep_arguments);
+	if (r == 0)
+		r = read_windows(&parser, &source, err);
+	if (r == -ENOMEM)
 		errmsg_set(err, r, "cannot read %s: out of memory", path);
-	else
-		r = read_windows(&parser, input, path, options, err);
 	if (r == 0) {
 		parser.trace->damage.truncated = text_input_damage(input) != TEXT_WHOLE;
 		parser.trace->damage.skipped_bytes += text_input_trailing(input);

@@ -14,6 +14,8 @@ struct trace_read_options {
 	/* Stops with a sentence when the rows need more; 0: three quarters of the machine's memory.
 	 */
 	uint64_t max_bytes;
+	/* That parse it, beside the one that reads ahead; 0: as many as there are processors. */
+	unsigned threads;
 	/* Told now and then how much of the file was read; total is 0 where that is not known. */
 	void (*progress)(void *context, uint64_t done, uint64_t total);
 	void *progress_context;

@@ -307,6 +307,7 @@ static int read_flow_id(
 		return NOT_UNDERSTOOD;
 	if (kineto_add_string(parser, value, &string) < 0)
 		return -ENOMEM;
+	parser->is_tied = true;
 	*ret_id = UINT64_C(1) << 63 | string;
 	return 0;
 }
@@ -383,8 +384,10 @@ static int tell(struct kineto_parser *parser, const struct event_texts *texts)
 	case 'R':
 		return add_moment(parser, texts);
 	case 'B':
+		parser->is_tied = true;
 		return begin_row(parser, texts);
 	case 'E':
+		parser->is_tied = true;
 		return end_row(parser, texts);
 	case 's':
 		return add_flow(parser, texts, false);
@@ -393,6 +396,7 @@ static int tell(struct kineto_parser *parser, const struct event_texts *texts)
 	case 'C':
 		return add_counter(parser, texts);
 	case 'M':
+		parser->is_tied = true;
 		return add_metadata(parser, texts);
 	default:
 		return NOT_UNDERSTOOD;

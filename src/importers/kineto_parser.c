@@ -381,6 +381,48 @@ int kineto_parse(struct kineto_parser *parser, const struct text_window *window,
 	return 0;
 }
 
+bool kineto_is_between_events(const struct kineto_parser *parser)
+{
+	return parser->state == KINETO_EVENTS && parser->reader.fresh && !parser->is_skipping &&
+	       !parser->careful;
+}
+
+int kineto_parse_part(struct kineto_parser *parser, const char *text, size_t length)
+{
+	const struct text_window window = {.bytes = text, .length = length};
+	size_t used;
+	int r;
+
+	parser->state = KINETO_EVENTS;
+	parser->has_events = parser->reader.fresh = true;
+	parser->is_tied = false;
+	r = kineto_parse(parser, &window, &used);
+	if (r < 0)
+		return r;
+	return used == length && kineto_is_between_events(parser) && !parser->is_tied &&
+	       parser->next_careful == CAREFUL_FIRST;
+}
+
+/* Is the bracket behind a comma, as that of an item? */
+static bool is_behind_comma(const char *text, const char *bracket)
+{
+	while (bracket > text && (unsigned char)bracket[-1] <= ' ')
+		bracket--;
+	return bracket > text && bracket[-1] == ',';
+}
+
+size_t kineto_last_event(const char *text, size_t length)
+{
+	const struct kineto_parser parser = {.reader.end = text + length};
+	const char *at = text + length;
+
+	while ((at = memrchr(text, '{', (size_t)(at - text))) && at > text) {
+		if (is_behind_comma(text, at) && is_event_start(&parser, at))
+			return (size_t)(at - text);
+	}
+	return 0;
+}
+
 uint64_t kineto_parser_bytes(const struct kineto_parser *parser)
 {
 	const struct trace *trace = parser->trace;

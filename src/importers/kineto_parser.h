@@ -73,6 +73,7 @@ struct kineto_parser {
 	uint32_t last_category; /* string of this one */
 	uint32_t position;      /* in traceEvents */
 	bool event_mended;
+	bool is_tied; /* an event said something of others: names, the end of one that began */
 
 	enum kineto_state state;
 	struct json_reader reader; /* in the window that is being parsed */
@@ -103,6 +104,46 @@ int kineto_parser_finish(struct kineto_parser *parser, struct trace **ret_trace)
 /* About the bytes of memory that the rows take. */
 uint64_t kineto_parser_bytes(const struct kineto_parser *parser);
 
+/* Between two events, behind the comma: those that follow can be read by another parser. */
+bool kineto_is_between_events(const struct kineto_parser *parser);
+/*
+ * Of text that should begin and end so: false when it does not, or when its events say something of
+ * others. What was understood can then not be merged. Returns 1, 0 or -ENOMEM.
+ */
+int kineto_parse_part(struct kineto_parser *parser, const char *text, size_t length);
+/* Where the last event of the text begins, by its looks; 0: not known. */
+size_t kineto_last_event(const char *text, size_t length);
+
+/* kineto.c: a file, and what its reader asked for. */
+struct kineto_source {
+	struct text_input *input;
+	const char *path;
+	const struct trace_read_options *options;
+};
+
+/* As text_input_read(), with news of the progress. */
+ssize_t kineto_source_read(
+	const struct kineto_source *source, char *room, size_t length, struct errmsg *err);
+/* Have the rows room? 0 or -EFBIG, with a sentence. */
+int kineto_source_check(
+	const struct kineto_source *source, const struct kineto_parser *parser, struct errmsg *err);
+
+/*
+ * kineto_parallel.c: this text, which was read already, and the rest of the file, by so many
+ * threads. Returns 0 or a negative errno; without a sentence where memory ran out.
+ */
+int kineto_read_parts(struct kineto_parser *parser, const struct kineto_source *source,
+	const char *text, size_t length, unsigned thread_count, struct errmsg *err);
+
+/* kineto_merge.c: what strings and tracks of another parser are in this one. */
+struct kineto_known {
+	ARRAY_OF(uint32_t) strings, tracks;
+};
+
+/* Moves the rows of a part behind those of the parts before it. Returns 0 or -ENOMEM. */
+int kineto_merge(struct kineto_parser *to, struct kineto_parser *from, struct kineto_known *known);
+void kineto_known_done(struct kineto_known *known);
+
 /* kineto_event.c: one event. JSON_OK, JSON_MORE, JSON_BAD or -ENOMEM. */
 int kineto_read_event(struct kineto_parser *parser, struct json_reader *reader);
 
@@ -126,6 +167,9 @@ int kineto_find_track(struct kineto_parser *parser, const struct json_text *pid,
 int kineto_read_metadata(struct kineto_parser *parser, const struct json_text *name,
 	const struct json_text *pid, const struct json_text *tid);
 /* What is known of processes, into their tracks. */
+/* Finds or adds the one with these numbers and texts. Returns 1 when it was added, 0 or -ENOMEM. */
+int kineto_add_track(
+	struct kineto_parser *parser, const struct trace_track *track, uint32_t *ret_track);
 void kineto_finish_tracks(struct kineto_parser *parser);
 void kineto_tracks_done(struct kineto_tracks *tracks);
 
@@ -138,3 +182,6 @@ int kineto_add_string(
 /* The same of JSON text, which stays JSON text. */
 int kineto_add_json(
 	struct kineto_parser *parser, const struct json_text *value, uint32_t *ret_string);
+/* Of another parser, those that are not known yet. */
+int kineto_merge_strings(
+	struct kineto_parser *to, const struct kineto_parser *from, struct kineto_known *known);

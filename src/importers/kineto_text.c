@@ -165,3 +165,30 @@ int kineto_add_json(
 {
 	return add_text(parser, value->bytes, value->length, false, true, ret_string);
 }
+
+int kineto_merge_strings(
+	struct kineto_parser *to, const struct kineto_parser *from, struct kineto_known *known)
+{
+	const struct intern *strings = &from->trace->strings;
+	size_t count = strings->entries.count, position = 0;
+	uint64_t damaged, cleaned;
+
+	if (known->strings.count == count)
+		return 0;
+	if (array_reserve(&known->strings, count - known->strings.count) < 0)
+		return -ENOMEM;
+	for (size_t i = known->strings.count; i < count; i++) {
+		const struct intern_entry *entry = &strings->entries.items[i];
+
+		if (intern_text(to, entry->bytes, entry->length, &known->strings.items[i]) < 0)
+			return -ENOMEM;
+		known->strings.count++;
+	}
+	while (map_u64_next(&from->cleaned, &position, &damaged, &cleaned)) {
+		uint64_t string = known->strings.items[(uint32_t)cleaned] | (cleaned & MENDED);
+
+		if (map_u64_set(&to->cleaned, known->strings.items[damaged], string) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}

@@ -50,40 +50,41 @@ static int find_process(
 	return r;
 }
 
-static int add_track(struct kineto_parser *parser, const struct track_number *pid,
-	const struct track_number *tid)
+int kineto_add_track(
+	struct kineto_parser *parser, const struct trace_track *track, uint32_t *ret_track)
 {
+	const struct track_key key = {track->pid, track->tid, track->pid_text, track->tid_text};
+	const struct track_number pid = {track->pid, track->pid_text};
 	struct kineto_tracks *tracks = &parser->tracks;
 	uint32_t process;
-	int r = find_process(parser, pid, &process);
+	int r = intern_add(&tracks->keys, &key, sizeof(key), ret_track);
 
+	if (r <= 0)
+		return r;
+	r = find_process(parser, &pid, &process);
 	if (r < 0)
 		return r;
 	r = array_append(&tracks->process_of, process);
-	if (r < 0)
-		return r;
-	return array_append(&parser->trace->tracks, (struct trace_track){
-							    .pid = pid->value,
-							    .tid = tid->value,
-							    .pid_text = pid->text,
-							    .tid_text = tid->text,
-							    .process_sort = TRACE_NO_NUMBER,
-							    .thread_sort = TRACE_NO_NUMBER,
-						    });
+	return r < 0 ? r : array_append(&parser->trace->tracks, *track);
 }
 
 static int look_up_track(struct kineto_parser *parser, const struct json_text *pid_value,
 	const struct json_text *tid_value, uint32_t *ret_track)
 {
 	struct track_number pid, tid;
-	struct track_key key;
-	int r;
 
 	if (read_number(parser, pid_value, &pid) < 0 || read_number(parser, tid_value, &tid) < 0)
 		return -ENOMEM;
-	key = (struct track_key){pid.value, tid.value, pid.text, tid.text};
-	r = intern_add(&parser->tracks.keys, &key, sizeof(key), ret_track);
-	return r > 0 ? add_track(parser, &pid, &tid) : r;
+	return kineto_add_track(parser,
+		&(struct trace_track){
+			.pid = pid.value,
+			.tid = tid.value,
+			.pid_text = pid.text,
+			.tid_text = tid.text,
+			.process_sort = TRACE_NO_NUMBER,
+			.thread_sort = TRACE_NO_NUMBER,
+		},
+		ret_track);
 }
 
 int kineto_find_track(struct kineto_parser *parser, const struct json_text *pid,
