@@ -2,11 +2,11 @@
 #include "cli/parallel.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include "base/macros.h"
+#include "base/processors.h"
 
-#define MAX_THREADS 64
+#define MAX_THREADS 64U
 
 struct round {
 	size_t count;
@@ -24,12 +24,16 @@ static void *work(void *argument)
 	return NULL;
 }
 
+size_t parallel_threads(void)
+{
+	return MIN(usable_processors(), MAX_THREADS);
+}
+
 void parallel_each(size_t count, void (*run)(size_t index, void *context), void *context)
 {
 	struct round round = {.count = count, .run = run, .context = context};
-	size_t processors = (size_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L), started = 0;
+	size_t wanted = MIN(count, parallel_threads()), started = 0;
 	pthread_t threads[MAX_THREADS];
-	size_t most = MIN(processors, ARRAY_SIZE(threads)), wanted = MIN(count, most);
 
 	/* Where no thread can be made, the others do its work. */
 	while (started + 1 < wanted && pthread_create(&threads[started], NULL, work, &round) == 0)

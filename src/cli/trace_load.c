@@ -1,95 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace_load.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/text_input.h"
+#include "cli/parallel.h"
 #include "cli/progress.h"
 #include "cli/rank_files.h"
 #include "importers/kineto.h"
 #include "model/trace_capture.h"
-
-/* ---- what a file is ---- */
-
-/* How much of a text tells what it is. */
-#define HEAD_BYTES ((size_t)4096)
-
-static bool is_space(char character)
-{
-	return character == ' ' || character == '\n' || character == '\r' || character == '\t';
-}
-
-/* The first byte that counts is a bracket, and what follows it can follow one in JSON. */
-static bool is_json(const char *head, size_t length)
-{
-	size_t at = length >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-
-	while (at < length && is_space(head[at]))
-		at++;
-	if (at == length || (head[at] != '{' && head[at] != '['))
-		return false;
-	return ++at == length || is_space(head[at]) || strchr("\"{[]}", head[at]);
-}
-
-/* An execution trace says "schema" before its nodes; Kineto "schemaVersion", or nothing. */
-static bool is_execution_trace(const char *head, size_t length)
-{
-	static const char key[] = "\"schema\"";
-
-	return memmem(head, length, key, sizeof(key) - 1) &&
-	       !memmem(head, length, "\"traceEvents\"", strlen("\"traceEvents\""));
-}
-
-/* A packet has a length, and then a field, neither of which is text, or one byte is not. */
-static bool is_capture(const char *head, size_t length)
-{
-	if (!length || head[0] != '\n')
-		return false;
-	for (size_t i = 1; i < MIN(length, (size_t)16); i++) {
-		if ((unsigned char)head[i] >= 0x80 ||
-			((unsigned char)head[i] < ' ' && !is_space(head[i])))
-			return true;
-	}
-	return false;
-}
-
-static enum trace_file file_of_text(const char *path)
-{
-	_cleanup_text_input_ struct text_input *input = NULL;
-	struct text_window window = {0};
-	struct errmsg err;
-	size_t length;
-
-	if (text_input_open(&input, path, &err) < 0 || text_input_move(input, 0, &window, &err) < 0)
-		return TRACE_FILE_OTHER;
-	length = MIN(window.length, HEAD_BYTES);
-	if (!is_json(window.bytes, length))
-		return is_capture(window.bytes, length) ? TRACE_FILE_CAPTURE : TRACE_FILE_TEXT;
-	return is_execution_trace(window.bytes, length) ? TRACE_FILE_EXECUTION : TRACE_FILE_KINETO;
-}
-
-enum trace_file trace_file_of(const char *path)
-{
-	enum trace_file file;
-	struct stat status;
-
-	if (stat(path, &status) < 0)
-		return TRACE_FILE_OTHER;
-	if (S_ISDIR(status.st_mode))
-		return TRACE_FILE_FOLDER;
-	if (!S_ISREG(status.st_mode))
-		return TRACE_FILE_OTHER;
-	file = file_of_text(path);
-	if (file == TRACE_FILE_CAPTURE && capture_holds_traces(path))
-		return TRACE_FILE_IMPORTED;
-	return file;
-}
 
 /* ---- one file ---- */
 
@@ -123,30 +47,69 @@ static void warn_about(const struct trace *trace)
 			trace->path, (unsigned long long)damage->unended_events);
 }
 
-static int load_kineto(const char *path, const struct trace_load_options *options,
-	struct progress *progress, struct trace_list *list, struct errmsg *err)
+/* One of the files that are loaded, some at a time. */
+struct trace_source {
+	char *path;
+	const char *folder; /* as it was named; NULL: the file itself was */
+	struct loading *loading;
+	uint64_t done, total; /* bytes */
+	enum trace_file file;
+	struct trace_list traces;
+	int status;
+	struct errmsg err;
+};
+
+/* All of them, with one bar. */
+struct loading {
+	ARRAY_OF(struct trace_source) sources;
+	ARRAY_OF(const char *) folders; /* as they were named */
+	struct trace_load_options options;
+	unsigned threads;     /* for each */
+	pthread_mutex_t lock; /* of the bar and what it shows */
+	struct progress progress;
+};
+
+static void update_progress(void *context, uint64_t done, uint64_t total)
+{
+	struct trace_source *source = context;
+	struct loading *loading = source->loading;
+
+	pthread_mutex_lock(&loading->lock);
+	source->done = done;
+	source->total = total;
+	done = total = 0;
+	array_foreach (&loading->sources, each) {
+		done += each->done;
+		total += each->total;
+	}
+	progress_update(&loading->progress, done, total);
+	pthread_mutex_unlock(&loading->lock);
+}
+
+static int load_kineto(struct trace_source *source)
 {
 	const struct trace_read_options read = {
-		.keep_arguments = options && options->keep_arguments,
-		.progress = progress_update,
-		.progress_context = progress,
+		.keep_arguments = source->loading->options.keep_arguments,
+		.threads = source->loading->threads,
+		.progress = update_progress,
+		.progress_context = source,
 	};
 	_cleanup_trace_ struct trace *trace = NULL;
-	int r = kineto_read(&trace, path, &read, err);
+	int r = kineto_read(&trace, source->path, &read, &source->err);
 
-	r = r ?: array_append(&list->items, trace);
+	r = r ?: array_append(&source->traces.items, trace);
 	if (r == 0)
 		trace = NULL;
 	return r;
 }
 
 /* All traces of an imported capture, or that of a recording. */
-static int load_capture_traces(
-	const char *path, struct progress *progress, struct trace_list *list, struct errmsg *err)
+static int load_capture_traces(struct trace_source *source)
 {
 	_cleanup_model_ struct model *model = NULL;
+	struct trace_list *list = &source->traces;
 	struct trace *trace;
-	int r = model_load(&model, path, progress_update, progress, err);
+	int r = model_load(&model, source->path, update_progress, source, &source->err);
 
 	for (size_t i = 0; r == 0 && i < model->traces.count; i++) {
 		model->traces.items[i]->damage.truncated |= model->completeness.truncated;
@@ -156,7 +119,7 @@ static int load_capture_traces(
 	}
 	if (r < 0 || model->traces.count)
 		return r;
-	r = trace_from_model(&trace, model, err);
+	r = trace_from_model(&trace, model, &source->err);
 	if (r < 0)
 		return r;
 	r = array_append(&list->items, trace);
@@ -165,42 +128,60 @@ static int load_capture_traces(
 	return r;
 }
 
-static int load_file(const char *path, enum trace_file file,
-	const struct trace_load_options *options, struct trace_list *list, struct errmsg *err)
+/* Files of a folder that do not say their rank have it in their names, or nowhere. */
+static void set_rank(const struct trace_source *source)
 {
-	size_t before = list->items.count;
-	struct progress progress;
-	char what[256];
+	const char *slash = strrchr(source->path, '/');
+	struct trace *trace;
+
+	if (!source->folder || source->traces.items.count != 1)
+		return;
+	trace = source->traces.items.items[0];
+	if (trace->rank == MODEL_NONE)
+		rank_of_name(slash ? slash + 1 : source->path, &trace->rank);
+}
+
+static int load_source(struct trace_source *source)
+{
 	int r;
 
-	if (file == TRACE_FILE_EXECUTION)
-		return errmsg_set(err, -EINVAL,
+	if (source->folder)
+		source->file = trace_file_of(source->path);
+	if (source->file == TRACE_FILE_EXECUTION && !source->folder)
+		return errmsg_set(&source->err, -EINVAL,
 			"%s is an execution trace, which has no times: name the Kineto trace of "
 			"the same run, or link both with `sonde chakra link`",
-			path);
-	snprintf(what, sizeof(what), "loading %s", path);
-	progress_begin(&progress, what);
-	if (file == TRACE_FILE_KINETO)
-		r = load_kineto(path, options, &progress, list, err);
-	else
-		r = load_capture_traces(path, &progress, list, err);
-	progress_end(&progress);
-	for (size_t i = before; r == 0 && i < list->items.count; i++)
-		warn_about(list->items.items[i]);
+			source->path);
+	if (source->file == TRACE_FILE_EXECUTION || source->file == TRACE_FILE_FOLDER)
+		return 0;
+	r = source->file == TRACE_FILE_KINETO ? load_kineto(source) : load_capture_traces(source);
+	if (r == 0)
+		set_rank(source);
 	return r;
+}
+
+static void load_one(size_t index, void *context)
+{
+	struct loading *loading = context;
+	struct trace_source *source = &loading->sources.items[index];
+
+	source->status = load_source(source);
 }
 
 /* ---- a folder ---- */
 
-struct path_list {
-	ARRAY_OF(char *) items;
-};
-
-static void path_list_done(struct path_list *list)
+static int add_source(struct loading *loading, struct trace_source source)
 {
-	array_foreach (&list->items, path)
-		free(*path);
-	array_done(&list->items);
+	struct stat status;
+	int r;
+
+	source.loading = loading;
+	if (source.path && stat(source.path, &status) == 0)
+		source.total = (uint64_t)status.st_size;
+	r = source.path ? array_append(&loading->sources, source) : -ENOMEM;
+	if (r < 0)
+		free(source.path);
+	return r;
 }
 
 static bool ends_in(const char *name, const char *end)
@@ -224,13 +205,15 @@ static bool is_trace_name(const char *name)
 /* Numbers in names count as numbers: rank_2 comes before rank_10. */
 static int compare_paths(const void *left, const void *right)
 {
-	return strverscmp(*(char *const *)left, *(char *const *)right);
+	const struct trace_source *a = left, *b = right;
+
+	return strverscmp(a->path, b->path);
 }
 
-static int list_folder(const char *folder, struct path_list *paths, struct errmsg *err)
+static int add_folder(struct loading *loading, const char *folder, struct errmsg *err)
 {
+	size_t first = loading->sources.count, length = strlen(folder);
 	DIR *directory = opendir(folder);
-	size_t length = strlen(folder);
 	struct dirent *entry;
 	int r = 0;
 
@@ -239,62 +222,37 @@ static int list_folder(const char *folder, struct path_list *paths, struct errms
 	while (length > 1 && folder[length - 1] == '/')
 		length--;
 	while (r == 0 && (entry = readdir(directory))) {
-		_cleanup_free_ char *path = NULL;
+		struct trace_source source = {.folder = folder};
 
 		if (!is_trace_name(entry->d_name))
 			continue;
-		if (asprintf(&path, "%.*s/%s", (int)length, folder, entry->d_name) < 0) {
-			path = NULL;
-			r = -ENOMEM;
-			break;
-		}
-		r = array_append(&paths->items, path);
-		if (r == 0)
-			path = NULL;
+		if (asprintf(&source.path, "%.*s/%s", (int)length, folder, entry->d_name) < 0)
+			source.path = NULL;
+		r = add_source(loading, source);
 	}
 	closedir(directory);
-	if (paths->items.count)
-		qsort(paths->items.items, paths->items.count, sizeof(*paths->items.items),
-			compare_paths);
-	return r;
+	if (loading->sources.count > first)
+		qsort(loading->sources.items + first, loading->sources.count - first,
+			sizeof(*loading->sources.items), compare_paths);
+	return r < 0 ? r : array_append(&loading->folders, folder);
 }
 
-/* Files that do not say their rank have it in their names, or nowhere. */
-static int load_ranked(const char *path, enum trace_file file,
-	const struct trace_load_options *options, struct trace_list *list, struct errmsg *err)
+/* What came of it: something, or a sentence. */
+static int check_folder(const struct loading *loading, const char *folder, struct errmsg *err)
 {
-	size_t before = list->items.count;
-	const char *slash = strrchr(path, '/');
-	struct trace *trace;
-	int r = load_file(path, file, options, list, err);
+	size_t traces = 0, execution_traces = 0;
 
-	if (r < 0 || list->items.count != before + 1)
-		return r;
-	trace = list->items.items[before];
-	if (trace->rank == MODEL_NONE)
-		rank_of_name(slash ? slash + 1 : path, &trace->rank);
-	return 0;
-}
-
-static int load_folder(const char *folder, const struct trace_load_options *options,
-	struct trace_list *list, struct errmsg *err)
-{
-	_cleanup_(path_list_done) struct path_list paths = {0};
-	size_t before = list->items.count, execution_traces = 0;
-	int r = list_folder(folder, &paths, err);
-
-	for (size_t i = 0; r == 0 && i < paths.items.count; i++) {
-		enum trace_file file = trace_file_of(paths.items.items[i]);
-
-		execution_traces += file == TRACE_FILE_EXECUTION;
-		if (file != TRACE_FILE_EXECUTION && file != TRACE_FILE_FOLDER)
-			r = load_ranked(paths.items.items[i], file, options, list, err);
+	array_foreach (&loading->sources, source) {
+		if (source->folder != folder)
+			continue;
+		traces += source->traces.items.count;
+		execution_traces += source->file == TRACE_FILE_EXECUTION;
 	}
-	if (r == 0 && execution_traces)
+	if (execution_traces)
 		warn("%zu execution traces in %s are passed over: they have no times",
 			execution_traces, folder);
-	if (r < 0 || list->items.count > before)
-		return r;
+	if (traces)
+		return 0;
 	return errmsg_set(err, -ENODATA,
 		"there is no trace in %s: it should hold one file for each rank, ending in .json, "
 		".json.gz, .json.zst or .pftrace",
@@ -361,20 +319,95 @@ static void order_by_rank(struct trace_list *list)
 		warn_of_missing_ranks(traces, count);
 }
 
-int load_traces(const char *const *paths, size_t count, const struct trace_load_options *options,
-	struct trace_list *ret_list, struct errmsg *err)
+static int find_sources(
+	struct loading *loading, const char *const *paths, size_t count, struct errmsg *err)
 {
-	_cleanup_trace_list_ struct trace_list list = {0};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		enum trace_file file = trace_file_of(paths[i]);
 
 		if (file == TRACE_FILE_FOLDER)
-			r = load_folder(paths[i], options, &list, err);
+			r = add_folder(loading, paths[i], err);
 		else
-			r = load_file(paths[i], file, options, &list, err);
+			r = add_source(loading,
+				(struct trace_source){.path = strdup(paths[i]), .file = file});
 	}
+	return r;
+}
+
+static void load_sources(struct loading *loading)
+{
+	size_t count = loading->sources.count;
+	char what[256];
+
+	if (count == 1)
+		snprintf(what, sizeof(what), "loading %s", loading->sources.items[0].path);
+	else
+		snprintf(what, sizeof(what), "loading %zu traces", count);
+	loading->threads = (unsigned)(parallel_threads() / MAX(count, 1U)) ?: 1;
+	progress_begin(&loading->progress, what);
+	parallel_each(count, load_one, loading);
+	progress_end(&loading->progress);
+}
+
+/* The first failure is that of all. */
+static int check_sources(const struct loading *loading, struct errmsg *err)
+{
+	int r = 0;
+
+	array_foreach (&loading->sources, source) {
+		if (source->status < 0) {
+			*err = source->err;
+			return source->status;
+		}
+	}
+	for (size_t i = 0; r == 0 && i < loading->folders.count; i++)
+		r = check_folder(loading, loading->folders.items[i], err);
+	return r;
+}
+
+static int take_traces(struct loading *loading, struct trace_list *list)
+{
+	array_foreach (&loading->sources, source) {
+		if (array_reserve(&list->items, source->traces.items.count) < 0)
+			return -ENOMEM;
+		array_foreach (&source->traces.items, trace) {
+			warn_about(*trace);
+			list->items.items[list->items.count++] = *trace;
+		}
+		array_clear(&source->traces.items);
+	}
+	return 0;
+}
+
+static void loading_done(struct loading *loading)
+{
+	array_foreach (&loading->sources, source) {
+		trace_list_done(&source->traces);
+		free(source->path);
+	}
+	array_done(&loading->sources);
+	array_done(&loading->folders);
+	pthread_mutex_destroy(&loading->lock);
+}
+
+int load_traces(const char *const *paths, size_t count, const struct trace_load_options *options,
+	struct trace_list *ret_list, struct errmsg *err)
+{
+	_cleanup_(loading_done) struct loading loading = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	_cleanup_trace_list_ struct trace_list list = {0};
+	int r;
+
+	if (options)
+		loading.options = *options;
+	r = find_sources(&loading, paths, count, err);
+	if (r == 0)
+		load_sources(&loading);
+	if (r == 0)
+		r = check_sources(&loading, err);
+	if (r == 0)
+		r = take_traces(&loading, &list);
 	if (r == -ENOMEM)
 		errmsg_set(err, r, "memory ran out while loading the traces");
 	if (r < 0)

@@ -2,10 +2,10 @@
 #include "importers/kineto.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/processors.h"
 #include "importers/kineto_parser.h"
 
 #define PARALLEL_FROM ((size_t)2 * 1024 * 1024)
@@ -50,22 +50,11 @@ ssize_t kineto_source_read(
 	return got;
 }
 
-/* One for each processor that this process may use. */
-static unsigned threads_for(const struct trace_read_options *options)
-{
-	cpu_set_t allowed;
-
-	if (options->threads)
-		return options->threads;
-	return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? (unsigned)CPU_COUNT(&allowed)
-								    : 1;
-}
-
 /* What is before the events, and short files, are read by this thread alone. */
 static int read_windows(
 	struct kineto_parser *parser, const struct kineto_source *source, struct errmsg *err)
 {
-	unsigned thread_count = threads_for(source->options);
+	unsigned thread_count = source->options->threads ?: usable_processors();
 	struct text_window window = {0};
 	size_t used = 0, done = 0;
 	int r = 0;
