@@ -315,7 +315,7 @@ int trace_json_queue(struct json_writer *json, struct trace_results *results, si
 		write_stream(json, view, stream->stream);
 		json_member_u64(json, "launches", stream->launches);
 		write_double(json, "mean", stream->mean);
-		trace_json_ns(json, "max", stream->longest);
+		trace_json_number(json, "max", stream->longest);
 		trace_json_ns(json, "span_ns", stream->span_ns);
 		trace_json_ns(json, "empty_ns", stream->empty_ns);
 		trace_json_ns(json, "full_ns", stream->full_ns);

@@ -8,7 +8,7 @@
 #include "base/processors.h"
 #include "importers/kineto_parser.h"
 
-#define PARALLEL_FROM ((size_t)2 * 1024 * 1024)
+#define PARALLEL_FROM ((size_t)4 * 1024 * 1024)
 
 static uint64_t default_max_bytes(void)
 {

@@ -4,6 +4,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -116,6 +117,20 @@ def test_ranks_that_are_missing_are_said(sonde, tmp_path):
 def cut(path, share):
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
+
+
+def test_faults_of_many_ranks_are_said_in_their_order(sonde, tmp_path):
+    """They are loaded at a time, and end in any order."""
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in range(12):
+        cut(kineto_of_rank(folder / f"trace_{rank}.json", rank, 12), 0.5 if rank % 3 == 1 else 1)
+    done = sonde("report", "--json", folder, check=0)
+    assert [each["rank"] for each in json.loads(done.stdout)["traces"]] == list(range(12))
+    assert re.findall(r"trace_(\d+).json is cut off", done.stderr) == ["1", "4", "7", "10"]
+    for rank in (5, 8):
+        (folder / f"trace_{rank}.json").write_text("{}")
+    assert "trace_5.json" in one_sentence(sonde("report", folder, check=1))
 
 
 def link(sonde, et, kineto, out, *options, **more):
