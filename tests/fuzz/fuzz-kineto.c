@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a Kineto trace, which come in windows; how large ones, the first byte says. Where no
- * event is lost the windows must not matter (how a lost one ends is told by what is seen behind
- * it), and what analyses index by must be in range.
+ * Any bytes as a Kineto trace, which come in windows, and in parts for threads; how large ones, the
+ * first byte says. Where no event is lost neither must matter (how a lost one ends is told by what
+ * is seen behind it), and what analyses index by must be in range.
  */
 #include <stdlib.h>
 
@@ -40,26 +40,33 @@ static void check_trace(const struct trace *trace)
 	free(parents);
 }
 
+static void check_same(const struct trace *a, const struct trace *b)
+{
+	_cleanup_strbuf_ struct strbuf left = {0}, right = {0};
+
+	check_trace(b);
+	if (a->damage.skipped_events || b->damage.skipped_events)
+		return;
+	kineto_describe(a, &left);
+	kineto_describe(b, &right);
+	check(strcmp(strbuf_cstr(&left), strbuf_cstr(&right)) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-	_cleanup_strbuf_ struct strbuf whole = {0}, pieces = {0};
-	_cleanup_trace_ struct trace *trace = NULL, *same = NULL;
-	const char *text = (const char *)bytes;
+	_cleanup_trace_ struct trace *trace = NULL, *windows = NULL, *parts = NULL;
+	const char *text = (const char *)bytes + 1;
 	size_t step;
-	int r;
 
-	if (!length)
+	if (!length--)
 		return 0;
 	step = (size_t)bytes[0] * 2 + 1;
-	r = kineto_parse_text(&trace, text + 1, length - 1, length, SIZE_MAX, true);
-	if (kineto_parse_text(&same, text + 1, length - 1, step, SIZE_MAX, true) < 0 || r < 0)
+	if (kineto_parse_text(&trace, text, length, length, SIZE_MAX, true) < 0)
 		return 0;
 	check_trace(trace);
-	check_trace(same);
-	if (trace->damage.skipped_events || same->damage.skipped_events)
-		return 0;
-	kineto_describe(trace, &whole);
-	kineto_describe(same, &pieces);
-	check(strcmp(strbuf_cstr(&whole), strbuf_cstr(&pieces)) == 0);
+	if (kineto_parse_text(&windows, text, length, step, SIZE_MAX, true) == 0)
+		check_same(trace, windows);
+	if (kineto_parse_parts(&parts, text, length, step, true) == 0)
+		check_same(trace, parts);
 	return 0;
 }

@@ -44,6 +44,80 @@ static inline int kineto_parse_text(struct trace **ret_trace, const char *text, 
 	return r;
 }
 
+/* A copy, so that looking beyond its end is found out; the caller's free(). */
+static inline char *kineto_copy(const char *text, size_t length)
+{
+	char *copy = malloc(length ? length : 1);
+
+	return copy ? memcpy(copy, text, length) : NULL;
+}
+
+/* As a thread of kineto_parallel.c, and its merging: 1 where that could be done. */
+static inline int kineto_merge_text(struct kineto_parser *parser, struct kineto_parser *part,
+	struct kineto_known *known, const char *text, size_t length)
+{
+	char *copy = kineto_copy(text, length);
+	int r = copy ? kineto_parse_part(part, copy, length) : -ENOMEM;
+
+	free(copy);
+	if (r > 0)
+		return kineto_merge(parser, part, known) < 0 ? -ENOMEM : 1;
+	kineto_parser_done(part);
+	kineto_known_done(known);
+	return r < 0 ? r : kineto_parser_init(part, "part", parser->keep_arguments);
+}
+
+/*
+ * As kineto_parse_text(), in parts of about `step` bytes that are parsed by themselves where they
+ * can be.
+ */
+static inline int kineto_parse_parts(
+	struct trace **ret_trace, const char *text, size_t length, size_t step, bool keep_arguments)
+{
+	struct kineto_parser parser, part;
+	struct kineto_known known = {0};
+	size_t at = 0, parsed = 0, used;
+	bool is_last = false;
+	int r = kineto_parser_init(&parser, "text", keep_arguments);
+
+	r = kineto_parser_init(&part, "part", keep_arguments) ?: r;
+	while (r == 0 && !is_last) {
+		size_t size = MIN(length - at, step), cut = size;
+		int merged = 0;
+		char *copy;
+
+		is_last = at + size == length;
+		if (!is_last)
+			cut = kineto_last_event(text + at, size) ?: size;
+		if (!is_last && parsed == at && kineto_is_between_events(&parser))
+			merged = kineto_merge_text(&parser, &part, &known, text + at, cut);
+		at += cut;
+		if (merged > 0)
+			parsed = at;
+		if (merged != 0) {
+			r = MIN(merged, 0);
+			continue;
+		}
+		copy = kineto_copy(text + parsed, at - parsed);
+		r = copy ? kineto_parse(&parser,
+				   &(struct text_window){
+					   .bytes = copy,
+					   .length = at - parsed,
+					   .is_last = is_last,
+				   },
+				   &used)
+			 : -ENOMEM;
+		free(copy);
+		parsed += r == 0 ? used : 0;
+	}
+	if (r == 0)
+		r = kineto_parser_finish(&parser, ret_trace);
+	kineto_parser_done(&parser);
+	kineto_parser_done(&part);
+	kineto_known_done(&known);
+	return r;
+}
+
 /* All that a trace says, for comparing two. */
 static inline void kineto_describe(const struct trace *trace, struct strbuf *out)
 {

@@ -440,8 +440,8 @@ static void test_more_than_is_deflated(void **state)
 	assert_int_equal(capture_writer_close(writer, &err), 0);
 	assert_int_equal(capture_read(path, &visitor, &read, NULL, &err), 0);
 	assert_int_equal(read, count);
-	/* All deflated were 5 MB, nothing deflated 25 MB; a slow machine deflates more of it. */
-	assert_in_range(raw_bytes, 4000000, 25000000);
+	/* All deflated, as on a slow machine, are 3.7 MB, nothing deflated 25 MB. */
+	assert_in_range(raw_bytes, 3000000, 25000000);
 }
 
 static void test_visitor_stops(void **state)
