@@ -45,6 +45,7 @@ struct parts {
 	struct errmsg *err;
 	unsigned merged, refusals;
 	struct strbuf rest; /* that the file's parser wants to see again with what follows */
+	size_t tried;       /* so many bytes of it were not enough */
 	pthread_t threads[MAX_THREADS];
 	unsigned thread_count, count;
 	struct part items[MAX_PARTS];
@@ -197,6 +198,9 @@ static int parse_again(struct parts *parts, struct part *part)
 		strbuf_add_bytes(rest, part->text, part->length);
 		if (strbuf_status(rest) < 0)
 			return -ENOMEM;
+		/* Looking at a long event again with each part would take long. */
+		if (rest->length < 2 * parts->tried && !part->is_last)
+			return 0;
 		window.bytes = rest->data;
 		window.length = rest->length;
 	}
@@ -204,6 +208,7 @@ static int parse_again(struct parts *parts, struct part *part)
 	r = kineto_parse(parts->parser, &window, &used);
 	if (r < 0)
 		return r;
+	parts->tried = used ? 0 : MIN(window.length, TEXT_WINDOW_MAX / 2);
 	if (rest->length) {
 		rest->length -= used;
 		memmove(rest->data, rest->data + used, rest->length);

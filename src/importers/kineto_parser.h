@@ -166,10 +166,10 @@ int kineto_find_track(struct kineto_parser *parser, const struct json_text *pid,
 /* process_name, thread_name and the like. Returns 1 when it was none of them. */
 int kineto_read_metadata(struct kineto_parser *parser, const struct json_text *name,
 	const struct json_text *pid, const struct json_text *tid);
-/* What is known of processes, into their tracks. */
 /* Finds or adds the one with these numbers and texts. Returns 1 when it was added, 0 or -ENOMEM. */
 int kineto_add_track(
 	struct kineto_parser *parser, const struct trace_track *track, uint32_t *ret_track);
+/* What is known of processes, into their tracks. */
 void kineto_finish_tracks(struct kineto_parser *parser);
 void kineto_tracks_done(struct kineto_tracks *tracks);
 
