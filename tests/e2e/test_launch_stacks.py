@@ -7,10 +7,9 @@ import re
 import shutil
 
 import pytest
-from test_python import found_pythons
+from test_python import PYTHONS, each_python
 
 LAUNCHES, TOTAL = 1000, 3008  # of the workload `opencl`
-PYTHONS = found_pythons()
 PATHS = ["left", "right", "outer_room", "inner_room", "deep", "shallow", "signal"]
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="BPF needs root")
@@ -170,7 +169,7 @@ print("done")
 
 
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+@each_python
 def test_python_callers_that_look_alike(record, program, tmp_path, python, how):
     script = tmp_path / "alike.py"
     script.write_text(ALIKE)

@@ -33,8 +33,18 @@ def found_pythons():
     return found
 
 
+def releases_between(pythons):
+    """Names of all but the distribution's, the oldest and the newest."""
+    names = sorted((name for name in pythons if not name.endswith("system")), key=lambda name: int(name[2:].split("-")[0]))
+    return names[1:-1]
+
+
 PYTHONS = found_pythons()
-each_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+BETWEEN = releases_between(PYTHONS)
+every_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+# What depends less on the release: the others are slow tests.
+each_python = pytest.mark.parametrize("python", [
+    pytest.param(path, id=name, marks=[pytest.mark.slow] if name in BETWEEN else []) for name, path in PYTHONS.items()])
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +98,7 @@ def is_judged(stack):
     )
 
 
-@each_python
+@every_python
 def test_stacks_are_the_truth(python, library, stacks, tmp_path):
     possible = {without_main_line(comparable(stack)) for stack in truth_of(python, library, tmp_path)}
     samples, data = stacks(python, SCRIPTS / "truth.py", "run", 2.5, library)

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from test_python import PYTHONS
+from test_python import PYTHONS, each_python
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="waiting is recorded by BPF, which needs root")
 
@@ -209,7 +209,7 @@ outer()
 """
 
 
-@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+@each_python
 @exact_modes
 def test_python_stacks(sonde, python, tmp_path, mode):
     options, env, _ = mode
@@ -313,7 +313,7 @@ for thread in threads:
 
 
 @pytest.mark.parametrize("how", ["sample", "exact"])
-@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+@each_python
 def test_who_held_the_interpreter_lock(waiting, python, tmp_path, how):
     """Two threads that compute: each waits about half of the time, while the other holds the lock."""
     script = tmp_path / "lock.py"
