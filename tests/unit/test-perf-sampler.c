@@ -5,10 +5,13 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -313,6 +316,21 @@ static void test_samples_as_nobody(void **state)
 	assert_int_equal(status, 0);
 }
 
+static atomic_bool *followed; /* shared with the process */
+
+/* However long it took to follow it: at least once more from then on. */
+static void *spin_while_followed(void *name)
+{
+	bool is_last;
+
+	prctl(PR_SET_NAME, name);
+	do {
+		is_last = *followed;
+		spin();
+	} while (!is_last);
+	return NULL;
+}
+
 /* A process that runs already, with a thread: attached to, and in the middle of it. */
 static void test_follows_a_running_process(void **state)
 {
@@ -325,13 +343,15 @@ static void test_follows_a_running_process(void **state)
 
 	(void)state;
 	skip_unless_root();
+	followed = mmap(
+		NULL, sizeof(*followed), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(followed != MAP_FAILED);
 	pid = fork();
 	if (pid == 0) {
 		pthread_t thread;
 
-		prctl(PR_SET_NAME, "spin-leader");
-		pthread_create(&thread, NULL, spin_in_thread, NULL);
-		spin();
+		pthread_create(&thread, NULL, spin_while_followed, "spin-thread");
+		spin_while_followed("spin-leader");
 		pthread_join(thread, NULL);
 		_exit(0);
 	}
@@ -340,7 +360,9 @@ static void test_follows_a_running_process(void **state)
 	assert_int_equal(perf_sampler.open(&sampler, &options, &err), 0);
 	assert_int_equal(perf_sampler.start(sampler, &err), 0);
 	assert_int_equal(perf_sampler.follow(sampler, tally.pid, &err), 0);
+	*followed = true;
 	record_until_end(sampler, pid, &tally, &status);
+	munmap((void *)followed, sizeof(*followed));
 	assert_null(tally.wrong);
 	assert_true(tally.leader > 10 && tally.thread > 10);
 	assert_int_equal(tally.other, 0);
