@@ -8,6 +8,7 @@ static const struct command *const subcommands[] = {
 	&chakra_dump_command,
 	&chakra_stat_command,
 	&chakra_check_command,
+	&chakra_graph_command,
 	NULL,
 };
 

@@ -11,5 +11,6 @@
 extern const struct command chakra_check_command;
 extern const struct command chakra_convert_command;
 extern const struct command chakra_dump_command;
+extern const struct command chakra_graph_command;
 extern const struct command chakra_link_command;
 extern const struct command chakra_stat_command;

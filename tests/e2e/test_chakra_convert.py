@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde chakra convert, dump, stat and check: the references of chakra_converter, and traces made by hand."""
+"""sonde chakra convert, dump, stat, check and graph: the references of chakra_converter, and traces made by hand."""
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Callable, Dict, List
+from xml.etree import ElementTree
 
 import pytest
 
@@ -140,6 +142,79 @@ def test_protoc_reads_what_is_written(sonde, linked, tmp_path):
     assert node_of_host["durationMicros"] == "5" and {"name": "duration_ns", "int64Val": "5250"} in node_of_host["attr"]
 
 
+def graph_of(nodes: List[Dict[str, Any]]) -> List[Any]:
+    """(from, to, kind) of each dependency, of the nodes as they are dumped."""
+    kinds = {"dataDeps": "data", "ctrlDeps": "control"}
+    return [
+        (dep, each["id"], kind) for each in nodes for key, kind in kinds.items() for dep in each.get(key, [])
+    ]
+
+
+def read_graphml(path: Path) -> Any:
+    root = ElementTree.parse(path).getroot()
+    space = "{http://graphml.graphdrawing.org/xmlns}"
+
+    def data(of: Any) -> Dict[str, str]:
+        return {each.get("key"): each.text or "" for each in of.findall(f"{space}data")}
+
+    nodes = {each.get("id"): data(each) for each in root.iter(f"{space}node")}
+    edges = [(each.get("source"), each.get("target"), data(each)["dependency"]) for each in root.iter(f"{space}edge")]
+    return nodes, edges
+
+
+@pytest.fixture
+def chain(sonde, linked, tmp_path) -> Path:
+    """Operators with odd names, each with a kernel, of which each waits for the one before."""
+    nodes: List[Dict[str, Any]] = []
+    for number, name in enumerate(['say "a" \\ b', "<c> & 'd'\n\x01", "aten::\u00e9", "plain"]):
+        nodes += [host(2 + number, 1, name, 10 * number, 5), device(20 + number, 2 + number, "gemm<1>", 5 + 10 * number, 4)]
+    trace = tmp_path / "chain.et"
+    sonde("chakra", "convert", "--input", linked(nodes), "--output", trace, check=0)
+    return trace
+
+
+def test_graphs(sonde, chain, tmp_path):
+    nodes = dumped(sonde, chain)[1:]
+    done = sonde("chakra", "graph", "-o", tmp_path / "all.graphml", chain, check=0)
+    labels, edges = read_graphml(tmp_path / "all.graphml")
+    assert sorted(edges) == sorted(graph_of(nodes)) and f"{len(nodes)} nodes, {len(edges)} dependencies" in done.stderr
+    assert set(labels) == {each["id"] for each in nodes}
+    assert labels["2"] == {"label": 'say "a" \\ b', "type": "COMP_NODE", "duration_us": "5"}
+    assert labels["3"]["label"].startswith("<c> & 'd'") and labels["4"]["label"] == "aten::\u00e9"
+    dot = sonde("chakra", "graph", chain, check=0).stdout
+    pattern = r'  "(\d+)" -> "(\d+)"( \[arrowhead=tee, style=dashed\])?'
+    found = [(start, end, "control" if control else "data") for start, end, control in re.findall(pattern, dot)]
+    assert sorted(found) == sorted(edges)
+    assert '  "2" [label="say \\"a\\" \\\\ b\\n2 COMP_NODE, 5 us", fillcolor=lightblue]' in dot.splitlines()
+    assert all(re.fullmatch(r'digraph trace \{|\}|  (".*\]|".*"|node .*)', line) for line in dot.splitlines())
+    if shutil.which("dot"):
+        subprocess.run(["dot", "-Tcanon"], input=dot.encode(), stdout=subprocess.DEVNULL, check=True)
+
+
+@pytest.mark.parametrize("hops", [0, 1, 2, 3])
+def test_graphs_of_what_is_near(sonde, chain, tmp_path, hops):
+    edges = graph_of(dumped(sonde, chain)[1:])
+    near = {"21"}
+    for _ in range(hops):
+        near |= {end for edge in edges if near & set(edge[:2]) for end in edge[:2]}
+    path = tmp_path / "near.graphml"
+    sonde("chakra", "graph", "--around", 21, "--hops", hops, "-o", path, chain, check=0)
+    nodes, found = read_graphml(path)
+    assert set(nodes) == near
+    assert sorted(found) == sorted(edge for edge in edges if near >= set(edge[:2]))
+
+
+def test_graphs_that_cannot_be(sonde, chain, tmp_path):
+    assert "`dot -Tpdf FILE.dot -o x.pdf`" in sonde("chakra", "graph", "-o", "x.pdf", chain, check=1).stderr
+    assert "there is no node 77" in sonde("chakra", "graph", "--around", 77, chain, check=1).stderr
+    assert "No space left" in sonde("chakra", "graph", "-o", "/dev/full", chain, check=1).stderr
+    before = tmp_path / "graph.dot"
+    before.write_text("before")
+    chain.write_bytes(chain.read_bytes()[:-3])
+    assert "cut off" in sonde("chakra", "graph", "-o", before, chain, check=1).stderr
+    assert before.read_text() == "before" and not list(tmp_path.glob("graph.dot.*"))
+
+
 def test_cycles_are_told_with_their_path(sonde, linked, tmp_path):
     first = host(2, 1, "aten::mm", 10, 5)
     first["inter_thread_dep"] = 3
@@ -169,7 +244,7 @@ def test_mistakes_are_told_in_one_sentence(sonde, linked, tmp_path):
     assert sonde("chakra", "convert", "--input", source).status == 2
     full = sonde("chakra", "convert", "--input", source, "--output", "/dev/full")
     assert full.status == 1 and "No space left" in full.stderr
-    for command in ("dump", "stat", "check"):
+    for command in ("dump", "stat", "check", "graph"):
         wrong = sonde("chakra", command, source)
         assert wrong.status == 1 and "is no Chakra execution trace" in wrong.stderr
     trace = tmp_path / "out.et"
