@@ -348,6 +348,7 @@ def test_descendants_of_a_short_life_are_described(sonde, report, tmp_path):
     assert all(row["cgroup"] and row["command_line"] for row in rows)
 
 
+@pytest.mark.slow
 def test_more_files_than_may_stay_open(sonde, report, tmp_path, workload_directory):
     """Files beyond the limit are opened again when their tables and lines are needed."""
     for number in range(60):

@@ -165,6 +165,7 @@ def test_nothing_to_record(sonde):
     assert "nothing to record" in done.stderr
 
 
+@pytest.mark.slow
 @needs_root
 @pytest.mark.parametrize("count", [10000])
 def test_many_short_lived_processes(sonde, report, workload, tmp_path, count):
@@ -179,6 +180,7 @@ def test_many_short_lived_processes(sonde, report, workload, tmp_path, count):
     assert data["overhead"]["collector_peak_rss_bytes"] < 150e6
 
 
+@pytest.mark.slow
 @needs_root
 def test_five_thousand_threads(sonde, report, workload, tmp_path):
     capture = tmp_path / "crowd.pftrace"

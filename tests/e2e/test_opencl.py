@@ -208,6 +208,7 @@ def test_every_command_that_moves_memory(device, opencl_workload):
     assert part["host_wait_count"] == 3 + 8, "finishes, and commands that block"
 
 
+@pytest.mark.slow  # PoCL compiles its kernels
 @needs_root
 def test_clblast(device, opencl_workload, workload_directory):
     """A library of others as it is: its kernels, its queue, its events."""
@@ -590,7 +591,7 @@ print(slept_ns)
 
 
 @needs_root
-@pytest.mark.parametrize("wait", ["sample", "exact"])
+@pytest.mark.parametrize("wait", ["sample", pytest.param("exact", marks=pytest.mark.slow)])
 def test_why_the_device_was_idle(device, sonde, tmp_path, wait):
     """The device waits for a thread that sleeps a known time between launches."""
     python = "/usr/bin/python3"

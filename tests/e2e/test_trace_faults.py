@@ -77,6 +77,7 @@ def test_names_of_a_megabyte(kernels, sonde, tmp_path):
     assert max(map(len, sonde("report", path, check=0).stdout.splitlines())) < 1000
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_threads(kernels, tmp_path):
     events = [event for number in range(10**5) for event in launch_and_kernel(number + 1, number, thread=number)]
     found, _, trace = kernels(write_kineto(tmp_path / "threads.json", events), prefix=SMALL)
