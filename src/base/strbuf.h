@@ -6,7 +6,9 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/macros.h"
 
@@ -62,3 +64,10 @@ static inline int strbuf_status(const struct strbuf *buffer)
 }
 
 #define _cleanup_strbuf_ _cleanup_(strbuf_done)
+
+static inline bool text_ends_in(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}

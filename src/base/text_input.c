@@ -158,6 +158,12 @@ static ssize_t take_decoded(struct text_input *input)
 	return got;
 }
 
+static ssize_t read_text(struct text_input *input, char *room, size_t length)
+{
+	return input->decoder ? text_decoder_read(input->decoder, room, length)
+			      : read_some(input, room, length);
+}
+
 static ssize_t fill(struct text_input *input)
 {
 	ssize_t got = 1;
@@ -166,12 +172,16 @@ static ssize_t fill(struct text_input *input)
 		char *room = input->window + input->length;
 		size_t length = input->capacity - input->length;
 
-		got = input->decoder ? text_decoder_read(input->decoder, room, length)
-				     : read_some(input, room, length);
+		got = read_text(input, room, length);
 		if (got > 0)
 			input->length += (size_t)got;
 	}
 	return got;
+}
+
+static int cannot_read(const struct text_input *input, int error, struct errmsg *err)
+{
+	return errmsg_set(err, error, "cannot read %s: %s", input->path, strerror(-error));
 }
 
 int text_input_move(
@@ -185,8 +195,7 @@ int text_input_move(
 		got = input->decoder && input->length <= TEXT_BEFORE ? take_decoded(input)
 								     : fill(input);
 	if (got < 0)
-		return errmsg_set(
-			err, (int)got, "cannot read %s: %s", input->path, strerror((int)-got));
+		return cannot_read(input, (int)got, err);
 	input->at_end = got == 0;
 	*ret_window = (struct text_window){
 		.bytes = input->bytes,
@@ -199,13 +208,9 @@ int text_input_move(
 
 ssize_t text_input_read(struct text_input *input, char *room, size_t length, struct errmsg *err)
 {
-	ssize_t got = input->decoder ? text_decoder_read(input->decoder, room, length)
-				     : read_some(input, room, length);
+	ssize_t got = read_text(input, room, length);
 
-	if (got < 0)
-		return errmsg_set(
-			err, (int)got, "cannot read %s: %s", input->path, strerror((int)-got));
-	return got;
+	return got < 0 ? cannot_read(input, (int)got, err) : got;
 }
 
 uint64_t text_input_position(const struct text_input *input, uint64_t *ret_size)

@@ -18,26 +18,19 @@ static struct {
 	uint64_t around, hops;
 } arguments = {.output = "-", .around = NO_NODE, .hops = 3};
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t length = strlen(text), end_length = strlen(end);
-
-	return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 /* By the option, else by the file's name. */
 static int choose_format(enum chakra_graph_format *ret_format, struct errmsg *err)
 {
 	if (!arguments.format &&
-		(ends_in(arguments.output, ".pdf") || ends_in(arguments.output, ".svg") ||
-			ends_in(arguments.output, ".png")))
+		(text_ends_in(arguments.output, ".pdf") || text_ends_in(arguments.output, ".svg") ||
+			text_ends_in(arguments.output, ".png")))
 		return errmsg_set(err, -EINVAL,
 			"%s is drawn by Graphviz: write a .dot file, then `dot -T%s FILE.dot -o "
 			"%s`",
 			arguments.output, strrchr(arguments.output, '.') + 1, arguments.output);
 	*ret_format = CHAKRA_GRAPH_DOT;
 	if (arguments.format ? strcmp(arguments.format, "graphml") == 0
-			     : ends_in(arguments.output, ".graphml"))
+			     : text_ends_in(arguments.output, ".graphml"))
 		*ret_format = CHAKRA_GRAPH_GRAPHML;
 	return 0;
 }

@@ -30,9 +30,9 @@ static struct {
 /* One pair of traces. */
 struct job {
 	const char *host, *device, *output;
-	uint64_t rank; /* NO_RANK: not said */
-	bool is_et;    /* a Chakra trace is made of it in one step */
-	bool is_one_of_many;
+	uint64_t rank;    /* NO_RANK: not said */
+	bool is_et;       /* a Chakra trace is made of it in one step */
+	unsigned threads; /* for reading Kineto's trace */
 	struct chakra_link_result result;
 	struct chakra_convert_result converted;
 	struct chakra_read_result read;
@@ -81,7 +81,7 @@ static void *read_device(void *argument)
 
 static int read_pair(struct job *job, struct execution_trace **ret_host, struct trace **ret_device)
 {
-	struct device_read read = {.path = job->device, .threads = job->is_one_of_many ? 1 : 0};
+	struct device_read read = {.path = job->device, .threads = job->threads};
 	pthread_t thread;
 	bool threaded = pthread_create(&thread, NULL, read_device, &read) == 0;
 	int r = pytorch_et_read(ret_host, job->host, NULL, &job->err);
@@ -334,7 +334,7 @@ static int link_folders(void)
 		job->output = pair->output;
 		job->rank = pair->rank;
 		job->is_et = is_et;
-		job->is_one_of_many = pairs.items.count > 1;
+		job->threads = parallel_share(pairs.items.count);
 	}
 	parallel_each(count, run_job, jobs);
 	status = say_all(jobs, count);

@@ -22,13 +22,6 @@ static struct {
 	double minimum_width_px;
 } arguments = {.roots = "process", .shown.weight = "cpu"};
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t length = strlen(text), end_length = strlen(end);
-
-	return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 /* The format given, or the one whose extension the output has; the longest extension that fits. */
 static const struct exporter *wanted_exporter(struct errmsg *err)
 {
@@ -38,7 +31,7 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 		return exporter_find(arguments.format);
 	for (const struct exporter *const *exporter = exporters; arguments.output && *exporter;
 		exporter++) {
-		if (ends_in(arguments.output, (*exporter)->extension) &&
+		if (text_ends_in(arguments.output, (*exporter)->extension) &&
 			(!best || strlen((*exporter)->extension) > strlen(best->extension)))
 			best = *exporter;
 	}

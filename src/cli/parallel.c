@@ -24,15 +24,10 @@ static void *work(void *argument)
 	return NULL;
 }
 
-size_t parallel_threads(void)
-{
-	return MIN(usable_processors(), MAX_THREADS);
-}
-
 void parallel_each(size_t count, void (*run)(size_t index, void *context), void *context)
 {
 	struct round round = {.count = count, .run = run, .context = context};
-	size_t wanted = MIN(count, parallel_threads()), started = 0;
+	size_t most = MIN(usable_processors(), MAX_THREADS), wanted = MIN(count, most), started = 0;
 	pthread_t threads[MAX_THREADS];
 
 	/* Where no thread can be made, the others do its work. */
@@ -41,4 +36,9 @@ void parallel_each(size_t count, void (*run)(size_t index, void *context), void 
 	work(&round);
 	for (size_t i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
+}
+
+unsigned parallel_share(size_t count)
+{
+	return count ? (unsigned)(usable_processors() / count) ?: 1 : 1;
 }

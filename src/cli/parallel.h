@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* How many threads that is at most. */
-size_t parallel_threads(void);
 /* Calls run(index, context) once for each index below `count`; returns when all are done. */
 void parallel_each(size_t count, void (*run)(size_t index, void *context), void *context);
+/* How many threads each of so many may have then; at least 1. */
+unsigned parallel_share(size_t count);

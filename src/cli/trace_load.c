@@ -184,19 +184,12 @@ static int add_source(struct loading *loading, struct trace_source source)
 	return r;
 }
 
-static bool ends_in(const char *name, const char *end)
-{
-	size_t length = strlen(name), end_length = strlen(end);
-
-	return length > end_length && strcmp(name + length - end_length, end) == 0;
-}
-
 static bool is_trace_name(const char *name)
 {
 	static const char *const ends[] = {".json", ".json.gz", ".json.zst", ".pftrace"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-		if (name[0] != '.' && ends_in(name, ends[i]))
+		if (name[0] != '.' && text_ends_in(name, ends[i]))
 			return true;
 	}
 	return false;
@@ -345,7 +338,7 @@ static void load_sources(struct loading *loading)
 		snprintf(what, sizeof(what), "loading %s", loading->sources.items[0].path);
 	else
 		snprintf(what, sizeof(what), "loading %zu traces", count);
-	loading->threads = (unsigned)(parallel_threads() / MAX(count, 1U)) ?: 1;
+	loading->threads = parallel_share(count);
 	progress_begin(&loading->progress, what);
 	parallel_each(count, load_one, loading);
 	progress_end(&loading->progress);

@@ -3,87 +3,71 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "base/map.h"
 #include "base/output_file.h"
-#include "chakra/et_file.h"
+#include "chakra/et_table.h"
 #include "exporters/escape.h"
-
-#define NOT_NEAR UINT64_MAX
-
-struct edge {
-	uint64_t from, to;
-};
 
 struct graph {
 	const struct chakra_graph_options *options;
 	struct chakra_graph_result *result;
-	struct map_u64 distances; /* id of a node → hops from the one in the middle */
-	ARRAY_OF(struct edge) edges;
+	const struct et_table *table;
+	bool *is_near; /* row: is it shown? NULL: all are */
 	struct output_file file;
 };
 
 /* ---- which nodes ---- */
 
-static int add_edges(struct graph *graph, const et_node *node, const uint64_t *deps, size_t count)
+static bool is_shown(const struct graph *graph, uint64_t id)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (array_append(&graph->edges, (struct edge){deps[i], node->id}) < 0)
-			return -ENOMEM;
-	}
-	return 0;
+	uint64_t row;
+
+	return map_u64_get(&graph->table->index, id, &row) &&
+	       (!graph->is_near || graph->is_near[row]);
 }
 
-static int find_nodes(struct graph *graph, const char *input, struct errmsg *err)
+/* A hop farther: what the rows that are near wait for, and what waits for them. */
+static bool add_neighbours(const struct et_table *table, const bool *before, bool *is_near)
 {
-	_cleanup_et_reader_ struct et_reader *reader = NULL;
-	const et_node *node;
-	int r = et_reader_open(&reader, input, err);
+	bool is_larger = false;
 
-	while (r >= 0 && (r = et_reader_next(reader, &node, err)) == 1) {
-		if (map_u64_set(&graph->distances, node->id, NOT_NEAR) < 0 ||
-			add_edges(graph, node, node->data_deps, node->n_data_deps) < 0 ||
-			add_edges(graph, node, node->ctrl_deps, node->n_ctrl_deps) < 0)
-			return errmsg_set(err, -ENOMEM, "memory ran out");
-	}
-	return r;
-}
+	for (size_t i = 0; i < table->rows.count; i++) {
+		const struct et_row *row = &table->rows.items[i];
+		uint64_t dep;
 
-static uint64_t distance_of(const struct graph *graph, uint64_t node)
-{
-	uint64_t distance = NOT_NEAR;
-
-	map_u64_get(&graph->distances, node, &distance);
-	return distance;
-}
-
-/* One that is not known yet is a hop farther than its neighbour. */
-static bool reach(struct graph *graph, uint64_t from, uint64_t to, uint64_t hop)
-{
-	return distance_of(graph, from) == hop && distance_of(graph, to) == NOT_NEAR &&
-	       map_u64_get(&graph->distances, to, NULL) &&
-	       map_u64_set(&graph->distances, to, hop + 1) == 0;
-}
-
-/* Those that are near; the node in the middle is there. */
-static void find_near(struct graph *graph)
-{
-	bool is_larger = true;
-
-	map_u64_set(&graph->distances, graph->options->around, 0);
-	for (unsigned hop = 0; is_larger && hop < graph->options->hops; hop++) {
-		is_larger = false;
-		array_foreach (&graph->edges, edge) {
-			is_larger |= reach(graph, edge->from, edge->to, hop);
-			is_larger |= reach(graph, edge->to, edge->from, hop);
+		for (uint32_t d = 0; d < row->ctrl_deps + row->data_deps; d++) {
+			if (!map_u64_get(
+				    &table->index, table->deps.items[row->first_dep + d], &dep) ||
+				before[i] == before[dep])
+				continue;
+			is_larger = is_near[i] = is_near[dep] = true;
 		}
 	}
+	return is_larger;
 }
 
-static bool is_shown(const struct graph *graph, uint64_t node)
+static int find_near(struct graph *graph, struct errmsg *err)
 {
-	return graph->options->has_around ? distance_of(graph, node) != NOT_NEAR
-					  : map_u64_get(&graph->distances, node, NULL);
+	const struct et_table *table = graph->table;
+	_cleanup_free_ bool *before = calloc(table->rows.count + 1, sizeof(*before));
+	bool is_larger = true;
+	uint64_t middle;
+
+	graph->is_near = calloc(table->rows.count + 1, sizeof(*graph->is_near));
+	if (!graph->is_near || !before)
+		return errmsg_set(err, -ENOMEM, "memory ran out");
+	if (!map_u64_get(&table->index, graph->options->around, &middle))
+		return errmsg_set(err, -ENOENT,
+			"there is no node %" PRIu64 " in %s: `sonde chakra dump` lists all",
+			graph->options->around, table->path);
+	graph->is_near[middle] = true;
+	for (unsigned hop = 0; is_larger && hop < graph->options->hops; hop++) {
+		memcpy(before, graph->is_near, table->rows.count * sizeof(*before));
+		is_larger = add_neighbours(table, before, graph->is_near);
+	}
+	return 0;
 }
 
 /* ---- Graphviz's language ---- */
@@ -102,17 +86,17 @@ static void add_dot_text(struct strbuf *out, const char *text)
 	strbuf_inherit_status(out, &plain);
 }
 
-static void add_type(struct strbuf *out, const et_node *node)
+static void add_type(struct strbuf *out, const struct et_row *node)
 {
 	const char *name = et_node_type_to_string(node->type);
 
 	if (name)
 		strbuf_add(out, name);
 	else
-		strbuf_addf(out, "type %d", (int)node->type);
+		strbuf_addf(out, "type %d", node->type);
 }
 
-static void add_dot_node(struct strbuf *out, const et_node *node)
+static void add_dot_node(struct strbuf *out, const struct et_row *node, const char *name)
 {
 	static const char *const colors[] = {
 		[CHAKRA_PROTO_MSG__NODE_TYPE__MEM_LOAD_NODE] = "khaki",
@@ -125,11 +109,11 @@ static void add_dot_node(struct strbuf *out, const et_node *node)
 	const char *color = (size_t)node->type < ARRAY_SIZE(colors) ? colors[node->type] : NULL;
 
 	strbuf_addf(out, "  \"%" PRIu64 "\" [label=\"", node->id);
-	add_dot_text(out, node->name);
+	add_dot_text(out, name);
 	strbuf_addf(out, "\\n%" PRIu64 " ", node->id);
 	add_type(out, node);
-	if (node->duration_micros)
-		strbuf_addf(out, ", %" PRIu64 " us", node->duration_micros);
+	if (node->duration_us)
+		strbuf_addf(out, ", %" PRIu64 " us", node->duration_us);
 	strbuf_addf(out, "\", fillcolor=%s]\n", color ?: "white");
 }
 
@@ -148,16 +132,16 @@ static void add_data(struct strbuf *out, const char *key, const char *text)
 	strbuf_add(out, "</data>");
 }
 
-static void add_graphml_node(struct strbuf *out, const et_node *node)
+static void add_graphml_node(struct strbuf *out, const struct et_row *node, const char *name)
 {
 	_cleanup_strbuf_ struct strbuf type = {0};
 
 	add_type(&type, node);
 	strbuf_addf(out, "  <node id=\"%" PRIu64 "\">", node->id);
-	add_data(out, "label", node->name);
+	add_data(out, "label", name);
 	add_data(out, "type", strbuf_cstr(&type));
-	strbuf_addf(out, "<data key=\"duration_us\">%" PRIu64 "</data></node>\n",
-		node->duration_micros);
+	strbuf_addf(
+		out, "<data key=\"duration_us\">%" PRIu64 "</data></node>\n", node->duration_us);
 }
 
 static void add_graphml_edge(struct strbuf *out, uint64_t from, uint64_t to, bool is_control)
@@ -171,7 +155,7 @@ static void add_graphml_edge(struct strbuf *out, uint64_t from, uint64_t to, boo
 
 static const struct {
 	const char *begin, *end;
-	void (*add_node)(struct strbuf *out, const et_node *node);
+	void (*add_node)(struct strbuf *out, const struct et_row *node, const char *name);
 	void (*add_edge)(struct strbuf *out, uint64_t from, uint64_t to, bool is_control);
 } formats[] = {
 	[CHAKRA_GRAPH_DOT] = {"digraph trace {\n  node [shape=box, style=filled]\n", "}\n",
@@ -189,59 +173,38 @@ static const struct {
 			"</graph>\n</graphml>\n", add_graphml_node, add_graphml_edge},
 };
 
-static void write_edges(
-	struct graph *graph, uint64_t node, const uint64_t *deps, size_t count, bool is_control)
+static void write_edges(struct graph *graph, const struct et_row *row)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (is_shown(graph, deps[i])) {
+	for (uint32_t i = 0; i < row->ctrl_deps + row->data_deps; i++) {
+		uint64_t dep = graph->table->deps.items[row->first_dep + i];
+
+		if (is_shown(graph, dep)) {
 			formats[graph->options->format].add_edge(
-				&graph->file.out, deps[i], node, is_control);
+				&graph->file.out, dep, row->id, i < row->ctrl_deps);
 			graph->result->edges++;
-		} else if (!map_u64_get(&graph->distances, deps[i], NULL)) {
+		} else if (!map_u64_get(&graph->table->index, dep, NULL)) {
 			graph->result->missing++;
 		}
 	}
 }
 
-static int write_nodes(struct graph *graph, const char *input, struct errmsg *err)
+static int write_graph(struct graph *graph, const char *output, struct errmsg *err)
 {
-	_cleanup_et_reader_ struct et_reader *reader = NULL;
-	const et_node *node;
-	int r = et_reader_open(&reader, input, err);
+	int r = graph->options->has_around ? find_near(graph, err) : 0;
 
-	while (r >= 0 && (r = et_reader_next(reader, &node, err)) == 1) {
-		if (!is_shown(graph, node->id))
-			continue;
-		formats[graph->options->format].add_node(&graph->file.out, node);
-		write_edges(graph, node->id, node->data_deps, node->n_data_deps, false);
-		write_edges(graph, node->id, node->ctrl_deps, node->n_ctrl_deps, true);
-		output_file_keep_small(&graph->file);
-		graph->result->nodes++;
-	}
-	return r;
-}
-
-static int write_graph(
-	struct graph *graph, const char *input, const char *output, struct errmsg *err)
-{
-	int r = find_nodes(graph, input, err);
-
-	if (r < 0)
-		return r;
-	if (graph->options->has_around) {
-		if (!map_u64_get(&graph->distances, graph->options->around, NULL))
-			return errmsg_set(err, -ENOENT,
-				"there is no node %" PRIu64 " in %s: `sonde chakra dump` lists all",
-				graph->options->around, input);
-		find_near(graph);
-	}
-	r = output_file_open(&graph->file, output, err);
+	r = r ?: output_file_open(&graph->file, output, err);
 	if (r < 0)
 		return r;
 	strbuf_add(&graph->file.out, formats[graph->options->format].begin);
-	r = write_nodes(graph, input, err);
-	if (r < 0)
-		return r;
+	array_foreach (&graph->table->rows, row) {
+		if (!is_shown(graph, row->id))
+			continue;
+		formats[graph->options->format].add_node(
+			&graph->file.out, row, et_table_text(graph->table, row->name));
+		write_edges(graph, row);
+		output_file_keep_small(&graph->file);
+		graph->result->nodes++;
+	}
 	strbuf_add(&graph->file.out, formats[graph->options->format].end);
 	return output_file_close(&graph->file, err);
 }
@@ -250,13 +213,16 @@ int chakra_graph_write(const char *input, const char *output,
 	const struct chakra_graph_options *options, struct chakra_graph_result *ret_result,
 	struct errmsg *err)
 {
+	_cleanup_et_table_ struct et_table *table = NULL;
 	struct graph graph = {.options = options, .result = ret_result, .file.fd = -1};
-	int r;
+	int r = et_table_read(&table, input, NULL, NULL, err);
 
 	*ret_result = (struct chakra_graph_result){0};
-	r = write_graph(&graph, input, output, err);
+	if (r < 0)
+		return r;
+	graph.table = table;
+	r = write_graph(&graph, output, err);
 	output_file_done(&graph.file);
-	map_u64_done(&graph.distances);
-	array_done(&graph.edges);
+	free(graph.is_near);
 	return r;
 }

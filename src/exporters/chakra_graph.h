@@ -27,7 +27,7 @@ struct chakra_graph_result {
 };
 
 /*
- * Reads the trace at `input` twice, and writes its graph to `output`, "-" for standard output. Of a
+ * Reads the trace at `input`, and writes its graph to `output`, "-" for standard output. Of a
  * damaged trace nothing is written. Returns 0 or a negative errno with a sentence: -ENOENT when
  * there is no node `around`.
  */

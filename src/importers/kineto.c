@@ -90,21 +90,18 @@ int kineto_read(struct trace **ret_trace, const char *path,
 	r = kineto_parser_init(&parser, path, source.options->keep_arguments);
 	if (r == 0)
 		r = read_windows(&parser, &source, err);
-	if (r == -ENOMEM)
-		errmsg_set(err, r, "cannot read %s: out of memory", path);
 	if (r == 0) {
 		parser.trace->damage.truncated = text_input_damage(input) != TEXT_WHOLE;
 		parser.trace->damage.skipped_bytes += text_input_trailing(input);
 		r = kineto_parser_finish(&parser, ret_trace);
-		if (r == -ENODATA)
-			errmsg_set(err, r,
-				"cannot read %s: no event of a Kineto or Chrome trace is in it "
-				"(JSON "
-				"with traceEvents)",
-				path);
-		else if (r < 0)
-			errmsg_set(err, r, "cannot read %s: out of memory", path);
 	}
+	if (r == -ENOMEM)
+		errmsg_set(err, r, "cannot read %s: out of memory", path);
+	else if (r == -ENODATA)
+		errmsg_set(err, r,
+			"cannot read %s: no event of a Kineto or Chrome trace is in it (JSON with "
+			"traceEvents)",
+			path);
 	kineto_parser_done(&parser);
 	return r;
 }

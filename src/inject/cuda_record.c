@@ -483,9 +483,13 @@ void cuda_tell_counts(void)
 	};
 	unsigned pauses = 0;
 
-	/* Its own tries count, too. */
-	do
-		out.repeated = repeated;
-	while (!inject_write(&out.record) && wait_for_room(++pauses));
+	out.repeated = repeated;
+	while (!inject_write(&out.record)) {
+		if (!wait_for_room(++pauses)) {
+			waited_out++;
+			return;
+		}
+		out.repeated = repeated; /* its own tries count, too */
+	}
 	wait_for_room(0);
 }

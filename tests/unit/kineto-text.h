@@ -7,6 +7,14 @@
 
 #include "importers/kineto_parser.h"
 
+/* A copy, so that looking beyond its end is found out; the caller's free(). */
+static inline char *kineto_copy(const char *text, size_t length)
+{
+	char *copy = malloc(length ? length : 1);
+
+	return copy ? memcpy(copy, text, length) : NULL;
+}
+
 /*
  * As kineto_read() with a file: windows of at least `step` bytes more than what was not used, up to
  * `most` bytes. Returns what kineto_parser_finish() does.
@@ -22,14 +30,12 @@ static inline int kineto_parse_text(struct trace **ret_trace, const char *text, 
 	while (r == 0 && !window.is_last) {
 		size_t wanted = MIN(window.length - used + step, most);
 		size_t size = MIN(length - at, wanted);
-		char *copy = malloc(size ? size : 1);
+		char *copy = kineto_copy(text + at, size);
 
 		if (!copy) {
 			r = -ENOMEM;
 			break;
 		}
-		/* A copy, so that looking beyond it is found out. */
-		memcpy(copy, text + at, size);
 		window = (struct text_window){.bytes = copy,
 			.length = size,
 			.is_last = at + size == length,
@@ -42,14 +48,6 @@ static inline int kineto_parse_text(struct trace **ret_trace, const char *text, 
 		r = kineto_parser_finish(&parser, ret_trace);
 	kineto_parser_done(&parser);
 	return r;
-}
-
-/* A copy, so that looking beyond its end is found out; the caller's free(). */
-static inline char *kineto_copy(const char *text, size_t length)
-{
-	char *copy = malloc(length ? length : 1);
-
-	return copy ? memcpy(copy, text, length) : NULL;
 }
 
 /* As a thread of kineto_parallel.c, and its merging: 1 where that could be done. */
