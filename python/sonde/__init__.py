@@ -15,7 +15,7 @@ torch.profiler is.
 
 from typing import TYPE_CHECKING, Any, Dict, List
 
-from sonde._core import counter, is_open, mark, range, step, token, window
+from sonde._core import __version__, counter, is_open, mark, range, step, token, window
 
 if TYPE_CHECKING:
     from sonde.args import add_profiler_args, profiler_from_args
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sonde.training import training_profiler
 
 __all__ = [
+    "__version__",
     "add_profiler_args",
     "counter",
     "get_global_manager",

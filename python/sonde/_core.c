@@ -382,7 +382,8 @@ PyMODINIT_FUNC PyInit__core(void)
 		return NULL;
 	core_calls = api_calls();
 	type = core_range_type();
-	if (!type || PyModule_AddObject(module, "range", type) < 0) {
+	if (!type || PyModule_AddStringConstant(module, "__version__", SONDE_VERSION) < 0 ||
+		PyModule_AddObject(module, "range", type) < 0) {
 		Py_XDECREF(type);
 		Py_DECREF(module);
 		return NULL;

@@ -6,6 +6,8 @@ import os
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Fields = Optional[Dict[str, Union[int, float, str, bool]]]
 
+__version__: str
+
 class range:
     def __init__(self, name: str, domain: Optional[str] = None, fields: _Fields = None) -> None: ...
     def __enter__(self) -> "range": ...

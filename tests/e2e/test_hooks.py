@@ -351,6 +351,35 @@ def test_a_module_of_the_program_that_is_called_sonde(child):
     assert state == "error" and "sonde" in detail
 
 
+def install_package(child):
+    """A copy of the package, as pip would put one where the program finds it: the path of its registry."""
+    installed = child.modules / "sonde"
+    shutil.copytree(child.bootstrap.parents[1], installed, ignore=shutil.ignore_patterns("bootstrap"))
+    (installed / "__init__.py").write_text("")
+    return installed / "hooks" / "registry.py"
+
+
+def test_an_installed_package_of_the_same_interface_is_used(child):
+    registry = install_package(child)
+    show = "print(json.dumps(sys.modules['sonde.hooks.registry'].__file__))"
+    code = "import json, sys, demo.work\ndemo.work.function(1)\n" + show
+    assert child.json(code) == str(registry)
+    assert child.events() == [("push", "function", "demo", None), ("pop", "demo")]
+    assert child.states()["demo.work", "function"] == ("applied", "")
+
+
+@pytest.mark.parametrize(
+    "line, number, update", [("", 0, "package"), ("INTERFACE = 0", 0, "package"), ("INTERFACE = 99", 99, "program")]
+)
+def test_an_installed_package_of_another_interface_is_said(child, line, number, update):
+    registry = install_package(child)
+    registry.write_text(re.sub(r"^INTERFACE = .*$", line, registry.read_text(), flags=re.M))
+    assert child.json("import json, demo.work\nprint(json.dumps(demo.work.function(1)))") == 1
+    state, detail = child.states()["-", "-"]
+    assert state == "error" and f"{registry.parent} has hooks of interface {number}" in detail
+    assert f"update the {update}" in detail and "uninstall the package" in detail
+
+
 def test_without_the_extension_the_program_runs_as_ever(child):
     os.unlink(child.bootstrap.parents[1] / "_core.py")
     assert child.json(EVERY_KIND)[0] == child.json(EVERY_KIND, SONDE_HOOKS="none")[0]
@@ -375,6 +404,12 @@ def test_older_pythons_run_as_ever(child):
     for python in found:
         done = child.run("print('ran')", python=python)
         assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
+
+
+def test_finder_and_registry_are_of_one_interface():
+    numbers = {re.search(r"^INTERFACE = (\d+)", (PACKAGE / "hooks" / name).read_text(), re.M)[1]
+               for name in ("finder.py", "registry.py")}
+    assert len(numbers) == 1
 
 
 def test_groups_are_the_same_in_c_and_in_python():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package as it is installed: by Meson, as a wheel, on every CPython that is here, and what importing it costs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,8 +12,8 @@ import pytest
 from .conftest import ROOT
 
 PUBLIC = (
-    "add_profiler_args counter get_global_manager is_open mark phase phases profile profiler_from_args range step token"
-    " training_profiler waiting window"
+    "__version__ add_profiler_args counter get_global_manager is_open mark phase phases profile profiler_from_args range"
+    " step token training_profiler waiting window"
 ).split()
 
 
@@ -28,12 +29,28 @@ PYTHONS = found_pythons()
 
 
 @pytest.fixture(scope="module")
-def wheel(package, tmp_path_factory):
+def wheel(tmp_path_factory):
+    """As `pip install .` builds it, with the build's needs from the environment of the tests."""
+    pytest.importorskip("mesonpy", reason="meson-python is not here; tools/venv tests gets it from PyPI")
     folder = tmp_path_factory.mktemp("wheel")
-    done = subprocess.run(
-        [ROOT / "tools" / "wheel", package.parent, folder], capture_output=True, text=True, check=True
-    )
-    return Path(done.stdout.strip())
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "wheel", "--no-index"]
+    command = [*pip, "--no-build-isolation", "--no-deps", "-w", folder, ROOT]
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The Python of a virtual environment that has the wheel."""
+    folder = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / "bin" / "python"
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-index", wheel]
+    subprocess.run(pip, check=True, timeout=120)
+    return python
 
 
 @pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
@@ -77,17 +94,38 @@ def sources():
     return {str(path.relative_to(folder.parent)) for pattern in patterns for path in folder.rglob(pattern)}
 
 
-def test_the_wheel_holds_the_package_and_installs_without_an_index(wheel, run, tmp_path):
-    names = set(zipfile.ZipFile(wheel).namelist())
-    assert sources() <= names and "sonde/_core.abi3.so" in names
-    assert wheel.name.endswith(f"-cp38-abi3-linux_{os.uname().machine}.whl")
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    python = tmp_path / "venv" / "bin" / "python"
-    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-index", wheel]
-    subprocess.run(pip, check=True, timeout=120)
-    text = "import sonde; print(sonde.__file__); sonde.step()"
-    done = run(text, python=python, env={"PYTHONPATH": ""})
-    assert str(tmp_path / "venv") in done.stdout
+def test_the_wheel_holds_the_package_and_nothing_else(wheel):
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert names == sources() | {"sonde/_core.abi3.so"}
+    assert wheel.name.startswith("sonde-") and wheel.name.endswith(f"-abi3-linux_{os.uname().machine}.whl")
+
+
+def test_the_installed_wheel_runs(installed, run):
+    text = """
+    import sonde
+    from importlib.metadata import version
+    assert sonde.__version__ == version("sonde")
+    sonde.step()
+    print(sonde.__file__)
+    """
+    done = run(text, python=installed, env={"PYTHONPATH": ""})
+    assert str(installed.parents[1]) in done.stdout
+
+
+def test_hooks_of_the_installed_wheel_record(installed, package, run, tmp_path):
+    """The hooks are those of the wheel, under the `sonde record` of another folder."""
+    text = """
+    import transformers, transformers.generation.utils
+    transformers.generation.utils.GenerationMixin().generate(None, max_new_tokens=2)
+    import sonde.hooks.registry
+    print(sonde.hooks.registry.__file__)
+    """
+    stand_in = str(ROOT / "tests" / "e2e" / "python-hooks")
+    record = [package.parent / "sonde", "record", "-o", tmp_path / "a.pftrace", "--"]
+    done = run(text, python=installed, env={"PYTHONPATH": stand_in}, prefix=record)
+    assert str(installed.parents[1]) in done.stdout
+    (row,) = [line.split() for line in done.stderr.splitlines() if line.split()[:1] == ["transformers"]]
+    assert row == ["transformers", "2", "2", "0", "0"], done.stderr
 
 
 def test_meson_installs_every_file(package, tmp_path):
@@ -100,6 +138,16 @@ def test_meson_installs_every_file(package, tmp_path):
     folder = init.parent.parent
     installed = {str(path.relative_to(folder)) for path in (folder / "sonde").rglob("*") if path.is_file()}
     assert sources() <= installed and "sonde/_core.abi3.so" in installed
+
+
+def test_meson_installs_below_its_prefix_whatever_python_it_has(installed, tmp_path):
+    """A virtual environment's site folder, or that of pyenv, is not Meson's to write into."""
+    build, prefix = tmp_path / "build", tmp_path / "prefix"
+    option = [f"-Dpython={installed}", f"--prefix={prefix}"]
+    done = subprocess.run(["meson", "setup", "-Dprogram=false", *option, build, ROOT], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    plan = json.loads((build / "meson-info" / "intro-installed.json").read_text())
+    assert plan and all(path.startswith(f"{prefix}/") for path in plan.values()), plan
 
 
 def test_types_are_whole():

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # Each group of hooks is the module sonde.hooks.<group>, loaded when the package of its name begins to be imported.
 GROUPS = ("torch", "transformers", "vllm")
 
+# What this file, which comes with the program, and the package agree on: the calls of `registry` below, the lines of
+# say(), and the names and fields that analyses look for. A later number is another agreement.
+INTERFACE = 1
+
 # What `sonde record` shows of a hook. The file is read by src/collect/hook_status.c.
 WAITING, APPLIED, NOT_FOUND, ERROR = "waiting", "applied", "not found", "error"
 
@@ -151,10 +155,16 @@ class HookFinder:
 
 
 def _load_registry() -> "Any":
+    """The registry of the package that the program imports as sonde: installed by pip, or the one beside this file."""
     from sonde.hooks import registry
 
-    if os.path.dirname(os.path.abspath(registry.__file__)) != os.path.dirname(os.path.abspath(__file__)):
-        raise ImportError("another sonde is in the way: %s" % registry.__file__)
+    theirs = getattr(registry, "INTERFACE", 0)
+    if theirs != INTERFACE:
+        update = "the package" if theirs < INTERFACE else "the program sonde"
+        raise ImportError(
+            "the package %s has hooks of interface %s, and this sonde knows %s: update %s, or uninstall the package, "
+            "since sonde record brings its own" % (os.path.dirname(registry.__file__), theirs, INTERFACE, update)
+        )
     return registry
 
 

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 from .finder import APPLIED, ERROR, NOT_FOUND, WAITING, say, sentence
 
 Function = Callable[..., Any]
+INTERFACE = 1  # that of the finder, which may come from another installation
 MARK = "__sonde_hooks__"  # on a wrapper: the hooks that are in it
 
 
