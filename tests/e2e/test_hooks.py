@@ -423,6 +423,20 @@ def test_groups_are_the_same_in_c_and_in_python():
     assert names == list(finder.GROUPS)
 
 
+def generate_events(request, prompt, tokens):
+    """What one call of generate() records."""
+    return [
+        ("push", "generate", "transformers", {"request": request, **prompt}),
+        ("push", "prefill", "transformers", None),
+        ("token", 0, request, "prefill"),
+        ("pop", "transformers"),
+        ("push", "decode", "transformers", None),
+        *(("token", token, request, "decode") for token in range(tokens)),
+        ("pop", "transformers"),
+        ("pop", "transformers"),
+    ]
+
+
 def test_transformers(child):
     shutil.copytree(STAND_INS / "transformers", child.modules / "transformers")
     code = """
@@ -440,17 +454,49 @@ print(json.dumps([trainer.training_step("m", "i", num_items_in_batch=3), trainer
         ("pop", "transformers"),
         ("push", "prediction_step", "transformers", None),
         ("pop", "transformers"),
-        ("push", "generate", "transformers", {"batch": 2, "prompt_tokens": 7}),
-        ("token", 0, "prefill"),
-        ("token", 1, "decode"),
-        ("pop", "transformers"),
-        ("push", "generate", "transformers", None),
-        ("token", 0, "prefill"),
-        ("token", 1, "decode"),
-        ("token", 2, "decode"),
-        ("pop", "transformers"),
+        *generate_events(1, {"batch": 2, "prompt_tokens": 7}, 2),
+        *generate_events(2, {}, 3),
     ]
     assert {state for state, _ in child.states().values()} == {"applied"}
+
+
+def test_generate_of_several_threads(sonde, report, tmp_path):
+    """One request a call, each with its time to the first token; both calls are in their first pass at once."""
+    code = """
+import sys, threading
+import transformers.generation.utils
+both = threading.Barrier(2)
+def generate(tokens):
+    transformers.generation.utils.GenerationMixin().generate(None, max_new_tokens=tokens, before_token=both.wait)
+threads = [threading.Thread(target=generate, args=(4,)) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+    capture = tmp_path / "a.pftrace"
+    env = {"PYTHONPATH": str(STAND_INS)}
+    sonde("record", "-o", capture, "--", "/usr/bin/python3", "-c", code, env=env, check=0)
+    requests = report(capture, "--by", "token")["tokens"]["requests"]
+    assert sorted((row["request"], row["tokens"]) for row in requests) == [("1", 4), ("2", 4)]
+    assert all(row["time_to_first_token_ns"] > 0 and row["between_tokens"]["count"] == 3 for row in requests)
+    ranges = report(capture, "--by", "range")["ranges"]["rows"]
+    counts = {row["name"]: row["count"] for row in ranges if row["domain"] == "transformers"}
+    assert counts == {"generate": 2, "prefill": 2, "decode": 2}
+
+
+def test_tokens_of_an_assisted_generation(child):
+    """Several tokens of one forward pass are several tokens."""
+    shutil.copytree(STAND_INS / "transformers", child.modules / "transformers")
+    code = """
+import json, transformers.generation.utils
+class Assisted(transformers.generation.utils.GenerationMixin):
+    def _update_model_kwargs_for_generation(self, outputs, kwargs):
+        return super()._update_model_kwargs_for_generation(outputs, kwargs, num_new_tokens=2)
+print(json.dumps(Assisted().generate(None, max_new_tokens=2)))
+"""
+    child.json(code, SONDE_HOOKS="transformers")
+    assert child.events() == generate_events(1, {}, 4)
 
 
 # ---- recorded ----
@@ -505,6 +551,23 @@ def test_torch(sonde, report, tmp_path, python):
     assert ranges["torch", "dataloader"]["count"] == 8  # the last of each loader is its end
     assert ranges["torch", "all_reduce"]["count"] == 2
     assert ranges["torch", "all_gather"]["count"] == 2
+
+
+COMPILING = """
+import torch
+torch.compile(lambda x: torch.sin(x) + 1)(torch.ones(8))
+"""
+
+
+@pytest.mark.slow  # Inductor and a C++ compiler
+@pytest.mark.parametrize("python", [python for python in torch_pythons() if "torch2" in python.values[0]])
+def test_torch_compile(sonde, report, tmp_path, python):
+    """torch 2.13 says that it compiles as long as Dynamo does: the hooks of the compiler itself do not ask."""
+    capture = tmp_path / "compile.pftrace"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    sonde("record", "-o", capture, "--", python, "-c", COMPILING, env=env, check=0, timeout=300)
+    names = {row["name"] for row in report(capture, "--by", "range")["ranges"]["rows"] if row["domain"] == "torch"}
+    assert {"compile: trace", "compile: generate code"} <= names
 
 
 def test_nothing_is_said_where_no_group_is_used(sonde, tmp_path):

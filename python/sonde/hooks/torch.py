@@ -125,6 +125,8 @@ HOOKS: Tuple[Hook, ...] = (
     _range("torch.autograd", "backward", "backward"),
     _range(_C10D, "barrier", "barrier", _barrier),
     *(_range(_C10D, name, name, _collective(position, argument)) for name, position, argument in COLLECTIVES),
-    _range("torch._dynamo.convert_frame", "_compile", "compile: trace"),
-    _range("torch._inductor.graph", "GraphLowering.compile_to_module", "compile: generate code", optional=True),
+    # These are the compiler, which traces no call of its own. From 2.13 on torch says that it compiles all the while.
+    _hook("torch._dynamo.convert_frame", "_compile", ranged(DOMAIN, "compile: trace")),
+    _hook("torch._inductor.graph", "GraphLowering.compile_to_module", ranged(DOMAIN, "compile: generate code"),
+          optional=True),
 )

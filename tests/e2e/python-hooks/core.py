@@ -41,4 +41,4 @@ def step(name="step"):
 
 
 def token(index, request=None, text=None, phase=None):
-    _write("token", index, phase)
+    _write("token", index, request, phase)
