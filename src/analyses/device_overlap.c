@@ -28,28 +28,45 @@ struct running {
 	uint32_t counts[ACTIVITIES];
 };
 
-bool device_is_communication(const char *name)
-{
-	static const char *const beginnings[] = {"nccl", "rccl", "hccl", "oneccl", "ccl_"};
+/* What is known of names and stacks: enum communication_evidence. */
+struct known {
+	struct map_u64 names; /* by address: names are interned */
+	uint8_t *stacks;      /* + 1; 0: not asked */
+};
 
-	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
-		if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
-			return true;
+static int evidence_of(struct known *known, const struct model *model,
+	const struct model_device_work *work, enum communication_evidence *ret_evidence)
+{
+	uint64_t by_name;
+	int r = 0;
+
+	*ret_evidence = COMMUNICATION_NOT;
+	if (work->kind != WIRE_DEVICE_KERNEL && work->kind != WIRE_DEVICE_GRAPH)
+		return 0;
+	if (work->stack != MODEL_NONE) {
+		uint8_t *by_stack = &known->stacks[work->stack];
+
+		if (!*by_stack)
+			*by_stack = 1 + communication_is_stack(model, work->stack);
+		if (*by_stack == 2) {
+			*ret_evidence = COMMUNICATION_BY_OPERATOR;
+			return 0;
+		}
 	}
-	/* Within a mangled name, or behind a return type. */
-	return strstr(name, "ncclKernel") || strstr(name, "ncclDevKernel");
+	if (!map_u64_get(&known->names, (uintptr_t)work->name, &by_name)) {
+		by_name = communication_of_name(work->name);
+		r = map_u64_set(&known->names, (uintptr_t)work->name, by_name);
+	}
+	*ret_evidence = (enum communication_evidence)by_name;
+	return r;
 }
 
-static uint8_t activity_number(const struct model_device_work *work)
+static uint8_t activity_number(
+	const struct model_device_work *work, enum communication_evidence evidence)
 {
 	if (work->kind != WIRE_DEVICE_KERNEL && work->kind != WIRE_DEVICE_GRAPH)
 		return 1;
-	return device_is_communication(work->name) ? 2 : 0;
-}
-
-enum device_activity device_activity_of(const struct model_device_work *work)
-{
-	return (enum device_activity)(1 << activity_number(work));
+	return evidence == COMMUNICATION_NOT ? 0 : 2;
 }
 
 /* At one moment, what begins comes before what ends: work that follows without a gap has none. */
@@ -63,15 +80,18 @@ static int compare_edges(const void *left, const void *right)
 }
 
 static int add_edges(struct device_overlap *overlap, struct edges *edges, struct intern *devices,
-	const struct model_device_work *work)
+	const struct model_device_work *work, enum communication_evidence evidence)
 {
-	struct edge edge = {
-		.time_ns = work->start_ns, .activity = activity_number(work), .change = 1};
+	struct edge edge = {.time_ns = work->start_ns,
+		.activity = activity_number(work, evidence),
+		.change = 1};
 	int r = intern_add(devices, &work->device, sizeof(work->device), &edge.device);
 
 	if (r > 0)
 		r = array_append(
 			&overlap->devices, (struct device_overlap_device){.name = work->device});
+	if (r >= 0 && evidence != COMMUNICATION_NOT)
+		overlap->devices.items[edge.device].communication_works[evidence]++;
 	r = r < 0 ? r : array_append(&edges->items, edge);
 	edge.time_ns = work->end_ns;
 	edge.change = -1;
@@ -110,15 +130,23 @@ int device_overlap_init(struct device_overlap *overlap, const struct model *mode
 {
 	struct intern devices = {0};
 	struct edges edges = {0};
-	int r = 0;
+	struct known known = {.stacks = calloc(model->stacks.count + 1, 1)};
+	int r = known.stacks ? 0 : -ENOMEM;
 
 	*overlap = (struct device_overlap){0};
-	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
-		r = add_edges(overlap, &edges, &devices, &model->device_works.items[i]);
+	for (size_t i = 0; r == 0 && i < model->device_works.count; i++) {
+		const struct model_device_work *work = &model->device_works.items[i];
+		enum communication_evidence evidence;
+
+		r = evidence_of(&known, model, work, &evidence);
+		r = r ?: add_edges(overlap, &edges, &devices, work, evidence);
+	}
 	if (r == 0 && edges.items.count)
 		qsort(edges.items.items, edges.items.count, sizeof(*edges.items.items),
 			compare_edges);
 	r = r ?: add_times(overlap, model, &edges);
+	map_u64_done(&known.names);
+	free(known.stacks);
 	intern_done(&devices);
 	array_done(&edges.items);
 	if (r < 0)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "analyses/communication.h"
 #include "base/array.h"
 #include "model/model.h"
 
@@ -12,20 +13,17 @@
 enum device_activity {
 	DEVICE_COMPUTE = 1 << 0,       /* kernels, and graphs timed as a whole */
 	DEVICE_COPY = 1 << 1,          /* all that moves, fills or maps memory */
-	DEVICE_COMMUNICATION = 1 << 2, /* kernels of collectives' libraries */
+	DEVICE_COMMUNICATION = 1 << 2, /* kernels: see analyses/communication.h */
 	DEVICE_ACTIVITY_SETS = 1 << 3,
 };
-
-/* Is a kernel of this name one of NCCL, RCCL, HCCL or oneCCL? */
-bool device_is_communication(const char *name);
-/* Which of them a piece of work is; communication by the kernel's name. */
-enum device_activity device_activity_of(const struct model_device_work *work);
 
 /* All work of devices of one name: they are one, as in analyses/device_work.h. */
 struct device_overlap_device {
 	const char *name; /* "" when unknown */
 	uint64_t span_ns; /* from the start of its first work to the end of the last */
 	uint64_t by_set[DEVICE_ACTIVITY_SETS]; /* [0]: idle; they add up to span_ns */
+	/* Kernels that communicate, by how that is known. */
+	uint64_t communication_works[COMMUNICATION_EVIDENCE_MAX];
 };
 
 struct device_overlap {

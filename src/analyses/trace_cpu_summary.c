@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/communication.h"
 #include "analyses/trace_cpu_ops.h"
 
 /* With fewer operators shares are chance. */
@@ -43,17 +44,6 @@ struct names {
 	ARRAY_OF(struct named) items;
 };
 
-static bool is_communication(const char *name)
-{
-	static const char *const beginnings[] = {"gloo:", "nccl:", "mpi:", "ucc:", "c10d::"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
-		if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
 static int add_row(struct trace_cpu_summary *summary, struct names *names, const char *name,
 	const struct trace_cpu_op *row)
 {
@@ -63,7 +53,7 @@ static int add_row(struct trace_cpu_summary *summary, struct names *names, const
 	if (!row->is_operator)
 		return 0;
 	summary->self_ns += row->self_ns;
-	if (is_communication(name))
+	if (communication_is_operator(name))
 		summary->communication_ns += row->self_ns;
 	r = intern_add(&names->texts, name, strlen(name), &index);
 	if (r > 0)

@@ -52,7 +52,8 @@ static void add_kernel(
 	struct trace_kernel_ranks_row *row, const struct trace_kernel *kernel, uint32_t rank)
 {
 	join_samples(row, kernel);
-	row->ranks++;
+	if (!row->ranks++)
+		row->evidence = kernel->evidence;
 	row->total_ns += kernel->total_ns;
 	row->least_ns = MIN(row->least_ns, kernel->least_ns);
 	row->most_ns = MAX(row->most_ns, kernel->most_ns);

@@ -7,7 +7,8 @@
 struct trace_kernel_ranks_row {
 	const char *name;
 	enum trace_kind kind;
-	uint32_t ranks; /* that have it */
+	enum communication_evidence evidence; /* of communication: of the first */
+	uint32_t ranks;                       /* that have it */
 	uint64_t count;
 	int64_t total_ns, least_ns, most_ns;
 	double mean_ns;

@@ -89,18 +89,21 @@ static int end(
 int trace_kernels_init(struct trace_kernels *kernels, const struct trace_view *view)
 {
 	struct finder finder;
-	struct trace_kernel *row;
 	int r = begin(kernels, &finder, view);
 
 	for (size_t i = 0; r == 0 && i < view->works.count; i++) {
 		const struct trace_view_work *work = &view->works.items[i];
 		uint32_t name = view->trace->events.items[work->row].name;
+		struct trace_kernel *row = NULL;
 
 		if (work->kind == TRACE_OTHER_KIND)
 			continue;
 		r = find_row(kernels, &finder, name, (enum trace_kind)work->kind, &row);
-		if (r == 0)
-			add_duration(row, work->end_ns - work->start_ns);
+		if (!row)
+			break;
+		if (!row->count)
+			row->evidence = (enum communication_evidence)work->communication;
+		add_duration(row, work->end_ns - work->start_ns);
 	}
 	return end(kernels, &finder, view->trace, r);
 }

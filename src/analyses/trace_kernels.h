@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "analyses/communication.h"
 #include "analyses/trace_view.h"
 
 struct trace_kernel {
@@ -13,6 +14,7 @@ struct trace_kernel {
 	enum trace_kind kind;
 	uint64_t count;
 	int64_t total_ns, least_ns, most_ns;
+	enum communication_evidence evidence; /* of communication: of the first */
 	double mean_ns;
 	double deviation_ns; /* of the sample, with count - 1; 0 of one */
 };

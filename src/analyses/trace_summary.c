@@ -79,6 +79,8 @@ static int add_rank(struct trace_summary *summary, struct trace_results *results
 		add_device(summary, &temporal->devices.items[i],
 			(struct trace_summary_device){.view = index, .device = i});
 	add_idle(summary, idle);
+	array_foreach (&results->views[index].works, work)
+		summary->communication_works[work->communication]++;
 	array_foreach (&launches->calls, call) {
 		summary->launches += call->launches;
 		summary->short_launches += call->short_works;

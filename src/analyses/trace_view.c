@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/device_overlap.h"
+#include "analyses/trace_communication.h"
 #include "analyses/trace_order.h"
 #include "base/map.h"
 
@@ -90,15 +90,6 @@ static enum trace_kind hta_kind_of_name(const char *name)
 	return TRACE_COMPUTE;
 }
 
-static enum trace_kind kind_of_name(const struct trace_view *view, uint32_t name)
-{
-	const char *text = trace_text(view->trace, name);
-
-	if (view->options.hta_compatible)
-		return hta_kind_of_name(text);
-	return device_is_communication(text) ? TRACE_COMMUNICATION : TRACE_COMPUTE;
-}
-
 /* Kineto has one category for all that MTIA devices do: copies and waits are known by name. */
 static bool is_mtia(const struct trace_view *view, const struct trace_event *event)
 {
@@ -113,19 +104,19 @@ static bool is_mtia_named(
 
 enum trace_kind trace_view_kind(const struct trace_view *view, const struct trace_event *event)
 {
-	if (!view->options.hta_compatible) {
-		const struct trace_work *work = trace_work(view->trace, event);
+	uint8_t *by_name;
 
+	if (!view->options.hta_compatible) {
 		if (event->category == TRACE_MEMCPY || event->category == TRACE_MEMSET ||
 			is_mtia_named(view, event, "dma"))
 			return TRACE_MEMORY;
-		/* Only communication tells what it moves among whom. */
-		if (work && work->collective != MODEL_NONE)
-			return TRACE_COMMUNICATION;
+		return view->communication[event - view->trace->events.items] ? TRACE_COMMUNICATION
+									      : TRACE_COMPUTE;
 	}
-	if (view->kinds[event->name])
-		return (enum trace_kind)(view->kinds[event->name] - 1);
-	return kind_of_name(view, event->name);
+	by_name = &view->kinds[event->name];
+	if (!*by_name)
+		*by_name = (uint8_t)(hta_kind_of_name(trace_text(view->trace, event->name)) + 1);
+	return (enum trace_kind)(*by_name - 1);
 }
 
 /* ---- times ---- */
@@ -330,9 +321,9 @@ static int add_work(struct trace_view *view, struct places *places, uint32_t row
 
 	if (r < 0)
 		return r;
-	if (!view->kinds[event->name])
-		view->kinds[event->name] = (uint8_t)(kind_of_name(view, event->name) + 1);
 	work.kind = (uint8_t)trace_view_kind(view, event);
+	if (work.kind == TRACE_COMMUNICATION && view->communication)
+		work.communication = view->communication[row];
 	view->works_without_launch += work.launch == MODEL_NONE;
 	view->negative_durations += event->duration_ns < 0;
 	view->streams.items[work.stream].works++;
@@ -408,10 +399,13 @@ int trace_view_init(struct trace_view *view, const struct trace *trace, uint32_t
 		.context_sync = find_name(trace, "Context Sync"),
 		.mtia = find_name(trace, "mtia_ccp_events"),
 	};
-	view->kinds = calloc(trace->strings.entries.count + 1, sizeof(*view->kinds));
-	if (!view->kinds)
-		return -ENOMEM;
-	r = find_steps(view);
+	if (options->hta_compatible) {
+		view->kinds = calloc(trace->strings.entries.count + 1, sizeof(*view->kinds));
+		r = view->kinds ? 0 : -ENOMEM;
+	} else {
+		r = trace_communication_find(trace, &view->communication);
+	}
+	r = r ?: find_steps(view);
 	r = r ?: add_works(view);
 	r = r ?: sort_works(view);
 	if (r < 0)
@@ -425,7 +419,8 @@ void trace_view_done(struct trace_view *view)
 	array_done(&view->streams);
 	array_done(&view->devices);
 	free(view->kinds);
-	view->kinds = NULL;
+	free(view->communication);
+	view->kinds = view->communication = NULL;
 }
 
 /* ---- names ---- */

@@ -41,10 +41,11 @@ struct trace_view_options {
 struct trace_view_work {
 	int64_t start_ns, end_ns; /* HTA's end may lie before its start */
 	uint32_t row;             /* in trace.events */
-	uint32_t launch; /* row of the call that launched it; MODEL_NONE: not in the file */
-	uint32_t stream; /* index in `streams` */
-	uint8_t kind;    /* enum trace_kind */
-	bool is_wait;    /* a row of "cuda_sync": with hta_compatible alone */
+	uint32_t launch;       /* row of the call that launched it; MODEL_NONE: not in the file */
+	uint32_t stream;       /* index in `streams` */
+	uint8_t kind;          /* enum trace_kind */
+	uint8_t communication; /* how that is known: enum communication_evidence; not HTA's */
+	bool is_wait;          /* a row of "cuda_sync": with hta_compatible alone */
 };
 
 /* A queue of a device. HTA's are numbers of streams, whatever their device. */
@@ -69,8 +70,9 @@ struct trace_view {
 	ARRAY_OF(struct trace_view_work) works;
 	ARRAY_OF(struct trace_view_stream) streams; /* in order of their first work in the file */
 	ARRAY_OF(struct trace_view_device) devices; /* likewise */
-	uint8_t *kinds;                             /* by name: enum trace_kind + 1; 0: not asked */
-	uint32_t steps;                             /* ProfilerStep#N: different names */
+	uint8_t *kinds;          /* HTA's, by name: enum trace_kind + 1; 0: not asked */
+	uint8_t *communication;  /* ours, by row: enum communication_evidence */
+	uint32_t steps;          /* ProfilerStep#N: different names */
 	int64_t dropped_from_ns; /* the last step's start, where it is dropped; else INT64_MAX */
 	uint64_t dropped_works;  /* of the last step, or for want of a launch in HTA */
 	uint64_t works_without_launch;     /* of `works` */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyses/communication.h"
 #include "base/file.h"
 #include "cli/load.h"
 #include "cli/report_regress.h"
@@ -39,6 +40,7 @@ static struct {
 	const char *baseline;
 	double threshold_percent;
 	bool json;
+	const char *comm_kernels;
 	struct trace_view_options view; /* of traces, as are the next ones */
 	struct trace_choice choice;
 	uint64_t rank;
@@ -417,6 +419,8 @@ static int report_run(int count, char **positional)
 	struct errmsg err;
 	int r;
 
+	if (arguments.comm_kernels && communication_add_names(arguments.comm_kernels, &err) < 0)
+		return fail_usage(&err);
 	if (wants_traces(positional[0]))
 		return run_traces(count, positional);
 	if (count > 1) {
@@ -505,6 +509,13 @@ static const struct option report_options[] = {
 		.value = &arguments.rank,
 		.maximum = 1e9,
 		.group = "Traces"},
+	{.long_name = "comm-kernels",
+		.type = OPTION_STRING,
+		.argument = "REGEX",
+		.help = "Kernels with this pattern in their names communicate, too: for libraries "
+			"of collectives that are not known by their names.",
+		.value = (void *)&arguments.comm_kernels,
+		.group = "Devices"},
 	{.long_name = "hta-compatible",
 		.type = OPTION_FLAG,
 		.help = "The figures of Holistic Trace Analysis, with what it leaves out and gets "

@@ -62,6 +62,11 @@ static void add_overlap(
 	add_hidden(&text, device, DEVICE_COPY, "copying");
 	add_hidden(&text, device, DEVICE_COMMUNICATION, "communication");
 	strbuf_add_char(&text, '.');
+	if (device_overlap_total_ns(device, DEVICE_COMMUNICATION)) {
+		strbuf_add(&text, " Kernels that communicate are known: ");
+		communication_add_counts(&text, device->communication_works);
+		strbuf_add(&text, ". --comm-kernels adds names.");
+	}
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 

@@ -160,6 +160,12 @@ static void add_time(const struct trace_report *report, const struct trace_summa
 			percent(summary->communication_beside_compute_ns,
 				summary->communication_ns));
 	report_paragraph(&report->page, strbuf_cstr(&text), 2);
+	strbuf_clear(&text);
+	strbuf_add(&text, "Kernels that communicate are known: ");
+	communication_add_counts(&text, summary->communication_works);
+	strbuf_add(&text, ". --comm-kernels adds names.");
+	if (summary->communication_ns)
+		report_paragraph(&report->page, strbuf_cstr(&text), 2);
 }
 
 /* "Idle least: rank 3, 12.1 %; most: rank 0, 60.2 %." */

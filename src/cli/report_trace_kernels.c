@@ -64,6 +64,15 @@ static void add_rank_total(struct table *table, int64_t total_ns, uint32_t rank)
 	table_cell(table, strbuf_cstr(&text));
 }
 
+static bool knows_communication(const struct trace_kernel_ranks *ranks)
+{
+	bool knows = false;
+
+	array_foreach (&ranks->rows, row)
+		knows = knows || row->evidence != COMMUNICATION_NOT;
+	return knows;
+}
+
 static void add_row(struct table *table, const struct trace_report *report,
 	const struct trace_kernel_ranks *ranks, const struct trace_kernel_ranks_row *row,
 	bool annotations)
@@ -83,12 +92,14 @@ static void add_row(struct table *table, const struct trace_report *report,
 		table_cell(table, report->views->options.hta_compatible
 					  ? trace_kind_hta_name(row->kind)
 					  : trace_kind_name(row->kind));
+	if (!annotations && knows_communication(ranks))
+		table_cell(table, communication_evidence_name(row->evidence) ?: "");
 	table_cell(table, row->name);
 }
 
 /* The columns of ranks are there where there are several. Returns how many. */
-static size_t make_columns(
-	struct table_column *columns, const struct trace_report *report, bool annotations)
+static size_t make_columns(struct table_column *columns, const struct trace_report *report,
+	const struct trace_kernel_ranks *ranks, bool annotations)
 {
 	static const char *const figures[] = {
 		"Time", "Total", "Count", "Mean", "Std", "Min", "Max"};
@@ -102,6 +113,8 @@ static size_t make_columns(
 	}
 	if (!annotations)
 		columns[count++] = (struct table_column){.title = "Kind"};
+	if (!annotations && knows_communication(ranks))
+		columns[count++] = (struct table_column){.title = "Known by"};
 	columns[count++] = (struct table_column){
 		.title = annotations ? "Annotation" : "Kernel",
 		.is_text = annotations,
@@ -118,7 +131,7 @@ static int print_names(
 	_cleanup_table_ struct table table = {.columns = columns};
 	int r;
 
-	table.column_count = make_columns(columns, report, annotations);
+	table.column_count = make_columns(columns, report, ranks, annotations);
 	for (size_t i = 0; i < shown; i++)
 		add_row(&table, report, ranks, &ranks->rows.items[i], annotations);
 	r = table_print(&table, &report->page.terminal, report->page.out);

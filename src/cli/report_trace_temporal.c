@@ -92,8 +92,8 @@ static bool communicates(const struct trace_report *report)
 	}
 	if (report->alone)
 		report_paragraph(&report->page,
-			"There is no communication: no kernel of NCCL, RCCL, HCCL or oneCCL is in "
-			"the trace.",
+			"There is no communication: no kernel of a library of collectives is in "
+			"the trace, or none that is known; --comm-kernels adds names.",
 			0);
 	return false;
 }

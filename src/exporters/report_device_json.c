@@ -19,6 +19,8 @@ static void write_overlap(struct json_writer *json, const struct device_overlap_
 		json, "copy_beside_compute_ns", device_overlap_hidden_ns(device, DEVICE_COPY));
 	json_member_u64(json, "communication_beside_compute_ns",
 		device_overlap_hidden_ns(device, DEVICE_COMMUNICATION));
+	json_key(json, "communication_kernels");
+	json_communication(json, device->communication_works);
 }
 
 /* Null times where there is nothing that they could be of. */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyses/breakdown.h"
+#include "analyses/communication.h"
 #include "base/json.h"
 
 /* Key and string, or null for NULL and "". */
@@ -11,6 +12,9 @@ void json_member_u64(struct json_writer *json, const char *key, uint64_t value);
 /* `known` false gives null. */
 void json_member_known(struct json_writer *json, const char *key, bool known, uint64_t value);
 void json_member_double(struct json_writer *json, const char *key, double value);
+/* The value {"group": 84, …}: kernels that communicate, by how that is known. */
+void json_communication(
+	struct json_writer *json, const uint64_t counts[COMMUNICATION_EVIDENCE_MAX]);
 
 /* The value {"rows_total": …, "rows": […]} with at most `limit` rows; 0: all. */
 void report_json_table(struct json_writer *json, const struct model *model,

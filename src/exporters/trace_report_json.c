@@ -233,6 +233,9 @@ static void write_kernels(struct json_writer *json, const struct trace_view *vie
 			json_member_text(json, "kernel_type",
 				view->options.hta_compatible ? trace_kind_hta_name(kind)
 							     : trace_kind_name(kind));
+		if (kinds && !view->options.hta_compatible)
+			json_member_text(
+				json, "known_by", communication_evidence_name(row->evidence));
 		json_member_u64(json, "count", row->count);
 		trace_json_ns(json, "sum_ns", row->total_ns);
 		trace_json_ns(json, "min_ns", row->least_ns);

@@ -41,6 +41,8 @@ int trace_json_summary(struct json_writer *json, struct trace_results *results)
 		json, "communication_beside_compute_ns", summary.communication_beside_compute_ns);
 	trace_json_ns(json, "only_communication_ns", summary.only_communication_ns);
 	trace_json_ns(json, "only_memory_ns", summary.only_memory_ns);
+	json_key(json, "communication_kernels");
+	json_communication(json, summary.communication_works);
 	trace_json_ns(json, "idle_ns", summary.idle_ns);
 	json_key(json, "idle_by_cause_ns");
 	json_begin_object(json);

@@ -109,6 +109,19 @@ def test_figures_in_json(sonde, trace):
     assert waits["aten::copy_"] == 3 * 100_000
 
 
+def test_names_of_kernels_that_communicate_can_be_added(sonde, trace):
+    assert "known: 3 by name" in sonde("report", trace, check=0).stdout.replace("\n  ", " ")
+    kernels = read(sonde, "--comm-kernels", "^ge.m$", trace)["kernel"]["kernels"]
+    known = {kernel["name"]: (kernel["kernel_type"], kernel["known_by"]) for kernel in kernels}
+    assert known["gemm"] == ("communication", "option")
+    assert known["ncclDevKernel_AllReduce"] == ("communication", "name")
+    assert known["Memcpy DtoH (Device -> Pinned)"] == ("memory", None)
+    hta = read(sonde, "--hta-compatible", "--comm-kernels", "^ge.m$", trace)["kernel"]["kernels"]
+    assert {kernel["kernel_type"] for kernel in hta if kernel["name"] == "gemm"} == {"COMPUTATION"}
+    done = sonde("report", "--comm-kernels", "(", trace, check=2)
+    assert "--comm-kernels '('" in done.stderr and "regular expression" in done.stderr
+
+
 @pytest.mark.parametrize("name", SECTIONS)
 def test_one_section_alone(sonde, trace, name):
     done = sonde("report", "--by", name, trace, check=0)

@@ -2,6 +2,7 @@
 /* Which rows of a trace count, at what times, and what devices did: ours, and as HTA has it. */
 #include "trace-example.h"
 
+#include "analyses/communication.h"
 #include "analyses/trace_order.h"
 #include "analyses/trace_temporal.h"
 
@@ -96,16 +97,117 @@ static void kinds_are_known_by_category_and_name(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		example_device(trace, rows[i].category, rows[i].name, 0, 7, (int64_t)i * 10, 5, 0);
+	/* What a kernel moves among ranks tells as well. */
+	example_device(trace, TRACE_KERNEL, "of a group", 0, 7, 500, 5, 0);
+	trace->works.items[trace->works.count - 1].collective = 0;
 	view(&own, trace, ours);
 	view(&theirs, trace, hta);
-	assert_int_equal(own.works.count, ARRAY_SIZE(rows));
+	assert_int_equal(own.works.count, ARRAY_SIZE(rows) + 1);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(own.works.items[i].kind, rows[i].ours);
 		assert_int_equal(theirs.works.items[i].kind, rows[i].hta);
 	}
-	/* What a kernel moves among ranks tells as well. */
-	trace->works.items[0].collective = 0;
-	assert_int_equal(trace_view_kind(&own, &trace->events.items[0]), TRACE_COMMUNICATION);
+	assert_int_equal(own.works.items[ARRAY_SIZE(rows)].kind, TRACE_COMMUNICATION);
+	assert_int_equal(own.works.items[ARRAY_SIZE(rows)].communication, COMMUNICATION_BY_GROUP);
+	assert_int_equal(theirs.works.items[ARRAY_SIZE(rows)].kind, TRACE_COMPUTE);
+}
+
+/* ---- communication ---- */
+
+static void kernels_of_collectives_are_known_by_name(void **state)
+{
+	static const char *const kernels[] = {
+		"void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)",
+		"void deep_ep::internode_ll::combine<true, 7168, 9>(void*, void*)",
+		"_ZN7deep_ep9intranode7combineI13__nv_bfloat16EEvPT_",
+		"void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)",
+		"void tensorrt_llm::kernels::twoShotAllReduceKernel<half, 8>(AllReduceParams)",
+		"void flashinfer::trtllm_allreduce_fusion::"
+		"allreduce_fusion_kernel_oneshot_lamport<2, half>(Params)",
+		"void (anonymous namespace)::multimem_all_reduce_kernel<float, 4>(float*)",
+		"void c10d::symmetric_memory::(anonymous namespace)::"
+		"one_shot_all_reduce_kernel<float>()",
+		"void nvshmemi_proxy_quiet<16>()",
+		"ncclSymkDevKernel_AllGather_LLMC",
+		"void moeA2ADispatchKernel<32>(Params)",
+	};
+	static const char *const others[] = {
+		"triton_poi_fused_add_all_reduce_wait_tensor_1",
+		"void softmax<float, BlockAllReduce<float>>(float*)",
+		"void cub::DeviceReduceByKeyKernel<cub::DispatchReduceByKey<long*>>()",
+		"void at::native::vectorized_elementwise_kernel<4>()",
+		"gemm",
+	};
+	struct errmsg err;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+		assert_int_equal(communication_of_name(kernels[i]), COMMUNICATION_BY_NAME);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_int_equal(communication_of_name(others[i]), COMMUNICATION_NOT);
+	assert_int_equal(communication_add_names("^ge(mm", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "regular expression"));
+	assert_int_equal(communication_add_names("^ge.m|reduceBy", &err), 0);
+	assert_int_equal(communication_of_name("gemm"), COMMUNICATION_BY_USER);
+	assert_int_equal(communication_of_name("gemv"), COMMUNICATION_NOT);
+	assert_int_equal(communication_add_names("no kernel of any test", &err), 0);
+}
+
+/* "x" is launched by an operator of collectives; what such an operator copies before is not. */
+static void kernels_are_known_by_the_operator_that_launched_them(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0}, theirs = {0};
+
+	example_host(trace, TRACE_CPU_OP, "c10d::allgather_", EXAMPLE_PID, 0, 100, 0);
+	example_host(trace, TRACE_CPU_OP, "aten::copy_", EXAMPLE_PID, 10, 20, 0);
+	example_launch(trace, "flatten", 7, 12, 5, 50, 10, 1);
+	example_host(trace, TRACE_CPU_OP, "record_param_comms", EXAMPLE_PID, 40, 40, 0);
+	example_launch(trace, "x", 7, 50, 5, 100, 10, 2);
+	example_host(
+		trace, TRACE_CPU_OP, "symm_mem::fused_all_gather_matmul", EXAMPLE_PID, 200, 100, 0);
+	example_launch(trace, "gemm", 7, 210, 5, 300, 10, 3);
+	view(&own, trace, ours);
+	view(&theirs, trace, hta);
+	assert_int_equal(own.works.items[0].kind, TRACE_COMPUTE);
+	assert_int_equal(own.works.items[1].kind, TRACE_COMMUNICATION);
+	assert_int_equal(own.works.items[1].communication, COMMUNICATION_BY_OPERATOR);
+	assert_int_equal(own.works.items[2].kind, TRACE_COMPUTE);
+	for (size_t i = 0; i < theirs.works.count; i++)
+		assert_int_equal(theirs.works.items[i].kind, TRACE_COMPUTE);
+}
+
+/* Nine of ten kernels of stream 20 communicate: what else runs there, and no operator launched. */
+static void kernels_are_known_by_their_stream(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+	uint32_t notify, copy;
+
+	for (int i = 0; i < 20; i++)
+		example_device(trace, TRACE_KERNEL, "ncclDevKernel", 0, 20, i * 10, 5, 0);
+	notify = example_device(trace, TRACE_KERNEL, "notify", 0, 20, 300, 5, 0);
+	example_host(trace, TRACE_CPU_OP, "c10d::barrier", EXAMPLE_PID, 100, 10, 0);
+	example_host(trace, TRACE_CPU_OP, "aten::cat", EXAMPLE_PID, 320, 10, 0);
+	copy = example_launch(trace, "CatArray", 20, 322, 2, 330, 5, 9);
+	example_device(trace, TRACE_KERNEL, "gemm", 0, 7, 0, 100, 0);
+	view(&own, trace, ours);
+	assert_int_equal(trace_view_kind(&own, &trace->events.items[notify]), TRACE_COMMUNICATION);
+	assert_int_equal(own.communication[notify], COMMUNICATION_BY_STREAM);
+	assert_int_equal(trace_view_kind(&own, &trace->events.items[copy]), TRACE_COMPUTE);
+}
+
+/* A device with one stream computes on it, even if it communicates there nearly all of the time. */
+static void the_stream_for_computing_is_not_for_communication(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+	uint32_t row;
+
+	for (int i = 0; i < 20; i++)
+		example_device(trace, TRACE_KERNEL, "ncclDevKernel", 0, 7, i * 10, 5, 0);
+	row = example_device(trace, TRACE_KERNEL, "gemm", 0, 7, 300, 5, 0);
+	view(&own, trace, ours);
+	assert_int_equal(trace_view_kind(&own, &trace->events.items[row]), TRACE_COMPUTE);
 }
 
 static void devices_and_streams_are_told_apart(void **state)
@@ -266,6 +368,10 @@ int main(void)
 		cmocka_unit_test(orders_sort),
 		cmocka_unit_test(equal_keys_come_as_from_numpy),
 		cmocka_unit_test(kinds_are_known_by_category_and_name),
+		cmocka_unit_test(kernels_of_collectives_are_known_by_name),
+		cmocka_unit_test(kernels_are_known_by_the_operator_that_launched_them),
+		cmocka_unit_test(kernels_are_known_by_their_stream),
+		cmocka_unit_test(the_stream_for_computing_is_not_for_communication),
 		cmocka_unit_test(devices_and_streams_are_told_apart),
 		cmocka_unit_test(hta_rounds_to_microseconds),
 		cmocka_unit_test(the_last_step_stays_unless_asked),
