@@ -6,8 +6,13 @@ OPTIONS ?=
 all: configured
 	@ninja -C $(BUILD)
 
+# What was not installed when the build was configured may be by now: OpenCL's headers for the tests, say.
+PACKAGES = /var/lib/dpkg/status
+
 configured: deps-build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(OPTIONS)
+	@test ! $(PACKAGES) -nt $(BUILD)/build.ninja || \
+		{ meson configure --clearcache $(BUILD) && meson setup --reconfigure $(BUILD); }
 
 deps-%:
 	@tools/deps $*
@@ -22,6 +27,7 @@ test: deps-test all
 test-all: deps-test all
 	tools/venv torch2 || true
 	meson test -C $(BUILD) --no-rebuild --suite vendor --print-errorlogs
+	tools/tidy $(BUILD)
 	$(MAKE) test PYTEST=--slow
 
 bench: deps-bench all

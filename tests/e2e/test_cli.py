@@ -19,7 +19,7 @@ def listed_commands(sonde):
 def tool(name, package):
     path = shutil.which(name)
     if not path:
-        pytest.skip(f"{name} is not installed (package {package}; tools/deps test installs it)")
+        pytest.fail(f"{name} is not installed (package {package}; tools/deps test installs it)")
     return path
 
 

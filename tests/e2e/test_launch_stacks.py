@@ -19,9 +19,9 @@ HOW = [pytest.param("bpf", marks=needs_root), "inprocess"]
 
 @pytest.fixture
 def program(workload, workload_directory):
-    """program(name, ...) -> the command line of an OpenCL workload; skipped without a driver."""
+    """program(name, ...) -> the command line of an OpenCL workload; fails without a driver."""
     if not (workload_directory / "opencl").exists() or not glob.glob("/etc/OpenCL/vendors/*.icd"):
-        pytest.skip("built without OpenCL, or no driver: tools/deps test")
+        pytest.fail("built without OpenCL, or no driver: run tools/deps test, then make")
     return workload
 
 

@@ -10,7 +10,6 @@ import pytest
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="making namespaces needs root"),
-    pytest.mark.skipif(not shutil.which("unshare"), reason="unshare (package util-linux) is not here"),
 ]
 
 CONTAINER = ["unshare", "--pid", "--mount", "--fork", "--mount-proc"]

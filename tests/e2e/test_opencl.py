@@ -22,13 +22,13 @@ TOTAL = sum(COUNTS.values())
 
 @pytest.fixture
 def opencl_workload(workload, workload_directory):
-    """The command line of an OpenCL program; skipped where it was not built or there is no driver."""
+    """The command line of an OpenCL program; fails where it was not built or there is no driver."""
 
     def command(name, *arguments):
         if not (workload_directory / name).exists():
-            pytest.skip(f"built without {name}'s libraries: tools/deps test")
+            pytest.fail(f"built without {name}'s libraries: run tools/deps test, then make")
         if not glob.glob("/etc/OpenCL/vendors/*.icd"):
-            pytest.skip("no OpenCL driver: tools/deps test")
+            pytest.fail("no OpenCL driver: run tools/deps test")
         return workload(name, *arguments)
 
     return command
@@ -544,7 +544,7 @@ print(x.sum())
 def test_python(device, opencl, tmp_path):
     python = "/usr/bin/python3"
     if subprocess.run([python, "-c", "import pyopencl, numpy"], capture_output=True).returncode:
-        pytest.skip("python3-pyopencl is not installed: tools/deps test")
+        pytest.fail("python3-pyopencl is not installed: run tools/deps test")
     script = tmp_path / "train.py"
     script.write_text(TRAIN)
     env = {"PYOPENCL_NO_CACHE": "1", "PYOPENCL_CTX": "0", "PYTHONWARNINGS": "ignore"}
@@ -596,7 +596,7 @@ def test_why_the_device_was_idle(device, sonde, tmp_path, wait):
     """The device waits for a thread that sleeps a known time between launches."""
     python = "/usr/bin/python3"
     if subprocess.run([python, "-c", "import pyopencl, numpy"], capture_output=True).returncode:
-        pytest.skip("python3-pyopencl is not installed: tools/deps test")
+        pytest.fail("python3-pyopencl is not installed: run tools/deps test")
     script = tmp_path / "feed.py"
     script.write_text(FEED)
     env = {"PYOPENCL_NO_CACHE": "1", "PYOPENCL_CTX": "0", "PYTHONWARNINGS": "ignore"}

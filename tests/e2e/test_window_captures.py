@@ -136,7 +136,7 @@ def steps(sonde, tmp_path):
     """The command of a program that makes 14 steps of 20 ms, or another number, with a range in each"""
     extension = Path(sonde.path).parent / "python/sonde/_core.abi3.so"
     if not extension.exists():
-        pytest.skip(f"there is no {extension}: the program under test is not in its build folder")
+        pytest.fail(f"there is no {extension}: the program under test is not in its build folder")
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").touch()

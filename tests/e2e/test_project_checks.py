@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of the project itself find what they are there for: each is run on a small tree with one fault."""
+
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+
+TABLE = """
+| folder | what | may include |
+|---|---|---|
+| `src/base/` | text | libc |
+| `src/model/` | rows | base |
+| `src/cli/` | commands | anything |
+"""
+
+
+def check(name, *arguments):
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests" / name, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "ARCHITECTURE.md").write_text(TABLE)
+    files = {"base/text.h": "", "model/rows.h": "", "model/rows.c": '#include "base/text.h"\n', "cli/main.h": ""}
+    for path, text in files.items():
+        (tmp_path / "src" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src" / path).write_text(text)
+    return tmp_path
+
+
+def test_layers_that_are_right(tree):
+    assert check("check-layers.py", tree) == (0, "4 files in 3 layers: 0 forbidden\n")
+
+
+@pytest.mark.parametrize("include", ['"cli/main.h"', '"../cli/main.h"', "<cli/main.h>", '"../base/../cli/main.h"'])
+def test_layers_finds_every_spelling_of_an_include(tree, include):
+    (tree / "src/model/rows.c").write_text(f"#include <stdio.h>\n#include {include}\n")
+    status, text = check("check-layers.py", tree)
+    assert status == 1 and "src/model/rows.c:2: model may not include cli; ARCHITECTURE.md allows it base" in text
+
+
+def build(tree, layer, name, code):
+    """What Meson makes of a layer: objects in a folder beside the library."""
+    folder = tree / "build" / "src" / layer
+    objects = folder / f"libsonde-{layer}.a.p"
+    objects.mkdir(parents=True)
+    (objects / f"{name}.c").write_text(code)
+    compiled, library = objects / f"{name}.c.o", folder / f"libsonde-{layer}.a"
+    subprocess.run(["gcc", "-c", objects / f"{name}.c", "-o", compiled], check=True)
+    subprocess.run(["ar", "csrDT", library, compiled], check=True)
+
+
+def test_layers_finds_a_call_without_an_include(tree):
+    build(tree, "base", "text", "int text_length(void) { return 0; }")
+    build(tree, "cli", "main", "int text_length(void); int command(void) { return text_length(); }")
+    assert check("check-layers.py", tree, tree / "build")[0] == 0
+    build(tree, "model", "rows", "extern int command(void); int rows(void) { return command(); }")
+    status, text = check("check-layers.py", tree, tree / "build")
+    assert status == 1 and "model may not call command of cli" in text
+
+
+def test_layers_says_that_nothing_was_built(tree):
+    build(tree, "base", "text", "int text_length(void) { return 0; }")
+    status, text = check("check-layers.py", tree, tree / "build")
+    assert status == 2 and "build them first" in text
+
+
+SYSTEMS = """
+| feature | test |
+|---|---|
+| rows | `tests/e2e/test_rows.py::test_rows` |
+"""
+RESULTS = """<testsuites><testsuite>
+<testcase classname="e2e.test_rows" name="test_rows[1]">{0}</testcase>
+<testcase classname="e2e.test_rows" name="test_rows[2]">{1}</testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize(
+    "outcomes, status",
+    [(("", ""), 0), (("<skipped/>", ""), 0), (("<skipped/>", "<skipped/>"), 1), (("<failure/>", "<skipped/>"), 1)],
+)
+def test_systems_wants_a_test_that_ran(tmp_path, outcomes, status):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/systems.md").write_text(SYSTEMS)
+    (tmp_path / "tests/e2e").mkdir(parents=True)
+    (tmp_path / "tests/e2e/test_rows.py").write_text("def test_rows():\n    pass\n")
+    (tmp_path / "results.xml").write_text(RESULTS.format(*outcomes))
+    assert check("check-systems.py", tmp_path)[0] == 0
+    assert check("check-systems.py", tmp_path, tmp_path / "results.xml")[0] == status
