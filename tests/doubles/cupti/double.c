@@ -31,6 +31,7 @@ static cupti_complete_v2 *complete_v2;
 static uint8_t *buffer;
 static size_t buffer_bytes, valid_bytes;
 static size_t dropped;
+static _Atomic uint32_t flush_count;
 static _Atomic uint32_t taken;
 static _Atomic int64_t clock_step_ns;
 
@@ -208,6 +209,11 @@ static void set_callbacks(cupti_request *to_request, cupti_complete *to_complete
 	pthread_mutex_unlock(&lock);
 }
 
+static uint32_t flushes(void)
+{
+	return atomic_load(&flush_count);
+}
+
 static void take_over(void)
 {
 	flush();
@@ -307,6 +313,7 @@ const struct double_functions double_cupti = {
 	.enabled_callbacks = enabled_callbacks,
 	.kind_enabled = kind_enabled,
 	.step_clock = step_clock,
+	.flushes = flushes,
 };
 
 /* ---- CUPTI's ---- */
@@ -360,6 +367,7 @@ EXPORT cupti_result cuptiActivityFlushAll(uint32_t flag)
 
 	if (result == CUPTI_OK)
 		flush();
+	atomic_fetch_add(&flush_count, 1);
 	return result;
 }
 

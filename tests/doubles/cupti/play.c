@@ -61,6 +61,20 @@ static int wait_for(int (*happened)(void))
 	return happened();
 }
 
+/*
+ * Until all records that were emitted have been read. The first flush that ends may have begun
+ * before them, the second hands them over, and before it asks for the third the writer has read
+ * what it was handed.
+ */
+static int wait_for_records(void)
+{
+	uint32_t before = cupti->flushes();
+
+	for (unsigned i = 0; i < 3000 && cupti->flushes() - before < 3; i++)
+		pause_ms(10);
+	return cupti->flushes() - before >= 3;
+}
+
 static int is_tracing(void)
 {
 	return cupti->enabled_callbacks(CUPTI_DOMAIN_DRIVER) &&
@@ -446,7 +460,8 @@ static int play_rebuilt(void)
 		replay(111 + i * 20, 20, 1);
 		cupti->resource(CUPTI_RESOURCE_GRAPHEXEC_DESTROY_STARTING, &exec);
 		cupti->resource(CUPTI_RESOURCE_GRAPH_DESTROY_STARTING, &graph);
-		pause_ms(40);
+		if (!wait_for_records())
+			return 9;
 	}
 	return 0;
 }
@@ -476,7 +491,8 @@ static int play_taken_over(void)
 {
 	launch(1);
 	emit_kernel(1);
-	pause_ms(100);
+	if (!wait_for_records())
+		return 9;
 	cupti->take_over();
 	launch(2);
 	emit_kernel(2);
@@ -623,8 +639,7 @@ static int play_exit(void)
 {
 	launch(1);
 	emit_kernel(1);
-	pause_ms(500);
-	_exit(originals == calls ? 4 : 9);
+	_exit(wait_for_records() && originals == calls ? 4 : 9);
 }
 
 static int play_memory(void)
