@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which frame of a stack a cost outside of the CPU is charged to: the innermost of the user's own
- * code, without one the innermost Python frame, else the innermost frame of user space.
+ * code (model_own_frame()), without one the innermost Python frame, else the innermost native one:
+ * of a library, then of a framework, then of the C library, a loader or a driver. Never one of
+ * sonde's, or the kernel's.
  */
 #pragma once
 

@@ -349,6 +349,7 @@ struct capture_session {
 	uint64_t wait_period_ns;   /* between two looks at a thread, with "sample" */
 	uint64_t wait_min_ns;      /* the stacks of shorter waits are not taken, with "exact" */
 	const char *launch_stacks; /* "off", "bpf", "inprocess"; NULL: not said, off */
+	bool whole_machine;        /* all processes, not a command's or chosen ones */
 };
 
 /* Where lost samples went missing. */

@@ -391,6 +391,7 @@ enum {
 	SESSION_WAIT_PERIOD = 14,
 	SESSION_WAIT_MIN = 15,
 	SESSION_LAUNCH_STACKS = 40,
+	SESSION_WHOLE_MACHINE = 41,
 };
 
 /* sonde.RecordingStats, StopCount, Loss */

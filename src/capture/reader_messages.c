@@ -47,6 +47,9 @@ static int take_session_number(const struct pb_field *field, struct capture_sess
 	case PB_VARINT(SESSION_CPUS):
 		session->cpu_count = (uint32_t)field->value;
 		break;
+	case PB_VARINT(SESSION_WHOLE_MACHINE):
+		session->whole_machine = field->value != 0;
+		break;
 	}
 	return 0;
 }

@@ -111,6 +111,7 @@ void put_session(struct strbuf *packet, const struct capture_session *session)
 	put_nonzero(packet, SESSION_WAIT_PERIOD, session->wait_period_ns);
 	put_nonzero(packet, SESSION_WAIT_MIN, session->wait_min_ns);
 	pb_put_text(packet, SESSION_LAUNCH_STACKS, session->launch_stacks);
+	put_nonzero(packet, SESSION_WHOLE_MACHINE, session->whole_machine);
 	pb_end(packet, begin);
 }
 

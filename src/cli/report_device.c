@@ -144,8 +144,11 @@ static void add_place(struct table *table, const struct model *model, const stru
 	_cleanup_strbuf_ struct strbuf name = {0};
 
 	if (!frame) {
-		table_cellf(table, "[unattributed: %s]",
-			model_unattributed_to_string(row->unattributed));
+		if (row->unattributed == MODEL_ATTRIBUTED)
+			table_cell(table, "[no frame of the program's in the stack]");
+		else
+			table_cellf(table, "[unattributed: %s]",
+				model_unattributed_to_string(row->unattributed));
 		table_cell(table, "");
 		return;
 	}

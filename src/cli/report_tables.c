@@ -89,10 +89,12 @@ static void fill_class(struct table *table, const struct model *model,
 {
 	static const char *const meanings[MODEL_CLASS_MAX] = {
 		[MODEL_CLASS_USER] = "your own code",
-		[MODEL_CLASS_LIBRARY] = "Python's library and packages",
+		[MODEL_CLASS_LIBRARY] = "Python's library and packages, generated code, headers",
 		[MODEL_CLASS_FRAMEWORK] = "PyTorch, NumPy and their like, with their native code",
 		[MODEL_CLASS_INTERPRETER] = "Python itself",
 		[MODEL_CLASS_NATIVE] = "other native code",
+		[MODEL_CLASS_RUNTIME] = "the C library, loaders and drivers",
+		[MODEL_CLASS_SONDE] = "sonde itself",
 		[MODEL_CLASS_KERNEL] = "the kernel",
 	};
 

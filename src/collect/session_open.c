@@ -386,6 +386,7 @@ static int write_session(struct session *session, struct errmsg *err)
 		.cpu_count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.wait_mode = "off",
 		.launch_stacks = "off",
+		.whole_machine = options->whole_machine,
 	};
 
 	if (options->wait && session->sampler == &bpf_sampler && session_samples(options)) {

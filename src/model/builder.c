@@ -82,6 +82,7 @@ static int visit_session(void *context, const struct capture_session *session)
 	kept->wait_period_ns = session->wait_period_ns;
 	kept->wait_min_ns = session->wait_min_ns;
 	kept->cpu_count = session->cpu_count;
+	kept->whole_machine = session->whole_machine;
 	kept->present = true;
 	return 0;
 }

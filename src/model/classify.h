@@ -9,7 +9,12 @@ int model_classify(struct model *model);
 
 /*
  * The class of a Python function by its code's file name; of a native one by its module's path.
- * `program` is the session's own executable, "" when unknown.
+ * `is_program`: the module is an executable that the recorded program runs.
  */
 enum model_class classify_python(const char *file_name);
-enum model_class classify_native(const char *path, const char *program);
+enum model_class classify_native(const char *path, bool is_program);
+
+/* A folder of the system's packages: not a user's own. */
+bool classify_is_system_path(const char *path);
+/* A header of a library, or the source of a language's own library. */
+bool classify_is_installed_source(const char *path);

@@ -41,10 +41,12 @@ struct model_thread {
  */
 enum model_class {
 	MODEL_CLASS_USER,        /* the program's own, Python or native */
-	MODEL_CLASS_LIBRARY,     /* Python: the standard library and packages */
+	MODEL_CLASS_LIBRARY,     /* Python's library, packages, generated code; installed headers */
 	MODEL_CLASS_FRAMEWORK,   /* PyTorch, NumPy and their like, Python or native */
 	MODEL_CLASS_INTERPRETER, /* CPython itself */
 	MODEL_CLASS_NATIVE,      /* other native code */
+	MODEL_CLASS_RUNTIME,     /* the C library, loaders and drivers */
+	MODEL_CLASS_SONDE,       /* what sonde itself does */
 	MODEL_CLASS_KERNEL,
 	MODEL_CLASS_MAX,
 	MODEL_CLASS_INVALID = -EINVAL,
@@ -67,6 +69,8 @@ struct model_function {
 	enum model_class class;
 	bool unnamed;     /* no symbol: `name` only says which module */
 	bool start_known; /* unnamed, but the name says where the function begins */
+	/* Where a forked Python process begins: what is outside of it was called in its parent. */
+	bool begins_process;
 };
 
 struct model_module {
@@ -278,6 +282,7 @@ struct model_session {
 	const char *launch_stacks; /* "" when unknown */
 	uint64_t start_time_ns, start_realtime_ns, period_ns, wait_period_ns, wait_min_ns;
 	uint32_t cpu_count;
+	bool whole_machine;
 	bool present; /* false: the file has none (a foreign trace) */
 };
 

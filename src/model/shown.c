@@ -26,7 +26,8 @@ static bool is_hidden(const struct model_function *function, bool before_python)
 	if (function->class == MODEL_CLASS_INTERPRETER)
 		return true;
 	/* The C library's start of the program or the thread. */
-	return before_python && function->class == MODEL_CLASS_NATIVE;
+	return before_python &&
+	       (function->class == MODEL_CLASS_NATIVE || function->class == MODEL_CLASS_RUNTIME);
 }
 
 static void hide_in_stack(struct model *model, struct model_stack *stack)
@@ -51,21 +52,27 @@ void model_hide_interpreter(struct model *model)
 		hide_in_stack(model, stack);
 }
 
-static uint32_t count_to_user(const struct model *model, const struct model_stack *stack)
+int64_t model_own_frame(const struct model *model, const struct model_stack *stack)
 {
 	for (uint32_t i = stack->whole_count; i-- > 0;) {
-		uint32_t frame = model->stack_frames.items[stack->first + i];
+		const struct model_function *function =
+			function_of(model, model->stack_frames.items[stack->first + i]);
 
-		if (function_of(model, frame)->class == MODEL_CLASS_USER)
-			return i + 1;
+		if (function->class == MODEL_CLASS_USER)
+			return i;
+		if (function->begins_process)
+			return -1;
 	}
-	return stack->whole_count;
+	return -1;
 }
 
 void model_fold_libraries(struct model *model, bool fold)
 {
-	array_foreach (&model->stacks, stack)
-		stack->count = fold ? count_to_user(model, stack) : stack->whole_count;
+	array_foreach (&model->stacks, stack) {
+		int64_t own = fold ? model_own_frame(model, stack) : -1;
+
+		stack->count = own < 0 ? stack->whole_count : (uint32_t)own + 1;
+	}
 }
 
 bool model_has_user_python(const struct model *model)

@@ -15,6 +15,12 @@
 void model_hide_interpreter(struct model *model);
 
 /*
+ * The position of a stack's innermost frame of the user's own code; -1: it has none. In a forked
+ * child of multiprocessing the lines that its parent was in do not count.
+ */
+int64_t model_own_frame(const struct model *model, const struct model_stack *stack);
+
+/*
  * Cuts each stack after its innermost frame of the user's own code, so that its cost is charged
  * there, or with `fold` false brings it back. Stacks without such a frame stay whole.
  */

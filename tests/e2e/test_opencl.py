@@ -208,6 +208,25 @@ def test_every_command_that_moves_memory(device, opencl_workload):
     assert part["host_wait_count"] == 3 + 8, "finishes, and commands that block"
 
 
+@needs_root
+def test_a_program_that_was_installed(sonde, opencl, tmp_path):
+    """Stripped, in a folder of the system's: its device work is on its own functions, not on sonde's or a loader's."""
+    program, *arguments = opencl(LAUNCHES)
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    subprocess.run(["strip", "-o", folder / "worker", program], check=True)
+    under_opt = ("unshare", "-m", "sh", "-c", 'mount --bind "$0" /opt && exec "$@"', str(folder))
+    capture = tmp_path / "device.pftrace"
+    sonde("record", "-o", capture, "--", "/opt/worker", *arguments, prefix=under_opt)
+    data = sonde("report", "--json", capture, check=0).json()
+    lines = data["device_work"]["lines"]
+    assert sum(row["count"] for row in lines) == TOTAL
+    assert {row["module"] for row in lines} == {"worker"}
+    functions = data["tables"]["function"]["rows"]
+    assert {row["class"] for row in functions if row["module"] == "worker"} <= {"user"}
+    assert {row["class"] for row in functions if row["module"] == "libsonde-inject.so"} <= {"sonde"}
+
+
 @pytest.mark.slow  # PoCL compiles its kernels
 @needs_root
 def test_clblast(device, opencl_workload, workload_directory):

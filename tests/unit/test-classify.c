@@ -20,9 +20,17 @@ static void test_python_files(void **state)
 	static const struct expectation files[] = {
 		{"/home/me/train.py", MODEL_CLASS_USER},
 		{"train.py", MODEL_CLASS_USER},
-		{"<string>", MODEL_CLASS_USER},
 		{"<stdin>", MODEL_CLASS_USER},
 		{"/tmp/ipykernel_12/34.py", MODEL_CLASS_USER},
+		{"<ipython-input-3-5c2a>", MODEL_CLASS_USER},
+		{"<python-input-0>", MODEL_CLASS_USER},
+		{"<string>", MODEL_CLASS_LIBRARY}, /* dataclasses, namedtuple, tinygrad */
+		{"<attrs generated init me.Point>", MODEL_CLASS_LIBRARY},
+		{"<template>", MODEL_CLASS_LIBRARY},
+		{"<__array_function__ internals>", MODEL_CLASS_LIBRARY},
+		{"<eval_with_key>.3", MODEL_CLASS_FRAMEWORK},
+		{"<pyopencl invoker for 'scale'>", MODEL_CLASS_FRAMEWORK},
+		{"/tmp/torchinductor_me/ab/cabc.py", MODEL_CLASS_FRAMEWORK},
 		{"/home/me/torch/mine.py", MODEL_CLASS_USER}, /* not installed */
 		{"/usr/lib/python3/dist-packages/torch/nn/modules/linear.py",
 			MODEL_CLASS_FRAMEWORK},
@@ -41,8 +49,8 @@ static void test_python_files(void **state)
 		{"<frozen importlib._bootstrap>", MODEL_CLASS_INTERPRETER},
 		{"<frozen runpy>", MODEL_CLASS_INTERPRETER},
 		{"<frozen os>", MODEL_CLASS_LIBRARY},
-		{"/home/u/sonde/build/python/sonde/hooks/wrap.py", MODEL_CLASS_FRAMEWORK},
-		{"/usr/lib/python3/dist-packages/sonde/hooks/wrap.py", MODEL_CLASS_FRAMEWORK},
+		{"/home/u/sonde/build/python/sonde/hooks/wrap.py", MODEL_CLASS_SONDE},
+		{"/usr/lib/python3/dist-packages/sonde/hooks/wrap.py", MODEL_CLASS_SONDE},
 		{"/home/u/sonde/train.py", MODEL_CLASS_USER},
 	};
 
@@ -57,13 +65,21 @@ static void test_native_files(void **state)
 	static const struct expectation files[] = {
 		{"[kernel]", MODEL_CLASS_KERNEL},
 		{"[nvidia]", MODEL_CLASS_KERNEL},
-		{"[vdso]", MODEL_CLASS_NATIVE},
+		{"[vdso]", MODEL_CLASS_RUNTIME},
 		{"[anon]", MODEL_CLASS_NATIVE},
 		{"/usr/bin/python3.11", MODEL_CLASS_INTERPRETER},
 		{"/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0", MODEL_CLASS_INTERPRETER},
 		{"/usr/lib/python3.11/lib-dynload/_json.so", MODEL_CLASS_INTERPRETER},
 		{"/usr/bin/python3-config-helper", MODEL_CLASS_NATIVE},
-		{"/usr/lib/x86_64-linux-gnu/libc.so.6", MODEL_CLASS_NATIVE},
+		{"/usr/lib/x86_64-linux-gnu/libc.so.6", MODEL_CLASS_RUNTIME},
+		{"/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", MODEL_CLASS_RUNTIME},
+		{"/usr/lib/x86_64-linux-gnu/libOpenCL.so.1.0.0", MODEL_CLASS_RUNTIME},
+		{"/home/me/pocl/lib/libpocl.so.2.9.0", MODEL_CLASS_RUNTIME},
+		{"/usr/lib/x86_64-linux-gnu/libcrypto.so.3", MODEL_CLASS_NATIVE},
+		{"/usr/lib/x86_64-linux-gnu/libclblast.so.1.5.2", MODEL_CLASS_FRAMEWORK},
+		{"/home/u/sonde/build/sonde", MODEL_CLASS_SONDE},
+		{"/usr/local/lib/sonde/libsonde-inject.so", MODEL_CLASS_SONDE},
+		{"/home/u/sonde/build/python/sonde/_core.abi3.so", MODEL_CLASS_SONDE},
 		{"/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13.0", MODEL_CLASS_FRAMEWORK},
 		{"/usr/lib/x86_64-linux-gnu/libopenblas.so.0", MODEL_CLASS_FRAMEWORK},
 		{"/venv/lib/python3.11/site-packages/numpy/core/_multiarray.so",
@@ -71,14 +87,15 @@ static void test_native_files(void **state)
 		{"/venv/lib/python3.11/site-packages/lxml/etree.so", MODEL_CLASS_LIBRARY},
 		{"/home/me/build/solver", MODEL_CLASS_USER},
 		{"/usr/bin/sqlite3", MODEL_CLASS_NATIVE},
-		{"/usr/bin/mine", MODEL_CLASS_USER}, /* it is the program */
 		{"", MODEL_CLASS_NATIVE},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		print_message("%s\n", files[i].path);
-		assert_int_equal(classify_native(files[i].path, "/usr/bin/mine"), files[i].class);
+		assert_int_equal(classify_native(files[i].path, false), files[i].class);
 	}
+	assert_int_equal(classify_native("/usr/bin/ffmpeg", true), MODEL_CLASS_USER);
+	assert_int_equal(classify_native("/usr/bin/python3.11", true), MODEL_CLASS_INTERPRETER);
 }
 
 static void test_names(void **state)

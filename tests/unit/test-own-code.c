@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which frames of a whole recording are the user's own, and which one a cost is charged to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "analyses/charge.h"
+#include "model-example.h"
+#include "model/shown.h"
+
+#define LIBRARIES "/usr/lib/x86_64-linux-gnu/"
+
+static void process(struct example *example, uint32_t pid, uint32_t parent, const char *name)
+{
+	const struct capture_process out = {.pid = pid, .parent_pid = parent, .name = name};
+
+	assert_int_equal(model_builder_visitor.process(example->builder, &out), 0);
+}
+
+static void command(struct example *example, uint32_t pid, const char *const *words, uint32_t count)
+{
+	const struct capture_process out = {
+		.pid = pid, .name = "python3", .cmdline = words, .cmdline_count = count};
+
+	assert_int_equal(model_builder_visitor.process(example->builder, &out), 0);
+}
+
+static capture_id frame(struct example *example, enum capture_frame_kind kind, const char *name,
+	capture_id mapping, const char *source_file)
+{
+	const struct capture_frame out = {
+		.function = name,
+		.mapping = mapping,
+		.rel_pc = example->frames,
+		.kind = kind,
+		.source_file = source_file,
+		.line = source_file ? 7 : 0,
+	};
+
+	assert_int_equal(model_builder_visitor.frame(example->builder, ++example->frames, &out), 0);
+	return example->frames;
+}
+
+static capture_id native(struct example *example, const char *name, const char *path)
+{
+	return frame(example, CAPTURE_FRAME_NATIVE, name, example_mapping(example, path), NULL);
+}
+
+static capture_id python(struct example *example, const char *name, const char *path)
+{
+	return frame(
+		example, CAPTURE_FRAME_INTERPRETED, name, example_mapping(example, path), path);
+}
+
+static enum model_class class_of(const struct model *model, const char *name)
+{
+	uint32_t function = example_function(model, name);
+
+	assert_int_not_equal(function, MODEL_NONE);
+	return model->functions.items[function].class;
+}
+
+/* What the only stack of the model is charged to. */
+static const char *charged(const struct model *model)
+{
+	uint32_t index = charge_frame(model, 0);
+
+	return index == MODEL_NONE
+		       ? "nothing"
+		       : model_function_name(model, model->frames.items[index].function);
+}
+
+static void test_launches_of_an_installed_program(void **state)
+{
+	static const struct {
+		const char *parent;
+		enum model_class class;
+	} cases[] = {
+		{"bash", MODEL_CLASS_USER}, {"mpirun", MODEL_CLASS_USER},
+		{"python3", MODEL_CLASS_NATIVE}, /* a compiler that it calls, say */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct example example;
+		struct model *model;
+		capture_id stack;
+
+		example_begin(&example, EXAMPLE_PERIOD_NS);
+		process(&example, 1, 0, cases[i].parent);
+		process(&example, 2, 1, "clpeak");
+		stack = example_frames(&example, WIRE_STOP_COMPLETE,
+			native(&example, "__libc_start_main", LIBRARIES "libc.so.6"),
+			native(&example, "launch", "/usr/bin/clpeak"),
+			native(&example, "xgemm", LIBRARIES "libclblast.so.1"),
+			native(&example, "enqueue", LIBRARIES "libOpenCL.so.1.0.0"),
+			native(&example, "layer", "/home/u/build/libsonde-inject.so"));
+		example_samples(&example, 2, 2, stack, 2000, 1);
+		model = example_end(&example);
+		assert_int_equal(class_of(model, "launch"), cases[i].class);
+		assert_int_equal(class_of(model, "layer"), MODEL_CLASS_SONDE);
+		/* Also where the program is nobody's: not the loader, and not sonde. */
+		assert_string_equal(charged(model), "launch");
+		model_free(model);
+	}
+}
+
+static void test_of_the_whole_machine_no_program_is_the_users(void **state)
+{
+	const struct capture_session session = {.sonde_version = "1", .whole_machine = true};
+	struct example example;
+	struct model *model;
+
+	example = (struct example){0};
+	assert_int_equal(model_builder_new(&example.builder), 0);
+	assert_int_equal(model_builder_visitor.session(example.builder, &session), 0);
+	process(&example, 2, 1, "redis-server");
+	example_samples(&example, 2, 2,
+		example_frames(&example, WIRE_STOP_COMPLETE,
+			native(&example, "serve", "/usr/bin/redis-server"),
+			native(&example, "collect", "/home/u/build/sonde")),
+		2000, 1);
+	model = example_end(&example);
+	assert_int_equal(class_of(model, "serve"), MODEL_CLASS_NATIVE);
+	assert_int_equal(class_of(model, "collect"), MODEL_CLASS_SONDE);
+	model_free(model);
+}
+
+static void test_headers_count_by_their_source(void **state)
+{
+	struct example example;
+	struct model *model;
+	capture_id mapping;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	process(&example, 2, 0, "solver");
+	mapping = example_mapping(&example, "/home/me/solver");
+	example_samples(&example, 2, 2,
+		example_frames(&example, WIRE_STOP_COMPLETE,
+			frame(&example, CAPTURE_FRAME_NATIVE, "step", mapping, "/home/me/s.cpp"),
+			frame(&example, CAPTURE_FRAME_NATIVE, "cl::Queue::enqueue", mapping,
+				"/usr/include/CL/opencl.hpp"),
+			frame(&example, CAPTURE_FRAME_NATIVE, "core::iter", mapping,
+				"/rustc/9fc6b/library/core/src/iter.rs")),
+		2000, 1);
+	model = example_end(&example);
+	assert_int_equal(class_of(model, "step"), MODEL_CLASS_USER);
+	assert_int_equal(class_of(model, "cl::Queue::enqueue"), MODEL_CLASS_LIBRARY);
+	assert_int_equal(class_of(model, "core::iter"), MODEL_CLASS_LIBRARY);
+	assert_string_equal(charged(model), "step");
+	model_free(model);
+}
+
+static void test_generated_python_is_charged_to_its_caller(void **state)
+{
+	struct example example;
+	struct model *model;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	process(&example, 2, 0, "python3");
+	example_samples(&example, 2, 2,
+		example_frames(&example, WIRE_STOP_COMPLETE,
+			python(&example, "train", "/home/me/train.py"),
+			python(&example, "Point.__init__", "<string>"),
+			python(&example, "forward", "<eval_with_key>.3")),
+		2000, 1);
+	model = example_end(&example);
+	assert_int_equal(class_of(model, "Point.__init__"), MODEL_CLASS_LIBRARY);
+	assert_string_equal(charged(model), "train");
+	model_free(model);
+}
+
+static void test_the_text_of_a_command_is_the_users(void **state)
+{
+	static const struct {
+		const char *words[4];
+		bool own;
+	} cases[] = {
+		{{"/usr/bin/python3", "-uc", "import me; me.run()"}, true},
+		{{"python3.11", "-X", "importtime", "-cpass"}, false}, /* who writes so? */
+		{{"python3", "-c", "from multiprocessing.spawn import spawn_main; …"}, false},
+		{{"python3", "train.py", "-c", "4"}, false},
+		{{"bash", "-c", "true"}, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct example example;
+		struct model *model;
+
+		example_begin(&example, EXAMPLE_PERIOD_NS);
+		command(&example, 2, cases[i].words, cases[i].words[3] ? 4 : 3);
+		example_samples(&example, 2, 2,
+			example_frames(&example, WIRE_STOP_COMPLETE,
+				python(&example, "<module>", "<string>"),
+				python(&example, "__create_fn__.<locals>.__init__", "<string>")),
+			2000, 1);
+		model = example_end(&example);
+		assert_int_equal(class_of(model, "<module>") == MODEL_CLASS_USER, cases[i].own);
+		assert_int_equal(
+			class_of(model, "__create_fn__.<locals>.__init__"), MODEL_CLASS_LIBRARY);
+		model_free(model);
+	}
+}
+
+static void test_scripts_beside_their_packages_are_installed(void **state)
+{
+	struct example example;
+	struct model *model;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	process(&example, 2, 0, "python3");
+	example_samples(&example, 2, 2,
+		example_frames(&example, WIRE_STOP_COMPLETE,
+			python(&example, "installed", "/venv/bin/torchrun"),
+			python(&example, "mine", "/home/me/bin/train"),
+			python(&example, "run", "/venv/lib/python3.11/site-packages/torch/run.py")),
+		2000, 1);
+	model = example_end(&example);
+	assert_int_equal(class_of(model, "installed"), MODEL_CLASS_LIBRARY);
+	assert_int_equal(class_of(model, "mine"), MODEL_CLASS_USER);
+	model_free(model);
+}
+
+/* A worker of a DataLoader is forked in the middle of the line that iterates over it. */
+static void test_a_forked_worker_is_not_its_parents_line(void **state)
+{
+	static const char packages[] = "/usr/lib/python3/dist-packages/torch/utils/data/worker.py";
+	static const char process_file[] = "/usr/lib/python3.11/multiprocessing/process.py";
+
+	for (int loads = 0; loads < 2; loads++) {
+		struct example example;
+		struct model *model;
+
+		example_begin(&example, EXAMPLE_PERIOD_NS);
+		process(&example, 2, 0, "python3");
+		example_samples(&example, 2, 2,
+			example_frames(&example, WIRE_STOP_COMPLETE,
+				python(&example, "train", "/home/me/train.py"),
+				python(&example, "BaseProcess._bootstrap", process_file),
+				python(&example, "_worker_loop", packages),
+				loads ? python(&example, "load", "/home/me/data.py")
+				      : native(&example, "poll", LIBRARIES "libc.so.6")),
+			2000, 1);
+		model = example_end(&example);
+		assert_int_equal(class_of(model, "train"), MODEL_CLASS_USER);
+		assert_string_equal(charged(model), loads ? "load" : "_worker_loop");
+		model_fold_libraries(model, true);
+		assert_int_equal(model->stacks.items[0].count, 4);
+		model_free(model);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_launches_of_an_installed_program),
+		cmocka_unit_test(test_of_the_whole_machine_no_program_is_the_users),
+		cmocka_unit_test(test_headers_count_by_their_source),
+		cmocka_unit_test(test_generated_python_is_charged_to_its_caller),
+		cmocka_unit_test(test_the_text_of_a_command_is_the_users),
+		cmocka_unit_test(test_scripts_beside_their_packages_are_installed),
+		cmocka_unit_test(test_a_forked_worker_is_not_its_parents_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
