@@ -97,7 +97,6 @@ static int open_vdso(struct elf_file **ret_elf)
 static int open_elf(const struct stored_file *file, struct elf_file **ret_elf)
 {
 	_cleanup_close_ int again = -1;
-	char path[32];
 
 	if (file->origin.kind == MAPPING_VDSO)
 		return open_vdso(ret_elf);
@@ -106,8 +105,7 @@ static int open_elf(const struct stored_file *file, struct elf_file **ret_elf)
 		if (again < 0)
 			return again;
 	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd < 0 ? again : file->fd);
-	return elf_file_open(ret_elf, path, file->origin.path, NULL);
+	return elf_file_open_fd(ret_elf, file->fd < 0 ? again : file->fd, file->origin.path, NULL);
 }
 
 static int copy_headers(struct stored_file *file, const struct elf_file *elf)

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Headers are read by copying them out of the image, after a bounds check: a foreign file aligns
- * nothing. libelf comes in only for callers that ask for its handle.
- */
+/* Headers are copied out of the file, after a bounds check: a foreign file aligns nothing. */
 #include "elf/elf_file.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libelf.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <time.h>
 
 #include "base/array.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "elf/elf_source.h"
 #include "elf/inflate.h"
 
 #define PAGE_BYTES 4096ULL
@@ -22,26 +18,24 @@
 #define IDENTITY_WHOLE_BYTES ((size_t)4 << 20)
 #define IDENTITY_BLOCKS      256
 
-struct inflated_section {
-	size_t index;
-	uint8_t *bytes;
-	size_t length;
-};
+/* Far above what linkers write; beyond it the headers are taken to be damage. */
+#define SECTIONS_MAX ((uint64_t)1 << 18)
+#define SEGMENTS_MAX ((uint64_t)1 << 16)
+/* Notes of linkers are below a kilobyte; those of probes (.note.stapsdt) some ten. */
+#define NOTES_MAX_BYTES ((uint64_t)1 << 20)
 
 struct elf_file {
-	struct file_mapping mapping; /* empty when opened from memory */
-	const uint8_t *image;
-	size_t length;
+	struct elf_source source;
 	Elf64_Ehdr header;
-	Elf64_Shdr *sections; /* a copy: libelf changes the image's when it decompresses */
+	Elf64_Shdr *sections;
 	uint64_t section_count, section_names_index;
 	ARRAY_OF(struct elf_segment) segments;
-	struct elf_bytes eh_frame_header;
+	struct elf_segment eh_frame_header; /* file_size 0: none */
 	struct build_id build_id;
+	uint64_t note_bytes; /* looked through */
 	uint64_t identity;
-	ARRAY_OF(struct inflated_section) inflated;
-	struct Elf *libelf;
-	uint8_t *libelf_image; /* libelf's own copy of an image in memory */
+	struct elf_limits limits;
+	uint64_t cpu_end_ns; /* 0: not limited */
 };
 
 void build_id_to_hex(const struct build_id *id, char ret_text[2 * BUILD_ID_MAX_BYTES + 1])
@@ -71,35 +65,10 @@ uint64_t build_id_identity(const struct build_id *id)
 	return never_zero(hash_bytes(id->bytes, id->length, id->length));
 }
 
-/* Copies `length` bytes at `offset` of the image; false when they are not all there. */
-static bool read_at(const struct elf_file *file, uint64_t offset, void *ret_bytes, size_t length)
+/* How many of `length` bytes from `offset` lie in the file. */
+static uint64_t present_bytes(const struct elf_file *file, uint64_t offset, uint64_t length)
 {
-	if (offset > file->length || file->length - offset < length)
-		return false;
-	memcpy(ret_bytes, file->image + offset, length);
-	return true;
-}
-
-static bool read_table_entry(const struct elf_file *file, uint64_t table_offset, uint64_t index,
-	size_t entry_size, void *ret_entry)
-{
-	uint64_t offset;
-
-	if (__builtin_mul_overflow(index, (uint64_t)entry_size, &offset) ||
-		__builtin_add_overflow(offset, table_offset, &offset))
-		return false;
-	return read_at(file, offset, ret_entry, entry_size);
-}
-
-/* Bytes of the image, cut at its end; `ret_bytes` is empty when nothing of them is there. */
-static void image_bytes(const struct elf_file *file, uint64_t offset, uint64_t length,
-	uint64_t vaddr, struct elf_bytes *ret_bytes)
-{
-	*ret_bytes = (struct elf_bytes){.bytes = file->image, .vaddr = vaddr};
-	if (offset >= file->length)
-		return;
-	ret_bytes->bytes = file->image + offset;
-	ret_bytes->length = MIN(length, file->length - offset);
+	return offset >= file->source.length ? 0 : MIN(length, file->source.length - offset);
 }
 
 static uint64_t note_align(uint64_t value, uint64_t alignment)
@@ -112,27 +81,33 @@ static uint64_t note_align(uint64_t value, uint64_t alignment)
 static void find_build_id(
 	struct elf_file *file, uint64_t offset, uint64_t length, uint64_t alignment)
 {
-	struct elf_bytes notes;
+	_cleanup_free_ uint8_t *notes = NULL;
 	uint64_t at = 0;
 
-	image_bytes(file, offset, length, 0, &notes);
+	length = present_bytes(file, offset, length);
+	/* Each counts as a page at least: a file may have very many empty ones. */
+	file->note_bytes += MAX(length, PAGE_BYTES);
+	if (length == 0 || file->note_bytes > NOTES_MAX_BYTES)
+		return;
+	notes = malloc(length);
+	if (!notes || !elf_source_read(&file->source, offset, notes, length))
+		return;
 	alignment = alignment == 8 ? 8 : 4;
-	while (file->build_id.length == 0 && at < notes.length &&
-		notes.length - at >= sizeof(Elf64_Nhdr)) {
+	while (file->build_id.length == 0 && at < length && length - at >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr note;
 		uint64_t name_at = at + sizeof(note), value_at;
 
-		memcpy(&note, notes.bytes + at, sizeof(note));
+		memcpy(&note, notes + at, sizeof(note));
 		value_at = note_align(name_at + note.n_namesz, alignment);
 		at = note_align(value_at + note.n_descsz, alignment);
-		if (value_at + note.n_descsz > notes.length)
+		if (value_at + note.n_descsz > length)
 			return;
 		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != sizeof(ELF_NOTE_GNU) ||
-			memcmp(notes.bytes + name_at, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) != 0)
+			memcmp(notes + name_at, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) != 0)
 			continue;
 		if (note.n_descsz == 0 || note.n_descsz > BUILD_ID_MAX_BYTES)
 			continue;
-		memcpy(file->build_id.bytes, notes.bytes + value_at, note.n_descsz);
+		memcpy(file->build_id.bytes, notes + value_at, note.n_descsz);
 		file->build_id.length = (uint8_t)note.n_descsz;
 	}
 }
@@ -148,17 +123,32 @@ static void find_build_id_in_sections(struct elf_file *file)
 	}
 }
 
-static uint64_t hash_contents(const struct elf_file *file)
+/* Goes on with the hash over a block; what cannot be read any more counts as nothing. */
+static uint64_t hash_block(
+	const struct elf_file *file, uint64_t offset, uint8_t *block, size_t length, uint64_t hash)
 {
-	uint64_t hash = file->length;
-	size_t stride;
+	if (!elf_source_read(&file->source, offset, block, length))
+		return hash;
+	return hash_bytes(block, length, hash);
+}
 
-	if (file->length <= IDENTITY_WHOLE_BYTES)
-		return hash_bytes(file->image, file->length, hash);
-	stride = (file->length - PAGE_BYTES) / (IDENTITY_BLOCKS - 1);
+static int hash_contents(const struct elf_file *file, uint64_t *ret_hash)
+{
+	uint64_t length = file->source.length, hash = length, stride;
+	size_t block_length = length <= IDENTITY_WHOLE_BYTES ? length : PAGE_BYTES;
+	_cleanup_free_ uint8_t *block = malloc(block_length);
+
+	if (!block)
+		return -ENOMEM;
+	if (length <= IDENTITY_WHOLE_BYTES) {
+		*ret_hash = hash_block(file, 0, block, length, hash);
+		return 0;
+	}
+	stride = (length - PAGE_BYTES) / (IDENTITY_BLOCKS - 1);
 	for (size_t i = 0; i < IDENTITY_BLOCKS - 1; i++)
-		hash = hash_bytes(file->image + i * stride, PAGE_BYTES, hash);
-	return hash_bytes(file->image + file->length - PAGE_BYTES, PAGE_BYTES, hash);
+		hash = hash_block(file, i * stride, block, PAGE_BYTES, hash);
+	*ret_hash = hash_block(file, length - PAGE_BYTES, block, PAGE_BYTES, hash);
+	return 0;
 }
 
 /* A segment's file bytes are cut at the file's end: separate debug files promise more than they
@@ -170,11 +160,10 @@ static int add_segment(
 		.vaddr = header->p_vaddr,
 		.memory_size = header->p_memsz,
 		.executable = (header->p_flags & PF_X) != 0};
-	struct elf_bytes present;
 	uint64_t end;
 
-	image_bytes(file, header->p_offset, MIN(header->p_filesz, header->p_memsz), 0, &present);
-	segment.file_size = present.length;
+	segment.file_size =
+		present_bytes(file, header->p_offset, MIN(header->p_filesz, header->p_memsz));
 	if (__builtin_add_overflow(header->p_vaddr, header->p_memsz, &end) ||
 		__builtin_add_overflow(header->p_offset, header->p_memsz, &end))
 		return errmsg_set(err, -EINVAL,
@@ -184,29 +173,46 @@ static int add_segment(
 	return array_append(&file->segments, segment);
 }
 
+static int use_program_header(
+	struct elf_file *file, const Elf64_Phdr *header, const char *name, struct errmsg *err)
+{
+	if (header->p_type == PT_LOAD && header->p_memsz != 0)
+		return add_segment(file, header, name, err);
+	if (header->p_type == PT_NOTE)
+		find_build_id(file, header->p_offset, header->p_filesz, header->p_align);
+	else if (header->p_type == PT_GNU_EH_FRAME)
+		file->eh_frame_header = (struct elf_segment){
+			.file_offset = header->p_offset,
+			.vaddr = header->p_vaddr,
+			.file_size = present_bytes(file, header->p_offset, header->p_filesz),
+		};
+	return 0;
+}
+
 static int read_program_headers(struct elf_file *file, const char *name, struct errmsg *err)
 {
+	_cleanup_free_ Elf64_Phdr *headers = NULL;
 	uint64_t count = file->header.e_phnum;
-	Elf64_Phdr header;
 	int result = 0;
 
 	/* More headers than e_phnum can say: the first section header holds the number. */
 	if (count == PN_XNUM && file->section_count)
 		count = file->sections[0].sh_info;
-	for (uint64_t i = 0; result == 0 && i < count; i++) {
-		if (!read_table_entry(file, file->header.e_phoff, i, sizeof(header), &header))
-			return errmsg_set(err, -EINVAL,
-				"cannot use %s: it is cut short, its program headers lie past its "
-				"end; reinstall the file",
-				name);
-		if (header.p_type == PT_LOAD && header.p_memsz != 0)
-			result = add_segment(file, &header, name, err);
-		else if (header.p_type == PT_NOTE)
-			find_build_id(file, header.p_offset, header.p_filesz, header.p_align);
-		else if (header.p_type == PT_GNU_EH_FRAME)
-			image_bytes(file, header.p_offset, header.p_filesz, header.p_vaddr,
-				&file->eh_frame_header);
+	if (count == 0)
+		return 0;
+	if (count <= SEGMENTS_MAX) {
+		headers = malloc(count * sizeof(*headers));
+		if (!headers)
+			return -ENOMEM;
 	}
+	if (!headers || !elf_source_read(&file->source, file->header.e_phoff, headers,
+				count * sizeof(*headers)))
+		return errmsg_set(err, -EINVAL,
+			"cannot use %s: it is cut short, its program headers lie past its end; "
+			"reinstall the file",
+			name);
+	for (uint64_t i = 0; result == 0 && i < count; i++)
+		result = use_program_header(file, &headers[i], name, err);
 	return result;
 }
 
@@ -217,19 +223,23 @@ static int copy_section_headers(struct elf_file *file)
 	Elf64_Shdr first;
 
 	if (file->header.e_shoff == 0 || file->header.e_shentsize != sizeof(Elf64_Shdr) ||
-		!read_at(file, file->header.e_shoff, &first, sizeof(first)))
+		!elf_source_read(&file->source, file->header.e_shoff, &first, sizeof(first)))
 		return 0;
 	/* More sections than e_shnum and e_shstrndx can say: the first section header holds them.
 	 */
 	if (count == 0)
 		count = first.sh_size;
-	count = MIN(count, (file->length - file->header.e_shoff) / sizeof(Elf64_Shdr));
-	if (count == 0)
+	count = MIN(count, (file->source.length - file->header.e_shoff) / sizeof(Elf64_Shdr));
+	if (count == 0 || count > SECTIONS_MAX)
 		return 0;
 	file->sections = malloc(count * sizeof(*file->sections));
 	if (!file->sections)
 		return -ENOMEM;
-	memcpy(file->sections, file->image + file->header.e_shoff, count * sizeof(*file->sections));
+	if (!elf_source_read(&file->source, file->header.e_shoff, file->sections,
+		    count * sizeof(*file->sections))) {
+		file->source.cut = true;
+		return 0;
+	}
 	file->section_count = count;
 	file->section_names_index =
 		file->header.e_shstrndx == SHN_XINDEX ? first.sh_link : file->header.e_shstrndx;
@@ -257,11 +267,23 @@ static int check_header(const struct elf_file *file, const char *name, struct er
 	return 0;
 }
 
-static int parse_image(struct elf_file *file, const char *name, struct errmsg *err)
+static int find_identity(struct elf_file *file)
+{
+	int result = 0;
+
+	if (file->build_id.length)
+		file->identity = build_id_identity(&file->build_id);
+	else
+		result = hash_contents(file, &file->identity);
+	file->identity = never_zero(file->identity);
+	return result;
+}
+
+static int read_headers(struct elf_file *file, const char *name, struct errmsg *err)
 {
 	int result;
 
-	if (!read_at(file, 0, &file->header, sizeof(file->header)))
+	if (!elf_source_read(&file->source, 0, &file->header, sizeof(file->header)))
 		return errmsg_set(err, -ENOEXEC,
 			"cannot use %s: it is shorter than an ELF header; name a program or shared "
 			"library",
@@ -272,31 +294,34 @@ static int parse_image(struct elf_file *file, const char *name, struct errmsg *e
 	result = copy_section_headers(file);
 	if (result == 0)
 		result = read_program_headers(file, name, err);
+	if (result == 0) {
+		find_build_id_in_sections(file);
+		result = find_identity(file);
+	}
 	if (result == -ENOMEM)
 		return errmsg_set(err, result, "cannot use %s: out of memory", name);
-	if (result < 0)
-		return result;
-	find_build_id_in_sections(file);
-	file->identity = file->build_id.length ? build_id_identity(&file->build_id)
-					       : never_zero(hash_contents(file));
-	return 0;
+	return result;
 }
 
-/* Takes the mapping; an image in memory comes with an empty one. */
-static int open_image(struct elf_file **ret_file, struct file_mapping take_mapping,
-	const void *bytes, size_t length, const char *name, struct errmsg *err)
+int elf_file_open_fd(
+	struct elf_file **ret_file, int fd, const char *name_for_messages, struct errmsg *err)
 {
 	_cleanup_elf_file_ struct elf_file *file = calloc(1, sizeof(*file));
 	int result;
 
-	if (!file) {
-		file_mapping_done(&take_mapping);
-		return errmsg_set(err, -ENOMEM, "cannot use %s: out of memory", name);
-	}
-	file->mapping = take_mapping;
-	file->image = bytes;
-	file->length = length;
-	result = parse_image(file, name, err);
+	if (!file)
+		return errmsg_set(err, -ENOMEM, "cannot use %s: out of memory", name_for_messages);
+	result = elf_source_open(&file->source, fd);
+	if (result == -EISDIR)
+		return errmsg_set(err, result, "cannot read %s: it is a directory; name a file",
+			name_for_messages);
+	if (result == -EINVAL)
+		return errmsg_set(
+			err, result, "cannot read %s: it is not a regular file", name_for_messages);
+	if (result < 0)
+		return errmsg_set(
+			err, result, "cannot read %s: %s", name_for_messages, strerror(-result));
+	result = read_headers(file, name_for_messages, err);
 	if (result == 0)
 		*ret_file = TAKE_PTR(file);
 	return result;
@@ -306,38 +331,35 @@ int elf_file_open(struct elf_file **ret_file, const char *path, const char *name
 	struct errmsg *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct file_mapping mapping;
-	int result;
 
 	if (fd < 0)
 		return errmsg_set(
 			err, -errno, "cannot open %s: %s", name_for_messages, strerror(errno));
-	result = file_mapping_open_fd(&mapping, fd, name_for_messages, err);
-	if (result < 0)
-		return result;
-	return open_image(ret_file, mapping, mapping.bytes, mapping.length, name_for_messages, err);
+	return elf_file_open_fd(ret_file, fd, name_for_messages, err);
 }
 
 int elf_file_open_memory(struct elf_file **ret_file, const void *bytes, size_t length,
 	const char *name_for_messages, struct errmsg *err)
 {
-	return open_image(
-		ret_file, (struct file_mapping){0}, bytes, length, name_for_messages, err);
+	_cleanup_elf_file_ struct elf_file *file = calloc(1, sizeof(*file));
+	int result;
+
+	if (!file)
+		return errmsg_set(err, -ENOMEM, "cannot use %s: out of memory", name_for_messages);
+	elf_source_open_memory(&file->source, bytes, length);
+	result = read_headers(file, name_for_messages, err);
+	if (result == 0)
+		*ret_file = TAKE_PTR(file);
+	return result;
 }
 
 struct elf_file *elf_file_free(struct elf_file *file)
 {
 	if (!file)
 		return NULL;
-	if (file->libelf)
-		elf_end(file->libelf);
-	free(file->libelf_image);
-	array_foreach (&file->inflated, section)
-		free(section->bytes);
-	array_done(&file->inflated);
+	elf_source_done(&file->source);
 	array_done(&file->segments);
 	free(file->sections);
-	file_mapping_done(&file->mapping);
 	free(file);
 	return NULL;
 }
@@ -346,6 +368,67 @@ void elf_file_freep(struct elf_file **file)
 {
 	*file = elf_file_free(*file);
 }
+
+/* ---- Limits ---- */
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void elf_file_limit(struct elf_file *file, const struct elf_limits *limits)
+{
+	file->limits = *limits;
+	file->cpu_end_ns = limits->cpu_ns ? thread_cpu_ns() + limits->cpu_ns : 0;
+}
+
+void elf_file_limit_as(struct elf_file *file, const struct elf_file *other)
+{
+	file->limits = other->limits;
+	file->cpu_end_ns = other->cpu_end_ns;
+}
+
+bool elf_file_given_up(const struct elf_file *file)
+{
+	return file->limits.given_up &&
+	       atomic_load_explicit(file->limits.given_up, memory_order_relaxed);
+}
+
+int elf_file_status(const struct elf_file *file)
+{
+	const struct elf_source *source = &file->source;
+
+	if (elf_file_given_up(file))
+		return -ECANCELED;
+	if (source->no_memory)
+		return -ENOMEM;
+	if (source->too_large)
+		return -EFBIG;
+	if (source->cut || !elf_source_unchanged(source))
+		return -ESTALE;
+	return file->cpu_end_ns && thread_cpu_ns() > file->cpu_end_ns ? -ETIME : 0;
+}
+
+const char *elf_file_explain(int status)
+{
+	switch (status) {
+	case -ESTALE:
+		return "it was changed while it was read";
+	case -EFBIG:
+		return "it holds more than sonde reads, and is probably damaged";
+	case -ETIME:
+		return "reading it takes too long";
+	case -ECANCELED:
+		return "the recording was ended before it was read";
+	default:
+		return strerror(-status);
+	}
+}
+
+/* ---- What headers say ---- */
 
 const struct build_id *elf_file_build_id(const struct elf_file *file)
 {
@@ -411,18 +494,77 @@ bool elf_file_offset_to_vaddr(
 	return found != NULL;
 }
 
-bool elf_file_loaded_bytes(const struct elf_file *file, uint64_t vaddr, struct elf_bytes *ret_bytes)
+/* Where the bytes loaded at `vaddr` lie in the file, and how many follow in the segment. */
+static bool find_loaded(
+	const struct elf_file *file, uint64_t vaddr, uint64_t *ret_offset, uint64_t *ret_length)
 {
 	array_foreach (&file->segments, segment) {
 		uint64_t offset = vaddr - segment->vaddr;
 
 		if (vaddr < segment->vaddr || offset >= segment->file_size)
 			continue;
-		image_bytes(file, segment->file_offset + offset, segment->file_size - offset, vaddr,
-			ret_bytes);
+		*ret_offset = segment->file_offset + offset;
+		*ret_length = segment->file_size - offset;
 		return true;
 	}
 	return false;
+}
+
+uint64_t elf_file_length(const struct elf_file *file)
+{
+	return file->source.length;
+}
+
+uint64_t elf_file_loaded_length(const struct elf_file *file, uint64_t vaddr)
+{
+	uint64_t offset, length;
+
+	return find_loaded(file, vaddr, &offset, &length) ? length : 0;
+}
+
+bool elf_file_read(const struct elf_file *file, uint64_t offset, void *ret_bytes, size_t length)
+{
+	return elf_source_read(&file->source, offset, ret_bytes, length);
+}
+
+bool elf_file_read_loaded(
+	const struct elf_file *file, uint64_t vaddr, void *ret_bytes, size_t length)
+{
+	uint64_t offset, present;
+
+	return find_loaded(file, vaddr, &offset, &present) && length <= present &&
+	       elf_source_read(&file->source, offset, ret_bytes, length);
+}
+
+bool elf_file_window(
+	struct elf_file *file, uint64_t vaddr, uint64_t length, struct elf_bytes *ret_bytes)
+{
+	uint64_t offset, present, got;
+	const uint8_t *bytes;
+
+	if (!find_loaded(file, vaddr, &offset, &present))
+		return false;
+	length = MIN(length, present);
+	length = MIN(length, ELF_WINDOW_MAX_BYTES);
+	bytes = elf_source_window(&file->source, offset, length, &got);
+	if (!bytes)
+		return false;
+	*ret_bytes = (struct elf_bytes){.bytes = bytes, .length = got, .vaddr = vaddr};
+	return true;
+}
+
+bool elf_file_loaded_rest(struct elf_file *file, uint64_t vaddr, struct elf_bytes *ret_bytes)
+{
+	uint64_t offset, present;
+	const uint8_t *bytes;
+
+	if (!find_loaded(file, vaddr, &offset, &present))
+		return false;
+	bytes = elf_source_keep(&file->source, offset, present);
+	if (!bytes)
+		return false;
+	*ret_bytes = (struct elf_bytes){.bytes = bytes, .length = present, .vaddr = vaddr};
+	return true;
 }
 
 /* A section's range, when it is code inside an executable segment. */
@@ -480,12 +622,24 @@ bool elf_file_next_code(
 	return false;
 }
 
-bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_bytes *ret_bytes)
+bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_segment *ret_segment)
 {
-	if (file->eh_frame_header.length == 0)
+	if (file->eh_frame_header.file_size == 0)
 		return false;
-	*ret_bytes = file->eh_frame_header;
+	*ret_segment = file->eh_frame_header;
 	return true;
+}
+
+/* ---- Sections ---- */
+
+size_t elf_file_section_count(const struct elf_file *file)
+{
+	return file->section_count;
+}
+
+const Elf64_Shdr *elf_file_section_header(const struct elf_file *file, size_t index)
+{
+	return &file->sections[index];
 }
 
 static bool section_has_name(const struct elf_bytes *names, uint64_t offset, const char *name)
@@ -496,32 +650,40 @@ static bool section_has_name(const struct elf_bytes *names, uint64_t offset, con
 	       memcmp(names->bytes + offset, name, length) == 0;
 }
 
-static const Elf64_Shdr *find_section(const struct elf_file *file, const char *name)
+size_t elf_file_find_section(struct elf_file *file, const char *name)
 {
 	const Elf64_Shdr *section;
 	struct elf_bytes names;
 
 	if (file->section_names_index >= file->section_count)
-		return NULL;
+		return 0;
 	section = &file->sections[file->section_names_index];
 	if (section->sh_type != SHT_STRTAB)
-		return NULL;
-	image_bytes(file, section->sh_offset, section->sh_size, 0, &names);
-	for (size_t i = 1; i < file->section_count; i++)
+		return 0;
+	names.length = present_bytes(file, section->sh_offset, section->sh_size);
+	names.bytes = elf_source_keep(&file->source, section->sh_offset, names.length);
+	for (size_t i = 1; names.bytes && i < file->section_count; i++)
 		if (section_has_name(&names, file->sections[i].sh_name, name))
-			return &file->sections[i];
-	return NULL;
+			return i;
+	return 0;
 }
 
-/* Decompresses a section once and keeps it for the file's life. */
-static bool inflate_section(struct elf_file *file, size_t index, struct elf_bytes *bytes)
+size_t elf_file_find_section_of_type(const struct elf_file *file, uint32_t type)
 {
-	struct inflated_section made = {.index = index};
-	Elf64_Chdr header;
+	for (size_t i = 1; i < file->section_count; i++)
+		if (file->sections[i].sh_type == type)
+			return i;
+	return 0;
+}
 
-	array_foreach (&file->inflated, known) {
-		if (known->index != index)
-			continue;
+/* Unpacks a section once and keeps what it holds. */
+static bool inflate_section(struct elf_file *file, uint64_t offset, struct elf_bytes *bytes)
+{
+	const struct elf_kept *known = elf_source_find_inflated(&file->source, offset);
+	Elf64_Chdr header;
+	uint8_t *inflated;
+
+	if (known) {
 		bytes->bytes = known->bytes;
 		bytes->length = known->length;
 		return true;
@@ -529,63 +691,41 @@ static bool inflate_section(struct elf_file *file, size_t index, struct elf_byte
 	if (bytes->length < sizeof(header))
 		return false;
 	memcpy(&header, bytes->bytes, sizeof(header));
-	if (header.ch_type != ELFCOMPRESS_ZLIB || array_reserve(&file->inflated, 1) < 0)
+	if (header.ch_type != ELFCOMPRESS_ZLIB ||
+		!elf_source_has_room(&file->source, header.ch_size))
 		return false;
-	made.length = header.ch_size;
-	made.bytes = inflate_bytes(
-		bytes->bytes + sizeof(header), bytes->length - sizeof(header), made.length);
-	if (!made.bytes)
+	inflated = inflate_bytes(
+		bytes->bytes + sizeof(header), bytes->length - sizeof(header), header.ch_size);
+	if (!inflated || !elf_source_keep_inflated(&file->source, offset, inflated, header.ch_size))
 		return false;
-	file->inflated.items[file->inflated.count++] = made;
-	bytes->bytes = made.bytes;
-	bytes->length = made.length;
+	bytes->bytes = inflated;
+	bytes->length = header.ch_size;
 	return true;
 }
 
-bool elf_file_section(struct elf_file *file, const char *section_name, struct elf_bytes *ret_bytes)
+bool elf_file_section_bytes(struct elf_file *file, size_t index, struct elf_bytes *ret_bytes)
 {
-	const Elf64_Shdr *section = find_section(file, section_name);
+	const Elf64_Shdr *section;
 	struct elf_bytes bytes;
 
-	if (!section || section->sh_type == SHT_NOBITS)
+	if (index == 0 || index >= file->section_count)
 		return false;
-	if (section->sh_offset > file->length ||
-		file->length - section->sh_offset < section->sh_size)
+	section = &file->sections[index];
+	if (section->sh_type == SHT_NOBITS)
 		return false;
-	image_bytes(file, section->sh_offset, section->sh_size, section->sh_addr, &bytes);
-	if ((section->sh_flags & SHF_COMPRESSED) &&
-		!inflate_section(file, (size_t)(section - file->sections), &bytes))
+	bytes = (struct elf_bytes){
+		.bytes = elf_source_keep(&file->source, section->sh_offset, section->sh_size),
+		.length = section->sh_size,
+		.vaddr = section->sh_addr,
+	};
+	if (!bytes.bytes || ((section->sh_flags & SHF_COMPRESSED) &&
+				    !inflate_section(file, section->sh_offset, &bytes)))
 		return false;
 	*ret_bytes = bytes;
 	return true;
 }
 
-/*
- * libelf writes into the image when it decompresses or converts, so it gets one that it may write
- * to: the private mapping made writable, or a copy of foreign memory.
- */
-static char *writable_image(struct elf_file *file)
+bool elf_file_section(struct elf_file *file, const char *section_name, struct elf_bytes *ret_bytes)
 {
-	if (file->mapping.bytes) {
-		if (mprotect((void *)file->mapping.bytes, file->mapping.length,
-			    PROT_READ | PROT_WRITE) < 0)
-			return NULL;
-		return (char *)file->mapping.bytes;
-	}
-	file->libelf_image = malloc(file->length);
-	if (file->libelf_image)
-		memcpy(file->libelf_image, file->image, file->length);
-	return (char *)file->libelf_image;
-}
-
-struct Elf *elf_file_libelf(struct elf_file *file)
-{
-	char *image;
-
-	if (file->libelf || file->libelf_image)
-		return file->libelf;
-	image = elf_version(EV_CURRENT) == EV_NONE ? NULL : writable_image(file);
-	if (image)
-		file->libelf = elf_memory(image, file->length);
-	return file->libelf;
+	return elf_file_section_bytes(file, elf_file_find_section(file, section_name), ret_bytes);
 }

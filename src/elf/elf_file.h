@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An opened ELF file, 64-bit little-endian: what the unwinder and the symboliser both need to know
- * of it. A thin, checked layer over libelf; every offset of a foreign file is validated here, so
- * callers get either good bytes or an error.
+ * of it. Every offset of a foreign file is validated here, and its bytes are read, never mapped:
+ * its owner may cut it at any time. Callers get either good bytes or an error.
  */
 #pragma once
 
+#include <elf.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,11 +33,17 @@ struct elf_segment {
 	bool executable;
 };
 
-/* Bytes of a section or segment; they live as long as the elf_file. */
+/* Bytes of a section or segment. */
 struct elf_bytes {
 	const uint8_t *bytes;
 	size_t length;
 	uint64_t vaddr; /* 0 for sections that are not loaded */
+};
+
+/* How long one file may be worked on. Zero: without a limit. */
+struct elf_limits {
+	const atomic_bool *given_up; /* NULL: never */
+	uint64_t cpu_ns;             /* of the calling thread, counted from elf_file_limit() */
 };
 
 struct elf_file;
@@ -43,12 +51,32 @@ struct elf_file;
 /* Opens by path. `path` may be a /proc/PID/map_files entry; messages use `name_for_messages`. */
 int elf_file_open(struct elf_file **ret_file, const char *path, const char *name_for_messages,
 	struct errmsg *err);
+/* The same for an open descriptor, which stays the caller's. */
+int elf_file_open_fd(
+	struct elf_file **ret_file, int fd, const char *name_for_messages, struct errmsg *err);
 /* Opens an image in memory (vDSO, fuzzing). The bytes must outlive the elf_file. */
 int elf_file_open_memory(struct elf_file **ret_file, const void *bytes, size_t length,
 	const char *name_for_messages, struct errmsg *err);
 struct elf_file *elf_file_free(struct elf_file *file);
 void elf_file_freep(struct elf_file **file);
 #define _cleanup_elf_file_ _cleanup_(elf_file_freep)
+
+/* Limits the work on this file from now on; long loops over foreign tables ask elf_file_status().
+ */
+void elf_file_limit(struct elf_file *file, const struct elf_limits *limits);
+/*
+ * 0 while the file is what it was and all that was asked for could be read. Else what was made of
+ * it must not be kept: -ESTALE it was cut or written to, -EFBIG it holds more than is read, -ETIME
+ * or -ECANCELED a limit, -ENOMEM.
+ */
+int elf_file_status(const struct elf_file *file);
+/* Limits the work on `file` as that on `other`, whose debug file it is for example. */
+void elf_file_limit_as(struct elf_file *file, const struct elf_file *other);
+/* True when the limits' flag is set. Costs a load. */
+bool elf_file_given_up(const struct elf_file *file);
+/* Why a status, or another negative errno, stands in the way: "it was changed while it was read".
+ */
+const char *elf_file_explain(int status);
 
 /* The build-id of all SHT_NOTE and PT_NOTE notes; length 0 when there is none. */
 const struct build_id *elf_file_build_id(const struct elf_file *file);
@@ -75,14 +103,36 @@ const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint6
 bool elf_file_offset_to_vaddr(
 	const struct elf_file *file, uint64_t file_offset, uint64_t *ret_vaddr);
 
+/* Sections by index, as in the file; what does not fit into the file is absent. */
+size_t elf_file_section_count(const struct elf_file *file);
+const Elf64_Shdr *elf_file_section_header(const struct elf_file *file, size_t index);
+/* The first section of this name, or of this type; 0 when there is none. */
+size_t elf_file_find_section(struct elf_file *file, const char *name);
+size_t elf_file_find_section_of_type(const struct elf_file *file, uint32_t type);
 /*
- * The section's bytes, decompressed when SHF_COMPRESSED (zlib). False when it is absent, NOBITS,
- * out of bounds or compressed otherwise.
+ * The section's bytes, decompressed when SHF_COMPRESSED (zlib); they live as long as the file.
+ * False when it is absent, NOBITS, out of bounds or compressed otherwise, or cannot be read: the
+ * status then says so.
  */
+bool elf_file_section_bytes(struct elf_file *file, size_t index, struct elf_bytes *ret_bytes);
 bool elf_file_section(struct elf_file *file, const char *section_name, struct elf_bytes *ret_bytes);
-/* The bytes of the file from `vaddr`, as loaded (through PT_LOAD). False when not covered. */
-bool elf_file_loaded_bytes(
-	const struct elf_file *file, uint64_t vaddr, struct elf_bytes *ret_bytes);
+
+/* Copies bytes of the file, at an offset or as loaded at `vaddr`; false when not all are there. */
+bool elf_file_read(const struct elf_file *file, uint64_t offset, void *ret_bytes, size_t length);
+bool elf_file_read_loaded(
+	const struct elf_file *file, uint64_t vaddr, void *ret_bytes, size_t length);
+uint64_t elf_file_length(const struct elf_file *file);
+/* How many bytes of the file are loaded from `vaddr` on, to the end of the segment; 0: none. */
+uint64_t elf_file_loaded_length(const struct elf_file *file, uint64_t vaddr);
+/*
+ * Up to `length` bytes as loaded from `vaddr` (through PT_LOAD), fewer at the end of the segment,
+ * and at most ELF_WINDOW_MAX_BYTES; they live until the next call. False when there are none.
+ */
+#define ELF_WINDOW_MAX_BYTES ((uint64_t)64 << 20)
+bool elf_file_window(
+	struct elf_file *file, uint64_t vaddr, uint64_t length, struct elf_bytes *ret_bytes);
+/* All bytes from `vaddr` to the end of its segment; they live as long as the file. */
+bool elf_file_loaded_rest(struct elf_file *file, uint64_t vaddr, struct elf_bytes *ret_bytes);
 
 /*
  * Visits the address ranges that hold code: executable sections, or executable segments in a file
@@ -90,8 +140,8 @@ bool elf_file_loaded_bytes(
  */
 bool elf_file_next_code(
 	const struct elf_file *file, size_t *position, uint64_t *ret_vaddr, uint64_t *ret_length);
-/* The PT_GNU_EH_FRAME segment (.eh_frame_hdr), for files without section headers. */
-bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_bytes *ret_bytes);
+/* Where the PT_GNU_EH_FRAME segment (.eh_frame_hdr) is; false when the file has none. */
+bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_segment *ret_segment);
 
 /*
  * Where the function at or before `vaddr` begins, by the search table of .eh_frame_hdr: also for
@@ -101,9 +151,3 @@ bool elf_file_function_start(const struct elf_file *file, uint64_t vaddr, uint64
 /* The same, and where the next one begins: UINT64_MAX after the last. */
 bool elf_file_function_range(
 	const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end);
-
-/*
- * The libelf handle, for libdw and symbol tables; it lives as long as the file. Made at the first
- * call; NULL when libelf rejects the file or memory is short.
- */
-struct Elf *elf_file_libelf(struct elf_file *file);

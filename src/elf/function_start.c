@@ -15,40 +15,69 @@
 #define TABLE_AT          12
 #define TABLE_ENTRY_BYTES 8
 
-static int32_t entry_offset(const struct elf_bytes *header, size_t index)
-{
-	int32_t offset;
+struct search_table {
+	const struct elf_file *file;
+	struct elf_segment header;
+	uint32_t count;
+};
 
-	memcpy(&offset, header->bytes + TABLE_AT + index * TABLE_ENTRY_BYTES, sizeof(offset));
-	return offset;
+/* The table may be megabytes and few of its entries are asked for: they are read one by one. */
+static bool read_start(const struct search_table *table, uint32_t index, uint64_t *ret_start)
+{
+	uint64_t offset =
+		table->header.file_offset + TABLE_AT + (uint64_t)index * TABLE_ENTRY_BYTES;
+	int32_t start;
+
+	if (!elf_file_read(table->file, offset, &start, sizeof(start)))
+		return false;
+	*ret_start = table->header.vaddr + (uint64_t)(int64_t)start;
+	return true;
+}
+
+static bool open_table(const struct elf_file *file, struct search_table *ret_table)
+{
+	static const uint8_t layout[] = {VERSION, POINTER_PCREL_S4, COUNT_U4, TABLE_DATAREL_S4};
+	struct search_table table = {.file = file};
+	uint8_t head[TABLE_AT];
+
+	if (!elf_file_eh_frame_header(file, &table.header) ||
+		table.header.file_size < sizeof(head) ||
+		!elf_file_read(file, table.header.file_offset, head, sizeof(head)) ||
+		memcmp(head, layout, sizeof(layout)) != 0)
+		return false;
+	memcpy(&table.count, head + 8, sizeof(table.count));
+	if (table.count > (table.header.file_size - TABLE_AT) / TABLE_ENTRY_BYTES)
+		return false;
+	*ret_table = table;
+	return true;
 }
 
 bool elf_file_function_range(
 	const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
 {
-	static const uint8_t layout[] = {VERSION, POINTER_PCREL_S4, COUNT_U4, TABLE_DATAREL_S4};
-	size_t low = 0, high, middle;
-	struct elf_bytes header;
-	uint32_t count;
+	uint64_t start, found = 0, end = UINT64_MAX;
+	struct search_table table;
+	uint32_t low = 0, high;
 
-	if (!elf_file_eh_frame_header(file, &header) || header.length < TABLE_AT ||
-		memcmp(header.bytes, layout, sizeof(layout)) != 0)
+	if (!open_table(file, &table))
 		return false;
-	memcpy(&count, header.bytes + 8, sizeof(count));
-	if (count > (header.length - TABLE_AT) / TABLE_ENTRY_BYTES)
-		return false;
-	for (high = count; low < high;) {
-		middle = low + (high - low) / 2;
-		if (header.vaddr + (uint64_t)(int64_t)entry_offset(&header, middle) <= vaddr)
+	for (high = table.count; low < high;) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (!read_start(&table, middle, &start))
+			return false;
+		if (start <= vaddr) {
+			found = start;
 			low = middle + 1;
-		else
+		} else {
+			end = start;
 			high = middle;
+		}
 	}
 	if (low == 0)
 		return false;
-	*ret_start = header.vaddr + (uint64_t)(int64_t)entry_offset(&header, low - 1);
-	*ret_end = low < count ? header.vaddr + (uint64_t)(int64_t)entry_offset(&header, low)
-			       : UINT64_MAX;
+	*ret_start = found;
+	*ret_end = end;
 	return true;
 }
 

@@ -12,7 +12,8 @@
 #include "base/strbuf.h"
 #include "symbols/elf_symbols.h"
 
-#define DEBUG_ROOT "/usr/lib/debug"
+#define DEBUG_ROOT      "/usr/lib/debug"
+#define CRC_BLOCK_BYTES ((size_t)1 << 20)
 
 struct debug_link {
 	const char *name; /* a plain file name; NULL: the file has none */
@@ -82,29 +83,35 @@ static bool place_path(const struct debug_file_search *search, const struct debu
 	return true;
 }
 
-static bool crc_matches(const char *path, uint32_t crc)
+/* The checksum of the file as it was opened; false when it cannot be read to its end. */
+static bool crc_matches(const struct elf_file *candidate, uint32_t crc)
 {
-	struct file_mapping mapping;
-	bool same;
+	_cleanup_free_ uint8_t *block = malloc(CRC_BLOCK_BYTES);
+	uint64_t length = elf_file_length(candidate), done = 0;
+	uint32_t found = 0;
 
-	if (file_mapping_open(&mapping, path, NULL) < 0)
-		return false;
-	same = lzma_crc32(mapping.bytes, mapping.length, 0) == crc;
-	file_mapping_done(&mapping);
-	return same;
+	while (block && done < length) {
+		size_t part = MIN(length - done, (uint64_t)CRC_BLOCK_BYTES);
+
+		if (!elf_file_read(candidate, done, block, part) || elf_file_status(candidate) < 0)
+			return false;
+		found = lzma_crc32(block, part, found);
+		done += part;
+	}
+	return block && found == crc;
 }
 
 /* Build-ids decide where both files have one: comparing them is far cheaper than reading the file.
  */
 static bool belongs_to(const struct debug_file_search *search, const struct debug_link *link,
-	enum place place, const struct elf_file *candidate, const char *path)
+	enum place place, const struct elf_file *candidate)
 {
 	const struct build_id *wanted = elf_file_build_id(search->file);
 	const struct build_id *found = elf_file_build_id(candidate);
 
 	if (wanted->length && found->length)
 		return build_id_equal(wanted, found);
-	return place != PLACE_BUILD_ID && crc_matches(path, link->crc);
+	return place != PLACE_BUILD_ID && crc_matches(candidate, link->crc);
 }
 
 int debug_file_open(struct elf_file **ret_debug_file, char **ret_path,
@@ -120,9 +127,11 @@ int debug_file_open(struct elf_file **ret_debug_file, char **ret_path,
 			continue;
 		if (strbuf_status(&path) < 0)
 			return -ENOMEM;
-		if (elf_file_open(&candidate, path.data, path.data, NULL) < 0 ||
-			!elf_section_present(candidate, section_name) ||
-			!belongs_to(search, &link, place, candidate, path.data))
+		if (elf_file_open(&candidate, path.data, path.data, NULL) < 0)
+			continue;
+		elf_file_limit_as(candidate, search->file);
+		if (!elf_section_present(candidate, section_name) ||
+			!belongs_to(search, &link, place, candidate))
 			continue;
 		*ret_debug_file = TAKE_PTR(candidate);
 		if (ret_path)

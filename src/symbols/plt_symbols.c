@@ -59,12 +59,14 @@ static const char *function_at(const struct plt_reading *reading, uint64_t addre
 
 static const char *symbol_name(const struct elf_symbol_table *table, size_t index)
 {
-	size_t at;
+	const char *name = NULL;
+	Elf64_Sym symbol;
 
-	if (index >= table->symbol_count)
-		return NULL;
-	at = elf_symbol_table_get(table, index).st_name;
-	return at < table->strings_length && table->strings[at] ? table->strings + at : NULL;
+	if (index < table->symbol_count) {
+		symbol = elf_symbol_table_get(table, index);
+		name = elf_symbol_table_name(table, &symbol);
+	}
+	return name && name[0] ? name : NULL;
 }
 
 static const char *relocation_name(const struct plt_reading *reading,
@@ -81,32 +83,37 @@ static const char *relocation_name(const struct plt_reading *reading,
 	}
 }
 
+/* Relocations between two looks at the limits. */
+#define RELOCATIONS_AT_A_TIME 8192
+
 static int read_relocations(struct plt_reading *reading, const char *section_name, bool lazy)
 {
-	Elf *elf = elf_file_libelf(reading->file);
+	size_t index = elf_file_find_section(reading->file, section_name);
 	struct elf_symbol_table names = {0};
-	Elf_Scn *section;
-	GElf_Shdr header;
-	Elf_Data *data;
+	const Elf64_Shdr *header;
+	struct elf_bytes entries;
 	int result = 0;
 
-	if (!elf_section_find(reading->file, section_name, &section, &header) ||
-		header.sh_type != SHT_RELA || header.sh_entsize != sizeof(Elf64_Rela) ||
-		!(data = elf_getdata(section, NULL)) || !data->d_buf)
+	if (!index)
 		return 0;
-	elf_symbol_table_read(&names, elf, elf_getscn(elf, header.sh_link));
-	for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela) && result == 0; i++) {
+	header = elf_file_section_header(reading->file, index);
+	if (header->sh_type != SHT_RELA || header->sh_entsize != sizeof(Elf64_Rela) ||
+		!elf_file_section_bytes(reading->file, index, &entries))
+		return 0;
+	elf_symbol_table_read(&names, reading->file, header->sh_link);
+	for (size_t i = 0; i < entries.length / sizeof(Elf64_Rela) && result == 0; i++) {
 		Elf64_Rela relocation;
 		struct slot slot;
 
-		memcpy(&relocation, (const char *)data->d_buf + i * sizeof(relocation),
-			sizeof(relocation));
+		memcpy(&relocation, entries.bytes + i * sizeof(relocation), sizeof(relocation));
 		slot.address = relocation.r_offset;
 		slot.name = relocation_name(reading, &names, &relocation);
 		if (slot.name)
 			result = array_append(&reading->slots, slot);
 		if (lazy && result == 0)
 			result = array_append(&reading->lazy, slot);
+		if (result == 0 && i % RELOCATIONS_AT_A_TIME == RELOCATIONS_AT_A_TIME - 1)
+			result = elf_file_status(reading->file);
 	}
 	return result;
 }
@@ -153,17 +160,19 @@ static const char *entry_name(
 
 static int read_entries(struct plt_reading *reading, const char *section_name)
 {
+	size_t index = elf_file_find_section(reading->file, section_name);
 	size_t step = PLT_ENTRY_BYTES;
+	const Elf64_Shdr *header;
 	struct elf_bytes code;
-	Elf_Scn *section;
-	GElf_Shdr header;
 	int result = 0;
 
-	if (!elf_section_find(reading->file, section_name, &section, &header) ||
-		!(header.sh_flags & SHF_EXECINSTR) ||
-		!elf_file_section(reading->file, section_name, &code))
+	if (!index)
 		return 0;
-	if (header.sh_entsize == 8) /* .plt.got without IBT */
+	header = elf_file_section_header(reading->file, index);
+	if (!(header->sh_flags & SHF_EXECINSTR) ||
+		!elf_file_section_bytes(reading->file, index, &code))
+		return 0;
+	if (header->sh_entsize == 8) /* .plt.got without IBT */
 		step = 8;
 	for (size_t at = 0; at < code.length && result == 0; at += step) {
 		size_t length = code.length - at < step ? code.length - at : step;

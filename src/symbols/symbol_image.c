@@ -15,6 +15,8 @@
 #define IMAGE_VERSION   1
 #define NAMES_MAX_BYTES ((size_t)512 << 20)
 #define NO_ENTRY        UINT32_MAX
+/* Two names at a time, before the file's limits are looked at. */
+#define COMPARISONS_AT_A_TIME 4096
 
 struct symbol_image_header {
 	char magic[8];
@@ -184,10 +186,22 @@ int symbol_image_find(const struct symbol_image *image, uint64_t vaddr, struct s
 
 /* ---- Building ---- */
 
-static int compare_candidates(const void *left, const void *right)
+struct sorting {
+	const struct elf_file *file;
+	uint64_t compared;
+	bool stopped;
+};
+
+/* Stopped by a limit, all are equal: sorting ends soon, and nobody uses what it made. */
+static int compare_candidates(const void *left, const void *right, void *context)
 {
 	const struct symbol_candidate *a = left, *b = right;
+	struct sorting *sorting = context;
 
+	if (sorting->file && ++sorting->compared % COMPARISONS_AT_A_TIME == 0)
+		sorting->stopped |= elf_file_status(sorting->file) < 0;
+	if (sorting->stopped)
+		return 0;
 	if (a->start != b->start)
 		return a->start < b->start ? -1 : 1;
 	if (a->sized != b->sized)
@@ -199,9 +213,11 @@ static int compare_candidates(const void *left, const void *right)
 
 void symbol_candidates_sort(struct symbol_candidates *candidates)
 {
+	struct sorting sorting = {.file = candidates->file};
+
 	if (candidates->count)
-		qsort(candidates->items, candidates->count, sizeof(*candidates->items),
-			compare_candidates);
+		qsort_r(candidates->items, candidates->count, sizeof(*candidates->items),
+			compare_candidates, &sorting);
 }
 
 /*
@@ -278,6 +294,8 @@ int symbol_image_build(void **ret_bytes, size_t *ret_length, struct symbol_candi
 	size_t length;
 
 	symbol_candidates_sort(candidates);
+	if (candidates->file && elf_file_status(candidates->file) < 0)
+		return elf_file_status(candidates->file);
 	thin_out(candidates);
 	end_unsized(candidates);
 	if (candidates->count >= NO_ENTRY)

@@ -32,8 +32,8 @@ struct symbol_image {
 
 /*
  * Makes an image of the candidates, which it sorts and thins out: one name per start, and no label
- * inside a function. *ret_bytes is to be freed. Returns 0, -ENOMEM, or
- * -EFBIG for more names than a cache should hold.
+ * inside a function. *ret_bytes is to be freed. Returns 0, -ENOMEM, -EFBIG for more names than a
+ * cache should hold, or the elf_file_status() of the candidates' file.
  */
 int symbol_image_build(void **ret_bytes, size_t *ret_length, struct symbol_candidates *candidates,
 	const struct symbol_image_key *key);

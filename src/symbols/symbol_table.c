@@ -117,11 +117,17 @@ static void gathering_done(struct gathering *all)
 static int build_image(const struct debug_file_search *search, const struct symbol_image_key *key,
 	void **ret_bytes, size_t *ret_length)
 {
-	struct gathering all = {.file = search->file, .search = *search};
+	struct gathering all = {
+		.file = search->file, .search = *search, .candidates.file = search->file};
 	int result = gather(&all);
 
 	if (result == 0)
 		result = symbol_image_build(ret_bytes, ret_length, &all.candidates, key);
+	/* What was made of a file that changed meanwhile is neither used nor kept. */
+	if (result == 0)
+		result = elf_file_status(search->file);
+	if (result == 0 && all.debug_file)
+		result = elf_file_status(all.debug_file);
 	gathering_done(&all);
 	return result;
 }
@@ -135,12 +141,11 @@ static uint64_t own_fingerprint(struct elf_file *file)
 	uint64_t fingerprint = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		Elf_Scn *section;
-		GElf_Shdr header;
+		size_t index = elf_file_find_section(file, names[i]);
+		const Elf64_Shdr *header = index ? elf_file_section_header(file, index) : NULL;
 
-		if (elf_section_find(file, names[i], &section, &header) &&
-			header.sh_type != SHT_NOBITS)
-			fingerprint = hash_u64(fingerprint + header.sh_size + i) | 1;
+		if (header && header->sh_type != SHT_NOBITS)
+			fingerprint = hash_u64(fingerprint + header->sh_size + i) | 1;
 	}
 	return fingerprint;
 }
@@ -221,15 +226,9 @@ int symbol_table_open_at(struct symbol_table **ret_table, struct elf_file *file,
 	_cleanup_symbol_table_ struct symbol_table *table = calloc(1, sizeof(*table));
 	int result = table ? open_table(table, &search, cache_directory) : -ENOMEM;
 
-	if (result == -EFBIG)
-		return errmsg_set(err, result,
-			"cannot name the functions of %s: it has more symbols than sonde reads, "
-			"and "
-			"is probably damaged",
-			path ? path : "a mapped file");
 	if (result < 0)
 		return errmsg_set(err, result, "cannot name the functions of %s: %s",
-			path ? path : "a mapped file", strerror(-result));
+			path ? path : "a mapped file", elf_file_explain(result));
 	*ret_table = TAKE_PTR(table);
 	return 0;
 }

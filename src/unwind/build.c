@@ -19,6 +19,10 @@
 #define MAX_PADDING_BYTES 15
 /* An entry point without FDE is this short at most. */
 #define MAX_START_BYTES 64
+/* Of .eh_frame_hdr, up to where it points to .eh_frame. */
+#define EH_FRAME_HEADER_BYTES 16
+/* FDEs and gaps between two looks at the file's limits. */
+#define RANGES_AT_A_TIME 1024
 
 struct code {
 	uint64_t begin, end;
@@ -91,23 +95,26 @@ static int collect_code(struct builder *builder)
 /* Without section headers: .eh_frame_hdr says where .eh_frame starts; it ends at its terminator. */
 static bool find_eh_frame_by_header(struct elf_file *file, struct cfi_section *ret_section)
 {
-	struct cfi_section header = {0};
+	uint8_t head[EH_FRAME_HEADER_BYTES], encoding;
+	struct cfi_section header = {.bytes = head};
+	struct elf_segment segment;
 	struct elf_bytes bytes;
 	struct cursor cursor;
 	uint64_t vaddr;
-	uint8_t encoding;
 
-	if (!elf_file_eh_frame_header(file, &bytes))
+	if (!elf_file_eh_frame_header(file, &segment))
 		return false;
-	header = (struct cfi_section){
-		.bytes = bytes.bytes, .length = bytes.length, .vaddr = bytes.vaddr};
-	cursor = (struct cursor){.at = bytes.bytes, .end = bytes.bytes + bytes.length};
+	header.length = MIN(segment.file_size, sizeof(head));
+	header.vaddr = segment.vaddr;
+	if (!elf_file_read(file, segment.file_offset, head, header.length))
+		return false;
+	cursor = (struct cursor){.at = head, .end = head + header.length};
 	if (cursor_u8(&cursor) != 1)
 		return false;
 	encoding = cursor_u8(&cursor);
 	cursor_skip(&cursor, 2); /* encodings of the search table */
 	if (cfi_read_pointer(&cursor, &header, encoding, &vaddr) < 0 || cursor.failed ||
-		!elf_file_loaded_bytes(file, vaddr, &bytes))
+		!elf_file_loaded_rest(file, vaddr, &bytes))
 		return false;
 	*ret_section = (struct cfi_section){.bytes = bytes.bytes,
 		.length = bytes.length,
@@ -158,10 +165,8 @@ static int collect_ranges(struct builder *builder)
  * only. */
 static bool is_go_program(struct elf_file *file)
 {
-	struct elf_bytes bytes;
-
-	return elf_file_section(file, ".gopclntab", &bytes) ||
-	       elf_file_section(file, ".note.go.buildid", &bytes);
+	return elf_file_find_section(file, ".gopclntab") ||
+	       elf_file_find_section(file, ".note.go.buildid");
 }
 
 /*
@@ -176,15 +181,16 @@ static void find_start(struct builder *builder)
 	static const uint8_t xor_rbp[] = {0x48, 0x31, 0xed};
 	static const uint8_t mov_rsp_rdi_call[] = {0x48, 0x89, 0xe7, 0xe8};
 	uint64_t entry = elf_file_entry(builder->file);
-	struct elf_bytes code;
+	uint8_t first[8];
+	const uint8_t *code = first;
 
-	if (!entry || !elf_file_loaded_bytes(builder->file, entry, &code) || code.length < 8)
+	if (!entry || !elf_file_read_loaded(builder->file, entry, first, sizeof(first)))
 		return;
-	if (memcmp(code.bytes, endbr64, sizeof(endbr64)) == 0)
-		code.bytes += sizeof(endbr64);
-	if (memcmp(code.bytes, xor_ebp, sizeof(xor_ebp)) == 0 ||
-		memcmp(code.bytes, xor_rbp, sizeof(xor_rbp)) == 0 ||
-		memcmp(code.bytes, mov_rsp_rdi_call, sizeof(mov_rsp_rdi_call)) == 0)
+	if (memcmp(code, endbr64, sizeof(endbr64)) == 0)
+		code += sizeof(endbr64);
+	if (memcmp(code, xor_ebp, sizeof(xor_ebp)) == 0 ||
+		memcmp(code, xor_rbp, sizeof(xor_rbp)) == 0 ||
+		memcmp(code, mov_rsp_rdi_call, sizeof(mov_rsp_rdi_call)) == 0)
 		builder->start = entry;
 }
 
@@ -213,25 +219,35 @@ static uint64_t find_signal_return(const struct builder *builder, uint64_t begin
 	struct elf_bytes code;
 	const uint8_t *found;
 
-	if (!elf_file_loaded_bytes(builder->file, begin, &code))
-		return 0;
-	found = memmem(
-		code.bytes, MIN(code.length, end - begin), signal_return, sizeof(signal_return));
-	return found ? begin + (uint64_t)(found - code.bytes) : 0;
+	while (end - begin >= sizeof(signal_return) &&
+		elf_file_window(builder->file, begin, end - begin, &code)) {
+		found = memmem(code.bytes, code.length, signal_return, sizeof(signal_return));
+		if (found)
+			return begin + (uint64_t)(found - code.bytes);
+		if (code.length < sizeof(signal_return))
+			break;
+		/* It may lie across two windows. */
+		begin += code.length - (sizeof(signal_return) - 1);
+	}
+	return 0;
 }
 
 /* Code without FDE that does not hold the program's start. */
 static int add_plain_gap(struct builder *builder, uint64_t begin, uint64_t end)
 {
 	uint64_t at = find_signal_return(builder, begin, end), row = at > begin ? at - 1 : at;
+	int result = 0;
 
 	if (!at)
 		return infer(builder, begin, end);
 	/* One byte early: return addresses are looked up at the byte before. */
-	if ((row > begin && infer(builder, begin, row) < 0) ||
-		unwind_rows_add(
-			&builder->rows, row, &(struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL}) < 0)
-		return -ENOMEM;
+	if (row > begin)
+		result = infer(builder, begin, row);
+	if (result == 0)
+		result = unwind_rows_add(
+			&builder->rows, row, &(struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL});
+	if (result < 0)
+		return result;
 	at += sizeof(signal_return);
 	return at < end ? infer(builder, at, end) : 0;
 }
@@ -241,11 +257,16 @@ static int add_gap(struct builder *builder, uint64_t begin, uint64_t end)
 {
 	uint64_t start = builder->start, start_end = MIN(end, start + MAX_START_BYTES);
 
+	int result = 0;
+
 	if (start < begin || start >= end)
 		return add_plain_gap(builder, begin, end);
-	if ((start > begin && add_plain_gap(builder, begin, start) < 0) ||
-		unwind_rows_add_fixed(&builder->rows, start, UNWIND_RULE_END) < 0)
-		return -ENOMEM;
+	if (start > begin)
+		result = add_plain_gap(builder, begin, start);
+	if (result == 0)
+		result = unwind_rows_add_fixed(&builder->rows, start, UNWIND_RULE_END);
+	if (result < 0)
+		return result;
 	return start_end < end ? add_plain_gap(builder, start_end, end) : 0;
 }
 
@@ -297,25 +318,33 @@ static int add_code(struct builder *builder, const struct code *code, size_t *in
 {
 	uint64_t at = code->begin;
 	bool at_begin = true;
+	int result = 0;
 
 	for (; *index < builder->ranges.items.count; ++*index) {
 		const struct unwind_range *range = &builder->ranges.items.items[*index];
 		uint64_t end = MIN(range->end, code->end);
 
+		if (*index % RANGES_AT_A_TIME == 0)
+			result = elf_file_status(builder->file);
+		if (result < 0)
+			return result;
 		if (range->begin >= code->end)
 			break;
 		if (range->begin < at || range->begin >= end)
 			continue;
-		if (range->begin - at > (at_begin ? 0 : MAX_PADDING_BYTES) &&
-			add_gap(builder, at, range->begin) < 0)
-			return -ENOMEM;
-		if (add_range(builder, range, end) < 0)
-			return -ENOMEM;
+		if (range->begin - at > (at_begin ? 0 : MAX_PADDING_BYTES))
+			result = add_gap(builder, at, range->begin);
+		if (result == 0)
+			result = add_range(builder, range, end);
+		if (result < 0)
+			return result;
 		at = end;
 		at_begin = false;
 	}
-	if (at < code->end && add_gap(builder, at, code->end) < 0)
-		return -ENOMEM;
+	if (at < code->end)
+		result = add_gap(builder, at, code->end);
+	if (result < 0)
+		return result;
 	return unwind_rows_add_fixed(&builder->rows, code->end, UNWIND_RULE_NONE);
 }
 
@@ -323,6 +352,7 @@ static int build(struct builder *builder, struct unwind_table *ret_table)
 {
 	uint64_t begin = 0, end = 0;
 	size_t index = 0;
+	int result;
 
 	builder->cfi = calloc(1, sizeof(*builder->cfi));
 	if (!builder->cfi || unwind_rows_init(&builder->rows) < 0 || collect_code(builder) < 0 ||
@@ -331,10 +361,14 @@ static int build(struct builder *builder, struct unwind_table *ret_table)
 	builder->gaps_have_frame_pointers |= is_go_program(builder->file);
 	find_start(builder);
 	array_foreach (&builder->code, code) {
-		if (add_code(builder, code, &index) < 0)
-			return -ENOMEM;
+		result = add_code(builder, code, &index);
+		if (result < 0)
+			return result;
 		end = code->end;
 	}
+	result = elf_file_status(builder->file);
+	if (result < 0)
+		return result;
 	if (builder->code.count)
 		begin = builder->code.items[0].begin;
 	return unwind_table_write(
@@ -363,7 +397,8 @@ int unwind_table_build(struct unwind_table *ret_table, struct elf_file *file,
 			"profile on the machine that runs it");
 	result = build(&builder, ret_table);
 	if (result < 0)
-		return errmsg_set(err, result, "cannot make an unwind table: out of memory");
+		return errmsg_set(err, result, "cannot make an unwind table of the file: %s",
+			elf_file_explain(result));
 	if (ret_stats)
 		*ret_stats = (struct unwind_build_stats){
 			.inferred_functions =

@@ -32,7 +32,8 @@ struct unwind_build_stats {
  * understood from its instructions as far as possible (infer.h); for the rest of it frame pointers
  * are assumed in files without any call frame information and in Go programs. Corrupt input never
  * crashes; what cannot be understood becomes UNWIND_CFA_NONE and is counted. `ret_stats` may be
- * NULL. Returns 0, -ENOMEM, or -EINVAL with a message.
+ * NULL. Returns 0, or a negative errno with a message: -EINVAL for another processor's file, else
+ * elf_file_status().
  */
 int unwind_table_build(struct unwind_table *ret_table, struct elf_file *file,
 	struct unwind_build_stats *ret_stats, struct errmsg *err);

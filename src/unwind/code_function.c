@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-/* A function is cut there; no compiler and no person wrote a longer one. */
-#define MAX_INSTRUCTIONS ((size_t)1 << 20)
 /* Without symbols, branches further ahead are taken to lead to other functions. */
 #define MAX_FUNCTION_BYTES ((uint64_t)1 << 18)
 
@@ -40,7 +38,7 @@ int code_function_read(struct code_function *function, const uint8_t *code, uint
 	function->has_symbol = has_symbol;
 	array_clear(&function->instructions);
 	array_clear(&function->index_at);
-	while (at < limit && function->instructions.count < MAX_INSTRUCTIONS &&
+	while (at < limit && function->instructions.count < CODE_FUNCTION_MAX_INSTRUCTIONS &&
 		x86_decode(code + (at - begin), limit - at, at, &x86)) {
 		if (note_instruction(function, &x86, at) < 0)
 			return -ENOMEM;

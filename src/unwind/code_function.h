@@ -11,6 +11,10 @@
 
 /* What linkers and compilers align the starts of functions to. */
 #define FUNCTION_ALIGNMENT 16
+/* A function is cut there; no compiler and no person wrote a longer one. */
+#define CODE_FUNCTION_MAX_INSTRUCTIONS ((size_t)1 << 20)
+/* As many of the longest instructions. */
+#define CODE_FUNCTION_MAX_BYTES (CODE_FUNCTION_MAX_INSTRUCTIONS * 15)
 
 struct code_instruction {
 	struct x86_instruction x86;

@@ -15,11 +15,13 @@
  * code made to keep us busy needs more.
  */
 #define WORK_PER_BYTE 64
+/* Functions between two looks at the file's limits. */
+#define FUNCTIONS_AT_A_TIME 64
 
 struct inferrer {
 	struct elf_file *file;
 	struct function_starts starts;
-	uint64_t believed, refused;
+	uint64_t believed, refused, looked_at;
 	const struct unwind_rule *unknown;
 	uint64_t work_left;
 
@@ -342,23 +344,44 @@ static int infer_at(struct inferrer *inferrer, struct unwind_rows *rows, const u
 	return 0;
 }
 
+/*
+ * Makes `code` cover the function at `at`, however long it is. False when the file has no more
+ * bytes there.
+ */
+static bool cover(struct inferrer *inferrer, uint64_t at, uint64_t end, struct elf_bytes *code)
+{
+	uint64_t code_end = code->vaddr + code->length;
+
+	if (code->length && (code_end >= end || at + CODE_FUNCTION_MAX_BYTES <= code_end))
+		return at < code_end;
+	return elf_file_window(inferrer->file, at, end - at, code);
+}
+
 int inferrer_add_rows(struct inferrer *inferrer, struct unwind_rows *rows, uint64_t begin,
 	uint64_t end, const struct unwind_rule *unknown)
 {
-	struct elf_bytes code;
-	uint64_t at = begin;
+	uint64_t present = elf_file_loaded_length(inferrer->file, begin), at = begin;
+	struct elf_bytes code = {0};
 
 	inferrer->unknown = unknown;
-	if (!elf_file_loaded_bytes(inferrer->file, begin, &code))
-		return 0;
-	end = MIN(end, begin + code.length);
+	end = MIN(end, begin + present);
 	inferrer->work_left = (end - begin) * WORK_PER_BYTE;
-	while ((at = code_skip_padding(code.bytes + (at - begin), at, end)) < end) {
-		uint64_t limit = function_starts_next(&inferrer->starts, at, end);
-		bool has_symbol = limit < end || function_starts_has(&inferrer->starts, at);
+	while (at < end && cover(inferrer, at, end, &code)) {
+		uint64_t code_end = MIN(end, code.vaddr + code.length), limit;
+		bool has_symbol;
+		int result;
 
-		if (infer_at(inferrer, rows, code.bytes + (at - begin), &at, limit, has_symbol) < 0)
-			return -ENOMEM;
+		at = code_skip_padding(code.bytes + (at - code.vaddr), at, code_end);
+		if (at == code_end)
+			continue;
+		limit = function_starts_next(&inferrer->starts, at, code_end);
+		has_symbol = limit < code_end || function_starts_has(&inferrer->starts, at);
+		result = infer_at(
+			inferrer, rows, code.bytes + (at - code.vaddr), &at, limit, has_symbol);
+		if (result == 0 && ++inferrer->looked_at % FUNCTIONS_AT_A_TIME == 0)
+			result = elf_file_status(inferrer->file);
+		if (result < 0)
+			return result;
 	}
 	return 0;
 }

@@ -25,7 +25,7 @@ struct inferrer *inferrer_free(struct inferrer *inferrer);
 
 /*
  * Adds rows for the code from `begin` to `end`; `unknown` is the rule for what is not understood.
- * Adds the numbers of functions believed and refused. Returns 0 or -ENOMEM.
+ * Adds the numbers of functions believed and refused. Returns 0, -ENOMEM, or elf_file_status().
  */
 int inferrer_add_rows(struct inferrer *inferrer, struct unwind_rows *rows, uint64_t begin,
 	uint64_t end, const struct unwind_rule *unknown);

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <elf.h>
-#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +10,20 @@
 
 #include "base/array.h"
 #include "base/macros.h"
+#include "elf/elf_symbol_table.h"
 #include "unwind/python_tables.h"
 #include "unwind/x86.h"
 
 #define EVAL_NAME         "_PyEval_EvalFrameDefault"
 #define TAIL_CALL_PREFIX  "_TAIL_CALL_"
 #define MAXIMUM_COLD_FDES 64
+/*
+ * Interpreters are looked for when a process maps its program, between samples. The largest known
+ * symbol table of one is some megabytes.
+ */
+#define MAXIMUM_SECTION_BYTES ((uint64_t)64 << 20)
+/* More than any version's _Py_DebugOffsets. */
+#define DEBUG_OFFSETS_BYTES 4096
 
 /* ---- symbols ---- */
 
@@ -53,7 +60,7 @@ static void widen_range(struct python_interpreter *out, uint64_t start, uint64_t
 	last->end = MAX(last->end, end);
 }
 
-static void take_symbol(struct python_symbols *symbols, const char *name, const GElf_Sym *symbol)
+static void take_symbol(struct python_symbols *symbols, const char *name, const Elf64_Sym *symbol)
 {
 	uint64_t start = symbol->st_value, end = start + symbol->st_size;
 
@@ -75,20 +82,31 @@ static void take_symbol(struct python_symbols *symbols, const char *name, const 
 	}
 }
 
-static void read_symbols(struct Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
-	struct python_symbols *symbols, bool tail_calls)
+/* A section that is worth reading while samples wait; NULL else. */
+static const Elf64_Shdr *readable_section(const struct elf_file *file, size_t index)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
-	size_t count = header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
-	GElf_Sym symbol;
+	const Elf64_Shdr *header = index && index < elf_file_section_count(file)
+					   ? elf_file_section_header(file, index)
+					   : NULL;
 
-	for (size_t i = 0; data && i < count; i++) {
-		const char *name;
+	return header && header->sh_size <= MAXIMUM_SECTION_BYTES ? header : NULL;
+}
 
-		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF)
-			continue;
-		name = elf_strptr(elf, header->sh_link, symbol.st_name);
-		if (!name)
+static void read_symbols(
+	struct elf_file *file, uint32_t type, struct python_symbols *symbols, bool tail_calls)
+{
+	size_t index = elf_file_find_section_of_type(file, type);
+	const Elf64_Shdr *header = readable_section(file, index);
+	struct elf_symbol_table table;
+
+	if (!header || !readable_section(file, header->sh_link) ||
+		!elf_symbol_table_read(&table, file, index))
+		return;
+	for (size_t i = 0; i < table.symbol_count; i++) {
+		Elf64_Sym symbol = elf_symbol_table_get(&table, i);
+		const char *name = elf_symbol_table_name(&table, &symbol);
+
+		if (!name || symbol.st_shndx == SHN_UNDEF)
 			continue;
 		if (!tail_calls)
 			take_symbol(symbols, name, &symbol);
@@ -100,27 +118,15 @@ static void read_symbols(struct Elf *elf, Elf_Scn *section, const GElf_Shdr *hea
 
 static void read_all_symbols(struct elf_file *file, struct python_symbols *symbols, bool tail_calls)
 {
-	struct Elf *elf = elf_file_libelf(file);
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-
-	while (elf && (section = elf_nextscn(elf, section))) {
-		if (gelf_getshdr(section, &header) &&
-			(header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB))
-			read_symbols(elf, section, &header, symbols, tail_calls);
-	}
+	read_symbols(file, SHT_DYNSYM, symbols, tail_calls);
+	read_symbols(file, SHT_SYMTAB, symbols, tail_calls);
 }
 
 /* ---- version ---- */
 
 static bool loaded_u64(const struct elf_file *file, uint64_t vaddr, uint64_t *ret_value)
 {
-	struct elf_bytes bytes;
-
-	if (!elf_file_loaded_bytes(file, vaddr, &bytes) || bytes.length < sizeof(*ret_value))
-		return false;
-	memcpy(ret_value, bytes.bytes, sizeof(*ret_value));
-	return true;
+	return elf_file_read_loaded(file, vaddr, ret_value, sizeof(*ret_value));
 }
 
 /*
@@ -130,10 +136,11 @@ static bool loaded_u64(const struct elf_file *file, uint64_t vaddr, uint64_t *re
 static uint32_t version_from_text(struct elf_file *file)
 {
 	static const char folder[] = "python3.";
+	size_t index = elf_file_find_section(file, ".rodata");
 	struct elf_bytes constants;
 	const uint8_t *at;
 
-	if (!elf_file_section(file, ".rodata", &constants))
+	if (!readable_section(file, index) || !elf_file_section_bytes(file, index, &constants))
 		return 0;
 	for (size_t done = 0; done < constants.length; done = (size_t)(at - constants.bytes) + 1) {
 		unsigned minor = 0;
@@ -172,7 +179,7 @@ static uint32_t find_version(struct elf_file *file, const struct python_symbols 
 /* A pointer as it will be in memory: by a relocation where there is one, else as in the file. */
 struct pointers {
 	struct elf_bytes relocations; /* .rela.dyn */
-	const struct elf_file *file;
+	struct elf_file *file;
 };
 
 static uint64_t pointer_at(const struct pointers *pointers, uint64_t vaddr)
@@ -200,11 +207,11 @@ struct member_expectation {
 static bool check_member(const struct pointers *pointers, uint64_t at,
 	const struct member_expectation *expected, size_t expected_count, const char **ret_wrong)
 {
-	uint64_t name_at = pointer_at(pointers, at), offset;
+	uint64_t text_at = pointer_at(pointers, at), offset;
 	struct elf_bytes name;
 
-	if (!name_at || !elf_file_loaded_bytes(pointers->file, name_at, &name) ||
-		!loaded_u64(pointers->file, at + 16, &offset))
+	if (!text_at || !loaded_u64(pointers->file, at + 16, &offset) ||
+		!elf_file_window(pointers->file, text_at, TEXT_BYTES, &name))
 		return false;
 	for (size_t i = 0; i < expected_count; i++) {
 		size_t length = strlen(expected[i].name) + 1;
@@ -246,10 +253,12 @@ static const char *wrong_member(struct elf_file *file, const struct python_symbo
 		{"f_code", layout->frame_code},
 		{"f_lasti", layout->frame_instruction},
 	};
+	size_t relocations = elf_file_find_section(file, ".rela.dyn");
 	struct pointers pointers = {.file = file};
 	const char *wrong = NULL;
 
-	elf_file_section(file, ".rela.dyn", &pointers.relocations);
+	if (readable_section(file, relocations))
+		elf_file_section_bytes(file, relocations, &pointers.relocations);
 	if (symbols->code_type)
 		wrong = check_members(&pointers, symbols->code_type, code, ARRAY_SIZE(code));
 	if (!wrong && symbols->frame_type && layout->frame_style == PYTHON_FRAME_OBJECTS)
@@ -288,7 +297,7 @@ static void take_jump(const struct elf_file *file, const struct python_range *fu
  * The compiler moves unlikely code of a function elsewhere: jumps, not calls, lead there, to many
  * places of one entry of .eh_frame.
  */
-static void find_cold_parts(const struct elf_file *file, struct python_interpreter *out)
+static void find_cold_parts(struct elf_file *file, struct python_interpreter *out)
 {
 	struct cold_part parts[MAXIMUM_COLD_FDES];
 	const struct python_range function = out->eval[0];
@@ -296,9 +305,8 @@ static void find_cold_parts(const struct elf_file *file, struct python_interpret
 	size_t part_count = 0;
 	struct elf_bytes code;
 
-	if (!elf_file_loaded_bytes(file, function.start, &code))
+	if (!elf_file_window(file, function.start, function.end - function.start, &code))
 		return;
-	code.length = MIN(code.length, (size_t)(function.end - function.start));
 	for (size_t at = 0; at < code.length; at += instruction.length) {
 		if (!x86_decode(
 			    code.bytes + at, code.length - at, function.start + at, &instruction)) {
@@ -333,7 +341,7 @@ static int apply_debug_offsets(struct elf_file *file, const struct python_symbol
 	const char *wrong;
 	char why[96];
 
-	if (!elf_file_loaded_bytes(file, symbols->runtime, &bytes))
+	if (!elf_file_window(file, symbols->runtime, DEBUG_OFFSETS_BYTES, &bytes))
 		return unknown_python(err, path, out->version, "_PyRuntime has no contents");
 	wrong = python_debug_offsets(
 		&out->layout, version, bytes.bytes, bytes.length, &free_threaded);
@@ -357,10 +365,9 @@ static void spell_version(uint32_t version, char *out, size_t size)
 			version >> 8 & 255);
 }
 
-int python_find(struct python_interpreter *ret_interpreter, const struct elf_file *const_file,
+int python_find(struct python_interpreter *ret_interpreter, struct elf_file *file,
 	const char *path_for_messages, struct errmsg *err)
 {
-	struct elf_file *file = (struct elf_file *)const_file;
 	struct python_interpreter *out = ret_interpreter;
 	struct python_symbols symbols = {.out = out};
 	const struct python_layout *table;

@@ -29,7 +29,7 @@ struct python_interpreter {
  * hold what this version's should (-ENOTSUP): "Python 3.16.0a1 in /usr/bin/python3.16 is not known
  * to this sonde: its frames are not shown; update sonde". Works on stripped files.
  */
-int python_find(struct python_interpreter *ret_interpreter, const struct elf_file *file,
+int python_find(struct python_interpreter *ret_interpreter, struct elf_file *file,
 	const char *path_for_messages, struct errmsg *err);
 
 /* Reads memory of a living process; 0 on success. */

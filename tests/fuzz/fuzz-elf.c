@@ -31,12 +31,15 @@ static void read_everything(struct elf_file *file)
 	for (size_t i = 0; i < elf_file_segment_count(file); i++) {
 		const struct elf_segment *segment = elf_file_segment(file, i);
 
-		if (elf_file_loaded_bytes(file, segment->vaddr, &bytes))
+		if (elf_file_window(file, segment->vaddr, segment->file_size, &bytes))
 			touch(&bytes);
 		elf_file_offset_to_vaddr(file, segment->file_offset, &vaddr);
 	}
-	if (elf_file_loaded_bytes(file, elf_file_entry(file), &bytes))
+	if (elf_file_window(file, elf_file_entry(file), UINT64_MAX, &bytes))
 		touch(&bytes);
+	if (elf_file_loaded_rest(file, elf_file_entry(file), &bytes))
+		touch(&bytes);
+	elf_file_function_start(file, elf_file_entry(file), &vaddr);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

@@ -9,8 +9,11 @@
 #include <elf.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gelf.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -29,13 +32,35 @@ static struct elf_file *open_self(void)
 	return file;
 }
 
+struct reference {
+	int fd;
+	Elf *elf;
+};
+
+static struct reference open_reference(void)
+{
+	struct reference reference = {.fd = open(self, O_RDONLY | O_CLOEXEC)};
+
+	assert_int_not_equal(elf_version(EV_CURRENT), EV_NONE);
+	reference.elf = elf_begin(reference.fd, ELF_C_READ, NULL);
+	assert_non_null(reference.elf);
+	return reference;
+}
+
+static void reference_done(struct reference *reference)
+{
+	elf_end(reference->elf);
+	close(reference->fd);
+}
+
 static void test_build_id_is_what_libdw_reads(void **state)
 {
+	_cleanup_(reference_done) struct reference reference = open_reference();
 	_cleanup_elf_file_ struct elf_file *file = open_self();
 	const struct build_id *id = elf_file_build_id(file);
 	char text[2 * BUILD_ID_MAX_BYTES + 1];
 	const void *expected;
-	ssize_t length = dwelf_elf_gnu_build_id(elf_file_libelf(file), &expected);
+	ssize_t length = dwelf_elf_gnu_build_id(reference.elf, &expected);
 
 	if (length <= 0)
 		skip(); /* a toolchain without build-ids */
@@ -49,8 +74,9 @@ static void test_build_id_is_what_libdw_reads(void **state)
 
 static void test_sections_are_what_libelf_reads(void **state)
 {
+	_cleanup_(reference_done) struct reference reference = open_reference();
 	_cleanup_elf_file_ struct elf_file *file = open_self();
-	Elf *elf = elf_file_libelf(file);
+	Elf *elf = reference.elf;
 	size_t names, compared = 0;
 	Elf_Scn *section = NULL;
 	struct elf_bytes bytes;
@@ -66,6 +92,7 @@ static void test_sections_are_what_libelf_reads(void **state)
 		if (header.sh_type == SHT_NOBITS || (header.sh_flags & SHF_COMPRESSED))
 			continue;
 		data = elf_rawdata(section, NULL);
+		assert_int_equal(elf_file_find_section(file, name), elf_ndxscn(section));
 		assert_true(elf_file_section(file, name, &bytes));
 		assert_int_equal(bytes.length, data->d_size);
 		assert_int_equal(bytes.vaddr, header.sh_addr);
@@ -83,20 +110,33 @@ static void test_loaded_bytes_are_what_runs(void **state)
 	_cleanup_elf_file_ struct elf_file *file = open_self();
 	struct elf_bytes text, loaded;
 	const struct elf_segment *segment;
+	uint8_t copy[50];
 	uint64_t vaddr;
 
 	assert_int_equal(elf_file_machine(file), EM_X86_64);
 	assert_true(elf_file_section(file, ".text", &text));
-	assert_true(elf_file_loaded_bytes(file, text.vaddr, &loaded));
-	assert_true(loaded.length >= text.length);
-	assert_ptr_equal(loaded.bytes, text.bytes);
+	assert_true(elf_file_window(file, text.vaddr, text.length, &loaded));
+	assert_int_equal(loaded.length, text.length);
+	assert_memory_equal(loaded.bytes, text.bytes, text.length);
+	assert_true(elf_file_window(file, text.vaddr + 100, 20, &loaded));
+	assert_int_equal(loaded.length, 20);
+	assert_memory_equal(loaded.bytes, text.bytes + 100, 20);
+	assert_true(elf_file_read_loaded(file, text.vaddr + 200, copy, sizeof(copy)));
+	assert_memory_equal(copy, text.bytes + 200, sizeof(copy));
+	assert_true(elf_file_loaded_length(file, text.vaddr) >= text.length);
+	assert_true(elf_file_loaded_rest(file, text.vaddr, &loaded));
+	assert_int_equal(loaded.length, elf_file_loaded_length(file, text.vaddr));
+	assert_memory_equal(loaded.bytes, text.bytes, text.length);
+	assert_int_equal(elf_file_status(file), 0);
 	segment = elf_file_segment_at(file, elf_file_entry(file));
 	assert_non_null(segment);
 	assert_true(segment->executable);
 	assert_true(elf_file_offset_to_vaddr(file, segment->file_offset + 1, &vaddr));
 	assert_int_equal(vaddr, segment->vaddr + 1);
 	assert_null(elf_file_segment_at(file, UINT64_MAX));
-	assert_false(elf_file_loaded_bytes(file, UINT64_MAX, &loaded));
+	assert_false(elf_file_window(file, UINT64_MAX, 1, &loaded));
+	assert_false(elf_file_loaded_rest(file, UINT64_MAX, &loaded));
+	assert_false(elf_file_read_loaded(file, UINT64_MAX, copy, 1));
 	assert_false(elf_file_offset_to_vaddr(file, 1ULL << 60, &vaddr));
 }
 
@@ -222,19 +262,6 @@ static void test_compressed_section(void **state)
 	assert_null(inflate_bytes(text, 100, (size_t)4 << 30));
 }
 
-/* libelf decompresses in place, in its view of the file; ours must not change with it. */
-static void test_sections_survive_libelf(void **state)
-{
-	struct image image = make_compressed_image();
-	_cleanup_elf_file_ struct elf_file *file = open_image(&image);
-	Elf_Scn *section = elf_getscn(elf_file_libelf(file), 2);
-	struct elf_bytes bytes;
-
-	assert_int_equal(elf_compress(section, 0, 0), 1);
-	assert_true(elf_file_section(file, "contents", &bytes));
-	assert_int_equal(bytes.length, INFLATED_BYTES);
-}
-
 static void test_identity_without_build_id(void **state)
 {
 	struct image image = make_image();
@@ -304,6 +331,133 @@ static void test_damage_never_crashes(void **state)
 	}
 }
 
+/* ---- Files that change while they are open ---- */
+
+/* A copy of this test in a file without a name. */
+static int copy_self(void)
+{
+	_cleanup_close_ int from = open(self, O_RDONLY | O_CLOEXEC);
+	int to = memfd_create("copy", MFD_CLOEXEC);
+	struct stat status;
+	off_t at = 0;
+
+	assert_true(from >= 0 && to >= 0);
+	assert_int_equal(fstat(from, &status), 0);
+	while (at < status.st_size)
+		assert_true(sendfile(to, from, &at, (size_t)(status.st_size - at)) > 0);
+	return to;
+}
+
+/* Everything elf_file.h offers, on a file that may have been cut. */
+static void use_all(struct elf_file *file)
+{
+	uint64_t vaddr, length, start, entry = elf_file_entry(file);
+	struct elf_bytes bytes;
+	size_t position = 0;
+
+	for (size_t i = 0; i < elf_file_section_count(file); i++)
+		elf_file_section_bytes(file, i, &bytes);
+	elf_file_section(file, ".symtab", &bytes);
+	elf_file_window(file, entry, 4096, &bytes);
+	elf_file_loaded_rest(file, entry, &bytes);
+	elf_file_function_start(file, entry, &start);
+	while (elf_file_next_code(file, &position, &vaddr, &length))
+		elf_file_window(file, vaddr, length, &bytes);
+}
+
+/* A mapping would end the process here. */
+static void test_file_is_cut_while_open(void **state)
+{
+	_cleanup_close_ int fd = copy_self();
+	_cleanup_elf_file_ struct elf_file *file = NULL, *whole = NULL, *again = NULL;
+	struct elf_bytes text, bytes;
+	struct errmsg err;
+
+	assert_int_equal(elf_file_open_fd(&file, fd, "a copy", &err), 0);
+	assert_int_equal(elf_file_open_fd(&whole, fd, "a copy", &err), 0);
+	assert_true(elf_file_section(file, ".text", &text));
+	use_all(whole);
+	assert_int_equal(elf_file_status(file), 0);
+	for (off_t length = lseek(fd, 0, SEEK_END); length > 0; length = length * 2 / 3) {
+		_cleanup_elf_file_ struct elf_file *cut = NULL;
+
+		assert_int_equal(ftruncate(fd, length), 0);
+		/* Cut before it was opened, and after. */
+		if (elf_file_open_fd(&cut, fd, "a cut copy", NULL) == 0) {
+			assert_int_equal(ftruncate(fd, length - length / 10), 0);
+			use_all(cut);
+			assert_int_equal(elf_file_status(cut), -ESTALE);
+		}
+		use_all(file);
+		use_all(whole);
+	}
+	assert_int_equal(elf_file_status(file), -ESTALE);
+	assert_int_equal(elf_file_status(whole), -ESTALE);
+	/* What was read before stays; what was not, is not there. */
+	assert_true(elf_file_section(file, ".text", &bytes));
+	assert_ptr_equal(bytes.bytes, text.bytes);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(elf_file_open_fd(&again, fd, "an empty file", &err), -ENOEXEC);
+	assert_non_null(strstr(err.text, "shorter than an ELF header"));
+}
+
+/* cp over a library in use: other contents in the same file. */
+static void test_file_is_written_while_open(void **state)
+{
+	_cleanup_close_ int fd = copy_self();
+	_cleanup_elf_file_ struct elf_file *file = NULL;
+	struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	struct errmsg err;
+
+	assert_int_equal(elf_file_open_fd(&file, fd, "a copy", &err), 0);
+	assert_int_equal(elf_file_status(file), 0);
+	assert_int_equal(futimens(fd, times), 0); /* as a write does, later on */
+	assert_int_equal(elf_file_status(file), -ESTALE);
+}
+
+/* A sparse file promises any number of bytes at no cost. */
+static void test_too_many_bytes_are_not_read(void **state)
+{
+	struct image image = make_image();
+	_cleanup_close_ int fd = memfd_create("sparse", MFD_CLOEXEC);
+	_cleanup_elf_file_ struct elf_file *file = NULL;
+	struct elf_bytes bytes;
+	struct errmsg err;
+
+	image.sections[2].sh_size = (uint64_t)64 << 30;
+	image.segments[1].p_filesz = image.segments[1].p_memsz = (uint64_t)64 << 30;
+	assert_int_equal(write_all(fd, &image, sizeof(image)), 0);
+	assert_int_equal(ftruncate(fd, (off_t)65 << 30), 0);
+	assert_int_equal(elf_file_open_fd(&file, fd, "a sparse file", &err), 0);
+	assert_true(elf_file_window(file, 0x1100, UINT64_MAX, &bytes));
+	assert_true(bytes.length <= ELF_WINDOW_MAX_BYTES);
+	assert_int_equal(elf_file_status(file), 0);
+	assert_false(elf_file_section(file, "contents", &bytes));
+	assert_false(elf_file_loaded_rest(file, 0x1100, &bytes));
+	assert_int_equal(elf_file_status(file), -EFBIG);
+}
+
+static void test_limits(void **state)
+{
+	_cleanup_elf_file_ struct elf_file *file = open_self(), *other = open_self();
+	atomic_bool given_up = false;
+	volatile unsigned spin = 0;
+
+	elf_file_limit(
+		file, &(struct elf_limits){.given_up = &given_up, .cpu_ns = 3600 * NS_PER_S});
+	elf_file_limit_as(other, file);
+	assert_int_equal(elf_file_status(file), 0);
+	given_up = true;
+	assert_true(elf_file_given_up(file));
+	assert_int_equal(elf_file_status(file), -ECANCELED);
+	assert_int_equal(elf_file_status(other), -ECANCELED);
+	elf_file_limit(file, &(struct elf_limits){.cpu_ns = 1000});
+	for (unsigned i = 0; i < 1000000; i++)
+		spin += i;
+	assert_int_equal(elf_file_status(file), -ETIME);
+	assert_string_equal(elf_file_explain(-ETIME), "reading it takes too long");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,10 +466,13 @@ int main(void)
 		cmocka_unit_test(test_loaded_bytes_are_what_runs),
 		cmocka_unit_test(test_executable_segment_owns_shared_pages),
 		cmocka_unit_test(test_compressed_section),
-		cmocka_unit_test(test_sections_survive_libelf),
 		cmocka_unit_test(test_identity_without_build_id),
 		cmocka_unit_test(test_foreign_files_are_rejected),
 		cmocka_unit_test(test_damage_never_crashes),
+		cmocka_unit_test(test_file_is_cut_while_open),
+		cmocka_unit_test(test_file_is_written_while_open),
+		cmocka_unit_test(test_too_many_bytes_are_not_read),
+		cmocka_unit_test(test_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,10 +14,8 @@
 static bool has_build_id(int fd, const struct build_id *build_id)
 {
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return elf_file_open(&elf, path, path, NULL) == 0 &&
+	return elf_file_open_fd(&elf, fd, "the file", NULL) == 0 &&
 	       build_id_equal(elf_file_build_id(elf), build_id);
 }
 
