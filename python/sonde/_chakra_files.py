@@ -13,11 +13,13 @@ does nothing else, and by this process's own thread where the child fails.
 
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
 import threading
 import time
+from array import array
 from typing import Any, Callable, Dict, List, Optional
 
 from . import _place, _torch
@@ -184,6 +186,60 @@ def export_et(window: Record, part: str, path: str) -> None:
     except Exception as error:
         window["et"]["status"] = "failed: the file could not be written: " + describe(error)
         warn_once("et", f"{path} could not be written: {describe(error)}")
+
+
+# ---- checks ----
+
+# Names of keys, which no text inside a value can be taken for: its quotes are escaped.
+_NODE_ID = re.compile(rb'"id": (\d+)')
+_NODE_OPERATOR = re.compile(rb'"rf_id"(?:, "type": "uint64", "value")?: ([1-9]\d*)')
+_KINETO_OPERATOR = re.compile(rb'"Record function id": ([1-9]\d*)')
+_FEW = 100  # operators at the edges of a window, that only one of the traces has
+
+
+def _numbers(path: str, *patterns: "re.Pattern[bytes]") -> "List[array[int]]":
+    """The numbers that each pattern finds in a file; torch writes a line for each of them."""
+    found = [array("Q") for _ in patterns]
+    with open(path, "rb") as file:
+        for line in file:
+            for numbers, pattern in zip(found, patterns):
+                numbers.extend(map(int, pattern.findall(line)))
+    return found
+
+
+def _check_nodes(et: str, kineto: Optional[str], all_threads: bool) -> None:
+    """Raises ValueError where two nodes have one id, or the operators are not those of Kineto's trace."""
+    ids, operators = _numbers(et, _NODE_ID, _NODE_OPERATOR)
+    repeated = len(ids) - len(set(ids))
+    if repeated:
+        raise ValueError(f"{repeated} of its {len(ids)} nodes have the id of another one")
+    if kineto is None:
+        return
+    (recorded,) = _numbers(kineto, _KINETO_OPERATOR)
+    expected, present = set(recorded), set(operators)
+    common = len(expected & present)
+    few = max(_FEW, len(expected) // 20)
+    if len(expected) - common > few:
+        raise ValueError(f"it lacks {len(expected) - common} of the {len(expected)} operators of the Kineto trace")
+    if all_threads and len(present) - common > few:
+        raise ValueError(f"{len(present) - common} of its {len(present)} operators are not in the Kineto trace")
+
+
+def check_et(window: Record, et: str, kineto: str, all_threads: bool) -> None:
+    """Looks through an execution trace that has its name: what is wrong with it becomes its status.
+
+    Ids agree where torch ran the observer with the profile. Without `all_threads` Kineto has a part of the operators.
+    """
+    if window["et"]["status"] != "ok":
+        return
+    comparable = window["kineto"]["status"] == "ok" and "missing" not in window["et"]
+    other = kineto if comparable else None
+    try:
+        # Beside the worker, whose lock and memory it would take; once more here for what it says.
+        _in_child(lambda path: _check_nodes(path, other, all_threads))(et)
+    except Exception as error:
+        window["et"]["status"] = "failed: " + str(error)
+        warn_once("et", f"the execution trace {et} is not usable: {error}")
 
 
 # ---- conversion ----

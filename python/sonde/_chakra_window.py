@@ -7,7 +7,7 @@ Every call says what fails in the window's record, which the manifest shows, and
 import os
 import threading
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from . import _chakra_files, _place, _torch
 from ._log import describe, warn_once
@@ -18,11 +18,56 @@ _OLD_ET = (
 )
 _NO_KINETO = "torch {} was built without Kineto: the trace has operators, and no device work or ids to link by"
 _WRONG_THREAD = "open: torch {} can be stopped only by the thread that started it: at its next step"
+_FORKED = (
+    "process {} had a window open when it forked this one, in which torch can begin no other; start the workers "
+    "before the window, or with multiprocessing's spawn"
+)
 
 
 def _resident_bytes() -> int:
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+# The window that torch records in this process; in a forked child the one that its parent had open.
+_recording: Optional["Window"] = None
+
+
+def _stop_in_child() -> None:
+    """In a forked child, which has one thread: torch's observer would go on there, in the parent's file and with the
+    parent's ids. What torch still holds for the file goes nowhere, whenever torch writes it."""
+    if _recording is None or _recording._observer is None:
+        return
+    observer, path = _recording._observer, _recording._et_part
+    with open(os.devnull, "wb") as nowhere:
+        try:
+            _redirect(path, nowhere.fileno())
+        except OSError as error:
+            warn_once("et-fork", f"a forked process may write into {path}: {describe(error)}")
+        stderr = os.dup(2)  # torch says it to the terminal of the program, once for each worker
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            observer.stop()
+        except Exception:
+            pass
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+def _redirect(path: str, to: int) -> None:
+    """Puts `to` in the place of each of this process's descriptors of the file."""
+    file = os.stat(path)
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if os.path.samestat(os.fstat(int(name)), file):
+                os.dup2(to, int(name), inheritable=False)
+        except OSError:
+            continue  # that of the listing
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_stop_in_child)
 
 
 class Window:
@@ -74,17 +119,22 @@ class Window:
 
     def open(self) -> bool:
         """Begins to record. False when it cannot; the record says why."""
+        global _recording
         try:
+            if _recording is not None:  # torch would say "already enabled", or wait
+                raise RuntimeError(_FORKED.format(_recording._place.pid))
             _torch.check_directory(self._options.directory)
             profiler = _torch.load()
         except Exception as error:
             self._fail(error)
             return False
+        _recording = self
         try:
             self._start(profiler)
         except Exception as error:
             self._fail(error)
             self._end_observer()
+            _recording = None
             return False
         return True
 
@@ -174,6 +224,7 @@ class Window:
 
     def close(self, closed_by: str) -> None:
         """Ends the recording; the files are export()'s."""
+        global _recording
         self.record["closed_by"] = closed_by
         self.record["end_unix_ns"], self.record["end_monotonic_ns"] = time.time_ns(), time.monotonic_ns()
         try:
@@ -186,6 +237,7 @@ class Window:
             self.record["kineto"]["status"] = "failed: the profiler could not be stopped: " + describe(error)
             warn_once("stop", "the profiler of a window could not be stopped: " + describe(error))
         self._end_observer()
+        _recording = None
         self.record["status"] = "being written"
 
     def _end_observer(self) -> None:
@@ -202,9 +254,11 @@ class Window:
 
     def export(self) -> None:
         """Writes the files, each with its status, and gives back the memory."""
-        _chakra_files.export_et(self.record, self._et_part, self._path("pytorch_et_{}.json"))
+        et, kineto = self._path("pytorch_et_{}.json"), self._path("kineto_{}.json")
+        _chakra_files.export_et(self.record, self._et_part, et)
         if self.record["kineto"]["status"] == "stopped":
-            _chakra_files.export_kineto(self.record, self._profile, self._path("kineto_{}.json"))
+            _chakra_files.export_kineto(self.record, self._profile, kineto)
+        _chakra_files.check_et(self.record, et, kineto, self._all_threads)
         self._profile = None
         if self._options.auto_convert:
             _chakra_files.convert(self.record, self._options.directory)

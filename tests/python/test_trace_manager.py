@@ -527,6 +527,75 @@ def test_a_forked_child_has_a_closed_manager_of_its_own(make, tmp_path):
     assert window["pid"] == os.getpid() and window["status"] == "ok"
 
 
+FORKED = """
+import os
+import torch
+from sonde import get_global_manager
+def work(count):
+    for _ in range(count):
+        torch.ones(4, 4) @ torch.ones(4, 4)
+manager = get_global_manager()
+assert manager.start()
+work(100)
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        work(1000)
+        assert not get_global_manager().start()
+        os._exit(0)  # as multiprocessing's, since with torch 2.13 Kineto's own destructor waits forever
+    assert os.waitpid(child, 0)[1] == 0
+    work(100)
+manager.stop()
+assert manager.wait()
+"""
+
+
+def test_forked_workers_write_nothing_into_an_execution_trace(run, every_torch, tmp_path):
+    """As a DataLoader's do: their operators were in it, under the ids of the parent's."""
+    folder = tmp_path / "t"
+    env = {"VLLM_CHAKRA_TRACE": "1", "VLLM_CHAKRA_TRACE_DIR": str(folder)}
+    done = run(FORKED, python=every_torch, env=env)
+    found = [window for path in folder.glob("manifest_*") for window in json.loads(path.read_text())["windows"]]
+    parent, *children = sorted(found, key=lambda window: window["begin_unix_ns"] or 1 << 63)
+    assert parent["status"] == "ok", parent
+    reason = f"process {parent['pid']} had a window open when it forked this one"
+    assert len(children) == 2 and all(reason in child["status"] for child in children)
+    nodes = json.loads((folder / parent["et"]["file"]).read_text())["nodes"]
+    assert len({node["id"] for node in nodes}) == len(nodes)
+    assert sum(node["name"] == "aten::mm" for node in nodes) == 300
+    assert done.stderr.count("Disabling Execution Trace Observer") <= 2, done.stderr  # not once for each child
+
+
+def write_traces(folder, ids, operators, kineto):
+    """An execution trace and a Kineto trace as torch 2.13 writes their lines, and the window's record."""
+    et, other = folder / "et.json", folder / "kineto.json"
+    attribute = '"attrs": [{"name": "rf_id", "type": "uint64", "value": %d}]'
+    lines = ['"id": %d, "name": "a",\n%s' % (one, attribute % operator) for one, operator in zip(ids, operators)]
+    et.write_text("\n".join(lines))
+    other.write_text("\n".join('"External id": 7,"Record function id": %d, "x": 1' % one for one in kineto))
+    return {"et": {"status": "ok"}, "kineto": {"status": "ok"}}, str(et), str(other)
+
+
+MANY = range(1, 1001)
+
+
+@pytest.mark.parametrize(
+    "ids, operators, kineto, all_threads, status",
+    [
+        (MANY, MANY, MANY, True, "ok"),
+        (MANY, MANY, range(50, 1050), True, "ok"),  # edges
+        ([*MANY[:-1], 999], MANY, MANY, True, "failed: 1 of its 1000 nodes have the id of another one"),
+        (MANY, MANY, range(1, 1501), True, "failed: it lacks 500 of the 1500 operators of the Kineto trace"),
+        (MANY, MANY, range(1, 501), True, "failed: 500 of its 1000 operators are not in the Kineto trace"),
+        (MANY, MANY, range(1, 501), False, "ok"),  # Kineto had one thread
+    ],
+)
+def test_an_execution_trace_is_checked_before_it_is_ok(ids, operators, kineto, all_threads, status, tmp_path):
+    window, et, other = write_traces(tmp_path, ids, operators, kineto)
+    _chakra_files.check_et(window, et, other, all_threads)
+    assert window["et"]["status"] == status
+
+
 ENDS = {
     "exit": 0,
     "raise": 1,
