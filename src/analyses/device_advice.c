@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/device_advice.h"
 
+#include "analyses/idle_limits.h"
+
 /* With fewer launches shares are chance. */
 #define MIN_LAUNCHES 20
 /* What is less of the time is not worth a word. */
@@ -17,6 +19,7 @@ const char *device_advice_name(enum device_advice advice)
 		[DEVICE_ADVICE_LAUNCH_BOUND] = "launch_bound",
 		[DEVICE_ADVICE_HOST_BOUND] = "host_bound",
 		[DEVICE_ADVICE_QUEUED] = "queued",
+		[DEVICE_ADVICE_BLOCKING] = "blocking_calls",
 		[DEVICE_ADVICE_COPIES] = "copies",
 		[DEVICE_ADVICE_COMMUNICATION] = "communication",
 	};
@@ -37,19 +40,24 @@ static enum device_advice idle_advice(
 	return DEVICE_ADVICE_HOST_BOUND;
 }
 
-enum device_advice device_advice(
-	const struct device_overlap_device *overlap, const struct device_launches_device *launches)
+enum device_advice device_advice(const struct device_overlap_device *overlap,
+	const struct device_launches_device *launches, const struct device_idle_device *idle)
 {
 	uint64_t idle_ns = overlap->by_set[0], copy_ns = overlap->by_set[DEVICE_COPY];
 	uint64_t communication_ns = overlap->by_set[DEVICE_COMMUNICATION];
 	uint64_t most_ns = MAX(idle_ns, copy_ns);
 
 	most_ns = MAX(most_ns, communication_ns);
-	if (launches->launches < MIN_LAUNCHES || most_ns < overlap->span_ns / 100 * MIN_PERCENT)
+	if (most_ns < overlap->span_ns / 100 * MIN_PERCENT)
+		return DEVICE_ADVICE_NONE;
+	if (launches->launches < MIN_LAUNCHES &&
+		(most_ns != idle_ns || idle_ns < overlap->span_ns / 100 * IDLE_ADVICE_PERCENT))
 		return DEVICE_ADVICE_NONE;
 	if (most_ns == copy_ns)
 		return DEVICE_ADVICE_COPIES;
 	if (most_ns == communication_ns)
 		return DEVICE_ADVICE_COMMUNICATION;
+	if (idle && device_idle_blocked_ns(idle) >= idle_ns / 2)
+		return DEVICE_ADVICE_BLOCKING;
 	return idle_advice(idle_ns, launches);
 }

@@ -2,6 +2,7 @@
 /* What would help a device most, where its figures say so clearly. */
 #pragma once
 
+#include "analyses/device_idle.h"
 #include "analyses/device_launches.h"
 #include "analyses/device_overlap.h"
 
@@ -10,6 +11,7 @@ enum device_advice {
 	DEVICE_ADVICE_LAUNCH_BOUND,  /* kernels are shorter than their launches */
 	DEVICE_ADVICE_HOST_BOUND,    /* it waits for the program */
 	DEVICE_ADVICE_QUEUED,        /* it is idle although work waits for it */
+	DEVICE_ADVICE_BLOCKING,      /* calls that block keep the program from launching */
 	DEVICE_ADVICE_COPIES,        /* it only copies */
 	DEVICE_ADVICE_COMMUNICATION, /* it only communicates */
 	DEVICE_ADVICE_MAX,
@@ -20,7 +22,8 @@ const char *device_advice_name(enum device_advice advice);
 
 /*
  * About what costs most of the time in which the device does not compute, if that is a fifth of
- * all. Both are of the same device. None of a device with few launches.
+ * all. All are of the same device; `idle` may be NULL. None of a device with few launches, unless
+ * it is idle for IDLE_ADVICE_PERCENT.
  */
-enum device_advice device_advice(
-	const struct device_overlap_device *overlap, const struct device_launches_device *launches);
+enum device_advice device_advice(const struct device_overlap_device *overlap,
+	const struct device_launches_device *launches, const struct device_idle_device *idle);

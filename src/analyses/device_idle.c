@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analyses/charge.h"
+#include "analyses/idle_limits.h"
 #include "base/map.h"
 #include "model/windows.h"
 
@@ -24,6 +25,7 @@ static const char *const cause_names[DEVICE_IDLE_MAX][2] = {
 	[DEVICE_IDLE_CPU] = NAME("cpu"),
 	[DEVICE_IDLE_OTHER] = NAME("other"),
 	[DEVICE_IDLE_DEVICE] = NAME("device"),
+	[DEVICE_IDLE_COPY] = NAME("blocking_copy"),
 	[DEVICE_IDLE_QUEUED] = NAME("queued"),
 	[DEVICE_IDLE_BETWEEN] = NAME("between_kernels"),
 	[DEVICE_IDLE_UNKNOWN] = NAME("unknown"),
@@ -51,6 +53,7 @@ const char *device_idle_cause_meaning(enum device_idle_cause cause)
 		[DEVICE_IDLE_CPU] = "a CPU: another thread ran",
 		[DEVICE_IDLE_OTHER] = "another wait",
 		[DEVICE_IDLE_DEVICE] = "waiting for the device",
+		[DEVICE_IDLE_COPY] = "a copy that blocks",
 		[DEVICE_IDLE_QUEUED] = "queued, not started",
 		[DEVICE_IDLE_BETWEEN] = "between kernels",
 		[DEVICE_IDLE_UNKNOWN] = "[unknown: no sample]",
@@ -244,34 +247,62 @@ static void look_at_thread(const struct history *history, const struct model *mo
 	}
 }
 
+static bool was_launched_before(const struct model_device_work *work, uint64_t time_ns)
+{
+	uint64_t launch_ns = work->launch_ns ? work->launch_ns : work->queued_ns;
+
+	return launch_ns && launch_ns <= time_ns;
+}
+
+/* When the call returned, of a copy or fill whose call took so long that it blocked; else 0. */
+static uint64_t end_of_blocking_copy(const struct model_device_work *work)
+{
+	bool blocks = work->kind != WIRE_DEVICE_KERNEL && work->kind != WIRE_DEVICE_GRAPH &&
+		      work->launch_ns && work->launch_duration_ns >= IDLE_BLOCKING_COPY_NS;
+
+	return blocks ? work->launch_ns + work->launch_duration_ns : 0;
+}
+
+/* Up to `end_ns`, with a cause that rests on no sample. */
+static int add_launched(struct device_idle *idle, const struct model_device_work *next,
+	enum device_idle_cause cause, uint64_t end_ns, struct device_idle_span *span)
+{
+	int r;
+
+	if (span->start_ns >= end_ns)
+		return 0;
+	span->end_ns = end_ns;
+	span->sample = MODEL_NONE;
+	span->stack = next->launch_stack;
+	span->cause = cause;
+	r = append_span(idle, span);
+	span->start_ns = end_ns;
+	return r;
+}
+
 /* The gap before `next`, which its start ends. */
 static int add_gap(struct device_idle *idle, const struct history *history,
 	const struct model *model, const struct model_device_work *next,
 	struct device_idle_span *span)
 {
 	uint64_t end_ns = next->start_ns, queued_ns = end_ns;
+	uint64_t returned_ns = end_of_blocking_copy(next);
 	int r = 0;
 
-	if (end_ns - span->start_ns < DEVICE_IDLE_BETWEEN_NS) {
-		span->end_ns = end_ns;
-		span->stack = next->launch_stack;
-		span->cause = DEVICE_IDLE_BETWEEN;
-		return append_span(idle, span);
-	}
+	if (end_ns - span->start_ns < IDLE_KERNEL_WAIT_NS &&
+		was_launched_before(next, span->start_ns))
+		return add_launched(idle, next, DEVICE_IDLE_BETWEEN, end_ns, span);
 	if (next->queued_ns)
 		queued_ns = MIN(MAX(next->queued_ns, span->start_ns), end_ns);
+	if (returned_ns)
+		queued_ns = MIN(queued_ns, MAX(next->launch_ns, span->start_ns));
 	while (r == 0 && span->start_ns < queued_ns) {
 		look_at_thread(history, model, queued_ns, span);
 		r = append_span(idle, span);
 		span->start_ns = span->end_ns;
 	}
-	if (r < 0 || queued_ns == end_ns)
-		return r;
-	span->end_ns = end_ns;
-	span->sample = MODEL_NONE;
-	span->stack = next->launch_stack;
-	span->cause = DEVICE_IDLE_QUEUED;
-	return append_span(idle, span);
+	r = r ?: add_launched(idle, next, DEVICE_IDLE_COPY, MIN(returned_ns, end_ns), span);
+	return r ?: add_launched(idle, next, DEVICE_IDLE_QUEUED, end_ns, span);
 }
 
 static int find_device(struct device_idle *idle, struct intern *names,
@@ -398,6 +429,37 @@ static int compare_rows(const void *left, const void *right)
 	return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
+static bool is_blocked(const struct device_idle_span *span)
+{
+	return span->cause == DEVICE_IDLE_DEVICE || span->cause == DEVICE_IDLE_COPY;
+}
+
+/* Spans of one call follow one another; those of different gaps are different calls. */
+static void find_longest_blocks(struct device_idle *idle)
+{
+	const struct device_idle_span *last = NULL;
+	uint64_t block_ns = 0;
+
+	array_foreach (&idle->devices, device)
+		device->longest_block_stack = MODEL_NONE;
+	array_foreach (&idle->spans, span) {
+		struct device_idle_device *device = &idle->devices.items[span->device];
+
+		if (!is_blocked(span)) {
+			last = NULL;
+			continue;
+		}
+		if (!last || last->next != span->next || last->cause != span->cause)
+			block_ns = 0;
+		last = span;
+		block_ns += span->end_ns - span->start_ns;
+		if (block_ns <= device->longest_block_ns)
+			continue;
+		device->longest_block_ns = block_ns;
+		device->longest_block_stack = span->stack;
+	}
+}
+
 static int sum_up(struct device_idle *idle, const struct model *model)
 {
 	struct sums sums = {0};
@@ -424,6 +486,7 @@ int device_idle_init(struct device_idle *idle, const struct model *model)
 		r = history_init(&history, model);
 	r = r ?: find_gaps(idle, &history, model);
 	r = r ?: sum_up(idle, model);
+	find_longest_blocks(idle);
 	history_done(&history);
 	if (r < 0)
 		device_idle_done(idle);

@@ -18,14 +18,12 @@ enum device_idle_cause {
 	DEVICE_IDLE_CPU,
 	DEVICE_IDLE_OTHER,   /* another wait */
 	DEVICE_IDLE_DEVICE,  /* in a call that waits for a device */
+	DEVICE_IDLE_COPY,    /* in the call of the next copy or fill, which blocks */
 	DEVICE_IDLE_QUEUED,  /* the next work was queued, and had not started */
-	DEVICE_IDLE_BETWEEN, /* gaps shorter than DEVICE_IDLE_BETWEEN_NS */
+	DEVICE_IDLE_BETWEEN, /* likewise, in gaps shorter than IDLE_KERNEL_WAIT_NS */
 	DEVICE_IDLE_UNKNOWN, /* no sample of the thread, or the thread is not known */
 	DEVICE_IDLE_MAX,
 };
-
-/* Shorter gaps are the device's own (HTA's limit of "kernel wait"). */
-#define DEVICE_IDLE_BETWEEN_NS 30
 
 /* The name in JSON and in stacks: "running", "gil" … */
 const char *device_idle_cause_name(enum device_idle_cause cause);
@@ -57,7 +55,16 @@ struct device_idle_device {
 	uint64_t idle_ns; /* no work ran */
 	uint64_t gaps, samples;
 	uint64_t by_cause[DEVICE_IDLE_MAX]; /* they add up to idle_ns */
+	/* The longest idle time in one call that blocks; 0: none blocked. And its stack. */
+	uint64_t longest_block_ns;
+	uint32_t longest_block_stack; /* index; MODEL_NONE: not known */
 };
+
+/* In calls that block: waits for the device, and copies. */
+static inline uint64_t device_idle_blocked_ns(const struct device_idle_device *device)
+{
+	return device->by_cause[DEVICE_IDLE_DEVICE] + device->by_cause[DEVICE_IDLE_COPY];
+}
 
 /* Idle time of one device, by cause and line (see analyses/charge.h). */
 struct device_idle_row {

@@ -154,7 +154,7 @@ static size_t collect_gaps(struct trace_host_waits *waits, const struct trace_vi
 	array_foreach (&idle->gaps, gap) {
 		uint32_t launch = view->works.items[gap->next].launch;
 
-		if (gap->cause != TRACE_IDLE_HOST ||
+		if ((gap->cause != TRACE_IDLE_HOST && gap->cause != TRACE_IDLE_BLOCKED) ||
 			idle->places.items[gap->place].stream != MODEL_NONE)
 			continue;
 		tracks[count] = view->trace->events.items[launch].track;

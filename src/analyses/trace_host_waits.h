@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the host did while devices waited for it: each moment of a gap before whose end nothing was
- * being launched (TRACE_IDLE_HOST) is charged to the innermost row of the thread that then launched
- * the next work.
+ * being launched (TRACE_IDLE_HOST), or in which a call blocked (TRACE_IDLE_BLOCKED), is charged to
+ * the innermost row of the thread that then launched the next work.
  */
 #pragma once
 

@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analyses/idle_limits.h"
+#include "analyses/trace_blocking.h"
+
 const char *trace_idle_cause_name(enum trace_idle_cause cause)
 {
 	static const char *const names[TRACE_IDLE_CAUSE_MAX] = {
 		[TRACE_IDLE_HOST] = "host_wait",
+		[TRACE_IDLE_BLOCKED] = "blocking_call",
 		[TRACE_IDLE_LAUNCH] = "launch",
 		[TRACE_IDLE_KERNEL] = "kernel_wait",
 		[TRACE_IDLE_OTHER] = "other",
@@ -21,6 +25,7 @@ const char *trace_idle_cause_meaning(enum trace_idle_cause cause)
 {
 	static const char *const meanings[TRACE_IDLE_CAUSE_MAX] = {
 		[TRACE_IDLE_HOST] = "the host had not come to launch what was next",
+		[TRACE_IDLE_BLOCKED] = "the host was blocked in a copy, wait or allocation",
 		[TRACE_IDLE_LAUNCH] = "it was being launched",
 		[TRACE_IDLE_KERNEL] = "between kernels, less than 30 \xc2\xb5s",
 		[TRACE_IDLE_OTHER] = "launched; waited for an event or another stream",
@@ -32,42 +37,72 @@ const char *trace_idle_cause_meaning(enum trace_idle_cause cause)
 
 /* ---- ours ---- */
 
-static int add_gap(struct trace_idle *idle, uint32_t place, uint32_t next,
-	enum trace_idle_cause cause, int64_t start_ns, int64_t end_ns)
+static int add_part(struct trace_idle *idle, const struct trace_idle_gap *gap,
+	enum trace_idle_cause cause, int64_t end_ns)
 {
-	if (start_ns >= end_ns)
-		return 0;
-	return array_append(&idle->gaps, (struct trace_idle_gap){
-						 .start_ns = start_ns,
-						 .end_ns = end_ns,
-						 .place = place,
-						 .next = next,
-						 .cause = cause,
-					 });
+	struct trace_idle_gap part = *gap;
+
+	part.cause = cause;
+	part.end_ns = end_ns;
+	return part.start_ns < end_ns ? array_append(&idle->gaps, part) : 0;
 }
 
-static int charge_gap(struct trace_idle *idle, const struct trace_view *view, uint32_t place,
-	uint32_t next, int64_t start_ns)
+/*
+ * From the gap's start up to `end_ns`, which is where the gap starts afterwards. `launch`: the one
+ * call of the thread that can have blocked, or is within it; NULL: any.
+ */
+static int add_gap(struct trace_idle *idle, const struct trace_blocking *blocking,
+	struct trace_idle_gap *gap, uint32_t track, const struct trace_event *launch,
+	int64_t end_ns)
 {
-	const struct trace_view_work *work = &view->works.items[next];
-	int64_t launch_ns;
-	int r;
+	size_t i = trace_blocking_find(blocking, track, gap->start_ns);
+	int r = 0;
 
-	if (work->launch == MODEL_NONE)
-		return add_gap(idle, place, next, TRACE_IDLE_UNKNOWN, start_ns, work->start_ns);
-	launch_ns = trace_view_start_ns(view, &view->trace->events.items[work->launch]);
-	if (launch_ns > start_ns) {
-		int64_t launched_ns = MIN(launch_ns, work->start_ns);
+	for (; r == 0 && i < blocking->calls.count; i++) {
+		const struct trace_blocking_call *call = &blocking->calls.items[i];
 
-		r = add_gap(idle, place, next, TRACE_IDLE_HOST, start_ns, launched_ns);
-		return r
-			       ?: add_gap(idle, place, next, TRACE_IDLE_LAUNCH, launched_ns,
-					  work->start_ns);
+		if (call->track != track || call->start_ns >= end_ns)
+			break;
+		if (launch &&
+			(call->start_ns > launch->start_ns || call->end_ns < trace_end_ns(launch)))
+			continue;
+		r = add_part(idle, gap, gap->cause, call->start_ns);
+		gap->start_ns = MAX(gap->start_ns, call->start_ns);
+		gap->call = call->row;
+		r = r ?: add_part(idle, gap, TRACE_IDLE_BLOCKED, MIN(call->end_ns, end_ns));
+		gap->start_ns = MIN(call->end_ns, end_ns);
+		gap->call = MODEL_NONE;
 	}
-	return add_gap(idle, place, next,
-		work->start_ns - start_ns < TRACE_IDLE_KERNEL_NS ? TRACE_IDLE_KERNEL
-								 : TRACE_IDLE_OTHER,
-		start_ns, work->start_ns);
+	r = r ?: add_part(idle, gap, gap->cause, end_ns);
+	gap->start_ns = end_ns;
+	return r;
+}
+
+static int charge_gap(struct trace_idle *idle, const struct trace_view *view,
+	const struct trace_blocking *blocking, struct trace_idle_gap gap)
+{
+	const struct trace_view_work *work = &view->works.items[gap.next];
+	const struct trace_event *launch;
+	int64_t launch_ns;
+	int r = 0;
+
+	gap.call = MODEL_NONE;
+	gap.cause = TRACE_IDLE_UNKNOWN;
+	if (work->launch == MODEL_NONE)
+		return add_part(idle, &gap, gap.cause, work->start_ns);
+	launch = &view->trace->events.items[work->launch];
+	launch_ns = trace_view_start_ns(view, launch);
+	if (launch_ns <= gap.start_ns) {
+		gap.cause = TRACE_IDLE_KERNEL;
+		if (work->start_ns - gap.start_ns < IDLE_KERNEL_WAIT_NS)
+			return add_part(idle, &gap, gap.cause, work->start_ns);
+		gap.cause = TRACE_IDLE_OTHER;
+		return add_gap(idle, blocking, &gap, launch->track, launch, work->start_ns);
+	}
+	gap.cause = TRACE_IDLE_HOST;
+	r = add_gap(idle, blocking, &gap, launch->track, NULL, MIN(launch_ns, work->start_ns));
+	gap.cause = TRACE_IDLE_LAUNCH;
+	return r ?: add_gap(idle, blocking, &gap, launch->track, launch, work->start_ns);
 }
 
 /* The end of the last work of a place. */
@@ -76,14 +111,20 @@ struct busy {
 	bool is_known;
 };
 
-static int pass_work(struct trace_idle *idle, const struct trace_view *view, struct busy *busy,
-	uint32_t place, uint32_t index)
+static int pass_work(struct trace_idle *idle, const struct trace_view *view,
+	const struct trace_blocking *blocking, struct busy *busy, uint32_t place, uint32_t index)
 {
 	const struct trace_view_work *work = &view->works.items[index];
 	int r = 0;
 
 	if (busy->is_known && work->start_ns > busy->until_ns)
-		r = charge_gap(idle, view, place, index, busy->until_ns);
+		r = charge_gap(idle, view, blocking,
+			(struct trace_idle_gap){
+				.start_ns = busy->until_ns,
+				.end_ns = work->start_ns,
+				.place = place,
+				.next = index,
+			});
 	busy->until_ns = busy->is_known ? MAX(busy->until_ns, work->end_ns) : work->end_ns;
 	busy->is_known = true;
 	return r;
@@ -93,14 +134,17 @@ static int find_gaps(struct trace_idle *idle, const struct trace_view *view)
 {
 	uint32_t devices = (uint32_t)view->devices.count;
 	_cleanup_free_ struct busy *busy = calloc(devices + view->streams.count + 1, sizeof(*busy));
-	int r = busy ? 0 : -ENOMEM;
+	_cleanup_trace_blocking_ struct trace_blocking blocking = {0};
+	int r = busy ? trace_blocking_init(&blocking, view->trace) : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < view->works.count; i++) {
 		uint32_t stream = view->works.items[i].stream;
 		uint32_t device = view->streams.items[stream].device;
 
-		r = pass_work(idle, view, &busy[device], device, i);
-		r = r ?: pass_work(idle, view, &busy[devices + stream], devices + stream, i);
+		r = pass_work(idle, view, &blocking, &busy[device], device, i);
+		r = r
+			    ?: pass_work(idle, view, &blocking, &busy[devices + stream],
+				       devices + stream, i);
 	}
 	return r;
 }
@@ -145,8 +189,8 @@ static enum trace_idle_cause hta_cause(
 
 	if (launch && trace_view_start_ns(view, launch) > previous_end_ns)
 		return TRACE_IDLE_HOST;
-	return work->start_ns - previous_end_ns < TRACE_IDLE_KERNEL_NS ? TRACE_IDLE_KERNEL
-								       : TRACE_IDLE_OTHER;
+	return work->start_ns - previous_end_ns < IDLE_KERNEL_WAIT_NS ? TRACE_IDLE_KERNEL
+								      : TRACE_IDLE_OTHER;
 }
 
 /* `works`: indices of one stream's, in the file's order. */
@@ -170,6 +214,7 @@ static int hta_add_stream(struct trace_idle *idle, const struct trace_view *view
 						      .end_ns = work->start_ns,
 						      .place = place,
 						      .next = next,
+						      .call = MODEL_NONE,
 						      .cause = hta_cause(view, work, end_ns),
 					      });
 	}

@@ -7,7 +7,8 @@
  * both are told. The time of a gap before its work was being launched is the host's, and the rest
  * of a gap that began unlaunched is the launch's. HTA looks at streams alone, takes the end of the
  * last work that started, not the last end, so that gaps may be negative, and charges a gap as a
- * whole.
+ * whole. What of these parts the launching thread spent in calls that block is a cause of its own;
+ * so is a longer gap in which the launch itself, a copy, was blocked.
  */
 #pragma once
 
@@ -16,16 +17,15 @@
 
 enum trace_idle_cause {
 	TRACE_IDLE_HOST,    /* the next work was not being launched yet */
+	TRACE_IDLE_BLOCKED, /* of both: the thread was in a call that blocks (trace_blocking.h) */
 	TRACE_IDLE_LAUNCH,  /* its launch had begun after the gap did: what launching takes */
-	TRACE_IDLE_KERNEL,  /* it was launched, and the gap is shorter than TRACE_IDLE_KERNEL_NS */
+	TRACE_IDLE_KERNEL,  /* it was launched, and the gap is shorter than IDLE_KERNEL_WAIT_NS */
 	TRACE_IDLE_OTHER,   /* it was launched: it waited for an event, or another stream */
 	TRACE_IDLE_UNKNOWN, /* its launch is not in the file */
 	TRACE_IDLE_CAUSE_MAX,
 };
 
-#define TRACE_IDLE_KERNEL_NS 30000
-
-/* HTA's "host_wait", "kernel_wait", "other"; "launch" and "unknown" are ours. */
+/* HTA's "host_wait", "kernel_wait", "other"; the others are ours. */
 const char *trace_idle_cause_name(enum trace_idle_cause cause);
 const char *trace_idle_cause_meaning(enum trace_idle_cause cause);
 
@@ -44,6 +44,7 @@ struct trace_idle_gap {
 	int64_t start_ns, end_ns;
 	uint32_t place; /* index in places */
 	uint32_t next;  /* index of view.works: it ended the gap */
+	uint32_t call;  /* of TRACE_IDLE_BLOCKED: its row; else MODEL_NONE */
 	enum trace_idle_cause cause;
 };
 

@@ -12,11 +12,23 @@ enum trace_advice {
 	TRACE_ADVICE_COMMUNICATION = 1 << 3, /* they only communicate */
 	TRACE_ADVICE_COPIES = 1 << 4,        /* they only copy */
 	TRACE_ADVICE_KERNELS = 1 << 5,       /* they compute: kernels are what takes the time */
-	TRACE_ADVICE_END = 1 << 6,
+	TRACE_ADVICE_BLOCKING = 1 << 6,      /* calls that block keep the program from launching */
+	TRACE_ADVICE_SHORT_GAPS = 1 << 7,    /* from one launched kernel to the next */
+	TRACE_ADVICE_NO_LAUNCHES = 1 << 8,   /* why they are idle is not in the trace */
+	TRACE_ADVICE_END = 1 << 9,
 };
 
 /* The stable name of one of them, for JSON: "launch_bound" … */
 const char *trace_advice_name(enum trace_advice advice);
+
+/* The call that devices were idle for longest, while it blocked. */
+struct trace_summary_block {
+	uint32_t view; /* index; MODEL_NONE: no call blocked */
+	uint32_t row;
+	/* Around it, the innermost: an operator or annotation, a Python function; MODEL_NONE. */
+	uint32_t op, python;
+	int64_t idle_ns;
+};
 
 /* A device, and how it stands out. */
 struct trace_summary_device {
@@ -35,8 +47,12 @@ struct trace_summary {
 	int64_t idle_by_cause_ns[TRACE_IDLE_CAUSE_MAX];
 	uint64_t launches, short_launches; /* of kernels; those that take less than their call */
 	struct trace_summary_device least_idle, most_idle;
+	struct trace_summary_block longest_block;
 	unsigned advice; /* enum trace_advice */
 };
+
+/* What following an advice can save at most, of all devices together; 0: not known. */
+int64_t trace_summary_saves_ns(const struct trace_summary *summary, enum trace_advice advice);
 
 /* Not of HTA's views. Returns 0 or -ENOMEM. */
 int trace_summary_init(struct trace_summary *summary, struct trace_results *results);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How work reaches devices, and what would help, as the report shows it. */
+#include <assert.h>
+
+#include "analyses/charge.h"
 #include "analyses/device_advice.h"
 #include "cli/report_view.h"
 #include "exporters/format.h"
@@ -109,13 +112,61 @@ static void add_launches(const struct report_view *view,
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
-static void add_advice(const struct report_view *view, const struct device_overlap_device *overlap,
-	const struct device_launches_device *launches, const struct strbuf *name)
+/* "; the longest, 463 ms, is load at feed.py:15". */
+static void add_longest_block(
+	const struct report_view *view, const struct device_idle_device *idle, struct strbuf *text)
 {
+	uint32_t index = charge_frame(view->model, idle->longest_block_stack);
+	const struct model_frame *frame;
+
+	strbuf_add(text, "; the longest, ");
+	format_duration(text, idle->longest_block_ns);
+	if (index == MODEL_NONE) {
+		strbuf_add(text, ", has no stack");
+		return;
+	}
+	frame = &view->model->frames.items[index];
+	strbuf_add(text, ", is in ");
+	model_frame_name(view->model, index, text);
+	if (frame->line)
+		strbuf_addf(text, " (%s:%u)", frame->source_file, frame->line);
+}
+
+static void add_blocking(const struct report_view *view,
+	const struct device_overlap_device *overlap, const struct device_idle_device *idle,
+	struct strbuf *text)
+{
+	strbuf_addf(text,
+		"Calls that block keep it idle for %.0f %% of the time: synchronisations, and "
+		"copies that are waited for",
+		percent(device_idle_blocked_ns(idle), overlap->span_ns));
+	add_longest_block(view, idle, text);
+	strbuf_add(text, ". Copy from pinned memory without waiting, and read results later or "
+			 "less often.");
+}
+
+static void add_saving(struct strbuf *text, uint64_t saves_ns)
+{
+	strbuf_add(text, " At most ");
+	format_duration(text, saves_ns);
+	strbuf_add(text, " can be saved so.");
+}
+
+static void add_advice(const struct report_view *view, const struct device_overlap_device *overlap,
+	const struct device_launches_device *launches, const struct device_idle_device *idle,
+	const struct strbuf *name)
+{
+	enum device_advice advice = device_advice(overlap, launches, idle);
+	uint64_t saves_ns = overlap->by_set[0];
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	strbuf_add(&text, strbuf_cstr(name));
-	switch (device_advice(overlap, launches)) {
+	switch (advice) {
+	case DEVICE_ADVICE_BLOCKING:
+		assert(idle);
+		saves_ns = device_idle_blocked_ns(idle);
+		add_blocking(view, overlap, idle, &text);
+		break;
 	case DEVICE_ADVICE_LAUNCH_BOUND:
 		strbuf_addf(&text,
 			"Launch-bound: %.0f %% of the kernels are shorter than their launch, and "
@@ -137,12 +188,14 @@ static void add_advice(const struct report_view *view, const struct device_overl
 			percent(overlap->by_set[0], overlap->span_ns));
 		break;
 	case DEVICE_ADVICE_COPIES:
+		saves_ns = overlap->by_set[DEVICE_COPY];
 		strbuf_addf(&text,
 			"It only copies for %.0f %% of the time: copy less, or on a second queue "
 			"while it computes.",
 			percent(overlap->by_set[DEVICE_COPY], overlap->span_ns));
 		break;
 	case DEVICE_ADVICE_COMMUNICATION:
+		saves_ns = overlap->by_set[DEVICE_COMMUNICATION];
 		strbuf_addf(&text,
 			"It only communicates for %.0f %% of the time: overlap that with "
 			"computing, or look which rank the others wait for.",
@@ -151,10 +204,11 @@ static void add_advice(const struct report_view *view, const struct device_overl
 	default:
 		return;
 	}
+	add_saving(&text, saves_ns);
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
-/* Both analyses have their devices in the order of their first work: the same. */
+/* All analyses have their devices in the order of their first work: the same. */
 int report_device_flow(const struct report_view *view)
 {
 	_cleanup_device_launches_ struct device_launches launches = {0};
@@ -168,7 +222,8 @@ int report_device_flow(const struct report_view *view)
 		add_name(&name, &overlap, i);
 		add_overlap(view, &overlap, i);
 		add_launches(view, &launches.devices.items[i], &name);
-		add_advice(view, &overlap.devices.items[i], &launches.devices.items[i], &name);
+		add_advice(view, &overlap.devices.items[i], &launches.devices.items[i],
+			view->idle ? &view->idle->devices.items[i] : NULL, &name);
 	}
 	return r;
 }

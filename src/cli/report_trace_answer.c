@@ -210,7 +210,9 @@ static int add_host(const struct trace_report *report, const struct trace_summar
 	_cleanup_strbuf_ struct strbuf text = {0};
 	size_t shown;
 
-	if (summary->idle_by_cause_ns[TRACE_IDLE_HOST] < summary->span_ns / 20)
+	if (summary->idle_by_cause_ns[TRACE_IDLE_HOST] +
+			summary->idle_by_cause_ns[TRACE_IDLE_BLOCKED] <
+		summary->span_ns / 20)
 		return 0;
 	waits = trace_results_host_waits(report->results);
 	if (!waits)
@@ -231,6 +233,34 @@ static int add_host(const struct trace_report *report, const struct trace_summar
 	strbuf_add(&text, ": --by host has them all.");
 	report_paragraph(&report->page, strbuf_cstr(&text), 2);
 	return 0;
+}
+
+/* "The longest call that blocked: cudaMemcpyAsync, 463 ms, in aten::to, called by train.py(12)". */
+static void add_block(const struct trace_report *report, const struct trace_summary *summary)
+{
+	const struct trace_summary_block *block = &summary->longest_block;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	const struct trace *trace;
+	const struct trace_event *call;
+
+	if (summary->idle_by_cause_ns[TRACE_IDLE_BLOCKED] < summary->span_ns / 100)
+		return;
+	trace = report->views[block->view].trace;
+	call = &trace->events.items[block->row];
+	strbuf_addf(&text, "The call that blocked longest: %s, ", trace_text(trace, call->name));
+	format_duration(&text, (uint64_t)call->duration_ns);
+	if (report->count > 1)
+		strbuf_addf(&text, " on rank %u", report->views[block->view].rank);
+	if (block->op != MODEL_NONE) {
+		strbuf_add(&text, ", in ");
+		shorten_name(&text, trace_text(trace, trace->events.items[block->op].name),
+			NAME_COLUMNS);
+	}
+	if (block->python != MODEL_NONE)
+		strbuf_addf(&text, ", from %s",
+			trace_text(trace, trace->events.items[block->python].name));
+	strbuf_add_char(&text, '.');
+	report_paragraph(&report->page, strbuf_cstr(&text), 2);
 }
 
 static int add_kernels(const struct trace_report *report)
@@ -265,6 +295,16 @@ static const struct {
 		"GPUs wait for the program. See what the host was in: load data in other "
 		"processes, do without calls that wait for the device (.item(), .cpu(), "
 		"synchronize), and launch ahead."},
+	{TRACE_ADVICE_BLOCKING,
+		"Calls that block keep the program from launching: copy from pinned memory with "
+		"non_blocking=True, read results later or less often (.item(), .cpu(), print), do "
+		"without synchronize, allocate before the loop."},
+	{TRACE_ADVICE_SHORT_GAPS,
+		"The time goes into the gaps between launched kernels: fewer and larger kernels "
+		"(torch.compile), or a CUDA graph of them."},
+	{TRACE_ADVICE_NO_LAUNCHES,
+		"Why GPUs were idle is not in the trace, since it lacks the calls that launched "
+		"their work: record with ProfilerActivity.CPU, too."},
 	{TRACE_ADVICE_DEPENDENCIES,
 		"GPUs are idle although work was launched: it waits for events, or for other "
 		"streams. See the critical path."},
@@ -282,8 +322,20 @@ static const struct {
 static void add_advice(const struct trace_report *report, const struct trace_summary *summary)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
-		if (summary->advice & advices[i].advice)
-			report_trace_advice(report, advices[i].text);
+		int64_t saves_ns = trace_summary_saves_ns(summary, advices[i].advice);
+		_cleanup_strbuf_ struct strbuf text = {0};
+
+		if (!(summary->advice & advices[i].advice))
+			continue;
+		strbuf_add(&text, advices[i].text);
+		if (saves_ns) {
+			strbuf_add(&text, " At most ");
+			format_duration(&text, (uint64_t)saves_ns / summary->devices);
+			strbuf_addf(&text, "%s, %.1f %% of the time, can be saved so.",
+				summary->devices > 1 ? " of each" : "",
+				percent(saves_ns, summary->span_ns));
+		}
+		report_trace_advice(report, strbuf_cstr(&text));
 	}
 }
 
@@ -299,6 +351,7 @@ static int add_answer(const struct trace_report *report)
 	add_spread(report, &summary);
 	add_causes(report, &summary);
 	r = add_host(report, &summary);
+	add_block(report, &summary);
 	r = r ?: add_kernels(report);
 	add_advice(report, &summary);
 	return r;

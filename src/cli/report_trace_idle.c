@@ -7,6 +7,7 @@
 
 static const char *const titles[TRACE_IDLE_CAUSE_MAX] = {
 	[TRACE_IDLE_HOST] = "Host wait",
+	[TRACE_IDLE_BLOCKED] = "Blocking call",
 	[TRACE_IDLE_LAUNCH] = "Launch",
 	[TRACE_IDLE_KERNEL] = "Kernel wait",
 	[TRACE_IDLE_OTHER] = "Other",
@@ -119,6 +120,7 @@ static int print_idle(const struct trace_report *report)
 		{.title = "GPU"},
 		{.title = "Idle", .right = true},
 		{.title = "Host wait", .right = true},
+		{.title = "Blocking call", .right = true},
 		{.title = "Launch", .right = true},
 		{.title = "Kernel wait", .right = true},
 		{.title = "Other", .right = true},

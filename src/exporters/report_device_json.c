@@ -59,7 +59,8 @@ static void write_launches(struct json_writer *json, const struct device_launche
 	json_end_object(json);
 }
 
-int report_json_device_flow(struct json_writer *json, const struct model *model)
+int report_json_device_flow(
+	struct json_writer *json, const struct model *model, const struct device_idle *idle)
 {
 	_cleanup_device_launches_ struct device_launches launches = {0};
 	_cleanup_device_overlap_ struct device_overlap overlap = {0};
@@ -70,16 +71,18 @@ int report_json_device_flow(struct json_writer *json, const struct model *model)
 		return r;
 	json_key(json, "flow");
 	json_begin_array(json);
-	/* Both have their devices in the order of their first work: the same. */
+	/* All have their devices in the order of their first work: the same. */
 	array_foreach (&launches.devices, device) {
-		const struct device_overlap_device *beside =
-			&overlap.devices.items[device - launches.devices.items];
+		size_t index = (size_t)(device - launches.devices.items);
+		const struct device_overlap_device *beside = &overlap.devices.items[index];
+		const struct device_idle_device *gaps = &idle->devices.items[index];
 
 		json_begin_object(json);
 		json_member_text(json, "device", device->name);
 		write_overlap(json, beside);
 		write_launches(json, device);
-		json_member_text(json, "advice", device_advice_name(device_advice(beside, device)));
+		json_member_text(
+			json, "advice", device_advice_name(device_advice(beside, device, gaps)));
 		json_end_object(json);
 	}
 	json_end_array(json);

@@ -6,4 +6,6 @@
 #include "model/model.h"
 
 /* The member "flow", an array with an object for each device. Returns 0 or -ENOMEM. */
-int report_json_device_flow(struct json_writer *json, const struct model *model);
+struct device_idle;
+int report_json_device_flow(
+	struct json_writer *json, const struct model *model, const struct device_idle *idle);

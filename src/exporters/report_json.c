@@ -321,7 +321,8 @@ static void write_device_members(
 }
 
 /* Null where no process used a device. */
-static int write_device_work(struct json_writer *json, const struct model *model)
+static int write_device_work(
+	struct json_writer *json, const struct model *model, const struct device_idle *idle)
 {
 	_cleanup_device_work_ struct device_work work = {0};
 	int r;
@@ -351,7 +352,7 @@ static int write_device_work(struct json_writer *json, const struct model *model
 	array_foreach (&work.lines, line)
 		write_device_line(json, model, line);
 	json_end_array(json);
-	r = report_json_device_flow(json, model);
+	r = report_json_device_flow(json, model, idle);
 	r = r ?: report_json_cuda(json, model, &work);
 	json_end_object(json);
 	return r;
@@ -396,31 +397,26 @@ static void write_idle_row(struct json_writer *json, const struct model *model,
 }
 
 /* Null where no device worked. */
-static int write_device_idle(struct json_writer *json, const struct model *model)
+static void write_device_idle(
+	struct json_writer *json, const struct model *model, const struct device_idle *idle)
 {
-	_cleanup_device_idle_ struct device_idle idle = {0};
-	int r = device_idle_init(&idle, model);
-
-	if (r < 0)
-		return r;
 	json_key(json, "device_idle");
-	if (!idle.devices.count) {
+	if (!idle->devices.count) {
 		json_null(json);
-		return 0;
+		return;
 	}
 	json_begin_object(json);
 	json_key(json, "devices");
 	json_begin_array(json);
-	array_foreach (&idle.devices, device)
+	array_foreach (&idle->devices, device)
 		write_idle_device(json, device);
 	json_end_array(json);
 	json_key(json, "rows");
 	json_begin_array(json);
-	array_foreach (&idle.rows, row)
-		write_idle_row(json, model, &idle, row);
+	array_foreach (&idle->rows, row)
+		write_idle_row(json, model, idle, row);
 	json_end_array(json);
 	json_end_object(json);
-	return 0;
 }
 
 static void write_losses(struct json_writer *json, const struct model *model)
@@ -541,6 +537,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	const struct selection *selection, const struct selected *selected,
 	const struct report_json_options *options)
 {
+	_cleanup_device_idle_ struct device_idle idle = {0};
 	static const struct selection everything = {0};
 	struct completeness completeness;
 	int r = completeness_init(&completeness, model, selected);
@@ -557,8 +554,10 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	write_totals(json, model, &completeness);
 	write_completeness(json, model, &completeness);
 	r = write_waiting(json, model, selection ? selection : &everything);
-	r = r ?: write_device_work(json, model);
-	r = r ?: write_device_idle(json, model);
+	r = r ?: device_idle_init(&idle, model);
+	r = r ?: write_device_work(json, model, &idle);
+	if (r == 0)
+		write_device_idle(json, model, &idle);
 	r = r ?: report_ranges_json(json, model);
 	r = r ?: report_counters_json(json, model);
 	r = r ?: report_windows_json(json, model, options->limit);

@@ -624,7 +624,8 @@ def test_why_the_device_was_idle(device, sonde, tmp_path, wait):
     (used,), rows = data["device_idle"]["devices"], data["device_idle"]["rows"]
     assert used["gaps"] == 60 and slept_ns < used["idle_ns"] < used["span_ns"]
     assert sum(used["time_by_cause_ns"].values()) == sum(row["time_ns"] for row in rows) == used["idle_ns"]
-    assert used["time_by_cause_ns"]["sleep"] == pytest.approx(slept_ns, rel=0.1)
+    causes = used["time_by_cause_ns"]  # after a sleep the thread may have to wait for a CPU
+    assert causes["sleep"] + causes["cpu"] == pytest.approx(slept_ns, rel=0.1)
     first = rows[0]
     line = FEED.splitlines().index("    time.sleep(0.04)") + 1
     assert (first["cause"], first["function"], first["line"]) == ("sleep", "load_batch", line)

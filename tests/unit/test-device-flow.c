@@ -186,24 +186,30 @@ static void test_advice(void **state)
 		.short_kernels = 62,
 		.span_ns = 1000000,
 		.empty_ns = 600000};
+	struct device_idle_device idle = {0};
 
-	assert_int_equal(device_advice(&overlap, &launches), DEVICE_ADVICE_LAUNCH_BOUND);
+	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_LAUNCH_BOUND);
 	launches.short_kernels = 40;
-	assert_int_equal(device_advice(&overlap, &launches), DEVICE_ADVICE_HOST_BOUND);
+	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_HOST_BOUND);
 	launches.empty_ns = 400000;
-	assert_int_equal(device_advice(&overlap, &launches), DEVICE_ADVICE_QUEUED);
+	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_QUEUED);
+	/* Few launches, but 60 % idle. */
 	launches.launches = 10;
-	assert_int_equal(device_advice(&overlap, &launches), DEVICE_ADVICE_NONE);
+	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_QUEUED);
+	idle.by_cause[DEVICE_IDLE_COPY] = 400000;
+	assert_int_equal(device_advice(&overlap, &launches, &idle), DEVICE_ADVICE_BLOCKING);
+	overlap.by_set[0] = 290000;
+	assert_int_equal(device_advice(&overlap, &launches, &idle), DEVICE_ADVICE_NONE);
 	launches.launches = 100;
 	overlap.by_set[0] = 190000;
 	overlap.by_set[DEVICE_COMPUTE] = 810000;
-	assert_int_equal(device_advice(&overlap, &launches), DEVICE_ADVICE_NONE);
+	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_NONE);
 	overlap.by_set[DEVICE_COPY] = 300000;
 	overlap.by_set[DEVICE_COMPUTE] = 510000;
-	assert_int_equal(device_advice(&overlap, &launches), DEVICE_ADVICE_COPIES);
+	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_COPIES);
 	overlap.by_set[DEVICE_COMMUNICATION] = 310000;
 	overlap.by_set[DEVICE_COMPUTE] = 200000;
-	assert_int_equal(device_advice(&overlap, &launches), DEVICE_ADVICE_COMMUNICATION);
+	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_COMMUNICATION);
 	assert_string_equal(device_advice_name(DEVICE_ADVICE_COMMUNICATION), "communication");
 	assert_null(device_advice_name(DEVICE_ADVICE_NONE));
 }
@@ -219,7 +225,7 @@ static void test_advice_between_long_gaps(void **state)
 		.span_ns = 60000000000,
 		.empty_ns = 59000000000};
 
-	assert_int_equal(device_advice(&overlap, &launches), DEVICE_ADVICE_HOST_BOUND);
+	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_HOST_BOUND);
 }
 
 static void test_nothing(void **state)

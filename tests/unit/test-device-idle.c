@@ -273,14 +273,43 @@ static void test_no_sample(void **state)
 	work.tid = 0; /* not known who launched it */
 	add_work(&example, work);
 	add_busy(&example, 40 * MS, 41 * MS);
-	add_busy(&example, 41 * MS + 29, 42 * MS);
-	add_busy(&example, 42 * MS + 30, 43 * MS);
+	/* Launched before, shorter than 30 us; as short, and launched later; not shorter. */
+	work = work_at(41 * MS + 29999, 42 * MS);
+	work.queued_ns = 40 * MS;
+	add_work(&example, work);
+	add_busy(&example, 42 * MS + 29, 43 * MS);
+	work = work_at(43 * MS + 30000, 44 * MS);
+	work.queued_ns = 40 * MS;
+	add_work(&example, work);
 	assert_int_equal(model_builder_visitor.sample(example.builder, &counted), 0);
 	model = analyse(&example, &idle);
-	assert_int_equal(idle.devices.items[0].gaps, 4);
-	assert_int_equal(idle.rows.count, 2);
-	check_row(model, &idle.rows.items[0], DEVICE_IDLE_UNKNOWN, NULL, 19 * MS + 30, 3, 0);
-	check_row(model, &idle.rows.items[1], DEVICE_IDLE_BETWEEN, NULL, 29, 1, 0);
+	assert_int_equal(idle.devices.items[0].gaps, 5);
+	assert_int_equal(idle.rows.count, 3);
+	check_row(model, &idle.rows.items[0], DEVICE_IDLE_UNKNOWN, NULL, 19 * MS + 29, 3, 0);
+	check_row(model, &idle.rows.items[1], DEVICE_IDLE_QUEUED, NULL, 30000, 1, 0);
+	check_row(model, &idle.rows.items[2], DEVICE_IDLE_BETWEEN, NULL, 29999, 1, 0);
+	end(model, &idle);
+}
+
+/* A copy from pageable memory: its call returns when the copy has ended, and begins long before. */
+static void test_blocking_copy(void **state)
+{
+	struct capture_device_work copy = work_at(500 * MS, 510 * MS);
+	struct device_idle idle;
+	struct example example;
+	struct model *model;
+
+	copy.kind = WIRE_DEVICE_WRITE;
+	copy.launch_ns = copy.queued_ns = 47 * MS;
+	copy.launch_duration_ns = 463 * MS;
+	begin(&example);
+	add_busy(&example, 10 * MS, 20 * MS);
+	add_work(&example, copy);
+	model = analyse(&example, &idle);
+	check_row(model, &idle.rows.items[0], DEVICE_IDLE_COPY, NULL, 453 * MS, 1, 0);
+	check_row(model, &idle.rows.items[1], DEVICE_IDLE_UNKNOWN, NULL, 27 * MS, 1, 0);
+	assert_int_equal(idle.devices.items[0].longest_block_ns, 453 * MS);
+	assert_int_equal(device_idle_blocked_ns(&idle.devices.items[0]), 453 * MS);
 	end(model, &idle);
 }
 
@@ -376,6 +405,7 @@ int main(void)
 		cmocka_unit_test(test_queued_not_started),
 		cmocka_unit_test(test_waiting_for_the_device),
 		cmocka_unit_test(test_no_sample),
+		cmocka_unit_test(test_blocking_copy),
 		cmocka_unit_test(test_no_work),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_weighed_by_spans),

@@ -157,6 +157,73 @@ static void hta_waits_for_the_host_where_there_is_a_correlation(void **state)
 	}
 }
 
+/*
+ * A device that is idle but for two pieces of work: a copy from pageable memory keeps its call for
+ * 463 ms before it starts, and before that the program was in a synchronisation.
+ */
+static void blocking_calls_are_a_cause_of_their_own(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+	_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
+	struct trace_summary summary;
+	const struct trace_idle_place *place;
+	uint32_t row;
+
+	example_launch(trace, "a", 7, -20 * US, 5 * US, 0, 1000 * US, 1);
+	example_host(
+		trace, TRACE_RUNTIME, "cudaStreamSynchronize", EXAMPLE_PID, 500 * US, 600 * US, 9);
+	example_host(trace, TRACE_PYTHON_FUNCTION, "train.py(12): load", EXAMPLE_PID, 1150 * US,
+		470000 * US, 0);
+	example_host(trace, TRACE_PYTHON_FUNCTION, "torch/x.py(3): to", EXAMPLE_PID, 1160 * US,
+		469000 * US, 0);
+	example_host(trace, TRACE_CPU_OP, "aten::_to_copy", EXAMPLE_PID, 1170 * US, 468000 * US, 0);
+	example_host(trace, TRACE_CPU_OP, "aten::copy_", EXAMPLE_PID, 1180 * US, 467000 * US, 0);
+	row = example_host(
+		trace, TRACE_RUNTIME, "cudaMemcpyAsync", EXAMPLE_PID, 1200 * US, 463000 * US, 2);
+	example_device(trace, TRACE_MEMCPY, "Memcpy HtoD (Pageable -> Device)", 0, 7, 464000 * US,
+		200 * US, 2);
+	view(&own, trace, ours);
+	assert_int_equal(trace_summary_init(&summary, &results), 0);
+	place = place_of(trace_results_idle(&results, 0), 0, MODEL_NONE);
+	assert_int_equal(place->by_cause_ns[TRACE_IDLE_BLOCKED], (100 + 462800) * US);
+	assert_int_equal(place->by_cause_ns[TRACE_IDLE_HOST], 100 * US);
+	assert_int_equal(place->by_cause_ns[TRACE_IDLE_LAUNCH], 0);
+	assert_int_equal(summary.longest_block.row, row);
+	assert_int_equal(summary.longest_block.idle_ns, 462800 * US);
+	assert_string_equal(trace_text(trace, trace->events.items[summary.longest_block.op].name),
+		"aten::copy_");
+	assert_string_equal(
+		trace_text(trace, trace->events.items[summary.longest_block.python].name),
+		"train.py(12): load");
+	/* With two launches other advice would be chance. */
+	assert_int_equal(summary.advice, TRACE_ADVICE_BLOCKING);
+	assert_int_equal(
+		trace_summary_saves_ns(&summary, TRACE_ADVICE_BLOCKING), (100 + 462800) * US);
+}
+
+/* A short call that hands a copy over, and one that waits for what was launched, block nothing. */
+static void calls_that_hand_work_over_do_not_block(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+	_cleanup_trace_idle_ struct trace_idle idle = {0};
+	const struct trace_idle_place *place;
+
+	example_launch(trace, "a", 7, -20 * US, 5 * US, 0, 10 * US, 1);
+	example_host(trace, TRACE_RUNTIME, "cudaMemcpyAsync", EXAMPLE_PID, 20 * US, 99 * US, 2);
+	example_device(trace, TRACE_MEMCPY, "Memcpy HtoD", 0, 7, 60 * US, 10 * US, 2);
+	example_host(trace, TRACE_RUNTIME, "cudaLaunchKernel", EXAMPLE_PID, 120 * US, 5 * US, 3);
+	example_host(
+		trace, TRACE_RUNTIME, "cudaDeviceSynchronize", EXAMPLE_PID, 126 * US, 200 * US, 4);
+	example_device(trace, TRACE_KERNEL, "b", 0, 7, 300 * US, 10 * US, 3);
+	view(&own, trace, ours);
+	assert_int_equal(trace_idle_init(&idle, &own), 0);
+	place = place_of(&idle, 0, MODEL_NONE);
+	assert_int_equal(place->by_cause_ns[TRACE_IDLE_BLOCKED], 0);
+	assert_int_equal(place->by_cause_ns[TRACE_IDLE_LAUNCH], (40 + 180) * US);
+}
+
 /* ---- what the host did ---- */
 
 static const struct trace_host_waits_row *host_row(
@@ -459,6 +526,8 @@ int main(void)
 		cmocka_unit_test(idle_time_of_hta_is_of_streams_and_whole_gaps),
 		cmocka_unit_test(overlapping_kernels_leave_no_negative_gaps),
 		cmocka_unit_test(gaps_before_unlaunched_work_are_unknown),
+		cmocka_unit_test(blocking_calls_are_a_cause_of_their_own),
+		cmocka_unit_test(calls_that_hand_work_over_do_not_block),
 		cmocka_unit_test(hta_waits_for_the_host_where_there_is_a_correlation),
 		cmocka_unit_test(host_waits_are_charged_to_the_innermost_row),
 		cmocka_unit_test(a_graph_waits_once_on_each_stream),
