@@ -40,13 +40,10 @@ int write_all(int fd, const void *bytes, size_t length)
 	return 0;
 }
 
-int read_whole_file(const char *path, size_t max_bytes, struct strbuf *ret_text)
+int read_whole_fd(int fd, size_t max_bytes, struct strbuf *ret_text)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char chunk[16384];
 
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		ssize_t got = read(fd, chunk, sizeof(chunk));
 
@@ -60,6 +57,13 @@ int read_whole_file(const char *path, size_t max_bytes, struct strbuf *ret_text)
 			return -EFBIG;
 		strbuf_add_bytes(ret_text, chunk, (size_t)got);
 	}
+}
+
+int read_whole_file(const char *path, size_t max_bytes, struct strbuf *ret_text)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : read_whole_fd(fd, max_bytes, ret_text);
 }
 
 int make_directories(const char *path, unsigned mode)

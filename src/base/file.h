@@ -20,6 +20,8 @@ void fclosep(FILE **file);
 int write_all(int fd, const void *bytes, size_t length);
 /* Reads the whole file (also /proc files of unknown size), at most `max_bytes`; -EFBIG beyond. */
 int read_whole_file(const char *path, size_t max_bytes, struct strbuf *ret_text);
+/* From where the descriptor stands. */
+int read_whole_fd(int fd, size_t max_bytes, struct strbuf *ret_text);
 /* mkdir -p. Returns 0 or a negative errno. */
 int make_directories(const char *path, unsigned mode);
 /*

@@ -24,6 +24,12 @@ struct file_frame {
 	bool named;
 };
 
+/* The perf map of a process. */
+struct process_names {
+	struct process_view view;
+	struct perf_map *map;
+};
+
 struct resolver {
 	const struct address_spaces *spaces;
 	struct file_store *files;
@@ -33,7 +39,7 @@ struct resolver {
 	struct map_u64 file_frames;    /* file and vaddr → frame */
 	ARRAY_OF(struct file_frame) frames_of_files;
 	struct map_u64 file_mappings; /* file → capture mapping */
-	struct map_u64 perf_maps;     /* pid → struct perf_map * */
+	struct map_u64 perf_maps;     /* pid → struct process_names * */
 	struct map_u64 no_perf_maps;  /* pid → when there was none */
 	struct strbuf name;           /* scratch for demangling */
 };
@@ -123,25 +129,48 @@ void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_eve
 
 /* ---- JIT ---- */
 
+static struct process_names *process_names_free(struct process_names *names)
+{
+	perf_map_free(names->map);
+	process_view_done(&names->view);
+	free(names);
+	return NULL;
+}
+
+static struct process_names *open_names(uint32_t pid)
+{
+	struct process_names *names = calloc(1, sizeof(*names));
+
+	if (!names || process_view_open(&names->view, pid) < 0) {
+		free(names);
+		return NULL;
+	}
+	if (perf_map_open(&names->map, &names->view, pid, NULL) < 0)
+		return process_names_free(names);
+	return names;
+}
+
 static struct perf_map *perf_map_of(struct resolver *resolver, uint32_t pid)
 {
 	uint64_t known, missed_at_ns, now_ns;
-	struct perf_map *map = NULL;
+	struct process_names *names;
 
 	if (map_u64_get(&resolver->perf_maps, pid, &known))
-		return (struct perf_map *)(uintptr_t)known;
+		return ((struct process_names *)(uintptr_t)known)->map;
 	/* It may appear later: looked for again, but not for every frame. */
 	now_ns = monotonic_now_ns();
 	if (map_u64_get(&resolver->no_perf_maps, pid, &missed_at_ns) &&
 		now_ns - missed_at_ns < PERF_MAP_RETRY_NS)
 		return NULL;
-	if (perf_map_open(&map, pid, NULL) < 0) {
+	names = open_names(pid);
+	if (!names) {
 		map_u64_set(&resolver->no_perf_maps, pid, now_ns);
 		return NULL;
 	}
-	if (map_u64_set(&resolver->perf_maps, pid, (uintptr_t)map) < 0)
-		return perf_map_free(map);
-	return map;
+	if (map_u64_set(&resolver->perf_maps, pid, (uintptr_t)names) == 0)
+		return names->map;
+	process_names_free(names);
+	return NULL;
 }
 
 /* JIT code moves and is replaced: names are looked up each time, the writer keeps equal frames
@@ -360,13 +389,13 @@ uint64_t resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns)
 
 struct resolver *resolver_free(struct resolver *resolver)
 {
-	uint64_t pid, map;
+	uint64_t pid, names;
 	size_t position = 0;
 
 	if (!resolver)
 		return NULL;
-	while (map_u64_next(&resolver->perf_maps, &position, &pid, &map))
-		perf_map_free((struct perf_map *)(uintptr_t)map);
+	while (map_u64_next(&resolver->perf_maps, &position, &pid, &names))
+		process_names_free((struct process_names *)(uintptr_t)names);
 	map_u64_done(&resolver->perf_maps);
 	map_u64_done(&resolver->no_perf_maps);
 	map_u64_done(&resolver->kernel_frames);

@@ -7,7 +7,7 @@
 #include "symbols/perf_map.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +20,6 @@
 #define ENTRIES_MAX      (16u << 20)
 #define LINE_LENGTH_MAX  (64 << 10)
 #define READ_CHUNK_BYTES (256 << 10)
-#define STATUS_MAX_BYTES (64 << 10)
 
 struct map_range {
 	uint64_t start, end;
@@ -34,8 +33,8 @@ struct map_ranges { /* as ARRAY_OF() */
 };
 
 struct perf_map {
+	struct process_view view; /* where the path leads; its descriptors are the caller's */
 	char *path;
-	uint32_t owner;
 	int fd;
 	uint64_t device, inode;
 	size_t consumed;           /* bytes of the file */
@@ -347,29 +346,28 @@ static void forget_contents(struct perf_map *map)
 	map->consumed = map->skipped = map->order = 0;
 }
 
-/* Opens without following a link or waiting on a FIFO; -EPERM for a file that someone else may have
- * planted. */
-static int open_checked(const char *path, uint32_t owner, struct stat *ret_status)
+/*
+ * -EPERM for a file that the process's user does not own, or that has another name elsewhere:
+ * another user may have planted it.
+ */
+static int open_checked(const struct process_view *view, const char *path, struct stat *ret_status)
 {
-	_cleanup_close_ int fd =
-		open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int found =
+		process_view_find(view, path, PROCESS_VIEW_NO_LINKS, ret_status);
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, ret_status) < 0)
-		return -errno;
-	if (!S_ISREG(ret_status->st_mode))
-		return -EINVAL;
-	if (ret_status->st_uid != owner && ret_status->st_uid != 0)
+	if (found < 0)
+		return found;
+	if (S_ISREG(ret_status->st_mode) &&
+		(ret_status->st_uid != view->user || ret_status->st_nlink > 1))
 		return -EPERM;
-	return TAKE_FD(fd);
+	return process_view_open_found(view, found);
 }
 
 /* Takes up the file that is at the path now, when it is another than before. */
 static void follow_replacement(struct perf_map *map)
 {
 	struct stat status = {0};
-	int fd = open_checked(map->path, map->owner, &status);
+	int fd = open_checked(&map->view, map->path, &status);
 
 	if (fd < 0)
 		return;
@@ -426,14 +424,20 @@ int perf_map_refresh(struct perf_map *map)
 	return (size_t)status.st_size > FILE_SIZE_MAX ? -EFBIG : 0;
 }
 
-static int explain_refusal(const char *path, int error, uint32_t owner, struct errmsg *err)
+static int explain_refusal(
+	const struct process_view *view, const char *path, int error, struct errmsg *err)
 {
 	switch (error) {
 	case -EPERM:
 		return errmsg_set(err, error,
-			"ignored %s: neither user %u, who runs the process, nor root owns it; "
-			"remove it if it is left over from another process",
-			path, owner);
+			"ignored %s: user %u, who runs the process, does not own it, or it has "
+			"hard links; remove it if it is left over from another process",
+			path, view->user);
+	case -EACCES:
+		return errmsg_set(err, error,
+			"ignored %s: user %u, who runs the process, may not read it; let the "
+			"runtime write a plain file there",
+			path, view->user);
 	case -ELOOP:
 		return errmsg_set(err, error,
 			"ignored %s: it is a symbolic link; replace it with a regular file", path);
@@ -447,8 +451,8 @@ static int explain_refusal(const char *path, int error, uint32_t owner, struct e
 	}
 }
 
-int perf_map_open_path(
-	struct perf_map **ret_map, const char *path, uint32_t owner, struct errmsg *err)
+int perf_map_open_path(struct perf_map **ret_map, const struct process_view *view, const char *path,
+	struct errmsg *err)
 {
 	_cleanup_(perf_map_freep) struct perf_map *map = perf_map_new();
 	struct stat status = {0};
@@ -456,10 +460,10 @@ int perf_map_open_path(
 
 	if (!map || !(map->path = strdup(path)))
 		return errmsg_set(err, -ENOMEM, "cannot read %s: out of memory", path);
-	map->owner = owner;
-	map->fd = open_checked(path, owner, &status);
+	map->view = *view;
+	map->fd = open_checked(view, path, &status);
 	if (map->fd < 0)
-		return explain_refusal(path, map->fd, owner, err);
+		return explain_refusal(view, path, map->fd, err);
 	map->device = status.st_dev;
 	map->inode = status.st_ino;
 	result = perf_map_refresh(map);
@@ -469,70 +473,18 @@ int perf_map_open_path(
 	return 0;
 }
 
-/* The numbers behind "KEY:" in the text of /proc/PID/status: the count stored, at most `capacity`.
- */
-static size_t status_numbers(const char *text, const char *key, uint32_t *ret, size_t capacity)
+int perf_map_open(struct perf_map **ret_map, const struct process_view *view, uint32_t pid,
+	struct errmsg *err)
 {
-	const char *at = strstr(text, key), *end;
-	size_t count = 0;
-
-	if (!at)
-		return 0;
-	at += strlen(key);
-	end = at + strcspn(at, "\n");
-	while (at < end && count < capacity) {
-		char *next;
-		unsigned long value = strtoul(at, &next, 10);
-
-		if (next == at || next > end)
-			break;
-		ret[count++] = (uint32_t)value;
-		at = next;
-	}
-	return count;
-}
-
-/*
- * Whom the process runs as, and its id in its own PID namespace. /proc/PID itself may belong to
- * root where the process does not, hence the status file.
- */
-static int read_process(uint32_t pid, uint32_t *ret_user, uint32_t *ret_inner_pid)
-{
-	_cleanup_strbuf_ struct strbuf path = {0}, text = {0};
-	uint32_t users[2], pids[32];
-	size_t pid_count;
+	const struct process_view own = process_view_own();
+	char path[64];
 	int result;
 
-	strbuf_addf(&path, "/proc/%u/status", pid);
-	result = strbuf_status(&path);
-	if (result == 0)
-		result = read_whole_file(path.data, STATUS_MAX_BYTES, &text);
-	if (result < 0)
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", view->inner_pid);
+	result = perf_map_open_path(ret_map, view, path, err);
+	if (result != -ENOENT)
 		return result;
-	if (status_numbers(strbuf_cstr(&text), "\nUid:", users, ARRAY_SIZE(users)) < 2)
-		return -EINVAL;
-	pid_count = status_numbers(strbuf_cstr(&text), "\nNSpid:", pids, ARRAY_SIZE(pids));
-	*ret_user = users[1]; /* real, effective, … */
-	*ret_inner_pid = pid_count ? pids[pid_count - 1] : pid;
-	return 0;
-}
-
-int perf_map_open(struct perf_map **ret_map, uint32_t pid, struct errmsg *err)
-{
-	_cleanup_strbuf_ struct strbuf inside = {0}, outside = {0};
-	uint32_t user, inner_pid;
-	int result = read_process(pid, &user, &inner_pid);
-
-	if (result < 0)
-		return errmsg_set(err, result == -ESRCH ? -ENOENT : result,
-			"cannot look for the perf map of process %u: %s; it may have ended", pid,
-			strerror(-result));
-	strbuf_addf(&inside, "/proc/%u/root/tmp/perf-%u.map", pid, inner_pid);
-	strbuf_addf(&outside, "/tmp/perf-%u.map", pid);
-	if (strbuf_status(&inside) < 0 || strbuf_status(&outside) < 0)
-		return errmsg_set(err, -ENOMEM, "cannot look for a perf map: out of memory");
-	result = perf_map_open_path(ret_map, inside.data, user, err);
-	if (result == -ENOENT || result == -EACCES)
-		result = perf_map_open_path(ret_map, outside.data, user, err);
-	return result;
+	/* Put there for us, by an agent outside of the process's container. */
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", pid);
+	return perf_map_open_path(ret_map, &own, path, err);
 }

@@ -7,18 +7,21 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
+#include "base/process_view.h"
 
 struct perf_map;
 
 /*
- * Opens /proc/PID/root/tmp/perf-NSPID.map, falling back to /tmp/perf-PID.map; -ENOENT when there is
- * none. Lines that are not "HEXSTART HEXSIZE NAME" are skipped and counted. A file not owned by the
- * process's user or root is refused.
+ * Opens the process's /tmp/perf-PID.map, with the PID that the process knows, or, where there is
+ * none, ours with the PID that we know; -ENOENT when there is neither. Lines that are not
+ * "HEXSTART HEXSIZE NAME" are skipped and counted. A file that the view's user does not own or may
+ * not read is refused, and so is a link. The view's descriptors outlive the map.
  */
-int perf_map_open(struct perf_map **ret_map, uint32_t pid, struct errmsg *err);
-/* Opens the file at `path`, which `owner` or root must own; symbolic links are not followed. */
-int perf_map_open_path(
-	struct perf_map **ret_map, const char *path, uint32_t owner, struct errmsg *err);
+int perf_map_open(struct perf_map **ret_map, const struct process_view *view, uint32_t pid,
+	struct errmsg *err);
+/* The same for a file at another path of the view. */
+int perf_map_open_path(struct perf_map **ret_map, const struct process_view *view, const char *path,
+	struct errmsg *err);
 /*
  * Reads what was appended since; a file that was replaced or cut short is read anew. Returns 0 or a
  * negative errno, -EFBIG beyond 1 GiB. What was read stays when the file is gone.

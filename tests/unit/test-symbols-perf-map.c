@@ -177,10 +177,11 @@ static void test_overlaps_against_array(void **state)
 
 static void test_growing_file(void **state)
 {
+	struct process_view own = process_view_own();
 	struct perf_map *map = NULL;
 
 	write_text("1000 10 one\n2000 10 tw", O_TRUNC);
-	assert_int_equal(perf_map_open_path(&map, path, getuid(), NULL), 0);
+	assert_int_equal(perf_map_open_path(&map, &own, path, NULL), 0);
 	assert_named(map, 0x1000, "one");
 	assert_named(map, 0x2000, "(none)");
 	write_text("o\n3000 10 three\n", O_APPEND);
@@ -205,52 +206,85 @@ static void test_growing_file(void **state)
 	perf_map_free(map);
 }
 
-static void test_refused_files(void **state)
+static void assert_refused(const struct process_view *view, int error, const char *reason)
 {
 	struct perf_map *map = NULL;
 	struct errmsg err = {""};
 
+	assert_int_equal(perf_map_open_path(&map, view, path, &err), error);
+	assert_null(map);
+	assert_non_null(strstr(err.text, reason));
+}
+
+static void test_refused_files(void **state)
+{
+	struct process_view own = process_view_own();
+
 	unlink(path);
-	assert_int_equal(perf_map_open_path(&map, path, getuid(), &err), -ENOENT);
+	assert_refused(&own, -ENOENT, path);
 	assert_int_equal(symlink("/etc/passwd", path), 0);
-	assert_int_equal(perf_map_open_path(&map, path, getuid(), &err), -ELOOP);
-	assert_non_null(strstr(err.text, "symbolic link"));
+	assert_refused(&own, -ELOOP, "symbolic link");
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0); /* must not wait for a writer */
-	assert_int_equal(perf_map_open_path(&map, path, getuid(), &err), -EINVAL);
+	assert_refused(&own, -EINVAL, "not a regular file");
 	unlink(path);
+}
+
+/* Root's files stay root's, whoever's process has them at the path of its map. */
+static void test_files_of_others(void **state)
+{
+	struct process_view somebody = process_view_nobody();
+	_cleanup_strbuf_ struct strbuf second = {0};
+	struct perf_map *map = NULL;
+
+	if (getuid() != 0)
+		skip();
+	somebody.user = 4711;
+	assert_int_equal(chmod(folder, 0755), 0);
 	write_text("1000 10 planted\n", O_TRUNC);
-	if (getuid() == 0) {
-		assert_int_equal(chown(path, 4711, 4711), 0);
-		assert_int_equal(perf_map_open_path(&map, path, 1234, &err), -EPERM);
-		assert_non_null(strstr(err.text, "1234"));
-		assert_int_equal(perf_map_open_path(&map, path, 4711, &err), 0);
-		assert_named(map, 0x1000, "planted");
-	}
+	assert_refused(&somebody, -EPERM, "4711");
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_refused(&somebody, -EPERM, "4711");
+	assert_int_equal(chown(path, 4711, 4711), 0);
+	assert_int_equal(chmod(path, 0), 0);
+	assert_refused(&somebody, -EACCES, "4711");
+	assert_int_equal(chmod(path, 0400), 0);
+	assert_int_equal(perf_map_open_path(&map, &somebody, path, NULL), 0);
+	assert_named(map, 0x1000, "planted");
 	perf_map_free(map);
+	strbuf_addf(&second, "%s.second", path);
+	assert_int_equal(link(path, strbuf_cstr(&second)), 0);
+	assert_refused(&somebody, -EPERM, "hard links");
+	unlink(second.data);
 	unlink(path);
 }
 
 static void test_map_of_a_process(void **state)
 {
+	uint32_t pid = (uint32_t)getpid();
+	struct process_view view;
 	struct perf_map *map = NULL;
 	struct errmsg err = {""};
 	char saved[sizeof(path)];
 
 	memcpy(saved, path, sizeof(path));
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", pid);
 	unlink(path);
-	assert_int_equal(perf_map_open(&map, (uint32_t)getpid(), &err), -ENOENT);
+	assert_int_equal(process_view_open(&view, pid), 0);
+	assert_int_equal(perf_map_open(&map, &view, pid, &err), -ENOENT);
 	write_text("1000 10 mine\n", O_EXCL);
-	assert_int_equal(perf_map_open(&map, (uint32_t)getpid(), &err), 0);
+	assert_int_equal(perf_map_open(&map, &view, pid, &err), 0);
 	assert_named(map, 0x1000, "mine");
 	perf_map_free(map);
-	unlink(path);
-	memcpy(path, saved, sizeof(path));
 
 	map = NULL;
-	assert_int_equal(perf_map_open(&map, 0x7fffffff, &err), -ENOENT);
-	assert_non_null(strstr(err.text, "2147483647"));
+	view.inner_pid = 0x7fffffff; /* as in a container that shares our /tmp */
+	assert_int_equal(perf_map_open(&map, &view, pid, &err), 0);
+	assert_named(map, 0x1000, "mine");
+	perf_map_free(map);
+	process_view_done(&view);
+	unlink(path);
+	memcpy(path, saved, sizeof(path));
 }
 
 static int make_folder(void **state)
@@ -278,6 +312,7 @@ int main(void)
 		cmocka_unit_test(test_overlaps_against_array),
 		cmocka_unit_test(test_growing_file),
 		cmocka_unit_test(test_refused_files),
+		cmocka_unit_test(test_files_of_others),
 		cmocka_unit_test(test_map_of_a_process),
 	};
 

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Root records while another user chooses what lies at the paths that sonde reads: docs/security.md."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+# What an attacker has: a user and mount namespace of its own, in which it may mount as it likes.
+NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount"]
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="it is about what root reads"),
+    pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv (package util-linux) is not here"),
+]
+
+
+@pytest.fixture(autouse=True)
+def namespaces():
+    if subprocess.run([*NOBODY, *NAMESPACES, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this machine does not let its users make namespaces")
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that everybody may enter, as /tmp is."""
+    folder = f"/var/tmp/sonde-hostile-{os.getpid()}"
+    os.mkdir(folder)
+    os.chmod(folder, 0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def functions(data):
+    return {row["name"] for row in data["tables"]["function"]["rows"]}
+
+
+def test_a_mount_over_the_perf_map_shows_no_file_of_root(sonde, report, workload, open_folder, tmp_path):
+    """The user binds a file that only root may read over the path of its perf map."""
+    shutil.copy(workload("jit")[0], f"{open_folder}/jit")
+    secret = f"{open_folder}/secret"
+    with open(secret, "w") as file:
+        file.write("0 ffffffffffffffff secret_of_root\n")
+    os.chmod(secret, 0o600)
+    script = (
+        'mount -t tmpfs none /tmp && : >"/tmp/perf-$$.map" && '
+        f'mount --bind "{secret}" "/tmp/perf-$$.map" && exec "{open_folder}/jit" 1 nomap'
+    )
+    capture = tmp_path / "capture.pftrace"
+    sonde("record", "-F", 499, "-o", capture, "--", *NOBODY, *NAMESPACES, "sh", "-c", script, check=0)
+    data = report(capture)
+    assert "jit" in {row["name"] for row in data["tables"]["process"]["rows"]}
+    assert "main" in functions(data)
+    assert "secret_of_root" not in functions(data)
