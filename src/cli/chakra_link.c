@@ -299,6 +299,21 @@ static bool is_device(const char *path)
 	return file == TRACE_FILE_KINETO || file == TRACE_FILE_IMPORTED;
 }
 
+/* Kineto's traces say their rank; captures hold them. */
+static bool rank_of_device(const char *path, uint32_t *ret_rank)
+{
+	_cleanup_trace_list_ struct trace_list list = {0};
+	struct errmsg err;
+
+	if (trace_file_of(path) == TRACE_FILE_KINETO)
+		return kineto_rank(path, ret_rank);
+	if (load_traces(&path, 1, NULL, &list, &err) < 0 || list.items.count != 1 ||
+		list.items.items[0]->rank == MODEL_NONE)
+		return false;
+	*ret_rank = list.items.items[0]->rank;
+	return true;
+}
+
 /* Folders with a file for each rank. */
 static int link_folders(void)
 {
@@ -315,6 +330,7 @@ static int link_folders(void)
 			    .device_folder = arguments.device,
 			    .is_host = is_host,
 			    .is_device = is_device,
+			    .rank_of_device = rank_of_device,
 			    .output = arguments.output,
 			    .before = is_et ? "chakra." : "linked.",
 			    .after = is_et ? ".et" : ".json",

@@ -24,18 +24,30 @@ static bool read_rank(const char *at, uint32_t *ret_rank)
 	return true;
 }
 
+/* No job has so many ranks: a number that is larger is a time, or a date. */
+#define RANKS_MAX 10000000
+
 bool rank_of_name(const char *name, uint32_t *ret_rank)
 {
-	const char *word = strcasestr(name, "rank");
+	static const char *const words[] = {"rank", "worker"};
 	const char *at = name + strlen(name);
 
-	if (word && read_rank(word + 4 + strspn(word + 4, "_-."), ret_rank))
-		return true;
-	while (at > name && (at[-1] < '0' || at[-1] > '9'))
-		at--;
-	while (at > name && at[-1] >= '0' && at[-1] <= '9')
-		at--;
-	return read_rank(at, ret_rank);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		const char *word = strcasestr(name, words[i]);
+		size_t length = strlen(words[i]);
+
+		if (word && read_rank(word + length + strspn(word + length, "_-."), ret_rank))
+			return true;
+	}
+	while (at > name) {
+		while (at > name && (at[-1] < '0' || at[-1] > '9'))
+			at--;
+		while (at > name && at[-1] >= '0' && at[-1] <= '9')
+			at--;
+		if (read_rank(at, ret_rank) && *ret_rank < RANKS_MAX)
+			return true;
+	}
+	return false;
 }
 
 /* A file that has a rank. */
@@ -82,7 +94,8 @@ static void closedirp(DIR **directory)
 }
 
 static int read_folder(struct rank_folder *folder, const char *path,
-	bool (*is_meant)(const char *path), struct errmsg *err)
+	bool (*is_meant)(const char *path),
+	bool (*rank_of_file)(const char *path, uint32_t *ret_rank), struct errmsg *err)
 {
 	_cleanup_(closedirp) DIR *directory = opendir(path);
 	const struct dirent *entry;
@@ -90,12 +103,14 @@ static int read_folder(struct rank_folder *folder, const char *path,
 	if (!directory)
 		return errmsg_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
 	while ((entry = readdir(directory))) {
-		struct rank_file file;
+		struct rank_file file = {0};
 
-		if (entry->d_name[0] == '.' || !rank_of_name(entry->d_name, &file.rank))
+		if (entry->d_name[0] == '.')
 			continue;
 		file.path = join(path, "", entry->d_name, "");
-		if (file.path && !is_meant(file.path)) {
+		if (file.path && (!is_meant(file.path) ||
+					 (!(rank_of_file && rank_of_file(file.path, &file.rank)) &&
+						 !rank_of_name(entry->d_name, &file.rank)))) {
 			free(file.path);
 			continue;
 		}
@@ -158,9 +173,11 @@ int rank_pairs_find(
 {
 	_cleanup_(folder_done) struct rank_folder hosts = {0}, devices = {0};
 	size_t i = 0, j = 0;
-	int r = read_folder(&hosts, options->host_folder, options->is_host, err);
+	int r = read_folder(&hosts, options->host_folder, options->is_host, NULL, err);
 
-	r = r ?: read_folder(&devices, options->device_folder, options->is_device, err);
+	r = r
+		    ?: read_folder(&devices, options->device_folder, options->is_device,
+			       options->rank_of_device, err);
 	if (r < 0)
 		return r;
 	while (r == 0 && (i < hosts.items.count || j < devices.items.count)) {
@@ -183,8 +200,8 @@ int rank_pairs_find(
 		return errmsg_set(err, r, "out of memory");
 	if (!pairs->items.count)
 		return errmsg_set(err, -ENODATA,
-			"%s and %s have no files of one rank: names must have it, as in et_0.json "
-			"and kineto_0.json",
+			"%s and %s have no files of one rank: it comes from the distributedInfo of "
+			"a Kineto trace, else from names such as et_0.json or rank0.pt.trace.json",
 			options->host_folder, options->device_folder);
 	r = make_directories(options->output, 0777);
 	return r < 0 ? errmsg_set(err, r, "cannot make %s: %s", options->output, strerror(-r)) : 0;

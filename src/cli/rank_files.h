@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two folders with a file for each rank, paired by the rank in their names: the number after
- * "rank", or else the last one: "et_0.json.gz", "kineto.0.json", "rank3_4711.pt.trace.json".
+ * Two folders with a file for each rank, paired by the rank that the files say, or else that in
+ * their names: the number after "rank" or "worker", or else the last one that is no time:
+ * "et_0.json.gz", "kineto.0.json", "worker3_step_12.1700000000000.pt.trace.json".
  */
 #pragma once
 
@@ -27,6 +28,8 @@ struct rank_pairs_options {
 	/* Which files of a folder are meant. */
 	bool (*is_host)(const char *path);
 	bool (*is_device)(const char *path);
+	/* The rank that a file says; NULL: names have it. */
+	bool (*rank_of_device)(const char *path, uint32_t *ret_rank);
 	const char *output;         /* a folder, which is made */
 	const char *before, *after; /* of the rank, in the names of its files */
 };

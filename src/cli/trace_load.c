@@ -230,6 +230,52 @@ static int add_folder(struct loading *loading, const char *folder, struct errmsg
 	return r < 0 ? r : array_append(&loading->folders, folder);
 }
 
+static bool has_device_work(const struct trace_source *source)
+{
+	array_foreach (&source->traces.items, trace) {
+		array_foreach (&(*trace)->events, event) {
+			if (trace_is_work(event))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Several recordings are not read as one: where they have device work they are traces of their
+ * devices, and else there is nothing to show.
+ */
+static int check_recordings(const struct loading *loading, const char *folder, struct errmsg *err)
+{
+	size_t recordings = 0, others = 0;
+	const char *first = NULL;
+	bool has_work = false;
+
+	array_foreach (&loading->sources, source) {
+		if (source->folder != folder)
+			continue;
+		if (source->file != TRACE_FILE_CAPTURE) {
+			others += source->traces.items.count;
+			continue;
+		}
+		recordings++;
+		first = first ? first : source->path;
+		has_work |= has_device_work(source);
+	}
+	if (!recordings || others)
+		return 0;
+	if (!has_work)
+		return errmsg_set(err, -EINVAL,
+			"%s is a folder of recordings (%zu), without device work, and not of "
+			"traces: recordings are read one at a time; try sonde report %s, or "
+			"sonde diff with two of them",
+			folder, recordings, first);
+	warn("%s is a folder of recordings (%zu): shown is their device work, each as one rank; "
+	     "what else was recorded is read one at a time, as by sonde report %s",
+		folder, recordings, first);
+	return 0;
+}
+
 /* What came of it: something, or a sentence. */
 static int check_folder(const struct loading *loading, const char *folder, struct errmsg *err)
 {
@@ -245,7 +291,7 @@ static int check_folder(const struct loading *loading, const char *folder, struc
 		warn("%zu execution traces in %s are passed over: they have no times",
 			execution_traces, folder);
 	if (traces)
-		return 0;
+		return check_recordings(loading, folder, err);
 	return errmsg_set(err, -ENODATA,
 		"there is no trace in %s: it should hold one file for each rank, ending in .json, "
 		".json.gz, .json.zst or .pftrace",

@@ -27,3 +27,9 @@ struct trace_read_options {
  */
 int kineto_read(struct trace **ret_trace, const char *path,
 	const struct trace_read_options *options, struct errmsg *err);
+
+/*
+ * The rank that the trace says it is of ("distributedInfo"), without reading its events. False when
+ * it says none, or cannot be read.
+ */
+bool kineto_rank(const char *path, uint32_t *ret_rank);

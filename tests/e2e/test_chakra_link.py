@@ -255,6 +255,32 @@ def test_folders_of_ranks(sonde, megatron, shared_traces, tmp_path):
     assert "linked.1.json: 5422 of 5422" in done.stderr, "the others are linked all the same"
 
 
+def test_names_of_pytorch_with_the_rank_inside(sonde, shared_traces, tmp_path):
+    """The rank is that of distributedInfo, before or behind the events; a name is the last resort, and may be wrong."""
+    source = shared_traces / "megatron-tp8"
+    for rank, name in ((0, "worker3_step_12.1700000000123.pt.trace.json"), (1, "host_4711.1700000000456.pt.trace.json")):
+        trace = json.loads(gzip.decompress((source / f"kineto_{rank}.json.gz").read_bytes()))
+        if rank:
+            trace["distributedInfo"] = trace.pop("distributedInfo")  # the last member
+        (tmp_path / name).write_text(json.dumps(trace))
+        shutil.copy(source / f"et_{rank}.json.gz", tmp_path / f"et_{rank}.json.gz")
+    done = sonde("chakra", "link", "--chakra-host-trace", tmp_path, "--chakra-device-trace", tmp_path, "--output-file",
+                 tmp_path / "out", check=0)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["linked.0.json", "linked.1.json"]
+    assert done.stderr.count("777 of 777") == 2
+
+
+def test_names_are_the_last_resort(sonde, shared_traces, tmp_path):
+    source = shared_traces / "megatron-tp8"
+    trace = json.loads(gzip.decompress((source / "kineto_0.json.gz").read_bytes()))
+    del trace["distributedInfo"]
+    (tmp_path / "worker0_step_12.1700000000123.pt.trace.json").write_text(json.dumps(trace))
+    shutil.copy(source / "et_0.json.gz", tmp_path)
+    sonde("chakra", "link", "--chakra-host-trace", tmp_path, "--chakra-device-trace", tmp_path, "--output-file",
+          tmp_path / "out", check=0)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["linked.0.json"]
+
+
 def test_one_folder_with_both_kinds(sonde, shared_traces, tmp_path):
     """As torch programs write them: each option takes the files of its kind."""
     folder = tmp_path / "run"

@@ -236,6 +236,16 @@ def test_folders_are_named_without_a_slash_at_the_end(sonde, ranks):
     assert done.stdout.startswith(f"{ranks}/rank0")
 
 
+def test_a_folder_of_recordings_says_what_to_type(sonde, tmp_path):
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for name in "ab":
+        sonde("record", "-o", folder / f"{name}.pftrace", "--", "true", check=0)
+    done = sonde("report", folder, check=1)
+    assert not done.stdout and "folder of recordings (2)" in done.stderr
+    assert f"try sonde report {folder}/" in done.stderr and "sonde diff" in done.stderr
+
+
 @pytest.mark.parametrize("command", [["report"], ["report", "--by", "idle"], ["export", "-f", "chrome"], ["diff"]])
 def test_execution_traces_are_for_the_linker(sonde, tmp_path, trace, command):
     path = tmp_path / "et.json"
