@@ -170,6 +170,8 @@ const char *completeness_advice(enum wire_stop stop)
 		[WIRE_STOP_STACK_COPY] = "the copied part of the stack was too short: record as "
 					 "root, where stacks are unwound in place",
 		[WIRE_STOP_COMPAT] = "a 32-bit process: only 64-bit stacks are unwound",
+		[WIRE_STOP_NEW_MAPPING] = "the process or its library was so new that sonde did "
+					  "not know it: leave sonde a CPU, or lower the rate (-F)",
 	};
 
 	return (unsigned)stop < WIRE_STOP_MAX ? advice[stop] : "an unknown reason";

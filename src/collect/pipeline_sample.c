@@ -172,6 +172,20 @@ static void request_missing_table(
 		file_store_table(pipeline->parts.files, mapping->file, &words, &word_count);
 }
 
+/*
+ * The sampler met an address in no mapping that it knew, which is the last frame. There may have
+ * been one, which it did not know yet; else the stack ran off into data.
+ */
+static void judge_unmapped(const struct space_view *view, struct user_stack *user)
+{
+	if (user->stop != WIRE_STOP_NO_MAPPING || !user->count)
+		return;
+	if (!view->count || pipeline_find_mapping(view, user->frames[user->count - 1]))
+		user->stop = WIRE_STOP_NEW_MAPPING;
+	else if (user->count > 1)
+		user->count--;
+}
+
 int pipeline_try_sample(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct process *process, const struct space_view *view, bool give_up)
 {
@@ -182,6 +196,7 @@ int pipeline_try_sample(struct pipeline *pipeline, const struct wire_sample *sam
 	size_t total;
 	int result = 0;
 
+	judge_unmapped(view, &user);
 	if (is_copied) {
 		request_missing_table(pipeline, sample, view);
 		result = pipeline_unwind_copy(

@@ -17,6 +17,8 @@ enum wire_stop {
 	WIRE_STOP_FRAME_POINTER = 8, /* a frame-pointer chain (JIT code) ended before the entry */
 	WIRE_STOP_STACK_COPY = 9,    /* the copied part of the stack was too short */
 	WIRE_STOP_COMPAT = 10,       /* a 32-bit process */
+	/* The mapping was so new that the sampler did not know it, and the stack was not copied. */
+	WIRE_STOP_NEW_MAPPING = 11,
 	WIRE_STOP_MAX
 };
 
@@ -40,6 +42,7 @@ static inline const char *wire_stop_name(unsigned stop)
 		[WIRE_STOP_FRAME_POINTER] = "frame_pointer",
 		[WIRE_STOP_STACK_COPY] = "stack_copy",
 		[WIRE_STOP_COMPAT] = "compat",
+		[WIRE_STOP_NEW_MAPPING] = "new_mapping",
 	};
 
 	return stop < WIRE_STOP_MAX ? names[stop] : "unknown";

@@ -170,6 +170,17 @@ def test_processes_that_live_for_milliseconds(record, workload):
 
 
 @needs_bpf
+def test_stacks_of_processes_that_live_for_milliseconds(record, workload):
+    # Each is a new program whose mappings sonde does not know when the first samples come.
+    for milliseconds in (5, 50):
+        _, data = record(workload("short_lived", 1, milliseconds), "-F", 1999)
+        by_stop = data["completeness"]["samples_by_stop"]
+        assert by_stop["complete"] > 50
+        assert by_stop["no_mapping"] + by_stop["new_mapping"] <= 0.01 * by_stop["complete"], by_stop
+        assert data["completeness"]["complete_share"] >= 0.98
+
+
+@needs_bpf
 def test_attach_to_a_running_tree(sonde, report, start_workload, tmp_path):
     running = start_workload("tree", 6)
     capture = tmp_path / "attached.pftrace"

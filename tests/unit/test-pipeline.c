@@ -753,6 +753,7 @@ static void test_stops_and_kernel_stacks(void **state)
 	struct record record = make_record(PID, 0, 0x1000);
 	const char *log;
 
+	add_map(fixture, PID, 1, 0x400000, 1, "/nonexistent/program");
 	for (unsigned stop = 0; stop < WIRE_STOP_MAX; stop++) {
 		record.sample.stop = (uint8_t)stop;
 		record.sample.time_ns = 100 + stop;
@@ -775,9 +776,36 @@ static void test_stops_and_kernel_stacks(void **state)
 	log = read_back(fixture);
 	assert_lines_in_order(log, "100 complete [unmapped]+0x1000\n",
 		"102 no_mapping [unmapped]+0x1000\n", "110 compat [unmapped]+0x1000\n",
-		"200 kernel no_user_stack ");
+		"111 new_mapping [unmapped]+0x1000\n", "200 kernel no_user_stack ");
 	/* Outermost first; all but the innermost are return addresses. */
 	assert_lines_in_order(log, "200 kernel", "+0x6 ", "+0x5 ", "+0x5\n");
+}
+
+/* The sampler did not know an address's mapping: because there is none, or because it was new. */
+static void test_addresses_that_the_sampler_did_not_know(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct pipeline_account *account = pipeline_account(fixture->pipeline);
+	struct record record = make_record(PID, 10, 0x400010);
+	const char *log;
+
+	record.sample.stop = WIRE_STOP_NO_MAPPING;
+	add_record(fixture, &record); /* of a process without a mapping */
+	add_map(fixture, PID, 20, 0x400000, 1, "/nonexistent/program");
+	record.sample.time_ns = 30;
+	add_record(fixture, &record);
+	record.sample.time_ns = 40;
+	record.sample.record.length_bytes = sizeof(record.sample) + 2 * 8;
+	record.sample.user_frame_count = 2;
+	record.frames[1] = 0x77; /* the stack ran off into data */
+	add_record(fixture, &record);
+	process_all(fixture);
+	assert_int_equal(account->stacks_by_stop[WIRE_STOP_NEW_MAPPING], 2);
+	assert_int_equal(account->stacks_by_stop[WIRE_STOP_NO_MAPPING], 1);
+	log = read_back(fixture);
+	assert_lines_in_order(
+		log, "10 new_mapping [unmapped]+0x400010\n", "30 new_mapping ", "40 no_mapping ");
+	assert_null(strstr(log, "+0x77"));
 }
 
 static void test_side_band_losses(void **state)
@@ -878,6 +906,7 @@ int main(void)
 		test(test_copied_stack_at_the_ends_of_memory),
 		test(test_longer_stack_wins),
 		test(test_stops_and_kernel_stacks),
+		test(test_addresses_that_the_sampler_did_not_know),
 		test(test_side_band_losses),
 		test(test_malformed_records),
 		test(test_ends_with_work_left),

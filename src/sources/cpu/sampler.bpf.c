@@ -37,7 +37,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	struct sampler_process *known = bpf_map_lookup_elem(&processes, &pid);
 
 	if (known)
-		known->space = known->python = 0;
+		known->space = known->python = known->unmapped_copies = 0;
 	return 0;
 }
 
@@ -62,7 +62,7 @@ int take_sample(struct registers *context)
 	__u32 cpu = bpf_get_smp_processor_id(), pid;
 	__u64 now_ns = bpf_ktime_get_ns(), length;
 	bool in_kernel = !(context->cs & 3);
-	const struct sampler_process *process;
+	struct sampler_process *process;
 	struct walk walk = {.task = task};
 	struct scratch *scratch;
 	long got;

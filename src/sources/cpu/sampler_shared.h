@@ -14,6 +14,9 @@ struct sampler_process {
 	__u32 sampled;
 	__u32 python;      /* index into the interpreters map; 0: none */
 	__u64 block_sizes; /* bit n: some mapping of the space has a block of 1 << n bytes */
+	/* Stacks copied for an address in no known mapping since the collector wrote this entry. */
+	__u32 unmapped_copies;
+	__u32 reserved;
 };
 
 /* A mapping is known by the aligned power-of-two blocks that make it up. */
@@ -73,7 +76,14 @@ enum sampler_counter {
 #define SAMPLER_SENT_CODES         32768
 #define SAMPLER_CACHED_RULES       8192
 #define SAMPLER_MAX_CHAINED_PROBES 16
-/* Stack copies per CPU and second when the missing piece may never come (unknown mapping). */
-#define SAMPLER_COPY_BUDGET 20
+/*
+ * Stacks of a process that end in no known mapping: so many are copied, which is plenty for the
+ * time until the collector knows the new mapping. After that the piece may never come, and there
+ * are so many copies per CPU and second.
+ */
+#define SAMPLER_UNMAPPED_COPIES 512
+#define SAMPLER_COPY_BUDGET     20
+/* The collector is woken at most so often for processes and mappings that it does not know. */
+#define SAMPLER_WAKE_NS 2000000ULL
 /* Mappings that the last frames of a CPU lay in; a power of two. */
 #define SAMPLER_RECENT_MAPPINGS 8

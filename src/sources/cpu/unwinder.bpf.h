@@ -38,6 +38,9 @@ const volatile __u32 pid_namespace_level = 0;
 const volatile __u32 pid_namespace_inode = 0;
 const volatile __u64 wakeup_bytes = 1 << 20;
 
+/* When the collector was woken last for something that it does not know. */
+__u64 woken_ns = 0;
+
 /* ---- maps ---- */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -115,7 +118,9 @@ struct {
 _Static_assert(MAX_FRAME_WORDS > WIRE_MAX_KERNEL_FRAMES + WIRE_MAX_USER_FRAMES +
 					 WIRE_MAX_PYTHON_FRAMES * PYTHON_FRAME_WORDS,
 	"frames fit");
-#define COPY_PAGES (WIRE_MAX_STACK_COPY_BYTES / 4096)
+/* Copies are a hundred times as long as other records: they fill half of the ring at most. */
+#define COPIES_UNTIL_WAKEUPS 4
+#define COPY_PAGES           (WIRE_MAX_STACK_COPY_BYTES / 4096)
 #define RECORD_BYTES                                                                               \
 	(sizeof(struct wire_sample) + MAX_FRAME_WORDS * 8 + sizeof(struct wire_stack_copy) +       \
 		WIRE_MAX_STACK_COPY_BYTES)
@@ -207,6 +212,7 @@ static __always_inline __u32 visible_tgid(struct task_struct *task)
 struct walk {
 	struct scratch *scratch;
 	struct task_struct *task;
+	struct sampler_process *process; /* NULL: not known */
 	const struct python_target *python;
 };
 
@@ -398,7 +404,7 @@ static __always_inline __u32 frame_words(const struct scratch *scratch)
 	return scratch->kernel_frames + scratch->python_frames * PYTHON_FRAME_WORDS;
 }
 
-static long walk_frame(__u32 index, struct walk *walk)
+static long walk_frame(__u32 index __attribute__((unused)), struct walk *walk)
 {
 	struct scratch *scratch = walk->scratch;
 	__u64 address = unwind_lookup_pc(&scratch->state);
@@ -420,10 +426,7 @@ static long walk_frame(__u32 index, struct walk *walk)
 		if (result) {
 			if (leave_trampoline(walk))
 				return 0;
-			/* Stacks that run off into data end in an address that no mapping has. */
 			scratch->stop = UNWIND_STOP_REASON(result);
-			if (index && scratch->stop == WIRE_STOP_NO_MAPPING)
-				return 1;
 		} else if (pack_rule(&rule, &packed)) {
 			cached->packed = packed;
 			cached->check = key ^ packed;
@@ -510,17 +513,32 @@ static __always_inline void start_walk(struct scratch *scratch)
 	scratch->stop = WIRE_STOP_DEPTH; /* unless the walk says otherwise */
 }
 
-/* May this stack be copied out for user space to unwind? Always while its table is on the way;
- * budgeted else. */
-static __always_inline bool may_copy_stack(struct scratch *scratch, __u64 now_ns)
+/* Is the piece that the walk lacks on its way? A mapping is, when it is new. */
+static __always_inline bool is_awaited(struct walk *walk)
 {
-	bool is_coming = scratch->stop == WIRE_STOP_NO_TABLE || !scratch->owner_known;
+	struct scratch *scratch = walk->scratch;
+
+	if (scratch->stop == WIRE_STOP_NO_TABLE || !scratch->owner_known)
+		return true;
+	return walk->process && walk->process->unmapped_copies < SAMPLER_UNMAPPED_COPIES;
+}
+
+/* May this stack be copied out for user space to unwind? While its piece is on the way, as long as
+ * the ring has room for others' samples; budgeted else. */
+static __always_inline bool may_copy_stack(struct walk *walk, __u64 now_ns, __u64 waiting_bytes)
+{
+	struct scratch *scratch = walk->scratch;
+	bool is_coming = is_awaited(walk);
 	__u32 budget = is_coming ? AWAITED_COPY_BUDGET : SAMPLER_COPY_BUDGET;
 
+	if (waiting_bytes >= wakeup_bytes * COPIES_UNTIL_WAKEUPS) {
+		count(SAMPLER_COUNT_COPIES_DENIED, 1);
+		return false;
+	}
+	if (scratch->stop == WIRE_STOP_NO_MAPPING && is_coming && walk->process)
+		walk->process->unmapped_copies++;
 	if (is_coming && !AWAITED_COPY_BUDGET)
 		return true;
-	if (!is_coming && scratch->stop != WIRE_STOP_NO_MAPPING)
-		return false;
 	if (now_ns - scratch->copy_window_ns > 1000000000ULL) {
 		scratch->copy_window_ns = now_ns;
 		scratch->copies_in_window = 0;
@@ -587,11 +605,16 @@ static __always_inline bool is_executing(struct task_struct *task)
 	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
-static __always_inline void walk_user_stack(struct walk *walk, const struct sampler_process *owner)
+static __always_inline void walk_user_stack(struct walk *walk)
 {
+	const struct sampler_process *owner = walk->process;
 	struct scratch *scratch = walk->scratch;
 
 	scratch->owner_known = owner && owner->space;
+	if (!scratch->owner_known && is_executing(walk->task)) {
+		scratch->stop = WIRE_STOP_NO_USER_STACK; /* see below */
+		return;
+	}
 	if (!scratch->owner_known) {
 		__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
 
@@ -616,11 +639,12 @@ static __always_inline void walk_user_stack(struct walk *walk, const struct samp
  * length of the record without a stack copy.
  */
 static __always_inline __u64 take_stacks(
-	struct walk *walk, const struct sampler_process *process, __u32 pid, bool in_kernel)
+	struct walk *walk, struct sampler_process *process, __u32 pid, bool in_kernel)
 {
 	struct scratch *scratch = walk->scratch;
 	__u32 python = process ? process->python : 0;
 
+	walk->process = process;
 	scratch->user_frames = scratch->python_frames = 0;
 	scratch->owner_known = 1;
 	scratch->python.reason = WIRE_PYTHON_NONE;
@@ -630,7 +654,7 @@ static __always_inline __u64 take_stacks(
 		walk->python = bpf_map_lookup_elem(&interpreters, &python);
 	if (scratch->stop == WIRE_STOP_COMPLETE) {
 		walk_python(walk);
-		walk_user_stack(walk, process);
+		walk_user_stack(walk);
 	}
 	fill_record(scratch, walk->task, pid, in_kernel);
 	((struct wire_sample *)scratch->record)->python_interpreter =
@@ -638,28 +662,41 @@ static __always_inline __u64 take_stacks(
 	return sizeof(struct wire_sample) + (frame_words(scratch) + scratch->user_frames) * 8;
 }
 
+/*
+ * What is new in a process is in the side-band rings already: the sooner the collector looks, the
+ * fewer stacks have to be copied. CPUs that ask at once may wake it twice.
+ */
+static __always_inline bool must_wake(const struct scratch *scratch, __u64 now_ns)
+{
+	if (scratch->owner_known && scratch->stop != WIRE_STOP_NO_MAPPING)
+		return false;
+	if (now_ns - woken_ns < SAMPLER_WAKE_NS)
+		return false;
+	woken_ns = now_ns;
+	return true;
+}
+
 /* Adds a stack copy where user space has to unwind, and hands the record over. */
 static __always_inline int send_sample(struct walk *walk, __u64 length, __u64 now_ns)
 {
 	struct scratch *scratch = walk->scratch;
 	struct wire_sample *sample = (struct wire_sample *)scratch->record;
-	__u64 flags;
+	__u64 waiting_bytes, flags;
+	bool is_woken = false;
 
 	sample->time_ns = now_ns;
+	waiting_bytes = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
 	if ((scratch->stop == WIRE_STOP_NO_TABLE || scratch->stop == WIRE_STOP_NO_MAPPING) &&
-		may_copy_stack(scratch, now_ns)) {
+		may_copy_stack(walk, now_ns, waiting_bytes)) {
 		length = copy_stack(walk, length);
 		sample->flags |= WIRE_SAMPLE_STACK_COPY;
 		count(SAMPLER_COUNT_COPIES, 1);
+		is_woken = must_wake(scratch, now_ns);
 	}
 	if (length > RECORD_BYTES)
 		return 0;
 	sample->record.length_bytes = length;
-	/* A process that is not known yet: the sooner the collector looks at it, the better. */
-	flags = !scratch->owner_known ||
-				bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes
-			? BPF_RB_FORCE_WAKEUP
-			: BPF_RB_NO_WAKEUP;
+	flags = is_woken || waiting_bytes >= wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 	if (bpf_ringbuf_output(&samples, scratch->record, length, flags)) {
 		count(SAMPLER_COUNT_LOST, 1);
 		return 0;

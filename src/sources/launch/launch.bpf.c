@@ -39,7 +39,7 @@ static __always_inline __u64 *take_scratch(__u32 slot)
 }
 
 static __always_inline void take_launch_stack(struct scratch *scratch, struct task_struct *task,
-	const struct sampler_process *process, __u32 pid, __u64 correlation)
+	struct sampler_process *process, __u32 pid, __u64 correlation)
 {
 	struct walk walk = {.task = task, .scratch = scratch};
 	struct wire_sample *sample = (struct wire_sample *)scratch->record;
@@ -63,7 +63,7 @@ int on_launch(struct registers *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 pid = visible_tgid(task), slot = bpf_get_smp_processor_id();
-	const struct sampler_process *process;
+	struct sampler_process *process;
 	struct scratch *scratch;
 	__u64 *user;
 

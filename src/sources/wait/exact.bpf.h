@@ -46,11 +46,11 @@ static __always_inline struct exact_thread *in_this_epoch(struct exact_thread *t
 	return thread;
 }
 
-static __always_inline const struct sampler_process *find_process(
+static __always_inline struct sampler_process *find_process(
 	struct task_struct *task, __u32 *ret_pid, bool *ret_watched)
 {
 	__u32 pid = visible_tgid(task);
-	const struct sampler_process *process = bpf_map_lookup_elem(&processes, &pid);
+	struct sampler_process *process = bpf_map_lookup_elem(&processes, &pid);
 
 	*ret_pid = pid;
 	*ret_watched = pid && (whole_machine || (process && process->sampled));
@@ -149,7 +149,7 @@ static __always_inline int reason_of_walk(struct walk *walk, __u32 state)
 
 /* The reason of a wait whose stack is not walked. */
 static __always_inline int reason_without_stack(
-	struct walk *walk, const struct sampler_process *process, __u32 state)
+	struct walk *walk, struct sampler_process *process, __u32 state)
 {
 	struct scratch *scratch = walk->scratch;
 	__u32 python = process ? process->python : 0;
@@ -168,7 +168,7 @@ static __always_inline int reason_without_stack(
 
 /* Who waits. */
 struct waiter {
-	const struct sampler_process *process;
+	struct sampler_process *process;
 	__u32 pid, state;
 };
 

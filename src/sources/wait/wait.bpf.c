@@ -64,7 +64,7 @@ static __always_inline bool has_gone_on(struct task_struct *task, const struct w
 
 /* Sends the stack that the thread waits with, and the time that waited for one. */
 static __always_inline void take_stack(struct task_struct *task, struct wait_look *look,
-	const struct sampler_process *process, __u32 pid, __u64 now_ns)
+	struct sampler_process *process, __u32 pid, __u64 now_ns)
 {
 	struct walk walk = {.task = task};
 	struct wire_sample *sample;
@@ -135,7 +135,7 @@ SEC("iter.s/task")
 int look_at_task(struct bpf_iter__task *context)
 {
 	struct task_struct *task = context->task;
-	const struct sampler_process *process;
+	struct sampler_process *process;
 	__u64 now_ns, waited, switches;
 	struct wait_look *look;
 	bool on_cpu, same;
