@@ -191,6 +191,8 @@ bool opencl_launch_record(struct opencl_launch *launch, cl_handle queue, enum wi
 	launch->is_open = true;
 	launch->kind = kind;
 	launch->queue = opencl_queue(queue);
+	if (launch->queue)
+		opencl_queue_define(launch->queue);
 	launch->enter_ns = inject_now_ns();
 	launch->took_stack = inject_launch_stack(launch->correlation, launch->enter_ns);
 	return true;

@@ -109,24 +109,31 @@ static _Atomic bool device_is_told[MAX_DEVICES];
 
 static uint32_t device_id(cl_handle device)
 {
-	int64_t at = find_slot(device_keys, MAX_DEVICES, (uint64_t)(uintptr_t)device);
-	char name[MAX_NAME_BYTES] = "";
+	return (uint32_t)(find_slot(device_keys, MAX_DEVICES, (uint64_t)(uintptr_t)device) + 1);
+}
 
-	if (at < 0)
-		return 0;
-	if (atomic_load_explicit(&device_is_told[at], memory_order_relaxed))
-		return (uint32_t)at + 1;
+static bool define_device(uint32_t id)
+{
+	char name[MAX_NAME_BYTES] = "";
+	cl_handle device;
+
+	if (!id || atomic_load_explicit(&device_is_told[id - 1], memory_order_relaxed))
+		return true;
+	device = (cl_handle)(uintptr_t)atomic_load_explicit(
+		&device_keys[id - 1], memory_order_relaxed);
 	NEXT(cl_get_info, CL_SLOT_GET_DEVICE_INFO)
 	(device, CL_DEVICE_NAME, sizeof(name) - 1, name, NULL);
-	if (inject_define(WIRE_RECORD_DEVICE_DEVICE, (uint32_t)at + 1, 0, name))
-		atomic_store_explicit(&device_is_told[at], true, memory_order_relaxed);
-	return (uint32_t)at + 1;
+	if (!inject_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, name))
+		return false;
+	atomic_store_explicit(&device_is_told[id - 1], true, memory_order_relaxed);
+	return true;
 }
 
 /* ---- queues ---- */
 
 static _Atomic uint64_t queue_keys[MAX_QUEUES];
 static _Atomic uint32_t queue_is_known[MAX_QUEUES]; /* the entry below is whole */
+static _Atomic bool queue_is_told[MAX_QUEUES];
 static struct opencl_queue queues[MAX_QUEUES];
 
 /* Asks the driver what is not known from the queue's creation. */
@@ -141,7 +148,7 @@ static void complete(struct opencl_queue *entry, cl_handle queue, uint32_t id)
 	entry->is_timed = properties & CL_QUEUE_PROFILING_ENABLE;
 	entry->device = device ? device_id(device) : 0;
 	entry->id = id;
-	inject_define(WIRE_RECORD_DEVICE_QUEUE, id, entry->device, "");
+	atomic_store_explicit(&queue_is_told[id - 1], false, memory_order_relaxed);
 }
 
 const struct opencl_queue *opencl_queue(cl_handle queue)
@@ -157,6 +164,17 @@ const struct opencl_queue *opencl_queue(cl_handle queue)
 	queues[at] = found; /* two that look at once write the same */
 	atomic_store_explicit(&queue_is_known[at], 1, memory_order_release);
 	return &queues[at];
+}
+
+void opencl_queue_define(const struct opencl_queue *queue)
+{
+	_Atomic bool *is_told = &queue_is_told[queue->id - 1];
+
+	if (atomic_load_explicit(is_told, memory_order_relaxed))
+		return;
+	if (define_device(queue->device) &&
+		inject_define(WIRE_RECORD_DEVICE_QUEUE, queue->id, queue->device, ""))
+		atomic_store_explicit(is_told, true, memory_order_relaxed);
 }
 
 void opencl_queue_created(cl_handle queue, bool is_timed_for_us, const cl_ulong *given)

@@ -174,6 +174,18 @@ def test_full_rings_are_counted(nvtx):
     assert part["records_damaged"] == 0
 
 
+def test_a_device_that_was_known_before_the_window(nvtx, workload_directory):
+    if not (workload_directory / "nvtx_opencl").exists() or not glob.glob("/etc/OpenCL/vendors/*.icd"):
+        pytest.skip("no OpenCL: tools/deps test")
+    # Its queue is made while the gate is closed; the window begins at the mark.
+    window = ("--window", "steps:wait=1,warmup=0,active=9", "--step-on", "^half$")
+    part, rows, data, done = nvtx(program="nvtx_opencl", options=window)
+    assert done.status == 5
+    work = data["device_work"]
+    assert [kernel["count"] for kernel in work["kernels"]] == [15]
+    assert all(device["name"] for device in work["devices"]), work["devices"]
+
+
 def test_work_of_devices_in_ranges(nvtx, sonde, workload_directory, tmp_path):
     if not (workload_directory / "nvtx_opencl").exists() or not glob.glob("/etc/OpenCL/vendors/*.icd"):
         pytest.fail("built without OpenCL, or no driver: run tools/deps test, then make")

@@ -2,7 +2,7 @@
 /*
  * nvtx_opencl: 20 kernels launched in the range "forward", 10 in "backward", 5 in none; they run
  * when the device comes to it, which may be after their range has ended. "step" lies around all,
- * and "process" is a range of the process.
+ * and "process" is a range of the process. The mark "half" comes before "backward".
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -70,6 +70,7 @@ int main(void)
 	launch(20);
 	nvtxRangePop();
 	check(clFinish(queue), "clFinish");
+	nvtxMarkA("half");
 	nvtxRangePushA("backward");
 	launch(10);
 	nvtxRangePop();
