@@ -378,6 +378,24 @@ static void add_sentence(struct session *session, const char *sentence)
 	add_note(session->result, "%s", sentence);
 }
 
+/* Where a window was sampled late, the note on that is the reason. */
+static void add_no_samples_note(struct session *session)
+{
+	const struct session_windows *windows = &session->windows;
+	bool has_windows = !windows->list.is_whole;
+
+	if (windows->late || (has_windows && !windows->list.items.count))
+		return;
+	add_note(session->result,
+		"no samples were taken: what was recorded used less CPU time than one "
+		"sampling period (%.1f ms)%s%s",
+		(double)session->options->period_ns / 1e6,
+		has_windows ? "; raise the rate (-F), or give longer windows" : "",
+		session->sampler == &bpf_sampler
+			? ""
+			: ", or gained privileges (set-uid), which ends sampling by users");
+}
+
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines)
 {
 	const struct capture_stats *stats = &session->result->stats;
@@ -394,14 +412,8 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_range_notes(session);
 	if (session_samples(session->options))
 		add_rate_note(session);
-	if (!stats->samples && session_samples(session->options) &&
-		(session->windows.list.is_whole || session->windows.list.items.count))
-		add_note(session->result,
-			"no samples were taken: what was recorded used less CPU time than one "
-			"sampling period%s",
-			session->sampler == &bpf_sampler
-				? ""
-				: ", or gained privileges (set-uid), which ends sampling by users");
+	if (!stats->samples && session_samples(session->options))
+		add_no_samples_note(session);
 	if (stats->samples_lost)
 		add_note(session->result,
 			"%llu samples were lost because the sample ring was full; lower the rate "

@@ -47,6 +47,22 @@ static void begin_window(
 	windows->list.planned_end_ns = window_trigger_planned_end_ns(&windows->trigger);
 }
 
+/* The window that ended just now: was the sampler running before it? */
+static void note_late_sampler(struct session *session)
+{
+	struct session_windows *windows = &session->windows;
+	const struct capture_window *window = windows_last(&windows->list);
+	uint64_t late_ns = windows->sampler ? window_switch_late_ns(windows->sampler,
+						      window->begin_ns, window->end_ns)
+					    : 0;
+
+	/* Less than a period loses no sample. */
+	if (late_ns >= session->options->period_ns && windows->late++ == 0) {
+		windows->first_late = window->number;
+		windows->first_late_ns = late_ns;
+	}
+}
+
 static void end_window(struct session *session, uint64_t time_ns, enum capture_window_reason reason)
 {
 	struct session_windows *windows = &session->windows;
@@ -54,6 +70,7 @@ static void end_window(struct session *session, uint64_t time_ns, enum capture_w
 	if (!windows->list.is_open)
 		return;
 	windows_end(&windows->list, time_ns, reason);
+	note_late_sampler(session);
 	window_trigger_closed(&windows->trigger, reason, time_ns);
 	windows->drain_until_ns = monotonic_now_ns() + DRAIN_NS;
 }
@@ -183,6 +200,8 @@ static int open_now(struct session *session, enum capture_window_trigger trigger
 
 	if (session->windows.list.is_open || session->windows.is_too_many)
 		return -EALREADY;
+	if (session->windows.sampler)
+		window_switch_set(session->windows.sampler, true);
 	now_ns = set_phase(session, WIRE_PHASE_ACTIVE);
 	if (!now_ns)
 		return -EAGAIN;
@@ -327,14 +346,11 @@ static int set_sources(struct session *session)
 	struct session_windows *windows = &session->windows;
 	struct capture_window *window = windows_last(&windows->list);
 	uint32_t number = windows->list.is_open ? window->number : 0;
-	bool was_on = windows->sources != WIRE_PHASE_CLOSED;
 	bool is_on = windows->phase != WIRE_PHASE_CLOSED;
-	int result = 0;
+	int result = windows->sampler ? window_switch_set(windows->sampler, is_on) : 0;
 
 	if (windows->phase == windows->sources && number == windows->sources_window)
-		return 0;
-	if (was_on != is_on && session_samples(session->options))
-		result = session->sampler->set_active(session->sampler_state, is_on);
+		return result;
 	if (!is_on)
 		stop_waits(session);
 	else if (result == 0)
@@ -345,6 +361,12 @@ static int set_sources(struct session *session)
 }
 
 /* ---- at work ---- */
+
+static void get_gate_path(const struct session *session, char ret_path[PATH_MAX])
+{
+	snprintf(ret_path, PATH_MAX, "%s/" WIRE_GATE_NAME,
+		target_rings_folder(session->device.rings));
+}
 
 static bool watch(struct session_windows *windows, int fd)
 {
@@ -361,8 +383,7 @@ static int open_polls(struct session *session)
 	windows->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	windows->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	windows->poke_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	snprintf(gate_path, sizeof(gate_path), "%s/" WIRE_GATE_NAME,
-		target_rings_folder(session->device.rings));
+	get_gate_path(session, gate_path);
 	if (windows->poll_fd < 0 || windows->timer_fd < 0 || windows->poke_fd < 0 ||
 		inotify_add_watch(windows->poke_fd, gate_path, IN_ATTRIB) < 0 ||
 		!watch(windows, windows->timer_fd) || !watch(windows, windows->poke_fd))
@@ -406,10 +427,21 @@ int session_windows_open(struct session *session, struct errmsg *err)
 int session_windows_start(struct session *session, struct errmsg *err)
 {
 	struct session_windows *windows = &session->windows;
+	char gate_path[PATH_MAX];
 	int result;
 
 	if (windows->list.is_whole)
 		return 0;
+	get_gate_path(session, gate_path);
+	result = session_samples(session->options)
+			 ? window_switch_start(&windows->sampler, session->sampler,
+				   session->sampler_state, gate_of(session), gate_path)
+			 : 0;
+	if (result < 0)
+		return errmsg_set(err, result,
+			"cannot watch for windows: %s; raise `ulimit -u`, or "
+			"fs.inotify.max_user_instances",
+			strerror(-result));
 	window_trigger_start(&windows->trigger, session->start_ns);
 	windows->phase = WIRE_PHASE_CLOSED;
 	if (window_spec_is_scheduled(session_window_spec(session)))
@@ -513,12 +545,14 @@ void session_windows_end(struct session *session)
 	look_after_leader(session);
 	end_window(session, monotonic_now_ns(), CAPTURE_REASON_RECORDING_ENDED);
 	windows->phase = WIRE_PHASE_CLOSED;
+	windows->sampler = window_switch_free(windows->sampler);
 }
 
 void session_windows_close(struct session *session)
 {
 	struct session_windows *windows = &session->windows;
 
+	windows->sampler = window_switch_free(windows->sampler);
 	windows->control = control_free(windows->control);
 	windows->flag = window_flag_free(windows->flag);
 	closep(&windows->poke_fd);

@@ -11,6 +11,7 @@
 #include "collect/control.h"
 #include "collect/manifest.h"
 #include "collect/window_flag.h"
+#include "collect/window_switch.h"
 #include "collect/window_trigger.h"
 #include "collect/windows.h"
 #include "sources/target/target_rings.h"
@@ -28,15 +29,16 @@ struct session_windows {
 	struct window_trigger trigger;
 	struct window_flag *flag;
 	struct control *control;
-	struct manifest *manifest; /* NULL: there are no windows */
-	struct errmsg note;        /* why `sonde ctl` cannot reach this session */
-	int poll_fd;               /* readable when session_windows_run() has something to do */
-	int poke_fd, timer_fd;     /* inotify on the gate; the clock */
-	enum wire_phase phase;     /* of the gate, as we know it */
-	enum wire_phase sources;   /* what the sources are set to */
-	uint32_t sources_window;   /* and for which window */
-	size_t told;               /* windows that the capture knows whole */
-	bool is_told_open;         /* and that the next one is open */
+	struct window_switch *sampler; /* NULL: all the time, or no threads are sampled */
+	struct manifest *manifest;     /* NULL: there are no windows */
+	struct errmsg note;            /* why `sonde ctl` cannot reach this session */
+	int poll_fd;                   /* readable when session_windows_run() has something to do */
+	int poke_fd, timer_fd;         /* inotify on the gate; the clock */
+	enum wire_phase phase;         /* of the gate, as we know it */
+	enum wire_phase sources;       /* what the sources are set to */
+	uint32_t sources_window;       /* and for which window */
+	size_t told;                   /* windows that the capture knows whole */
+	bool is_told_open;             /* and that the next one is open */
 	bool is_too_many;
 	bool is_leader_ended;
 	uint64_t drain_until_ns; /* 0: the gate does not drain */
@@ -44,6 +46,9 @@ struct session_windows {
 	uint64_t leader_seen_ns; /* when it was last looked at */
 	uint64_t timer_ns;       /* what the clock is set to */
 	uint64_t own_steps;      /* made by `sonde ctl step` */
+	uint32_t late;           /* windows that began before the sampler ran */
+	uint32_t first_late;     /* the first one's number */
+	uint64_t first_late_ns;  /* and how long it was not sampled */
 	uint64_t steps_lost;     /* told by no process of ours */
 	ARRAY_OF(struct step_source) step_sources;
 	struct map_u64 told_processes; /* pids → programs so far, as the manifest knows them */

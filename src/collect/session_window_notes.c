@@ -71,7 +71,7 @@ static void note_steps(struct session *session, add_function *add, uint64_t made
 		return;
 	if (!schedule->repeat && (!at || (cycles && at <= before)))
 		return; /* again and again: it was cut off between two windows */
-	if (!cycles && at <= before)
+	if (!cycles && at < before)
 		add_note(session, add,
 			"no window was opened: %llu steps were made, and wait=%llu, warmup=%llu, "
 			"active=%llu needs %llu; make more steps, or give smaller numbers",
@@ -139,6 +139,13 @@ void session_windows_notes(struct session *session, add_function *add)
 	const struct session_windows *windows = &session->windows;
 	const struct window_spec *spec = &session->options->window;
 
+	if (windows->late)
+		add_note(session, add,
+			"%u window%s sampled late: number %u from %.1f ms after its begin, "
+			"when sonde came to it; give warm-up steps that last longer than that, or "
+			"leave sonde a CPU",
+			windows->late, windows->late == 1 ? " was" : "s were", windows->first_late,
+			(double)windows->first_late_ns / 1e6);
 	if (windows->steps_lost)
 		add_note(session, add, "%llu steps have no name, and were left out",
 			(unsigned long long)windows->steps_lost);

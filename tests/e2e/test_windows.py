@@ -77,6 +77,17 @@ def test_steps(windows, mode):
     assert names(events, "main")
 
 
+def test_windows_are_sampled_or_say_since_when(sonde, workload, tmp_path):
+    capture = tmp_path / "sampled.pftrace"
+    done = sonde("record", "-F", 999, "-o", capture, "--window", "steps:wait=2,warmup=2,active=3,repeat=3", "--",
+                 *workload("steps", 2, 21), check=0)
+    spans, events = events_of(sonde, capture)
+    samples = [event["ts"] for event in events if event.get("cat") == "native"]
+    unsampled = [span for span in spans if not any(span[0] <= ts <= span[1] for ts in samples)]
+    assert len(spans) == 3
+    assert not unsampled or "sampled late" in done.stderr, (unsampled, done.stderr)
+
+
 def test_calls(windows):
     manifest, _, _ = windows("calls:7-8,3", 0.4, 10)
     assert edges(manifest) == [(3, 3, "schedule"), (7, 8, "schedule")]

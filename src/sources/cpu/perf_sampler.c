@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,8 @@ struct perf_sampler {
 	struct wire_sample *sample; /* reused; PERF_SAMPLE_MAX_BYTES */
 	uint64_t samples, malformed, throttled;
 	uint64_t *recorded_lost; /* by ring: the sum of its LOST records */
-	bool started;
+	_Atomic bool started;
+	_Atomic bool names_are_old; /* comm records were missed */
 };
 
 /* ---- draining ---- */
@@ -115,9 +117,12 @@ static void drain_record(void *context, const struct perf_set_record *record)
 
 static int perf_sampler_drain(void *state, cpu_sampler_record_function *on_record, void *context)
 {
-	struct drain drain = {.sampler = state, .on_record = on_record, .context = context};
+	struct perf_sampler *sampler = state;
+	struct drain drain = {.sampler = sampler, .on_record = on_record, .context = context};
 
-	perf_ring_set_drain(&drain.sampler->rings, drain_record, &drain);
+	if (atomic_exchange(&sampler->names_are_old, false))
+		thread_names_forget(&sampler->names);
+	perf_ring_set_drain(&sampler->rings, drain_record, &drain);
 	return drain.error;
 }
 
@@ -330,8 +335,7 @@ static int perf_sampler_set_active(void *state, bool active)
 {
 	struct perf_sampler *sampler = state;
 
-	if (active)
-		thread_names_forget(&sampler->names);
+	sampler->names_are_old = active;
 	sampler->started = active;
 	return perf_ring_set_control(
 		&sampler->rings, active ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE);

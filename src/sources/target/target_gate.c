@@ -132,6 +132,16 @@ uint64_t target_gate_set_phase(struct target_gate *gate, enum wire_phase phase)
 	return now_ns;
 }
 
+bool target_gate_is_open(struct target_gate *gate)
+{
+	bool is_open;
+
+	map_guard_enter(&gate->guard);
+	is_open = atomic_load(&gate->memory->state) == WIRE_GATE_OPEN;
+	map_guard_leave();
+	return is_open;
+}
+
 enum wire_phase target_gate_start_schedule(struct target_gate *gate, uint64_t now_ns)
 {
 	struct wire_gate *memory = gate->memory;

@@ -49,6 +49,8 @@ void target_gate_beat(struct target_gate *gate);
  * its edges are to be read first.
  */
 uint64_t target_gate_set_phase(struct target_gate *gate, enum wire_phase phase);
+/* Do producers record? From any thread. */
+bool target_gate_is_open(struct target_gate *gate);
 /* As it is without a step, at the start: returns the phase. */
 enum wire_phase target_gate_start_schedule(struct target_gate *gate, uint64_t now_ns);
 /*
