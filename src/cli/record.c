@@ -22,9 +22,12 @@
 #include "exporters/format.h"
 
 #define DEFAULT_OUTPUT "sonde.pftrace"
+#define DEFAULT_HZ     99
+/* Of windows by steps, which are short; between them no sample is taken. */
+#define STEPS_HZ 999
 
 static const char *record_output;
-static uint64_t record_frequency_hz = 99;
+static uint64_t record_frequency_hz; /* 0: not given */
 static double record_duration_s;
 static struct target_options record_target;
 static struct window_options record_windows;
@@ -87,6 +90,22 @@ static void print_amount(const struct session_result *result, const char *output
 				(double)file.st_size / (double)result->stats.samples);
 	}
 	fprintf(stderr, "sonde: %s\n", strbuf_cstr(&text));
+}
+
+/* What --window said, with what it left to its defaults. */
+static void print_windows(const struct session_options *options)
+{
+	const struct wire_schedule *schedule = &options->window.schedule;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (options->window.trigger != CAPTURE_TRIGGER_STEPS)
+		return;
+	strbuf_addf(&text,
+		"wait=%llu, warmup=%llu, active=%llu, repeat=%llu; %llu samples a second and CPU",
+		(unsigned long long)schedule->wait, (unsigned long long)schedule->warmup,
+		(unsigned long long)schedule->active, (unsigned long long)schedule->repeat,
+		(unsigned long long)(NS_PER_S / options->period_ns));
+	print_item("windows", &text);
 }
 
 static void print_stacks(const struct capture_stats *stats)
@@ -266,6 +285,7 @@ static void print_summary(
 	const struct session_result *result, const struct session_options *options)
 {
 	print_amount(result, options->output);
+	print_windows(options);
 	print_stacks(&result->stats);
 	print_losses(&result->stats);
 	print_waiting(&result->stats, result->waits_are_exact);
@@ -377,6 +397,13 @@ static int check_split(const struct session_options *options, struct errmsg *err
 		"steps:wait=1,warmup=1,active=3");
 }
 
+static uint64_t frequency_hz(const struct window_spec *window)
+{
+	if (record_frequency_hz)
+		return record_frequency_hz;
+	return window_spec_is_scheduled(window) ? STEPS_HZ : DEFAULT_HZ;
+}
+
 /* The default name is used again and again: the capture before is kept beside it. */
 static void keep_previous(const char *output)
 {
@@ -390,7 +417,6 @@ static int run_record(int count, char **arguments)
 	struct session_result *result = calloc(1, sizeof(*result));
 	struct session_options options = {
 		.output = record_output ? record_output : DEFAULT_OUTPUT,
-		.period_ns = NS_PER_S / record_frequency_hz,
 		.duration_ns = (uint64_t)(record_duration_s * NS_PER_S),
 		.command = count ? arguments : NULL,
 		.pids = pids,
@@ -421,6 +447,7 @@ static int run_record(int count, char **arguments)
 		free(result);
 		return fail_usage(&err);
 	}
+	options.period_ns = NS_PER_S / frequency_hz(&options.window);
 	keep_previous(options.output);
 	error = session_run(&options, result, &err);
 	if (error < 0 && !err.text[0])
@@ -453,7 +480,8 @@ static const struct option record_options[] = {
 		.long_name = "frequency",
 		.type = OPTION_U64,
 		.argument = "HZ",
-		.help = "Samples per second and CPU. Default: 99.",
+		.help = "Samples per second and CPU. Default: 99, and 999 in windows of steps and "
+			"calls, which are short.",
 		.value = &record_frequency_hz,
 		.minimum = 1,
 		.maximum = 20000},

@@ -7,7 +7,10 @@
 #include "collect/session_internal.h"
 #include "collect/session_window.h"
 
-#define MAX_NAMES 64
+#define MAX_NAMES    64
+#define FEW_SAMPLES  20 /* of a thread that always runs, in one window */
+#define GOOD_SAMPLES 100
+#define MAX_HZ       20000 /* as sonde record takes */
 
 typedef void add_function(struct session *session, const char *sentence);
 
@@ -134,6 +137,43 @@ static void note_schedule(struct session *session, add_function *add)
 			missed);
 }
 
+static uint64_t mean_length_ns(const struct windows *windows)
+{
+	uint64_t length_ns = 0;
+
+	array_foreach (&windows->items, window)
+		length_ns += window->end_ns - window->begin_ns;
+	return windows->items.count ? length_ns / windows->items.count : 0;
+}
+
+/* One below a multiple of 1000, so that it keeps no step with timers; 0: none is high enough. */
+static uint64_t frequency_for(uint64_t length_ns)
+{
+	uint64_t wanted_hz = GOOD_SAMPLES * NS_PER_S / length_ns;
+
+	return MIN((wanted_hz / 1000 + 1) * 1000, (uint64_t)MAX_HZ) - 1;
+}
+
+/* Windows in which even a thread that always runs has few samples. */
+static void note_short(struct session *session, add_function *add)
+{
+	uint64_t length_ns = mean_length_ns(&session->windows.list);
+	uint64_t period_ns = session->options->period_ns;
+	unsigned long long most;
+
+	if (!length_ns || session->options->scope > SESSION_SCOPE_CPU ||
+		length_ns >= FEW_SAMPLES * period_ns ||
+		frequency_for(length_ns) <= NS_PER_S / period_ns)
+		return;
+	most = length_ns / period_ns + 1;
+	add_note(session, add,
+		"windows of %.3g ms, as these are on average, hold at most %llu samples of a "
+		"thread at "
+		"%llu samples a second; record with -F %llu, or make them longer",
+		(double)length_ns / NS_PER_MS, most, (unsigned long long)(NS_PER_S / period_ns),
+		(unsigned long long)frequency_for(length_ns));
+}
+
 void session_windows_notes(struct session *session, add_function *add)
 {
 	const struct session_windows *windows = &session->windows;
@@ -158,6 +198,7 @@ void session_windows_notes(struct session *session, add_function *add)
 			"no window was opened: --window %s was never true while it was recorded, "
 			"and nothing else is in the capture",
 			spec->text);
+	note_short(session, add);
 	if (windows->is_too_many)
 		add_note(session, add,
 			"there were more than %d windows: later ones were not recorded; give "

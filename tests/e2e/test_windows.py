@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import threading
@@ -86,6 +87,25 @@ def test_windows_are_sampled_or_say_since_when(sonde, workload, tmp_path):
     unsampled = [span for span in spans if not any(span[0] <= ts <= span[1] for ts in samples)]
     assert len(spans) == 3
     assert not unsampled or "sampled late" in done.stderr, (unsampled, done.stderr)
+
+
+def test_what_windows_of_steps_leave_to_their_defaults_is_shown(sonde, report, workload, tmp_path):
+    """Short windows get a higher rate than 99 a second; between them no sample is taken."""
+    capture = tmp_path / "c"
+    command = workload("steps", 0.01, 8)
+    done = sonde("record", "-o", capture, "--window", "steps:wait=2,active=4", "--", *command, check=0)
+    assert "windows wait=2, warmup=1, active=4, repeat=1; 999 samples a second and CPU" in done.stderr
+    assert report(capture)["session"]["period_ns"] == 1000000000 // 999
+
+
+def test_windows_too_short_for_the_rate_get_advice(sonde, workload, tmp_path):
+    done = sonde("record", "-F", 9, "-o", tmp_path / "c", "--window", "steps:wait=1,warmup=0,active=1", "--",
+                 *workload("steps", 0.001, 4), check=0)
+    advice = re.search(r"windows of (\S+) ms, as these are on average, hold at most (\d+) samples of a thread at 9"
+                       r" samples a second; record with -F (\d+), or make them longer", done.stderr)
+    assert advice, done.stderr
+    length_ms, samples, rate = float(advice[1]), int(advice[2]), int(advice[3])
+    assert samples <= length_ms / 1000 * 9 + 1 and (rate == 19999 or rate * length_ms / 1000 >= 99)
 
 
 def test_calls(windows):
