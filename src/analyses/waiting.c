@@ -41,13 +41,14 @@ static int add_holder(struct waiting *waiting, struct intern *known, const struc
 	uint32_t nearest, id;
 	int r;
 
-	if (sample->gil_holder != MODEL_NONE) {
+	row.has_holder = sample->gil_holder != MODEL_NONE;
+	if (row.has_holder) {
 		nearest = nearest_sample(model, index, sample->gil_holder);
 		if (nearest != MODEL_NONE)
 			row.holder = charge_frame(model, model->samples.items[nearest].stack);
 	}
 	keys[0] = charge_key(model, waiter, 0);
-	keys[1] = charge_key(model, row.holder, 0);
+	keys[1] = charge_key(model, row.holder, row.has_holder);
 	r = intern_add(known, keys, sizeof(keys), &id);
 	if (r > 0)
 		r = array_append(&waiting->holders, row);

@@ -21,7 +21,7 @@ static const char *meaning(enum wire_wait reason)
 		[WIRE_WAIT_CHILD] = "a child process",
 		[WIRE_WAIT_STOPPED] = "being stopped",
 		[WIRE_WAIT_OTHER] = "another system call",
-		[WIRE_WAIT_UNSEEN] = "not seen: over before a look",
+		[WIRE_WAIT_UNSEEN] = "too short to be sampled",
 	};
 
 	return meanings[reason];
@@ -86,12 +86,13 @@ static int add_table(const struct report_view *view, const struct waiting *waiti
 }
 
 /* "train.py:12 work", or why it is not known. */
-static void spell_place(const struct model *model, uint32_t index, struct strbuf *out)
+static void spell_place(
+	const struct model *model, uint32_t index, const char *without, struct strbuf *out)
 {
 	const struct model_frame *frame = index == MODEL_NONE ? NULL : &model->frames.items[index];
 
 	if (!frame) {
-		strbuf_add(out, "[not seen]");
+		strbuf_add(out, without);
 		return;
 	}
 	if (frame->line)
@@ -119,8 +120,10 @@ static int add_holders(const struct report_view *view, const struct waiting *wai
 			100.0 * (double)row->time_ns / (double)waiting->by_reason[WIRE_WAIT_GIL]);
 		format_duration(&time, row->time_ns);
 		table_cell(&table, strbuf_cstr(&time));
-		spell_place(view->model, row->waiter, &waiter);
-		spell_place(view->model, row->holder, &holder);
+		spell_place(view->model, row->waiter, "[no stack]", &waiter);
+		spell_place(view->model, row->holder,
+			row->has_holder ? "[too short to be sampled]" : "[changing hands]",
+			&holder);
 		table_cell(&table, strbuf_cstr(&waiter));
 		table_cell(&table, strbuf_cstr(&holder));
 	}

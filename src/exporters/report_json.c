@@ -161,6 +161,8 @@ static void write_holder(
 
 	json_begin_object(json);
 	json_member_u64(json, "time_ns", row->time_ns);
+	json_key(json, "has_holder");
+	json_bool(json, row->has_holder);
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		const struct model_frame *frame =
 			frames[i] == MODEL_NONE ? NULL : &model->frames.items[frames[i]];

@@ -315,6 +315,19 @@ def test_pythons_that_read_no_environment_are_left_alone(child, option):
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
 
 
+def test_without_site_the_folder_holds_what_takes_it_away(child):
+    """Nothing of it runs with -S, so that it stays in sys.path; whoever asks for a sitecustomize gets the program's."""
+    (child.modules / "sitecustomize.py").write_text("mine = True\n")
+    code = """
+import json, sys, sitecustomize
+import demo.work
+print(json.dumps([sitecustomize.mine, [entry for entry in sys.path if "bootstrap" in entry]]))
+"""
+    done = child.run(code, "-S")
+    assert done.stdout == "[true, []]\n", done.stderr
+    assert child.states()["demo.work", "function"] == ("applied", "")
+
+
 def test_children_of_children(child):
     """ProfileMate 5: each process writes a file of its own."""
     code = """

@@ -323,6 +323,7 @@ def test_who_held_the_interpreter_lock(waiting, python, tmp_path, how):
     # A list comprehension is a function of its own before 3.12.
     pairs = {}
     for row in part["gil_holders"]:
+        assert row["has_holder"] or row["holder_function"] is None
         names = [(row[key] or "").split(".")[0] for key in ("waiter_function", "holder_function")]
         names = tuple("victim" if name in ("victim", "<listcomp>") else name for name in names)
         pairs[names] = pairs.get(names, 0) + row["time_ns"]
