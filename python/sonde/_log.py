@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the package says when something fails that must not end the program: one line, through `logging`, once."""
 
+import os
 import threading
 from typing import Set
 
 _lock = threading.Lock()
 _said: Set[str] = set()
 _SAID_MAX = 1000
+
+
+def _begin_anew() -> None:
+    """In a forked child, where nobody may be left to give the lock back."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def warn(message: str) -> None:

@@ -75,6 +75,22 @@ def test_every_cpython_imports_all_of_it_with_one_extension(python, run):
     run(text, python=python)
 
 
+def test_a_child_forked_while_another_thread_says_something_can_speak(run):
+    """The lock that it inherits has no owner there."""
+    text = """
+    import os, signal
+    from sonde import _log
+    with _log._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            _log.warn_once("key", "said by the child")
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    """
+    assert run(text).stderr.count("said by the child") == 1
+
+
 def test_importing_it_imports_nothing_else(run):
     """At most 20 ms, which these modules cannot take: the bench has the time."""
     text = """
