@@ -236,7 +236,7 @@ static void build_symbols(struct file_store *store, struct stored_file *file)
 		file->symbols = NULL;
 }
 
-static void announce(struct file_store *store)
+void file_store_announce(struct file_store *store)
 {
 	uint64_t one = 1;
 
@@ -277,12 +277,12 @@ static void work_on(struct file_store *store, struct stored_file **files, size_t
 		};
 		atomic_store_explicit(&files[i]->stage, STAGE_TABLE, memory_order_release);
 	}
-	announce(store);
+	file_store_announce(store);
 	hand_over(store, tables, count);
 	for (size_t i = 0; i < count && !store->ending; i++) {
 		build_symbols(store, files[i]);
 		atomic_store_explicit(&files[i]->stage, STAGE_DONE, memory_order_release);
-		announce(store);
+		file_store_announce(store);
 	}
 }
 

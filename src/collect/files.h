@@ -77,6 +77,7 @@ const struct build_id *file_store_build_id(const struct file_store *store, uint3
 const char *file_store_path(struct file_store *store, uint32_t index, const char **ret_root);
 
 /* Readable when something became ready; cleared by file_store_acknowledge(). */
+void file_store_announce(struct file_store *store); /* from any thread */
 int file_store_descriptor(const struct file_store *store);
 void file_store_acknowledge(struct file_store *store);
 /* True when nothing is queued or being worked on. */

@@ -253,6 +253,14 @@ static int retell_process(struct pipeline *pipeline, const struct sideband_event
 	return pipeline_tell_process(pipeline, event->pid, "", process);
 }
 
+/* True when the event ended the process. */
+static bool has_ended(const struct pipeline *pipeline, const struct sideband_event *event)
+{
+	const struct process *process = address_spaces_find(pipeline->parts.spaces, event->pid);
+
+	return process && process->exited;
+}
+
 /* Takes the event's name. */
 static int handle_event(struct pipeline *pipeline, struct queued_event *queued)
 {
@@ -265,6 +273,9 @@ static int handle_event(struct pipeline *pipeline, struct queued_event *queued)
 			pipeline->parts.spaces, &queued->event, pipeline->parts.only_descendants);
 	if (result == 0 && queued->event.type == SIDEBAND_COMM)
 		result = retell_process(pipeline, &queued->event);
+	if (result == 0 && queued->event.type == SIDEBAND_EXIT &&
+		has_ended(pipeline, &queued->event))
+		result = resolver_process_ended(pipeline->parts.resolver, queued->event.pid);
 	if (queued->event.type == SIDEBAND_LOST)
 		pipeline->account.side_band_lost += queued->event.lost;
 	free((char *)queued->event.name);

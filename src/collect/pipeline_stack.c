@@ -171,7 +171,7 @@ int pipeline_resolve_stack(struct pipeline *pipeline, const struct wire_sample *
 		else
 			result = resolver_user_frame(pipeline->parts.resolver, sample->pid,
 				pipeline_find_mapping(view, user->frames[frame->index]),
-				user->frames[frame->index], give_up, out);
+				user->frames[frame->index], sample->time_ns, give_up, out);
 	}
 	if (sample->wait)
 		first_kernel = resolver_above_scheduler(pipeline->parts.resolver,

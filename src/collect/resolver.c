@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/resolver.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,10 +10,11 @@
 #include "base/map.h"
 #include "symbols/kernel.h"
 #include "symbols/lines.h"
-#include "symbols/perf_map.h"
 
 #define MAXIMUM_INLINE_DEPTH 32
-#define PERF_MAP_RETRY_NS    (50 * NS_PER_MS)
+/* What a process left behind is kept so long, for samples of it that come late. */
+#define KEEP_ENDED_NS      (2 * NS_PER_S)
+#define LATE_NAMES_TICK_MS 20
 /* Between a stack's innermost frame and the scheduler, which the tracepoint is in. */
 #define MAXIMUM_TRACEPOINT_FRAMES 16
 
@@ -24,14 +26,8 @@ struct file_frame {
 	bool named;
 };
 
-/* The perf map of a process. */
-struct process_names {
-	struct process_view view;
-	struct perf_map *map;
-};
-
 struct resolver {
-	const struct address_spaces *spaces;
+	struct address_spaces *spaces;
 	struct file_store *files;
 	struct capture_writer *writer;
 	struct kernel_symbols *kernel; /* NULL: hidden */
@@ -39,18 +35,32 @@ struct resolver {
 	struct map_u64 file_frames;    /* file and vaddr → frame */
 	ARRAY_OF(struct file_frame) frames_of_files;
 	struct map_u64 file_mappings; /* file → capture mapping */
-	struct map_u64 perf_maps;     /* pid → struct process_names * */
-	struct map_u64 no_perf_maps;  /* pid → when there was none */
-	struct strbuf name;           /* scratch for demangling */
+	struct jit_names *jit;
+	uint64_t jit_seed, jit_mappings; /* tell the mappings of processes apart */
+	struct strbuf name;              /* scratch for demangling */
 };
 
-int resolver_new(struct resolver **ret_resolver, const struct address_spaces *spaces,
+static void announce_names(void *context)
+{
+	struct resolver *resolver = context;
+
+	file_store_announce(resolver->files);
+}
+
+int resolver_new(struct resolver **ret_resolver, struct address_spaces *spaces,
 	struct file_store *files, struct capture_writer *writer, struct errmsg *ret_kernel_note)
 {
 	struct resolver *resolver = calloc(1, sizeof(*resolver));
+	int result;
 
 	if (!resolver)
 		return -ENOMEM;
+	resolver->jit_seed = monotonic_now_ns();
+	result = jit_names_new(&resolver->jit, announce_names, resolver);
+	if (result < 0) {
+		free(resolver);
+		return result;
+	}
 	resolver->spaces = spaces;
 	resolver->files = files;
 	resolver->writer = writer;
@@ -129,66 +139,103 @@ void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_eve
 
 /* ---- JIT ---- */
 
-static struct process_names *process_names_free(struct process_names *names)
+static struct jit_process_key jit_key(const struct resolver *resolver, uint32_t pid)
 {
-	perf_map_free(names->map);
-	process_view_done(&names->view);
-	free(names);
-	return NULL;
+	const struct process *process = address_spaces_find(resolver->spaces, pid);
+	struct jit_process_key key = {.pid = pid};
+
+	if (process)
+		key.incarnation = process->first_seen_ns + process->exec_count;
+	return key;
 }
 
-static struct process_names *open_names(uint32_t pid)
+static int write_jit_frame(struct resolver *resolver, const struct capture_mapping *mapping,
+	struct capture_frame *frame, capture_id *ret_frame)
 {
-	struct process_names *names = calloc(1, sizeof(*names));
+	int result = capture_writer_mapping(resolver->writer, mapping, &frame->mapping);
 
-	if (!names || process_view_open(&names->view, pid) < 0) {
-		free(names);
-		return NULL;
-	}
-	if (perf_map_open(&names->map, &names->view, pid, NULL) < 0)
-		return process_names_free(names);
-	return names;
+	return result < 0 ? result : capture_writer_frame(resolver->writer, frame, ret_frame);
 }
 
-static struct perf_map *perf_map_of(struct resolver *resolver, uint32_t pid)
+/*
+ * Code that may be named when its process ends: in a mapping of the process's own, so that the name
+ * goes to no other process's code at the same address.
+ */
+static int late_jit_frame(struct resolver *resolver, const struct jit_process_key *process,
+	uint64_t address, capture_id *ret_frame)
 {
-	uint64_t known, missed_at_ns, now_ns;
-	struct process_names *names;
+	struct capture_frame frame = {.kind = CAPTURE_FRAME_JIT, .rel_pc = address};
+	struct capture_mapping mapping = {.path = "[anon]"};
+	uint64_t id[2] = {resolver->jit_seed};
+	int result = 0;
 
-	if (map_u64_get(&resolver->perf_maps, pid, &known))
-		return ((struct process_names *)(uintptr_t)known)->map;
-	/* It may appear later: looked for again, but not for every frame. */
-	now_ns = monotonic_now_ns();
-	if (map_u64_get(&resolver->no_perf_maps, pid, &missed_at_ns) &&
-		now_ns - missed_at_ns < PERF_MAP_RETRY_NS)
-		return NULL;
-	names = open_names(pid);
-	if (!names) {
-		map_u64_set(&resolver->no_perf_maps, pid, now_ns);
-		return NULL;
+	if (jit_names_kept(resolver->jit, process, address, ret_frame, &frame.mapping))
+		return 0;
+	if (frame.mapping) {
+		result = capture_writer_frame(resolver->writer, &frame, ret_frame);
+	} else {
+		id[1] = ++resolver->jit_mappings;
+		mapping.build_id = (const uint8_t *)id;
+		mapping.build_id_length = sizeof(id);
+		result = write_jit_frame(resolver, &mapping, &frame, ret_frame);
 	}
-	if (map_u64_set(&resolver->perf_maps, pid, (uintptr_t)names) == 0)
-		return names->map;
-	process_names_free(names);
-	return NULL;
+	return result < 0
+		       ? result
+		       : jit_names_keep(resolver->jit, process, address, *ret_frame, frame.mapping);
 }
 
 /* JIT code moves and is replaced: names are looked up each time, the writer keeps equal frames
  * once. */
-static int jit_frame(
-	struct resolver *resolver, uint32_t pid, uint64_t address, capture_id *ret_frame)
+static int jit_frame(struct resolver *resolver, uint32_t pid, uint64_t address, uint64_t time_ns,
+	bool do_not_wait, capture_id *ret_frame)
 {
 	struct capture_frame frame = {.kind = CAPTURE_FRAME_JIT, .rel_pc = address};
-	struct capture_mapping mapping = {.path = "[anon]"};
-	struct perf_map *map = perf_map_of(resolver, pid);
-	int result;
+	const struct capture_mapping mapping = {.path = "[anon]"};
+	const struct jit_process_key process = jit_key(resolver, pid);
+	enum jit_name_state state =
+		jit_names_find(resolver->jit, &process, address, time_ns, &resolver->name);
 
-	if (map && !perf_map_find(map, address, &frame.function)) {
-		perf_map_refresh(map);
-		perf_map_find(map, address, &frame.function);
+	if (state == JIT_NAME_PENDING && !do_not_wait)
+		return -EAGAIN;
+	if (state == JIT_NAME_PENDING || state == JIT_NAME_LATER)
+		return late_jit_frame(resolver, &process, address, ret_frame);
+	if (state == JIT_NAME_FOUND)
+		frame.function = strbuf_cstr(&resolver->name);
+	return write_jit_frame(resolver, &mapping, &frame, ret_frame);
+}
+
+static int write_late_jit_name(void *context, uint32_t mapping, uint64_t address, const char *text)
+{
+	struct resolver *resolver = context;
+	const struct capture_symbol_line line = {.function = text};
+
+	return capture_writer_symbols(resolver->writer, mapping, address, &line, 1);
+}
+
+int resolver_process_ended(struct resolver *resolver, uint32_t pid)
+{
+	jit_names_end_process(resolver->jit, pid);
+	return jit_names_take_late(
+		resolver->jit, monotonic_now_ns() - KEEP_ENDED_NS, write_late_jit_name, resolver);
+}
+
+int resolver_write_late_names(struct resolver *resolver, uint64_t deadline_ns, bool *ret_all_read)
+{
+	jit_names_end_all(resolver->jit);
+	while (!jit_names_idle(resolver->jit) && monotonic_now_ns() < deadline_ns) {
+		struct pollfd ready = {
+			.fd = file_store_descriptor(resolver->files), .events = POLLIN};
+
+		poll(&ready, 1, LATE_NAMES_TICK_MS);
+		file_store_acknowledge(resolver->files);
 	}
-	result = capture_writer_mapping(resolver->writer, &mapping, &frame.mapping);
-	return result < 0 ? result : capture_writer_frame(resolver->writer, &frame, ret_frame);
+	*ret_all_read = jit_names_idle(resolver->jit);
+	return jit_names_take_late(resolver->jit, UINT64_MAX, write_late_jit_name, resolver);
+}
+
+void resolver_jit_account(const struct resolver *resolver, struct jit_names_account *ret_account)
+{
+	jit_names_account(resolver->jit, ret_account);
 }
 
 /* ---- files ---- */
@@ -285,13 +332,13 @@ static int unknown_frame(struct resolver *resolver, uint64_t address, capture_id
 }
 
 int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct mapping *mapping,
-	uint64_t address, bool do_not_wait, capture_id *ret_frame)
+	uint64_t address, uint64_t time_ns, bool do_not_wait, capture_id *ret_frame)
 {
 	if (!mapping)
 		return unknown_frame(resolver, address, ret_frame);
 	if (mapping->kind == MAPPING_FILE || mapping->kind == MAPPING_VDSO)
 		return file_frame(resolver, mapping, address, do_not_wait, ret_frame);
-	return jit_frame(resolver, pid, address, ret_frame);
+	return jit_frame(resolver, pid, address, time_ns, do_not_wait, ret_frame);
 }
 
 /* ---- lines ---- */
@@ -389,15 +436,9 @@ uint64_t resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns)
 
 struct resolver *resolver_free(struct resolver *resolver)
 {
-	uint64_t pid, names;
-	size_t position = 0;
-
 	if (!resolver)
 		return NULL;
-	while (map_u64_next(&resolver->perf_maps, &position, &pid, &names))
-		process_names_free((struct process_names *)(uintptr_t)names);
-	map_u64_done(&resolver->perf_maps);
-	map_u64_done(&resolver->no_perf_maps);
+	jit_names_free(resolver->jit);
 	map_u64_done(&resolver->kernel_frames);
 	map_u64_done(&resolver->file_frames);
 	map_u64_done(&resolver->file_mappings);

@@ -7,6 +7,7 @@
 #include "base/errmsg.h"
 #include "capture/writer.h"
 #include "collect/files.h"
+#include "collect/jit_names.h"
 #include "sources/process/address_space.h"
 
 struct resolver;
@@ -15,17 +16,25 @@ struct resolver;
  * `spaces`, `files` and `writer` outlive the resolver. Where kernel names cannot be read (see
  * kernel_symbols_open) kernel frames stay nameless; the sentence is in `ret_kernel_note`, "" else.
  */
-int resolver_new(struct resolver **ret_resolver, const struct address_spaces *spaces,
+int resolver_new(struct resolver **ret_resolver, struct address_spaces *spaces,
 	struct file_store *files, struct capture_writer *writer, struct errmsg *ret_kernel_note);
 struct resolver *resolver_free(struct resolver *resolver);
 
 /*
- * The frame of a user address that lies in `mapping` (NULL: in none). Returns 0, -EAGAIN while the
- * file's symbols are on their way (not with `do_not_wait`: then the frame stays nameless for now),
- * or -ENOMEM.
+ * The frame of a user address that lies in `mapping` (NULL: in none) and was seen at `time_ns`.
+ * Returns 0, -EAGAIN while the file's symbols or the process's perf map are on their way (not with
+ * `do_not_wait`: then the frame stays nameless for now), or -ENOMEM.
  */
 int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct mapping *mapping,
-	uint64_t address, bool do_not_wait, capture_id *ret_frame);
+	uint64_t address, uint64_t time_ns, bool do_not_wait, capture_id *ret_frame);
+/* Its perf map is read once more: runtimes may write it when they end. */
+int resolver_process_ended(struct resolver *resolver, uint32_t pid);
+/*
+ * At the end: names of generated code that were written late, for all processes. *ret_all_read is
+ * false when a map was still being read at the deadline (CLOCK_MONOTONIC).
+ */
+int resolver_write_late_names(struct resolver *resolver, uint64_t deadline_ns, bool *ret_all_read);
+void resolver_jit_account(const struct resolver *resolver, struct jit_names_account *ret_account);
 int resolver_kernel_frame(struct resolver *resolver, uint64_t address, capture_id *ret_frame);
 /*
  * Of a stack taken by a tracepoint of the scheduler, innermost first: how many frames are the

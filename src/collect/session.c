@@ -253,6 +253,9 @@ static int finish(struct session *session, struct errmsg *err)
 		result = session_windows_tell(session);
 	if (result == 0)
 		result = wait_for_tables(session);
+	if (result == 0)
+		result = resolver_write_late_names(session->resolver,
+			monotonic_now_ns() + LATE_NAMES_NS, &session->late_names_read);
 	if (result == 0 && session->device.ranges)
 		result = range_collector_name_threads(session->device.ranges);
 	if (result < 0)

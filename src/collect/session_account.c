@@ -314,6 +314,24 @@ static void add_rate_note(struct session *session)
 			allowed_hz, (unsigned long long)wanted_hz);
 }
 
+static void add_jit_notes(struct session *session)
+{
+	struct jit_names_account names;
+
+	resolver_jit_account(session->resolver, &names);
+	if (names.refused)
+		add_note(session->result, "generated code of %llu process%s has no names: %s",
+			(unsigned long long)names.refused, names.refused == 1 ? "" : "es",
+			names.refused_example.text);
+	if (names.cut)
+		add_note(session->result, "%s", names.cut_example.text);
+	if (!session->late_names_read)
+		add_note(session->result,
+			"names of generated code may be missing: perf maps were still being read "
+			"%d s after the recording",
+			(int)(LATE_NAMES_NS / NS_PER_S));
+}
+
 static void add_wait_notes(struct session *session)
 {
 	struct exact_waits_account exact;
@@ -404,6 +422,7 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 		add_note(session->result, "%s", session->kernel_note.text);
 	add_sampler_notes(session);
 	add_file_notes(session);
+	add_jit_notes(session);
 	add_python_notes(session);
 	add_hook_notes(session);
 	add_wait_notes(session);

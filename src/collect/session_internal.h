@@ -30,6 +30,8 @@
 #define SESSION_WAIT_PERIOD_NS (100 * NS_PER_MS)
 /* Reading debug information at the end may take this long. */
 #define SESSION_LINES_NS (5 * NS_PER_S)
+/* And reading perf maps. */
+#define LATE_NAMES_NS (2 * NS_PER_S)
 
 /* Device work: session_device.c. */
 struct session_device {
@@ -81,6 +83,7 @@ struct session {
 	uint64_t start_ns, end_ns, last_flush_ns;
 	uint64_t ordered_until_ns; /* the address spaces are as they were at this moment */
 	uint64_t ranges_refused;   /* mappings that the sampler had no room for */
+	bool late_names_read;      /* the perf maps of all processes, at the end */
 	int failure;               /* the first error inside a callback */
 };
 

@@ -16,8 +16,11 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 
-#define FILE_SIZE_MAX    ((size_t)1 << 30)
-#define ENTRIES_MAX      (16u << 20)
+/* What the largest programs known write is a tenth of it; another user's may be any size. */
+#define FILE_SIZE_MAX ((size_t)128 << 20)
+#define ENTRIES_MAX   (4u << 20)
+/* Ranges read since are put in order with the others when there are as many, or so many. */
+#define PENDING_MIN      65536
 #define LINE_LENGTH_MAX  (64 << 10)
 #define READ_CHUNK_BYTES (256 << 10)
 
@@ -244,6 +247,8 @@ static int join_sorted(
 {
 	int result = array_reserve(out, a->count + b->count);
 
+	if (result == 0 && !out->items) /* both are empty */
+		return 0;
 	for (size_t i = 0, j = 0; result == 0 && (i < a->count || j < b->count);) {
 		bool take_a = j == b->count ||
 			      (i < a->count && compare_ranges(&a->items[i], &b->items[j]) < 0);
@@ -382,15 +387,15 @@ static void follow_replacement(struct perf_map *map)
 	forget_contents(map);
 }
 
-static int read_appended(struct perf_map *map, size_t size)
+static int read_appended(struct perf_map *map, size_t end)
 {
 	_cleanup_free_ char *chunk = malloc(READ_CHUNK_BYTES);
 	int result = 0;
 
 	if (!chunk)
 		return -ENOMEM;
-	while (map->consumed < size && result == 0) {
-		size_t wanted = MIN(size - map->consumed, (size_t)READ_CHUNK_BYTES);
+	while (map->consumed < end && result == 0) {
+		size_t wanted = MIN(end - map->consumed, (size_t)READ_CHUNK_BYTES);
 		ssize_t got = pread(map->fd, chunk, wanted, (off_t)map->consumed);
 
 		if (got < 0 && errno == EINTR)
@@ -405,10 +410,12 @@ static int read_appended(struct perf_map *map, size_t size)
 	return result;
 }
 
-int perf_map_refresh(struct perf_map *map)
+int perf_map_read(struct perf_map *map, size_t max_bytes)
 {
 	struct stat status;
-	int result, merged;
+	size_t end;
+	int result, merged = 0;
+	bool is_whole;
 
 	if (!map->path)
 		return 0;
@@ -417,11 +424,32 @@ int perf_map_refresh(struct perf_map *map)
 		return -errno;
 	if ((size_t)status.st_size < map->consumed)
 		forget_contents(map);
-	result = read_appended(map, MIN((size_t)status.st_size, FILE_SIZE_MAX));
-	merged = merge_pending(map);
+	end = MIN((size_t)status.st_size, FILE_SIZE_MAX);
+	is_whole = end - map->consumed <= max_bytes;
+	result = read_appended(map, is_whole ? end : map->consumed + max_bytes);
+	if (is_whole || map->pending.count > MAX(map->ranges.count, (size_t)PENDING_MIN))
+		merged = merge_pending(map);
 	if (result < 0 || merged < 0)
 		return result < 0 ? result : merged;
+	if (!is_whole)
+		return 1;
 	return (size_t)status.st_size > FILE_SIZE_MAX ? -EFBIG : 0;
+}
+
+int perf_map_refresh(struct perf_map *map)
+{
+	int result;
+
+	do
+		result = perf_map_read(map, SIZE_MAX);
+	while (result == 1);
+	return result;
+}
+
+size_t perf_map_memory(const struct perf_map *map)
+{
+	return map->names.capacity + map->partial_line.capacity +
+	       (map->ranges.capacity + map->pending.capacity) * sizeof(struct map_range);
 }
 
 static int explain_refusal(
@@ -456,7 +484,6 @@ int perf_map_open_path(struct perf_map **ret_map, const struct process_view *vie
 {
 	_cleanup_(perf_map_freep) struct perf_map *map = perf_map_new();
 	struct stat status = {0};
-	int result;
 
 	if (!map || !(map->path = strdup(path)))
 		return errmsg_set(err, -ENOMEM, "cannot read %s: out of memory", path);
@@ -466,9 +493,6 @@ int perf_map_open_path(struct perf_map **ret_map, const struct process_view *vie
 		return explain_refusal(view, path, map->fd, err);
 	map->device = status.st_dev;
 	map->inode = status.st_ino;
-	result = perf_map_refresh(map);
-	if (result < 0 && result != -EFBIG)
-		return errmsg_set(err, result, "cannot read %s: %s", path, strerror(-result));
 	*ret_map = TAKE_PTR(map);
 	return 0;
 }

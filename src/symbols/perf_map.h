@@ -23,10 +23,15 @@ int perf_map_open(struct perf_map **ret_map, const struct process_view *view, ui
 int perf_map_open_path(struct perf_map **ret_map, const struct process_view *view, const char *path,
 	struct errmsg *err);
 /*
- * Reads what was appended since; a file that was replaced or cut short is read anew. Returns 0 or a
- * negative errno, -EFBIG beyond 1 GiB. What was read stays when the file is gone.
+ * Reads at most `max_bytes` of what was appended since; a file that was replaced or cut short is
+ * read anew. Opening reads nothing. Returns 1 when there is more, 0 at the end, or a negative
+ * errno, -EFBIG beyond 128 MiB or 4 million names. What was read stays when the file is gone.
  */
+int perf_map_read(struct perf_map *map, size_t max_bytes);
+/* The same to the end. */
 int perf_map_refresh(struct perf_map *map);
+/* How much memory the names take, about. */
+size_t perf_map_memory(const struct perf_map *map);
 struct perf_map *perf_map_free(struct perf_map *map);
 
 /*

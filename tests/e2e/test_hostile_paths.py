@@ -54,3 +54,27 @@ def test_a_mount_over_the_perf_map_shows_no_file_of_root(sonde, report, workload
     assert "jit" in {row["name"] for row in data["tables"]["process"]["rows"]}
     assert "main" in functions(data)
     assert "secret_of_root" not in functions(data)
+
+
+@pytest.mark.parametrize("mode", ["bpf", "user"])
+def test_a_growing_map_costs_nobody_else(sonde, report, workload, tmp_path, mode):
+    """A sparse map of a gigabyte, which another user's process replaces all the time."""
+    grow = tmp_path / "grow.py"
+    grow.write_text(
+        "import os, sys\n"
+        "path = f'/tmp/perf-{sys.argv[1]}.map'\n"
+        "size = 1 << 30\n"
+        "while os.path.exists(f'/proc/{sys.argv[1]}'):\n"
+        "    with open(path, 'w') as file:\n"
+        "        file.write('1 1 no_such_code\\n')\n"
+        "        file.truncate(size := size + 1)\n"
+        "os.unlink(path)\n"
+    )
+    capture = tmp_path / "capture.pftrace"
+    hostile = " ".join(map(str, workload("jit", 2, "nomap")))
+    script = f"{hostile} & python3 {grow} $! & {' '.join(map(str, workload('jit', 2)))}; wait"
+    sonde("record", "--mode", mode, "-F", 499, "-o", capture, "--", "sh", "-c", script, check=0)
+    data = report(capture)
+    assert {"jit_inner", "jit_outer"} <= functions(data)
+    assert data["losses"]["samples_lost"] == 0
+    assert data["completeness"]["complete_share"] > 0.95

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -120,6 +121,18 @@ def test_jit_code_is_named_by_its_perf_map(record, workload):
     assert names[-2:] == ["jit_outer", "jit_inner"]
     assert names[0] == "_start" and stop == "complete"
     assert [row["kind"] for row in data["tables"]["function"]["rows"] if row["name"] == "jit_inner"] == ["jit"]
+
+
+@pytest.mark.parametrize("script", ["exec {jit} 1 atexit", "{jit} 1 atexit; {spin} 2"])
+def test_jit_code_is_named_by_a_map_written_at_exit(record, workload, script):
+    """As Java's DumpPerfMapAtExit does; the process may end long before the recording does."""
+    jit, spin = workload("jit")[0], workload("spin")[0]
+    _, data = record(["sh", "-c", script.format(jit=jit, spin=spin)])
+    for row in data["tables"]["process"]["rows"]:
+        Path(f"/tmp/perf-{row['pid']}.map").unlink(missing_ok=True)
+    names = {row["name"] for row in data["tables"]["function"]["rows"]}
+    assert {"jit_outer", "jit_inner"} <= names
+    assert not any(name.startswith("[unknown] [anon]") for name in names)
 
 
 @needs_bpf

@@ -182,6 +182,7 @@ static void test_growing_file(void **state)
 
 	write_text("1000 10 one\n2000 10 tw", O_TRUNC);
 	assert_int_equal(perf_map_open_path(&map, &own, path, NULL), 0);
+	assert_int_equal(perf_map_refresh(map), 0);
 	assert_named(map, 0x1000, "one");
 	assert_named(map, 0x2000, "(none)");
 	write_text("o\n3000 10 three\n", O_APPEND);
@@ -204,6 +205,26 @@ static void test_growing_file(void **state)
 	assert_int_equal(perf_map_refresh(map), 0);
 	assert_named(map, 0x5000, "five, a new file");
 	perf_map_free(map);
+}
+
+/* A file that another user makes large is read a piece at a time, and not beyond a limit. */
+static void test_large_file(void **state)
+{
+	struct process_view own = process_view_own();
+	struct perf_map *map = NULL;
+	int pieces = 0, result;
+
+	write_text("1000 10 one\n", O_TRUNC);
+	assert_int_equal(truncate(path, (off_t)1 << 30), 0); /* the rest is a hole */
+	assert_int_equal(perf_map_open_path(&map, &own, path, NULL), 0);
+	for (; (result = perf_map_read(map, (size_t)32 << 20)) == 1; pieces++)
+		assert_true(perf_map_memory(map) < 1 << 20);
+	assert_int_equal(result, -EFBIG);
+	assert_int_equal(pieces, 3); /* and the last: 128 MiB */
+	assert_named(map, 0x1000, "one");
+	assert_int_equal(perf_map_read(map, SIZE_MAX), -EFBIG); /* nothing new */
+	perf_map_free(map);
+	unlink(path);
 }
 
 static void assert_refused(const struct process_view *view, int error, const char *reason)
@@ -250,6 +271,7 @@ static void test_files_of_others(void **state)
 	assert_refused(&somebody, -EACCES, "4711");
 	assert_int_equal(chmod(path, 0400), 0);
 	assert_int_equal(perf_map_open_path(&map, &somebody, path, NULL), 0);
+	assert_int_equal(perf_map_refresh(map), 0);
 	assert_named(map, 0x1000, "planted");
 	perf_map_free(map);
 	strbuf_addf(&second, "%s.second", path);
@@ -274,12 +296,14 @@ static void test_map_of_a_process(void **state)
 	assert_int_equal(perf_map_open(&map, &view, pid, &err), -ENOENT);
 	write_text("1000 10 mine\n", O_EXCL);
 	assert_int_equal(perf_map_open(&map, &view, pid, &err), 0);
+	assert_int_equal(perf_map_refresh(map), 0);
 	assert_named(map, 0x1000, "mine");
 	perf_map_free(map);
 
 	map = NULL;
 	view.inner_pid = 0x7fffffff; /* as in a container that shares our /tmp */
 	assert_int_equal(perf_map_open(&map, &view, pid, &err), 0);
+	assert_int_equal(perf_map_refresh(map), 0);
 	assert_named(map, 0x1000, "mine");
 	perf_map_free(map);
 	process_view_done(&view);
@@ -311,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_later_entries_win),
 		cmocka_unit_test(test_overlaps_against_array),
 		cmocka_unit_test(test_growing_file),
+		cmocka_unit_test(test_large_file),
 		cmocka_unit_test(test_refused_files),
 		cmocka_unit_test(test_files_of_others),
 		cmocka_unit_test(test_map_of_a_process),

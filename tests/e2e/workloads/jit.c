@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `jit SECONDS [nomap]`: machine code written at run time into anonymous memory, as a JIT compiler
- * does: jit_outer calls jit_inner, both keep frame pointers. Their names go to /tmp/perf-PID.map
- * unless "nomap" is given.
+ * `jit SECONDS [nomap|atexit]`: machine code written at run time into anonymous memory, as a JIT
+ * compiler does: jit_outer calls jit_inner, both keep frame pointers. Their names go to
+ * /tmp/perf-PID.map at the start, or at the end as Java's DumpPerfMapAtExit writes them, or not at
+ * all.
  */
 #include <sys/mman.h>
 
@@ -67,7 +68,8 @@ static NOINLINE void call_generated(void (*function)(unsigned))
 int main(int argc, char **argv)
 {
 	double end = now_s() + seconds_argument(argc, argv);
-	bool write_names = argc < 3 || strcmp(argv[2], "nomap") != 0;
+	bool at_exit = argc > 2 && strcmp(argv[2], "atexit") == 0;
+	bool write_names = argc < 3;
 	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	void (*function)(unsigned);
 	char path[64];
@@ -85,5 +87,7 @@ int main(int argc, char **argv)
 		call_generated(function);
 	if (write_names)
 		unlink(path);
+	if (at_exit)
+		write_map(memory, path);
 	return 0;
 }
