@@ -205,14 +205,9 @@ static int slice_texts_init(struct slice_texts *texts, const struct model *model
 	return r ?: strbuf_status(&texts->text);
 }
 
-void chrome_add_time(struct strbuf *out, const char *key, uint64_t ns)
-{
-	strbuf_addf(out, ",\"%s\":%llu.%03llu", key, (unsigned long long)(ns / NS_PER_US),
-		(unsigned long long)(ns % NS_PER_US));
-}
-
 static void write_slice(struct strbuf *out, const struct slice_texts *texts,
-	const struct slice *slice, uint32_t tid, uint64_t origin_ns, uint64_t process_number)
+	const struct slice *slice, uint32_t tid, const struct chrome_clock *clock,
+	uint64_t process_number)
 {
 	size_t text = MIN(slice->function, texts->starts.count - 2);
 	size_t start = texts->starts.items[text], end = texts->starts.items[text + 1];
@@ -220,8 +215,7 @@ static void write_slice(struct strbuf *out, const struct slice_texts *texts,
 	strbuf_add_bytes(out, ",\n", 2);
 	strbuf_add_bytes(out, texts->text.data + start, end - start);
 	strbuf_addf(out, "%llu}", (unsigned long long)slice->self_samples);
-	chrome_add_time(out, "ts", slice->start_ns > origin_ns ? slice->start_ns - origin_ns : 0);
-	chrome_add_time(out, "dur", slice->end_ns - slice->start_ns);
+	chrome_add_span(out, clock, slice->start_ns, slice->end_ns);
 	strbuf_addf(out, ",\"pid\":%llu,\"tid\":%u}", (unsigned long long)process_number, tid);
 }
 
@@ -270,7 +264,7 @@ static int write_document(struct strbuf *out, const struct model *model,
 	const struct selection *selection, const struct export_options *options,
 	const struct slices *slices, const struct slice_texts *texts, const uint64_t *numbers)
 {
-	uint64_t origin_ns = model_start_ns(model);
+	const struct chrome_clock clock = chrome_clock_of(model);
 	struct json_writer json = {.out = out};
 	int r = 0;
 
@@ -279,8 +273,8 @@ static int write_document(struct strbuf *out, const struct model *model,
 	json_u64(&json, 1);
 	if (model->session.start_realtime_ns) {
 		json_key(&json, "baseTimeNanoseconds");
-		json_u64(&json, model->session.start_realtime_ns + origin_ns -
-					model->session.start_time_ns);
+		json_u64(&json, model->session.start_realtime_ns + clock.origin_ns -
+					model->session.start_time_ns - clock.first_ns);
 	}
 	json_key(&json, "displayTimeUnit");
 	json_string(&json, "ms");
@@ -299,13 +293,13 @@ static int write_document(struct strbuf *out, const struct model *model,
 	array_foreach (&slices->slices, slice) {
 		const struct model_thread *thread = &model->threads.items[slice->thread];
 
-		write_slice(out, texts, slice, thread->tid, origin_ns, numbers[thread->process]);
+		write_slice(out, texts, slice, thread->tid, &clock, numbers[thread->process]);
 	}
 	if (!is_filtered(selection)) {
-		r = chrome_add_device_work(out, model, numbers);
-		r = r ?: chrome_add_ranges(out, model, origin_ns, numbers);
-		r = r ?: chrome_add_windows(out, model, origin_ns, numbers);
-		chrome_add_counters(out, model, origin_ns, numbers);
+		r = chrome_add_device_work(out, model, &clock, numbers);
+		r = r ?: chrome_add_ranges(out, model, &clock, numbers);
+		r = r ?: chrome_add_windows(out, model, &clock, numbers);
+		chrome_add_counters(out, model, &clock, numbers);
 	}
 	json_end_array(&json);
 	json_end_object(&json);

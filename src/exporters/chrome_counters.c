@@ -7,8 +7,8 @@
 #include "exporters/chrome_ranges.h"
 #include "exporters/report_tables_json.h"
 
-void chrome_add_counters(struct strbuf *out, const struct model *model, uint64_t origin_ns,
-	const uint64_t *process_numbers)
+void chrome_add_counters(struct strbuf *out, const struct model *model,
+	const struct chrome_clock *clock, const uint64_t *process_numbers)
 {
 	array_foreach (&model->counters, counter) {
 		struct json_writer json = {.out = out};
@@ -24,8 +24,7 @@ void chrome_add_counters(struct strbuf *out, const struct model *model, uint64_t
 		json_begin_object(&json);
 		json_member_double(&json, "value", counter->value);
 		json_end_object(&json);
-		chrome_add_time(
-			out, "ts", counter->time_ns > origin_ns ? counter->time_ns - origin_ns : 0);
+		chrome_add_time(out, clock, counter->time_ns);
 		strbuf_add_char(out, '}');
 	}
 }

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "base/strbuf.h"
-#include "model/model.h"
+#include "exporters/chrome_time.h"
 
 /*
  * Appends events, each after a comma; values that are no numbers are left out. `process_numbers`
  * are those of the model's processes.
  */
-void chrome_add_counters(struct strbuf *out, const struct model *model, uint64_t origin_ns,
-	const uint64_t *process_numbers);
+void chrome_add_counters(struct strbuf *out, const struct model *model,
+	const struct chrome_clock *clock, const uint64_t *process_numbers);

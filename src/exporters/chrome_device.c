@@ -26,9 +26,11 @@ struct launch_key {
 struct tracks {
 	struct json_writer json;
 	const struct model *model;
+	const struct chrome_clock *clock;
 	const uint64_t *process_numbers;
 	struct intern devices, lanes, launches, launching_threads;
-	ARRAY_OF(uint64_t) busy_until_ns; /* by id of lanes */
+	ARRAY_OF(uint64_t) busy_until_ns;  /* by id of lanes */
+	ARRAY_OF(uint64_t) device_numbers; /* by id of devices */
 };
 
 static void begin_event(struct tracks *tracks, const char *phase, const char *name)
@@ -46,20 +48,6 @@ static void add_number(struct tracks *tracks, const char *key, uint64_t value)
 {
 	json_key(&tracks->json, key);
 	json_u64(&tracks->json, value);
-}
-
-/* Trace times are microseconds. */
-static void add_time(struct tracks *tracks, const char *key, uint64_t ns)
-{
-	json_key(&tracks->json, key);
-	json_double(&tracks->json, (double)ns / NS_PER_US, 15);
-}
-
-static void add_start(struct tracks *tracks, uint64_t time_ns)
-{
-	uint64_t origin_ns = model_start_ns(tracks->model);
-
-	add_time(tracks, "ts", time_ns > origin_ns ? time_ns - origin_ns : 0);
 }
 
 static void add_place(struct tracks *tracks, uint64_t process, uint64_t thread)
@@ -85,6 +73,18 @@ static void add_name(struct tracks *tracks, const char *event, const char *name,
 
 static uint64_t device_number(const struct tracks *tracks, uint32_t device)
 {
+	return tracks->device_numbers.items[device];
+}
+
+/* The device's own number, as Kineto has it, where no process has that. */
+static uint64_t choose_number(const struct tracks *tracks, uint32_t device)
+{
+	bool is_taken = false;
+
+	for (size_t i = 0; i < tracks->model->processes.count; i++)
+		is_taken |= tracks->process_numbers[i] == device;
+	if (!is_taken)
+		return device;
 	return FIRST_NUMBER + tracks->model->processes.count + device;
 }
 
@@ -93,6 +93,8 @@ static int find_device(
 {
 	int r = intern_add(&tracks->devices, &work->device, sizeof(work->device), ret_device);
 
+	if (r > 0)
+		r = array_append(&tracks->device_numbers, choose_number(tracks, *ret_device)) ?: 1;
 	if (r > 0)
 		add_name(tracks, "process_name", *work->device ? work->device : "unknown device",
 			device_number(tracks, *ret_device), 0);
@@ -201,8 +203,7 @@ static void add_work(struct tracks *tracks, const struct model_device_work *work
 	else if (work->global_size[0])
 		add_sizes(tracks, "global size", work->global_size);
 	json_end_object(json);
-	add_start(tracks, work->start_ns);
-	add_time(tracks, "dur", work->end_ns - work->start_ns);
+	chrome_add_span(json->out, tracks->clock, work->start_ns, work->end_ns);
 	add_place(tracks, device_number(tracks, device), lane);
 	json_end_object(json);
 }
@@ -237,7 +238,7 @@ static void add_arrow_end(struct tracks *tracks, const char *phase, uint64_t cor
 		json_key(&tracks->json, "bp");
 		json_string(&tracks->json, "e");
 	}
-	add_start(tracks, time_ns);
+	chrome_add_time(tracks->json.out, tracks->clock, time_ns);
 	add_place(tracks, process, thread);
 	json_end_object(&tracks->json);
 }
@@ -283,8 +284,8 @@ static int add_call(
 	json_begin_object(&tracks->json);
 	add_number(tracks, "correlation", *ret_correlation);
 	json_end_object(&tracks->json);
-	add_start(tracks, work->launch_ns);
-	add_time(tracks, "dur", work->launch_duration_ns);
+	chrome_add_span(tracks->json.out, tracks->clock, work->launch_ns,
+		work->launch_ns + work->launch_duration_ns);
 	add_place(tracks, process, launching_thread(thread));
 	json_end_object(&tracks->json);
 	add_arrow_end(
@@ -313,11 +314,12 @@ static int add_all_of(struct tracks *tracks, size_t index)
 	return 0;
 }
 
-int chrome_add_device_work(
-	struct strbuf *out, const struct model *model, const uint64_t *process_numbers)
+int chrome_add_device_work(struct strbuf *out, const struct model *model,
+	const struct chrome_clock *clock, const uint64_t *process_numbers)
 {
 	struct tracks tracks = {.json = {.out = out, .depth = 1},
 		.model = model,
+		.clock = clock,
 		.process_numbers = process_numbers};
 	int r = 0;
 
@@ -328,5 +330,6 @@ int chrome_add_device_work(
 	intern_done(&tracks.launches);
 	intern_done(&tracks.launching_threads);
 	array_done(&tracks.busy_until_ns);
+	array_done(&tracks.device_numbers);
 	return r;
 }

@@ -25,7 +25,7 @@ struct line_key {
 struct ranges {
 	struct strbuf *out;
 	const struct model *model;
-	uint64_t origin_ns;
+	const struct chrome_clock *clock;
 	const uint64_t *process_numbers;
 	struct intern lines;
 };
@@ -66,13 +66,17 @@ static void write_arguments(
 	json_end_object(json);
 }
 
+static void add_place(struct ranges *ranges, const struct model_range *range, uint32_t line)
+{
+	strbuf_addf(ranges->out, ",\"pid\":%llu,\"tid\":%u}",
+		(unsigned long long)ranges->process_numbers[range->process], line);
+}
+
 static void end_event(
 	struct ranges *ranges, const struct model_range *range, uint64_t time_ns, uint32_t line)
 {
-	chrome_add_time(
-		ranges->out, "ts", time_ns > ranges->origin_ns ? time_ns - ranges->origin_ns : 0);
-	strbuf_addf(ranges->out, ",\"pid\":%llu,\"tid\":%u}",
-		(unsigned long long)ranges->process_numbers[range->process], line);
+	chrome_add_time(ranges->out, ranges->clock, time_ns);
+	add_place(ranges, range, line);
 }
 
 static void begin_event(struct ranges *ranges, struct json_writer *json, const char *phase,
@@ -121,9 +125,12 @@ static int write_of_thread(struct ranges *ranges, const struct model_range *rang
 	if (range->is_mark)
 		json_member_text(&json, "s", "t");
 	write_arguments(&json, ranges->model, range);
-	if (!range->is_mark)
-		chrome_add_time(ranges->out, "dur", range->end_ns - range->start_ns);
-	end_event(ranges, range, range->start_ns, line);
+	if (range->is_mark) {
+		end_event(ranges, range, range->start_ns, line);
+		return 0;
+	}
+	chrome_add_span(ranges->out, ranges->clock, range->start_ns, range->end_ns);
+	add_place(ranges, range, line);
 	return 0;
 }
 
@@ -140,13 +147,13 @@ static void write_of_process(struct ranges *ranges, const struct model_range *ra
 	}
 }
 
-int chrome_add_ranges(struct strbuf *out, const struct model *model, uint64_t origin_ns,
-	const uint64_t *process_numbers)
+int chrome_add_ranges(struct strbuf *out, const struct model *model,
+	const struct chrome_clock *clock, const uint64_t *process_numbers)
 {
 	struct ranges ranges = {
 		.out = out,
 		.model = model,
-		.origin_ns = origin_ns,
+		.clock = clock,
 		.process_numbers = process_numbers,
 	};
 	int r = 0;

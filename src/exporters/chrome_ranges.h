@@ -3,13 +3,11 @@
 #pragma once
 
 #include "base/strbuf.h"
-#include "model/model.h"
+#include "exporters/chrome_time.h"
 
-/* Trace times are microseconds; nanoseconds follow the point. */
-void chrome_add_time(struct strbuf *out, const char *key, uint64_t ns);
 /*
  * Appends events, each after a comma. `process_numbers` are those of the model's processes. Returns
  * 0 or -ENOMEM.
  */
-int chrome_add_ranges(struct strbuf *out, const struct model *model, uint64_t origin_ns,
-	const uint64_t *process_numbers);
+int chrome_add_ranges(struct strbuf *out, const struct model *model,
+	const struct chrome_clock *clock, const uint64_t *process_numbers);

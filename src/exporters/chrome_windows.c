@@ -46,14 +46,8 @@ static void name_place(
 	end_event(&json, place);
 }
 
-static void add_times(struct strbuf *out, uint64_t origin_ns, uint64_t begin_ns, uint64_t end_ns)
-{
-	chrome_add_time(out, "ts", begin_ns > origin_ns ? begin_ns - origin_ns : 0);
-	chrome_add_time(out, "dur", end_ns - begin_ns);
-}
-
-static void add_window(struct strbuf *out, const struct model_window *window, uint64_t origin_ns,
-	const struct place *place)
+static void add_window(struct strbuf *out, const struct model_window *window,
+	const struct chrome_clock *clock, const struct place *place)
 {
 	struct json_writer json = {.out = out};
 	char name[32];
@@ -66,13 +60,13 @@ static void add_window(struct strbuf *out, const struct model_window *window, ui
 	json_member_text(&json, "opened_by", capture_window_trigger_name(window->opened_by));
 	json_member_text(&json, "closed_by", capture_window_reason_name(window->closed_by));
 	json_end_object(&json);
-	add_times(out, origin_ns, window->begin_ns, window->end_ns);
+	chrome_add_span(out, clock, window->begin_ns, window->end_ns);
 	end_event(&json, place);
 }
 
 /* Called what tools for the PyTorch profiler's traces look for. */
-static void add_step(struct strbuf *out, const struct model_step *step, uint64_t origin_ns,
-	const struct place *place)
+static void add_step(struct strbuf *out, const struct model_step *step,
+	const struct chrome_clock *clock, const struct place *place)
 {
 	struct json_writer json = {.out = out};
 	char name[48];
@@ -87,19 +81,19 @@ static void add_step(struct strbuf *out, const struct model_step *step, uint64_t
 	if (step->is_cut)
 		json_member_text(&json, "end", "cut off");
 	json_end_object(&json);
-	add_times(out, origin_ns, step->start_ns, step->end_ns);
+	chrome_add_span(out, clock, step->start_ns, step->end_ns);
 	end_event(&json, place);
 }
 
-int chrome_add_windows(struct strbuf *out, const struct model *model, uint64_t origin_ns,
-	const uint64_t *process_numbers)
+int chrome_add_windows(struct strbuf *out, const struct model *model,
+	const struct chrome_clock *clock, const uint64_t *process_numbers)
 {
 	struct place place = {.process = WINDOWS_PROCESS, .line = 1};
 
 	if (model->windows.count)
 		name_place(out, "process_name", "Windows", &place);
 	array_foreach (&model->windows, window)
-		add_window(out, window, origin_ns, &place);
+		add_window(out, window, clock, &place);
 	place.line = FIRST_STEPS_LINE;
 	for (size_t i = 0; i < model->steps.count; i++) {
 		const struct model_step *step = &model->steps.items[i];
@@ -109,7 +103,7 @@ int chrome_add_windows(struct strbuf *out, const struct model *model, uint64_t o
 			place.line++;
 			name_place(out, "thread_name", "steps", &place);
 		}
-		add_step(out, step, origin_ns, &place);
+		add_step(out, step, clock, &place);
 	}
 	return strbuf_status(out);
 }

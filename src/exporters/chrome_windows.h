@@ -3,12 +3,12 @@
 #pragma once
 
 #include "base/strbuf.h"
-#include "model/model.h"
+#include "exporters/chrome_time.h"
 
 /*
  * Appends events, each after a comma: windows on a line of their own, under "Windows", and the
  * steps of a process on one below it. `process_numbers` are those of the model's processes. Returns
  * 0 or -ENOMEM.
  */
-int chrome_add_windows(struct strbuf *out, const struct model *model, uint64_t origin_ns,
-	const uint64_t *process_numbers);
+int chrome_add_windows(struct strbuf *out, const struct model *model,
+	const struct chrome_clock *clock, const uint64_t *process_numbers);

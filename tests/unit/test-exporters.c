@@ -4,6 +4,8 @@
  */
 #include "model-example.h"
 
+#include "base/map.h"
+#include "exporters/chrome_time.h"
 #include "exporters/escape.h"
 #include "exporters/exporter.h"
 #include "exporters/flamegraph.h"
@@ -184,10 +186,81 @@ static void test_chrome(void **state)
 
 	assert_non_null(strstr(text,
 		"{\"ph\":\"X\",\"name\":\"f\",\"cat\":\"native\",\"args\":{\"module\":\"app\","
-		"\"self_samples\":3},\"ts\":0.000,\"dur\":3000.000,\"pid\":7,\"tid\":7}"));
+		"\"self_samples\":3},\"ts\":"));
+	assert_non_null(strstr(text, ".000,\"dur\":3000.000,\"pid\":7,\"tid\":7}"));
 	assert_non_null(strstr(text, "\"name\":\"[no stack]\""));
 	assert_non_null(strstr(text, "\"name\":\"thread_name\""));
 	free(text);
+}
+
+/* What a reader has: the text's numbers as doubles. */
+struct read_span {
+	double ts, dur;
+};
+
+static struct read_span write_and_read(
+	const struct chrome_clock *clock, uint64_t start_ns, uint64_t end_ns)
+{
+	_cleanup_strbuf_ struct strbuf out = {0};
+	struct read_span span;
+	const char *text;
+	char *end;
+
+	chrome_add_span(&out, clock, start_ns, end_ns);
+	text = strbuf_cstr(&out);
+	assert_int_equal(strncmp(text, ",\"ts\":", 6), 0);
+	span.ts = strtod(text + 6, &end);
+	assert_int_equal(strncmp(end, ",\"dur\":", 7), 0);
+	span.dur = strtod(end + 7, &end);
+	assert_int_equal(*end, '\0');
+	return span;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/*
+ * Slices that touch, and slices that end with what they lie in, do so in doubles, too: of traces of
+ * a microsecond to a month, whose nanoseconds are read as they are.
+ */
+static void test_chrome_times_are_exact(void **state)
+{
+	uint64_t random = 1;
+
+	for (uint64_t length_ns = 1000; length_ns < 24ULL * 3600 * NS_PER_S; length_ns *= 3) {
+		struct chrome_clock clock = {.origin_ns = 12345, .first_ns = NS_PER_US};
+
+		while (clock.first_ns < length_ns + NS_PER_US)
+			clock.first_ns *= 2;
+		for (int i = 0; i < 3000; i++) {
+			uint64_t times[3];
+			struct read_span outer, before, after;
+			double first;
+
+			for (int j = 0; j < 3; j++) {
+				random = hash_u64(random + 1);
+				times[j] = clock.origin_ns + random % length_ns;
+			}
+			qsort(times, ARRAY_SIZE(times), sizeof(*times), compare_times);
+			outer = write_and_read(&clock, times[0], times[2]);
+			before = write_and_read(&clock, times[0], times[1]);
+			after = write_and_read(&clock, times[1], times[2]);
+			assert_true(outer.ts == before.ts);
+			assert_true(before.ts + before.dur == after.ts);
+			assert_true(after.ts + after.dur == outer.ts + outer.dur);
+			/* As speedscope does: times since the first one. */
+			first = (double)clock.first_ns / NS_PER_US;
+			assert_true(before.ts - first + before.dur == after.ts - first);
+			assert_true(after.ts - first + after.dur == outer.ts - first + outer.dur);
+			assert_int_equal((uint64_t)(outer.ts * 1000 + 0.5),
+				clock.first_ns + times[0] - clock.origin_ns);
+			assert_int_equal((uint64_t)(outer.dur * 1000 + 0.5), times[2] - times[0]);
+		}
+	}
 }
 
 #define WORK(queue_id, begin, end, call, call_duration)                                            \
@@ -401,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_chrome),
+		cmocka_unit_test(test_chrome_times_are_exact),
 		cmocka_unit_test(test_chrome_device_work),
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_every_exporter_runs_and_repeats),
