@@ -38,7 +38,7 @@ def has_test(path, name):
     text = path.read_text()
     if path.suffix == ".py":
         return re.search(rf"^\s*def {name}\(", text, re.MULTILINE) is not None
-    return f"cmocka_unit_test({name})" in text or re.search(rf"^{name}\b", text, re.MULTILINE) is not None
+    return re.search(rf"\b(cmocka_unit_test\w*|TEST)\({name}\b|^{name}\b", text, re.MULTILINE) is not None
 
 
 def passed_tests(results):
@@ -65,7 +65,7 @@ def check(root, results):
         for file, name in names:
             if not has_test(root / file, name):
                 problems.append(f"{page}:{number}: there is no {file}::{name}")
-            elif results and file.endswith(".py") and (Path(file).stem, name) not in passed:
+            elif results and Path(file).name.startswith("test_") and (Path(file).stem, name) not in passed:
                 problems.append(f"{page}:{number}: {file}::{name} did not pass in this run: skipped, or not run")
     if not proven:
         problems.append(f"{page}: no row names a test")
