@@ -38,7 +38,8 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 	if (!best)
 		errmsg_set(err, -EINVAL,
 			"no format was given: name one with -f (folded, flamegraph, speedscope, "
-			"pprof, chrome, chakra, pftrace, csv, json, vllm-csv), or by the output's "
+			"pprof, chrome, chakra, pftrace, csv, json, jsonl, perf-script, vllm-csv), "
+			"or by the output's "
 			"extension, such "
 			"as -o "
 			"profile.svg");
@@ -130,7 +131,8 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 /* Formats of which every figure is a weight, or has its own. */
 static int check_weight(const struct exporter *exporter, struct errmsg *err)
 {
-	static const char *const weighed[] = {"folded", "flamegraph", "speedscope", "pprof"};
+	static const char *const weighed[] = {
+		"folded", "flamegraph", "speedscope", "pprof", "perf-script"};
 
 	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
 		return 0;
@@ -180,7 +182,7 @@ static int export_run(int count, char **positional)
 }
 
 static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "chrome",
-	"chakra", "pftrace", "csv", "json", "vllm-csv", NULL};
+	"chakra", "pftrace", "csv", "json", "jsonl", "perf-script", "vllm-csv", NULL};
 static const char *const roots[] = {"none", "process", "thread", NULL};
 
 static const struct option export_options[] = {
@@ -241,6 +243,8 @@ const struct command export_command = {
 		"  pftrace     traces of other tools, as a capture that ui.perfetto.dev opens\n"
 		"  csv         the table of functions\n"
 		"  json        what report --json prints\n"
+		"  jsonl       every event as one JSON object a line, in order of time\n"
+		"  perf-script samples as perf script prints them, for tools that read that\n"
 		"  vllm-csv    a folder of tables of what vLLM did\n\n"
 		"CAPTURE may be a trace of the PyTorch profiler, or a folder of them, for chrome "
 		"and pftrace. The capture itself opens in ui.perfetto.dev too. Every format holds "

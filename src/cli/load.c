@@ -23,7 +23,8 @@ static void warn_about(const struct model *model, const char *path)
 }
 
 const char *const yes_no_choices[] = {"yes", "no", NULL};
-const char *const weight_choices[] = {"cpu", "wait", "wall", "gpu", "gpu-idle", NULL};
+const char *const weight_choices[] = {"cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", NULL};
+const char *const stack_choices[] = {"all", "user", "kernel", NULL};
 
 const char *first_filter(const struct selection *selection)
 {
@@ -39,6 +40,13 @@ const char *first_filter(const struct selection *selection)
 enum model_weight shown_weight(const struct shown_options *shown)
 {
 	return shown->weight ? model_weight_from_string(shown->weight) : MODEL_WEIGHT_CPU;
+}
+
+enum model_side shown_side(const struct shown_options *shown)
+{
+	if (!shown->stacks || shown->stacks[0] == 'a')
+		return MODEL_SIDE_BOTH;
+	return shown->stacks[0] == 'k' ? MODEL_SIDE_KERNEL : MODEL_SIDE_USER;
 }
 
 int load_capture(const char *path, const struct shown_options *shown,
@@ -62,6 +70,8 @@ int load_capture(const char *path, const struct shown_options *shown,
 		model_hide_interpreter(*ret_model);
 	if (shown->fold_libraries)
 		model_fold_libraries(*ret_model, shown->fold_libraries[0] == 'y');
+	if (model_show_side(*ret_model, shown_side(shown)) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while loading %s", path);
 	return 0;
 }
 

@@ -5,15 +5,18 @@
 #include "analyses/selection.h"
 #include "cli/command.h"
 #include "model/model.h"
+#include "model/shown.h"
 
 /* Which frames of stacks are shown. */
 struct shown_options {
 	bool interpreter;
+	const char *stacks;         /* of stack_choices; NULL: "all" */
 	const char *fold_libraries; /* "yes", "no"; NULL: as the command likes */
-	const char *weight;         /* "cpu", "wait", "wall", "gpu", "gpu-idle"; NULL: "cpu" */
+	const char *weight;         /* of weight_choices; NULL: "cpu" */
 };
 
 enum model_weight shown_weight(const struct shown_options *shown);
+enum model_side shown_side(const struct shown_options *shown);
 
 /*
  * model_load() of the windows of the selection, with a bar. Warns when the file is cut off or holds
@@ -32,19 +35,27 @@ int weigh_capture(struct model *model, const struct shown_options *shown, struct
 			"whose stacks end in what was waited for; wall, both; gpu, time "          \
 			"of device work, whose stacks are those of its launches; gpu-idle, "       \
 			"time that devices were idle, whose stacks are what the thread did "       \
-			"that launched the next work.",                                            \
+			"that launched the next work; cpu+gpu, cpu and gpu in one.",               \
 		.value = (void *)&(shown).weight, .choices = weight_choices                        \
 	}
 
 #define SHOWN_OPTIONS(shown)                                                                       \
-	{.long_name = "fold-libraries",                                                            \
+	{.long_name = "stacks",                                                                    \
 		.type = OPTION_CHOICE,                                                             \
-		.argument = "WHETHER",                                                             \
-		.help = "yes: charge what libraries do to the line of your code that called "      \
-			"them.",                                                                   \
-		.value = (void *)&(shown).fold_libraries,                                          \
-		.choices = yes_no_choices,                                                         \
-		.group = "Python stacks"},                                                         \
+		.argument = "WHICH",                                                               \
+		.help = "user: only the frames of programs; kernel: only the kernel's. Stacks "    \
+			"without any are one frame, [kernel] or [user]. Default: all.",            \
+		.value = (void *)&(shown).stacks,                                                  \
+		.choices = stack_choices},                                                         \
+		{.long_name = "fold-libraries",                                                    \
+			.type = OPTION_CHOICE,                                                     \
+			.argument = "WHETHER",                                                     \
+			.help = "yes: charge what libraries do to the line of your code that "     \
+				"called "                                                          \
+				"them.",                                                           \
+			.value = (void *)&(shown).fold_libraries,                                  \
+			.choices = yes_no_choices,                                                 \
+			.group = "Python stacks"},                                                 \
 	{                                                                                          \
 		.long_name = "show-interpreter", .type = OPTION_FLAG,                              \
 		.help = "Show the Python interpreter's own functions too.",                        \
@@ -53,6 +64,7 @@ int weigh_capture(struct model *model, const struct shown_options *shown, struct
 
 extern const char *const yes_no_choices[];
 extern const char *const weight_choices[];
+extern const char *const stack_choices[];
 
 /* The name of the first filter that was given, "--process"; NULL: none. */
 const char *first_filter(const struct selection *selection);

@@ -91,9 +91,12 @@ static bool has_waiting(const struct model *model)
 
 static const char *why_no_samples(const struct model *model)
 {
-	if (shown_weight(&arguments.shown) >= MODEL_WEIGHT_GPU && !model->device_works.count)
+	enum model_weight weight = shown_weight(&arguments.shown);
+
+	if ((weight == MODEL_WEIGHT_GPU || weight == MODEL_WEIGHT_GPU_IDLE) &&
+		!model->device_works.count)
 		return no_device_work;
-	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_WAIT && !has_waiting(model))
+	if (weight == MODEL_WEIGHT_WAIT && !has_waiting(model))
 		return no_waiting;
 	array_foreach (&model->samples, sample) {
 		if (model_sample_counts(sample, MODEL_WEIGHT_CPU))
@@ -326,6 +329,8 @@ static const char *option_of_recordings(void)
 		return "--regress";
 	if (filter)
 		return filter;
+	if (arguments.shown.stacks)
+		return "--stacks";
 	if (arguments.shown.fold_libraries || arguments.shown.interpreter)
 		return arguments.shown.interpreter ? "--show-interpreter" : "--fold-libraries";
 	if (arguments.sort[0] != 's' || shown_weight(&arguments.shown) != MODEL_WEIGHT_CPU)

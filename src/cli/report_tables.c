@@ -241,6 +241,7 @@ static size_t make_columns(const struct report_view *view, const struct table_sh
 		[MODEL_WEIGHT_WALL] = {"Time", "CPU and waiting"},
 		[MODEL_WEIGHT_GPU] = {"Device", "Device time"},
 		[MODEL_WEIGHT_GPU_IDLE] = {"Idle", "Idle time"},
+		[MODEL_WEIGHT_CPU_GPU] = {"Time", "CPU and device"},
 	};
 	enum model_weight weight = view->selection->weight;
 	bool timed = model_has_time(view->model);

@@ -183,6 +183,7 @@ static void view_init(struct top_view *view)
 		.by = breakdown_by_from_string(arguments.by),
 		.sort = arguments.sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF,
 		.weight = shown_weight(&arguments.shown),
+		.side = shown_side(&arguments.shown),
 		.interpreter = arguments.shown.interpreter,
 		.fold = arguments.shown.fold_libraries && arguments.shown.fold_libraries[0] == 'y',
 		.window_ns = DEFAULT_WINDOW_NS,

@@ -523,6 +523,7 @@ int top_view_print(
 	add_state(out, view, model);
 	if (!view->interpreter)
 		model_hide_interpreter(model);
+	r = model_show_side(model, view->side);
 	r = r ?: model_weigh(model, view->weight);
 	if (view->fold)
 		model_fold_libraries(model, true);

@@ -7,7 +7,7 @@
 
 #include "analyses/breakdown.h"
 #include "base/strbuf.h"
-#include "model/model.h"
+#include "model/shown.h"
 
 #define TOP_TEXT 160
 
@@ -15,6 +15,7 @@ struct top_view {
 	enum breakdown_by by;
 	enum breakdown_sort sort;
 	enum model_weight weight;
+	enum model_side side;
 	bool interpreter, fold; /* show the interpreter's functions; charge libraries to callers */
 	bool frozen, help;
 	/* Filters, "" for none: an extended regular expression on functions, a pid, a tid. */

@@ -30,27 +30,6 @@ struct ranges {
 	struct intern lines;
 };
 
-static void write_field(struct json_writer *json, const struct model_range_field *field)
-{
-	double real;
-
-	json_key(json, *field->name ? field->name : "value");
-	switch (field->type) {
-	case WIRE_RANGE_U64:
-		json_u64(json, field->value);
-		break;
-	case WIRE_RANGE_I64:
-		json_i64(json, (int64_t)field->value);
-		break;
-	case WIRE_RANGE_DOUBLE:
-		memcpy(&real, &field->value, sizeof(real));
-		json_double(json, real, 9);
-		break;
-	default:
-		json_string(json, field->text);
-	}
-}
-
 /* The category, and what the program gave with the range. */
 static void write_arguments(
 	struct json_writer *json, const struct model *model, const struct model_range *range)
@@ -62,7 +41,7 @@ static void write_arguments(
 	if (range->is_open)
 		json_member_text(json, "end", "not known");
 	for (uint32_t i = 0; i < range->field_count; i++)
-		write_field(json, &model->range_fields.items[range->first_field + i]);
+		json_member_range_field(json, &model->range_fields.items[range->first_field + i]);
 	json_end_object(json);
 }
 

@@ -14,6 +14,8 @@ const struct exporter *const exporters[] = {
 	&pftrace_exporter,
 	&csv_exporter,
 	&json_exporter,
+	&jsonl_exporter,
+	&perf_script_exporter,
 	&vllm_csv_exporter,
 	NULL,
 };

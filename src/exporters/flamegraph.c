@@ -416,18 +416,20 @@ static void describe_filters(struct strbuf *out, const struct selection *selecti
 static void describe(struct strbuf *out, const struct graph *graph, const struct model *model,
 	const struct selection *selection)
 {
+	static const char *const times[MODEL_WEIGHT_MAX] = {
+		[MODEL_WEIGHT_CPU] = "CPU time",
+		[MODEL_WEIGHT_WAIT] = "waiting, all threads together",
+		[MODEL_WEIGHT_WALL] = "running and waiting, all threads together",
+		[MODEL_WEIGHT_GPU] = "device work",
+		[MODEL_WEIGHT_GPU_IDLE] = "idle time of devices",
+		[MODEL_WEIGHT_CPU_GPU] = "CPU time and device work",
+	};
 	uint64_t samples = graph->tree->nodes.items[0].total[0];
 
 	if (graph->weight_ns) {
 		format_duration(out, samples * graph->weight_ns);
-		strbuf_add(
-			out, !graph->time_only                       ? " of CPU time \xc2\xb7 "
-			     : selection->weight == MODEL_WEIGHT_GPU ? " of device work \xc2\xb7 "
-			     : selection->weight == MODEL_WEIGHT_GPU_IDLE
-				     ? " of idle time of devices \xc2\xb7 "
-			     : selection->weight == MODEL_WEIGHT_WAIT
-				     ? " of waiting, all threads together \xc2\xb7 "
-				     : " of running and waiting, all threads together \xc2\xb7 ");
+		strbuf_addf(out, " of %s \xc2\xb7 ",
+			times[selection ? selection->weight : MODEL_WEIGHT_CPU]);
 	}
 	if (!graph->time_only) {
 		format_count(out, samples);

@@ -12,6 +12,8 @@ void json_member_u64(struct json_writer *json, const char *key, uint64_t value);
 /* `known` false gives null. */
 void json_member_known(struct json_writer *json, const char *key, bool known, uint64_t value);
 void json_member_double(struct json_writer *json, const char *key, double value);
+/* What a range or mark carries, under its own name. */
+void json_member_range_field(struct json_writer *json, const struct model_range_field *field);
 /* The value {"group": 84, …}: kernels that communicate, by how that is known. */
 void json_communication(
 	struct json_writer *json, const uint64_t counts[COMMUNICATION_EVIDENCE_MAX]);

@@ -135,6 +135,7 @@ static const char *const weight_names[MODEL_WEIGHT_MAX] = {
 	[MODEL_WEIGHT_WALL] = "wall",
 	[MODEL_WEIGHT_GPU] = "gpu",
 	[MODEL_WEIGHT_GPU_IDLE] = "gpu-idle",
+	[MODEL_WEIGHT_CPU_GPU] = "cpu+gpu",
 };
 
 const char *model_weight_to_string(enum model_weight weight)

@@ -344,19 +344,20 @@ struct model *model_free(struct model *model);
 void model_freep(struct model **model);
 #define _cleanup_model_ _cleanup_(model_freep)
 
-/* What samples are weighed by: time on a CPU, time waiting, or both; or the time that devices
- * worked, or were idle. */
+/* What samples are weighed by: time on a CPU, time waiting, or both; the time that devices worked,
+ * or were idle; or time on a CPU and on devices. */
 enum model_weight {
 	MODEL_WEIGHT_CPU,
 	MODEL_WEIGHT_WAIT,
 	MODEL_WEIGHT_WALL,
 	MODEL_WEIGHT_GPU,
 	MODEL_WEIGHT_GPU_IDLE,
+	MODEL_WEIGHT_CPU_GPU,
 	MODEL_WEIGHT_MAX,
 	MODEL_WEIGHT_INVALID = -EINVAL,
 };
 
-/* "cpu", "wait", "wall", "gpu", "gpu-idle" */
+/* "cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu" */
 const char *model_weight_to_string(enum model_weight weight);
 enum model_weight model_weight_from_string(const char *name);
 /* Samples of running threads. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/shown.h"
 
+#include "model/made_frames.h"
+
 static const struct model_function *function_of(const struct model *model, uint32_t frame)
 {
 	return &model->functions.items[model->frames.items[frame].function];
@@ -73,6 +75,42 @@ void model_fold_libraries(struct model *model, bool fold)
 
 		stack->count = own < 0 ? stack->whole_count : (uint32_t)own + 1;
 	}
+}
+
+static void show_side_of(
+	struct model *model, struct model_stack *stack, bool kernel, uint32_t otherwise)
+{
+	uint32_t *frames = model->stack_frames.items + stack->first, kept = 0;
+
+	for (uint32_t i = 0; i < stack->count; i++) {
+		if ((function_of(model, frames[i])->kind == CAPTURE_FRAME_KERNEL) == kernel)
+			frames[kept++] = frames[i];
+	}
+	if (!kept && stack->count)
+		frames[kept++] = otherwise;
+	stack->count = stack->whole_count = kept;
+}
+
+int model_show_side(struct model *model, enum model_side side)
+{
+	bool kernel = side == MODEL_SIDE_KERNEL;
+	const char *other = kernel ? "[user]" : "[kernel]";
+	uint32_t module, frame;
+	int r;
+
+	if (side == MODEL_SIDE_BOTH)
+		return 0;
+	r = model_make_module(model, other, &module);
+	if (r < 0)
+		return r;
+	r = model_make_frame(model, other, module,
+		kernel ? CAPTURE_FRAME_NATIVE : CAPTURE_FRAME_KERNEL,
+		kernel ? MODEL_CLASS_NATIVE : MODEL_CLASS_KERNEL, &frame);
+	if (r < 0)
+		return r;
+	array_foreach (&model->stacks, stack)
+		show_side_of(model, stack, kernel, frame);
+	return 0;
 }
 
 bool model_has_user_python(const struct model *model)

@@ -26,5 +26,20 @@ int64_t model_own_frame(const struct model *model, const struct model_stack *sta
  */
 void model_fold_libraries(struct model *model, bool fold);
 
+/* Which frames of a stack: the program's, the kernel's, or both. */
+enum model_side {
+	MODEL_SIDE_BOTH,
+	MODEL_SIDE_USER,
+	MODEL_SIDE_KERNEL,
+};
+
+/*
+ * Leaves the frames of one side of each stack. A stack that has none there is one frame, "[kernel]"
+ * or
+ * "[user]" for the other side, so that totals stay. Once per model, before weighing. Returns 0 or
+ * -ENOMEM.
+ */
+int model_show_side(struct model *model, enum model_side side);
+
 /* Is there Python code of the user's own in some stack? */
 bool model_has_user_python(const struct model *model);

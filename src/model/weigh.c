@@ -3,9 +3,16 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
+#include "model/made_frames.h"
+
+static uint32_t units_of(uint64_t time_ns, uint64_t unit_ns)
+{
+	return (uint32_t)MIN((time_ns + unit_ns / 2) / unit_ns, (uint64_t)UINT32_MAX);
+}
 
 /* The frame of each reason; MODEL_NONE: not made yet. */
 struct reasons {
@@ -17,29 +24,18 @@ struct reasons {
 static int reason_frame(
 	struct model *model, struct reasons *reasons, unsigned wait, uint32_t *ret_frame)
 {
-	struct model_function function = {
-		.module = reasons->module,
-		.source_file = "",
-		.kind = CAPTURE_FRAME_KERNEL,
-		.class = MODEL_CLASS_KERNEL,
-	};
-	struct model_frame frame = {
-		.function = (uint32_t)model->functions.count, .source_file = ""};
 	char name[32];
-	uint32_t id;
 	int r;
 
+	if (reasons->frames[wait] == MODEL_NONE) {
+		snprintf(name, sizeof(name), "[waiting: %s]", wire_wait_name(wait));
+		r = model_make_frame(model, name, reasons->module, CAPTURE_FRAME_KERNEL,
+			MODEL_CLASS_KERNEL, &reasons->frames[wait]);
+		if (r < 0)
+			return r;
+	}
 	*ret_frame = reasons->frames[wait];
-	if (*ret_frame != MODEL_NONE)
-		return 0;
-	snprintf(name, sizeof(name), "[waiting: %s]", wire_wait_name(wait));
-	r = intern_add(&model->strings, name, strlen(name), &id);
-	if (r < 0)
-		return r;
-	function.name = intern_get(&model->strings, id);
-	*ret_frame = reasons->frames[wait] = (uint32_t)model->frames.count;
-	r = array_append(&model->functions, function);
-	return r ?: array_append(&model->frames, frame);
+	return 0;
 }
 
 /* The sample's stack with its reason as the innermost frame. */
@@ -81,15 +77,7 @@ static int leaf_frame(struct model *model, struct device_leaves *leaves, const c
 	const char *name, uint32_t *ret_frame)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
-	struct model_function function = {
-		.module = leaves->module,
-		.source_file = "",
-		.kind = CAPTURE_FRAME_NATIVE,
-		.class = MODEL_CLASS_NATIVE,
-	};
-	struct model_frame frame = {
-		.function = (uint32_t)model->functions.count, .source_file = ""};
-	uint32_t id, kept;
+	uint32_t id;
 	int r;
 
 	strbuf_add(&text, format);
@@ -102,14 +90,11 @@ static int leaf_frame(struct model *model, struct device_leaves *leaves, const c
 		*ret_frame = leaves->frames.items[id];
 	if (r <= 0)
 		return r;
-	r = MIN(intern_add(&model->strings, text.data, text.length, &kept), 0);
+	r = model_make_frame(model, text.data, leaves->module, CAPTURE_FRAME_NATIVE,
+		MODEL_CLASS_NATIVE, ret_frame);
 	if (r < 0)
 		return r;
-	function.name = intern_get(&model->strings, kept);
-	*ret_frame = (uint32_t)model->frames.count;
-	r = r ?: array_append(&leaves->frames, *ret_frame);
-	r = r ?: array_append(&model->functions, function);
-	return r ?: array_append(&model->frames, frame);
+	return array_append(&leaves->frames, *ret_frame);
 }
 
 /* Appends a frame to a stack, MODEL_NONE being the empty one. */
@@ -153,14 +138,12 @@ static uint32_t thread_of(const struct model *model, const struct model_span *sp
 static int add_span(struct model *model, struct device_leaves *leaves,
 	const struct model_span *span, const char *prefix)
 {
-	uint64_t units =
-		(span->end_ns - span->start_ns + MODEL_GPU_UNIT_NS / 2) / MODEL_GPU_UNIT_NS;
 	struct model_sample sample = {
 		.time_ns = span->start_ns,
 		.thread = thread_of(model, span),
 		.stack = span->stack,
 		.gil_holder = MODEL_NONE,
-		.count = (uint32_t)MIN(units, (uint64_t)UINT32_MAX),
+		.count = units_of(span->end_ns - span->start_ns, MODEL_GPU_UNIT_NS),
 		.duration_ns = span->end_ns - span->start_ns,
 		.launch_ns = span->launch_ns,
 	};
@@ -204,10 +187,9 @@ static int add_work(
 
 static int begin_leaves(struct model *model, struct device_leaves *leaves, const char *module)
 {
-	*leaves = (struct device_leaves){.module = (uint32_t)model->modules.count};
-	model->samples.count = 0;
+	*leaves = (struct device_leaves){0};
 	model->unit_ns = MODEL_GPU_UNIT_NS;
-	return array_append(&model->modules, (struct model_module){.path = module, .name = module});
+	return model_make_module(model, module, &leaves->module);
 }
 
 static void end_leaves(struct device_leaves *leaves)
@@ -217,6 +199,7 @@ static void end_leaves(struct device_leaves *leaves)
 	map_u64_done(&leaves->stacks);
 }
 
+/* Adds a sample for each piece of device work. */
 static int weigh_device(struct model *model)
 {
 	struct device_leaves leaves;
@@ -228,12 +211,73 @@ static int weigh_device(struct model *model)
 	return r;
 }
 
+/* Leaves samples of running threads, in the unit of device work. */
+static void keep_running(struct model *model)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < model->samples.count; i++) {
+		struct model_sample sample = model->samples.items[i];
+
+		if (sample.wait != WIRE_WAIT_NONE)
+			continue;
+		sample.count = units_of(model_sample_time_ns(model, &sample), MODEL_GPU_UNIT_NS);
+		model->samples.items[kept++] = sample;
+	}
+	model->samples.count = kept;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+	const struct model_sample *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return a->stack < b->stack ? -1 : a->stack > b->stack;
+}
+
+static int weigh_running_and_device(struct model *model)
+{
+	int r;
+
+	keep_running(model);
+	r = weigh_device(model);
+	if (r < 0)
+		return r;
+	if (model->samples.count)
+		qsort(model->samples.items, model->samples.count, sizeof(model->samples.items[0]),
+			compare_times);
+	return 0;
+}
+
+/* All samples, in units of MODEL_UNIT_NS; those that wait end in the reason. */
+static int weigh_waiting(struct model *model)
+{
+	struct reasons reasons = {0};
+	int r = model_make_module(model, "[waiting]", &reasons.module);
+
+	memset(reasons.frames, 0xff, sizeof(reasons.frames)); /* MODEL_NONE */
+	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
+		struct model_sample *sample = &model->samples.items[i];
+
+		sample->count = units_of(model_sample_time_ns(model, sample), MODEL_UNIT_NS);
+		if (sample->wait != WIRE_WAIT_NONE)
+			r = extend_stack(model, &reasons, sample);
+	}
+	model->unit_ns = MODEL_UNIT_NS;
+	map_u64_done(&reasons.stacks);
+	return r;
+}
+
 int model_weigh_spans(
 	struct model *model, const char *module, const struct model_span *spans, size_t count)
 {
 	struct device_leaves leaves;
 	int r = begin_leaves(model, &leaves, module);
 
+	model->samples.count = 0;
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = add_span(model, &leaves, &spans[i], "");
 	end_leaves(&leaves);
@@ -242,27 +286,16 @@ int model_weigh_spans(
 
 int model_weigh(struct model *model, enum model_weight weight)
 {
-	struct reasons reasons = {0};
-	int r = 0;
-
-	if (weight == MODEL_WEIGHT_CPU)
-		return 0;
-	if (weight == MODEL_WEIGHT_GPU)
+	switch (weight) {
+	case MODEL_WEIGHT_WAIT:
+	case MODEL_WEIGHT_WALL:
+		return weigh_waiting(model);
+	case MODEL_WEIGHT_GPU:
+		model->samples.count = 0;
 		return weigh_device(model);
-	memset(reasons.frames, 0xff, sizeof(reasons.frames)); /* MODEL_NONE */
-	reasons.module = (uint32_t)model->modules.count;
-	r = array_append(
-		&model->modules, (struct model_module){.path = "[waiting]", .name = "[waiting]"});
-	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
-		struct model_sample *sample = &model->samples.items[i];
-		uint64_t units =
-			(model_sample_time_ns(model, sample) + MODEL_UNIT_NS / 2) / MODEL_UNIT_NS;
-
-		sample->count = (uint32_t)MIN(units, (uint64_t)UINT32_MAX);
-		if (sample->wait != WIRE_WAIT_NONE)
-			r = extend_stack(model, &reasons, sample);
+	case MODEL_WEIGHT_CPU_GPU:
+		return weigh_running_and_device(model);
+	default:
+		return 0;
 	}
-	model->unit_ns = MODEL_UNIT_NS;
-	map_u64_done(&reasons.stacks);
-	return r;
 }

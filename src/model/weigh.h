@@ -16,6 +16,10 @@
  * of a graph stands below "[graph replay]", in the stack of the call that was captured.
  */
 #define MODEL_GPU_UNIT_NS 100
+/*
+ * With MODEL_WEIGHT_CPU_GPU both: the samples of running threads, and those of device work, in
+ * units of MODEL_GPU_UNIT_NS. What ran at the same time counts twice, once on each side.
+ */
 
 int model_weigh(struct model *model, enum model_weight weight);
 

@@ -175,6 +175,33 @@ def check_csv(exports, period_ns):
     return sum(int(row["self_samples"]) for row in rows)
 
 
+def check_jsonl(exports):
+    text = exports.text("jsonl")
+    no_controls(text)
+    session, *events = [json.loads(line) for line in text.splitlines()]
+    assert session["type"] == "session" and session["version"] == 1
+    times = [event.get("time_ns", event.get("start_ns")) for event in events]
+    assert times == sorted(times)
+    for event in events:
+        assert event["type"] not in ("sample", "wait") or event["stack"] is None or all(
+            frame["function"] and frame["module"] for frame in event["stack"])
+    return sum(event["type"] == "sample" for event in events)
+
+
+def check_perf_script(exports, period_ns):
+    """The expressions are those by which stackcollapse-perf.pl knows the lines."""
+    text = exports.text("perf-script")
+    no_controls(text, "\n\t")
+    samples = text.split("\n\n")
+    assert samples.pop() == ""
+    for sample in samples:
+        head, *frames = sample.split("\n")
+        match = re.fullmatch(r"(\S.*?)\s+(\d+)/(\d+)\s+\[\d+\] \d+\.\d{9}:\s+(\d+) cpu-clock: ", head)
+        assert match and int(match[4]) == period_ns, head
+        assert frames and all(re.fullmatch(r"\t\s*(\w+)\s*(.+) \((.*)\)", frame) for frame in frames), sample
+    return len(samples)
+
+
 def check_diff(exports):
     document = json.loads(run(exports.sonde, "diff", "--json", exports.capture, exports.capture))
     assert document["format"] == "sonde-diff"
@@ -198,6 +225,8 @@ def check(sonde, capture, proto, protoc="protoc"):
             "pprof": check_pprof(exports, proto, protoc, period_ns),
             "chrome": check_chrome(exports),
             "csv": check_csv(exports, period_ns),
+            "jsonl": check_jsonl(exports),
+            "perf-script": check_perf_script(exports, period_ns),
         }
         check_diff(exports)
     wrong = {name: count for name, count in totals.items() if count != total}

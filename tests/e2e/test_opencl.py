@@ -110,6 +110,43 @@ def test_stacks_lead_to_the_launch(device, opencl, sonde, tmp_path):
     assert "Device work" in sonde("report", capture, check=0).stdout
 
 
+def folded_total(text):
+    return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
+
+
+@needs_root
+def test_cpu_and_device_time_are_one_picture(device, opencl, sonde, report, tmp_path):
+    """Both in units of 100 ns: the sum is the CPU's samples times their period, and the device's time."""
+    device(*opencl(LAUNCHES), options=["-F", "999"])
+    capture = tmp_path / "device.pftrace"
+
+    def folded(weight):
+        return sonde("export", "-f", "folded", "--weight", weight, "-o", "-", capture, check=0).stdout
+
+    units = round(report(capture)["session"]["period_ns"] / 100)
+    both, device_only = folded("cpu+gpu"), folded("gpu")
+    assert folded_total(both) == folded_total(folded("cpu")) * units + folded_total(device_only)
+    assert set(device_only.splitlines()) <= set(both.splitlines())
+    graph = sonde("export", "-f", "flamegraph", "--min-width", 0.001, "--weight", "cpu+gpu", "-o", "-", capture, check=0).stdout
+    assert "of CPU time and device work" in graph and "[gpu] add" in graph
+    table = sonde("report", "--weight", "cpu+gpu", "--limit", 100000, capture, check=0).stdout
+    assert "[gpu] scale" in table
+
+
+@needs_root
+def test_events_as_lines(device, opencl, sonde, tmp_path):
+    part, _, _ = device(*opencl(LAUNCHES))
+    text = sonde("export", "-f", "jsonl", "-o", "-", tmp_path / "device.pftrace", check=0).stdout
+    events = [json.loads(line) for line in text.splitlines()]
+    works = [event for event in events if "launch_ns" in event]
+    assert len(works) == part["count"] == TOTAL
+    assert sum(event["end_ns"] - event["start_ns"] for event in works) == part["total_ns"]
+    kernels = [event for event in works if event["type"] == "kernel"]
+    assert len(kernels) == 300 and {event["name"] for event in kernels} == {"scale", "add"}
+    assert all(event["stack"][-1]["function"] == "clEnqueueNDRangeKernel" for event in kernels)
+    assert all(event["start_ns"] >= event["launch_ns"] for event in works)
+
+
 @needs_root
 def test_other_formats_hold_the_device_time(device, opencl, sonde, tmp_path):
     part, _, _ = device(*opencl(LAUNCHES))

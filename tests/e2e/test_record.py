@@ -174,6 +174,21 @@ def test_kernel_stacks_continue_user_stacks(record, workload):
 
 
 @needs_bpf
+@pytest.mark.parametrize("side, other", [("user", "[kernel]"), ("kernel", "[user]")])
+def test_stacks_of_one_side(record, sonde, report, tmp_path, workload, side, other):
+    """Frames of the other side are gone, their samples are not."""
+    _, data = record(workload("syscalls", 1))
+    capture = tmp_path / "capture.pftrace"
+    cut = report(capture, "--limit", 100000, "--stacks", side)
+    assert cut["totals"]["samples"] == data["totals"]["samples"]
+    functions = {row["name"]: row for row in cut["tables"]["function"]["rows"]}
+    assert {row["kind"] == "kernel" for name, row in functions.items() if name != other} == {side == "kernel"}
+    assert ("_start" in functions) == (side == "user")
+    everything = sonde("export", "-f", "folded", "-o", "-", "--stacks", side, capture, check=0).stdout
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in everything.splitlines()) == data["totals"]["samples"]
+
+
+@needs_bpf
 def test_processes_that_live_for_milliseconds(record, workload):
     done, data = record(workload("short_lived", 2, 5))
     children = int(re.search(r"processes (\d+)", done.stdout).group(1))
