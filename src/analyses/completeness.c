@@ -121,7 +121,8 @@ const char *completeness_python_advice(enum wire_python python)
 		[WIRE_PYTHON_STARTING] = "the interpreter was starting",
 		[WIRE_PYTHON_READ_FAULT] = "the interpreter's memory could not be read: it was "
 					   "paged out",
-		[WIRE_PYTHON_DEPTH] = "the stack is deeper than the limit: deep recursion",
+		[WIRE_PYTHON_DEPTH] = "the stack is deeper than the limit of Python frames: deep "
+				      "recursion",
 		[WIRE_PYTHON_UNKNOWN] = "this build of Python is not known to sonde: the notes say "
 					"which and why",
 		[WIRE_PYTHON_NOT_MERGED] = "native and Python frames did not match, and their "
@@ -164,7 +165,7 @@ const char *completeness_advice(enum wire_stop stop)
 					 "or the thread was ending",
 		[WIRE_STOP_NO_PROGRESS] = "the caller's frame is not where it should be: the "
 					  "stack or the unwind rule is wrong",
-		[WIRE_STOP_DEPTH] = "the stack is deeper than the limit: deep recursion",
+		[WIRE_STOP_DEPTH] = "the stack is deeper than 16,384 frames: deep recursion",
 		[WIRE_STOP_FRAME_POINTER] = "generated code without frame pointers: turn them on "
 					    "in its runtime",
 		[WIRE_STOP_STACK_COPY] = "the copied part of the stack was too short: record as "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/pipeline.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -144,6 +145,12 @@ size_t pipeline_waiting(const struct pipeline *pipeline)
 
 /* ---- order ---- */
 
+/* Both ends of a deep stack are there, and nothing else is said to be. */
+static bool is_ring_full(uint16_t count, uint16_t left_out, uint16_t of_them, uint16_t capacity)
+{
+	return count <= capacity && of_them <= left_out && (!left_out || count == capacity);
+}
+
 /* Is the sample whole? Every count in it is checked against its length. */
 static bool is_whole_sample(const struct wire_record *record)
 {
@@ -152,10 +159,12 @@ static bool is_whole_sample(const struct wire_record *record)
 	uint64_t length = sizeof(*sample);
 
 	if (record->length_bytes < length || sample->kernel_frame_count > WIRE_MAX_KERNEL_FRAMES ||
-		sample->python_frame_count > WIRE_MAX_PYTHON_FRAMES ||
-		sample->user_frame_count > WIRE_MAX_USER_FRAMES || sample->stop >= WIRE_STOP_MAX ||
-		sample->python >= WIRE_PYTHON_MAX || sample->gil >= WIRE_GIL_MAX ||
-		sample->wait >= WIRE_WAIT_MAX)
+		!is_ring_full(sample->user_frame_count, sample->user_left_out,
+			sample->evaluations_left_out, WIRE_MAX_USER_FRAMES) ||
+		!is_ring_full(sample->python_frame_count, sample->python_left_out,
+			sample->entries_left_out, WIRE_MAX_PYTHON_FRAMES) ||
+		sample->stop >= WIRE_STOP_MAX || sample->python >= WIRE_PYTHON_MAX ||
+		sample->gil >= WIRE_GIL_MAX || sample->wait >= WIRE_WAIT_MAX)
 		return false;
 	length += ((uint64_t)sample->kernel_frame_count + sample->user_frame_count) * 8 +
 		  (uint64_t)sample->python_frame_count * sizeof(struct wire_python_frame);
@@ -184,6 +193,31 @@ static bool is_whole(const struct wire_record *record)
 	}
 }
 
+/* The outermost frames of a deep stack come as a ring, whose innermost one is at `first`. */
+static void straighten(void *ring, size_t count, size_t item_bytes, size_t first)
+{
+	unsigned char turned[WIRE_OUTER_PYTHON_FRAMES * sizeof(struct wire_python_frame)];
+	size_t head = first % count * item_bytes, bytes = count * item_bytes;
+
+	assert(bytes <= sizeof(turned));
+	memcpy(turned, (unsigned char *)ring + head, bytes - head);
+	memcpy(turned + bytes - head, ring, head);
+	memcpy(ring, turned, bytes);
+}
+
+static void straighten_frames(struct wire_sample *sample)
+{
+	struct wire_python_frame *python = (void *)(sample->frames + sample->kernel_frame_count);
+	__u64 *user = (__u64 *)(python + sample->python_frame_count);
+
+	if (sample->python_left_out)
+		straighten(python + WIRE_MAX_PYTHON_FRAMES - WIRE_OUTER_PYTHON_FRAMES,
+			WIRE_OUTER_PYTHON_FRAMES, sizeof(*python), sample->python_left_out);
+	if (sample->user_left_out)
+		straighten(user + WIRE_MAX_USER_FRAMES - WIRE_OUTER_USER_FRAMES,
+			WIRE_OUTER_USER_FRAMES, sizeof(*user), sample->user_left_out);
+}
+
 int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *record)
 {
 	struct timed_record *copy;
@@ -204,6 +238,7 @@ int pipeline_add_record(struct pipeline *pipeline, const struct wire_record *rec
 
 		sample->thread_name[sizeof(sample->thread_name) - 1] = '\0';
 		sample->process_name[sizeof(sample->process_name) - 1] = '\0';
+		straighten_frames(sample);
 	}
 	if (array_append(&pipeline->records, copy) < 0) {
 		free(copy);

@@ -26,6 +26,9 @@ struct pipeline_account {
 	uint64_t stacks_by_stop[WIRE_STOP_MAX]; /* of the running ones */
 	uint64_t stacks_by_python[WIRE_PYTHON_MAX];
 	uint64_t user_frames, python_frames, kernel_frames;
+	/* Stacks whose middle is left out: deeper than WIRE_MAX_USER_FRAMES or its Python pendant.
+	 */
+	uint64_t deep_stacks, frames_left_out, most_left_out;
 	uint64_t unwound_in_user_space;
 	uint64_t gave_up_waiting; /* written with what there was: too much was waiting */
 	uint64_t side_band_lost;

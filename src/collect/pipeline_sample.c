@@ -83,8 +83,12 @@ static uint32_t gil_holder(struct pipeline *pipeline, const struct wire_sample *
 static void count_sample(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct user_stack *user, enum wire_python python)
 {
+	uint64_t left_out = user->gap.left_out + sample->python_left_out;
 	struct pipeline_account *account = &pipeline->account;
 
+	account->deep_stacks += left_out > 0;
+	account->frames_left_out += left_out;
+	account->most_left_out = MAX(account->most_left_out, left_out);
 	if (!sample->wait) {
 		account->samples++;
 		account->stacks_by_stop[user->stop]++;
@@ -189,8 +193,15 @@ static void judge_unmapped(const struct space_view *view, struct user_stack *use
 int pipeline_try_sample(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct process *process, const struct space_view *view, bool give_up)
 {
-	struct user_stack user = {user_frames(sample), sample->user_frame_count, sample->stop};
-	struct user_stack copied = {.frames = pipeline->frames};
+	struct user_stack user = {
+		.frames = user_frames(sample),
+		.count = sample->user_frame_count,
+		.gap = {.at = WIRE_MAX_USER_FRAMES - WIRE_OUTER_USER_FRAMES,
+			.left_out = sample->user_left_out,
+			.groups = sample->evaluations_left_out},
+		.stop = sample->stop,
+	};
+	struct user_stack copied = {0};
 	bool is_copied = sample->flags & WIRE_SAMPLE_STACK_COPY;
 	enum wire_python python;
 	size_t total;
@@ -199,12 +210,12 @@ int pipeline_try_sample(struct pipeline *pipeline, const struct wire_sample *sam
 	judge_unmapped(view, &user);
 	if (is_copied) {
 		request_missing_table(pipeline, sample, view);
-		result = pipeline_unwind_copy(
-			pipeline, sample, view, give_up, &copied.count, &copied.stop);
+		result = pipeline_unwind_copy(pipeline, sample, view, give_up, &copied);
 	}
 	/* The sampler may have come further: it can pass the trampolines of return probes. */
 	if (is_copied && result == 0 &&
-		(copied.stop == WIRE_STOP_COMPLETE || copied.count >= user.count))
+		(copied.stop == WIRE_STOP_COMPLETE ||
+			copied.count + copied.gap.left_out >= user.count + user.gap.left_out))
 		user = copied;
 	if (result == 0 && sample->flags & WIRE_SAMPLE_LAUNCH)
 		pipeline_skip_injected(pipeline, view, &user);
@@ -214,7 +225,7 @@ int pipeline_try_sample(struct pipeline *pipeline, const struct wire_sample *sam
 	if (result == 0)
 		result = write_sample(pipeline, sample, process, &user, total, python);
 	if (result == 0 && sample->flags & WIRE_SAMPLE_LAUNCH && pipeline->parts.on_launch_stack &&
-		user.stop == WIRE_STOP_COMPLETE)
+		user.stop == WIRE_STOP_COMPLETE && !user.gap.left_out)
 		pipeline->parts.on_launch_stack(
 			pipeline->parts.context, sample, user.frames, user.count);
 	pipeline->account.unwound_in_user_space += is_copied && result == 0;

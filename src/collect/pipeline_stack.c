@@ -25,6 +25,18 @@ const struct mapping *pipeline_find_mapping(const struct space_view *view, uint6
 	return NULL;
 }
 
+struct eval_lookup {
+	const struct python_registry *python;
+	uint32_t interpreter;
+};
+
+static bool is_eval(void *context, uint64_t address)
+{
+	const struct eval_lookup *lookup = context;
+
+	return python_registry_is_eval(lookup->python, lookup->interpreter, address);
+}
+
 /* ---- unwinding copied stacks ---- */
 
 struct copied_target {
@@ -87,8 +99,26 @@ static bool locate_copied(void *context, uint64_t address, struct unwind_locatio
 	return true;
 }
 
+/* Of a deep stack the same ends are kept as by the sampler. */
+static void leave_out_middle(
+	struct pipeline *pipeline, uint32_t interpreter, struct user_stack *user)
+{
+	struct eval_lookup lookup = {pipeline->parts.python, interpreter};
+	struct stack_gap *gap = &user->gap;
+
+	if (user->count <= WIRE_MAX_USER_FRAMES)
+		return;
+	gap->at = WIRE_MAX_USER_FRAMES - WIRE_OUTER_USER_FRAMES;
+	gap->left_out = user->count - WIRE_MAX_USER_FRAMES;
+	for (size_t i = gap->at; i < gap->at + gap->left_out; i++)
+		gap->groups += is_eval(&lookup, pipeline->frames[i]);
+	memmove(pipeline->frames + gap->at, pipeline->frames + gap->at + gap->left_out,
+		WIRE_OUTER_USER_FRAMES * sizeof(*pipeline->frames));
+	user->count = WIRE_MAX_USER_FRAMES;
+}
+
 int pipeline_unwind_copy(struct pipeline *pipeline, const struct wire_sample *sample,
-	const struct space_view *view, bool give_up, size_t *ret_count, enum wire_stop *ret_stop)
+	const struct space_view *view, bool give_up, struct user_stack *ret_user)
 {
 	const struct wire_stack_copy *copy = stack_copy(sample);
 	struct copied_target context = {
@@ -104,32 +134,22 @@ int pipeline_unwind_copy(struct pipeline *pipeline, const struct wire_sample *sa
 		.locate = locate_copied,
 	};
 
-	*ret_stop =
-		unwind_user_stack(&target, copy, pipeline->frames, WIRE_MAX_USER_FRAMES, ret_count);
-	if (*ret_stop == WIRE_STOP_NO_TABLE && !give_up)
+	*ret_user = (struct user_stack){.frames = pipeline->frames};
+	ret_user->stop = unwind_user_stack(
+		&target, copy, pipeline->frames, ARRAY_SIZE(pipeline->frames), &ret_user->count);
+	if (ret_user->stop == WIRE_STOP_NO_TABLE && !give_up)
 		return -EAGAIN;
-	if (*ret_stop == WIRE_STOP_READ_FAULT && context.beyond_copy)
-		*ret_stop = WIRE_STOP_STACK_COPY;
+	if (ret_user->stop == WIRE_STOP_READ_FAULT && context.beyond_copy)
+		ret_user->stop = WIRE_STOP_STACK_COPY;
+	leave_out_middle(pipeline, sample->python_interpreter, ret_user);
 	return 0;
 }
 
 /* ---- one stack of all frames ---- */
 
-struct eval_lookup {
-	const struct python_registry *python;
-	uint32_t interpreter;
-};
-
-static bool is_eval(void *context, uint64_t address)
-{
-	const struct eval_lookup *lookup = context;
-
-	return python_registry_is_eval(lookup->python, lookup->interpreter, address);
-}
-
 /* Fills pipeline->merged, outermost first. Returns how that went. */
-static enum wire_python merge_user_stack(
-	struct pipeline *pipeline, const struct wire_sample *sample, const struct user_stack *user)
+static enum wire_python merge_user_stack(struct pipeline *pipeline,
+	const struct wire_sample *sample, const struct user_stack *user, size_t *ret_count)
 {
 	struct eval_lookup lookup = {pipeline->parts.python, sample->python_interpreter};
 	const struct merge_input input = {
@@ -137,12 +157,16 @@ static enum wire_python merge_user_stack(
 		.native_count = user->count,
 		.python = python_frames(sample),
 		.python_count = sample->python_frame_count,
+		.native_gap = user->gap,
+		.python_gap = {.at = WIRE_MAX_PYTHON_FRAMES - WIRE_OUTER_PYTHON_FRAMES,
+			.left_out = sample->python_left_out,
+			.groups = sample->entries_left_out},
 		.native_complete = user->stop == WIRE_STOP_COMPLETE,
 		.python_complete = sample->python == WIRE_PYTHON_FRAMES,
 		.is_eval = is_eval,
 		.context = &lookup,
 	};
-	enum wire_python merged = merge_stacks(&input, pipeline->merged);
+	enum wire_python merged = merge_stacks(&input, pipeline->merged, ret_count);
 
 	if (sample->python == WIRE_PYTHON_FRAMES)
 		return merged;
@@ -151,28 +175,35 @@ static enum wire_python merge_user_stack(
 		       : python_registry_reason(pipeline->parts.python, sample->pid);
 }
 
+static int resolve_frame(struct pipeline *pipeline, const struct wire_sample *sample,
+	const struct space_view *view, const struct user_stack *user,
+	const struct merged_frame *frame, bool give_up, capture_id *ret_frame)
+{
+	switch (frame->kind) {
+	case MERGED_PYTHON:
+		return python_registry_frame(pipeline->parts.python, sample->pid,
+			sample->python_interpreter, &python_frames(sample)[frame->index],
+			ret_frame);
+	case MERGED_LEFT_OUT:
+		return resolver_left_out_frame(pipeline->parts.resolver, frame->index, ret_frame);
+	default:
+		return resolver_user_frame(pipeline->parts.resolver, sample->pid,
+			pipeline_find_mapping(view, user->frames[frame->index]),
+			user->frames[frame->index], sample->time_ns, give_up, ret_frame);
+	}
+}
+
 int pipeline_resolve_stack(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct space_view *view, const struct user_stack *user, bool give_up,
 	size_t *ret_count, enum wire_python *ret_python)
 {
-	size_t count = 0, user_count = user->count + sample->python_frame_count;
-	size_t first_kernel = 0;
+	size_t count, first_kernel = 0;
 	int result = 0;
 
-	*ret_python = merge_user_stack(pipeline, sample, user);
-	for (size_t i = 0; i < user_count && result == 0; i++) {
-		const struct merged_frame *frame = &pipeline->merged[i];
-		capture_id *out = &pipeline->stack[count++];
-
-		if (frame->is_python)
-			result = python_registry_frame(pipeline->parts.python, sample->pid,
-				sample->python_interpreter, &python_frames(sample)[frame->index],
-				out);
-		else
-			result = resolver_user_frame(pipeline->parts.resolver, sample->pid,
-				pipeline_find_mapping(view, user->frames[frame->index]),
-				user->frames[frame->index], sample->time_ns, give_up, out);
-	}
+	*ret_python = merge_user_stack(pipeline, sample, user, &count);
+	for (size_t i = 0; i < count && result == 0; i++)
+		result = resolve_frame(pipeline, sample, view, user, &pipeline->merged[i], give_up,
+			&pipeline->stack[i]);
 	if (sample->wait)
 		first_kernel = resolver_above_scheduler(pipeline->parts.resolver,
 			(const uint64_t *)sample->frames, sample->kernel_frame_count);
@@ -228,4 +259,5 @@ void pipeline_skip_injected(
 	}
 	user->frames += own;
 	user->count -= own;
+	user->gap.at -= MIN(own, user->gap.at);
 }

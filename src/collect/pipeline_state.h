@@ -50,9 +50,10 @@ struct pipeline {
 	/* The last stack that a thread was seen waiting with: more time may be charged to it. */
 	ARRAY_OF(struct capture_sample) waits;
 	struct map_u64 thread_pointers; /* hash of pid and thread pointer → tid */
-	uint64_t frames[WIRE_MAX_USER_FRAMES];
-	struct merged_frame merged[WIRE_MAX_USER_FRAMES + WIRE_MAX_PYTHON_FRAMES];
-	capture_id stack[WIRE_MAX_USER_FRAMES + WIRE_MAX_PYTHON_FRAMES + WIRE_MAX_KERNEL_FRAMES];
+	uint64_t frames[WIRE_MAX_USER_DEPTH];
+	struct merged_frame merged[WIRE_MAX_USER_FRAMES + WIRE_MAX_PYTHON_FRAMES + MERGE_MAX_GAPS];
+	capture_id stack[WIRE_MAX_USER_FRAMES + WIRE_MAX_PYTHON_FRAMES + MERGE_MAX_GAPS +
+			 WIRE_MAX_KERNEL_FRAMES];
 };
 
 /* The mappings that a sample's addresses are looked up in. */
@@ -83,6 +84,7 @@ static inline const struct wire_stack_copy *stack_copy(const struct wire_sample 
 struct user_stack {
 	const uint64_t *frames; /* innermost first */
 	size_t count;
+	struct stack_gap gap;
 	enum wire_stop stop;
 };
 
@@ -92,7 +94,7 @@ struct user_stack {
 const struct mapping *pipeline_find_mapping(const struct space_view *view, uint64_t address);
 /* Frames go to pipeline->frames. Returns 0, or -EAGAIN while a table is on its way. */
 int pipeline_unwind_copy(struct pipeline *pipeline, const struct wire_sample *sample,
-	const struct space_view *view, bool give_up, size_t *ret_count, enum wire_stop *ret_stop);
+	const struct space_view *view, bool give_up, struct user_stack *ret_user);
 /* Fills pipeline->stack, outermost first, from user, Python and kernel frames. */
 int pipeline_resolve_stack(struct pipeline *pipeline, const struct wire_sample *sample,
 	const struct space_view *view, const struct user_stack *user, bool give_up,

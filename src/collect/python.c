@@ -26,10 +26,8 @@ struct python_file {
  * samples outlive processes.
  */
 struct python_image {
-	struct python_target target;
-	struct python_range eval[PYTHON_MAX_EVAL_RANGES]; /* addresses in the process */
-	uint32_t eval_count;
-	bool known; /* its layout holds */
+	struct python_image_facts facts; /* addresses in the process */
+	bool known;                      /* its layout holds */
 	bool validated;
 	uint64_t first_seen_ns;
 };
@@ -159,17 +157,19 @@ static const struct python_file *file_of(
 
 /* ---- processes ---- */
 
+/* image NULL: there is no Python to be looked for any more. */
 static void tell_sampler(
-	struct python_registry *registry, uint32_t pid, const struct python_target *target)
+	struct python_registry *registry, uint32_t pid, const struct python_image *image)
 {
 	if (registry->sampler->set_python)
-		registry->sampler->set_python(registry->sampler_state, pid, target);
+		registry->sampler->set_python(
+			registry->sampler_state, pid, image ? &image->facts : NULL);
 }
 
 static int set_image(
 	struct python_registry *registry, uint32_t pid, const struct python_image *image)
 {
-	int result = map_u64_set(&registry->processes, pid, image->target.interpreter);
+	int result = map_u64_set(&registry->processes, pid, image->facts.target.interpreter);
 
 	if (result == 0 && image->known && !image->validated)
 		result = map_u64_set(&registry->unchecked, pid, 1);
@@ -187,12 +187,11 @@ static struct python_image *new_image(
 	}
 	image->known = file->is_interpreter;
 	image->first_seen_ns = monotonic_now_ns();
-	image->target.layout = file->interpreter.layout;
-	image->target.runtime = bias + file->interpreter.runtime;
-	image->target.interpreter = (uint32_t)registry->images.count;
-	image->eval_count = file->interpreter.eval_count;
-	for (uint32_t i = 0; i < image->eval_count; i++)
-		image->eval[i] = (struct python_range){
+	image->facts.target.layout = file->interpreter.layout;
+	image->facts.target.runtime = bias + file->interpreter.runtime;
+	image->facts.target.interpreter = (uint32_t)registry->images.count;
+	for (uint32_t i = 0; i < file->interpreter.eval_count; i++)
+		image->facts.eval[i] = (struct python_range){
 			.start = bias + file->interpreter.eval[i].start,
 			.end = bias + file->interpreter.eval[i].end,
 		};
@@ -216,14 +215,14 @@ int python_registry_mapping(struct python_registry *registry, const struct proce
 	/* An unknown interpreter does not hide a known one. */
 	if (!file->is_interpreter && !(file->unknown && !known))
 		return 0;
-	if (known && known->target.runtime == bias + file->interpreter.runtime)
+	if (known && known->facts.target.runtime == bias + file->interpreter.runtime)
 		return 0;
 	image = new_image(registry, file, bias);
 	if (!image)
 		return -ENOMEM;
 	result = set_image(registry, process->pid, image);
 	if (result == 0 && image->known)
-		tell_sampler(registry, process->pid, &image->target);
+		tell_sampler(registry, process->pid, image);
 	return result;
 }
 
@@ -257,14 +256,15 @@ static int read_process(void *context, uint64_t address, void *buffer, size_t le
 /* True when there is nothing more to find out about this process. */
 static bool check_process(struct python_registry *registry, pid_t pid, struct python_image *image)
 {
-	const struct python_layout *layout = &image->target.layout;
+	const struct python_layout *layout = &image->facts.target.layout;
 	struct errmsg reason = {0};
 	int result;
 	uint32_t key;
 
 	if (image->validated)
 		return true; /* by a process that shares it */
-	result = python_validate(layout, image->target.runtime, pid, read_process, &pid, &reason);
+	result = python_validate(
+		layout, image->facts.target.runtime, pid, read_process, &pid, &reason);
 	if (result == 0)
 		return monotonic_now_ns() - image->first_seen_ns > CHECK_FOR_NS;
 	image->validated = true;
@@ -276,10 +276,10 @@ static bool check_process(struct python_registry *registry, pid_t pid, struct py
 		tell_sampler(registry, (uint32_t)pid, NULL);
 		return true;
 	}
-	key = python_find_key(layout, image->target.runtime, read_process, &pid);
-	if (key && key != image->target.tss_key) {
-		image->target.tss_key = key;
-		tell_sampler(registry, (uint32_t)pid, &image->target);
+	key = python_find_key(layout, image->facts.target.runtime, read_process, &pid);
+	if (key && key != image->facts.target.tss_key) {
+		image->facts.target.tss_key = key;
+		tell_sampler(registry, (uint32_t)pid, image);
 	}
 	return true;
 }
@@ -324,7 +324,7 @@ enum wire_launch_python python_registry_target(
 		return WIRE_LAUNCH_PYTHON_NONE;
 	if (!image->known || !image->validated)
 		return WIRE_LAUNCH_PYTHON_UNKNOWN;
-	*ret_target = image->target;
+	*ret_target = image->facts.target;
 	return WIRE_LAUNCH_PYTHON_TARGET;
 }
 
@@ -333,8 +333,8 @@ bool python_registry_is_eval(
 {
 	const struct python_image *image = image_of_number(registry, interpreter);
 
-	for (uint32_t i = 0; image && i < image->eval_count; i++) {
-		if (address >= image->eval[i].start && address < image->eval[i].end)
+	for (uint32_t i = 0; image && i < PYTHON_MAX_EVAL_RANGES; i++) {
+		if (address >= image->facts.eval[i].start && address < image->facts.eval[i].end)
 			return true;
 	}
 	return false;
@@ -382,13 +382,13 @@ int python_registry_add_code(
 
 	if (!image)
 		return 0;
-	result = python_code_from_record(&image->target.layout, record, &code);
+	result = python_code_from_record(&image->facts.target.layout, record, &code);
 	if (result < 0)
 		return result == -ENOMEM ? result : 0;
 	/* Longer than a record holds, or not in memory just then: the process may still have it. */
 	if ((code.cut || !code.name || !code.file_name) &&
-		python_code_read(&image->target.layout, record->pid, record->code, record->check,
-			&whole) == 0) {
+		python_code_read(&image->facts.target.layout, record->pid, record->code,
+			record->check, &whole) == 0) {
 		python_code_done(&code);
 		code = whole;
 	}
@@ -410,7 +410,8 @@ static int64_t code_of(struct python_registry *registry, uint32_t pid, uint32_t 
 		return -ENOENT;
 	if (frame->check && intern_find(&registry->code_keys, &key, sizeof(key), &id))
 		return id;
-	result = python_code_read(&image->target.layout, pid, frame->code, frame->check, &code);
+	result = python_code_read(
+		&image->facts.target.layout, pid, frame->code, frame->check, &code);
 	if (result == -ENOMEM)
 		return result;
 	registry->account.frames_stale += result == -ESTALE;
@@ -469,7 +470,7 @@ int python_registry_frame(struct python_registry *registry, uint32_t pid, uint32
 	if (index < 0)
 		return (int)index;
 	code = &registry->codes.items[index];
-	line = python_code_line(&image->target.layout, code, frame->offset);
+	line = python_code_line(&image->facts.target.layout, code, frame->offset);
 	key = (uint64_t)index << 32 | line;
 	if (map_u64_get(&registry->frames, key, &known)) {
 		*ret_frame = (capture_id)known;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/resolver.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct resolver {
 	struct map_u64 file_mappings; /* file → capture mapping */
 	struct jit_names *jit;
 	uint64_t jit_seed, jit_mappings; /* tell the mappings of processes apart */
+	capture_id left_out_frames[32];  /* by the power of two; 0: not written */
 	struct strbuf name;              /* scratch for demangling */
 };
 
@@ -339,6 +341,29 @@ int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct ma
 	if (mapping->kind == MAPPING_FILE || mapping->kind == MAPPING_VDSO)
 		return file_frame(resolver, mapping, address, do_not_wait, ret_frame);
 	return jit_frame(resolver, pid, address, time_ns, do_not_wait, ret_frame);
+}
+
+int resolver_left_out_frame(struct resolver *resolver, uint32_t count, capture_id *ret_frame)
+{
+	unsigned bits = count ? 31 - (unsigned)__builtin_clz(count) : 0;
+	struct capture_frame frame = {.kind = CAPTURE_FRAME_NATIVE, .rel_pc = bits};
+	struct capture_mapping mapping = {.path = "[left out]"};
+	char name[64];
+	int result;
+
+	if (resolver->left_out_frames[bits]) {
+		*ret_frame = resolver->left_out_frames[bits];
+		return 0;
+	}
+	snprintf(name, sizeof(name), "[… %" PRIu64 " to %" PRIu64 " frames left out …]",
+		UINT64_C(1) << bits, (UINT64_C(2) << bits) - 1);
+	frame.function = bits ? name : "[… 1 frame left out …]";
+	result = capture_writer_mapping(resolver->writer, &mapping, &frame.mapping);
+	if (result == 0)
+		result = capture_writer_frame(
+			resolver->writer, &frame, &resolver->left_out_frames[bits]);
+	*ret_frame = resolver->left_out_frames[bits];
+	return result;
 }
 
 /* ---- lines ---- */

@@ -27,6 +27,12 @@ struct resolver *resolver_free(struct resolver *resolver);
  */
 int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct mapping *mapping,
 	uint64_t address, uint64_t time_ns, bool do_not_wait, capture_id *ret_frame);
+/*
+ * The frame that stands for `count` frames that were left out of a deep stack: "[… 64 to 127 frames
+ * left out …]". It has a power of two for its bounds, so that stacks of one recursion stay
+ * together.
+ */
+int resolver_left_out_frame(struct resolver *resolver, uint32_t count, capture_id *ret_frame);
 /* Its perf map is read once more: runtimes may write it when they end. */
 int resolver_process_ended(struct resolver *resolver, uint32_t pid);
 /*

@@ -414,6 +414,20 @@ static void add_no_samples_note(struct session *session)
 			: ", or gained privileges (set-uid), which ends sampling by users");
 }
 
+static void add_depth_note(struct session *session)
+{
+	const struct pipeline_account *account = pipeline_account(session->pipeline);
+
+	if (account->deep_stacks)
+		add_note(session->result,
+			"%llu stacks were deeper than %d native or %d Python frames: both ends of "
+			"each are kept, and %llu frames between them are left out, at most %llu of "
+			"a stack",
+			(unsigned long long)account->deep_stacks, WIRE_MAX_USER_FRAMES,
+			WIRE_MAX_PYTHON_FRAMES, (unsigned long long)account->frames_left_out,
+			(unsigned long long)account->most_left_out);
+}
+
 void session_add_end_notes(struct session *session, uint64_t frames_without_lines)
 {
 	const struct capture_stats *stats = &session->result->stats;
@@ -423,6 +437,7 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 	add_sampler_notes(session);
 	add_file_notes(session);
 	add_jit_notes(session);
+	add_depth_note(session);
 	add_python_notes(session);
 	add_hook_notes(session);
 	add_wait_notes(session);

@@ -183,7 +183,8 @@ enum model_class classify_native(const char *path, bool is_program)
 	if (strcmp(path, "[vdso]") == 0)
 		return MODEL_CLASS_RUNTIME;
 	if (path[0] == '[')
-		return strcmp(path, "[anon]") == 0 || strcmp(path, "[unmapped]") == 0
+		return strcmp(path, "[anon]") == 0 || strcmp(path, "[unmapped]") == 0 ||
+				       strcmp(path, "[left out]") == 0
 			       ? MODEL_CLASS_NATIVE
 			       : MODEL_CLASS_KERNEL;
 	if (is_sonde(path, name))

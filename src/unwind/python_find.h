@@ -9,15 +9,12 @@
 #include "elf/elf_file.h"
 #include "unwind/python_layout.h"
 
-struct python_range {
-	uint64_t start, end; /* virtual addresses in the file */
-};
-
 /* What a file says of the interpreter in it. */
 struct python_interpreter {
 	struct python_layout layout;
 	uint64_t runtime; /* virtual address of _PyRuntime */
-	/* _PyEval_EvalFrameDefault with its cold parts and tail-call handlers, sorted. */
+	/* _PyEval_EvalFrameDefault with its cold parts and tail-call handlers, sorted: virtual
+	 * addresses in the file. */
 	struct python_range eval[PYTHON_MAX_EVAL_RANGES];
 	uint32_t eval_count;
 	char version[32]; /* "3.11.2" */

@@ -61,12 +61,22 @@ _Static_assert(sizeof(struct python_layout) == 72, "python_layout has no hidden 
 
 #define PYTHON_MAX_EVAL_RANGES 8
 
+struct python_range {
+	__u64 start, end;
+};
+
 /* Of one process image: addresses in the target. */
 struct python_target {
 	struct python_layout layout;
 	__u64 runtime; /* _PyRuntime */
 	__u32 tss_key; /* once found out by looking (see python_find_key()): key + 1; 0: unknown */
 	__u32 interpreter; /* number of this image: names code objects in records */
+};
+
+/* The same with the code that evaluates Python: unused ranges are empty. */
+struct python_image_facts {
+	struct python_target target;
+	struct python_range eval[PYTHON_MAX_EVAL_RANGES];
 };
 
 /* The part of a code object that tells it from others: from this offset on, PYTHON_CODE_BYTES. */

@@ -80,7 +80,6 @@ enum wire_stop unwind_user_stack(const struct unwind_target *target,
 	int result = UNWIND_CONTINUE;
 	size_t count = 0;
 
-	capacity = MIN(capacity, (size_t)WIRE_MAX_USER_FRAMES);
 	while (result == UNWIND_CONTINUE) {
 		struct unwind_rule rule;
 

@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #define WIRE_GATE_MAGIC   0x65746167646e6f73ULL /* "sondgate" */
-#define WIRE_RING_VERSION 3                     /* of the gate and the ring files */
+#define WIRE_RING_VERSION 4                     /* of the gate and the ring files */
 #define WIRE_GATE_NAME    "gate"
 /* A Unix socket beside the gate: see collect/control.h. */
 #define WIRE_CONTROL_NAME "control"

@@ -15,7 +15,7 @@ enum wire_python {
 	WIRE_PYTHON_NO_FRAMES = 3,  /* a Python thread with no frame: starting or ending */
 	WIRE_PYTHON_STARTING = 4,   /* the interpreter is not initialised yet */
 	WIRE_PYTHON_READ_FAULT = 5, /* interpreter memory could not be read */
-	WIRE_PYTHON_DEPTH = 6,      /* WIRE_MAX_PYTHON_FRAMES reached */
+	WIRE_PYTHON_DEPTH = 6,      /* WIRE_MAX_PYTHON_DEPTH reached */
 	WIRE_PYTHON_UNKNOWN = 7,    /* an interpreter whose layout could not be validated */
 	WIRE_PYTHON_NOT_MERGED = 8, /* native and Python frames do not match: order is by guess */
 	WIRE_PYTHON_USER_MODE = 9,  /* the mode without privileges takes no Python frames */
@@ -23,7 +23,10 @@ enum wire_python {
 	WIRE_PYTHON_MAX
 };
 
-#define WIRE_MAX_PYTHON_FRAMES 1024
+/* As of native frames (wire/stack.h): of a deeper stack both ends are kept. */
+#define WIRE_MAX_PYTHON_FRAMES   1024
+#define WIRE_OUTER_PYTHON_FRAMES 256 /* a power of two */
+#define WIRE_MAX_PYTHON_DEPTH    16384
 
 /* What a thread of a Python process does with the global interpreter lock. Append only. */
 enum wire_gil {

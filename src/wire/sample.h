@@ -29,6 +29,10 @@ enum wire_sample_flags {
  * and for frames that a signal interrupted, the return address minus one for every other frame.
  * Kernel frames are as the kernel gives them: the innermost is exact, the others are return
  * addresses.
+ *
+ * Of a deep stack the frames between the innermost and the outermost ones are left out. The
+ * outermost ones, the last WIRE_OUTER_USER_FRAMES of user_frame_count, are then a ring: its
+ * innermost frame is at user_left_out modulo its size. The same holds for the Python frames.
  */
 struct wire_sample {
 	struct wire_record record;
@@ -55,10 +59,14 @@ struct wire_sample {
 	__u64 gil_holder;         /* with WIRE_GIL_WAITING: tid of the holder; 0: not known */
 	/* With WIRE_SAMPLE_EXACT: the last part of waited_ns, in which the thread could run. */
 	__u64 runnable_ns;
+	__u16 user_left_out;
+	__u16 evaluations_left_out; /* those of them that are the interpreter's evaluation */
+	__u16 python_left_out;
+	__u16 entries_left_out; /* those of them with WIRE_PYTHON_ENTRY */
 	__u64 frames[];
 };
 
-_Static_assert(sizeof(struct wire_sample) == 120, "wire_sample is part of the wire format");
+_Static_assert(sizeof(struct wire_sample) == 128, "wire_sample is part of the wire format");
 
 /*
  * More time for the last waiting sample of a thread, in which it waited there still; without one,

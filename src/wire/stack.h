@@ -13,7 +13,7 @@ enum wire_stop {
 	WIRE_STOP_NO_RULE = 4,       /* gap in .eh_frame, or an expression we do not evaluate */
 	WIRE_STOP_READ_FAULT = 5,    /* stack memory could not be read */
 	WIRE_STOP_NO_PROGRESS = 6,   /* the caller's frame does not lie above: corrupt stack */
-	WIRE_STOP_DEPTH = 7,         /* WIRE_MAX_USER_FRAMES reached */
+	WIRE_STOP_DEPTH = 7,         /* WIRE_MAX_USER_DEPTH reached */
 	WIRE_STOP_FRAME_POINTER = 8, /* a frame-pointer chain (JIT code) ended before the entry */
 	WIRE_STOP_STACK_COPY = 9,    /* the copied part of the stack was too short */
 	WIRE_STOP_COMPAT = 10,       /* a 32-bit process */
@@ -22,7 +22,14 @@ enum wire_stop {
 	WIRE_STOP_MAX
 };
 
+/*
+ * Of a deeper stack both ends are kept: the innermost frames, and the WIRE_OUTER_USER_FRAMES that
+ * are the outermost.
+ */
 #define WIRE_MAX_USER_FRAMES   512
+#define WIRE_OUTER_USER_FRAMES 128 /* a power of two */
+/* So far a stack is followed: the sampler is in an interrupt, and a frame takes some 50 ns. */
+#define WIRE_MAX_USER_DEPTH    16384
 #define WIRE_MAX_KERNEL_FRAMES 128
 
 #ifndef __bpf__

@@ -185,6 +185,43 @@ def test_recursion_of_900(python, script, stacks):
 
 
 @each_python
+def test_deep_recursion_keeps_both_ends(python, script, stacks):
+    """Before 3.11 native and Python frames are left out together, from 3.11 on Python's alone."""
+    text = SPIN + """
+def down(n):
+    return down(n - 1) if n else bottom()
+def bottom():
+    spin(0.5)
+def outer():
+    down(2000)
+import sys, threading
+sys.setrecursionlimit(5000)
+threading.stack_size(64 << 20)
+thread = threading.Thread(target=outer)
+thread.start()
+thread.join()
+"""
+    samples, data = stacks(python, script(text), show_interpreter=True)
+    spinning = right = 0
+    for frames, count in samples:
+        names = [frame.function for frame in frames]
+        if "spin" not in names:
+            continue
+        spinning += count
+        gaps = [at for at, name in enumerate(names) if "left out" in name]
+        if len(gaps) != 1 or "outer" not in names[: gaps[0]]:
+            continue
+        right += count * (
+            names[: gaps[0]].index("outer") < names.index("down")
+            and len(python_frames(frames[: gaps[0]])) == 256
+            and len(python_frames(frames[gaps[0] :])) == 768
+            and names.index("bottom") < names.index("spin")
+        )
+    assert right > 0.97 * spinning > 40
+    assert data["completeness"]["samples_by_python"]["depth"] == 0
+
+
+@each_python
 def test_names_that_are_not_ascii(python, script, stacks):
     names = {"größe", "模型_前向", "𝔵𝔶", "f" * 10000}
     text = SPIN + "".join(f"def {name}():\n    spin(0.15)\n" for name in names) + "".join(f"{name}()\n" for name in names)

@@ -66,17 +66,33 @@ def test_stacks_reach_from_start_to_leaf_without_frame_pointers(record, workload
     assert stop == "complete"
 
 
-@needs_bpf
-def test_deep_stacks_are_cut_at_512_and_say_so(record, workload):
-    _, data = record(workload("deep", 1, 600))
-    names, stop, samples = max(stacks(data), key=lambda stack: stack[2])
-    assert stop == "depth"
-    assert len(names) == 512
-    assert names.count("descend") > 500
-    _, data = record(workload("deep", 1, 490))
+@pytest.mark.parametrize("mode", [pytest.param("bpf", marks=needs_bpf), "user"])
+def test_deep_stacks_keep_both_ends(record, workload, mode):
+    options = ("--mode", mode)
+    _, data = record(workload("deep", 0.5, 490), *options)
     names, stop, _ = max(stacks(data), key=lambda stack: stack[2])
     assert stop == "complete"
     assert names.count("descend") == 490
+    _, data = record(workload("deep", 0.5, 700), *options)
+    names, stop, _ = max(stacks(data), key=lambda stack: stack[2])
+    assert stop == "complete"
+    assert names.index("main") < 5 and names[-1] == "bottom_spin"
+    assert [name for name in names if "left out" in name] == ["[… 128 to 255 frames left out …]"]
+    assert names.index("[… 128 to 255 frames left out …]") == 128
+    assert len(names) == 513
+    assert functions(data)["main"]["total_share"] > 0.95
+    assert any("deeper than 512" in note for note in data["notes"])
+
+
+@needs_bpf
+def test_stacks_of_20000_frames_say_that_they_are_cut(record, workload):
+    # Before the unwind table is there, copies of the stack end before its outermost frames do.
+    _, data = record(workload("deep", 0.5, 10000))
+    whole = [names for names, stop, _ in stacks(data) if stop == "complete" and names[-1] == "bottom_spin"]
+    assert whole and all("main" in names for names in whole)
+    _, data = record(workload("deep", 0.5, 20000))
+    cut = [names for names, stop, _ in stacks(data) if stop == "depth"]
+    assert cut and not any("main" in names for names in cut)
 
 
 @needs_bpf

@@ -37,7 +37,7 @@ struct fixture {
 	struct pipeline *pipeline;
 	char path[64];
 	struct strbuf log; /* the capture, read back: one line per sample, process and thread */
-	char *frames[256], *stacks[256];
+	char *frames[1024], *stacks[1024];
 	const char *mappings[64];
 };
 
@@ -856,6 +856,9 @@ static void test_malformed_records(void **state)
 	assert_dropped_with(sample.record.length_bytes, offsetof(struct copied_record, bytes) + 7);
 	assert_dropped_with(sample.user_frame_count, WIRE_MAX_USER_FRAMES + 1);
 	assert_dropped_with(sample.user_frame_count, 100);
+	assert_dropped_with(sample.user_left_out, 1);
+	assert_dropped_with(sample.python_left_out, 1);
+	assert_dropped_with(sample.evaluations_left_out, 1);
 	assert_dropped_with(sample.kernel_frame_count, WIRE_MAX_KERNEL_FRAMES + 1);
 	assert_dropped_with(sample.kernel_frame_count, 100);
 	assert_dropped_with(sample.stop, WIRE_STOP_MAX);
@@ -867,6 +870,39 @@ static void test_malformed_records(void **state)
 	assert_int_equal(pipeline_account(fixture->pipeline)->samples, 1);
 	free(whole);
 	free(broken);
+}
+
+/* The outermost frames of a deep stack are a ring in the record. */
+static void test_deep_stacks_are_put_in_order(void **state)
+{
+	enum { INNER = WIRE_MAX_USER_FRAMES - WIRE_OUTER_USER_FRAMES, LEFT_OUT = 300 };
+	struct {
+		struct wire_sample sample;
+		uint64_t frames[WIRE_MAX_USER_FRAMES];
+	} record = {.sample = make_record(PID, 10, 0).sample};
+	struct fixture *fixture = *state;
+	const char *log, *gap, *outer;
+
+	record.sample.record.length_bytes = sizeof(record);
+	record.sample.user_frame_count = WIRE_MAX_USER_FRAMES;
+	record.sample.user_left_out = LEFT_OUT;
+	/* Each address is the frame's depth: the last frame is at depth 811. */
+	for (size_t depth = 0; depth < WIRE_MAX_USER_FRAMES + LEFT_OUT; depth++)
+		record.frames[depth < INNER ? depth
+					    : INNER + (depth - INNER) % WIRE_OUTER_USER_FRAMES] =
+			0x100000 + depth;
+	assert_int_equal(pipeline_add_record(fixture->pipeline, &record.sample.record), 0);
+	process_all(fixture);
+	assert_int_equal(pipeline_account(fixture->pipeline)->deep_stacks, 1);
+	assert_int_equal(pipeline_account(fixture->pipeline)->frames_left_out, LEFT_OUT);
+	log = read_back(fixture);
+	outer = strstr(log, "10032b");
+	gap = strstr(log, "256 to 511 frames left out");
+	assert_non_null(outer);
+	assert_non_null(gap);
+	assert_true(outer < strstr(log, "1002ac") && strstr(log, "1002ac") < gap);
+	assert_null(strstr(log, "1002ab"));
+	assert_true(gap < strstr(log, "10017f"));
 }
 
 /* What was never processed, and what waits, is freed. */
@@ -909,6 +945,7 @@ int main(void)
 		test(test_addresses_that_the_sampler_did_not_know),
 		test(test_side_band_losses),
 		test(test_malformed_records),
+		test(test_deep_stacks_are_put_in_order),
 		test(test_ends_with_work_left),
 	};
 

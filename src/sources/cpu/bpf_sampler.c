@@ -420,9 +420,10 @@ static int bpf_sampler_fork_space(void *sampler, uint32_t parent_pid, uint32_t c
 		((struct bpf_sampler_state *)sampler)->spaces, parent_pid, child_pid);
 }
 
-static int bpf_sampler_set_python(void *sampler, uint32_t pid, const struct python_target *target)
+static int bpf_sampler_set_python(
+	void *sampler, uint32_t pid, const struct python_image_facts *facts)
 {
-	return bpf_spaces_set_python(((struct bpf_sampler_state *)sampler)->spaces, pid, target);
+	return bpf_spaces_set_python(((struct bpf_sampler_state *)sampler)->spaces, pid, facts);
 }
 
 /* An inner map with the table's words, written through a mapping: one copy, no system call per

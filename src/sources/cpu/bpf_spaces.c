@@ -247,7 +247,7 @@ void bpf_spaces_unmap(struct bpf_spaces *spaces, uint32_t pid, const struct mapp
 }
 
 int bpf_spaces_set_python(
-	struct bpf_spaces *spaces, uint32_t pid, const struct python_target *target)
+	struct bpf_spaces *spaces, uint32_t pid, const struct python_image_facts *facts)
 {
 	struct space *space = space_of(spaces, pid);
 	uint32_t slot;
@@ -257,7 +257,7 @@ int bpf_spaces_set_python(
 	space = space_to_change(spaces, pid);
 	if (!space)
 		return -ENOMEM;
-	if (!target) {
+	if (!facts) {
 		use_slot(spaces, space, 0);
 		publish(spaces, pid, space);
 		return 0;
@@ -269,7 +269,7 @@ int bpf_spaces_set_python(
 	}
 	if (!slot)
 		return -ENOSPC;
-	if (bpf_map_update_elem(spaces->maps.interpreters_fd, &slot, target, BPF_ANY) < 0)
+	if (bpf_map_update_elem(spaces->maps.interpreters_fd, &slot, facts, BPF_ANY) < 0)
 		return -errno;
 	use_slot(spaces, space, slot);
 	publish(spaces, pid, space);

@@ -34,5 +34,5 @@ int bpf_spaces_map(struct bpf_spaces *spaces, uint32_t pid, const struct mapping
 void bpf_spaces_unmap(struct bpf_spaces *spaces, uint32_t pid, const struct mapping *mapping);
 void bpf_spaces_clear(struct bpf_spaces *spaces, uint32_t pid);
 int bpf_spaces_set_python(
-	struct bpf_spaces *spaces, uint32_t pid, const struct python_target *target);
+	struct bpf_spaces *spaces, uint32_t pid, const struct python_image_facts *facts);
 int bpf_spaces_fork(struct bpf_spaces *spaces, uint32_t parent_pid, uint32_t child_pid);

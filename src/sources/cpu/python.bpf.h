@@ -22,7 +22,7 @@
 
 #define MAX_PYTHON_THREADS 512
 /* At most one shim stands before each frame. */
-#define MAX_PYTHON_STEPS  (2 * WIRE_MAX_PYTHON_FRAMES)
+#define MAX_PYTHON_STEPS  (2 * WIRE_MAX_PYTHON_DEPTH)
 #define FUTEX_SYSTEM_CALL 202
 
 static __noinline int read_user_u64(struct walk *walk, __u64 address, __u64 *ret_value)
@@ -407,13 +407,18 @@ static long walk_python_frame(__u32 index, struct walk *walk)
 		mark_entry(scratch);
 		return 0;
 	}
-	if (scratch->python_frames >= WIRE_MAX_PYTHON_FRAMES)
+	if (scratch->python_frames >= WIRE_MAX_PYTHON_DEPTH)
 		return 1;
 	code = word_at(python->frame, layout->frame_code);
 	if (layout->code_is_tagged)
 		code &= ~7ULL;
-	python->last_at = frame_words(scratch);
+	python->last_at =
+		scratch->kernel_frames + frame_place(scratch->python_frames, WIRE_MAX_PYTHON_FRAMES,
+						 WIRE_OUTER_PYTHON_FRAMES) *
+						 PYTHON_FRAME_WORDS;
 	out = frame_slot(scratch, python->last_at);
+	if (scratch->python_frames >= WIRE_MAX_PYTHON_FRAMES)
+		scratch->entries_left_out += out->flags & WIRE_PYTHON_ENTRY;
 	out->code = code;
 	out->offset = instruction_offset(layout, python->frame, code);
 	out->flags = layout->frame_style == PYTHON_FRAME_OBJECTS ||
@@ -421,7 +426,11 @@ static long walk_python_frame(__u32 index, struct walk *walk)
 			     ? WIRE_PYTHON_ENTRY
 			     : 0;
 	out->reserved = 0;
-	out->check = check_code(walk, code);
+	/* Recursion: the frame before was of the same code, whose window is still there. */
+	if (code != python->checked_code)
+		python->check = check_code(walk, code);
+	python->checked_code = code;
+	out->check = python->check;
 	if (!out->check)
 		out->flags |= WIRE_PYTHON_FAULTED;
 	scratch->python_frames++;
@@ -452,6 +461,7 @@ static __noinline int walk_thread_state(struct walk *walk, __u64 thread)
 	if (python->reason != WIRE_PYTHON_FRAMES)
 		return 0;
 	python->reason = WIRE_PYTHON_DEPTH; /* unless the walk says otherwise */
+	python->checked_code = python->check = 0;
 	bpf_loop(MAX_PYTHON_STEPS, walk_python_frame, walk, 0);
 	return 0;
 }

@@ -76,7 +76,7 @@ struct cpu_sampler {
 	 * known of it, NULL to take it back. Children that fork have it too; an exec forgets it.
 	 * -ESRCH: no mappings are known; -ENOSPC: too many interpreters at once.
 	 */
-	int (*set_python)(void *sampler, uint32_t pid, const struct python_target *target);
+	int (*set_python)(void *sampler, uint32_t pid, const struct python_image_facts *facts);
 	/* Gives it unwind tables; the words are copied. May be called from another thread. */
 	int (*add_tables)(void *sampler, const struct cpu_sampler_table *tables, size_t count);
 	void (*account)(void *sampler, struct cpu_sampler_account *ret_account);

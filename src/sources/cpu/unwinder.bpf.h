@@ -69,7 +69,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SAMPLER_MAX_INTERPRETERS);
 	__type(key, __u32);
-	__type(value, struct python_target);
+	__type(value, struct python_image_facts);
 } interpreters SEC(".maps");
 
 /* Code objects whose names were sent: hashes, two to a set. */
@@ -139,7 +139,9 @@ struct python_scratch {
 	__u32 reason; /* enum wire_python */
 	__u32 gil;    /* enum wire_gil */
 	__u32 holder_is_pointer;
-	__u32 last_at; /* word of the last frame in the record; 0: none yet */
+	__u32 last_at;      /* word of the last frame in the record; 0: none yet */
+	__u64 checked_code; /* of the frame before; 0: none */
+	__u32 check;
 	__u8 frame[PYTHON_WINDOW_BYTES + 8];
 	__u8 code[PYTHON_CODE_BYTES + 8];
 	__u8 record[CODE_RECORD_BYTES + 4096];
@@ -151,7 +153,9 @@ struct scratch {
 	struct sampler_process owner;
 	__u32 owner_known;
 	__u32 stop;
-	__u32 kernel_frames, python_frames, user_frames;
+	__u32 kernel_frames;
+	__u32 python_frames, user_frames; /* walked: more than the record has room for */
+	__u32 evaluations_left_out, entries_left_out;
 	struct return_instance *return_instance;
 	__u32 return_instances_read;
 	__u32 copies_in_window;
@@ -212,8 +216,8 @@ static __always_inline __u32 visible_tgid(struct task_struct *task)
 struct walk {
 	struct scratch *scratch;
 	struct task_struct *task;
-	struct sampler_process *process; /* NULL: not known */
-	const struct python_target *python;
+	struct sampler_process *process;    /* NULL: not known */
+	const struct python_target *python; /* of a struct python_image_facts */
 };
 
 /* ---- stack memory ---- */
@@ -398,10 +402,53 @@ static __noinline int leave_trampoline(struct walk *walk)
 	return 1;
 }
 
+/* Frames of one kind that are in the record, of all that were walked. */
+static __always_inline __u32 kept_frames(__u32 walked, __u32 room)
+{
+	return walked < room ? walked : room;
+}
+
 /* Words of the record before the user frames. */
 static __always_inline __u32 frame_words(const struct scratch *scratch)
 {
-	return scratch->kernel_frames + scratch->python_frames * PYTHON_FRAME_WORDS;
+	return scratch->kernel_frames +
+	       kept_frames(scratch->python_frames, WIRE_MAX_PYTHON_FRAMES) * PYTHON_FRAME_WORDS;
+}
+
+/* The place of a frame among those of its kind: the last `outer` of `room` places are a ring. */
+static __always_inline __u32 frame_place(__u32 index, __u32 room, __u32 outer)
+{
+	__u32 inner = room - outer;
+
+	return index < inner ? index : inner + ((index - inner) & (outer - 1));
+}
+
+/* Is this native frame one that evaluates Python? */
+static __noinline int is_evaluation(struct walk *walk, __u64 address)
+{
+	const struct python_image_facts *facts = (const struct python_image_facts *)walk->python;
+
+	if (!facts)
+		return 0;
+	for (int i = 0; i < PYTHON_MAX_EVAL_RANGES; i++) {
+		if (address >= facts->eval[i].start && address < facts->eval[i].end)
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline void put_user_frame(struct walk *walk, __u64 address)
+{
+	struct scratch *scratch = walk->scratch;
+	__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
+	__u32 at = frame_words(scratch) +
+		   frame_place(scratch->user_frames, WIRE_MAX_USER_FRAMES, WIRE_OUTER_USER_FRAMES);
+
+	at &= MAX_FRAME_WORDS - 1;
+	if (scratch->user_frames >= WIRE_MAX_USER_FRAMES)
+		scratch->evaluations_left_out += is_evaluation(walk, frames[at]);
+	frames[at] = address;
+	scratch->user_frames++;
 }
 
 static long walk_frame(__u32 index __attribute__((unused)), struct walk *walk)
@@ -409,10 +456,9 @@ static long walk_frame(__u32 index __attribute__((unused)), struct walk *walk)
 	struct scratch *scratch = walk->scratch;
 	__u64 address = unwind_lookup_pc(&scratch->state);
 	__u64 key = rule_key(scratch, address), packed;
-	__u32 slot = key & (SAMPLER_CACHED_RULES - 1), at;
+	__u32 slot = key & (SAMPLER_CACHED_RULES - 1);
 	struct sampler_cached_rule *cached;
 	struct unwind_rule rule = {0};
-	__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
 	int result;
 
 	cached = bpf_map_lookup_elem(&cached_rules, &slot);
@@ -432,9 +478,7 @@ static long walk_frame(__u32 index __attribute__((unused)), struct walk *walk)
 			cached->check = key ^ packed;
 		}
 	}
-	at = frame_words(scratch) + scratch->user_frames;
-	frames[at & (MAX_FRAME_WORDS - 1)] = address;
-	scratch->user_frames++;
+	put_user_frame(walk, address);
 	if (scratch->stop != WIRE_STOP_DEPTH)
 		return 1;
 	if (rule.cfa == UNWIND_CFA_NONE && leave_trampoline(walk)) {
@@ -585,9 +629,13 @@ static __always_inline void fill_record(
 	sample->pid = pid;
 	sample->tid = pid_namespace_level ? visible_pid(task) : (__u32)task->pid;
 	sample->cpu = bpf_get_smp_processor_id();
-	sample->python_frame_count = scratch->python_frames;
+	sample->python_frame_count = kept_frames(scratch->python_frames, WIRE_MAX_PYTHON_FRAMES);
+	sample->python_left_out = scratch->python_frames - sample->python_frame_count;
+	sample->entries_left_out = scratch->entries_left_out;
 	sample->kernel_frame_count = scratch->kernel_frames;
-	sample->user_frame_count = scratch->user_frames;
+	sample->user_frame_count = kept_frames(scratch->user_frames, WIRE_MAX_USER_FRAMES);
+	sample->user_left_out = scratch->user_frames - sample->user_frame_count;
+	sample->evaluations_left_out = scratch->evaluations_left_out;
 	sample->stop = scratch->stop;
 	sample->flags = in_kernel ? WIRE_SAMPLE_KERNEL_MODE : 0;
 	sample->wait = WIRE_WAIT_NONE;
@@ -625,7 +673,7 @@ static __always_inline void walk_user_stack(struct walk *walk)
 	}
 	scratch->owner = *owner;
 	start_walk(scratch);
-	bpf_loop(WIRE_MAX_USER_FRAMES, walk_frame, walk, 0);
+	bpf_loop(WIRE_MAX_USER_DEPTH, walk_frame, walk, 0);
 	/* Half-way through execve the registers are the old program's and the memory is the new
 	 * one's. */
 	if (scratch->stop == WIRE_STOP_READ_FAULT && is_executing(walk->task)) {
@@ -646,6 +694,7 @@ static __always_inline __u64 take_stacks(
 
 	walk->process = process;
 	scratch->user_frames = scratch->python_frames = 0;
+	scratch->evaluations_left_out = scratch->entries_left_out = 0;
 	scratch->owner_known = 1;
 	scratch->python.reason = WIRE_PYTHON_NONE;
 	scratch->stop = read_user_registers(scratch, walk->task);
@@ -659,7 +708,8 @@ static __always_inline __u64 take_stacks(
 	fill_record(scratch, walk->task, pid, in_kernel);
 	((struct wire_sample *)scratch->record)->python_interpreter =
 		walk->python ? walk->python->interpreter : 0;
-	return sizeof(struct wire_sample) + (frame_words(scratch) + scratch->user_frames) * 8;
+	return sizeof(struct wire_sample) +
+	       (frame_words(scratch) + kept_frames(scratch->user_frames, WIRE_MAX_USER_FRAMES)) * 8;
 }
 
 /*
