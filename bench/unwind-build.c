@@ -99,7 +99,9 @@ static void remove_cached(const char *path, const char *cache)
 
 	if (elf_file_open(&file, path, path, NULL) < 0)
 		return;
-	strbuf_addf(&cached, "%s/%016" PRIx64 ".unwind", cache, elf_file_identity(file));
+	strbuf_addf(&cached, "%s/", cache);
+	elf_file_cache_name(file, &cached);
+	strbuf_addf(&cached, ".unwind");
 	if (strbuf_status(&cached) == 0)
 		unlink(cached.data);
 }

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
@@ -438,6 +440,32 @@ const struct build_id *elf_file_build_id(const struct elf_file *file)
 uint64_t elf_file_identity(const struct elf_file *file)
 {
 	return file->identity;
+}
+
+void elf_file_cache_name(const struct elf_file *file, struct strbuf *ret_name)
+{
+	const struct stat *status = &file->source.opened;
+	/* Zeros for an image in memory, which no file on disk has. */
+	const uint64_t facts[] = {
+		status->st_dev,
+		status->st_ino,
+		file->source.length,
+		(uint64_t)status->st_mtim.tv_sec * NS_PER_S + (uint64_t)status->st_mtim.tv_nsec,
+		(uint64_t)status->st_ctim.tv_sec * NS_PER_S + (uint64_t)status->st_ctim.tv_nsec,
+		status->st_uid,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
+		strbuf_addf(ret_name, "%" PRIx64 "-", facts[i]);
+	strbuf_addf(ret_name, "%016" PRIx64, file->identity);
+}
+
+void elf_file_owner(const struct elf_file *file, uid_t *ret_user, gid_t *ret_group)
+{
+	bool is_file = file->source.fd >= 0;
+
+	*ret_user = is_file ? file->source.opened.st_uid : geteuid();
+	*ret_group = is_file ? file->source.opened.st_gid : getegid();
 }
 
 unsigned elf_file_machine(const struct elf_file *file)

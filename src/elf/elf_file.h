@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/errmsg.h"
+#include "base/strbuf.h"
 
 #define BUILD_ID_MAX_BYTES 64
 
@@ -86,6 +88,14 @@ const struct build_id *elf_file_build_id(const struct elf_file *file);
  * Names its unwind table in the BPF maps and in the cache.
  */
 uint64_t elf_file_identity(const struct elf_file *file);
+/*
+ * Appends a name for what is made of this very file, and of no other: device, inode, size, times,
+ * owner and identity. A build-id is what the file says of itself; a cache that went by it alone
+ * would give one program the functions of another that has the same.
+ */
+void elf_file_cache_name(const struct elf_file *file, struct strbuf *ret_name);
+/* Who owns the file, and its group; of an image in memory we do. */
+void elf_file_owner(const struct elf_file *file, uid_t *ret_user, gid_t *ret_group);
 
 /* e_machine (EM_X86_64 …) and e_entry, 0 when there is none. */
 unsigned elf_file_machine(const struct elf_file *file);

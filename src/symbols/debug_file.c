@@ -3,12 +3,14 @@
 #include "symbols/debug_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <lzma.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/map.h"
+#include "base/process_view.h"
 #include "base/strbuf.h"
 #include "symbols/elf_symbols.h"
 
@@ -57,12 +59,11 @@ static bool build_id_path(const struct debug_file_search *search, struct strbuf 
 	if (id->length < 2)
 		return false;
 	build_id_to_hex(id, hex);
-	strbuf_addf(
-		ret_path, "%s" DEBUG_ROOT "/.build-id/%.2s/%s.debug", search->root, hex, hex + 2);
+	strbuf_addf(ret_path, DEBUG_ROOT "/.build-id/%.2s/%s.debug", hex, hex + 2);
 	return true;
 }
 
-/* Appends the path of one place; false when the file names none. */
+/* Appends the path of one place, inside the root; false when the file names none. */
 static bool place_path(const struct debug_file_search *search, const struct debug_link *link,
 	enum place place, struct strbuf *ret_path)
 {
@@ -77,9 +78,9 @@ static bool place_path(const struct debug_file_search *search, const struct debu
 	folder_length = (int)(slash - search->path);
 	if (place == PLACE_BELOW_DEBUG_ROOT && search->path[0] != '/')
 		return false;
-	strbuf_addf(ret_path, "%s%s%.*s/%s%s", search->root,
-		place == PLACE_BELOW_DEBUG_ROOT ? DEBUG_ROOT : "", folder_length, search->path,
-		place == PLACE_DEBUG_FOLDER ? ".debug/" : "", link->name);
+	strbuf_addf(ret_path, "%s%.*s/%s%s", place == PLACE_BELOW_DEBUG_ROOT ? DEBUG_ROOT : "",
+		folder_length, search->path, place == PLACE_DEBUG_FOLDER ? ".debug/" : "",
+		link->name);
 	return true;
 }
 
@@ -114,51 +115,132 @@ static bool belongs_to(const struct debug_file_search *search, const struct debu
 	return place != PLACE_BUILD_ID && crc_matches(candidate, link->crc);
 }
 
-int debug_file_open(struct elf_file **ret_debug_file, char **ret_path,
-	const struct debug_file_search *search, const char *section_name)
+/* ---- Opening ---- */
+
+/*
+ * The root, with the rights of who owns the file: that user chose the names and checksums by which
+ * debug files are found.
+ */
+static int open_view(const struct debug_file_search *search, struct process_view *ret_view)
+{
+	struct process_view view = process_view_own();
+	uid_t user = 0;
+	gid_t group = 0;
+
+	elf_file_owner(search->file, &user, &group);
+	view.user = user;
+	view.group = group;
+	if (search->root[0]) {
+		view.root = open(search->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (view.root < 0)
+			return -errno;
+	}
+	*ret_view = view;
+	return 0;
+}
+
+/* Distributions fill the folder below DEBUG_ROOT with links; beside a file there is no need. */
+static int find_candidate(const struct process_view *view, enum place place, const char *path,
+	struct stat *ret_status)
+{
+	bool is_system = place == PLACE_BUILD_ID || place == PLACE_BELOW_DEBUG_ROOT;
+	_cleanup_close_ int found = process_view_find(
+		view, path, is_system ? PROCESS_VIEW_LINKS : PROCESS_VIEW_NO_LINKS, ret_status);
+
+	if (found < 0)
+		return found;
+	/* Who may name the file's functions: its owner and the system. */
+	if (ret_status->st_uid != view->user && ret_status->st_uid != 0)
+		return -EPERM;
+	return TAKE_FD(found);
+}
+
+static int open_candidate(struct elf_file **ret_candidate, int *ret_fd,
+	const struct process_view *view, enum place place, const char *path)
+{
+	struct stat status;
+	_cleanup_close_ int found = find_candidate(view, place, path, &status);
+	_cleanup_close_ int fd = found < 0 ? found : process_view_open_found(view, found);
+	int result;
+
+	if (fd < 0)
+		return fd;
+	result = elf_file_open_fd(ret_candidate, fd, path, NULL);
+	if (result == 0)
+		*ret_fd = TAKE_FD(fd);
+	return result;
+}
+
+static int search_places(struct elf_file **ret_debug_file, int *ret_fd,
+	const struct debug_file_search *search, const struct process_view *view,
+	const char *section_name)
 {
 	struct debug_link link = read_debug_link(search->file);
 	_cleanup_strbuf_ struct strbuf path = {0};
 
 	for (enum place place = 0; place < PLACE_MAX; place++) {
 		_cleanup_elf_file_ struct elf_file *candidate = NULL;
+		_cleanup_close_ int fd = -1;
 
 		if (!place_path(search, &link, place, &path))
 			continue;
 		if (strbuf_status(&path) < 0)
 			return -ENOMEM;
-		if (elf_file_open(&candidate, path.data, path.data, NULL) < 0)
+		if (open_candidate(&candidate, &fd, view, place, path.data) < 0)
 			continue;
 		elf_file_limit_as(candidate, search->file);
 		if (!elf_section_present(candidate, section_name) ||
 			!belongs_to(search, &link, place, candidate))
 			continue;
 		*ret_debug_file = TAKE_PTR(candidate);
-		if (ret_path)
-			*ret_path = TAKE_PTR(path.data);
+		if (ret_fd)
+			*ret_fd = TAKE_FD(fd);
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int debug_file_open(struct elf_file **ret_debug_file, int *ret_fd,
+	const struct debug_file_search *search, const char *section_name)
+{
+	struct process_view view = process_view_own();
+	int result = open_view(search, &view);
+
+	if (result < 0)
+		return -ENOENT;
+	result = search_places(ret_debug_file, ret_fd, search, &view, section_name);
+	process_view_done(&view);
+	return result;
 }
 
 uint64_t debug_file_fingerprint(const struct debug_file_search *search)
 {
 	struct debug_link link = read_debug_link(search->file);
 	_cleanup_strbuf_ struct strbuf path = {0};
+	struct process_view view = process_view_own();
 	uint64_t fingerprint = 0;
 
+	if (open_view(search, &view) < 0)
+		return 0;
 	for (enum place place = 0; place < PLACE_MAX; place++) {
+		_cleanup_close_ int found = -1;
 		struct stat status;
-		uint64_t facts[4];
+		uint64_t facts[7];
 
-		if (!place_path(search, &link, place, &path) || strbuf_status(&path) < 0 ||
-			stat(path.data, &status) < 0 || !S_ISREG(status.st_mode))
+		if (!place_path(search, &link, place, &path) || strbuf_status(&path) < 0)
+			continue;
+		found = find_candidate(&view, place, path.data, &status);
+		if (found < 0 || !S_ISREG(status.st_mode))
 			continue;
 		facts[0] = place;
 		facts[1] = (uint64_t)status.st_size;
 		facts[2] = (uint64_t)status.st_mtim.tv_sec;
 		facts[3] = (uint64_t)status.st_mtim.tv_nsec;
+		facts[4] = status.st_dev;
+		facts[5] = status.st_ino;
+		facts[6] = status.st_uid;
 		fingerprint = hash_bytes(facts, sizeof(facts), fingerprint) | 1;
 	}
+	process_view_done(&view);
 	return fingerprint;
 }

@@ -14,17 +14,20 @@
 /* Where to look. */
 struct debug_file_search {
 	struct elf_file *file;
-	const char *root; /* prefix of absolute paths, "" for this system's; not NULL */
+	const char *root; /* where absolute paths begin, "" for this system's; not NULL */
 	const char
 		*path; /* of the file, inside root; NULL: unknown, .gnu_debuglink is not followed */
 };
 
 /*
+ * Debug files are opened with the rights of the owner of `search->file`, who or root must own them;
+ * links are followed below /usr/lib/debug only, and only regular files are opened.
+ *
  * Opens the first file that belongs to `search->file` (same build-id; for files without one, the
- * CRC of .gnu_debuglink) and holds `section_name`. Its path in *ret_path, to be freed, unless NULL.
- * Returns -ENOENT when there is none, or -ENOMEM.
+ * CRC of .gnu_debuglink) and holds `section_name`. Its descriptor in *ret_fd, to be closed, unless
+ * NULL. Returns -ENOENT when there is none, or -ENOMEM.
  */
-int debug_file_open(struct elf_file **ret_debug_file, char **ret_path,
+int debug_file_open(struct elf_file **ret_debug_file, int *ret_fd,
 	const struct debug_file_search *search, const char *section_name);
 
 /*

@@ -10,13 +10,13 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "base/process_view.h"
 #include "symbols/debug_file.h"
 #include "symbols/elf_symbols.h"
 
@@ -444,15 +444,20 @@ static const char *path_inside(const char *path, const char *root)
 static int open_line_file(const char *path, const char *root, struct errmsg *err)
 {
 	_cleanup_elf_file_ struct elf_file *file = NULL, *debug_file = NULL;
-	_cleanup_free_ char *debug_path = NULL;
-	int fd, result = elf_file_open(&file, path, path, err);
+	_cleanup_close_ int fd = -1, debug_fd = -1;
 	struct debug_file_search search = {.root = root, .path = path_inside(path, root)};
+	struct stat status;
+	int result;
 
+	fd = open_regular_file(path, &status);
+	if (fd < 0)
+		return errmsg_set(err, fd, "cannot open %s: %s", path, strerror(-fd));
+	result = elf_file_open_fd(&file, fd, path, err);
 	if (result < 0)
 		return result;
 	if (!elf_section_present(file, DEBUG_LINE)) {
 		search.file = file;
-		result = debug_file_open(&debug_file, &debug_path, &search, DEBUG_LINE);
+		result = debug_file_open(&debug_file, &debug_fd, &search, DEBUG_LINE);
 		if (result == -ENOENT)
 			return errmsg_set(err, -ENOENT,
 				"no source lines for %s: neither it nor a separate debug file has "
@@ -464,11 +469,7 @@ static int open_line_file(const char *path, const char *root, struct errmsg *err
 			return errmsg_set(
 				err, result, "no source lines for %s: %s", path, strerror(-result));
 	}
-	fd = open(debug_path ? debug_path : path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return errmsg_set(err, -errno, "cannot open %s: %s", debug_path ? debug_path : path,
-			strerror(errno));
-	return fd;
+	return debug_fd >= 0 ? TAKE_FD(debug_fd) : TAKE_FD(fd);
 }
 
 int line_table_open(

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One file's symbols: gathered from all that describe the file, or mapped from the cache. */
 #include <errno.h>
-#include <inttypes.h>
 #include <lzma.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -160,13 +159,15 @@ static struct symbol_image_key make_key(const struct debug_file_search *search)
 }
 
 /* NULL: no cache. */
-static char *cache_path(const char *cache_directory, uint64_t identity)
+static char *cache_path(const char *cache_directory, const struct elf_file *file)
 {
 	struct strbuf path = {0};
 
 	if (!cache_directory)
 		return NULL;
-	strbuf_addf(&path, "%s/%016" PRIx64 ".symbols", cache_directory, identity);
+	strbuf_addf(&path, "%s/", cache_directory);
+	elf_file_cache_name(file, &path);
+	strbuf_addf(&path, ".symbols");
 	if (strbuf_status(&path) < 0)
 		strbuf_done(&path);
 	return path.data;
@@ -210,7 +211,7 @@ static int open_table(struct symbol_table *table, const struct debug_file_search
 	size_t length = 0;
 	int result;
 
-	table->cache_path = cache_path(cache_directory, key.identity);
+	table->cache_path = cache_path(cache_directory, search->file);
 	if (map_cached(table, &key))
 		return 0;
 	result = build_image(search, &key, &bytes, &length);

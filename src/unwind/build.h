@@ -39,15 +39,16 @@ int unwind_table_build(struct unwind_table *ret_table, struct elf_file *file,
 	struct unwind_build_stats *ret_stats, struct errmsg *err);
 
 /*
- * The same through the cache: CACHE_DIRECTORY/<identity>.unwind is checked (magic, version, sizes,
- * checksum; every index is bounds-checked when used) and mapped, or built and written
- * atomically. `cache_directory` may be NULL: no cache. A cache that cannot be written is no error.
+ * The same through the cache: CACHE_DIRECTORY/NAME.unwind, see elf_file_cache_name(), is checked
+ * (magic, version, sizes, checksum; every index is bounds-checked when used) and mapped, or built
+ * and written atomically. `cache_directory` may be NULL: no cache. A cache that cannot be written
+ * is no error.
  */
 int unwind_table_open(struct unwind_table *ret_table, struct elf_file *file,
 	const char *cache_directory, struct unwind_build_stats *ret_stats, struct errmsg *err);
-/* Only from the cache, by identity, without the ELF file; -ENOENT when not there. */
+/* Only from the cache; -ENOENT when not there. */
 int unwind_table_open_cached(
-	struct unwind_table *ret_table, uint64_t identity, const char *cache_directory);
+	struct unwind_table *ret_table, const struct elf_file *file, const char *cache_directory);
 void unwind_table_done(struct unwind_table *table);
 
 /* True when magic, version, sizes and section bounds of the table hold. Tables from disk pass

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables on disk, by the identity of their file: CACHE_DIRECTORY/<identity in 16 hex
- * digits>.unwind. */
+/* Tables on disk, by the very file that they were made of: see elf_file_cache_name(). */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "unwind/build.h"
 #include "unwind/table_writer.h"
 
-static int cache_path(struct strbuf *path, const char *cache_directory, uint64_t identity)
+static int cache_path(struct strbuf *path, const char *cache_directory, const struct elf_file *file)
 {
-	strbuf_addf(path, "%s/%016" PRIx64 ".unwind", cache_directory, identity);
+	strbuf_addf(path, "%s/", cache_directory);
+	elf_file_cache_name(file, path);
+	strbuf_addf(path, ".unwind");
 	return strbuf_status(path);
 }
 
@@ -31,21 +31,21 @@ static bool is_intact(const uint64_t *words, uint64_t word_count, uint64_t ident
 }
 
 int unwind_table_open_cached(
-	struct unwind_table *ret_table, uint64_t identity, const char *cache_directory)
+	struct unwind_table *ret_table, const struct elf_file *file, const char *cache_directory)
 {
 	_cleanup_strbuf_ struct strbuf path = {0};
 	struct file_mapping mapping;
 	uint64_t word_count;
 	int result;
 
-	if (cache_path(&path, cache_directory, identity) < 0)
+	if (cache_path(&path, cache_directory, file) < 0)
 		return -ENOMEM;
 	result = file_mapping_open(&mapping, path.data, NULL);
 	if (result < 0)
 		return result == -ENOMEM ? result : -ENOENT;
 	word_count = mapping.length / sizeof(uint64_t);
 	if (mapping.length % sizeof(uint64_t) ||
-		!is_intact((const uint64_t *)mapping.bytes, word_count, identity)) {
+		!is_intact((const uint64_t *)mapping.bytes, word_count, elf_file_identity(file))) {
 		file_mapping_done(&mapping);
 		return -ENOENT;
 	}
@@ -67,11 +67,12 @@ static struct unwind_build_stats cached_stats(const struct unwind_table *table)
 }
 
 /* A cache that cannot be written costs time at the next start, nothing else. */
-static void store(const struct unwind_table *table, uint64_t identity, const char *cache_directory)
+static void store(
+	const struct unwind_table *table, const struct elf_file *file, const char *cache_directory)
 {
 	_cleanup_strbuf_ struct strbuf path = {0};
 
-	if (cache_path(&path, cache_directory, identity) == 0)
+	if (cache_path(&path, cache_directory, file) == 0)
 		write_file_atomically(
 			path.data, table->words, table->word_count * sizeof(*table->words));
 }
@@ -79,17 +80,15 @@ static void store(const struct unwind_table *table, uint64_t identity, const cha
 int unwind_table_open(struct unwind_table *ret_table, struct elf_file *file,
 	const char *cache_directory, struct unwind_build_stats *ret_stats, struct errmsg *err)
 {
-	uint64_t identity = elf_file_identity(file);
 	int result;
 
-	if (cache_directory &&
-		unwind_table_open_cached(ret_table, identity, cache_directory) == 0) {
+	if (cache_directory && unwind_table_open_cached(ret_table, file, cache_directory) == 0) {
 		if (ret_stats)
 			*ret_stats = cached_stats(ret_table);
 		return 0;
 	}
 	result = unwind_table_build(ret_table, file, ret_stats, err);
 	if (result == 0 && cache_directory)
-		store(ret_table, identity, cache_directory);
+		store(ret_table, file, cache_directory);
 	return result;
 }

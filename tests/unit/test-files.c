@@ -45,7 +45,7 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *context)
 			access(path, R_OK) < 0 || library_count == MAX_LIBRARIES)
 			continue;
 		libraries[library_count++] = (struct library){
-			.path = strdup(path),
+			.path = realpath(path, NULL), /* as the kernel has it */
 			.bias = info->dlpi_addr,
 			.text_start = info->dlpi_addr + (header->p_vaddr & ~4095ULL),
 			.text_offset = header->p_offset & ~4095ULL,

@@ -16,7 +16,9 @@
 #include <lzma.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -250,6 +252,89 @@ static void test_debug_link_places(void **state)
 	}
 }
 
+/* A .gnu_debuglink to anything but a regular file; inotify would see it opened. */
+static void test_debug_link_to_no_file(void **state)
+{
+	_cleanup_close_ int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	char events[4096], root[512], linked[600];
+
+	snprintf(root, sizeof(root), "%s/linkroot", folder);
+	snprintf(linked, sizeof(linked), "%s/app/linked.debug", root);
+	run("rm -rf '%s' && mkdir -p '%s/app'", root, root);
+	run("cp '%s' '%s/app/linked.so'", in_folder("linked.so"), root);
+	assert_true(inotify_add_watch(watch, in_folder("linkroot/app"), IN_OPEN) >= 0);
+	for (int i = 0; i < 3; i++) {
+		_cleanup_symbol_table_ struct symbol_table *table = NULL;
+
+		unlink(linked);
+		if (i == 0)
+			assert_int_equal(mkfifo(linked, 0600), 0);
+		else if (i == 1)
+			assert_int_equal(symlink(in_folder("linked.debug"), linked), 0);
+		else if (mknod(linked, S_IFCHR | 0600, makedev(1, 3)) < 0)
+			continue; /* only root makes devices */
+		while (read(watch, events, sizeof(events)) > 0)
+			continue;
+		table = open_symbols(in_folder("linkroot/app/linked.so"), root, NULL);
+		assert_named(table, "fixture_local", NULL);
+		for (ssize_t got; (got = read(watch, events, sizeof(events))) > 0;)
+			assert_null(memmem(events, (size_t)got, "linked.debug", 12));
+	}
+}
+
+/* The owner of a program names its functions, and the system does; nobody else. */
+static void test_debug_files_of_others(void **state)
+{
+	static const struct {
+		unsigned program, debug, mode;
+		bool named;
+	} cases[] = {
+		{0, 0, 0600, true},
+		{0, 4711, 0644, false},
+		{4711, 4711, 0600, true},
+		{4711, 0, 0644, true},
+		{4711, 0, 0600, false},
+		{4711, 4712, 0644, false},
+	};
+	char root[512], program[600];
+
+	if (getuid() != 0)
+		skip();
+	snprintf(root, sizeof(root), "%s/linkroot", folder);
+	snprintf(program, sizeof(program), "%s/app/linked.so", root);
+	run("rm -rf '%s' && mkdir -p '%s/app' && chmod 755 '%s'", root, root, folder);
+	run("cp '%s' '%s' '%s/app'", in_folder("linked.so"), in_folder("linked.debug"), root);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_symbol_table_ struct symbol_table *table = NULL;
+		char debug[600];
+
+		snprintf(debug, sizeof(debug), "%s/app/linked.debug", root);
+		assert_int_equal(chown(program, cases[i].program, 0), 0);
+		assert_int_equal(chown(debug, cases[i].debug, 0), 0);
+		assert_int_equal(chmod(debug, cases[i].mode), 0);
+		table = open_symbols(program, root, NULL);
+		assert_named(table, "fixture_local", cases[i].named ? "fixture_local" : NULL);
+	}
+}
+
+/* A build-id is what a file says of itself: another file with the same one has its own names. */
+static void test_one_build_id_of_two_files(void **state)
+{
+	_cleanup_symbol_table_ struct symbol_table *one = NULL, *other = NULL, *again = NULL;
+	char cache[512], copy[512];
+
+	snprintf(cache, sizeof(cache), "%s/twocache", folder);
+	snprintf(copy, sizeof(copy), "%s/renamed.so", folder);
+	assert_int_equal(mkdir(cache, 0700), 0);
+	run(OBJCOPY " --redefine-sym fixture_local=other_name '%s' '%s'", FIXTURE, copy);
+	other = open_symbols(copy, "", cache);
+	one = open_symbols(FIXTURE, "", cache);
+	again = open_symbols(copy, "", cache);
+	assert_named(other, "fixture_local", "other_name");
+	assert_named(one, "fixture_local", "fixture_local");
+	assert_named(again, "fixture_local", "other_name");
+}
+
 static void test_mini_debug_data(void **state)
 {
 	_cleanup_symbol_table_ struct symbol_table *table = NULL, *damaged = NULL;
@@ -474,8 +559,7 @@ static void test_unstripped_file_is_not_hidden(void **state)
 	char *cache = new_cache("unstripped");
 
 	symbol_table_free(open_symbols(in_folder("stripped.so"), in_folder("nothing"), cache));
-	open_and_check(FIXTURE, cache); /* same build-id, same cache file */
-	free(only_cache_file(cache));
+	open_and_check(FIXTURE, cache); /* same build-id */
 }
 
 static void test_unusable_cache_directory(void **state)
@@ -630,6 +714,9 @@ int main(void)
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_build_id_directory),
 		cmocka_unit_test(test_debug_link_places),
+		cmocka_unit_test(test_debug_link_to_no_file),
+		cmocka_unit_test(test_debug_files_of_others),
+		cmocka_unit_test(test_one_build_id_of_two_files),
 		cmocka_unit_test(test_mini_debug_data),
 		cmocka_unit_test(test_no_symbols),
 		cmocka_unit_test(test_agrees_with_nm),

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,8 +29,9 @@ static int set_up(void **state)
 		elf_file_open(&fixture->file, "/proc/self/exe", "this test", NULL) < 0 ||
 		unwind_table_build(&fixture->expected, fixture->file, NULL, NULL) < 0)
 		return -1;
-	strbuf_addf(&fixture->path, "%s/%016" PRIx64 ".unwind", fixture->directory,
-		elf_file_identity(fixture->file));
+	strbuf_addf(&fixture->path, "%s/", fixture->directory);
+	elf_file_cache_name(fixture->file, &fixture->path);
+	strbuf_addf(&fixture->path, ".unwind");
 	*state = fixture;
 	return 0;
 }
@@ -74,16 +74,34 @@ static bool open_and_check(struct fixture *fixture)
 static void test_second_open_is_from_cache(void **state)
 {
 	struct fixture *fixture = *state;
-	uint64_t identity = elf_file_identity(fixture->file);
 	struct unwind_table table;
 
-	assert_int_equal(unwind_table_open_cached(&table, identity, fixture->directory), -ENOENT);
+	assert_int_equal(
+		unwind_table_open_cached(&table, fixture->file, fixture->directory), -ENOENT);
 	assert_false(open_and_check(fixture));
 	assert_true(open_and_check(fixture));
-	assert_int_equal(unwind_table_open_cached(&table, identity, fixture->directory), 0);
+	assert_int_equal(unwind_table_open_cached(&table, fixture->file, fixture->directory), 0);
 	assert_same_table(&table, &fixture->expected);
 	unwind_table_done(&table);
 	unwind_table_done(&table);
+}
+
+/* A copy of the file has the same build-id, and might be any other file with it. */
+static void test_copy_is_another_file(void **state)
+{
+	struct fixture *fixture = *state;
+	_cleanup_elf_file_ struct elf_file *copy = NULL;
+	_cleanup_strbuf_ struct strbuf bytes = {0}, path = {0};
+	struct unwind_table table;
+
+	strbuf_addf(&path, "%s/copy", fixture->directory);
+	assert_int_equal(read_whole_file("/proc/self/exe", 1 << 28, &bytes), 0);
+	assert_int_equal(write_file_atomically(path.data, bytes.data, bytes.length), 0);
+	assert_int_equal(elf_file_open(&copy, path.data, path.data, NULL), 0);
+	assert_true(elf_file_identity(copy) == elf_file_identity(fixture->file));
+	assert_false(open_and_check(fixture));
+	assert_int_equal(unwind_table_open_cached(&table, copy, fixture->directory), -ENOENT);
+	unlink(path.data);
 }
 
 static void put(const struct fixture *fixture, const void *bytes, size_t length)
@@ -188,6 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_second_open_is_from_cache, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_copy_is_another_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_truncated_file_is_rebuilt, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_corrupt_word_is_rebuilt, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_foreign_file_is_rebuilt, set_up, tear_down),

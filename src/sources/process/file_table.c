@@ -2,13 +2,13 @@
 #include "sources/process/file_table.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process_view.h"
 #include "base/strbuf.h"
 
 #define ANONYMOUS_NAME "//anon" /* as side-band events have it */
@@ -43,10 +43,11 @@ static bool begins_like_elf(const struct file_sighting *sighting)
 {
 	_cleanup_close_ int fd = -1;
 	char path[96], magic[4];
+	struct stat status;
 
 	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, sighting->pid,
 		sighting->start, sighting->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open_regular_file(path, &status);
 	return fd >= 0 && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
 	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
 }

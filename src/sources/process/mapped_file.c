@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the file behind a mapping, and making sure that it is still the same one. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process_view.h"
 #include "sources/process/address_space.h"
 
 static bool has_build_id(int fd, const struct build_id *build_id)
@@ -17,6 +17,11 @@ static bool has_build_id(int fd, const struct build_id *build_id)
 
 	return elf_file_open_fd(&elf, fd, "the file", NULL) == 0 &&
 	       build_id_equal(elf_file_build_id(elf), build_id);
+}
+
+static bool is_same_inode(const struct mapped_file *file, const struct stat *status)
+{
+	return file->inode == status->st_ino && file->device == status->st_dev;
 }
 
 /*
@@ -30,44 +35,69 @@ static bool is_same_file(const struct mapped_file *file, int fd)
 
 	if (fstat(fd, &status) < 0)
 		return false;
-	if (file->inode == status.st_ino && file->device == status.st_dev)
+	if (is_same_inode(file, &status))
 		return true;
 	if (file->build_id.length)
 		return has_build_id(fd, &file->build_id);
 	return file->inode == status.st_ino;
 }
 
-/* Returns a descriptor, -ESTALE for another file, or open's negative errno. */
-static int open_checked(const struct mapped_file *file, const char *path)
-{
-	/* O_NONBLOCK: whatever the path is now, opening must not wait for it. */
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-
-	if (fd < 0)
-		return -errno;
-	if (!is_same_file(file, fd))
-		return -ESTALE;
-	return TAKE_FD(fd);
-}
-
 static int open_through_map_files(const struct mapped_file *file)
 {
+	_cleanup_close_ int fd = -1;
+	struct stat status;
 	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, file->pid,
 		file->start, file->end);
-	return open_checked(file, path);
+	/* With our rights: it is the very file that the process has mapped. */
+	fd = open_regular_file(path, &status);
+	if (fd < 0)
+		return fd;
+	return is_same_file(file, fd) ? TAKE_FD(fd) : -ESTALE;
+}
+
+/* Returns a descriptor, -ESTALE for another file, or a negative errno. */
+static int open_in_view(const struct mapped_file *file, const struct process_view *view)
+{
+	/* The kernel's paths of mappings lead through no links. */
+	_cleanup_close_ int fd =
+		process_view_open_file(view, file->path, PROCESS_VIEW_NO_LINKS, NULL);
+
+	if (fd < 0)
+		return fd;
+	return is_same_file(file, fd) ? TAKE_FD(fd) : -ESTALE;
 }
 
 /* The path belongs to the process's mount namespace and root. */
 static int open_through_root(const struct mapped_file *file)
 {
-	_cleanup_strbuf_ struct strbuf path = {0};
+	struct process_view view;
+	int fd = process_view_open(&view, file->pid);
 
-	strbuf_addf(&path, "/proc/%u/root%s", file->pid, file->path);
-	if (strbuf_status(&path) < 0)
-		return -ENOMEM;
-	return open_checked(file, path.data);
+	if (fd < 0)
+		return fd;
+	fd = open_in_view(file, &view);
+	process_view_done(&view);
+	return fd;
+}
+
+/*
+ * The process may be gone; the file most often is not. Nobody's rights are known then: ours serve
+ * for the very file that it had mapped, and nobody's for one that only looks like it.
+ */
+static int open_left_behind(const struct mapped_file *file)
+{
+	const struct process_view own = process_view_own(), nobody = process_view_nobody();
+	struct stat status;
+	_cleanup_close_ int found =
+		process_view_find(&own, file->path, PROCESS_VIEW_NO_LINKS, &status);
+
+	if (found < 0)
+		return found;
+	if (is_same_inode(file, &status))
+		return process_view_open_found(&own, found);
+	return open_in_view(file, geteuid() == 0 ? &nobody : &own);
 }
 
 static int explain(const struct mapped_file *file, int error, struct errmsg *err)
@@ -107,9 +137,8 @@ int mapped_file_open(const struct mapped_file *file, struct errmsg *err)
 		fd = open_through_root(file);
 		stale = fd == -ESTALE;
 	}
-	/* The process may be gone; the file most often is not. */
 	if (fd < 0)
-		fd = open_checked(file, file->path);
+		fd = open_left_behind(file);
 	if (fd >= 0)
 		return fd;
 	return explain(file, stale ? -ESTALE : fd, err);
