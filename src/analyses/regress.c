@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fewer values have no two between which the median lies with 95 % of certainty. */
-#define VALUES_FOR_INTERVAL 6
-#define NORMAL_95_PERCENT   1.96
+#define FEWEST_BLOCKS 5
+#define MOST_BLOCKS   20
 
 /* One measured duration; the key is the interned kind, domain and name. */
 struct value {
 	uint32_t key;
+	uint32_t number; /* in order of time, of one key */
 	uint64_t duration_ns;
 };
 
@@ -25,6 +25,7 @@ struct gathering {
 	struct regress *regress;
 	struct intern keys; /* of struct key */
 	ARRAY_OF(struct value) values[2];
+	uint64_t totals_ns[2][REGRESS_KIND_MAX];
 };
 
 static const char *const kind_names[REGRESS_KIND_MAX] = {
@@ -39,6 +40,8 @@ static const char *const verdict_names[REGRESS_VERDICT_MAX] = {
 	[REGRESS_FASTER] = "faster",
 	[REGRESS_NOISE] = "noise",
 	[REGRESS_UNCHANGED] = "unchanged",
+	[REGRESS_TOO_FEW] = "too_few",
+	[REGRESS_TOO_SMALL] = "too_small",
 };
 
 const char *regress_kind_to_string(enum regress_kind kind)
@@ -66,6 +69,8 @@ static int add_value(struct gathering *gathering, unsigned side, enum regress_ki
 		intern_add(names, domain, strlen(domain), &key.domain) < 0 ||
 		intern_add(&gathering->keys, &key, sizeof(key), &value.key) < 0)
 		return -ENOMEM;
+	value.number = (uint32_t)gathering->values[side].count;
+	gathering->totals_ns[side][kind] += duration_ns;
 	return array_append(&gathering->values[side], value);
 }
 
@@ -97,32 +102,74 @@ static int by_key(const void *left, const void *right)
 
 	if (a->key != b->key)
 		return a->key < b->key ? -1 : 1;
-	return a->duration_ns < b->duration_ns ? -1 : a->duration_ns > b->duration_ns;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static int by_duration(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
 }
 
 /* ---- comparing ---- */
 
-/*
- * The number of values below the median is binomial with n and 1/2: order statistics at n/2 ± 1.96
- * √n / 2 hold it in 95 of 100 cases (e.g. Conover, Practical Nonparametric Statistics, 3.2).
- */
-void regress_interval(const uint64_t *values, size_t count, struct regress_side *ret_side)
+/* Sorts them. */
+static uint64_t median_of(uint64_t *values, size_t count)
 {
-	double half = NORMAL_95_PERCENT * sqrt((double)count) / 2;
-	size_t low = 0, high = count - 1;
+	uint64_t low;
 
-	if (count >= VALUES_FOR_INTERVAL) {
-		low = (size_t)floor(MAX((double)count / 2 - half, 0));
-		high = MIN(count - 1, (size_t)ceil((double)count / 2 + half));
+	qsort(values, count, sizeof(*values), by_duration);
+	low = values[(count - 1) / 2];
+	return low + (values[count / 2] - low) / 2;
+}
+
+void regress_interval(
+	uint64_t *values, size_t count, unsigned blocks, struct regress_side *ret_side)
+{
+	struct regress_side side = {.count = count, .low_ns = UINT64_MAX};
+
+	blocks = (unsigned)MIN((size_t)blocks, count);
+	for (unsigned i = 0; i < blocks; i++) {
+		size_t first = count * i / blocks, end = count * (i + 1) / blocks;
+		uint64_t median_ns = median_of(values + first, end - first);
+
+		side.low_ns = MIN(side.low_ns, median_ns);
+		side.high_ns = MAX(side.high_ns, median_ns);
 	}
-	*ret_side = (struct regress_side){
-		.count = count,
-		.median_ns = count % 2 ? values[count / 2]
-				       : values[count / 2 - 1] +
-						 (values[count / 2] - values[count / 2 - 1]) / 2,
-		.low_ns = values[low],
-		.high_ns = values[high],
-	};
+	side.median_ns = median_of(values, count);
+	*ret_side = side;
+}
+
+/* How often the blocks of one of two equal sides are all slower than those of the other. */
+static double chance_of(unsigned blocks)
+{
+	double chance = 1;
+
+	for (unsigned i = 1; i <= blocks; i++)
+		chance *= (double)i / (blocks + i);
+	return chance;
+}
+
+/* CPU time takes half of the false alarms, all other rows the rest. */
+static unsigned blocks_for(size_t rows)
+{
+	unsigned blocks = FEWEST_BLOCKS;
+
+	while (blocks < MOST_BLOCKS && chance_of(blocks) * (double)rows > REGRESS_FALSE_ALARM / 2)
+		blocks++;
+	return blocks;
+}
+
+static bool is_small(
+	const struct gathering *gathering, enum regress_kind kind, const uint64_t sums_ns[2])
+{
+	for (unsigned side = 0; side < 2; side++) {
+		if ((double)sums_ns[side] * 100 >=
+			(double)gathering->totals_ns[side][kind] * REGRESS_MIN_PERCENT)
+			return false;
+	}
+	return true;
 }
 
 static enum regress_verdict judge(const struct regress_row *row, double threshold_percent)
@@ -134,7 +181,7 @@ static enum regress_verdict judge(const struct regress_row *row, double threshol
 	return row->after.high_ns < row->before.low_ns ? REGRESS_FASTER : REGRESS_NOISE;
 }
 
-/* The values of one key, sorted; moves *position behind them. */
+/* The values of one key, in order of time; moves *position behind them. */
 static size_t take_values(const struct value *values, size_t count, size_t *position, uint32_t key,
 	uint64_t *durations)
 {
@@ -152,20 +199,47 @@ static double change_percent(uint64_t before_ns, uint64_t after_ns)
 	return 100 * ((double)after_ns - (double)before_ns) / (double)before_ns;
 }
 
-static int add_row(struct regress *regress, const struct key *key, double threshold_percent,
-	const struct regress_side *before, const struct regress_side *after)
+static int add_row(struct gathering *gathering, const struct key *key, double threshold_percent,
+	const struct regress_side sides[2], const uint64_t sums_ns[2])
 {
+	struct regress *regress = gathering->regress;
+	uint64_t fewest = MIN(sides[0].count, sides[1].count);
 	struct regress_row row = {
 		.kind = key->kind,
 		.name = intern_get(&regress->names, key->name),
 		.domain = intern_get(&regress->names, key->domain),
-		.before = *before,
-		.after = *after,
-		.change_percent = change_percent(before->median_ns, after->median_ns),
+		.before = sides[0],
+		.after = sides[1],
+		.change_percent = change_percent(sides[0].median_ns, sides[1].median_ns),
 	};
 
-	row.verdict = judge(&row, threshold_percent);
+	if (is_small(gathering, key->kind, sums_ns))
+		row.verdict = REGRESS_TOO_SMALL;
+	else if (fewest < MAX(REGRESS_MIN_VALUES, 2 * regress->blocks))
+		row.verdict = REGRESS_TOO_FEW;
+	else
+		row.verdict = judge(&row, threshold_percent);
+	regress->judged += row.verdict < REGRESS_TOO_FEW;
 	return array_append(&regress->rows, row);
+}
+
+/* Rows that can be judged: by them goes how many blocks there are. */
+static size_t count_rows(const struct gathering *gathering)
+{
+	size_t positions[2] = {0, 0}, rows = 0;
+
+	for (uint32_t key = 0; key < gathering->keys.entries.count; key++) {
+		size_t firsts[2] = {positions[0], positions[1]};
+
+		for (unsigned side = 0; side < 2; side++) {
+			while (positions[side] < gathering->values[side].count &&
+				gathering->values[side].items[positions[side]].key == key)
+				positions[side]++;
+		}
+		rows += positions[0] - firsts[0] >= REGRESS_MIN_VALUES &&
+			positions[1] - firsts[1] >= REGRESS_MIN_VALUES;
+	}
+	return rows;
 }
 
 static int compare(struct gathering *gathering, double threshold_percent)
@@ -181,23 +255,27 @@ static int compare(struct gathering *gathering, double threshold_percent)
 			qsort(gathering->values[side].items, counts[side], sizeof(struct value),
 				by_key);
 	}
+	gathering->regress->blocks = blocks_for(count_rows(gathering));
 	for (uint32_t key = 0; key < gathering->keys.entries.count && result == 0; key++) {
 		struct regress_side sides[2] = {{0}, {0}};
+		uint64_t sums_ns[2] = {0, 0};
 		struct key what;
 
 		for (unsigned side = 0; side < 2; side++) {
 			size_t taken = take_values(gathering->values[side].items, counts[side],
 				&positions[side], key, durations);
 
+			for (size_t i = 0; i < taken; i++)
+				sums_ns[side] += durations[i];
 			if (taken)
-				regress_interval(durations, taken, &sides[side]);
+				regress_interval(
+					durations, taken, gathering->regress->blocks, &sides[side]);
 		}
 		gathering->regress->only_before += !sides[1].count;
 		gathering->regress->only_after += !sides[0].count;
 		memcpy(&what, intern_get(&gathering->keys, key), sizeof(what));
 		if (sides[0].count && sides[1].count)
-			result = add_row(
-				gathering->regress, &what, threshold_percent, &sides[0], &sides[1]);
+			result = add_row(gathering, &what, threshold_percent, sides, sums_ns);
 	}
 	return result;
 }
@@ -215,7 +293,7 @@ static int add_cpu(struct regress *regress, const struct diff *diff, double thre
 	row.change_percent = 100 * diff->total_time_change / seconds;
 	if (fabs(row.change_percent) <= threshold_percent)
 		row.verdict = REGRESS_UNCHANGED;
-	else if (!(diff->total_time_p <= DIFF_SIGNIFICANT))
+	else if (!(diff->total_time_p <= REGRESS_FALSE_ALARM / 2))
 		row.verdict = REGRESS_NOISE;
 	else
 		row.verdict = row.change_percent > 0 ? REGRESS_SLOWER : REGRESS_FASTER;

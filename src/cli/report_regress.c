@@ -97,6 +97,11 @@ static void add_counts(struct strbuf *out, const struct regress *regress, size_t
 		strbuf_addf(out,
 			"Not compared: %zu that only the baseline has, %zu that it lacks.\n",
 			regress->only_before, regress->only_after);
+	if (regress->judged < regress->rows.count)
+		strbuf_addf(out,
+			"too_few: fewer than %u values on a side; too_small: less than %d %% of "
+			"the time of its kind. Neither is judged.\n",
+			MAX(REGRESS_MIN_VALUES, 2 * regress->blocks), REGRESS_MIN_PERCENT);
 }
 
 static int write_text(const struct regress *regress, const struct regress_arguments *arguments,
@@ -112,8 +117,10 @@ static int write_text(const struct regress *regress, const struct regress_argume
 	strbuf_add(out, " against the baseline ");
 	escape_plain(out, arguments->baseline);
 	strbuf_addf(out,
-		": medians of durations, slower from %g %% and outside of their spread on\n\n",
-		arguments->threshold_percent);
+		": medians of durations, slower from %g %% and outside of their spread on; of "
+		"equal "
+		"programs at most %g %% fail\n\n",
+		arguments->threshold_percent, 100 * REGRESS_FALSE_ALARM);
 	for (size_t i = 0; i < MIN(limit, count); i++)
 		add_row(&table, &regress->rows.items[i]);
 	r = table_print(&table, &terminal, out);

@@ -48,6 +48,9 @@ int regress_json_write(const struct regress *regress, double threshold_percent,
 	json_member_text(&json, "baseline", baseline);
 	json_member_text(&json, "capture", capture);
 	json_member_double(&json, "threshold_percent", threshold_percent);
+	json_member_double(&json, "false_alarm_rate", REGRESS_FALSE_ALARM);
+	json_member_u64(&json, "judged", regress->judged);
+	json_member_u64(&json, "blocks", regress->blocks);
 	json_member_u64(&json, "slower", regress->slower);
 	json_member_u64(&json, "only_in_baseline", regress->only_before);
 	json_member_u64(&json, "only_in_capture", regress->only_after);

@@ -45,14 +45,20 @@ def test_noise_is_no_regression(sonde, capture):
 
 
 def test_json(sonde, capture):
-    before = capture("before", [10] * 10)
-    after = capture("after", [20] * 10)
+    before = capture("before", [10] * 20)
+    after = capture("after", [20] * 20)
     done = sonde("report", "--regress", before, "--json", after, check=1)
     data = done.json()
     assert (data["format"], data["slower"], data["threshold_percent"]) == ("sonde-regress", 1, 10)
     (row,) = data["rows"]
     assert (row["kind"], row["verdict"], row["change_percent"]) == ("range", "slower", 100)
-    assert row["after"] == {"count": 10, "median_ns": 20_000_000, "low_ns": 20_000_000, "high_ns": 20_000_000}
+    assert (data["judged"], data["blocks"], data["false_alarm_rate"]) == (1, 5, 0.01)
+    assert row["after"] == {"count": 20, "median_ns": 20_000_000, "low_ns": 20_000_000, "high_ns": 20_000_000}
+
+
+def test_few_values_do_not_fail_a_build(sonde, capture):
+    done = sonde("report", "--regress", capture("before", [10] * 19), capture("after", [20] * 19), check=0)
+    assert "too_few" in done.stdout and "fewer than 20 values" in done.stdout
 
 
 def test_nothing_in_common(sonde, capture, tmp_path):
