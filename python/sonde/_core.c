@@ -5,6 +5,7 @@
  */
 #include "_core.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/load.h"
@@ -14,7 +15,8 @@
 PyMODINIT_FUNC PyInit__core(void);
 
 const struct wire_api *core_calls;
-static uint64_t steps_alone; /* without a session */
+static uint64_t steps_alone;     /* without a session */
+static PyObject *joined_session; /* the folder of open_session(), bytes; NULL: $SONDE_SESSION's */
 
 /* ---- arguments ---- */
 
@@ -321,10 +323,44 @@ static PyObject *open_session(PyObject *self, PyObject *path)
 	if (!PyUnicode_FSConverter(path, &bytes))
 		return NULL;
 	calls = api_open_session(PyBytes_AsString(bytes));
-	Py_DECREF(bytes);
-	if (calls)
+	if (calls) {
 		core_calls = calls;
+		Py_XDECREF(joined_session);
+		joined_session = bytes;
+	} else {
+		Py_DECREF(bytes);
+	}
 	return PyBool_FromLong(calls != NULL);
+}
+
+/* Called by os.fork(), in the child: it goes on as a process of its own. */
+static PyObject *open_in_child(PyObject *self, PyObject *unused)
+{
+	const char *path =
+		joined_session ? PyBytes_AsString(joined_session) : secure_getenv("SONDE_SESSION");
+
+	if (core_calls && path)
+		core_calls->open_session(path);
+	Py_RETURN_NONE;
+}
+
+static bool watch_forks(PyObject *module)
+{
+	PyObject *posix = PyImport_ImportModule("posix");
+	PyObject *watch = posix ? PyObject_GetAttrString(posix, "register_at_fork") : NULL;
+	PyObject *function = PyObject_GetAttrString(module, "_open_in_child");
+	PyObject *keywords = PyDict_New(), *arguments = PyTuple_New(0), *done = NULL;
+
+	if (watch && function && keywords && arguments &&
+		PyDict_SetItemString(keywords, "after_in_child", function) == 0)
+		done = PyObject_Call(watch, arguments, keywords);
+	Py_XDECREF(posix);
+	Py_XDECREF(watch);
+	Py_XDECREF(function);
+	Py_XDECREF(keywords);
+	Py_XDECREF(arguments);
+	Py_XDECREF(done);
+	return done;
 }
 
 /* ---- the module ---- */
@@ -364,6 +400,8 @@ static PyMethodDef functions[] = {
 		"open_session(path)\n--\n\n"
 		"Joins the recording whose session folder this is, when it began after the "
 		"program. False: there is none of this user, or the program is in another one."},
+	{"_open_in_child", open_in_child, METH_NOARGS,
+		"_open_in_child()\n--\n\nHas a forked child write into the session, too."},
 	{NULL, NULL, 0, NULL},
 };
 
@@ -383,7 +421,7 @@ PyMODINIT_FUNC PyInit__core(void)
 	core_calls = api_calls();
 	type = core_range_type();
 	if (!type || PyModule_AddStringConstant(module, "__version__", SONDE_VERSION) < 0 ||
-		PyModule_AddObject(module, "range", type) < 0) {
+		PyModule_AddObject(module, "range", type) < 0 || !watch_forks(module)) {
 		Py_XDECREF(type);
 		Py_DECREF(module);
 		return NULL;

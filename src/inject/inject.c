@@ -41,6 +41,7 @@ static char gate_path[PATH_MAX];
 static bool is_child; /* of a fork: the file is its parent's */
 static pthread_key_t ring_key;
 static pthread_once_t open_once = PTHREAD_ONCE_INIT, wait_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t folder_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static __thread struct wire_ring *thread_ring;
 static __thread uint32_t thread_tid;
@@ -114,7 +115,10 @@ static void use_gate(const struct wire_gate *gate)
 	atomic_store_explicit(&inject_gate, gate, memory_order_release);
 }
 
-/* The parent goes on writing to its rings: a forked child says nothing until it executes. */
+/*
+ * The parent goes on writing to its rings: a forked child says nothing until it executes, or opens
+ * the session by itself. It has one thread, and locks that others may have held.
+ */
 static void close_in_child(void)
 {
 	void (*on_fork)(void) = atomic_load_explicit(&inject_on_fork, memory_order_relaxed);
@@ -122,6 +126,7 @@ static void close_in_child(void)
 	use_gate(&closed_gate);
 	thread_ring = NO_RING;
 	is_child = true;
+	pthread_mutex_init(&folder_lock, NULL);
 	if (on_fork)
 		on_fork();
 }
@@ -242,6 +247,35 @@ static bool open_next(const char *path, int directory)
 	return is_open;
 }
 
+/*
+ * A forked child's own file comes to where its parent's was, in this process alone. For the thread
+ * that forked, before there is another one: its ring is that of the parent's thread.
+ */
+static bool open_in_child(int directory)
+{
+	void (*on_end)(void) = atomic_load_explicit(&inject_on_thread_end, memory_order_relaxed);
+	void (*on_reopen)(void) = atomic_load_explicit(&inject_on_reopen, memory_order_relaxed);
+	struct wire_ring_file *file = is_over() ? NULL : make_ring_file(directory);
+
+	if (!file)
+		return false;
+	if (mremap(file, WIRE_RING_FILE_BYTES, WIRE_RING_FILE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
+		    ring_file) == MAP_FAILED) {
+		munmap(file, WIRE_RING_FILE_BYTES);
+		return false;
+	}
+	if (on_end)
+		on_end();
+	if (on_reopen)
+		on_reopen();
+	pthread_setspecific(ring_key, NULL);
+	thread_ring = NULL;
+	thread_tid = 0;
+	is_child = false;
+	use_gate(session_gate);
+	return true;
+}
+
 static void open_session(void)
 {
 	const char *path = secure_getenv("SONDE_SESSION");
@@ -273,22 +307,23 @@ static bool is_here(const char *path)
 
 bool inject_open_folder(const char *path)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	int directory, saved_errno = errno;
 	bool is_open = false;
 
 	inject_open_at_once();
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&folder_lock);
 	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory >= 0 && !ring_file) {
 		open_first(path, directory);
 		is_open = ring_file;
+	} else if (directory >= 0 && is_here(path)) {
+		is_open = !is_child || open_in_child(directory);
 	} else if (directory >= 0) {
-		is_open = (is_here(path) && !is_child) || open_next(path, directory);
+		is_open = open_next(path, directory);
 	}
 	if (directory >= 0)
 		close(directory);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&folder_lock);
 	errno = saved_errno;
 	return is_open;
 }

@@ -48,7 +48,9 @@ bool inject_open(void);
 bool inject_open_at_once(void);
 /*
  * The session in this folder, which must be the only one: another that was open is over. Not for
- * programs that launch device work, whose names the last session was told.
+ * programs that launch device work, whose names the last session was told. In a forked child, by
+ * the thread that forked, before it makes others: the child writes from then on, to a file of its
+ * own.
  */
 bool inject_open_folder(const char *path);
 /*

@@ -30,6 +30,7 @@ struct step_thread {
 
 static __thread struct step_thread own __attribute__((tls_model("initial-exec")));
 static pthread_once_t pattern_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 static regex_t pattern;
 static bool has_pattern;
 
@@ -136,7 +137,6 @@ static int find_counter(const struct wire_ring_file *file, const char *name)
 /* The counter's index; -1: there are too many names. Names are few, and added once. */
 static int find_name(struct wire_ring_file *file, const char *name)
 {
-	static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 	int index = find_counter(file, name);
 
 	if (index >= 0)
@@ -262,6 +262,7 @@ static bool needs_act(uint64_t count)
 static void forget_own(void)
 {
 	own = (struct step_thread){0};
+	pthread_mutex_init(&adding, NULL);
 }
 
 /* By a thread that does not own the name's counter, at another address, or the first of its name.

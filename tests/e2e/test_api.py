@@ -203,6 +203,63 @@ def test_threads(recorded, workload):
     assert counts(rows) == {("sonde", "round"): 4000, ("sonde", "part"): 4000} and not faults(data), data["ranges"]
 
 
+FORKS = """
+import multiprocessing, os, threading
+import sonde
+
+def work(who, times):
+    for i in range(times):
+        with sonde.range("shared", domain="d"), sonde.range(who):
+            sonde.mark("mark", "d")
+        sonde.counter("count", i)
+        sonde.step("s")
+
+def threads(who):
+    both = [threading.Thread(target=work, args=(who, 50)) for _ in range(3)]
+    [thread.start() for thread in both]
+    work(who, 50)
+    [thread.join() for thread in both]
+
+def fork():
+    with sonde.range("around the fork"):  # its end is the parent's
+        child = os.fork()
+        if child == 0:
+            threads("child")
+            grandchild = os.fork()
+            if grandchild == 0:
+                work("grandchild", 7)
+                os._exit(0)
+            os._exit(os.waitpid(grandchild, 0)[1] >> 8)
+        assert os.waitpid(child, 0)[1] == 0
+
+work("parent", 5)
+other = threading.Thread(target=fork)  # with a ring of its own
+other.start()
+work("parent", 5)
+other.join()
+worker = multiprocessing.get_context("fork").Process(target=work, args=("worker", 11))
+worker.start()
+worker.join()
+assert worker.exitcode == 0
+work("parent", 5)
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_forked_pythons_write_as_processes_of_their_own(recorded, python):
+    if python_release(python) < ABI3:
+        pytest.skip("older than 3.8")
+    rows, data, done = recorded([python, "-c", FORKS])
+    assert done.status == 0, done
+    assert not faults(data), data["ranges"]
+    assert data["ranges"]["marks"] == 233 and sum(row["count"] for row in data["counters"]) == 233
+    assert counts(rows) == {
+        ("sonde", "parent"): 15, ("sonde", "child"): 200, ("sonde", "grandchild"): 7, ("sonde", "worker"): 11,
+        ("d", "shared"): 233, ("sonde", "around the fork"): 1,
+    }
+    assert sorted(row["count"] for row in data["counters"]) == [7, 11, 15, 200]
+
+
 def test_fork_and_exec(recorded, workload):
     """A forked child says nothing; the program that it executes does."""
     rows, data, done = recorded(workload("api", "fork"))
