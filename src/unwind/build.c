@@ -45,6 +45,13 @@ struct builder {
  */
 static const uint8_t signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 
+/*
+ * Where musl's __clone() goes on in a new thread: xor %ebp, %ebp; pop %rdi; call *%r9; and then it
+ * ends the thread. It has no FDE either, and stands on a stack without a caller.
+ */
+static const uint8_t thread_start[] = {0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1};
+#define THREAD_START_BYTES 15 /* up to __clone()'s way back in the old thread */
+
 static const struct unwind_rule frame_pointer_rule = {.cfa = UNWIND_CFA_FRAME_POINTER,
 	.rbp = UNWIND_SAVED_AT_CFA,
 	.rbp_offset = -16,
@@ -213,43 +220,59 @@ static int infer(struct builder *builder, uint64_t begin, uint64_t end)
 	return inferrer_add_rows(builder->inferrer, &builder->rows, begin, end, gap_rule(builder));
 }
 
-/* Where the code that a signal handler returns to lies in the range; 0 when it does not. */
-static uint64_t find_signal_return(const struct builder *builder, uint64_t begin, uint64_t end)
+/* Where the instructions lie in the range; 0 when they do not. */
+static uint64_t find_code(const struct builder *builder, uint64_t begin, uint64_t end,
+	const uint8_t *wanted, size_t length)
 {
 	struct elf_bytes code;
 	const uint8_t *found;
 
-	while (end - begin >= sizeof(signal_return) &&
-		elf_file_window(builder->file, begin, end - begin, &code)) {
-		found = memmem(code.bytes, code.length, signal_return, sizeof(signal_return));
+	while (end - begin >= length && elf_file_window(builder->file, begin, end - begin, &code)) {
+		found = memmem(code.bytes, code.length, wanted, length);
 		if (found)
 			return begin + (uint64_t)(found - code.bytes);
-		if (code.length < sizeof(signal_return))
+		if (code.length < length)
 			break;
-		/* It may lie across two windows. */
-		begin += code.length - (sizeof(signal_return) - 1);
+		begin += code.length - (length - 1); /* it may lie across two windows */
 	}
 	return 0;
+}
+
+/* Code without FDE that holds neither the program's start nor a signal's end. */
+static int add_common_gap(struct builder *builder, uint64_t begin, uint64_t end)
+{
+	uint64_t at = find_code(builder, begin, end, thread_start, sizeof(thread_start));
+	int result = 0;
+
+	if (!at)
+		return infer(builder, begin, end);
+	if (at > begin)
+		result = infer(builder, begin, at);
+	if (result == 0)
+		result = unwind_rows_add_fixed(&builder->rows, at, UNWIND_RULE_END);
+	at += THREAD_START_BYTES;
+	return result == 0 && at < end ? infer(builder, at, end) : result;
 }
 
 /* Code without FDE that does not hold the program's start. */
 static int add_plain_gap(struct builder *builder, uint64_t begin, uint64_t end)
 {
-	uint64_t at = find_signal_return(builder, begin, end), row = at > begin ? at - 1 : at;
+	uint64_t at = find_code(builder, begin, end, signal_return, sizeof(signal_return));
+	uint64_t row = at > begin ? at - 1 : at;
 	int result = 0;
 
 	if (!at)
-		return infer(builder, begin, end);
+		return add_common_gap(builder, begin, end);
 	/* One byte early: return addresses are looked up at the byte before. */
 	if (row > begin)
-		result = infer(builder, begin, row);
+		result = add_common_gap(builder, begin, row);
 	if (result == 0)
 		result = unwind_rows_add(
 			&builder->rows, row, &(struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL});
 	if (result < 0)
 		return result;
 	at += sizeof(signal_return);
-	return at < end ? infer(builder, at, end) : 0;
+	return at < end ? add_common_gap(builder, at, end) : 0;
 }
 
 /* Code without FDE. */

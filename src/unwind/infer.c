@@ -32,11 +32,12 @@ struct inferrer {
 struct sweep {
 	struct inferrer *inferrer;
 	struct frame_state state;
-	bool is_reached;  /* `state` holds */
-	bool changed;     /* another round is needed */
-	bool has_proof;   /* the stack was found balanced at an exit */
-	bool callees_pop; /* called functions may take their arguments off the stack */
-	bool guesses;     /* code that nothing is seen to reach gets a state too */
+	bool is_reached;     /* `state` holds */
+	bool changed;        /* another round is needed */
+	bool has_proof;      /* the stack was found balanced at an exit, or aligned at a call */
+	bool callees_pop;    /* called functions may take their arguments off the stack */
+	bool guesses;        /* code that nothing is seen to reach gets a state too */
+	bool believes_calls; /* one with an aligned stack is a proof */
 	struct frame_state at_table_jump; /* the latest indirect jump's */
 	bool has_table_jump;
 	struct unwind_rows *rows; /* NULL: only follow */
@@ -184,6 +185,18 @@ static int leave_instruction(struct sweep *sweep, const struct x86_instruction *
 	}
 }
 
+/*
+ * A function that never returns, as a thread's first one: that it calls a known function, with the
+ * stack aligned as the ABI has it at a call, is what there is to go by.
+ */
+static bool is_sound_call(const struct sweep *sweep, const struct x86_instruction *x86)
+{
+	int32_t depth = sweep->state.to_cfa[X86_RSP];
+
+	return x86->effect == X86_CALL && depth != FRAME_UNKNOWN && depth > 8 && depth % 16 == 0 &&
+	       function_starts_has(&sweep->inferrer->starts, (uint64_t)x86->value);
+}
+
 static int visit(struct sweep *sweep, struct code_instruction *instruction)
 {
 	int result = 0;
@@ -202,6 +215,7 @@ static int visit(struct sweep *sweep, struct code_instruction *instruction)
 		result = add_row(sweep, instruction);
 	if (result < 0 || !sweep->is_reached)
 		return result;
+	sweep->has_proof |= sweep->believes_calls && is_sound_call(sweep, &instruction->x86);
 	frame_state_apply(&sweep->state, &instruction->x86);
 	if (sweep->callees_pop && instruction->x86.effect == X86_CALL)
 		frame_state_after_popping_call(&sweep->state);
@@ -299,6 +313,58 @@ static int try_to_settle(struct sweep *sweep, bool callees_pop)
 	return result == -ERANGE ? -EINVAL : result;
 }
 
+static bool has_branch_to(const struct code_function *function, uint64_t vaddr)
+{
+	array_foreach (&function->instructions, instruction) {
+		if ((instruction->x86.effect == X86_JUMP ||
+			    instruction->x86.effect == X86_JUMP_IF) &&
+			(uint64_t)instruction->x86.value == vaddr)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A call that does not return may be a function's end: what is padded to the next aligned
+ * instruction, to which no branch leads, is another function. True when one was cut off.
+ */
+static bool cut_behind_call(struct inferrer *inferrer)
+{
+	struct code_function *function = &inferrer->function;
+	const struct code_instruction *items = function->instructions.items;
+	unsigned tries = MAX_ROUNDS;
+
+	for (size_t i = 1; i + 1 < function->instructions.count && tries; i++) {
+		uint64_t next = function->begin + items[i + 1].offset;
+
+		if (items[i - 1].x86.effect != X86_CALL || items[i].x86.effect != X86_PADDING ||
+			items[i + 1].x86.effect == X86_PADDING || next % FUNCTION_ALIGNMENT)
+			continue;
+		tries--;
+		if (has_branch_to(function, next))
+			continue;
+		code_function_cut(function, i);
+		return true;
+	}
+	return false;
+}
+
+/* A function that never returns, or one that another was taken for a part of. */
+static int settle_without_return(struct sweep *sweep)
+{
+	struct inferrer *inferrer = sweep->inferrer;
+	int result = -EINVAL;
+
+	if (cut_behind_call(inferrer))
+		result = try_to_settle(sweep, false);
+	if (result != -EINVAL)
+		return result;
+	*sweep = (struct sweep){.inferrer = inferrer, .believes_calls = true};
+	forget_joins(inferrer);
+	result = settle(sweep);
+	return result == -ERANGE ? -EINVAL : result;
+}
+
 static int infer_function(struct inferrer *inferrer, struct unwind_rows *rows, uint64_t limit)
 {
 	struct sweep sweep = {.inferrer = inferrer};
@@ -309,6 +375,8 @@ static int infer_function(struct inferrer *inferrer, struct unwind_rows *rows, u
 		result = try_to_settle(&sweep, false);
 		if (result == -EINVAL)
 			result = try_to_settle(&sweep, true);
+		if (result == -EINVAL)
+			result = settle_without_return(&sweep);
 	}
 	if (result == 0) {
 		sweep.rows = rows;

@@ -347,3 +347,25 @@ def test_protoc_decodes_every_packet(sonde, tmp_path, workload):
     assert "spin_half" in decoded
     unknown = re.findall(r"^\s*\d+: .*$", decoded, re.MULTILINE)
     assert unknown == []
+
+
+MUSL_LIBRARIES = Path("/usr/lib/x86_64-linux-musl")  # of Debian's musl-tools
+
+
+@needs_bpf
+@pytest.mark.parametrize("kind", ["static", "static-pie", "dynamic"])
+def test_musl_stacks_reach_their_threads_entry(record, tmp_path, kind):
+    """musl's C code has no call frame information: its instructions alone tell."""
+    options, files = {"static": ["-static"], "dynamic": []}.get(kind), []
+    if kind == "static-pie":  # musl-gcc knows no such option
+        options = ["-fPIE", "-nostartfiles", "-static", "-Wl,-pie", "-Wl,--no-dynamic-linker"]
+        files = [MUSL_LIBRARIES / name for name in ("rcrt1.o", "crti.o", "crtn.o")]
+    program = tmp_path / "musl"
+    source = Path(__file__).resolve().parent / "workloads" / "musl.c"
+    subprocess.run(["musl-gcc", "-O2", *options, "-o", program, source, *files], check=True)
+    _, data = record([program, 0.7])
+    found = [(names, stop, samples) for names, stop, samples in stacks(data) if "spin_here" in names]
+    total = sum(samples for *_, samples in found)
+    assert sum(samples for _, stop, samples in found if stop == "complete") >= 0.99 * total > 500
+    by_main = sum(samples for names, _, samples in found if "main" in names and names[0] == "_start")
+    assert by_main == pytest.approx(0.5 * total, rel=0.15)
