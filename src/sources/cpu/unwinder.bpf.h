@@ -653,22 +653,30 @@ static __always_inline bool is_executing(struct task_struct *task)
 	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
+/* The sample has the address at hand and nothing else; when it has executed a program, not even
+ * that. */
+static __always_inline void walk_without_owner(struct walk *walk)
+{
+	struct scratch *scratch = walk->scratch;
+	__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
+
+	scratch->owner_known = 0;
+	scratch->stop = WIRE_STOP_NO_USER_STACK;
+	if (is_executing(walk->task))
+		return;
+	frames[frame_words(scratch) & (MAX_FRAME_WORDS - 1)] = scratch->registers.pc;
+	scratch->user_frames = 1;
+	scratch->stop = WIRE_STOP_NO_MAPPING;
+}
+
 static __always_inline void walk_user_stack(struct walk *walk)
 {
 	const struct sampler_process *owner = walk->process;
 	struct scratch *scratch = walk->scratch;
 
-	scratch->owner_known = owner && owner->space;
-	if (!scratch->owner_known && is_executing(walk->task)) {
-		scratch->stop = WIRE_STOP_NO_USER_STACK; /* see below */
-		return;
-	}
-	if (!scratch->owner_known) {
-		__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
-
-		frames[frame_words(scratch) & (MAX_FRAME_WORDS - 1)] = scratch->registers.pc;
-		scratch->user_frames = 1;
-		scratch->stop = WIRE_STOP_NO_MAPPING;
+	/* The pointer itself is tested: of a flag the verifier does not know what it means. */
+	if (!owner || !owner->space) {
+		walk_without_owner(walk);
 		return;
 	}
 	scratch->owner = *owner;
