@@ -662,24 +662,26 @@ def test_why_the_device_was_idle(device, sonde, tmp_path, wait):
     assert used["gaps"] == 60 and slept_ns < used["idle_ns"] < used["span_ns"]
     assert sum(used["time_by_cause_ns"].values()) == sum(row["time_ns"] for row in rows) == used["idle_ns"]
     causes = used["time_by_cause_ns"]  # after a sleep the thread may have to wait for a CPU
-    assert causes["sleep"] + causes["cpu"] == pytest.approx(slept_ns, rel=0.1)
+    # Looked at ten times a second: on a busy machine some looks find the thread on its way.
+    tolerance = 0.1 if wait == "exact" else 0.3
+    assert causes["sleep"] + causes["cpu"] == pytest.approx(slept_ns, rel=tolerance)
     first = rows[0]
     line = FEED.splitlines().index("    time.sleep(0.04)") + 1
     assert (first["cause"], first["function"], first["line"]) == ("sleep", "load_batch", line)
     assert first["gaps"] > 50 and 0 < first["samples"] <= 60
     text = sonde("report", tmp_path / "device.pftrace", check=0).stdout
     assert "Why the device was idle (" in text and "sleep" in text
-    check_idle_stacks(sonde, tmp_path / "device.pftrace", used, slept_ns)
+    check_idle_stacks(sonde, tmp_path / "device.pftrace", used, slept_ns, tolerance)
 
 
-def check_idle_stacks(sonde, capture, used, slept_ns):
+def check_idle_stacks(sonde, capture, used, slept_ns, tolerance):
     """The idle time as stacks: of what the thread did, ending in the cause."""
     out = sonde("export", "-f", "folded", "--weight", "gpu-idle", "-o", "-", capture, check=0).stdout
     stacks = [(stack, int(units) * 100) for stack, units in (line.rsplit(" ", 1) for line in out.splitlines())]
     assert all(re.search(r"\[idle: [a-z_]+\]$", stack) for stack, _ in stacks)
     assert sum(ns for _, ns in stacks) == pytest.approx(used["idle_ns"], rel=0.001)
     slept = sum(ns for stack, ns in stacks if "load_batch" in stack and stack.endswith("[idle: sleep]"))
-    assert slept == pytest.approx(slept_ns, rel=0.1)
+    assert slept == pytest.approx(slept_ns, rel=tolerance)
     graph = sonde("export", "-f", "flamegraph", "--weight", "gpu-idle", "-o", "-", capture, check=0).stdout
     assert "of idle time of devices" in graph and "[idle: sleep]" in graph
     weighed = sonde("report", "--weight", "gpu-idle", capture, check=0).stdout

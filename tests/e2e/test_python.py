@@ -168,8 +168,8 @@ def functions(samples):
 SPIN = """
 import time
 def spin(seconds):
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         pass
 """
 

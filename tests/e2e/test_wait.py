@@ -235,7 +235,11 @@ def test_killed_while_it_waits(sonde, start_workload, tmp_path, mode):
     running = start_workload("waits", 60)
     capture = tmp_path / "killed.pftrace"
     recording = sonde.start("record", "-q", *options, "-o", capture, "-p", running.pid, env=env)
-    time.sleep(2)
+    begin = time.monotonic()
+    while not (capture.exists() and capture.stat().st_size):
+        assert time.monotonic() - begin < 60, "the recording did not begin"
+        time.sleep(0.05)
+    time.sleep(2)  # that it waits while it is recorded
     os.kill(running.pid, signal.SIGKILL)
     assert recording.wait(30) == 0
     data = sonde("report", "--json", capture, check=0).json()

@@ -6,7 +6,7 @@ SPIN_FUNCTION(bottom_spin)
 
 static NOINLINE void bottom(double end)
 {
-	while (now_s() < end)
+	while (cpu_s() < end)
 		bottom_spin(100);
 	KEEP_FRAME();
 }
@@ -22,7 +22,7 @@ static NOINLINE void descend(unsigned left, double end)
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + seconds_argument(argc, argv);
+	double end = cpu_s() + seconds_argument(argc, argv);
 	unsigned depth = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 600;
 
 	ready();

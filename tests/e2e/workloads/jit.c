@@ -67,7 +67,7 @@ static NOINLINE void call_generated(void (*function)(unsigned))
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + seconds_argument(argc, argv);
+	double end = cpu_s() + seconds_argument(argc, argv);
 	bool at_exit = argc > 2 && strcmp(argv[2], "atexit") == 0;
 	bool write_names = argc < 3;
 	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 		write_map(memory, path);
 	*(void **)&function = memory;
 	ready();
-	while (now_s() < end)
+	while (cpu_s() < end)
 		call_generated(function);
 	if (write_names)
 		unlink(path);

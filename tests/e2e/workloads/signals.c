@@ -27,14 +27,14 @@ static NOINLINE void on_signal(int number)
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + seconds_argument(argc, argv);
+	double end = cpu_s() + seconds_argument(argc, argv);
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	struct itimerval every = {.it_interval.tv_usec = 10000, .it_value.tv_usec = 10000};
 
 	if (sigaction(SIGPROF, &action, NULL) < 0 || setitimer(ITIMER_PROF, &every, NULL) < 0)
 		die("setitimer");
 	ready();
-	while (now_s() < end)
+	while (cpu_s() < end)
 		interrupted_spin(100);
 	return 0;
 }

@@ -16,10 +16,10 @@ static NOINLINE void one_round(void)
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + seconds_argument(argc, argv);
+	double end = cpu_s() + seconds_argument(argc, argv);
 
 	ready();
-	while (now_s() < end)
+	while (cpu_s() < end)
 		one_round();
 	return 0;
 }

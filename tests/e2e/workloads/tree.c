@@ -16,23 +16,26 @@ SPIN_FUNCTION(forked_spin)
 SPIN_FUNCTION(executed_spin)
 SPIN_FUNCTION(grandchild_spin)
 
-static void work(const char *name, void (*spin)(unsigned), double end)
+static void work(const char *name, void (*spin)(unsigned), double seconds)
 {
+	pid_t parent = getppid();
+
 	prctl(PR_SET_NAME, name);
 	printf("pid %s %d\n", name, getpid());
 	fflush(stdout);
-	while (now_s() < end)
+	/* CPU time; without its parent nobody wants the rest. */
+	while (cpu_s() < seconds && getppid() == parent)
 		spin(100);
 }
 
-static pid_t fork_worker(const char *name, void (*spin)(unsigned), double end)
+static pid_t fork_worker(const char *name, void (*spin)(unsigned), double seconds)
 {
 	pid_t child = fork();
 
 	if (child < 0)
 		die("fork");
 	if (child == 0) {
-		work(name, spin, end);
+		work(name, spin, seconds);
 		exit(0);
 	}
 	return child;
@@ -64,16 +67,16 @@ static pid_t execute_anew(char **argv)
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + seconds_argument(argc, argv);
+	double seconds = seconds_argument(argc, argv);
 
 	if (argc > 2 && strcmp(argv[2], "exec") == 0) {
-		fork_worker("tree-grand", grandchild_spin, end);
-		work("tree-exec", executed_spin, end);
+		fork_worker("tree-grand", grandchild_spin, seconds);
+		work("tree-exec", executed_spin, seconds);
 		return wait_all();
 	}
-	fork_worker("tree-fork", forked_spin, end);
+	fork_worker("tree-fork", forked_spin, seconds);
 	execute_anew(argv);
 	ready();
-	work("tree", parent_spin, end);
+	work("tree", parent_spin, seconds);
 	return wait_all();
 }

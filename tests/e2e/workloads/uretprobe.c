@@ -15,7 +15,7 @@ SPIN_FUNCTION(probed_spin)
 
 static NOINLINE void probed_inner(double end)
 {
-	while (now_s() < end)
+	while (cpu_s() < end)
 		probed_spin(100);
 	KEEP_FRAME();
 }
@@ -64,7 +64,7 @@ static int probe_return(const void *function)
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + seconds_argument(argc, argv);
+	double end = cpu_s() + seconds_argument(argc, argv);
 
 	if (probe_return((void *)probed_outer) < 0 || probe_return((void *)probed_inner) < 0 ||
 		probe_return((void *)probed_inner) < 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every workload shares. Each is run as `NAME SECONDS […]`, prints "ready PID" when it is at
- * full work and ends by itself with status 0 after that many seconds. They are built with -O2
- * -fomit-frame-pointer, as the programs of a distribution are, so that stacks must come from
- * .eh_frame.
+ * full work and ends by itself with status 0 after that many seconds (of CPU time, those that only
+ * spin). They are built with -O2 -fomit-frame-pointer, as the programs of a distribution are, so
+ * that stacks must come from .eh_frame.
  */
 #pragma once
 
@@ -45,6 +45,18 @@ static inline double now_s(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/*
+ * CPU time of this process: what a program that is sampled runs for, so that it has as many samples
+ * on a busy machine as on a quiet one.
+ */
+static inline double cpu_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
