@@ -159,6 +159,45 @@ void file_mapping_done(struct file_mapping *mapping)
 	*mapping = (struct file_mapping){0};
 }
 
+/* True when only root can change the folder and all above it. The path is absolute and exists. */
+static bool is_roots_folder(char *path)
+{
+	struct stat status;
+
+	for (;;) {
+		if (stat(*path ? path : "/", &status) < 0 || status.st_uid != 0)
+			return false;
+		/* In a sticky folder others cannot move what is root's. */
+		if ((status.st_mode & 0022) && !(status.st_mode & S_ISVTX))
+			return false;
+		if (!*path)
+			return true;
+		*strrchr(path, '/') = '\0';
+	}
+}
+
+/*
+ * What root reads from a cache names functions in its reports, and what it writes there goes where
+ * the folder leads: not to where sudo left HOME at another user's. Of a path that does not exist
+ * yet what exists of it counts.
+ */
+static bool root_may_trust(const char *path)
+{
+	_cleanup_free_ char *existing = strdup(path), *resolved = NULL;
+
+	while (existing && existing[0] && !(resolved = realpath(existing, NULL))) {
+		if (errno != ENOENT)
+			return false;
+		*strrchr(existing, '/') = '\0';
+	}
+	return resolved && is_roots_folder(resolved);
+}
+
+static bool may_trust(const char *path)
+{
+	return geteuid() != 0 || root_may_trust(path);
+}
+
 char *cache_directory(const char *subdirectory)
 {
 	const char *cache_home = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -170,7 +209,8 @@ char *cache_directory(const char *subdirectory)
 		strbuf_addf(&path, "%s/.cache/sonde/%s", home, subdirectory);
 	else
 		return NULL;
-	if (strbuf_status(&path) < 0 || make_directories(path.data, 0700) < 0)
+	if (strbuf_status(&path) < 0 || !may_trust(path.data) ||
+		make_directories(path.data, 0700) < 0 || !may_trust(path.data))
 		return NULL;
 	return TAKE_PTR(path.data);
 }

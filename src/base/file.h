@@ -47,7 +47,8 @@ void file_mapping_done(struct file_mapping *mapping);
 
 /*
  * $XDG_CACHE_HOME/sonde/SUBDIRECTORY, or ~/.cache/sonde/…, made when missing (0700). Returns a
- * malloc'ed path, or NULL when there is no place to cache, which callers treat as "no cache".
+ * malloc'ed path, or NULL when there is no place to cache, which callers treat as "no cache". Root
+ * has none in a folder that another user can change.
  */
 char *cache_directory(const char *subdirectory);
 

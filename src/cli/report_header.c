@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyses/completeness.h"
+#include "analyses/runtimes.h"
 #include "analyses/timeline.h"
 #include "cli/report_view.h"
 #include "cli/text.h"
@@ -157,9 +158,15 @@ static void add_filters(const struct report_view *view)
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
+/* What would keep stacks whole. */
+static const char *stop_advice(enum wire_stop stop, const struct runtime_advice *runtime)
+{
+	return stop == WIRE_STOP_FRAME_POINTER ? runtime->frames : completeness_advice(stop);
+}
+
 /* "Stacks: 98.7 % reach the thread's entry. 1.1 % stop early (no_rule): …". */
-static void add_completeness(
-	const struct report_view *view, const struct completeness *completeness)
+static void add_completeness(const struct report_view *view,
+	const struct completeness *completeness, const struct runtime_advice *runtime)
 {
 	enum wire_stop worst = completeness_worst_stop(completeness);
 	_cleanup_strbuf_ struct strbuf text = {0};
@@ -174,7 +181,7 @@ static void add_completeness(
 		strbuf_addf(
 			&text, "; %.1f %% stop early, most at %s", stopped, wire_stop_name(worst));
 	if (stopped >= STOPS_TO_EXPLAIN)
-		strbuf_addf(&text, ": %s", completeness_advice(worst));
+		strbuf_addf(&text, ": %s", stop_advice(worst, runtime));
 	strbuf_add_char(&text, '.');
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
@@ -200,17 +207,17 @@ static void add_python(const struct report_view *view, const struct completeness
 }
 
 /* What gives the code of a module its names. */
-static const char *naming_advice(const char *module)
+static const char *naming_advice(const char *module, const struct runtime_advice *runtime)
 {
 	if (strcmp(module, "[kernel]") == 0)
 		return "record as root, or with CAP_SYSLOG";
 	if (strcmp(module, "[anon]") == 0)
-		return "it is generated code, have its runtime write /tmp/perf-PID.map (node: "
-		       "--perf-basic-prof)";
+		return runtime->names;
 	return "install its debug symbols, or build it without stripping";
 }
 
-static void add_unnamed(const struct report_view *view, const struct completeness *completeness)
+static void add_unnamed(const struct report_view *view, const struct completeness *completeness,
+	const struct runtime_advice *runtime)
 {
 	double share = (double)completeness->unnamed_leaves / (double)completeness->samples;
 	const char *module = model_module_name(view->model, completeness->worst_unnamed_module);
@@ -220,7 +227,7 @@ static void add_unnamed(const struct report_view *view, const struct completenes
 		return;
 	strbuf_addf(&text,
 		"Names: %.1f %% of the samples are in functions without a name, most in %s: %s.",
-		100 * share, module, naming_advice(module));
+		100 * share, module, naming_advice(module, runtime));
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
@@ -352,8 +359,11 @@ static int add_timeline(const struct report_view *view)
 int report_header(const struct report_view *view)
 {
 	struct completeness completeness;
+	struct runtime_advice runtime = {0};
 	int r = completeness_init(&completeness, view->model, view->selected);
 
+	if (r == 0)
+		r = runtime_advice_init(&runtime, view->model, view->selected);
 	if (r < 0)
 		return r;
 	add_title(view);
@@ -361,9 +371,9 @@ int report_header(const struct report_view *view)
 	add_place(view);
 	report_windows_line(view);
 	add_filters(view);
-	add_completeness(view, &completeness);
+	add_completeness(view, &completeness, &runtime);
 	add_python(view, &completeness);
-	add_unnamed(view, &completeness);
+	add_unnamed(view, &completeness, &runtime);
 	add_losses(view, &completeness);
 	add_cautions(view);
 	return add_timeline(view);

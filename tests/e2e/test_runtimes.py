@@ -59,3 +59,18 @@ def test_python_with_perf_trampolines(sonde, report, tmp_path):
         data = report(capture, "--limit", 100000)
         assert any("py::inner" in row["name"] for row in data["tables"]["function"]["rows"]), python
         assert data["completeness"]["complete_share"] > 0.93, python
+
+
+@pytest.mark.parametrize(
+    "runtime, advice",
+    [("java", "DumpPerfMapAtExit"), ("node", "--perf-basic-prof"), ("dotnet", "DOTNET_PerfMapEnabled"),
+     ("luajit", "LUAJIT_USE_PERFTOOLS"), ("unknown", "/tmp/perf-PID.map")],
+)
+def test_advice_for_code_without_names(sonde, workload, tmp_path, runtime, advice):
+    """A stand-in that is called as the runtime is, and generates code without names."""
+    shutil.copy(workload("jit")[0], tmp_path / runtime)
+    capture = tmp_path / "capture.pftrace"
+    sonde("record", "-F", 499, "-o", capture, "--", tmp_path / runtime, 1, "nomap", check=0)
+    text = " ".join(sonde("report", capture, check=0).stdout.split())
+    assert "without a name, most in [anon]" in text
+    assert advice in text

@@ -529,6 +529,33 @@ static void test_file_mapping(void **state)
 	assert_non_null(strstr(err.text, "No such file"));
 }
 
+/* Root neither reads nor writes what another user can change. */
+static void test_cache_directory_of_another(void **state)
+{
+	_cleanup_strbuf_ struct strbuf home = {0}, below = {0};
+	char *path;
+
+	if (getuid() != 0)
+		skip();
+	strbuf_add(&home, in_folder(state, "home"));
+	strbuf_addf(&below, "%s/below", home.data);
+	assert_int_equal(mkdir(home.data, 0700), 0);
+	setenv("XDG_CACHE_HOME", below.data, 1);
+	assert_int_equal(chown(home.data, 4711, 0), 0);
+	assert_null(cache_directory("tables"));
+	assert_int_equal(access(below.data, F_OK), -1);
+	assert_int_equal(chown(home.data, 0, 0), 0);
+	assert_int_equal(chmod(home.data, 0777), 0);
+	assert_null(cache_directory("tables"));
+	assert_int_equal(chmod(home.data, 01777), 0);
+	path = cache_directory("tables");
+	assert_non_null(path);
+	free(path);
+	assert_int_equal(chown(below.data, 4711, 0), 0);
+	assert_null(cache_directory("tables"));
+	unsetenv("XDG_CACHE_HOME");
+}
+
 static void test_cache_directory(void **state)
 {
 	const char *home = in_folder(state, "home");
@@ -597,6 +624,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_make_directories, make_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(test_file_mapping, make_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(test_cache_directory, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(
+			test_cache_directory_of_another, make_folder, remove_folder),
 		cmocka_unit_test(test_cleanups),
 	};
 

@@ -132,7 +132,8 @@ static int identify(struct file_table *table, const struct file_sighting *sighti
 		strbuf_addf(&text, "S%s", special_name(name));
 		return add_identity(table, ret_identities, &text);
 	}
-	if (sighting->build_id->length) {
+	/* Whom root records may have written the build-id of another file into his. */
+	if (sighting->build_id->length && (geteuid() != 0 || !sighting->inode)) {
 		strbuf_addf(&text, "B%.*s", path_length(name), name);
 		strbuf_add_char(&text, '\0');
 		strbuf_add_bytes(&text, sighting->build_id->bytes, sighting->build_id->length);
