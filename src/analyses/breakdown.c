@@ -7,6 +7,7 @@
 
 #include "analyses/counts.h"
 #include "analyses/dimensions.h"
+#include "base/map.h"
 
 const char *breakdown_by_to_string(enum breakdown_by by)
 {
@@ -26,7 +27,11 @@ static int add_row(struct breakdown *breakdown, uint32_t key, uint64_t self, uin
 {
 	if (!total)
 		return 0;
-	return array_append(&breakdown->rows, (struct breakdown_row){key, self, total});
+	return array_append(&breakdown->rows, (struct breakdown_row){
+						      .key = key,
+						      .self_samples = self,
+						      .total_samples = total,
+					      });
 }
 
 static int count_frames(struct breakdown *breakdown, const struct model *model,
@@ -123,6 +128,103 @@ int breakdown_init(struct breakdown *breakdown, const struct model *model,
 			row->key = BREAKDOWN_NO_MODULE;
 	}
 	return 0;
+}
+
+/* Nanoseconds between the first and the last that is known of each process. */
+static uint64_t *lifetimes(const struct model *model)
+{
+	uint64_t *first = calloc(2 * model->processes.count + 1, sizeof(*first));
+	uint64_t *last = first ? first + model->processes.count : NULL;
+
+	if (!first)
+		return NULL;
+	for (size_t i = 0; i < model->samples.count; i++) {
+		const struct model_sample *sample = &model->samples.items[i];
+		uint32_t process = model->threads.items[sample->thread].process;
+		uint64_t begin_ns = sample->time_ns;
+
+		if (sample->wait != WIRE_WAIT_NONE)
+			begin_ns -= MIN(begin_ns, sample->duration_ns);
+		if (!first[process] || begin_ns < first[process])
+			first[process] = begin_ns;
+		last[process] = MAX(last[process], sample->time_ns);
+	}
+	for (size_t i = 0; i < model->processes.count; i++)
+		first[i] = last[i] - first[i];
+	return first;
+}
+
+/* Short processes by name: names are interned, equal ones are equal pointers. */
+struct short_processes {
+	struct intern names;
+	ARRAY_OF(uint32_t) counts; /* by id of the name */
+	ARRAY_OF(uint32_t) rows;   /* by id: the row that stands for all, and one; 0: not yet */
+	uint32_t *ids;             /* of each row's name; MODEL_NONE: it is not short */
+};
+
+static int count_short(
+	struct short_processes *all, const struct breakdown *breakdown, const struct model *model)
+{
+	_cleanup_free_ uint64_t *lived_ns = lifetimes(model);
+	int r = lived_ns && all->ids ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < breakdown->rows.count; i++) {
+		uint32_t key = breakdown->rows.items[i].key;
+		const char *name = model->processes.items[key].name;
+
+		all->ids[i] = MODEL_NONE;
+		if (lived_ns[key] >= model_elapsed_ns(model) / 2)
+			continue;
+		r = intern_add(&all->names, name, strlen(name), &all->ids[i]);
+		if (r > 0) {
+			r = array_append(&all->counts, 0);
+			r = r ?: array_append(&all->rows, 0);
+		}
+		if (r >= 0)
+			all->counts.items[all->ids[i]]++;
+	}
+	return MIN(r, 0);
+}
+
+/* Rows come with most samples first: the first of a name stands for the others. */
+static void merge_rows(struct breakdown *breakdown, struct short_processes *all)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < breakdown->rows.count; i++) {
+		const struct breakdown_row row = breakdown->rows.items[i];
+		uint32_t id = all->ids[i], *at = id == MODEL_NONE ? NULL : &all->rows.items[id];
+
+		if (at && all->counts.items[id] >= BREAKDOWN_MERGED_PROCESSES && *at) {
+			breakdown->rows.items[*at - 1].merged++;
+			breakdown->rows.items[*at - 1].self_samples += row.self_samples;
+			breakdown->rows.items[*at - 1].total_samples += row.total_samples;
+			continue;
+		}
+		breakdown->rows.items[kept++] = row;
+		if (at)
+			*at = (uint32_t)kept;
+	}
+	breakdown->rows.count = kept;
+}
+
+int breakdown_merge_processes(struct breakdown *breakdown, const struct model *model)
+{
+	struct short_processes all = {.ids = calloc(breakdown->rows.count + 1, sizeof(*all.ids))};
+	struct order order = {breakdown, model, BREAKDOWN_SORT_SELF};
+	int r = count_short(&all, breakdown, model);
+
+	if (r == 0) {
+		merge_rows(breakdown, &all);
+		if (breakdown->rows.count)
+			qsort_r(breakdown->rows.items, breakdown->rows.count,
+				sizeof(*breakdown->rows.items), compare_rows, &order);
+	}
+	free(all.ids);
+	intern_done(&all.names);
+	array_done(&all.counts);
+	array_done(&all.rows);
+	return r;
 }
 
 void breakdown_done(struct breakdown *breakdown)

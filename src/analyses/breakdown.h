@@ -47,6 +47,7 @@ enum breakdown_sort {
  */
 struct breakdown_row {
 	uint32_t key;
+	uint32_t merged; /* by breakdown_merge_processes(): further processes of this row */
 	uint64_t self_samples, total_samples;
 };
 
@@ -68,5 +69,12 @@ struct breakdown {
 /* Returns 0 or -ENOMEM. The breakdown points into the model. */
 int breakdown_init(struct breakdown *breakdown, const struct model *model,
 	const struct selected *selected, enum breakdown_by by, enum breakdown_sort sort);
+/*
+ * Of BREAKDOWN_PROCESS: makes one row of processes with one name that were short, as a build's
+ * compilers are: they lived for less than half of the recording, and there are at least
+ * BREAKDOWN_MERGED_PROCESSES of them. Its key is the one with most samples. Returns 0 or -ENOMEM.
+ */
+#define BREAKDOWN_MERGED_PROCESSES 3
+int breakdown_merge_processes(struct breakdown *breakdown, const struct model *model);
 void breakdown_done(struct breakdown *breakdown);
 #define _cleanup_breakdown_ _cleanup_(breakdown_done)

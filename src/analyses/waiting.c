@@ -75,14 +75,14 @@ static void add_time(
 }
 
 static int add_sample(struct waiting *waiting, struct intern *known, const struct model *model,
-	const struct model_sample *sample, uint32_t *ret_frame)
+	const struct model_sample *sample, uint32_t *ret_row)
 {
-	struct waiting_row row = {.reason = sample->wait};
+	struct waiting_row row = {
+		.reason = sample->wait, .frame = charge_frame(model, sample->stack)};
 	struct charge_key key;
 	uint32_t id;
 	int r;
 
-	row.frame = *ret_frame = charge_frame(model, sample->stack);
 	row.is_count = sample->wait_count > 0;
 	key = charge_key(model, row.frame, sample->wait | (row.is_count ? IS_COUNT : 0));
 	r = intern_add(known, &key, sizeof(key), &id);
@@ -91,6 +91,64 @@ static int add_sample(struct waiting *waiting, struct intern *known, const struc
 	if (r < 0)
 		return r;
 	add_time(waiting, &waiting->rows.items[id], sample);
+	*ret_row = id;
+	return 0;
+}
+
+static const struct model_function *function_of(const struct model *model, uint32_t frame)
+{
+	return frame == MODEL_NONE ? NULL
+				   : &model->functions.items[model->frames.items[frame].function];
+}
+
+static bool is_own(const struct model *model, uint32_t frame)
+{
+	const struct model_function *function = function_of(model, frame);
+
+	return function && function->class == MODEL_CLASS_USER;
+}
+
+static bool is_runtime(const struct model *model, uint32_t frame)
+{
+	const struct model_function *function = function_of(model, frame);
+
+	return function && function->kind != CAPTURE_FRAME_INTERPRETED &&
+	       (function->class == MODEL_CLASS_RUNTIME || function->class == MODEL_CLASS_FRAMEWORK);
+}
+
+static void mark_background(struct waiting *waiting, const struct model *model)
+{
+	bool has_own = false;
+
+	array_foreach (&waiting->rows, row)
+		has_own |= is_own(model, row->frame);
+	array_foreach (&waiting->rows, row) {
+		row->is_background = !row->is_count && (has_own ? !is_own(model, row->frame)
+								: is_runtime(model, row->frame));
+		if (row->is_background)
+			waiting->background_ns += row->time_ns;
+	}
+}
+
+/* `rows`: of each sample, MODEL_NONE where it is not selected. */
+static int count_background_threads(
+	struct waiting *waiting, const struct model *model, const uint32_t *rows)
+{
+	_cleanup_free_ unsigned char *seen = calloc(model->threads.count + 1, sizeof(*seen));
+
+	if (!seen)
+		return -ENOMEM;
+	for (size_t i = 0; i < model->samples.count; i++) {
+		const struct waiting_row *row;
+
+		if (rows[i] == MODEL_NONE)
+			continue;
+		row = &waiting->rows.items[rows[i]];
+		if (!row->is_count)
+			seen[model->samples.items[i].thread] |= row->is_background ? 1 : 2;
+	}
+	for (size_t i = 0; i < model->threads.count; i++)
+		waiting->background_threads += seen[i] == 1;
 	return 0;
 }
 
@@ -116,37 +174,57 @@ static int compare_holders(const void *left, const void *right)
 	return a->holder < b->holder ? -1 : a->holder > b->holder;
 }
 
-int waiting_init(struct waiting *waiting, const struct model *model,
-	const struct selection *selection, struct errmsg *err)
+static void sort_rows(struct waiting *waiting)
 {
-	_cleanup_(selected_done) struct selected selected = {0};
-	struct selection waits = *selection;
-	struct intern known = {0}, known_holders = {0};
-	uint32_t frame;
-	int r;
-
-	*waiting = (struct waiting){.exact = strcmp(model->session.wait_mode, "exact") == 0};
-	waits.weight = MODEL_WEIGHT_WAIT;
-	r = selection_apply(&waits, model, &selected, err);
-	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
-		if (!selected.samples[i])
-			continue;
-		r = add_sample(waiting, &known, model, &model->samples.items[i], &frame);
-		if (r == 0 && model->samples.items[i].wait == WIRE_WAIT_GIL)
-			r = add_holder(waiting, &known_holders, model, i, frame);
-	}
-	intern_done(&known);
-	intern_done(&known_holders);
-	if (r < 0) {
-		waiting_done(waiting);
-		return r;
-	}
 	if (waiting->rows.count)
 		qsort(waiting->rows.items, waiting->rows.count, sizeof(*waiting->rows.items),
 			compare_rows);
 	if (waiting->holders.count)
 		qsort(waiting->holders.items, waiting->holders.count,
 			sizeof(*waiting->holders.items), compare_holders);
+}
+
+static int add_samples(struct waiting *waiting, const struct model *model, const bool *selected)
+{
+	_cleanup_free_ uint32_t *rows = calloc(model->samples.count + 1, sizeof(*rows));
+	struct intern known = {0}, known_holders = {0};
+	int r = rows ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
+		const struct model_sample *sample = &model->samples.items[i];
+
+		rows[i] = MODEL_NONE;
+		if (!selected[i])
+			continue;
+		r = add_sample(waiting, &known, model, sample, &rows[i]);
+		if (r == 0 && sample->wait == WIRE_WAIT_GIL)
+			r = add_holder(waiting, &known_holders, model, i,
+				waiting->rows.items[rows[i]].frame);
+	}
+	intern_done(&known);
+	intern_done(&known_holders);
+	if (r < 0)
+		return r;
+	mark_background(waiting, model);
+	return count_background_threads(waiting, model, rows);
+}
+
+int waiting_init(struct waiting *waiting, const struct model *model,
+	const struct selection *selection, struct errmsg *err)
+{
+	_cleanup_(selected_done) struct selected selected = {0};
+	struct selection waits = *selection;
+	int r;
+
+	*waiting = (struct waiting){.exact = strcmp(model->session.wait_mode, "exact") == 0};
+	waits.weight = MODEL_WEIGHT_WAIT;
+	r = selection_apply(&waits, model, &selected, err);
+	r = r ?: add_samples(waiting, model, selected.samples);
+	if (r < 0) {
+		waiting_done(waiting);
+		return r;
+	}
+	sort_rows(waiting);
 	return 0;
 }
 

@@ -14,6 +14,7 @@ struct waiting_row {
 	uint64_t time_ns;
 	uint64_t waits, open_waits; /* how many, where all are measured; those that had not ended */
 	bool is_count;              /* waits whose stacks were not taken: short ones */
+	bool is_background;         /* a pool's or a runtime's, not the program's own */
 };
 
 #define WAITING_NEAR_NS 150000000ULL
@@ -38,6 +39,13 @@ struct waiting {
 	 */
 	uint64_t counted_ns, counted, waits, open_waits;
 	ARRAY_OF(struct waiting_row) rows; /* longest first */
+	/*
+	 * Of the rows that are background, and the threads that wait nowhere else. Where some row
+	 * is the user's own code, all others with a stack are background; where none is, those in
+	 * the C library, a driver or a framework's native code.
+	 */
+	uint64_t background_ns;
+	uint32_t background_threads;
 	/*
 	 * Longest first. The holder's place is that of its own sample nearest in time, at most
 	 * WAITING_NEAR_NS away; MODEL_NONE: it has none so near.

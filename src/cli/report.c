@@ -110,7 +110,7 @@ static const char *why_no_samples(const struct model *model)
 static int add_waiting(const struct report_view *view)
 {
 	if (has_waiting(view->model))
-		return report_waiting(view, wanted_limit(DEFAULT_LIMIT));
+		return report_waiting(view, wanted_limit(DEFAULT_LIMIT), false);
 	report_paragraph(view, no_waiting, 0);
 	return 0;
 }
@@ -227,21 +227,21 @@ static int add_tables(const struct report_view *view)
 		r = report_ranges(view, side);
 		r = r ?: report_counters(view, side);
 		r = r ?: report_device(view, side);
-		return r ?: report_waiting(view, side);
+		return r ?: report_waiting(view, side, true);
 	}
 	if (arguments.by) {
 		enum breakdown_by by = breakdown_by_from_string(arguments.by);
 
 		r = report_table(view, by, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
-		return r == 0 && by == BREAKDOWN_GIL ? report_waiting(view, side) : r;
+		return r == 0 && by == BREAKDOWN_GIL ? report_waiting(view, side, true) : r;
 	}
-	if (!arguments.shown.fold_libraries && model_has_user_python(view->model))
-		r = report_own_lines(view, side);
+	if (!arguments.shown.fold_libraries)
+		r = report_own_code(view, side);
 	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
 	r = r ?: report_ranges(view, side);
 	r = r ?: report_counters(view, side);
 	r = r ?: report_device(view, side);
-	r = r ?: report_waiting(view, side);
+	r = r ?: report_waiting(view, side, true);
 	r = r ?: report_table(view, BREAKDOWN_PROCESS, wanted_sort(), side);
 	if (r == 0 && view->model->threads.count > view->model->processes.count)
 		r = report_table(view, BREAKDOWN_THREAD, wanted_sort(), side);

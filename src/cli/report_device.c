@@ -166,7 +166,7 @@ static int add_lines(const struct report_view *view, const struct device_work *w
 		{.title = "Time", .right = true},
 		{.title = "Total", .right = true},
 		{.title = "Count", .right = true},
-		{.title = "Launched by", .is_text = true, .shrinks_to = 14},
+		{.title = "Launched by", .is_path = true, .shrinks_to = 14},
 		{.title = "Function", .shrinks_to = 10},
 	};
 	_cleanup_table_ struct table table = {

@@ -89,7 +89,7 @@ static int add_table(const struct report_view *view, uint32_t device, size_t lim
 		{.title = "Gaps", .right = true},
 		{.title = "Samples", .right = true},
 		{.title = "Cause", .shrinks_to = 12},
-		{.title = "Line", .is_text = true, .shrinks_to = 14},
+		{.title = "Line", .is_path = true, .shrinks_to = 14},
 		{.title = "Function", .shrinks_to = 10},
 	};
 	_cleanup_table_ struct table table = {

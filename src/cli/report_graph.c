@@ -58,8 +58,8 @@ static int add_graphs(
 		{.title = "Capture", .right = true},
 		{.title = "Memory", .right = true},
 		{.title = "Graph", .right = true},
-		{.title = "Captured by", .is_text = true, .shrinks_to = 14},
-		{.title = "Replayed by", .is_text = true, .shrinks_to = 14},
+		{.title = "Captured by", .is_path = true, .shrinks_to = 14},
+		{.title = "Replayed by", .is_path = true, .shrinks_to = 14},
 	};
 	_cleanup_table_ struct table table = {
 		.columns = columns, .column_count = ARRAY_SIZE(columns)};
@@ -104,7 +104,7 @@ static int add_nodes(
 		{.title = "Mean", .right = true},
 		{.title = "Graph", .right = true},
 		{.title = "Node", .shrinks_to = 12},
-		{.title = "Captured by", .is_text = true, .shrinks_to = 14},
+		{.title = "Captured by", .is_path = true, .shrinks_to = 14},
 	};
 	_cleanup_table_ struct table table = {
 		.columns = columns, .column_count = ARRAY_SIZE(columns)};

@@ -8,11 +8,11 @@
 #include "cli/report_view.h"
 #include "exporters/escape.h"
 #include "exporters/format.h"
+#include "exporters/source_text.h"
 
 #define FILES_SHOWN        3
 #define LINES_AROUND       3
-#define LINES_SHOWN        60 /* of one file */
-#define LARGEST_FILE_BYTES ((size_t)8 << 20)
+#define LINES_SHOWN        60    /* of one file */
 #define SMALLEST_SHARE     0.005 /* a line below is no reason to show more source */
 #define FIGURE_COLUMNS     28
 
@@ -129,7 +129,7 @@ static void add_file(
 {
 	_cleanup_strbuf_ struct strbuf source = {0}, heading = {0};
 	struct stat status;
-	int r = read_whole_file(file, LARGEST_FILE_BYTES, &source);
+	int r = source_text_read(file, &source);
 
 	escape_plain(&heading, file);
 	report_heading(view, strbuf_cstr(&heading));

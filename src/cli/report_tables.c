@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <string.h>
 
 #include "cli/report_view.h"
 #include "exporters/format.h"
-#include "model/shown.h"
 
 #define NAME_COLUMNS 24
 
@@ -13,20 +13,22 @@ struct table_shape {
 	bool self_and_total;          /* two pairs of share and time, else one */
 	struct table_column names[4]; /* ended by one without a title */
 	void (*fill)(struct table *table, const struct model *model,
-		const struct breakdown *breakdown, uint32_t key);
+		const struct breakdown *breakdown, const struct breakdown_row *row);
 	const char *many; /* for "12 more functions" */
 };
 
 static void fill_function(struct table *table, const struct model *model,
-	const struct breakdown *breakdown, uint32_t key)
+	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
+	uint32_t key = row->key;
 	table_cell(table, model_function_name(model, key));
 	table_cell(table, model_function_module(model, key));
 }
 
 static void fill_module(struct table *table, const struct model *model,
-	const struct breakdown *breakdown, uint32_t key)
+	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
+	uint32_t key = row->key;
 	bool known = key < model->modules.count;
 
 	table_cell(table, key == MODEL_NONE ? "[no stack]"
@@ -36,8 +38,9 @@ static void fill_module(struct table *table, const struct model *model,
 }
 
 static void fill_line(struct table *table, const struct model *model,
-	const struct breakdown *breakdown, uint32_t key)
+	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
+	uint32_t key = row->key;
 	const struct breakdown_line *line = key == MODEL_NONE ? NULL : &breakdown->lines.items[key];
 
 	if (line && line->line)
@@ -50,18 +53,23 @@ static void fill_line(struct table *table, const struct model *model,
 }
 
 static void fill_process(struct table *table, const struct model *model,
-	const struct breakdown *breakdown, uint32_t key)
+	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
+	uint32_t key = row->key;
 	const struct model_process *process = &model->processes.items[key];
 
-	table_cellf(table, "%u", process->pid);
+	if (row->merged)
+		table_cellf(table, "%u \xc3\x97", row->merged + 1);
+	else
+		table_cellf(table, "%u", process->pid);
 	table_cell(table, process->name);
-	table_cell(table, process->command_line);
+	table_cell(table, row->merged ? "" : process->command_line);
 }
 
 static void fill_thread(struct table *table, const struct model *model,
-	const struct breakdown *breakdown, uint32_t key)
+	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
+	uint32_t key = row->key;
 	const struct model_thread *thread = &model->threads.items[key];
 	const struct model_process *process = &model->processes.items[thread->process];
 
@@ -71,22 +79,25 @@ static void fill_thread(struct table *table, const struct model *model,
 }
 
 static void fill_cpu(struct table *table, const struct model *model,
-	const struct breakdown *breakdown, uint32_t key)
+	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
+	uint32_t key = row->key;
 	table_cellf(table, "%u", key);
 }
 
 static void fill_cgroup(struct table *table, const struct model *model,
-	const struct breakdown *breakdown, uint32_t key)
+	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
+	uint32_t key = row->key;
 	const char *cgroup = breakdown->cgroups.items[key];
 
 	table_cell(table, *cgroup ? cgroup : "[unknown]");
 }
 
 static void fill_class(struct table *table, const struct model *model,
-	const struct breakdown *breakdown, uint32_t key)
+	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
+	uint32_t key = row->key;
 	static const char *const meanings[MODEL_CLASS_MAX] = {
 		[MODEL_CLASS_USER] = "your own code",
 		[MODEL_CLASS_LIBRARY] = "Python's library and packages, generated code, headers",
@@ -103,8 +114,9 @@ static void fill_class(struct table *table, const struct model *model,
 }
 
 static void fill_gil(struct table *table, const struct model *model,
-	const struct breakdown *breakdown, uint32_t key)
+	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
+	uint32_t key = row->key;
 	static const char *const meanings[WIRE_GIL_MAX] = {
 		[WIRE_GIL_NONE] = "no Python thread, or not known",
 		[WIRE_GIL_HELD] = "ran with the lock: no other thread of the process ran Python",
@@ -137,7 +149,7 @@ static const struct table_shape shapes[BREAKDOWN_MAX] = {
 				 .is_text = true,
 				 .shrinks_to = 10,
 				 .largest = 2 * NAME_COLUMNS},
-				{.title = "Path", .is_text = true, .dim = true, .shrinks_to = 12}},
+				{.title = "Path", .is_path = true, .dim = true, .shrinks_to = 12}},
 			fill_module,
 			"modules",
 		},
@@ -145,7 +157,7 @@ static const struct table_shape shapes[BREAKDOWN_MAX] = {
 		{
 			"Hottest lines",
 			true,
-			{{.title = "Line", .is_text = true, .shrinks_to = 14},
+			{{.title = "Line", .is_path = true, .shrinks_to = 14},
 				{.title = "Function", .shrinks_to = 10},
 				{.title = "Module",
 					.is_text = true,
@@ -272,8 +284,10 @@ static void add_rest(
 
 	if (!rest)
 		return;
-	for (size_t i = shown; i < breakdown->rows.count; i++)
+	for (size_t i = shown; i < breakdown->rows.count; i++) {
 		samples += breakdown->rows.items[i].self_samples;
+		rest += breakdown->rows.items[i].merged;
+	}
 	strbuf_addf(view->out, "%s\xe2\x80\xa6 ", terminal_dim(&view->terminal));
 	format_count(view->out, rest);
 	strbuf_addf(view->out, " more %s with %.2f %%%s (--limit shows more)%s\n", shape->many,
@@ -295,67 +309,26 @@ int report_rows(const struct report_view *view, const struct breakdown *breakdow
 		if (shape->self_and_total)
 			add_counts(&table, view, row->self_samples, breakdown->samples);
 		add_counts(&table, view, row->total_samples, breakdown->samples);
-		shape->fill(&table, view->model, breakdown, row->key);
+		shape->fill(&table, view->model, breakdown, row);
 	}
 	return table_print(&table, &view->terminal, view->out);
 }
 
-static bool is_own_line(const struct model *model, const struct breakdown *breakdown,
-	const struct breakdown_row *row)
-{
-	uint32_t function =
-		row->key == MODEL_NONE ? MODEL_NONE : breakdown->lines.items[row->key].function;
-
-	return function != MODEL_NONE && model->functions.items[function].class == MODEL_CLASS_USER;
-}
-
-/* Takes the rows of other people's code out. Returns their samples. */
-static uint64_t keep_own_lines(const struct model *model, struct breakdown *breakdown)
+/* Of the whole machine: what recording took, wherever its row is. */
+static void add_sonde(const struct report_view *view, const struct breakdown *breakdown)
 {
 	uint64_t samples = 0;
-	size_t kept = 0;
 
+	if (!view->model->session.whole_machine)
+		return;
 	array_foreach (&breakdown->rows, row) {
-		if (is_own_line(model, breakdown, row))
-			breakdown->rows.items[kept++] = *row;
-		else
+		if (strcmp(view->model->processes.items[row->key].name, "sonde") == 0)
 			samples += row->self_samples;
 	}
-	breakdown->rows.count = kept;
-	return samples;
-}
-
-static void add_others(
-	const struct report_view *view, const struct breakdown *breakdown, uint64_t samples)
-{
-	if (!samples)
-		return;
-	strbuf_addf(view->out, "%s\xe2\x80\xa6 %.2f %% in stacks without your code: %s%s\n",
-		terminal_dim(&view->terminal), 100.0 * (double)samples / (double)breakdown->samples,
-		"threads of libraries, other programs, the interpreter's start and end",
-		terminal_plain(&view->terminal));
-}
-
-int report_own_lines(const struct report_view *view, size_t limit)
-{
-	_cleanup_breakdown_ struct breakdown breakdown = {0};
-	uint64_t others;
-	size_t shown;
-	int r;
-
-	model_fold_libraries(view->model, true);
-	r = breakdown_init(
-		&breakdown, view->model, view->selected, BREAKDOWN_LINE, BREAKDOWN_SORT_SELF);
-	model_fold_libraries(view->model, false);
-	if (r < 0)
-		return r;
-	others = keep_own_lines(view->model, &breakdown);
-	shown = limit ? MIN(limit, breakdown.rows.count) : breakdown.rows.count;
-	report_heading(view, "Your code (what a line calls in libraries counts as its own)");
-	r = report_rows(view, &breakdown, 0, shown);
-	add_rest(view, &breakdown, shown);
-	add_others(view, &breakdown, others);
-	return r;
+	strbuf_addf(view->out, "%ssonde itself: %.2f %%, ", terminal_dim(&view->terminal),
+		100.0 * (double)samples / (double)breakdown->samples);
+	report_add_time(view->out, view->model, samples);
+	strbuf_addf(view->out, " of the above%s\n", terminal_plain(&view->terminal));
 }
 
 int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,
@@ -368,12 +341,16 @@ int report_table(const struct report_view *view, enum breakdown_by by, enum brea
 	if (by == BREAKDOWN_STACK)
 		return report_stacks(view, limit);
 	r = breakdown_init(&breakdown, view->model, view->selected, by, sort);
+	if (r == 0 && by == BREAKDOWN_PROCESS)
+		r = breakdown_merge_processes(&breakdown, view->model);
 	if (r < 0)
 		return r;
 	shown = limit ? MIN(limit, breakdown.rows.count) : breakdown.rows.count;
 	report_heading(view, shapes[by].heading);
 	r = report_rows(view, &breakdown, 0, shown);
 	add_rest(view, &breakdown, shown);
+	if (by == BREAKDOWN_PROCESS)
+		add_sonde(view, &breakdown);
 	if (r == 0 && by == BREAKDOWN_LINE)
 		report_source(view, &breakdown);
 	return r;

@@ -30,15 +30,19 @@ int report_table(const struct report_view *view, enum breakdown_by by, enum brea
 /* The rows of a breakdown from `first` on, with their header: nothing else. */
 int report_rows(const struct report_view *view, const struct breakdown *breakdown, size_t first,
 	size_t count);
-/* The lines of the user's own Python code, each charged with what it calls in libraries. */
-int report_own_lines(const struct report_view *view, size_t limit);
+/* The user's own code by line and by function, each charged with what it calls in libraries;
+ * nothing when there is none. */
+int report_own_code(const struct report_view *view, size_t limit);
 /* The source around the hottest lines of a breakdown by line, with their costs beside it. */
 void report_source(const struct report_view *view, const struct breakdown *breakdown);
 /* The heaviest way from the root down, then the hottest stacks. */
 int report_stacks(const struct report_view *view, size_t limit);
 
-/* For what threads waited, and where; nothing when the capture has no such samples. */
-int report_waiting(const struct report_view *view, size_t limit);
+/*
+ * For what threads waited, and where; nothing when the capture has no such samples. `fold`: what
+ * waits in the background is one line.
+ */
+int report_waiting(const struct report_view *view, size_t limit, bool fold);
 
 /* What devices did, and which lines launched it; nothing when nothing was recorded. */
 int report_device(const struct report_view *view, size_t limit);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where threads waited, as the report shows it. */
 #include <errno.h>
+#include <string.h>
 
 #include "analyses/waiting.h"
 #include "cli/report_view.h"
 #include "exporters/format.h"
+
+#define BACKGROUND_NAMED 3
 
 static const char *meaning(enum wire_wait reason)
 {
@@ -51,31 +54,34 @@ static void add_short(struct table *table)
 	table_cell(table, "");
 }
 
-static int add_table(const struct report_view *view, const struct waiting *waiting, size_t limit)
+/* At most `limit` rows; with `fold` none of the background. */
+static int add_table(
+	const struct report_view *view, const struct waiting *waiting, size_t limit, bool fold)
 {
 	struct table_column columns[] = {
 		{.title = "Waits", .right = true},
 		{.title = "Waited", .right = true},
 		{.title = "Time", .right = true},
 		{.title = "For", .shrinks_to = 12},
-		{.title = "Line", .is_text = true, .shrinks_to = 14},
+		{.title = "Line", .is_path = true, .shrinks_to = 14},
 		{.title = "Function", .shrinks_to = 10},
 	};
 	const size_t first = waiting->exact ? 0 : 1; /* how often is known where all are measured */
+	const uint64_t all_ns = waiting->time_ns - (fold ? waiting->background_ns : 0);
 	_cleanup_table_ struct table table = {
 		.columns = columns + first, .column_count = ARRAY_SIZE(columns) - first};
 
-	for (size_t i = 0; i < MIN(limit, waiting->rows.count); i++) {
-		const struct waiting_row *row = &waiting->rows.items[i];
-		_cleanup_strbuf_ struct strbuf waits = {0}, time = {0};
+	array_foreach (&waiting->rows, row) {
+		_cleanup_strbuf_ struct strbuf waits = {0};
 
+		if ((fold && row->is_background) || !limit)
+			continue;
+		limit--;
 		format_count(&waits, row->waits);
 		if (waiting->exact)
 			table_cell(&table, strbuf_cstr(&waits));
-		table_cellf(
-			&table, "%.2f %%", 100.0 * (double)row->time_ns / (double)waiting->time_ns);
-		format_duration(&time, row->time_ns);
-		table_cell(&table, strbuf_cstr(&time));
+		table_cellf(&table, "%.2f %%", 100.0 * (double)row->time_ns / (double)all_ns);
+		table_duration(&table, row->time_ns);
 		table_cell(&table, meaning(row->reason));
 		if (row->is_count)
 			add_short(&table);
@@ -83,6 +89,50 @@ static int add_table(const struct report_view *view, const struct waiting *waiti
 			add_place(&table, view->model, row->frame);
 	}
 	return table_print(&table, &view->terminal, view->out);
+}
+
+/* "epoll_wait, libtorch_cpu.so.1.13": the functions, or files of unnamed ones, that wait most. */
+static void add_background_names(
+	struct strbuf *text, const struct model *model, const struct waiting *waiting)
+{
+	const char *named[BACKGROUND_NAMED] = {0};
+	size_t count = 0;
+
+	array_foreach (&waiting->rows, row) {
+		const struct model_function *function;
+		const char *name;
+		bool known = false;
+
+		if (!row->is_background || row->frame == MODEL_NONE || count == BACKGROUND_NAMED)
+			continue;
+		function = &model->functions.items[model->frames.items[row->frame].function];
+		name = function->unnamed ? model_module_name(model, function->module)
+					 : function->name;
+		for (size_t i = 0; i < count; i++)
+			known |= strcmp(named[i], name) == 0;
+		if (known)
+			continue;
+		strbuf_addf(text, "%s%s", count ? ", " : ", most in ", name);
+		named[count++] = name;
+	}
+}
+
+/* "… 183 s more in threads of libraries, …". */
+static void add_background(const struct report_view *view, const struct waiting *waiting)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	strbuf_add(&text, "\xe2\x80\xa6 ");
+	format_duration(&text, waiting->background_ns);
+	strbuf_add(&text, " more without your code in the stack");
+	if (waiting->background_threads)
+		strbuf_addf(&text, ", by %u thread%s of libraries", waiting->background_threads,
+			waiting->background_threads == 1 ? "" : "s");
+	add_background_names(&text, view->model, waiting);
+	strbuf_add(&text, " (--by wait lists all)");
+	strbuf_add(view->out, terminal_dim(&view->terminal));
+	report_paragraph(view, strbuf_cstr(&text), 2);
+	strbuf_add(view->out, terminal_plain(&view->terminal));
 }
 
 /* "train.py:12 work", or why it is not known. */
@@ -105,8 +155,8 @@ static int add_holders(const struct report_view *view, const struct waiting *wai
 	struct table_column columns[] = {
 		{.title = "Waited", .right = true},
 		{.title = "Time", .right = true},
-		{.title = "Here", .is_text = true, .shrinks_to = 14},
-		{.title = "While the lock was held here", .is_text = true, .shrinks_to = 14},
+		{.title = "Here", .is_path = true, .shrinks_to = 14},
+		{.title = "While the lock was held here", .is_path = true, .shrinks_to = 14},
 	};
 	_cleanup_table_ struct table table = {
 		.columns = columns, .column_count = ARRAY_SIZE(columns)};
@@ -169,7 +219,7 @@ static void add_how(struct strbuf *heading, const struct model *model, bool exac
 		strbuf_add(heading, "sampled)");
 }
 
-int report_waiting(const struct report_view *view, size_t limit)
+int report_waiting(const struct report_view *view, size_t limit, bool fold)
 {
 	_cleanup_waiting_ struct waiting waiting = {0};
 	_cleanup_strbuf_ struct strbuf heading = {0};
@@ -178,11 +228,14 @@ int report_waiting(const struct report_view *view, size_t limit)
 
 	if (r < 0 || !waiting.time_ns)
 		return r;
+	fold = fold && waiting.background_ns;
 	strbuf_add(&heading, "Waiting (");
-	format_duration(&heading, waiting.time_ns);
+	format_duration(&heading, waiting.time_ns - (fold ? waiting.background_ns : 0));
 	add_how(&heading, view->model, waiting.exact);
 	report_heading(view, strbuf_cstr(&heading));
-	r = add_table(view, &waiting, limit ? limit : waiting.rows.count);
+	r = add_table(view, &waiting, limit ? limit : waiting.rows.count, fold);
+	if (fold)
+		add_background(view, &waiting);
 	if (r == 0 && waiting.exact)
 		explain_exact(view, &waiting);
 	if (r == 0 && waiting.holders.count)

@@ -179,7 +179,11 @@ static void add_cell(struct strbuf *out, const struct table *table, size_t colum
 	_cleanup_strbuf_ struct strbuf shortened = {0};
 	size_t columns;
 
-	if (table->columns[column].is_text)
+	if (table->columns[column].is_path)
+		shorten_path(&shortened, text, width);
+	else if (table->columns[column].is_source)
+		shorten_end(&shortened, text, width);
+	else if (table->columns[column].is_text)
 		shorten_text(&shortened, text, width);
 	else
 		shorten_name(&shortened, text, width);

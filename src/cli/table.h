@@ -31,6 +31,8 @@ struct table_column {
 	bool right; /* aligned */
 	bool dim;
 	bool is_text;      /* no function names: shortened in the middle alone */
+	bool is_path;      /* a file, with its line perhaps: shortened at its beginning */
+	bool is_source;    /* shortened at its end */
 	size_t shrinks_to; /* names: shortened down to this many columns when the table is too wide;
 			      0: never */
 	size_t largest;    /* names: never wider than this, unless there is room; 0: no limit */

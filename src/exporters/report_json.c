@@ -8,6 +8,7 @@
 #include "analyses/completeness.h"
 #include "analyses/device_idle.h"
 #include "analyses/device_work.h"
+#include "analyses/own_code.h"
 #include "analyses/timeline.h"
 #include "analyses/waiting.h"
 #include "exporters/report_counters_json.h"
@@ -17,6 +18,7 @@
 #include "exporters/report_tables_json.h"
 #include "exporters/report_vllm_json.h"
 #include "exporters/report_windows_json.h"
+#include "exporters/source_text.h"
 
 #define TIMELINE_INTERVALS 100
 
@@ -136,6 +138,8 @@ static void write_waiting_row(struct json_writer *json, const struct model *mode
 	json_member_known(json, "open_waits", exact, row->open_waits);
 	json_key(json, "stack_taken");
 	json_bool(json, !row->is_count);
+	json_key(json, "background");
+	json_bool(json, row->is_background);
 	json_end_object(json);
 }
 
@@ -196,6 +200,8 @@ static int write_waiting(
 	json_member_text(json, "mode", model->session.wait_mode);
 	write_exact(json, model, &waiting);
 	json_member_u64(json, "time_ns", waiting.time_ns);
+	json_member_u64(json, "background_time_ns", waiting.background_ns);
+	json_member_u64(json, "background_threads", waiting.background_threads);
 	json_key(json, "time_by_reason_ns");
 	json_begin_object(json);
 	for (unsigned reason = WIRE_WAIT_CPU; reason < WIRE_WAIT_MAX; reason++)
@@ -517,7 +523,12 @@ static int write_table(struct json_writer *json, const struct model *model,
 		limit = REPORT_JSON_STACKS;
 	json_key(json, breakdown_by_to_string(by));
 	report_json_table(json, model, &breakdown, limit);
-	return 0;
+	if (by != BREAKDOWN_PROCESS)
+		return 0;
+	r = breakdown_merge_processes(&breakdown, model);
+	json_key(json, "process_groups");
+	report_json_table(json, model, &breakdown, limit);
+	return r;
 }
 
 static int write_tables(struct json_writer *json, const struct model *model,
@@ -570,13 +581,80 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	return r ?: write_timeline(json, model, selected);
 }
 
+static int write_own_row(struct json_writer *json, const struct model *model,
+	const struct own_code *own, const struct own_code_row *row, struct source_text *source)
+{
+	const struct model_frame *frame = &model->frames.items[row->frame];
+	const struct model_function *function = &model->functions.items[frame->function];
+	_cleanup_strbuf_ struct strbuf text = {0};
+	int r = 0;
+
+	json_begin_object(json);
+	report_json_counts(json, model, own->samples, false, row->self_samples);
+	report_json_counts(json, model, own->samples, true, row->total_samples);
+	json_member_text(json, "source_file", source ? frame->source_file : function->source_file);
+	if (source) {
+		r = source_text_line(source, frame->source_file, frame->line, &text);
+		json_member_known(json, "line", frame->line != 0, frame->line);
+		json_member_text(json, "source", strbuf_cstr(&text));
+	}
+	json_member_text(json, "function", function->name);
+	json_member_text(json, "module", model_function_module(model, frame->function));
+	json_end_object(json);
+	return r;
+}
+
+/* With `source` the rows are lines, else functions. */
+static int write_own_rows(struct json_writer *json, const struct model *model,
+	const struct own_code *own, size_t limit, struct source_text *source)
+{
+	enum own_code_by by = source ? OWN_CODE_LINE : OWN_CODE_FUNCTION;
+	size_t count = own->rows[by].count;
+	int r = 0;
+
+	json_begin_object(json);
+	json_member_u64(json, "rows_total", count);
+	json_key(json, "rows");
+	json_begin_array(json);
+	for (size_t i = 0; r == 0 && i < (limit ? MIN(limit, count) : count); i++)
+		r = write_own_row(json, model, own, &own->rows[by].items[i], source);
+	json_end_array(json);
+	json_end_object(json);
+	return r;
+}
+
+static int write_own_code(struct json_writer *json, const struct model *model,
+	const struct selected *selected, size_t limit)
+{
+	_cleanup_own_code_ struct own_code own = {0};
+	_cleanup_source_text_ struct source_text *source = NULL;
+	int r = own_code_init(&own, model, selected);
+
+	r = r ?: source_text_new(&source, model->session.start_realtime_ns);
+	if (r < 0)
+		return r;
+	json_key(json, "own_code");
+	json_begin_object(json);
+	json_member_known(json, "other_samples", !model->unit_ns, own.others);
+	json_member_known(json, "other_time_ns", model_has_time(model),
+		own.others * model_sample_weight_ns(model));
+	json_key(json, "lines");
+	r = write_own_rows(json, model, &own, limit, source);
+	json_key(json, "functions");
+	r = r ?: write_own_rows(json, model, &own, limit, NULL);
+	json_end_object(json);
+	return r;
+}
+
 int report_json_end(struct json_writer *json, const struct model *model,
 	const struct selected *selected, const struct report_json_options *options)
 {
-	int r;
+	int r = 0;
 
 	json_member_text(json, "tables_weight", model_weight_to_string(options->weight));
-	r = write_tables(json, model, selected, options);
+	if (!options->one_table)
+		r = write_own_code(json, model, selected, options->limit);
+	r = r ?: write_tables(json, model, selected, options);
 	json_end_object(json);
 	strbuf_add_char(json->out, '\n');
 	return r ?: strbuf_status(json->out);

@@ -197,19 +197,19 @@ static void write_key(struct json_writer *json, const struct model *model,
 	}
 }
 
-static void write_counts(struct json_writer *json, const struct model *model,
-	const struct breakdown *breakdown, const char *prefix, uint64_t samples)
+void report_json_counts(struct json_writer *json, const struct model *model, uint64_t all,
+	bool total, uint64_t samples)
 {
 	static const char *const names[2][3] = {
 		{"self_samples", "self_time_ns", "self_share"},
 		{"total_samples", "total_time_ns", "total_share"},
 	};
-	const char *const *name = names[*prefix == 't'];
+	const char *const *name = names[total];
 
 	json_member_known(json, name[0], !model->unit_ns, samples);
 	json_member_known(
 		json, name[1], model_has_time(model), samples * model_sample_weight_ns(model));
-	json_member_double(json, name[2], (double)samples / (double)breakdown->samples);
+	json_member_double(json, name[2], (double)samples / (double)all);
 }
 
 void report_json_table(struct json_writer *json, const struct model *model,
@@ -225,9 +225,11 @@ void report_json_table(struct json_writer *json, const struct model *model,
 		const struct breakdown_row *row = &breakdown->rows.items[i];
 
 		json_begin_object(json);
-		write_counts(json, model, breakdown, "self", row->self_samples);
-		write_counts(json, model, breakdown, "total", row->total_samples);
+		report_json_counts(json, model, breakdown->samples, false, row->self_samples);
+		report_json_counts(json, model, breakdown->samples, true, row->total_samples);
 		write_key(json, model, breakdown, row->key);
+		if (breakdown->by == BREAKDOWN_PROCESS)
+			json_member_u64(json, "processes", 1 + (uint64_t)row->merged);
 		json_end_object(json);
 	}
 	json_end_array(json);

@@ -168,6 +168,33 @@ void shorten_text(struct strbuf *out, const char *text, size_t columns)
 		cut_middle(out, text, columns, columns / 2);
 }
 
+void shorten_end(struct strbuf *out, const char *text, size_t columns)
+{
+	if (shorten_columns(text) <= columns)
+		strbuf_add(out, text);
+	else
+		cut_middle(out, text, columns, columns);
+}
+
+void shorten_path(struct strbuf *out, const char *path, size_t columns)
+{
+	size_t all = shorten_columns(path);
+	const char *tail, *slash;
+
+	if (all <= columns) {
+		strbuf_add(out, path);
+		return;
+	}
+	if (!columns)
+		return;
+	tail = skip_columns(path, all - (columns - 1));
+	slash = strchr(tail, '/');
+	if (slash && slash[1] && shorten_columns(slash) >= columns * 2 / 3)
+		tail = slash;
+	strbuf_add(out, ELLIPSIS);
+	strbuf_add(out, tail);
+}
+
 static void shorten_tail(struct strbuf *out, const char *name, size_t columns)
 {
 	const char *tail = fitting_tail(name, columns);

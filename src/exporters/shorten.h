@@ -14,5 +14,10 @@
 void shorten_name(struct strbuf *out, const char *name, size_t columns);
 /* Appends text that is no function name in at most `columns` characters: the middle goes. */
 void shorten_text(struct strbuf *out, const char *text, size_t columns);
+/* Appends a path in at most `columns` characters: its end stays, from a '/' on where that is near.
+ */
+void shorten_path(struct strbuf *out, const char *path, size_t columns);
+/* Appends text in at most `columns` characters: its end goes. */
+void shorten_end(struct strbuf *out, const char *text, size_t columns);
 /* Characters of UTF-8 text. */
 size_t shorten_columns(const char *text);

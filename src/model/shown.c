@@ -112,12 +112,3 @@ int model_show_side(struct model *model, enum model_side side)
 		show_side_of(model, stack, kernel, frame);
 	return 0;
 }
-
-bool model_has_user_python(const struct model *model)
-{
-	array_foreach (&model->functions, function) {
-		if (is_python(function) && function->class == MODEL_CLASS_USER)
-			return true;
-	}
-	return false;
-}

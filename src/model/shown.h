@@ -40,6 +40,3 @@ enum model_side {
  * -ENOMEM.
  */
 int model_show_side(struct model *model, enum model_side side);
-
-/* Is there Python code of the user's own in some stack? */
-bool model_has_user_python(const struct model *model);

@@ -302,9 +302,54 @@ static void test_call_tree(void **state)
 	model_free(model);
 }
 
+/* 20 compilers of a moment each, two ranks of one name that live on, and a lone linker. */
+static void test_short_processes_are_one_row(void **state)
+{
+	_cleanup_breakdown_ struct breakdown breakdown = {0};
+	_cleanup_(selected_done) struct selected selected = {0};
+	struct example example;
+	struct model *model;
+	struct errmsg err;
+	capture_id stack;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	stack = example_frames(&example, WIRE_STOP_COMPLETE,
+		example_frame(&example, "main", example_mapping(&example, "/x"), 1));
+	for (uint32_t i = 0; i < 20; i++) {
+		example_process(&example, 100 + i, "cc1", 1000);
+		example_samples(&example, 100 + i, 100 + i, stack, 1000 + i * 100, i ? 1 : 2);
+	}
+	for (uint32_t pid = 10; pid < 12; pid++) {
+		example_process(&example, pid, "python3", 1000);
+		example_samples(&example, pid, pid, stack, 1000, 21);
+	}
+	example_process(&example, 9, "ld", 1000);
+	example_samples(&example, 9, 9, stack, 3000, 3);
+	model = example_end(&example);
+	assert_int_equal(selection_apply(&everything, model, &selected, &err), 0);
+	assert_int_equal(breakdown_init(&breakdown, model, &selected, BREAKDOWN_PROCESS,
+				 BREAKDOWN_SORT_SELF),
+		0);
+	assert_int_equal(breakdown.rows.count, 23);
+	assert_int_equal(breakdown_merge_processes(&breakdown, model), 0);
+	assert_int_equal(breakdown.rows.count, 4);
+	assert_int_equal(breakdown.rows.items[0].self_samples, 21);
+	for (size_t i = 0; i < 4; i++) {
+		const struct breakdown_row *row = &breakdown.rows.items[i];
+		const struct model_process *process = &model->processes.items[row->key];
+		bool is_compiler = strcmp(process->name, "cc1") == 0;
+
+		assert_int_equal(row->merged, is_compiler ? 19 : 0);
+		assert_int_equal(row->self_samples, process->pid == 9 ? 3 : 21);
+		assert_true(!is_compiler || process->pid == 100); /* that with most samples */
+	}
+	model_free(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_short_processes_are_one_row),
 		cmocka_unit_test(test_functions_count_recursion_once),
 		cmocka_unit_test(test_self_adds_up_in_every_table),
 		cmocka_unit_test(test_other_tables),

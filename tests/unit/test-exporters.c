@@ -4,6 +4,12 @@
  */
 #include "model-example.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/map.h"
 #include "exporters/chrome_time.h"
 #include "exporters/escape.h"
@@ -11,6 +17,7 @@
 #include "exporters/flamegraph.h"
 #include "exporters/format.h"
 #include "exporters/shorten.h"
+#include "exporters/source_text.h"
 
 #define ELLIPSIS "\xe2\x80\xa6"
 
@@ -464,9 +471,92 @@ static void test_differential_flamegraph(void **state)
 	model_free(model);
 }
 
+static void check_shortened(void (*shorten)(struct strbuf *, const char *, size_t),
+	const char *text, size_t columns, const char *expected)
+{
+	_cleanup_strbuf_ struct strbuf out = {0};
+
+	shorten(&out, text, columns);
+	assert_string_equal(strbuf_cstr(&out), expected);
+}
+
+static void test_paths_keep_their_end(void **state)
+{
+	static const char path[] = "/home/me/experiments/train.py:80";
+
+	check_shortened(shorten_path, path, 32, path);
+	check_shortened(shorten_path, path, 26, "\xe2\x80\xa6/experiments/train.py:80");
+	check_shortened(shorten_path, path, 24,
+		"\xe2\x80\xa6"
+		"experiments/train.py:80");
+	check_shortened(shorten_path, path, 15, "\xe2\x80\xa6/train.py:80");
+	check_shortened(shorten_path, path, 6, "\xe2\x80\xa6py:80");
+	check_shortened(shorten_path, path, 1, "\xe2\x80\xa6");
+	check_shortened(shorten_path, path, 0, "");
+	check_shortened(shorten_end, "loss.backward()", 9, "loss.bac\xe2\x80\xa6");
+}
+
+static void write_file(const char *path, mode_t mode, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, mode), 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
+static void check_line(
+	struct source_text *source, const char *path, uint32_t number, const char *expected)
+{
+	_cleanup_strbuf_ struct strbuf out = {0};
+
+	assert_int_equal(source_text_line(source, path, number, &out), 0);
+	assert_string_equal(strbuf_cstr(&out), expected);
+}
+
+static void test_source_is_read_with_care(void **state)
+{
+	char folder[] = "/tmp/sonde-test-source-XXXXXX", path[64], other[64];
+	_cleanup_source_text_ struct source_text *source = NULL;
+	_cleanup_source_text_ struct source_text *before = NULL;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/train.py", folder);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	assert_int_equal(source_text_new(&source, 0), 0);
+	assert_int_equal(source_text_new(&before, 1 * NS_PER_S), 0);
+	write_file(path, 0644, "import torch\n\tloss.backward()  \r\nlast\n");
+	check_line(source, path, 1, "import torch");
+	check_line(source, path, 2, "loss.backward()");
+	check_line(source, path, 3, "last");
+	check_line(source, path, 4, "");
+	check_line(source, path, 0, "");
+	check_line(before, path, 1, ""); /* changed since the recording */
+	check_line(source, "/dev/zero", 1, "");
+	check_line(source, folder, 1, "");
+	check_line(source, "<string>", 1, "");
+	assert_int_equal(symlink(path, other), 0);
+	check_line(source, other, 1, "");
+	unlink(other);
+	assert_int_equal(mkfifo(other, 0644), 0);
+	check_line(before, other, 1, ""); /* does not wait for a writer */
+	unlink(other);
+	if (geteuid() == 0) {
+		snprintf(other, sizeof(other), "%s/secret", folder);
+		write_file(other, 0600, "hash\n");
+		check_line(source, other, 1, "");
+		unlink(other);
+	}
+	unlink(path);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paths_keep_their_end),
+		cmocka_unit_test(test_source_is_read_with_care),
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_other_escapes),
 		cmocka_unit_test(test_shortening),

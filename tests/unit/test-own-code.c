@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "analyses/charge.h"
+#include "analyses/own_code.h"
+#include "analyses/waiting.h"
 #include "model-example.h"
 #include "model/shown.h"
 
@@ -252,6 +254,120 @@ static void test_a_forked_worker_is_not_its_parents_line(void **state)
 	}
 }
 
+static void add_wait(
+	struct example *example, uint32_t tid, capture_id stack, enum wire_wait wait, uint64_t ns)
+{
+	const struct capture_sample sample = {
+		.time_ns = 2000 + ns,
+		.pid = 2,
+		.tid = tid,
+		.callstack = stack,
+		.wait = wait,
+		.duration_ns = ns,
+	};
+
+	assert_int_equal(model_builder_visitor.sample(example->builder, &sample), 0);
+}
+
+/* Threads of libraries wait ten times as long as the line that sleeps. */
+static void test_library_threads_wait_in_the_background(void **state)
+{
+	_cleanup_waiting_ struct waiting waiting = {0};
+	const struct selection everything = {0};
+	struct example example;
+	struct model *model;
+	struct errmsg err;
+	capture_id own, pool;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	process(&example, 2, 0, "python3");
+	pool = example_frames(&example, WIRE_STOP_COMPLETE,
+		native(&example, "start_thread", LIBRARIES "libc.so.6"),
+		native(&example, "gomp_thread_start", LIBRARIES "libgomp.so.1"),
+		native(&example, "futex_wait", LIBRARIES "libc.so.6"));
+	for (uint32_t tid = 10; tid < 20; tid++)
+		add_wait(&example, tid, pool, WIRE_WAIT_LOCK, 100);
+	model = example_end(&example);
+	assert_int_equal(waiting_init(&waiting, model, &everything, &err), 0);
+	assert_int_equal(waiting.rows.count, 1);
+	assert_true(waiting.rows.items[0].is_background); /* a pool's, whatever else there is */
+	assert_int_equal(waiting.background_threads, 10);
+	waiting_done(&waiting);
+	model_free(model);
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	process(&example, 2, 0, "python3");
+	own = example_frames(&example, WIRE_STOP_COMPLETE,
+		python(&example, "straggle", "/home/me/train.py"),
+		native(&example, "clock_nanosleep", LIBRARIES "libc.so.6"));
+	pool = example_frames(&example, WIRE_STOP_COMPLETE,
+		python(&example, "_worker", "/usr/lib/python3.11/concurrent/futures/thread.py"),
+		native(&example, "futex_wait", LIBRARIES "libc.so.6"));
+	for (uint32_t tid = 10; tid < 20; tid++)
+		add_wait(&example, tid, pool, WIRE_WAIT_LOCK, 100);
+	add_wait(&example, 2, own, WIRE_WAIT_SLEEP, 100);
+	add_wait(&example, 19, own, WIRE_WAIT_SLEEP, 10);
+	model = example_end(&example);
+	assert_int_equal(waiting_init(&waiting, model, &everything, &err), 0);
+	assert_int_equal(waiting.rows.count, 2);
+	assert_true(waiting.rows.items[0].is_background);
+	assert_false(waiting.rows.items[1].is_background);
+	assert_int_equal(waiting.time_ns, 1110);
+	assert_int_equal(waiting.background_ns, 1000);
+	assert_int_equal(waiting.background_threads, 9);
+	model_free(model);
+}
+
+static void test_costs_by_line_and_by_function(void **state)
+{
+	_cleanup_own_code_ struct own_code own = {0};
+	_cleanup_(selected_done) struct selected selected = {0};
+	const struct selection everything = {0};
+	struct example example;
+	struct model *model;
+	struct errmsg err;
+	capture_id mapping, outer, inner, library;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	process(&example, 2, 0, "python3");
+	mapping = example_mapping(&example, "/home/me/train.py");
+	outer = frame(&example, CAPTURE_FRAME_INTERPRETED, "main", mapping, "/home/me/train.py");
+	library = native(&example, "sgemm_", LIBRARIES "libblas.so.3");
+	for (uint32_t line = 10; line < 14; line++) {
+		const struct capture_frame out = {
+			.function = "hot",
+			.mapping = mapping,
+			.rel_pc = 1000 + line,
+			.kind = CAPTURE_FRAME_INTERPRETED,
+			.source_file = "/home/me/train.py",
+			.line = line,
+		};
+
+		inner = ++example.frames;
+		assert_int_equal(model_builder_visitor.frame(example.builder, inner, &out), 0);
+		/* Recursion counts once. */
+		example_samples(&example, 2, 2,
+			example_frames(&example, WIRE_STOP_COMPLETE, outer, inner, inner, library),
+			2000 + line, line);
+	}
+	example_samples(
+		&example, 2, 3, example_frames(&example, WIRE_STOP_COMPLETE, library), 2000, 5);
+	model = example_end(&example);
+	assert_int_equal(selection_apply(&everything, model, &selected, &err), 0);
+	assert_int_equal(own_code_init(&own, model, &selected), 0);
+	assert_int_equal(own.samples, 10 + 11 + 12 + 13 + 5);
+	assert_int_equal(own.others, 5);
+	assert_int_equal(own.rows[OWN_CODE_LINE].count, 5);
+	assert_int_equal(own.rows[OWN_CODE_LINE].items[0].self_samples, 13);
+	assert_int_equal(own.rows[OWN_CODE_LINE].items[0].total_samples, 13);
+	assert_int_equal(own.rows[OWN_CODE_FUNCTION].count, 2);
+	assert_int_equal(own.rows[OWN_CODE_FUNCTION].items[0].self_samples, 46);
+	assert_int_equal(own.rows[OWN_CODE_FUNCTION].items[0].total_samples, 46);
+	assert_int_equal(own.rows[OWN_CODE_FUNCTION].items[1].self_samples, 0);
+	assert_int_equal(own.rows[OWN_CODE_FUNCTION].items[1].total_samples, 46);
+	model_free(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +378,8 @@ int main(void)
 		cmocka_unit_test(test_the_text_of_a_command_is_the_users),
 		cmocka_unit_test(test_scripts_beside_their_packages_are_installed),
 		cmocka_unit_test(test_a_forked_worker_is_not_its_parents_line),
+		cmocka_unit_test(test_library_threads_wait_in_the_background),
+		cmocka_unit_test(test_costs_by_line_and_by_function),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
