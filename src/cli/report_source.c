@@ -10,11 +10,11 @@
 #include "exporters/format.h"
 #include "exporters/source_text.h"
 
-#define FILES_SHOWN        3
-#define LINES_AROUND       3
-#define LINES_SHOWN        60    /* of one file */
-#define SMALLEST_SHARE     0.005 /* a line below is no reason to show more source */
-#define FIGURE_COLUMNS     28
+#define FILES_SHOWN    3
+#define LINES_AROUND   3
+#define LINES_SHOWN    60    /* of one file */
+#define SMALLEST_SHARE 0.005 /* a line below is no reason to show more source */
+#define FIGURE_COLUMNS 28
 
 static const struct breakdown_line *line_of(
 	const struct breakdown *breakdown, const struct breakdown_row *row)

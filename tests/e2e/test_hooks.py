@@ -263,6 +263,69 @@ def test_asking_whether_a_package_is_there_loads_nothing(child):
     assert not list(child.session.iterdir())
 
 
+# ---- names of threads ----
+
+THREAD_NAMES = """
+import glob, json, os, threading
+
+def comm(*ignored):
+    with open("/proc/thread-self/comm", "rb") as file:
+        names.append(file.read().decode()[:-1])
+
+def renames():
+    threading.current_thread().name = "later"
+    comm()
+
+class Mine(threading.Thread):
+    def run(self):
+        comm()
+
+names = []
+threads = [threading.Thread(target=comm, name=name) for name in ("loader", "ThreadPoolExecutor-0_12", "\\u00e4" * 9)]
+threads += [threading.Thread(target=renames), Mine(name="of a subclass"), threading.Thread(target=comm, name=7)]
+for thread in threads:
+    thread.start()
+    thread.join()
+threads[0].name = "ended"
+threading.main_thread().name = "first"
+import _thread, time
+_thread.start_new_thread(lambda: (threading.current_thread(), comm()), ())
+while len(names) < 7:
+    time.sleep(0.001)
+comm()
+print(json.dumps([names, [thread.name for thread in threads]]))
+"""
+
+
+@pytest.mark.parametrize("release", PYTHONS)
+def test_threads_have_the_names_that_the_program_gives_them(child, release):
+    names, kept = child.json(THREAD_NAMES, python=PYTHONS[release])
+    own = os.path.basename(PYTHONS[release])
+    assert names[:6] == ["loader", "ThreadPool-0_12", "\u00e4" * 7, "later", "of a subclass", "7"]
+    assert names[6:] == [names[7]] * 2 and names[7].startswith(own[:6]), "the process's, also of foreign threads"
+    assert kept == ["ended", "ThreadPoolExecutor-0_12", "\u00e4" * 9, "later", "of a subclass", "7"]
+    assert not list(child.session.iterdir()), "nothing to say"
+
+
+def test_names_of_threads_are_in_the_report(sonde, report, tmp_path):
+    script = tmp_path / "named.py"
+    script.write_text("""
+import threading, time
+
+def spin():
+    while time.thread_time() < 0.3:
+        pass
+
+threads = [threading.Thread(target=spin, name="loader-%d" % i) for i in range(3)]
+for thread in threads:
+    thread.start()
+""")
+    capture = tmp_path / "named.pftrace"
+    sonde("record", "-F", "999", "-o", capture, "--", sys.executable, script, check=0)
+    rows = report(capture, "--by", "thread")["tables"]["thread"]["rows"]
+    assert {"loader-0", "loader-1", "loader-2"} <= {row["name"] for row in rows}
+
+
 # ---- the bootstrap ----
 
 

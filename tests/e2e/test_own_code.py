@@ -4,8 +4,10 @@
 import os
 import re
 import signal
+import subprocess
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 
@@ -147,6 +149,37 @@ def test_the_whole_machine_has_sonde_apart(sonde, tmp_path):
     assert "sonde" in modules
     assert not [row for row in data["function"]["rows"] if row["module"] == "sonde" and row["class"] != "sonde"]
     assert re.search(r"^sonde itself: \d+\.\d\d %, .* of the above$", sonde("report", capture, check=0).stdout, re.M)
+
+
+def test_why_threads_of_an_attached_process_have_no_names(sonde, tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text("""
+import threading, time
+
+def spin():
+    while True:
+        pass
+
+threading.Thread(target=spin, name="spins", daemon=True).start()
+print("ready", flush=True)
+time.sleep(600)
+""")
+    capture = tmp_path / "attached.pftrace"
+    running = subprocess.Popen([PYTHON, script], stdout=subprocess.PIPE, text=True)
+    try:
+        assert running.stdout.readline() == "ready\n"
+        recording = sonde.start("record", "-F", "999", "-p", running.pid, "-o", capture, stderr=subprocess.PIPE)
+        ticks = Path(f"/proc/{running.pid}/stat")
+        while int(ticks.read_text().split()[13]) < 100:  # a second of its CPU time
+            time.sleep(0.05)
+        recording.send_signal(signal.SIGINT)
+        recording.communicate(timeout=60)
+    finally:
+        running.kill()
+        running.wait()
+        running.stdout.close()
+    text = sonde("report", "--by", "thread", capture, check=0).stdout
+    assert " Python threads are called as their process is where sonde attached" in " " + text.replace("\n", " ")
 
 
 RANKS = """

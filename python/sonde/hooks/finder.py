@@ -13,10 +13,13 @@ TYPE_CHECKING = False  # typing takes longer to import than all else here
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Any, Iterable, List, Optional, Set, Tuple
+    from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 # Each group of hooks is the module sonde.hooks.<group>, loaded when the package of its name begins to be imported.
 GROUPS = ("torch", "transformers", "vllm")
+
+# The module whose threads get the names that the program gives them. Not a group: there is nothing to record.
+THREADING = "threading"
 
 # What this file, which comes with the program, and the package agree on: the calls of `registry` below, the lines of
 # say(), and the names and fields that analyses look for. A later number is another agreement.
@@ -127,6 +130,9 @@ class HookFinder:
 
     def after(self, name: str) -> None:
         """A watched module has been executed without an error. It may have put another object in its place."""
+        if name == THREADING:
+            _name_threads()
+            return
         if self._registry is None:
             return
         try:
@@ -152,6 +158,18 @@ class HookFinder:
             if group in sys.modules:
                 self.before(group)
                 self.after(group)
+
+
+def _name_threads() -> None:
+    """Executes thread_names.py beside this file, which is no module of the program's."""
+    namespace: "Dict[str, Any]" = {"__name__": "sonde.hooks.thread_names"}
+    try:
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "thread_names.py")
+        with open(path, encoding="utf-8") as source:
+            exec(compile(source.read(), path, "exec"), namespace)
+        namespace["apply"](sys.modules[THREADING])
+    except Exception as error:
+        say(THREADING, THREADING, "Thread", ERROR, sentence(error))
 
 
 def _load_registry() -> "Any":
@@ -183,5 +201,9 @@ def install(groups: "Iterable[str]", place: "Any" = None) -> HookFinder:
             sys.meta_path[sys.meta_path.index(place)] = _installed
         else:
             sys.meta_path.insert(0, _installed)
-    _installed.add(groups)
+    _installed.add([group for group in groups if group != THREADING])
+    if THREADING in groups:
+        _installed.watched.add(THREADING)
+        if THREADING in sys.modules:
+            _name_threads()
     return _installed

@@ -67,6 +67,7 @@ def install():
     groups = os.environ.get("SONDE_HOOKS", "none").split(",")
     if groups == ["none"] or "SONDE_SESSION" not in os.environ or sys.version_info < (3, 8):
         return
+    groups.append("threading")  # whose threads get names
     trigger = Trigger(groups)
     sys.meta_path.insert(0, trigger)
     sys.meta_path.append(Package())
