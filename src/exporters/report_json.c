@@ -523,12 +523,21 @@ static int write_table(struct json_writer *json, const struct model *model,
 		limit = REPORT_JSON_STACKS;
 	json_key(json, breakdown_by_to_string(by));
 	report_json_table(json, model, &breakdown, limit);
-	if (by != BREAKDOWN_PROCESS)
-		return 0;
-	r = breakdown_merge_processes(&breakdown, model);
+	return 0;
+}
+
+static int write_process_groups(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct report_json_options *options)
+{
+	_cleanup_breakdown_ struct breakdown breakdown = {0};
+	int r = breakdown_init(&breakdown, model, selected, BREAKDOWN_PROCESS, options->sort);
+
+	r = r ?: breakdown_merge_processes(&breakdown, model);
+	if (r < 0)
+		return r;
 	json_key(json, "process_groups");
-	report_json_table(json, model, &breakdown, limit);
-	return r;
+	report_json_table(json, model, &breakdown, options->limit);
+	return 0;
 }
 
 static int write_tables(struct json_writer *json, const struct model *model,
@@ -654,6 +663,8 @@ int report_json_end(struct json_writer *json, const struct model *model,
 	json_member_text(json, "tables_weight", model_weight_to_string(options->weight));
 	if (!options->one_table)
 		r = write_own_code(json, model, selected, options->limit);
+	if (!options->one_table || options->by == BREAKDOWN_PROCESS)
+		r = r ?: write_process_groups(json, model, selected, options);
 	r = r ?: write_tables(json, model, selected, options);
 	json_end_object(json);
 	strbuf_add_char(json->out, '\n');

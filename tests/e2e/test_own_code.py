@@ -126,8 +126,8 @@ def test_a_forked_worker_waits_for_itself(recorded):
 def test_processes_of_a_build_are_one_row(sonde, tmp_path):
     capture = tmp_path / "build.pftrace"
     sonde("record", "-F", "2999", "-o", capture, "--", "sh", "-c", "for i in $(seq 200); do /bin/true; done", check=0)
-    data = sonde("report", "--json", capture, check=0).json()["tables"]
-    each = [row for row in data["process"]["rows"] if row["name"] == "true"]
+    data = sonde("report", "--json", capture, check=0).json()
+    each = [row for row in data["tables"]["process"]["rows"] if row["name"] == "true"]
     groups = [row for row in data["process_groups"]["rows"] if row["name"] == "true"]
     assert len(each) > 100 and len(groups) == 1
     assert groups[0]["processes"] == len(each)
