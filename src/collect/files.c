@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -25,6 +26,16 @@
 /* More files than this are opened again when they are needed. */
 #define MAXIMUM_OPEN_FILES   4096
 #define RESERVED_DESCRIPTORS 16
+/*
+ * CPU time of the thread for one table, or one file's symbols. The largest libraries known take two
+ * seconds. What files take beyond a fair share counts against a total, so that a user with many
+ * such files cannot keep the thread from the others'.
+ */
+#define FILE_CPU_NS       (10 * NS_PER_S)
+#define FILE_CPU_SHARE_NS (200 * NS_PER_MS)
+#define TOTAL_CPU_NS      (60 * NS_PER_S)
+/* Of symbols that no cache file holds, all files together. */
+#define SYMBOLS_MAX_BYTES ((uint64_t)1 << 30)
 
 /* Set by the worker with release order, after the data they stand for. */
 enum file_stage {
@@ -72,6 +83,7 @@ struct file_store {
 	bool busy;
 	struct file_store_account account;
 
+	uint64_t cpu_left_ns, symbol_bytes; /* the thread's */
 	atomic_bool ending;
 };
 
@@ -209,17 +221,64 @@ bool file_store_bias(
 
 /* ---- the thread ---- */
 
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Opens the file within what the thread may still spend. */
+static int open_limited(
+	struct file_store *store, const struct stored_file *file, struct elf_file **ret_elf)
+{
+	struct elf_limits limits = {
+		.given_up = &store->ending,
+		.cpu_ns = FILE_CPU_SHARE_NS + MIN(FILE_CPU_NS, store->cpu_left_ns),
+	};
+	int result = open_elf(file, ret_elf);
+
+	if (result == 0)
+		elf_file_limit(*ret_elf, &limits);
+	return result;
+}
+
+static void spend(struct file_store *store, uint64_t since_ns)
+{
+	uint64_t spent_ns = thread_cpu_ns() - since_ns;
+
+	if (spent_ns > FILE_CPU_SHARE_NS)
+		store->cpu_left_ns -= MIN(spent_ns - FILE_CPU_SHARE_NS, store->cpu_left_ns);
+}
+
+/* Remembers that a file was too much, and the first as an example. Ending is no such reason. */
+static void note_left_out(struct file_store *store, int error, const struct errmsg *reason)
+{
+	if (error != -EFBIG && error != -ETIME && error != -ESTALE)
+		return;
+	pthread_mutex_lock(&store->lock);
+	if (store->account.left_out++ == 0)
+		store->account.left_out_example = *reason;
+	pthread_mutex_unlock(&store->lock);
+}
+
 static void build_table(struct file_store *store, struct stored_file *file)
 {
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
 	struct unwind_build_stats stats = {0};
-	uint64_t start_ns = monotonic_now_ns();
-	int result = open_elf(file, &elf);
+	uint64_t start_ns = monotonic_now_ns(), cpu_ns = thread_cpu_ns();
+	struct errmsg reason, why = {0};
+	int result = open_limited(store, file, &elf);
 
 	if (result == 0)
-		result = unwind_table_open(&file->table, elf, store->cache_tables, &stats, NULL);
-	if (result < 0)
+		result = unwind_table_open(&file->table, elf, store->cache_tables, &stats, &why);
+	if (result < 0) {
 		file->table = (struct unwind_table){0};
+		errmsg_set(&reason, 0, "%s: %s", file->origin.path, why.text);
+		note_left_out(store, result, &reason);
+	}
+	spend(store, cpu_ns);
 	pthread_mutex_lock(&store->lock);
 	store->account.tables_built += result == 0 && !stats.from_cache;
 	store->account.tables_from_cache += result == 0 && stats.from_cache;
@@ -230,10 +289,26 @@ static void build_table(struct file_store *store, struct stored_file *file)
 static void build_symbols(struct file_store *store, struct stored_file *file)
 {
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
+	uint64_t cpu_ns = thread_cpu_ns(), bytes;
+	struct errmsg reason = {0};
+	int result = open_limited(store, file, &elf);
 
-	if (open_elf(file, &elf) < 0 || symbol_table_open_at(&file->symbols, elf, file->origin.path,
-						file->root, store->cache_symbols, NULL) < 0)
-		file->symbols = NULL;
+	if (result == 0)
+		result = symbol_table_open_at(&file->symbols, elf, file->origin.path, file->root,
+			store->cache_symbols, &reason);
+	bytes = result == 0 ? symbol_table_memory(file->symbols) : 0;
+	if (bytes > SYMBOLS_MAX_BYTES - store->symbol_bytes) {
+		file->symbols = symbol_table_free(file->symbols);
+		result = errmsg_set(&reason, -EFBIG,
+			"cannot name the functions of %s: symbols of all files together take more "
+			"than %llu MB",
+			file->origin.path, (unsigned long long)(SYMBOLS_MAX_BYTES >> 20));
+	}
+	if (result < 0)
+		note_left_out(store, result, &reason);
+	else
+		store->symbol_bytes += bytes;
+	spend(store, cpu_ns);
 }
 
 void file_store_announce(struct file_store *store)
@@ -387,8 +462,13 @@ bool file_store_function_start(
 {
 	struct stored_file *file = stored(store, index);
 
-	if (!file || !file->is_elf || (!file->elf && open_elf(file, &file->elf) < 0))
+	if (!file || !file->is_elf)
 		return false;
+	if (!file->elf) {
+		if (open_elf(file, &file->elf) < 0)
+			return false;
+		store->open_count++;
+	}
 	return elf_file_function_start(file->elf, vaddr, ret_start);
 }
 
@@ -508,6 +588,7 @@ int file_store_new(struct file_store **ret_store, const struct cpu_sampler *samp
 	store->sampler_state = sampler_state;
 	store->open_limit = open_limit();
 	store->line_fd = -1;
+	store->cpu_left_ns = TOTAL_CPU_NS;
 	pthread_mutex_init(&store->lock, NULL);
 	pthread_cond_init(&store->wake, NULL);
 	store->cache_tables = cache_directory("unwind");

@@ -21,6 +21,8 @@ struct file_store_account {
 	uint64_t tables_refused; /* by the sampler: such stacks are unwound by the collector */
 	uint64_t unreadable;     /* files that samples needed and that could not be opened */
 	struct errmsg unreadable_example; /* why the first could not */
+	uint64_t left_out;                /* symbols and tables of files that took too much */
+	struct errmsg left_out_example;
 };
 
 /*
@@ -29,7 +31,7 @@ struct file_store_account {
  */
 int file_store_new(struct file_store **ret_store, const struct cpu_sampler *sampler,
 	void *sampler_state, struct errmsg *err);
-/* Ends the thread after the file it works on. */
+/* Ends the thread, which gives up the file that it works on. */
 struct file_store *file_store_free(struct file_store *store);
 
 /* Opens the file and reads its headers. Call once per mapped_file, in order of its index. Returns 0

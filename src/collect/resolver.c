@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
@@ -12,7 +13,9 @@
 #include "symbols/kernel.h"
 #include "symbols/lines.h"
 
-#define MAXIMUM_INLINE_DEPTH 32
+/* What reading one file's debug information may take: an eighth of the machine's memory. */
+#define LINES_MEMORY_SHARE     8
+#define LINES_MEMORY_MAX_BYTES ((uint64_t)1 << 30)
 /* What a process left behind is kept so long, for samples of it that come late. */
 #define KEEP_ENDED_NS      (2 * NS_PER_S)
 #define LATE_NAMES_TICK_MS 20
@@ -25,6 +28,16 @@ struct file_frame {
 	capture_id mapping;
 	uint64_t vaddr;
 	bool named;
+};
+
+struct line_files { /* as ARRAY_OF() */
+	struct line_file *items;
+	size_t count, capacity;
+};
+
+struct line_addresses { /* as ARRAY_OF() */
+	uint64_t *items;
+	size_t count, capacity;
 };
 
 struct resolver {
@@ -377,14 +390,13 @@ static int compare_by_file(const void *left, const void *right)
 	return a->vaddr < b->vaddr ? -1 : a->vaddr > b->vaddr;
 }
 
-static void write_lines(
-	struct resolver *resolver, struct line_table *table, const struct file_frame *frame)
+static void write_lines(void *context, size_t index, const struct source_line *lines, size_t count)
 {
-	struct capture_symbol_line out[MAXIMUM_INLINE_DEPTH];
-	struct source_line lines[MAXIMUM_INLINE_DEPTH];
-	struct strbuf names[MAXIMUM_INLINE_DEPTH] = {0};
+	struct resolver *resolver = context;
+	const struct file_frame *frame = &resolver->frames_of_files.items[index];
+	struct capture_symbol_line out[LINE_PROCESS_DEPTH];
+	struct strbuf names[LINE_PROCESS_DEPTH] = {0};
 	const struct symbol_table *symbols = NULL;
-	size_t count = line_table_find(table, frame->vaddr, lines, MAXIMUM_INLINE_DEPTH);
 	struct symbol symbol;
 
 	file_store_symbols(resolver->files, frame->file, &symbols);
@@ -403,8 +415,7 @@ static void write_lines(
 			.line = lines[i].line,
 		};
 	}
-	if (count)
-		capture_writer_symbols(resolver->writer, frame->mapping, frame->vaddr, out, count);
+	capture_writer_symbols(resolver->writer, frame->mapping, frame->vaddr, out, count);
 	for (size_t i = 0; i < count; i++)
 		strbuf_done(&names[i]);
 }
@@ -424,8 +435,9 @@ static void write_late_name(struct resolver *resolver, const struct file_frame *
 }
 
 /* NULL when the file has no lines. */
-static struct line_table *open_lines(struct resolver *resolver, uint32_t file)
+static struct line_table *open_lines(void *context, uint32_t file)
 {
+	struct resolver *resolver = context;
 	struct line_table *table = NULL;
 	const char *root, *path = file_store_path(resolver->files, file, &root);
 
@@ -434,29 +446,72 @@ static struct line_table *open_lines(struct resolver *resolver, uint32_t file)
 	return table;
 }
 
-uint64_t resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns)
+static const char *file_name(void *context, uint32_t file)
+{
+	struct resolver *resolver = context;
+
+	return address_spaces_file(resolver->spaces, file)->path;
+}
+
+/* Groups the frames, sorted by file, and takes their addresses along. */
+static int make_line_request(
+	struct resolver *resolver, struct line_files *files, struct line_addresses *addresses)
+{
+	array_foreach (&resolver->frames_of_files, frame) {
+		struct line_file *last = files->count ? &files->items[files->count - 1] : NULL;
+		struct line_file group = {.file = frame->file, .first = addresses->count};
+
+		if ((!last || last->file != frame->file) && array_append(files, group) < 0)
+			return -ENOMEM;
+		files->items[files->count - 1].count++;
+		if (array_append(addresses, frame->vaddr) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static uint64_t lines_memory(void)
+{
+	uint64_t pages = (uint64_t)MAX(sysconf(_SC_PHYS_PAGES), 0L);
+	uint64_t share = pages * (uint64_t)sysconf(_SC_PAGESIZE) / LINES_MEMORY_SHARE;
+
+	return MIN(share, LINES_MEMORY_MAX_BYTES);
+}
+
+void resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns,
+	bool (*given_up)(void *context), void *context, struct line_account *ret_account)
 {
 	struct file_frame *frames = resolver->frames_of_files.items;
 	size_t count = resolver->frames_of_files.count;
-	struct line_table *table = NULL;
-	uint64_t left_out = 0;
+	struct line_addresses addresses = {0};
+	struct line_files files = {0};
+	struct line_request request = {
+		.open = open_lines,
+		.found = write_lines,
+		.name = file_name,
+		.context = resolver,
+		.memory_bytes = lines_memory(),
+		.deadline_ns = deadline_ns,
+		.given_up = given_up,
+		.given_up_context = context,
+	};
 
+	*ret_account = (struct line_account){0};
 	if (count)
 		qsort(frames, count, sizeof(*frames), compare_by_file);
-	for (size_t i = 0; i < count; i++) {
-		bool is_late = monotonic_now_ns() > deadline_ns;
-
-		if (i == 0 || frames[i].file != frames[i - 1].file) {
-			line_table_free(table);
-			table = is_late ? NULL : open_lines(resolver, frames[i].file);
-		}
-		write_late_name(resolver, &frames[i]);
-		left_out += is_late;
-		if (table && !is_late)
-			write_lines(resolver, table, &frames[i]);
+	array_foreach (&resolver->frames_of_files, frame)
+		write_late_name(resolver, frame);
+	if (count == 0)
+		return;
+	if (make_line_request(resolver, &files, &addresses) == 0) {
+		request.files = files.items;
+		request.file_count = files.count;
+		request.addresses = addresses.items;
 	}
-	line_table_free(table);
-	return left_out;
+	if (!files.count || line_process_run(&request, ret_account) < 0)
+		ret_account->addresses_left_out = count;
+	array_done(&files);
+	array_done(&addresses);
 }
 
 struct resolver *resolver_free(struct resolver *resolver)

@@ -8,6 +8,7 @@
 #include "capture/writer.h"
 #include "collect/files.h"
 #include "collect/jit_names.h"
+#include "collect/line_process.h"
 #include "sources/process/address_space.h"
 
 struct resolver;
@@ -52,7 +53,8 @@ void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_eve
 
 /*
  * At the end: source lines and inlined functions for every frame whose file has them, and names for
- * those that had none yet. Bounded in time by `deadline_ns` (CLOCK_MONOTONIC); returns the number
- * of frames left out.
+ * those that had none yet. Bounded in time by `deadline_ns` (CLOCK_MONOTONIC) and in memory;
+ * `given_up`, which may be NULL, is looked at several times a second.
  */
-uint64_t resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns);
+void resolver_write_lines(struct resolver *resolver, uint64_t deadline_ns,
+	bool (*given_up)(void *context), void *context, struct line_account *ret_account);

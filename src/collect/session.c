@@ -205,6 +205,15 @@ static int run_loop(struct session *session, struct errmsg *err)
 	}
 }
 
+/* A signal after the end of the recording ends what is still read. */
+static bool finishing_given_up(void *context)
+{
+	struct session *session = context;
+
+	on_signals(session);
+	return session->interrupts > session->interrupts_at_end;
+}
+
 /* Samples of the last moments may wait for tables: a short first run is as whole as a long one. */
 static int wait_for_tables(struct session *session)
 {
@@ -213,13 +222,12 @@ static int wait_for_tables(struct session *session)
 	int result = pipeline_retry(session->pipeline, false);
 
 	while (result == 0 && pipeline_waiting(session->pipeline) &&
-		monotonic_now_ns() < deadline_ns && session->interrupts < 3) {
+		monotonic_now_ns() < deadline_ns && !finishing_given_up(session)) {
 		if (session->options->on_finishing)
 			session->options->on_finishing(session->options->context,
 				"unwind tables and symbols", pipeline_waiting(session->pipeline));
 		poll(&ready, 1, TICK_MS);
 		file_store_acknowledge(session->files);
-		on_signals(session);
 		result = pipeline_retry(session->pipeline, false);
 	}
 	return result < 0 ? result : pipeline_retry(session->pipeline, true);
@@ -227,9 +235,10 @@ static int wait_for_tables(struct session *session)
 
 static int finish(struct session *session, struct errmsg *err)
 {
-	uint64_t without_lines;
+	struct line_account lines;
 	int result;
 
+	session->interrupts_at_end = session->interrupts;
 	if (session->wait)
 		wait_source_stop(session->wait);
 	if (session->exact)
@@ -264,11 +273,11 @@ static int finish(struct session *session, struct errmsg *err)
 	result = flush(session, err);
 	if (result < 0)
 		return result;
-	without_lines =
-		resolver_write_lines(session->resolver, monotonic_now_ns() + SESSION_LINES_NS);
+	resolver_write_lines(session->resolver, monotonic_now_ns() + SESSION_LINES_NS,
+		finishing_given_up, session, &lines);
 	session->result->command_status = session->target.ended ? session->target.exit_status : -1;
 	session_fill_stats(session, true);
-	session_add_end_notes(session, without_lines);
+	session_add_end_notes(session, &lines);
 	result = capture_writer_stats(session->writer, &session->result->stats);
 	if (result < 0)
 		return errmsg_set(err, result, "cannot finish the capture: %s", strerror(-result));

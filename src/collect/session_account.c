@@ -151,6 +151,13 @@ static void add_file_notes(struct session *session)
 		add_note(session->result,
 			"%llu files could not be read, and functions in them have no names: %s",
 			(unsigned long long)files.unreadable, files.unreadable_example.text);
+	if (files.left_out > 1)
+		add_note(session->result,
+			"symbols or unwind tables of %llu files were left out: %s",
+			(unsigned long long)files.left_out, files.left_out_example.text);
+	else if (files.left_out)
+		add_note(session->result, "symbols or unwind tables were left out: %s",
+			files.left_out_example.text);
 	if (files.tables_refused)
 		add_note(session->result,
 			"%llu unwind tables found no room in the kernel's maps; stacks through "
@@ -428,7 +435,22 @@ static void add_depth_note(struct session *session)
 			(unsigned long long)account->most_left_out);
 }
 
-void session_add_end_notes(struct session *session, uint64_t frames_without_lines)
+static void add_line_notes(struct session *session, const struct line_account *lines)
+{
+	if (lines->files_left_out > 1)
+		add_note(session->result, "source lines of %llu files were left out; the first: %s",
+			(unsigned long long)lines->files_left_out, lines->example.text);
+	else if (lines->files_left_out)
+		add_note(session->result, "%s", lines->example.text);
+	else if (lines->addresses_left_out)
+		add_note(session->result,
+			"%llu frames have no source lines: reading debug information was given up "
+			"at Ctrl-C, or took more than %d s",
+			(unsigned long long)lines->addresses_left_out,
+			(int)(SESSION_LINES_NS / NS_PER_S));
+}
+
+void session_add_end_notes(struct session *session, const struct line_account *lines)
 {
 	const struct capture_stats *stats = &session->result->stats;
 
@@ -453,10 +475,5 @@ void session_add_end_notes(struct session *session, uint64_t frames_without_line
 			"%llu samples were lost because the sample ring was full; lower the rate "
 			"(-F)",
 			(unsigned long long)stats->samples_lost);
-	if (frames_without_lines)
-		add_note(session->result,
-			"%llu frames have no source lines: reading debug information took more "
-			"than %d s",
-			(unsigned long long)frames_without_lines,
-			(int)(SESSION_LINES_NS / NS_PER_S));
+	add_line_notes(session, lines);
 }

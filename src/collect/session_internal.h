@@ -77,8 +77,9 @@ struct session {
 	struct map_u64 followed;   /* pids that the samplers were told of */
 	struct target_surroundings surroundings;
 	int signal_fd;
-	unsigned interrupts;
-	bool target_running; /* released and not reaped */
+	unsigned interrupts,
+		interrupts_at_end; /* signals to end, and those that ended the recording */
+	bool target_running;       /* released and not reaped */
 	bool sampling_ended;
 	uint64_t start_ns, end_ns, last_flush_ns;
 	uint64_t ordered_until_ns; /* the address spaces are as they were at this moment */
@@ -125,7 +126,7 @@ void session_fill_stats(struct session *session, bool complete);
  * an error the capture is there, and no part of it.
  */
 int session_split(struct session *session, struct errmsg *err);
-void session_add_end_notes(struct session *session, uint64_t frames_without_lines);
+void session_add_end_notes(struct session *session, const struct line_account *lines);
 
 static inline const struct window_spec *session_window_spec(const struct session *session)
 {

@@ -122,6 +122,7 @@ int elf_symbols_collect(struct symbol_candidates *candidates, const struct elf_f
 
 	if (!elf_symbol_table_read(&reading.table, source, index))
 		return 0;
+	candidates->string_bytes += reading.table.strings_length;
 	for (size_t i = 1; i < reading.table.symbol_count && result == 0; i++) {
 		Elf64_Sym symbol = elf_symbol_table_get(&reading.table, i);
 

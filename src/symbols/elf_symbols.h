@@ -25,6 +25,7 @@ struct symbol_candidates { /* as ARRAY_OF() */
 	struct symbol_candidate *items;
 	size_t count, capacity;
 	const struct elf_file *file; /* whose limits hold for sorting; NULL: none do */
+	uint64_t string_bytes;       /* that the names lie in; 0: unknown */
 };
 
 /* True when there is such a section and its bytes are here, not only in the other file of a debug

@@ -11,6 +11,7 @@
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -53,7 +54,9 @@ struct line_table {
 	Dwarf *dwarf; /* NULL: not opened, or given back */
 	uint32_t generation;
 	size_t cached_rows, cached_units;
-	bool units_indexed, broken;
+	bool units_indexed, is_foreign;
+	const char *failure; /* NULL: none */
+	uint64_t unpacked_bytes;
 	ARRAY_OF(struct unit) units;
 	struct die_ranges unit_ranges;
 	struct intern strings; /* what was returned, since libdw's own go with its handle */
@@ -380,14 +383,15 @@ static bool prepare_dwarf(struct line_table *table)
 {
 	if (table->cached_rows > CACHED_ROWS_MAX || table->cached_units > CACHED_UNITS_MAX)
 		close_dwarf(table);
-	if (!table->dwarf && !table->broken) {
+	if (!table->dwarf && !table->failure) {
 		table->dwarf = dwarf_begin(table->fd, DWARF_C_READ);
-		table->broken = !table->dwarf;
+		if (!table->dwarf)
+			table->failure = dwarf_errmsg(-1);
 		table->generation++;
 	}
 	if (table->dwarf && !table->units_indexed && index_units(table) < 0)
-		table->broken = true;
-	return table->dwarf && !table->broken;
+		table->failure = "out of memory";
+	return table->dwarf && !table->failure;
 }
 
 /* libdw decodes a unit's whole line program at the first question and keeps it. */
@@ -440,8 +444,44 @@ static const char *path_inside(const char *path, const char *root)
 	return path;
 }
 
+/* What a section unpacks to; 0 for one that is not compressed. */
+static uint64_t unpacked_bytes(const struct elf_file *file, const Elf64_Shdr *section)
+{
+	struct {
+		char magic[4];
+		uint8_t length[8];
+	} old_form; /* .zdebug_*: the length is big-endian */
+	Elf64_Chdr header;
+	uint64_t length = 0;
+
+	if (section->sh_type == SHT_NOBITS || (section->sh_flags & SHF_ALLOC))
+		return 0;
+	if (section->sh_flags & SHF_COMPRESSED)
+		return elf_file_read(file, section->sh_offset, &header, sizeof(header))
+			       ? header.ch_size
+			       : 0;
+	if (!elf_file_read(file, section->sh_offset, &old_form, sizeof(old_form)) ||
+		memcmp(old_form.magic, "ZLIB", sizeof(old_form.magic)) != 0)
+		return 0;
+	for (size_t i = 0; i < sizeof(old_form.length); i++)
+		length = length << 8 | old_form.length[i];
+	return length;
+}
+
+static uint64_t all_unpacked_bytes(const struct elf_file *file)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 1; i < elf_file_section_count(file); i++)
+		if (__builtin_add_overflow(
+			    total, unpacked_bytes(file, elf_file_section_header(file, i)), &total))
+			return UINT64_MAX;
+	return total;
+}
+
 /* Opens the file that has .debug_line: this one, or its debug file. */
-static int open_line_file(const char *path, const char *root, struct errmsg *err)
+static int open_line_file(
+	const char *path, const char *root, uint64_t *ret_unpacked_bytes, struct errmsg *err)
 {
 	_cleanup_elf_file_ struct elf_file *file = NULL, *debug_file = NULL;
 	_cleanup_close_ int fd = -1, debug_fd = -1;
@@ -469,6 +509,7 @@ static int open_line_file(const char *path, const char *root, struct errmsg *err
 			return errmsg_set(
 				err, result, "no source lines for %s: %s", path, strerror(-result));
 	}
+	*ret_unpacked_bytes = all_unpacked_bytes(debug_file ? debug_file : file);
 	return debug_fd >= 0 ? TAKE_FD(debug_fd) : TAKE_FD(fd);
 }
 
@@ -476,7 +517,9 @@ int line_table_open(
 	struct line_table **ret_table, const char *path, const char *root, struct errmsg *err)
 {
 	struct line_table *table;
-	int fd = open_line_file(path, root ? root : "", err);
+	uint64_t unpacked = 0;
+	struct stat status;
+	int fd = open_line_file(path, root ? root : "", &unpacked, err);
 
 	if (fd < 0)
 		return fd;
@@ -486,8 +529,26 @@ int line_table_open(
 		return errmsg_set(err, -ENOMEM, "no source lines for %s: out of memory", path);
 	}
 	table->fd = fd;
+	table->unpacked_bytes = unpacked;
+	table->is_foreign = fstat(fd, &status) < 0 || (root && root[0]) ||
+			    (status.st_uid != 0 && status.st_uid != geteuid());
 	*ret_table = table;
 	return 0;
+}
+
+const char *line_table_failure(const struct line_table *table)
+{
+	return table->failure;
+}
+
+uint64_t line_table_unpacked_bytes(const struct line_table *table)
+{
+	return table->unpacked_bytes;
+}
+
+bool line_table_is_trusted(const struct line_table *table)
+{
+	return !table->is_foreign;
 }
 
 struct line_table *line_table_free(struct line_table *table)

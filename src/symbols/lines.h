@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Source lines and inlined functions of an address, by libdw, opened only for addresses that are
- * shown. */
+/*
+ * Source lines and inlined functions of an address, by libdw, opened only for addresses that are
+ * shown. libdw maps the file and takes what memory and time it asks for: foreign files are read in
+ * a child process (collect/line_process.h).
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -22,6 +25,12 @@ struct line_table;
  */
 int line_table_open(
 	struct line_table **ret_table, const char *path, const char *root, struct errmsg *err);
+/* Why the debug information cannot be used, once that was met; NULL when nothing is amiss. */
+const char *line_table_failure(const struct line_table *table);
+/* What the compressed sections of the file say that they hold, all together. */
+uint64_t line_table_unpacked_bytes(const struct line_table *table);
+/* True when the file is this user's or root's, of this system: it may lead to further files. */
+bool line_table_is_trusted(const struct line_table *table);
 struct line_table *line_table_free(struct line_table *table);
 
 /*

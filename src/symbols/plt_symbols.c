@@ -200,6 +200,7 @@ static int add_suffixes(struct plt_reading *reading, char **ret_names)
 	for (i = reading->first_candidate; i < candidates->count && total < PLT_NAMES_MAX; i++)
 		total += strlen(candidates->items[i].name) + sizeof(PLT_SUFFIX);
 	candidates->count = i;
+	candidates->string_bytes += total;
 	*ret_names = at = malloc(total);
 	if (!at)
 		return -ENOMEM;

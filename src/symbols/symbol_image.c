@@ -15,6 +15,8 @@
 #define IMAGE_VERSION   1
 #define NAMES_MAX_BYTES ((size_t)512 << 20)
 #define NO_ENTRY        UINT32_MAX
+/* Linkers let a name be the end of another; far more of that makes gigabytes of some kilobytes. */
+#define NAMES_SHARED_MAX 16
 /* Two names at a time, before the file's limits are looked at. */
 #define COMPARISONS_AT_A_TIME 4096
 
@@ -290,6 +292,9 @@ int symbol_image_build(void **ret_bytes, size_t *ret_length, struct symbol_candi
 	const struct symbol_image_key *key)
 {
 	struct symbol_image_header draft = {.version = IMAGE_VERSION, .key = *key}, *header;
+	uint64_t shared_max =
+		candidates->string_bytes ? NAMES_SHARED_MAX * candidates->string_bytes : UINT64_MAX;
+	uint64_t names_max = MIN((uint64_t)NAMES_MAX_BYTES, shared_max);
 	struct symbol_image image;
 	size_t length;
 
@@ -303,7 +308,7 @@ int symbol_image_build(void **ret_bytes, size_t *ret_length, struct symbol_candi
 	draft.count = (uint32_t)candidates->count;
 	array_foreach (candidates, candidate) {
 		draft.names_length += strlen(candidate->name) + 1;
-		if (draft.names_length > NAMES_MAX_BYTES)
+		if (draft.names_length > names_max)
 			return -EFBIG;
 	}
 	length = image_length(&draft);

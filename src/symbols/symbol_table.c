@@ -21,7 +21,8 @@ struct symbol_table {
 	struct symbol_image image;
 	struct file_mapping mapping; /* of the cache file, or */
 	void *built;                 /* the image itself */
-	char *cache_path;            /* NULL: no cache */
+	size_t built_length;
+	char *cache_path; /* NULL: no cache */
 };
 
 /* Where the candidates' names live until the image is made. */
@@ -200,6 +201,7 @@ static int keep_image(
 		return 0;
 	}
 	table->built = bytes;
+	table->built_length = length;
 	return symbol_image_view(&table->image, bytes, length);
 }
 
@@ -269,4 +271,9 @@ bool symbol_table_find(const struct symbol_table *table, uint64_t vaddr, struct 
 size_t symbol_table_count(const struct symbol_table *table)
 {
 	return symbol_image_count(&table->image);
+}
+
+uint64_t symbol_table_memory(const struct symbol_table *table)
+{
+	return table->built_length;
 }

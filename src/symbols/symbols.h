@@ -45,6 +45,8 @@ void symbol_table_freep(struct symbol_table **table);
  */
 bool symbol_table_find(const struct symbol_table *table, uint64_t vaddr, struct symbol *ret_symbol);
 size_t symbol_table_count(const struct symbol_table *table);
+/* Bytes of memory that the table holds: 0 when it is mapped from the cache. */
+uint64_t symbol_table_memory(const struct symbol_table *table);
 
 /*
  * Appends the demangled name (Itanium C++ with and without `_Z` version suffixes such as
