@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "collect/process_roots.h"
 #include "unwind/build.h"
+#include "unwind/function_starts.h"
 
 /* Below the target's threads, yet not starved when they keep every CPU busy. */
 #define WORKER_NICENESS 5
@@ -36,6 +37,10 @@
 #define TOTAL_CPU_NS      (60 * NS_PER_S)
 /* Of symbols that no cache file holds, all files together. */
 #define SYMBOLS_MAX_BYTES ((uint64_t)1 << 30)
+/* Functions of libraries have some 300 bytes on average. */
+#define CODE_PER_FUNCTION_MAX_BYTES 2048
+/* So little is read in a few milliseconds, and the linker's own functions are in its .eh_frame. */
+#define CODE_READ_ANYWAY_BYTES ((uint64_t)256 << 10)
 
 /* Set by the worker with release order, after the data they stand for. */
 enum file_stage {
@@ -61,6 +66,7 @@ struct stored_file {
 	_Atomic int stage;
 	struct unwind_table table;
 	struct symbol_table *symbols;
+	struct function_starts starts; /* of a file without symbols whose .eh_frame lacks them */
 	struct elf_file *elf; /* opened when function starts are asked for; the main thread's */
 };
 
@@ -286,6 +292,32 @@ static void build_table(struct file_store *store, struct stored_file *file)
 	pthread_mutex_unlock(&store->lock);
 }
 
+/* True when .eh_frame_hdr knows far too few functions for so much code, or none. */
+static bool lacks_function_starts(const struct elf_file *elf)
+{
+	uint64_t vaddr, length, code = 0;
+	size_t position = 0;
+
+	if (elf_file_find_section_of_type(elf, SHT_SYMTAB))
+		return false;
+	while (elf_file_next_code(elf, &position, &vaddr, &length))
+		code += MIN(length, elf_file_loaded_length(elf, vaddr));
+	return code < CODE_READ_ANYWAY_BYTES ||
+	       code / CODE_PER_FUNCTION_MAX_BYTES >= elf_file_function_count(elf);
+}
+
+/* Where functions begin in stripped files that were compiled without .eh_frame. */
+static int find_function_starts(
+	struct stored_file *file, struct elf_file *elf, struct errmsg *ret_reason)
+{
+	int result = lacks_function_starts(elf) ? function_starts_from_code(&file->starts, elf) : 0;
+
+	if (result < 0)
+		errmsg_set(ret_reason, result, "cannot tell the functions of %s apart: %s",
+			file->origin.path, elf_file_explain(result));
+	return result;
+}
+
 static void build_symbols(struct file_store *store, struct stored_file *file)
 {
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
@@ -296,6 +328,8 @@ static void build_symbols(struct file_store *store, struct stored_file *file)
 	if (result == 0)
 		result = symbol_table_open_at(&file->symbols, elf, file->origin.path, file->root,
 			store->cache_symbols, &reason);
+	if (result == 0)
+		result = find_function_starts(file, elf, &reason);
 	bytes = result == 0 ? symbol_table_memory(file->symbols) : 0;
 	if (bytes > SYMBOLS_MAX_BYTES - store->symbol_bytes) {
 		file->symbols = symbol_table_free(file->symbols);
@@ -461,6 +495,8 @@ bool file_store_function_start(
 	struct file_store *store, uint32_t index, uint64_t vaddr, uint64_t *ret_start)
 {
 	struct stored_file *file = stored(store, index);
+	uint64_t start;
+	bool found;
 
 	if (!file || !file->is_elf)
 		return false;
@@ -469,7 +505,16 @@ bool file_store_function_start(
 			return false;
 		store->open_count++;
 	}
-	return elf_file_function_start(file->elf, vaddr, ret_start);
+	found = elf_file_function_start(file->elf, vaddr, ret_start);
+	if (found && elf_file_function_covers(file->elf, vaddr))
+		return true;
+	if (atomic_load_explicit(&file->stage, memory_order_acquire) == STAGE_DONE &&
+		function_starts_before(&file->starts, vaddr, &start) &&
+		(!found || start > *ret_start)) {
+		*ret_start = start;
+		found = true;
+	}
+	return found;
 }
 
 int file_store_open_elf(const struct file_store *store, uint32_t index, struct elf_file **ret_elf)
@@ -611,6 +656,7 @@ static void stored_file_free(struct stored_file *file)
 	closep(&file->fd);
 	unwind_table_done(&file->table);
 	symbol_table_free(file->symbols);
+	function_starts_done(&file->starts);
 	elf_file_free(file->elf);
 	free(file->segments);
 	free(file->origin.path);

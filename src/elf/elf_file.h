@@ -158,6 +158,10 @@ bool elf_file_eh_frame_header(const struct elf_file *file, struct elf_segment *r
  * files without symbols. False when there is no such table, or nothing before `vaddr`.
  */
 bool elf_file_function_start(const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start);
+/* True when that function goes on to `vaddr`, and does not end before it. */
+bool elf_file_function_covers(const struct elf_file *file, uint64_t vaddr);
+/* How many functions that table has; 0 without one. */
+uint32_t elf_file_function_count(const struct elf_file *file);
 /* The same, and where the next one begins: UINT64_MAX after the last. */
 bool elf_file_function_range(
 	const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end);

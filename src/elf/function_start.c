@@ -52,33 +52,70 @@ static bool open_table(const struct elf_file *file, struct search_table *ret_tab
 	return true;
 }
 
-bool elf_file_function_range(
-	const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
+/* The number of entries at or before `vaddr`, and the starts on both sides of it. */
+static uint32_t search(
+	const struct search_table *table, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
 {
-	uint64_t start, found = 0, end = UINT64_MAX;
-	struct search_table table;
-	uint32_t low = 0, high;
+	uint32_t low = 0, high = table->count;
+	uint64_t start;
 
-	if (!open_table(file, &table))
-		return false;
-	for (high = table.count; low < high;) {
+	*ret_end = UINT64_MAX;
+	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (!read_start(&table, middle, &start))
-			return false;
+		if (!read_start(table, middle, &start))
+			return 0;
 		if (start <= vaddr) {
-			found = start;
+			*ret_start = start;
 			low = middle + 1;
 		} else {
-			end = start;
+			*ret_end = start;
 			high = middle;
 		}
 	}
-	if (low == 0)
+	return low;
+}
+
+bool elf_file_function_range(
+	const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct search_table table;
+	uint64_t start = 0, end;
+
+	if (!open_table(file, &table) || search(&table, vaddr, &start, &end) == 0)
 		return false;
-	*ret_start = found;
+	*ret_start = start;
 	*ret_end = end;
 	return true;
+}
+
+bool elf_file_function_covers(const struct elf_file *file, uint64_t vaddr)
+{
+	uint64_t offset, start = 0, end;
+	struct search_table table;
+	/* Of the FDE: its length, its CIE, its start relative to itself, and how far it goes. */
+	uint32_t entry[4];
+	uint32_t index;
+	int32_t at;
+
+	if (!open_table(file, &table))
+		return false;
+	index = search(&table, vaddr, &start, &end);
+	if (index == 0)
+		return false;
+	offset = table.header.file_offset + TABLE_AT + (uint64_t)index * TABLE_ENTRY_BYTES -
+		 sizeof(at);
+	return elf_file_read(file, offset, &at, sizeof(at)) &&
+	       elf_file_read_loaded(
+		       file, table.header.vaddr + (uint64_t)(int64_t)at, entry, sizeof(entry)) &&
+	       vaddr - start < entry[3];
+}
+
+uint32_t elf_file_function_count(const struct elf_file *file)
+{
+	struct search_table table;
+
+	return open_table(file, &table) ? table.count : 0;
 }
 
 bool elf_file_function_start(const struct elf_file *file, uint64_t vaddr, uint64_t *ret_start)

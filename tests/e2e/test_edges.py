@@ -2,6 +2,7 @@
 """Odd surroundings and odd targets of a recording: each ends in a right result or one clear sentence."""
 
 import os
+import re
 import resource
 import shutil
 import signal
@@ -366,3 +367,28 @@ def test_more_files_than_may_stay_open(sonde, report, tmp_path, workload_directo
     data = report(capture, "--by", "line")
     assert data["completeness"]["complete_share"] > 0.9
     assert any("/plugin.c" in (row["source_file"] or "") for row in data["tables"]["line"]["rows"])
+
+
+STRIPPED = """
+#include <time.h>
+#define SPIN(n) __attribute__((noinline)) static void spin_##n(void) \\
+	{ static volatile unsigned sum; for (unsigned i = 0; i < n * 100000u; i++) sum += i; }
+SPIN(1) SPIN(2) SPIN(3)
+int main(void) { while (clock() < CLOCKS_PER_SEC / 2) { spin_1(); spin_2(); spin_3(); } return 0; }
+"""
+
+
+def test_functions_of_stripped_files_without_eh_frame(sonde, report, tmp_path):
+    """They are told apart by what is called, each under its own start."""
+    (tmp_path / "stripped.c").write_text(STRIPPED)
+    options = ["-O1", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+    subprocess.run(["cc", *options, "-o", "whole", "stripped.c"], cwd=tmp_path, check=True)
+    subprocess.run(["strip", "-o", "stripped", "whole"], cwd=tmp_path, check=True)
+    nm = subprocess.run(["nm", "whole"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    symbols = {name: int(start, 16) for start, name in re.findall(r"^(\w+) [tT] (\w+)$", nm.stdout, re.M)}
+    sonde("record", "-F", 997, "-o", "stripped.pftrace", "--", tmp_path / "stripped", check=0)
+    rows = report("stripped.pftrace")["tables"]["function"]["rows"]
+    own = {row["name"]: row["self_samples"] for row in rows if row["module"] == "stripped"}
+    for name in "spin_1", "spin_2", "spin_3":
+        assert own.get(f"[unknown] stripped+{symbols[name]:#x}", 0) > 0, own
+    assert f"[unknown] stripped+{symbols['main']:#x}" in own
