@@ -105,17 +105,6 @@ int write_file_atomically(const char *path, const void *bytes, size_t length)
 	return result;
 }
 
-mode_t new_file_mode(const struct stat *before)
-{
-	mode_t mask;
-
-	if (before)
-		return before->st_mode & 07777;
-	mask = umask(077);
-	umask(mask);
-	return 0666 & ~mask;
-}
-
 int file_mapping_open_fd(
 	struct file_mapping *ret_mapping, int fd, const char *name_for_messages, struct errmsg *err)
 {

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "base/errmsg.h"
 #include "base/macros.h"
@@ -29,9 +28,6 @@ int make_directories(const char *path, unsigned mode);
  * same directory, then rename. Returns 0 or a negative errno.
  */
 int write_file_atomically(const char *path, const void *bytes, size_t length);
-
-/* What open() would give a new file; the one before it, or NULL, keeps its own. */
-mode_t new_file_mode(const struct stat *before);
 
 /* A read-only private mapping of a whole regular file; bytes is NULL for an empty file. */
 struct file_mapping {

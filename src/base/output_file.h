@@ -7,9 +7,9 @@
 #pragma once
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "base/errmsg.h"
+#include "base/output_place.h"
 #include "base/strbuf.h"
 
 #define OUTPUT_FILE_FLUSH ((size_t)1 << 20)
@@ -17,10 +17,9 @@
 struct output_file {
 	struct strbuf out; /* append here, then output_file_keep_small() */
 	uint64_t bytes;    /* written so far */
-	int fd, error;     /* the first error */
-	char *path;        /* NULL: standard output */
-	char *temporary;   /* NULL: written in place */
-	mode_t mode;       /* of the new file */
+	int error;         /* the first error */
+	char *path;        /* NULL: not open, what is appended stays in memory */
+	struct output_place place;
 };
 
 /* Returns 0 or a negative errno with a sentence. */

@@ -2,7 +2,6 @@
 #include "capture/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libdeflate.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,31 +23,13 @@
 /* That is some 5 % of a CPU. Beyond it packets go as they are: late collectors lose records. */
 #define DEFLATED_BYTES_PER_S ((size_t)8 << 20)
 
-/* What to try, for the errors that people meet. */
-static const char *advice(int error)
+int output_open(struct output *output, const char *path, bool compress,
+	const struct output_how *how, struct errmsg *err)
 {
-	switch (error) {
-	case ENOENT:
-	case ENOTDIR:
-		return "make the folder first, or name another file with -o FILE";
-	case EACCES:
-	case EPERM:
-	case EROFS:
-	case EISDIR:
-		return "name a file that you may write with -o FILE";
-	case ENOSPC:
-	case EDQUOT:
-		return "free some space, or write to another disk with -o FILE";
-	case EFBIG:
-		return "raise the file size limit (ulimit -f), or record for a shorter time";
-	default:
-		return "name another file with -o FILE";
-	}
-}
+	struct errmsg reason = {""};
+	int r;
 
-int output_open(struct output *output, const char *path, bool compress, struct errmsg *err)
-{
-	*output = (struct output){.fd = -1};
+	*output = (struct output){.place = OUTPUT_PLACE_NONE};
 	output->path = strdup(path);
 	if (!output->path)
 		return errmsg_set(err, -ENOMEM, "cannot create %s: out of memory", path);
@@ -56,30 +37,43 @@ int output_open(struct output *output, const char *path, bool compress, struct e
 		output->compressor = libdeflate_alloc_compressor(COMPRESSION_LEVEL);
 	if (compress && !output->compressor)
 		return errmsg_set(err, -ENOMEM, "cannot create %s: out of memory", path);
-	output->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
-	if (output->fd < 0) {
-		int error = errno;
-
-		return errmsg_set(err, -error, "cannot create %s: %s; %s", path, strerror(error),
-			advice(error));
-	}
+	r = output_place_open(&output->place, path, how, &reason);
+	if (r < 0)
+		return errmsg_set(
+			err, r, "cannot create %s: %s; %s", path, reason.text, output_remedy(r));
 	return 0;
 }
 
 static int output_fail(struct output *output, int error)
 {
 	output->failure = error;
+	if (output->place.temporary) /* it will be removed */
+		return errmsg_set(&output->failure_message, error, "cannot write %s: %s; %s",
+			output->path, strerror(-error), output_remedy(error));
 	return errmsg_set(&output->failure_message, error,
 		"cannot write %s: %s; it holds what was recorded up to byte %llu; %s", output->path,
-		strerror(-error), (unsigned long long)output->file_bytes, advice(-error));
+		strerror(-error), (unsigned long long)output->file_bytes, output_remedy(error));
+}
+
+int output_name(struct output *output, struct errmsg *err)
+{
+	int r = output_place_name(&output->place);
+
+	if (r < 0)
+		output_fail(output, r);
+	if (r < 0 && err)
+		*err = output->failure_message;
+	return r;
 }
 
 int output_close(struct output *output, struct errmsg *err)
 {
-	int fd = TAKE_FD(output->fd);
+	int fd = TAKE_FD(output->place.fd);
 
 	if (fd >= 0 && close(fd) < 0 && errno != EINTR && !output->failure)
 		output_fail(output, -errno);
+	if (fd >= 0 && !output->failure)
+		return output_name(output, err);
 	if (output->failure && err)
 		*err = output->failure_message;
 	return output->failure;
@@ -87,7 +81,7 @@ int output_close(struct output *output, struct errmsg *err)
 
 void output_done(struct output *output)
 {
-	closep(&output->fd);
+	output_place_done(&output->place);
 	libdeflate_free_compressor(output->compressor);
 	strbuf_done(&output->packets);
 	strbuf_done(&output->ready);
@@ -197,11 +191,11 @@ int output_flush(struct output *output, struct errmsg *err)
 		return errmsg_set(err, output->failure, "%s", "");
 	if (output_seal(output, output->packets.length) < 0)
 		return errmsg_set(err, -ENOMEM, "cannot write %s: out of memory", output->path);
-	result = write_all(output->fd, output->ready.data, output->ready.length);
+	result = write_all(output->place.fd, output->ready.data, output->ready.length);
 	if (result < 0) {
 		/* A torn tail would read as truncated; not every file can be cut (a pipe cannot).
 		 */
-		if (ftruncate(output->fd, (off_t)output->file_bytes) < 0)
+		if (ftruncate(output->place.fd, (off_t)output->file_bytes) < 0)
 			errno = 0;
 		output_fail(output, result);
 		if (err)

@@ -9,10 +9,11 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
+#include "base/output_place.h"
 #include "base/strbuf.h"
 
 struct output {
-	int fd;
+	struct output_place place;
 	char *path;
 	struct strbuf packets; /* not deflated yet; whole but for the one being written */
 	size_t packet_start, packet_content;
@@ -27,9 +28,11 @@ struct output {
 	struct errmsg failure_message;
 };
 
-int output_open(struct output *output, const char *path, bool compress, struct errmsg *err);
-/* Closes the descriptor; a close() that fails is a failed write. Safe on a zeroed struct with fd
- * -1. */
+int output_open(struct output *output, const char *path, bool compress,
+	const struct output_how *how, struct errmsg *err);
+/* The file takes its place. */
+int output_name(struct output *output, struct errmsg *err);
+/* Closes the descriptor; a close() that fails is a failed write. */
 int output_close(struct output *output, struct errmsg *err);
 void output_done(struct output *output);
 

@@ -318,6 +318,11 @@ static int open_capture(const char *path, uint64_t *ret_bytes, struct errmsg *er
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat status;
 
+	if (fd < 0 && errno == EACCES)
+		return errmsg_set(err, -EACCES,
+			"cannot read %s: Permission denied; captures are private to who recorded "
+			"them: use sudo, or record with --group GROUP",
+			path);
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return errmsg_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
 	if (S_ISDIR(status.st_mode))

@@ -197,7 +197,6 @@ static int open_batch(struct split *split, struct errmsg *err)
 		r = capture_writer_open(&part->writer, part->path, split->options, err);
 		if (r < 0)
 			return r;
-		part->was_made = true;
 	}
 	return r;
 }
@@ -213,6 +212,7 @@ static int close_batch(struct split *split, struct errmsg *err)
 		r = r ?: capture_writer_window(part->writer, &part->window);
 		closed = capture_writer_close(part->writer, err);
 		part->writer = NULL;
+		part->was_made = closed == 0;
 		split_ids_done(&part->ids);
 		part->ids = (struct split_ids){0};
 		r = r ?: closed;

@@ -28,17 +28,20 @@ static uint32_t random_sequence_id(void)
 int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 	const struct capture_writer_options *options, struct errmsg *err)
 {
+	static const struct output_how private = {.access = OUTPUT_PRIVATE};
 	struct capture_writer *writer = calloc(1, sizeof(*writer));
 	int result;
 
 	assert(!options || options->size >= sizeof(*options));
 	if (!writer)
 		return errmsg_set(err, -ENOMEM, "cannot create %s: out of memory", path);
+	writer->output.place = OUTPUT_PLACE_NONE;
 	writer->stack_sample = options && options->stack_sample;
 	writer->device_slices = options && options->device_slices;
 	writer->sequence_id =
 		options && options->sequence ? options->sequence : random_sequence_id();
-	result = output_open(&writer->output, path, !options || !options->uncompressed, err);
+	result = output_open(&writer->output, path, !options || !options->uncompressed,
+		options ? &options->how : &private, err);
 	if (result < 0) {
 		capture_writer_free(writer);
 		return result;
@@ -57,9 +60,14 @@ int capture_writer_open_live(struct capture_writer **ret_writer,
 		return errmsg_set(err, -ENOMEM, "cannot begin: out of memory");
 	writer->visitor = visitor;
 	writer->visitor_context = context;
-	writer->output.fd = -1;
+	writer->output.place = OUTPUT_PLACE_NONE;
 	*ret_writer = writer;
 	return 0;
+}
+
+int capture_writer_name(struct capture_writer *writer, struct errmsg *err)
+{
+	return writer->visitor ? 0 : output_name(&writer->output, err);
 }
 
 struct capture_writer *capture_writer_free(struct capture_writer *writer)

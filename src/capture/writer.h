@@ -8,23 +8,30 @@
 #pragma once
 
 #include "base/errmsg.h"
+#include "base/output_place.h"
 #include "capture/capture.h"
 #include "capture/reader.h"
 
 struct capture_writer_options {
-	size_t size;        /* sizeof(struct capture_writer_options) */
-	bool uncompressed;  /* plain packets instead of deflated compressed_packets */
-	bool stack_sample;  /* StackSample packets (Perfetto >= 58) instead of PerfSample */
-	bool device_slices; /* device work and launches as slices with arrows, too */
-	bool unhurried;     /* nothing is recorded meanwhile: all is deflated, whatever comes */
-	uint32_t sequence;  /* what tells the capture's packets from those of others; 0: random */
+	size_t size;           /* sizeof(struct capture_writer_options) */
+	bool uncompressed;     /* plain packets instead of deflated compressed_packets */
+	bool stack_sample;     /* StackSample packets (Perfetto >= 58) instead of PerfSample */
+	bool device_slices;    /* device work and launches as slices with arrows, too */
+	bool unhurried;        /* nothing is recorded meanwhile: all is deflated, whatever comes */
+	struct output_how how; /* who may read it */
+	uint32_t sequence; /* what tells the capture's packets from those of others; 0: random */
 };
 
 struct capture_writer;
 
-/* Creates (truncates) the file. The error names the path, the reason and what to try. */
+/*
+ * Makes a new file, which takes its place in capture_writer_close(), so that a failure leaves the
+ * file before: see base/output_place.h. The error names the path, the reason and what to try.
+ */
 int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 	const struct capture_writer_options *options, struct errmsg *err);
+/* The file takes its place now, and grows there: a recording that is killed leaves what it has. */
+int capture_writer_name(struct capture_writer *writer, struct errmsg *err);
 /*
  * A writer without a file: all that is said to it goes to the visitor at once, interned things once
  * each. Its flush does nothing.

@@ -20,7 +20,7 @@ static void add(struct output_file *file, const ProtobufCMessage *message)
 static int dump(const char *path, struct errmsg *err)
 {
 	_cleanup_et_reader_ struct et_reader *reader = NULL;
-	_cleanup_output_file_ struct output_file file = {.fd = -1};
+	_cleanup_output_file_ struct output_file file = {0};
 	const et_node *node;
 	int r = et_reader_open(&reader, path, err);
 

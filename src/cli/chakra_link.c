@@ -110,7 +110,7 @@ static void note_damage(
 
 static int write_linked(const struct execution_trace *linked, const char *path, struct errmsg *err)
 {
-	_cleanup_output_file_ struct output_file file = {.fd = -1};
+	_cleanup_output_file_ struct output_file file = {0};
 	struct linked_json_options options = {.compat = arguments.compat};
 	int r = output_file_open(&file, path, err);
 

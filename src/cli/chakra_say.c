@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/output_place.h"
 #include "exporters/escape.h"
 
 static struct {
@@ -37,11 +38,18 @@ void chakra_set_level(enum chakra_level level)
 
 int chakra_log_open(const char *path, struct errmsg *err)
 {
+	static const struct output_how how = {.access = OUTPUT_BY_UMASK};
+	_cleanup_output_place_ struct output_place place = OUTPUT_PLACE_NONE;
+	struct errmsg reason = {""};
+	int r = output_place_open(&place, path, &how, &reason);
+
+	r = r ?: output_place_name(&place);
 	speech.path = path;
-	speech.log = fopen(path, "we");
+	speech.log = r < 0 ? NULL : fdopen(place.fd, "w");
 	if (!speech.log)
-		return errmsg_set(
-			err, -errno, "cannot write the log %s: %s", path, strerror(errno));
+		return errmsg_set(err, r ?: -errno, "cannot write the log %s: %s", path,
+			r < 0 ? reason.text : strerror(errno));
+	place.fd = -1;
 	return 0;
 }
 

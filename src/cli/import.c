@@ -50,7 +50,7 @@ static int import_file(const struct importer *importer, const struct import_inpu
 	r = r ?: write_account(writer, result, err);
 	if (!writer)
 		return r;
-	return import_close(writer, output, r, err);
+	return import_close(writer, r, err);
 }
 
 static void say(const char *output, const struct import_result *result)

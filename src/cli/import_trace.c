@@ -58,30 +58,12 @@ int import_refuse_same_file(const char *input, const char *output, struct errmsg
 		err, -EINVAL, "%s would be written over itself: name a file with -o", input);
 }
 
-/* Of a capture that could not be written whole. */
-static int remove_part(const char *output, int error, struct errmsg *err)
-{
-	bool is_full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
-	struct stat status;
-
-	if (lstat(output, &status) < 0 || !S_ISREG(status.st_mode) || unlink(output) < 0)
-		return error;
-	/* The writer's sentence says what the file holds. */
-	if (is_full)
-		errmsg_set(err, error,
-			"cannot write %s: %s; what was written of it is removed: free some space, "
-			"or write to another disk with -o FILE",
-			output, strerror(-error));
-	return error;
-}
-
-int import_close(struct capture_writer *writer, const char *output, int result, struct errmsg *err)
+int import_close(struct capture_writer *writer, int result, struct errmsg *err)
 {
 	if (result == 0)
-		result = capture_writer_close(writer, err);
-	else
-		capture_writer_free(writer);
-	return result < 0 ? remove_part(output, result, err) : 0;
+		return capture_writer_close(writer, err);
+	capture_writer_free(writer);
+	return result;
 }
 
 /* ---- the account ---- */
@@ -160,7 +142,7 @@ static int write_capture(const struct trace_list *list, const char *output, bool
 		r = errmsg_set(err, -ENOMEM, "memory ran out while writing the capture");
 	r = r ?: capture_writer_flush(writer, err);
 	*ret_bytes = capture_writer_bytes(writer);
-	return import_close(writer, output, r, err);
+	return import_close(writer, r, err);
 }
 
 static int import_into(char *const *paths, size_t count, const char *output,

@@ -23,9 +23,6 @@ void import_base_name(struct strbuf *path, const char *input);
 int import_default_output(struct strbuf *path, const char *input);
 /* Fails when the output is the input. */
 int import_refuse_same_file(const char *input, const char *output, struct errmsg *err);
-/*
- * Closes the capture, or after a failure frees its writer. What could not be written whole is
- * removed, if it is a file. Returns 0, or the failure.
- */
+/* Closes the capture, or after a failure throws it away. Returns 0, or the failure. */
 struct capture_writer;
-int import_close(struct capture_writer *writer, const char *output, int result, struct errmsg *err);
+int import_close(struct capture_writer *writer, int result, struct errmsg *err);

@@ -2,13 +2,11 @@
 #include "cli/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/output_place.h"
 #include "cli/command.h"
 #include "exporters/format.h"
 
@@ -17,85 +15,37 @@ bool output_is_standard(const char *path)
 	return strcmp(path, "-") == 0;
 }
 
-/* Devices and pipes are written to, not replaced. */
-static int write_special(const char *path, const void *bytes, size_t length)
+static int write_path(const char *path, const struct output_how *how, const void *bytes,
+	size_t length, struct errmsg *err)
 {
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+	struct errmsg reason = {""};
+	int r = output_place_write(path, how, bytes, length, &reason);
 
-	return fd < 0 ? -errno : write_all(fd, bytes, length);
-}
-
-static int write_path(const char *path, const void *bytes, size_t length)
-{
-	struct stat status;
-	bool exists = stat(path, &status) == 0;
-	int r;
-
-	if (exists && !S_ISREG(status.st_mode))
-		return S_ISDIR(status.st_mode) ? -EISDIR : write_special(path, bytes, length);
-	r = write_file_atomically(path, bytes, length);
-	/* Temporary files are private; a failure to open it to others loses nothing. */
-	if (r == 0 && chmod(path, new_file_mode(exists ? &status : NULL)) < 0)
-		return 0;
+	if (r < 0)
+		errmsg_set(err, r, "cannot write %s: %s; %s",
+			output_is_standard(path) ? "to standard output" : path, reason.text,
+			output_remedy(r));
 	return r;
-}
-
-static const char *remedy(int error)
-{
-	switch (-error) {
-	case ENOSPC:
-	case EDQUOT:
-		return "free some space, or write elsewhere with -o";
-	case ENOENT:
-		return "make the directory first";
-	case EISDIR:
-		return "name a file in it";
-	default:
-		return "write elsewhere with -o";
-	}
 }
 
 int output_write(const char *path, const void *bytes, size_t length, struct errmsg *err)
 {
+	static const struct output_how how = {.access = OUTPUT_BY_UMASK};
 	_cleanup_strbuf_ struct strbuf size = {0};
 	int r;
 
-	if (output_is_standard(path)) {
-		fflush(stdout);
-		r = write_all(STDOUT_FILENO, bytes, length);
-		if (r < 0)
-			return errmsg_set(
-				err, r, "cannot write to standard output: %s", strerror(-r));
-		return 0;
-	}
-	r = write_path(path, bytes, length);
-	if (r < 0)
-		return errmsg_set(err, r, "cannot write %s: %s; %s", path, strerror(-r), remedy(r));
+	fflush(stdout);
+	r = write_path(path, &how, bytes, length, err);
+	if (r < 0 || output_is_standard(path))
+		return r;
 	format_bytes(&size, length);
 	warn("wrote %s (%s)", path, strbuf_cstr(&size));
 	return 0;
 }
 
-/* "DIR/NAME", and the folder that it is in. */
-static int write_below(const char *folder, const struct export_file *file, struct strbuf *path)
-{
-	char *slash;
-	int r;
-
-	strbuf_clear(path);
-	strbuf_addf(path, "%s/%s", folder, file->name);
-	r = strbuf_status(path);
-	if (r < 0)
-		return r;
-	slash = strrchr(path->data, '/');
-	*slash = '\0';
-	r = make_directories(path->data, 0777);
-	*slash = '/';
-	return r ?: write_path(path->data, file->content.data, file->content.length);
-}
-
 int output_write_folder(const char *folder, const struct export_files *files, struct errmsg *err)
 {
+	static const struct output_how how = {.access = OUTPUT_BY_UMASK, .make_folders = true};
 	_cleanup_strbuf_ struct strbuf path = {0}, size = {0};
 	uint64_t bytes = 0;
 
@@ -103,11 +53,14 @@ int output_write_folder(const char *folder, const struct export_files *files, st
 		return errmsg_set(err, -EINVAL,
 			"this format is a folder of files: name one with -o, not standard output");
 	array_foreach (&files->items, file) {
-		int r = write_below(folder, file, &path);
+		int r;
 
+		strbuf_clear(&path);
+		strbuf_addf(&path, "%s/%s", folder, file->name);
+		r = strbuf_status(&path);
+		r = r ?: write_path(path.data, &how, file->content.data, file->content.length, err);
 		if (r < 0)
-			return errmsg_set(err, r, "cannot write %s: %s; %s", strbuf_cstr(&path),
-				strerror(-r), remedy(r));
+			return r;
 		bytes += file->content.length;
 	}
 	format_bytes(&size, bytes);

@@ -2,6 +2,7 @@
 /* `sonde record`: samples a command, processes or the machine into a capture, then accounts for
  * itself. */
 #include <errno.h>
+#include <grp.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@
 /* Of windows by steps, which are short; between them no sample is taken. */
 #define STEPS_HZ 999
 
-static const char *record_output;
+static const char *record_output, *record_group;
 static uint64_t record_frequency_hz; /* 0: not given */
 static double record_duration_s;
 static struct target_options record_target;
@@ -278,7 +279,12 @@ static void print_next(const struct session_result *result, const char *output)
 	if (first)
 		fprintf(stderr, "sonde: %u window%s, each in a file of its own, from %s on\n",
 			result->part_count, result->part_count == 1 ? "" : "s", first);
-	fprintf(stderr, "next: sonde report %s\n", first ? first : output);
+	if (strcmp(output, "-") == 0)
+		return;
+	/* The capture is root's: only --group lets others read it. */
+	fprintf(stderr, "next: %ssonde report %s\n",
+		geteuid() == 0 && getenv("SUDO_UID") && !record_group ? "sudo " : "",
+		first ? first : output);
 }
 
 static void print_summary(
@@ -404,10 +410,30 @@ static uint64_t frequency_hz(const struct window_spec *window)
 	return window_spec_is_scheduled(window) ? STEPS_HZ : DEFAULT_HZ;
 }
 
+/* A name, or a number. */
+static int parse_group(struct session_options *options, struct errmsg *err)
+{
+	const struct group *group;
+	unsigned long number;
+	char *end;
+
+	if (!record_group)
+		return 0;
+	options->how.access = OUTPUT_GROUP;
+	group = getgrnam(record_group);
+	number = strtoul(record_group, &end, 10);
+	if (!group && (end == record_group || *end || number >= (gid_t)-1))
+		return errmsg_set(err, -EINVAL,
+			"there is no group %s: give one of `getent group`, or its number",
+			record_group);
+	options->how.group = group ? group->gr_gid : (gid_t)number;
+	return 0;
+}
+
 /* The default name is used again and again: the capture before is kept beside it. */
 static void keep_previous(const char *output)
 {
-	if (!record_output && access(output, F_OK) == 0)
+	if (!record_output)
 		rename(output, DEFAULT_OUTPUT ".old");
 }
 
@@ -443,7 +469,7 @@ static int run_record(int count, char **arguments)
 		parse_scope(count > 0, &options.scope, &err) < 0 ||
 		check_hooks(count > 0, &err) < 0 ||
 		window_options_parse(&record_windows, &options, &err) < 0 ||
-		check_split(&options, &err) < 0) {
+		check_split(&options, &err) < 0 || parse_group(&options, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
 	}
@@ -578,6 +604,12 @@ static const struct option record_options[] = {
 		.help = "Write each window to a capture of its own, FILE.w1.pftrace and so on, in "
 			"place of one of all of them.",
 		.value = &record_split},
+	{.long_name = "group",
+		.type = OPTION_STRING,
+		.argument = "GROUP",
+		.help = "Let this group read the capture, by its name or number. Default: only you "
+			"can read it.",
+		.value = &record_group},
 	{.long_name = "uncompressed",
 		.type = OPTION_FLAG,
 		.help = "Write the capture's packets uncompressed, for tools that cannot inflate "

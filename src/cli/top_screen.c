@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/output_place.h"
 #include "cli/top_view.h"
 
 #define ESCAPE_DELAY_MS 25
@@ -34,18 +35,22 @@ static void restore_standard_files(void)
 static int replace_standard_files(const char *output_path, struct errmsg *err)
 {
 	_cleanup_close_ int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	_cleanup_close_ int output =
-		open(output_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	_cleanup_output_place_ struct output_place output = OUTPUT_PLACE_NONE;
+	static const struct output_how how = {.access = OUTPUT_BY_UMASK};
+	struct errmsg reason = {""};
+	int r = input < 0 ? errmsg_set(&reason, -errno, "%s", strerror(errno)) : 0;
 
-	if (input < 0 || output < 0)
-		return errmsg_set(err, -errno,
+	r = r ?: output_place_open(&output, output_path, &how, &reason);
+	r = r ?: output_place_name(&output);
+	if (r < 0)
+		return errmsg_set(err, r,
 			"cannot write the command's output to %s: %s; name another file with "
 			"--output",
-			output_path, strerror(errno));
+			output_path, reason.text);
 	fflush(stdout);
 	for (int fd = 0; fd < 3; fd++) {
 		terminal.kept[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		dup2(fd == 0 ? input : output, fd);
+		dup2(fd == 0 ? input : output.fd, fd);
 	}
 	return 0;
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/file.h"
@@ -53,6 +52,7 @@ struct manifest {
 	ARRAY_OF(struct manifest_process) processes;
 	ARRAY_OF(struct manifest_window) windows;
 	ARRAY_OF(struct manifest_steps) steps;
+	struct output_how how;
 	bool is_split;
 	uint64_t written_ns; /* when it was last */
 };
@@ -72,12 +72,14 @@ static const char *file_name(const char *path)
 }
 
 int manifest_new(struct manifest **ret_manifest, const char *capture_path,
-	const struct capture_session *session, const char *session_folder)
+	const struct output_how *how, const struct capture_session *session,
+	const char *session_folder)
 {
 	struct manifest *manifest = calloc(1, sizeof(*manifest));
 
 	if (!manifest)
 		return -ENOMEM;
+	manifest->how = *how;
 	manifest->start_ns = session->start_time_ns;
 	manifest->start_realtime_ns = session->start_realtime_ns;
 	if (asprintf(&manifest->path, "%s" MANIFEST_SUFFIX, capture_path) < 0)
@@ -343,18 +345,10 @@ static void write_document(struct strbuf *out, const struct manifest *manifest, 
 	strbuf_add_char(out, '\n');
 }
 
-/* Who may read the capture may read this. */
-static void take_mode(const struct manifest *manifest)
-{
-	struct stat capture;
-
-	if (stat(manifest->capture_path, &capture) == 0)
-		chmod(manifest->path, capture.st_mode & 0666);
-}
-
 int manifest_write(struct manifest *manifest, bool is_last, struct errmsg *err)
 {
 	_cleanup_strbuf_ struct strbuf document = {0};
+	struct errmsg reason = {""};
 	uint64_t now_ns = monotonic_now_ns();
 	int r;
 
@@ -364,12 +358,15 @@ int manifest_write(struct manifest *manifest, bool is_last, struct errmsg *err)
 	manifest->written_ns = now_ns;
 	write_document(&document, manifest, is_last);
 	r = strbuf_status(&document);
-	r = r ?: write_file_atomically(manifest->path, document.data, document.length);
+	if (r < 0)
+		errmsg_set(&reason, r, "%s", strerror(-r));
+	r = r
+		    ?: output_place_write(manifest->path, &manifest->how, document.data,
+			       document.length, &reason);
 	if (r < 0)
 		return errmsg_set(err, r,
 			"the list of windows could not be written to %s: %s; the capture has all "
 			"of them (sonde report --by window)",
-			manifest->path, strerror(-r));
-	take_mode(manifest);
+			manifest->path, reason.text);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
+#include "base/output_place.h"
 #include "capture/capture.h"
 
 /* What comes after the capture's path. */
@@ -18,10 +19,11 @@
 
 struct manifest;
 
-/* `session`: whose version, host and start are told; its texts are copied. `session_folder`: where
- * `sonde ctl` finds the recording; NULL: nowhere. Returns 0 or -ENOMEM. */
+/* `how`: who may read it. `session`: whose version, host and start are told; its texts are copied.
+ * `session_folder`: where `sonde ctl` finds the recording; NULL: nowhere. Returns 0 or -ENOMEM. */
 int manifest_new(struct manifest **ret_manifest, const char *capture_path,
-	const struct capture_session *session, const char *session_folder);
+	const struct output_how *how, const struct capture_session *session,
+	const char *session_folder);
 struct manifest *manifest_free(struct manifest *manifest);
 
 /*

@@ -412,8 +412,10 @@ static int write_session(struct session *session, struct errmsg *err)
 /* Where others find the session that have not inherited it. */
 static int write_session_file(struct session *session, struct errmsg *err)
 {
+	static const struct output_how how = {.access = OUTPUT_PRIVATE};
 	const char *path = session->options->session_file;
 	_cleanup_strbuf_ struct strbuf text = {0};
+	struct errmsg reason = {""};
 	int result;
 
 	if (!path)
@@ -422,9 +424,9 @@ static int write_session_file(struct session *session, struct errmsg *err)
 		return errmsg_set(err, -ENOENT, "cannot write --session-file %s: %s", path,
 			session->device.note.text);
 	strbuf_addf(&text, "%s\n", target_rings_folder(session->device.rings));
-	result = write_file_atomically(path, strbuf_cstr(&text), text.length);
+	result = output_place_write(path, &how, strbuf_cstr(&text), text.length, &reason);
 	return result < 0 ? errmsg_set(err, result, "cannot write --session-file %s: %s", path,
-				    strerror(-result))
+				    reason.text)
 			  : 0;
 }
 
@@ -436,6 +438,7 @@ static int start_recording(struct session *session, struct errmsg *err)
 		.uncompressed = options->uncompressed,
 		.stack_sample = options->stack_sample,
 		.device_slices = options->device_slices,
+		.how = options->how,
 	};
 	int result = options->live.visitor
 			     ? capture_writer_open_live(&session->writer, options->live.visitor,
@@ -477,6 +480,8 @@ static int start_recording(struct session *session, struct errmsg *err)
 		if (result < 0)
 			session->result->command_status = result == -ENOENT ? 127 : 126;
 	}
+	if (result == 0)
+		result = capture_writer_name(session->writer, err);
 	if (result == 0 && options->on_started)
 		options->on_started(options->context, session->sampler->name,
 			session->result->mode_reason.text);

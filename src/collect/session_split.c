@@ -13,6 +13,7 @@ int session_split(struct session *session, struct errmsg *err)
 		.uncompressed = options->uncompressed,
 		.stack_sample = options->stack_sample,
 		.device_slices = options->device_slices,
+		.how = options->how,
 	};
 	struct errmsg cause = {""};
 	int result = capture_split(

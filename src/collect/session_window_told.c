@@ -100,8 +100,8 @@ int session_windows_describe(struct session *session, const struct capture_sessi
 {
 	if (session->windows.list.is_whole || session->options->live.visitor)
 		return 0;
-	return manifest_new(&session->windows.manifest, session->options->output, described,
-		target_rings_folder(session->device.rings));
+	return manifest_new(&session->windows.manifest, session->options->output,
+		&session->options->how, described, target_rings_folder(session->device.rings));
 }
 
 /* Their ranks are read while they live. */

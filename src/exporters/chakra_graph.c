@@ -214,7 +214,7 @@ int chakra_graph_write(const char *input, const char *output,
 	struct errmsg *err)
 {
 	_cleanup_et_table_ struct et_table *table = NULL;
-	struct graph graph = {.options = options, .result = ret_result, .file.fd = -1};
+	struct graph graph = {.options = options, .result = ret_result};
 	int r = et_table_read(&table, input, NULL, NULL, err);
 
 	*ret_result = (struct chakra_graph_result){0};

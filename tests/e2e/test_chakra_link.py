@@ -221,7 +221,7 @@ def test_what_cannot_be_done_is_said(sonde, megatron, tmp_path):
     assert "No space left on device" in done.stderr
     done = sonde("chakra", "link", "--chakra-host-trace", host, "--chakra-device-trace", device,
                  "--output-file", tmp_path / "none" / "out.json", check=1)
-    assert "make the directory first" in done.stderr
+    assert "make the folder first" in done.stderr
 
 
 def test_a_cut_execution_trace_is_linked_and_said(link, megatron, tmp_path):

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	struct execution_trace *trace = parse((const char *)bytes, length), *again;
 	struct linked_json_options options = {0};
-	struct output_file file = {.fd = -1};
+	struct output_file file = {0};
 
 	if (!trace)
 		return 0;

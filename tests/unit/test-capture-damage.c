@@ -336,6 +336,7 @@ static void test_full_disk(void **state)
 
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(capture_writer_open(&writer, path, &options, &err), 0);
+	assert_int_equal(capture_writer_name(writer, &err), 0);
 	assert_int_equal(write_example(writer), 0);
 	assert_int_equal(capture_writer_flush(writer, &err), 0);
 	good = capture_writer_bytes(writer);

@@ -38,6 +38,7 @@ static struct capture_writer *open_writer(bool uncompressed)
 	struct errmsg err;
 
 	assert_int_equal(capture_writer_open(&writer, path, &options, &err), 0);
+	assert_int_equal(capture_writer_name(writer, &err), 0);
 	return writer;
 }
 

@@ -525,7 +525,7 @@ static void test_compat_has_the_faults(void **state)
 static void test_written_and_read(void **state)
 {
 	_cleanup_pair_ struct pair pair = three_operators(0);
-	_cleanup_output_file_ struct output_file file = {.fd = -1};
+	_cleanup_output_file_ struct output_file file = {0};
 	_cleanup_execution_trace_ struct execution_trace *again = execution_trace_new("again");
 	const struct linked_json_options options = {0};
 
@@ -569,7 +569,7 @@ static void test_lists_are_cleaned(void **state)
 
 	link_pair(&pair);
 	for (size_t i = 0; i < ARRAY_SIZE(bad) * 24; i++) {
-		_cleanup_output_file_ struct output_file file = {.fd = -1};
+		_cleanup_output_file_ struct output_file file = {0};
 		_cleanup_strbuf_ struct strbuf list = {0}, expected = {0};
 		const char *const *byte = bad[i / 24];
 

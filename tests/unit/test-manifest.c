@@ -23,6 +23,8 @@
 #include "base/strbuf.h"
 #include "collect/manifest.h"
 
+static const struct output_how private = {.access = OUTPUT_PRIVATE};
+
 static const struct capture_session session = {
 	.sonde_version = "1",
 	.host = "node-7",
@@ -52,7 +54,7 @@ static struct manifest *begin(void)
 {
 	struct manifest *manifest = NULL;
 
-	assert_int_equal(manifest_new(&manifest, capture, &session, "/run/session"), 0);
+	assert_int_equal(manifest_new(&manifest, capture, &private, &session, "/run/session"), 0);
 	return manifest;
 }
 
@@ -229,7 +231,8 @@ static void test_no_folder(void **state)
 	struct manifest *manifest = NULL;
 	struct errmsg err = {""};
 
-	assert_int_equal(manifest_new(&manifest, "/nonexistent/x.pftrace", &session, NULL), 0);
+	assert_int_equal(
+		manifest_new(&manifest, "/nonexistent/x.pftrace", &private, &session, NULL), 0);
 	assert_int_equal(manifest_write(manifest, true, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/nonexistent/x.pftrace.windows.json"));
 	manifest_free(manifest);

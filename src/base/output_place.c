@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/output_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define MAX_LINKS      40
+#define NAME_ATTEMPTS  100
+#define SUFFIX_LETTERS 6
+
+/* ---- who may say where output goes ---- */
+
+static uid_t owner_of_root(void)
+{
+	struct stat root;
+
+	return stat("/", &root) == 0 ? root.st_uid : 0;
+}
+
+/* The user himself, also behind sudo, or somebody who could do anything to him. */
+static bool is_trusted(uid_t owner)
+{
+	const char *sudo = geteuid() == 0 ? getenv("SUDO_UID") : NULL;
+
+	if (owner == geteuid() || owner == 0 || owner == owner_of_root())
+		return true;
+	return sudo && *sudo && strtoul(sudo, NULL, 10) == owner;
+}
+
+/* ---- the folder ---- */
+
+static int walk(int *folder, const char *path, const struct output_how *how, int links,
+	struct errmsg *reason);
+
+static int follow(int *folder, int link, const char *name, const struct stat *status,
+	const struct output_how *how, int links, struct errmsg *reason)
+{
+	char target[4096];
+	ssize_t length;
+
+	if (!is_trusted(status->st_uid))
+		return errmsg_set(reason, -ELOOP, "%s is a link that user %u made", name,
+			(unsigned)status->st_uid);
+	if (links == 0)
+		return errmsg_set(reason, -ELOOP, "%s", strerror(ELOOP));
+	length = readlinkat(link, "", target, sizeof(target) - 1);
+	if (length < 0)
+		return errmsg_set(reason, -errno, "%s", strerror(errno));
+	target[length] = '\0';
+	return walk(folder, target, how, links - 1, reason);
+}
+
+/* Into the folder `name`, whatever that is a link to. */
+static int step(int *folder, const char *name, const struct output_how *how, int links,
+	struct errmsg *reason)
+{
+	_cleanup_close_ int next = openat(*folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat status;
+
+	if (next < 0 && errno == ENOENT && how->make_folders &&
+		(mkdirat(*folder, name, 0777) == 0 || errno == EEXIST))
+		next = openat(*folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (next < 0 || fstat(next, &status) < 0)
+		return errmsg_set(reason, -errno, "%s", strerror(errno));
+	if (S_ISLNK(status.st_mode))
+		return follow(folder, next, name, &status, how, links, reason);
+	if (!S_ISDIR(status.st_mode))
+		return errmsg_set(reason, -ENOTDIR, "%s", strerror(ENOTDIR));
+	close(*folder);
+	*folder = TAKE_FD(next);
+	return 0;
+}
+
+static int walk(int *folder, const char *path, const struct output_how *how, int links,
+	struct errmsg *reason)
+{
+	_cleanup_free_ char *copy = strdup(path);
+	char *rest = NULL;
+	int r = copy ? 0 : errmsg_set(reason, -ENOMEM, "out of memory");
+
+	if (r == 0 && path[0] == '/') {
+		close(*folder);
+		*folder = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (*folder < 0)
+			return errmsg_set(reason, -errno, "%s", strerror(errno));
+	}
+	for (char *name = copy ? strtok_r(copy, "/", &rest) : NULL; r == 0 && name;
+		name = strtok_r(NULL, "/", &rest))
+		r = step(folder, name, how, links, reason);
+	return r;
+}
+
+/* The folder of the file, and the file's name in it. */
+static int open_folder(struct output_place *place, const char *path, const struct output_how *how,
+	struct errmsg *reason)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	_cleanup_free_ char *folder = slash ? strndup(path, (size_t)(name - path)) : strdup("");
+
+	place->name = strdup(name);
+	if (!folder || !place->name)
+		return errmsg_set(reason, -ENOMEM, "out of memory");
+	if (!*name)
+		return errmsg_set(reason, path[0] ? -EISDIR : -ENOENT, "%s",
+			strerror(path[0] ? EISDIR : ENOENT));
+	place->folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (place->folder < 0)
+		return errmsg_set(reason, -errno, "%s", strerror(errno));
+	return walk(&place->folder, folder, how, MAX_LINKS, reason);
+}
+
+/* ---- the file ---- */
+
+static mode_t new_mode(const struct stat *before, const struct output_how *how)
+{
+	mode_t mask;
+
+	if (how->access != OUTPUT_BY_UMASK)
+		return how->access == OUTPUT_GROUP ? 0640 : 0600;
+	if (before && before->st_uid == geteuid())
+		return before->st_mode & 0777;
+	mask = umask(077);
+	umask(mask);
+	return 0666 & ~mask;
+}
+
+static int create(struct output_place *place)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz012345";
+	size_t length = strlen(place->name);
+	unsigned char random[SUFFIX_LETTERS];
+
+	place->temporary = malloc(length + SUFFIX_LETTERS + 2);
+	if (!place->temporary)
+		return -ENOMEM;
+	for (int attempt = 0; attempt < NAME_ATTEMPTS; attempt++) {
+		char *end = stpcpy(stpcpy(place->temporary, place->name), ".");
+
+		if (getrandom(random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		for (size_t i = 0; i < sizeof(random); i++)
+			*end++ = letters[random[i] % (sizeof(letters) - 1)];
+		*end = '\0';
+		place->fd = openat(place->folder, place->temporary,
+			O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (place->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	if (place->fd >= 0)
+		return 0;
+	free(TAKE_PTR(place->temporary));
+	return -errno;
+}
+
+static int make_file(struct output_place *place, const struct stat *before,
+	const struct output_how *how, struct errmsg *reason)
+{
+	int r = create(place);
+
+	if (r < 0)
+		return errmsg_set(reason, r, "%s", strerror(-r));
+	if (how->access == OUTPUT_GROUP && fchown(place->fd, (uid_t)-1, how->group) < 0)
+		return errmsg_set(reason, -errno,
+			"it cannot be given to group %u, only to a group that you are in (%s)",
+			(unsigned)how->group, strerror(errno));
+	if (fchmod(place->fd, new_mode(before, how)) < 0 && how->access == OUTPUT_GROUP)
+		return errmsg_set(reason, -errno, "%s", strerror(errno));
+	return 0;
+}
+
+static int refuse_pipe(const struct stat *status, struct errmsg *reason)
+{
+	if (!S_ISFIFO(status->st_mode) || is_trusted(status->st_uid))
+		return 0;
+	return errmsg_set(
+		reason, -EPERM, "it is a pipe that user %u made", (unsigned)status->st_uid);
+}
+
+/* A pipe or a device; opening a pipe waits for its reader. */
+static int open_special(
+	struct output_place *place, const struct stat *status, int flags, struct errmsg *reason)
+{
+	struct stat opened;
+	int r = refuse_pipe(status, reason);
+
+	if (r < 0)
+		return r;
+	if (S_ISDIR(status->st_mode))
+		return errmsg_set(reason, -EISDIR, "%s", strerror(EISDIR));
+	place->fd = openat(place->folder, place->name, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags);
+	if (place->fd < 0 || fstat(place->fd, &opened) < 0)
+		return errmsg_set(reason, -errno, "%s", strerror(errno));
+	closep(&place->folder);
+	/* Another one since. */
+	if (S_ISREG(opened.st_mode))
+		return errmsg_set(reason, -EAGAIN, "somebody replaced it meanwhile");
+	return refuse_pipe(&opened, reason);
+}
+
+/* A descriptor of this process that the path names; -1: none. */
+static int own_descriptor(const char *path)
+{
+	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+
+	if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0)
+		return STDOUT_FILENO;
+	if (strcmp(path, "/dev/stderr") == 0)
+		return STDERR_FILENO;
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		const char *number = path + strlen(folders[i]);
+		char *end;
+		long fd;
+
+		if (strncmp(path, folders[i], strlen(folders[i])) != 0)
+			continue;
+		fd = strtol(number, &end, 10);
+		if (*number >= '0' && *number <= '9' && !*end && fd <= INT32_MAX)
+			return (int)fd;
+	}
+	return -1;
+}
+
+static int open_path(struct output_place *place, const char *path, const struct output_how *how,
+	struct errmsg *reason)
+{
+	int own = own_descriptor(path), r;
+	struct stat status, target;
+
+	if (own >= 0) {
+		place->fd = fcntl(own, F_DUPFD_CLOEXEC, 3);
+		return place->fd < 0 ? errmsg_set(reason, -errno, "%s", strerror(errno)) : 0;
+	}
+	r = open_folder(place, path, how, reason);
+	if (r < 0)
+		return r;
+	if (fstatat(place->folder, place->name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return make_file(place, NULL, how, reason);
+	if (S_ISREG(status.st_mode))
+		return make_file(place, &status, how, reason);
+	if (!S_ISLNK(status.st_mode))
+		return open_special(place, &status, O_NOFOLLOW, reason);
+	/* A link to a pipe or a device is that; one to a file is replaced, as a file is. */
+	if (is_trusted(status.st_uid) && fstatat(place->folder, place->name, &target, 0) == 0 &&
+		!S_ISREG(target.st_mode))
+		return open_special(place, &target, 0, reason);
+	return make_file(place, NULL, how, reason);
+}
+
+int output_place_open(struct output_place *ret_place, const char *path,
+	const struct output_how *how, struct errmsg *reason)
+{
+	struct output_place place = OUTPUT_PLACE_NONE;
+	int r = open_path(&place, path, how, reason);
+
+	if (r < 0)
+		output_place_done(&place);
+	else
+		*ret_place = place;
+	return r;
+}
+
+int output_place_name(struct output_place *place)
+{
+	if (!place->temporary)
+		return 0;
+	if (renameat(place->folder, place->temporary, place->folder, place->name) < 0)
+		return -errno;
+	free(TAKE_PTR(place->temporary));
+	return 0;
+}
+
+int output_place_close(struct output_place *place)
+{
+	if (close(TAKE_FD(place->fd)) < 0 && errno != EINTR)
+		return -errno;
+	return output_place_name(place);
+}
+
+int output_place_write(const char *path, const struct output_how *how, const void *bytes,
+	size_t length, struct errmsg *reason)
+{
+	_cleanup_output_place_ struct output_place place = OUTPUT_PLACE_NONE;
+	int r = output_place_open(&place, path, how, reason);
+
+	if (r < 0)
+		return r;
+	r = write_all(place.fd, bytes, length);
+	r = r ?: output_place_close(&place);
+	return r < 0 ? errmsg_set(reason, r, "%s", strerror(-r)) : 0;
+}
+
+void output_place_done(struct output_place *place)
+{
+	if (place->temporary)
+		unlinkat(place->folder, place->temporary, 0);
+	free(place->temporary);
+	free(place->name);
+	closep(&place->fd);
+	closep(&place->folder);
+	*place = OUTPUT_PLACE_NONE;
+}
+
+const char *output_remedy(int error)
+{
+	switch (error) {
+	case -ENOENT:
+	case -ENOTDIR:
+		return "make the folder first, or name another file with -o FILE";
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+	case -EISDIR:
+		return "name a file that you may write with -o FILE";
+	case -ELOOP:
+		return "name the folder that it leads to, or a file in a folder of your own";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "free some space, or write to another disk with -o FILE";
+	case -EFBIG:
+		return "raise the file size limit (ulimit -f), or record for a shorter time";
+	default:
+		return "name another file with -o FILE";
+	}
+}

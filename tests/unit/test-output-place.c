@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Output in a folder that others write in: what they left there is replaced, or refused, and never
+ * written to. Another user's things are made by root for him, so that these tests need root.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/output_place.h"
+
+#define OTHER_USER 65534
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+	snprintf(folder, sizeof(folder), "/tmp/test-output-place.XXXXXX");
+	unsetenv("SUDO_UID");
+	return mkdtemp(folder) && chdir(folder) == 0 && mkdir("private", 0700) == 0 ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	static const char *const files[] = {
+		"file", "link", "pipe", "private/file", "new/deep/file"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		unlink(files[i]);
+	rmdir("new/deep");
+	rmdir("new");
+	rmdir("private");
+	/* A temporary file that stayed makes this fail. */
+	return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1;
+}
+
+static void put(const char *path, const char *text)
+{
+	assert_int_equal(write_file_atomically(path, text, strlen(text)), 0);
+}
+
+static void check_text(const char *path, const char *expected)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	assert_int_equal(read_whole_file(path, 100, &text), 0);
+	assert_string_equal(strbuf_cstr(&text), expected);
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat status;
+
+	assert_int_equal(lstat(path, &status), 0);
+	return status.st_mode;
+}
+
+static int write_how(const char *path, const struct output_how *how, struct errmsg *reason)
+{
+	return output_place_write(path, how, "new", 3, reason);
+}
+
+static const struct output_how private = {.access = OUTPUT_PRIVATE};
+
+static void test_new_file(void **state)
+{
+	static const struct output_how how = {.access = OUTPUT_BY_UMASK, .make_folders = true};
+	struct errmsg reason;
+
+	assert_int_equal(write_how("file", &private, &reason), 0);
+	assert_int_equal(mode_of("file"), S_IFREG | 0600);
+	check_text("file", "new");
+	umask(027);
+	assert_int_equal(write_how("new/deep/file", &how, &reason), 0);
+	umask(022);
+	assert_int_equal(mode_of("new/deep/file"), S_IFREG | 0640);
+	assert_int_equal(chmod("file", 0604), 0);
+	assert_int_equal(write_how("file", &how, &reason), 0);
+	assert_int_equal(mode_of("file"), S_IFREG | 0604);
+	assert_int_equal(write_how("file", &private, &reason), 0);
+	assert_int_equal(mode_of("file"), S_IFREG | 0600);
+	assert_int_equal(write_how("none/file", &private, &reason), -ENOENT);
+	assert_int_equal(write_how("private", &private, &reason), -EISDIR);
+	assert_int_equal(write_how("private/", &private, &reason), -EISDIR);
+	assert_int_equal(write_how("file/file", &private, &reason), -ENOTDIR);
+	assert_int_equal(write_how("", &private, &reason), -ENOENT);
+}
+
+static void test_failure_leaves_the_file_before(void **state)
+{
+	struct output_place place;
+	struct errmsg reason;
+
+	put("file", "old");
+	assert_int_equal(output_place_open(&place, "file", &private, &reason), 0);
+	assert_int_equal(write_all(place.fd, "half", 4), 0);
+	check_text("file", "old");
+	output_place_done(&place);
+	check_text("file", "old");
+}
+
+/* Whoever opened the file before keeps what he has, and gets nothing of the new one. */
+static void test_replaces_what_is_open(void **state)
+{
+	_cleanup_close_ int before = -1;
+	struct errmsg reason;
+	char text[8];
+
+	put("file", "old");
+	before = open("file", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(write_how("file", &private, &reason), 0);
+	assert_int_equal(read(before, text, sizeof(text)), 3);
+	assert_memory_equal(text, "old", 3);
+}
+
+static void test_link_to_a_file_is_replaced(void **state)
+{
+	struct errmsg reason;
+
+	put("private/file", "precious");
+	assert_int_equal(symlink("private/file", "link"), 0);
+	assert_int_equal(write_how("link", &private, &reason), 0);
+	assert_int_equal(mode_of("link"), S_IFREG | 0600);
+	check_text("private/file", "precious");
+}
+
+static void test_pipes_and_devices(void **state)
+{
+	_cleanup_close_ int reader = -1;
+	struct output_place place;
+	struct errmsg reason;
+	char text[8];
+
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	assert_int_equal(symlink("pipe", "link"), 0);
+	reader = open("pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_int_equal(write_how("pipe", &private, &reason), 0);
+	assert_int_equal(write_how("link", &private, &reason), 0);
+	assert_int_equal(read(reader, text, sizeof(text)), 6);
+	assert_int_equal(write_how("/dev/null", &private, &reason), 0);
+	assert_int_equal(mode_of("/dev/null") & S_IFMT, S_IFCHR);
+	assert_int_equal(output_place_open(&place, "/dev/full", &private, &reason), 0);
+	assert_int_equal(write_all(place.fd, "x", 1), -ENOSPC);
+	output_place_done(&place);
+}
+
+/* /dev/stdout is this process's own file, and stays the link that it is. */
+static void test_own_descriptors(void **state)
+{
+	_cleanup_close_ int fd = open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	struct errmsg reason;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+	assert_int_equal(write_how(path, &private, &reason), 0);
+	check_text("file", "new");
+	assert_int_equal(mode_of("file"), S_IFREG | 0644);
+	assert_int_equal(write_how("/dev/fd/4000", &private, &reason), -EBADF);
+	assert_int_equal(write_how("/dev/stdout", &private, &reason), 0);
+	assert_int_equal(write_how("-", &private, &reason), 0);
+	assert_int_equal(mode_of("/dev/stdout") & S_IFMT, S_IFLNK);
+}
+
+static void need_root(void)
+{
+	if (geteuid() != 0)
+		skip();
+}
+
+static void give_away(const char *path)
+{
+	assert_int_equal(fchownat(AT_FDCWD, path, OTHER_USER, -1, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+/* A user who planted a link, a file or a pipe under the name that root will write to. */
+static void test_planted_by_another_user(void **state)
+{
+	struct errmsg reason;
+	struct stat status;
+
+	need_root();
+	put("private/file", "precious");
+	assert_int_equal(symlink("private/file", "link"), 0);
+	give_away("link");
+	assert_int_equal(write_how("link", &private, &reason), 0);
+	check_text("private/file", "precious");
+	assert_int_equal(stat("link", &status), 0);
+	assert_int_equal(status.st_uid, 0);
+
+	put("file", "his");
+	assert_int_equal(chmod("file", 0666), 0);
+	give_away("file");
+	assert_int_equal(
+		write_how("file", &(struct output_how){.access = OUTPUT_BY_UMASK}, &reason), 0);
+	assert_int_equal(mode_of("file"), S_IFREG | 0644);
+
+	assert_int_equal(mkfifo("pipe", 0666), 0);
+	give_away("pipe");
+	assert_int_equal(write_how("pipe", &private, &reason), -EPERM);
+	assert_string_equal(reason.text, "it is a pipe that user 65534 made");
+	setenv("SUDO_UID", "65533", 1);
+	assert_int_equal(write_how("pipe", &private, &reason), -EPERM);
+}
+
+static void test_folders_that_are_links(void **state)
+{
+	struct errmsg reason;
+
+	need_root();
+	assert_int_equal(symlink("private", "link"), 0);
+	assert_int_equal(write_how("link/file", &private, &reason), 0);
+	check_text("private/file", "new");
+	unlink("private/file");
+	give_away("link");
+	assert_int_equal(write_how("link/file", &private, &reason), -ELOOP);
+	assert_string_equal(reason.text, "link is a link that user 65534 made");
+	assert_int_equal(
+		write_how("link/new/file", &(struct output_how){.make_folders = true}, &reason),
+		-ELOOP);
+	assert_int_equal(access("private/new", F_OK), -1);
+	assert_int_equal(access("private/file", F_OK), -1);
+	/* The one who typed sudo may lead root where he likes: he could name the place. */
+	setenv("SUDO_UID", "65534", 1);
+	assert_int_equal(write_how("link/file", &private, &reason), 0);
+	unlink("link");
+	assert_int_equal(symlink("link", "link"), 0);
+	assert_int_equal(write_how("link/file", &private, &reason), -ELOOP);
+}
+
+static void test_for_a_group(void **state)
+{
+	struct output_how how = {.access = OUTPUT_GROUP, .group = 7};
+	struct errmsg reason;
+	struct stat status;
+
+	need_root();
+	assert_int_equal(write_how("file", &how, &reason), 0);
+	assert_int_equal(stat("file", &status), 0);
+	assert_int_equal(status.st_mode, S_IFREG | 0640);
+	assert_int_equal(status.st_gid, 7);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_new_file),
+		TEST(test_failure_leaves_the_file_before),
+		TEST(test_replaces_what_is_open),
+		TEST(test_link_to_a_file_is_replaced),
+		TEST(test_pipes_and_devices),
+		TEST(test_own_descriptors),
+		TEST(test_planted_by_another_user),
+		TEST(test_folders_that_are_links),
+		TEST(test_for_a_group),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
