@@ -13,9 +13,11 @@
 static void warn_about(const struct model *model, const char *path)
 {
 	if (model->completeness.truncated)
-		warn("%s is cut off after %llu bytes, as when a recording was killed or a disk was "
-		     "full: what came before is shown",
+		warn("%s is cut off after %llu bytes, in the middle of a packet: what came before "
+		     "is shown",
 			path, (unsigned long long)model->completeness.truncated_at);
+	if (model->cut_off_count)
+		warn("%s: %s", path, model->stats.values.notes[0]);
 	if (model->session_count > 1)
 		warn("%s holds %u recordings: their samples are taken together, the header and "
 		     "the losses are those of one",

@@ -296,6 +296,8 @@ static void add_losses(const struct report_view *view, const struct completeness
 	} else {
 		strbuf_add(&text, "none");
 	}
+	if (view->model->cut_off_count)
+		strbuf_add(&text, " before it was cut off");
 	if (worst && worst->count)
 		add_worst_loss(&text, worst);
 	strbuf_add_char(&text, '.');

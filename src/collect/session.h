@@ -62,7 +62,7 @@ struct session_options {
 	struct window_spec window; /* trigger NONE: all is recorded */
 	const char *session_file;  /* where the session folder's path is written; NULL: nowhere */
 	bool uncompressed, stack_sample, device_slices; /* see capture_writer_options */
-	struct output_how how; /* who may read the capture */
+	struct output_how how;                          /* who may read the capture */
 	bool split; /* each window to a capture of its own, in place of the one of all */
 	/*
 	 * A recording that is looked at and not kept: the visitor is told everything in place of a

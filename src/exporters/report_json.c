@@ -34,6 +34,8 @@ static void write_capture(struct json_writer *json, const struct model *model, c
 	json_member_u64(json, "skipped_packets", read->skipped_packets);
 	json_member_known(json, "truncated_at_byte", read->truncated, read->truncated_at);
 	json_member_u64(json, "recordings", model->session_count);
+	json_member_u64(json, "recordings_cut_off", model->cut_off_count);
+	json_member_known(json, "cut_off_ns", model->cut_off_count != 0, model->cut_off_ns);
 	json_end_object(json);
 }
 

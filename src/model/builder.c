@@ -61,6 +61,7 @@ static int visit_session(void *context, const struct capture_session *session)
 	struct model_session *kept = &builder->model->session;
 	int r = 0;
 
+	builder_recording_begins(builder, session);
 	if (builder->model->session_count++)
 		return 0;
 	r = r ?: builder_keep(builder, session->sonde_version, &kept->sonde_version);
@@ -448,6 +449,7 @@ static int visit_stats(void *context, const struct capture_stats *stats)
 		stats_done(&kept);
 		return r;
 	}
+	builder_recording_account(builder, stats);
 	stats_done(&builder->model->stats);
 	builder->model->stats = kept;
 	return 0;

@@ -99,10 +99,22 @@ struct model_builder {
 	struct map_u64 threads;              /* process << 32 | tid → thread */
 	struct map_u64 functions;            /* name << 32 | module → function */
 	struct trace_builder *traces;        /* NULL: none was imported */
+	struct cut_off {
+		uint32_t ended;     /* recordings with their last account */
+		uint64_t start_ns;  /* of the recording whose account has not come; 0: none */
+		uint64_t latest_ns; /* that its accounts speak of */
+		uint64_t least_ns;
+	} cut_off;
 	bool paused;
 	model_progress_function *progress;
 	void *progress_context;
 };
+
+/* A recording begins, its account has come, and the file has ended: which of them have no end.
+ * Return 0 or -ENOMEM. */
+void builder_recording_begins(struct model_builder *builder, const struct capture_session *session);
+void builder_recording_account(struct model_builder *builder, const struct capture_stats *stats);
+int builder_resolve_cut_off(struct model_builder *builder);
 
 /* Puts works, launches and stacks together; the stacks are there already. Returns 0 or -ENOMEM. */
 int builder_resolve_device(struct model_builder *builder);

@@ -321,6 +321,10 @@ struct model {
 	uint64_t unit_ns; /* what a sample's count is in: set by model_weigh(); 0: the period */
 	struct model_session session;
 	uint32_t session_count; /* recordings in the file: more than 1 when captures were joined */
+	/* Those whose end is missing: sonde was killed, or its disk was full. A sentence on it is
+	 * the first of the notes of `stats`. */
+	uint32_t cut_off_count;
+	uint64_t cut_off_ns; /* how much there is of the shortest of them */
 	struct model_stats stats;
 	struct capture_read_result completeness;
 	struct intern strings;

@@ -364,6 +364,7 @@ int model_builder_finish(struct model_builder *builder,
 {
 	int r = resolve(builder, 0);
 
+	r = r ?: builder_resolve_cut_off(builder);
 	if (r < 0)
 		return r;
 	if (completeness)

@@ -216,15 +216,47 @@ static void test_the_last_account_counts(void **state)
 		.loss_count = 1,
 		.notes = &note,
 		.note_count = 1,
+		.complete = true,
 	};
 	assert_int_equal(model_builder_visitor.stats(example.builder, &stats), 0);
 	model = example_end(&example);
+	assert_int_equal(model->cut_off_count, 0);
 	assert_int_equal(model->stats.values.samples_lost, 17);
 	assert_ptr_not_equal(model->stats.values.losses, &loss);
 	assert_string_equal(model->stats.values.losses[0].where, "sample_ring");
 	assert_string_equal(model->stats.values.notes[0], "a note");
 	assert_int_equal(model_duration_ns(model), 900000000);
 	assert_string_equal(model->session.command_line, "work --fast");
+	model_free(model);
+}
+
+/* Joined files: the first recording has its end, the second none, the third not even an account. */
+static void test_recordings_without_an_end(void **state)
+{
+	const struct capture_session again = {.start_time_ns = 5000000000};
+	const struct capture_session last = {.start_time_ns = 9000000000};
+	struct capture_stats stats = {.end_time_ns = 900001000, .complete = true};
+	struct example example;
+	struct model *model;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	assert_int_equal(model_builder_visitor.stats(example.builder, &stats), 0);
+	assert_int_equal(model_builder_visitor.session(example.builder, &again), 0);
+	stats = (struct capture_stats){.end_time_ns = 5250000000};
+	assert_int_equal(model_builder_visitor.stats(example.builder, &stats), 0);
+	model = example_end(&example);
+	assert_int_equal(model->cut_off_count, 1);
+	assert_int_equal(model->cut_off_ns, 250000000);
+	assert_string_equal(model->stats.values.notes[0],
+		"Of 2 recordings in this file 1 was cut off at 0.25 s: sonde was killed, its disk "
+		"was full, or it still runs; what came later is missing.");
+	model_free(model);
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	assert_int_equal(model_builder_visitor.session(example.builder, &last), 0);
+	model = example_end(&example);
+	assert_int_equal(model->cut_off_count, 2);
+	assert_int_equal(model->stats.values.note_count, 1);
 	model_free(model);
 }
 
@@ -341,6 +373,7 @@ int main(void)
 		cmocka_unit_test(test_exec_renames_the_process),
 		cmocka_unit_test(test_what_nobody_described_gets_a_name),
 		cmocka_unit_test(test_the_last_account_counts),
+		cmocka_unit_test(test_recordings_without_an_end),
 		cmocka_unit_test(test_broken_references_are_left_out),
 		cmocka_unit_test(test_snapshots_of_a_recording_that_goes_on),
 		cmocka_unit_test(test_a_missing_file_is_a_sentence),
