@@ -67,6 +67,9 @@ void json_escape(struct strbuf *out, const char *bytes, size_t length)
 			strbuf_addf(out, "\\u%04x", character);
 		else if (sequence == 0)
 			strbuf_add(out, "\xef\xbf\xbd");
+		else if (character == 0xc2 && (unsigned char)bytes[i + 1] < 0xa0)
+			/* A control character, which a terminal obeys. */
+			strbuf_addf(out, "\\u%04x", (unsigned char)bytes[i + 1]);
 		else
 			strbuf_add_bytes(out, bytes + i, sequence);
 		i += sequence ? sequence : 1;

@@ -124,12 +124,15 @@ static bool read_exponent(const char **at, const char *end, int64_t *ret_exponen
 
 static int read_decimal(const struct json_text *text, struct decimal *ret)
 {
-	const char *at = text->bytes, *end = at + text->length;
+	const char *at = text->bytes, *end;
 	struct decimal number = {0};
 	bool any = false, point = false;
 	int64_t exponent = 0;
 
-	if (at < end && *at == '-') {
+	if (!text->length) /* its bytes may be NULL */
+		return -EINVAL;
+	end = at + text->length;
+	if (*at == '-') {
 		number.negative = true;
 		at++;
 	}

@@ -148,10 +148,15 @@ static void add_attributes(struct strbuf *out, const struct execution_node *node
 	strbuf_add_char(out, ']');
 }
 
-static void add_ids(struct strbuf *out, const char *name, const uint64_t *ids, uint32_t count)
+/* `count` of `all`, from `first` on. */
+static void add_ids(
+	struct strbuf *out, const char *name, const uint64_t *all, uint32_t first, uint32_t count)
 {
+	const uint64_t *ids;
+
 	if (!count)
 		return;
+	ids = all + first;
 	add_key(out, name);
 	strbuf_add_char(out, '[');
 	for (uint32_t i = 0; i < count; i++) {
@@ -264,14 +269,14 @@ static void add_node(struct strbuf *out, const struct execution_trace *trace,
 	add_values(out, "outputs", &node->outputs);
 	add_attributes(out, node);
 	add_times(out, node);
-	add_ids(out, "sync_dep", trace->deps.items + node->first_sync_dep, node->sync_dep_count);
+	add_ids(out, "sync_dep", trace->deps.items, node->first_sync_dep, node->sync_dep_count);
 	if (work)
 		add_common_work(out, work);
 	if (compat) {
 		strbuf_add_char(out, '}');
 		return;
 	}
-	add_ids(out, "order_dep", trace->deps.items + node->first_order_dep, node->order_dep_count);
+	add_ids(out, "order_dep", trace->deps.items, node->first_order_dep, node->order_dep_count);
 	if (work)
 		add_further_work(out, work);
 	if (node->match != EXECUTION_UNMATCHED) {

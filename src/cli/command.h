@@ -82,3 +82,5 @@ int fail(const struct errmsg *err);
 int fail_usage(const struct errmsg *err);
 /* A sentence that is no failure. */
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Text on standard error as it is, but for what no terminal should get. */
+void print_plain(const char *format, ...) __attribute__((format(printf, 1, 2)));

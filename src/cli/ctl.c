@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "cli/commands.h"
 #include "cli/session_client.h"
+#include "exporters/escape.h"
 
 static const char *ctl_session;
 static bool ctl_json;
@@ -53,7 +54,10 @@ static int print_answer(const char *answer)
 		return strncmp(answer, "{\"ok\":true", 10) == 0 ? EXIT_OK : EXIT_ERROR;
 	}
 	if (strncmp(answer, "ok ", 3) == 0) {
-		puts(answer + 3);
+		_cleanup_strbuf_ struct strbuf plain = {0};
+
+		escape_plain(&plain, answer + 3);
+		puts(strbuf_cstr(&plain));
 		return EXIT_OK;
 	}
 	errmsg_set(&err, 0, "%s", strncmp(answer, "error ", 6) == 0 ? answer + 6 : answer);

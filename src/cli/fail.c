@@ -4,21 +4,25 @@
 #include <stdio.h>
 
 #include "cli/command.h"
+#include "exporters/escape.h"
 
 /*
- * File names and arguments of other people end up in sentences: control characters must not reach
- * the terminal, where they could change its state or hide text.
+ * File names, and names that targets gave themselves, end up in sentences: control characters must
+ * not reach the terminal, where they could change its state or hide text. Lines stay lines.
  */
+static void print_safely(FILE *stream, const char *text)
+{
+	_cleanup_strbuf_ struct strbuf safe = {0};
+
+	escape_lines(&safe, text);
+	fputs(strbuf_cstr(&safe), stream);
+}
+
 static void print_sentence(const char *text)
 {
 	flockfile(stderr);
 	fputs("sonde: ", stderr);
-	for (const unsigned char *cursor = (const unsigned char *)text; *cursor; cursor++) {
-		if ((*cursor < ' ' && *cursor != '\n' && *cursor != '\t') || *cursor == 0x7f)
-			fprintf(stderr, "\\x%02x", *cursor);
-		else
-			putc(*cursor, stderr);
-	}
+	print_safely(stderr, text);
 	putc('\n', stderr);
 	funlockfile(stderr);
 }
@@ -46,4 +50,17 @@ void warn(const char *format, ...)
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	print_sentence(text);
+}
+
+void print_plain(const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	va_end(arguments);
+	if (text)
+		print_safely(stderr, text);
 }

@@ -53,13 +53,13 @@ static int import_file(const struct importer *importer, const struct import_inpu
 	return import_close(writer, r, err);
 }
 
-static void say(const char *output, const struct import_result *result)
+static void print_result(const char *output, const struct import_result *result)
 {
-	fprintf(stderr, "sonde: %llu ranges and %llu marks in %s\n",
-		(unsigned long long)result->ranges, (unsigned long long)result->marks, output);
+	print_plain("sonde: %llu ranges and %llu marks in %s\n", (unsigned long long)result->ranges,
+		(unsigned long long)result->marks, output);
 	for (uint32_t i = 0; i < result->note_count; i++)
-		fprintf(stderr, "  note    %s\n", result->notes[i].text);
-	fprintf(stderr, "next: sonde report --by range %s\n", output);
+		print_plain("  note    %s\n", result->notes[i].text);
+	print_plain("next: sonde report --by range %s\n", output);
 }
 
 static int import_log(const char *path, struct errmsg *err)
@@ -84,7 +84,7 @@ static int import_log(const char *path, struct errmsg *err)
 	input.length = mapping.length;
 	r = r ?: import_file(importer_find("vllm-log"), &input, strbuf_cstr(&output), result, err);
 	if (r == 0)
-		say(strbuf_cstr(&output), result);
+		print_result(strbuf_cstr(&output), result);
 	return r;
 }
 

@@ -107,7 +107,7 @@ static int write_account(struct capture_writer *writer, const struct trace_list 
 	return capture_writer_stats(writer, &stats);
 }
 
-static void say(const struct trace_list *list, const char *output, uint64_t bytes)
+static void print_result(const struct trace_list *list, const char *output, uint64_t bytes)
 {
 	unsigned long long slices = 0, moments = 0, tracks = 0;
 
@@ -120,9 +120,9 @@ static void say(const struct trace_list *list, const char *output, uint64_t byte
 			moments += event->duration_ns == TRACE_NO_DURATION;
 		}
 	}
-	fprintf(stderr, "sonde: %llu slices and %llu moments of %llu threads and streams in %s",
-		slices, moments, tracks, output);
-	fprintf(stderr, ", %llu bytes\n", (unsigned long long)bytes);
+	print_plain("sonde: %llu slices and %llu moments of %llu threads and streams in %s", slices,
+		moments, tracks, output);
+	print_plain(", %llu bytes\n", (unsigned long long)bytes);
 }
 
 /* ---- captures ---- */
@@ -158,7 +158,7 @@ static int import_into(char *const *paths, size_t count, const char *output,
 	r = r ?: load_traces((const char *const *)paths, count, &load, &list, err);
 	r = r ?: write_capture(&list, output, options->uncompressed, &bytes, err);
 	if (r == 0)
-		say(&list, output, bytes);
+		print_result(&list, output, bytes);
 	return r;
 }
 

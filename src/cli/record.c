@@ -20,6 +20,7 @@
 #include "cli/window_options.h"
 #include "collect/python_hooks.h"
 #include "collect/session.h"
+#include "exporters/escape.h"
 #include "exporters/format.h"
 
 #define DEFAULT_OUTPUT "sonde.pftrace"
@@ -60,11 +61,12 @@ static void add_plural(struct strbuf *out, uint64_t count, const char *noun)
 /* One item of the account; broken into lines only for a terminal, so that a log can be searched. */
 static void print_item(const char *label, const struct strbuf *text)
 {
-	_cleanup_strbuf_ struct strbuf lines = {0};
+	_cleanup_strbuf_ struct strbuf lines = {0}, plain = {0};
 	size_t width = isatty(STDERR_FILENO) ? text_terminal_width(stderr) : SIZE_MAX;
 
 	strbuf_addf(&lines, "  %-*s", ITEM_INDENT - 2, label);
-	text_wrap(&lines, strbuf_cstr(text), ITEM_INDENT, ITEM_INDENT, width);
+	escape_plain(&plain, strbuf_cstr(text));
+	text_wrap(&lines, strbuf_cstr(&plain), ITEM_INDENT, ITEM_INDENT, width);
 	fputs(strbuf_cstr(&lines), stderr);
 }
 
@@ -90,7 +92,7 @@ static void print_amount(const struct session_result *result, const char *output
 			strbuf_addf(&text, " (%.0f bytes per sample)",
 				(double)file.st_size / (double)result->stats.samples);
 	}
-	fprintf(stderr, "sonde: %s\n", strbuf_cstr(&text));
+	print_plain("sonde: %s\n", strbuf_cstr(&text));
 }
 
 /* What --window said, with what it left to its defaults. */
@@ -277,12 +279,12 @@ static void print_next(const struct session_result *result, const char *output)
 	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
 
 	if (first)
-		fprintf(stderr, "sonde: %u window%s, each in a file of its own, from %s on\n",
+		print_plain("sonde: %u window%s, each in a file of its own, from %s on\n",
 			result->part_count, result->part_count == 1 ? "" : "s", first);
 	if (strcmp(output, "-") == 0)
 		return;
 	/* The capture is root's: only --group lets others read it. */
-	fprintf(stderr, "next: %ssonde report %s\n",
+	print_plain("next: %ssonde report %s\n",
 		geteuid() == 0 && getenv("SUDO_UID") && !record_group ? "sudo " : "",
 		first ? first : output);
 }

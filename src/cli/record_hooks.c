@@ -5,17 +5,20 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
+#include "cli/command.h"
 #include "cli/text.h"
+#include "exporters/escape.h"
 
 #define ITEM_INDENT 4
 
 static void print_line(const struct strbuf *text)
 {
-	_cleanup_strbuf_ struct strbuf lines = {0};
+	_cleanup_strbuf_ struct strbuf lines = {0}, plain = {0};
 	size_t width = isatty(STDERR_FILENO) ? text_terminal_width(stderr) : SIZE_MAX;
 
 	strbuf_addf(&lines, "%*s", ITEM_INDENT, "");
-	text_wrap(&lines, strbuf_cstr(text), ITEM_INDENT, ITEM_INDENT + 2, width);
+	escape_plain(&plain, strbuf_cstr(text));
+	text_wrap(&lines, strbuf_cstr(&plain), ITEM_INDENT, ITEM_INDENT + 2, width);
 	fputs(strbuf_cstr(&lines), stderr);
 }
 
@@ -36,7 +39,7 @@ static void print_counts(const struct hook_table *table, size_t begin, size_t en
 
 	for (size_t i = begin; i < end; i++)
 		counts[hook_status_state(&table->hooks.items[i])]++;
-	fprintf(stderr, "  %-14.14s", table->hooks.items[begin].group);
+	print_plain("  %-14.14s", table->hooks.items[begin].group);
 	fprintf(stderr, "%8u  %7u  %9u  %5u\n", counts[HOOK_APPLIED], counts[HOOK_WAITING],
 		counts[HOOK_NOT_FOUND], counts[HOOK_ERROR]);
 }

@@ -24,6 +24,7 @@
 #define RING_PREFIX   "ring."
 /* A collector is busy for a fraction of that at most. */
 #define ANSWER_SECONDS 10
+#define ANSWER_BYTES   ((size_t)1 << 20)
 
 struct session_folder {
 	char path[SESSION_FOLDER_BYTES];
@@ -36,18 +37,23 @@ struct session_folders {
 
 /* ---- which there are ---- */
 
-/* Its sonde lives: it holds the gate's lock. */
-static bool is_alive(const char *folder)
+static bool is_own(int fd)
 {
-	char path[SESSION_FOLDER_BYTES + 16];
 	struct stat status;
+
+	return fstat(fd, &status) == 0 && status.st_uid == geteuid();
+}
+
+/* It is this user's, also if that is root, and its sonde lives: it holds the gate's lock. */
+static bool is_alive(const char *path)
+{
+	_cleanup_close_ int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	_cleanup_close_ int fd = -1;
 
-	snprintf(path, sizeof(path), "%s/" WIRE_GATE_NAME, folder);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	return fd >= 0 && fstat(fd, &status) == 0 &&
-	       (status.st_uid == geteuid() || geteuid() == 0) && flock(fd, LOCK_SH | LOCK_NB) < 0 &&
-	       errno == EWOULDBLOCK;
+	if (folder < 0 || !is_own(folder))
+		return false;
+	fd = openat(folder, WIRE_GATE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return fd >= 0 && is_own(fd) && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
 static void look_in(struct session_folders *folders, const char *base)
@@ -215,6 +221,7 @@ int session_client_ask(
 {
 	_cleanup_close_ int fd = connect_to(folder, err);
 	size_t length = strlen(line);
+	uint64_t end_ns = monotonic_now_ns() + 2 * ANSWER_SECONDS * NS_PER_S;
 	char bytes[4096];
 	ssize_t got;
 
@@ -225,7 +232,8 @@ int session_client_ask(
 			err, -errno, "cannot ask the recording in %s: %s", folder, strerror(errno));
 	while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0) {
 		strbuf_add_bytes(ret_answer, bytes, (size_t)got);
-		if (memchr(bytes, '\n', (size_t)got))
+		if (memchr(bytes, '\n', (size_t)got) || ret_answer->length > ANSWER_BYTES ||
+			monotonic_now_ns() > end_ns)
 			break;
 	}
 	if (!ret_answer->length || ret_answer->data[ret_answer->length - 1] != '\n')

@@ -122,25 +122,33 @@ void escape_folded(struct strbuf *out, const char *text)
 	escape_each(out, text, strlen(text), add_folded);
 }
 
+void escape_lines(struct strbuf *out, const char *text)
+{
+	for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+		escape_plain_n(out, text, (size_t)(end - text));
+		strbuf_add_char(out, '\n');
+	}
+	escape_plain(out, text);
+}
+
+static void add_csv(struct strbuf *out, const char *bytes, size_t length)
+{
+	strbuf_add_bytes(out, bytes, length);
+	if (*bytes == '"')
+		strbuf_add_char(out, '"');
+}
+
 void escape_csv(struct strbuf *out, const char *text)
 {
 	size_t length = strlen(text);
-	bool quoted = strpbrk(text, ",\"\r\n") != NULL || *text == ' ' ||
-		      (length && text[length - 1] == ' ');
+	bool quoted =
+		strpbrk(text, ",\"") != NULL || *text == ' ' || (length && text[length - 1] == ' ');
 
 	if (quoted)
 		strbuf_add_char(out, '"');
-	for (size_t i = 0; i < length;) {
-		size_t sequence = utf8_sequence_length(text + i, length - i);
-
-		if (text[i] == '"')
-			strbuf_add(out, "\"\"");
-		else if (!sequence)
-			strbuf_add(out, REPLACEMENT);
-		else
-			strbuf_add_bytes(out, text + i, sequence);
-		i += MAX(sequence, (size_t)1);
-	}
+	if (*text && strchr("=+-@", *text))
+		strbuf_add_char(out, '\'');
+	escape_each(out, text, length, add_csv);
 	if (quoted)
 		strbuf_add_char(out, '"');
 }

@@ -15,10 +15,14 @@
  */
 void escape_plain(struct strbuf *out, const char *text);
 void escape_plain_n(struct strbuf *out, const char *text, size_t length);
+/* The same for text of several lines: line feeds stay. */
+void escape_lines(struct strbuf *out, const char *text);
 /* For XML text and attributes: plain, and & < > " ' as entities. */
 void escape_xml(struct strbuf *out, const char *text);
 /* For a frame in a folded stack: plain, and ';' as \x3b. */
 void escape_folded(struct strbuf *out, const char *text);
-/* For a field of RFC 4180: quoted where needed. Bytes that are not UTF-8 become U+FFFD; all else
- * stays. */
+/*
+ * For a field of RFC 4180: plain, and quoted where needed. What begins as a formula does in a
+ * spreadsheet (= + - @) gets ' in front of it.
+ */
 void escape_csv(struct strbuf *out, const char *text);

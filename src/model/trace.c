@@ -116,8 +116,11 @@ static void sort_keys(struct row_key *keys, size_t count, struct row_key *room)
 static void sort_track(const struct trace *trace, const struct trace_track *track,
 	struct row_key *keys, struct row_key *room)
 {
-	uint32_t *rows = trace->rows.items + track->first, count = track->count;
+	uint32_t count = track->count, *rows;
 
+	if (!count) /* there may be no rows at all */
+		return;
+	rows = trace->rows.items + track->first;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct trace_event *event = &trace->events.items[rows[i]];
 

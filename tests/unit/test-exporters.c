@@ -49,7 +49,12 @@ static void test_other_escapes(void **state)
 	check_escape(escape_xml, "a<b>&\"'\x01]]>", "a&lt;b&gt;&amp;&quot;&#39;\\x01]]&gt;");
 	check_escape(escape_folded, "f;g\nh", "f\\x3bg\\x0ah");
 	check_escape(escape_csv, "plain", "plain");
-	check_escape(escape_csv, "a,\"b\"\n", "\"a,\"\"b\"\"\n\"");
+	check_escape(escape_csv, "a,\"b\"", "\"a,\"\"b\"\"\"");
+	check_escape(escape_csv, "a\x1b]0;b\a\n\r\xc2\x9b", "a\\x1b]0;b\\x07\\x0a\\x0d\\u009b");
+	check_escape(escape_csv, "=1+1", "'=1+1");
+	check_escape(escape_csv, "@a,b", "\"'@a,b\"");
+	check_escape(escape_csv, "a=b", "a=b");
+	check_escape(escape_lines, "a\x1b[2J\nb\tc\r\n", "a\\x1b[2J\nb\\x09c\\x0d\n");
 	check_escape(escape_csv, " x", "\" x\"");
 	check_escape(escape_csv, "\xff,", "\"\xef\xbf\xbd,\"");
 }

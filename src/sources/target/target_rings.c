@@ -32,6 +32,7 @@
 /* Of all processes; steps of more names are not told by name. */
 #define MAX_STEP_NAMES 64
 #define FOLDER_BYTES   512
+#define FOLDER_DEPTH   16 /* of folders in the session folder that are removed with it */
 #define FOLDER_PREFIX  "sonde-"
 
 struct ring_file {
@@ -62,8 +63,8 @@ static bool is_gone(uint32_t pid)
 
 /* ---- the folder ---- */
 
-/* Whatever is in the folder: processes may have made more than we looked at. */
-static void empty_folder(int fd)
+/* Whatever is in the folder: processes may have made more than we looked at, folders as well. */
+static void empty_folder(int fd, unsigned depth)
 {
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = copy < 0 ? NULL : fdopendir(copy);
@@ -73,8 +74,17 @@ static void empty_folder(int fd)
 		closep(&copy);
 		return;
 	}
-	while ((entry = readdir(folder)))
-		unlinkat(fd, entry->d_name, 0);
+	while ((entry = readdir(folder))) {
+		_cleanup_close_ int below = -1;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+			unlinkat(fd, entry->d_name, 0) == 0 || depth == 0)
+			continue;
+		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (below >= 0)
+			empty_folder(below, depth - 1);
+		unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+	}
 	closedir(folder);
 }
 
@@ -91,7 +101,7 @@ static void remove_if_left(int base_fd, const char *name)
 	gate_fd = openat(fd, WIRE_GATE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (gate_fd < 0 || flock(gate_fd, LOCK_EX | LOCK_NB) < 0)
 		return;
-	empty_folder(fd);
+	empty_folder(fd, FOLDER_DEPTH);
 	unlinkat(base_fd, name, AT_REMOVEDIR);
 }
 
@@ -248,7 +258,7 @@ struct target_rings *target_rings_free(struct target_rings *rings)
 	}
 	array_done(&rings->files);
 	if (rings->folder_fd >= 0) {
-		empty_folder(rings->folder_fd);
+		empty_folder(rings->folder_fd, FOLDER_DEPTH);
 		rmdir(rings->folder);
 	}
 	closep(&rings->folder_fd);
