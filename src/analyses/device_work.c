@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/charge.h"
+#include "analyses/medians.h"
 #include "base/map.h"
 #include "model/windows.h"
 
@@ -22,7 +23,8 @@ struct kernel_key {
 
 struct tables {
 	struct intern devices, kernels, lines, replays;
-	uint64_t *busy_until_ns; /* of each device, as its work is seen in order of start */
+	uint64_t *busy_until_ns;  /* of each device, as its work is seen in order of start */
+	struct medians durations; /* by kernel, in the order of kernels */
 };
 
 static int find_device(
@@ -167,7 +169,7 @@ static int add_to_kernel(struct device_work *work, struct tables *tables,
 	kernel->minimum_ns = MIN(kernel->minimum_ns, time_ns);
 	kernel->maximum_ns = MAX(kernel->maximum_ns, time_ns);
 	kernel->bytes += one->bytes;
-	return 0;
+	return medians_add(&tables->durations, id, (int64_t)time_ns);
 }
 
 static int add_to_line(struct device_work *work, struct tables *tables, const struct model *model,
@@ -274,6 +276,10 @@ int device_work_init(struct device_work *work, const struct model *model)
 		work->overhead.total_ns += overhead->overhead.duration_ns;
 	}
 	if (r == 0) {
+		medians_finish(&tables.durations);
+		for (uint32_t i = 0; i < work->kernels.count; i++)
+			work->kernels.items[i].median_ns =
+				(uint64_t)medians_of(&tables.durations, i);
 		add_occupancies(work, model);
 		sort_rows(work);
 	}
@@ -281,6 +287,7 @@ int device_work_init(struct device_work *work, const struct model *model)
 	intern_done(&tables.kernels);
 	intern_done(&tables.lines);
 	intern_done(&tables.replays);
+	medians_done(&tables.durations);
 	free(tables.busy_until_ns);
 	if (r < 0)
 		device_work_done(work);

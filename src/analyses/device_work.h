@@ -20,7 +20,7 @@ struct device_kernel {
 	const char *name;
 	uint32_t device; /* index in devices */
 	enum wire_device_kind kind;
-	uint64_t count, total_ns, minimum_ns, maximum_ns;
+	uint64_t count, total_ns, minimum_ns, maximum_ns, median_ns;
 	uint64_t bytes;
 	/* Of kernels of CUDA, that of the longest run; `occupancy_known` says whether it has one.
 	 */

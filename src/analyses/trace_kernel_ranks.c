@@ -67,23 +67,39 @@ static void add_kernel(
 	}
 }
 
-static int add_rank(struct trace_kernel_ranks *ranks, struct intern *names,
+/* What is collected of all ranks. */
+struct gathering {
+	struct intern names;      /* and kinds → rows */
+	struct medians durations; /* by row */
+};
+
+static int add_rank(struct trace_kernel_ranks *ranks, struct gathering *gathering,
 	const struct trace_view *view, bool annotations)
 {
+	_cleanup_free_ uint32_t *rows = NULL; /* by number of the kernel */
 	_cleanup_trace_kernels_ struct trace_kernels kernels = {0};
 	int r = annotations ? trace_annotations_init(&kernels, view, true)
 			    : trace_kernels_init(&kernels, view);
 
+	rows = calloc(kernels.rows.count + 1, sizeof(*rows));
+	if (r == 0 && !rows)
+		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < kernels.rows.count; i++) {
 		const struct trace_kernel *kernel = &kernels.rows.items[i];
 		struct trace_kernel_ranks_row *row = NULL;
 
-		r = find_row(
-			ranks, names, trace_text(view->trace, kernel->name), kernel->kind, &row);
+		r = find_row(ranks, &gathering->names, trace_text(view->trace, kernel->name),
+			kernel->kind, &row);
 		if (!row)
 			break;
 		add_kernel(row, kernel, view->rank);
 		ranks->total_ns += kernel->total_ns;
+		rows[kernel->number] = (uint32_t)(row - ranks->rows.items);
+	}
+	for (size_t i = 0; r == 0 && i < kernels.durations.values.count; i++) {
+		const struct medians_value *value = &kernels.durations.values.items[i];
+
+		r = medians_add(&gathering->durations, rows[value->row], value->value);
 	}
 	return r;
 }
@@ -100,13 +116,17 @@ static int compare_rows(const void *left, const void *right)
 int trace_kernel_ranks_init(struct trace_kernel_ranks *ranks, const struct trace_view *views,
 	size_t count, bool annotations)
 {
-	struct intern names = {0};
+	struct gathering gathering = {0};
 	int r = 0;
 
 	*ranks = (struct trace_kernel_ranks){0};
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = add_rank(ranks, &names, &views[i], annotations);
-	intern_done(&names);
+		r = add_rank(ranks, &gathering, &views[i], annotations);
+	medians_finish(&gathering.durations);
+	for (uint32_t i = 0; r == 0 && i < ranks->rows.count; i++)
+		ranks->rows.items[i].median_ns = medians_of(&gathering.durations, i);
+	intern_done(&gathering.names);
+	medians_done(&gathering.durations);
 	if (r < 0) {
 		trace_kernel_ranks_done(ranks);
 		return r;

@@ -11,6 +11,7 @@ struct trace_kernel_ranks_row {
 	uint32_t ranks;                       /* that have it */
 	uint64_t count;
 	int64_t total_ns, least_ns, most_ns;
+	int64_t median_ns;
 	double mean_ns;
 	double deviation_ns;    /* of the sample, with count - 1; 0 of one */
 	int64_t least_total_ns; /* of the rank where it took least; 0 where one has none */

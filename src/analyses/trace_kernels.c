@@ -20,6 +20,7 @@ static int find_row(struct trace_kernels *kernels, struct finder *finder, uint32
 	if (!*known) {
 		r = array_append(&kernels->rows, (struct trace_kernel){
 							 .name = name,
+							 .number = (uint32_t)kernels->rows.count,
 							 .kind = kind,
 							 .least_ns = INT64_MAX,
 							 .most_ns = INT64_MIN,
@@ -32,7 +33,8 @@ static int find_row(struct trace_kernels *kernels, struct finder *finder, uint32
 }
 
 /* A running mean and, until the end, the sum of squares of what is apart from it (Welford). */
-static void add_duration(struct trace_kernel *row, int64_t duration_ns)
+static int add_duration(
+	struct trace_kernels *kernels, struct trace_kernel *row, int64_t duration_ns)
 {
 	double apart = (double)duration_ns - row->mean_ns;
 
@@ -42,6 +44,7 @@ static void add_duration(struct trace_kernel *row, int64_t duration_ns)
 	row->most_ns = MAX(row->most_ns, duration_ns);
 	row->mean_ns += apart / (double)row->count;
 	row->deviation_ns += apart * ((double)duration_ns - row->mean_ns);
+	return medians_add(&kernels->durations, row->number, duration_ns);
 }
 
 /* Not by string, which is another in another file of the same rows. */
@@ -56,7 +59,9 @@ static int compare_rows(const void *left, const void *right, void *trace)
 
 static void finish(struct trace_kernels *kernels, const struct trace *trace)
 {
+	medians_finish(&kernels->durations);
 	array_foreach (&kernels->rows, row) {
+		row->median_ns = medians_of(&kernels->durations, row->number);
 		row->mean_ns = (double)row->total_ns / (double)row->count;
 		row->deviation_ns =
 			row->count > 1 ? sqrt(row->deviation_ns / (double)(row->count - 1)) : 0;
@@ -103,7 +108,7 @@ int trace_kernels_init(struct trace_kernels *kernels, const struct trace_view *v
 			break;
 		if (!row->count)
 			row->evidence = (enum communication_evidence)work->communication;
-		add_duration(row, work->end_ns - work->start_ns);
+		r = add_duration(kernels, row, work->end_ns - work->start_ns);
 	}
 	return end(kernels, &finder, view->trace, r);
 }
@@ -124,7 +129,7 @@ int trace_annotations_init(
 			continue;
 		r = find_row(annotations, &finder, event->name, TRACE_OTHER_KIND, &row);
 		if (r == 0)
-			add_duration(row,
+			r = add_duration(annotations, row,
 				trace_view_end_ns(view, event) - trace_view_start_ns(view, event));
 	}
 	return end(annotations, &finder, view->trace, r);
@@ -133,4 +138,5 @@ int trace_annotations_init(
 void trace_kernels_done(struct trace_kernels *kernels)
 {
 	array_done(&kernels->rows);
+	medians_done(&kernels->durations);
 }

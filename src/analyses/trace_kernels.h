@@ -7,20 +7,24 @@
 #pragma once
 
 #include "analyses/communication.h"
+#include "analyses/medians.h"
 #include "analyses/trace_view.h"
 
 struct trace_kernel {
-	uint32_t name; /* string */
+	uint32_t name;   /* string */
+	uint32_t number; /* of its values in `durations` */
 	enum trace_kind kind;
 	uint64_t count;
 	int64_t total_ns, least_ns, most_ns;
 	enum communication_evidence evidence; /* of communication: of the first */
+	int64_t median_ns;
 	double mean_ns;
 	double deviation_ns; /* of the sample, with count - 1; 0 of one */
 };
 
 struct trace_kernels {
 	ARRAY_OF(struct trace_kernel) rows; /* most time first */
+	struct medians durations;
 };
 
 /* Device work by name. All return 0 or -ENOMEM. */

@@ -71,9 +71,21 @@ static size_t wanted_limit(size_t otherwise)
 
 static const char no_waiting[] = "Waiting was not recorded: record with --wait sample.";
 
-static const char no_device_work[] =
-	"Device work was not recorded: no process that was recorded used CUDA, or an OpenCL loader "
-	"with layers; set-user-ID programs do not let themselves be recorded.";
+/* It is recorded of programs that sonde starts: their launches are what libraries in them see. */
+static const char *why_no_device_work(const struct model *model)
+{
+	const struct model_session *session = &model->session;
+
+	if (session->present && session->cpu_count && !*session->command_line)
+		return "Device work was not recorded: sonde attached to what ran already, and "
+		       "records device work of programs that it starts (sonde record -- COMMAND).";
+	if (session->present && strcmp(session->launch_stacks, "off") == 0)
+		return "Device work was not recorded: the recording was made with --cpu-only, or "
+		       "no "
+		       "process used CUDA or OpenCL.";
+	return "Device work was not recorded: no process that was recorded used CUDA, or an OpenCL "
+	       "loader with layers; set-user-ID programs do not let themselves be recorded.";
+}
 
 static bool has_device_work(const struct model *model)
 {
@@ -95,7 +107,7 @@ static const char *why_no_samples(const struct model *model)
 
 	if ((weight == MODEL_WEIGHT_GPU || weight == MODEL_WEIGHT_GPU_IDLE) &&
 		!model->device_works.count)
-		return no_device_work;
+		return why_no_device_work(model);
 	if (weight == MODEL_WEIGHT_WAIT && !has_waiting(model))
 		return no_waiting;
 	array_foreach (&model->samples, sample) {
@@ -120,7 +132,7 @@ static int add_device(const struct report_view *view)
 {
 	if (has_device_work(view->model))
 		return report_device(view, wanted_limit(DEFAULT_LIMIT));
-	report_paragraph(view, no_device_work, 0);
+	report_paragraph(view, why_no_device_work(view->model), 0);
 	return 0;
 }
 

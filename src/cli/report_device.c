@@ -111,6 +111,7 @@ static int add_kernels(const struct report_view *view, const struct device_work 
 		{.title = "Time", .right = true},
 		{.title = "Total", .right = true},
 		{.title = "Count", .right = true},
+		{.title = "Median", .right = true},
 		{.title = "Mean", .right = true},
 		{.title = "Min", .right = true},
 		{.title = "Max", .right = true},
@@ -128,6 +129,7 @@ static int add_kernels(const struct report_view *view, const struct device_work 
 		table_duration(&table, row->total_ns);
 		format_count(&count, row->count);
 		table_cell(&table, strbuf_cstr(&count));
+		table_duration(&table, row->median_ns);
 		table_duration(&table, row->total_ns / row->count);
 		table_duration(&table, row->minimum_ns);
 		table_duration(&table, row->maximum_ns);

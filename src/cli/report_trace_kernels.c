@@ -80,6 +80,7 @@ static void add_row(struct table *table, const struct trace_report *report,
 	report_trace_share(table, row->total_ns, ranks->total_ns);
 	report_trace_time(table, row->total_ns);
 	table_count(table, row->count);
+	report_trace_time(table, row->median_ns);
 	report_trace_figure(table, row->mean_ns);
 	report_trace_figure(table, row->deviation_ns);
 	report_trace_time(table, row->least_ns);
@@ -102,7 +103,7 @@ static size_t make_columns(struct table_column *columns, const struct trace_repo
 	const struct trace_kernel_ranks *ranks, bool annotations)
 {
 	static const char *const figures[] = {
-		"Time", "Total", "Count", "Mean", "Std", "Min", "Max"};
+		"Time", "Total", "Count", "Median", "Mean", "Std", "Min", "Max"};
 	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
@@ -127,7 +128,7 @@ static int print_names(
 	const struct trace_report *report, const struct trace_kernel_ranks *ranks, bool annotations)
 {
 	size_t shown = report->limit ? MIN(report->limit, ranks->rows.count) : ranks->rows.count;
-	struct table_column columns[12];
+	struct table_column columns[13];
 	_cleanup_table_ struct table table = {.columns = columns};
 	int r;
 

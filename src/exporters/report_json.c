@@ -246,6 +246,7 @@ static void write_kernel(struct json_writer *json, const struct device_work *wor
 	json_member_u64(json, "total_ns", kernel->total_ns);
 	json_member_u64(json, "minimum_ns", kernel->minimum_ns);
 	json_member_u64(json, "maximum_ns", kernel->maximum_ns);
+	json_member_u64(json, "median_ns", kernel->median_ns);
 	json_member_known(json, "bytes", !is_kernel, kernel->bytes);
 	report_json_configuration(json, kernel);
 	json_end_object(json);

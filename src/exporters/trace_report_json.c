@@ -240,6 +240,7 @@ static void write_kernels(struct json_writer *json, const struct trace_view *vie
 		trace_json_ns(json, "sum_ns", row->total_ns);
 		trace_json_ns(json, "min_ns", row->least_ns);
 		trace_json_ns(json, "max_ns", row->most_ns);
+		trace_json_ns(json, "median_ns", row->median_ns);
 		write_double(json, "mean_ns", row->mean_ns);
 		write_double(json, "std_ns", row->deviation_ns);
 		json_end_object(json);

@@ -65,6 +65,7 @@ static int add_wait(struct model_builder *builder, const struct capture_launch *
 	struct model_device_wait wait = {
 		.start_ns = launch->time_ns,
 		.end_ns = launch->time_ns + launch->duration_ns,
+		.kind = (uint8_t)launch->kind,
 	};
 	uint32_t process;
 	int r = builder_process_at(builder, launch->pid, launch->time_ns, &process);

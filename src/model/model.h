@@ -210,6 +210,7 @@ struct model_device_note {
 struct model_device_wait {
 	uint64_t start_ns, end_ns;
 	uint32_t thread; /* index */
+	uint8_t kind;    /* WIRE_DEVICE_FINISH or WIRE_DEVICE_WAIT */
 };
 
 /* Something that a range or mark carries. */

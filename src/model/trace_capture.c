@@ -191,13 +191,17 @@ static int add_work(struct rows *rows, const struct model_device_work *work)
 		event.category_name = rows->memory_fill;
 	}
 	fill_work(work, key.device, stream, &detail);
+	/* Nothing is moved where the host has the device's memory: it has no bandwidth. */
+	if (work->kind == WIRE_DEVICE_MAP || work->kind == WIRE_DEVICE_UNMAP)
+		detail.bytes = 0;
 	r = r ?: add_text(rows->trace, work->name, &event.name);
 	r = r ?: find_track(rows, &key, work, &event.track);
 	r = r ?: array_append(&rows->trace->works, detail);
 	return r ?: add_row(rows, &event);
 }
 
-/* What the call is called: recordings know its kind, not its name, which is the usual one. */
+/* What the call is called: recordings know its kind, not its name, which is the usual one for that.
+ */
 static const char *call_name(const struct model_device_work *work)
 {
 	bool is_cuda = work->gpu != MODEL_NONE;
@@ -209,9 +213,39 @@ static const char *call_name(const struct model_device_work *work)
 		return is_cuda ? "cudaLaunchKernel" : "clEnqueueNDRangeKernel";
 	case WIRE_DEVICE_FILL:
 		return is_cuda ? "cudaMemsetAsync" : "clEnqueueFillBuffer";
+	case WIRE_DEVICE_READ:
+		return is_cuda ? "cudaMemcpyAsync" : "clEnqueueReadBuffer";
+	case WIRE_DEVICE_WRITE:
+		return is_cuda ? "cudaMemcpyAsync" : "clEnqueueWriteBuffer";
+	case WIRE_DEVICE_MAP:
+		return "clEnqueueMapBuffer";
+	case WIRE_DEVICE_UNMAP:
+		return "clEnqueueUnmapMemObject";
+	case WIRE_DEVICE_MIGRATE:
+		return is_cuda ? "cudaMemPrefetchAsync" : "clEnqueueMigrateMemObjects";
 	default:
 		return is_cuda ? "cudaMemcpyAsync" : "clEnqueueCopyBuffer";
 	}
+}
+
+static bool uses_cuda(const struct model *model, uint32_t process)
+{
+	array_foreach (&model->gpus, gpu) {
+		if (gpu->process == process)
+			return true;
+	}
+	return false;
+}
+
+/* Of CUDA it may be the synchronisation of a device, a context or a stream. */
+static const char *wait_name(const struct model *model, const struct model_device_wait *wait)
+{
+	bool is_event = wait->kind == WIRE_DEVICE_WAIT;
+
+	if (uses_cuda(model, model->threads.items[wait->thread].process))
+		return is_event ? "[a wait: cudaEventSynchronize or the like]"
+				: "[a wait: cudaDeviceSynchronize or the like]";
+	return is_event ? "clWaitForEvents" : "clFinish";
 }
 
 /* Once for each call, however much work it launched. */
@@ -281,7 +315,7 @@ static int add_waits(struct rows *rows)
 
 		r = find_thread(rows, rows->model->threads.items[wait->thread].process,
 			wait->thread, &event.track);
-		r = r ?: add_text(rows->trace, "cudaDeviceSynchronize", &event.name);
+		r = r ?: add_text(rows->trace, wait_name(rows->model, wait), &event.name);
 		r = r ?: add_row(rows, &event);
 	}
 	return r;

@@ -236,6 +236,12 @@ def test_folders_are_named_without_a_slash_at_the_end(sonde, ranks):
     assert done.stdout.startswith(f"{ranks}/rank0")
 
 
+def test_why_there_is_no_device_work(sonde, tmp_path):
+    capture = tmp_path / "a.pftrace"
+    sonde("record", "--cpu-only", "-o", capture, "--", "true", check=0)
+    assert "--cpu-only" in sonde("report", "--by", "kernel", capture, check=0).stdout
+
+
 def test_a_folder_of_recordings_says_what_to_type(sonde, tmp_path):
     folder = tmp_path / "runs"
     folder.mkdir()

@@ -224,6 +224,24 @@ static void calls_that_hand_work_over_do_not_block(void **state)
 	assert_int_equal(place->by_cause_ns[TRACE_IDLE_LAUNCH], (40 + 180) * US);
 }
 
+/* One first launch of a second does not hide what a hundred others take. */
+static void medians_are_beside_means(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+	_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
+	const struct trace_kernel_ranks_row *row;
+
+	example_device(trace, TRACE_KERNEL, "k", 0, 7, 0, 1000000 * US, 0);
+	for (int i = 1; i <= 100; i++)
+		example_device(trace, TRACE_KERNEL, "k", 0, 7, (1000000 + i * 100) * US,
+			(i % 2 ? 10 : 12) * US, 0);
+	view(&own, trace, ours);
+	row = trace_results_kernels(&results)->rows.items;
+	assert_int_equal(row->median_ns, 12 * US);
+	assert_true(row->mean_ns > 9000 * US);
+}
+
 /* ---- what the host did ---- */
 
 static const struct trace_host_waits_row *host_row(
@@ -526,6 +544,7 @@ int main(void)
 		cmocka_unit_test(idle_time_of_hta_is_of_streams_and_whole_gaps),
 		cmocka_unit_test(overlapping_kernels_leave_no_negative_gaps),
 		cmocka_unit_test(gaps_before_unlaunched_work_are_unknown),
+		cmocka_unit_test(medians_are_beside_means),
 		cmocka_unit_test(blocking_calls_are_a_cause_of_their_own),
 		cmocka_unit_test(calls_that_hand_work_over_do_not_block),
 		cmocka_unit_test(hta_waits_for_the_host_where_there_is_a_correlation),
