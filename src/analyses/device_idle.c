@@ -79,6 +79,8 @@ static enum device_idle_cause cause_of_wait(enum wire_wait wait)
 		[WIRE_WAIT_STOPPED] = DEVICE_IDLE_OTHER,
 		[WIRE_WAIT_OTHER] = DEVICE_IDLE_OTHER,
 		[WIRE_WAIT_UNSEEN] = DEVICE_IDLE_OTHER,
+		[WIRE_WAIT_FILE_LOCK] = DEVICE_IDLE_LOCK,
+		[WIRE_WAIT_UNKNOWN] = DEVICE_IDLE_OTHER,
 	};
 
 	return wait < WIRE_WAIT_MAX ? causes[wait] : DEVICE_IDLE_OTHER;

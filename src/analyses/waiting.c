@@ -74,17 +74,56 @@ static void add_time(
 	waiting->counted_ns += sample->wait_count ? sample->duration_ns : 0;
 }
 
+static const char *call_of(const struct model_function *function)
+{
+	static const char prefix[] = "__x64_sys_";
+
+	if (function->kind != CAPTURE_FRAME_KERNEL ||
+		strncmp(function->name, prefix, strlen(prefix)) != 0)
+		return NULL;
+	return function->name + strlen(prefix);
+}
+
+/* The function of the system call that the stack is in; MODEL_NONE: it has none with a name. */
+static uint32_t call_in(const struct model *model, uint32_t index)
+{
+	const struct model_stack *stack;
+
+	if (index == MODEL_NONE)
+		return MODEL_NONE;
+	stack = &model->stacks.items[index];
+	for (uint32_t i = 0; i < stack->whole_count; i++) {
+		uint32_t frame = model->stack_frames.items[stack->first + i];
+		uint32_t function = model->frames.items[frame].function;
+
+		if (call_of(&model->functions.items[function]))
+			return function;
+	}
+	return MODEL_NONE;
+}
+
+const char *waiting_call_name(const struct model *model, const struct waiting_row *row)
+{
+	return row->call == MODEL_NONE ? NULL : call_of(&model->functions.items[row->call]);
+}
+
 static int add_sample(struct waiting *waiting, struct intern *known, const struct model *model,
 	const struct model_sample *sample, uint32_t *ret_row)
 {
 	struct waiting_row row = {
-		.reason = sample->wait, .frame = charge_frame(model, sample->stack)};
+		.reason = sample->wait,
+		.frame = charge_frame(model, sample->stack),
+		.call = MODEL_NONE,
+	};
 	struct charge_key key;
 	uint32_t id;
 	int r;
 
 	row.is_count = sample->wait_count > 0;
-	key = charge_key(model, row.frame, sample->wait | (row.is_count ? IS_COUNT : 0));
+	if (sample->wait == WIRE_WAIT_OTHER || sample->wait == WIRE_WAIT_UNKNOWN)
+		row.call = call_in(model, sample->stack);
+	key = charge_key(model, row.frame,
+		(uint64_t)row.call << 32 | sample->wait | (row.is_count ? IS_COUNT : 0));
 	r = intern_add(known, &key, sizeof(key), &id);
 	if (r > 0)
 		r = array_append(&waiting->rows, row);

@@ -11,6 +11,9 @@
 struct waiting_row {
 	enum wire_wait reason;
 	uint32_t frame; /* that it is charged to; MODEL_NONE: the stack is not known */
+	/* Of reasons that say little, the function of the kernel's that the system call is in;
+	 * MODEL_NONE: not known. See waiting_call_name(). */
+	uint32_t call;
 	uint64_t time_ns;
 	uint64_t waits, open_waits; /* how many, where all are measured; those that had not ended */
 	bool is_count;              /* waits whose stacks were not taken: short ones */
@@ -57,4 +60,6 @@ struct waiting {
 int waiting_init(struct waiting *waiting, const struct model *model,
 	const struct selection *selection, struct errmsg *err);
 void waiting_done(struct waiting *waiting);
+/* The row's system call, as "ioctl"; NULL: its reason says enough, or it is not known. */
+const char *waiting_call_name(const struct model *model, const struct waiting_row *row);
 #define _cleanup_waiting_ _cleanup_(waiting_done)

@@ -25,9 +25,24 @@ static const char *meaning(enum wire_wait reason)
 		[WIRE_WAIT_STOPPED] = "being stopped",
 		[WIRE_WAIT_OTHER] = "another system call",
 		[WIRE_WAIT_UNSEEN] = "too short to be sampled",
+		[WIRE_WAIT_FILE_LOCK] = "a lock on a file",
+		[WIRE_WAIT_UNKNOWN] = "unknown: uninterruptible",
 	};
 
 	return meanings[reason];
+}
+
+static void add_meaning(
+	struct table *table, const struct model *model, const struct waiting_row *row)
+{
+	const char *call = waiting_call_name(model, row);
+
+	if (call && row->reason == WIRE_WAIT_OTHER)
+		table_cellf(table, "the call %s", call);
+	else if (call)
+		table_cellf(table, "%s in %s", meaning(row->reason), call);
+	else
+		table_cell(table, meaning(row->reason));
 }
 
 static void add_place(struct table *table, const struct model *model, uint32_t index)
@@ -82,7 +97,7 @@ static int add_table(
 			table_cell(&table, strbuf_cstr(&waits));
 		table_cellf(&table, "%.2f %%", 100.0 * (double)row->time_ns / (double)all_ns);
 		table_duration(&table, row->time_ns);
-		table_cell(&table, meaning(row->reason));
+		add_meaning(&table, view->model, row);
 		if (row->is_count)
 			add_short(&table);
 		else

@@ -129,6 +129,7 @@ static void write_waiting_row(struct json_writer *json, const struct model *mode
 
 	json_begin_object(json);
 	json_member_text(json, "reason", wire_wait_name(row->reason));
+	json_member_text(json, "system_call", waiting_call_name(model, row));
 	json_member_u64(json, "time_ns", row->time_ns);
 	json_member_text(
 		json, "function", model_function_name(model, frame ? frame->function : MODEL_NONE));

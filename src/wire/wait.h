@@ -12,12 +12,14 @@ enum wire_wait {
 	WIRE_WAIT_SLEEP = 5,
 	WIRE_WAIT_PIPE = 6,
 	WIRE_WAIT_SOCKET = 7,
-	WIRE_WAIT_DISK = 8,   /* files, and uninterruptible sleep */
+	WIRE_WAIT_DISK = 8,   /* reads and writes of files, and calls that look for them */
 	WIRE_WAIT_FAULT = 9,  /* page fault */
 	WIRE_WAIT_CHILD = 10, /* wait4, waitid */
 	WIRE_WAIT_STOPPED = 11,
 	WIRE_WAIT_OTHER = 12,
-	WIRE_WAIT_UNSEEN = 13, /* ended, or went on, before its stack could be taken */
+	WIRE_WAIT_UNSEEN = 13,    /* ended, or went on, before its stack could be taken */
+	WIRE_WAIT_FILE_LOCK = 14, /* flock, fcntl */
+	WIRE_WAIT_UNKNOWN = 15,   /* uninterruptible, in a call that says nothing of the reason */
 	WIRE_WAIT_MAX
 };
 
@@ -40,6 +42,8 @@ static inline const char *wire_wait_name(unsigned wait)
 		[WIRE_WAIT_STOPPED] = "stopped",
 		[WIRE_WAIT_OTHER] = "other",
 		[WIRE_WAIT_UNSEEN] = "unseen",
+		[WIRE_WAIT_FILE_LOCK] = "file_lock",
+		[WIRE_WAIT_UNKNOWN] = "unknown",
 	};
 
 	return wait < WIRE_WAIT_MAX ? names[wait] : "unknown";

@@ -64,6 +64,22 @@ def test_known_waits_are_found(waiting, workload, mode):
 
 
 @every_mode
+def test_waits_in_calls_are_named(waiting, workload, mode):
+    options, env, _ = mode
+    part, _ = waiting(*workload("wait_calls", SECONDS), options=options, env=env)
+    times = by_function(part)
+    for function, reason in {
+        "wait_in_flock": "file_lock",
+        "wait_in_fcntl": "file_lock",
+        "wait_in_vfork": "child",
+        "wait_for_signal": "other",
+    }.items():
+        assert times.get((function, reason), 0) >= 0.9 * SECONDS, times
+    calls = {row["function"]: row["system_call"] for row in part["rows"] if row["reason"] == "other"}
+    assert calls["wait_for_signal"] == "rt_sigtimedwait"
+
+
+@every_mode
 def test_waiting_is_no_cpu_time(waiting, workload, mode):
     _, data = waiting(*workload("waits", 1), options=mode[0], env=mode[1])
     assert data["totals"]["cpu_time_ns"] < 0.3e9

@@ -267,7 +267,7 @@ static int load_model(void)
 	struct errmsg err = {0};
 	int result = model_load(&model, capture_path, NULL, NULL, &err);
 
-	assert_true(result == 0 ? model->samples.count == 20 : !model && err.text[0]);
+	assert_true(result == 0 ? model->samples.count == 22 : !model && err.text[0]);
 	return result;
 }
 

@@ -75,7 +75,8 @@ static void expect_things(struct strbuf *text)
 static void expect_waits(struct strbuf *text)
 {
 	static const char *const reasons[] = {"", "cpu", "lock", "gil", "poll", "sleep", "pipe",
-		"socket", "disk", "page_fault", "child", "stopped", "other", "unseen"};
+		"socket", "disk", "page_fault", "child", "stopped", "other", "unseen", "file_lock",
+		"unknown"};
 	static const char *const gils[] = {"none", "held", "waiting", "released"};
 
 	for (unsigned wait = 1; wait < ARRAY_SIZE(reasons); wait++) {

@@ -10,6 +10,7 @@
 #define STATE_STOPPED         0x0004
 #define STATE_TRACED          0x0008
 #define STATE_MASK            0x000f
+#define STATE_KILLABLE        0x0100
 
 #define INODE_TYPE   0170000
 #define INODE_FIFO   0010000
@@ -54,9 +55,64 @@ static __always_inline int reason_of_system_call(__u64 number)
 	case 162: /* sync */
 	case 306: /* syncfs */
 		return WIRE_WAIT_DISK;
+	case 73: /* flock */
+	case 72: /* fcntl, which waits for nothing else */
+		return WIRE_WAIT_FILE_LOCK;
 	default:
 		return WIRE_WAIT_OTHER;
 	}
+}
+
+/* Does an uninterruptible sleep in this call wait for a file or its folder? */
+static __always_inline bool looks_for_files(__u64 number)
+{
+	switch (number) {
+	case 2: /* open */
+	case 3: /* close */
+	case 4: /* stat, fstat, lstat */
+	case 5:
+	case 6:
+	case 21: /* access */
+	case 59: /* execve */
+	case 76: /* truncate, ftruncate */
+	case 77:
+	case 78: /* getdents */
+	case 82: /* rename … unlink, symlink, readlink */
+	case 83:
+	case 84:
+	case 85:
+	case 86:
+	case 87:
+	case 88:
+	case 89:
+	case 217: /* getdents64 */
+	case 257: /* openat … faccessat */
+	case 258:
+	case 262:
+	case 263:
+	case 264:
+	case 265:
+	case 266:
+	case 267:
+	case 269:
+	case 277: /* sync_file_range */
+	case 285: /* fallocate */
+	case 316: /* renameat2 */
+	case 322: /* execveat */
+	case 326: /* copy_file_range */
+	case 332: /* statx */
+	case 437: /* openat2 */
+	case 439: /* faccessat2 */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* vfork, and clone and clone3 as posix_spawn() calls them: until the child runs its program. */
+static __always_inline bool waits_for_child(__u64 number, __u32 state)
+{
+	return state & STATE_KILLABLE && (number == 56 || number == 58 || number == 435);
 }
 
 /* read, write and their kin, whose first argument is a descriptor. */
@@ -104,5 +160,9 @@ static __always_inline int wait_reason(
 	if (reads_or_writes(system_call))
 		return reason_of_file(task, first_argument);
 	reason = reason_of_system_call(system_call);
-	return reason == WIRE_WAIT_OTHER && state & STATE_UNINTERRUPTIBLE ? WIRE_WAIT_DISK : reason;
+	if (reason != WIRE_WAIT_OTHER || !(state & STATE_UNINTERRUPTIBLE))
+		return reason;
+	if (waits_for_child(system_call, state))
+		return WIRE_WAIT_CHILD;
+	return looks_for_files(system_call) ? WIRE_WAIT_DISK : WIRE_WAIT_UNKNOWN;
 }
