@@ -44,9 +44,11 @@ struct resolver {
 	struct address_spaces *spaces;
 	struct file_store *files;
 	struct capture_writer *writer;
-	struct kernel_symbols *kernel; /* NULL: hidden */
-	struct map_u64 kernel_frames;  /* address → frame */
-	struct map_u64 file_frames;    /* file and vaddr → frame */
+	struct kernel_symbols *kernel; /* NULL: hidden, or not needed yet */
+	bool kernel_is_read;
+	struct errmsg kernel_note;
+	struct map_u64 kernel_frames; /* address → frame */
+	struct map_u64 file_frames;   /* file and vaddr → frame */
 	ARRAY_OF(struct file_frame) frames_of_files;
 	struct map_u64 file_mappings; /* file → capture mapping */
 	struct jit_names *jit;
@@ -63,7 +65,7 @@ static void announce_names(void *context)
 }
 
 int resolver_new(struct resolver **ret_resolver, struct address_spaces *spaces,
-	struct file_store *files, struct capture_writer *writer, struct errmsg *ret_kernel_note)
+	struct file_store *files, struct capture_writer *writer)
 {
 	struct resolver *resolver = calloc(1, sizeof(*resolver));
 	int result;
@@ -79,14 +81,26 @@ int resolver_new(struct resolver **ret_resolver, struct address_spaces *spaces,
 	resolver->spaces = spaces;
 	resolver->files = files;
 	resolver->writer = writer;
-	ret_kernel_note->text[0] = '\0';
-	if (kernel_symbols_open(&resolver->kernel, "/proc/kallsyms", ret_kernel_note) < 0)
-		resolver->kernel = NULL;
 	*ret_resolver = resolver;
 	return 0;
 }
 
 /* ---- kernel ---- */
+
+/* Read at the first kernel frame: a short recording may have none, and there are 100,000 names. */
+static const struct kernel_symbols *kernel_symbols(struct resolver *resolver)
+{
+	if (!resolver->kernel_is_read && kernel_symbols_open(&resolver->kernel, "/proc/kallsyms",
+						 &resolver->kernel_note) < 0)
+		resolver->kernel = NULL;
+	resolver->kernel_is_read = true;
+	return resolver->kernel;
+}
+
+const char *resolver_kernel_note(const struct resolver *resolver)
+{
+	return resolver->kernel_note.text;
+}
 
 static int kernel_mapping(struct resolver *resolver, const char *module, capture_id *ret_mapping)
 {
@@ -111,7 +125,7 @@ int resolver_kernel_frame(struct resolver *resolver, uint64_t address, capture_i
 		*ret_frame = (capture_id)known;
 		return 0;
 	}
-	if (resolver->kernel)
+	if (kernel_symbols(resolver))
 		kernel_symbols_find(resolver->kernel, address, &frame.function, &module);
 	result = kernel_mapping(resolver, module, &frame.mapping);
 	if (result == 0)
@@ -134,7 +148,8 @@ static bool is_scheduler(struct resolver *resolver, uint64_t address)
 
 size_t resolver_above_scheduler(struct resolver *resolver, const uint64_t *frames, size_t count)
 {
-	for (size_t i = 0; resolver->kernel && i < MIN(count, (size_t)MAXIMUM_TRACEPOINT_FRAMES);
+	for (size_t i = 0;
+		kernel_symbols(resolver) && i < MIN(count, (size_t)MAXIMUM_TRACEPOINT_FRAMES);
 		i++) {
 		if (is_scheduler(resolver, frames[i]))
 			return i;
@@ -144,7 +159,7 @@ size_t resolver_above_scheduler(struct resolver *resolver, const uint64_t *frame
 
 void resolver_kernel_symbol(struct resolver *resolver, const struct sideband_event *event)
 {
-	if (!resolver->kernel)
+	if (!resolver->kernel) /* what is there when it is read is in it */
 		return;
 	kernel_symbols_update(
 		resolver->kernel, event->address, event->removed ? 0 : event->length, event->name);

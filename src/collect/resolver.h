@@ -13,13 +13,12 @@
 
 struct resolver;
 
-/*
- * `spaces`, `files` and `writer` outlive the resolver. Where kernel names cannot be read (see
- * kernel_symbols_open) kernel frames stay nameless; the sentence is in `ret_kernel_note`, "" else.
- */
+/* `spaces`, `files` and `writer` outlive the resolver. */
 int resolver_new(struct resolver **ret_resolver, struct address_spaces *spaces,
-	struct file_store *files, struct capture_writer *writer, struct errmsg *ret_kernel_note);
+	struct file_store *files, struct capture_writer *writer);
 struct resolver *resolver_free(struct resolver *resolver);
+/* Why kernel frames have no names, in a sentence; "": they have, or there were none. */
+const char *resolver_kernel_note(const struct resolver *resolver);
 
 /*
  * The frame of a user address that lies in `mapping` (NULL: in none) and was seen at `time_ns`.

@@ -454,8 +454,8 @@ void session_add_end_notes(struct session *session, const struct line_account *l
 {
 	const struct capture_stats *stats = &session->result->stats;
 
-	if (session->kernel_note.text[0] && stats->kernel_frames)
-		add_note(session->result, "%s", session->kernel_note.text);
+	if (*resolver_kernel_note(session->resolver))
+		add_note(session->result, "%s", resolver_kernel_note(session->resolver));
 	add_sampler_notes(session);
 	add_file_notes(session);
 	add_jit_notes(session);

@@ -72,9 +72,8 @@ struct session {
 	struct pipeline *pipeline;
 	struct capture_writer *writer;
 	struct target target;
-	struct errmsg kernel_note; /* why kernel functions have no names; "": they have */
-	ARRAY_OF(int) pid_fds;     /* of attached processes that still live */
-	struct map_u64 followed;   /* pids that the samplers were told of */
+	ARRAY_OF(int) pid_fds;   /* of attached processes that still live */
+	struct map_u64 followed; /* pids that the samplers were told of */
 	struct target_surroundings surroundings;
 	int signal_fd;
 	unsigned interrupts,

@@ -195,8 +195,8 @@ static int open_parts(struct session *session, struct errmsg *err)
 	if (result == 0)
 		result = address_spaces_new(&session->spaces, &listener);
 	if (result == 0)
-		result = resolver_new(&session->resolver, session->spaces, session->files,
-			session->writer, &session->kernel_note);
+		result = resolver_new(
+			&session->resolver, session->spaces, session->files, session->writer);
 	if (result < 0)
 		return result;
 	parts.spaces = session->spaces;

@@ -117,14 +117,12 @@ static void world_open(struct world *world)
 	struct address_space_listener listener = {.context = world, .file_added = on_file_added};
 	struct capture_writer_options options = {.size = sizeof(options)};
 	struct pipeline_parts parts = {.only_descendants = true};
-	struct errmsg note;
 
 	setenv("XDG_CACHE_HOME", "/proc", 1); /* no cache */
 	check(file_store_new(&world->files, &no_sampler, NULL, NULL) == 0);
 	check(address_spaces_new(&world->spaces, &listener) == 0);
 	check(capture_writer_open(&world->writer, "/dev/null", &options, NULL) == 0);
-	check(resolver_new(&world->resolver, world->spaces, world->files, world->writer, &note) ==
-		0);
+	check(resolver_new(&world->resolver, world->spaces, world->files, world->writer) == 0);
 	parts.spaces = world->spaces;
 	parts.files = world->files;
 	check(python_registry_new(&world->python, world->files, &no_sampler, NULL, world->writer) ==

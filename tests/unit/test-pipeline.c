@@ -85,8 +85,8 @@ static int set_up(void **state)
 	open_capture(fixture);
 	assert_int_equal(file_store_new(&fixture->files, &gated_sampler, &fixture->gate, &err), 0);
 	assert_int_equal(address_spaces_new(&fixture->spaces, &listener), 0);
-	assert_int_equal(resolver_new(&fixture->resolver, fixture->spaces, fixture->files,
-				 fixture->writer, &err),
+	assert_int_equal(
+		resolver_new(&fixture->resolver, fixture->spaces, fixture->files, fixture->writer),
 		0);
 	parts.spaces = fixture->spaces;
 	parts.files = fixture->files;
