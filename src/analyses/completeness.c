@@ -149,7 +149,7 @@ enum wire_stop completeness_worst_stop(const struct completeness *completeness)
 	return worst;
 }
 
-const char *completeness_advice(enum wire_stop stop)
+const char *completeness_advice(enum wire_stop stop, bool is_bpf)
 {
 	static const char *const advice[WIRE_STOP_MAX] = {
 		[WIRE_STOP_COMPLETE] = "reaches the thread's entry",
@@ -175,5 +175,9 @@ const char *completeness_advice(enum wire_stop stop)
 					  "not know it: leave sonde a CPU, or lower the rate (-F)",
 	};
 
+	if (is_bpf && stop == WIRE_STOP_STACK_COPY)
+		return "the stack was copied, since the file's unwind table was not ready yet, and "
+		       "the copied part was too short: the next recording finds the table in the "
+		       "cache";
 	return (unsigned)stop < WIRE_STOP_MAX ? advice[stop] : "an unknown reason";
 }

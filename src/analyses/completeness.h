@@ -44,4 +44,4 @@ double completeness_python_share(const struct completeness *completeness);
 enum wire_python completeness_worst_python(const struct completeness *completeness);
 const char *completeness_python_advice(enum wire_python python);
 /* What the reason means and, after a colon, what would fix it where something does. */
-const char *completeness_advice(enum wire_stop stop);
+const char *completeness_advice(enum wire_stop stop, bool is_bpf);

@@ -161,8 +161,9 @@ static void probe_sideband(struct doctor_result *ret_result, bool all_processes)
 	_cleanup_close_ int fd = open_sideband(all_processes, true), without_ids = -1;
 
 	if (fd >= 0) {
-		doctor_works(
-			ret_result, "mappings with build-ids, names, forks and exits of %s", whose);
+		doctor_works(ret_result, "mappings with build-ids, names, forks and exits of %s%s",
+			whose,
+			all_processes ? "; a perf record beside sonde needs --buildid-mmap" : "");
 		return;
 	}
 	without_ids = open_sideband(all_processes, false);

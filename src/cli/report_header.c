@@ -159,9 +159,13 @@ static void add_filters(const struct report_view *view)
 }
 
 /* What would keep stacks whole. */
-static const char *stop_advice(enum wire_stop stop, const struct runtime_advice *runtime)
+static const char *stop_advice(
+	const struct report_view *view, enum wire_stop stop, const struct runtime_advice *runtime)
 {
-	return stop == WIRE_STOP_FRAME_POINTER ? runtime->frames : completeness_advice(stop);
+	bool is_bpf = strcmp(view->model->session.unwind_mode, "bpf") == 0;
+
+	return stop == WIRE_STOP_FRAME_POINTER ? runtime->frames
+					       : completeness_advice(stop, is_bpf);
 }
 
 /* "Stacks: 98.7 % reach the thread's entry. 1.1 % stop early (no_rule): …". */
@@ -181,7 +185,7 @@ static void add_completeness(const struct report_view *view,
 		strbuf_addf(
 			&text, "; %.1f %% stop early, most at %s", stopped, wire_stop_name(worst));
 	if (stopped >= STOPS_TO_EXPLAIN)
-		strbuf_addf(&text, ": %s", stop_advice(worst, runtime));
+		strbuf_addf(&text, ": %s", stop_advice(view, worst, runtime));
 	strbuf_add_char(&text, '.');
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
@@ -210,7 +214,7 @@ static void add_python(const struct report_view *view, const struct completeness
 static const char *naming_advice(const char *module, const struct runtime_advice *runtime)
 {
 	if (strcmp(module, "[kernel]") == 0)
-		return "record as root, or with CAP_SYSLOG";
+		return "record with CAP_SYSLOG, which root has outside of containers";
 	if (strcmp(module, "[anon]") == 0)
 		return runtime->names;
 	return "install its debug symbols, or build it without stripping";

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
@@ -225,10 +226,9 @@ static int explain_empty(const struct reading *reading, const char *name, struct
 {
 	if (reading->hidden)
 		return errmsg_set(err, -EACCES,
-			"kernel functions have no names: every address in %s is 0; run as root or "
-			"with CAP_SYSLOG, or allow it to all users: sudo sysctl "
-			"kernel.kptr_restrict=0 kernel.perf_event_paranoid=1",
-			name);
+			"kernel functions have no names: every address in %s is 0; %sallow it: "
+			"sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1",
+			name, geteuid() == 0 ? "" : "run as root or with CAP_SYSLOG, or ");
 	return errmsg_set(err, -ENODATA,
 		"kernel functions have no names: %s lists no text symbol; the kernel may be built "
 		"without CONFIG_KALLSYMS",

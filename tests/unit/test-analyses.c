@@ -238,7 +238,10 @@ static void test_completeness(void **state)
 	assert_int_equal(completeness.worst_unnamed_module, 1);
 	assert_false(completeness.losses_known);
 	for (int stop = 0; stop < WIRE_STOP_MAX; stop++)
-		assert_non_null(completeness_advice((enum wire_stop)stop));
+		assert_non_null(completeness_advice((enum wire_stop)stop, false));
+	/* Who records as root already is not told to. */
+	for (int stop = 0; stop < WIRE_STOP_MAX; stop++)
+		assert_null(strstr(completeness_advice((enum wire_stop)stop, true), "root"));
 	selected_done(&selected);
 	model_free(model);
 }

@@ -102,14 +102,16 @@ static int open_left_behind(const struct mapped_file *file)
 
 static int explain(const struct mapped_file *file, int error, struct errmsg *err)
 {
+	bool is_root = geteuid() == 0;
+
 	if (error == -ESTALE)
 		return errmsg_set(err, error,
 			"cannot open %s: it was replaced after process %u mapped it; run the "
-			"program again, or record as root, which can read the old file",
-			file->path, file->pid);
-	return errmsg_set(err, error,
-		"cannot open %s, which process %u mapped: %s; recording as root may help",
-		file->path, file->pid, strerror(-error));
+			"program again%s",
+			file->path, file->pid,
+			is_root ? "" : ", or record as root, which can read the old file");
+	return errmsg_set(err, error, "cannot open %s, which process %u mapped: %s%s", file->path,
+		file->pid, strerror(-error), is_root ? "" : "; recording as root may help");
 }
 
 void mapped_file_explain(const struct mapped_file *file, struct errmsg *ret_reason)
