@@ -4,9 +4,11 @@
 
 usage: regress.py SONDE [RECORDINGS]
 
-Records a small OpenCL program RECORDINGS times (default 41), one after the other, and compares each with the one
-before it; then 40 times five of them, taken at random and joined, with five others."""
+Records a small OpenCL program RECORDINGS times (default 41, at least 2), one after the other, and compares each with
+the one before it; then 40 times five of them (or fewer, where there are fewer than ten), taken at random, with five
+others: these comparisons share recordings. Needs pyopencl for /usr/bin/python3, and an OpenCL driver."""
 
+import json
 import random
 import subprocess
 import sys
@@ -29,36 +31,50 @@ for step in range(200):
         queue.finish()
 queue.finish()
 """
-JOINED, COMPARISONS = 5, 40
+SEVERAL, COMPARISONS = 5, 40
+ENVIRONMENT = {"PYOPENCL_CTX": "0", "PATH": "/usr/bin:/bin"}
 
 
-def fails(sonde, before, after):
-    return subprocess.run([sonde, "report", "--regress", before, after], capture_output=True).returncode != 0
+def record(sonde, capture):
+    command = [sonde, "record", "-o", capture, "--", "/usr/bin/python3", "-c", PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
+    if done.returncode:
+        sys.exit(f"{sys.argv[0]}: recording failed: {done.stderr}")
 
 
-def join(path, captures):
-    path.write_bytes(b"".join(capture.read_bytes() for capture in captures))
-    return path
+def slower_rows(sonde, before, after):
+    """The rows that got slower, as text."""
+    words = [word for capture in before for word in ("--regress", capture)]
+    done = subprocess.run([sonde, "report", "--json", *words, *after], capture_output=True, text=True)
+    if not done.stdout:
+        sys.exit(f"{sys.argv[0]}: {done.stderr}")
+    rows = json.loads(done.stdout)["rows"]
+    assert any(row["kind"] == "device" and row["verdict"] not in ("too_few", "too_small") for row in rows), "no kernel"
+    return [f"{row['kind']} {row['name']} {row['change_percent']:+.1f} %" for row in rows if row["verdict"] == "slower"]
+
+
+def print_result(what, results):
+    failed = [rows for rows in results if rows]
+    print(f"{what}: {len(failed)} of {len(results)} failed")
+    for rows in failed:
+        print("   ", ", ".join(rows))
 
 
 def main():
     sonde, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 41
+    several = min(SEVERAL, count // 2)
     chosen = random.Random(7)
     with tempfile.TemporaryDirectory() as folder:
         captures = [Path(folder) / f"{number}.pftrace" for number in range(count)]
+        record(sonde, captures[0])  # the driver compiles the kernel once, and keeps it
         for capture in captures:
-            command = [sonde, "record", "-o", capture, "--", "/usr/bin/python3", "-c", PROGRAM]
-            subprocess.run(command, check=True, capture_output=True, env={"PYOPENCL_CTX": "0", "PATH": "/usr/bin:/bin"})
-        pairs = sum(fails(sonde, before, after) for before, after in zip(captures, captures[1:]))
-        print(f"one against the next: {pairs} of {count - 1} failed")
-        failed = 0
+            record(sonde, capture)
+        print_result("one against the next", [slower_rows(sonde, [a], [b]) for a, b in zip(captures, captures[1:])])
+        results = []
         for _ in range(COMPARISONS):
-            taken = chosen.sample(range(count), 2 * JOINED)
-            sides = [
-                join(Path(folder) / f"joined{side}.pftrace", [captures[i] for i in sorted(taken[side::2])]) for side in (0, 1)
-            ]
-            failed += fails(sonde, *sides)
-        print(f"{JOINED} joined against {JOINED} others: {failed} of {COMPARISONS} failed")
+            taken = chosen.sample(captures, 2 * several)
+            results.append(slower_rows(sonde, taken[:several], taken[several:]))
+        print_result(f"{several} against {several} others", results)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/statistics.h"
+
 #define FEWEST_BLOCKS 5
 #define MOST_BLOCKS   20
 
 /* One measured duration; the key is the interned kind, domain and name. */
 struct value {
 	uint32_t key;
-	uint32_t number; /* in order of time, of one key */
+	uint32_t number; /* in order of recordings, and of time in each */
+	uint32_t recording;
 	uint64_t duration_ns;
 };
 
@@ -56,11 +59,20 @@ const char *regress_verdict_to_string(enum regress_verdict verdict)
 
 /* ---- values ---- */
 
-static int add_value(struct gathering *gathering, unsigned side, enum regress_kind kind,
-	const char *domain, const char *name, uint64_t duration_ns)
+/* Where values go. */
+struct place {
+	struct gathering *gathering;
+	unsigned side;
+	uint32_t recording;
+};
+
+static int add_value(const struct place *place, enum regress_kind kind, const char *domain,
+	const char *name, uint64_t duration_ns)
 {
+	struct gathering *gathering = place->gathering;
+	unsigned side = place->side;
 	struct intern *names = &gathering->regress->names;
-	struct value value = {.duration_ns = duration_ns};
+	struct value value = {.recording = place->recording, .duration_ns = duration_ns};
 	struct key key;
 
 	memset(&key, 0, sizeof(key));
@@ -74,23 +86,23 @@ static int add_value(struct gathering *gathering, unsigned side, enum regress_ki
 	return array_append(&gathering->values[side], value);
 }
 
-static int gather(struct gathering *gathering, unsigned side, const struct model *model)
+static int gather(const struct place *place, const struct model *model)
 {
 	int result = 0;
 
 	array_foreach (&model->steps, step) {
 		if (!step->is_cut && result == 0)
-			result = add_value(gathering, side, REGRESS_STEP, "", step->name,
-				step->end_ns - step->start_ns);
+			result = add_value(
+				place, REGRESS_STEP, "", step->name, step->end_ns - step->start_ns);
 	}
 	array_foreach (&model->ranges, range) {
 		if (!range->is_mark && !range->is_open && result == 0)
-			result = add_value(gathering, side, REGRESS_RANGE, range->domain,
-				range->name, range->end_ns - range->start_ns);
+			result = add_value(place, REGRESS_RANGE, range->domain, range->name,
+				range->end_ns - range->start_ns);
 	}
 	array_foreach (&model->device_works, work) {
 		if (!work->failed && result == 0)
-			result = add_value(gathering, side, REGRESS_DEVICE, "", work->name,
+			result = add_value(place, REGRESS_DEVICE, "", work->name,
 				work->end_ns - work->start_ns);
 	}
 	return result;
@@ -112,6 +124,17 @@ static int by_duration(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
+static int gather_side(
+	struct gathering *gathering, unsigned side, const struct regress_recordings *recordings)
+{
+	struct place place = {.gathering = gathering, .side = side};
+	int r = 0;
+
+	for (; r == 0 && place.recording < recordings->items.count; place.recording++)
+		r = gather(&place, recordings->items.items[place.recording].model);
+	return r;
+}
+
 /* ---- comparing ---- */
 
 /* Sorts them. */
@@ -124,30 +147,50 @@ static uint64_t median_of(uint64_t *values, size_t count)
 	return low + (values[count / 2] - low) / 2;
 }
 
-void regress_interval(
-	uint64_t *values, size_t count, unsigned blocks, struct regress_side *ret_side)
+/* Cuts the values of one recording. Blocks have two values, if there are so many. */
+static void add_blocks(
+	uint64_t *values, size_t count, size_t wanted_blocks, struct regress_side *side)
 {
-	struct regress_side side = {.count = count, .low_ns = UINT64_MAX};
+	size_t blocks = MIN(wanted_blocks, MAX(count / 2, (size_t)1));
 
-	blocks = (unsigned)MIN((size_t)blocks, count);
-	for (unsigned i = 0; i < blocks; i++) {
+	for (size_t i = 0; i < blocks; i++) {
 		size_t first = count * i / blocks, end = count * (i + 1) / blocks;
 		uint64_t median_ns = median_of(values + first, end - first);
 
-		side.low_ns = MIN(side.low_ns, median_ns);
-		side.high_ns = MAX(side.high_ns, median_ns);
+		side->low_ns = side->blocks ? MIN(side->low_ns, median_ns) : median_ns;
+		side->high_ns = MAX(side->high_ns, median_ns);
+		side->blocks++;
 	}
-	side.median_ns = median_of(values, count);
+}
+
+/* The values of one key, in order; `scratch` has place for them. */
+static void measure(const struct value *values, size_t count, size_t blocks_of_recording,
+	uint64_t *scratch, struct regress_side *ret_side, uint64_t *ret_sum_ns)
+{
+	struct regress_side side = {.count = count};
+	size_t end;
+
+	*ret_sum_ns = 0;
+	for (size_t first = 0; first < count; first = end) {
+		for (end = first; end < count && values[end].recording == values[first].recording;
+			end++) {
+			scratch[end] = values[end].duration_ns;
+			*ret_sum_ns += scratch[end];
+		}
+		add_blocks(scratch + first, end - first, blocks_of_recording, &side);
+	}
+	if (count)
+		side.median_ns = median_of(scratch, count);
 	*ret_side = side;
 }
 
-/* How often the blocks of one of two equal sides are all slower than those of the other. */
-static double chance_of(unsigned blocks)
+/* How often all of one of two equal sides are slower than all of the other. */
+static double chance_of(size_t before, size_t after)
 {
 	double chance = 1;
 
-	for (unsigned i = 1; i <= blocks; i++)
-		chance *= (double)i / (blocks + i);
+	for (size_t i = 1; i <= after; i++)
+		chance *= (double)i / (double)(before + i);
 	return chance;
 }
 
@@ -156,7 +199,8 @@ static unsigned blocks_for(size_t rows)
 {
 	unsigned blocks = FEWEST_BLOCKS;
 
-	while (blocks < MOST_BLOCKS && chance_of(blocks) * (double)rows > REGRESS_FALSE_ALARM / 2)
+	while (blocks < MOST_BLOCKS &&
+		chance_of(blocks, blocks) * (double)rows > REGRESS_FALSE_ALARM / 2)
 		blocks++;
 	return blocks;
 }
@@ -179,17 +223,6 @@ static enum regress_verdict judge(const struct regress_row *row, double threshol
 	if (row->after.low_ns > row->before.high_ns)
 		return REGRESS_SLOWER;
 	return row->after.high_ns < row->before.low_ns ? REGRESS_FASTER : REGRESS_NOISE;
-}
-
-/* The values of one key, in order of time; moves *position behind them. */
-static size_t take_values(const struct value *values, size_t count, size_t *position, uint32_t key,
-	uint64_t *durations)
-{
-	size_t taken = 0;
-
-	while (*position < count && values[*position].key == key)
-		durations[taken++] = values[(*position)++].duration_ns;
-	return taken;
 }
 
 static double change_percent(uint64_t before_ns, uint64_t after_ns)
@@ -215,12 +248,25 @@ static int add_row(struct gathering *gathering, const struct key *key, double th
 
 	if (is_small(gathering, key->kind, sums_ns))
 		row.verdict = REGRESS_TOO_SMALL;
-	else if (fewest < MAX(REGRESS_MIN_VALUES, 2 * regress->blocks))
+	else if (fewest < MAX(REGRESS_MIN_VALUES, 2 * regress->blocks) ||
+		 MIN(sides[0].blocks, sides[1].blocks) < regress->blocks)
 		row.verdict = REGRESS_TOO_FEW;
 	else
 		row.verdict = judge(&row, threshold_percent);
 	regress->judged += row.verdict < REGRESS_TOO_FEW;
 	return array_append(&regress->rows, row);
+}
+
+/* The values of one key of one side: moves *position behind them. */
+static size_t skip_key(
+	const struct gathering *gathering, unsigned side, uint32_t key, size_t *position)
+{
+	size_t first = *position;
+
+	while (*position < gathering->values[side].count &&
+		gathering->values[side].items[*position].key == key)
+		(*position)++;
+	return *position - first;
 }
 
 /* Rows that can be judged: by them goes how many blocks there are. */
@@ -229,50 +275,44 @@ static size_t count_rows(const struct gathering *gathering)
 	size_t positions[2] = {0, 0}, rows = 0;
 
 	for (uint32_t key = 0; key < gathering->keys.entries.count; key++) {
-		size_t firsts[2] = {positions[0], positions[1]};
+		size_t before = skip_key(gathering, 0, key, &positions[0]);
+		size_t after = skip_key(gathering, 1, key, &positions[1]);
 
-		for (unsigned side = 0; side < 2; side++) {
-			while (positions[side] < gathering->values[side].count &&
-				gathering->values[side].items[positions[side]].key == key)
-				positions[side]++;
-		}
-		rows += positions[0] - firsts[0] >= REGRESS_MIN_VALUES &&
-			positions[1] - firsts[1] >= REGRESS_MIN_VALUES;
+		rows += MIN(before, after) >= REGRESS_MIN_VALUES;
 	}
 	return rows;
 }
 
-static int compare(struct gathering *gathering, double threshold_percent)
+static int compare(
+	struct gathering *gathering, double threshold_percent, const size_t recordings[2])
 {
+	struct regress *regress = gathering->regress;
 	size_t counts[2] = {gathering->values[0].count, gathering->values[1].count};
-	_cleanup_free_ uint64_t *durations =
-		calloc(MAX(counts[0], counts[1]) + 1, sizeof(*durations));
+	_cleanup_free_ uint64_t *scratch = calloc(MAX(counts[0], counts[1]) + 1, sizeof(*scratch));
 	size_t positions[2] = {0, 0};
-	int result = durations ? 0 : -ENOMEM;
+	int result = scratch ? 0 : -ENOMEM;
 
 	for (unsigned side = 0; side < 2; side++) {
 		if (counts[side])
 			qsort(gathering->values[side].items, counts[side], sizeof(struct value),
 				by_key);
 	}
-	gathering->regress->blocks = blocks_for(count_rows(gathering));
+	regress->blocks = blocks_for(count_rows(gathering));
 	for (uint32_t key = 0; key < gathering->keys.entries.count && result == 0; key++) {
-		struct regress_side sides[2] = {{0}, {0}};
-		uint64_t sums_ns[2] = {0, 0};
+		struct regress_side sides[2];
+		uint64_t sums_ns[2];
 		struct key what;
 
 		for (unsigned side = 0; side < 2; side++) {
-			size_t taken = take_values(gathering->values[side].items, counts[side],
-				&positions[side], key, durations);
+			size_t first = positions[side];
+			size_t count = skip_key(gathering, side, key, &positions[side]);
+			size_t blocks = (regress->blocks + recordings[side] - 1) / recordings[side];
 
-			for (size_t i = 0; i < taken; i++)
-				sums_ns[side] += durations[i];
-			if (taken)
-				regress_interval(
-					durations, taken, gathering->regress->blocks, &sides[side]);
+			measure(gathering->values[side].items + first, count, blocks, scratch,
+				&sides[side], &sums_ns[side]);
 		}
-		gathering->regress->only_before += !sides[1].count;
-		gathering->regress->only_after += !sides[0].count;
+		regress->only_before += !sides[1].count;
+		regress->only_after += !sides[0].count;
 		memcpy(&what, intern_get(&gathering->keys, key), sizeof(what));
 		if (sides[0].count && sides[1].count)
 			result = add_row(gathering, &what, threshold_percent, sides, sums_ns);
@@ -280,23 +320,48 @@ static int compare(struct gathering *gathering, double threshold_percent)
 	return result;
 }
 
-/* The sums, with the test of the difference between them. */
-static int add_cpu(struct regress *regress, const struct diff *diff, double threshold_percent)
+/* ---- CPU time ---- */
+
+/* Returns what one sample stands for in the mean of the recordings; 0: their CPU time is unknown.
+ */
+static double measure_cpu(
+	const struct regress_recordings *recordings, struct regress_side *ret_side)
+{
+	struct regress_side side = {.low_ns = UINT64_MAX};
+	double sum_s = 0, periods_s = 0;
+	size_t count = recordings->items.count;
+
+	array_foreach (&recordings->items, recording) {
+		double seconds = (double)recording->samples * recording->period_s;
+
+		if (!recording->samples || !(recording->period_s > 0))
+			return 0;
+		side.count += recording->samples;
+		side.low_ns = MIN(side.low_ns, (uint64_t)(seconds * 1e9));
+		side.high_ns = MAX(side.high_ns, (uint64_t)(seconds * 1e9));
+		sum_s += seconds;
+		periods_s += recording->period_s;
+	}
+	side.median_ns = (uint64_t)(sum_s / (double)count * 1e9);
+	*ret_side = side;
+	return periods_s / (double)count / (double)count;
+}
+
+static int add_cpu(struct regress *regress, double threshold_percent,
+	const struct regress_recordings *before, const struct regress_recordings *after)
 {
 	struct regress_row row = {.kind = REGRESS_CPU, .name = "CPU time", .domain = ""};
-	double seconds = (double)diff->before.samples * diff->before.sample_weight;
+	double before_weight = measure_cpu(before, &row.before);
+	double after_weight = measure_cpu(after, &row.after);
+	double p;
 
-	if (!diff->has_time || !(seconds > 0))
+	if (!(before_weight > 0 && after_weight > 0))
 		return 0;
-	row.before = (struct regress_side){diff->before.samples, diff->before.cpu_time_ns, 0, 0};
-	row.after = (struct regress_side){diff->after.samples, diff->after.cpu_time_ns, 0, 0};
-	row.change_percent = 100 * diff->total_time_change / seconds;
-	if (fabs(row.change_percent) <= threshold_percent)
-		row.verdict = REGRESS_UNCHANGED;
-	else if (!(diff->total_time_p <= REGRESS_FALSE_ALARM / 2))
+	p = statistics_two_counts(row.before.count, before_weight, row.after.count, after_weight);
+	row.change_percent = change_percent(row.before.median_ns, row.after.median_ns);
+	row.verdict = judge(&row, threshold_percent);
+	if (row.verdict != REGRESS_UNCHANGED && p > REGRESS_FALSE_ALARM / 2)
 		row.verdict = REGRESS_NOISE;
-	else
-		row.verdict = row.change_percent > 0 ? REGRESS_SLOWER : REGRESS_FASTER;
 	return array_append(&regress->rows, row);
 }
 
@@ -313,18 +378,18 @@ static int by_verdict(const void *left, const void *right)
 	return strcmp(a->name, b->name) ?: strcmp(a->domain, b->domain);
 }
 
-int regress_init(struct regress *regress, double threshold_percent, const struct model *before,
-	const struct model *after, const struct diff *diff)
+int regress_init(struct regress *regress, double threshold_percent,
+	const struct regress_recordings *before, const struct regress_recordings *after)
 {
+	const size_t recordings[2] = {before->items.count, after->items.count};
 	struct gathering gathering = {.regress = regress};
 	int result;
 
-	*regress = (struct regress){0};
-	result = gather(&gathering, 0, before);
-	result = result ?: gather(&gathering, 1, after);
-	result = result ?: compare(&gathering, threshold_percent);
-	if (result == 0 && diff)
-		result = add_cpu(regress, diff, threshold_percent);
+	*regress = (struct regress){.run_chance = chance_of(recordings[0], recordings[1])};
+	result = gather_side(&gathering, 0, before);
+	result = result ?: gather_side(&gathering, 1, after);
+	result = result ?: compare(&gathering, threshold_percent, recordings);
+	result = result ?: add_cpu(regress, threshold_percent, before, after);
 	array_done(&gathering.values[0]);
 	array_done(&gathering.values[1]);
 	intern_done(&gathering.keys);

@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Did a program get slower than it was in a baseline? Compared are the durations of its steps, of
- * its ranges and of its device work, each by name, and its CPU time as a whole.
+ * its ranges and of its device work, each by name, and its CPU time. Each side is one recording, or
+ * several of the same program.
  *
- * A row is slower when its median grew by more than the threshold, and each of the blocks that its
- * values are cut into, one after the other in time, has a larger median than each block of the
- * baseline. Of two runs of the same program that is chance: of B and B blocks it comes once in
- * (2B)! / (B!)² times, whatever the distribution of the values is, and however those that are close
- * in time depend on one another. There are as many blocks as make that rarer than
- * REGRESS_FALSE_ALARM for all rows of a comparison together. Rows of few values, and rows with
- * little of the time of their kind, are shown and not judged. CPU time is compared as
- * analyses/diff.h does it, to the same rate. What differs between two runs as a whole, such as the
- * clock of the processor, is in none of these: the threshold is there for that.
+ * The values of a side are cut into blocks, each of one recording, in order of time. A row is
+ * slower when its median grew by more than the threshold, and each of its blocks has a larger
+ * median than each block of the baseline. There are two ways in which equal programs come to that:
+ *
+ *   Noise within recordings. Of B and B blocks it comes once in (2B)! / (B!)² times, whatever the
+ *   distribution of the values is, and however those that are close in time depend on one another.
+ *   There are as many blocks as make that rarer than REGRESS_FALSE_ALARM for all rows of a
+ *   comparison together.
+ *
+ *   A difference between whole runs, such as the clock of the processor. Of n and m recordings all
+ *   are slower than all of the baseline once in (n + m)! / (n! m!) times: `run_chance`. Of one and
+ *   one that is every second time; only more recordings make it rarer.
+ *
+ * Rows of few values, and rows with little of the time of their kind, are shown and not judged. CPU
+ * time, the mean of a side's recordings, is tested as a count of samples (analyses/statistics.h).
  */
 #pragma once
 
-#include "analyses/diff.h"
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/map.h"
+#include "model/model.h"
 
 /* How often a comparison of two equal programs may say that something got slower. */
 #define REGRESS_FALSE_ALARM 0.01
@@ -48,6 +59,7 @@ const char *regress_verdict_to_string(enum regress_verdict verdict);
 struct regress_side {
 	uint64_t count;
 	uint64_t median_ns, low_ns, high_ns; /* and the least and the greatest of its blocks */
+	unsigned blocks;                     /* it has so many; of CPU time 0 */
 };
 
 struct regress_row {
@@ -55,29 +67,32 @@ struct regress_row {
 	enum regress_verdict verdict;
 	const char *name, *domain; /* of ranges; "" when there is none */
 	struct regress_side before, after;
-	double change_percent; /* of the median; of CPU time: of the sum */
+	double change_percent; /* of the median; of CPU time: of the mean */
 };
 
 struct regress {
 	ARRAY_OF(struct regress_row) rows; /* slower ones first, by change falling */
 	size_t slower, only_before, only_after;
 	size_t judged;   /* rows with enough values and time */
-	unsigned blocks; /* that the values of each side are cut into */
+	unsigned blocks; /* that a side has at least, to be judged */
+	/* How often equal programs fail whose whole runs differ by more than the threshold. */
+	double run_chance;
 	struct intern names;
 };
 
-/*
- * `diff` is that of the same two models, or NULL to leave CPU time out. Returns 0 or -ENOMEM. The
- * models may be freed before.
- */
-int regress_init(struct regress *regress, double threshold_percent, const struct model *before,
-	const struct model *after, const struct diff *diff);
+struct regress_recording {
+	const struct model *model;
+	uint64_t samples; /* that the filters let through */
+	double period_s;  /* what each stands for; 0: unknown, CPU time is left out */
+};
+
+/* Of the same program. At least one. */
+struct regress_recordings {
+	ARRAY_OF(struct regress_recording) items;
+};
+
+/* Returns 0 or -ENOMEM. Names are copied: the models may be freed before. */
+int regress_init(struct regress *regress, double threshold_percent,
+	const struct regress_recordings *before, const struct regress_recordings *after);
 void regress_done(struct regress *regress);
 #define _cleanup_regress_ _cleanup_(regress_done)
-
-/*
- * The median of `count` > 0 values in order of time, which are sorted afterwards, and the medians
- * of their blocks; for tests. Fewer values than blocks are blocks of one.
- */
-void regress_interval(
-	uint64_t *values, size_t count, unsigned blocks, struct regress_side *ret_side);

@@ -37,7 +37,7 @@ static struct {
 	struct shown_options shown;
 	const char *by, *sort;
 	uint64_t limit;
-	const char *baseline;
+	struct option_strings baselines;
 	double threshold_percent;
 	bool json;
 	const char *comm_kernels;
@@ -337,7 +337,7 @@ static const char *option_of_recordings(void)
 {
 	const char *filter = first_filter(&arguments.selection);
 
-	if (arguments.baseline)
+	if (arguments.baselines.count)
 		return "--regress";
 	if (filter)
 		return filter;
@@ -425,7 +425,8 @@ static int run_traces(int count, char **positional)
 static int report_run(int count, char **positional)
 {
 	const struct regress_arguments regress = {
-		.baseline = arguments.baseline,
+		.baselines = arguments.baselines.values,
+		.baseline_count = arguments.baselines.count,
 		.threshold_percent = isnan(arguments.threshold_percent)
 					     ? REGRESS_THRESHOLD_PERCENT
 					     : arguments.threshold_percent,
@@ -440,20 +441,20 @@ static int report_run(int count, char **positional)
 		return fail_usage(&err);
 	if (wants_traces(positional[0]))
 		return run_traces(count, positional);
-	if (count > 1) {
+	if (count > 1 && !arguments.baselines.count) {
 		errmsg_set(&err, 0,
 			"%s is a recording, and report takes one of them: several files are for "
 			"the ranks of a trace",
 			positional[0]);
 		return fail_usage(&err);
 	}
-	if (!arguments.baseline && !isnan(arguments.threshold_percent)) {
+	if (!arguments.baselines.count && !isnan(arguments.threshold_percent)) {
 		errmsg_set(&err, 0, "--threshold is for --regress BASELINE: give both");
 		return fail_usage(&err);
 	}
-	if (arguments.baseline)
-		return report_regress(
-			&regress, &arguments.shown, &arguments.selection, positional[0]);
+	if (arguments.baselines.count)
+		return report_regress(&regress, &arguments.shown, &arguments.selection,
+			(const char *const *)positional, (size_t)count);
 	r = report(positional[0], &out, &err);
 
 	if (r < 0)
@@ -503,12 +504,13 @@ static const struct option report_options[] = {
 		.help = "Print one JSON document instead, with every table unless --by names one.",
 		.value = &arguments.json},
 	{.long_name = "regress",
-		.type = OPTION_STRING,
+		.type = OPTION_STRINGS,
 		.argument = "BASELINE",
 		.help = "Compare with this capture: durations of steps, of ranges and of device "
 			"work by name, and CPU time. The exit status is 1 when something got "
-			"slower.",
-		.value = (void *)&arguments.baseline,
+			"slower. Several of both sides (--regress A1 --regress A2 B1 B2) say how "
+			"much runs differ.",
+		.value = &arguments.baselines,
 		.group = "Regressions"},
 	{.long_name = "threshold",
 		.type = OPTION_DOUBLE,

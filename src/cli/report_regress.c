@@ -13,42 +13,61 @@
 
 #define DEFAULT_LIMIT 20
 
-struct regress_run {
-	const char *path;
-	struct model *model;
-	struct selected selected;
+/* The recordings of one side. */
+struct side {
+	const char *const *paths;
+	ARRAY_OF(struct model *) models;
+	struct regress_recordings recordings;
 };
 
-static void run_done(struct regress_run *run)
+static void side_done(struct side *side)
 {
-	model_freep(&run->model);
-	selected_done(&run->selected);
+	array_foreach (&side->models, model)
+		model_freep(model);
+	array_done(&side->models);
+	array_done(&side->recordings.items);
 }
 
-static int run_load(struct regress_run *run, const char *path, const struct shown_options *shown,
+static int load_one(struct side *side, const char *path, const struct shown_options *shown,
 	const struct selection *selection, struct errmsg *err)
 {
-	int r = load_capture(path, shown, selection, &run->model, err);
+	_cleanup_(selected_done) struct selected selected = {0};
+	_cleanup_model_ struct model *model = NULL;
+	struct regress_recording recording;
+	int r = load_capture(path, shown, selection, &model, err);
 
-	run->path = path;
-	return r ?: selection_apply(selection, run->model, &run->selected, err);
+	r = r ?: selection_apply(selection, model, &selected, err);
+	if (r < 0)
+		return r;
+	recording = (struct regress_recording){
+		.model = model,
+		.samples = selected.count,
+		.period_s = model_has_time(model) ? (double)model_sample_weight_ns(model) / 1e9 : 0,
+	};
+	if (array_append(&side->models, model) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while reading %s", path);
+	TAKE_PTR(model);
+	if (array_append(&side->recordings.items, recording) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while reading %s", path);
+	return 0;
 }
 
-/* CPU time takes part where both runs were sampled. */
-static int compare(struct regress *regress, double threshold_percent,
-	const struct regress_run *before, const struct regress_run *after, struct errmsg *err)
+static int side_load(struct side *side, const char *const *paths, size_t count,
+	const struct shown_options *shown, const struct selection *selection, struct errmsg *err)
 {
-	struct diff_options options = {
-		.by = BREAKDOWN_FUNCTION, .sort = BREAKDOWN_SORT_SELF, .per_second = false};
-	_cleanup_diff_ struct diff diff = {0};
-	bool has_samples = before->selected.count && after->selected.count;
-	int r = has_samples ? diff_init(&diff, &options, before->model, &before->selected,
-				      after->model, &after->selected)
-			    : 0;
+	int r = 0;
 
-	r = r
-		    ?: regress_init(regress, threshold_percent, before->model, after->model,
-			       has_samples ? &diff : NULL);
+	side->paths = paths;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = load_one(side, paths[i], shown, selection, err);
+	return r;
+}
+
+static int compare(struct regress *regress, double threshold_percent, const struct side *before,
+	const struct side *after, struct errmsg *err)
+{
+	int r = regress_init(regress, threshold_percent, &before->recordings, &after->recordings);
+
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while comparing");
 	if (!regress->rows.count) {
@@ -56,7 +75,7 @@ static int compare(struct regress *regress, double threshold_percent,
 		return errmsg_set(err, -ENODATA,
 			"%s and %s have nothing in common to compare: no samples, steps, ranges or "
 			"device work of the same names",
-			before->path, after->path);
+			before->paths[0], after->paths[0]);
 	}
 	return 0;
 }
@@ -104,8 +123,31 @@ static void add_counts(struct strbuf *out, const struct regress *regress, size_t
 			MAX(REGRESS_MIN_VALUES, 2 * regress->blocks), REGRESS_MIN_PERCENT);
 }
 
+static void add_paths(struct strbuf *out, const char *const *paths, size_t count)
+{
+	escape_plain(out, paths[0]);
+	if (count > 1)
+		strbuf_addf(out, " and %zu more", count - 1);
+}
+
+/* What a failure can be, other than a slower program. */
+static void add_chances(
+	struct strbuf *out, const struct regress *regress, size_t before, size_t after)
+{
+	strbuf_addf(out,
+		"\nOf equal programs at most %g %% fail by noise within recordings. Where whole "
+		"runs "
+		"differ by more than the threshold, as on a machine with other work, %zu against "
+		"%zu fail once in %.0f.%s\n",
+		100 * REGRESS_FALSE_ALARM, after, before, 1 / regress->run_chance,
+		regress->run_chance > REGRESS_FALSE_ALARM
+			? " Give more recordings: --regress A1 --regress A2 ... B1 B2 ..., five of "
+			  "each make it once in 252."
+			: "");
+}
+
 static int write_text(const struct regress *regress, const struct regress_arguments *arguments,
-	const char *path, struct strbuf *out)
+	const char *const *paths, size_t path_count, struct strbuf *out)
 {
 	struct terminal terminal = terminal_of(stdout);
 	size_t limit = arguments->limit ?: DEFAULT_LIMIT, count = regress->rows.count;
@@ -113,18 +155,17 @@ static int write_text(const struct regress *regress, const struct regress_argume
 		.columns = columns, .column_count = ARRAY_SIZE(columns)};
 	int r;
 
-	escape_plain(out, path);
+	add_paths(out, paths, path_count);
 	strbuf_add(out, " against the baseline ");
-	escape_plain(out, arguments->baseline);
+	add_paths(out, arguments->baselines, arguments->baseline_count);
 	strbuf_addf(out,
-		": medians of durations, slower from %g %% and outside of their spread on; of "
-		"equal "
-		"programs at most %g %% fail\n\n",
-		arguments->threshold_percent, 100 * REGRESS_FALSE_ALARM);
+		": medians of durations, slower from %g %% and outside of their spread on\n\n",
+		arguments->threshold_percent);
 	for (size_t i = 0; i < MIN(limit, count); i++)
 		add_row(&table, &regress->rows.items[i]);
 	r = table_print(&table, &terminal, out);
 	add_counts(out, regress, count - MIN(limit, count));
+	add_chances(out, regress, arguments->baseline_count, path_count);
 	return r ?: strbuf_status(out);
 }
 
@@ -136,31 +177,42 @@ static void say_slower(const struct regress *regress, const struct regress_argum
 
 	errmsg_set(&err, 0,
 		"%zu of %zu got slower than in %.200s by more than %g %%, most the %s %.300s "
-		"(%+.1f "
-		"%%)",
-		regress->slower, regress->rows.count, arguments->baseline,
+		"(%+.1f %%)",
+		regress->slower, regress->rows.count, arguments->baselines[0],
 		arguments->threshold_percent, regress_kind_to_string(worst->kind), worst->name,
 		worst->change_percent);
 	fail(&err);
 }
 
 int report_regress(const struct regress_arguments *arguments, const struct shown_options *shown,
-	const struct selection *selection, const char *path)
+	const struct selection *selection, const char *const *paths, size_t count)
 {
-	_cleanup_(run_done) struct regress_run before = {0};
-	_cleanup_(run_done) struct regress_run after = {0};
+	_cleanup_(side_done) struct side before = {0};
+	_cleanup_(side_done) struct side after = {0};
 	_cleanup_regress_ struct regress regress = {0};
 	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err;
-	int r = run_load(&before, arguments->baseline, shown, selection, &err);
+	int r = side_load(
+		&before, arguments->baselines, arguments->baseline_count, shown, selection, &err);
 
-	r = r ?: run_load(&after, path, shown, selection, &err);
+	r = r ?: side_load(&after, paths, count, shown, selection, &err);
 	r = r ?: compare(&regress, arguments->threshold_percent, &before, &after, &err);
 	if (r < 0)
 		return fail(&err);
-	r = arguments->json ? regress_json_write(&regress, arguments->threshold_percent,
-				      arguments->baseline, path, arguments->limit, &out)
-			    : write_text(&regress, arguments, path, &out);
+	if (arguments->json) {
+		const struct regress_json_options options = {
+			.threshold_percent = arguments->threshold_percent,
+			.baselines = arguments->baselines,
+			.baseline_count = arguments->baseline_count,
+			.captures = paths,
+			.capture_count = count,
+			.limit = arguments->limit,
+		};
+
+		r = regress_json_write(&regress, &options, &out);
+	} else {
+		r = write_text(&regress, arguments, paths, count, &out);
+	}
 	if (r < 0) {
 		errmsg_set(&err, r, "memory ran out while writing the comparison");
 		return fail(&err);

@@ -11,13 +11,9 @@ static void write_side(struct json_writer *json, const char *key, enum regress_k
 	json_key(json, key);
 	json_begin_object(json);
 	json_member_u64(json, "count", side->count);
-	if (kind == REGRESS_CPU) {
-		json_member_u64(json, "total_ns", side->median_ns);
-	} else {
-		json_member_u64(json, "median_ns", side->median_ns);
-		json_member_u64(json, "low_ns", side->low_ns);
-		json_member_u64(json, "high_ns", side->high_ns);
-	}
+	json_member_u64(json, kind == REGRESS_CPU ? "mean_ns" : "median_ns", side->median_ns);
+	json_member_u64(json, "low_ns", side->low_ns);
+	json_member_u64(json, "high_ns", side->high_ns);
 	json_end_object(json);
 }
 
@@ -35,20 +31,31 @@ static void write_row(struct json_writer *json, const struct regress_row *row)
 	json_end_object(json);
 }
 
-int regress_json_write(const struct regress *regress, double threshold_percent,
-	const char *baseline, const char *capture, size_t limit, struct strbuf *out)
+static void write_paths(
+	struct json_writer *json, const char *key, const char *const *paths, size_t count)
+{
+	json_key(json, key);
+	json_begin_array(json);
+	for (size_t i = 0; i < count; i++)
+		json_string(json, paths[i]);
+	json_end_array(json);
+}
+
+int regress_json_write(const struct regress *regress, const struct regress_json_options *options,
+	struct strbuf *out)
 {
 	struct json_writer json = {.out = out, .pretty = true};
-	size_t count = regress->rows.count;
+	size_t count = regress->rows.count, limit = options->limit ?: count;
 
 	json_begin_object(&json);
 	json_member_text(&json, "format", "sonde-regress");
 	json_member_u64(&json, "version", REGRESS_JSON_VERSION);
 	json_member_text(&json, "sonde_version", SONDE_VERSION);
-	json_member_text(&json, "baseline", baseline);
-	json_member_text(&json, "capture", capture);
-	json_member_double(&json, "threshold_percent", threshold_percent);
-	json_member_double(&json, "false_alarm_rate", REGRESS_FALSE_ALARM);
+	write_paths(&json, "baselines", options->baselines, options->baseline_count);
+	write_paths(&json, "captures", options->captures, options->capture_count);
+	json_member_double(&json, "threshold_percent", options->threshold_percent);
+	json_member_double(&json, "noise_false_alarm_rate", REGRESS_FALSE_ALARM);
+	json_member_double(&json, "run_false_alarm_rate", regress->run_chance);
 	json_member_u64(&json, "judged", regress->judged);
 	json_member_u64(&json, "blocks", regress->blocks);
 	json_member_u64(&json, "slower", regress->slower);
@@ -57,7 +64,7 @@ int regress_json_write(const struct regress *regress, double threshold_percent,
 	json_member_u64(&json, "rows_total", count);
 	json_key(&json, "rows");
 	json_begin_array(&json);
-	for (size_t i = 0; i < (limit ? MIN(limit, count) : count); i++)
+	for (size_t i = 0; i < MIN(limit, count); i++)
 		write_row(&json, &regress->rows.items[i]);
 	json_end_array(&json);
 	json_end_object(&json);

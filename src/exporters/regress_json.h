@@ -5,8 +5,17 @@
 #include "analyses/regress.h"
 #include "base/strbuf.h"
 
-#define REGRESS_JSON_VERSION 1
+#define REGRESS_JSON_VERSION 2
 
-/* At most `limit` rows, 0: all. Returns 0 or -ENOMEM. */
-int regress_json_write(const struct regress *regress, double threshold_percent,
-	const char *baseline, const char *capture, size_t limit, struct strbuf *out);
+struct regress_json_options {
+	double threshold_percent;
+	const char *const *baselines;
+	size_t baseline_count;
+	const char *const *captures;
+	size_t capture_count;
+	size_t limit; /* rows; 0: all */
+};
+
+/* Returns 0 or -ENOMEM. */
+int regress_json_write(const struct regress *regress, const struct regress_json_options *options,
+	struct strbuf *out);

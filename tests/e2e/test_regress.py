@@ -50,10 +50,27 @@ def test_json(sonde, capture):
     done = sonde("report", "--regress", before, "--json", after, check=1)
     data = done.json()
     assert (data["format"], data["slower"], data["threshold_percent"]) == ("sonde-regress", 1, 10)
+    assert data["version"] == 2
     (row,) = data["rows"]
     assert (row["kind"], row["verdict"], row["change_percent"]) == ("range", "slower", 100)
-    assert (data["judged"], data["blocks"], data["false_alarm_rate"]) == (1, 5, 0.01)
+    assert (data["judged"], data["blocks"]) == (1, 5)
+    assert (data["noise_false_alarm_rate"], data["run_false_alarm_rate"]) == (0.01, 0.5)
+    assert (data["baselines"], data["captures"]) == ([str(before)], [str(after)])
     assert row["after"] == {"count": 20, "median_ns": 20_000_000, "low_ns": 20_000_000, "high_ns": 20_000_000}
+
+
+def test_several_recordings_know_how_runs_differ(sonde, capture):
+    """One against one cannot tell a slow run from a slower program, and says so; several can."""
+    quick = [capture(f"quick{i}", [10 + j % 3 for j in range(20)]) for i in range(3)]
+    slow = [capture(f"slow{i}", [14 + j % 3 for j in range(20)]) for i in range(4)]
+    one = sonde("report", "--regress", quick[0], slow[0])
+    assert one.status == 1
+    assert "1 against 1 fail once in 2" in one.stdout and "Give more recordings" in one.stdout
+    mixed = sonde("report", "--regress", quick[0], "--regress", slow[0], slow[1], slow[2], slow[3], check=0)
+    assert "noise" in mixed.stdout
+    all_slower = sonde("report", *(word for path in quick for word in ("--regress", path)), *slow)
+    assert all_slower.status == 1
+    assert "slow0.pftrace and 3 more against" in all_slower.stdout and "fail once in 35" in all_slower.stdout
 
 
 def test_few_values_do_not_fail_a_build(sonde, capture):

@@ -41,6 +41,20 @@ static void add_kernel(struct model *model, const char *name, uint64_t duration_
 	assert_int_equal(array_append(&model->device_works, work), 0);
 }
 
+/* One recording against one. */
+static void compare(struct regress *regress, double threshold_percent, const struct model *before,
+	const struct model *after)
+{
+	struct regress_recordings sides[2] = {{{0}}, {{0}}};
+
+	assert_int_equal(
+		array_append(&sides[0].items, (struct regress_recording){before, 0, 0}), 0);
+	assert_int_equal(array_append(&sides[1].items, (struct regress_recording){after, 0, 0}), 0);
+	assert_int_equal(regress_init(regress, threshold_percent, &sides[0], &sides[1]), 0);
+	array_done(&sides[0].items);
+	array_done(&sides[1].items);
+}
+
 static void done(struct model *before, struct model *after, struct regress *regress)
 {
 	struct model *const models[] = {before, after};
@@ -63,24 +77,30 @@ static const struct regress_row *row_of(const struct regress *regress, const cha
 	return NULL;
 }
 
-static void test_interval(void **state _unused_)
+static void test_blocks(void **state _unused_)
 {
+	struct model before = {0}, after = {0};
 	uint64_t values[100];
-	struct regress_side side;
+	const struct regress_side *side;
+	struct regress regress;
 
 	for (size_t i = 0; i < COUNT(values); i++)
 		values[i] = i;
-	regress_interval(values, 1, 5, &side);
-	assert_int_equal(side.median_ns, 0);
-	assert_int_equal(side.high_ns, 0);
-	regress_interval(values, 5, 5, &side);
-	assert_int_equal(side.median_ns, 2);
-	assert_int_equal(side.low_ns, 0);
-	assert_int_equal(side.high_ns, 4);
-	regress_interval(values, 100, 5, &side);
-	assert_int_equal(side.median_ns, 49);
-	assert_int_equal(side.low_ns, 9); /* 0 … 19 */
-	assert_int_equal(side.high_ns, 89);
+	add_steps(&before, "many", values, 100);
+	add_steps(&before, "few", values, 5);
+	add_steps(&after, "many", values, 100);
+	add_steps(&after, "few", values, 1);
+	compare(&regress, 10, &before, &after);
+	assert_int_equal(regress.blocks, 5);
+	side = &row_of(&regress, "many")->before;
+	assert_int_equal(side->median_ns, 49);
+	assert_int_equal(side->low_ns, 9); /* 0 … 19 */
+	assert_int_equal(side->high_ns, 89);
+	side = &row_of(&regress, "few")->before;
+	assert_int_equal(side->median_ns, 2);
+	assert_int_equal(side->blocks, 2);
+	assert_int_equal(row_of(&regress, "few")->after.blocks, 1);
+	done(&before, &after, &regress);
 }
 
 /* Steps that take 100 to 109 now take 120 to 129: slower. The same change within a wide spread:
@@ -101,7 +121,7 @@ static void test_spread_decides(void **state _unused_)
 	add_steps(&after, "tight", tight[1], 20);
 	add_steps(&before, "wide", wide[0], 20);
 	add_steps(&after, "wide", wide[1], 20);
-	assert_int_equal(regress_init(&regress, 10, &before, &after, NULL), 0);
+	compare(&regress, 10, &before, &after);
 	assert_int_equal(regress.slower, 1);
 	assert_int_equal(row_of(&regress, "tight")->verdict, REGRESS_SLOWER);
 	assert_int_equal(row_of(&regress, "wide")->verdict, REGRESS_NOISE);
@@ -122,7 +142,7 @@ static void test_threshold_decides(void **state _unused_)
 		add_kernel(&before, "relu", 100);
 		add_kernel(&after, "relu", 50);
 	}
-	assert_int_equal(regress_init(&regress, 10, &before, &after, NULL), 0);
+	compare(&regress, 10, &before, &after);
 	assert_int_equal(row_of(&regress, "gemm")->verdict, REGRESS_SLOWER);
 	assert_int_equal(row_of(&regress, "copy")->verdict, REGRESS_UNCHANGED);
 	assert_int_equal(row_of(&regress, "relu")->verdict, REGRESS_FASTER);
@@ -144,7 +164,7 @@ static void test_few_and_small_rows_are_not_judged(void **state _unused_)
 	}
 	add_kernel(&before, "once", 1000000);
 	add_kernel(&after, "once", 9000000);
-	assert_int_equal(regress_init(&regress, 10, &before, &after, NULL), 0);
+	compare(&regress, 10, &before, &after);
 	assert_int_equal(row_of(&regress, "once")->verdict, REGRESS_TOO_FEW);
 	assert_int_equal(row_of(&regress, "small")->verdict, REGRESS_TOO_SMALL);
 	assert_int_equal(regress.slower, 0);
@@ -194,10 +214,10 @@ static void test_false_alarms_are_rare(void **state _unused_)
 			add_simulated(&after, names[i], count, 1, &random);
 			add_simulated(&slower, names[i], count, i == 9 ? 1.5 : 1, &random);
 		}
-		assert_int_equal(regress_init(&regress, 0, &before, &after, NULL), 0);
+		compare(&regress, 0, &before, &after);
 		alarms += regress.slower > 0;
 		regress_done(&regress);
-		assert_int_equal(regress_init(&regress, 10, &before, &slower, NULL), 0);
+		compare(&regress, 10, &before, &slower);
 		found += row_of(&regress, "j")->verdict == REGRESS_SLOWER;
 		done(&before, &after, &regress);
 		array_done(&slower.device_works);
@@ -217,7 +237,7 @@ static void test_kinds_and_domains_are_apart(void **state _unused_)
 	add_kernel(&after, "work", 300);
 	add_range(&before, "torch", "same", 7);
 	add_range(&after, "torch", "same", 7);
-	assert_int_equal(regress_init(&regress, 10, &before, &after, NULL), 0);
+	compare(&regress, 10, &before, &after);
 	assert_int_equal(regress.rows.count, 1);
 	assert_int_equal(regress.only_before, 1);
 	assert_int_equal(regress.only_after, 2);
@@ -238,35 +258,112 @@ static void test_cut_steps_and_open_ranges_are_left_out(void **state _unused_)
 	add_range(&before, "", "r", 100);
 	add_range(&after, "", "r", 900);
 	after.ranges.items[0].is_open = true;
-	assert_int_equal(regress_init(&regress, 10, &before, &after, NULL), 0);
+	compare(&regress, 10, &before, &after);
 	assert_int_equal(regress.rows.count, 0);
 	assert_int_equal(regress.only_before, 2);
 	done(&before, &after, &regress);
 }
 
-static void test_cpu_time_needs_significance(void **state _unused_)
+/* Recordings of `samples` each, 10 ms a sample. */
+static void add_recordings(
+	struct regress_recordings *side, struct model *model, const uint64_t *samples, size_t count)
 {
-	struct model before = {0}, after = {0};
-	struct diff diff = {.before = {.samples = 100, .sample_weight = 0.01},
-		.after = {.samples = 130, .sample_weight = 0.01},
-		.has_time = true,
-		.total_time_change = 0.3,
-		.total_time_p = 0.004};
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(array_append(&side->items,
+					 (struct regress_recording){model, samples[i], 0.01}),
+			0);
+}
+
+static enum regress_verdict verdict_of_cpu_time(
+	const uint64_t *before, size_t before_count, const uint64_t *after, size_t after_count)
+{
+	struct regress_recordings sides[2] = {{{0}}, {{0}}};
+	enum regress_verdict verdict;
+	struct model model = {0};
 	struct regress regress;
 
-	assert_int_equal(regress_init(&regress, 10, &before, &after, &diff), 0);
-	assert_int_equal(row_of(&regress, "CPU time")->verdict, REGRESS_SLOWER);
-	done(&before, &after, &regress);
-	diff.total_time_p = 0.006;
-	assert_int_equal(regress_init(&regress, 10, &before, &after, &diff), 0);
-	assert_int_equal(row_of(&regress, "CPU time")->verdict, REGRESS_NOISE);
-	done(&before, &after, &regress);
+	add_recordings(&sides[0], &model, before, before_count);
+	add_recordings(&sides[1], &model, after, after_count);
+	assert_int_equal(regress_init(&regress, 10, &sides[0], &sides[1]), 0);
+	verdict = row_of(&regress, "CPU time")->verdict;
+	regress_done(&regress);
+	array_done(&sides[0].items);
+	array_done(&sides[1].items);
+	return verdict;
+}
+
+static void test_cpu_time_needs_significance(void **state _unused_)
+{
+	assert_int_equal(
+		verdict_of_cpu_time(&(uint64_t){100}, 1, &(uint64_t){145}, 1), REGRESS_SLOWER);
+	assert_int_equal(
+		verdict_of_cpu_time(&(uint64_t){100}, 1, &(uint64_t){130}, 1), REGRESS_NOISE);
+	assert_int_equal(
+		verdict_of_cpu_time(&(uint64_t){1000}, 1, &(uint64_t){1090}, 1), REGRESS_UNCHANGED);
+}
+
+/* The sum says slower; one of the recordings does not. */
+static void test_cpu_time_of_each_recording_is_larger(void **state _unused_)
+{
+	const uint64_t before[] = {1000, 1010, 1500}, after[] = {1400, 1500, 1510};
+	const uint64_t slower[] = {1600, 1700, 1800};
+
+	assert_int_equal(verdict_of_cpu_time(before, 3, after, 3), REGRESS_NOISE);
+	assert_int_equal(verdict_of_cpu_time(before, 3, slower, 3), REGRESS_SLOWER);
+	assert_int_equal(verdict_of_cpu_time(before, 3, slower, 1), REGRESS_SLOWER);
+}
+
+#define RUNS 5
+
+/* Recordings of 100 kernels, each slower as a whole by the factor at its place. */
+static void compare_runs(struct regress *regress, const double factors[2][RUNS], size_t count)
+{
+	struct regress_recordings sides[2] = {{{0}}, {{0}}};
+	struct model models[2][RUNS] = {0};
+
+	for (size_t i = 0; i < 2 * count; i++) {
+		struct model *model = &models[i % 2][i / 2];
+
+		for (size_t j = 0; j < 100; j++)
+			add_kernel(model, "gemm",
+				(uint64_t)((1000 + (double)j / 10) * factors[i % 2][i / 2]));
+		assert_int_equal(
+			array_append(&sides[i % 2].items, (struct regress_recording){model, 0, 0}),
+			0);
+	}
+	assert_int_equal(regress_init(regress, 10, &sides[0], &sides[1]), 0);
+	for (size_t i = 0; i < 2 * count; i++)
+		array_done(&models[i % 2][i / 2].device_works);
+	array_done(&sides[0].items);
+	array_done(&sides[1].items);
+}
+
+/* A run that is slower as a whole is no slower program, where several are known. */
+static void test_several_recordings_know_how_runs_differ(void **state _unused_)
+{
+	static const double whole_runs[2][RUNS] = {{1, 1, 1.4, 1, 1}, {1.4, 1.4, 1.4, 1, 1.4}};
+	static const double slower[2][RUNS] = {{1, 1, 1.1, 1, 1}, {1.4, 1.5, 1.4, 1.3, 1.4}};
+	static const double one[2][RUNS] = {{1}, {1.4}};
+	struct regress regress;
+
+	compare_runs(&regress, one, 1);
+	assert_int_equal(row_of(&regress, "gemm")->verdict, REGRESS_SLOWER);
+	assert_true(fabs(regress.run_chance - 0.5) < 1e-9);
+	regress_done(&regress);
+	compare_runs(&regress, whole_runs, RUNS);
+	assert_int_equal(row_of(&regress, "gemm")->verdict, REGRESS_NOISE);
+	assert_true(fabs(regress.run_chance - 1.0 / 252) < 1e-9);
+	regress_done(&regress);
+	compare_runs(&regress, slower, RUNS);
+	assert_int_equal(row_of(&regress, "gemm")->verdict, REGRESS_SLOWER);
+	assert_int_equal(row_of(&regress, "gemm")->before.count, 500);
+	regress_done(&regress);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_interval),
+		cmocka_unit_test(test_blocks),
 		cmocka_unit_test(test_spread_decides),
 		cmocka_unit_test(test_threshold_decides),
 		cmocka_unit_test(test_few_and_small_rows_are_not_judged),
@@ -274,6 +371,8 @@ int main(void)
 		cmocka_unit_test(test_kinds_and_domains_are_apart),
 		cmocka_unit_test(test_cut_steps_and_open_ranges_are_left_out),
 		cmocka_unit_test(test_cpu_time_needs_significance),
+		cmocka_unit_test(test_cpu_time_of_each_recording_is_larger),
+		cmocka_unit_test(test_several_recordings_know_how_runs_differ),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
