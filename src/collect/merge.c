@@ -71,6 +71,17 @@ static void put_group(struct merge *merge)
 	}
 }
 
+/* An outermost group whose evaluation is beyond the end of the native stack that was cut. */
+static void put_group_without_evaluation(struct merge *merge)
+{
+	size_t before = merge->count;
+
+	put_group(merge);
+	if (merge->count > before && !merge->input->native_complete &&
+		merge->out[merge->count - 1].kind == MERGED_PYTHON)
+		put(merge, MERGED_LEFT_OUT, 0);
+}
+
 /* The Python frames of native frames that were left out are there, or have their gap here, too. */
 static void put_native_gap(struct merge *merge, size_t without_group)
 {
@@ -105,7 +116,7 @@ enum wire_python merge_stacks(
 	if (!from_outside) {
 		without_group = evaluations > groups ? evaluations - groups : 0;
 		for (size_t i = groups; i > evaluations; i--)
-			put_group(&merge);
+			put_group_without_evaluation(&merge);
 	}
 	for (size_t i = input->native_count; i-- > 0;) {
 		put(&merge, MERGED_NATIVE, i);

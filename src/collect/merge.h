@@ -35,22 +35,27 @@ enum merged_kind {
 };
 
 struct merged_frame {
-	uint32_t index; /* in native or python; how many were left out */
+	uint32_t index; /* in native or python; how many were left out, 0: not known */
 	enum merged_kind kind;
 };
 
-/* Native and Python frames may have a gap each, at different places. */
-#define MERGE_MAX_GAPS 2
+/*
+ * The most frames of a merged stack: native and Python frames may have a gap each, at different
+ * places, and of a native stack that was cut a gap may follow each Python frame.
+ */
+#define MERGE_MAX_FRAMES(native_count, python_count) ((native_count) + 2 * (python_count) + 2)
 
 /*
  * Each native frame of the interpreter's evaluation function is followed inwards by the Python
  * frames that it evaluates: those up to the next WIRE_PYTHON_ENTRY. Fills `ret_frames`, outermost
- * first, native_count + python_count of them and one for each gap, or for both where they meet.
+ * first, up to MERGE_MAX_FRAMES of them; where both gaps meet, they are one frame.
  *
  * The outermost evaluation and the outermost Python frames belong together when both are there; the
  * innermost evaluation may not have its frame yet. Where one end is missing, the innermost ones are
- * matched. Returns WIRE_PYTHON_FRAMES, or WIRE_PYTHON_NOT_MERGED when the numbers do not fit: the
- * order is then a guess.
+ * matched. Python frames whose evaluation lies beyond the end of a native stack that was cut are
+ * followed by a frame that says so: which native frames stood there is not known, and the next
+ * frame need not be called directly. Returns WIRE_PYTHON_FRAMES, or WIRE_PYTHON_NOT_MERGED when the
+ * numbers do not fit: the order is then a guess.
  */
 enum wire_python merge_stacks(
 	const struct merge_input *input, struct merged_frame *ret_frames, size_t *ret_count);

@@ -51,8 +51,8 @@ struct pipeline {
 	ARRAY_OF(struct capture_sample) waits;
 	struct map_u64 thread_pointers; /* hash of pid and thread pointer → tid */
 	uint64_t frames[WIRE_MAX_USER_DEPTH];
-	struct merged_frame merged[WIRE_MAX_USER_FRAMES + WIRE_MAX_PYTHON_FRAMES + MERGE_MAX_GAPS];
-	capture_id stack[WIRE_MAX_USER_FRAMES + WIRE_MAX_PYTHON_FRAMES + MERGE_MAX_GAPS +
+	struct merged_frame merged[MERGE_MAX_FRAMES(WIRE_MAX_USER_FRAMES, WIRE_MAX_PYTHON_FRAMES)];
+	capture_id stack[MERGE_MAX_FRAMES(WIRE_MAX_USER_FRAMES, WIRE_MAX_PYTHON_FRAMES) +
 			 WIRE_MAX_KERNEL_FRAMES];
 };
 

@@ -53,8 +53,9 @@ struct resolver {
 	struct map_u64 file_mappings; /* file → capture mapping */
 	struct jit_names *jit;
 	uint64_t jit_seed, jit_mappings; /* tell the mappings of processes apart */
-	capture_id left_out_frames[32];  /* by the power of two; 0: not written */
-	struct strbuf name;              /* scratch for demangling */
+	/* By the power of two, the last one where the number is not known; 0: not written. */
+	capture_id left_out_frames[33];
+	struct strbuf name; /* scratch for demangling */
 };
 
 static void announce_names(void *context)
@@ -373,7 +374,7 @@ int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct ma
 
 int resolver_left_out_frame(struct resolver *resolver, uint32_t count, capture_id *ret_frame)
 {
-	unsigned bits = count ? 31 - (unsigned)__builtin_clz(count) : 0;
+	unsigned bits = count ? 31 - (unsigned)__builtin_clz(count) : 32;
 	struct capture_frame frame = {.kind = CAPTURE_FRAME_NATIVE, .rel_pc = bits};
 	struct capture_mapping mapping = {.path = "[left out]"};
 	char name[64];
@@ -383,8 +384,11 @@ int resolver_left_out_frame(struct resolver *resolver, uint32_t count, capture_i
 		*ret_frame = resolver->left_out_frames[bits];
 		return 0;
 	}
-	snprintf(name, sizeof(name), "[… %" PRIu64 " to %" PRIu64 " frames left out …]",
-		UINT64_C(1) << bits, (UINT64_C(2) << bits) - 1);
+	if (bits == 32)
+		snprintf(name, sizeof(name), "[… native frames missing …]");
+	else
+		snprintf(name, sizeof(name), "[… %" PRIu64 " to %" PRIu64 " frames left out …]",
+			UINT64_C(1) << bits, (UINT64_C(2) << bits) - 1);
 	frame.function = bits ? name : "[… 1 frame left out …]";
 	result = capture_writer_mapping(resolver->writer, &mapping, &frame.mapping);
 	if (result == 0)

@@ -30,7 +30,7 @@ int resolver_user_frame(struct resolver *resolver, uint32_t pid, const struct ma
 /*
  * The frame that stands for `count` frames that were left out of a deep stack: "[… 64 to 127 frames
  * left out …]". It has a power of two for its bounds, so that stacks of one recursion stay
- * together.
+ * together. 0: native frames of which not even the number is known.
  */
 int resolver_left_out_frame(struct resolver *resolver, uint32_t count, capture_id *ret_frame);
 /* Its perf map is read once more: runtimes may write it when they end. */

@@ -130,18 +130,22 @@ def without_main_line(stack):
 
 @each_python
 def test_native_frames_stand_between(python, library, stacks):
-    """py → C → py: call_back() lies between by_library() and back_in_python()."""
-    samples, _ = stacks(python, SCRIPTS / "truth.py", "run", 1.5, library, show_interpreter=True)
-    seen = 0
+    """py → C → py: call_back() lies between by_library() and back_in_python(), or a frame says that frames are missing."""
+    samples, data = stacks(python, SCRIPTS / "truth.py", "run", 1.5, library, show_interpreter=True)
+    seen = cut = 0
     for frames, count in samples:
         names = [frame.function for frame in frames]
         if "back_in_python" not in names:
             continue
         outer, inner = names.index("by_library"), names.index("back_in_python")
+        if "[… native frames missing …]" in names[outer:inner]:
+            cut += count
+            continue
         assert "call_back" in names[outer:inner], names
         assert any("_PyEval_EvalFrameDefault" in name for name in names[:outer])
         seen += count
-    assert seen > 5
+    assert seen > 5 and cut <= 1 + 0.02 * seen
+    assert data["completeness"]["complete_share"] > 0.95
 
 
 @pytest.fixture

@@ -64,13 +64,13 @@ static void draw_python(struct drawing *drawing, const char *python)
 /*
  * `native` and `python` from the outermost on; python frames are lower-case letters, and a group
  * (one evaluation) begins after a space. Returns the merged stack as text, with the number of
- * frames left out as a digit.
+ * frames left out as a digit, 0 where it is not known.
  */
 static const char *merge(const char *native, const char *python, bool native_complete,
 	bool python_complete, enum wire_python *ret_result)
 {
-	static char text[2 * MAXIMUM + MERGE_MAX_GAPS + 1];
-	struct merged_frame merged[2 * MAXIMUM + MERGE_MAX_GAPS];
+	static char text[MERGE_MAX_FRAMES(MAXIMUM, MAXIMUM) + 1];
+	struct merged_frame merged[MERGE_MAX_FRAMES(MAXIMUM, MAXIMUM)];
 	struct drawing drawing = {
 		.input = {.native_complete = native_complete,
 			.python_complete = python_complete,
@@ -126,16 +126,23 @@ static void test_frame_without_an_evaluation(void **state)
 	expect("SEEEL", " a", "SEaEEL", WIRE_PYTHON_NOT_MERGED);
 }
 
-/* What is missing is missing outside: the inner ends belong together. */
+/*
+ * What is missing is missing outside: the inner ends belong together. A Python frame whose
+ * evaluation was not reached is never shown as the direct caller of the next one.
+ */
 static void test_stacks_that_are_cut(void **state)
 {
 	enum wire_python got;
 
-	assert_string_equal(merge("MEL", " ab c", false, true, &got), "abMEcL");
+	assert_string_equal(merge("MEL", " ab c", false, true, &got), "ab0MEcL");
 	assert_int_equal(got, WIRE_PYTHON_FRAMES);
 	assert_string_equal(merge("EMEL", "bc d", true, false, &got), "EbcMEdL");
 	assert_string_equal(merge("EMEL", " d", true, false, &got), "EMEdL");
-	assert_string_equal(merge("L", " a b", false, true, &got), "abL");
+	assert_string_equal(merge("L", " a b", false, true, &got), "a0b0L");
+	assert_string_equal(merge("", " a b", false, true, &got), "a0b0");
+	assert_string_equal(merge("EL", " a b- d", false, true, &got), "a0b1EdL");
+	assert_string_equal(merge("EL", " a b=- e", false, true, &got), "a0b2EeL");
+	assert_int_equal(got, WIRE_PYTHON_FRAMES);
 }
 
 /* Recursion in one evaluation (3.11 on): the Python frames have a gap, the native ones have none.
