@@ -173,6 +173,9 @@ const char *completeness_advice(enum wire_stop stop, bool is_bpf)
 		[WIRE_STOP_COMPAT] = "a 32-bit process: only 64-bit stacks are unwound",
 		[WIRE_STOP_NEW_MAPPING] = "the process or its library was so new that sonde did "
 					  "not know it: leave sonde a CPU, or lower the rate (-F)",
+		[WIRE_STOP_OTHER_STACK] = "a signal handler ran on a stack of its own, and without "
+					  "privileges only that one is copied: record as root, "
+					  "where both are unwound in place",
 	};
 
 	if (is_bpf && stop == WIRE_STOP_STACK_COPY)

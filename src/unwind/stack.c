@@ -72,12 +72,18 @@ static struct unwind_state first_state(const struct wire_stack_copy *registers)
 	return state;
 }
 
+static bool is_out_of_copy(const struct wire_stack_copy *copy, uint64_t address)
+{
+	return copy->stack_bytes && address - copy->sp >= copy->stack_bytes;
+}
+
 enum wire_stop unwind_user_stack(const struct unwind_target *target,
 	const struct wire_stack_copy *registers, uint64_t *ret_frames, size_t capacity,
 	size_t *ret_count)
 {
 	struct unwind_state state = first_state(registers);
 	int result = UNWIND_CONTINUE;
+	bool on_other_stack = false;
 	size_t count = 0;
 
 	while (result == UNWIND_CONTINUE) {
@@ -91,7 +97,11 @@ enum wire_stop unwind_user_stack(const struct unwind_target *target,
 		result = find_rule(target, ret_frames[count++], &rule);
 		if (result == UNWIND_CONTINUE)
 			result = unwind_step((void *)target, &state, &rule);
+		if (result == UNWIND_CONTINUE && rule.cfa == UNWIND_CFA_SIGNAL)
+			on_other_stack = is_out_of_copy(registers, state.sp);
 	}
 	*ret_count = count;
+	if (on_other_stack && result != UNWIND_STOPPED(WIRE_STOP_COMPLETE))
+		return WIRE_STOP_OTHER_STACK;
 	return UNWIND_STOP_REASON(result);
 }

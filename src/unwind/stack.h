@@ -28,9 +28,9 @@ struct unwind_target {
 };
 
 /*
- * Unwinds from the registers in `registers` (stack_bytes is not used here: memory comes from
- * `target`). Stores at most `capacity` lookup addresses (see wire_sample) and returns the reason of
- * the end.
+ * Unwinds from the registers in `registers`. Memory comes from `target`; stack_bytes says how much
+ * of the stack it has, from sp on, 0: all of it. Stores at most `capacity` lookup addresses (see
+ * wire_sample) and returns the reason of the end.
  */
 enum wire_stop unwind_user_stack(const struct unwind_target *target,
 	const struct wire_stack_copy *registers, uint64_t *ret_frames, size_t capacity,

@@ -19,6 +19,8 @@ enum wire_stop {
 	WIRE_STOP_COMPAT = 10,       /* a 32-bit process */
 	/* The mapping was so new that the sampler did not know it, and the stack was not copied. */
 	WIRE_STOP_NEW_MAPPING = 11,
+	/* A signal handler's own stack was copied, the interrupted one was not. */
+	WIRE_STOP_OTHER_STACK = 12,
 	WIRE_STOP_MAX
 };
 
@@ -50,6 +52,7 @@ static inline const char *wire_stop_name(unsigned stop)
 		[WIRE_STOP_STACK_COPY] = "stack_copy",
 		[WIRE_STOP_COMPAT] = "compat",
 		[WIRE_STOP_NEW_MAPPING] = "new_mapping",
+		[WIRE_STOP_OTHER_STACK] = "other_stack",
 	};
 
 	return stop < WIRE_STOP_MAX ? names[stop] : "unknown";

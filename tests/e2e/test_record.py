@@ -130,6 +130,19 @@ def test_signal_frames_are_crossed(record, workload):
     assert names.index("interrupted_spin") < names.index("on_signal") < names.index("handler_spin")
 
 
+@pytest.mark.parametrize("mode", [pytest.param("bpf", marks=needs_bpf), "user"])
+def test_signal_handlers_on_a_stack_of_their_own(record, workload, mode):
+    """Both stacks are unwound in place; of a copy the interrupted stack is no part, which the reason says."""
+    _, data = record(workload("signals", 2, "other"), "--mode", mode)
+    wanted = "complete" if mode == "bpf" else "other_stack"
+    handler = [(names, stop, samples) for names, stop, samples in stacks(data) if "handler_spin" in names]
+    crossed = sum(samples for names, stop, samples in handler if stop == wanted and "interrupted_spin" in names)
+    assert crossed > 0.9 * sum(samples for _, _, samples in handler) > 0, handler
+    assert ("main" in next(names for names, stop, _ in handler if stop == wanted)) == (mode == "bpf")
+    reasons = data["completeness"]["samples_by_stop"]
+    assert reasons["complete"] + reasons["other_stack"] > 0.97 * data["completeness"]["user_stacks"], reasons
+
+
 @needs_bpf
 def test_jit_code_is_named_by_its_perf_map(record, workload):
     _, data = record(workload("jit", 1))

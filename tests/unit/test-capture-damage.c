@@ -175,9 +175,9 @@ static void test_concatenation(void **state)
 	assert_int_equal(count_lines(text.data, "callstack "), 2 * WIRE_STOP_MAX);
 	assert_int_equal(count_lines(text.data, "sample time=999999999500 "), 2);
 	assert_int_equal(count_lines(text.data, "symbols "), 12);
-	assert_non_null(strstr(text.data, "callstack 14 no_user_stack frames 8 9\n"));
+	assert_non_null(strstr(text.data, "callstack 15 no_user_stack frames 8 9\n"));
 	assert_non_null(strstr(text.data,
-		"sample time=1000000000000 4242/4300 cpu=21 mode=2 callstack=14 gil=held/0\n"));
+		"sample time=1000000000000 4242/4300 cpu=21 mode=2 callstack=15 gil=held/0\n"));
 }
 
 static void check_no_capture(const char *bytes, size_t length, const char *why)
