@@ -34,6 +34,37 @@ double statistics_two_counts(uint64_t k1, double w1, uint64_t k2, double w2)
 	return two_sided(((double)k2 - n * share) / sqrt(n * share * (1 - share)));
 }
 
+#define BATCHES 20
+
+double statistics_batch_means(const double *values, size_t count)
+{
+	size_t batches = MIN(count, (size_t)BATCHES);
+	double means[BATCHES] = {0}, mean = 0, squares = 0;
+
+	for (size_t i = 0; i < batches; i++) {
+		size_t first = count * i / batches, end = count * (i + 1) / batches;
+
+		for (size_t j = first; j < end; j++)
+			means[i] += values[j] / (double)(end - first);
+		mean += means[i] / (double)batches;
+	}
+	for (size_t i = 0; i < batches; i++)
+		squares += (means[i] - mean) * (means[i] - mean);
+	return squares / ((double)batches * (double)(batches - 1));
+}
+
+double statistics_two_means(
+	double mean1, double squared_error1, double mean2, double squared_error2)
+{
+	double variance = squared_error1 + squared_error2;
+
+	if (isnan(variance))
+		return NAN;
+	if (mean1 == mean2)
+		return 1;
+	return variance > 0 ? two_sided((mean2 - mean1) / sqrt(variance)) : 0;
+}
+
 static int compare_values(const void *left, const void *right, void *context)
 {
 	const double *values = context;

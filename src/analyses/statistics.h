@@ -35,6 +35,24 @@ double statistics_two_proportions(uint64_t k1, uint64_t n1, uint64_t k2, uint64_
 double statistics_two_counts(uint64_t k1, double w1, uint64_t k2, double w2);
 
 /*
+ * The square of the standard error of the mean of `count` > 1 values in order of time, by the means
+ * of twenty batches (fewer, where there are fewer values), so that values that are close in time
+ * may depend on one another:
+ *
+ *   sum((batch mean - mean of batch means)²) / (batches (batches - 1))
+ *
+ * (A. M. Law and W. D. Kelton, Simulation Modeling and Analysis, "batch means").
+ */
+double statistics_batch_means(const double *values, size_t count);
+
+/*
+ * Two-sided p-value that two means with these squares of standard errors are of the same quantity,
+ * by the normal approximation: z = (mean2 - mean1) / sqrt(error1² + error2²). NaN where one is.
+ */
+double statistics_two_means(
+	double mean1, double squared_error1, double mean2, double squared_error2);
+
+/*
  * Replaces p-values by the smallest false discovery rate at which each would be called significant;
  * with m of them, p sorted rising:
  *

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "analyses/device_diff.h"
+#include "cli/diff_device.h"
 #include "cli/diff_trace.h"
 #include "cli/diff_view.h"
 #include "cli/load.h"
@@ -31,6 +33,7 @@ static struct {
 struct side {
 	const char *path;
 	struct model *model;
+	bool has_device_work;
 	struct selected selected;
 };
 
@@ -45,6 +48,7 @@ static int side_load(struct side *side, const char *path, struct errmsg *err)
 	int r = load_capture(path, &arguments.shown, &arguments.selection, &side->model, err);
 
 	side->path = path;
+	side->has_device_work = r == 0 && side->model->device_works.count;
 	r = r ?: selection_apply(&arguments.selection, side->model, &side->selected, err);
 	if (r == 0 && !side->selected.count)
 		return errmsg_set(err, -ENODATA, "%s has no samples%s: there is nothing to compare",
@@ -67,16 +71,50 @@ static int write_flamegraph(const struct side *before, const struct side *after,
 	return output_write(arguments.flamegraph, svg.data, svg.length, err);
 }
 
-static int print(const struct diff *diff, const struct side *before, const struct side *after)
+/* ---- device work ---- */
+
+/* Why device work is not compared; NULL: it is, or there is none. */
+static const char *why_no_device_work(const struct side *before, const struct side *after)
 {
+	if (!before->has_device_work && !after->has_device_work)
+		return NULL;
+	if (first_filter(&arguments.selection))
+		return "filters choose samples";
+	if (before->has_device_work != after->has_device_work)
+		return after->has_device_work ? "A has none" : "B has none";
+	return NULL;
+}
+
+/* `ret_compared`: the two have device work, and it is not filtered. */
+static int compare_device(struct device_diff *diff, const struct side *before,
+	const struct side *after, bool *ret_compared, struct errmsg *err)
+{
+	*ret_compared = before->has_device_work && !why_no_device_work(before, after);
+	if (*ret_compared &&
+		device_diff_init(diff, before->model, after->model, arguments.per_second) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while comparing");
+	return 0;
+}
+
+/* `device` is NULL where it is not compared. */
+static int print(const struct diff *diff, const struct device_diff *device,
+	const struct side *before, const struct side *after)
+{
+	const char *why = why_no_device_work(before, after);
 	_cleanup_strbuf_ struct strbuf out = {0};
 	size_t limit = arguments.limit ? (size_t)arguments.limit : DEFAULT_LIMIT;
 	int r;
 
-	if (arguments.json)
-		r = diff_json_write(diff, before->path, after->path, (size_t)arguments.limit, &out);
-	else
+	if (arguments.json) {
+		r = diff_json_write(
+			diff, device, before->path, after->path, (size_t)arguments.limit, &out);
+	} else {
 		r = diff_view_print(diff, before->path, after->path, limit, arguments.all, &out);
+		if (r == 0 && device)
+			r = diff_device_print(device, limit, arguments.all, &out);
+		if (why)
+			strbuf_addf(&out, "\nDevice work is not compared: %s.\n", why);
+	}
 	if (r == 0)
 		fwrite(strbuf_cstr(&out), 1, out.length, stdout);
 	return r;
@@ -188,19 +226,25 @@ static int diff_run(int count, char **positional)
 	_cleanup_(side_done) struct side before = {0};
 	_cleanup_(side_done) struct side after = {0};
 	_cleanup_diff_ struct diff diff = {0};
+	_cleanup_device_diff_ struct device_diff device = {0};
+	bool has_device = false;
 	struct errmsg err;
 	int r;
 
 	if (wants_traces(positional))
 		return run_traces(positional);
 	r = compare(&diff, &before, &after, positional, &err);
+	r = r ?: compare_device(&device, &before, &after, &has_device, &err);
 	if (r < 0)
 		return fail(&err);
-	if (print(&diff, &before, &after) < 0) {
+	if (print(&diff, has_device ? &device : NULL, &before, &after) < 0) {
 		errmsg_set(&err, -ENOMEM, "memory ran out while writing the comparison");
 		return fail(&err);
 	}
-	return isnan(arguments.fail_above) ? EXIT_OK : check_gate(&diff);
+	if (isnan(arguments.fail_above))
+		return EXIT_OK;
+	r = check_gate(&diff);
+	return has_device && diff_device_check(&device, arguments.fail_above) ? EXIT_ERROR : r;
 }
 
 static const char *const by_choices[] = {"function", "module", NULL};
@@ -251,7 +295,7 @@ static const struct option diff_options[] = {
 		.type = OPTION_DOUBLE,
 		.argument = "PERCENT",
 		.help = "Exit with status 1 when a row or the total got significantly slower by "
-			"more than this share of the CPU time of A: 5, or 5%.",
+			"more than this share of the CPU time, or device time, of A: 5, or 5%.",
 		.value = &arguments.fail_above,
 		.minimum = 0,
 		.maximum = 1e6},
@@ -287,6 +331,11 @@ const struct command diff_command = {
 		"<= "
 		"0.05. With --per-second, times are per second of recording. The sentence that "
 		"names what got slower goes to standard error.\n\n"
+		"Where both used devices, device work is compared by kernel, copy and the like: "
+		"how often each ran, and for how long. Counts are exact. Durations of 20 pieces of "
+		"work or more are tested, so that q <= 0.05 means that each got longer or shorter. "
+		"--fail-above counts other counts, and durations that changed significantly, "
+		"against the device time of A.\n\n"
 		"Traces of PyTorch's profiler (Kineto), folders with those of several ranks, and "
 		"captures that they were imported into are compared by operator, call and kernel: "
 		"how often each ran, and for how long.",

@@ -50,8 +50,73 @@ static void write_total(struct json_writer *json, const struct diff *diff)
 	json_end_object(json);
 }
 
-int diff_json_write(const struct diff *diff, const char *before_path, const char *after_path,
-	size_t limit, struct strbuf *out)
+/* ---- device work ---- */
+
+static void write_figures(
+	struct json_writer *json, const char *key, const struct device_diff_figures *figures)
+{
+	json_key(json, key);
+	json_begin_object(json);
+	json_member_u64(json, "count", figures->count);
+	json_member_u64(json, "total_ns", figures->total_ns);
+	json_member_double(json, "mean_ns", figures->mean_ns);
+	json_member_double(json, "share", figures->share);
+	json_end_object(json);
+}
+
+static void write_device_row(
+	struct json_writer *json, const struct device_diff *diff, const struct device_diff_row *row)
+{
+	bool per_second = diff->per_second;
+
+	json_begin_object(json);
+	json_member_text(json, "name", row->name);
+	json_member_text(json, "kind", wire_device_kind_name(row->kind));
+	write_figures(json, "before", &row->before);
+	write_figures(json, "after", &row->after);
+	json_member_double(
+		json, per_second ? "time_change_ns_per_s" : "time_change_ns", row->change_ns);
+	json_member_double(
+		json, per_second ? "by_count_ns_per_s" : "by_count_ns", row->by_count_ns);
+	json_member_double(
+		json, per_second ? "by_duration_ns_per_s" : "by_duration_ns", row->by_duration_ns);
+	json_member_double(json, "duration_q", row->duration_q);
+	json_end_object(json);
+}
+
+static void write_device_side(
+	struct json_writer *json, const char *key, const struct device_diff_side *side)
+{
+	json_key(json, key);
+	json_begin_object(json);
+	json_member_u64(json, "count", side->count);
+	json_member_u64(json, "total_ns", side->total_ns);
+	json_end_object(json);
+}
+
+static void write_device(struct json_writer *json, const struct device_diff *diff, size_t limit)
+{
+	size_t count = diff ? diff->rows.count : 0;
+
+	json_key(json, "device_work");
+	if (!diff) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	write_device_side(json, "before", &diff->before);
+	write_device_side(json, "after", &diff->after);
+	json_member_u64(json, "rows_total", count);
+	json_key(json, "rows");
+	json_begin_array(json);
+	for (size_t i = 0; i < (limit ? MIN(limit, count) : count); i++)
+		write_device_row(json, diff, &diff->rows.items[i]);
+	json_end_array(json);
+	json_end_object(json);
+}
+
+int diff_json_write(const struct diff *diff, const struct device_diff *device,
+	const char *before_path, const char *after_path, size_t limit, struct strbuf *out)
 {
 	struct json_writer json = {.out = out, .pretty = true};
 	size_t count = diff->rows.count;
@@ -72,6 +137,7 @@ int diff_json_write(const struct diff *diff, const char *before_path, const char
 	for (size_t i = 0; i < (limit ? MIN(limit, count) : count); i++)
 		write_row(&json, diff, &diff->rows.items[i]);
 	json_end_array(&json);
+	write_device(&json, device, limit);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');
 	return strbuf_status(out);

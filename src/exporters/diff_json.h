@@ -2,11 +2,13 @@
 /* A comparison as JSON: `sonde diff --json`. Described in docs/json.md. */
 #pragma once
 
+#include "analyses/device_diff.h"
 #include "analyses/diff.h"
 #include "base/strbuf.h"
 
 #define DIFF_JSON_VERSION 1
 
-/* Appends the document and a newline; at most `limit` rows, 0: all. Returns 0 or -ENOMEM. */
-int diff_json_write(const struct diff *diff, const char *before_path, const char *after_path,
-	size_t limit, struct strbuf *out);
+/* Appends the document and a newline; at most `limit` rows, 0: all. `device` may be NULL. Returns 0
+ * or -ENOMEM. */
+int diff_json_write(const struct diff *diff, const struct device_diff *device,
+	const char *before_path, const char *after_path, size_t limit, struct strbuf *out);

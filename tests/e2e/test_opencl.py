@@ -147,6 +147,27 @@ def test_events_as_lines(device, opencl, sonde, tmp_path):
     assert all(event["start_ns"] >= event["launch_ns"] for event in works)
 
 
+def test_diff_compares_device_work(opencl, sonde, tmp_path):
+    captures = [tmp_path / f"{launches}.pftrace" for launches in (LAUNCHES, 2 * LAUNCHES)]
+    for launches, capture in zip((LAUNCHES, 2 * LAUNCHES), captures):
+        sonde("record", "-F", 997, "-o", capture, "--", *opencl(launches), check=5)
+    device = sonde("diff", "--json", *captures, check=0).json()["device_work"]
+    rows = {(row["kind"], row["name"]): row for row in device["rows"]}
+    scale = rows["kernel", "scale"]
+    assert (scale["before"]["count"], scale["after"]["count"]) == (COUNTS["scale"], 2 * COUNTS["scale"])
+    assert scale["time_change_ns"] == pytest.approx(scale["after"]["total_ns"] - scale["before"]["total_ns"])
+    assert scale["by_count_ns"] == pytest.approx(scale["before"]["total_ns"])
+    assert sum(row["after"]["share"] for row in device["rows"]) == pytest.approx(1)
+    write = rows["write", "write"]
+    assert (write["before"]["count"], write["by_count_ns"], write["duration_q"]) == (COUNTS["write"], 0, None)
+    text = sonde("diff", *captures, check=0).stdout
+    assert "Device time: " in text and "new" not in text
+    worse = sonde("diff", "--fail-above", 1, *captures)
+    assert worse.status == 1 and "of the device time of the run before" in worse.stderr
+    filtered = sonde("diff", "--thread", "opencl", *captures, check=0).stdout
+    assert "Device work is not compared: filters choose samples" in filtered
+
+
 @needs_root
 def test_other_formats_hold_the_device_time(device, opencl, sonde, tmp_path):
     part, _, _ = device(*opencl(LAUNCHES))
