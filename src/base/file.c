@@ -105,40 +105,54 @@ int write_file_atomically(const char *path, const void *bytes, size_t length)
 	return result;
 }
 
-int file_mapping_open_fd(
-	struct file_mapping *ret_mapping, int fd, const char *name_for_messages, struct errmsg *err)
+/* A descriptor of a regular file, which is not waited for; -errno with a sentence. */
+static int open_regular(const char *path, struct stat *ret_status, struct errmsg *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return errmsg_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+	if (fstat(fd, ret_status) < 0)
+		return errmsg_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+	if (S_ISDIR(ret_status->st_mode))
+		return errmsg_set(
+			err, -EISDIR, "cannot read %s: it is a directory; name a file", path);
+	if (!S_ISREG(ret_status->st_mode))
+		return errmsg_set(err, -EINVAL, "cannot read %s: it is not a regular file", path);
+	return TAKE_FD(fd);
+}
+
+int file_mapping_open(struct file_mapping *ret_mapping, const char *path, struct errmsg *err)
 {
 	struct stat status;
+	_cleanup_close_ int fd = open_regular(path, &status, err);
 	void *bytes;
 
-	if (fstat(fd, &status) < 0)
-		return errmsg_set(
-			err, -errno, "cannot read %s: %s", name_for_messages, strerror(errno));
-	if (S_ISDIR(status.st_mode))
-		return errmsg_set(err, -EISDIR, "cannot read %s: it is a directory; name a file",
-			name_for_messages);
-	if (!S_ISREG(status.st_mode))
-		return errmsg_set(err, -EINVAL, "cannot read %s: it is not a regular file",
-			name_for_messages);
+	if (fd < 0)
+		return fd;
 	if (status.st_size == 0) {
 		*ret_mapping = (struct file_mapping){0};
 		return 0;
 	}
 	bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (bytes == MAP_FAILED)
-		return errmsg_set(
-			err, -errno, "cannot map %s: %s", name_for_messages, strerror(errno));
+		return errmsg_set(err, -errno, "cannot map %s: %s", path, strerror(errno));
 	*ret_mapping = (struct file_mapping){.bytes = bytes, .length = (size_t)status.st_size};
 	return 0;
 }
 
-int file_mapping_open(struct file_mapping *ret_mapping, const char *path, struct errmsg *err)
+int read_regular_file(const char *path, struct strbuf *ret_text, struct errmsg *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat status;
+	_cleanup_close_ int fd = open_regular(path, &status, err);
+	int r;
 
 	if (fd < 0)
-		return errmsg_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
-	return file_mapping_open_fd(ret_mapping, fd, path, err);
+		return fd;
+	r = read_whole_fd(fd, SIZE_MAX, ret_text);
+	if (r < 0)
+		return errmsg_set(err, r, "cannot read %s: %s", path, strerror(-r));
+	return 0;
 }
 
 void file_mapping_done(struct file_mapping *mapping)

@@ -29,17 +29,19 @@ int make_directories(const char *path, unsigned mode);
  */
 int write_file_atomically(const char *path, const void *bytes, size_t length);
 
-/* A read-only private mapping of a whole regular file; bytes is NULL for an empty file. */
+/*
+ * A read-only private mapping of a whole regular file; bytes is NULL for an empty file. Only for
+ * files of our own: a mapping faults when somebody cuts the file.
+ */
 struct file_mapping {
 	const unsigned char *bytes;
 	size_t length;
 };
 
 int file_mapping_open(struct file_mapping *ret_mapping, const char *path, struct errmsg *err);
-/* Maps an open descriptor; the caller keeps the descriptor. */
-int file_mapping_open_fd(struct file_mapping *ret_mapping, int fd, const char *name_for_messages,
-	struct errmsg *err);
 void file_mapping_done(struct file_mapping *mapping);
+/* Appends a whole regular file, as long as it is when it is read. */
+int read_regular_file(const char *path, struct strbuf *ret_text, struct errmsg *err);
 
 /*
  * $XDG_CACHE_HOME/sonde/SUBDIRECTORY, or ~/.cache/sonde/…, made when missing (0700). Returns a

@@ -64,7 +64,7 @@ static void print_result(const char *output, const struct import_result *result)
 
 static int import_log(const char *path, struct errmsg *err)
 {
-	_cleanup_(file_mapping_done) struct file_mapping mapping = {0};
+	_cleanup_strbuf_ struct strbuf text = {0}; /* not mapped: a log may be rotated meanwhile */
 	_cleanup_free_ struct import_result *result = calloc(1, sizeof(*result));
 	_cleanup_strbuf_ struct strbuf output = {0};
 	struct import_input input = {.path = path};
@@ -77,11 +77,11 @@ static int import_log(const char *path, struct errmsg *err)
 		import_default_output(&output, path);
 	r = r ?: strbuf_status(&output);
 	r = r ?: import_refuse_same_file(path, strbuf_cstr(&output), err);
-	r = r ?: file_mapping_open(&mapping, path, err);
+	r = r ?: read_regular_file(path, &text, err);
 	if (r == 0 && stat(path, &status) == 0)
 		input.modified_s = status.st_mtim.tv_sec;
-	input.bytes = (const char *)mapping.bytes;
-	input.length = mapping.length;
+	input.bytes = text.data;
+	input.length = text.length;
 	r = r ?: import_file(importer_find("vllm-log"), &input, strbuf_cstr(&output), result, err);
 	if (r == 0)
 		print_result(strbuf_cstr(&output), result);
