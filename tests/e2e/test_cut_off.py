@@ -79,7 +79,7 @@ def test_full_disk(sonde, report, workload, tmp_path):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
     try:
         path = disk / "full.pftrace"
-        done = sonde("record", "-F", 4999, "--uncompressed", "-o", path, "--", *workload("spin", 20))
+        done = sonde("record", "-F", 4999, "--uncompressed", "-o", path, "--", *workload("spin", 2))
         assert done.status == 1 and "No space left on device" in done.stderr, done
         check_cut_off(sonde, report, path)
     finally:
