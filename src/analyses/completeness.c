@@ -178,9 +178,14 @@ const char *completeness_advice(enum wire_stop stop, bool is_bpf)
 					  "where both are unwound in place",
 	};
 
+	/* There stacks are copied only while something is missing. */
 	if (is_bpf && stop == WIRE_STOP_STACK_COPY)
 		return "the stack was copied, since the file's unwind table was not ready yet, and "
 		       "the copied part was too short: the next recording finds the table in the "
 		       "cache";
+	if (is_bpf && stop == WIRE_STOP_OTHER_STACK)
+		return "a signal handler ran on a stack of its own, and only that one was copied, "
+		       "since the file's unwind table was not ready yet: the next recording finds "
+		       "the table in the cache";
 	return (unsigned)stop < WIRE_STOP_MAX ? advice[stop] : "an unknown reason";
 }
