@@ -9,6 +9,7 @@ enum { TRACE_PACKET = 1 };
 
 /* TracePacket */
 enum {
+	PACKET_PROCESS_TREE = 2,
 	PACKET_CLOCK_SNAPSHOT = 6,
 	PACKET_TIMESTAMP = 8,
 	PACKET_SEQUENCE_ID = 10,
@@ -45,7 +46,8 @@ enum {
 	PACKET_SONDE_TRACE_ROW = 1727,
 	PACKET_SONDE_TRACE_FLOW = 1728,
 	PACKET_SONDE_TRACE_COUNTER = 1729,
-	PACKET_SONDE_TRACE_GROUP = 1730, /* the next free number is 1731 */
+	PACKET_SONDE_TRACE_GROUP = 1730,
+	PACKET_SONDE_SYMBOLS = 1731, /* the next free number is 1732 */
 };
 
 /* TracePacket.sequence_flags */
@@ -158,6 +160,9 @@ enum {
 	CATEGORY_COMPUTE = 2,
 	CONTEXT_IID = 1,
 	CONTEXT_PID = 2,
+	CONTEXT_API = 3,
+	CONTEXT_API_OPENCL = 3, /* values of CONTEXT_API */
+	CONTEXT_API_CUDA = 4,
 	STAGE_EVENT_ID = 1,
 	STAGE_DURATION = 2,
 	STAGE_CONTEXT = 5,
@@ -259,7 +264,7 @@ enum {
 	ANNOTATION_TEXT_IID = 17,
 };
 
-/* TrackDescriptor, ProcessDescriptor, ThreadDescriptor, sonde.ProcessInfo */
+/* TrackDescriptor, ProcessDescriptor, ProcessTree, ThreadDescriptor, sonde.ProcessInfo */
 enum {
 	TRACK_UUID = 1,
 	TRACK_NAME = 2,
@@ -271,6 +276,10 @@ enum {
 	PROCESS_CMDLINE = 2,
 	PROCESS_NAME = 6,
 	PROCESS_START_TIME = 7,
+	TREE_PROCESS = 1,
+	TREE_PID = 1,
+	TREE_PARENT = 2,
+	TREE_CMDLINE = 3,
 	THREAD_PID = 1,
 	THREAD_TID = 2,
 	THREAD_NAME = 5,
@@ -302,6 +311,7 @@ enum {
 	TRACE_CATEGORIES = 16,
 	TRACE_REPAIRED_TIMES = 17,
 	TRACE_UNENDED_EVENTS = 18,
+	TRACE_UNCORRELATED_BASE = 19,
 	TRACE_CATEGORY_NAME = 1,
 	TRACE_CATEGORY_KIND = 2,
 	TRACE_TRACK_NUMBER = 1,

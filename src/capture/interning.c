@@ -24,6 +24,7 @@ void interning_done(struct interning *interning)
 	intern_done(&interning->tasks);
 	intern_done(&interning->executions);
 	intern_done(&interning->specifications);
+	intern_done(&interning->contexts);
 	intern_done(&interning->event_categories);
 	intern_done(&interning->event_names);
 	intern_done(&interning->annotation_names);
@@ -303,6 +304,17 @@ int interning_frame(
 	return result ? put_frame(interning, &key, *ret_id) : 0;
 }
 
+uint64_t interning_frame_place(
+	const struct interning *interning, capture_id frame, capture_id *ret_mapping)
+{
+	struct frame_key key;
+
+	assert(frame && frame <= interning->frames.entries.count);
+	memcpy(&key, intern_get(&interning->frames, frame - 1), sizeof(key));
+	*ret_mapping = key.mapping;
+	return key.rel_pc;
+}
+
 static int put_callstack(struct interning *interning, const capture_id *frames, size_t count,
 	enum wire_stop stop, enum wire_python python, uint64_t iid)
 {
@@ -338,6 +350,23 @@ int interning_callstack(struct interning *interning, const capture_id *frames, s
 		return added;
 	*ret_id = id + 1;
 	return added ? put_callstack(interning, frames, count, stop, python, *ret_id) : 0;
+}
+
+int interning_context(struct interning *interning, uint32_t pid, bool is_cuda)
+{
+	struct strbuf *pending = &interning->pending;
+	size_t start = pending->length, begin;
+	uint32_t id;
+	int added = intern_add(&interning->contexts, &pid, sizeof(pid), &id);
+
+	if (added <= 0)
+		return added;
+	begin = pb_begin(pending, INTERNED_CONTEXTS);
+	pb_put_u64(pending, CONTEXT_IID, pid);
+	pb_put_u64(pending, CONTEXT_PID, pid);
+	pb_put_u64(pending, CONTEXT_API, is_cuda ? CONTEXT_API_CUDA : CONTEXT_API_OPENCL);
+	pb_end(pending, begin);
+	return finish_entry(interning, start);
 }
 
 /* An entry of two numbers, told apart by both. */

@@ -15,6 +15,7 @@ struct interning {
 	struct intern mappings, frames, callstacks;
 	struct intern tasks, executions; /* StackSample contexts */
 	struct intern specifications;    /* names of device work, queues and devices */
+	struct intern contexts;          /* pids with device work */
 	struct intern event_categories, event_names, annotation_names; /* of TrackEvents */
 	bool has_placeholder;
 	struct strbuf pending;
@@ -39,6 +40,12 @@ int interning_task(struct interning *interning, uint32_t pid, uint32_t tid, uint
 int interning_execution(
 	struct interning *interning, uint32_t cpu, enum capture_cpu_mode mode, uint64_t *ret_iid);
 
+/*
+ * Makes the process's graphics context known, whose iid is the pid: so stages of joined captures
+ * find their process, too.
+ */
+int interning_context(struct interning *interning, uint32_t pid, bool is_cuda);
+
 /* The iid of a name in gpu_specifications. */
 int interning_specification(struct interning *interning, const char *name, uint64_t *ret_iid);
 
@@ -55,6 +62,9 @@ static inline bool is_plain_path(const char *path)
 {
 	return path[0] == '/';
 }
+/* The frame's address in its mapping. */
+uint64_t interning_frame_place(
+	const struct interning *interning, capture_id frame, capture_id *ret_mapping);
 /* The mapping's path and build id, as they were given; NULL and 0 for mapping 0. */
 const char *interning_mapping_path(const struct interning *interning, capture_id mapping,
 	const uint8_t **ret_build_id, size_t *ret_build_id_length);

@@ -69,6 +69,7 @@ static void take_packet_message(const struct pb_field *field, struct packet *pac
 		packet->track = field->bytes;
 		break;
 	case PB_BYTES(PACKET_MODULE_SYMBOLS):
+	case PB_BYTES(PACKET_SONDE_SYMBOLS):
 		packet->symbols = field->bytes;
 		break;
 	case PB_BYTES(PACKET_SONDE_SESSION):
@@ -268,7 +269,7 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 		result = reader_launch_stack(reader, sequence, time_ns, packet->launch_stack);
 	if (result == 0 && packet->track_event.at)
 		result = sequence->trace_track ? reader_trace_slice(reader, sequence, time_ns,
-							 packet->track_event)
+							 packet->track_event, packet->trace_row)
 					       : reader_track_event(reader, sequence, time_ns,
 							 packet->track_event);
 	if (result == 0 && packet->gpu_stage.at && sequence->trace_track)

@@ -73,7 +73,8 @@ struct reader {
 	uint64_t counter_bits;
 	struct pb_bytes submissions;  /* of the same event; empty: none */
 	struct capture_trace_row row; /* of an imported trace, being read */
-	uint64_t event_id_base;       /* of that trace */
+	/* Of that trace: what event ids are made of. */
+	uint64_t event_id_base, uncorrelated_base, trace_rows;
 	uint32_t empty_string;
 	ARRAY_OF(struct capture_trace_category) categories; /* of the trace being read */
 	capture_id frame_count, callstack_count;
@@ -189,8 +190,9 @@ int reader_trace(struct reader *reader, struct pb_bytes message);
 int reader_trace_track(struct reader *reader, struct pb_bytes message);
 /* Defaults of a sequence were told: are its packets rows? */
 int reader_begin_rows(struct reader *reader, struct sequence *sequence);
+/* `fields`: its TraceRow, where it is beside the event. */
 int reader_trace_slice(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
-	struct pb_bytes message);
+	struct pb_bytes message, struct pb_bytes fields);
 int reader_trace_stage(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
 	struct pb_bytes stage, struct pb_bytes message);
 int reader_trace_flow(struct reader *reader, struct pb_bytes message);

@@ -74,10 +74,13 @@ static void take_trace_number(
 		trace->damage.unended_events = field->value;
 		break;
 	case PB_VARINT(TRACE_ROWS):
-		trace->row_count = field->value;
+		trace->row_count = reader->trace_rows = field->value;
 		break;
 	case PB_VARINT(TRACE_EVENT_ID_BASE):
 		reader->event_id_base = field->value;
+		break;
+	case PB_VARINT(TRACE_UNCORRELATED_BASE):
+		reader->uncorrelated_base = field->value;
 		break;
 	}
 }
@@ -107,7 +110,7 @@ int reader_trace(struct reader *reader, struct pb_bytes message)
 	struct pb_field field;
 	int more, result = 0;
 
-	reader->event_id_base = 0;
+	reader->event_id_base = reader->uncorrelated_base = reader->trace_rows = 0;
 	array_clear(&reader->categories);
 	while ((more = pb_next(&cursor, &field)) > 0 && result == 0) {
 		take_trace_number(reader, &field, &trace);
@@ -313,13 +316,12 @@ static void take_lane(struct reader *reader, const struct sequence *sequence, ui
 	reader->row.lane = uuid;
 }
 
-int reader_trace_slice(
-	struct reader *reader, struct sequence *sequence, uint64_t time_ns, struct pb_bytes message)
+int reader_trace_slice(struct reader *reader, struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message, struct pb_bytes fields)
 {
 	struct capture_trace_row *row = &reader->row;
 	struct pb_cursor cursor = pb_cursor(message);
 	uint64_t uuid = 0, name_iid = 0, category_iid = 0, kind = 0, name, category;
-	struct pb_bytes fields = {0};
 	struct pb_field field;
 	int more, result = 0;
 
@@ -337,7 +339,7 @@ int reader_trace_slice(
 		case PB_VARINT(EVENT_CATEGORY_IID):
 			category_iid = field.value;
 			break;
-		case PB_BYTES(EVENT_SONDE_ROW):
+		case PB_BYTES(EVENT_SONDE_ROW): /* of older captures */
 			fields = field.bytes;
 			break;
 		}
@@ -361,13 +363,20 @@ int reader_trace_slice(
 	return reader_visit(reader, trace_row, row);
 }
 
+/* Stages of captures before ids were unique have no id when they have no correlation. */
+static bool is_correlated(const struct reader *reader, uint64_t event_id)
+{
+	return event_id && (!reader->uncorrelated_base ||
+				   event_id - reader->uncorrelated_base >= reader->trace_rows);
+}
+
 /* What the stage itself tells of the row. */
 static void take_stage(struct reader *reader, const struct capture_device_work *work)
 {
 	struct capture_trace_row *row = &reader->row;
 
 	row->duration_ns = work->end_ns - work->start_ns;
-	if (work->correlation) {
+	if (is_correlated(reader, work->correlation)) {
 		row->layout |= ROW_BIT(ROW_CORRELATION);
 		row->values[ROW_CORRELATION] = work->correlation - reader->event_id_base;
 	}

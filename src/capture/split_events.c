@@ -88,8 +88,8 @@ static int split_sample(void *context, const struct capture_sample *sample)
 		return 0;
 	part->samples += sample->wait == WIRE_WAIT_NONE;
 	part->wait_samples += sample->wait != WIRE_WAIT_NONE;
-	r = split_callstack(
-		&split->tables, &part->ids, part->writer, sample->callstack, &out.callstack);
+	r = split_callstack(&split->tables, &part->ids, part->writer, sample->callstack,
+		sample->wait == WIRE_WAIT_NONE, &out.callstack);
 	return r ?: capture_writer_sample(part->writer, &out);
 }
 
@@ -148,7 +148,7 @@ static int put_launch_stack(
 	if (!resolve_shared(split, part, stack, &out))
 		return 0;
 	r = split_callstack(
-		&split->tables, &part->ids, part->writer, out.callstack, &out.callstack);
+		&split->tables, &part->ids, part->writer, out.callstack, false, &out.callstack);
 	return r ?: capture_writer_launch_stack(part->writer, &out);
 }
 

@@ -118,8 +118,9 @@ static int split_frame(const struct split_tables *tables, struct split_ids *ids,
 }
 
 int split_callstack(const struct split_tables *tables, struct split_ids *ids,
-	struct capture_writer *writer, capture_id callstack, capture_id *ret_id)
+	struct capture_writer *writer, capture_id callstack, bool is_sampled, capture_id *ret_id)
 {
+	uint64_t key = (uint64_t)callstack << 1 | is_sampled;
 	ARRAY_OF(capture_id) frames = {0};
 	const struct split_callstack *found;
 	uint64_t known;
@@ -128,7 +129,7 @@ int split_callstack(const struct split_tables *tables, struct split_ids *ids,
 	*ret_id = 0;
 	if (!callstack)
 		return 0;
-	if (map_u64_get(&ids->callstacks, callstack, &known)) {
+	if (map_u64_get(&ids->callstacks, key, &known)) {
 		*ret_id = (capture_id)known;
 		return 0;
 	}
@@ -144,7 +145,7 @@ int split_callstack(const struct split_tables *tables, struct split_ids *ids,
 		    ?: capture_writer_callstack(writer, frames.items, frames.count, found->stop,
 			       found->python, ret_id);
 	array_done(&frames);
-	return r ?: map_u64_set(&ids->callstacks, callstack, *ret_id);
+	return r ?: map_u64_set(&ids->callstacks, key, *ret_id);
 }
 
 bool split_has_site(

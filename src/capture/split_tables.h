@@ -26,8 +26,9 @@ struct split_tables {
 
 /* A part's own ids. */
 struct split_ids {
-	struct map_u64 mappings, frames, callstacks; /* id of the capture → id of the part */
-	struct map_u64 sites;                        /* split_site() of its frames */
+	struct map_u64 mappings, frames; /* id of the capture → id of the part */
+	struct map_u64 callstacks;       /* likewise, from twice the id, and 1 for samples */
+	struct map_u64 sites;            /* split_site() of its frames */
 };
 
 /* All return 0 or -ENOMEM. */
@@ -39,9 +40,12 @@ int split_tables_add_callstack(struct split_tables *tables, const capture_id *fr
 int split_tables_text(struct split_tables *tables, const char *text, const char **ret_text);
 void split_tables_done(struct split_tables *tables);
 
-/* The part's id of a callstack, which is written when it has none yet; 0 stays 0. */
+/*
+ * The part's id of a callstack, which is written when it has none yet; 0 stays 0. Those of samples
+ * are interned again for the first one, as capture_writer_sample() wants it.
+ */
 int split_callstack(const struct split_tables *tables, struct split_ids *ids,
-	struct capture_writer *writer, capture_id callstack, capture_id *ret_id);
+	struct capture_writer *writer, capture_id callstack, bool is_sampled, capture_id *ret_id);
 /* Whether the part has a frame at this address, and its id of the mapping. */
 bool split_has_site(
 	const struct split_ids *ids, capture_id mapping, uint64_t rel_pc, capture_id *ret_mapping);

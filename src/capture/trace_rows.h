@@ -115,7 +115,10 @@ struct capture_trace_row {
 	uint64_t lane; /* writing: from 0; reading: something that tells lanes of a track apart */
 	uint32_t track;
 	uint32_t name, category;
-	bool launches;   /* writing: work of its correlation is a row, too */
+	bool launches; /* writing: work of its correlation is a row, too */
+	uint32_t pid;  /* writing: of stages, the process's; 0: unknown */
+	/* Writing: arrows that begin and end with the slice, in Perfetto; 0: none. */
+	uint64_t flow, ended_flow;
 	uint64_t layout; /* ROW_BIT() of what it has */
 	uint64_t values[ROW_FIELD_MAX];
 	const struct intern *strings; /* reading: the ids' meaning, for the whole read */

@@ -80,6 +80,8 @@ struct capture_writer *capture_writer_free(struct capture_writer *writer)
 	map_u64_done(&writer->lanes);
 	map_u64_done(&writer->open_steps);
 	symbol_batch_done(&writer->symbols);
+	symbol_batch_done(&writer->other_symbols);
+	sampled_done(&writer->sampled);
 	output_done(&writer->output);
 	free(writer);
 	return NULL;
@@ -243,6 +245,10 @@ int capture_writer_process(struct capture_writer *writer, const struct capture_p
 		return result;
 	packet = writer_begin_packet(writer);
 	put_process(packet, process, writer_track_uuid(writer, process->pid, false));
+	result = writer_end_packet(writer);
+	if (result < 0 || !process->parent_pid || !process->cmdline_count)
+		return result;
+	put_process_tree(writer_begin_packet(writer), process);
 	return writer_end_packet(writer);
 }
 
@@ -272,6 +278,7 @@ int capture_writer_stats(struct capture_writer *writer, const struct capture_sta
 	if (result < 0)
 		return result;
 	put_stats(&message, stats);
+	writer->end_time_ns = stats->end_time_ns;
 	return writer_put_message(writer, PACKET_SONDE_STATS, &message);
 }
 

@@ -62,7 +62,10 @@ int capture_writer_callstack(struct capture_writer *writer, const capture_id *fr
 /* Said again when something changed (exec, rename): the last one counts. */
 int capture_writer_process(struct capture_writer *writer, const struct capture_process *process);
 int capture_writer_thread(struct capture_writer *writer, const struct capture_thread *thread);
-/* A running thread, or with `wait` a waiting one. */
+/*
+ * A running thread, or with `wait` a waiting one. The callstack is the one that was interned last,
+ * or an earlier sample's: else Perfetto gets no symbols for its frames.
+ */
 int capture_writer_sample(struct capture_writer *writer, const struct capture_sample *sample);
 /* Device work, its launch and the launch's stack, in any order. */
 int capture_writer_device_work(

@@ -52,6 +52,12 @@ static int intern_work(struct capture_writer *writer, const struct capture_devic
 	return result < 0 ? result : intern_queue(writer, work, ret_names);
 }
 
+/* No other capture has it, whatever it is joined with. */
+static uint64_t next_event_id(struct capture_writer *writer)
+{
+	return (uint64_t)writer->sequence_id << 32 | ++writer->device_works;
+}
+
 int capture_writer_device_work(
 	struct capture_writer *writer, const struct capture_device_work *work)
 {
@@ -65,9 +71,12 @@ int capture_writer_device_work(
 	result = writer_start(writer);
 	if (result == 0)
 		result = intern_work(writer, work, &names);
+	if (result == 0 && work->pid)
+		result = interning_context(&writer->interning, work->pid, work->gpu);
 	if (result < 0)
 		return result;
-	put_device_work(writer_begin_timed_packet(writer, work->start_ns), work, &names);
+	put_device_work(writer_begin_timed_packet(writer, work->start_ns), work, &names,
+		next_event_id(writer));
 	result = writer_end_timed_packet(writer);
 	if (result == 0 && writer->device_slices)
 		result = writer_put_work_slices(writer, work);

@@ -46,6 +46,8 @@ int capture_writer_callstack(struct capture_writer *writer, const capture_id *fr
 	size_t before = table->entries.count;
 	int result = interning_callstack(&writer->interning, frames, count, stop, python, ret_id);
 
+	if (result == 0 && !writer->visitor)
+		result = sampled_interned(&writer->sampled, *ret_id, frames, count);
 	if (result == 0 && is_news(writer, table, before))
 		result = writer->visitor->callstack(
 			writer->visitor_context, *ret_id, frames, count, stop, python);
@@ -80,32 +82,45 @@ int writer_put_interned_packet(struct capture_writer *writer)
 	return result;
 }
 
-int writer_put_symbols(struct capture_writer *writer)
+static int put_batch(struct capture_writer *writer, struct symbol_batch *batch)
 {
+	uint32_t field = batch == &writer->symbols ? PACKET_MODULE_SYMBOLS : PACKET_SONDE_SYMBOLS;
 	int result;
 
-	if (symbol_batch_is_empty(&writer->symbols))
+	if (symbol_batch_is_empty(batch))
 		return 0;
 	result = writer_put_interned_packet(writer);
 	if (result == 0)
-		result = writer_put_message(writer, PACKET_MODULE_SYMBOLS, &writer->symbols.module);
-	symbol_batch_clear(&writer->symbols);
+		result = writer_put_message(writer, field, &batch->module);
+	symbol_batch_clear(batch);
 	return result;
+}
+
+int writer_put_symbols(struct capture_writer *writer)
+{
+	int result = put_batch(writer, &writer->symbols);
+
+	return result ?: put_batch(writer, &writer->other_symbols);
 }
 
 int capture_writer_symbols(struct capture_writer *writer, capture_id mapping, uint64_t rel_pc,
 	const struct capture_symbol_line *lines, size_t count)
 {
+	struct symbol_batch *batch;
+
 	if (writer->visitor)
 		return writer->visitor->symbols(
 			writer->visitor_context, mapping, rel_pc, lines, count);
-	if (!symbol_batch_takes(&writer->symbols, mapping) ||
-		writer->symbols.module.length > PENDING_BYTES) {
-		int result = writer_put_symbols(writer);
+	/* Mapping 0 has no path that Perfetto could find it by. */
+	batch = mapping && sampled_knows(&writer->sampled, mapping, rel_pc)
+			? &writer->symbols
+			: &writer->other_symbols;
+	if (!symbol_batch_takes(batch, mapping) || batch->module.length > PENDING_BYTES) {
+		int result = put_batch(writer, batch);
 
 		if (result < 0)
 			return result;
-		symbol_batch_start(&writer->symbols, &writer->interning, mapping);
+		symbol_batch_start(batch, &writer->interning, mapping);
 	}
-	return symbol_batch_add(&writer->symbols, rel_pc, lines, count);
+	return symbol_batch_add(batch, rel_pc, lines, count);
 }

@@ -141,6 +141,19 @@ void put_process(struct strbuf *packet, const struct capture_process *process, u
 	put_process_info(packet, process);
 }
 
+void put_process_tree(struct strbuf *packet, const struct capture_process *process)
+{
+	size_t tree = pb_begin(packet, PACKET_PROCESS_TREE);
+	size_t begin = pb_begin(packet, TREE_PROCESS);
+
+	pb_put_u64(packet, TREE_PID, process->pid);
+	pb_put_u64(packet, TREE_PARENT, process->parent_pid);
+	for (uint32_t i = 0; i < process->cmdline_count; i++)
+		pb_put_text(packet, TREE_CMDLINE, process->cmdline[i]);
+	pb_end(packet, begin);
+	pb_end(packet, tree);
+}
+
 void put_thread(struct strbuf *packet, const struct capture_thread *thread, uint64_t uuid)
 {
 	size_t track = pb_begin(packet, PACKET_TRACK_DESCRIPTOR), descriptor;
@@ -164,14 +177,15 @@ static void put_size(struct strbuf *packet, uint32_t field, uint64_t x, uint64_t
 	pb_end(packet, begin);
 }
 
-/* What Perfetto has fields for. */
+/* What Perfetto has fields for. It shows no stage without an event id. */
 static void put_stage(struct strbuf *packet, const struct capture_device_work *work,
-	const struct device_work_names *names)
+	const struct device_work_names *names, uint64_t event_id)
 {
 	size_t stage = pb_begin(packet, PACKET_GPU_STAGE), launch;
 
-	pb_put_u64(packet, STAGE_EVENT_ID, work->correlation);
+	pb_put_u64(packet, STAGE_EVENT_ID, event_id);
 	pb_put_u64(packet, STAGE_DURATION, work->end_ns - work->start_ns);
+	put_nonzero(packet, STAGE_CONTEXT, work->pid);
 	pb_put_u64(packet, STAGE_GPU, 0);
 	pb_put_u64(packet, STAGE_QUEUE_IID, names->queue);
 	pb_put_u64(packet, STAGE_NAME_IID, names->name);
@@ -188,13 +202,15 @@ static void put_stage(struct strbuf *packet, const struct capture_device_work *w
 }
 
 void put_device_work(struct strbuf *packet, const struct capture_device_work *work,
-	const struct device_work_names *names)
+	const struct device_work_names *names, uint64_t event_id)
 {
 	size_t begin;
 
-	put_stage(packet, work, names);
+	put_stage(packet, work, names, event_id);
 	begin = pb_begin(packet, PACKET_SONDE_DEVICE_WORK);
 	pb_put_u64(packet, DEVICE_WORK_PID, work->pid);
+	/* Also when it is 0: else readers take the event id for it. */
+	pb_put_u64(packet, DEVICE_WORK_CORRELATION, work->correlation);
 	pb_put_u64(packet, DEVICE_WORK_KIND, work->kind);
 	put_nonzero(packet, DEVICE_WORK_QUEUED, work->queued_ns);
 	put_nonzero(packet, DEVICE_WORK_SUBMIT, work->submit_ns);

@@ -16,6 +16,8 @@ void put_system_info(struct strbuf *packet, const struct capture_session *sessio
 void put_session(struct strbuf *packet, const struct capture_session *session);
 /* track_descriptor, with sonde_process for the rest. */
 void put_process(struct strbuf *packet, const struct capture_process *process, uint64_t uuid);
+/* process_tree: what Perfetto does not take from the track. */
+void put_process_tree(struct strbuf *packet, const struct capture_process *process);
 void put_thread(struct strbuf *packet, const struct capture_thread *thread, uint64_t uuid);
 /* Iids of names in gpu_specifications. */
 struct device_work_names {
@@ -24,7 +26,7 @@ struct device_work_names {
 
 /* gpu_render_stage_event, with sonde_device_work for the rest. */
 void put_device_work(struct strbuf *packet, const struct capture_device_work *work,
-	const struct device_work_names *names);
+	const struct device_work_names *names, uint64_t event_id);
 void put_launch(struct strbuf *packet, const struct capture_launch *launch);
 void put_launch_stack(struct strbuf *packet, const struct capture_launch_stack *stack);
 /* Iids of a TrackEvent's names; 0: none. */

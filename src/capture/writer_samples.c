@@ -117,6 +117,8 @@ int capture_writer_sample(struct capture_writer *writer, const struct capture_sa
 		result = put_stack_sample(writer, sample);
 	else
 		result = put_perf_sample(writer, sample);
+	if (result == 0 && sample->wait == WIRE_WAIT_NONE && sample->callstack)
+		result = sampled_has(&writer->sampled, &writer->interning, sample->callstack);
 	if (result < 0)
 		return result;
 	strbuf_clear(&writer->interning.pending);

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "capture/interning.h"
 #include "capture/output.h"
+#include "capture/sampled.h"
 #include "capture/symbol_batch.h"
 #include "capture/writer.h"
 
@@ -15,7 +16,9 @@ struct capture_writer {
 	struct output output;
 	struct interning interning;
 	struct map_u64 queues; /* pid << 32 | queue → iid of its device << 32 | iid of its name */
-	struct symbol_batch symbols;
+	struct sampled sampled;
+	struct symbol_batch symbols;           /* of frames that samples have */
+	struct symbol_batch other_symbols;     /* of those that only waits and launches have */
 	const struct capture_visitor *visitor; /* in place of a file; NULL: there is a file */
 	void *visitor_context;
 	bool stack_sample;
@@ -27,6 +30,8 @@ struct capture_writer {
 	uint32_t open_window;  /* its number; 0: none */
 	uint64_t window_begin_ns, window_end_ns; /* of the last that was closed */
 	struct map_u64 open_steps;     /* tracks of processes in a step → when it began */
+	uint64_t device_works;         /* so far, from which their event ids follow */
+	uint64_t end_time_ns;          /* of the recording, as far as it is known */
 	bool device_slices;            /* device work and launches as slices, too */
 	struct map_u64 lanes;          /* their tracks: until when they are taken */
 	uint64_t recent_launches[256]; /* that have their slice */
@@ -48,7 +53,7 @@ int writer_put_message(struct capture_writer *writer, uint32_t field, const stru
 /* Puts what was interned since the last packet into this one, or into one of its own. */
 void writer_put_interned(struct capture_writer *writer, struct strbuf *packet);
 int writer_put_interned_packet(struct capture_writer *writer);
-/* The mapping has to be in the file before its symbols. */
+/* Mappings have to be in the file before their symbols, and frames before theirs. */
 int writer_put_symbols(struct capture_writer *writer);
 
 /* Writes the packets that open a sequence, when no session did. */

@@ -13,9 +13,6 @@
 
 /* Readers do not follow more sequences than some 65,000. */
 #define MAX_SEQUENCES 60000
-/* Correlations of several traces must differ where Perfetto draws arrows by them. */
-#define EVENT_ID_BITS 40
-
 enum text_table { TEXT_NAME, TEXT_CATEGORY, TEXT_ANNOTATION, TEXT_SPECIFICATION, TEXT_TABLE_MAX };
 
 /* Which iid a string has on a sequence: tables are not emptied when a sequence begins. */
@@ -26,7 +23,9 @@ struct text_iid {
 struct capture_trace_writer {
 	struct capture_writer *writer;
 	const struct intern *strings;
-	uint64_t begin_ns, unit_ns, event_id_base;
+	uint64_t begin_ns, unit_ns;
+	/* Event ids are the one base and the correlation, or the other and a count. */
+	uint64_t event_id_base, uncorrelated_base, uncorrelated_count;
 	struct text_iid *iids[TEXT_TABLE_MAX]; /* by string */
 	uint32_t iid_counts[TEXT_TABLE_MAX];
 	struct strbuf pending; /* interned data for the next packet */
@@ -37,6 +36,7 @@ struct capture_trace_writer {
 	uint64_t last_ns; /* of a long track's clock */
 	struct capture_trace_track track;
 	uint64_t queue_iid, lane_count;
+	struct map_u64 contexts; /* pid → the sequence that knows it */
 };
 
 static void put_nonzero(struct strbuf *out, uint32_t number, uint64_t value)
@@ -106,9 +106,9 @@ static void put_categories(struct strbuf *packet, const struct capture_trace *ab
 	}
 }
 
-static int put_trace(struct capture_writer *writer, const struct capture_trace *about)
+static int put_trace(struct capture_trace_writer *trace, const struct capture_trace *about)
 {
-	struct strbuf *packet = writer_begin_packet(writer);
+	struct strbuf *packet = writer_begin_packet(trace->writer);
 	size_t begin = pb_begin(packet, PACKET_SONDE_TRACE);
 
 	put_some_text(packet, TRACE_PATH, about->path);
@@ -128,10 +128,22 @@ static int put_trace(struct capture_writer *writer, const struct capture_trace *
 	put_nonzero(packet, TRACE_REPAIRED_TIMES, about->damage.repaired_times);
 	put_nonzero(packet, TRACE_UNENDED_EVENTS, about->damage.unended_events);
 	pb_put_u64(packet, TRACE_ROWS, about->row_count);
-	put_nonzero(packet, TRACE_EVENT_ID_BASE, writer->trace_count << EVENT_ID_BITS);
+	pb_put_u64(packet, TRACE_EVENT_ID_BASE, trace->event_id_base);
+	pb_put_u64(packet, TRACE_UNCORRELATED_BASE, trace->uncorrelated_base);
 	put_categories(packet, about);
 	pb_end(packet, begin);
-	return writer_end_packet(writer);
+	return writer_end_packet(trace->writer);
+}
+
+/*
+ * Perfetto draws arrows by event ids, over all traces of a file and all captures that were joined.
+ * 48 bits take seven bytes.
+ */
+static uint64_t id_base(const struct capture_writer *writer, uint64_t purpose)
+{
+	const uint64_t key[] = {writer->sequence_id, writer->trace_count, purpose};
+
+	return hash_bytes(key, sizeof(key), 0) >> 16 | 1;
 }
 
 static int allocate_iids(struct capture_trace_writer *trace)
@@ -156,10 +168,11 @@ int capture_trace_begin(struct capture_trace_writer **ret_trace, struct capture_
 		trace->strings = strings;
 		trace->begin_ns = about->begin_ns;
 		trace->unit_ns = about->has_fractions ? 1 : NS_PER_US;
-		trace->event_id_base = writer->trace_count << EVENT_ID_BITS;
+		trace->event_id_base = id_base(writer, 0);
+		trace->uncorrelated_base = id_base(writer, 1);
 		result = allocate_iids(trace);
 	}
-	result = result ?: put_trace(writer, about);
+	result = result ?: put_trace(trace, about);
 	if (result < 0) {
 		capture_trace_free(trace);
 		return result;
@@ -175,6 +188,7 @@ struct capture_trace_writer *capture_trace_free(struct capture_trace_writer *tra
 		return NULL;
 	for (unsigned i = 0; i < TEXT_TABLE_MAX; i++)
 		free(trace->iids[i]);
+	map_u64_done(&trace->contexts);
 	strbuf_done(&trace->pending);
 	row_state_done(&trace->state);
 	free(trace);
@@ -442,6 +456,14 @@ static void put_arrow(struct strbuf *packet, uint64_t event_id)
 	pb_end(packet, begin);
 }
 
+/* Arrows of other traces and captures have other ids. */
+static void put_flow(const struct capture_trace_writer *trace, struct strbuf *packet,
+	uint32_t field, uint64_t id)
+{
+	if (id)
+		pb_put_fixed64(packet, field, hash_u64(trace->event_id_base ^ id));
+}
+
 static void put_slice(struct capture_trace_writer *trace, struct strbuf *packet,
 	const struct capture_trace_row *row)
 {
@@ -457,11 +479,15 @@ static void put_slice(struct capture_trace_writer *trace, struct strbuf *packet,
 			pb_put_u64(packet, EVENT_CATEGORY_IID, category);
 		}
 		pb_put_u64(packet, EVENT_NAME_IID, text_iid(trace, TEXT_NAME, row->name));
-		put_row_fields(trace, packet, EVENT_SONDE_ROW, row, category);
+		put_flow(trace, packet, EVENT_FLOW, row->flow);
+		put_flow(trace, packet, EVENT_TERMINATING_FLOW, row->ended_flow);
 		if (row->launches)
 			put_arrow(packet, trace->event_id_base + row->values[ROW_CORRELATION]);
 	}
 	pb_end(packet, begin);
+	/* Not in the event: Perfetto would show the differences as its arguments. */
+	if (row->kind != CAPTURE_ROW_END)
+		put_row_fields(trace, packet, PACKET_SONDE_TRACE_ROW, row, category);
 }
 
 static void put_sizes(struct strbuf *packet, uint32_t number, const uint64_t sizes[3])
@@ -485,6 +511,32 @@ static uint64_t queue_iid(struct capture_trace_writer *trace)
 	return trace->queue_iid;
 }
 
+static uint64_t event_id(struct capture_trace_writer *trace, const struct capture_trace_row *row)
+{
+	return row->layout & ROW_BIT(ROW_CORRELATION)
+		       ? trace->event_id_base + row->values[ROW_CORRELATION]
+		       : trace->uncorrelated_base + trace->uncorrelated_count++;
+}
+
+/* The stage's process. */
+static void put_context(struct capture_trace_writer *trace, struct strbuf *packet, uint32_t pid)
+{
+	uint64_t known = 0;
+	size_t begin;
+
+	if (!pid)
+		return;
+	pb_put_u64(packet, STAGE_CONTEXT, pid);
+	if (map_u64_get(&trace->contexts, pid, &known) && known == trace->sequence)
+		return;
+	if (map_u64_set(&trace->contexts, pid, trace->sequence) < 0)
+		packet->status = -ENOMEM;
+	begin = pb_begin(&trace->pending, INTERNED_CONTEXTS);
+	pb_put_u64(&trace->pending, CONTEXT_IID, pid);
+	pb_put_u64(&trace->pending, CONTEXT_PID, pid);
+	pb_end(&trace->pending, begin);
+}
+
 static void put_stage(struct capture_trace_writer *trace, struct strbuf *packet,
 	const struct capture_trace_row *row)
 {
@@ -493,10 +545,9 @@ static void put_stage(struct capture_trace_writer *trace, struct strbuf *packet,
 	const uint64_t *grid = row->values + ROW_GRID, *block = row->values + ROW_BLOCK;
 
 	rest.layout &= ~(ROW_BIT(ROW_CORRELATION) | ROW_GRID_BITS | ROW_BLOCK_BITS);
-	if (row->layout & ROW_BIT(ROW_CORRELATION))
-		pb_put_u64(packet, STAGE_EVENT_ID,
-			trace->event_id_base + row->values[ROW_CORRELATION]);
+	pb_put_u64(packet, STAGE_EVENT_ID, event_id(trace, row));
 	pb_put_u64(packet, STAGE_DURATION, row->duration_ns);
+	put_context(trace, packet, row->pid);
 	if (row->layout & ROW_BIT(ROW_DEVICE))
 		pb_put_u64(packet, STAGE_GPU, (uint32_t)row->values[ROW_DEVICE]);
 	pb_put_u64(packet, STAGE_QUEUE_IID, queue_iid(trace));

@@ -51,6 +51,8 @@ int writer_end_steps(struct capture_writer *writer)
 	while (result == 0 && map_u64_next(&writer->open_steps, &position, &track, &begin_ns)) {
 		uint64_t end_ns = end_of_step(writer, begin_ns, UINT64_MAX);
 
+		if (end_ns == UINT64_MAX && writer->end_time_ns >= begin_ns)
+			end_ns = writer->end_time_ns;
 		if (end_ns != UINT64_MAX)
 			result = end_slice(writer, track, end_ns);
 	}

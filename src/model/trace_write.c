@@ -32,9 +32,12 @@ struct trace_output {
 	const struct trace *trace;
 	struct errmsg *err;
 	uint64_t origin_ns;
-	struct map_u64 flows;   /* key of flow_key() → index */
-	ARRAY_OF(bool) is_told; /* by flow: with its row */
-	struct map_u64 works;   /* correlations that have work */
+	struct map_u64 flows;     /* key of flow_key() → index */
+	ARRAY_OF(bool) is_told;   /* by flow: with its row */
+	struct map_u64 flow_ends; /* flow_key() of whether it is an end → index */
+	struct map_u64 works;     /* correlations that have work */
+	struct map_u64 launchers; /* correlation → pid of the row that launched */
+	uint32_t first_pid;       /* of those with threads; 0: none */
 	ARRAY_OF(struct open_slice) heap;
 	ARRAY_OF(struct lane) lanes;
 	uint32_t order;
@@ -45,7 +48,9 @@ static void output_done(struct trace_output *output)
 {
 	capture_trace_free(output->out);
 	map_u64_done(&output->flows);
+	map_u64_done(&output->flow_ends);
 	map_u64_done(&output->works);
+	map_u64_done(&output->launchers);
 	array_done(&output->is_told);
 	array_done(&output->heap);
 	array_foreach (&output->lanes, lane)
@@ -62,6 +67,38 @@ static uint64_t flow_key(uint32_t track, uint64_t id, int64_t time_ns)
 	return hash_bytes(key, sizeof(key), 0);
 }
 
+/* 0: none of the operating system's. */
+static uint32_t pid_of_track(const struct trace *trace, uint32_t number)
+{
+	const struct trace_track *track = &trace->tracks.items[number];
+
+	return track->is_device || track->pid <= 0 || track->pid > INT32_MAX ? 0
+									     : (uint32_t)track->pid;
+}
+
+static int note_launcher(struct trace_output *output, const struct trace_event *event)
+{
+	uint32_t pid = pid_of_track(output->trace, event->track);
+
+	return pid ? map_u64_set(&output->launchers, event->correlation, pid) : 0;
+}
+
+static void find_first_pid(struct trace_output *output)
+{
+	for (uint32_t i = 0; i < output->trace->tracks.count && !output->first_pid; i++)
+		output->first_pid = pid_of_track(output->trace, i);
+}
+
+/* Tracks of devices are no process's: it is the launch's, else the trace's first. */
+static uint32_t pid_of_work(const struct trace_output *output, const struct trace_event *event)
+{
+	uint64_t pid = output->first_pid;
+
+	if (event->correlation)
+		map_u64_get(&output->launchers, event->correlation, &pid);
+	return (uint32_t)pid;
+}
+
 static int index_flows(struct trace_output *output)
 {
 	const struct trace *trace = output->trace;
@@ -74,12 +111,17 @@ static int index_flows(struct trace_output *output)
 		output->is_told.items[output->is_told.count++] = false;
 		if (!map_u64_get(&output->flows, key, NULL))
 			r = map_u64_set(&output->flows, key, i);
+		key = flow_key(flow->track, flow->is_end, flow->time_ns);
+		if (r == 0 && !map_u64_get(&output->flow_ends, key, NULL))
+			r = map_u64_set(&output->flow_ends, key, i);
 	}
 	for (size_t i = 0; r == 0 && i < trace->events.count; i++) {
 		const struct trace_event *event = &trace->events.items[i];
 
 		if (trace_is_work(event) && event->correlation)
 			r = map_u64_set(&output->works, event->correlation, i);
+		else if (event->correlation)
+			r = note_launcher(output, event);
 	}
 	return r;
 }
@@ -104,6 +146,22 @@ static void take_flow(struct trace_output *output, const struct trace_event *eve
 	row->layout |= ROW_BIT(ROW_FLOW) | ROW_BIT(ROW_FLOW_ENDS);
 	row->values[ROW_FLOW] = flow->category_name;
 	row->values[ROW_FLOW_ENDS] = flow->is_end;
+}
+
+/*
+ * Another arrow that begins or ends where the slice begins, such as from an operator to its
+ * gradient's; 0: none. Of slices that begin at once it is the outermost's.
+ */
+static uint64_t show_flow(struct trace_output *output, const struct trace_event *event, bool is_end)
+{
+	uint64_t key = flow_key(event->track, is_end, event->start_ns), index;
+	const struct trace_flow *flow;
+
+	if (!map_u64_get(&output->flow_ends, key, &index))
+		return 0;
+	map_u64_remove(&output->flow_ends, key);
+	flow = &output->trace->flows.items[index];
+	return output->is_told.items[index] ? 0 : flow_key(flow->category_name, flow->id, 0);
 }
 
 static int write_other_flows(struct trace_output *output)
@@ -232,6 +290,8 @@ static int write_slice(struct trace_output *output, const struct trace_event *ev
 	if (r < 0)
 		return r;
 	row->kind = CAPTURE_ROW_BEGIN;
+	row->flow = show_flow(output, event, false);
+	row->ended_flow = show_flow(output, event, true);
 	row->lane = lane;
 	row->launches = event->correlation && !row->values[ROW_FLOW_ENDS] &&
 			map_u64_get(&output->works, event->correlation, NULL);
@@ -251,6 +311,7 @@ static int write_event(struct trace_output *output, const struct trace_event *ev
 	row->category = event->category_name;
 	row->lane = 0;
 	row->launches = false;
+	row->flow = row->ended_flow = 0;
 	row->layout |= ROW_BIT(ROW_FILE_INDEX);
 	row->values[ROW_FILE_INDEX] = event->file_index;
 	row->values[ROW_FLOW_ENDS] = false;
@@ -266,6 +327,7 @@ static int write_event(struct trace_output *output, const struct trace_event *ev
 	if (!trace_is_work(event))
 		return write_slice(output, event);
 	row->kind = CAPTURE_ROW_STAGE;
+	row->pid = pid_of_work(output, event);
 	row->duration_ns = event->duration_ns < 0 ? 0 : (uint64_t)event->duration_ns;
 	return write_row(output, row);
 }
@@ -460,6 +522,7 @@ static int write_trace(struct trace_output *output, uint64_t margin_ns)
 
 	output->origin_ns = origin_ns(output->trace, margin_ns);
 	r = begin_trace(output, output->origin_ns + (uint64_t)first_start_ns(output->trace));
+	find_first_pid(output);
 	r = r ?: index_flows(output);
 	r = r ?: write_groups(output);
 	r = r ?: write_tracks(output, false);

@@ -227,7 +227,7 @@ def test_the_schema_knows_every_field(sonde, tmp_path):
     assert decoded.count("TYPE_SLICE_BEGIN") == decoded.count("TYPE_SLICE_END") == 11
     assert decoded.count("gpu_render_stage_event {") == 3 and decoded.count("TYPE_INSTANT") == 2
     assert decoded.count("[sonde.protos.sonde_row_track]: ") == 7 + 2
-    assert decoded.count("render_stage_submission_event_ids: 9000000000") == 1
+    assert decoded.count("render_stage_submission_event_ids: ") == 1
 
 
 @pytest.mark.parametrize("name", ["kineto/critical_path_alexnet", "kineto/ns_resolution", "megatron-tp8-upgraded/kineto_0"])

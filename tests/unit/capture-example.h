@@ -302,16 +302,22 @@ static inline int write_example_things(struct capture_writer *writer)
 	return result;
 }
 
-static inline int write_example_stacks(struct capture_writer *writer)
+/* The callstack whose id is one more than `stop`. */
+static inline int write_example_stack(struct capture_writer *writer, unsigned stop)
 {
 	static const capture_id frames[] = {1, 2, 3, 4, 5, 6, 7, 1};
-	int result = 0;
 	capture_id id;
 
+	return capture_writer_callstack(writer, frames, 1 + stop % 8, (enum wire_stop)stop,
+		(enum wire_python)(stop % WIRE_PYTHON_USER_MODE), &id);
+}
+
+static inline int write_example_stacks(struct capture_writer *writer)
+{
+	int result = 0;
+
 	for (unsigned stop = 0; result == 0 && stop < WIRE_STOP_MAX; stop++)
-		result =
-			capture_writer_callstack(writer, frames, 1 + stop % 8, (enum wire_stop)stop,
-				(enum wire_python)(stop % WIRE_PYTHON_USER_MODE), &id);
+		result = write_example_stack(writer, stop);
 	return result;
 }
 
@@ -332,7 +338,9 @@ static inline int write_example_samples(struct capture_writer *writer)
 			.gil = (enum wire_gil)(i % WIRE_GIL_MAX),
 			.gil_holder_tid = i == 2 ? 4300 : 0};
 
-		result = capture_writer_sample(writer, &sample);
+		result = write_example_stack(writer, i);
+		if (result == 0)
+			result = capture_writer_sample(writer, &sample);
 	}
 	for (unsigned wait = WIRE_WAIT_CPU; result == 0 && wait < WIRE_WAIT_MAX; wait++) {
 		struct capture_sample sample = {
@@ -359,13 +367,14 @@ static inline int write_example_symbols(struct capture_writer *writer)
 	int result = capture_writer_symbols(writer, 2, 0x1234, lines, 3);
 
 	if (result == 0)
-		result = capture_writer_symbols(writer, 2, 0xffffffffffffffff, lines + 1, 1);
-	if (result == 0)
 		result = capture_writer_symbols(writer, 4, 9, lines, 1);
 	if (result == 0)
 		result = capture_writer_symbols(writer, 8, 9, NULL, 0);
 	if (result == 0)
 		result = capture_writer_symbols(writer, 10, 10, NULL, 0);
+	/* The only one of a frame that a sample has: these come by themselves. */
+	if (result == 0)
+		result = capture_writer_symbols(writer, 2, 0xffffffffffffffff, lines + 1, 1);
 	return result == 0 ? capture_writer_symbols(writer, 0, 0x7f0000001000, lines + 1, 1)
 			   : result;
 }

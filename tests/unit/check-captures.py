@@ -80,6 +80,7 @@ def check_decoded(text, sample):
         "kind: KIND_INTERPRETED",
         'thread_name: "pt_autograd_0"',
         "module_symbols {",
+        "[sonde.protos.sonde_symbols] {",
         sample + " {",
     )
     assert len(re.findall(rf"^  {sample} {{", text, re.MULTILINE)) == 7
