@@ -173,9 +173,10 @@ const char *completeness_advice(enum wire_stop stop, bool is_bpf)
 		[WIRE_STOP_COMPAT] = "a 32-bit process: only 64-bit stacks are unwound",
 		[WIRE_STOP_NEW_MAPPING] = "the process or its library was so new that sonde did "
 					  "not know it: leave sonde a CPU, or lower the rate (-F)",
-		[WIRE_STOP_OTHER_STACK] = "a signal handler ran on a stack of its own, and without "
-					  "privileges only that one is copied: record as root, "
-					  "where both are unwound in place",
+		[WIRE_STOP_OTHER_STACK] =
+			"the caller is on another stack: a goroutine's, or the one "
+			"that a signal handler with a stack of its own "
+			"interrupted (as root both of those are unwound)",
 	};
 
 	/* There stacks are copied only while something is missing. */
@@ -184,8 +185,9 @@ const char *completeness_advice(enum wire_stop stop, bool is_bpf)
 		       "the copied part was too short: the next recording finds the table in the "
 		       "cache";
 	if (is_bpf && stop == WIRE_STOP_OTHER_STACK)
-		return "a signal handler ran on a stack of its own, and only that one was copied, "
-		       "since the file's unwind table was not ready yet: the next recording finds "
-		       "the table in the cache";
+		return "the caller is on another stack: Go's runtime does a goroutine's work on "
+		       "the "
+		       "thread's own stack, and of a signal handler with a stack of its own only "
+		       "that one is copied while the file's unwind table is not ready yet";
 	return (unsigned)stop < WIRE_STOP_MAX ? advice[stop] : "an unknown reason";
 }

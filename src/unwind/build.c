@@ -11,6 +11,7 @@
 #include "unwind/infer.h"
 #include "unwind/ranges.h"
 #include "unwind/table_writer.h"
+#include "unwind/x86.h"
 
 /*
  * Up to here what lies between two FDEs is padding after the last instruction. Anything longer may
@@ -21,6 +22,8 @@
 #define MAX_START_BYTES 64
 /* Of .eh_frame_hdr, up to where it points to .eh_frame. */
 #define EH_FRAME_HEADER_BYTES 16
+/* What switches stacks in Go's runtime is hand-written and short. */
+#define MAX_SWITCH_BYTES 1024
 /* FDEs and gaps between two looks at the file's limits. */
 #define RANGES_AT_A_TIME 1024
 
@@ -36,7 +39,7 @@ struct builder {
 	ARRAY_OF(struct code) code; /* ascending */
 	struct inferrer *inferrer;  /* made when the first code without FDE is met */
 	uint64_t start;             /* the entry point, when it is a program's _start; else 0 */
-	bool gaps_have_frame_pointers;
+	bool is_go, gaps_have_frame_pointers;
 	uint64_t unsupported_rows, corrupt_fdes;
 };
 
@@ -293,6 +296,52 @@ static int add_gap(struct builder *builder, uint64_t begin, uint64_t end)
 	return start_end < end ? add_plain_gap(builder, start_end, end) : 0;
 }
 
+/* The instruction that gives rsp a value from anywhere but this stack. */
+static bool switches_stack(const struct x86_instruction *instruction)
+{
+	if (instruction->reg != X86_RSP || instruction->base == X86_RSP ||
+		instruction->base == X86_RBP)
+		return false;
+	return instruction->effect == X86_LOAD || instruction->effect == X86_MOVE;
+}
+
+/* Where a function goes on with another stack; 0 when it does not. */
+static uint64_t find_stack_switch(struct builder *builder, uint64_t begin, uint64_t end)
+{
+	struct x86_instruction instruction;
+	struct elf_bytes code;
+	size_t at = 0;
+
+	if (end - begin > MAX_SWITCH_BYTES ||
+		!elf_file_window(builder->file, begin, end - begin, &code))
+		return 0;
+	while (at < code.length &&
+		x86_decode(code.bytes + at, code.length - at, begin + at, &instruction)) {
+		at += instruction.length;
+		if (switches_stack(&instruction))
+			return begin + at < end ? begin + at : 0;
+	}
+	return 0;
+}
+
+/*
+ * Go's linker describes functions such as runtime.systemstack as if they stayed on one stack: they
+ * go over to the thread's own and call there, where what stands for a return address is a word that
+ * was left behind.
+ */
+static int add_stack_switch(struct builder *builder, uint64_t begin, uint64_t end)
+{
+	static const struct unwind_rule rule = {.cfa = UNWIND_CFA_OTHER_STACK, .ra_offset = -8};
+	uint64_t at = find_stack_switch(builder, begin, end);
+	size_t *count = &builder->rows.packed.count;
+
+	if (!at)
+		return 0;
+	while (*count && unwind_row_vaddr(builder->rows.packed.items[*count - 1]) >= at)
+		--*count;
+	return unwind_rows_add(&builder->rows, at, &rule);
+}
+
 static int add_fde(struct builder *builder, const struct unwind_range *range, uint64_t end)
 {
 	size_t row_count = builder->rows.packed.count;
@@ -305,6 +354,8 @@ static int add_fde(struct builder *builder, const struct unwind_range *range, ui
 	if (result > 0)
 		result = cfi_add_rows(&entry, &builder->cfi->section, end, &builder->rows,
 			&builder->unsupported_rows);
+	if (result == 0 && builder->is_go && builder->cfi->section.is_debug_frame)
+		result = add_stack_switch(builder, range->begin, end);
 	if (result != -EINVAL)
 		return result;
 	builder->corrupt_fdes++;
@@ -381,7 +432,8 @@ static int build(struct builder *builder, struct unwind_table *ret_table)
 	if (!builder->cfi || unwind_rows_init(&builder->rows) < 0 || collect_code(builder) < 0 ||
 		collect_ranges(builder) < 0)
 		return -ENOMEM;
-	builder->gaps_have_frame_pointers |= is_go_program(builder->file);
+	builder->is_go = is_go_program(builder->file);
+	builder->gaps_have_frame_pointers |= builder->is_go;
 	find_start(builder);
 	array_foreach (&builder->code, code) {
 		result = add_code(builder, code, &index);

@@ -154,6 +154,8 @@ static inline __attribute__((always_inline)) int unwind_find_cfa(
 		return UNWIND_CONTINUE;
 	case UNWIND_CFA_END:
 		return UNWIND_STOPPED(WIRE_STOP_COMPLETE);
+	case UNWIND_CFA_OTHER_STACK:
+		return UNWIND_STOPPED(WIRE_STOP_OTHER_STACK);
 	default:
 		return UNWIND_STOPPED(WIRE_STOP_NO_RULE);
 	}

@@ -19,7 +19,7 @@
 #include <linux/types.h>
 
 #define UNWIND_TABLE_MAGIC   0x31776e7565646e73ULL /* "sndeunw1" */
-#define UNWIND_TABLE_VERSION 2
+#define UNWIND_TABLE_VERSION 3
 #define UNWIND_PAGE_SHIFT    16
 #define UNWIND_HEADER_WORDS  8
 #define UNWIND_RULE_WORDS    2
@@ -57,6 +57,8 @@ enum unwind_cfa {
 	UNWIND_CFA_PLT,           /* rsp + 8 + ((pc & 15) >= cfa_offset ? 8 : 0) */
 	UNWIND_CFA_SIGNAL,        /* everything comes from the ucontext at rsp */
 	UNWIND_CFA_FRAME_POINTER, /* push rbp; mov rbp, rsp code without table */
+	UNWIND_CFA_OTHER_STACK,   /* rsp was loaded with another stack's: the caller is not on this
+				     one */
 };
 
 enum unwind_return_address {

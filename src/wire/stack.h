@@ -19,7 +19,10 @@ enum wire_stop {
 	WIRE_STOP_COMPAT = 10,       /* a 32-bit process */
 	/* The mapping was so new that the sampler did not know it, and the stack was not copied. */
 	WIRE_STOP_NEW_MAPPING = 11,
-	/* A signal handler's own stack was copied, the interrupted one was not. */
+	/*
+	 * The caller is on another stack: a goroutine's, or, of a copied stack, the one that a
+	 * signal handler on a stack of its own interrupted.
+	 */
 	WIRE_STOP_OTHER_STACK = 12,
 	WIRE_STOP_MAX
 };

@@ -17,6 +17,7 @@ struct frame_image {
 	const void *cfi; /* bytes of .eh_frame or .debug_frame */
 	size_t cfi_length;
 	bool is_debug_frame;
+	bool is_go;       /* it has the section that Go's linker writes */
 	const void *code; /* the first bytes of the code; may be NULL with code_length 0 */
 	size_t code_length;
 	uint64_t entry;

@@ -363,6 +363,68 @@ static void test_debug_frame(void **state)
 	unwind_table_done(&table);
 }
 
+/* As runtime.systemstack: Go's linker does not say that rsp is another stack's from there on. */
+static void test_stack_switch_of_go(void **state)
+{
+	static const uint8_t code[] = {
+		0x48,
+		0x8b,
+		0x5a,
+		0x38, /* mov 0x38(%rdx), %rbx */
+		0x48,
+		0x89,
+		0xdc, /* mov %rbx, %rsp */
+		0xff,
+		0xd7, /* call *%rdi */
+		0x48,
+		0x8b,
+		0x60,
+		0x38, /* mov 0x38(%rax), %rsp */
+		0xc3,
+		0xcc,
+		0xcc, /* a function that stays: */
+		0x48,
+		0x83,
+		0xec,
+		0x10, /* sub $16, %rsp */
+		0xff,
+		0xd7, /* call *%rdi */
+		0x48,
+		0x83,
+		0xc4,
+		0x10, /* add $16, %rsp */
+		0xc3,
+	};
+	const struct unwind_rule other = {.cfa = UNWIND_CFA_OTHER_STACK, .ra_offset = -8};
+	struct frame_image image = {
+		.code = code, .code_length = sizeof(code), .is_debug_frame = true, .is_go = true};
+	_cleanup_strbuf_ struct strbuf cfi = {0};
+	struct unwind_table table;
+	size_t fde;
+
+	add_cie(&cfi, "", NULL, 0, BYTES(INITIAL));
+	memset(cfi.data + 4, 0xff, 4);
+	for (uint64_t at = 0; at < 32; at += 16) {
+		fde = cfi.length;
+		add_fde(&cfi, CODE + at, 16,
+			BYTES(DW_CFA_advance_loc + 12, DW_CFA_def_cfa_offset, 24));
+		memset(cfi.data + fde + 4, 0, 4);
+	}
+	image.cfi = cfi.data;
+	image.cfi_length = cfi.length;
+	table = build_image(&image, NULL);
+	assert_rule(&table, CODE + 6, rsp_rule(8));
+	assert_rule(&table, CODE + 7, other);
+	assert_rule(&table, CODE + 15, other);
+	assert_rule(&table, CODE + 16, rsp_rule(8));
+	assert_rule(&table, CODE + 28, rsp_rule(24));
+	unwind_table_done(&table);
+	image.is_go = false;
+	table = build_image(&image, NULL);
+	assert_rule(&table, CODE + 7, rsp_rule(8));
+	unwind_table_done(&table);
+}
+
 /* Code without FDE: the program's start, the signal return, and no information at all. */
 static void test_code_without_fde(void **state)
 {
@@ -458,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_gaps_and_order),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_debug_frame),
+		cmocka_unit_test(test_stack_switch_of_go),
 		cmocka_unit_test(test_code_without_fde),
 		cmocka_unit_test(test_start_with_fde),
 		cmocka_unit_test(test_other_processors_are_rejected),
