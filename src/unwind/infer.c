@@ -334,14 +334,23 @@ static bool cut_behind_call(struct inferrer *inferrer)
 	const struct code_instruction *items = function->instructions.items;
 	unsigned tries = MAX_ROUNDS;
 
-	for (size_t i = 1; i + 1 < function->instructions.count && tries; i++) {
-		uint64_t next = function->begin + items[i + 1].offset;
+	for (size_t i = 1; i < function->instructions.count && tries; i++) {
+		uint64_t start;
+		size_t next;
 
-		if (items[i - 1].x86.effect != X86_CALL || items[i].x86.effect != X86_PADDING ||
-			items[i + 1].x86.effect == X86_PADDING || next % FUNCTION_ALIGNMENT)
+		if (items[i - 1].x86.effect != X86_CALL || items[i].x86.effect != X86_PADDING)
+			continue;
+		/* Long spaces are filled by several nops. */
+		next = i + 1;
+		while (next < function->instructions.count && items[next].x86.effect == X86_PADDING)
+			next++;
+		if (next == function->instructions.count)
+			return false;
+		start = function->begin + items[next].offset;
+		if (start % FUNCTION_ALIGNMENT)
 			continue;
 		tries--;
-		if (has_branch_to(function, next))
+		if (has_branch_to(function, start))
 			continue;
 		code_function_cut(function, i);
 		return true;
