@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "symbols/kernel.h"
 #include "symbols/lines.h"
+#include "unwind/stack.h"
 
 /* What reading one file's debug information may take: an eighth of the machine's memory. */
 #define LINES_MEMORY_SHARE     8
@@ -317,6 +318,19 @@ static const char *start_name(struct resolver *resolver, uint32_t file, uint64_t
 	return strbuf_status(&resolver->name) < 0 ? NULL : strbuf_cstr(&resolver->name);
 }
 
+/*
+ * libc's symbol for where signal handlers return to is stripped as a rule, and begins behind the
+ * address to look up: what unwinds it knows its code.
+ */
+static bool is_signal_return(const struct resolver *resolver, uint32_t file, uint64_t vaddr)
+{
+	const uint64_t *table;
+	uint64_t word_count;
+
+	return file_store_table(resolver->files, file, &table, &word_count) == FILE_READY &&
+	       unwind_is_signal_return(table, word_count, vaddr);
+}
+
 static int file_frame(struct resolver *resolver, const struct mapping *mapping, uint64_t address,
 	bool do_not_wait, capture_id *ret_frame)
 {
@@ -339,7 +353,9 @@ static int file_frame(struct resolver *resolver, const struct mapping *mapping, 
 	readiness = file_store_symbols(resolver->files, mapping->file, &symbols);
 	if (readiness == FILE_PENDING && !do_not_wait)
 		return -EAGAIN;
-	frame.function = symbol_name(resolver, symbols, frame.rel_pc);
+	frame.function = is_signal_return(resolver, mapping->file, frame.rel_pc)
+				 ? "__restore_rt"
+				 : symbol_name(resolver, symbols, frame.rel_pc);
 	remembered.named = frame.function != NULL;
 	if (!frame.function && readiness != FILE_PENDING)
 		frame.function = start_name(resolver, mapping->file, frame.rel_pc);

@@ -105,3 +105,12 @@ enum wire_stop unwind_user_stack(const struct unwind_target *target,
 		return WIRE_STOP_OTHER_STACK;
 	return UNWIND_STOP_REASON(result);
 }
+
+bool unwind_is_signal_return(const uint64_t *table, uint64_t word_count, uint64_t vaddr)
+{
+	struct bounded_table bounded = {table, word_count};
+	struct unwind_rule rule;
+
+	unwind_table_find(&bounded, vaddr, &rule);
+	return rule.cfa == UNWIND_CFA_SIGNAL;
+}

@@ -35,3 +35,6 @@ struct unwind_target {
 enum wire_stop unwind_user_stack(const struct unwind_target *target,
 	const struct wire_stack_copy *registers, uint64_t *ret_frames, size_t capacity,
 	size_t *ret_count);
+
+/* True at the code that ends a signal handler, by the file's table: the kernel made its frame. */
+bool unwind_is_signal_return(const uint64_t *table, uint64_t word_count, uint64_t vaddr);
