@@ -10,7 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/file.h"
+#include "importers/kineto.h"
 #include "kineto-text.h"
 
 #define WINDOW ((size_t)64 * 1024)
@@ -501,6 +505,40 @@ static void test_other_shapes_of_files(void **state _unused_)
 	}
 }
 
+/* Without reading the events: of distributedInfo itself, not of what lies in it or in a text. */
+static void test_rank_of_a_file(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t rank; /* UINT32_MAX: none */
+	} files[] = {
+		{"{\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3}, \"traceEvents\": []}",
+			3},
+		{"{\"traceEvents\": [], \"distributedInfo\" :\n {\"rank\": \"5\"}}", 5},
+		{"{\"distributedInfo\": {\"pg_config\": [{\"rank\": 9}], \"rank\": 1}}", 1},
+		{"{\"a\": \"\\\"distributedInfo\\\": {\\\"rank\\\": 7}\"}", UINT32_MAX},
+		{"{\"distributedInfo\": {\"rank\": 4294967295}}", UINT32_MAX},
+		{"{\"distributedInfo\": {\"rank\": -1}}", UINT32_MAX},
+		{"{\"distributedInfo\": [{\"rank\": 2}]}", UINT32_MAX},
+		{"{\"distributedInfo\": {\"rank\": ", UINT32_MAX},
+		{"{\"distributedInfo\"", UINT32_MAX},
+		{"", UINT32_MAX},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		_cleanup_close_ int fd = memfd_create("trace", MFD_CLOEXEC);
+		size_t length = strlen(files[i].text);
+		uint32_t rank = UINT32_MAX;
+		char path[32];
+
+		assert_true(fd >= 0);
+		assert_int_equal(write(fd, files[i].text, length), length);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		assert_int_equal(kineto_rank(path, &rank), files[i].rank != UINT32_MAX);
+		assert_int_equal(rank, files[i].rank);
+	}
+}
+
 /* A second document and the like, in whatever windows they come: space alone is no loss. */
 static void test_bytes_behind_the_end(void **state _unused_)
 {
@@ -670,6 +708,7 @@ int main(void)
 		cmocka_unit_test(test_ids),
 		cmocka_unit_test(test_begin_and_end),
 		cmocka_unit_test(test_other_shapes_of_files),
+		cmocka_unit_test(test_rank_of_a_file),
 		cmocka_unit_test(test_bytes_behind_the_end),
 		cmocka_unit_test(test_what_is_no_trace),
 		cmocka_unit_test(test_no_events),
