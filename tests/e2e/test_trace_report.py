@@ -242,6 +242,14 @@ def test_why_there_is_no_device_work(sonde, tmp_path):
     assert "--cpu-only" in sonde("report", "--by", "kernel", capture, check=0).stdout
 
 
+def test_why_there_is_no_device_work_where_sonde_attached(sonde, start_workload, tmp_path):
+    capture = tmp_path / "a.pftrace"
+    sonde("record", "-d", 0.5, "-o", capture, "-p", start_workload("spin", 20).pid, check=0)
+    text = sonde("report", "--by", "kernel", capture, check=0).stdout
+    assert "sonde attached to what ran already" in text and "no process" not in text
+    assert "sonde attached" in sonde("report", "--weight", "gpu", capture, check=0).stdout
+
+
 def test_a_folder_of_recordings_says_what_to_type(sonde, tmp_path):
     folder = tmp_path / "runs"
     folder.mkdir()
