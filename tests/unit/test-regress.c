@@ -360,6 +360,48 @@ static void test_several_recordings_know_how_runs_differ(void **state _unused_)
 	regress_done(&regress);
 }
 
+/* Comparisons of equal programs, whose runs differ by a factor, that say `slower`; of 1,000. */
+static unsigned count_alarms_of_runs(size_t recordings, uint64_t random)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	unsigned alarms = 0;
+
+	for (int comparison = 0; comparison < 1000; comparison++) {
+		struct regress_recordings sides[2] = {{{0}}, {{0}}};
+		struct model models[2 * RUNS] = {0};
+		struct regress regress;
+
+		for (size_t i = 0; i < 2 * recordings; i++) {
+			double factor = exp(0.2 * sqrt(-2 * log(uniform(&random))) *
+					    cos(6.283185307 * uniform(&random)));
+
+			for (size_t j = 0; j < COUNT(names); j++)
+				add_simulated(&models[i], names[j], 20, factor, &random);
+			assert_int_equal(array_append(&sides[i % 2].items,
+						 (struct regress_recording){&models[i], 0, 0}),
+				0);
+		}
+		assert_int_equal(regress_init(&regress, 0, &sides[0], &sides[1]), 0);
+		alarms += regress.slower > 0;
+		regress_done(&regress);
+		for (size_t i = 0; i < 2 * recordings; i++)
+			array_done(&models[i].device_works);
+		array_done(&sides[0].items);
+		array_done(&sides[1].items);
+	}
+	return alarms;
+}
+
+/* One recording of each cannot know how runs differ; with five of each the bar of 1 % holds. */
+static void test_false_alarms_of_slow_runs(void **state _unused_)
+{
+	unsigned of_one = count_alarms_of_runs(1, 7), of_five = count_alarms_of_runs(RUNS, 7);
+
+	print_message("%u of 1,000 with one, %u with five\n", of_one, of_five);
+	assert_in_range(of_one, 100, 500);
+	assert_in_range(of_five, 0, 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_cpu_time_needs_significance),
 		cmocka_unit_test(test_cpu_time_of_each_recording_is_larger),
 		cmocka_unit_test(test_several_recordings_know_how_runs_differ),
+		cmocka_unit_test(test_false_alarms_of_slow_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
