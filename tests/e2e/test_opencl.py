@@ -435,12 +435,12 @@ def test_collector_killed(sonde, opencl, tmp_path):
     marker = tmp_path / "status"
     out = tmp_path / "out"
     script = f'{" ".join(opencl(30000))} >{out}; echo $? > {marker}'
-    running = sonde.start("record", "-q", "-o", tmp_path / "x.pftrace", "--", "sh", "-c", f"sleep 0.5; {script}")
-    time.sleep(0.9)
+    running = sonde.start("record", "-q", "-o", tmp_path / "x.pftrace", "--", "sh", "-c", script)
+    session_folder(running, timeout=60)
     running.kill()
     running.wait()
     assert glob.glob(f"/dev/shm/sonde-{running.pid}-*")
-    for _ in range(300):
+    for _ in range(1200):
         if marker.exists() and marker.read_text():
             break
         time.sleep(0.1)
