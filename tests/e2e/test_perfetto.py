@@ -67,6 +67,7 @@ def kinds(sonde, sonde_path, workload, tmp_path, opencl_program):
         "stack-sample": (["--stack-sample", "--wait", "off"], workload("threads", 1)),
         "wait": (["--wait", "sample", "-F", "999"], workload("threads", 1)),
         "exact": (["--wait", "exact"], workload("threads", 1)),
+        "steps": ([], workload("steps", 0.01, 8)),
         "opencl": ([], opencl_program),
         "cuda": ([], [doubles / "cuda-program", doubles / "libcupti-double-13.so", "20"]),
     }
@@ -86,7 +87,7 @@ def opencl_program(workload):
     return workload("opencl", 20)
 
 
-@pytest.mark.parametrize("kind", ["cpu", "stack-sample", "wait", "exact", "opencl", "cuda"])
+@pytest.mark.parametrize("kind", ["cpu", "stack-sample", "wait", "exact", "steps", "opencl", "cuda"])
 def test_what_perfetto_takes_of_a_recording(kinds, kind):
     """Symbols are of frames that samples have, work has an id and a process, slices have ends."""
     trace = check(kinds(kind))
@@ -94,6 +95,8 @@ def test_what_perfetto_takes_of_a_recording(kinds, kind):
         assert trace.samples and trace.symbols and not trace.other_symbols
     if kind in ("wait", "exact"):
         assert trace.samples and trace.other_symbols
+    if kind == "steps":
+        assert trace.open, "steps have a track"
     if kind in ("opencl", "cuda"):
         assert trace.stages >= 40 and len(trace.event_ids) == trace.stages
         assert trace.other_symbols, "of launches"
