@@ -345,8 +345,10 @@ static int find_gaps(
 
 	for (uint32_t i = 0; r == 0 && i < model->device_works.count; i++) {
 		const struct model_device_work *work = &model->device_works.items[i];
-		struct device_idle_span span = {
-			.next = i, .thread = work->thread, .sample = MODEL_NONE};
+		struct device_idle_span span = {.next = i,
+			.process = work->process,
+			.thread = work->thread,
+			.sample = MODEL_NONE};
 
 		r = find_device(idle, &names, work, &span.device);
 		r = r ?: add_work(idle, history, model, i, span);

@@ -38,11 +38,12 @@ const char *device_idle_cause_meaning(enum device_idle_cause cause);
  */
 struct device_idle_span {
 	uint64_t start_ns, end_ns;
-	uint32_t device; /* index */
-	uint32_t next;   /* work, which ended the gap: index */
-	uint32_t thread; /* that launched the next work; MODEL_NONE: not known */
-	uint32_t sample; /* it rests on; MODEL_NONE: on none */
-	uint32_t stack;  /* the sample's, or the next work's; MODEL_NONE: none */
+	uint32_t device;  /* index */
+	uint32_t next;    /* work, which ended the gap: index */
+	uint32_t process; /* of the next work */
+	uint32_t thread;  /* that launched the next work; MODEL_NONE: not known */
+	uint32_t sample;  /* it rests on; MODEL_NONE: on none */
+	uint32_t stack;   /* the sample's, or the next work's; MODEL_NONE: none */
 	enum device_idle_cause cause;
 };
 

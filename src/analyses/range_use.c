@@ -114,7 +114,7 @@ static int found_sample(void *context, const struct range_moment *moment, uint32
 	return 0;
 }
 
-static int find_samples(struct work *work)
+static int find_samples(struct work *work, const struct selected *selected)
 {
 	const struct model *model = work->model;
 	ARRAY_OF(struct range_moment) moments = {0};
@@ -129,7 +129,7 @@ static int find_samples(struct work *work)
 			.index = (uint32_t)i,
 		};
 
-		if (sample->wait == WIRE_WAIT_NONE)
+		if (sample->wait == WIRE_WAIT_NONE && (!selected || selected->samples[i]))
 			r = array_append(&moments, moment);
 	}
 	work->use->samples = moments.count;
@@ -252,7 +252,7 @@ static int compare_rows(const void *left, const void *right)
 	return order ? order : strcmp(a->name, b->name);
 }
 
-static int fill(struct work *work)
+static int fill(struct work *work, const struct selected *selected)
 {
 	size_t count = work->model->ranges.count;
 	int r;
@@ -267,7 +267,7 @@ static int fill(struct work *work)
 	work->seen = calloc(work->use->rows.count, sizeof(*work->seen));
 	if (!work->seen)
 		return -ENOMEM;
-	r = find_samples(work);
+	r = find_samples(work, selected);
 	memset(work->seen, 0, work->use->rows.count * sizeof(*work->seen));
 	r = r ?: find_launches(work);
 	if (r == 0)
@@ -275,7 +275,8 @@ static int fill(struct work *work)
 	return r;
 }
 
-int range_use_init(struct range_use *use, const struct model *model)
+int range_use_init(
+	struct range_use *use, const struct model *model, const struct selected *selected)
 {
 	struct work work = {.model = model, .use = use};
 	int r;
@@ -283,7 +284,7 @@ int range_use_init(struct range_use *use, const struct model *model)
 	*use = (struct range_use){0};
 	if (!model->ranges.count)
 		return 0;
-	r = fill(&work);
+	r = fill(&work, selected);
 	if (r == 0)
 		qsort(use->rows.items, use->rows.count, sizeof(*use->rows.items), compare_rows);
 	intern_done(&work.keys);

@@ -3,6 +3,7 @@
  * that was launched there. */
 #pragma once
 
+#include "analyses/selection.h"
 #include "base/array.h"
 #include "model/model.h"
 
@@ -28,7 +29,9 @@ struct range_use {
 	uint64_t ranges, marks;
 };
 
-/* Of samples that were not weighed. Returns 0 or -ENOMEM. Strings are the model's. */
-int range_use_init(struct range_use *use, const struct model *model);
+/* Of a model that was not weighed; its selected samples, NULL: all. Returns 0 or -ENOMEM. Strings
+ * are the model's. */
+int range_use_init(
+	struct range_use *use, const struct model *model, const struct selected *selected);
 void range_use_done(struct range_use *use);
 #define _cleanup_range_use_ _cleanup_(range_use_done)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyses/selection.h"
+#include "analyses/selection_match.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -7,20 +7,109 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/range_finder.h"
 #include "base/macros.h"
 
-/* A number to compare with, or a pattern. */
-struct matcher {
-	bool any, is_number;
-	uint64_t number;
-	regex_t pattern;
-	bool has_pattern;
+enum {
+	BY_PROCESS = 1 << 0,
+	BY_THREAD = 1 << 1,
+	BY_TIME = 1 << 2,
+	BY_WINDOW = 1 << 3,
+	BY_RANGE = 1 << 4,
+	BY_SYMBOL = 1 << 5,
+	BY_ALL = (1 << 6) - 1,
 };
 
-struct time_range {
-	uint64_t start_ns, end_ns; /* inclusive */
+/* Counters and memory have no thread; ranges, steps and counters have no stack. */
+static const struct {
+	const char *name;
+	unsigned filters;
+} kinds[SELECTION_KIND_MAX] = {
+	[SELECTION_SAMPLES] = {"samples", BY_ALL},
+	[SELECTION_DEVICE_WORK] = {"device work", BY_ALL},
+	[SELECTION_RANGES] = {"ranges", BY_ALL & ~BY_SYMBOL},
+	[SELECTION_STEPS] = {"steps", BY_ALL & ~BY_SYMBOL},
+	[SELECTION_COUNTERS] = {"counters", BY_PROCESS | BY_TIME | BY_WINDOW},
+	[SELECTION_WINDOWS] = {"windows", BY_ALL & ~BY_TIME},
+	[SELECTION_GRAPHS] = {"CUDA graphs", BY_PROCESS | BY_WINDOW},
+	[SELECTION_DEVICE_MEMORY] = {"device memory", BY_PROCESS | BY_TIME | BY_WINDOW},
+	[SELECTION_DEVICE_IDLE] = {"idle time of devices", BY_WINDOW},
+	[SELECTION_VLLM_TABLES] = {"tables of vLLM", BY_WINDOW},
+	[SELECTION_TRACES] = {"rows of traces", BY_WINDOW},
 };
+
+const char *selection_kind_name(enum selection_kind kind)
+{
+	return kinds[kind].name;
+}
+
+/* The first filter given of those in `filters`. */
+static const char *find_filter(const struct selection *selection, unsigned filters)
+{
+	const struct {
+		const char *name, *value;
+	} given[] = {
+		{"--process", selection->process},
+		{"--thread", selection->thread},
+		{"--time", selection->time},
+		{"--window", selection->window},
+		{"--range", selection->range},
+		{"--symbol", selection->symbol},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
+		if (given[i].value && filters & 1U << i)
+			return given[i].name;
+	}
+	return NULL;
+}
+
+const char *selection_first_filter(const struct selection *selection)
+{
+	return find_filter(selection, BY_ALL);
+}
+
+const char *selection_refused(const struct selection *selection, enum selection_kind kind)
+{
+	return find_filter(selection, ~kinds[kind].filters);
+}
+
+bool selection_narrows(const struct selection *selection)
+{
+	return find_filter(selection, BY_ALL & ~BY_WINDOW) != NULL;
+}
+
+int selection_check(const struct selection *selection, enum selection_kind kind, struct errmsg *err)
+{
+	const char *refused = selection_refused(selection, kind);
+
+	if (!refused)
+		return 0;
+	return errmsg_set(
+		err, -EINVAL, "%s does not apply to %s: leave it out", refused, kinds[kind].name);
+}
+
+bool selection_left_out(const struct model *model, enum selection_kind kind)
+{
+	return model->left_out & 1U << kind;
+}
+
+void selection_describe_left_out(
+	const struct selection *selection, const struct model *model, struct strbuf *out)
+{
+	unsigned left_out = model->left_out;
+
+	if (!left_out)
+		return;
+	strbuf_add(out, "Left out, because a filter does not apply to them:");
+	for (unsigned kind = 0; kind < SELECTION_KIND_MAX; kind++) {
+		if (!(left_out & 1U << kind))
+			continue;
+		left_out &= ~(1U << kind);
+		strbuf_addf(out, " %s (%s)%s", kinds[kind].name,
+			selection_refused(selection, (enum selection_kind)kind),
+			left_out ? "," : ".");
+	}
+}
 
 static void matcher_done(struct matcher *matcher)
 {
@@ -64,7 +153,7 @@ static int matcher_init(struct matcher *matcher, const char *text, bool number_a
 		option, text, reason, subject);
 }
 
-static bool matcher_fits(const struct matcher *matcher, uint64_t number, const char *text)
+bool matcher_fits(const struct matcher *matcher, uint64_t number, const char *text)
 {
 	if (matcher->any)
 		return true;
@@ -92,12 +181,12 @@ static const char *parse_seconds(const char *text, uint64_t *ret_ns)
 }
 
 static int parse_time(
-	const char *text, uint64_t origin_ns, struct time_range *ret_range, struct errmsg *err)
+	struct selection_match *match, const char *text, uint64_t origin_ns, struct errmsg *err)
 {
 	uint64_t start = 0, end = UINT64_MAX - origin_ns;
 	const char *cursor;
 
-	*ret_range = (struct time_range){.end_ns = UINT64_MAX};
+	match->end_ns = UINT64_MAX;
 	if (!text)
 		return 0;
 	cursor = parse_seconds(text, &start);
@@ -110,39 +199,40 @@ static int parse_time(
 			"--time '%.100s' is no range of time: give START..END in seconds since the "
 			"recording began, such as 1.5..4, 10.. or ..2",
 			text);
-	ret_range->start_ns = origin_ns + start;
-	ret_range->end_ns = origin_ns + end;
+	match->start_ns = origin_ns + start;
+	match->end_ns = origin_ns + end;
 	return 0;
 }
 
-/* One bool for each thread: its process and its own name or id fit. */
-static int match_threads(const struct selection *selection, const struct model *model,
-	bool **ret_fits, struct errmsg *err)
+static int match_threads(struct selection_match *match, const struct selection *selection,
+	const struct model *model, struct errmsg *err)
 {
 	_cleanup_matcher_ struct matcher by_process = {0};
 	_cleanup_matcher_ struct matcher by_thread = {0};
-	bool *fits;
-	int r = 0;
+	int r = matcher_init(&by_process, selection->process, true, "--process",
+		"a pid or a pattern for process names", err);
 
-	r = r
-		    ?: matcher_init(&by_process, selection->process, true, "--process",
-			       "a pid or a pattern for process names", err);
 	r = r
 		    ?: matcher_init(&by_thread, selection->thread, true, "--thread",
 			       "a tid or a pattern for thread names", err);
 	if (r < 0)
 		return r;
-	fits = calloc(model->threads.count + 1, sizeof(*fits));
-	if (!fits)
+	match->any_thread = by_thread.any;
+	match->processes = calloc(model->processes.count + 1, sizeof(*match->processes));
+	match->threads = calloc(model->threads.count + 1, sizeof(*match->threads));
+	if (!match->processes || !match->threads)
 		return -ENOMEM;
+	for (size_t i = 0; i < model->processes.count; i++) {
+		const struct model_process *process = &model->processes.items[i];
+
+		match->processes[i] = matcher_fits(&by_process, process->pid, process->name);
+	}
 	for (size_t i = 0; i < model->threads.count; i++) {
 		const struct model_thread *thread = &model->threads.items[i];
-		const struct model_process *process = &model->processes.items[thread->process];
 
-		fits[i] = matcher_fits(&by_process, process->pid, process->name) &&
-			  matcher_fits(&by_thread, thread->tid, thread->name);
+		match->threads[i] = match->processes[thread->process] &&
+				    matcher_fits(&by_thread, thread->tid, thread->name);
 	}
-	*ret_fits = fits;
 	return 0;
 }
 
@@ -158,57 +248,109 @@ static bool stack_has(
 	return false;
 }
 
-/* One bool for each stack: a function in it fits. NULL in *ret_fits: every stack does. */
-static int match_stacks(const struct selection *selection, const struct model *model,
-	bool **ret_fits, struct errmsg *err)
+static int match_stacks(struct selection_match *match, const struct selection *selection,
+	const struct model *model, struct errmsg *err)
 {
-	_cleanup_matcher_ struct matcher by_symbol = {0};
 	_cleanup_free_ bool *functions = NULL;
-	bool *fits;
 	int r;
 
-	*ret_fits = NULL;
 	if (!selection->symbol)
 		return 0;
-	r = matcher_init(&by_symbol, selection->symbol, false, "--symbol",
+	r = matcher_init(&match->by_symbol, selection->symbol, false, "--symbol",
 		"a pattern for function names", err);
 	if (r < 0)
 		return r;
 	functions = calloc(model->functions.count + 1, sizeof(*functions));
-	fits = calloc(model->stacks.count + 1, sizeof(*fits));
-	if (!functions || !fits) {
-		free(fits);
+	match->stacks = calloc(model->stacks.count + 1, sizeof(*match->stacks));
+	if (!functions || !match->stacks)
 		return -ENOMEM;
-	}
 	for (size_t i = 0; i < model->functions.count; i++)
-		functions[i] = matcher_fits(&by_symbol, 0, model->functions.items[i].name);
+		functions[i] = matcher_fits(&match->by_symbol, 0, model->functions.items[i].name);
 	for (size_t i = 0; i < model->stacks.count; i++)
-		fits[i] = stack_has(model, &model->stacks.items[i], functions);
-	*ret_fits = fits;
+		match->stacks[i] = stack_has(model, &model->stacks.items[i], functions);
 	return 0;
 }
 
+static int match_ranges(struct selection_match *match, const struct selection *selection,
+	const struct model *model, struct errmsg *err)
+{
+	_cleanup_matcher_ struct matcher by_name = {0};
+	int r;
+
+	if (!selection->range)
+		return 0;
+	r = matcher_init(
+		&by_name, selection->range, false, "--range", "a pattern for names of ranges", err);
+	if (r < 0)
+		return r;
+	match->ranges = calloc(model->ranges.count + 1, sizeof(*match->ranges));
+	if (!match->ranges)
+		return -ENOMEM;
+	for (size_t i = 0; i < model->ranges.count; i++)
+		match->ranges[i] = matcher_fits(&by_name, 0, model->ranges.items[i].name);
+	return 0;
+}
+
+int selection_match_init(struct selection_match *match, const struct selection *selection,
+	const struct model *model, struct errmsg *err)
+{
+	int r = parse_time(match, selection->time, model_start_ns(model), err);
+
+	r = r ?: match_threads(match, selection, model, err);
+	r = r ?: match_stacks(match, selection, model, err);
+	r = r ?: match_ranges(match, selection, model, err);
+	return r == -ENOMEM ? errmsg_set(err, r, "memory ran out while filtering") : r;
+}
+
+void selection_match_done(struct selection_match *match)
+{
+	matcher_done(&match->by_symbol);
+	free(match->processes);
+	free(match->threads);
+	free(match->stacks);
+	free(match->ranges);
+	*match = (struct selection_match){0};
+}
+
 struct in_ranges {
-	const bool *fits; /* by range */
-	bool *samples;
+	const bool *ranges;
+	bool *fits; /* by the moment's index */
 };
 
 static int found_in_range(void *context, const struct range_moment *moment, uint32_t range)
 {
 	struct in_ranges *in = context;
 
-	if (in->fits[range])
-		in->samples[moment->index] = true;
+	if (in->ranges[range])
+		in->fits[moment->index] = true;
 	return 0;
 }
 
-static int find_in_ranges(const struct model *model, const bool *fits, bool *samples)
+int selection_match_moments(const struct selection_match *match, const struct model *model,
+	struct range_moment *moments, size_t count, bool *fits)
 {
-	struct in_ranges in = {.fits = fits, .samples = samples};
-	struct range_moment *moments = calloc(model->samples.count + 1, sizeof(*moments));
+	struct in_ranges in = {.ranges = match->ranges, .fits = fits};
+
+	return range_find(model, moments, count, found_in_range, &in);
+}
+
+/*
+ * One bool for each sample: it, or the launch of the work that it stands for, lies in a range that
+ * fits. NULL in *ret_fits: every sample does.
+ */
+static int find_samples_in_ranges(
+	const struct selection_match *match, const struct model *model, bool **ret_fits)
+{
+	_cleanup_free_ struct range_moment *moments = NULL;
+	_cleanup_free_ bool *fits = NULL;
 	int r;
 
-	if (!moments)
+	*ret_fits = NULL;
+	if (!match->ranges)
+		return 0;
+	moments = calloc(model->samples.count + 1, sizeof(*moments));
+	fits = calloc(model->samples.count + 1, sizeof(*fits));
+	if (!moments || !fits)
 		return -ENOMEM;
 	for (size_t i = 0; i < model->samples.count; i++) {
 		const struct model_sample *sample = &model->samples.items[i];
@@ -220,54 +362,24 @@ static int find_in_ranges(const struct model *model, const bool *fits, bool *sam
 			.index = (uint32_t)i,
 		};
 	}
-	r = range_find(model, moments, model->samples.count, found_in_range, &in);
-	free(moments);
+	r = selection_match_moments(match, model, moments, model->samples.count, fits);
+	if (r == 0)
+		*ret_fits = TAKE_PTR(fits);
 	return r;
 }
 
-/*
- * One bool for each sample: it, or the launch of the work that it stands for, lies in a range whose
- * name fits. NULL in *ret_fits: every sample does.
- */
-static int match_ranges(const struct selection *selection, const struct model *model,
-	bool **ret_fits, struct errmsg *err)
-{
-	_cleanup_matcher_ struct matcher by_name = {0};
-	_cleanup_free_ bool *ranges = NULL;
-	bool *fits;
-	int r;
-
-	*ret_fits = NULL;
-	if (!selection->range)
-		return 0;
-	r = matcher_init(
-		&by_name, selection->range, false, "--range", "a pattern for names of ranges", err);
-	if (r < 0)
-		return r;
-	ranges = calloc(model->ranges.count + 1, sizeof(*ranges));
-	fits = calloc(model->samples.count + 1, sizeof(*fits));
-	if (!ranges || !fits) {
-		free(fits);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < model->ranges.count; i++)
-		ranges[i] = matcher_fits(&by_name, 0, model->ranges.items[i].name);
-	*ret_fits = fits;
-	return find_in_ranges(model, ranges, fits);
-}
-
 static void mark(const struct model *model, enum model_weight weight,
-	const struct time_range *range, const bool *threads, const bool *stacks, const bool *ranges,
-	struct selected *selected)
+	const struct selection_match *match, const bool *in_ranges, struct selected *selected)
 {
 	for (size_t i = 0; i < model->samples.count; i++) {
 		const struct model_sample *sample = &model->samples.items[i];
 
 		selected->samples[i] =
-			model_sample_counts(sample, weight) && sample->time_ns >= range->start_ns &&
-			sample->time_ns <= range->end_ns && threads[sample->thread] &&
-			(!ranges || ranges[i]) &&
-			(!stacks || (sample->stack != MODEL_NONE && stacks[sample->stack]));
+			model_sample_counts(sample, weight) && sample->time_ns >= match->start_ns &&
+			sample->time_ns <= match->end_ns && match->threads[sample->thread] &&
+			(!in_ranges || in_ranges[i]) &&
+			(!match->stacks ||
+				(sample->stack != MODEL_NONE && match->stacks[sample->stack]));
 		selected->count += selected->samples[i] ? sample->count : 0;
 	}
 }
@@ -276,25 +388,22 @@ int selection_apply(const struct selection *selection, const struct model *model
 	struct selected *ret_selected, struct errmsg *err)
 {
 	static const struct selection everything = {0};
-	_cleanup_free_ bool *threads = NULL, *stacks = NULL, *ranges = NULL;
+	_cleanup_selection_match_ struct selection_match match = {0};
+	_cleanup_free_ bool *in_ranges = NULL;
 	struct selected selected = {0};
-	struct time_range range;
-	int r = 0;
+	int r;
 
 	if (!selection)
 		selection = &everything;
-	r = r ?: parse_time(selection->time, model_start_ns(model), &range, err);
-	r = r ?: match_threads(selection, model, &threads, err);
-	r = r ?: match_stacks(selection, model, &stacks, err);
-	r = r ?: match_ranges(selection, model, &ranges, err);
-	if (r < 0 && r != -ENOMEM)
+	r = selection_match_init(&match, selection, model, err);
+	if (r < 0)
 		return r;
 	selected.samples = calloc(model->samples.count + 1, sizeof(*selected.samples));
-	if (r < 0 || !threads || !selected.samples) {
+	if (!selected.samples || find_samples_in_ranges(&match, model, &in_ranges) < 0) {
 		selected_done(&selected);
 		return errmsg_set(err, -ENOMEM, "memory ran out while filtering samples");
 	}
-	mark(model, selection->weight, &range, threads, stacks, ranges, &selected);
+	mark(model, selection->weight, &match, in_ranges, &selected);
 	*ret_selected = selected;
 	return 0;
 }

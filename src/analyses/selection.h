@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
+#include "base/strbuf.h"
 #include "model/model.h"
 
 struct selection {
@@ -21,6 +22,34 @@ struct selection {
 	const char *window; /* "N[,M|A-B]": told when the model is loaded, which has no others */
 };
 
+/* What views show. Each says here, in one table, which filters it honours. */
+enum selection_kind {
+	SELECTION_SAMPLES,
+	SELECTION_DEVICE_WORK,
+	SELECTION_RANGES, /* and marks, with what is made of them: requests, tokens, experts */
+	SELECTION_STEPS,
+	SELECTION_COUNTERS,
+	SELECTION_WINDOWS,
+	SELECTION_GRAPHS,
+	SELECTION_DEVICE_MEMORY,
+	SELECTION_DEVICE_IDLE,
+	SELECTION_VLLM_TABLES,
+	SELECTION_TRACES, /* as other tools have them */
+	SELECTION_KIND_MAX,
+};
+
+/* "steps", "device work" … */
+const char *selection_kind_name(enum selection_kind kind);
+/* The first filter that was given, "--process"; NULL: none. */
+const char *selection_first_filter(const struct selection *selection);
+/* The first filter that was given and does not apply to this kind, "--symbol"; NULL: all do. */
+const char *selection_refused(const struct selection *selection, enum selection_kind kind);
+/* Is any filter given but --window, of which the model has nothing else? */
+bool selection_narrows(const struct selection *selection);
+/* Returns 0, or -EINVAL with a sentence that names the filter that does not apply. */
+int selection_check(
+	const struct selection *selection, enum selection_kind kind, struct errmsg *err);
+
 /* The selection applied to one model: one bool per sample. */
 struct selected {
 	bool *samples;  /* model->samples.count of them */
@@ -31,3 +60,17 @@ struct selected {
 int selection_apply(const struct selection *selection, const struct model *model,
 	struct selected *ret_selected, struct errmsg *err);
 void selected_done(struct selected *selected);
+
+/*
+ * Leaves in the model, of everything but samples, what the filters select. An event has its own
+ * process, thread and time, and lies in the ranges that are open when it starts, or is launched;
+ * ranges and steps count where they overlap --time. Of kinds that a filter does not apply to
+ * nothing is left. Idle time of devices is between pieces of work of all programs: find it before.
+ * Returns 0 or a negative errno with a sentence.
+ */
+int selection_narrow(const struct selection *selection, struct model *model, struct errmsg *err);
+/* Did selection_narrow() drop all that the model had of this kind, as a filter does not apply? */
+bool selection_left_out(const struct model *model, enum selection_kind kind);
+/* Appends "Left out, because …: steps (--symbol), ranges (--symbol)."; or nothing. */
+void selection_describe_left_out(
+	const struct selection *selection, const struct model *model, struct strbuf *out);

@@ -52,12 +52,14 @@ static uint32_t find_step(
 		       : MODEL_NONE;
 }
 
-static void add_samples(struct step_use *use, const struct model *model)
+static void add_samples(
+	struct step_use *use, const struct model *model, const struct selected *selected)
 {
-	array_foreach (&model->samples, sample) {
+	for (size_t i = 0; i < model->samples.count; i++) {
+		const struct model_sample *sample = &model->samples.items[i];
 		uint32_t process = model->threads.items[sample->thread].process, step;
 
-		if (sample->wait != WIRE_WAIT_NONE)
+		if (sample->wait != WIRE_WAIT_NONE || (selected && !selected->samples[i]))
 			continue;
 		for (size_t row = 0; row < use->rows.count; row++) {
 			if (use->rows.items[row].process != process)
@@ -159,7 +161,7 @@ static int compare_steps(const void *left, const void *right, void *context)
 	return a < b ? -1 : a > b;
 }
 
-int step_use_init(struct step_use *use, const struct model *model)
+int step_use_init(struct step_use *use, const struct model *model, const struct selected *selected)
 {
 	int r;
 
@@ -169,7 +171,7 @@ int step_use_init(struct step_use *use, const struct model *model)
 		r = array_append(&use->costs, (struct step_cost){0});
 	r = r ?: find_rows(use, model);
 	if (r == 0) {
-		add_samples(use, model);
+		add_samples(use, model, selected);
 		add_works(use, model);
 		r = sum_up(use, model);
 	}

@@ -2,6 +2,7 @@
 /* How long the steps of processes took, and what ran in them. */
 #pragma once
 
+#include "analyses/selection.h"
 #include "base/array.h"
 #include "model/model.h"
 
@@ -29,7 +30,7 @@ struct step_use {
 	ARRAY_OF(uint32_t) slowest;       /* whole steps, longest first: indices of model->steps */
 };
 
-/* Returns 0 or -ENOMEM. Of a model that was not weighed. */
-int step_use_init(struct step_use *use, const struct model *model);
+/* Of a model that was not weighed; its selected samples, NULL: all. Returns 0 or -ENOMEM. */
+int step_use_init(struct step_use *use, const struct model *model, const struct selected *selected);
 void step_use_done(struct step_use *use);
 #define _cleanup_step_use_ _cleanup_(step_use_done)

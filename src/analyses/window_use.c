@@ -4,12 +4,15 @@
 #include "base/macros.h"
 #include "model/windows.h"
 
-static void add_samples(struct window_use *use, const struct model *model)
+static void add_samples(
+	struct window_use *use, const struct model *model, const struct selected *selected)
 {
-	array_foreach (&model->samples, sample) {
+	for (size_t i = 0; i < model->samples.count; i++) {
+		const struct model_sample *sample = &model->samples.items[i];
 		uint32_t window = model_window_at(model, sample->time_ns);
 
-		if (window != MODEL_NONE && sample->wait == WIRE_WAIT_NONE)
+		if (window != MODEL_NONE && sample->wait == WIRE_WAIT_NONE &&
+			(!selected || selected->samples[i]))
 			use->rows.items[window].samples++;
 	}
 }
@@ -40,7 +43,8 @@ static void add_works(struct window_use *use, const struct model *model)
 	}
 }
 
-int window_use_init(struct window_use *use, const struct model *model)
+int window_use_init(
+	struct window_use *use, const struct model *model, const struct selected *selected)
 {
 	int r;
 
@@ -52,7 +56,7 @@ int window_use_init(struct window_use *use, const struct model *model)
 		window_use_done(use);
 		return r;
 	}
-	add_samples(use, model);
+	add_samples(use, model, selected);
 	add_works(use, model);
 	array_foreach (&model->steps, step) {
 		if (step->window != MODEL_NONE)

@@ -2,6 +2,7 @@
 /* What happened in each window of a recording. */
 #pragma once
 
+#include "analyses/selection.h"
 #include "base/array.h"
 #include "model/model.h"
 
@@ -16,7 +17,8 @@ struct window_use {
 	ARRAY_OF(struct window_row) rows; /* one for each of model->windows */
 };
 
-/* Returns 0 or -ENOMEM. Of a model that was not weighed. */
-int window_use_init(struct window_use *use, const struct model *model);
+/* Of a model that was not weighed; its selected samples, NULL: all. Returns 0 or -ENOMEM. */
+int window_use_init(
+	struct window_use *use, const struct model *model, const struct selected *selected);
 void window_use_done(struct window_use *use);
 #define _cleanup_window_use_ _cleanup_(window_use_done)

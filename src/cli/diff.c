@@ -48,8 +48,9 @@ static int side_load(struct side *side, const char *path, struct errmsg *err)
 	int r = load_capture(path, &arguments.shown, &arguments.selection, &side->model, err);
 
 	side->path = path;
-	side->has_device_work = r == 0 && side->model->device_works.count;
 	r = r ?: selection_apply(&arguments.selection, side->model, &side->selected, err);
+	r = r ?: selection_narrow(&arguments.selection, side->model, err);
+	side->has_device_work = r == 0 && side->model->device_works.count;
 	if (r == 0 && !side->selected.count)
 		return errmsg_set(err, -ENODATA, "%s has no samples%s: there is nothing to compare",
 			path, side->model->samples.count ? " that the filters let through" : "");
@@ -78,14 +79,12 @@ static const char *why_no_device_work(const struct side *before, const struct si
 {
 	if (!before->has_device_work && !after->has_device_work)
 		return NULL;
-	if (first_filter(&arguments.selection))
-		return "filters choose samples";
 	if (before->has_device_work != after->has_device_work)
 		return after->has_device_work ? "A has none" : "B has none";
 	return NULL;
 }
 
-/* `ret_compared`: the two have device work, and it is not filtered. */
+/* `ret_compared`: the two have device work that the filters let through. */
 static int compare_device(struct device_diff *diff, const struct side *before,
 	const struct side *after, bool *ret_compared, struct errmsg *err)
 {
@@ -195,7 +194,7 @@ static const char *option_of_recordings(void)
 		return arguments.per_second ? "--per-second" : "--sort";
 	if (arguments.by[0] != 'f')
 		return "--by";
-	return first_filter(&arguments.selection);
+	return selection_first_filter(&arguments.selection);
 }
 
 static bool wants_traces(char **paths)

@@ -64,12 +64,6 @@ static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
 		exporter->name);
 }
 
-static bool has_filter_of_samples(const struct selection *selection)
-{
-	return selection->process || selection->thread || selection->symbol || selection->time ||
-	       selection->range;
-}
-
 /* Traces of other tools, as their files or imported. */
 static int load_traces_of(const char *path, const struct exporter *exporter,
 	struct model **ret_model, struct errmsg *err)
@@ -83,7 +77,7 @@ static int load_traces_of(const char *path, const struct exporter *exporter,
 			"%s holds the trace of another tool, without samples, and -f %s is for "
 			"recordings: use -f chrome, -f pftrace or -f chakra, or sonde report",
 			path, exporter->name);
-	if (first_filter(&arguments.selection))
+	if (selection_first_filter(&arguments.selection))
 		return errmsg_set(err, -EINVAL,
 			"filters select samples of recordings, and %s holds the trace of another "
 			"tool: leave them out",
@@ -110,19 +104,21 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 	};
 	int r;
 
-	if (exporter->rows_only && has_filter_of_samples(&arguments.selection))
-		return errmsg_set(err, -EINVAL,
-			"filters select samples, which the format %s has none of: leave them out",
-			exporter->name);
+	if (selection_check(&arguments.selection, exporter->shows, err) < 0)
+		return -EINVAL;
 	if (trace_file_is_trace(trace_file_of(capture))) {
 		r = load_traces_of(capture, exporter, &model, err);
 	} else {
 		r = load_capture(capture, &arguments.shown, &arguments.selection, &model, err);
-		r = r ?: weigh_capture(model, &arguments.shown, err);
+		r = r ?: select_and_weigh(model, &arguments.shown, &arguments.selection, err);
 	}
 	arguments.selection.weight = shown_weight(&arguments.shown);
 	if (r < 0)
 		return r;
+	if (exporter->has_events)
+		selection_describe_left_out(&arguments.selection, model, notes);
+	if (notes->length)
+		strbuf_add_char(notes, '\n');
 	if (exporter->export_files)
 		return exporter->export_files(model, &arguments.selection, &options, files, err);
 	return exporter->export(model, &arguments.selection, &options, out, err);

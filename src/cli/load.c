@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "analyses/device_idle.h"
 #include "cli/progress.h"
 #include "model/shown.h"
 #include "model/weigh.h"
@@ -27,17 +26,6 @@ static void warn_about(const struct model *model, const char *path)
 const char *const yes_no_choices[] = {"yes", "no", NULL};
 const char *const weight_choices[] = {"cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", NULL};
 const char *const stack_choices[] = {"all", "user", "kernel", NULL};
-
-const char *first_filter(const struct selection *selection)
-{
-	if (selection->process || selection->thread)
-		return selection->process ? "--process" : "--thread";
-	if (selection->time || selection->window)
-		return selection->time ? "--time" : "--window";
-	if (selection->range || selection->symbol)
-		return selection->range ? "--range" : "--symbol";
-	return NULL;
-}
 
 enum model_weight shown_weight(const struct shown_options *shown)
 {
@@ -78,37 +66,50 @@ int load_capture(const char *path, const struct shown_options *shown,
 }
 
 /* Names the thread and the leaf of each part of each gap. */
-static int weigh_idle(struct model *model)
+static int weigh_idle(struct model *model, const struct device_idle *idle)
 {
-	_cleanup_device_idle_ struct device_idle idle = {0};
 	ARRAY_OF(struct model_span) spans = {0};
-	int r = device_idle_init(&idle, model);
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < idle.spans.count; i++) {
-		const struct device_idle_span *span = &idle.spans.items[i];
+	for (size_t i = 0; r == 0 && i < idle->spans.count; i++) {
+		const struct device_idle_span *span = &idle->spans.items[i];
 
-		r = array_append(
-			&spans, (struct model_span){
-					.start_ns = span->start_ns,
-					.end_ns = span->end_ns,
-					.process = model->device_works.items[span->next].process,
-					.stack = span->stack,
-					.thread = span->thread,
-					.leaf = device_idle_cause_leaf(span->cause),
-				});
+		r = array_append(&spans, (struct model_span){
+						 .start_ns = span->start_ns,
+						 .end_ns = span->end_ns,
+						 .process = span->process,
+						 .stack = span->stack,
+						 .thread = span->thread,
+						 .leaf = device_idle_cause_leaf(span->cause),
+					 });
 	}
 	r = r ?: model_weigh_spans(model, "[idle]", spans.items, spans.count);
 	array_done(&spans);
 	return r;
 }
 
-int weigh_capture(struct model *model, const struct shown_options *shown, struct errmsg *err)
+int select_and_weigh(struct model *model, const struct shown_options *shown,
+	const struct selection *selection, struct errmsg *err)
+{
+	_cleanup_device_idle_ struct device_idle idle = {0};
+	int r;
+
+	if (shown_weight(shown) == MODEL_WEIGHT_GPU_IDLE && device_idle_init(&idle, model) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
+	r = selection_narrow(selection, model, err);
+	return r ?: weigh_capture(model, shown, &idle, err);
+}
+
+int weigh_capture(struct model *model, const struct shown_options *shown,
+	const struct device_idle *idle, struct errmsg *err)
 {
 	enum model_weight weight = shown_weight(shown);
+	int r;
 
 	if (weight == MODEL_WEIGHT_CPU)
 		return 0;
-	if ((weight == MODEL_WEIGHT_GPU_IDLE ? weigh_idle(model) : model_weigh(model, weight)) < 0)
+	r = weight == MODEL_WEIGHT_GPU_IDLE ? weigh_idle(model, idle) : model_weigh(model, weight);
+	if (r < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
 	if (shown->fold_libraries)
 		model_fold_libraries(model, shown->fold_libraries[0] == 'y');

@@ -2,6 +2,7 @@
 /* What report, export and diff share: reading a capture with a progress bar, and the filters. */
 #pragma once
 
+#include "analyses/device_idle.h"
 #include "analyses/selection.h"
 #include "cli/command.h"
 #include "model/model.h"
@@ -25,8 +26,15 @@ enum model_side shown_side(const struct shown_options *shown);
 int load_capture(const char *path, const struct shown_options *shown,
 	const struct selection *selection, struct model **ret_model, struct errmsg *err);
 
-/* Weighs samples as asked for: once, after load_capture(). */
-int weigh_capture(struct model *model, const struct shown_options *shown, struct errmsg *err);
+/*
+ * Weighs samples as asked for: once, after load_capture(). `idle` is of the model before it was
+ * narrowed.
+ */
+int weigh_capture(struct model *model, const struct shown_options *shown,
+	const struct device_idle *idle, struct errmsg *err);
+/* The same, after selection_narrow(). */
+int select_and_weigh(struct model *model, const struct shown_options *shown,
+	const struct selection *selection, struct errmsg *err);
 
 #define WEIGHT_OPTION(shown)                                                                       \
 	{                                                                                          \
@@ -65,9 +73,6 @@ int weigh_capture(struct model *model, const struct shown_options *shown, struct
 extern const char *const yes_no_choices[];
 extern const char *const weight_choices[];
 extern const char *const stack_choices[];
-
-/* The name of the first filter that was given, "--process"; NULL: none. */
-const char *first_filter(const struct selection *selection);
 
 /* The option table's lines for a `struct selection`. */
 #define FILTER_OPTIONS(selection)                                                                  \

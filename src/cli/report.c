@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analyses/communication.h"
+#include "analyses/device_idle.h"
 #include "base/file.h"
 #include "cli/load.h"
 #include "cli/report_regress.h"
@@ -71,6 +72,8 @@ static size_t wanted_limit(size_t otherwise)
 
 static const char no_waiting[] = "Waiting was not recorded: record with --wait sample.";
 
+static const char none_left[] = "Nothing of this is left: widen the filters.";
+
 /* It is recorded of programs that sonde starts: their launches are what libraries in them see. */
 static const char *why_no_device_work(const struct model *model)
 {
@@ -132,7 +135,8 @@ static int add_device(const struct report_view *view)
 {
 	if (has_device_work(view->model))
 		return report_device(view, wanted_limit(DEFAULT_LIMIT));
-	report_paragraph(view, why_no_device_work(view->model), 0);
+	report_paragraph(
+		view, view->model->is_narrowed ? none_left : why_no_device_work(view->model), 0);
 	return 0;
 }
 
@@ -142,7 +146,10 @@ static int add_ranges(const struct report_view *view)
 	if (view->ranges->rows.count)
 		return report_ranges(view, wanted_limit(DEFAULT_LIMIT));
 	report_paragraph(view,
-		"There are no ranges: no process that was recorded told of any through NVTX.", 0);
+		view->model->is_narrowed ? none_left
+					 : "There are no ranges: no process that was recorded told "
+					   "of any through NVTX.",
+		0);
 	return 0;
 }
 
@@ -151,8 +158,10 @@ static int add_counters(const struct report_view *view)
 	if (view->model->counters.count)
 		return report_counters(view, wanted_limit(DEFAULT_LIMIT));
 	report_paragraph(view,
-		"There are no counters: no process that was recorded told of any; sonde.counter() "
-		"and sonde_counter() do.",
+		view->model->is_narrowed ? none_left
+					 : "There are no counters: no process that was recorded "
+					   "told of any; sonde.counter() "
+					   "and sonde_counter() do.",
 		0);
 	return 0;
 }
@@ -172,8 +181,10 @@ static int add_windows(const struct report_view *view)
 	if (view->model->windows.count)
 		return report_windows(view, wanted_limit(DEFAULT_LIMIT));
 	report_paragraph(view,
-		"There are no windows: all of the time was recorded; sonde record --window says "
-		"when to.",
+		view->model->is_narrowed ? none_left
+					 : "There are no windows: all of the time was recorded; "
+					   "sonde record --window says "
+					   "when to.",
 		0);
 	return 0;
 }
@@ -183,8 +194,10 @@ static int add_steps(const struct report_view *view)
 	if (view->model->steps.count)
 		return report_steps(view, wanted_limit(DEFAULT_LIMIT));
 	report_paragraph(view,
-		"There are no steps: no process that was recorded told of any; sonde.step() and "
-		"sonde_step() do.",
+		view->model->is_narrowed ? none_left
+					 : "There are no steps: no process that was recorded told "
+					   "of any; sonde.step() and "
+					   "sonde_step() do.",
 		0);
 	return 0;
 }
@@ -199,40 +212,51 @@ static int add_experts(const struct report_view *view)
 	return report_experts(view, wanted_limit(0));
 }
 
-/* The tables that are about no samples, where one of them is wanted; 1: none is. */
-static int add_special(const struct report_view *view)
-{
-	static const struct {
-		const char *name;
-		int (*add)(const struct report_view *view);
-	} tables[] = {
-		{BY_WAIT, add_waiting},
-		{BY_KERNEL, add_device},
-		{BY_RANGE, add_ranges},
-		{BY_COUNTER, add_counters},
-		{BY_GRAPH, add_graphs},
-		{BY_WINDOW, add_windows},
-		{BY_STEP, add_steps},
-		{BY_REQUEST, add_requests},
-		{BY_EXPERT, add_experts},
-		{BY_TOKEN, add_tokens},
-	};
+/* The tables that are about no samples. */
+static const struct special_table {
+	const char *name;
+	enum selection_kind shows;
+	int (*add)(const struct report_view *view);
+} special_tables[] = {
+	{BY_WAIT, SELECTION_SAMPLES, add_waiting},
+	{BY_KERNEL, SELECTION_DEVICE_WORK, add_device},
+	{BY_RANGE, SELECTION_RANGES, add_ranges},
+	{BY_COUNTER, SELECTION_COUNTERS, add_counters},
+	{BY_GRAPH, SELECTION_GRAPHS, add_graphs},
+	{BY_WINDOW, SELECTION_WINDOWS, add_windows},
+	{BY_STEP, SELECTION_STEPS, add_steps},
+	{BY_REQUEST, SELECTION_RANGES, add_requests},
+	{BY_EXPERT, SELECTION_RANGES, add_experts},
+	{BY_TOKEN, SELECTION_RANGES, add_tokens},
+};
 
-	for (size_t i = 0; arguments.by && i < ARRAY_SIZE(tables); i++) {
-		if (strcmp(arguments.by, tables[i].name) == 0)
-			return tables[i].add(view);
+/* Of --by; NULL: it is a table of samples, or none was asked for. */
+static const struct special_table *find_special(void)
+{
+	for (size_t i = 0; arguments.by && i < ARRAY_SIZE(special_tables); i++) {
+		if (strcmp(arguments.by, special_tables[i].name) == 0)
+			return &special_tables[i];
 	}
-	return 1;
+	return NULL;
+}
+
+static void add_left_out(const struct report_view *view)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	selection_describe_left_out(view->selection, view->model, &text);
+	if (text.length)
+		report_paragraph(view, strbuf_cstr(&text), 0);
 }
 
 static int add_tables(const struct report_view *view)
 {
+	const struct special_table *special = find_special();
 	size_t side = wanted_limit(SIDE_LIMIT);
-	int r = add_special(view);
+	int r = 0;
 
-	if (r <= 0)
-		return r;
-	r = 0;
+	if (special)
+		return special->add(view);
 	if (!view->selected->count) {
 		if (!report_is_imported(view->model))
 			report_paragraph(view, why_no_samples(view->model), 0);
@@ -261,9 +285,10 @@ static int add_tables(const struct report_view *view)
 }
 
 /* For the tables: everything before them is about what ran. */
-static int weigh(struct model *model, struct selected *selected, struct errmsg *err)
+static int weigh(struct model *model, const struct device_idle *idle, struct selected *selected,
+	struct errmsg *err)
 {
-	int r = weigh_capture(model, &arguments.shown, err);
+	int r = weigh_capture(model, &arguments.shown, idle, err);
 
 	if (r < 0 || shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
 		return r;
@@ -272,31 +297,37 @@ static int weigh(struct model *model, struct selected *selected, struct errmsg *
 	return selection_apply(&arguments.selection, model, selected, err);
 }
 
-static int write_text(
-	struct model *model, struct selected *selected, struct strbuf *out, struct errmsg *err)
+static int write_text(struct model *model, const struct device_idle *idle,
+	struct selected *selected, struct strbuf *out, struct errmsg *err)
 {
-	_cleanup_device_idle_ struct device_idle idle = {0};
 	_cleanup_range_use_ struct range_use ranges = {0};
+	_cleanup_step_use_ struct step_use steps = {0};
+	_cleanup_window_use_ struct window_use windows = {0};
 	struct report_view view = {
 		.model = model,
 		.selection = &arguments.selection,
 		.selected = selected,
-		.idle = &idle,
+		.idle = model->is_narrowed ? NULL : idle,
 		.ranges = &ranges,
+		.steps = &steps,
+		.windows = &windows,
 		.terminal = terminal_of(stdout),
 		.out = out,
 	};
-	int r = device_idle_init(&idle, model);
+	int r = range_use_init(&ranges, model, selected);
 
-	r = r ?: range_use_init(&ranges, model);
+	r = r ?: step_use_init(&steps, model, selected);
+	r = r ?: window_use_init(&windows, model, selected);
 	r = r ?: report_header(&view);
-	r = r ?: weigh(model, selected, err);
+	r = r ?: weigh(model, idle, selected, err);
 	r = r ?: add_tables(&view);
+	if (r == 0 && !arguments.by)
+		add_left_out(&view);
 	return r ?: strbuf_status(out);
 }
 
-static int write_json(struct model *model, struct selected *selected, const char *path,
-	struct strbuf *out, struct errmsg *err)
+static int write_json(struct model *model, const struct device_idle *idle,
+	struct selected *selected, const char *path, struct strbuf *out, struct errmsg *err)
 {
 	struct report_json_options options = {
 		.size = sizeof(options),
@@ -310,21 +341,27 @@ static int write_json(struct model *model, struct selected *selected, const char
 	struct json_writer json = {.out = out, .pretty = true};
 	int r = report_json_begin(&json, model, &arguments.selection, selected, &options);
 
-	r = r ?: weigh(model, selected, err);
+	r = r ?: weigh(model, idle, selected, err);
 	return r ?: report_json_end(&json, model, selected, &options);
 }
 
 static int report(const char *path, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_model_ struct model *model = NULL;
+	_cleanup_device_idle_ struct device_idle idle = {0};
 	_cleanup_(selected_done) struct selected selected = {0};
 	int r = load_capture(path, &arguments.shown, &arguments.selection, &model, err);
 
 	r = r ?: selection_apply(&arguments.selection, model, &selected, err);
 	if (r < 0)
 		return r;
-	r = arguments.json ? write_json(model, &selected, path, out, err)
-			   : write_text(model, &selected, out, err);
+	if (device_idle_init(&idle, model) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while looking at idle devices");
+	r = selection_narrow(&arguments.selection, model, err);
+	if (r < 0)
+		return r;
+	r = arguments.json ? write_json(model, &idle, &selected, path, out, err)
+			   : write_text(model, &idle, &selected, out, err);
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while writing the report");
 	return 0;
@@ -335,7 +372,7 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 /* The first option that was given and is of recordings alone; NULL: none. */
 static const char *option_of_recordings(void)
 {
-	const char *filter = first_filter(&arguments.selection);
+	const char *filter = selection_first_filter(&arguments.selection);
 
 	if (arguments.baselines.count)
 		return "--regress";
@@ -452,6 +489,9 @@ static int report_run(int count, char **positional)
 		errmsg_set(&err, 0, "--threshold is for --regress BASELINE: give both");
 		return fail_usage(&err);
 	}
+	if (find_special() &&
+		selection_check(&arguments.selection, find_special()->shows, &err) < 0)
+		return fail_usage(&err);
 	if (arguments.baselines.count)
 		return report_regress(&regress, &arguments.shown, &arguments.selection,
 			(const char *const *)positional, (size_t)count);

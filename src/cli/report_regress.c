@@ -37,6 +37,7 @@ static int load_one(struct side *side, const char *path, const struct shown_opti
 	int r = load_capture(path, shown, selection, &model, err);
 
 	r = r ?: selection_apply(selection, model, &selected, err);
+	r = r ?: selection_narrow(selection, model, err);
 	if (r < 0)
 		return r;
 	recording = (struct regress_recording){
@@ -184,6 +185,22 @@ static void say_slower(const struct regress *regress, const struct regress_argum
 	fail(&err);
 }
 
+static void say_left_out(
+	const struct selection *selection, const struct side *before, const struct side *after)
+{
+	const struct side *sides[] = {before, after};
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sides); i++) {
+		array_foreach (&sides[i]->models, model) {
+			if (!text.length)
+				selection_describe_left_out(selection, *model, &text);
+		}
+	}
+	if (text.length)
+		printf("%s\n", strbuf_cstr(&text));
+}
+
 int report_regress(const struct regress_arguments *arguments, const struct shown_options *shown,
 	const struct selection *selection, const char *const *paths, size_t count)
 {
@@ -218,6 +235,8 @@ int report_regress(const struct regress_arguments *arguments, const struct shown
 		return fail(&err);
 	}
 	fwrite(strbuf_cstr(&out), 1, out.length, stdout);
+	if (!arguments->json)
+		say_left_out(selection, &before, &after);
 	if (regress.slower)
 		say_slower(&regress, arguments);
 	return regress.slower ? EXIT_ERROR : EXIT_OK;

@@ -7,6 +7,8 @@
 #include "analyses/device_work.h"
 #include "analyses/range_use.h"
 #include "analyses/selection.h"
+#include "analyses/step_use.h"
+#include "analyses/window_use.h"
 #include "cli/table.h"
 
 struct report_view {
@@ -14,7 +16,9 @@ struct report_view {
 	const struct selection *selection;
 	const struct selected *selected;
 	const struct device_idle *idle; /* of the samples before they were weighed; NULL: none */
-	const struct range_use *ranges; /* likewise */
+	const struct range_use *ranges; /* likewise, these three */
+	const struct step_use *steps;
+	const struct window_use *windows;
 	struct terminal terminal;
 	struct strbuf *out;
 };
@@ -67,7 +71,7 @@ int report_counters(const struct report_view *view, size_t limit);
 int report_tokens(const struct report_view *view, size_t limit);
 /* One paragraph on the windows of the recording; nothing when it has none. */
 void report_windows_line(const struct report_view *view);
-/* The windows, and the steps in them; nothing when there are none. Of samples not weighed. */
+/* The windows, and the steps in them; nothing when there are none. */
 int report_windows(const struct report_view *view, size_t limit);
 int report_steps(const struct report_view *view, size_t limit);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The windows of a recording and the steps in them, as the report shows them. */
-#include "analyses/step_use.h"
-#include "analyses/window_use.h"
 #include "cli/report_view.h"
 #include "exporters/escape.h"
 #include "exporters/format.h"
@@ -108,15 +106,16 @@ int report_windows(const struct report_view *view, size_t limit)
 	};
 	_cleanup_table_ struct table table = {
 		.columns = columns, .column_count = ARRAY_SIZE(columns)};
-	_cleanup_window_use_ struct window_use use = {0};
+	const struct window_use *use = view->windows;
 	size_t shown = MIN(limit, view->model->windows.count);
-	int r = window_use_init(&use, view->model);
+	int r;
 
-	if (r < 0 || !view->model->windows.count)
-		return r;
+	if (!use || !use->rows.count)
+		return 0;
 	report_heading(view, "Windows");
 	for (size_t i = 0; i < shown; i++)
-		add_window(&table, view->model, &view->model->windows.items[i], &use.rows.items[i]);
+		add_window(
+			&table, view->model, &view->model->windows.items[i], &use->rows.items[i]);
 	r = table_print(&table, &view->terminal, view->out);
 	say_left_out(view, shown, view->model->windows.count);
 	return r;
@@ -198,17 +197,17 @@ int report_steps(const struct report_view *view, size_t limit)
 	};
 	_cleanup_table_ struct table table = {
 		.columns = columns, .column_count = ARRAY_SIZE(columns)};
-	_cleanup_step_use_ struct step_use use = {0};
+	const struct step_use *use = view->steps;
 	size_t shown;
-	int r = step_use_init(&use, view->model);
+	int r;
 
-	if (r < 0 || !use.rows.count)
-		return r;
-	shown = MIN(limit, use.rows.count);
+	if (!use || !use->rows.count)
+		return 0;
+	shown = MIN(limit, use->rows.count);
 	report_heading(view, "Steps");
 	for (size_t i = 0; i < shown; i++)
-		add_step_row(&table, view->model, &use.rows.items[i]);
+		add_step_row(&table, view->model, &use->rows.items[i]);
 	r = table_print(&table, &view->terminal, view->out);
-	say_left_out(view, shown, use.rows.count);
-	return r ?: report_slowest(view, &use);
+	say_left_out(view, shown, use->rows.count);
+	return r ?: report_slowest(view, use);
 }

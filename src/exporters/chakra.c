@@ -59,7 +59,7 @@ const struct exporter chakra_exporter = {
 	.description = "an execution trace for simulators (MLCommons Chakra)",
 	.extension = ".et",
 	.takes_traces = true,
-	.rows_only = true,
+	.shows = SELECTION_TRACES,
 	.is_binary = true,
 	.export = chakra_export,
 };

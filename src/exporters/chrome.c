@@ -253,20 +253,13 @@ static void write_names(struct strbuf *out, const struct model *model, const uin
 			&json, "thread_name", thread->name, numbers[thread->process], &thread->tid);
 }
 
-/* Filters select samples: with one, device work, ranges, windows and steps are left out. */
-static bool is_filtered(const struct selection *selection)
-{
-	return selection && (selection->process || selection->thread || selection->symbol ||
-				    selection->time || selection->range);
-}
-
 static int write_document(struct strbuf *out, const struct model *model,
-	const struct selection *selection, const struct export_options *options,
-	const struct slices *slices, const struct slice_texts *texts, const uint64_t *numbers)
+	const struct export_options *options, const struct slices *slices,
+	const struct slice_texts *texts, const uint64_t *numbers)
 {
 	const struct chrome_clock clock = chrome_clock_of(model);
 	struct json_writer json = {.out = out};
-	int r = 0;
+	int r;
 
 	json_begin_object(&json);
 	json_key(&json, "schemaVersion");
@@ -295,12 +288,10 @@ static int write_document(struct strbuf *out, const struct model *model,
 
 		write_slice(out, texts, slice, thread->tid, &clock, numbers[thread->process]);
 	}
-	if (!is_filtered(selection)) {
-		r = chrome_add_device_work(out, model, &clock, numbers);
-		r = r ?: chrome_add_ranges(out, model, &clock, numbers);
-		r = r ?: chrome_add_windows(out, model, &clock, numbers);
-		chrome_add_counters(out, model, &clock, numbers);
-	}
+	r = chrome_add_device_work(out, model, &clock, numbers);
+	r = r ?: chrome_add_ranges(out, model, &clock, numbers);
+	r = r ?: chrome_add_windows(out, model, &clock, numbers);
+	chrome_add_counters(out, model, &clock, numbers);
 	json_end_array(&json);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');
@@ -335,13 +326,14 @@ static int chrome_export(const struct model *model, const struct selection *sele
 	r = r ?: slice_texts_init(&texts, model);
 	r = r ?: process_numbers(model, &numbers);
 	r = r
-		    ?: write_document(out, model, selection, export_options_or_default(options),
-			       &slices, &texts, numbers);
+		    ?: write_document(out, model, export_options_or_default(options), &slices,
+			       &texts, numbers);
 	return export_result(r, out, "chrome", err);
 }
 
 const struct exporter chrome_exporter = {
 	.name = "chrome",
+	.has_events = true,
 	.description = "trace events for ui.perfetto.dev and chrome://tracing: slices per thread, "
 		       "device work, ranges, windows and steps",
 	.extension = ".trace.json",

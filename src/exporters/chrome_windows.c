@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "analyses/selection.h"
 #include "base/json.h"
 #include "exporters/chrome_ranges.h"
 #include "exporters/report_tables_json.h"
@@ -90,10 +91,12 @@ int chrome_add_windows(struct strbuf *out, const struct model *model,
 {
 	struct place place = {.process = WINDOWS_PROCESS, .line = 1};
 
-	if (model->windows.count)
+	bool has_windows = !selection_left_out(model, SELECTION_WINDOWS);
+
+	if (has_windows && model->windows.count)
 		name_place(out, "process_name", "Windows", &place);
-	array_foreach (&model->windows, window)
-		add_window(out, window, clock, &place);
+	for (size_t i = 0; has_windows && i < model->windows.count; i++)
+		add_window(out, &model->windows.items[i], clock, &place);
 	place.line = FIRST_STEPS_LINE;
 	for (size_t i = 0; i < model->steps.count; i++) {
 		const struct model_step *step = &model->steps.items[i];

@@ -44,12 +44,13 @@ struct export_options {
 };
 
 struct exporter {
-	const char *name;        /* for -f */
-	const char *description; /* one line for --help */
-	const char *extension;   /* of the default file name, or folder's, with the dot */
-	bool takes_traces;       /* also models of other tools' traces: see struct model */
-	bool rows_only;          /* of rows, not of samples: filters of samples mean nothing */
-	bool is_binary;          /* not for a terminal */
+	const char *name;          /* for -f */
+	const char *description;   /* one line for --help */
+	const char *extension;     /* of the default file name, or folder's, with the dot */
+	bool takes_traces;         /* also models of other tools' traces: see struct model */
+	enum selection_kind shows; /* which filters it honours; zero: those of samples */
+	bool has_events;           /* beside samples: device work, ranges, steps … */
+	bool is_binary;            /* not for a terminal */
 	/* One of the two. Both return 0 or a negative errno with a sentence. */
 	/* Appends the whole file to `out`. */
 	int (*export)(const struct model *model, const struct selection *selection,

@@ -48,7 +48,8 @@ static int add_all(struct events *events, const struct model *model)
 {
 	int r = 0;
 
-	ADD_ALL(windows, EVENT_WINDOW, begin_ns);
+	if (!selection_left_out(model, SELECTION_WINDOWS))
+		ADD_ALL(windows, EVENT_WINDOW, begin_ns);
 	ADD_ALL(steps, EVENT_STEP, start_ns);
 	ADD_ALL(ranges, EVENT_RANGE, start_ns);
 	ADD_ALL(counters, EVENT_COUNTER, time_ns);
@@ -345,12 +346,6 @@ static void write_event(
 	}
 }
 
-static bool has_filter(const struct selection *selection)
-{
-	return selection && (selection->process || selection->thread || selection->symbol ||
-				    selection->range || selection->time);
-}
-
 static void write_lines(struct strbuf *out, const struct model *model, const struct events *events)
 {
 	struct json_writer json = {.out = out};
@@ -374,8 +369,7 @@ static int jsonl_export(const struct model *model, const struct selection *selec
 
 	with_waits.weight = MODEL_WEIGHT_WALL;
 	r = selection_apply(&with_waits, model, &selected, err);
-	if (r == 0 && !has_filter(selection))
-		r = add_all(&events, model);
+	r = r ?: add_all(&events, model);
 	r = r ?: add_samples(&events, model, &selected);
 	if (r == 0) {
 		if (events.items.count)
@@ -389,6 +383,7 @@ static int jsonl_export(const struct model *model, const struct selection *selec
 
 const struct exporter jsonl_exporter = {
 	.name = "jsonl",
+	.has_events = true,
 	.description = "every event as one JSON object a line, in order of time",
 	.extension = ".jsonl",
 	.export = jsonl_export,

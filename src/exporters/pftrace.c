@@ -97,7 +97,7 @@ const struct exporter pftrace_exporter = {
 	.description = "traces of other tools as a Perfetto trace; of recordings what is no sample",
 	.extension = ".pftrace",
 	.takes_traces = true,
-	.rows_only = true,
+	.shows = SELECTION_TRACES,
 	.is_binary = true,
 	.export = pftrace_export,
 };

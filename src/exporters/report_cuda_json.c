@@ -2,6 +2,7 @@
 #include "exporters/report_cuda_json.h"
 
 #include "analyses/device_graphs.h"
+#include "analyses/selection.h"
 #include "exporters/report_tables_json.h"
 
 void report_json_configuration(struct json_writer *json, const struct device_kernel *kernel)
@@ -129,6 +130,10 @@ static int write_graphs(struct json_writer *json, const struct model *model)
 	if (r < 0)
 		return r;
 	json_key(json, "graphs");
+	if (selection_left_out(model, SELECTION_GRAPHS)) {
+		json_null(json);
+		return 0;
+	}
 	json_begin_array(json);
 	array_foreach (&graphs.graphs, graph)
 		write_graph(json, model, &graphs, graph, &next_node);
@@ -136,9 +141,14 @@ static int write_graphs(struct json_writer *json, const struct model *model)
 	return 0;
 }
 
-static void write_memory(struct json_writer *json, const struct device_allocations *memory)
+static void write_memory(struct json_writer *json, const struct model *model,
+	const struct device_allocations *memory)
 {
 	json_key(json, "memory");
+	if (selection_left_out(model, SELECTION_DEVICE_MEMORY)) {
+		json_null(json);
+		return;
+	}
 	json_begin_object(json);
 	json_member_u64(json, "allocations", memory->allocations);
 	json_member_u64(json, "releases", memory->releases);
@@ -191,9 +201,11 @@ int report_json_cuda(
 	json_member_u64(json, "launch_call_ns", work->launch_call_ns);
 	json_member_u64(json, "replayed", work->replayed);
 	json_member_u64(json, "replayed_without_capture", work->replayed_without_capture);
-	json_member_u64(json, "overhead_count", work->overhead.count);
-	json_member_u64(json, "overhead_ns", work->overhead.total_ns);
-	write_memory(json, &work->allocations);
+	json_member_known(json, "overhead_count",
+		!selection_left_out(model, SELECTION_DEVICE_MEMORY), work->overhead.count);
+	json_member_known(json, "overhead_ns", !selection_left_out(model, SELECTION_DEVICE_MEMORY),
+		work->overhead.total_ns);
+	write_memory(json, model, &work->allocations);
 	write_counts(json, &model->device_counts);
 	r = write_graphs(json, model);
 	json_end_object(json);

@@ -75,14 +75,15 @@ int report_json_device_flow(
 	array_foreach (&launches.devices, device) {
 		size_t index = (size_t)(device - launches.devices.items);
 		const struct device_overlap_device *beside = &overlap.devices.items[index];
-		const struct device_idle_device *gaps = &idle->devices.items[index];
 
 		json_begin_object(json);
 		json_member_text(json, "device", device->name);
 		write_overlap(json, beside);
 		write_launches(json, device);
-		json_member_text(
-			json, "advice", device_advice_name(device_advice(beside, device, gaps)));
+		json_member_text(json, "advice",
+			idle ? device_advice_name(
+				       device_advice(beside, device, &idle->devices.items[index]))
+			     : NULL);
 		json_end_object(json);
 	}
 	json_end_array(json);

@@ -5,7 +5,8 @@
 #include "base/json.h"
 #include "model/model.h"
 
-/* The member "flow", an array with an object for each device. Returns 0 or -ENOMEM. */
+/* The member "flow", an array with an object for each device. Without `idle` no
+ * advice is known. Returns 0 or -ENOMEM. */
 struct device_idle;
 int report_json_device_flow(
 	struct json_writer *json, const struct model *model, const struct device_idle *idle);

@@ -80,6 +80,17 @@ static void write_filters(struct json_writer *json, const struct selection *sele
 	json_end_object(json);
 }
 
+static void write_left_out(struct json_writer *json, const struct model *model)
+{
+	json_key(json, "left_out");
+	json_begin_array(json);
+	for (int kind = 0; kind < SELECTION_KIND_MAX; kind++) {
+		if (selection_left_out(model, (enum selection_kind)kind))
+			json_string(json, selection_kind_name((enum selection_kind)kind));
+	}
+	json_end_array(json);
+}
+
 static void write_totals(struct json_writer *json, const struct model *model,
 	const struct completeness *completeness)
 {
@@ -278,6 +289,10 @@ static void write_launches(struct json_writer *json, const struct model *model)
 	const struct model_launches *launches = &model->launches;
 
 	json_key(json, "launches");
+	if (model->is_narrowed) { /* they were counted before */
+		json_null(json);
+		return;
+	}
 	json_begin_object(json);
 	json_member_u64(json, "count", launches->launches);
 	json_member_u64(json, "stacks", launches->stacks);
@@ -319,8 +334,8 @@ static void write_device_members(
 	json_member_u64(json, "total_ns", work->total_ns);
 	write_attribution(json, work);
 	write_launches(json, model);
-	json_member_u64(json, "host_wait_count", model->launches.wait_count);
-	json_member_u64(json, "host_wait_ns", model->launches.wait_ns);
+	json_member_known(json, "host_wait_count", !model->is_narrowed, model->launches.wait_count);
+	json_member_known(json, "host_wait_ns", !model->is_narrowed, model->launches.wait_ns);
 	json_member_u64(json, "started_before_launch", work->started_before_launch);
 	json_member_known(json, "clock_error_ns", known, stats->clock_error_ns);
 	json_member_known(json, "records_lost", known,
@@ -577,16 +592,18 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	write_capture(json, model, options->capture);
 	write_session(json, model);
 	write_filters(json, selection ? selection : &everything);
+	write_left_out(json, model);
 	write_totals(json, model, &completeness);
 	write_completeness(json, model, &completeness);
 	r = write_waiting(json, model, selection ? selection : &everything);
-	r = r ?: device_idle_init(&idle, model);
-	r = r ?: write_device_work(json, model, &idle);
+	if (!model->is_narrowed)
+		r = r ?: device_idle_init(&idle, model);
+	r = r ?: write_device_work(json, model, model->is_narrowed ? NULL : &idle);
 	if (r == 0)
 		write_device_idle(json, model, &idle);
-	r = r ?: report_ranges_json(json, model);
+	r = r ?: report_ranges_json(json, model, selected);
 	r = r ?: report_counters_json(json, model);
-	r = r ?: report_windows_json(json, model, options->limit);
+	r = r ?: report_windows_json(json, model, selected, options->limit);
 	r = r ?: report_vllm_json(json, model, options->limit);
 	write_losses(json, model);
 	write_overhead(json, model);

@@ -22,7 +22,7 @@ struct report_json_options {
 
 /*
  * Appends the document and a newline. Returns 0 or -ENOMEM. `selection` is what `selected` was made
- * from.
+ * from, and what the model was narrowed by with selection_narrow().
  */
 int report_json_write(const struct model *model, const struct selection *selection,
 	const struct selected *selected, const struct report_json_options *options,

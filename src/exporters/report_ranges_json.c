@@ -48,15 +48,17 @@ static void write_range_account(struct json_writer *json, const struct model *mo
 		json_member_known(json, members[i].name, stats->events, members[i].value);
 }
 
-int report_ranges_json(struct json_writer *json, const struct model *model)
+int report_ranges_json(
+	struct json_writer *json, const struct model *model, const struct selected *selected)
 {
 	_cleanup_range_use_ struct range_use use = {0};
-	int r = range_use_init(&use, model);
+	int r = range_use_init(&use, model, selected);
 
 	if (r < 0)
 		return r;
 	json_key(json, "ranges");
-	if (!use.rows.count && !model->stats.values.ranges.events) {
+	if ((!use.rows.count && !model->stats.values.ranges.events) ||
+		selection_left_out(model, SELECTION_RANGES)) {
 		json_null(json);
 		return 0;
 	}

@@ -41,15 +41,16 @@ static void write_window(struct json_writer *json, const struct model *model,
 	json_end_object(json);
 }
 
-static int write_windows(struct json_writer *json, const struct model *model)
+static int write_windows(
+	struct json_writer *json, const struct model *model, const struct selected *selected)
 {
 	_cleanup_window_use_ struct window_use use = {0};
-	int r = window_use_init(&use, model);
+	int r = window_use_init(&use, model, selected);
 
 	if (r < 0)
 		return r;
 	json_key(json, "windows");
-	if (!model->windows.count) {
+	if (!model->windows.count || selection_left_out(model, SELECTION_WINDOWS)) {
 		json_null(json);
 		return 0;
 	}
@@ -111,10 +112,11 @@ static void write_slow_step(struct json_writer *json, const struct model *model,
 	json_end_object(json);
 }
 
-static int write_steps(struct json_writer *json, const struct model *model, size_t limit)
+static int write_steps(struct json_writer *json, const struct model *model,
+	const struct selected *selected, size_t limit)
 {
 	_cleanup_step_use_ struct step_use use = {0};
-	int r = step_use_init(&use, model);
+	int r = step_use_init(&use, model, selected);
 
 	if (r < 0)
 		return r;
@@ -138,9 +140,10 @@ static int write_steps(struct json_writer *json, const struct model *model, size
 	return 0;
 }
 
-int report_windows_json(struct json_writer *json, const struct model *model, size_t limit)
+int report_windows_json(struct json_writer *json, const struct model *model,
+	const struct selected *selected, size_t limit)
 {
-	int r = write_windows(json, model);
+	int r = write_windows(json, model, selected);
 
-	return r ?: write_steps(json, model, limit);
+	return r ?: write_steps(json, model, selected, limit);
 }

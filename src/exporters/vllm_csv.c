@@ -247,25 +247,12 @@ static int add_all(struct vllm_csv *csv, const struct export_options *options)
 	return r ?: vllm_csv_add_encoders(csv);
 }
 
-/* Filters select samples. */
-static int check_selection(const struct selection *selection, struct errmsg *err)
-{
-	if (!selection || (!selection->process && !selection->thread && !selection->symbol &&
-				  !selection->range && !selection->time))
-		return 0;
-	return errmsg_set(err, -EINVAL,
-		"--process, --thread, --symbol, --range and --time select samples, of which "
-		"vllm-csv has none: leave them out; --window selects parts of every capture");
-}
-
-static int vllm_csv_export(const struct model *model, const struct selection *selection,
+static int vllm_csv_export(const struct model *model, const struct selection *selection _unused_,
 	const struct export_options *options, struct export_files *files, struct errmsg *err)
 {
 	struct vllm_csv csv = {.model = model, .files = files};
-	int r = check_selection(selection, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (!has(&csv, ""))
 		return errmsg_set(err, -ENODATA,
 			"the capture has nothing that vLLM's hooks tell: record with --hooks vllm, "
@@ -283,5 +270,6 @@ const struct exporter vllm_csv_exporter = {
 	.name = "vllm-csv",
 	.description = "a folder of tables of what vLLM did",
 	.extension = ".vllm",
+	.shows = SELECTION_VLLM_TABLES,
 	.export_files = vllm_csv_export,
 };

@@ -319,7 +319,11 @@ struct model {
 	ARRAY_OF(struct trace *) traces; /* that were imported: see model/trace_capture.h */
 	struct capture_device_counts device_counts; /* of all processes */
 	struct model_launches launches;
-	uint64_t unit_ns; /* what a sample's count is in: set by model_weigh(); 0: the period */
+	/* Filters left some events out: what was counted while the model was built, launches and
+	 * device_counts, is of all of them. */
+	bool is_narrowed;
+	unsigned left_out; /* by enum selection_kind, a bit: a filter does not apply to these */
+	uint64_t unit_ns;  /* what a sample's count is in: set by model_weigh(); 0: the period */
 	struct model_session session;
 	uint32_t session_count; /* recordings in the file: more than 1 when captures were joined */
 	/* Those whose end is missing: sonde was killed, or its disk was full. A sentence on it is

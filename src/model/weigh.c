@@ -173,16 +173,15 @@ static int add_work(
 	int r = 0;
 
 	if (work->stack == MODEL_NONE) {
-		r = leaf_frame(model, leaves,
-			"[unattributed: ", model_unattributed_to_string(work->unattributed),
-			&frame);
+		r = leaf_frame(model, leaves, MODEL_UNATTRIBUTED_LEAF,
+			model_unattributed_to_string(work->unattributed), &frame);
 		r = r ?: append_leaf(model, leaves, frame, &span.stack);
 	}
 	if (work->replayed) {
 		r = r ?: leaf_frame(model, leaves, "[graph replay]", "", &frame);
 		r = r ?: append_leaf(model, leaves, frame, &span.stack);
 	}
-	return r ?: add_span(model, leaves, &span, "[gpu] ");
+	return r ?: add_span(model, leaves, &span, MODEL_GPU_LEAF);
 }
 
 static int begin_leaves(struct model *model, struct device_leaves *leaves, const char *module)

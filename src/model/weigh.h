@@ -15,7 +15,9 @@
  * of its launch, which ends in "[gpu] kernel", below "[unattributed: …]" where there is none. Work
  * of a graph stands below "[graph replay]", in the stack of the call that was captured.
  */
-#define MODEL_GPU_UNIT_NS 100
+#define MODEL_GPU_UNIT_NS       100
+#define MODEL_GPU_LEAF          "[gpu] "
+#define MODEL_UNATTRIBUTED_LEAF "[unattributed: "
 /*
  * With MODEL_WEIGHT_CPU_GPU both: the samples of running threads, and those of device work, in
  * units of MODEL_GPU_UNIT_NS. What ran at the same time counts twice, once on each side.

@@ -483,7 +483,7 @@ def test_the_folder_that_is_written(record, sonde, tmp_path):
     (tmp_path / "file").write_text("")
     assert "cannot write" in sonde("export", "-f", "vllm-csv", "-o", tmp_path / "file/out", record.capture).stderr
     refused = sonde("export", "-f", "vllm-csv", "-o", tmp_path / "out", "--process", "python", record.capture)
-    assert refused.status != 0 and "leave them out" in refused.stderr
+    assert refused.status != 0 and "--process does not apply to tables of vLLM" in refused.stderr
 
 
 # ---- the names ----

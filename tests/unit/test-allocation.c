@@ -295,7 +295,7 @@ static void try_exporters(const char *path)
 	for (const struct exporter *const *exporter = exporters; *exporter; exporter++) {
 		if (!(*exporter)->export)
 			continue; /* a folder, of what these captures lack */
-		if ((*exporter)->rows_only && !shared_model->device_works.count)
+		if ((*exporter)->shows == SELECTION_TRACES && !shared_model->device_works.count)
 			continue; /* there is nothing for it */
 		print_message("%s: ", (*exporter)->name);
 		tried_exporter = *exporter;

@@ -335,8 +335,9 @@ static void test_chrome_device_work(void **state)
 	assert_non_null(strstr(text, "\"queue 1 of"));
 	assert_non_null(strstr(text, "(7), 2\""));
 	assert_non_null(strstr(text, "another \\\"gpu\\\""));
-	selection.process = "7";
+	selection.process = "no such process";
 	strbuf_clear(&out);
+	assert_int_equal(selection_narrow(&selection, model, &err), 0);
 	assert_int_equal(exporter_find("chrome")->export(model, &selection, NULL, &out, &err), 0);
 	assert_null(strstr(strbuf_cstr(&out), "\"kernel\""));
 }
@@ -390,7 +391,7 @@ static void test_windows(void **state)
 /* Into one file; those of rows have tests/e2e/test_traces.py. */
 static bool writes_samples(const struct exporter *exporter)
 {
-	return exporter->export && !exporter->rows_only;
+	return exporter->export && exporter->shows == SELECTION_SAMPLES;
 }
 
 static void test_every_exporter_runs_and_repeats(void **state)

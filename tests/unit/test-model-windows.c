@@ -382,14 +382,14 @@ static void test_use(void **state)
 	add_work(&example, 16 * MS, 19 * MS);
 	add_work(&example, 17 * MS, 20 * MS);
 	model = example_end(&example);
-	assert_int_equal(window_use_init(&windows, model), 0);
+	assert_int_equal(window_use_init(&windows, model, NULL), 0);
 	assert_int_equal(windows.rows.items[0].steps, 4);
 	assert_int_equal(windows.rows.items[0].samples, 3);
 	assert_int_equal(windows.rows.items[0].works, 2);
 	assert_int_equal(windows.rows.items[0].device_busy_ns, 4 * MS);
 	assert_int_equal(windows.rows.items[1].steps, 1);
 	assert_int_equal(windows.rows.items[1].samples, 0);
-	assert_int_equal(step_use_init(&steps, model), 0);
+	assert_int_equal(step_use_init(&steps, model, NULL), 0);
 	assert_int_equal(steps.rows.count, 1);
 	assert_int_equal(steps.rows.items[0].count, 5);
 	assert_int_equal(steps.rows.items[0].total_ns, 21 * MS);

@@ -652,7 +652,7 @@ static void test_what_happened_in_ranges(void **state)
 	_cleanup_range_use_ struct range_use use = {0};
 	const struct range_row *row;
 
-	assert_int_equal(range_use_init(&use, model), 0);
+	assert_int_equal(range_use_init(&use, model, NULL), 0);
 	assert_int_equal(use.rows.count, 3);
 	assert_int_equal(use.samples, 6);
 	row = row_of(&use, "step");

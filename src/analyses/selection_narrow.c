@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The filters, applied to everything of a model but its samples, which selection_apply() marks. */
+#include "analyses/selection_match.h"
+
+#include <errno.h>
+
+#include "base/macros.h"
+#include "base/strbuf.h"
+#include "model/weigh.h"
+
+/* What the filters look at. An event without a stack lies in no function. */
+struct event {
+	uint64_t start_ns, end_ns;
+	struct range_moment moment; /* the launch's, of device work */
+	bool fits_symbol, fits_range;
+};
+
+struct narrowing {
+	const struct selection *selection;
+	struct selection_match match;
+	struct model *model;
+};
+
+typedef int event_function(const struct narrowing *narrowing, size_t index, struct event *event);
+
+static bool moment_fits(const struct selection_match *match, const struct range_moment *moment)
+{
+	if (moment->thread == MODEL_NONE)
+		return match->any_thread && match->processes[moment->process];
+	return match->threads[moment->thread];
+}
+
+/* ---- what the filters look at, of each kind ---- */
+
+/* As samples of --weight gpu do, whose stacks end in the name of the work. */
+static int symbol_fits(
+	const struct narrowing *narrowing, const struct model_device_work *work, bool *ret_fits)
+{
+	const struct selection_match *match = &narrowing->match;
+	_cleanup_strbuf_ struct strbuf names = {0};
+
+	*ret_fits = !match->stacks || (work->stack != MODEL_NONE && match->stacks[work->stack]);
+	if (*ret_fits)
+		return 0;
+	strbuf_add(&names, MODEL_GPU_LEAF);
+	strbuf_add(&names, work->name);
+	*ret_fits = matcher_fits(&match->by_symbol, 0, strbuf_cstr(&names));
+	if (!*ret_fits && work->stack == MODEL_NONE) {
+		strbuf_clear(&names);
+		strbuf_addf(&names, MODEL_UNATTRIBUTED_LEAF "%s]",
+			model_unattributed_to_string(work->unattributed));
+		*ret_fits = matcher_fits(&match->by_symbol, 0, strbuf_cstr(&names));
+	}
+	return strbuf_status(&names);
+}
+
+/* Work is where it starts. */
+static int work_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_device_work *work = &narrowing->model->device_works.items[index];
+
+	event->start_ns = event->end_ns = work->start_ns;
+	event->moment = (struct range_moment){
+		.time_ns = work->launch_ns ? work->launch_ns : work->start_ns,
+		.process = work->process,
+		.thread = work->thread,
+	};
+	return symbol_fits(narrowing, work, &event->fits_symbol);
+}
+
+static int wait_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model *model = narrowing->model;
+	const struct model_device_wait *wait = &model->device_waits.items[index];
+
+	event->start_ns = wait->start_ns;
+	event->end_ns = wait->end_ns;
+	event->moment = (struct range_moment){
+		.time_ns = wait->start_ns,
+		.process = model->threads.items[wait->thread].process,
+		.thread = wait->thread,
+	};
+	return 0;
+}
+
+static int range_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_range *range = &narrowing->model->ranges.items[index];
+
+	event->start_ns = range->start_ns;
+	event->end_ns = range->end_ns;
+	event->fits_range = narrowing->match.ranges && narrowing->match.ranges[index];
+	event->moment = (struct range_moment){
+		.time_ns = range->start_ns,
+		.process = range->process,
+		.thread = range->thread,
+	};
+	return 0;
+}
+
+static int step_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_step *step = &narrowing->model->steps.items[index];
+
+	event->start_ns = step->start_ns;
+	event->end_ns = step->end_ns;
+	event->moment = (struct range_moment){
+		.time_ns = step->start_ns,
+		.process = step->process,
+		.thread = step->thread,
+	};
+	return 0;
+}
+
+/* Of what has a process and a moment. */
+static void set_moment(struct event *event, uint32_t process, uint64_t time_ns)
+{
+	event->start_ns = event->end_ns = time_ns;
+	event->moment =
+		(struct range_moment){.time_ns = time_ns, .process = process, .thread = MODEL_NONE};
+}
+
+static int counter_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_counter *counter = &narrowing->model->counters.items[index];
+
+	set_moment(event, counter->process, counter->time_ns);
+	return 0;
+}
+
+static int memory_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_device_memory *memory = &narrowing->model->device_memory.items[index];
+
+	set_moment(event, memory->process, memory->time_ns);
+	return 0;
+}
+
+static int overhead_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	const struct model_overhead *overhead = &narrowing->model->overheads.items[index];
+
+	set_moment(event, overhead->process, overhead->time_ns);
+	return 0;
+}
+
+static int call_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	set_moment(event, narrowing->model->graph_calls.items[index].process,
+		narrowing->match.start_ns);
+	return 0;
+}
+
+static int node_event(const struct narrowing *narrowing, size_t index, struct event *event)
+{
+	set_moment(event, narrowing->model->graph_nodes.items[index].process,
+		narrowing->match.start_ns);
+	return 0;
+}
+
+/* ---- what is kept ---- */
+
+/* Which of `count` events fit. An event that lies in a range that fits keeps its mark. */
+static int find_kept(
+	struct narrowing *narrowing, size_t count, event_function *event_of, bool *kept)
+{
+	const struct selection_match *match = &narrowing->match;
+	_cleanup_free_ struct range_moment *moments = NULL;
+	_cleanup_free_ bool *in_ranges = calloc(count + 1, sizeof(*in_ranges));
+	int r = 0;
+
+	moments = calloc(count + 1, sizeof(*moments));
+	if (!moments || !in_ranges)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct event event = {.fits_symbol = !match->stacks};
+
+		r = event_of(narrowing, i, &event);
+		kept[i] = event.fits_symbol && moment_fits(match, &event.moment) &&
+			  event.start_ns <= match->end_ns && event.end_ns >= match->start_ns;
+		in_ranges[i] = event.fits_range || !match->ranges;
+		moments[i] = event.moment;
+		moments[i].index = (uint32_t)i;
+	}
+	if (match->ranges)
+		r = r
+			    ?: selection_match_moments(
+				       match, narrowing->model, moments, count, in_ranges);
+	for (size_t i = 0; i < count; i++)
+		kept[i] &= in_ranges[i];
+	return r;
+}
+
+/* Notes that events of this kind are left out, if a filter does not apply to them. */
+static bool leave_out(struct narrowing *narrowing, enum selection_kind kind, size_t count)
+{
+	if (!selection_refused(narrowing->selection, kind))
+		return false;
+	if (count)
+		narrowing->model->left_out |= 1U << kind;
+	return true;
+}
+
+/* Ranges come last: the others look at them. */
+#define NARROW(narrowing, array, kind, event_of)                                                   \
+	({                                                                                         \
+		size_t _count = (narrowing)->model->array.count, _left = 0;                        \
+		bool *_kept = calloc(_count + 1, sizeof(*_kept));                                  \
+		int _r = _kept ? 0 : -ENOMEM;                                                      \
+                                                                                                   \
+		if (_r == 0 && !leave_out(narrowing, kind, _count))                                \
+			_r = find_kept(narrowing, _count, event_of, _kept);                        \
+		for (size_t _i = 0; _r == 0 && _i < _count; _i++) {                                \
+			if (_kept[_i])                                                             \
+				(narrowing)->model->array.items[_left++] =                         \
+					(narrowing)->model->array.items[_i];                       \
+		}                                                                                  \
+		if (_r == 0)                                                                       \
+			(narrowing)->model->array.count = _left;                                   \
+		free(_kept);                                                                       \
+		_r;                                                                                \
+	})
+
+static int narrow(struct narrowing *narrowing)
+{
+	int r;
+
+	leave_out(narrowing, SELECTION_DEVICE_IDLE, narrowing->model->device_works.count);
+	leave_out(narrowing, SELECTION_WINDOWS, narrowing->model->windows.count);
+	r = NARROW(narrowing, device_works, SELECTION_DEVICE_WORK, work_event);
+	r = r ?: NARROW(narrowing, device_waits, SELECTION_DEVICE_WORK, wait_event);
+	r = r ?: NARROW(narrowing, steps, SELECTION_STEPS, step_event);
+	r = r ?: NARROW(narrowing, counters, SELECTION_COUNTERS, counter_event);
+	r = r ?: NARROW(narrowing, device_memory, SELECTION_DEVICE_MEMORY, memory_event);
+	r = r ?: NARROW(narrowing, overheads, SELECTION_DEVICE_MEMORY, overhead_event);
+	r = r ?: NARROW(narrowing, graph_calls, SELECTION_GRAPHS, call_event);
+	r = r ?: NARROW(narrowing, graph_nodes, SELECTION_GRAPHS, node_event);
+	return r ?: NARROW(narrowing, ranges, SELECTION_RANGES, range_event);
+}
+
+int selection_narrow(const struct selection *selection, struct model *model, struct errmsg *err)
+{
+	struct narrowing narrowing = {.selection = selection, .model = model};
+	int r;
+
+	if (!selection_narrows(selection))
+		return 0;
+	r = selection_match_init(&narrowing.match, selection, model, err);
+	if (r == 0 && narrow(&narrowing) < 0)
+		r = errmsg_set(err, -ENOMEM, "memory ran out while filtering");
+	selection_match_done(&narrowing.match);
+	model->is_narrowed = true;
+	model->launches = (struct model_launches){0}; /* of all events */
+	return r;
+}
