@@ -154,7 +154,12 @@ static uint64_t *lifetimes(const struct model *model)
 	return first;
 }
 
-/* Short processes by name: names are interned, equal ones are equal pointers. */
+/* Short processes of one rank by name: names are interned, equal ones are equal pointers. */
+struct short_key {
+	const char *name;
+	uint64_t rank;
+};
+
 struct short_processes {
 	struct intern names;
 	ARRAY_OF(uint32_t) counts; /* by id of the name */
@@ -170,12 +175,15 @@ static int count_short(
 
 	for (size_t i = 0; r >= 0 && i < breakdown->rows.count; i++) {
 		uint32_t key = breakdown->rows.items[i].key;
-		const char *name = model->processes.items[key].name;
+		const struct short_key short_key = {
+			.name = model->processes.items[key].name,
+			.rank = model->processes.items[key].rank,
+		};
 
 		all->ids[i] = MODEL_NONE;
 		if (lived_ns[key] >= model_elapsed_ns(model) / 2)
 			continue;
-		r = intern_add(&all->names, name, strlen(name), &all->ids[i]);
+		r = intern_add(&all->names, &short_key, sizeof(short_key), &all->ids[i]);
 		if (r > 0) {
 			r = array_append(&all->counts, 0);
 			r = r ?: array_append(&all->rows, 0);
@@ -232,4 +240,5 @@ void breakdown_done(struct breakdown *breakdown)
 	array_done(&breakdown->rows);
 	array_done(&breakdown->lines);
 	array_done(&breakdown->cgroups);
+	array_done(&breakdown->ranks);
 }

@@ -22,6 +22,7 @@ enum breakdown_by {
 	BREAKDOWN_STACK,
 	BREAKDOWN_CLASS,
 	BREAKDOWN_GIL,
+	BREAKDOWN_RANK,
 	BREAKDOWN_MAX,
 	BREAKDOWN_INVALID = -EINVAL,
 };
@@ -39,11 +40,11 @@ enum breakdown_sort {
 
 /*
  * One row. `key` is an index in the model's functions, modules, processes, threads or stacks, in
- * the breakdown's lines or cgroups, the CPU's number, an enum
+ * the breakdown's lines, cgroups or ranks, the CPU's number, an enum
  * model_class or an enum wire_gil. MODEL_NONE: samples without a stack.
  * BREAKDOWN_NO_MODULE: code that lies in no known module. Self: samples whose innermost frame is
  * the row's; total: samples with the row anywhere in the stack, once each. Both are equal where a
- * sample has one key only (process, thread, CPU, cgroup, stack).
+ * sample has one key only (process, thread, CPU, cgroup, stack, rank).
  */
 struct breakdown_row {
 	uint32_t key;
@@ -64,6 +65,7 @@ struct breakdown {
 	ARRAY_OF(struct breakdown_row) rows;   /* by samples falling, then by name */
 	ARRAY_OF(struct breakdown_line) lines; /* of BREAKDOWN_LINE */
 	ARRAY_OF(const char *) cgroups;        /* of BREAKDOWN_CGROUP; "" is unknown */
+	ARRAY_OF(uint32_t) ranks;              /* of BREAKDOWN_RANK; MODEL_NONE: not known */
 };
 
 /* Returns 0 or -ENOMEM. The breakdown points into the model. */

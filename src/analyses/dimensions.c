@@ -241,6 +241,25 @@ static int gil_keys(struct breakdown *breakdown, const struct model *model, uint
 	return r;
 }
 
+static int rank_keys(struct breakdown *breakdown, const struct model *model, uint32_t **ret_keys,
+	size_t *ret_key_count)
+{
+	struct intern known = {0};
+	int r = new_keys(model->samples.count, ret_keys);
+
+	for (size_t i = 0; r >= 0 && i < model->samples.count; i++) {
+		uint32_t process = model->threads.items[model->samples.items[i].thread].process;
+		uint32_t rank = model->processes.items[process].rank;
+
+		r = intern_add(&known, &rank, sizeof(rank), &(*ret_keys)[i]);
+		if (r > 0)
+			r = array_append(&breakdown->ranks, rank);
+	}
+	intern_done(&known);
+	*ret_key_count = breakdown->ranks.count;
+	return MIN(r, 0);
+}
+
 const struct dimension dimensions[BREAKDOWN_MAX] = {
 	[BREAKDOWN_FUNCTION] = {"function", true, function_keys, function_name_of},
 	[BREAKDOWN_MODULE] = {"module", true, module_keys, module_name_of},
@@ -252,4 +271,5 @@ const struct dimension dimensions[BREAKDOWN_MAX] = {
 	[BREAKDOWN_STACK] = {"stack", false, stack_keys, NULL},
 	[BREAKDOWN_CLASS] = {"class", true, class_keys, NULL},
 	[BREAKDOWN_GIL] = {"gil", false, gil_keys, NULL},
+	[BREAKDOWN_RANK] = {"rank", false, rank_keys, NULL},
 };

@@ -66,6 +66,8 @@ struct capture_process {
 	const char *const *cmdline; /* argv */
 	uint32_t cmdline_count;
 	const char *cgroup; /* path in the cgroup hierarchy; NULL: unknown */
+	bool has_rank;
+	uint32_t rank, world_size; /* of a distributed job; world_size 0: unknown */
 };
 
 struct capture_thread {

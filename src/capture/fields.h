@@ -286,6 +286,8 @@ enum {
 	PROCESS_INFO_PID = 1,
 	PROCESS_INFO_PARENT = 2,
 	PROCESS_INFO_CGROUP = 3,
+	PROCESS_INFO_RANK = 4,
+	PROCESS_INFO_WORLD_SIZE = 5,
 };
 
 /* sonde's fields of TrackDescriptor */

@@ -310,8 +310,13 @@ static int read_process_info(
 	int more, result = 0;
 
 	while ((more = pb_next(&cursor, &field)) > 0 && result == 0) {
+		process->has_rank |= field.tag == PB_VARINT(PROCESS_INFO_RANK);
 		if (field.tag == PB_VARINT(PROCESS_INFO_PARENT))
 			process->parent_pid = (uint32_t)field.value;
+		else if (field.tag == PB_VARINT(PROCESS_INFO_WORLD_SIZE))
+			process->world_size = (uint32_t)field.value;
+		else if (field.tag == PB_VARINT(PROCESS_INFO_RANK))
+			process->rank = (uint32_t)field.value;
 		else if (field.tag == PB_BYTES(PROCESS_INFO_CGROUP))
 			result = reader_text(reader, field.bytes, &process->cgroup);
 	}

@@ -122,6 +122,9 @@ static void put_process_info(struct strbuf *packet, const struct capture_process
 	pb_put_u64(packet, PROCESS_INFO_PID, process->pid);
 	put_nonzero(packet, PROCESS_INFO_PARENT, process->parent_pid);
 	pb_put_text(packet, PROCESS_INFO_CGROUP, process->cgroup);
+	if (process->has_rank)
+		pb_put_u64(packet, PROCESS_INFO_RANK, process->rank);
+	put_nonzero(packet, PROCESS_INFO_WORLD_SIZE, process->world_size);
 	pb_end(packet, begin);
 }
 

@@ -55,10 +55,10 @@ static struct {
 
 /* What --by takes: tables of recordings, then what only traces have. */
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH, BY_RANGE,
-	BY_REQUEST, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW, FIRST_BY_OF_TRACES, "idle", "host",
-	"overlap", "bandwidth", "launches", "queue", "operators", "cpu-operators", "annotations",
-	"stragglers", "memory", BY_PATH, BY_SEQUENCE, NULL};
+	"cgroup", "stack", "class", "gil", "rank", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH,
+	BY_RANGE, BY_REQUEST, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW, FIRST_BY_OF_TRACES, "idle",
+	"host", "overlap", "bandwidth", "launches", "queue", "operators", "cpu-operators",
+	"annotations", "stragglers", "memory", BY_PATH, BY_SEQUENCE, NULL};
 
 static enum breakdown_sort wanted_sort(void)
 {
@@ -260,7 +260,9 @@ static int add_tables(const struct report_view *view)
 	if (!view->selected->count) {
 		if (!report_is_imported(view->model))
 			report_paragraph(view, why_no_samples(view->model), 0);
-		r = report_ranges(view, side);
+		r = report_steps_briefly(view, side);
+		r = r ?: report_ranks(view, side);
+		r = r ?: report_ranges(view, side);
 		r = r ?: report_counters(view, side);
 		r = r ?: report_device(view, side);
 		return r ?: report_waiting(view, side, true);
@@ -274,6 +276,8 @@ static int add_tables(const struct report_view *view)
 	if (!arguments.shown.fold_libraries)
 		r = report_own_code(view, side);
 	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
+	r = r ?: report_steps_briefly(view, side);
+	r = r ?: report_ranks(view, side);
 	r = r ?: report_ranges(view, side);
 	r = r ?: report_counters(view, side);
 	r = r ?: report_device(view, side);
@@ -516,6 +520,7 @@ static const struct option report_options[] = {
 			"request: how long requests to vLLM took; "
 			"graph: captures and replays of CUDA graphs, and their nodes; "
 			"step: how long the program's steps took; "
+			"rank: the ranks of a distributed job, and which is slowest; "
 			"wait: what threads waited for, and who held what they waited for; "
 			"window: the windows of the recording. Of traces: temporal, idle, host, "
 			"overlap, kernel, bandwidth, launches, queue, operators, annotations, "

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analyses/rank_use.h"
 #include "cli/report_view.h"
 #include "exporters/format.h"
 
@@ -92,6 +93,17 @@ static void fill_cgroup(struct table *table, const struct model *model,
 	const char *cgroup = breakdown->cgroups.items[key];
 
 	table_cell(table, *cgroup ? cgroup : "[unknown]");
+}
+
+static void fill_rank(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, const struct breakdown_row *row)
+{
+	uint32_t rank = breakdown->ranks.items[row->key];
+
+	if (rank == MODEL_NONE)
+		table_cell(table, "[no rank]");
+	else
+		table_cellf(table, "%u", rank);
 }
 
 static void fill_class(struct table *table, const struct model *model,
@@ -212,6 +224,14 @@ static const struct table_shape shapes[BREAKDOWN_MAX] = {
 			fill_cgroup,
 			"control groups",
 		},
+	[BREAKDOWN_RANK] =
+		{
+			"Ranks",
+			false,
+			{{.title = "Rank", .right = true}},
+			fill_rank,
+			"ranks",
+		},
 	[BREAKDOWN_CLASS] =
 		{
 			"Whose code",
@@ -240,9 +260,33 @@ static void add_counts(
 	table_cell(table, strbuf_cstr(&time));
 }
 
+/* Tables of processes have a column for the rank, where any has one. */
+static bool shows_ranks(const struct report_view *view, const struct breakdown *breakdown)
+{
+	return (breakdown->by == BREAKDOWN_PROCESS || breakdown->by == BREAKDOWN_THREAD) &&
+	       model_has_ranks(view->model);
+}
+
+static void add_rank(struct table *table, const struct model *model,
+	const struct breakdown *breakdown, uint32_t key)
+{
+	uint32_t process =
+		breakdown->by == BREAKDOWN_PROCESS ? key : model->threads.items[key].process;
+
+	report_add_rank(table, &model->processes.items[process]);
+}
+
+void report_add_rank(struct table *table, const struct model_process *process)
+{
+	if (process->rank == MODEL_NONE)
+		table_cell(table, "");
+	else
+		table_cellf(table, "%u", process->rank);
+}
+
 /* The columns of figures and the shape's names. Returns how many. */
 static size_t make_columns(const struct report_view *view, const struct table_shape *shape,
-	struct table_column *columns)
+	bool has_rank, struct table_column *columns)
 {
 	static const char *const titles[2][2][2] = {
 		{{"Samples", "Count"}, {"CPU", "CPU time"}},
@@ -270,6 +314,8 @@ static size_t make_columns(const struct report_view *view, const struct table_sh
 					 ? titles[shape->self_and_total][timed][i]
 					 : weights[weight][i],
 			.right = true};
+	if (has_rank)
+		columns[count++] = (struct table_column){.title = "Rank", .right = true};
 	for (size_t i = 0; i < ARRAY_SIZE(shape->names) && shape->names[i].title; i++)
 		columns[count++] = shape->names[i];
 	return count;
@@ -299,16 +345,19 @@ int report_rows(const struct report_view *view, const struct breakdown *breakdow
 	size_t count)
 {
 	const struct table_shape *shape = &shapes[breakdown->by];
-	struct table_column columns[4 + ARRAY_SIZE(shape->names)];
+	struct table_column columns[5 + ARRAY_SIZE(shape->names)];
 	_cleanup_table_ struct table table = {.columns = columns};
+	bool has_rank = shows_ranks(view, breakdown);
 
-	table.column_count = make_columns(view, shape, columns);
+	table.column_count = make_columns(view, shape, has_rank, columns);
 	for (size_t i = first; i < first + count; i++) {
 		const struct breakdown_row *row = &breakdown->rows.items[i];
 
 		if (shape->self_and_total)
 			add_counts(&table, view, row->self_samples, breakdown->samples);
 		add_counts(&table, view, row->total_samples, breakdown->samples);
+		if (has_rank)
+			add_rank(&table, view->model, breakdown, row->key);
 		shape->fill(&table, view->model, breakdown, row);
 	}
 	return table_print(&table, &view->terminal, view->out);
@@ -392,6 +441,8 @@ int report_table(const struct report_view *view, enum breakdown_by by, enum brea
 	report_heading(view, shapes[by].heading);
 	r = report_rows(view, &breakdown, 0, shown);
 	add_rest(view, &breakdown, shown);
+	if (r == 0 && by == BREAKDOWN_RANK)
+		r = report_ranks(view, limit);
 	if (by == BREAKDOWN_PROCESS)
 		add_sonde(view, &breakdown);
 	if (by == BREAKDOWN_THREAD)

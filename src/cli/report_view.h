@@ -66,6 +66,11 @@ int report_device_idle(const struct report_view *view, size_t limit);
 /* What happened in the ranges that programs told of; nothing when there are none. */
 int report_ranges(const struct report_view *view, size_t limit);
 
+/* Which rank took longest for ranges and steps; nothing without two ranks. */
+int report_ranks(const struct report_view *view, size_t limit);
+/* A short table of the steps; nothing when there are none. */
+int report_steps_briefly(const struct report_view *view, size_t limit);
+
 /* The counters of programs; nothing when there are none. The tokens, which may be none. */
 int report_counters(const struct report_view *view, size_t limit);
 int report_tokens(const struct report_view *view, size_t limit);
@@ -85,6 +90,9 @@ static inline bool report_is_imported(const struct model *model)
 {
 	return model->session.present && !model->session.cpu_count;
 }
+
+/* A cell with the rank of a process; empty where it is not known. */
+void report_add_rank(struct table *table, const struct model_process *process);
 
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);

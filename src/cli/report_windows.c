@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The windows of a recording and the steps in them, as the report shows them. */
+#include "analyses/rank_use.h"
 #include "cli/report_view.h"
 #include "exporters/escape.h"
 #include "exporters/format.h"
@@ -121,6 +122,84 @@ int report_windows(const struct report_view *view, size_t limit)
 	return r;
 }
 
+static void add_brief_row(struct table *table, const struct model *model,
+	const struct step_row *row, const struct model_step *slowest, bool has_ranks)
+{
+	const struct model_process *process = &model->processes.items[row->process];
+
+	table_count(table, row->count);
+	if (row->count) {
+		table_duration(table, row->p50_ns);
+		table_duration(table, row->minimum_ns);
+		table_duration(table, row->maximum_ns);
+	} else {
+		for (int i = 0; i < 3; i++)
+			table_cell(table, "");
+	}
+	if (slowest)
+		table_cellf(table, "%llu", (unsigned long long)slowest->number);
+	else
+		table_cell(table, "");
+	if (has_ranks)
+		report_add_rank(table, process);
+	table_cellf(table, "%u %s", process->pid, process->name);
+	table_cell(table, row->name);
+}
+
+/* The longest whole step of a row; NULL: it has none. */
+static const struct model_step *find_slowest(
+	const struct step_use *use, const struct model *model, const struct step_row *row)
+{
+	array_foreach (&use->slowest, index) {
+		const struct model_step *step = &model->steps.items[*index];
+
+		if (step->process == row->process && step->name == row->name)
+			return step;
+	}
+	return NULL;
+}
+
+int report_steps_briefly(const struct report_view *view, size_t limit)
+{
+	static const struct table_column head[] = {
+		{.title = "Steps", .right = true},
+		{.title = "Median", .right = true},
+		{.title = "Min", .right = true},
+		{.title = "Max", .right = true},
+		{.title = "Slowest", .right = true},
+	};
+	static const struct table_column tail[] = {
+		{.title = "Process", .is_text = true, .shrinks_to = 8},
+		{.title = "Name", .is_text = true, .shrinks_to = 8},
+	};
+	struct table_column columns[ARRAY_SIZE(head) + 1 + ARRAY_SIZE(tail)];
+	_cleanup_table_ struct table table = {.columns = columns};
+	bool has_ranks = model_has_ranks(view->model);
+	const struct step_use *use = view->steps;
+	size_t shown;
+	int r;
+
+	if (!use || !use->rows.count)
+		return 0;
+	shown = limit ? MIN(limit, use->rows.count) : use->rows.count;
+	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
+		columns[table.column_count++] = head[i];
+	if (has_ranks)
+		columns[table.column_count++] =
+			(struct table_column){.title = "Rank", .right = true};
+	for (size_t i = 0; i < ARRAY_SIZE(tail); i++)
+		columns[table.column_count++] = tail[i];
+	report_heading(view, "Steps");
+	for (size_t i = 0; i < shown; i++)
+		add_brief_row(&table, view->model, &use->rows.items[i],
+			find_slowest(use, view->model, &use->rows.items[i]), has_ranks);
+	r = table_print(&table, &view->terminal, view->out);
+	if (shown < use->rows.count)
+		strbuf_addf(
+			view->out, "%zu more; --by step shows them.\n", use->rows.count - shown);
+	return r;
+}
+
 static void add_step_row(struct table *table, const struct model *model, const struct step_row *row)
 {
 	const struct model_process *process = &model->processes.items[row->process];
@@ -137,7 +216,10 @@ static void add_step_row(struct table *table, const struct model *model, const s
 	}
 	table_duration(table, row->samples * model_sample_weight_ns(model));
 	table_duration(table, row->device_busy_ns);
-	table_cellf(table, "%u %s", process->pid, process->name);
+	if (process->rank != MODEL_NONE)
+		table_cellf(table, "%u %s (rank %u)", process->pid, process->name, process->rank);
+	else
+		table_cellf(table, "%u %s", process->pid, process->name);
 	table_cell(table, row->name);
 }
 
@@ -145,6 +227,7 @@ static void add_slow_step(
 	struct table *table, const struct model *model, const struct step_use *use, uint32_t index)
 {
 	const struct model_step *step = &model->steps.items[index];
+	const struct model_process *process = &model->processes.items[step->process];
 
 	table_cellf(table, "%llu", (unsigned long long)step->number);
 	table_duration(table, step->end_ns - step->start_ns);
@@ -154,7 +237,10 @@ static void add_slow_step(
 		table_cell(table, "");
 	else
 		table_cellf(table, "%u", model->windows.items[step->window].number);
-	table_cellf(table, "%u", model->processes.items[step->process].pid);
+	if (process->rank != MODEL_NONE)
+		table_cellf(table, "%u (rank %u)", process->pid, process->rank);
+	else
+		table_cellf(table, "%u", process->pid);
 	table_cell(table, step->name);
 }
 

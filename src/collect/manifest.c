@@ -10,29 +10,17 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "capture/split.h"
+#include "sources/process/proc_ranks.h"
 
-#define MANIFEST_VERSION  1
-#define ENVIRONMENT_BYTES ((size_t)4 << 20)
+#define MANIFEST_VERSION 1
 /* So many windows make a document that is not written again at each of them. */
 #define MANY_WINDOWS      100
 #define WRITE_INTERVAL_NS NS_PER_S
 
-enum rank_number { RANK, WORLD_SIZE, LOCAL_RANK, RANK_NUMBERS };
-
-/* What those that start ranks call these numbers, the surest first. */
-static const char *const rank_variables[][RANK_NUMBERS] = {
-	{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
-	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-	{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-	{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
-};
-
-static const char *const rank_members[RANK_NUMBERS] = {"rank", "world_size", "local_rank"};
-
 struct manifest_process {
 	uint32_t pid;
 	bool joined_late;
-	int64_t numbers[RANK_NUMBERS]; /* -1: not known */
+	struct proc_ranks ranks;
 };
 
 struct manifest_window {
@@ -117,62 +105,16 @@ struct manifest *manifest_free(struct manifest *manifest)
 
 /* ---- processes ---- */
 
-/* The value of a variable in an environment, whose entries are ended by NUL; NULL: none. */
-static const char *find_variable(const struct strbuf *environment, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (size_t at = 0; at < environment->length; at += strlen(environment->data + at) + 1) {
-		const char *entry = environment->data + at;
-
-		if (strncmp(entry, name, length) == 0 && entry[length] == '=')
-			return entry + length + 1;
-	}
-	return NULL;
-}
-
-static int64_t find_number(const struct strbuf *environment, const char *name)
-{
-	const char *value = find_variable(environment, name);
-	char *end;
-	long number;
-
-	if (!value || !*value)
-		return -1;
-	number = strtol(value, &end, 10);
-	return *end || number < 0 || number > INT32_MAX ? -1 : number;
-}
-
-/* All numbers are of one starter: the first whose rank there is. */
-static void read_ranks(struct manifest_process *process)
-{
-	_cleanup_strbuf_ struct strbuf environment = {0};
-	char path[64];
-
-	for (int i = 0; i < RANK_NUMBERS; i++)
-		process->numbers[i] = -1;
-	snprintf(path, sizeof(path), "/proc/%u/environ", process->pid);
-	if (read_whole_file(path, ENVIRONMENT_BYTES, &environment) < 0)
-		return;
-	for (size_t i = 0; i < ARRAY_SIZE(rank_variables); i++) {
-		if (find_number(&environment, rank_variables[i][RANK]) < 0)
-			continue;
-		for (int k = 0; k < RANK_NUMBERS; k++)
-			process->numbers[k] = find_number(&environment, rank_variables[i][k]);
-		return;
-	}
-}
-
 int manifest_process(struct manifest *manifest, uint32_t pid, bool joined_late)
 {
-	struct manifest_process process = {.pid = pid, .joined_late = joined_late};
+	struct manifest_process process = {
+		.pid = pid, .joined_late = joined_late, .ranks = proc_read_ranks(pid)};
 
-	read_ranks(&process);
 	array_foreach (&manifest->processes, known) {
 		if (known->pid != pid)
 			continue;
-		if (process.numbers[RANK] >= 0) /* else it may have ended */
-			memcpy(known->numbers, process.numbers, sizeof(known->numbers));
+		if (process.ranks.rank >= 0) /* else it may have ended */
+			known->ranks = process.ranks;
 		return 0;
 	}
 	return array_append(&manifest->processes, process);
@@ -289,13 +231,18 @@ static void write_window(struct json_writer *json, const struct manifest *manife
 	json_end_object(json);
 }
 
+static void member_number(struct json_writer *json, const char *key, int64_t number)
+{
+	member_known(json, key, number >= 0, (uint64_t)number);
+}
+
 static void write_process(struct json_writer *json, const struct manifest_process *process)
 {
 	json_begin_object(json);
 	member_known(json, "pid", true, process->pid);
-	for (int i = 0; i < RANK_NUMBERS; i++)
-		member_known(json, rank_members[i], process->numbers[i] >= 0,
-			(uint64_t)process->numbers[i]);
+	member_number(json, "rank", process->ranks.rank);
+	member_number(json, "world_size", process->ranks.world_size);
+	member_number(json, "local_rank", process->ranks.local_rank);
 	json_key(json, "joined_late");
 	json_bool(json, process->joined_late);
 	json_end_object(json);

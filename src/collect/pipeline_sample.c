@@ -29,6 +29,10 @@ int pipeline_tell_process(
 		out.cmdline = (const char *const *)process->cmdline;
 		out.cmdline_count = process->cmdline_count;
 		out.cgroup = process->cgroup;
+		out.has_rank = process->ranks.rank >= 0;
+		out.rank = out.has_rank ? (uint32_t)process->ranks.rank : 0;
+		out.world_size =
+			process->ranks.world_size > 0 ? (uint32_t)process->ranks.world_size : 0;
 		/* A sample that waited knows its process by an older name. */
 		if (process->name[0])
 			out.name = process->name;

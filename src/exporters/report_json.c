@@ -15,6 +15,7 @@
 #include "exporters/report_cuda_json.h"
 #include "exporters/report_device_json.h"
 #include "exporters/report_ranges_json.h"
+#include "exporters/report_ranks_json.h"
 #include "exporters/report_tables_json.h"
 #include "exporters/report_vllm_json.h"
 #include "exporters/report_windows_json.h"
@@ -602,6 +603,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	if (r == 0)
 		write_device_idle(json, model, &idle);
 	r = r ?: report_ranges_json(json, model, selected);
+	r = r ?: report_ranks_json(json, model);
 	r = r ?: report_counters_json(json, model);
 	r = r ?: report_windows_json(json, model, selected, options->limit);
 	r = r ?: report_vllm_json(json, model, options->limit);

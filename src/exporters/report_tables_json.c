@@ -68,6 +68,11 @@ void json_communication(struct json_writer *json, const uint64_t counts[COMMUNIC
 	json_end_object(json);
 }
 
+void json_member_rank(struct json_writer *json, const struct model_process *process)
+{
+	json_member_known(json, "rank", process->rank != MODEL_NONE, process->rank);
+}
+
 static void write_process(struct json_writer *json, const struct model *model, uint32_t index)
 {
 	const struct model_process *process = &model->processes.items[index];
@@ -77,6 +82,7 @@ static void write_process(struct json_writer *json, const struct model *model, u
 	json_member_text(json, "name", process->name);
 	json_member_text(json, "command_line", process->command_line);
 	json_member_text(json, "cgroup", process->cgroup);
+	json_member_rank(json, process);
 }
 
 static void write_module(struct json_writer *json, const struct model *model, uint32_t index)
@@ -129,6 +135,7 @@ static void write_thread(struct json_writer *json, const struct model *model, ui
 	json_member_text(json, "name", thread->name);
 	json_member_u64(json, "pid", model->processes.items[thread->process].pid);
 	json_member_text(json, "process", model->processes.items[thread->process].name);
+	json_member_rank(json, &model->processes.items[thread->process]);
 }
 
 static void write_stack(struct json_writer *json, const struct model *model, uint32_t key)
@@ -188,6 +195,10 @@ static void write_key(struct json_writer *json, const struct model *model,
 	case BREAKDOWN_CLASS:
 		json_member_text(
 			json, "class", key == MODEL_NONE ? NULL : model_class_to_string(key));
+		break;
+	case BREAKDOWN_RANK:
+		json_member_known(json, "rank", breakdown->ranks.items[key] != MODEL_NONE,
+			breakdown->ranks.items[key]);
 		break;
 	case BREAKDOWN_GIL:
 		json_member_text(json, "gil", wire_gil_name(key));

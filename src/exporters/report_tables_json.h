@@ -10,6 +10,8 @@
 void json_member_text(struct json_writer *json, const char *key, const char *text);
 void json_member_u64(struct json_writer *json, const char *key, uint64_t value);
 /* `known` false gives null. */
+/* "rank": null where it is not known. */
+void json_member_rank(struct json_writer *json, const struct model_process *process);
 void json_member_known(struct json_writer *json, const char *key, bool known, uint64_t value);
 void json_member_double(struct json_writer *json, const char *key, double value);
 /* What a range or mark carries, under its own name. */

@@ -77,6 +77,7 @@ static void write_step_row(
 	json_member_text(json, "name", row->name);
 	json_member_u64(json, "pid", process->pid);
 	json_member_text(json, "process", process->name);
+	json_member_rank(json, process);
 	json_member_u64(json, "count", row->count);
 	json_member_u64(json, "cut_count", row->cut_count);
 	json_member_u64(json, "total_ns", row->total_ns);
@@ -102,6 +103,7 @@ static void write_slow_step(struct json_writer *json, const struct model *model,
 	json_begin_object(json);
 	json_member_text(json, "name", step->name);
 	json_member_u64(json, "pid", model->processes.items[step->process].pid);
+	json_member_rank(json, &model->processes.items[step->process]);
 	json_member_u64(json, "number", step->number);
 	json_member_known(json, "window", has_window,
 		has_window ? model->windows.items[step->window].number : 0);

@@ -208,6 +208,7 @@ static int builder_add_process(
 		.name = "",
 		.command_line = "",
 		.cgroup = "",
+		.rank = MODEL_NONE,
 	};
 	uint32_t index = (uint32_t)model->processes.count;
 	uint64_t earlier = MODEL_NONE;
@@ -270,6 +271,10 @@ static int visit_process(void *context, const struct capture_process *process)
 		kept->command_line = command_line;
 	if (*cgroup)
 		kept->cgroup = cgroup;
+	if (process->has_rank)
+		kept->rank = process->rank;
+	if (process->world_size)
+		kept->world_size = process->world_size;
 	return 0;
 }
 

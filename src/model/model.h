@@ -27,6 +27,8 @@ struct model_process {
 	const char *name;
 	const char *command_line; /* argv joined by spaces, "" when unknown */
 	const char *cgroup;       /* "" when unknown */
+	uint32_t rank;            /* of a distributed job; MODEL_NONE: not known */
+	uint32_t world_size;      /* 0: not known */
 };
 
 struct model_thread {

@@ -11,7 +11,7 @@ import os, sys, time
 import sonde
 
 def child(number):
-    exec(f"def spin{number}(until):\\n while time.thread_time() < until: pass")
+    exec("\\n" * number + f"def spin{number}(until):\\n while time.thread_time() < until: pass")  # a line of its own
     spin = locals()[f"spin{number}"]
     for step in range(4):
         with sonde.range(f"range{number}"):
@@ -35,7 +35,7 @@ FILTERS = {
     "--process": "fits no process", "--thread": "fits no thread", "--time": "900..901", "--range": "fits no range",
     "--symbol": "fits no symbol", "--window": "7"
 }
-BY = ["function", "module", "line", "process", "thread", "cpu", "cgroup", "stack", "class", "gil", "counter",
+BY = ["function", "module", "line", "process", "thread", "cpu", "cgroup", "stack", "class", "gil", "rank", "counter",
       "expert", "kernel", "graph", "range", "request", "step", "token", "wait", "window"]
 WEIGHTS = ["cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu"]
 FORMATS = ["folded", "flamegraph", "speedscope", "pprof", "chrome", "chakra", "pftrace", "csv", "json", "jsonl",

@@ -68,6 +68,7 @@ static struct tracked_process *add_tracked(
 	tracked->process.pid = pid;
 	tracked->process.parent_pid = parent_pid;
 	tracked->process.first_seen_ns = now_ns;
+	tracked->process.ranks = PROC_RANKS_UNKNOWN;
 	tracked->known_at_ns = now_ns;
 	if (map_u64_set(&spaces->processes, pid, (uintptr_t)tracked) == 0)
 		return tracked;
@@ -115,7 +116,10 @@ static void read_description(struct process *process, bool is_new_program)
 	uint32_t count;
 	char **cmdline = proc_read_cmdline(process->pid, &count);
 	char *cgroup = proc_read_cgroup(process->pid);
+	struct proc_ranks ranks = proc_read_ranks(process->pid);
 
+	if (ranks.rank >= 0 || is_new_program)
+		process->ranks = ranks;
 	if (cmdline || is_new_program) {
 		free(process->cmdline);
 		process->cmdline = cmdline;
@@ -148,6 +152,7 @@ static char **copy_cmdline(char *const *cmdline, uint32_t count)
 static int copy_description(struct process *child, const struct process *parent)
 {
 	set_name(child, parent->name);
+	child->ranks = parent->ranks;
 	child->cmdline = copy_cmdline(parent->cmdline, parent->cmdline_count);
 	child->cmdline_count = child->cmdline ? parent->cmdline_count : 0;
 	child->cgroup = parent->cgroup ? strdup(parent->cgroup) : NULL;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
+#include "sources/process/proc_ranks.h"
 #include "sources/process/sideband.h"
 
 enum mapping_kind {
@@ -49,6 +50,7 @@ struct process {
 	char **cmdline; /* argv; NULL when it could not be read */
 	uint32_t cmdline_count;
 	char *cgroup;             /* path, NULL when unknown */
+	struct proc_ranks ranks;  /* of the job that it is part of */
 	struct mapping *mappings; /* sorted by start, not overlapping */
 	size_t mapping_count, mapping_capacity;
 	uint64_t generation; /* counts changes of the mappings */

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributed jobs: which rank a process is, and which rank is slow."""
+
+import pytest
+
+# Each rank does as much in each step, but rank 1, which does three times as much.
+PROGRAM = """
+import os, sys, time
+import sonde
+
+rank = int(os.environ.get("RANK", -1))
+if rank < 0:
+    children = []
+    for i in range(3):
+        environment = {**os.environ, "RANK": str(i), "WORLD_SIZE": "3"}
+        children.append(os.spawnve(os.P_NOWAIT, sys.executable, [sys.executable, __file__], environment))
+    for pid in children:
+        assert os.waitpid(pid, 0)[1] == 0
+    print(*children)
+else:
+    for step in range(6):
+        with sonde.range("forward"):
+            until = time.thread_time() + (0.06 if rank == 1 else 0.02)
+            while time.thread_time() < until:
+                pass
+        sonde.step("train")
+"""
+
+# Two ranks of PyTorch over gloo; rank 1 computes longer before each collective, for which rank 0 waits.
+GLOO = """
+import os, sys, time
+import sonde
+
+if "RANK" not in os.environ:
+    children = []
+    for i in range(2):
+        environment = {**os.environ, "RANK": str(i), "WORLD_SIZE": "2"}
+        children.append(os.spawnve(os.P_NOWAIT, sys.executable, [sys.executable, *sys.argv], environment))
+    for pid in children:
+        assert os.waitpid(pid, 0)[1] == 0
+    sys.exit()
+
+import torch
+import torch.distributed as distributed
+
+torch.set_num_threads(1)
+distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=int(os.environ["RANK"]), world_size=2)
+rank = distributed.get_rank()
+x = torch.randn(64, 64)
+for step in range(6):
+    with sonde.range("compute"):
+        until = time.thread_time() + (0.08 if rank == 1 else 0.02)
+        while time.thread_time() < until:
+            y = x @ x
+    with sonde.range("all_reduce"):
+        distributed.all_reduce(y)
+    sonde.step("train")
+distributed.destroy_process_group()
+"""
+
+
+@pytest.fixture
+def record(sonde, sonde_path, tmp_path):
+
+    def run(text, *arguments):
+        program, capture = tmp_path / "program.py", tmp_path / "ranks.pftrace"
+        program.write_text(text)
+        done = sonde("record", "-F", 499, "-o", capture, "--", "/usr/bin/python3", program, *arguments, check=0,
+                     env={"PYTHONPATH": str(sonde_path.parent / "python")})
+        return capture, done
+
+    return run
+
+
+def test_ranks_of_processes(record, sonde, report):
+    capture, done = record(PROGRAM)
+    pids = list(map(int, done.stdout.split()))
+    data = report(capture)
+    ranks = {row["pid"]: row["rank"] for row in data["tables"]["process"]["rows"]}
+    assert {pid: ranks[pid] for pid in pids} == {pids[0]: 0, pids[1]: 1, pids[2]: 2}
+    by_rank = {row["rank"]: row["self_time_ns"] for row in data["tables"]["rank"]["rows"]}
+    assert by_rank[1] > by_rank[0] and by_rank[1] > by_rank[2]
+    steps = {row["rank"]: row for row in data["steps"]["rows"]}
+    assert set(steps) == {0, 1, 2} and {row["rank"] for row in data["steps"]["slowest"]} == {0, 1, 2}
+    rows = {(row["kind"], row["name"]): row for row in data["ranks"]}
+    for row in (rows["step", "train"], rows["range", "forward"]):
+        assert row["slowest_rank"] == 1 and row["spread_ns"] > 0
+        assert [one["rank"] for one in row["ranks"]] == [0, 1, 2]
+    out = sonde("report", capture, check=0).stdout
+    assert "\nSteps\n" in out and "\nRanks: the slowest and the fastest\n" in out, out
+    out = sonde("report", "--by", "rank", capture, check=0).stdout
+    assert "[no rank]" in out and "step" in out and "range" in out, out
+
+
+def test_without_ranks_none_is_shown(record, sonde, report):
+    capture, _ = record(PROGRAM.replace('"RANK": str(i)', '"SOME": str(i)').replace('get("RANK", -1)', 'get("SOME", -1)'))
+    data = report(capture)
+    assert data["ranks"] is None and {row["rank"] for row in data["tables"]["process"]["rows"]} == {None}
+    assert "Rank" not in sonde("report", capture, check=0).stdout
+
+
+def test_a_slow_rank_of_gloo(record, sonde, report, tmp_path):
+    capture, _ = record(GLOO, tmp_path / "store")
+    rows = {(row["kind"], row["name"]): row for row in report(capture)["ranks"]}
+    assert rows["range", "compute"]["slowest_rank"] == 1
+    assert rows["range", "all_reduce"]["slowest_rank"] == 0  # it waits for the other
+    assert "compute" in sonde("report", "--by", "rank", capture, check=0).stdout
