@@ -67,7 +67,7 @@ def kinds(sonde, sonde_path, workload, tmp_path, opencl_program):
         "stack-sample": (["--stack-sample", "--wait", "off"], workload("threads", 1)),
         "wait": (["--wait", "sample", "-F", "999"], workload("threads", 1)),
         "exact": (["--wait", "exact"], workload("threads", 1)),
-        "steps": ([], workload("steps", 0.01, 8)),
+        "steps": ([], workload("steps", 0.1, 8)),
         "opencl": ([], opencl_program),
         "cuda": ([], [doubles / "cuda-program", doubles / "libcupti-double-13.so", "20"]),
     }
