@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 def killed(sonde, workload, tmp_path):
     """The capture of a recording that SIGKILL ended after its second flush."""
     path = tmp_path / "killed.pftrace"
-    process = sonde.start("record", "-F", 499, "-o", path, "--", *workload("spin", 60))
+    process = sonde.start("record", "-F", 499, "-o", path, "--", *workload("spin", 5))
     wait_for_size(path, 1)
     for _ in range(2):
         wait_for_size(path, path.stat().st_size + 1)

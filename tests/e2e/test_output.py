@@ -105,7 +105,7 @@ def test_no_folder_is_another_users_link(sonde, capture, tmp_path, how):
 def test_a_killed_recording_is_under_its_name(sonde, report, workload, tmp_path):
     path = tmp_path / "killed.pftrace"
     path.write_text("the capture before")
-    process = sonde.start("record", "-o", path, "--", *workload("spin", 60))
+    process = sonde.start("record", "-o", path, "--", *workload("spin", 5))
     wait_for_size(path, 1000)
     process.kill()
     process.wait()
