@@ -295,8 +295,10 @@ def test_clblast(device, opencl_workload, workload_directory):
     assert before.returncode == 0, before.stderr
     part, _, done = device(*command, env=env)
     assert (done.status, done.stdout) == (0, before.stdout)
-    assert counts(part) == {"Xgemm": 3, "TransposePadMatrix": 6, "TransposeMatrix": 3, "Xasum": 1,
-                            "XasumEpilogue": 1, "read": 1}
+    seen = counts(part)
+    # With which of its kernels CLBlast transposes and pads depends on the processor.
+    transposed = [seen.pop(name) for name in list(seen) if name.startswith("Transpose")]
+    assert sum(transposed) == 9 and seen == {"Xgemm": 3, "Xasum": 1, "XasumEpilogue": 1, "read": 1}
     assert part["attribution"]["matched"] == part["count"] == 15
     assert {row["function"] for row in part["lines"]} == {"multiply"}, "the program's line, not the library's"
 
