@@ -124,7 +124,7 @@ static int open_regular(const char *path, struct stat *ret_status, struct errmsg
 
 int file_mapping_open(struct file_mapping *ret_mapping, const char *path, struct errmsg *err)
 {
-	struct stat status;
+	struct stat status = {0};
 	_cleanup_close_ int fd = open_regular(path, &status, err);
 	void *bytes;
 
@@ -143,7 +143,7 @@ int file_mapping_open(struct file_mapping *ret_mapping, const char *path, struct
 
 int read_regular_file(const char *path, struct strbuf *ret_text, struct errmsg *err)
 {
-	struct stat status;
+	struct stat status = {0};
 	_cleanup_close_ int fd = open_regular(path, &status, err);
 	int r;
 
