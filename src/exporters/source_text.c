@@ -60,24 +60,11 @@ static int open_source(const char *path, uint64_t recorded_ns, int *ret_fd)
 static int read_source(const char *path, uint64_t recorded_ns, struct strbuf *ret_text)
 {
 	_cleanup_close_ int fd = -1;
-	char chunk[16384];
 	int r = open_source(path, recorded_ns, &fd);
 
 	if (r < 0)
 		return r;
-	for (;;) {
-		ssize_t got = read(fd, chunk, sizeof(chunk));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			return strbuf_status(ret_text);
-		if (ret_text->length + (size_t)got > SOURCE_TEXT_LARGEST)
-			return -EFBIG;
-		strbuf_add_bytes(ret_text, chunk, (size_t)got);
-	}
+	return read_whole_fd(fd, SOURCE_TEXT_LARGEST, ret_text);
 }
 
 int source_text_read(const char *path, struct strbuf *ret_text)

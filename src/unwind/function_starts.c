@@ -54,7 +54,8 @@ void function_starts_done(struct function_starts *starts)
 	array_done(&starts->items);
 }
 
-uint64_t function_starts_next(const struct function_starts *starts, uint64_t vaddr, uint64_t end)
+/* How many starts are at `vaddr` or before it: the index of the first behind it. */
+static size_t count_up_to(const struct function_starts *starts, uint64_t vaddr)
 {
 	size_t low = 0, high = starts->items.count;
 
@@ -66,7 +67,14 @@ uint64_t function_starts_next(const struct function_starts *starts, uint64_t vad
 		else
 			high = middle;
 	}
-	return low < starts->items.count ? MIN(end, starts->items.items[low]) : end;
+	return low;
+}
+
+uint64_t function_starts_next(const struct function_starts *starts, uint64_t vaddr, uint64_t end)
+{
+	size_t next = count_up_to(starts, vaddr);
+
+	return next < starts->items.count ? MIN(end, starts->items.items[next]) : end;
 }
 
 bool function_starts_has(const struct function_starts *starts, uint64_t vaddr)
@@ -77,19 +85,11 @@ bool function_starts_has(const struct function_starts *starts, uint64_t vaddr)
 bool function_starts_before(
 	const struct function_starts *starts, uint64_t vaddr, uint64_t *ret_start)
 {
-	size_t low = 0, high = starts->items.count;
+	size_t next = count_up_to(starts, vaddr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (starts->items.items[middle] <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
+	if (next == 0)
 		return false;
-	*ret_start = starts->items.items[low - 1];
+	*ret_start = starts->items.items[next - 1];
 	return true;
 }
 

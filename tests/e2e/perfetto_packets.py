@@ -4,20 +4,11 @@ error that anyone sees. Packets are decoded here, by their numbers: no code of s
 
 import zlib
 
+from pprof import varint
+
 PROCESS_TREE, TRACK_EVENT, INTERNED, COMPRESSED, STAGE, DESCRIPTOR, SYMBOLS = 2, 11, 12, 50, 53, 60, 61
 PERF_SAMPLE, STACK_SAMPLE, OTHER_SYMBOLS = 66, 135, 1731
 SLICE_BEGIN, SLICE_END = 1, 2
-
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
 
 
 def fields(data):
