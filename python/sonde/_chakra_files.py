@@ -235,7 +235,8 @@ def check_et(window: Record, et: str, kineto: str, all_threads: bool) -> None:
     comparable = window["kineto"]["status"] == "ok" and "missing" not in window["et"]
     other = kineto if comparable else None
     try:
-        # Beside the worker, whose lock and memory it would take; once more here for what it says.
+        # In a child, since the check would hold the worker's lock and take its memory. If the child fails, it is done
+        # again here, to have the reason.
         _in_child(lambda path: _check_nodes(path, other, all_threads))(et)
     except Exception as error:
         window["et"]["status"] = "failed: " + str(error)

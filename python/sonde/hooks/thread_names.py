@@ -41,7 +41,8 @@ def apply(threading: "Any") -> None:
     if sys.version_info >= (3, 14):
         return
     thread_class = threading.Thread
-    others = (threading._MainThread, threading._DummyThread)  # the process's name, and threads that others made
+    # The main thread has the process's name; Python did not start the dummy ones.
+    others = (threading._MainThread, threading._DummyThread)
     begin, name = thread_class._set_native_id, thread_class.name
 
     def _set_native_id(self: "Any") -> None:
