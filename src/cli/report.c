@@ -72,8 +72,6 @@ static size_t wanted_limit(size_t otherwise)
 
 static const char no_waiting[] = "Waiting was not recorded: record with --wait sample.";
 
-static const char none_left[] = "Nothing of this is left: widen the filters.";
-
 /* It is recorded of programs that sonde starts: their launches are what libraries in them see. */
 static const char *why_no_device_work(const struct model *model)
 {
@@ -121,6 +119,14 @@ static const char *why_no_samples(const struct model *model)
 	       "was cut off before its first flush.";
 }
 
+/* In place of a table without rows. */
+static int say_none(const struct report_view *view, const char *why)
+{
+	report_paragraph(view,
+		view->model->is_narrowed ? "Nothing of this is left: widen the filters." : why, 0);
+	return 0;
+}
+
 /* The table of waiting alone. */
 static int add_waiting(const struct report_view *view)
 {
@@ -135,9 +141,7 @@ static int add_device(const struct report_view *view)
 {
 	if (has_device_work(view->model))
 		return report_device(view, wanted_limit(DEFAULT_LIMIT));
-	report_paragraph(
-		view, view->model->is_narrowed ? none_left : why_no_device_work(view->model), 0);
-	return 0;
+	return say_none(view, why_no_device_work(view->model));
 }
 
 /* The table of ranges alone. */
@@ -145,25 +149,16 @@ static int add_ranges(const struct report_view *view)
 {
 	if (view->ranges->rows.count)
 		return report_ranges(view, wanted_limit(DEFAULT_LIMIT));
-	report_paragraph(view,
-		view->model->is_narrowed ? none_left
-					 : "There are no ranges: no process that was recorded told "
-					   "of any through NVTX.",
-		0);
-	return 0;
+	return say_none(view,
+		"There are no ranges: no process that was recorded told of any through NVTX.");
 }
 
 static int add_counters(const struct report_view *view)
 {
 	if (view->model->counters.count)
 		return report_counters(view, wanted_limit(DEFAULT_LIMIT));
-	report_paragraph(view,
-		view->model->is_narrowed ? none_left
-					 : "There are no counters: no process that was recorded "
-					   "told of any; sonde.counter() "
-					   "and sonde_counter() do.",
-		0);
-	return 0;
+	return say_none(view, "There are no counters: no process that was recorded told of any; "
+			      "sonde.counter() and sonde_counter() do.");
 }
 
 static int add_tokens(const struct report_view *view)
@@ -180,26 +175,16 @@ static int add_windows(const struct report_view *view)
 {
 	if (view->model->windows.count)
 		return report_windows(view, wanted_limit(DEFAULT_LIMIT));
-	report_paragraph(view,
-		view->model->is_narrowed ? none_left
-					 : "There are no windows: all of the time was recorded; "
-					   "sonde record --window says "
-					   "when to.",
-		0);
-	return 0;
+	return say_none(view, "There are no windows: all of the time was recorded; sonde record "
+			      "--window says when to.");
 }
 
 static int add_steps(const struct report_view *view)
 {
 	if (view->model->steps.count)
 		return report_steps(view, wanted_limit(DEFAULT_LIMIT));
-	report_paragraph(view,
-		view->model->is_narrowed ? none_left
-					 : "There are no steps: no process that was recorded told "
-					   "of any; sonde.step() and "
-					   "sonde_step() do.",
-		0);
-	return 0;
+	return say_none(view, "There are no steps: no process that was recorded told of any; "
+			      "sonde.step() and sonde_step() do.");
 }
 
 static int add_requests(const struct report_view *view)

@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/map.h"
+#include "base/process_view.h"
 
 #define MOST_FILES   64
 #define LINE_COLUMNS 240 /* of a line; what is longer is cut */
@@ -41,7 +42,7 @@ static int check(const struct stat *status)
 static int open_source(const char *path, uint64_t recorded_ns, int *ret_fd)
 {
 	_cleanup_close_ int handle = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	char name[64];
+	const struct process_view own = process_view_own();
 	struct stat status;
 	int r;
 
@@ -52,9 +53,8 @@ static int open_source(const char *path, uint64_t recorded_ns, int *ret_fd)
 		return r;
 	if (recorded_ns && (uint64_t)status.st_mtim.tv_sec > recorded_ns / NS_PER_S)
 		return -ESTALE;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", handle);
-	*ret_fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return *ret_fd < 0 ? -errno : 0;
+	*ret_fd = process_view_open_found(&own, handle);
+	return MIN(*ret_fd, 0);
 }
 
 static int read_source(const char *path, uint64_t recorded_ns, struct strbuf *ret_text)
