@@ -344,7 +344,9 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 	r = r ?: selection_apply(&arguments.selection, model, &selected, err);
 	if (r < 0)
 		return r;
-	if (device_idle_init(&idle, model) < 0)
+	/* Before events are left out. The JSON document looks for itself. */
+	if ((!arguments.json || shown_weight(&arguments.shown) == MODEL_WEIGHT_GPU_IDLE) &&
+		device_idle_init(&idle, model) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while looking at idle devices");
 	r = selection_narrow(&arguments.selection, model, err);
 	if (r < 0)
