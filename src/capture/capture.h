@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "wire/device.h"
+#include "wire/energy.h"
 #include "wire/python.h"
 #include "wire/range.h"
 #include "wire/stack.h"
@@ -309,8 +310,9 @@ const char *capture_window_trigger_name(enum capture_window_trigger trigger);
 const char *capture_window_reason_name(enum capture_window_reason reason);
 
 /*
- * Time in which was recorded: nothing else in the capture has a time outside of [begin_ns, end_ns).
- * Of one number the last that is said counts.
+ * Time in which was recorded: nothing else in the capture has a time outside of [begin_ns, end_ns),
+ * but for intervals of energy, of which a part may lie in it. Of one number the last that is said
+ * counts.
  */
 struct capture_window {
 	uint32_t number;                /* from 1 */

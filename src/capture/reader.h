@@ -32,6 +32,11 @@ struct capture_visitor {
 	int (*range)(void *context, const struct capture_range_event *event);
 	/* What names its counter in the event itself, as ours do. */
 	int (*counter)(void *context, const struct capture_counter *counter);
+	/* Ids of domains are of this read, like those of mappings; the parent was told before. */
+	int (*energy_domain)(void *context, const struct wire_energy_domain *domain);
+	int (*energy_interval)(void *context, const struct wire_energy_interval *interval);
+	int (*energy_state)(void *context, const struct wire_energy_state *state);
+	int (*energy_absence)(void *context, const struct wire_energy_absence *absence);
 	int (*device_event)(void *context, const struct capture_device_event *event);
 	int (*window)(void *context, const struct capture_window *window);
 	int (*step)(void *context, const struct capture_step *step);

@@ -82,6 +82,19 @@ int capture_writer_device_event(
 int capture_writer_range(struct capture_writer *writer, const struct capture_range_event *event);
 int capture_writer_counter(struct capture_writer *writer, const struct capture_counter *counter);
 /*
+ * Rails that take energy, how much they took, in what state, and which kinds of sources there are
+ * not: see wire/energy.h. A domain is said before its intervals, and again when what is known of it
+ * changes: the last one counts. An interval may reach over the edge of a window: readers cut it.
+ */
+int capture_writer_energy_domain(
+	struct capture_writer *writer, const struct wire_energy_domain *domain);
+int capture_writer_energy_interval(
+	struct capture_writer *writer, const struct wire_energy_interval *interval);
+int capture_writer_energy_state(
+	struct capture_writer *writer, const struct wire_energy_state *state);
+int capture_writer_energy_absence(
+	struct capture_writer *writer, const struct wire_energy_absence *absence);
+/*
  * Said when a window opens, with end_ns 0, and again when it closes; one that was not said before
  * may be said whole. Viewers see windows on a track of their own, and the steps of each process on
  * one below the process. Steps of a window may be said until the next one opens.

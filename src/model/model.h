@@ -120,6 +120,7 @@ struct model_sample {
 	uint32_t wait_count;  /* short waits without a stack that it adds up; 0: not counted */
 	uint64_t duration_ns; /* of a waiting sample: ends at time_ns */
 	uint64_t launch_ns;   /* of device work, by model_weigh(): when it was launched; else 0 */
+	double energy_j; /* by energy_use_init(): what it is charged with; 0 without a source */
 };
 
 /* Why the stack that launched a device's work is not known. */
@@ -164,6 +165,7 @@ struct model_device_work {
 	uint32_t graph; /* the executable graph, of its process; 0: none */
 	uint64_t graph_node;
 	uint64_t correlation; /* of its launch */
+	double energy_j; /* by energy_use_init(): what it is charged with; 0 without a source */
 };
 
 /* A GPU as one process has it. */
@@ -243,6 +245,45 @@ struct model_counter {
 	double value;
 };
 
+/*
+ * A rail that takes energy: see wire/energy.h. Of captures that were joined, the same rail of the
+ * same host is one.
+ */
+struct model_energy_domain {
+	const char *name, *source, *device;      /* device: "" when unknown */
+	const char *host;                        /* "" when unknown */
+	uint32_t parent;                         /* index; MODEL_NONE: a root */
+	uint8_t part;                            /* enum wire_energy_part */
+	uint8_t quality;                         /* enum wire_energy_quality */
+	bool is_replayed;                        /* from a file, not of the machine */
+	uint64_t period_ns, cost_ns;             /* 0: not known */
+	double relative_error, idle_w;           /* NaN: not known */
+	uint32_t first_interval, interval_count; /* energy_intervals.items[first_interval] … */
+};
+
+/* Energy of a domain in [start_ns, end_ns): those of one domain do not overlap. */
+struct model_energy_interval {
+	uint64_t start_ns, end_ns; /* end > start */
+	double energy_j;           /* 0 with a gap, and means nothing then */
+	double busy_ns;            /* of all processors together, not idle; NaN: not known */
+	uint32_t domain;           /* index */
+	uint8_t gap;               /* enum wire_energy_gap */
+	bool is_cut; /* a part of what was measured: at a window's edge, or of a chosen time */
+};
+
+/* Temperature and clock of a domain at a moment. */
+struct model_energy_state {
+	uint64_t time_ns;
+	uint32_t domain;        /* index */
+	int32_t temperature_mc; /* thousandths of a degree Celsius; INT32_MIN: not known */
+	uint32_t clock_mhz;     /* 0: not known */
+};
+
+/* A kind of source of energy that there was not, and why. */
+struct model_energy_absence {
+	const char *source, *reason;
+};
+
 /* Time in which was recorded; without any, all of the time was. */
 struct model_window {
 	uint32_t number;
@@ -307,11 +348,15 @@ struct model {
 	ARRAY_OF(struct model_device_wait) device_waits; /* in the file's order */
 	ARRAY_OF(struct model_range) ranges;             /* sorted by start, outer ones first */
 	ARRAY_OF(struct model_range_field) range_fields;
-	ARRAY_OF(struct model_counter) counters; /* by process, name and time */
-	ARRAY_OF(struct model_window) windows;   /* by begin; of those that were chosen */
-	uint32_t whole_window_count;             /* with those that were not */
-	uint64_t windows_end_ns;                 /* of the last of all; 0: there are none */
-	ARRAY_OF(struct model_step) steps;       /* by process, name and start */
+	ARRAY_OF(struct model_counter) counters;                 /* by process, name and time */
+	ARRAY_OF(struct model_energy_domain) energy_domains;     /* in the file's order */
+	ARRAY_OF(struct model_energy_interval) energy_intervals; /* by domain, then time */
+	ARRAY_OF(struct model_energy_state) energy_states;       /* by domain, then time */
+	ARRAY_OF(struct model_energy_absence) energy_absences;
+	ARRAY_OF(struct model_window) windows; /* by begin; of those that were chosen */
+	uint32_t whole_window_count;           /* with those that were not */
+	uint64_t windows_end_ns;               /* of the last of all; 0: there are none */
+	ARRAY_OF(struct model_step) steps;     /* by process, name and start */
 	ARRAY_OF(struct model_gpu) gpus;
 	ARRAY_OF(struct model_graph_call) graph_calls; /* in the file's order, like these */
 	ARRAY_OF(struct model_graph_node) graph_nodes;
