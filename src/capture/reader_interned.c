@@ -55,6 +55,7 @@ void sequence_clear(struct sequence *sequence)
 	iid_table_clear(&sequence->annotation_names);
 	iid_table_clear(&sequence->annotation_texts);
 	iid_table_clear(&sequence->contexts);
+	iid_table_clear(&sequence->energy_domains);
 	sequence->trace_track = 0;
 	if (sequence->rows)
 		row_state_clear(sequence->rows);
@@ -80,6 +81,7 @@ void sequence_free(struct sequence *sequence)
 	iid_table_done(&sequence->annotation_names);
 	iid_table_done(&sequence->annotation_texts);
 	iid_table_done(&sequence->contexts);
+	iid_table_done(&sequence->energy_domains);
 	if (sequence->rows)
 		row_state_done(sequence->rows);
 	free(sequence->rows);

@@ -120,6 +120,18 @@ static void take_packet_message(const struct pb_field *field, struct packet *pac
 	case PB_BYTES(PACKET_SONDE_TRACE_GROUP):
 		packet->trace_group = field->bytes;
 		break;
+	case PB_BYTES(PACKET_SONDE_ENERGY_DOMAIN):
+		packet->energy_domain = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_ENERGY_INTERVAL):
+		packet->energy_interval = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_ENERGY_STATE):
+		packet->energy_state = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_ENERGY_ABSENCE):
+		packet->energy_absence = field->bytes;
+		break;
 	case PB_BYTES(PACKET_ZSTD):
 		packet->has_zstd = true;
 		break;
@@ -279,6 +291,12 @@ static int read_sequenced(struct reader *reader, const struct packet *packet)
 		result = reader_foreign_stage(reader, sequence, time_ns, packet->gpu_stage);
 	if (result == 0 && packet->step.at)
 		result = reader_step(reader, sequence, time_ns, packet->step);
+	if (result == 0 && packet->energy_domain.at)
+		result = reader_energy_domain(reader, sequence, packet->energy_domain);
+	if (result == 0 && packet->energy_interval.at)
+		result = reader_energy_interval(reader, sequence, time_ns, packet->energy_interval);
+	if (result == 0 && packet->energy_state.at)
+		result = reader_energy_state(reader, sequence, time_ns, packet->energy_state);
 	if (result == 0 && packet->device_event.at)
 		result = reader_device_event(
 			reader, time_ns, packet->device_event_kind, packet->device_event);
@@ -292,6 +310,7 @@ static bool concerns_sequence(const struct packet *packet)
 	       packet->perf_sample.at || packet->stack_sample.at || packet->wait_sample.at ||
 	       packet->device_work.at || packet->launch.at || packet->launch_stack.at ||
 	       packet->device_event.at || packet->track_event.at || packet->step.at ||
+	       packet->energy_domain.at || packet->energy_interval.at || packet->energy_state.at ||
 	       packet->has_timestamp || packet->flags & SEQUENCE_CLEARED ||
 	       packet->previous_dropped;
 }
@@ -306,6 +325,8 @@ static int read_messages(struct reader *reader, const struct packet *packet)
 		result = reader_session(reader, packet->session);
 	if (result == 0 && packet->window.at)
 		result = reader_window(reader, packet->window);
+	if (result == 0 && packet->energy_absence.at)
+		result = reader_energy_absence(reader, packet->energy_absence);
 	if (result == 0 && packet->trace.at)
 		result = reader_trace(reader, packet->trace);
 	if (result == 0 && packet->trace_track.at)

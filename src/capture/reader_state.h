@@ -39,6 +39,7 @@ struct sequence {
 	struct iid_table task_iids, execution_iids;
 	struct iid_table specifications; /* → string id + 1 */
 	struct iid_table contexts;       /* of other recorders → pid */
+	struct iid_table energy_domains; /* → ids of this read */
 	struct iid_table event_categories, event_names, annotation_names, annotation_texts;
 	uint64_t default_track; /* of TrackEvents */
 	/* Its packets are rows of an imported trace's track, by default of this one; 0: they are
@@ -78,6 +79,7 @@ struct reader {
 	uint32_t empty_string;
 	ARRAY_OF(struct capture_trace_category) categories; /* of the trace being read */
 	capture_id frame_count, callstack_count;
+	uint32_t energy_domain_count;
 	ARRAY_OF(capture_id) frame_ids; /* of the callstack being read */
 	struct inflater inflater;
 };
@@ -118,7 +120,8 @@ struct packet {
 	struct pb_bytes interned_data, defaults, clock_snapshot, compressed, perf_sample,
 		stack_sample, wait_sample, gpu_stage, device_work, launch, launch_stack, track,
 		track_event, symbols, session, stats, process_info, window, step, trace,
-		trace_track, trace_row, trace_flow, trace_counter, trace_group;
+		trace_track, trace_row, trace_flow, trace_counter, trace_group, energy_domain,
+		energy_interval, energy_state, energy_absence;
 	struct pb_bytes device_event; /* of the kind that follows */
 	enum capture_device_event_kind device_event_kind;
 	bool has_zstd;
@@ -183,6 +186,15 @@ int reader_foreign_stage(struct reader *reader, struct sequence *sequence, uint6
 	struct pb_bytes message);
 int reader_submissions(struct reader *reader, const struct capture_range_event *event,
 	struct pb_bytes correlation);
+
+/* ---- reader_energy.c ---- */
+
+int reader_energy_domain(struct reader *reader, struct sequence *sequence, struct pb_bytes message);
+int reader_energy_interval(struct reader *reader, const struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);
+int reader_energy_state(struct reader *reader, const struct sequence *sequence, uint64_t time_ns,
+	struct pb_bytes message);
+int reader_energy_absence(struct reader *reader, struct pb_bytes message);
 
 /* ---- reader_trace.c ---- */
 

@@ -231,6 +231,45 @@ static int split_counter(void *context, const struct capture_counter *counter)
 	return part ? capture_writer_counter(part->writer, counter) : 0;
 }
 
+/* Facts of rails are of use to every part. */
+static int split_energy_domain(void *context, const struct wire_energy_domain *domain)
+{
+	int r = 0;
+
+	for_batch ((struct split *)context, part)
+		r = r ?: capture_writer_energy_domain(part->writer, domain);
+	return r;
+}
+
+/* As measured, in every part that it reaches into: readers cut it. */
+static int split_energy_interval(void *context, const struct wire_energy_interval *interval)
+{
+	int r = 0;
+
+	for_batch ((struct split *)context, part) {
+		if (interval->end_ns > part->window.begin_ns &&
+			has_definition(part, interval->start_ns))
+			r = r ?: capture_writer_energy_interval(part->writer, interval);
+	}
+	return r;
+}
+
+static int split_energy_state(void *context, const struct wire_energy_state *state)
+{
+	struct split_part *part = part_at(context, state->time_ns);
+
+	return part ? capture_writer_energy_state(part->writer, state) : 0;
+}
+
+static int split_energy_absence(void *context, const struct wire_energy_absence *absence)
+{
+	int r = 0;
+
+	for_batch ((struct split *)context, part)
+		r = r ?: capture_writer_energy_absence(part->writer, absence);
+	return r;
+}
+
 static int split_step(void *context, const struct capture_step *step)
 {
 	struct split_part *part = part_at(context, step->time_ns);
@@ -253,4 +292,8 @@ const struct capture_visitor split_events = {
 	.counter = split_counter,
 	.step = split_step,
 	.device_event = split_device_event,
+	.energy_domain = split_energy_domain,
+	.energy_interval = split_energy_interval,
+	.energy_state = split_energy_state,
+	.energy_absence = split_energy_absence,
 };

@@ -321,6 +321,17 @@ void put_counter_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, co
 	pb_end(packet, begin);
 }
 
+void put_power_track(struct strbuf *packet, uint64_t uuid, const char *name)
+{
+	size_t begin = begin_track(packet, uuid, 0, name), counter;
+
+	counter = pb_begin(packet, TRACK_COUNTER);
+	pb_put_text(packet, COUNTER_TRACK_UNIT_NAME, "W");
+	pb_end(packet, counter);
+	pb_put_u64(packet, TRACK_REPEATS, true);
+	pb_end(packet, begin);
+}
+
 void put_counter(
 	struct strbuf *packet, const struct capture_counter *counter, uint64_t track, uint64_t name)
 {
@@ -329,7 +340,7 @@ void put_counter(
 
 	memcpy(&bits, &counter->value, sizeof(bits));
 	pb_put_u64(packet, EVENT_TYPE, EVENT_TYPE_COUNTER);
-	pb_put_u64(packet, EVENT_NAME_IID, name);
+	put_nonzero(packet, EVENT_NAME_IID, name);
 	pb_put_u64(packet, EVENT_TRACK, track);
 	pb_put_fixed64(packet, EVENT_COUNTER_DOUBLE, bits);
 	pb_end(packet, begin);

@@ -42,6 +42,9 @@ void put_range_event(struct strbuf *packet, const struct capture_range_event *ev
 void put_child_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name);
 /* That of windows or steps; parent 0: it is below none. */
 void put_counter_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name);
+/* Of a domain's power, in watts; its values repeat what sonde_energy_interval says. */
+void put_power_track(struct strbuf *packet, uint64_t uuid, const char *name);
+/* `name`: 0, of a track whose own name is enough. */
 void put_counter(struct strbuf *packet, const struct capture_counter *counter, uint64_t track,
 	uint64_t name);
 void put_repeating_track(struct strbuf *packet, uint64_t uuid, uint64_t parent, const char *name);

@@ -147,6 +147,32 @@ static int see_window(void *context, const struct capture_window *window)
 	return 0;
 }
 
+static int see_energy_domain(void *context, const struct wire_energy_domain *domain)
+{
+	require(domain->id >= 1 && domain->parent < domain->id);
+	require(domain->part >= 1 && domain->part < WIRE_ENERGY_PART_MAX);
+	require(domain->quality >= 1 && domain->quality < WIRE_ENERGY_QUALITY_MAX);
+	touch(context, domain->name);
+	touch(context, domain->source);
+	touch(context, domain->device);
+	return 0;
+}
+
+static int see_energy_interval(void *context, const struct wire_energy_interval *interval)
+{
+	require(interval->end_ns > interval->start_ns);
+	require(interval->domain >= 1 && interval->gap < WIRE_ENERGY_GAP_MAX);
+	require(!interval->gap || !interval->energy_nj);
+	return 0;
+}
+
+static int see_energy_absence(void *context, const struct wire_energy_absence *absence)
+{
+	touch(context, absence->source);
+	touch(context, absence->reason);
+	return 0;
+}
+
 static int see_step(void *context, const struct capture_step *step)
 {
 	require(step->name);
@@ -228,6 +254,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		.range = see_range,
 		.window = see_window,
 		.step = see_step,
+		.energy_domain = see_energy_domain,
+		.energy_interval = see_energy_interval,
+		.energy_absence = see_energy_absence,
 		.symbols = see_symbols,
 		.stats = see_stats,
 		.trace = see_trace,

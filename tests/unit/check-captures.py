@@ -129,12 +129,35 @@ def check_decoded_windows(text):
     assert (begins, ends) == (6, 4), (begins, ends)
 
 
+def check_decoded_energy(text):
+    check_has(
+        text,
+        "[sonde.protos.sonde_energy_domain] {",
+        "[sonde.protos.sonde_energy_interval] {",
+        "[sonde.protos.sonde_energy_state] {",
+        "[sonde.protos.sonde_energy_absence] {",
+        "part: ENERGY_CORES",
+        "quality: ENERGY_MODELLED",
+        "is_replayed: true",
+        "idle_w: 12.5",
+        "gap: ENERGY_SUSPENDED",
+        "temperature_mc: -1500",
+        'name: "power package-0"',
+        'name: "power cores (replayed)"',
+        'unit_name: "W"',
+        "double_counter_value: 100",
+    )
+    assert len(re.findall("type: TYPE_COUNTER", text)) == 3
+
+
 def check_written(make_capture, protoc, schema, folder):
     path = f"{folder}/capture"
     subprocess.run([make_capture, path, "uncompressed", "windows"], check=True, timeout=60)
     check_decoded_windows(decode(protoc, schema, pathlib.Path(path).read_bytes()))
     subprocess.run([make_capture, path, "uncompressed", "device"], check=True, timeout=60)
     check_decoded_device(decode(protoc, schema, pathlib.Path(path).read_bytes()))
+    subprocess.run([make_capture, path, "uncompressed", "energy"], check=True, timeout=60)
+    check_decoded_energy(decode(protoc, schema, pathlib.Path(path).read_bytes()))
     for sample, options in (("perf_sample", []), ("stack_sample", ["stack-sample"])):
         subprocess.run([make_capture, path, "uncompressed", *options], check=True, timeout=60)
         check_decoded(decode(protoc, schema, pathlib.Path(path).read_bytes()), sample)

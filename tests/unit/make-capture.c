@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * make-capture FILE [uncompressed] [stack-sample] [device|windows]: writes the example capture, or
- * that with device work or windows, for the tests that look at captures with other programs;
- * make-capture --text FILE prints a capture as the tests compare it.
+ * make-capture FILE [uncompressed] [stack-sample] [device|windows|energy]: writes the example
+ * capture, or that with device work, windows or energy, for the tests that look at captures with
+ * other programs; make-capture --text FILE prints a capture as the tests compare it.
  */
 #include <string.h>
 
-#include "capture-window-example.h"
+#include "capture-energy-example.h"
 
 static int print_text(const char *path)
 {
-	const struct capture_visitor visitor = window_text_visitor();
+	const struct capture_visitor visitor = energy_text_visitor();
 	_cleanup_strbuf_ struct strbuf text = {0};
 	struct capture_read_result read;
 	struct errmsg err;
@@ -26,6 +26,7 @@ static int print_text(const char *path)
 int main(int argc, char **argv)
 {
 	bool uncompressed = false, stack_sample = false, device = false, windows = false;
+	bool energy = false;
 
 	if (argc == 3 && strcmp(argv[1], "--text") == 0)
 		return print_text(argv[2]);
@@ -34,9 +35,11 @@ int main(int argc, char **argv)
 		stack_sample |= strcmp(argv[i], "stack-sample") == 0;
 		device |= strcmp(argv[i], "device") == 0;
 		windows |= strcmp(argv[i], "windows") == 0;
+		energy |= strcmp(argv[i], "energy") == 0;
 	}
 	return argc < 2 || write_file(argv[1], uncompressed, stack_sample,
-				   windows  ? write_window_example
-				   : device ? write_device_example
-					    : write_example) < 0;
+				   energy    ? write_energy_example
+				   : windows ? write_window_example
+				   : device  ? write_device_example
+					     : write_example) < 0;
 }
