@@ -62,8 +62,9 @@ static int visit_session(void *context, const struct capture_session *session)
 	int r = 0;
 
 	builder_recording_begins(builder, session);
-	if (builder->model->session_count++)
-		return 0;
+	r = builder_keep(builder, session->host, &builder->host);
+	if (r < 0 || builder->model->session_count++)
+		return r;
 	r = r ?: builder_keep(builder, session->sonde_version, &kept->sonde_version);
 	r = r ?: builder_keep(builder, session->host, &kept->host);
 	r = r ?: builder_keep(builder, session->kernel_release, &kept->kernel_release);
@@ -209,12 +210,15 @@ static int builder_add_process(
 		.command_line = "",
 		.cgroup = "",
 		.rank = MODEL_NONE,
+		.host = builder->host ? builder->host : "",
 	};
 	uint32_t index = (uint32_t)model->processes.count;
 	uint64_t earlier = MODEL_NONE;
 	int r = 0;
 
 	map_u64_get(&builder->processes, pid, &earlier);
+	while (r == 0 && builder->earlier_same_pid.count < index) /* made by model_weigh() */
+		r = array_append(&builder->earlier_same_pid, MODEL_NONE);
 	r = r ?: array_append(&model->processes, process);
 	r = r ?: array_append(&builder->earlier_same_pid, (uint32_t)earlier);
 	r = r ?: map_u64_set(&builder->processes, pid, index);
@@ -249,7 +253,7 @@ static int builder_described_process(
 static int visit_process(void *context, const struct capture_process *process)
 {
 	struct model_builder *builder = context;
-	const char *name, *command_line, *cgroup;
+	const char *name = "", *command_line = "", *cgroup = "";
 	struct model_process *kept;
 	uint32_t index;
 	int r = 0;
@@ -490,6 +494,7 @@ size_t model_builder_forget_samples(struct model_builder *builder, uint64_t befo
 			builder->samples.items[kept++] = *sample;
 	}
 	builder->samples.count = kept;
+	builder_forget_energy(builder, before_ns);
 	return builder->stacks.count;
 }
 
@@ -548,6 +553,7 @@ struct model_builder *model_builder_free(struct model_builder *builder)
 	array_done(&builder->launch_stacks);
 	builder_ranges_done(builder);
 	builder_counters_done(builder);
+	builder_energy_done(builder);
 	builder_traces_done(builder);
 	builder_windows_done(builder);
 	array_done(&builder->device_events);
@@ -577,6 +583,10 @@ const struct capture_visitor model_builder_visitor = {
 	.launch_stack = visit_launch_stack,
 	.range = builder_visit_range,
 	.counter = builder_visit_counter,
+	.energy_domain = builder_visit_energy_domain,
+	.energy_interval = builder_visit_energy_interval,
+	.energy_state = builder_visit_energy_state,
+	.energy_absence = builder_visit_energy_absence,
 	.window = builder_visit_window,
 	.step = builder_visit_step,
 	.device_event = visit_device_event,

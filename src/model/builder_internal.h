@@ -89,6 +89,10 @@ struct model_builder {
 	ARRAY_OF(struct raw_counter) counters;
 	ARRAY_OF(struct model_window) windows; /* end 0: none is known */
 	ARRAY_OF(struct raw_step) steps;
+	const char *host;              /* of the recording that is read; NULL: none told */
+	ARRAY_OF(uint32_t) energy_ids; /* by id of the read: index in the model; MODEL_NONE */
+	ARRAY_OF(struct wire_energy_interval) energy_intervals; /* domain: the index, as below */
+	ARRAY_OF(struct wire_energy_state) energy_states;
 	struct window_choice window_choice;
 	ARRAY_OF(struct raw_range) ranges;
 	ARRAY_OF(struct range_track) range_tracks;
@@ -128,6 +132,16 @@ void builder_ranges_done(struct model_builder *builder);
 int builder_visit_counter(void *context, const struct capture_counter *counter);
 int builder_resolve_counters(struct model_builder *builder);
 void builder_counters_done(struct model_builder *builder);
+
+/* visitor->energy_domain and the others, and energy in the model, after its windows, from a moment
+ * on; 0: all. Return 0 or -ENOMEM. */
+int builder_visit_energy_domain(void *context, const struct wire_energy_domain *told);
+int builder_visit_energy_interval(void *context, const struct wire_energy_interval *interval);
+int builder_visit_energy_state(void *context, const struct wire_energy_state *state);
+int builder_visit_energy_absence(void *context, const struct wire_energy_absence *absence);
+int builder_resolve_energy(struct model_builder *builder, uint64_t from_ns);
+void builder_forget_energy(struct model_builder *builder, uint64_t before_ns);
+void builder_energy_done(struct model_builder *builder);
 
 /* visitor->trace and the others of its kind, and the last trace in the model. Return 0 or -ENOMEM.
  */

@@ -94,6 +94,10 @@ struct model *model_free(struct model *model)
 	array_done(&model->ranges);
 	array_done(&model->range_fields);
 	array_done(&model->counters);
+	array_done(&model->energy_domains);
+	array_done(&model->energy_intervals);
+	array_done(&model->energy_states);
+	array_done(&model->energy_absences);
 	array_done(&model->windows);
 	array_done(&model->steps);
 	array_done(&model->gpus);
@@ -126,7 +130,7 @@ uint64_t model_sample_weight_ns(const struct model *model)
 
 bool model_has_time(const struct model *model)
 {
-	return model->session.period_ns != 0;
+	return model->session.period_ns != 0 && !model->counts_energy;
 }
 
 static const char *const weight_names[MODEL_WEIGHT_MAX] = {
@@ -136,6 +140,7 @@ static const char *const weight_names[MODEL_WEIGHT_MAX] = {
 	[MODEL_WEIGHT_GPU] = "gpu",
 	[MODEL_WEIGHT_GPU_IDLE] = "gpu-idle",
 	[MODEL_WEIGHT_CPU_GPU] = "cpu+gpu",
+	[MODEL_WEIGHT_ENERGY] = "energy",
 };
 
 const char *model_weight_to_string(enum model_weight weight)

@@ -29,6 +29,7 @@ struct model_process {
 	const char *cgroup;       /* "" when unknown */
 	uint32_t rank;            /* of a distributed job; MODEL_NONE: not known */
 	uint32_t world_size;      /* 0: not known */
+	const char *host;         /* that it ran on; "" when unknown */
 };
 
 struct model_thread {
@@ -259,6 +260,7 @@ struct model_energy_domain {
 	uint64_t period_ns, cost_ns;             /* 0: not known */
 	double relative_error, idle_w;           /* NaN: not known */
 	uint32_t first_interval, interval_count; /* energy_intervals.items[first_interval] … */
+	uint32_t made_thread; /* that model_weigh() made for its rest; MODEL_NONE: none */
 };
 
 /* Energy of a domain in [start_ns, end_ns): those of one domain do not overlap. */
@@ -369,8 +371,9 @@ struct model {
 	/* Filters left some events out: what was counted while the model was built, launches and
 	 * device_counts, is of all of them. */
 	bool is_narrowed;
-	unsigned left_out; /* by enum selection_kind, a bit: a filter does not apply to these */
-	uint64_t unit_ns;  /* what a sample's count is in: set by model_weigh(); 0: the period */
+	unsigned left_out;  /* by enum selection_kind, a bit: a filter does not apply to these */
+	uint64_t unit_ns;   /* what a sample's count is in: set by model_weigh(); 0: the period */
+	bool counts_energy; /* it is in microjoules, and unit_ns means nothing */
 	struct model_session session;
 	uint32_t session_count; /* recordings in the file: more than 1 when captures were joined */
 	/* Those whose end is missing: sonde was killed, or its disk was full. A sentence on it is
@@ -401,7 +404,7 @@ void model_freep(struct model **model);
 #define _cleanup_model_ _cleanup_(model_freep)
 
 /* What samples are weighed by: time on a CPU, time waiting, or both; the time that devices worked,
- * or were idle; or time on a CPU and on devices. */
+ * or were idle; time on a CPU and on devices; or the energy that all of it took. */
 enum model_weight {
 	MODEL_WEIGHT_CPU,
 	MODEL_WEIGHT_WAIT,
@@ -409,11 +412,12 @@ enum model_weight {
 	MODEL_WEIGHT_GPU,
 	MODEL_WEIGHT_GPU_IDLE,
 	MODEL_WEIGHT_CPU_GPU,
+	MODEL_WEIGHT_ENERGY,
 	MODEL_WEIGHT_MAX,
 	MODEL_WEIGHT_INVALID = -EINVAL,
 };
 
-/* "cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu" */
+/* "cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", "energy" */
 const char *model_weight_to_string(enum model_weight weight);
 enum model_weight model_weight_from_string(const char *name);
 /* Samples of running threads. */
@@ -426,7 +430,7 @@ bool model_sample_counts(const struct model_sample *sample, enum model_weight we
 uint64_t model_sample_weight_ns(const struct model *model);
 /* What one sample stands for: the period, or how long it waited. */
 uint64_t model_sample_time_ns(const struct model *model, const struct model_sample *sample);
-/* False when samples have no known duration: then times are unknown, not 0. */
+/* False when samples have no known duration, or count energy: then times are unknown, not 0. */
 bool model_has_time(const struct model *model);
 /*
  * When the recording began and how long was recorded: its windows together; without windows what

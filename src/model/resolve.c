@@ -309,6 +309,7 @@ static void clear_resolved(struct model_builder *builder)
 	struct model *model = builder->model;
 
 	model->unit_ns = 0;
+	model->counts_energy = false;
 	model->modules.count = builder->module_keys.entries.count;
 	model->functions.count = 0;
 	model->frames.count = 0;
@@ -319,6 +320,8 @@ static void clear_resolved(struct model_builder *builder)
 	model->device_waits.count = 0;
 	model->ranges.count = 0;
 	model->counters.count = 0;
+	model->energy_intervals.count = 0;
+	model->energy_states.count = 0;
 	model->windows.count = 0;
 	model->steps.count = 0;
 	map_u64_clear(&builder->functions);
@@ -340,6 +343,7 @@ static int resolve(struct model_builder *builder, uint64_t from_ns)
 	r = r ?: builder_resolve_device(builder);
 	r = r ?: builder_resolve_ranges(builder);
 	r = r ?: builder_resolve_counters(builder);
+	r = r ?: builder_resolve_energy(builder, from_ns);
 	r = r ?: name_placeholders(builder);
 	r = r ?: model_classify(builder->model);
 	if (r == 0)
