@@ -424,7 +424,7 @@ cl_int clInitLayer(cl_uint count, const cl_function *target, cl_uint *ret_count,
 	keep_library(__builtin_return_address(0));
 	errno = saved_errno;
 	/* No destructor: the driver's may run before it. */
-	atexit(opencl_launch_sweep);
+	atexit(opencl_launch_finish);
 	*ret_dispatch = layer;
 	return CL_SUCCESS;
 }

@@ -2,17 +2,22 @@
 #include "inject/opencl_launch.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "inject/inject.h"
 #include "inject/launch_stack.h"
 
 #define MAX_IN_FLIGHT 65536 /* memory that is not used costs nothing */
+/* At its end a program waits at most 0.1 s for callbacks that are telling. */
+#define TELLING_PAUSE_NS 100000
+#define TELLING_LOOKS    1000
 
 enum flight_state {
 	FLIGHT_FREE,
 	FLIGHT_PENDING,   /* its end was not seen */
 	FLIGHT_LOOKED_AT, /* by a sweep */
 	FLIGHT_CALLED,    /* the callback came meanwhile: the sweep frees it */
+	FLIGHT_TELLING,   /* by the callback, which then frees it */
 	FLIGHT_READ,      /* its times are told; the callback, still to come, frees it */
 };
 
@@ -125,7 +130,7 @@ static uint32_t close_flight(struct flight *flight)
 
 	while (state != FLIGHT_READ &&
 		!atomic_compare_exchange_weak(&flight->state, &state,
-			state == FLIGHT_LOOKED_AT ? FLIGHT_CALLED : FLIGHT_FREE))
+			state == FLIGHT_LOOKED_AT ? FLIGHT_CALLED : FLIGHT_TELLING))
 		;
 	return state;
 }
@@ -177,6 +182,26 @@ void opencl_launch_sweep(void)
 			continue;
 		left--;
 		look_at(&flights[i]);
+	}
+}
+
+static bool is_being_told(const struct flight *flight)
+{
+	uint32_t state = atomic_load_explicit(&flight->state, memory_order_acquire);
+
+	return state == FLIGHT_LOOKED_AT || state == FLIGHT_CALLED || state == FLIGHT_TELLING;
+}
+
+void opencl_launch_finish(void)
+{
+	const struct timespec pause = {.tv_nsec = TELLING_PAUSE_NS};
+	uint32_t used, looks = 0;
+
+	opencl_launch_sweep();
+	used = atomic_load_explicit(&used_flights, memory_order_relaxed);
+	for (uint32_t i = 0; i < used && i < MAX_IN_FLIGHT; i++) {
+		while (is_being_told(&flights[i]) && looks++ < TELLING_LOOKS)
+			nanosleep(&pause, NULL);
 	}
 }
 

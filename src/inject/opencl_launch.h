@@ -60,6 +60,11 @@ void opencl_waited(enum wire_device_kind kind, cl_handle queue, uint64_t enter_n
 
 /* Reads the times of all work that has ended: its callbacks may come too late, at exit. */
 void opencl_launch_sweep(void);
+/*
+ * The same at the program's end, and waits, in bounded time, for callbacks that are telling: exit()
+ * would end their threads before they have written.
+ */
+void opencl_launch_finish(void);
 
 /*
  * The call with our event where the program has none, and what is told of it: `amount` is looked at

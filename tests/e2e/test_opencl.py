@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 import pprof
 import pytest
@@ -589,6 +590,17 @@ def test_a_driver_with_faults(device, platforms, fault, seen, reasons):
     assert not [note for note in data["notes"] if "device" in note]
 
 
+@needs_root
+def test_exit_while_callbacks_are_telling(device, platforms):
+    """exit() ends the driver's threads; one that is writing what it saw is waited for."""
+    command, env = platforms
+    for icd in Path(env["OCL_ICD_VENDORS"]).glob("pocl*"):
+        icd.unlink()
+    part, _, done = device(command, 10, env={**env, "OPENCL_DOUBLE": "s"})
+    assert done.status == 0
+    assert part["count"] == part["launches"]["count"] == 10 and without_work(part) == {}
+
+
 def test_programs_without_opencl_have_none(device, workload):
     part, data, _ = device(*workload("spin", 0.2))
     assert part is None
@@ -641,6 +653,7 @@ def test_python(device, opencl, tmp_path):
 
 FEED = """
 import time
+from pathlib import Path
 import numpy as np
 import pyopencl as cl
 context = cl.create_some_context(interactive=False)

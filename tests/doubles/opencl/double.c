@@ -6,10 +6,13 @@
  *   q  queues cannot tell times         c  no callbacks for events     t  events tell no times
  *   f  every other command fails        e  every other event ends with an error
  *   z  all times of events are 0        b  times of events run backwards
+ *   s  callbacks come on threads of their own, where telling times takes 10 ms
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -235,6 +238,7 @@ static cl_int nd_range_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 		return CL_OUT_OF_HOST_MEMORY;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	made->queue = (struct object *)queue;
+	made->is_timed = made->queue->is_timed; /* it may outlive its queue */
 	made->start_ns = (cl_ulong)now.tv_sec * 1000000000 + (cl_ulong)now.tv_nsec;
 	made->status = is_odd && goes_wrong('e') ? CL_OUT_OF_RESOURCES : CL_COMPLETE;
 	*event = (cl_event)made;
@@ -251,6 +255,48 @@ static cl_int event_info(
 	return answer(&object->status, sizeof(object->status), size, value, ret_size);
 }
 
+/* An event whose callback a thread of its own calls. */
+struct late_callback {
+	cl_event event;
+	void(CL_CALLBACK *callback)(cl_event, cl_int, void *);
+	void *context;
+};
+
+static __thread bool is_callback_thread;
+static atomic_uint slow_callbacks; /* that have asked for times */
+
+static void take_long(void)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	slow_callbacks++;
+	nanosleep(&pause, NULL);
+}
+
+static void *call_late(void *context)
+{
+	struct late_callback late = *(struct late_callback *)context;
+
+	free(context);
+	is_callback_thread = true;
+	late.callback(late.event, ((struct object *)late.event)->status, late.context);
+	return NULL;
+}
+
+/* Returns when the callback asks for times. */
+static cl_int call_from_a_thread(struct late_callback *late)
+{
+	unsigned before = slow_callbacks;
+	pthread_t thread;
+
+	if (!late || pthread_create(&thread, NULL, call_late, late))
+		return CL_OUT_OF_HOST_MEMORY;
+	pthread_detach(thread);
+	while (slow_callbacks == before)
+		sched_yield();
+	return CL_SUCCESS;
+}
+
 static cl_int profiling_info(
 	cl_event event, cl_profiling_info what, size_t size, void *value, size_t *ret_size)
 {
@@ -258,8 +304,10 @@ static cl_int profiling_info(
 	cl_ulong steps = what - CL_PROFILING_COMMAND_QUEUED;
 	cl_ulong time_ns = object->start_ns + 500 * steps;
 
-	if (!object->queue->is_timed || goes_wrong('t'))
+	if (!object->is_timed || goes_wrong('t'))
 		return CL_PROFILING_INFO_NOT_AVAILABLE;
+	if (is_callback_thread && what == CL_PROFILING_COMMAND_QUEUED)
+		take_long();
 	if (goes_wrong('z'))
 		time_ns = 0;
 	if (goes_wrong('b'))
@@ -272,6 +320,13 @@ static cl_int set_callback(cl_event event, cl_int status,
 {
 	if (goes_wrong('c'))
 		return CL_OUT_OF_HOST_MEMORY;
+	if (goes_wrong('s')) {
+		struct late_callback *late = malloc(sizeof(*late));
+
+		if (late)
+			*late = (struct late_callback){event, callback, context};
+		return call_from_a_thread(late);
+	}
 	callback(event, ((struct object *)event)->status, context);
 	return CL_SUCCESS;
 }
