@@ -38,6 +38,7 @@ int capture_writer_open(struct capture_writer **ret_writer, const char *path,
 	writer->output.place = OUTPUT_PLACE_NONE;
 	writer->stack_sample = options && options->stack_sample;
 	writer->device_slices = options && options->device_slices;
+	writer->row_arguments = options && options->row_arguments;
 	writer->sequence_id =
 		options && options->sequence ? options->sequence : random_sequence_id();
 	result = output_open(&writer->output, path, !options || !options->uncompressed,

@@ -17,6 +17,7 @@ struct capture_writer_options {
 	bool uncompressed;     /* plain packets instead of deflated compressed_packets */
 	bool stack_sample;     /* StackSample packets (Perfetto >= 58) instead of PerfSample */
 	bool device_slices;    /* device work and launches as slices with arrows, too */
+	bool row_arguments;    /* arguments of a trace's rows in words, for viewers */
 	bool unhurried;        /* nothing is recorded meanwhile: all is deflated, whatever comes */
 	struct output_how how; /* who may read it */
 	uint32_t sequence; /* what tells the capture's packets from those of others; 0: random */

@@ -32,6 +32,7 @@ struct capture_writer {
 	struct map_u64 open_steps;     /* tracks of processes in a step → when it began */
 	uint64_t device_works;         /* so far, from which their event ids follow */
 	uint64_t end_time_ns;          /* of the recording, as far as it is known */
+	bool row_arguments;            /* see capture_writer_options */
 	bool device_slices;            /* device work and launches as slices, too */
 	struct map_u64 lanes;          /* their tracks: until when they are taken */
 	uint64_t recent_launches[256]; /* that have their slice */

@@ -3,11 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "capture/fields.h"
 #include "capture/protobuf.h"
 #include "capture/row_state.h"
+#include "capture/writer_arguments.h"
 #include "capture/writer_messages.h"
 #include "capture/writer_state.h"
 
@@ -30,6 +32,7 @@ struct capture_trace_writer {
 	uint32_t iid_counts[TEXT_TABLE_MAX];
 	struct strbuf pending; /* interned data for the next packet */
 	struct row_state state;
+	uint64_t argument_names; /* ROW_BIT()s of those that the sequence has */
 	/* The sequence that is being written; 0: none. */
 	uint32_t sequence;
 	bool is_long;
@@ -363,6 +366,7 @@ static void begin_sequence(struct capture_trace_writer *trace)
 	trace->sequence = ++trace->writer->trace_sequences;
 	memset(trace->iid_counts, 0, sizeof(trace->iid_counts));
 	strbuf_clear(&trace->pending);
+	trace->argument_names = 0;
 	row_state_clear(&trace->state);
 }
 
@@ -447,6 +451,64 @@ static void put_row_fields(struct capture_trace_writer *trace, struct strbuf *pa
 		pb_end(packet, begin);
 }
 
+/* ---- for viewers, where they are asked for ---- */
+
+/* The iid of an argument's name is its field's number. */
+static void put_argument_name(struct capture_trace_writer *trace, unsigned field)
+{
+	size_t begin;
+
+	if (trace->argument_names & ROW_BIT(field))
+		return;
+	trace->argument_names |= ROW_BIT(field);
+	begin = pb_begin(&trace->pending, INTERNED_ANNOTATION_NAMES);
+	pb_put_u64(&trace->pending, STRING_IID, field);
+	pb_put_text(&trace->pending, STRING_BYTES, row_argument_name(field));
+	pb_end(&trace->pending, begin);
+}
+
+/* Of a slice. */
+static void put_arguments(struct capture_trace_writer *trace, struct strbuf *packet,
+	const struct capture_trace_row *row)
+{
+	uint64_t fields = trace->writer->row_arguments ? row_arguments(row) : 0;
+
+	for (; fields; fields &= fields - 1) {
+		unsigned field = (unsigned)__builtin_ctzll(fields);
+		size_t begin = pb_begin(packet, EVENT_ANNOTATION);
+
+		put_argument_name(trace, field);
+		pb_put_u64(packet, ANNOTATION_NAME_IID, field);
+		if (ROW_TEXTS & ROW_BIT(field))
+			pb_put_u64(packet, ANNOTATION_TEXT_IID,
+				text_iid(trace, TEXT_ANNOTATION, (uint32_t)row->values[field]));
+		else
+			pb_put_u64(packet, ANNOTATION_INT, row->values[field]);
+		pb_end(packet, begin);
+	}
+}
+
+/* Of a stage, whose arguments are texts and have no table. */
+static void put_extra_data(struct capture_trace_writer *trace, struct strbuf *packet,
+	const struct capture_trace_row *row)
+{
+	uint64_t fields = trace->writer->row_arguments ? row_arguments(row) : 0;
+
+	for (; fields; fields &= fields - 1) {
+		unsigned field = (unsigned)__builtin_ctzll(fields);
+		size_t begin = pb_begin(packet, STAGE_EXTRA_DATA);
+		char number[24];
+
+		snprintf(number, sizeof(number), "%lld", (long long)row->values[field]);
+		pb_put_text(packet, EXTRA_DATA_NAME, row_argument_name(field));
+		pb_put_text(packet, EXTRA_DATA_VALUE,
+			ROW_TEXTS & ROW_BIT(field)
+				? intern_get(trace->strings, (uint32_t)row->values[field])
+				: number);
+		pb_end(packet, begin);
+	}
+}
+
 /* Where Perfetto draws an arrow from the launch to its work. */
 static void put_arrow(struct strbuf *packet, uint64_t event_id)
 {
@@ -483,6 +545,7 @@ static void put_slice(struct capture_trace_writer *trace, struct strbuf *packet,
 		put_flow(trace, packet, EVENT_TERMINATING_FLOW, row->ended_flow);
 		if (row->launches)
 			put_arrow(packet, trace->event_id_base + row->values[ROW_CORRELATION]);
+		put_arguments(trace, packet, row);
 	}
 	pb_end(packet, begin);
 	/* Not in the event: Perfetto would show the differences as its arguments. */
@@ -560,6 +623,7 @@ static void put_stage(struct capture_trace_writer *trace, struct strbuf *packet,
 			put_sizes(packet, STAGE_GROUP, block);
 		pb_end(packet, launch);
 	}
+	put_extra_data(trace, packet, row);
 	pb_end(packet, stage);
 	put_row_fields(trace, packet, PACKET_SONDE_TRACE_ROW, &rest, ROW_STAGES);
 }

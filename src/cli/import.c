@@ -147,6 +147,11 @@ static const struct option import_options[] = {
 		.help = "Write one capture of all files here. Default: one for each, beside it, "
 			"ending in .pftrace.",
 		.value = (void *)&arguments.options.output},
+	{.long_name = "arguments",
+		.type = OPTION_FLAG,
+		.help = "Write the arguments of operators and kernels also where the Perfetto UI "
+			"shows them, at two to three times the size. sonde needs no such copy.",
+		.value = &arguments.options.arguments},
 	{.long_name = "uncompressed",
 		.type = OPTION_FLAG,
 		.help = "Write the capture's packets uncompressed, for tools that cannot inflate "

@@ -127,11 +127,15 @@ static void print_result(const struct trace_list *list, const char *output, uint
 
 /* ---- captures ---- */
 
-static int write_capture(const struct trace_list *list, const char *output, bool uncompressed,
-	uint64_t *ret_bytes, struct errmsg *err)
+static int write_capture(const struct trace_list *list, const char *output,
+	const struct import_options *how, uint64_t *ret_bytes, struct errmsg *err)
 {
 	struct capture_writer_options options = {
-		.size = sizeof(options), .uncompressed = uncompressed, .unhurried = true};
+		.size = sizeof(options),
+		.uncompressed = how->uncompressed,
+		.row_arguments = how->arguments,
+		.unhurried = true,
+	};
 	struct capture_writer *writer = NULL;
 	int r = capture_writer_open(&writer, output, &options, err);
 
@@ -156,7 +160,7 @@ static int import_into(char *const *paths, size_t count, const char *output,
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = import_refuse_same_file(paths[i], output, err);
 	r = r ?: load_traces((const char *const *)paths, count, &load, &list, err);
-	r = r ?: write_capture(&list, output, options->uncompressed, &bytes, err);
+	r = r ?: write_capture(&list, output, options, &bytes, err);
 	if (r == 0)
 		print_result(&list, output, bytes);
 	return r;

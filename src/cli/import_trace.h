@@ -7,6 +7,7 @@
 struct import_options {
 	const char *output; /* NULL: beside each file */
 	bool uncompressed;
+	bool arguments; /* in words, for viewers */
 };
 
 /*

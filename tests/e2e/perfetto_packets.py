@@ -44,9 +44,10 @@ class Sequence:
     def __init__(self):
         self.frames, self.stacks, self.mappings, self.contexts = {}, {}, {}, {}
         self.paths, self.build_ids, self.track = {}, {}, None
+        self.argument_names, self.argument_texts = {}, {}
 
     def take(self, data):
-        for name, number in (("paths", 17), ("build_ids", 16)):
+        for name, number in (("paths", 17), ("build_ids", 16), ("argument_names", 3), ("argument_texts", 29)):
             for entry in map(fields, data.get(number, [])):
                 getattr(self, name)[entry[1][0]] = entry.get(2, [b""])[0]
         for entry in map(fields, data.get(19, [])):
@@ -69,6 +70,7 @@ class Trace:
         self.symbols = self.inlined = self.other_symbols = self.stages = self.samples = 0
         self.event_ids, self.submissions, self.processes, self.open = {}, set(), {}, {}
         self.command_lines, self.flows, self.ended_flows = {}, set(), set()
+        self.arguments = []  # of each slice and stage that has any
         with open(path, "rb") as file:
             for packet in packets(file.read()):
                 self.take(packet)
@@ -118,6 +120,8 @@ class Trace:
             self.faults.append(f"device work {stage[1][0]} without a process")
             return
         self.event_ids.setdefault(stage[1][0], (len(self.event_ids), pid))
+        extra = [fields(data) for data in stage.get(6, [])]
+        self.arguments += [{data[1][0].decode(): data[2][0].decode() for data in extra}] if extra else []
 
     def take_event(self, sequence, event):
         track = event.get(11, [sequence.track])[0]
@@ -127,6 +131,11 @@ class Trace:
             self.faults.append("arguments that are differences from other rows")
         for arrow in event.get(3000, []):
             self.submissions.update(fields(arrow).get(1, []))
+        arguments = {}
+        for argument in map(fields, event.get(4, [])):
+            value = argument[4][0] if 4 in argument else sequence.argument_texts[argument[17][0]].decode()
+            arguments[sequence.argument_names[argument[1][0]].decode()] = value
+        self.arguments += [arguments] if arguments else []
         self.flows.update(event.get(47, []))
         self.ended_flows.update(event.get(48, []))
 

@@ -126,6 +126,33 @@ def test_gradients_are_arrows(sonde, tmp_path):
     assert len(trace.flows) == 1 and trace.flows == trace.ended_flows
 
 
+def test_arguments_for_viewers(sonde, tmp_path):
+    """Asked for, they are in words where Perfetto shows them; sonde reads the same rows either way."""
+    operator = {"External id": 7, "Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"], "Ev Idx": 1}
+    kernel = {"External id": 7, "correlation": 9, "stream": 7, "device": 0, "registers per thread": 32, "grid": [1, 1, 1]}
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 8, "ts": 1, "dur": 5, "args": operator},
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 8, "ts": 9, "dur": 5, "args": operator},
+        {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 4, "dur": 2, "args": kernel},
+    ]
+    (tmp_path / "t.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    captures = {}
+    for name, options in (("plain", []), ("words", ["--arguments"])):
+        captures[name] = tmp_path / f"{name}.pftrace"
+        sonde("import", *options, "-o", captures[name], tmp_path / "t.json", check=0)
+        sonde("export", "-f", "chrome", "-o", tmp_path / f"{name}.json", captures[name], check=0)
+    assert (tmp_path / "plain.json").read_bytes() == (tmp_path / "words.json").read_bytes()
+    assert check(captures["plain"]).arguments == []
+    first, second, work = check(captures["words"]).arguments
+    assert first == second and first["External id"] == 7
+    assert json.loads(first["Input Dims"]) == operator["Input Dims"]
+    assert json.loads(first["Input type"]) == operator["Input type"]
+    assert (work["registers per thread"], work["correlation"], work["stream"]) == ("32", "9", "7")
+    if TRACE_PROCESSOR:
+        shown = query(captures["words"], "select display_value from args where key = 'debug.Input Dims';")
+        assert [json.loads(row["display_value"]) for row in shown] == [operator["Input Dims"]] * 2
+
+
 def test_joined_captures_share_no_ids(kinds, sonde, shared_traces, tmp_path):
     """Two of one program, and two imports of one file, as `cat` joins them: no work of one has an id of another's."""
     parts = [kinds("cuda").rename(tmp_path / "a"), kinds("cuda").rename(tmp_path / "b")]
