@@ -95,7 +95,7 @@ def measure_sonde(bench, command):
     bench.clear_cache()
     for name in ("sonde, first run", "sonde"):
         bench.record("train.pftrace", "-F", FREQUENCY, "--", *command)
-        report = bench.report("train.pftrace", "--by", "stack", "-n", 1_000_000_000)
+        report = bench.report("train.pftrace", "--by", "stack", "--show-interpreter", "-n", 1_000_000_000)
         results[name] = tally_sonde(report).result() | {
             "samples_lost": report["losses"]["samples_lost"],
             "claimed_whole_share": report["completeness"]["complete_share"],
