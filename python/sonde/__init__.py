@@ -5,6 +5,7 @@
     is_open, window                      is a window of that recording open, and which
     profile                              record a block with sonde's own sources
     training_profiler                    trace steps of a training loop with torch.profiler
+    watch                                what the layers of a model cost, as ranges of the recording
     phase, waiting, phases               what the phases of a program cost, always on
     get_global_manager                   execution traces of vLLM's workers, by a flag file
     add_profiler_args, profiler_from_args    the command-line flags of training_profiler
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Dict, List
 from sonde._core import __version__, counter, is_open, mark, range, step, token, window
 
 if TYPE_CHECKING:
+    from sonde._watch import watch
     from sonde.args import add_profiler_args, profiler_from_args
     from sonde.manager import get_global_manager
     from sonde.phase_times import phase, phases, waiting
@@ -40,6 +42,7 @@ __all__ = [
     "token",
     "training_profiler",
     "waiting",
+    "watch",
     "window",
 ]
 
@@ -52,6 +55,7 @@ _MODULES: Dict[str, str] = {
     "profiler_from_args": "args",
     "training_profiler": "training",
     "waiting": "phase_times",
+    "watch": "_watch",
 }
 
 

@@ -13,7 +13,7 @@ from .conftest import ROOT
 
 PUBLIC = (
     "__version__ add_profiler_args counter get_global_manager is_open mark phase phases profile profiler_from_args range"
-    " step token training_profiler waiting window"
+    " step token training_profiler waiting watch window"
 ).split()
 
 

@@ -1,0 +1,488 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watching a model: its forward passes, layers and components as ranges of a recording.
+
+`watch(model)` registers hooks of PyTorch, which push and pop ranges of the domain "sonde.model": device work that is
+launched inside belongs to them, and nothing is synchronised. The hooks return nothing, so that the model computes what
+it computes without them. docs/hooks.md has the names and fields.
+
+The model's own hooks are there from watch() to close(). Those of layers and components are there while a forward pass
+is instrumented, so that those between are as fast as without. The model keeps what watches it, not the other way round.
+"""
+
+import contextlib
+import re
+import sys
+import threading
+import weakref
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type, Union
+
+from sonde import _core, _structure, _summary
+from sonde._log import describe, warn_once
+
+DOMAIN = "sonde.model"
+LEVELS = ("step", "layer", "component", "stats")
+EPSILON = 1e-4  # at most this size counts as nothing in the sparsity of activations
+MIN_TORCH = (2, 0)  # hooks that are called when forward raises, and with keyword arguments
+
+Fields = Dict[str, Union[int, float, str, bool]]
+
+
+class _Thread(threading.local):
+    """The ranges that a thread has open in the domain, the innermost last."""
+
+    def __init__(self) -> None:
+        self.open: List[Any] = []
+
+
+_thread = _Thread()
+_watches: "weakref.WeakKeyDictionary[Any, weakref.ref[Watch]]" = weakref.WeakKeyDictionary()
+_lock = threading.RLock()
+
+
+def _no_fields() -> Fields:
+    return {}
+
+
+# What a forward pass is for, as fields of its range: the hooks of transformers know it.
+of_request: Callable[[], Fields] = _no_fields
+
+
+def _never() -> bool:
+    return False
+
+
+# Is torch.compile tracing the call? Its tracer puts True in place of this, and the recording is no part of its graph.
+_is_compiling: Callable[[], bool] = _never
+
+
+def _begin(key: Any, name: str, fields: Optional[Fields]) -> None:
+    _core.range_push(name, DOMAIN, fields)
+    _thread.open.append(key)
+
+
+def _end(key: Any) -> None:
+    """Ends a range, and what a BaseException has left open inside of it. Does nothing where it is not open."""
+    opened = _thread.open
+    if opened and opened[-1] is key:
+        opened.pop()
+        _core.range_pop(DOMAIN)
+        return
+    if any(one is key for one in opened):
+        last = None
+        while last is not key:
+            last = opened.pop()
+            _core.range_pop(DOMAIN)
+
+
+def open_ranges() -> int:
+    """How many ranges this thread has open; for end_to()."""
+    return len(_thread.open)
+
+
+def end_to(count: int) -> None:
+    """Ends the ranges of this thread beyond the first `count`."""
+    opened = _thread.open
+    while len(opened) > count:
+        opened.pop()
+        _core.range_pop(DOMAIN)
+
+
+class _Hook:
+    """What a module calls. A copy of it, made with a copy of the model, or pickled, does nothing."""
+
+    def __deepcopy__(self, _memo: Any) -> Any:
+        return contextlib.nullcontext().__exit__
+
+    def __reduce__(self) -> Any:
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
+class _State(threading.local):
+    """What a thread does in the watched model."""
+
+    def __init__(self) -> None:
+        self.frame: Any = None  # of the forward pass it is in; None: in none
+        self.depth = 0  # of the model in itself
+        self.instrumented = False
+        self.takes_statistics = False
+        self.step = 0
+
+
+class _Begin(_Hook):
+    """Before the forward of a layer or a component."""
+
+    def __init__(self, state: _State, key: Any, name: str, fields: Fields) -> None:
+        self._state, self._key, self._name, self._fields = state, key, name, fields
+
+    def __call__(self, *_args: Any) -> None:
+        if _is_compiling() or not self._state.instrumented:
+            return
+        _core.range_push(self._name, DOMAIN, self._fields)
+        _thread.open.append(self._key)
+
+
+class _End(_Hook):
+    """After it, also when it raised."""
+
+    def __init__(self, key: Any) -> None:
+        self._key = key
+
+    def __call__(self, *_args: Any) -> None:
+        if _is_compiling():
+            return
+        opened = _thread.open
+        if opened and opened[-1] is self._key:
+            opened.pop()
+            _core.range_pop(DOMAIN)
+        else:
+            _end(self._key)
+
+
+class _EndWithStatistics(_Hook):
+    """The same, and a look at what the module returned."""
+
+    def __init__(self, watch: "Watch", key: Any, fields: Fields) -> None:
+        self._watch, self._key, self._fields = watch, key, fields
+
+    def __call__(self, _module: Any, _args: Any, output: Any) -> None:
+        if not _is_compiling():
+            self._watch._take(self._fields, output)
+            _end(self._key)
+
+
+class _BeginStep(_Hook):
+    """Before a forward pass of the model, or of the compiled code that stands for it."""
+
+    def __init__(self, watch: "Watch", is_compiled: bool) -> None:
+        self._watch, self._is_compiled = watch, is_compiled
+
+    def __call__(self, _module: Any, args: Any, kwargs: Any) -> None:
+        if not _is_compiling():
+            self._watch._guarded(self._watch._begin_step, args, kwargs, sys._getframe(1), self._is_compiled)
+
+
+class _EndStep(_Hook):
+    def __init__(self, watch: "Watch") -> None:
+        self._watch = watch
+
+    def __call__(self, _module: Any, _args: Any, output: Any) -> None:
+        if not _is_compiling():
+            self._watch._guarded(self._watch._end_step, output is not None)
+
+
+class _Entry:
+    """The hooks of one module, which are put in and taken out again and again."""
+
+    def __init__(self, module: Any, begin: _Hook, end: _Hook) -> None:
+        self._module = weakref.ref(module)
+        self._begin, self._end = begin, end
+        self._handles: List[Any] = []
+
+    def put_in(self, with_kwargs: bool = False) -> None:
+        module = self._module()
+        if module is None or self._handles:
+            return
+        self._handles.append(module.register_forward_pre_hook(self._begin, prepend=True, with_kwargs=with_kwargs))
+        self._handles.append(module.register_forward_hook(self._end, always_call=True))
+
+    def take_out(self) -> None:
+        while self._handles:
+            self._handles.pop().remove()
+
+
+class Watch:
+    """A model that is watched, until close(). As text it is what was found in the model."""
+
+    def __init__(self, model: Any, level: str, every: int, statistics: bool, epsilon: float) -> None:
+        self.level, self.every = level, every
+        self.steps = self.instrumented_steps = 0  # forward passes; those with ranges inside
+        self.error: Optional[str] = None  # what ended the watching
+        self.is_automatic = False  # by the hooks of transformers
+        self._model = weakref.ref(model)
+        self._statistics: Any = None
+        self._statistics_thread: Optional[int] = None
+        if statistics:
+            from sonde._activations import Activations
+
+            self._statistics = Activations(DOMAIN, epsilon)
+        self._state = _State()
+        self._passes = {False: 0, True: 0}  # of one token a sequence, and others
+        self._steps_in: List[_Entry] = []
+        self._entries: List[_Entry] = []
+        self._are_in = self._is_open = self._was_recorded = False
+        self._active = 0  # threads in a forward pass
+        self._window = 0
+        self.find()
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        return _summary.text(self.summary, self)
+
+    def __repr__(self) -> str:
+        return "<sonde.watch of %s, level %s, one in %d>" % (self.summary.model, self.level, self.every)
+
+    def find(self) -> None:
+        """Looks at what the model is made of, again where that has changed."""
+        model = self._model()
+        if model is None:
+            return
+        structure = _structure.find(model)
+        self.summary = _summary.of(structure)
+        self._steps_in = [_Entry(structure.model, _BeginStep(self, False), _EndStep(self))]
+        self._steps_in += [
+            _Entry(wrapper, _BeginStep(self, True), _EndStep(self))
+            for wrapper in structure.wrappers
+            if _structure.is_compiled(wrapper)
+        ]
+        self._entries = [self._entry(part) for part in _chosen(structure, self.level)]
+
+    def _entry(self, part: _structure.Part) -> _Entry:
+        name, fields = part.name, part.fields
+        key = object()
+        end: _Hook = _End(key) if self._statistics is None else _EndWithStatistics(self, key, fields)
+        return _Entry(part.module, _Begin(self._state, key, name, fields), end)
+
+    # ---- from watch() to close() ----
+
+    def start(self) -> None:
+        """Puts the hooks of the model itself in. Those of its parts follow with the first pass that is instrumented."""
+        with _lock:
+            model = self._model()
+            if self._is_open or model is None:
+                return
+            self._is_open = True
+            _watches[_structure.unwrap(model)[0]] = weakref.ref(self)
+            for entry in self._steps_in:
+                entry.put_in(with_kwargs=True)
+
+    def close(self) -> None:
+        """Takes all hooks out. Closing again does nothing."""
+        with _lock:
+            if not self._is_open:
+                return
+            self._is_open = False
+            for entry in (*self._steps_in, *self._entries):
+                entry.take_out()
+            self._are_in = False
+            model = self._model()
+            if model is not None:
+                _watches.pop(_structure.unwrap(model)[0], None)
+        self.abandon()
+        if self._statistics is not None and _core.is_open():
+            self._guarded(self._statistics.record, True)
+        if self._was_recorded and self.steps == 0 and not self.is_automatic:
+            warn_once("watch-no-pass", NO_PASS % self.summary.model)
+
+    def abandon(self) -> None:
+        """Ends what this thread has begun in the model: an exception that runs no hooks left it."""
+        state = self._state
+        if state.frame is None:
+            return
+        state.frame, state.depth, state.instrumented = None, 0, False
+        _end(self)
+        with _lock:
+            self._active -= 1
+            if state.takes_statistics:
+                self._statistics.drop()
+                self._statistics_thread, state.takes_statistics = None, False
+
+    def _guarded(self, function: Callable[..., None], *args: Any) -> None:
+        """Calls a function that must not fail in the program: after a failure nothing more is recorded."""
+        if self.error is not None:
+            self.abandon()
+            return
+        try:
+            function(*args)
+        except Exception as error:
+            self.error = describe(error)
+            self.abandon()
+            warn_once(
+                "watch-failed", "watching %s failed, and goes on without: %s" % (self.summary.model, self.error)
+            )
+
+    # ---- forward passes ----
+
+    def _begin_step(self, args: Any, kwargs: Any, frame: Any, is_compiled: bool) -> None:
+        state = self._state
+        if state.frame is not None:
+            if _is_running(state.frame, frame):
+                state.depth += 1  # the model calls itself, or compiled code the model: that is one pass
+                return
+            self.abandon()
+        batch, tokens = _shape_of(args, kwargs)
+        is_open = _core.is_open()
+        with _lock:
+            self._active += 1
+            state.frame, state.step = frame, self.steps
+            self.steps += 1
+            number = self._passes[tokens == 1]
+            self._passes[tokens == 1] += 1
+            chosen = is_open and bool(self._entries) and not is_compiled and number % self.every == 0
+            self._change(chosen)
+            if chosen and self._statistics is not None and self._statistics_thread is None and not _is_capturing():
+                self._statistics_thread, state.takes_statistics = threading.get_ident(), True
+            self.instrumented_steps += chosen
+        if not is_open:
+            return
+        self._was_recorded = True
+        if self._window != _core.window():
+            self._window = _core.window()
+            _core.mark("structure", DOMAIN, _summary.fields(self.summary, self))
+        fields: Fields = {"role": _structure.STEP, "step": state.step, "instrumented": chosen}
+        if tokens is not None and batch is not None:
+            fields.update(batch=batch, tokens=tokens)
+        fields.update(of_request())
+        fields["model"] = self.summary.model
+        _begin(self, _structure.STEP, fields)
+        state.instrumented = chosen
+
+    def _end_step(self, is_complete: bool) -> None:
+        state = self._state
+        if state.frame is None:
+            return
+        if state.depth:
+            state.depth -= 1
+            return
+        if state.takes_statistics and is_complete:
+            self._statistics.end(state.step)
+        self.abandon()
+
+    def _change(self, are_in: bool) -> None:
+        """Has the hooks of parts in or out. Others may be in a pass with them: then they stay, and say nothing."""
+        if are_in == self._are_in or not self._is_open or (self._active > 1 and not are_in):
+            return
+        self._are_in = are_in
+        for entry in self._entries:
+            if are_in:
+                entry.put_in()
+            else:
+                entry.take_out()
+
+    def _take(self, fields: Fields, output: Any) -> None:
+        if self._state.takes_statistics and self._state.instrumented:
+            self._guarded(self._statistics.take, fields, output)
+
+
+NO_PASS = (
+    "no forward pass of %s was seen: hooks do not run in code of torch.compile, nor where a CUDA graph is replayed; "
+    "kernels and graph nodes are in the report all the same"
+)
+
+
+def _chosen(structure: _structure.Structure, level: str) -> List[_structure.Part]:
+    """The parts to watch, without those inside of what torch.compile runs."""
+    parts: List[_structure.Part] = []
+    if level != "step":
+        parts += structure.layers
+    if level in ("component", "stats"):
+        parts += structure.parts
+    below = tuple(place + "." for place in structure.compiled if place)
+    chosen: Dict[int, _structure.Part] = {}  # a module that is in several places is that of the first
+    for part in parts:
+        if not part.path.startswith(below) and not _structure.is_compiled_in_place(part.module):
+            chosen.setdefault(id(part.module), part)
+    return list(chosen.values())
+
+
+def _is_running(frame: Any, current: Any) -> bool:
+    """Is the frame among those that have called the current one?"""
+    while current is not None:
+        if current is frame:
+            return True
+        current = current.f_back
+    return False
+
+
+def _is_capturing() -> bool:
+    """Is a CUDA graph captured? What is done now would be done again in each of its replays."""
+    cuda = sys.modules["torch"].cuda
+    return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
+
+
+def _shape_of(args: Any, kwargs: Any) -> Tuple[Optional[int], Optional[int]]:
+    """Sequences and tokens of each in a forward pass, from the shape alone; None where it does not say."""
+    for name in ("decoder_input_ids", "input_ids", "decoder_inputs_embeds", "inputs_embeds"):
+        shape: Any = getattr(kwargs.get(name), "shape", ())
+        if len(shape) >= 2:
+            return int(shape[0]), int(shape[1])
+    first: Any = args[0] if args else None
+    shape = getattr(first, "shape", ())
+    if len(shape) == 2 and not first.is_floating_point():
+        return int(shape[0]), int(shape[1])
+    return None, None
+
+
+def watched(model: Any) -> Optional[Watch]:
+    """What watches the model, or what is inside of its wrappers."""
+    reference = _watches.get(_structure.unwrap(model)[0])
+    return reference() if reference is not None else None
+
+
+def _check(model: Any, level: str, every: int, epsilon: float) -> None:
+    if not hasattr(model, "register_forward_pre_hook"):
+        raise TypeError("sonde.watch() needs a torch.nn.Module, not %r" % type(model))
+    if level not in LEVELS:
+        raise ValueError("level must be one of %s, not %r" % (", ".join(LEVELS), level))
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise ValueError("every must be a whole number from 1 on: one forward pass in so many; not %r" % (every,))
+    if not epsilon >= 0:
+        raise ValueError("epsilon must be a size from 0 on, not %r" % (epsilon,))
+
+
+def _release(torch: Any) -> Tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2])
+
+
+def is_possible() -> bool:
+    """Has this PyTorch what watching needs?"""
+    import torch
+
+    return _release(torch) >= MIN_TORCH
+
+
+def make(model: Any, level: str, every: int, statistics: bool, epsilon: float = EPSILON) -> Watch:
+    """A watch that has not started."""
+    global _is_compiling
+    import torch
+
+    compiler: Any = getattr(torch, "compiler", None)
+    _is_compiling = getattr(compiler, "is_dynamo_compiling", getattr(compiler, "is_compiling", _never))
+    return Watch(model, level, every, statistics or level == "stats", epsilon)
+
+
+def watch(
+    model: Any, level: str = "layer", every: int = 1, statistics: bool = False, *, epsilon: float = EPSILON
+) -> Watch:
+    """Records what a model does: its forward passes, its layers, or their components, as ranges.
+
+    model       a torch.nn.Module, also one in wrappers of PEFT, DDP, FSDP or torch.compile
+    level       "step": forward passes alone; "layer": layers, too; "component": and what is in them; "stats": the
+                same with statistics
+    every       one forward pass in so many has ranges inside; those that read a prompt are counted by themselves
+    statistics  record what the outputs of the watched modules are like, at the last position
+    epsilon     values of at most this size count as nothing in the statistics' sparsity
+
+    Returns what is to be closed, or used in a `with`; as text it says what was found. A model is watched once at a
+    time. Without a recording nothing is recorded, and a forward pass takes some microseconds longer.
+    """
+    _check(model, level, every, epsilon)
+    before = watched(model)
+    if before is not None:
+        if not before.is_automatic:
+            raise ValueError("the model is watched already: close that first")
+        before.close()
+    made = make(model, level, every, statistics, epsilon)
+    if is_possible():
+        made.start()
+    else:
+        made.error = "this PyTorch has no hooks that run when a forward pass raises; 2.0 has"
+        warn_once("watch-release", "%s is not watched: %s" % (made.summary.model, made.error))
+    return made
