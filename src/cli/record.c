@@ -579,7 +579,9 @@ static const struct option record_options[] = {
 		.argument = "LIST",
 		.help = "What Python programs do in these packages is recorded with no change to "
 			"them: torch, transformers, vllm, several with commas between them; auto: "
-			"those that they import; none. Default: auto.",
+			"those that they import; none. transformers:LEVEL also says what models do "
+			"that generate() is called on: LEVEL is step, layer, component or stats; "
+			"with :every=N in one forward pass in N. Default: auto.",
 		.value = &record_hooks,
 		.group = "Python"},
 	{.short_name = 'd',

@@ -44,6 +44,20 @@ static void print_counts(const struct hook_table *table, size_t begin, size_t en
 		counts[HOOK_NOT_FOUND], counts[HOOK_ERROR]);
 }
 
+/* What a hook found, such as the layers of a model. */
+static void print_findings(const struct hook_table *table, size_t begin, size_t end)
+{
+	for (size_t i = begin; i < end; i++) {
+		const struct hook_status *hook = &table->hooks.items[i];
+		_cleanup_strbuf_ struct strbuf text = {0};
+
+		if (hook_status_state(hook) != HOOK_APPLIED || !*hook->detail)
+			continue;
+		strbuf_addf(&text, "%s: %s", hook->module, hook->detail);
+		print_line(&text);
+	}
+}
+
 static void print_failures(const struct hook_table *table, size_t begin, size_t end)
 {
 	for (size_t i = begin; i < end; i++) {
@@ -86,6 +100,7 @@ void record_print_hooks(const struct hook_table *table)
 	for (size_t begin = 0, end; begin < table->hooks.count; begin = end) {
 		end = group_end(table, begin);
 		print_counts(table, begin, end);
+		print_findings(table, begin, end);
 		print_failures(table, begin, end);
 		print_waiting(table, begin, end);
 	}

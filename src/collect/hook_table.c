@@ -138,7 +138,9 @@ static int add_line(struct hook_table *table, const char *line, size_t length)
 	hook->process = table->processes;
 	hook->state = state;
 	hook->processes[state]++;
-	return state >= HOOK_NOT_FOUND ? keep_text(table, &fields[DETAIL], &hook->detail) : 0;
+	if (state < HOOK_NOT_FOUND && (!fields[DETAIL].length || *hook->detail))
+		return 0; /* what a process lacks is worth more than what another found */
+	return keep_text(table, &fields[DETAIL], &hook->detail);
 }
 
 int hook_table_add(struct hook_table *table, const char *text, size_t length)

@@ -25,7 +25,9 @@ const char *hook_state_to_string(enum hook_state state);
 /* One hook in all processes. Texts live as long as the table. */
 struct hook_status {
 	const char *group, *module, *attribute;
-	const char *detail; /* of the last process where it is not found or failed; "": none did */
+	/* Of the last process where it is not found or failed, else what the first one found; "":
+	 * none. */
+	const char *detail;
 	uint64_t processes[HOOK_STATE_MAX]; /* where it is in this state */
 	uint64_t process;                   /* the last one that told of it */
 	enum hook_state state;              /* there */

@@ -13,14 +13,54 @@
 
 const char *const python_hook_groups[] = {"torch", "transformers", "vllm", NULL};
 
-static bool is_group(const char *name, size_t length)
+/* What --hooks transformers:LEVEL may say: LEVELS of python/sonde/_watch.py. */
+static const char *const model_levels[] = {"step", "layer", "component", "stats", NULL};
+
+#define MODEL_GROUP "transformers"
+#define EVERY       "every="
+
+static bool is_one_of(const char *const *names, const char *name, size_t length)
 {
-	for (size_t i = 0; python_hook_groups[i]; i++) {
-		if (strlen(python_hook_groups[i]) == length &&
-			memcmp(python_hook_groups[i], name, length) == 0)
+	for (size_t i = 0; names[i]; i++) {
+		if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
 			return true;
 	}
 	return false;
+}
+
+/* A whole number from 1 on, after "every=". */
+static bool is_every(const char *option, size_t length)
+{
+	size_t prefix = strlen(EVERY);
+
+	if (length <= prefix || length > prefix + 9 || memcmp(option, EVERY, prefix) != 0)
+		return false;
+	return strspn(option + prefix, "0123456789") == length - prefix &&
+	       strspn(option + prefix, "0") != length - prefix;
+}
+
+/* The options behind a group's name, each with a colon before it. */
+static int check_options(
+	const char *group, size_t group_length, const char *options, struct errmsg *err)
+{
+	while (*options == ':') {
+		const char *option = options + 1;
+		size_t length = strcspn(option, ":,");
+
+		if (group_length != strlen(MODEL_GROUP) ||
+			memcmp(group, MODEL_GROUP, group_length) != 0)
+			return errmsg_set(err, -EINVAL,
+				"--hooks: only " MODEL_GROUP " takes options, and %.*s is given "
+				"'%.*s'; leave it out",
+				(int)group_length, group, (int)MIN(length, (size_t)60), option);
+		if (!is_one_of(model_levels, option, length) && !is_every(option, length))
+			return errmsg_set(err, -EINVAL,
+				"--hooks " MODEL_GROUP ": '%.*s' is no level of models; give step, "
+				"layer, component or stats, and every=N for one forward pass in N",
+				(int)MIN(length, (size_t)60), option);
+		options = option + length;
+	}
+	return 0;
 }
 
 int python_hooks_check(const char *list, struct errmsg *err)
@@ -28,15 +68,19 @@ int python_hooks_check(const char *list, struct errmsg *err)
 	if (strcmp(list, PYTHON_HOOKS_AUTO) == 0 || strcmp(list, PYTHON_HOOKS_NONE) == 0)
 		return 0;
 	for (const char *name = list;; name++) {
-		size_t length = strcspn(name, ",");
+		size_t length = strcspn(name, ",:");
+		int r;
 
-		if (!is_group(name, length))
+		if (!is_one_of(python_hook_groups, name, length))
 			return errmsg_set(err, -EINVAL,
 				"--hooks %.60s: there are no hooks '%.*s'; give torch, "
 				"transformers, vllm, several with commas between them, auto or "
 				"none",
 				list, (int)MIN(length, (size_t)60), name);
-		name += length;
+		r = check_options(name, length, name + length, err);
+		if (r < 0)
+			return r;
+		name += strcspn(name, ",");
 		if (!*name)
 			return 0;
 	}

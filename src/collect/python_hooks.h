@@ -15,8 +15,8 @@
 extern const char *const python_hook_groups[];
 
 /*
- * The groups of a list such as "torch,vllm", "auto" or "none". Returns 0 or -EINVAL with a
- * sentence.
+ * The groups of a list such as "torch,transformers:layer:every=8", "auto" or "none". Returns 0 or
+ * -EINVAL with a sentence.
  */
 int python_hooks_check(const char *list, struct errmsg *err);
 /*
@@ -24,7 +24,8 @@ int python_hooks_check(const char *list, struct errmsg *err);
  * is missing. Returns 0 or -ENOENT.
  */
 int python_package_find(char **ret_folder, struct errmsg *err);
-/* Appends the groups of the list with commas between them: what "auto" stands for. */
+/* Appends the groups of the list, with their options and commas between them: what "auto" stands
+ * for. */
 int python_hooks_groups(const char *list, struct strbuf *out);
 /* Appends the value of PYTHONPATH: the bootstrap of the package in `folder` before what is there.
  */

@@ -54,6 +54,19 @@ static void test_what_failed_in_one_process_shows(void **state _unused_)
 	hook_table_done(&table);
 }
 
+static void test_what_a_hook_found_is_kept_unless_something_failed(void **state _unused_)
+{
+	struct hook_table table = {0};
+
+	add(&table, "t\tLlama\tlayer\tapplied\t16 layers\n");
+	add(&table, "t\tLlama\tlayer\tapplied\t\n");
+	assert_string_equal(hook_at(&table, 0)->detail, "16 layers");
+	add(&table, "t\tLlama\tlayer\tnot found\tno layers\n");
+	add(&table, "t\tLlama\tlayer\tapplied\t16 layers\n");
+	assert_string_equal(hook_at(&table, 0)->detail, "no layers");
+	hook_table_done(&table);
+}
+
 static void test_hooks_of_a_group_lie_together(void **state _unused_)
 {
 	struct hook_table table = {0};
@@ -128,6 +141,18 @@ static void test_lists_of_groups(void **state _unused_)
 	assert_int_equal(python_hooks_check("", &err), -EINVAL);
 	assert_int_equal(python_hooks_check("jax", &err), -EINVAL);
 	assert_non_null(strstr(err.text, "'jax'"));
+	assert_int_equal(python_hooks_check("transformers:layer", &err), 0);
+	assert_int_equal(python_hooks_check("torch,transformers:stats:every=8,vllm", &err), 0);
+	assert_int_equal(python_hooks_check("transformers:every=100:component", &err), 0);
+	assert_int_equal(python_hooks_check("transformers:", &err), -EINVAL);
+	assert_int_equal(python_hooks_check("transformers:layers", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "'layers'"));
+	assert_int_equal(python_hooks_check("transformers:every=0", &err), -EINVAL);
+	assert_int_equal(python_hooks_check("transformers:every=", &err), -EINVAL);
+	assert_int_equal(python_hooks_check("transformers:every=9999999999", &err), -EINVAL);
+	assert_int_equal(python_hooks_check("transformers:layer,", &err), -EINVAL);
+	assert_int_equal(python_hooks_check("torch:layer", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "torch is given 'layer'"));
 	assert_int_equal(python_hooks_groups("auto", &all), 0);
 	assert_string_equal(strbuf_cstr(&all), "torch,transformers,vllm");
 	assert_int_equal(python_hooks_groups("vllm,torch", &some), 0);
@@ -151,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_line_of_a_process_counts),
 		cmocka_unit_test(test_what_failed_in_one_process_shows),
+		cmocka_unit_test(test_what_a_hook_found_is_kept_unless_something_failed),
 		cmocka_unit_test(test_hooks_of_a_group_lie_together),
 		cmocka_unit_test(test_damaged_lines_are_counted),
 		cmocka_unit_test(test_control_characters_are_no_part_of_a_text),

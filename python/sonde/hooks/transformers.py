@@ -1,26 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hooks for Hugging Face transformers 4.30 and later: training and evaluation steps, generation and its tokens.
 
-The names are those of the domain "transformers" in a capture; docs/hooks.md lists them.
+The names are those of the domain "transformers" in a capture; docs/hooks.md lists them. Tokens are taken where the
+loop of generate() asks whether it goes on: there the token of its last pass is known to the host, with any streamer
+or none. Models are watched while generate() runs, as transformers_models says.
 """
 
 import itertools
 import threading
-from typing import Any, List, Tuple
+import weakref
+from functools import wraps
+from typing import Any, Callable, List, Optional, Tuple
 
 from .. import _core
-from .registry import Hook
-from .wrap import Fields, around, ranged
+from . import registry, transformers_models
+from .registry import Function, Hook
+from .wrap import Fields, ranged
 
 DOMAIN = "transformers"
 
 
 class _Generation:
-    """One call of generate(): its request, and the tokens that each of its sequences has so far."""
+    """One call of generate(): its request, and the tokens that each of its sequences has so far.
 
-    def __init__(self) -> None:
-        self.request = next(_requests)
-        self.tokens = 0
+    Tokens are counted with a closed gate, too: the first one that is recorded need not be the first of the request.
+    """
+
+    def __init__(self, model: Any, request: int, is_assistant: bool) -> None:
+        self.model = weakref.ref(model) if model is not None else lambda: None
+        self.request = request
+        self.is_assistant = is_assistant  # it makes candidates: its tokens are not the request's
+        self.tokens = self.passes = 0
+        self.pending = 0  # made by a pass whose end the loop has not asked for
+        self.asks = False  # does its loop ask whether it goes on? That of other decoders, and old releases, does not
+        self.is_finished = False  # it goes on for the other ranks alone
+        self.ranges = 0  # that it has open
+        self.watching: Any = None
 
 
 class _Generating(threading.local):
@@ -41,46 +56,143 @@ def _prompt(*args: Any, **kwargs: Any) -> Fields:
     return {"batch": int(shape[0]), "prompt_tokens": int(shape[1])} if len(shape) == 2 else {}
 
 
-def _begin_generate(*args: Any, **kwargs: Any) -> _Generation:
-    generation = _Generation()
-    _core.range_push("generate", DOMAIN, {"request": generation.request, **_prompt(*args, **kwargs)})
-    _core.range_push("prefill", DOMAIN)
-    _core.token(0, generation.request, phase="prefill")
+def _push(generation: _Generation, name: str, fields: Optional[Fields] = None) -> None:
+    if _core.is_open():
+        _core.range_push(name, DOMAIN, fields)
+        generation.ranges += 1
+
+
+def _pop(generation: _Generation) -> None:
+    if generation.ranges:
+        generation.ranges -= 1
+        _core.range_pop(DOMAIN)
+
+
+# ---- calls of generate() ----
+
+
+def _begin(*args: Any, **kwargs: Any) -> Optional[_Generation]:
+    """None for a call inside of another one that does a part of its work, as decoders from the hub do."""
+    model = args[0] if args else None
+    outer = _generating.calls[-1] if _generating.calls else None
+    config = kwargs.get("generation_config", args[2] if len(args) > 2 else None)
+    if outer is not None and outer.model() is model and not getattr(config, "is_assistant", False):
+        return None
+    generation = _Generation(model, outer.request if outer else next(_requests), outer is not None)
     _generating.calls.append(generation)
     return generation
 
 
-def _end_generate(generation: Any, _result: Any, _returned: bool) -> None:
-    if generation is not None:
-        _generating.calls.remove(generation)
-        _core.range_pop(DOMAIN)  # prefill or decode
-        _core.range_pop(DOMAIN)
+def _record_begin(generation: _Generation, *args: Any, **kwargs: Any) -> None:
+    fields: Fields = {"request": generation.request, **_prompt(*args, **kwargs)}
+    if generation.is_assistant:
+        _push(generation, "assistant", fields)
+    else:
+        _push(generation, "generate", fields)
+        _push(generation, "prefill")
+        _core.token(0, generation.request, phase="prefill")
+    generation.watching = transformers_models.enter(generation.model())
 
 
-def _begin_token(*_args: Any, num_new_tokens: int = 1, **_kwargs: Any) -> int:
-    return num_new_tokens
+def _record_end(generation: _Generation, has_returned: bool) -> None:
+    watching, generation.watching = generation.watching, None
+    while generation.ranges:  # prefill or decode, and generate
+        _pop(generation)
+    if watching is not None:
+        transformers_models.leave(watching, generation.passes if has_returned else 0)
 
 
-def _end_token(made: Any, _result: Any, returned: bool) -> None:
-    """Called after each forward pass of a generation: the first one has read the prompt. An assisted one makes several
-    tokens at once."""
-    if not returned or not _generating.calls:
+def _wrap_generate(original: Function) -> Function:
+    run = registry.guard().run
+
+    @wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        generation = run(_begin, *args, **kwargs)
+        if generation is None:
+            return original(*args, **kwargs)
+        has_returned = False
+        try:
+            run(_record_begin, generation, *args, **kwargs)
+            result = original(*args, **kwargs)
+            has_returned = True
+            return result
+        finally:
+            _generating.calls.remove(generation)
+            run(_record_end, generation, has_returned)
+
+    return wrapper
+
+
+# ---- tokens ----
+
+
+def _say_tokens(generation: _Generation, made: int) -> None:
+    if generation.is_assistant or made < 1:
         return
-    generation = _generating.calls[-1]
-    if generation.tokens == 0:
-        _core.range_pop(DOMAIN)
-        _core.range_push("decode", DOMAIN)
-    for _ in range(made if isinstance(made, int) else 1):
+    if generation.tokens == 0 and generation.ranges:
+        _pop(generation)
+        _push(generation, "decode")
+    for _ in range(made):
         _core.token(generation.tokens, generation.request, phase="decode")
         generation.tokens += 1
 
+
+def _end_pass(generation: _Generation, *args: Any, **kwargs: Any) -> None:
+    """After the forward pass of a step: an assisted one makes several tokens at once."""
+    made = kwargs.get("num_new_tokens", args[4] if len(args) > 4 else 1)
+    generation.passes += 1
+    if generation.asks:
+        generation.pending = int(made)  # of a tensor, which the loop has read before
+    else:
+        _say_tokens(generation, int(made))
+
+
+def _end_step(generation: _Generation, _model: Any, is_finished: Any = False, synced_gpus: Any = False,
+              *_args: Any, **_kwargs: Any) -> None:
+    """The loop has asked whether it goes on, and has waited for the answer: what it made is there."""
+    generation.asks = True
+    made, generation.pending = generation.pending, 0
+    if not generation.is_finished:
+        _say_tokens(generation, made)
+    if synced_gpus:
+        generation.is_finished = bool(is_finished)
+
+
+def _after(record: Callable[..., None]) -> Callable[[Function], Function]:
+    """A `make` that has `record` called after each call that returns, with the generation that this thread is in."""
+
+    def make(original: Function) -> Function:
+        run = registry.guard().run
+
+        @wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if _generating.calls:
+                run(record, _generating.calls[-1], *args, **kwargs)
+            return result
+
+        return wrapper
+
+    return make
+
+
+def _fields_of_pass() -> Fields:
+    """What a forward pass of a watched model is for."""
+    if not _generating.calls:
+        return {}
+    generation = _generating.calls[-1]
+    phase = "assistant" if generation.is_assistant else "decode" if generation.tokens else "prefill"
+    return {"request": generation.request, "phase": phase}
+
+
+transformers_models.set_fields(_fields_of_pass)
 
 _GENERATION = "transformers.generation.utils"
 
 HOOKS: Tuple[Hook, ...] = (
     Hook("transformers", "transformers.trainer", "Trainer.training_step", ranged(DOMAIN, "training_step")),
     Hook("transformers", "transformers.trainer", "Trainer.prediction_step", ranged(DOMAIN, "prediction_step")),
-    Hook("transformers", _GENERATION, "GenerationMixin.generate", around(_begin_generate, _end_generate)),
-    Hook("transformers", _GENERATION, "GenerationMixin._update_model_kwargs_for_generation",
-         around(_begin_token, _end_token)),
+    Hook("transformers", _GENERATION, "GenerationMixin.generate", _wrap_generate),
+    Hook("transformers", _GENERATION, "GenerationMixin._update_model_kwargs_for_generation", _after(_end_pass)),
+    Hook("transformers", _GENERATION, "GenerationMixin._has_unfinished_sequences", _after(_end_step), optional=True),
 )

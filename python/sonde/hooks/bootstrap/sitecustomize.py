@@ -64,7 +64,7 @@ def say_error(groups, detail):
 
 
 def install():
-    groups = os.environ.get("SONDE_HOOKS", "none").split(",")
+    groups = [group.split(":")[0] for group in os.environ.get("SONDE_HOOKS", "none").split(",")]  # without options
     if groups == ["none"] or "SONDE_SESSION" not in os.environ or sys.version_info < (3, 8):
         return
     groups.append("threading")  # whose threads get names

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of Hugging Face transformers that are recorded: layers, components and tokens in the capture.
+
+tests/python/test_watch.py has what happens in the process; here it is seen at the other end.
+"""
+
+import subprocess
+
+import pytest
+
+GENERATE = """
+import torch, transformers
+torch.set_num_threads(1)
+config = transformers.LlamaConfig(vocab_size=99, hidden_size=64, intermediate_size=128, num_hidden_layers=3,
+                                  num_attention_heads=4, num_key_value_heads=2, eos_token_id=None, pad_token_id=0)
+model = transformers.LlamaForCausalLM(config).eval()
+prompt = torch.ones(2, 5, dtype=torch.long)
+model.generate(prompt, attention_mask=prompt, max_new_tokens=9, min_new_tokens=9, do_sample=False)
+"""
+
+
+@pytest.fixture(scope="module")
+def transformers(torch2):
+    probe = "import importlib.util as u, sys; sys.exit(not u.find_spec('transformers'))"
+    if subprocess.run([torch2, "-c", probe]).returncode:
+        pytest.skip("there is no transformers for PyTorch 2; 'tools/venv torch2' installs it from PyPI")
+    return torch2
+
+
+def test_layers_of_a_model_in_a_capture(sonde, report, transformers, tmp_path):
+    """The nine passes of a call, one in four of the decoding ones with layers; components lie in their layers."""
+    capture = tmp_path / "a.pftrace"
+    done = sonde("record", "--hooks", "transformers:component:every=4", "-o", capture, "--",
+                 transformers, "-W", "ignore", "-c", GENERATE, env={"HF_HUB_OFFLINE": "1"}, check=0, timeout=120)
+    assert "LlamaForCausalLM: 3 layers, LlamaDecoderLayer at model.layers; norm1 3/3" in done.stderr, done.stderr
+    rows = {row["name"]: row for row in report(capture, "--by", "range")["ranges"]["rows"]
+            if row["domain"] == "sonde.model"}
+    assert rows["step"]["count"] == 9
+    assert {name: rows[name]["count"] for name in ("layer 0", "layer 2", "layer 1 q", "layer 1 down", "head")} == {
+        "layer 0": 3, "layer 2": 3, "layer 1 q": 3, "layer 1 down": 3, "head": 3
+    }
+    layers = sum(rows[f"layer {number}"]["total_ns"] for number in range(3))
+    inside = sum(rows[f"layer 1 {role}"]["total_ns"] for role in ("norm1", "self_attn", "norm2", "mlp"))
+    assert 0 < inside <= rows["layer 1"]["total_ns"] and layers < rows["step"]["total_ns"]
+    (request,) = report(capture, "--by", "token")["tokens"]["requests"]
+    assert request["tokens"] == 9 and request["between_tokens"]["count"] == 8
+    assert request["time_to_first_token_ns"] > 0
+
+
+@pytest.mark.slow  # imports PyTorch once more
+def test_without_a_level_forward_passes_alone_are_recorded(sonde, report, transformers, tmp_path):
+    capture = tmp_path / "a.pftrace"
+    sonde("record", "--hooks", "transformers", "-o", capture, "--", transformers, "-W", "ignore", "-c", GENERATE,
+          env={"HF_HUB_OFFLINE": "1"}, check=0, timeout=120)
+    names = {row["name"]: row["count"] for row in report(capture, "--by", "range")["ranges"]["rows"]
+             if row["domain"] == "sonde.model"}
+    assert names == {"step": 9, "structure": 1}
+
+
+@pytest.mark.parametrize("hooks", ["transformers:deep", "transformers:every=0", "torch:layer", "transformers:"])
+def test_levels_that_cannot_be(sonde, hooks):
+    done = sonde("record", "--hooks", hooks, "--", "true")
+    assert done.status == 2 and "--hooks" in done.stderr and len(done.stderr.splitlines()) <= 2
