@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "model/energy.h"
 
 enum {
 	BY_PROCESS = 1 << 0,
@@ -29,6 +30,7 @@ static const struct {
 	[SELECTION_RANGES] = {"ranges", BY_ALL & ~BY_SYMBOL},
 	[SELECTION_STEPS] = {"steps", BY_ALL & ~BY_SYMBOL},
 	[SELECTION_COUNTERS] = {"counters", BY_PROCESS | BY_TIME | BY_WINDOW},
+	[SELECTION_ENERGY] = {"energy of rails", BY_TIME | BY_WINDOW},
 	[SELECTION_WINDOWS] = {"windows", BY_ALL & ~BY_TIME},
 	[SELECTION_GRAPHS] = {"CUDA graphs", BY_PROCESS | BY_WINDOW},
 	[SELECTION_DEVICE_MEMORY] = {"device memory", BY_PROCESS | BY_TIME | BY_WINDOW},
@@ -382,6 +384,32 @@ static void mark(const struct model *model, enum model_weight weight,
 				(sample->stack != MODEL_NONE && match->stacks[sample->stack]));
 		selected->count += selected->samples[i] ? sample->count : 0;
 	}
+}
+
+int selection_narrow_energy(
+	const struct selection *selection, struct model *model, struct errmsg *err)
+{
+	struct selection_match match = {0};
+	size_t kept = 0;
+	int r = parse_time(&match, selection->time, model_start_ns(model), err);
+
+	if (r < 0 || !selection->time)
+		return r;
+	for (size_t i = 0; i < model->energy_intervals.count; i++) {
+		struct model_energy_interval interval = model->energy_intervals.items[i];
+
+		if (model_energy_cut(&interval, match.start_ns, match.end_ns))
+			model->energy_intervals.items[kept++] = interval;
+	}
+	model->energy_intervals.count = kept;
+	kept = 0;
+	array_foreach (&model->energy_states, state) {
+		if (state->time_ns >= match.start_ns && state->time_ns <= match.end_ns)
+			model->energy_states.items[kept++] = *state;
+	}
+	model->energy_states.count = kept;
+	model_energy_index(model);
+	return 0;
 }
 
 int selection_apply(const struct selection *selection, const struct model *model,

@@ -29,6 +29,7 @@ enum selection_kind {
 	SELECTION_RANGES, /* and marks, with what is made of them: requests, tokens, experts */
 	SELECTION_STEPS,
 	SELECTION_COUNTERS,
+	SELECTION_ENERGY, /* of domains: what is charged to samples and device work is theirs */
 	SELECTION_WINDOWS,
 	SELECTION_GRAPHS,
 	SELECTION_DEVICE_MEMORY,
@@ -69,6 +70,12 @@ void selected_done(struct selected *selected);
  * Returns 0 or a negative errno with a sentence.
  */
 int selection_narrow(const struct selection *selection, struct model *model, struct errmsg *err);
+/*
+ * Leaves of the energy what lies in --time: before energy_use_init(), which charges the rest.
+ * Returns 0, or -EINVAL with a sentence.
+ */
+int selection_narrow_energy(
+	const struct selection *selection, struct model *model, struct errmsg *err);
 /* Did selection_narrow() drop all that the model had of this kind, as a filter does not apply? */
 bool selection_left_out(const struct model *model, enum selection_kind kind);
 /* Appends "Left out, because …: steps (--symbol), ranges (--symbol)."; or nothing. */

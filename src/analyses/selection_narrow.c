@@ -226,6 +226,7 @@ static int narrow(struct narrowing *narrowing)
 	int r;
 
 	leave_out(narrowing, SELECTION_DEVICE_IDLE, narrowing->model->device_works.count);
+	leave_out(narrowing, SELECTION_ENERGY, narrowing->model->energy_domains.count);
 	leave_out(narrowing, SELECTION_WINDOWS, narrowing->model->windows.count);
 	r = NARROW(narrowing, device_works, SELECTION_DEVICE_WORK, work_event);
 	r = r ?: NARROW(narrowing, device_waits, SELECTION_DEVICE_WORK, wait_event);

@@ -323,7 +323,7 @@ int builder_process_at(
 static int visit_thread(void *context, const struct capture_thread *thread)
 {
 	struct model_builder *builder = context;
-	const char *name;
+	const char *name = "";
 	uint32_t process, index;
 	int r = 0;
 

@@ -2,6 +2,7 @@
 #include "model/weigh.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ static int leaf_frame(struct model *model, struct device_leaves *leaves, const c
 
 	strbuf_add(&text, format);
 	strbuf_add(&text, name);
-	strbuf_add(&text, format[0] == '[' && format[1] == 'u' ? "]" : "");
+	strbuf_add(&text, *name && format[0] == '[' && format[1] == 'u' ? "]" : "");
 	if (strbuf_status(&text) < 0)
 		return -ENOMEM;
 	r = intern_add(&leaves->names, text.data, text.length, &id);
@@ -267,6 +268,133 @@ static int weigh_waiting(struct model *model)
 	}
 	model->unit_ns = MODEL_UNIT_NS;
 	map_u64_done(&reasons.stacks);
+	return r;
+}
+
+/* ---- energy ---- */
+
+/* In whole microjoules; what is left over goes to the next, so that the sum stays right. */
+static uint64_t microjoules(double energy_j, double *carry)
+{
+	double exact = energy_j * 1e6 + *carry, whole = floor(exact + 0.5);
+
+	whole = whole > 0 ? whole : 0;
+	*carry = exact - whole;
+	return whole < 1e18 ? (uint64_t)whole : 0;
+}
+
+/* More than a count holds is several samples. */
+static int add_counts(struct model *model, struct model_sample sample, uint64_t count)
+{
+	int r = 0;
+
+	while (r == 0 && count) {
+		sample.count = (uint32_t)MIN(count, (uint64_t)UINT32_MAX);
+		count -= sample.count;
+		r = array_append(&model->samples, sample);
+	}
+	return r;
+}
+
+static void keep_charged(struct model *model)
+{
+	size_t kept = 0;
+	double carry = 0;
+
+	for (size_t i = 0; i < model->samples.count; i++) {
+		struct model_sample sample = model->samples.items[i];
+
+		if (sample.wait != WIRE_WAIT_NONE)
+			continue;
+		sample.count =
+			(uint32_t)MIN(microjoules(sample.energy_j, &carry), (uint64_t)UINT32_MAX);
+		if (sample.count)
+			model->samples.items[kept++] = sample;
+	}
+	model->samples.count = kept;
+}
+
+static int add_charged_works(struct model *model)
+{
+	struct device_leaves leaves;
+	double carry = 0;
+	int r = begin_leaves(model, &leaves, "[gpu]");
+
+	for (size_t i = 0; r == 0 && i < model->device_works.count; i++) {
+		const struct model_device_work *work = &model->device_works.items[i];
+		uint64_t count = microjoules(work->energy_j, &carry);
+		size_t before = model->samples.count;
+
+		if (!count)
+			continue;
+		r = add_work(model, &leaves, work);
+		if (r == 0 && model->samples.count > before) {
+			struct model_sample sample = model->samples.items[before];
+
+			model->samples.count = before;
+			r = add_counts(model, sample, count);
+		}
+	}
+	end_leaves(&leaves);
+	return r;
+}
+
+/* A process of the domain's name stands for what no program is charged with. */
+static int make_domain_thread(struct model *model, struct model_energy_domain *domain)
+{
+	struct model_process process = {
+		.name = domain->name,
+		.command_line = "",
+		.cgroup = "",
+		.rank = MODEL_NONE,
+		.host = domain->host,
+	};
+	struct model_thread thread = {
+		.process = (uint32_t)model->processes.count, .name = domain->name};
+
+	if (domain->made_thread != MODEL_NONE)
+		return 0;
+	domain->made_thread = (uint32_t)model->threads.count;
+	return array_append(&model->processes, process) ?: array_append(&model->threads, thread);
+}
+
+static int add_rests(struct model *model, const struct model_energy_rest *rests, size_t count)
+{
+	struct device_leaves leaves;
+	double carry = 0;
+	int r = begin_leaves(model, &leaves, "[energy]");
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct model_energy_domain *domain = &model->energy_domains.items[rests[i].domain];
+		struct model_sample sample = {
+			.time_ns = rests[i].time_ns,
+			.stack = MODEL_NONE,
+			.gil_holder = MODEL_NONE,
+		};
+		uint32_t frame;
+
+		r = make_domain_thread(model, domain);
+		r = r ?: leaf_frame(model, &leaves, rests[i].leaf, "", &frame);
+		r = r ?: append_leaf(model, &leaves, frame, &sample.stack);
+		sample.thread = domain->made_thread;
+		r = r ?: add_counts(model, sample, microjoules(rests[i].energy_j, &carry));
+	}
+	end_leaves(&leaves);
+	return r;
+}
+
+int model_weigh_energy(struct model *model, const struct model_energy_rest *rests, size_t count)
+{
+	int r;
+
+	keep_charged(model);
+	r = add_charged_works(model);
+	r = r ?: add_rests(model, rests, count);
+	if (model->samples.count)
+		qsort(model->samples.items, model->samples.count, sizeof(model->samples.items[0]),
+			compare_times);
+	model->unit_ns = 1;
+	model->counts_energy = true;
 	return r;
 }
 

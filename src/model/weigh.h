@@ -23,6 +23,24 @@
  * units of MODEL_GPU_UNIT_NS. What ran at the same time counts twice, once on each side.
  */
 
+/*
+ * Energy that is charged to nothing that ran: to its domain, with `leaf` as its stack.
+ */
+struct model_energy_rest {
+	uint64_t time_ns;
+	uint32_t domain;
+	const char *leaf;
+	double energy_j;
+};
+
+/*
+ * With MODEL_WEIGHT_ENERGY: samples of running threads and of device work, as with
+ * MODEL_WEIGHT_CPU_GPU, which count in microjoules that energy_use_init() charged them with, and
+ * the rests, below their domain's name. All together are what was measured. In place of
+ * model_weigh(), once per model. Returns 0 or -ENOMEM.
+ */
+int model_weigh_energy(struct model *model, const struct model_energy_rest *rests, size_t count);
+
 int model_weigh(struct model *model, enum model_weight weight);
 
 /* Time, the stack it is charged to (MODEL_NONE: none), and the frame that the stack ends in. */

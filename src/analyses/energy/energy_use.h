@@ -10,6 +10,7 @@
 #pragma once
 
 #include "model/model.h"
+#include "model/weigh.h"
 
 /* How the energy of a domain, or of a class of device work, was split. */
 enum energy_method {
@@ -50,6 +51,7 @@ struct energy_domain_use {
 struct energy_class {
 	const char *name;
 	uint32_t domain;       /* index */
+	uint32_t size;         /* of kernels: threads, the power of two below */
 	uint64_t time_ns;      /* of device work */
 	uint64_t count;        /* pieces of it */
 	double energy_j;       /* that it is charged with, without the idle share */
@@ -59,11 +61,21 @@ struct energy_class {
 	uint32_t merged;       /* with how many others, whose times go up and down with its own */
 };
 
+/* Energy that no sample and no device work is charged with. */
+enum energy_rest_kind {
+	ENERGY_REST_IDLE,
+	ENERGY_REST_GAP, /* between pieces of device work */
+	ENERGY_REST_UNATTRIBUTED,
+	ENERGY_REST_MAX
+};
+
 struct energy_use {
 	ARRAY_OF(struct energy_domain_use) domains; /* by domain of the model */
 	ARRAY_OF(struct energy_class) classes;      /* most energy first */
+	ARRAY_OF(struct model_energy_rest) rests;   /* of the domains that are counted */
 	/* Of the domains that are counted; NaN: there are none, or nothing was measured. */
 	double measured_j, uncertainty_j, idle_j, attributed_j, gaps_j, unattributed_j;
+	size_t last_rest[ENERGY_REST_MAX]; /* indices of rests, while they are gathered */
 };
 
 /*
@@ -74,6 +86,8 @@ int energy_use_init(struct energy_use *use, struct model *model);
 void energy_use_done(struct energy_use *use);
 #define _cleanup_energy_use_ _cleanup_(energy_use_done)
 
+/* "[idle]", "[gap between kernels]", "[unattributed]" */
+const char *energy_rest_name(enum energy_rest_kind kind);
 /* Is anything measured at all? */
 bool energy_use_has_any(const struct energy_use *use);
 /* Appends "package-0 + dram-0 + gpu0": what the sums are of. */
