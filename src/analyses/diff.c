@@ -93,24 +93,39 @@ static int count_side(
 	return r ?: add_no_stack(diff, model, stacks.no_stack, after);
 }
 
+/* What samples count together, for each of them. */
+static double count_per_event(const struct model *model, const struct selected *selected)
+{
+	uint64_t events = 0;
+
+	if (!model->counts_energy)
+		return 1;
+	for (size_t i = 0; i < model->samples.count; i++)
+		events += selected->samples[i];
+	return events ? (double)selected->count / (double)events : 1;
+}
+
 static void describe_side(struct diff_side *side, const struct model *model,
 	const struct selected *selected, bool per_second)
 {
 	uint64_t period = model_has_time(model) ? model_sample_weight_ns(model) : 0;
+	double weight = model->counts_energy ? 1e-6 : (double)period / NS_PER_S;
 	uint64_t seen = model->samples.count, lost = model->stats.values.samples_lost;
 
 	*side = (struct diff_side){
 		.samples = selected->count,
 		.duration_ns = model_duration_ns(model),
 		.cpu_time_ns = selected->count * period,
-		.sample_weight = (double)period / NS_PER_S,
+		.energy_j = model->counts_energy ? (double)selected->count / 1e6 : 0,
+		.per_event = count_per_event(model, selected),
+		.sample_weight = weight,
 		.lost_share = model->stats.present && seen + lost
 				      ? (double)lost / (double)(seen + lost)
 				      : NAN,
 	};
 	if (per_second)
 		side->sample_weight =
-			side->duration_ns ? (double)period / (double)side->duration_ns : 0;
+			side->duration_ns ? weight * NS_PER_S / (double)side->duration_ns : 0;
 }
 
 uint64_t diff_row_before(const struct diff *diff, const struct diff_row *row)
@@ -121,6 +136,22 @@ uint64_t diff_row_before(const struct diff *diff, const struct diff_row *row)
 uint64_t diff_row_after(const struct diff *diff, const struct diff_row *row)
 {
 	return diff->options.sort == BREAKDOWN_SORT_SELF ? row->self_after : row->total_after;
+}
+
+static uint64_t events_of(const struct diff_side *side, uint64_t count)
+{
+	return (uint64_t)((double)count / side->per_event + 0.5);
+}
+
+/* Did the time, or the energy, change? */
+static double test_counts(const struct diff *diff, uint64_t before, uint64_t after)
+{
+	const struct diff_side *one = &diff->before, *other = &diff->after;
+
+	if (!diff->has_time)
+		return NAN;
+	return statistics_two_counts(events_of(one, before), one->sample_weight * one->per_event,
+		events_of(other, after), other->sample_weight * other->per_event);
 }
 
 static double share_of(uint64_t part, uint64_t all)
@@ -142,11 +173,11 @@ static void test_row(const struct diff *diff, struct diff_row *row)
 	uint64_t k1 = diff_row_before(diff, row), k2 = diff_row_after(diff, row);
 
 	row->share_change = share_of(k2, after->samples) - share_of(k1, before->samples);
-	row->share_q = statistics_two_proportions(k1, before->samples, k2, after->samples);
+	row->share_q = statistics_two_proportions(events_of(before, k1),
+		events_of(before, before->samples), events_of(after, k2),
+		events_of(after, after->samples));
 	row->time_change = time_change(diff, k1, k2);
-	row->time_q = diff->has_time ? statistics_two_counts(
-					       k1, before->sample_weight, k2, after->sample_weight)
-				     : NAN;
+	row->time_q = test_counts(diff, k1, k2);
 }
 
 /* Corrects for many rows; those that have no samples of the tested kind on either side are no
@@ -211,10 +242,7 @@ static int compare_sides(struct diff *diff)
 
 	diff->has_time = before->sample_weight > 0 && after->sample_weight > 0;
 	diff->total_time_change = time_change(diff, before->samples, after->samples);
-	diff->total_time_p = diff->has_time
-				     ? statistics_two_counts(before->samples, before->sample_weight,
-					       after->samples, after->sample_weight)
-				     : NAN;
+	diff->total_time_p = test_counts(diff, before->samples, after->samples);
 	drop_empty_rows(diff);
 	array_foreach (&diff->rows, row)
 		test_row(diff, row);
@@ -231,7 +259,10 @@ int diff_init(struct diff *diff, const struct diff_options *options, const struc
 {
 	int r = 0;
 
-	*diff = (struct diff){.options = *options};
+	*diff = (struct diff){
+		.options = *options,
+		.is_energy = before->counts_energy && after->counts_energy,
+	};
 	describe_side(&diff->before, before, before_selected, options->per_second);
 	describe_side(&diff->after, after, after_selected, options->per_second);
 	r = r ?: count_side(diff, before, before_selected, false);

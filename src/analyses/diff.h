@@ -7,6 +7,9 @@
  * Two questions, two tests (analyses/statistics.h), each corrected for the number of rows:
  *   share: did the row's part of the samples change? Two proportions.
  *   time:  did its CPU time change? Two counts, each sample standing for its capture's period.
+ * Of models that count energy, "time" is energy: samples count microjoules, and the tests take as
+ * many events as there were samples.
+ *
  * Both take sampling noise alone into account. They say that these two recordings differ, not that
  * the program does: what differs between runs of the same program is not in them. Timer samples
  * vary less than Poisson counts do, so that the p-values are on the careful side.
@@ -34,8 +37,10 @@ struct diff_side {
 	uint64_t samples;
 	uint64_t duration_ns;
 	uint64_t cpu_time_ns; /* samples × period */
-	double sample_weight; /* what one sample stands for: seconds, or with per_second seconds per
-				 second */
+	double energy_j;      /* of models that count it */
+	double per_event;     /* how much of `samples` was seen at once; 1 but of energy */
+	double sample_weight; /* what one sample stands for: seconds, or joules, or with per_second
+				 as much per second */
 	double lost_share;    /* of the recording's samples; NaN: unknown */
 };
 
@@ -53,6 +58,7 @@ struct diff {
 	struct diff_options options;
 	struct diff_side before, after;
 	bool has_time;
+	bool is_energy;           /* of both: in place of time */
 	double total_time_change; /* after − before in units of sample_weight; NaN: unknown */
 	double total_time_p;      /* NaN: unknown */
 	ARRAY_OF(struct diff_row)

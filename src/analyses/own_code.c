@@ -18,6 +18,7 @@ struct table_state {
 struct stack_use {
 	uint32_t index;
 	uint64_t samples;
+	double energy_j;
 };
 
 /* Returns the row, or -ENOMEM. */
@@ -38,8 +39,10 @@ static int add_frame(struct own_code *own, struct table_state *states, enum own_
 	}
 	if (r < 0)
 		return r;
-	if (state->last_stacks.items[id] != stack->index + 1)
+	if (state->last_stacks.items[id] != stack->index + 1) {
 		own->rows[by].items[id].total_samples += stack->samples;
+		own->rows[by].items[id].total_energy_j += stack->energy_j;
+	}
 	state->last_stacks.items[id] = stack->index + 1;
 	return (int)id;
 }
@@ -67,8 +70,10 @@ static int add_stack(struct own_code *own, struct table_state *states, const str
 
 			if (row < 0)
 				return row;
-			if (at == first)
-				own->rows[by].items[row].self_samples += use->samples;
+			if (at != first)
+				continue;
+			own->rows[by].items[row].self_samples += use->samples;
+			own->rows[by].items[row].self_energy_j += use->energy_j;
 		}
 	}
 	return 0;
@@ -85,17 +90,50 @@ static int compare_rows(const void *left, const void *right)
 	return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
+static int sum_energy(
+	const struct model *model, const struct selected *selected, double **ret_by_stack)
+{
+	double *by_stack = calloc(model->stacks.count + 1, sizeof(*by_stack));
+
+	if (!by_stack)
+		return -ENOMEM;
+	*ret_by_stack = by_stack;
+	for (size_t i = 0; i < model->samples.count; i++) {
+		const struct model_sample *sample = &model->samples.items[i];
+
+		if (selected->samples[i] && sample->stack != MODEL_NONE)
+			by_stack[sample->stack] += sample->energy_j;
+	}
+	array_foreach (&model->device_works, work) {
+		if (work->stack != MODEL_NONE)
+			by_stack[work->stack] += work->energy_j;
+	}
+	return 0;
+}
+
+/* What launched work and was never seen running has energy alone: it is no row. */
+static void drop_unsampled(struct own_code *own)
+{
+	for (int by = 0; by < OWN_CODE_MAX; by++) {
+		while (own->rows[by].count &&
+			!own->rows[by].items[own->rows[by].count - 1].total_samples)
+			own->rows[by].count--;
+	}
+}
+
 int own_code_init(struct own_code *own, const struct model *model, const struct selected *selected)
 {
 	_cleanup_stack_counts_ struct stack_counts stacks = {0};
+	_cleanup_free_ double *energy = NULL;
 	struct table_state states[OWN_CODE_MAX] = {0};
 	int r = stack_counts_init(&stacks, model, selected);
 
 	*own = (struct own_code){.samples = selected->count, .others = stacks.no_stack};
+	r = r ?: sum_energy(model, selected, &energy);
 	for (uint32_t i = 0; r == 0 && i < model->stacks.count; i++) {
-		const struct stack_use use = {i, stacks.by_stack[i]};
+		const struct stack_use use = {i, stacks.by_stack[i], energy[i]};
 
-		if (use.samples)
+		if (use.samples || use.energy_j > 0)
 			r = add_stack(own, states, model, &use);
 	}
 	for (int by = 0; by < OWN_CODE_MAX; by++) {
@@ -105,6 +143,7 @@ int own_code_init(struct own_code *own, const struct model *model, const struct 
 		intern_done(&states[by].keys);
 		array_done(&states[by].last_stacks);
 	}
+	drop_unsampled(own);
 	if (r < 0)
 		own_code_done(own);
 	return r;

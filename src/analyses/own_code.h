@@ -14,6 +14,8 @@
 struct own_code_row {
 	uint32_t frame; /* the first seen there */
 	uint64_t self_samples, total_samples;
+	/* By energy_use_init(): of the samples, and of the device work that was launched there. */
+	double self_energy_j, total_energy_j;
 };
 
 enum own_code_by {
@@ -25,7 +27,9 @@ enum own_code_by {
 struct own_code {
 	uint64_t samples; /* selected in all; what shares are of */
 	uint64_t others;  /* of them: without a frame of the user's own */
-	ARRAY_OF(struct own_code_row) rows[OWN_CODE_MAX]; /* most self samples first */
+	ARRAY_OF(struct own_code_row)
+	rows[OWN_CODE_MAX]; /* most self samples first; none
+			    of rows without any */
 };
 
 /* Returns 0 or -ENOMEM. */

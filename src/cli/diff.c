@@ -45,11 +45,16 @@ static void side_done(struct side *side)
 
 static int side_load(struct side *side, const char *path, struct errmsg *err)
 {
+	_cleanup_energy_use_ struct energy_use energy = {0};
+	struct selection weighed = arguments.selection;
 	int r = load_capture(path, &arguments.shown, &arguments.selection, &side->model, err);
 
 	side->path = path;
-	r = r ?: selection_apply(&arguments.selection, side->model, &side->selected, err);
-	r = r ?: selection_narrow(&arguments.selection, side->model, err);
+	r = r
+		    ?: select_and_weigh(
+			       side->model, &arguments.shown, &arguments.selection, &energy, err);
+	weighed.weight = shown_weight(&arguments.shown);
+	r = r ?: selection_apply(&weighed, side->model, &side->selected, err);
 	side->has_device_work = r == 0 && side->model->device_works.count;
 	if (r == 0 && !side->selected.count)
 		return errmsg_set(err, -ENODATA, "%s has no samples%s: there is nothing to compare",
@@ -125,11 +130,12 @@ static void say_row(const struct diff *diff, const struct diff_regression *found
 	struct errmsg err;
 
 	errmsg_set(&err, 0,
-		"%.400s%s%.200s got slower by %.2f %% of the CPU time of the run before (limit %g "
+		"%.400s%s%.200s %s by %.2f %% of the %s of the run before (limit %g "
 		"%%, "
 		"q = %.2g)",
 		found->row->name, by_function ? " in " : "", by_function ? found->row->module : "",
-		found->row_percent, arguments.fail_above, found->row->time_q);
+		diff->is_energy ? "took more" : "got slower", found->row_percent,
+		diff->is_energy ? "energy" : "CPU time", arguments.fail_above, found->row->time_q);
 	fail(&err);
 }
 
@@ -138,9 +144,10 @@ static void say_total(const struct diff *diff, const struct diff_regression *fou
 	struct errmsg err;
 
 	errmsg_set(&err, 0,
-		"the total CPU time grew by %.2f %% of that of the run before (limit %g %%, p = "
+		"the total %s grew by %.2f %% of that of the run before (limit %g %%, p = "
 		"%.2g)",
-		found->total_percent, arguments.fail_above, diff->total_time_p);
+		diff->is_energy ? "energy" : "CPU time", found->total_percent, arguments.fail_above,
+		diff->total_time_p);
 	fail(&err);
 }
 
@@ -249,6 +256,8 @@ static int diff_run(int count, char **positional)
 static const char *const by_choices[] = {"function", "module", NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
+static const char *const diff_weights[] = {"cpu", "energy", NULL};
+
 static const struct option diff_options[] = {
 	{.long_name = "by",
 		.type = OPTION_CHOICE,
@@ -303,6 +312,14 @@ static const struct option diff_options[] = {
 		.help = "Of traces: compare what Holistic Trace Analysis compares, the first "
 			"profiler step of the first rank, by name alone.",
 		.value = &arguments.hta_compatible},
+	{.long_name = "weight",
+		.type = OPTION_CHOICE,
+		.argument = "WHAT",
+		.help = "Compare CPU time, cpu; or energy, the joules of what ran on processors "
+			"and "
+			"of device work.",
+		.value = (void *)&arguments.shown.weight,
+		.choices = diff_weights},
 	SHOWN_OPTIONS(arguments.shown),
 	FILTER_OPTIONS(arguments.selection),
 	{0},

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include "cli/table.h"
 #include "cli/text.h"
@@ -12,12 +13,19 @@
 #define LOSS_TO_SAY 0.01 /* share of lost samples from which on times cannot be compared well */
 
 static void add_side(struct strbuf *out, const char *which, const char *path,
-	const struct diff_side *side, bool has_time)
+	const struct diff *diff, const struct diff_side *side)
 {
 	strbuf_addf(out, "%s ", which);
 	escape_plain(out, path);
 	strbuf_add(out, ": ");
-	if (has_time) {
+	if (diff->is_energy) {
+		format_energy(out, side->energy_j);
+		strbuf_add(out, ", ");
+		format_duration(out, side->duration_ns);
+		strbuf_add(out, " recorded\n");
+		return;
+	}
+	if (diff->has_time) {
 		format_duration(out, side->cpu_time_ns);
 		strbuf_add(out, " of CPU time, ");
 	}
@@ -30,10 +38,16 @@ static void add_side(struct strbuf *out, const char *which, const char *path,
 /* Seconds; with --per-second milliseconds of CPU time per second. */
 static void add_time_change(struct strbuf *out, const struct diff *diff, double change)
 {
-	if (diff->options.per_second)
+	if (diff->is_energy && diff->options.per_second) {
+		strbuf_addf(out, "%+.3g W", change);
+	} else if (diff->is_energy) {
+		strbuf_add(out, change < 0 ? "" : "+");
+		format_energy(out, change);
+	} else if (diff->options.per_second) {
 		strbuf_addf(out, "%+.3g ms/s", 1e3 * change);
-	else
+	} else {
 		format_duration_change(out, change);
+	}
 }
 
 static void add_total(struct strbuf *out, const struct diff *diff)
@@ -46,7 +60,9 @@ static void add_total(struct strbuf *out, const struct diff *diff)
 			"stands for. Shares are compared.\n");
 		return;
 	}
-	strbuf_add(out, diff->options.per_second ? "CPU time per second: " : "CPU time: ");
+	strbuf_add(out, diff->is_energy            ? "Energy: "
+			: diff->options.per_second ? "CPU time per second: "
+						   : "CPU time: ");
 	add_time_change(out, diff, diff->total_time_change);
 	strbuf_addf(out, " (%+.2f %%), p = %.2g%s\n", 100 * diff->total_time_change / before,
 		diff->total_time_p,
@@ -136,12 +152,17 @@ static int add_table(const struct diff *diff, const struct terminal *terminal, s
 	bool all, struct strbuf *out)
 {
 	bool by_function = diff->options.by == BREAKDOWN_FUNCTION;
+	struct table_column shown[ARRAY_SIZE(columns)];
 	_cleanup_table_ struct table table = {
-		.columns = by_function ? columns : module_columns,
+		.columns = shown,
 		.column_count = by_function ? ARRAY_SIZE(columns) : ARRAY_SIZE(module_columns),
 	};
 	size_t fitting = 0, others = 0;
 	int r;
+
+	memcpy(shown, by_function ? columns : module_columns, table.column_count * sizeof(*shown));
+	if (diff->is_energy)
+		shown[0].title = "Energy";
 
 	array_foreach (&diff->rows, row) {
 		if (!all && !diff_row_is_significant(diff, row)) {
@@ -166,8 +187,8 @@ int diff_view_print(const struct diff *diff, const char *before_path, const char
 	struct terminal terminal = terminal_of(stdout);
 	int r;
 
-	add_side(out, "A", before_path, &diff->before, diff->has_time);
-	add_side(out, "B", after_path, &diff->after, diff->has_time);
+	add_side(out, "A", before_path, diff, &diff->before);
+	add_side(out, "B", after_path, diff, &diff->after);
 	add_total(out, diff);
 	add_caution(out, &terminal, before_path, diff->before.lost_share);
 	add_caution(out, &terminal, after_path, diff->after.lost_share);

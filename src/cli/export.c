@@ -93,6 +93,7 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 	struct strbuf *out, struct strbuf *notes, struct export_files *files, struct errmsg *err)
 {
 	_cleanup_model_ struct model *model = NULL;
+	_cleanup_energy_use_ struct energy_use energy = {0};
 	struct export_options options = {
 		.size = sizeof(options),
 		.title = arguments.title,
@@ -101,6 +102,7 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 		.roots = call_tree_roots_from_string(arguments.roots),
 		.minimum_width_px = arguments.minimum_width_px,
 		.notes = notes,
+		.energy = &energy,
 	};
 	int r;
 
@@ -110,7 +112,9 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 		r = load_traces_of(capture, exporter, &model, err);
 	} else {
 		r = load_capture(capture, &arguments.shown, &arguments.selection, &model, err);
-		r = r ?: select_and_weigh(model, &arguments.shown, &arguments.selection, err);
+		r = r
+			    ?: select_and_weigh(
+				       model, &arguments.shown, &arguments.selection, &energy, err);
 	}
 	arguments.selection.weight = shown_weight(&arguments.shown);
 	if (r < 0)
@@ -131,6 +135,9 @@ static int check_weight(const struct exporter *exporter, struct errmsg *err)
 		"folded", "flamegraph", "speedscope", "pprof", "perf-script"};
 
 	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
+		return 0;
+	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_ENERGY &&
+		strcmp(exporter->name, "csv") == 0)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(weighed); i++) {
 		if (strcmp(exporter->name, weighed[i]) == 0)

@@ -24,7 +24,8 @@ static void warn_about(const struct model *model, const char *path)
 }
 
 const char *const yes_no_choices[] = {"yes", "no", NULL};
-const char *const weight_choices[] = {"cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", NULL};
+const char *const weight_choices[] = {
+	"cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", "energy", NULL};
 const char *const stack_choices[] = {"all", "user", "kernel", NULL};
 
 enum model_weight shown_weight(const struct shown_options *shown)
@@ -88,28 +89,69 @@ static int weigh_idle(struct model *model, const struct device_idle *idle)
 	return r;
 }
 
+int charge_energy(struct model *model, const struct selection *selection,
+	struct energy_use *ret_energy, struct errmsg *err)
+{
+	int r = selection_narrow_energy(selection, model, err);
+
+	if (r < 0)
+		return r;
+	r = energy_use_init(ret_energy, model);
+	return r < 0 ? errmsg_set(err, r, "memory ran out while charging energy") : 0;
+}
+
 int select_and_weigh(struct model *model, const struct shown_options *shown,
-	const struct selection *selection, struct errmsg *err)
+	const struct selection *selection, struct energy_use *ret_energy, struct errmsg *err)
 {
 	_cleanup_device_idle_ struct device_idle idle = {0};
-	int r;
+	int r = charge_energy(model, selection, ret_energy, err);
 
+	if (r < 0)
+		return r;
 	if (shown_weight(shown) == MODEL_WEIGHT_GPU_IDLE && device_idle_init(&idle, model) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
 	r = selection_narrow(selection, model, err);
-	return r ?: weigh_capture(model, shown, &idle, err);
+	return r ?: weigh_capture(model, shown, &idle, ret_energy, err);
+}
+
+static int refuse_energy(const struct model *model, struct errmsg *err)
+{
+	const struct model_energy_absence *absence = model->energy_absences.items;
+
+	if (model->energy_domains.count)
+		return errmsg_set(err, -ENODATA,
+			"--weight energy: no energy was measured in the time that is shown");
+	if (!model->energy_absences.count)
+		return errmsg_set(err, -ENODATA,
+			"--weight energy: energy was not recorded: record with --energy auto; "
+			"sonde doctor says what this machine can measure");
+	return errmsg_set(err, -ENODATA, "--weight energy: energy was not measured: %s: %.300s",
+		absence->source, absence->reason);
+}
+
+static int weigh_as_asked(struct model *model, enum model_weight weight,
+	const struct device_idle *idle, const struct energy_use *energy)
+{
+	switch (weight) {
+	case MODEL_WEIGHT_GPU_IDLE:
+		return weigh_idle(model, idle);
+	case MODEL_WEIGHT_ENERGY:
+		return model_weigh_energy(model, energy->rests.items, energy->rests.count);
+	default:
+		return model_weigh(model, weight);
+	}
 }
 
 int weigh_capture(struct model *model, const struct shown_options *shown,
-	const struct device_idle *idle, struct errmsg *err)
+	const struct device_idle *idle, const struct energy_use *energy, struct errmsg *err)
 {
 	enum model_weight weight = shown_weight(shown);
-	int r;
 
 	if (weight == MODEL_WEIGHT_CPU)
 		return 0;
-	r = weight == MODEL_WEIGHT_GPU_IDLE ? weigh_idle(model, idle) : model_weigh(model, weight);
-	if (r < 0)
+	if (weight == MODEL_WEIGHT_ENERGY && !energy_use_has_any(energy))
+		return refuse_energy(model, err);
+	if (weigh_as_asked(model, weight, idle, energy) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
 	if (shown->fold_libraries)
 		model_fold_libraries(model, shown->fold_libraries[0] == 'y');

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyses/device_idle.h"
+#include "analyses/energy/energy_use.h"
 #include "analyses/selection.h"
 #include "cli/command.h"
 #include "model/model.h"
@@ -27,14 +28,20 @@ int load_capture(const char *path, const struct shown_options *shown,
 	const struct selection *selection, struct model **ret_model, struct errmsg *err);
 
 /*
- * Weighs samples as asked for: once, after load_capture(). `idle` is of the model before it was
+ * Charges what was recorded with its energy, of the time that is selected. Before the model is
  * narrowed.
  */
+int charge_energy(struct model *model, const struct selection *selection,
+	struct energy_use *ret_energy, struct errmsg *err);
+/*
+ * Weighs samples as asked for: once, after load_capture(). `idle` and `energy` are of the model
+ * before it was narrowed.
+ */
 int weigh_capture(struct model *model, const struct shown_options *shown,
-	const struct device_idle *idle, struct errmsg *err);
+	const struct device_idle *idle, const struct energy_use *energy, struct errmsg *err);
 /* The same, after selection_narrow(). */
 int select_and_weigh(struct model *model, const struct shown_options *shown,
-	const struct selection *selection, struct errmsg *err);
+	const struct selection *selection, struct energy_use *ret_energy, struct errmsg *err);
 
 #define WEIGHT_OPTION(shown)                                                                       \
 	{                                                                                          \
@@ -43,7 +50,8 @@ int select_and_weigh(struct model *model, const struct shown_options *shown,
 			"whose stacks end in what was waited for; wall, both; gpu, time "          \
 			"of device work, whose stacks are those of its launches; gpu-idle, "       \
 			"time that devices were idle, whose stacks are what the thread did "       \
-			"that launched the next work; cpu+gpu, cpu and gpu in one.",               \
+			"that launched the next work; cpu+gpu, cpu and gpu in one; energy, "       \
+			"the joules of both, with what was idle and what no program took.",        \
 		.value = (void *)&(shown).weight, .choices = weight_choices                        \
 	}
 

@@ -249,6 +249,7 @@ static int add_tables(const struct report_view *view)
 		r = r ?: report_ranks(view, side);
 		r = r ?: report_ranges(view, side);
 		r = r ?: report_counters(view, side);
+		r = r ?: report_energy(view, side);
 		r = r ?: report_device(view, side);
 		return r ?: report_waiting(view, side, true);
 	}
@@ -265,6 +266,7 @@ static int add_tables(const struct report_view *view)
 	r = r ?: report_ranks(view, side);
 	r = r ?: report_ranges(view, side);
 	r = r ?: report_counters(view, side);
+	r = r ?: report_energy(view, side);
 	r = r ?: report_device(view, side);
 	r = r ?: report_waiting(view, side, true);
 	r = r ?: report_table(view, BREAKDOWN_PROCESS, wanted_sort(), side);
@@ -273,11 +275,23 @@ static int add_tables(const struct report_view *view)
 	return r;
 }
 
-/* For the tables: everything before them is about what ran. */
-static int weigh(struct model *model, const struct device_idle *idle, struct selected *selected,
-	struct errmsg *err)
+/* What is found in all of the model, before filters leave something out. */
+struct before_narrowing {
+	struct device_idle idle;
+	struct energy_use energy;
+};
+
+static void before_narrowing_done(struct before_narrowing *before)
 {
-	int r = weigh_capture(model, &arguments.shown, idle, err);
+	device_idle_done(&before->idle);
+	energy_use_done(&before->energy);
+}
+
+/* For the tables: everything before them is about what ran. */
+static int weigh(struct model *model, const struct before_narrowing *before,
+	struct selected *selected, struct errmsg *err)
+{
+	int r = weigh_capture(model, &arguments.shown, &before->idle, &before->energy, err);
 
 	if (r < 0 || shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
 		return r;
@@ -286,7 +300,7 @@ static int weigh(struct model *model, const struct device_idle *idle, struct sel
 	return selection_apply(&arguments.selection, model, selected, err);
 }
 
-static int write_text(struct model *model, const struct device_idle *idle,
+static int write_text(struct model *model, const struct before_narrowing *before,
 	struct selected *selected, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_range_use_ struct range_use ranges = {0};
@@ -296,7 +310,8 @@ static int write_text(struct model *model, const struct device_idle *idle,
 		.model = model,
 		.selection = &arguments.selection,
 		.selected = selected,
-		.idle = model->is_narrowed ? NULL : idle,
+		.idle = model->is_narrowed ? NULL : &before->idle,
+		.energy = &before->energy,
 		.ranges = &ranges,
 		.steps = &steps,
 		.windows = &windows,
@@ -308,14 +323,14 @@ static int write_text(struct model *model, const struct device_idle *idle,
 	r = r ?: step_use_init(&steps, model, selected);
 	r = r ?: window_use_init(&windows, model, selected);
 	r = r ?: report_header(&view);
-	r = r ?: weigh(model, idle, selected, err);
+	r = r ?: weigh(model, before, selected, err);
 	r = r ?: add_tables(&view);
 	if (r == 0 && !arguments.by)
 		add_left_out(&view);
 	return r ?: strbuf_status(out);
 }
 
-static int write_json(struct model *model, const struct device_idle *idle,
+static int write_json(struct model *model, const struct before_narrowing *before,
 	struct selected *selected, const char *path, struct strbuf *out, struct errmsg *err)
 {
 	struct report_json_options options = {
@@ -326,18 +341,19 @@ static int write_json(struct model *model, const struct device_idle *idle,
 		.sort = wanted_sort(),
 		.limit = wanted_limit(0),
 		.weight = shown_weight(&arguments.shown),
+		.energy = &before->energy,
 	};
 	struct json_writer json = {.out = out, .pretty = true};
 	int r = report_json_begin(&json, model, &arguments.selection, selected, &options);
 
-	r = r ?: weigh(model, idle, selected, err);
+	r = r ?: weigh(model, before, selected, err);
 	return r ?: report_json_end(&json, model, selected, &options);
 }
 
 static int report(const char *path, struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_model_ struct model *model = NULL;
-	_cleanup_device_idle_ struct device_idle idle = {0};
+	_cleanup_(before_narrowing_done) struct before_narrowing before = {0};
 	_cleanup_(selected_done) struct selected selected = {0};
 	int r = load_capture(path, &arguments.shown, &arguments.selection, &model, err);
 
@@ -346,13 +362,16 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 		return r;
 	/* Before events are left out. The JSON document looks for itself. */
 	if ((!arguments.json || shown_weight(&arguments.shown) == MODEL_WEIGHT_GPU_IDLE) &&
-		device_idle_init(&idle, model) < 0)
+		device_idle_init(&before.idle, model) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while looking at idle devices");
-	r = selection_narrow(&arguments.selection, model, err);
+	r = charge_energy(model, &arguments.selection, &before.energy, err);
+	r = r ?: selection_narrow(&arguments.selection, model, err);
 	if (r < 0)
 		return r;
-	r = arguments.json ? write_json(model, &idle, &selected, path, out, err)
-			   : write_text(model, &idle, &selected, out, err);
+	r = arguments.json ? write_json(model, &before, &selected, path, out, err)
+			   : write_text(model, &before, &selected, out, err);
+	if (r == -ENODATA)
+		return r;
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while writing the report");
 	return 0;

@@ -27,10 +27,7 @@ void report_heading(const struct report_view *view, const char *text)
 
 void report_add_time(struct strbuf *out, const struct model *model, uint64_t samples)
 {
-	if (model_has_time(model))
-		format_duration(out, samples * model_sample_weight_ns(model));
-	else
-		format_count(out, samples);
+	format_weight(out, model, samples);
 }
 
 void report_paragraph(const struct report_view *view, const char *text, size_t indent)

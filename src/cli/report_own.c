@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the user's own code costs, line by line with its source, and by function. */
 #include <errno.h>
+#include <string.h>
 
 #include "analyses/own_code.h"
 #include "cli/report_view.h"
 #include "exporters/format.h"
 #include "exporters/source_text.h"
+
+#define ENERGY "Energy" /* a column */
 
 static double percent(uint64_t part, uint64_t all)
 {
@@ -20,6 +23,42 @@ static void add_figures(struct table *table, const struct report_view *view,
 	table_cellf(table, "%.2f %%", percent(samples, own->samples));
 	report_add_time(&time, view->model, samples);
 	table_cell(table, strbuf_cstr(&time));
+}
+
+/* Beside times, where there is energy at all. */
+static bool has_joules(const struct report_view *view)
+{
+	return view->energy && energy_use_has_any(view->energy) && !view->model->counts_energy;
+}
+
+static void add_joules(struct table *table, const struct report_view *view, double joules)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!has_joules(view))
+		return;
+	format_energy(&text, joules);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+/* Drops the columns of energy where there is none. Returns how many are left. */
+static size_t choose_columns(
+	const struct report_view *view, struct table_column *columns, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (has_joules(view) || strcmp(columns[i].title, ENERGY) != 0)
+			columns[kept++] = columns[i];
+	}
+	return kept;
+}
+
+static const char *self_title(const struct model *model)
+{
+	return model->counts_energy    ? "Self energy"
+	       : model_has_time(model) ? "Self time"
+				       : "Self count";
 }
 
 static void add_place(
@@ -65,13 +104,16 @@ static int add_lines(const struct report_view *view, const struct own_code *own,
 {
 	struct table_column columns[] = {
 		{.title = "Self", .right = true},
-		{.title = model_has_time(view->model) ? "Self time" : "Self count", .right = true},
+		{.title = self_title(view->model), .right = true},
+		{.title = ENERGY, .right = true},
 		{.title = "Line", .is_path = true, .shrinks_to = 14},
 		{.title = "Function", .shrinks_to = 10, .largest = 26},
 		{.title = "Source", .is_source = true, .dim = true, .shrinks_to = 10},
 	};
 	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+		.columns = columns,
+		.column_count = choose_columns(view, columns, ARRAY_SIZE(columns)),
+	};
 	_cleanup_source_text_ struct source_text *source = NULL;
 	int r = source_text_new(&source, view->model->session.start_realtime_ns);
 
@@ -80,6 +122,7 @@ static int add_lines(const struct report_view *view, const struct own_code *own,
 		const struct model_frame *frame = &view->model->frames.items[row->frame];
 
 		add_figures(&table, view, own, row->self_samples);
+		add_joules(&table, view, row->self_energy_j);
 		add_place(&table, view->model, frame, true);
 		table_cell(&table, model_function_name(view->model, frame->function));
 		r = add_source(&table, source, frame);
@@ -92,15 +135,20 @@ static int add_functions(const struct report_view *view, const struct own_code *
 {
 	struct table_column columns[] = {
 		{.title = "Self", .right = true},
-		{.title = model_has_time(view->model) ? "Self time" : "Self count", .right = true},
+		{.title = self_title(view->model), .right = true},
 		{.title = "Total", .right = true},
-		{.title = model_has_time(view->model) ? "Total time" : "Total count",
+		{.title = view->model->counts_energy    ? "Total energy"
+			  : model_has_time(view->model) ? "Total time"
+							: "Total count",
 			.right = true},
+		{.title = ENERGY, .right = true},
 		{.title = "Function", .shrinks_to = 16},
 		{.title = "File", .is_path = true, .dim = true, .shrinks_to = 12},
 	};
 	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+		.columns = columns,
+		.column_count = choose_columns(view, columns, ARRAY_SIZE(columns)),
+	};
 
 	for (size_t i = 0; i < shown; i++) {
 		const struct own_code_row *row = &own->rows[OWN_CODE_FUNCTION].items[i];
@@ -108,6 +156,7 @@ static int add_functions(const struct report_view *view, const struct own_code *
 
 		add_figures(&table, view, own, row->self_samples);
 		add_figures(&table, view, own, row->total_samples);
+		add_joules(&table, view, row->total_energy_j);
 		table_cell(&table, model_function_name(view->model, frame->function));
 		add_place(&table, view->model, frame, false);
 	}

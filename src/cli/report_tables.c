@@ -288,9 +288,9 @@ void report_add_rank(struct table *table, const struct model_process *process)
 static size_t make_columns(const struct report_view *view, const struct table_shape *shape,
 	bool has_rank, struct table_column *columns)
 {
-	static const char *const titles[2][2][2] = {
-		{{"Samples", "Count"}, {"CPU", "CPU time"}},
-		{{"Total", "Total count"}, {"Total", "Total time"}},
+	static const char *const titles[2][3][2] = {
+		{{"Samples", "Count"}, {"CPU", "CPU time"}, {"Energy", "Energy"}},
+		{{"Total", "Total count"}, {"Total", "Total time"}, {"Total", "Total energy"}},
 	};
 	static const char *const weights[MODEL_WEIGHT_MAX][2] = {
 		[MODEL_WEIGHT_WAIT] = {"Waited", "Time waited"},
@@ -298,20 +298,23 @@ static size_t make_columns(const struct report_view *view, const struct table_sh
 		[MODEL_WEIGHT_GPU] = {"Device", "Device time"},
 		[MODEL_WEIGHT_GPU_IDLE] = {"Idle", "Idle time"},
 		[MODEL_WEIGHT_CPU_GPU] = {"Time", "CPU and device"},
+		[MODEL_WEIGHT_ENERGY] = {"Energy", "Energy"},
 	};
 	enum model_weight weight = view->selection->weight;
-	bool timed = model_has_time(view->model);
+	bool timed = model_has_time(view->model), is_energy = view->model->counts_energy;
 	size_t count = 0;
 
 	if (shape->self_and_total) {
 		columns[count++] = (struct table_column){.title = "Self", .right = true};
-		columns[count++] = (struct table_column){
-			.title = timed ? "Self time" : "Self count", .right = true};
+		columns[count++] = (struct table_column){.title = is_energy ? "Self energy"
+								  : timed   ? "Self time"
+									    : "Self count",
+			.right = true};
 	}
 	for (size_t i = 0; i < 2; i++)
 		columns[count++] = (struct table_column){
 			.title = weight == MODEL_WEIGHT_CPU || shape->self_and_total
-					 ? titles[shape->self_and_total][timed][i]
+					 ? titles[shape->self_and_total][is_energy ? 2 : timed][i]
 					 : weights[weight][i],
 			.right = true};
 	if (has_rank)

@@ -5,6 +5,7 @@
 #include "analyses/breakdown.h"
 #include "analyses/device_idle.h"
 #include "analyses/device_work.h"
+#include "analyses/energy/energy_use.h"
 #include "analyses/range_use.h"
 #include "analyses/selection.h"
 #include "analyses/step_use.h"
@@ -19,6 +20,7 @@ struct report_view {
 	const struct range_use *ranges; /* likewise, these three */
 	const struct step_use *steps;
 	const struct window_use *windows;
+	const struct energy_use *energy; /* of the model before it was weighed; NULL: none */
 	struct terminal terminal;
 	struct strbuf *out;
 };
@@ -62,6 +64,10 @@ int report_device_flow(const struct report_view *view);
 
 /* Why devices were idle; nothing when none was, or without view->idle. */
 int report_device_idle(const struct report_view *view, size_t limit);
+
+/* What took energy and how sure that is, or why it was not measured; nothing of captures that say
+ * neither. */
+int report_energy(const struct report_view *view, size_t limit);
 
 /* What happened in the ranges that programs told of; nothing when there are none. */
 int report_ranges(const struct report_view *view, size_t limit);

@@ -43,7 +43,7 @@ static const char *const help_lines[] = {
 	"f l t p m         functions, lines, threads, processes, modules",
 	"c g k             whose code, Python's lock, the hottest path and stacks",
 	"s                 sort by self (a function alone) or total (with all that it calls)",
-	"w                 weigh by CPU time, by time waiting, or by both",
+	"w                 weigh by CPU time, by time waiting, by both, or by energy",
 	"u                 charge what libraries do to the line of your code that called them",
 	"i                 show the Python interpreter's own functions",
 	"+ -               look at a longer or shorter time",
@@ -222,7 +222,9 @@ static void change_view(struct top_view *view, int key)
 							       : BREAKDOWN_SORT_SELF;
 		break;
 	case 'w':
-		view->weight = (view->weight + 1) % (MODEL_WEIGHT_WALL + 1);
+		view->weight = view->weight == MODEL_WEIGHT_WALL     ? MODEL_WEIGHT_ENERGY
+			       : view->weight == MODEL_WEIGHT_ENERGY ? MODEL_WEIGHT_CPU
+								     : view->weight + 1;
 		break;
 	case 'u':
 		view->fold = !view->fold;
@@ -329,6 +331,7 @@ static void add_choices(struct strbuf *out, const struct top_view *view)
 		[MODEL_WEIGHT_CPU] = "CPU time",
 		[MODEL_WEIGHT_WAIT] = "time waiting",
 		[MODEL_WEIGHT_WALL] = "CPU time and waiting",
+		[MODEL_WEIGHT_ENERGY] = "energy",
 	};
 	_cleanup_strbuf_ struct strbuf text = {0};
 
@@ -464,6 +467,9 @@ static int add_table(struct top_view *view, struct model *model, const struct se
 					? "Nothing passes the filters now; Esc drops them.\n"
 				: view->weight == MODEL_WEIGHT_WAIT
 					? "No thread waited, or waiting is not recorded.\n"
+				: view->weight == MODEL_WEIGHT_ENERGY
+					? "No energy was measured: sonde doctor says what this "
+					  "machine can measure.\n"
 					: "Nothing ran on a CPU in this time.\n");
 		return strbuf_status(out);
 	}
@@ -512,6 +518,17 @@ static size_t count_lines(const struct strbuf *text, size_t from)
 	return lines;
 }
 
+static int weigh(struct model *model, enum model_weight weight)
+{
+	_cleanup_energy_use_ struct energy_use energy = {0};
+	int r;
+
+	if (weight != MODEL_WEIGHT_ENERGY)
+		return model_weigh(model, weight);
+	r = energy_use_init(&energy, model);
+	return r ?: model_weigh_energy(model, energy.rests.items, energy.rests.count);
+}
+
 int top_view_print(
 	struct top_view *view, struct model *model, struct strbuf *out, struct top_lines *ret_lines)
 {
@@ -524,7 +541,7 @@ int top_view_print(
 	if (!view->interpreter)
 		model_hide_interpreter(model);
 	r = model_show_side(model, view->side);
-	r = r ?: model_weigh(model, view->weight);
+	r = r ?: weigh(model, view->weight);
 	if (view->fold)
 		model_fold_libraries(model, true);
 	r = r ?: select_samples(view, model, &selected);

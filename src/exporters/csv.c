@@ -12,7 +12,10 @@ static void add_counts(
 {
 	uint64_t time_ns = samples * model_sample_weight_ns(model);
 
-	strbuf_addf(out, ",%llu,", (unsigned long long)samples);
+	strbuf_add_char(out, ',');
+	if (!model->counts_energy)
+		strbuf_addf(out, "%llu", (unsigned long long)samples);
+	strbuf_add_char(out, ',');
 	if (model_has_time(model))
 		strbuf_addf(out, "%llu", (unsigned long long)time_ns);
 	strbuf_addf(out, ",%.9g", of_samples ? (double)samples / (double)of_samples : 0.0);
@@ -46,11 +49,17 @@ static int csv_export(const struct model *model, const struct selection *selecti
 	if (r == 0)
 		strbuf_add(out,
 			"function,module,module_path,kind,source_file,self_samples,self_time_ns,"
-			"self_share,total_samples,total_time_ns,total_share\r\n");
+			"self_share,total_samples,total_time_ns,total_share");
+	if (r == 0)
+		strbuf_add(
+			out, model->counts_energy ? ",self_energy_uj,total_energy_uj\r\n" : "\r\n");
 	array_foreach (&functions.rows, row) {
 		add_function(out, model, row->key);
 		add_counts(out, model, row->self_samples, functions.samples);
 		add_counts(out, model, row->total_samples, functions.samples);
+		if (model->counts_energy)
+			strbuf_addf(out, ",%llu,%llu", (unsigned long long)row->self_samples,
+				(unsigned long long)row->total_samples);
 		strbuf_add(out, "\r\n");
 	}
 	return export_result(r, out, "csv", err);

@@ -4,22 +4,45 @@
 #include "exporters/report_tables_json.h"
 
 static void write_side(struct json_writer *json, const char *key, const char *path,
-	const struct diff_side *side, bool has_time)
+	const struct diff *diff, const struct diff_side *side)
 {
 	json_key(json, key);
 	json_begin_object(json);
 	json_member_text(json, "path", path);
-	json_member_u64(json, "samples", side->samples);
+	json_member_known(json, "samples", !diff->is_energy, side->samples);
 	json_member_u64(json, "duration_ns", side->duration_ns);
-	json_member_known(json, "cpu_time_ns", has_time, side->cpu_time_ns);
+	json_member_known(
+		json, "cpu_time_ns", diff->has_time && !diff->is_energy, side->cpu_time_ns);
+	if (diff->is_energy)
+		json_member_double(json, "energy_j", side->energy_j);
 	json_member_double(json, "lost_share", side->lost_share);
 	json_end_object(json);
 }
 
-/* Times are seconds, or with --per-second seconds of CPU time per second. */
+/* Times are seconds, or with --per-second seconds of CPU time per second; energy likewise. */
 static const char *time_change_key(const struct diff *diff)
 {
+	if (diff->is_energy)
+		return diff->options.per_second ? "energy_change_w" : "energy_change_j";
 	return diff->options.per_second ? "time_change_s_per_s" : "time_change_s";
+}
+
+static void write_counts(
+	struct json_writer *json, const struct diff *diff, const struct diff_row *row)
+{
+	const struct {
+		const char *samples, *energy;
+		uint64_t value;
+	} counts[] = {
+		{"self_samples_before", "self_energy_uj_before", row->self_before},
+		{"self_samples_after", "self_energy_uj_after", row->self_after},
+		{"total_samples_before", "total_energy_uj_before", row->total_before},
+		{"total_samples_after", "total_energy_uj_after", row->total_after},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		json_member_u64(json, diff->is_energy ? counts[i].energy : counts[i].samples,
+			counts[i].value);
 }
 
 static void write_row(struct json_writer *json, const struct diff *diff, const struct diff_row *row)
@@ -28,12 +51,9 @@ static void write_row(struct json_writer *json, const struct diff *diff, const s
 	json_member_text(json, "name", row->name);
 	if (diff->options.by == BREAKDOWN_FUNCTION)
 		json_member_text(json, "module", row->module);
-	json_member_u64(json, "self_samples_before", row->self_before);
-	json_member_u64(json, "self_samples_after", row->self_after);
-	json_member_u64(json, "total_samples_before", row->total_before);
-	json_member_u64(json, "total_samples_after", row->total_after);
+	write_counts(json, diff, row);
 	json_member_double(json, time_change_key(diff), row->time_change);
-	json_member_double(json, "time_q", row->time_q);
+	json_member_double(json, diff->is_energy ? "energy_q" : "time_q", row->time_q);
 	json_member_double(json, "share_change", row->share_change);
 	json_member_double(json, "share_q", row->share_q);
 	json_key(json, "significant");
@@ -46,7 +66,7 @@ static void write_total(struct json_writer *json, const struct diff *diff)
 	json_key(json, "total");
 	json_begin_object(json);
 	json_member_double(json, time_change_key(diff), diff->total_time_change);
-	json_member_double(json, "time_p", diff->total_time_p);
+	json_member_double(json, diff->is_energy ? "energy_p" : "time_p", diff->total_time_p);
 	json_end_object(json);
 }
 
@@ -128,8 +148,8 @@ int diff_json_write(const struct diff *diff, const struct device_diff *device,
 	json_member_text(&json, "by", breakdown_by_to_string(diff->options.by));
 	json_member_text(
 		&json, "compared", diff->options.sort == BREAKDOWN_SORT_SELF ? "self" : "total");
-	write_side(&json, "before", before_path, &diff->before, diff->has_time);
-	write_side(&json, "after", after_path, &diff->after, diff->has_time);
+	write_side(&json, "before", before_path, diff, &diff->before);
+	write_side(&json, "after", after_path, diff, &diff->after);
 	write_total(&json, diff);
 	json_member_u64(&json, "rows_total", count);
 	json_key(&json, "rows");

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "analyses/call_tree.h"
+#include "analyses/energy/energy_use.h"
 #include "analyses/selection.h"
 #include "base/errmsg.h"
 #include "base/strbuf.h"
@@ -40,7 +41,8 @@ struct export_options {
 	const char *output;  /* where the files go, likewise */
 	enum call_tree_roots roots; /* folded, flamegraph */
 	double minimum_width_px; /* flamegraph: narrower frames are left out, at 1200 px; 0: 0.1 */
-	struct strbuf *notes;    /* gets sentences on what is left out, a line each; or NULL */
+	const struct energy_use *energy; /* of the model; NULL: none is known */
+	struct strbuf *notes; /* gets sentences on what is left out, a line each; or NULL */
 };
 
 struct exporter {

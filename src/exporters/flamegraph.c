@@ -31,6 +31,7 @@ struct graph {
 	const char *title, *subtitle;
 	uint64_t weight_ns;    /* of a sample; 0: unknown */
 	bool time_only;        /* waiting is in it: samples are no measure */
+	bool is_energy;        /* they are microjoules */
 	double largest_change; /* of a frame's share, for shades of red and blue */
 	struct flamegraph_layout layout;
 	struct palette palette;
@@ -73,6 +74,10 @@ static const char *change_class(const struct graph *graph, uint32_t node)
 
 static void add_samples(struct strbuf *out, const struct graph *graph, uint64_t samples)
 {
+	if (graph->is_energy) {
+		format_energy(out, (double)samples / 1e6);
+		return;
+	}
 	if (graph->weight_ns) {
 		format_duration(out, samples * graph->weight_ns);
 		if (graph->time_only)
@@ -426,6 +431,10 @@ static void describe(struct strbuf *out, const struct graph *graph, const struct
 	};
 	uint64_t samples = graph->tree->nodes.items[0].total[0];
 
+	if (graph->is_energy) {
+		format_energy(out, (double)samples / 1e6);
+		strbuf_add(out, " \xc2\xb7 ");
+	}
 	if (graph->weight_ns) {
 		format_duration(out, samples * graph->weight_ns);
 		strbuf_addf(out, " of %s \xc2\xb7 ",
@@ -454,6 +463,7 @@ static int flamegraph_export(const struct model *model, const struct selection *
 		.options = export_options_or_default(options),
 		.weight_ns = model_has_time(model) ? model_sample_weight_ns(model) : 0,
 		.time_only = selection && selection->weight != MODEL_WEIGHT_CPU,
+		.is_energy = model->counts_energy,
 		.out = out,
 	};
 	int r = selection_apply(selection, model, &selected, err);

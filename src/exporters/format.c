@@ -47,6 +47,35 @@ void format_duration_change(struct strbuf *out, double seconds)
 	format_duration(out, (uint64_t)(fabs(seconds) * NS_PER_S + 0.5));
 }
 
+void format_energy(struct strbuf *out, double joules)
+{
+	static const struct {
+		double from;
+		const char *name;
+	} units[] = {{1e6, "MJ"}, {1e3, "kJ"}, {1, "J"}, {1e-3, "mJ"}, {1e-6, "\xc2\xb5J"}};
+	double size = fabs(joules);
+
+	if (joules < 0)
+		strbuf_add_char(out, '-');
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (size >= 0.9995 * units[i].from) {
+			add_digits(out, size / units[i].from, units[i].name);
+			return;
+		}
+	}
+	strbuf_add(out, size > 0 ? "under 1 \xc2\xb5J" : "0 J");
+}
+
+void format_weight(struct strbuf *out, const struct model *model, uint64_t samples)
+{
+	if (model->counts_energy)
+		format_energy(out, (double)samples / 1e6);
+	else if (model_has_time(model))
+		format_duration(out, samples * model_sample_weight_ns(model));
+	else
+		format_count(out, samples);
+}
+
 void format_count(struct strbuf *out, uint64_t count)
 {
 	char digits[24];

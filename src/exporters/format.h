@@ -5,12 +5,17 @@
 #include <stdint.h>
 
 #include "base/strbuf.h"
+#include "model/model.h"
 
 /* Three digits and a unit: "1.23 s", "45.6 ms", "780 µs", "12 ns"; minutes and hours from 600 s on:
  * "12 min 3 s". */
 void format_duration(struct strbuf *out, uint64_t ns);
 /* The same with its sign: "+1.23 s", "-45.6 ms"; seconds in. */
 void format_duration_change(struct strbuf *out, double seconds);
+/* "12.3 J", "45.6 mJ", "780 µJ", "1.20 kJ". */
+void format_energy(struct strbuf *out, double joules);
+/* What samples stand for: their energy, their time, or where neither is known their count. */
+void format_weight(struct strbuf *out, const struct model *model, uint64_t samples);
 /* Thousands apart: "1,234,567". */
 void format_count(struct strbuf *out, uint64_t count);
 /* Binary units: "12.3 MiB". */

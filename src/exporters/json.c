@@ -10,6 +10,7 @@ static int json_export(const struct model *model, const struct selection *select
 	struct report_json_options document = {
 		.size = sizeof(document),
 		.capture = export_options_or_default(options)->capture,
+		.energy = export_options_or_default(options)->energy,
 	};
 	int r = selection_apply(selection, model, &selected, err);
 

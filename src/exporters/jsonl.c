@@ -5,18 +5,21 @@
  * session. Times are nanoseconds of CLOCK_MONOTONIC.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"
 #include "exporters/exporters.h"
 #include "exporters/kinds.h"
 #include "exporters/report_tables_json.h"
+#include "model/energy.h"
 
 enum event_type {
 	EVENT_WINDOW,
 	EVENT_STEP,
 	EVENT_RANGE,
 	EVENT_COUNTER,
+	EVENT_ENERGY,
 	EVENT_MEMORY,
 	EVENT_DEVICE_WORK,
 	EVENT_DEVICE_WAIT,
@@ -53,6 +56,8 @@ static int add_all(struct events *events, const struct model *model)
 	ADD_ALL(steps, EVENT_STEP, start_ns);
 	ADD_ALL(ranges, EVENT_RANGE, start_ns);
 	ADD_ALL(counters, EVENT_COUNTER, time_ns);
+	if (!selection_left_out(model, SELECTION_ENERGY))
+		ADD_ALL(energy_intervals, EVENT_ENERGY, start_ns);
 	ADD_ALL(device_memory, EVENT_MEMORY, time_ns);
 	ADD_ALL(device_works, EVENT_DEVICE_WORK, start_ns);
 	ADD_ALL(device_waits, EVENT_DEVICE_WAIT, start_ns);
@@ -175,6 +180,13 @@ static void write_session(struct json_writer *json, const struct model *model)
 	json_end_object(json);
 }
 
+/* What it was charged with; nothing where no energy was measured. */
+static void write_charge(struct json_writer *json, const struct model *model, double energy_j)
+{
+	if (model->energy_intervals.count)
+		json_member_double(json, "charged_j", energy_j);
+}
+
 /* What ran for a period, or waited until this time. */
 static void write_sample(
 	struct json_writer *json, const struct model *model, const struct model_sample *sample)
@@ -191,6 +203,7 @@ static void write_sample(
 		json_member_u64(json, "cpu", sample->cpu);
 		json_member_text(
 			json, "mode", sample->mode == CAPTURE_MODE_KERNEL ? "kernel" : "user");
+		write_charge(json, model, sample->energy_j);
 	}
 	json_member_text(json, "gil", wire_gil_name(sample->gil));
 	write_stack(json, model, sample->stack);
@@ -233,6 +246,7 @@ static void write_device_work(
 	}
 	json_member_known(json, "graph", work->graph != 0, work->graph);
 	json_member_known(json, "graph_node", work->graph != 0, work->graph_node);
+	write_charge(json, model, work->energy_j);
 	write_launch(json, model, work);
 	json_end_object(json);
 }
@@ -272,6 +286,26 @@ static void write_counter(
 	json_member_text(json, "name", counter->name);
 	json_member_double(json, "value", counter->value);
 	write_process(json, model, counter->process);
+	json_end_object(json);
+}
+
+static void write_energy(struct json_writer *json, const struct model *model,
+	const struct model_energy_interval *item)
+{
+	const struct model_energy_domain *domain = &model->energy_domains.items[item->domain];
+
+	begin(json, "energy");
+	write_span(json, item->start_ns, item->end_ns);
+	json_member_text(json, "rail", domain->name);
+	json_member_text(json, "quality", model_energy_quality_name(domain->quality));
+	json_key(json, "is_replayed");
+	json_bool(json, domain->is_replayed);
+	json_member_double(json,
+		domain->quality == WIRE_ENERGY_ESTIMATED ? "est_energy_j" : "energy_j",
+		item->gap ? NAN : item->energy_j);
+	json_member_text(json, "gap", item->gap ? model_energy_gap_name(item->gap) : NULL);
+	json_key(json, "is_cut");
+	json_bool(json, item->is_cut);
 	json_end_object(json);
 }
 
@@ -330,6 +364,9 @@ static void write_event(
 		break;
 	case EVENT_COUNTER:
 		write_counter(json, model, &model->counters.items[event->index]);
+		break;
+	case EVENT_ENERGY:
+		write_energy(json, model, &model->energy_intervals.items[event->index]);
 		break;
 	case EVENT_MEMORY:
 		write_memory(json, model, &model->device_memory.items[event->index]);

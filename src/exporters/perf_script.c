@@ -18,10 +18,10 @@ static void add_head(
 	uint64_t weight_ns = sample->count * model_sample_weight_ns(model);
 
 	escape_plain(out, *thread->name ? thread->name : "[unknown]");
-	strbuf_addf(out, " %u/%u [%03u] %llu.%09llu: %10llu cpu-clock: \n",
+	strbuf_addf(out, " %u/%u [%03u] %llu.%09llu: %10llu %s: \n",
 		model->processes.items[thread->process].pid, thread->tid, sample->cpu,
 		(unsigned long long)(time_ns / NS_PER_S), (unsigned long long)(time_ns % NS_PER_S),
-		(unsigned long long)weight_ns);
+		(unsigned long long)weight_ns, model->counts_energy ? "energy-uj" : "cpu-clock");
 }
 
 static void add_frame(struct strbuf *out, const struct model *model, uint32_t index)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/report_json.h"
 #include "exporters/report_device_json.h"
+#include "exporters/report_energy_json.h"
 
 #include <errno.h>
 #include <string.h>
@@ -605,6 +606,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	r = r ?: report_ranges_json(json, model, selected);
 	r = r ?: report_ranks_json(json, model);
 	r = r ?: report_counters_json(json, model);
+	report_energy_json(json, model, options->energy, options->limit);
 	r = r ?: report_windows_json(json, model, selected, options->limit);
 	r = r ?: report_vllm_json(json, model, options->limit);
 	write_losses(json, model);
@@ -619,11 +621,16 @@ static int write_own_row(struct json_writer *json, const struct model *model,
 	const struct model_frame *frame = &model->frames.items[row->frame];
 	const struct model_function *function = &model->functions.items[frame->function];
 	_cleanup_strbuf_ struct strbuf text = {0};
+	bool has_energy = model->energy_intervals.count;
 	int r = 0;
 
 	json_begin_object(json);
 	report_json_counts(json, model, own->samples, false, row->self_samples);
 	report_json_counts(json, model, own->samples, true, row->total_samples);
+	if (has_energy && !model->counts_energy) {
+		json_member_double(json, "self_energy_j", row->self_energy_j);
+		json_member_double(json, "total_energy_j", row->total_energy_j);
+	}
 	json_member_text(json, "source_file", source ? frame->source_file : function->source_file);
 	if (source) {
 		r = source_text_line(source, frame->source_file, frame->line, &text);
@@ -670,6 +677,8 @@ static int write_own_code(struct json_writer *json, const struct model *model,
 	json_member_known(json, "other_samples", !model->unit_ns, own.others);
 	json_member_known(json, "other_time_ns", model_has_time(model),
 		own.others * model_sample_weight_ns(model));
+	if (model->counts_energy)
+		json_member_u64(json, "other_energy_uj", own.others);
 	json_key(json, "lines");
 	r = write_own_rows(json, model, &own, limit, source);
 	json_key(json, "functions");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "analyses/breakdown.h"
+#include "analyses/energy/energy_use.h"
 #include "base/json.h"
 #include "base/strbuf.h"
 
@@ -18,6 +19,7 @@ struct report_json_options {
 	enum breakdown_sort sort;
 	size_t limit;             /* rows of each table; 0: all, of stacks REPORT_JSON_STACKS */
 	enum model_weight weight; /* of the tables */
+	const struct energy_use *energy; /* of the model; NULL: "energy" is null */
 };
 
 /*

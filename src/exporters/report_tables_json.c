@@ -220,6 +220,8 @@ void report_json_counts(struct json_writer *json, const struct model *model, uin
 	json_member_known(json, name[0], !model->unit_ns, samples);
 	json_member_known(
 		json, name[1], model_has_time(model), samples * model_sample_weight_ns(model));
+	if (model->counts_energy)
+		json_member_u64(json, total ? "total_energy_uj" : "self_energy_uj", samples);
 	json_member_double(json, name[2], (double)samples / (double)all);
 }
 

@@ -108,6 +108,8 @@ static void write_thread_name(
 	strbuf_addf(&name, " (%u) \xe2\x80\xba ", process->pid);
 	escape_plain(&name, thread->name);
 	strbuf_addf(&name, " (%u)", thread->tid);
+	if (model->counts_energy) /* the format knows no unit of energy */
+		strbuf_add(&name, ", microjoules");
 	json_string(json, strbuf_cstr(&name));
 	strbuf_inherit_status(json->out, &name);
 }

@@ -2,6 +2,8 @@
 /*
  * make-model-capture hostile FILE: names that break naive writers, for check_exports.py.
  * make-model-capture large FILE: 60,000 samples of 30 frames, for measuring.
+ * make-model-capture large-energy FILE: the same, with energy.
+ * make-model-capture energy FILE: a program, a GPU, and the energy of both, for check_energy.py.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,7 +166,112 @@ static uint32_t next_random(uint32_t *state)
 	return *state >> 8;
 }
 
-static void write_large(const char *path)
+static void add_rail(
+	struct capture_writer *writer, uint32_t id, uint32_t part, const char *name, double idle_w)
+{
+	const struct wire_energy_domain domain = {
+		.id = id,
+		.part = part,
+		.quality = WIRE_ENERGY_COUNTER,
+		.is_replayed = true,
+		.name = name,
+		.source = "replay",
+		.device = "",
+		.period_ns = PERIOD_NS,
+		.relative_error = 0.05,
+		.idle_w = idle_w,
+	};
+
+	check(capture_writer_energy_domain(writer, &domain));
+}
+
+/* One sampling period. */
+static void add_energy(
+	struct capture_writer *writer, uint32_t rail, uint64_t index, double energy_j)
+{
+	const struct wire_energy_interval interval = {
+		.start_ns = START_NS + index * PERIOD_NS,
+		.end_ns = START_NS + (index + 1) * PERIOD_NS,
+		.domain = rail,
+		.energy_nj = (uint64_t)(energy_j * 1e9),
+		.busy_ns = 2 * PERIOD_NS,
+	};
+
+	check(capture_writer_energy_interval(writer, &interval));
+}
+
+static void add_kernel(
+	struct capture_writer *writer, const char *name, uint64_t index, uint64_t correlation)
+{
+	const struct capture_device_work work = {
+		.start_ns = START_NS + index * PERIOD_NS,
+		.end_ns = START_NS + index * PERIOD_NS + PERIOD_NS / 2,
+		.launch_ns = START_NS + index * PERIOD_NS - 1000,
+		.launch_duration_ns = 500,
+		.pid = 100,
+		.tid = 100,
+		.correlation = correlation,
+		.kind = WIRE_DEVICE_KERNEL,
+		.name = name,
+		.device = "gpu",
+	};
+
+	check(capture_writer_device_work(writer, &work));
+}
+
+/* 50 W of two processors, of which one is the program's and 10 W are idle; 100 W of a GPU. */
+static void write_energy(const char *path)
+{
+	enum { SAMPLES = 200 };
+	struct capture_writer *writer = open_capture(path, "energy");
+	struct capture_mapping mapping = {.path = "/srv/app/generate.py"};
+	const struct wire_energy_absence absence = {
+		.source = "perf", .reason = "this is a test's recording"};
+	static const char *const names[] = {"main", "attend", "project"};
+	capture_id module, frames[3], stacks[2];
+
+	check(capture_writer_mapping(writer, &mapping, &module));
+	for (uint32_t i = 0; i < 3; i++) {
+		struct capture_frame frame = {
+			.function = names[i],
+			.mapping = module,
+			.rel_pc = 10 + i,
+			.kind = CAPTURE_FRAME_INTERPRETED,
+			.source_file = mapping.path,
+			.line = 10 + i,
+		};
+
+		check(capture_writer_frame(writer, &frame, &frames[i]));
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		const capture_id of[] = {frames[0], frames[1 + i]};
+
+		check(capture_writer_callstack(
+			writer, of, 2, WIRE_STOP_COMPLETE, WIRE_PYTHON_FRAMES, &stacks[i]));
+	}
+	add_task(writer, 100, 100, "python3", "python3");
+	add_rail(writer, 1, WIRE_ENERGY_CPU, "package-0", 10);
+	add_rail(writer, 2, WIRE_ENERGY_GPU, "gpu0", 20);
+	check(capture_writer_energy_absence(writer, &absence));
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		struct capture_launch_stack stack = {
+			.time_ns = START_NS + i * PERIOD_NS - 1000,
+			.pid = 100,
+			.tid = 100,
+			.correlation = i + 1,
+			.callstack = stacks[i % 2],
+		};
+
+		add_sample(writer, i, 100, 100, stacks[i % 4 == 3]);
+		add_kernel(writer, i % 2 ? "gemm" : "softmax", i, i + 1);
+		check(capture_writer_launch_stack(writer, &stack));
+		add_energy(writer, 1, i, 0.5);
+		add_energy(writer, 2, i, 1);
+	}
+	close_capture(writer, SAMPLES);
+}
+
+static void write_large(const char *path, bool energy)
 {
 	enum { SAMPLES = 60000, DEPTH = 30, STACKS = 20000, FRAMES = 4000 };
 	struct capture_writer *writer = open_capture(path, "large");
@@ -194,6 +301,10 @@ static void write_large(const char *path)
 	for (uint64_t i = 0; i < SAMPLES; i++)
 		add_sample(writer, i, 100, 100 + (uint32_t)i % 16,
 			stacks[next_random(&random) % STACKS]);
+	if (energy)
+		add_rail(writer, 1, WIRE_ENERGY_CPU, "package-0", 10);
+	for (uint64_t i = 0; energy && i < SAMPLES; i++)
+		add_energy(writer, 1, i, 0.3 + 0.001 * (next_random(&random) % 500));
 	close_capture(writer, SAMPLES);
 	free(frames);
 	free(stacks);
@@ -204,7 +315,11 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "hostile") == 0)
 		write_hostile(argv[2]);
 	else if (argc == 3 && strcmp(argv[1], "large") == 0)
-		write_large(argv[2]);
+		write_large(argv[2], false);
+	else if (argc == 3 && strcmp(argv[1], "large-energy") == 0)
+		write_large(argv[2], true);
+	else if (argc == 3 && strcmp(argv[1], "energy") == 0)
+		write_energy(argv[2]);
 	else
 		return 2;
 	return 0;
