@@ -57,6 +57,13 @@ const char *regress_verdict_to_string(enum regress_verdict verdict)
 	return verdict_names[verdict];
 }
 
+const char *regress_verdict_name(const struct regress *regress, enum regress_verdict verdict)
+{
+	if (regress->is_energy && verdict <= REGRESS_FASTER)
+		return verdict == REGRESS_SLOWER ? "more" : "less";
+	return verdict_names[verdict];
+}
+
 /* ---- values ---- */
 
 /* Where values go. */
@@ -84,6 +91,68 @@ static int add_value(const struct place *place, enum regress_kind kind, const ch
 	value.number = (uint32_t)gathering->values[side].count;
 	gathering->totals_ns[side][kind] += duration_ns;
 	return array_append(&gathering->values[side], value);
+}
+
+/* Of both sides together; false: one of them is not known. */
+static bool find_energy(
+	const struct span_energy *energy, const struct energy_span *span, uint64_t *ret_nj)
+{
+	struct span_energy_answer answer;
+	double joules = 0;
+	bool any = false;
+
+	span_energy_ask(energy, span, 1, &answer);
+	for (unsigned side = 0; side < SPAN_ENERGY_SIDES; side++) {
+		if (answer.sides[side].kind == SPAN_ENERGY_NO_SOURCE)
+			continue;
+		if (!span_energy_is_known(answer.sides[side].kind))
+			return false;
+		joules += answer.sides[side].net_j;
+		any = true;
+	}
+	*ret_nj = (uint64_t)(joules * 1e9 + 0.5);
+	return any;
+}
+
+static int add_span_energy(const struct place *place, const struct span_energy *energy,
+	enum regress_kind kind, const char *domain, const char *name,
+	const struct energy_span *span)
+{
+	uint64_t nj;
+
+	if (find_energy(energy, span, &nj))
+		return add_value(place, kind, domain, name, nj);
+	place->gathering->regress->too_short++;
+	return 0;
+}
+
+static int gather_energy(
+	const struct place *place, const struct model *model, const struct span_energy *energy)
+{
+	int result = 0;
+
+	array_foreach (&model->steps, step) {
+		const struct energy_span span = {
+			step->start_ns, step->end_ns, step->process, MODEL_NONE};
+
+		if (!step->is_cut && result == 0)
+			result =
+				add_span_energy(place, energy, REGRESS_STEP, "", step->name, &span);
+	}
+	array_foreach (&model->ranges, range) {
+		const struct energy_span span = {
+			range->start_ns, range->end_ns, range->process, range->thread};
+
+		if (!range->is_mark && !range->is_open && result == 0)
+			result = add_span_energy(
+				place, energy, REGRESS_RANGE, range->domain, range->name, &span);
+	}
+	array_foreach (&model->device_works, work) {
+		if (!work->failed && work->energy_j > 0 && result == 0)
+			result = add_value(place, REGRESS_DEVICE, "", work->name,
+				(uint64_t)(work->energy_j * 1e9 + 0.5));
+	}
+	return result;
 }
 
 static int gather(const struct place *place, const struct model *model)
@@ -130,8 +199,13 @@ static int gather_side(
 	struct place place = {.gathering = gathering, .side = side};
 	int r = 0;
 
-	for (; r == 0 && place.recording < recordings->items.count; place.recording++)
-		r = gather(&place, recordings->items.items[place.recording].model);
+	for (; r == 0 && place.recording < recordings->items.count; place.recording++) {
+		const struct regress_recording *recording =
+			&recordings->items.items[place.recording];
+
+		r = recording->energy ? gather_energy(&place, recording->model, recording->energy)
+				      : gather(&place, recording->model);
+	}
 	return r;
 }
 
@@ -350,7 +424,11 @@ static double measure_cpu(
 static int add_cpu(struct regress *regress, double threshold_percent,
 	const struct regress_recordings *before, const struct regress_recordings *after)
 {
-	struct regress_row row = {.kind = REGRESS_CPU, .name = "CPU time", .domain = ""};
+	struct regress_row row = {
+		.kind = REGRESS_CPU,
+		.name = regress->is_energy ? "energy" : "CPU time",
+		.domain = "",
+	};
 	double before_weight = measure_cpu(before, &row.before);
 	double after_weight = measure_cpu(after, &row.after);
 	double p;
@@ -385,7 +463,10 @@ int regress_init(struct regress *regress, double threshold_percent,
 	struct gathering gathering = {.regress = regress};
 	int result;
 
-	*regress = (struct regress){.run_chance = chance_of(recordings[0], recordings[1])};
+	*regress = (struct regress){
+		.run_chance = chance_of(recordings[0], recordings[1]),
+		.is_energy = before->items.items[0].energy,
+	};
 	result = gather_side(&gathering, 0, before);
 	result = result ?: gather_side(&gathering, 1, after);
 	result = result ?: compare(&gathering, threshold_percent, recordings);

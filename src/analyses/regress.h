@@ -17,6 +17,10 @@
  *   are slower than all of the baseline once in (n + m)! / (n! m!) times: `run_chance`. Of one and
  *   one that is every second time; only more recordings make it rarer.
  *
+ * Of recordings with `energy` all values are joules: of device work what it is charged with, of
+ * steps and ranges that are long enough for the sensors what ran and was launched in them, in place
+ * of CPU time all that programs are charged with. Fields in _ns are nanojoules then.
+ *
  * Rows of few values, and rows with little of the time of their kind, are shown and not judged. CPU
  * time, the mean of a side's recordings, is tested as a count of samples (analyses/statistics.h).
  */
@@ -24,6 +28,7 @@
 
 #include <stdint.h>
 
+#include "analyses/energy/span_energy.h"
 #include "base/array.h"
 #include "base/map.h"
 #include "model/model.h"
@@ -55,6 +60,9 @@ enum regress_verdict {
 
 const char *regress_kind_to_string(enum regress_kind kind);
 const char *regress_verdict_to_string(enum regress_verdict verdict);
+struct regress;
+/* "more" and "less" in place of "slower" and "faster", where energy is compared. */
+const char *regress_verdict_name(const struct regress *regress, enum regress_verdict verdict);
 
 struct regress_side {
 	uint64_t count;
@@ -73,8 +81,10 @@ struct regress_row {
 struct regress {
 	ARRAY_OF(struct regress_row) rows; /* slower ones first, by change falling */
 	size_t slower, only_before, only_after;
-	size_t judged;   /* rows with enough values and time */
-	unsigned blocks; /* that a side has at least, to be judged */
+	bool is_energy;
+	size_t too_short; /* steps and ranges without a figure of energy */
+	size_t judged;    /* rows with enough values and time */
+	unsigned blocks;  /* that a side has at least, to be judged */
 	/* How often equal programs fail whose whole runs differ by more than the threshold. */
 	double run_chance;
 	struct intern names;
@@ -83,7 +93,8 @@ struct regress {
 struct regress_recording {
 	const struct model *model;
 	uint64_t samples; /* that the filters let through */
-	double period_s;  /* what each stands for; 0: unknown, CPU time is left out */
+	double period_s;  /* what each stands for; 0: unknown, CPU time is left out; or joules */
+	const struct span_energy *energy; /* NULL: time is compared; of all recordings or none */
 };
 
 /* Of the same program. At least one. */

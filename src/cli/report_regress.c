@@ -13,10 +13,24 @@
 
 #define DEFAULT_LIMIT 20
 
+/* What a recording's energy went to. */
+struct joules {
+	struct energy_use use;
+	struct span_energy *spans;
+};
+
+static void joules_free(struct joules *joules)
+{
+	span_energy_free(joules->spans);
+	energy_use_done(&joules->use);
+	free(joules);
+}
+
 /* The recordings of one side. */
 struct side {
 	const char *const *paths;
 	ARRAY_OF(struct model *) models;
+	ARRAY_OF(struct joules *) joules;
 	struct regress_recordings recordings;
 };
 
@@ -25,7 +39,37 @@ static void side_done(struct side *side)
 	array_foreach (&side->models, model)
 		model_freep(model);
 	array_done(&side->models);
+	array_foreach (&side->joules, joules)
+		joules_free(*joules);
+	array_done(&side->joules);
 	array_done(&side->recordings.items);
+}
+
+/* In place of time: the recording's energy, and what a sample has of it on average. */
+static int compare_energy(struct side *side, struct model *model, const char *path,
+	const struct selection *selection, struct regress_recording *recording, struct errmsg *err)
+{
+	struct joules *joules = calloc(1, sizeof(*joules));
+	int r;
+
+	if (!joules || array_append(&side->joules, joules) < 0) {
+		free(joules);
+		return errmsg_set(err, -ENOMEM, "memory ran out while reading %s", path);
+	}
+	r = charge_energy(model, selection, &joules->use, err);
+	if (r < 0)
+		return r;
+	if (!energy_use_has_any(&joules->use))
+		return errmsg_set(err, -ENODATA,
+			"--weight energy: %s has no energy: record with --energy auto; sonde "
+			"report says why it was not measured",
+			path);
+	if (span_energy_new(&joules->spans, model, &joules->use) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while reading %s", path);
+	recording->energy = joules->spans;
+	recording->period_s =
+		recording->samples ? joules->use.attributed_j / (double)recording->samples : 0;
+	return 0;
 }
 
 static int load_one(struct side *side, const char *path, const struct shown_options *shown,
@@ -37,7 +81,6 @@ static int load_one(struct side *side, const char *path, const struct shown_opti
 	int r = load_capture(path, shown, selection, &model, err);
 
 	r = r ?: selection_apply(selection, model, &selected, err);
-	r = r ?: selection_narrow(selection, model, err);
 	if (r < 0)
 		return r;
 	recording = (struct regress_recording){
@@ -45,6 +88,11 @@ static int load_one(struct side *side, const char *path, const struct shown_opti
 		.samples = selected.count,
 		.period_s = model_has_time(model) ? (double)model_sample_weight_ns(model) / 1e9 : 0,
 	};
+	if (shown_weight(shown) == MODEL_WEIGHT_ENERGY)
+		r = compare_energy(side, model, path, selection, &recording, err);
+	r = r ?: selection_narrow(selection, model, err);
+	if (r < 0)
+		return r;
 	if (array_append(&side->models, model) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while reading %s", path);
 	TAKE_PTR(model);
@@ -91,17 +139,36 @@ static const struct table_column columns[] = {
 	{.title = "Name", .shrinks_to = 28},
 };
 
-static void add_row(struct table *table, const struct regress_row *row)
+static void add_median(struct table *table, const struct regress *regress, uint64_t median)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!regress->is_energy) {
+		table_duration(table, median);
+		return;
+	}
+	format_energy(&text, (double)median / 1e9);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+static const char *kind_name(const struct regress *regress, enum regress_kind kind)
+{
+	return regress->is_energy && kind == REGRESS_CPU ? "programs"
+							 : regress_kind_to_string(kind);
+}
+
+static void add_row(
+	struct table *table, const struct regress *regress, const struct regress_row *row)
 {
 	_cleanup_strbuf_ struct strbuf name = {0};
 
 	table_cellf(table, "%+.1f %%", row->change_percent);
-	table_duration(table, row->before.median_ns);
-	table_duration(table, row->after.median_ns);
+	add_median(table, regress, row->before.median_ns);
+	add_median(table, regress, row->after.median_ns);
 	table_cellf(table, "%llu, %llu", (unsigned long long)row->before.count,
 		(unsigned long long)row->after.count);
-	table_cell(table, regress_verdict_to_string(row->verdict));
-	table_cell(table, regress_kind_to_string(row->kind));
+	table_cell(table, regress_verdict_name(regress, row->verdict));
+	table_cell(table, kind_name(regress, row->kind));
 	strbuf_addf(&name, "%s%s%s", row->domain, *row->domain ? ": " : "", row->name);
 	table_cell(table, strbuf_cstr(&name));
 }
@@ -117,6 +184,10 @@ static void add_counts(struct strbuf *out, const struct regress *regress, size_t
 		strbuf_addf(out,
 			"Not compared: %zu that only the baseline has, %zu that it lacks.\n",
 			regress->only_before, regress->only_after);
+	if (regress->too_short)
+		strbuf_addf(out,
+			"shorter_than_sensor: %zu steps and ranges have no figure of energy.\n",
+			regress->too_short);
 	if (regress->judged < regress->rows.count)
 		strbuf_addf(out,
 			"too_few: fewer than %u values on a side; too_small: less than %d %% of "
@@ -159,11 +230,11 @@ static int write_text(const struct regress *regress, const struct regress_argume
 	add_paths(out, paths, path_count);
 	strbuf_add(out, " against the baseline ");
 	add_paths(out, arguments->baselines, arguments->baseline_count);
-	strbuf_addf(out,
-		": medians of durations, slower from %g %% and outside of their spread on\n\n",
+	strbuf_addf(out, ": medians of %s from %g %% and outside of their spread on\n\n",
+		regress->is_energy ? "energy, more" : "durations, slower",
 		arguments->threshold_percent);
 	for (size_t i = 0; i < MIN(limit, count); i++)
-		add_row(&table, &regress->rows.items[i]);
+		add_row(&table, regress, &regress->rows.items[i]);
 	r = table_print(&table, &terminal, out);
 	add_counts(out, regress, count - MIN(limit, count));
 	add_chances(out, regress, arguments->baseline_count, path_count);
@@ -177,10 +248,11 @@ static void say_slower(const struct regress *regress, const struct regress_argum
 	struct errmsg err;
 
 	errmsg_set(&err, 0,
-		"%zu of %zu got slower than in %.200s by more than %g %%, most the %s %.300s "
+		"%zu of %zu %s than in %.200s by more than %g %%, most the %s %.300s "
 		"(%+.1f %%)",
-		regress->slower, regress->rows.count, arguments->baselines[0],
-		arguments->threshold_percent, regress_kind_to_string(worst->kind), worst->name,
+		regress->slower, regress->rows.count,
+		regress->is_energy ? "took more energy" : "got slower", arguments->baselines[0],
+		arguments->threshold_percent, kind_name(regress, worst->kind), worst->name,
 		worst->change_percent);
 	fail(&err);
 }

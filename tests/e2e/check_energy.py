@@ -133,6 +133,18 @@ def check_diff(sonde, capture):
     assert "Energy: " in text and "300 J" in text and "CPU time" not in text, text
 
 
+def check_regress(sonde, capture):
+    command = (sonde, "report", "--regress", capture, "--threshold", "5", "--weight", "energy")
+    document = json.loads(run(*command, "--json", capture))
+    assert document["compared"] == "energy", document
+    rows = {row["name"]: row for row in document["rows"]}
+    assert abs(rows["gemm"]["before"]["median_j"] - 0.4) < 1e-6, rows["gemm"]
+    assert rows["energy"]["kind"] == "energy" and rows["energy"]["verdict"] == "unchanged", rows
+    assert abs(rows["energy"]["after"]["mean_j"] - 119.7) < 0.5, rows["energy"]
+    text = run(*command, capture)
+    assert "400 mJ" in text and "medians of energy" in text and " ms" not in text, text
+
+
 def check_without(maker, sonde, folder):
     capture = folder / "plain.pftrace"
     run(maker, "hostile", capture)
@@ -152,6 +164,7 @@ def main():
         check_formats(sonde, capture, folder)
         check_report(sonde, capture)
         check_diff(sonde, capture)
+        check_regress(sonde, capture)
         check_without(maker, sonde, folder)
 
 

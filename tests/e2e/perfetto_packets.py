@@ -133,7 +133,8 @@ class Trace:
             self.submissions.update(fields(arrow).get(1, []))
         arguments = {}
         for argument in map(fields, event.get(4, [])):
-            value = argument[4][0] if 4 in argument else sequence.argument_texts[argument[17][0]].decode()
+            plain = [argument[number][0] for number in (3, 4, 5, 6) if number in argument]
+            value = plain[0] if plain else sequence.argument_texts[argument[17][0]].decode()
             arguments[sequence.argument_names[argument[1][0]].decode()] = value
         self.arguments += [arguments] if arguments else []
         self.flows.update(event.get(47, []))

@@ -13,15 +13,15 @@ struct energy_split {
 double energy_idle_share(
 	const struct model_energy_domain *domain, const struct model_energy_interval *interval);
 /*
- * Adds an interval's split to its domain's, with the rests. Asserts that nothing was lost.
- * Returns 0 or -ENOMEM.
+ * Adds the split of the interval of this index to its domain's, with the rests. Asserts that
+ * nothing was lost. Returns 0 or -ENOMEM.
  */
-int energy_add_split(struct energy_use *use, const struct model *model, uint32_t interval,
+int energy_add_split(struct energy_use *use, const struct model *model, uint32_t index,
 	const struct energy_split *split);
 
-/* Charge the intervals of one domain, each once. Return 0 or -ENOMEM. */
-int energy_charge_samples(struct energy_use *use, struct model *model, uint32_t domain);
-int energy_charge_works(struct energy_use *use, struct model *model, uint32_t domain);
+/* Charge the intervals of the domain of this index, each once. Return 0 or -ENOMEM. */
+int energy_charge_samples(struct energy_use *use, struct model *model, uint32_t index);
+int energy_charge_works(struct energy_use *use, struct model *model, uint32_t index);
 
 static inline const struct model_energy_interval *energy_intervals_of(
 	const struct model *model, uint32_t domain)

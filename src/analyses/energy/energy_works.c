@@ -114,7 +114,7 @@ static int gather_works(struct charging *charging)
 {
 	const struct model *model = charging->model;
 	struct intern known = {0};
-	uint32_t class;
+	uint32_t class = 0;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < model->device_works.count; i++) {
@@ -125,7 +125,7 @@ static int gather_works(struct charging *charging)
 		r = find_class(charging, &known, work, &class);
 		r = r ?: array_append(&charging->works, i);
 		r = r ?: array_append(&charging->classes_of, class);
-		if (r == 0) {
+		if (r == 0 && class < charging->classes.count) {
 			charging->classes.items[class].count++;
 			charging->classes.items[class].time_ns += work->end_ns - work->start_ns;
 		}
@@ -142,15 +142,17 @@ static int choose_columns(struct charging *charging)
 
 	for (size_t i = 0; r == 0 && i < charging->classes.count; i++)
 		r = array_append(&charging->columns, (uint32_t)OTHERS);
-	while (r == 0 && taken < CLASSES && taken < charging->classes.count) {
+	while (r == 0 && taken < CLASSES && taken < charging->columns.count) {
 		size_t most = SIZE_MAX;
 
-		for (size_t i = 0; i < charging->classes.count; i++) {
+		for (size_t i = 0; i < charging->columns.count; i++) {
 			if (charging->columns.items[i] == OTHERS &&
 				(most == SIZE_MAX || charging->classes.items[i].time_ns >
 							     charging->classes.items[most].time_ns))
 				most = i;
 		}
+		if (most == SIZE_MAX)
+			break;
 		charging->columns.items[most] = taken++;
 	}
 	return r;
