@@ -43,15 +43,17 @@ void sonde_counter(const char *name, double value);
 uint64_t sonde_step(const char *name);
 
 /*
- * A token that a model has made; what is not known is NULL. With the phase "prefill" it is none
- * yet: the work on the request begins, from which the time to its first token counts.
+ * A token that a model has made; what is not known is NULL. With the phase "queued" it is none: the
+ * request arrives, from which the time to its first token counts; nor with "prefill": the work on
+ * the request begins, from which it counts where no arrival is marked; nor with "done": it ended.
+ * Where several tokens come at once, `index` is that of the last one.
  */
 struct sonde_token {
 	size_t size;         /* of this struct: SONDE_TOKEN_INIT */
 	uint64_t index;      /* of the token in its request, from 0 */
 	const char *request; /* whose it is */
 	const char *text;
-	const char *phase; /* such as "prefill" and "decode" */
+	const char *phase; /* such as "decode" */
 };
 
 #define SONDE_TOKEN_INIT                                                                           \

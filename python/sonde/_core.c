@@ -388,8 +388,10 @@ static PyMethodDef functions[] = {
 		"token(index, request=None, text=None, phase=None)\n--\n\n"
 		"Marks that the token with this index of the request, a str or an int, is "
 		"there.\n\n"
-		"With the phase 'prefill' it is none yet: the work on the request begins, from "
-		"which the time to its first token counts."},
+		"With the phase 'queued' it is none: the request arrives, from which the time to "
+		"its first token counts; nor with 'prefill': the work on it begins, from which it "
+		"counts where no arrival is marked; nor with 'done': the request ended. Where "
+		"several tokens come at once, the index is that of the last one."},
 	{"step", FAST(step),
 		"step(name='step')\n--\n\n"
 		"Ends a step of the program, and begins the next. Returns how many there were."},

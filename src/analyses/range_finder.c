@@ -54,23 +54,21 @@ static int compare_by_process(const void *left, const void *right)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Those of threads, or of processes; marks last no time. */
-static int gather(struct walk *walk, const struct model *model)
+/* Those of threads, or of processes. */
+static int gather(struct walk *walk, const struct range_span *spans, size_t count)
 {
 	int r = 0;
 
 	array_clear(&walk->ranges);
-	for (size_t i = 0; r == 0 && i < model->ranges.count; i++) {
-		const struct model_range *range = &model->ranges.items[i];
-
-		if (range->is_mark || (range->thread != MODEL_NONE) != walk->of_threads)
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if ((spans[i].thread != MODEL_NONE) != walk->of_threads)
 			continue;
 		r = array_append(&walk->ranges,
 			(struct owned_range){
-				.start_ns = range->start_ns,
-				.end_ns = range->end_ns,
-				.owner = walk->of_threads ? range->thread : range->process,
-				.range = (uint32_t)i,
+				.start_ns = spans[i].start_ns,
+				.end_ns = spans[i].end_ns,
+				.owner = walk->of_threads ? spans[i].thread : spans[i].process,
+				.range = spans[i].index,
 			});
 	}
 	if (r == 0 && walk->ranges.count)
@@ -119,15 +117,15 @@ static int walk_owners(struct walk *walk, const struct range_moment *moments, si
 	return r;
 }
 
-int range_find(const struct model *model, struct range_moment *moments, size_t count,
-	range_found_function *found, void *context)
+int range_find_spans(const struct range_span *spans, size_t span_count,
+	struct range_moment *moments, size_t count, range_found_function *found, void *context)
 {
 	struct walk walk = {.found = found, .context = context};
 	int r = 0;
 
 	for (int of_threads = 0; r == 0 && of_threads < 2; of_threads++) {
 		walk.of_threads = of_threads;
-		r = gather(&walk, model);
+		r = gather(&walk, spans, span_count);
 		if (r < 0 || !walk.ranges.count || !count)
 			continue;
 		qsort(moments, count, sizeof(*moments),
@@ -136,5 +134,29 @@ int range_find(const struct model *model, struct range_moment *moments, size_t c
 	}
 	array_done(&walk.ranges);
 	array_done(&walk.open);
+	return r;
+}
+
+/* Marks last no time. */
+int range_find(const struct model *model, struct range_moment *moments, size_t count,
+	range_found_function *found, void *context)
+{
+	ARRAY_OF(struct range_span) spans = {0};
+	int r = array_reserve(&spans, model->ranges.count);
+
+	for (size_t i = 0; r == 0 && i < model->ranges.count; i++) {
+		const struct model_range *range = &model->ranges.items[i];
+
+		if (!range->is_mark)
+			r = array_append(&spans, (struct range_span){
+							 .start_ns = range->start_ns,
+							 .end_ns = range->end_ns,
+							 .process = range->process,
+							 .thread = range->thread,
+							 .index = (uint32_t)i,
+						 });
+	}
+	r = r ?: range_find_spans(spans.items, spans.count, moments, count, found, context);
+	array_done(&spans);
 	return r;
 }

@@ -12,7 +12,14 @@ struct range_moment {
 	uint32_t index; /* the caller's */
 };
 
-/* Calls for each range that is open at each moment; a negative return ends it. */
+/* Time of a thread, or of a process whatever its threads do: thread MODEL_NONE. */
+struct range_span {
+	uint64_t start_ns, end_ns;
+	uint32_t process, thread;
+	uint32_t index; /* the caller's; of two that begin at once the first one is the outer one */
+};
+
+/* Calls for each range that is open at each moment, outer ones first; a negative return ends it. */
 typedef int range_found_function(void *context, const struct range_moment *moment, uint32_t range);
 
 /*
@@ -21,3 +28,6 @@ typedef int range_found_function(void *context, const struct range_moment *momen
  */
 int range_find(const struct model *model, struct range_moment *moments, size_t count,
 	range_found_function *found, void *context);
+/* The same of these spans: the function gets their index. */
+int range_find_spans(const struct range_span *spans, size_t span_count,
+	struct range_moment *moments, size_t count, range_found_function *found, void *context);

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "cli/load.h"
 #include "cli/report_regress.h"
+#include "cli/report_runs.h"
 #include "cli/report_trace.h"
 #include "cli/report_view.h"
 #include "cli/trace_load.h"
@@ -28,6 +29,9 @@
 #define BY_STEP            "step"
 #define BY_REQUEST         "request"
 #define BY_EXPERT          "expert"
+#define BY_LAYER           "layer"
+#define BY_PHASE           "phase"
+#define BY_RUN             "run"
 #define FIRST_BY_OF_TRACES "temporal"
 #define BY_PATH            "critical-path"
 #define BY_SEQUENCE        "sequences"
@@ -41,7 +45,9 @@ static struct {
 	struct option_strings baselines;
 	double threshold_percent;
 	bool json;
-	const char *comm_kernels;
+	const char *comm_kernels, *slo_text, *price, *co2, *predict;
+	struct inference_slo slo;
+	struct energy_rates rates;
 	struct trace_view_options view; /* of traces, as are the next ones */
 	struct trace_choice choice;
 	uint64_t rank;
@@ -51,14 +57,16 @@ static struct {
 	.shown.weight = "cpu",
 	.choice.instance = UINT64_MAX,
 	.rank = UINT64_MAX,
+	.rates = ENERGY_RATES_NONE,
 };
 
 /* What --by takes: tables of recordings, then what only traces have. */
 static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
 	"cgroup", "stack", "class", "gil", "rank", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH,
-	BY_RANGE, BY_REQUEST, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW, FIRST_BY_OF_TRACES, "idle",
-	"host", "overlap", "bandwidth", "launches", "queue", "operators", "cpu-operators",
-	"annotations", "stragglers", "memory", BY_PATH, BY_SEQUENCE, NULL};
+	BY_LAYER, BY_PHASE, BY_RANGE, BY_REQUEST, BY_RUN, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW,
+	FIRST_BY_OF_TRACES, "idle", "host", "overlap", "bandwidth", "launches", "queue",
+	"operators", "cpu-operators", "annotations", "stragglers", "memory", BY_PATH, BY_SEQUENCE,
+	NULL};
 
 static enum breakdown_sort wanted_sort(void)
 {
@@ -192,6 +200,16 @@ static int add_requests(const struct report_view *view)
 	return report_requests(view, wanted_limit(DEFAULT_LIMIT));
 }
 
+static int add_phases(const struct report_view *view)
+{
+	return report_phases(view);
+}
+
+static int add_layers(const struct report_view *view)
+{
+	return report_layers(view, wanted_limit(DEFAULT_LIMIT));
+}
+
 static int add_experts(const struct report_view *view)
 {
 	return report_experts(view, wanted_limit(0));
@@ -213,6 +231,8 @@ static const struct special_table {
 	{BY_REQUEST, SELECTION_RANGES, add_requests},
 	{BY_EXPERT, SELECTION_RANGES, add_experts},
 	{BY_TOKEN, SELECTION_RANGES, add_tokens},
+	{BY_PHASE, SELECTION_RANGES, add_phases},
+	{BY_LAYER, SELECTION_RANGES, add_layers},
 };
 
 /* Of --by; NULL: it is a table of samples, or none was asked for. */
@@ -246,6 +266,7 @@ static int add_tables(const struct report_view *view)
 		if (!report_is_imported(view->model))
 			report_paragraph(view, why_no_samples(view->model), 0);
 		r = report_steps_briefly(view, side);
+		r = r ?: report_inference(view);
 		r = r ?: report_ranks(view, side);
 		r = r ?: report_ranges(view, side);
 		r = r ?: report_counters(view, side);
@@ -263,6 +284,7 @@ static int add_tables(const struct report_view *view)
 		r = report_own_code(view, side);
 	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
 	r = r ?: report_steps_briefly(view, side);
+	r = r ?: report_inference(view);
 	r = r ?: report_ranks(view, side);
 	r = r ?: report_ranges(view, side);
 	r = r ?: report_counters(view, side);
@@ -300,28 +322,59 @@ static int weigh(struct model *model, const struct before_narrowing *before,
 	return selection_apply(&arguments.selection, model, selected, err);
 }
 
+/* What is counted before samples are weighed. */
+struct uses {
+	struct range_use ranges;
+	struct step_use steps;
+	struct window_use windows;
+	struct inference inference;
+	struct phase_use phases;
+	struct layer_use layers;
+};
+
+static int uses_init(struct uses *uses, const struct model *model, const struct selected *selected)
+{
+	int r = range_use_init(&uses->ranges, model, selected);
+
+	r = r ?: step_use_init(&uses->steps, model, selected);
+	r = r ?: window_use_init(&uses->windows, model, selected);
+	r = r ?: inference_init(&uses->inference, model);
+	r = r ?: phase_use_init(&uses->phases, model, selected, &uses->inference);
+	return r ?: layer_use_init(&uses->layers, model, selected);
+}
+
+static void uses_done(struct uses *uses)
+{
+	range_use_done(&uses->ranges);
+	step_use_done(&uses->steps);
+	window_use_done(&uses->windows);
+	inference_done(&uses->inference);
+	phase_use_done(&uses->phases);
+	layer_use_done(&uses->layers);
+}
+
 static int write_text(struct model *model, const struct before_narrowing *before,
 	struct selected *selected, struct strbuf *out, struct errmsg *err)
 {
-	_cleanup_range_use_ struct range_use ranges = {0};
-	_cleanup_step_use_ struct step_use steps = {0};
-	_cleanup_window_use_ struct window_use windows = {0};
+	_cleanup_(uses_done) struct uses uses = {0};
 	struct report_view view = {
 		.model = model,
 		.selection = &arguments.selection,
 		.selected = selected,
 		.idle = model->is_narrowed ? NULL : &before->idle,
 		.energy = &before->energy,
-		.ranges = &ranges,
-		.steps = &steps,
-		.windows = &windows,
+		.ranges = &uses.ranges,
+		.steps = &uses.steps,
+		.windows = &uses.windows,
+		.inference = &uses.inference,
+		.phases = &uses.phases,
+		.layers = &uses.layers,
+		.slo = arguments.slo_text ? &arguments.slo : NULL,
 		.terminal = terminal_of(stdout),
 		.out = out,
 	};
-	int r = range_use_init(&ranges, model, selected);
+	int r = uses_init(&uses, model, selected);
 
-	r = r ?: step_use_init(&steps, model, selected);
-	r = r ?: window_use_init(&windows, model, selected);
 	r = r ?: report_header(&view);
 	r = r ?: weigh(model, before, selected, err);
 	r = r ?: add_tables(&view);
@@ -342,6 +395,7 @@ static int write_json(struct model *model, const struct before_narrowing *before
 		.limit = wanted_limit(0),
 		.weight = shown_weight(&arguments.shown),
 		.energy = &before->energy,
+		.slo = arguments.slo_text ? &arguments.slo : NULL,
 	};
 	struct json_writer json = {.out = out, .pretty = true};
 	int r = report_json_begin(&json, model, &arguments.selection, selected, &options);
@@ -377,6 +431,66 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 	return 0;
 }
 
+/* ---- inference ---- */
+
+/* The first that was given; NULL: none. */
+static const char *first_inference_option(void)
+{
+	const struct {
+		const char *value, *name;
+	} options[] = {{arguments.slo_text, "--slo"}, {arguments.price, "--price"},
+		{arguments.co2, "--co2"}, {arguments.predict, "--predict"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		if (options[i].value)
+			return options[i].name;
+	}
+	return NULL;
+}
+
+static bool is_by_run(void)
+{
+	return arguments.by && strcmp(arguments.by, BY_RUN) == 0;
+}
+
+static int parse_inference_options(struct errmsg *err)
+{
+	int r = 0;
+
+	if (arguments.slo_text)
+		r = inference_slo_parse(&arguments.slo, arguments.slo_text, err);
+	if (r == 0 && arguments.price)
+		r = energy_rates_parse_price(&arguments.rates, arguments.price, err);
+	if (r == 0 && arguments.co2)
+		r = energy_rates_parse_co2(&arguments.rates, arguments.co2, err);
+	if (r == 0 && arguments.predict && !is_by_run())
+		r = errmsg_set(err, -EINVAL,
+			"--predict is for several recordings: give --by " BY_RUN ", too");
+	if (r == 0 && arguments.slo_text && is_by_run())
+		r = errmsg_set(
+			err, -EINVAL, "--slo is of one recording: leave it out, or --by " BY_RUN);
+	return r;
+}
+
+static int run_runs(int count, char **positional, struct errmsg *err)
+{
+	const struct report_runs_arguments runs = {
+		.shown = &arguments.shown,
+		.selection = &arguments.selection,
+		.rates = arguments.rates,
+		.predict = arguments.predict,
+		.json = arguments.json,
+	};
+
+	if (selection_check(&arguments.selection, SELECTION_RANGES, err) < 0)
+		return fail_usage(err);
+	if (arguments.baselines.count) {
+		errmsg_set(err, -EINVAL, "--regress and --by " BY_RUN " are two reports: give one");
+		return fail_usage(err);
+	}
+	return report_runs(&runs, (const char *const *)positional, (size_t)count);
+}
+
 /* ---- traces ---- */
 
 /* The first option that was given and is of recordings alone; NULL: none. */
@@ -386,6 +500,8 @@ static const char *option_of_recordings(void)
 
 	if (arguments.baselines.count)
 		return "--regress";
+	if (first_inference_option())
+		return first_inference_option();
 	if (filter)
 		return filter;
 	if (arguments.shown.stacks)
@@ -486,12 +602,16 @@ static int report_run(int count, char **positional)
 
 	if (arguments.comm_kernels && communication_add_names(arguments.comm_kernels, &err) < 0)
 		return fail_usage(&err);
+	if (parse_inference_options(&err) < 0)
+		return fail_usage(&err);
 	if (wants_traces(positional[0]))
 		return run_traces(count, positional);
+	if (is_by_run())
+		return run_runs(count, positional, &err);
 	if (count > 1 && !arguments.baselines.count) {
 		errmsg_set(&err, 0,
 			"%s is a recording, and report takes one of them: several files are for "
-			"the ranks of a trace",
+			"the ranks of a trace, --regress, or --by " BY_RUN,
 			positional[0]);
 		return fail_usage(&err);
 	}
@@ -523,7 +643,11 @@ static const struct option report_options[] = {
 			"kernel: what devices did, and which lines launched it; "
 			"expert: which experts a model chose; "
 			"range: what happened in the program's NVTX ranges; "
-			"request: how long requests to vLLM took; "
+			"request: how long requests to models took; "
+			"token: how fast their tokens came; "
+			"phase: prefill and decode; "
+			"layer: layers and components of models; "
+			"run: several captures of inference side by side; "
 			"graph: captures and replays of CUDA graphs, and their nodes; "
 			"step: how long the program's steps took; "
 			"rank: the ranks of a distributed job, and which is slowest; "
@@ -572,6 +696,33 @@ static const struct option report_options[] = {
 		.minimum = 0,
 		.maximum = 1e6,
 		.group = "Regressions"},
+	{.long_name = "slo",
+		.type = OPTION_STRING,
+		.argument = "LIMITS",
+		.help = "How many requests kept these limits, and how many a second (goodput): "
+			"ttft=200ms,tpot=50ms; also ttst, e2e, queue, prefill, decode, or a limit "
+			"of MLPerf Inference, such as mlperf:llama2-70b.",
+		.value = (void *)&arguments.slo_text,
+		.group = "Inference"},
+	{.long_name = "price",
+		.type = OPTION_STRING,
+		.argument = "PRICE",
+		.help = "Of energy, such as 0.25/kWh: what was measured gets a cost.",
+		.value = (void *)&arguments.price,
+		.group = "Inference"},
+	{.long_name = "co2",
+		.type = OPTION_STRING,
+		.argument = "INTENSITY",
+		.help = "Carbon dioxide of energy, such as 400g/kWh.",
+		.value = (void *)&arguments.co2,
+		.group = "Inference"},
+	{.long_name = "predict",
+		.type = OPTION_STRING,
+		.argument = "LABELS",
+		.help = "With --by run: what a run with these would take, from at least five runs: "
+			"batch_size=16,context_length=2048.",
+		.value = (void *)&arguments.predict,
+		.group = "Inference"},
 	{.long_name = "rank",
 		.type = OPTION_U64,
 		.argument = "N",

@@ -6,6 +6,9 @@
 #include "analyses/device_idle.h"
 #include "analyses/device_work.h"
 #include "analyses/energy/energy_use.h"
+#include "analyses/inference/layers.h"
+#include "analyses/inference/phases.h"
+#include "analyses/inference/slo.h"
 #include "analyses/range_use.h"
 #include "analyses/selection.h"
 #include "analyses/step_use.h"
@@ -17,10 +20,14 @@ struct report_view {
 	const struct selection *selection;
 	const struct selected *selected;
 	const struct device_idle *idle; /* of the samples before they were weighed; NULL: none */
-	const struct range_use *ranges; /* likewise, these three */
+	const struct range_use *ranges; /* likewise, these six */
 	const struct step_use *steps;
 	const struct window_use *windows;
 	const struct energy_use *energy; /* of the model before it was weighed; NULL: none */
+	const struct inference *inference;
+	const struct phase_use *phases;
+	const struct layer_use *layers;
+	const struct inference_slo *slo; /* NULL: no limits were given */
 	struct terminal terminal;
 	struct strbuf *out;
 };
@@ -77,18 +84,22 @@ int report_ranks(const struct report_view *view, size_t limit);
 /* A short table of the steps; nothing when there are none. */
 int report_steps_briefly(const struct report_view *view, size_t limit);
 
-/* The counters of programs; nothing when there are none. The tokens, which may be none. */
+/* The counters of programs; nothing when there are none. */
 int report_counters(const struct report_view *view, size_t limit);
-int report_tokens(const struct report_view *view, size_t limit);
 /* One paragraph on the windows of the recording; nothing when it has none. */
 void report_windows_line(const struct report_view *view);
 /* The windows, and the steps in them; nothing when there are none. */
 int report_windows(const struct report_view *view, size_t limit);
 int report_steps(const struct report_view *view, size_t limit);
 
-/* Requests to an inference engine, and the experts of its models; a sentence when there are none.
- */
+/* How fast requests to models were answered, in short; nothing when there were none. */
+int report_inference(const struct report_view *view);
+/* Their tokens, the requests, the phases, the layers and components of models, and the experts of
+ * an inference engine's; a sentence when there are none. */
+int report_tokens(const struct report_view *view, size_t limit);
 int report_requests(const struct report_view *view, size_t limit);
+int report_phases(const struct report_view *view);
+int report_layers(const struct report_view *view, size_t limit);
 int report_experts(const struct report_view *view, size_t limit);
 
 /* Made of another program's log or trace: nothing is known of a machine, or of samples. */

@@ -2,7 +2,6 @@
 #include "exporters/report_counters_json.h"
 
 #include "analyses/counter_use.h"
-#include "analyses/token_use.h"
 #include "exporters/report_tables_json.h"
 
 static void write_counter(
@@ -29,7 +28,7 @@ static void write_counter(
 	json_end_object(json);
 }
 
-static int write_counters(struct json_writer *json, const struct model *model)
+int report_counters_json(struct json_writer *json, const struct model *model)
 {
 	_cleanup_counter_use_ struct counter_use use = {0};
 	int r = counter_use_init(&use, model);
@@ -46,63 +45,4 @@ static int write_counters(struct json_writer *json, const struct model *model)
 		write_counter(json, model, row);
 	json_end_array(json);
 	return 0;
-}
-
-static void write_gaps(struct json_writer *json, const struct token_gaps *gaps)
-{
-	json_key(json, "between_tokens");
-	if (!gaps->count) {
-		json_null(json);
-		return;
-	}
-	json_begin_object(json);
-	json_member_u64(json, "count", gaps->count);
-	json_member_u64(json, "mean_ns", gaps->mean_ns);
-	json_member_u64(json, "p50_ns", gaps->p50_ns);
-	json_member_u64(json, "p95_ns", gaps->p95_ns);
-	json_member_u64(json, "maximum_ns", gaps->maximum_ns);
-	json_end_object(json);
-}
-
-static void write_request(
-	struct json_writer *json, const struct model *model, const struct token_row *row)
-{
-	json_begin_object(json);
-	json_member_text(json, "request", row->request);
-	json_member_u64(json, "pid", model->processes.items[row->process].pid);
-	json_member_u64(json, "tokens", row->tokens);
-	json_member_known(json, "time_to_first_token_ns", row->has_first, row->first_ns);
-	write_gaps(json, &row->gaps);
-	json_end_object(json);
-}
-
-static int write_tokens(struct json_writer *json, const struct model *model)
-{
-	_cleanup_token_use_ struct token_use use = {0};
-	int r = token_use_init(&use, model);
-
-	if (r < 0)
-		return r;
-	json_key(json, "tokens");
-	if (!use.rows.count) {
-		json_null(json);
-		return 0;
-	}
-	json_begin_object(json);
-	json_member_u64(json, "tokens", use.tokens);
-	write_gaps(json, &use.gaps);
-	json_key(json, "requests");
-	json_begin_array(json);
-	array_foreach (&use.rows, row)
-		write_request(json, model, row);
-	json_end_array(json);
-	json_end_object(json);
-	return 0;
-}
-
-int report_counters_json(struct json_writer *json, const struct model *model)
-{
-	int r = write_counters(json, model);
-
-	return r ?: write_tokens(json, model);
 }

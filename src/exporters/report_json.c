@@ -15,6 +15,7 @@
 #include "exporters/report_counters_json.h"
 #include "exporters/report_cuda_json.h"
 #include "exporters/report_device_json.h"
+#include "exporters/report_inference_json.h"
 #include "exporters/report_ranges_json.h"
 #include "exporters/report_ranks_json.h"
 #include "exporters/report_tables_json.h"
@@ -607,6 +608,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	r = r ?: report_ranks_json(json, model);
 	r = r ?: report_counters_json(json, model);
 	report_energy_json(json, model, options->energy, options->limit);
+	r = r ?: report_inference_json(json, model, selected, options->slo, options->limit);
 	r = r ?: report_windows_json(json, model, selected, options->limit);
 	r = r ?: report_vllm_json(json, model, options->limit);
 	write_losses(json, model);

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "analyses/counter_use.h"
+#include "analyses/inference/inference.h"
 #include "analyses/range_use.h"
 #include "analyses/selection.h"
-#include "analyses/token_use.h"
 #include "collect/ranges.h"
 #include "model/builder.h"
 #include "model/weigh.h"
@@ -518,7 +518,9 @@ static void test_tokens(void **state)
 		"request", "phase", "token", "sonde.token", "prefill", "decode"};
 	enum { PREFILL = 104, DECODE };
 	struct fixture *fixture = *state;
-	_cleanup_token_use_ struct token_use use = {0};
+	_cleanup_inference_ struct inference use = {0};
+	const struct inference_request *seen, *not_seen;
+	uint64_t first_ns;
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(texts); i++)
 		define(fixture, 100 + i, texts[i]);
@@ -527,19 +529,20 @@ static void test_tokens(void **state)
 	for (uint64_t i = 0; i < 20; i++)
 		add_token(fixture, 3000 + i * 100 + (i == 19 ? 500 : 0), 7, DECODE);
 	finish(fixture);
-	assert_int_equal(token_use_init(&use, fixture->model), 0);
-	assert_int_equal(use.rows.count, 2);
+	assert_int_equal(inference_init(&use, fixture->model), 0);
+	assert_int_equal(use.requests.count, 2);
 	assert_int_equal(use.tokens, 21);
-	assert_string_equal(use.rows.items[0].request, "7");
-	assert_int_equal(use.rows.items[0].tokens, 20);
-	assert_true(use.rows.items[0].has_first);
-	assert_int_equal(use.rows.items[0].first_ns, 2000);
-	assert_int_equal(use.rows.items[0].gaps.count, 19);
-	assert_int_equal(use.rows.items[0].gaps.p50_ns, 100);
-	assert_int_equal(use.rows.items[0].gaps.p95_ns, 600);
-	assert_int_equal(use.rows.items[0].gaps.mean_ns, (18 * 100 + 600) / 19);
-	assert_false(use.rows.items[1].has_first);
-	assert_int_equal(use.rows.items[1].gaps.count, 0);
+	seen = &use.requests.items[0];
+	assert_string_equal(seen->id, "7");
+	assert_int_equal(seen->tokens, 20);
+	assert_true(inference_duration(seen, INFERENCE_TTFT, &first_ns));
+	assert_int_equal(first_ns, 2000);
+	assert_int_equal(seen->gap_count, 19);
+	assert_true(use.itl.p50 == 100 && use.itl.p95 == 600);
+	assert_true(fabs(use.itl.mean - (18 * 100 + 600) / 19.0) < 1e-9);
+	not_seen = &use.requests.items[1];
+	assert_false(inference_duration(not_seen, INFERENCE_TTFT, &first_ns));
+	assert_int_equal(not_seen->gap_count, 0);
 }
 
 /* More levels than are kept: counted, and what is kept ends as it should. */

@@ -1,101 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to an inference engine, and the experts of its models, as the report shows them. */
+/* The experts of models in an inference engine, as the report shows them. */
 #include "analyses/experts.h"
-#include "analyses/requests.h"
 #include "cli/report_view.h"
-#include "exporters/format.h"
 
 #define TOP_EXPERTS 5
 /* vLLM's documents take a layer as balanced while the most chosen expert has less than twice the
  * mean. */
 #define UNEVEN_BALANCE 0.5
-
-typedef bool duration_function(const struct request *request, uint64_t *ret_ns);
-
-static void add_duration(
-	struct table *table, const struct request *request, duration_function *duration)
-{
-	uint64_t time_ns;
-
-	if (duration(request, &time_ns))
-		table_duration(table, time_ns);
-	else
-		table_cell(table, "");
-}
-
-static void add_request(
-	const struct report_view *view, struct table *table, const struct request *request)
-{
-	const struct model *model = view->model;
-	uint64_t start_ns = model_start_ns(model);
-
-	if (request->added_ns > start_ns)
-		table_duration(table, request->added_ns - start_ns);
-	else
-		table_cell(table, "");
-	add_duration(table, request, request_queued_ns);
-	add_duration(table, request, request_prefill_ns);
-	add_duration(table, request, request_first_token_ns);
-	add_duration(table, request, request_token_ns);
-	add_duration(table, request, request_total_ns);
-	table_count(table, request->prompt_tokens);
-	if (request->output_known)
-		table_count(table, request->output_tokens);
-	else
-		table_cell(table, "");
-	if (request->preemptions) {
-		_cleanup_strbuf_ struct strbuf text = {0};
-
-		strbuf_addf(&text, "%llux ", (unsigned long long)request->preemptions);
-		format_duration(&text, request->preempted_ns);
-		table_cell(table, strbuf_cstr(&text));
-	} else {
-		table_cell(table, "");
-	}
-	table_cell(table, *request->reason ? request->reason : "not ended");
-	if (*request->id)
-		table_cell(table, request->id);
-	else
-		table_cellf(table, "[%llu]", (unsigned long long)request->number);
-}
-
-int report_requests(const struct report_view *view, size_t limit)
-{
-	static const struct table_column columns[] = {
-		{.title = "Added", .right = true},
-		{.title = "Queued", .right = true},
-		{.title = "Prefill", .right = true},
-		{.title = "First token", .right = true},
-		{.title = "Per token", .right = true},
-		{.title = "Total", .right = true},
-		{.title = "Prompt", .right = true},
-		{.title = "Output", .right = true},
-		{.title = "Pre-empted", .right = true},
-		{.title = "End", .is_text = true},
-		{.title = "Request", .is_text = true, .shrinks_to = 16},
-	};
-	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns)};
-	_cleanup_requests_ struct requests requests = {0};
-	int r = requests_init(&requests, view->model);
-
-	if (r < 0)
-		return r;
-	if (!requests.rows.count) {
-		report_paragraph(view,
-			"There are no requests: no process that was recorded ran vLLM's scheduler "
-			"with hooks; sonde record --hooks vllm says why.",
-			0);
-		return 0;
-	}
-	report_heading(view, "Requests");
-	for (size_t i = 0; i < requests.rows.count && (!limit || i < limit); i++)
-		add_request(view, &table, &requests.rows.items[i]);
-	r = table_print(&table, &view->terminal, view->out);
-	if (limit && requests.rows.count > limit)
-		strbuf_addf(view->out, "… and %zu more\n", requests.rows.count - limit);
-	return r;
-}
 
 static void add_top(
 	struct table *table, const struct experts *experts, const struct expert_layer *layer)

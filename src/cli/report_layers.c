@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The layers and components of models, as the report shows them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report_view.h"
+#include "exporters/format.h"
+
+/* Rows of one layer, or of one role in all layers, added up. */
+struct sum {
+	const struct layer_row *first; /* whose layer, or role, it is */
+	const struct layer_row *hottest;
+	uint64_t calls, own_ns, cpu_ns, samples, device_busy_ns;
+};
+
+struct sums {
+	ARRAY_OF(struct sum) items;
+};
+
+/* Columns that are there where some row has a value. */
+struct layer_columns {
+	bool device, cpu;
+};
+
+typedef bool same_function(const struct layer_row *a, const struct layer_row *b);
+
+static bool same_layer(const struct layer_row *a, const struct layer_row *b)
+{
+	return a->process == b->process && a->layer == b->layer;
+}
+
+static bool same_role(const struct layer_row *a, const struct layer_row *b)
+{
+	return strcmp(a->role, b->role) == 0 &&
+	       (a->layer == LAYER_NONE) == (b->layer == LAYER_NONE);
+}
+
+static int add_up(const struct layer_use *use, same_function *same, struct sums *sums)
+{
+	array_foreach (&use->rows, row) {
+		struct sum *sum = NULL;
+
+		array_foreach (&sums->items, known) {
+			if (same(known->first, row))
+				sum = known;
+		}
+		if (!sum) {
+			int r = array_append(
+				&sums->items, (struct sum){.first = row, .hottest = row});
+
+			if (r < 0)
+				return r;
+			sum = &sums->items.items[sums->items.count - 1];
+		}
+		if (row->own_ns > sum->hottest->own_ns)
+			sum->hottest = row;
+		sum->calls += row->calls;
+		sum->own_ns += row->own_ns;
+		sum->cpu_ns += row->own_cpu_ns;
+		sum->samples += row->own.samples;
+		sum->device_busy_ns += row->own.device_busy_ns;
+	}
+	return 0;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+	const struct sum *a = left, *b = right;
+
+	if (a->own_ns != b->own_ns)
+		return a->own_ns > b->own_ns ? -1 : 1;
+	return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static int compare_layers(const void *left, const void *right)
+{
+	const struct sum *a = left, *b = right;
+
+	if (a->first->process != b->first->process)
+		return a->first->process < b->first->process ? -1 : 1;
+	/* LAYER_NONE comes last. */
+	return a->first->layer < b->first->layer ? -1 : a->first->layer > b->first->layer;
+}
+
+static void add_figures(struct table *table, const struct report_view *view,
+	const struct layer_use *use, const struct sum *sum, const struct layer_columns *shown)
+{
+	table_duration(table, sum->own_ns);
+	table_cellf(table, "%.2f %%",
+		use->step_ns ? 100.0 * (double)sum->own_ns / (double)use->step_ns : 0.0);
+	table_duration(table, use->steps ? sum->own_ns / use->steps : 0);
+	table_duration(table,
+		shown->cpu ? sum->cpu_ns : sum->samples * model_sample_weight_ns(view->model));
+	if (shown->device)
+		table_duration(table, sum->device_busy_ns);
+}
+
+static size_t make_columns(const struct layer_columns *shown, struct table_column *columns)
+{
+	static const char *const titles[] = {"Time", "Share", "Per step", "CPU time", "Device"};
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(titles) - !shown->device; i++)
+		columns[count++] = (struct table_column){.title = titles[i], .right = true};
+	return count;
+}
+
+static void say_more(const struct report_view *view, size_t all, size_t limit)
+{
+	if (limit && all > limit)
+		strbuf_addf(
+			view->out, "\xe2\x80\xa6 and %zu more (--limit shows more)\n", all - limit);
+}
+
+static int print_components(const struct report_view *view, const struct layer_use *use,
+	const struct layer_columns *shown, size_t limit)
+{
+	struct table_column columns[8];
+	_cleanup_table_ struct table table = {.columns = columns};
+	struct sums sums = {0};
+	int r = add_up(use, same_role, &sums);
+
+	table.column_count = make_columns(shown, columns);
+	columns[table.column_count++] = (struct table_column){.title = "Calls", .right = true};
+	columns[table.column_count++] =
+		(struct table_column){.title = "Component", .is_text = true};
+	if (r == 0 && sums.items.count)
+		qsort(sums.items.items, sums.items.count, sizeof(*sums.items.items), compare_times);
+	report_heading(view, "Components, of all layers");
+	for (size_t i = 0; r == 0 && i < sums.items.count && (!limit || i < limit); i++) {
+		const struct sum *sum = &sums.items.items[i];
+
+		add_figures(&table, view, use, sum, shown);
+		table_count(&table, sum->calls);
+		table_cellf(&table, "%s%s", sum->first->role,
+			sum->first->layer == LAYER_NONE ? " (outside of layers)" : "");
+	}
+	r = r ?: table_print(&table, &view->terminal, view->out);
+	say_more(view, sums.items.count, limit);
+	array_done(&sums.items);
+	return r;
+}
+
+static int print_layers(const struct report_view *view, const struct layer_use *use,
+	const struct layer_columns *shown, size_t limit)
+{
+	struct table_column columns[8];
+	_cleanup_table_ struct table table = {.columns = columns};
+	struct sums sums = {0};
+	int r = add_up(use, same_layer, &sums);
+
+	table.column_count = make_columns(shown, columns);
+	columns[table.column_count++] = (struct table_column){.title = "Most in", .is_text = true};
+	columns[table.column_count++] = (struct table_column){.title = "Layer", .right = true};
+	if (r == 0 && sums.items.count)
+		qsort(sums.items.items, sums.items.count, sizeof(*sums.items.items),
+			compare_layers);
+	report_heading(view, "Layers");
+	for (size_t i = 0; r == 0 && i < sums.items.count && (!limit || i < limit); i++) {
+		const struct sum *sum = &sums.items.items[i];
+
+		add_figures(&table, view, use, sum, shown);
+		table_cellf(&table, "%s %.1f %%", sum->hottest->role,
+			sum->own_ns ? 100.0 * (double)sum->hottest->own_ns / (double)sum->own_ns
+				    : 0.0);
+		if (sum->first->layer == LAYER_NONE)
+			table_cell(&table, "none");
+		else
+			table_cellf(&table, "%llu", (unsigned long long)sum->first->layer);
+	}
+	r = r ?: table_print(&table, &view->terminal, view->out);
+	say_more(view, sums.items.count, limit);
+	array_done(&sums.items);
+	return r;
+}
+
+/* The sum of all rows against the time of the steps. */
+static void say_sum(const struct report_view *view, const struct layer_use *use)
+{
+	const struct {
+		uint64_t ns;
+		const char *text;
+	} parts[] = {{use->layers_ns, " in layers, "}, {use->model_ns, " in other components, "},
+		{use->rest_ns, " in neither"}};
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_count(&text, use->steps);
+	strbuf_add(&text, use->steps == 1 ? " forward pass took " : " forward passes took ");
+	format_duration(&text, use->step_ns);
+	strbuf_add(&text, ": ");
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		format_duration(&text, parts[i].ns);
+		strbuf_add(&text, parts[i].text);
+	}
+	strbuf_addf(&text, " (together %.2f %%).",
+		use->step_ns ? 100.0 * (double)(use->layers_ns + use->model_ns + use->rest_ns) /
+				       (double)use->step_ns
+			     : 0.0);
+	if (use->unwatched_steps) {
+		strbuf_add_char(&text, ' ');
+		format_count(&text, use->unwatched_steps);
+		strbuf_add(&text, " other passes were not looked into.");
+	}
+	report_paragraph(view, strbuf_cstr(&text), 0);
+}
+
+/* What the hooks of layers and components cost, where there are passes with and without. */
+static void say_overhead(const struct report_view *view, const struct layer_use *use)
+{
+	const struct layer_passes *with = &use->watched, *without = &use->unwatched;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!with->count || !without->count || !without->total_ns)
+		return;
+	strbuf_add(&text, "Passes of one token took ");
+	format_duration(&text, with->total_ns / with->count);
+	strbuf_add(&text, " with hooks inside and ");
+	format_duration(&text, without->total_ns / without->count);
+	strbuf_addf(&text, " without (%+.1f %%, means of %llu and %llu).",
+		100.0 * ((double)with->total_ns / (double)with->count /
+					((double)without->total_ns / (double)without->count) -
+				1),
+		(unsigned long long)with->count, (unsigned long long)without->count);
+	report_paragraph(view, strbuf_cstr(&text), 0);
+}
+
+int report_layers(const struct report_view *view, size_t limit)
+{
+	const struct layer_use *use = view->layers;
+	struct layer_columns shown;
+	int r;
+
+	if (!use->rows.count) {
+		report_paragraph(view,
+			use->unwatched_steps
+				? "There are no layers: forward passes were recorded as a whole; "
+				  "sonde record --hooks transformers:component has what is in them."
+				: "There are no layers: no model was watched; sonde.watch(model) "
+				  "and sonde record --hooks transformers:component do.",
+			0);
+		return 0;
+	}
+	shown = (struct layer_columns){.device = use->all.works > 0, .cpu = use->has_cpu};
+	r = print_components(view, use, &shown, limit);
+	r = r ?: print_layers(view, use, &shown, limit);
+	if (r == 0) {
+		say_sum(view, use);
+		say_overhead(view, use);
+	}
+	return r;
+}
