@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What a domain feeds. */
@@ -33,6 +34,37 @@ enum wire_energy_quality {
 	WIRE_ENERGY_ESTIMATED = 5,  /* a model given to sonde: of est_ fields only */
 	WIRE_ENERGY_QUALITY_MAX
 };
+
+/* Their stable names, in files and reports; NULL: there is no such value. */
+static inline const char *wire_energy_part_name(unsigned part)
+{
+	static const char *const names[WIRE_ENERGY_PART_MAX] = {
+		[WIRE_ENERGY_PLATFORM] = "platform",
+		[WIRE_ENERGY_CPU] = "cpu",
+		[WIRE_ENERGY_CORES] = "cores",
+		[WIRE_ENERGY_UNCORE] = "uncore",
+		[WIRE_ENERGY_DRAM] = "dram",
+		[WIRE_ENERGY_GPU] = "gpu",
+		[WIRE_ENERGY_GPU_MEMORY] = "gpu_memory",
+		[WIRE_ENERGY_NPU] = "npu",
+		[WIRE_ENERGY_OTHER] = "other",
+	};
+
+	return part < WIRE_ENERGY_PART_MAX ? names[part] : NULL;
+}
+
+static inline const char *wire_energy_quality_name(unsigned quality)
+{
+	static const char *const names[WIRE_ENERGY_QUALITY_MAX] = {
+		[WIRE_ENERGY_COUNTER] = "counter",
+		[WIRE_ENERGY_INTEGRATED] = "integrated",
+		[WIRE_ENERGY_AVERAGED] = "averaged",
+		[WIRE_ENERGY_MODELLED] = "modelled",
+		[WIRE_ENERGY_ESTIMATED] = "estimated",
+	};
+
+	return quality < WIRE_ENERGY_QUALITY_MAX ? names[quality] : NULL;
+}
 
 /* Why an interval has no energy. */
 enum wire_energy_gap {

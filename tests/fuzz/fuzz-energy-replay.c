@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a recording of energy. */
+#include <stdlib.h>
+
+#include "sources/energy/replay.h"
+#include "target.h"
+
+/* Intervals of a domain follow each other, in a domain that there is; a gap has no energy. */
+static void check(const struct energy_replay *replay)
+{
+	uint64_t until_ns[REPLAY_DOMAINS_MAX + 1] = {0};
+
+	array_foreach (&replay->intervals, interval) {
+		if (!interval->domain || interval->domain > replay->domain_count ||
+			interval->start_ns >= interval->end_ns ||
+			interval->start_ns < until_ns[interval->domain] ||
+			(interval->gap && interval->energy_nj))
+			abort();
+		until_ns[interval->domain] = interval->end_ns;
+	}
+	for (unsigned i = 0; i < replay->domain_count; i++) {
+		if (replay->domains[i].parent > i || !replay->domains[i].name[0])
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+	struct energy_replay *replay = NULL;
+	struct errmsg err;
+
+	if (energy_replay_parse(&replay, (const char *)bytes, length, "input", &err) == 0)
+		check(replay);
+	energy_replay_free(replay);
+	return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A made-up /sys in a folder of its own. */
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+struct tree {
+	char root[64];
+};
+
+static inline void tree_make(struct tree *tree)
+{
+	strcpy(tree->root, "/tmp/sonde-tree-XXXXXX");
+	if (!mkdtemp(tree->root) || chmod(tree->root, 0755) < 0)
+		abort();
+}
+
+static inline void tree_path(const struct tree *tree, const char *path, char *ret_path, size_t size)
+{
+	char *slash;
+
+	snprintf(ret_path, size, "%s/%s", tree->root, path);
+	slash = strrchr(ret_path, '/');
+	*slash = '\0';
+	if (make_directories(ret_path, 0755) < 0)
+		abort();
+	*slash = '/';
+}
+
+/* The file as it is then, in place: who has it open sees it. */
+static inline void tree_write(const struct tree *tree, const char *path, const char *text)
+{
+	char full[512];
+	FILE *file;
+
+	tree_path(tree, path, full, sizeof(full));
+	file = fopen(full, "w");
+	if (!file || fprintf(file, "%s\n", text) < 0 || fclose(file) != 0)
+		abort();
+}
+
+static inline void tree_write_number(
+	const struct tree *tree, const char *path, unsigned long long value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", value);
+	tree_write(tree, path, text);
+}
+
+static inline void tree_link(const struct tree *tree, const char *path, const char *target)
+{
+	char full[512];
+
+	tree_path(tree, path, full, sizeof(full));
+	if (symlink(target, full) < 0)
+		abort();
+}
+
+static inline void tree_remove(const struct tree *tree)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", tree->root);
+	if (system(command) != 0)
+		abort();
+}
+
+#define POWERCAP "sys/class/powercap/"
+
+/* A zone of powercap. */
+static inline void tree_zone(const struct tree *tree, const char *zone, const char *name,
+	unsigned long long range, unsigned long long energy)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), POWERCAP "%s/name", zone);
+	tree_write(tree, path, name);
+	snprintf(path, sizeof(path), POWERCAP "%s/max_energy_range_uj", zone);
+	tree_write_number(tree, path, range);
+	snprintf(path, sizeof(path), POWERCAP "%s/energy_uj", zone);
+	tree_write_number(tree, path, energy);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All sources together: one tree of rails, twins once, figures of the recording alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <time.h>
+
+#include "sources/energy/busy_clock.h"
+#include "sources/energy/sampler.h"
+#include "sysfs-tree.h"
+#include "tests/doubles/nvml/double.h"
+
+#define INTEL_UJ 262143328850ULL
+#define LONG_NS  (60 * NS_PER_S)
+
+struct seen {
+	unsigned domains, intervals, gaps, states, absences;
+	struct wire_energy_domain last[32]; /* by id */
+	uint64_t energy_nj[32], until_ns[32], first_ns[32], busy_ns;
+	uint32_t gap_reasons;
+	char absent[32][32], reasons[32][1024];
+};
+
+static int see_domain(void *context, const struct wire_energy_domain *domain)
+{
+	struct seen *seen = context;
+
+	assert_true(domain->id > 0 && domain->id < 32);
+	assert_true(domain->parent < domain->id); /* a parent comes before its children */
+	seen->last[domain->id] = *domain;
+	seen->domains = MAX(seen->domains, domain->id);
+	return 0;
+}
+
+static int see_interval(void *context, const struct wire_energy_interval *interval)
+{
+	struct seen *seen = context;
+
+	assert_true(interval->domain > 0 && interval->domain <= seen->domains);
+	assert_true(interval->start_ns < interval->end_ns);
+	assert_true(interval->start_ns >= seen->until_ns[interval->domain]);
+	if (!seen->first_ns[interval->domain])
+		seen->first_ns[interval->domain] = interval->start_ns;
+	seen->until_ns[interval->domain] = interval->end_ns;
+	seen->energy_nj[interval->domain] += interval->energy_nj;
+	seen->intervals += !interval->gap;
+	seen->gaps += interval->gap != 0;
+	seen->gap_reasons |= interval->gap ? 1U << interval->gap : 0;
+	return 0;
+}
+
+static int see_state(void *context, const struct wire_energy_state *state)
+{
+	struct seen *seen = context;
+
+	assert_true(state->domain > 0 && state->domain <= seen->domains);
+	seen->states++;
+	return 0;
+}
+
+static int see_absence(void *context, const struct wire_energy_absence *absence)
+{
+	struct seen *seen = context;
+
+	snprintf(seen->absent[seen->absences], 32, "%s", absence->source);
+	snprintf(seen->reasons[seen->absences++], 1024, "%s", absence->reason);
+	return 0;
+}
+
+static struct energy_sink sink_of(struct seen *seen)
+{
+	return (struct energy_sink){seen, see_domain, see_interval, see_state, see_absence};
+}
+
+static struct energy_sampler *open_sampler(const struct energy_place *place, const char *sources)
+{
+	struct energy_sampler_options options = {
+		.sources = sources, .place = place, .wait_ns = LONG_NS};
+	struct energy_sampler *sampler = NULL;
+	struct errmsg err = {{0}};
+
+	if (energy_sampler_open(&sampler, &options, &err) < 0)
+		fail_msg("%s", err.text);
+	return sampler;
+}
+
+/* The threads of the sources work meanwhile. */
+static void nap(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+}
+
+static uint32_t id_of(const struct seen *seen, const char *name)
+{
+	for (uint32_t id = 1; id <= seen->domains; id++) {
+		if (strcmp(seen->last[id].name, name) == 0)
+			return id;
+	}
+	fail_msg("there is no domain %s", name);
+	return 0;
+}
+
+static void test_rails_of_sources_are_one_tree(void **state _unused_)
+{
+	struct tree tree;
+	struct energy_place place = {.root = tree.root, .nvml = "libnot-there.so.1"};
+	struct seen seen = {0};
+	struct energy_sink sink = sink_of(&seen);
+	struct energy_sampler *sampler;
+
+	tree_make(&tree);
+	tree_zone(&tree, "intel-rapl:0", "package-0", INTEL_UJ, 1);
+	tree_zone(&tree, "intel-rapl:0:0", "core", INTEL_UJ, 1);
+	tree_zone(&tree, "intel-rapl:0:1", "dram", INTEL_UJ, 1);
+	tree_zone(&tree, "intel-rapl:1", "psys", INTEL_UJ, 1);
+	tree_write(&tree, "sys/class/hwmon/hwmon0/name", "amdgpu");
+	tree_write(&tree, "sys/class/hwmon/hwmon0/power1_average", "9000000");
+	tree_write(&tree, "sys/class/hwmon/hwmon0/in1_label", "vddnb");
+	tree_write(&tree, "sys/class/hwmon/hwmon1/name", "amdgpu");
+	tree_write(&tree, "sys/class/hwmon/hwmon1/power1_average", "9000000");
+	tree_write(&tree, "sys/class/power_supply/BAT0/type", "Battery");
+	tree_write(&tree, "sys/class/power_supply/BAT0/status", "Discharging");
+	tree_write(&tree, "sys/class/power_supply/BAT0/power_now", "12000000");
+	sampler = open_sampler(&place, "auto");
+	energy_sampler_start(sampler, monotonic_now_ns());
+	assert_int_equal(energy_sampler_drain(sampler, &sink), 0);
+	assert_int_equal(seen.domains, 7);
+	assert_int_equal(seen.last[id_of(&seen, "battery")].parent, 0);
+	assert_int_equal(seen.last[id_of(&seen, "psys")].parent, id_of(&seen, "battery"));
+	assert_int_equal(seen.last[id_of(&seen, "apu-0")].parent, id_of(&seen, "battery"));
+	assert_int_equal(seen.last[id_of(&seen, "package-0")].parent, id_of(&seen, "apu-0"));
+	assert_int_equal(seen.last[id_of(&seen, "core-0")].parent, id_of(&seen, "package-0"));
+	assert_int_equal(seen.last[id_of(&seen, "dram-0")].parent, id_of(&seen, "psys"));
+	assert_int_equal(seen.last[id_of(&seen, "amdgpu-1")].parent, id_of(&seen, "battery"));
+	assert_string_equal(seen.last[id_of(&seen, "package-0")].source, "powercap");
+	assert_true(seen.last[id_of(&seen, "package-0")].cost_ns > 0);
+	assert_int_equal(seen.absences, 2); /* perf and nvml */
+	assert_string_equal(seen.absent[0], "perf");
+	assert_string_equal(seen.absent[1], "nvml");
+	energy_sampler_free(sampler);
+	tree_remove(&tree);
+}
+
+/* A rail that perf and powercap both read is told of once, by perf. */
+static void test_twins_count_once(void **state _unused_)
+{
+	struct tree tree;
+	struct energy_place place = {.root = tree.root, .nvml = "libnot-there.so.1"};
+	struct seen seen = {0};
+	struct energy_sink sink = sink_of(&seen);
+	struct energy_sampler *sampler;
+
+	tree_make(&tree);
+	tree_write(&tree, "sys/bus/event_source/devices/power/type", "1");
+	tree_write(&tree, "sys/bus/event_source/devices/power/cpumask", "0");
+	tree_write(&tree, "sys/bus/event_source/devices/power/events/energy-pkg", "event=0x00");
+	tree_write(&tree, "sys/bus/event_source/devices/power/events/energy-pkg.scale", "2.0e-8");
+	tree_zone(&tree, "intel-rapl:0", "package-0", INTEL_UJ, 1);
+	tree_zone(&tree, "intel-rapl:0:0", "core", INTEL_UJ, 1);
+	sampler = open_sampler(&place, "perf,powercap");
+	energy_sampler_start(sampler, monotonic_now_ns());
+	assert_int_equal(energy_sampler_drain(sampler, &sink), 0);
+	if (seen.absences) { /* no events of the whole machine here */
+		energy_sampler_free(sampler);
+		tree_remove(&tree);
+		skip();
+	}
+	assert_int_equal(seen.domains, 2);
+	assert_string_equal(seen.last[id_of(&seen, "package-0")].source, "perf");
+	assert_int_equal(seen.last[id_of(&seen, "core-0")].parent, id_of(&seen, "package-0"));
+	energy_sampler_free(sampler);
+	tree_remove(&tree);
+}
+
+static void write_text(const struct tree *tree, const char *name, const char *text, char *ret_list)
+{
+	char path[256];
+
+	tree_write(tree, name, text);
+	tree_path(tree, name, path, sizeof(path));
+	sprintf(ret_list, "replay:%s", path);
+}
+
+/* Cut at both ends of the recording, with the share of energy that is the share of time. */
+static void test_replay_is_cut_at_the_end(void **state _unused_)
+{
+	struct tree tree;
+	struct energy_place place = {.root = tree.root, .nvml = ""};
+	struct seen seen = {0};
+	struct energy_sink sink = sink_of(&seen);
+	struct energy_sampler *sampler;
+	uint64_t start_ns = monotonic_now_ns();
+	char list[300];
+
+	tree_make(&tree);
+	write_text(&tree, "run.jsonl",
+		"{\"sonde_energy\":1,\"domains\":[{\"name\":\"gpu0\",\"part\":\"gpu\","
+		"\"quality\":\"integrated\"}]}\n"
+		"{\"t_ms\":0,\"domain\":\"gpu0\",\"power_w\":100}\n"
+		"{\"t_ms\":0.001,\"domain\":\"gpu0\",\"power_w\":100}\n"
+		"{\"t_ms\":3600000,\"domain\":\"gpu0\",\"power_w\":100}\n"
+		"{\"t_ms\":3600001,\"domain\":\"gpu0\",\"power_w\":100}",
+		list);
+	sampler = open_sampler(&place, list);
+	energy_sampler_start(sampler, start_ns);
+	assert_int_equal(energy_sampler_drain(sampler, &sink), 0);
+	assert_int_equal(energy_sampler_finish(sampler, start_ns + NS_PER_S, &sink), 0);
+	assert_int_equal(seen.intervals, 2);
+	assert_int_equal(seen.gaps, 0);
+	assert_true(seen.last[1].is_replayed);
+	assert_true(seen.until_ns[1] == start_ns + NS_PER_S);
+	assert_true(llabs((long long)seen.energy_nj[1] - 100000000000LL) < 100);
+	energy_sampler_free(sampler);
+	tree_remove(&tree);
+}
+
+static void test_replay_that_ends_before(void **state _unused_)
+{
+	struct tree tree;
+	struct energy_place place = {.root = tree.root, .nvml = ""};
+	struct seen seen = {0};
+	struct energy_sink sink = sink_of(&seen);
+	struct energy_sampler *sampler;
+	uint64_t start_ns = monotonic_now_ns();
+	char list[300];
+
+	tree_make(&tree);
+	write_text(&tree, "run.jsonl",
+		"{\"sonde_energy\":1,\"domains\":[{\"name\":\"gpu0\",\"part\":\"gpu\","
+		"\"quality\":\"integrated\"}]}\n"
+		"{\"t_ms\":0,\"domain\":\"gpu0\",\"power_w\":100}\n"
+		"{\"t_ms\":500,\"domain\":\"gpu0\",\"power_w\":100}",
+		list);
+	sampler = open_sampler(&place, list);
+	energy_sampler_start(sampler, start_ns);
+	assert_int_equal(energy_sampler_finish(sampler, start_ns + NS_PER_S, &sink), 0);
+	assert_int_equal(seen.intervals, 1);
+	assert_int_equal(seen.gaps, 1);
+	assert_int_equal(seen.gap_reasons, 1U << WIRE_ENERGY_SOURCE_ENDED);
+	assert_true(energy_sampler_at(sampler, 0)->gap_ns == 500 * NS_PER_MS);
+	energy_sampler_free(sampler);
+	tree_remove(&tree);
+}
+
+static void test_unknown_source(void **state _unused_)
+{
+	static const char *const lists[] = {"ipmi", "perf,ipmi", "", "perf,", ",", "replay:/none"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		struct energy_sampler_options options = {.sources = lists[i]};
+		struct energy_sampler *sampler = NULL;
+		struct errmsg err = {{0}};
+
+		assert_true(energy_sampler_open(&sampler, &options, &err) < 0);
+		assert_null(sampler);
+		assert_true(err.text[0] != '\0');
+	}
+}
+
+/* A GPU of the stand-in: 300 W by the clock, in steps of 100 ms, up to the recording's end. */
+static void test_gpu_is_measured_to_the_end(void **state _unused_)
+{
+	struct energy_place place = {.root = "/nowhere", .nvml = NVML_LIBRARY};
+	struct nvml_double *gpus = dlsym(dlopen(NVML_LIBRARY, RTLD_NOW), "nvml_double");
+	struct seen seen = {0};
+	struct energy_sink sink = sink_of(&seen);
+	struct energy_sampler *sampler;
+	uint64_t start_ns, measured_ns;
+
+	gpus->is_live = true;
+	gpus->gpu[0].milliwatts = 300000;
+	sampler = open_sampler(&place, "nvml");
+	while (!energy_sampler_at(sampler, 0)->measured_ns) {
+		nap();
+		energy_sampler_drain(sampler, NULL);
+	}
+	energy_sampler_take_baseline(sampler);
+	start_ns = monotonic_now_ns();
+	energy_sampler_start(sampler, start_ns);
+	while (seen.intervals < 3) {
+		nap();
+		energy_sampler_drain(sampler, &sink);
+	}
+	assert_int_equal(energy_sampler_finish(sampler, monotonic_now_ns(), &sink), 0);
+	/* The stand-in's power, whatever the machine did meanwhile: within a tick of each end. */
+	measured_ns = seen.until_ns[1] - seen.first_ns[1];
+	assert_true(fabs(seen.last[1].idle_w - 300) < 300);
+	assert_true(fabs((double)seen.energy_nj[1] / (double)measured_ns - 300) < 150);
+	assert_int_equal(seen.first_ns[1], start_ns);
+	assert_true(seen.states > 0);
+	energy_sampler_free(sampler);
+}
+
+/* The source hangs, and the recording ends: what is missing is a gap. */
+static void test_source_that_hangs_ends_in_a_gap(void **state _unused_)
+{
+	struct energy_place place = {.root = "/nowhere", .nvml = NVML_LIBRARY};
+	struct nvml_double *gpus = dlsym(dlopen(NVML_LIBRARY, RTLD_NOW), "nvml_double");
+	struct seen seen = {0};
+	struct energy_sink sink = sink_of(&seen);
+	struct energy_sampler *sampler;
+	uint64_t start_ns, end_ns;
+
+	gpus->is_live = true;
+	gpus->gpu[0].milliwatts = 300000;
+	sampler = open_sampler(&place, "nvml");
+	start_ns = monotonic_now_ns();
+	energy_sampler_start(sampler, start_ns);
+	while (!seen.intervals) {
+		nap();
+		energy_sampler_drain(sampler, &sink);
+	}
+	atomic_store(&gpus->hangs, true);
+	atomic_store(&gpus->calls, 0);
+	while (!atomic_load(&gpus->calls))
+		nap();
+	end_ns = monotonic_now_ns() + 2 * NS_PER_S; /* as if it had taken so long */
+	assert_int_equal(energy_sampler_finish(sampler, end_ns, &sink), 0);
+	assert_int_equal(seen.gap_reasons, 1U << WIRE_ENERGY_STALLED);
+	assert_true(seen.until_ns[1] == end_ns);
+	energy_sampler_free(sampler);
+	atomic_store(&gpus->hangs, false);
+}
+
+static void test_busy_time(void **state _unused_)
+{
+	struct busy_clock clock;
+	struct tree tree;
+	char path[256];
+
+	tree_make(&tree);
+	tree_write(&tree, "proc/stat", "cpu  100 0 50 1000 20 0 0 5 7 0\ncpu0 1 2 3");
+	tree_path(&tree, "proc/stat", path, sizeof(path));
+	busy_clock_open(&clock, path);
+	busy_clock_read(&clock, 1 * NS_PER_S, false);
+	assert_true(busy_clock_between(&clock, NS_PER_S, NS_PER_S) == UINT64_MAX);
+	tree_write(&tree, "proc/stat", "cpu  150 0 100 1200 20 0 0 5 7 0\ncpu0 1 2 3");
+	busy_clock_read(&clock, 2 * NS_PER_S, false);
+	assert_true(busy_clock_between(&clock, NS_PER_S, 2 * NS_PER_S) == NS_PER_S);
+	assert_true(busy_clock_between(&clock, 3 * NS_PER_S / 2, 2 * NS_PER_S) == NS_PER_S / 2);
+	assert_true(busy_clock_between(&clock, NS_PER_S / 2, 2 * NS_PER_S) == UINT64_MAX);
+	assert_true(busy_clock_between(&clock, NS_PER_S, 3 * NS_PER_S) == UINT64_MAX);
+	assert_true(busy_clock_until_ns(&clock) == 2 * NS_PER_S);
+	tree_write(&tree, "proc/stat", "no such thing");
+	busy_clock_read(&clock, 3 * NS_PER_S, false);
+	assert_true(busy_clock_until_ns(&clock) == UINT64_MAX);
+	busy_clock_close(&clock);
+	tree_remove(&tree);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rails_of_sources_are_one_tree),
+		cmocka_unit_test(test_twins_count_once),
+		cmocka_unit_test(test_replay_is_cut_at_the_end),
+		cmocka_unit_test(test_replay_that_ends_before),
+		cmocka_unit_test(test_unknown_source),
+		cmocka_unit_test(test_gpu_is_measured_to_the_end),
+		cmocka_unit_test(test_source_that_hangs_ends_in_a_gap),
+		cmocka_unit_test(test_busy_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
