@@ -39,6 +39,8 @@ static const char *record_mode = "auto";
 static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
 static const char *record_graph = "auto";
 static bool record_cpu_only, record_gpu_only, record_launch_only;
+static const char *record_energy = "auto", *record_require_energy;
+static double record_energy_baseline_s;
 static const char *record_hooks; /* NULL: auto, with a command */
 static const char *record_wait;  /* NULL: with a command */
 static uint64_t record_wait_min_us = 100;
@@ -224,6 +226,16 @@ static void print_ranges(const struct capture_range_stats *stats)
 	print_item("nvtx", &text);
 }
 
+static void print_energy(const struct session_result *result)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!result->energy.text[0])
+		return;
+	strbuf_add(&text, result->energy.text);
+	print_item("energy", &text);
+}
+
 /* The first recording of a program has tables to build; what it does meanwhile is not lost. */
 static void print_tables(const struct capture_stats *stats)
 {
@@ -299,6 +311,7 @@ static void print_summary(
 	print_waiting(&result->stats, result->waits_are_exact);
 	print_device(&result->stats.device);
 	print_ranges(&result->stats.ranges);
+	print_energy(result);
 	print_cost(result);
 	print_tables(&result->stats);
 	print_mode(result, options->mode == SESSION_MODE_USER);
@@ -405,6 +418,16 @@ static int check_split(const struct session_options *options, struct errmsg *err
 		"steps:wait=1,warmup=1,active=3");
 }
 
+/* What a machine that runs other programs takes is not what it takes at rest. */
+static int check_energy(bool with_command, struct errmsg *err)
+{
+	if (record_energy_baseline_s > 0 && !with_command)
+		return errmsg_set(err, -EINVAL,
+			"--energy-baseline measures the machine before a command starts: give one "
+			"after --");
+	return 0;
+}
+
 static uint64_t frequency_hz(const struct window_spec *window)
 {
 	if (record_frequency_hz)
@@ -455,6 +478,9 @@ static int run_record(int count, char **arguments)
 		.launch_memo_off = strcmp(record_launch_memo, "off") == 0,
 		.graph_mode = parse_graph(),
 		.hooks = record_hooks ?: PYTHON_HOOKS_AUTO,
+		.energy = record_energy,
+		.require_energy = record_require_energy,
+		.energy_baseline_ns = (uint64_t)(record_energy_baseline_s * NS_PER_S),
 		.uncompressed = record_uncompressed,
 		.stack_sample = record_stack_sample,
 		.device_slices = record_device_slices,
@@ -469,7 +495,7 @@ static int run_record(int count, char **arguments)
 		return EXIT_ERROR;
 	if (target_options_parse(&record_target, count, pids, &options, &err) < 0 ||
 		parse_scope(count > 0, &options.scope, &err) < 0 ||
-		check_hooks(count > 0, &err) < 0 ||
+		check_hooks(count > 0, &err) < 0 || check_energy(count > 0, &err) < 0 ||
 		window_options_parse(&record_windows, &options, &err) < 0 ||
 		check_split(&options, &err) < 0 || parse_group(&options, &err) < 0) {
 		free(result);
@@ -584,6 +610,31 @@ static const struct option record_options[] = {
 			"with :every=N in one forward pass in N. Default: auto.",
 		.value = &record_hooks,
 		.group = "Python"},
+	{.long_name = "energy",
+		.type = OPTION_STRING,
+		.argument = "SOURCES",
+		.help = "What is asked for power and energy: auto: every source that there is; "
+			"off; or some of perf, powercap, nvml, hwmon, battery, with commas between "
+			"them, and replay:FILE, a recording of energy, as the last. `sonde doctor` "
+			"shows what there is. Default: auto.",
+		.value = (void *)&record_energy,
+		.group = "Energy"},
+	{.long_name = "require-energy",
+		.type = OPTION_STRING,
+		.argument = "PARTS",
+		.help = "Start nothing unless the energy of these can be measured: cpu, gpu, dram, "
+			"platform, several with commas between them.",
+		.value = &record_require_energy,
+		.group = "Energy"},
+	{.long_name = "energy-baseline",
+		.type = OPTION_DOUBLE,
+		.argument = "SECONDS",
+		.help = "Measure the machine at rest for so long before the command starts: that "
+			"share of the energy is then kept apart.",
+		.value = &record_energy_baseline_s,
+		.minimum = 0,
+		.maximum = 3600,
+		.group = "Energy"},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,

@@ -46,6 +46,8 @@ static int collect_waiting(struct session *session, bool everything)
 	if (result == 0)
 		result = session_collect_device(session, everything);
 	if (result == 0)
+		result = session_collect_energy(session);
+	if (result == 0)
 		result = session->sampler->drain(session->sampler_state, on_record, session);
 	if (result == 0)
 		result = pipeline_process(
@@ -259,6 +261,8 @@ static int finish(struct session *session, struct errmsg *err)
 	if (result == 0)
 		result = collect_waiting(session, true);
 	if (result == 0)
+		result = session_finish_energy(session);
+	if (result == 0)
 		result = session_windows_tell(session);
 	if (result == 0)
 		result = wait_for_tables(session);
@@ -297,6 +301,7 @@ static void close_parts(struct session *session)
 {
 	session_windows_close(session);
 	session_close_device(session);
+	session_close_energy(session);
 	wait_source_free(session->wait);
 	exact_waits_free(session->exact);
 	pipeline_free(session->pipeline);

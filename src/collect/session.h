@@ -59,8 +59,15 @@ struct session_options {
 	bool launch_memo_off;            /* the stack of every launch is taken */
 	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
 	const char *hooks; /* groups of Python hooks, a list; see python_hooks.h. NULL: none */
-	struct window_spec window; /* trigger NONE: all is recorded */
-	const char *session_file;  /* where the session folder's path is written; NULL: nowhere */
+	/*
+	 * Power and energy: "auto", or a list of sources as in energy_sampler_options; "off" or
+	 * NULL: none.
+	 */
+	const char *energy;
+	const char *require_energy;  /* parts that must be measured: "cpu,gpu"; NULL */
+	uint64_t energy_baseline_ns; /* the machine is measured at rest so long before; 0 */
+	struct window_spec window;   /* trigger NONE: all is recorded */
+	const char *session_file;    /* where the session folder's path is written; NULL: nowhere */
 	bool uncompressed, stack_sample, device_slices; /* see capture_writer_options */
 	struct output_how how;                          /* who may read the capture */
 	bool split; /* each window to a capture of its own, in place of the one of all */
@@ -95,6 +102,7 @@ struct session_result {
 	struct capture_loss *losses;
 	const char *mode;
 	struct errmsg mode_reason; /* "" for BPF */
+	struct errmsg energy;      /* what each rail took, for a person; "" */
 	bool waits_are_exact;
 	struct hook_table hooks; /* of the Python processes */
 	/* The command's exit status, or 126, 127 when it could not be run; -1: no command. */

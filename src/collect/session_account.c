@@ -403,6 +403,11 @@ static void add_sentence(struct session *session, const char *sentence)
 	add_note(session->result, "%s", sentence);
 }
 
+static void add_energy_sentence(void *context, const char *sentence)
+{
+	add_sentence(context, sentence);
+}
+
 /* Where a window was sampled late, the note on that is the reason. */
 static void add_no_samples_note(struct session *session)
 {
@@ -466,6 +471,7 @@ void session_add_end_notes(struct session *session, const struct line_account *l
 	session_windows_notes(session, add_sentence);
 	add_device_notes(session);
 	add_range_notes(session);
+	session_add_energy_notes(session, add_energy_sentence);
 	if (session_samples(session->options))
 		add_rate_note(session);
 	if (!stats->samples && session_samples(session->options))

@@ -16,9 +16,11 @@
 #include "collect/ranges.h"
 #include "collect/resolver.h"
 #include "collect/session.h"
+#include "collect/session_energy.h"
 #include "collect/session_window.h"
 #include "collect/target.h"
 #include "sources/cpu/sampler.h"
+#include "sources/energy/sampler.h"
 #include "sources/launch/launch.h"
 #include "sources/process/address_space.h"
 #include "sources/process/sideband.h"
@@ -64,6 +66,7 @@ struct session {
 	struct exact_waits *exact; /* NULL: waiting is not measured */
 	struct errmsg wait_note;   /* why it is not as it was asked for */
 	struct session_device device;
+	struct energy_sampler *energy; /* NULL: it is not measured */
 	struct session_windows windows;
 	struct address_spaces *spaces;
 	struct file_store *files;

@@ -449,6 +449,8 @@ static int start_recording(struct session *session, struct errmsg *err)
 	if (result == 0)
 		result = block_signals(session, err);
 	if (result == 0)
+		result = session_open_energy(session, err);
+	if (result == 0)
 		session_prepare_device(session);
 	if (result == 0)
 		result = session_windows_open(session, err);
@@ -469,6 +471,7 @@ static int start_recording(struct session *session, struct errmsg *err)
 		return result;
 	start_waiting(session);
 	session->start_ns = session->last_flush_ns = monotonic_now_ns();
+	session_start_energy(session);
 	result = session_windows_start(session, err);
 	if (result == 0)
 		result = write_session_file(session, err);
