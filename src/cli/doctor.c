@@ -14,7 +14,9 @@
 #include "base/json.h"
 #include "base/strbuf.h"
 #include "cli/commands.h"
+#include "cli/doctor_energy.h"
 #include "cli/text.h"
+#include "sources/energy/sampler.h"
 
 #define CHECKS_MAX    48
 #define STATUS_COLUMN 10
@@ -174,7 +176,8 @@ static void add_settings(struct strbuf *out, size_t width)
 	text_wrap(out, strbuf_cstr(&list), 2, 2, width);
 }
 
-static void add_report(struct strbuf *out, const struct doctor_result *results, size_t width)
+static void add_report(struct strbuf *out, const struct doctor_result *results,
+	struct energy_sampler *energy, size_t width)
 {
 	struct utsname name;
 
@@ -182,6 +185,7 @@ static void add_report(struct strbuf *out, const struct doctor_result *results, 
 	strbuf_addf(out, "sonde %s on %s %s %s, as %s\n\n", SONDE_VERSION, name.sysname,
 		name.release, name.machine, geteuid() == 0 ? "root" : "an ordinary user");
 	add_sources(out, results, width);
+	doctor_energy_report(out, energy, STATUS_COLUMN, width);
 	add_checks(out, results, width);
 	add_settings(out, width);
 }
@@ -230,7 +234,8 @@ static void json_settings(struct json_writer *json)
 	json_end_object(json);
 }
 
-static void add_json(struct strbuf *out, const struct doctor_result *results)
+static void add_json(
+	struct strbuf *out, const struct doctor_result *results, struct energy_sampler *energy)
 {
 	struct json_writer json = {.out = out, .pretty = true};
 	struct utsname name;
@@ -259,6 +264,7 @@ static void add_json(struct strbuf *out, const struct doctor_result *results)
 		json_result(&json, doctor_checks[index].name, "enables",
 			doctor_checks[index].enables, &results[index]);
 	json_end_array(&json);
+	doctor_energy_json(&json, energy);
 	json_settings(&json);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');
@@ -277,16 +283,20 @@ static int run_doctor(int count, char **arguments)
 {
 	struct doctor_result results[CHECKS_MAX] = {0};
 	_cleanup_strbuf_ struct strbuf text = {0};
-	struct errmsg err;
+	_cleanup_energy_sampler_ struct energy_sampler *energy = NULL;
+	struct errmsg err = {{0}};
 
+	energy = doctor_energy_open(&err);
+	if (!energy)
+		return fail(&err);
 	for (size_t index = 0; doctor_checks[index].name; index++) {
 		assert(index < CHECKS_MAX);
 		doctor_checks[index].probe(&results[index]);
 	}
 	if (doctor_json)
-		add_json(&text, results);
+		add_json(&text, results, energy);
 	else
-		add_report(&text, results, text_terminal_width(stdout));
+		add_report(&text, results, energy, text_terminal_width(stdout));
 	if (strbuf_status(&text) < 0) {
 		errmsg_set(&err, 0, "out of memory");
 		return fail(&err);
