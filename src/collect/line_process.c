@@ -15,24 +15,9 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "collect/line_answer.h"
 
-/* The longest names of C++ have some ten kilobytes. */
-#define TEXT_MAX_BYTES ((uint32_t)64 << 10)
-#define TICK_MS        50
-
-enum record_kind {
-	RECORD_FILE,   /* `index`: of the request's files, which is looked into from now on */
-	RECORD_LINES,  /* `index`: of the addresses; `count` struct record_line with texts */
-	RECORD_FAILED, /* the file cannot be used; text_length[0]: why */
-};
-
-struct record {
-	uint32_t kind, index, count, length; /* of what follows */
-};
-
-struct record_line {
-	uint32_t line, function_length, file_length; /* with the NUL; 0: NULL */
-};
+#define TICK_MS 50
 
 /* ---- the child ---- */
 
@@ -40,22 +25,22 @@ static void add_text(struct strbuf *out, const char *text, uint32_t *ret_length)
 {
 	size_t length = text ? strlen(text) + 1 : 0;
 
-	*ret_length = length <= TEXT_MAX_BYTES ? (uint32_t)length : 0;
+	*ret_length = length <= LINE_TEXT_MAX_BYTES ? (uint32_t)length : 0;
 	strbuf_add_bytes(out, text, *ret_length);
 }
 
-static void send_record(int fd, struct record record, const struct strbuf *body)
+static void send_answer(int fd, struct line_answer answer, const struct strbuf *body)
 {
-	record.length = body ? (uint32_t)body->length : 0;
+	answer.length = body ? (uint32_t)body->length : 0;
 	/* Without its parent nobody needs the child. */
-	if (write_all(fd, &record, sizeof(record)) < 0 ||
+	if (write_all(fd, &answer, sizeof(answer)) < 0 ||
 		(body && write_all(fd, body->data, body->length) < 0))
 		_exit(1);
 }
 
 static void send_lines(int fd, size_t index, const struct source_line *lines, size_t count)
 {
-	struct record_line heads[LINE_PROCESS_DEPTH] = {0};
+	struct line_answer_line heads[LINE_PROCESS_DEPTH] = {0};
 	struct strbuf texts = {0}, body = {0};
 
 	for (size_t i = 0; i < count; i++) {
@@ -67,9 +52,10 @@ static void send_lines(int fd, size_t index, const struct source_line *lines, si
 	strbuf_add_bytes(&body, texts.data, texts.length);
 	if (strbuf_status(&texts) < 0 || strbuf_status(&body) < 0)
 		_exit(1);
-	send_record(fd,
-		(struct record){
-			.kind = RECORD_LINES, .index = (uint32_t)index, .count = (uint32_t)count},
+	send_answer(fd,
+		(struct line_answer){.kind = LINE_ANSWER_LINES,
+			.index = (uint32_t)index,
+			.count = (uint32_t)count},
 		&body);
 	strbuf_done(&texts);
 	strbuf_done(&body);
@@ -80,7 +66,7 @@ static void send_failure(int fd, const char *why)
 	struct strbuf body = {0};
 
 	strbuf_add_bytes(&body, why, strlen(why) + 1);
-	send_record(fd, (struct record){.kind = RECORD_FAILED}, &body);
+	send_answer(fd, (struct line_answer){.kind = LINE_ANSWER_FAILED}, &body);
 	strbuf_done(&body);
 }
 
@@ -189,7 +175,8 @@ static _Noreturn void run_child(
 {
 	limit_child(request, parent);
 	for (size_t i = first_file; i < request->file_count; i++) {
-		send_record(fd, (struct record){.kind = RECORD_FILE, .index = (uint32_t)i}, NULL);
+		send_answer(fd,
+			(struct line_answer){.kind = LINE_ANSWER_FILE, .index = (uint32_t)i}, NULL);
 		read_file(request, &request->files[i], fd);
 	}
 	_exit(0);
@@ -197,199 +184,84 @@ static _Noreturn void run_child(
 
 /* ---- the parent ---- */
 
-struct reading {
-	const struct line_request *request;
-	struct line_account *account;
-	pid_t child;
+struct child {
+	struct line_reading reading;
+	pid_t pid;
 	int fd;
-	struct strbuf input;
-	size_t file;              /* of the request, the one that is looked into */
-	size_t answered;          /* of its addresses */
-	uint64_t file_end_ns;     /* when it has taken too long */
-	bool given_up, timed_out; /* why the child was ended */
-	bool has_failed;          /* this file, as the child said */
-	char why[160];
+	bool given_up, timed_out; /* why it was ended */
 };
 
-static int start_child(struct reading *reading)
+static int start_child(struct child *child)
 {
+	const struct line_reading *reading = &child->reading;
 	pid_t parent = getpid();
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	reading->child = fork();
-	if (reading->child < 0) {
+	child->pid = fork();
+	if (child->pid < 0) {
 		int result = -errno;
 
 		close(ends[0]);
 		close(ends[1]);
 		return result;
 	}
-	if (reading->child == 0) {
+	if (child->pid == 0) {
 		close(ends[0]);
 		run_child(reading->request, reading->file, ends[1], parent);
 	}
 	close(ends[1]);
-	reading->fd = ends[0];
-	strbuf_clear(&reading->input);
-	return fcntl(reading->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	child->fd = ends[0];
+	strbuf_clear(&child->reading.input);
+	return fcntl(child->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* Each file may take half of the time that is left, the last one all of it. */
-static void begin_file(struct reading *reading, size_t file)
-{
-	const struct line_request *request = reading->request;
-	uint64_t now_ns = monotonic_now_ns(), left_ns = 0;
-
-	if (request->deadline_ns > now_ns)
-		left_ns = request->deadline_ns - now_ns;
-	reading->file = file;
-	reading->answered = 0;
-	reading->has_failed = false;
-	reading->file_end_ns = now_ns + (file + 1 < request->file_count ? left_ns / 2 : left_ns);
-}
-
-static const char *take_text(const char **texts, const char *end, uint32_t length)
-{
-	const char *text = *texts;
-
-	if (length == 0 || length > (size_t)(end - text) || text[length - 1] != '\0')
-		return NULL;
-	*texts += length;
-	return text;
-}
-
-static void take_lines(struct reading *reading, const struct record *record, const char *body)
-{
-	const struct line_file *file = &reading->request->files[reading->file];
-	const char *texts = body + record->count * sizeof(struct record_line);
-	struct source_line lines[LINE_PROCESS_DEPTH];
-
-	if (record->index < file->first || record->index - file->first >= file->count)
-		return;
-	for (uint32_t i = 0; i < record->count; i++) {
-		struct record_line head;
-
-		memcpy(&head, body + i * sizeof(head), sizeof(head));
-		lines[i].line = head.line;
-		lines[i].function = take_text(&texts, body + record->length, head.function_length);
-		lines[i].file = take_text(&texts, body + record->length, head.file_length);
-	}
-	reading->answered++;
-	if (record->count)
-		reading->request->found(
-			reading->request->context, record->index, lines, record->count);
-}
-
-/* False for what no sound child sends. */
-static bool take_record(struct reading *reading, const struct record *record, const char *body)
-{
-	switch (record->kind) {
-	case RECORD_FILE:
-		if (record->index >= reading->request->file_count || record->length)
-			return false;
-		begin_file(reading, record->index);
-		return true;
-	case RECORD_LINES:
-		if (record->count > LINE_PROCESS_DEPTH ||
-			record->length < record->count * sizeof(struct record_line))
-			return false;
-		take_lines(reading, record, body);
-		return true;
-	case RECORD_FAILED:
-		if (record->length == 0 || body[record->length - 1] != '\0')
-			return false;
-		reading->has_failed = true;
-		snprintf(reading->why, sizeof(reading->why), "%s", body);
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* What became of the file at hand: its remaining addresses, and why. */
-static void leave_out(struct reading *reading, const char *why)
-{
-	const struct line_request *request = reading->request;
-	const struct line_file *file = &request->files[reading->file];
-	struct line_account *account = reading->account;
-
-	account->addresses_left_out += file->count - MIN(reading->answered, file->count);
-	if (account->files_left_out++ == 0)
-		errmsg_set(&account->example, 0, "source lines of %s were left out: %s",
-			request->name(request->context, file->file), why);
-}
-
-static bool take_records(struct reading *reading)
-{
-	const char *at = reading->input.data, *end = at + reading->input.length;
-	struct record record;
-
-	while ((size_t)(end - at) >= sizeof(record)) {
-		memcpy(&record, at, sizeof(record));
-		if (record.length > 2 * LINE_PROCESS_DEPTH * (TEXT_MAX_BYTES + sizeof(record)))
-			return false;
-		if ((size_t)(end - at) - sizeof(record) < record.length)
-			break;
-		if (!take_record(reading, &record, at + sizeof(record)))
-			return false;
-		if (record.kind == RECORD_FAILED)
-			leave_out(reading, reading->why);
-		at += sizeof(record) + record.length;
-	}
-	memmove(reading->input.data, at, (size_t)(end - at));
-	reading->input.length = (size_t)(end - at);
-	return true;
-}
-
-/* Reads what is there. False at the end of the child's records. */
-static bool read_records(struct reading *reading)
+/* Reads what is there. False at the end of the child's answers. */
+static bool read_answers(struct child *child)
 {
 	char chunk[16384];
-	ssize_t got = read(reading->fd, chunk, sizeof(chunk));
+	ssize_t got = read(child->fd, chunk, sizeof(chunk));
 
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR;
-	strbuf_add_bytes(&reading->input, chunk, (size_t)got);
-	return got > 0 && strbuf_status(&reading->input) == 0 && take_records(reading);
+	return got > 0 && line_reading_add(&child->reading, chunk, (size_t)got);
 }
 
 /* Until the child has ended, or has to be ended. */
-static void follow_child(struct reading *reading)
+static void follow_child(struct child *child)
 {
-	const struct line_request *request = reading->request;
-	struct pollfd ready = {.fd = reading->fd, .events = POLLIN};
+	const struct line_request *request = child->reading.request;
+	struct pollfd ready = {.fd = child->fd, .events = POLLIN};
 
 	for (;;) {
-		if (poll(&ready, 1, TICK_MS) > 0 && !read_records(reading))
+		if (poll(&ready, 1, TICK_MS) > 0 && !read_answers(child))
 			return;
-		reading->given_up =
-			request->given_up && request->given_up(request->given_up_context);
-		reading->timed_out = monotonic_now_ns() > reading->file_end_ns;
-		if (reading->given_up || reading->timed_out)
+		child->given_up = request->given_up && request->given_up(request->given_up_context);
+		child->timed_out = monotonic_now_ns() > child->reading.file_end_ns;
+		if (child->given_up || child->timed_out)
 			return;
 	}
 }
 
 /* Ends the child if need be; its status. */
-static int end_child(struct reading *reading)
+static int end_child(struct child *child)
 {
 	int status = 0;
 
-	closep(&reading->fd);
+	closep(&child->fd);
 	/* A child that is at its end keeps its own status. */
-	kill(reading->child, SIGKILL);
-	while (waitpid(reading->child, &status, 0) < 0 && errno == EINTR)
+	kill(child->pid, SIGKILL);
+	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return status;
 }
 
-static void explain_end(const struct reading *reading, int status, char *ret_why, size_t size)
+static void explain_end(const struct child *child, int status, char *ret_why, size_t size)
 {
-	uint64_t megabytes = reading->request->memory_bytes >> 20;
+	uint64_t megabytes = child->reading.request->memory_bytes >> 20;
 
-	if (reading->timed_out)
+	if (child->timed_out)
 		snprintf(ret_why, size, "reading its debug information takes too long");
 	else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS)
 		snprintf(ret_why, size, "the file was cut while it was read");
@@ -399,50 +271,46 @@ static void explain_end(const struct reading *reading, int status, char *ret_why
 			(unsigned long long)megabytes);
 }
 
-static void leave_out_rest(struct reading *reading)
+static bool time_is_over(const struct child *child)
 {
-	for (size_t i = reading->file; i < reading->request->file_count; i++) {
-		reading->account->addresses_left_out +=
-			reading->request->files[i].count - reading->answered;
-		reading->answered = 0;
-	}
-}
-
-static bool time_is_over(const struct reading *reading)
-{
-	return reading->given_up || monotonic_now_ns() > reading->request->deadline_ns;
+	return child->given_up || monotonic_now_ns() > child->reading.request->deadline_ns;
 }
 
 int line_process_run(const struct line_request *request, struct line_account *ret_account)
 {
-	struct reading reading = {.request = request, .account = ret_account, .fd = -1};
+	struct child child = {
+		.reading = {.request = request, .account = ret_account},
+		.fd = -1,
+	};
+	struct line_reading *reading = &child.reading;
 	int result = 0;
 
 	*ret_account = (struct line_account){0};
-	while (result == 0 && reading.file < request->file_count) {
+	while (result == 0 && reading->file < request->file_count) {
 		char why[160];
 		int status;
 
-		begin_file(&reading, reading.file);
-		if (time_is_over(&reading)) {
-			leave_out_rest(&reading);
+		line_reading_begin_file(reading, reading->file);
+		if (time_is_over(&child)) {
+			line_reading_leave_out_rest(reading);
 			break;
 		}
-		result = start_child(&reading);
+		result = start_child(&child);
 		if (result < 0)
 			break;
-		follow_child(&reading);
-		status = end_child(&reading);
-		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		follow_child(&child);
+		status = end_child(&child);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 0 &&
+			line_reading_is_complete(reading))
 			break;
-		if (reading.given_up)
+		if (child.given_up)
 			continue;
-		if (!reading.has_failed) {
-			explain_end(&reading, status, why, sizeof(why));
-			leave_out(&reading, why);
+		if (!reading->has_failed) {
+			explain_end(&child, status, why, sizeof(why));
+			line_reading_leave_out(reading, why);
 		}
-		reading.file++;
+		reading->file++;
 	}
-	strbuf_done(&reading.input);
+	line_reading_done(reading);
 	return result;
 }

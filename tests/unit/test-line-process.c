@@ -27,6 +27,7 @@ enum conduct {
 	CONDUCT_SOUND,
 	CONDUCT_NO_LINES,
 	CONDUCT_ABORTS,
+	CONDUCT_ENDS,
 	CONDUCT_TAKES_MEMORY,
 	CONDUCT_HANGS,
 	CONDUCT_IS_CUT,
@@ -80,6 +81,8 @@ static struct line_table *open_file(void *context, uint32_t file)
 		return NULL;
 	case CONDUCT_ABORTS:
 		abort();
+	case CONDUCT_ENDS:
+		_exit(0);
 	case CONDUCT_TAKES_MEMORY:
 		for (;;) {
 			volatile char *piece = malloc(1 << 20);
@@ -191,6 +194,12 @@ static void test_library_crashes(void **state)
 	check_bad_file(CONDUCT_ABORTS, "failed, or took more than 256 MB");
 }
 
+/* What has no answer is left out, also if the child says that all is well. */
+static void test_child_ends_early(void **state)
+{
+	check_bad_file(CONDUCT_ENDS, "failed, or took more than 256 MB");
+}
+
 #ifdef __SANITIZE_ADDRESS__
 /* Out of memory, malloc() fails as it does without the sanitizer, whose report would not end
  * either. */
@@ -249,6 +258,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sound_files),
 		cmocka_unit_test(test_library_crashes),
+		cmocka_unit_test(test_child_ends_early),
 		cmocka_unit_test(test_file_takes_memory),
 		cmocka_unit_test(test_file_is_cut),
 		cmocka_unit_test(test_file_takes_time),
