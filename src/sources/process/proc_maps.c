@@ -170,7 +170,7 @@ static int parse_line(struct proc_maps *maps, const char *line)
 	struct proc_mapping mapping = {0};
 	unsigned device_major, device_minor;
 	int path_offset = 0;
-	char permissions[5];
+	char permissions[5] = "";
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
 		    &mapping.start, &mapping.end, permissions, &mapping.file_offset, &device_major,
@@ -184,10 +184,22 @@ static int parse_line(struct proc_maps *maps, const char *line)
 	return add_mapping(maps, mapping, line + path_offset);
 }
 
+int proc_maps_add_text(struct proc_maps *maps, char *text)
+{
+	int error = 0;
+	char *line;
+
+	while (error == 0 && (line = strsep(&text, "\n"))) {
+		if (*line)
+			error = parse_line(maps, line);
+	}
+	return error;
+}
+
 int proc_maps_read_by_text(struct proc_maps *maps, uint32_t tid)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
-	char path[64], *line, *rest;
+	char path[64];
 	int error;
 
 	clear(maps);
@@ -195,11 +207,7 @@ int proc_maps_read_by_text(struct proc_maps *maps, uint32_t tid)
 	error = read_whole_file(path, MAX_MAPS_TEXT_BYTES, &text);
 	if (error < 0)
 		return error == -ENOENT ? -ESRCH : error;
-	for (rest = text.data; error == 0 && (line = strsep(&rest, "\n"));) {
-		if (*line)
-			error = parse_line(maps, line);
-	}
-	return error;
+	return proc_maps_add_text(maps, text.data);
 }
 
 int proc_maps_read(struct proc_maps *maps, uint32_t tid)

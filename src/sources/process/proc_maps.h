@@ -30,6 +30,8 @@ int proc_maps_read(struct proc_maps *maps, uint32_t tid);
 /* One way only; -ENOTTY when the kernel has no such ioctl. */
 int proc_maps_read_by_query(struct proc_maps *maps, uint32_t tid);
 int proc_maps_read_by_text(struct proc_maps *maps, uint32_t tid);
+/* The executable ones of such a text, which is overwritten; NULL is none. 0, -EBADMSG, -ENOMEM. */
+int proc_maps_add_text(struct proc_maps *maps, char *text);
 void proc_maps_done(struct proc_maps *maps);
 
 static inline const char *proc_mapping_name(

@@ -48,6 +48,21 @@ static int64_t find_number(const struct strbuf *environment, const char *name)
 }
 
 /* All numbers are of one starter: the first whose rank there is. */
+struct proc_ranks proc_find_ranks(const struct strbuf *environment)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
+		int64_t rank = find_number(environment, variables[i].rank);
+
+		if (rank >= 0)
+			return (struct proc_ranks){
+				.rank = rank,
+				.world_size = find_number(environment, variables[i].world_size),
+				.local_rank = find_number(environment, variables[i].local_rank),
+			};
+	}
+	return PROC_RANKS_UNKNOWN;
+}
+
 struct proc_ranks proc_read_ranks(uint32_t pid)
 {
 	_cleanup_strbuf_ struct strbuf environment = {0};
@@ -56,15 +71,5 @@ struct proc_ranks proc_read_ranks(uint32_t pid)
 	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
 	if (read_whole_file(path, ENVIRONMENT_BYTES, &environment) < 0)
 		return PROC_RANKS_UNKNOWN;
-	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
-		int64_t rank = find_number(&environment, variables[i].rank);
-
-		if (rank >= 0)
-			return (struct proc_ranks){
-				.rank = rank,
-				.world_size = find_number(&environment, variables[i].world_size),
-				.local_rank = find_number(&environment, variables[i].local_rank),
-			};
-	}
-	return PROC_RANKS_UNKNOWN;
+	return proc_find_ranks(&environment);
 }

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/strbuf.h"
+
 /* -1: not known. */
 struct proc_ranks {
 	int64_t rank, world_size, local_rank;
@@ -16,3 +18,5 @@ struct proc_ranks {
  * with: what it sets itself is not seen. All -1 where there is none, or the process has ended.
  */
 struct proc_ranks proc_read_ranks(uint32_t pid);
+/* The same of an environment that was read: NAME=VALUE, each ended by a NUL. */
+struct proc_ranks proc_find_ranks(const struct strbuf *environment);
