@@ -99,6 +99,9 @@ static void apply_edge(struct session *session, const struct wire_window_edge *e
 	struct session_windows *windows = &session->windows;
 	struct capture_window *window = windows_last(&windows->list);
 
+	/* A window in a window: no leader of ours does that. */
+	if (edge->phase == WIRE_PHASE_ACTIVE && windows->list.is_open)
+		return;
 	windows->phase = edge->phase;
 	if (edge->phase == WIRE_PHASE_ACTIVE) {
 		begin_window(session, edge->time_ns, session_window_spec(session)->trigger);
@@ -443,6 +446,7 @@ int session_windows_start(struct session *session, struct errmsg *err)
 			"fs.inotify.max_user_instances",
 			strerror(-result));
 	window_trigger_start(&windows->trigger, session->start_ns);
+	windows->list.known_ns = session->start_ns; /* nothing is of an earlier moment */
 	windows->phase = WIRE_PHASE_CLOSED;
 	if (window_spec_is_scheduled(session_window_spec(session)))
 		windows->phase = target_gate_start_schedule(gate_of(session), session->start_ns);

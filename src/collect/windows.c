@@ -3,9 +3,11 @@
 
 int windows_begin(struct windows *windows, uint64_t time_ns, enum capture_window_trigger trigger)
 {
+	const struct capture_window *last = windows_last(windows);
+	uint64_t first_ns = MAX(windows->known_ns, last ? last->end_ns : 0);
 	struct capture_window window = {
 		.number = (uint32_t)windows->items.count + 1,
-		.begin_ns = MAX(time_ns, windows->known_ns),
+		.begin_ns = MAX(time_ns, first_ns),
 		.first_step = 1,
 		.opened_by = trigger,
 	};

@@ -29,7 +29,8 @@ struct windows {
 	void *context;
 };
 
-/* Opens one; returns 0, -E2BIG when there were too many, or -ENOMEM. */
+/* Opens one, behind the last, which is closed; returns 0, -E2BIG when there were too many, or
+ * -ENOMEM. */
 int windows_begin(struct windows *windows, uint64_t time_ns, enum capture_window_trigger trigger);
 /* Closes the open one: from this moment on nothing is recorded. */
 void windows_end(struct windows *windows, uint64_t time_ns, enum capture_window_reason reason);

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "ring-file.h"
 #include "sources/target/map_guard.h"
 #include "sources/target/target_rings.h"
@@ -203,6 +204,27 @@ static void test_a_cut_gate(void **state)
 	assert_int_equal(access(target_rings_folder(fixture->rings), F_OK), 0);
 }
 
+/* Every process of the session can write there. */
+static void test_edges_that_no_leader_writes(void **state)
+{
+	struct fixture *fixture = *state;
+	struct target_gate *gate = target_rings_gate(fixture->rings);
+	struct wire_window_edge edges[WIRE_WINDOW_EDGES];
+	uint64_t known_ns;
+
+	gate->memory->edges[0] =
+		(struct wire_window_edge){.time_ns = UINT64_MAX, .phase = WIRE_PHASE_ACTIVE};
+	gate->memory->edges[1] = (struct wire_window_edge){.time_ns = 1, .phase = 7};
+	gate->memory->edges[2] = (struct wire_window_edge){.time_ns = 1};
+	atomic_store(&gate->memory->edges_written, 3);
+	assert_int_equal(target_gate_read_edges(gate, edges, &known_ns), 2);
+	assert_int_equal(edges[0].phase, WIRE_PHASE_ACTIVE);
+	assert_true(edges[0].time_ns <= monotonic_now_ns());
+	assert_int_equal(edges[1].phase, WIRE_PHASE_CLOSED);
+	atomic_store(&gate->memory->edges_written, 1ULL << 40);
+	assert_int_equal(target_gate_read_edges(gate, edges, &known_ns), 0);
+}
+
 /* Files that nobody guards end us as ever. */
 static void test_other_memory_still_faults(void **state)
 {
@@ -240,6 +262,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cut_while_it_is_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_cut_before_it_is_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_cut_gate, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_edges_that_no_leader_writes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_memory_still_faults, set_up, tear_down),
 	};
 

@@ -224,6 +224,20 @@ static void test_late_edges(void **state)
 	windows_done(windows);
 }
 
+/* Whatever moments it is given. */
+static void test_windows_follow_one_another(void **state)
+{
+	struct windows windows = {0};
+
+	assert_int_equal(windows_begin(&windows, 100, CAPTURE_TRIGGER_STEPS), 0);
+	windows_end(&windows, 900, CAPTURE_REASON_SCHEDULE);
+	assert_int_equal(windows_begin(&windows, 50, CAPTURE_TRIGGER_STEPS), 0);
+	assert_int_equal(windows_last(&windows)->begin_ns, 900);
+	windows_end(&windows, 60, CAPTURE_REASON_SCHEDULE);
+	assert_int_equal(windows_last(&windows)->end_ns, 900);
+	windows_done(&windows);
+}
+
 static void test_planned_end(void **state)
 {
 	struct edges edges = {.now_ns = 5000, .begin_ns = 1000};
@@ -466,6 +480,7 @@ int main(void)
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test(test_moments),
 		cmocka_unit_test(test_late_edges),
+		cmocka_unit_test(test_windows_follow_one_another),
 		cmocka_unit_test(test_planned_end),
 		cmocka_unit_test(test_cuts),
 		cmocka_unit_test(test_many_windows),

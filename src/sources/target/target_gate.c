@@ -168,6 +168,22 @@ static void wait_for_leader(const struct wire_gate *memory)
 		nanosleep(&pause, NULL);
 }
 
+/* No leader of ours writes of what is to come, or of a phase that there is not. */
+static size_t keep_sound(struct wire_window_edge *edges, size_t count)
+{
+	uint64_t now_ns = monotonic_now_ns();
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (edges[i].phase > WIRE_PHASE_ACTIVE)
+			continue;
+		edges[kept] = edges[i];
+		edges[kept].time_ns = MIN(edges[kept].time_ns, now_ns);
+		kept++;
+	}
+	return kept;
+}
+
 /*
  * The clock before the lock, and the lock before the count: who takes the lock later also takes its
  * time later, and what was made before stands in the log.
@@ -189,6 +205,7 @@ size_t target_gate_read_edges(struct target_gate *gate,
 	for (; read != written; read++)
 		ret_edges[count++] = memory->edges[read % WIRE_WINDOW_EDGES];
 	atomic_store_explicit(&memory->edges_read, read, memory_order_release);
+	count = keep_sound(ret_edges, count);
 	if (count)
 		atomic_store(&gate->wants_open, ret_edges[count - 1].phase != WIRE_PHASE_CLOSED);
 	map_guard_leave();
