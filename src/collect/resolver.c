@@ -291,12 +291,28 @@ static int mapping_of_file(struct resolver *resolver, uint32_t file, capture_id 
 	return result < 0 ? result : map_u64_set(&resolver->file_mappings, file, *ret_mapping);
 }
 
-static const char *symbol_name(
-	struct resolver *resolver, const struct symbol_table *symbols, uint64_t vaddr)
+/*
+ * Where a stripped file gives no size, the symbol may be that of a function before: the C library
+ * of Alpine has exported functions and others behind them in one piece of assembly.
+ */
+static bool find_symbol(const struct resolver *resolver, const struct symbol_table *symbols,
+	uint32_t file, uint64_t vaddr, struct symbol *ret_symbol)
+{
+	uint64_t start;
+
+	if (!symbols || !symbol_table_find(symbols, vaddr, ret_symbol))
+		return false;
+	return !ret_symbol->end_is_guess ||
+	       !file_store_function_start(resolver->files, file, vaddr, &start) ||
+	       start <= ret_symbol->vaddr;
+}
+
+static const char *symbol_name(struct resolver *resolver, const struct symbol_table *symbols,
+	uint32_t file, uint64_t vaddr)
 {
 	struct symbol symbol;
 
-	if (!symbols || !symbol_table_find(symbols, vaddr, &symbol))
+	if (!find_symbol(resolver, symbols, file, vaddr, &symbol))
 		return NULL;
 	strbuf_clear(&resolver->name);
 	symbol_demangle(symbol.name, &resolver->name);
@@ -355,7 +371,7 @@ static int file_frame(struct resolver *resolver, const struct mapping *mapping, 
 		return -EAGAIN;
 	frame.function = is_signal_return(resolver, mapping->file, frame.rel_pc)
 				 ? "__restore_rt"
-				 : symbol_name(resolver, symbols, frame.rel_pc);
+				 : symbol_name(resolver, symbols, mapping->file, frame.rel_pc);
 	remembered.named = frame.function != NULL;
 	if (!frame.function && readiness != FILE_PENDING)
 		frame.function = start_name(resolver, mapping->file, frame.rel_pc);
@@ -439,8 +455,8 @@ static void write_lines(void *context, size_t index, const struct source_line *l
 		const char *function = lines[i].function;
 
 		/* The outermost function is the symbol: DWARF may lack its linkage name. */
-		if ((i == count - 1 || !function) && symbols &&
-			symbol_table_find(symbols, frame->vaddr, &symbol))
+		if ((i == count - 1 || !function) &&
+			find_symbol(resolver, symbols, frame->file, frame->vaddr, &symbol))
 			function = symbol.name;
 		if (function)
 			symbol_demangle(function, &names[i]);
@@ -464,7 +480,7 @@ static void write_late_name(struct resolver *resolver, const struct file_frame *
 	if (frame->named ||
 		file_store_symbols(resolver->files, frame->file, &symbols) != FILE_READY)
 		return;
-	line.function = symbol_name(resolver, symbols, frame->vaddr);
+	line.function = symbol_name(resolver, symbols, frame->file, frame->vaddr);
 	if (line.function)
 		capture_writer_symbols(resolver->writer, frame->mapping, frame->vaddr, &line, 1);
 }

@@ -25,6 +25,7 @@ struct table_reading {
 	struct symbol_candidates *candidates;
 	const struct elf_file *file, *source;
 	struct elf_symbol_table table;
+	bool exported;
 };
 
 static bool is_better_left_out(const char *name)
@@ -104,6 +105,7 @@ static int add_symbol(struct table_reading *reading, const Elf64_Sym *symbol)
 		return 0;
 	candidate.rank = name_rank(symbol, candidate.name);
 	candidate.sized = symbol->st_size != 0;
+	candidate.exported = reading->exported;
 	candidate.label = !candidate.sized && ELF64_ST_TYPE(symbol->st_info) == STT_NOTYPE &&
 			  ELF64_ST_BIND(symbol->st_info) == STB_LOCAL;
 	if (candidate.sized && symbol->st_size < candidate.end - candidate.start)
@@ -116,7 +118,12 @@ static int add_symbol(struct table_reading *reading, const Elf64_Sym *symbol)
 int elf_symbols_collect(struct symbol_candidates *candidates, const struct elf_file *file,
 	struct elf_file *source, uint32_t table_type)
 {
-	struct table_reading reading = {.candidates = candidates, .file = file, .source = source};
+	struct table_reading reading = {
+		.candidates = candidates,
+		.file = file,
+		.source = source,
+		.exported = table_type == SHT_DYNSYM,
+	};
 	size_t index = elf_file_find_section_of_type(source, table_type);
 	int result = 0;
 

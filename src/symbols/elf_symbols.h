@@ -19,6 +19,7 @@ struct symbol_candidate {
 	uint32_t rank;    /* among names of one start the highest is the best */
 	bool sized;       /* false: the file gives no size, `end` is the end of the section */
 	bool label;       /* not sized, local, and not said to be a function */
+	bool exported;    /* of .dynsym, which names no local functions */
 };
 
 struct symbol_candidates { /* as ARRAY_OF() */

@@ -12,9 +12,10 @@
 #include "base/array.h"
 
 #define IMAGE_MAGIC     "sondesym"
-#define IMAGE_VERSION   1
+#define IMAGE_VERSION   2
 #define NAMES_MAX_BYTES ((size_t)512 << 20)
 #define NO_ENTRY        UINT32_MAX
+#define END_IS_GUESS    (1U << 31) /* see struct symbol */
 /* Linkers let a name be the end of another; far more of that makes gigabytes of some kilobytes. */
 #define NAMES_SHARED_MAX 16
 /* Two names at a time, before the file's limits are looked at. */
@@ -30,7 +31,7 @@ struct symbol_image_header {
 };
 
 struct symbol_image_entry {
-	uint32_t size;
+	uint32_t size;  /* END_IS_GUESS may be added */
 	uint32_t name;  /* offset in names */
 	uint32_t outer; /* index of the nearest earlier entry that ends later; NO_ENTRY */
 	/*
@@ -138,6 +139,11 @@ size_t symbol_image_count(const struct symbol_image *image)
 	return image->header->count;
 }
 
+static uint32_t size_of(const struct symbol_image_entry *entry)
+{
+	return entry->size & ~END_IS_GUESS;
+}
+
 static size_t count_up_to(const struct symbol_image *image, uint64_t vaddr)
 {
 	size_t low = 0, high = image->header->count;
@@ -165,7 +171,8 @@ static int read_entry(const struct symbol_image *image, size_t index, struct sym
 	*ret_symbol = (struct symbol){
 		.name = name,
 		.vaddr = image->starts[index],
-		.size = entry->size,
+		.size = size_of(entry),
+		.end_is_guess = entry->size & END_IS_GUESS,
 	};
 	return 1;
 }
@@ -177,7 +184,7 @@ int symbol_image_find(const struct symbol_image *image, uint64_t vaddr, struct s
 	/* `outer` is followed downwards only, so that damaged entries cannot make this endless. */
 	for (size_t next; index > 0; index = next + 1) {
 		index--;
-		if (vaddr - image->starts[index] < image->entries[index].size)
+		if (vaddr - image->starts[index] < size_of(&image->entries[index]))
 			return read_entry(image, index, ret_symbol);
 		next = image->entries[index].outer;
 		if (next >= index)
@@ -210,6 +217,8 @@ static int compare_candidates(const void *left, const void *right, void *context
 		return a->sized ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank > b->rank ? -1 : 1;
+	if (a->exported != b->exported)
+		return a->exported ? 1 : -1;
 	return strcmp(a->name, b->name);
 }
 
@@ -269,7 +278,9 @@ static void fill_entries(uint64_t *starts, struct symbol_image_entry *entries,
 
 		starts[i] = candidate->start;
 		entries[i].size =
-			(uint32_t)MIN(candidate->end - candidate->start, (uint64_t)UINT32_MAX);
+			(uint32_t)MIN(candidate->end - candidate->start, (uint64_t)INT32_MAX);
+		if (candidate->exported && !candidate->sized)
+			entries[i].size |= END_IS_GUESS;
 		while (outer != NO_ENTRY && candidates->items[outer].end <= candidate->end)
 			outer = entries[outer].outer;
 		entries[i].outer = outer;

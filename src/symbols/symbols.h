@@ -17,6 +17,8 @@ struct symbol {
 	const char *name; /* as in the file (mangled), or NAME@plt; valid as long as the table */
 	uint64_t vaddr;   /* of the symbol's first byte */
 	uint64_t size;    /* where the file gives none, up to the next symbol; never 0 */
+	/* That next symbol is of a stripped file: a function without a name may begin before it. */
+	bool end_is_guess;
 };
 
 struct symbol_table;

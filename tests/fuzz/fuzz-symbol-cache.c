@@ -52,6 +52,7 @@ static int read_candidates(
 			.rank = record[3],
 			.sized = record[4] & 1,
 			.label = (record[4] & 3) == 2,
+			.exported = record[4] & 4,
 		};
 
 		candidate.end = candidate.start + 1 + record[5];

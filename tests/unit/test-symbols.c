@@ -221,6 +221,25 @@ static void test_stripped(void **state)
 	assert_named(table, "fixture_local", NULL);
 }
 
+/* Names of .dynsym without a size: what lies behind may be another function. */
+static void test_guessed_ends(void **state)
+{
+	_cleanup_symbol_table_ struct symbol_table *whole = open_symbols(FIXTURE, "", NULL),
+						   *stripped =
+							   open_symbols(in_folder("stripped.so"),
+								   in_folder("nothing"), NULL);
+	struct symbol found;
+
+	assert_true(symbol_table_find(whole, address_of("fixture_kernel") + 20, &found));
+	assert_false(found.end_is_guess);
+	assert_true(symbol_table_find(stripped, address_of("fixture_kernel") + 20, &found));
+	assert_string_equal(found.name, "fixture_kernel");
+	assert_int_equal(found.size, 64);
+	assert_true(found.end_is_guess);
+	assert_true(symbol_table_find(stripped, address_of("fixture_after"), &found));
+	assert_false(found.end_is_guess);
+}
+
 static void test_build_id_directory(void **state)
 {
 	_cleanup_symbol_table_ struct symbol_table *table = NULL;
@@ -712,6 +731,7 @@ int main(void)
 		cmocka_unit_test(test_nested_symbols),
 		cmocka_unit_test(test_plt_names),
 		cmocka_unit_test(test_stripped),
+		cmocka_unit_test(test_guessed_ends),
 		cmocka_unit_test(test_build_id_directory),
 		cmocka_unit_test(test_debug_link_places),
 		cmocka_unit_test(test_debug_link_to_no_file),
