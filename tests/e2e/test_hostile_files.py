@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import hostile_elf
 import pytest
@@ -139,4 +140,37 @@ def test_many_sections_share_one_symbol_table(sonde, program, tmp_path):
     errors, memory = record(sonde, shared)
     assert memory < 300 << 20
     assert time.monotonic() - start < 60
+    assert "work" in functions(sonde)
+
+
+def wait_for(fact):
+    end = time.monotonic() + PATIENCE_S
+    while not fact():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_second_interrupt_ends_finishing(sonde, tmp_path):
+    """The first ends the command; reading its source lines would take all the time that there is."""
+    (tmp_path / "endless.c").write_text(SOURCE + "int main(void) { for (;;) work(); }\n")
+    subprocess.run(["cc", "-g", "-O1", "-o", tmp_path / "sound", tmp_path / "endless.c"], check=True)
+    hostile_elf.add_blocks(tmp_path / "sound", tmp_path / "endless", 32 << 20)
+    recording = sonde.start("record", "-F", 499, "-o", "hostile.pftrace", "--", tmp_path / "endless")
+
+    def children():
+        try:
+            pids = Path(f"/proc/{recording.pid}/task/{recording.pid}/children").read_text().split()
+            return {Path(f"/proc/{pid}/comm").read_text().strip(): pid for pid in pids}
+        except (FileNotFoundError, ProcessLookupError):
+            return {}  # one has ended meanwhile
+
+    wait_for(lambda: "endless" in children())
+    ticks = Path(f"/proc/{children()['endless']}/stat")
+    wait_for(lambda: int(ticks.read_text().split()[13]) >= 20)  # 0.2 s of its CPU time
+    recording.send_signal(signal.SIGINT)
+    wait_for(lambda: list(children()) == ["sonde"])  # which reads source lines
+    recording.send_signal(signal.SIGINT)
+    _, errors = recording.communicate(timeout=PATIENCE_S)
+    assert recording.returncode == 128 + signal.SIGINT, "the command's"
+    assert "no source lines: reading debug information was given up at Ctrl-C" in errors
     assert "work" in functions(sonde)
