@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyses/rank_use.h"
+#include "analyses/thread_names.h"
 #include "cli/report_view.h"
 #include "exporters/format.h"
 
@@ -383,49 +384,6 @@ static void add_sonde(const struct report_view *view, const struct breakdown *br
 	strbuf_addf(view->out, " of the above%s\n", terminal_plain(&view->terminal));
 }
 
-static bool has_python(const struct model *model, uint32_t index)
-{
-	const struct model_stack *stack = &model->stacks.items[index];
-
-	for (uint32_t i = 0; i < stack->count; i++) {
-		uint32_t frame = model->stack_frames.items[stack->first + i];
-
-		if (model->functions.items[model->frames.items[frame].function].kind ==
-			CAPTURE_FRAME_INTERPRETED)
-			return true;
-	}
-	return false;
-}
-
-/* A thread that runs Python, and is called as its process is. */
-static bool has_nameless_python_thread(const struct model *model)
-{
-	array_foreach (&model->samples, sample) {
-		const struct model_thread *thread = &model->threads.items[sample->thread];
-		const struct model_process *process = &model->processes.items[thread->process];
-
-		if (thread->tid != process->pid && sample->stack != MODEL_NONE &&
-			strcmp(thread->name, process->name) == 0 &&
-			has_python(model, sample->stack))
-			return true;
-	}
-	return false;
-}
-
-/* What is seen of a program that sonde did not start. */
-static void explain_thread_names(const struct report_view *view)
-{
-	const struct model *model = view->model;
-
-	if (model->session.present && !*model->session.command_line && !report_is_imported(model) &&
-		has_nameless_python_thread(model))
-		report_paragraph(view,
-			"Python threads are called as their process is where sonde attached to "
-			"it: before 3.14 CPython does not tell the system their names; sonde "
-			"record -- COMMAND has them from the start.",
-			0);
-}
-
 int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,
 	size_t limit)
 {
@@ -448,8 +406,8 @@ int report_table(const struct report_view *view, enum breakdown_by by, enum brea
 		r = report_ranks(view, limit);
 	if (by == BREAKDOWN_PROCESS)
 		add_sonde(view, &breakdown);
-	if (by == BREAKDOWN_THREAD)
-		explain_thread_names(view);
+	if (by == BREAKDOWN_THREAD && thread_names_missing(view->model))
+		report_paragraph(view, thread_names_missing(view->model), 0);
 	if (r == 0 && by == BREAKDOWN_LINE)
 		report_source(view, &breakdown);
 	return r;

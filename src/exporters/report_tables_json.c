@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyses/thread_names.h"
 #include "exporters/kinds.h"
 
 void json_member_range_field(struct json_writer *json, const struct model_range_field *field)
@@ -232,6 +233,8 @@ void report_json_table(struct json_writer *json, const struct model *model,
 
 	json_begin_object(json);
 	json_member_u64(json, "rows_total", count);
+	if (breakdown->by == BREAKDOWN_THREAD)
+		json_member_text(json, "names_missing", thread_names_missing(model));
 	json_key(json, "rows");
 	json_begin_array(json);
 	for (size_t i = 0; i < (limit ? MIN(limit, count) : count); i++) {

@@ -180,6 +180,8 @@ time.sleep(600)
         running.stdout.close()
     text = sonde("report", "--by", "thread", capture, check=0).stdout
     assert " Python threads are called as their process is where sonde attached" in " " + text.replace("\n", " ")
+    threads = sonde("report", "--by", "thread", "--json", capture, check=0).json()["tables"]["thread"]
+    assert threads["names_missing"].startswith("Python threads are called as their process is where sonde attached")
 
 
 RANKS = """
