@@ -23,16 +23,28 @@ def python_frame(code, entry, offset=4):
 
 
 def wire(
-    kernel=(), user=(), python=(), stop=0, flags=0, copy=b"", time_ns=10**9, gil=0, wait=0, waited_ns=0, runnable_ns=0
+    kernel=(),
+    user=(),
+    python=(),
+    stop=0,
+    flags=0,
+    copy=b"",
+    time_ns=10**9,
+    gil=0,
+    wait=0,
+    waited_ns=0,
+    runnable_ns=0,
+    left_out=(0, 0, 0, 0),
 ):
     frames = struct.pack(f"<{len(kernel)}Q", *kernel) + b"".join(python) + struct.pack(f"<{len(user)}Q", *user)
-    length = 120 + len(frames) + len(copy)
+    length = 128 + len(frames) + len(copy)
     head = struct.pack("<HHI", 1, 0, length) + struct.pack("<QQ", time_ns, 7)
     head += struct.pack("<III", 1, 2, 0) + struct.pack("<HH", len(user), len(kernel))
     head += struct.pack("<BBBBI", stop, flags, bool(python), gil, 1) + b"thread".ljust(16, b"\0")
     head += b"process".ljust(16, b"\0") + struct.pack(
-        "<HBBIQQQQ", len(python), wait, 0, 1, waited_ns, 99, 3, runnable_ns
+        "<HBBIQQQQ4H", len(python), wait, 0, 1, waited_ns, 99, 3, runnable_ns, *left_out
     )
+    assert len(head) == 128
     return head + frames + copy
 
 
@@ -91,6 +103,14 @@ WIRE = {
         from_ring(wire(copy=wire_copy(CODE + 16, STACK)[:-8])),
         from_ring(wire(python=[python_frame(5, 0)], copy=wire_copy(CODE + 16, STACK))),
         same(9, 5)[:24],
+    ),
+    "deep": wire_input(
+        wire(
+            user=[PROGRAM + 0x2000] * 200,
+            python=[python_frame(5, index % 2) for index in range(100)],
+            left_out=(700, 3, 500, 2),
+        ),
+        wire(user=[CODE], left_out=(65535, 65535, 65535, 65535)),
     ),
     "last-moment": wire_input(wire(time_ns=2**64 - 1)),
 }
