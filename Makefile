@@ -30,6 +30,10 @@ test-all: deps-test all
 	tools/tidy $(BUILD)
 	$(MAKE) test PYTEST=--slow
 
+# FUZZ_SECONDS=600 for longer runs of each target, FUZZ="elf wire" for some of them.
+fuzz: deps-test
+	tools/fuzz $(FUZZ)
+
 bench: deps-bench all
 	bench/run.py --build $(BUILD) $(BENCH)
 
@@ -42,4 +46,4 @@ docs: configured
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
-.PHONY: all configured demo test test-all bench install docs format
+.PHONY: all configured demo test test-all fuzz bench install docs format
