@@ -330,9 +330,12 @@ struct uses {
 	struct inference inference;
 	struct phase_use phases;
 	struct layer_use layers;
+	struct span_energy *span_energy; /* NULL: nothing was measured */
+	struct inference_joules joules;
 };
 
-static int uses_init(struct uses *uses, const struct model *model, const struct selected *selected)
+static int uses_init(struct uses *uses, const struct model *model, const struct selected *selected,
+	const struct energy_use *energy)
 {
 	int r = range_use_init(&uses->ranges, model, selected);
 
@@ -340,7 +343,12 @@ static int uses_init(struct uses *uses, const struct model *model, const struct 
 	r = r ?: window_use_init(&uses->windows, model, selected);
 	r = r ?: inference_init(&uses->inference, model);
 	r = r ?: phase_use_init(&uses->phases, model, selected, &uses->inference);
-	return r ?: layer_use_init(&uses->layers, model, selected);
+	r = r ?: layer_use_init(&uses->layers, model, selected);
+	if (r == 0 && energy_use_has_any(energy))
+		r = span_energy_new(&uses->span_energy, model, energy);
+	return r
+		       ?: inference_joules_init(&uses->joules, uses->span_energy, &uses->inference,
+				  &uses->phases);
 }
 
 static void uses_done(struct uses *uses)
@@ -351,6 +359,8 @@ static void uses_done(struct uses *uses)
 	inference_done(&uses->inference);
 	phase_use_done(&uses->phases);
 	layer_use_done(&uses->layers);
+	span_energy_free(uses->span_energy);
+	inference_joules_done(&uses->joules);
 }
 
 static int write_text(struct model *model, const struct before_narrowing *before,
@@ -370,11 +380,14 @@ static int write_text(struct model *model, const struct before_narrowing *before
 		.phases = &uses.phases,
 		.layers = &uses.layers,
 		.slo = arguments.slo_text ? &arguments.slo : NULL,
+		.joules = &uses.joules,
+		.rates = arguments.rates,
 		.terminal = terminal_of(stdout),
 		.out = out,
 	};
-	int r = uses_init(&uses, model, selected);
+	int r = uses_init(&uses, model, selected, &before->energy);
 
+	view.span_energy = uses.span_energy;
 	r = r ?: report_header(&view);
 	r = r ?: weigh(model, before, selected, err);
 	r = r ?: add_tables(&view);
@@ -396,6 +409,7 @@ static int write_json(struct model *model, const struct before_narrowing *before
 		.weight = shown_weight(&arguments.shown),
 		.energy = &before->energy,
 		.slo = arguments.slo_text ? &arguments.slo : NULL,
+		.rates = &arguments.rates,
 	};
 	struct json_writer json = {.out = out, .pretty = true};
 	int r = report_json_begin(&json, model, &arguments.selection, selected, &options);

@@ -2,6 +2,7 @@
 /* How fast requests to models were answered, as the report shows it. */
 #include <math.h>
 
+#include "cli/energy_cells.h"
 #include "cli/report_view.h"
 #include "exporters/format.h"
 
@@ -82,6 +83,57 @@ static void describe_goodput(const struct report_view *view, const struct infere
 	report_paragraph(view, strbuf_cstr(&text), 0);
 }
 
+static void add_per(struct strbuf *out, const char *before, double joules, const char *after)
+{
+	if (isnan(joules))
+		return;
+	strbuf_add(out, before);
+	format_energy(out, joules);
+	strbuf_add(out, after);
+}
+
+static void describe_cost(struct strbuf *out, const struct energy_rates *rates, double joules)
+{
+	double cost = energy_cost(rates, joules), co2_g = energy_co2_g(rates, joules);
+
+	if (!isnan(cost))
+		strbuf_addf(out, " It cost %.3g.", cost);
+	if (!isnan(co2_g))
+		strbuf_addf(out, " It stands for %.3g g of CO2.", co2_g);
+}
+
+static void describe_energy(const struct report_view *view)
+{
+	const struct inference_joules *joules = view->joules;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!report_has_energy(view))
+		return;
+	if (joules->all.reason) {
+		strbuf_addf(&text,
+			"Energy from the first begin to the last token is not known: %s.",
+			joules->all.reason);
+		report_paragraph(view, strbuf_cstr(&text), 0);
+		return;
+	}
+	format_energy(&text, joules->all.full_j);
+	add_per(&text, " \xc2\xb1", joules->all.uncertainty_j, "");
+	add_per(&text, " (", joules->all.net_j, " without the idle share)");
+	add_per(&text, ", ", joules->per_output_token_j, " for an output token");
+	add_per(&text, ": in the decode ", joules->decode_per_output_token_j, "");
+	add_per(&text, ", in the prefill ", joules->prefill_per_prompt_token_j,
+		" for a token of a prompt");
+	if (!isnan(joules->tokens_per_j))
+		strbuf_addf(&text, ". %.4g tokens/J", joules->tokens_per_j);
+	if (!isnan(joules->edp_per_token_js))
+		strbuf_addf(&text, ", %.3g J\xc2\xb7s for a token (energy times median time)",
+			joules->edp_per_token_js);
+	strbuf_addf(&text, ". %.3g W on average, %.3g W at most.", joules->all.average_w,
+		joules->all.peak_w);
+	describe_cost(&text, &view->rates, joules->all.full_j);
+	report_paragraph(view, strbuf_cstr(&text), 0);
+}
+
 static void describe_rates(const struct report_view *view, const struct inference *inference)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
@@ -110,6 +162,7 @@ static void describe_rates(const struct report_view *view, const struct inferenc
 			(unsigned long long)inference->large_chunks);
 	report_paragraph(view, strbuf_cstr(&text), 0);
 	describe_goodput(view, inference);
+	describe_energy(view);
 }
 
 static int print_metrics(const struct report_view *view, const struct inference *inference)
@@ -242,7 +295,7 @@ int report_tokens(const struct report_view *view, size_t limit)
 
 /* Columns that are there where some request has a value. */
 struct request_columns {
-	bool preempted, end, slo;
+	bool preempted, end, slo, energy;
 };
 
 static void add_prompt(struct table *table, const struct inference_request *request)
@@ -275,6 +328,16 @@ static void add_limits(const struct report_view *view, struct table *table,
 	table_cell(table, met < 0 ? "" : met ? "kept" : "broken");
 }
 
+static void add_request_energy(const struct report_view *view, struct table *table,
+	const struct inference_request *request)
+{
+	const struct joules *joules =
+		&view->joules->requests.items[request - view->inference->requests.items];
+
+	table_joules(table, joules);
+	table_joules_per(table, joules, request->tokens_known ? (double)request->output_tokens : 0);
+}
+
 static void add_request(const struct report_view *view, struct table *table,
 	const struct inference_request *request, const struct request_columns *shown)
 {
@@ -301,6 +364,8 @@ static void add_request(const struct report_view *view, struct table *table,
 							 : "not ended");
 	if (shown->slo)
 		add_limits(view, table, request);
+	if (shown->energy)
+		add_request_energy(view, table, request);
 	table_cell(table, *request->id ? request->id : NO_REQUEST);
 }
 
@@ -320,7 +385,8 @@ static void add_percentiles(
 
 			add_ns(table, values[i]);
 		}
-		for (int j = 0; j < 2 + shown->preempted + shown->end + shown->slo; j++)
+		for (int j = 0;
+			j < 2 + shown->preempted + shown->end + shown->slo + 2 * shown->energy; j++)
 			table_cell(table, "");
 		table_cell(table, names[i]);
 	}
@@ -341,6 +407,10 @@ static size_t make_request_columns(
 		columns[count++] = (struct table_column){.title = "End", .is_text = true};
 	if (shown->slo)
 		columns[count++] = (struct table_column){.title = "Limits"};
+	if (shown->energy) {
+		columns[count++] = (struct table_column){.title = "Energy", .right = true};
+		columns[count++] = (struct table_column){.title = "Per token", .right = true};
+	}
 	columns[count++] =
 		(struct table_column){.title = "Request", .is_text = true, .shrinks_to = 16};
 	return count;
@@ -348,10 +418,12 @@ static size_t make_request_columns(
 
 int report_requests(const struct report_view *view, size_t limit)
 {
-	struct table_column columns[12];
+	struct table_column columns[14];
 	_cleanup_table_ struct table table = {.columns = columns};
 	const struct inference *inference = view->inference;
-	struct request_columns shown = {.slo = view->slo != NULL};
+	struct request_columns shown = {
+		.slo = view->slo != NULL, .energy = report_has_energy(view)};
+	struct energy_reasons reasons = {0};
 	int r;
 
 	if (!inference->requests.count) {
@@ -368,14 +440,19 @@ int report_requests(const struct report_view *view, size_t limit)
 	}
 	table.column_count = make_request_columns(&shown, columns);
 	report_heading(view, "Requests");
-	for (size_t i = 0; i < inference->requests.count && (!limit || i < limit); i++)
+	for (size_t i = 0; i < inference->requests.count && (!limit || i < limit); i++) {
 		add_request(view, &table, &inference->requests.items[i], &shown);
+		if (shown.energy)
+			energy_reasons_add(&reasons, &view->joules->requests.items[i]);
+	}
 	if (inference->requests.count > 1)
 		add_percentiles(&table, inference, &shown);
 	r = table_print(&table, &view->terminal, view->out);
 	if (limit && inference->requests.count > limit)
 		strbuf_addf(view->out, "\xe2\x80\xa6 and %zu more\n",
 			inference->requests.count - limit);
+	if (shown.energy)
+		energy_reasons_print(&reasons, view);
 	if (r == 0)
 		describe_rates(view, inference);
 	return r;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/energy_cells.h"
 #include "cli/report_view.h"
 #include "exporters/format.h"
 
@@ -19,7 +20,7 @@ struct sums {
 
 /* Columns that are there where some row has a value. */
 struct layer_columns {
-	bool device, cpu;
+	bool device, cpu, energy;
 };
 
 typedef bool same_function(const struct layer_row *a, const struct layer_row *b);
@@ -82,6 +83,35 @@ static int compare_layers(const void *left, const void *right)
 	return a->first->layer < b->first->layer ? -1 : a->first->layer > b->first->layer;
 }
 
+/* Of all rows of a sum together: more of them are long enough to be measured. */
+static int add_energy(struct table *table, const struct report_view *view, const struct sum *sum,
+	same_function *same, struct energy_reasons *reasons)
+{
+	const struct layer_use *use = view->layers;
+	struct joules joules;
+	ARRAY_OF(struct energy_span) spans = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < use->spans.spans.count; i++) {
+		const struct range_span *span = &use->spans.spans.items[i];
+
+		if (same(sum->first, &use->rows.items[use->spans.rows.items[i]]))
+			r = array_append(&spans, (struct energy_span){
+							 .start_ns = span->start_ns,
+							 .end_ns = span->end_ns,
+							 .process = span->process,
+							 .thread = MODEL_NONE,
+						 });
+	}
+	if (r == 0) {
+		joules = joules_of_spans(view->span_energy, spans.items, spans.count);
+		table_joules(table, &joules);
+		energy_reasons_add(reasons, &joules);
+	}
+	array_done(&spans);
+	return r;
+}
+
 static void add_figures(struct table *table, const struct report_view *view,
 	const struct layer_use *use, const struct sum *sum, const struct layer_columns *shown)
 {
@@ -102,6 +132,8 @@ static size_t make_columns(const struct layer_columns *shown, struct table_colum
 
 	for (size_t i = 0; i < ARRAY_SIZE(titles) - !shown->device; i++)
 		columns[count++] = (struct table_column){.title = titles[i], .right = true};
+	if (shown->energy)
+		columns[count++] = (struct table_column){.title = "Energy", .right = true};
 	return count;
 }
 
@@ -115,8 +147,9 @@ static void say_more(const struct report_view *view, size_t all, size_t limit)
 static int print_components(const struct report_view *view, const struct layer_use *use,
 	const struct layer_columns *shown, size_t limit)
 {
-	struct table_column columns[8];
+	struct table_column columns[9];
 	_cleanup_table_ struct table table = {.columns = columns};
+	struct energy_reasons reasons = {0};
 	struct sums sums = {0};
 	int r = add_up(use, same_role, &sums);
 
@@ -131,12 +164,16 @@ static int print_components(const struct report_view *view, const struct layer_u
 		const struct sum *sum = &sums.items.items[i];
 
 		add_figures(&table, view, use, sum, shown);
+		if (shown->energy)
+			r = add_energy(&table, view, sum, same_role, &reasons);
 		table_count(&table, sum->calls);
 		table_cellf(&table, "%s%s", sum->first->role,
 			sum->first->layer == LAYER_NONE ? " (outside of layers)" : "");
 	}
 	r = r ?: table_print(&table, &view->terminal, view->out);
 	say_more(view, sums.items.count, limit);
+	if (shown->energy)
+		energy_reasons_print(&reasons, view);
 	array_done(&sums.items);
 	return r;
 }
@@ -144,8 +181,9 @@ static int print_components(const struct report_view *view, const struct layer_u
 static int print_layers(const struct report_view *view, const struct layer_use *use,
 	const struct layer_columns *shown, size_t limit)
 {
-	struct table_column columns[8];
+	struct table_column columns[9];
 	_cleanup_table_ struct table table = {.columns = columns};
+	struct energy_reasons reasons = {0};
 	struct sums sums = {0};
 	int r = add_up(use, same_layer, &sums);
 
@@ -160,6 +198,8 @@ static int print_layers(const struct report_view *view, const struct layer_use *
 		const struct sum *sum = &sums.items.items[i];
 
 		add_figures(&table, view, use, sum, shown);
+		if (shown->energy)
+			r = add_energy(&table, view, sum, same_layer, &reasons);
 		table_cellf(&table, "%s %.1f %%", sum->hottest->role,
 			sum->own_ns ? 100.0 * (double)sum->hottest->own_ns / (double)sum->own_ns
 				    : 0.0);
@@ -170,6 +210,8 @@ static int print_layers(const struct report_view *view, const struct layer_use *
 	}
 	r = r ?: table_print(&table, &view->terminal, view->out);
 	say_more(view, sums.items.count, limit);
+	if (shown->energy)
+		energy_reasons_print(&reasons, view);
 	array_done(&sums.items);
 	return r;
 }
@@ -240,7 +282,11 @@ int report_layers(const struct report_view *view, size_t limit)
 			0);
 		return 0;
 	}
-	shown = (struct layer_columns){.device = use->all.works > 0, .cpu = use->has_cpu};
+	shown = (struct layer_columns){
+		.device = use->all.works > 0,
+		.cpu = use->has_cpu,
+		.energy = report_has_energy(view),
+	};
 	r = print_components(view, use, &shown, limit);
 	r = r ?: print_layers(view, use, &shown, limit);
 	if (r == 0) {

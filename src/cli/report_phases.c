@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The phases of inference, as the report shows them. */
+#include "cli/energy_cells.h"
 #include "cli/report_view.h"
 
-static void add_row(struct table *table, const struct report_view *view,
-	const struct phase_use *use, enum inference_phase phase, bool has_device)
+/* Columns that are there where something has a value. */
+struct phase_columns {
+	bool device, energy;
+};
+
+static void add_energy(
+	struct table *table, const struct phase_row *row, const struct joules *joules)
 {
-	const struct phase_row *row = &use->rows[phase];
+	table_joules(table, joules);
+	table_joules_per(table, joules, row->tokens_known ? (double)row->tokens : 0);
+	table_watts(table, joules->average_w);
+	table_watts(table, joules->peak_w);
+}
+
+static void add_row(struct table *table, const struct report_view *view, enum inference_phase phase,
+	const struct phase_columns *shown)
+{
+	const struct phase_row *row = &view->phases->rows[phase];
 
 	table_count(table, row->count);
 	table_duration(table, row->total_ns);
@@ -20,36 +35,56 @@ static void add_row(struct table *table, const struct report_view *view,
 	else
 		table_cell(table, "");
 	table_duration(table, row->cost.samples * model_sample_weight_ns(view->model));
-	if (has_device)
+	if (shown->device)
 		table_duration(table, row->cost.device_busy_ns);
+	if (shown->energy)
+		add_energy(table, row, &view->joules->phases[phase]);
 	table_cell(table, inference_phase_name(phase));
 }
 
-static int print(const struct report_view *view, const struct phase_use *use)
+static size_t make_columns(const struct phase_columns *shown, struct table_column *columns)
 {
-	static const struct table_column all[] = {
-		{.title = "Count", .right = true},
-		{.title = "Time", .right = true},
-		{.title = "Mean", .right = true},
-		{.title = "Tokens", .right = true},
-		{.title = "Tokens/s", .right = true},
-		{.title = "CPU time", .right = true},
-		{.title = "Device", .right = true},
-		{.title = "Phase", .is_text = true},
-	};
-	struct table_column columns[ARRAY_SIZE(all)];
-	_cleanup_table_ struct table table = {.columns = columns};
-	bool has_device = view->model->device_works.count > 0;
+	const struct {
+		const char *title;
+		bool is_shown;
+	} figures[] = {{"Count", true}, {"Time", true}, {"Mean", true}, {"Tokens", true},
+		{"Tokens/s", true}, {"CPU time", true}, {"Device", shown->device},
+		{"Energy", shown->energy}, {"Per token", shown->energy}, {"Power", shown->energy},
+		{"Peak", shown->energy}};
+	size_t count = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		if (has_device || i + 2 != ARRAY_SIZE(all))
-			columns[table.column_count++] = all[i];
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
+		if (figures[i].is_shown)
+			columns[count++] =
+				(struct table_column){.title = figures[i].title, .right = true};
 	}
+	columns[count++] = (struct table_column){.title = "Phase", .is_text = true};
+	return count;
+}
+
+static int print(const struct report_view *view)
+{
+	struct table_column columns[12];
+	_cleanup_table_ struct table table = {.columns = columns};
+	struct energy_reasons reasons = {0};
+	const struct phase_columns shown = {
+		.device = view->model->device_works.count > 0,
+		.energy = report_has_energy(view),
+	};
+	int r;
+
+	table.column_count = make_columns(&shown, columns);
 	for (int i = 0; i < INFERENCE_PHASE_MAX; i++) {
-		if (use->rows[i].count)
-			add_row(&table, view, use, (enum inference_phase)i, has_device);
+		if (!view->phases->rows[i].count)
+			continue;
+		add_row(&table, view, (enum inference_phase)i, &shown);
+		if (shown.energy)
+			energy_reasons_add(&reasons, &view->joules->phases[i]);
 	}
-	return table_print(&table, &view->terminal, view->out);
+	r = table_print(&table, &view->terminal, view->out);
+	if (shown.energy)
+		energy_reasons_print(&reasons, view);
+	return r;
 }
 
 int report_phases(const struct report_view *view)
@@ -66,7 +101,7 @@ int report_phases(const struct report_view *view)
 		return 0;
 	}
 	report_heading(view, "Phases of inference");
-	r = print(view, use);
+	r = print(view);
 	if (use->overlaps)
 		report_paragraph(view,
 			"Phases of different requests were at the same time: their times, and the "

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/inference/joules.h"
 #include "analyses/inference/runs.h"
 #include "base/map.h"
 #include "cli/report_view.h"
@@ -41,14 +42,27 @@ static int keep(struct all_runs *all, const char **text)
 	return 0;
 }
 
-static int describe(struct all_runs *all, struct model *model, struct run *run)
+static int describe(
+	struct all_runs *all, struct model *model, const struct energy_use *energy, struct run *run)
 {
 	_cleanup_inference_ struct inference inference = {0};
+	_cleanup_phase_use_ struct phase_use phases = {0};
+	_cleanup_inference_joules_ struct inference_joules joules = {0};
+	_cleanup_span_energy_ struct span_energy *spans = NULL;
 	int r = inference_init(&inference, model);
 
+	if (r == 0 && energy_use_has_any(energy))
+		r = span_energy_new(&spans, model, energy);
+	r = r ?: phase_use_init(&phases, model, NULL, &inference);
+	r = r ?: inference_joules_init(&joules, spans, &inference, &phases);
 	if (r < 0)
 		return r;
 	run_describe(run, model, &inference);
+	run->energy_j = joules.all.full_j;
+	run->uncertainty_j = joules.all.uncertainty_j;
+	run->energy_reason = joules.all.reason;
+	run->figures[RUN_WATTS] = joules.all.average_w;
+	run->figures[RUN_JOULES_PER_TOKEN] = joules.per_output_token_j;
 	r = keep(all, &run->model);
 	return r ?: keep(all, &run->precision);
 }
@@ -56,16 +70,15 @@ static int describe(struct all_runs *all, struct model *model, struct run *run)
 static int add_capture(struct all_runs *all, const char *path, struct errmsg *err)
 {
 	_cleanup_model_ struct model *model = NULL;
-	struct run run = {.capture = path,
-		.energy_j = NAN,
-		.uncertainty_j = NAN,
-		.energy_reason = "no_source"};
+	_cleanup_energy_use_ struct energy_use energy = {0};
+	struct run run = {.capture = path};
 	int r = load_capture(path, all->arguments->shown, all->arguments->selection, &model, err);
 
+	r = r ?: charge_energy(model, all->arguments->selection, &energy, err);
 	r = r ?: selection_narrow(all->arguments->selection, model, err);
 	if (r < 0)
 		return r;
-	r = describe(all, model, &run);
+	r = describe(all, model, &energy, &run);
 	/* Interned texts do not move when others are added. */
 	r = r ?: array_append(&all->runs.items, run);
 	if (r < 0)

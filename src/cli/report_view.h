@@ -6,6 +6,8 @@
 #include "analyses/device_idle.h"
 #include "analyses/device_work.h"
 #include "analyses/energy/energy_use.h"
+#include "analyses/inference/cost.h"
+#include "analyses/inference/joules.h"
 #include "analyses/inference/layers.h"
 #include "analyses/inference/phases.h"
 #include "analyses/inference/slo.h"
@@ -28,6 +30,10 @@ struct report_view {
 	const struct phase_use *phases;
 	const struct layer_use *layers;
 	const struct inference_slo *slo; /* NULL: no limits were given */
+	const struct span_energy
+		*span_energy; /* NULL: nothing was measured; then `joules` is, too */
+	const struct inference_joules *joules;
+	struct energy_rates rates;
 	struct terminal terminal;
 	struct strbuf *out;
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The windows of a recording and the steps in them, as the report shows them. */
+#include "analyses/inference/table_joules.h"
 #include "analyses/rank_use.h"
+#include "cli/energy_cells.h"
 #include "cli/report_view.h"
 #include "exporters/escape.h"
 #include "exporters/format.h"
@@ -200,9 +202,22 @@ int report_steps_briefly(const struct report_view *view, size_t limit)
 	return r;
 }
 
+static int add_step_energy(struct table *table, const struct report_view *view,
+	const struct step_row *row, struct energy_reasons *reasons)
+{
+	struct joules joules;
+	int r = joules_of_steps(view->span_energy, view->model, row, &joules);
+
+	if (r < 0)
+		return r;
+	table_joules(table, &joules);
+	table_joules_per(table, &joules, (double)row->count);
+	energy_reasons_add(reasons, &joules);
+	return 0;
+}
+
 static void add_step_row(struct table *table, const struct model *model, const struct step_row *row)
 {
-	const struct model_process *process = &model->processes.items[row->process];
 	const uint64_t times[] = {row->count ? row->total_ns / row->count : 0, row->minimum_ns,
 		row->p50_ns, row->p95_ns, row->maximum_ns};
 
@@ -216,6 +231,13 @@ static void add_step_row(struct table *table, const struct model *model, const s
 	}
 	table_duration(table, row->samples * model_sample_weight_ns(model));
 	table_duration(table, row->device_busy_ns);
+}
+
+static void add_step_names(
+	struct table *table, const struct model *model, const struct step_row *row)
+{
+	const struct model_process *process = &model->processes.items[row->process];
+
 	if (process->rank != MODEL_NONE)
 		table_cellf(table, "%u %s (rank %u)", process->pid, process->name, process->rank);
 	else
@@ -268,7 +290,7 @@ static int report_slowest(const struct report_view *view, const struct step_use 
 
 int report_steps(const struct report_view *view, size_t limit)
 {
-	static const struct table_column columns[] = {
+	static const struct table_column all[] = {
 		{.title = "Steps", .right = true},
 		{.title = "Cut off", .right = true},
 		{.title = "Mean", .right = true},
@@ -278,22 +300,38 @@ int report_steps(const struct report_view *view, size_t limit)
 		{.title = "Max", .right = true},
 		{.title = "CPU time", .right = true},
 		{.title = "Device", .right = true},
+		{.title = "Energy", .right = true},
+		{.title = "Per step", .right = true},
 		{.title = "Process", .is_text = true, .shrinks_to = 8},
 		{.title = "Name", .is_text = true, .shrinks_to = 8},
 	};
-	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+	struct table_column columns[ARRAY_SIZE(all)];
+	_cleanup_table_ struct table table = {.columns = columns};
 	const struct step_use *use = view->steps;
+	struct energy_reasons reasons = {0};
+	bool has_energy = report_has_energy(view);
 	size_t shown;
-	int r;
+	int r = 0;
 
 	if (!use || !use->rows.count)
 		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (has_energy || (i != 9 && i != 10))
+			columns[table.column_count++] = all[i];
+	}
 	shown = MIN(limit, use->rows.count);
 	report_heading(view, "Steps");
-	for (size_t i = 0; i < shown; i++)
-		add_step_row(&table, view->model, &use->rows.items[i]);
-	r = table_print(&table, &view->terminal, view->out);
+	for (size_t i = 0; r == 0 && i < shown; i++) {
+		const struct step_row *row = &use->rows.items[i];
+
+		add_step_row(&table, view->model, row);
+		if (has_energy)
+			r = add_step_energy(&table, view, row, &reasons);
+		add_step_names(&table, view->model, row);
+	}
+	r = r ?: table_print(&table, &view->terminal, view->out);
 	say_left_out(view, shown, use->rows.count);
+	if (has_energy)
+		energy_reasons_print(&reasons, view);
 	return r ?: report_slowest(view, use);
 }

@@ -6,6 +6,7 @@
 
 #include "analyses/inference/layers.h"
 #include "analyses/inference/phases.h"
+#include "exporters/joules_json.h"
 #include "exporters/report_tables_json.h"
 
 /* "ttft_ns": the key of a metric. */
@@ -138,10 +139,20 @@ static void write_raw_gaps(struct json_writer *json, const struct inference *inf
 	json_end_array(json);
 }
 
-static void write_request(struct json_writer *json, const struct model *model,
-	const struct inference *inference, const struct inference_request *request,
-	const struct inference_slo *slo)
+/* What the parts of the document are made of. */
+struct parts {
+	const struct model *model;
+	const struct inference *inference;
+	const struct phase_use *phases;
+	const struct inference_joules *joules;
+	const struct report_inference_json_options *options;
+};
+
+static void write_request(struct json_writer *json, const struct parts *parts, size_t index)
 {
+	const struct inference_request *request = &parts->inference->requests.items[index];
+	const struct model *model = parts->model;
+	const struct inference_slo *slo = parts->options->slo;
 	uint64_t begin_ns = inference_begin_ns(request), start_ns = model_start_ns(model);
 	int met = slo ? inference_slo_met(request, slo) : -ENODATA;
 	char key[32];
@@ -172,13 +183,34 @@ static void write_request(struct json_writer *json, const struct model *model,
 		json_null(json);
 	else
 		json_bool(json, met);
-	write_raw_gaps(json, inference, request);
+	write_raw_gaps(json, parts->inference, request);
+	if (parts->options->energy)
+		json_member_joules(
+			json, &parts->joules->requests.items[index], parts->options->rates);
 	json_end_object(json);
 }
 
-static void write_inference(struct json_writer *json, const struct model *model,
-	const struct inference *inference, const struct inference_slo *slo, size_t limit)
+/* Where energy was measured. */
+static void write_ratios(struct json_writer *json, const struct parts *parts)
 {
+	const struct inference_joules *joules = parts->joules;
+
+	if (!parts->options->energy)
+		return;
+	json_member_joules(json, &joules->all, parts->options->rates);
+	json_member_double(json, "joules_per_output_token", joules->per_output_token_j);
+	json_member_double(
+		json, "decode_joules_per_output_token", joules->decode_per_output_token_j);
+	json_member_double(
+		json, "prefill_joules_per_prompt_token", joules->prefill_per_prompt_token_j);
+	json_member_double(json, "tokens_per_joule", joules->tokens_per_j);
+	json_member_double(json, "edp_per_token_js", joules->edp_per_token_js);
+}
+
+static void write_inference(struct json_writer *json, const struct parts *parts)
+{
+	const struct inference *inference = parts->inference;
+	size_t limit = parts->options->limit;
 	char key[32];
 
 	json_key(json, "inference");
@@ -198,12 +230,13 @@ static void write_inference(struct json_writer *json, const struct model *model,
 	}
 	write_spread(json, "itl_ns", &inference->itl);
 	json_member_u64(json, "chunks_of_several_tokens", inference->large_chunks);
-	write_goodput(json, inference, slo);
+	write_goodput(json, inference, parts->options->slo);
+	write_ratios(json, parts);
 	json_member_u64(json, "requests_total", inference->requests.count);
 	json_key(json, "requests");
 	json_begin_array(json);
 	for (size_t i = 0; i < inference->requests.count && (!limit || i < limit); i++)
-		write_request(json, model, inference, &inference->requests.items[i], slo);
+		write_request(json, parts, i);
 	json_end_array(json);
 	json_end_object(json);
 }
@@ -220,26 +253,22 @@ static void write_cost(
 	json_member_u64(json, "device_busy_ns", cost->device_busy_ns);
 }
 
-static int write_phases(struct json_writer *json, const struct model *model,
-	const struct selected *selected, const struct inference *inference)
+static void write_phases(struct json_writer *json, const struct parts *parts)
 {
-	_cleanup_phase_use_ struct phase_use use = {0};
-	int r = phase_use_init(&use, model, selected, inference);
+	const struct phase_use *use = parts->phases;
 
-	if (r < 0)
-		return r;
 	json_key(json, "phases");
-	if (!use.has_any) {
+	if (!use->has_any) {
 		json_null(json);
-		return 0;
+		return;
 	}
 	json_begin_object(json);
 	json_key(json, "overlap");
-	json_bool(json, use.overlaps);
+	json_bool(json, use->overlaps);
 	json_key(json, "rows");
 	json_begin_array(json);
 	for (int i = 0; i < INFERENCE_PHASE_MAX; i++) {
-		const struct phase_row *row = &use.rows[i];
+		const struct phase_row *row = &use->rows[i];
 
 		if (!row->count)
 			continue;
@@ -249,17 +278,24 @@ static int write_phases(struct json_writer *json, const struct model *model,
 		json_member_u64(json, "total_ns", row->total_ns);
 		json_member_u64(json, "covered_ns", row->covered_ns);
 		json_member_known(json, "tokens", row->tokens_known, row->tokens);
-		write_cost(json, model, &row->cost);
+		write_cost(json, parts->model, &row->cost);
+		if (parts->options->energy)
+			json_member_joules(json, &parts->joules->phases[i], parts->options->rates);
 		json_end_object(json);
 	}
 	json_end_array(json);
 	json_end_object(json);
-	return 0;
 }
 
-static void write_layer(struct json_writer *json, const struct model *model,
-	const struct layer_use *use, const struct layer_row *row)
+static int write_layer(struct json_writer *json, const struct model *model,
+	const struct layer_use *use, uint32_t index, const struct span_energy *energy)
 {
+	const struct layer_row *row = &use->rows.items[index];
+	struct joules joules;
+	int r = joules_of_row(energy, &use->spans, index, &joules);
+
+	if (r < 0)
+		return r;
 	json_begin_object(json);
 	json_member_known(json, "layer", row->layer != LAYER_NONE, row->layer);
 	json_member_text(json, "role", row->role);
@@ -273,11 +309,14 @@ static void write_layer(struct json_writer *json, const struct model *model,
 		json, "share", use->step_ns ? (double)row->own_ns / (double)use->step_ns : 0);
 	json_member_known(json, "own_thread_cpu_ns", use->has_cpu, row->own_cpu_ns);
 	write_cost(json, model, &row->own);
+	if (energy)
+		json_member_joules(json, &joules, NULL);
 	json_end_object(json);
+	return 0;
 }
 
-static int write_layers(
-	struct json_writer *json, const struct model *model, const struct selected *selected)
+static int write_layers(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct span_energy *energy)
 {
 	_cleanup_layer_use_ struct layer_use use = {0};
 	int r = layer_use_init(&use, model, selected);
@@ -302,22 +341,28 @@ static int write_layers(
 	json_member_u64(json, "in_no_component_ns", use.rest_ns);
 	json_key(json, "rows");
 	json_begin_array(json);
-	array_foreach (&use.rows, row)
-		write_layer(json, model, &use, row);
+	for (uint32_t i = 0; r == 0 && i < use.rows.count; i++)
+		r = write_layer(json, model, &use, i, energy);
 	json_end_array(json);
 	json_end_object(json);
-	return 0;
+	return r;
 }
 
 int report_inference_json(struct json_writer *json, const struct model *model,
-	const struct selected *selected, const struct inference_slo *slo, size_t limit)
+	const struct selected *selected, const struct report_inference_json_options *options)
 {
 	_cleanup_inference_ struct inference inference = {0};
+	_cleanup_phase_use_ struct phase_use phases = {0};
+	_cleanup_inference_joules_ struct inference_joules joules = {0};
+	const struct parts parts = {model, &inference, &phases, &joules, options};
 	int r = inference_init(&inference, model);
 
+	r = r ?: phase_use_init(&phases, model, selected, &inference);
+	r = r ?: inference_joules_init(&joules, options->energy, &inference, &phases);
 	r = r ?: write_tokens(json, model, &inference);
-	if (r == 0)
-		write_inference(json, model, &inference, slo, limit);
-	r = r ?: write_phases(json, model, selected, &inference);
-	return r ?: write_layers(json, model, selected);
+	if (r < 0)
+		return r;
+	write_inference(json, &parts);
+	write_phases(json, &parts);
+	return write_layers(json, model, selected, options->energy);
 }

@@ -582,6 +582,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	const struct report_json_options *options)
 {
 	_cleanup_device_idle_ struct device_idle idle = {0};
+	_cleanup_span_energy_ struct span_energy *spans = NULL;
 	static const struct selection everything = {0};
 	struct completeness completeness;
 	int r = completeness_init(&completeness, model, selected);
@@ -604,12 +605,21 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	r = r ?: write_device_work(json, model, model->is_narrowed ? NULL : &idle);
 	if (r == 0)
 		write_device_idle(json, model, &idle);
-	r = r ?: report_ranges_json(json, model, selected);
+	if (r == 0 && options->energy && energy_use_has_any(options->energy))
+		r = span_energy_new(&spans, model, options->energy);
+	r = r ?: report_ranges_json(json, model, selected, spans);
 	r = r ?: report_ranks_json(json, model);
 	r = r ?: report_counters_json(json, model);
 	report_energy_json(json, model, options->energy, options->limit);
-	r = r ?: report_inference_json(json, model, selected, options->slo, options->limit);
-	r = r ?: report_windows_json(json, model, selected, options->limit);
+	r = r
+		    ?: report_inference_json(json, model, selected,
+			       &(struct report_inference_json_options){
+				       .slo = options->slo,
+				       .rates = options->rates,
+				       .energy = spans,
+				       .limit = options->limit,
+			       });
+	r = r ?: report_windows_json(json, model, selected, spans, options->limit);
 	r = r ?: report_vllm_json(json, model, options->limit);
 	write_losses(json, model);
 	write_overhead(json, model);

@@ -5,6 +5,7 @@
 
 #include "analyses/breakdown.h"
 #include "analyses/energy/energy_use.h"
+#include "analyses/inference/cost.h"
 #include "analyses/inference/slo.h"
 #include "base/json.h"
 #include "base/strbuf.h"
@@ -20,8 +21,9 @@ struct report_json_options {
 	enum breakdown_sort sort;
 	size_t limit;             /* rows of each table; 0: all, of stacks REPORT_JSON_STACKS */
 	enum model_weight weight; /* of the tables */
-	const struct energy_use *energy; /* of the model; NULL: "energy" is null */
-	const struct inference_slo *slo; /* NULL: no limits */
+	const struct energy_use *energy;  /* of the model; NULL: "energy" is null */
+	const struct inference_slo *slo;  /* NULL: no limits */
+	const struct energy_rates *rates; /* NULL: no cost and no CO2 */
 };
 
 /*

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/report_ranges_json.h"
 
+#include "analyses/inference/table_joules.h"
 #include "analyses/range_use.h"
+#include "exporters/joules_json.h"
 #include "exporters/report_tables_json.h"
 
-static void write_range_row(struct json_writer *json, const struct range_row *row)
+static void write_range_row(
+	struct json_writer *json, const struct range_row *row, const struct joules *joules)
 {
 	json_begin_object(json);
 	json_member_text(json, "name", row->name);
@@ -23,6 +26,8 @@ static void write_range_row(struct json_writer *json, const struct range_row *ro
 	json_member_known(json, "device_span_ns", !row->is_mark, row->device_span_ns);
 	json_member_known(json, "device_busy_ns", !row->is_mark, row->device_busy_ns);
 	json_member_known(json, "bytes", row->with_bytes, row->bytes);
+	if (joules)
+		json_member_joules(json, joules, NULL);
 	json_end_object(json);
 }
 
@@ -48,8 +53,31 @@ static void write_range_account(struct json_writer *json, const struct model *mo
 		json_member_known(json, members[i].name, stats->events, members[i].value);
 }
 
-int report_ranges_json(
-	struct json_writer *json, const struct model *model, const struct selected *selected)
+/* With energy where any was measured; marks last no time. */
+static int write_rows(struct json_writer *json, const struct model *model,
+	const struct range_use *use, const struct span_energy *energy)
+{
+	_cleanup_range_index_ struct range_index index = {0};
+	int r = energy ? range_index_init(&index, model) : 0;
+
+	json_key(json, "rows");
+	json_begin_array(json);
+	for (size_t i = 0; r == 0 && i < use->rows.count; i++) {
+		const struct range_row *row = &use->rows.items[i];
+		bool has_energy = energy && !row->is_mark;
+		struct joules joules;
+
+		if (has_energy)
+			r = joules_of_ranges(energy, model, &index, row, &joules);
+		if (r == 0)
+			write_range_row(json, row, has_energy ? &joules : NULL);
+	}
+	json_end_array(json);
+	return r;
+}
+
+int report_ranges_json(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct span_energy *energy)
 {
 	_cleanup_range_use_ struct range_use use = {0};
 	int r = range_use_init(&use, model, selected);
@@ -67,11 +95,7 @@ int report_ranges_json(
 	json_member_u64(json, "marks", use.marks);
 	json_member_u64(json, "samples", use.samples);
 	write_range_account(json, model);
-	json_key(json, "rows");
-	json_begin_array(json);
-	array_foreach (&use.rows, row)
-		write_range_row(json, row);
-	json_end_array(json);
+	r = write_rows(json, model, &use, energy);
 	json_end_object(json);
-	return 0;
+	return r;
 }

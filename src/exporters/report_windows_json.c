@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exporters/report_windows_json.h"
 
+#include "analyses/inference/table_joules.h"
 #include "analyses/step_use.h"
 #include "analyses/window_use.h"
+#include "exporters/joules_json.h"
 #include "exporters/report_tables_json.h"
 
 #define SLOWEST_STEPS 100
@@ -67,12 +69,16 @@ static int write_windows(
 	return 0;
 }
 
-static void write_step_row(
-	struct json_writer *json, const struct model *model, const struct step_row *row)
+static int write_step_row(struct json_writer *json, const struct model *model,
+	const struct step_row *row, const struct span_energy *energy)
 {
 	const struct model_process *process = &model->processes.items[row->process];
 	bool has_whole = row->count != 0;
+	struct joules joules;
+	int r = joules_of_steps(energy, model, row, &joules);
 
+	if (r < 0)
+		return r;
 	json_begin_object(json);
 	json_member_text(json, "name", row->name);
 	json_member_u64(json, "pid", process->pid);
@@ -90,11 +96,14 @@ static void write_step_row(
 	json_member_known(json, "cpu_time_ns", model_has_time(model),
 		row->samples * model_sample_weight_ns(model));
 	json_member_u64(json, "device_busy_ns", row->device_busy_ns);
+	if (energy)
+		json_member_joules(json, &joules, NULL);
 	json_end_object(json);
+	return 0;
 }
 
 static void write_slow_step(struct json_writer *json, const struct model *model,
-	const struct step_use *use, uint32_t index)
+	const struct step_use *use, uint32_t index, const struct span_energy *energy)
 {
 	const struct model_step *step = &model->steps.items[index];
 	const struct step_cost *cost = &use->costs.items[index];
@@ -111,11 +120,16 @@ static void write_slow_step(struct json_writer *json, const struct model *model,
 	json_member_u64(json, "duration_ns", step->end_ns - step->start_ns);
 	json_member_u64(json, "samples", cost->samples);
 	json_member_u64(json, "device_busy_ns", cost->device_busy_ns);
+	if (energy) {
+		struct joules joules = joules_of_step(energy, step);
+
+		json_member_joules(json, &joules, NULL);
+	}
 	json_end_object(json);
 }
 
 static int write_steps(struct json_writer *json, const struct model *model,
-	const struct selected *selected, size_t limit)
+	const struct selected *selected, const struct span_energy *energy, size_t limit)
 {
 	_cleanup_step_use_ struct step_use use = {0};
 	int r = step_use_init(&use, model, selected);
@@ -130,22 +144,22 @@ static int write_steps(struct json_writer *json, const struct model *model,
 	json_begin_object(json);
 	json_key(json, "rows");
 	json_begin_array(json);
-	array_foreach (&use.rows, row)
-		write_step_row(json, model, row);
+	for (size_t i = 0; r == 0 && i < use.rows.count; i++)
+		r = write_step_row(json, model, &use.rows.items[i], energy);
 	json_end_array(json);
 	json_key(json, "slowest");
 	json_begin_array(json);
 	for (size_t i = 0; i < MIN(use.slowest.count, limit ? limit : SLOWEST_STEPS); i++)
-		write_slow_step(json, model, &use, use.slowest.items[i]);
+		write_slow_step(json, model, &use, use.slowest.items[i], energy);
 	json_end_array(json);
 	json_end_object(json);
-	return 0;
+	return r;
 }
 
 int report_windows_json(struct json_writer *json, const struct model *model,
-	const struct selected *selected, size_t limit)
+	const struct selected *selected, const struct span_energy *energy, size_t limit)
 {
 	int r = write_windows(json, model, selected);
 
-	return r ?: write_steps(json, model, selected, limit);
+	return r ?: write_steps(json, model, selected, energy, limit);
 }
