@@ -14,6 +14,7 @@
 #define MAX_TEXTS      (1U << 20)
 #define MAX_TEXT_TOTAL ((size_t)256 << 20)
 #define MAX_PARTIAL    256
+#define MAX_WAITING    256
 #define MAX_THREADS    (1U << 16)
 /* Of one drain, which takes at most what the rings hold. */
 #define MAX_PENDING (1U << 22)
@@ -41,6 +42,12 @@ struct pending_event {
 	uint64_t order; /* of events of one moment */
 };
 
+/* Fields whose event comes next in their thread's ring: a drain may end between the two. */
+struct waiting_fields {
+	struct wire_range_fields head;
+	uint32_t pid, first_field;
+};
+
 struct thread_name {
 	uint32_t pid, tid, text;
 };
@@ -54,10 +61,9 @@ struct range_collector {
 	ARRAY_OF(uint32_t) name_texts; /* ids in texts */
 	ARRAY_OF(struct partial_text) partial;
 	ARRAY_OF(struct pending_event) pending;
-	ARRAY_OF(struct wire_range_field) fields; /* of pending events */
-	struct wire_range_fields last_fields;     /* for the event that comes next */
-	uint32_t last_fields_pid;
-	uint64_t order, waited_order; /* events before this one have waited */
+	ARRAY_OF(struct wire_range_field) fields; /* of pending events, and of those that wait */
+	ARRAY_OF(struct waiting_fields) waiting;  /* in the order of their fields */
+	uint64_t order, waited_order;             /* events before this one have waited */
 	ARRAY_OF(struct thread_name) thread_names;
 	struct range_stacks *stacks;
 	struct windows *windows; /* NULL: all is recorded */
@@ -92,6 +98,7 @@ struct range_collector *range_collector_free(struct range_collector *collector)
 	array_done(&collector->partial);
 	array_done(&collector->pending);
 	array_done(&collector->fields);
+	array_done(&collector->waiting);
 	array_done(&collector->thread_names);
 	range_stacks_free(collector->stacks);
 	free(collector);
@@ -250,40 +257,80 @@ static int add_name(
 
 /* ---- events ---- */
 
+/* Takes those of a thread out; false where none wait. */
+static bool take_waiting(struct range_collector *collector, uint32_t pid, uint32_t tid,
+	struct waiting_fields *ret_waiting)
+{
+	for (size_t i = 0; i < collector->waiting.count; i++) {
+		struct waiting_fields *waiting = &collector->waiting.items[i];
+
+		if (waiting->pid != pid || waiting->head.tid != tid)
+			continue;
+		*ret_waiting = *waiting;
+		collector->waiting.count--;
+		memmove(waiting, waiting + 1, (collector->waiting.count - i) * sizeof(*waiting));
+		return true;
+	}
+	return false;
+}
+
 static int add_fields(
 	struct range_collector *collector, uint32_t pid, const struct wire_range_fields *fields)
 {
 	const struct wire_range_field *field = (const void *)(fields + 1);
+	struct waiting_fields waiting;
 	int result = 0;
 
 	if (fields->record.length_bytes < sizeof(*fields) ||
 		fields->count > WIRE_RANGE_MAX_FIELDS ||
 		fields->count * sizeof(*field) > fields->record.length_bytes - sizeof(*fields))
 		return refuse(collector);
-	collector->last_fields = *fields;
-	collector->last_fields_pid = pid;
+	take_waiting(collector, pid, fields->tid, &waiting); /* their event was lost */
+	if (!fields->count)
+		return 0;
+	if (collector->waiting.count >= MAX_WAITING)
+		return refuse(collector);
+	waiting = (struct waiting_fields){
+		.head = *fields, .pid = pid, .first_field = (uint32_t)collector->fields.count};
 	for (uint32_t i = 0; result == 0 && i < fields->count; i++)
 		result = array_append(&collector->fields, field[i]);
-	return result;
+	return result ?: array_append(&collector->waiting, waiting);
 }
 
 static int add_event(
 	struct range_collector *collector, uint32_t pid, const struct wire_range_event *event)
 {
-	struct wire_range_fields fields = collector->last_fields;
 	struct pending_event pending = {.pid = pid, .order = collector->order++};
+	struct waiting_fields waiting;
+	bool has_fields;
 
-	collector->last_fields.count = 0;
-	if (event->record.length_bytes < sizeof(*event) || event->time_ns > MAX_TIME_NS ||
-		collector->pending.count >= MAX_PENDING)
+	if (event->record.length_bytes < sizeof(*event))
+		return refuse(collector);
+	has_fields = take_waiting(collector, pid, event->tid, &waiting);
+	if (event->time_ns > MAX_TIME_NS || collector->pending.count >= MAX_PENDING)
 		return refuse(collector);
 	pending.event = *event;
-	if (fields.count && collector->last_fields_pid == pid && fields.tid == event->tid &&
-		fields.time_ns == event->time_ns && fields.image == event->image) {
-		pending.field_count = fields.count;
-		pending.first_field = (uint32_t)(collector->fields.count - fields.count);
+	if (has_fields && waiting.head.time_ns == event->time_ns &&
+		waiting.head.image == event->image) {
+		pending.field_count = waiting.head.count;
+		pending.first_field = waiting.first_field;
 	}
 	return array_append(&collector->pending, pending);
+}
+
+/* With no event pending, only the fields that wait are kept. */
+static void clear_fields(struct range_collector *collector)
+{
+	size_t count = 0;
+
+	array_foreach (&collector->waiting, waiting) {
+		memmove(&collector->fields.items[count],
+			&collector->fields.items[waiting->first_field],
+			waiting->head.count * sizeof(*collector->fields.items));
+		waiting->first_field = (uint32_t)count;
+		count += waiting->head.count;
+	}
+	collector->fields.count = count;
 }
 
 /* Waits for its name and its turn among the events, with its value as their id. */
@@ -541,7 +588,7 @@ int range_collector_write(struct range_collector *collector, bool everything)
 		memmove(collector->pending.items, collector->pending.items + done,
 			collector->pending.count * sizeof(*collector->pending.items));
 	else
-		array_clear(&collector->fields);
+		clear_fields(collector);
 	return result;
 }
 

@@ -376,6 +376,49 @@ static void test_payloads(void **state)
 	assert_string_equal(range_at(fixture, 1)->category, "category 4");
 }
 
+/* A drain ends between the fields and their event, and others come first in the next one. */
+static void test_payloads_of_events_that_come_later(void **state)
+{
+	struct fixture *fixture = *state;
+	struct {
+		struct wire_range_fields head;
+		struct wire_range_field fields[2];
+	} payload = {
+		.head = {.record = {.type = WIRE_RECORD_RANGE_FIELDS,
+				 .length_bytes = sizeof(payload)},
+			.time_ns = 1000,
+			.tid = TID,
+			.image = IMAGE,
+			.count = 2},
+		.fields = {{FIELD, WIRE_RANGE_U64, 5}, {INNER, WIRE_RANGE_U64, 6}},
+	};
+	struct wire_range_event record = event(WIRE_RECORD_RANGE_MARK, 1000, OUTER, 0);
+	const struct model_range_field *fields;
+
+	define_all(fixture);
+	add(fixture, &payload);
+	write_all(fixture, false);
+	payload.head.tid = record.tid = TID + 1;
+	payload.fields[0].value = 7;
+	payload.head.time_ns = record.time_ns = 1001;
+	add(fixture, &payload);
+	write_all(fixture, false);
+	add(fixture, &record);
+	write_all(fixture, false);
+	record.tid = TID;
+	record.time_ns = 1000;
+	add(fixture, &record);
+	finish(fixture);
+	for (size_t i = 0; i < 2; i++) {
+		const struct model_range *range = range_at(fixture, i);
+
+		assert_int_equal(range->field_count, 2);
+		fields = &fixture->model->range_fields.items[range->first_field];
+		assert_int_equal(fields[0].value, range->start_ns == 1000 ? 5 : 7);
+		assert_int_equal(fields[1].value, 6);
+	}
+}
+
 static void test_malformed_is_counted(void **state)
 {
 	struct fixture *fixture = *state;
@@ -728,6 +771,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_depths_that_are_not_known, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_domains_and_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_payloads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_payloads_of_events_that_come_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_malformed_is_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_short_records, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_counters, set_up, tear_down),
