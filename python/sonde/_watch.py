@@ -88,6 +88,14 @@ def end_to(count: int) -> None:
         _core.range_pop(DOMAIN)
 
 
+def _end_closed() -> None:
+    """Ends ranges of a watch that another thread has closed while this one was in the model."""
+    for place, key in enumerate(_thread.open):
+        if isinstance(key, Watch) and not key._is_open:
+            end_to(place)
+            return
+
+
 class _Hook:
     """What a module calls. A copy of it, made with a copy of the model, or pickled, does nothing."""
 
@@ -210,7 +218,7 @@ class Watch:
         self._passes = {False: 0, True: 0}  # of one token a sequence, and others
         self._steps_in: List[_Entry] = []
         self._entries: List[_Entry] = []
-        self._are_in = self._is_open = self._was_recorded = False
+        self._are_in = self._is_open = False
         self._active = 0  # threads in a forward pass
         self._window = 0
         self.find()
@@ -278,7 +286,7 @@ class Watch:
         self.abandon()
         if self._statistics is not None and _core.is_open():
             self._guarded(self._statistics.record, True)
-        if self._was_recorded and self.steps == 0 and not self.is_automatic:
+        if self.steps == 0 and self.error is None and not self.is_automatic and _core.is_open():
             warn_once("watch-no-pass", NO_PASS % self.summary.model)
 
     def abandon(self) -> None:
@@ -317,6 +325,7 @@ class Watch:
                 state.depth += 1  # the model calls itself, or compiled code the model: that is one pass
                 return
             self.abandon()
+        _end_closed()
         batch, tokens = _shape_of(args, kwargs)
         is_open = _core.is_open()
         with _lock:
@@ -332,7 +341,6 @@ class Watch:
             self.instrumented_steps += chosen
         if not is_open:
             return
-        self._was_recorded = True
         if self._window != _core.window():
             self._window = _core.window()
             _core.mark("structure", DOMAIN, _summary.fields(self.summary, self))

@@ -342,6 +342,25 @@ def case_an_interrupted_pass_ends_with_the_watch():
     assert tree(take())[0].names() == ["layer 0", "layer 1", "layer 2"]
 
 
+def case_closed_by_another_thread_in_the_middle():
+    model = TinyForCausalLM()
+    watch = sonde.watch(model, level="component")
+
+    def close(*_):
+        thread = threading.Thread(target=watch.close)
+        thread.start()
+        thread.join()
+
+    handle = model.model.layers[1].mlp.register_forward_pre_hook(close)
+    model(IDS)
+    handle.remove()
+    assert hooks_in(model) == 0
+    with sonde.watch(model):
+        model(IDS)
+    first, second = tree(take())
+    assert first.names() == ["embed", "layer 0", "layer 1"] and second.names() == ["layer 0", "layer 1", "layer 2"]
+
+
 def case_hooks_removed_by_the_user():
     model = TinyForCausalLM()
     with sonde.watch(model, level="component"):
@@ -568,6 +587,44 @@ def case_a_model_in_fsdp():
     (step,) = tree(take())
     assert step.names() == ["embed", "layer 0", "layer 1", "layer 2", "final_norm", "head"]
     assert "3 layers, Layer at" in str(watch) and "TinyForCausalLM" in str(watch), str(watch)
+
+
+def case_a_model_in_the_first_fsdp():
+    import torch.distributed as distributed
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    distributed.init_process_group("gloo", init_method="file://" + os.path.abspath("store3"), rank=0, world_size=1)
+    try:
+        model = TinyForCausalLM()
+        for number, layer in enumerate(model.model.layers):
+            model.model.layers[number] = FullyShardedDataParallel(layer, device_id=torch.device("cpu"))
+        model = FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+        plain = model(IDS)
+        with sonde.watch(model, level="component") as watch:
+            assert torch.equal(plain, model(IDS))
+    finally:
+        distributed.destroy_process_group()
+    (step,) = tree(take())
+    assert step.names() == ["embed", "layer 0", "layer 1", "layer 2", "final_norm", "head"]
+    assert step.inside[1].inside[0].fields["role"] == "norm1"
+    assert "3 layers, Layer at model.layers" in str(watch), str(watch)
+
+
+def case_a_model_that_runs_compiled_code_alone():
+    """Where nothing was seen that is said."""
+    import logging
+
+    said = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    logging.getLogger("sonde").addHandler(handler)
+    model = TinyForCausalLM()
+    model.compile(backend="eager")
+    with sonde.watch(model) as watch:
+        model(IDS)
+    logging.getLogger("sonde").removeHandler(handler)
+    assert watch.steps == 0 and any("no forward pass of TinyForCausalLM was seen" in line for line in said), said
+    assert "hooks do not run: the model" in str(watch), str(watch)
 
 
 def case_compiled_models_are_said_to_be():
