@@ -43,7 +43,7 @@ static const char *const help_lines[] = {
 	"f l t p m         functions, lines, threads, processes, modules",
 	"c g k             whose code, Python's lock, the hottest path and stacks",
 	"s                 sort by self (a function alone) or total (with all that it calls)",
-	"w                 weigh by CPU time, by time waiting, by both, or by energy",
+	"w                 weigh by CPU time, waiting, both, or energy",
 	"u                 charge what libraries do to the line of your code that called them",
 	"i                 show the Python interpreter's own functions",
 	"+ -               look at a longer or shorter time",
@@ -214,6 +214,14 @@ static bool is_moving_key(struct top_view *view, int key)
 	}
 }
 
+/* Energy has its turn where it is measured. */
+static enum model_weight next_weight(const struct top_view *view)
+{
+	if (view->weight == MODEL_WEIGHT_WALL)
+		return view->has_energy ? MODEL_WEIGHT_ENERGY : MODEL_WEIGHT_CPU;
+	return view->weight == MODEL_WEIGHT_ENERGY ? MODEL_WEIGHT_CPU : view->weight + 1;
+}
+
 static void change_view(struct top_view *view, int key)
 {
 	switch (key) {
@@ -222,9 +230,7 @@ static void change_view(struct top_view *view, int key)
 							       : BREAKDOWN_SORT_SELF;
 		break;
 	case 'w':
-		view->weight = view->weight == MODEL_WEIGHT_WALL     ? MODEL_WEIGHT_ENERGY
-			       : view->weight == MODEL_WEIGHT_ENERGY ? MODEL_WEIGHT_CPU
-								     : view->weight + 1;
+		view->weight = next_weight(view);
 		break;
 	case 'u':
 		view->fold = !view->fold;
@@ -537,6 +543,7 @@ int top_view_print(
 	int r = 0;
 
 	*ret_lines = (struct top_lines){SIZE_MAX, SIZE_MAX};
+	view->has_energy = model->energy_domains.count;
 	add_state(out, view, model);
 	if (!view->interpreter)
 		model_hide_interpreter(model);

@@ -18,6 +18,7 @@ struct top_view {
 	enum model_side side;
 	bool interpreter, fold; /* show the interpreter's functions; charge libraries to callers */
 	bool frozen, help;
+	bool has_energy; /* there are rails */
 	/* Filters, "" for none: an extended regular expression on functions, a pid, a tid. */
 	char symbol[TOP_TEXT], process[16], thread[16];
 	bool editing; /* the next filter is being typed */

@@ -283,11 +283,14 @@ static uint64_t microjoules(double energy_j, double *carry)
 	return whole < 1e18 ? (uint64_t)whole : 0;
 }
 
-/* More than a count holds is several samples. */
+/* More than a count holds is several samples; of a damaged file not without end. */
+#define MOST_COUNTS (4096ULL * UINT32_MAX) /* 17 MJ */
+
 static int add_counts(struct model *model, struct model_sample sample, uint64_t count)
 {
 	int r = 0;
 
+	count = MIN(count, MOST_COUNTS);
 	while (r == 0 && count) {
 		sample.count = (uint32_t)MIN(count, (uint64_t)UINT32_MAX);
 		count -= sample.count;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a capture that a model is made of; its traces are written as JSON, and again. */
+/* Any bytes as a capture that a model is made of: its energy is split, its traces are written as
+ * JSON, and again. */
 #include <stdlib.h>
 
+#include "analyses/energy/energy_use.h"
 #include "exporters/kineto_json.h"
 #include "model/builder.h"
 #include "model/trace.h"
@@ -41,6 +43,7 @@ static void check_trace(const struct trace *trace)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	_cleanup_model_builder_ struct model_builder *builder = NULL;
+	_cleanup_energy_use_ struct energy_use energy = {0};
 	_cleanup_model_ struct model *model = NULL;
 	struct errmsg err;
 
@@ -49,6 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	capture_read_memory(bytes, length, "input", &model_builder_visitor, builder, NULL, &err);
 	if (model_builder_finish(builder, NULL, &model) < 0)
 		return 0;
+	if (energy_use_init(&energy, model) == 0 && energy_use_has_any(&energy))
+		model_weigh_energy(model, energy.rests.items, energy.rests.count);
 	array_foreach (&model->traces, trace) {
 		_cleanup_strbuf_ struct strbuf out = {0};
 

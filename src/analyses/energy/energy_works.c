@@ -5,6 +5,7 @@
  * time as other work has its part of that time. What an interval has is split by power × time, so
  * that nothing is lost, whatever the powers are.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -18,13 +19,11 @@
 #define GAP_NS (100 * NS_PER_MS)
 /* Classes of their own, by their time; all others are one. */
 #define CLASSES    48
-#define OTHERS     CLASSES
-#define BETWEEN    (CLASSES + 1) /* the column of gaps */
-#define UNFED      (CLASSES + 2)
 #define COLUMNS    (CLASSES + 3)
 #define SURE       0.15 /* relative standard error of what is published */
 #define COLLINEAR  0.95
 #define SPARE_ROWS 8
+#define LEAST      1e-12 /* W·s that energy can be split by */
 #define NO_BEGIN   UINT64_MAX
 
 _Static_assert(COLUMNS <= REGRESSION_COLUMNS, "the regression takes as many columns");
@@ -41,6 +40,7 @@ struct moment {
 struct class_time {
 	const char *name;
 	uint32_t size; /* of kernels, a power of two */
+	uint32_t column;
 	uint64_t time_ns, count;
 };
 
@@ -49,13 +49,15 @@ struct charging {
 	struct model *model;
 	const struct model_energy_domain *domain;
 	const struct model_energy_interval *intervals;
-	uint32_t index;                /* of the domain */
+	uint32_t index; /* of the domain */
+	uint32_t gpus;  /* rails of GPUs that are counted */
+	/* Columns: of classes, of all other classes, of gaps, of times when nobody feeds it. */
+	uint32_t others, between, unfed, column_count;
 	ARRAY_OF(uint32_t) works;      /* indices */
 	ARRAY_OF(uint32_t) classes_of; /* by work in `works`: its class */
-	ARRAY_OF(uint32_t) columns;    /* by class: its column */
 	ARRAY_OF(struct class_time) classes;
 	ARRAY_OF(struct moment) moments;
-	double *seconds;         /* interval × COLUMNS */
+	double *seconds;         /* interval × column_count */
 	double power_w[COLUMNS]; /* that energy is split by, without the idle power */
 	double fitted_w[COLUMNS], error[COLUMNS]; /* NaN: not fitted */
 	bool published[COLUMNS];
@@ -70,16 +72,19 @@ static bool is_of_domain(const struct charging *charging, const struct model_dev
 {
 	const struct model *model = charging->model;
 	const char *device = charging->domain->device;
-	uint32_t gpus = 0;
 
 	if (model->processes.items[work->process].host != charging->domain->host)
 		return false;
 	if (*device && work->gpu != MODEL_NONE && *model->gpus.items[work->gpu].uuid)
 		return strcasecmp(device, model->gpus.items[work->gpu].uuid) == 0;
-	for (uint32_t i = 0; i < model->energy_domains.count; i++)
-		gpus += charging->use->domains.items[i].is_counted &&
-			model->energy_domains.items[i].part == WIRE_ENERGY_GPU;
-	return gpus == 1;
+	return charging->gpus == 1;
+}
+
+static void count_gpus(struct charging *charging)
+{
+	for (uint32_t i = 0; i < charging->model->energy_domains.count; i++)
+		charging->gpus += charging->use->domains.items[i].is_counted &&
+				  charging->model->energy_domains.items[i].part == WIRE_ENERGY_GPU;
 }
 
 /* ---- classes ---- */
@@ -135,32 +140,34 @@ static int gather_works(struct charging *charging)
 }
 
 /* A column for each of the classes with most time, and one for the others together. */
-static int choose_columns(struct charging *charging)
+static void choose_columns(struct charging *charging)
 {
 	uint32_t taken = 0;
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < charging->classes.count; i++)
-		r = array_append(&charging->columns, (uint32_t)OTHERS);
-	while (r == 0 && taken < CLASSES && taken < charging->columns.count) {
-		size_t most = SIZE_MAX;
+	charging->others = (uint32_t)MIN((size_t)CLASSES, charging->classes.count);
+	charging->between = charging->others + 1;
+	charging->unfed = charging->others + 2;
+	charging->column_count = charging->others + 3;
+	array_foreach (&charging->classes, class)
+		class->column = charging->others;
+	while (taken < charging->others) {
+		struct class_time *most = NULL;
 
-		for (size_t i = 0; i < charging->columns.count; i++) {
-			if (charging->columns.items[i] == OTHERS &&
-				(most == SIZE_MAX || charging->classes.items[i].time_ns >
-							     charging->classes.items[most].time_ns))
-				most = i;
+		array_foreach (&charging->classes, class) {
+			if (class->column == charging->others &&
+				(!most || class->time_ns > most->time_ns))
+				most = class;
 		}
-		if (most == SIZE_MAX)
+		if (!most)
 			break;
-		charging->columns.items[most] = taken++;
+		most->column = taken++;
 	}
-	return r;
 }
 
 static uint32_t column_of(const struct charging *charging, uint32_t work)
 {
-	return charging->columns.items[charging->classes_of.items[work]];
+	assert(work < charging->classes_of.count && charging->classes.items);
+	return charging->classes.items[charging->classes_of.items[work]].column;
 }
 
 /* ---- time on the device ---- */
@@ -260,16 +267,16 @@ static bool is_gap(const struct sweep *sweep)
 /* The time of this part of an interval, by column. */
 static void add_seconds(struct charging *charging, const struct sweep *sweep, uint64_t length_ns)
 {
-	double *row = charging->seconds + (size_t)sweep->interval * COLUMNS;
+	double *row = charging->seconds + (size_t)sweep->interval * charging->column_count;
 	double seconds = (double)length_ns / 1e9;
 
 	if (!sweep->active) {
-		row[is_gap(sweep) ? BETWEEN : UNFED] += seconds;
+		row[is_gap(sweep) ? charging->between : charging->unfed] += seconds;
 		return;
 	}
 	if (sweep->active > 1)
 		charging->use->domains.items[charging->index].overlap_ns += length_ns;
-	for (unsigned i = 0; i < COLUMNS; i++) {
+	for (unsigned i = 0; i < charging->column_count; i++) {
 		if (sweep->active_of[i])
 			row[i] += seconds * sweep->active_of[i] / sweep->active;
 	}
@@ -289,8 +296,9 @@ static void find_seconds(struct charging *charging)
 		pass_moment(charging, &sweep, moment);
 	}
 	for (size_t i = 0; i < none; i++) {
-		for (unsigned k = 0; k < COLUMNS; k++)
-			charging->all_ns[k] += charging->seconds[i * COLUMNS + k] * 1e9;
+		for (unsigned k = 0; k < charging->column_count; k++)
+			charging->all_ns[k] +=
+				charging->seconds[i * charging->column_count + k] * 1e9;
 	}
 }
 
@@ -299,7 +307,7 @@ static void find_seconds(struct charging *charging)
 /* Without the regression all times weigh the same. */
 static void share_by_time(struct charging *charging)
 {
-	for (unsigned i = 0; i < COLUMNS; i++) {
+	for (unsigned i = 0; i < charging->column_count; i++) {
 		charging->power_w[i] = 1;
 		charging->fitted_w[i] = charging->error[i] = NAN;
 	}
@@ -316,7 +324,7 @@ static int make_table(const struct charging *charging, struct table *table)
 {
 	uint32_t count = charging->domain->interval_count;
 
-	for (uint32_t i = 0; i < COLUMNS; i++) {
+	for (uint32_t i = 0; i < charging->column_count; i++) {
 		if (charging->all_ns[i] > 0)
 			table->column_of[table->columns++] = i;
 	}
@@ -329,7 +337,8 @@ static int make_table(const struct charging *charging, struct table *table)
 			continue;
 		for (size_t k = 0; k < table->columns; k++)
 			table->x[table->rows * table->columns + k] =
-				charging->seconds[(size_t)i * COLUMNS + table->column_of[k]];
+				charging->seconds[(size_t)i * charging->column_count +
+						  table->column_of[k]];
 		table->y[table->rows++] = charging->intervals[i].energy_j;
 	}
 	return 0;
@@ -339,15 +348,15 @@ static int make_table(const struct charging *charging, struct table *table)
  * Classes whose times go up and down together become one where the regression is not sure of one of
  * them: which, by its first. Times without work stay what they are.
  */
-static void merge_columns(
-	const struct table *table, const double *power, const double *error, uint32_t *group_of)
+static void merge_columns(const struct table *table, uint32_t others, const double *power,
+	const double *error, uint32_t *group_of)
 {
 	size_t columns = table->columns;
 
 	for (uint32_t i = 0; i < columns; i++)
 		group_of[i] = i;
 	for (uint32_t i = 0; i < columns; i++) {
-		for (uint32_t j = i + 1; j < columns && table->column_of[j] <= OTHERS; j++) {
+		for (uint32_t j = i + 1; j < columns && table->column_of[j] <= others; j++) {
 			bool sure = error[i] < SURE * power[i] && error[j] < SURE * power[j];
 			uint32_t from = group_of[j], to = group_of[i];
 
@@ -392,7 +401,7 @@ static int fit(struct charging *charging, struct table *table)
 	r = regression_solve(table->x, table->y, table->rows, table->columns, power, error);
 	if (r < 0)
 		return r;
-	merge_columns(table, power, error, group_of);
+	merge_columns(table, charging->others, power, error, group_of);
 	folded = fold_columns(table, group_of, folded_of);
 	r = regression_solve(table->x, table->y, table->rows, folded, power, error);
 	if (r < 0)
@@ -416,12 +425,12 @@ static double power_of_others(const struct charging *charging)
 	double joules = 0, seconds = 0;
 
 	for (uint32_t i = 0; i < charging->domain->interval_count; i++) {
-		const double *row = charging->seconds + (size_t)i * COLUMNS;
+		const double *row = charging->seconds + (size_t)i * charging->column_count;
 		double rest = charging->intervals[i].energy_j, time = 0;
 
 		if (charging->intervals[i].gap)
 			continue;
-		for (unsigned k = 0; k < COLUMNS; k++) {
+		for (unsigned k = 0; k < charging->column_count; k++) {
 			if (charging->published[k])
 				rest -= charging->fitted_w[k] * row[k];
 			else
@@ -433,6 +442,18 @@ static double power_of_others(const struct charging *charging)
 		}
 	}
 	return seconds > 0 ? MAX(joules / seconds, 0.0) : 0;
+}
+
+/* What a damaged file says of energy may be beyond all measure. */
+static void refuse_nonsense(struct charging *charging)
+{
+	for (unsigned i = 0; i < charging->column_count; i++) {
+		if (charging->power_w[i] < 1e9)
+			continue;
+		share_by_time(charging);
+		memset(charging->published, 0, sizeof(charging->published));
+		return;
+	}
 }
 
 static int find_powers(struct charging *charging)
@@ -451,16 +472,17 @@ static int find_powers(struct charging *charging)
 	}
 	free(table.x);
 	free(table.y);
-	for (unsigned i = 0; i < COLUMNS; i++)
-		any |= charging->published[i] && i != BETWEEN && i != UNFED;
+	for (unsigned i = 0; i < charging->column_count; i++)
+		any |= charging->published[i] && i != charging->between && i != charging->unfed;
 	if (r < 0 || !any) {
 		memset(charging->published, 0, sizeof(charging->published));
 		return r;
 	}
 	others_w = power_of_others(charging);
-	for (unsigned i = 0; i < COLUMNS; i++)
+	for (unsigned i = 0; i < charging->column_count; i++)
 		charging->power_w[i] = MAX(
 			(charging->published[i] ? charging->fitted_w[i] : others_w) - idle_w, 0.0);
+	refuse_nonsense(charging);
 	return 0;
 }
 
@@ -470,12 +492,12 @@ static int find_powers(struct charging *charging)
 static double rate_of(const struct charging *charging, uint32_t interval)
 {
 	const struct model_energy_interval *of = &charging->intervals[interval];
-	const double *row = charging->seconds + (size_t)interval * COLUMNS;
+	const double *row = charging->seconds + (size_t)interval * charging->column_count;
 	double weight = 0;
 
-	for (unsigned i = 0; i < COLUMNS; i++)
+	for (unsigned i = 0; i < charging->column_count; i++)
 		weight += charging->power_w[i] * row[i];
-	if (of->gap || weight <= 0)
+	if (of->gap || !(weight > LEAST))
 		return 0;
 	return (of->energy_j - energy_idle_share(charging->domain, of)) / weight;
 }
@@ -486,18 +508,19 @@ static int split_intervals(struct charging *charging)
 
 	for (uint32_t i = 0; r == 0 && i < charging->domain->interval_count; i++) {
 		const struct model_energy_interval *interval = &charging->intervals[i];
-		const double *row = charging->seconds + (size_t)i * COLUMNS;
+		const double *row = charging->seconds + (size_t)i * charging->column_count;
 		double rate = rate_of(charging, i);
 		struct energy_split split = {
 			.idle_j = energy_idle_share(charging->domain, interval)};
 
 		if (interval->gap)
 			continue;
-		for (unsigned k = 0; k <= OTHERS; k++)
+		for (unsigned k = 0; k <= charging->others; k++)
 			split.attributed_j += rate * charging->power_w[k] * row[k];
-		split.gaps_j = rate * charging->power_w[BETWEEN] * row[BETWEEN];
-		split.unattributed_j = rate > 0 ? rate * charging->power_w[UNFED] * row[UNFED]
-						: interval->energy_j - split.idle_j;
+		split.gaps_j = rate * charging->power_w[charging->between] * row[charging->between];
+		split.unattributed_j =
+			rate > 0 ? rate * charging->power_w[charging->unfed] * row[charging->unfed]
+				 : interval->energy_j - split.idle_j;
 		r = energy_add_split(charging->use, charging->model,
 			charging->domain->first_interval + i, &split);
 	}
@@ -545,7 +568,7 @@ static int add_classes(struct charging *charging)
 
 	for (uint32_t i = 0; r == 0 && i < charging->classes.count; i++) {
 		const struct class_time *class = &charging->classes.items[i];
-		uint32_t column = charging->columns.items[i];
+		uint32_t column = class->column;
 		bool published = charging->published[column];
 
 		r = array_append(&charging->use->classes,
@@ -559,7 +582,7 @@ static int add_classes(struct charging *charging)
 				.standard_error = charging->error[column],
 				.method = published ? ENERGY_METHOD_REGRESSION
 						    : ENERGY_METHOD_TIME_SHARE,
-				.merged = column == OTHERS ? 0 : charging->merged[column],
+				.merged = column == charging->others ? 0 : charging->merged[column],
 			});
 	}
 	for (uint32_t i = 0; r == 0 && i < charging->works.count; i++)
@@ -574,7 +597,7 @@ static void name_method(struct charging *charging)
 	struct energy_domain_use *domain = &charging->use->domains.items[charging->index];
 	double sure_ns = 0, all_ns = 0;
 
-	for (unsigned i = 0; i <= OTHERS; i++) {
+	for (unsigned i = 0; i <= charging->others; i++) {
 		all_ns += charging->all_ns[i];
 		sure_ns += charging->published[i] ? charging->all_ns[i] : 0;
 	}
@@ -586,15 +609,17 @@ static void name_method(struct charging *charging)
 static int charge_all(struct charging *charging)
 {
 	size_t rows = charging->domain->interval_count;
-	int r = gather_works(charging);
+	int r;
 
-	charging->seconds = calloc(rows * COLUMNS + 1, sizeof(*charging->seconds));
-	if (!charging->seconds)
-		return -ENOMEM;
-	r = r ?: choose_columns(charging);
+	count_gpus(charging);
+	r = gather_works(charging);
+	choose_columns(charging);
 	r = r ?: gather_moments(charging);
 	if (r < 0)
 		return r;
+	charging->seconds = calloc(rows * charging->column_count + 1, sizeof(*charging->seconds));
+	if (!charging->seconds)
+		return -ENOMEM;
 	find_seconds(charging);
 	r = find_powers(charging);
 	r = r ?: split_intervals(charging);
@@ -617,7 +642,6 @@ int energy_charge_works(struct energy_use *use, struct model *model, uint32_t in
 
 	array_done(&charging.works);
 	array_done(&charging.classes_of);
-	array_done(&charging.columns);
 	array_done(&charging.classes);
 	array_done(&charging.moments);
 	free(charging.seconds);
