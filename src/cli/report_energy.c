@@ -80,6 +80,16 @@ static int add_domains(const struct report_view *view)
 	return table_print(&table, &view->terminal, view->out);
 }
 
+void report_add_cost(struct strbuf *out, const struct energy_rates *rates, double joules)
+{
+	double cost = energy_cost(rates, joules), co2_g = energy_co2_g(rates, joules);
+
+	if (!isnan(cost))
+		strbuf_addf(out, " It cost %.3g.", cost);
+	if (!isnan(co2_g))
+		strbuf_addf(out, " It stands for %.3g g of CO2.", co2_g);
+}
+
 static void add_sum(const struct report_view *view)
 {
 	const struct energy_use *use = view->energy;
@@ -97,6 +107,7 @@ static void add_sum(const struct report_view *view)
 	energy_use_name_sum(use, view->model, &text);
 	strbuf_add(&text, "). This is the energy of these parts, not what the machine takes from "
 			  "the wall.");
+	report_add_cost(&text, &view->rates, use->measured_j);
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 

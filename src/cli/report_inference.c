@@ -92,16 +92,6 @@ static void add_per(struct strbuf *out, const char *before, double joules, const
 	strbuf_add(out, after);
 }
 
-static void describe_cost(struct strbuf *out, const struct energy_rates *rates, double joules)
-{
-	double cost = energy_cost(rates, joules), co2_g = energy_co2_g(rates, joules);
-
-	if (!isnan(cost))
-		strbuf_addf(out, " It cost %.3g.", cost);
-	if (!isnan(co2_g))
-		strbuf_addf(out, " It stands for %.3g g of CO2.", co2_g);
-}
-
 static void describe_energy(const struct report_view *view)
 {
 	const struct inference_joules *joules = view->joules;
@@ -130,7 +120,7 @@ static void describe_energy(const struct report_view *view)
 			joules->edp_per_token_js);
 	strbuf_addf(&text, ". %.3g W on average, %.3g W at most.", joules->all.average_w,
 		joules->all.peak_w);
-	describe_cost(&text, &view->rates, joules->all.full_j);
+	report_add_cost(&text, &view->rates, joules->all.full_j);
 	report_paragraph(view, strbuf_cstr(&text), 0);
 }
 

@@ -81,6 +81,8 @@ int report_device_idle(const struct report_view *view, size_t limit);
 /* What took energy and how sure that is, or why it was not measured; nothing of captures that say
  * neither. */
 int report_energy(const struct report_view *view, size_t limit);
+/* Appends what they cost and what carbon dioxide they stand for, as far as the rates are given. */
+void report_add_cost(struct strbuf *out, const struct energy_rates *rates, double joules);
 
 /* What happened in the ranges that programs told of; nothing when there are none. */
 int report_ranges(const struct report_view *view, size_t limit);

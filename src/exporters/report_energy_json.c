@@ -114,8 +114,8 @@ static void write_class(
 	json_end_object(json);
 }
 
-static void write_sums(
-	struct json_writer *json, const struct model *model, const struct energy_use *use)
+static void write_sums(struct json_writer *json, const struct model *model,
+	const struct energy_use *use, const struct energy_rates *rates)
 {
 	json_member_double(json, "measured_j", use->measured_j);
 	json_member_double(json, "uncertainty_j", use->uncertainty_j);
@@ -123,6 +123,10 @@ static void write_sums(
 	json_member_double(json, "attributed_j", use->attributed_j);
 	json_member_double(json, "gaps_j", use->gaps_j);
 	json_member_double(json, "unattributed_j", use->unattributed_j);
+	if (rates) {
+		json_member_double(json, "cost", energy_cost(rates, use->measured_j));
+		json_member_double(json, "co2_g", energy_co2_g(rates, use->measured_j));
+	}
 	json_key(json, "counted");
 	json_begin_array(json);
 	for (uint32_t i = 0; i < use->domains.count; i++) {
@@ -146,7 +150,7 @@ static void write_absences(struct json_writer *json, const struct model *model)
 }
 
 void report_energy_json(struct json_writer *json, const struct model *model,
-	const struct energy_use *use, size_t limit)
+	const struct energy_use *use, const struct energy_rates *rates, size_t limit)
 {
 	json_key(json, "energy");
 	if (!use || (!use->domains.count && !model->energy_absences.count)) {
@@ -154,7 +158,7 @@ void report_energy_json(struct json_writer *json, const struct model *model,
 		return;
 	}
 	json_begin_object(json);
-	write_sums(json, model, use);
+	write_sums(json, model, use, rates);
 	json_key(json, "domains");
 	json_begin_array(json);
 	for (uint32_t i = 0; i < use->domains.count; i++)

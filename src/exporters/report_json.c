@@ -610,7 +610,7 @@ int report_json_begin(struct json_writer *json, const struct model *model,
 	r = r ?: report_ranges_json(json, model, selected, spans);
 	r = r ?: report_ranks_json(json, model);
 	r = r ?: report_counters_json(json, model);
-	report_energy_json(json, model, options->energy, options->limit);
+	report_energy_json(json, model, options->energy, options->rates, options->limit);
 	r = r
 		    ?: report_inference_json(json, model, selected,
 			       &(struct report_inference_json_options){

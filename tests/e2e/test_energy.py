@@ -44,6 +44,19 @@ def test_replay_is_recorded_and_labelled(sonde, tmp_path):
     assert "replayed" in done.stderr
 
 
+def test_cost_of_all_that_was_measured(sonde, report, tmp_path):
+    """A kWh is 3.6 MJ."""
+    replay = write_replay(tmp_path / "run.jsonl", constant_power(60, 40))
+    capture = tmp_path / "c.pftrace"
+    sonde("record", "--energy", f"replay:{replay}", "-o", capture, "--", "sleep", "0.1", check=0)
+    rates = ("--price", "250/MWh", "--co2", "0.4kg/kWh")
+    energy = report(capture, *rates)["energy"]
+    assert energy["cost"] == pytest.approx(energy["measured_j"] / 3.6e6 * 0.25)
+    assert energy["co2_g"] == pytest.approx(energy["measured_j"] / 3.6e6 * 400)
+    assert "It cost" in sonde("report", *rates, capture, check=0).stdout
+    assert report(capture)["energy"]["cost"] is None
+
+
 @pytest.mark.parametrize(
     "text, reason",
     [
