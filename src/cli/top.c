@@ -26,7 +26,7 @@ static struct {
 	struct target_options target;
 	uint64_t frequency_hz, count;
 	double duration_s, interval_s;
-	const char *by, *sort, *output, *wait;
+	const char *by, *sort, *output, *wait, *energy;
 	struct shown_options shown;
 	bool batch;
 } arguments = {
@@ -37,6 +37,7 @@ static struct {
 	.shown.weight = "cpu",
 	.output = "/dev/null",
 	.wait = "sample",
+	.energy = "auto",
 };
 
 struct top {
@@ -201,6 +202,7 @@ static int run_top(int count, char **words)
 		.command = count ? words : NULL,
 		.pids = pids,
 		.wait = arguments.wait[0] == 's',
+		.energy = arguments.energy,
 	};
 	struct errmsg err = {{0}};
 	int r, status;
@@ -282,6 +284,13 @@ static const struct option top_options[] = {
 		.help = "Look at threads that wait, too, 10 times a second; off: do not.",
 		.value = (void *)&arguments.wait,
 		.choices = wait_choices},
+	{.long_name = "energy",
+		.type = OPTION_STRING,
+		.argument = "SOURCES",
+		.help = "Measure power with these sources, for --weight energy; auto: with all "
+			"that "
+			"there are; off: with none; as of sonde record.",
+		.value = (void *)&arguments.energy},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,

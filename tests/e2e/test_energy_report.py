@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replayed energy of real programs, from the recording to the answers: what was measured is what is shown."""
+
+import json
+
+import pytest
+
+WATTS, IDLE_W = 40, 20
+DOMAIN = {"name": "package-0", "part": "cpu", "parent": None, "quality": "counter", "period_ms": 10, "idle_w": IDLE_W}
+
+
+@pytest.fixture
+def replay(tmp_path):
+    path = tmp_path / "run.jsonl"
+    lines = [{"sonde_energy": 1, "domains": [DOMAIN]}]
+    lines += [{"t_ms": t, "domain": "package-0", "energy_j": WATTS * t / 1000} for t in range(0, 120_000, 10)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return f"replay:{path}"
+
+
+def report(sonde, capture, *options):
+    return json.loads(sonde("report", "--json", *options, capture).stdout)
+
+
+def folded_uj(sonde, capture, *options):
+    text = sonde("export", "-f", "folded", "--roots", "process", "--weight", "energy", "-o", "-", *options, capture).stdout
+    return {stack: int(count) for stack, count in (line.rsplit(" ", 1) for line in text.splitlines())}
+
+
+def test_joules_of_a_program(sonde, workload, replay, tmp_path):
+    """All that was measured is charged to its lines, to idle, or to nobody; the report and the exports agree."""
+    capture = tmp_path / "c.pftrace"
+    sonde("record", "--energy", replay, "-o", capture, "--", *workload("spin", 1))
+    energy = report(sonde, capture)["energy"]
+    (domain,) = energy["domains"]
+    seconds = domain["measured_ns"] / 1e9
+    assert domain["is_replayed"] and seconds > 0.5
+    assert energy["measured_j"] == pytest.approx(WATTS * seconds, rel=1e-3)
+    assert energy["idle_j"] == pytest.approx(IDLE_W * seconds, rel=1e-3)
+    parts = energy["idle_j"] + energy["attributed_j"] + energy["gaps_j"] + energy["unattributed_j"]
+    assert parts == pytest.approx(energy["measured_j"], rel=1e-8)
+    assert energy["attributed_j"] > 0 and domain["conservation_error"] <= 1e-9
+    stacks = folded_uj(sonde, capture)
+    assert sum(stacks.values()) == pytest.approx(energy["measured_j"] * 1e6, abs=3)
+    ours = sum(value for stack, value in stacks.items() if not stack.startswith("package-0;"))
+    assert ours == pytest.approx(energy["attributed_j"] * 1e6, abs=3)
+    assert "package-0 (replayed)" in sonde("report", capture).stdout
+
+
+def test_a_window_has_its_own_joules(sonde, workload, replay, tmp_path):
+    """Nothing of what was measured outside of the window is in it; readings at its edges are cut."""
+    capture = tmp_path / "c.pftrace"
+    sonde("record", "--energy", replay, "--window", "time:205ms..505ms", "-o", capture, "--", *workload("spin", 1))
+    whole = report(sonde, capture)
+    energy, recorded_s = whole["energy"], whole["totals"]["duration_ns"] / 1e9
+    assert 0 < energy["domains"][0]["measured_ns"] / 1e9 <= recorded_s
+    assert energy["measured_j"] == pytest.approx(WATTS * energy["domains"][0]["measured_ns"] / 1e9, rel=1e-3)
+    assert energy["domains"][0]["cut_intervals"] in (1, 2)
+    assert report(sonde, capture, "--window", "1")["energy"]["measured_j"] == pytest.approx(energy["measured_j"], rel=1e-8)
+
+
+def test_top_by_energy(sonde, workload, replay):
+    command = ("top", "-b", "-n", "1", "-i", "1", "--weight", "energy", "--energy", replay)
+    text = sonde(*command, "--", *workload("spin", 4), check=0).stdout
+    assert "functions by energy" in text and "[idle]" in text and "Self energy" in text
+    assert "Self time" not in text
