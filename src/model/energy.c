@@ -266,32 +266,12 @@ int builder_resolve_energy(struct model_builder *builder, uint64_t from_ns)
 
 const char *model_energy_part_name(unsigned part)
 {
-	static const char *const names[WIRE_ENERGY_PART_MAX] = {
-		[WIRE_ENERGY_PLATFORM] = "platform",
-		[WIRE_ENERGY_CPU] = "cpu",
-		[WIRE_ENERGY_CORES] = "cores",
-		[WIRE_ENERGY_UNCORE] = "uncore",
-		[WIRE_ENERGY_DRAM] = "dram",
-		[WIRE_ENERGY_GPU] = "gpu",
-		[WIRE_ENERGY_GPU_MEMORY] = "gpu_memory",
-		[WIRE_ENERGY_NPU] = "npu",
-		[WIRE_ENERGY_OTHER] = "other",
-	};
-
-	return part < WIRE_ENERGY_PART_MAX ? names[part] : NULL;
+	return wire_energy_part_name(part);
 }
 
 const char *model_energy_quality_name(unsigned quality)
 {
-	static const char *const names[WIRE_ENERGY_QUALITY_MAX] = {
-		[WIRE_ENERGY_COUNTER] = "counter",
-		[WIRE_ENERGY_INTEGRATED] = "integrated",
-		[WIRE_ENERGY_AVERAGED] = "averaged",
-		[WIRE_ENERGY_MODELLED] = "modelled",
-		[WIRE_ENERGY_ESTIMATED] = "estimated",
-	};
-
-	return quality < WIRE_ENERGY_QUALITY_MAX ? names[quality] : NULL;
+	return wire_energy_quality_name(quality);
 }
 
 const char *model_energy_gap_name(unsigned gap)

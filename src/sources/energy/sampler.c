@@ -751,7 +751,6 @@ static const char *gap_reason(uint32_t gaps)
 		[WIRE_ENERGY_WENT_BACK] = "the counter went back",
 		[WIRE_ENERGY_SUSPENDED] = "the machine slept",
 		[WIRE_ENERGY_STALLED] = "the source did not answer in time, or always the same",
-		[WIRE_ENERGY_SOURCE_ENDED] = "the recording of energy ended before",
 	};
 
 	return reasons[__builtin_ctz(gaps)];
@@ -764,9 +763,10 @@ static void add_gap_note(
 	struct errmsg note;
 	int error = 0;
 
-	if (!rail->gaps)
+	/* A replay's are no news: they are in its file. */
+	if (!rail->gaps || !rail->channel)
 		return;
-	if (rail->channel && rail->gaps & 1U << WIRE_ENERGY_READ_FAILED)
+	if (rail->gaps & 1U << WIRE_ENERGY_READ_FAILED)
 		error = atomic_load_explicit(
 			&rail->channel->error[rail->index], memory_order_relaxed);
 	errmsg_set(&note, 0, "what %s took (%s) is not known for %.2f s of %.2f s: %s%s%s",
