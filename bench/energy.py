@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What energy costs to look at, and how right the attribution is: bench/energy.py BUILD_FOLDER
 
-Prints the time of an energy flame graph of 60,000 samples (median of seven), what it takes with CPU time in its place, and
+Prints what sampling power costs over a made-up /sys (energy-sampler.c; median of three, at 100 Hz and at each source's own
+schedule), the time of an energy flame graph of 60,000 samples (median of seven), what it takes with CPU time in its place, and
 the errors of classes of simulated GPU work whose powers are known (tests/unit/test-energy.c).
 """
 
+import json
 import pathlib
 import re
 import resource
@@ -16,6 +18,7 @@ import tempfile
 import time
 
 RUNS = 7
+SAMPLER_RUNS, SAMPLER_SECONDS = 3, 10
 
 
 def timed(*command):
@@ -35,8 +38,28 @@ def flame_graph(build, folder, weight):
     return tuple(statistics.median(values) for values in zip(*runs))
 
 
+def sampler(build, hz):
+    command = [build / "bench/energy-sampler", SAMPLER_SECONDS, hz, build / "tests/doubles/nvml/libnvidia-ml.so.1"]
+    runs = []
+    for _ in range(SAMPLER_RUNS):
+        done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
+        runs.append(json.loads(done.stdout))
+    return runs
+
+
+def print_sampler(build):
+    for hz, name in ((100, "100 Hz each"), (0, "as they are recorded")):
+        runs = sampler(build, hz)
+        shares = sorted(100 * run["cpu_share"] for run in runs)
+        print(
+            f"sampler, {len(runs[0]['domains'])} rails, {name}: {statistics.median(shares):.2f} % of a core "
+            f"({shares[0]:.2f} to {shares[-1]:.2f}), {sum(run['allocations'] for run in runs)} allocations"
+        )
+
+
 def main():
-    build = pathlib.Path(sys.argv[1])
+    build = pathlib.Path(sys.argv[1]).resolve()
+    print_sampler(build)
     with tempfile.TemporaryDirectory() as name:
         for weight in ("energy", "cpu"):
             wall, cpu = flame_graph(build, pathlib.Path(name), weight)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A made-up /sys in a folder of its own. */
+/* A made-up /sys in a folder of its own, below TMPDIR. */
 #pragma once
 
 #include <errno.h>
@@ -18,7 +18,9 @@ struct tree {
 
 static inline void tree_make(struct tree *tree)
 {
-	strcpy(tree->root, "/tmp/sonde-tree-XXXXXX");
+	const char *folder = getenv("TMPDIR");
+
+	snprintf(tree->root, sizeof(tree->root), "%s/sonde-tree-XXXXXX", folder ? folder : "/tmp");
 	if (!mkdtemp(tree->root) || chmod(tree->root, 0755) < 0)
 		abort();
 }
