@@ -377,20 +377,34 @@ static void test_two_gpus(void **state)
 	};
 	_cleanup_energy_use_ struct energy_use use = {0};
 	_cleanup_model_ struct model *model = NULL;
+	const struct capture_device_event gpu = {
+		.kind = CAPTURE_GPU,
+		.pid = 7,
+		.text = "a GPU",
+		.gpu = {.number = 1, .uuid_high = 0x0123456789abcdef, .uuid_low = 2},
+	};
+	struct capture_device_work work = {
+		.kind = WIRE_DEVICE_KERNEL, .name = "b", .device = "a GPU", .pid = 7, .gpu = 1};
 	struct example example;
 
-	domains[0].device = "GPU-0";
-	domains[1].device = "GPU-1";
+	domains[0].device = "GPU-00000000-0000-0000-0000-000000000001";
+	domains[1].device = "GPU-01234567-89AB-cdef-0000-000000000002";
 	begin(&example);
 	for (uint32_t i = 0; i < 2; i++) {
 		add_domain(&example, &domains[i]);
 		add_energy(&example, i + 1, 0, 10 * MS, 1, UINT64_MAX);
 	}
-	add_work(&example, "a", 1, 0, 10 * MS);
+	assert_int_equal(model_builder_visitor.device_event(example.builder, &gpu), 0);
+	add_work(&example, "a", 1, 0, 10 * MS); /* of whose GPU nobody knows */
+	work.start_ns = 2 * MS;
+	work.end_ns = 6 * MS;
+	assert_int_equal(model_builder_visitor.device_work(example.builder, &work), 0);
 	model = example_end(&example);
 	assert_int_equal(energy_use_init(&use, model), 0);
-	near(use.attributed_j, 0);
-	near(use.unattributed_j, 2);
+	near(use.domains.items[0].attributed_j, 0);
+	near(use.domains.items[0].unattributed_j, 1);
+	near(use.domains.items[1].attributed_j, 0.4);
+	near(class_of(&use, "b")->energy_j, 0.4);
 }
 
 /*
