@@ -195,8 +195,8 @@ def test_several_runs(runs, sonde):
     fastest = max(data["runs"], key=lambda run: run["tokens_per_s"])
     assert data["best"]["tokens_per_s"] == fastest["capture"] and data["best"]["joules_per_token"] is None
     (series,) = data["series"]
-    assert (series["by"], series["figure"]) == ("batch_size", "tpot_p50_ns")
-    assert series["captures"] == [str(path) for path in runs] and series["best"] == str(runs[0])
+    assert (series["by"], series["figure"]) == ("batch_size", "tokens_per_s")
+    assert series["captures"] == [str(path) for path in runs] and series["best"] == fastest["capture"]
     text = sonde("report", "--by", "run", *runs, check=0).stdout
     assert "Batch size of tiny: 1 " in text and "Most tokens a second" in text
 
@@ -215,3 +215,130 @@ def test_what_runs_cannot_say(runs, sonde, tmp_path):
     sonde("record", "-o", none, "--", "/bin/true", check=0)
     done = sonde("report", "--by", "run", runs[0], none, check=0)
     assert "has no tokens of requests" in done.stderr and "none.pftrace" in done.stdout
+
+
+# ---- energy ----
+
+# Two requests one after the other that keep a processor busy, or as many at once; steps and a range around them.
+BUSY = """
+import sys, threading, time
+import sonde
+
+def spin(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+def serve(request):
+    with sonde.range("serve"):
+        sonde.token(0, request=request, phase="prefill")
+        spin(0.2)
+        for index in range(20):
+            sonde.token(index, request=request, phase="decode")
+            spin(0.02)
+    sonde.step("request")
+
+threads = [threading.Thread(target=serve, args=(name,)) for name in ("first", "second")]
+for thread in threads:
+    thread.start()
+    if sys.argv[1] == "alone":
+        thread.join()
+for thread in threads:
+    thread.join()
+"""
+
+WATTS, IDLE_WATTS = 100, 20
+
+
+@pytest.fixture
+def energy_recorded(sonde, package, tmp_path):
+    """The capture of a run with a package of 100 W, of which 20 W are idle, by a replay."""
+
+    def record(kind, period_ms=10):
+        domain = {"name": "package-0", "part": "cpu", "parent": None, "quality": "counter", "period_ms": period_ms,
+                  "idle_w": IDLE_WATTS, "relative_error": 0.05}
+        times = range(0, 120_000, period_ms)
+        readings = [{"t_ms": t, "domain": "package-0", "energy_j": WATTS * t / 1000} for t in times]
+        replay = tmp_path / "replay.jsonl"
+        lines = [{"sonde_energy": 1, "domains": [domain]}, *readings]
+        replay.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        capture = tmp_path / f"{kind}.pftrace"
+        sonde("record", "-F", 499, "--energy", f"replay:{replay}", "-o", capture, "--", "/usr/bin/python3", "-c", BUSY,
+              kind, env={"PYTHONPATH": package}, check=0)
+        return capture
+
+    return record
+
+
+def assert_energy(energy, duration_ns):
+    """The rail's power is constant: what a span had of it lies between its idle share and all of it."""
+    seconds = duration_ns / 1e9
+    assert energy["reason"] is None and energy["device"]["kind"] == "no_source"
+    assert energy["host"]["rail_j"] == pytest.approx(WATTS * seconds, rel=0.05)
+    assert energy["average_w"] == pytest.approx(WATTS, rel=0.05)
+    assert 0 <= energy["net_j"] <= (WATTS - IDLE_WATTS) * seconds * 1.05
+    assert energy["full_j"] - energy["net_j"] == pytest.approx(IDLE_WATTS * seconds, rel=0.05)
+    assert energy["uncertainty_j"] > 0
+
+
+def test_joules_of_tokens_phases_requests_and_steps(energy_recorded, sonde, report):
+    """Energy profiler 7 and 8: a kWh is 3.6 MJ; what is idle is kept apart, and each phase has its own."""
+    capture = energy_recorded("alone")
+    data = report(capture, "--price", "0.25/kWh", "--co2", "400g/kWh")
+    inference = data["inference"]
+    assert_energy(inference["energy"], inference["span_ns"])
+    full_j = inference["energy"]["full_j"]
+    assert inference["joules_per_output_token"] == pytest.approx(full_j / 40)
+    assert inference["tokens_per_joule"] == pytest.approx(40 / full_j)
+    assert inference["energy"]["cost"] == pytest.approx(full_j / 3.6e6 * 0.25)
+    assert inference["energy"]["co2_g"] == pytest.approx(full_j / 3.6e6 * 400)
+    assert inference["edp_per_token_js"] == pytest.approx(full_j / 40 * inference["tpot_ns"]["p50"] / 1e9)
+    phases = {row["phase"]: row for row in data["phases"]["rows"]}
+    for row in phases.values():
+        assert_energy(row["energy"], row["covered_ns"])
+    assert inference["decode_joules_per_output_token"] == pytest.approx(phases["decode"]["energy"]["full_j"] / 40)
+    assert inference["prefill_joules_per_prompt_token"] is None  # nobody said how long the prompts are
+    for request in inference["requests"]:
+        assert request["energy"]["allocated"] is False
+        assert_energy(request["energy"], request["e2e_ns"])
+    (row,) = data["steps"]["rows"]
+    assert_energy(row["energy"], row["total_ns"])
+    (row,) = [row for row in data["ranges"]["rows"] if row["name"] == "serve"]
+    assert_energy(row["energy"], row["total_ns"])
+    text = sonde("report", "--by", "request", "--price", "0.25/kWh", capture, check=0).stdout
+    assert "for an output token" in text and "It cost" in text and "Energy" in text
+    for by in ("phase", "step", "range"):
+        assert "Energy" in sonde("report", "--by", by, capture, check=0).stdout
+
+
+def test_joules_of_requests_at_once_are_allocated(energy_recorded, sonde, report):
+    capture = energy_recorded("together")
+    inference = report(capture)["inference"]
+    shares = [request["energy"] for request in inference["requests"]]
+    assert all(share["allocated"] for share in shares) and "cost" in inference["energy"]
+    assert sum(share["full_j"] for share in shares) == pytest.approx(inference["energy"]["full_j"])
+    assert "(allocated)" in " ".join(sonde("report", "--by", "request", capture, check=0).stdout.split())
+
+
+def test_runs_by_energy(energy_recorded, sonde):
+    captures = [energy_recorded(kind) for kind in ("alone", "together")]
+    data = sonde("report", "--by", "run", "--json", "--price", "0.25/kWh", *captures, check=0).json()
+    for run in data["runs"]:
+        assert run["joules_per_token"] == pytest.approx(run["energy_j"] / 40)
+        assert run["cost"] == pytest.approx(run["energy_j"] / 3.6e6 * 0.25) and run["energy_reason"] is None
+    least = min(data["runs"], key=lambda run: run["joules_per_token"])
+    assert data["best"]["joules_per_token"] == least["capture"]
+    assert "J/token" in sonde("report", "--by", "run", *captures, check=0).stdout
+
+
+def test_what_is_too_short_has_no_energy(energy_recorded, sonde, report):
+    """Energy profiler seed 8: no energy of a duration of nothing, or of less than a sensor sees."""
+    capture = energy_recorded("alone", period_ms=1000)
+    inference = report(capture)["inference"]
+    for energy in [inference["energy"], *(request["energy"] for request in inference["requests"])]:
+        if energy["reason"] is None:  # a machine so busy that it took ten seconds
+            continue
+        assert energy["reason"] in ("shorter_than_sensor", "not_measured") and energy["full_j"] is None
+    if inference["energy"]["reason"]:
+        assert inference["joules_per_output_token"] is None
+        assert inference["energy"]["reason"] in sonde("report", capture, check=0).stdout

@@ -281,20 +281,21 @@ static void judge(struct run_series *series, const struct runs *runs)
 	series->figure = RUN_JOULES_PER_TOKEN;
 	array_foreach (&series->runs, index) {
 		if (isnan(items[*index].figures[RUN_JOULES_PER_TOKEN]))
-			series->figure = RUN_TPOT_NS;
+			series->figure = series->by == RUN_CONTEXT ? RUN_TPOT_NS : RUN_TOKENS_PER_S;
 	}
 	series->best = series->saturated = MODEL_NONE;
 	first = items[series->runs.items[0]].figures[series->figure];
 	array_foreach (&series->runs, index) {
-		double value = items[*index].figures[series->figure];
+		const struct run *run = &items[*index];
 
-		if (isnan(value))
+		if (isnan(run->figures[series->figure]))
 			continue;
 		if (series->best == MODEL_NONE ||
-			value < items[series->best].figures[series->figure])
+			cost_of(run, series->figure) <
+				cost_of(&items[series->best], series->figure))
 			series->best = *index;
 		if (series->by == RUN_CONTEXT && series->saturated == MODEL_NONE &&
-			value >= RUN_SATURATION * first)
+			run->figures[series->figure] >= RUN_SATURATION * first)
 			series->saturated = *index;
 	}
 }

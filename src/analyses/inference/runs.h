@@ -85,9 +85,10 @@ int runs_find_optimal(struct runs *runs);
 struct run_series {
 	enum run_label by;
 	ARRAY_OF(uint32_t) runs; /* by that label, rising; by precision in the given order */
-	/* The figure by which they are compared: joules per token, where all have it, else time. */
+	/* The figure by which they are compared: joules per token, where all have it; else of
+	 * contexts the time per token, of others tokens per second. */
 	enum run_figure figure;
-	uint32_t best; /* index in runs->items: the least of the figure */
+	uint32_t best; /* index in runs->items */
 	/*
 	 * Of contexts: the first whose figure is at least 20 % above that of the shortest;
 	 * MODEL_NONE: none.
