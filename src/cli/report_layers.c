@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layers and components of models, as the report shows them. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "cli/energy_cells.h"
 #include "cli/report_view.h"
 #include "exporters/format.h"
@@ -11,57 +14,72 @@
 struct sum {
 	const struct layer_row *first; /* whose layer, or role, it is */
 	const struct layer_row *hottest;
+	uint32_t index; /* while the sums are not sorted; see sums.of_rows */
 	uint64_t calls, own_ns, cpu_ns, samples, device_busy_ns;
 };
 
 struct sums {
 	ARRAY_OF(struct sum) items;
+	ARRAY_OF(uint32_t) of_rows; /* of layer_use: which sum they are in */
 };
+
+static void sums_done(struct sums *sums)
+{
+	array_done(&sums->items);
+	array_done(&sums->of_rows);
+}
 
 /* Columns that are there where some row has a value. */
 struct layer_columns {
 	bool device, cpu, energy;
 };
 
-typedef bool same_function(const struct layer_row *a, const struct layer_row *b);
+/* What the rows of one sum have in common, as bytes; returns how many. */
+typedef size_t key_function(const struct layer_row *row, char *out, size_t size);
 
-static bool same_layer(const struct layer_row *a, const struct layer_row *b)
+static size_t key_of_layer(const struct layer_row *row, char *out, size_t size)
 {
-	return a->process == b->process && a->layer == b->layer;
+	(void)snprintf(out, size, "%u %" PRIu64, row->process, row->layer);
+	return strlen(out);
 }
 
-static bool same_role(const struct layer_row *a, const struct layer_row *b)
+static size_t key_of_role(const struct layer_row *row, char *out, size_t size)
 {
-	return strcmp(a->role, b->role) == 0 &&
-	       (a->layer == LAYER_NONE) == (b->layer == LAYER_NONE);
+	(void)snprintf(out, size, "%d %s", row->layer == LAYER_NONE, row->role);
+	return strlen(out);
 }
 
-static int add_up(const struct layer_use *use, same_function *same, struct sums *sums)
+static void add_row(struct sum *sum, const struct layer_row *row)
 {
-	array_foreach (&use->rows, row) {
-		struct sum *sum = NULL;
+	if (row->own_ns > sum->hottest->own_ns)
+		sum->hottest = row;
+	sum->calls += row->calls;
+	sum->own_ns += row->own_ns;
+	sum->cpu_ns += row->own_cpu_ns;
+	sum->samples += row->own.samples;
+	sum->device_busy_ns += row->own.device_busy_ns;
+}
 
-		array_foreach (&sums->items, known) {
-			if (same(known->first, row))
-				sum = known;
-		}
-		if (!sum) {
-			int r = array_append(
-				&sums->items, (struct sum){.first = row, .hottest = row});
+static int add_up(const struct layer_use *use, key_function *key, struct sums *sums)
+{
+	char bytes[WIRE_RANGE_TEXT_BYTES + 32];
+	struct intern keys = {0};
+	int r = 0;
 
-			if (r < 0)
-				return r;
-			sum = &sums->items.items[sums->items.count - 1];
-		}
-		if (row->own_ns > sum->hottest->own_ns)
-			sum->hottest = row;
-		sum->calls += row->calls;
-		sum->own_ns += row->own_ns;
-		sum->cpu_ns += row->own_cpu_ns;
-		sum->samples += row->own.samples;
-		sum->device_busy_ns += row->own.device_busy_ns;
+	for (size_t i = 0; r == 0 && i < use->rows.count; i++) {
+		const struct layer_row *row = &use->rows.items[i];
+		uint32_t id;
+
+		r = intern_add(&keys, bytes, key(row, bytes, sizeof(bytes)), &id);
+		if (r > 0)
+			r = array_append(&sums->items,
+				(struct sum){.first = row, .hottest = row, .index = id});
+		r = r ?: array_append(&sums->of_rows, id);
+		if (r == 0 && id < sums->items.count)
+			add_row(&sums->items.items[id], row);
 	}
-	return 0;
+	intern_done(&keys);
+	return r;
 }
 
 static int compare_times(const void *left, const void *right)
@@ -84,8 +102,8 @@ static int compare_layers(const void *left, const void *right)
 }
 
 /* Of all rows of a sum together: more of them are long enough to be measured. */
-static int add_energy(struct table *table, const struct report_view *view, const struct sum *sum,
-	same_function *same, struct energy_reasons *reasons)
+static int add_energy(struct table *table, const struct report_view *view, const struct sums *sums,
+	uint32_t index, struct energy_reasons *reasons)
 {
 	const struct layer_use *use = view->layers;
 	struct joules joules;
@@ -95,7 +113,7 @@ static int add_energy(struct table *table, const struct report_view *view, const
 	for (size_t i = 0; r == 0 && i < use->spans.spans.count; i++) {
 		const struct range_span *span = &use->spans.spans.items[i];
 
-		if (same(sum->first, &use->rows.items[use->spans.rows.items[i]]))
+		if (sums->of_rows.items[use->spans.rows.items[i]] == index)
 			r = array_append(&spans, (struct energy_span){
 							 .start_ns = span->start_ns,
 							 .end_ns = span->end_ns,
@@ -151,7 +169,7 @@ static int print_components(const struct report_view *view, const struct layer_u
 	_cleanup_table_ struct table table = {.columns = columns};
 	struct energy_reasons reasons = {0};
 	struct sums sums = {0};
-	int r = add_up(use, same_role, &sums);
+	int r = add_up(use, key_of_role, &sums);
 
 	table.column_count = make_columns(shown, columns);
 	columns[table.column_count++] = (struct table_column){.title = "Calls", .right = true};
@@ -165,7 +183,7 @@ static int print_components(const struct report_view *view, const struct layer_u
 
 		add_figures(&table, view, use, sum, shown);
 		if (shown->energy)
-			r = add_energy(&table, view, sum, same_role, &reasons);
+			r = add_energy(&table, view, &sums, sum->index, &reasons);
 		table_count(&table, sum->calls);
 		table_cellf(&table, "%s%s", sum->first->role,
 			sum->first->layer == LAYER_NONE ? " (outside of layers)" : "");
@@ -174,7 +192,7 @@ static int print_components(const struct report_view *view, const struct layer_u
 	say_more(view, sums.items.count, limit);
 	if (shown->energy)
 		energy_reasons_print(&reasons, view);
-	array_done(&sums.items);
+	sums_done(&sums);
 	return r;
 }
 
@@ -185,7 +203,7 @@ static int print_layers(const struct report_view *view, const struct layer_use *
 	_cleanup_table_ struct table table = {.columns = columns};
 	struct energy_reasons reasons = {0};
 	struct sums sums = {0};
-	int r = add_up(use, same_layer, &sums);
+	int r = add_up(use, key_of_layer, &sums);
 
 	table.column_count = make_columns(shown, columns);
 	columns[table.column_count++] = (struct table_column){.title = "Most in", .is_text = true};
@@ -199,7 +217,7 @@ static int print_layers(const struct report_view *view, const struct layer_use *
 
 		add_figures(&table, view, use, sum, shown);
 		if (shown->energy)
-			r = add_energy(&table, view, sum, same_layer, &reasons);
+			r = add_energy(&table, view, &sums, sum->index, &reasons);
 		table_cellf(&table, "%s %.1f %%", sum->hottest->role,
 			sum->own_ns ? 100.0 * (double)sum->hottest->own_ns / (double)sum->own_ns
 				    : 0.0);
@@ -212,7 +230,7 @@ static int print_layers(const struct report_view *view, const struct layer_use *
 	say_more(view, sums.items.count, limit);
 	if (shown->energy)
 		energy_reasons_print(&reasons, view);
-	array_done(&sums.items);
+	sums_done(&sums);
 	return r;
 }
 

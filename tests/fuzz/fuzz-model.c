@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include "analyses/energy/energy_use.h"
+#include "analyses/inference/joules.h"
+#include "analyses/inference/layers.h"
+#include "analyses/inference/runs.h"
 #include "exporters/kineto_json.h"
 #include "model/builder.h"
 #include "model/trace.h"
@@ -40,6 +43,25 @@ static void check_trace(const struct trace *trace)
 		require(flow->track < trace->tracks.count);
 }
 
+static void analyse_inference(const struct model *model, const struct energy_use *energy)
+{
+	_cleanup_inference_ struct inference inference = {0};
+	_cleanup_phase_use_ struct phase_use phases = {0};
+	_cleanup_layer_use_ struct layer_use layers = {0};
+	_cleanup_inference_joules_ struct inference_joules joules = {0};
+	_cleanup_span_energy_ struct span_energy *spans = NULL;
+	struct run run = {0};
+
+	if (inference_init(&inference, model) < 0 ||
+		phase_use_init(&phases, model, NULL, &inference) < 0 ||
+		layer_use_init(&layers, model, NULL) < 0)
+		return;
+	if (energy_use_has_any(energy) && span_energy_new(&spans, model, energy) < 0)
+		return;
+	inference_joules_init(&joules, spans, &inference, &phases);
+	run_describe(&run, model, &inference);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
 	_cleanup_model_builder_ struct model_builder *builder = NULL;
@@ -52,8 +74,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	capture_read_memory(bytes, length, "input", &model_builder_visitor, builder, NULL, &err);
 	if (model_builder_finish(builder, NULL, &model) < 0)
 		return 0;
-	if (energy_use_init(&energy, model) == 0 && energy_use_has_any(&energy))
-		model_weigh_energy(model, energy.rests.items, energy.rests.count);
+	if (energy_use_init(&energy, model) == 0) {
+		analyse_inference(model, &energy);
+		if (energy_use_has_any(&energy))
+			model_weigh_energy(model, energy.rests.items, energy.rests.count);
+	}
 	array_foreach (&model->traces, trace) {
 		_cleanup_strbuf_ struct strbuf out = {0};
 

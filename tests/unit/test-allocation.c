@@ -23,6 +23,9 @@
 
 #include "analyses/device_launches.h"
 #include "analyses/device_overlap.h"
+#include "analyses/inference/layers.h"
+#include "analyses/inference/phases.h"
+#include "analyses/inference/runs.h"
 #include "analyses/trace_critical_path.h"
 #include "analyses/trace_diff.h"
 #include "analyses/trace_memory.h"
@@ -36,12 +39,12 @@
 #include "elf/elf_file.h"
 #include "exporters/exporter.h"
 #include "importers/kineto.h"
+#include "inference-example.h"
 #include "model/model.h"
 #include "sources/process/address_space.h"
 #include "symbols/symbols.h"
 #include "trace-example.h"
 #include "unwind/build.h"
-#include "vllm-example.h"
 
 #define MAX_ALLOCATIONS 20000
 
@@ -327,6 +330,71 @@ static void test_tables(void **state)
 	shared_model = model_free(shared_model);
 }
 
+static int analyse_inference(void)
+{
+	_cleanup_inference_ struct inference inference = {0};
+	_cleanup_phase_use_ struct phase_use phases = {0};
+	_cleanup_layer_use_ struct layer_use layers = {0};
+	struct spread gaps;
+	int result = inference_init(&inference, shared_model);
+
+	if (result < 0)
+		return result;
+	result = phase_use_init(&phases, shared_model, NULL, &inference);
+	if (result < 0)
+		return result;
+	result = inference_gaps(&inference, &inference.requests.items[0], &gaps);
+	return result < 0 ? result : layer_use_init(&layers, shared_model, NULL);
+}
+
+static void test_inference(void **state)
+{
+	struct example example;
+
+	example_inference_begin(&example);
+	for (uint64_t i = 1; i < 3; i++) {
+		example_token(&example, 100 * i * MS, "again", 0, "prefill");
+		example_token(&example, (100 * i + 50) * MS, "again", 0, "decode");
+		example_token(&example, (100 * i + 60) * MS, "again", 1, "decode");
+	}
+	example_begin_range(&example, 300 * MS, "sonde.model", "layer 0",
+		FIELDS(NUMBER("layer", 0), TEXT("role", "layer")));
+	example_begin_range(&example, 310 * MS, "sonde.model", "layer 0 q",
+		FIELDS(NUMBER("layer", 0), TEXT("role", "q")));
+	example_end_range(&example, 320 * MS, "sonde.model");
+	example_end_range(&example, 330 * MS, "sonde.model");
+	example_samples(&example, PID, PID, 0, 105 * MS, 20);
+	shared_model = example_end(&example);
+	check(analyse_inference, MUST_FAIL);
+	shared_model = model_free(shared_model);
+}
+
+static int compare_runs(void)
+{
+	_cleanup_run_comparison_ struct run_comparison comparison = {0};
+	struct runs runs = {0};
+	int result = 0;
+
+	for (int i = 0; result == 0 && i < 3; i++) {
+		struct run run = {
+			.model = "", .precision = "", .figures = {1 + i, 1 + i, 1 + i, 1, 1}};
+
+		run.labels[RUN_BATCH] = i;
+		result = array_append(&runs.items, run);
+	}
+	if (result == 0)
+		result = runs_find_optimal(&runs);
+	if (result >= 0)
+		result = run_comparison_init(&comparison, &runs);
+	array_done(&runs.items);
+	return result;
+}
+
+static void test_runs(void **state)
+{
+	check(compare_runs, MUST_FAIL);
+}
+
 static int analyse_devices(void)
 {
 	_cleanup_device_launches_ struct device_launches launches = {0};
@@ -560,6 +628,8 @@ int main(void)
 		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_exporters),
 		cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_inference),
+		cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_device_analyses),
 		cmocka_unit_test(test_trace_analyses),
 		cmocka_unit_test(test_traces),

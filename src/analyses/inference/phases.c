@@ -132,7 +132,11 @@ static int sum_up(struct work *work, const struct selected *selected)
 	struct phase_use *use = work->use;
 	struct span_cost costs[INFERENCE_PHASE_MAX] = {0};
 	uint64_t total_ns = 0, covered_ns = span_set_covered_ns(&use->spans, MODEL_NONE);
-	int r = span_costs(&use->spans, work->model, selected, costs);
+	int r = covered_ns == UINT64_MAX ? -ENOMEM : 0;
+
+	r = r ?: span_costs(&use->spans, work->model, selected, costs);
+	if (r < 0)
+		return r;
 
 	for (size_t i = 0; i < use->spans.spans.count; i++) {
 		const struct range_span *span = &use->spans.spans.items[i];
@@ -150,7 +154,7 @@ static int sum_up(struct work *work, const struct selected *selected)
 	}
 	use->has_any = use->spans.spans.count > 0;
 	use->overlaps = total_ns > covered_ns;
-	return r;
+	return 0;
 }
 
 int phase_use_init(struct phase_use *use, const struct model *model,
