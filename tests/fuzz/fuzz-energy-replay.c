@@ -2,6 +2,7 @@
 /* Any bytes as a recording of energy. */
 #include <stdlib.h>
 
+#include "base/strbuf.h"
 #include "sources/energy/replay.h"
 #include "target.h"
 
@@ -26,10 +27,13 @@ static void check(const struct energy_replay *replay)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
+	/* With a NUL behind it, as a file that was read. */
+	_cleanup_strbuf_ struct strbuf text = {0};
 	struct energy_replay *replay = NULL;
 	struct errmsg err;
 
-	if (energy_replay_parse(&replay, (const char *)bytes, length, "input", &err) == 0)
+	strbuf_add_bytes(&text, bytes, length);
+	if (energy_replay_parse(&replay, strbuf_cstr(&text), length, "input", &err) == 0)
 		check(replay);
 	energy_replay_free(replay);
 	return 0;
