@@ -284,13 +284,6 @@ static const struct option top_options[] = {
 		.help = "Look at threads that wait, too, 10 times a second; off: do not.",
 		.value = (void *)&arguments.wait,
 		.choices = wait_choices},
-	{.long_name = "energy",
-		.type = OPTION_STRING,
-		.argument = "SOURCES",
-		.help = "Measure power with these sources, for --weight energy; auto: with all "
-			"that "
-			"there are; off: with none; as of sonde record.",
-		.value = (void *)&arguments.energy},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,
