@@ -57,24 +57,6 @@ def test_cost_of_all_that_was_measured(sonde, report, tmp_path):
     assert report(capture)["energy"]["cost"] is None
 
 
-def test_report_of_a_replay(sonde, report, workload, tmp_path):
-    """From the file to joules of functions: what was measured is what went somewhere."""
-    replay = write_replay(tmp_path / "run.jsonl", constant_power(120, 40))
-    capture = tmp_path / "c.pftrace"
-    sonde("record", "--energy", f"replay:{replay}", "-F", "999", "-o", capture, "--", *workload("spin", "1"), check=0)
-    energy = report(capture, "--weight", "energy")["energy"]
-    rails = {rail["name"]: rail for rail in energy["domains"]}
-    package = rails["package-0"]
-    assert package["is_replayed"] and package["source"] == "replay" and package["quality"] == "counter"
-    assert package["measured_j"] == pytest.approx(40 * package["measured_ns"] / 1e9, rel=1e-6)
-    assert package["idle_w"] == 20
-    assert package["conservation_error"] <= 1e-9
-    assert package["attributed_j"] > 0
-    parts = ("idle_j", "attributed_j", "gaps_j", "unattributed_j")
-    assert sum(package[part] for part in parts) == pytest.approx(package["measured_j"], rel=1e-8)
-    assert rails["core-0"]["measured_j"] is None and rails["core-0"]["part_of"] == "package-0"
-
-
 @pytest.mark.parametrize(
     "text, reason",
     [

@@ -2,7 +2,6 @@
 """sonde top: its tables as text, and its screen on a terminal of the test's own."""
 
 import fcntl
-import json
 import os
 import pty
 import re
@@ -95,20 +94,6 @@ def test_tables_one_after_another(sonde, workload):
     for picture in pictures[1:]:
         share = re.search(r"^ *([\d.]+) %.*thread_spin", picture, re.M)
         assert share and float(share[1]) > 80, picture
-
-
-def test_energy_of_a_living_program(sonde, workload, tmp_path):
-    domains = [{"name": "package-0", "part": "cpu", "quality": "counter", "idle_w": 20}]
-    readings = [{"t_ms": t, "domain": "package-0", "energy_j": 40 * t / 1000} for t in range(0, 60000, 10)]
-    replay = tmp_path / "run.jsonl"
-    lines = [{"sonde_energy": 1, "domains": domains}, *readings]
-    replay.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    arguments = ("-b", "-i", "0.5", "-n", "3", "--weight", "energy", "--energy", f"replay:{replay}")
-    text = sonde("top", *arguments, "--", *workload("spin", 3), check=0).stdout
-    last = tables(text)[-1]
-    assert "functions by energy" in last
-    assert re.search(r" J .*spin_half", last)
-    assert re.search(r"50\.00 % .*\[idle\]", last)  # half of it, whatever else runs
 
 
 def test_attach_by_thread(sonde, start_workload):

@@ -7,8 +7,6 @@
 
 #include "base/file.h"
 
-/* Of a core, for each source: two of them cost at most half a percent. */
-#define SHARE 0.0025
 /* Waking up, going to sleep and putting away what was read. */
 #define WAKE_NS     8000
 #define TICK_MAX_NS (10 * NS_PER_S)
@@ -121,7 +119,7 @@ void energy_channel_probe(struct energy_channel *channel)
 	channel->cost_ns = costs[PROBE_READINGS / 2];
 	if (channel->cost_ns < PROBE_NS / 4)
 		watched_ns = watch_steps(channel, steps);
-	tick_ns = ((double)channel->cost_ns + WAKE_NS) / SHARE;
+	tick_ns = ((double)channel->cost_ns + WAKE_NS) / ENERGY_SHARE;
 	channel->tick_ns =
 		channel->wanted_tick_ns ? channel->wanted_tick_ns : channel->found.tick_ns;
 	channel->tick_ns = MIN(MAX((uint64_t)tick_ns, channel->tick_ns), (uint64_t)TICK_MAX_NS);

@@ -24,10 +24,8 @@
 
 #define TICK_NS         (20 * NS_PER_MS)
 #define COUNTER_STEP_NS (100 * NS_PER_MS) /* the usual one */
-/* Looking at a counter costs at most this share of a core; see worker.c. */
-#define SHARE   0.0025
-#define LIMIT_W 3000
-#define TRIALS  3
+#define LIMIT_W         3000
+#define TRIALS          3
 /* Of NVIDIA's sensors against a meter: docs/energy.md. */
 #define RELATIVE_ERROR 0.05
 
@@ -210,7 +208,7 @@ static int choose_way(
 	struct nvml *nvml, nvml_device device, unsigned devices, enum gpu_way *ret_way)
 {
 	/* Half a step between two looks. */
-	double affordable_ns = SHARE * (double)COUNTER_STEP_NS / 2 / devices;
+	double affordable_ns = ENERGY_SHARE * (double)COUNTER_STEP_NS / 2 / devices;
 	uint64_t counter_ns, other_ns;
 	int counter = try_way(nvml, device, GPU_COUNTER, &counter_ns);
 

@@ -18,6 +18,9 @@
 #include "wire/energy.h"
 
 #define ENERGY_MAX_RAILS 32 /* of a source */
+/* Of a core, for each thread that reads: two of them and who takes what they read cost at most half
+ * a percent. */
+#define ENERGY_SHARE 0.0018
 
 /* The machine that is looked at. */
 struct energy_place {

@@ -8,10 +8,8 @@
 
 #include "base/file.h"
 
-/* Of a core, for each worker: there are two. */
-#define SHARE 0.0025
 /* How often it looks what it used. */
-#define WATCH_NS    (2 * NS_PER_S)
+#define WATCH_NS    (500 * NS_PER_MS)
 #define STRETCH_MAX 100
 
 static struct timespec timespec_of(uint64_t time_ns)
@@ -51,7 +49,7 @@ static void watch_cost(struct energy_worker *worker, uint64_t now_ns)
 	share = (double)(used_ns - worker->used_ns) / (double)(now_ns - worker->watched_ns);
 	worker->used_ns = used_ns;
 	worker->watched_ns = now_ns;
-	worker->stretch *= share / SHARE;
+	worker->stretch *= share / ENERGY_SHARE;
 	worker->stretch = MIN(MAX(worker->stretch, 1.0), (double)STRETCH_MAX);
 	for (unsigned i = 0; i < worker->channel_count; i++) {
 		struct energy_channel *channel = &worker->channels[i];
