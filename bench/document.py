@@ -6,6 +6,7 @@ import re
 from api_document import api
 from device_document import device
 from markdown_table import NONE, megabytes, number, percent, table, verdict
+from models_document import models
 from package_document import package
 from traces_document import traces
 from workbench import ROOT
@@ -309,7 +310,8 @@ def windows(results):
     return table(("what", "bar", "measured", "holds"), rows)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, traces, peers)
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, models, traces,
+         peers)
 
 
 def update(results, parts=PARTS):

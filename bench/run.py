@@ -18,6 +18,7 @@ import cost
 import device
 import document
 import machine
+import models
 import package
 import peers
 import python_stacks
@@ -31,7 +32,7 @@ import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
-MODULES += (traces, peers)
+MODULES += (models, traces, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
