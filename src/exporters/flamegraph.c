@@ -306,27 +306,33 @@ static void add_head(const struct graph *graph)
 		MARGIN, WIDTH - MARGIN, WIDTH, TOP - 6, TOP - 6);
 }
 
+static const char *what_width_is(const struct graph *graph)
+{
+	if (graph->is_energy)
+		return "energy";
+	return graph->time_only ? "time" : "samples";
+}
+
 static void add_footer(const struct graph *graph)
 {
+	const char *width = what_width_is(graph);
 	double y = height_of(graph) - 12;
 
 	strbuf_addf(graph->out, "<text class=\"faint\" x=\"%d\" y=\"%.0f\">", MARGIN, y);
 	if (graph->layout.pruned) {
 		format_count(graph->out, graph->layout.pruned);
 		strbuf_addf(graph->out,
-			" frames narrower than %g px, %.2f %% of the samples, are not drawn",
-			minimum_width_px(graph), 100 * graph->layout.pruned_width);
+			" frames narrower than %g px, %.2f %% of the %s, are not drawn",
+			minimum_width_px(graph), 100 * graph->layout.pruned_width, width);
 	} else {
 		strbuf_add(graph->out, "every frame is drawn");
 	}
 	strbuf_addf(graph->out,
-		"; width: share of %s; italic: inlined</text>\n"
+		"; width: share of %s%s; italic: inlined</text>\n"
 		"<text class=\"faint\" data-right=\"1\" x=\"%d\" y=\"%.0f\" "
 		"text-anchor=\"end\">sonde " SONDE_VERSION "</text>\n",
-		graph->layout.is_diff ? "samples, mean of before and after"
-		: graph->time_only    ? "time"
-				      : "samples",
-		WIDTH - MARGIN, y);
+		width, graph->layout.is_diff ? ", mean of before and after" : "", WIDTH - MARGIN,
+		y);
 }
 
 static void write_document(const struct graph *graph)
