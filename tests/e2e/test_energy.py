@@ -161,7 +161,7 @@ def test_powercap_is_measured_through_a_wrap(sonde, tree, tmp_path):
     )
     joules, watts = energy_of(done.stderr)["package-0"]
     assert watts == pytest.approx(50, rel=0.2)
-    assert joules >= 40  # the counter began at 0 again on the way
+    assert joules >= 25  # the counter began at 0 again on the way
     assert "is not known for" not in done.stderr
 
 
@@ -174,7 +174,7 @@ def test_source_that_fails_on_the_way_is_a_gap(sonde, tree, tmp_path):
     )
     assert process.stdout.readline() == "ready\n"
     tree.failing = True
-    time.sleep(0.2)  # the time of which nothing is known
+    time.sleep(0.5)  # the time of which nothing is known
     tree.failing = False
     (tmp_path / "go").touch()
     _, stderr = process.communicate(timeout=60)
