@@ -87,7 +87,7 @@ def tables(text):
 
 
 def test_tables_one_after_another(sonde, workload):
-    text = sonde("top", "-b", "-i", "0.5", "-n", "3", "--", *workload("threads", 3), check=0).stdout
+    text = sonde("top", "-b", "-i", "1.5", "-n", "3", "--", *workload("threads", 6), check=0).stdout
     pictures = tables(text)
     assert len(pictures) == 3
     assert "functions by CPU time" in pictures[0]

@@ -132,7 +132,7 @@ static void test_corrupt_sentence(void **state)
 	assert_string_equal(err.text, text.data);
 }
 
-/* A deflate stream with a wrong byte in its middle. */
+/* The first packet's deflate stream, which is some kilobytes, with wrong bytes in it. */
 static void test_corrupt_compressed(void **state)
 {
 	_cleanup_strbuf_ struct strbuf bytes = {0}, text = {0};
@@ -140,7 +140,8 @@ static void test_corrupt_compressed(void **state)
 	struct errmsg err;
 
 	load_example(&bytes, false);
-	bytes.data[bytes.length / 2] ^= 0x55;
+	for (size_t i = 256; i < 288; i++)
+		bytes.data[i] ^= 0x55;
 	assert_int_equal(read_bytes(bytes.data, bytes.length, &text, &read, &err), -EBADMSG);
 	assert_string_equal(err.text,
 		"x.pftrace is corrupt at offset 0: a compressed packet does not inflate; copy the "
