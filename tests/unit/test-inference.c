@@ -113,6 +113,49 @@ static void test_no_first_token_is_invented(void **state)
 	assert_true(isnan(inference.tokens_per_s)); /* no request was seen from its begin on */
 }
 
+/* Nor is a token that came between two windows: 100 to 200 ms, and 300 to 400. */
+static void test_tokens_between_windows(void **state)
+{
+	struct example example;
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_inference_ struct inference inference = {0};
+	const struct inference_request *begun, *counted, *uncounted;
+
+	(void)state;
+	example_inference_begin(&example);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct capture_window window = {
+			.number = i + 1,
+			.begin_ns = (100 + 200 * i) * MS,
+			.end_ns = (200 + 200 * i) * MS,
+			.opened_by = CAPTURE_TRIGGER_MANUAL,
+			.closed_by = CAPTURE_REASON_TRIGGER,
+		};
+
+		assert_int_equal(model_builder_visitor.window(example.builder, &window), 0);
+	}
+	example_token(&example, 150 * MS, "begun", 0, "prefill");
+	example_token(&example, 160 * MS, "counted", 3, "decode");
+	example_token(&example, 170 * MS, "uncounted", 0, "decode");
+	example_token(&example, 320 * MS, "begun", 0, "decode");
+	example_token(&example, 330 * MS, "counted", 20, "decode");
+	example_token(&example, 340 * MS, "counted", 21, "decode");
+	example_token(&example, 350 * MS, "uncounted", 0, "decode");
+	model = example_end(&example);
+	assert_int_equal(inference_init(&inference, model), 0);
+	counted = &inference.requests.items[0];
+	uncounted = &inference.requests.items[1];
+	begun = &inference.requests.items[2];
+	assert_string_equal(counted->id, "counted");
+	assert_string_equal(uncounted->id, "uncounted");
+	assert_false(is_known(begun, INFERENCE_TTFT));
+	assert_int_equal(duration(counted, INFERENCE_TPOT), 10 * MS); /* 180 ms for 18 tokens */
+	assert_int_equal(counted->gap_count, 1);
+	assert_int_equal(inference.gaps.items[counted->first_gap], 10 * MS);
+	assert_false(is_known(uncounted, INFERENCE_TPOT));
+	assert_int_equal(uncounted->gap_count, 0);
+}
+
 /* A rate over no time is not known. */
 static void test_zero_durations(void **state)
 {
@@ -595,6 +638,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_definitions),
 		cmocka_unit_test(test_no_first_token_is_invented),
+		cmocka_unit_test(test_tokens_between_windows),
 		cmocka_unit_test(test_zero_durations),
 		cmocka_unit_test(test_chunks),
 		cmocka_unit_test(test_names),

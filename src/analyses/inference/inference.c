@@ -11,6 +11,7 @@
 #include "analyses/range_fields.h"
 #include "analyses/requests.h"
 #include "base/map.h"
+#include "model/windows.h"
 
 #define TOKEN_DOMAIN    "sonde.token"
 #define GENERATE_DOMAIN "transformers"
@@ -84,7 +85,7 @@ bool inference_duration(
 	case INFERENCE_TTST:
 		return between(request->first_ns, request->second_ns, ret_ns);
 	case INFERENCE_TPOT:
-		if (request->tokens < 2 ||
+		if (request->tokens < 2 || request->is_interrupted ||
 			!between(request->first_ns, request->last_ns, &decode_ns))
 			return false;
 		*ret_ns = decode_ns / (request->tokens - 1);
@@ -234,15 +235,20 @@ static int add_chunk(
 {
 	int r = 0;
 
-	/* What names no request is of many at once: its gaps mean nothing. */
-	if (request->chunks && *request->id) {
+	/* What names no request is of many at once: its gaps mean nothing. Nor do those between
+	 * two windows, where tokens may have come. */
+	if (request->chunks && *request->id &&
+		model_is_continuous(work->model, request->last_ns, time_ns)) {
 		r = array_append(&work->inference->gaps, time_ns - request->last_ns);
 		request->gap_count++;
 	}
 	if (request->tokens == 0)
 		request->first_ns = time_ns;
-	if (request->tokens < 2 && request->tokens + tokens >= 2)
+	if (request->tokens < 2 && request->tokens + tokens >= 2 &&
+		(!request->tokens || model_is_continuous(work->model, request->first_ns, time_ns)))
 		request->second_ns = time_ns;
+	if (request->chunks && !model_is_continuous(work->model, request->last_ns, time_ns))
+		request->is_interrupted = true;
 	request->last_ns = time_ns;
 	request->tokens += tokens;
 	request->chunks++;
@@ -250,12 +256,21 @@ static int add_chunk(
 	return r;
 }
 
-/* A begin that came after the first token was not its begin. */
-static void check_begins(struct inference_request *request)
+/* A begin that came after the first token was not its begin; and of one in an earlier window the
+ * first token may lie between the windows. */
+static bool is_begin(
+	const struct work *work, const struct inference_request *request, uint64_t begin_ns)
 {
-	if (request->prefill_ns > request->first_ns && request->chunks)
+	return !request->chunks ||
+	       (begin_ns <= request->first_ns &&
+		       model_is_continuous(work->model, begin_ns, request->first_ns));
+}
+
+static void check_begins(const struct work *work, struct inference_request *request)
+{
+	if (!is_begin(work, request, request->prefill_ns))
 		request->prefill_ns = 0;
-	if (request->arrival_ns > request->first_ns && request->chunks)
+	if (!is_begin(work, request, request->arrival_ns))
 		request->arrival_ns = 0;
 	if (!*request->id)
 		request->arrival_ns = request->prefill_ns = request->first_ns = request->second_ns =
@@ -286,7 +301,8 @@ static int fill_request(struct work *work, struct inference_request *request,
 			last = mark;
 		}
 	}
-	check_begins(request);
+	check_begins(work, request);
+	request->is_interrupted &= !rise;
 	request->output_tokens = request->tokens;
 	work->inference->tokens += request->tokens;
 	return r;

@@ -66,8 +66,9 @@ struct inference_request {
 	size_t first_gap, gap_count; /* inference->gaps.items[first_gap] … */
 	const char *end_reason;      /* ""; NULL: the marks do not say */
 	bool prompt_known, tokens_known;
-	bool of_engine; /* by vLLM's scheduler, not by marks of its tokens */
-	bool is_filled; /* while it is made */
+	bool is_interrupted; /* between windows, where tokens came that were not counted */
+	bool of_engine;      /* by vLLM's scheduler, not by marks of its tokens */
+	bool is_filled;      /* while it is made */
 };
 
 struct inference {
