@@ -39,7 +39,7 @@ static const char *record_mode = "auto";
 static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
 static const char *record_graph = "auto";
 static bool record_cpu_only, record_gpu_only, record_launch_only;
-static const char *record_energy = "auto", *record_require_energy;
+static const char *record_energy = "auto", *record_energy_model, *record_require_energy;
 static double record_energy_baseline_s;
 static const char *record_hooks; /* NULL: auto, with a command */
 static const char *record_wait;  /* NULL: with a command */
@@ -479,6 +479,7 @@ static int run_record(int count, char **arguments)
 		.graph_mode = parse_graph(),
 		.hooks = record_hooks ?: PYTHON_HOOKS_AUTO,
 		.energy = record_energy,
+		.energy_model = record_energy_model,
 		.require_energy = record_require_energy,
 		.energy_baseline_ns = (uint64_t)(record_energy_baseline_s * NS_PER_S),
 		.uncompressed = record_uncompressed,
@@ -618,6 +619,14 @@ static const struct option record_options[] = {
 			"them, and replay:FILE, a recording of energy, as the last. `sonde doctor` "
 			"shows what there is. Default: auto.",
 		.value = (void *)&record_energy,
+		.group = "Energy"},
+	{.long_name = "energy-model",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Estimate energy by a model that was calibrated for this machine: see "
+			"docs/energy.md. Estimates have fields of their own (est_energy_j), and "
+			"are never added to what was measured.",
+		.value = &record_energy_model,
 		.group = "Energy"},
 	{.long_name = "require-energy",
 		.type = OPTION_STRING,

@@ -64,6 +64,7 @@ struct session_options {
 	 * NULL: none.
 	 */
 	const char *energy;
+	const char *energy_model;    /* a file that estimates what is not measured; NULL: none */
 	const char *require_energy;  /* parts that must be measured: "cpu,gpu"; NULL */
 	uint64_t energy_baseline_ns; /* the machine is measured at rest so long before; 0 */
 	struct window_spec window;   /* trigger NONE: all is recorded */

@@ -64,7 +64,9 @@ static int find_part(const char *name, size_t length)
 static bool has_part(const struct energy_sampler *sampler, int part)
 {
 	for (unsigned i = 0; i < energy_sampler_count(sampler); i++) {
-		if (energy_sampler_at(sampler, i)->domain.part == (unsigned)part)
+		const struct wire_energy_domain *domain = &energy_sampler_at(sampler, i)->domain;
+
+		if (domain->part == (unsigned)part && domain->quality != WIRE_ENERGY_ESTIMATED)
 			return true;
 	}
 	return false;
@@ -132,21 +134,22 @@ int session_open_energy(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
 	bool is_auto = options->energy && strcmp(options->energy, "auto") == 0;
+	bool is_off = !options->energy || strcmp(options->energy, "off") == 0;
 	struct energy_sampler_options sampling = {
-		.sources = options->energy,
+		.sources = is_off ? NULL : options->energy,
+		.model = options->energy_model,
 		.wait_ns = options->require_energy ? OPEN_REQUIRED_NS
 			   : is_auto               ? OPEN_NS
 						   : OPEN_ASKED_NS,
 	};
 	int r;
 
-	if (!options->energy || strcmp(options->energy, "off") == 0) {
-		if (options->require_energy || options->energy_baseline_ns)
-			return errmsg_set(err, -EINVAL,
-				"--require-energy and --energy-baseline need --energy: leave "
-				"--energy off out");
+	if (is_off && (options->require_energy || options->energy_baseline_ns))
+		return errmsg_set(err, -EINVAL,
+			"--require-energy and --energy-baseline need --energy: leave --energy off "
+			"out");
+	if (is_off && !options->energy_model)
 		return 0;
-	}
 	r = energy_sampler_open(&session->energy, &sampling, err);
 	if (r == 0)
 		r = check_required(session->energy, options->require_energy, err);
@@ -185,7 +188,9 @@ static void summarise(struct session *session)
 		strbuf_addf(&text, "%s%s %.4g J (%.4g W%s)", text.length ? ", " : "",
 			sampled->domain.name, joules,
 			(double)sampled->energy_nj / (double)sampled->measured_ns,
-			sampled->domain.is_replayed ? ", replayed" : "");
+			sampled->domain.is_replayed                        ? ", replayed"
+			: sampled->domain.quality == WIRE_ENERGY_ESTIMATED ? ", estimated"
+									   : "");
 	}
 	errmsg_set(&session->result->energy, 0, "%s", strbuf_cstr(&text));
 }

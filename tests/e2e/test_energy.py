@@ -78,6 +78,26 @@ def test_faulty_replay_starts_nothing(sonde, tmp_path, text, reason):
     assert not started.exists()
 
 
+def test_estimates_have_fields_of_their_own(sonde, report, workload, tmp_path):
+    """By the time that processors are busy; never in a sum, and nothing is charged with them."""
+    rails = [{"name": "package-0", "part": "cpu", "idle_w": 10, "busy_w": 50, "relative_error": 0.25}]
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps({"sonde_energy_model": 1, "domains": rails}))
+    capture = tmp_path / "c.pftrace"
+    done = sonde("record", "--energy", "off", "--energy-model", model, "-o", capture, "--", *workload("spin", 1), check=0)
+    assert "estimated" in done.stderr
+    energy = report(capture)["energy"]
+    (rail,) = energy["domains"]
+    seconds = rail["measured_ns"] / 1e9
+    assert (rail["source"], rail["quality"], rail["measured_j"]) == ("model", "estimated", None)
+    assert rail["est_energy_j"] >= 10 * seconds + 50 * 0.9 * min(1, seconds) - 0.1, "a second of one processor, and more"
+    assert rail["est_energy_j"] <= (10 + 50 * os.cpu_count()) * seconds * 1.05
+    assert rail["est_uncertainty_j"] == pytest.approx(rail["est_energy_j"] * 0.25)
+    assert energy["measured_j"] is energy["attributed_j"] is None and energy["counted"] == []
+    refused = sonde("record", "--energy-model", model, "--require-energy", "cpu", "-o", capture, "--", "true")
+    assert refused.status == 1 and "cannot be measured" in refused.stderr
+
+
 def test_replay_of_a_newer_format(sonde, tmp_path):
     replay = tmp_path / "run.jsonl"
     replay.write_text('{"sonde_energy":2,"domains":[]}\n')

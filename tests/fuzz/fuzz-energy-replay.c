@@ -36,5 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	if (energy_replay_parse(&replay, strbuf_cstr(&text), length, "input", &err) == 0)
 		check(replay);
 	energy_replay_free(replay);
+	if (energy_model_parse(&replay, strbuf_cstr(&text), length, "input", &err) == 0)
+		energy_replay_free(replay);
 	return 0;
 }

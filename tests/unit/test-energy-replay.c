@@ -164,6 +164,48 @@ static void test_domains_that_cannot_be(void **state _unused_)
 		DOMAIN("{\"name\":5,\"part\":\"cpu\",\"quality\":\"counter\"}"), "name is no text");
 }
 
+static void assert_no_model(const char *text, const char *reason)
+{
+	struct energy_replay *model = NULL;
+	struct errmsg err = {{0}};
+
+	if (energy_model_parse(&model, text, strlen(text), "model.json", &err) == 0)
+		fail_msg("taken: %s", text);
+	if (!strstr(err.text, reason))
+		fail_msg("\"%s\" is not in \"%s\"", reason, err.text);
+}
+
+/* Of a model every figure is needed, its error first of all; and it is one line. */
+static void test_model(void **state _unused_)
+{
+	static const char model_text[] =
+		"{\"sonde_energy_model\":1,\"domains\":[{\"name\":\"package-0\",\"part\":\"cpu\","
+		"\"idle_w\":12,\"busy_w\":6.5,\"relative_error\":0.3,\"quality\":\"counter\"}]}"
+		"\n\n";
+	struct energy_replay *model = NULL;
+	struct errmsg err = {{0}};
+
+	assert_int_equal(
+		energy_model_parse(&model, model_text, strlen(model_text), "model.json", &err), 0);
+	assert_int_equal(model->domain_count, 1);
+	assert_int_equal(model->domains[0].quality, WIRE_ENERGY_ESTIMATED);
+	assert_string_equal(model->domains[0].source, "model");
+	assert_false(model->domains[0].is_replayed);
+	assert_true(model->busy_w[0] == 6.5 && model->domains[0].idle_w == 12);
+	energy_replay_free(model);
+	assert_no_model("{\"sonde_energy\":1,\"domains\":[]}", "this is no model of energy");
+	assert_no_model("{\"sonde_energy_model\":1,\"domains\":[{\"name\":\"a\",\"part\":\"cpu\","
+			"\"idle_w\":12,\"busy_w\":6.5}]}",
+		"line 1: a needs idle_w, busy_w and relative_error");
+	assert_no_model("{\"sonde_energy_model\":1,\"domains\":[{\"name\":\"a\",\"part\":\"cpu\","
+			"\"idle_w\":-1}]}",
+		"line 1: idle_w is -1; it must be between 0 and");
+	assert_no_model("{\"sonde_energy_model\":2,\"domains\":[]}", "use a newer sonde");
+	assert_no_model("{\"sonde_energy_model\":1,\"domains\":[{\"name\":\"a\",\"part\":\"cpu\","
+			"\"idle_w\":1,\"busy_w\":1,\"relative_error\":1}]}\n{}",
+		"line 2: a model is one line");
+}
+
 static void test_no_file(void **state _unused_)
 {
 	struct energy_replay *replay = NULL;
@@ -183,6 +225,7 @@ int main(void)
 		cmocka_unit_test(test_faults_have_their_line),
 		cmocka_unit_test(test_unordered),
 		cmocka_unit_test(test_domains_that_cannot_be),
+		cmocka_unit_test(test_model),
 		cmocka_unit_test(test_no_file),
 	};
 

@@ -35,7 +35,7 @@ struct progress {
 struct parser {
 	const char *name;
 	unsigned line;
-	bool is_last_line;
+	bool is_last_line, is_model;
 	struct errmsg *err;
 	struct energy_replay *replay;
 	struct progress progress[REPLAY_DOMAINS_MAX];
@@ -56,8 +56,9 @@ static int _printf_(2, 3) refuse(struct parser *parser, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(reason.text, sizeof(reason.text), format, arguments);
 	va_end(arguments);
-	return errmsg_set(
+	errmsg_set(
 		parser->err, -EINVAL, "%s, line %u: %s", parser->name, parser->line, reason.text);
+	return -EINVAL;
 }
 
 /* ---- values ---- */
@@ -145,7 +146,7 @@ static int take_word(struct parser *parser, const char *key, const struct json_t
 static int take_parent(
 	struct parser *parser, struct wire_energy_domain *domain, const struct json_text *value)
 {
-	const char *name = NULL;
+	const char *name = "";
 	int parent, r;
 
 	if (is_null(value))
@@ -174,7 +175,7 @@ static int take_domain_member(struct parser *parser, struct wire_energy_domain *
 	if (json_text_equals(key, "part"))
 		return take_word(parser, "part", value, wire_energy_part_name, WIRE_ENERGY_PART_MAX,
 			&domain->part);
-	if (json_text_equals(key, "quality"))
+	if (!parser->is_model && json_text_equals(key, "quality"))
 		return take_word(parser, "quality", value, wire_energy_quality_name,
 			WIRE_ENERGY_QUALITY_MAX, &domain->quality);
 	if (json_text_equals(key, "parent"))
@@ -185,6 +186,9 @@ static int take_domain_member(struct parser *parser, struct wire_energy_domain *
 		return take_number(parser, "idle_w", value, 0, POWER_MAX, &domain->idle_w);
 	if (json_text_equals(key, "relative_error"))
 		return take_number(parser, "relative_error", value, 0, 10, &domain->relative_error);
+	if (parser->is_model && json_text_equals(key, "busy_w"))
+		return take_number(parser, "busy_w", value, 0, POWER_MAX,
+			&parser->replay->busy_w[domain->id - 1]);
 	if (!json_text_equals(key, "period_ms"))
 		return 0;
 	r = take_number(parser, "period_ms", value, 0, 1e9, &number);
@@ -198,26 +202,43 @@ static int malformed(struct parser *parser)
 	return refuse(parser, "this is not a JSON object");
 }
 
+static int check_domain(struct parser *parser, const struct wire_energy_domain *domain)
+{
+	if (!domain->name || !domain->name[0] || !domain->part || !domain->quality)
+		return refuse(parser, "a domain needs a name, a part and a quality");
+	if (find_domain(parser, domain->name) >= 0)
+		return refuse(parser, "there are two domains %s", domain->name);
+	if (parser->is_model && (isnan(domain->idle_w) || isnan(domain->relative_error) ||
+					isnan(parser->replay->busy_w[domain->id - 1])))
+		return refuse(parser,
+			"%s needs idle_w, busy_w and relative_error: how far the model was off "
+			"when it was calibrated",
+			domain->name);
+	return 0;
+}
+
 static int take_domain(struct parser *parser, struct json_reader *reader)
 {
 	struct energy_replay *replay = parser->replay;
 	struct wire_energy_domain *domain = &replay->domains[replay->domain_count];
 	struct json_text key, value;
 	enum json_status status;
+	int r;
 
 	if (replay->domain_count == REPLAY_DOMAINS_MAX)
 		return refuse(parser, "there are more than %d domains", REPLAY_DOMAINS_MAX);
 	*domain = (struct wire_energy_domain){
 		.id = replay->domain_count + 1,
-		.is_replayed = true,
-		.source = "replay",
+		.quality = parser->is_model ? WIRE_ENERGY_ESTIMATED : 0,
+		.is_replayed = !parser->is_model,
+		.source = parser->is_model ? "model" : "replay",
 		.device = "",
 		.relative_error = NAN,
 		.idle_w = NAN,
 	};
+	replay->busy_w[replay->domain_count] = NAN;
 	status = json_reader_enter(reader, '{');
 	while (status == JSON_OK && (status = json_reader_member(reader, &key)) == JSON_OK) {
-		int r;
 
 		status = json_reader_value(reader, &value);
 		r = status == JSON_OK ? take_domain_member(parser, domain, &key, &value) : 0;
@@ -226,12 +247,9 @@ static int take_domain(struct parser *parser, struct json_reader *reader)
 	}
 	if (status != JSON_DONE)
 		return malformed(parser);
-	if (!domain->name || !domain->name[0] || !domain->part || !domain->quality)
-		return refuse(parser, "a domain needs a name, a part and a quality");
-	if (find_domain(parser, domain->name) >= 0)
-		return refuse(parser, "there are two domains %s", domain->name);
-	replay->domain_count++;
-	return 0;
+	r = check_domain(parser, domain);
+	replay->domain_count += r == 0;
+	return r;
 }
 
 static int take_domains(struct parser *parser, struct json_reader *reader)
@@ -249,6 +267,7 @@ static int take_domains(struct parser *parser, struct json_reader *reader)
 
 static int take_header(struct parser *parser, struct json_reader *reader)
 {
+	const char *what = parser->is_model ? "sonde_energy_model" : "sonde_energy";
 	struct json_text key, value;
 	enum json_status status = json_reader_enter(reader, '{');
 	double format = 0;
@@ -259,22 +278,21 @@ static int take_header(struct parser *parser, struct json_reader *reader)
 			r = take_domains(parser, reader);
 		} else {
 			status = json_reader_value(reader, &value);
-			if (status == JSON_OK && json_text_equals(&key, "sonde_energy"))
-				r = take_number(parser, "sonde_energy", &value, 1, 1e6, &format);
+			if (status == JSON_OK && json_text_equals(&key, what))
+				r = take_number(parser, what, &value, 1, 1e6, &format);
 		}
 		if (r < 0)
 			return r;
 	}
 	if (format > FORMAT)
 		return refuse(parser,
-			"the recording has format %g, and this sonde reads format %d: use a newer "
-			"sonde",
+			"the file has format %g, and this sonde reads format %d: use a newer sonde",
 			format, FORMAT);
 	if (status != JSON_DONE || format != FORMAT)
 		return refuse(parser,
-			"this is no recording of energy, which begins with "
-			"{\"sonde_energy\":%d,\"domains\":[…]}",
-			FORMAT);
+			"this is no %s of energy, which begins with "
+			"{\"%s\":%d,\"domains\":[…]}",
+			parser->is_model ? "model" : "recording", what, FORMAT);
 	return parser->replay->domain_count ? 0 : refuse(parser, "there are no domains");
 }
 
@@ -284,7 +302,7 @@ static int take_reading_member(struct parser *parser, struct line *line,
 	const struct json_text *key, const struct json_text *value)
 {
 	bool is_energy = json_text_equals(key, "energy_j");
-	const char *name = NULL;
+	const char *name = "";
 	int r;
 
 	if (json_text_equals(key, "t_ms")) {
@@ -443,6 +461,8 @@ static int take_line(struct parser *parser, const char *bytes, size_t length)
 		return take_header(parser, &reader);
 	if (strspn(bytes, " \t\r") >= length)
 		return 0;
+	if (parser->is_model)
+		return refuse(parser, "a model is one line");
 	return take_reading(parser, &reader);
 }
 
@@ -475,22 +495,9 @@ static int parse_lines(struct parser *parser, const char *bytes, size_t length)
 	return r;
 }
 
-int energy_replay_parse(struct energy_replay **ret_replay, const char *bytes, size_t length,
-	const char *name, struct errmsg *err)
+/* Sorts a recording, and notes what is amiss and no reason to refuse it. */
+static void finish(struct energy_replay *replay, const char *name)
 {
-	_cleanup_energy_replay_ struct energy_replay *replay = calloc(1, sizeof(*replay));
-	struct parser *parser = calloc(1, sizeof(*parser));
-	int r = -ENOMEM;
-
-	if (replay && parser) {
-		*parser = (struct parser){.name = name, .err = err, .replay = replay};
-		r = parse_lines(parser, bytes, length);
-	}
-	free(parser);
-	if (r == -ENOMEM)
-		return errmsg_set(err, r, "cannot read %s: out of memory", name);
-	if (r < 0)
-		return r;
 	if (replay->intervals.count)
 		qsort(replay->intervals.items, replay->intervals.count,
 			sizeof(*replay->intervals.items), compare_intervals);
@@ -502,23 +509,67 @@ int energy_replay_parse(struct energy_replay **ret_replay, const char *bytes, si
 			"%s has %llu readings of energy_j that are less than the one before: there "
 			"is no figure for these times",
 			name, (unsigned long long)replay->went_back);
+}
+
+static int parse(struct energy_replay **ret_replay, bool is_model, const char *bytes, size_t length,
+	const char *name, struct errmsg *err)
+{
+	_cleanup_energy_replay_ struct energy_replay *replay = calloc(1, sizeof(*replay));
+	struct parser *parser = calloc(1, sizeof(*parser));
+	int r = -ENOMEM;
+
+	if (replay && parser) {
+		*parser = (struct parser){
+			.name = name, .is_model = is_model, .err = err, .replay = replay};
+		r = parse_lines(parser, bytes, length);
+	}
+	free(parser);
+	if (r == -ENOMEM)
+		return errmsg_set(err, r, "cannot read %s: out of memory", name);
+	if (r < 0)
+		return r;
+	if (!is_model)
+		finish(replay, name);
 	*ret_replay = TAKE_PTR(replay);
 	return 0;
+}
+
+int energy_replay_parse(struct energy_replay **ret_replay, const char *bytes, size_t length,
+	const char *name, struct errmsg *err)
+{
+	return parse(ret_replay, false, bytes, length, name, err);
+}
+
+int energy_model_parse(struct energy_replay **ret_model, const char *bytes, size_t length,
+	const char *name, struct errmsg *err)
+{
+	return parse(ret_model, true, bytes, length, name, err);
+}
+
+static int read_file(const char *path, struct strbuf *text, struct errmsg *err)
+{
+	struct stat status;
+
+	if (stat(path, &status) == 0 && status.st_size > (off_t)REPLAY_BYTES_MAX)
+		return errmsg_set(err, -EFBIG, "%s has more than %zu MB: give a shorter recording",
+			path, REPLAY_BYTES_MAX >> 20);
+	return read_regular_file(path, text, err);
 }
 
 int energy_replay_open(struct energy_replay **ret_replay, const char *path, struct errmsg *err)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
-	struct stat status;
-	int r;
+	int r = read_file(path, &text, err);
 
-	if (stat(path, &status) == 0 && status.st_size > (off_t)REPLAY_BYTES_MAX)
-		return errmsg_set(err, -EFBIG, "%s has more than %zu MB: give a shorter recording",
-			path, REPLAY_BYTES_MAX >> 20);
-	r = read_regular_file(path, &text, err);
-	if (r < 0)
-		return r;
-	return energy_replay_parse(ret_replay, strbuf_cstr(&text), text.length, path, err);
+	return r ?: energy_replay_parse(ret_replay, strbuf_cstr(&text), text.length, path, err);
+}
+
+int energy_model_open(struct energy_replay **ret_model, const char *path, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	int r = read_file(path, &text, err);
+
+	return r ?: energy_model_parse(ret_model, strbuf_cstr(&text), text.length, path, err);
 }
 
 struct energy_replay *energy_replay_free(struct energy_replay *replay)

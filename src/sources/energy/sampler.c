@@ -13,9 +13,10 @@
 #include "sources/energy/replay.h"
 #include "sources/energy/worker.h"
 
-#define CHANNELS_MAX 8
-#define RAILS_MAX    128
-#define REPLAY       "replay:"
+#define CHANNELS_MAX  8
+#define RAILS_MAX     256
+#define REPLAY        "replay:"
+#define MODEL_STEP_NS (100 * NS_PER_MS)
 /* Two readers of one rail are compared once both have so much; they differ by more than this. */
 #define TWIN_NS         (2 * NS_PER_S)
 #define TWIN_DIFFERENCE 0.1
@@ -29,7 +30,7 @@
 
 struct rail {
 	struct energy_sampled sampled;  /* id 0: not placed yet, or a twin */
-	struct energy_channel *channel; /* NULL: the replay */
+	struct energy_channel *channel; /* NULL: the replay, or the model */
 	unsigned index;                 /* in the channel */
 	int parent, twin_of;            /* indices in sampler.rails; -1 */
 	bool is_told;                   /* the sink knows the domain as it is now */
@@ -61,6 +62,9 @@ struct energy_sampler {
 	unsigned order[RAILS_MAX]; /* by id - 1 */
 	struct energy_replay *replay;
 	size_t next_interval, next_state; /* of the replay */
+	struct energy_replay *model;
+	unsigned model_rails;    /* the first of its rails */
+	uint64_t model_until_ns; /* handed over so far */
 	struct busy_clock busy;
 	uint64_t opened_ns, start_ns, end_ns;
 	bool is_auto; /* all sources are asked, whether they are there or not */
@@ -236,6 +240,22 @@ static void adopt_replay(struct energy_sampler *sampler)
 	}
 }
 
+/* Its ids follow those of the replay; no rail of a sensor is a part of an estimated one. */
+static void adopt_model(struct energy_sampler *sampler)
+{
+	sampler->model_rails = sampler->rail_count;
+	for (unsigned i = 0; i < sampler->model->domain_count; i++) {
+		struct rail rail = {
+			.sampled.domain = sampler->model->domains[i], .parent = -1, .twin_of = -1};
+
+		sampler->order[sampler->placed_count++] = sampler->rail_count;
+		rail.sampled.domain.id = sampler->placed_count;
+		rail.sampled.domain.parent = WIRE_ENERGY_NO_DOMAIN;
+		rail.sampled.domain.period_ns = MODEL_STEP_NS;
+		sampler->rails[sampler->rail_count++] = rail;
+	}
+}
+
 /* ---- opening ---- */
 
 static int start_worker(
@@ -304,10 +324,10 @@ static int start_sources(struct energy_sampler *sampler, const char *list, struc
 	bool is_replay = false;
 	int r = 0;
 
-	sampler->is_auto = strcmp(list, "auto") == 0;
+	sampler->is_auto = list && strcmp(list, "auto") == 0;
 	for (unsigned i = 0; energy_sources[i]; i++)
 		wanted[i] = sampler->is_auto;
-	while (!sampler->is_auto) {
+	while (!sampler->is_auto && list) {
 		size_t length = strcspn(list, ",");
 		int index = find_source(list, length);
 
@@ -342,8 +362,14 @@ int energy_sampler_open(struct energy_sampler **ret_sampler,
 	r = start_sources(sampler, options->sources, err);
 	if (r < 0)
 		return r;
+	if (options->model)
+		r = energy_model_open(&sampler->model, options->model, err);
+	if (r < 0)
+		return r;
 	if (sampler->replay)
 		adopt_replay(sampler);
+	if (sampler->model)
+		adopt_model(sampler);
 	adopt_all(sampler, sampler->opened_ns + options->wait_ns);
 	snprintf(path, sizeof(path), "%s/proc/stat", sampler->place.root);
 	busy_clock_open(&sampler->busy, path);
@@ -363,6 +389,7 @@ struct energy_sampler *energy_sampler_free(struct energy_sampler *sampler)
 		energy_worker_free(worker->worker);
 	}
 	energy_replay_free(sampler->replay);
+	energy_replay_free(sampler->model);
 	busy_clock_close(&sampler->busy);
 	free(sampler);
 	return NULL;
@@ -563,6 +590,42 @@ static int drain_replay(
 	return r;
 }
 
+/* By the time that processors were busy, in steps as long as that is known for. */
+static int drain_model(
+	struct energy_sampler *sampler, uint64_t until_ns, const struct energy_sink *sink)
+{
+	uint64_t last_ns = MIN(until_ns, sampler->end_ns);
+	int r = 0;
+
+	if (!sampler->model || !sampler->start_ns)
+		return 0;
+	sampler->model_until_ns = MAX(sampler->model_until_ns, sampler->start_ns);
+	while (r == 0 && sampler->model_until_ns < last_ns) {
+		struct wire_energy_interval interval = {.start_ns = sampler->model_until_ns,
+			.end_ns = MIN(sampler->model_until_ns + MODEL_STEP_NS, sampler->end_ns)};
+		uint64_t busy_ns;
+
+		if (interval.end_ns > last_ns)
+			break;
+		busy_ns = busy_clock_between(&sampler->busy, interval.start_ns, interval.end_ns);
+		if (busy_ns == UINT64_MAX)
+			interval.gap = WIRE_ENERGY_READ_FAILED;
+		for (unsigned i = 0; r == 0 && i < sampler->model->domain_count; i++) {
+			struct rail *rail = &sampler->rails[sampler->model_rails + i];
+
+			/* A watt is a nanojoule in a nanosecond. */
+			if (!interval.gap)
+				interval.energy_nj = (uint64_t)llround(
+					sampler->model->domains[i].idle_w *
+						(double)(interval.end_ns - interval.start_ns) +
+					sampler->model->busy_w[i] * (double)busy_ns);
+			r = tell_interval(sampler, rail, interval, sink);
+		}
+		sampler->model_until_ns = interval.end_ns;
+	}
+	return r;
+}
+
 static double mean_w(const struct energy_sampled *sampled)
 {
 	return sampled->measured_ns ? (double)sampled->energy_nj / (double)sampled->measured_ns : 0;
@@ -621,6 +684,8 @@ static int drain_until(
 		r = drain_channel(sampler, &sampler->channels[i], until_ns, sink);
 	if (r == 0)
 		r = drain_replay(sampler, until_ns, sink);
+	if (r == 0)
+		r = drain_model(sampler, until_ns, sink);
 	compare_twins(sampler);
 	return r;
 }

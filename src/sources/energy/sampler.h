@@ -19,7 +19,8 @@ struct energy_sampler_options {
 	 * "auto", or a list of sources: "perf,nvml". "replay:FILE", as the list's last: all that
 	 * follows is the file's name.
 	 */
-	const char *sources;
+	const char *sources; /* NULL: none */
+	const char *model;   /* a file that estimates what no sensor measures; NULL: none */
 	const struct energy_place *place; /* NULL: this machine */
 	uint64_t tick_ns; /* each is read so often, unless that costs too much; 0: as each says */
 	uint64_t wait_ns; /* for sources to be open; those that take longer come later */
@@ -37,7 +38,7 @@ struct energy_sink {
 /* A domain, and what came of it since the start. */
 struct energy_sampled {
 	struct wire_energy_domain domain;
-	uint64_t tick_ns; /* it is read this often; 0: a replay */
+	uint64_t tick_ns; /* it is read this often; 0: a replay, or a model */
 	uint64_t energy_nj, measured_ns, gap_ns;
 };
 
