@@ -297,6 +297,12 @@ static const struct option top_options[] = {
 		.argument = "FILE",
 		.help = "Where the command's output goes while the screen is taken.",
 		.value = (void *)&arguments.output},
+	{.long_name = "energy",
+		.type = OPTION_STRING,
+		.argument = "SOURCES",
+		.help = "What is asked for power and energy, as with `sonde record`. Default: "
+			"auto.",
+		.value = (void *)&arguments.energy},
 	TARGET_OPTIONS(arguments.target),
 	SHOWN_OPTIONS(arguments.shown),
 	{0},
