@@ -502,8 +502,9 @@ static int64_t first_start_ns(const struct trace *trace)
 }
 
 /*
- * Where the trace's 0 is in the capture: where it says itself; else so that its first row comes at
- * `margin_ns`, which a clock can count from.
+ * Where the trace's 0 is in the capture: where it says itself; else so that its first row comes
+ * `margin_ns`, which a clock can count from, after the session's start at 1 us. A start at 0 would
+ * be none, and viewers then relate no other clock to the rows'.
  */
 static uint64_t origin_ns(const struct trace *trace, uint64_t margin_ns)
 {
@@ -511,9 +512,9 @@ static uint64_t origin_ns(const struct trace *trace, uint64_t margin_ns)
 
 	if (trace->base_ns < LATEST_NS &&
 		!__builtin_add_overflow((int64_t)trace->base_ns, first_ns, &begin_ns) &&
-		begin_ns >= (int64_t)margin_ns)
+		begin_ns >= (int64_t)(margin_ns + NS_PER_US))
 		return trace->base_ns;
-	return margin_ns - (uint64_t)first_ns;
+	return margin_ns + NS_PER_US - (uint64_t)first_ns;
 }
 
 static int write_trace(struct trace_output *output, uint64_t margin_ns)
