@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layers and components of models, as the report shows them. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,35 +102,6 @@ static int compare_layers(const void *left, const void *right)
 	return a->first->layer < b->first->layer ? -1 : a->first->layer > b->first->layer;
 }
 
-/* Of all rows of a sum together: more of them are long enough to be measured. */
-static int add_energy(struct table *table, const struct report_view *view, const struct sums *sums,
-	uint32_t index, struct energy_reasons *reasons)
-{
-	const struct layer_use *use = view->layers;
-	struct joules joules;
-	ARRAY_OF(struct energy_span) spans = {0};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < use->spans.spans.count; i++) {
-		const struct range_span *span = &use->spans.spans.items[i];
-
-		if (sums->of_rows.items[use->spans.rows.items[i]] == index)
-			r = array_append(&spans, (struct energy_span){
-							 .start_ns = span->start_ns,
-							 .end_ns = span->end_ns,
-							 .process = span->process,
-							 .thread = MODEL_NONE,
-						 });
-	}
-	if (r == 0) {
-		joules = joules_of_spans(view->span_energy, spans.items, spans.count);
-		table_joules(table, &joules);
-		energy_reasons_add(reasons, &joules);
-	}
-	array_done(&spans);
-	return r;
-}
-
 static void add_figures(struct table *table, const struct report_view *view,
 	const struct layer_use *use, const struct sum *sum, const struct layer_columns *shown)
 {
@@ -162,74 +134,104 @@ static void say_more(const struct report_view *view, size_t all, size_t limit)
 			view->out, "\xe2\x80\xa6 and %zu more (--limit shows more)\n", all - limit);
 }
 
-static int print_components(const struct report_view *view, const struct layer_use *use,
-	const struct layer_columns *shown, size_t limit)
+static void add_component(struct table *table, const struct sum *sum)
 {
-	struct table_column columns[9];
-	_cleanup_table_ struct table table = {.columns = columns};
-	struct energy_reasons reasons = {0};
-	struct sums sums = {0};
-	int r = add_up(use, key_of_role, &sums);
+	table_count(table, sum->calls);
+	table_cellf(table, "%s%s", sum->first->role,
+		sum->first->layer == LAYER_NONE ? " (outside of layers)" : "");
+}
 
-	table.column_count = make_columns(shown, columns);
-	columns[table.column_count++] = (struct table_column){.title = "Calls", .right = true};
-	columns[table.column_count++] =
-		(struct table_column){.title = "Component", .is_text = true};
-	if (r == 0 && sums.items.count)
-		qsort(sums.items.items, sums.items.count, sizeof(*sums.items.items), compare_times);
-	report_heading(view, "Components, of all layers");
-	for (size_t i = 0; r == 0 && i < sums.items.count && (!limit || i < limit); i++) {
-		const struct sum *sum = &sums.items.items[i];
+static void add_layer(struct table *table, const struct sum *sum)
+{
+	table_cellf(table, "%s %.1f %%", sum->hottest->role,
+		sum->own_ns ? 100.0 * (double)sum->hottest->own_ns / (double)sum->own_ns : 0.0);
+	if (sum->first->layer == LAYER_NONE)
+		table_cell(table, "none");
+	else
+		table_cellf(table, "%" PRIu64, sum->first->layer);
+}
 
-		add_figures(&table, view, use, sum, shown);
-		if (shown->energy)
-			r = add_energy(&table, view, &sums, sum->index, &reasons);
-		table_count(&table, sum->calls);
-		table_cellf(&table, "%s%s", sum->first->role,
-			sum->first->layer == LAYER_NONE ? " (outside of layers)" : "");
-	}
-	r = r ?: table_print(&table, &view->terminal, view->out);
-	say_more(view, sums.items.count, limit);
-	if (shown->energy)
-		energy_reasons_print(&reasons, view);
-	sums_done(&sums);
+/* The two tables: rows added up by role, and by layer. */
+struct grouping {
+	const char *heading;
+	key_function *key;
+	int (*compare)(const void *left, const void *right);
+	struct table_column columns[2]; /* behind the figures */
+	void (*add_cells)(struct table *table, const struct sum *sum);
+};
+
+static const struct grouping components = {
+	.heading = "Components, of all layers",
+	.key = key_of_role,
+	.compare = compare_times,
+	.columns = {{.title = "Calls", .right = true}, {.title = "Component", .is_text = true}},
+	.add_cells = add_component,
+};
+
+static const struct grouping layers = {
+	.heading = "Layers",
+	.key = key_of_layer,
+	.compare = compare_layers,
+	.columns = {{.title = "Most in", .is_text = true}, {.title = "Layer", .right = true}},
+	.add_cells = add_layer,
+};
+
+/* Of all rows of a sum together: more of them are long enough to be measured. */
+static int find_joules(
+	const struct report_view *view, const struct sums *sums, struct joules **ret_joules)
+{
+	_cleanup_free_ struct joules *joules = calloc(sums->items.count + 1, sizeof(*joules));
+	int r = joules ? joules_of_rows(view->span_energy, &view->layers->spans,
+				 sums->of_rows.items, sums->items.count, joules)
+		       : -ENOMEM;
+
+	if (r == 0)
+		*ret_joules = TAKE_PTR(joules);
 	return r;
 }
 
-static int print_layers(const struct report_view *view, const struct layer_use *use,
-	const struct layer_columns *shown, size_t limit)
+static int print_sums(const struct report_view *view, const struct grouping *grouping,
+	const struct layer_columns *shown, struct sums *sums, size_t limit)
 {
 	struct table_column columns[9];
 	_cleanup_table_ struct table table = {.columns = columns};
+	_cleanup_free_ struct joules *joules = NULL;
 	struct energy_reasons reasons = {0};
-	struct sums sums = {0};
-	int r = add_up(use, key_of_layer, &sums);
+	int r = shown->energy ? find_joules(view, sums, &joules) : 0;
 
+	if (r < 0)
+		return r;
 	table.column_count = make_columns(shown, columns);
-	columns[table.column_count++] = (struct table_column){.title = "Most in", .is_text = true};
-	columns[table.column_count++] = (struct table_column){.title = "Layer", .right = true};
-	if (r == 0 && sums.items.count)
-		qsort(sums.items.items, sums.items.count, sizeof(*sums.items.items),
-			compare_layers);
-	report_heading(view, "Layers");
-	for (size_t i = 0; r == 0 && i < sums.items.count && (!limit || i < limit); i++) {
-		const struct sum *sum = &sums.items.items[i];
+	for (size_t i = 0; i < ARRAY_SIZE(grouping->columns); i++)
+		columns[table.column_count++] = grouping->columns[i];
+	if (sums->items.count)
+		qsort(sums->items.items, sums->items.count, sizeof(*sums->items.items),
+			grouping->compare);
+	report_heading(view, grouping->heading);
+	for (size_t i = 0; i < sums->items.count && (!limit || i < limit); i++) {
+		const struct sum *sum = &sums->items.items[i];
 
-		add_figures(&table, view, use, sum, shown);
-		if (shown->energy)
-			r = add_energy(&table, view, &sums, sum->index, &reasons);
-		table_cellf(&table, "%s %.1f %%", sum->hottest->role,
-			sum->own_ns ? 100.0 * (double)sum->hottest->own_ns / (double)sum->own_ns
-				    : 0.0);
-		if (sum->first->layer == LAYER_NONE)
-			table_cell(&table, "none");
-		else
-			table_cellf(&table, "%llu", (unsigned long long)sum->first->layer);
+		add_figures(&table, view, view->layers, sum, shown);
+		if (joules) {
+			table_joules(&table, &joules[sum->index]);
+			energy_reasons_add(&reasons, &joules[sum->index]);
+		}
+		grouping->add_cells(&table, sum);
 	}
-	r = r ?: table_print(&table, &view->terminal, view->out);
-	say_more(view, sums.items.count, limit);
+	r = table_print(&table, &view->terminal, view->out);
+	say_more(view, sums->items.count, limit);
 	if (shown->energy)
 		energy_reasons_print(&reasons, view);
+	return r;
+}
+
+static int print_grouped(const struct report_view *view, const struct grouping *grouping,
+	const struct layer_columns *shown, size_t limit)
+{
+	struct sums sums = {0};
+	int r = add_up(view->layers, grouping->key, &sums);
+
+	r = r ?: print_sums(view, grouping, shown, &sums, limit);
 	sums_done(&sums);
 	return r;
 }
@@ -305,8 +307,8 @@ int report_layers(const struct report_view *view, size_t limit)
 		.cpu = use->has_cpu,
 		.energy = report_has_energy(view),
 	};
-	r = print_components(view, use, &shown, limit);
-	r = r ?: print_layers(view, use, &shown, limit);
+	r = print_grouped(view, &components, &shown, limit);
+	r = r ?: print_grouped(view, &layers, &shown, limit);
 	if (r == 0) {
 		say_sum(view, use);
 		say_overhead(view, use);

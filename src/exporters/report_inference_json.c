@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "analyses/inference/layers.h"
 #include "analyses/inference/phases.h"
@@ -287,15 +288,10 @@ static void write_phases(struct json_writer *json, const struct parts *parts)
 	json_end_object(json);
 }
 
-static int write_layer(struct json_writer *json, const struct model *model,
-	const struct layer_use *use, uint32_t index, const struct span_energy *energy)
+/* `joules` NULL: nothing was measured. */
+static void write_layer(struct json_writer *json, const struct model *model,
+	const struct layer_use *use, const struct layer_row *row, const struct joules *joules)
 {
-	const struct layer_row *row = &use->rows.items[index];
-	struct joules joules;
-	int r = joules_of_row(energy, &use->spans, index, &joules);
-
-	if (r < 0)
-		return r;
 	json_begin_object(json);
 	json_member_known(json, "layer", row->layer != LAYER_NONE, row->layer);
 	json_member_text(json, "role", row->role);
@@ -309,18 +305,23 @@ static int write_layer(struct json_writer *json, const struct model *model,
 		json, "share", use->step_ns ? (double)row->own_ns / (double)use->step_ns : 0);
 	json_member_known(json, "own_thread_cpu_ns", use->has_cpu, row->own_cpu_ns);
 	write_cost(json, model, &row->own);
-	if (energy)
-		json_member_joules(json, &joules, NULL);
+	if (joules)
+		json_member_joules(json, joules, NULL);
 	json_end_object(json);
-	return 0;
 }
 
 static int write_layers(struct json_writer *json, const struct model *model,
 	const struct selected *selected, const struct span_energy *energy)
 {
 	_cleanup_layer_use_ struct layer_use use = {0};
+	_cleanup_free_ struct joules *joules = NULL;
 	int r = layer_use_init(&use, model, selected);
 
+	if (r == 0 && energy && use.rows.count) {
+		joules = calloc(use.rows.count, sizeof(*joules));
+		r = joules ? joules_of_rows(energy, &use.spans, NULL, use.rows.count, joules)
+			   : -ENOMEM;
+	}
 	if (r < 0)
 		return r;
 	json_key(json, "layers");
@@ -341,11 +342,11 @@ static int write_layers(struct json_writer *json, const struct model *model,
 	json_member_u64(json, "in_no_component_ns", use.rest_ns);
 	json_key(json, "rows");
 	json_begin_array(json);
-	for (uint32_t i = 0; r == 0 && i < use.rows.count; i++)
-		r = write_layer(json, model, &use, i, energy);
+	for (size_t i = 0; i < use.rows.count; i++)
+		write_layer(json, model, &use, &use.rows.items[i], joules ? &joules[i] : NULL);
 	json_end_array(json);
 	json_end_object(json);
-	return r;
+	return 0;
 }
 
 int report_inference_json(struct json_writer *json, const struct model *model,

@@ -198,12 +198,42 @@ static void test_no_energy_of_what_was_not_measured(void **state)
 	done(&fixture);
 }
 
+/* Rows of layers are added up by role: what the spans of a group take, and at once, once. */
+static void test_rows_and_groups_of_rows(void **state)
+{
+	static const uint32_t groups[] = {1, 0, 1};
+	const struct span_energy energy = {0};
+	struct joules rows[4], sums[2];
+	struct span_set set = {0};
+
+	(void)state;
+	/* Row 2 runs in two threads at once; row 3 has no spans. */
+	assert_int_equal(span_set_add(&set, 0, 100 * MS, 0, 1, 0), 0);
+	assert_int_equal(span_set_add(&set, 300 * MS, 400 * MS, 0, 2, 2), 0);
+	assert_int_equal(span_set_add(&set, 200 * MS, 250 * MS, 0, 1, 1), 0);
+	assert_int_equal(span_set_add(&set, 350 * MS, 450 * MS, 0, 1, 2), 0);
+	assert_int_equal(span_set_add(&set, 500 * MS, 501 * MS, 0, 1, 1), 0);
+	assert_int_equal(joules_of_rows(&energy, &set, NULL, ARRAY_SIZE(rows), rows), 0);
+	assert_true(is_near(rows[0].full_j, 0.100 * HOST_W));
+	assert_true(is_near(rows[1].full_j, 0.051 * HOST_W) && rows[1].is_aggregated);
+	assert_true(is_near(rows[2].full_j, 0.150 * HOST_W) && !rows[2].is_aggregated);
+	assert_string_equal(rows[3].reason, "no_source");
+	assert_int_equal(joules_of_rows(&energy, &set, groups, ARRAY_SIZE(sums), sums), 0);
+	assert_true(is_near(sums[0].full_j, 0.051 * HOST_W));
+	assert_true(is_near(sums[1].full_j, 0.250 * HOST_W));
+	assert_int_equal(joules_of_rows(NULL, &set, NULL, ARRAY_SIZE(rows), rows), 0);
+	assert_true(isnan(rows[0].full_j));
+	assert_string_equal(rows[0].reason, "no_source");
+	span_set_done(&set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests_that_are_alone),
 		cmocka_unit_test(test_requests_of_a_batch),
 		cmocka_unit_test(test_no_energy_of_what_was_not_measured),
+		cmocka_unit_test(test_rows_and_groups_of_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,63 +61,79 @@ struct joules joules_of_spans(
 	return joules;
 }
 
-static int gather(struct spans *spans, const struct span_set *set, uint32_t row)
+/* Spans by group, and in a group by process and time. */
+struct grouped_span {
+	struct energy_span span;
+	uint32_t group;
+};
+
+struct grouped_spans {
+	ARRAY_OF(struct grouped_span) items;
+};
+
+static int gather(struct grouped_spans *spans, const struct span_set *set, const uint32_t *groups)
 {
-	int r = 0;
+	int r = array_reserve(&spans->items, set->spans.count);
 
 	for (size_t i = 0; r == 0 && i < set->spans.count; i++) {
 		const struct range_span *span = &set->spans.items[i];
+		uint32_t row = set->rows.items[i];
 
-		if (set->rows.items[i] == row)
-			r = array_append(&spans->items, (struct energy_span){
-								.start_ns = span->start_ns,
+		r = array_append(&spans->items, (struct grouped_span){
+							.span = {.start_ns = span->start_ns,
 								.end_ns = span->end_ns,
 								.process = span->process,
-								.thread = MODEL_NONE,
-							});
+								.thread = MODEL_NONE},
+							.group = groups ? groups[row] : row,
+						});
 	}
 	return r;
 }
 
 static int compare_spans(const void *left, const void *right)
 {
-	const struct energy_span *a = left, *b = right;
+	const struct grouped_span *a = left, *b = right;
 
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->span.process != b->span.process)
+		return a->span.process < b->span.process ? -1 : 1;
+	return a->span.start_ns < b->span.start_ns ? -1 : a->span.start_ns > b->span.start_ns;
 }
 
-/* What a process took while several of its spans lasted it took once. */
-static void merge(struct spans *spans)
+/* What a process took while several spans of a group lasted it took once. */
+static int add_merged(struct spans *merged, const struct energy_span *span)
 {
-	size_t kept = 0;
+	size_t count = merged->items.count;
+	struct energy_span *last = count ? &merged->items.items[count - 1] : NULL;
 
-	if (!spans->items.count)
-		return;
-	qsort(spans->items.items, spans->items.count, sizeof(*spans->items.items), compare_spans);
-	array_foreach (&spans->items, span) {
-		struct energy_span *last = kept ? &spans->items.items[kept - 1] : NULL;
-
-		if (last && last->process == span->process && span->start_ns < last->end_ns)
-			last->end_ns = MAX(last->end_ns, span->end_ns);
-		else
-			spans->items.items[kept++] = *span;
-	}
-	spans->items.count = kept;
+	if (!last || last->process != span->process || span->start_ns >= last->end_ns)
+		return array_append(&merged->items, *span);
+	last->end_ns = MAX(last->end_ns, span->end_ns);
+	return 0;
 }
 
-int joules_of_row(const struct span_energy *energy, const struct span_set *set, uint32_t row,
-	struct joules *ret_joules)
+int joules_of_rows(const struct span_energy *energy, const struct span_set *set,
+	const uint32_t *groups, size_t count, struct joules *ret_joules)
 {
-	struct spans spans = {0};
-	int r = energy ? gather(&spans, set, row) : 0;
+	struct grouped_spans spans = {0};
+	struct spans merged = {0};
+	size_t next = 0;
+	int r = energy ? gather(&spans, set, groups) : 0;
 
-	if (r == 0) {
-		merge(&spans);
-		*ret_joules = joules_of_spans(energy, spans.items.items, spans.items.count);
+	if (r == 0 && spans.items.count)
+		qsort(spans.items.items, spans.items.count, sizeof(*spans.items.items),
+			compare_spans);
+	for (size_t group = 0; r == 0 && group < count; group++) {
+		array_clear(&merged.items);
+		while (r == 0 && next < spans.items.count && spans.items.items[next].group == group)
+			r = add_merged(&merged, &spans.items.items[next++].span);
+		if (r == 0)
+			ret_joules[group] =
+				joules_of_spans(energy, merged.items.items, merged.items.count);
 	}
 	array_done(&spans.items);
+	array_done(&merged.items);
 	return r;
 }
 
@@ -281,8 +297,7 @@ int inference_joules_init(struct inference_joules *joules, const struct span_ene
 	if (r == 0)
 		joules->all = joules_of_spans(energy, spans.items.items, spans.items.count);
 	array_done(&spans.items);
-	for (uint32_t i = 0; r == 0 && i < INFERENCE_PHASE_MAX; i++)
-		r = joules_of_row(energy, &phases->spans, i, &joules->phases[i]);
+	r = r ?: joules_of_rows(energy, &phases->spans, NULL, INFERENCE_PHASE_MAX, joules->phases);
 	r = r ?: add_requests(joules, energy, inference);
 	if (r < 0) {
 		inference_joules_done(joules);

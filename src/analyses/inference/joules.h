@@ -23,10 +23,13 @@ struct joules {
 /* `energy` NULL: nothing was measured. */
 struct joules joules_of_spans(
 	const struct span_energy *energy, const struct energy_span *spans, size_t count);
-/* Of a row of the set: what all threads of its process did in its spans; of several at once, once.
- * Returns 0 or -ENOMEM. */
-int joules_of_row(const struct span_energy *energy, const struct span_set *set, uint32_t row,
-	struct joules *ret_joules);
+/*
+ * Of each row of the set, or of each group of rows: what all threads of its process did in its
+ * spans; of several at once, once. `groups` says which group a row is in (NULL: each is its own);
+ * `count` is how many groups there are, and results have room for. Returns 0 or -ENOMEM.
+ */
+int joules_of_rows(const struct span_energy *energy, const struct span_set *set,
+	const uint32_t *groups, size_t count, struct joules *ret_joules);
 
 /* What inference took, by phase; requests share what they had together. */
 struct inference_joules {
