@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The phases of inference, as the report shows them. */
+#include <math.h>
+
 #include "cli/energy_cells.h"
 #include "cli/report_view.h"
 
@@ -8,13 +10,17 @@ struct phase_columns {
 	bool device, energy;
 };
 
-static void add_energy(
-	struct table *table, const struct phase_row *row, const struct joules *joules)
+static void add_energy(struct table *table, const struct phase_row *row,
+	const struct joules *joules, double edp_js)
 {
 	table_joules(table, joules);
 	table_joules_per(table, joules, row->tokens_known ? (double)row->tokens : 0);
 	table_watts(table, joules->average_w);
 	table_watts(table, joules->peak_w);
+	if (isnan(edp_js))
+		table_cell(table, "");
+	else
+		table_cellf(table, "%.3g J\xc2\xb7s", edp_js);
 }
 
 static void add_row(struct table *table, const struct report_view *view, enum inference_phase phase,
@@ -38,7 +44,8 @@ static void add_row(struct table *table, const struct report_view *view, enum in
 	if (shown->device)
 		table_duration(table, row->cost.device_busy_ns);
 	if (shown->energy)
-		add_energy(table, row, &view->joules->phases[phase]);
+		add_energy(table, row, &view->joules->phases[phase],
+			view->joules->phase_edp_js[phase]);
 	table_cell(table, inference_phase_name(phase));
 }
 
@@ -50,7 +57,7 @@ static size_t make_columns(const struct phase_columns *shown, struct table_colum
 	} figures[] = {{"Count", true}, {"Time", true}, {"Mean", true}, {"Tokens", true},
 		{"Tokens/s", true}, {"CPU time", true}, {"Device", shown->device},
 		{"Energy", shown->energy}, {"Per token", shown->energy}, {"Power", shown->energy},
-		{"Peak", shown->energy}};
+		{"Peak", shown->energy}, {"EDP", shown->energy}};
 	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
@@ -64,7 +71,7 @@ static size_t make_columns(const struct phase_columns *shown, struct table_colum
 
 static int print(const struct report_view *view)
 {
-	struct table_column columns[12];
+	struct table_column columns[13];
 	_cleanup_table_ struct table table = {.columns = columns};
 	struct energy_reasons reasons = {0};
 	const struct phase_columns shown = {

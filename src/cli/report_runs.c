@@ -57,7 +57,9 @@ static int describe(
 	r = r ?: inference_joules_init(&joules, spans, &inference, &phases);
 	if (r < 0)
 		return r;
-	run_describe(run, model, &inference);
+	r = run_describe(run, model, &inference);
+	if (r < 0)
+		return r;
 	run->energy_j = joules.all.full_j;
 	run->uncertainty_j = joules.all.uncertainty_j;
 	run->energy_reason = joules.all.reason;
@@ -314,6 +316,54 @@ static void print_series(
 	report_paragraph(view, strbuf_cstr(&text), 0);
 }
 
+/* "(8 experts, 12.9 of 46.7 billion parameters active)" */
+static void describe_mixture(struct strbuf *out, const struct run *run)
+{
+	double active = run->labels[RUN_ACTIVE], all = run->labels[RUN_PARAMETERS];
+
+	strbuf_addf(out, "%s (%.0f experts", run->capture, run->labels[RUN_EXPERTS]);
+	if (!isnan(active) && !isnan(all))
+		strbuf_addf(
+			out, ", %.3g of %.3g million parameters active", active / 1e6, all / 1e6);
+	strbuf_add_char(out, ')');
+}
+
+static void print_mixture(const struct report_view *view, const struct all_runs *all,
+	const struct run_mixture *mixture)
+{
+	static const struct {
+		enum run_figure figure;
+		const char *text;
+	} figures[] = {{RUN_JOULES_PER_TOKEN, "the energy of a token"},
+		{RUN_TPOT_NS, "the time of a token"}, {RUN_TOKENS_PER_S, "the tokens/s"}};
+	const struct run *run = &all->runs.items.items[mixture->mixture];
+	const struct run *dense = &all->runs.items.items[mixture->dense];
+	_cleanup_strbuf_ struct strbuf text = {0};
+	const char *separator = " has ";
+
+	describe_mixture(&text, run);
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
+		double ratio = mixture->ratios[figures[i].figure];
+
+		if (isnan(ratio))
+			continue;
+		strbuf_addf(&text, "%s%.3g times %s", separator, ratio, figures[i].text);
+		separator = ", ";
+	}
+	if (*separator != ',')
+		return; /* nothing of both is known */
+	strbuf_addf(&text, " of %s, which has no experts", dense->capture);
+	if (!isnan(run_size(dense)))
+		strbuf_addf(&text, " and %.3g million parameters", run_size(dense) / 1e6);
+	strbuf_add_char(&text, '.');
+	if (!isnan(run->expert_balance))
+		strbuf_addf(&text,
+			" The balance of its experts is %.2f (1: all are chosen equally "
+			"often).",
+			run->expert_balance);
+	report_paragraph(view, strbuf_cstr(&text), 0);
+}
+
 static void print_scaling(const struct report_view *view, const struct all_runs *all)
 {
 	static const enum run_figure figures[] = {RUN_JOULES_PER_TOKEN, RUN_TPOT_NS};
@@ -371,6 +421,8 @@ static int write_text(const struct all_runs *all, struct strbuf *out)
 	print_best(&view, all);
 	array_foreach (&all->comparison.series, series)
 		print_series(&view, all, series);
+	array_foreach (&all->comparison.mixtures, mixture)
+		print_mixture(&view, all, mixture);
 	print_scaling(&view, all);
 	print_prediction(&view, all);
 	return strbuf_status(out);

@@ -205,6 +205,7 @@ static void write_ratios(struct json_writer *json, const struct parts *parts)
 	json_member_double(
 		json, "prefill_joules_per_prompt_token", joules->prefill_per_prompt_token_j);
 	json_member_double(json, "tokens_per_joule", joules->tokens_per_j);
+	json_member_double(json, "edp_js", joules->edp_js);
 	json_member_double(json, "edp_per_token_js", joules->edp_per_token_js);
 }
 
@@ -280,8 +281,10 @@ static void write_phases(struct json_writer *json, const struct parts *parts)
 		json_member_u64(json, "covered_ns", row->covered_ns);
 		json_member_known(json, "tokens", row->tokens_known, row->tokens);
 		write_cost(json, parts->model, &row->cost);
-		if (parts->options->energy)
+		if (parts->options->energy) {
 			json_member_joules(json, &parts->joules->phases[i], parts->options->rates);
+			json_member_double(json, "edp_js", parts->joules->phase_edp_js[i]);
+		}
 		json_end_object(json);
 	}
 	json_end_array(json);

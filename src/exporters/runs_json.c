@@ -24,6 +24,7 @@ static void write_run(
 	json_member_double(json, "cost", energy_cost(rates, run->energy_j));
 	json_member_double(json, "co2_g", energy_co2_g(rates, run->energy_j));
 	json_member_double(json, "kv_cache_bytes", run->kv_cache_bytes);
+	json_member_double(json, "expert_balance", run->expert_balance);
 	json_key(json, "is_optimal");
 	json_bool(json, run->is_optimal);
 	json_key(json, "is_knee");
@@ -62,6 +63,20 @@ static void write_series(
 		json, "best", series->best == MODEL_NONE ? NULL : items[series->best].capture);
 	json_member_text(json, "saturated_at",
 		series->saturated == MODEL_NONE ? NULL : items[series->saturated].capture);
+	json_end_object(json);
+}
+
+static void write_mixture(
+	struct json_writer *json, const struct runs *runs, const struct run_mixture *mixture)
+{
+	json_begin_object(json);
+	json_member_text(json, "capture", runs->items.items[mixture->mixture].capture);
+	json_member_text(json, "dense", runs->items.items[mixture->dense].capture);
+	json_key(json, "ratios");
+	json_begin_object(json);
+	for (int i = 0; i < RUN_FIGURE_MAX; i++)
+		json_member_double(json, run_figure_name((enum run_figure)i), mixture->ratios[i]);
+	json_end_object(json);
 	json_end_object(json);
 }
 
@@ -130,6 +145,11 @@ int runs_json_write(const struct runs *runs, const struct run_comparison *compar
 	json_begin_array(&json);
 	array_foreach (&comparison->series, series)
 		write_series(&json, runs, series);
+	json_end_array(&json);
+	json_key(&json, "mixtures");
+	json_begin_array(&json);
+	array_foreach (&comparison->mixtures, mixture)
+		write_mixture(&json, runs, mixture);
 	json_end_array(&json);
 	write_scaling(&json, runs);
 	write_prediction(&json, prediction, predicted);

@@ -201,6 +201,31 @@ def test_several_runs(runs, sonde):
     assert "Batch size of tiny: 1 " in text and "Most tokens a second" in text
 
 
+MIXTURE = """
+import sonde
+sonde.mark("run", "sonde.run", {"model": "mixture", "experts": 8, "parameters": 3000000, "active_parameters": 1000000,
+                                "precision": "fp32", "batch_size": 1, "context_length": 64})
+sonde.token(0, request=1, phase="prefill")
+for index in range(4):
+    sonde.token(index, request=1, phase="decode")
+"""
+
+
+def test_a_mixture_of_experts_beside_a_dense_run(sonde, package, tmp_path):
+    captures = [tmp_path / "dense.pftrace", tmp_path / "mixture.pftrace"]
+    for capture, *program in [(captures[0], RUN, 1, 0.01), (captures[1], MIXTURE)]:
+        sonde("record", "-o", capture, "--", "/usr/bin/python3", "-c", *program, env={"PYTHONPATH": package}, check=0)
+    data = sonde("report", "--by", "run", "--json", *captures, check=0).json()
+    (mixture,) = data["mixtures"]
+    assert (mixture["dense"], mixture["capture"]) == tuple(map(str, captures))
+    dense, with_experts = data["runs"]
+    ratio = with_experts["tpot_p50_ns"] / dense["tpot_p50_ns"]
+    assert mixture["ratios"]["tpot_p50_ns"] == pytest.approx(ratio) and mixture["ratios"]["joules_per_token"] is None
+    text = " ".join(sonde("report", "--by", "run", *captures, check=0).stdout.split())
+    assert f"{captures[1]} (8 experts, 1 of 3 million parameters active) has " in text
+    assert "times the time of a token, " in text and f"tokens/s of {captures[0]}, which has no experts" in text
+
+
 def test_what_runs_cannot_say(runs, sonde, tmp_path):
     refused = sonde("report", "--by", "run", "--predict", "batch_size=8", *runs)
     assert refused.status == 1 and "needs 5 runs at least" in refused.stderr
@@ -292,10 +317,12 @@ def test_joules_of_tokens_phases_requests_and_steps(energy_recorded, sonde, repo
     assert inference["tokens_per_joule"] == pytest.approx(40 / full_j)
     assert inference["energy"]["cost"] == pytest.approx(full_j / 3.6e6 * 0.25)
     assert inference["energy"]["co2_g"] == pytest.approx(full_j / 3.6e6 * 400)
+    assert inference["edp_js"] == pytest.approx(full_j * inference["span_ns"] / 1e9)
     assert inference["edp_per_token_js"] == pytest.approx(full_j / 40 * inference["tpot_ns"]["p50"] / 1e9)
     phases = {row["phase"]: row for row in data["phases"]["rows"]}
     for row in phases.values():
         assert_energy(row["energy"], row["covered_ns"])
+        assert row["edp_js"] == pytest.approx(row["energy"]["full_j"] * row["covered_ns"] / 1e9)
     assert inference["decode_joules_per_output_token"] == pytest.approx(phases["decode"]["energy"]["full_j"] / 40)
     assert inference["prefill_joules_per_prompt_token"] is None  # nobody said how long the prompts are
     for request in inference["requests"]:

@@ -115,6 +115,8 @@ static void test_requests_that_are_alone(void **state)
 	assert_true(is_near(fixture.joules.per_output_token_j, 25.0 / 22));
 	assert_true(is_near(fixture.joules.tokens_per_j, 22.0 / 25));
 	assert_true(is_near(fixture.joules.edp_per_token_js, 25.0 / 22 * 0.010));
+	assert_true(is_near(fixture.joules.edp_js, 25 * 0.5));
+	assert_true(is_near(fixture.joules.phase_edp_js[INFERENCE_PHASE_DECODE], 10 * 0.2));
 	assert_true(is_near(fixture.joules.phases[INFERENCE_PHASE_PREFILL].full_j, 10));
 	assert_true(is_near(fixture.joules.phases[INFERENCE_PHASE_DECODE].full_j, 10));
 	assert_true(is_near(fixture.joules.decode_per_output_token_j, 10.0 / 22));

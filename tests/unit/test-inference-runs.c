@@ -226,7 +226,7 @@ static void test_labels_of_marks(void **state)
 	example_end_range(&example, 210 * MS, "transformers");
 	model = example_end(&example);
 	assert_int_equal(inference_init(&inference, model), 0);
-	run_describe(&run, model, &inference);
+	assert_int_equal(run_describe(&run, model, &inference), 0);
 	assert_string_equal(run.model, "mine");
 	assert_string_equal(run.precision, "bf16");
 	assert_true(run.labels[RUN_BATCH] == 4 && run.labels[RUN_CONTEXT] == 52);
@@ -234,6 +234,74 @@ static void test_labels_of_marks(void **state)
 	assert_true(run.figures[RUN_TTFT_NS] == 100e6 && run.figures[RUN_TPOT_NS] == 100e6);
 	assert_true(isnan(run.figures[RUN_JOULES_PER_TOKEN]));
 	assert_true(run.kv_cache_bytes == 2.0 * 32 * 52 * 8 * 128 * 2 * 4);
+	assert_true(isnan(run.expert_balance));
+}
+
+static struct run a_sized_run(double joules_per_token, double parameters)
+{
+	struct run run = a_run(100, joules_per_token);
+
+	run.labels[RUN_PARAMETERS] = parameters;
+	run.labels[RUN_BATCH] = 8;
+	run.precision = "bf16";
+	return run;
+}
+
+/* A mixture is compared with the dense model of about the size that is active in it, under the same
+ * conditions. */
+static void test_mixtures_beside_dense_models(void **state)
+{
+	_cleanup_run_comparison_ struct run_comparison comparison = {0};
+	struct run mixture = a_sized_run(1.2, 47e9);
+	const struct run_mixture *found;
+	struct runs runs = {0};
+
+	(void)state;
+	mixture.labels[RUN_EXPERTS] = 8;
+	mixture.labels[RUN_ACTIVE] = 13e9;
+	add(&runs, mixture);
+	assert_int_equal(runs_find_mixtures(&comparison, &runs), 0);
+	assert_int_equal(comparison.mixtures.count, 0); /* nothing beside it */
+	add(&runs, a_sized_run(4.8, 70e9));
+	add(&runs, a_sized_run(1.5, 14e9));
+	add(&runs, a_sized_run(0.7, 13e9));
+	runs.items.items[3].labels[RUN_BATCH] = 16; /* another batch */
+	runs.items.items[2].figures[RUN_TOKENS_PER_S] = 200;
+	assert_int_equal(runs_find_mixtures(&comparison, &runs), 0);
+	assert_int_equal(comparison.mixtures.count, 1);
+	found = &comparison.mixtures.items[0];
+	assert_int_equal(found->mixture, 0);
+	assert_int_equal(found->dense, 2);
+	assert_true(fabs(found->ratios[RUN_JOULES_PER_TOKEN] - 0.8) < 1e-9);
+	assert_true(fabs(found->ratios[RUN_TOKENS_PER_S] - 0.5) < 1e-9);
+	assert_true(isnan(found->ratios[RUN_WATTS]));
+	array_done(&runs.items);
+}
+
+static void test_balance_of_experts(void **state)
+{
+	struct example example;
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_inference_ struct inference inference = {0};
+	struct run run = {0};
+
+	(void)state;
+	example_inference_begin(&example);
+	for (uint64_t layer = 0; layer < 2; layer++) {
+		example_ranged(&example, CAPTURE_RANGE_MARK, (1 + layer) * MS, "vllm", "moe.routed",
+			FIELDS(NUMBER("layer", layer), NUMBER("experts", 4), NUMBER("top_k", 1),
+				NUMBER("calls", 1), NUMBER("tokens", 8)));
+		example_ranged(&example, CAPTURE_RANGE_MARK, (1 + layer) * MS, "vllm",
+			"moe.experts",
+			FIELDS(NUMBER("layer", layer), NUMBER("0", layer ? 2 : 4),
+				NUMBER("1", layer ? 2 : 4), NUMBER("2", layer ? 2 : 0),
+				NUMBER("3", layer ? 2 : 0)));
+	}
+	model = example_end(&example);
+	assert_int_equal(inference_init(&inference, model), 0);
+	assert_int_equal(run_describe(&run, model, &inference), 0);
+	/* Of one layer half of the experts do all, of the other all do the same: 0.5 and 1. */
+	assert_true(run.labels[RUN_EXPERTS] == 4 && fabs(run.expert_balance - 0.75) < 1e-9);
 }
 
 int main(void)
@@ -246,6 +314,8 @@ int main(void)
 		cmocka_unit_test(test_prediction),
 		cmocka_unit_test(test_cache_of_keys_and_values),
 		cmocka_unit_test(test_labels_of_marks),
+		cmocka_unit_test(test_mixtures_beside_dense_models),
+		cmocka_unit_test(test_balance_of_experts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

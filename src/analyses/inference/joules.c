@@ -285,6 +285,11 @@ static void fill_ratios(struct inference_joules *joules, const struct inference 
 	joules->tokens_per_j = joules->all.full_j > 0 ? tokens / joules->all.full_j : NAN;
 	joules->edp_per_token_js =
 		joules->per_output_token_j * inference->metrics[INFERENCE_TPOT].p50 / NS_PER_S;
+	joules->edp_js = joules->all.full_j *
+			 (inference->span_ns ? (double)inference->span_ns / NS_PER_S : NAN);
+	for (int i = 0; i < INFERENCE_PHASE_MAX; i++)
+		joules->phase_edp_js[i] =
+			joules->phases[i].full_j * (double)phases->rows[i].covered_ns / NS_PER_S;
 }
 
 int inference_joules_init(struct inference_joules *joules, const struct span_energy *energy,

@@ -42,6 +42,8 @@ struct inference_joules {
 	double prefill_per_prompt_token_j; /* by tokens that were computed */
 	double tokens_per_j;
 	double edp_per_token_js; /* energy per token · median time per token */
+	/* Energy-delay products: the full energy times how long that took, of all and by phase. */
+	double edp_js, phase_edp_js[INFERENCE_PHASE_MAX];
 };
 
 /*

@@ -16,7 +16,7 @@
 
 /* ---- y = a x^b ---- */
 
-static double size_of(const struct run *run)
+double run_size(const struct run *run)
 {
 	return isnan(run->labels[RUN_ACTIVE]) ? run->labels[RUN_PARAMETERS]
 					      : run->labels[RUN_ACTIVE];
@@ -32,7 +32,7 @@ static struct sums sum_logarithms(const struct runs *runs, enum run_figure figur
 	struct sums sums = {0};
 
 	array_foreach (&runs->items, run) {
-		double x = log(size_of(run)), y = log(run->figures[figure]);
+		double x = log(run_size(run)), y = log(run->figures[figure]);
 
 		if (!isfinite(x) || !isfinite(y))
 			continue;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyses/experts.h"
 #include "analyses/range_fields.h"
 
 static const char *const label_names[RUN_LABEL_MAX] = {
@@ -105,9 +106,28 @@ static void take_requests(struct run *run, const struct inference *inference)
 		run->labels[RUN_CONTEXT] = context;
 }
 
-void run_describe(struct run *run, const struct model *model, const struct inference *inference)
+static int take_experts(struct run *run, const struct model *model)
+{
+	_cleanup_experts_ struct experts experts = {0};
+	double sum = 0, count = 0;
+	int r = experts_init(&experts, model);
+
+	array_foreach (&experts.layers, layer) {
+		if (!layer->spread.chosen)
+			continue;
+		sum += layer->spread.balance;
+		count++;
+		if (isnan(run->labels[RUN_EXPERTS]))
+			run->labels[RUN_EXPERTS] = layer->experts;
+	}
+	run->expert_balance = count > 0 ? sum / count : NAN;
+	return r;
+}
+
+int run_describe(struct run *run, const struct model *model, const struct inference *inference)
 {
 	double cache[CACHE_MAX] = {NAN, NAN, NAN, NAN};
+	int r;
 
 	run->model = run->precision = "";
 	for (int i = 0; i < RUN_LABEL_MAX; i++)
@@ -116,6 +136,9 @@ void run_describe(struct run *run, const struct model *model, const struct infer
 		run->figures[i] = NAN;
 	take_marks(run, model, cache);
 	take_requests(run, inference);
+	r = take_experts(run, model);
+	if (r < 0)
+		return r;
 	run->figures[RUN_TOKENS_PER_S] = inference->tokens_per_s;
 	run->figures[RUN_TTFT_NS] = inference->metrics[INFERENCE_TTFT].p50;
 	run->figures[RUN_TPOT_NS] = inference->metrics[INFERENCE_TPOT].p50;
@@ -123,6 +146,7 @@ void run_describe(struct run *run, const struct model *model, const struct infer
 	run->kv_cache_bytes = kv_cache_bytes(cache[CACHE_LAYERS], run->labels[RUN_CONTEXT],
 		cache[CACHE_HEADS], cache[CACHE_HEAD_SIZE], cache[CACHE_NUMBER_BYTES],
 		isnan(run->labels[RUN_BATCH]) ? 1 : run->labels[RUN_BATCH]);
+	return 0;
 }
 
 /* ---- the best ones ---- */
@@ -226,11 +250,6 @@ int runs_find_optimal(struct runs *runs)
 
 /* ---- series ---- */
 
-static bool same(double a, double b)
-{
-	return (isnan(a) && isnan(b)) || a == b;
-}
-
 /* Alike in all but what they are compared by. A longer context of a batch is no other batch. */
 static bool alike(const struct run *a, const struct run *b, enum run_label by)
 {
@@ -239,7 +258,7 @@ static bool alike(const struct run *a, const struct run *b, enum run_label by)
 	if (by != RUN_LABEL_MAX && strcmp(a->precision, b->precision) != 0)
 		return false;
 	for (int i = 0; i < RUN_LABEL_MAX; i++) {
-		if (i != (int)by && !same(a->labels[i], b->labels[i]))
+		if (i != (int)by && !run_labels_are_equal(a->labels[i], b->labels[i]))
 			return false;
 	}
 	return true;
@@ -343,6 +362,7 @@ int run_comparison_init(struct run_comparison *comparison, const struct runs *ru
 		for (uint32_t first = 0; r == 0 && first < runs->items.count; first++)
 			r = add_series(comparison, runs, first, labels[i]);
 	}
+	r = r ?: runs_find_mixtures(comparison, runs);
 	if (r < 0)
 		run_comparison_done(comparison);
 	return r;
@@ -353,4 +373,5 @@ void run_comparison_done(struct run_comparison *comparison)
 	array_foreach (&comparison->series, series)
 		array_done(&series->runs);
 	array_done(&comparison->series);
+	array_done(&comparison->mixtures);
 }

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <math.h>
+
 #include "analyses/inference/inference.h"
 #include "base/errmsg.h"
 
@@ -43,6 +45,7 @@ struct run {
 	double output_tokens, energy_j, uncertainty_j;
 	const char *energy_reason; /* why there is none; NULL: there is */
 	double kv_cache_bytes;
+	double expert_balance; /* of its layers, their mean: struct expert_spread.balance */
 	bool is_optimal; /* no other has both more tokens a second and fewer joules per token */
 	bool is_knee;
 };
@@ -55,9 +58,9 @@ struct runs {
  * The labels of a model's marks, and its figures but for energy. Marks that say them: `run` of the
  * domain "sonde.run", by sonde.mark("run", "sonde.run", {"model": …, "precision": …, "batch_size":
  * …, "context_length": …, "parameters": …}); `structure` of "sonde.model"; ranges of generate().
- * Strings are the model's.
+ * Strings are the model's. Returns 0 or -ENOMEM.
  */
-void run_describe(struct run *run, const struct model *model, const struct inference *inference);
+int run_describe(struct run *run, const struct model *model, const struct inference *inference);
 
 /*
  * Bytes of keys and values of a sequence's tokens in all layers:
@@ -96,12 +99,33 @@ struct run_series {
 	uint32_t saturated;
 };
 
+/*
+ * A mixture of experts beside a run without experts of the same precision, batch and context: of
+ * several the one whose parameters are nearest to those that are active in the mixture.
+ */
+struct run_mixture {
+	uint32_t mixture, dense; /* indices in runs->items */
+	/* The mixture's figures by those of the other one; NaN where one of them is not known. */
+	double ratios[RUN_FIGURE_MAX];
+};
+
 struct run_comparison {
 	ARRAY_OF(struct run_series) series;
+	ARRAY_OF(struct run_mixture) mixtures;
 };
 
 #define RUN_SATURATION 1.2
 
+/* Two that are not known count as the same. */
+static inline bool run_labels_are_equal(double a, double b)
+{
+	return a == b || (isnan(a) && isnan(b));
+}
+
+/* The parameters that are active for a token, else all of them; NaN: not known. */
+double run_size(const struct run *run);
+/* Appends to the mixtures. Returns 0 or -ENOMEM. */
+int runs_find_mixtures(struct run_comparison *comparison, const struct runs *runs);
 /* Returns 0 or -ENOMEM. */
 int run_comparison_init(struct run_comparison *comparison, const struct runs *runs);
 void run_comparison_done(struct run_comparison *comparison);
