@@ -216,8 +216,6 @@ static int infer(struct builder *builder, uint64_t begin, uint64_t end)
 {
 	if (unwind_rows_add(&builder->rows, begin, gap_rule(builder)) < 0)
 		return -ENOMEM;
-	if (end - begin <= MAX_PADDING_BYTES)
-		return 0;
 	if (!builder->inferrer && inferrer_new(&builder->inferrer, builder->file) < 0)
 		return -ENOMEM;
 	return inferrer_add_rows(builder->inferrer, &builder->rows, begin, end, gap_rule(builder));

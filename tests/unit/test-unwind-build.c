@@ -473,6 +473,27 @@ static void test_code_without_fde(void **state)
 	unwind_table_done(&table);
 }
 
+/* As .fini, which is shorter than padding may be, and has no FDE: sub, add, return. */
+static void test_short_code_without_fde(void **state)
+{
+	static const uint8_t code[] = {0x48, 0x83, 0xec, 8, 0x48, 0x83, 0xc4, 8, 0xc3};
+	_cleanup_strbuf_ struct strbuf cfi = {0};
+	struct unwind_table table;
+
+	add_cie(&cfi, "", NULL, 0, BYTES(INITIAL));
+	add_fde(&cfi, CODE + sizeof(code), 64, BYTES(DW_CFA_def_cfa_offset, 32));
+	table = build_image(&(struct frame_image){.cfi = cfi.data,
+				    .cfi_length = cfi.length,
+				    .code = code,
+				    .code_length = sizeof(code)},
+		NULL);
+	assert_rule(&table, CODE, rsp_rule(8));
+	assert_rule(&table, CODE + 4, rsp_rule(16));
+	assert_rule(&table, CODE + 8, rsp_rule(8));
+	assert_rule(&table, CODE + 9, rsp_rule(32));
+	unwind_table_done(&table);
+}
+
 /* An entry point that has an FDE without an undefined return address ends the stack too. */
 static void test_start_with_fde(void **state)
 {
@@ -522,6 +543,7 @@ int main(void)
 		cmocka_unit_test(test_debug_frame),
 		cmocka_unit_test(test_stack_switch_of_go),
 		cmocka_unit_test(test_code_without_fde),
+		cmocka_unit_test(test_short_code_without_fde),
 		cmocka_unit_test(test_start_with_fde),
 		cmocka_unit_test(test_other_processors_are_rejected),
 	};
