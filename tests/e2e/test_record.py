@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -236,6 +237,31 @@ def test_stacks_of_processes_that_live_for_milliseconds(record, workload):
         assert by_stop["complete"] > 50
         assert by_stop["no_mapping"] + by_stop["new_mapping"] <= 0.01 * by_stop["complete"], by_stop
         assert data["completeness"]["complete_share"] >= 0.98
+
+
+@needs_bpf
+def test_copied_stacks_of_functions_that_have_not_touched_theirs(record, workload, tmp_path):
+    """Each program is a new file, whose first samples carry copies of the stack."""
+    programs = [shutil.copy(workload("untouched")[0], tmp_path / f"program-{number}") for number in range(20)]
+    done, data = record(["sh", "-c", "\n".join(map(str, programs))], "-F", 1999)
+    spinning = [(stop, samples) for names, stop, samples in stacks(data) if "above_untouched" in names]
+    by_stop = {stop: sum(samples for other, samples in spinning if other == stop) for stop, _ in spinning}
+    assert by_stop["complete"] > 100 and "stack_copy" not in by_stop, by_stop
+    assert int(re.search(r"(\d+) stacks copied", done.stderr)[1]) > 20
+
+
+@needs_bpf
+def test_programs_that_are_executed_one_after_another(record, tmp_path):
+    """Half-way through execve the registers are the old program's: such samples have no user stack."""
+    _, data = record(["sh", "-c", "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"], "-F", 4999)
+    executing = [
+        (names, stop, samples)
+        for names, stop, samples in stacks(data)
+        if "load_elf_binary" in names and not {"bprm_execve", "search_binary_handler"}.isdisjoint(names)
+    ]
+    assert sum(samples for *_, samples in executing) > 50
+    wrong = [(names, stop) for names, stop, _ in executing if stop not in ("complete", "no_user_stack")]
+    assert not wrong
 
 
 @needs_bpf

@@ -593,12 +593,17 @@ static __always_inline bool may_copy_stack(struct walk *walk, __u64 now_ns, __u6
 	return false;
 }
 
-/* Appends registers and stack at byte `at` of the record; returns the record's new length. */
+/*
+ * Appends registers and stack at byte `at` of the record; returns the record's new length. A
+ * function that has just made room for its variables has not touched the pages of its stack pointer
+ * yet: what cannot be read there reads as zeros, and the stack goes on above.
+ */
 static __always_inline __u64 copy_stack(struct walk *walk, __u64 at)
 {
 	struct scratch *scratch = walk->scratch;
 	__u64 sp = scratch->registers.sp, chunk;
 	struct wire_stack_copy *out;
+	bool is_read = false;
 
 	at &= 0x7fff;
 	scratch->copied = 0;
@@ -608,10 +613,15 @@ static __always_inline __u64 copy_stack(struct walk *walk, __u64 at)
 		chunk = 4096 - ((sp + scratch->copied) & 4095);
 		if (chunk > 4096 || to > RECORD_BYTES - 4096)
 			break;
-		if (READ_USER(walk->task, scratch->record + to, chunk, sp + scratch->copied))
+		/* What it cannot read the helper fills with zeros. */
+		if (!READ_USER(walk->task, scratch->record + to, chunk, sp + scratch->copied))
+			is_read = true;
+		else if (is_read)
 			break;
 		scratch->copied += chunk;
 	}
+	if (!is_read)
+		scratch->copied = 0;
 	out = (struct wire_stack_copy *)(scratch->record + at);
 	*out = scratch->registers;
 	out->stack_bytes = scratch->copied;
@@ -653,6 +663,15 @@ static __always_inline bool is_executing(struct task_struct *task)
 	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
+/* Half-way through execve the registers are the old program's and the memory is the new one's. */
+static __always_inline bool is_between_programs(struct walk *walk)
+{
+	__u64 word;
+
+	return is_executing(walk->task) &&
+	       READ_USER(walk->task, &word, sizeof(word), walk->scratch->registers.sp);
+}
+
 /* The sample has the address at hand and nothing else; when it has executed a program, not even
  * that. */
 static __always_inline void walk_without_owner(struct walk *walk)
@@ -682,9 +701,7 @@ static __always_inline void walk_user_stack(struct walk *walk)
 	scratch->owner = *owner;
 	start_walk(scratch);
 	bpf_loop(WIRE_MAX_USER_DEPTH, walk_frame, walk, 0);
-	/* Half-way through execve the registers are the old program's and the memory is the new
-	 * one's. */
-	if (scratch->stop == WIRE_STOP_READ_FAULT && is_executing(walk->task)) {
+	if (scratch->stop != WIRE_STOP_COMPLETE && is_between_programs(walk)) {
 		scratch->stop = WIRE_STOP_NO_USER_STACK;
 		scratch->user_frames = 0;
 	}
