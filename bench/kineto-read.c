@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "importers/kineto.h"
+#include "importers/kineto/kineto.h"
 
 static double cpu_s(void)
 {

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "bench/closed_gate.h"
-#include "inject/opencl_abi.h"
+#include "inject/opencl/abi.h"
 
 #define BURST      200
 #define MAX_BURSTS 20000

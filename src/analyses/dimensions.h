@@ -2,7 +2,7 @@
 /* What each dimension of a breakdown counts by: for breakdown.c alone. */
 #pragma once
 
-#include "analyses/breakdown.h"
+#include "analyses/cpu/breakdown.h"
 
 /*
  * The key of each frame (function, module, line) or of each sample (the others), and how many keys

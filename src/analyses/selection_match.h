@@ -2,7 +2,7 @@
 /* What of a model each filter fits: for selection.c and selection_narrow.c alone. */
 #pragma once
 
-#include "analyses/range_finder.h"
+#include "analyses/program/range_finder.h"
 #include "analyses/selection.h"
 
 /* A number to compare with, or a pattern. */

@@ -3,11 +3,11 @@
  * first asked for. */
 #pragma once
 
-#include "analyses/trace_host_waits.h"
-#include "analyses/trace_idle.h"
-#include "analyses/trace_kernel_ranks.h"
-#include "analyses/trace_launches.h"
-#include "analyses/trace_temporal.h"
+#include "analyses/device/host_waits.h"
+#include "analyses/device/trace_idle.h"
+#include "analyses/device/trace_kernel_ranks.h"
+#include "analyses/device/trace_launches.h"
+#include "analyses/device/trace_temporal.h"
 
 struct trace_rank_results {
 	struct trace_temporal temporal;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/trace_communication.h"
+#include "analyses/device/trace_communication.h"
 #include "analyses/trace_order.h"
 #include "base/map.h"
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "base/strbuf.h"
 #include "cli/commands.h"
 #include "cli/session_client.h"
-#include "exporters/escape.h"
 
 static const char *ctl_session;
 static bool ctl_json;

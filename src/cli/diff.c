@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde diff: what changed from one capture to another, with a status for CI. */
-#include "analyses/diff.h"
+#include "analyses/cpu/diff.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "analyses/device_diff.h"
+#include "analyses/device/device_diff.h"
+#include "base/escape.h"
 #include "cli/diff_device.h"
 #include "cli/diff_trace.h"
-#include "cli/diff_view.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/trace_load.h"
-#include "exporters/diff_json.h"
-#include "exporters/escape.h"
-#include "exporters/flamegraph.h"
+#include "exporters/flamegraph/flamegraph.h"
+#include "report/diff/diff_json.h"
+#include "report/diff/view.h"
 
 #define DEFAULT_LIMIT 20
 

@@ -3,10 +3,10 @@
 
 #include <math.h>
 
+#include "base/text.h"
 #include "cli/command.h"
-#include "cli/table.h"
-#include "cli/text.h"
-#include "exporters/format.h"
+#include "model/format.h"
+#include "report/table.h"
 
 static void add_change(struct strbuf *out, const struct device_diff *diff, double change_ns)
 {

@@ -2,7 +2,7 @@
 /* The device work of `sonde diff` on a terminal: for diff.c alone. */
 #pragma once
 
-#include "analyses/device_diff.h"
+#include "analyses/device/device_diff.h"
 #include "base/strbuf.h"
 
 /* The total and the table; at most `limit` rows, with `all` those that did not change significantly

@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "analyses/trace_diff.h"
-#include "cli/report_trace.h"
+#include "analyses/device/trace_diff.h"
 #include "cli/trace_load.h"
-#include "exporters/trace_path_json.h"
+#include "report/trace/path_json.h"
+#include "report/trace/trace.h"
 
 #define DEFAULT_LIMIT 20
 

@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/escape.h"
 #include "cli/command.h"
-#include "exporters/escape.h"
 
 /*
  * File names, and names that targets gave themselves, end up in sentences: control characters must

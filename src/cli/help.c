@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/options.h"
 #include "cli/suggest.h"
-#include "cli/text.h"
 
 #define COMMAND_COLUMN    14
 #define OPTION_COLUMN_MAX 30

@@ -2,8 +2,8 @@
 /* What report, export and diff share: reading a capture with a progress bar, and the filters. */
 #pragma once
 
-#include "analyses/device_idle.h"
-#include "analyses/energy/energy_use.h"
+#include "analyses/device/device_idle.h"
+#include "analyses/energy/use.h"
 #include "analyses/selection.h"
 #include "cli/command.h"
 #include "model/model.h"

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/output_place.h"
 #include "cli/command.h"
-#include "exporters/format.h"
+#include "model/format.h"
 
 bool output_is_standard(const char *path)
 {

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/file.h"
 #include "base/macros.h"
-#include "exporters/escape.h"
 
 #define QUIET_FOR_NS NS_PER_S
 #define REDRAW_NS    (100 * NS_PER_MS)

@@ -6,17 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyses/communication.h"
-#include "analyses/device_idle.h"
+#include "analyses/device/communication.h"
+#include "analyses/device/device_idle.h"
 #include "base/file.h"
 #include "cli/load.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
 #include "cli/report_trace.h"
-#include "cli/report_view.h"
 #include "cli/trace_load.h"
-#include "exporters/report_json.h"
 #include "model/shown.h"
+#include "report/recording/report_json.h"
+#include "report/view.h"
 
 #define DEFAULT_LIMIT      20
 #define BY_WAIT            "wait" /* no dimension of samples that ran */

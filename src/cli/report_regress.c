@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <math.h>
 
-#include "analyses/regress.h"
-#include "cli/table.h"
-#include "cli/text.h"
-#include "exporters/escape.h"
-#include "exporters/format.h"
-#include "exporters/regress_json.h"
+#include "analyses/cpu/regress.h"
+#include "base/escape.h"
+#include "base/text.h"
+#include "model/format.h"
+#include "report/runs/regress_json.h"
+#include "report/table.h"
 
 #define DEFAULT_LIMIT 20
 

@@ -9,9 +9,9 @@
 #include "analyses/inference/joules.h"
 #include "analyses/inference/runs.h"
 #include "base/map.h"
-#include "cli/report_view.h"
-#include "exporters/format.h"
-#include "exporters/runs_json.h"
+#include "model/format.h"
+#include "report/runs/runs_json.h"
+#include "report/view.h"
 
 struct all_runs {
 	const struct report_runs_arguments *arguments;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "cli/trace_load.h"
-#include "exporters/report_tables_json.h"
-#include "exporters/trace_report_json.h"
+#include "report/tables_json.h"
+#include "report/trace/report_json.h"
 
 #define ALONE_LIMIT 20 /* rows of the table of one section */
 #define WHOLE_LIMIT 10 /* rows of each table of the whole report */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds a recording that runs, and asks it: the other end of collect/control.h. */
+/* Finds a recording that runs, and asks it: the other end of collect/session/control.h. */
 #pragma once
 
 #include "base/errmsg.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
-#include "collect/session.h"
+#include "collect/session/session.h"
 
 struct target_options {
 	struct option_strings pids;

@@ -12,7 +12,7 @@
 #include "cli/parallel.h"
 #include "cli/progress.h"
 #include "cli/rank_files.h"
-#include "importers/kineto.h"
+#include "importers/kineto/kineto.h"
 #include "model/trace_capture.h"
 
 /* ---- one file ---- */

@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 
-#include "chakra/convert.h"
-#include "chakra/from_trace.h"
+#include "chakra/convert/convert.h"
+#include "chakra/convert/from_trace.h"
 #include "exporters/exporters.h"
 #include "model/trace_capture.h"
 

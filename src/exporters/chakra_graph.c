@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "base/output_file.h"
-#include "chakra/et_table.h"
-#include "exporters/escape.h"
+#include "chakra/et/table.h"
 
 struct graph {
 	const struct chakra_graph_options *options;

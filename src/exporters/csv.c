@@ -2,10 +2,10 @@
 /* The table of functions as comma-separated values (RFC 4180). Unknown values are empty fields. */
 #include <errno.h>
 
-#include "analyses/breakdown.h"
-#include "exporters/escape.h"
+#include "analyses/cpu/breakdown.h"
+#include "base/escape.h"
 #include "exporters/exporters.h"
-#include "exporters/kinds.h"
+#include "model/kinds.h"
 
 static void add_counts(
 	struct strbuf *out, const struct model *model, uint64_t samples, uint64_t of_samples)

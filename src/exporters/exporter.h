@@ -12,8 +12,8 @@
  */
 #pragma once
 
-#include "analyses/call_tree.h"
-#include "analyses/energy/energy_use.h"
+#include "analyses/cpu/call_tree.h"
+#include "analyses/energy/use.h"
 #include "analyses/selection.h"
 #include "base/errmsg.h"
 #include "base/strbuf.h"

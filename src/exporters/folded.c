@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "exporters/escape.h"
+#include "base/escape.h"
 #include "exporters/exporters.h"
 
 static const char *suffix_of(const struct call_tree_label *label)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same document as `sonde report --json`, with every table. */
 #include "exporters/exporters.h"
-#include "exporters/report_json.h"
+#include "report/recording/report_json.h"
 
 static int json_export(const struct model *model, const struct selection *selection,
 	const struct export_options *options, struct strbuf *out, struct errmsg *err)

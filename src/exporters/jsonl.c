@@ -10,9 +10,9 @@
 
 #include "base/json.h"
 #include "exporters/exporters.h"
-#include "exporters/kinds.h"
-#include "exporters/report_tables_json.h"
 #include "model/energy.h"
+#include "model/kinds.h"
+#include "report/tables_json.h"
 
 enum event_type {
 	EVENT_WINDOW,

@@ -6,8 +6,8 @@
  */
 #include <errno.h>
 
+#include "base/escape.h"
 #include "base/file.h"
-#include "exporters/escape.h"
 #include "exporters/exporters.h"
 
 static void add_head(

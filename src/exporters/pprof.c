@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/escape.h"
 #include "base/json.h"
-#include "exporters/escape.h"
 #include "exporters/exporters.h"
 #include "exporters/gzip.h"
-#include "exporters/kinds.h"
+#include "model/kinds.h"
 #include "pprof.pb-c.h"
 
 typedef Perftools__Profiles__Profile profile_message;

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/escape.h"
 #include "base/json.h"
-#include "exporters/escape.h"
 #include "exporters/exporters.h"
 
 /* A run of a thread's samples with one stack. */

@@ -17,7 +17,7 @@
 
 #include "base/array.h"
 #include "base/errmsg.h"
-#include "capture/writer.h"
+#include "capture/writer/writer.h"
 
 struct import_input {
 	const char *path; /* for sentences */

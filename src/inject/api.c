@@ -5,7 +5,7 @@
  */
 #include "wire/api.h"
 
-#include "inject/nvtx.h"
+#include "inject/nvtx/nvtx.h"
 #include "inject/step.h"
 
 #define EXPORTED __attribute__((visibility("default")))

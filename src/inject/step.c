@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "inject/inject.h"
-#include "inject/nvtx.h"
+#include "inject/nvtx/nvtx.h"
 
 #define DEFAULT_NAME "step"
 /* A name that lies in so many aligned words is compared without a call. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A PyTorch execution trace: which operator called which, with what tensors; and, after linking,
- * when they ran and which device work they launched. Read by importers/pytorch_et.h, linked by
- * chakra/link.h, written as JSON or converted to Chakra.
+ * when they ran and which device work they launched. Read by importers/pytorch_et/pytorch_et.h,
+ * linked by chakra/link/link.h, written as JSON or converted to Chakra.
  *
  * Texts that are only passed on (values, shapes, types) are pieces of the file's bytes.
  */

@@ -15,7 +15,7 @@
 #include "base/map.h"
 #include "base/strbuf.h"
 #include "capture/capture.h"
-#include "capture/reader.h"
+#include "capture/reader/reader.h"
 
 #define MODEL_NONE UINT32_MAX
 

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "capture/writer_trace.h"
+#include "capture/writer/trace.h"
 #include "model/trace_fields.h"
 
 /* Lanes that are looked at for room: beyond these each overlap opens one. */

@@ -2,7 +2,7 @@
 /* Writing traces into a capture, from which trace_capture.h gives them back as they were. */
 #pragma once
 
-#include "capture/writer.h"
+#include "capture/writer/writer.h"
 #include "model/trace.h"
 
 /*

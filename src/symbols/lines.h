@@ -2,7 +2,7 @@
 /*
  * Source lines and inlined functions of an address, by libdw, opened only for addresses that are
  * shown. libdw maps the file and takes what memory and time it asks for: foreign files are read in
- * a child process (collect/line_process.h).
+ * a child process (collect/pipeline/line_process.h).
  */
 #pragma once
 

@@ -17,7 +17,7 @@
 #define WIRE_GATE_MAGIC   0x65746167646e6f73ULL /* "sondgate" */
 #define WIRE_RING_VERSION 4                     /* of the gate and the ring files */
 #define WIRE_GATE_NAME    "gate"
-/* A Unix socket beside the gate: see collect/control.h. */
+/* A Unix socket beside the gate: see collect/session/control.h. */
 #define WIRE_CONTROL_NAME "control"
 /* A collector that did not write its heartbeat for so long is gone. */
 #define WIRE_HEARTBEAT_NS 5000000000ULL

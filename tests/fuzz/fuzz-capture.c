@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/reader.h"
+#include "capture/reader/reader.h"
 #include "target.h"
 
 struct seen {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/control.h"
+#include "collect/session/control.h"
 #include "target.h"
 #include "wire/gate.h"
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "chakra/et_check.h"
-#include "chakra/et_json.h"
+#include "chakra/et/check.h"
+#include "chakra/et/json.h"
 #include "target.h"
 
 static void print_all(const uint8_t *bytes, size_t length)

@@ -2,7 +2,7 @@
 /* Any bytes as what two processes say of their Python hooks. */
 #include <stdlib.h>
 
-#include "collect/hook_table.h"
+#include "collect/hooks/hook_table.h"
 #include "target.h"
 
 /* No process has a hook in two states. */

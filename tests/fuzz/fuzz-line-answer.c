@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "collect/line_answer.h"
+#include "collect/pipeline/line_answer.h"
 #include "target.h"
 
 static const struct line_file files[] = {

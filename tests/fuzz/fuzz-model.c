@@ -3,11 +3,11 @@
  * JSON, and again. */
 #include <stdlib.h>
 
-#include "analyses/energy/energy_use.h"
+#include "analyses/energy/use.h"
 #include "analyses/inference/joules.h"
 #include "analyses/inference/layers.h"
 #include "analyses/inference/runs.h"
-#include "exporters/kineto_json.h"
+#include "exporters/chrome/kineto_json.h"
 #include "model/builder.h"
 #include "model/trace.h"
 #include "model/trace_capture.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "chakra/linked_json.h"
-#include "importers/pytorch_et.h"
+#include "chakra/link/linked_json.h"
+#include "importers/pytorch_et/pytorch_et.h"
 #include "target.h"
 
 static struct execution_trace *parse(const char *bytes, size_t length)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect/device.h"
-#include "collect/ranges.h"
+#include "collect/device/device.h"
+#include "collect/pipeline/ranges.h"
 #include "sources/target/target_rings.h"
 #include "target.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/json_reader.h"
-#include "collect/session_internal.h"
+#include "collect/session/internal.h"
 #include "target.h"
 
 static const char *const specs[] = {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/launch_records.h"
-#include "collect/pipeline.h"
+#include "collect/device/launch_records.h"
+#include "collect/pipeline/pipeline.h"
 #include "target.h"
 
 #define PID             0x7fffff00U /* beyond every pid_max: /proc has nothing of it */

@@ -10,8 +10,8 @@
 
 #include "base/json.h"
 #include "base/strbuf.h"
-#include "capture/reader.h"
-#include "capture/writer.h"
+#include "capture/reader/reader.h"
+#include "capture/writer/writer.h"
 
 /* Reading: one line per callback. */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chakra/convert.h"
+#include "chakra/convert/convert.h"
 #include "model/trace.h"
 
 #define US 1000

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares src/inject/cupti_abi.h with the real headers of CUPTI, and runs the real libcupti without a driver.
+"""Compares src/inject/cuda/cupti_abi.h with the real headers of CUPTI, and runs the real libcupti without a driver.
 
 The headers and libraries are NVIDIA's, from its wheels on PyPI; they are kept in FOLDER, never in the source. Where they
 cannot be had the test is skipped. The libraries answer error 999 where there is no driver: the program must run as if
@@ -190,7 +190,7 @@ def assertions(include, calls):
 
 PROLOGUE = """
 #include <cupti.h>
-#include "inject/cupti_abi.h"
+#include "inject/cuda/cupti_abi.h"
 #define CHECK_FIELD(ours, our_field, theirs, field)                                            \\
     _Static_assert(offsetof(ours, our_field) == offsetof(theirs, field), #theirs "." #field);  \\
     _Static_assert(sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->field), "size of " #theirs "." #field);
@@ -198,7 +198,7 @@ PROLOGUE = """
 
 
 def read_calls(source):
-    text = (source / "src/inject/cupti_calls.h").read_text()
+    text = (source / "src/inject/cuda/cupti_calls.h").read_text()
     driver, runtime = text.split("#define CUPTI_RUNTIME_CALLS")
     return {"DRIVER": CALL.findall(driver), "RUNTIME": CALL.findall(runtime)}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our declarations of NVTX (src/inject/nvtx_abi.h) against NVIDIA's headers of several releases, and the door of
+"""Our declarations of NVTX (src/inject/nvtx/abi.h) against NVIDIA's headers of several releases, and the door of
 libsonde-inject.so with programs that are compiled with these headers. They come from the wheels on PyPI.
 
     check-nvtx-abi.py FOLDER-FOR-WHEELS SOURCE COMPILER SONDE
@@ -87,7 +87,7 @@ PROLOGUE = """
 #if HAS_PAYLOAD
 #include <nvtx3/nvToolsExtPayload.h>
 #endif
-#include "inject/nvtx_abi.h"
+#include "inject/nvtx/abi.h"
 #define CHECK_FIELD(ours, our_field, theirs, field)                                            \\
     _Static_assert(offsetof(ours, our_field) == offsetof(theirs, field), #theirs "." #field);  \\
     _Static_assert(sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->field), "size of " #theirs "." #field);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "importers/kineto_parser.h"
+#include "importers/kineto/parser.h"
 
 /* A copy, so that looking beyond its end is found out; the caller's free(). */
 static inline char *kineto_copy(const char *text, size_t length)
@@ -50,7 +50,7 @@ static inline int kineto_parse_text(struct trace **ret_trace, const char *text, 
 	return r;
 }
 
-/* As a thread of kineto_parallel.c, and its merging: 1 where that could be done. */
+/* As a thread of importers/kineto/parallel.c, and its merging: 1 where that could be done. */
 static inline int kineto_merge_text(struct kineto_parser *parser, struct kineto_parser *part,
 	struct kineto_known *known, const char *text, size_t length)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/writer.h"
+#include "capture/writer/writer.h"
 
 #define PERIOD_NS 10000000
 #define START_NS  5000000000

@@ -5,7 +5,7 @@
 
 #include "model-example.h"
 
-#include "analyses/diff.h"
+#include "analyses/cpu/diff.h"
 #include "analyses/statistics.h"
 
 static void assert_near(double value, double expected)

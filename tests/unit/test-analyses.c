@@ -2,10 +2,10 @@
 /* Filters, tables, completeness and the call tree, against counts done by hand. */
 #include "model-example.h"
 
-#include "analyses/breakdown.h"
-#include "analyses/call_tree.h"
-#include "analyses/completeness.h"
-#include "analyses/timeline.h"
+#include "analyses/cpu/breakdown.h"
+#include "analyses/cpu/call_tree.h"
+#include "analyses/cpu/completeness.h"
+#include "analyses/cpu/timeline.h"
 
 static const struct selection everything = {0};
 

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "chakra/et_check.h"
-#include "chakra/et_json.h"
-#include "chakra/et_stat.h"
+#include "chakra/et/check.h"
+#include "chakra/et/json.h"
+#include "chakra/et/stat.h"
 
 #define TYPE(name)  CHAKRA_PROTO_MSG__NODE_TYPE__##name
 #define VALUE(kind) CHAKRA_PROTO_MSG__ATTRIBUTE_PROTO__VALUE_##kind

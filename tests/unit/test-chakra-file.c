@@ -16,7 +16,7 @@
 #include <zlib.h>
 
 #include "base/file.h"
-#include "chakra/et_file.h"
+#include "chakra/et/file.h"
 
 #define NODES 3
 

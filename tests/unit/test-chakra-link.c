@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "chakra/link.h"
-#include "chakra/linked_json.h"
-#include "importers/pytorch_et.h"
+#include "chakra/link/link.h"
+#include "chakra/link/linked_json.h"
+#include "importers/pytorch_et/pytorch_et.h"
 #include "trace-example.h"
 
 static struct errmsg err;

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "chakra/from_trace.h"
+#include "chakra/convert/from_trace.h"
 
 static uint32_t string_of(struct trace *trace, const char *text)
 {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect/device.h"
-#include "collect/device_clock.h"
+#include "collect/device/clock.h"
+#include "collect/device/device.h"
 
 #define PID    77
 #define S      1000000000ULL

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyses/device_diff.h"
+#include "analyses/device/device_diff.h"
 #include "analyses/statistics.h"
 
 static void assert_near(double value, double expected)

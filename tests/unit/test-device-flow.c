@@ -9,9 +9,9 @@
 
 #include <stdlib.h>
 
-#include "analyses/device_advice.h"
-#include "analyses/device_launches.h"
-#include "analyses/device_overlap.h"
+#include "analyses/device/advice.h"
+#include "analyses/device/device_launches.h"
+#include "analyses/device/device_overlap.h"
 #include "model/builder.h"
 
 #define PID 100

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/device_graphs.h"
-#include "analyses/device_work.h"
+#include "analyses/device/device_work.h"
+#include "analyses/device/graphs.h"
 #include "model/builder.h"
 
 #define PID 100

@@ -2,7 +2,7 @@
 /* Why a device was idle, in models made up to the nanosecond. */
 #include "model-example.h"
 
-#include "analyses/device_idle.h"
+#include "analyses/device/device_idle.h"
 #include "model/weigh.h"
 
 #define PID 7

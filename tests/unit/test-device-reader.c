@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "collect/device_reader.h"
+#include "collect/device/reader.h"
 #include "ring-file.h"
 
 #define RECORDS 200000

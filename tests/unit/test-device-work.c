@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/call_tree.h"
-#include "analyses/device_work.h"
+#include "analyses/cpu/call_tree.h"
+#include "analyses/device/device_work.h"
 #include "model/builder.h"
 #include "model/weigh.h"
 

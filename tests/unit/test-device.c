@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect/device.h"
+#include "collect/device/device.h"
 
 #define PID    77
 #define OFFSET 1000000000ULL /* device + OFFSET = host */

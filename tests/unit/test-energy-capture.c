@@ -14,7 +14,7 @@
 
 #include "base/file.h"
 #include "capture-energy-example.h"
-#include "capture/split.h"
+#include "capture/split/split.h"
 #include "model/energy.h"
 #include "model/windows.h"
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyses/energy/energy_use.h"
 #include "analyses/energy/regression.h"
 #include "analyses/energy/span_energy.h"
+#include "analyses/energy/use.h"
 #include "base/map.h"
 #include "model/weigh.h"
 

@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/map.h"
-#include "exporters/chrome_time.h"
-#include "exporters/escape.h"
+#include "base/source_text.h"
+#include "exporters/chrome/time.h"
 #include "exporters/exporter.h"
-#include "exporters/flamegraph.h"
-#include "exporters/format.h"
-#include "exporters/shorten.h"
-#include "exporters/source_text.h"
+#include "exporters/flamegraph/flamegraph.h"
+#include "model/format.h"
+#include "model/shorten.h"
 
 #define ELLIPSIS "\xe2\x80\xa6"
 

@@ -19,7 +19,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
-#include "collect/files.h"
+#include "collect/pipeline/files.h"
 #include "gated-sampler.h"
 #include "unwind/build.h"
 

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collect/hook_table.h"
-#include "collect/python_hooks.h"
+#include "collect/hooks/hook_table.h"
+#include "collect/hooks/python_hooks.h"
 
 static void add(struct hook_table *table, const char *text)
 {

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/jit_names.h"
+#include "collect/pipeline/jit_names.h"
 
 struct fixture {
 	struct jit_names *names;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "importers/kineto.h"
+#include "importers/kineto/kineto.h"
 #include "trace-equal.h"
 
 #define LONG ((size_t)8 * 1024 * 1024) /* several parts, behind what one thread reads first */

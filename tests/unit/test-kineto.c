@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "importers/kineto.h"
+#include "importers/kineto/kineto.h"
 #include "kineto-text.h"
 
 #define WINDOW ((size_t)64 * 1024)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inject/launch_memo.h"
+#include "inject/launch/memo.h"
 
 #define CODE 0x7f0000001000ULL
 #define OWN  0x7f0000009000ULL

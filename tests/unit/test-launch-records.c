@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect/launch_records.h"
+#include "collect/device/launch_records.h"
 
 #define PID 4711
 

@@ -17,7 +17,7 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
-#include "collect/line_process.h"
+#include "collect/pipeline/line_process.h"
 
 #define MEMORY_BYTES ((uint64_t)256 << 20)
 #define PATIENCE_NS  (120 * NS_PER_S)

@@ -21,7 +21,7 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
-#include "collect/manifest.h"
+#include "collect/session/manifest.h"
 
 static const struct output_how private = {.access = OUTPUT_PRIVATE};
 

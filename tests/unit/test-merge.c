@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "collect/merge.h"
+#include "collect/pipeline/merge.h"
 
 #define MAXIMUM 16
 #define EVAL    'E' /* native frames are letters; this one is the interpreter's */

@@ -2,13 +2,13 @@
 /* Windows and steps in the model, and what analyses make of the time between windows. */
 #include "model-example.h"
 
-#include "analyses/device_idle.h"
-#include "analyses/device_launches.h"
-#include "analyses/device_overlap.h"
-#include "analyses/device_work.h"
-#include "analyses/step_use.h"
-#include "analyses/timeline.h"
-#include "analyses/window_use.h"
+#include "analyses/cpu/timeline.h"
+#include "analyses/device/device_idle.h"
+#include "analyses/device/device_launches.h"
+#include "analyses/device/device_overlap.h"
+#include "analyses/device/device_work.h"
+#include "analyses/program/step_use.h"
+#include "analyses/program/window_use.h"
 #include "model/windows.h"
 
 #define PID 7

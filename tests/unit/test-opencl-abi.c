@@ -94,7 +94,7 @@ enum slots {
 #define cl_ulong          our_cl_ulong
 #define cl_bitfield       our_cl_bitfield
 #define cl_event_callback our_cl_event_callback
-#include "inject/opencl_abi.h"
+#include "inject/opencl/abi.h"
 
 #define SAME(ours, real) _Static_assert((long long)(ours) == (long long)(real), #ours)
 

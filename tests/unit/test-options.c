@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #undef fail /* the command line has one too */
 
+#include "base/text.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/suggest.h"
-#include "cli/text.h"
 
 static struct {
 	bool all, verbose;

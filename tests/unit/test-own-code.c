@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "analyses/charge.h"
-#include "analyses/own_code.h"
-#include "analyses/waiting.h"
+#include "analyses/cpu/charge.h"
+#include "analyses/cpu/own_code.h"
+#include "analyses/cpu/waiting.h"
 #include "model-example.h"
 #include "model/shown.h"
 

@@ -18,8 +18,8 @@
 #include <ucontext.h>
 
 #include "base/file.h"
-#include "capture/reader.h"
-#include "collect/pipeline.h"
+#include "capture/reader/reader.h"
+#include "collect/pipeline/pipeline.h"
 #include "gated-sampler.h"
 
 /* Beyond every pid that Linux gives: what the tests make up never meets a real process. */

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "importers/pytorch_et.h"
+#include "importers/pytorch_et/pytorch_et.h"
 #include "model/trace.h"
 
 static struct errmsg err;

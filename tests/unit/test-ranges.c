@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyses/counter_use.h"
 #include "analyses/inference/inference.h"
-#include "analyses/range_use.h"
+#include "analyses/program/counter_use.h"
+#include "analyses/program/range_use.h"
 #include "analyses/selection.h"
-#include "collect/ranges.h"
+#include "collect/pipeline/ranges.h"
 #include "model/builder.h"
 #include "model/weigh.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/regress.h"
+#include "analyses/cpu/regress.h"
 #include "base/map.h"
 
 #define COUNT(values) (sizeof(values) / sizeof((values)[0]))

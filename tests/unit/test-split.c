@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "capture-window-example.h"
-#include "capture/split.h"
+#include "capture/split/split.h"
 
 #define PID     WINDOW_EXAMPLE_PID
 #define WINDOWS 70 /* more than are written at once */

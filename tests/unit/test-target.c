@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/target.h"
+#include "collect/session/target.h"
 
 #define SHELL(script) ((char *const[]){"/bin/sh", "-c", script, NULL})
 

@@ -17,7 +17,7 @@
 
 #include "base/file.h"
 #include "base/text_input.h"
-#include "importers/kineto.h"
+#include "importers/kineto/kineto.h"
 
 /* A file that is there while a test runs. */
 static char path[] = "/tmp/sonde-text-XXXXXX";

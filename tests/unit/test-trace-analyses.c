@@ -5,10 +5,10 @@
 
 #include "trace-example.h"
 
-#include "analyses/trace_copies.h"
-#include "analyses/trace_ops.h"
-#include "analyses/trace_queue.h"
-#include "analyses/trace_summary.h"
+#include "analyses/device/copies.h"
+#include "analyses/device/queue.h"
+#include "analyses/program/ops.h"
+#include "analyses/program/summary.h"
 
 #define US 1000
 

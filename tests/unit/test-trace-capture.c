@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "importers/kineto.h"
+#include "importers/kineto/kineto.h"
 #include "model/trace_capture.h"
 #include "model/trace_write.h"
 

@@ -2,10 +2,10 @@
 /* Traces of ranks and of runs compared, sequences of kernels, and memory over time. */
 #include "trace-example.h"
 
-#include "analyses/trace_diff.h"
-#include "analyses/trace_memory.h"
-#include "analyses/trace_sequences.h"
-#include "analyses/trace_stragglers.h"
+#include "analyses/device/trace_diff.h"
+#include "analyses/memory/memory.h"
+#include "analyses/program/sequences.h"
+#include "analyses/program/trace_stragglers.h"
 
 static void view(struct trace_view *view, struct trace *trace, uint32_t rank, bool hta)
 {

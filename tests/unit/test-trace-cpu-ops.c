@@ -2,7 +2,7 @@
 /* Operators by the time that threads spent in them, on cases computed by hand. */
 #include "trace-example.h"
 
-#include "analyses/trace_cpu_ops.h"
+#include "analyses/program/cpu_ops.h"
 
 #define US 1000
 

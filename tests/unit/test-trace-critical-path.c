@@ -2,7 +2,7 @@
 /* The critical path of traces made up to the nanosecond: ours, and as HTA has it. */
 #include "trace-example.h"
 
-#include "analyses/trace_critical_path.h"
+#include "analyses/path/critical_path.h"
 #include "base/map.h"
 
 #define MS NS_PER_MS

@@ -15,11 +15,11 @@
 
 #include <cmocka.h>
 
-#include "analyses/trace_critical_path.h"
-#include "analyses/trace_diff.h"
-#include "analyses/trace_sequences.h"
-#include "analyses/trace_stragglers.h"
-#include "importers/kineto.h"
+#include "analyses/device/trace_diff.h"
+#include "analyses/path/critical_path.h"
+#include "analyses/program/sequences.h"
+#include "analyses/program/trace_stragglers.h"
+#include "importers/kineto/kineto.h"
 
 #define FORWARD "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
 

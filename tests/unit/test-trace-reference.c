@@ -14,13 +14,13 @@
 
 #include <cmocka.h>
 
-#include "analyses/trace_copies.h"
-#include "analyses/trace_idle.h"
-#include "analyses/trace_kernels.h"
-#include "analyses/trace_launches.h"
-#include "analyses/trace_queue.h"
-#include "analyses/trace_temporal.h"
-#include "importers/kineto.h"
+#include "analyses/device/copies.h"
+#include "analyses/device/queue.h"
+#include "analyses/device/trace_idle.h"
+#include "analyses/device/trace_kernels.h"
+#include "analyses/device/trace_launches.h"
+#include "analyses/device/trace_temporal.h"
+#include "importers/kineto/kineto.h"
 
 #define MAX_CELLS 16
 #define US        1000.0

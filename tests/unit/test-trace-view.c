@@ -2,9 +2,9 @@
 /* Which rows of a trace count, at what times, and what devices did: ours, and as HTA has it. */
 #include "trace-example.h"
 
-#include "analyses/communication.h"
+#include "analyses/device/communication.h"
+#include "analyses/device/trace_temporal.h"
 #include "analyses/trace_order.h"
-#include "analyses/trace_temporal.h"
 
 static const struct trace_view_options ours, hta = {.hta_compatible = true};
 

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/macros.h"
-#include "importers/vllm_log_time.h"
+#include "importers/vllm_log/time.h"
 
 static struct vllm_log_line parsed(const char *text)
 {

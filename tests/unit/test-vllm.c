@@ -5,9 +5,9 @@
 
 #include <errno.h>
 
-#include "analyses/experts.h"
-#include "analyses/range_fields.h"
-#include "analyses/requests.h"
+#include "analyses/program/experts.h"
+#include "analyses/program/range_fields.h"
+#include "analyses/program/requests.h"
 #include "exporters/exporter.h"
 
 static void test_requests(void **state)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/window_switch.h"
+#include "collect/windows/switch.h"
 
 /* A sampler that only remembers whether it is on. */
 struct lamp {

@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/window_flag.h"
-#include "collect/window_spec.h"
-#include "collect/window_trigger.h"
-#include "collect/windows.h"
+#include "collect/windows/flag.h"
+#include "collect/windows/spec.h"
+#include "collect/windows/trigger.h"
+#include "collect/windows/windows.h"
 
 /* ---- what is asked for ---- */
 

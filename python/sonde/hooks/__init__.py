@@ -7,7 +7,7 @@ package of that name is imported. A group is a table of `registry.Hook`; `wrap` 
 
 To add a hook: a line in the table HOOKS of its group; a test with a stand-in for the module in
 tests/e2e/python-hooks. To add a group: a module here with such a table, named as the package, and its name in GROUPS
-of `finder` and in python_hook_groups of src/collect/python_hooks.c.
+of `finder` and in python_hook_groups of src/collect/hooks/python_hooks.c.
 """
 
 from .finder import GROUPS, install

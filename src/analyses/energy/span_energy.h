@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "analyses/energy/energy_use.h"
+#include "analyses/energy/use.h"
 
 /* Host: processors and their memory. Device: GPUs and other accelerators. */
 enum span_energy_side {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/range_fields.h"
-#include "analyses/requests.h"
+#include "analyses/program/range_fields.h"
+#include "analyses/program/requests.h"
 #include "base/map.h"
 #include "model/windows.h"
 

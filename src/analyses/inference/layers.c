@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/range_fields.h"
+#include "analyses/program/range_fields.h"
 #include "base/map.h"
 
 #define DOMAIN "sonde.model"

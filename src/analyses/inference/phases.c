@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/range_fields.h"
+#include "analyses/program/range_fields.h"
 
 static const char *const names[INFERENCE_PHASE_MAX] = {
 	[INFERENCE_PHASE_PRE] = "pre_inference",

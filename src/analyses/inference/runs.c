@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/experts.h"
-#include "analyses/range_fields.h"
+#include "analyses/program/experts.h"
+#include "analyses/program/range_fields.h"
 
 static const char *const label_names[RUN_LABEL_MAX] = {
 	[RUN_BATCH] = "batch_size",

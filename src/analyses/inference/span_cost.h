@@ -2,7 +2,7 @@
 /* What ran in stretches of time that belong to rows of a table: in phases, layers, components. */
 #pragma once
 
-#include "analyses/range_finder.h"
+#include "analyses/program/range_finder.h"
 #include "analyses/selection.h"
 #include "model/model.h"
 

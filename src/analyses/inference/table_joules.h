@@ -3,8 +3,8 @@
 #pragma once
 
 #include "analyses/inference/joules.h"
-#include "analyses/range_use.h"
-#include "analyses/step_use.h"
+#include "analyses/program/range_use.h"
+#include "analyses/program/step_use.h"
 
 /* Of the whole steps of a row, by all threads of the process. Returns 0 or -ENOMEM. */
 int joules_of_steps(const struct span_energy *energy, const struct model *model,

@@ -14,12 +14,12 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "bpf/sampler_shared.h"
 #include "namespace.skel.h"
 #include "sampler.skel.h"
 #include "sources/cpu/bpf_sampler.h"
 #include "sources/cpu/bpf_spaces.h"
 #include "sources/cpu/sampler.h"
-#include "sources/cpu/sampler_shared.h"
 
 #define RING_MINIMUM_BYTES (16U << 20)
 #define RING_MAXIMUM_BYTES (256U << 20)

@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/map.h"
-#include "sources/cpu/sampler_shared.h"
+#include "bpf/sampler_shared.h"
 
 struct space {
 	uint32_t id;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "bpf/launch_shared.h"
 #include "launch.skel.h"
-#include "sources/launch/launch_shared.h"
 
 #define MARKER "sonde_launch_marker"
 

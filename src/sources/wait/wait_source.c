@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "bpf/wait_shared.h"
 #include "sources/wait/share.h"
-#include "sources/wait/wait_shared.h"
 #include "wait.skel.h"
 
 /* Unwinding may take this share of one core; a stack costs about so much. */

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "inject/cupti_abi.h"
+#include "inject/cuda/cupti_abi.h"
 
 /* A callback of a call, when it is enabled. */
 struct double_functions {

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/cpu/own_code.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analyses/counts.h"
+#include "analyses/cpu/charge.h"
+#include "base/map.h"
+#include "model/shown.h"
+
+/* What a table needs while it is made. */
+struct table_state {
+	struct intern keys;
+	ARRAY_OF(uint32_t) last_stacks; /* of each row: the last that counted, and 1 */
+};
+
+struct stack_use {
+	uint32_t index;
+	uint64_t samples;
+	double energy_j;
+};
+
+/* Returns the row, or -ENOMEM. */
+static int add_frame(struct own_code *own, struct table_state *states, enum own_code_by by,
+	const struct model *model, uint32_t frame, const struct stack_use *stack)
+{
+	struct charge_key key = {.function = model->frames.items[frame].function};
+	struct table_state *state = &states[by];
+	uint32_t id;
+	int r;
+
+	if (by == OWN_CODE_LINE)
+		key = charge_key(model, frame, 0);
+	r = intern_add(&state->keys, &key, sizeof(key), &id);
+	if (r > 0) {
+		r = array_append(&own->rows[by], (struct own_code_row){.frame = frame});
+		r = r ?: array_append(&state->last_stacks, 0);
+	}
+	if (r < 0)
+		return r;
+	if (state->last_stacks.items[id] != stack->index + 1) {
+		own->rows[by].items[id].total_samples += stack->samples;
+		own->rows[by].items[id].total_energy_j += stack->energy_j;
+	}
+	state->last_stacks.items[id] = stack->index + 1;
+	return (int)id;
+}
+
+/* From the innermost frame of the user's own outwards, as far as it is one process. */
+static int add_stack(struct own_code *own, struct table_state *states, const struct model *model,
+	const struct stack_use *use)
+{
+	const struct model_stack *stack = &model->stacks.items[use->index];
+	int64_t first = model_own_frame(model, stack);
+
+	if (first < 0)
+		own->others += use->samples;
+	for (int64_t at = first; at >= 0; at--) {
+		uint32_t frame = model->stack_frames.items[stack->first + (uint32_t)at];
+		const struct model_function *function =
+			&model->functions.items[model->frames.items[frame].function];
+
+		if (function->begins_process)
+			break;
+		if (function->class != MODEL_CLASS_USER)
+			continue;
+		for (int by = 0; by < OWN_CODE_MAX; by++) {
+			int row = add_frame(own, states, (enum own_code_by)by, model, frame, use);
+
+			if (row < 0)
+				return row;
+			if (at != first)
+				continue;
+			own->rows[by].items[row].self_samples += use->samples;
+			own->rows[by].items[row].self_energy_j += use->energy_j;
+		}
+	}
+	return 0;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct own_code_row *a = left, *b = right;
+
+	if (a->self_samples != b->self_samples)
+		return a->self_samples > b->self_samples ? -1 : 1;
+	if (a->total_samples != b->total_samples)
+		return a->total_samples > b->total_samples ? -1 : 1;
+	return a->frame < b->frame ? -1 : a->frame > b->frame;
+}
+
+static int sum_energy(
+	const struct model *model, const struct selected *selected, double **ret_by_stack)
+{
+	double *by_stack = calloc(model->stacks.count + 1, sizeof(*by_stack));
+
+	if (!by_stack)
+		return -ENOMEM;
+	*ret_by_stack = by_stack;
+	for (size_t i = 0; i < model->samples.count; i++) {
+		const struct model_sample *sample = &model->samples.items[i];
+
+		if (selected->samples[i] && sample->stack != MODEL_NONE)
+			by_stack[sample->stack] += sample->energy_j;
+	}
+	array_foreach (&model->device_works, work) {
+		if (work->stack != MODEL_NONE)
+			by_stack[work->stack] += work->energy_j;
+	}
+	return 0;
+}
+
+/* What launched work and was never seen running has energy alone: it is no row. */
+static void drop_unsampled(struct own_code *own)
+{
+	for (int by = 0; by < OWN_CODE_MAX; by++) {
+		while (own->rows[by].count &&
+			!own->rows[by].items[own->rows[by].count - 1].total_samples)
+			own->rows[by].count--;
+	}
+}
+
+int own_code_init(struct own_code *own, const struct model *model, const struct selected *selected)
+{
+	_cleanup_stack_counts_ struct stack_counts stacks = {0};
+	_cleanup_free_ double *energy = NULL;
+	struct table_state states[OWN_CODE_MAX] = {0};
+	int r = stack_counts_init(&stacks, model, selected);
+
+	*own = (struct own_code){.samples = selected->count, .others = stacks.no_stack};
+	r = r ?: sum_energy(model, selected, &energy);
+	for (uint32_t i = 0; r == 0 && i < model->stacks.count; i++) {
+		const struct stack_use use = {i, stacks.by_stack[i], energy[i]};
+
+		if (use.samples || use.energy_j > 0)
+			r = add_stack(own, states, model, &use);
+	}
+	for (int by = 0; by < OWN_CODE_MAX; by++) {
+		if (own->rows[by].count)
+			qsort(own->rows[by].items, own->rows[by].count,
+				sizeof(*own->rows[by].items), compare_rows);
+		intern_done(&states[by].keys);
+		array_done(&states[by].last_stacks);
+	}
+	drop_unsampled(own);
+	if (r < 0)
+		own_code_done(own);
+	return r;
+}
+
+void own_code_done(struct own_code *own)
+{
+	for (int by = 0; by < OWN_CODE_MAX; by++)
+		array_done(&own->rows[by]);
+}

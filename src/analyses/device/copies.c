@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/device/copies.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy of a row begins or ends. */
+struct change {
+	int64_t time_ns;
+	double gbps;
+	uint32_t row;
+};
+
+struct changes {
+	ARRAY_OF(struct change) items;
+};
+
+/* The name that a copy's row has; HTA's get_memory_kernel_type(). */
+static const char *row_name(const struct trace_view *view, uint32_t string, size_t *ret_length)
+{
+	const char *name = trace_text(view->trace, string);
+
+	*ret_length = strlen(name);
+	if (!view->options.hta_compatible)
+		return name;
+	if (strncmp(name, "Memset", 6) == 0) {
+		*ret_length = 6;
+		return name;
+	}
+	if (strncmp(name, "Memcpy", 6) != 0)
+		name = "Memcpy Unknown";
+	else
+		*ret_length = MIN(*ret_length, strlen("Memcpy DtoH"));
+	return name;
+}
+
+/* Where copies go to on their way into the result. */
+struct collector {
+	uint32_t *rows; /* by string: the row, + 1; 0: not known yet */
+	struct changes begins, ends;
+};
+
+static int find_row(struct trace_copies *copies, struct collector *collector,
+	const struct trace_view *view, uint32_t string, uint32_t *ret_row)
+{
+	size_t length;
+	const char *name;
+	int r = 0;
+
+	if (collector->rows[string]) {
+		*ret_row = collector->rows[string] - 1;
+		return 0;
+	}
+	name = row_name(view, string, &length);
+	for (*ret_row = 0; *ret_row < copies->rows.count; (*ret_row)++) {
+		const struct trace_copies_row *row = &copies->rows.items[*ret_row];
+
+		if (row->name_length == length && memcmp(row->name, name, length) == 0)
+			break;
+	}
+	if (*ret_row == copies->rows.count)
+		r = array_append(&copies->rows,
+			(struct trace_copies_row){.name = name, .name_length = (uint32_t)length});
+	collector->rows[string] = *ret_row + 1;
+	return r;
+}
+
+static void add_to_row(
+	struct trace_copies_row *row, const struct trace_work *work, double time_ns, double gbps)
+{
+	row->count++;
+	if (!work || !work->bytes || gbps <= 0) {
+		row->without_bytes++;
+		return;
+	}
+	row->bytes += work->bytes;
+	row->time_ns += time_ns;
+	if (row->count - row->without_bytes == 1 || gbps < row->least_gbps)
+		row->least_gbps = gbps;
+	row->most_gbps = MAX(row->most_gbps, gbps);
+}
+
+static int add_changes(struct collector *collector, const struct trace_view *view,
+	const struct trace_view_work *work, uint32_t row, double gbps)
+{
+	int64_t end_ns = work->end_ns;
+	int r;
+
+	if (view->options.hta_compatible && end_ns == work->start_ns)
+		end_ns += (int64_t)NS_PER_US;
+	r = array_append(&collector->begins.items, (struct change){work->start_ns, gbps, row});
+	return r ?: array_append(&collector->ends.items, (struct change){end_ns, -gbps, row});
+}
+
+static int add_copy(struct trace_copies *copies, struct collector *collector,
+	const struct trace_view *view, const struct trace_view_work *copy)
+{
+	const struct trace_event *event = &view->trace->events.items[copy->row];
+	const struct trace_work *work = trace_work(view->trace, event);
+	double time_ns = (double)(copy->end_ns - copy->start_ns);
+	double gbps = work ? work->bandwidth_gbps : 0;
+	uint32_t row;
+	int r = find_row(copies, collector, view, event->name, &row);
+
+	if (r < 0)
+		return r;
+	if (work && gbps > 0)
+		time_ns = (double)work->bytes / gbps;
+	else if (work && time_ns > 0 && !view->options.hta_compatible)
+		gbps = (double)work->bytes / time_ns;
+	add_to_row(&copies->rows.items[row], work, time_ns, gbps);
+	return add_changes(collector, view, copy, row, gbps);
+}
+
+/* Begins, then ends, each in the order of the work: as HTA has them before it sorts. */
+static int find_changes(
+	struct trace_copies *copies, struct collector *collector, const struct trace_view *view)
+{
+	int r = 0;
+
+	collector->rows = calloc(view->trace->strings.entries.count + 1, sizeof(*collector->rows));
+	if (!collector->rows)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < view->works.count; i++) {
+		if (view->works.items[i].kind == TRACE_MEMORY)
+			r = add_copy(copies, collector, view, &view->works.items[i]);
+	}
+	for (size_t i = 0; r == 0 && i < collector->ends.items.count; i++)
+		r = array_append(&collector->begins.items, collector->ends.items.items[i]);
+	return r;
+}
+
+static int describe_row(struct trace_copies *copies, struct trace_copies_row *row)
+{
+	_cleanup_free_ double *values = malloc((row->point_count + 1) * sizeof(*values));
+	size_t count = 0;
+
+	if (!values)
+		return -ENOMEM;
+	for (uint32_t i = row->first; i < row->first + row->point_count; i++) {
+		if (copies->points.items[i].gbps > 0)
+			values[count++] = copies->points.items[i].gbps;
+	}
+	trace_describe(&row->points, values, count);
+	return 0;
+}
+
+/* Gives each row its piece of `points`. */
+static int deal_points(
+	struct trace_copies *copies, const struct changes *changes, const uint32_t *order)
+{
+	uint32_t first = 0;
+	int r = array_reserve(&copies->points, changes->items.count);
+
+	if (r < 0)
+		return r;
+	copies->points.count = changes->items.count;
+	array_foreach (&changes->items, change)
+		copies->rows.items[change->row].point_count++;
+	array_foreach (&copies->rows, row) {
+		row->first = first;
+		first += row->point_count;
+		row->point_count = 0;
+	}
+	for (size_t i = 0; i < changes->items.count; i++) {
+		const struct change *change = &changes->items.items[order[i]];
+		struct trace_copies_row *row = &copies->rows.items[change->row];
+		struct trace_copy_point *point =
+			&copies->points.items[row->first + row->point_count];
+
+		*point = (struct trace_copy_point){change->time_ns, change->gbps};
+		if (row->point_count++)
+			point->gbps += point[-1].gbps;
+	}
+	for (size_t i = 0; r == 0 && i < copies->rows.count; i++)
+		r = describe_row(copies, &copies->rows.items[i]);
+	return r;
+}
+
+static int find_points(
+	struct trace_copies *copies, const struct changes *changes, const struct trace_view *view)
+{
+	size_t count = changes->items.count;
+	_cleanup_free_ int64_t *times = malloc((count + 1) * sizeof(*times));
+	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
+	int r;
+
+	if (!times || !order)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		times[i] = changes->items.items[i].time_ns;
+	r = trace_view_sort(view, times, order, count);
+	return r ?: deal_points(copies, changes, order);
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct trace_copies_row *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns > b->time_ns ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+int trace_copies_init(struct trace_copies *copies, const struct trace_view *view)
+{
+	struct collector collector = {0};
+	int r;
+
+	*copies = (struct trace_copies){0};
+	r = find_changes(copies, &collector, view);
+	r = r ?: find_points(copies, &collector.begins, view);
+	free(collector.rows);
+	array_done(&collector.begins.items);
+	array_done(&collector.ends.items);
+	if (r < 0)
+		trace_copies_done(copies);
+	else if (copies->rows.count)
+		qsort(copies->rows.items, copies->rows.count, sizeof(*copies->rows.items),
+			compare_rows);
+	return r;
+}
+
+void trace_copies_done(struct trace_copies *copies)
+{
+	array_done(&copies->rows);
+	array_done(&copies->points);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What devices did: how busy each was, which kernels took the time, and which lines launched them.
+ */
+#pragma once
+
+#include "analyses/device/occupancy.h"
+#include "base/array.h"
+#include "model/model.h"
+
+struct device_use {
+	const char *name; /* "" when unknown */
+	uint32_t gpu;     /* in the model; MODEL_NONE: of no CUDA, or not known */
+	uint64_t busy_ns; /* some work ran: overlapping work counts once */
+	uint64_t work_ns; /* of all work together */
+	uint64_t count;
+};
+
+/* All work of one name and kind on one device. */
+struct device_kernel {
+	const char *name;
+	uint32_t device; /* index in devices */
+	enum wire_device_kind kind;
+	uint64_t count, total_ns, minimum_ns, maximum_ns, median_ns;
+	uint64_t bytes;
+	/* Of kernels of CUDA, that of the longest run; `occupancy_known` says whether it has one.
+	 */
+	bool has_configuration;
+	bool configurations_differ; /* other runs had others */
+	bool occupancy_known;
+	struct device_configuration {
+		uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
+		uint32_t block_size[3];
+	} configuration;
+	struct occupancy occupancy;
+};
+
+/* Time that the tracing library and the driver took from the program, by the library's word. */
+struct device_overhead {
+	uint64_t count, total_ns;
+};
+
+/* What programs allocated on devices, as far as it was seen. */
+struct device_allocations {
+	uint64_t allocations, releases;
+	uint64_t allocated_bytes; /* by all of them */
+	uint64_t peak_bytes;      /* at once, of allocations that were seen, on all devices */
+	uint64_t left_bytes;      /* at the end */
+};
+
+/* The line of code, or without lines the function, that launched work: see charged_frame(). */
+struct device_line {
+	uint32_t frame;                       /* in the model; MODEL_NONE: the stack is not known */
+	enum model_unattributed unattributed; /* of MODEL_NONE */
+	uint64_t count, total_ns;
+};
+
+struct device_work {
+	uint64_t count, total_ns;
+	uint64_t failed;
+	uint64_t by_attribution[MODEL_UNATTRIBUTED_MAX];    /* works */
+	uint64_t ns_by_attribution[MODEL_UNATTRIBUTED_MAX]; /* their time */
+	uint64_t started_before_launch;
+	uint64_t launch_call_ns; /* in the calls that launched it, replays of a graph once */
+	uint64_t launch_calls;
+	uint64_t replayed;                 /* works of graphs; of them, those whose */
+	uint64_t replayed_without_capture; /* capture's stack is not known */
+	struct device_overhead overhead;
+	struct device_allocations allocations;
+	ARRAY_OF(struct device_use) devices;    /* in order of their first work */
+	ARRAY_OF(struct device_kernel) kernels; /* most time first */
+	ARRAY_OF(struct device_line) lines;     /* most time first */
+};
+
+/* Returns 0 or -ENOMEM. Strings are the model's. */
+int device_work_init(struct device_work *work, const struct model *model);
+/* An allocation or release of a device's own memory, or of managed memory; else of the host's. */
+bool device_work_is_device_memory(const struct capture_memory *memory);
+void device_work_done(struct device_work *work);
+#define _cleanup_device_work_ _cleanup_(device_work_done)

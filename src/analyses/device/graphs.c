@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/device/graphs.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/cpu/charge.h"
+#include "analyses/device/device_work.h"
+#include "base/map.h"
+
+struct graph_key {
+	uint32_t process, id;
+};
+
+struct node_key {
+	uint64_t node;
+	uint32_t graph, zero;
+};
+
+struct replay_key {
+	uint64_t correlation;
+	uint32_t graph, zero;
+};
+
+struct replay {
+	uint32_t graph;
+	uint64_t start_ns, end_ns;
+};
+
+/* The last capture of a graph, and the one that a thread is in. */
+struct capture {
+	uint64_t begin_ns, duration_ns, bytes;
+	uint32_t nodes, frame;
+};
+
+struct tables {
+	struct intern graphs, nodes, replays;
+	ARRAY_OF(struct replay) replay_list;
+	struct intern sources; /* graph_key of a captured graph → captures.items[id] */
+	ARRAY_OF(struct capture) captures;
+	struct intern threads; /* graph_key of process and thread → begun.items[id] */
+	ARRAY_OF(struct capture) begun;
+};
+
+static int find_graph(struct device_graphs *graphs, struct tables *tables, uint32_t process,
+	uint32_t id, uint32_t *ret_graph)
+{
+	const struct graph_key key = {.process = process, .id = id};
+	int r = intern_add(&tables->graphs, &key, sizeof(key), ret_graph);
+
+	if (r <= 0)
+		return r;
+	return array_append(&graphs->graphs, (struct device_graph){
+						     .process = process,
+						     .id = id,
+						     .capture_frame = MODEL_NONE,
+						     .replay_frame = MODEL_NONE,
+					     });
+}
+
+/* ---- how they were made ---- */
+
+static int begin_capture(
+	struct tables *tables, const struct model *model, const struct model_graph_call *call)
+{
+	const struct graph_key key = {.process = call->process, .id = call->call.tid};
+	struct capture *begun;
+	uint32_t thread;
+	int r = intern_add(&tables->threads, &key, sizeof(key), &thread);
+
+	if (r > 0)
+		r = array_append(&tables->begun, (struct capture){0});
+	if (r < 0)
+		return r;
+	assert(tables->begun.items);
+	begun = &tables->begun.items[thread];
+	begun->begin_ns = call->time_ns;
+	begun->frame = charge_frame(model, call->stack);
+	return 0;
+}
+
+/* Frameworks keep a pool for each graph: what a capture allocates stays with it. */
+static uint64_t allocated_in(
+	const struct model *model, uint32_t process, const struct capture *capture)
+{
+	uint64_t bytes = 0;
+
+	array_foreach (&model->device_memory, one) {
+		if (one->process == process && !one->memory.released &&
+			one->time_ns - capture->begin_ns < capture->duration_ns &&
+			device_work_is_device_memory(&one->memory))
+			bytes += one->memory.bytes;
+	}
+	return bytes;
+}
+
+static int end_capture(struct device_graphs *graphs, struct tables *tables,
+	const struct model *model, const struct model_graph_call *call)
+{
+	const struct graph_key thread_key = {.process = call->process, .id = call->call.tid};
+	const struct graph_key key = {.process = call->process, .id = call->call.graph};
+	struct capture capture = {
+		.begin_ns = call->time_ns, .frame = charge_frame(model, call->stack)};
+	uint32_t thread, source;
+	int r;
+
+	if (intern_find(&tables->threads, &thread_key, sizeof(thread_key), &thread) &&
+		thread < tables->begun.count)
+		capture = tables->begun.items[thread];
+	capture.nodes = call->call.nodes;
+	capture.duration_ns = call->time_ns + call->call.duration_ns - capture.begin_ns;
+	capture.bytes = allocated_in(model, call->process, &capture);
+	graphs->captures++;
+	graphs->captured_launches += capture.nodes;
+	if (!call->call.graph)
+		return 0;
+	r = intern_add(&tables->sources, &key, sizeof(key), &source);
+	if (r > 0)
+		return array_append(&tables->captures, capture);
+	if (r == 0 && source < tables->captures.count)
+		tables->captures.items[source] = capture;
+	return r;
+}
+
+static int add_instantiation(
+	struct device_graphs *graphs, struct tables *tables, const struct model_graph_call *call)
+{
+	const struct graph_key key = {.process = call->process, .id = call->call.graph};
+	struct device_graph *graph;
+	uint32_t index, source;
+	int r;
+
+	if (!call->call.other || call->call.failed)
+		return 0;
+	r = find_graph(graphs, tables, call->process, call->call.other, &index);
+	if (r < 0)
+		return r;
+	graph = &graphs->graphs.items[index];
+	graph->source = call->call.graph;
+	graph->instantiations++;
+	graph->instantiate_ns += call->call.duration_ns;
+	if (!intern_find(&tables->sources, &key, sizeof(key), &source) ||
+		source >= tables->captures.count)
+		return 0;
+	graph->has_capture = true;
+	graph->capture_ns = tables->captures.items[source].duration_ns;
+	graph->capture_bytes = tables->captures.items[source].bytes;
+	graph->captured_nodes = tables->captures.items[source].nodes;
+	graph->capture_frame = tables->captures.items[source].frame;
+	return 0;
+}
+
+static int add_call(struct device_graphs *graphs, struct tables *tables, const struct model *model,
+	const struct model_graph_call *call)
+{
+	switch (call->call.event) {
+	case WIRE_GRAPH_CAPTURE_BEGIN:
+		return begin_capture(tables, model, call);
+	case WIRE_GRAPH_CAPTURE_END:
+		return end_capture(graphs, tables, model, call);
+	case WIRE_GRAPH_INSTANTIATE:
+		return add_instantiation(graphs, tables, call);
+	default:
+		return 0;
+	}
+}
+
+/* ---- how they ran ---- */
+
+static int find_node(struct device_graphs *graphs, struct tables *tables, uint32_t graph,
+	uint64_t id, struct device_graph_node **ret_node)
+{
+	const struct node_key key = {.node = id, .graph = graph};
+	uint32_t index;
+	int r = intern_add(&tables->nodes, &key, sizeof(key), &index);
+
+	if (r > 0) {
+		graphs->graphs.items[graph].node_count++;
+		r = array_append(&graphs->nodes,
+			(struct device_graph_node){.graph = graph, .id = id, .name = ""});
+	}
+	if (r < 0)
+		return r;
+	*ret_node = &graphs->nodes.items[index];
+	return 0;
+}
+
+static int add_node_work(struct device_graphs *graphs, struct tables *tables,
+	const struct model *model, const struct model_device_work *work, uint32_t graph)
+{
+	uint64_t time_ns = work->end_ns - work->start_ns;
+	struct device_graph_node *node;
+	int r = find_node(graphs, tables, graph, work->graph_node, &node);
+
+	if (r < 0)
+		return r;
+	node->minimum_ns = node->count ? MIN(node->minimum_ns, time_ns) : time_ns;
+	node->maximum_ns = MAX(node->maximum_ns, time_ns);
+	node->count++;
+	node->total_ns += time_ns;
+	node->name = work->name;
+	node->kind = work->kind;
+	node->frame = charge_frame(model, work->stack);
+	return 0;
+}
+
+static int add_replay(struct device_graphs *graphs, struct tables *tables,
+	const struct model_device_work *work, uint32_t graph)
+{
+	const struct replay_key key = {.correlation = work->correlation, .graph = graph};
+	struct replay *replay;
+	uint32_t id;
+	int r = intern_add(&tables->replays, &key, sizeof(key), &id);
+
+	if (r > 0) {
+		graphs->graphs.items[graph].replays++;
+		return array_append(
+			&tables->replay_list, (struct replay){graph, work->start_ns, work->end_ns});
+	}
+	if (r < 0)
+		return r;
+	replay = &tables->replay_list.items[id];
+	replay->start_ns = MIN(replay->start_ns, work->start_ns);
+	replay->end_ns = MAX(replay->end_ns, work->end_ns);
+	return 0;
+}
+
+static int add_work(struct device_graphs *graphs, struct tables *tables, const struct model *model,
+	const struct model_device_work *work)
+{
+	struct device_graph *graph;
+	uint32_t index;
+	int r;
+
+	if (!work->replayed)
+		return 0;
+	r = find_graph(graphs, tables, work->process, work->graph, &index);
+	if (r == 0 && work->kind != WIRE_DEVICE_GRAPH)
+		r = add_node_work(graphs, tables, model, work, index);
+	r = r ?: add_replay(graphs, tables, work, index);
+	if (r < 0)
+		return r;
+	graph = &graphs->graphs.items[index];
+	graph->work_ns += work->end_ns - work->start_ns;
+	graph->is_whole |= work->kind == WIRE_DEVICE_GRAPH;
+	graph->replay_frame = charge_frame(model, work->launch_stack);
+	return 0;
+}
+
+/* ---- what graphs that are timed as a whole are made of ---- */
+
+struct told_nodes {
+	struct intern keys;         /* node_key of node and process → indices.items[id] */
+	ARRAY_OF(uint32_t) indices; /* in the model: of a node told twice, the last */
+};
+
+static int add_told(struct told_nodes *told, const struct model *model, uint32_t index)
+{
+	const struct model_graph_node *node = &model->graph_nodes.items[index];
+	const struct node_key key = {.node = node->node.node, .graph = node->process};
+	uint32_t id;
+	int r = intern_add(&told->keys, &key, sizeof(key), &id);
+
+	if (r > 0)
+		return array_append(&told->indices, index);
+	if (r == 0)
+		told->indices.items[id] = index;
+	return r;
+}
+
+/* A clone is what its original is, whose name and stack it has. */
+static const struct model_graph_node *original_of(const struct told_nodes *told,
+	const struct model *model, const struct model_graph_node *node)
+{
+	uint32_t id;
+
+	for (unsigned i = 0; i < 16 && node->node.original; i++) {
+		const struct node_key key = {.node = node->node.original, .graph = node->process};
+
+		if (!intern_find(&told->keys, &key, sizeof(key), &id))
+			break;
+		node = &model->graph_nodes.items[told->indices.items[id]];
+	}
+	return node;
+}
+
+static unsigned node_kind(const struct model_graph_node *node)
+{
+	/* CUgraphNodeType */
+	return node->node.node_type == 0   ? WIRE_DEVICE_KERNEL
+	       : node->node.node_type == 1 ? WIRE_DEVICE_COPY
+	       : node->node.node_type == 2 ? WIRE_DEVICE_FILL
+					   : WIRE_DEVICE_NONE;
+}
+
+/* Nodes that only order others are left out. */
+static int add_told_node(struct device_graphs *graphs, struct tables *tables,
+	const struct told_nodes *told, const struct model *model,
+	const struct model_graph_node *one)
+{
+	const struct model_graph_node *from = original_of(told, model, one);
+	const struct graph_key key = {.process = one->process, .id = one->node.graph};
+	struct device_graph_node *node;
+	uint32_t graph;
+	int r;
+
+	if (!intern_find(&tables->graphs, &key, sizeof(key), &graph) ||
+		!graphs->graphs.items[graph].is_whole || !node_kind(from))
+		return 0;
+	r = find_node(graphs, tables, graph, one->node.node, &node);
+	if (r < 0)
+		return r;
+	node->kind = (uint8_t)node_kind(from);
+	node->name = *from->name ? from->name : wire_device_kind_name(node->kind);
+	node->frame = charge_frame(model, from->stack);
+	return 0;
+}
+
+static int add_told_nodes(
+	struct device_graphs *graphs, struct tables *tables, const struct model *model)
+{
+	struct told_nodes told = {0};
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < model->graph_nodes.count; i++)
+		r = add_told(&told, model, i);
+	for (uint32_t i = 0; r == 0 && i < model->graph_nodes.count; i++)
+		r = add_told_node(graphs, tables, &told, model, &model->graph_nodes.items[i]);
+	intern_done(&told.keys);
+	array_done(&told.indices);
+	return r;
+}
+
+/* ---- all of it ---- */
+
+static int compare_graphs(const void *left, const void *right)
+{
+	const struct device_graph *a = left, *b = right;
+
+	if (a->work_ns != b->work_ns)
+		return a->work_ns > b->work_ns ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static int compare_nodes(const void *left, const void *right)
+{
+	const struct device_graph_node *a = left, *b = right;
+
+	if (a->graph != b->graph)
+		return a->graph < b->graph ? -1 : 1;
+	if (a->total_ns != b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* Graphs move: their nodes name them by where they are afterwards. */
+static int sort(struct device_graphs *graphs)
+{
+	size_t count = graphs->graphs.count;
+	uint32_t *places;
+
+	if (!count)
+		return 0;
+	places = calloc(count, sizeof(*places));
+	if (!places)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		graphs->graphs.items[i].place = (uint32_t)i;
+	qsort(graphs->graphs.items, count, sizeof(*graphs->graphs.items), compare_graphs);
+	for (size_t i = 0; i < count; i++) {
+		places[graphs->graphs.items[i].place] = (uint32_t)i;
+		graphs->graphs.items[i].place = (uint32_t)i;
+	}
+	array_foreach (&graphs->nodes, node)
+		node->graph = places[node->graph];
+	if (graphs->nodes.count)
+		qsort(graphs->nodes.items, graphs->nodes.count, sizeof(*graphs->nodes.items),
+			compare_nodes);
+	free(places);
+	return 0;
+}
+
+static void tables_done(struct tables *tables)
+{
+	intern_done(&tables->graphs);
+	intern_done(&tables->nodes);
+	intern_done(&tables->replays);
+	array_done(&tables->replay_list);
+	intern_done(&tables->sources);
+	array_done(&tables->captures);
+	intern_done(&tables->threads);
+	array_done(&tables->begun);
+}
+
+int device_graphs_init(struct device_graphs *graphs, const struct model *model)
+{
+	struct tables tables = {0};
+	int r = 0;
+
+	*graphs = (struct device_graphs){0};
+	for (size_t i = 0; r == 0 && i < model->graph_calls.count; i++)
+		r = add_call(graphs, &tables, model, &model->graph_calls.items[i]);
+	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
+		r = add_work(graphs, &tables, model, &model->device_works.items[i]);
+	r = r ?: add_told_nodes(graphs, &tables, model);
+	array_foreach (&tables.replay_list, replay)
+		graphs->graphs.items[replay->graph].span_ns += replay->end_ns - replay->start_ns;
+	tables_done(&tables);
+	r = r ?: sort(graphs);
+	if (r < 0)
+		device_graphs_done(graphs);
+	return r;
+}
+
+void device_graphs_done(struct device_graphs *graphs)
+{
+	array_done(&graphs->graphs);
+	array_done(&graphs->nodes);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/device/queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+
+/* A launch joins the queue of a stream, or leaves it. */
+struct change {
+	int64_t time_ns;
+	uint32_t stream;
+	int32_t change;
+};
+
+struct changes {
+	ARRAY_OF(struct change) items;
+};
+
+static int add_change(struct changes *changes, int64_t time_ns, uint32_t stream, int32_t change)
+{
+	return array_append(&changes->items, (struct change){time_ns, stream, change});
+}
+
+/* ---- ours ---- */
+
+/* By row: how many pieces of work a call launched, up to 2. */
+static uint8_t *count_works(const struct trace_view *view)
+{
+	uint8_t *counts = calloc(view->trace->events.count + 1, sizeof(*counts));
+
+	for (size_t i = 0; counts && i < view->works.count; i++) {
+		uint32_t launch = view->works.items[i].launch;
+
+		if (launch != MODEL_NONE && counts[launch] < 2)
+			counts[launch]++;
+	}
+	return counts;
+}
+
+/* Is it the first work of its launch on its stream? Work comes by start. 1, 0, or -ENOMEM. */
+static int is_first(struct map_u64 *seen, const uint8_t *counts, const struct trace_view_work *work)
+{
+	uint64_t key = (uint64_t)work->launch << 32 | work->stream;
+
+	if (counts[work->launch] < 2)
+		return 1;
+	if (map_u64_get(seen, key, NULL))
+		return 0;
+	return map_u64_set(seen, key, 1) < 0 ? -ENOMEM : 1;
+}
+
+/* Ends come before begins, so that of those at one moment they come first. */
+static int find_changes(struct changes *changes, const struct trace_view *view)
+{
+	_cleanup_free_ uint8_t *counts = count_works(view);
+	struct changes joins = {0};
+	struct map_u64 seen = {0};
+	int r = counts ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < view->works.count; i++) {
+		const struct trace_view_work *work = &view->works.items[i];
+		int64_t returned_ns;
+
+		if (work->launch == MODEL_NONE)
+			continue;
+		r = is_first(&seen, counts, work);
+		if (r <= 0)
+			continue;
+		returned_ns = trace_view_end_ns(view, &view->trace->events.items[work->launch]);
+		r = add_change(&joins, MIN(returned_ns, work->start_ns), work->stream, 1);
+		r = r ?: add_change(changes, work->start_ns, work->stream, -1);
+	}
+	for (size_t i = 0; r == 0 && i < joins.items.count; i++)
+		r = array_append(&changes->items, joins.items.items[i]);
+	array_done(&joins.items);
+	map_u64_done(&seen);
+	return r;
+}
+
+/* ---- HTA's ---- */
+
+static bool hta_is_launch(const char *name)
+{
+	static const char *const names[] = {"cudaLaunchKernel", "cudaLaunchKernelExC",
+		"cuLaunchKernel", "cuLaunchKernelEx", "cudaMemcpyAsync", "cudaMemsetAsync",
+		"runFunction - job_prep_and_submit_for_execution", "hipLaunchKernel",
+		"hipExtModuleLaunchKernel", "hipMemsetAsync", "hipMemcpyAsync",
+		"hipMemcpyWithStream"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* By row: the work that it launched, + 1; the last one. */
+static uint32_t *hta_index_works(const struct trace_view *view)
+{
+	uint32_t *works = calloc(view->trace->events.count + 1, sizeof(*works));
+
+	for (uint32_t i = 0; works && i < view->works.count; i++) {
+		uint32_t launch = view->works.items[i].launch;
+
+		if (launch != MODEL_NONE)
+			works[launch] = i + 1;
+	}
+	return works;
+}
+
+/* Calls, then work, each in the file's order: as HTA has them before it sorts. */
+static int hta_find_changes(struct changes *changes, const struct trace_view *view)
+{
+	_cleanup_free_ uint32_t *works = hta_index_works(view);
+	const struct trace_event *events = view->trace->events.items;
+	int r = works ? 0 : -ENOMEM;
+
+	for (uint32_t row = 0; r == 0 && row < view->trace->events.count; row++) {
+		if (!works[row])
+			continue;
+		if (hta_is_launch(trace_text(view->trace, events[row].name)))
+			r = add_change(changes, trace_view_start_ns(view, &events[row]),
+				view->works.items[works[row] - 1].stream, 1);
+		else
+			works[row] = 0;
+	}
+	for (uint32_t i = 0; r == 0 && i < view->works.count; i++) {
+		const struct trace_view_work *work = &view->works.items[i];
+
+		if (work->launch != MODEL_NONE && works[work->launch])
+			r = add_change(changes, work->start_ns, work->stream, -1);
+	}
+	return r;
+}
+
+/* ---- series ---- */
+
+static int sort_changes(struct changes *changes, const struct trace_view *view)
+{
+	size_t count = changes->items.count;
+	_cleanup_free_ struct change *unsorted = malloc((count + 1) * sizeof(*unsorted));
+	_cleanup_free_ int64_t *times = malloc((count + 1) * sizeof(*times));
+	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
+	int r;
+
+	if (!unsorted || !times || !order)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		unsorted[i] = changes->items.items[i];
+		times[i] = unsorted[i].time_ns;
+	}
+	r = trace_view_sort(view, times, order, count);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		changes->items.items[i] = unsorted[order[i]];
+	return r;
+}
+
+static void add_times(struct trace_queue_stream *stream, const struct trace_queue_point *points)
+{
+	double area = 0;
+
+	stream->longest = points[0].length;
+	for (uint32_t i = 1; i < stream->count; i++) {
+		int64_t passed_ns = points[i].time_ns - points[i - 1].time_ns;
+		int64_t length = points[i - 1].length;
+
+		area += (double)length * (double)passed_ns;
+		stream->span_ns += passed_ns;
+		if (length <= 0)
+			stream->empty_ns += passed_ns;
+		if (length >= TRACE_QUEUE_FULL)
+			stream->full_ns += passed_ns;
+		stream->longest = MAX(stream->longest, points[i].length);
+	}
+	stream->mean = stream->span_ns ? area / (double)stream->span_ns : 0;
+}
+
+static int describe_stream(struct trace_queue *queue, struct trace_queue_stream *stream)
+{
+	const struct trace_queue_point *points = queue->points.items + stream->first;
+	_cleanup_free_ int64_t *lengths = malloc((stream->count + 1) * sizeof(*lengths));
+
+	if (!lengths)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < stream->count; i++)
+		lengths[i] = points[i].length;
+	add_times(stream, points);
+	return trace_describe_ns(&stream->points, lengths, stream->count);
+}
+
+/* Gives each stream its piece of `points`. */
+static int deal_points(
+	struct trace_queue *queue, const struct changes *changes, const struct trace_view *view)
+{
+	_cleanup_free_ struct trace_queue_stream *streams =
+		calloc(view->streams.count + 1, sizeof(*streams));
+	uint32_t first = 0;
+	int r = streams ? array_reserve(&queue->points, changes->items.count) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	queue->points.count = changes->items.count;
+	array_foreach (&changes->items, change)
+		streams[change->stream].count++;
+	for (uint32_t i = 0; i < view->streams.count; i++) {
+		streams[i].stream = i;
+		streams[i].first = first;
+		first += streams[i].count;
+		streams[i].count = 0;
+	}
+	array_foreach (&changes->items, change) {
+		struct trace_queue_stream *stream = &streams[change->stream];
+		struct trace_queue_point *point =
+			&queue->points.items[stream->first + stream->count];
+
+		*point = (struct trace_queue_point){change->time_ns, change->change};
+		if (stream->count)
+			point->length += point[-1].length;
+		stream->launches += change->change > 0;
+		stream->count++;
+	}
+	for (uint32_t i = 0; r == 0 && i < view->streams.count; i++) {
+		if (!streams[i].count)
+			continue;
+		r = describe_stream(queue, &streams[i]);
+		r = r ?: array_append(&queue->streams, streams[i]);
+	}
+	return r;
+}
+
+int trace_queue_init(struct trace_queue *queue, const struct trace_view *view)
+{
+	struct changes changes = {0};
+	int r;
+
+	*queue = (struct trace_queue){0};
+	r = view->options.hta_compatible ? hta_find_changes(&changes, view)
+					 : find_changes(&changes, view);
+	r = r ?: sort_changes(&changes, view);
+	r = r ?: deal_points(queue, &changes, view);
+	array_done(&changes.items);
+	if (r < 0)
+		trace_queue_done(queue);
+	return r;
+}
+
+void trace_queue_done(struct trace_queue *queue)
+{
+	array_done(&queue->streams);
+	array_done(&queue->points);
+}

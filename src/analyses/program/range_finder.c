@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranges and moments of one owner, a thread or a process, are walked together in the order of time.
+ * Ranges of domains overlap as they like, so that all open ones are looked at, which are few.
+ */
+#include "analyses/program/range_finder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct owned_range {
+	uint64_t start_ns, end_ns;
+	uint32_t owner, range;
+};
+
+struct walk {
+	ARRAY_OF(struct owned_range) ranges;
+	ARRAY_OF(struct owned_range) open;
+	bool of_threads;
+	range_found_function *found;
+	void *context;
+};
+
+static int compare_owned(const void *left, const void *right)
+{
+	const struct owned_range *a = left, *b = right;
+
+	if (a->owner != b->owner)
+		return a->owner < b->owner ? -1 : 1;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->range < b->range ? -1 : a->range > b->range;
+}
+
+static int compare_by_thread(const void *left, const void *right)
+{
+	const struct range_moment *a = left, *b = right;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static int compare_by_process(const void *left, const void *right)
+{
+	const struct range_moment *a = left, *b = right;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Those of threads, or of processes. */
+static int gather(struct walk *walk, const struct range_span *spans, size_t count)
+{
+	int r = 0;
+
+	array_clear(&walk->ranges);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if ((spans[i].thread != MODEL_NONE) != walk->of_threads)
+			continue;
+		r = array_append(&walk->ranges,
+			(struct owned_range){
+				.start_ns = spans[i].start_ns,
+				.end_ns = spans[i].end_ns,
+				.owner = walk->of_threads ? spans[i].thread : spans[i].process,
+				.range = spans[i].index,
+			});
+	}
+	if (r == 0 && walk->ranges.count)
+		qsort(walk->ranges.items, walk->ranges.count, sizeof(*walk->ranges.items),
+			compare_owned);
+	return r;
+}
+
+static int tell_open(struct walk *walk, const struct range_moment *moment)
+{
+	size_t kept = 0;
+	int r = 0;
+
+	array_foreach (&walk->open, open) {
+		if (open->end_ns <= moment->time_ns)
+			continue;
+		walk->open.items[kept++] = *open;
+		r = r ?: walk->found(walk->context, moment, open->range);
+	}
+	walk->open.count = kept;
+	return r;
+}
+
+static int walk_owners(struct walk *walk, const struct range_moment *moments, size_t count)
+{
+	uint32_t owner = MODEL_NONE;
+	size_t next = 0;
+	int r = 0;
+
+	array_clear(&walk->open);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct range_moment *moment = &moments[i];
+		uint32_t of = walk->of_threads ? moment->thread : moment->process;
+
+		if (of != owner)
+			array_clear(&walk->open);
+		owner = of;
+		while (next < walk->ranges.count && walk->ranges.items[next].owner < owner)
+			next++;
+		while (r == 0 && next < walk->ranges.count &&
+			walk->ranges.items[next].owner == owner &&
+			walk->ranges.items[next].start_ns <= moment->time_ns)
+			r = array_append(&walk->open, walk->ranges.items[next++]);
+		r = r ?: tell_open(walk, moment);
+	}
+	return r;
+}
+
+int range_find_spans(const struct range_span *spans, size_t span_count,
+	struct range_moment *moments, size_t count, range_found_function *found, void *context)
+{
+	struct walk walk = {.found = found, .context = context};
+	int r = 0;
+
+	for (int of_threads = 0; r == 0 && of_threads < 2; of_threads++) {
+		walk.of_threads = of_threads;
+		r = gather(&walk, spans, span_count);
+		if (r < 0 || !walk.ranges.count || !count)
+			continue;
+		qsort(moments, count, sizeof(*moments),
+			of_threads ? compare_by_thread : compare_by_process);
+		r = walk_owners(&walk, moments, count);
+	}
+	array_done(&walk.ranges);
+	array_done(&walk.open);
+	return r;
+}
+
+/* Marks last no time. */
+int range_find(const struct model *model, struct range_moment *moments, size_t count,
+	range_found_function *found, void *context)
+{
+	ARRAY_OF(struct range_span) spans = {0};
+	int r = array_reserve(&spans, model->ranges.count);
+
+	for (size_t i = 0; r == 0 && i < model->ranges.count; i++) {
+		const struct model_range *range = &model->ranges.items[i];
+
+		if (!range->is_mark)
+			r = array_append(&spans, (struct range_span){
+							 .start_ns = range->start_ns,
+							 .end_ns = range->end_ns,
+							 .process = range->process,
+							 .thread = range->thread,
+							 .index = (uint32_t)i,
+						 });
+	}
+	r = r ?: range_find_spans(spans.items, spans.count, moments, count, found, context);
+	array_done(&spans);
+	return r;
+}

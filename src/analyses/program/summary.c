@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/program/summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/device/idle_limits.h"
+
+/* With fewer launches shares are chance. */
+#define MIN_LAUNCHES 20
+/* Less of the time is not worth a word. */
+#define MIN_IDLE_PERCENT  20
+#define MIN_OTHER_PERCENT 10
+/* What computes longer has no other problem. */
+#define MIN_COMPUTE_PERCENT 80
+/* Idle time for each launch up to which launching is its cause (see analyses/device/advice.c). */
+#define MAX_LAUNCH_GAP_NS 100000
+
+const char *trace_advice_name(enum trace_advice advice)
+{
+	switch (advice) {
+	case TRACE_ADVICE_LAUNCH_BOUND:
+		return "launch_bound";
+	case TRACE_ADVICE_HOST_BOUND:
+		return "host_bound";
+	case TRACE_ADVICE_DEPENDENCIES:
+		return "dependencies";
+	case TRACE_ADVICE_COMMUNICATION:
+		return "communication";
+	case TRACE_ADVICE_COPIES:
+		return "copies";
+	case TRACE_ADVICE_KERNELS:
+		return "kernels";
+	case TRACE_ADVICE_BLOCKING:
+		return "blocking_calls";
+	case TRACE_ADVICE_SHORT_GAPS:
+		return "short_gaps";
+	case TRACE_ADVICE_NO_LAUNCHES:
+		return "no_launches";
+	default:
+		return NULL;
+	}
+}
+
+static void add_device(struct trace_summary *summary, const struct trace_temporal_device *device,
+	struct trace_summary_device place)
+{
+	int64_t span_ns = trace_temporal_span_ns(device);
+	const unsigned communication = 1 << TRACE_COMMUNICATION, memory = 1 << TRACE_MEMORY;
+
+	place.idle_share = span_ns ? (double)trace_temporal_idle_ns(device) / (double)span_ns : 0;
+	if (!summary->devices || place.idle_share < summary->least_idle.idle_share)
+		summary->least_idle = place;
+	if (!summary->devices || place.idle_share > summary->most_idle.idle_share)
+		summary->most_idle = place;
+	summary->devices++;
+	summary->span_ns += span_ns;
+	summary->idle_ns += trace_temporal_idle_ns(device);
+	for (unsigned set = 1; set < TRACE_KIND_SETS; set++)
+		summary->by_set_ns[set] += device->by_set_ns[set];
+	summary->compute_ns += device->by_kind_ns[TRACE_COMPUTE];
+	summary->communication_ns += device->by_kind_ns[TRACE_COMMUNICATION];
+	summary->communication_beside_compute_ns += device->communication_beside_compute_ns;
+	summary->only_communication_ns +=
+		device->by_set_ns[communication] + device->by_set_ns[communication | memory];
+	summary->only_memory_ns += device->by_set_ns[memory];
+}
+
+/* Parts of the gaps of a device with one call follow one another. */
+static void find_longest_block(struct trace_summary *summary, const struct trace_idle *idle,
+	const struct trace_idle_place *place, uint32_t view)
+{
+	struct trace_summary_block block = {.view = view, .row = MODEL_NONE};
+
+	for (uint32_t i = place->first; i < place->first + place->count; i++) {
+		const struct trace_idle_gap *gap = &idle->gaps.items[i];
+
+		if (gap->call == MODEL_NONE)
+			continue;
+		if (gap->call != block.row)
+			block.idle_ns = 0;
+		block.row = gap->call;
+		block.idle_ns += gap->end_ns - gap->start_ns;
+		if (block.idle_ns > summary->longest_block.idle_ns)
+			summary->longest_block = block;
+	}
+}
+
+static void add_idle(struct trace_summary *summary, const struct trace_idle *idle, uint32_t view)
+{
+	array_foreach (&idle->places, place) {
+		if (place->stream != MODEL_NONE)
+			continue;
+		for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++)
+			summary->idle_by_cause_ns[cause] += place->by_cause_ns[cause];
+		find_longest_block(summary, idle, place, view);
+	}
+}
+
+/* Python's and PyTorch's own functions say less than who called them. */
+static bool is_own_python(const char *name)
+{
+	return name[0] != '<' && !strstr(name, "torch/") && !strstr(name, "threading.py");
+}
+
+static int find_block_place(struct trace_summary *summary, const struct trace_results *results)
+{
+	struct trace_summary_block *block = &summary->longest_block;
+	_cleanup_free_ uint32_t *parents = NULL;
+	const struct trace *trace;
+
+	block->op = block->python = MODEL_NONE;
+	if (block->view == MODEL_NONE)
+		return 0;
+	trace = results->views[block->view].trace;
+	parents = trace_parents(trace, true);
+	if (!parents)
+		return -ENOMEM;
+	for (uint32_t row = parents[block->row]; row != MODEL_NONE; row = parents[row]) {
+		const struct trace_event *event = &trace->events.items[row];
+
+		if (event->category == TRACE_PYTHON_FUNCTION) {
+			if (block->python == MODEL_NONE &&
+				is_own_python(trace_text(trace, event->name)))
+				block->python = row;
+		} else if (block->op == MODEL_NONE && event->category <= TRACE_USER_ANNOTATION) {
+			block->op = row;
+		}
+	}
+	return 0;
+}
+
+static int add_rank(struct trace_summary *summary, struct trace_results *results, uint32_t index)
+{
+	const struct trace_temporal *temporal = trace_results_temporal(results, index);
+	const struct trace_idle *idle = trace_results_idle(results, index);
+	const struct trace_launches *launches = trace_results_launches(results, index);
+
+	if (!temporal || !idle || !launches)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < temporal->devices.count; i++)
+		add_device(summary, &temporal->devices.items[i],
+			(struct trace_summary_device){.view = index, .device = i});
+	add_idle(summary, idle, index);
+	array_foreach (&results->views[index].works, work)
+		summary->communication_works[work->communication]++;
+	array_foreach (&launches->calls, call) {
+		summary->launches += call->launches;
+		summary->short_launches += call->short_works;
+	}
+	return 0;
+}
+
+static bool is_part(int64_t part_ns, int64_t whole_ns, int percent)
+{
+	return part_ns >= whole_ns / 100 * percent;
+}
+
+/* What is most of the idle time, where nothing else was clear enough. */
+static unsigned main_idle_advice(const struct trace_summary *summary)
+{
+	static const unsigned advices[TRACE_IDLE_CAUSE_MAX] = {
+		[TRACE_IDLE_HOST] = TRACE_ADVICE_HOST_BOUND,
+		[TRACE_IDLE_BLOCKED] = TRACE_ADVICE_BLOCKING,
+		[TRACE_IDLE_LAUNCH] = TRACE_ADVICE_HOST_BOUND,
+		[TRACE_IDLE_KERNEL] = TRACE_ADVICE_SHORT_GAPS,
+		[TRACE_IDLE_OTHER] = TRACE_ADVICE_DEPENDENCIES,
+		[TRACE_IDLE_UNKNOWN] = TRACE_ADVICE_NO_LAUNCHES,
+	};
+	int most = 0;
+
+	for (int cause = 1; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
+		if (summary->idle_by_cause_ns[cause] > summary->idle_by_cause_ns[most])
+			most = cause;
+	}
+	return advices[most];
+}
+
+static unsigned idle_advice(const struct trace_summary *summary)
+{
+	int64_t host_ns = summary->idle_by_cause_ns[TRACE_IDLE_HOST] +
+			  summary->idle_by_cause_ns[TRACE_IDLE_LAUNCH];
+	unsigned advice = 0;
+
+	if (is_part(host_ns, summary->span_ns, MIN_IDLE_PERCENT) && summary->launches) {
+		bool launch_bound = summary->short_launches >= summary->launches / 2 &&
+				    host_ns / (int64_t)summary->launches <= MAX_LAUNCH_GAP_NS;
+
+		advice |= launch_bound ? TRACE_ADVICE_LAUNCH_BOUND : TRACE_ADVICE_HOST_BOUND;
+	}
+	if (is_part(summary->idle_by_cause_ns[TRACE_IDLE_OTHER], summary->span_ns,
+		    MIN_OTHER_PERCENT))
+		advice |= TRACE_ADVICE_DEPENDENCIES;
+	if (is_part(summary->idle_by_cause_ns[TRACE_IDLE_BLOCKED], summary->span_ns,
+		    MIN_OTHER_PERCENT))
+		advice |= TRACE_ADVICE_BLOCKING;
+	return advice;
+}
+
+static unsigned find_advice(const struct trace_summary *summary)
+{
+	unsigned advice = 0;
+
+	if (!summary->span_ns)
+		return 0;
+	if (summary->launches >= MIN_LAUNCHES)
+		advice = idle_advice(summary);
+	if (!advice && is_part(summary->idle_ns, summary->span_ns, IDLE_ADVICE_PERCENT))
+		advice = main_idle_advice(summary);
+	if (summary->launches < MIN_LAUNCHES)
+		return advice;
+	if (is_part(summary->only_communication_ns, summary->span_ns, MIN_OTHER_PERCENT))
+		advice |= TRACE_ADVICE_COMMUNICATION;
+	if (is_part(summary->only_memory_ns, summary->span_ns, MIN_OTHER_PERCENT))
+		advice |= TRACE_ADVICE_COPIES;
+	if (is_part(summary->compute_ns, summary->span_ns, MIN_COMPUTE_PERCENT))
+		advice |= TRACE_ADVICE_KERNELS;
+	return advice;
+}
+
+int64_t trace_summary_saves_ns(const struct trace_summary *summary, enum trace_advice advice)
+{
+	const int64_t *idle_ns = summary->idle_by_cause_ns;
+
+	switch (advice) {
+	case TRACE_ADVICE_LAUNCH_BOUND:
+	case TRACE_ADVICE_HOST_BOUND:
+		return idle_ns[TRACE_IDLE_HOST] + idle_ns[TRACE_IDLE_LAUNCH];
+	case TRACE_ADVICE_BLOCKING:
+		return idle_ns[TRACE_IDLE_BLOCKED];
+	case TRACE_ADVICE_SHORT_GAPS:
+		return idle_ns[TRACE_IDLE_KERNEL];
+	case TRACE_ADVICE_DEPENDENCIES:
+		return idle_ns[TRACE_IDLE_OTHER];
+	case TRACE_ADVICE_NO_LAUNCHES:
+		return idle_ns[TRACE_IDLE_UNKNOWN];
+	case TRACE_ADVICE_COMMUNICATION:
+		return summary->only_communication_ns;
+	case TRACE_ADVICE_COPIES:
+		return summary->only_memory_ns;
+	default:
+		return 0;
+	}
+}
+
+int trace_summary_init(struct trace_summary *summary, struct trace_results *results)
+{
+	int r = 0;
+
+	*summary = (struct trace_summary){.longest_block.view = MODEL_NONE};
+	for (uint32_t i = 0; r == 0 && i < results->count; i++)
+		r = add_rank(summary, results, i);
+	r = r ?: find_block_place(summary, results);
+	if (r == 0)
+		summary->advice = find_advice(summary);
+	return r;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/program/window_use.h"
+
+#include "base/macros.h"
+#include "model/windows.h"
+
+static void add_samples(
+	struct window_use *use, const struct model *model, const struct selected *selected)
+{
+	for (size_t i = 0; i < model->samples.count; i++) {
+		const struct model_sample *sample = &model->samples.items[i];
+		uint32_t window = model_window_at(model, sample->time_ns);
+
+		if (window != MODEL_NONE && sample->wait == WIRE_WAIT_NONE &&
+			(!selected || selected->samples[i]))
+			use->rows.items[window].samples++;
+	}
+}
+
+/* Work lies in the window that it began in; time counts in each that it ran in. */
+static void add_works(struct window_use *use, const struct model *model)
+{
+	uint64_t busy_until_ns = 0;
+
+	array_foreach (&model->device_works, work) {
+		uint64_t start_ns = MAX(work->start_ns, busy_until_ns);
+		uint32_t window = model_window_at(model, work->start_ns);
+
+		if (window == MODEL_NONE)
+			continue;
+		use->rows.items[window].works++;
+		for (; window < model->windows.count; window++) {
+			const struct model_window *found = &model->windows.items[window];
+			uint64_t from_ns = MAX(start_ns, found->begin_ns);
+			uint64_t to_ns = MIN(work->end_ns, found->end_ns);
+
+			if (found->begin_ns >= work->end_ns)
+				break;
+			use->rows.items[window].device_busy_ns +=
+				to_ns > from_ns ? to_ns - from_ns : 0;
+		}
+		busy_until_ns = MAX(busy_until_ns, work->end_ns);
+	}
+}
+
+int window_use_init(
+	struct window_use *use, const struct model *model, const struct selected *selected)
+{
+	int r;
+
+	*use = (struct window_use){0};
+	r = array_reserve(&use->rows, model->windows.count);
+	for (size_t i = 0; r == 0 && i < model->windows.count; i++)
+		r = array_append(&use->rows, (struct window_row){0});
+	if (r < 0) {
+		window_use_done(use);
+		return r;
+	}
+	add_samples(use, model, selected);
+	add_works(use, model);
+	array_foreach (&model->steps, step) {
+		if (step->window != MODEL_NONE)
+			use->rows.items[step->window].steps++;
+	}
+	return 0;
+}
+
+void window_use_done(struct window_use *use)
+{
+	array_done(&use->rows);
+}

@@ -1,0 +1,783 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The unwinder as the BPF programs compile it: their maps, the walk over native frames by the
+ * tables of unwind/table.h, the walk over Python frames, and the record that both fill. The
+ * includer defines, before including this file:
+ *
+ *   READ_USER(task, to, size, address)   reads memory of the task's process; 0 on success
+ *   AWAITED_COPY_BUDGET                  stack copies per CPU and second while a table is on its
+ * way; not defined: any number
+ */
+#pragma once
+
+#ifndef AWAITED_COPY_BUDGET
+#define AWAITED_COPY_BUDGET 0
+#endif
+
+#include "bpf/kernel.bpf.h"
+#include "bpf/sampler_shared.h"
+#include "wire/sample.h"
+
+#define UNWIND_READ_U64(context, address, value) read_stack_u64(context, address, value)
+#define UNWIND_TABLE_WORD(table, index, value)                                                     \
+	({                                                                                         \
+		__u32 _word_index = (index);                                                       \
+		const __u64 *_word = bpf_map_lookup_elem((table), &_word_index);                   \
+		if (_word)                                                                         \
+			*(value) = *_word;                                                         \
+		!_word;                                                                            \
+	})
+
+struct walk;
+static int read_stack_u64(struct walk *walk, __u64 address, __u64 *ret_value);
+#include "unwind/step.h"
+
+/* ---- set before load ---- */
+const volatile bool whole_machine = false;
+const volatile __u32 pid_namespace_level = 0;
+const volatile __u32 pid_namespace_inode = 0;
+const volatile __u64 wakeup_bytes = 1 << 20;
+
+/* When the collector was woken last for something that it does not know. */
+__u64 woken_ns = 0;
+
+/* ---- maps ---- */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
+} samples SEC(".maps");
+
+/* Thread groups by PID in the collector's namespace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAMPLER_MAX_PROCESSES);
+	__type(key, __u32);
+	__type(value, struct sampler_process);
+} processes SEC(".maps");
+
+/* A hash and no LPM trie: programs that may sleep cannot use one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SAMPLER_MAX_MAPPINGS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct sampler_mapping_key);
+	__type(value, struct sampler_mapping);
+} mappings SEC(".maps");
+
+/* By sampler_process.python; 0 is not used. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAMPLER_MAX_INTERPRETERS);
+	__type(key, __u32);
+	__type(value, struct python_image_facts);
+} interpreters SEC(".maps");
+
+/* Code objects whose names were sent: hashes, two to a set. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAMPLER_SENT_CODES);
+	__type(key, __u32);
+	__type(value, struct sampler_sent_codes);
+} sent_codes SEC(".maps");
+
+struct table_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SAMPLER_MAX_FILES);
+	__type(key, __u32);
+	__array(values, struct table_map);
+} tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SAMPLER_CACHED_RULES);
+	__type(key, __u32);
+	__type(value, struct sampler_cached_rule);
+} cached_rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SAMPLER_COUNT_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* The stack is read in pieces: one miss of the CPU's caches then serves several frames. */
+#define STACK_WINDOW_BYTES 1024
+#define NO_WINDOW          (1ULL << 63) /* no user address is near it */
+#define PYTHON_FRAME_WORDS (sizeof(struct wire_python_frame) / 8)
+/* A power of two above the words of all frames. */
+#define MAX_FRAME_WORDS 4096
+_Static_assert(MAX_FRAME_WORDS > WIRE_MAX_KERNEL_FRAMES + WIRE_MAX_USER_FRAMES +
+					 WIRE_MAX_PYTHON_FRAMES * PYTHON_FRAME_WORDS,
+	"frames fit");
+/* Copies are a hundred times as long as other records: they fill half of the ring at most. */
+#define COPIES_UNTIL_WAKEUPS 4
+#define COPY_PAGES           (WIRE_MAX_STACK_COPY_BYTES / 4096)
+#define RECORD_BYTES                                                                               \
+	(sizeof(struct wire_sample) + MAX_FRAME_WORDS * 8 + sizeof(struct wire_stack_copy) +       \
+		WIRE_MAX_STACK_COPY_BYTES)
+
+#define CODE_RECORD_BYTES                                                                          \
+	(sizeof(struct wire_python_code) + 3 * WIRE_PYTHON_TEXT_BYTES + WIRE_PYTHON_LINES_BYTES)
+/* One read gets what is needed of a frame. */
+#define PYTHON_WINDOW_BYTES 128
+
+struct python_scratch {
+	__u64 at;     /* the next frame to read */
+	__u64 thread; /* PyThreadState; 0: none */
+	__u64 interpreter;
+	__u64 thread_pointer;
+	__u64 gil_holder;
+	__u32 reason; /* enum wire_python */
+	__u32 gil;    /* enum wire_gil */
+	__u32 holder_is_pointer;
+	__u32 last_at;      /* word of the last frame in the record; 0: none yet */
+	__u64 checked_code; /* of the frame before; 0: none */
+	__u32 check;
+	__u8 frame[PYTHON_WINDOW_BYTES + 8];
+	__u8 code[PYTHON_CODE_BYTES + 8];
+	__u8 record[CODE_RECORD_BYTES + 4096];
+};
+
+/* Working memory of one CPU: too large for the BPF stack, and for a PERCPU map's 32 KB. */
+struct scratch {
+	struct unwind_state state;
+	struct sampler_process owner;
+	__u32 owner_known;
+	__u32 stop;
+	__u32 kernel_frames;
+	__u32 python_frames, user_frames; /* walked: more than the record has room for */
+	__u32 evaluations_left_out, entries_left_out;
+	struct return_instance *return_instance;
+	__u32 return_instances_read;
+	__u32 copies_in_window;
+	__u64 copy_window_ns;
+	__u64 copied;
+	__u64 window_at; /* user address of the bytes in `window` */
+	__u8 window[STACK_WINDOW_BYTES];
+	struct sampler_process recent_owner; /* whose mappings `recent` holds */
+	struct sampler_mapping recent[SAMPLER_RECENT_MAPPINGS];
+	__u32 recent_next;
+	struct wire_stack_copy registers;
+	__u64 system_call; /* its number; -1 outside of one */
+	struct python_scratch python;
+	__u8 record[RECORD_BYTES + 4096]; /* slack: one page read may start below the limit */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* one per CPU, set before load */
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/* ---- helpers ---- */
+static __always_inline void count(__u32 counter, __u64 amount)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &counter);
+
+	if (value)
+		*value += amount;
+}
+
+/* The task's PID in the collector's namespace; 0 when it is not visible there. */
+static __always_inline __u32 visible_pid(struct task_struct *task)
+{
+	struct upid number;
+	struct pid *pid;
+
+	if (!pid_namespace_level)
+		return BPF_CORE_READ(task, pid);
+	pid = BPF_CORE_READ(task, thread_pid);
+	if (!pid || BPF_CORE_READ(pid, level) < pid_namespace_level)
+		return 0;
+	bpf_core_read(&number.nr, sizeof(number.nr), &pid->numbers[pid_namespace_level].nr);
+	bpf_core_read(&number.ns, sizeof(number.ns), &pid->numbers[pid_namespace_level].ns);
+	if (BPF_CORE_READ(number.ns, ns.inum) != pid_namespace_inode)
+		return 0;
+	return number.nr;
+}
+
+static __always_inline __u32 visible_tgid(struct task_struct *task)
+{
+	return pid_namespace_level ? visible_pid(BPF_CORE_READ(task, group_leader))
+				   : (__u32)BPF_CORE_READ(task, tgid);
+}
+
+/* bpf_loop wants a pointer into the BPF stack as its context. */
+struct walk {
+	struct scratch *scratch;
+	struct task_struct *task;
+	struct sampler_process *process;    /* NULL: not known */
+	const struct python_target *python; /* of a struct python_image_facts */
+};
+
+/* ---- stack memory ---- */
+static __noinline int refill_window(struct walk *walk, __u64 address)
+{
+	struct scratch *scratch = walk->scratch;
+
+	scratch->window_at = address;
+	if (!READ_USER(walk->task, scratch->window, sizeof(scratch->window), address))
+		return 0;
+	scratch->window_at = NO_WINDOW;
+	return -1;
+}
+
+static __noinline int read_stack_u64(struct walk *walk, __u64 address, __u64 *ret_value)
+{
+	struct scratch *scratch = walk->scratch;
+	__u64 offset = address - scratch->window_at;
+
+	if (offset > STACK_WINDOW_BYTES - sizeof(*ret_value)) {
+		/* Less than a window is left below the end of the stack. */
+		if (refill_window(walk, address))
+			return READ_USER(walk->task, ret_value, sizeof(*ret_value), address);
+		offset = 0;
+	}
+	*ret_value = *(__u64 *)(scratch->window + offset);
+	return 0;
+}
+
+/* ---- one frame ---- */
+
+static __always_inline bool same_owner(
+	const struct sampler_process *left, const struct sampler_process *right)
+{
+	return left->space == right->space && left->generation == right->generation;
+}
+
+/* The mapping that covers the address: the hash holds its power-of-two blocks. */
+static __always_inline const struct sampler_mapping *look_up_mapping(
+	struct scratch *scratch, __u64 address)
+{
+	struct sampler_mapping_key key = {.space = scratch->owner.space};
+	__u64 sizes = scratch->owner.block_sizes;
+
+	for (int bits = SAMPLER_BLOCK_BITS_MAX; bits >= SAMPLER_BLOCK_BITS_MIN; bits--) {
+		const struct sampler_mapping *found;
+
+		if (!(sizes >> bits & 1))
+			continue;
+		key.block_bits = bits;
+		key.address = address >> bits << bits;
+		found = bpf_map_lookup_elem(&mappings, &key);
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+/* Neighbouring frames lie in few files: the last ones are kept, since a look-up costs some twenty
+ * cache misses. */
+static __always_inline const struct sampler_mapping *find_mapping(
+	struct scratch *scratch, __u64 address)
+{
+	const struct sampler_mapping *found;
+	__u32 at;
+
+	if (!same_owner(&scratch->recent_owner, &scratch->owner)) {
+		__builtin_memset(scratch->recent, 0, sizeof(scratch->recent));
+		scratch->recent_owner = scratch->owner;
+	}
+	for (int i = 0; i < SAMPLER_RECENT_MAPPINGS; i++) {
+		if (address >= scratch->recent[i].start && address < scratch->recent[i].end)
+			return &scratch->recent[i];
+	}
+	found = look_up_mapping(scratch, address);
+	if (!found)
+		return NULL;
+	at = scratch->recent_next++ & (SAMPLER_RECENT_MAPPINGS - 1);
+	scratch->recent[at] = *found;
+	return found;
+}
+
+/* Finds the rule by mapping and table. Returns 0 or UNWIND_STOPPED(reason). */
+static __noinline int find_rule(
+	struct scratch *scratch, __u64 address, struct unwind_rule *ret_rule)
+{
+	const struct sampler_mapping *mapping = find_mapping(scratch, address);
+	__u32 file;
+	void *table;
+
+	count(SAMPLER_COUNT_CACHE_MISS, 1);
+	if (!mapping)
+		return UNWIND_STOPPED(WIRE_STOP_NO_MAPPING);
+	if (mapping->kind == SAMPLER_MAPPING_FRAME_POINTER) {
+		ret_rule->cfa = UNWIND_CFA_FRAME_POINTER;
+		ret_rule->rbp = UNWIND_SAVED_AT_CFA;
+		ret_rule->rbp_offset = -16;
+		ret_rule->ra_offset = -8;
+		return 0;
+	}
+	file = mapping->file;
+	table = bpf_map_lookup_elem(&tables, &file);
+	if (!table)
+		return UNWIND_STOPPED(WIRE_STOP_NO_TABLE);
+	unwind_table_find(table, address - mapping->bias, ret_rule);
+	return 0;
+}
+
+/* ---- rules found before ---- */
+
+/* Unique for address, space and generation but for one chance in 2^64. */
+static __always_inline __u64 rule_key(const struct scratch *scratch, __u64 address)
+{
+	__u64 owner = (__u64)scratch->owner.space << 32 | scratch->owner.generation;
+	__u64 key = (address ^ owner * 0xff51afd7ed558ccdULL) * 0x9e3779b97f4a7c15ULL;
+
+	return (key ^ key >> 32) * 0xc4ceb9fe1a85ec53ULL;
+}
+
+/*
+ * Nearly every rule fits into one word: kinds of CFA, rbp and rbx in bits 0, 4 and 6, the CFA's
+ * offset in 8 to 31, those of rbp and rbx in 32 and 48. False for the others, which are looked up
+ * each time.
+ */
+static __always_inline bool pack_rule(const struct unwind_rule *rule, __u64 *ret_packed)
+{
+	bool plain = rule->cfa == UNWIND_CFA_NONE || rule->cfa == UNWIND_CFA_END ||
+		     rule->cfa == UNWIND_CFA_SIGNAL || rule->ra_offset == -8;
+
+	if (!plain || rule->ra != UNWIND_RA_AT_CFA || rule->cfa_addend ||
+		rule->cfa_offset > 0x7fffff || rule->cfa_offset < -0x800000)
+		return false;
+	*ret_packed = rule->cfa | (__u64)rule->rbp << 4 | (__u64)rule->rbx << 6 |
+		      (__u64)((__u32)rule->cfa_offset & 0xffffff) << 8 |
+		      (__u64)(__u16)rule->rbp_offset << 32 | (__u64)(__u16)rule->rbx_offset << 48;
+	return true;
+}
+
+static __always_inline void unpack_rule(__u64 packed, struct unwind_rule *ret_rule)
+{
+	ret_rule->cfa = packed & 15;
+	ret_rule->rbp = packed >> 4 & 3;
+	ret_rule->rbx = packed >> 6 & 3;
+	ret_rule->cfa_offset = (__s32)(__u32)packed >> 8;
+	ret_rule->ra_offset = -8;
+	ret_rule->rbp_offset = (__s16)(packed >> 32);
+	ret_rule->rbx_offset = (__s16)(packed >> 48);
+}
+
+/* ---- return probes ---- */
+
+/*
+ * A return address that a uretprobe replaced: the real one is in the task's list of pending
+ * returns. True when pc was such a trampoline and is now the real address.
+ */
+static __noinline int leave_trampoline(struct walk *walk)
+{
+	struct scratch *scratch = walk->scratch;
+	struct task_struct *task = walk->task;
+	struct return_instance *instance = scratch->return_instance;
+	struct xol_area *area;
+
+	area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
+	if (!area || scratch->state.pc != BPF_CORE_READ(area, vaddr))
+		return 0;
+	if (!scratch->return_instances_read) {
+		scratch->return_instances_read = 1;
+		instance = BPF_CORE_READ(task, utask, return_instances);
+	}
+	if (!instance)
+		return 0;
+	scratch->state.pc = BPF_CORE_READ(instance, orig_ret_vaddr);
+	/* Probes chained on one return address share it: skip to the next replaced address. */
+	for (int i = 0; i < SAMPLER_MAX_CHAINED_PROBES; i++) {
+		if (!BPF_CORE_READ(instance, chained))
+			break;
+		instance = BPF_CORE_READ(instance, next);
+		if (!instance)
+			break;
+	}
+	scratch->return_instance = instance ? BPF_CORE_READ(instance, next) : NULL;
+	return 1;
+}
+
+/* Frames of one kind that are in the record, of all that were walked. */
+static __always_inline __u32 kept_frames(__u32 walked, __u32 room)
+{
+	return walked < room ? walked : room;
+}
+
+/* Words of the record before the user frames. */
+static __always_inline __u32 frame_words(const struct scratch *scratch)
+{
+	return scratch->kernel_frames +
+	       kept_frames(scratch->python_frames, WIRE_MAX_PYTHON_FRAMES) * PYTHON_FRAME_WORDS;
+}
+
+/* The place of a frame among those of its kind: the last `outer` of `room` places are a ring. */
+static __always_inline __u32 frame_place(__u32 index, __u32 room, __u32 outer)
+{
+	__u32 inner = room - outer;
+
+	return index < inner ? index : inner + ((index - inner) & (outer - 1));
+}
+
+/* Is this native frame one that evaluates Python? */
+static __noinline int is_evaluation(struct walk *walk, __u64 address)
+{
+	const struct python_image_facts *facts = (const struct python_image_facts *)walk->python;
+
+	if (!facts)
+		return 0;
+	for (int i = 0; i < PYTHON_MAX_EVAL_RANGES; i++) {
+		if (address >= facts->eval[i].start && address < facts->eval[i].end)
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline void put_user_frame(struct walk *walk, __u64 address)
+{
+	struct scratch *scratch = walk->scratch;
+	__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
+	__u32 at = frame_words(scratch) +
+		   frame_place(scratch->user_frames, WIRE_MAX_USER_FRAMES, WIRE_OUTER_USER_FRAMES);
+
+	at &= MAX_FRAME_WORDS - 1;
+	if (scratch->user_frames >= WIRE_MAX_USER_FRAMES)
+		scratch->evaluations_left_out += is_evaluation(walk, frames[at]);
+	frames[at] = address;
+	scratch->user_frames++;
+}
+
+static long walk_frame(__u32 index __attribute__((unused)), struct walk *walk)
+{
+	struct scratch *scratch = walk->scratch;
+	__u64 address = unwind_lookup_pc(&scratch->state);
+	__u64 key = rule_key(scratch, address), packed;
+	__u32 slot = key & (SAMPLER_CACHED_RULES - 1);
+	struct sampler_cached_rule *cached;
+	struct unwind_rule rule = {0};
+	int result;
+
+	cached = bpf_map_lookup_elem(&cached_rules, &slot);
+	if (!cached)
+		return 1;
+	packed = cached->packed;
+	if ((cached->check ^ packed) == key) {
+		unpack_rule(packed, &rule);
+	} else {
+		result = find_rule(scratch, address, &rule);
+		if (result) {
+			if (leave_trampoline(walk))
+				return 0;
+			scratch->stop = UNWIND_STOP_REASON(result);
+		} else if (pack_rule(&rule, &packed)) {
+			cached->packed = packed;
+			cached->check = key ^ packed;
+		}
+	}
+	put_user_frame(walk, address);
+	if (scratch->stop != WIRE_STOP_DEPTH)
+		return 1;
+	if (rule.cfa == UNWIND_CFA_NONE && leave_trampoline(walk)) {
+		scratch->user_frames--;
+		return 0;
+	}
+	result = unwind_step(walk, &scratch->state, &rule);
+	if (!result)
+		return 0;
+	scratch->stop = UNWIND_STOP_REASON(result);
+	return 1;
+}
+
+#include "bpf/python.bpf.h"
+
+/* ---- one sample ---- */
+
+/*
+ * The user registers as they were when the task last entered the kernel: by the timer interrupt
+ * itself, or by the system call it is in. Returns WIRE_STOP_COMPLETE and fills `registers`, or why
+ * there are none.
+ */
+static __always_inline int read_user_registers(struct scratch *scratch, struct task_struct *task)
+{
+	struct wire_stack_copy *out = &scratch->registers;
+	struct registers regs;
+
+	if (!task->mm || task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+		return WIRE_STOP_NO_USER_STACK;
+	if (bpf_probe_read_kernel(&regs, sizeof(regs), (void *)bpf_task_pt_regs(task)))
+		return WIRE_STOP_NO_USER_STACK;
+	if ((__u16)regs.cs == USER32_CS)
+		return WIRE_STOP_COMPAT;
+	if ((__u16)regs.cs != USER_CS)
+		return WIRE_STOP_NO_USER_STACK;
+	scratch->system_call = regs.orig_ax;
+	out->pc = regs.ip;
+	out->sp = regs.sp;
+	out->bp = regs.bp;
+	out->bx = regs.bx;
+	out->leaf[0] = regs.ax;
+	out->leaf[1] = regs.dx;
+	out->leaf[2] = regs.cx;
+	out->leaf[3] = regs.bx;
+	out->leaf[4] = regs.si;
+	out->leaf[5] = regs.di;
+	out->leaf[6] = regs.bp;
+	out->leaf[7] = regs.sp;
+	out->leaf[8] = regs.r8;
+	out->leaf[9] = regs.r9;
+	out->leaf[10] = regs.r10;
+	out->leaf[11] = regs.r11;
+	out->leaf[12] = regs.r12;
+	out->leaf[13] = regs.r13;
+	out->leaf[14] = regs.r14;
+	out->leaf[15] = regs.r15;
+	return WIRE_STOP_COMPLETE;
+}
+
+static __always_inline void start_walk(struct scratch *scratch)
+{
+	struct unwind_state *state = &scratch->state;
+	const struct wire_stack_copy *registers = &scratch->registers;
+
+	state->pc = registers->pc;
+	state->sp = registers->sp;
+	state->rbp.value = registers->bp;
+	state->rbp.saved_at = state->rbp.lost = 0;
+	state->rbx.value = registers->bx;
+	state->rbx.saved_at = state->rbx.lost = 0;
+	state->exact_pc = state->is_leaf = 1;
+	__builtin_memcpy(state->leaf, registers->leaf, sizeof(state->leaf));
+	scratch->return_instances_read = 0;
+	scratch->return_instance = NULL;
+	scratch->window_at = NO_WINDOW;
+	scratch->stop = WIRE_STOP_DEPTH; /* unless the walk says otherwise */
+}
+
+/* Is the piece that the walk lacks on its way? A mapping is, when it is new. */
+static __always_inline bool is_awaited(struct walk *walk)
+{
+	struct scratch *scratch = walk->scratch;
+
+	if (scratch->stop == WIRE_STOP_NO_TABLE || !scratch->owner_known)
+		return true;
+	return walk->process && walk->process->unmapped_copies < SAMPLER_UNMAPPED_COPIES;
+}
+
+/* May this stack be copied out for user space to unwind? While its piece is on the way, as long as
+ * the ring has room for others' samples; budgeted else. */
+static __always_inline bool may_copy_stack(struct walk *walk, __u64 now_ns, __u64 waiting_bytes)
+{
+	struct scratch *scratch = walk->scratch;
+	bool is_coming = is_awaited(walk);
+	__u32 budget = is_coming ? AWAITED_COPY_BUDGET : SAMPLER_COPY_BUDGET;
+
+	if (waiting_bytes >= wakeup_bytes * COPIES_UNTIL_WAKEUPS) {
+		count(SAMPLER_COUNT_COPIES_DENIED, 1);
+		return false;
+	}
+	if (scratch->stop == WIRE_STOP_NO_MAPPING && is_coming && walk->process)
+		walk->process->unmapped_copies++;
+	if (is_coming && !AWAITED_COPY_BUDGET)
+		return true;
+	if (now_ns - scratch->copy_window_ns > 1000000000ULL) {
+		scratch->copy_window_ns = now_ns;
+		scratch->copies_in_window = 0;
+	}
+	if (scratch->copies_in_window++ < budget)
+		return true;
+	count(SAMPLER_COUNT_COPIES_DENIED, 1);
+	return false;
+}
+
+/*
+ * Appends registers and stack at byte `at` of the record; returns the record's new length. A
+ * function that has just made room for its variables has not touched the pages of its stack pointer
+ * yet: what cannot be read there reads as zeros, and the stack goes on above.
+ */
+static __always_inline __u64 copy_stack(struct walk *walk, __u64 at)
+{
+	struct scratch *scratch = walk->scratch;
+	__u64 sp = scratch->registers.sp, chunk;
+	struct wire_stack_copy *out;
+	bool is_read = false;
+
+	at &= 0x7fff;
+	scratch->copied = 0;
+	for (int page = 0; page < COPY_PAGES; page++) {
+		__u64 to = at + sizeof(struct wire_stack_copy) + scratch->copied;
+
+		chunk = 4096 - ((sp + scratch->copied) & 4095);
+		if (chunk > 4096 || to > RECORD_BYTES - 4096)
+			break;
+		/* What it cannot read the helper fills with zeros. */
+		if (!READ_USER(walk->task, scratch->record + to, chunk, sp + scratch->copied))
+			is_read = true;
+		else if (is_read)
+			break;
+		scratch->copied += chunk;
+	}
+	if (!is_read)
+		scratch->copied = 0;
+	out = (struct wire_stack_copy *)(scratch->record + at);
+	*out = scratch->registers;
+	out->stack_bytes = scratch->copied;
+	return at + sizeof(*out) + scratch->copied;
+}
+
+static __always_inline void fill_record(
+	struct scratch *scratch, struct task_struct *task, __u32 pid, bool in_kernel)
+{
+	struct wire_sample *sample = (struct wire_sample *)scratch->record;
+
+	sample->record.type = WIRE_RECORD_SAMPLE;
+	sample->record.reserved = 0;
+	sample->cgroup_id = bpf_get_current_cgroup_id();
+	sample->pid = pid;
+	sample->tid = pid_namespace_level ? visible_pid(task) : (__u32)task->pid;
+	sample->cpu = bpf_get_smp_processor_id();
+	sample->python_frame_count = kept_frames(scratch->python_frames, WIRE_MAX_PYTHON_FRAMES);
+	sample->python_left_out = scratch->python_frames - sample->python_frame_count;
+	sample->entries_left_out = scratch->entries_left_out;
+	sample->kernel_frame_count = scratch->kernel_frames;
+	sample->user_frame_count = kept_frames(scratch->user_frames, WIRE_MAX_USER_FRAMES);
+	sample->user_left_out = scratch->user_frames - sample->user_frame_count;
+	sample->evaluations_left_out = scratch->evaluations_left_out;
+	sample->stop = scratch->stop;
+	sample->flags = in_kernel ? WIRE_SAMPLE_KERNEL_MODE : 0;
+	sample->wait = WIRE_WAIT_NONE;
+	sample->reserved = 0;
+	sample->waited_ns = sample->runnable_ns = 0;
+	sample->exec_id = task->self_exec_id;
+	fill_python(scratch, sample);
+	bpf_core_read(sample->thread_name, sizeof(sample->thread_name), &task->comm);
+	BPF_CORE_READ_INTO(&sample->process_name, task, group_leader, comm);
+}
+
+static __always_inline bool is_executing(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->in_execve) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+}
+
+/* Half-way through execve the registers are the old program's and the memory is the new one's. */
+static __always_inline bool is_between_programs(struct walk *walk)
+{
+	__u64 word;
+
+	return is_executing(walk->task) &&
+	       READ_USER(walk->task, &word, sizeof(word), walk->scratch->registers.sp);
+}
+
+/* The sample has the address at hand and nothing else; when it has executed a program, not even
+ * that. */
+static __always_inline void walk_without_owner(struct walk *walk)
+{
+	struct scratch *scratch = walk->scratch;
+	__u64 *frames = (__u64 *)(scratch->record + sizeof(struct wire_sample));
+
+	scratch->owner_known = 0;
+	scratch->stop = WIRE_STOP_NO_USER_STACK;
+	if (is_executing(walk->task))
+		return;
+	frames[frame_words(scratch) & (MAX_FRAME_WORDS - 1)] = scratch->registers.pc;
+	scratch->user_frames = 1;
+	scratch->stop = WIRE_STOP_NO_MAPPING;
+}
+
+static __always_inline void walk_user_stack(struct walk *walk)
+{
+	const struct sampler_process *owner = walk->process;
+	struct scratch *scratch = walk->scratch;
+
+	/* The pointer itself is tested: of a flag the verifier does not know what it means. */
+	if (!owner || !owner->space) {
+		walk_without_owner(walk);
+		return;
+	}
+	scratch->owner = *owner;
+	start_walk(scratch);
+	bpf_loop(WIRE_MAX_USER_DEPTH, walk_frame, walk, 0);
+	if (scratch->stop != WIRE_STOP_COMPLETE && is_between_programs(walk)) {
+		scratch->stop = WIRE_STOP_NO_USER_STACK;
+		scratch->user_frames = 0;
+	}
+}
+
+/*
+ * Takes both stacks of the walk's task, kernel frames being in the record already. Returns the
+ * length of the record without a stack copy.
+ */
+static __always_inline __u64 take_stacks(
+	struct walk *walk, struct sampler_process *process, __u32 pid, bool in_kernel)
+{
+	struct scratch *scratch = walk->scratch;
+	__u32 python = process ? process->python : 0;
+
+	walk->process = process;
+	scratch->user_frames = scratch->python_frames = 0;
+	scratch->evaluations_left_out = scratch->entries_left_out = 0;
+	scratch->owner_known = 1;
+	scratch->python.reason = WIRE_PYTHON_NONE;
+	scratch->stop = read_user_registers(scratch, walk->task);
+	walk->python = NULL;
+	if (python)
+		walk->python = bpf_map_lookup_elem(&interpreters, &python);
+	if (scratch->stop == WIRE_STOP_COMPLETE) {
+		walk_python(walk);
+		walk_user_stack(walk);
+	}
+	fill_record(scratch, walk->task, pid, in_kernel);
+	((struct wire_sample *)scratch->record)->python_interpreter =
+		walk->python ? walk->python->interpreter : 0;
+	return sizeof(struct wire_sample) +
+	       (frame_words(scratch) + kept_frames(scratch->user_frames, WIRE_MAX_USER_FRAMES)) * 8;
+}
+
+/*
+ * What is new in a process is in the side-band rings already: the sooner the collector looks, the
+ * fewer stacks have to be copied. CPUs that ask at once may wake it twice.
+ */
+static __always_inline bool must_wake(const struct scratch *scratch, __u64 now_ns)
+{
+	if (scratch->owner_known && scratch->stop != WIRE_STOP_NO_MAPPING)
+		return false;
+	if (now_ns - woken_ns < SAMPLER_WAKE_NS)
+		return false;
+	woken_ns = now_ns;
+	return true;
+}
+
+/* Adds a stack copy where user space has to unwind, and hands the record over. */
+static __always_inline int send_sample(struct walk *walk, __u64 length, __u64 now_ns)
+{
+	struct scratch *scratch = walk->scratch;
+	struct wire_sample *sample = (struct wire_sample *)scratch->record;
+	__u64 waiting_bytes, flags;
+	bool is_woken = false;
+
+	sample->time_ns = now_ns;
+	waiting_bytes = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
+	if ((scratch->stop == WIRE_STOP_NO_TABLE || scratch->stop == WIRE_STOP_NO_MAPPING) &&
+		may_copy_stack(walk, now_ns, waiting_bytes)) {
+		length = copy_stack(walk, length);
+		sample->flags |= WIRE_SAMPLE_STACK_COPY;
+		count(SAMPLER_COUNT_COPIES, 1);
+		is_woken = must_wake(scratch, now_ns);
+	}
+	if (length > RECORD_BYTES)
+		return 0;
+	sample->record.length_bytes = length;
+	flags = is_woken || waiting_bytes >= wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	if (bpf_ringbuf_output(&samples, scratch->record, length, flags)) {
+		count(SAMPLER_COUNT_LOST, 1);
+		return 0;
+	}
+	count(SAMPLER_COUNT_SAMPLES, 1);
+	count(SAMPLER_COUNT_FRAMES, scratch->user_frames);
+	count(SAMPLER_COUNT_PYTHON_FRAMES, scratch->python_frames);
+	return 1;
+}

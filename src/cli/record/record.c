@@ -1,0 +1,723 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `sonde record`: samples a command, processes or the machine into a capture, then accounts for
+ * itself. */
+#include <errno.h>
+#include <grp.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/escape.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "capture/split/split.h"
+#include "cli/commands.h"
+#include "cli/record/hooks.h"
+#include "cli/record/window_options.h"
+#include "cli/target_options.h"
+#include "collect/hooks/python_hooks.h"
+#include "collect/session/session.h"
+#include "model/format.h"
+
+#define DEFAULT_OUTPUT "sonde.pftrace"
+#define DEFAULT_HZ     99
+/* Of windows by steps, which are short; between them no sample is taken. */
+#define STEPS_HZ 999
+
+static const char *record_output, *record_group;
+static uint64_t record_frequency_hz; /* 0: not given */
+static double record_duration_s;
+static struct target_options record_target;
+static struct window_options record_windows;
+static bool record_split, record_quiet, record_uncompressed, record_stack_sample,
+	record_device_slices;
+static const char *record_mode = "auto";
+static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
+static const char *record_graph = "auto";
+static bool record_cpu_only, record_gpu_only, record_launch_only;
+static const char *record_energy = "auto", *record_energy_model, *record_require_energy;
+static double record_energy_baseline_s;
+static const char *record_hooks; /* NULL: auto, with a command */
+static const char *record_wait;  /* NULL: with a command */
+static uint64_t record_wait_min_us = 100;
+
+/* ---- what was recorded, and what it cost ---- */
+
+#define ITEM_INDENT 10 /* columns before an item's text */
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void add_plural(struct strbuf *out, uint64_t count, const char *noun)
+{
+	format_count(out, count);
+	strbuf_addf(out, " %s%s", noun, count == 1 ? "" : "s");
+}
+
+/* One item of the account; broken into lines only for a terminal, so that a log can be searched. */
+static void print_item(const char *label, const struct strbuf *text)
+{
+	_cleanup_strbuf_ struct strbuf lines = {0}, plain = {0};
+	size_t width = isatty(STDERR_FILENO) ? text_terminal_width(stderr) : SIZE_MAX;
+
+	strbuf_addf(&lines, "  %-*s", ITEM_INDENT - 2, label);
+	escape_plain(&plain, strbuf_cstr(text));
+	text_wrap(&lines, strbuf_cstr(&plain), ITEM_INDENT, ITEM_INDENT, width);
+	fputs(strbuf_cstr(&lines), stderr);
+}
+
+static void print_amount(const struct session_result *result, const char *output)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct stat file;
+
+	add_plural(&text, result->stats.samples, "sample");
+	strbuf_add(&text, " in ");
+	if (result->window_count) {
+		add_plural(&text, result->window_count, "window");
+		strbuf_add(&text, " of ");
+		format_duration(&text, result->windows_ns);
+		strbuf_add(&text, ", of ");
+	}
+	format_duration(&text, result->duration_ns);
+	if (stat(output, &file) == 0 && file.st_size > 0) {
+		strbuf_add(&text, ", ");
+		format_bytes(&text, (uint64_t)file.st_size);
+		strbuf_addf(&text, " in %s", output);
+		if (result->stats.samples)
+			strbuf_addf(&text, " (%.0f bytes per sample)",
+				(double)file.st_size / (double)result->stats.samples);
+	}
+	print_plain("sonde: %s\n", strbuf_cstr(&text));
+}
+
+/* What --window said, with what it left to its defaults. */
+static void print_windows(const struct session_options *options)
+{
+	const struct wire_schedule *schedule = &options->window.schedule;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (options->window.trigger != CAPTURE_TRIGGER_STEPS)
+		return;
+	strbuf_addf(&text,
+		"wait=%llu, warmup=%llu, active=%llu, repeat=%llu; %llu samples a second and CPU",
+		(unsigned long long)schedule->wait, (unsigned long long)schedule->warmup,
+		(unsigned long long)schedule->active, (unsigned long long)schedule->repeat,
+		(unsigned long long)(NS_PER_S / options->period_ns));
+	print_item("windows", &text);
+}
+
+static void print_stacks(const struct capture_stats *stats)
+{
+	uint64_t with_user_stack = stats->samples - stats->stacks_by_stop[WIRE_STOP_NO_USER_STACK];
+	uint64_t complete = stats->stacks_by_stop[WIRE_STOP_COMPLETE];
+	_cleanup_strbuf_ struct strbuf text = {0};
+	const char *separator = "; ended early: ";
+
+	if (!with_user_stack)
+		return;
+	/* Rounded down: "100 %" is never said of less. */
+	strbuf_addf(&text, "%.2f %% reach the thread's entry",
+		floor(100 * percent(complete, with_user_stack)) / 100);
+	for (unsigned stop = WIRE_STOP_NO_USER_STACK + 1; stop < WIRE_STOP_MAX; stop++) {
+		if (!stats->stacks_by_stop[stop])
+			continue;
+		strbuf_add(&text, separator);
+		format_count(&text, stats->stacks_by_stop[stop]);
+		strbuf_addf(&text, " %s", wire_stop_name(stop));
+		separator = ", ";
+	}
+	print_item("stacks", &text);
+}
+
+static void print_losses(const struct capture_stats *stats)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	const char *separator = "; by place: ";
+
+	if (stats->samples_lost || stats->loss_count)
+		add_plural(&text, stats->samples_lost, "sample");
+	else
+		strbuf_add(&text, "none");
+	for (uint32_t i = 0; i < stats->loss_count; i++) {
+		const struct capture_loss *loss = &stats->losses[i];
+
+		strbuf_addf(&text, "%s%s", separator, loss->where);
+		if (strcmp(loss->where, "sample_ring") == 0)
+			strbuf_addf(&text, " of CPU %u", loss->cpu);
+		strbuf_add_char(&text, ' ');
+		format_count(&text, loss->count);
+		separator = ", ";
+	}
+	print_item("lost", &text);
+}
+
+static void print_cost(const struct session_result *result)
+{
+	const struct capture_stats *stats = &result->stats;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (stats->bpf_run_count && stats->samples)
+		strbuf_addf(&text, "%.1f µs per sample in the kernel; ",
+			(double)stats->bpf_run_time_ns / (double)stats->samples / 1000);
+	else if (stats->samples && !result->mode_reason.text[0])
+		strbuf_add(&text, "time in the kernel is not measured, that needs CAP_SYS_ADMIN; ");
+	strbuf_add(&text, "sonde itself: ");
+	format_duration(&text, stats->collector_cpu_ns);
+	strbuf_add(&text, " of CPU time");
+	if (result->duration_ns >= NS_PER_S) /* starting up is no share of a short run */
+		strbuf_addf(&text, " (%.1f %% of one core)",
+			percent(stats->collector_cpu_ns, result->duration_ns));
+	strbuf_addf(&text, ", %.0f MB peak memory", (double)stats->collector_peak_rss_bytes / 1e6);
+	print_item("cost", &text);
+}
+
+static void print_waiting(const struct capture_stats *stats, bool exact)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!stats->wait_samples)
+		return;
+	format_duration(&text, stats->waited_ns);
+	strbuf_add(&text, " of all threads together");
+	if (stats->wait_run_time_ns) {
+		strbuf_add(&text, exact ? "; measuring it took " : "; looking at them took ");
+		format_duration(&text, stats->wait_run_time_ns);
+		strbuf_add(&text, " in the kernel");
+	}
+	print_item("waited", &text);
+}
+
+static void print_device(const struct capture_device_stats *stats)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!stats->launches && !stats->works)
+		return;
+	format_count(&text, stats->works);
+	strbuf_add(&text, " kernels, copies and the like, ");
+	add_plural(&text, stats->stacks, "launch stack");
+	if (stats->stack_run_count)
+		strbuf_addf(&text, " of %.1f µs each in the kernel",
+			(double)stats->stack_run_time_ns / (double)stats->stack_run_count / 1000);
+	if (stats->stacks_known) {
+		strbuf_add(&text, ", ");
+		format_count(&text, stats->stacks_known);
+		strbuf_add(&text, " known from earlier ones");
+	}
+	print_item("device", &text);
+}
+
+static void print_ranges(const struct capture_range_stats *stats)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!stats->ranges && !stats->marks)
+		return;
+	add_plural(&text, stats->ranges, "range");
+	strbuf_add(&text, ", ");
+	add_plural(&text, stats->marks, "mark");
+	print_item("nvtx", &text);
+}
+
+static void print_energy(const struct session_result *result)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!result->energy.text[0])
+		return;
+	strbuf_add(&text, result->energy.text);
+	print_item("energy", &text);
+}
+
+/* The first recording of a program has tables to build; what it does meanwhile is not lost. */
+static void print_tables(const struct capture_stats *stats)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!stats->tables_built && !stats->tables_from_cache)
+		return;
+	if (stats->tables_built) {
+		format_count(&text, stats->tables_built);
+		strbuf_add(&text, " built in ");
+		format_duration(&text, stats->table_build_ns);
+	}
+	if (stats->tables_from_cache) {
+		strbuf_add(&text, text.length ? ", " : "");
+		format_count(&text, stats->tables_from_cache);
+		strbuf_add(&text, " from the cache");
+	}
+	if (stats->stacks_unwound_in_user_space && stats->bpf_run_count) {
+		strbuf_add(&text, "; ");
+		add_plural(&text, stats->stacks_unwound_in_user_space, "stack");
+		strbuf_add(&text, " copied and unwound once the tables were there");
+	}
+	print_item("tables", &text);
+}
+
+static void print_mode(const struct session_result *result, bool asked_for)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!result->mode_reason.text[0])
+		return;
+	strbuf_addf(
+		&text, "stacks are copied and unwound in user space: %s", result->mode_reason.text);
+	if (!asked_for)
+		strbuf_add(&text,
+			". BPF would unwind stacks of any depth in place, at less cost, and could "
+			"record other users' processes and the whole machine");
+	print_item("mode", &text);
+}
+
+static void print_notes(const struct capture_stats *stats)
+{
+	for (uint32_t i = 0; i < stats->note_count; i++) {
+		_cleanup_strbuf_ struct strbuf text = {0};
+
+		strbuf_add(&text, stats->notes[i]);
+		print_item("note", &text);
+	}
+}
+
+static void print_next(const struct session_result *result, const char *output)
+{
+	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
+
+	if (first)
+		print_plain("sonde: %u window%s, each in a file of its own, from %s on\n",
+			result->part_count, result->part_count == 1 ? "" : "s", first);
+	if (strcmp(output, "-") == 0)
+		return;
+	/* The capture is root's: only --group lets others read it. */
+	print_plain("next: %ssonde report %s\n",
+		geteuid() == 0 && getenv("SUDO_UID") && !record_group ? "sudo " : "",
+		first ? first : output);
+}
+
+static void print_summary(
+	const struct session_result *result, const struct session_options *options)
+{
+	print_amount(result, options->output);
+	print_windows(options);
+	print_stacks(&result->stats);
+	print_losses(&result->stats);
+	print_waiting(&result->stats, result->waits_are_exact);
+	print_device(&result->stats.device);
+	print_ranges(&result->stats.ranges);
+	print_energy(result);
+	print_cost(result);
+	print_tables(&result->stats);
+	print_mode(result, options->mode == SESSION_MODE_USER);
+	record_print_hooks(&result->hooks);
+	print_notes(&result->stats);
+	print_next(result, options->output);
+}
+
+static void on_finishing(void *context _unused_, const char *what, uint64_t left)
+{
+	static bool said;
+
+	if (said || record_quiet)
+		return;
+	said = true;
+	fprintf(stderr, "sonde: waiting for %s of the last %llu sample%s …\n", what,
+		(unsigned long long)left, left == 1 ? "" : "s");
+}
+
+static void on_message(void *context _unused_, const char *sentence)
+{
+	if (!record_quiet)
+		warn("%s", sentence);
+}
+
+/* ---- command line ---- */
+
+static enum session_mode parse_mode(void)
+{
+	if (strcmp(record_mode, "bpf") == 0)
+		return SESSION_MODE_BPF;
+	return strcmp(record_mode, "user") == 0 ? SESSION_MODE_USER : SESSION_MODE_AUTO;
+}
+
+static enum session_launch_stacks parse_launch_stacks(void)
+{
+	static const enum session_launch_stacks values[] = {
+		['a'] = SESSION_LAUNCH_STACKS_AUTO,
+		['b'] = SESSION_LAUNCH_STACKS_BPF,
+		['i'] = SESSION_LAUNCH_STACKS_INPROCESS,
+		['o'] = SESSION_LAUNCH_STACKS_OFF,
+	};
+
+	return values[(unsigned char)record_launch_stacks[0]];
+}
+
+/* What of the targets is recorded; -EINVAL with a sentence for what does not go together. */
+static int parse_scope(bool with_command, enum session_scope *ret_scope, struct errmsg *err)
+{
+	if (record_cpu_only + record_gpu_only + record_launch_only > 1)
+		return errmsg_set(err, -EINVAL,
+			"--cpu-only, --gpu-only and --launch-only exclude each other: give one of "
+			"them");
+	if ((record_gpu_only || record_launch_only) && !with_command)
+		return errmsg_set(err, -EINVAL,
+			"%s records device work, and that of a command only: give one after --",
+			record_gpu_only ? "--gpu-only" : "--launch-only");
+	if (record_launch_only && record_launch_stacks[0] == 'o')
+		return errmsg_set(err, -EINVAL,
+			"--launch-only with --launch-stacks off would record nothing: leave one "
+			"out");
+	*ret_scope = record_cpu_only      ? SESSION_SCOPE_CPU
+		     : record_gpu_only    ? SESSION_SCOPE_GPU
+		     : record_launch_only ? SESSION_SCOPE_LAUNCH
+					  : SESSION_SCOPE_ALL;
+	return 0;
+}
+
+static enum session_wait parse_wait(bool with_command)
+{
+	if (!record_wait)
+		return with_command ? SESSION_WAIT_SAMPLE : SESSION_WAIT_OFF;
+	if (strcmp(record_wait, "exact") == 0)
+		return SESSION_WAIT_EXACT;
+	return strcmp(record_wait, "sample") == 0 ? SESSION_WAIT_SAMPLE : SESSION_WAIT_OFF;
+}
+
+static enum wire_graph_mode parse_graph(void)
+{
+	if (strcmp(record_graph, "node") == 0)
+		return WIRE_GRAPH_NODE;
+	return strcmp(record_graph, "graph") == 0 ? WIRE_GRAPH_WHOLE : WIRE_GRAPH_AUTO;
+}
+
+/* What is loaded into programs is loaded into commands only, and not with --cpu-only. */
+static int check_hooks(bool with_command, struct errmsg *err)
+{
+	if (!record_hooks || strcmp(record_hooks, PYTHON_HOOKS_NONE) == 0)
+		return 0;
+	if (!with_command || record_cpu_only)
+		return errmsg_set(err, -EINVAL,
+			"--hooks is for a command, and not with --cpu-only, which loads nothing "
+			"into it: %s",
+			with_command ? "leave one of the two out" : "give one after --");
+	return python_hooks_check(record_hooks, err);
+}
+
+static int check_split(const struct session_options *options, struct errmsg *err)
+{
+	if (!options->split || options->window.trigger != CAPTURE_TRIGGER_NONE)
+		return 0;
+	return errmsg_set(err, -EINVAL,
+		"--split needs windows to split by; give --window, for example --window "
+		"steps:wait=1,warmup=1,active=3");
+}
+
+/* What a machine that runs other programs takes is not what it takes at rest. */
+static int check_energy(bool with_command, struct errmsg *err)
+{
+	if (record_energy_baseline_s > 0 && !with_command)
+		return errmsg_set(err, -EINVAL,
+			"--energy-baseline measures the machine before a command starts: give one "
+			"after --");
+	return 0;
+}
+
+static uint64_t frequency_hz(const struct window_spec *window)
+{
+	if (record_frequency_hz)
+		return record_frequency_hz;
+	return window_spec_is_scheduled(window) ? STEPS_HZ : DEFAULT_HZ;
+}
+
+/* A name, or a number. */
+static int parse_group(struct session_options *options, struct errmsg *err)
+{
+	const struct group *group;
+	unsigned long number;
+	char *end;
+
+	if (!record_group)
+		return 0;
+	options->how.access = OUTPUT_GROUP;
+	group = getgrnam(record_group);
+	number = strtoul(record_group, &end, 10);
+	if (!group && (end == record_group || *end || number >= (gid_t)-1))
+		return errmsg_set(err, -EINVAL,
+			"there is no group %s: give one of `getent group`, or its number",
+			record_group);
+	options->how.group = group ? group->gr_gid : (gid_t)number;
+	return 0;
+}
+
+/* The default name is used again and again: the capture before is kept beside it. */
+static void keep_previous(const char *output)
+{
+	if (!record_output)
+		rename(output, DEFAULT_OUTPUT ".old");
+}
+
+static int run_record(int count, char **arguments)
+{
+	uint32_t pids[TARGET_MAXIMUM_PIDS];
+	struct session_result *result = calloc(1, sizeof(*result));
+	struct session_options options = {
+		.output = record_output ? record_output : DEFAULT_OUTPUT,
+		.duration_ns = (uint64_t)(record_duration_s * NS_PER_S),
+		.command = count ? arguments : NULL,
+		.pids = pids,
+		.mode = parse_mode(),
+		.wait = parse_wait(count > 0),
+		.wait_min_ns = record_wait_min_us * NS_PER_US,
+		.launch_stacks = parse_launch_stacks(),
+		.launch_memo_off = strcmp(record_launch_memo, "off") == 0,
+		.graph_mode = parse_graph(),
+		.hooks = record_hooks ?: PYTHON_HOOKS_AUTO,
+		.energy = record_energy,
+		.energy_model = record_energy_model,
+		.require_energy = record_require_energy,
+		.energy_baseline_ns = (uint64_t)(record_energy_baseline_s * NS_PER_S),
+		.uncompressed = record_uncompressed,
+		.stack_sample = record_stack_sample,
+		.device_slices = record_device_slices,
+		.split = record_split,
+		.on_finishing = on_finishing,
+		.on_message = on_message,
+	};
+	struct errmsg err = {{0}};
+	int error, status;
+
+	if (!result)
+		return EXIT_ERROR;
+	if (target_options_parse(&record_target, count, pids, &options, &err) < 0 ||
+		parse_scope(count > 0, &options.scope, &err) < 0 ||
+		check_hooks(count > 0, &err) < 0 || check_energy(count > 0, &err) < 0 ||
+		window_options_parse(&record_windows, &options, &err) < 0 ||
+		check_split(&options, &err) < 0 || parse_group(&options, &err) < 0) {
+		free(result);
+		return fail_usage(&err);
+	}
+	options.period_ns = NS_PER_S / frequency_hz(&options.window);
+	keep_previous(options.output);
+	error = session_run(&options, result, &err);
+	if (error < 0 && !err.text[0])
+		errmsg_set(&err, error, "recording failed: %s", strerror(-error));
+	if (error < 0)
+		fail(&err);
+	else if (!record_quiet)
+		print_summary(result, &options);
+	status = target_exit_status(result, error);
+	session_result_done(result);
+	free(result);
+	return status;
+}
+
+static const char *const record_modes[] = {"auto", "bpf", "user", NULL};
+static const char *const record_launches[] = {"auto", "bpf", "inprocess", "off", NULL};
+static const char *const record_memos[] = {"on", "off", NULL};
+static const char *const record_graphs[] = {"auto", "node", "graph", NULL};
+static const char *const record_waits[] = {"sample", "exact", "off", NULL};
+
+static const struct option record_options[] = {
+	{.short_name = 'o',
+		.long_name = "output",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Write the capture here. Default: " DEFAULT_OUTPUT
+			", keeping the one before as " DEFAULT_OUTPUT ".old.",
+		.value = &record_output},
+	{.short_name = 'F',
+		.long_name = "frequency",
+		.type = OPTION_U64,
+		.argument = "HZ",
+		.help = "Samples per second and CPU. Default: 99, and 999 in windows of steps and "
+			"calls, which are short.",
+		.value = &record_frequency_hz,
+		.minimum = 1,
+		.maximum = 20000},
+	{.long_name = "wait",
+		.type = OPTION_CHOICE,
+		.argument = "HOW",
+		.help = "Record threads that wait, too: sample looks at each 10 times a second; "
+			"exact measures every wait, which costs more the more often threads wait; "
+			"off. Default: sample with a command, else off.",
+		.value = (void *)&record_wait,
+		.choices = record_waits},
+	{.long_name = "wait-min",
+		.type = OPTION_U64,
+		.argument = "MICROSECONDS",
+		.help = "With --wait exact: waits shorter than this are counted and added up, "
+			"without their stacks. Default: 100.",
+		.value = &record_wait_min_us,
+		.minimum = 0,
+		.maximum = 1000000},
+	{.long_name = "launch-stacks",
+		.type = OPTION_CHOICE,
+		.argument = "HOW",
+		.help = "Stacks of the calls that give work to a device: bpf takes them "
+			"in the kernel; inprocess: programs copy them, which needs no privileges; "
+			"off: device work without stacks; auto: bpf where it can run, else "
+			"inprocess. Default: auto.",
+		.value = (void *)&record_launch_stacks,
+		.choices = record_launches,
+		.group = "Device work"},
+	{.long_name = "launch-memo",
+		.type = OPTION_CHOICE,
+		.argument = "HOW",
+		.help = "on: a launch that comes the same way as an earlier one has that one's "
+			"stack, and one in 64 of them is taken all the same, so that the report "
+			"says how often that was wrong; off: every stack is taken. Default: on.",
+		.value = (void *)&record_launch_memo,
+		.choices = record_memos,
+		.group = "Device work"},
+	{.long_name = "cpu-only",
+		.type = OPTION_FLAG,
+		.help = "No device work: sonde loads nothing into the programs.",
+		.value = &record_cpu_only,
+		.group = "Device work"},
+	{.long_name = "gpu-only",
+		.type = OPTION_FLAG,
+		.help = "Device work with the stacks of its launches alone: threads are not "
+			"sampled.",
+		.value = &record_gpu_only,
+		.group = "Device work"},
+	{.long_name = "launch-only",
+		.type = OPTION_FLAG,
+		.help = "Launches with their stacks and correlation ids alone: devices are not "
+			"asked for times. Shows what recording stacks costs and misses.",
+		.value = &record_launch_only,
+		.group = "Device work"},
+	{.long_name = "graph",
+		.type = OPTION_CHOICE,
+		.argument = "DETAIL",
+		.help = "How launches of CUDA graphs are timed: node times each kernel in them; "
+			"graph times each launch as a whole, which costs less; auto is node. "
+			"Default: auto.",
+		.value = (void *)&record_graph,
+		.choices = record_graphs,
+		.group = "Device work"},
+	{.long_name = "hooks",
+		.type = OPTION_STRING,
+		.argument = "LIST",
+		.help = "What Python programs do in these packages is recorded with no change to "
+			"them: torch, transformers, vllm, several with commas between them; auto: "
+			"those that they import; none. transformers:LEVEL also says what models do "
+			"that generate() is called on: LEVEL is step, layer, component or stats; "
+			"with :every=N in one forward pass in N. Default: auto.",
+		.value = &record_hooks,
+		.group = "Python"},
+	{.long_name = "energy",
+		.type = OPTION_STRING,
+		.argument = "SOURCES",
+		.help = "What is asked for power and energy: auto: every source that there is; "
+			"off; or some of perf, powercap, nvml, hwmon, battery, with commas between "
+			"them, and replay:FILE, a recording of energy, as the last. `sonde doctor` "
+			"shows what there is. Default: auto.",
+		.value = (void *)&record_energy,
+		.group = "Energy"},
+	{.long_name = "energy-model",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Estimate energy by a model that was calibrated for this machine: see "
+			"docs/energy.md. Estimates have fields of their own (est_energy_j), and "
+			"are never added to what was measured.",
+		.value = &record_energy_model,
+		.group = "Energy"},
+	{.long_name = "require-energy",
+		.type = OPTION_STRING,
+		.argument = "PARTS",
+		.help = "Start nothing unless the energy of these can be measured: cpu, gpu, dram, "
+			"platform, several with commas between them.",
+		.value = &record_require_energy,
+		.group = "Energy"},
+	{.long_name = "energy-baseline",
+		.type = OPTION_DOUBLE,
+		.argument = "SECONDS",
+		.help = "Measure the machine at rest for so long before the command starts: that "
+			"share of the energy is then kept apart.",
+		.value = &record_energy_baseline_s,
+		.minimum = 0,
+		.maximum = 3600,
+		.group = "Energy"},
+	{.short_name = 'd',
+		.long_name = "duration",
+		.type = OPTION_DOUBLE,
+		.argument = "SECONDS",
+		.help = "Stop recording after this time. A command runs on, and sonde waits for "
+			"it.",
+		.value = &record_duration_s,
+		.minimum = 0,
+		.maximum = 1e6},
+	TARGET_OPTIONS(record_target),
+	WINDOW_OPTIONS(record_windows),
+	{.long_name = "mode",
+		.type = OPTION_CHOICE,
+		.argument = "MODE",
+		.help = "Where stacks are unwound. bpf: in the kernel; user: in sonde, from "
+			"copies, "
+			"which needs no privileges; auto: bpf where it can run.",
+		.value = &record_mode,
+		.choices = record_modes},
+	{.long_name = "split",
+		.type = OPTION_FLAG,
+		.help = "Write each window to a capture of its own, FILE.w1.pftrace and so on, in "
+			"place of one of all of them.",
+		.value = &record_split},
+	{.long_name = "group",
+		.type = OPTION_STRING,
+		.argument = "GROUP",
+		.help = "Let this group read the capture, by its name or number. Default: only you "
+			"can read it.",
+		.value = &record_group},
+	{.long_name = "uncompressed",
+		.type = OPTION_FLAG,
+		.help = "Write the capture's packets uncompressed, for tools that cannot inflate "
+			"them.",
+		.value = &record_uncompressed},
+	{.long_name = "stack-sample",
+		.type = OPTION_FLAG,
+		.help = "Write StackSample packets (Perfetto 58 and later) instead of PerfSample.",
+		.value = &record_stack_sample},
+	{.long_name = "device-slices",
+		.type = OPTION_FLAG,
+		.help = "Write device work and launches also as slices with arrows between them, "
+			"for ui.perfetto.dev.",
+		.value = &record_device_slices},
+	{.short_name = 'q',
+		.long_name = "quiet",
+		.type = OPTION_FLAG,
+		.help = "Do not print the account at the end.",
+		.value = &record_quiet},
+	{0},
+};
+
+const struct command record_command = {
+	.name = "record",
+	.summary = "sample a command, a process or the whole machine into a capture",
+	.usage = "[options] [-- COMMAND [ARGUMENT…]]",
+	.description =
+		"Samples every thread of a process and of its children, whatever they execute, "
+		"with user and kernel stacks. Programs need no frame pointers and no change. "
+		"Threads that wait are looked at too (--wait). Then prints an account: samples, "
+		"losses, and what "
+		"recording cost. The capture is a Perfetto trace: `sonde report` answers from it, "
+		"and it opens in the Perfetto UI.\n\n"
+		"The exit status is the command's own. ^C goes to the command as ever; when the "
+		"command ends, the capture is finished. A second ^C finishes the capture at once. "
+		"With -p and -a, ^C ends the recording and leaves the processes alone.",
+	.examples = "sonde record -- python3 train.py\n    Record a training run.\n"
+		    "sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in "
+		    "detail.\n"
+		    "sonde record --window steps:wait=2,warmup=1,active=5 -- python3 train.py\n    "
+		    "Five steps of a training run, of its own step().\n"
+		    "sudo sonde record -a -d 5 -o machine.pftrace\n    Five seconds of everything.",
+	.options = record_options,
+	.maximum_arguments = -1,
+	.stops_at_first_argument = true,
+	.run = run_record,
+};

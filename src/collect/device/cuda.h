@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUDA's device records on their way to the capture: a part of collect/device/device.h, which
+ * nothing else includes.
+ *
+ * A launch and its work come in any order. Work is written when a pair of clocks follows it, with
+ * what its launch said when that is there. A launch waits for its work, of which there may be none;
+ * at last it is written by itself, and the model puts the two together. Launches of graphs have
+ * many works, and are written at once.
+ */
+#pragma once
+
+#include "collect/device/device.h"
+#include "collect/device/names.h"
+#include "collect/device/output.h"
+
+struct cuda_collector;
+
+int cuda_collector_new(struct cuda_collector **ret_collector, const struct device_output *output,
+	const struct device_names *names, struct device_account *account);
+struct cuda_collector *cuda_collector_free(struct cuda_collector *collector);
+/* Is it a record for cuda_collector_add()? */
+bool cuda_collector_wants(const struct wire_record *record);
+/* Whatever is in it. Returns 0 or a negative errno, like these: */
+int cuda_collector_add(
+	struct cuda_collector *collector, uint32_t pid, const struct wire_record *record);
+/* A whole launch that work follows. */
+int cuda_collector_launch(
+	struct cuda_collector *collector, uint32_t pid, const struct wire_device_launch *launch);
+int cuda_collector_write(struct cuda_collector *collector, uint64_t now_ns);
+/* Work that begins later, of launches that nobody saw, is not the recording's. */
+void cuda_collector_end(struct cuda_collector *collector, uint64_t end_ns);
+const struct device_note *cuda_collector_notes(
+	const struct cuda_collector *collector, size_t *ret_count);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process with CUDA tells beside its work: clocks, graphs, memory, its GPUs, counts, notes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "collect/device/cuda_state.h"
+
+/* One process cannot fill the capture with what it says. */
+#define MAX_PROCESS_NOTES 64
+/* Pairs of clocks are written no more often. */
+#define CLOCK_WRITE_NS NS_PER_S
+
+int cuda_add_clock(struct cuda_collector *collector, struct cuda_process *process,
+	const struct wire_device_clock *record)
+{
+	const struct clock_pair pair = {
+		.host_ns = record->monotonic_ns,
+		.device = record->device,
+		.width_ns = record->width_ns,
+	};
+	const struct capture_device_event event = {
+		.kind = CAPTURE_DEVICE_CLOCK,
+		.pid = process->pid,
+		.time_ns = record->monotonic_ns,
+		.clock = {.device = record->device,
+			.boottime_ns = record->boottime_ns,
+			.width_ns = record->width_ns},
+	};
+	bool jumped;
+
+	if (!pair.host_ns || pair.host_ns >= DEVICE_MAX_NS || pair.device >= DEVICE_MAX_NS)
+		return cuda_drop(collector);
+	jumped = paired_clock_add(&process->clock, &pair);
+	collector->account->clock_jumps += jumped;
+	if (!jumped && process->clock_written_ns &&
+		pair.host_ns < process->clock_written_ns + CLOCK_WRITE_NS)
+		return 0;
+	process->clock_written_ns = pair.host_ns;
+	return device_output_event(collector->output, &event);
+}
+
+int cuda_add_graph(struct cuda_collector *collector, struct cuda_process *process,
+	const struct wire_device_graph *record)
+{
+	const struct capture_device_event event = {
+		.kind = CAPTURE_GRAPH_CALL,
+		.pid = process->pid,
+		.time_ns = record->enter_ns,
+		.graph = {.duration_ns = record->exit_ns - record->enter_ns,
+			.correlation = record->correlation,
+			.tid = record->tid,
+			.event = record->event,
+			.graph = record->graph,
+			.other = record->other,
+			.nodes = record->nodes,
+			.failed = record->failed},
+	};
+
+	if (!record->enter_ns || record->enter_ns > record->exit_ns ||
+		record->exit_ns >= DEVICE_MAX_NS || !record->event ||
+		record->event > WIRE_GRAPH_CLONE)
+		return cuda_drop(collector);
+	return device_output_event(collector->output, &event);
+}
+
+int cuda_add_node(struct cuda_collector *collector, struct cuda_process *process,
+	const struct wire_device_node *record)
+{
+	char name[WIRE_DEVICE_MAX_BYTES];
+	const struct capture_device_event event = {
+		.kind = CAPTURE_GRAPH_NODE,
+		.pid = process->pid,
+		.text = record->text_bytes ? name : NULL,
+		.node = {.node = record->node,
+			.original = record->original,
+			.correlation = record->correlation,
+			.graph = record->graph,
+			.node_type = record->node_type},
+	};
+
+	if (record->text_bytes > record->record.length_bytes - sizeof(*record) ||
+		record->text_bytes >= sizeof(name))
+		return cuda_drop(collector);
+	memcpy(name, record + 1, record->text_bytes);
+	name[record->text_bytes] = '\0';
+	return device_output_event(collector->output, &event);
+}
+
+/* Told with the work of the same moment, before the pair of clocks that follows. */
+static bool to_host(const struct cuda_process *process, uint64_t start, uint64_t end,
+	struct host_interval *ret_host)
+{
+	const struct device_interval device = {
+		.start = start, .end = end, .told_at = process->clock.count};
+
+	return start && start <= end && end < DEVICE_MAX_NS &&
+	       paired_clock_convert(&process->clock, &device, ret_host) && ret_host->start_ns &&
+	       ret_host->start_ns < DEVICE_MAX_NS && ret_host->end_ns < DEVICE_MAX_NS;
+}
+
+int cuda_add_overhead(struct cuda_collector *collector, struct cuda_process *process,
+	const struct wire_device_overhead *record)
+{
+	struct capture_device_event event = {
+		.kind = CAPTURE_OVERHEAD,
+		.pid = process->pid,
+		.overhead = {.correlation = record->correlation,
+			.tid = record->tid,
+			.kind = record->kind},
+	};
+	struct host_interval host;
+
+	if (!to_host(process, record->start, record->end, &host))
+		return cuda_drop(collector);
+	event.time_ns = host.start_ns;
+	event.overhead.duration_ns = host.end_ns - host.start_ns;
+	return device_output_event(collector->output, &event);
+}
+
+int cuda_add_memory(struct cuda_collector *collector, struct cuda_process *process,
+	const struct wire_device_memory *record)
+{
+	struct capture_device_event event = {
+		.kind = CAPTURE_MEMORY,
+		.pid = process->pid,
+		.memory = {.correlation = record->correlation,
+			.address = record->address,
+			.bytes = record->bytes,
+			.pool_bytes = record->pool_bytes,
+			.pool_used_bytes = record->pool_used_bytes,
+			.gpu = cuda_gpu_number(record->device),
+			.context = record->context,
+			.stream = record->stream,
+			.memory = record->memory,
+			.released = record->released},
+	};
+	struct host_interval host;
+
+	if (!to_host(process, record->time, record->time, &host) || record->released > 1)
+		return cuda_drop(collector);
+	event.time_ns = host.start_ns;
+	return device_output_event(collector->output, &event);
+}
+
+static uint64_t big_endian(const uint8_t *bytes)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < sizeof(value); i++)
+		value = value << 8 | bytes[i];
+	return value;
+}
+
+int cuda_add_gpu(struct cuda_collector *collector, struct cuda_process *process,
+	const struct wire_device_gpu *record)
+{
+	const struct capture_device_event event = {
+		.kind = CAPTURE_GPU,
+		.pid = process->pid,
+		.text = device_names_get(
+			collector->names, process->pid, WIRE_RECORD_DEVICE_DEVICE, record->id),
+		.gpu = {.number = cuda_gpu_number(record->id),
+			.uuid_high = big_endian(record->uuid),
+			.uuid_low = big_endian(record->uuid + 8),
+			.memory_bytes = record->memory_bytes,
+			.capability_major = record->capability_major,
+			.capability_minor = record->capability_minor,
+			.multiprocessors = record->multiprocessors,
+			.warp_threads = record->warp_threads,
+			.multiprocessor_warps = record->multiprocessor_warps,
+			.multiprocessor_blocks = record->multiprocessor_blocks,
+			.multiprocessor_shared_bytes = record->multiprocessor_shared_bytes,
+			.multiprocessor_registers = record->multiprocessor_registers,
+			.block_registers = record->block_registers,
+			.block_shared_bytes = record->block_shared_bytes,
+			.block_threads = record->block_threads,
+			.core_clock_khz = record->core_clock_khz},
+	};
+
+	if (!event.gpu.number)
+		return cuda_drop(collector);
+	return device_output_event(collector->output, &event);
+}
+
+/* A process that executes another program counts from 0 again. */
+static uint64_t more(uint64_t before, uint64_t now)
+{
+	return now >= before ? now - before : now;
+}
+
+/* What a process counted last stands for it. */
+static void sum_counts(struct device_account *account, const struct capture_device_counts *before,
+	const struct capture_device_counts *now)
+{
+	account->dropped += more(before->dropped, now->dropped);
+	account->without_times += more(before->untimed, now->untimed);
+	account->unknown_nodes += more(before->unknown_nodes, now->unknown_nodes);
+	account->graph_events_lost += more(before->lost_graph_events, now->lost_graph_events);
+	account->buffers_refused += more(before->refused_buffers, now->refused_buffers);
+	account->repeated += more(before->repeated, now->repeated);
+}
+
+int cuda_add_counts(struct cuda_collector *collector, struct cuda_process *process,
+	const struct wire_device_counts *record)
+{
+	struct capture_device_event event = {
+		.kind = CAPTURE_DEVICE_COUNTS,
+		.pid = process->pid,
+		.time_ns = record->time_ns,
+		.counts = {.launches = record->launches,
+			.captured = record->captured,
+			.activities = record->activities,
+			.untimed = record->untimed,
+			.dropped = record->dropped,
+			.unknown_nodes = record->unknown_nodes,
+			.lost_graph_events = record->lost_graph_events,
+			.refused_buffers = record->refused_buffers,
+			.foreign_buffers = record->foreign_buffers,
+			.repeated = record->repeated,
+			.waited_out = record->waited_out},
+	};
+
+	if (!record->time_ns || record->time_ns >= DEVICE_MAX_NS)
+		return cuda_drop(collector);
+	if (memcmp(&event.counts, &process->counts, sizeof(event.counts)) == 0)
+		return 0;
+	sum_counts(collector->account, &process->counts, &event.counts);
+	process->counts = event.counts;
+	return device_output_event(collector->output, &event);
+}
+
+/* Many processes say the same. */
+static int keep_note(struct cuda_collector *collector, uint32_t note, const char *text)
+{
+	struct device_note *kept;
+
+	for (size_t i = 0; i < collector->note_count; i++) {
+		kept = &collector->notes[i];
+		if (kept->note == note && strcmp(kept->text, text) == 0) {
+			kept->count++;
+			return 0;
+		}
+	}
+	if (collector->note_count == CUDA_MAX_NOTES)
+		return 0;
+	kept = &collector->notes[collector->note_count];
+	*kept = (struct device_note){.note = note, .count = 1, .text = strdup(text)};
+	if (!kept->text)
+		return -ENOMEM;
+	collector->note_count++;
+	return 0;
+}
+
+int cuda_add_note(struct cuda_collector *collector, struct cuda_process *process,
+	const struct wire_device_definition *record)
+{
+	char text[WIRE_DEVICE_TEXT_BYTES + 1];
+	const struct capture_device_event event = {
+		.kind = CAPTURE_DEVICE_NOTE,
+		.pid = process->pid,
+		.text = text,
+		.note = {.note = record->id},
+	};
+	int result;
+
+	if (record->id >= WIRE_NOTE_MAX || !device_definition_text(record, text) ||
+		process->notes == MAX_PROCESS_NOTES)
+		return cuda_drop(collector);
+	process->notes++;
+	result = keep_note(collector, record->id, text);
+	return result < 0 ? result : device_output_event(collector->output, &event);
+}

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session took, lost and cost. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/file.h"
+#include "collect/session/internal.h"
+
+static void _printf_(2, 3) add_note(struct session_result *result, const char *format, ...)
+{
+	struct errmsg *note = &result->notes[result->stats.note_count];
+	va_list arguments;
+
+	if (result->stats.note_count >= ARRAY_SIZE(result->notes)) {
+		errmsg_set(
+			note - 1, 0, "more notes than can be kept: this one and others are gone");
+		return;
+	}
+	va_start(arguments, format);
+	vsnprintf(note->text, sizeof(note->text), format, arguments);
+	va_end(arguments);
+	result->note_pointers[result->stats.note_count++] = note->text;
+}
+
+static uint64_t peak_rss_bytes(void)
+{
+	_cleanup_strbuf_ struct strbuf status = {0};
+	const char *line;
+
+	if (read_whole_file("/proc/self/status", 1 << 16, &status) < 0)
+		return 0;
+	line = strstr(strbuf_cstr(&status), "\nVmHWM:");
+	return line ? strtoull(line + strlen("\nVmHWM:"), NULL, 10) * 1024 : 0;
+}
+
+static void account_losses(struct session *session, const struct cpu_sampler_account *sampler,
+	struct capture_stats *stats)
+{
+	const struct pipeline_account *pipeline = pipeline_account(session->pipeline);
+	struct capture_loss *losses = calloc((size_t)sampler->cpu_count + 3, sizeof(*losses));
+
+	free(session->result->losses);
+	session->result->losses = losses;
+	stats->losses = losses;
+	stats->loss_count = 0;
+	stats->samples_lost = 0;
+	if (!losses)
+		return;
+	for (uint32_t cpu = 0; cpu < sampler->cpu_count; cpu++) {
+		if (!sampler->lost_per_cpu[cpu])
+			continue;
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "sample_ring", .cpu = cpu, .count = sampler->lost_per_cpu[cpu]};
+		stats->samples_lost += sampler->lost_per_cpu[cpu];
+	}
+	if (pipeline->side_band_lost)
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "sideband_ring", .count = pipeline->side_band_lost};
+	if (pipeline->gave_up_waiting)
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "waiting_for_tables", .count = pipeline->gave_up_waiting};
+	if (pipeline->malformed)
+		losses[stats->loss_count++] = (struct capture_loss){
+			.where = "malformed_record", .count = pipeline->malformed};
+	stats->samples_lost += pipeline->malformed;
+}
+
+void session_fill_stats(struct session *session, bool complete)
+{
+	const struct pipeline_account *pipeline = pipeline_account(session->pipeline);
+	struct capture_stats *stats = &session->result->stats;
+	struct file_store_account files;
+	struct cpu_sampler_account *sampler = calloc(1, sizeof(*sampler));
+	struct rusage usage;
+
+	if (!sampler)
+		return;
+	session->sampler->account(session->sampler_state, sampler);
+	file_store_account(session->files, &files);
+	getrusage(RUSAGE_SELF, &usage);
+	stats->end_time_ns = session->end_ns ? session->end_ns : monotonic_now_ns();
+	stats->samples = pipeline->samples;
+	memcpy(stats->stacks_by_stop, pipeline->stacks_by_stop, sizeof(stats->stacks_by_stop));
+	memcpy(stats->stacks_by_python, pipeline->stacks_by_python,
+		sizeof(stats->stacks_by_python));
+	stats->user_frames = pipeline->user_frames;
+	stats->python_frames = pipeline->python_frames;
+	stats->wait_samples = pipeline->wait_samples;
+	stats->waited_ns = pipeline->waited_ns;
+	if (session->wait) {
+		struct wait_account wait;
+
+		wait_source_account(session->wait, &wait);
+		stats->wait_run_count = wait.run_count;
+		stats->wait_run_time_ns = wait.run_time_ns;
+	}
+	if (session->exact) {
+		struct exact_waits_account exact;
+
+		exact_waits_account(session->exact, &exact);
+		session->result->waits_are_exact = true;
+		stats->wait_run_count = exact.run_count;
+		stats->wait_run_time_ns = exact.run_time_ns;
+	}
+	session_fill_device_stats(session, &stats->device);
+	session_fill_range_stats(session, &stats->ranges);
+	stats->kernel_frames = pipeline->kernel_frames;
+	stats->bpf_run_count = sampler->run_count;
+	stats->bpf_run_time_ns = sampler->run_time_ns;
+	stats->stacks_unwound_in_user_space = pipeline->unwound_in_user_space;
+	stats->collector_cpu_ns =
+		((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * NS_PER_S +
+		((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * NS_PER_US;
+	stats->collector_peak_rss_bytes = peak_rss_bytes();
+	stats->tables_built = files.tables_built;
+	stats->tables_from_cache = files.tables_from_cache;
+	stats->table_build_ns = files.table_build_ns;
+	stats->bytes_written = capture_writer_bytes(session->writer);
+	stats->notes = session->result->note_pointers;
+	stats->exit_status = session->result->command_status;
+	stats->complete = complete;
+	account_losses(session, sampler, stats);
+	free(sampler);
+}
+
+/* The sampler's own remarks: one sentence a line. */
+static void add_sampler_notes(struct session *session)
+{
+	struct cpu_sampler_account *account = calloc(1, sizeof(*account));
+	char *rest, *sentence;
+
+	if (!account)
+		return;
+	session->sampler->account(session->sampler_state, account);
+	for (rest = account->notes; (sentence = strsep(&rest, "\n"));) {
+		if (*sentence)
+			add_note(session->result, "%s", sentence);
+	}
+	free(account);
+}
+
+/* What samples met that could not be looked into. */
+static void add_file_notes(struct session *session)
+{
+	struct file_store_account files;
+
+	file_store_account(session->files, &files);
+	if (files.unreadable)
+		add_note(session->result,
+			"%llu files could not be read, and functions in them have no names: %s",
+			(unsigned long long)files.unreadable, files.unreadable_example.text);
+	if (files.left_out > 1)
+		add_note(session->result,
+			"symbols or unwind tables of %llu files were left out: %s",
+			(unsigned long long)files.left_out, files.left_out_example.text);
+	else if (files.left_out)
+		add_note(session->result, "symbols or unwind tables were left out: %s",
+			files.left_out_example.text);
+	if (files.tables_refused)
+		add_note(session->result,
+			"%llu unwind tables found no room in the kernel's maps; stacks through "
+			"their files were copied and unwound by sonde, which costs more",
+			(unsigned long long)files.tables_refused);
+	if (session->ranges_refused)
+		add_note(session->result,
+			"%llu mapped ranges found no room in the kernel's maps; stacks end there; "
+			"record fewer processes at once (-p instead of -a)",
+			(unsigned long long)session->ranges_refused);
+}
+
+static void add_python_notes(struct session *session)
+{
+	struct python_account python;
+
+	python_registry_account(session->python, &python);
+	if (python.unknown.text[0])
+		add_note(session->result, "%s", python.unknown.text);
+	if (python.frames_stale)
+		add_note(session->result,
+			"%llu Python frames have no name: their code object was gone before it "
+			"could be read",
+			(unsigned long long)python.frames_stale);
+	if (python.frames_unread)
+		add_note(session->result,
+			"%llu Python frames have no name: their code object could not be read",
+			(unsigned long long)python.frames_unread);
+}
+
+/* What the tracing libraries in the processes said, and what they counted. */
+static void add_injected_notes(struct session *session)
+{
+	const struct session_device *device = &session->device;
+	const struct device_account *account = device_collector_account(device->collector);
+	size_t count;
+	const struct device_note *notes = device_collector_notes(device->collector, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (notes[i].note == WIRE_NOTE_TRACER) /* nothing is amiss */
+			continue;
+		if (notes[i].count > 1)
+			add_note(session->result, "%s (said %u times)", notes[i].text,
+				notes[i].count);
+		else
+			add_note(session->result, "%s", notes[i].text);
+	}
+	if (device->drain_note.text[0])
+		add_note(session->result, "%s", device->drain_note.text);
+	if (account->dropped)
+		add_note(session->result,
+			"%llu records of device work were dropped by CUPTI before sonde got them: "
+			"times of kernels are too low by those",
+			(unsigned long long)account->dropped);
+	if (account->without_times)
+		add_note(session->result,
+			"%llu pieces of device work have no times: the driver gave none, so they "
+			"are counted, and their time is missing",
+			(unsigned long long)account->without_times);
+	if (account->buffers_refused)
+		add_note(session->result,
+			"%llu times CUPTI got no buffer, and dropped what it had: leave a CPU to "
+			"the program",
+			(unsigned long long)account->buffers_refused);
+	if (account->unknown_nodes)
+		add_note(session->result,
+			"%llu pieces of device work in CUDA graphs are charged to the launch of "
+			"their graph: when they were captured is not known (%llu events of graphs "
+			"were lost)",
+			(unsigned long long)account->unknown_nodes,
+			(unsigned long long)account->graph_events_lost);
+}
+
+static void add_device_notes(struct session *session)
+{
+	const struct capture_device_stats *stats = &session->result->stats.device;
+	const struct session_device *device = &session->device;
+
+	if (device->note.text[0])
+		add_note(session->result, "%s", device->note.text);
+	if (device->nvtx_note.text[0])
+		add_note(session->result, "%s", device->nvtx_note.text);
+	if (device->cuda_note.text[0])
+		add_note(session->result, "%s", device->cuda_note.text);
+	if (device->rings && target_rings_is_removed(device->rings))
+		add_note(session->result,
+			"the session's folder %s was removed while it was recorded: device work of "
+			"processes that began later is missing",
+			target_rings_folder(device->rings));
+	if (!stats->processes)
+		return;
+	add_injected_notes(session);
+	if (device->stacks_note.text[0] && stats->launches)
+		add_note(session->result, "%s", device->stacks_note.text);
+	if (device->layers_note.text[0])
+		add_note(session->result, "%s", device->layers_note.text);
+	if (stats->records_lost || stats->records_without_ring)
+		add_note(session->result,
+			"%llu records of device work and ranges were lost because a ring was full, "
+			"%llu because more than %d threads had any at once",
+			(unsigned long long)stats->records_lost,
+			(unsigned long long)stats->records_without_ring, WIRE_RING_COUNT);
+	if (stats->records_damaged)
+		add_note(session->result,
+			"%llu records of device work and ranges were damaged and left out",
+			(unsigned long long)stats->records_damaged);
+	if (stats->stacks_lost)
+		add_note(session->result,
+			"%llu launches have no stack: a ring was full, too many launched at once, "
+			"or programs that copy their stacks ran on ones that are not a thread's",
+			(unsigned long long)stats->stacks_lost);
+	if (stats->started_before_launch)
+		add_note(session->result,
+			"%llu pieces of device work began before their launch, by the device's "
+			"clock as it was aligned, within %.1f us",
+			(unsigned long long)stats->started_before_launch,
+			(double)stats->clock_error_ns / 1e3);
+}
+
+static void add_range_notes(struct session *session)
+{
+	const struct capture_range_stats *stats = &session->result->stats.ranges;
+	const struct {
+		uint64_t count;
+		const char *what;
+	} notes[] = {
+		{stats->unbalanced_ends, "ends of ranges were for none that had begun"},
+		{stats->ends_lost, "ranges ended unseen: they end where that showed"},
+		{stats->open_at_thread_end, "ranges were still open when their thread ended"},
+		{stats->open_at_end, "ranges were still open when their program ended"},
+		{stats->too_many, "ranges were left out: too many were open at once"},
+		{stats->names_lost, "names of ranges were lost because a ring was full"},
+		{stats->names_cut, "names of ranges were cut after 1,024 bytes"},
+		{stats->records_damaged, "records of ranges were damaged and left out"},
+		{stats->calls_dropped, "NVTX calls were left out: they came in a signal handler "
+				       "that interrupted another one, or nested too deep"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+		if (notes[i].count)
+			add_note(session->result, "%llu %s", (unsigned long long)notes[i].count,
+				notes[i].what);
+	}
+}
+
+/* The kernel takes samples at this rate at most, and lowers it when they cost too much. */
+static void add_rate_note(struct session *session)
+{
+	uint64_t wanted_hz = NS_PER_S / session->options->period_ns;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	unsigned long long allowed_hz;
+
+	if (read_whole_file("/proc/sys/kernel/perf_event_max_sample_rate", 64, &text) < 0)
+		return;
+	allowed_hz = strtoull(strbuf_cstr(&text), NULL, 10);
+	if (allowed_hz && allowed_hz < wanted_hz)
+		add_note(session->result,
+			"the kernel takes at most %llu samples per second and CPU, not %llu, so "
+			"times are too short; lower the rate (-F), or raise "
+			"kernel.perf_event_max_sample_rate",
+			allowed_hz, (unsigned long long)wanted_hz);
+}
+
+static void add_jit_notes(struct session *session)
+{
+	struct jit_names_account names;
+
+	resolver_jit_account(session->resolver, &names);
+	if (names.refused)
+		add_note(session->result, "generated code of %llu process%s has no names: %s",
+			(unsigned long long)names.refused, names.refused == 1 ? "" : "es",
+			names.refused_example.text);
+	if (names.cut)
+		add_note(session->result, "%s", names.cut_example.text);
+	if (!session->late_names_read)
+		add_note(session->result,
+			"names of generated code may be missing: perf maps were still being read "
+			"%d s after the recording",
+			(int)(LATE_NAMES_NS / NS_PER_S));
+}
+
+static void add_wait_notes(struct session *session)
+{
+	struct exact_waits_account exact;
+
+	if (session->wait_note.text[0])
+		add_note(session->result, "%s", session->wait_note.text);
+	if (!session->exact)
+		return;
+	exact_waits_account(session->exact, &exact);
+	if (exact.unmeasured)
+		add_note(session->result,
+			"%llu begins or ends of waits are missing: the kernel did not tell of them",
+			(unsigned long long)exact.unmeasured);
+	if (exact.crowded)
+		add_note(session->result,
+			"%llu waits were counted without their stacks, since more came than could "
+			"be "
+			"written; give a larger --wait-min",
+			(unsigned long long)exact.crowded);
+	if (exact.lost)
+		add_note(session->result,
+			"%llu waits, %llu ms together, are missing: the sample ring was full; give "
+			"a "
+			"larger --wait-min",
+			(unsigned long long)exact.lost,
+			(unsigned long long)(exact.lost_ns / NS_PER_MS));
+}
+
+#define HOOK_NOTES_MAX 8
+
+/* Hooks that do not record: what they would have told is missing. */
+static void add_hook_notes(struct session *session)
+{
+	const struct hook_table *table = &session->result->hooks;
+	struct python_account python;
+	unsigned failures = 0;
+
+	python_registry_account(session->python, &python);
+	if (session->device.hooks_note.text[0] && python.codes)
+		add_note(session->result, "%s", session->device.hooks_note.text);
+	array_foreach (&table->hooks, hook) {
+		enum hook_state state = hook_status_state(hook);
+
+		if (state < HOOK_NOT_FOUND || ++failures > HOOK_NOTES_MAX)
+			continue;
+		add_note(session->result, "the %s hook for %s of %s %s in %llu process%s: %s",
+			hook->group, hook->attribute, hook->module,
+			state == HOOK_ERROR ? "failed" : "was not found",
+			(unsigned long long)hook->processes[state],
+			hook->processes[state] == 1 ? "" : "es", hook->detail);
+	}
+	if (failures > HOOK_NOTES_MAX)
+		add_note(session->result, "%u more hooks failed or were not found",
+			failures - HOOK_NOTES_MAX);
+	if (table->malformed)
+		add_note(session->result, "%llu lines on Python hooks were damaged and left out",
+			(unsigned long long)table->malformed);
+}
+
+static void add_sentence(struct session *session, const char *sentence)
+{
+	add_note(session->result, "%s", sentence);
+}
+
+static void add_energy_sentence(void *context, const char *sentence)
+{
+	add_sentence(context, sentence);
+}
+
+/* Where a window was sampled late, the note on that is the reason. */
+static void add_no_samples_note(struct session *session)
+{
+	const struct session_windows *windows = &session->windows;
+	bool has_windows = !windows->list.is_whole;
+
+	if (windows->late || (has_windows && !windows->list.items.count))
+		return;
+	add_note(session->result,
+		"no samples were taken: what was recorded used less CPU time than one "
+		"sampling period (%.1f ms)%s%s",
+		(double)session->options->period_ns / 1e6,
+		has_windows ? "; raise the rate (-F), or give longer windows" : "",
+		session->sampler == &bpf_sampler
+			? ""
+			: ", or gained privileges (set-uid), which ends sampling by users");
+}
+
+static void add_depth_note(struct session *session)
+{
+	const struct pipeline_account *account = pipeline_account(session->pipeline);
+
+	if (account->deep_stacks)
+		add_note(session->result,
+			"%llu stacks were deeper than %d native or %d Python frames: both ends of "
+			"each are kept, and %llu frames between them are left out, at most %llu of "
+			"a stack",
+			(unsigned long long)account->deep_stacks, WIRE_MAX_USER_FRAMES,
+			WIRE_MAX_PYTHON_FRAMES, (unsigned long long)account->frames_left_out,
+			(unsigned long long)account->most_left_out);
+}
+
+static void add_line_notes(struct session *session, const struct line_account *lines)
+{
+	if (lines->files_left_out > 1)
+		add_note(session->result, "source lines of %llu files were left out; the first: %s",
+			(unsigned long long)lines->files_left_out, lines->example.text);
+	else if (lines->files_left_out)
+		add_note(session->result, "%s", lines->example.text);
+	else if (lines->addresses_left_out)
+		add_note(session->result,
+			"%llu frames have no source lines: reading debug information was given up "
+			"at Ctrl-C, or took more than %d s",
+			(unsigned long long)lines->addresses_left_out,
+			(int)(SESSION_LINES_NS / NS_PER_S));
+}
+
+void session_add_end_notes(struct session *session, const struct line_account *lines)
+{
+	const struct capture_stats *stats = &session->result->stats;
+
+	if (*resolver_kernel_note(session->resolver))
+		add_note(session->result, "%s", resolver_kernel_note(session->resolver));
+	add_sampler_notes(session);
+	add_file_notes(session);
+	add_jit_notes(session);
+	add_depth_note(session);
+	add_python_notes(session);
+	add_hook_notes(session);
+	add_wait_notes(session);
+	session_windows_notes(session, add_sentence);
+	add_device_notes(session);
+	add_range_notes(session);
+	session_add_energy_notes(session, add_energy_sentence);
+	if (session_samples(session->options))
+		add_rate_note(session);
+	if (!stats->samples && session_samples(session->options))
+		add_no_samples_note(session);
+	if (stats->samples_lost)
+		add_note(session->result,
+			"%llu samples were lost because the sample ring was full; lower the rate "
+			"(-F)",
+			(unsigned long long)stats->samples_lost);
+	add_line_notes(session, lines);
+}

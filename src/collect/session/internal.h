@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of a recording's session share: session.c runs it, open.c brings it up,
+ * account.c says what it took and what it cost. Nothing else includes this.
+ */
+#pragma once
+
+#include "base/array.h"
+#include "base/map.h"
+#include "capture/writer/writer.h"
+#include "collect/device/device.h"
+#include "collect/device/launch_records.h"
+#include "collect/pipeline/files.h"
+#include "collect/pipeline/pipeline.h"
+#include "collect/pipeline/python.h"
+#include "collect/pipeline/ranges.h"
+#include "collect/pipeline/resolver.h"
+#include "collect/session/energy.h"
+#include "collect/session/session.h"
+#include "collect/session/target.h"
+#include "collect/session/window.h"
+#include "sources/cpu/sampler.h"
+#include "sources/energy/sampler.h"
+#include "sources/launch/launch.h"
+#include "sources/process/address_space.h"
+#include "sources/process/sideband.h"
+#include "sources/target/target_rings.h"
+#include "sources/wait/exact_waits.h"
+#include "sources/wait/wait.h"
+
+/* Between two looks at a thread that waits. */
+#define SESSION_WAIT_PERIOD_NS (100 * NS_PER_MS)
+/* Reading debug information at the end may take this long. */
+#define SESSION_LINES_NS (5 * NS_PER_S)
+/* And reading perf maps. */
+#define LATE_NAMES_NS (2 * NS_PER_S)
+
+/* Device work: device.c. */
+struct session_device {
+	struct target_rings *rings;     /* NULL: there is no session folder */
+	bool is_recorded;               /* device work and ranges of a command's programs are */
+	struct device_reader *reader;   /* empties them once they are used */
+	struct launch_source *launches; /* NULL: launches have no stacks */
+	struct device_collector *collector;
+	struct launch_records *launch_records;
+	struct range_collector *ranges;
+	char *library;
+	bool tried_launches, is_ready;
+	char *environment[12];     /* the command's variables; NULL-ended */
+	struct errmsg note;        /* why it is not recorded */
+	struct errmsg stacks_note; /* why launches have no stacks */
+	struct errmsg layers_note;
+	struct errmsg cuda_note;  /* why CUDA is not recorded */
+	struct errmsg drain_note; /* who did not tell all at the end */
+	struct errmsg nvtx_note;  /* why ranges are not recorded */
+	struct errmsg hooks_note; /* why there are no Python hooks */
+};
+
+struct session {
+	const struct session_options *options;
+	struct session_result *result;
+	const struct cpu_sampler *sampler;
+	void *sampler_state;
+	struct sideband *sideband;
+	struct wait_source *wait;  /* NULL: waiting is not sampled */
+	struct exact_waits *exact; /* NULL: waiting is not measured */
+	struct errmsg wait_note;   /* why it is not as it was asked for */
+	struct session_device device;
+	struct energy_sampler *energy; /* NULL: it is not measured */
+	struct session_windows windows;
+	struct address_spaces *spaces;
+	struct file_store *files;
+	struct python_registry *python;
+	struct resolver *resolver;
+	struct pipeline *pipeline;
+	struct capture_writer *writer;
+	struct target target;
+	ARRAY_OF(int) pid_fds;   /* of attached processes that still live */
+	struct map_u64 followed; /* pids that the samplers were told of */
+	struct target_surroundings surroundings;
+	int signal_fd;
+	unsigned interrupts,
+		interrupts_at_end; /* signals to end, and those that ended the recording */
+	bool target_running;       /* released and not reaped */
+	bool sampling_ended;
+	uint64_t start_ns, end_ns, last_flush_ns;
+	uint64_t ordered_until_ns; /* the address spaces are as they were at this moment */
+	uint64_t ranges_refused;   /* mappings that the sampler had no room for */
+	bool late_names_read;      /* the perf maps of all processes, at the end */
+	int failure;               /* the first error inside a callback */
+};
+
+/* Callbacks cannot return an error: the loop ends at the first. */
+void session_keep_failure(struct session *session, int result);
+
+/*
+ * Chooses the sampler, opens the capture and all parts, follows the targets, starts sampling and
+ * lets the command run. Returns 0 or a negative errno with a sentence; what is open then is for the
+ * caller to close.
+ */
+int session_start(struct session *session, struct errmsg *err);
+
+/* Are threads sampled, running and waiting? */
+bool session_samples(const struct session_options *options);
+
+/* Before the command is started: recording goes on without what cannot be had, the notes say so. */
+void session_prepare_device(struct session *session);
+/* How long the loop may sleep before rings fill up; `otherwise` without a process that has any. */
+int session_device_timeout_ms(const struct session *session, int otherwise);
+/* See pipeline_parts; the context is the session. */
+void session_on_launch_stack(void *context, const struct wire_sample *sample,
+	const uint64_t *frames, size_t frame_count);
+int session_collect_device(struct session *session, bool everything);
+/* Nothing more is recorded; what was is told until session_drain_device() ends, in bounded time. */
+void session_stop_device(struct session *session);
+int session_drain_device(struct session *session);
+/* What the Python processes said of their hooks; once, at the end. */
+int session_read_hooks(struct session *session);
+void session_close_device(struct session *session);
+void session_fill_device_stats(struct session *session, struct capture_device_stats *ret_stats);
+void session_fill_range_stats(struct session *session, struct capture_range_stats *ret_stats);
+
+/* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
+void session_fill_stats(struct session *session, bool complete);
+/* Sentences on what is missing or partial and why. */
+/*
+ * Splits the closed capture by its windows, and removes it; one without windows stays as it is. On
+ * an error the capture is there, and no part of it.
+ */
+int session_split(struct session *session, struct errmsg *err);
+void session_add_end_notes(struct session *session, const struct line_account *lines);
+
+static inline const struct window_spec *session_window_spec(const struct session *session)
+{
+	return &session->options->window;
+}

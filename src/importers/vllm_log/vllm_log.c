@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A vLLM log as a capture: iterations are ranges of their engine, requests whose end the log tells
+ * are ranges that overlap, and what the engine says of itself every few seconds are marks.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "importers/importers.h"
+#include "importers/vllm_log/line.h"
+#include "importers/vllm_log/time.h"
+
+#define DOMAIN     "vllm"
+#define FIELDS_MAX 8
+/* Of the processes that lines name: an engine has one for each of its workers. */
+#define PROCESSES_MAX 1024
+/* For lines that name none. */
+#define UNKNOWN_PID 1
+
+struct log_iteration {
+	struct vllm_log_iteration what;
+	uint32_t pid;
+};
+
+struct log_metrics {
+	struct vllm_log_metrics what;
+	uint32_t pid;
+};
+
+struct log_request {
+	uint32_t id; /* in `ids` */
+	uint32_t pid, lane;
+	uint64_t received_ns, added_ns, end_ns; /* 0: the log does not say */
+	const char *outcome;
+};
+
+struct log_process {
+	uint32_t pid;
+	uint64_t busy_until_ns; /* the end of its last iteration */
+};
+
+enum log_event_kind {
+	EVENT_ITERATION_BEGIN,
+	EVENT_ITERATION_END,
+	EVENT_METRICS,
+	EVENT_REQUEST_BEGIN,
+	EVENT_QUEUED_BEGIN,
+	EVENT_QUEUED_END,
+	EVENT_REQUEST_END,
+	EVENT_REQUEST_MARK, /* its end is not known */
+};
+
+struct log_event {
+	uint64_t time_ns;
+	uint32_t sequence; /* decides between equal times */
+	enum log_event_kind kind;
+	size_t index;
+};
+
+struct log_import {
+	const struct import_input *input;
+	struct capture_writer *writer;
+	struct import_result *result;
+	struct vllm_log_clock clock;
+	struct intern ids;
+	struct map_u64 latest; /* id → index of its last request */
+	ARRAY_OF(struct log_iteration) iterations;
+	ARRAY_OF(struct log_metrics) metrics;
+	ARRAY_OF(struct log_request) requests;
+	ARRAY_OF(struct log_event) events;
+	ARRAY_OF(struct log_process) processes;
+	ARRAY_OF(uint64_t) lanes; /* when each is free again */
+	uint64_t lines_without_time, processes_left_out, ends_without_begin;
+	bool has_coarse_time;
+};
+
+/* ---- reading ---- */
+
+typedef int line_function(struct log_import *import, const struct vllm_log_line *line);
+
+static int each_line(struct log_import *import, line_function *on_line)
+{
+	const char *text = import->input->bytes, *end = text + import->input->length;
+	int result = 0;
+
+	while (text < end && result == 0) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text)) ?: end;
+		struct vllm_log_line line;
+
+		if (vllm_log_parse(text, (size_t)(newline - text), &line))
+			result = on_line(import, &line);
+		else
+			import->lines_without_time += newline > text;
+		text = MIN(newline + 1, end);
+	}
+	return result;
+}
+
+/* What the clock must know before the first line. */
+struct year_search {
+	struct log_import import;
+	struct vllm_log_time first, last;
+	unsigned new_years, lines;
+};
+
+static int see_time(struct log_import *import, const struct vllm_log_line *line)
+{
+	struct year_search *search = (struct year_search *)import;
+
+	if (!search->lines++)
+		search->first = line->time;
+	else if (search->last.month - line->time.month > 6)
+		search->new_years++;
+	search->last = line->time;
+	return 0;
+}
+
+static int add_event(
+	struct log_import *import, uint64_t time_ns, enum log_event_kind kind, size_t index)
+{
+	struct log_event event = {
+		.time_ns = time_ns,
+		.sequence = (uint32_t)import->events.count,
+		.kind = kind,
+		.index = index,
+	};
+
+	return array_append(&import->events, event);
+}
+
+static int tell_process(struct log_import *import, const struct vllm_log_line *line, uint32_t pid)
+{
+	char name[64] = "vllm";
+	struct capture_process process = {.pid = pid, .name = name};
+	struct capture_thread thread = {.pid = pid, .tid = pid, .name = name};
+	size_t length = MIN(line->process.length, sizeof(name) - 1);
+
+	if (length) {
+		memcpy(name, line->process.bytes, length);
+		name[length] = '\0';
+	}
+	return capture_writer_process(import->writer, &process)
+		       ?: capture_writer_thread(import->writer, &thread);
+}
+
+/* The process that wrote the line; NULL: one too many, or out of memory. */
+static int find_process(struct log_import *import, const struct vllm_log_line *line,
+	struct log_process **ret_process)
+{
+	uint32_t pid = line->pid ?: UNKNOWN_PID;
+	struct log_process added = {.pid = pid};
+	int result;
+
+	*ret_process = NULL;
+	array_foreach (&import->processes, process) {
+		if (process->pid == pid) {
+			*ret_process = process;
+			return 0;
+		}
+	}
+	if (import->processes.count >= PROCESSES_MAX) {
+		import->processes_left_out++;
+		return 0;
+	}
+	result = array_append(&import->processes, added);
+	if (result < 0)
+		return result;
+	*ret_process = &import->processes.items[import->processes.count - 1];
+	return tell_process(import, line, pid);
+}
+
+/*
+ * Its line is written at its end. Where times are in whole seconds many have the same: durations
+ * are kept, and none begins before the one before it has ended.
+ */
+static int add_iteration(struct log_import *import, const struct vllm_log_line *line,
+	struct log_process *process, uint64_t time_ns)
+{
+	struct log_iteration iteration = {.what = line->iteration, .pid = process->pid};
+	uint64_t elapsed_ns = line->iteration.elapsed_ns;
+	uint64_t begin_ns = MAX(process->busy_until_ns, time_ns - MIN(time_ns, elapsed_ns));
+	size_t index = import->iterations.count;
+	int result = array_append(&import->iterations, iteration);
+
+	process->busy_until_ns = begin_ns + elapsed_ns;
+	result = result ?: add_event(import, begin_ns, EVENT_ITERATION_BEGIN, index);
+	return result ?: add_event(import, begin_ns + elapsed_ns, EVENT_ITERATION_END, index);
+}
+
+static int add_metrics(struct log_import *import, const struct vllm_log_line *line,
+	const struct log_process *process, uint64_t time_ns)
+{
+	struct log_metrics metrics = {.what = line->metrics, .pid = process->pid};
+	int result = add_event(import, time_ns, EVENT_METRICS, import->metrics.count);
+
+	return result ?: array_append(&import->metrics, metrics);
+}
+
+/* The latest request of this id that has not ended; with `begins` a new one where there is none. */
+static int find_request(struct log_import *import, const struct vllm_log_text *text, uint32_t pid,
+	bool begins, struct log_request **ret_request)
+{
+	struct log_request added = {.pid = pid};
+	uint64_t index;
+	int result = intern_add(&import->ids, text->bytes, text->length, &added.id);
+
+	*ret_request = NULL;
+	if (result < 0)
+		return result;
+	if (map_u64_get(&import->latest, added.id, &index) &&
+		!import->requests.items[index].end_ns) {
+		*ret_request = &import->requests.items[index];
+		return 0;
+	}
+	if (!begins)
+		return 0;
+	result = map_u64_set(&import->latest, added.id, import->requests.count);
+	result = result ?: array_append(&import->requests, added);
+	if (result == 0)
+		*ret_request = &import->requests.items[import->requests.count - 1];
+	return result;
+}
+
+static int begin_request(
+	struct log_import *import, const struct vllm_log_line *line, uint32_t pid, uint64_t time_ns)
+{
+	struct log_request *request;
+	int result = find_request(import, &line->request, pid, true, &request);
+
+	if (result < 0)
+		return result;
+	if (line->kind == VLLM_LOG_RECEIVED)
+		request->received_ns = request->received_ns ?: time_ns;
+	else
+		request->added_ns = request->added_ns ?: time_ns;
+	return 0;
+}
+
+/* One line may end several requests. */
+static int end_requests(
+	struct log_import *import, const struct vllm_log_line *line, uint32_t pid, uint64_t time_ns)
+{
+	const char *at = line->request.bytes, *end = at + line->request.length;
+	int result = 0;
+
+	while (at < end && result == 0) {
+		const char *comma = memchr(at, ',', (size_t)(end - at)) ?: end;
+		struct vllm_log_text text = {at, (size_t)(comma - at)};
+		struct log_request *request = NULL;
+
+		if (text.length)
+			result = find_request(import, &text, pid, false, &request);
+		if (request) {
+			request->end_ns = time_ns;
+			request->outcome = line->kind == VLLM_LOG_FINISHED  ? "finished"
+					   : line->kind == VLLM_LOG_ABORTED ? "aborted"
+									    : "failed";
+		} else if (text.length && result == 0) {
+			import->ends_without_begin++;
+		}
+		at = MIN(comma + 1, end);
+	}
+	return result;
+}
+
+static int read_line(struct log_import *import, const struct vllm_log_line *line)
+{
+	uint64_t time_ns = vllm_log_clock_ns(&import->clock, &line->time);
+	struct log_process *process;
+	int result;
+
+	if (line->kind == VLLM_LOG_OTHER)
+		return 0;
+	result = find_process(import, line, &process);
+	if (result < 0 || !process)
+		return result;
+	import->has_coarse_time = import->has_coarse_time || !line->time.has_fraction;
+	switch (line->kind) {
+	case VLLM_LOG_ITERATION:
+		return add_iteration(import, line, process, time_ns);
+	case VLLM_LOG_METRICS:
+		return add_metrics(import, line, process, time_ns);
+	case VLLM_LOG_RECEIVED:
+	case VLLM_LOG_ADDED:
+		return begin_request(import, line, process->pid, time_ns);
+	case VLLM_LOG_FINISHED:
+	case VLLM_LOG_ABORTED:
+	case VLLM_LOG_FAILED:
+		return end_requests(import, line, process->pid, time_ns);
+	case VLLM_LOG_OTHER:
+		break;
+	}
+	return 0;
+}
+
+/* ---- requests: their lanes and events ---- */
+
+static uint64_t request_begin_ns(const struct log_request *request)
+{
+	return request->received_ns ?: request->added_ns;
+}
+
+static int by_begin(const void *left, const void *right)
+{
+	const struct log_request *a = left, *b = right;
+	uint64_t a_ns = request_begin_ns(a), b_ns = request_begin_ns(b);
+
+	return a_ns < b_ns ? -1 : a_ns > b_ns;
+}
+
+/* Ranges on one lane nest: a request gets the first lane that is free. */
+static int choose_lane(struct log_import *import, struct log_request *request)
+{
+	uint64_t begin_ns = request_begin_ns(request);
+	size_t lane = 0;
+
+	while (lane < import->lanes.count && import->lanes.items[lane] > begin_ns)
+		lane++;
+	if (lane == import->lanes.count && array_append(&import->lanes, 0) < 0)
+		return -ENOMEM;
+	import->lanes.items[lane] = request->end_ns;
+	request->lane = (uint32_t)lane + 1;
+	return 0;
+}
+
+static int add_request_events(struct log_import *import, size_t index)
+{
+	struct log_request *request = &import->requests.items[index];
+	uint64_t begin_ns = request_begin_ns(request);
+	int result;
+
+	if (!request->end_ns)
+		return add_event(import, begin_ns, EVENT_REQUEST_MARK, index);
+	request->end_ns = MAX(request->end_ns, begin_ns);
+	result = choose_lane(import, request);
+	result = result ?: add_event(import, begin_ns, EVENT_REQUEST_BEGIN, index);
+	if (request->received_ns && request->added_ns >= begin_ns &&
+		request->added_ns <= request->end_ns) {
+		result = result ?: add_event(import, begin_ns, EVENT_QUEUED_BEGIN, index);
+		result = result ?: add_event(import, request->added_ns, EVENT_QUEUED_END, index);
+	}
+	return result ?: add_event(import, request->end_ns, EVENT_REQUEST_END, index);
+}
+
+/* ---- writing ---- */
+
+struct told_event {
+	struct capture_range_event event;
+	struct capture_range_field fields[FIELDS_MAX];
+};
+
+static void add_count(struct told_event *told, const char *name, uint64_t value)
+{
+	told->fields[told->event.field_count++] =
+		(struct capture_range_field){.name = name, .type = WIRE_RANGE_U64, .value = value};
+}
+
+static void add_double(struct told_event *told, const char *name, double value)
+{
+	struct capture_range_field field = {.name = name, .type = WIRE_RANGE_DOUBLE};
+
+	if (isnan(value))
+		return;
+	memcpy(&field.value, &value, sizeof(value));
+	told->fields[told->event.field_count++] = field;
+}
+
+static void add_text(struct told_event *told, const char *name, const char *text)
+{
+	told->fields[told->event.field_count++] =
+		(struct capture_range_field){.name = name, .type = WIRE_RANGE_TEXT, .text = text};
+}
+
+static const char *iteration_name(const struct vllm_log_iteration *iteration)
+{
+	if (iteration->context_requests)
+		return iteration->generation_requests ? "iteration: mixed" : "iteration: prefill";
+	return iteration->generation_requests ? "iteration: decode" : "iteration: idle";
+}
+
+static void fill_iteration(struct told_event *told, const struct log_iteration *iteration)
+{
+	told->event.pid = told->event.tid = iteration->pid;
+	told->event.name = iteration_name(&iteration->what);
+	add_count(told, "iteration", iteration->what.number);
+	add_count(told, "context_requests", iteration->what.context_requests);
+	add_count(told, "context_tokens", iteration->what.context_tokens);
+	add_count(told, "generation_requests", iteration->what.generation_requests);
+	add_count(told, "generation_tokens", iteration->what.generation_tokens);
+}
+
+static void fill_metrics(struct told_event *told, const struct log_metrics *metrics)
+{
+	told->event.pid = told->event.tid = metrics->pid;
+	told->event.name = "metrics";
+	add_double(told, "prompt_tokens_per_s", metrics->what.prompt_tokens_per_s);
+	add_double(told, "generation_tokens_per_s", metrics->what.generation_tokens_per_s);
+	add_double(told, "running_requests", metrics->what.running_requests);
+	add_double(told, "waiting_requests", metrics->what.waiting_requests);
+	add_double(told, "preemptions", metrics->what.preemptions);
+	add_double(told, "kv_cache_percent", metrics->what.kv_cache_percent);
+	add_double(told, "prefix_cache_hit_percent", metrics->what.prefix_cache_hit_percent);
+}
+
+static void fill_request(
+	const struct log_import *import, struct told_event *told, const struct log_request *request)
+{
+	told->event.pid = told->event.tid = request->pid;
+	told->event.lane = request->lane;
+	told->event.name = request->end_ns ? "request" : "request without an end";
+	add_text(told, "request", intern_get(&import->ids, request->id));
+	if (request->outcome)
+		add_text(told, "outcome", request->outcome);
+}
+
+static void fill_event(
+	const struct log_import *import, const struct log_event *event, struct told_event *told)
+{
+	static const enum capture_range_kind kinds[] = {
+		[EVENT_ITERATION_BEGIN] = CAPTURE_RANGE_BEGIN,
+		[EVENT_ITERATION_END] = CAPTURE_RANGE_END,
+		[EVENT_METRICS] = CAPTURE_RANGE_MARK,
+		[EVENT_REQUEST_BEGIN] = CAPTURE_RANGE_BEGIN,
+		[EVENT_QUEUED_BEGIN] = CAPTURE_RANGE_BEGIN,
+		[EVENT_QUEUED_END] = CAPTURE_RANGE_END,
+		[EVENT_REQUEST_END] = CAPTURE_RANGE_END,
+		[EVENT_REQUEST_MARK] = CAPTURE_RANGE_MARK,
+	};
+
+	*told = (struct told_event){.event = {
+					    .time_ns = event->time_ns,
+					    .kind = kinds[event->kind],
+					    .domain = DOMAIN,
+					    .name = "",
+					    .category = "",
+				    }};
+	if (event->kind == EVENT_METRICS)
+		fill_metrics(told, &import->metrics.items[event->index]);
+	else if (event->kind <= EVENT_ITERATION_END)
+		fill_iteration(told, &import->iterations.items[event->index]);
+	else
+		fill_request(import, told, &import->requests.items[event->index]);
+	if (event->kind == EVENT_QUEUED_BEGIN)
+		told->event.name = "queued";
+	if (told->event.kind == CAPTURE_RANGE_END) {
+		told->event.name = "";
+		told->event.field_count = 0;
+	}
+	told->event.fields = told->fields;
+}
+
+/* What the engine says of itself, as tracks, too: a viewer draws them. */
+static int write_counters(
+	struct log_import *import, const struct log_metrics *metrics, uint64_t time_ns)
+{
+	const struct {
+		const char *name;
+		double value;
+	} counters[] = {
+		{"prompt tokens/s", metrics->what.prompt_tokens_per_s},
+		{"generation tokens/s", metrics->what.generation_tokens_per_s},
+		{"running requests", metrics->what.running_requests},
+		{"waiting requests", metrics->what.waiting_requests},
+		{"KV cache %", metrics->what.kv_cache_percent},
+	};
+	int result = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(counters) && result == 0; i++) {
+		struct capture_counter counter = {
+			.time_ns = time_ns,
+			.pid = metrics->pid,
+			.name = counters[i].name,
+			.value = counters[i].value,
+		};
+
+		if (!isnan(counter.value))
+			result = capture_writer_counter(import->writer, &counter);
+	}
+	return result;
+}
+
+static int by_time(const void *left, const void *right)
+{
+	const struct log_event *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
+}
+
+static int write_events(struct log_import *import)
+{
+	int result = 0;
+
+	qsort(import->events.items, import->events.count, sizeof(*import->events.items), by_time);
+	import->result->begin_ns = import->events.items[0].time_ns;
+	import->result->end_ns = import->events.items[import->events.count - 1].time_ns;
+	for (size_t i = 0; i < import->events.count && result == 0; i++) {
+		struct told_event told;
+
+		fill_event(import, &import->events.items[i], &told);
+		import->result->ranges += told.event.kind == CAPTURE_RANGE_BEGIN;
+		import->result->marks += told.event.kind == CAPTURE_RANGE_MARK;
+		result = capture_writer_range(import->writer, &told.event);
+		if (result == 0 && import->events.items[i].kind == EVENT_METRICS)
+			result = write_counters(import,
+				&import->metrics.items[import->events.items[i].index],
+				told.event.time_ns);
+	}
+	return result;
+}
+
+static void add_notes(struct log_import *import)
+{
+	struct import_result *result = import->result;
+	uint64_t without_end = 0;
+
+	array_foreach (&import->requests, request)
+		without_end += !request->end_ns;
+	if (import->has_coarse_time)
+		import_note(result,
+			"the log's times are whole seconds: iterations keep their measured "
+			"durations and follow one another, the times of requests are exact to 1 s");
+	if (without_end)
+		import_note(result,
+			"%llu of %zu requests have no end in the log, and are marks: vLLM logs the "
+			"end with --enable-log-requests --enable-log-outputs",
+			(unsigned long long)without_end, import->requests.count);
+	if (import->ends_without_begin)
+		import_note(result,
+			"%llu ends are of requests that the log does not tell the begin of",
+			(unsigned long long)import->ends_without_begin);
+	if (import->processes_left_out)
+		import_note(result, "%llu lines were left out: they are of more than %d processes",
+			(unsigned long long)import->processes_left_out, PROCESSES_MAX);
+	if (import->lines_without_time)
+		import_note(result, "%llu lines have no time, and were left out",
+			(unsigned long long)import->lines_without_time);
+}
+
+/* The log's first line is the begin of the recording; its times count from 1970. */
+static int write_session(struct log_import *import, const struct vllm_log_time *first)
+{
+	struct vllm_log_clock clock = import->clock;
+	uint64_t begin_ns = vllm_log_clock_ns(&clock, first);
+	const char *const command[] = {import->input->path};
+	struct capture_session session = {
+		.sonde_version = SONDE_VERSION,
+		.host = "",
+		.kernel_release = "",
+		.architecture = "",
+		.command = command,
+		.command_count = 1,
+		.unwind_mode = "",
+		.start_time_ns = begin_ns,
+		.start_realtime_ns = begin_ns,
+		.start_boottime_ns = begin_ns,
+	};
+
+	return capture_writer_session(import->writer, &session);
+}
+
+static int run(struct log_import *import, const struct vllm_log_time *first, struct errmsg *err)
+{
+	int result = write_session(import, first);
+
+	result = result ?: each_line(import, read_line);
+	if (import->requests.count)
+		qsort(import->requests.items, import->requests.count,
+			sizeof(*import->requests.items), by_begin);
+	for (size_t i = 0; i < import->requests.count && result == 0; i++)
+		result = add_request_events(import, i);
+	if (result < 0)
+		return errmsg_set(
+			err, result, "memory ran out while reading %s", import->input->path);
+	if (!import->events.count)
+		return errmsg_set(err, -ENODATA,
+			"%s has no line that vLLM's engine writes: give the log of a server that "
+			"ran with --enable-log-requests or --enable-logging-iteration-details",
+			import->input->path);
+	result = write_events(import);
+	if (result < 0)
+		return errmsg_set(
+			err, result, "memory ran out while reading %s", import->input->path);
+	add_notes(import);
+	return 0;
+}
+
+static int vllm_log_import(const struct import_input *input, struct capture_writer *writer,
+	struct import_result *ret_result, struct errmsg *err)
+{
+	struct year_search search = {.import = {.input = input}};
+	struct log_import import = {.input = input, .writer = writer, .result = ret_result};
+	int result;
+
+	*ret_result = (struct import_result){0};
+	each_line(&search.import, see_time);
+	if (search.lines)
+		vllm_log_clock_begin(
+			&import.clock, &search.last, search.new_years, input->modified_s);
+	result = run(&import, &search.first, err);
+	array_done(&import.iterations);
+	array_done(&import.metrics);
+	array_done(&import.requests);
+	array_done(&import.events);
+	array_done(&import.processes);
+	array_done(&import.lanes);
+	map_u64_done(&import.latest);
+	intern_done(&import.ids);
+	return result;
+}
+
+const struct importer vllm_log_importer = {
+	.name = "vllm-log",
+	.description = "the log of a vLLM server: iterations, requests, throughput",
+	.import = vllm_log_import,
+};

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inject/cuda/cuda.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct cuda cuda;
+
+int InitializeInjection(void);
+
+/* The parent goes on; CUPTI called in a child can hang for ever. */
+static void in_child(void)
+{
+	atomic_store_explicit(&cuda.dead, true, memory_order_relaxed);
+}
+
+static void at_end(void)
+{
+	int saved_errno = errno;
+
+	if (getpid() != cuda.pid || atomic_load_explicit(&cuda.dead, memory_order_relaxed))
+		return;
+	cuda_writer_stop();
+	atomic_store_explicit(&cuda.dead, true, memory_order_relaxed);
+	errno = saved_errno;
+}
+
+static void on_state(uint32_t id, const struct cupti_state_data *data)
+{
+	if (data && data->message)
+		cuda_note(WIRE_NOTE_REFUSED, "CUPTI reports %serror %d: %s",
+			id == CUPTI_STATE_FATAL_ERROR ? "fatal " : "", data->result, data->message);
+}
+
+static void on_callback(void *user, int domain, uint32_t id, const void *data)
+{
+	int saved_errno;
+
+	if (domain == CUPTI_DOMAIN_DRIVER || domain == CUPTI_DOMAIN_RUNTIME) {
+		cuda_on_call(domain, id, data);
+		return;
+	}
+	if (atomic_load_explicit(&cuda.dead, memory_order_relaxed))
+		return;
+	saved_errno = errno;
+	if (domain == CUPTI_DOMAIN_RESOURCE)
+		cuda_on_resource(id, data);
+	else if (domain == CUPTI_DOMAIN_STATE)
+		on_state(id, data);
+	errno = saved_errno;
+}
+
+/* Found, opened, and told of. */
+static bool open_cupti(void)
+{
+	char version[32];
+
+	if (!cupti_open(&cuda.cupti)) {
+		cuda_note(WIRE_NOTE_NO_TRACER,
+			"The program uses CUDA, but no libcupti that fits its driver was found, so "
+			"that "
+			"device work is not timed: install the package nvidia-cuda-cupti of the "
+			"program's CUDA version, or name the file in SONDE_CUPTI.");
+		return false;
+	}
+	cupti_version_text(cuda.cupti.version, version, sizeof(version));
+	cuda_note(WIRE_NOTE_TRACER, "CUDA is traced by CUPTI %s, %s.", version, cuda.cupti.path);
+	if (cupti_known_fault(cuda.cupti.version))
+		cuda_note(WIRE_NOTE_FAULTY, "%s", cupti_known_fault(cuda.cupti.version));
+	return true;
+}
+
+static cupti_result subscribe(void)
+{
+	char holder[CUPTI_SUBSCRIBER_NAME_BYTES];
+	uint8_t zeroed = 1;
+	cupti_result result = cupti_subscribe(&cuda.cupti, on_callback, holder);
+
+	if (result != CUPTI_OK) {
+		cuda_note_refusal(result, holder);
+		return result;
+	}
+	if (cuda.cupti.call.set_thread_id_type)
+		cuda.cupti.call.set_thread_id_type(CUPTI_THREAD_ID_SYSTEM);
+	cupti_set_attribute(
+		&cuda.cupti, CUPTI_ATTRIBUTE_ZEROED_OUT_BUFFER, sizeof(zeroed), &zeroed);
+	result = cupti_register(&cuda.cupti, &cuda_buffer_callbacks);
+	if (result != CUPTI_OK) {
+		cuda_note_refusal(result, "");
+		return result;
+	}
+	/* Graphs are made before windows open: their callbacks are always on. */
+	cuda_enable_graphs(true);
+	cupti_enable_callback(&cuda.cupti, CUPTI_DOMAIN_STATE, CUPTI_STATE_FATAL_ERROR, true);
+	cupti_enable_callback(&cuda.cupti, CUPTI_DOMAIN_STATE, CUPTI_STATE_ERROR, true);
+	return CUPTI_OK;
+}
+
+static void start(void)
+{
+	cuda.pid = getpid();
+	cuda.graph_level = inject_graph_mode() == WIRE_GRAPH_WHOLE;
+	if (sem_init(&cuda.wake, 0, 0) < 0 || pthread_atfork(NULL, NULL, in_child) != 0)
+		return;
+	if (open_cupti() && cuda_buffers_init())
+		cuda.subscribed = subscribe() == CUPTI_OK;
+	if (cuda_writer_start())
+		atexit(at_end);
+}
+
+/* libcuda calls this when the program first uses CUDA: 1 is fine, and nothing else is ever said. */
+__attribute__((visibility("default"))) int InitializeInjection(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int saved_errno = errno;
+
+	if (inject_open())
+		pthread_once(&once, start);
+	errno = saved_errno;
+	return 1;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inject/cuda/cupti.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FUNCTION(field, symbol)                                                                    \
+	{                                                                                          \
+		offsetof(struct cupti_functions, field), symbol                                    \
+	}
+
+static const struct {
+	size_t offset;
+	const char *name;
+} functions[] = {
+	FUNCTION(get_version, "cuptiGetVersion"),
+	FUNCTION(get_timestamp, "cuptiGetTimestamp"),
+	FUNCTION(get_result_string, "cuptiGetResultString"),
+	FUNCTION(set_thread_id_type, "cuptiSetThreadIdType"),
+	FUNCTION(subscribe, "cuptiSubscribe"),
+	FUNCTION(subscribe_v2, "cuptiSubscribe_v2"),
+	FUNCTION(enable_callback, "cuptiEnableCallback"),
+	FUNCTION(register_callbacks, "cuptiActivityRegisterCallbacks"),
+	FUNCTION(register_callbacks_v2, "cuptiActivityRegisterCallbacks_v2"),
+	FUNCTION(enable, "cuptiActivityEnable"),
+	FUNCTION(enable_v2, "cuptiActivityEnable_v2"),
+	FUNCTION(disable, "cuptiActivityDisable"),
+	FUNCTION(disable_v2, "cuptiActivityDisable_v2"),
+	FUNCTION(set_attribute, "cuptiActivitySetAttribute"),
+	FUNCTION(set_attribute_v2, "cuptiActivitySetAttribute_v2"),
+	FUNCTION(flush_all, "cuptiActivityFlushAll"),
+	FUNCTION(next_record, "cuptiActivityGetNextRecord"),
+	FUNCTION(next_record_v2, "cuptiActivityGetNextRecord_v2"),
+	FUNCTION(dropped, "cuptiActivityGetNumDroppedRecords"),
+	FUNCTION(dropped_v2, "cuptiActivityGetNumDroppedRecords_v2"),
+	FUNCTION(graph_id, "cuptiGetGraphId"),
+	FUNCTION(exec_id, "cuptiGetGraphExecId"),
+	FUNCTION(node_id, "cuptiGetGraphNodeId"),
+};
+
+/* ---- opening ---- */
+
+static unsigned cuda_major(uint32_t version)
+{
+	if (version >= CUPTI_VERSION_13_0)
+		return version / 10000;
+	return version >= CUPTI_VERSION_12_0 ? 12 : 11;
+}
+
+static bool open_candidate(void *context, const char *path, bool mapped)
+{
+	struct cupti *cupti = context;
+	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL | (mapped ? RTLD_NOLOAD : 0));
+	unsigned driver_major = cupti_driver_cuda_major();
+
+	if (!library)
+		return false;
+	memset(&cupti->call, 0, sizeof(cupti->call));
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		void *function = dlsym(library, functions[i].name);
+
+		memcpy((char *)&cupti->call + functions[i].offset, &function, sizeof(function));
+	}
+	if (!cupti->call.get_version || cupti->call.get_version(&cupti->version) != CUPTI_OK ||
+		(!mapped && driver_major && cuda_major(cupti->version) > driver_major)) {
+		dlclose(library);
+		return false;
+	}
+	snprintf(cupti->path, sizeof(cupti->path), "%s", path);
+	return true;
+}
+
+bool cupti_open(struct cupti *cupti)
+{
+	return cupti_find(open_candidate, cupti);
+}
+
+/* ---- subscribing ---- */
+
+static bool has_calls_by_subscriber(const struct cupti_functions *call)
+{
+	return call->register_callbacks_v2 && call->enable_v2 && call->disable_v2 &&
+	       call->next_record_v2 && call->set_attribute_v2;
+}
+
+cupti_result cupti_subscribe(struct cupti *cupti, cupti_callback *callback, char *ret_holder)
+{
+	bool several =
+		cupti->version >= CUPTI_VERSION_13_2 && has_calls_by_subscriber(&cupti->call);
+	struct cupti_subscriber_params params = {
+		.bytes = cupti->version >= CUPTI_VERSION_13_2 ? sizeof(params)
+							      : CUPTI_SUBSCRIBER_PARAMS_13_0_BYTES,
+		.name = "sonde",
+		.old_name = ret_holder,
+		.old_name_bytes = CUPTI_SUBSCRIBER_NAME_BYTES,
+		.allow_multiple = several,
+	};
+	cupti_result result;
+
+	*ret_holder = '\0';
+	cupti->by_subscriber = several;
+	if (!cupti->call.subscribe_v2)
+		return cupti->call.subscribe
+			       ? cupti->call.subscribe(&cupti->subscriber, callback, NULL)
+			       : CUPTI_E_NOT_SUPPORTED;
+	result = cupti->call.subscribe_v2(&cupti->subscriber, callback, NULL, &params);
+	if (result == CUPTI_OK || !several)
+		return result;
+	/* A driver that knows one subscriber only. */
+	params.allow_multiple = 0;
+	return cupti->call.subscribe_v2(&cupti->subscriber, callback, NULL, &params);
+}
+
+/* ---- both families of calls ---- */
+
+cupti_result cupti_register(struct cupti *cupti, const struct cupti_buffer_callbacks *callbacks)
+{
+	if (cupti->by_subscriber)
+		return cupti->call.register_callbacks_v2(
+			cupti->subscriber, callbacks->request_v2, callbacks->complete_v2);
+	if (!cupti->call.register_callbacks)
+		return CUPTI_E_NOT_SUPPORTED;
+	return cupti->call.register_callbacks(callbacks->request, callbacks->complete);
+}
+
+cupti_result cupti_set_attribute(struct cupti *cupti, int attribute, size_t bytes, void *value)
+{
+	if (cupti->by_subscriber)
+		return cupti->call.set_attribute_v2(cupti->subscriber, attribute, &bytes, value);
+	if (!cupti->call.set_attribute)
+		return CUPTI_E_NOT_SUPPORTED;
+	return cupti->call.set_attribute(attribute, &bytes, value);
+}
+
+cupti_result cupti_enable(struct cupti *cupti, int kind, bool on)
+{
+	if (cupti->by_subscriber)
+		return (on ? cupti->call.enable_v2 : cupti->call.disable_v2)(
+			cupti->subscriber, kind, NULL);
+	if (on)
+		return cupti->call.enable ? cupti->call.enable(kind) : CUPTI_E_NOT_SUPPORTED;
+	return cupti->call.disable ? cupti->call.disable(kind) : CUPTI_E_NOT_SUPPORTED;
+}
+
+cupti_result cupti_enable_callback(struct cupti *cupti, int domain, uint32_t id, bool on)
+{
+	if (!cupti->call.enable_callback)
+		return CUPTI_E_NOT_SUPPORTED;
+	return cupti->call.enable_callback(on, cupti->subscriber, domain, id);
+}
+
+bool cupti_next_record(struct cupti *cupti, uint8_t *buffer, size_t valid_bytes, void **record)
+{
+	if (cupti->by_subscriber)
+		return cupti->call.next_record_v2(cupti->subscriber, buffer, valid_bytes, record) ==
+		       CUPTI_OK;
+	return cupti->call.next_record &&
+	       cupti->call.next_record(buffer, valid_bytes, record) == CUPTI_OK;
+}
+
+size_t cupti_dropped(struct cupti *cupti, cupti_handle context, uint32_t stream)
+{
+	cupti_result result = CUPTI_E_NOT_SUPPORTED;
+	size_t dropped = 0;
+
+	if (cupti->by_subscriber && cupti->call.dropped_v2)
+		result = cupti->call.dropped_v2(cupti->subscriber, context, stream, &dropped);
+	else if (!cupti->by_subscriber && cupti->call.dropped)
+		result = cupti->call.dropped(context, stream, &dropped);
+	return result == CUPTI_OK ? dropped : 0;
+}
+
+/* ---- versions ---- */
+
+const char *cupti_known_fault(uint32_t version)
+{
+	/* From the release notes of CUPTI. */
+	static const struct {
+		uint32_t version;
+		const char *fault;
+	} faults[] = {
+		{130000, "CUPTI 13.0 can deadlock when tracing stops and crash when it flushes or "
+			 "when "
+			 "graphs run long; 13.0 update 1 is right."},
+		{130101, "CUPTI 13.1 update 1 gives wrong correlation ids to graph launches in "
+			 "every "
+			 "tracing session but the first: graph kernels may stand under the wrong "
+			 "launch."},
+		{130401, "CUPTI 13.4 update 1 uses more and more CPU time the longer it traces."},
+	};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		if (faults[i].version == version)
+			return faults[i].fault;
+	return NULL;
+}
+
+void cupti_version_text(uint32_t version, char *text, size_t bytes)
+{
+	/* The counter that versions were until CUDA 13. */
+	static const char *const names[] = {[18] = "12.0",
+		[19] = "12.1",
+		[20] = "12.2",
+		[21] = "12.3",
+		[22] = "12.4",
+		[23] = "12.5",
+		[24] = "12.6",
+		[26] = "12.8",
+		[27] = "12.9",
+		[28] = "12.9.1"};
+
+	if (version >= CUPTI_VERSION_13_0 && version % 100)
+		snprintf(text, bytes, "%u.%u.%u", version / 10000, version / 100 % 100,
+			version % 100);
+	else if (version >= CUPTI_VERSION_13_0)
+		snprintf(text, bytes, "%u.%u", version / 10000, version / 100 % 100);
+	else if (version < sizeof(names) / sizeof(*names) && names[version])
+		snprintf(text, bytes, "%s", names[version]);
+	else
+		snprintf(text, bytes, "API %u", version);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A libcupti found and opened at run time. Every function is optional: a missing one answers
+ * CUPTI_E_NOT_SUPPORTED. From CUDA 13.2 on the calls that take our subscriber are used, so that
+ * several tools can trace at once; the two families are never mixed, which CUPTI refuses.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "inject/cuda/cupti_abi.h"
+
+#define CUPTI_PATH_BYTES 1024
+
+struct cupti_functions {
+	cupti_result (*get_version)(uint32_t *version);
+	cupti_result (*get_timestamp)(uint64_t *timestamp);
+	cupti_result (*get_result_string)(cupti_result result, const char **text);
+	cupti_result (*set_thread_id_type)(int type);
+	cupti_result (*subscribe)(cupti_handle *subscriber, cupti_callback *callback, void *user);
+	cupti_result (*subscribe_v2)(cupti_handle *subscriber, cupti_callback *callback, void *user,
+		struct cupti_subscriber_params *params);
+	cupti_result (*enable_callback)(
+		uint32_t enable, cupti_handle subscriber, int domain, uint32_t id);
+	cupti_result (*register_callbacks)(cupti_request *request, cupti_complete *complete);
+	cupti_result (*register_callbacks_v2)(
+		cupti_handle subscriber, cupti_request_v2 *request, cupti_complete_v2 *complete);
+	cupti_result (*enable)(int kind);
+	cupti_result (*enable_v2)(cupti_handle subscriber, int kind, void *config);
+	cupti_result (*disable)(int kind);
+	cupti_result (*disable_v2)(cupti_handle subscriber, int kind, void *config);
+	cupti_result (*set_attribute)(int attribute, size_t *bytes, void *value);
+	cupti_result (*set_attribute_v2)(
+		cupti_handle subscriber, int attribute, size_t *bytes, void *value);
+	cupti_result (*flush_all)(uint32_t flag);
+	cupti_result (*next_record)(uint8_t *buffer, size_t valid_bytes, void **record);
+	cupti_result (*next_record_v2)(
+		cupti_handle subscriber, uint8_t *buffer, size_t valid_bytes, void **record);
+	cupti_result (*dropped)(cupti_handle context, uint32_t stream, size_t *dropped);
+	cupti_result (*dropped_v2)(
+		cupti_handle subscriber, cupti_handle context, uint32_t stream, size_t *dropped);
+	cupti_result (*graph_id)(cupti_handle graph, uint32_t *id);
+	cupti_result (*exec_id)(cupti_handle exec, uint32_t *id);
+	cupti_result (*node_id)(cupti_handle node, uint64_t *id);
+};
+
+struct cupti {
+	struct cupti_functions call;
+	uint32_t version;
+	bool by_subscriber; /* the calls that take the subscriber are used */
+	cupti_handle subscriber;
+	char path[CUPTI_PATH_BYTES];
+};
+
+/* The callbacks that receive buffers, in both forms. */
+struct cupti_buffer_callbacks {
+	cupti_request *request;
+	cupti_complete *complete;
+	cupti_request_v2 *request_v2;
+	cupti_complete_v2 *complete_v2;
+};
+
+/*
+ * Opens the libcupti that fits: the one that the program has already, $SONDE_CUPTI, the one beside
+ * the program's CUDA libraries, the system's; none that is newer than the driver where that is
+ * known. False when there is none.
+ */
+bool cupti_open(struct cupti *cupti);
+
+/* `ret_holder` (CUPTI_SUBSCRIBER_NAME_BYTES) gets the name of who holds CUPTI, or "". */
+cupti_result cupti_subscribe(struct cupti *cupti, cupti_callback *callback, char *ret_holder);
+
+cupti_result cupti_register(struct cupti *cupti, const struct cupti_buffer_callbacks *callbacks);
+cupti_result cupti_set_attribute(struct cupti *cupti, int attribute, size_t bytes, void *value);
+cupti_result cupti_enable(struct cupti *cupti, int kind, bool on);
+cupti_result cupti_enable_callback(struct cupti *cupti, int domain, uint32_t id, bool on);
+/* NULL at the first call, then what the last gave; false at the end. */
+bool cupti_next_record(struct cupti *cupti, uint8_t *buffer, size_t valid_bytes, void **record);
+/* Records that CUPTI lost since the last call. */
+size_t cupti_dropped(struct cupti *cupti, cupti_handle context, uint32_t stream);
+
+/* A finished sentence on what a version is known to do wrong; NULL when nothing is known. */
+const char *cupti_known_fault(uint32_t version);
+/* "12.4", "13.0.1" */
+void cupti_version_text(uint32_t version, char *text, size_t bytes);
+
+/* cupti_find.c: calls `try` with candidates, best first, until it returns true. */
+typedef bool cupti_try(void *context, const char *path, bool mapped);
+bool cupti_find(cupti_try *try, void *context);
+/* The newest CUDA major version that the loaded driver knows; 0: unknown. */
+unsigned cupti_driver_cuda_major(void);

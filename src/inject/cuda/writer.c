@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread that calls CUPTI: it flushes once a second, notes pairs of clocks, switches tracing
+ * with the gate, and sees when another tool took the device activity.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "inject/cuda/cuda.h"
+
+#define MS              1000000ULL
+#define SECOND          (1000 * MS)
+#define LOOK_NS         (20 * MS) /* at the gate */
+#define CLOCK_TRIES     50
+#define CLOCK_STEP_NS   50000
+#define CLOCK_DRIFT_PPM 500 /* as fast as the kernel adjusts CLOCK_REALTIME */
+#define STOP_S          5   /* the program's end waits no longer */
+/* No activity for so long after the host waited for the device, or at all: it goes elsewhere. */
+#define SILENT_AFTER_WAIT_NS (2 * SECOND)
+#define SILENT_NS            (10 * SECOND)
+#define STACK_BYTES          (256 * 1024)
+/* When the gate drains: work that runs is waited for so long, and looked for so often. */
+#define DRAIN_NS      (300 * MS)
+#define DRAIN_LOOK_NS (5 * MS)
+
+/* SONDE_CUDA_FLUSH_MS, SONDE_CUDA_RECLAIM_MS. */
+static uint64_t flush_ns = SECOND, reclaim_ns = 30 * SECOND;
+
+static pthread_t thread;
+static _Atomic bool stopping;
+static bool tracing; /* the gate was open when last looked at */
+
+/* ---- clocks ---- */
+
+static uint64_t now_of(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* The narrowest of some pairs; false: CUPTI tells no time. */
+static bool read_clocks(struct wire_device_clock *ret_clock)
+{
+	uint64_t device, before_ns, after_ns;
+
+	ret_clock->width_ns = UINT32_MAX;
+	for (unsigned i = 0; i < CLOCK_TRIES; i++) {
+		before_ns = inject_now_ns();
+		if (!cuda.cupti.call.get_timestamp ||
+			cuda.cupti.call.get_timestamp(&device) != CUPTI_OK || !device)
+			return false;
+		after_ns = inject_now_ns();
+		if (after_ns - before_ns >= ret_clock->width_ns)
+			continue;
+		ret_clock->width_ns = (uint32_t)(after_ns - before_ns);
+		ret_clock->monotonic_ns = before_ns + (after_ns - before_ns) / 2;
+		ret_clock->device = device;
+	}
+	return true;
+}
+
+static void tell_clocks(void)
+{
+	static uint64_t last_ns;
+	static int64_t last_offset;
+	struct wire_device_clock clock = {
+		.record = {.type = WIRE_RECORD_DEVICE_CLOCK, .length_bytes = sizeof(clock)}};
+	int64_t offset, moved;
+
+	if (!read_clocks(&clock))
+		return;
+	clock.boottime_ns = now_of(CLOCK_BOOTTIME);
+	offset = (int64_t)(clock.device - clock.monotonic_ns);
+	moved = offset - last_offset;
+	if (last_ns && (uint64_t)llabs(moved) >
+			       CLOCK_STEP_NS + clock.width_ns +
+				       (clock.monotonic_ns - last_ns) / 1000000 * CLOCK_DRIFT_PPM)
+		cuda_note(WIRE_NOTE_CLOCK_STEP,
+			"The clock of the device's times jumped by %lld µs: kernels of the second "
+			"before may be shown at a wrong time.",
+			(long long)moved / 1000);
+	last_ns = clock.monotonic_ns;
+	last_offset = offset;
+	cuda_write(&clock.record);
+}
+
+/* ---- tracing ---- */
+
+static const int kinds[] = {CUPTI_KIND_DEVICE, CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
+	CUPTI_KIND_MEMCPY2, CUPTI_KIND_MEMSET, CUPTI_KIND_MEMORY2, CUPTI_KIND_OVERHEAD};
+
+static void enable_kinds(bool on)
+{
+	cupti_result result, first = CUPTI_OK;
+
+	if (!inject_is_timed()) {
+		cupti_enable(&cuda.cupti, CUPTI_KIND_DEVICE, on);
+		return;
+	}
+	/* Before kernels, whose nodes it takes the place of. */
+	if (cuda.graph_level)
+		cupti_enable(&cuda.cupti, CUPTI_KIND_GRAPH_TRACE, on);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		/* It can deadlock in this. */
+		if (!on && cuda.cupti.version == CUPTI_VERSION_13_0 &&
+			kinds[i] == CUPTI_KIND_CONCURRENT_KERNEL)
+			continue;
+		result = cupti_enable(&cuda.cupti, kinds[i], on);
+		if (kinds[i] == CUPTI_KIND_CONCURRENT_KERNEL)
+			first = result;
+	}
+	if (on && first != CUPTI_OK)
+		cuda_note_refusal(first, "");
+}
+
+/* ---- another tool ---- */
+
+static struct {
+	uint64_t activities; /* when last looked at */
+	uint64_t launches;   /* when the last activity came */
+	uint64_t since_ns;   /* the first launch that nothing followed; 0: none */
+	uint64_t taken_ns;   /* it was told that another tool has the activity; 0: not so */
+} watch;
+
+static void take_back(uint64_t now_ns, uint64_t launches)
+{
+	cupti_register(&cuda.cupti, &cuda_buffer_callbacks);
+	enable_kinds(true);
+	cuda_note(WIRE_NOTE_TAKEN_BACK,
+		"sonde receives the device activity again; %llu launches of %llu s before have no "
+		"device time.",
+		(unsigned long long)(launches - watch.launches),
+		(unsigned long long)((now_ns - watch.since_ns) / SECOND));
+	watch.launches = launches;
+	watch.since_ns = 0;
+	watch.taken_ns = 0;
+}
+
+/* Long enough without activity, and longest where nothing shows that the work has ended. */
+static bool is_silent(uint64_t now_ns)
+{
+	uint64_t waited_ns = atomic_load_explicit(&cuda.last_wait_ns, memory_order_relaxed);
+	uint64_t waited_for = atomic_load_explicit(&cuda.last_wait_launches, memory_order_relaxed);
+
+	if (waited_for > watch.launches &&
+		now_ns - waited_ns >= SILENT_AFTER_WAIT_NS + 2 * flush_ns)
+		return true;
+	return now_ns - watch.since_ns >= SILENT_NS + 2 * flush_ns;
+}
+
+/* Launches are called back, but no activity of them comes: it goes to callbacks of another tool. */
+static void watch_activity(uint64_t now_ns)
+{
+	uint64_t launches = atomic_load_explicit(&cuda.launches, memory_order_relaxed);
+
+	if (cuda_activities() != watch.activities) {
+		watch.activities = cuda_activities();
+		watch.launches = launches;
+		watch.since_ns = 0;
+		watch.taken_ns = 0;
+	}
+	if (!tracing || launches == watch.launches)
+		return;
+	if (!watch.since_ns)
+		watch.since_ns = now_ns;
+	if (watch.taken_ns) {
+		if (reclaim_ns && now_ns - watch.taken_ns >= reclaim_ns)
+			take_back(now_ns, launches);
+	} else if (is_silent(now_ns)) {
+		watch.taken_ns = now_ns;
+		cuda_note(WIRE_NOTE_TAKEN_OVER,
+			"Another tool in the program (torch.profiler?) took over the device "
+			"activity: "
+			"kernels from now on have no device time. sonde takes it back when that "
+			"lasts "
+			"%llu s.",
+			(unsigned long long)(reclaim_ns / SECOND));
+	}
+}
+
+/* ---- flushing ---- */
+
+/* Records end before the pair of clocks that follows them. */
+static void drain(void)
+{
+	cuda_graph_drain();
+	if (cuda_buffers_drain(cuda_take_records))
+		tell_clocks();
+}
+
+static void flush(uint32_t flag)
+{
+	if (!cuda.subscribed)
+		return;
+	tell_clocks();
+	drain();
+	if (cuda.cupti.call.flush_all)
+		cuda.cupti.call.flush_all(flag);
+	drain();
+	cuda_graph_sweep();
+	cuda_tell_notes();
+	cuda_tell_counts(); /* which count the tries of those before */
+}
+
+static bool is_stopping(void)
+{
+	return atomic_load_explicit(&stopping, memory_order_acquire);
+}
+
+/*
+ * The window has ended: what was launched in it is told, as far as it ends soon. Work that begins
+ * meanwhile is recorded, too, which the collector leaves out.
+ */
+static void hand_over(void)
+{
+	const struct timespec pause = {.tv_nsec = DRAIN_LOOK_NS};
+	uint64_t until_ns = inject_now_ns() + DRAIN_NS, before;
+
+	do {
+		before = cuda_activities();
+		flush(0);
+		if (cuda_activities() == before &&
+			before + cuda_dropped() >=
+				atomic_load_explicit(&cuda.launches, memory_order_relaxed))
+			break;
+		nanosleep(&pause, NULL);
+	} while (inject_is_draining() && !is_stopping() && inject_now_ns() < until_ns);
+	cuda_tell_notes();
+	inject_set_held(WIRE_HELD_TOLD);
+}
+
+/* Closed, a launch pays nothing: its callbacks are gone, and its records. */
+static void follow_gate(void)
+{
+	bool open = inject_is_open();
+
+	if (!cuda.subscribed || open == tracing)
+		return;
+	tracing = open;
+	cuda_enable_calls(open);
+	if (!open && inject_is_draining())
+		hand_over();
+	enable_kinds(open);
+	if (!open)
+		return;
+	inject_set_held(WIRE_HELD_SOME);
+	tell_clocks();
+}
+
+/* ---- the thread ---- */
+
+static void wait_until(uint64_t until_ns)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(until_ns / SECOND), .tv_nsec = (long)(until_ns % SECOND)};
+
+	while (sem_clockwait(&cuda.wake, CLOCK_MONOTONIC, &until) < 0 && errno == EINTR)
+		;
+}
+
+static void *run(void *context)
+{
+	uint64_t next_ns = inject_now_ns() + flush_ns, now_ns;
+
+	if (cuda.subscribed)
+		cuda_buffers_prepare();
+	while (!is_stopping()) {
+		bool told = cuda_tell_notes();
+
+		if (!cuda.subscribed && told)
+			return NULL;
+		follow_gate();
+		drain();
+		now_ns = inject_now_ns();
+		if (now_ns >= next_ns) {
+			flush(0);
+			watch_activity(now_ns);
+			next_ns = now_ns + flush_ns;
+		}
+		wait_until(now_ns + LOOK_NS < next_ns ? now_ns + LOOK_NS : next_ns);
+	}
+	flush(CUPTI_FLUSH_FORCED);
+	cuda_tell_notes();
+	inject_set_held(WIRE_HELD_TOLD);
+	return NULL;
+}
+
+static uint64_t setting_ns(const char *name, uint64_t otherwise_ns)
+{
+	const char *text = secure_getenv(name);
+	char *end;
+	unsigned long milliseconds;
+
+	if (!text)
+		return otherwise_ns;
+	milliseconds = strtoul(text, &end, 10);
+	return *text && !*end && milliseconds < 86400000 ? milliseconds * MS : otherwise_ns;
+}
+
+bool cuda_writer_start(void)
+{
+	sigset_t all, old;
+	pthread_attr_t attributes;
+	int error;
+
+	flush_ns = setting_ns("SONDE_CUDA_FLUSH_MS", flush_ns);
+	if (flush_ns < MS)
+		flush_ns = MS;
+	reclaim_ns = setting_ns("SONDE_CUDA_RECLAIM_MS", reclaim_ns);
+	/* From the first launch on, and graphs need it before their capture. */
+	follow_gate();
+	if (pthread_attr_init(&attributes) != 0)
+		return false;
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&thread, &attributes, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attributes);
+	if (!error)
+		pthread_setname_np(thread, "sonde-cuda");
+	return error == 0;
+}
+
+void cuda_writer_stop(void)
+{
+	struct timespec until;
+
+	atomic_store_explicit(&stopping, true, memory_order_release);
+	sem_post(&cuda.wake);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += STOP_S;
+	pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
+}

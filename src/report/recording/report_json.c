@@ -1,0 +1,726 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/recording/report_json.h"
+#include "report/recording/device_json.h"
+#include "report/recording/energy_json.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "analyses/cpu/completeness.h"
+#include "analyses/cpu/own_code.h"
+#include "analyses/cpu/timeline.h"
+#include "analyses/cpu/waiting.h"
+#include "analyses/device/device_idle.h"
+#include "analyses/device/device_work.h"
+#include "base/source_text.h"
+#include "report/inference/inference_json.h"
+#include "report/inference/vllm_json.h"
+#include "report/recording/counters_json.h"
+#include "report/recording/cuda_json.h"
+#include "report/recording/device_json.h"
+#include "report/recording/ranges_json.h"
+#include "report/recording/ranks_json.h"
+#include "report/recording/windows_json.h"
+#include "report/tables_json.h"
+
+#define TIMELINE_INTERVALS 100
+
+static void write_capture(struct json_writer *json, const struct model *model, const char *path)
+{
+	const struct capture_read_result *read = &model->completeness;
+
+	json_key(json, "capture");
+	json_begin_object(json);
+	json_member_text(json, "path", path);
+	json_member_u64(json, "bytes", read->bytes);
+	json_member_u64(json, "packets", read->packets);
+	json_member_u64(json, "skipped_packets", read->skipped_packets);
+	json_member_known(json, "truncated_at_byte", read->truncated, read->truncated_at);
+	json_member_u64(json, "recordings", model->session_count);
+	json_member_u64(json, "recordings_cut_off", model->cut_off_count);
+	json_member_known(json, "cut_off_ns", model->cut_off_count != 0, model->cut_off_ns);
+	json_end_object(json);
+}
+
+static void write_session(struct json_writer *json, const struct model *model)
+{
+	const struct model_session *session = &model->session;
+	const struct capture_stats *stats = &model->stats.values;
+	bool has_status = model->stats.present && stats->exit_status >= 0;
+
+	json_key(json, "session");
+	if (!session->present) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	json_member_text(json, "command", session->command_line);
+	json_member_known(
+		json, "exit_status", has_status, has_status ? (uint64_t)stats->exit_status : 0);
+	json_member_text(json, "host", session->host);
+	json_member_text(json, "kernel_release", session->kernel_release);
+	json_member_text(json, "architecture", session->architecture);
+	json_member_text(json, "sonde_version", session->sonde_version);
+	json_member_text(json, "unwind_mode", session->unwind_mode);
+	json_member_text(json, "unwind_mode_reason", session->unwind_mode_reason);
+	json_member_known(json, "start_unix_time_ns", session->start_realtime_ns != 0,
+		session->start_realtime_ns);
+	json_member_known(json, "period_ns", session->period_ns != 0, session->period_ns);
+	json_member_known(json, "cpu_count", session->cpu_count != 0, session->cpu_count);
+	json_end_object(json);
+}
+
+static void write_filters(struct json_writer *json, const struct selection *selection)
+{
+	json_key(json, "filters");
+	json_begin_object(json);
+	json_member_text(json, "process", selection->process);
+	json_member_text(json, "thread", selection->thread);
+	json_member_text(json, "symbol", selection->symbol);
+	json_member_text(json, "time", selection->time);
+	json_member_text(json, "range", selection->range);
+	json_member_text(json, "window", selection->window);
+	json_end_object(json);
+}
+
+static void write_left_out(struct json_writer *json, const struct model *model)
+{
+	json_key(json, "left_out");
+	json_begin_array(json);
+	for (int kind = 0; kind < SELECTION_KIND_MAX; kind++) {
+		if (selection_left_out(model, (enum selection_kind)kind))
+			json_string(json, selection_kind_name((enum selection_kind)kind));
+	}
+	json_end_array(json);
+}
+
+static void write_totals(struct json_writer *json, const struct model *model,
+	const struct completeness *completeness)
+{
+	json_key(json, "totals");
+	json_begin_object(json);
+	json_member_u64(json, "samples", completeness->samples);
+	json_member_known(json, "cpu_time_ns", model_has_time(model),
+		completeness->samples * model_sample_weight_ns(model));
+	json_member_u64(json, "samples_in_capture", completeness->recorded);
+	json_member_u64(json, "duration_ns", model_duration_ns(model));
+	json_member_u64(json, "processes_in_capture", model->processes.count);
+	json_member_u64(json, "threads_in_capture", model->threads.count);
+	json_end_object(json);
+}
+
+static void write_completeness(struct json_writer *json, const struct model *model,
+	const struct completeness *completeness)
+{
+	json_key(json, "completeness");
+	json_begin_object(json);
+	json_member_u64(json, "user_stacks", completeness->user_stacks);
+	json_member_u64(json, "complete_stacks", completeness->complete_stacks);
+	json_member_double(json, "complete_share", completeness_share(completeness));
+	json_member_u64(json, "samples_without_stack", completeness->no_stack);
+	json_key(json, "samples_by_stop");
+	json_begin_object(json);
+	for (unsigned stop = 0; stop < WIRE_STOP_MAX; stop++)
+		json_member_u64(json, wire_stop_name(stop), completeness->by_stop[stop]);
+	json_end_object(json);
+	json_member_u64(json, "unnamed_leaf_samples", completeness->unnamed_leaves);
+	json_member_u64(json, "python_stacks", completeness->python_stacks);
+	json_member_u64(json, "python_complete_stacks", completeness->python_complete);
+	json_member_double(json, "python_complete_share", completeness_python_share(completeness));
+	json_key(json, "samples_by_python");
+	json_begin_object(json);
+	for (unsigned python = 0; python < WIRE_PYTHON_MAX; python++)
+		json_member_u64(json, wire_python_name(python), completeness->by_python[python]);
+	json_end_object(json);
+	json_end_object(json);
+}
+
+static void write_waiting_row(struct json_writer *json, const struct model *model,
+	const struct waiting_row *row, bool exact)
+{
+	const struct model_frame *frame =
+		row->frame == MODEL_NONE ? NULL : &model->frames.items[row->frame];
+
+	json_begin_object(json);
+	json_member_text(json, "reason", wire_wait_name(row->reason));
+	json_member_text(json, "system_call", waiting_call_name(model, row));
+	json_member_u64(json, "time_ns", row->time_ns);
+	json_member_text(
+		json, "function", model_function_name(model, frame ? frame->function : MODEL_NONE));
+	json_member_text(
+		json, "module", model_function_module(model, frame ? frame->function : MODEL_NONE));
+	json_member_text(json, "source_file", frame ? frame->source_file : NULL);
+	json_member_known(json, "line", frame && frame->line, frame ? frame->line : 0);
+	json_member_known(json, "waits", exact, row->waits);
+	json_member_known(json, "open_waits", exact, row->open_waits);
+	json_key(json, "stack_taken");
+	json_bool(json, !row->is_count);
+	json_key(json, "background");
+	json_bool(json, row->is_background);
+	json_end_object(json);
+}
+
+/* Null where waits were sampled. */
+static void write_exact(
+	struct json_writer *json, const struct model *model, const struct waiting *waiting)
+{
+	json_member_known(json, "waits", waiting->exact, waiting->waits);
+	json_member_known(json, "open_waits", waiting->exact, waiting->open_waits);
+	json_member_known(json, "wait_min_ns", waiting->exact, model->session.wait_min_ns);
+	json_member_known(json, "waits_without_stack", waiting->exact, waiting->counted);
+	json_member_known(json, "time_without_stack_ns", waiting->exact, waiting->counted_ns);
+}
+
+static void write_holder(
+	struct json_writer *json, const struct model *model, const struct waiting_holder *row)
+{
+	static const char *const names[2][3] = {
+		{"waiter_function", "waiter_source_file", "waiter_line"},
+		{"holder_function", "holder_source_file", "holder_line"},
+	};
+	const uint32_t frames[2] = {row->waiter, row->holder};
+
+	json_begin_object(json);
+	json_member_u64(json, "time_ns", row->time_ns);
+	json_key(json, "has_holder");
+	json_bool(json, row->has_holder);
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+		const struct model_frame *frame =
+			frames[i] == MODEL_NONE ? NULL : &model->frames.items[frames[i]];
+
+		json_member_text(json, names[i][0],
+			frame ? model_function_name(model, frame->function) : NULL);
+		json_member_text(json, names[i][1], frame ? frame->source_file : NULL);
+		json_member_known(json, names[i][2], frame && frame->line, frame ? frame->line : 0);
+	}
+	json_end_object(json);
+}
+
+/* Null where waiting was not recorded. */
+static int write_waiting(
+	struct json_writer *json, const struct model *model, const struct selection *selection)
+{
+	_cleanup_waiting_ struct waiting waiting = {0};
+	struct errmsg err;
+	int r;
+
+	json_key(json, "waiting");
+	if (strcmp(model->session.wait_mode, "sample") != 0 &&
+		strcmp(model->session.wait_mode, "exact") != 0) {
+		json_null(json);
+		return 0;
+	}
+	r = waiting_init(&waiting, model, selection, &err);
+	if (r < 0)
+		return r;
+	json_begin_object(json);
+	json_member_text(json, "mode", model->session.wait_mode);
+	write_exact(json, model, &waiting);
+	json_member_u64(json, "time_ns", waiting.time_ns);
+	json_member_u64(json, "background_time_ns", waiting.background_ns);
+	json_member_u64(json, "background_threads", waiting.background_threads);
+	json_key(json, "time_by_reason_ns");
+	json_begin_object(json);
+	for (unsigned reason = WIRE_WAIT_CPU; reason < WIRE_WAIT_MAX; reason++)
+		json_member_u64(json, wire_wait_name(reason), waiting.by_reason[reason]);
+	json_end_object(json);
+	json_key(json, "rows");
+	json_begin_array(json);
+	array_foreach (&waiting.rows, row)
+		write_waiting_row(json, model, row, waiting.exact);
+	json_end_array(json);
+	json_key(json, "gil_holders");
+	json_begin_array(json);
+	array_foreach (&waiting.holders, row)
+		write_holder(json, model, row);
+	json_end_array(json);
+	json_end_object(json);
+	return 0;
+}
+
+static void write_device_use(struct json_writer *json, const struct device_use *device)
+{
+	json_begin_object(json);
+	json_member_text(json, "name", device->name);
+	json_member_u64(json, "busy_ns", device->busy_ns);
+	json_member_u64(json, "work_ns", device->work_ns);
+	json_member_u64(json, "count", device->count);
+	json_end_object(json);
+}
+
+static void write_kernel(struct json_writer *json, const struct device_work *work,
+	const struct device_kernel *kernel)
+{
+	bool is_kernel = kernel->kind == WIRE_DEVICE_KERNEL;
+
+	json_begin_object(json);
+	json_member_text(json, "name", kernel->name);
+	json_member_text(json, "kind", wire_device_kind_name(kernel->kind));
+	json_member_text(json, "device", work->devices.items[kernel->device].name);
+	json_member_u64(json, "count", kernel->count);
+	json_member_u64(json, "total_ns", kernel->total_ns);
+	json_member_u64(json, "minimum_ns", kernel->minimum_ns);
+	json_member_u64(json, "maximum_ns", kernel->maximum_ns);
+	json_member_u64(json, "median_ns", kernel->median_ns);
+	json_member_known(json, "bytes", !is_kernel, kernel->bytes);
+	report_json_configuration(json, kernel);
+	json_end_object(json);
+}
+
+static void write_device_line(
+	struct json_writer *json, const struct model *model, const struct device_line *row)
+{
+	const struct model_frame *frame =
+		row->frame == MODEL_NONE ? NULL : &model->frames.items[row->frame];
+
+	json_begin_object(json);
+	json_member_u64(json, "count", row->count);
+	json_member_u64(json, "total_ns", row->total_ns);
+	json_member_text(
+		json, "function", frame ? model_function_name(model, frame->function) : NULL);
+	json_member_text(
+		json, "module", frame ? model_function_module(model, frame->function) : NULL);
+	json_member_text(json, "source_file", frame ? frame->source_file : NULL);
+	json_member_known(json, "line", frame && frame->line, frame ? frame->line : 0);
+	json_member_text(json, "unattributed",
+		frame ? NULL : model_unattributed_to_string(row->unattributed));
+	json_end_object(json);
+}
+
+static void write_launches(struct json_writer *json, const struct model *model)
+{
+	const struct model_launches *launches = &model->launches;
+
+	json_key(json, "launches");
+	if (model->is_narrowed) { /* they were counted before */
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	json_member_u64(json, "count", launches->launches);
+	json_member_u64(json, "stacks", launches->stacks);
+	json_member_u64(json, "complete_stacks", launches->complete_stacks);
+	json_member_u64(json, "known_stacks", launches->known_stacks);
+	json_member_u64(json, "checked_stacks", launches->checked_stacks);
+	json_member_u64(json, "wrong_stacks", launches->wrong_stacks);
+	json_key(json, "without_work");
+	json_begin_object(json);
+	for (unsigned i = 0; i < WIRE_DEVICE_UNTIMED_MAX; i++)
+		json_member_u64(json, i == WIRE_DEVICE_TIMED ? "lost" : wire_device_untimed_name(i),
+			launches->without_work[i]);
+	json_end_object(json);
+	json_end_object(json);
+}
+
+static void write_attribution(struct json_writer *json, const struct device_work *work)
+{
+	static const char *const names[MODEL_UNATTRIBUTED_MAX] = {
+		[MODEL_ATTRIBUTED] = "matched",
+		[MODEL_NO_STACK] = "no_stack",
+		[MODEL_STACKS_OFF] = "stacks_off",
+	};
+
+	json_key(json, "attribution");
+	json_begin_object(json);
+	for (unsigned i = 0; i < MODEL_UNATTRIBUTED_MAX; i++)
+		json_member_u64(json, names[i], work->by_attribution[i]);
+	json_end_object(json);
+}
+
+static void write_device_members(
+	struct json_writer *json, const struct model *model, const struct device_work *work)
+{
+	const struct capture_device_stats *stats = &model->stats.values.device;
+	bool known = model->stats.present;
+
+	json_member_u64(json, "count", work->count);
+	json_member_u64(json, "total_ns", work->total_ns);
+	write_attribution(json, work);
+	write_launches(json, model);
+	json_member_known(json, "host_wait_count", !model->is_narrowed, model->launches.wait_count);
+	json_member_known(json, "host_wait_ns", !model->is_narrowed, model->launches.wait_ns);
+	json_member_u64(json, "started_before_launch", work->started_before_launch);
+	json_member_known(json, "clock_error_ns", known, stats->clock_error_ns);
+	json_member_known(json, "records_lost", known,
+		stats->records_lost + stats->records_without_ring + stats->records_damaged);
+	json_member_known(json, "stacks_lost", known, stats->stacks_lost);
+	json_member_known(
+		json, "stack_run_count", stats->stack_run_count != 0, stats->stack_run_count);
+	json_member_known(
+		json, "stack_run_time_ns", stats->stack_run_count != 0, stats->stack_run_time_ns);
+}
+
+/* Null where no process used a device. */
+static int write_device_work(
+	struct json_writer *json, const struct model *model, const struct device_idle *idle)
+{
+	_cleanup_device_work_ struct device_work work = {0};
+	int r;
+
+	json_key(json, "device_work");
+	if (!model->device_works.count && !model->launches.launches && !model->device_notes.count) {
+		json_null(json);
+		return 0;
+	}
+	r = device_work_init(&work, model);
+	if (r < 0)
+		return r;
+	json_begin_object(json);
+	write_device_members(json, model, &work);
+	json_key(json, "devices");
+	json_begin_array(json);
+	array_foreach (&work.devices, device)
+		write_device_use(json, device);
+	json_end_array(json);
+	json_key(json, "kernels");
+	json_begin_array(json);
+	array_foreach (&work.kernels, kernel)
+		write_kernel(json, &work, kernel);
+	json_end_array(json);
+	json_key(json, "lines");
+	json_begin_array(json);
+	array_foreach (&work.lines, line)
+		write_device_line(json, model, line);
+	json_end_array(json);
+	r = report_json_device_flow(json, model, idle);
+	r = r ?: report_json_cuda(json, model, &work);
+	json_end_object(json);
+	return r;
+}
+
+static void write_idle_device(struct json_writer *json, const struct device_idle_device *device)
+{
+	json_begin_object(json);
+	json_member_text(json, "name", device->name);
+	json_member_u64(json, "span_ns", device->span_ns);
+	json_member_u64(json, "idle_ns", device->idle_ns);
+	json_member_u64(json, "gaps", device->gaps);
+	json_member_u64(json, "samples", device->samples);
+	json_key(json, "time_by_cause_ns");
+	json_begin_object(json);
+	for (int cause = 0; cause < DEVICE_IDLE_MAX; cause++)
+		json_member_u64(json, device_idle_cause_name((enum device_idle_cause)cause),
+			device->by_cause[cause]);
+	json_end_object(json);
+	json_end_object(json);
+}
+
+static void write_idle_row(struct json_writer *json, const struct model *model,
+	const struct device_idle *idle, const struct device_idle_row *row)
+{
+	const struct model_frame *frame =
+		row->frame == MODEL_NONE ? NULL : &model->frames.items[row->frame];
+
+	json_begin_object(json);
+	json_member_text(json, "device", idle->devices.items[row->device].name);
+	json_member_text(json, "cause", device_idle_cause_name(row->cause));
+	json_member_u64(json, "time_ns", row->time_ns);
+	json_member_u64(json, "gaps", row->gaps);
+	json_member_u64(json, "samples", row->samples);
+	json_member_text(
+		json, "function", frame ? model_function_name(model, frame->function) : NULL);
+	json_member_text(
+		json, "module", frame ? model_function_module(model, frame->function) : NULL);
+	json_member_text(json, "source_file", frame ? frame->source_file : NULL);
+	json_member_known(json, "line", frame && frame->line, frame ? frame->line : 0);
+	json_end_object(json);
+}
+
+/* Null where no device worked. */
+static void write_device_idle(
+	struct json_writer *json, const struct model *model, const struct device_idle *idle)
+{
+	json_key(json, "device_idle");
+	if (!idle->devices.count) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	json_key(json, "devices");
+	json_begin_array(json);
+	array_foreach (&idle->devices, device)
+		write_idle_device(json, device);
+	json_end_array(json);
+	json_key(json, "rows");
+	json_begin_array(json);
+	array_foreach (&idle->rows, row)
+		write_idle_row(json, model, idle, row);
+	json_end_array(json);
+	json_end_object(json);
+}
+
+static void write_losses(struct json_writer *json, const struct model *model)
+{
+	const struct capture_stats *stats = &model->stats.values;
+
+	json_key(json, "losses");
+	if (!model->stats.present) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	json_member_u64(json, "samples_lost", stats->samples_lost);
+	json_key(json, "recording_complete");
+	json_bool(json, stats->complete);
+	json_key(json, "places");
+	json_begin_array(json);
+	for (uint32_t i = 0; i < stats->loss_count; i++) {
+		json_begin_object(json);
+		json_member_text(json, "where", stats->losses[i].where);
+		json_member_u64(json, "cpu", stats->losses[i].cpu);
+		json_member_u64(json, "count", stats->losses[i].count);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	json_end_object(json);
+}
+
+/* What the recording itself cost. */
+static void write_overhead(struct json_writer *json, const struct model *model)
+{
+	const struct capture_stats *stats = &model->stats.values;
+	bool bpf = stats->bpf_run_count != 0;
+
+	json_key(json, "overhead");
+	if (!model->stats.present) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	json_member_known(json, "bpf_run_count", bpf, stats->bpf_run_count);
+	json_member_known(json, "bpf_run_time_ns", bpf, stats->bpf_run_time_ns);
+	json_member_u64(json, "collector_cpu_ns", stats->collector_cpu_ns);
+	json_member_u64(json, "collector_peak_rss_bytes", stats->collector_peak_rss_bytes);
+	json_member_u64(json, "stacks_unwound_in_user_space", stats->stacks_unwound_in_user_space);
+	json_member_u64(json, "tables_built", stats->tables_built);
+	json_member_u64(json, "tables_from_cache", stats->tables_from_cache);
+	json_member_u64(json, "wait_run_count", stats->wait_run_count);
+	json_member_u64(json, "wait_run_time_ns", stats->wait_run_time_ns);
+	json_member_u64(json, "table_build_ns", stats->table_build_ns);
+	json_end_object(json);
+}
+
+static void write_notes(struct json_writer *json, const struct model *model)
+{
+	const struct capture_stats *stats = &model->stats.values;
+
+	json_key(json, "notes");
+	json_begin_array(json);
+	for (uint32_t i = 0; i < stats->note_count; i++)
+		json_string(json, stats->notes[i]);
+	json_end_array(json);
+}
+
+static int write_timeline(
+	struct json_writer *json, const struct model *model, const struct selected *selected)
+{
+	_cleanup_timeline_ struct timeline timeline = {0};
+	int r = timeline_init(&timeline, model, selected, TIMELINE_INTERVALS);
+
+	if (r < 0)
+		return r;
+	json_key(json, "timeline");
+	json_begin_object(json);
+	json_member_u64(json, "interval_ns", timeline.interval_ns);
+	json_key(json, "samples");
+	json_begin_array(json);
+	for (size_t i = 0; i < timeline.count; i++)
+		json_u64(json, timeline.samples[i]);
+	json_end_array(json);
+	json_end_object(json);
+	return 0;
+}
+
+static int write_table(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct report_json_options *options,
+	enum breakdown_by by)
+{
+	_cleanup_breakdown_ struct breakdown breakdown = {0};
+	int r = breakdown_init(&breakdown, model, selected, by, options->sort);
+	size_t limit = options->limit;
+
+	if (r < 0)
+		return r;
+	if (!limit && by == BREAKDOWN_STACK)
+		limit = REPORT_JSON_STACKS;
+	json_key(json, breakdown_by_to_string(by));
+	report_json_table(json, model, &breakdown, limit);
+	return 0;
+}
+
+static int write_process_groups(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct report_json_options *options)
+{
+	_cleanup_breakdown_ struct breakdown breakdown = {0};
+	int r = breakdown_init(&breakdown, model, selected, BREAKDOWN_PROCESS, options->sort);
+
+	r = r ?: breakdown_merge_processes(&breakdown, model);
+	if (r < 0)
+		return r;
+	json_key(json, "process_groups");
+	report_json_table(json, model, &breakdown, options->limit);
+	return 0;
+}
+
+static int write_tables(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct report_json_options *options)
+{
+	int r = 0;
+
+	json_key(json, "tables");
+	json_begin_object(json);
+	for (int by = 0; r == 0 && by < BREAKDOWN_MAX; by++) {
+		if (!options->one_table || options->by == by)
+			r = write_table(json, model, selected, options, (enum breakdown_by)by);
+	}
+	json_end_object(json);
+	return r;
+}
+
+int report_json_begin(struct json_writer *json, const struct model *model,
+	const struct selection *selection, const struct selected *selected,
+	const struct report_json_options *options)
+{
+	_cleanup_device_idle_ struct device_idle idle = {0};
+	_cleanup_span_energy_ struct span_energy *spans = NULL;
+	static const struct selection everything = {0};
+	struct completeness completeness;
+	int r = completeness_init(&completeness, model, selected);
+
+	if (r < 0)
+		return r;
+	json_begin_object(json);
+	json_member_text(json, "format", "sonde-report");
+	json_member_u64(json, "version", REPORT_JSON_VERSION);
+	json_member_text(json, "sonde_version", SONDE_VERSION);
+	write_capture(json, model, options->capture);
+	write_session(json, model);
+	write_filters(json, selection ? selection : &everything);
+	write_left_out(json, model);
+	write_totals(json, model, &completeness);
+	write_completeness(json, model, &completeness);
+	r = write_waiting(json, model, selection ? selection : &everything);
+	if (!model->is_narrowed)
+		r = r ?: device_idle_init(&idle, model);
+	r = r ?: write_device_work(json, model, model->is_narrowed ? NULL : &idle);
+	if (r == 0)
+		write_device_idle(json, model, &idle);
+	if (r == 0 && options->energy && energy_use_has_any(options->energy))
+		r = span_energy_new(&spans, model, options->energy);
+	r = r ?: report_ranges_json(json, model, selected, spans);
+	r = r ?: report_ranks_json(json, model);
+	r = r ?: report_counters_json(json, model);
+	report_energy_json(json, model, options->energy, options->rates, options->limit);
+	r = r
+		    ?: report_inference_json(json, model, selected,
+			       &(struct report_inference_json_options){
+				       .slo = options->slo,
+				       .rates = options->rates,
+				       .energy = spans,
+				       .limit = options->limit,
+			       });
+	r = r ?: report_windows_json(json, model, selected, spans, options->limit);
+	r = r ?: report_vllm_json(json, model, options->limit);
+	write_losses(json, model);
+	write_overhead(json, model);
+	write_notes(json, model);
+	return r ?: write_timeline(json, model, selected);
+}
+
+static int write_own_row(struct json_writer *json, const struct model *model,
+	const struct own_code *own, const struct own_code_row *row, struct source_text *source)
+{
+	const struct model_frame *frame = &model->frames.items[row->frame];
+	const struct model_function *function = &model->functions.items[frame->function];
+	_cleanup_strbuf_ struct strbuf text = {0};
+	bool has_energy = model->energy_intervals.count;
+	int r = 0;
+
+	json_begin_object(json);
+	report_json_counts(json, model, own->samples, false, row->self_samples);
+	report_json_counts(json, model, own->samples, true, row->total_samples);
+	if (has_energy && !model->counts_energy) {
+		json_member_double(json, "self_energy_j", row->self_energy_j);
+		json_member_double(json, "total_energy_j", row->total_energy_j);
+	}
+	json_member_text(json, "source_file", source ? frame->source_file : function->source_file);
+	if (source) {
+		r = source_text_line(source, frame->source_file, frame->line, &text);
+		json_member_known(json, "line", frame->line != 0, frame->line);
+		json_member_text(json, "source", strbuf_cstr(&text));
+	}
+	json_member_text(json, "function", function->name);
+	json_member_text(json, "module", model_function_module(model, frame->function));
+	json_end_object(json);
+	return r;
+}
+
+/* With `source` the rows are lines, else functions. */
+static int write_own_rows(struct json_writer *json, const struct model *model,
+	const struct own_code *own, size_t limit, struct source_text *source)
+{
+	enum own_code_by by = source ? OWN_CODE_LINE : OWN_CODE_FUNCTION;
+	size_t count = own->rows[by].count;
+	int r = 0;
+
+	json_begin_object(json);
+	json_member_u64(json, "rows_total", count);
+	json_key(json, "rows");
+	json_begin_array(json);
+	for (size_t i = 0; r == 0 && i < (limit ? MIN(limit, count) : count); i++)
+		r = write_own_row(json, model, own, &own->rows[by].items[i], source);
+	json_end_array(json);
+	json_end_object(json);
+	return r;
+}
+
+static int write_own_code(struct json_writer *json, const struct model *model,
+	const struct selected *selected, size_t limit)
+{
+	_cleanup_own_code_ struct own_code own = {0};
+	_cleanup_source_text_ struct source_text *source = NULL;
+	int r = own_code_init(&own, model, selected);
+
+	r = r ?: source_text_new(&source, model->session.start_realtime_ns);
+	if (r < 0)
+		return r;
+	json_key(json, "own_code");
+	json_begin_object(json);
+	json_member_known(json, "other_samples", !model->unit_ns, own.others);
+	json_member_known(json, "other_time_ns", model_has_time(model),
+		own.others * model_sample_weight_ns(model));
+	if (model->counts_energy)
+		json_member_u64(json, "other_energy_uj", own.others);
+	json_key(json, "lines");
+	r = write_own_rows(json, model, &own, limit, source);
+	json_key(json, "functions");
+	r = r ?: write_own_rows(json, model, &own, limit, NULL);
+	json_end_object(json);
+	return r;
+}
+
+int report_json_end(struct json_writer *json, const struct model *model,
+	const struct selected *selected, const struct report_json_options *options)
+{
+	int r = 0;
+
+	json_member_text(json, "tables_weight", model_weight_to_string(options->weight));
+	if (!options->one_table)
+		r = write_own_code(json, model, selected, options->limit);
+	if (!options->one_table || options->by == BREAKDOWN_PROCESS)
+		r = r ?: write_process_groups(json, model, selected, options);
+	r = r ?: write_tables(json, model, selected, options);
+	json_end_object(json);
+	strbuf_add_char(json->out, '\n');
+	return r ?: strbuf_status(json->out);
+}
+
+int report_json_write(const struct model *model, const struct selection *selection,
+	const struct selected *selected, const struct report_json_options *options,
+	struct strbuf *out)
+{
+	struct json_writer json = {.out = out, .pretty = true};
+	int r = report_json_begin(&json, model, selection, selected, options);
+
+	return r ?: report_json_end(&json, model, selected, options);
+}

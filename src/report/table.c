@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/table.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/escape.h"
+#include "model/format.h"
+#include "model/shorten.h"
+
+#define DEFAULT_WIDTH 100
+#define MIN_WIDTH     50
+#define MAX_WIDTH     400
+#define COLUMN_GAP    2
+#define MAX_COLUMNS   16
+
+static size_t width_of(FILE *file)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	long wanted = 0;
+
+	if (isatty(fileno(file)) && ioctl(fileno(file), TIOCGWINSZ, &size) == 0)
+		wanted = size.ws_col;
+	if (wanted <= 0 && columns)
+		wanted = strtol(columns, NULL, 10);
+	if (wanted <= 0)
+		wanted = DEFAULT_WIDTH;
+	return (size_t)MIN(MAX(wanted, (long)MIN_WIDTH), (long)MAX_WIDTH);
+}
+
+struct terminal terminal_of(FILE *file)
+{
+	const char *no_colour = getenv("NO_COLOR"), *name = getenv("TERM");
+
+	return (struct terminal){
+		.width = width_of(file),
+		.colour = isatty(fileno(file)) && !(no_colour && *no_colour) &&
+			  !(name && strcmp(name, "dumb") == 0),
+	};
+}
+
+const char *terminal_bold(const struct terminal *terminal)
+{
+	return terminal->colour ? "\033[1m" : "";
+}
+
+const char *terminal_dim(const struct terminal *terminal)
+{
+	return terminal->colour ? "\033[2m" : "";
+}
+
+const char *terminal_plain(const struct terminal *terminal)
+{
+	return terminal->colour ? "\033[0m" : "";
+}
+
+void table_cell(struct table *table, const char *text)
+{
+	if (array_append(&table->cells, table->text.length) < 0)
+		table->text.status = -ENOMEM;
+	escape_plain(&table->text, text);
+	strbuf_add_char(&table->text, '\0');
+}
+
+void table_cellf(struct table *table, const char *format, ...)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	va_list arguments;
+
+	va_start(arguments, format);
+	strbuf_vaddf(&text, format, arguments);
+	va_end(arguments);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+void table_duration(struct table *table, uint64_t ns)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_duration(&text, ns);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+void table_count(struct table *table, uint64_t count)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_count(&text, count);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+void table_bytes(struct table *table, uint64_t bytes)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	format_bytes(&text, bytes);
+	table_cell(table, strbuf_cstr(&text));
+}
+
+static const char *cell_at(const struct table *table, size_t index)
+{
+	return table->text.data + table->cells.items[index];
+}
+
+static void natural_widths(const struct table *table, size_t *widths)
+{
+	for (size_t i = 0; i < table->column_count; i++)
+		widths[i] = shorten_columns(table->columns[i].title);
+	for (size_t i = 0; i < table->cells.count; i++) {
+		size_t column = i % table->column_count;
+
+		widths[column] = MAX(widths[column], shorten_columns(cell_at(table, i)));
+	}
+}
+
+static size_t sum_widths(const struct table *table, const size_t *widths)
+{
+	size_t sum = table->indent + (table->column_count - 1) * COLUMN_GAP;
+
+	for (size_t i = 0; i < table->column_count; i++)
+		sum += widths[i];
+	return sum;
+}
+
+/* The column with most to give above its smallest width; column_count when none has any. */
+static size_t widest(const struct table *table, const size_t *widths)
+{
+	size_t found = table->column_count, most = 0;
+
+	for (size_t i = 0; i < table->column_count; i++) {
+		size_t smallest = table->columns[i].shrinks_to;
+
+		if (!smallest || widths[i] <= smallest || widths[i] - smallest <= most)
+			continue;
+		most = widths[i] - smallest;
+		found = i;
+	}
+	return found;
+}
+
+/* First the columns that are wider than they like give, then always the one with most to give. */
+static void fit_widths(const struct table *table, size_t *widths, size_t width)
+{
+	size_t sum = sum_widths(table, widths);
+
+	for (size_t i = table->column_count; i-- > 0 && sum > width;) {
+		size_t largest = table->columns[i].largest, excess;
+
+		if (!largest || widths[i] <= largest)
+			continue;
+		excess = MIN(sum - width, widths[i] - largest);
+		widths[i] -= excess;
+		sum -= excess;
+	}
+	for (; sum > width; sum--) {
+		size_t column = widest(table, widths);
+
+		if (column == table->column_count)
+			break;
+		widths[column]--;
+	}
+}
+
+static void pad(struct strbuf *out, size_t count)
+{
+	strbuf_addf(out, "%*s", (int)count, "");
+}
+
+/* The last column is not padded: no line ends in spaces. */
+static void add_cell(struct strbuf *out, const struct table *table, size_t column, const char *text,
+	size_t width)
+{
+	_cleanup_strbuf_ struct strbuf shortened = {0};
+	size_t columns;
+
+	if (table->columns[column].is_path)
+		shorten_path(&shortened, text, width);
+	else if (table->columns[column].is_source)
+		shorten_end(&shortened, text, width);
+	else if (table->columns[column].is_text)
+		shorten_text(&shortened, text, width);
+	else
+		shorten_name(&shortened, text, width);
+	columns = MIN(shorten_columns(strbuf_cstr(&shortened)), width);
+	if (table->columns[column].right)
+		pad(out, width - columns);
+	strbuf_add(out, strbuf_cstr(&shortened));
+	if (column + 1 < table->column_count)
+		pad(out, COLUMN_GAP + (table->columns[column].right ? 0 : width - columns));
+}
+
+static void add_header(struct strbuf *out, const struct table *table,
+	const struct terminal *terminal, const size_t *widths)
+{
+	strbuf_add(out, terminal_bold(terminal));
+	pad(out, table->indent);
+	for (size_t i = 0; i < table->column_count; i++)
+		add_cell(out, table, i, table->columns[i].title, widths[i]);
+	strbuf_addf(out, "%s\n", terminal_plain(terminal));
+}
+
+static void add_row(struct strbuf *out, const struct table *table, const struct terminal *terminal,
+	const size_t *widths, size_t first)
+{
+	pad(out, table->indent);
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (table->columns[i].dim)
+			strbuf_add(out, terminal_dim(terminal));
+		add_cell(out, table, i, cell_at(table, first + i), widths[i]);
+		if (table->columns[i].dim)
+			strbuf_add(out, terminal_plain(terminal));
+	}
+	while (!terminal->colour && out->length && out->data[out->length - 1] == ' ')
+		out->data[--out->length] = '\0';
+	strbuf_add_char(out, '\n');
+}
+
+int table_print(struct table *table, const struct terminal *terminal, struct strbuf *out)
+{
+	size_t widths[MAX_COLUMNS];
+
+	assert(table->column_count <= MAX_COLUMNS);
+	if (strbuf_status(&table->text) < 0)
+		return -ENOMEM;
+	if (!table->cells.count)
+		return 0;
+	assert(table->cells.count % table->column_count == 0);
+	natural_widths(table, widths);
+	fit_widths(table, widths, terminal->width);
+	add_header(out, table, terminal, widths);
+	for (size_t i = 0; i < table->cells.count; i += table->column_count)
+		add_row(out, table, terminal, widths, i);
+	return strbuf_status(out);
+}
+
+void table_done(struct table *table)
+{
+	strbuf_done(&table->text);
+	array_done(&table->cells);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of the report's JSON: for report_json.c and diff's. */
+#pragma once
+
+#include "analyses/cpu/breakdown.h"
+#include "analyses/device/communication.h"
+#include "base/json.h"
+
+/* Key and string, or null for NULL and "". */
+void json_member_text(struct json_writer *json, const char *key, const char *text);
+void json_member_u64(struct json_writer *json, const char *key, uint64_t value);
+/* `known` false gives null. */
+/* "rank": null where it is not known. */
+void json_member_rank(struct json_writer *json, const struct model_process *process);
+void json_member_known(struct json_writer *json, const char *key, bool known, uint64_t value);
+void json_member_double(struct json_writer *json, const char *key, double value);
+/* What a range or mark carries, under its own name. */
+void json_member_range_field(struct json_writer *json, const struct model_range_field *field);
+/* The value {"group": 84, …}: kernels that communicate, by how that is known. */
+void json_communication(
+	struct json_writer *json, const uint64_t counts[COMMUNICATION_EVIDENCE_MAX]);
+
+/* A row's samples, time and share of `all`, as self or as total. */
+void report_json_counts(struct json_writer *json, const struct model *model, uint64_t all,
+	bool total, uint64_t samples);
+/* The value {"rows_total": …, "rows": […]} with at most `limit` rows; 0: all. */
+void report_json_table(struct json_writer *json, const struct model *model,
+	const struct breakdown *breakdown, size_t limit);

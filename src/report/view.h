@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of `sonde report` on a terminal: for report.c, and cli/top/view.c. */
+#pragma once
+
+#include "analyses/cpu/breakdown.h"
+#include "analyses/device/device_idle.h"
+#include "analyses/device/device_work.h"
+#include "analyses/energy/use.h"
+#include "analyses/inference/cost.h"
+#include "analyses/inference/joules.h"
+#include "analyses/inference/layers.h"
+#include "analyses/inference/phases.h"
+#include "analyses/inference/slo.h"
+#include "analyses/program/range_use.h"
+#include "analyses/program/step_use.h"
+#include "analyses/program/window_use.h"
+#include "analyses/selection.h"
+#include "report/table.h"
+
+struct report_view {
+	struct model *model; /* folding changes which frames its stacks show */
+	const struct selection *selection;
+	const struct selected *selected;
+	const struct device_idle *idle; /* of the samples before they were weighed; NULL: none */
+	const struct range_use *ranges; /* likewise, these six */
+	const struct step_use *steps;
+	const struct window_use *windows;
+	const struct energy_use *energy; /* of the model before it was weighed; NULL: none */
+	const struct inference *inference;
+	const struct phase_use *phases;
+	const struct layer_use *layers;
+	const struct inference_slo *slo; /* NULL: no limits were given */
+	const struct span_energy
+		*span_energy; /* NULL: nothing was measured; then `joules` is, too */
+	const struct inference_joules *joules;
+	struct energy_rates rates;
+	struct terminal terminal;
+	struct strbuf *out;
+};
+
+/* All return 0 or -ENOMEM. */
+
+/* What was recorded, how complete it is, and what would fix what is not. */
+int report_header(const struct report_view *view);
+/* The table of one dimension, at most `limit` rows (0: all), with a heading and what is left out.
+ */
+int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,
+	size_t limit);
+/* The rows of a breakdown from `first` on, with their header: nothing else. */
+int report_rows(const struct report_view *view, const struct breakdown *breakdown, size_t first,
+	size_t count);
+/* The user's own code by line and by function, each charged with what it calls in libraries;
+ * nothing when there is none. */
+int report_own_code(const struct report_view *view, size_t limit);
+/* The source around the hottest lines of a breakdown by line, with their costs beside it. */
+void report_source(const struct report_view *view, const struct breakdown *breakdown);
+/* The heaviest way from the root down, then the hottest stacks. */
+int report_stacks(const struct report_view *view, size_t limit);
+
+/*
+ * For what threads waited, and where; nothing when the capture has no such samples. `fold`: what
+ * waits in the background is one line.
+ */
+int report_waiting(const struct report_view *view, size_t limit, bool fold);
+
+/* What devices did, and which lines launched it; nothing when nothing was recorded. */
+int report_device(const struct report_view *view, size_t limit);
+
+/* Of CUDA: what launching took, memory, and which of it ran in graphs. */
+void report_cuda(const struct report_view *view, const struct device_work *work);
+/* Launch configurations and occupancy of CUDA kernels; nothing when there are none. */
+int report_occupancy(const struct report_view *view, const struct device_work *work, size_t limit);
+/* CUDA graphs and their nodes. */
+int report_graphs(const struct report_view *view, size_t limit);
+/* How launches reach devices, what ran at the same time, and what would help. */
+int report_device_flow(const struct report_view *view);
+
+/* Why devices were idle; nothing when none was, or without view->idle. */
+int report_device_idle(const struct report_view *view, size_t limit);
+
+/* What took energy and how sure that is, or why it was not measured; nothing of captures that say
+ * neither. */
+int report_energy(const struct report_view *view, size_t limit);
+/* Appends what they cost and what carbon dioxide they stand for, as far as the rates are given. */
+void report_add_cost(struct strbuf *out, const struct energy_rates *rates, double joules);
+
+/* What happened in the ranges that programs told of; nothing when there are none. */
+int report_ranges(const struct report_view *view, size_t limit);
+
+/* Which rank took longest for ranges and steps; nothing without two ranks. */
+int report_ranks(const struct report_view *view, size_t limit);
+/* A short table of the steps; nothing when there are none. */
+int report_steps_briefly(const struct report_view *view, size_t limit);
+
+/* The counters of programs; nothing when there are none. */
+int report_counters(const struct report_view *view, size_t limit);
+/* One paragraph on the windows of the recording; nothing when it has none. */
+void report_windows_line(const struct report_view *view);
+/* The windows, and the steps in them; nothing when there are none. */
+int report_windows(const struct report_view *view, size_t limit);
+int report_steps(const struct report_view *view, size_t limit);
+
+/* How fast requests to models were answered, in short; nothing when there were none. */
+int report_inference(const struct report_view *view);
+/* Their tokens, the requests, the phases, the layers and components of models, and the experts of
+ * an inference engine's; a sentence when there are none. */
+int report_tokens(const struct report_view *view, size_t limit);
+int report_requests(const struct report_view *view, size_t limit);
+int report_phases(const struct report_view *view);
+int report_layers(const struct report_view *view, size_t limit);
+int report_experts(const struct report_view *view, size_t limit);
+
+/* Made of another program's log or trace: nothing is known of a machine, or of samples. */
+static inline bool report_is_imported(const struct model *model)
+{
+	return model->session.present && !model->session.cpu_count;
+}
+
+/* A cell with the rank of a process; empty where it is not known. */
+void report_add_rank(struct table *table, const struct model_process *process);
+
+/* A line in bold with an empty line before it. */
+void report_heading(const struct report_view *view, const char *text);
+/* "12.3 s", or "1,234" samples where their time is unknown. */
+void report_add_time(struct strbuf *out, const struct model *model, uint64_t samples);
+/* Text broken at words into lines of the terminal's width; what follows the first is indented.
+ * Control characters are escaped. */
+void report_paragraph(const struct report_view *view, const char *text, size_t indent);
