@@ -80,7 +80,3 @@ extern const struct command *const commands[]; /* NULL-ended, in main.c */
 int fail(const struct errmsg *err);
 /* The same for a wrong command line that the option table cannot tell; returns EXIT_USAGE. */
 int fail_usage(const struct errmsg *err);
-/* A sentence that is no failure. */
-void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Text on standard error as it is, but for what no terminal should get. */
-void print_plain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -10,10 +10,11 @@
 #include "base/escape.h"
 #include "cli/diff_device.h"
 #include "cli/diff_trace.h"
-#include "cli/load.h"
+#include "cli/load_options.h"
 #include "cli/output.h"
-#include "cli/trace_load.h"
 #include "exporters/flamegraph/flamegraph.h"
+#include "load/capture.h"
+#include "load/traces.h"
 #include "report/diff/diff_json.h"
 #include "report/diff/view.h"
 

@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 #include "analyses/device/trace_diff.h"
-#include "cli/trace_load.h"
+#include "cli/command.h"
+#include "load/traces.h"
 #include "report/trace/path_json.h"
 #include "report/trace/trace.h"
 

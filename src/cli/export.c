@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/warn.h"
 #include "cli/import_trace.h"
-#include "cli/load.h"
+#include "cli/load_options.h"
 #include "cli/output.h"
-#include "cli/trace_load.h"
 #include "exporters/exporter.h"
+#include "load/capture.h"
+#include "load/traces.h"
 #include "model/trace_capture.h"
 
 static struct {

@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/warn.h"
 #include "cli/commands.h"
 #include "cli/import_trace.h"
-#include "cli/trace_load.h"
 #include "importers/importer.h"
+#include "load/traces.h"
 
 static struct {
 	const char *format;

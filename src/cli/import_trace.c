@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "cli/trace_load.h"
+#include "base/warn.h"
+#include "load/traces.h"
 #include "model/trace_write.h"
 
 #define NOTES_MAX 64

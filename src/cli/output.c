@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/output_place.h"
+#include "base/warn.h"
 #include "cli/command.h"
 #include "model/format.h"
 

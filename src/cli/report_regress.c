@@ -7,6 +7,7 @@
 #include "analyses/cpu/regress.h"
 #include "base/escape.h"
 #include "base/text.h"
+#include "cli/command.h"
 #include "model/format.h"
 #include "report/runs/regress_json.h"
 #include "report/table.h"

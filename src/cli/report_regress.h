@@ -2,7 +2,7 @@
 /* sonde report --regress: has the program become slower than in a baseline? */
 #pragma once
 
-#include "cli/load.h"
+#include "load/capture.h"
 
 #define REGRESS_THRESHOLD_PERCENT 10 /* the default */
 

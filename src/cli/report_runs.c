@@ -9,6 +9,8 @@
 #include "analyses/inference/joules.h"
 #include "analyses/inference/runs.h"
 #include "base/map.h"
+#include "base/warn.h"
+#include "cli/command.h"
 #include "model/format.h"
 #include "report/runs/runs_json.h"
 #include "report/view.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "analyses/inference/cost.h"
-#include "cli/load.h"
+#include "load/capture.h"
 
 struct report_runs_arguments {
 	const struct shown_options *shown;

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/trace_load.h"
+#include "cli/command.h"
+#include "load/traces.h"
 #include "report/tables_json.h"
 #include "report/trace/report_json.h"
 

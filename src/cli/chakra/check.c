@@ -7,7 +7,7 @@
 #include "base/escape.h"
 #include "chakra/et/check.h"
 #include "cli/chakra/chakra.h"
-#include "cli/parallel.h"
+#include "load/parallel.h"
 #include "model/format.h"
 
 static struct {

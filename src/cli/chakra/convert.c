@@ -9,10 +9,10 @@
 #include "cli/chakra/chakra.h"
 #include "cli/chakra/say.h"
 #include "cli/chakra/view.h"
-#include "cli/parallel.h"
-#include "cli/rank_files.h"
-#include "cli/trace_load.h"
 #include "importers/pytorch_et/pytorch_et.h"
+#include "load/parallel.h"
+#include "load/rank_files.h"
+#include "load/traces.h"
 
 static struct {
 	const char *input, *output, *log;

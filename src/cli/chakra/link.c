@@ -13,11 +13,11 @@
 #include "cli/chakra/chakra.h"
 #include "cli/chakra/say.h"
 #include "cli/chakra/view.h"
-#include "cli/parallel.h"
-#include "cli/rank_files.h"
-#include "cli/trace_load.h"
 #include "importers/kineto/kineto.h"
 #include "importers/pytorch_et/pytorch_et.h"
+#include "load/parallel.h"
+#include "load/rank_files.h"
+#include "load/traces.h"
 
 #define NO_RANK UINT64_MAX
 

@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "base/warn.h"
 #include "cli/command.h"
 
 #define ITEM_INDENT 4

@@ -14,6 +14,7 @@
 #include "base/escape.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "base/warn.h"
 #include "capture/split/split.h"
 #include "cli/commands.h"
 #include "cli/record/hooks.h"

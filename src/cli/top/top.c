@@ -9,11 +9,12 @@
 #include "base/file.h"
 #include "base/strbuf.h"
 #include "cli/commands.h"
-#include "cli/load.h"
+#include "cli/load_options.h"
 #include "cli/target_options.h"
 #include "cli/top/screen.h"
 #include "cli/top/view.h"
 #include "collect/session/session.h"
+#include "load/capture.h"
 #include "model/builder.h"
 #include "report/table.h"
 

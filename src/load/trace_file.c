@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/trace_file.h"
+#include "load/trace_file.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/rank_files.h"
+#include "load/rank_files.h"
 
 #include <dirent.h>
 #include <errno.h>

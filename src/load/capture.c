@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/load.h"
+#include "load/capture.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "cli/progress.h"
+#include "base/warn.h"
+#include "load/progress.h"
 #include "model/shown.h"
 #include "model/weigh.h"
 #include "model/windows.h"
@@ -22,11 +23,6 @@ static void warn_about(const struct model *model, const char *path)
 		     "the losses are those of one",
 			path, model->session_count);
 }
-
-const char *const yes_no_choices[] = {"yes", "no", NULL};
-const char *const weight_choices[] = {
-	"cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", "energy", NULL};
-const char *const stack_choices[] = {"all", "user", "kernel", NULL};
 
 enum model_weight shown_weight(const struct shown_options *shown)
 {

@@ -5,8 +5,9 @@
  */
 #pragma once
 
-#include "cli/command.h"
-#include "cli/trace_file.h"
+#include "base/array.h"
+#include "base/errmsg.h"
+#include "load/trace_file.h"
 #include "model/trace.h"
 
 struct trace_load_options {

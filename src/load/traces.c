@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/trace_load.h"
+#include "load/traces.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,10 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/parallel.h"
-#include "cli/progress.h"
-#include "cli/rank_files.h"
+#include "base/warn.h"
 #include "importers/kineto/kineto.h"
+#include "load/parallel.h"
+#include "load/progress.h"
+#include "load/rank_files.h"
 #include "model/trace_capture.h"
 
 /* ---- one file ---- */
