@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde doctor says what holds on this machine, for root and for an ordinary user."""
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 STATUSES = {"works", "partly", "no"}
 
@@ -73,6 +77,21 @@ def test_kernel_symbols_follow_kallsyms(sonde, sonde_unprivileged):
     unprivileged = by_name(sonde_unprivileged("doctor", "--json").json()["sources"])["kernel-symbols"]
     if unprivileged["status"] == "no":
         assert "kptr_restrict" in unprivileged["fix"]
+
+
+BY_CAPABILITIES = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps", "+bpf,+perfmon",
+                   "--ambient-caps", "+bpf,+perfmon"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give capabilities")
+def test_what_disturbs_perf_is_said_where_it_does(sonde, unprivileged_program):
+    def detail(text):
+        return by_name(json.loads(text)["checks"])["sideband"]["detail"]
+
+    assert "perf record" not in detail(sonde("doctor", "--json").stdout)
+    command = [*BY_CAPABILITIES, unprivileged_program, "doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "a perf record beside sonde needs --buildid-mmap" in detail(done.stdout)
 
 
 # What Docker's standard seccomp profile does to a container without the capabilities: both calls give EPERM.

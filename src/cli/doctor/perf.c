@@ -161,9 +161,12 @@ static void probe_sideband(struct doctor_result *ret_result, bool all_processes)
 	_cleanup_close_ int fd = open_sideband(all_processes, true), without_ids = -1;
 
 	if (fd >= 0) {
+		/* Root's recordings ask for inodes, which disturb nobody: see docs/record.md. */
 		doctor_works(ret_result, "mappings with build-ids, names, forks and exits of %s%s",
 			whose,
-			all_processes ? "; a perf record beside sonde needs --buildid-mmap" : "");
+			all_processes && geteuid() != 0
+				? "; a perf record beside sonde needs --buildid-mmap"
+				: "");
 		return;
 	}
 	without_ids = open_sideband(all_processes, false);
