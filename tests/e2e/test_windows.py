@@ -389,6 +389,33 @@ def test_ctl_finds_nothing(sonde):
     assert ask(sonde, "begin").status == 2
 
 
+def test_ctl_leaves_sessions_of_others_alone(session, sonde, sonde_unprivileged):
+    """As root, too: another user's session is neither taken nor counted beside one's own."""
+    file = sonde_unprivileged.directory / "session"
+    theirs = sonde_unprivileged.start("record", "-q", "--window", "manual", "--session-file", file, "--", "sleep", 60)
+    wait_for(file.exists)
+    try:
+        assert ask(sonde, "status", "--session", theirs.pid).status == 1
+        process, directory, _ = session("manual")
+        listed = ask(sonde, "status", "--json")
+        assert listed.status == 0 and listed.json()["session"] == directory, listed
+        finish(process)
+    finally:
+        theirs.send_signal(signal.SIGINT)
+        theirs.communicate(timeout=60)
+
+
+def test_what_a_program_leaves_in_the_sessions_folder_goes(sonde, tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    script = f'echo $SONDE_SESSION; cd $SONDE_SESSION && mkdir -p a/b/c && touch a/b/file && ln -s {kept} a/link'
+    done = sonde("record", "-q", "-o", tmp_path / "c", "--window", "manual", "--", "sh", "-c", script, check=0)
+    folder = done.stdout.strip()
+    assert folder and not os.path.exists(folder)
+    assert (kept / "file").exists()
+
+
 def test_bad_lines(session, sonde):
     """Whatever comes by the socket is answered, or its client is left; the recording goes on."""
     process, directory, _ = session("manual")
