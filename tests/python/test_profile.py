@@ -12,12 +12,12 @@ BLOCK = """
 import os, sys, threading, time
 import sonde
 def hot(seconds=0.3):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         pass
 def cold(seconds=0.3):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         pass
 """
 NEEDS_BPF = pytest.mark.skipif(os.geteuid() != 0, reason="Python frames need BPF, which needs root")
