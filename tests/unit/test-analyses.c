@@ -242,6 +242,7 @@ static void test_completeness(void **state)
 	/* Who records as root already is not told to. */
 	for (int stop = 0; stop < WIRE_STOP_MAX; stop++)
 		assert_null(strstr(completeness_advice((enum wire_stop)stop, true), "root"));
+	assert_null(strstr(completeness_advice(WIRE_STOP_NEW_MAPPING, true), "frame pointers"));
 	selected_done(&selected);
 	model_free(model);
 }

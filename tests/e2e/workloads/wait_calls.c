@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `wait_calls SECONDS`: threads that wait in calls that are neither sleeps nor reads, each SECONDS
- * long: for locks on a file by flock and by fcntl, for the child of a vfork, and for a signal.
+ * long: for locks on a file by flock and by fcntl, for the child of a vfork, for a signal, and
+ * again and again, uninterruptibly, for the other CPUs.
  */
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "workload.h"
@@ -70,10 +73,21 @@ static NOINLINE void *wait_for_signal(void *unused)
 	return unused;
 }
 
+/* With one CPU it does not wait at all. */
+static NOINLINE void *wait_in_membarrier(void *unused)
+{
+	double end = now_s() + seconds;
+
+	while (now_s() < end)
+		if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
+			die("membarrier");
+	return unused;
+}
+
 int main(int argc, char **argv)
 {
 	static void *(*const waits[])(void *) = {
-		wait_in_flock, wait_in_fcntl, wait_in_vfork, wait_for_signal};
+		wait_in_flock, wait_in_fcntl, wait_in_vfork, wait_for_signal, wait_in_membarrier};
 	enum { WAITS = sizeof(waits) / sizeof(waits[0]) };
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	struct timespec time;
