@@ -17,9 +17,6 @@
 #include "tests/unit/sysfs-tree.h"
 
 #define RANGE_UJ 262143328850ULL
-#define HWMON    "sys/class/hwmon/"
-#define BATTERY  "sys/class/power_supply/BAT0/"
-#define PMU      "sys/bus/event_source/devices/power/"
 
 static atomic_ulong allocations;
 
@@ -65,33 +62,16 @@ static void make_tree(const struct tree *tree)
 			tree_zone(tree, zone, children[child], RANGE_UJ, 1);
 		}
 	}
-	tree_write(tree, PMU "type", "1");
-	tree_write(tree, PMU "cpumask", "0");
-	tree_write(tree, PMU "events/energy-pkg", "event=0x00");
-	tree_write(tree, PMU "events/energy-pkg.scale", "2.0e-8");
+	tree_power_event(tree, "energy-pkg", "event=0x00", "2.0e-8");
 	tree_write(tree, HWMON "hwmon0/name", "amdgpu");
 	tree_write(tree, HWMON "hwmon0/power1_input", "35000000");
 	tree_write(tree, HWMON "hwmon0/temp1_input", "48000");
-	tree_write(tree, HWMON "hwmon1/name", "ina3221");
-	for (unsigned channel = 1; channel <= 3; channel++) {
-		char path[64];
-
-		snprintf(path, sizeof(path), HWMON "hwmon1/in%u_label", channel);
-		tree_write(tree, path,
-			channel == 1   ? "VDD_IN"
-			: channel == 2 ? "VDD_CPU"
-				       : "VDD_SOC");
-		snprintf(path, sizeof(path), HWMON "hwmon1/in%u_input", channel);
-		tree_write(tree, path, "5000");
-		snprintf(path, sizeof(path), HWMON "hwmon1/curr%u_input", channel);
-		tree_write(tree, path, "2000");
-	}
-	tree_write(tree, BATTERY "type", "Battery");
-	tree_write(tree, BATTERY "status", "Discharging");
-	tree_write(tree, BATTERY "power_now", "12000000");
+	tree_ina3221(tree, 1, 1, "VDD_IN", "5000", "2000");
+	tree_ina3221(tree, 1, 2, "VDD_CPU", "5000", "2000");
+	tree_ina3221(tree, 1, 3, "VDD_SOC", "5000", "2000");
+	tree_battery(tree, "BAT0", "Discharging", "power_now", "12000000");
 }
 
-/* In place and of one length, so that no half of a number is read. */
 static void __attribute__((noreturn)) run_counters(const struct tree *tree)
 {
 	const struct timespec pause = {.tv_nsec = NS_PER_MS};
@@ -99,22 +79,19 @@ static void __attribute__((noreturn)) run_counters(const struct tree *tree)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (unsigned i = 0; i < 8; i++) {
-		char path[256], zone[128];
+		char zone[128];
 
 		snprintf(zone, sizeof(zone),
 			i % 4 ? POWERCAP "intel-rapl:%u:%u/energy_uj"
 			      : POWERCAP "intel-rapl:%u/energy_uj",
 			i / 4, i % 4 - 1);
-		tree_path(tree, zone, path, sizeof(path));
-		fds[i] = open(path, O_WRONLY);
+		fds[i] = tree_open_counter(tree, zone);
 	}
 	for (;;) {
-		char text[32];
-		int length = snprintf(text, sizeof(text), "%014llu\n",
-			(unsigned long long)(monotonic_now_ns() / 1000 * 50 % RANGE_UJ));
+		unsigned long long value = monotonic_now_ns() / 1000 * 50 % RANGE_UJ;
 
 		for (unsigned i = 0; i < 8; i++) {
-			if (pwrite(fds[i], text, (size_t)length, 0) < 0)
+			if (!tree_write_counter(fds[i], value))
 				_exit(1);
 		}
 		nanosleep(&pause, NULL);

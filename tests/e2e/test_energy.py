@@ -213,6 +213,7 @@ def test_required_energy_that_is_missing_starts_nothing(sonde, tree, tmp_path):
     assert done.status not in (0, 126, 127)
     assert "energy of gpu cannot be measured" in done.stderr
     assert "/sys/class/hwmon" in done.stderr and "No such file or directory" in done.stderr
+    assert "powercap:" not in done.stderr and "not tried, as --energy does not name them: nvml" in done.stderr
     assert not started.exists() and not (tmp_path / "c.pftrace").exists()
     sonde(
         *("record", "--energy", "powercap", "--require-energy", "cpu", "-o", tmp_path / "c.pftrace"),
@@ -233,6 +234,8 @@ def test_baseline_comes_before_the_command(sonde, tree, tmp_path):
         check=0,
     )
     assert float(stamp.read_text().split()[0]) - begin >= 0.5
+    (rail,) = sonde("report", "--json", tmp_path / "c.pftrace", check=0).json()["energy"]["domains"]
+    assert rail["idle_w"] == pytest.approx(tree.watts, rel=0.5)
 
 
 def test_doctor_shows_sources(sonde, tree):

@@ -240,19 +240,11 @@ static void test_temperature_and_clock_of_a_package(void **state _unused_)
 
 /* ---- perf ---- */
 
-#define PMU "sys/bus/event_source/devices/power/"
-
-/* The kernel's software events stand in for RAPL: the CPU clock of two processors as energy. */
 static void make_pmu(const struct tree *tree)
 {
-	tree_write(tree, PMU "type", "1");
-	tree_write(tree, PMU "cpumask", "0");
-	tree_write(tree, PMU "events/energy-pkg", "event=0x00");
-	tree_write(tree, PMU "events/energy-pkg.scale", "2.0e-8");
-	tree_write(tree, PMU "events/energy-cores", "event=0x1");
-	tree_write(tree, PMU "events/energy-cores.scale", "1.0e-8");
-	tree_write(tree, PMU "events/energy-psys", "event=0x00");
-	tree_write(tree, PMU "events/energy-psys.scale", "3.0e-8");
+	tree_power_event(tree, "energy-pkg", "event=0x00", "2.0e-8");
+	tree_power_event(tree, "energy-cores", "event=0x1", "1.0e-8");
+	tree_power_event(tree, "energy-psys", "event=0x00", "3.0e-8");
 }
 
 static void test_perf_reads_groups(void **state _unused_)
@@ -299,8 +291,6 @@ static void test_perf_absent_and_refused(void **state _unused_)
 }
 
 /* ---- hwmon and battery ---- */
-
-#define HWMON "sys/class/hwmon/"
 
 static void test_amdgpu_card_and_apu(void **state _unused_)
 {
@@ -352,6 +342,31 @@ static void test_intel_gpu_counts_energy(void **state _unused_)
 	end(&opened);
 }
 
+/* i915's counter has no label. A card that is switched off says the same for long, which is no
+ * fault; each kind of chip is numbered by itself. */
+static void test_i915_has_one_counter(void **state _unused_)
+{
+	struct opened opened;
+
+	begin(&opened);
+	tree_write(&opened.tree, HWMON "hwmon0/name", "amdgpu");
+	tree_write(&opened.tree, HWMON "hwmon0/power1_input", "35000000");
+	tree_write(&opened.tree, HWMON "hwmon1/name", "i915");
+	tree_write(&opened.tree, HWMON "hwmon1/energy1_input", "7000000");
+	tree_link(&opened.tree, HWMON "hwmon1/device", "../../../0000:00:02.0");
+	assert_int_equal(open_source(&opened, &hwmon_energy), 0);
+	assert_int_equal(opened.found.count, 2);
+	assert_int_equal(rail(&opened, "intelgpu-0")->part, WIRE_ENERGY_GPU);
+	assert_int_equal(rail(&opened, "intelgpu-0")->kind, ENERGY_COUNTER);
+	assert_true(rail(&opened, "intelgpu-0")->nj_per_unit == 1000);
+	assert_true(rail(&opened, "intelgpu-0")->may_rest);
+	assert_string_equal(rail(&opened, "intelgpu-0")->device, "0000:00:02.0");
+	assert_parent(&opened, "intelgpu-0", NULL);
+	assert_int_equal(reading(&opened, "intelgpu-0")->value, 7000000);
+	assert_int_equal(reading(&opened, "amdgpu-0")->value, 35000000);
+	end(&opened);
+}
+
 static void make_ina3221(const struct tree *tree)
 {
 	static const struct {
@@ -359,17 +374,10 @@ static void make_ina3221(const struct tree *tree)
 	} channels[] = {{"VDD_IN", "5000", "2000"}, {"VDD_CPU_GPU_CV", "5000", "800"},
 		{"VDD_SOC", "5000", "300"}, {"shunt 1", "3", "1"}, {"shunt 2", "3", "1"},
 		{"shunt 3", "3", "1"}, {"sum of shunt voltages", "9", "1"}};
-	char path[128];
 
-	tree_write(tree, HWMON "hwmon3/name", "ina3221");
-	for (unsigned i = 0; i < ARRAY_SIZE(channels); i++) {
-		snprintf(path, sizeof(path), HWMON "hwmon3/in%u_label", i + 1);
-		tree_write(tree, path, channels[i].label);
-		snprintf(path, sizeof(path), HWMON "hwmon3/in%u_input", i + 1);
-		tree_write(tree, path, channels[i].millivolts);
-		snprintf(path, sizeof(path), HWMON "hwmon3/curr%u_input", i + 1);
-		tree_write(tree, path, channels[i].milliamperes);
-	}
+	for (unsigned i = 0; i < ARRAY_SIZE(channels); i++)
+		tree_ina3221(tree, 3, i + 1, channels[i].label, channels[i].millivolts,
+			channels[i].milliamperes);
 }
 
 static void test_ina3221_rails_are_in_its_input(void **state _unused_)
@@ -390,20 +398,14 @@ static void test_ina3221_rails_are_in_its_input(void **state _unused_)
 	end(&opened);
 }
 
-#define BATTERY "sys/class/power_supply/"
-
 static void test_battery_while_it_discharges(void **state _unused_)
 {
 	struct opened opened;
 
 	begin(&opened);
 	tree_write(&opened.tree, BATTERY "AC/type", "Mains");
-	tree_write(&opened.tree, BATTERY "BAT0/type", "Battery");
-	tree_write(&opened.tree, BATTERY "BAT0/status", "Discharging");
-	tree_write(&opened.tree, BATTERY "BAT0/power_now", "12000000");
-	tree_write(&opened.tree, BATTERY "BAT1/type", "Battery");
-	tree_write(&opened.tree, BATTERY "BAT1/status", "Discharging");
-	tree_write(&opened.tree, BATTERY "BAT1/voltage_now", "10000000");
+	tree_battery(&opened.tree, "BAT0", "Discharging", "power_now", "12000000");
+	tree_battery(&opened.tree, "BAT1", "Discharging", "voltage_now", "10000000");
 	tree_write(&opened.tree, BATTERY "BAT1/current_now", "-500000");
 	tree_write(&opened.tree, BATTERY "mouse/type", "Battery");
 	tree_write(&opened.tree, BATTERY "mouse/scope", "Device");
@@ -423,9 +425,7 @@ static void test_battery_on_mains_says_so(void **state _unused_)
 	struct opened opened;
 
 	begin(&opened);
-	tree_write(&opened.tree, BATTERY "BAT0/type", "Battery");
-	tree_write(&opened.tree, BATTERY "BAT0/status", "Charging");
-	tree_write(&opened.tree, BATTERY "BAT0/power_now", "12000000");
+	tree_battery(&opened.tree, "BAT0", "Charging", "power_now", "12000000");
 	assert_int_equal(open_source(&opened, &battery_energy), -ENODATA);
 	assert_says(&opened, "unplug the charger");
 	end(&opened);
@@ -446,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_perf_absent_and_refused),
 		cmocka_unit_test(test_amdgpu_card_and_apu),
 		cmocka_unit_test(test_intel_gpu_counts_energy),
+		cmocka_unit_test(test_i915_has_one_counter),
 		cmocka_unit_test(test_ina3221_rails_are_in_its_input),
 		cmocka_unit_test(test_battery_while_it_discharges),
 		cmocka_unit_test(test_battery_on_mains_says_so),

@@ -72,21 +72,41 @@ static bool has_part(const struct energy_sampler *sampler, int part)
 	return false;
 }
 
-static int refuse(
-	const struct energy_sampler *sampler, const char *part, size_t length, struct errmsg *err)
+/* Sources that could give the part but were not asked. */
+static void name_others(const struct energy_sampler *sampler, int part, struct strbuf *out)
 {
-	_cleanup_strbuf_ struct strbuf tried = {0};
+	for (const struct energy_source *const *source = energy_sources; *source; source++) {
+		const struct energy_source *asked;
+		bool was_asked = false;
+
+		for (unsigned i = 0; energy_sampler_absence(sampler, i, &asked); i++)
+			was_asked |= asked == *source;
+		if (!was_asked && (*source)->parts & ENERGY_PART(part))
+			strbuf_addf(out, "%s%s", out->length ? ", " : "", (*source)->name);
+	}
+}
+
+/* Says of the sources that could give the part why they do not. */
+static int refuse(const struct energy_sampler *sampler, int part, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf tried = {0}, others = {0};
 	const struct energy_source *source;
 	const char *absence;
 
 	for (unsigned i = 0; (absence = energy_sampler_absence(sampler, i, &source)); i++) {
-		if (*absence)
-			strbuf_addf(&tried, "\n  %s: %s", source->name, absence);
+		if (source->parts & ENERGY_PART(part))
+			strbuf_addf(&tried, "\n  %s: %s", source->name,
+				*absence ? absence : "it has no such rail here");
 	}
+	name_others(sampler, part, &others);
+	if (others.length)
+		strbuf_addf(&tried, "\n  not tried, as --energy does not name them: %s",
+			strbuf_cstr(&others));
 	return errmsg_set(err, -ENODATA,
-		"the energy of %.*s cannot be measured, which --require-energy asks for; nothing "
+		"the energy of %s cannot be measured, which --require-energy asks for; nothing "
 		"was started. What was tried:%s",
-		(int)length, part, tried.length ? strbuf_cstr(&tried) : " nothing");
+		wire_energy_part_name((enum wire_energy_part)part),
+		tried.length ? strbuf_cstr(&tried) : " nothing: no source measures it");
 }
 
 static int check_required(
@@ -102,7 +122,7 @@ static int check_required(
 				"several with commas between them",
 				(int)MIN(length, (size_t)64), required);
 		if (!has_part(sampler, part))
-			return refuse(sampler, required, length, err);
+			return refuse(sampler, part, err);
 		required = required[length] ? required + length + 1 : NULL;
 	}
 	return 0;

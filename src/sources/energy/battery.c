@@ -162,6 +162,7 @@ static void battery_read(void *state, struct energy_reading *readings)
 const struct energy_source battery_energy = {
 	.name = "battery",
 	.title = "the whole machine, from its batteries",
+	.parts = ENERGY_PART(WIRE_ENERGY_PLATFORM),
 	.open = battery_open,
 	.read = battery_read,
 	.close = battery_close,

@@ -347,6 +347,8 @@ static void hwmon_look(void *state, struct wire_energy_state *states)
 const struct energy_source hwmon_energy = {
 	.name = "hwmon",
 	.title = "sensors of GPUs and boards, from hwmon",
+	.parts = ENERGY_PART(WIRE_ENERGY_GPU) | ENERGY_PART(WIRE_ENERGY_CPU) |
+		 ENERGY_PART(WIRE_ENERGY_DRAM) | ENERGY_PART(WIRE_ENERGY_PLATFORM),
 	.open = hwmon_open,
 	.read = hwmon_read,
 	.look = hwmon_look,

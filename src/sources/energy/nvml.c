@@ -412,6 +412,7 @@ static void nvml_look(void *state, struct wire_energy_state *states)
 const struct energy_source nvml_energy = {
 	.name = "nvml",
 	.title = "GPUs of NVIDIA, from NVML",
+	.parts = ENERGY_PART(WIRE_ENERGY_GPU),
 	.may_hang = true,
 	.open = nvml_open,
 	.read = nvml_read,

@@ -294,6 +294,7 @@ static void perf_power_look(void *state, struct wire_energy_state *states)
 const struct energy_source perf_energy = {
 	.name = "perf",
 	.title = "RAPL counters of processors, from perf",
+	.parts = ENERGY_RAPL_PARTS,
 	.open = perf_power_open,
 	.read = perf_power_read,
 	.look = perf_power_look,

@@ -175,6 +175,7 @@ static void powercap_look(void *state, struct wire_energy_state *states)
 const struct energy_source powercap_energy = {
 	.name = "powercap",
 	.title = "RAPL counters of processors, from powercap",
+	.parts = ENERGY_RAPL_PARTS,
 	.open = powercap_open,
 	.read = powercap_read,
 	.look = powercap_look,

@@ -37,11 +37,13 @@ enum energy_kind {
 	ENERGY_POWER,   /* values are microwatts at the moment */
 };
 
-/* Bits of energy_rail.encloses. */
+/* Bits of energy_rail.encloses and energy_source.parts. */
 #define ENERGY_PART(part) (1U << (part))
 #define ENERGY_CPU_PARTS                                                                           \
 	(ENERGY_PART(WIRE_ENERGY_CPU) | ENERGY_PART(WIRE_ENERGY_CORES) |                           \
 		ENERGY_PART(WIRE_ENERGY_UNCORE))
+#define ENERGY_RAPL_PARTS                                                                          \
+	(ENERGY_CPU_PARTS | ENERGY_PART(WIRE_ENERGY_DRAM) | ENERGY_PART(WIRE_ENERGY_PLATFORM))
 #define ENERGY_ALL_PARTS (ENERGY_PART(WIRE_ENERGY_PART_MAX) - 1)
 
 struct energy_rail {
@@ -81,6 +83,7 @@ struct energy_found {
 struct energy_source {
 	const char *name;  /* as in struct wire_energy_domain */
 	const char *title; /* for a person */
+	uint32_t parts;    /* ENERGY_PART() of what it may measure */
 	bool may_hang;     /* its calls may not return: it gets a worker of its own */
 	/*
 	 * Finds and opens rails. Returns 0 with one at least, or a negative errno with the absence.
