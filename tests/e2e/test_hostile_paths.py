@@ -11,14 +11,13 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 # What an attacker has: a user and mount namespace of its own, in which it may mount as it likes.
 NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount"]
 
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="it is about what root reads"),
-    pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv (package util-linux) is not here"),
-]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it is about what root reads")
 
 
 @pytest.fixture(autouse=True)
 def namespaces():
+    if not shutil.which("setpriv"):
+        pytest.fail("setpriv (package util-linux) is needed to test as nobody")
     if subprocess.run([*NOBODY, *NAMESPACES, "true"], capture_output=True).returncode != 0:
         pytest.skip("this machine does not let its users make namespaces")
 

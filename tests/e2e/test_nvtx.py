@@ -176,7 +176,7 @@ def test_full_rings_are_counted(nvtx):
 
 def test_a_device_that_was_known_before_the_window(nvtx, workload_directory):
     if not (workload_directory / "nvtx_opencl").exists() or not glob.glob("/etc/OpenCL/vendors/*.icd"):
-        pytest.skip("no OpenCL: tools/deps test")
+        pytest.fail("built without OpenCL, or no driver: run tools/deps test, then make")
     # Its queue is made while the gate is closed; the window begins at the mark.
     window = ("--window", "steps:wait=1,warmup=0,active=9", "--step-on", "^half$")
     part, rows, data, done = nvtx(program="nvtx_opencl", options=window)

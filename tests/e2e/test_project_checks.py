@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of the project itself find what they are there for: each is run on a small tree with one fault."""
 
+import re
 import subprocess
 import sys
 
@@ -94,3 +95,13 @@ def test_systems_wants_a_test_that_ran(tmp_path, outcomes, status):
     (tmp_path / "results.xml").write_text(RESULTS.format(*outcomes))
     assert check("check-systems.py", tmp_path)[0] == 0
     assert check("check-systems.py", tmp_path, tmp_path / "results.xml")[0] == status
+
+
+def test_nothing_is_skipped_that_tools_deps_installs():
+    """A test that is skipped for want of a package would be skipped for good, and nobody would see it."""
+    listed = re.search(r"^test_packages=\((.*?)\)", (ROOT / "tools" / "deps").read_text(), re.M | re.S)[1].split()
+    words = ["tools/deps", "OpenCL", *(f"package {package}" for package in listed)]
+    tests = [*(ROOT / "tests" / "e2e").glob("*.py"), *(ROOT / "tests" / "python").glob("*.py")]
+    skips = [reason for test in tests for reason in re.findall(r'(?:\.skip\(|reason=)f?"([^"]*)"', test.read_text())]
+    assert len(skips) > 20
+    assert not [reason for reason in skips if any(word in reason for word in words)]
