@@ -255,6 +255,21 @@ def test_spoiled_cache(sonde, report, workload, tmp_path, cache_directory, how):
     assert "spin_half" in {row["name"] for row in data["tables"]["function"]["rows"]}
 
 
+def test_what_was_not_used_for_long_leaves_a_full_cache(sonde, workload, tmp_path, cache_directory):
+    old = [cache_directory / "sonde" / folder / "old" for folder in ("unwind", "symbols")]
+    sonde("record", "-q", "-o", tmp_path / "x.pftrace", "--", *workload("spin", 0.2), check=0)
+    used = {path for path in cache_directory.rglob("*") if path.is_file()}
+    assert used
+    for path in old:
+        path.touch()
+        os.truncate(path, 2 << 30)
+        os.utime(path, (1, 1))
+    new = shutil.copy(workload("spin")[0], tmp_path / "new")
+    sonde("record", "-q", "-o", tmp_path / "x.pftrace", "--", new, 0.2, check=0)
+    assert not any(path.exists() for path in old)
+    assert used < {path for path in cache_directory.rglob("*") if path.is_file()}
+
+
 # ---- targets ----
 
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/cache_limit.h"
 #include "base/errmsg.h"
 #include "base/file.h"
 #include "base/id_map.h"
@@ -556,6 +557,49 @@ static void test_cache_directory_of_another(void **state)
 	unsetenv("XDG_CACHE_HOME");
 }
 
+static void add_cached(void **state, const char *name, size_t bytes, time_t used)
+{
+	const char *path = in_folder(state, name);
+	const struct timespec times[] = {{.tv_sec = used}, {.tv_sec = used}};
+	static const char zeros[1000];
+
+	assert_int_equal(write_file_atomically(path, zeros, bytes), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static bool is_there(void **state, const char *name)
+{
+	struct stat status;
+
+	return lstat(in_folder(state, name), &status) == 0;
+}
+
+/* What was not used for the longest goes first, and nothing that is no file. */
+static void test_cache_limit(void **state)
+{
+	const char *path = ((struct folder *)*state)->path;
+
+	add_cached(state, "outside", 1000, 1);
+	assert_int_equal(mkdir(in_folder(state, "cache"), 0700), 0);
+	assert_int_equal(mkdir(in_folder(state, "cache/folder"), 0700), 0);
+	assert_int_equal(symlink("../outside", in_folder(state, "cache/link")), 0);
+	add_cached(state, "cache/old", 400, 100);
+	add_cached(state, "cache/newest", 300, 300);
+	add_cached(state, "cache/new", 300, 200);
+	assert_int_equal(cache_limit(in_folder(state, "cache"), 1000), 0);
+	assert_true(is_there(state, "cache/old"));
+	assert_int_equal(cache_limit(in_folder(state, "cache"), 900), 0);
+	assert_false(is_there(state, "cache/old"));
+	assert_true(is_there(state, "cache/new") && is_there(state, "cache/newest"));
+	assert_int_equal(cache_limit(in_folder(state, "cache"), 500), 0);
+	assert_false(is_there(state, "cache/new"));
+	assert_true(is_there(state, "cache/newest") && is_there(state, "cache/folder"));
+	assert_true(is_there(state, "cache/link") && is_there(state, "outside"));
+	assert_int_equal(cache_limit(in_folder(state, "none"), 1000), -ENOENT);
+	assert_int_equal(symlink(path, in_folder(state, "to")), 0);
+	assert_int_equal(cache_limit(in_folder(state, "to"), 0), -ENOTDIR);
+}
+
 static void test_cache_directory(void **state)
 {
 	const char *home = in_folder(state, "home");
@@ -623,6 +667,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_file_errors, make_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(test_make_directories, make_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(test_file_mapping, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(test_cache_limit, make_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(test_cache_directory, make_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(
 			test_cache_directory_of_another, make_folder, remove_folder),

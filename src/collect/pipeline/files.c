@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/cache_limit.h"
 #include "base/file.h"
 #include "collect/pipeline/process_roots.h"
 #include "unwind/build.h"
@@ -41,6 +42,9 @@
 #define CODE_PER_FUNCTION_MAX_BYTES 2048
 /* So little is read in a few milliseconds, and the linker's own functions are in its .eh_frame. */
 #define CODE_READ_ANYWAY_BYTES ((uint64_t)256 << 10)
+
+/* On disk, of tables and of symbols each: PyTorch has 13 MB of both. */
+#define CACHE_MAX_BYTES ((uint64_t)1 << 30)
 
 /* Set by the worker with release order, after the data they stand for. */
 enum file_stage {
@@ -395,6 +399,17 @@ static void work_on(struct file_store *store, struct stored_file **files, size_t
 	}
 }
 
+/* What a recording has added to, it keeps within its limits. */
+static void limit_caches(const struct file_store *store)
+{
+	if (!store->account.tables_built)
+		return;
+	if (store->cache_tables)
+		cache_limit(store->cache_tables, CACHE_MAX_BYTES);
+	if (store->cache_symbols)
+		cache_limit(store->cache_symbols, CACHE_MAX_BYTES);
+}
+
 static void *worker(void *argument)
 {
 	struct file_store *store = argument;
@@ -420,6 +435,7 @@ static void *worker(void *argument)
 		pthread_mutex_lock(&store->lock);
 	}
 	pthread_mutex_unlock(&store->lock);
+	limit_caches(store);
 	return NULL;
 }
 
