@@ -38,7 +38,7 @@ def layer_of_include(source, path, src):
     """The layer that an include names, None for a system header. src/ and the file's own folder are searched."""
     for folder in (source.parent, src):
         relative = os.path.relpath(os.path.normpath(folder / path), src).split(os.sep)
-        if relative[0] != ".." and len(relative) > 1 and (folder == src or (folder / path).exists()):
+        if relative[0] != ".." and len(relative) > 1 and (folder / path).exists():
             return relative[0]
     return None
 
