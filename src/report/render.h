@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing what sections say. Renderers know kinds of values, not subjects. */
+#pragma once
+
+#include "base/json.h"
+#include "report/result.h"
+#include "report/table.h"
+
+/* All return 0 or -ENOMEM. */
+
+/* The section's blocks, in their order. */
+int report_render_terminal(
+	const struct result *result, const struct terminal *terminal, struct strbuf *out);
+
+/* The section's value: null when it has none. The caller writes the key. */
+int report_render_json(const struct result *result, struct json_writer *json);
+/* What would help, as objects of an array that the caller begins and ends. */
+void report_render_advice_json(const struct result *result, struct json_writer *json);
+
+/* The JSON Schema of a column's values; null is always one of them. */
+void report_render_schema(const struct report_column *column, struct json_writer *json);
+
+/*
+ * Rows of the section as RFC 4180's CSV, with a header: of the section's own when it is made of
+ * rows, else of its first member that is. Columns made of rows are left out. -ENODATA: the section
+ * has no rows.
+ */
+int report_render_csv(const struct result *result, struct strbuf *out);

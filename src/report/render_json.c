@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/render.h"
+
+/* Significant digits of figures that were computed: more than any of them is right to. */
+#define DIGITS 9
+
+static void write_value(
+	const struct result *result, const struct result_value *value, struct json_writer *json);
+
+static void write_members(const struct result *result, const struct report_shape *shape,
+	const struct result_value *values, struct json_writer *json)
+{
+	json_begin_object(json);
+	for (size_t i = 0; i < shape->count; i++) {
+		if (!shape->columns[i].key)
+			continue;
+		json_key(json, shape->columns[i].key);
+		write_value(result, &values[i], json);
+	}
+	json_end_object(json);
+}
+
+static void write_rows(
+	const struct result *result, const struct result_table *table, struct json_writer *json)
+{
+	const struct report_shape *shape = table->column->shape;
+
+	json_begin_array(json);
+	for (size_t i = 0; i < table->values.count; i += shape->count)
+		write_members(result, shape, &table->values.items[i], json);
+	json_end_array(json);
+}
+
+static void write_map(
+	const struct result *result, const struct result_table *table, struct json_writer *json)
+{
+	const struct report_shape *shape = table->column->shape;
+
+	json_begin_object(json);
+	for (size_t i = 0; i < table->values.count; i += shape->count) {
+		const struct result_value *values = &table->values.items[i];
+
+		json_key(json,
+			values->state == REPORT_STRING ? result_string(result, values->text) : "");
+		write_value(result, &values[1], json);
+	}
+	json_end_object(json);
+}
+
+static void write_list(
+	const struct result *result, const struct result_table *table, struct json_writer *json)
+{
+	const struct report_shape *shape = table->column->shape;
+
+	json_begin_array(json);
+	for (size_t i = 0; i < table->values.count; i += shape->count) {
+		if (shape->count > 1)
+			json_begin_array(json);
+		for (size_t j = 0; j < shape->count; j++)
+			write_value(result, &table->values.items[i + j], json);
+		if (shape->count > 1)
+			json_end_array(json);
+	}
+	json_end_array(json);
+}
+
+static void write_table(
+	const struct result *result, const struct result_table *table, struct json_writer *json)
+{
+	switch (table->column->kind) {
+	case REPORT_OBJECT:
+		write_members(result, table->column->shape, table->values.items, json);
+		return;
+	case REPORT_MAP:
+		write_map(result, table, json);
+		return;
+	case REPORT_LIST:
+		write_list(result, table, json);
+		return;
+	default:
+		write_rows(result, table, json);
+	}
+}
+
+static void write_value(
+	const struct result *result, const struct result_value *value, struct json_writer *json)
+{
+	switch (value->state) {
+	case REPORT_UNKNOWN:
+		json_null(json);
+		return;
+	case REPORT_U64:
+		json_u64(json, value->u64);
+		return;
+	case REPORT_I64:
+		json_i64(json, value->i64);
+		return;
+	case REPORT_DOUBLE:
+		json_double(json, value->number, DIGITS);
+		return;
+	case REPORT_BOOL:
+		json_bool(json, value->flag);
+		return;
+	case REPORT_STRING:
+		json_string(json, result_string(result, value->text));
+		return;
+	case REPORT_TABLE:
+		write_table(result, &result->tables.items[value->table], json);
+		return;
+	}
+}
+
+int report_render_json(const struct result *result, struct json_writer *json)
+{
+	int r = result_status(result);
+
+	if (r < 0)
+		return r;
+	write_value(result, &result->value, json);
+	return strbuf_status(json->out);
+}
+
+static void write_advice(
+	const struct result *result, const struct result_advice *advice, struct json_writer *json)
+{
+	json_begin_object(json);
+	json_key(json, "section");
+	json_string(json, result->column->key);
+	json_key(json, "id");
+	json_string(json, advice->id);
+	json_key(json, "sentence");
+	json_string(json, result_string(result, advice->sentence));
+	json_key(json, "evidence");
+	json_begin_object(json);
+	for (size_t i = 0; i < REPORT_EVIDENCE_MAX && advice->evidence[i].key; i++) {
+		json_key(json, advice->evidence[i].key);
+		json_double(json, advice->evidence[i].value, DIGITS);
+	}
+	json_end_object(json);
+	json_key(json, "saves_ns");
+	if (advice->saves_ns == REPORT_SAVES_UNKNOWN)
+		json_null(json);
+	else
+		json_u64(json, advice->saves_ns);
+	json_end_object(json);
+}
+
+void report_render_advice_json(const struct result *result, struct json_writer *json)
+{
+	array_foreach (&result->advice, advice)
+		write_advice(result, advice, json);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <math.h>
+
+#include "base/escape.h"
+#include "base/text.h"
+#include "model/format.h"
+#include "report/render.h"
+#include "report/table.h"
+
+#define MAX_COLUMNS 16
+
+/* ---- values ---- */
+
+static void add_duration(struct strbuf *out, const struct result_value *value)
+{
+	bool is_negative = (value->state == REPORT_I64 && value->i64 < 0) ||
+			   (value->state == REPORT_DOUBLE && value->number < 0);
+
+	if (is_negative)
+		strbuf_add_char(out, '-');
+	if (value->state == REPORT_DOUBLE)
+		format_duration(out, (uint64_t)(fabs(value->number) + 0.5));
+	else
+		format_duration(out, is_negative ? -value->u64 : value->u64);
+}
+
+static double number_of(const struct result_value *value)
+{
+	switch (value->state) {
+	case REPORT_U64:
+		return (double)value->u64;
+	case REPORT_I64:
+		return (double)value->i64;
+	default:
+		return value->number;
+	}
+}
+
+static void add_count(struct strbuf *out, const struct result_value *value)
+{
+	if (value->state == REPORT_I64 && value->i64 < 0)
+		strbuf_add_char(out, '-');
+	format_count(out, value->state == REPORT_I64 && value->i64 < 0 ? -value->u64 : value->u64);
+}
+
+static void add_watts(struct strbuf *out, double watts)
+{
+	double size = fabs(watts);
+
+	strbuf_addf(out, "%.*f W", size < 9.95 ? 2 : size < 99.5 ? 1 : 0, watts);
+}
+
+static void add_known(struct strbuf *out, const struct result *result,
+	const struct report_column *column, const struct result_value *value)
+{
+	switch (column->kind) {
+	case REPORT_TEXT:
+		strbuf_add(out, result_string(result, value->text));
+		return;
+	case REPORT_INTEGER:
+		strbuf_addf(out, "%lld", (long long)value->i64);
+		return;
+	case REPORT_COUNT:
+		add_count(out, value);
+		return;
+	case REPORT_NS:
+		add_duration(out, value);
+		return;
+	case REPORT_BYTES:
+		format_bytes(out, value->u64);
+		return;
+	case REPORT_SHARE:
+		strbuf_addf(out, "%.*f %%", column->decimals ? column->decimals : 2,
+			100 * number_of(value));
+		return;
+	case REPORT_JOULES:
+		format_energy(out, number_of(value));
+		return;
+	case REPORT_WATTS:
+		add_watts(out, number_of(value));
+		return;
+	case REPORT_NUMBER:
+		strbuf_addf(out, "%.*f", column->decimals, number_of(value));
+		return;
+	case REPORT_FLAG:
+		strbuf_add(out, value->flag ? "yes" : "");
+		return;
+	default: /* made of rows: not in a cell */
+		return;
+	}
+}
+
+/* ---- tables ---- */
+
+static bool is_shown(const struct report_column *column, unsigned view)
+{
+	unsigned views = column->views ? column->views : 1;
+
+	return column->title && (views & (1U << view));
+}
+
+static struct table_column layout_of(const struct report_column *column)
+{
+	bool is_text = column->kind == REPORT_TEXT;
+
+	return (struct table_column){
+		.title = column->title,
+		.right = !is_text,
+		.dim = column->is_dim,
+		.is_text = is_text && !column->is_name,
+		.is_path = column->is_path,
+		.is_source = column->is_source,
+		.shrinks_to = column->shrinks_to,
+		.largest = column->largest,
+	};
+}
+
+static void add_cell(struct table *table, const struct result *result,
+	const struct report_column *column, const struct result_value *value)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (value->state != REPORT_UNKNOWN)
+		add_known(&text, result, column, value);
+	else if (column->unknown)
+		strbuf_add(&text, column->unknown);
+	table_cell(table, strbuf_cstr(&text));
+	strbuf_inherit_status(&table->text, &text);
+}
+
+static void add_rest(struct strbuf *out, const struct terminal *terminal, size_t rest,
+	const struct result_show *show)
+{
+	if (!rest || !show->noun)
+		return;
+	strbuf_addf(out, "%s\xe2\x80\xa6 ", terminal_dim(terminal));
+	format_count(out, rest);
+	strbuf_addf(out, " more %s (--limit shows more)%s\n", show->noun, terminal_plain(terminal));
+}
+
+static int add_table(const struct result *result, const struct result_block *block,
+	const struct terminal *terminal, struct strbuf *out)
+{
+	const struct result_table *rows = &result->tables.items[block->table];
+	const struct report_shape *shape = rows->column->shape;
+	size_t count = result_rows(rows);
+	size_t shown = block->show.limit ? MIN(block->show.limit, count) : count;
+	struct table_column columns[MAX_COLUMNS];
+	_cleanup_table_ struct table table = {.columns = columns, .indent = block->show.indent};
+	int r;
+
+	for (size_t i = 0; i < shape->count; i++) {
+		if (!is_shown(&shape->columns[i], block->show.view))
+			continue;
+		assert(table.column_count < MAX_COLUMNS);
+		columns[table.column_count++] = layout_of(&shape->columns[i]);
+	}
+	for (size_t i = 0; i < shown * shape->count; i++) {
+		const struct report_column *column = &shape->columns[i % shape->count];
+
+		if (is_shown(column, block->show.view))
+			add_cell(&table, result, column, &rows->values.items[i]);
+	}
+	r = table_print(&table, terminal, out);
+	add_rest(out, terminal, count - shown + block->show.left_out, &block->show);
+	return r;
+}
+
+/* ---- blocks ---- */
+
+static void add_paragraph(struct strbuf *out, const char *text, size_t column, size_t indent,
+	const struct terminal *terminal)
+{
+	_cleanup_strbuf_ struct strbuf plain = {0};
+
+	escape_plain(&plain, text);
+	text_wrap(out, strbuf_cstr(&plain), column, indent, terminal->width);
+	strbuf_inherit_status(out, &plain);
+}
+
+static int add_block(const struct result *result, const struct result_block *block,
+	const struct terminal *terminal, struct strbuf *out)
+{
+	const char *text = result_string(result, block->text);
+
+	switch (block->kind) {
+	case REPORT_BLOCK_HEADING:
+		strbuf_addf(
+			out, "\n%s%s%s\n", terminal_bold(terminal), text, terminal_plain(terminal));
+		return 0;
+	case REPORT_BLOCK_SENTENCE:
+		add_paragraph(out, text, 0, block->indent, terminal);
+		return 0;
+	case REPORT_BLOCK_ADVICE:
+		strbuf_addf(out, "%s\xe2\x86\x92%s ", terminal_bold(terminal),
+			terminal_plain(terminal));
+		add_paragraph(out, text, 0, block->indent, terminal);
+		return 0;
+	case REPORT_BLOCK_LINES:
+		escape_lines(out, text);
+		return 0;
+	case REPORT_BLOCK_TABLE:
+		return add_table(result, block, terminal, out);
+	}
+	return 0;
+}
+
+int report_render_terminal(
+	const struct result *result, const struct terminal *terminal, struct strbuf *out)
+{
+	int r = result_status(result);
+
+	for (size_t i = 0; r == 0 && i < result->blocks.count; i++)
+		r = add_block(result, &result->blocks.items[i], terminal, out);
+	return r < 0 ? r : strbuf_status(out);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a section of the report is made of: columns with a name, a unit and a kind. The terminal,
+ * JSON, its schema and CSV are all made from them, so that a figure is named in one place.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+
+/* How a value reads: in the terminal with its unit, in JSON as the plain number of the key's. */
+enum report_kind {
+	REPORT_TEXT,
+	REPORT_INTEGER, /* a number that names something: a pid, a line. "1234" */
+	REPORT_COUNT,   /* "1,234" */
+	REPORT_NS,      /* "1.23 ms"; may be negative */
+	REPORT_BYTES,   /* "1.2 MiB" */
+	REPORT_SHARE,   /* 0 to 1: "12.34 %" */
+	REPORT_JOULES,
+	REPORT_WATTS,
+	REPORT_NUMBER, /* with the column's decimals */
+	REPORT_FLAG,   /* "yes"; "" when not */
+	/* Made of rows; `shape` has their columns. */
+	REPORT_ROWS,   /* an array of objects */
+	REPORT_OBJECT, /* of one row */
+	REPORT_MAP,    /* an object: the first column is the key, the second its value */
+	REPORT_LIST,   /* an array of values, or of arrays where there are several columns */
+	REPORT_KIND_MAX,
+};
+
+struct report_shape;
+
+struct report_column {
+	const char *key;   /* in JSON and CSV, with its unit: "total_ns"; NULL: not there */
+	const char *title; /* in the terminal; NULL: not there */
+	enum report_kind kind;
+	const struct report_shape *shape; /* of what is made of rows */
+	const char *help;                 /* what it means, for the schema; NULL: the key says it */
+	/* In the terminal. */
+	const char *unknown; /* what stands for a value that is not known; NULL: nothing */
+	unsigned views;      /* bits: the tables of these rows that have it; 0: the first */
+	uint8_t decimals;    /* of REPORT_NUMBER, and of REPORT_SHARE where not 2 */
+	/* Of text: see struct table_column. */
+	uint8_t shrinks_to, largest;
+	bool is_dim, is_path, is_source, is_name;
+};
+
+struct report_shape {
+	const struct report_column *columns;
+	size_t count;
+};
+
+#define REPORT_SHAPE(of_columns)                                                                   \
+	{                                                                                          \
+		.columns = (of_columns), .count = ARRAY_SIZE(of_columns)                           \
+	}
+
+static inline bool report_kind_has_rows(enum report_kind kind)
+{
+	return kind >= REPORT_ROWS;
+}
