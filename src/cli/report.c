@@ -16,7 +16,8 @@
 #include "load/capture.h"
 #include "load/traces.h"
 #include "model/shown.h"
-#include "report/recording/report_json.h"
+#include "report/document.h"
+#include "report/recording/recording.h"
 #include "report/view.h"
 
 #define DEFAULT_LIMIT      20
@@ -36,7 +37,6 @@
 #define FIRST_BY_OF_TRACES "temporal"
 #define BY_PATH            "critical-path"
 #define BY_SEQUENCE        "sequences"
-#define SIDE_LIMIT         8 /* rows of the tables after the first */
 
 static struct {
 	struct selection selection;
@@ -79,225 +79,6 @@ static size_t wanted_limit(size_t otherwise)
 	return arguments.limit ? (size_t)arguments.limit : otherwise;
 }
 
-static const char no_waiting[] = "Waiting was not recorded: record with --wait sample.";
-
-/* It is recorded of programs that sonde starts: their launches are what libraries in them see. */
-static const char *why_no_device_work(const struct model *model)
-{
-	const struct model_session *session = &model->session;
-
-	if (session->present && session->cpu_count && !*session->command_line)
-		return "Device work was not recorded: sonde attached to what ran already, and "
-		       "records device work of programs that it starts (sonde record -- COMMAND).";
-	if (session->present && strcmp(session->launch_stacks, "off") == 0)
-		return "Device work was not recorded: the recording was made with --cpu-only, or "
-		       "no "
-		       "process used CUDA or OpenCL.";
-	return "Device work was not recorded: no process that was recorded used CUDA, or an OpenCL "
-	       "loader with layers; set-user-ID programs do not let themselves be recorded.";
-}
-
-static bool has_device_work(const struct model *model)
-{
-	return model->device_works.count || model->launches.launches;
-}
-
-static bool has_waiting(const struct model *model)
-{
-	array_foreach (&model->samples, sample) {
-		if (sample->wait != WIRE_WAIT_NONE)
-			return true;
-	}
-	return false;
-}
-
-static const char *why_no_samples(const struct model *model)
-{
-	enum model_weight weight = shown_weight(&arguments.shown);
-
-	if ((weight == MODEL_WEIGHT_GPU || weight == MODEL_WEIGHT_GPU_IDLE) &&
-		!model->device_works.count)
-		return why_no_device_work(model);
-	if (weight == MODEL_WEIGHT_WAIT && !has_waiting(model))
-		return no_waiting;
-	array_foreach (&model->samples, sample) {
-		if (model_sample_counts(sample, MODEL_WEIGHT_CPU))
-			return "No samples are left: widen the filters.";
-	}
-	return "There are no samples: nothing ran on a CPU while it was recorded, or the recording "
-	       "was cut off before its first flush.";
-}
-
-/* In place of a table without rows. */
-static int say_none(const struct report_view *view, const char *why)
-{
-	report_paragraph(view,
-		view->model->is_narrowed ? "Nothing of this is left: widen the filters." : why, 0);
-	return 0;
-}
-
-/* The table of waiting alone. */
-static int add_waiting(const struct report_view *view)
-{
-	if (has_waiting(view->model))
-		return report_waiting(view, wanted_limit(DEFAULT_LIMIT), false);
-	report_paragraph(view, no_waiting, 0);
-	return 0;
-}
-
-/* The tables of devices alone. */
-static int add_device(const struct report_view *view)
-{
-	if (has_device_work(view->model))
-		return report_device(view, wanted_limit(DEFAULT_LIMIT));
-	return say_none(view, why_no_device_work(view->model));
-}
-
-/* The table of ranges alone. */
-static int add_ranges(const struct report_view *view)
-{
-	if (view->ranges->rows.count)
-		return report_ranges(view, wanted_limit(DEFAULT_LIMIT));
-	return say_none(view,
-		"There are no ranges: no process that was recorded told of any through NVTX.");
-}
-
-static int add_counters(const struct report_view *view)
-{
-	if (view->model->counters.count)
-		return report_counters(view, wanted_limit(DEFAULT_LIMIT));
-	return say_none(view, "There are no counters: no process that was recorded told of any; "
-			      "sonde.counter() and sonde_counter() do.");
-}
-
-static int add_tokens(const struct report_view *view)
-{
-	return report_tokens(view, wanted_limit(DEFAULT_LIMIT));
-}
-
-static int add_graphs(const struct report_view *view)
-{
-	return report_graphs(view, wanted_limit(DEFAULT_LIMIT));
-}
-
-static int add_windows(const struct report_view *view)
-{
-	if (view->model->windows.count)
-		return report_windows(view, wanted_limit(DEFAULT_LIMIT));
-	return say_none(view, "There are no windows: all of the time was recorded; sonde record "
-			      "--window says when to.");
-}
-
-static int add_steps(const struct report_view *view)
-{
-	if (view->model->steps.count)
-		return report_steps(view, wanted_limit(DEFAULT_LIMIT));
-	return say_none(view, "There are no steps: no process that was recorded told of any; "
-			      "sonde.step() and sonde_step() do.");
-}
-
-static int add_requests(const struct report_view *view)
-{
-	return report_requests(view, wanted_limit(DEFAULT_LIMIT));
-}
-
-static int add_phases(const struct report_view *view)
-{
-	return report_phases(view);
-}
-
-static int add_layers(const struct report_view *view)
-{
-	return report_layers(view, wanted_limit(DEFAULT_LIMIT));
-}
-
-static int add_experts(const struct report_view *view)
-{
-	return report_experts(view, wanted_limit(0));
-}
-
-/* The tables that are about no samples. */
-static const struct special_table {
-	const char *name;
-	enum selection_kind shows;
-	int (*add)(const struct report_view *view);
-} special_tables[] = {
-	{BY_WAIT, SELECTION_SAMPLES, add_waiting},
-	{BY_KERNEL, SELECTION_DEVICE_WORK, add_device},
-	{BY_RANGE, SELECTION_RANGES, add_ranges},
-	{BY_COUNTER, SELECTION_COUNTERS, add_counters},
-	{BY_GRAPH, SELECTION_GRAPHS, add_graphs},
-	{BY_WINDOW, SELECTION_WINDOWS, add_windows},
-	{BY_STEP, SELECTION_STEPS, add_steps},
-	{BY_REQUEST, SELECTION_RANGES, add_requests},
-	{BY_EXPERT, SELECTION_RANGES, add_experts},
-	{BY_TOKEN, SELECTION_RANGES, add_tokens},
-	{BY_PHASE, SELECTION_RANGES, add_phases},
-	{BY_LAYER, SELECTION_RANGES, add_layers},
-};
-
-/* Of --by; NULL: it is a table of samples, or none was asked for. */
-static const struct special_table *find_special(void)
-{
-	for (size_t i = 0; arguments.by && i < ARRAY_SIZE(special_tables); i++) {
-		if (strcmp(arguments.by, special_tables[i].name) == 0)
-			return &special_tables[i];
-	}
-	return NULL;
-}
-
-static void add_left_out(const struct report_view *view)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	selection_describe_left_out(view->selection, view->model, &text);
-	if (text.length)
-		report_paragraph(view, strbuf_cstr(&text), 0);
-}
-
-static int add_tables(const struct report_view *view)
-{
-	const struct special_table *special = find_special();
-	size_t side = wanted_limit(SIDE_LIMIT);
-	int r = 0;
-
-	if (special)
-		return special->add(view);
-	if (!view->selected->count) {
-		if (!report_is_imported(view->model))
-			report_paragraph(view, why_no_samples(view->model), 0);
-		r = report_steps_briefly(view, side);
-		r = r ?: report_inference(view);
-		r = r ?: report_ranks(view, side);
-		r = r ?: report_ranges(view, side);
-		r = r ?: report_counters(view, side);
-		r = r ?: report_energy(view, side);
-		r = r ?: report_device(view, side);
-		return r ?: report_waiting(view, side, true);
-	}
-	if (arguments.by) {
-		enum breakdown_by by = breakdown_by_from_string(arguments.by);
-
-		r = report_table(view, by, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
-		return r == 0 && by == BREAKDOWN_GIL ? report_waiting(view, side, true) : r;
-	}
-	if (!arguments.shown.fold_libraries)
-		r = report_own_code(view, side);
-	r = r ?: report_table(view, BREAKDOWN_FUNCTION, wanted_sort(), wanted_limit(DEFAULT_LIMIT));
-	r = r ?: report_steps_briefly(view, side);
-	r = r ?: report_inference(view);
-	r = r ?: report_ranks(view, side);
-	r = r ?: report_ranges(view, side);
-	r = r ?: report_counters(view, side);
-	r = r ?: report_energy(view, side);
-	r = r ?: report_device(view, side);
-	r = r ?: report_waiting(view, side, true);
-	r = r ?: report_table(view, BREAKDOWN_PROCESS, wanted_sort(), side);
-	if (r == 0 && view->model->threads.count > view->model->processes.count)
-		r = report_table(view, BREAKDOWN_THREAD, wanted_sort(), side);
-	return r;
-}
-
 /* What is found in all of the model, before filters leave something out. */
 struct before_narrowing {
 	struct device_idle idle;
@@ -323,127 +104,93 @@ static int weigh(struct model *model, const struct before_narrowing *before,
 	return selection_apply(&arguments.selection, model, selected, err);
 }
 
-/* What is counted before samples are weighed. */
-struct uses {
-	struct range_use ranges;
-	struct step_use steps;
-	struct window_use windows;
-	struct inference inference;
-	struct phase_use phases;
-	struct layer_use layers;
-	struct span_energy *span_energy; /* NULL: nothing was measured */
-	struct inference_joules joules;
+/* The report of one recording, while it is made. */
+struct making {
+	struct model *model;
+	struct before_narrowing before;
+	struct selected selected;
+	struct report_recording recording;
+	struct errmsg *err;
 };
 
-static int uses_init(struct uses *uses, const struct model *model, const struct selected *selected,
-	const struct energy_use *energy)
+static void making_done(struct making *making)
 {
-	int r = range_use_init(&uses->ranges, model, selected);
-
-	r = r ?: step_use_init(&uses->steps, model, selected);
-	r = r ?: window_use_init(&uses->windows, model, selected);
-	r = r ?: inference_init(&uses->inference, model);
-	r = r ?: phase_use_init(&uses->phases, model, selected, &uses->inference);
-	r = r ?: layer_use_init(&uses->layers, model, selected);
-	if (r == 0 && energy_use_has_any(energy))
-		r = span_energy_new(&uses->span_energy, model, energy);
-	return r
-		       ?: inference_joules_init(&uses->joules, uses->span_energy, &uses->inference,
-				  &uses->phases);
+	report_recording_done(&making->recording);
+	selected_done(&making->selected);
+	before_narrowing_done(&making->before);
+	model_free(making->model);
 }
 
-static void uses_done(struct uses *uses)
+static int weigh_making(void *context)
 {
-	range_use_done(&uses->ranges);
-	step_use_done(&uses->steps);
-	window_use_done(&uses->windows);
-	inference_done(&uses->inference);
-	phase_use_done(&uses->phases);
-	layer_use_done(&uses->layers);
-	span_energy_free(uses->span_energy);
-	inference_joules_done(&uses->joules);
+	struct making *making = context;
+
+	return weigh(making->model, &making->before, &making->selected, making->err);
 }
 
-static int write_text(struct model *model, const struct before_narrowing *before,
-	struct selected *selected, struct strbuf *out, struct errmsg *err)
+static const struct report_section *wanted_section(unsigned kind)
 {
-	_cleanup_(uses_done) struct uses uses = {0};
-	struct report_view view = {
-		.model = model,
+	return arguments.by ? report_section_find(arguments.by, kind) : NULL;
+}
+
+static int write_report(struct making *making, const char *path, struct strbuf *out)
+{
+	const struct terminal terminal = terminal_of(stdout);
+	const struct report_view view = {
+		.model = making->model,
 		.selection = &arguments.selection,
-		.selected = selected,
-		.idle = model->is_narrowed ? NULL : &before->idle,
-		.energy = &before->energy,
-		.ranges = &uses.ranges,
-		.steps = &uses.steps,
-		.windows = &uses.windows,
-		.inference = &uses.inference,
-		.phases = &uses.phases,
-		.layers = &uses.layers,
+		.selected = &making->selected,
+		.idle = making->model->is_narrowed ? NULL : &making->before.idle,
+		.energy = &making->before.energy,
 		.slo = arguments.slo_text ? &arguments.slo : NULL,
-		.joules = &uses.joules,
 		.rates = arguments.rates,
-		.terminal = terminal_of(stdout),
+		.capture = path,
+		.by = arguments.by && breakdown_by_from_string(arguments.by) >= 0
+			      ? breakdown_by_from_string(arguments.by)
+			      : BREAKDOWN_FUNCTION,
+		.sort = wanted_sort(),
+		.weight = shown_weight(&arguments.shown),
+		.folds_libraries = arguments.shown.fold_libraries != NULL,
+		.terminal = terminal,
 		.out = out,
 	};
-	int r = uses_init(&uses, model, selected, &before->energy);
-
-	view.span_energy = uses.span_energy;
-	r = r ?: report_header(&view);
-	r = r ?: weigh(model, before, selected, err);
-	r = r ?: add_tables(&view);
-	if (r == 0 && !arguments.by)
-		add_left_out(&view);
-	return r ?: strbuf_status(out);
-}
-
-static int write_json(struct model *model, const struct before_narrowing *before,
-	struct selected *selected, const char *path, struct strbuf *out, struct errmsg *err)
-{
-	struct report_json_options options = {
-		.size = sizeof(options),
-		.capture = path,
-		.one_table = arguments.by != NULL,
-		.by = arguments.by ? breakdown_by_from_string(arguments.by) : BREAKDOWN_FUNCTION,
-		.sort = wanted_sort(),
-		.limit = wanted_limit(0),
-		.weight = shown_weight(&arguments.shown),
-		.energy = &before->energy,
-		.slo = arguments.slo_text ? &arguments.slo : NULL,
-		.rates = &arguments.rates,
+	const struct report_document document = {
+		.input = {.recording = &making->recording.view,
+			.limit = (size_t)arguments.limit,
+			.is_json = arguments.json},
+		.only = wanted_section(REPORT_NEEDS_RECORDING),
+		.weigh = weigh_making,
+		.context = making,
 	};
-	struct json_writer json = {.out = out, .pretty = true};
-	int r = report_json_begin(&json, model, &arguments.selection, selected, &options);
+	int r = report_recording_init(&making->recording, &view);
 
-	r = r ?: weigh(model, before, selected, err);
-	return r ?: report_json_end(&json, model, selected, &options);
+	if (r < 0)
+		return r;
+	return arguments.json ? report_document_json(&document, out)
+			      : report_document_print(&document, &terminal, out);
 }
 
 static int report(const char *path, struct strbuf *out, struct errmsg *err)
 {
-	_cleanup_model_ struct model *model = NULL;
-	_cleanup_(before_narrowing_done) struct before_narrowing before = {0};
-	_cleanup_(selected_done) struct selected selected = {0};
-	int r = load_capture(path, &arguments.shown, &arguments.selection, &model, err);
+	_cleanup_(making_done) struct making making = {.err = err};
+	int r = load_capture(path, &arguments.shown, &arguments.selection, &making.model, err);
 
-	r = r ?: selection_apply(&arguments.selection, model, &selected, err);
+	if (r == 0)
+		r = selection_apply(&arguments.selection, making.model, &making.selected, err);
 	if (r < 0)
 		return r;
-	/* Before events are left out. The JSON document looks for itself. */
-	if ((!arguments.json || shown_weight(&arguments.shown) == MODEL_WEIGHT_GPU_IDLE) &&
-		device_idle_init(&before.idle, model) < 0)
+	/* Before events are left out. */
+	if (device_idle_init(&making.before.idle, making.model) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while looking at idle devices");
-	r = charge_energy(model, &arguments.selection, &before.energy, err);
-	r = r ?: selection_narrow(&arguments.selection, model, err);
+	r = charge_energy(making.model, &arguments.selection, &making.before.energy, err);
+	if (r == 0)
+		r = selection_narrow(&arguments.selection, making.model, err);
 	if (r < 0)
 		return r;
-	r = arguments.json ? write_json(model, &before, &selected, path, out, err)
-			   : write_text(model, &before, &selected, out, err);
+	r = write_report(&making, path, out);
 	if (r == -ENODATA)
 		return r;
-	if (r < 0)
-		return errmsg_set(err, r, "memory ran out while writing the report");
-	return 0;
+	return r < 0 ? errmsg_set(err, r, "memory ran out while writing the report") : 0;
 }
 
 /* ---- inference ---- */
@@ -559,9 +306,11 @@ static int check_trace_options(const char *path, struct errmsg *err)
 {
 	_cleanup_strbuf_ struct strbuf sections = {0};
 
-	for (const struct trace_section *const *section = trace_sections; *section; section++)
-		strbuf_addf(&sections, "%s%s", sections.length ? ", " : "", (*section)->name);
-	if (arguments.by && !trace_section_find(arguments.by))
+	for (const struct report_section *const *section = report_sections; *section; section++) {
+		if ((*section)->by && (*section)->needs == REPORT_NEEDS_TRACE)
+			strbuf_addf(&sections, "%s%s", sections.length ? ", " : "", (*section)->by);
+	}
+	if (arguments.by && !report_section_find(arguments.by, REPORT_NEEDS_TRACE))
 		return errmsg_set(err, -EINVAL,
 			"--by %s is of recordings, and %s is a trace, which has: %s", arguments.by,
 			path, strbuf_cstr(&sections));
@@ -587,7 +336,8 @@ static int run_traces(int count, char **positional)
 {
 	const struct report_trace_arguments traces = {
 		.view = arguments.view,
-		.section = arguments.by ? trace_section_find(arguments.by) : NULL,
+		.section =
+			arguments.by ? report_section_find(arguments.by, REPORT_NEEDS_TRACE) : NULL,
 		.choice = arguments.choice,
 		.rank = arguments.rank,
 		.limit = arguments.limit,
@@ -634,8 +384,9 @@ static int report_run(int count, char **positional)
 		errmsg_set(&err, 0, "--threshold is for --regress BASELINE: give both");
 		return fail_usage(&err);
 	}
-	if (find_special() &&
-		selection_check(&arguments.selection, find_special()->shows, &err) < 0)
+	if (wanted_section(REPORT_NEEDS_RECORDING) &&
+		selection_check(&arguments.selection, wanted_section(REPORT_NEEDS_RECORDING)->shows,
+			&err) < 0)
 		return fail_usage(&err);
 	if (arguments.baselines.count)
 		return report_regress(&regress, &arguments.shown, &arguments.selection,

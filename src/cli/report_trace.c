@@ -1,46 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report_trace.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "load/traces.h"
-#include "report/tables_json.h"
-#include "report/trace/report_json.h"
-
-#define ALONE_LIMIT 20 /* rows of the table of one section */
-#define WHOLE_LIMIT 10 /* rows of each table of the whole report */
-
-const struct trace_section *const trace_sections[] = {
-	&temporal_section,
-	&idle_section,
-	&host_section,
-	&overlap_section,
-	&kernel_section,
-	&bandwidth_section,
-	&launches_section,
-	&queue_section,
-	&operators_section,
-	&cpu_operators_section,
-	&annotations_section,
-	&stragglers_section,
-	&memory_section,
-	&path_section,
-	&sequences_section,
-	NULL,
-};
-
-const struct trace_section *trace_section_find(const char *name)
-{
-	for (const struct trace_section *const *section = trace_sections; *section; section++) {
-		if (strcmp((*section)->name, name) == 0)
-			return *section;
-	}
-	return NULL;
-}
+#include "report/document.h"
 
 /* ---- views ---- */
 
@@ -89,95 +55,29 @@ static int make_views(struct views *views, const struct trace_list *traces,
 		(unsigned long long)arguments->rank);
 }
 
-/* ---- output ---- */
-
-static int print(const struct trace_report *report, const struct trace_section *wanted)
-{
-	int r = report_trace_answer(report);
-
-	for (const struct trace_section *const *section = trace_sections; r == 0 && *section;
-		section++) {
-		if (wanted ? *section == wanted : !(*section)->is_extra)
-			r = (*section)->print(report);
-	}
-	return r ?: strbuf_status(report->page.out);
-}
-
-/* "critical-path" is the member "critical_path". */
-static void write_key(struct json_writer *json, const char *name)
-{
-	char key[64];
-
-	snprintf(key, sizeof(key), "%s", name);
-	for (char *cursor = key; *cursor; cursor++) {
-		if (*cursor == '-')
-			*cursor = '_';
-	}
-	json_key(json, key);
-}
-
-static int write_json(const struct trace_report *report, const struct trace_section *wanted)
-{
-	struct json_writer json = {.out = report->page.out, .pretty = true};
-	int r = 0;
-
-	assert(report->views);
-	json_begin_object(&json);
-	json_member_text(&json, "format", "sonde-trace-report");
-	json_member_u64(&json, "version", TRACE_REPORT_JSON_VERSION);
-	json_member_text(&json, "sonde_version", SONDE_VERSION);
-	json_key(&json, "hta_compatible");
-	json_bool(&json, report->views->options.hta_compatible);
-	json_key(&json, "traces");
-	json_begin_array(&json);
-	for (size_t i = 0; i < report->count; i++)
-		trace_json_trace(&json, &report->views[i]);
-	json_end_array(&json);
-	if (!wanted) {
-		r = trace_json_summary(&json, report->results);
-		r = r ?: trace_json_cpu_summary(&json, report->results);
-	}
-	for (const struct trace_section *const *section = trace_sections; r == 0 && *section;
-		section++) {
-		if (wanted ? *section != wanted : (*section)->is_extra)
-			continue;
-		write_key(&json, (*section)->name);
-		r = (*section)->write(report, &json);
-	}
-	json_end_object(&json);
-	strbuf_add_char(report->page.out, '\n');
-	return r ?: strbuf_status(report->page.out);
-}
-
-static size_t limit_of(const struct report_trace_arguments *arguments)
-{
-	if (arguments->limit)
-		return (size_t)arguments->limit;
-	if (arguments->json)
-		return 0;
-	return arguments->section ? ALONE_LIMIT : WHOLE_LIMIT;
-}
-
 static int report_views(const struct report_trace_arguments *arguments, const struct views *views,
 	struct strbuf *out, struct errmsg *err)
 {
+	const struct terminal terminal = terminal_of(stdout);
 	_cleanup_trace_results_ struct trace_results results = {
 		.views = views->items.items, .count = views->items.count};
 	const struct trace_report report = {
 		.views = views->items.items,
 		.count = views->items.count,
 		.results = &results,
-		.limit = limit_of(arguments),
-		.alone = arguments->section != NULL,
 		.choice = arguments->choice,
-		.page = {.terminal = terminal_of(stdout), .out = out},
+		.page = {.terminal = terminal, .out = out},
 	};
-	int r = arguments->json ? write_json(&report, arguments->section)
-				: print(&report, arguments->section);
+	const struct report_document document = {
+		.input = {.trace = &report,
+			.limit = (size_t)arguments->limit,
+			.is_json = arguments->json},
+		.only = arguments->section,
+	};
+	int r = arguments->json ? report_document_json(&document, out)
+				: report_document_print(&document, &terminal, out);
 
-	if (r < 0)
-		return errmsg_set(err, r, "memory ran out while writing the report");
-	return 0;
+	return r < 0 ? errmsg_set(err, r, "memory ran out while writing the report") : 0;
 }
 
 int report_traces(

@@ -18,7 +18,7 @@
 #include "report/table.h"
 
 struct report_view {
-	struct model *model; /* folding changes which frames its stacks show */
+	const struct model *model;
 	const struct selection *selection;
 	const struct selected *selected;
 	const struct device_idle *idle; /* of the samples before they were weighed; NULL: none */
@@ -34,6 +34,11 @@ struct report_view {
 		*span_energy; /* NULL: nothing was measured; then `joules` is, too */
 	const struct inference_joules *joules;
 	struct energy_rates rates;
+	const char *capture;  /* the file's path; NULL: unknown */
+	enum breakdown_by by; /* the table that was asked for, else of functions */
+	enum breakdown_sort sort;
+	enum model_weight weight;
+	bool folds_libraries; /* and so there is no table of the user's own code */
 	struct terminal terminal;
 	struct strbuf *out;
 };
@@ -118,6 +123,13 @@ static inline bool report_is_imported(const struct model *model)
 
 /* A cell with the rank of a process; empty where it is not known. */
 void report_add_rank(struct table *table, const struct model_process *process);
+
+/* What there is to say where a table has no rows, and to what end. */
+int report_none(const struct report_view *view, const char *why);
+const char *report_why_no_device_work(const struct model *model);
+const char *report_why_no_samples(const struct report_view *view);
+bool report_has_device_work(const struct model *model);
+bool report_has_waiting(const struct model *model);
 
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);

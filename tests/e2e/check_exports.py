@@ -45,7 +45,7 @@ def no_controls(text, allowed="\n"):
 
 def check_json(exports):
     document = json.loads(exports.text("json"))
-    assert document["format"] == "sonde-report" and document["version"] == 1
+    assert document["format"] == "sonde-report" and document["version"] == 2
     total = document["totals"]["samples"]
     for name, table in document["tables"].items():
         if name != "stack":

@@ -89,7 +89,7 @@ def test_answer_comes_first_then_the_tables(sonde, trace):
 
 def test_figures_in_json(sonde, trace):
     document = read(sonde, trace)
-    assert document["format"] == "sonde-trace-report" and not document["hta_compatible"]
+    assert document["format"] == "sonde-report" and not document["hta_compatible"]
     assert {name.replace("-", "_") for name in SECTIONS} <= set(document)
     (temporal,) = document["temporal"]
     assert (temporal["kernel_time_ns"], temporal["compute_ns"]) == (2_950_000, 1_500_000)
@@ -127,7 +127,7 @@ def test_one_section_alone(sonde, trace, name):
     done = sonde("report", "--by", name, trace, check=0)
     assert "Where the GPU time went" not in done.stdout
     document = read(sonde, "--by", name, trace)
-    assert set(document) - {"format", "version", "sonde_version", "hta_compatible", "traces"} == {name.replace("-", "_")}
+    assert set(document) - {"format", "version", "sonde_version", "hta_compatible", "traces", "advice"} == {name.replace("-", "_")}
 
 
 def test_details_of_one_section_alone(sonde, trace):

@@ -381,3 +381,59 @@ int report_header(const struct report_view *view)
 	add_cautions(view);
 	return add_timeline(view);
 }
+
+/* ---- why there is nothing ---- */
+
+/* It is recorded of programs that sonde starts: their launches are what libraries in them see. */
+const char *report_why_no_device_work(const struct model *model)
+{
+	const struct model_session *session = &model->session;
+
+	if (session->present && session->cpu_count && !*session->command_line)
+		return "Device work was not recorded: sonde attached to what ran already, and "
+		       "records device work of programs that it starts (sonde record -- COMMAND).";
+	if (session->present && strcmp(session->launch_stacks, "off") == 0)
+		return "Device work was not recorded: the recording was made with --cpu-only, or "
+		       "no "
+		       "process used CUDA or OpenCL.";
+	return "Device work was not recorded: no process that was recorded used CUDA, or an OpenCL "
+	       "loader with layers; set-user-ID programs do not let themselves be recorded.";
+}
+
+bool report_has_device_work(const struct model *model)
+{
+	return model->device_works.count || model->launches.launches;
+}
+
+bool report_has_waiting(const struct model *model)
+{
+	array_foreach (&model->samples, sample) {
+		if (sample->wait != WIRE_WAIT_NONE)
+			return true;
+	}
+	return false;
+}
+
+const char *report_why_no_samples(const struct report_view *view)
+{
+	const struct model *model = view->model;
+
+	if ((view->weight == MODEL_WEIGHT_GPU || view->weight == MODEL_WEIGHT_GPU_IDLE) &&
+		!model->device_works.count)
+		return report_why_no_device_work(model);
+	if (view->weight == MODEL_WEIGHT_WAIT && !report_has_waiting(model))
+		return "Waiting was not recorded: record with --wait sample.";
+	array_foreach (&model->samples, sample) {
+		if (model_sample_counts(sample, MODEL_WEIGHT_CPU))
+			return "No samples are left: widen the filters.";
+	}
+	return "There are no samples: nothing ran on a CPU while it was recorded, or the recording "
+	       "was cut off before its first flush.";
+}
+
+int report_none(const struct report_view *view, const char *why)
+{
+	report_paragraph(view,
+		view->model->is_narrowed ? "Nothing of this is left: widen the filters." : why, 0);
+	return 0;
+}

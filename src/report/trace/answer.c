@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "model/format.h"
 #include "model/shorten.h"
+#include "report/trace/report_json.h"
 #include "report/trace/trace.h"
 
 #define TOP_KERNELS  3
@@ -357,7 +358,7 @@ static int add_answer(const struct trace_report *report)
 	return r;
 }
 
-int report_trace_answer(const struct trace_report *report)
+static int print_about(const struct trace_report *report)
 {
 	/* HTA has none, and other definitions. */
 	bool is_hta = report->views->options.hta_compatible;
@@ -375,3 +376,28 @@ int report_trace_answer(const struct trace_report *report)
 	}
 	return is_hta ? 0 : add_answer(report);
 }
+
+static int write_about(const struct trace_report *report, struct json_writer *json)
+{
+	int r = 0;
+
+	json_key(json, "hta_compatible");
+	json_bool(json, report->views->options.hta_compatible);
+	json_key(json, "traces");
+	json_begin_array(json);
+	for (size_t i = 0; i < report->count; i++)
+		trace_json_trace(json, &report->views[i]);
+	json_end_array(json);
+	if (!report->alone) {
+		r = trace_json_summary(json, report->results);
+		r = r < 0 ? r : trace_json_cpu_summary(json, report->results);
+	}
+	return r;
+}
+
+const struct report_section trace_about_section = {
+	.needs = REPORT_NEEDS_TRACE,
+	.is_head = true,
+	.print_trace = print_about,
+	.write_trace = write_about,
+};

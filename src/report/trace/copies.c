@@ -81,9 +81,11 @@ static int write_bandwidth(const struct trace_report *report, struct json_writer
 	return report_trace_write(report, json, trace_json_bandwidth);
 }
 
-const struct trace_section bandwidth_section = {
-	.name = "bandwidth",
+const struct report_section bandwidth_section = {
+	.value.key = "bandwidth",
+	.by = "bandwidth",
 	.summary = "how fast copies and fills of memory were",
-	.print = print_bandwidth,
-	.write = write_bandwidth,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_bandwidth,
+	.write_trace = write_bandwidth,
 };

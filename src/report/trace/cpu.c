@@ -171,9 +171,11 @@ static int write_cpu_operators(const struct trace_report *report, struct json_wr
 	return report_trace_write(report, json, trace_json_cpu_operators);
 }
 
-const struct trace_section cpu_operators_section = {
-	.name = "cpu-operators",
+const struct report_section cpu_operators_section = {
+	.value.key = "cpu_operators",
+	.by = "cpu-operators",
 	.summary = "operators of the CPU by the time that threads were in them",
-	.print = print_cpu_operators,
-	.write = write_cpu_operators,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_cpu_operators,
+	.write_trace = write_cpu_operators,
 };

@@ -77,11 +77,13 @@ static int write_queue(const struct trace_report *report, struct json_writer *js
 	return report_trace_write(report, json, trace_json_queue);
 }
 
-const struct trace_section queue_section = {
-	.name = "queue",
+const struct report_section queue_section = {
+	.value.key = "queue",
+	.by = "queue",
 	.summary = "how many launches wait on each stream",
-	.print = print_queue,
-	.write = write_queue,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_queue,
+	.write_trace = write_queue,
 };
 
 /* ---- launches ---- */
@@ -159,9 +161,11 @@ static int write_launches(const struct trace_report *report, struct json_writer 
 	return report_trace_write(report, json, trace_json_launches);
 }
 
-const struct trace_section launches_section = {
-	.name = "launches",
+const struct report_section launches_section = {
+	.value.key = "launches",
+	.by = "launches",
 	.summary = "what launching costs, by call",
-	.print = print_launches,
-	.write = write_launches,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_launches,
+	.write_trace = write_launches,
 };

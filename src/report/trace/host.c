@@ -54,9 +54,11 @@ static int write_host(const struct trace_report *report, struct json_writer *jso
 	return trace_json_host(json, report->results, report->limit);
 }
 
-const struct trace_section host_section = {
-	.name = "host",
+const struct report_section host_section = {
+	.value.key = "host",
+	.by = "host",
 	.summary = "what the host did while GPUs waited for it",
-	.print = print_host,
-	.write = write_host,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_host,
+	.write_trace = write_host,
 };

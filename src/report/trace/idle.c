@@ -143,9 +143,11 @@ static int write_idle(const struct trace_report *report, struct json_writer *jso
 	return report_trace_write(report, json, trace_json_idle);
 }
 
-const struct trace_section idle_section = {
-	.name = "idle",
+const struct report_section idle_section = {
+	.value.key = "idle",
+	.by = "idle",
 	.summary = "why GPUs and their streams were idle",
-	.print = print_idle,
-	.write = write_idle,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_idle,
+	.write_trace = write_idle,
 };

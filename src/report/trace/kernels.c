@@ -170,11 +170,13 @@ static int write_kernels(const struct trace_report *report, struct json_writer *
 	return r;
 }
 
-const struct trace_section kernel_section = {
-	.name = "kernel",
+const struct report_section kernel_section = {
+	.value.key = "kernel",
+	.by = "kernel",
 	.summary = "time by kind of work, and by kernel",
-	.print = print_kernels,
-	.write = write_kernels,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_kernels,
+	.write_trace = write_kernels,
 };
 
 /* ---- annotations ---- */
@@ -203,9 +205,11 @@ static int write_annotations(const struct trace_report *report, struct json_writ
 	return report_trace_write(report, json, trace_json_annotations);
 }
 
-const struct trace_section annotations_section = {
-	.name = "annotations",
+const struct report_section annotations_section = {
+	.value.key = "annotations",
+	.by = "annotations",
 	.summary = "time on the GPU of record_function() blocks",
-	.print = print_annotations,
-	.write = write_annotations,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_annotations,
+	.write_trace = write_annotations,
 };

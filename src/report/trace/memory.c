@@ -133,9 +133,11 @@ static int write_memory(const struct trace_report *report, struct json_writer *j
 	return r;
 }
 
-const struct trace_section memory_section = {
-	.name = "memory",
+const struct report_section memory_section = {
+	.value.key = "memory",
+	.by = "memory",
 	.summary = "memory over time, by device and operator",
-	.print = print_memory,
-	.write = write_memory,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_memory,
+	.write_trace = write_memory,
 };

@@ -91,9 +91,11 @@ static int write_operators(const struct trace_report *report, struct json_writer
 	return report_trace_write(report, json, trace_json_operators);
 }
 
-const struct trace_section operators_section = {
-	.name = "operators",
+const struct report_section operators_section = {
+	.value.key = "operators",
+	.by = "operators",
 	.summary = "operators with the kernels that they launch, and the delays",
-	.print = print_operators,
-	.write = write_operators,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_operators,
+	.write_trace = write_operators,
 };

@@ -270,10 +270,12 @@ static int write_path(const struct trace_report *report, struct json_writer *jso
 	return r;
 }
 
-const struct trace_section path_section = {
-	.name = "critical-path",
+const struct report_section path_section = {
+	.value.key = "critical_path",
+	.by = "critical-path",
 	.summary = "what decided how long each step took",
+	.needs = REPORT_NEEDS_TRACE,
 	.is_extra = true,
-	.print = print_path,
-	.write = write_path,
+	.print_trace = print_path,
+	.write_trace = write_path,
 };

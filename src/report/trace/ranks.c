@@ -87,9 +87,11 @@ static int write_stragglers(const struct trace_report *report, struct json_write
 	return r;
 }
 
-const struct trace_section stragglers_section = {
-	.name = "stragglers",
+const struct report_section stragglers_section = {
+	.value.key = "stragglers",
+	.by = "stragglers",
 	.summary = "ranks that the others wait for",
-	.print = print_stragglers,
-	.write = write_stragglers,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_stragglers,
+	.write_trace = write_stragglers,
 };

@@ -99,10 +99,12 @@ static int write_sequences(const struct trace_report *report, struct json_writer
 	return r;
 }
 
-const struct trace_section sequences_section = {
-	.name = "sequences",
+const struct report_section sequences_section = {
+	.value.key = "sequences",
+	.by = "sequences",
 	.summary = "frequent sequences of kernels",
+	.needs = REPORT_NEEDS_TRACE,
 	.is_extra = true,
-	.print = print_sequences,
-	.write = write_sequences,
+	.print_trace = print_sequences,
+	.write_trace = write_sequences,
 };

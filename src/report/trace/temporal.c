@@ -63,11 +63,13 @@ static int write_temporal(const struct trace_report *report, struct json_writer 
 	return report_trace_write(report, json, trace_json_temporal);
 }
 
-const struct trace_section temporal_section = {
-	.name = "temporal",
+const struct report_section temporal_section = {
+	.value.key = "temporal",
+	.by = "temporal",
 	.summary = "computing, other work and idle time of GPUs",
-	.print = print_temporal,
-	.write = write_temporal,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_temporal,
+	.write_trace = write_temporal,
 };
 
 /* ---- overlap ---- */
@@ -122,9 +124,11 @@ static int write_overlap(const struct trace_report *report, struct json_writer *
 	return report_trace_write(report, json, trace_json_overlap);
 }
 
-const struct trace_section overlap_section = {
-	.name = "overlap",
+const struct report_section overlap_section = {
+	.value.key = "overlap",
+	.by = "overlap",
 	.summary = "how far communication ran beside computing",
-	.print = print_overlap,
-	.write = write_overlap,
+	.needs = REPORT_NEEDS_TRACE,
+	.print_trace = print_overlap,
+	.write_trace = write_overlap,
 };

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The report of traces: an answer first, then sections. To add a section:
- *   1. `const struct trace_section NAME_section` at the bottom of a file of its own,
- *   2. a line in the table of src/cli/report_trace.c, its name in the choices of --by in
- *      src/cli/report.c,
- *   3. the file in src/report/meson.build, a test, and its part of docs/traces.md and docs/json.md.
- */
+/* What sections of traces share. */
 #pragma once
 
 #include "analyses/trace_results.h"
 #include "base/json.h"
+#include "report/sections.h"
 #include "report/view.h"
 
 /* What the user asked for beyond a section; its fields are as they were given. */
@@ -31,27 +26,6 @@ struct trace_report {
 				    report_heading() and report_paragraph() */
 };
 
-struct trace_section {
-	const char *name;    /* of --by, and the member's name in JSON */
-	const char *summary; /* for the help: "idle time of streams by cause" */
-	bool is_extra; /* not in the whole report: where --by names it, and in JSON likewise */
-	/*
-	 * Appends a heading and what belongs to it; nothing when the traces have nothing of it,
-	 * but a sentence that says so when it is alone. Returns 0 or -ENOMEM.
-	 */
-	int (*print)(const struct trace_report *report);
-	/* Writes one JSON value: null when the traces have nothing of it. Returns 0 or -ENOMEM. */
-	int (*write)(const struct trace_report *report, struct json_writer *json);
-};
-
-/* In the report's order; NULL-ended. */
-extern const struct trace_section *const trace_sections[];
-
-/* NULL: no section of this name. */
-const struct trace_section *trace_section_find(const char *name);
-
-/* Which traces, what is missing in them, and where the GPU time went. Returns 0 or -ENOMEM. */
-int report_trace_answer(const struct trace_report *report);
 /* The same of traces without device work: where the time of threads went. */
 int report_trace_cpu_answer(const struct trace_report *report);
 
@@ -86,8 +60,3 @@ struct trace_json_options;
 int report_trace_write(const struct trace_report *report, struct json_writer *json,
 	int (*write)(struct json_writer *json, struct trace_results *results, size_t index,
 		const struct trace_json_options *options));
-
-extern const struct trace_section temporal_section, idle_section, host_section, kernel_section,
-	overlap_section, queue_section, bandwidth_section, launches_section, annotations_section,
-	operators_section, path_section, stragglers_section, sequences_section, memory_section,
-	cpu_operators_section;

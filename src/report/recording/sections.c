@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/recording/report_json.h"
-#include "report/recording/device_json.h"
-#include "report/recording/energy_json.h"
-
+/* Sections of recordings whose text and JSON are still made apart. */
 #include <errno.h>
 #include <string.h>
 
@@ -18,12 +15,16 @@
 #include "report/recording/counters_json.h"
 #include "report/recording/cuda_json.h"
 #include "report/recording/device_json.h"
+#include "report/recording/energy_json.h"
 #include "report/recording/ranges_json.h"
 #include "report/recording/ranks_json.h"
 #include "report/recording/windows_json.h"
+#include "report/sections.h"
 #include "report/tables_json.h"
+#include "report/view.h"
 
 #define TIMELINE_INTERVALS 100
+#define STACKS_LIMIT       100 /* rows of the table of stacks without a limit given */
 
 static void write_capture(struct json_writer *json, const struct model *model, const char *path)
 {
@@ -532,99 +533,49 @@ static int write_timeline(
 }
 
 static int write_table(struct json_writer *json, const struct model *model,
-	const struct selected *selected, const struct report_json_options *options,
-	enum breakdown_by by)
+	const struct selected *selected, const struct report_input *input, enum breakdown_by by)
 {
 	_cleanup_breakdown_ struct breakdown breakdown = {0};
-	int r = breakdown_init(&breakdown, model, selected, by, options->sort);
-	size_t limit = options->limit;
+	int r = breakdown_init(&breakdown, model, selected, by, input->recording->sort);
+	size_t limit = input->limit;
 
 	if (r < 0)
 		return r;
 	if (!limit && by == BREAKDOWN_STACK)
-		limit = REPORT_JSON_STACKS;
+		limit = STACKS_LIMIT;
 	json_key(json, breakdown_by_to_string(by));
 	report_json_table(json, model, &breakdown, limit);
 	return 0;
 }
 
 static int write_process_groups(struct json_writer *json, const struct model *model,
-	const struct selected *selected, const struct report_json_options *options)
+	const struct selected *selected, const struct report_input *input)
 {
 	_cleanup_breakdown_ struct breakdown breakdown = {0};
-	int r = breakdown_init(&breakdown, model, selected, BREAKDOWN_PROCESS, options->sort);
+	int r = breakdown_init(
+		&breakdown, model, selected, BREAKDOWN_PROCESS, input->recording->sort);
 
 	r = r ?: breakdown_merge_processes(&breakdown, model);
 	if (r < 0)
 		return r;
 	json_key(json, "process_groups");
-	report_json_table(json, model, &breakdown, options->limit);
+	report_json_table(json, model, &breakdown, input->limit);
 	return 0;
 }
 
 static int write_tables(struct json_writer *json, const struct model *model,
-	const struct selected *selected, const struct report_json_options *options)
+	const struct selected *selected, const struct report_input *input)
 {
 	int r = 0;
 
 	json_key(json, "tables");
 	json_begin_object(json);
 	for (int by = 0; r == 0 && by < BREAKDOWN_MAX; by++) {
-		if (!options->one_table || options->by == by)
-			r = write_table(json, model, selected, options, (enum breakdown_by)by);
+		if (!input->is_alone || input->recording->by == (enum breakdown_by)by)
+			r = write_table(json, model, selected, input, (enum breakdown_by)by);
 	}
 	json_end_object(json);
 	return r;
-}
-
-int report_json_begin(struct json_writer *json, const struct model *model,
-	const struct selection *selection, const struct selected *selected,
-	const struct report_json_options *options)
-{
-	_cleanup_device_idle_ struct device_idle idle = {0};
-	_cleanup_span_energy_ struct span_energy *spans = NULL;
-	static const struct selection everything = {0};
-	struct completeness completeness;
-	int r = completeness_init(&completeness, model, selected);
-
-	if (r < 0)
-		return r;
-	json_begin_object(json);
-	json_member_text(json, "format", "sonde-report");
-	json_member_u64(json, "version", REPORT_JSON_VERSION);
-	json_member_text(json, "sonde_version", SONDE_VERSION);
-	write_capture(json, model, options->capture);
-	write_session(json, model);
-	write_filters(json, selection ? selection : &everything);
-	write_left_out(json, model);
-	write_totals(json, model, &completeness);
-	write_completeness(json, model, &completeness);
-	r = write_waiting(json, model, selection ? selection : &everything);
-	if (!model->is_narrowed)
-		r = r ?: device_idle_init(&idle, model);
-	r = r ?: write_device_work(json, model, model->is_narrowed ? NULL : &idle);
-	if (r == 0)
-		write_device_idle(json, model, &idle);
-	if (r == 0 && options->energy && energy_use_has_any(options->energy))
-		r = span_energy_new(&spans, model, options->energy);
-	r = r ?: report_ranges_json(json, model, selected, spans);
-	r = r ?: report_ranks_json(json, model);
-	r = r ?: report_counters_json(json, model);
-	report_energy_json(json, model, options->energy, options->rates, options->limit);
-	r = r
-		    ?: report_inference_json(json, model, selected,
-			       &(struct report_inference_json_options){
-				       .slo = options->slo,
-				       .rates = options->rates,
-				       .energy = spans,
-				       .limit = options->limit,
-			       });
-	r = r ?: report_windows_json(json, model, selected, spans, options->limit);
-	r = r ?: report_vllm_json(json, model, options->limit);
-	write_losses(json, model);
-	write_overhead(json, model);
-	write_notes(json, model);
-	return r ?: write_timeline(json, model, selected);
 }
 
 static int write_own_row(struct json_writer *json, const struct model *model,
@@ -699,28 +650,492 @@ static int write_own_code(struct json_writer *json, const struct model *model,
 	return r;
 }
 
-int report_json_end(struct json_writer *json, const struct model *model,
-	const struct selected *selected, const struct report_json_options *options)
+/* ---- members of the document, as parts of sections ---- */
+
+static int write_about(const struct report_input *input, struct json_writer *json)
 {
+	const struct report_view *view = input->recording;
+	struct completeness completeness;
+	int r = completeness_init(&completeness, view->model, view->selected);
+
+	if (r < 0)
+		return r;
+	write_capture(json, view->model, view->capture);
+	write_session(json, view->model);
+	write_filters(json, view->selection);
+	write_left_out(json, view->model);
+	write_totals(json, view->model, &completeness);
+	write_completeness(json, view->model, &completeness);
+	return 0;
+}
+
+static int print_about(const struct report_input *input)
+{
+	return report_header(input->recording);
+}
+
+const struct report_section about_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_head = true,
+	.print = print_about,
+	.write = write_about,
+};
+
+static int write_waits(const struct report_input *input, struct json_writer *json)
+{
+	return write_waiting(json, input->recording->model, input->recording->selection);
+}
+
+static int print_waits(const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+
+	if (!input->is_alone)
+		return report_waiting(view, report_rows_shown(input, 20, 8), true);
+	if (report_has_waiting(view->model))
+		return report_waiting(view, report_rows_shown(input, 20, 8), false);
+	report_paragraph(view, "Waiting was not recorded: record with --wait sample.", 0);
+	return 0;
+}
+
+const struct report_section waiting_section = {
+	.by = "wait",
+	.summary = "what threads waited for, and who held what they waited for",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_SAMPLES,
+	.print = print_waits,
+	.write = write_waits,
+};
+
+static int write_device(const struct report_input *input, struct json_writer *json)
+{
+	static const struct device_idle none = {0};
+	const struct report_view *view = input->recording;
+	const struct device_idle *idle = view->idle ? view->idle : &none;
+	int r = write_device_work(json, view->model, view->idle);
+
+	if (r == 0)
+		write_device_idle(json, view->model, idle);
+	return r;
+}
+
+static int print_device(const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+
+	if (!input->is_alone || report_has_device_work(view->model))
+		return report_device(view, report_rows_shown(input, 20, 8));
+	return report_none(view, report_why_no_device_work(view->model));
+}
+
+const struct report_section device_work_section = {
+	.by = "kernel",
+	.summary = "what devices did, and which lines launched it",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_DEVICE_WORK,
+	.print = print_device,
+	.write = write_device,
+};
+
+static int write_account(const struct report_input *input, struct json_writer *json)
+{
+	const struct report_view *view = input->recording;
+
+	write_losses(json, view->model);
+	write_overhead(json, view->model);
+	write_notes(json, view->model);
+	return write_timeline(json, view->model, view->selected);
+}
+
+/* The terminal has these in the header. */
+const struct report_section account_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_head = true,
+	.write = write_account,
+};
+
+static int write_own(const struct report_input *input, struct json_writer *json)
+{
+	const struct report_view *view = input->recording;
+
+	json_member_text(json, "tables_weight", model_weight_to_string(view->weight));
+	return write_own_code(json, view->model, view->selected, input->limit);
+}
+
+static int print_own(const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+
+	if (!view->selected->count || view->folds_libraries)
+		return 0;
+	return report_own_code(view, report_rows_shown(input, 20, 8));
+}
+
+const struct report_section own_code_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_weighed = true,
+	.print = print_own,
+	.write = write_own,
+};
+
+static int write_all_tables(const struct report_input *input, struct json_writer *json)
+{
+	const struct report_view *view = input->recording;
 	int r = 0;
 
-	json_member_text(json, "tables_weight", model_weight_to_string(options->weight));
-	if (!options->one_table)
-		r = write_own_code(json, model, selected, options->limit);
-	if (!options->one_table || options->by == BREAKDOWN_PROCESS)
-		r = r ?: write_process_groups(json, model, selected, options);
-	r = r ?: write_tables(json, model, selected, options);
-	json_end_object(json);
-	strbuf_add_char(json->out, '\n');
-	return r ?: strbuf_status(json->out);
+	if (input->is_alone)
+		json_member_text(json, "tables_weight", model_weight_to_string(view->weight));
+	if (!input->is_alone || view->by == BREAKDOWN_PROCESS)
+		r = write_process_groups(json, view->model, view->selected, input);
+	return r ?: write_tables(json, view->model, view->selected, input);
 }
 
-int report_json_write(const struct model *model, const struct selection *selection,
-	const struct selected *selected, const struct report_json_options *options,
-	struct strbuf *out)
+static int print_table(const struct report_input *input)
 {
-	struct json_writer json = {.out = out, .pretty = true};
-	int r = report_json_begin(&json, model, selection, selected, options);
+	const struct report_view *view = input->recording;
+	int r;
 
-	return r ?: report_json_end(&json, model, selected, options);
+	if (!view->selected->count) {
+		report_paragraph(view, report_why_no_samples(view), 0);
+		return 0;
+	}
+	r = report_table(view, view->by, view->sort, report_rows_shown(input, 20, 20));
+	return r == 0 && input->is_alone && view->by == BREAKDOWN_GIL
+		       ? report_waiting(view, report_rows_shown(input, 8, 8), true)
+		       : r;
 }
+
+static bool is_dimension(const char *by)
+{
+	return breakdown_by_from_string(by) >= 0;
+}
+
+const struct report_section tables_section = {
+	.is_by = is_dimension,
+	.summary = "samples by function, line, process …",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_SAMPLES,
+	.is_weighed = true,
+	.print = print_table,
+	.write = write_all_tables,
+};
+
+static int print_programs(const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+	size_t side = report_rows_shown(input, 8, 8);
+	int r;
+
+	if (!view->selected->count)
+		return 0;
+	r = report_table(view, BREAKDOWN_PROCESS, view->sort, side);
+	if (r == 0 && view->model->threads.count > view->model->processes.count)
+		r = report_table(view, BREAKDOWN_THREAD, view->sort, side);
+	return r;
+}
+
+/* JSON has them with the other tables. */
+const struct report_section programs_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_weighed = true,
+	.print = print_programs,
+};
+
+/* ---- steps, ranges, counters, energy ---- */
+
+static int write_windows(const struct report_input *input, struct json_writer *json)
+{
+	const struct report_view *view = input->recording;
+
+	return report_windows_json(
+		json, view->model, view->selected, view->span_energy, input->limit);
+}
+
+static int print_steps_briefly(const struct report_input *input)
+{
+	return report_steps_briefly(input->recording, report_rows_shown(input, 8, 8));
+}
+
+/* In the whole report: a short table. */
+const struct report_section steps_in_short_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.print = print_steps_briefly,
+	.write = write_windows,
+};
+
+static int print_steps(const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+
+	if (view->model->steps.count)
+		return report_steps(view, report_rows_shown(input, 20, 8));
+	return report_none(view, "There are no steps: no process that was recorded told of any; "
+				 "sonde.step() and sonde_step() do.");
+}
+
+const struct report_section steps_section = {
+	.by = "step",
+	.summary = "how long the program's steps took",
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_extra = true,
+	.shows = SELECTION_STEPS,
+	.print = print_steps,
+	.write = write_windows,
+};
+
+static int print_windows(const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+
+	if (view->model->windows.count)
+		return report_windows(view, report_rows_shown(input, 20, 8));
+	return report_none(view, "There are no windows: all of the time was recorded; sonde record "
+				 "--window says when to.");
+}
+
+const struct report_section windows_section = {
+	.by = "window",
+	.summary = "the windows of the recording",
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_extra = true,
+	.shows = SELECTION_WINDOWS,
+	.print = print_windows,
+	.write = write_windows,
+};
+
+static int print_ranks(const struct report_input *input)
+{
+	return report_ranks(input->recording, report_rows_shown(input, 20, 8));
+}
+
+static int write_ranks(const struct report_input *input, struct json_writer *json)
+{
+	return report_ranks_json(json, input->recording->model);
+}
+
+const struct report_section ranks_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.print = print_ranks,
+	.write = write_ranks,
+};
+
+static int print_ranges(const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+
+	if (!input->is_alone || view->ranges->rows.count)
+		return report_ranges(view, report_rows_shown(input, 20, 8));
+	return report_none(view,
+		"There are no ranges: no process that was recorded told of any through NVTX.");
+}
+
+static int write_ranges(const struct report_input *input, struct json_writer *json)
+{
+	const struct report_view *view = input->recording;
+
+	return report_ranges_json(json, view->model, view->selected, view->span_energy);
+}
+
+const struct report_section ranges_section = {
+	.by = "range",
+	.summary = "what happened in the program's NVTX ranges",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_RANGES,
+	.print = print_ranges,
+	.write = write_ranges,
+};
+
+static int print_counters(const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+
+	if (!input->is_alone || view->model->counters.count)
+		return report_counters(view, report_rows_shown(input, 20, 8));
+	return report_none(view, "There are no counters: no process that was recorded told of any; "
+				 "sonde.counter() and sonde_counter() do.");
+}
+
+static int write_counters(const struct report_input *input, struct json_writer *json)
+{
+	return report_counters_json(json, input->recording->model);
+}
+
+const struct report_section counters_section = {
+	.by = "counter",
+	.summary = "the counters of programs",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_COUNTERS,
+	.print = print_counters,
+	.write = write_counters,
+};
+
+static int print_energy(const struct report_input *input)
+{
+	return report_energy(input->recording, report_rows_shown(input, 20, 8));
+}
+
+static int write_energy(const struct report_input *input, struct json_writer *json)
+{
+	const struct report_view *view = input->recording;
+
+	report_energy_json(json, view->model, view->energy, &view->rates, input->limit);
+	return 0;
+}
+
+const struct report_section energy_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.print = print_energy,
+	.write = write_energy,
+};
+
+static int print_graphs(const struct report_input *input)
+{
+	return report_graphs(input->recording, report_rows_shown(input, 20, 8));
+}
+
+const struct report_section graphs_section = {
+	.by = "graph",
+	.summary = "captures and replays of CUDA graphs, and their nodes",
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_extra = true,
+	.shows = SELECTION_GRAPHS,
+	.print = print_graphs,
+	.write = write_device,
+};
+
+/* ---- inference ---- */
+
+static int write_inference(const struct report_input *input, struct json_writer *json)
+{
+	const struct report_view *view = input->recording;
+
+	return report_inference_json(json, view->model, view->selected,
+		&(struct report_inference_json_options){
+			.slo = view->slo,
+			.rates = &view->rates,
+			.energy = view->span_energy,
+			.limit = input->limit,
+		});
+}
+
+static int print_inference(const struct report_input *input)
+{
+	return report_inference(input->recording);
+}
+
+const struct report_section inference_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.print = print_inference,
+	.write = write_inference,
+};
+
+static int print_tokens(const struct report_input *input)
+{
+	return report_tokens(input->recording, report_rows_shown(input, 20, 8));
+}
+
+const struct report_section tokens_section = {
+	.by = "token",
+	.summary = "how fast tokens came",
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_extra = true,
+	.shows = SELECTION_RANGES,
+	.print = print_tokens,
+	.write = write_inference,
+};
+
+static int write_vllm(const struct report_input *input, struct json_writer *json)
+{
+	return report_vllm_json(json, input->recording->model, input->limit);
+}
+
+/* Of an engine's log: in JSON alone. */
+const struct report_section engine_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.write = write_vllm,
+};
+
+static int print_requests(const struct report_input *input)
+{
+	return report_requests(input->recording, report_rows_shown(input, 20, 8));
+}
+
+static int write_requests(const struct report_input *input, struct json_writer *json)
+{
+	int r = write_inference(input, json);
+
+	return r < 0 ? r : write_vllm(input, json);
+}
+
+const struct report_section requests_section = {
+	.by = "request",
+	.summary = "how long requests to models took",
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_extra = true,
+	.shows = SELECTION_RANGES,
+	.print = print_requests,
+	.write = write_requests,
+};
+
+static int print_phases(const struct report_input *input)
+{
+	return report_phases(input->recording);
+}
+
+const struct report_section phases_section = {
+	.by = "phase",
+	.summary = "prefill and decode",
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_extra = true,
+	.shows = SELECTION_RANGES,
+	.print = print_phases,
+	.write = write_inference,
+};
+
+static int print_layers(const struct report_input *input)
+{
+	return report_layers(input->recording, report_rows_shown(input, 20, 8));
+}
+
+const struct report_section layers_section = {
+	.by = "layer",
+	.summary = "layers and components of models",
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_extra = true,
+	.shows = SELECTION_RANGES,
+	.print = print_layers,
+	.write = write_inference,
+};
+
+static int print_experts(const struct report_input *input)
+{
+	return report_experts(input->recording, input->limit);
+}
+
+const struct report_section experts_section = {
+	.by = "expert",
+	.summary = "which experts a model chose",
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_extra = true,
+	.shows = SELECTION_RANGES,
+	.print = print_experts,
+	.write = write_vllm,
+};
+
+/* ---- what filters do not apply to ---- */
+
+static int print_left_out(const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	selection_describe_left_out(view->selection, view->model, &text);
+	if (text.length)
+		report_paragraph(view, strbuf_cstr(&text), 0);
+	return strbuf_status(&text);
+}
+
+const struct report_section left_out_section = {
+	.needs = REPORT_NEEDS_RECORDING,
+	.print = print_left_out,
+};

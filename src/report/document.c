@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/document.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/trace/trace.h"
+
+size_t report_rows_wanted(const struct report_input *input, size_t count)
+{
+	return input->limit ? MIN(input->limit, count) : count;
+}
+
+size_t report_rows_shown(const struct report_input *input, size_t alone, size_t otherwise)
+{
+	if (input->limit)
+		return input->limit;
+	return input->is_alone ? alone : otherwise;
+}
+
+static bool fits(const struct report_section *section, unsigned kind)
+{
+	return !section->needs || (section->needs & kind);
+}
+
+const struct report_section *report_section_find(const char *by, unsigned kind)
+{
+	for (const struct report_section *const *section = report_sections; *section; section++) {
+		bool is_it = (*section)->is_by ? (*section)->is_by(by)
+			     : (*section)->by  ? strcmp((*section)->by, by) == 0
+					       : false;
+
+		if (is_it && fits(*section, kind))
+			return *section;
+	}
+	return NULL;
+}
+
+/* ---- which sections ---- */
+
+static unsigned kind_of(const struct report_input *input)
+{
+	return (input->recording ? REPORT_NEEDS_RECORDING : 0) |
+	       (input->trace ? REPORT_NEEDS_TRACE : 0);
+}
+
+static bool is_wanted(const struct report_document *document, const struct report_section *section)
+{
+	if (!fits(section, kind_of(&document->input)))
+		return false;
+	if (section->is_head)
+		return true;
+	return document->only ? section == document->only : !section->is_extra;
+}
+
+static struct report_input input_of(
+	const struct report_document *document, const struct report_section *section)
+{
+	struct report_input input = document->input;
+
+	input.is_alone = section == document->only;
+	return input;
+}
+
+static int make(const struct report_document *document, const struct report_section *section,
+	struct result *result)
+{
+	const struct report_input input = input_of(document, section);
+	int r;
+
+	result->column = &section->value;
+	r = section->make(result, &input);
+	return r < 0 ? r : result_status(result);
+}
+
+/* For sections that are not data yet. */
+static struct trace_report trace_of(const struct report_document *document)
+{
+	struct trace_report trace = *document->input.trace;
+
+	trace.alone = document->only != NULL;
+	trace.limit = document->input.limit     ? document->input.limit
+		      : document->input.is_json ? 0
+		      : trace.alone             ? 20
+						: 10;
+	return trace;
+}
+
+static int weigh(const struct report_document *document)
+{
+	return document->weigh ? document->weigh(document->context) : 0;
+}
+
+static size_t count_sections(void)
+{
+	size_t count = 0;
+
+	while (report_sections[count])
+		count++;
+	return count;
+}
+
+/* ---- results, by place in report_sections ---- */
+
+struct results {
+	struct result *items;
+	size_t count;
+};
+
+static void results_done(struct results *results)
+{
+	for (size_t i = 0; results->items && i < results->count; i++)
+		result_done(&results->items[i]);
+	free(results->items);
+}
+
+/* Those that are weighed, or those that are not. */
+static int make_all(const struct report_document *document, struct results *results, bool weighed)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < results->count; i++) {
+		const struct report_section *section = report_sections[i];
+
+		if (section->make && section->is_weighed == weighed && is_wanted(document, section))
+			r = make(document, section, &results->items[i]);
+	}
+	return r;
+}
+
+/* ---- the terminal ---- */
+
+static int print(const struct report_document *document, const struct report_section *section,
+	const struct result *result, const struct terminal *terminal, struct strbuf *out)
+{
+	const struct report_input input = input_of(document, section);
+	struct trace_report trace;
+
+	if (!is_wanted(document, section))
+		return 0;
+	if (section->make)
+		return report_render_terminal(result, terminal, out);
+	if (section->print_trace) {
+		trace = trace_of(document);
+		return section->print_trace(&trace);
+	}
+	return section->print ? section->print(&input) : 0;
+}
+
+int report_document_print(
+	const struct report_document *document, const struct terminal *terminal, struct strbuf *out)
+{
+	_cleanup_(results_done) struct results results = {.count = count_sections()};
+	int r;
+
+	results.items = calloc(results.count, sizeof(*results.items));
+	if (!results.items)
+		return -ENOMEM;
+	r = make_all(document, &results, false);
+	if (r < 0)
+		return r;
+	r = weigh(document);
+	if (r < 0)
+		return r;
+	r = make_all(document, &results, true);
+	for (size_t i = 0; r == 0 && i < results.count; i++)
+		r = print(document, report_sections[i], &results.items[i], terminal, out);
+	return r < 0 ? r : strbuf_status(out);
+}
+
+/* ---- JSON ---- */
+
+static int write_section(const struct report_document *document,
+	const struct report_section *section, struct result *result, struct json_writer *json)
+{
+	const struct report_input input = input_of(document, section);
+	struct trace_report trace;
+	int r;
+
+	if (section->value.key)
+		json_key(json, section->value.key);
+	if (section->write_trace) {
+		trace = trace_of(document);
+		return section->write_trace(&trace, json);
+	}
+	if (!section->make)
+		return section->write(&input, json);
+	r = make(document, section, result);
+	return r < 0 ? r : report_render_json(result, json);
+}
+
+static int write_sections(const struct report_document *document, struct results *results,
+	bool weighed, struct json_writer *json)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < results->count; i++) {
+		const struct report_section *section = report_sections[i];
+
+		if ((section->make ? section->value.key != NULL
+				   : section->write || section->write_trace) &&
+			section->is_weighed == weighed && is_wanted(document, section))
+			r = write_section(document, section, &results->items[i], json);
+	}
+	return r;
+}
+
+static void write_advice(const struct results *results, struct json_writer *json)
+{
+	json_key(json, "advice");
+	json_begin_array(json);
+	for (size_t i = 0; i < results->count; i++)
+		report_render_advice_json(&results->items[i], json);
+	json_end_array(json);
+}
+
+int report_document_json(const struct report_document *document, struct strbuf *out)
+{
+	_cleanup_(results_done) struct results results = {.count = count_sections()};
+	struct json_writer json = {.out = out, .pretty = true};
+	int r;
+
+	results.items = calloc(results.count, sizeof(*results.items));
+	if (!results.items)
+		return -ENOMEM;
+	json_begin_object(&json);
+	json_key(&json, "format");
+	json_string(&json, "sonde-report");
+	json_key(&json, "version");
+	json_u64(&json, REPORT_VERSION);
+	json_key(&json, "sonde_version");
+	json_string(&json, SONDE_VERSION);
+	r = write_sections(document, &results, false, &json);
+	if (r < 0)
+		return r;
+	r = weigh(document);
+	if (r < 0)
+		return r;
+	r = write_sections(document, &results, true, &json);
+	write_advice(&results, &json);
+	json_end_object(&json);
+	strbuf_add_char(out, '\n');
+	return r < 0 ? r : strbuf_status(out);
+}
+
+/* ---- CSV ---- */
+
+int report_document_csv(const struct report_document *document, struct strbuf *out)
+{
+	_cleanup_result_ struct result result = {0};
+	int r = document->only->is_weighed ? weigh(document) : 0;
+
+	if (r < 0)
+		return r;
+	if (!document->only->make)
+		return -ENODATA;
+	r = make(document, document->only, &result);
+	return r < 0 ? r : report_render_csv(&result, out);
+}
+
+/* ---- the schema ---- */
+
+static void write_constant(struct json_writer *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	json_begin_object(json);
+	json_key(json, "const");
+	json_string(json, text);
+	json_end_object(json);
+}
+
+int report_document_schema(struct strbuf *out)
+{
+	struct json_writer json = {.out = out, .pretty = true};
+
+	json_begin_object(&json);
+	json_key(&json, "$schema");
+	json_string(&json, "https://json-schema.org/draft/2020-12/schema");
+	json_key(&json, "title");
+	json_string(&json, "sonde report --json");
+	json_key(&json, "type");
+	json_string(&json, "object");
+	json_key(&json, "properties");
+	json_begin_object(&json);
+	write_constant(&json, "format", "sonde-report");
+	for (const struct report_section *const *section = report_sections; *section; section++) {
+		if (!(*section)->value.key || !(*section)->make)
+			continue;
+		json_key(&json, (*section)->value.key);
+		report_render_schema(&(*section)->value, &json);
+	}
+	json_end_object(&json);
+	json_end_object(&json);
+	strbuf_add_char(out, '\n');
+	return strbuf_status(out);
+}

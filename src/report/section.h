@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The report is a list of sections. Each takes what was loaded and says what it has found as data
+ * (result.h), which is then shown in the terminal, or written as JSON or CSV. To add one:
+ *   1. in a file of its own, in the folder of its subject: the columns of what it says (shape.h),
+ *      the function that fills them in, and at the bottom `const struct report_section
+ * NAME_section`;
+ *   2. its line in the table of sections.c, in the order of the report;
+ *   3. the file in meson.build, a test, and docs/json.md; `meson test report-schema` says how to
+ *      renew schema/report.schema.json.
+ */
+#pragma once
+
+#include "analyses/selection.h"
+#include "report/render.h"
+
+struct report_view;
+struct trace_report;
+
+/* What a section can be made of. */
+enum report_needs {
+	REPORT_NEEDS_RECORDING = 1, /* sonde's own: samples, ranges, energy … */
+	REPORT_NEEDS_TRACE = 2,     /* rows of threads and streams */
+};
+
+/* What was loaded, and what was asked for. */
+struct report_input {
+	const struct report_view *recording; /* NULL: there is none */
+	const struct trace_report *trace;    /* NULL: there is none */
+	size_t limit;                        /* --limit; 0: not given, which see below */
+	bool is_alone;                       /* --by names this section */
+	bool is_json;                        /* all rows, unless there is a limit */
+};
+
+/* How many rows to fill in: all of them in JSON, in the terminal what is shown by itself. */
+size_t report_rows_wanted(const struct report_input *input, size_t count);
+/* How many rows the terminal shows: --limit, else one of these. */
+size_t report_rows_shown(const struct report_input *input, size_t alone, size_t otherwise);
+
+struct report_section {
+	struct report_column value;    /* key: its member in JSON; kind and shape: what it is */
+	const char *by;                /* of --by; NULL: it cannot be asked for by itself */
+	bool (*is_by)(const char *by); /* in place of `by`, for a section of many names */
+	const char *summary;           /* for the help: "idle time of devices by cause" */
+	unsigned needs;                /* enum report_needs: any of these; 0: always there */
+	bool is_head;                  /* stands before the others, whatever --by names */
+	bool is_extra;                 /* only where --by names it */
+	bool is_weighed;               /* of the samples as --weight weighs them */
+	enum selection_kind shows;     /* which filters apply; of those with `by` */
+	/*
+	 * Opens the result's value when there is something to say; when there is not, it says why
+	 * in a sentence if input->is_alone. Returns 0 or a negative errno.
+	 */
+	int (*make)(struct result *result, const struct report_input *input);
+	/*
+	 * Sections that are not data yet have these in place of `make`: into the terminal's text
+	 * of recording->out or trace->page.out; and the value of JSON, or without a key members of
+	 * the document. Either may be NULL.
+	 */
+	int (*print)(const struct report_input *input);
+	int (*write)(const struct report_input *input, struct json_writer *json);
+	/* The same of traces. */
+	int (*print_trace)(const struct trace_report *report);
+	int (*write_trace)(const struct trace_report *report, struct json_writer *json);
+};
+
+/* In the report's order; NULL-ended. */
+extern const struct report_section *const report_sections[];
+
+/* Of --by, for this kind of input; NULL: there is none. */
+const struct report_section *report_section_find(const char *by, unsigned kind);
