@@ -260,6 +260,30 @@ def test_forked_pythons_write_as_processes_of_their_own(recorded, python):
     assert sorted(row["count"] for row in data["counters"]) == [7, 11, 15, 200]
 
 
+MOMENTS = """
+import os
+import sonde
+
+def child():
+    for _ in range(3):
+        sonde.step("train")
+    os._exit(0)
+
+for _ in range(40):
+    pid = os.fork()
+    if pid == 0:
+        child()
+    os.waitpid(pid, 0)
+"""
+
+
+def test_steps_of_processes_of_a_moment(recorded):
+    """Their files are gone when their last records are looked at; the names of their steps are not."""
+    _, data, done = recorded(["/usr/bin/python3", "-c", MOMENTS])
+    assert done.status == 0, done
+    assert [row["count"] for row in data["steps"]["rows"]] == [2] * 40, data["notes"]  # the last has no end
+
+
 def test_fork_and_exec(recorded, workload):
     """A forked child says nothing; the program that it executes does."""
     rows, data, done = recorded(workload("api", "fork"))

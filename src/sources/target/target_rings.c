@@ -41,7 +41,10 @@ struct ring_file {
 	uint64_t pid_namespace; /* of the pid that the process says */
 	uint64_t start_time_ns;
 	struct wire_ring_file *memory; /* NULL: its owner is done, or it was refused */
-	struct map_guard guard;        /* its owner may cut it at any time */
+	/* Of an owner that is done: its last records are looked at later. NULL: it named no step.
+	 */
+	struct wire_step_counter *left_steps;
+	struct map_guard guard; /* its owner may cut it at any time */
 	struct wire_ring_cursor cursors[WIRE_RING_COUNT];
 };
 
@@ -237,6 +240,24 @@ static void unmap_file(struct ring_file *file)
 		munmap(TAKE_PTR(file->memory), WIRE_RING_FILE_BYTES);
 }
 
+/* Without memory for it these steps have no name, which is counted. */
+static void keep_steps(struct ring_file *file)
+{
+	struct wire_step_counter *steps = malloc(sizeof(file->memory->steps));
+	bool is_named = false;
+
+	if (!steps)
+		return;
+	map_guard_enter(&file->guard);
+	memcpy(steps, file->memory->steps, sizeof(file->memory->steps));
+	map_guard_leave();
+	for (uint32_t i = 0; i < WIRE_STEP_NAMES; i++)
+		is_named = is_named || steps[i].name[0];
+	if (is_named)
+		file->left_steps = TAKE_PTR(steps);
+	free(steps);
+}
+
 static void close_file(struct target_rings *rings, struct ring_file *file)
 {
 	if (!file->memory)
@@ -254,6 +275,7 @@ struct target_rings *target_rings_free(struct target_rings *rings)
 	target_gate_close(&rings->gate);
 	array_foreach (&rings->files, file) {
 		close_file(rings, *file);
+		free((*file)->left_steps);
 		free(*file);
 	}
 	array_done(&rings->files);
@@ -299,7 +321,7 @@ bool target_rings_next(
 	*ret_process = (struct target_process){
 		.pid = file->pid,
 		.start_time_ns = file->start_time_ns,
-		.steps = file->memory ? file->memory->steps : NULL,
+		.steps = file->memory ? file->memory->steps : file->left_steps,
 		.facts = file->memory ? &file->memory->facts : NULL,
 		.guard = &file->guard,
 	};
@@ -518,6 +540,7 @@ static void drain_file(struct target_rings *rings, struct ring_file *file,
 		rings->account.damaged++;
 		unmap_file(file);
 	} else if (is_over && !got) {
+		keep_steps(file);
 		close_file(rings, file);
 	}
 }

@@ -38,7 +38,7 @@ struct target_process {
 	uint64_t start_time_ns; /* of the file */
 	/* Shared with it; NULL: it is done. The guard is to be entered around every use. */
 	struct wire_launch_facts *facts;
-	const struct wire_step_counter *steps; /* WIRE_STEP_NAMES */
+	const struct wire_step_counter *steps; /* WIRE_STEP_NAMES; those of one that is done stay */
 	struct map_guard *guard;
 };
 
