@@ -54,7 +54,7 @@ static const char *module_name_of(
 struct line_key {
 	const char *source_file;
 	uint32_t line;
-	uint32_t function; /* only where the line is unknown */
+	uint32_t function; /* only where the line is unknown, or of code that was generated */
 };
 
 static int line_key_of(struct breakdown *breakdown, struct intern *known,
@@ -67,6 +67,9 @@ static int line_key_of(struct breakdown *breakdown, struct intern *known,
 	if (!frame->line) {
 		key = (struct line_key){.function = frame->function};
 		line.source_file = "";
+	} else if (frame->source_file[0] == '<') {
+		/* "<string>" is what every text is called that a Python program compiles. */
+		key.function = frame->function;
 	}
 	r = intern_add(known, &key, sizeof(key), ret_key);
 	return r > 0 ? array_append(&breakdown->lines, line) : r;

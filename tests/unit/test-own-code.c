@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "analyses/cpu/breakdown.h"
 #include "analyses/cpu/charge.h"
 #include "analyses/cpu/own_code.h"
 #include "analyses/cpu/waiting.h"
@@ -171,6 +172,39 @@ static void test_generated_python_is_charged_to_its_caller(void **state)
 	model = example_end(&example);
 	assert_int_equal(class_of(model, "Point.__init__"), MODEL_CLASS_LIBRARY);
 	assert_string_equal(charged(model), "train");
+	model_free(model);
+}
+
+/* Two texts that a program compiled are called "<string>" both: line 7 of one is not that of the
+ * other. */
+static void test_lines_of_generated_code_are_told_apart(void **state)
+{
+	_cleanup_breakdown_ struct breakdown lines = {0};
+	_cleanup_(selected_done) struct selected selected = {0};
+	static const struct selection everything = {0};
+	struct example example;
+	struct model *model;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	process(&example, 2, 0, "python3");
+	example_samples(&example, 2, 2,
+		example_frames(&example, WIRE_STOP_COMPLETE,
+			python(&example, "train", "/home/me/train.py"),
+			python(&example, "first", "<string>")),
+		2000, 3);
+	example_samples(&example, 2, 2,
+		example_frames(&example, WIRE_STOP_COMPLETE,
+			python(&example, "test", "/home/me/train.py"),
+			python(&example, "second", "<string>")),
+		3000, 2);
+	model = example_end(&example);
+	assert_int_equal(selection_apply(&everything, model, &selected, NULL), 0);
+	assert_int_equal(
+		breakdown_init(&lines, model, &selected, BREAKDOWN_LINE, BREAKDOWN_SORT_SELF), 0);
+	assert_int_equal(lines.rows.count, 3);
+	assert_int_equal(lines.rows.items[0].self_samples, 3);
+	assert_int_equal(lines.rows.items[1].self_samples, 2);
+	assert_int_equal(lines.rows.items[2].total_samples, 5); /* one line of a file */
 	model_free(model);
 }
 
@@ -375,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_of_the_whole_machine_no_program_is_the_users),
 		cmocka_unit_test(test_headers_count_by_their_source),
 		cmocka_unit_test(test_generated_python_is_charged_to_its_caller),
+		cmocka_unit_test(test_lines_of_generated_code_are_told_apart),
 		cmocka_unit_test(test_the_text_of_a_command_is_the_users),
 		cmocka_unit_test(test_scripts_beside_their_packages_are_installed),
 		cmocka_unit_test(test_a_forked_worker_is_not_its_parents_line),
