@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/trace/trace.h"
+#include "report/view.h"
 
 size_t report_rows_wanted(const struct report_input *input, size_t count)
 {
@@ -17,6 +18,16 @@ size_t report_rows_shown(const struct report_input *input, size_t alone, size_t 
 	if (input->limit)
 		return input->limit;
 	return input->is_alone ? alone : otherwise;
+}
+
+int report_nothing(struct result *result, const struct report_input *input, const char *why)
+{
+	bool narrowed = input->recording && input->recording->model->is_narrowed;
+
+	if (input->is_alone)
+		result_sentence(
+			result, 0, narrowed ? "Nothing of this is left: widen the filters." : why);
+	return 0;
 }
 
 static bool fits(const struct report_section *section, unsigned kind)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/escape.h"
 #include "base/text.h"
@@ -81,7 +82,10 @@ static void add_known(struct strbuf *out, const struct result *result,
 		add_watts(out, number_of(value));
 		return;
 	case REPORT_NUMBER:
-		strbuf_addf(out, "%.*f", column->decimals, number_of(value));
+		if (column->decimals)
+			strbuf_addf(out, "%.*f", column->decimals, number_of(value));
+		else
+			strbuf_addf(out, "%.6g", number_of(value));
 		return;
 	case REPORT_FLAG:
 		strbuf_add(out, value->flag ? "yes" : "");
@@ -93,11 +97,82 @@ static void add_known(struct strbuf *out, const struct result *result,
 
 /* ---- tables ---- */
 
-static bool is_shown(const struct report_column *column, unsigned view)
+static bool is_same(
+	const struct result *result, const struct result_value *a, const struct result_value *b)
 {
-	unsigned views = column->views ? column->views : 1;
+	if (a->state != b->state)
+		return false;
+	switch (a->state) {
+	case REPORT_UNKNOWN:
+		return true;
+	case REPORT_STRING:
+		return strcmp(result_string(result, a->text), result_string(result, b->text)) == 0;
+	case REPORT_DOUBLE:
+		return a->number == b->number;
+	case REPORT_BOOL:
+		return a->flag == b->flag;
+	default:
+		return a->u64 == b->u64;
+	}
+}
 
-	return column->title && (views & (1U << view));
+static bool is_empty(const struct result_value *value)
+{
+	switch (value->state) {
+	case REPORT_UNKNOWN:
+		return true;
+	case REPORT_STRING:
+		return false;
+	case REPORT_BOOL:
+		return !value->flag;
+	case REPORT_DOUBLE:
+		return value->number == 0;
+	default:
+		return !value->u64;
+	}
+}
+
+static bool is_hidden(const struct result *result, const struct result_table *rows, size_t column)
+{
+	const struct report_shape *shape = rows->column->shape;
+	const struct result_value *first = &rows->values.items[column];
+	bool same = true, empty = true;
+
+	for (size_t i = column; i < rows->values.count; i += shape->count) {
+		same &= is_same(result, first, &rows->values.items[i]);
+		empty &= is_empty(&rows->values.items[i]);
+	}
+	switch (shape->columns[column].hide) {
+	case REPORT_HIDE_SAME:
+		return same;
+	case REPORT_HIDE_EMPTY:
+		return empty;
+	default:
+		return false;
+	}
+}
+
+/* The columns that a table has, as places in its shape. */
+struct shown_columns {
+	size_t items[MAX_COLUMNS], count;
+};
+
+static struct shown_columns shown_columns(
+	const struct result *result, const struct result_table *rows, unsigned view)
+{
+	const struct report_shape *shape = rows->column->shape;
+	struct shown_columns shown = {.count = 0};
+
+	for (size_t i = 0; i < shape->count; i++) {
+		const struct report_column *column = &shape->columns[i];
+		unsigned views = column->views ? column->views : 1;
+
+		if (!column->title || !(views & (1U << view)) || is_hidden(result, rows, i))
+			continue;
+		assert(shown.count < MAX_COLUMNS);
+		shown.items[shown.count++] = i;
+	}
+	return shown;
 }
 
 static struct table_column layout_of(const struct report_column *column)
@@ -146,21 +221,18 @@ static int add_table(const struct result *result, const struct result_block *blo
 	const struct report_shape *shape = rows->column->shape;
 	size_t count = result_rows(rows);
 	size_t shown = block->show.limit ? MIN(block->show.limit, count) : count;
+	const struct shown_columns places = shown_columns(result, rows, block->show.view);
 	struct table_column columns[MAX_COLUMNS];
-	_cleanup_table_ struct table table = {.columns = columns, .indent = block->show.indent};
+	_cleanup_table_ struct table table = {
+		.columns = columns, .column_count = places.count, .indent = block->show.indent};
 	int r;
 
-	for (size_t i = 0; i < shape->count; i++) {
-		if (!is_shown(&shape->columns[i], block->show.view))
-			continue;
-		assert(table.column_count < MAX_COLUMNS);
-		columns[table.column_count++] = layout_of(&shape->columns[i]);
-	}
-	for (size_t i = 0; i < shown * shape->count; i++) {
-		const struct report_column *column = &shape->columns[i % shape->count];
-
-		if (is_shown(column, block->show.view))
-			add_cell(&table, result, column, &rows->values.items[i]);
+	for (size_t i = 0; i < places.count; i++)
+		columns[i] = layout_of(&shape->columns[places.items[i]]);
+	for (size_t row = 0; row < shown; row++) {
+		for (size_t i = 0; i < places.count; i++)
+			add_cell(&table, result, &shape->columns[places.items[i]],
+				&rows->values.items[row * shape->count + places.items[i]]);
 	}
 	r = table_print(&table, terminal, out);
 	add_rest(out, terminal, count - shown + block->show.left_out, &block->show);

@@ -37,6 +37,9 @@ size_t report_rows_wanted(const struct report_input *input, size_t count);
 /* How many rows the terminal shows: --limit, else one of these. */
 size_t report_rows_shown(const struct report_input *input, size_t alone, size_t otherwise);
 
+/* For a section without anything to say: why, where --by names it. Returns 0. */
+int report_nothing(struct result *result, const struct report_input *input, const char *why);
+
 struct report_section {
 	struct report_column value;    /* key: its member in JSON; kind and shape: what it is */
 	const char *by;                /* of --by; NULL: it cannot be asked for by itself */

@@ -21,7 +21,7 @@ enum report_kind {
 	REPORT_SHARE,   /* 0 to 1: "12.34 %" */
 	REPORT_JOULES,
 	REPORT_WATTS,
-	REPORT_NUMBER, /* with the column's decimals */
+	REPORT_NUMBER, /* with the column's decimals, else six digits */
 	REPORT_FLAG,   /* "yes"; "" when not */
 	/* Made of rows; `shape` has their columns. */
 	REPORT_ROWS,   /* an array of objects */
@@ -29,6 +29,13 @@ enum report_kind {
 	REPORT_MAP,    /* an object: the first column is the key, the second its value */
 	REPORT_LIST,   /* an array of values, or of arrays where there are several columns */
 	REPORT_KIND_MAX,
+};
+
+/* When the terminal leaves a column out. */
+enum report_hide {
+	REPORT_HIDE_NEVER,
+	REPORT_HIDE_SAME,  /* all rows have the same: there is one process, one device … */
+	REPORT_HIDE_EMPTY, /* no row has any: unknown, 0, or not */
 };
 
 struct report_shape;
@@ -42,7 +49,8 @@ struct report_column {
 	/* In the terminal. */
 	const char *unknown; /* what stands for a value that is not known; NULL: nothing */
 	unsigned views;      /* bits: the tables of these rows that have it; 0: the first */
-	uint8_t decimals;    /* of REPORT_NUMBER, and of REPORT_SHARE where not 2 */
+	enum report_hide hide;
+	uint8_t decimals; /* of REPORT_NUMBER, where not six digits; of REPORT_SHARE, where not 2 */
 	/* Of text: see struct table_column. */
 	uint8_t shrinks_to, largest;
 	bool is_dim, is_path, is_source, is_name;

@@ -97,8 +97,6 @@ int report_ranks(const struct report_view *view, size_t limit);
 /* A short table of the steps; nothing when there are none. */
 int report_steps_briefly(const struct report_view *view, size_t limit);
 
-/* The counters of programs; nothing when there are none. */
-int report_counters(const struct report_view *view, size_t limit);
 /* One paragraph on the windows of the recording; nothing when it has none. */
 void report_windows_line(const struct report_view *view);
 /* The windows, and the steps in them; nothing when there are none. */

@@ -1,56 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters of programs, as the report shows them. */
+/* The counters of programs. */
+#include <math.h>
+
 #include "analyses/program/counter_use.h"
+#include "report/sections.h"
 #include "report/view.h"
 
-static void add_counter(
-	struct table *table, const struct model *model, const struct counter_row *row)
+static const struct report_column columns[] = {
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
+	{.key = "not_numbers",
+		.title = "No number",
+		.kind = REPORT_COUNT,
+		.hide = REPORT_HIDE_EMPTY,
+		.help = "infinite values and NaN, of the count"},
+	{.key = "minimum", .title = "Min", .kind = REPORT_NUMBER},
+	{.key = "mean", .title = "Mean", .kind = REPORT_NUMBER},
+	{.key = "maximum", .title = "Max", .kind = REPORT_NUMBER},
+	{.key = "last", .title = "Last", .kind = REPORT_NUMBER},
+	{.key = "pid", .title = "PID", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME},
+	{.key = "name", .title = "Counter", .kind = REPORT_TEXT, .shrinks_to = 16},
+};
+static const struct report_shape shape = REPORT_SHAPE(columns);
+
+static void add_row(struct result *result, const struct model *model, const struct counter_row *row)
 {
-	const double values[] = {row->minimum, row->mean, row->maximum, row->last};
 	bool has_values = row->count > row->not_numbers;
 
-	table_count(table, row->count);
-	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		if (has_values)
-			table_cellf(table, "%.6g", values[i]);
-		else
-			table_cell(table, "");
-	}
-	if (model->processes.count > 1)
-		table_cellf(table, "%u", model->processes.items[row->process].pid);
-	if (row->not_numbers)
-		table_cellf(table, "%s (%llu times no number)", row->name,
-			(unsigned long long)row->not_numbers);
-	else
-		table_cell(table, row->name);
+	result_u64(result, row->count);
+	result_u64(result, row->not_numbers);
+	result_number(result, has_values ? row->minimum : NAN);
+	result_number(result, has_values ? row->mean : NAN);
+	result_number(result, has_values ? row->maximum : NAN);
+	result_number(result, has_values ? row->last : NAN);
+	result_u64(result, model->processes.items[row->process].pid);
+	result_text(result, row->name);
 }
 
-/* With the process where there are several. */
-int report_counters(const struct report_view *view, size_t limit)
+static int make(struct result *result, const struct report_input *input)
 {
-	static const struct table_column with_process[] = {
-		{.title = "Count", .right = true},
-		{.title = "Min", .right = true},
-		{.title = "Mean", .right = true},
-		{.title = "Max", .right = true},
-		{.title = "Last", .right = true},
-		{.title = "PID", .right = true},
-		{.title = "Counter", .is_text = true, .shrinks_to = 16},
-	};
-	struct table_column columns[ARRAY_SIZE(with_process)];
-	_cleanup_table_ struct table table = {.columns = columns};
+	const struct report_view *view = input->recording;
 	_cleanup_counter_use_ struct counter_use use = {0};
-	bool has_process = view->model->processes.count > 1;
 	int r = counter_use_init(&use, view->model);
+	uint32_t table;
 
-	if (r < 0 || !use.rows.count)
+	if (r < 0)
 		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(with_process); i++) {
-		if (has_process || i + 2 != ARRAY_SIZE(with_process))
-			columns[table.column_count++] = with_process[i];
-	}
-	report_heading(view, "Counters");
-	for (size_t i = 0; i < use.rows.count && (!limit || i < limit); i++)
-		add_counter(&table, view->model, &use.rows.items[i]);
-	return table_print(&table, &view->terminal, view->out);
+	if (!use.rows.count)
+		return report_nothing(result, input,
+			"There are no counters: no process that was recorded told of any; "
+			"sonde.counter() and sonde_counter() do.");
+	table = result_open(result);
+	array_foreach (&use.rows, row)
+		add_row(result, view->model, row);
+	result_close(result);
+	result_heading(result, "Counters");
+	result_show(result, table,
+		&(struct result_show){
+			.limit = report_rows_shown(input, 20, 8), .noun = "counters"});
+	return 0;
 }
+
+const struct report_section counters_section = {
+	.value = {.key = "counters",
+		.kind = REPORT_ROWS,
+		.shape = &shape,
+		.help = "of what programs count"},
+	.by = "counter",
+	.summary = "the counters of programs",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_COUNTERS,
+	.make = make,
+};

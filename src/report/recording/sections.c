@@ -12,7 +12,6 @@
 #include "base/source_text.h"
 #include "report/inference/inference_json.h"
 #include "report/inference/vllm_json.h"
-#include "report/recording/counters_json.h"
 #include "report/recording/cuda_json.h"
 #include "report/recording/device_json.h"
 #include "report/recording/energy_json.h"
@@ -943,30 +942,6 @@ const struct report_section ranges_section = {
 	.shows = SELECTION_RANGES,
 	.print = print_ranges,
 	.write = write_ranges,
-};
-
-static int print_counters(const struct report_input *input)
-{
-	const struct report_view *view = input->recording;
-
-	if (!input->is_alone || view->model->counters.count)
-		return report_counters(view, report_rows_shown(input, 20, 8));
-	return report_none(view, "There are no counters: no process that was recorded told of any; "
-				 "sonde.counter() and sonde_counter() do.");
-}
-
-static int write_counters(const struct report_input *input, struct json_writer *json)
-{
-	return report_counters_json(json, input->recording->model);
-}
-
-const struct report_section counters_section = {
-	.by = "counter",
-	.summary = "the counters of programs",
-	.needs = REPORT_NEEDS_RECORDING,
-	.shows = SELECTION_COUNTERS,
-	.print = print_counters,
-	.write = write_counters,
 };
 
 static int print_energy(const struct report_input *input)
