@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/map.h"
+#include "analyses/device/busy.h"
 
 /* A sample or a piece of work, and a row that it counts in. */
 struct hit {
@@ -14,10 +14,6 @@ struct hit {
 struct hits {
 	const uint32_t *rows; /* of spans */
 	ARRAY_OF(struct hit) found;
-};
-
-struct moments {
-	ARRAY_OF(struct range_moment) items;
 };
 
 int span_set_add(struct span_set *set, uint64_t start_ns, uint64_t end_ns, uint32_t process,
@@ -78,7 +74,7 @@ static void sort_hits(struct hits *hits)
  * of a pool, they do for the process's spans, whosever these are.
  */
 static int find_of_others(const struct span_set *set, const struct model *model,
-	struct moments *moments, struct hits *hits)
+	struct range_moments *moments, struct hits *hits)
 {
 	_cleanup_free_ bool *has_spans = calloc(model->threads.count + 1, sizeof(bool));
 	struct span_set of_process = {0};
@@ -108,8 +104,8 @@ static int find_of_others(const struct span_set *set, const struct model *model,
 	return r;
 }
 
-static int find_hits(const struct span_set *set, const struct model *model, struct moments *moments,
-	struct hits *hits)
+static int find_hits(const struct span_set *set, const struct model *model,
+	struct range_moments *moments, struct hits *hits)
 {
 	int r = range_find_spans(set->spans.items, set->spans.count, moments->items.items,
 		moments->items.count, found_span, hits);
@@ -121,103 +117,47 @@ static int find_hits(const struct span_set *set, const struct model *model, stru
 }
 
 static int add_samples(const struct span_set *set, const struct model *model,
-	const struct selected *selected, struct moments *moments, struct hits *hits,
-	struct span_cost *costs)
+	const struct selected *selected, struct span_cost *costs)
 {
-	int r = 0;
+	_cleanup_range_moments_ struct range_moments moments = {0};
+	struct hits hits = {.rows = set->rows.items};
+	int r = range_moments_add_samples(&moments, model, selected);
 
-	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
-		const struct model_sample *sample = &model->samples.items[i];
-		struct range_moment moment = {
-			.time_ns = sample->time_ns,
-			.process = model->threads.items[sample->thread].process,
-			.thread = sample->thread,
-			.index = (uint32_t)i,
-		};
-
-		if (sample->wait == WIRE_WAIT_NONE && (!selected || selected->samples[i]))
-			r = array_append(&moments->items, moment);
-	}
-	r = r ?: find_hits(set, model, moments, hits);
-	for (size_t i = 0; r == 0 && i < hits->found.count; i++)
-		costs[hits->found.items[i].row].samples++;
+	r = r ?: find_hits(set, model, &moments, &hits);
+	for (size_t i = 0; r == 0 && i < hits.found.count; i++)
+		costs[hits.found.items[i].row].samples++;
+	array_done(&hits.found);
 	return r;
 }
 
-/* From when on a device is not busy with a row's work any more. */
-struct busy {
-	struct intern keys;
-	ARRAY_OF(uint64_t) until_ns; /* by id of a key */
-};
-
-static int add_work(struct busy *busy, const struct model_device_work *work, uint32_t row,
-	struct span_cost *cost)
-{
-	const struct {
-		const char *device;
-		uint64_t row;
-	} key = {work->device, row};
-	uint64_t *until, start_ns;
-	uint32_t id;
-	int r = intern_add(&busy->keys, &key, sizeof(key), &id);
-
-	if (r > 0)
-		r = array_append(&busy->until_ns, 0);
-	if (r < 0)
-		return r;
-	until = &busy->until_ns.items[id];
-	start_ns = MAX(work->start_ns, *until);
-	cost->works++;
-	if (work->end_ns > start_ns)
-		cost->device_busy_ns += work->end_ns - start_ns;
-	*until = MAX(*until, work->end_ns);
-	return 0;
-}
-
 /* Works lie in the order of their starts. */
-static int add_works(const struct span_set *set, const struct model *model, struct moments *moments,
-	struct hits *hits, struct span_cost *costs)
+static int add_works(const struct span_set *set, const struct model *model, struct span_cost *costs)
 {
-	struct busy busy = {0};
-	int r = 0;
+	_cleanup_range_moments_ struct range_moments moments = {0};
+	struct hits hits = {.rows = set->rows.items};
+	struct device_busy busy = {0};
+	int r = range_moments_add_launches(&moments, model);
 
-	for (size_t i = 0; r == 0 && i < model->device_works.count; i++) {
-		const struct model_device_work *work = &model->device_works.items[i];
-		struct range_moment moment = {
-			.time_ns = work->launch_ns,
-			.process = work->process,
-			.thread = work->thread,
-			.index = (uint32_t)i,
-		};
+	r = r ?: find_hits(set, model, &moments, &hits);
+	for (size_t i = 0; r == 0 && i < hits.found.count; i++) {
+		const struct hit *hit = &hits.found.items[i];
+		struct span_cost *cost = &costs[hit->row];
 
-		if (work->launch_ns)
-			r = array_append(&moments->items, moment);
+		cost->works++;
+		r = device_busy_add(&busy, &model->device_works.items[hit->moment], hit->row,
+			&cost->device_busy_ns);
 	}
-	r = r ?: find_hits(set, model, moments, hits);
-	for (size_t i = 0; r == 0 && i < hits->found.count; i++) {
-		const struct hit *hit = &hits->found.items[i];
-
-		r = add_work(
-			&busy, &model->device_works.items[hit->moment], hit->row, &costs[hit->row]);
-	}
-	intern_done(&busy.keys);
-	array_done(&busy.until_ns);
+	device_busy_done(&busy);
+	array_done(&hits.found);
 	return r;
 }
 
 int span_costs(const struct span_set *set, const struct model *model,
 	const struct selected *selected, struct span_cost *costs)
 {
-	struct moments moments = {0};
-	struct hits hits = {.rows = set->rows.items};
-	int r = add_samples(set, model, selected, &moments, &hits, costs);
+	int r = add_samples(set, model, selected, costs);
 
-	array_clear(&moments.items);
-	array_clear(&hits.found);
-	r = r ?: add_works(set, model, &moments, &hits, costs);
-	array_done(&moments.items);
-	array_done(&hits.found);
-	return r;
+	return r ?: add_works(set, model, costs);
 }
 
 static int compare_starts(const void *left, const void *right)

@@ -160,3 +160,47 @@ int range_find(const struct model *model, struct range_moment *moments, size_t c
 	array_done(&spans);
 	return r;
 }
+
+int range_moments_add_samples(
+	struct range_moments *moments, const struct model *model, const struct selected *selected)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
+		const struct model_sample *sample = &model->samples.items[i];
+		struct range_moment moment = {
+			.time_ns = sample->time_ns,
+			.process = model->threads.items[sample->thread].process,
+			.thread = sample->thread,
+			.index = (uint32_t)i,
+		};
+
+		if (sample->wait == WIRE_WAIT_NONE && (!selected || selected->samples[i]))
+			r = array_append(&moments->items, moment);
+	}
+	return r;
+}
+
+int range_moments_add_launches(struct range_moments *moments, const struct model *model)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < model->device_works.count; i++) {
+		const struct model_device_work *work = &model->device_works.items[i];
+		struct range_moment moment = {
+			.time_ns = work->launch_ns,
+			.process = work->process,
+			.thread = work->thread,
+			.index = (uint32_t)i,
+		};
+
+		if (work->launch_ns)
+			r = array_append(&moments->items, moment);
+	}
+	return r;
+}
+
+void range_moments_done(struct range_moments *moments)
+{
+	array_done(&moments->items);
+}

@@ -2,6 +2,7 @@
 /* Which ranges were open at many moments of threads: all of them in one pass. */
 #pragma once
 
+#include "analyses/selection.h"
 #include "base/array.h"
 #include "model/model.h"
 
@@ -11,6 +12,18 @@ struct range_moment {
 	uint32_t process, thread;
 	uint32_t index; /* the caller's */
 };
+
+struct range_moments {
+	ARRAY_OF(struct range_moment) items;
+};
+
+/* Append the samples of running threads (`selected` NULL: all), and the launches of device work;
+ * `index` is that of the sample or the work. Return 0 or -ENOMEM. */
+int range_moments_add_samples(
+	struct range_moments *moments, const struct model *model, const struct selected *selected);
+int range_moments_add_launches(struct range_moments *moments, const struct model *model);
+void range_moments_done(struct range_moments *moments);
+#define _cleanup_range_moments_ _cleanup_(range_moments_done)
 
 /* Time of a thread, or of a process whatever its threads do: thread MODEL_NONE. */
 struct range_span {

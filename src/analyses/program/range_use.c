@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analyses/device/busy.h"
 #include "analyses/program/range_finder.h"
 #include "base/map.h"
 
@@ -15,19 +16,13 @@ struct row_key {
 	uint64_t kind;
 };
 
-/* From when on a device is not busy with a row's work any more. */
-struct busy_key {
-	const char *device;
-	uint64_t row;
-};
-
 struct work {
 	const struct model *model;
 	struct range_use *use;
-	struct intern keys, busy_keys;
-	ARRAY_OF(uint64_t) busy_until_ns; /* by id of busy_keys */
-	uint32_t *rows;                   /* of each range */
-	uint64_t *seen;                   /* by row: the last moment that counted there, + 1 */
+	struct intern keys;
+	struct device_busy busy;
+	uint32_t *rows; /* of each range */
+	uint64_t *seen; /* by row: the last moment that counted there, + 1 */
 	struct {
 		uint64_t start_ns, end_ns;
 	} * spans; /* of each range, on devices; end 0: none */
@@ -116,26 +111,13 @@ static int found_sample(void *context, const struct range_moment *moment, uint32
 
 static int find_samples(struct work *work, const struct selected *selected)
 {
-	const struct model *model = work->model;
-	ARRAY_OF(struct range_moment) moments = {0};
-	int r = array_reserve(&moments, model->samples.count);
+	_cleanup_range_moments_ struct range_moments moments = {0};
+	int r = range_moments_add_samples(&moments, work->model, selected);
 
-	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
-		const struct model_sample *sample = &model->samples.items[i];
-		struct range_moment moment = {
-			.time_ns = sample->time_ns,
-			.process = model->threads.items[sample->thread].process,
-			.thread = sample->thread,
-			.index = (uint32_t)i,
-		};
-
-		if (sample->wait == WIRE_WAIT_NONE && (!selected || selected->samples[i]))
-			r = array_append(&moments, moment);
-	}
-	work->use->samples = moments.count;
-	r = r ?: range_find(model, moments.items, moments.count, found_sample, work);
-	array_done(&moments);
-	return r;
+	work->use->samples = moments.items.count;
+	return r
+		       ?: range_find(work->model, moments.items.items, moments.items.count,
+				  found_sample, work);
 }
 
 struct launched_in {
@@ -164,25 +146,6 @@ static int compare_launched(const void *left, const void *right)
 	return a->range < b->range ? -1 : a->range > b->range;
 }
 
-static int add_busy(struct work *work, uint32_t row, const struct model_device_work *one)
-{
-	const struct busy_key key = {.device = one->device, .row = row};
-	uint64_t *until, start_ns;
-	uint32_t id;
-	int r = intern_add(&work->busy_keys, &key, sizeof(key), &id);
-
-	if (r > 0)
-		r = array_append(&work->busy_until_ns, 0);
-	if (r < 0)
-		return r;
-	until = &work->busy_until_ns.items[id];
-	start_ns = MAX(one->start_ns, *until);
-	if (one->end_ns > start_ns)
-		work->use->rows.items[row].device_busy_ns += one->end_ns - start_ns;
-	*until = MAX(*until, one->end_ns);
-	return 0;
-}
-
 static int add_launch(struct work *work, const struct launched_in *in)
 {
 	const struct model_device_work *one = &work->model->device_works.items[in->work];
@@ -195,35 +158,23 @@ static int add_launch(struct work *work, const struct launched_in *in)
 		return 0;
 	work->seen[row] = in->work + 1ULL;
 	work->use->rows.items[row].works++;
-	return add_busy(work, row, one);
+	return device_busy_add(&work->busy, one, row, &work->use->rows.items[row].device_busy_ns);
 }
 
 static int find_launches(struct work *work)
 {
-	const struct model *model = work->model;
-	ARRAY_OF(struct range_moment) moments = {0};
+	_cleanup_range_moments_ struct range_moments moments = {0};
 	struct launches launches = {0};
-	int r = 0;
+	int r = range_moments_add_launches(&moments, work->model);
 
-	for (size_t i = 0; r == 0 && i < model->device_works.count; i++) {
-		const struct model_device_work *one = &model->device_works.items[i];
-		struct range_moment moment = {
-			.time_ns = one->launch_ns,
-			.process = one->process,
-			.thread = one->thread,
-			.index = (uint32_t)i,
-		};
-
-		if (one->launch_ns)
-			r = array_append(&moments, moment);
-	}
-	r = r ?: range_find(model, moments.items, moments.count, found_launch, &launches);
+	r = r
+		    ?: range_find(work->model, moments.items.items, moments.items.count,
+			       found_launch, &launches);
 	if (launches.found.count)
 		qsort(launches.found.items, launches.found.count, sizeof(*launches.found.items),
 			compare_launched);
 	for (size_t i = 0; r == 0 && i < launches.found.count; i++)
 		r = add_launch(work, &launches.found.items[i]);
-	array_done(&moments);
 	array_done(&launches.found);
 	return r;
 }
@@ -288,8 +239,7 @@ int range_use_init(
 	if (r == 0)
 		qsort(use->rows.items, use->rows.count, sizeof(*use->rows.items), compare_rows);
 	intern_done(&work.keys);
-	intern_done(&work.busy_keys);
-	array_done(&work.busy_until_ns);
+	device_busy_done(&work.busy);
 	free(work.rows);
 	free(work.spans);
 	free(work.seen);
