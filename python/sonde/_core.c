@@ -402,6 +402,12 @@ static PyMethodDef functions[] = {
 		"open_session(path)\n--\n\n"
 		"Joins the recording whose session folder this is, when it began after the "
 		"program. False: there is none of this user, or the program is in another one."},
+	{"parts_open", core_parts_open, METH_NOARGS,
+		"parts_open()\n--\n\nThe owners of the parts that this thread has open, the "
+		"innermost "
+		"last."},
+	{"parts_end", core_parts_end, METH_O,
+		"parts_end(count)\n--\n\nEnds the parts of this thread beyond the first ones."},
 	{"_open_in_child", open_in_child, METH_NOARGS,
 		"_open_in_child()\n--\n\nHas a forked child write into the session, too."},
 	{NULL, NULL, 0, NULL},
@@ -416,15 +422,19 @@ PyMODINIT_FUNC PyInit__core(void)
 		.m_size = -1,
 		.m_methods = functions,
 	};
-	PyObject *module = PyModule_Create(&definition), *type;
+	PyObject *module = PyModule_Create(&definition), *type, *part;
 
 	if (!module)
 		return NULL;
 	core_calls = api_calls();
 	type = core_range_type();
-	if (!type || PyModule_AddStringConstant(module, "__version__", SONDE_VERSION) < 0 ||
-		PyModule_AddObject(module, "range", type) < 0 || !watch_forks(module)) {
+	part = core_part_type();
+	if (!type || !part ||
+		PyModule_AddStringConstant(module, "__version__", SONDE_VERSION) < 0 ||
+		PyModule_AddObject(module, "range", type) < 0 ||
+		PyModule_AddObject(module, "part", part) < 0 || !watch_forks(module)) {
 		Py_XDECREF(type);
+		Py_XDECREF(part);
 		Py_DECREF(module);
 		return NULL;
 	}

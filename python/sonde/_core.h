@@ -56,3 +56,12 @@ bool core_push(PyObject *name, PyObject *domain, PyObject *fields);
 bool core_pop(PyObject *domain);
 /* The type `range`; NULL: an exception is set. */
 PyObject *core_range_type(void);
+
+/* ---- parts of watched models: _core_part.c ---- */
+
+/* The type `part`; NULL: an exception is set. */
+PyObject *core_part_type(void);
+/* The owners of the parts that this thread has open, the innermost last. */
+PyObject *core_parts_open(PyObject *self, PyObject *unused);
+/* Ends those beyond the first `count`. */
+PyObject *core_parts_end(PyObject *self, PyObject *count);

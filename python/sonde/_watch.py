@@ -28,14 +28,13 @@ MIN_TORCH = (2, 0)  # hooks that are called when forward raises, and with keywor
 Fields = Dict[str, Union[int, float, str, bool]]
 
 
-class _Thread(threading.local):
-    """The ranges that a thread has open in the domain, the innermost last."""
+class _Owner:
+    """Of the ranges of one watch."""
 
     def __init__(self) -> None:
-        self.open: List[Any] = []
+        self.is_open = False  # the watch is
 
 
-_thread = _Thread()
 _watches: "weakref.WeakKeyDictionary[Any, weakref.ref[Watch]]" = weakref.WeakKeyDictionary()
 _lock = threading.RLock()
 
@@ -56,42 +55,20 @@ def _never() -> bool:
 _is_compiling: Callable[[], bool] = _never
 
 
-def _begin(key: Any, name: str, fields: Optional[Fields]) -> None:
-    _core.range_push(name, DOMAIN, fields)
-    _thread.open.append(key)
-
-
-def _end(key: Any) -> None:
-    """Ends a range, and what a BaseException has left open inside of it. Does nothing where it is not open."""
-    opened = _thread.open
-    if opened and opened[-1] is key:
-        opened.pop()
-        _core.range_pop(DOMAIN)
-        return
-    if any(one is key for one in opened):
-        last = None
-        while last is not key:
-            last = opened.pop()
-            _core.range_pop(DOMAIN)
-
-
 def open_ranges() -> int:
-    """How many ranges this thread has open; for end_to()."""
-    return len(_thread.open)
+    """How many ranges this thread has open in the domain; for end_to()."""
+    return len(_core.parts_open())
 
 
 def end_to(count: int) -> None:
     """Ends the ranges of this thread beyond the first `count`."""
-    opened = _thread.open
-    while len(opened) > count:
-        opened.pop()
-        _core.range_pop(DOMAIN)
+    _core.parts_end(count)
 
 
 def _end_closed() -> None:
     """Ends ranges of a watch that another thread has closed while this one was in the model."""
-    for place, key in enumerate(_thread.open):
-        if isinstance(key, Watch) and not key._is_open:
+    for place, owner in enumerate(_core.parts_open()):
+        if isinstance(owner, _Owner) and not owner.is_open:
             end_to(place)
             return
 
@@ -111,52 +88,47 @@ class _State(threading.local):
 
     def __init__(self) -> None:
         self.frame: Any = None  # of the forward pass it is in; None: in none
+        self.range: Optional[_core.part] = None  # of that pass
         self.depth = 0  # of the model in itself
-        self.instrumented = False
         self.takes_statistics = False
         self.step = 0
 
 
-class _Begin(_Hook):
-    """Before the forward of a layer or a component."""
+# Between two of these calls the model has filled the caches: each line costs a microsecond.
 
-    def __init__(self, state: _State, key: Any, name: str, fields: Fields) -> None:
-        self._state, self._key, self._name, self._fields = state, key, name, fields
+
+class _Begin(_Hook):
+    """Before the forward of a layer or a component; nothing begins in a pass that is not instrumented."""
+
+    def __init__(self, part: _core.part) -> None:
+        self._begin = part.begin
 
     def __call__(self, *_args: Any) -> None:
-        if _is_compiling() or not self._state.instrumented:
-            return
-        _core.range_push(self._name, DOMAIN, self._fields)
-        _thread.open.append(self._key)
+        if not _is_compiling():
+            self._begin()
 
 
 class _End(_Hook):
     """After it, also when it raised."""
 
-    def __init__(self, key: Any) -> None:
-        self._key = key
+    def __init__(self, part: _core.part) -> None:
+        self._end = part.end
 
     def __call__(self, *_args: Any) -> None:
-        if _is_compiling():
-            return
-        opened = _thread.open
-        if opened and opened[-1] is self._key:
-            opened.pop()
-            _core.range_pop(DOMAIN)
-        else:
-            _end(self._key)
+        if not _is_compiling():
+            self._end()
 
 
 class _EndWithStatistics(_Hook):
     """The same, and a look at what the module returned."""
 
-    def __init__(self, watch: "Watch", key: Any, fields: Fields) -> None:
-        self._watch, self._key, self._fields = watch, key, fields
+    def __init__(self, watch: "Watch", part: _core.part, fields: Fields) -> None:
+        self._watch, self._end, self._fields = watch, part.end, fields
 
     def __call__(self, _module: Any, _args: Any, output: Any) -> None:
         if not _is_compiling():
             self._watch._take(self._fields, output)
-            _end(self._key)
+            self._end()
 
 
 class _BeginStep(_Hook):
@@ -235,11 +207,12 @@ class Watch:
             from sonde._activations import Activations
 
             self._statistics = Activations(DOMAIN, epsilon)
+        self._owner = _Owner()
         self._state = _State()
         self._passes = {False: 0, True: 0}  # of one token a sequence, and others
         self._steps_in: List[_Entry] = []
         self._entries: List[_Entry] = []
-        self._are_in = self._is_open = False
+        self._are_in = False
         self._active = 0  # threads in a forward pass
         self._window = 0
         self.find()
@@ -274,10 +247,9 @@ class Watch:
         self._entries = [self._entry(part) for part in _chosen(structure, self.level)]
 
     def _entry(self, part: _structure.Part) -> _Entry:
-        name, fields = part.name, part.fields
-        key = object()
-        end: _Hook = _End(key) if self._statistics is None else _EndWithStatistics(self, key, fields)
-        return _Entry(part.module, _Begin(self._state, key, name, fields), end)
+        made = _core.part(self._owner, part.name, DOMAIN, part.fields)
+        end: _Hook = _End(made) if self._statistics is None else _EndWithStatistics(self, made, part.fields)
+        return _Entry(part.module, _Begin(made), end)
 
     # ---- from watch() to close() ----
 
@@ -285,9 +257,9 @@ class Watch:
         """Puts the hooks of the model itself in. Those of its parts follow with the first pass that is instrumented."""
         with _lock:
             model = self._model()
-            if self._is_open or model is None:
+            if self._owner.is_open or model is None:
                 return
-            self._is_open = True
+            self._owner.is_open = True
             _watches[_structure.unwrap(model)[0]] = weakref.ref(self)
             for entry in self._steps_in:
                 entry.put_in(with_kwargs=True)
@@ -295,9 +267,9 @@ class Watch:
     def close(self) -> None:
         """Takes all hooks out. Closing again does nothing."""
         with _lock:
-            if not self._is_open:
+            if not self._owner.is_open:
                 return
-            self._is_open = False
+            self._owner.is_open = False
             for entry in (*self._steps_in, *self._entries):
                 entry.take_out()
             self._are_in = False
@@ -315,8 +287,10 @@ class Watch:
         state = self._state
         if state.frame is None:
             return
-        state.frame, state.depth, state.instrumented = None, 0, False
-        _end(self)
+        state.frame, state.depth = None, 0
+        if state.range is not None:
+            state.range.end()
+            state.range = None
         with _lock:
             self._active -= 1
             if state.takes_statistics:
@@ -370,8 +344,8 @@ class Watch:
             fields.update(batch=batch, tokens=tokens)
         fields.update(of_request())
         fields["model"] = self.summary.model
-        _begin(self, _structure.STEP, fields)
-        state.instrumented = chosen
+        state.range = _core.part(self._owner, _structure.STEP, DOMAIN, fields)
+        state.range.begin_outermost(chosen)
 
     def _end_step(self, is_complete: bool) -> None:
         state = self._state
@@ -386,7 +360,7 @@ class Watch:
 
     def _change(self, are_in: bool) -> None:
         """Has the hooks of parts in or out. Others may be in a pass with them: then they stay, and say nothing."""
-        if are_in == self._are_in or not self._is_open or (self._active > 1 and not are_in):
+        if are_in == self._are_in or not self._owner.is_open or (self._active > 1 and not are_in):
             return
         self._are_in = are_in
         for entry in self._entries:
@@ -396,7 +370,7 @@ class Watch:
                 entry.pause()
 
     def _take(self, fields: Fields, output: Any) -> None:
-        if self._state.takes_statistics and self._state.instrumented:
+        if self._state.takes_statistics:
             self._guarded(self._statistics.take, fields, output)
 
 
