@@ -18,7 +18,12 @@
 #include "model/shown.h"
 #include "report/document.h"
 #include "report/recording/recording.h"
+#include "report/timeline.h"
 #include "report/view.h"
+
+/* What sections can be made of. */
+#define KINDS_OF_RECORDING (REPORT_NEEDS_RECORDING | REPORT_NEEDS_TIMELINE)
+#define KINDS_OF_TRACE     (REPORT_NEEDS_TRACE | REPORT_NEEDS_TIMELINE)
 
 #define DEFAULT_LIMIT      20
 #define BY_WAIT            "wait" /* no dimension of samples that ran */
@@ -110,11 +115,13 @@ struct making {
 	struct before_narrowing before;
 	struct selected selected;
 	struct report_recording recording;
+	struct report_timeline timeline;
 	struct errmsg *err;
 };
 
 static void making_done(struct making *making)
 {
+	report_timeline_done(&making->timeline);
 	report_recording_done(&making->recording);
 	selected_done(&making->selected);
 	before_narrowing_done(&making->before);
@@ -131,6 +138,14 @@ static int weigh_making(void *context)
 static const struct report_section *wanted_section(unsigned kind)
 {
 	return arguments.by ? report_section_find(arguments.by, kind) : NULL;
+}
+
+/* Rows are made where there is device work, or where a section of rows is asked for. */
+static bool needs_timeline(const struct model *model)
+{
+	const struct report_section *section = wanted_section(KINDS_OF_RECORDING);
+
+	return section ? (section->needs & REPORT_NEEDS_TIMELINE) : model->device_works.count;
 }
 
 static int write_report(struct making *making, const char *path, struct strbuf *out)
@@ -156,14 +171,16 @@ static int write_report(struct making *making, const char *path, struct strbuf *
 	};
 	const struct report_document document = {
 		.input = {.recording = &making->recording.view,
+			.trace = making->timeline.views.count ? &making->timeline.report : NULL,
 			.limit = (size_t)arguments.limit,
 			.is_json = arguments.json},
-		.only = wanted_section(REPORT_NEEDS_RECORDING),
+		.only = wanted_section(KINDS_OF_RECORDING),
 		.weigh = weigh_making,
 		.context = making,
 	};
 	int r = report_recording_init(&making->recording, &view);
 
+	making->timeline.report.page = view;
 	if (r < 0)
 		return r;
 	return arguments.json ? report_document_json(&document, out)
@@ -185,6 +202,10 @@ static int report(const char *path, struct strbuf *out, struct errmsg *err)
 	r = charge_energy(making.model, &arguments.selection, &making.before.energy, err);
 	if (r == 0)
 		r = selection_narrow(&arguments.selection, making.model, err);
+	if (r < 0)
+		return r;
+	if (needs_timeline(making.model))
+		r = report_timeline_of_recording(&making.timeline, making.model, err);
 	if (r < 0)
 		return r;
 	r = write_report(&making, path, out);
@@ -283,23 +304,12 @@ static bool has_option_of_traces(void)
 	       arguments.choice.instance != UINT64_MAX;
 }
 
-static bool is_by_of_traces(const char *by)
-{
-	bool is_of_traces = false;
-
-	for (const char *const *choice = by_choices; *choice; choice++) {
-		is_of_traces |= strcmp(*choice, FIRST_BY_OF_TRACES) == 0;
-		if (strcmp(*choice, by) == 0)
-			return is_of_traces;
-	}
-	return false;
-}
-
 /* A recording has device work, too: it is a trace where one of their tables is asked for. */
 static bool wants_traces(const char *path)
 {
 	return trace_file_is_trace(trace_file_of(path)) || has_option_of_traces() ||
-	       (arguments.by && is_by_of_traces(arguments.by));
+	       (arguments.by && !report_section_find(arguments.by, KINDS_OF_RECORDING) &&
+		       report_section_find(arguments.by, KINDS_OF_TRACE));
 }
 
 static int check_trace_options(const char *path, struct errmsg *err)
@@ -307,10 +317,10 @@ static int check_trace_options(const char *path, struct errmsg *err)
 	_cleanup_strbuf_ struct strbuf sections = {0};
 
 	for (const struct report_section *const *section = report_sections; *section; section++) {
-		if ((*section)->by && (*section)->needs == REPORT_NEEDS_TRACE)
+		if ((*section)->by && ((*section)->needs & KINDS_OF_TRACE))
 			strbuf_addf(&sections, "%s%s", sections.length ? ", " : "", (*section)->by);
 	}
-	if (arguments.by && !report_section_find(arguments.by, REPORT_NEEDS_TRACE))
+	if (arguments.by && !report_section_find(arguments.by, KINDS_OF_TRACE))
 		return errmsg_set(err, -EINVAL,
 			"--by %s is of recordings, and %s is a trace, which has: %s", arguments.by,
 			path, strbuf_cstr(&sections));
@@ -336,8 +346,7 @@ static int run_traces(int count, char **positional)
 {
 	const struct report_trace_arguments traces = {
 		.view = arguments.view,
-		.section =
-			arguments.by ? report_section_find(arguments.by, REPORT_NEEDS_TRACE) : NULL,
+		.section = arguments.by ? report_section_find(arguments.by, KINDS_OF_TRACE) : NULL,
 		.choice = arguments.choice,
 		.rank = arguments.rank,
 		.limit = arguments.limit,
@@ -384,9 +393,9 @@ static int report_run(int count, char **positional)
 		errmsg_set(&err, 0, "--threshold is for --regress BASELINE: give both");
 		return fail_usage(&err);
 	}
-	if (wanted_section(REPORT_NEEDS_RECORDING) &&
-		selection_check(&arguments.selection, wanted_section(REPORT_NEEDS_RECORDING)->shows,
-			&err) < 0)
+	if (wanted_section(KINDS_OF_RECORDING) &&
+		selection_check(
+			&arguments.selection, wanted_section(KINDS_OF_RECORDING)->shows, &err) < 0)
 		return fail_usage(&err);
 	if (arguments.baselines.count)
 		return report_regress(&regress, &arguments.shown, &arguments.selection,

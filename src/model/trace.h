@@ -55,6 +55,7 @@ struct trace_track {
 	uint32_t process_name, thread_name, process_labels;
 	int64_t process_sort, thread_sort; /* TRACE_NO_NUMBER: not said */
 	bool is_device;                    /* some of its rows are a device's */
+	uint32_t recorded; /* the model's thread, its index + 1; 0: of no recording, or no thread */
 	/* Its rows by start, longer ones first, then the file's order: trace.rows.items[first] … */
 	uint32_t first, count;
 };
@@ -89,6 +90,7 @@ struct trace_work {
 	uint64_t wait_correlation;       /* of the call that recorded the event; 0: not said */
 	uint32_t collective;             /* index; MODEL_NONE: none */
 	uint32_t others;                 /* as in struct trace_op */
+	uint32_t recorded; /* the model's device work, its index + 1; 0: of no recording */
 };
 
 /* What a communication kernel, or its operator, moves among whom. Strings 0: not said. */
@@ -140,14 +142,15 @@ struct trace_damage {
 };
 
 struct trace {
-	uint32_t references; /* beside the first: see trace_ref() */
-	const char *path;    /* a copy */
-	uint64_t base_ns;    /* baseTimeNanoseconds: added to all times; 0: none */
-	uint32_t rank;       /* MODEL_NONE: not said */
-	uint32_t world_size; /* 0: not said */
-	uint32_t backend;    /* string */
-	bool has_fractions;  /* times finer than a microsecond */
-	bool arguments_kept; /* details beyond what analyses need */
+	uint32_t references;       /* beside the first: see trace_ref() */
+	const char *path;          /* a copy */
+	uint64_t base_ns;          /* baseTimeNanoseconds: added to all times; 0: none */
+	uint64_t recorded_from_ns; /* the model's time of 0; of a recording */
+	uint32_t rank;             /* MODEL_NONE: not said */
+	uint32_t world_size;       /* 0: not said */
+	uint32_t backend;          /* string */
+	bool has_fractions;        /* times finer than a microsecond */
+	bool arguments_kept;       /* details beyond what analyses need */
 	uint32_t header; /* with arguments_kept: members of the file's object besides traceEvents */
 	ARRAY_OF(struct trace_event) events;
 	ARRAY_OF(struct trace_track) tracks;

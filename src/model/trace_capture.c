@@ -84,6 +84,7 @@ static int find_track(struct rows *rows, const struct track_key *key,
 		.tid = TRACE_NO_NUMBER,
 		.process_sort = TRACE_NO_NUMBER,
 		.thread_sort = TRACE_NO_NUMBER,
+		.recorded = work || key->thread == MODEL_NONE ? 0 : key->thread + 1,
 	};
 	int r = intern_add(&rows->tracks, key, sizeof(*key), ret_track);
 
@@ -132,8 +133,8 @@ static uint64_t correlation_of(const struct rows *rows, const struct model_devic
 	return work->correlation ? process + work->correlation : 0;
 }
 
-static void fill_work(const struct model_device_work *work, uint32_t device, uint32_t stream,
-	struct trace_work *out)
+static void fill_work(const struct model *model, const struct model_device_work *work,
+	uint32_t device, uint32_t stream, struct trace_work *out)
 {
 	bool is_cuda = work->gpu != MODEL_NONE;
 
@@ -150,6 +151,7 @@ static void fill_work(const struct model_device_work *work, uint32_t device, uin
 		.wait_stream = TRACE_NO_NUMBER,
 		.wait_event = TRACE_NO_NUMBER,
 		.collective = MODEL_NONE,
+		.recorded = (uint32_t)(work - model->device_works.items) + 1,
 	};
 	for (unsigned i = 0; i < 3; i++) {
 		out->grid[i] = (uint32_t)work->global_size[i];
@@ -190,7 +192,7 @@ static int add_work(struct rows *rows, const struct model_device_work *work)
 		event.category = TRACE_MEMSET;
 		event.category_name = rows->memory_fill;
 	}
-	fill_work(work, key.device, stream, &detail);
+	fill_work(rows->model, work, key.device, stream, &detail);
 	/* Nothing is moved where the host has the device's memory: it has no bandwidth. */
 	if (work->kind == WIRE_DEVICE_MAP || work->kind == WIRE_DEVICE_UNMAP)
 		detail.bytes = 0;
@@ -361,6 +363,7 @@ static void find_origin(struct rows *rows)
 	const struct model *model = rows->model;
 
 	rows->origin_ns = model_start_ns(model);
+	rows->trace->recorded_from_ns = rows->origin_ns;
 	if (model->session.start_realtime_ns)
 		rows->trace->base_ns = model->session.start_realtime_ns -
 				       model->session.start_time_ns + rows->origin_ns;

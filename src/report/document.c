@@ -30,19 +30,19 @@ int report_nothing(struct result *result, const struct report_input *input, cons
 	return 0;
 }
 
-static bool fits(const struct report_section *section, unsigned kind)
+static bool fits(const struct report_section *section, unsigned kinds)
 {
-	return !section->needs || (section->needs & kind);
+	return !section->needs || (section->needs & kinds);
 }
 
-const struct report_section *report_section_find(const char *by, unsigned kind)
+const struct report_section *report_section_find(const char *by, unsigned kinds)
 {
 	for (const struct report_section *const *section = report_sections; *section; section++) {
 		bool is_it = (*section)->is_by ? (*section)->is_by(by)
 			     : (*section)->by  ? strcmp((*section)->by, by) == 0
 					       : false;
 
-		if (is_it && fits(*section, kind))
+		if (is_it && fits(*section, kinds))
 			return *section;
 	}
 	return NULL;
@@ -50,15 +50,15 @@ const struct report_section *report_section_find(const char *by, unsigned kind)
 
 /* ---- which sections ---- */
 
-static unsigned kind_of(const struct report_input *input)
+static unsigned kinds_of(const struct report_input *input)
 {
-	return (input->recording ? REPORT_NEEDS_RECORDING : 0) |
-	       (input->trace ? REPORT_NEEDS_TRACE : 0);
+	return (input->recording ? REPORT_NEEDS_RECORDING : REPORT_NEEDS_TRACE) |
+	       (input->trace ? REPORT_NEEDS_TIMELINE : 0);
 }
 
 static bool is_wanted(const struct report_document *document, const struct report_section *section)
 {
-	if (!fits(section, kind_of(&document->input)))
+	if (!fits(section, kinds_of(&document->input)))
 		return false;
 	if (section->is_head)
 		return true;

@@ -20,13 +20,14 @@ struct trace_report;
 /* What a section can be made of. */
 enum report_needs {
 	REPORT_NEEDS_RECORDING = 1, /* sonde's own: samples, ranges, energy … */
-	REPORT_NEEDS_TRACE = 2,     /* rows of threads and streams */
+	REPORT_NEEDS_TRACE = 2,     /* another tool's */
+	REPORT_NEEDS_TIMELINE = 4,  /* rows of threads and streams, of either */
 };
 
 /* What was loaded, and what was asked for. */
 struct report_input {
-	const struct report_view *recording; /* NULL: there is none */
-	const struct trace_report *trace;    /* NULL: there is none */
+	const struct report_view *recording; /* NULL: it is another tool's trace */
+	const struct trace_report *trace;    /* rows of ranks; NULL: there are none */
 	size_t limit;                        /* --limit; 0: not given, which see below */
 	bool is_alone;                       /* --by names this section */
 	bool is_json;                        /* all rows, unless there is a limit */
@@ -70,5 +71,5 @@ struct report_section {
 /* In the report's order; NULL-ended. */
 extern const struct report_section *const report_sections[];
 
-/* Of --by, for this kind of input; NULL: there is none. */
-const struct report_section *report_section_find(const char *by, unsigned kind);
+/* Of --by, for these kinds (enum report_needs, bits); NULL: there is none. */
+const struct report_section *report_section_find(const char *by, unsigned kinds);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/timeline.h"
+
+#include <errno.h>
+
+#include "model/trace_capture.h"
+
+static int add_view(struct report_timeline *timeline, const struct trace *trace, uint32_t index,
+	uint64_t rank, const struct trace_view_options *options)
+{
+	uint32_t own = trace->rank == MODEL_NONE ? index : trace->rank;
+	struct trace_view view;
+	int r;
+
+	if (rank != UINT64_MAX && rank != own)
+		return 0;
+	r = trace_view_init(&view, trace, index, options);
+	if (r < 0)
+		return r;
+	r = array_append(&timeline->views, view);
+	if (r < 0)
+		trace_view_done(&view);
+	return r;
+}
+
+int report_timeline_init(struct report_timeline *timeline, struct trace *const *traces,
+	size_t count, uint64_t rank, const struct trace_view_options *options, struct errmsg *err)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < count; i++)
+		r = add_view(timeline, traces[i], i, rank, options);
+	if (r < 0)
+		return errmsg_set(err, r, "memory ran out while looking at the traces");
+	if (!timeline->views.count)
+		return errmsg_set(err, -ENODATA,
+			"there is no trace of rank %llu: leave out --rank to see which there are",
+			(unsigned long long)rank);
+	timeline->results.views = timeline->views.items;
+	timeline->results.count = timeline->views.count;
+	timeline->report.views = timeline->views.items;
+	timeline->report.count = timeline->views.count;
+	timeline->report.results = &timeline->results;
+	return 0;
+}
+
+int report_timeline_of_recording(
+	struct report_timeline *timeline, const struct model *model, struct errmsg *err)
+{
+	const struct trace_view_options options = {0};
+	int r = trace_from_model(&timeline->recorded, model, err);
+
+	if (r < 0)
+		return r;
+	return report_timeline_init(timeline, &timeline->recorded, 1, UINT64_MAX, &options, err);
+}
+
+void report_timeline_done(struct report_timeline *timeline)
+{
+	trace_results_done(&timeline->results);
+	array_foreach (&timeline->views, view)
+		trace_view_done(view);
+	array_done(&timeline->views);
+	trace_free(timeline->recorded);
+}

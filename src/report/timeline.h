@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows of ranks as sections see them. Those of a recording know which of its threads and device
+ * works they are (`recorded` in model/trace.h), so that a section can say more where there are
+ * samples and stacks.
+ */
+#pragma once
+
+#include "base/array.h"
+#include "base/errmsg.h"
+#include "report/trace/trace.h"
+
+/* Zero-initialise. */
+struct report_timeline {
+	ARRAY_OF(struct trace_view) views;
+	struct trace_results results;
+	struct trace *recorded; /* made of a recording; NULL: none was */
+	struct trace_report report;
+};
+
+/* Of the traces of ranks, which outlive it; `rank` UINT64_MAX: all. Returns 0 or a negative errno
+ * with a sentence. */
+int report_timeline_init(struct report_timeline *timeline, struct trace *const *traces,
+	size_t count, uint64_t rank, const struct trace_view_options *options, struct errmsg *err);
+/* Of a recording. Likewise. */
+int report_timeline_of_recording(
+	struct report_timeline *timeline, const struct model *model, struct errmsg *err);
+void report_timeline_done(struct report_timeline *timeline);
+#define _cleanup_report_timeline_ _cleanup_(report_timeline_done)
