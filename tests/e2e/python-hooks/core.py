@@ -3,6 +3,9 @@
 
 import json
 import os
+import threading
+
+_thread = threading.local()
 
 
 def _write(*event):
@@ -42,3 +45,39 @@ def step(name="step"):
 
 def token(index, request=None, text=None, phase=None):
     _write("token", index, request, phase)
+
+
+class part:
+    """A range of a watched module."""
+
+    def __init__(self, owner, name, domain, fields=None):
+        self.owner, self.name, self.domain, self.fields = owner, name, domain, fields
+
+    def begin(self):
+        if any(lets_inside and outer.owner is self.owner for outer, lets_inside in _open()):
+            self.begin_outermost(False)
+
+    def begin_outermost(self, lets_inside):
+        _open().append((self, lets_inside))
+        range_push(self.name, self.domain, self.fields)
+
+    def end(self):
+        places = [place for place, (opened, _) in enumerate(_open()) if opened is self]
+        if places:
+            parts_end(places[-1])
+
+
+def _open():
+    if not hasattr(_thread, "open"):
+        _thread.open = []
+    return _thread.open
+
+
+def parts_open():
+    return [opened.owner for opened, _ in _open()]
+
+
+def parts_end(count):
+    while len(_open()) > count:
+        opened, _ = _open().pop()
+        range_pop(opened.domain)
