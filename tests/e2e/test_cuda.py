@@ -197,6 +197,13 @@ def test_the_end_of_a_window_loses_nothing(device, program):
     assert not [note for note in data["notes"] if "did not tell" in note]
 
 
+def test_gpus_have_their_names_in_a_later_window(device, program):
+    """CUPTI says what they are when CUDA starts, before the window."""
+    part, _, done = device(*program(150, "late"), options=("--window", "time:0.2..60", "--launch-stacks", "off"))
+    assert done.status == 5 and part["count"]
+    assert [row["name"] for row in part["devices"]] == ["Double of a GPU (GPU-abcdef01)"]
+
+
 def test_another_tools_variable_stays(device, program, tmp_path):
     part, data, done = device(*program(STEPS), env={"CUDA_INJECTION64_PATH": "/opt/tool/libother.so"})
     assert (done.status, done.stdout) == (5, computed(STEPS))

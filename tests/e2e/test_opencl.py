@@ -470,7 +470,11 @@ def test_session_removed_while_recording(sonde, opencl, tmp_path):
     command = " ".join(opencl(20000))
     running = sonde.start("record", "-q", "-o", capture, "--", "sh", "-c", f"{command}; {' '.join(opencl(10))}")
     folder = session_folder(running)
-    time.sleep(0.5)  # sonde has seen the file
+    maps = Path(f"/proc/{running.pid}/maps")
+    end = time.monotonic() + 60
+    while f"{folder}/ring." not in maps.read_text():  # until sonde has seen the file
+        assert time.monotonic() < end
+        time.sleep(0.01)
     shutil.rmtree(folder)
     out, _ = running.communicate(timeout=100)
     before = plain(["sh", "-c", f"{command}; {' '.join(opencl(10))}"])

@@ -673,6 +673,16 @@ static void window_opens_and_closes(void **state)
 	assert_true(seen.activities[1].capture != 0);
 	assert_null(launch_of(seen.activities[1].capture));
 	assert_non_null(strstr(note_of(WIRE_NOTE_TRACER), "CUPTI"));
+	/* What was defined while the gate was closed: the GPU, the stream, the kernel. */
+	for (size_t i = 0; i < 2; i++) {
+		const struct wire_device_activity *activity = &seen.activities[i].activity;
+
+		assert_string_equal(
+			name_of(WIRE_RECORD_DEVICE_DEVICE, activity->device), "Double of a GPU");
+		assert_non_null(name_of(WIRE_RECORD_DEVICE_NAME, activity->name));
+		assert_non_null(name_of(WIRE_RECORD_DEVICE_QUEUE, activity->queue));
+	}
+	assert_int_equal(seen.gpu.multiprocessors, 132);
 }
 
 static void buffers_run_out(void **state)

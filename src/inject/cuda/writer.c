@@ -92,17 +92,15 @@ static void tell_clocks(void)
 
 /* ---- tracing ---- */
 
-static const int kinds[] = {CUPTI_KIND_DEVICE, CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
-	CUPTI_KIND_MEMCPY2, CUPTI_KIND_MEMSET, CUPTI_KIND_MEMORY2, CUPTI_KIND_OVERHEAD};
+static const int kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY, CUPTI_KIND_MEMCPY2,
+	CUPTI_KIND_MEMSET, CUPTI_KIND_MEMORY2, CUPTI_KIND_OVERHEAD};
 
 static void enable_kinds(bool on)
 {
 	cupti_result result, first = CUPTI_OK;
 
-	if (!inject_is_timed()) {
-		cupti_enable(&cuda.cupti, CUPTI_KIND_DEVICE, on);
+	if (!inject_is_timed())
 		return;
-	}
 	/* Before kernels, whose nodes it takes the place of. */
 	if (cuda.graph_level)
 		cupti_enable(&cuda.cupti, CUPTI_KIND_GRAPH_TRACE, on);
@@ -313,6 +311,9 @@ bool cuda_writer_start(void)
 	if (flush_ns < MS)
 		flush_ns = MS;
 	reclaim_ns = setting_ns("SONDE_CUDA_RECLAIM_MS", reclaim_ns);
+	/* What the GPUs are is told once, when CUDA starts, whatever the gate is. */
+	if (cuda.subscribed)
+		cupti_enable(&cuda.cupti, CUPTI_KIND_DEVICE, true);
 	/* From the first launch on, and graphs need it before their capture. */
 	follow_gate();
 	if (pthread_attr_init(&attributes) != 0)

@@ -549,6 +549,7 @@ static int play_window(void)
 	pause_ms(60);
 	if (!is_not_tracing())
 		return 9;
+	emit_device(); /* as CUPTI does when CUDA starts, where it is asked to by then */
 	launch(1);
 	capture(10, 101, 1); /* seen all the same */
 	atomic_store(&gate->state, WIRE_GATE_OPEN);
