@@ -268,6 +268,20 @@ def test_every_command_that_moves_memory(device, opencl_workload):
 
 
 @needs_root
+def test_calls_and_copies_are_what_opencl_calls_them(sonde, opencl_workload, tmp_path):
+    """In the tables of traces, too: no call of CUDA, and a mapping moves nothing that has a bandwidth."""
+    capture = tmp_path / "memory.pftrace"
+    sonde("record", "-q", "-o", capture, "--", *opencl_workload("opencl_memory"), check=0)
+    by = {by: sonde("report", "--json", "--by", by, capture, check=0).json()[by] for by in ("launches", "host", "bandwidth")}
+    calls = {row["name"] for row in by["launches"]}
+    assert {"clEnqueueWriteBuffer", "clEnqueueCopyBuffer", "clEnqueueMapBuffer", "clEnqueueNDRangeKernel"} <= calls
+    calls |= {row["name"] for row in by["host"] if row["kind"] == "call"}
+    assert "clFinish" in calls and all(call.startswith("cl") for call in calls), calls
+    rates = {row["name"]: row["gbps"] for row in by["bandwidth"]}
+    assert rates["read"] and rates["copy"]
+    assert not any(rates[kind] for kind in ("map", "unmap", "migrate", "free")), rates
+
+
 def test_a_program_that_was_installed(sonde, opencl, tmp_path):
     """Stripped, in a folder of the system's: its device work is on its own functions, not on sonde's or a loader's."""
     program, *arguments = opencl(LAUNCHES)
