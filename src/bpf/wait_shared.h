@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What wait.bpf.c and wait_source.c both know. */
+/* What wait.bpf.c and sampled_waits.c both know. */
 #pragma once
 
 #include <linux/types.h>

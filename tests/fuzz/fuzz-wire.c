@@ -113,20 +113,18 @@ static void world_close(struct world *world)
 
 static void world_open(struct world *world)
 {
-	static const struct cpu_sampler no_sampler = {.name = "none"};
 	struct address_space_listener listener = {.context = world, .file_added = on_file_added};
 	struct capture_writer_options options = {.size = sizeof(options)};
 	struct pipeline_parts parts = {.only_descendants = true};
 
 	setenv("XDG_CACHE_HOME", "/proc", 1); /* no cache */
-	check(file_store_new(&world->files, &no_sampler, NULL, NULL) == 0);
+	check(file_store_new(&world->files, NULL, NULL) == 0);
 	check(address_spaces_new(&world->spaces, &listener) == 0);
 	check(capture_writer_open(&world->writer, "/dev/null", &options, NULL) == 0);
 	check(resolver_new(&world->resolver, world->spaces, world->files, world->writer) == 0);
 	parts.spaces = world->spaces;
 	parts.files = world->files;
-	check(python_registry_new(&world->python, world->files, &no_sampler, NULL, world->writer) ==
-		0);
+	check(python_registry_new(&world->python, world->files, NULL, world->writer) == 0);
 	parts.resolver = world->resolver;
 	parts.python = world->python;
 	parts.writer = world->writer;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "sources/cpu/sampler.h"
+#include "sources/unwinder.h"
 
 #define GATED_SAMPLER_FILES 512
 
@@ -54,7 +54,7 @@ static inline void gated_sampler_await(struct gated_sampler *gate)
 }
 
 static int gated_sampler_add_tables(
-	void *sampler, const struct cpu_sampler_table *tables, size_t count)
+	void *sampler, const struct unwinder_table *tables, size_t count)
 {
 	struct gated_sampler *gate = sampler;
 
@@ -71,10 +71,10 @@ static int gated_sampler_add_tables(
 	return 0;
 }
 
-static const struct cpu_sampler gated_sampler = {
-	.name = "gated",
-	.add_tables = gated_sampler_add_tables,
-};
+static inline struct source_unwinder gated_sampler_unwinder(struct gated_sampler *gate)
+{
+	return (struct source_unwinder){.state = gate, .add_tables = gated_sampler_add_tables};
+}
 
 /* For group set-up and tear-down. */
 static char own_cache[64];

@@ -76,11 +76,12 @@ struct fixture {
 
 static void open_store(struct fixture *fixture, bool gate_open)
 {
+	const struct source_unwinder unwinder = gated_sampler_unwinder(&fixture->gate);
 	struct errmsg err;
 
 	*fixture = (struct fixture){0};
 	gated_sampler_init(&fixture->gate, gate_open);
-	assert_int_equal(file_store_new(&fixture->store, &gated_sampler, &fixture->gate, &err), 0);
+	assert_int_equal(file_store_new(&fixture->store, &unwinder, &err), 0);
 	assert_true(file_store_idle(fixture->store));
 }
 

@@ -35,13 +35,11 @@ static int see_launch_stack(void *context, const struct capture_launch_stack *st
 static int set_up(void **state)
 {
 	static const struct capture_visitor visitor = {.launch_stack = see_launch_stack};
-	static const struct cpu_sampler no_sampler = {.name = "none"};
 	struct fixture *fixture = calloc(1, sizeof(*fixture));
 
 	assert_int_equal(capture_writer_open_live(&fixture->writer, &visitor, fixture, NULL), 0);
 	assert_int_equal(launch_records_new(&fixture->records, fixture->writer), 0);
-	assert_int_equal(
-		python_registry_new(&fixture->python, NULL, &no_sampler, NULL, fixture->writer), 0);
+	assert_int_equal(python_registry_new(&fixture->python, NULL, NULL, fixture->writer), 0);
 	*state = fixture;
 	return 0;
 }

@@ -77,21 +77,22 @@ static int set_up(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof(*fixture));
 	struct address_space_listener listener = {.context = fixture, .file_added = on_file_added};
+	const struct source_unwinder unwinder = gated_sampler_unwinder(&fixture->gate);
 	struct pipeline_parts parts = {0};
 	struct errmsg err;
 
 	*state = fixture;
 	gated_sampler_init(&fixture->gate, false);
 	open_capture(fixture);
-	assert_int_equal(file_store_new(&fixture->files, &gated_sampler, &fixture->gate, &err), 0);
+	assert_int_equal(file_store_new(&fixture->files, &unwinder, &err), 0);
 	assert_int_equal(address_spaces_new(&fixture->spaces, &listener), 0);
 	assert_int_equal(
 		resolver_new(&fixture->resolver, fixture->spaces, fixture->files, fixture->writer),
 		0);
 	parts.spaces = fixture->spaces;
 	parts.files = fixture->files;
-	assert_int_equal(python_registry_new(&fixture->python, fixture->files, &gated_sampler,
-				 &fixture->gate, fixture->writer),
+	assert_int_equal(
+		python_registry_new(&fixture->python, fixture->files, &unwinder, fixture->writer),
 		0);
 	parts.resolver = fixture->resolver;
 	parts.python = fixture->python;

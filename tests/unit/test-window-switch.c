@@ -45,8 +45,6 @@ static int lamp_set_active(void *state, bool active)
 	return 0;
 }
 
-static const struct cpu_sampler lamp_sampler = {.name = "lamp", .set_active = lamp_set_active};
-
 static void await_lamp(struct lamp *lamp)
 {
 	pthread_mutex_lock(&lamp->lock);
@@ -71,7 +69,7 @@ static int set_up(void **state)
 	*state = fixture;
 	if (target_gate_make(&fixture->gate, fixture->folder_fd, &options) < 0)
 		return -1;
-	return window_switch_start(&fixture->window_switch, &lamp_sampler, &fixture->lamp,
+	return window_switch_start(&fixture->window_switch, lamp_set_active, &fixture->lamp,
 		&fixture->gate, fixture->path);
 }
 

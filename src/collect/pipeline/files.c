@@ -75,8 +75,7 @@ struct stored_file {
 };
 
 struct file_store {
-	const struct cpu_sampler *sampler;
-	void *sampler_state;
+	struct source_unwinder unwinder;
 	char *cache_tables, *cache_symbols;
 	ARRAY_OF(struct stored_file *) files;
 	struct process_roots roots;
@@ -358,17 +357,17 @@ void file_store_announce(struct file_store *store)
 		return;
 }
 
-/* A table that the sampler does not take does no harm: it goes on sending copies of such stacks. */
-static void hand_over(
-	struct file_store *store, const struct cpu_sampler_table *tables, size_t count)
+/* A table that the unwinder does not take does no harm: it goes on sending copies of such stacks.
+ */
+static void hand_over(struct file_store *store, const struct unwinder_table *tables, size_t count)
 {
 	uint64_t refused = 0;
 
-	if (!store->sampler->add_tables ||
-		store->sampler->add_tables(store->sampler_state, tables, count) == 0)
+	if (!store->unwinder.add_tables ||
+		store->unwinder.add_tables(store->unwinder.state, tables, count) == 0)
 		return;
 	for (size_t i = 0; i < count; i++)
-		refused += store->sampler->add_tables(store->sampler_state, &tables[i], 1) < 0;
+		refused += store->unwinder.add_tables(store->unwinder.state, &tables[i], 1) < 0;
 	pthread_mutex_lock(&store->lock);
 	store->account.tables_refused += refused;
 	pthread_mutex_unlock(&store->lock);
@@ -377,13 +376,13 @@ static void hand_over(
 /* Tables first, for all: samples wait for those; then names. */
 static void work_on(struct file_store *store, struct stored_file **files, size_t count)
 {
-	struct cpu_sampler_table tables[WORKER_BATCH];
+	struct unwinder_table tables[WORKER_BATCH];
 
 	for (size_t i = 0; i < count; i++) {
 		if (store->ending)
 			return;
 		build_table(store, files[i]);
-		tables[i] = (struct cpu_sampler_table){
+		tables[i] = (struct unwinder_table){
 			.file_index = files[i]->origin.index,
 			.words = files[i]->table.words,
 			.word_count = files[i]->table.word_count,
@@ -637,16 +636,16 @@ static size_t open_limit(void)
 	return MIN((size_t)limit.rlim_cur - taken, (size_t)MAXIMUM_OPEN_FILES);
 }
 
-int file_store_new(struct file_store **ret_store, const struct cpu_sampler *sampler,
-	void *sampler_state, struct errmsg *err)
+int file_store_new(
+	struct file_store **ret_store, const struct source_unwinder *unwinder, struct errmsg *err)
 {
 	struct file_store *store = calloc(1, sizeof(*store));
 	int result;
 
 	if (!store)
 		return -ENOMEM;
-	store->sampler = sampler;
-	store->sampler_state = sampler_state;
+	if (unwinder)
+		store->unwinder = *unwinder;
 	store->open_limit = open_limit();
 	store->line_fd = -1;
 	store->cpu_left_ns = TOTAL_CPU_NS;

@@ -10,8 +10,8 @@
 
 #include "base/errmsg.h"
 #include "elf/elf_file.h"
-#include "sources/cpu/sampler.h"
 #include "sources/process/address_space.h"
+#include "sources/unwinder.h"
 #include "symbols/symbols.h"
 
 struct file_store;
@@ -25,12 +25,9 @@ struct file_store_account {
 	struct errmsg left_out_example;
 };
 
-/*
- * `sampler` and `sampler_state` get each table through add_tables (when the sampler has it).
- * `cache_directory`: as of cache_directory(), may be NULL. Starts the thread.
- */
-int file_store_new(struct file_store **ret_store, const struct cpu_sampler *sampler,
-	void *sampler_state, struct errmsg *err);
+/* The unwinder gets each table; a copy of it is kept. NULL: there is none. Starts the thread. */
+int file_store_new(
+	struct file_store **ret_store, const struct source_unwinder *unwinder, struct errmsg *err);
 /* Ends the thread, which gives up the file that it works on. */
 struct file_store *file_store_free(struct file_store *store);
 

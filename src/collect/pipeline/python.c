@@ -39,8 +39,7 @@ struct code_key {
 
 struct python_registry {
 	struct file_store *files;
-	const struct cpu_sampler *sampler;
-	void *sampler_state;
+	struct source_unwinder unwinder;
 	struct capture_writer *writer;
 	struct map_u64 by_file;   /* mapped_file.index → struct python_file * */
 	struct map_u64 processes; /* pid → index in images */
@@ -55,15 +54,15 @@ struct python_registry {
 };
 
 int python_registry_new(struct python_registry **ret_registry, struct file_store *files,
-	const struct cpu_sampler *sampler, void *sampler_state, struct capture_writer *writer)
+	const struct source_unwinder *unwinder, struct capture_writer *writer)
 {
 	struct python_registry *registry = calloc(1, sizeof(*registry));
 
 	if (!registry)
 		return -ENOMEM;
 	registry->files = files;
-	registry->sampler = sampler;
-	registry->sampler_state = sampler_state;
+	if (unwinder)
+		registry->unwinder = *unwinder;
 	registry->writer = writer;
 	*ret_registry = registry;
 	return 0;
@@ -158,12 +157,12 @@ static const struct python_file *file_of(
 /* ---- processes ---- */
 
 /* image NULL: there is no Python to be looked for any more. */
-static void tell_sampler(
+static void set_python(
 	struct python_registry *registry, uint32_t pid, const struct python_image *image)
 {
-	if (registry->sampler->set_python)
-		registry->sampler->set_python(
-			registry->sampler_state, pid, image ? &image->facts : NULL);
+	if (registry->unwinder.set_python)
+		registry->unwinder.set_python(
+			registry->unwinder.state, pid, image ? &image->facts : NULL);
 }
 
 static int set_image(
@@ -222,7 +221,7 @@ int python_registry_mapping(struct python_registry *registry, const struct proce
 		return -ENOMEM;
 	result = set_image(registry, process->pid, image);
 	if (result == 0 && image->known)
-		tell_sampler(registry, process->pid, image);
+		set_python(registry, process->pid, image);
 	return result;
 }
 
@@ -273,13 +272,13 @@ static bool check_process(struct python_registry *registry, pid_t pid, struct py
 		if (!registry->account.unknown.text[0])
 			registry->account.unknown = reason;
 		image->known = false;
-		tell_sampler(registry, (uint32_t)pid, NULL);
+		set_python(registry, (uint32_t)pid, NULL);
 		return true;
 	}
 	key = python_find_key(layout, image->facts.target.runtime, read_process, &pid);
 	if (key && key != image->facts.target.tss_key) {
 		image->facts.target.tss_key = key;
-		tell_sampler(registry, (uint32_t)pid, image);
+		set_python(registry, (uint32_t)pid, image);
 	}
 	return true;
 }
@@ -312,7 +311,7 @@ enum wire_python python_registry_reason(const struct python_registry *registry, 
 		return WIRE_PYTHON_NONE;
 	if (!image->known)
 		return WIRE_PYTHON_UNKNOWN;
-	return registry->sampler->set_python ? WIRE_PYTHON_TOO_EARLY : WIRE_PYTHON_USER_MODE;
+	return registry->unwinder.set_python ? WIRE_PYTHON_TOO_EARLY : WIRE_PYTHON_USER_MODE;
 }
 
 enum wire_launch_python python_registry_target(

@@ -10,8 +10,8 @@
 
 #include "capture/writer/writer.h"
 #include "collect/pipeline/files.h"
-#include "sources/cpu/sampler.h"
 #include "sources/process/address_space.h"
+#include "sources/unwinder.h"
 #include "wire/launch.h"
 #include "wire/sample.h"
 
@@ -25,8 +25,9 @@ struct python_account {
 	struct errmsg unknown; /* why an interpreter's frames are not shown; "": no such one */
 };
 
+/* The unwinder is told of interpreters; a copy of it is kept. NULL: there is none. */
 int python_registry_new(struct python_registry **ret_registry, struct file_store *files,
-	const struct cpu_sampler *sampler, void *sampler_state, struct capture_writer *writer);
+	const struct source_unwinder *unwinder, struct capture_writer *writer);
 struct python_registry *python_registry_free(struct python_registry *registry);
 
 /* As in struct address_space_listener; `path` is the mapped file's. Return 0 or -ENOMEM. */

@@ -35,11 +35,11 @@ static uint64_t peak_rss_bytes(void)
 	return line ? strtoull(line + strlen("\nVmHWM:"), NULL, 10) * 1024 : 0;
 }
 
-static void account_losses(struct session *session, const struct cpu_sampler_account *sampler,
-	struct capture_stats *stats)
+static void account_losses(
+	struct session *session, const struct source_account *sources, struct capture_stats *stats)
 {
 	const struct pipeline_account *pipeline = pipeline_account(session->pipeline);
-	struct capture_loss *losses = calloc((size_t)sampler->cpu_count + 3, sizeof(*losses));
+	struct capture_loss *losses = calloc(sources->losses.count + 3, sizeof(*losses));
 
 	free(session->result->losses);
 	session->result->losses = losses;
@@ -48,13 +48,9 @@ static void account_losses(struct session *session, const struct cpu_sampler_acc
 	stats->samples_lost = 0;
 	if (!losses)
 		return;
-	for (uint32_t cpu = 0; cpu < sampler->cpu_count; cpu++) {
-		if (!sampler->lost_per_cpu[cpu])
-			continue;
+	array_foreach (&sources->losses, loss)
 		losses[stats->loss_count++] = (struct capture_loss){
-			.where = "sample_ring", .cpu = cpu, .count = sampler->lost_per_cpu[cpu]};
-		stats->samples_lost += sampler->lost_per_cpu[cpu];
-	}
+			.where = loss->where, .cpu = loss->cpu, .count = loss->count};
 	if (pipeline->side_band_lost)
 		losses[stats->loss_count++] = (struct capture_loss){
 			.where = "sideband_ring", .count = pipeline->side_band_lost};
@@ -64,7 +60,7 @@ static void account_losses(struct session *session, const struct cpu_sampler_acc
 	if (pipeline->malformed)
 		losses[stats->loss_count++] = (struct capture_loss){
 			.where = "malformed_record", .count = pipeline->malformed};
-	stats->samples_lost += pipeline->malformed;
+	stats->samples_lost = sources->samples_lost + pipeline->malformed;
 }
 
 void session_fill_stats(struct session *session, bool complete)
@@ -72,12 +68,11 @@ void session_fill_stats(struct session *session, bool complete)
 	const struct pipeline_account *pipeline = pipeline_account(session->pipeline);
 	struct capture_stats *stats = &session->result->stats;
 	struct file_store_account files;
-	struct cpu_sampler_account *sampler = calloc(1, sizeof(*sampler));
+	const struct source_capabilities *offered = &session->sources.offered;
+	struct source_account sources;
 	struct rusage usage;
 
-	if (!sampler)
-		return;
-	session->sampler->account(session->sampler_state, sampler);
+	source_set_account(&session->sources, &sources);
 	file_store_account(session->files, &files);
 	getrusage(RUSAGE_SELF, &usage);
 	stats->end_time_ns = session->end_ns ? session->end_ns : monotonic_now_ns();
@@ -89,26 +84,13 @@ void session_fill_stats(struct session *session, bool complete)
 	stats->python_frames = pipeline->python_frames;
 	stats->wait_samples = pipeline->wait_samples;
 	stats->waited_ns = pipeline->waited_ns;
-	if (session->wait) {
-		struct wait_account wait;
-
-		wait_source_account(session->wait, &wait);
-		stats->wait_run_count = wait.run_count;
-		stats->wait_run_time_ns = wait.run_time_ns;
-	}
-	if (session->exact) {
-		struct exact_waits_account exact;
-
-		exact_waits_account(session->exact, &exact);
-		session->result->waits_are_exact = true;
-		stats->wait_run_count = exact.run_count;
-		stats->wait_run_time_ns = exact.run_time_ns;
-	}
-	session_fill_device_stats(session, &stats->device);
-	session_fill_range_stats(session, &stats->ranges);
+	session_fill_device_stats(session, &sources, &stats->device);
+	session_fill_range_stats(session, &sources, &stats->ranges);
 	stats->kernel_frames = pipeline->kernel_frames;
-	stats->bpf_run_count = sampler->run_count;
-	stats->bpf_run_time_ns = sampler->run_time_ns;
+	stats->bpf_run_count = sources.sampling.count;
+	stats->bpf_run_time_ns = sources.sampling.time_ns;
+	stats->wait_run_count = sources.waiting.count;
+	stats->wait_run_time_ns = sources.waiting.time_ns;
 	stats->stacks_unwound_in_user_space = pipeline->unwound_in_user_space;
 	stats->collector_cpu_ns =
 		((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * NS_PER_S +
@@ -121,24 +103,11 @@ void session_fill_stats(struct session *session, bool complete)
 	stats->notes = session->result->note_pointers;
 	stats->exit_status = session->result->command_status;
 	stats->complete = complete;
-	account_losses(session, sampler, stats);
-	free(sampler);
-}
-
-/* The sampler's own remarks: one sentence a line. */
-static void add_sampler_notes(struct session *session)
-{
-	struct cpu_sampler_account *account = calloc(1, sizeof(*account));
-	char *rest, *sentence;
-
-	if (!account)
-		return;
-	session->sampler->account(session->sampler_state, account);
-	for (rest = account->notes; (sentence = strsep(&rest, "\n"));) {
-		if (*sentence)
-			add_note(session->result, "%s", sentence);
-	}
-	free(account);
+	account_losses(session, &sources, stats);
+	session->result->energy = sources.energy;
+	session->result->waits_are_exact =
+		offered->wait_mode && strcmp(offered->wait_mode, "exact") == 0;
+	source_account_done(&sources);
 }
 
 /* What samples met that could not be looked into. */
@@ -205,8 +174,6 @@ static void add_injected_notes(struct session *session)
 		else
 			add_note(session->result, "%s", notes[i].text);
 	}
-	if (device->drain_note.text[0])
-		add_note(session->result, "%s", device->drain_note.text);
 	if (account->dropped)
 		add_note(session->result,
 			"%llu records of device work were dropped by CUPTI before sonde got them: "
@@ -242,11 +209,6 @@ static void add_device_notes(struct session *session)
 		add_note(session->result, "%s", device->nvtx_note.text);
 	if (device->cuda_note.text[0])
 		add_note(session->result, "%s", device->cuda_note.text);
-	if (device->rings && target_rings_is_removed(device->rings))
-		add_note(session->result,
-			"the session's folder %s was removed while it was recorded: device work of "
-			"processes that began later is missing",
-			target_rings_folder(device->rings));
 	if (!stats->processes)
 		return;
 	add_injected_notes(session);
@@ -339,34 +301,6 @@ static void add_jit_notes(struct session *session)
 			(int)(LATE_NAMES_NS / NS_PER_S));
 }
 
-static void add_wait_notes(struct session *session)
-{
-	struct exact_waits_account exact;
-
-	if (session->wait_note.text[0])
-		add_note(session->result, "%s", session->wait_note.text);
-	if (!session->exact)
-		return;
-	exact_waits_account(session->exact, &exact);
-	if (exact.unmeasured)
-		add_note(session->result,
-			"%llu begins or ends of waits are missing: the kernel did not tell of them",
-			(unsigned long long)exact.unmeasured);
-	if (exact.crowded)
-		add_note(session->result,
-			"%llu waits were counted without their stacks, since more came than could "
-			"be "
-			"written; give a larger --wait-min",
-			(unsigned long long)exact.crowded);
-	if (exact.lost)
-		add_note(session->result,
-			"%llu waits, %llu ms together, are missing: the sample ring was full; give "
-			"a "
-			"larger --wait-min",
-			(unsigned long long)exact.lost,
-			(unsigned long long)(exact.lost_ns / NS_PER_MS));
-}
-
 #define HOOK_NOTES_MAX 8
 
 /* Hooks that do not record: what they would have told is missing. */
@@ -403,7 +337,7 @@ static void add_sentence(struct session *session, const char *sentence)
 	add_note(session->result, "%s", sentence);
 }
 
-static void add_energy_sentence(void *context, const char *sentence)
+static void add_source_note(void *context, const char *sentence)
 {
 	add_sentence(context, sentence);
 }
@@ -421,7 +355,7 @@ static void add_no_samples_note(struct session *session)
 		"sampling period (%.1f ms)%s%s",
 		(double)session->options->period_ns / 1e6,
 		has_windows ? "; raise the rate (-F), or give longer windows" : "",
-		session->sampler == &bpf_sampler
+		session->sources.offered.bpf
 			? ""
 			: ", or gained privileges (set-uid), which ends sampling by users");
 }
@@ -461,17 +395,15 @@ void session_add_end_notes(struct session *session, const struct line_account *l
 
 	if (*resolver_kernel_note(session->resolver))
 		add_note(session->result, "%s", resolver_kernel_note(session->resolver));
-	add_sampler_notes(session);
 	add_file_notes(session);
 	add_jit_notes(session);
 	add_depth_note(session);
 	add_python_notes(session);
 	add_hook_notes(session);
-	add_wait_notes(session);
+	source_set_notes(&session->sources, add_source_note, session);
 	session_windows_notes(session, add_sentence);
 	add_device_notes(session);
 	add_range_notes(session);
-	session_add_energy_notes(session, add_energy_sentence);
 	if (session_samples(session->options))
 		add_rate_note(session);
 	if (!stats->samples && session_samples(session->options))

@@ -8,18 +8,14 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/device/reader.h"
 #include "collect/hooks/python_hooks.h"
 #include "collect/session/inject_library.h"
 #include "collect/session/internal.h"
-#include "sources/cpu/bpf_sampler.h"
 #include "wire/api.h"
 
 #define LAYERS_VARIABLE "OPENCL_LAYERS"
 #define NVTX_VARIABLE   "NVTX_INJECTION64_PATH"
 #define CUDA_VARIABLE   "CUDA_INJECTION64_PATH"
-/* At the end, processes have so long to tell what they hold back. */
-#define DRAIN_NS NS_PER_S
 
 /* ---- the library and the command's environment ---- */
 
@@ -119,20 +115,6 @@ static int add_hooks(struct session_device *device, const char *groups)
 	return result ?: add_variable(device, "SONDE_HOOKS", strbuf_cstr(&names));
 }
 
-static int make_folder(struct session *session, struct errmsg *err)
-{
-	const struct session_options *options = session->options;
-	struct target_gate_options gate = {
-		.graph_mode = (__u8)options->graph_mode,
-		.schedule = options->window.schedule,
-		.step_pattern = options->window.step_on,
-		.is_closed = options->window.trigger != CAPTURE_TRIGGER_NONE,
-	};
-
-	gate.schedule.max_steps = options->window.max_steps;
-	return target_rings_open(&session->device.rings, &gate, err);
-}
-
 static int make_collectors(struct session *session)
 {
 	struct session_device *device = &session->device;
@@ -149,81 +131,69 @@ static int make_collectors(struct session *session)
 	return 0;
 }
 
-/* For programs that join the session later, without its variables. */
-static int link_library(const struct session_device *device)
+/* A live view has no folder. */
+void session_describe_device(struct session *session)
 {
-	_cleanup_strbuf_ struct strbuf path = {0};
-
-	strbuf_addf(&path, "%s/" WIRE_API_LIBRARY, target_rings_folder(device->rings));
-	if (strbuf_status(&path) < 0)
-		return -ENOMEM;
-	return symlink(device->library, strbuf_cstr(&path)) < 0 ? -errno : 0;
-}
-
-static int prepare(struct session *session, struct errmsg *err)
-{
+	const struct session_options *options = session->options;
 	struct session_device *device = &session->device;
-	bool has_library = inject_library_find(&device->library) == 0;
-	int result;
 
-	device->is_recorded = session->options->command && has_library &&
-			      session->options->scope != SESSION_SCOPE_CPU;
-	if (session->options->command && !has_library)
-		errmsg_set(err, -ENOENT,
+	if (options->live.visitor)
+		return;
+	device->gate = (struct target_gate_options){
+		.graph_mode = (__u8)options->graph_mode,
+		.schedule = options->window.schedule,
+		.step_pattern = options->window.step_on,
+		.is_closed = options->window.trigger != CAPTURE_TRIGGER_NONE,
+	};
+	device->gate.schedule.max_steps = options->window.max_steps;
+	session->settings.gate = &device->gate;
+	if (inject_library_find(&device->library) == 0)
+		session->settings.library = device->library;
+	else if (options->command)
+		errmsg_set(&device->note, 0,
 			"device work is not recorded: " INJECT_LIBRARY
 			" is not beside sonde; install sonde again");
-	result = make_folder(session, err);
-	if (result == 0 && has_library)
-		result = link_library(device);
-	if (result == 0)
-		result = make_collectors(session);
-	if (result == 0 && session->options->scope == SESSION_SCOPE_LAUNCH)
-		target_gate_set_untimed(target_rings_gate(device->rings));
-	if (result == 0)
-		result = set_environment(device);
-	return result < 0 || !device->library ? result : add_hooks(device, session->options->hooks);
 }
 
 /* Processes that are attached to have a folder, too: they may say ranges and steps by themselves.
  */
-void session_prepare_device(struct session *session)
+int session_prepare_device(struct session *session)
 {
+	const struct session_options *options = session->options;
 	struct session_device *device = &session->device;
+	int r;
 
-	if (session->options->live.visitor)
-		return;
-	if (prepare(session, &device->note) < 0) {
-		device->rings = target_rings_free(device->rings);
-		device->is_recorded = false;
-		return;
+	device->rings = session->sources.offered.rings;
+	if (!device->rings) {
+		if (session->sources.offered.why_no_rings.text[0])
+			device->note = session->sources.offered.why_no_rings;
+		return 0;
 	}
+	device->is_recorded =
+		options->command && device->library && options->scope != SESSION_SCOPE_CPU;
+	r = make_collectors(session);
+	if (r < 0)
+		return r;
+	if (options->scope == SESSION_SCOPE_LAUNCH)
+		target_gate_set_untimed(target_rings_gate(device->rings));
+	r = set_environment(device);
+	if (r == 0 && device->library)
+		r = add_hooks(device, options->hooks);
 	session->surroundings.environment = device->environment;
+	return r;
 }
 
 /* ---- stacks of launches ---- */
 
 /* The kernel takes the stacks, at the marker. */
-static int open_probe(struct session *session)
+static bool open_launches(struct session *session)
 {
-	struct session_device *device = &session->device;
-	struct bpf_sampler_parts parts;
-	int result;
-
-	if (session->sampler != &bpf_sampler)
-		return errmsg_set(&device->stacks_note, -EPERM,
-			"launches of device work have no stacks: --launch-stacks bpf needs the BPF "
-			"mode; run sonde with sudo, or leave the option out");
-	bpf_sampler_parts(session->sampler_state, &parts);
-	result = launch_source_open(&device->launches, &parts, &device->stacks_note);
-	if (result == 0)
-		result = launch_source_start(
-			device->launches, device->library, &device->stacks_note);
-	if (result < 0)
-		device->launches = launch_source_free(device->launches);
-	return result;
+	source_set_open(&session->sources, SOURCE_AT_LAUNCH, &session->settings,
+		&session->device.stacks_note);
+	return session->sources.offered.launch_stacks;
 }
 
-static enum wire_launch_stacks open_launches(struct session *session)
+static enum wire_launch_stacks choose_launch_stacks(struct session *session)
 {
 	struct errmsg *note = &session->device.stacks_note;
 	struct errmsg reason;
@@ -234,11 +204,11 @@ static enum wire_launch_stacks open_launches(struct session *session)
 	case SESSION_LAUNCH_STACKS_INPROCESS:
 		return WIRE_LAUNCH_STACKS_COPY;
 	case SESSION_LAUNCH_STACKS_BPF:
-		return open_probe(session) < 0 ? WIRE_LAUNCH_STACKS_OFF : WIRE_LAUNCH_STACKS_MARKER;
+		return open_launches(session) ? WIRE_LAUNCH_STACKS_MARKER : WIRE_LAUNCH_STACKS_OFF;
 	case SESSION_LAUNCH_STACKS_AUTO:
 		break;
 	}
-	if (session->sampler == &bpf_sampler && open_probe(session) == 0)
+	if (session->sources.offered.bpf && open_launches(session))
 		return WIRE_LAUNCH_STACKS_MARKER;
 	reason = *note;
 	if (reason.text[0])
@@ -288,6 +258,17 @@ static bool tell_facts(struct session *session, const struct target_process *pro
 	return true;
 }
 
+/* Before the first file was found nobody can be said to be ready. */
+static bool has_processes(struct target_rings *rings)
+{
+	bool is_used;
+
+	target_rings_lock(rings);
+	is_used = target_rings_is_used(rings);
+	target_rings_unlock(rings);
+	return is_used;
+}
+
 /*
  * Programs are told what their launches need. When the first one that launches is seen, which waits
  * for it, the stacks are prepared: most recordings never need the BPF program. With the tables
@@ -300,38 +281,32 @@ static void start_launches(struct session *session)
 	bool is_ready = true;
 	size_t position = 0;
 
-	if (!target_gate_is_launching(target_rings_gate(device->rings)))
+	if (!target_gate_is_launching(target_rings_gate(device->rings)) ||
+		!has_processes(device->rings))
 		return;
 	if (!device->tried_launches)
 		target_gate_set_stacks(target_rings_gate(device->rings),
-			device->is_recorded ? open_launches(session) : WIRE_LAUNCH_STACKS_OFF,
+			device->is_recorded ? choose_launch_stacks(session)
+					    : WIRE_LAUNCH_STACKS_OFF,
 			!session->options->launch_memo_off);
 	device->tried_launches = true;
-	device_reader_lock(device->reader);
+	target_rings_lock(device->rings);
 	while (target_rings_next(device->rings, &position, &process)) {
 		if (!process.facts)
 			continue;
 		is_ready = tell_facts(session, &process) && is_ready;
-		if (device->launches && !device->is_ready)
+		if (session->sources.offered.launch_stacks && !device->is_ready)
 			is_ready = has_tables(session, process.pid) && is_ready;
 	}
 	if (is_ready && !device->is_ready)
 		target_gate_set_ready(target_rings_gate(device->rings));
 	device->is_ready = device->is_ready || is_ready;
-	device_reader_unlock(device->reader);
+	target_rings_unlock(device->rings);
 }
 
 /* ---- at work ---- */
 
-/* Programs copy no more stacks when they have been told how the first were unwound. */
-int session_device_timeout_ms(const struct session *session, int otherwise)
-{
-	const struct session_device *device = &session->device;
-
-	return device->reader ? MIN(otherwise, device->launches ? 10 : 2) : otherwise;
-}
-
-static void on_device_record(void *context, uint32_t pid, const struct wire_record *record)
+void session_on_target_record(void *context, uint32_t pid, const struct wire_record *record)
 {
 	struct session *session = context;
 	struct session_device *device = &session->device;
@@ -360,7 +335,7 @@ void session_on_launch_stack(
 
 	if (!session->device.rings)
 		return;
-	device_reader_lock(session->device.reader);
+	target_rings_lock(session->device.rings);
 	while (target_rings_next(session->device.rings, &position, &process)) {
 		if (process.pid == sample->pid && process.start_time_ns <= sample->time_ns &&
 			process.start_time_ns >= latest.start_time_ns)
@@ -371,79 +346,33 @@ void session_on_launch_stack(
 		launch_records_teach(latest.facts, sample->waited_ns, frames, frame_count);
 		map_guard_leave();
 	}
-	device_reader_unlock(session->device.reader);
+	target_rings_unlock(session->device.rings);
 }
 
-/* Without a thread for it, or after its end, the rings are read here. */
-static int read_rings(struct session *session, bool everything)
+void session_on_target_read(void *context)
 {
-	struct session_device *device = &session->device;
-	int result = 1;
+	struct session *session = context;
 
-	if (device->reader)
-		result = device_reader_take(device->reader, on_device_record, session);
-	if (result < 0 || (device->reader && !everything))
-		return result;
-	result = target_rings_drain(device->rings, on_device_record, session);
-	if (result == 0 && target_rings_is_used(device->rings) && !everything)
-		device_reader_start(&device->reader, device->rings);
-	return result < 0 ? result : 1;
+	session->device.is_read = true;
 }
 
 int session_collect_device(struct session *session, bool everything)
 {
 	struct session_device *device = &session->device;
-	int result;
+	int r;
 
 	if (!device->rings)
 		return 0;
-	result = read_rings(session, everything);
-	if (device->reader)
+	if (!session->sampling_ended)
 		start_launches(session);
-	if (result <= 0)
-		return result;
-	result = range_collector_write(device->ranges, everything);
-	return result
-		       ?: device_collector_write(
-				  device->collector, everything ? UINT64_MAX : monotonic_now_ns());
-}
-
-void session_stop_device(struct session *session)
-{
-	struct session_device *device = &session->device;
-
-	if (device->rings) {
-		device_reader_lock(device->reader);
-		target_gate_drain(target_rings_gate(device->rings));
-		device_reader_unlock(device->reader);
-		device_collector_end(device->collector, monotonic_now_ns());
-	}
-	device_reader_stop(device->reader);
-	if (device->launches)
-		launch_source_stop(device->launches);
-}
-
-int session_drain_device(struct session *session)
-{
-	const struct timespec pause = {.tv_nsec = 2 * NS_PER_MS};
-	struct session_device *device = &session->device;
-	uint64_t until_ns = monotonic_now_ns() + DRAIN_NS;
-	unsigned holding;
-	int result = 0;
-
-	if (!device->rings)
+	if (!device->is_read)
 		return 0;
-	while ((holding = target_rings_holding(device->rings)) && monotonic_now_ns() < until_ns &&
-		result >= 0) {
-		result = read_rings(session, true);
-		nanosleep(&pause, NULL);
-	}
-	if (holding)
-		errmsg_set(&device->drain_note, 0,
-			"%u processes did not tell of their last device work within %d s", holding,
-			(int)(DRAIN_NS / NS_PER_S));
-	target_gate_close(target_rings_gate(device->rings));
-	return MIN(result, 0);
+	device->is_read = false;
+	r = range_collector_write(device->ranges, everything);
+	if (r < 0)
+		return r;
+	return device_collector_write(
+		device->collector, everything ? UINT64_MAX : monotonic_now_ns());
 }
 
 int session_read_hooks(struct session *session)
@@ -459,9 +388,6 @@ void session_close_device(struct session *session)
 {
 	struct session_device *device = &session->device;
 
-	device->reader = device_reader_free(device->reader);
-	device->rings = target_rings_free(device->rings);
-	device->launches = launch_source_free(device->launches);
 	device->collector = device_collector_free(device->collector);
 	device->launch_records = launch_records_free(device->launch_records);
 	device->ranges = range_collector_free(device->ranges);
@@ -470,61 +396,49 @@ void session_close_device(struct session *session)
 		free(TAKE_PTR(device->environment[i]));
 }
 
-static void account_rings(
-	const struct session_device *device, struct target_rings_account *ret_account)
-{
-	device_reader_lock(device->reader);
-	target_rings_account(device->rings, ret_account);
-	device_reader_unlock(device->reader);
-}
-
-void session_fill_device_stats(struct session *session, struct capture_device_stats *ret_stats)
+void session_fill_device_stats(struct session *session, const struct source_account *account,
+	struct capture_device_stats *ret_stats)
 {
 	const struct session_device *device = &session->device;
-	struct target_rings_account rings;
-	struct launch_account launches = {0};
+	const struct target_rings_account *rings = &account->rings;
 	const struct launch_records_account *told;
 	const struct device_account *collected;
 
 	*ret_stats = (struct capture_device_stats){0};
 	if (!device->rings)
 		return;
-	account_rings(device, &rings);
 	collected = device_collector_account(device->collector);
 	told = launch_records_account(device->launch_records);
-	if (device->launches)
-		launch_source_account(device->launches, &launches);
 	*ret_stats = (struct capture_device_stats){
-		.processes = rings.processes,
+		.processes = rings->processes,
 		.launches = collected->launches,
 		.works = collected->works,
 		.stacks = pipeline_account(session->pipeline)->launch_stacks,
 		/* A process that tries again counts each try. */
-		.records_lost = rings.lost - MIN(rings.lost, collected->repeated),
-		.records_without_ring = rings.no_ring,
+		.records_lost = rings->lost - MIN(rings->lost, collected->repeated),
+		.records_without_ring = rings->no_ring,
 		.records_damaged =
-			rings.damaged + rings.refused + collected->malformed + told->malformed,
+			rings->damaged + rings->refused + collected->malformed + told->malformed,
 		.launches_untimed = collected->untimed,
-		.stacks_lost = launches.lost + launches.busy + rings.no_copy,
+		.stacks_lost = account->launch_stacks_lost + rings->no_copy,
 		.started_before_launch = collected->started_before_launch,
 		.clock_error_ns = collected->clock_error_ns,
-		.stack_run_count = launches.run_count,
-		.stack_run_time_ns = launches.run_time_ns,
+		.stack_run_count = account->launching.count,
+		.stack_run_time_ns = account->launching.time_ns,
 		.stacks_known = told->same,
 		.stacks_checked = told->checked,
 		.stacks_copied = told->copies,
 	};
 }
 
-void session_fill_range_stats(struct session *session, struct capture_range_stats *ret_stats)
+void session_fill_range_stats(struct session *session, const struct source_account *account,
+	struct capture_range_stats *ret_stats)
 {
 	const struct session_device *device = &session->device;
-	struct target_rings_account rings;
 
 	*ret_stats = (struct capture_range_stats){0};
 	if (!device->rings)
 		return;
-	account_rings(device, &rings);
 	range_collector_account(device->ranges, ret_stats);
-	ret_stats->calls_dropped = rings.no_range;
+	ret_stats->calls_dropped = account->rings.no_range;
 }

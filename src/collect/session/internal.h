@@ -15,18 +15,11 @@
 #include "collect/pipeline/python.h"
 #include "collect/pipeline/ranges.h"
 #include "collect/pipeline/resolver.h"
-#include "collect/session/energy.h"
 #include "collect/session/session.h"
 #include "collect/session/target.h"
 #include "collect/session/window.h"
-#include "sources/cpu/sampler.h"
-#include "sources/energy/sampler.h"
-#include "sources/launch/launch.h"
 #include "sources/process/address_space.h"
-#include "sources/process/sideband.h"
-#include "sources/target/target_rings.h"
-#include "sources/wait/exact_waits.h"
-#include "sources/wait/wait.h"
+#include "sources/source_set.h"
 
 /* Between two looks at a thread that waits. */
 #define SESSION_WAIT_PERIOD_NS (100 * NS_PER_MS)
@@ -37,21 +30,20 @@
 
 /* Device work: device.c. */
 struct session_device {
-	struct target_rings *rings;     /* NULL: there is no session folder */
-	bool is_recorded;               /* device work and ranges of a command's programs are */
-	struct device_reader *reader;   /* empties them once they are used */
-	struct launch_source *launches; /* NULL: launches have no stacks */
+	struct target_rings *rings; /* as offered; NULL: there is no session folder */
+	bool is_recorded;           /* device work and ranges of a command's programs are */
+	bool is_read;               /* all that waited in the rings was handed over */
 	struct device_collector *collector;
 	struct launch_records *launch_records;
 	struct range_collector *ranges;
 	char *library;
 	bool tried_launches, is_ready;
+	struct target_gate_options gate;
 	char *environment[12];     /* the command's variables; NULL-ended */
 	struct errmsg note;        /* why it is not recorded */
 	struct errmsg stacks_note; /* why launches have no stacks */
 	struct errmsg layers_note;
 	struct errmsg cuda_note;  /* why CUDA is not recorded */
-	struct errmsg drain_note; /* who did not tell all at the end */
 	struct errmsg nvtx_note;  /* why ranges are not recorded */
 	struct errmsg hooks_note; /* why there are no Python hooks */
 };
@@ -59,14 +51,11 @@ struct session_device {
 struct session {
 	const struct session_options *options;
 	struct session_result *result;
-	const struct cpu_sampler *sampler;
-	void *sampler_state;
-	struct sideband *sideband;
-	struct wait_source *wait;  /* NULL: waiting is not sampled */
-	struct exact_waits *exact; /* NULL: waiting is not measured */
-	struct errmsg wait_note;   /* why it is not as it was asked for */
+	struct source_settings settings;
+	struct source_set sources;
+	struct source_sink sink; /* whom they hand their records to */
+	struct energy_sink energy_sink;
 	struct session_device device;
-	struct energy_sampler *energy; /* NULL: it is not measured */
 	struct session_windows windows;
 	struct address_spaces *spaces;
 	struct file_store *files;
@@ -76,7 +65,7 @@ struct session {
 	struct capture_writer *writer;
 	struct target target;
 	ARRAY_OF(int) pid_fds;   /* of attached processes that still live */
-	struct map_u64 followed; /* pids that the samplers were told of */
+	struct map_u64 followed; /* pids that the sources follow */
 	struct target_surroundings surroundings;
 	int signal_fd;
 	unsigned interrupts,
@@ -85,7 +74,7 @@ struct session {
 	bool sampling_ended;
 	uint64_t start_ns, end_ns, last_flush_ns;
 	uint64_t ordered_until_ns; /* the address spaces are as they were at this moment */
-	uint64_t ranges_refused;   /* mappings that the sampler had no room for */
+	uint64_t ranges_refused;   /* mappings that the kernel's maps had no room for */
 	bool late_names_read;      /* the perf maps of all processes, at the end */
 	int failure;               /* the first error inside a callback */
 };
@@ -103,22 +92,26 @@ int session_start(struct session *session, struct errmsg *err);
 /* Are threads sampled, running and waiting? */
 bool session_samples(const struct session_options *options);
 
-/* Before the command is started: recording goes on without what cannot be had, the notes say so. */
-void session_prepare_device(struct session *session);
-/* How long the loop may sleep before rings fill up; `otherwise` without a process that has any. */
-int session_device_timeout_ms(const struct session *session, int otherwise);
+/* Before the sources are opened: finds the library, and says what the folder is made with. */
+void session_describe_device(struct session *session);
+/* Before the command is started: recording goes on without what cannot be had, the notes say so.
+ * Returns 0 or -ENOMEM. */
+int session_prepare_device(struct session *session);
 /* See pipeline_parts; the context is the session. */
 void session_on_launch_stack(void *context, const struct wire_sample *sample,
 	const uint64_t *frames, size_t frame_count);
+/* See source_sink; the context is the session. */
+void session_on_target_record(void *context, uint32_t pid, const struct wire_record *record);
+void session_on_target_read(void *context);
+/* After a drain of the sources: prepares launches, and writes what was handed over. */
 int session_collect_device(struct session *session, bool everything);
-/* Nothing more is recorded; what was is told until session_drain_device() ends, in bounded time. */
-void session_stop_device(struct session *session);
-int session_drain_device(struct session *session);
 /* What the Python processes said of their hooks; once, at the end. */
 int session_read_hooks(struct session *session);
 void session_close_device(struct session *session);
-void session_fill_device_stats(struct session *session, struct capture_device_stats *ret_stats);
-void session_fill_range_stats(struct session *session, struct capture_range_stats *ret_stats);
+void session_fill_device_stats(struct session *session, const struct source_account *account,
+	struct capture_device_stats *ret_stats);
+void session_fill_range_stats(struct session *session, const struct source_account *account,
+	struct capture_range_stats *ret_stats);
 
 /* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
 void session_fill_stats(struct session *session, bool complete);

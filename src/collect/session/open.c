@@ -14,7 +14,6 @@
 
 #include "base/file.h"
 #include "collect/session/internal.h"
-#include "sources/cpu/bpf_sampler.h"
 
 /* Looking for processes that started while their parents were being followed. */
 #define MAXIMUM_FOLLOW_ROUNDS 8
@@ -41,6 +40,7 @@ static void on_mapping_added(
 	void *context, const struct process *process, const struct mapping *mapping)
 {
 	struct session *session = context;
+	const struct source_unwinder *unwinder = &session->sources.offered.unwinder;
 	const struct mapped_file *file;
 	uint64_t bias = 0;
 	bool frame_pointer;
@@ -50,8 +50,8 @@ static void on_mapping_added(
 	file = address_spaces_file(session->spaces, mapping->file);
 	session_keep_failure(session, file_store_see(session->files, file));
 	frame_pointer = !file_store_bias(session->files, mapping, &bias);
-	if (session->sampler->map && session->sampler->map(session->sampler_state, process->pid,
-					     mapping, bias, frame_pointer) < 0)
+	if (unwinder->map &&
+		unwinder->map(unwinder->state, process->pid, mapping, bias, frame_pointer) < 0)
 		session->ranges_refused++;
 	session_keep_failure(
 		session, python_registry_mapping(session->python, process, mapping, file->path));
@@ -61,17 +61,19 @@ static void on_mapping_removed(
 	void *context, const struct process *process, const struct mapping *mapping)
 {
 	struct session *session = context;
+	const struct source_unwinder *unwinder = &session->sources.offered.unwinder;
 
-	if (session->sampler->unmap)
-		session->sampler->unmap(session->sampler_state, process->pid, mapping);
+	if (unwinder->unmap)
+		unwinder->unmap(unwinder->state, process->pid, mapping);
 }
 
 static void on_process_cleared(void *context, const struct process *process)
 {
 	struct session *session = context;
+	const struct source_unwinder *unwinder = &session->sources.offered.unwinder;
 
-	if (session->sampler->clear_space)
-		session->sampler->clear_space(session->sampler_state, process->pid);
+	if (unwinder->clear_space)
+		unwinder->clear_space(unwinder->state, process->pid);
 	python_registry_clear(session->python, process->pid);
 }
 
@@ -79,28 +81,118 @@ static void on_process_forked(
 	void *context, const struct process *parent, const struct process *child)
 {
 	struct session *session = context;
+	const struct source_unwinder *unwinder = &session->sources.offered.unwinder;
 
-	if (session->sampler->fork_space)
-		session->sampler->fork_space(session->sampler_state, parent->pid, child->pid);
+	if (unwinder->fork_space)
+		unwinder->fork_space(unwinder->state, parent->pid, child->pid);
 	session_keep_failure(session, python_registry_fork(session->python, parent, child));
 }
 
-static int choose_sampler(struct session *session, struct errmsg *err)
-{
-	struct errmsg *reason = &session->result->mode_reason;
-	enum session_mode mode = session->options->mode;
+/* ---- the sources ---- */
 
-	session->sampler = &bpf_sampler;
-	if (mode == SESSION_MODE_USER)
-		errmsg_set(reason, 0, "asked for with --mode user");
-	else if (bpf_sampler.probe(reason) == 0)
-		reason->text[0] = '\0';
-	else if (mode == SESSION_MODE_BPF)
-		return errmsg_set(err, -EPERM, "cannot record with --mode bpf: %s", reason->text);
-	if (!reason->text[0])
-		return 0;
-	session->sampler = &perf_sampler;
-	return perf_sampler.probe(err);
+static struct source_settings settings_of(const struct session_options *options)
+{
+	return (struct source_settings){
+		.samples = session_samples(options),
+		.whole_machine = options->whole_machine,
+		.period_ns = options->period_ns,
+		.may_use_bpf = options->mode != SESSION_MODE_USER,
+		.must_use_bpf = options->mode == SESSION_MODE_BPF,
+		.waits = options->wait != SESSION_WAIT_OFF,
+		.exact_waits = options->wait == SESSION_WAIT_EXACT,
+		.wait_period_ns = SESSION_WAIT_PERIOD_NS,
+		.wait_min_ns = options->wait_min_ns,
+		.energy = options->energy,
+		.energy_model = options->energy_model,
+		.require_energy = options->require_energy,
+		.energy_baseline_ns = options->energy_baseline_ns,
+		.interrupt_fd = -1,
+	};
+}
+
+static void on_record(void *context, const struct wire_record *record)
+{
+	struct session *session = context;
+
+	session_keep_failure(session, pipeline_add_record(session->pipeline, record));
+}
+
+static void on_event(void *context, const struct sideband_event *event)
+{
+	struct session *session = context;
+
+	session_keep_failure(session, pipeline_add_event(session->pipeline, event));
+}
+
+static int write_domain(void *context, const struct wire_energy_domain *domain)
+{
+	return capture_writer_energy_domain(context, domain);
+}
+
+static int write_interval(void *context, const struct wire_energy_interval *interval)
+{
+	return capture_writer_energy_interval(context, interval);
+}
+
+static int write_state(void *context, const struct wire_energy_state *state)
+{
+	return capture_writer_energy_state(context, state);
+}
+
+static int write_absence(void *context, const struct wire_energy_absence *absence)
+{
+	return capture_writer_energy_absence(context, absence);
+}
+
+static void set_sink(struct session *session)
+{
+	session->energy_sink = (struct energy_sink){
+		.context = session->writer,
+		.domain = write_domain,
+		.interval = write_interval,
+		.state = write_state,
+		.absence = write_absence,
+	};
+	session->sink = (struct source_sink){
+		.context = session,
+		.record = on_record,
+		.event = on_event,
+		.target_record = session_on_target_record,
+		.target_read = session_on_target_read,
+		.energy = &session->energy_sink,
+	};
+}
+
+static int probe_sources(struct session *session, struct errmsg *err)
+{
+	const struct session_options *options = session->options;
+
+	session->settings = settings_of(options);
+	session_describe_device(session);
+	return source_set_probe(&session->sources,
+		options->sources ? options->sources : source_table, &session->settings, err);
+}
+
+static int open_first_sources(struct session *session, struct errmsg *err)
+{
+	session->settings.interrupt_fd = session->signal_fd;
+	return source_set_open(&session->sources, SOURCE_BEFORE_COMMAND, &session->settings, err);
+}
+
+static int open_sources(struct session *session, struct errmsg *err)
+{
+	const struct session_options *options = session->options;
+	const char *reason;
+	int r;
+
+	session->settings.pid = options->command     ? (uint32_t)session->target.pid
+				: options->pid_count ? options->pids[0]
+						     : 0;
+	r = source_set_open(&session->sources, SOURCE_WITH_COMMAND, &session->settings, err);
+	reason = session->sources.offered.unwind_mode_reason;
+	if (reason)
+		errmsg_set(&session->result->mode_reason, 0, "%s", reason);
+	return r;
 }
 
 /*
@@ -169,13 +261,7 @@ static int open_parts(struct session *session, struct errmsg *err)
 		.process_cleared = on_process_cleared,
 		.process_forked = on_process_forked,
 	};
-	struct cpu_sampler_options sampling = {
-		.period_ns = options->period_ns,
-		.whole_machine = options->whole_machine,
-	};
-	uint32_t sideband_pid = session->sampler == &bpf_sampler ? 0
-				: options->command               ? (uint32_t)session->target.pid
-								 : options->pids[0];
+	const struct source_unwinder *unwinder = &session->sources.offered.unwinder;
 	struct pipeline_parts parts = {
 		.only_descendants = !options->whole_machine,
 		.on_launch_stack = session_on_launch_stack,
@@ -183,15 +269,10 @@ static int open_parts(struct session *session, struct errmsg *err)
 	};
 	int result;
 
-	result = session->sampler->open(&session->sampler_state, &sampling, err);
+	result = file_store_new(&session->files, unwinder, err);
 	if (result == 0)
-		result = sideband_open(&session->sideband, sideband_pid, err);
-	if (result == 0)
-		result = file_store_new(
-			&session->files, session->sampler, session->sampler_state, err);
-	if (result == 0)
-		result = python_registry_new(&session->python, session->files, session->sampler,
-			session->sampler_state, session->writer);
+		result = python_registry_new(
+			&session->python, session->files, unwinder, session->writer);
 	if (result == 0)
 		result = address_spaces_new(&session->spaces, &listener);
 	if (result == 0)
@@ -243,9 +324,7 @@ static int follow_process(struct session *session, uint32_t pid, struct errmsg *
 
 	if (map_u64_get(&session->followed, pid, NULL))
 		return 0;
-	result = session->sampler->follow(session->sampler_state, pid, err);
-	if (result == 0 && pid != session->options->pids[0])
-		result = sideband_follow(session->sideband, pid, err);
+	result = source_set_follow(&session->sources, pid, err);
 	return result < 0 ? result : map_u64_set(&session->followed, pid, 1);
 }
 
@@ -284,54 +363,13 @@ static int follow_tree(struct session *session, uint32_t pid, struct errmsg *err
 	return MIN(result, 0);
 }
 
-/* Before the capture says how waiting is recorded: where it cannot be measured, it is sampled. */
-static void open_exact_waits(struct session *session)
-{
-	struct bpf_sampler_parts parts;
-	struct errmsg reason = {{0}};
-
-	if (session->options->wait != SESSION_WAIT_EXACT || session->sampler != &bpf_sampler ||
-		!session_samples(session->options))
-		return;
-	bpf_sampler_parts(session->sampler_state, &parts);
-	if (exact_waits_open(&session->exact, &parts, session->options->wait_min_ns, &reason) < 0)
-		errmsg_set(&session->wait_note, 0, "waiting is sampled: %s", reason.text);
-}
-
-/* Recording goes on without what cannot be had; the notes say so. */
-static void start_waiting(struct session *session)
-{
-	struct bpf_sampler_parts parts;
-
-	if (session->options->wait == SESSION_WAIT_OFF || !session_samples(session->options))
-		return;
-	if (session->exact) {
-		if (exact_waits_start(session->exact, &session->wait_note) < 0)
-			session->exact = exact_waits_free(session->exact);
-		return;
-	}
-	if (session->sampler != &bpf_sampler) {
-		errmsg_set(&session->wait_note, -EPERM,
-			"waiting threads are not recorded: that needs the BPF mode; run sonde with "
-			"sudo");
-		return;
-	}
-	bpf_sampler_parts(session->sampler_state, &parts);
-	if (wait_source_open(&session->wait, &parts, SESSION_WAIT_PERIOD_NS, &session->wait_note) <
-		0)
-		return;
-	if (wait_source_start(session->wait, &session->wait_note) < 0)
-		session->wait = wait_source_free(session->wait);
-}
-
 static int follow_targets(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
 	int result = 0;
 
 	if (options->command)
-		result = session->sampler->follow(
-			session->sampler_state, (uint32_t)session->target.pid, err);
+		result = source_set_follow(&session->sources, (uint32_t)session->target.pid, err);
 	if (result == 0 && options->command)
 		address_spaces_add_process(session->spaces, (uint32_t)session->target.pid, NULL);
 	for (uint32_t i = 0; i < options->pid_count && result == 0; i++)
@@ -352,7 +390,7 @@ static uint64_t clock_ns(clockid_t clock)
 /* As far as it can be said before a program launches anything. */
 static const char *launch_stacks_of(const struct session *session)
 {
-	bool has_bpf = session->sampler == &bpf_sampler;
+	bool has_bpf = session->sources.offered.bpf;
 
 	switch (session->options->launch_stacks) {
 	case SESSION_LAUNCH_STACKS_AUTO:
@@ -370,12 +408,13 @@ static const char *launch_stacks_of(const struct session *session)
 static int write_session(struct session *session, struct errmsg *err)
 {
 	const struct session_options *options = session->options;
+	const struct source_capabilities *offered = &session->sources.offered;
 	struct utsname system;
 	int result;
 	struct capture_session out = {
 		.sonde_version = SONDE_VERSION,
 		.command = (const char *const *)options->command,
-		.unwind_mode = session->sampler->name,
+		.unwind_mode = offered->unwind_mode ?: "off",
 		.unwind_mode_reason = session->result->mode_reason.text[0]
 					      ? session->result->mode_reason.text
 					      : NULL,
@@ -384,16 +423,13 @@ static int write_session(struct session *session, struct errmsg *err)
 		.start_boottime_ns = clock_ns(CLOCK_BOOTTIME),
 		.period_ns = options->period_ns,
 		.cpu_count = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
-		.wait_mode = "off",
+		.wait_mode = offered->wait_mode ?: "off",
+		.wait_period_ns = offered->wait_period_ns,
+		.wait_min_ns = offered->wait_min_ns,
 		.launch_stacks = "off",
 		.whole_machine = options->whole_machine,
 	};
 
-	if (options->wait && session->sampler == &bpf_sampler && session_samples(options)) {
-		out.wait_mode = session->exact ? "exact" : "sample";
-		out.wait_period_ns = session->exact ? 0 : SESSION_WAIT_PERIOD_NS;
-		out.wait_min_ns = session->exact ? options->wait_min_ns : 0;
-	}
 	if (session->device.is_recorded)
 		out.launch_stacks = launch_stacks_of(session);
 	uname(&system);
@@ -422,7 +458,7 @@ static int write_session_file(struct session *session, struct errmsg *err)
 		return 0;
 	if (!session->device.rings)
 		return errmsg_set(err, -ENOENT, "cannot write --session-file %s: %s", path,
-			session->device.note.text);
+			session->sources.offered.why_no_rings.text);
 	strbuf_addf(&text, "%s\n", target_rings_folder(session->device.rings));
 	result = output_place_write(path, &how, strbuf_cstr(&text), text.length, &reason);
 	return result < 0 ? errmsg_set(err, result, "cannot write --session-file %s: %s", path,
@@ -447,31 +483,31 @@ static int start_recording(struct session *session, struct errmsg *err)
 				       &session->writer, options->output, &writer_options, err);
 
 	if (result == 0)
+		set_sink(session);
+	if (result == 0)
 		result = block_signals(session, err);
 	if (result == 0)
-		result = session_open_energy(session, err);
+		result = open_first_sources(session, err);
 	if (result == 0)
-		session_prepare_device(session);
+		result = session_prepare_device(session);
 	if (result == 0)
 		result = session_windows_open(session, err);
 	if (result == 0 && options->command)
 		result = target_start(
 			&session->target, options->command, &session->surroundings, err);
 	if (result == 0)
-		result = open_parts(session, err);
+		result = open_sources(session, err);
 	if (result == 0)
-		open_exact_waits(session);
+		result = open_parts(session, err);
 	if (result == 0)
 		result = write_session(session, err);
 	if (result == 0)
 		result = follow_targets(session, err);
-	if (result == 0 && session_samples(options))
-		result = session->sampler->start(session->sampler_state, err);
+	if (result == 0)
+		result = source_set_start(&session->sources, err);
 	if (result < 0)
 		return result;
-	start_waiting(session);
 	session->start_ns = session->last_flush_ns = monotonic_now_ns();
-	session_start_energy(session);
 	result = session_windows_start(session, err);
 	if (result == 0)
 		result = write_session_file(session, err);
@@ -486,7 +522,7 @@ static int start_recording(struct session *session, struct errmsg *err)
 	if (result == 0)
 		result = capture_writer_name(session->writer, err);
 	if (result == 0 && options->on_started)
-		options->on_started(options->context, session->sampler->name,
+		options->on_started(options->context, session->sources.offered.unwind_mode,
 			session->result->mode_reason.text);
 	return result;
 }
@@ -498,6 +534,6 @@ int session_start(struct session *session, struct errmsg *err)
 	raise_descriptor_limit(session);
 	result = check_proc(err);
 	if (result == 0)
-		result = choose_sampler(session, err);
+		result = probe_sources(session, err);
 	return result == 0 ? start_recording(session, err) : result;
 }

@@ -20,35 +20,16 @@
 #define WAIT_FOR_TABLES_NS  (60 * NS_PER_S)
 #define KEEP_EXITED_NS      (2 * NS_PER_S)
 #define MAXIMUM_DESCRIPTORS 1200
-
-static void on_record(void *context, const struct wire_record *record)
-{
-	struct session *session = context;
-
-	session_keep_failure(session, pipeline_add_record(session->pipeline, record));
-}
-
-static void on_event(void *context, const struct sideband_event *event)
-{
-	struct session *session = context;
-
-	session_keep_failure(session, pipeline_add_event(session->pipeline, event));
-}
+#define OWN_DESCRIPTORS     4
 
 /* What is older than this moment is in the queues after the drains: it can be put in order. */
 static int collect_waiting(struct session *session, bool everything)
 {
 	uint64_t before_ns = monotonic_now_ns();
-	int result = sideband_drain(session->sideband, on_event, session);
+	int result = source_set_drain(&session->sources, &session->sink);
 
-	if (result == 0 && session->wait)
-		result = wait_source_run(session->wait);
 	if (result == 0)
 		result = session_collect_device(session, everything);
-	if (result == 0)
-		result = session_collect_energy(session);
-	if (result == 0)
-		result = session->sampler->drain(session->sampler_state, on_record, session);
 	if (result == 0)
 		result = pipeline_process(
 			session->pipeline, everything ? UINT64_MAX : before_ns - IN_FLIGHT_NS);
@@ -147,22 +128,15 @@ static int wait_timeout_ms(const struct session *session)
 
 static size_t gather_descriptors(struct session *session, struct pollfd *ret_polls)
 {
-	int fds[MAXIMUM_DESCRIPTORS - 6];
-	size_t count = session->sampler->descriptors(session->sampler_state, fds, ARRAY_SIZE(fds));
+	int fds[MAXIMUM_DESCRIPTORS - OWN_DESCRIPTORS];
+	size_t count = source_set_descriptors(&session->sources, fds, ARRAY_SIZE(fds));
 
-	count += sideband_descriptors(session->sideband, fds + count, ARRAY_SIZE(fds) - count);
 	for (size_t i = 0; i < count; i++)
 		ret_polls[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
 	ret_polls[count++] = (struct pollfd){.fd = session->signal_fd, .events = POLLIN};
 	if (session->options->live.visitor)
 		ret_polls[count++] =
 			(struct pollfd){.fd = session->options->live.input_fd, .events = POLLIN};
-	if (session->device.rings)
-		ret_polls[count++] = (struct pollfd){
-			.fd = target_rings_descriptor(session->device.rings), .events = POLLIN};
-	if (session->wait)
-		ret_polls[count++] = (struct pollfd){
-			.fd = wait_source_descriptor(session->wait), .events = POLLIN};
 	if (session->windows.poll_fd >= 0)
 		ret_polls[count++] =
 			(struct pollfd){.fd = session->windows.poll_fd, .events = POLLIN};
@@ -184,9 +158,9 @@ static int run_loop(struct session *session, struct errmsg *err)
 	int result;
 
 	for (;;) {
-		if (poll(polls, count,
-			    session_device_timeout_ms(session, wait_timeout_ms(session))) < 0 &&
-			errno != EINTR)
+		int timeout_ms = source_set_timeout_ms(&session->sources, wait_timeout_ms(session));
+
+		if (poll(polls, count, timeout_ms) < 0 && errno != EINTR)
 			return errmsg_set(
 				err, -errno, "waiting for samples failed: %s", strerror(errno));
 		file_store_acknowledge(session->files);
@@ -241,13 +215,10 @@ static int finish(struct session *session, struct errmsg *err)
 	int result;
 
 	session->interrupts_at_end = session->interrupts;
-	if (session->wait)
-		wait_source_stop(session->wait);
-	if (session->exact)
-		exact_waits_stop(session->exact);
 	session_windows_end(session);
-	session_stop_device(session);
-	session->sampler->stop(session->sampler_state);
+	if (session->device.collector)
+		device_collector_end(session->device.collector, monotonic_now_ns());
+	source_set_stop(&session->sources);
 	session->end_ns = monotonic_now_ns();
 	session->sampling_ended = true;
 	if (session->options->live.visitor) { /* nobody looks at it any more */
@@ -255,13 +226,11 @@ static int finish(struct session *session, struct errmsg *err)
 			session->target.ended ? session->target.exit_status : -1;
 		return 0;
 	}
-	result = session_drain_device(session);
+	result = source_set_finish(&session->sources, session->end_ns, &session->sink);
 	if (result == 0)
 		result = session_read_hooks(session);
 	if (result == 0)
 		result = collect_waiting(session, true);
-	if (result == 0)
-		result = session_finish_energy(session);
 	if (result == 0)
 		result = session_windows_tell(session);
 	if (result == 0)
@@ -300,18 +269,13 @@ void session_forget_callstacks(struct session *session)
 static void close_parts(struct session *session)
 {
 	session_windows_close(session);
-	session_close_device(session);
-	session_close_energy(session);
-	wait_source_free(session->wait);
-	exact_waits_free(session->exact);
 	pipeline_free(session->pipeline);
 	resolver_free(session->resolver);
 	address_spaces_free(session->spaces);
 	python_registry_free(session->python);
 	file_store_free(session->files);
-	sideband_free(session->sideband);
-	if (session->sampler_state)
-		session->sampler->close(session->sampler_state);
+	session_close_device(session);
+	source_set_close(&session->sources);
 	capture_writer_free(session->writer);
 	array_foreach (&session->pid_fds, fd)
 		close(*fd);
@@ -325,7 +289,6 @@ int session_run(const struct session_options *options, struct session_result *re
 	struct session session = {
 		.options = options,
 		.result = ret_result,
-		.sampler = &bpf_sampler, /* until session_start() has chosen */
 		.signal_fd = -1,
 		.windows = {.poll_fd = -1, .poke_fd = -1, .timer_fd = -1},
 		.target = {.go_fd = -1, .error_fd = -1, .pid_fd = -1},
@@ -334,7 +297,6 @@ int session_run(const struct session_options *options, struct session_result *re
 
 	*ret_result = (struct session_result){.command_status = -1};
 	result = session_start(&session, err);
-	ret_result->mode = session.sampler->name;
 	if (result == 0)
 		result = run_loop(&session, err);
 	if (result == 0)

@@ -14,6 +14,7 @@
 #include "wire/ring.h"
 
 struct session;
+struct source;
 
 enum session_mode {
 	SESSION_MODE_AUTO, /* BPF when it can run here, else without privileges */
@@ -85,6 +86,7 @@ struct session_options {
 		void *tick_context;
 		int input_fd; /* -1: none */
 	} live;
+	const struct source *const *sources; /* a table as in sources/source.h; NULL: all */
 	/* Called once when sampling has begun; may be NULL. */
 	void (*on_started)(void *context, const char *mode, const char *mode_reason);
 	/* Called while finishing takes long: what is being waited for, and how much of it is left.
@@ -101,7 +103,6 @@ struct session_result {
 	struct errmsg notes[32];
 	const char *note_pointers[32];
 	struct capture_loss *losses;
-	const char *mode;
 	struct errmsg mode_reason; /* "" for BPF */
 	struct errmsg energy;      /* what each rail took, for a person; "" */
 	bool waits_are_exact;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "collect/device/reader.h"
 #include "collect/session/internal.h"
 
 /* After a window, processes have so long to tell what they hold back. */
@@ -85,12 +84,12 @@ static uint32_t leader_pid(struct session *session)
 	size_t position = 0;
 	uint32_t pid = 0;
 
-	device_reader_lock(session->device.reader);
+	target_rings_lock(session->device.rings);
 	while (target_rings_next(session->device.rings, &position, &process)) {
 		if (process.start_time_ns == leader)
 			pid = process.pid;
 	}
-	device_reader_unlock(session->device.reader);
+	target_rings_unlock(session->device.rings);
 	return pid;
 }
 
@@ -141,7 +140,7 @@ static bool is_ended(struct session *session, uint64_t start_time_ns)
 	size_t position = 0;
 	bool is_followed_by_another = false;
 
-	device_reader_lock(session->device.reader);
+	target_rings_lock(session->device.rings);
 	while (target_rings_next(session->device.rings, &position, &process)) {
 		if (process.start_time_ns == start_time_ns)
 			leader = process;
@@ -151,7 +150,7 @@ static bool is_ended(struct session *session, uint64_t start_time_ns)
 		if (process.pid == leader.pid && process.start_time_ns > start_time_ns)
 			is_followed_by_another = true;
 	}
-	device_reader_unlock(session->device.reader);
+	target_rings_unlock(session->device.rings);
 	if (!leader.pid) /* its file was not found yet */
 		return false;
 	known = address_spaces_find(session->spaces, leader.pid);
@@ -319,28 +318,11 @@ int session_windows_own_step(struct session *session, const char *name, struct e
 
 /* ---- sources ---- */
 
-/* Waits count from the window's begin on, so that they are begun anew with each. */
-static int start_waits(struct session *session, uint64_t from_ns)
+static int switch_sources(void *context, bool active)
 {
-	int result = 0;
+	struct session *session = context;
 
-	if (session->wait) {
-		wait_source_pause(session->wait);
-		result = wait_source_resume(session->wait, from_ns);
-	}
-	if (session->exact && result == 0) {
-		exact_waits_stop(session->exact);
-		result = exact_waits_resume(session->exact, from_ns);
-	}
-	return result;
-}
-
-static void stop_waits(struct session *session)
-{
-	if (session->wait)
-		wait_source_pause(session->wait);
-	if (session->exact)
-		exact_waits_stop(session->exact);
+	return source_set_switch(&session->sources, active);
 }
 
 /* Brings the sources to what the window is: samples first, they are what somebody waits for. */
@@ -355,9 +337,10 @@ static int set_sources(struct session *session)
 	if (windows->phase == windows->sources && number == windows->sources_window)
 		return result;
 	if (!is_on)
-		stop_waits(session);
+		source_set_pause(&session->sources);
 	else if (result == 0)
-		result = start_waits(session, number ? window->begin_ns : monotonic_now_ns());
+		result = source_set_resume(
+			&session->sources, number ? window->begin_ns : monotonic_now_ns());
 	windows->sources = windows->phase;
 	windows->sources_window = number;
 	return result;
@@ -409,7 +392,7 @@ int session_windows_open(struct session *session, struct errmsg *err)
 		return windows->list.is_whole
 			       ? 0
 			       : errmsg_set(err, -ENOENT, "cannot record windows: %s",
-					 session->device.note.text);
+					 session->sources.offered.why_no_rings.text);
 	result = open_polls(session);
 	if (result < 0)
 		return errmsg_set(err, result,
@@ -437,8 +420,8 @@ int session_windows_start(struct session *session, struct errmsg *err)
 		return 0;
 	get_gate_path(session, gate_path);
 	result = session_samples(session->options)
-			 ? window_switch_start(&windows->sampler, session->sampler,
-				   session->sampler_state, gate_of(session), gate_path)
+			 ? window_switch_start(&windows->sampler, switch_sources, session,
+				   gate_of(session), gate_path)
 			 : 0;
 	if (result < 0)
 		return errmsg_set(err, result,
@@ -494,9 +477,9 @@ static void end_draining(struct session *session)
 
 	if (!windows->drain_until_ns || windows->phase != WIRE_PHASE_CLOSED)
 		return;
-	device_reader_lock(session->device.reader);
+	target_rings_lock(session->device.rings);
 	is_holding = target_rings_holding(session->device.rings) > 0;
-	device_reader_unlock(session->device.reader);
+	target_rings_unlock(session->device.rings);
 	if (is_holding && monotonic_now_ns() < windows->drain_until_ns)
 		return;
 	target_gate_end_draining(gate_of(session));

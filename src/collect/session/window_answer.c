@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "collect/device/reader.h"
 #include "collect/session/internal.h"
 #include "collect/session/window.h"
 
@@ -134,9 +133,9 @@ static size_t get_steps(struct session *session, struct target_steps steps[MAX_N
 {
 	size_t count;
 
-	device_reader_lock(session->device.reader);
+	target_rings_lock(session->device.rings);
 	count = target_rings_steps(session->device.rings, steps, MAX_NAMES);
-	device_reader_unlock(session->device.reader);
+	target_rings_unlock(session->device.rings);
 	return MIN(count, (size_t)MAX_NAMES);
 }
 

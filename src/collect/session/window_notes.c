@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "collect/device/reader.h"
 #include "collect/session/internal.h"
 #include "collect/session/window.h"
 
@@ -33,9 +32,9 @@ static bool get_chosen(struct session *session, uint64_t *ret_most, struct strbu
 	uint64_t most = session->windows.own_steps;
 	size_t count;
 
-	device_reader_lock(session->device.reader);
+	target_rings_lock(session->device.rings);
 	count = target_rings_steps(session->device.rings, steps, MAX_NAMES);
-	device_reader_unlock(session->device.reader);
+	target_rings_unlock(session->device.rings);
 	for (size_t i = 0; i < MIN(count, (size_t)MAX_NAMES); i++) {
 		if (steps[i].is_chosen)
 			most = MAX(most, steps[i].most);

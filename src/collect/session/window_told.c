@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "collect/device/reader.h"
 #include "collect/session/internal.h"
 #include "collect/session/window.h"
 #include "sources/target/map_guard.h"
@@ -37,7 +36,7 @@ static const char *find_step_name(
 		if (source->key == found.key)
 			return source->name;
 	}
-	device_reader_lock(session->device.reader);
+	target_rings_lock(session->device.rings);
 	while (target_rings_next(session->device.rings, &position, &process)) {
 		if (process.pid != pid || (uint32_t)process.start_time_ns != step->image ||
 			!process.steps || step->counter >= WIRE_STEP_NAMES)
@@ -46,7 +45,7 @@ static const char *find_step_name(
 		memcpy(found.name, process.steps[step->counter].name, sizeof(found.name) - 1);
 		map_guard_leave();
 	}
-	device_reader_unlock(session->device.reader);
+	target_rings_unlock(session->device.rings);
 	if (!found.name[0] || array_append(&windows->step_sources, found) < 0)
 		return NULL;
 	return windows->step_sources.items[windows->step_sources.count - 1].name;

@@ -12,8 +12,8 @@
 #include "base/file.h"
 
 struct window_switch {
-	const struct cpu_sampler *sampler;
-	void *sampler_state;
+	window_switch_function *set_active;
+	void *context;
 	struct target_gate *gate;
 	int poke_fd, stop_fd;
 	pthread_t thread;
@@ -31,7 +31,7 @@ static int set(struct window_switch *window_switch, bool on)
 	pthread_mutex_lock(&window_switch->lock);
 	on = on || target_gate_is_open(window_switch->gate);
 	if (on != window_switch->is_on)
-		result = window_switch->sampler->set_active(window_switch->sampler_state, on);
+		result = window_switch->set_active(window_switch->context, on);
 	if (result == 0 && on && !window_switch->is_on)
 		window_switch->on_ns = monotonic_now_ns();
 	if (result == 0)
@@ -63,8 +63,9 @@ static void *run(void *context)
 	}
 }
 
-int window_switch_start(struct window_switch **ret_window_switch, const struct cpu_sampler *sampler,
-	void *sampler_state, struct target_gate *gate, const char *gate_path)
+int window_switch_start(struct window_switch **ret_window_switch,
+	window_switch_function *set_active, void *context, struct target_gate *gate,
+	const char *gate_path)
 {
 	struct window_switch *window_switch = calloc(1, sizeof(*window_switch));
 	int result = 0;
@@ -72,8 +73,8 @@ int window_switch_start(struct window_switch **ret_window_switch, const struct c
 	if (!window_switch)
 		return -ENOMEM;
 	*window_switch = (struct window_switch){
-		.sampler = sampler,
-		.sampler_state = sampler_state,
+		.set_active = set_active,
+		.context = context,
 		.gate = gate,
 		.is_on = true,
 		.on_ns = monotonic_now_ns(),

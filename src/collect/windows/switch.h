@@ -9,14 +9,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sources/cpu/sampler.h"
 #include "sources/target/target_gate.h"
 
 struct window_switch;
 
+/* Switches whatever takes samples. Returns 0 or a negative errno. */
+typedef int window_switch_function(void *context, bool active);
+
 /* The sampler runs. `gate_path` is touched at each edge. Returns 0 or a negative errno. */
-int window_switch_start(struct window_switch **ret_window_switch, const struct cpu_sampler *sampler,
-	void *sampler_state, struct target_gate *gate, const char *gate_path);
+int window_switch_start(struct window_switch **ret_window_switch,
+	window_switch_function *set_active, void *context, struct target_gate *gate,
+	const char *gate_path);
 /*
  * What the loop knows of the gate; one that was opened again meanwhile stays on. Returns 0 or the
  * sampler's negative errno, also of the thread.

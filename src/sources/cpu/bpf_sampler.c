@@ -428,7 +428,7 @@ static int bpf_sampler_set_python(
 
 /* An inner map with the table's words, written through a mapping: one copy, no system call per
  * element. */
-static int make_table_map(const struct cpu_sampler_table *table)
+static int make_table_map(const struct unwinder_table *table)
 {
 	static const union {
 		struct unwind_table_header header;
@@ -469,8 +469,7 @@ static int insert_tables(int outer_fd, const uint32_t *files, const int *table_f
 	return 0;
 }
 
-static int bpf_sampler_add_tables(
-	void *sampler, const struct cpu_sampler_table *tables, size_t count)
+static int bpf_sampler_add_tables(void *sampler, const struct unwinder_table *tables, size_t count)
 {
 	struct bpf_sampler_state *state = sampler;
 	int outer_fd = bpf_map__fd(state->skeleton->maps.tables), result = 0;
@@ -505,6 +504,19 @@ static int bpf_sampler_add_tables(
 	return result;
 }
 
+static void bpf_sampler_unwinder(void *sampler, struct source_unwinder *ret_unwinder)
+{
+	*ret_unwinder = (struct source_unwinder){
+		.state = sampler,
+		.map = bpf_sampler_map,
+		.unmap = bpf_sampler_unmap,
+		.clear_space = bpf_sampler_clear_space,
+		.fork_space = bpf_sampler_fork_space,
+		.set_python = bpf_sampler_set_python,
+		.add_tables = bpf_sampler_add_tables,
+	};
+}
+
 const struct cpu_sampler bpf_sampler = {
 	.name = "bpf",
 	.probe = bpf_sampler_probe,
@@ -517,10 +529,5 @@ const struct cpu_sampler bpf_sampler = {
 	.stop = bpf_sampler_stop,
 	.account = bpf_sampler_account,
 	.close = bpf_sampler_close,
-	.map = bpf_sampler_map,
-	.unmap = bpf_sampler_unmap,
-	.clear_space = bpf_sampler_clear_space,
-	.fork_space = bpf_sampler_fork_space,
-	.set_python = bpf_sampler_set_python,
-	.add_tables = bpf_sampler_add_tables,
+	.unwinder = bpf_sampler_unwinder,
 };

@@ -14,8 +14,7 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
-#include "sources/process/address_space.h"
-#include "unwind/python_layout.h"
+#include "sources/unwinder.h"
 #include "wire/sample.h"
 
 struct cpu_sampler_options {
@@ -31,13 +30,6 @@ struct cpu_sampler_account {
 	uint32_t cpu_count;
 	char notes[1024]; /* what limits this sampler here and what would help: one sentence a line
 			   */
-};
-
-/* A table for the sampler; `words` NULL: the file has none, follow frame pointers. */
-struct cpu_sampler_table {
-	uint32_t file_index;
-	const uint64_t *words;
-	uint64_t word_count;
 };
 
 typedef void cpu_sampler_record_function(void *context, const struct wire_record *record);
@@ -60,25 +52,8 @@ struct cpu_sampler {
 	/* Hands over all waiting records, oldest first per CPU. Returns 0 or a negative errno. */
 	int (*drain)(void *sampler, cpu_sampler_record_function *on_record, void *context);
 	void (*stop)(void *sampler);
-	/*
-	 * For a sampler that unwinds by itself, else all NULL: what it must know of address spaces.
-	 * `map`: address - bias = virtual address in the file; `frame_pointer`: no table will come,
-	 * follow rbp. `fork_space`: the child shares the parent's mappings until one of them
-	 * changes.
-	 */
-	int (*map)(void *sampler, uint32_t pid, const struct mapping *mapping, uint64_t bias,
-		bool frame_pointer);
-	void (*unmap)(void *sampler, uint32_t pid, const struct mapping *mapping);
-	void (*clear_space)(void *sampler, uint32_t pid);
-	int (*fork_space)(void *sampler, uint32_t parent_pid, uint32_t child_pid);
-	/*
-	 * The process (whose mappings it was told) runs this interpreter; told again when more is
-	 * known of it, NULL to take it back. Children that fork have it too; an exec forgets it.
-	 * -ESRCH: no mappings are known; -ENOSPC: too many interpreters at once.
-	 */
-	int (*set_python)(void *sampler, uint32_t pid, const struct python_image_facts *facts);
-	/* Gives it unwind tables; the words are copied. May be called from another thread. */
-	int (*add_tables)(void *sampler, const struct cpu_sampler_table *tables, size_t count);
+	/* Of a sampler that unwinds by itself; NULL: the collector unwinds copies of stacks. */
+	void (*unwinder)(void *sampler, struct source_unwinder *ret_unwinder);
 	void (*account)(void *sampler, struct cpu_sampler_account *ret_account);
 	void (*close)(void *sampler); /* accepts NULL */
 };

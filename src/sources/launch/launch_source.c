@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sources/launch/launch.h"
-
+/*
+ * The stacks of launches: takes the stack of every launch of device work, at the marker that the
+ * injected library calls, through the CPU sampler's ring. A launch costs its thread one system call
+ * and the unwinding.
+ */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -10,10 +13,12 @@
 #include "base/macros.h"
 #include "bpf/launch_shared.h"
 #include "launch.skel.h"
+#include "sources/source.h"
 
 #define MARKER "sonde_launch_marker"
 
-struct launch_source {
+struct launch_state {
+	const char *library; /* every process that maps this file is probed */
 	struct launch_bpf *skeleton;
 	struct bpf_link *probe;
 };
@@ -44,13 +49,13 @@ static int share_maps(struct launch_bpf *skeleton, const struct bpf_sampler_part
 }
 
 static int load(
-	struct launch_source *source, const struct bpf_sampler_parts *parts, struct errmsg *err)
+	struct launch_state *state, const struct bpf_sampler_parts *parts, struct errmsg *err)
 {
 	struct launch_bpf *skeleton = launch_bpf__open();
 	uint32_t cpu_count = (uint32_t)MAX(libbpf_num_possible_cpus(), 1);
 	int result;
 
-	source->skeleton = skeleton;
+	state->skeleton = skeleton;
 	if (!skeleton)
 		return errmsg_set(
 			err, -errno, "cannot open the launch program: %s", strerror(errno));
@@ -73,66 +78,87 @@ static int load(
 	return 0;
 }
 
-int launch_source_open(struct launch_source **ret_source, const struct bpf_sampler_parts *parts,
-	struct errmsg *err)
+static void launch_close(void *pointer)
 {
-	struct launch_source *source = calloc(1, sizeof(*source));
-	int result;
+	struct launch_state *state = pointer;
 
-	if (!source)
+	bpf_link__destroy(state->probe);
+	launch_bpf__destroy(state->skeleton);
+	free(state);
+}
+
+static int launch_open(void **ret_state, const struct source_settings *settings,
+	const struct source_capabilities *offered, struct errmsg *err)
+{
+	struct launch_state *state;
+	int r;
+
+	if (!offered->bpf)
+		return errmsg_set(err, -EPERM,
+			"launches of device work have no stacks: --launch-stacks bpf needs the BPF "
+			"mode; run sonde with sudo, or leave the option out");
+	state = calloc(1, sizeof(*state));
+	if (!state)
 		return -ENOMEM;
-	result = load(source, parts, err);
-	if (result < 0) {
-		launch_source_free(source);
-		return result;
+	state->library = settings->library;
+	r = load(state, offered->bpf, err);
+	if (r < 0) {
+		launch_close(state);
+		return r;
 	}
-	*ret_source = source;
+	*ret_state = state;
 	return 0;
 }
 
-struct launch_source *launch_source_free(struct launch_source *source)
+static void launch_capabilities(void *pointer, struct source_capabilities *offered)
 {
-	if (!source)
-		return NULL;
-	bpf_link__destroy(source->probe);
-	launch_bpf__destroy(source->skeleton);
-	free(source);
-	return NULL;
+	offered->launch_stacks = true;
 }
 
-int launch_source_start(struct launch_source *source, const char *library, struct errmsg *err)
+static int launch_start(void *pointer, struct errmsg *err)
 {
 	LIBBPF_OPTS(bpf_uprobe_opts, options, .func_name = MARKER);
+	struct launch_state *state = pointer;
 
-	source->probe = bpf_program__attach_uprobe_opts(
-		source->skeleton->progs.on_launch, -1, library, 0, &options);
-	if (source->probe)
+	state->probe = bpf_program__attach_uprobe_opts(
+		state->skeleton->progs.on_launch, -1, state->library, 0, &options);
+	if (state->probe)
 		return 0;
 	return errmsg_set(err, -errno,
 		"launches of device work have no stacks: cannot put a probe on %s: %s; the kernel "
 		"needs CONFIG_UPROBES",
-		library, strerror(errno));
+		state->library, strerror(errno));
 }
 
-void launch_source_stop(struct launch_source *source)
+static void launch_stop(void *pointer)
 {
-	bpf_link__destroy(TAKE_PTR(source->probe));
+	struct launch_state *state = pointer;
+
+	bpf_link__destroy(TAKE_PTR(state->probe));
 }
 
-void launch_source_account(const struct launch_source *source, struct launch_account *ret_account)
+static void launch_account(void *pointer, struct source_account *account)
 {
-	const uint64_t *counts = (const uint64_t *)source->skeleton->bss->launch_counts;
+	const struct launch_state *state = pointer;
+	const uint64_t *counts = (const uint64_t *)state->skeleton->bss->launch_counts;
 	struct bpf_prog_info information = {0};
 	uint32_t length = sizeof(information);
 
-	*ret_account = (struct launch_account){
-		.taken = counts[LAUNCH_COUNT_TAKEN],
-		.lost = counts[LAUNCH_COUNT_LOST],
-		.busy = counts[LAUNCH_COUNT_BUSY],
-	};
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(source->skeleton->progs.on_launch), &information,
+	account->launch_stacks_lost += counts[LAUNCH_COUNT_LOST] + counts[LAUNCH_COUNT_BUSY];
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(state->skeleton->progs.on_launch), &information,
 		    &length) == 0) {
-		ret_account->run_count = information.run_cnt;
-		ret_account->run_time_ns = information.run_time_ns;
+		account->launching.count += information.run_cnt;
+		account->launching.time_ns += information.run_time_ns;
 	}
 }
+
+const struct source launch_source = {
+	.name = "launch",
+	.moment = SOURCE_AT_LAUNCH,
+	.open = launch_open,
+	.capabilities = launch_capabilities,
+	.start = launch_start,
+	.stop = launch_stop,
+	.account = launch_account,
+	.close = launch_close,
+};

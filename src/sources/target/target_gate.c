@@ -72,6 +72,7 @@ void target_gate_done(struct target_gate *gate)
 
 void target_gate_set_stacks(struct target_gate *gate, uint32_t how, bool memo)
 {
+	gate->stacks = how;
 	map_guard_enter(&gate->guard);
 	atomic_store_explicit(&gate->memory->memo_is_off, !memo, memory_order_relaxed);
 	atomic_store_explicit(&gate->memory->stacks, how, memory_order_relaxed);

@@ -19,6 +19,7 @@ struct target_gate {
 	struct wire_gate *memory;
 	struct map_guard guard;
 	_Atomic bool wants_open; /* by what we know */
+	uint32_t stacks;         /* enum wire_launch_stacks, as it was set last */
 };
 
 /* What the gate is made with. */

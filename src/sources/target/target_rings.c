@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +52,7 @@ struct ring_file {
 struct target_rings {
 	char folder[FOLDER_BYTES];
 	int folder_fd, watch_fd;
+	pthread_mutex_t lock;
 	struct target_gate gate;
 	ARRAY_OF(struct ring_file *) files;
 	struct target_rings_account account;
@@ -168,6 +170,7 @@ int target_rings_open(struct target_rings **ret_rings, const struct target_gate_
 	if (!rings)
 		return -ENOMEM;
 	rings->folder_fd = rings->watch_fd = rings->gate.fd = -1;
+	pthread_mutex_init(&rings->lock, NULL);
 	map_guard_install();
 	result = make_folder(rings, err);
 	if (result == 0) {
@@ -286,6 +289,7 @@ struct target_rings *target_rings_free(struct target_rings *rings)
 	closep(&rings->folder_fd);
 	target_gate_done(&rings->gate);
 	closep(&rings->watch_fd);
+	pthread_mutex_destroy(&rings->lock);
 	free(rings);
 	return NULL;
 }
@@ -298,6 +302,16 @@ const char *target_rings_folder(const struct target_rings *rings)
 struct target_gate *target_rings_gate(struct target_rings *rings)
 {
 	return &rings->gate;
+}
+
+void target_rings_lock(struct target_rings *rings)
+{
+	pthread_mutex_lock(&rings->lock);
+}
+
+void target_rings_unlock(struct target_rings *rings)
+{
+	pthread_mutex_unlock(&rings->lock);
 }
 
 int target_rings_descriptor(const struct target_rings *rings)

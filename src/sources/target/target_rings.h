@@ -5,7 +5,7 @@
  * that nothing in them is believed: a record handed over is whole, its contents are not checked.
  *
  * Call order: open → drain* → target_gate_drain → drain* → target_gate_close → drain → account →
- * free. One thread.
+ * free. One thread, or several that lock; the lock is theirs to take, and no call takes it.
  */
 #pragma once
 
@@ -64,6 +64,8 @@ struct target_rings *target_rings_free(struct target_rings *rings);
 /* Of the session: for $SONDE_SESSION. */
 const char *target_rings_folder(const struct target_rings *rings);
 struct target_gate *target_rings_gate(struct target_rings *rings);
+void target_rings_lock(struct target_rings *rings);
+void target_rings_unlock(struct target_rings *rings);
 /* Readable when a process has made a file. */
 int target_rings_descriptor(const struct target_rings *rings);
 /* All that is waiting; returns 0 or a negative errno. Also tells the processes that we live. */

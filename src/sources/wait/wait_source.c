@@ -1,215 +1,206 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sources/wait/wait.h"
-
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
+/* Waiting threads: each wait measured where that is asked for and can be done, else sampled. Their
+ * records come through the CPU sampler's ring. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "bpf/wait_shared.h"
-#include "sources/wait/share.h"
-#include "wait.skel.h"
+#include "sources/source.h"
+#include "sources/wait/exact_waits.h"
+#include "sources/wait/sampled_waits.h"
 
-/* Unwinding may take this share of one core; a stack costs about so much. */
-#define BUDGET_PERCENT 1
-#define STACK_COST_NS  20000
-
-struct wait_source {
-	struct wait_bpf *skeleton;
-	struct bpf_link *iterator;
-	uint64_t period_ns, last_due;
-	uint64_t stacks_per_look;
-	int timer_fd;
+/* One of the two. */
+struct wait_state {
+	struct exact_waits *exact;
+	struct sampled_waits *sampled;
+	uint64_t period_ns, min_ns;
+	struct errmsg why_sampled;
 };
 
-static int load(
-	struct wait_source *source, const struct bpf_sampler_parts *parts, struct errmsg *err)
+static int wait_probe(const struct source_settings *settings, struct errmsg *reason)
 {
-	struct wait_bpf *skeleton = wait_bpf__open();
-	int result;
-
-	source->skeleton = skeleton;
-	if (!skeleton)
-		return errmsg_set(
-			err, -errno, "cannot open the waiting programs: %s", strerror(errno));
-	skeleton->rodata->whole_machine = parts->whole_machine;
-	skeleton->rodata->pid_namespace_level = parts->pid_namespace_level;
-	skeleton->rodata->pid_namespace_inode = parts->pid_namespace_inode;
-	skeleton->rodata->wakeup_bytes = parts->wakeup_bytes;
-	result = share_sampler_maps(skeleton->obj, parts);
-	if (result == 0)
-		result = wait_bpf__load(skeleton);
-	if (result < 0)
-		return errmsg_set(err, -ENOTSUP,
-			"waiting threads are not recorded: the kernel refused the program (%s); it "
-			"needs Linux 5.18",
-			strerror(-result));
-	return 0;
+	return !settings->samples || !settings->waits;
 }
 
-int wait_source_open(struct wait_source **ret_source, const struct bpf_sampler_parts *parts,
-	uint64_t period_ns, struct errmsg *err)
+static int open_one(struct wait_state *state, const struct source_settings *settings,
+	const struct source_capabilities *offered, struct errmsg *err)
 {
-	struct wait_source *source = calloc(1, sizeof(*source));
-	int result;
+	struct errmsg reason = {{0}};
 
-	if (!source)
+	if (!offered->bpf)
+		return errmsg_set(err, -EPERM,
+			"waiting threads are not recorded: that needs the BPF mode; run sonde with "
+			"sudo");
+	if (settings->exact_waits) {
+		if (exact_waits_open(&state->exact, offered->bpf, settings->wait_min_ns, &reason) ==
+			0)
+			return 0;
+		errmsg_set(&state->why_sampled, 0, "waiting is sampled: %s", reason.text);
+	}
+	return sampled_waits_open(&state->sampled, offered->bpf, settings->wait_period_ns, err);
+}
+
+static int wait_open(void **ret_state, const struct source_settings *settings,
+	const struct source_capabilities *offered, struct errmsg *err)
+{
+	struct wait_state *state = calloc(1, sizeof(*state));
+	int r;
+
+	if (!state)
 		return -ENOMEM;
-	source->timer_fd = -1;
-	source->period_ns = period_ns;
-	source->stacks_per_look = period_ns * BUDGET_PERCENT / 100 / STACK_COST_NS + 1;
-	result = load(source, parts, err);
-	if (result == 0) {
-		source->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-		if (source->timer_fd < 0)
-			result =
-				errmsg_set(err, -errno, "cannot make a timer: %s", strerror(errno));
+	state->period_ns = settings->wait_period_ns;
+	state->min_ns = settings->wait_min_ns;
+	r = open_one(state, settings, offered, err);
+	if (r < 0) {
+		free(state);
+		return r;
 	}
-	if (result < 0) {
-		wait_source_free(source);
-		return result;
-	}
-	*ret_source = source;
+	*ret_state = state;
 	return 0;
 }
 
-struct wait_source *wait_source_free(struct wait_source *source)
+static void wait_capabilities(void *pointer, struct source_capabilities *offered)
 {
-	if (!source)
-		return NULL;
-	bpf_link__destroy(source->iterator);
-	wait_bpf__destroy(source->skeleton);
-	closep(&source->timer_fd);
-	free(source);
-	return NULL;
+	const struct wait_state *state = pointer;
+
+	offered->wait_mode = state->exact ? "exact" : "sample";
+	offered->wait_period_ns = state->exact ? 0 : state->period_ns;
+	offered->wait_min_ns = state->exact ? state->min_ns : 0;
 }
 
-/* How long it is between two looks; 0: none is due. */
-static int set_timer(struct wait_source *source, uint64_t period_ns)
+static int wait_start(void *pointer, struct errmsg *err)
 {
-	struct itimerspec period = {.it_interval = {.tv_sec = (time_t)(period_ns / NS_PER_S),
-					    .tv_nsec = (long)(period_ns % NS_PER_S)}};
+	struct wait_state *state = pointer;
 
-	period.it_value = period.it_interval;
-	return timerfd_settime(source->timer_fd, 0, &period, NULL) < 0 ? -errno : 0;
+	return state->exact ? exact_waits_start(state->exact, err)
+			    : sampled_waits_start(state->sampled, err);
 }
 
-int wait_source_start(struct wait_source *source, struct errmsg *err)
+static void wait_pause(void *pointer)
 {
-	int result;
+	struct wait_state *state = pointer;
 
-	source->skeleton->bss->count_from_ns = monotonic_now_ns();
-	result = wait_bpf__attach(source->skeleton);
-	if (result < 0)
-		return errmsg_set(
-			err, result, "cannot attach the waiting programs: %s", strerror(-result));
-	source->iterator = bpf_program__attach_iter(source->skeleton->progs.look_at_task, NULL);
-	if (!source->iterator)
-		return errmsg_set(
-			err, -errno, "cannot attach the task iterator: %s", strerror(errno));
-	result = set_timer(source, source->period_ns);
-	return result < 0 ? errmsg_set(err, result, "cannot set a timer: %s", strerror(-result))
-			  : 0;
+	if (state->exact)
+		exact_waits_stop(state->exact);
+	else
+		sampled_waits_pause(state->sampled);
 }
 
-int wait_source_descriptor(const struct wait_source *source)
+/* They are begun anew with each window. */
+static int wait_resume(void *pointer, uint64_t from_ns)
 {
-	return source->timer_fd;
+	struct wait_state *state = pointer;
+
+	wait_pause(state);
+	return state->exact ? exact_waits_resume(state->exact, from_ns)
+			    : sampled_waits_resume(state->sampled, from_ns);
 }
 
-/*
- * The chance that a due stack is taken, by how many were due at the last look: what is not taken
- * keeps its time for a later look.
- */
-static void set_chance(struct wait_source *source)
+static size_t wait_descriptors(void *pointer, int *ret_fds, size_t capacity)
 {
-	uint64_t due = source->skeleton->bss->wait_counts[WAIT_COUNT_CHANGED];
-	uint64_t last = due - source->last_due;
+	const struct wait_state *state = pointer;
 
-	source->last_due = due;
-	source->skeleton->bss->stacks_left = 2 * source->stacks_per_look;
-	source->skeleton->data->chance = last <= source->stacks_per_look
-						 ? 1ULL << 32
-						 : (source->stacks_per_look << 32) / last;
-}
-
-static int look(struct wait_source *source)
-{
-	_cleanup_close_ int fd = -1;
-	char nothing[16];
-	ssize_t got;
-
-	set_chance(source);
-	fd = bpf_iter_create(bpf_link__fd(source->iterator));
-	if (fd < 0)
-		return -errno;
-	/* The program writes nothing here: reading runs it over all tasks. */
-	do
-		got = read(fd, nothing, sizeof(nothing));
-	while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
-	return got < 0 ? -errno : 0;
-}
-
-int wait_source_run(struct wait_source *source)
-{
-	uint64_t periods;
-
-	if (!source->iterator || /* stopped */
-		read(source->timer_fd, &periods, sizeof(periods)) != sizeof(periods))
+	if (state->exact || !capacity)
 		return 0;
-	return look(source);
+	ret_fds[0] = sampled_waits_descriptor(state->sampled);
+	return 1;
 }
 
-void wait_source_pause(struct wait_source *source)
+static int wait_drain(void *pointer, const struct source_sink *sink)
 {
-	if (!source->iterator || source->skeleton->bss->count_from_ns == UINT64_MAX)
+	struct wait_state *state = pointer;
+
+	return state->sampled ? sampled_waits_run(state->sampled) : 0;
+}
+
+static void wait_stop(void *pointer)
+{
+	struct wait_state *state = pointer;
+
+	if (state->exact)
+		exact_waits_stop(state->exact);
+	else
+		sampled_waits_stop(state->sampled);
+}
+
+static void wait_account(void *pointer, struct source_account *account)
+{
+	const struct wait_state *state = pointer;
+	struct sampled_waits_account sampled = {0};
+	struct exact_waits_account exact = {0};
+
+	if (state->exact)
+		exact_waits_account(state->exact, &exact);
+	else
+		sampled_waits_account(state->sampled, &sampled);
+	account->waiting.count += exact.run_count + sampled.run_count;
+	account->waiting.time_ns += exact.run_time_ns + sampled.run_time_ns;
+}
+
+static void note_exact(
+	const struct exact_waits_account *account, source_note_function *add, void *context)
+{
+	struct errmsg note;
+
+	if (account->unmeasured) {
+		errmsg_set(&note, 0,
+			"%llu begins or ends of waits are missing: the kernel did not report them",
+			(unsigned long long)account->unmeasured);
+		add(context, note.text);
+	}
+	if (account->crowded) {
+		errmsg_set(&note, 0,
+			"%llu waits were counted without their stacks, since more came than could "
+			"be written; give a larger --wait-min",
+			(unsigned long long)account->crowded);
+		add(context, note.text);
+	}
+	if (account->lost) {
+		errmsg_set(&note, 0,
+			"%llu waits, %llu ms together, are missing: the sample ring was full; give "
+			"a larger --wait-min",
+			(unsigned long long)account->lost,
+			(unsigned long long)(account->lost_ns / NS_PER_MS));
+		add(context, note.text);
+	}
+}
+
+static void wait_notes(void *pointer, source_note_function *add, void *context)
+{
+	const struct wait_state *state = pointer;
+	struct exact_waits_account exact;
+
+	if (state->why_sampled.text[0])
+		add(context, state->why_sampled.text);
+	if (!state->exact)
 		return;
-	set_timer(source, 0);
-	source->skeleton->bss->is_last = 1;
-	look(source);
-	source->skeleton->bss->is_last = 0;
-	source->skeleton->bss->count_from_ns = UINT64_MAX;
+	exact_waits_account(state->exact, &exact);
+	note_exact(&exact, add, context);
 }
 
-/* The first look says from which run times on is counted. */
-int wait_source_resume(struct wait_source *source, uint64_t from_ns)
+static void wait_close(void *pointer)
 {
-	int result;
+	struct wait_state *state = pointer;
 
-	if (!source->iterator)
-		return 0;
-	source->skeleton->bss->count_from_ns = from_ns;
-	result = look(source);
-	return result < 0 ? result : set_timer(source, source->period_ns);
+	exact_waits_free(state->exact);
+	sampled_waits_free(state->sampled);
+	free(state);
 }
 
-void wait_source_stop(struct wait_source *source)
-{
-	if (!source->iterator)
-		return;
-	wait_source_pause(source);
-	bpf_link__destroy(source->iterator);
-	source->iterator = NULL;
-	wait_bpf__detach(source->skeleton);
-}
-
-void wait_source_account(const struct wait_source *source, struct wait_account *ret_account)
-{
-	const uint64_t *counts = (const uint64_t *)source->skeleton->bss->wait_counts;
-	struct program_runs runs = {0};
-
-	*ret_account = (struct wait_account){
-		.looked = counts[WAIT_COUNT_LOOKED],
-		.unchanged = counts[WAIT_COUNT_UNCHANGED],
-		.due = counts[WAIT_COUNT_CHANGED],
-		.taken = counts[WAIT_COUNT_TAKEN],
-		.raced = counts[WAIT_COUNT_RACED],
-	};
-	program_runs_add(&runs, source->skeleton->progs.look_at_task);
-	ret_account->run_count = runs.count;
-	ret_account->run_time_ns = runs.time_ns;
-}
+const struct source wait_source = {
+	.name = "wait",
+	.moment = SOURCE_WITH_COMMAND,
+	.is_optional = true,
+	.probe = wait_probe,
+	.open = wait_open,
+	.capabilities = wait_capabilities,
+	.start = wait_start,
+	.pause = wait_pause,
+	.resume = wait_resume,
+	.descriptors = wait_descriptors,
+	.drain = wait_drain,
+	.stop = wait_stop,
+	.account = wait_account,
+	.notes = wait_notes,
+	.close = wait_close,
+};

@@ -12,14 +12,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "collect/device/reader.h"
 #include "ring-file.h"
+#include "sources/target/ring_reader.h"
 
 #define RECORDS 200000
 
 struct fixture {
 	struct target_rings *rings;
-	struct device_reader *reader;
+	struct ring_reader *reader;
 	struct wire_ring_file *file;
 	char path[512];
 	uint64_t taken, last, disorder;
@@ -40,7 +40,7 @@ static int set_up(void **state)
 		target_rings_open(&fixture->rings, &(struct target_gate_options){0}, &err), 0);
 	fixture->file = make_ring_file(
 		target_rings_folder(fixture->rings), fixture->path, sizeof(fixture->path));
-	assert_int_equal(device_reader_start(&fixture->reader, fixture->rings), 0);
+	assert_int_equal(ring_reader_start(&fixture->reader, fixture->rings), 0);
 	*state = fixture;
 	return 0;
 }
@@ -49,7 +49,7 @@ static int tear_down(void **state)
 {
 	struct fixture *fixture = *state;
 
-	device_reader_free(fixture->reader);
+	ring_reader_free(fixture->reader);
 	target_rings_free(fixture->rings);
 	munmap(fixture->file, WIRE_RING_FILE_BYTES);
 	free(fixture);
@@ -91,11 +91,11 @@ static void test_all_in_order(void **state)
 
 	assert_int_equal(pthread_create(&producer, NULL, produce, fixture), 0);
 	while (fixture->taken < RECORDS / 2) {
-		assert_in_range(device_reader_take(fixture->reader, on_record, fixture), 0, 1);
+		assert_in_range(ring_reader_take(fixture->reader, on_record, fixture), 0, 1);
 		pause_us((long)(fixture->taken % 1500));
 	}
 	while (fixture->taken < RECORDS)
-		assert_in_range(device_reader_take(fixture->reader, on_record, fixture), 0, 1);
+		assert_in_range(ring_reader_take(fixture->reader, on_record, fixture), 0, 1);
 	pthread_join(producer, NULL);
 	assert_int_equal(fixture->disorder, 0);
 	assert_int_equal(fixture->taken, RECORDS);
@@ -114,12 +114,12 @@ static void test_stopped(void **state)
 			.correlation = i};
 
 		if (i == 50)
-			device_reader_stop(fixture->reader);
+			ring_reader_stop(fixture->reader);
 		assert_true(wire_ring_write(&fixture->file->rings[0],
 			wire_ring_data(fixture->file, 0), &activity.record));
 	}
-	device_reader_stop(fixture->reader);
-	device_reader_take(fixture->reader, on_record, fixture);
+	ring_reader_stop(fixture->reader);
+	ring_reader_take(fixture->reader, on_record, fixture);
 	assert_in_range(fixture->taken, 0, 49);
 	assert_int_equal(target_rings_drain(fixture->rings, on_record, fixture), 0);
 	assert_int_equal(fixture->taken, 100);
@@ -153,7 +153,7 @@ static void test_limit(void **state)
 	/* What the thread keeps, what it reads at a time, and what the ring then holds. */
 	assert_in_range(written * sizeof(activity), 10 << 20, (15 << 20) + 2 * WIRE_RING_BYTES);
 	while (fixture->taken < written)
-		assert_in_range(device_reader_take(fixture->reader, on_record, fixture), 0, 1);
+		assert_in_range(ring_reader_take(fixture->reader, on_record, fixture), 0, 1);
 	assert_int_equal(fixture->disorder, 0);
 }
 
@@ -165,12 +165,12 @@ static void test_take_says_whether_it_read(void **state)
 
 	do {
 		pause_us(1000);
-		result = device_reader_take(fixture->reader, on_record, fixture);
+		result = ring_reader_take(fixture->reader, on_record, fixture);
 	} while (result == 0);
 	assert_int_equal(result, 1);
-	device_reader_stop(fixture->reader);
-	device_reader_take(fixture->reader, on_record, fixture);
-	assert_int_equal(device_reader_take(fixture->reader, on_record, fixture), 0);
+	ring_reader_stop(fixture->reader);
+	ring_reader_take(fixture->reader, on_record, fixture);
+	assert_int_equal(ring_reader_take(fixture->reader, on_record, fixture), 0);
 }
 
 int main(void)

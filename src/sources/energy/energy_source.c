@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/session/energy.h"
-
+/* Power and energy: the sampler, and what a recording asks of it. */
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "collect/session/internal.h"
-#include "sources/energy/sampler.h"
+#include "sources/source.h"
 
 /* A recording waits for sources to be open: those that take longer are measured later. */
 #define OPEN_NS          (300 * NS_PER_MS)
@@ -17,35 +15,25 @@
 /* Two looks while the machine is at rest: the queues hold ten seconds. */
 #define BASELINE_LOOK_MS 100
 
-static int write_domain(void *context, const struct wire_energy_domain *domain)
+struct energy_state {
+	struct energy_sampler *sampler;
+	bool is_finished;
+};
+
+static bool is_off(const struct source_settings *settings)
 {
-	return capture_writer_energy_domain(context, domain);
+	return !settings->energy || strcmp(settings->energy, "off") == 0;
 }
 
-static int write_interval(void *context, const struct wire_energy_interval *interval)
+static int energy_probe(const struct source_settings *settings, struct errmsg *reason)
 {
-	return capture_writer_energy_interval(context, interval);
-}
-
-static int write_state(void *context, const struct wire_energy_state *state)
-{
-	return capture_writer_energy_state(context, state);
-}
-
-static int write_absence(void *context, const struct wire_energy_absence *absence)
-{
-	return capture_writer_energy_absence(context, absence);
-}
-
-static struct energy_sink sink_of(const struct session *session)
-{
-	return (struct energy_sink){
-		.context = session->writer,
-		.domain = write_domain,
-		.interval = write_interval,
-		.state = write_state,
-		.absence = write_absence,
-	};
+	if (!is_off(settings))
+		return 0;
+	if (settings->require_energy || settings->energy_baseline_ns)
+		return errmsg_set(reason, -EINVAL,
+			"--require-energy and --energy-baseline need --energy: leave --energy off "
+			"out");
+	return !settings->energy_model;
 }
 
 /* ---- what must be there ---- */
@@ -130,11 +118,12 @@ static int check_required(
 
 /* ---- the machine at rest ---- */
 
-/* Signals are blocked, and end it. */
-static int measure_baseline(struct session *session, struct errmsg *err)
+/* A signal ends it. */
+static int measure_baseline(
+	struct energy_sampler *sampler, const struct source_settings *settings, struct errmsg *err)
 {
-	uint64_t end_ns = monotonic_now_ns() + session->options->energy_baseline_ns;
-	struct pollfd signals = {.fd = session->signal_fd, .events = POLLIN};
+	uint64_t end_ns = monotonic_now_ns() + settings->energy_baseline_ns;
+	struct pollfd signals = {.fd = settings->interrupt_fd, .events = POLLIN};
 	int r = 0;
 
 	while (r == 0 && monotonic_now_ns() < end_ns) {
@@ -142,65 +131,90 @@ static int measure_baseline(struct session *session, struct errmsg *err)
 			return errmsg_set(err, -EINTR,
 				"interrupted while the machine at rest was measured "
 				"(--energy-baseline); the command was not started");
-		r = energy_sampler_drain(session->energy, NULL);
+		r = energy_sampler_drain(sampler, NULL);
 	}
-	energy_sampler_take_baseline(session->energy);
+	energy_sampler_take_baseline(sampler);
 	return r;
 }
 
 /* ---- the recording ---- */
 
-int session_open_energy(struct session *session, struct errmsg *err)
+static int open_sampler(
+	struct energy_state *state, const struct source_settings *settings, struct errmsg *err)
 {
-	const struct session_options *options = session->options;
-	bool is_auto = options->energy && strcmp(options->energy, "auto") == 0;
-	bool is_off = !options->energy || strcmp(options->energy, "off") == 0;
-	struct energy_sampler_options sampling = {
-		.sources = is_off ? NULL : options->energy,
-		.model = options->energy_model,
-		.wait_ns = options->require_energy ? OPEN_REQUIRED_NS
-			   : is_auto               ? OPEN_NS
-						   : OPEN_ASKED_NS,
+	bool is_auto = settings->energy && strcmp(settings->energy, "auto") == 0;
+	struct energy_sampler_options options = {
+		.sources = is_off(settings) ? NULL : settings->energy,
+		.model = settings->energy_model,
+		.wait_ns = settings->require_energy ? OPEN_REQUIRED_NS
+			   : is_auto                ? OPEN_NS
+						    : OPEN_ASKED_NS,
 	};
-	int r;
+	int r = energy_sampler_open(&state->sampler, &options, err);
 
-	if (is_off && (options->require_energy || options->energy_baseline_ns))
-		return errmsg_set(err, -EINVAL,
-			"--require-energy and --energy-baseline need --energy: leave --energy off "
-			"out");
-	if (is_off && !options->energy_model)
-		return 0;
-	r = energy_sampler_open(&session->energy, &sampling, err);
 	if (r == 0)
-		r = check_required(session->energy, options->require_energy, err);
-	if (r == 0 && options->energy_baseline_ns)
-		r = measure_baseline(session, err);
+		r = check_required(state->sampler, settings->require_energy, err);
+	if (r == 0 && settings->energy_baseline_ns)
+		r = measure_baseline(state->sampler, settings, err);
 	return r;
 }
 
-void session_start_energy(struct session *session)
+static void energy_close(void *pointer)
 {
-	if (session->energy)
-		energy_sampler_start(session->energy, session->start_ns);
+	struct energy_state *state = pointer;
+
+	energy_sampler_free(state->sampler);
+	free(state);
 }
 
-int session_collect_energy(struct session *session)
+static int energy_open(void **ret_state, const struct source_settings *settings,
+	const struct source_capabilities *offered, struct errmsg *err)
 {
-	struct energy_sink sink = sink_of(session);
+	struct energy_state *state = calloc(1, sizeof(*state));
+	int r;
 
-	/* The rest is cut at the recording's end. */
-	if (!session->energy || session->sampling_ended)
-		return 0;
-	return energy_sampler_drain(session->energy, &sink);
+	if (!state)
+		return -ENOMEM;
+	r = open_sampler(state, settings, err);
+	if (r < 0) {
+		energy_close(state);
+		return r;
+	}
+	*ret_state = state;
+	return 0;
+}
+
+static int energy_start(void *pointer, struct errmsg *err)
+{
+	struct energy_state *state = pointer;
+
+	energy_sampler_start(state->sampler, monotonic_now_ns());
+	return 0;
+}
+
+static int energy_drain(void *pointer, const struct source_sink *sink)
+{
+	struct energy_state *state = pointer;
+
+	return state->is_finished ? 0 : energy_sampler_drain(state->sampler, sink->energy);
+}
+
+static int energy_finish(void *pointer, uint64_t end_ns, const struct source_sink *sink)
+{
+	struct energy_state *state = pointer;
+
+	state->is_finished = true;
+	return energy_sampler_finish(state->sampler, end_ns, sink->energy);
 }
 
 /* "package-0 45.2 J (21.5 W), gpu0 1.2 kJ (410 W)", of each rail that is in no other. */
-static void summarise(struct session *session)
+static void energy_account(void *pointer, struct source_account *account)
 {
+	const struct energy_state *state = pointer;
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	for (unsigned i = 0; i < energy_sampler_count(session->energy); i++) {
-		const struct energy_sampled *sampled = energy_sampler_at(session->energy, i);
+	for (unsigned i = 0; state->is_finished && i < energy_sampler_count(state->sampler); i++) {
+		const struct energy_sampled *sampled = energy_sampler_at(state->sampler, i);
 		double joules = (double)sampled->energy_nj / 1e9;
 
 		if (!sampled->measured_ns)
@@ -212,29 +226,25 @@ static void summarise(struct session *session)
 			: sampled->domain.quality == WIRE_ENERGY_ESTIMATED ? ", estimated"
 									   : "");
 	}
-	errmsg_set(&session->result->energy, 0, "%s", strbuf_cstr(&text));
+	errmsg_set(&account->energy, 0, "%s", strbuf_cstr(&text));
 }
 
-int session_finish_energy(struct session *session)
+static void energy_notes(void *pointer, source_note_function *add, void *context)
 {
-	struct energy_sink sink = sink_of(session);
-	int r;
+	const struct energy_state *state = pointer;
 
-	if (!session->energy)
-		return 0;
-	r = energy_sampler_finish(session->energy, session->end_ns, &sink);
-	summarise(session);
-	return r;
+	energy_sampler_notes(state->sampler, add, context);
 }
 
-void session_add_energy_notes(
-	struct session *session, void (*add)(void *context, const char *sentence))
-{
-	if (session->energy)
-		energy_sampler_notes(session->energy, add, session);
-}
-
-void session_close_energy(struct session *session)
-{
-	session->energy = energy_sampler_free(session->energy);
-}
+const struct source energy_source = {
+	.name = "energy",
+	.moment = SOURCE_BEFORE_COMMAND,
+	.probe = energy_probe,
+	.open = energy_open,
+	.start = energy_start,
+	.drain = energy_drain,
+	.finish = energy_finish,
+	.account = energy_account,
+	.notes = energy_notes,
+	.close = energy_close,
+};

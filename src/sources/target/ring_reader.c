@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/device/reader.h"
+#include "sources/target/ring_reader.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -22,21 +22,20 @@ struct origin {
 	uint32_t pid, reserved;
 };
 
-struct device_reader {
+struct ring_reader {
 	struct target_rings *rings;
 	pthread_t thread;
 	bool is_running;
-	int stop_fd;          /* readable: the thread is to end */
-	pthread_mutex_t lock; /* of the rings and what follows */
-	struct strbuf read;
-	bool was_read; /* since the last take */
+	int stop_fd;        /* readable: the thread is to end */
+	struct strbuf read; /* by whoever locked the rings, and so what follows */
+	bool was_read;      /* since the last take */
 	int result;
 	struct strbuf taken; /* the collector's: no lock */
 };
 
 static void keep_record(void *context, uint32_t pid, const struct wire_record *record)
 {
-	struct device_reader *reader = context;
+	struct ring_reader *reader = context;
 	const struct origin origin = {.pid = pid};
 	char *room = strbuf_room(&reader->read, sizeof(origin) + record->length_bytes);
 
@@ -48,12 +47,12 @@ static void keep_record(void *context, uint32_t pid, const struct wire_record *r
 }
 
 /* Returns how long the rings can be left alone now. */
-static int read_rings(struct device_reader *reader)
+static int read_rings(struct ring_reader *reader)
 {
 	int result = 0, pause_ms = 1;
 	double fill;
 
-	pthread_mutex_lock(&reader->lock);
+	target_rings_lock(reader->rings);
 	if (reader->read.length < MAX_WAITING_BYTES && reader->result == 0) {
 		result = target_rings_drain(reader->rings, keep_record, reader);
 		reader->was_read = true;
@@ -64,13 +63,13 @@ static int read_rings(struct device_reader *reader)
 		result = strbuf_status(&reader->read);
 	if (result < 0)
 		reader->result = result;
-	pthread_mutex_unlock(&reader->lock);
+	target_rings_unlock(reader->rings);
 	return pause_ms;
 }
 
 static void *run(void *context)
 {
-	struct device_reader *reader = context;
+	struct ring_reader *reader = context;
 	struct pollfd stop = {.fd = reader->stop_fd, .events = POLLIN};
 
 	pthread_setname_np(pthread_self(), "sonde-rings");
@@ -79,40 +78,27 @@ static void *run(void *context)
 	return NULL;
 }
 
-int device_reader_start(struct device_reader **ret_reader, struct target_rings *rings)
+int ring_reader_start(struct ring_reader **ret_reader, struct target_rings *rings)
 {
-	struct device_reader *reader = calloc(1, sizeof(*reader));
+	struct ring_reader *reader = calloc(1, sizeof(*reader));
 	int result;
 
 	if (!reader)
 		return -ENOMEM;
 	reader->rings = rings;
-	pthread_mutex_init(&reader->lock, NULL);
 	reader->stop_fd = eventfd(0, EFD_CLOEXEC);
 	result = reader->stop_fd < 0 ? -errno : -pthread_create(&reader->thread, NULL, run, reader);
 	reader->is_running = result == 0;
 	if (result < 0) {
-		device_reader_free(reader);
+		ring_reader_free(reader);
 		return result;
 	}
 	*ret_reader = reader;
 	return 0;
 }
 
-void device_reader_lock(struct device_reader *reader)
-{
-	if (reader)
-		pthread_mutex_lock(&reader->lock);
-}
-
-void device_reader_unlock(struct device_reader *reader)
-{
-	if (reader)
-		pthread_mutex_unlock(&reader->lock);
-}
-
-int device_reader_take(
-	struct device_reader *reader, target_rings_record_function *on_record, void *context)
+int ring_reader_take(
+	struct ring_reader *reader, target_rings_record_function *on_record, void *context)
 {
 	struct strbuf read;
 	int result;
@@ -120,12 +106,12 @@ int device_reader_take(
 	if (reader->taken.capacity > KEPT_BYTES)
 		strbuf_done(&reader->taken);
 	strbuf_clear(&reader->taken);
-	pthread_mutex_lock(&reader->lock);
+	target_rings_lock(reader->rings);
 	read = reader->read;
 	reader->read = reader->taken;
 	result = reader->result < 0 ? reader->result : reader->was_read;
 	reader->was_read = false;
-	pthread_mutex_unlock(&reader->lock);
+	target_rings_unlock(reader->rings);
 	reader->taken = read;
 	for (size_t at = 0; at < read.length;) {
 		const struct origin *origin = (const void *)(read.data + at);
@@ -137,7 +123,7 @@ int device_reader_take(
 	return result;
 }
 
-void device_reader_stop(struct device_reader *reader)
+void ring_reader_stop(struct ring_reader *reader)
 {
 	const uint64_t one = 1;
 
@@ -149,12 +135,11 @@ void device_reader_stop(struct device_reader *reader)
 	reader->is_running = false;
 }
 
-struct device_reader *device_reader_free(struct device_reader *reader)
+struct ring_reader *ring_reader_free(struct ring_reader *reader)
 {
 	if (!reader)
 		return NULL;
-	device_reader_stop(reader);
-	pthread_mutex_destroy(&reader->lock);
+	ring_reader_stop(reader);
 	closep(&reader->stop_fd);
 	strbuf_done(&reader->read);
 	strbuf_done(&reader->taken);
