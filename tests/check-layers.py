@@ -74,8 +74,8 @@ def check_file(root, path, table):
 
 def symbols(build, layers):
     """(layer, object, kind, name) of every global symbol of the layers' static libraries."""
-    archives = sorted((build / "src").rglob("*.a"))
-    done = subprocess.run(["nm", "-A", "-g", *archives], capture_output=True, text=True, check=True)
+    archives = sorted(path.relative_to(build) for path in (build / "src").rglob("*.a"))
+    done = subprocess.run(["nm", "-A", "-g", *archives], capture_output=True, text=True, check=True, cwd=build)
     for match in filter(None, map(OBJECT.search, done.stdout.splitlines())):
         if match["layer"] in layers:
             yield match["layer"], match["object"], match["kind"], match["name"]
