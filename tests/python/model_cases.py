@@ -297,6 +297,28 @@ def case_a_window_that_opens_late():
     assert list(tokens_of(taken).values()) == [[(1, "decode"), (2, "decode"), (3, "decode"), (4, "decode")]]
 
 
+def case_slow_continuous_batching():
+    """Requests of generate_batch() arrive, and each of their tokens comes in the thread that runs the batch."""
+    import transformers.generation.continuous_batching  # noqa: F401
+
+    for module in ("requests", "continuous_api"):
+        registry.apply("transformers.generation.continuous_batching." + module)
+    model = model_of("llama", attn_implementation="sdpa")
+    take()
+    prompts = [[5, 6, 7, 8], [9, 10, 11]]
+    config = transformers.GenerationConfig(max_new_tokens=5, do_sample=False, eos_token_id=-1, pad_token_id=0)
+    results = model.generate_batch(prompts, generation_config=config, warmup=False)
+    taken = take()
+    assert len(results) == 2 and all(len(one.generated_tokens) == 5 for one in results.values()), results
+    marks = {}
+    for kind, index, fields, _ in taken:
+        if kind == "token":
+            marks.setdefault(fields["request"], []).append((index, fields["phase"]))
+    assert marks == {name: [(0, "queued"), *((i, "decode") for i in range(5))] for name in results}, marks
+    steps = tree(taken)
+    assert len(steps) >= 5 and all(step.name == "step" for step in steps) and hooks_in(model) == 0
+
+
 def case_a_loop_of_another_decoder():
     """A decoder of its own, in the call of generate(): its tokens are those of the one request."""
     model = model_of("llama")

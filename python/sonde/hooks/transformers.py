@@ -158,6 +158,77 @@ def _end_step(generation: _Generation, _model: Any, is_finished: Any = False, sy
         generation.is_finished = bool(is_finished)
 
 
+# ---- generate_batch(): continuous batching ----
+
+
+class _Adding(threading.local):
+    is_on = False  # this thread adds a request: states that are made otherwise are no requests
+
+
+_adding = _Adding()
+
+
+def _wrap_add_request(original: Function) -> Function:
+    @wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        _adding.is_on = True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _adding.is_on = False
+
+    return wrapper
+
+
+def _wrap_state(original: Function) -> Function:
+    """The state of a request is made: it arrives. The batch takes it in a thread of its own."""
+    run = registry.guard().run
+
+    @wraps(original)
+    def wrapper(state: Any, *args: Any, **kwargs: Any) -> Any:
+        if _adding.is_on:
+            run(_core.token, 0, state.request_id, phase="queued")
+        return original(state, *args, **kwargs)
+
+    return wrapper
+
+
+def _say_batched(state: Any, before: int) -> None:
+    made: int = state.generated_len()
+    if made > before:
+        _core.token(made - 1, state.request_id, phase="decode")
+
+
+def _wrap_update(original: Function) -> Function:
+    """A token of a request has come to the host."""
+    run = registry.guard().run
+
+    @wraps(original)
+    def wrapper(state: Any, *args: Any, **kwargs: Any) -> Any:
+        before = run(state.generated_len)
+        result = original(state, *args, **kwargs)
+        run(_say_batched, state, before)
+        return result
+
+    return wrapper
+
+
+def _wrap_loop(original: Function) -> Function:
+    """The thread that runs the forward passes of all requests."""
+    run = registry.guard().run
+
+    @wraps(original)
+    def wrapper(manager: Any, *args: Any, **kwargs: Any) -> Any:
+        watching = run(transformers_models.enter, manager.model)
+        try:
+            return original(manager, *args, **kwargs)
+        finally:
+            if watching is not None:
+                run(transformers_models.leave, watching, 0)
+
+    return wrapper
+
+
 def _after(record: Callable[..., None]) -> Callable[[Function], Function]:
     """A `make` that has `record` called after each call that returns, with the generation that this thread is in."""
 
@@ -188,6 +259,7 @@ def _fields_of_pass() -> Fields:
 transformers_models.set_fields(_fields_of_pass)
 
 _GENERATION = "transformers.generation.utils"
+_BATCHING = "transformers.generation.continuous_batching"
 
 HOOKS: Tuple[Hook, ...] = (
     Hook("transformers", "transformers.trainer", "Trainer.training_step", ranged(DOMAIN, "training_step")),
@@ -195,4 +267,8 @@ HOOKS: Tuple[Hook, ...] = (
     Hook("transformers", _GENERATION, "GenerationMixin.generate", _wrap_generate),
     Hook("transformers", _GENERATION, "GenerationMixin._update_model_kwargs_for_generation", _after(_end_pass)),
     Hook("transformers", _GENERATION, "GenerationMixin._has_unfinished_sequences", _after(_end_step), optional=True),
+    Hook("transformers", _BATCHING + ".requests", "RequestState.__post_init__", _wrap_state),
+    Hook("transformers", _BATCHING + ".requests", "RequestState.update_and_check_completion", _wrap_update),
+    Hook("transformers", _BATCHING + ".continuous_api", "ContinuousBatchingManager.add_request", _wrap_add_request),
+    Hook("transformers", _BATCHING + ".continuous_api", "ContinuousBatchingManager._run_generation_loop", _wrap_loop),
 )
