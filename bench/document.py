@@ -5,6 +5,7 @@ import re
 
 from api_document import api
 from device_document import device
+from energy_document import energy, token_times
 from markdown_table import NONE, megabytes, number, percent, table, verdict
 from models_document import models
 from package_document import package
@@ -310,8 +311,8 @@ def windows(results):
     return table(("what", "bar", "measured", "holds"), rows)
 
 
-PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, models, traces,
-         peers)
+PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, models, energy,
+         token_times, traces, peers)
 
 
 def update(results, parts=PARTS):

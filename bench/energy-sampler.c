@@ -5,6 +5,8 @@
  * battery, and two GPUs of the stand-in for NVIDIA's library named. A process beside it has the
  * counters run. perf's counter is the kernel's CPU clock. CPU time is that of this process: the
  * threads that read, and the drain ten times a second.
+ *
+ * energy-sampler SECONDS HZ wake: what a thread costs that wakes up so often and does nothing.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -143,6 +145,22 @@ static void print_domains(const struct energy_sampler *sampler)
 	}
 }
 
+static int measure_waking(unsigned long seconds, unsigned long hz)
+{
+	uint64_t begin_ns = monotonic_now_ns(), tick_ns = NS_PER_S / hz;
+	double used_s = cpu_s();
+
+	for (uint64_t i = 1; i <= seconds * hz; i++) {
+		uint64_t time_ns = begin_ns + i * tick_ns;
+		const struct timespec until = {.tv_sec = (time_t)(time_ns / NS_PER_S),
+			.tv_nsec = (long)(time_ns % NS_PER_S)};
+
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	}
+	printf("{\"cpu_share\": %g}\n", (cpu_s() - used_s) / (double)seconds);
+	return 0;
+}
+
 int main(int count, char **arguments)
 {
 	const struct energy_sink sink = {
@@ -164,6 +182,8 @@ int main(int count, char **arguments)
 		setenv("TMPDIR", "/dev/shm", 1) < 0) /* no disk's file system */
 		return 2;
 	hz = strtoul(arguments[2], NULL, 10);
+	if (hz && strcmp(arguments[3], "wake") == 0)
+		return measure_waking(strtoul(arguments[1], NULL, 10), hz);
 	options.tick_ns = hz ? NS_PER_S / hz : 0;
 	tree_make(&tree);
 	make_tree(&tree);

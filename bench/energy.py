@@ -1,73 +1,69 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What energy costs to look at, and how right the attribution is: bench/energy.py BUILD_FOLDER
+"""What energy costs to look at, and how right the attribution is.
 
-Prints what sampling power costs over a made-up /sys (energy-sampler.c; median of three, at 100 Hz and at each source's own
-schedule), the time of an energy flame graph of 60,000 samples (median of seven), what it takes with CPU time in its place, and
-the errors of classes of simulated GPU work whose powers are known (tests/unit/test-energy.c).
+Sampling power over a made-up /sys (energy-sampler.c), at 100 Hz and at each source's own schedule, beside a thread that
+only wakes up so often; the time of an energy flame graph of 60,000 samples; the errors of classes of simulated GPU work
+whose powers are known, and the worst interval of random schedules (tests/unit/test-energy.c).
 """
 
 import json
-import pathlib
 import re
-import resource
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
 
-RUNS = 7
-SAMPLER_RUNS, SAMPLER_SECONDS = 3, 10
+from workbench import report_progress
 
-
-def timed(*command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
-    wall = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+CLASS = re.compile(r"(\w+) +([\d.]+) J, true +([\d.]+) J: .* SE ([\d.]+) %, (\w+), merged (\d)")
+BY_TIME = re.compile(r"(\w+) +by time: ([-+][\d.]+) %")
+REFUSED = re.compile(r"attention: SE (?:[\d.]+|-?nan) %, (\w+)")
+CONSERVATION = re.compile(r"conservation: (\S+) at most")
 
 
-def flame_graph(build, folder, weight):
-    capture, picture = folder / "large.pftrace", folder / "large.svg"
-    subprocess.run([build / "tests/unit/make-model-capture", "large-energy", capture], check=True)
-    command = [build / "sonde", "export", "-f", "flamegraph", "--weight", weight, "-o", picture, capture]
-    runs = [timed(*command) for _ in range(RUNS)]
-    return tuple(statistics.median(values) for values in zip(*runs))
-
-
-def sampler(build, hz):
-    command = [build / "bench/energy-sampler", SAMPLER_SECONDS, hz, build / "tests/doubles/nvml/libnvidia-ml.so.1"]
+def sampler(bench, hz, *arguments):
+    """Shares of a core, and the last run."""
     runs = []
-    for _ in range(SAMPLER_RUNS):
-        done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
-        runs.append(json.loads(done.stdout))
-    return runs
+    for _ in range(bench.pick(3, 1)):
+        done = bench.run(bench.build / "bench" / "energy-sampler", bench.pick(10, 2), hz, *arguments)
+        runs.append(json.loads(done.output.splitlines()[-1]))
+    return {"cpu_shares": sorted(run["cpu_share"] for run in runs), "last": runs[-1]}
 
 
-def print_sampler(build):
-    for hz, name in ((100, "100 Hz each"), (0, "as they are recorded")):
-        runs = sampler(build, hz)
-        shares = sorted(100 * run["cpu_share"] for run in runs)
-        print(
-            f"sampler, {len(runs[0]['domains'])} rails, {name}: {statistics.median(shares):.2f} % of a core "
-            f"({shares[0]:.2f} to {shares[-1]:.2f}), {sum(run['allocations'] for run in runs)} allocations"
-        )
+def samplers(bench):
+    double = bench.build / "tests" / "doubles" / "nvml" / "libnvidia-ml.so.1"
+    return {"own": sampler(bench, 0, double), "100 Hz": sampler(bench, 100, double), "wake": sampler(bench, 100, "wake")}
 
 
-def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    print_sampler(build)
-    with tempfile.TemporaryDirectory() as name:
-        for weight in ("energy", "cpu"):
-            wall, cpu = flame_graph(build, pathlib.Path(name), weight)
-            print(f"flame graph of 60,000 samples, --weight {weight}: {wall:.2f} s, {cpu:.2f} s of CPU time")
-    simulated = subprocess.run([build / "tests/unit/test-energy"], check=True, capture_output=True, text=True)
-    for line in re.findall(r".*(?:SE |by time).*", simulated.stdout + simulated.stderr):
-        print(line)
+def flame_graphs(bench):
+    """Seconds by weight."""
+    capture = bench.path("large.pftrace")
+    bench.run(bench.build / "tests" / "unit" / "make-model-capture", "large-energy", capture)
+    found = {}
+    for weight in ("energy", "cpu"):
+        command = (bench.sonde, "export", "-f", "flamegraph", "--weight", weight, "-o", bench.path("large.svg"), capture)
+        found[weight] = statistics.median(bench.run(*command).seconds for _ in range(bench.pick(7, 2)))
+    return found
 
 
-if __name__ == "__main__":
-    main()
+def simulated(bench):
+    """What test-energy prints. The error of classes that cannot be told from each other is that of their sum."""
+    output = bench.run(bench.build / "tests" / "unit" / "test-energy").output
+    sums = {}
+    for name, found, true, error, method, merged in CLASS.findall(output):
+        key = "merged" if int(merged) else name
+        one = sums.setdefault(key, {"names": [], "found_j": 0, "true_j": 0, "standard_error": 0, "method": method})
+        one["names"].append(name)
+        one["found_j"] += float(found)
+        one["true_j"] += float(true)
+        one["standard_error"] = max(one["standard_error"], float(error) / 100)
+    classes = [{**one, "error": one["found_j"] / one["true_j"] - 1} for one in sums.values()]
+    return {
+        "classes": classes,
+        "by_time": {name: float(error) / 100 for name, error in BY_TIME.findall(output)},  # of the last mix
+        "refused": REFUSED.findall(output),
+        "conservation": float(CONSERVATION.search(output)[1]),
+    }
+
+
+def measure(bench):
+    found = {"sampler": samplers(bench), "flame_graph_s": flame_graphs(bench), "simulated": simulated(bench)}
+    report_progress(f"energy: {found}")
+    return found

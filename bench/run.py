@@ -17,6 +17,7 @@ import api
 import cost
 import device
 import document
+import energy
 import machine
 import models
 import package
@@ -25,6 +26,7 @@ import python_stacks
 import reading
 import slowdown
 import stacks
+import token_times
 import traces
 import unwinding
 import waiting
@@ -32,7 +34,7 @@ import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
-MODULES += (models, traces, peers)
+MODULES += (models, energy, token_times, traces, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
