@@ -30,7 +30,8 @@ static void describe_sorted(struct trace_describe *describe, const double *value
 	const double none = (double)NAN;
 	double squares = 0;
 
-	*describe = (struct trace_describe){0, 0, none, none, none, none, none, none, none};
+	*describe =
+		(struct trace_describe){0, 0, none, none, none, none, none, none, none, none, none};
 	if (!count)
 		return;
 	describe->count = count;
@@ -45,6 +46,8 @@ static void describe_sorted(struct trace_describe *describe, const double *value
 	describe->quarter = quantile(values, count, 0.25);
 	describe->median = quantile(values, count, 0.5);
 	describe->three_quarters = quantile(values, count, 0.75);
+	describe->p90 = quantile(values, count, 0.9);
+	describe->p99 = quantile(values, count, 0.99);
 	describe->most = values[count - 1];
 }
 

@@ -10,7 +10,7 @@ struct trace_describe {
 	double sum, mean;
 	double deviation; /* of the sample, with count - 1; NaN of one value */
 	/* Quantiles between two values are interpolated linearly. NaN of none, as is the mean. */
-	double least, quarter, median, three_quarters, most;
+	double least, quarter, median, three_quarters, p90, p99, most;
 };
 
 /* Sorts the values. */

@@ -425,11 +425,24 @@ void trace_view_done(struct trace_view *view)
 
 /* ---- names ---- */
 
+static bool is_unique_name(const struct trace_view *view, uint32_t device, const char *name)
+{
+	array_foreach (&view->devices, other) {
+		if (other != &view->devices.items[device] &&
+			strcmp(trace_device_name(view->trace, other->number), name) == 0)
+			return false;
+	}
+	return true;
+}
+
 void trace_view_device_name(const struct trace_view *view, uint32_t device, struct strbuf *out)
 {
 	int64_t number = view->devices.items[device].number;
+	const char *name = trace_device_name(view->trace, number);
 
-	if (number == TRACE_NO_NUMBER)
+	if (*name && is_unique_name(view, device, name))
+		strbuf_add(out, name);
+	else if (number == TRACE_NO_NUMBER)
 		strbuf_add(out, view->options.hta_compatible ? "all GPUs" : "GPU");
 	else
 		strbuf_addf(out, "GPU %lld", (long long)number);

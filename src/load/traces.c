@@ -123,6 +123,7 @@ static int load_capture_traces(struct trace_source *source)
 	r = trace_from_model(&trace, model, &source->err);
 	if (r < 0)
 		return r;
+	trace->recorded = NULL; /* it goes */
 	r = array_append(&list->items, trace);
 	if (r < 0)
 		trace_free(trace);

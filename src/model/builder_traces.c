@@ -254,6 +254,8 @@ int builder_visit_trace(void *context, const struct capture_trace *about)
 	trace->damage.truncated = about->damage.truncated;
 	r = add_string(trace, about->backend, &trace->backend);
 	r = r ?: add_string(trace, about->header, &trace->header);
+	if (r == 0)
+		r = trace_read_header_devices(trace);
 	return r ?: take_categories(state, about);
 }
 

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/errmsg.h"
 #include "base/id_map.h"
+#include "base/json_reader.h"
 #include "model/model.h"
 
 /* Kineto's "cat"; one that is not here is TRACE_OTHER, its name is kept. */
@@ -131,6 +132,12 @@ struct trace_group {
 	uint32_t ranks; /* JSON text */
 };
 
+/* A device, by its number in struct trace_work. */
+struct trace_device {
+	int64_t number;
+	uint32_t name;
+};
+
 /* Of a damaged file, in numbers. */
 struct trace_damage {
 	uint64_t skipped_events; /* not understood */
@@ -142,15 +149,17 @@ struct trace_damage {
 };
 
 struct trace {
-	uint32_t references;       /* beside the first: see trace_ref() */
-	const char *path;          /* a copy */
-	uint64_t base_ns;          /* baseTimeNanoseconds: added to all times; 0: none */
-	uint64_t recorded_from_ns; /* the model's time of 0; of a recording */
-	uint32_t rank;             /* MODEL_NONE: not said */
-	uint32_t world_size;       /* 0: not said */
-	uint32_t backend;          /* string */
-	bool has_fractions;        /* times finer than a microsecond */
-	bool arguments_kept;       /* details beyond what analyses need */
+	uint32_t references;          /* beside the first: see trace_ref() */
+	const char *path;             /* a copy */
+	uint64_t base_ns;             /* baseTimeNanoseconds: added to all times; 0: none */
+	const struct model *recorded; /* the recording that the rows are made of, which outlives
+					 them where it is needed; NULL: another tool's, or gone */
+	uint64_t recorded_from_ns;    /* the model's time of 0; of a recording */
+	uint32_t rank;                /* MODEL_NONE: not said */
+	uint32_t world_size;          /* 0: not said */
+	uint32_t backend;             /* string */
+	bool has_fractions;           /* times finer than a microsecond */
+	bool arguments_kept;          /* details beyond what analyses need */
 	uint32_t header; /* with arguments_kept: members of the file's object besides traceEvents */
 	ARRAY_OF(struct trace_event) events;
 	ARRAY_OF(struct trace_track) tracks;
@@ -161,9 +170,10 @@ struct trace {
 	ARRAY_OF(struct trace_flow) flows;
 	ARRAY_OF(struct trace_counter) counters;
 	ARRAY_OF(struct trace_group) groups;
-	ARRAY_OF(uint32_t) rows;        /* of all tracks: see struct trace_track */
-	struct id_map launches;         /* correlation → row of the call: the last one */
-	uint64_t repeated_correlations; /* calls with the correlation of another */
+	ARRAY_OF(struct trace_device) devices; /* those whose names are known */
+	ARRAY_OF(uint32_t) rows;               /* of all tracks: see struct trace_track */
+	struct id_map launches;                /* correlation → row of the call: the last one */
+	uint64_t repeated_correlations;        /* calls with the correlation of another */
 	struct trace_damage damage;
 	struct intern strings;
 };
@@ -203,6 +213,15 @@ static inline bool trace_is_work(const struct trace_event *event)
 /* NULL when there is none. */
 const struct trace_work *trace_work(const struct trace *trace, const struct trace_event *event);
 const struct trace_op *trace_op(const struct trace *trace, const struct trace_event *event);
+
+/* "" when it is not known. */
+const char *trace_device_name(const struct trace *trace, int64_t number);
+/* Returns 0 or -ENOMEM. */
+int trace_name_device(struct trace *trace, int64_t number, const char *name, size_t length);
+/* The same of all that JSON text says: the value of Kineto's "deviceProperties". */
+int trace_read_devices(struct trace *trace, const struct json_text *properties);
+/* The same of "deviceProperties" in trace.header. */
+int trace_read_header_devices(struct trace *trace);
 
 /* The call that launched this work: a row, or MODEL_NONE. */
 uint32_t trace_launch(const struct trace *trace, const struct trace_event *work);

@@ -107,12 +107,16 @@ static int find_device(
 	struct rows *rows, const struct model_device_work *work, uint32_t *ret_device)
 {
 	uint64_t key = (uintptr_t)work->device, known;
+	int r;
 
 	if (map_u64_get(&rows->devices, key, &known)) {
 		*ret_device = (uint32_t)known;
 		return 0;
 	}
 	*ret_device = (uint32_t)rows->devices.count;
+	r = trace_name_device(rows->trace, *ret_device, work->device, strlen(work->device));
+	if (r < 0)
+		return r;
 	return map_u64_set(&rows->devices, key, *ret_device);
 }
 
@@ -363,6 +367,7 @@ static void find_origin(struct rows *rows)
 	const struct model *model = rows->model;
 
 	rows->origin_ns = model_start_ns(model);
+	rows->trace->recorded = model;
 	rows->trace->recorded_from_ns = rows->origin_ns;
 	if (model->session.start_realtime_ns)
 		rows->trace->base_ns = model->session.start_realtime_ns -

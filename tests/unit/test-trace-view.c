@@ -239,6 +239,34 @@ static void devices_and_streams_are_told_apart(void **state)
 	assert_true(theirs.works.items[2].is_wait);
 }
 
+/* By its name where that tells it from the others, else by its number. */
+static void devices_have_their_names(void **state)
+{
+	static const char properties[] =
+		"[{\"id\": 1, \"name\": \"A \\\"100\\\"\", \"x\": []}, "
+		"{\"id\": \"?\", \"name\": \"B\"}, {\"id\": 0}, "
+		"{\"id\": 2, \"name\": \"C\"}, {\"id\": 3, \"name\": \"C\"";
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_view_ struct trace_view own = {0};
+	_cleanup_strbuf_ struct strbuf names = {0};
+
+	for (int device = 0; device < 4; device++)
+		example_device(trace, TRACE_KERNEL, "a", device, 7, device, 1, 0);
+	assert_int_equal(trace_read_devices(trace, &(struct json_text){.bytes = properties,
+							   .length = strlen(properties)}),
+		0);
+	trace->header = example_text(trace, "\"a\": 1, \"deviceProperties\": [{\"id\": 3, "
+					    "\"name\": \"C\"}]");
+	assert_int_equal(trace_read_header_devices(trace), 0);
+	view(&own, trace, ours);
+	for (uint32_t device = 0; device < 4; device++) {
+		trace_view_device_name(&own, device, &names);
+		strbuf_add_char(&names, ';');
+	}
+	assert_string_equal(strbuf_cstr(&names), "GPU 0;A \"100\";GPU 2;GPU 3;");
+	assert_string_equal(trace_device_name(trace, 3), "C");
+}
+
 static void hta_rounds_to_microseconds(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
@@ -373,6 +401,7 @@ int main(void)
 		cmocka_unit_test(kernels_are_known_by_their_stream),
 		cmocka_unit_test(the_stream_for_computing_is_not_for_communication),
 		cmocka_unit_test(devices_and_streams_are_told_apart),
+		cmocka_unit_test(devices_have_their_names),
 		cmocka_unit_test(hta_rounds_to_microseconds),
 		cmocka_unit_test(the_last_step_stays_unless_asked),
 		cmocka_unit_test(one_step_is_kept),

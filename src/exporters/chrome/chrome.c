@@ -280,6 +280,9 @@ static int write_document(struct strbuf *out, const struct model *model,
 	json_key(&json, "period_ns");
 	json_u64(&json, slices->period_ns);
 	json_end_object(&json);
+	r = chrome_add_device_names(&json, model);
+	if (r < 0)
+		return r;
 	json_key(&json, "traceEvents");
 	json_begin_array(&json);
 	write_names(out, model, numbers);

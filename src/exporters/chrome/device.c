@@ -314,6 +314,32 @@ static int add_all_of(struct tracks *tracks, size_t index)
 	return 0;
 }
 
+int chrome_add_device_names(struct json_writer *json, const struct model *model)
+{
+	struct intern devices = {0};
+	uint32_t number;
+	int r = 0;
+
+	json_key(json, "deviceProperties");
+	json_begin_array(json);
+	for (size_t i = 0; r >= 0 && i < model->device_works.count; i++) {
+		const char *name = model->device_works.items[i].device;
+
+		r = intern_add(&devices, &name, sizeof(name), &number);
+		if (r <= 0)
+			continue;
+		json_begin_object(json);
+		json_key(json, "id");
+		json_u64(json, number);
+		json_key(json, "name");
+		json_string(json, name);
+		json_end_object(json);
+	}
+	json_end_array(json);
+	intern_done(&devices);
+	return r < 0 ? r : 0;
+}
+
 int chrome_add_device_work(struct strbuf *out, const struct model *model,
 	const struct chrome_clock *clock, const uint64_t *process_numbers)
 {

@@ -128,5 +128,7 @@ int kineto_read_header(
 	}
 	if (json_text_equals(key, "distributedInfo"))
 		return read_distributed(parser, value);
+	if (json_text_equals(key, "deviceProperties"))
+		return trace_read_devices(parser->trace, value);
 	return 0;
 }

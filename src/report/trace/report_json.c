@@ -68,6 +68,8 @@ static void write_describe(
 	write_double(json, "p25", describe->quarter);
 	write_double(json, "p50", describe->median);
 	write_double(json, "p75", describe->three_quarters);
+	write_double(json, "p90", describe->p90);
+	write_double(json, "p99", describe->p99);
 	write_double(json, "max", describe->most);
 	json_end_object(json);
 }

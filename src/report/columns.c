@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/columns.h"
+
+static const struct report_column describe_columns[] = {
+	{.key = "count", .kind = REPORT_COUNT},
+	{.key = "mean", .kind = REPORT_NUMBER},
+	{.key = "std", .kind = REPORT_NUMBER, .help = "of the sample; null of one value"},
+	{.key = "min", .kind = REPORT_NUMBER},
+	{.key = "p25", .kind = REPORT_NUMBER, .help = "quantiles are interpolated linearly"},
+	{.key = "p50", .kind = REPORT_NUMBER},
+	{.key = "p75", .kind = REPORT_NUMBER},
+	{.key = "p90", .kind = REPORT_NUMBER},
+	{.key = "p99", .kind = REPORT_NUMBER},
+	{.key = "max", .kind = REPORT_NUMBER},
+};
+const struct report_shape columns_describe_shape = REPORT_SHAPE(describe_columns);
+
+static const struct report_column communication_columns[] = {
+	{.key = "known_by", .kind = REPORT_TEXT},
+	{.key = "kernels", .kind = REPORT_COUNT},
+};
+const struct report_shape columns_communication_shape = REPORT_SHAPE(communication_columns);
+
+void columns_add_number(struct result *result, int64_t number)
+{
+	if (number == TRACE_NO_NUMBER)
+		result_null(result);
+	else
+		result_i64(result, number);
+}
+
+void columns_add_device(struct result *result, const struct trace_report *report,
+	const struct trace_view *view, uint32_t device)
+{
+	_cleanup_strbuf_ struct strbuf place = {0};
+
+	report_trace_place(report, view, device, &place);
+	result_text(result, strbuf_cstr(&place));
+	result_u64(result, view->rank);
+	columns_add_number(result, view->devices.items[device].number);
+	result_text(result, trace_device_name(view->trace, view->devices.items[device].number));
+}
+
+void columns_add_stream(struct result *result, const struct trace_report *report,
+	const struct trace_view *view, uint32_t stream)
+{
+	_cleanup_strbuf_ struct strbuf name = {0};
+
+	columns_add_device(result, report, view, view->streams.items[stream].device);
+	trace_view_stream_name(view, stream, &name);
+	result_text(result, strbuf_cstr(&name));
+	columns_add_number(result, view->streams.items[stream].number);
+}
+
+void columns_add_frame(
+	struct result *result, const struct model *model, uint32_t index, const char *why)
+{
+	_cleanup_strbuf_ struct strbuf name = {0};
+	const struct model_frame *frame;
+
+	if (index == MODEL_NONE) {
+		result_text(result, why);
+		for (int i = 0; i < 5; i++)
+			result_null(result);
+		return;
+	}
+	frame = &model->frames.items[index];
+	if (frame->line)
+		result_textf(result, "%s:%u", frame->source_file, frame->line);
+	else
+		result_text(result, model_function_module(model, frame->function));
+	model_frame_name(model, index, &name);
+	result_text(result, strbuf_cstr(&name));
+	result_text(result, model_function_name(model, frame->function));
+	result_text(result, model_function_module(model, frame->function));
+	result_text(result, frame->source_file);
+	result_known(result, frame->line != 0, frame->line);
+}
+
+void columns_add_describe(struct result *result, const struct trace_describe *describe)
+{
+	const double values[] = {describe->mean, describe->deviation, describe->least,
+		describe->quarter, describe->median, describe->three_quarters, describe->p90,
+		describe->p99, describe->most};
+
+	result_open(result);
+	result_u64(result, describe->count);
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+		result_number(result, values[i]);
+	result_close(result);
+}
+
+void columns_add_communication(
+	struct result *result, const uint64_t counts[COMMUNICATION_EVIDENCE_MAX])
+{
+	result_open(result);
+	for (int i = COMMUNICATION_NOT + 1; i < COMMUNICATION_EVIDENCE_MAX; i++) {
+		result_text(result, communication_evidence_name((enum communication_evidence)i));
+		result_u64(result, counts[i]);
+	}
+	result_close(result);
+}
+
+bool columns_has_works(struct result *result, const struct report_input *input)
+{
+	for (size_t i = 0; i < input->trace->count; i++) {
+		if (input->trace->views[i].works.count)
+			return true;
+	}
+	report_nothing(result, input,
+		input->recording ? report_why_no_device_work(input->recording->model)
+				 : "There is no device work: no kernel, copy or fill of a GPU is "
+				   "in the trace.");
+	return false;
+}
