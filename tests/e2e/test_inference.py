@@ -334,7 +334,8 @@ def test_joules_of_tokens_phases_requests_and_steps(energy_recorded, sonde, repo
     assert_energy(row["energy"], row["total_ns"])
     text = sonde("report", "--by", "request", "--price", "0.25/kWh", capture, check=0).stdout
     assert "for an output token" in text and "It cost" in text and "Energy" in text
-    for by in ("phase", "step", "range"):
+    assert "J/token" in sonde("report", "--by", "token", capture, check=0).stdout
+    for by in ("token", "phase", "step", "range"):
         assert "Energy" in sonde("report", "--by", by, capture, check=0).stdout
 
 

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "sources/energy/busy_clock.h"
+#include "sources/energy/channel.h"
 #include "sources/energy/sampler.h"
 #include "sysfs-tree.h"
 #include "tests/doubles/nvml/double.h"
@@ -394,6 +395,40 @@ static void test_source_that_hangs_ends_in_a_gap(void **state _unused_)
 	atomic_store(&gpus->hangs, false);
 }
 
+static int open_costly(void **ret_state _unused_, const struct energy_place *place _unused_,
+	struct energy_found *found)
+{
+	struct energy_rail *rail = energy_found_add(found, WIRE_ENERGY_CPU, "", "costly");
+
+	rail->kind = ENERGY_POWER;
+	found->tick_ns = 10 * NS_PER_MS;
+	return 0;
+}
+
+static void read_for_a_millisecond(void *state _unused_, struct energy_reading *readings _unused_)
+{
+	uint64_t begin_ns = monotonic_now_ns();
+
+	while (monotonic_now_ns() - begin_ns < NS_PER_MS)
+		;
+}
+
+/* A source that takes a millisecond to read would take a tenth of a core 100 times a second. */
+static void test_a_costly_source_is_read_less_often(void **state _unused_)
+{
+	static const struct energy_source costly = {
+		.name = "costly", .open = open_costly, .read = read_for_a_millisecond};
+	struct energy_channel *channel = calloc(1, sizeof(*channel));
+
+	channel->source = &costly;
+	energy_channel_open(channel);
+	assert_int_equal(atomic_load(&channel->stage), CHANNEL_READS);
+	assert_true(channel->cost_ns >= NS_PER_MS);
+	assert_true((double)channel->cost_ns / (double)channel->tick_ns <= ENERGY_SHARE ||
+		    channel->tick_ns == 10 * NS_PER_S);
+	free(channel);
+}
+
 static void test_busy_time(void **state _unused_)
 {
 	struct busy_clock clock;
@@ -431,6 +466,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_source),
 		cmocka_unit_test(test_gpu_is_measured_to_the_end),
 		cmocka_unit_test(test_source_that_hangs_ends_in_a_gap),
+		cmocka_unit_test(test_a_costly_source_is_read_less_often),
 		cmocka_unit_test(test_busy_time),
 	};
 

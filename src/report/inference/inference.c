@@ -213,11 +213,21 @@ static void add_metric(
 		table_cell(table, "");
 }
 
-static int add_token_row(struct table *table, const struct inference *inference,
+static void add_request_energy(const struct report_view *view, struct table *table,
+	const struct inference_request *request)
+{
+	const struct joules *joules =
+		&view->joules->requests.items[request - view->inference->requests.items];
+
+	table_joules(table, joules);
+	table_joules_per(table, joules, request->tokens_known ? (double)request->output_tokens : 0);
+}
+
+static int add_token_row(const struct report_view *view, struct table *table,
 	const struct inference_request *request)
 {
 	struct spread gaps;
-	int r = inference_gaps(inference, request, &gaps);
+	int r = inference_gaps(view->inference, request, &gaps);
 
 	if (r < 0)
 		return r;
@@ -226,37 +236,37 @@ static int add_token_row(struct table *table, const struct inference *inference,
 	add_metric(table, request, INFERENCE_TTST);
 	add_metric(table, request, INFERENCE_TPOT);
 	add_gaps(table, &gaps);
+	if (report_has_energy(view))
+		add_request_energy(view, table, request);
 	table_cell(table, *request->id ? request->id : NO_REQUEST);
 	return 0;
 }
 
-static void add_all_tokens(struct table *table, const struct inference *inference)
+static void add_all_tokens(const struct report_view *view, struct table *table)
 {
+	const struct inference *inference = view->inference;
+
 	table_count(table, inference->output_tokens);
 	add_ns(table, inference->metrics[INFERENCE_TTFT].mean);
 	add_ns(table, inference->metrics[INFERENCE_TTST].mean);
 	add_ns(table, inference->metrics[INFERENCE_TPOT].mean);
 	add_gaps(table, &inference->itl);
+	if (report_has_energy(view)) {
+		table_joules(table, &view->joules->all);
+		table_joules_per(table, &view->joules->all, (double)inference->output_tokens);
+	}
 	table_cellf(table, "all %zu", inference->requests.count);
 }
 
 /* The last row is of all requests, where there are several. */
 int report_tokens(const struct report_view *view, size_t limit)
 {
-	static const struct table_column columns[] = {
-		{.title = "Tokens", .right = true},
-		{.title = "To first", .right = true},
-		{.title = "To second", .right = true},
-		{.title = "Per token", .right = true},
-		{.title = "Mean gap", .right = true},
-		{.title = "p50", .right = true},
-		{.title = "p95", .right = true},
-		{.title = "p99", .right = true},
-		{.title = "Max", .right = true},
-		{.title = "Request", .is_text = true, .shrinks_to = 16},
-	};
-	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+	static const char *const times[] = {"Tokens", "To first", "To second", "Per token",
+		"Mean gap", "p50", "p95", "p99", "Max", "Energy", "J/token"};
+	size_t shown = ARRAY_SIZE(times) - (report_has_energy(view) ? 0 : 2);
+	struct table_column columns[ARRAY_SIZE(times) + 1];
+	_cleanup_table_ struct table table = {.columns = columns, .column_count = shown + 1};
+	struct energy_reasons reasons = {0};
 	const struct inference *inference = view->inference;
 	int r = 0;
 
@@ -267,15 +277,24 @@ int report_tokens(const struct report_view *view, size_t limit)
 			0);
 		return 0;
 	}
+	for (size_t i = 0; i < shown; i++)
+		columns[i] = (struct table_column){.title = times[i], .right = true};
+	columns[shown] =
+		(struct table_column){.title = "Request", .is_text = true, .shrinks_to = 16};
 	report_heading(view, "Tokens (time to the first one, and between two of a request)");
-	for (size_t i = 0; r == 0 && i < inference->requests.count && (!limit || i < limit); i++)
-		r = add_token_row(&table, inference, &inference->requests.items[i]);
+	for (size_t i = 0; r == 0 && i < inference->requests.count && (!limit || i < limit); i++) {
+		r = add_token_row(view, &table, &inference->requests.items[i]);
+		if (report_has_energy(view))
+			energy_reasons_add(&reasons, &view->joules->requests.items[i]);
+	}
 	if (inference->requests.count > 1)
-		add_all_tokens(&table, inference);
+		add_all_tokens(view, &table);
 	r = r ?: table_print(&table, &view->terminal, view->out);
 	if (limit && inference->requests.count > limit)
 		strbuf_addf(view->out, "\xe2\x80\xa6 and %zu more\n",
 			inference->requests.count - limit);
+	if (report_has_energy(view))
+		energy_reasons_print(&reasons, view);
 	if (r == 0)
 		describe_rates(view, inference);
 	return r;
@@ -316,16 +335,6 @@ static void add_limits(const struct report_view *view, struct table *table,
 	int met = inference_slo_met(request, view->slo);
 
 	table_cell(table, met < 0 ? "" : met ? "kept" : "broken");
-}
-
-static void add_request_energy(const struct report_view *view, struct table *table,
-	const struct inference_request *request)
-{
-	const struct joules *joules =
-		&view->joules->requests.items[request - view->inference->requests.items];
-
-	table_joules(table, joules);
-	table_joules_per(table, joules, request->tokens_known ? (double)request->output_tokens : 0);
 }
 
 static void add_request(const struct report_view *view, struct table *table,
