@@ -594,34 +594,30 @@ static __always_inline bool may_copy_stack(struct walk *walk, __u64 now_ns, __u6
 }
 
 /*
- * Appends registers and stack at byte `at` of the record; returns the record's new length. A
- * function that has just made room for its variables has not touched the pages of its stack pointer
- * yet: what cannot be read there reads as zeros, and the stack goes on above.
+ * Appends registers and stack at byte `at` of the record; returns the record's new length. Pages of
+ * the stack that were never touched are not there: those of a function that has just made room for
+ * its variables, or of a large array. They read as zeros, which is what they hold, and the stack
+ * goes on above.
  */
 static __always_inline __u64 copy_stack(struct walk *walk, __u64 at)
 {
 	struct scratch *scratch = walk->scratch;
-	__u64 sp = scratch->registers.sp, chunk;
+	__u64 sp = scratch->registers.sp, looked = 0, chunk;
 	struct wire_stack_copy *out;
-	bool is_read = false;
 
 	at &= 0x7fff;
 	scratch->copied = 0;
 	for (int page = 0; page < COPY_PAGES; page++) {
-		__u64 to = at + sizeof(struct wire_stack_copy) + scratch->copied;
+		__u64 to = at + sizeof(struct wire_stack_copy) + looked;
 
-		chunk = 4096 - ((sp + scratch->copied) & 4095);
+		chunk = 4096 - ((sp + looked) & 4095);
 		if (chunk > 4096 || to > RECORD_BYTES - 4096)
 			break;
 		/* What it cannot read the helper fills with zeros. */
-		if (!READ_USER(walk->task, scratch->record + to, chunk, sp + scratch->copied))
-			is_read = true;
-		else if (is_read)
-			break;
-		scratch->copied += chunk;
+		looked += chunk;
+		if (!READ_USER(walk->task, scratch->record + to, chunk, sp + looked - chunk))
+			scratch->copied = looked;
 	}
-	if (!is_read)
-		scratch->copied = 0;
 	out = (struct wire_stack_copy *)(scratch->record + at);
 	*out = scratch->registers;
 	out->stack_bytes = scratch->copied;
