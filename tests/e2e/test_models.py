@@ -4,6 +4,7 @@
 tests/python/test_watch.py has what happens in the process; here it is seen at the other end.
 """
 
+import json
 import subprocess
 
 import pytest
@@ -27,10 +28,18 @@ def transformers(torch2):
     return torch2
 
 
+# 58 W, read every 2 ms.
+REPLAY = "".join(json.dumps(line) + "\n" for line in [
+    {"sonde_energy": 1, "domains": [{"name": "package-0", "part": "cpu", "parent": None, "quality": "counter"}]},
+    *({"t_ms": t, "domain": "package-0", "energy_j": 58 * t / 1000} for t in range(0, 120_000, 2)),
+])
+
+
 def test_layers_of_a_model_in_a_capture(sonde, report, transformers, tmp_path):
     """The nine passes of a call, one in four of the decoding ones with layers; components lie in their layers."""
-    capture = tmp_path / "a.pftrace"
-    done = sonde("record", "--hooks", "transformers:component:every=4", "-o", capture, "--",
+    capture, replay = tmp_path / "a.pftrace", tmp_path / "run.jsonl"
+    replay.write_text(REPLAY)
+    done = sonde("record", "--hooks", "transformers:component:every=4", "--energy", f"replay:{replay}", "-o", capture, "--",
                  transformers, "-W", "ignore", "-c", GENERATE, env={"HF_HUB_OFFLINE": "1"}, check=0, timeout=120)
     assert "LlamaForCausalLM: 3 layers, LlamaDecoderLayer at model.layers; norm1 3/3" in done.stderr, done.stderr
     rows = {row["name"]: row for row in report(capture, "--by", "range")["ranges"]["rows"]
@@ -45,6 +54,13 @@ def test_layers_of_a_model_in_a_capture(sonde, report, transformers, tmp_path):
     (request,) = report(capture, "--by", "token")["tokens"]["requests"]
     assert request["tokens"] == 9 and request["between_tokens"]["count"] == 8
     assert request["time_to_first_token_ns"] > 0
+    data = report(capture)
+    assert data["layers"]["steps"] == 3 and data["layers"]["unwatched_steps"] == 6
+    own = sum(row["own_ns"] for row in data["layers"]["rows"])
+    assert own == pytest.approx(data["layers"]["steps_ns"], rel=0.01)  # with the rests, all of the passes
+    assert data["inference"]["joules_per_output_token"] > 0 and data["inference"]["energy"]["reason"] is None
+    text = sonde("report", "--by", "layer", capture, check=0).stdout
+    assert "with hooks inside and" in text and "Energy" in text and "attn_core" in text
 
 
 @pytest.mark.slow  # imports PyTorch once more
