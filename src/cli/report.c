@@ -174,7 +174,7 @@ static int write_report(struct making *making, const char *path, struct strbuf *
 			.trace = making->timeline.views.count ? &making->timeline.report : NULL,
 			.limit = (size_t)arguments.limit,
 			.is_json = arguments.json},
-		.only = wanted_section(KINDS_OF_RECORDING),
+		.by = arguments.by,
 		.weigh = weigh_making,
 		.context = making,
 	};
@@ -346,7 +346,7 @@ static int run_traces(int count, char **positional)
 {
 	const struct report_trace_arguments traces = {
 		.view = arguments.view,
-		.section = arguments.by ? report_section_find(arguments.by, KINDS_OF_TRACE) : NULL,
+		.by = arguments.by,
 		.choice = arguments.choice,
 		.rank = arguments.rank,
 		.limit = arguments.limit,

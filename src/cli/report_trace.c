@@ -17,7 +17,7 @@ static int write_report(const struct report_trace_arguments *arguments,
 		.input = {.trace = &timeline->report,
 			.limit = (size_t)arguments->limit,
 			.is_json = arguments->json},
-		.only = arguments->section,
+		.by = arguments->by,
 	};
 	int r;
 

@@ -7,7 +7,7 @@
 
 struct report_trace_arguments {
 	struct trace_view_options view;
-	const struct report_section *section; /* of --by; NULL: all */
+	const char *by; /* --by; NULL: all sections */
 	struct trace_choice choice;
 	uint64_t rank;  /* UINT64_MAX: all */
 	uint64_t limit; /* 0: as suits */

@@ -194,6 +194,13 @@ uint64_t model_start_ns(const struct model *model)
 	return start == UINT64_MAX ? 0 : start;
 }
 
+uint64_t model_since_start_ns(const struct model *model, uint64_t time_ns)
+{
+	uint64_t start_ns = model_start_ns(model);
+
+	return time_ns > start_ns ? time_ns - start_ns : 0;
+}
+
 static uint64_t foreign_end_ns(const struct model *model)
 {
 	uint64_t end = 0;

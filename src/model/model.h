@@ -437,6 +437,8 @@ bool model_has_time(const struct model *model);
  * the session and its account say, else the span from the first to the last sample.
  */
 uint64_t model_start_ns(const struct model *model);
+/* 0 for what was before it. */
+uint64_t model_since_start_ns(const struct model *model, uint64_t time_ns);
 uint64_t model_duration_ns(const struct model *model);
 /* From its beginning to its end, with the time outside of windows. */
 uint64_t model_elapsed_ns(const struct model *model);

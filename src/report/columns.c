@@ -113,3 +113,13 @@ bool columns_has_works(struct result *result, const struct report_input *input)
 				   "in the trace.");
 	return false;
 }
+
+void columns_add_cpu_time(struct result *result, const struct model *model, uint64_t samples)
+{
+	result_known(result, model_has_time(model), samples * model_sample_weight_ns(model));
+}
+
+void columns_add_rank(struct result *result, const struct model_process *process)
+{
+	result_known(result, process->rank != MODEL_NONE, process->rank);
+}

@@ -65,3 +65,8 @@ void columns_add_number(struct result *result, int64_t number);
 
 /* Has any rank device work? If not, a section that is alone says so. */
 bool columns_has_works(struct result *result, const struct report_input *input);
+
+/* A column "cpu_time_ns": of samples of running threads; null where their time is not known. */
+void columns_add_cpu_time(struct result *result, const struct model *model, uint64_t samples);
+/* Null where it is not known. */
+void columns_add_rank(struct result *result, const struct model_process *process);

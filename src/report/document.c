@@ -35,14 +35,17 @@ static bool fits(const struct report_section *section, unsigned kinds)
 	return !section->needs || (section->needs & kinds);
 }
 
+static bool is_named(const struct report_section *section, const char *by)
+{
+	if (section->is_by)
+		return section->is_by(by);
+	return section->by && strcmp(section->by, by) == 0;
+}
+
 const struct report_section *report_section_find(const char *by, unsigned kinds)
 {
 	for (const struct report_section *const *section = report_sections; *section; section++) {
-		bool is_it = (*section)->is_by ? (*section)->is_by(by)
-			     : (*section)->by  ? strcmp((*section)->by, by) == 0
-					       : false;
-
-		if (is_it && fits(*section, kinds))
+		if (is_named(*section, by) && fits(*section, kinds))
 			return *section;
 	}
 	return NULL;
@@ -56,13 +59,23 @@ static unsigned kinds_of(const struct report_input *input)
 	       (input->trace ? REPORT_NEEDS_TIMELINE : 0);
 }
 
+/* Does --by name it? The first of a name is meant, with those that come along. */
+static bool is_asked_for(
+	const struct report_document *document, const struct report_section *section)
+{
+	if (!document->by || !is_named(section, document->by))
+		return false;
+	return section->comes_along ||
+	       section == report_section_find(document->by, kinds_of(&document->input));
+}
+
 static bool is_wanted(const struct report_document *document, const struct report_section *section)
 {
 	if (!fits(section, kinds_of(&document->input)))
 		return false;
 	if (section->is_head)
 		return true;
-	return document->only ? section == document->only : !section->is_extra;
+	return document->by ? is_asked_for(document, section) : !section->is_extra;
 }
 
 static struct report_input input_of(
@@ -70,7 +83,7 @@ static struct report_input input_of(
 {
 	struct report_input input = document->input;
 
-	input.is_alone = section == document->only;
+	input.is_alone = is_asked_for(document, section);
 	return input;
 }
 
@@ -90,7 +103,7 @@ static struct trace_report trace_of(const struct report_document *document)
 {
 	struct trace_report trace = *document->input.trace;
 
-	trace.alone = document->only != NULL;
+	trace.alone = document->by != NULL;
 	trace.limit = document->input.limit     ? document->input.limit
 		      : document->input.is_json ? 0
 		      : trace.alone             ? 20
@@ -259,14 +272,17 @@ int report_document_json(const struct report_document *document, struct strbuf *
 
 int report_document_csv(const struct report_document *document, struct strbuf *out)
 {
+	const struct report_section *section =
+		report_section_find(document->by, kinds_of(&document->input));
 	_cleanup_result_ struct result result = {0};
-	int r = document->only->is_weighed ? weigh(document) : 0;
+	int r;
 
+	if (!section || !section->make)
+		return -ENODATA;
+	r = section->is_weighed ? weigh(document) : 0;
 	if (r < 0)
 		return r;
-	if (!document->only->make)
-		return -ENODATA;
-	r = make(document, document->only, &result);
+	r = make(document, section, &result);
 	return r < 0 ? r : report_render_csv(&result, out);
 }
 

@@ -8,7 +8,7 @@
 
 struct report_document {
 	struct report_input input;
-	const struct report_section *only; /* with the head; NULL: all */
+	const char *by; /* --by: what it names, with the head; NULL: all */
 	/*
 	 * Weighs the samples as was asked for, once, after all sections that are not weighed were
 	 * made; may change what input.recording points to. NULL: nothing is to be done.
@@ -21,7 +21,7 @@ struct report_document {
 int report_document_print(const struct report_document *document, const struct terminal *terminal,
 	struct strbuf *out);
 int report_document_json(const struct report_document *document, struct strbuf *out);
-/* Of `only`. -ENODATA: it has no rows. */
+/* Of the first section that `by` names. -ENODATA: it has no rows. */
 int report_document_csv(const struct report_document *document, struct strbuf *out);
 /* The JSON Schema of all sections. */
 int report_document_schema(struct strbuf *out);

@@ -9,7 +9,7 @@
 #include "report/render.h"
 #include "report/table.h"
 
-#define MAX_COLUMNS 16
+#define MAX_COLUMNS 24
 
 /* ---- values ---- */
 

@@ -49,6 +49,7 @@ struct report_section {
 	unsigned needs;                /* enum report_needs: any of these; 0: always there */
 	bool is_head;                  /* stands before the others, whatever --by names */
 	bool is_extra;                 /* only where --by names it */
+	bool comes_along;              /* --by names it with the first section of its name */
 	bool is_weighed;               /* of the samples as --weight weighs them */
 	enum selection_kind shows;     /* which filters apply; of those with `by` */
 	/*
@@ -71,5 +72,5 @@ struct report_section {
 /* In the report's order; NULL-ended. */
 extern const struct report_section *const report_sections[];
 
-/* Of --by, for these kinds (enum report_needs, bits); NULL: there is none. */
+/* The first that --by names, for these kinds (enum report_needs, bits); NULL: there is none. */
 const struct report_section *report_section_find(const char *by, unsigned kinds);

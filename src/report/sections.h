@@ -5,13 +5,13 @@
 #include "report/section.h"
 
 extern const struct report_section about_section, own_code_section, tables_section,
-	steps_in_short_section, inference_section, ranks_section, ranges_section, counters_section,
-	energy_section, device_work_section, waiting_section, programs_section, engine_section,
-	left_out_section, account_section;
+	inference_section, ranks_section, ranges_section, counters_section, energy_section,
+	device_work_section, waiting_section, programs_section, engine_section, left_out_section,
+	account_section;
 
 /* Where --by names them. */
 extern const struct report_section steps_section, windows_section, graphs_section, tokens_section,
-	requests_section, phases_section, layers_section, experts_section;
+	phases_section, layers_section, experts_section;
 
 /* Of traces. */
 extern const struct report_section trace_about_section, temporal_section, idle_section,

@@ -83,44 +83,14 @@ int report_device_flow(const struct report_view *view);
 /* Why devices were idle; nothing when none was, or without view->idle. */
 int report_device_idle(const struct report_view *view, size_t limit);
 
-/* What took energy and how sure that is, or why it was not measured; nothing of captures that say
- * neither. */
-int report_energy(const struct report_view *view, size_t limit);
-/* Appends what they cost and what carbon dioxide they stand for, as far as the rates are given. */
-void report_add_cost(struct strbuf *out, const struct energy_rates *rates, double joules);
-
-/* What happened in the ranges that programs told of; nothing when there are none. */
-int report_ranges(const struct report_view *view, size_t limit);
-
-/* Which rank took longest for ranges and steps; nothing without two ranks. */
-int report_ranks(const struct report_view *view, size_t limit);
-/* A short table of the steps; nothing when there are none. */
-int report_steps_briefly(const struct report_view *view, size_t limit);
-
-/* One paragraph on the windows of the recording; nothing when it has none. */
-void report_windows_line(const struct report_view *view);
-/* The windows, and the steps in them; nothing when there are none. */
-int report_windows(const struct report_view *view, size_t limit);
-int report_steps(const struct report_view *view, size_t limit);
-
-/* How fast requests to models were answered, in short; nothing when there were none. */
-int report_inference(const struct report_view *view);
-/* Their tokens, the requests, the phases, the layers and components of models, and the experts of
- * an inference engine's; a sentence when there are none. */
-int report_tokens(const struct report_view *view, size_t limit);
-int report_requests(const struct report_view *view, size_t limit);
-int report_phases(const struct report_view *view);
-int report_layers(const struct report_view *view, size_t limit);
-int report_experts(const struct report_view *view, size_t limit);
+/* Appends a paragraph on the windows of the recording; nothing when it has none. */
+void report_describe_windows(const struct model *model, struct strbuf *out);
 
 /* Made of another program's log or trace: nothing is known of a machine, or of samples. */
 static inline bool report_is_imported(const struct model *model)
 {
 	return model->session.present && !model->session.cpu_count;
 }
-
-/* A cell with the rank of a process; empty where it is not known. */
-void report_add_rank(struct table *table, const struct model_process *process);
 
 /* What there is to say where a table has no rows, and to what end. */
 int report_none(const struct report_view *view, const char *why);

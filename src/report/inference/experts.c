@@ -1,15 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The experts of models in an inference engine, as the report shows them. */
+/* The experts of models in an inference engine. */
 #include "analyses/program/experts.h"
+
+#include "report/sections.h"
 #include "report/view.h"
 
-#define TOP_EXPERTS 5
+#define DEFAULT_PAIRS 100
+#define TOP_EXPERTS   5
 /* vLLM's documents take a layer as balanced while the most chosen expert has less than twice the
  * mean. */
 #define UNEVEN_BALANCE 0.5
 
+static const struct report_column number_columns[] = {{.kind = REPORT_COUNT}};
+static const struct report_shape number_shape = REPORT_SHAPE(number_columns);
+
+static const struct report_column pair_columns[] = {
+	{.key = "first", .kind = REPORT_INTEGER},
+	{.key = "second", .kind = REPORT_INTEGER},
+	{.key = "count", .kind = REPORT_COUNT},
+};
+static const struct report_shape pair_shape = REPORT_SHAPE(pair_columns);
+
+static const struct report_column layer_columns[] = {
+	{.key = "layer", .title = "Layer", .kind = REPORT_INTEGER},
+	{.key = "name", .kind = REPORT_TEXT},
+	{.key = "pid", .title = "PID", .kind = REPORT_INTEGER},
+	{.key = "top_k", .kind = REPORT_COUNT},
+	{.key = "calls", .kind = REPORT_COUNT},
+	{.key = "tokens", .title = "Tokens", .kind = REPORT_COUNT},
+	{.key = "chosen", .kind = REPORT_COUNT, .help = "sum of counts"},
+	{.key = "outside", .kind = REPORT_COUNT, .help = "ids that are of no expert"},
+	{.key = "lost_calls", .kind = REPORT_COUNT, .help = "counted, and not read"},
+	{.key = "in_cuda_graph", .kind = REPORT_FLAG, .help = "its replays are not counted"},
+	{.key = "used", .title = "Used", .kind = REPORT_COUNT},
+	{.key = "experts", .title = "Experts", .kind = REPORT_COUNT},
+	{.title = "Coverage", .kind = REPORT_SHARE, .decimals = 1},
+	{.key = "minimum", .kind = REPORT_COUNT},
+	{.key = "maximum", .kind = REPORT_COUNT},
+	{.key = "mean", .kind = REPORT_NUMBER},
+	{.key = "deviation", .kind = REPORT_NUMBER},
+	{.title = "Max/mean", .kind = REPORT_NUMBER, .decimals = 2},
+	{.key = "balance",
+		.title = "Balance",
+		.kind = REPORT_NUMBER,
+		.decimals = 2,
+		.help = "mean / maximum: 1 when all are chosen equally often"},
+	{.key = "counts", .kind = REPORT_LIST, .shape = &number_shape, .help = "by expert"},
+	{.key = "weights_by_tenth", .kind = REPORT_LIST, .shape = &number_shape},
+	{.key = "pairs_left_out", .kind = REPORT_FLAG, .help = "not all pairs were recorded"},
+	{.key = "pairs",
+		.kind = REPORT_ROWS,
+		.shape = &pair_shape,
+		.help = "of experts that one token chose, the most frequent first"},
+	{.title = "Most chosen", .kind = REPORT_TEXT, .shrinks_to = 16},
+};
+static const struct report_shape layer_shape = REPORT_SHAPE(layer_columns);
+
+static const struct report_column columns[] = {
+	{.key = "layers",
+		.kind = REPORT_ROWS,
+		.shape = &layer_shape,
+		.help = "by process and number"},
+};
+static const struct report_shape shape = REPORT_SHAPE(columns);
+
+static void add_numbers(struct result *result, const uint64_t *numbers, size_t count)
+{
+	result_open(result);
+	for (size_t i = 0; i < count; i++)
+		result_u64(result, numbers[i]);
+	result_close(result);
+}
+
+static void add_pairs(
+	struct result *result, const struct experts *experts, uint32_t layer, size_t limit)
+{
+	size_t count = 0;
+
+	result_open(result);
+	array_foreach (&experts->pairs, pair) {
+		if (pair->layer != layer || count++ >= limit)
+			continue;
+		result_u64(result, pair->first);
+		result_u64(result, pair->second);
+		result_u64(result, pair->count);
+	}
+	result_close(result);
+}
+
 static void add_top(
-	struct table *table, const struct experts *experts, const struct expert_layer *layer)
+	struct result *result, const struct experts *experts, const struct expert_layer *layer)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 	uint32_t top[TOP_EXPERTS];
@@ -19,33 +99,45 @@ static void add_top(
 		strbuf_addf(&text, "%s%u %.1f %%", i ? ", " : "", top[i],
 			100.0 * (double)experts->counts.items[layer->first_count + top[i]] /
 				(double)layer->spread.chosen);
-	table_cell(table, strbuf_cstr(&text));
+	strbuf_inherit_status(&result->texts, &text);
+	result_text(result, strbuf_cstr(&text));
 }
 
-static void add_layer(const struct report_view *view, struct table *table,
-	const struct experts *experts, const struct expert_layer *layer)
+static void add_layer(struct result *result, const struct model *model,
+	const struct experts *experts, uint32_t index, size_t pairs)
 {
+	const struct expert_layer *layer = &experts->layers.items[index];
 	const struct expert_spread *spread = &layer->spread;
 
-	table_cellf(table, "%llu", (unsigned long long)layer->number);
-	table_cellf(table, "%u", view->model->processes.items[layer->process].pid);
-	table_count(table, layer->tokens);
-	table_cellf(table, "%u of %u", spread->used, layer->experts);
-	table_cellf(table, "%.1f %%",
-		layer->experts ? 100.0 * spread->used / (double)layer->experts : 0.0);
-	if (spread->chosen) {
-		table_cellf(table, "%.2f", (double)spread->maximum / spread->mean);
-		table_cellf(table, "%.2f", spread->balance);
-	} else {
-		table_cell(table, "");
-		table_cell(table, "");
-	}
-	add_top(table, experts, layer);
+	result_u64(result, layer->number);
+	result_text(result, layer->name);
+	result_u64(result, model->processes.items[layer->process].pid);
+	result_u64(result, layer->top_k);
+	result_u64(result, layer->calls);
+	result_u64(result, layer->tokens);
+	result_u64(result, spread->chosen);
+	result_u64(result, layer->outside);
+	result_u64(result, layer->lost_calls);
+	result_flag(result, layer->captured);
+	result_u64(result, spread->used);
+	result_u64(result, layer->experts);
+	result_share(result, spread->used, layer->experts);
+	result_u64(result, spread->minimum);
+	result_u64(result, spread->maximum);
+	result_number(result, spread->mean);
+	result_number(result, spread->deviation);
+	result_share(result, (double)spread->maximum, spread->mean);
+	result_number(result, spread->balance);
+	add_numbers(result, layer->experts ? &experts->counts.items[layer->first_count] : NULL,
+		layer->experts);
+	add_numbers(result, layer->weights, EXPERT_WEIGHT_BINS);
+	result_flag(result, layer->pairs_left_out);
+	add_pairs(result, experts, index, pairs);
+	add_top(result, experts, layer);
 }
 
-static void add_expert_notes(const struct report_view *view, const struct experts *experts)
+static void say_notes(struct result *result, const struct experts *experts)
 {
-	_cleanup_strbuf_ struct strbuf text = {0};
 	uint64_t lost = 0;
 	size_t captured = 0, uneven = 0;
 
@@ -55,56 +147,53 @@ static void add_expert_notes(const struct report_view *view, const struct expert
 		uneven += layer->spread.chosen && layer->spread.balance < UNEVEN_BALANCE;
 	}
 	if (uneven)
-		strbuf_addf(&text,
-			"In %zu layers an expert was chosen more than twice as often as the "
-			"mean. ",
+		result_sentencef(result, 0,
+			"In %zu layers an expert was chosen more than twice as often as the mean.",
 			uneven);
 	if (captured)
-		strbuf_addf(&text,
+		result_sentencef(result, 0,
 			"%zu layers are part of CUDA graphs, whose replays are not counted: with "
-			"vLLM's --enforce-eager all are. ",
+			"vLLM's --enforce-eager all are.",
 			captured);
 	if (lost)
-		strbuf_addf(&text,
+		result_sentencef(result, 0,
 			"%llu calls were counted, and not read before the window or the program "
-			"ended. ",
+			"ended.",
 			(unsigned long long)lost);
-	if (text.length)
-		report_paragraph(view, strbuf_cstr(&text), 0);
 }
 
-int report_experts(const struct report_view *view, size_t limit)
+static int make(struct result *result, const struct report_input *input)
 {
-	static const struct table_column columns[] = {
-		{.title = "Layer", .right = true},
-		{.title = "PID", .right = true},
-		{.title = "Tokens", .right = true},
-		{.title = "Used", .right = true},
-		{.title = "Coverage", .right = true},
-		{.title = "Max/mean", .right = true},
-		{.title = "Balance", .right = true},
-		{.title = "Most chosen", .is_text = true, .shrinks_to = 16},
-	};
-	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns)};
+	const struct model *model = input->recording->model;
 	_cleanup_experts_ struct experts experts = {0};
-	int r = experts_init(&experts, view->model);
+	int r = input->is_json || input->is_alone ? experts_init(&experts, model) : 0;
+	uint32_t layers;
 
 	if (r < 0)
 		return r;
-	if (!experts.layers.count) {
-		report_paragraph(view,
+	if (!experts.layers.count)
+		return report_nothing(result, input,
 			"There are no experts: no process that was recorded ran a "
-			"mixture-of-experts model in vLLM with hooks.",
-			0);
+			"mixture-of-experts model in vLLM with hooks.");
+	result_open(result);
+	layers = result_open(result);
+	for (uint32_t i = 0; i < experts.layers.count; i++)
+		add_layer(result, model, &experts, i, input->limit ? input->limit : DEFAULT_PAIRS);
+	result_close(result);
+	result_close(result);
+	if (!input->is_alone)
 		return 0;
-	}
-	report_heading(view, "Experts");
-	for (size_t i = 0; i < experts.layers.count && (!limit || i < limit); i++)
-		add_layer(view, &table, &experts, &experts.layers.items[i]);
-	r = table_print(&table, &view->terminal, view->out);
-	if (limit && experts.layers.count > limit)
-		strbuf_addf(view->out, "… and %zu more\n", experts.layers.count - limit);
-	add_expert_notes(view, &experts);
-	return r;
+	result_heading(result, "Experts");
+	result_show(result, layers, &(struct result_show){.limit = input->limit, .noun = "layers"});
+	say_notes(result, &experts);
+	return 0;
 }
+
+const struct report_section experts_section = {
+	.value = {.key = "experts", .kind = REPORT_OBJECT, .shape = &shape, .help = "of vLLM"},
+	.by = "expert",
+	.summary = "which experts a model chose",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_RANGES,
+	.make = make,
+};

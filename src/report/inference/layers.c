@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layers and components of models, as the report shows them. */
+/* The layers and components of models: each row, and added up by component and by layer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,8 +8,62 @@
 
 #include "base/map.h"
 #include "model/format.h"
-#include "report/inference/energy_cells.h"
-#include "report/view.h"
+#include "report/columns.h"
+#include "report/inference/figures.h"
+#include "report/sections.h"
+
+static const struct report_column row_columns[] = {
+	{.key = "layer", .kind = REPORT_INTEGER, .help = "null: of none"},
+	{.key = "role", .kind = REPORT_TEXT},
+	{.key = "rest",
+		.kind = REPORT_FLAG,
+		.help = "what is left of a range that has others inside"},
+	{.key = "pid", .kind = REPORT_INTEGER},
+	{.key = "calls", .kind = REPORT_COUNT},
+	{.key = "total_ns", .kind = REPORT_NS},
+	{.key = "own_ns", .kind = REPORT_NS, .help = "without what is inside"},
+	{.key = "share", .kind = REPORT_SHARE, .help = "of steps_ns"},
+	{.key = "own_thread_cpu_ns", .kind = REPORT_NS, .help = "where ranges carry it"},
+	REPORT_COST_COLUMNS,
+	REPORT_JOULES_MEMBER,
+};
+static const struct report_shape row_shape = REPORT_SHAPE(row_columns);
+
+/* Tables of sums. */
+enum { COMPONENTS, LAYERS };
+#define OF_COMPONENTS (1U << COMPONENTS)
+#define OF_LAYERS     (1U << LAYERS)
+#define OF_BOTH       (OF_COMPONENTS | OF_LAYERS)
+
+static const struct report_column sum_columns[] = {
+	{.title = "Time", .kind = REPORT_NS, .views = OF_BOTH},
+	{.title = "Share", .kind = REPORT_SHARE, .views = OF_BOTH},
+	{.title = "Per step", .kind = REPORT_NS, .views = OF_BOTH},
+	{.title = "CPU time", .kind = REPORT_NS, .views = OF_BOTH},
+	{.title = "Device", .kind = REPORT_NS, .views = OF_BOTH, .hide = REPORT_HIDE_EMPTY},
+	REPORT_JOULES_COLUMNS(NULL, OF_BOTH),
+	{.title = "Calls", .kind = REPORT_COUNT, .views = OF_COMPONENTS},
+	{.title = "Component", .kind = REPORT_TEXT, .views = OF_COMPONENTS},
+	{.title = "Most in", .kind = REPORT_TEXT, .views = OF_LAYERS},
+	{.title = "", .kind = REPORT_SHARE, .decimals = 1, .views = OF_LAYERS},
+	{.title = "Layer", .kind = REPORT_INTEGER, .views = OF_LAYERS, .unknown = "none"},
+};
+static const struct report_shape sum_shape = REPORT_SHAPE(sum_columns);
+
+static const struct report_column columns[] = {
+	{.key = "steps", .kind = REPORT_COUNT, .help = "forward passes with ranges inside"},
+	{.key = "steps_ns", .kind = REPORT_NS, .help = "what they took"},
+	{.key = "unwatched_steps", .kind = REPORT_COUNT},
+	{.key = "watched_mean_ns", .kind = REPORT_NS, .help = "of passes of one token"},
+	{.key = "unwatched_mean_ns", .kind = REPORT_NS},
+	{.key = "in_layers_ns", .kind = REPORT_NS, .help = "of steps_ns"},
+	{.key = "in_other_components_ns", .kind = REPORT_NS},
+	{.key = "in_no_component_ns", .kind = REPORT_NS},
+	{.key = "rows", .kind = REPORT_ROWS, .shape = &row_shape},
+	{.kind = REPORT_ROWS, .shape = &sum_shape}, /* of components */
+	{.kind = REPORT_ROWS, .shape = &sum_shape}, /* of layers */
+};
+static const struct report_shape shape = REPORT_SHAPE(columns);
 
 /* Rows of one layer, or of one role in all layers, added up. */
 struct sum {
@@ -30,11 +84,6 @@ static void sums_done(struct sums *sums)
 	array_done(&sums->of_rows);
 }
 
-/* Columns that are there where some row has a value. */
-struct layer_columns {
-	bool device, cpu, energy;
-};
-
 /* What the rows of one sum have in common, as bytes; returns how many. */
 typedef size_t key_function(const struct layer_row *row, char *out, size_t size);
 
@@ -50,7 +99,7 @@ static size_t key_of_role(const struct layer_row *row, char *out, size_t size)
 	return strlen(out);
 }
 
-static void add_row(struct sum *sum, const struct layer_row *row)
+static void add_to_sum(struct sum *sum, const struct layer_row *row)
 {
 	if (row->own_ns > sum->hottest->own_ns)
 		sum->hottest = row;
@@ -75,9 +124,10 @@ static int add_up(const struct layer_use *use, key_function *key, struct sums *s
 		if (r > 0)
 			r = array_append(&sums->items,
 				(struct sum){.first = row, .hottest = row, .index = id});
-		r = r ?: array_append(&sums->of_rows, id);
+		if (r >= 0)
+			r = array_append(&sums->of_rows, id);
 		if (r == 0 && id < sums->items.count)
-			add_row(&sums->items.items[id], row);
+			add_to_sum(&sums->items.items[id], row);
 	}
 	intern_done(&keys);
 	return r;
@@ -102,80 +152,6 @@ static int compare_layers(const void *left, const void *right)
 	return a->first->layer < b->first->layer ? -1 : a->first->layer > b->first->layer;
 }
 
-static void add_figures(struct table *table, const struct report_view *view,
-	const struct layer_use *use, const struct sum *sum, const struct layer_columns *shown)
-{
-	table_duration(table, sum->own_ns);
-	table_cellf(table, "%.2f %%",
-		use->step_ns ? 100.0 * (double)sum->own_ns / (double)use->step_ns : 0.0);
-	table_duration(table, use->steps ? sum->own_ns / use->steps : 0);
-	table_duration(table,
-		shown->cpu ? sum->cpu_ns : sum->samples * model_sample_weight_ns(view->model));
-	if (shown->device)
-		table_duration(table, sum->device_busy_ns);
-}
-
-static size_t make_columns(const struct layer_columns *shown, struct table_column *columns)
-{
-	static const char *const titles[] = {"Time", "Share", "Per step", "CPU time", "Device"};
-	size_t count = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(titles) - !shown->device; i++)
-		columns[count++] = (struct table_column){.title = titles[i], .right = true};
-	if (shown->energy)
-		columns[count++] = (struct table_column){.title = "Energy", .right = true};
-	return count;
-}
-
-static void say_more(const struct report_view *view, size_t all, size_t limit)
-{
-	if (limit && all > limit)
-		strbuf_addf(
-			view->out, "\xe2\x80\xa6 and %zu more (--limit shows more)\n", all - limit);
-}
-
-static void add_component(struct table *table, const struct sum *sum)
-{
-	table_count(table, sum->calls);
-	table_cellf(table, "%s%s", sum->first->role,
-		sum->first->layer == LAYER_NONE ? " (outside of layers)" : "");
-}
-
-static void add_layer(struct table *table, const struct sum *sum)
-{
-	table_cellf(table, "%s %.1f %%", sum->hottest->role,
-		sum->own_ns ? 100.0 * (double)sum->hottest->own_ns / (double)sum->own_ns : 0.0);
-	if (sum->first->layer == LAYER_NONE)
-		table_cell(table, "none");
-	else
-		table_cellf(table, "%" PRIu64, sum->first->layer);
-}
-
-/* The two tables: rows added up by role, and by layer. */
-struct grouping {
-	const char *heading;
-	key_function *key;
-	int (*compare)(const void *left, const void *right);
-	struct table_column columns[2]; /* behind the figures */
-	void (*add_cells)(struct table *table, const struct sum *sum);
-};
-
-static const struct grouping components = {
-	.heading = "Components, of all layers",
-	.key = key_of_role,
-	.compare = compare_times,
-	.columns = {{.title = "Calls", .right = true}, {.title = "Component", .is_text = true}},
-	.add_cells = add_component,
-};
-
-static const struct grouping layers = {
-	.heading = "Layers",
-	.key = key_of_layer,
-	.compare = compare_layers,
-	.columns = {{.title = "Most in", .is_text = true}, {.title = "Layer", .right = true}},
-	.add_cells = add_layer,
-};
-
 /* Of all rows of a sum together: more of them are long enough to be measured. */
 static int find_joules(
 	const struct report_view *view, const struct sums *sums, struct joules **ret_joules)
@@ -190,54 +166,65 @@ static int find_joules(
 	return r;
 }
 
-static int print_sums(const struct report_view *view, const struct grouping *grouping,
-	const struct layer_columns *shown, struct sums *sums, size_t limit)
+static void add_sum(struct result *result, const struct report_view *view, const struct sum *sum,
+	const struct joules *joules)
 {
-	struct table_column columns[9];
-	_cleanup_table_ struct table table = {.columns = columns};
+	const struct layer_use *use = view->layers;
+	bool has_layer = sum->first->layer != LAYER_NONE;
+
+	result_u64(result, sum->own_ns);
+	result_share(result, (double)sum->own_ns, (double)use->step_ns);
+	result_known(result, use->steps != 0, use->steps ? sum->own_ns / use->steps : 0);
+	if (use->has_cpu)
+		result_u64(result, sum->cpu_ns);
+	else
+		columns_add_cpu_time(result, view->model, sum->samples);
+	result_u64(result, sum->device_busy_ns);
+	report_add_joules(result, view, joules, 0);
+	result_u64(result, sum->calls);
+	result_textf(result, "%s%s", sum->first->role, has_layer ? "" : " (outside of layers)");
+	result_text(result, sum->hottest->role);
+	result_share(result, (double)sum->hottest->own_ns, (double)sum->own_ns);
+	result_known(result, has_layer, sum->first->layer);
+}
+
+static int add_sums(struct result *result, const struct report_view *view, struct sums *sums,
+	int (*compare)(const void *left, const void *right), struct energy_reasons *reasons)
+{
 	_cleanup_free_ struct joules *joules = NULL;
-	struct energy_reasons reasons = {0};
-	int r = shown->energy ? find_joules(view, sums, &joules) : 0;
+	int r = view->span_energy ? find_joules(view, sums, &joules) : 0;
 
 	if (r < 0)
 		return r;
-	table.column_count = make_columns(shown, columns);
-	for (size_t i = 0; i < ARRAY_SIZE(grouping->columns); i++)
-		columns[table.column_count++] = grouping->columns[i];
 	if (sums->items.count)
-		qsort(sums->items.items, sums->items.count, sizeof(*sums->items.items),
-			grouping->compare);
-	report_heading(view, grouping->heading);
-	for (size_t i = 0; i < sums->items.count && (!limit || i < limit); i++) {
-		const struct sum *sum = &sums->items.items[i];
-
-		add_figures(&table, view, view->layers, sum, shown);
-		if (joules) {
-			table_joules(&table, &joules[sum->index]);
-			energy_reasons_add(&reasons, &joules[sum->index]);
-		}
-		grouping->add_cells(&table, sum);
+		qsort(sums->items.items, sums->items.count, sizeof(*sums->items.items), compare);
+	array_foreach (&sums->items, sum) {
+		if (joules)
+			energy_reasons_add(reasons, &joules[sum->index]);
+		add_sum(result, view, sum, joules ? &joules[sum->index] : NULL);
 	}
-	r = table_print(&table, &view->terminal, view->out);
-	say_more(view, sums->items.count, limit);
-	if (shown->energy)
-		energy_reasons_print(&reasons, view);
-	return r;
+	return 0;
 }
 
-static int print_grouped(const struct report_view *view, const struct grouping *grouping,
-	const struct layer_columns *shown, size_t limit)
+/* Rows added up by what `key` finds. Returns the table in ret_table. */
+static int add_grouped(struct result *result, const struct report_view *view, key_function *key,
+	int (*compare)(const void *left, const void *right), struct energy_reasons *reasons,
+	uint32_t *ret_table)
 {
 	struct sums sums = {0};
-	int r = add_up(view->layers, grouping->key, &sums);
+	int r = add_up(view->layers, key, &sums);
 
-	r = r ?: print_sums(view, grouping, shown, &sums, limit);
+	*ret_table = result_open(result);
+	if (r == 0)
+		r = add_sums(result, view, &sums, compare, reasons);
+	if (r == 0)
+		result_close(result);
 	sums_done(&sums);
 	return r;
 }
 
 /* The sum of all rows against the time of the steps. */
-static void say_sum(const struct report_view *view, const struct layer_use *use)
+static void say_sum(struct result *result, const struct layer_use *use)
 {
 	const struct {
 		uint64_t ns;
@@ -263,11 +250,12 @@ static void say_sum(const struct report_view *view, const struct layer_use *use)
 		format_count(&text, use->unwatched_steps);
 		strbuf_add(&text, " other passes were not looked into.");
 	}
-	report_paragraph(view, strbuf_cstr(&text), 0);
+	strbuf_inherit_status(&result->texts, &text);
+	result_sentence(result, 0, strbuf_cstr(&text));
 }
 
 /* What the hooks of layers and components cost, where there are passes with and without. */
-static void say_overhead(const struct report_view *view, const struct layer_use *use)
+static void say_overhead(struct result *result, const struct layer_use *use)
 {
 	const struct layer_passes *with = &use->watched, *without = &use->unwatched;
 	_cleanup_strbuf_ struct strbuf text = {0};
@@ -283,35 +271,130 @@ static void say_overhead(const struct report_view *view, const struct layer_use 
 					((double)without->total_ns / (double)without->count) -
 				1),
 		(unsigned long long)with->count, (unsigned long long)without->count);
-	report_paragraph(view, strbuf_cstr(&text), 0);
+	strbuf_inherit_status(&result->texts, &text);
+	result_sentence(result, 0, strbuf_cstr(&text));
 }
 
-int report_layers(const struct report_view *view, size_t limit)
+static void add_row(struct result *result, const struct report_view *view,
+	const struct layer_row *row, const struct joules *joules)
 {
 	const struct layer_use *use = view->layers;
-	struct layer_columns shown;
+
+	result_known(result, row->layer != LAYER_NONE, row->layer);
+	result_text(result, row->role);
+	result_flag(result, row->is_rest);
+	result_u64(result, view->model->processes.items[row->process].pid);
+	result_u64(result, row->calls);
+	result_u64(result, row->total_ns);
+	result_u64(result, row->own_ns);
+	result_share(result, (double)row->own_ns, (double)use->step_ns);
+	result_known(result, use->has_cpu, row->own_cpu_ns);
+	report_add_span_cost(result, view->model, &row->own);
+	report_add_joules_member(result, view, joules);
+}
+
+static int add_rows(struct result *result, const struct report_view *view)
+{
+	const struct layer_use *use = view->layers;
+	_cleanup_free_ struct joules *joules = NULL;
+	int r = 0;
+
+	if (view->span_energy) {
+		joules = calloc(use->rows.count, sizeof(*joules));
+		r = joules ? joules_of_rows(
+				     view->span_energy, &use->spans, NULL, use->rows.count, joules)
+			   : -ENOMEM;
+	}
+	if (r < 0)
+		return r;
+	result_open(result);
+	for (size_t i = 0; i < use->rows.count; i++)
+		add_row(result, view, &use->rows.items[i], joules ? &joules[i] : NULL);
+	result_close(result);
+	return 0;
+}
+
+static void add_mean(struct result *result, const struct layer_passes *passes)
+{
+	result_known(
+		result, passes->count != 0, passes->count ? passes->total_ns / passes->count : 0);
+}
+
+static void add_all(struct result *result, const struct layer_use *use)
+{
+	result_u64(result, use->steps);
+	result_u64(result, use->step_ns);
+	result_u64(result, use->unwatched_steps);
+	add_mean(result, &use->watched);
+	add_mean(result, &use->unwatched);
+	result_u64(result, use->layers_ns);
+	result_u64(result, use->model_ns);
+	result_u64(result, use->rest_ns);
+}
+
+static const char *why_none(const struct layer_use *use)
+{
+	return use->unwatched_steps
+		       ? "There are no layers: forward passes were recorded as a whole; sonde "
+			 "record --hooks transformers:component has what is in them."
+		       : "There are no layers: no model was watched; sonde.watch(model) and sonde "
+			 "record --hooks transformers:component do.";
+}
+
+static void show(struct result *result, const struct report_input *input, const uint32_t tables[2],
+	const struct energy_reasons *reasons)
+{
+	const struct layer_use *use = input->recording->layers;
+	static const char *const headings[] = {
+		[COMPONENTS] = "Components, of all layers", [LAYERS] = "Layers"};
+	static const char *const nouns[] = {[COMPONENTS] = "components", [LAYERS] = "layers"};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(headings); i++) {
+		result_heading(result, headings[i]);
+		result_show(result, tables[i],
+			&(struct result_show){.limit = report_rows_shown(input, 20, 8),
+				.noun = nouns[i],
+				.view = i});
+	}
+	energy_reasons_say(reasons, input->recording, result);
+	say_sum(result, use);
+	say_overhead(result, use);
+}
+
+/* The whole report has them in JSON alone. */
+static int make(struct result *result, const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+	struct energy_reasons reasons = {0};
+	uint32_t tables[2];
 	int r;
 
-	if (!use->rows.count) {
-		report_paragraph(view,
-			use->unwatched_steps
-				? "There are no layers: forward passes were recorded as a whole; "
-				  "sonde record --hooks transformers:component has what is in them."
-				: "There are no layers: no model was watched; sonde.watch(model) "
-				  "and sonde record --hooks transformers:component do.",
-			0);
+	if (!view->layers->rows.count)
+		return report_nothing(result, input, why_none(view->layers));
+	if (!input->is_alone && !input->is_json)
 		return 0;
-	}
-	shown = (struct layer_columns){
-		.device = use->all.works > 0,
-		.cpu = use->has_cpu,
-		.energy = report_has_energy(view),
-	};
-	r = print_grouped(view, &components, &shown, limit);
-	r = r ?: print_grouped(view, &layers, &shown, limit);
-	if (r == 0) {
-		say_sum(view, use);
-		say_overhead(view, use);
-	}
-	return r;
+	result_open(result);
+	add_all(result, view->layers);
+	r = add_rows(result, view);
+	if (r == 0)
+		r = add_grouped(
+			result, view, key_of_role, compare_times, &reasons, &tables[COMPONENTS]);
+	if (r == 0)
+		r = add_grouped(
+			result, view, key_of_layer, compare_layers, &reasons, &tables[LAYERS]);
+	if (r < 0)
+		return r;
+	result_close(result);
+	if (input->is_alone)
+		show(result, input, tables, &reasons);
+	return 0;
 }
+
+const struct report_section layers_section = {
+	.value = {.key = "layers", .kind = REPORT_OBJECT, .shape = &shape},
+	.by = "layer",
+	.summary = "layers and components of models",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_RANGES,
+	.make = make,
+};

@@ -1,119 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The phases of inference, as the report shows them. */
+/* The phases of inference: prefill, decode, and around them. */
 #include <math.h>
 
-#include "report/inference/energy_cells.h"
-#include "report/view.h"
+#include "report/inference/figures.h"
+#include "report/sections.h"
 
-/* Columns that are there where something has a value. */
-struct phase_columns {
-	bool device, energy;
+static const struct report_column row_columns[] = {
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
+	{.key = "total_ns", .title = "Time", .kind = REPORT_NS},
+	{.title = "Mean", .kind = REPORT_NS},
+	{.key = "covered_ns", .kind = REPORT_NS, .help = "of several at once, once"},
+	{.key = "tokens",
+		.title = "Tokens",
+		.kind = REPORT_COUNT,
+		.help = "computed ones of prompts; of decode output"},
+	{.title = "Tokens/s", .kind = REPORT_NUMBER},
+	REPORT_COST_COLUMNS,
+	REPORT_JOULES_COLUMNS("J/token", 0),
+	{.title = "Power", .kind = REPORT_WATTS, .hide = REPORT_HIDE_EMPTY},
+	{.title = "Peak", .kind = REPORT_WATTS, .hide = REPORT_HIDE_EMPTY},
+	{.key = "edp_js",
+		.title = "EDP (J\xc2\xb7s)",
+		.kind = REPORT_NUMBER,
+		.hide = REPORT_HIDE_EMPTY,
+		.help = "joules times seconds"},
+	{.key = "phase", .title = "Phase", .kind = REPORT_TEXT},
 };
+static const struct report_shape row_shape = REPORT_SHAPE(row_columns);
 
-static void add_energy(struct table *table, const struct phase_row *row,
-	const struct joules *joules, double edp_js)
-{
-	table_joules(table, joules);
-	table_joules_per(table, joules, row->tokens_known ? (double)row->tokens : 0);
-	table_watts(table, joules->average_w);
-	table_watts(table, joules->peak_w);
-	if (isnan(edp_js))
-		table_cell(table, "");
-	else
-		table_cellf(table, "%.3g J\xc2\xb7s", edp_js);
-}
+static const struct report_column columns[] = {
+	{.key = "overlap",
+		.kind = REPORT_FLAG,
+		.help = "phases were at the same time: rows do not add up"},
+	{.key = "rows", .kind = REPORT_ROWS, .shape = &row_shape},
+};
+static const struct report_shape shape = REPORT_SHAPE(columns);
 
-static void add_row(struct table *table, const struct report_view *view, enum inference_phase phase,
-	const struct phase_columns *shown)
+static void add_row(
+	struct result *result, const struct report_view *view, enum inference_phase phase)
 {
 	const struct phase_row *row = &view->phases->rows[phase];
+	const struct joules *joules = view->span_energy ? &view->joules->phases[phase] : NULL;
 
-	table_count(table, row->count);
-	table_duration(table, row->total_ns);
-	table_duration(table, row->total_ns / row->count);
-	if (row->tokens_known)
-		table_count(table, row->tokens);
-	else
-		table_cell(table, "");
-	if (row->tokens_known && row->covered_ns)
-		table_cellf(
-			table, "%.4g", (double)row->tokens * NS_PER_S / (double)row->covered_ns);
-	else
-		table_cell(table, "");
-	table_duration(table, row->cost.samples * model_sample_weight_ns(view->model));
-	if (shown->device)
-		table_duration(table, row->cost.device_busy_ns);
-	if (shown->energy)
-		add_energy(table, row, &view->joules->phases[phase],
-			view->joules->phase_edp_js[phase]);
-	table_cell(table, inference_phase_name(phase));
+	result_u64(result, row->count);
+	result_u64(result, row->total_ns);
+	result_u64(result, row->total_ns / row->count);
+	result_u64(result, row->covered_ns);
+	result_known(result, row->tokens_known, row->tokens);
+	result_share(result, row->tokens_known ? (double)row->tokens * NS_PER_S : NAN,
+		(double)row->covered_ns);
+	report_add_span_cost(result, view->model, &row->cost);
+	report_add_joules(result, view, joules, row->tokens_known ? (double)row->tokens : 0);
+	result_number(result, joules ? joules->average_w : NAN);
+	result_number(result, joules ? joules->peak_w : NAN);
+	result_number(result, joules ? view->joules->phase_edp_js[phase] : NAN);
+	result_text(result, inference_phase_name(phase));
 }
 
-static size_t make_columns(const struct phase_columns *shown, struct table_column *columns)
+/* The whole report has them in JSON alone. */
+static int make(struct result *result, const struct report_input *input)
 {
-	const struct {
-		const char *title;
-		bool is_shown;
-	} figures[] = {{"Count", true}, {"Time", true}, {"Mean", true}, {"Tokens", true},
-		{"Tokens/s", true}, {"CPU time", true}, {"Device", shown->device},
-		{"Energy", shown->energy}, {"Per token", shown->energy}, {"Power", shown->energy},
-		{"Peak", shown->energy}, {"EDP", shown->energy}};
-	size_t count = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
-		if (figures[i].is_shown)
-			columns[count++] =
-				(struct table_column){.title = figures[i].title, .right = true};
-	}
-	columns[count++] = (struct table_column){.title = "Phase", .is_text = true};
-	return count;
-}
-
-static int print(const struct report_view *view)
-{
-	struct table_column columns[13];
-	_cleanup_table_ struct table table = {.columns = columns};
+	const struct report_view *view = input->recording;
 	struct energy_reasons reasons = {0};
-	const struct phase_columns shown = {
-		.device = view->model->device_works.count > 0,
-		.energy = report_has_energy(view),
-	};
-	int r;
+	uint32_t rows;
 
-	table.column_count = make_columns(&shown, columns);
+	if (!view->phases->has_any)
+		return report_nothing(result, input,
+			"There are no phases of inference: no process that was recorded reported "
+			"tokens, or ranges named prefill and decode; sonde.token(), sonde.range() "
+			"and the hooks for transformers and vLLM do.");
+	result_open(result);
+	result_flag(result, view->phases->overlaps);
+	rows = result_open(result);
 	for (int i = 0; i < INFERENCE_PHASE_MAX; i++) {
 		if (!view->phases->rows[i].count)
 			continue;
-		add_row(&table, view, (enum inference_phase)i, &shown);
-		if (shown.energy)
+		add_row(result, view, (enum inference_phase)i);
+		if (view->span_energy)
 			energy_reasons_add(&reasons, &view->joules->phases[i]);
 	}
-	r = table_print(&table, &view->terminal, view->out);
-	if (shown.energy)
-		energy_reasons_print(&reasons, view);
-	return r;
-}
-
-int report_phases(const struct report_view *view)
-{
-	const struct phase_use *use = view->phases;
-	int r;
-
-	if (!use->has_any) {
-		report_paragraph(view,
-			"There are no phases of inference: no process that was recorded reported "
-			"tokens, or ranges named prefill and decode; sonde.token(), sonde.range() "
-			"and the hooks for transformers and vLLM do.",
-			0);
+	result_close(result);
+	result_close(result);
+	if (!input->is_alone)
 		return 0;
-	}
-	report_heading(view, "Phases of inference");
-	r = print(view);
-	if (use->overlaps)
-		report_paragraph(view,
+	result_heading(result, "Phases of inference");
+	result_show(result, rows, &(struct result_show){0});
+	energy_reasons_say(&reasons, view, result);
+	if (view->phases->overlaps)
+		result_sentence(result, 0,
 			"Phases of different requests were at the same time: their times, and the "
 			"CPU time in them, do not add up. Tokens/s is of the time in which any "
-			"request was in the phase.",
-			0);
-	return r;
+			"request was in the phase.");
+	return 0;
 }
+
+const struct report_section phases_section = {
+	.value = {.key = "phases", .kind = REPORT_OBJECT, .shape = &shape},
+	.by = "phase",
+	.summary = "prefill and decode",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_RANGES,
+	.make = make,
+};

@@ -359,6 +359,15 @@ static int add_timeline(const struct report_view *view)
 	return 0;
 }
 
+static void add_windows(const struct report_view *view)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	report_describe_windows(view->model, &text);
+	if (text.length)
+		report_paragraph(view, strbuf_cstr(&text), 2);
+}
+
 int report_header(const struct report_view *view)
 {
 	struct completeness completeness;
@@ -372,7 +381,7 @@ int report_header(const struct report_view *view)
 	add_title(view);
 	add_amounts(view);
 	add_place(view);
-	report_windows_line(view);
+	add_windows(view);
 	add_filters(view);
 	add_completeness(view, &completeness, &runtime);
 	add_python(view, &completeness);

@@ -273,16 +273,12 @@ static void add_rank(struct table *table, const struct model *model,
 {
 	uint32_t process =
 		breakdown->by == BREAKDOWN_PROCESS ? key : model->threads.items[key].process;
+	uint32_t rank = model->processes.items[process].rank;
 
-	report_add_rank(table, &model->processes.items[process]);
-}
-
-void report_add_rank(struct table *table, const struct model_process *process)
-{
-	if (process->rank == MODEL_NONE)
+	if (rank == MODEL_NONE)
 		table_cell(table, "");
 	else
-		table_cellf(table, "%u", process->rank);
+		table_cellf(table, "%u", rank);
 }
 
 /* The columns of figures and the shape's names. Returns how many. */
@@ -402,8 +398,6 @@ int report_table(const struct report_view *view, enum breakdown_by by, enum brea
 	report_heading(view, shapes[by].heading);
 	r = report_rows(view, &breakdown, 0, shown);
 	add_rest(view, &breakdown, shown);
-	if (r == 0 && by == BREAKDOWN_RANK)
-		r = report_ranks(view, limit);
 	if (by == BREAKDOWN_PROCESS)
 		add_sonde(view, &breakdown);
 	if (by == BREAKDOWN_THREAD && thread_names_missing(view->model))

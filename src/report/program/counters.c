@@ -47,7 +47,7 @@ static int make(struct result *result, const struct report_input *input)
 		return r;
 	if (!use.rows.count)
 		return report_nothing(result, input,
-			"There are no counters: no process that was recorded told of any; "
+			"There are no counters: no process that was recorded reported any; "
 			"sonde.counter() and sonde_counter() do.");
 	table = result_open(result);
 	array_foreach (&use.rows, row)
