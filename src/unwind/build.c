@@ -59,6 +59,11 @@ static const struct unwind_rule frame_pointer_rule = {.cfa = UNWIND_CFA_FRAME_PO
 	.rbp = UNWIND_SAVED_AT_CFA,
 	.rbp_offset = -16,
 	.ra_offset = -8};
+static const struct unwind_rule go_rule = {.cfa = UNWIND_CFA_FRAME_POINTER,
+	.rbp = UNWIND_SAVED_AT_CFA,
+	.cfa_offset = UNWIND_FRAMES_ON_STACKS,
+	.rbp_offset = -16,
+	.ra_offset = -8};
 
 static int compare_code(const void *left, const void *right)
 {
@@ -208,6 +213,8 @@ static const struct unwind_rule *gap_rule(const struct builder *builder)
 {
 	static const struct unwind_rule none = {.cfa = UNWIND_CFA_NONE};
 
+	if (builder->is_go)
+		return &go_rule;
 	return builder->gaps_have_frame_pointers ? &frame_pointer_rule : &none;
 }
 

@@ -259,9 +259,13 @@ static inline __attribute__((always_inline)) int unwind_step(
 		return_address = state->leaf[(__u16)rule->ra_offset & (UNWIND_REGISTERS - 1)];
 	} else {
 		/* Stacks grow down: a caller's frame that is not above this one means a corrupt
-		 * stack. */
+		 * stack, or another one. */
 		if (cfa <= state->sp)
-			return UNWIND_STOPPED(WIRE_STOP_NO_PROGRESS);
+			return UNWIND_STOPPED(
+				rule->cfa == UNWIND_CFA_FRAME_POINTER &&
+						rule->cfa_offset == UNWIND_FRAMES_ON_STACKS
+					? WIRE_STOP_OTHER_STACK
+					: WIRE_STOP_NO_PROGRESS);
 		if (UNWIND_READ_U64(context, cfa + (__u64)(__s64)rule->ra_offset, &return_address))
 			return UNWIND_STOPPED(WIRE_STOP_READ_FAULT);
 	}

@@ -19,7 +19,7 @@
 #include <linux/types.h>
 
 #define UNWIND_TABLE_MAGIC   0x31776e7565646e73ULL /* "sndeunw1" */
-#define UNWIND_TABLE_VERSION 4
+#define UNWIND_TABLE_VERSION 5
 #define UNWIND_PAGE_SHIFT    16
 #define UNWIND_HEADER_WORDS  8
 #define UNWIND_RULE_WORDS    2
@@ -60,6 +60,12 @@ enum unwind_cfa {
 	UNWIND_CFA_OTHER_STACK,   /* rsp was loaded with another stack's: the caller is not on this
 				     one */
 };
+
+/*
+ * cfa_offset of UNWIND_CFA_FRAME_POINTER: the code works on several stacks, as Go's does, so that a
+ * caller's frame may lie anywhere.
+ */
+#define UNWIND_FRAMES_ON_STACKS 1
 
 enum unwind_return_address {
 	UNWIND_RA_AT_CFA = 0,    /* at CFA + ra_offset (-8 nearly always) */

@@ -14,6 +14,7 @@
 
 #include "frame_image.h"
 #include "table_rules.h"
+#include "unwind/stack.h"
 
 #define BYTES(...) ((const uint8_t[]){__VA_ARGS__}), sizeof((const uint8_t[]){__VA_ARGS__})
 #define CODE       FRAME_IMAGE_CODE_VADDR
@@ -425,6 +426,43 @@ static void test_stack_switch_of_go(void **state)
 	unwind_table_done(&table);
 }
 
+static int read_nothing(void *context, uint64_t address, uint64_t *ret_value)
+{
+	return -1;
+}
+
+static bool locate_in_table(void *context, uint64_t address, struct unwind_location *ret_location)
+{
+	const struct unwind_table *table = context;
+
+	ret_location->table = table->words;
+	ret_location->table_word_count = table->word_count;
+	return true;
+}
+
+/* Where a goroutine called onto the thread's own stack, its frame may lie below. */
+static void test_frame_pointers_of_go(void **state)
+{
+	static const uint8_t code[128] = {0};
+	const struct wire_stack_copy registers = {.pc = CODE + 64, .sp = 0x10000, .bp = 0x200};
+	struct frame_image image = {.code = code, .code_length = sizeof(code)};
+
+	for (int is_go = 0; is_go < 2; is_go++) {
+		struct unwind_table table;
+		uint64_t frames[4];
+		size_t count;
+
+		image.is_go = is_go;
+		table = build_image(&image, NULL);
+		assert_int_equal(unwind_user_stack(&(struct unwind_target){&table, read_nothing,
+							   locate_in_table},
+					 &registers, frames, ARRAY_SIZE(frames), &count),
+			is_go ? WIRE_STOP_OTHER_STACK : WIRE_STOP_NO_PROGRESS);
+		assert_int_equal(count, 1);
+		unwind_table_done(&table);
+	}
+}
+
 /* Code without FDE: the program's start, the signal return, and no information at all. */
 static void test_code_without_fde(void **state)
 {
@@ -542,6 +580,7 @@ int main(void)
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_debug_frame),
 		cmocka_unit_test(test_stack_switch_of_go),
+		cmocka_unit_test(test_frame_pointers_of_go),
 		cmocka_unit_test(test_code_without_fde),
 		cmocka_unit_test(test_short_code_without_fde),
 		cmocka_unit_test(test_start_with_fde),
