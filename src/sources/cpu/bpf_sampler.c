@@ -14,9 +14,9 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "bpf/namespace.skel.h"
+#include "bpf/sampler.skel.h"
 #include "bpf/sampler_shared.h"
-#include "namespace.skel.h"
-#include "sampler.skel.h"
 #include "sources/cpu/bpf_sampler.h"
 #include "sources/cpu/bpf_spaces.h"
 #include "sources/cpu/sampler.h"

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "bpf/launch.skel.h"
 #include "bpf/launch_shared.h"
-#include "launch.skel.h"
 #include "sources/source.h"
 
 #define MARKER "sonde_launch_marker"

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "exact.skel.h"
-#include "open_waits.skel.h"
+#include "bpf/exact.skel.h"
+#include "bpf/open_waits.skel.h"
 #include "sources/wait/share.h"
 
 struct exact_waits {

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "bpf/wait.skel.h"
 #include "bpf/wait_shared.h"
 #include "sources/wait/share.h"
-#include "wait.skel.h"
 
 /* Unwinding may take this share of one core; a stack costs about so much. */
 #define BUDGET_PERCENT 1
