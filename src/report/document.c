@@ -195,6 +195,22 @@ int report_document_print(
 
 /* ---- JSON ---- */
 
+/* Some are for the terminal alone. */
+static bool has_json(const struct report_section *section)
+{
+	const struct report_shape *shape = section->value.shape;
+
+	if (!section->make)
+		return section->write || section->write_trace;
+	if (section->value.key)
+		return true;
+	for (size_t i = 0; shape && i < shape->count; i++) {
+		if (shape->columns[i].key)
+			return true;
+	}
+	return false;
+}
+
 static int write_section(const struct report_document *document,
 	const struct report_section *section, struct result *result, struct json_writer *json)
 {
@@ -211,7 +227,10 @@ static int write_section(const struct report_document *document,
 	if (!section->make)
 		return section->write(&input, json);
 	r = make(document, section, result);
-	return r < 0 ? r : report_render_json(result, json);
+	if (r < 0)
+		return r;
+	return section->value.key ? report_render_json(result, json)
+				  : report_render_members(result, json);
 }
 
 static int write_sections(const struct report_document *document, struct results *results,
@@ -222,9 +241,8 @@ static int write_sections(const struct report_document *document, struct results
 	for (size_t i = 0; r == 0 && i < results->count; i++) {
 		const struct report_section *section = report_sections[i];
 
-		if ((section->make ? section->value.key != NULL
-				   : section->write || section->write_trace) &&
-			section->is_weighed == weighed && is_wanted(document, section))
+		if (has_json(section) && section->is_weighed == weighed &&
+			is_wanted(document, section))
 			r = write_section(document, section, &results->items[i], json);
 	}
 	return r;
@@ -312,10 +330,14 @@ int report_document_schema(struct strbuf *out)
 	json_begin_object(&json);
 	write_constant(&json, "format", "sonde-report");
 	for (const struct report_section *const *section = report_sections; *section; section++) {
-		if (!(*section)->value.key || !(*section)->make)
+		if (!(*section)->make)
 			continue;
-		json_key(&json, (*section)->value.key);
-		report_render_schema(&(*section)->value, &json);
+		if ((*section)->value.key) {
+			json_key(&json, (*section)->value.key);
+			report_render_schema(&(*section)->value, &json);
+		} else if ((*section)->value.shape) {
+			report_render_schema_members((*section)->value.shape, &json);
+		}
 	}
 	json_end_object(&json);
 	json_end_object(&json);

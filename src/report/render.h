@@ -14,15 +14,19 @@ int report_render_terminal(
 
 /* The section's value: null when it has none. The caller writes the key. */
 int report_render_json(const struct result *result, struct json_writer *json);
+/* The same of a section without a key, an object: its members, for the object that is open. */
+int report_render_members(const struct result *result, struct json_writer *json);
 /* What would help, as objects of an array that the caller begins and ends. */
 void report_render_advice_json(const struct result *result, struct json_writer *json);
 
 /* The JSON Schema of a column's values; null is always one of them. */
 void report_render_schema(const struct report_column *column, struct json_writer *json);
+/* Of the members of a section without a key, for the object that is open. */
+void report_render_schema_members(const struct report_shape *shape, struct json_writer *json);
 
 /*
  * Rows of the section as RFC 4180's CSV, with a header: of the section's own when it is made of
- * rows, else of its first member that is. Columns made of rows are left out. -ENODATA: the section
- * has no rows.
+ * rows, else the first that were opened in it. Columns made of rows are left out. -ENODATA: the
+ * section has no rows.
  */
 int report_render_csv(const struct result *result, struct strbuf *out);

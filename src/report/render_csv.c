@@ -13,11 +13,9 @@ static const struct result_table *find_rows(const struct result *result)
 	table = &result->tables.items[result->value.table];
 	if (table->column->kind != REPORT_OBJECT)
 		return table;
-	array_foreach (&table->values, value) {
-		const struct result_table *member =
-			value->state == REPORT_TABLE ? &result->tables.items[value->table] : NULL;
-
-		if (member && member->column->kind == REPORT_ROWS)
+	/* Members were opened in their order. */
+	array_foreach (&result->tables, member) {
+		if (member->column->kind == REPORT_ROWS && member->column->key)
 			return member;
 	}
 	return NULL;

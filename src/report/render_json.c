@@ -7,16 +7,26 @@
 static void write_value(
 	const struct result *result, const struct result_value *value, struct json_writer *json);
 
-static void write_members(const struct result *result, const struct report_shape *shape,
+/* Without `values` all are null. */
+static void write_fields(const struct result *result, const struct report_shape *shape,
 	const struct result_value *values, struct json_writer *json)
 {
-	json_begin_object(json);
 	for (size_t i = 0; i < shape->count; i++) {
 		if (!shape->columns[i].key)
 			continue;
 		json_key(json, shape->columns[i].key);
-		write_value(result, &values[i], json);
+		if (values)
+			write_value(result, &values[i], json);
+		else
+			json_null(json);
 	}
+}
+
+static void write_members(const struct result *result, const struct report_shape *shape,
+	const struct result_value *values, struct json_writer *json)
+{
+	json_begin_object(json);
+	write_fields(result, shape, values, json);
 	json_end_object(json);
 }
 
@@ -120,12 +130,25 @@ int report_render_json(const struct result *result, struct json_writer *json)
 	return strbuf_status(json->out);
 }
 
+int report_render_members(const struct result *result, struct json_writer *json)
+{
+	const struct result_value *values = NULL;
+	int r = result_status(result);
+
+	if (r < 0)
+		return r;
+	if (result->value.state == REPORT_TABLE)
+		values = result->tables.items[result->value.table].values.items;
+	write_fields(result, result->column->shape, values, json);
+	return strbuf_status(json->out);
+}
+
 static void write_advice(
 	const struct result *result, const struct result_advice *advice, struct json_writer *json)
 {
 	json_begin_object(json);
 	json_key(json, "section");
-	json_string(json, result->column->key);
+	json_string(json, result->column->key ? result->column->key : result->column->title);
 	json_key(json, "id");
 	json_string(json, advice->id);
 	json_key(json, "sentence");

@@ -40,17 +40,22 @@ static const char *type_of(const struct report_column *column)
 	}
 }
 
-/* Every member is there, null where it is not known. */
-static void write_members(const struct report_shape *shape, struct json_writer *json)
+void report_render_schema_members(const struct report_shape *shape, struct json_writer *json)
 {
-	json_key(json, "properties");
-	json_begin_object(json);
 	for (size_t i = 0; i < shape->count; i++) {
 		if (!shape->columns[i].key)
 			continue;
 		json_key(json, shape->columns[i].key);
 		report_render_schema(&shape->columns[i], json);
 	}
+}
+
+/* Every member is there, null where it is not known. */
+static void write_members(const struct report_shape *shape, struct json_writer *json)
+{
+	json_key(json, "properties");
+	json_begin_object(json);
+	report_render_schema_members(shape, json);
 	json_end_object(json);
 	json_key(json, "required");
 	json_begin_array(json);

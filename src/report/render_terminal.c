@@ -136,17 +136,20 @@ static bool is_hidden(const struct result *result, const struct result_table *ro
 {
 	const struct report_shape *shape = rows->column->shape;
 	const struct result_value *first = &rows->values.items[column];
-	bool same = true, empty = true;
+	bool same = true, empty = true, unknown = true;
 
 	for (size_t i = column; i < rows->values.count; i += shape->count) {
 		same &= is_same(result, first, &rows->values.items[i]);
 		empty &= is_empty(&rows->values.items[i]);
+		unknown &= rows->values.items[i].state == REPORT_UNKNOWN;
 	}
 	switch (shape->columns[column].hide) {
 	case REPORT_HIDE_SAME:
 		return same;
 	case REPORT_HIDE_EMPTY:
 		return empty;
+	case REPORT_HIDE_UNKNOWN:
+		return unknown;
 	default:
 		return false;
 	}

@@ -42,7 +42,11 @@ size_t report_rows_shown(const struct report_input *input, size_t alone, size_t 
 int report_nothing(struct result *result, const struct report_input *input, const char *why);
 
 struct report_section {
-	struct report_column value;    /* key: its member in JSON; kind and shape: what it is */
+	/*
+	 * Key: its member in JSON; without one its own members are the document's, and `title` is
+	 * its name for advice. Kind and shape: what it is.
+	 */
+	struct report_column value;
 	const char *by;                /* of --by; NULL: it cannot be asked for by itself */
 	bool (*is_by)(const char *by); /* in place of `by`, for a section of many names */
 	const char *summary;           /* for the help: "idle time of devices by cause" */

@@ -36,6 +36,7 @@ enum report_hide {
 	REPORT_HIDE_NEVER,
 	REPORT_HIDE_SAME,  /* all rows have the same: there is one process, one device … */
 	REPORT_HIDE_EMPTY, /* no row has any: unknown, 0, or not */
+	REPORT_HIDE_UNKNOWN, /* no row has any: unknown */
 };
 
 struct report_shape;
