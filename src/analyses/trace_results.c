@@ -66,11 +66,11 @@ const struct trace_host_waits *trace_results_host_waits(struct trace_results *re
 	return &results->host_waits;
 }
 
-const struct trace_kernel_ranks *trace_results_kernels(struct trace_results *results)
+const struct kernels *trace_results_kernels(struct trace_results *results)
 {
 	if (!results->has_kernels)
-		results->has_kernels = trace_kernel_ranks_init(&results->kernels, results->views,
-					       results->count, false) == 0;
+		results->has_kernels =
+			kernels_init(&results->kernels, results->views, results->count) == 0;
 	return results->has_kernels ? &results->kernels : NULL;
 }
 
@@ -84,5 +84,5 @@ void trace_results_done(struct trace_results *results)
 	free(results->ranks);
 	results->ranks = NULL;
 	trace_host_waits_done(&results->host_waits);
-	trace_kernel_ranks_done(&results->kernels);
+	kernels_done(&results->kernels);
 }

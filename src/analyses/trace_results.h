@@ -4,8 +4,8 @@
 #pragma once
 
 #include "analyses/device/host_waits.h"
+#include "analyses/device/kernels.h"
 #include "analyses/device/trace_idle.h"
-#include "analyses/device/trace_kernel_ranks.h"
 #include "analyses/device/trace_launches.h"
 #include "analyses/device/trace_temporal.h"
 
@@ -22,7 +22,7 @@ struct trace_results {
 	size_t count;
 	struct trace_rank_results *ranks; /* NULL: nothing was asked for */
 	struct trace_host_waits host_waits;
-	struct trace_kernel_ranks kernels;
+	struct kernels kernels;
 	bool has_host_waits, has_kernels;
 };
 
@@ -31,7 +31,7 @@ const struct trace_temporal *trace_results_temporal(struct trace_results *result
 const struct trace_idle *trace_results_idle(struct trace_results *results, size_t index);
 const struct trace_launches *trace_results_launches(struct trace_results *results, size_t index);
 const struct trace_host_waits *trace_results_host_waits(struct trace_results *results);
-const struct trace_kernel_ranks *trace_results_kernels(struct trace_results *results);
+const struct kernels *trace_results_kernels(struct trace_results *results);
 
 void trace_results_done(struct trace_results *results);
 #define _cleanup_trace_results_ _cleanup_(trace_results_done)

@@ -425,6 +425,11 @@ void trace_view_done(struct trace_view *view)
 
 /* ---- names ---- */
 
+const char *trace_view_kind_name(const struct trace_view *view, enum trace_kind kind)
+{
+	return view->options.hta_compatible ? trace_kind_hta_name(kind) : trace_kind_name(kind);
+}
+
 static bool is_unique_name(const struct trace_view *view, uint32_t device, const char *name)
 {
 	array_foreach (&view->devices, other) {

@@ -100,6 +100,8 @@ bool trace_view_has(const struct trace_view *view, const struct trace_event *eve
 /* What kind of work a device's row is: by its category and arguments, and by its name. */
 enum trace_kind trace_view_kind(const struct trace_view *view, const struct trace_event *event);
 
+/* The name of a kind: HTA's with hta_compatible. */
+const char *trace_view_kind_name(const struct trace_view *view, enum trace_kind kind);
 /* What the device is called, or "GPU 0"; "stream 7", or another name of the queue. */
 void trace_view_device_name(const struct trace_view *view, uint32_t device, struct strbuf *out);
 void trace_view_stream_name(const struct trace_view *view, uint32_t stream, struct strbuf *out);

@@ -44,11 +44,17 @@ static bool is_named(const struct report_section *section, const char *by)
 
 const struct report_section *report_section_find(const char *by, unsigned kinds)
 {
+	const struct report_section *found = NULL;
+
 	for (const struct report_section *const *section = report_sections; *section; section++) {
-		if (is_named(*section, by) && fits(*section, kinds))
+		if (!is_named(*section, by) || !fits(*section, kinds))
+			continue;
+		if (!(*section)->comes_along)
 			return *section;
+		if (!found)
+			found = *section;
 	}
-	return NULL;
+	return found;
 }
 
 /* ---- which sections ---- */
@@ -59,7 +65,7 @@ static unsigned kinds_of(const struct report_input *input)
 	       (input->trace ? REPORT_NEEDS_TIMELINE : 0);
 }
 
-/* Does --by name it? The first of a name is meant, with those that come along. */
+/* Does --by name it? One of a name is meant, with those that come along. */
 static bool is_asked_for(
 	const struct report_document *document, const struct report_section *section)
 {

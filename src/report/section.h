@@ -53,7 +53,7 @@ struct report_section {
 	unsigned needs;                /* enum report_needs: any of these; 0: always there */
 	bool is_head;                  /* stands before the others, whatever --by names */
 	bool is_extra;                 /* only where --by names it */
-	bool comes_along;              /* --by names it with the first section of its name */
+	bool comes_along;              /* with the section of its name that --by means */
 	bool is_weighed;               /* of the samples as --weight weighs them */
 	enum selection_kind shows;     /* which filters apply; of those with `by` */
 	/*

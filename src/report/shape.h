@@ -34,8 +34,8 @@ enum report_kind {
 /* When the terminal leaves a column out. */
 enum report_hide {
 	REPORT_HIDE_NEVER,
-	REPORT_HIDE_SAME,  /* all rows have the same: there is one process, one device … */
-	REPORT_HIDE_EMPTY, /* no row has any: unknown, 0, or not */
+	REPORT_HIDE_SAME,    /* all rows have the same: there is one process, one device … */
+	REPORT_HIDE_EMPTY,   /* no row has any: unknown, 0, or not */
 	REPORT_HIDE_UNKNOWN, /* no row has any: unknown */
 };
 

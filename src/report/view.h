@@ -73,8 +73,6 @@ int report_device(const struct report_view *view, size_t limit);
 
 /* Of CUDA: what launching took, memory, and which of it ran in graphs. */
 void report_cuda(const struct report_view *view, const struct device_work *work);
-/* Launch configurations and occupancy of CUDA kernels; nothing when there are none. */
-int report_occupancy(const struct report_view *view, const struct device_work *work, size_t limit);
 /* CUDA graphs and their nodes. */
 int report_graphs(const struct report_view *view, size_t limit);
 /* How launches reach devices, what ran at the same time, and what would help. */

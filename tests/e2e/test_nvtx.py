@@ -182,7 +182,7 @@ def test_a_device_that_was_known_before_the_window(nvtx, workload_directory):
     part, rows, data, done = nvtx(program="nvtx_opencl", options=window)
     assert done.status == 5
     work = data["device_work"]
-    assert [kernel["count"] for kernel in work["kernels"]] == [15]
+    assert [kernel["count"] for kernel in data["kernel"]["kernels"]] == [15]
     assert all(device["name"] for device in work["devices"]), work["devices"]
 
 
@@ -194,13 +194,13 @@ def test_work_of_devices_in_ranges(nvtx, sonde, workload_directory, tmp_path):
     rows = {name: row for (_, name), row in rows.items()}
     assert {name: row["device_work_count"] for name, row in rows.items()} == {
         "forward": 20, "backward": 10, "step": 30, "process": 30}
-    (kernel,) = data["device_work"]["kernels"]
+    (kernel,) = data["kernel"]["kernels"]
     assert kernel["count"] == 35
     for row in rows.values():
         assert 0 < row["device_busy_ns"] <= row["device_span_ns"]
     # One queue runs one kernel at a time, and has finished forward's before backward's are launched.
     assert rows["forward"]["device_busy_ns"] + rows["backward"]["device_busy_ns"] == rows["step"]["device_busy_ns"]
-    assert rows["step"]["device_busy_ns"] == rows["process"]["device_busy_ns"] < kernel["total_ns"]
+    assert rows["step"]["device_busy_ns"] == rows["process"]["device_busy_ns"] < kernel["sum_ns"]
     assert rows["step"]["device_span_ns"] > rows["forward"]["device_span_ns"] + rows["backward"]["device_span_ns"]
     capture = tmp_path / "nvtx.pftrace"
     out = sonde("export", "-f", "folded", "--weight", "gpu", "--range", "^forward$", "-o", "-", capture, check=0).stdout

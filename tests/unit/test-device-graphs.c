@@ -12,7 +12,10 @@
 
 #include "analyses/device/device_work.h"
 #include "analyses/device/graphs.h"
+#include "analyses/device/kernels.h"
+#include "analyses/device/occupancy.h"
 #include "model/builder.h"
+#include "model/trace_capture.h"
 
 #define PID 100
 #define TID 101
@@ -234,15 +237,24 @@ static void test_launch_calls_and_occupancy(void **state)
 {
 	_cleanup_model_ struct model *model = example();
 	_cleanup_device_work_ struct device_work work = {0};
+	_cleanup_trace_ struct trace *trace = NULL;
+	_cleanup_trace_view_ struct trace_view view = {0};
+	_cleanup_kernels_ struct kernels kernels = {0};
+	struct occupancy occupancy;
+	struct errmsg err;
 
 	assert_int_equal(device_work_init(&work, model), 0);
 	assert_int_equal(work.launch_calls, 2); /* not 4, though they launched 4 kernels */
 	assert_int_equal(work.launch_call_ns, 100);
 	assert_int_equal(work.by_attribution[MODEL_ATTRIBUTED], 4);
-	array_foreach (&work.kernels, kernel) {
-		assert_true(kernel->has_configuration && kernel->occupancy_known);
-		assert_int_equal(kernel->occupancy.blocks, 4);
-		assert_int_equal(kernel->occupancy.limit, OCCUPANCY_REGISTERS);
+	assert_int_equal(trace_from_model(&trace, model, &err), 0);
+	assert_int_equal(trace_view_init(&view, trace, 0, &(struct trace_view_options){0}), 0);
+	assert_int_equal(kernels_init(&kernels, &view, 1), 0);
+	array_foreach (&kernels.rows, kernel) {
+		assert_non_null(kernel->configuration);
+		assert_true(occupancy_of_work(trace, kernel->configuration, &occupancy));
+		assert_int_equal(occupancy.blocks, 4);
+		assert_int_equal(occupancy.limit, OCCUPANCY_REGISTERS);
 	}
 }
 

@@ -12,7 +12,9 @@
 
 #include "analyses/cpu/call_tree.h"
 #include "analyses/device/device_work.h"
+#include "analyses/device/kernels.h"
 #include "model/builder.h"
+#include "model/trace_capture.h"
 #include "model/weigh.h"
 
 #define PID 100
@@ -180,16 +182,30 @@ static void test_sums(void **state)
 	assert_int_equal(work.devices.count, 1);
 	assert_int_equal(work.devices.items[0].busy_ns, 3500);
 	assert_int_equal(work.devices.items[0].work_ns, 4500);
-	assert_int_equal(work.kernels.count, 2);
-	assert_string_equal(work.kernels.items[0].name, "scale");
-	assert_int_equal(work.kernels.items[0].count, 2);
-	assert_int_equal(work.kernels.items[0].total_ns, 4000);
-	assert_int_equal(work.kernels.items[1].minimum_ns, 500);
 	assert_int_equal(work.lines.count, 2);
 	assert_int_equal(work.lines.items[0].total_ns, 4000);
 	assert_int_equal(model->frames.items[work.lines.items[0].frame].line, 12);
 	assert_int_equal(work.lines.items[1].frame, MODEL_NONE);
 	assert_int_equal(work.lines.items[1].unattributed, MODEL_NO_STACK);
+}
+
+static void test_kernels(void **state)
+{
+	_cleanup_model_ struct model *model = example();
+	_cleanup_trace_ struct trace *trace = NULL;
+	_cleanup_trace_view_ struct trace_view view = {0};
+	_cleanup_kernels_ struct kernels kernels = {0};
+	struct errmsg err;
+
+	assert_int_equal(trace_from_model(&trace, model, &err), 0);
+	assert_int_equal(trace_view_init(&view, trace, 0, &(struct trace_view_options){0}), 0);
+	assert_int_equal(kernels_init(&kernels, &view, 1), 0);
+	assert_int_equal(kernels.rows.count, 2);
+	assert_string_equal(kernels.rows.items[0].name, "scale");
+	assert_int_equal(kernels.rows.items[0].count, 2);
+	assert_int_equal(kernels.rows.items[0].total_ns, 4000);
+	assert_int_equal(kernels.rows.items[1].least_ns, 500);
+	assert_null(kernels.rows.items[0].configuration); /* of no CUDA */
 }
 
 /* The tree's weight is the device's time; work without a stack stands below its reason. */
@@ -222,6 +238,7 @@ int main(void)
 		cmocka_unit_test(test_joins),
 		cmocka_unit_test(test_stacks_of_earlier_launches),
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_kernels),
 		cmocka_unit_test(test_weight),
 	};
 

@@ -230,7 +230,7 @@ static void medians_are_beside_means(void **state)
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
 	_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
-	const struct trace_kernel_ranks_row *row;
+	const struct kernel_row *row;
 
 	example_device(trace, TRACE_KERNEL, "k", 0, 7, 0, 1000000 * US, 0);
 	for (int i = 1; i <= 100; i++)
@@ -382,8 +382,8 @@ static void ranks_are_one_table(void **state)
 {
 	_cleanup_trace_ struct trace *one = example_trace_new(), *two = example_trace_new();
 	struct trace_view views[2];
-	_cleanup_trace_kernel_ranks_ struct trace_kernel_ranks ranks = {0};
-	const struct trace_kernel_ranks_row *row;
+	_cleanup_kernels_ struct kernels ranks = {0};
+	const struct kernel_row *row;
 
 	one->rank = 4;
 	two->rank = 5;
@@ -393,7 +393,7 @@ static void ranks_are_one_table(void **state)
 	example_device(two, TRACE_KERNEL, "gemm", 0, 7, 20, 60, 0);
 	view(&views[0], one, ours);
 	view(&views[1], two, ours);
-	assert_int_equal(trace_kernel_ranks_init(&ranks, views, 2, false), 0);
+	assert_int_equal(kernels_init(&ranks, views, 2), 0);
 	assert_int_equal(ranks.rows.count, 2);
 	assert_int_equal(ranks.total_ns, 95);
 	row = &ranks.rows.items[0];
@@ -416,8 +416,8 @@ static void copies_are_as_fast_as_bytes_over_time(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_copies_ struct trace_copies copies = {0};
-	const struct trace_copies_row *row;
+	_cleanup_copies_ struct copies copies = {0};
+	const struct copies_row *row;
 
 	for (int i = 0; i < 3; i++)
 		example_device(trace, TRACE_MEMCPY, "Memcpy HtoD (Pinned -> Device)", 0, 7, i * 100,
@@ -427,7 +427,7 @@ static void copies_are_as_fast_as_bytes_over_time(void **state)
 	/* Finer than the row's time: 20 ns. */
 	trace->works.items[1].bandwidth_gbps = 15;
 	view(&own, trace, ours);
-	assert_int_equal(trace_copies_init(&copies, &own), 0);
+	assert_int_equal(copies_init(&copies, &own), 0);
 	assert_int_equal(copies.rows.count, 1);
 	row = &copies.rows.items[0];
 	assert_int_equal(row->count, 3);

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "analyses/device/copies.h"
+#include "analyses/device/kernels.h"
 #include "analyses/device/queue.h"
 #include "analyses/device/trace_idle.h"
-#include "analyses/device/trace_kernels.h"
 #include "analyses/device/trace_launches.h"
 #include "analyses/device/trace_temporal.h"
 #include "importers/kineto/kineto.h"
@@ -171,19 +171,18 @@ static void check_types(const char *folder, const struct trace_view *view)
 	csv_close(&csv);
 }
 
-static const struct trace_kernel *find_kernel(
-	const struct trace_kernels *kernels, const struct trace *trace, const char *name, int kind)
+static const struct kernel_row *find_kernel(
+	const struct kernels *kernels, const char *name, int kind)
 {
 	array_foreach (&kernels->rows, row) {
-		if (strcmp(trace_text(trace, row->name), name) == 0 &&
-			(kind < 0 || (int)row->kind == kind))
+		if (strcmp(row->name, name) == 0 && (kind < 0 || (int)row->kind == kind))
 			return row;
 	}
 	fail_msg("no row of %s", name);
 	return NULL;
 }
 
-static void check_kernel(const struct csv *csv, const struct trace_kernel *row)
+static void check_kernel(const struct csv *csv, const struct kernel_row *row)
 {
 	check_cell(csv, 2, (double)row->total_ns / US, 0);
 	check_cell(csv, 3, (double)row->most_ns / US, 0);
@@ -194,18 +193,18 @@ static void check_kernel(const struct csv *csv, const struct trace_kernel *row)
 
 static void check_kernels(const char *folder, const struct trace_view *view)
 {
-	_cleanup_trace_kernels_ struct trace_kernels kernels = {0};
+	_cleanup_kernels_ struct kernels kernels = {0};
 	struct csv csv;
 	size_t count = 0;
 
-	assert_int_equal(trace_kernels_init(&kernels, view), 0);
+	assert_int_equal(kernels_init(&kernels, view, 1), 0);
 	assert_true(csv_open(&csv, folder, "kernel_breakdown_1", 1));
 	for (; csv_next(&csv); count++) {
 		int kind = 0;
 
 		while (strcmp(csv.cells[7], trace_kind_hta_name((enum trace_kind)kind)) != 0)
 			kind++;
-		check_kernel(&csv, find_kernel(&kernels, view->trace, csv.cells[1], kind));
+		check_kernel(&csv, find_kernel(&kernels, csv.cells[1], kind));
 	}
 	assert_int_equal(count, kernels.rows.count);
 	csv_close(&csv);
@@ -213,15 +212,15 @@ static void check_kernels(const char *folder, const struct trace_view *view)
 
 static void check_annotations(const char *folder, const struct trace_view *view)
 {
-	_cleanup_trace_kernels_ struct trace_kernels annotations = {0};
+	_cleanup_kernels_ struct kernels annotations = {0};
 	struct csv csv;
 	size_t count = 0;
 
-	assert_int_equal(trace_annotations_init(&annotations, view, true), 0);
+	assert_int_equal(kernels_of_annotations(&annotations, view, 1), 0);
 	if (!csv_open(&csv, folder, "user_anno_breakdown", 1))
 		return;
 	for (; csv_next(&csv); count++)
-		check_kernel(&csv, find_kernel(&annotations, view->trace, csv.cells[1], -1));
+		check_kernel(&csv, find_kernel(&annotations, csv.cells[1], -1));
 	assert_int_equal(count, annotations.rows.count);
 	csv_close(&csv);
 }
@@ -314,14 +313,14 @@ static void check_queue(const char *folder, const struct trace_view *view)
 
 static void check_copies(const char *folder, const struct trace_view *view)
 {
-	_cleanup_trace_copies_ struct trace_copies copies = {0};
+	_cleanup_copies_ struct copies copies = {0};
 	struct csv csv;
 	size_t count = 0;
 
-	assert_int_equal(trace_copies_init(&copies, view), 0);
+	assert_int_equal(copies_init(&copies, view), 0);
 	assert_true(csv_open(&csv, folder, "memory_bw_summary", 3));
 	for (; csv_next(&csv); count++) {
-		const struct trace_copies_row *row = copies.rows.items;
+		const struct copies_row *row = copies.rows.items;
 
 		while (row->name_length != strlen(csv.cells[1]) ||
 			memcmp(row->name, csv.cells[1], row->name_length) != 0)

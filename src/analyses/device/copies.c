@@ -41,7 +41,7 @@ struct collector {
 	struct changes begins, ends;
 };
 
-static int find_row(struct trace_copies *copies, struct collector *collector,
+static int find_row(struct copies *copies, struct collector *collector,
 	const struct trace_view *view, uint32_t string, uint32_t *ret_row)
 {
 	size_t length;
@@ -54,20 +54,20 @@ static int find_row(struct trace_copies *copies, struct collector *collector,
 	}
 	name = row_name(view, string, &length);
 	for (*ret_row = 0; *ret_row < copies->rows.count; (*ret_row)++) {
-		const struct trace_copies_row *row = &copies->rows.items[*ret_row];
+		const struct copies_row *row = &copies->rows.items[*ret_row];
 
 		if (row->name_length == length && memcmp(row->name, name, length) == 0)
 			break;
 	}
 	if (*ret_row == copies->rows.count)
 		r = array_append(&copies->rows,
-			(struct trace_copies_row){.name = name, .name_length = (uint32_t)length});
+			(struct copies_row){.name = name, .name_length = (uint32_t)length});
 	collector->rows[string] = *ret_row + 1;
 	return r;
 }
 
 static void add_to_row(
-	struct trace_copies_row *row, const struct trace_work *work, double time_ns, double gbps)
+	struct copies_row *row, const struct trace_work *work, double time_ns, double gbps)
 {
 	row->count++;
 	if (!work || !work->bytes || gbps <= 0) {
@@ -93,7 +93,7 @@ static int add_changes(struct collector *collector, const struct trace_view *vie
 	return r ?: array_append(&collector->ends.items, (struct change){end_ns, -gbps, row});
 }
 
-static int add_copy(struct trace_copies *copies, struct collector *collector,
+static int add_copy(struct copies *copies, struct collector *collector,
 	const struct trace_view *view, const struct trace_view_work *copy)
 {
 	const struct trace_event *event = &view->trace->events.items[copy->row];
@@ -115,7 +115,7 @@ static int add_copy(struct trace_copies *copies, struct collector *collector,
 
 /* Begins, then ends, each in the order of the work: as HTA has them before it sorts. */
 static int find_changes(
-	struct trace_copies *copies, struct collector *collector, const struct trace_view *view)
+	struct copies *copies, struct collector *collector, const struct trace_view *view)
 {
 	int r = 0;
 
@@ -131,7 +131,7 @@ static int find_changes(
 	return r;
 }
 
-static int describe_row(struct trace_copies *copies, struct trace_copies_row *row)
+static int describe_row(struct copies *copies, struct copies_row *row)
 {
 	_cleanup_free_ double *values = malloc((row->point_count + 1) * sizeof(*values));
 	size_t count = 0;
@@ -147,8 +147,7 @@ static int describe_row(struct trace_copies *copies, struct trace_copies_row *ro
 }
 
 /* Gives each row its piece of `points`. */
-static int deal_points(
-	struct trace_copies *copies, const struct changes *changes, const uint32_t *order)
+static int deal_points(struct copies *copies, const struct changes *changes, const uint32_t *order)
 {
 	uint32_t first = 0;
 	int r = array_reserve(&copies->points, changes->items.count);
@@ -165,11 +164,10 @@ static int deal_points(
 	}
 	for (size_t i = 0; i < changes->items.count; i++) {
 		const struct change *change = &changes->items.items[order[i]];
-		struct trace_copies_row *row = &copies->rows.items[change->row];
-		struct trace_copy_point *point =
-			&copies->points.items[row->first + row->point_count];
+		struct copies_row *row = &copies->rows.items[change->row];
+		struct copy_point *point = &copies->points.items[row->first + row->point_count];
 
-		*point = (struct trace_copy_point){change->time_ns, change->gbps};
+		*point = (struct copy_point){change->time_ns, change->gbps};
 		if (row->point_count++)
 			point->gbps += point[-1].gbps;
 	}
@@ -179,7 +177,7 @@ static int deal_points(
 }
 
 static int find_points(
-	struct trace_copies *copies, const struct changes *changes, const struct trace_view *view)
+	struct copies *copies, const struct changes *changes, const struct trace_view *view)
 {
 	size_t count = changes->items.count;
 	_cleanup_free_ int64_t *times = malloc((count + 1) * sizeof(*times));
@@ -196,33 +194,33 @@ static int find_points(
 
 static int compare_rows(const void *left, const void *right)
 {
-	const struct trace_copies_row *a = left, *b = right;
+	const struct copies_row *a = left, *b = right;
 
 	if (a->time_ns != b->time_ns)
 		return a->time_ns > b->time_ns ? -1 : 1;
 	return strcmp(a->name, b->name);
 }
 
-int trace_copies_init(struct trace_copies *copies, const struct trace_view *view)
+int copies_init(struct copies *copies, const struct trace_view *view)
 {
 	struct collector collector = {0};
 	int r;
 
-	*copies = (struct trace_copies){0};
+	*copies = (struct copies){0};
 	r = find_changes(copies, &collector, view);
 	r = r ?: find_points(copies, &collector.begins, view);
 	free(collector.rows);
 	array_done(&collector.begins.items);
 	array_done(&collector.ends.items);
 	if (r < 0)
-		trace_copies_done(copies);
+		copies_done(copies);
 	else if (copies->rows.count)
 		qsort(copies->rows.items, copies->rows.count, sizeof(*copies->rows.items),
 			compare_rows);
 	return r;
 }
 
-void trace_copies_done(struct trace_copies *copies)
+void copies_done(struct copies *copies)
 {
 	array_done(&copies->rows);
 	array_done(&copies->points);

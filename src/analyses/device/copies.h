@@ -11,12 +11,12 @@
 #include "analyses/trace_describe.h"
 #include "analyses/trace_view.h"
 
-struct trace_copy_point {
+struct copy_point {
 	int64_t time_ns;
 	double gbps; /* from then on: 10^9 bytes a second */
 };
 
-struct trace_copies_row {
+struct copies_row {
 	const char *name;     /* HTA's: "Memcpy HtoD", "Memset", "Memcpy Unknown" */
 	uint32_t name_length; /* bytes of it that count */
 	uint64_t count, bytes;
@@ -27,17 +27,17 @@ struct trace_copies_row {
 	struct trace_describe points; /* HTA's summary: of points above 0 */
 };
 
-struct trace_copies {
-	ARRAY_OF(struct trace_copies_row) rows; /* most time first; HTA's by name */
-	ARRAY_OF(struct trace_copy_point) points;
+struct copies {
+	ARRAY_OF(struct copies_row) rows; /* most time first; HTA's by name */
+	ARRAY_OF(struct copy_point) points;
 };
 
-static inline double trace_copies_gbps(const struct trace_copies_row *row)
+static inline double copies_gbps(const struct copies_row *row)
 {
 	return row->time_ns > 0 ? (double)row->bytes / row->time_ns : 0;
 }
 
 /* Returns 0 or -ENOMEM. */
-int trace_copies_init(struct trace_copies *copies, const struct trace_view *view);
-void trace_copies_done(struct trace_copies *copies);
-#define _cleanup_trace_copies_ _cleanup_(trace_copies_done)
+int copies_init(struct copies *copies, const struct trace_view *view);
+void copies_done(struct copies *copies);
+#define _cleanup_copies_ _cleanup_(copies_done)

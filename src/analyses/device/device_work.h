@@ -1,37 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices did: how busy each was, which kernels took the time, and which lines launched them.
+/* What devices did: how busy each was, and which lines launched its work.
  */
 #pragma once
 
-#include "analyses/device/occupancy.h"
 #include "base/array.h"
 #include "model/model.h"
 
 struct device_use {
 	const char *name; /* "" when unknown */
-	uint32_t gpu;     /* in the model; MODEL_NONE: of no CUDA, or not known */
 	uint64_t busy_ns; /* some work ran: overlapping work counts once */
 	uint64_t work_ns; /* of all work together */
 	uint64_t count;
-};
-
-/* All work of one name and kind on one device. */
-struct device_kernel {
-	const char *name;
-	uint32_t device; /* index in devices */
-	enum wire_device_kind kind;
-	uint64_t count, total_ns, minimum_ns, maximum_ns, median_ns;
-	uint64_t bytes;
-	/* Of kernels of CUDA, that of the longest run; `occupancy_known` says whether it has one.
-	 */
-	bool has_configuration;
-	bool configurations_differ; /* other runs had others */
-	bool occupancy_known;
-	struct device_configuration {
-		uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
-		uint32_t block_size[3];
-	} configuration;
-	struct occupancy occupancy;
 };
 
 /* Time that the tracing library and the driver took from the program, by the library's word. */
@@ -66,9 +45,8 @@ struct device_work {
 	uint64_t replayed_without_capture; /* capture's stack is not known */
 	struct device_overhead overhead;
 	struct device_allocations allocations;
-	ARRAY_OF(struct device_use) devices;    /* in order of their first work */
-	ARRAY_OF(struct device_kernel) kernels; /* most time first */
-	ARRAY_OF(struct device_line) lines;     /* most time first */
+	ARRAY_OF(struct device_use) devices; /* in order of their first work */
+	ARRAY_OF(struct device_line) lines;  /* most time first */
 };
 
 /* Returns 0 or -ENOMEM. Strings are the model's. */

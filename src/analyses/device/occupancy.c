@@ -76,3 +76,19 @@ bool occupancy_of(const struct capture_gpu *gpu, const struct occupancy_launch *
 	};
 	return true;
 }
+
+bool occupancy_of_work(
+	const struct trace *trace, const struct trace_work *work, struct occupancy *ret_occupancy)
+{
+	const struct occupancy_launch launch = {
+		.block_threads = work->block[0] * work->block[1] * work->block[2],
+		.registers = work->registers,
+		.shared_bytes = work->shared_bytes,
+	};
+	const struct model *model = trace->recorded;
+	uint32_t gpu = model && work->recorded ? model->device_works.items[work->recorded - 1].gpu
+					       : MODEL_NONE;
+
+	return gpu != MODEL_NONE &&
+	       occupancy_of(&model->gpus.items[gpu].facts, &launch, ret_occupancy);
+}

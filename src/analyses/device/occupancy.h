@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/model.h"
+#include "model/trace.h"
 
 enum occupancy_limit {
 	OCCUPANCY_WARPS,  /* the multiprocessor is full, or what is left takes no block */
@@ -40,3 +40,6 @@ struct occupancy {
 /* False where the GPU's facts are not known, or none of its multiprocessors could run it. */
 bool occupancy_of(const struct capture_gpu *gpu, const struct occupancy_launch *launch,
 	struct occupancy *ret_occupancy);
+/* Of a row of a recording, on its GPU; else false. */
+bool occupancy_of_work(
+	const struct trace *trace, const struct trace_work *work, struct occupancy *ret_occupancy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the report says of CUDA beside the device work itself: its cost, its memory, occupancy. */
+/* What the report says of CUDA beside the device work itself: its cost, its memory. */
 #include <errno.h>
 
 #include "analyses/device/device_work.h"
@@ -66,53 +66,4 @@ void report_cuda(const struct report_view *view, const struct device_work *work)
 		add_launch_calls(view, work);
 	add_allocations(view, work);
 	add_graphs(view, work);
-}
-
-static void add_occupancy(
-	struct table *table, const struct device_work *work, const struct device_kernel *row)
-{
-	const struct device_configuration *configuration = &row->configuration;
-
-	table_cellf(table, "%.2f %%",
-		work->total_ns ? 100.0 * (double)row->total_ns / (double)work->total_ns : 0);
-	table_cellf(table, "%u\xc3\x97%u\xc3\x97%u", configuration->block_size[0],
-		configuration->block_size[1], configuration->block_size[2]);
-	table_cellf(table, "%u", configuration->registers);
-	table_bytes(table,
-		(uint64_t)configuration->static_shared_bytes + configuration->dynamic_shared_bytes);
-	if (row->occupancy_known) {
-		table_cellf(table, "%.0f %%", 100 * row->occupancy.share);
-		table_cell(table,
-			row->occupancy.share < 1 ? occupancy_limit_name(row->occupancy.limit) : "");
-	} else {
-		table_cell(table, "");
-		table_cell(table, "");
-	}
-	table_cell(table, row->name);
-}
-
-int report_occupancy(const struct report_view *view, const struct device_work *work, size_t limit)
-{
-	struct table_column columns[] = {
-		{.title = "Time", .right = true},
-		{.title = "Block", .right = true},
-		{.title = "Registers", .right = true},
-		{.title = "Shared", .right = true},
-		{.title = "Occupancy", .right = true},
-		{.title = "Limited by"},
-		{.title = "Kernel", .shrinks_to = 16},
-	};
-	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns)};
-	size_t shown = 0;
-
-	array_foreach (&work->kernels, row) {
-		if (!row->has_configuration || shown >= limit)
-			continue;
-		if (!shown++)
-			report_heading(
-				view, "Theoretical occupancy of kernels, in their longest run");
-		add_occupancy(&table, work, row);
-	}
-	return shown ? table_print(&table, &view->terminal, view->out) : 0;
 }

@@ -5,38 +5,6 @@
 #include "analyses/selection.h"
 #include "report/tables_json.h"
 
-void report_json_configuration(struct json_writer *json, const struct device_kernel *kernel)
-{
-	const struct device_configuration *configuration = &kernel->configuration;
-	bool known = kernel->has_configuration;
-
-	json_key(json, "block");
-	if (known) {
-		json_begin_array(json);
-		for (size_t i = 0; i < 3; i++)
-			json_u64(json, configuration->block_size[i]);
-		json_end_array(json);
-	} else {
-		json_null(json);
-	}
-	json_member_known(json, "registers", known, configuration->registers);
-	json_member_known(json, "static_shared_bytes", known, configuration->static_shared_bytes);
-	json_member_known(json, "dynamic_shared_bytes", known, configuration->dynamic_shared_bytes);
-	json_key(json, "configurations_differ");
-	if (known)
-		json_bool(json, kernel->configurations_differ);
-	else
-		json_null(json);
-	if (kernel->occupancy_known) {
-		json_member_double(json, "theoretical_occupancy", kernel->occupancy.share);
-	} else {
-		json_key(json, "theoretical_occupancy");
-		json_null(json);
-	}
-	json_member_text(json, "occupancy_limit",
-		kernel->occupancy_known ? occupancy_limit_name(kernel->occupancy.limit) : NULL);
-}
-
 static void write_gpu(
 	struct json_writer *json, const struct model *model, const struct model_gpu *gpu)
 {

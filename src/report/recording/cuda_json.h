@@ -5,8 +5,6 @@
 #include "analyses/device/device_work.h"
 #include "base/json.h"
 
-/* Members of a kernel's row: its launch configuration and occupancy, null where there is none. */
-void report_json_configuration(struct json_writer *json, const struct device_kernel *kernel);
 /* The member "cuda", null where no process used it. Returns 0 or -ENOMEM. */
 int report_json_cuda(
 	struct json_writer *json, const struct model *model, const struct device_work *work);

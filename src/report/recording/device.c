@@ -105,40 +105,6 @@ static void add_attribution(const struct report_view *view, const struct device_
 	}
 }
 
-static int add_kernels(const struct report_view *view, const struct device_work *work, size_t limit)
-{
-	struct table_column columns[] = {
-		{.title = "Time", .right = true},
-		{.title = "Total", .right = true},
-		{.title = "Count", .right = true},
-		{.title = "Median", .right = true},
-		{.title = "Mean", .right = true},
-		{.title = "Min", .right = true},
-		{.title = "Max", .right = true},
-		{.title = "Kind"},
-		{.title = "Kernel", .shrinks_to = 16},
-	};
-	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns)};
-
-	for (size_t i = 0; i < MIN(limit, work->kernels.count); i++) {
-		const struct device_kernel *row = &work->kernels.items[i];
-		_cleanup_strbuf_ struct strbuf count = {0};
-
-		table_cellf(&table, "%.2f %%", percent(row->total_ns, work->total_ns));
-		table_duration(&table, row->total_ns);
-		format_count(&count, row->count);
-		table_cell(&table, strbuf_cstr(&count));
-		table_duration(&table, row->median_ns);
-		table_duration(&table, row->total_ns / row->count);
-		table_duration(&table, row->minimum_ns);
-		table_duration(&table, row->maximum_ns);
-		table_cell(&table, wire_device_kind_name(row->kind));
-		table_cell(&table, row->kind == WIRE_DEVICE_KERNEL ? row->name : "");
-	}
-	return table_print(&table, &view->terminal, view->out);
-}
-
 static void add_place(struct table *table, const struct model *model, const struct device_line *row)
 {
 	const struct model_frame *frame =
@@ -202,8 +168,6 @@ int report_device(const struct report_view *view, size_t limit)
 	if (!work.count)
 		return 0;
 	r = report_device_flow(view);
-	r = r ?: add_kernels(view, &work, limit ? limit : work.kernels.count);
-	r = r ?: report_occupancy(view, &work, limit ? limit : work.kernels.count);
 	r = r ?: add_lines(view, &work, limit ? limit : work.lines.count);
 	return r ?: report_device_idle(view, limit);
 }

@@ -242,25 +242,6 @@ static void write_device_use(struct json_writer *json, const struct device_use *
 	json_end_object(json);
 }
 
-static void write_kernel(struct json_writer *json, const struct device_work *work,
-	const struct device_kernel *kernel)
-{
-	bool is_kernel = kernel->kind == WIRE_DEVICE_KERNEL;
-
-	json_begin_object(json);
-	json_member_text(json, "name", kernel->name);
-	json_member_text(json, "kind", wire_device_kind_name(kernel->kind));
-	json_member_text(json, "device", work->devices.items[kernel->device].name);
-	json_member_u64(json, "count", kernel->count);
-	json_member_u64(json, "total_ns", kernel->total_ns);
-	json_member_u64(json, "minimum_ns", kernel->minimum_ns);
-	json_member_u64(json, "maximum_ns", kernel->maximum_ns);
-	json_member_u64(json, "median_ns", kernel->median_ns);
-	json_member_known(json, "bytes", !is_kernel, kernel->bytes);
-	report_json_configuration(json, kernel);
-	json_end_object(json);
-}
-
 static void write_device_line(
 	struct json_writer *json, const struct model *model, const struct device_line *row)
 {
@@ -365,11 +346,6 @@ static int write_device_work(
 	json_begin_array(json);
 	array_foreach (&work.devices, device)
 		write_device_use(json, device);
-	json_end_array(json);
-	json_key(json, "kernels");
-	json_begin_array(json);
-	array_foreach (&work.kernels, kernel)
-		write_kernel(json, &work, kernel);
 	json_end_array(json);
 	json_key(json, "lines");
 	json_begin_array(json);
@@ -723,7 +699,7 @@ static int print_device(const struct report_input *input)
 
 const struct report_section device_work_section = {
 	.by = "kernel",
-	.summary = "what devices did, and which lines launched it",
+	.comes_along = true,
 	.needs = REPORT_NEEDS_RECORDING,
 	.shows = SELECTION_DEVICE_WORK,
 	.print = print_device,

@@ -266,7 +266,7 @@ static void add_block(const struct trace_report *report, const struct trace_summ
 
 static int add_kernels(const struct trace_report *report)
 {
-	const struct trace_kernel_ranks *ranks = trace_results_kernels(report->results);
+	const struct kernels *ranks = trace_results_kernels(report->results);
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	if (!ranks)

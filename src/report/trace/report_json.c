@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "analyses/device/copies.h"
 #include "analyses/device/queue.h"
-#include "analyses/device/trace_kernels.h"
 #include "analyses/program/ops.h"
 #include "report/tables_json.h"
 
@@ -182,95 +180,6 @@ int trace_json_idle(struct json_writer *json, struct trace_results *results, siz
 	return r;
 }
 
-/* "COMPUTATION overlapping MEMORY", or "compute+memory". */
-static void write_set_name(struct json_writer *json, const struct trace_view *view, unsigned set)
-{
-	bool hta = view->options.hta_compatible;
-	_cleanup_strbuf_ struct strbuf name = {0};
-
-	trace_kinds_name(set, hta, hta ? " overlapping " : "+", &name);
-	json_member_text(json, "kernel_type", strbuf_cstr(&name));
-}
-
-int trace_json_types(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options)
-{
-	const struct trace_view *view = &results->views[index];
-	const struct trace_temporal *temporal = trace_results_temporal(results, index);
-
-	if (!temporal)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < temporal->devices.count; i++) {
-		const struct trace_temporal_device *device = &temporal->devices.items[i];
-		int64_t sum_ns = 0;
-
-		for (unsigned set = 1; set < TRACE_KIND_SETS; set++)
-			sum_ns += device->by_set_ns[set];
-		for (unsigned set = 1; set < TRACE_KIND_SETS; set++) {
-			if (!device->by_set_ns[set])
-				continue;
-			json_begin_object(json);
-			trace_json_place(json, view, i);
-			write_set_name(json, view, set);
-			trace_json_ns(json, "sum_ns", device->by_set_ns[set]);
-			trace_json_share(
-				json, "share", (double)device->by_set_ns[set], (double)sum_ns);
-			json_end_object(json);
-		}
-	}
-	return 0;
-}
-
-static void write_kernels(struct json_writer *json, const struct trace_view *view,
-	const struct trace_kernels *kernels, const struct trace_json_options *options, bool kinds)
-{
-	for (size_t i = 0; i < rows_shown(kernels->rows.count, options); i++) {
-		const struct trace_kernel *row = &kernels->rows.items[i];
-		enum trace_kind kind = row->kind;
-
-		json_begin_object(json);
-		json_member_u64(json, "rank", view->rank);
-		trace_json_name(json, view, row->name);
-		if (kinds)
-			json_member_text(json, "kernel_type",
-				view->options.hta_compatible ? trace_kind_hta_name(kind)
-							     : trace_kind_name(kind));
-		if (kinds && !view->options.hta_compatible)
-			json_member_text(
-				json, "known_by", communication_evidence_name(row->evidence));
-		json_member_u64(json, "count", row->count);
-		trace_json_ns(json, "sum_ns", row->total_ns);
-		trace_json_ns(json, "min_ns", row->least_ns);
-		trace_json_ns(json, "max_ns", row->most_ns);
-		trace_json_ns(json, "median_ns", row->median_ns);
-		write_double(json, "mean_ns", row->mean_ns);
-		write_double(json, "std_ns", row->deviation_ns);
-		json_end_object(json);
-	}
-}
-
-int trace_json_kernels(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options)
-{
-	const struct trace_view *view = &results->views[index];
-	_cleanup_trace_kernels_ struct trace_kernels kernels = {0};
-	int r = trace_kernels_init(&kernels, view);
-
-	write_kernels(json, view, &kernels, options, true);
-	return r;
-}
-
-int trace_json_annotations(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options)
-{
-	const struct trace_view *view = &results->views[index];
-	_cleanup_trace_kernels_ struct trace_kernels annotations = {0};
-	int r = trace_annotations_init(&annotations, view, true);
-
-	write_kernels(json, view, &annotations, options, false);
-	return r;
-}
-
 int trace_json_overlap(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options)
 {
@@ -328,50 +237,6 @@ int trace_json_queue(struct json_writer *json, struct trace_results *results, si
 		write_describe(json, "at_changes", &stream->points);
 		if (options->details)
 			write_lengths(json, &queue, stream);
-		json_end_object(json);
-	}
-	return r;
-}
-
-static void write_bandwidths(struct json_writer *json, const struct trace_copies *copies,
-	const struct trace_copies_row *row)
-{
-	json_key(json, "series");
-	json_begin_array(json);
-	for (uint32_t i = row->first; i < row->first + row->point_count; i++) {
-		json_begin_array(json);
-		json_i64(json, copies->points.items[i].time_ns);
-		json_double(json, copies->points.items[i].gbps, DIGITS);
-		json_end_array(json);
-	}
-	json_end_array(json);
-}
-
-int trace_json_bandwidth(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options)
-{
-	const struct trace_view *view = &results->views[index];
-	_cleanup_trace_copies_ struct trace_copies copies = {0};
-	int r = trace_copies_init(&copies, view);
-
-	for (size_t i = 0; i < rows_shown(copies.rows.count, options); i++) {
-		const struct trace_copies_row *row = &copies.rows.items[i];
-		bool known = row->count > row->without_bytes;
-
-		json_begin_object(json);
-		json_member_u64(json, "rank", view->rank);
-		json_key(json, "name");
-		json_string_n(json, row->name, row->name_length);
-		json_member_u64(json, "count", row->count);
-		json_member_u64(json, "without_bytes", row->without_bytes);
-		json_member_known(json, "bytes", known, row->bytes);
-		write_double(json, "time_ns", row->time_ns);
-		write_double(json, "gbps", known ? trace_copies_gbps(row) : (double)NAN);
-		write_double(json, "min_gbps", known ? row->least_gbps : (double)NAN);
-		write_double(json, "max_gbps", known ? row->most_gbps : (double)NAN);
-		write_describe(json, "at_changes_gbps", &row->points);
-		if (options->details)
-			write_bandwidths(json, &copies, row);
 		json_end_object(json);
 	}
 	return r;

@@ -34,17 +34,9 @@ int trace_json_temporal(struct json_writer *json, struct trace_results *results,
 	const struct trace_json_options *options);
 int trace_json_idle(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_types(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options);
-int trace_json_kernels(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options);
-int trace_json_annotations(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options);
 int trace_json_overlap(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
 int trace_json_queue(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options);
-int trace_json_bandwidth(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
 int trace_json_launches(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);

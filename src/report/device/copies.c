@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Section: copies and fills of memory, and how fast they were. */
+#include "analyses/device/copies.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "report/columns.h"
+#include "report/sections.h"
+
+static const struct report_column point_columns[] = {
+	{.key = "time_ns", .kind = REPORT_NS},
+	{.key = "gbps", .kind = REPORT_NUMBER},
+};
+static const struct report_shape point_shape = REPORT_SHAPE(point_columns);
+
+static const struct report_column columns[] = {
+	REPORT_RANK_COLUMN,
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
+	{.key = "without_bytes",
+		.kind = REPORT_COUNT,
+		.help = "those that do not say how much they move: in count alone"},
+	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES},
+	{.key = "time_ns", .title = "Time", .kind = REPORT_NS},
+	/* HTA's, or ours. */
+	{.title = "GB/s", .kind = REPORT_NUMBER},
+	{.title = "Min", .kind = REPORT_NUMBER},
+	{.title = "Max", .kind = REPORT_NUMBER},
+	{.key = "gbps", .kind = REPORT_NUMBER, .help = "10^9 bytes a second"},
+	{.key = "min_gbps", .kind = REPORT_NUMBER},
+	{.key = "max_gbps", .kind = REPORT_NUMBER},
+	{.key = "at_changes_gbps",
+		.kind = REPORT_OBJECT,
+		.shape = &columns_describe_shape,
+		.help = "HTA's summary: of what the copies that run together move"},
+	{.key = "series",
+		.kind = REPORT_LIST,
+		.shape = &point_shape,
+		.help = "time in ns, GB/s from then on; null but with --by bandwidth"},
+	{.key = "name", .title = "Copy", .kind = REPORT_TEXT, .shrinks_to = 12},
+};
+static const struct report_shape shape = REPORT_SHAPE(columns);
+
+static void add_series(
+	struct result *result, const struct copies *copies, const struct copies_row *row)
+{
+	result_open(result);
+	for (uint32_t i = row->first; i < row->first + row->point_count; i++) {
+		result_i64(result, copies->points.items[i].time_ns);
+		result_number(result, copies->points.items[i].gbps);
+	}
+	result_close(result);
+}
+
+static void add_row(struct result *result, const struct report_input *input,
+	const struct trace_view *view, const struct copies *copies, const struct copies_row *row)
+{
+	bool known = row->count > row->without_bytes, hta = view->options.hta_compatible;
+	const double ours[] = {known ? copies_gbps(row) : (double)NAN,
+		known ? row->least_gbps : (double)NAN, known ? row->most_gbps : (double)NAN};
+	const double theirs[] = {row->points.mean, row->points.least, row->points.most};
+
+	result_u64(result, view->rank);
+	result_u64(result, row->count);
+	result_u64(result, row->without_bytes);
+	result_known(result, known, row->bytes);
+	result_number(result, row->time_ns);
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		result_number(result, hta ? theirs[i] : ours[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		result_number(result, ours[i]);
+	columns_add_describe(result, &row->points);
+	if (input->is_alone)
+		add_series(result, copies, row);
+	else
+		result_null(result);
+	result_textf(result, "%.*s", (int)row->name_length, row->name);
+}
+
+static int make(struct result *result, const struct report_input *input)
+{
+	uint32_t table = result_open(result);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < input->trace->count; i++) {
+		const struct trace_view *view = &input->trace->views[i];
+		_cleanup_copies_ struct copies copies = {0};
+
+		r = copies_init(&copies, view);
+		for (size_t k = 0; r == 0 && k < report_rows_wanted(input, copies.rows.count); k++)
+			add_row(result, input, view, &copies, &copies.rows.items[k]);
+	}
+	if (r < 0)
+		return r;
+	result_close(result);
+	if (!result_rows(&result->tables.items[table]))
+		return report_nothing(
+			result, input, "There are no copies or fills of memory in the trace.");
+	result_heading(result, "Memory bandwidth");
+	result_show(result, table,
+		&(struct result_show){
+			.limit = report_rows_shown(input, 20, 10), .noun = "copies and fills"});
+	return 0;
+}
+
+const struct report_section bandwidth_section = {
+	.value = {.key = "bandwidth",
+		.kind = REPORT_ROWS,
+		.shape = &shape,
+		.help = "copies and fills of memory by rank, then most time first"},
+	.by = "bandwidth",
+	.summary = "how fast copies and fills of memory were",
+	.needs = REPORT_NEEDS_TIMELINE,
+	.shows = SELECTION_DEVICE_WORK,
+	.make = make,
+};
