@@ -17,7 +17,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type, Union
 
-from sonde import _core, _structure, _summary
+from sonde import _core, _experts, _structure, _summary
 from sonde._log import describe, warn_once
 
 DOMAIN = "sonde.model"
@@ -125,9 +125,9 @@ class _EndWithStatistics(_Hook):
     def __init__(self, watch: "Watch", part: _core.part, fields: Fields) -> None:
         self._watch, self._end, self._fields = watch, part.end, fields
 
-    def __call__(self, _module: Any, _args: Any, output: Any) -> None:
+    def __call__(self, module: Any, _args: Any, output: Any) -> None:
         if not _is_compiling():
-            self._watch._take(self._fields, output)
+            self._watch._take(module, self._fields, output)
             self._end()
 
 
@@ -279,6 +279,7 @@ class Watch:
         self.abandon()
         if self._statistics is not None and _core.is_open():
             self._guarded(self._statistics.record, True)
+            self._guarded(_experts.flush, self._owner)
         if self.steps == 0 and self.error is None and not self.is_automatic and _core.is_open():
             warn_once("watch-no-pass", NO_PASS % self.summary.model)
 
@@ -356,6 +357,7 @@ class Watch:
             return
         if state.takes_statistics and is_complete:
             self._statistics.end(state.step)
+            _experts.read()
         self.abandon()
 
     def _change(self, are_in: bool) -> None:
@@ -369,9 +371,21 @@ class Watch:
             else:
                 entry.pause()
 
-    def _take(self, fields: Fields, output: Any) -> None:
-        if self._state.takes_statistics:
-            self._guarded(self._statistics.take, fields, output)
+    def _take(self, module: Any, fields: Fields, output: Any) -> None:
+        if not self._state.takes_statistics:
+            return
+        self._guarded(self._statistics.take, fields, output)
+        if fields["role"] == "router":
+            self._guarded(self._count_experts, module, fields, output)
+
+    def _count_experts(self, module: Any, fields: Fields, output: Any) -> None:
+        """Of routers that return what they chose, as those of fused experts: (logits, weights, ids)."""
+        if not isinstance(output, tuple) or len(output) < 3 or output[2].is_floating_point():
+            return
+        layer = fields.get("layer")
+        experts = getattr(module, "num_experts", output[0].shape[-1])
+        key = self._owner, layer
+        _experts.count(DOMAIN, key, "", layer if isinstance(layer, int) else None, experts, output[1], output[2])
 
 
 NO_PASS = (

@@ -289,7 +289,7 @@ def test_experts(record, tables, report, sonde):
 
 READING = """
 from types import SimpleNamespace
-from sonde.hooks.vllm_experts import _Reading
+from sonde._experts import Reading
 
 calls, answers = [], [False, False, True]
 class Host:
@@ -307,10 +307,10 @@ def empty(shape, dtype, pin_memory):
     return Host()
 torch = SimpleNamespace(empty=empty, cuda=SimpleNamespace(Event=Event))
 counters = SimpleNamespace(device=SimpleNamespace(type="cuda"), shape=(3,), dtype="int64")
-reading = _Reading(torch, counters, None)
+reading = Reading(torch, counters, None)
 assert calls == ["allocate", "copy", "record"]
 assert [reading.is_done() for _ in range(3)] == [False, False, True]
-_Reading(torch, counters, reading.values)
+Reading(torch, counters, reading.values)
 assert calls[3:] == ["copy", "record"], "the pinned memory is used again"
 """
 

@@ -138,6 +138,30 @@ def check_family(family):
     assert list(tokens_of(taken).values()) == [whole(4)]
 
 
+def case_choices_of_fused_experts_are_counted():
+    """Fused experts are one module: the router's choices are counted, with the statistics."""
+    model = model_of("qwen3_moe")
+    kept = {}
+    for number, layer in enumerate(model.model.layers):
+        layer.mlp.gate.register_forward_hook(lambda _m, _a, out, n=number: kept.setdefault(n, []).append(out[2]))
+    with sonde.watch(model, level="component"):
+        model(PROMPT)
+    assert not [name for kind, name, *_ in take() if kind == "mark" and name.startswith("moe.")]
+    kept.clear()
+    with torch.no_grad(), sonde.watch(model, level="stats") as watch:
+        model(PROMPT)
+        model(PROMPT)
+    taken = [(name, fields) for kind, name, fields, of in take() if kind == "mark" and name.startswith("moe.")]
+    assert watch.error is None, watch.error
+    for number, ids in kept.items():
+        (routed,) = [fields for name, fields in taken if name == "moe.routed" and fields["layer"] == number]
+        assert (routed["experts"], routed["top_k"], routed["calls"]) == (4, 2, 2), routed
+        assert routed["tokens"] == 2 * PROMPT.numel() and routed["outside"] == 0
+        (counts,) = [fields for name, fields in taken if name == "moe.experts" and fields["layer"] == number]
+        true = torch.bincount(torch.cat(ids).reshape(-1), minlength=4).tolist()
+        assert [counts.get(str(expert), 0) for expert in range(4)] == true, (counts, true)
+
+
 # ---- generation ----
 
 

@@ -13,7 +13,6 @@
 #include "analyses/program/range_fields.h"
 #include "base/map.h"
 
-#define DOMAIN "vllm"
 #define PREFIX "moe."
 /* Of one layer, and of all: no model has more, and a damaged capture is not believed. */
 #define MAX_EXPERTS 65536ULL
@@ -40,6 +39,12 @@ struct work {
 	struct intern layers, pairs;
 	ARRAY_OF(struct open_reading) open; /* by layer */
 };
+
+/* By hooks for vLLM, and by watched models. */
+static bool is_counted(const char *domain)
+{
+	return strcmp(domain, "vllm") == 0 || strcmp(domain, "sonde.model") == 0;
+}
 
 static struct expert_spread spread_of(const uint64_t *counts, uint32_t count)
 {
@@ -282,7 +287,7 @@ static int fill(struct work *work)
 	for (size_t i = 0; r == 0 && i < work->model->ranges.count; i++) {
 		const struct model_range *mark = &work->model->ranges.items[i];
 
-		if (mark->is_mark && strcmp(mark->domain, DOMAIN) == 0 &&
+		if (mark->is_mark && is_counted(mark->domain) &&
 			strncmp(mark->name, PREFIX, strlen(PREFIX)) == 0)
 			r = take_mark(work, mark);
 	}
