@@ -12,6 +12,10 @@
 int report_render_terminal(
 	const struct result *result, const struct terminal *terminal, struct strbuf *out);
 
+/* A document by itself: where `terminal` is NULL its value as JSON and a newline, else its blocks.
+ */
+int report_render(const struct result *result, const struct terminal *terminal, struct strbuf *out);
+
 /* The section's value: null when it has none. The caller writes the key. */
 int report_render_json(const struct result *result, struct json_writer *json);
 /* The same of a section without a key, an object: its members, for the object that is open. */

@@ -173,3 +173,14 @@ void report_render_advice_json(const struct result *result, struct json_writer *
 	array_foreach (&result->advice, advice)
 		write_advice(result, advice, json);
 }
+
+int report_render(const struct result *result, const struct terminal *terminal, struct strbuf *out)
+{
+	struct json_writer json = {.out = out, .pretty = true};
+	int r = terminal ? report_render_terminal(result, terminal, out)
+			 : report_render_json(result, &json);
+
+	if (r == 0 && !terminal)
+		strbuf_add_char(out, '\n');
+	return r < 0 ? r : strbuf_status(out);
+}

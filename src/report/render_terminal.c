@@ -55,6 +55,8 @@ static void add_watts(struct strbuf *out, double watts)
 static void add_known(struct strbuf *out, const struct result *result,
 	const struct report_column *column, const struct result_value *value)
 {
+	if (column->is_change && number_of(value) >= 0)
+		strbuf_add_char(out, '+');
 	switch (column->kind) {
 	case REPORT_TEXT:
 		strbuf_add(out, result_string(result, value->text));
@@ -85,7 +87,8 @@ static void add_known(struct strbuf *out, const struct result *result,
 		if (column->decimals)
 			strbuf_addf(out, "%.*f", column->decimals, number_of(value));
 		else
-			strbuf_addf(out, "%.6g", number_of(value));
+			strbuf_addf(
+				out, "%.*g", column->digits ? column->digits : 6, number_of(value));
 		return;
 	case REPORT_FLAG:
 		strbuf_add(out, value->flag ? "yes" : "");

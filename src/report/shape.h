@@ -52,6 +52,8 @@ struct report_column {
 	unsigned views;      /* bits: the tables of these rows that have it; 0: the first */
 	enum report_hide hide;
 	uint8_t decimals; /* of REPORT_NUMBER, where not six digits; of REPORT_SHARE, where not 2 */
+	uint8_t digits;   /* of REPORT_NUMBER: significant ones, where not six */
+	bool is_change;   /* with a sign: "+1.23 ms" */
 	/* Of text: see struct table_column. */
 	uint8_t shrinks_to, largest;
 	bool is_dim, is_path, is_source, is_name;
