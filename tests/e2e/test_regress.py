@@ -56,7 +56,8 @@ def test_json(sonde, capture):
     assert (data["judged"], data["blocks"]) == (1, 5)
     assert (data["noise_false_alarm_rate"], data["run_false_alarm_rate"]) == (0.01, 0.5)
     assert (data["baselines"], data["captures"]) == ([str(before)], [str(after)])
-    assert row["after"] == {"count": 20, "median_ns": 20_000_000, "low_ns": 20_000_000, "high_ns": 20_000_000}
+    known = {key: value for key, value in row["after"].items() if value is not None}
+    assert known == {"count": 20, "median_ns": 20_000_000, "low_ns": 20_000_000, "high_ns": 20_000_000}
 
 
 def test_several_recordings_know_how_runs_differ(sonde, capture):
@@ -65,17 +66,19 @@ def test_several_recordings_know_how_runs_differ(sonde, capture):
     slow = [capture(f"slow{i}", [14 + j % 3 for j in range(20)]) for i in range(4)]
     one = sonde("report", "--regress", quick[0], slow[0])
     assert one.status == 1
-    assert "1 against 1 fail once in 2" in one.stdout and "Give more recordings" in one.stdout
+    text = " ".join(one.stdout.split())
+    assert "1 against 1 fail once in 2" in text and "Give more recordings" in text
     mixed = sonde("report", "--regress", quick[0], "--regress", slow[0], slow[1], slow[2], slow[3], check=0)
     assert "noise" in mixed.stdout
     all_slower = sonde("report", *(word for path in quick for word in ("--regress", path)), *slow)
     assert all_slower.status == 1
-    assert "slow0.pftrace and 3 more against" in all_slower.stdout and "fail once in 35" in all_slower.stdout
+    text = " ".join(all_slower.stdout.split())
+    assert "slow0.pftrace and 3 more against" in text and "fail once in 35" in text
 
 
 def test_few_values_do_not_fail_a_build(sonde, capture):
     done = sonde("report", "--regress", capture("before", [10] * 19), capture("after", [20] * 19), check=0)
-    assert "too_few" in done.stdout and "fewer than 20 values" in done.stdout
+    assert "too_few" in done.stdout and "fewer than 20 values" in " ".join(done.stdout.split())
 
 
 def test_nothing_in_common(sonde, capture, tmp_path):
