@@ -7,8 +7,8 @@ Numbers like (9) are those of the defects of ProfileMate that a test keeps out: 
 import ast
 import csv
 import json
-import re
 import os
+import re
 import signal
 import subprocess
 import sys
