@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/text.h"
 #include "model/format.h"
+#include "model/shorten.h"
 #include "report/render.h"
 #include "report/table.h"
 
@@ -257,12 +258,26 @@ static void add_paragraph(struct strbuf *out, const char *text, size_t column, s
 	strbuf_inherit_status(out, &plain);
 }
 
+static void add_title(struct strbuf *out, const char *text, const struct terminal *terminal)
+{
+	_cleanup_strbuf_ struct strbuf plain = {0};
+
+	escape_plain(&plain, text);
+	strbuf_add(out, terminal_bold(terminal));
+	shorten_text(out, strbuf_cstr(&plain), terminal->width);
+	strbuf_addf(out, "%s\n", terminal_plain(terminal));
+	strbuf_inherit_status(out, &plain);
+}
+
 static int add_block(const struct result *result, const struct result_block *block,
 	const struct terminal *terminal, struct strbuf *out)
 {
 	const char *text = result_string(result, block->text);
 
 	switch (block->kind) {
+	case REPORT_BLOCK_TITLE:
+		add_title(out, text, terminal);
+		return 0;
 	case REPORT_BLOCK_HEADING:
 		strbuf_addf(
 			out, "\n%s%s%s\n", terminal_bold(terminal), text, terminal_plain(terminal));

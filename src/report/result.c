@@ -170,6 +170,12 @@ static void add_block(struct result *result, const struct result_block *block)
 		result->status = -ENOMEM;
 }
 
+void result_title(struct result *result, const char *text)
+{
+	add_block(result, &(struct result_block){
+				  .kind = REPORT_BLOCK_TITLE, .text = keep_text(result, text)});
+}
+
 void result_heading(struct result *result, const char *text)
 {
 	add_block(result, &(struct result_block){

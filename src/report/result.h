@@ -61,6 +61,7 @@ struct result_show {
 };
 
 enum report_block_kind {
+	REPORT_BLOCK_TITLE,
 	REPORT_BLOCK_HEADING,
 	REPORT_BLOCK_SENTENCE,
 	REPORT_BLOCK_ADVICE,
@@ -129,6 +130,8 @@ void result_share(struct result *result, double part, double whole);
 
 /* ---- what a terminal shows ---- */
 
+/* Of the report: a line, shortened to the terminal's width. */
+void result_title(struct result *result, const char *text);
 void result_heading(struct result *result, const char *text);
 /* A paragraph, broken at words. */
 void result_sentence(struct result *result, size_t indent, const char *text);

@@ -3,6 +3,7 @@
 
 const struct report_section *const report_sections[] = {
 	&about_section,
+	&account_section,
 	&trace_about_section,
 	&own_code_section,
 	&tables_section,
@@ -31,7 +32,6 @@ const struct report_section *const report_sections[] = {
 	&waiting_section,
 	&programs_section,
 	&left_out_section,
-	&account_section,
 	&operators_section,
 	&cpu_operators_section,
 	&annotations_section,

@@ -45,8 +45,6 @@ struct report_view {
 
 /* All return 0 or -ENOMEM. */
 
-/* What was recorded, how complete it is, and what would fix what is not. */
-int report_header(const struct report_view *view);
 /* The table of one dimension, at most `limit` rows (0: all), with a heading and what is left out.
  */
 int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,

@@ -24,6 +24,7 @@ static const struct report_column kernel_columns[] = {
 	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
 	{.key = "energy_j", .title = "Energy", .kind = REPORT_JOULES, .unknown = "-"},
 	{.key = "pid", .kind = REPORT_INTEGER},
+	{.title = "Rank", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_UNKNOWN},
 	{.key = "name", .title = "Kernel", .kind = REPORT_TEXT, .is_name = true, .shrinks_to = 8},
 };
 static const struct report_shape kernel_shape = REPORT_SHAPE(kernel_columns);
@@ -53,6 +54,7 @@ static void add_kernel(
 	result_u64(result, 1234);
 	result_number(result, joules);
 	result_known(result, pid != 0, pid);
+	result_null(result);
 	result_text(result, name);
 }
 
@@ -136,6 +138,38 @@ static void test_nothing(void **state _unused_)
 	assert_int_equal(report_render_csv(&result, &out), -ENODATA);
 }
 
+/* Its members are the document's, all null when it says nothing. */
+static void test_no_key(void **state _unused_)
+{
+	static const struct report_column flags[] = {
+		{.key = "is_replayed", .kind = REPORT_FLAG}, {.kind = REPORT_TEXT, .title = "How"}};
+	static const struct report_shape flag_shape = REPORT_SHAPE(flags);
+	static const struct report_column without = {
+		.title = "about", .kind = REPORT_OBJECT, .shape = &flag_shape};
+	_cleanup_result_ struct result result = {.column = &without};
+	_cleanup_strbuf_ struct strbuf out = {0};
+	struct json_writer json = {.out = &out};
+
+	json_begin_object(&json);
+	assert_int_equal(report_render_members(&result, &json), 0);
+	json_end_object(&json);
+	assert_string_equal(strbuf_cstr(&out), "{\"is_replayed\":null}");
+	result_open(&result);
+	result_flag(&result, false);
+	result_text(&result, "as it was");
+	result_close(&result);
+	result_title(&result, "a command of many words");
+	strbuf_clear(&out);
+	json = (struct json_writer){.out = &out};
+	json_begin_object(&json);
+	assert_int_equal(report_render_members(&result, &json), 0);
+	json_end_object(&json);
+	assert_string_equal(strbuf_cstr(&out), "{\"is_replayed\":false}");
+	strbuf_clear(&out);
+	assert_int_equal(report_render_terminal(&result, &(struct terminal){.width = 12}, &out), 0);
+	assert_string_equal(strbuf_cstr(&out), "a comm\xe2\x80\xa6words\n");
+}
+
 static void test_csv(void **state _unused_)
 {
 	_cleanup_result_ struct result result = {.column = &section};
@@ -176,6 +210,7 @@ int main(void)
 		cmocka_unit_test(test_terminal),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_no_key),
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_schema),
 	};

@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "analyses/cpu/completeness.h"
 #include "analyses/cpu/own_code.h"
-#include "analyses/cpu/timeline.h"
 #include "analyses/cpu/waiting.h"
 #include "analyses/device/device_idle.h"
 #include "analyses/device/device_work.h"
@@ -16,118 +14,7 @@
 #include "report/tables_json.h"
 #include "report/view.h"
 
-#define TIMELINE_INTERVALS 100
-#define STACKS_LIMIT       100 /* rows of the table of stacks without a limit given */
-
-static void write_capture(struct json_writer *json, const struct model *model, const char *path)
-{
-	const struct capture_read_result *read = &model->completeness;
-
-	json_key(json, "capture");
-	json_begin_object(json);
-	json_member_text(json, "path", path);
-	json_member_u64(json, "bytes", read->bytes);
-	json_member_u64(json, "packets", read->packets);
-	json_member_u64(json, "skipped_packets", read->skipped_packets);
-	json_member_known(json, "truncated_at_byte", read->truncated, read->truncated_at);
-	json_member_u64(json, "recordings", model->session_count);
-	json_member_u64(json, "recordings_cut_off", model->cut_off_count);
-	json_member_known(json, "cut_off_ns", model->cut_off_count != 0, model->cut_off_ns);
-	json_end_object(json);
-}
-
-static void write_session(struct json_writer *json, const struct model *model)
-{
-	const struct model_session *session = &model->session;
-	const struct capture_stats *stats = &model->stats.values;
-	bool has_status = model->stats.present && stats->exit_status >= 0;
-
-	json_key(json, "session");
-	if (!session->present) {
-		json_null(json);
-		return;
-	}
-	json_begin_object(json);
-	json_member_text(json, "command", session->command_line);
-	json_member_known(
-		json, "exit_status", has_status, has_status ? (uint64_t)stats->exit_status : 0);
-	json_member_text(json, "host", session->host);
-	json_member_text(json, "kernel_release", session->kernel_release);
-	json_member_text(json, "architecture", session->architecture);
-	json_member_text(json, "sonde_version", session->sonde_version);
-	json_member_text(json, "unwind_mode", session->unwind_mode);
-	json_member_text(json, "unwind_mode_reason", session->unwind_mode_reason);
-	json_member_known(json, "start_unix_time_ns", session->start_realtime_ns != 0,
-		session->start_realtime_ns);
-	json_member_known(json, "period_ns", session->period_ns != 0, session->period_ns);
-	json_member_known(json, "cpu_count", session->cpu_count != 0, session->cpu_count);
-	json_end_object(json);
-}
-
-static void write_filters(struct json_writer *json, const struct selection *selection)
-{
-	json_key(json, "filters");
-	json_begin_object(json);
-	json_member_text(json, "process", selection->process);
-	json_member_text(json, "thread", selection->thread);
-	json_member_text(json, "symbol", selection->symbol);
-	json_member_text(json, "time", selection->time);
-	json_member_text(json, "range", selection->range);
-	json_member_text(json, "window", selection->window);
-	json_end_object(json);
-}
-
-static void write_left_out(struct json_writer *json, const struct model *model)
-{
-	json_key(json, "left_out");
-	json_begin_array(json);
-	for (int kind = 0; kind < SELECTION_KIND_MAX; kind++) {
-		if (selection_left_out(model, (enum selection_kind)kind))
-			json_string(json, selection_kind_name((enum selection_kind)kind));
-	}
-	json_end_array(json);
-}
-
-static void write_totals(struct json_writer *json, const struct model *model,
-	const struct completeness *completeness)
-{
-	json_key(json, "totals");
-	json_begin_object(json);
-	json_member_u64(json, "samples", completeness->samples);
-	json_member_known(json, "cpu_time_ns", model_has_time(model),
-		completeness->samples * model_sample_weight_ns(model));
-	json_member_u64(json, "samples_in_capture", completeness->recorded);
-	json_member_u64(json, "duration_ns", model_duration_ns(model));
-	json_member_u64(json, "processes_in_capture", model->processes.count);
-	json_member_u64(json, "threads_in_capture", model->threads.count);
-	json_end_object(json);
-}
-
-static void write_completeness(struct json_writer *json, const struct model *model,
-	const struct completeness *completeness)
-{
-	json_key(json, "completeness");
-	json_begin_object(json);
-	json_member_u64(json, "user_stacks", completeness->user_stacks);
-	json_member_u64(json, "complete_stacks", completeness->complete_stacks);
-	json_member_double(json, "complete_share", completeness_share(completeness));
-	json_member_u64(json, "samples_without_stack", completeness->no_stack);
-	json_key(json, "samples_by_stop");
-	json_begin_object(json);
-	for (unsigned stop = 0; stop < WIRE_STOP_MAX; stop++)
-		json_member_u64(json, wire_stop_name(stop), completeness->by_stop[stop]);
-	json_end_object(json);
-	json_member_u64(json, "unnamed_leaf_samples", completeness->unnamed_leaves);
-	json_member_u64(json, "python_stacks", completeness->python_stacks);
-	json_member_u64(json, "python_complete_stacks", completeness->python_complete);
-	json_member_double(json, "python_complete_share", completeness_python_share(completeness));
-	json_key(json, "samples_by_python");
-	json_begin_object(json);
-	for (unsigned python = 0; python < WIRE_PYTHON_MAX; python++)
-		json_member_u64(json, wire_python_name(python), completeness->by_python[python]);
-	json_end_object(json);
-	json_end_object(json);
-}
+#define STACKS_LIMIT 100 /* rows of the table of stacks without a limit given */
 
 static void write_waiting_row(struct json_writer *json, const struct model *model,
 	const struct waiting_row *row, bool exact)
@@ -419,88 +306,6 @@ static void write_device_idle(
 	json_end_object(json);
 }
 
-static void write_losses(struct json_writer *json, const struct model *model)
-{
-	const struct capture_stats *stats = &model->stats.values;
-
-	json_key(json, "losses");
-	if (!model->stats.present) {
-		json_null(json);
-		return;
-	}
-	json_begin_object(json);
-	json_member_u64(json, "samples_lost", stats->samples_lost);
-	json_key(json, "recording_complete");
-	json_bool(json, stats->complete);
-	json_key(json, "places");
-	json_begin_array(json);
-	for (uint32_t i = 0; i < stats->loss_count; i++) {
-		json_begin_object(json);
-		json_member_text(json, "where", stats->losses[i].where);
-		json_member_u64(json, "cpu", stats->losses[i].cpu);
-		json_member_u64(json, "count", stats->losses[i].count);
-		json_end_object(json);
-	}
-	json_end_array(json);
-	json_end_object(json);
-}
-
-/* What the recording itself cost. */
-static void write_overhead(struct json_writer *json, const struct model *model)
-{
-	const struct capture_stats *stats = &model->stats.values;
-	bool bpf = stats->bpf_run_count != 0;
-
-	json_key(json, "overhead");
-	if (!model->stats.present) {
-		json_null(json);
-		return;
-	}
-	json_begin_object(json);
-	json_member_known(json, "bpf_run_count", bpf, stats->bpf_run_count);
-	json_member_known(json, "bpf_run_time_ns", bpf, stats->bpf_run_time_ns);
-	json_member_u64(json, "collector_cpu_ns", stats->collector_cpu_ns);
-	json_member_u64(json, "collector_peak_rss_bytes", stats->collector_peak_rss_bytes);
-	json_member_u64(json, "stacks_unwound_in_user_space", stats->stacks_unwound_in_user_space);
-	json_member_u64(json, "tables_built", stats->tables_built);
-	json_member_u64(json, "tables_from_cache", stats->tables_from_cache);
-	json_member_u64(json, "wait_run_count", stats->wait_run_count);
-	json_member_u64(json, "wait_run_time_ns", stats->wait_run_time_ns);
-	json_member_u64(json, "table_build_ns", stats->table_build_ns);
-	json_end_object(json);
-}
-
-static void write_notes(struct json_writer *json, const struct model *model)
-{
-	const struct capture_stats *stats = &model->stats.values;
-
-	json_key(json, "notes");
-	json_begin_array(json);
-	for (uint32_t i = 0; i < stats->note_count; i++)
-		json_string(json, stats->notes[i]);
-	json_end_array(json);
-}
-
-static int write_timeline(
-	struct json_writer *json, const struct model *model, const struct selected *selected)
-{
-	_cleanup_timeline_ struct timeline timeline = {0};
-	int r = timeline_init(&timeline, model, selected, TIMELINE_INTERVALS);
-
-	if (r < 0)
-		return r;
-	json_key(json, "timeline");
-	json_begin_object(json);
-	json_member_u64(json, "interval_ns", timeline.interval_ns);
-	json_key(json, "samples");
-	json_begin_array(json);
-	for (size_t i = 0; i < timeline.count; i++)
-		json_u64(json, timeline.samples[i]);
-	json_end_array(json);
-	json_end_object(json);
-	return 0;
-}
-
 static int write_table(struct json_writer *json, const struct model *model,
 	const struct selected *selected, const struct report_input *input, enum breakdown_by by)
 {
@@ -621,35 +426,6 @@ static int write_own_code(struct json_writer *json, const struct model *model,
 
 /* ---- members of the document, as parts of sections ---- */
 
-static int write_about(const struct report_input *input, struct json_writer *json)
-{
-	const struct report_view *view = input->recording;
-	struct completeness completeness;
-	int r = completeness_init(&completeness, view->model, view->selected);
-
-	if (r < 0)
-		return r;
-	write_capture(json, view->model, view->capture);
-	write_session(json, view->model);
-	write_filters(json, view->selection);
-	write_left_out(json, view->model);
-	write_totals(json, view->model, &completeness);
-	write_completeness(json, view->model, &completeness);
-	return 0;
-}
-
-static int print_about(const struct report_input *input)
-{
-	return report_header(input->recording);
-}
-
-const struct report_section about_section = {
-	.needs = REPORT_NEEDS_RECORDING,
-	.is_head = true,
-	.print = print_about,
-	.write = write_about,
-};
-
 static int write_waits(const struct report_input *input, struct json_writer *json)
 {
 	return write_waiting(json, input->recording->model, input->recording->selection);
@@ -704,23 +480,6 @@ const struct report_section device_work_section = {
 	.shows = SELECTION_DEVICE_WORK,
 	.print = print_device,
 	.write = write_device,
-};
-
-static int write_account(const struct report_input *input, struct json_writer *json)
-{
-	const struct report_view *view = input->recording;
-
-	write_losses(json, view->model);
-	write_overhead(json, view->model);
-	write_notes(json, view->model);
-	return write_timeline(json, view->model, view->selected);
-}
-
-/* The terminal has these in the header. */
-const struct report_section account_section = {
-	.needs = REPORT_NEEDS_RECORDING,
-	.is_head = true,
-	.write = write_account,
 };
 
 static int write_own(const struct report_input *input, struct json_writer *json)
@@ -823,22 +582,4 @@ const struct report_section graphs_section = {
 	.shows = SELECTION_GRAPHS,
 	.print = print_graphs,
 	.write = write_device,
-};
-
-/* ---- what filters do not apply to ---- */
-
-static int print_left_out(const struct report_input *input)
-{
-	const struct report_view *view = input->recording;
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	selection_describe_left_out(view->selection, view->model, &text);
-	if (text.length)
-		report_paragraph(view, strbuf_cstr(&text), 0);
-	return strbuf_status(&text);
-}
-
-const struct report_section left_out_section = {
-	.needs = REPORT_NEEDS_RECORDING,
-	.print = print_left_out,
 };

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a recording lacks, what it cost, and how busy the CPUs were while it was made. */
+#include <errno.h>
+#include <string.h>
+
+#include "analyses/cpu/completeness.h"
+#include "analyses/cpu/timeline.h"
+#include "model/format.h"
+#include "report/sections.h"
+#include "report/view.h"
+
+#define TIMELINE_INTERVALS 100 /* of JSON */
+#define TIMELINE_TEXT      40  /* columns of what stands beside the bars */
+#define TIMELINE_BARS      48
+#define FEW_SAMPLES        100
+
+static const struct report_column place_columns[] = {
+	{.key = "where", .kind = REPORT_TEXT},
+	{.key = "cpu", .kind = REPORT_INTEGER},
+	{.key = "count", .kind = REPORT_COUNT},
+};
+static const struct report_shape place_shape = REPORT_SHAPE(place_columns);
+
+static const struct report_column loss_columns[] = {
+	{.key = "samples_lost", .kind = REPORT_COUNT},
+	{.key = "recording_complete", .kind = REPORT_FLAG, .help = "false: it was cut off"},
+	{.key = "places", .kind = REPORT_ROWS, .shape = &place_shape},
+};
+static const struct report_shape loss_shape = REPORT_SHAPE(loss_columns);
+
+static const struct report_column overhead_columns[] = {
+	{.key = "bpf_run_count", .kind = REPORT_COUNT},
+	{.key = "bpf_run_time_ns", .kind = REPORT_NS},
+	{.key = "collector_cpu_ns", .kind = REPORT_NS},
+	{.key = "collector_peak_rss_bytes", .kind = REPORT_BYTES},
+	{.key = "stacks_unwound_in_user_space", .kind = REPORT_COUNT},
+	{.key = "tables_built", .kind = REPORT_COUNT},
+	{.key = "tables_from_cache", .kind = REPORT_COUNT},
+	{.key = "wait_run_count",
+		.kind = REPORT_COUNT,
+		.help = "looking at waiting threads, or measuring them"},
+	{.key = "wait_run_time_ns", .kind = REPORT_NS},
+	{.key = "table_build_ns", .kind = REPORT_NS},
+};
+static const struct report_shape overhead_shape = REPORT_SHAPE(overhead_columns);
+
+static const struct report_column note_columns[] = {{.kind = REPORT_TEXT}};
+static const struct report_shape note_shape = REPORT_SHAPE(note_columns);
+
+static const struct report_column sample_columns[] = {{.kind = REPORT_COUNT}};
+static const struct report_shape sample_shape = REPORT_SHAPE(sample_columns);
+
+static const struct report_column timeline_columns[] = {
+	{.key = "interval_ns", .kind = REPORT_NS},
+	{.key = "samples", .kind = REPORT_LIST, .shape = &sample_shape},
+};
+static const struct report_shape timeline_shape = REPORT_SHAPE(timeline_columns);
+
+static const struct report_column columns[] = {
+	{.key = "losses",
+		.kind = REPORT_OBJECT,
+		.shape = &loss_shape,
+		.help = "null when the file has no account"},
+	{.key = "overhead",
+		.kind = REPORT_OBJECT,
+		.shape = &overhead_shape,
+		.help = "what recording cost"},
+	{.key = "notes",
+		.kind = REPORT_LIST,
+		.shape = &note_shape,
+		.help = "sentences: what was partial, and why"},
+	{.key = "timeline",
+		.kind = REPORT_OBJECT,
+		.shape = &timeline_shape,
+		.help = "samples in each of 100 intervals from the start"},
+};
+static const struct report_shape shape = REPORT_SHAPE(columns);
+
+/* ---- members ---- */
+
+static void add_losses(struct result *result, const struct model *model)
+{
+	const struct capture_stats *stats = &model->stats.values;
+
+	if (!model->stats.present) {
+		result_null(result);
+		return;
+	}
+	result_open(result);
+	result_u64(result, stats->samples_lost);
+	result_flag(result, stats->complete);
+	result_open(result);
+	for (uint32_t i = 0; i < stats->loss_count; i++) {
+		result_text(result, stats->losses[i].where);
+		result_u64(result, stats->losses[i].cpu);
+		result_u64(result, stats->losses[i].count);
+	}
+	result_close(result);
+	result_close(result);
+}
+
+static void add_overhead(struct result *result, const struct model *model)
+{
+	const struct capture_stats *stats = &model->stats.values;
+	bool bpf = stats->bpf_run_count != 0;
+
+	if (!model->stats.present) {
+		result_null(result);
+		return;
+	}
+	result_open(result);
+	result_known(result, bpf, stats->bpf_run_count);
+	result_known(result, bpf, stats->bpf_run_time_ns);
+	result_u64(result, stats->collector_cpu_ns);
+	result_u64(result, stats->collector_peak_rss_bytes);
+	result_u64(result, stats->stacks_unwound_in_user_space);
+	result_u64(result, stats->tables_built);
+	result_u64(result, stats->tables_from_cache);
+	result_u64(result, stats->wait_run_count);
+	result_u64(result, stats->wait_run_time_ns);
+	result_u64(result, stats->table_build_ns);
+	result_close(result);
+}
+
+static void add_notes(struct result *result, const struct capture_stats *stats)
+{
+	result_open(result);
+	for (uint32_t i = 0; i < stats->note_count; i++)
+		result_text(result, stats->notes[i]);
+	result_close(result);
+}
+
+static int add_timeline(
+	struct result *result, const struct model *model, const struct selected *selected)
+{
+	_cleanup_timeline_ struct timeline timeline = {0};
+	int r = timeline_init(&timeline, model, selected, TIMELINE_INTERVALS);
+
+	if (r < 0)
+		return r;
+	result_open(result);
+	result_u64(result, timeline.interval_ns);
+	result_open(result);
+	for (size_t i = 0; i < timeline.count; i++)
+		result_u64(result, timeline.samples[i]);
+	result_close(result);
+	result_close(result);
+	return 0;
+}
+
+/* ---- sentences ---- */
+
+static const struct capture_loss *largest_loss(const struct capture_stats *stats)
+{
+	const struct capture_loss *largest = NULL;
+
+	for (uint32_t i = 0; i < stats->loss_count; i++) {
+		if (!largest || stats->losses[i].count > largest->count)
+			largest = &stats->losses[i];
+	}
+	return largest;
+}
+
+/* What the loss at a place means, or what helps. */
+static const char *loss_advice(const char *where)
+{
+	static const char *const advice[][2] = {
+		{"sample_ring", "a lower frequency (sonde record -F) loses fewer"},
+		{"sideband_ring", "so many mappings changed that events were missed; processes "
+				  "were read again, code that was mapped for a moment has no name"},
+		{"waiting_for_tables", "these stacks were written before their unwind tables were "
+				       "ready; the next recording has them in its cache"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++) {
+		if (strcmp(advice[i][0], where) == 0)
+			return advice[i][1];
+	}
+	return NULL;
+}
+
+static void add_worst_loss(struct strbuf *text, const struct capture_loss *worst)
+{
+	const char *advice = loss_advice(worst->where);
+
+	strbuf_addf(text, "; most at %s", worst->where);
+	if (strcmp(worst->where, "sample_ring") == 0)
+		strbuf_addf(text, " of CPU %u", worst->cpu);
+	strbuf_add(text, ", ");
+	format_count(text, worst->count);
+	if (advice)
+		strbuf_addf(text, ": %s", advice);
+}
+
+static void say_losses(
+	struct result *result, const struct model *model, const struct completeness *completeness)
+{
+	const struct capture_loss *worst = largest_loss(&model->stats.values);
+	_cleanup_strbuf_ struct strbuf text = {0};
+	uint64_t taken = completeness->recorded + completeness->lost;
+
+	if (report_is_imported(model))
+		return;
+	if (!completeness->losses_known) {
+		result_sentence(result, 2,
+			"Lost samples: unknown; the file has no account of them, because its end "
+			"is missing or another recorder wrote it.");
+		return;
+	}
+	strbuf_add(&text, "Lost samples: ");
+	if (completeness->lost) {
+		format_count(&text, completeness->lost);
+		strbuf_addf(
+			&text, " (%.2f %%)", 100.0 * (double)completeness->lost / (double)taken);
+	} else {
+		strbuf_add(&text, "none");
+	}
+	if (model->cut_off_count)
+		strbuf_add(&text, " before it was cut off");
+	if (worst && worst->count)
+		add_worst_loss(&text, worst);
+	strbuf_add_char(&text, '.');
+	result_sentence(result, 2, strbuf_cstr(&text));
+}
+
+static void say_notes(struct result *result, const struct report_view *view)
+{
+	const struct capture_stats *stats = &view->model->stats.values;
+	uint64_t samples = view->selected->count;
+
+	for (uint32_t i = 0; i < stats->note_count; i++)
+		result_sentencef(result, 2, "Note: %s", stats->notes[i]);
+	if (samples && samples < FEW_SAMPLES)
+		result_advise(result,
+			&(struct result_advice){.id = "few_samples",
+				.saves_ns = REPORT_SAVES_UNKNOWN,
+				.evidence = {{"samples", (double)samples}}},
+			"Few samples: shares are rough; record longer, or at a higher frequency "
+			"(sonde record -F).");
+}
+
+/* "CPU use over time: ▁▃▇█▆▁ peak 3.90 CPUs". */
+static int draw_timeline(struct result *result, const struct report_view *view)
+{
+	static const char *const bars[] = {
+		" ",
+		"\xe2\x96\x81",
+		"\xe2\x96\x82",
+		"\xe2\x96\x83",
+		"\xe2\x96\x84",
+		"\xe2\x96\x85",
+		"\xe2\x96\x86",
+		"\xe2\x96\x87",
+		"\xe2\x96\x88",
+	};
+	_cleanup_timeline_ struct timeline timeline = {0};
+	_cleanup_strbuf_ struct strbuf text = {0};
+	size_t bars_wanted = MIN(view->terminal.width - TIMELINE_TEXT, (size_t)TIMELINE_BARS);
+	uint64_t most = 0;
+
+	if (!model_has_time(view->model) || view->selected->count < FEW_SAMPLES)
+		return 0;
+	if (timeline_init(&timeline, view->model, view->selected, bars_wanted) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < timeline.count; i++)
+		most = MAX(most, timeline.samples[i]);
+	strbuf_add(&text, "CPU use over time: \xe2\x96\x95");
+	for (size_t i = 0; i < timeline.count; i++) {
+		size_t level =
+			(size_t)(timeline.samples[i] * (ARRAY_SIZE(bars) - 1) + most - 1) / most;
+
+		strbuf_add(&text, bars[level]);
+	}
+	strbuf_addf(&text, "\xe2\x96\x8f peak %.2f CPUs\n",
+		(double)(most * model_sample_weight_ns(view->model)) /
+			(double)timeline.interval_ns);
+	result_lines(result, strbuf_cstr(&text));
+	return strbuf_status(&text);
+}
+
+static int make(struct result *result, const struct report_input *input)
+{
+	const struct report_view *view = input->recording;
+	const struct model *model = view->model;
+	struct completeness completeness;
+	int r = completeness_init(&completeness, model, view->selected);
+
+	if (r < 0)
+		return r;
+	result_open(result);
+	add_losses(result, model);
+	add_overhead(result, model);
+	add_notes(result, &model->stats.values);
+	r = add_timeline(result, model, view->selected);
+	if (r < 0)
+		return r;
+	result_close(result);
+	say_losses(result, model, &completeness);
+	say_notes(result, view);
+	return input->is_json ? 0 : draw_timeline(result, view);
+}
+
+const struct report_section account_section = {
+	.value = {.title = "account", .kind = REPORT_OBJECT, .shape = &shape},
+	.needs = REPORT_NEEDS_RECORDING,
+	.is_head = true,
+	.make = make,
+};
