@@ -242,6 +242,7 @@ static void say_target(struct result *result, const struct model *model)
 	else
 		strbuf_addf(&text, "process %u: %s", process->pid,
 			*process->command_line ? process->command_line : process->name);
+	strbuf_inherit_status(&result->texts, &text);
 	result_title(result, strbuf_cstr(&text));
 }
 
@@ -276,7 +277,7 @@ static void say_amounts(struct result *result, const struct model *model)
 	add_plural(&text, model->processes.count, "process", "processes");
 	strbuf_add(&text, ", ");
 	add_plural(&text, model->threads.count, "thread", "threads");
-	result_sentence(result, 0, strbuf_cstr(&text));
+	result_say(result, 0, &text);
 }
 
 /* "host, Linux 6.8.0, 16 CPUs · stacks unwound in the kernel". */
@@ -298,7 +299,7 @@ static void say_place(struct result *result, const struct model *model)
 	if (stats->present && stats->values.exit_status > 0)
 		strbuf_addf(&text, SEPARATOR "the command exited with status %d",
 			stats->values.exit_status);
-	result_sentence(result, 0, strbuf_cstr(&text));
+	result_say(result, 0, &text);
 	if (*session->unwind_mode_reason)
 		result_sentencef(result, 2, "Not in the kernel: %s.", session->unwind_mode_reason);
 }
@@ -309,7 +310,7 @@ static void say_windows(struct result *result, const struct model *model)
 
 	report_describe_windows(model, &text);
 	if (text.length)
-		result_sentence(result, 2, strbuf_cstr(&text));
+		result_say(result, 2, &text);
 }
 
 static void say_filters(struct result *result, const struct report_view *view)
@@ -334,7 +335,7 @@ static void say_filters(struct result *result, const struct report_view *view)
 	strbuf_add(&text, " leaves ");
 	format_count(&text, view->selected->count);
 	strbuf_add(&text, " samples; shares below are of these");
-	result_sentence(result, 2, strbuf_cstr(&text));
+	result_say(result, 2, &text);
 }
 
 /* "Stacks: 98.7 % reach the thread's entry; 1.3 % stop early, most at no_rule." */
@@ -354,13 +355,14 @@ static void say_stacks(struct result *result, const struct model *model,
 		strbuf_addf(&text, "; %.1f %% stop early, most at %s", 100 * stopped,
 			wire_stop_name(worst));
 	strbuf_add_char(&text, '.');
-	result_sentence(result, 2, strbuf_cstr(&text));
+	result_say(result, 2, &text);
 	if (stopped < STOPS_TO_EXPLAIN)
 		return;
 	strbuf_clear(&text);
 	strbuf_addf(&text, "%s: %s.", wire_stop_name(worst),
 		worst == WIRE_STOP_FRAME_POINTER ? runtime->frames
 						 : completeness_advice(worst, is_bpf));
+	strbuf_inherit_status(&result->texts, &text);
 	result_advise(result,
 		&(struct result_advice){.id = "incomplete_stacks",
 			.saves_ns = REPORT_SAVES_UNKNOWN,
@@ -385,7 +387,7 @@ static void say_python(struct result *result, const struct completeness *complet
 		strbuf_addf(&text, "; %.1f %% lack some, most for %s: %s", missing,
 			wire_python_name(worst), completeness_python_advice(worst));
 	strbuf_add_char(&text, '.');
-	result_sentence(result, 2, strbuf_cstr(&text));
+	result_say(result, 2, &text);
 }
 
 /* What gives the code of a module its names. */
@@ -410,6 +412,7 @@ static void say_unnamed(struct result *result, const struct model *model,
 	strbuf_addf(&text,
 		"Names: %.1f %% of the samples are in functions without a name, most in %s: %s.",
 		100 * share, module, naming_advice(module, runtime));
+	strbuf_inherit_status(&result->texts, &text);
 	result_advise(result,
 		&(struct result_advice){.id = "unnamed_functions",
 			.saves_ns = REPORT_SAVES_UNKNOWN,
@@ -464,7 +467,7 @@ static int make_left_out(struct result *result, const struct report_input *input
 
 	selection_describe_left_out(view->selection, view->model, &text);
 	if (text.length)
-		result_sentence(result, 0, strbuf_cstr(&text));
+		result_say(result, 0, &text);
 	return strbuf_status(&text);
 }
 

@@ -220,7 +220,7 @@ static void say_losses(
 	if (worst && worst->count)
 		add_worst_loss(&text, worst);
 	strbuf_add_char(&text, '.');
-	result_sentence(result, 2, strbuf_cstr(&text));
+	result_say(result, 2, &text);
 }
 
 static void say_notes(struct result *result, const struct report_view *view)

@@ -60,6 +60,8 @@ uint32_t result_open(struct result *result)
 	struct result_table table = {.column = next_column(result)};
 	uint32_t index = (uint32_t)result->tables.count;
 
+	if (result->status < 0)
+		return 0;
 	assert(report_kind_has_rows(table.column->kind) && table.column->shape);
 	if (array_append(&result->tables, table) < 0)
 		result->status = -ENOMEM;
@@ -71,10 +73,11 @@ uint32_t result_open(struct result *result)
 
 void result_close(struct result *result)
 {
-	const struct result_table *table = open_table(result);
+	const struct result_table *table;
 
 	if (result->status < 0)
 		return;
+	table = open_table(result);
 	assert(table && table->values.count % table->column->shape->count == 0);
 	assert(table->column->kind != REPORT_OBJECT || result_rows(table) == 1);
 	result->open.count--;
@@ -199,6 +202,12 @@ void result_sentencef(struct result *result, size_t indent, const char *format, 
 	va_end(arguments);
 	strbuf_inherit_status(&result->texts, &text);
 	result_sentence(result, indent, strbuf_cstr(&text));
+}
+
+void result_say(struct result *result, size_t indent, const struct strbuf *text)
+{
+	strbuf_inherit_status(&result->texts, text);
+	result_sentence(result, indent, strbuf_cstr(text));
 }
 
 void result_lines(struct result *result, const char *text)

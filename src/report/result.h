@@ -136,6 +136,8 @@ void result_heading(struct result *result, const char *text);
 /* A paragraph, broken at words. */
 void result_sentence(struct result *result, size_t indent, const char *text);
 void result_sentencef(struct result *result, size_t indent, const char *format, ...) _printf_(3, 4);
+/* The same, with the status of `text`. */
+void result_say(struct result *result, size_t indent, const struct strbuf *text);
 void result_lines(struct result *result, const char *text);
 void result_show(struct result *result, uint32_t table, const struct result_show *show);
 /* Also shown, as a sentence. */
