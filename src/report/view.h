@@ -60,12 +60,6 @@ void report_source(const struct report_view *view, const struct breakdown *break
 /* The heaviest way from the root down, then the hottest stacks. */
 int report_stacks(const struct report_view *view, size_t limit);
 
-/*
- * For what threads waited, and where; nothing when the capture has no such samples. `fold`: what
- * waits in the background is one line.
- */
-int report_waiting(const struct report_view *view, size_t limit, bool fold);
-
 /* What devices did, and which lines launched it; nothing when nothing was recorded. */
 int report_device(const struct report_view *view, size_t limit);
 

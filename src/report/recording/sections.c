@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "analyses/cpu/own_code.h"
-#include "analyses/cpu/waiting.h"
 #include "analyses/device/device_idle.h"
 #include "analyses/device/device_work.h"
 #include "base/source_text.h"
@@ -15,109 +14,6 @@
 #include "report/view.h"
 
 #define STACKS_LIMIT 100 /* rows of the table of stacks without a limit given */
-
-static void write_waiting_row(struct json_writer *json, const struct model *model,
-	const struct waiting_row *row, bool exact)
-{
-	const struct model_frame *frame =
-		row->frame == MODEL_NONE ? NULL : &model->frames.items[row->frame];
-
-	json_begin_object(json);
-	json_member_text(json, "reason", wire_wait_name(row->reason));
-	json_member_text(json, "system_call", waiting_call_name(model, row));
-	json_member_u64(json, "time_ns", row->time_ns);
-	json_member_text(
-		json, "function", model_function_name(model, frame ? frame->function : MODEL_NONE));
-	json_member_text(
-		json, "module", model_function_module(model, frame ? frame->function : MODEL_NONE));
-	json_member_text(json, "source_file", frame ? frame->source_file : NULL);
-	json_member_known(json, "line", frame && frame->line, frame ? frame->line : 0);
-	json_member_known(json, "waits", exact, row->waits);
-	json_member_known(json, "open_waits", exact, row->open_waits);
-	json_key(json, "stack_taken");
-	json_bool(json, !row->is_count);
-	json_key(json, "background");
-	json_bool(json, row->is_background);
-	json_end_object(json);
-}
-
-/* Null where waits were sampled. */
-static void write_exact(
-	struct json_writer *json, const struct model *model, const struct waiting *waiting)
-{
-	json_member_known(json, "waits", waiting->exact, waiting->waits);
-	json_member_known(json, "open_waits", waiting->exact, waiting->open_waits);
-	json_member_known(json, "wait_min_ns", waiting->exact, model->session.wait_min_ns);
-	json_member_known(json, "waits_without_stack", waiting->exact, waiting->counted);
-	json_member_known(json, "time_without_stack_ns", waiting->exact, waiting->counted_ns);
-}
-
-static void write_holder(
-	struct json_writer *json, const struct model *model, const struct waiting_holder *row)
-{
-	static const char *const names[2][3] = {
-		{"waiter_function", "waiter_source_file", "waiter_line"},
-		{"holder_function", "holder_source_file", "holder_line"},
-	};
-	const uint32_t frames[2] = {row->waiter, row->holder};
-
-	json_begin_object(json);
-	json_member_u64(json, "time_ns", row->time_ns);
-	json_key(json, "has_holder");
-	json_bool(json, row->has_holder);
-	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
-		const struct model_frame *frame =
-			frames[i] == MODEL_NONE ? NULL : &model->frames.items[frames[i]];
-
-		json_member_text(json, names[i][0],
-			frame ? model_function_name(model, frame->function) : NULL);
-		json_member_text(json, names[i][1], frame ? frame->source_file : NULL);
-		json_member_known(json, names[i][2], frame && frame->line, frame ? frame->line : 0);
-	}
-	json_end_object(json);
-}
-
-/* Null where waiting was not recorded. */
-static int write_waiting(
-	struct json_writer *json, const struct model *model, const struct selection *selection)
-{
-	_cleanup_waiting_ struct waiting waiting = {0};
-	struct errmsg err;
-	int r;
-
-	json_key(json, "waiting");
-	if (strcmp(model->session.wait_mode, "sample") != 0 &&
-		strcmp(model->session.wait_mode, "exact") != 0) {
-		json_null(json);
-		return 0;
-	}
-	r = waiting_init(&waiting, model, selection, &err);
-	if (r < 0)
-		return r;
-	json_begin_object(json);
-	json_member_text(json, "mode", model->session.wait_mode);
-	write_exact(json, model, &waiting);
-	json_member_u64(json, "time_ns", waiting.time_ns);
-	json_member_u64(json, "background_time_ns", waiting.background_ns);
-	json_member_u64(json, "background_threads", waiting.background_threads);
-	json_key(json, "time_by_reason_ns");
-	json_begin_object(json);
-	for (unsigned reason = WIRE_WAIT_CPU; reason < WIRE_WAIT_MAX; reason++)
-		json_member_u64(json, wire_wait_name(reason), waiting.by_reason[reason]);
-	json_end_object(json);
-	json_key(json, "rows");
-	json_begin_array(json);
-	array_foreach (&waiting.rows, row)
-		write_waiting_row(json, model, row, waiting.exact);
-	json_end_array(json);
-	json_key(json, "gil_holders");
-	json_begin_array(json);
-	array_foreach (&waiting.holders, row)
-		write_holder(json, model, row);
-	json_end_array(json);
-	json_end_object(json);
-	return 0;
-}
 
 static void write_device_use(struct json_writer *json, const struct device_use *device)
 {
@@ -426,32 +322,6 @@ static int write_own_code(struct json_writer *json, const struct model *model,
 
 /* ---- members of the document, as parts of sections ---- */
 
-static int write_waits(const struct report_input *input, struct json_writer *json)
-{
-	return write_waiting(json, input->recording->model, input->recording->selection);
-}
-
-static int print_waits(const struct report_input *input)
-{
-	const struct report_view *view = input->recording;
-
-	if (!input->is_alone)
-		return report_waiting(view, report_rows_shown(input, 20, 8), true);
-	if (report_has_waiting(view->model))
-		return report_waiting(view, report_rows_shown(input, 20, 8), false);
-	report_paragraph(view, "Waiting was not recorded: record with --wait sample.", 0);
-	return 0;
-}
-
-const struct report_section waiting_section = {
-	.by = "wait",
-	.summary = "what threads waited for, and who held what they waited for",
-	.needs = REPORT_NEEDS_RECORDING,
-	.shows = SELECTION_SAMPLES,
-	.print = print_waits,
-	.write = write_waits,
-};
-
 static int write_device(const struct report_input *input, struct json_writer *json)
 {
 	static const struct device_idle none = {0};
@@ -521,16 +391,12 @@ static int write_all_tables(const struct report_input *input, struct json_writer
 static int print_table(const struct report_input *input)
 {
 	const struct report_view *view = input->recording;
-	int r;
 
 	if (!view->selected->count) {
 		report_paragraph(view, report_why_no_samples(view), 0);
 		return 0;
 	}
-	r = report_table(view, view->by, view->sort, report_rows_shown(input, 20, 20));
-	return r == 0 && input->is_alone && view->by == BREAKDOWN_GIL
-		       ? report_waiting(view, report_rows_shown(input, 8, 8), true)
-		       : r;
+	return report_table(view, view->by, view->sort, report_rows_shown(input, 20, 20));
 }
 
 static bool is_dimension(const char *by)
