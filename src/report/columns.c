@@ -70,6 +70,7 @@ void columns_add_frame(
 	else
 		result_text(result, model_function_module(model, frame->function));
 	model_frame_name(model, index, &name);
+	strbuf_inherit_status(&result->texts, &name);
 	result_text(result, strbuf_cstr(&name));
 	result_text(result, model_function_name(model, frame->function));
 	result_text(result, model_function_module(model, frame->function));

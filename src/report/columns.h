@@ -41,7 +41,7 @@ void columns_add_stream(struct result *result, const struct trace_report *report
 /* A frame of a recording: its line and its function. */
 #define REPORT_FRAME_COLUMNS(line_title)                                                           \
 	{.title = (line_title), .kind = REPORT_TEXT, .is_path = true, .shrinks_to = 14},           \
-		{.title = "Function", .kind = REPORT_TEXT, .shrinks_to = 10},                      \
+		{.title = "Function", .kind = REPORT_TEXT, .is_name = true, .shrinks_to = 10},     \
 		{.key = "function", .kind = REPORT_TEXT}, {.key = "module", .kind = REPORT_TEXT},  \
 		{.key = "source_file", .kind = REPORT_TEXT},                                       \
 	{                                                                                          \
