@@ -10,7 +10,7 @@
 #include "report/render.h"
 #include "report/table.h"
 
-#define MAX_COLUMNS 24
+#define MAX_COLUMNS 16
 
 /* ---- values ---- */
 
@@ -188,7 +188,7 @@ static struct table_column layout_of(const struct report_column *column)
 
 	return (struct table_column){
 		.title = column->title,
-		.right = !is_text,
+		.right = !is_text || column->is_right,
 		.dim = column->is_dim,
 		.is_text = is_text && !column->is_name,
 		.is_path = column->is_path,
@@ -218,7 +218,10 @@ static void add_rest(struct strbuf *out, const struct terminal *terminal, size_t
 		return;
 	strbuf_addf(out, "%s\xe2\x80\xa6 ", terminal_dim(terminal));
 	format_count(out, rest);
-	strbuf_addf(out, " more %s (--limit shows more)%s\n", show->noun, terminal_plain(terminal));
+	strbuf_addf(out, " more %s", show->noun);
+	if (show->rest_share > 0)
+		strbuf_addf(out, " with %.2f %%", 100 * show->rest_share);
+	strbuf_addf(out, " (--limit shows more)%s\n", terminal_plain(terminal));
 }
 
 static int add_table(const struct result *result, const struct result_block *block,

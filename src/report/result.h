@@ -53,10 +53,11 @@ struct result_table {
 
 /* How the terminal shows a table. */
 struct result_show {
-	size_t limit;     /* rows; 0: all */
-	size_t left_out;  /* rows that were not filled in, either */
-	const char *noun; /* "kernels": what is left out; NULL: not mentioned */
-	unsigned view;    /* which of the column's views, from 0 on */
+	size_t limit;      /* rows; 0: all */
+	size_t left_out;   /* rows that were not filled in, either */
+	const char *noun;  /* "kernels": what is left out; NULL: not mentioned */
+	double rest_share; /* of those; 0: not mentioned */
+	unsigned view;     /* which of the column's views, from 0 on */
 	size_t indent;
 };
 

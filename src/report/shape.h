@@ -56,7 +56,7 @@ struct report_column {
 	bool is_change;   /* with a sign: "+1.23 ms" */
 	/* Of text: see struct table_column. */
 	uint8_t shrinks_to, largest;
-	bool is_dim, is_path, is_source, is_name;
+	bool is_dim, is_path, is_source, is_name, is_right;
 };
 
 struct report_shape {

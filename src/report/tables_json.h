@@ -19,10 +19,3 @@ void json_member_range_field(struct json_writer *json, const struct model_range_
 /* The value {"group": 84, …}: kernels that communicate, by how that is known. */
 void json_communication(
 	struct json_writer *json, const uint64_t counts[COMMUNICATION_EVIDENCE_MAX]);
-
-/* A row's samples, time and share of `all`, as self or as total. */
-void report_json_counts(struct json_writer *json, const struct model *model, uint64_t all,
-	bool total, uint64_t samples);
-/* The value {"rows_total": …, "rows": […]} with at most `limit` rows; 0: all. */
-void report_json_table(struct json_writer *json, const struct model *model,
-	const struct breakdown *breakdown, size_t limit);

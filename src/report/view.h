@@ -45,21 +45,6 @@ struct report_view {
 
 /* All return 0 or -ENOMEM. */
 
-/* The table of one dimension, at most `limit` rows (0: all), with a heading and what is left out.
- */
-int report_table(const struct report_view *view, enum breakdown_by by, enum breakdown_sort sort,
-	size_t limit);
-/* The rows of a breakdown from `first` on, with their header: nothing else. */
-int report_rows(const struct report_view *view, const struct breakdown *breakdown, size_t first,
-	size_t count);
-/* The user's own code by line and by function, each charged with what it calls in libraries;
- * nothing when there is none. */
-int report_own_code(const struct report_view *view, size_t limit);
-/* The source around the hottest lines of a breakdown by line, with their costs beside it. */
-void report_source(const struct report_view *view, const struct breakdown *breakdown);
-/* The heaviest way from the root down, then the hottest stacks. */
-int report_stacks(const struct report_view *view, size_t limit);
-
 /* What devices did, and which lines launched it; nothing when nothing was recorded. */
 int report_device(const struct report_view *view, size_t limit);
 

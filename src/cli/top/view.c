@@ -11,6 +11,8 @@
 #include "model/shorten.h"
 #include "model/shown.h"
 #include "model/weigh.h"
+#include "report/cpu/samples.h"
+#include "report/sections.h"
 #include "report/view.h"
 
 #define SEPARATOR   " \xc2\xb7 "
@@ -408,6 +410,8 @@ static int add_rows(
 	struct top_view *view, const struct report_view *report, struct top_lines *ret_lines)
 {
 	_cleanup_breakdown_ struct breakdown breakdown = {0};
+	_cleanup_result_ struct result result = {.column = report_breakdown_column(view->by)};
+	uint32_t table;
 	size_t count;
 	int r = breakdown_init(&breakdown, report->model, report->selected, view->by, view->sort);
 
@@ -418,7 +422,9 @@ static int add_rows(
 	ret_lines->header = 3;
 	if (view->height)
 		ret_lines->selected = ret_lines->header + 1 + view->selected - view->first;
-	return report_rows(report, &breakdown, view->first, count);
+	table = report_add_breakdown(&result, report->model, &breakdown, view->first, count);
+	result_show(&result, table, &(struct result_show){0});
+	return report_render_terminal(&result, &report->terminal, report->out);
 }
 
 /* Lines of `text` from the one that the cursor is at, as many as fit. */
@@ -446,12 +452,14 @@ static void add_scrolled(struct top_view *view, const char *text, struct strbuf 
 
 static int add_stacks(struct top_view *view, const struct report_view *report)
 {
+	const struct report_input input = {
+		.recording = report, .is_alone = true, .limit = BATCH_ROWS};
+	_cleanup_result_ struct result result = {.column = &tables_section.value};
 	_cleanup_strbuf_ struct strbuf text = {0};
-	struct report_view stacks = *report;
-	int r;
+	int r = tables_section.make(&result, &input);
 
-	stacks.out = &text;
-	r = report_stacks(&stacks, BATCH_ROWS);
+	if (r == 0)
+		r = report_render_terminal(&result, &report->terminal, &text);
 	add_scrolled(view, strbuf_cstr(&text) + strspn(strbuf_cstr(&text), "\n"), report->out);
 	return r;
 }
@@ -464,6 +472,8 @@ static int add_table(struct top_view *view, struct model *model, const struct se
 		.model = model,
 		.selection = &selection,
 		.selected = selected,
+		.by = view->by,
+		.sort = view->sort,
 		.terminal = {.width = view->width},
 		.out = out,
 	};

@@ -4,17 +4,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/escape.h"
-#include "base/file.h"
 #include "base/source_text.h"
-#include "model/format.h"
+#include "report/cpu/dimensions.h"
 #include "report/view.h"
 
-#define FILES_SHOWN    3
 #define LINES_AROUND   3
 #define LINES_SHOWN    60    /* of one file */
 #define SMALLEST_SHARE 0.005 /* a line below is no reason to show more source */
-#define FIGURE_COLUMNS 28
+
+static const struct report_column columns[] = {
+	REPORT_TOTAL_COLUMNS,
+	{.title = "Line", .kind = REPORT_INTEGER, .is_dim = true},
+	{.title = "Source", .kind = REPORT_TEXT, .is_source = true, .shrinks_to = 30},
+};
+const struct report_shape report_source_shape = REPORT_SHAPE(columns);
 
 static const struct breakdown_line *line_of(
 	const struct breakdown *breakdown, const struct breakdown_row *row)
@@ -50,53 +53,45 @@ static bool is_near_cost(const struct breakdown *breakdown, const char *file, ui
 	return false;
 }
 
-/* As many characters as fit; source is not shortened in the middle as names are. */
-static void add_cut(struct strbuf *out, const struct strbuf *text, size_t columns)
+static void add_no_weight(struct result *result)
 {
-	size_t length = 0, count = 0;
-
-	while (length < text->length && count < columns) {
-		length++;
-		while (length < text->length && ((unsigned char)text->data[length] & 0xc0) == 0x80)
-			length++;
-		count++;
-	}
-	strbuf_add_bytes(out, strbuf_cstr(text), length);
-	if (length < text->length)
-		strbuf_add(out, "\xe2\x80\xa6");
+	for (size_t i = 0; i < REPORT_WEIGHT_COUNT; i++)
+		result_null(result);
 }
 
-static void add_source_line(const struct report_view *view, const struct breakdown *breakdown,
-	const char *file, uint32_t number, const char *text, size_t length)
+static void add_line(struct result *result, const struct model *model,
+	const struct breakdown *breakdown, const struct breakdown_row *row, uint32_t number,
+	const char *text, size_t length)
 {
-	const struct breakdown_row *row = row_of_line(breakdown, file, number);
-	_cleanup_strbuf_ struct strbuf line = {0}, plain = {0}, figures = {0};
-	size_t room = view->terminal.width > FIGURE_COLUMNS + 30
-			      ? view->terminal.width - FIGURE_COLUMNS
-			      : 30;
+	_cleanup_strbuf_ struct strbuf line = {0};
 
-	if (row) {
-		strbuf_addf(&figures, "%6.2f %%  ",
-			100.0 * (double)row->total_samples / (double)breakdown->samples);
-		report_add_time(&figures, view->model, row->total_samples);
-	}
 	for (size_t i = 0; i < length; i++) {
 		if (text[i] == '\t')
 			strbuf_add(&line, "    ");
 		else
 			strbuf_add_char(&line, text[i]);
 	}
-	escape_plain(&plain, strbuf_cstr(&line));
-	strbuf_addf(view->out, "%-18s %s%6u%s  ", figures.length ? strbuf_cstr(&figures) : "",
-		terminal_dim(&view->terminal), number, terminal_plain(&view->terminal));
-	add_cut(view->out, &plain, room);
-	strbuf_add_char(view->out, '\n');
+	if (row)
+		report_add_weight(result, model, breakdown->samples, row->total_samples);
+	else
+		add_no_weight(result);
+	result_u64(result, number);
+	strbuf_inherit_status(&result->texts, &line);
+	result_text(result, strbuf_cstr(&line));
 }
 
-static void add_excerpt(const struct report_view *view, const struct breakdown *breakdown,
-	const char *file, const struct strbuf *source)
+static void add_gap(struct result *result)
+{
+	add_no_weight(result);
+	result_null(result);
+	result_text(result, "\xe2\x8b\xae");
+}
+
+static uint32_t add_excerpt(struct result *result, const struct model *model,
+	const struct breakdown *breakdown, const char *file, const struct strbuf *source)
 {
 	const char *at = strbuf_cstr(source), *end = at + source->length;
+	uint32_t table = result_open(result);
 	bool gap = false;
 	size_t shown = 0;
 
@@ -106,15 +101,18 @@ static void add_excerpt(const struct report_view *view, const struct breakdown *
 
 		if (is_near_cost(breakdown, file, number)) {
 			if (gap && shown)
-				strbuf_addf(view->out, "%25s\n", "\xe2\x8b\xae");
+				add_gap(result);
 			gap = false;
 			shown++;
-			add_source_line(view, breakdown, file, number, at, length);
+			add_line(result, model, breakdown, row_of_line(breakdown, file, number),
+				number, at, length);
 		} else {
 			gap = true;
 		}
 		at = newline ? newline + 1 : end;
 	}
+	result_close(result);
+	return table;
 }
 
 static bool is_newer_than_recording(const struct model *model, const struct stat *status)
@@ -124,40 +122,43 @@ static bool is_newer_than_recording(const struct model *model, const struct stat
 	return start_ns && (uint64_t)status->st_mtim.tv_sec > start_ns / NS_PER_S;
 }
 
-static void add_file(
-	const struct report_view *view, const struct breakdown *breakdown, const char *file)
+static int add_file(struct result *result, const struct model *model,
+	const struct breakdown *breakdown, const char *file)
 {
-	_cleanup_strbuf_ struct strbuf source = {0}, heading = {0};
+	_cleanup_strbuf_ struct strbuf source = {0};
 	struct stat status;
 	int r = source_text_read(file, &source);
 
-	escape_plain(&heading, file);
-	report_heading(view, strbuf_cstr(&heading));
+	if (r == -ENOMEM)
+		return r;
+	result_heading(result, file);
 	if (r < 0 || stat(file, &status) < 0) {
-		strbuf_clear(&heading);
-		strbuf_addf(
-			&heading, "The source cannot be shown: %s.", strerror(r < 0 ? -r : errno));
-		report_paragraph(view, strbuf_cstr(&heading), 0);
-		return;
+		result_sentencef(
+			result, 0, "The source cannot be shown: %s.", strerror(r < 0 ? -r : errno));
+		result_null(result);
+		return 0;
 	}
-	if (is_newer_than_recording(view->model, &status))
-		report_paragraph(view,
+	if (is_newer_than_recording(model, &status))
+		result_sentence(result, 0,
 			"The file was changed after the recording: lines may not be those that "
-			"ran.",
-			0);
-	add_excerpt(view, breakdown, file, &source);
+			"ran.");
+	result_show(result, add_excerpt(result, model, breakdown, file, &source),
+		&(struct result_show){0});
+	return 0;
 }
 
-void report_source(const struct report_view *view, const struct breakdown *breakdown)
+/* Returns how many. */
+static size_t hottest_files(
+	const struct breakdown *breakdown, const char *files[REPORT_SOURCE_FILES])
 {
-	const char *files[FILES_SHOWN] = {0};
 	size_t count = 0;
 
 	array_foreach (&breakdown->rows, row) {
 		const struct breakdown_line *line = line_of(breakdown, row);
 		bool known = false;
 
-		if (!line || !line->line || line->source_file[0] != '/' || count == FILES_SHOWN ||
+		if (!line || !line->line || line->source_file[0] != '/' ||
+			count == REPORT_SOURCE_FILES ||
 			(double)row->self_samples < SMALLEST_SHARE * (double)breakdown->samples)
 			continue;
 		for (size_t i = 0; i < count; i++)
@@ -165,6 +166,22 @@ void report_source(const struct report_view *view, const struct breakdown *break
 		if (!known)
 			files[count++] = line->source_file;
 	}
-	for (size_t i = 0; i < count; i++)
-		add_file(view, breakdown, files[i]);
+	return count;
+}
+
+int report_add_source(
+	struct result *result, const struct report_input *input, const struct breakdown *breakdown)
+{
+	const char *files[REPORT_SOURCE_FILES];
+	size_t count = input->is_json ? 0 : hottest_files(breakdown, files);
+	int r;
+
+	for (size_t i = 0; i < count; i++) {
+		r = add_file(result, input->recording->model, breakdown, files[i]);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = count; i < REPORT_SOURCE_FILES; i++)
+		result_null(result);
+	return 0;
 }

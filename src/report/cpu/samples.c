@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/cpu/samples.h"
+
+#include <math.h>
+
+#include "report/view.h"
+
+void report_add_weight(
+	struct result *result, const struct model *model, uint64_t all, uint64_t samples)
+{
+	bool has_time = model_has_time(model), is_energy = model->counts_energy;
+
+	result_share(result, (double)samples, (double)all);
+	result_known(result, has_time, samples * model_sample_weight_ns(model));
+	result_known(result, !model->unit_ns, samples);
+	result_known(result, !has_time && !is_energy, samples);
+	result_known(result, is_energy, samples);
+	result_number(result, is_energy ? (double)samples / 1e6 : NAN);
+}
+
+void report_weight_heading(
+	struct result *result, const struct report_view *view, const char *heading)
+{
+	static const char *const weights[MODEL_WEIGHT_MAX] = {
+		[MODEL_WEIGHT_CPU] = "CPU time",
+		[MODEL_WEIGHT_WAIT] = "time waited",
+		[MODEL_WEIGHT_WALL] = "CPU time and waiting",
+		[MODEL_WEIGHT_GPU] = "device time",
+		[MODEL_WEIGHT_GPU_IDLE] = "idle time of devices",
+		[MODEL_WEIGHT_CPU_GPU] = "CPU and device time",
+		[MODEL_WEIGHT_ENERGY] = "energy",
+	};
+	enum model_weight weight = view->selection->weight;
+	bool counts = weight == MODEL_WEIGHT_CPU && !model_has_time(view->model);
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	strbuf_addf(&text, "%s (%s)", heading, counts ? "samples" : weights[weight]);
+	strbuf_inherit_status(&result->texts, &text);
+	result_heading(result, strbuf_cstr(&text));
+}
+
+size_t report_rows_filled(const struct report_input *input, size_t shown, size_t count)
+{
+	return input->is_json ? report_rows_wanted(input, count) : MIN(shown, count);
+}

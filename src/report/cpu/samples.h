@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What samples weigh, and the rows of a breakdown of them: for the report, sonde top and diff. */
+#pragma once
+
+#include "analyses/cpu/breakdown.h"
+#include "report/section.h"
+
+/*
+ * Share, time, count and energy of samples, as self or as total. The terminal shows the one of
+ * time, count and energy that is known.
+ */
+#define REPORT_WEIGHT_COLUMNS(name, share, time, count, energy)                                    \
+	{.key = name "_share", .title = (share), .kind = REPORT_SHARE},                            \
+		{.key = name "_time_ns",                                                           \
+			.title = (time),                                                           \
+			.kind = REPORT_NS,                                                         \
+			.hide = REPORT_HIDE_UNKNOWN,                                               \
+			.help = "null where samples have no time"},                                \
+		{.key = name "_samples",                                                           \
+			.kind = REPORT_COUNT,                                                      \
+			.help = "null with a --weight that is not counted in samples"},            \
+		{.title = (count), .kind = REPORT_COUNT, .hide = REPORT_HIDE_UNKNOWN},             \
+		{.key = name "_energy_uj",                                                         \
+			.kind = REPORT_COUNT,                                                      \
+			.help = "microjoules, with --weight energy; else null"},                   \
+	{                                                                                          \
+		.title = (energy), .kind = REPORT_JOULES, .hide = REPORT_HIDE_UNKNOWN              \
+	}
+#define REPORT_SELF_COLUMNS                                                                        \
+	REPORT_WEIGHT_COLUMNS("self", "Self", "Self time", "Self count", "Self energy")
+#define REPORT_TOTAL_COLUMNS                                                                       \
+	REPORT_WEIGHT_COLUMNS("total", "Total", "Total time", "Total count", "Total energy")
+/* The same in JSON only. */
+#define REPORT_WEIGHT_KEYS(name)                                                                   \
+	{.key = name "_share", .kind = REPORT_SHARE}, {.key = name "_time_ns", .kind = REPORT_NS}, \
+		{.key = name "_samples", .kind = REPORT_COUNT}, {.kind = REPORT_COUNT},            \
+		{.key = name "_energy_uj", .kind = REPORT_COUNT},                                  \
+	{                                                                                          \
+		.kind = REPORT_JOULES                                                              \
+	}
+#define REPORT_WEIGHT_COUNT 6
+void report_add_weight(
+	struct result *result, const struct model *model, uint64_t all, uint64_t samples);
+
+/* A heading, with what the samples are weighed by: "Threads (CPU time)". */
+void report_weight_heading(
+	struct result *result, const struct report_view *view, const char *heading);
+
+/* How many of `count` rows to fill in, where the terminal shows `shown` of them. */
+size_t report_rows_filled(const struct report_input *input, size_t shown, size_t count);
+
+/* The column of a dimension's rows, and rows of it. Returns the table, for result_show(). */
+const struct report_column *report_breakdown_column(enum breakdown_by by);
+uint32_t report_add_breakdown(struct result *result, const struct model *model,
+	const struct breakdown *breakdown, size_t first, size_t count);
