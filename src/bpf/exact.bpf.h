@@ -143,8 +143,8 @@ static __always_inline int reason_of_walk(struct walk *walk, __u32 state)
 
 	if (state & STATE_MASK && scratch->python.gil == WIRE_GIL_WAITING)
 		return WIRE_WAIT_GIL;
-	return wait_reason(
-		walk->task, scratch->system_call, scratch->registers.leaf[UNWIND_RDI], state);
+	return wait_reason(walk->task, scratch->system_call,
+		scratch->registers.leaf[ARCH_FIRST_ARGUMENT], state);
 }
 
 /* The reason of a wait whose stack is not walked. */
@@ -159,7 +159,7 @@ static __always_inline int reason_without_stack(
 	scratch->system_call = NO_SYSTEM_CALL;
 	scratch->python.gil = WIRE_GIL_NONE;
 	if (read_user_registers(scratch, walk->task) == WIRE_STOP_COMPLETE && python &&
-		scratch->system_call == FUTEX_SYSTEM_CALL) {
+		scratch->system_call == ARCH_CALL_FUTEX) {
 		walk->python = bpf_map_lookup_elem(&interpreters, &python);
 		look_at_python(walk);
 	}

@@ -14,6 +14,10 @@
 #define true 1
 #define false 0
 
+#include "wire/sample.h"
+
+#include ARCH_HEADER(kernel.bpf)
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct ns_common {
@@ -66,9 +70,6 @@ struct fdtable {
 struct files_struct {
 	struct fdtable *fdt;
 };
-struct thread_struct {
-	unsigned long fsbase;
-};
 struct sched_entity {
 	unsigned long long sum_exec_runtime;
 };
@@ -100,15 +101,6 @@ struct bpf_iter__task {
 
 #pragma clang attribute pop
 
-/* x86-64 pt_regs, a fixed layout; on FRED kernels the bits above the 16 of cs mean something else.
- */
-struct registers {
-	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
-		flags, sp, ss;
-};
-
 #define PF_IO_WORKER   0x00000010
 #define PF_USER_WORKER 0x00004000
 #define PF_KTHREAD     0x00200000
-#define USER_CS        0x33
-#define USER32_CS      0x23

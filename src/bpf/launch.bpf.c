@@ -80,7 +80,7 @@ int on_launch(struct registers *context)
 		count_launch(LAUNCH_COUNT_BUSY);
 		return 0;
 	}
-	take_launch_stack(scratch, task, process, pid, context->di);
+	take_launch_stack(scratch, task, process, pid, arch_first_argument(context));
 	__sync_lock_test_and_set(user, 0);
 	return 0;
 }

@@ -14,16 +14,13 @@
 #define PYTHON_WAIT_IS_OVER 0
 #endif
 
-/* glibc's struct pthread on x86-64: two words per key, sequence number and value. */
-#define PTHREAD_FIRST_KEYS    784
-#define PTHREAD_KEY_TABLES    1296
+/* glibc's struct pthread has two words per key, sequence number and value. */
 #define PTHREAD_KEYS_IN_TABLE 32
 #define PTHREAD_MAX_KEYS      1024
 
 #define MAX_PYTHON_THREADS 512
 /* At most one shim stands before each frame. */
-#define MAX_PYTHON_STEPS  (2 * WIRE_MAX_PYTHON_DEPTH)
-#define FUTEX_SYSTEM_CALL 202
+#define MAX_PYTHON_STEPS (2 * WIRE_MAX_PYTHON_DEPTH)
 
 static __noinline int read_user_u64(struct walk *walk, __u64 address, __u64 *ret_value)
 {
@@ -105,9 +102,9 @@ static __always_inline __u64 value_of_key(struct walk *walk, __u32 key)
 	__u64 at = walk->scratch->python.thread_pointer, value = 0;
 
 	if (key < PTHREAD_KEYS_IN_TABLE)
-		at += PTHREAD_FIRST_KEYS;
-	else if (read_user_u64(
-			 walk, at + PTHREAD_KEY_TABLES + key / PTHREAD_KEYS_IN_TABLE * 8, &at) ||
+		at += ARCH_PTHREAD_FIRST_KEYS;
+	else if (read_user_u64(walk, at + ARCH_PTHREAD_KEY_TABLES + key / PTHREAD_KEYS_IN_TABLE * 8,
+			 &at) ||
 		 !at)
 		return 0;
 	read_user_u64(walk, at + 16 * (key % PTHREAD_KEYS_IN_TABLE) + 8, &value);
@@ -179,8 +176,8 @@ static __noinline int find_gil_state(struct walk *walk)
 		return 0;
 	}
 	python->gil = WIRE_GIL_RELEASED;
-	futex = scratch->registers.leaf[UNWIND_RDI];
-	if (scratch->system_call != FUTEX_SYSTEM_CALL || futex < gil ||
+	futex = scratch->registers.leaf[ARCH_FIRST_ARGUMENT];
+	if (scratch->system_call != ARCH_CALL_FUTEX || futex < gil ||
 		futex >= gil + layout->gil_bytes)
 		return 0;
 	python->gil = WIRE_GIL_WAITING;
@@ -475,7 +472,7 @@ static __noinline int look_at_python(struct walk *walk)
 	python->thread = python->interpreter = python->gil_holder = 0;
 	python->gil = WIRE_GIL_NONE;
 	python->holder_is_pointer = 0;
-	python->thread_pointer = BPF_CORE_READ(task, thread.fsbase);
+	python->thread_pointer = arch_thread_pointer(task) + ARCH_PTHREAD_FROM_THREAD_POINTER;
 	if (!walk->python)
 		return 0;
 	python->reason = find_thread_state(walk);

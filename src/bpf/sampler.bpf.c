@@ -61,7 +61,7 @@ int take_sample(struct registers *context)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id(), pid;
 	__u64 now_ns = bpf_ktime_get_ns(), length;
-	bool in_kernel = !(context->cs & 3);
+	bool in_kernel = arch_is_kernel(context);
 	struct sampler_process *process;
 	struct walk walk = {.task = task};
 	struct scratch *scratch;

@@ -313,8 +313,8 @@ static __noinline int find_rule(
 		return UNWIND_STOPPED(WIRE_STOP_NO_MAPPING);
 	if (mapping->kind == SAMPLER_MAPPING_FRAME_POINTER) {
 		ret_rule->cfa = UNWIND_CFA_FRAME_POINTER;
-		ret_rule->rbp = UNWIND_SAVED_AT_CFA;
-		ret_rule->rbp_offset = -16;
+		ret_rule->fp = UNWIND_SAVED_AT_CFA;
+		ret_rule->fp_offset = -16;
 		ret_rule->ra_offset = -8;
 		return 0;
 	}
@@ -338,10 +338,11 @@ static __always_inline __u64 rule_key(const struct scratch *scratch, __u64 addre
 }
 
 /*
- * Nearly every rule fits into one word: kinds of CFA, rbp and rbx in bits 0, 4 and 6, the CFA's
- * offset in 8 to 31, those of rbp and rbx in 32 and 48. False for the others, which are looked up
- * each time.
+ * Nearly every rule fits into one word: kinds of CFA, frame pointer and second register in bits 0,
+ * 4 and 6, the CFA's offset in 8 to 31, those of the two registers in 32 and 48. False for the
+ * others, which are looked up each time.
  */
+#if !ARCH_HAS_LINK_REGISTER
 static __always_inline bool pack_rule(const struct unwind_rule *rule, __u64 *ret_packed)
 {
 	bool plain = rule->cfa == UNWIND_CFA_NONE || rule->cfa == UNWIND_CFA_END ||
@@ -350,22 +351,46 @@ static __always_inline bool pack_rule(const struct unwind_rule *rule, __u64 *ret
 	if (!plain || rule->ra != UNWIND_RA_AT_CFA || rule->cfa_addend ||
 		rule->cfa_offset > 0x7fffff || rule->cfa_offset < -0x800000)
 		return false;
-	*ret_packed = rule->cfa | (__u64)rule->rbp << 4 | (__u64)rule->rbx << 6 |
+	*ret_packed = rule->cfa | (__u64)rule->fp << 4 | (__u64)rule->second << 6 |
 		      (__u64)((__u32)rule->cfa_offset & 0xffffff) << 8 |
-		      (__u64)(__u16)rule->rbp_offset << 32 | (__u64)(__u16)rule->rbx_offset << 48;
+		      (__u64)(__u16)rule->fp_offset << 32 | (__u64)(__u16)rule->second_offset << 48;
 	return true;
 }
 
 static __always_inline void unpack_rule(__u64 packed, struct unwind_rule *ret_rule)
 {
 	ret_rule->cfa = packed & 15;
-	ret_rule->rbp = packed >> 4 & 3;
-	ret_rule->rbx = packed >> 6 & 3;
+	ret_rule->fp = packed >> 4 & 3;
+	ret_rule->second = packed >> 6 & 3;
 	ret_rule->cfa_offset = (__s32)(__u32)packed >> 8;
 	ret_rule->ra_offset = -8;
-	ret_rule->rbp_offset = (__s16)(packed >> 32);
-	ret_rule->rbx_offset = (__s16)(packed >> 48);
+	ret_rule->fp_offset = (__s16)(packed >> 32);
+	ret_rule->second_offset = (__s16)(packed >> 48);
 }
+
+#else
+/* The second register is the link register: the return address takes its place. */
+static __always_inline bool pack_rule(const struct unwind_rule *rule, __u64 *ret_packed)
+{
+	if (rule->ra == UNWIND_RA_LEAF_REGISTER || rule->second || rule->cfa_addend ||
+		rule->cfa_offset > 0x7fffff || rule->cfa_offset < -0x800000)
+		return false;
+	*ret_packed = rule->cfa | (__u64)rule->fp << 4 | (__u64)rule->ra << 6 |
+		      (__u64)((__u32)rule->cfa_offset & 0xffffff) << 8 |
+		      (__u64)(__u16)rule->fp_offset << 32 | (__u64)(__u16)rule->ra_offset << 48;
+	return true;
+}
+
+static __always_inline void unpack_rule(__u64 packed, struct unwind_rule *ret_rule)
+{
+	ret_rule->cfa = packed & 15;
+	ret_rule->fp = packed >> 4 & 3;
+	ret_rule->ra = packed >> 6 & 3;
+	ret_rule->cfa_offset = (__s32)(__u32)packed >> 8;
+	ret_rule->fp_offset = (__s16)(packed >> 32);
+	ret_rule->ra_offset = (__s16)(packed >> 48);
+}
+#endif
 
 /* ---- return probes ---- */
 
@@ -510,31 +535,12 @@ static __always_inline int read_user_registers(struct scratch *scratch, struct t
 		return WIRE_STOP_NO_USER_STACK;
 	if (bpf_probe_read_kernel(&regs, sizeof(regs), (void *)bpf_task_pt_regs(task)))
 		return WIRE_STOP_NO_USER_STACK;
-	if ((__u16)regs.cs == USER32_CS)
+	if (arch_is_compat(&regs))
 		return WIRE_STOP_COMPAT;
-	if ((__u16)regs.cs != USER_CS)
+	if (!arch_is_user(&regs))
 		return WIRE_STOP_NO_USER_STACK;
-	scratch->system_call = regs.orig_ax;
-	out->pc = regs.ip;
-	out->sp = regs.sp;
-	out->bp = regs.bp;
-	out->bx = regs.bx;
-	out->leaf[0] = regs.ax;
-	out->leaf[1] = regs.dx;
-	out->leaf[2] = regs.cx;
-	out->leaf[3] = regs.bx;
-	out->leaf[4] = regs.si;
-	out->leaf[5] = regs.di;
-	out->leaf[6] = regs.bp;
-	out->leaf[7] = regs.sp;
-	out->leaf[8] = regs.r8;
-	out->leaf[9] = regs.r9;
-	out->leaf[10] = regs.r10;
-	out->leaf[11] = regs.r11;
-	out->leaf[12] = regs.r12;
-	out->leaf[13] = regs.r13;
-	out->leaf[14] = regs.r14;
-	out->leaf[15] = regs.r15;
+	scratch->system_call = arch_system_call(&regs);
+	arch_copy_registers(&regs, out);
 	return WIRE_STOP_COMPLETE;
 }
 
@@ -545,12 +551,14 @@ static __always_inline void start_walk(struct scratch *scratch)
 
 	state->pc = registers->pc;
 	state->sp = registers->sp;
-	state->rbp.value = registers->bp;
-	state->rbp.saved_at = state->rbp.lost = 0;
-	state->rbx.value = registers->bx;
-	state->rbx.saved_at = state->rbx.lost = 0;
+	state->fp.value = registers->fp;
+	state->fp.saved_at = state->fp.lost = 0;
+	state->second.value = registers->second;
+	state->second.saved_at = state->second.lost = 0;
 	state->exact_pc = state->is_leaf = 1;
 	__builtin_memcpy(state->leaf, registers->leaf, sizeof(state->leaf));
+	if (ARCH_HAS_LINK_REGISTER)
+		state->sp_is_bound = 0;
 	scratch->return_instances_read = 0;
 	scratch->return_instance = NULL;
 	scratch->window_at = NO_WINDOW;

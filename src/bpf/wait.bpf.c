@@ -89,7 +89,7 @@ static __always_inline void take_stack(struct task_struct *task, struct wait_loo
 	sample->wait = walk.scratch->python.gil == WIRE_GIL_WAITING
 			       ? WIRE_WAIT_GIL
 			       : wait_reason(task, walk.scratch->system_call,
-					 walk.scratch->registers.leaf[UNWIND_RDI], state);
+					 walk.scratch->registers.leaf[ARCH_FIRST_ARGUMENT], state);
 	sample->waited_ns = look->unattributed_ns;
 	if (!send_sample(&walk, length, now_ns))
 		return;

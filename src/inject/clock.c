@@ -5,52 +5,35 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
 
 #define NS_PER_MS 1000000ULL
 /* The speed is measured over this at least, and anew after the longer one. */
 #define MEASURE_NS     NS_PER_MS
 #define MEASURE_MAX_NS (1000 * NS_PER_MS)
-/* The two looks around the real clock took longer: something came in between. */
-#define MAX_TICKS_APART 2000
 /* Of the speed, in 2^-n: NTP changes it by less; what changes more was no steady counter. */
 #define MAX_CHANGE_SHIFT 10
 #define CLOCK_SOURCE     "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-#define INVARIANT_LEAF   0x80000007
-#define INVARIANT_BIT    (1U << 8)
 
 static bool is_steady;
-
-static bool is_invariant(void)
-{
-#ifdef __x86_64__
-	unsigned a, b, c, d;
-
-	return __get_cpuid(INVARIANT_LEAF, &a, &b, &c, &d) && d & INVARIANT_BIT;
-#else
-	return false;
-#endif
-}
 
 /* The kernel watches the counters of all processors, and leaves them when they come apart. */
 static bool is_clock_source(void)
 {
-	char name[8] = {0};
+	char name[sizeof(ARCH_CLOCK_SOURCE) + 1] = {0};
 	int fd = open(CLOCK_SOURCE, O_RDONLY | O_CLOEXEC);
-	bool is_tsc = fd >= 0 && read(fd, name, sizeof(name) - 1) >= 4 && !strcmp(name, "tsc\n");
+	bool is_counter =
+		fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && !strcmp(name, ARCH_CLOCK_SOURCE);
 
 	if (fd >= 0)
 		close(fd);
-	return is_tsc;
+	return is_counter;
 }
 
 void inject_clock_open(void)
 {
 	int saved_errno = errno;
 
-	is_steady = is_invariant() && is_clock_source();
+	is_steady = arch_ticks_are_steady() && is_clock_source();
 	errno = saved_errno;
 }
 
@@ -99,12 +82,12 @@ static uint64_t latest(const struct inject_clock *clock)
  */
 uint64_t inject_clock_set(struct inject_clock *clock)
 {
-	uint64_t before = inject_clock_ticks(), real_ns = inject_now_ns();
-	uint64_t apart = inject_clock_ticks() - before, latest_ns = latest(clock), ahead_ns;
+	uint64_t before = arch_ticks(), real_ns = inject_now_ns();
+	uint64_t apart = arch_ticks() - before, latest_ns = latest(clock), ahead_ns;
 
 	clock->limit_ticks = 0;
 	clock->base_ns = real_ns > latest_ns ? real_ns : latest_ns;
-	if (!is_steady || apart >= MAX_TICKS_APART)
+	if (!is_steady || apart >= ARCH_MAX_TICKS_APART)
 		return clock->base_ns;
 	clock->base_ticks = before + apart / 2;
 	measure(clock, clock->base_ticks, real_ns);

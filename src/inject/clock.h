@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "arch/arch.h"
+#include ARCH_HEADER(cpu)
 #include "inject/inject.h"
 
 /* All zero: not set yet. */
@@ -26,19 +28,10 @@ void inject_clock_open(void);
 /* Sets the clock by the real one. Returns the time. */
 uint64_t inject_clock_set(struct inject_clock *clock);
 
-static inline uint64_t inject_clock_ticks(void)
-{
-#ifdef __x86_64__
-	return __builtin_ia32_rdtsc();
-#else
-	return 0;
-#endif
-}
-
 /* Nanoseconds of CLOCK_MONOTONIC, never less than at the thread's last call. */
 static inline uint64_t inject_clock_now(struct inject_clock *clock)
 {
-	uint64_t passed = inject_clock_ticks() - clock->base_ticks;
+	uint64_t passed = arch_ticks() - clock->base_ticks;
 
 	if (__builtin_expect(passed >= clock->limit_ticks, 0))
 		return inject_clock_set(clock);

@@ -120,6 +120,3 @@ static inline uint64_t inject_now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
 }
-
-/* Does nothing; a probe on its first instruction takes the stack of the launch. */
-void sonde_launch_marker(uint64_t correlation);

@@ -25,7 +25,7 @@ static bool is_launcher(const char *name)
 	return false;
 }
 
-/* "/usr/bin/ffmpeg", not "/usr/lib/libc.so.6", "ld-linux-x86-64.so.2" or "[vdso]". */
+/* "/usr/bin/ffmpeg", not "/usr/lib/libc.so.6", "ld-linux.so" or "[vdso]". */
 static bool is_system_executable(const struct model_module *module)
 {
 	const char *suffix = strstr(module->name, ".so");

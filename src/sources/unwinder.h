@@ -23,7 +23,7 @@ struct unwinder_table {
 struct source_unwinder {
 	void *state; /* the first argument of each function */
 	/* address - bias = virtual address in the file; `frame_pointer`: no table will come, follow
-	 * rbp. */
+	 * frame pointers. */
 	int (*map)(void *state, uint32_t pid, const struct mapping *mapping, uint64_t bias,
 		bool frame_pointer);
 	void (*unmap)(void *state, uint32_t pid, const struct mapping *mapping);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names for the procedure linkage table. Linkers lay it out in several ways (lazy, eager, with IBT,
- * in .plt.got), but every x86-64 entry that jumps to a function does it through one slot of the
+ * in .plt.got), but every entry that jumps to a function does it through one slot of the
  * global offset table; the relocation of that slot has the name. An entry that only pushes (lazy
  * .plt beside .plt.sec) has the relocation's number.
  */
@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/arch.h"
+#include ARCH_HEADER(files)
 #include "base/array.h"
 #include "symbols/elf_symbols.h"
 
-#define PLT_SUFFIX      "@plt"
-#define PLT_NAMES_MAX   ((size_t)64 << 20)
-#define PLT_RANK        0 /* any symbol of the file at the same address is better */
-#define PLT_ENTRY_BYTES 16
+#define PLT_SUFFIX    "@plt"
+#define PLT_NAMES_MAX ((size_t)64 << 20)
+#define PLT_RANK      0 /* any symbol of the file at the same address is better */
 
 struct slot {
 	uint64_t address;
@@ -73,10 +74,10 @@ static const char *relocation_name(const struct plt_reading *reading,
 	const struct elf_symbol_table *table, const Elf64_Rela *relocation)
 {
 	switch (ELF64_R_TYPE(relocation->r_info)) {
-	case R_X86_64_JUMP_SLOT:
-	case R_X86_64_GLOB_DAT:
+	case ARCH_RELOCATION_JUMP_SLOT:
+	case ARCH_RELOCATION_GLOBAL_DATA:
 		return symbol_name(table, ELF64_R_SYM(relocation->r_info));
-	case R_X86_64_IRELATIVE:
+	case ARCH_RELOCATION_INDIRECT:
 		return function_at(reading, (uint64_t)relocation->r_addend);
 	default:
 		return NULL;
@@ -118,50 +119,32 @@ static int read_relocations(struct plt_reading *reading, const char *section_nam
 	return result;
 }
 
-static int32_t read_i32(const uint8_t *bytes)
-{
-	int32_t value;
-
-	memcpy(&value, bytes, sizeof(value));
-	return value;
-}
-
-/* The function that the entry leads to: by jmp *slot(%rip), else by push $number. NULL: no such
- * entry. */
+/* The function that the entry leads to. NULL: no such entry. */
 static const char *entry_name(
 	const struct plt_reading *reading, const uint8_t *entry, size_t length, uint64_t vaddr)
 {
-	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	size_t at = 0;
+	struct arch_plt_target target;
+	const struct slot *found = NULL;
+	struct slot wanted;
 
-	if (length >= sizeof(endbr64) && memcmp(entry, endbr64, sizeof(endbr64)) == 0)
-		at += sizeof(endbr64);
-	if (at < length && entry[at] == 0xf2) /* bnd */
-		at++;
-	if (at + 6 <= length && entry[at] == 0xff && entry[at + 1] == 0x25) {
-		struct slot wanted = {
-			.address = vaddr + at + 6 + (uint64_t)(int64_t)read_i32(entry + at + 2)};
-		const struct slot *found = NULL;
-
-		if (reading->slots.count)
-			found = bsearch(&wanted, reading->slots.items, reading->slots.count,
-				sizeof(wanted), compare_slots);
-		return found ? found->name : NULL;
-	}
-	if (at + 5 <= length && entry[at] == 0x68) {
-		size_t number = (uint32_t)read_i32(entry + at + 1);
-
+	if (!arch_plt_read(entry, length, vaddr, &target))
+		return NULL;
+	if (!target.slot)
 		/* The analyzer does not see that a list with items has memory. */
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-		return number < reading->lazy.count ? reading->lazy.items[number].name : NULL;
-	}
-	return NULL;
+		return target.number < reading->lazy.count ? reading->lazy.items[target.number].name
+							   : NULL;
+	wanted.address = target.slot;
+	if (reading->slots.count)
+		found = bsearch(&wanted, reading->slots.items, reading->slots.count, sizeof(wanted),
+			compare_slots);
+	return found ? found->name : NULL;
 }
 
 static int read_entries(struct plt_reading *reading, const char *section_name)
 {
 	size_t index = elf_file_find_section(reading->file, section_name);
-	size_t step = PLT_ENTRY_BYTES;
+	size_t step = ARCH_PLT_ENTRY_BYTES;
 	const Elf64_Shdr *header;
 	struct elf_bytes code;
 	int result = 0;
@@ -241,7 +224,7 @@ int plt_symbols_collect(
 	int result;
 
 	*ret_names = NULL;
-	if (elf_file_machine(file) != EM_X86_64)
+	if (elf_file_machine(file) != ARCH_ELF_MACHINE)
 		return 0;
 	result = collect(&reading, ret_names);
 	if (result < 0)

@@ -7,11 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arch/code.h"
+#include ARCH_HEADER(files)
 #include "unwind/cfi.h"
 #include "unwind/infer.h"
 #include "unwind/ranges.h"
 #include "unwind/table_writer.h"
-#include "unwind/x86.h"
 
 /*
  * Up to here what lies between two FDEs is padding after the last instruction. Anything longer may
@@ -43,26 +44,11 @@ struct builder {
 	uint64_t unsupported_rows, corrupt_fdes;
 };
 
-/*
- * mov $SYS_rt_sigreturn, %rax; syscall: has no FDE in musl and in stripped-down libraries.
- */
-static const uint8_t signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-
-/*
- * Where musl's __clone() goes on in a new thread: xor %ebp, %ebp; pop %rdi; call *%r9; and then it
- * ends the thread. It has no FDE either, and stands on a stack without a caller.
- */
-static const uint8_t thread_start[] = {0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1};
-#define THREAD_START_BYTES 15 /* up to __clone()'s way back in the old thread */
-
-static const struct unwind_rule frame_pointer_rule = {.cfa = UNWIND_CFA_FRAME_POINTER,
-	.rbp = UNWIND_SAVED_AT_CFA,
-	.rbp_offset = -16,
-	.ra_offset = -8};
+static const struct unwind_rule frame_pointer_rule = UNWIND_FRAME_POINTER_RULE;
 static const struct unwind_rule go_rule = {.cfa = UNWIND_CFA_FRAME_POINTER,
-	.rbp = UNWIND_SAVED_AT_CFA,
+	.fp = UNWIND_SAVED_AT_CFA,
 	.cfa_offset = UNWIND_FRAMES_ON_STACKS,
-	.rbp_offset = -16,
+	.fp_offset = -16,
 	.ra_offset = -8};
 
 static int compare_code(const void *left, const void *right)
@@ -185,27 +171,16 @@ static bool is_go_program(struct elf_file *file)
 }
 
 /*
- * The entry point counts as the end of the stack when it begins as every _start does, by clearing
- * rbp, or as the dynamic linker's, by passing rsp on: old linkers gave shared libraries the start
- * of .text for an entry point.
+ * The entry point counts as the end of the stack when it begins as every _start does, or as the
+ * dynamic linker's: old linkers gave shared libraries the start of .text for an entry point.
  */
 static void find_start(struct builder *builder)
 {
-	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	static const uint8_t xor_ebp[] = {0x31, 0xed};
-	static const uint8_t xor_rbp[] = {0x48, 0x31, 0xed};
-	static const uint8_t mov_rsp_rdi_call[] = {0x48, 0x89, 0xe7, 0xe8};
 	uint64_t entry = elf_file_entry(builder->file);
-	uint8_t first[8];
-	const uint8_t *code = first;
+	uint8_t code[ARCH_START_BYTES];
 
-	if (!entry || !elf_file_read_loaded(builder->file, entry, first, sizeof(first)))
-		return;
-	if (memcmp(code, endbr64, sizeof(endbr64)) == 0)
-		code += sizeof(endbr64);
-	if (memcmp(code, xor_ebp, sizeof(xor_ebp)) == 0 ||
-		memcmp(code, xor_rbp, sizeof(xor_rbp)) == 0 ||
-		memcmp(code, mov_rsp_rdi_call, sizeof(mov_rsp_rdi_call)) == 0)
+	if (entry && elf_file_read_loaded(builder->file, entry, code, sizeof(code)) &&
+		arch_begins_program(code))
 		builder->start = entry;
 }
 
@@ -249,7 +224,7 @@ static uint64_t find_code(const struct builder *builder, uint64_t begin, uint64_
 /* Code without FDE that holds neither the program's start nor a signal's end. */
 static int add_common_gap(struct builder *builder, uint64_t begin, uint64_t end)
 {
-	uint64_t at = find_code(builder, begin, end, thread_start, sizeof(thread_start));
+	uint64_t at = find_code(builder, begin, end, arch_thread_start, sizeof(arch_thread_start));
 	int result = 0;
 
 	if (!at)
@@ -258,14 +233,15 @@ static int add_common_gap(struct builder *builder, uint64_t begin, uint64_t end)
 		result = infer(builder, begin, at);
 	if (result == 0)
 		result = unwind_rows_add_fixed(&builder->rows, at, UNWIND_RULE_END);
-	at += THREAD_START_BYTES;
+	at += ARCH_THREAD_START_BYTES;
 	return result == 0 && at < end ? infer(builder, at, end) : result;
 }
 
 /* Code without FDE that does not hold the program's start. */
 static int add_plain_gap(struct builder *builder, uint64_t begin, uint64_t end)
 {
-	uint64_t at = find_code(builder, begin, end, signal_return, sizeof(signal_return));
+	uint64_t at =
+		find_code(builder, begin, end, arch_signal_return, sizeof(arch_signal_return));
 	uint64_t row = at > begin ? at - 1 : at;
 	int result = 0;
 
@@ -279,7 +255,7 @@ static int add_plain_gap(struct builder *builder, uint64_t begin, uint64_t end)
 			&builder->rows, row, &(struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL});
 	if (result < 0)
 		return result;
-	at += sizeof(signal_return);
+	at += sizeof(arch_signal_return);
 	return at < end ? add_common_gap(builder, at, end) : 0;
 }
 
@@ -301,19 +277,19 @@ static int add_gap(struct builder *builder, uint64_t begin, uint64_t end)
 	return start_end < end ? add_plain_gap(builder, start_end, end) : 0;
 }
 
-/* The instruction that gives rsp a value from anywhere but this stack. */
-static bool switches_stack(const struct x86_instruction *instruction)
+/* The instruction that gives the stack pointer a value from anywhere but this stack. */
+static bool switches_stack(const struct arch_instruction *instruction)
 {
-	if (instruction->reg != X86_RSP || instruction->base == X86_RSP ||
-		instruction->base == X86_RBP)
+	if (instruction->reg != ARCH_SP || instruction->base == ARCH_SP ||
+		instruction->base == ARCH_FP)
 		return false;
-	return instruction->effect == X86_LOAD || instruction->effect == X86_MOVE;
+	return instruction->effect == ARCH_LOAD || instruction->effect == ARCH_MOVE;
 }
 
 /* Where a function goes on with another stack; 0 when it does not. */
 static uint64_t find_stack_switch(struct builder *builder, uint64_t begin, uint64_t end)
 {
-	struct x86_instruction instruction;
+	struct arch_instruction instruction;
 	struct elf_bytes code;
 	size_t at = 0;
 
@@ -321,7 +297,7 @@ static uint64_t find_stack_switch(struct builder *builder, uint64_t begin, uint6
 		!elf_file_window(builder->file, begin, end - begin, &code))
 		return 0;
 	while (at < code.length &&
-		x86_decode(code.bytes + at, code.length - at, begin + at, &instruction)) {
+		arch_decode(code.bytes + at, code.length - at, begin + at, &instruction)) {
 		at += instruction.length;
 		if (switches_stack(&instruction))
 			return begin + at < end ? begin + at : 0;
@@ -336,7 +312,8 @@ static uint64_t find_stack_switch(struct builder *builder, uint64_t begin, uint6
  */
 static int add_stack_switch(struct builder *builder, uint64_t begin, uint64_t end)
 {
-	static const struct unwind_rule rule = {.cfa = UNWIND_CFA_OTHER_STACK, .ra_offset = -8};
+	static const struct unwind_rule rule = {
+		.cfa = UNWIND_CFA_OTHER_STACK, .ra_offset = ARCH_RETURN_OFFSET};
 	uint64_t at = find_stack_switch(builder, begin, end);
 	size_t *count = &builder->rows.packed.count;
 
@@ -370,15 +347,18 @@ static int add_fde(struct builder *builder, const struct unwind_range *range, ui
 
 static int add_range(struct builder *builder, const struct unwind_range *range, uint64_t end)
 {
-	struct unwind_rule rule = {.cfa = UNWIND_CFA_RSP, .cfa_offset = 8, .ra_offset = -8};
+	struct unwind_rule rule = unwind_entry_rule();
 
 	switch (range->kind) {
 	case UNWIND_RANGE_PLT_HEADER:
-		rule.cfa_offset = 16;
+		rule.cfa_offset = ARCH_PLT_HEADER_CFA;
 		if (unwind_rows_add(&builder->rows, range->begin, &rule) < 0)
 			return -ENOMEM;
-		rule.cfa_offset = 24;
-		return unwind_rows_add(&builder->rows, range->begin + 6, &rule);
+		rule.cfa_offset += ARCH_PLT_HEADER_PUSHES;
+		rule.ra = UNWIND_RA_AT_CFA;
+		rule.ra_offset = -8;
+		return unwind_rows_add(
+			&builder->rows, range->begin + ARCH_PLT_HEADER_PUSHED_AT, &rule);
 	case UNWIND_RANGE_PLT_PUSH:
 		rule.cfa = UNWIND_CFA_PLT;
 		rule.cfa_offset = range->pushed_at;
@@ -470,11 +450,10 @@ int unwind_table_build(struct unwind_table *ret_table, struct elf_file *file,
 	_cleanup_(builder_done) struct builder builder = {.file = file};
 	int result;
 
-	if (elf_file_machine(file) != EM_X86_64)
+	if (elf_file_machine(file) != ARCH_ELF_MACHINE)
 		return errmsg_set(err, -EINVAL,
-			"cannot make an unwind table: the file is for another processor than "
-			"x86-64; "
-			"profile on the machine that runs it");
+			"cannot make an unwind table: the file is for another processor "
+			"than " ARCH_NAME "; profile on the machine that runs it");
 	result = build(&builder, ret_table);
 	if (result < 0)
 		return errmsg_set(err, result, "cannot make an unwind table of the file: %s",

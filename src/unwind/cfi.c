@@ -6,13 +6,12 @@
 #include <dwarf.h>
 #include <errno.h>
 
+#include "arch/arch.h"
 #include "base/macros.h"
 
 #define LENGTH_64_BIT        0xffffffffU
 #define DEBUG_FRAME_CIE_ID   0xffffffffU
 #define DEBUG_FRAME_CIE_ID64 UINT64_MAX
-/* The column of the return address on x86-64 (psABI figure 3.36). */
-#define RETURN_ADDRESS_COLUMN 16
 
 #define FORMAT_MASK 0x0f
 #define BASE_MASK   0x70
@@ -158,7 +157,7 @@ static int parse_cie(struct cfi_cie *cie, struct cursor cursor, const struct cfi
 	cie->code_alignment = cursor_uleb(&cursor);
 	cie->data_alignment = cursor_sleb(&cursor);
 	return_address = version == 1 ? cursor_u8(&cursor) : cursor_uleb(&cursor);
-	if (return_address != RETURN_ADDRESS_COLUMN)
+	if (return_address != ARCH_DWARF_RETURN_ADDRESS)
 		return -EINVAL;
 	if (*letters == 'z') {
 		struct cursor data = cursor_split(&cursor, cursor_uleb(&cursor));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Call frame information, .eh_frame or .debug_frame: its entries, and the program of a CIE or FDE
- * run into unwind rows. Only what the unwinder follows is kept: CFA, rbp, rbx and the return
- * address. DWARF 5 section 6.4; .eh_frame differences: Linux Standard Base Core 5.0, section 10.6.
+ * run into unwind rows. Only what the unwinder follows is kept: CFA, frame pointer, second register
+ * (arch/arch.h) and return address. DWARF 5 section 6.4; .eh_frame differences: Linux Standard Base
+ * Core 5.0, section 10.6.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/cursor.h"
+#include "base/cursor.h"
 #include "unwind/rows.h"
 
 struct cfi_section {
@@ -25,7 +26,7 @@ enum cfi_cfa_kind {
 	CFI_CFA_UNDEFINED = 0,
 	CFI_CFA_REGISTER,    /* register + offset */
 	CFI_CFA_DEREF,       /* *(register + offset) + addend */
-	CFI_CFA_PLT,         /* rsp + 8 + ((pc & 15) >= offset ? 8 : 0) */
+	CFI_CFA_PLT,         /* UNWIND_CFA_PLT */
 	CFI_CFA_UNSUPPORTED, /* another expression */
 };
 
@@ -54,7 +55,7 @@ struct cfi_saved {
 /* The rules at one location. */
 struct cfi_registers {
 	struct cfi_cfa cfa;
-	struct cfi_saved rbx, rbp, rsp, ra;
+	struct cfi_saved fp, second, sp, ra;
 };
 
 struct cfi_cie {

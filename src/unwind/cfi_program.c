@@ -4,11 +4,13 @@
 #include <dwarf.h>
 #include <errno.h>
 
+#include "arch/arch.h"
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
 
-/* DWARF register numbers of the followed ones, x86-64 psABI figure 3.36. */
-enum { RBX = 3, RBP = 6, RSP = 7, RETURN_ADDRESS = 16 };
+/* Return addresses are signed from here on, or no longer: they are read without the signature. */
+#define CFA_AARCH64_NEGATE_RA_STATE         0x2d /* DW_CFA_GNU_window_save, too */
+#define CFA_AARCH64_NEGATE_RA_STATE_WITH_PC 0x2c
 
 /* Compilers nest remember_state once or twice. */
 #define MAX_REMEMBERED 16
@@ -31,16 +33,15 @@ static struct cfi_saved *saved_of(
 	struct cfi_registers *registers, uint64_t reg, struct cfi_saved *other)
 {
 	switch (reg) {
-	case RBX:
-		return &registers->rbx;
-	case RBP:
-		return &registers->rbp;
-	case RSP:
-		return &registers->rsp;
-	case RETURN_ADDRESS:
+	case ARCH_DWARF_FP:
+		return &registers->fp;
+	case ARCH_DWARF_SP:
+		return &registers->sp;
+	case ARCH_DWARF_RETURN_ADDRESS:
 		return &registers->ra;
 	default:
-		return other;
+		/* The return address's own column where there is a link register. */
+		return reg == ARCH_DWARF_SECOND ? &registers->second : other;
 	}
 }
 
@@ -224,10 +225,10 @@ static int run_register_operation(struct machine *machine, uint8_t operation, ui
 		return 0;
 	case DW_CFA_val_offset:
 	case DW_CFA_val_offset_sf:
-		/* The caller's rsp *is* the CFA: saying so changes nothing. */
+		/* The caller's stack pointer *is* the CFA: saying so changes nothing. */
 		set_saved(machine, reg,
-			cursor_uleb(program) == 0 && reg == RSP ? CFI_SAVED_UNSPECIFIED
-								: CFI_SAVED_UNSUPPORTED,
+			cursor_uleb(program) == 0 && reg == ARCH_DWARF_SP ? CFI_SAVED_UNSPECIFIED
+									  : CFI_SAVED_UNSUPPORTED,
 			0, 0);
 		return 0;
 	case DW_CFA_val_expression:
@@ -260,6 +261,9 @@ static int run_extended_operation(struct machine *machine, uint8_t operation)
 		return remember_state(machine);
 	case DW_CFA_restore_state:
 		return restore_state(machine);
+	case CFA_AARCH64_NEGATE_RA_STATE:
+	case CFA_AARCH64_NEGATE_RA_STATE_WITH_PC:
+		return ARCH_HAS_LINK_REGISTER ? 0 : -EINVAL;
 	case DW_CFA_GNU_args_size:
 		cursor_uleb(program);
 		return 0;

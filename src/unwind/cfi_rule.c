@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From what call frame information says to what a table row can say. */
+#include "arch/arch.h"
 #include "unwind/cfi.h"
-
-enum { RBX = 3, RBP = 6, RSP = 7, GENERAL_REGISTERS = 16 };
 
 static bool fits_s16(int64_t value)
 {
@@ -17,19 +16,19 @@ static bool fits_s32(int64_t value)
 static bool set_cfa_register(const struct cfi_cfa *cfa, struct unwind_rule *rule)
 {
 	switch (cfa->reg) {
-	case RSP:
-		rule->cfa = UNWIND_CFA_RSP;
+	case ARCH_DWARF_SP:
+		rule->cfa = UNWIND_CFA_SP;
 		break;
-	case RBP:
-		rule->cfa = UNWIND_CFA_RBP;
+	case ARCH_DWARF_FP:
+		rule->cfa = UNWIND_CFA_FP;
 		break;
-	case RBX:
-		rule->cfa = UNWIND_CFA_RBX;
+	case ARCH_DWARF_SECOND:
+		rule->cfa = UNWIND_CFA_SECOND;
 		break;
 	default:
 		rule->cfa = UNWIND_CFA_LEAF_REGISTER;
 		rule->cfa_addend = (int16_t)cfa->reg;
-		return cfa->reg < GENERAL_REGISTERS;
+		return cfa->reg < ARCH_REGISTERS;
 	}
 	return true;
 }
@@ -43,9 +42,10 @@ static bool set_cfa(const struct cfi_cfa *cfa, struct unwind_rule *rule)
 	case CFI_CFA_REGISTER:
 		return set_cfa_register(cfa, rule);
 	case CFI_CFA_DEREF:
-		rule->cfa = cfa->reg == RSP ? UNWIND_CFA_RSP_DEREF : UNWIND_CFA_RBP_DEREF;
+		rule->cfa = cfa->reg == ARCH_DWARF_SP ? UNWIND_CFA_SP_DEREF : UNWIND_CFA_FP_DEREF;
 		rule->cfa_addend = (int16_t)cfa->addend;
-		return (cfa->reg == RSP || cfa->reg == RBP) && fits_s16(cfa->addend);
+		return (cfa->reg == ARCH_DWARF_SP || cfa->reg == ARCH_DWARF_FP) &&
+		       fits_s16(cfa->addend);
 	case CFI_CFA_PLT:
 		rule->cfa = UNWIND_CFA_PLT;
 		return true;
@@ -83,7 +83,11 @@ static bool set_return_address(const struct cfi_registers *registers, struct unw
 	case CFI_SAVED_IN_REGISTER:
 		rule->ra = UNWIND_RA_LEAF_REGISTER;
 		rule->ra_offset = (int16_t)ra.reg;
-		return ra.reg < GENERAL_REGISTERS;
+		return ra.reg < ARCH_REGISTERS;
+	case CFI_SAVED_UNSPECIFIED:
+	case CFI_SAVED_SAME:
+		rule->ra = UNWIND_RA_SECOND;
+		return ARCH_HAS_LINK_REGISTER;
 	default:
 		return false;
 	}
@@ -107,9 +111,9 @@ static void set_saved(const struct cfi_registers *registers, struct cfi_saved sa
 		*ret_offset = (int16_t)saved.offset;
 		return;
 	case CFI_SAVED_AT_REGISTER:
-		if (saved.reg != RBP || !fits_s16(saved.offset))
+		if (saved.reg != ARCH_DWARF_FP || !fits_s16(saved.offset))
 			return;
-		*ret_kind = UNWIND_SAVED_AT_RBP;
+		*ret_kind = UNWIND_SAVED_AT_FP;
 		*ret_offset = (int16_t)saved.offset;
 		return;
 	default:
@@ -126,14 +130,14 @@ bool cfi_to_rule(const struct cfi_registers *registers, struct unwind_rule *ret_
 		ret_rule->cfa = UNWIND_CFA_END;
 		return true;
 	}
-	/* The step takes the CFA for the caller's rsp: another rule for rsp (longjmp) cannot be
-	 * told. */
-	if (registers->rsp.kind != CFI_SAVED_UNSPECIFIED && registers->rsp.kind != CFI_SAVED_SAME)
+	/* The step takes the CFA for the caller's stack pointer: another rule for that (longjmp)
+	 * cannot be expressed. */
+	if (registers->sp.kind != CFI_SAVED_UNSPECIFIED && registers->sp.kind != CFI_SAVED_SAME)
 		return false;
 	if (!set_cfa(&registers->cfa, &rule) || !set_return_address(registers, &rule))
 		return false;
-	set_saved(registers, registers->rbp, &rule.rbp, &rule.rbp_offset);
-	set_saved(registers, registers->rbx, &rule.rbx, &rule.rbx_offset);
+	set_saved(registers, registers->fp, &rule.fp, &rule.fp_offset);
+	set_saved(registers, registers->second, &rule.second, &rule.second_offset);
 	*ret_rule = rule;
 	return true;
 }

@@ -6,18 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/code.h"
 #include "base/array.h"
-#include "unwind/x86.h"
 
-/* What linkers and compilers align the starts of functions to. */
-#define FUNCTION_ALIGNMENT 16
 /* A function is cut there; no compiler and no person wrote a longer one. */
 #define CODE_FUNCTION_MAX_INSTRUCTIONS ((size_t)1 << 20)
 /* As many of the longest instructions. */
-#define CODE_FUNCTION_MAX_BYTES (CODE_FUNCTION_MAX_INSTRUCTIONS * 15)
+#define CODE_FUNCTION_MAX_BYTES (CODE_FUNCTION_MAX_INSTRUCTIONS * ARCH_LONGEST_INSTRUCTION)
 
 struct code_instruction {
-	struct x86_instruction x86;
+	struct arch_instruction decoded;
 	uint32_t offset; /* from the function's start */
 	uint32_t join;   /* for the user; 0 after reading */
 };
@@ -45,6 +43,6 @@ struct code_instruction *code_function_at(struct code_function *function, uint64
 /* Keeps the first `count` instructions, fewer than there are. */
 void code_function_cut(struct code_function *function, size_t count);
 /* True when the flow does not go on to the next instruction in memory. */
-bool code_ends_flow(const struct x86_instruction *instruction);
+bool code_ends_flow(const struct arch_instruction *instruction);
 /* Where the nops and zeros end that fill the space from `at` on, at most `limit`. */
 uint64_t code_skip_padding(const uint8_t *code, uint64_t at, uint64_t limit);

@@ -31,7 +31,8 @@ static int64_t read_addend(struct cursor *cursor)
 
 /*
  * breg7 8; breg16 0; lit15; and; litN; ge; lit3; shl; plus: what ld writes for the PLT, where the
- * entry's push moves rsp at byte N of 16.
+ * entry's push moves the stack pointer at byte N of 16. x86-64's: 7 is rsp and 16 the return
+ * address.
  */
 static bool read_plt(struct cursor cursor, int64_t *ret_threshold)
 {

@@ -9,9 +9,6 @@
 /* Depths beyond this are no frames: unknown, so that sums never overflow. */
 #define MAX_DEPTH (1 << 30)
 
-/* What a called function may change (psABI figure 3.4): rax rcx rdx rsi rdi r8 to r11. */
-#define CALLER_SAVED 0x0fc7
-
 static int32_t checked(int64_t value)
 {
 	return value > -MAX_DEPTH && value < MAX_DEPTH ? (int32_t)value : FRAME_UNKNOWN;
@@ -29,15 +26,15 @@ struct frame_state frame_state_at_entry(void)
 {
 	struct frame_state state = {.slot_at = FRAME_UNKNOWN};
 
-	for (size_t i = 0; i < X86_REGISTERS; i++)
+	for (size_t i = 0; i < ARCH_MACHINE_REGISTERS; i++)
 		state.to_cfa[i] = FRAME_UNKNOWN;
-	state.to_cfa[X86_RSP] = 8;
+	state.to_cfa[ARCH_SP] = ARCH_ENTRY_CFA;
 	return state;
 }
 
 static struct frame_saved *saved_of(struct frame_state *state, uint8_t reg)
 {
-	return reg == X86_RBP ? &state->rbp : reg == X86_RBX ? &state->rbx : NULL;
+	return reg == ARCH_FP ? &state->fp : reg == ARCH_SECOND ? &state->second : NULL;
 }
 
 /* The register takes a value that is `to_cfa` below the CFA, or an unknown one. */
@@ -50,19 +47,19 @@ static void set_register(struct frame_state *state, uint8_t reg, int32_t to_cfa)
 		saved->kind = FRAME_SAVED_LOST;
 }
 
-/* rsp moves by `bytes`. */
+/* The stack pointer moves by `bytes`. */
 static void move_stack(struct frame_state *state, int64_t bytes)
 {
-	state->to_cfa[X86_RSP] = plus(state->to_cfa[X86_RSP], -bytes);
+	state->to_cfa[ARCH_SP] = plus(state->to_cfa[ARCH_SP], -bytes);
 	state->slot_at = plus(state->slot_at, -bytes);
 	if (state->slot_at < 0)
 		state->slot_at = FRAME_UNKNOWN;
 }
 
-/* rsp becomes another register's value. */
+/* The stack pointer becomes another register's value. */
 static void set_stack(struct frame_state *state, int32_t to_cfa)
 {
-	state->to_cfa[X86_RSP] = to_cfa;
+	state->to_cfa[ARCH_SP] = to_cfa;
 	state->slot_at = FRAME_UNKNOWN;
 }
 
@@ -74,7 +71,7 @@ static void store(struct frame_state *state, uint8_t reg, uint8_t base, int64_t 
 
 	if (saved && saved->kind == FRAME_SAVED_SAME && to_cfa != FRAME_UNKNOWN)
 		*saved = (struct frame_saved){FRAME_SAVED_AT_CFA, -to_cfa};
-	if (base != X86_RSP)
+	if (base != ARCH_SP)
 		return;
 	if (state->slot_at != FRAME_UNKNOWN && value == state->slot_at)
 		state->slot_at = FRAME_UNKNOWN;
@@ -92,9 +89,9 @@ static void load(struct frame_state *state, uint8_t reg, uint8_t base, int64_t v
 	bool restores = saved && saved->kind == FRAME_SAVED_AT_CFA && to_cfa != FRAME_UNKNOWN &&
 			saved->offset == -to_cfa;
 
-	if (base == X86_RSP && state->slot_at != FRAME_UNKNOWN && value == state->slot_at)
+	if (base == ARCH_SP && state->slot_at != FRAME_UNKNOWN && value == state->slot_at)
 		loaded = state->slot_to_cfa;
-	if (reg == X86_RSP)
+	if (reg == ARCH_SP)
 		set_stack(state, loaded);
 	else
 		set_register(state, reg, loaded);
@@ -104,14 +101,14 @@ static void load(struct frame_state *state, uint8_t reg, uint8_t base, int64_t v
 
 static void push(struct frame_state *state, uint8_t reg)
 {
-	int32_t pushed = reg == X86_NO_REGISTER ? FRAME_UNKNOWN : state->to_cfa[reg];
+	int32_t pushed = reg == ARCH_NO_REGISTER ? FRAME_UNKNOWN : state->to_cfa[reg];
 
 	move_stack(state, -8);
-	if (reg == X86_NO_REGISTER)
+	if (reg == ARCH_NO_REGISTER)
 		return;
-	store(state, reg, X86_RSP, 0);
-	/* push %rsp stores what rsp was before. */
-	if (reg == X86_RSP && pushed != FRAME_UNKNOWN) {
+	store(state, reg, ARCH_SP, 0);
+	/* What the stack pointer was before is stored. */
+	if (reg == ARCH_SP && pushed != FRAME_UNKNOWN) {
 		state->slot_at = 0;
 		state->slot_to_cfa = pushed;
 	}
@@ -119,68 +116,82 @@ static void push(struct frame_state *state, uint8_t reg)
 
 static void pop(struct frame_state *state, uint8_t reg)
 {
-	if (reg == X86_NO_REGISTER) {
+	if (reg == ARCH_NO_REGISTER) {
 		move_stack(state, 8);
-	} else if (reg == X86_RSP) {
-		load(state, X86_RSP, X86_RSP, 0);
+	} else if (reg == ARCH_SP) {
+		load(state, ARCH_SP, ARCH_SP, 0);
 	} else {
-		load(state, reg, X86_RSP, 0);
+		load(state, reg, ARCH_SP, 0);
 		move_stack(state, 8);
 	}
 }
 
 static void set_sum(struct frame_state *state, uint8_t reg, uint8_t base, int64_t value)
 {
-	if (reg == X86_RSP && base == X86_RSP)
+	if (reg == ARCH_SP && base == ARCH_SP)
 		move_stack(state, value);
-	else if (reg == X86_RSP)
+	else if (reg == ARCH_SP)
 		set_stack(state, plus(state->to_cfa[base], -value));
 	else
 		set_register(state, reg, plus(state->to_cfa[base], -value));
 }
 
-static void forget(struct frame_state *state, uint16_t registers)
+static void forget(struct frame_state *state, uint32_t registers)
 {
-	for (unsigned reg = 0; reg < X86_REGISTERS; reg++) {
+	for (unsigned reg = 0; reg < ARCH_MACHINE_REGISTERS; reg++) {
 		if (!(registers >> reg & 1))
 			continue;
-		if (reg == X86_RSP)
+		if (reg == ARCH_SP)
 			set_stack(state, FRAME_UNKNOWN);
 		else
 			set_register(state, reg, FRAME_UNKNOWN);
 	}
 }
 
-void frame_state_apply(struct frame_state *state, const struct x86_instruction *instruction)
+/* Of one register or two, and of a base that moves. */
+static void access(struct frame_state *state, const struct arch_instruction *instruction)
+{
+	void (*move)(struct frame_state *, uint8_t, uint8_t, int64_t) =
+		instruction->effect == ARCH_LOAD ? load : store;
+
+	if (instruction->before)
+		set_sum(state, instruction->base, instruction->base, instruction->before);
+	if (instruction->reg != ARCH_NO_REGISTER)
+		move(state, instruction->reg, instruction->base, instruction->value);
+	if (instruction->has_pair && instruction->pair != ARCH_NO_REGISTER)
+		move(state, instruction->pair, instruction->base, instruction->value + 8);
+	if (instruction->after)
+		set_sum(state, instruction->base, instruction->base, instruction->after);
+}
+
+void frame_state_apply(struct frame_state *state, const struct arch_instruction *instruction)
 {
 	switch (instruction->effect) {
-	case X86_PUSH:
+	case ARCH_PUSH:
 		push(state, instruction->reg);
 		break;
-	case X86_POP:
+	case ARCH_POP:
 		pop(state, instruction->reg);
 		break;
-	case X86_ADD:
+	case ARCH_ADD:
 		set_sum(state, instruction->reg, instruction->reg, instruction->value);
 		break;
-	case X86_MOVE:
+	case ARCH_MOVE:
 		set_sum(state, instruction->reg, instruction->base, 0);
 		break;
-	case X86_ADDRESS:
+	case ARCH_ADDRESS:
 		set_sum(state, instruction->reg, instruction->base, instruction->value);
 		break;
-	case X86_LOAD:
-		load(state, instruction->reg, instruction->base, instruction->value);
+	case ARCH_LOAD:
+	case ARCH_STORE:
+		access(state, instruction);
 		break;
-	case X86_STORE:
-		store(state, instruction->reg, instruction->base, instruction->value);
+	case ARCH_LEAVE:
+		set_stack(state, state->to_cfa[ARCH_FP]);
+		pop(state, ARCH_FP);
 		break;
-	case X86_LEAVE:
-		set_stack(state, state->to_cfa[X86_RBP]);
-		pop(state, X86_RBP);
-		break;
-	case X86_CALL:
-		forget(state, CALLER_SAVED);
+	case ARCH_CALL:
+		forget(state, ARCH_CALLER_SAVED);
 		break;
 	default:
 		forget(state, instruction->written);
@@ -188,11 +199,12 @@ void frame_state_apply(struct frame_state *state, const struct x86_instruction *
 	}
 }
 
-/* push %rbp; mov %rsp, %rbp: what is called a frame pointer. */
+/* The register points to where the caller's was saved: what is called a frame pointer. */
 static bool has_frame_pointer(const struct frame_state *state)
 {
-	return state->to_cfa[X86_RBP] == 16 && state->rbp.kind == FRAME_SAVED_AT_CFA &&
-	       state->rbp.offset == -16;
+	return state->fp.kind == FRAME_SAVED_AT_CFA &&
+	       state->to_cfa[ARCH_FP] == -state->fp.offset &&
+	       (ARCH_HAS_LINK_REGISTER || state->fp.offset == -16);
 }
 
 void frame_state_after_popping_call(struct frame_state *state)
@@ -217,11 +229,11 @@ int frame_state_merge(struct frame_state *state, const struct frame_state *other
 	int changed = 0;
 
 	/* Below a frame pointer the depth may vary: arguments pushed in a loop. */
-	if (state->to_cfa[X86_RSP] != FRAME_UNKNOWN && other->to_cfa[X86_RSP] != FRAME_UNKNOWN &&
-		state->to_cfa[X86_RSP] != other->to_cfa[X86_RSP] &&
+	if (state->to_cfa[ARCH_SP] != FRAME_UNKNOWN && other->to_cfa[ARCH_SP] != FRAME_UNKNOWN &&
+		state->to_cfa[ARCH_SP] != other->to_cfa[ARCH_SP] &&
 		!(has_frame_pointer(state) && has_frame_pointer(other)))
 		return -EINVAL;
-	for (size_t i = 0; i < X86_REGISTERS; i++) {
+	for (size_t i = 0; i < ARCH_MACHINE_REGISTERS; i++) {
 		if (state->to_cfa[i] == FRAME_UNKNOWN || state->to_cfa[i] == other->to_cfa[i])
 			continue;
 		state->to_cfa[i] = FRAME_UNKNOWN;
@@ -232,19 +244,20 @@ int frame_state_merge(struct frame_state *state, const struct frame_state *other
 		state->slot_at = FRAME_UNKNOWN;
 		changed = 1;
 	}
-	changed |= merge_saved(&state->rbp, &other->rbp);
-	changed |= merge_saved(&state->rbx, &other->rbx);
+	changed |= merge_saved(&state->fp, &other->fp);
+	changed |= merge_saved(&state->second, &other->second);
 	return changed;
 }
 
 bool frame_state_can_return(const struct frame_state *state)
 {
-	return state->to_cfa[X86_RSP] == 8;
+	return state->to_cfa[ARCH_SP] == ARCH_ENTRY_CFA &&
+	       (!ARCH_HAS_LINK_REGISTER || state->second.kind == FRAME_SAVED_SAME);
 }
 
 bool frame_state_cannot_return(const struct frame_state *state)
 {
-	return state->to_cfa[X86_RSP] != FRAME_UNKNOWN && state->to_cfa[X86_RSP] != 8;
+	return state->to_cfa[ARCH_SP] != FRAME_UNKNOWN && state->to_cfa[ARCH_SP] != ARCH_ENTRY_CFA;
 }
 
 static uint8_t saved_kind(const struct frame_saved *saved, int16_t *ret_offset)
@@ -261,15 +274,11 @@ static uint8_t saved_kind(const struct frame_saved *saved, int16_t *ret_offset)
 /* Any register will do in the innermost frame. */
 static bool set_leaf_cfa(const struct frame_state *state, struct unwind_rule *rule)
 {
-	/* By machine number; the table has DWARF's. */
-	static const uint8_t dwarf_numbers[X86_REGISTERS] = {
-		0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
-
-	for (size_t i = 0; i < X86_REGISTERS; i++) {
+	for (size_t i = 0; i < ARCH_MACHINE_REGISTERS; i++) {
 		if (state->to_cfa[i] == FRAME_UNKNOWN)
 			continue;
 		rule->cfa = UNWIND_CFA_LEAF_REGISTER;
-		rule->cfa_addend = dwarf_numbers[i];
+		rule->cfa_addend = arch_dwarf_register((unsigned)i);
 		rule->cfa_offset = state->to_cfa[i];
 		return true;
 	}
@@ -282,23 +291,23 @@ static bool set_slot_cfa(const struct frame_state *state, struct unwind_rule *ru
 	if (state->slot_at == FRAME_UNKNOWN || state->slot_to_cfa < INT16_MIN ||
 		state->slot_to_cfa > INT16_MAX)
 		return false;
-	rule->cfa = UNWIND_CFA_RSP_DEREF;
+	rule->cfa = UNWIND_CFA_SP_DEREF;
 	rule->cfa_offset = state->slot_at;
 	rule->cfa_addend = (int16_t)state->slot_to_cfa;
 	return true;
 }
 
 /*
- * A frame pointer comes before rsp: callees that pop their own arguments move rsp unseen. A saved
- * stack pointer comes before registers that only count in the innermost frame.
+ * A frame pointer comes before the stack pointer: callees that pop their own arguments move it
+ * unseen. A saved stack pointer comes before registers that only count in the innermost frame.
  */
 static bool set_cfa(const struct frame_state *state, struct unwind_rule *rule)
 {
 	static const struct {
-		enum x86_register reg;
+		uint8_t reg;
 		enum unwind_cfa cfa;
-	} best[] = {
-		{X86_RSP, UNWIND_CFA_RSP}, {X86_RBP, UNWIND_CFA_RBP}, {X86_RBX, UNWIND_CFA_RBX}};
+	} best[] = {{ARCH_SP, UNWIND_CFA_SP}, {ARCH_FP, UNWIND_CFA_FP},
+		{ARCH_SECOND, UNWIND_CFA_SECOND}};
 
 	for (size_t i = has_frame_pointer(state) ? 1 : 0; i < ARRAY_SIZE(best); i++) {
 		if (state->to_cfa[best[i].reg] == FRAME_UNKNOWN)
@@ -312,12 +321,20 @@ static bool set_cfa(const struct frame_state *state, struct unwind_rule *rule)
 
 bool frame_state_to_rule(const struct frame_state *state, struct unwind_rule *ret_rule)
 {
-	struct unwind_rule rule = {.ra_offset = -8};
+	struct unwind_rule rule = {.ra_offset = ARCH_RETURN_OFFSET};
 
 	if (!set_cfa(state, &rule))
 		return false;
-	rule.rbp = saved_kind(&state->rbp, &rule.rbp_offset);
-	rule.rbx = saved_kind(&state->rbx, &rule.rbx_offset);
+	rule.fp = saved_kind(&state->fp, &rule.fp_offset);
+	if (ARCH_HAS_LINK_REGISTER) {
+		if (state->second.kind == FRAME_SAVED_LOST)
+			return false;
+		rule.ra = saved_kind(&state->second, &rule.ra_offset) == UNWIND_SAVED_AT_CFA
+				  ? UNWIND_RA_AT_CFA
+				  : UNWIND_RA_SECOND;
+	} else {
+		rule.second = saved_kind(&state->second, &rule.second_offset);
+	}
 	*ret_rule = rule;
 	return true;
 }

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "arch/code.h"
 #include "unwind/table.h"
-#include "unwind/x86.h"
 
 #define FRAME_UNKNOWN INT32_MIN
 
@@ -24,16 +24,16 @@ struct frame_saved {
 
 struct frame_state {
 	/* By machine register: CFA = register + to_cfa, or FRAME_UNKNOWN. */
-	int32_t to_cfa[X86_REGISTERS];
-	/* CFA = *(rsp + slot_at) + slot_to_cfa, when slot_at is known. */
+	int32_t to_cfa[ARCH_MACHINE_REGISTERS];
+	/* CFA = *(stack pointer + slot_at) + slot_to_cfa, when slot_at is known. */
 	int32_t slot_at, slot_to_cfa;
-	struct frame_saved rbp, rbx;
+	struct frame_saved fp, second;
 };
 
 /* At a function's first instruction. */
 struct frame_state frame_state_at_entry(void);
 /* Changes `state` by what the instruction does. */
-void frame_state_apply(struct frame_state *state, const struct x86_instruction *instruction);
+void frame_state_apply(struct frame_state *state, const struct arch_instruction *instruction);
 /* After a call of a function that may have popped arguments: a frame pointer is all that still
  * tells the depth. */
 void frame_state_after_popping_call(struct frame_state *state);

@@ -5,15 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "unwind/x86.h"
+#include "arch/code.h"
+#include ARCH_HEADER(files)
 
 /* Instructions between two looks at the file's limits. */
 #define INSTRUCTIONS_AT_A_TIME 65536
 /* More starts than any program has functions: each call of it gives one until they are sorted. */
 #define STARTS_MAX ((size_t)8 << 20)
-/* lea disp32(%rip), %reg */
-#define LEA_BYTES  7
-#define LEA_OPCODE 0x8d
 
 static int compare_starts(const void *left, const void *right)
 {
@@ -95,19 +93,13 @@ bool function_starts_before(
 
 /* ---- From code ---- */
 
-/* The address that the instruction calls, or takes with lea; 0: none. */
+/* The address that the instruction calls, or takes; 0: none. */
 static uint64_t function_reference(
-	const uint8_t *code, uint64_t vaddr, const struct x86_instruction *instruction)
+	const uint8_t *code, uint64_t vaddr, const struct arch_instruction *instruction)
 {
-	int32_t distance;
-
-	if (instruction->effect == X86_CALL)
+	if (instruction->effect == ARCH_CALL)
 		return (uint64_t)instruction->value;
-	if (instruction->length != LEA_BYTES || (code[0] & 0xf8) != 0x48 || code[1] != LEA_OPCODE ||
-		(code[2] & 0xc7) != 0x05)
-		return 0;
-	memcpy(&distance, code + 3, sizeof(distance));
-	return vaddr + LEA_BYTES + (uint64_t)(int64_t)distance;
+	return arch_address_taken(code, vaddr, instruction);
 }
 
 static int add_reference(
@@ -126,14 +118,14 @@ static int add_reference(
 static int read_window(struct function_starts *starts, struct elf_file *file,
 	const struct elf_bytes *code, uint64_t *instructions)
 {
-	struct x86_instruction instruction;
+	struct arch_instruction instruction;
 	int result = 0;
 
 	for (size_t at = 0; at < code->length && result == 0; at += instruction.length) {
 		const uint8_t *here = code->bytes + at;
 		uint64_t vaddr = code->vaddr + at;
 
-		if (x86_decode(here, code->length - at, vaddr, &instruction))
+		if (arch_decode(here, code->length - at, vaddr, &instruction))
 			result = add_reference(
 				starts, file, function_reference(here, vaddr, &instruction));
 		else

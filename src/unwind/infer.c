@@ -101,7 +101,8 @@ static int join(
 /* True when a function is known to start there, or may by its alignment. */
 static bool may_be_start(const struct inferrer *inferrer, uint64_t vaddr)
 {
-	return vaddr % FUNCTION_ALIGNMENT == 0 || function_starts_has(&inferrer->starts, vaddr);
+	return vaddr % ARCH_FUNCTION_ALIGNMENT == 0 ||
+	       function_starts_has(&inferrer->starts, vaddr);
 }
 
 /*
@@ -133,12 +134,13 @@ static int guess(struct sweep *sweep, struct code_instruction *instruction)
 {
 	uint64_t vaddr = sweep->inferrer->function.begin + instruction->offset;
 
-	if (!sweep->guesses || instruction->x86.effect == X86_PADDING)
+	if (!sweep->guesses || instruction->decoded.effect == ARCH_PADDING)
 		return 0;
 	if (sweep->has_table_jump)
 		return join(sweep, instruction, &sweep->at_table_jump);
-	return vaddr % FUNCTION_ALIGNMENT == 0 && !sweep->inferrer->function.has_symbol ? -ERANGE
-											: 0;
+	return vaddr % ARCH_FUNCTION_ALIGNMENT == 0 && !sweep->inferrer->function.has_symbol
+		       ? -ERANGE
+		       : 0;
 }
 
 static int add_row(struct sweep *sweep, const struct code_instruction *instruction)
@@ -147,7 +149,7 @@ static int add_row(struct sweep *sweep, const struct code_instruction *instructi
 	uint64_t vaddr = inferrer->function.begin + instruction->offset;
 	struct unwind_rule rule = *inferrer->unknown;
 
-	if (!sweep->is_reached && instruction->x86.effect == X86_PADDING)
+	if (!sweep->is_reached && instruction->decoded.effect == ARCH_PADDING)
 		return 0;
 	if (sweep->is_reached && !frame_state_to_rule(&sweep->state, &rule))
 		rule = *inferrer->unknown;
@@ -155,29 +157,34 @@ static int add_row(struct sweep *sweep, const struct code_instruction *instructi
 }
 
 /* What follows the instruction: branches, and whether the next one is reached. */
-static int leave_instruction(struct sweep *sweep, const struct x86_instruction *x86)
+static int leave_instruction(struct sweep *sweep, const struct arch_instruction *instruction)
 {
-	switch (x86->effect) {
-	case X86_JUMP:
-	case X86_JUMP_IF:
-		sweep->is_reached = x86->effect == X86_JUMP_IF;
-		return branch(sweep, (uint64_t)x86->value);
-	case X86_JUMP_INDIRECT:
+	switch (instruction->effect) {
+	case ARCH_JUMP:
+	case ARCH_JUMP_IF:
+		sweep->is_reached = instruction->effect == ARCH_JUMP_IF;
+		return branch(sweep, (uint64_t)instruction->value);
+	case ARCH_JUMP_INDIRECT:
 		sweep->at_table_jump = sweep->state;
 		/* With an empty stack it is a call in tail position as a rule. */
 		sweep->has_table_jump = frame_state_cannot_return(&sweep->state);
 		sweep->is_reached = false;
 		return 0;
-	case X86_RETURN:
+	case ARCH_RETURN:
 		sweep->is_reached = false;
 		sweep->has_proof |= frame_state_can_return(&sweep->state);
 		return frame_state_cannot_return(&sweep->state) ? -EINVAL : 0;
-	case X86_POP:
-	case X86_LEAVE:
-		/* The caller's rbp is back, and the return address is next. */
-		sweep->has_proof |= x86->reg == X86_RBP && frame_state_can_return(&sweep->state);
+	case ARCH_LOAD:
+		if (!instruction->has_pair)
+			return 0;
+		/* fall through */
+	case ARCH_POP:
+	case ARCH_LEAVE:
+		/* The caller's frame pointer is back, and the return address is next. */
+		sweep->has_proof |=
+			instruction->reg == ARCH_FP && frame_state_can_return(&sweep->state);
 		return 0;
-	case X86_TRAP:
+	case ARCH_TRAP:
 		sweep->is_reached = false;
 		return 0;
 	default:
@@ -189,12 +196,13 @@ static int leave_instruction(struct sweep *sweep, const struct x86_instruction *
  * A function that never returns, as a thread's first one: that it calls a known function, with the
  * stack aligned as the ABI has it at a call, is what there is to go by.
  */
-static bool is_sound_call(const struct sweep *sweep, const struct x86_instruction *x86)
+static bool is_sound_call(const struct sweep *sweep, const struct arch_instruction *instruction)
 {
-	int32_t depth = sweep->state.to_cfa[X86_RSP];
+	int32_t depth = sweep->state.to_cfa[ARCH_SP];
 
-	return x86->effect == X86_CALL && depth != FRAME_UNKNOWN && depth > 8 && depth % 16 == 0 &&
-	       function_starts_has(&sweep->inferrer->starts, (uint64_t)x86->value);
+	return instruction->effect == ARCH_CALL && depth != FRAME_UNKNOWN &&
+	       depth > ARCH_ENTRY_CFA && depth % 16 == 0 &&
+	       function_starts_has(&sweep->inferrer->starts, (uint64_t)instruction->value);
 }
 
 static int visit(struct sweep *sweep, struct code_instruction *instruction)
@@ -215,11 +223,11 @@ static int visit(struct sweep *sweep, struct code_instruction *instruction)
 		result = add_row(sweep, instruction);
 	if (result < 0 || !sweep->is_reached)
 		return result;
-	sweep->has_proof |= sweep->believes_calls && is_sound_call(sweep, &instruction->x86);
-	frame_state_apply(&sweep->state, &instruction->x86);
-	if (sweep->callees_pop && instruction->x86.effect == X86_CALL)
+	sweep->has_proof |= sweep->believes_calls && is_sound_call(sweep, &instruction->decoded);
+	frame_state_apply(&sweep->state, &instruction->decoded);
+	if (sweep->callees_pop && instruction->decoded.effect == ARCH_CALL)
 		frame_state_after_popping_call(&sweep->state);
-	return leave_instruction(sweep, &instruction->x86);
+	return leave_instruction(sweep, &instruction->decoded);
 }
 
 /* One round over the function, in the order of addresses. */
@@ -277,10 +285,10 @@ static void cut(struct inferrer *inferrer)
 		const struct code_instruction *instruction = &function->instructions.items[kept];
 
 		is_reached |= instruction->join != 0;
-		if (!is_reached && instruction->x86.effect != X86_PADDING &&
-			(function->begin + instruction->offset) % FUNCTION_ALIGNMENT == 0)
+		if (!is_reached && instruction->decoded.effect != ARCH_PADDING &&
+			(function->begin + instruction->offset) % ARCH_FUNCTION_ALIGNMENT == 0)
 			break;
-		is_reached &= !code_ends_flow(&instruction->x86);
+		is_reached &= !code_ends_flow(&instruction->decoded);
 	}
 	assert(kept < function->instructions.count);
 	code_function_cut(function, kept);
@@ -293,7 +301,7 @@ static bool runs_off(const struct code_function *function, uint64_t limit)
 	const struct code_instruction *last =
 		&function->instructions.items[function->instructions.count - 1];
 
-	return function->end < limit && !code_ends_flow(&last->x86);
+	return function->end < limit && !code_ends_flow(&last->decoded);
 }
 
 /* Settles the function, or its first part when another one starts in it. */
@@ -316,9 +324,9 @@ static int try_to_settle(struct sweep *sweep, bool callees_pop)
 static bool has_branch_to(const struct code_function *function, uint64_t vaddr)
 {
 	array_foreach (&function->instructions, instruction) {
-		if ((instruction->x86.effect == X86_JUMP ||
-			    instruction->x86.effect == X86_JUMP_IF) &&
-			(uint64_t)instruction->x86.value == vaddr)
+		if ((instruction->decoded.effect == ARCH_JUMP ||
+			    instruction->decoded.effect == ARCH_JUMP_IF) &&
+			(uint64_t)instruction->decoded.value == vaddr)
 			return true;
 	}
 	return false;
@@ -338,16 +346,18 @@ static bool cut_behind_call(struct inferrer *inferrer)
 		uint64_t start;
 		size_t next;
 
-		if (items[i - 1].x86.effect != X86_CALL || items[i].x86.effect != X86_PADDING)
+		if (items[i - 1].decoded.effect != ARCH_CALL ||
+			items[i].decoded.effect != ARCH_PADDING)
 			continue;
 		/* Long spaces are filled by several nops. */
 		next = i + 1;
-		while (next < function->instructions.count && items[next].x86.effect == X86_PADDING)
+		while (next < function->instructions.count &&
+			items[next].decoded.effect == ARCH_PADDING)
 			next++;
 		if (next == function->instructions.count)
 			return false;
 		start = function->begin + items[next].offset;
-		if (start % FUNCTION_ALIGNMENT)
+		if (start % ARCH_FUNCTION_ALIGNMENT)
 			continue;
 		tries--;
 		if (has_branch_to(function, start))
@@ -417,7 +427,7 @@ static int infer_at(struct inferrer *inferrer, struct unwind_rows *rows, const u
 	/* No code at all, constants perhaps: go on where a function may start. */
 	if (unwind_rows_add(rows, *at, inferrer->unknown) < 0)
 		return -ENOMEM;
-	*at = MIN(limit, (*at | (FUNCTION_ALIGNMENT - 1)) + 1);
+	*at = MIN(limit, (*at | (ARCH_FUNCTION_ALIGNMENT - 1)) + 1);
 	return 0;
 }
 

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "arch/code.h"
+#include ARCH_HEADER(files)
 #include "base/array.h"
 #include "base/macros.h"
 #include "elf/elf_symbol_table.h"
 #include "unwind/python_tables.h"
-#include "unwind/x86.h"
 
 #define EVAL_NAME         "_PyEval_EvalFrameDefault"
 #define TAIL_CALL_PREFIX  "_TAIL_CALL_"
@@ -191,7 +192,8 @@ static uint64_t pointer_at(const struct pointers *pointers, uint64_t vaddr)
 		Elf64_Rela entry;
 
 		memcpy(&entry, pointers->relocations.bytes + i * sizeof(entry), sizeof(entry));
-		if (entry.r_offset == vaddr && ELF64_R_TYPE(entry.r_info) == R_X86_64_RELATIVE)
+		if (entry.r_offset == vaddr &&
+			ELF64_R_TYPE(entry.r_info) == ARCH_RELOCATION_RELATIVE)
 			return (uint64_t)entry.r_addend;
 	}
 	loaded_u64(pointers->file, vaddr, &value);
@@ -301,19 +303,19 @@ static void find_cold_parts(struct elf_file *file, struct python_interpreter *ou
 {
 	struct cold_part parts[MAXIMUM_COLD_FDES];
 	const struct python_range function = out->eval[0];
-	struct x86_instruction instruction;
+	struct arch_instruction instruction;
 	size_t part_count = 0;
 	struct elf_bytes code;
 
 	if (!elf_file_window(file, function.start, function.end - function.start, &code))
 		return;
 	for (size_t at = 0; at < code.length; at += instruction.length) {
-		if (!x86_decode(
+		if (!arch_decode(
 			    code.bytes + at, code.length - at, function.start + at, &instruction)) {
 			instruction.length = 1;
 			continue;
 		}
-		if (instruction.effect == X86_JUMP || instruction.effect == X86_JUMP_IF)
+		if (instruction.effect == ARCH_JUMP || instruction.effect == ARCH_JUMP_IF)
 			take_jump(file, &function, (uint64_t)instruction.value, parts, &part_count);
 	}
 	for (size_t i = 0; i < part_count; i++) {
@@ -377,7 +379,7 @@ int python_find(struct python_interpreter *ret_interpreter, struct elf_file *fil
 	int result;
 
 	*out = (struct python_interpreter){0};
-	if (elf_file_machine(file) != EM_X86_64)
+	if (elf_file_machine(file) != ARCH_ELF_MACHINE)
 		return 0;
 	read_all_symbols(file, &symbols, false);
 	if (!symbols.runtime)
@@ -516,9 +518,7 @@ int python_validate(const struct python_layout *layout, uint64_t runtime, pid_t 
 	return seen;
 }
 
-/* glibc's struct pthread on x86-64. */
-#define FIRST_KEYS_AT 784
-#define FIRST_KEYS    32
+#define FIRST_KEYS 32 /* those that glibc keeps in struct pthread itself */
 
 uint32_t python_find_key(const struct python_layout *layout, uint64_t runtime,
 	python_read_function *read, void *context)
@@ -530,7 +530,8 @@ uint32_t python_find_key(const struct python_layout *layout, uint64_t runtime,
 		!interpreter ||
 		!read_u64(&living, interpreter + layout->interpreter_threads_head, &thread) ||
 		!thread || !read_u64(&living, thread + layout->thread_ident, &pointer) ||
-		!pointer || read(context, pointer + FIRST_KEYS_AT, values, sizeof(values)) != 0)
+		!pointer ||
+		read(context, pointer + ARCH_PTHREAD_FIRST_KEYS, values, sizeof(values)) != 0)
 		return 0;
 	for (uint32_t key = 0; key < FIRST_KEYS; key++) {
 		if (values[2 * key + 1] == thread)

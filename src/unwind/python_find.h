@@ -42,8 +42,8 @@ int python_validate(const struct python_layout *layout, uint64_t runtime, pid_t 
 
 /*
  * The pthread key under which the interpreter keeps each thread's state, found by looking which of
- * a thread's keys holds it (glibc x86-64: 16 bytes per key from pthread + 784, value at + 8; the
- * first 32 keys). Returns the key + 1, or 0 when none does.
+ * a thread's keys holds it (glibc: ARCH_PTHREAD_FIRST_KEYS; the first 32 keys). Returns the key +
+ * 1, or 0 when none does.
  */
 uint32_t python_find_key(const struct python_layout *layout, uint64_t runtime,
 	python_read_function *read, void *context);

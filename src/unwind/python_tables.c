@@ -14,8 +14,9 @@
 
 /*
  * Printed with offsetof from the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1 and 3.13.0,
- * x86-64, not debug builds. What may move between micro versions is checked: names of members by
- * python_find.c in the file, the thread state's key by looking, the rest in the living process.
+ * on x86-64, not debug builds; other 64-bit processors align members alike. What may move between
+ * micro versions is checked: names of members by python_find.c in the file, the thread state's key
+ * by looking, the rest in the living process.
  */
 static const struct python_layout tables[] = {
 	{

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define PLT_ENTRY_BYTES 16
+#include "arch/arch.h"
+#include ARCH_HEADER(files)
 
 int unwind_ranges_add_cfi(struct unwind_ranges *ranges, struct cfi *cfi)
 {
@@ -45,40 +46,25 @@ static int add_plt_range(struct unwind_ranges *ranges, enum unwind_range_kind ki
 			.begin = begin, .end = end, .kind = kind, .pushed_at = pushed_at});
 }
 
-/* Where in a PLT entry its push ends; 0 when it has none, by the forms that linkers write. */
-static uint16_t push_end(const uint8_t *entry)
-{
-	static const uint8_t jump[] = {0xff, 0x25}; /* jmp *slot(%rip) */
-	static const uint8_t endbr_push[] = {
-		0xf3, 0x0f, 0x1e, 0xfa, 0x68}; /* endbr64; push $index */
-
-	if (memcmp(entry, jump, sizeof(jump)) == 0 && entry[6] == 0x68)
-		return 11;
-	if (memcmp(entry, endbr_push, sizeof(endbr_push)) == 0)
-		return 9;
-	return entry[0] == 0x68 ? 5 : 0;
-}
-
-/* .plt: a header that pushes the link map, then entries. */
+/* .plt: a header that goes to the dynamic linker, then entries. */
 static int add_lazy_plt(struct unwind_ranges *ranges, const struct elf_bytes *plt)
 {
-	static const uint8_t header[] = {0xff, 0x35}; /* push map(%rip) */
 	uint64_t begin = plt->vaddr, end = plt->vaddr + plt->length;
 	const uint8_t *entry = plt->bytes;
 	uint16_t pushed_at;
 	int result = 0;
 
-	if (plt->length < PLT_ENTRY_BYTES || begin % PLT_ENTRY_BYTES)
+	if (plt->length < ARCH_PLT_ENTRY_BYTES || begin % ARCH_PLT_ENTRY_BYTES)
 		return 0;
-	if (memcmp(entry, header, sizeof(header)) == 0) {
+	if (arch_is_plt_header(entry) && plt->length >= ARCH_PLT_HEADER_BYTES) {
 		result = add_plt_range(
-			ranges, UNWIND_RANGE_PLT_HEADER, begin, begin + PLT_ENTRY_BYTES, 0);
-		begin += PLT_ENTRY_BYTES;
-		entry += PLT_ENTRY_BYTES;
+			ranges, UNWIND_RANGE_PLT_HEADER, begin, begin + ARCH_PLT_HEADER_BYTES, 0);
+		begin += ARCH_PLT_HEADER_BYTES;
+		entry += ARCH_PLT_HEADER_BYTES;
 	}
-	if (result < 0 || end - begin < PLT_ENTRY_BYTES)
+	if (result < 0 || end - begin < ARCH_PLT_ENTRY_BYTES)
 		return result;
-	pushed_at = push_end(entry);
+	pushed_at = arch_plt_pushed_at(entry);
 	return add_plt_range(ranges, pushed_at ? UNWIND_RANGE_PLT_PUSH : UNWIND_RANGE_PLT_JUMP,
 		begin, end, pushed_at);
 }

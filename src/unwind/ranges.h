@@ -11,8 +11,8 @@
 #include "unwind/cfi.h"
 
 enum unwind_range_kind {
-	UNWIND_RANGE_PLT_HEADER, /* pushes one word in its first instruction, of 6 bytes */
-	UNWIND_RANGE_PLT_PUSH,   /* 16-byte entries that push one word */
+	UNWIND_RANGE_PLT_HEADER, /* of .plt, see ARCH_PLT_HEADER_CFA */
+	UNWIND_RANGE_PLT_PUSH,   /* entries that push one word */
 	UNWIND_RANGE_PLT_JUMP,   /* entries that only jump */
 	UNWIND_RANGE_CFI,
 };

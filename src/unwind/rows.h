@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/arch.h"
 #include "base/array.h"
 #include "unwind/table.h"
 
@@ -31,6 +32,15 @@ static inline uint64_t unwind_row_vaddr(uint64_t packed)
 static inline uint16_t unwind_row_rule(uint64_t packed)
 {
 	return (uint16_t)packed;
+}
+
+/* At a function's first instruction. */
+static inline struct unwind_rule unwind_entry_rule(void)
+{
+	return (struct unwind_rule){.cfa = UNWIND_CFA_SP,
+		.cfa_offset = ARCH_ENTRY_CFA,
+		.ra = ARCH_HAS_LINK_REGISTER ? UNWIND_RA_SECOND : UNWIND_RA_AT_CFA,
+		.ra_offset = ARCH_RETURN_OFFSET};
 }
 
 /* Adds the fixed rules. `rows` is zeroed memory. Returns 0 or -ENOMEM; call done in either case. */

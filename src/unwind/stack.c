@@ -33,10 +33,7 @@ static inline int table_read(const struct bounded_table *table, uint64_t index, 
 #define UNWIND_TABLE_WORD(table, index, value)   table_read(table, index, value)
 #include "unwind/step.h"
 
-static const struct unwind_rule jit_rule = {.cfa = UNWIND_CFA_FRAME_POINTER,
-	.rbp = UNWIND_SAVED_AT_CFA,
-	.rbp_offset = -16,
-	.ra_offset = -8};
+static const struct unwind_rule jit_rule = UNWIND_FRAME_POINTER_RULE;
 
 /* The rule for a frame's lookup address. Returns UNWIND_CONTINUE or a stop. */
 static int find_rule(
@@ -62,8 +59,8 @@ static struct unwind_state first_state(const struct wire_stack_copy *registers)
 {
 	struct unwind_state state = {.pc = registers->pc,
 		.sp = registers->sp,
-		.rbp = {.value = registers->bp},
-		.rbx = {.value = registers->bx},
+		.fp = {.value = registers->fp},
+		.second = {.value = registers->second},
 		.exact_pc = 1,
 		.is_leaf = 1};
 

@@ -6,11 +6,13 @@
  *   UNWIND_READ_U64(context, address, value_pointer)   reads target memory; 0 on success
  *   UNWIND_TABLE_WORD(table, index, value_pointer)     reads word `index` of a table; 0 on success
  *
- * rbp and rbx are followed lazily: a step only notes *where* the caller's value was saved, and the
- * value is read when a later frame needs it. Most frames cost one memory read, the return address.
+ * The frame pointer and the second register (arch/arch.h) are followed lazily: a step only notes
+ * *where* the caller's value was saved, and the value is read when a later frame needs it. Most
+ * frames cost one memory read, the return address.
  */
 #pragma once
 
+#include "arch/arch.h"
 #include "unwind/table.h"
 #include "wire/stack.h"
 
@@ -18,20 +20,7 @@
 #error "define UNWIND_READ_U64 and UNWIND_TABLE_WORD before including unwind/step.h"
 #endif
 
-/* DWARF register numbers, x86-64 psABI 3.38. */
-enum unwind_register {
-	UNWIND_RAX = 0,
-	UNWIND_RDX,
-	UNWIND_RCX,
-	UNWIND_RBX,
-	UNWIND_RSI,
-	UNWIND_RDI,
-	UNWIND_RBP,
-	UNWIND_RSP,
-	UNWIND_R8,
-	UNWIND_R15 = 15,
-	UNWIND_REGISTERS = 16,
-};
+#include ARCH_HEADER(step)
 
 /* A callee-saved register of the frame being unwound: a value, or the address where it was saved.
  */
@@ -44,18 +33,14 @@ struct unwind_saved_register {
 struct unwind_state {
 	__u64 pc; /* of the current frame: exact, or a return address */
 	__u64 sp;
-	struct unwind_saved_register rbp, rbx;
+	struct unwind_saved_register fp, second;
 	__u32 exact_pc; /* pc was interrupted, not called from: look up pc, not pc - 1 */
 	__u32 is_leaf;  /* innermost frame: `leaf` registers count */
-	__u64 leaf[UNWIND_REGISTERS];
+	__u64 leaf[ARCH_REGISTERS];
+	/* Left by its frame pointer, a frame says where the caller's ends, but not where it begins.
+	 */
+	__u64 sp_is_bound;
 };
-
-/* The ucontext that the kernel pushes for a signal: offsets from rsp in the trampoline (x86-64
- * sigcontext). */
-#define UNWIND_UCONTEXT_RBP 120
-#define UNWIND_UCONTEXT_RBX 128
-#define UNWIND_UCONTEXT_RSP 160
-#define UNWIND_UCONTEXT_RIP 168
 
 /* What unwind_step() says; anything below zero is -(enum wire_stop) - 1. */
 #define UNWIND_CONTINUE           0
@@ -84,12 +69,12 @@ static inline __attribute__((always_inline)) int unwind_register_value(
 }
 
 static inline __attribute__((always_inline)) void unwind_apply_saved(
-	struct unwind_saved_register *saved, __u8 kind, __s16 offset, __u64 cfa, __u64 rbp)
+	struct unwind_saved_register *saved, __u8 kind, __s16 offset, __u64 cfa, __u64 fp)
 {
 	if (kind == UNWIND_SAVED_SAME)
 		return;
 	saved->lost = kind == UNWIND_SAVED_LOST;
-	saved->saved_at = (kind == UNWIND_SAVED_AT_RBP ? rbp : cfa) + (__u64)(__s64)offset;
+	saved->saved_at = (kind == UNWIND_SAVED_AT_FP ? fp : cfa) + (__u64)(__s64)offset;
 }
 
 /* Restores everything from the signal's ucontext. */
@@ -98,14 +83,23 @@ static inline __attribute__((always_inline)) int unwind_step_signal(
 {
 	__u64 frame = state->sp;
 
-	if (UNWIND_READ_U64(context, frame + UNWIND_UCONTEXT_RIP, &state->pc) ||
-		UNWIND_READ_U64(context, frame + UNWIND_UCONTEXT_RSP, &state->sp))
+	if (UNWIND_READ_U64(context, frame + ARCH_UCONTEXT_PC, &state->pc) ||
+		UNWIND_READ_U64(context, frame + ARCH_UCONTEXT_SP, &state->sp))
 		return UNWIND_STOPPED(WIRE_STOP_READ_FAULT);
-	state->rbp = (struct unwind_saved_register){.saved_at = frame + UNWIND_UCONTEXT_RBP};
-	state->rbx = (struct unwind_saved_register){.saved_at = frame + UNWIND_UCONTEXT_RBX};
+	state->fp = (struct unwind_saved_register){.saved_at = frame + ARCH_UCONTEXT_FP};
+	state->second = (struct unwind_saved_register){.saved_at = frame + ARCH_UCONTEXT_SECOND};
 	state->exact_pc = 1;
 	state->is_leaf = 0;
+	if (ARCH_HAS_LINK_REGISTER)
+		state->sp_is_bound = 0;
 	return state->pc ? UNWIND_CONTINUE : UNWIND_STOPPED(WIRE_STOP_COMPLETE);
+}
+
+/* The call that made this frame overwrote the link register of its caller. */
+static inline __attribute__((always_inline)) void unwind_lose_link(struct unwind_state *state)
+{
+	if (ARCH_HAS_LINK_REGISTER)
+		state->second.lost = 1;
 }
 
 /* Computes the CFA. Returns 0 and the address, or a stop. */
@@ -116,29 +110,29 @@ static inline __attribute__((always_inline)) int unwind_find_cfa(
 	int result;
 
 	switch (rule->cfa) {
-	case UNWIND_CFA_RSP:
+	case UNWIND_CFA_SP:
 		*ret_cfa = state->sp + offset;
 		return UNWIND_CONTINUE;
-	case UNWIND_CFA_RBP:
-		result = unwind_register_value(context, &state->rbp);
-		*ret_cfa = state->rbp.value + offset;
+	case UNWIND_CFA_FP:
+		result = unwind_register_value(context, &state->fp);
+		*ret_cfa = state->fp.value + offset;
 		return result;
-	case UNWIND_CFA_RBX:
-		result = unwind_register_value(context, &state->rbx);
-		*ret_cfa = state->rbx.value + offset;
+	case UNWIND_CFA_SECOND:
+		result = unwind_register_value(context, &state->second);
+		*ret_cfa = state->second.value + offset;
 		return result;
 	case UNWIND_CFA_FRAME_POINTER:
-		result = unwind_register_value(context, &state->rbp);
-		*ret_cfa = state->rbp.value + 16;
+		result = unwind_register_value(context, &state->fp);
+		*ret_cfa = state->fp.value + 16;
 		return result;
-	case UNWIND_CFA_RBP_DEREF:
-	case UNWIND_CFA_RSP_DEREF:
+	case UNWIND_CFA_FP_DEREF:
+	case UNWIND_CFA_SP_DEREF:
 		base = state->sp;
-		if (rule->cfa == UNWIND_CFA_RBP_DEREF) {
-			result = unwind_register_value(context, &state->rbp);
+		if (rule->cfa == UNWIND_CFA_FP_DEREF) {
+			result = unwind_register_value(context, &state->fp);
 			if (result)
 				return result;
-			base = state->rbp.value;
+			base = state->fp.value;
 		}
 		if (UNWIND_READ_U64(context, base + offset, ret_cfa))
 			return UNWIND_STOPPED(WIRE_STOP_READ_FAULT);
@@ -147,10 +141,10 @@ static inline __attribute__((always_inline)) int unwind_find_cfa(
 	case UNWIND_CFA_LEAF_REGISTER:
 		if (!state->is_leaf)
 			return UNWIND_STOPPED(WIRE_STOP_NO_RULE);
-		*ret_cfa = state->leaf[(__u16)rule->cfa_addend & (UNWIND_REGISTERS - 1)] + offset;
+		*ret_cfa = state->leaf[(__u16)rule->cfa_addend & (ARCH_REGISTERS - 1)] + offset;
 		return UNWIND_CONTINUE;
 	case UNWIND_CFA_PLT:
-		*ret_cfa = state->sp + 8 + ((state->pc & 15) >= offset ? 8 : 0);
+		*ret_cfa = arch_plt_cfa(state->sp, state->pc, offset);
 		return UNWIND_CONTINUE;
 	case UNWIND_CFA_END:
 		return UNWIND_STOPPED(WIRE_STOP_COMPLETE);
@@ -161,64 +155,58 @@ static inline __attribute__((always_inline)) int unwind_find_cfa(
 	}
 }
 
-/* A frame that is found by rbp alone is not larger than this. */
+/* A frame that is found by its frame pointer alone is not larger than this. */
 #define UNWIND_MAX_GUESSED_FRAME (1ULL << 20)
 
-/* Is there a call instruction right before `return_address`? E8 rel32, or FF /2 of 2 to 7 bytes. */
-static inline __attribute__((always_inline)) int unwind_follows_call(
-	void *context, __u64 return_address)
-{
-	__u64 code;
-
-	if (UNWIND_READ_U64(context, return_address - 8, &code))
-		return 0;
-	if (((code >> 24) & 0xff) == 0xe8)
-		return 1;
-	/* Opcode and the middle bits of ModRM, at 2, 3, 4, 6 and 7 bytes before. */
-	return ((code >> 48) & 0x38ff) == 0x10ff || ((code >> 40) & 0x38ff) == 0x10ff ||
-	       ((code >> 32) & 0x38ff) == 0x10ff || ((code >> 16) & 0x38ff) == 0x10ff ||
-	       ((code >> 8) & 0x38ff) == 0x10ff;
-}
-
 /*
- * Code in a file, but without a rule: V8's built-ins, hand-written assembly. If rbp points to a
- * frame just above, and the return address there follows a call, the frame pointer is believed;
- * else the stack ends here.
+ * Code in a file, but without a rule: V8's built-ins, hand-written assembly. If the frame
+ * pointer points to a frame just above, and the return address there follows a call, it is
+ * believed; else the stack ends here.
  */
 static inline __attribute__((always_inline)) int unwind_step_without_rule(
 	void *context, struct unwind_state *state)
 {
 	__u64 frame, return_address;
 
-	if (unwind_register_value(context, &state->rbp))
+	if (unwind_register_value(context, &state->fp))
 		return UNWIND_STOPPED(WIRE_STOP_NO_RULE);
-	frame = state->rbp.value;
+	frame = state->fp.value;
 	if (frame & 7 || frame < state->sp || frame - state->sp > UNWIND_MAX_GUESSED_FRAME ||
 		UNWIND_READ_U64(context, frame + 8, &return_address) ||
-		!unwind_follows_call(context, return_address))
+		!arch_follows_call(context, arch_code_address(return_address)))
 		return UNWIND_STOPPED(WIRE_STOP_NO_RULE);
-	state->rbp.saved_at = frame;
+	state->fp.saved_at = frame;
 	state->sp = frame + 16;
-	state->pc = return_address;
+	if (ARCH_HAS_LINK_REGISTER)
+		state->sp_is_bound = 1;
+	state->pc = arch_code_address(return_address);
 	state->exact_pc = 0;
 	state->is_leaf = 0;
+	unwind_lose_link(state);
 	return UNWIND_CONTINUE;
 }
 
-/*
- * Generated code without frame pointer shows its frame's size where the call returns to: `add $n,
- * %rsp; ret`, as the trampolines of `python -X perf` do. Returns n + 8, or 0 when the code is
- * another.
- */
-static inline __attribute__((always_inline)) __u64 unwind_size_by_epilogue(
-	void *context, const struct unwind_state *state)
+/* Leaves a frame by the caller's frame pointer and return address, which lie side by side. */
+static inline __attribute__((always_inline)) int unwind_step_by_record(
+	void *context, struct unwind_state *state)
 {
-	__u64 code;
+	__u64 return_address, frame;
+	int result = unwind_register_value(context, &state->fp);
 
-	if (state->exact_pc || UNWIND_READ_U64(context, state->pc, &code) ||
-		(code & 0xff00ffffff) != 0xc300c48348)
-		return 0;
-	return ((code >> 24) & 0x7f) + 8;
+	if (result)
+		return result;
+	frame = state->fp.value;
+	if (frame < state->sp)
+		return UNWIND_STOPPED(WIRE_STOP_NO_PROGRESS);
+	if (UNWIND_READ_U64(context, frame + 8, &return_address))
+		return UNWIND_STOPPED(WIRE_STOP_READ_FAULT);
+	state->fp.saved_at = frame;
+	state->sp = frame + 16;
+	state->sp_is_bound = 1;
+	state->pc = arch_code_address(return_address);
+	state->exact_pc = state->is_leaf = 0;
+	unwind_lose_link(state);
+	return state->pc ? UNWIND_CONTINUE : UNWIND_STOPPED(WIRE_STOP_FRAME_POINTER);
 }
 
 /* Leaves a frame that is `size` bytes large, return address included, and saved nothing. */
@@ -238,7 +226,7 @@ static inline __attribute__((always_inline)) int unwind_step_by_size(
 static inline __attribute__((always_inline)) int unwind_step(
 	void *context, struct unwind_state *state, const struct unwind_rule *rule)
 {
-	__u64 cfa = 0, rbp_before = 0, return_address, frame_size;
+	__u64 cfa = 0, fp_before = 0, return_address, frame_size;
 	int result;
 
 	if (rule->cfa == UNWIND_CFA_SIGNAL)
@@ -246,17 +234,26 @@ static inline __attribute__((always_inline)) int unwind_step(
 	if (rule->cfa == UNWIND_CFA_NONE)
 		return unwind_step_without_rule(context, state);
 	if (rule->cfa == UNWIND_CFA_FRAME_POINTER) {
-		frame_size = unwind_size_by_epilogue(context, state);
+		frame_size = state->exact_pc ? 0 : arch_size_by_epilogue(context, state->pc);
 		if (frame_size)
 			return unwind_step_by_size(context, state, frame_size);
 	}
+	/* Where calls push nothing, a frame pointer does not say where the stack pointer was. */
+	if (ARCH_HAS_LINK_REGISTER && (rule->cfa == UNWIND_CFA_FRAME_POINTER ||
+					      (rule->cfa == UNWIND_CFA_SP && state->sp_is_bound)))
+		return unwind_step_by_record(context, state);
 	result = unwind_find_cfa(context, state, rule, &cfa);
 	if (result)
 		return result;
-	if (rule->ra == UNWIND_RA_LEAF_REGISTER) {
+	if (ARCH_HAS_LINK_REGISTER && rule->ra == UNWIND_RA_SECOND) {
+		result = unwind_register_value(context, &state->second);
+		if (result)
+			return result;
+		return_address = state->second.value;
+	} else if (rule->ra == UNWIND_RA_LEAF_REGISTER) {
 		if (!state->is_leaf)
 			return UNWIND_STOPPED(WIRE_STOP_NO_RULE);
-		return_address = state->leaf[(__u16)rule->ra_offset & (UNWIND_REGISTERS - 1)];
+		return_address = state->leaf[(__u16)rule->ra_offset & (ARCH_REGISTERS - 1)];
 	} else {
 		/* Stacks grow down: a caller's frame that is not above this one means a corrupt
 		 * stack, or another one. */
@@ -269,16 +266,20 @@ static inline __attribute__((always_inline)) int unwind_step(
 		if (UNWIND_READ_U64(context, cfa + (__u64)(__s64)rule->ra_offset, &return_address))
 			return UNWIND_STOPPED(WIRE_STOP_READ_FAULT);
 	}
-	if (rule->rbp == UNWIND_SAVED_AT_RBP || rule->rbx == UNWIND_SAVED_AT_RBP) {
-		result = unwind_register_value(context, &state->rbp);
+	if (rule->fp == UNWIND_SAVED_AT_FP || rule->second == UNWIND_SAVED_AT_FP) {
+		result = unwind_register_value(context, &state->fp);
 		if (result)
 			return result;
-		rbp_before = state->rbp.value;
+		fp_before = state->fp.value;
 	}
-	unwind_apply_saved(&state->rbp, rule->rbp, rule->rbp_offset, cfa, rbp_before);
-	unwind_apply_saved(&state->rbx, rule->rbx, rule->rbx_offset, cfa, rbp_before);
+	unwind_apply_saved(&state->fp, rule->fp, rule->fp_offset, cfa, fp_before);
+	unwind_apply_saved(&state->second, rule->second, rule->second_offset, cfa, fp_before);
+	unwind_lose_link(state);
+	return_address = arch_code_address(return_address);
 	state->pc = return_address;
 	state->sp = cfa;
+	if (ARCH_HAS_LINK_REGISTER)
+		state->sp_is_bound = 0;
 	state->exact_pc = 0;
 	state->is_leaf = 0;
 	if (!return_address)

@@ -44,21 +44,21 @@ struct unwind_table_header {
 
 _Static_assert(sizeof(struct unwind_table_header) == UNWIND_HEADER_WORDS * 8, "table format");
 
-/* How to find the canonical frame address (CFA: the stack pointer before the call). x86-64. */
+/* How to find the canonical frame address (CFA: the stack pointer before the call). */
 enum unwind_cfa {
 	UNWIND_CFA_NONE = 0,      /* no rule: gap, or an expression we do not evaluate */
 	UNWIND_CFA_END,           /* the outermost frame (undefined return address) */
-	UNWIND_CFA_RSP,           /* rsp + cfa_offset */
-	UNWIND_CFA_RBP,           /* rbp + cfa_offset */
-	UNWIND_CFA_RBX,           /* rbx + cfa_offset */
-	UNWIND_CFA_RBP_DEREF,     /* *(rbp + cfa_offset) + cfa_addend */
-	UNWIND_CFA_RSP_DEREF,     /* *(rsp + cfa_offset) + cfa_addend */
+	UNWIND_CFA_SP,            /* stack pointer + cfa_offset */
+	UNWIND_CFA_FP,            /* frame pointer + cfa_offset */
+	UNWIND_CFA_SECOND,        /* second register (arch/arch.h) + cfa_offset */
+	UNWIND_CFA_FP_DEREF,      /* *(frame pointer + cfa_offset) + cfa_addend */
+	UNWIND_CFA_SP_DEREF,      /* *(stack pointer + cfa_offset) + cfa_addend */
 	UNWIND_CFA_LEAF_REGISTER, /* leaf[cfa_addend] + cfa_offset, innermost frame only */
-	UNWIND_CFA_PLT,           /* rsp + 8 + ((pc & 15) >= cfa_offset ? 8 : 0) */
-	UNWIND_CFA_SIGNAL,        /* everything comes from the ucontext at rsp */
-	UNWIND_CFA_FRAME_POINTER, /* push rbp; mov rbp, rsp code without table */
-	UNWIND_CFA_OTHER_STACK,   /* rsp was loaded with another stack's: the caller is not on this
-				     one */
+	UNWIND_CFA_PLT,           /* arch_plt_cfa() */
+	UNWIND_CFA_SIGNAL,        /* everything comes from the ucontext on the stack */
+	UNWIND_CFA_FRAME_POINTER, /* code without table that keeps a frame pointer */
+	UNWIND_CFA_OTHER_STACK, /* the stack pointer was loaded with another stack's: the caller is
+				   not on this one */
 };
 
 /*
@@ -70,29 +70,37 @@ enum unwind_cfa {
 enum unwind_return_address {
 	UNWIND_RA_AT_CFA = 0,    /* at CFA + ra_offset (-8 nearly always) */
 	UNWIND_RA_LEAF_REGISTER, /* in leaf[ra_offset], innermost frame only (vfork) */
+	UNWIND_RA_SECOND,        /* in the link register: ARCH_HAS_LINK_REGISTER */
 };
 
-/* Where the caller's rbp or rbx is. */
+/* Where the caller's frame pointer or second register is. */
 enum unwind_saved {
 	UNWIND_SAVED_SAME = 0, /* unchanged in this function; also what "no rule" means */
 	UNWIND_SAVED_AT_CFA,   /* at CFA + offset */
-	UNWIND_SAVED_AT_RBP,   /* at this frame's rbp + offset (realigned stacks) */
+	UNWIND_SAVED_AT_FP,    /* at this frame's frame pointer + offset (realigned stacks) */
 	UNWIND_SAVED_LOST,     /* undefined or not expressible: a frame that needs it stops */
 };
 
 struct unwind_rule {
 	__u8 cfa; /* enum unwind_cfa */
 	__u8 ra;  /* enum unwind_return_address */
-	__u8 rbp; /* enum unwind_saved */
-	__u8 rbx;
+	__u8 fp;  /* enum unwind_saved */
+	__u8 second;
 	__s32 cfa_offset;
 	__s16 cfa_addend;
 	__s16 ra_offset;
-	__s16 rbp_offset;
-	__s16 rbx_offset;
+	__s16 fp_offset;
+	__s16 second_offset;
 };
 
 _Static_assert(sizeof(struct unwind_rule) == UNWIND_RULE_WORDS * 8, "table format");
+
+/* The frame pointer points to the caller's, and the return address is behind it. */
+#define UNWIND_FRAME_POINTER_RULE                                                                  \
+	{                                                                                          \
+		.cfa = UNWIND_CFA_FRAME_POINTER, .fp = UNWIND_SAVED_AT_CFA, .fp_offset = -16,      \
+		.ra_offset = -8                                                                    \
+	}
 
 /* Every table starts with these rules. */
 enum unwind_fixed_rule {

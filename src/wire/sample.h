@@ -2,6 +2,7 @@
 /* One sample: who ran where, or waits for what; the user, the Python and the kernel stack. */
 #pragma once
 
+#include "arch/arch.h"
 #include "wire/python.h"
 #include "wire/record.h"
 #include "wire/stack.h"
@@ -55,7 +56,7 @@ struct wire_sample {
 	__u8 reserved;
 	__u32 python_interpreter; /* which process image the code objects lie in; 0: none */
 	__u64 waited_ns;          /* with `wait`: the time charged to this stack */
-	__u64 thread_pointer;     /* fsbase: pthread_self() */
+	__u64 thread_pointer;     /* pthread_self() */
 	__u64 gil_holder;         /* with WIRE_GIL_WAITING: tid of the holder; 0: not known */
 	/* With WIRE_SAMPLE_EXACT: the last part of waited_ns, in which the thread could run. */
 	__u64 runnable_ns;
@@ -102,12 +103,13 @@ _Static_assert(sizeof(struct wire_wait_count) == 48, "wire_wait_count is part of
  * for every sample of the unprivileged mode); user space unwinds it with the same step function.
  */
 struct wire_stack_copy {
-	__u64 pc, sp, bp, bx;
-	__u64 leaf[16];    /* all general registers in DWARF order: rax rdx rcx rbx rsi rdi rbp rsp
-			      r8…r15 */
-	__u64 stack_bytes; /* copied from sp upwards; they follow this struct */
+	__u64 pc, sp;
+	__u64 fp, second;           /* frame pointer and second register, see arch/arch.h */
+	__u64 leaf[ARCH_REGISTERS]; /* all general registers in DWARF order */
+	__u64 stack_bytes;          /* copied from sp upwards; they follow this struct */
 };
 
-_Static_assert(sizeof(struct wire_stack_copy) == 168, "wire_stack_copy is part of the wire format");
+_Static_assert(sizeof(struct wire_stack_copy) == 40 + 8 * ARCH_REGISTERS,
+	"wire_stack_copy is part of the wire format");
 
 #define WIRE_MAX_STACK_COPY_BYTES (64 * 1024)

@@ -45,7 +45,7 @@ static void unwind_with(struct unwind_table *table)
 	for (uint64_t pc = FRAME_IMAGE_CODE_VADDR;
 		pc < FRAME_IMAGE_CODE_VADDR + FRAME_IMAGE_CODE_BYTES; pc += 4099) {
 		struct wire_stack_copy registers = {
-			.pc = pc, .sp = 1 << 20, .bp = 1 << 21, .bx = pc};
+			.pc = pc, .sp = 1 << 20, .fp = 1 << 21, .second = pc};
 
 		if (unwind_user_stack(&target, &registers, frames, WIRE_MAX_USER_FRAMES, &count) >=
 				WIRE_STOP_MAX ||

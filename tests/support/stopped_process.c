@@ -297,8 +297,8 @@ int stopped_process_registers(pid_t tid, struct wire_stack_copy *ret_registers)
 		return -errno;
 	*ret_registers = (struct wire_stack_copy){.pc = user.rip,
 		.sp = user.rsp,
-		.bp = user.rbp,
-		.bx = user.rbx,
+		.fp = user.rbp,
+		.second = user.rbx,
 		.leaf = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp,
 			user.rsp, user.r8, user.r9, user.r10, user.r11, user.r12, user.r13,
 			user.r14, user.r15}};

@@ -153,7 +153,7 @@ static void check_copy(struct tally *tally, const struct wire_sample *sample)
 	tally->copies++;
 	if (sample->record.length_bytes != head + copy->stack_bytes)
 		tally->wrong = "the record's length";
-	if (copy->sp != copy->leaf[7] || copy->bp != copy->leaf[6] || copy->bx != copy->leaf[3])
+	if (copy->sp != copy->leaf[7] || copy->fp != copy->leaf[6] || copy->second != copy->leaf[3])
 		tally->wrong = "registers in DWARF order";
 	if (!copy->pc || copy->sp >> 47 || copy->stack_bytes % 8)
 		tally->wrong = "pc, sp and the size of the copy";

@@ -561,8 +561,8 @@ static void copy_registers(struct wire_stack_copy *copy, const greg_t *registers
 		copy->leaf[i] = (uint64_t)registers[dwarf_order[i]];
 	copy->pc = (uint64_t)registers[REG_RIP];
 	copy->sp = (uint64_t)registers[REG_RSP];
-	copy->bp = (uint64_t)registers[REG_RBP];
-	copy->bx = (uint64_t)registers[REG_RBX];
+	copy->fp = (uint64_t)registers[REG_RBP];
+	copy->second = (uint64_t)registers[REG_RBX];
 }
 
 /* Byte by byte, with no red zones in between: the whole stack is to be read. */
@@ -635,7 +635,7 @@ static void test_copied_stack_at_the_ends_of_memory(void **state)
 	gated_sampler_open(&fixture->gate);
 	for (size_t i = 0; i < ARRAY_SIZE(pointers) * 2; i++) {
 		copy_own_stack(&record, i % 2 ? 0 : 64);
-		record.copy.sp = record.copy.bp = record.copy.bx = pointers[i / 2];
+		record.copy.sp = record.copy.fp = record.copy.second = pointers[i / 2];
 		record.copy.leaf[6] = record.copy.leaf[7] = pointers[i / 2];
 		assert_int_equal(pipeline_add_record(fixture->pipeline, &record.sample.record), 0);
 		process_all(fixture);

@@ -100,7 +100,7 @@ static void assert_rule(
 
 static struct unwind_rule rsp_rule(int offset)
 {
-	return (struct unwind_rule){.cfa = UNWIND_CFA_RSP, .cfa_offset = offset, .ra_offset = -8};
+	return (struct unwind_rule){.cfa = UNWIND_CFA_SP, .cfa_offset = offset, .ra_offset = -8};
 }
 
 static const struct unwind_rule no_rule = {.cfa = UNWIND_CFA_NONE};
@@ -117,17 +117,17 @@ static void test_pushes_and_state(void **state)
 		NULL);
 	struct unwind_rule pushed = rsp_rule(16), frame;
 
-	pushed.rbp = UNWIND_SAVED_AT_CFA;
-	pushed.rbp_offset = -16;
+	pushed.fp = UNWIND_SAVED_AT_CFA;
+	pushed.fp_offset = -16;
 	frame = pushed;
-	frame.cfa = UNWIND_CFA_RBP;
+	frame.cfa = UNWIND_CFA_FP;
 	assert_rule(&table, CODE, rsp_rule(8));
 	assert_rule(&table, CODE + 1, pushed);
 	assert_rule(&table, CODE + 3, pushed);
 	assert_rule(&table, CODE + 4, frame);
 	assert_rule(&table, CODE + 14, rsp_rule(8));
-	frame.rbx = UNWIND_SAVED_AT_CFA;
-	frame.rbx_offset = -24;
+	frame.second = UNWIND_SAVED_AT_CFA;
+	frame.second_offset = -24;
 	assert_rule(&table, CODE + 15, frame);
 	assert_rule(&table, CODE + 63, frame);
 	assert_rule(&table, CODE + 64, no_rule);
@@ -145,13 +145,13 @@ static void test_realigned_frame(void **state)
 		NULL);
 	struct unwind_rule leaf = {
 		.cfa = UNWIND_CFA_LEAF_REGISTER, .cfa_addend = 10, .ra_offset = -8};
-	struct unwind_rule deref = {.cfa = UNWIND_CFA_RBP_DEREF,
+	struct unwind_rule deref = {.cfa = UNWIND_CFA_FP_DEREF,
 		.cfa_offset = -8,
 		.ra_offset = -8,
-		.rbp = UNWIND_SAVED_AT_RBP};
+		.fp = UNWIND_SAVED_AT_FP};
 
 	assert_rule(&table, CODE + 5, leaf);
-	leaf.rbp = UNWIND_SAVED_AT_RBP;
+	leaf.fp = UNWIND_SAVED_AT_FP;
 	assert_rule(&table, CODE + 14, leaf);
 	assert_rule(&table, CODE + 19, deref);
 	unwind_table_done(&table);
@@ -174,7 +174,7 @@ static void test_expressions(void **state)
 	struct unwind_rule lost = rsp_rule(8), saved = rsp_rule(24);
 
 	assert_rule(&table, CODE,
-		(struct unwind_rule){.cfa = UNWIND_CFA_RSP_DEREF,
+		(struct unwind_rule){.cfa = UNWIND_CFA_SP_DEREF,
 			.cfa_offset = 152,
 			.cfa_addend = 8,
 			.ra_offset = -8});
@@ -184,11 +184,11 @@ static void test_expressions(void **state)
 		(struct unwind_rule){
 			.cfa = UNWIND_CFA_LEAF_REGISTER, .cfa_addend = 12, .ra_offset = -8});
 	assert_rule(&table, CODE + 24, no_rule);
-	lost.rbp = UNWIND_SAVED_LOST;
+	lost.fp = UNWIND_SAVED_LOST;
 	assert_rule(&table, CODE + 32, lost);
 	/* At rsp + 8, and the CFA is rsp + 24. */
-	saved.rbp = UNWIND_SAVED_AT_CFA;
-	saved.rbp_offset = -16;
+	saved.fp = UNWIND_SAVED_AT_CFA;
+	saved.fp_offset = -16;
 	assert_rule(&table, CODE + 40, saved);
 	assert_int_equal(stats.unsupported_rows, 1);
 	assert_int_equal(stats.corrupt_fdes, 0);
@@ -209,7 +209,7 @@ static void test_return_address(void **state)
 
 	assert_rule(&table, CODE,
 		(struct unwind_rule){
-			.cfa = UNWIND_CFA_RSP, .ra = UNWIND_RA_LEAF_REGISTER, .ra_offset = 5});
+			.cfa = UNWIND_CFA_SP, .ra = UNWIND_RA_LEAF_REGISTER, .ra_offset = 5});
 	assert_rule(&table, CODE + 4, rsp_rule(8));
 	assert_rule(&table, CODE + 8, end_rule);
 	assert_rule(&table, CODE + 12, no_rule); /* rsp is not the CFA */
@@ -444,7 +444,7 @@ static bool locate_in_table(void *context, uint64_t address, struct unwind_locat
 static void test_frame_pointers_of_go(void **state)
 {
 	static const uint8_t code[128] = {0};
-	const struct wire_stack_copy registers = {.pc = CODE + 64, .sp = 0x10000, .bp = 0x200};
+	const struct wire_stack_copy registers = {.pc = CODE + 64, .sp = 0x10000, .fp = 0x200};
 	struct frame_image image = {.code = code, .code_length = sizeof(code)};
 
 	for (int is_go = 0; is_go < 2; is_go++) {
@@ -487,8 +487,8 @@ static void test_code_without_fde(void **state)
 	struct frame_image image = {.code = code, .code_length = sizeof(code), .entry = CODE + 32};
 	_cleanup_strbuf_ struct strbuf cfi = {0};
 	const struct unwind_rule frame_pointer = {.cfa = UNWIND_CFA_FRAME_POINTER,
-		.rbp = UNWIND_SAVED_AT_CFA,
-		.rbp_offset = -16,
+		.fp = UNWIND_SAVED_AT_CFA,
+		.fp_offset = -16,
 		.ra_offset = -8};
 	struct unwind_table table = build_image(&image, NULL);
 

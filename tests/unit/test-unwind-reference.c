@@ -181,8 +181,8 @@ static struct unwind_state first_state(const struct registers *registers)
 {
 	struct unwind_state unwinding = {.pc = registers->values[RETURN_ADDRESS],
 		.sp = registers->values[RSP],
-		.rbp = {.value = registers->values[RBP]},
-		.rbx = {.value = registers->values[RBX]},
+		.fp = {.value = registers->values[RBP]},
+		.second = {.value = registers->values[RBX]},
 		.exact_pc = 1,
 		.is_leaf = 1};
 
@@ -223,10 +223,10 @@ static const char *compare_step(const struct unwind_rule *rule, Dwarf_Frame *fra
 	if (unwinding.pc != return_address.number)
 		return "the return address differs";
 	if (!saved_agrees(
-		    unwinding.rbp, reference_register(frame, RBP, registers, cfa), is_inferred))
+		    unwinding.fp, reference_register(frame, RBP, registers, cfa), is_inferred))
 		return "rbp differs";
 	if (!saved_agrees(
-		    unwinding.rbx, reference_register(frame, RBX, registers, cfa), is_inferred))
+		    unwinding.second, reference_register(frame, RBX, registers, cfa), is_inferred))
 		return "rbx differs";
 	return NULL;
 }
@@ -266,7 +266,7 @@ static void compare_rule(const struct unwind_rule *rule, Dwarf_Frame *frame, uin
  */
 static bool is_comparable(const struct unwind_rule *rule)
 {
-	return rule->cfa != UNWIND_CFA_FRAME_POINTER && rule->cfa != UNWIND_CFA_RSP_DEREF;
+	return rule->cfa != UNWIND_CFA_FRAME_POINTER && rule->cfa != UNWIND_CFA_SP_DEREF;
 }
 
 static void compare_address(const struct unwind_table *table, Dwarf_CFI *cfi, bool is_inferred,

@@ -245,7 +245,7 @@ static void test_stop_reasons(void **state)
 		UNWIND_TABLE_MAGIC, 0, 1ULL << 63, UINT64_MAX, UINT64_MAX};
 	struct fake fake = {.location = {.frame_pointer = true}, .reads = 1 << 20};
 	const struct unwind_target target = {&fake, fake_read, fake_locate};
-	struct wire_stack_copy registers = {.pc = 0x1000, .sp = 0x100, .bp = 0x200};
+	struct wire_stack_copy registers = {.pc = 0x1000, .sp = 0x100, .fp = 0x200};
 	uint64_t frames[8];
 	size_t count;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What perf_event_open(2) lets this process do. All events are opened disabled and closed again. */
-#include <asm/perf_regs.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <sched.h>
@@ -10,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
+#include ARCH_HEADER(perf)
 #include "base/file.h"
 #include "cli/doctor/doctor.h"
 
@@ -54,8 +55,7 @@ static int open_own_clock(bool exclude_kernel)
 		.sample_period = 10 * NS_PER_MS,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN |
 			       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
-		.sample_regs_user =
-			1ULL << PERF_REG_X86_IP | 1ULL << PERF_REG_X86_SP | 1ULL << PERF_REG_X86_BP,
+		.sample_regs_user = ARCH_PERF_MASK,
 		.sample_stack_user = 16384,
 		.exclude_callchain_user = 1,
 		.exclude_kernel = exclude_kernel,

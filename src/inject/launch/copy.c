@@ -3,40 +3,8 @@
 
 #include <string.h>
 
+#include "arch/launch.h"
 #include "inject/inject.h"
-
-/* The registers at the return from launch_registers(), in DWARF's order; those that calls keep. */
-enum {
-	REGISTER_BX = 3,
-	REGISTER_BP = 6,
-	REGISTER_SP = 7,
-	REGISTER_12 = 12,
-	REGISTER_COUNT = 16,
-};
-
-/* rax stands for the pc. */
-void launch_registers(uint64_t ret_registers[static REGISTER_COUNT]);
-
-__asm__(".text\n"
-	".p2align 4\n"
-	".hidden launch_registers\n"
-	".globl launch_registers\n"
-	".type launch_registers, @function\n"
-	"launch_registers:\n"
-	".cfi_startproc\n"
-	"movq (%rsp), %rax\n"
-	"movq %rax, (%rdi)\n"
-	"movq %rbx, 24(%rdi)\n"
-	"movq %rbp, 48(%rdi)\n"
-	"leaq 8(%rsp), %rax\n"
-	"movq %rax, 56(%rdi)\n"
-	"movq %r12, 96(%rdi)\n"
-	"movq %r13, 104(%rdi)\n"
-	"movq %r14, 112(%rdi)\n"
-	"movq %r15, 120(%rdi)\n"
-	"ret\n"
-	".cfi_endproc\n"
-	".size launch_registers, . - launch_registers\n");
 
 /* Copies leave room for the records of work. */
 static bool has_room(void)
@@ -68,7 +36,7 @@ bool launch_copy_write(const struct launch_copy *copy, struct launch_copy_memory
 {
 	struct wire_sample *sample = (struct wire_sample *)memory->record;
 	struct wire_python_frame *frames = (struct wire_python_frame *)(sample + 1);
-	uint64_t registers[REGISTER_COUNT] = {0}, bytes;
+	uint64_t registers[ARCH_REGISTERS] = {0}, pc, bytes;
 	enum wire_python python = copy->python_reason;
 	struct wire_stack_copy *stack;
 
@@ -86,16 +54,16 @@ bool launch_copy_write(const struct launch_copy *copy, struct launch_copy_memory
 			return false;
 	}
 	sample->python = (uint8_t)python;
-	launch_registers(registers);
-	bytes = copy->stack_end - registers[REGISTER_SP];
+	pc = arch_launch_registers(registers);
+	bytes = copy->stack_end - registers[ARCH_DWARF_SP];
 	if (bytes > WIRE_LAUNCH_COPY_BYTES)
 		bytes = WIRE_LAUNCH_COPY_BYTES;
 	stack = (struct wire_stack_copy *)(frames + sample->python_frame_count);
 	*stack = (struct wire_stack_copy){
-		.pc = registers[0],
-		.sp = registers[REGISTER_SP],
-		.bp = registers[REGISTER_BP],
-		.bx = registers[REGISTER_BX],
+		.pc = pc,
+		.sp = registers[ARCH_DWARF_SP],
+		.fp = registers[ARCH_DWARF_FP],
+		.second = registers[ARCH_DWARF_SECOND],
 		.stack_bytes = bytes & ~7ULL,
 	};
 	memcpy(stack->leaf, registers, sizeof(stack->leaf));

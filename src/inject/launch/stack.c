@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "arch/launch.h"
 #include "inject/launch/copy.h"
 #include "inject/launch/memo.h"
 #include "inject/launch/python.h"

@@ -262,11 +262,7 @@ static inline void *reserve(struct nvtx_thread *thread, uint32_t bytes, __u64 *r
 /* To be written: the collector's core has it, from when it read the ring. */
 static inline void prefetch(const char *at)
 {
-#ifdef __x86_64__
-	__asm__ volatile("prefetchw %0" : : "m"(*at));
-#else
-	__builtin_prefetch(at, 1);
-#endif
+	arch_prefetch_to_write(at);
 }
 
 static inline void commit(struct nvtx_thread *thread, const void *out, __u64 head)

@@ -5,29 +5,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include ARCH_HEADER(perf)
 #include "base/macros.h"
 
-/* The kernel's register numbers (arch/x86/include/uapi/asm/perf_regs.h): dumped in this order. */
-enum perf_register {
-	PERF_AX,
-	PERF_BX,
-	PERF_CX,
-	PERF_DX,
-	PERF_SI,
-	PERF_DI,
-	PERF_BP,
-	PERF_SP,
-	PERF_IP,
-};
-
-#define DUMPED_R8     9 /* position of r8 in the dump */
-#define DUMPED_COUNT  17
-#define DUMPED_REG(n) (DUMPED_R8 + (n)-8)
-
-/* Where a register in DWARF order, rax rdx rcx rbx rsi rdi rbp rsp r8 … r15, is in the dump. */
-static const uint8_t dump_position[16] = {PERF_AX, PERF_DX, PERF_CX, PERF_BX, PERF_SI, PERF_DI,
-	PERF_BP, PERF_SP, DUMPED_REG(8), DUMPED_REG(9), DUMPED_REG(10), DUMPED_REG(11),
-	DUMPED_REG(12), DUMPED_REG(13), DUMPED_REG(14), DUMPED_REG(15)};
+/* Where a register in DWARF order is in the dump. */
+static const uint8_t dump_position[ARCH_REGISTERS] = ARCH_PERF_POSITIONS;
 
 /* Reads a record's fields one after another; `ok` becomes false at the first that is not there. */
 struct field_reader {
@@ -81,13 +63,13 @@ static void take_kernel_frames(struct field_reader *reader, struct wire_sample *
 
 static void copy_registers(struct wire_stack_copy *copy, const uint8_t *dump)
 {
-	uint64_t registers[DUMPED_COUNT];
+	uint64_t registers[ARCH_PERF_COUNT];
 
 	memcpy(registers, dump, sizeof(registers));
-	copy->pc = registers[PERF_IP];
-	copy->sp = registers[PERF_SP];
-	copy->bp = registers[PERF_BP];
-	copy->bx = registers[PERF_BX];
+	copy->pc = registers[ARCH_PERF_PC];
+	copy->sp = registers[ARCH_PERF_SP];
+	copy->fp = registers[ARCH_PERF_FP];
+	copy->second = registers[ARCH_PERF_SECOND];
 	for (size_t i = 0; i < ARRAY_SIZE(dump_position); i++)
 		copy->leaf[i] = registers[dump_position[i]];
 }
@@ -103,7 +85,7 @@ static size_t take_user_part(struct field_reader *reader, struct wire_sample *sa
 	const uint8_t *registers = NULL, *stack;
 
 	if (abi != PERF_SAMPLE_REGS_ABI_NONE)
-		registers = take_bytes(reader, DUMPED_COUNT * sizeof(uint64_t));
+		registers = take_bytes(reader, ARCH_PERF_COUNT * sizeof(uint64_t));
 	size = take_u64(reader);
 	stack = take_bytes(reader, size);
 	copied = size ? take_u64(reader) : 0;

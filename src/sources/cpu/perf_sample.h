@@ -11,8 +11,6 @@
 #define PERF_SAMPLE_USER_STACK_TYPE                                                                \
 	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |                   \
 		PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
-/* sample_regs_user: ax bx cx dx si di bp sp ip r8 … r15. */
-#define PERF_SAMPLE_REGISTERS_MASK 0xff01ffULL
 
 /* The largest wire_sample that comes of a record. */
 #define PERF_SAMPLE_MAX_BYTES                                                                      \

@@ -15,6 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
+#include ARCH_HEADER(perf)
 #include "base/file.h"
 #include "base/map.h"
 #include "sources/cpu/perf_sample.h"
@@ -212,7 +214,7 @@ static void init_attr(struct perf_sampler *sampler, uint64_t period_ns)
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_period = period_ns,
 		.sample_type = PERF_SAMPLE_USER_STACK_TYPE | (kernel ? PERF_SAMPLE_CALLCHAIN : 0),
-		.sample_regs_user = PERF_SAMPLE_REGISTERS_MASK,
+		.sample_regs_user = ARCH_PERF_MASK,
 		.sample_stack_user =
 			choose_stack_bytes(sampler->rings.rings[0].data_bytes, period_ns),
 		.disabled = 1,

@@ -4,10 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
+#include "arch/arch.h"
+#include ARCH_HEADER(cpu)
 #include "sources/energy/source.h"
 
 const struct energy_source *const energy_sources[] = {
@@ -21,16 +20,12 @@ const struct energy_source *const energy_sources[] = {
 
 struct energy_place energy_place_machine(void)
 {
-	struct energy_place place = {.root = "", .nvml = "libnvidia-ml.so.1"};
-#if defined(__x86_64__)
-	unsigned a, b, c, d;
+	struct arch_machine machine = arch_machine();
 
-	if (__get_cpuid(0, &a, &b, &c, &d)) /* "AuthenticAMD" or "HygonGenuine" */
-		place.is_amd = b == signature_AMD_ebx || b == 0x6f677948;
-	if (__get_cpuid(1, &a, &b, &c, &d))
-		place.is_guest = c >> 31 & 1;
-#endif
-	return place;
+	return (struct energy_place){.root = "",
+		.nvml = "libnvidia-ml.so.1",
+		.is_amd = machine.is_amd,
+		.is_guest = machine.is_guest};
 }
 
 struct energy_rail *energy_found_add(struct energy_found *found, enum wire_energy_part part,

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an instruction does to the stack and to general registers. */
-#include "unwind/x86.h"
+/*
+ * What an x86-64 instruction does to the stack and to general registers. Every vector extension up
+ * to AVX-512 is measured. Source: Intel 64 and IA-32 Architectures Software Developer's Manual,
+ * volume 2, chapter 2 and appendix A.
+ */
+#include "arch/code.h"
 
-#include "unwind/x86_fields.h"
+#include "arch/x86_64/fields.h"
 
 #define BIT(reg) ((uint16_t)(1U << (reg)))
 
@@ -30,38 +34,38 @@ static uint16_t rm_byte_bit(const struct x86_fields *fields)
 /* True for operands of the form `base + displacement` with a general register as base. */
 static bool is_simple_memory(const struct x86_fields *fields)
 {
-	return fields->is_memory && !fields->has_index && fields->base != X86_NO_REGISTER;
+	return fields->is_memory && !fields->has_index && fields->base != ARCH_NO_REGISTER;
 }
 
-static struct x86_instruction other(uint16_t written)
+static struct arch_instruction other(uint16_t written)
 {
-	return (struct x86_instruction){.effect = X86_OTHER, .written = written};
+	return (struct arch_instruction){.effect = ARCH_OTHER, .written = written};
 }
 
-static struct x86_instruction with_register(enum x86_effect effect, uint8_t reg)
+static struct arch_instruction with_register(enum arch_effect effect, uint8_t reg)
 {
-	return (struct x86_instruction){.effect = effect,
+	return (struct arch_instruction){.effect = effect,
 		.reg = reg,
-		.written = effect == X86_PUSH || effect == X86_STORE ? 0 : bit_of(reg)};
+		.written = effect == ARCH_PUSH || effect == ARCH_STORE ? 0 : bit_of(reg)};
 }
 
-static struct x86_instruction at_base(
-	enum x86_effect effect, uint8_t reg, const struct x86_fields *fields)
+static struct arch_instruction at_base(
+	enum arch_effect effect, uint8_t reg, const struct x86_fields *fields)
 {
-	struct x86_instruction instruction = with_register(effect, reg);
+	struct arch_instruction instruction = with_register(effect, reg);
 
 	instruction.base = fields->base;
 	instruction.value = fields->displacement;
 	return instruction;
 }
 
-static struct x86_instruction to_address(enum x86_effect effect, uint64_t address)
+static struct arch_instruction to_address(enum arch_effect effect, uint64_t address)
 {
-	return (struct x86_instruction){.effect = effect, .value = (int64_t)address};
+	return (struct arch_instruction){.effect = effect, .value = (int64_t)address};
 }
 
 /* add, or, adc, sbb, and, sub, xor, cmp: 00 to 3f, six forms each. */
-static struct x86_instruction arithmetic(const struct x86_fields *fields)
+static struct arch_instruction arithmetic(const struct x86_fields *fields)
 {
 	if ((fields->opcode & 0x38) == 0x38) /* cmp */
 		return other(0);
@@ -80,10 +84,10 @@ static struct x86_instruction arithmetic(const struct x86_fields *fields)
 }
 
 /* The same operations with an immediate: 80, 81, 83. */
-static struct x86_instruction immediate_arithmetic(const struct x86_fields *fields)
+static struct arch_instruction immediate_arithmetic(const struct x86_fields *fields)
 {
 	uint8_t operation = fields->reg & 7;
-	struct x86_instruction instruction;
+	struct arch_instruction instruction;
 
 	if (operation == 7) /* cmp */
 		return other(0);
@@ -91,13 +95,13 @@ static struct x86_instruction immediate_arithmetic(const struct x86_fields *fiel
 		return other(rm_byte_bit(fields));
 	if (fields->is_memory || !fields->wide || (operation != 0 && operation != 5))
 		return other(rm_bit(fields));
-	instruction = with_register(X86_ADD, fields->rm);
+	instruction = with_register(ARCH_ADD, fields->rm);
 	instruction.value = operation == 0 ? fields->immediate : -fields->immediate;
 	return instruction;
 }
 
 /* 88 to 8b and 8d: mov and lea. */
-static struct x86_instruction move(const struct x86_fields *fields)
+static struct arch_instruction move(const struct x86_fields *fields)
 {
 	bool to_rm = fields->opcode == 0x89;
 	uint8_t from = to_rm ? fields->reg : fields->rm, to = to_rm ? fields->rm : fields->reg;
@@ -109,16 +113,16 @@ static struct x86_instruction move(const struct x86_fields *fields)
 	if (!fields->wide || (fields->is_memory && !is_simple_memory(fields)))
 		return other(to_rm ? rm_bit(fields) : BIT(fields->reg));
 	if (fields->opcode == 0x8d)
-		return fields->is_memory ? at_base(X86_ADDRESS, fields->reg, fields)
+		return fields->is_memory ? at_base(ARCH_ADDRESS, fields->reg, fields)
 					 : other(BIT(fields->reg));
 	if (fields->is_memory)
-		return at_base(to_rm ? X86_STORE : X86_LOAD, fields->reg, fields);
-	return (struct x86_instruction){
-		.effect = X86_MOVE, .reg = to, .base = from, .written = BIT(to)};
+		return at_base(to_rm ? ARCH_STORE : ARCH_LOAD, fields->reg, fields);
+	return (struct arch_instruction){
+		.effect = ARCH_MOVE, .reg = to, .base = from, .written = BIT(to)};
 }
 
 /* f6, f7: test, not, neg, mul, imul, div, idiv. */
-static struct x86_instruction group_3(const struct x86_fields *fields)
+static struct arch_instruction group_3(const struct x86_fields *fields)
 {
 	uint8_t operation = fields->reg & 7;
 
@@ -130,7 +134,7 @@ static struct x86_instruction group_3(const struct x86_fields *fields)
 }
 
 /* fe, ff: inc, dec, call, jmp, push. */
-static struct x86_instruction group_5(const struct x86_fields *fields)
+static struct arch_instruction group_5(const struct x86_fields *fields)
 {
 	uint8_t operation = fields->reg & 7;
 
@@ -139,19 +143,19 @@ static struct x86_instruction group_5(const struct x86_fields *fields)
 	switch (operation) {
 	case 2:
 	case 3:
-		return to_address(X86_CALL, 0);
+		return to_address(ARCH_CALL, 0);
 	case 4:
 	case 5:
-		return to_address(X86_JUMP_INDIRECT, 0);
+		return to_address(ARCH_JUMP_INDIRECT, 0);
 	case 6:
-		return with_register(X86_PUSH, fields->is_memory ? X86_NO_REGISTER : fields->rm);
+		return with_register(ARCH_PUSH, fields->is_memory ? ARCH_NO_REGISTER : fields->rm);
 	default:
 		return other(rm_bit(fields));
 	}
 }
 
 /* 40 to 6f, but for prefixes: push, pop, movsxd, imul. */
-static struct x86_instruction pushes_and_pops(const struct x86_fields *fields)
+static struct arch_instruction pushes_and_pops(const struct x86_fields *fields)
 {
 	/* Two-byte pushes leave rsp where nobody expects it. */
 	uint16_t odd_stack = fields->operand_16 ? BIT(X86_RSP) : 0;
@@ -160,23 +164,23 @@ static struct x86_instruction pushes_and_pops(const struct x86_fields *fields)
 		return other(odd_stack | BIT(fields->low_register));
 	switch (fields->opcode) {
 	case 0x50 ... 0x57:
-		return with_register(X86_PUSH, fields->low_register);
+		return with_register(ARCH_PUSH, fields->low_register);
 	case 0x58 ... 0x5f:
-		return with_register(X86_POP, fields->low_register);
+		return with_register(ARCH_POP, fields->low_register);
 	case 0x63:
 	case 0x69:
 	case 0x6b:
 		return other(BIT(fields->reg));
 	case 0x68:
 	case 0x6a:
-		return odd_stack ? other(odd_stack) : with_register(X86_PUSH, X86_NO_REGISTER);
+		return odd_stack ? other(odd_stack) : with_register(ARCH_PUSH, ARCH_NO_REGISTER);
 	default:
 		return other(BIT(X86_RDI)); /* string input and output */
 	}
 }
 
 /* 80 to 9f without mov and lea. */
-static struct x86_instruction primary_80(const struct x86_fields *fields)
+static struct arch_instruction primary_80(const struct x86_fields *fields)
 {
 	switch (fields->opcode) {
 	case 0x80 ... 0x83:
@@ -189,10 +193,10 @@ static struct x86_instruction primary_80(const struct x86_fields *fields)
 	case 0x8d:
 		return move(fields);
 	case 0x8f:
-		return with_register(X86_POP, fields->is_memory ? X86_NO_REGISTER : fields->rm);
+		return with_register(ARCH_POP, fields->is_memory ? ARCH_NO_REGISTER : fields->rm);
 	case 0x90:
 		if (fields->low_register == X86_RAX)
-			return to_address(X86_PADDING, 0);
+			return to_address(ARCH_PADDING, 0);
 		return other(BIT(X86_RAX) | BIT(fields->low_register));
 	case 0x91 ... 0x97:
 		return other(BIT(X86_RAX) | BIT(fields->low_register));
@@ -201,9 +205,9 @@ static struct x86_instruction primary_80(const struct x86_fields *fields)
 	case 0x99:
 		return other(BIT(X86_RDX));
 	case 0x9c:
-		return with_register(X86_PUSH, X86_NO_REGISTER);
+		return with_register(ARCH_PUSH, ARCH_NO_REGISTER);
 	case 0x9d:
-		return with_register(X86_POP, X86_NO_REGISTER);
+		return with_register(ARCH_POP, ARCH_NO_REGISTER);
 	case 0x9f:
 		return other(BIT(X86_RAX));
 	default:
@@ -211,7 +215,7 @@ static struct x86_instruction primary_80(const struct x86_fields *fields)
 	}
 }
 
-static struct x86_instruction primary_a0(const struct x86_fields *fields)
+static struct arch_instruction primary_a0(const struct x86_fields *fields)
 {
 	switch (fields->opcode) {
 	case 0xa0 ... 0xa1:
@@ -228,7 +232,7 @@ static struct x86_instruction primary_a0(const struct x86_fields *fields)
 	}
 }
 
-static struct x86_instruction primary_c0(const struct x86_fields *fields, uint64_t next)
+static struct arch_instruction primary_c0(const struct x86_fields *fields, uint64_t next)
 {
 	switch (fields->opcode) {
 	case 0xc0:
@@ -245,26 +249,26 @@ static struct x86_instruction primary_c0(const struct x86_fields *fields, uint64
 	case 0xc2 ... 0xc3:
 	case 0xca ... 0xcb:
 	case 0xcf:
-		return to_address(X86_RETURN, 0);
+		return to_address(ARCH_RETURN, 0);
 	case 0xc8:
 		return other(BIT(X86_RSP) | BIT(X86_RBP));
 	case 0xc9:
-		return (struct x86_instruction){
-			.effect = X86_LEAVE, .reg = X86_RBP, .written = BIT(X86_RBP)};
+		return (struct arch_instruction){
+			.effect = ARCH_LEAVE, .reg = X86_RBP, .written = BIT(X86_RBP)};
 	case 0xcc:
-		return to_address(X86_PADDING, 0);
+		return to_address(ARCH_PADDING, 0);
 	case 0xe0 ... 0xe3:
-		return to_address(X86_JUMP_IF, next + (uint64_t)fields->immediate);
+		return to_address(ARCH_JUMP_IF, next + (uint64_t)fields->immediate);
 	case 0xe4 ... 0xe5:
 	case 0xec ... 0xed:
 		return other(BIT(X86_RAX));
 	case 0xe8:
-		return to_address(X86_CALL, next + (uint64_t)fields->immediate);
+		return to_address(ARCH_CALL, next + (uint64_t)fields->immediate);
 	case 0xe9:
 	case 0xeb:
-		return to_address(X86_JUMP, next + (uint64_t)fields->immediate);
+		return to_address(ARCH_JUMP, next + (uint64_t)fields->immediate);
 	case 0xf4:
-		return to_address(X86_TRAP, 0);
+		return to_address(ARCH_TRAP, 0);
 	case 0xf6 ... 0xf7:
 		return group_3(fields);
 	case 0xfe ... 0xff:
@@ -274,14 +278,14 @@ static struct x86_instruction primary_c0(const struct x86_fields *fields, uint64
 	}
 }
 
-static struct x86_instruction primary(const struct x86_fields *fields, uint64_t next)
+static struct arch_instruction primary(const struct x86_fields *fields, uint64_t next)
 {
 	if (fields->opcode < 0x40)
 		return arithmetic(fields);
 	if (fields->opcode < 0x70)
 		return pushes_and_pops(fields);
 	if (fields->opcode < 0x80)
-		return to_address(X86_JUMP_IF, next + (uint64_t)fields->immediate);
+		return to_address(ARCH_JUMP_IF, next + (uint64_t)fields->immediate);
 	if (fields->opcode < 0xa0)
 		return primary_80(fields);
 	if (fields->opcode < 0xc0)
@@ -365,16 +369,16 @@ static uint16_t written_by_0f(const struct x86_fields *fields)
 	}
 }
 
-static struct x86_instruction secondary(const struct x86_fields *fields, uint64_t next)
+static struct arch_instruction secondary(const struct x86_fields *fields, uint64_t next)
 {
 	if (fields->is_vector)
 		return other(written_by_vector(fields));
 	if (fields->opcode >= 0x80 && fields->opcode < 0x90)
-		return to_address(X86_JUMP_IF, next + (uint64_t)fields->immediate);
+		return to_address(ARCH_JUMP_IF, next + (uint64_t)fields->immediate);
 	if (fields->opcode == 0x0b)
-		return to_address(X86_TRAP, 0);
+		return to_address(ARCH_TRAP, 0);
 	if (fields->opcode == 0x1f)
-		return to_address(X86_PADDING, 0);
+		return to_address(ARCH_PADDING, 0);
 	return other(written_by_0f(fields));
 }
 
@@ -410,7 +414,7 @@ static uint16_t written_by_other_map(const struct x86_fields *fields)
 	       (fields->opcode < 0x20 ? BIT(fields->reg) : 0);
 }
 
-static struct x86_instruction interpret(const struct x86_fields *fields, uint64_t next)
+static struct arch_instruction interpret(const struct x86_fields *fields, uint64_t next)
 {
 	switch (fields->map) {
 	case X86_MAP_PRIMARY:
@@ -426,10 +430,10 @@ static struct x86_instruction interpret(const struct x86_fields *fields, uint64_
 	}
 }
 
-bool x86_decode(
-	const uint8_t *code, size_t length, uint64_t vaddr, struct x86_instruction *ret_instruction)
+bool arch_decode(const uint8_t *code, size_t length, uint64_t vaddr,
+	struct arch_instruction *ret_instruction)
 {
-	struct x86_instruction instruction;
+	struct arch_instruction instruction;
 	struct x86_fields fields;
 
 	if (!x86_read_fields(code, length, &fields))

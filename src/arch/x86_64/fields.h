@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of one x86-64 instruction: between its bytes (x86_fields.c) and its meaning (x86.c).
+/* The fields of one x86-64 instruction: between its bytes (fields.c) and its meaning (code.c).
  */
 #pragma once
 
-#include "unwind/x86.h"
+#include "arch/code.h"
 
 /* Which table the opcode counts in. */
 enum x86_map {
@@ -24,7 +24,7 @@ struct x86_fields {
 	uint8_t low_register;                  /* in the opcode's low three bits, extended */
 	bool has_modrm, is_memory;
 	uint8_t reg, rm; /* extended to 4 bits; rm is a register only when not is_memory */
-	uint8_t base;    /* is_memory: base register, X86_NO_REGISTER when rip or none */
+	uint8_t base;    /* is_memory: base register, ARCH_NO_REGISTER when rip or none */
 	bool has_index;
 	int64_t displacement, immediate;
 };

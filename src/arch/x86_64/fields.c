@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prefixes, opcode maps, ModRM, SIB, displacement and immediate of x86-64 instructions. */
-#include "unwind/x86_fields.h"
+#include "arch/x86_64/fields.h"
 
-#include "unwind/cursor.h"
+#include "base/cursor.h"
 
-#define LONGEST_INSTRUCTION 15
+#define LONGEST_INSTRUCTION ARCH_LONGEST_INSTRUCTION
 
 /* What follows an opcode. */
 enum {
@@ -313,7 +313,7 @@ static void read_memory_operand(struct reader *reader, uint8_t mod, uint8_t rm)
 		rm = sib & 7;
 	}
 	if (mod == 0 && rm == 5) {
-		fields->base = X86_NO_REGISTER; /* rip, or none */
+		fields->base = ARCH_NO_REGISTER; /* rip, or none */
 		has_long_displacement = true;
 	}
 	if (mod == 1)
@@ -372,7 +372,7 @@ bool x86_read_fields(const uint8_t *code, size_t length, struct x86_fields *ret_
 		.fields = ret_fields};
 	unsigned form;
 
-	*ret_fields = (struct x86_fields){.base = X86_NO_REGISTER};
+	*ret_fields = (struct x86_fields){.base = ARCH_NO_REGISTER};
 	read_prefixes(&reader);
 	form = read_opcode(&reader);
 	if (form & BAD)
