@@ -17,7 +17,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type, Union
 
-from sonde import _core, _experts, _structure, _summary
+from sonde import _configuration, _core, _experts, _structure, _summary
 from sonde._log import describe, warn_once
 
 DOMAIN = "sonde.model"
@@ -238,6 +238,7 @@ class Watch:
             return
         structure = _structure.find(model)
         self.summary = _summary.of(structure)
+        self._configuration = _configuration.of(structure)
         self._steps_in = [_Entry(structure.model, _BeginStep(self, False), _EndStep(self))]
         self._steps_in += [
             _Entry(wrapper, _BeginStep(self, True), _EndStep(self))
@@ -340,6 +341,7 @@ class Watch:
         if self._window != _core.window():
             self._window = _core.window()
             _core.mark("structure", DOMAIN, _summary.fields(self.summary, self))
+            _core.mark("configuration", DOMAIN, self._configuration)
         fields: Fields = {"role": _structure.STEP, "step": state.step, "instrumented": chosen}
         if tokens is not None and batch is not None:
             fields.update(batch=batch, tokens=tokens)

@@ -59,6 +59,9 @@ def test_layers_of_a_model_in_a_capture(sonde, report, transformers, tmp_path):
     own = sum(row["own_ns"] for row in data["layers"]["rows"])
     assert own == pytest.approx(data["layers"]["steps_ns"], rel=0.01)  # with the rests, all of the passes
     assert data["inference"]["joules_per_output_token"] > 0 and data["inference"]["energy"]["reason"] is None
+    (run,) = sonde("report", "--by", "run", "--json", capture, check=0).json()["runs"]
+    assert run["precision"] == "fp32" and run["parameters"] > 10_000 and run["batch_size"] == 2
+    assert run["kv_cache_bytes"] == 2 * 3 * run["context_length"] * 2 * 16 * 4 * 2  # layers, heads, size, bytes, batch
     text = sonde("report", "--by", "layer", capture, check=0).stdout
     assert "with hooks inside and" in text and "Energy" in text and "attn_core" in text
 
@@ -70,7 +73,7 @@ def test_without_a_level_forward_passes_alone_are_recorded(sonde, report, transf
           env={"HF_HUB_OFFLINE": "1"}, check=0, timeout=120)
     names = {row["name"]: row["count"] for row in report(capture, "--by", "range")["ranges"]["rows"]
              if row["domain"] == "sonde.model"}
-    assert names == {"step": 9, "structure": 1}
+    assert names == {"step": 9, "structure": 1, "configuration": 1}
 
 
 @pytest.mark.parametrize("hooks", ["transformers:deep", "transformers:every=0", "torch:layer", "transformers:"])

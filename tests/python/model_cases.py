@@ -138,6 +138,23 @@ def check_family(family):
     assert list(tokens_of(taken).values()) == [whole(4)]
 
 
+def case_the_configuration_says_what_a_run_is_of():
+    wanted = {
+        "llama": {"precision": "fp32", "kv_heads": 2, "head_dim": 8, "kv_number_bytes": 4},
+        "mixtral": {"precision": "bf16", "experts": 4, "kv_number_bytes": 2},
+    }
+    for family, fields in wanted.items():
+        model = model_of(family).to(torch.bfloat16 if fields["precision"] == "bf16" else torch.float32)
+        with torch.no_grad(), sonde.watch(model):
+            model(PROMPT)
+        (said,) = [found for kind, name, found, _ in take() if kind == "mark" and name == "configuration"]
+        assert all(said[key] == value for key, value in fields.items()), said
+        assert said["parameters"] == sum(one.numel() for one in model.parameters()), said
+        inside = sum(one.numel() for name, one in model.named_parameters() if ".experts." in name)
+        assert ("active_parameters" in said) == (family == "mixtral")
+        assert family == "llama" or said["active_parameters"] == said["parameters"] - inside // 2, (said, inside)
+
+
 def case_choices_of_fused_experts_are_counted():
     """Fused experts are one module: the router's choices are counted, with the statistics."""
     model = model_of("qwen3_moe")

@@ -218,6 +218,11 @@ static void test_labels_of_marks(void **state)
 			NUMBER("kv_number_bytes", 2)));
 	example_ranged(&example, CAPTURE_RANGE_MARK, 2 * MS, "sonde.model", "structure",
 		FIELDS(TEXT("model", "LlamaForCausalLM"), NUMBER("layers", 32)));
+	example_ranged(&example, CAPTURE_RANGE_MARK, 2 * MS, "sonde.model", "configuration",
+		FIELDS(TEXT("precision", "fp32"), NUMBER("parameters", 6900000000),
+			NUMBER("experts", 8), NUMBER("active_parameters", 2000000000)));
+	example_ranged(&example, CAPTURE_RANGE_MARK, 3 * MS, "sonde.model", "configuration",
+		FIELDS(NUMBER("parameters", 1000000), NUMBER("experts", 2)));
 	example_begin_range(&example, 10 * MS, "transformers", "generate",
 		FIELDS(TEXT("request", "1"), NUMBER("batch", 4), NUMBER("prompt_tokens", 50)));
 	example_token(&example, 10 * MS, "1", 0, "prefill");
@@ -230,7 +235,8 @@ static void test_labels_of_marks(void **state)
 	assert_string_equal(run.model, "mine");
 	assert_string_equal(run.precision, "bf16");
 	assert_true(run.labels[RUN_BATCH] == 4 && run.labels[RUN_CONTEXT] == 52);
-	assert_true(run.labels[RUN_PARAMETERS] == 7e9 && isnan(run.labels[RUN_EXPERTS]));
+	assert_true(run.labels[RUN_PARAMETERS] == 7e9 && run.labels[RUN_EXPERTS] == 8);
+	assert_true(run.labels[RUN_ACTIVE] == 2e9); /* not of the smaller model beside it */
 	assert_true(run.figures[RUN_TTFT_NS] == 100e6 && run.figures[RUN_TPOT_NS] == 100e6);
 	assert_true(isnan(run.figures[RUN_JOULES_PER_TOKEN]));
 	assert_true(run.kv_cache_bytes == 2.0 * 32 * 52 * 8 * 128 * 2 * 4);

@@ -71,16 +71,28 @@ static void take_mark(struct run *run, const struct model *model, const struct m
 		range_double(model, mark, names[i], &cache[i]);
 }
 
+/* The model that makes candidates in assisted decoding is not what a run is of. */
+static bool is_smaller(
+	const struct run *run, const struct model *model, const struct model_range *mark)
+{
+	double parameters = NAN;
+
+	range_double(model, mark, label_names[RUN_PARAMETERS], &parameters);
+	return strcmp(mark->name, "configuration") == 0 && parameters < run->labels[RUN_PARAMETERS];
+}
+
 /* What the program says of its run counts more than what hooks found. */
 static void take_marks(struct run *run, const struct model *model, double cache[CACHE_MAX])
 {
 	static const struct {
 		const char *domain, *name;
-	} marks[] = {{"sonde.model", "structure"}, {"sonde.run", "run"}};
+	} marks[] = {{"sonde.model", "structure"}, {"sonde.model", "configuration"},
+		{"sonde.run", "run"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
 		array_foreach (&model->ranges, mark) {
-			if (mark->is_mark && range_is(mark, marks[i].domain, marks[i].name))
+			if (mark->is_mark && range_is(mark, marks[i].domain, marks[i].name) &&
+				!is_smaller(run, model, mark))
 				take_mark(run, model, mark, cache);
 		}
 	}

@@ -57,8 +57,8 @@ struct runs {
 /*
  * The labels of a model's marks, and its figures but for energy. Marks that say them: `run` of the
  * domain "sonde.run", by sonde.mark("run", "sonde.run", {"model": …, "precision": …, "batch_size":
- * …, "context_length": …, "parameters": …}); `structure` of "sonde.model"; ranges of generate().
- * Strings are the model's. Returns 0 or -ENOMEM.
+ * …, "context_length": …, "parameters": …}); `structure` and `configuration` of "sonde.model";
+ * ranges of generate(). Strings are the model's. Returns 0 or -ENOMEM.
  */
 int run_describe(struct run *run, const struct model *model, const struct inference *inference);
 
