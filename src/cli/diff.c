@@ -7,18 +7,14 @@
 #include <stdio.h>
 
 #include "analyses/device/device_diff.h"
-#include "base/escape.h"
-#include "cli/diff_device.h"
 #include "cli/diff_trace.h"
 #include "cli/load_options.h"
 #include "cli/output.h"
 #include "exporters/flamegraph/flamegraph.h"
 #include "load/capture.h"
 #include "load/traces.h"
-#include "report/diff/diff_json.h"
-#include "report/diff/view.h"
-
-#define DEFAULT_LIMIT 20
+#include "report/diff/diff.h"
+#include "report/render.h"
 
 static struct {
 	struct selection selection;
@@ -105,21 +101,23 @@ static int compare_device(struct device_diff *diff, const struct side *before,
 static int print(const struct diff *diff, const struct device_diff *device,
 	const struct side *before, const struct side *after)
 {
-	const char *why = why_no_device_work(before, after);
+	const struct terminal terminal = terminal_of(stdout);
+	const struct diff_report report = {
+		.diff = diff,
+		.device = device,
+		.why_no_device = why_no_device_work(before, after),
+		.before_path = before->path,
+		.after_path = after->path,
+		.limit = (size_t)arguments.limit,
+		.is_json = arguments.json,
+		.all = arguments.all,
+	};
+	_cleanup_result_ struct result result = {0};
 	_cleanup_strbuf_ struct strbuf out = {0};
-	size_t limit = arguments.limit ? (size_t)arguments.limit : DEFAULT_LIMIT;
-	int r;
+	int r = diff_report_make(&result, &report);
 
-	if (arguments.json) {
-		r = diff_json_write(
-			diff, device, before->path, after->path, (size_t)arguments.limit, &out);
-	} else {
-		r = diff_view_print(diff, before->path, after->path, limit, arguments.all, &out);
-		if (r == 0 && device)
-			r = diff_device_print(device, limit, arguments.all, &out);
-		if (why)
-			strbuf_addf(&out, "\nDevice work is not compared: %s.\n", why);
-	}
+	if (r == 0)
+		r = report_render(&result, arguments.json ? NULL : &terminal, &out);
 	if (r == 0)
 		fwrite(strbuf_cstr(&out), 1, out.length, stdout);
 	return r;
@@ -163,6 +161,31 @@ static int check_gate(const struct diff *diff)
 	if (found.total)
 		say_total(diff, &found);
 	return found.row || found.total ? EXIT_ERROR : EXIT_OK;
+}
+
+/* Says what device work got slower. Returns whether some did. */
+static bool check_device(const struct device_diff *diff, double percent)
+{
+	struct device_diff_regression found;
+	struct errmsg err;
+
+	device_diff_find_regression(diff, percent, &found);
+	if (found.row) {
+		errmsg_set(&err, 0,
+			"the %s %.400s got slower by %.2f %% of the device time of the run before "
+			"(limit %g %%): %s",
+			wire_device_kind_name(found.row->kind), found.row->name, found.row_percent,
+			percent, diff_report_reason(found.row));
+		fail(&err);
+	}
+	if (found.total) {
+		errmsg_set(&err, 0,
+			"the total device time grew by %.2f %% of that of the run before (limit %g "
+			"%%)",
+			found.total_percent, percent);
+		fail(&err);
+	}
+	return found.row || found.total;
 }
 
 static int compare(struct diff *diff, struct side *before, struct side *after, char **paths,
@@ -251,7 +274,7 @@ static int diff_run(int count, char **positional)
 	if (isnan(arguments.fail_above))
 		return EXIT_OK;
 	r = check_gate(&diff);
-	return has_device && diff_device_check(&device, arguments.fail_above) ? EXIT_ERROR : r;
+	return has_device && check_device(&device, arguments.fail_above) ? EXIT_ERROR : r;
 }
 
 static const char *const by_choices[] = {"function", "module", NULL};

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * More of the report of traces as JSON: critical paths, stragglers, sequences of kernels, memory
- * and the comparison of two runs. Described in docs/json.md.
+ * More of the report of traces as JSON: critical paths, stragglers, sequences of kernels, memory.
+ * Described in docs/json.md.
  */
 #pragma once
 
-#include "analyses/device/trace_diff.h"
 #include "analyses/memory/memory.h"
 #include "analyses/path/critical_path.h"
 #include "analyses/program/sequences.h"
 #include "analyses/program/trace_stragglers.h"
 #include "base/json.h"
-
-#define TRACE_DIFF_JSON_VERSION 1
 
 /* One rank's: an object. `details`: every step of each path, too. */
 void trace_json_critical_paths(struct json_writer *json, const struct trace_view *view,
@@ -23,7 +20,3 @@ void trace_json_sequences(struct json_writer *json, const struct trace_view *vie
 /* `details`: every point of the timelines, too. */
 void trace_json_memory(struct json_writer *json, const struct trace_view *view,
 	const struct trace_memory_use *use, size_t limit, bool details);
-
-/* A document. Returns 0 or -ENOMEM. */
-int trace_diff_json_write(const struct trace_diff *diff, const char *before_path,
-	const char *after_path, bool hta_compatible, size_t limit, struct strbuf *out);
