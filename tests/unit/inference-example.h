@@ -2,6 +2,7 @@
 /* Marks of tokens and ranges of models with known times, put into the model of model-example.h. */
 #pragma once
 
+#include "analyses/inference/inference.h"
 #include "vllm-example.h"
 
 #define PID 7
@@ -58,4 +59,13 @@ static inline void example_begin_range(struct example *example, uint64_t time_ns
 static inline void example_end_range(struct example *example, uint64_t time_ns, const char *domain)
 {
 	example_ranged(example, CAPTURE_RANGE_END, time_ns, domain, "", NULL, 0);
+}
+
+/* What the marks and ranges say. The model is the caller's, and so is what the inference holds. */
+static inline struct model *example_infer(struct example *example, struct inference *ret_inference)
+{
+	struct model *model = example_end(example);
+
+	assert_int_equal(inference_init(ret_inference, model), 0);
+	return model;
 }

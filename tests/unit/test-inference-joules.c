@@ -79,8 +79,7 @@ struct fixture {
 
 static void make(struct fixture *fixture, struct example *example, const struct span_energy *energy)
 {
-	fixture->model = example_end(example);
-	assert_int_equal(inference_init(&fixture->inference, fixture->model), 0);
+	fixture->model = example_infer(example, &fixture->inference);
 	assert_int_equal(
 		phase_use_init(&fixture->phases, fixture->model, NULL, &fixture->inference), 0);
 	assert_int_equal(inference_joules_init(

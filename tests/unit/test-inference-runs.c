@@ -30,7 +30,7 @@ static void add(struct runs *runs, struct run run)
  * The knee of the profiler before this one was the point farthest from the origin: the fastest run
  * or the most expensive, whatever the curve is.
  */
-static void test_optimal_runs_and_knee(void **state)
+static void test_optimal_runs_and_knee(void **state _unused_)
 {
 	static const struct {
 		double tokens_per_s, joules_per_token;
@@ -44,7 +44,6 @@ static void test_optimal_runs_and_knee(void **state)
 	};
 	struct runs runs = {0};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		add(&runs, a_run(cases[i].tokens_per_s, cases[i].joules_per_token));
 	assert_int_equal(runs_find_optimal(&runs), 3);
@@ -58,11 +57,10 @@ static void test_optimal_runs_and_knee(void **state)
 	array_done(&runs.items);
 }
 
-static void test_no_knee_of_two_or_of_a_line(void **state)
+static void test_no_knee_of_two_or_of_a_line(void **state _unused_)
 {
 	struct runs runs = {0};
 
-	(void)state;
 	assert_int_equal(runs_find_optimal(&runs), 0);
 	add(&runs, a_run(100, 1));
 	add(&runs, a_run(200, 2));
@@ -77,13 +75,12 @@ static void test_no_knee_of_two_or_of_a_line(void **state)
 	array_done(&runs.items);
 }
 
-static void test_series_of_batches_contexts_and_precisions(void **state)
+static void test_series_of_batches_contexts_and_precisions(void **state _unused_)
 {
 	struct runs runs = {0};
 	_cleanup_run_comparison_ struct run_comparison comparison = {0};
 	const struct run_series *series;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) { /* contexts 4096, 1024, 2048 */
 		static const double contexts[] = {4096, 1024, 2048}, joules[] = {1.3, 1, 1.19};
 		struct run run = a_run(100, joules[i]);
@@ -120,13 +117,12 @@ static void test_series_of_batches_contexts_and_precisions(void **state)
 	array_done(&runs.items);
 }
 
-static void test_scaling_law(void **state)
+static void test_scaling_law(void **state _unused_)
 {
 	static const double sizes[] = {1e9, 3e9, 7e9, 70e9};
 	struct runs runs = {0};
 	struct run_power_law law;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct run run = a_run(100, 2e-9 * pow(sizes[i], 0.9));
 
@@ -147,7 +143,7 @@ static void test_scaling_law(void **state)
 	array_done(&runs.items);
 }
 
-static void test_prediction(void **state)
+static void test_prediction(void **state _unused_)
 {
 	static const double batches[] = {1, 2, 4, 8, 16, 32};
 	double labels[RUN_LABEL_MAX];
@@ -155,7 +151,6 @@ static void test_prediction(void **state)
 	struct runs runs = {0};
 	struct errmsg err;
 
-	(void)state;
 	for (int i = 0; i < RUN_LABEL_MAX; i++)
 		labels[i] = NAN;
 	labels[RUN_BATCH] = 12;
@@ -194,23 +189,21 @@ static void test_prediction(void **state)
 }
 
 /* Llama 2 7B: 32 layers, 32 heads of 128, two bytes: 0.5 MiB a token. */
-static void test_cache_of_keys_and_values(void **state)
+static void test_cache_of_keys_and_values(void **state _unused_)
 {
-	(void)state;
 	assert_true(kv_cache_bytes(32, 1, 32, 128, 2, 1) == 524288);
 	assert_true(kv_cache_bytes(32, 4096, 8, 128, 2, 4) == 2147483648.0);
 	assert_true(isnan(kv_cache_bytes(32, 4096, NAN, 128, 2, 1)));
 }
 
 /* What the program says counts more than what hooks found. */
-static void test_labels_of_marks(void **state)
+static void test_labels_of_marks(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 	struct run run = {0};
 
-	(void)state;
 	example_inference_begin(&example);
 	example_ranged(&example, CAPTURE_RANGE_MARK, 1 * MS, "sonde.run", "run",
 		FIELDS(TEXT("precision", "bf16"), NUMBER("parameters", 7000000000),
@@ -229,8 +222,7 @@ static void test_labels_of_marks(void **state)
 	example_token(&example, 110 * MS, "1", 0, "decode");
 	example_token(&example, 210 * MS, "1", 1, "decode");
 	example_end_range(&example, 210 * MS, "transformers");
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	assert_int_equal(run_describe(&run, model, &inference), 0);
 	assert_string_equal(run.model, "mine");
 	assert_string_equal(run.precision, "bf16");
@@ -255,14 +247,13 @@ static struct run a_sized_run(double joules_per_token, double parameters)
 
 /* A mixture is compared with the dense model of about the size that is active in it, under the same
  * conditions. */
-static void test_mixtures_beside_dense_models(void **state)
+static void test_mixtures_beside_dense_models(void **state _unused_)
 {
 	_cleanup_run_comparison_ struct run_comparison comparison = {0};
 	struct run mixture = a_sized_run(1.2, 47e9);
 	const struct run_mixture *found;
 	struct runs runs = {0};
 
-	(void)state;
 	mixture.labels[RUN_EXPERTS] = 8;
 	mixture.labels[RUN_ACTIVE] = 13e9;
 	add(&runs, mixture);
@@ -284,14 +275,13 @@ static void test_mixtures_beside_dense_models(void **state)
 	array_done(&runs.items);
 }
 
-static void test_balance_of_experts(void **state)
+static void test_balance_of_experts(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 	struct run run = {0};
 
-	(void)state;
 	example_inference_begin(&example);
 	for (uint64_t layer = 0; layer < 2; layer++) {
 		example_ranged(&example, CAPTURE_RANGE_MARK, (1 + layer) * MS, "vllm", "moe.routed",
@@ -303,8 +293,7 @@ static void test_balance_of_experts(void **state)
 				NUMBER("1", layer ? 2 : 4), NUMBER("2", layer ? 2 : 0),
 				NUMBER("3", layer ? 2 : 0)));
 	}
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	assert_int_equal(run_describe(&run, model, &inference), 0);
 	/* Of one layer half of the experts do all, of the other all do the same: 0.5 and 1. */
 	assert_true(run.labels[RUN_EXPERTS] == 4 && fabs(run.expert_balance - 0.75) < 1e-9);

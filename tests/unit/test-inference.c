@@ -46,13 +46,12 @@ static struct model *two_requests(void)
 	return example_end(&example);
 }
 
-static void test_definitions(void **state)
+static void test_definitions(void **state _unused_)
 {
 	_cleanup_model_ struct model *model = two_requests();
 	_cleanup_inference_ struct inference inference = {0};
 	const struct inference_request *a, *b;
 
-	(void)state;
 	assert_int_equal(inference_init(&inference, model), 0);
 	assert_int_equal(inference.requests.count, 2);
 	a = &inference.requests.items[0];
@@ -83,20 +82,18 @@ static void test_definitions(void **state)
 }
 
 /* The profiler before this one gave the first token 50 ms that nobody had measured. */
-static void test_no_first_token_is_invented(void **state)
+static void test_no_first_token_is_invented(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 	const struct inference_request *request;
 
-	(void)state;
 	example_inference_begin(&example);
 	example_token(&example, 100 * MS, "begin not seen", 5, "decode");
 	example_token(&example, 140 * MS, "begin not seen", 6, "decode");
 	example_token(&example, 150 * MS, "no token yet", 0, "prefill");
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	request = &inference.requests.items[0];
 	assert_string_equal(request->id, "begin not seen");
 	assert_int_equal(request->tokens, 2);
@@ -114,14 +111,13 @@ static void test_no_first_token_is_invented(void **state)
 }
 
 /* Nor is a token that came between two windows: 100 to 200 ms, and 300 to 400. */
-static void test_tokens_between_windows(void **state)
+static void test_tokens_between_windows(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 	const struct inference_request *begun, *counted, *uncounted;
 
-	(void)state;
 	example_inference_begin(&example);
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct capture_window window = {
@@ -141,8 +137,7 @@ static void test_tokens_between_windows(void **state)
 	example_token(&example, 330 * MS, "counted", 20, "decode");
 	example_token(&example, 340 * MS, "counted", 21, "decode");
 	example_token(&example, 350 * MS, "uncounted", 0, "decode");
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	counted = &inference.requests.items[0];
 	uncounted = &inference.requests.items[1];
 	begun = &inference.requests.items[2];
@@ -157,19 +152,17 @@ static void test_tokens_between_windows(void **state)
 }
 
 /* A rate over no time is not known. */
-static void test_zero_durations(void **state)
+static void test_zero_durations(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 
-	(void)state;
 	example_inference_begin(&example);
 	example_token(&example, 100 * MS, "a", 0, "prefill");
 	example_token(&example, 100 * MS, "a", 0, "decode");
 	example_token(&example, 100 * MS, "a", 1, "decode");
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	assert_int_equal(duration(&inference.requests.items[0], INFERENCE_TPOT), 0);
 	assert_int_equal(inference.user_tokens_per_s.count, 0);
 	assert_true(isnan(inference.tokens_per_s));
@@ -177,14 +170,13 @@ static void test_zero_durations(void **state)
 }
 
 /* Indices say how many tokens came at once; where they do not rise, each mark is a token. */
-static void test_chunks(void **state)
+static void test_chunks(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 	const struct inference_request *chunks, *same;
 
-	(void)state;
 	example_inference_begin(&example);
 	example_token(&example, 10 * MS, "chunks", 0, "prefill");
 	example_token(&example, 20 * MS, "chunks", 0, "decode");
@@ -193,8 +185,7 @@ static void test_chunks(void **state)
 	example_token(&example, 110 * MS, "same", 0, "prefill");
 	for (uint64_t i = 0; i < 3; i++) /* ids of a vocabulary, perhaps */
 		example_token(&example, (120 + i * 10) * MS, "same", i == 1 ? 9000 : 17, "decode");
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	chunks = &inference.requests.items[0];
 	assert_int_equal(chunks->tokens, 5);
 	assert_int_equal(chunks->chunks, 3);
@@ -210,13 +201,12 @@ static void test_chunks(void **state)
 }
 
 /* A name that is used again is another request; tokens of no request are counted alone. */
-static void test_names(void **state)
+static void test_names(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 
-	(void)state;
 	example_inference_begin(&example);
 	for (uint64_t i = 0; i < 3; i++) {
 		example_token(&example, (100 * i + 10) * MS, "again", 0, "prefill");
@@ -224,8 +214,7 @@ static void test_names(void **state)
 		example_token(&example, (100 * i + 40 + i) * MS, "again", 1, "decode");
 		example_token(&example, (100 * i + 50) * MS, "", 0, "decode");
 	}
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	assert_int_equal(inference.requests.count, 4);
 	assert_int_equal(inference.tokens, 9);
 	for (size_t i = 0; i < 3; i++) {
@@ -243,14 +232,13 @@ static void test_names(void **state)
 }
 
 /* Each sequence of a batch gets a token at once; tokens of prompts are no output. */
-static void test_batches_and_prompts(void **state)
+static void test_batches_and_prompts(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 	const struct inference_request *request;
 
-	(void)state;
 	example_inference_begin(&example);
 	example_begin_range(&example, 10 * MS, "transformers", "generate",
 		FIELDS(TEXT("request", "1"), NUMBER("batch", 4), NUMBER("prompt_tokens", 50)));
@@ -258,8 +246,7 @@ static void test_batches_and_prompts(void **state)
 	example_token(&example, 110 * MS, "1", 0, "decode");
 	example_token(&example, 210 * MS, "1", 1, "decode");
 	example_end_range(&example, 210 * MS, "transformers");
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	request = &inference.requests.items[0];
 	assert_int_equal(request->tokens, 2);
 	assert_int_equal(request->output_tokens, 8);
@@ -270,14 +257,13 @@ static void test_batches_and_prompts(void **state)
 }
 
 /* vLLM's scheduler says when; a request that was aborted before its first token has no end. */
-static void test_requests_of_an_engine(void **state)
+static void test_requests_of_an_engine(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 	const struct inference_request *request, *aborted;
 
-	(void)state;
 	example_inference_begin(&example);
 	example_mark(&example, 12 * MS, "request.added", NUMBER("request", 1), TEXT("id", "one"),
 		NUMBER("prompt_tokens", 10), NUMBER("waited_ns", 2 * MS));
@@ -291,8 +277,7 @@ static void test_requests_of_an_engine(void **state)
 		TEXT("reason", "stop"), NUMBER("output_tokens", 6));
 	example_mark(&example, 31 * MS, "request.finished", NUMBER("request", 2),
 		TEXT("reason", "abort"), NUMBER("output_tokens", 0));
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	assert_int_equal(inference.requests.count, 2);
 	request = &inference.requests.items[0];
 	assert_string_equal(request->id, "one");
@@ -311,12 +296,11 @@ static void test_requests_of_an_engine(void **state)
 		assert_false(is_known(aborted, (enum inference_metric)i));
 }
 
-static void test_percentiles(void **state)
+static void test_percentiles(void **state _unused_)
 {
 	struct spread_values values = {0};
 	struct spread spread = spread_of(&values);
 
-	(void)state;
 	assert_int_equal(spread.count, 0);
 	assert_true(isnan(spread.p50) && isnan(spread.mean));
 	for (int i = 200; i > 0; i--)
@@ -334,7 +318,7 @@ static void test_percentiles(void **state)
 
 /* ---- limits ---- */
 
-static void test_limits(void **state)
+static void test_limits(void **state _unused_)
 {
 	struct inference_slo slo;
 	struct errmsg err;
@@ -342,7 +326,6 @@ static void test_limits(void **state)
 		"ttft=-1ms", "ttft=200min", "nope=1ms", "ttft=200ms,", "ttft=1ms,ttft=2ms",
 		"mlperf:", "mlperf:gpt-9", "ttft=nanms", "ttft=1e30s", "ttft=200ms tpot=1ms"};
 
-	(void)state;
 	assert_int_equal(inference_slo_parse(&slo, "ttft=200ms,itl=3.40ms,e2e=2s", &err), 0);
 	assert_int_equal(slo.limits_ns[INFERENCE_TTFT], 200 * MS);
 	assert_int_equal(slo.limits_ns[INFERENCE_TPOT], 3400000);
@@ -361,7 +344,7 @@ static void test_limits(void **state)
 	}
 }
 
-static void test_goodput(void **state)
+static void test_goodput(void **state _unused_)
 {
 	_cleanup_model_ struct model *model = two_requests();
 	_cleanup_inference_ struct inference inference = {0};
@@ -369,7 +352,6 @@ static void test_goodput(void **state)
 	struct inference_slo slo;
 	struct errmsg err;
 
-	(void)state;
 	assert_int_equal(inference_init(&inference, model), 0);
 	assert_int_equal(inference_slo_parse(&slo, "ttft=95ms", &err), 0);
 	goodput = inference_goodput_of(&inference, &slo);
@@ -398,7 +380,7 @@ static void test_goodput(void **state)
 
 /* The profiler before this one had the prefill end when generate() had begun, so that all of it was
  * decode. */
-static void test_prefill_is_not_decode(void **state)
+static void test_prefill_is_not_decode(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
@@ -406,7 +388,6 @@ static void test_prefill_is_not_decode(void **state)
 	_cleanup_phase_use_ struct phase_use use = {0};
 	const struct phase_row *prefill, *decode;
 
-	(void)state;
 	example_inference_begin(&example);
 	example_token(&example, 10 * MS, "a", 0, "prefill");
 	example_token(&example, 110 * MS, "a", 0, "decode");
@@ -414,8 +395,7 @@ static void test_prefill_is_not_decode(void **state)
 	example_samples(&example, PID, PID, 0, 15 * MS, 90);
 	example_samples(&example, PID, PID, 0, 112 * MS, 10);
 	example_samples(&example, PID, PID, 0, 140 * MS, 5);
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	assert_int_equal(phase_use_init(&use, model, NULL, &inference), 0);
 	prefill = &use.rows[INFERENCE_PHASE_PREFILL];
 	decode = &use.rows[INFERENCE_PHASE_DECODE];
@@ -429,14 +409,13 @@ static void test_prefill_is_not_decode(void **state)
 }
 
 /* The ranges of a process are its phases, and what its requests say is not added to them. */
-static void test_phases_of_ranges(void **state)
+static void test_phases_of_ranges(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_inference_ struct inference inference = {0};
 	_cleanup_phase_use_ struct phase_use use = {0};
 
-	(void)state;
 	example_inference_begin(&example);
 	example_begin_range(&example, 1 * MS, "sonde", "pre_inference", NULL, 0);
 	example_end_range(&example, 4 * MS, "sonde");
@@ -452,8 +431,7 @@ static void test_phases_of_ranges(void **state)
 	example_end_range(&example, 62 * MS, "transformers");
 	example_begin_range(&example, 70 * MS, "other", "decode", NULL, 0);
 	example_end_range(&example, 90 * MS, "other");
-	model = example_end(&example);
-	assert_int_equal(inference_init(&inference, model), 0);
+	model = example_infer(&example, &inference);
 	assert_int_equal(phase_use_init(&use, model, NULL, &inference), 0);
 	assert_int_equal(use.rows[INFERENCE_PHASE_PRE].total_ns, 3 * MS);
 	assert_int_equal(use.rows[INFERENCE_PHASE_PREFILL].count, 1);
@@ -464,13 +442,12 @@ static void test_phases_of_ranges(void **state)
 	assert_int_equal(use.rows[INFERENCE_PHASE_MIXED].count, 0);
 }
 
-static void test_phases_at_once(void **state)
+static void test_phases_at_once(void **state _unused_)
 {
 	_cleanup_model_ struct model *model = two_requests();
 	_cleanup_inference_ struct inference inference = {0};
 	_cleanup_phase_use_ struct phase_use use = {0};
 
-	(void)state;
 	assert_int_equal(inference_init(&inference, model), 0);
 	assert_int_equal(phase_use_init(&use, model, NULL, &inference), 0);
 	assert_true(use.overlaps);
@@ -537,7 +514,7 @@ static const struct layer_row *find_layer(
 	return NULL;
 }
 
-static void test_layers_add_up(void **state)
+static void test_layers_add_up(void **state _unused_)
 {
 	static const struct {
 		const char *role;
@@ -548,7 +525,6 @@ static void test_layers_add_up(void **state)
 	_cleanup_layer_use_ struct layer_use use = {0};
 	uint64_t own_ns = 0;
 
-	(void)state;
 	assert_int_equal(layer_use_init(&use, model, NULL), 0);
 	for (uint64_t layer = 0; layer < 2; layer++) {
 		for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
@@ -577,13 +553,12 @@ static void test_layers_add_up(void **state)
 
 /* What threads of a pool do for a layer is the layer's; another thread with a model is not in it.
  */
-static void test_threads_of_a_pool(void **state)
+static void test_threads_of_a_pool(void **state _unused_)
 {
 	struct example example;
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_layer_use_ struct layer_use use = {0};
 
-	(void)state;
 	example_inference_begin(&example);
 	example_thread(&example, PID, PID + 1, "worker");
 	example_begin_range(&example, 10 * MS, "sonde.model", "layer 0",
@@ -603,12 +578,11 @@ static void test_threads_of_a_pool(void **state)
 /* ---- costs ---- */
 
 /* The profiler before this one divided mJ by 3.6e6: a thousand times too much. */
-static void test_units_of_costs(void **state)
+static void test_units_of_costs(void **state _unused_)
 {
 	struct energy_rates rates = ENERGY_RATES_NONE;
 	struct errmsg err;
 
-	(void)state;
 	assert_true(energy_kwh(3.6e6) == 1);
 	assert_true(energy_kwh(1) == 1 / 3.6e6);
 	assert_true(isnan(energy_cost(&rates, 1)) && isnan(energy_co2_g(&rates, 1)));
