@@ -10,15 +10,14 @@ static struct trace_rank_results *rank_of(struct trace_results *results, size_t 
 	return results->ranks ? &results->ranks[index] : NULL;
 }
 
-const struct trace_temporal *trace_results_temporal(struct trace_results *results, size_t index)
+const struct temporal *trace_results_temporal(struct trace_results *results, size_t index)
 {
 	struct trace_rank_results *rank = rank_of(results, index);
 
 	if (!rank)
 		return NULL;
 	if (!rank->has_temporal)
-		rank->has_temporal =
-			trace_temporal_init(&rank->temporal, &results->views[index]) == 0;
+		rank->has_temporal = temporal_init(&rank->temporal, &results->views[index]) == 0;
 	return rank->has_temporal ? &rank->temporal : NULL;
 }
 
@@ -77,7 +76,7 @@ const struct kernels *trace_results_kernels(struct trace_results *results)
 void trace_results_done(struct trace_results *results)
 {
 	for (size_t i = 0; results->ranks && i < results->count; i++) {
-		trace_temporal_done(&results->ranks[i].temporal);
+		temporal_done(&results->ranks[i].temporal);
 		trace_idle_done(&results->ranks[i].idle);
 		trace_launches_done(&results->ranks[i].launches);
 	}

@@ -5,12 +5,12 @@
 
 #include "analyses/device/host_waits.h"
 #include "analyses/device/kernels.h"
+#include "analyses/device/temporal.h"
 #include "analyses/device/trace_idle.h"
 #include "analyses/device/trace_launches.h"
-#include "analyses/device/trace_temporal.h"
 
 struct trace_rank_results {
-	struct trace_temporal temporal;
+	struct temporal temporal;
 	struct trace_idle idle;
 	struct trace_launches launches;
 	bool has_temporal, has_idle, has_launches;
@@ -27,7 +27,7 @@ struct trace_results {
 };
 
 /* Of the view of this index, or of all together. NULL when memory ran out. */
-const struct trace_temporal *trace_results_temporal(struct trace_results *results, size_t index);
+const struct temporal *trace_results_temporal(struct trace_results *results, size_t index);
 const struct trace_idle *trace_results_idle(struct trace_results *results, size_t index);
 const struct trace_launches *trace_results_launches(struct trace_results *results, size_t index);
 const struct trace_host_waits *trace_results_host_waits(struct trace_results *results);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyses/device/trace_communication.h"
+#include "analyses/device/communication_rows.h"
 #include "analyses/trace_order.h"
 #include "base/map.h"
 
@@ -403,7 +403,7 @@ int trace_view_init(struct trace_view *view, const struct trace *trace, uint32_t
 		view->kinds = calloc(trace->strings.entries.count + 1, sizeof(*view->kinds));
 		r = view->kinds ? 0 : -ENOMEM;
 	} else {
-		r = trace_communication_find(trace, &view->communication);
+		r = communication_of_rows(trace, &view->communication);
 	}
 	r = r ?: find_steps(view);
 	r = r ?: add_works(view);

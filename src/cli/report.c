@@ -145,7 +145,8 @@ static bool needs_timeline(const struct model *model)
 {
 	const struct report_section *section = wanted_section(KINDS_OF_RECORDING);
 
-	return section ? (section->needs & REPORT_NEEDS_TIMELINE) : model->device_works.count;
+	return section ? (section->needs & REPORT_NEEDS_TIMELINE)
+		       : arguments.json || model->device_works.count;
 }
 
 static int write_report(struct making *making, const char *path, struct strbuf *out)

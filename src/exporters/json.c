@@ -3,13 +3,16 @@
 #include "exporters/exporters.h"
 #include "report/document.h"
 #include "report/recording/recording.h"
+#include "report/timeline.h"
 
 static int write_document(const struct model *model, const struct selection *selection,
-	const struct selected *selected, const struct export_options *options, struct strbuf *out)
+	const struct selected *selected, const struct export_options *options, struct strbuf *out,
+	struct errmsg *err)
 {
 	static const struct selection everything = {0};
 	_cleanup_device_idle_ struct device_idle idle = {0};
 	_cleanup_report_recording_ struct report_recording recording = {0};
+	_cleanup_report_timeline_ struct report_timeline timeline = {0};
 	const struct report_view view = {
 		.model = model,
 		.selection = selection ? selection : &everything,
@@ -20,9 +23,12 @@ static int write_document(const struct model *model, const struct selection *sel
 		.rates = ENERGY_RATES_NONE,
 	};
 	const struct report_document document = {
-		.input = {.recording = &recording.view, .is_json = true}};
+		.input = {
+			.recording = &recording.view, .trace = &timeline.report, .is_json = true}};
 	int r = model->is_narrowed ? 0 : device_idle_init(&idle, model);
 
+	if (r == 0)
+		r = report_timeline_of_recording(&timeline, model, err);
 	if (r < 0)
 		return r;
 	r = report_recording_init(&recording, &view);
@@ -37,7 +43,7 @@ static int json_export(const struct model *model, const struct selection *select
 
 	if (r == 0)
 		r = write_document(
-			model, selection, &selected, export_options_or_default(options), out);
+			model, selection, &selected, export_options_or_default(options), out, err);
 	return export_result(r, out, "json", err);
 }
 

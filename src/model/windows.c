@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/trace.h"
+
 /* Reads a number from 1 on; NULL: there is none. */
 static const char *parse_number(const char *text, uint32_t *ret_number)
 {
@@ -108,4 +110,18 @@ bool model_is_continuous(const struct model *model, uint64_t begin_ns, uint64_t 
 {
 	return !model->windows.count ||
 	       model_recorded_ns(model, begin_ns, end_ns) >= end_ns - begin_ns;
+}
+
+int64_t trace_recorded_ns(const struct trace *trace, int64_t begin_ns, int64_t end_ns)
+{
+	if (!trace->recorded || !trace->recorded->windows.count)
+		return end_ns - begin_ns;
+	return (int64_t)model_recorded_ns(trace->recorded,
+		trace->recorded_from_ns + (uint64_t)begin_ns,
+		trace->recorded_from_ns + (uint64_t)end_ns);
+}
+
+bool trace_is_continuous(const struct trace *trace, int64_t begin_ns, int64_t end_ns)
+{
+	return trace_recorded_ns(trace, begin_ns, end_ns) >= end_ns - begin_ns;
 }

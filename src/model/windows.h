@@ -21,9 +21,15 @@ struct window_choice {
 int window_choice_parse(const char *text, struct window_choice *ret_choice, struct errmsg *err);
 bool window_choice_has(const struct window_choice *choice, uint32_t number);
 
+struct trace;
+
 /* The index of the window that a moment lies in; MODEL_NONE: of none. */
 uint32_t model_window_at(const struct model *model, uint64_t time_ns);
 /* How much of [begin_ns, end_ns) was recorded. */
 uint64_t model_recorded_ns(const struct model *model, uint64_t begin_ns, uint64_t end_ns);
 /* Was all recorded that lies between two moments? Time between two windows was not. */
 bool model_is_continuous(const struct model *model, uint64_t begin_ns, uint64_t end_ns);
+
+/* The same of a trace's times: all that is not of a recording with windows was recorded. */
+int64_t trace_recorded_ns(const struct trace *trace, int64_t begin_ns, int64_t end_ns);
+bool trace_is_continuous(const struct trace *trace, int64_t begin_ns, int64_t end_ns);

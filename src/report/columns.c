@@ -29,13 +29,19 @@ void columns_add_number(struct result *result, int64_t number)
 		result_i64(result, number);
 }
 
+static void add_text(struct result *result, const struct strbuf *text)
+{
+	strbuf_inherit_status(&result->texts, text);
+	result_text(result, strbuf_cstr(text));
+}
+
 void columns_add_device(struct result *result, const struct trace_report *report,
 	const struct trace_view *view, uint32_t device)
 {
 	_cleanup_strbuf_ struct strbuf place = {0};
 
 	report_trace_place(report, view, device, &place);
-	result_text(result, strbuf_cstr(&place));
+	add_text(result, &place);
 	result_u64(result, view->rank);
 	columns_add_number(result, view->devices.items[device].number);
 	result_text(result, trace_device_name(view->trace, view->devices.items[device].number));
@@ -48,7 +54,7 @@ void columns_add_stream(struct result *result, const struct trace_report *report
 
 	columns_add_device(result, report, view, view->streams.items[stream].device);
 	trace_view_stream_name(view, stream, &name);
-	result_text(result, strbuf_cstr(&name));
+	add_text(result, &name);
 	columns_add_number(result, view->streams.items[stream].number);
 }
 
@@ -70,8 +76,7 @@ void columns_add_frame(
 	else
 		result_text(result, model_function_module(model, frame->function));
 	model_frame_name(model, index, &name);
-	strbuf_inherit_status(&result->texts, &name);
-	result_text(result, strbuf_cstr(&name));
+	add_text(result, &name);
 	result_text(result, model_function_name(model, frame->function));
 	result_text(result, model_function_module(model, frame->function));
 	result_text(result, frame->source_file);

@@ -13,7 +13,8 @@
 
 /* A device: in the terminal what tells it from the others of the report. */
 #define REPORT_DEVICE_COLUMNS                                                                      \
-	{.title = "GPU", .kind = REPORT_TEXT}, {.key = "rank", .kind = REPORT_INTEGER},            \
+	{.title = "GPU", .kind = REPORT_TEXT, .views = REPORT_ALL_VIEWS},                          \
+		{.key = "rank", .kind = REPORT_INTEGER},                                           \
 		{.key = "device",                                                                  \
 			.kind = REPORT_INTEGER,                                                    \
 			.help = "its number; null: not known, or all of them"},                    \
@@ -25,7 +26,8 @@ void columns_add_device(struct result *result, const struct trace_report *report
 
 /* A stream of a device. */
 #define REPORT_STREAM_COLUMNS                                                                      \
-	REPORT_DEVICE_COLUMNS, {.title = "Stream", .kind = REPORT_TEXT},                           \
+	REPORT_DEVICE_COLUMNS,                                                                     \
+		{.title = "Stream", .kind = REPORT_TEXT, .views = REPORT_ALL_VIEWS},               \
 	{                                                                                          \
 		.key = "stream", .kind = REPORT_INTEGER                                            \
 	}
@@ -35,7 +37,8 @@ void columns_add_stream(struct result *result, const struct trace_report *report
 /* Of rows that are not of a device: view->rank. Shown where there are several. */
 #define REPORT_RANK_COLUMN                                                                         \
 	{                                                                                          \
-		.key = "rank", .title = "Rank", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME   \
+		.key = "rank", .title = "Rank", .kind = REPORT_INTEGER, .hide = REPORT_HIDE_SAME,  \
+		.views = REPORT_ALL_VIEWS                                                          \
 	}
 
 /* A frame of a recording: its line and its function. */

@@ -165,6 +165,11 @@ void result_share(struct result *result, double part, double whole)
 	result_number(result, whole != 0 ? part / whole : NAN);
 }
 
+size_t result_count(const struct result *result, uint32_t table)
+{
+	return result->status < 0 ? 0 : result_rows(&result->tables.items[table]);
+}
+
 /* ---- what a terminal shows ---- */
 
 static void add_block(struct result *result, const struct result_block *block)

@@ -129,6 +129,9 @@ void result_known(struct result *result, bool known, uint64_t value);
 /* Null when the whole is 0. */
 void result_share(struct result *result, double part, double whole);
 
+/* Rows of a table that was opened. */
+size_t result_count(const struct result *result, uint32_t table);
+
 /* ---- what a terminal shows ---- */
 
 /* Of the report: a line, shortened to the terminal's width. */

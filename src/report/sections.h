@@ -15,6 +15,6 @@ extern const struct report_section steps_section, windows_section, graphs_sectio
 
 /* Of traces. */
 extern const struct report_section trace_about_section, temporal_section, idle_section,
-	host_section, kernel_section, overlap_section, queue_section, bandwidth_section,
-	launches_section, annotations_section, operators_section, path_section, stragglers_section,
-	sequences_section, memory_section, cpu_operators_section;
+	host_section, kernel_section, queue_section, bandwidth_section, launches_section,
+	annotations_section, operators_section, path_section, stragglers_section, sequences_section,
+	memory_section, cpu_operators_section;

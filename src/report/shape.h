@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +39,8 @@ enum report_hide {
 	REPORT_HIDE_EMPTY,   /* no row has any: unknown, 0, or not */
 	REPORT_HIDE_UNKNOWN, /* no row has any: unknown */
 };
+
+#define REPORT_ALL_VIEWS UINT_MAX /* of struct report_column */
 
 struct report_shape;
 

@@ -11,7 +11,6 @@ SECTIONS = (
     "temporal",
     "idle",
     "host",
-    "overlap",
     "kernel",
     "bandwidth",
     "launches",
@@ -94,8 +93,8 @@ def test_figures_in_json(sonde, trace):
     (temporal,) = document["temporal"]
     assert (temporal["kernel_time_ns"], temporal["compute_ns"]) == (2_950_000, 1_500_000)
     assert temporal["idle_ns"] + temporal["compute_ns"] + temporal["non_compute_ns"] == temporal["kernel_time_ns"]
-    (overlap,) = document["overlap"]
-    assert overlap["overlap_share"] == 0.5
+    assert temporal["overlap_share"] == 0.5 and temporal["communication_beside_compute_ns"] == 300_000
+    assert temporal["memory_only_ns"] == 150_000 and temporal["communication_kernels"]["name"] == 3
     device = next(place for place in document["idle"] if place["of"] == "device")
     assert device["idle_ns"] == temporal["idle_ns"] == sum(cause["idle_ns"] for cause in device["causes"])
     (copy,) = document["bandwidth"]

@@ -17,9 +17,9 @@
 #include "analyses/device/copies.h"
 #include "analyses/device/kernels.h"
 #include "analyses/device/queue.h"
+#include "analyses/device/temporal.h"
 #include "analyses/device/trace_idle.h"
 #include "analyses/device/trace_launches.h"
-#include "analyses/device/trace_temporal.h"
 #include "importers/kineto/kineto.h"
 
 #define MAX_CELLS 16
@@ -123,20 +123,20 @@ static void check_cell(const struct csv *csv, size_t cell, double value, double 
 
 static void check_temporal(const char *folder, const struct trace_view *view)
 {
-	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
-	const struct trace_temporal_device *device;
+	_cleanup_temporal_ struct temporal temporal = {0};
+	const struct temporal_device *device;
 	struct csv csv;
 	double communication_ns;
 
-	assert_int_equal(trace_temporal_init(&temporal, view), 0);
+	assert_int_equal(temporal_init(&temporal, view), 0);
 	assert_int_equal(temporal.devices.count, 1);
 	device = &temporal.devices.items[0];
 	assert_true(csv_open(&csv, folder, "temporal_breakdown", 1));
 	assert_true(csv_next(&csv));
-	check_cell(&csv, 2, (double)trace_temporal_idle_ns(device) / US, 0);
+	check_cell(&csv, 2, (double)device->idle_ns / US, 0);
 	check_cell(&csv, 3, (double)device->by_kind_ns[TRACE_COMPUTE] / US, 0);
-	check_cell(&csv, 4, (double)trace_temporal_non_compute_ns(device) / US, 0);
-	check_cell(&csv, 5, (double)trace_temporal_span_ns(device) / US, 0);
+	check_cell(&csv, 4, (double)temporal_non_compute_ns(device) / US, 0);
+	check_cell(&csv, 5, (double)temporal_span_ns(device) / US, 0);
 	csv_close(&csv);
 
 	communication_ns = (double)device->by_kind_ns[TRACE_COMMUNICATION];
@@ -149,14 +149,14 @@ static void check_temporal(const char *folder, const struct trace_view *view)
 
 static double time_of_set(const struct trace_view *view, const char *types)
 {
-	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
+	_cleanup_temporal_ struct temporal temporal = {0};
 	unsigned set = 0;
 
 	for (unsigned kind = 0; kind < TRACE_OTHER_KIND; kind++) {
 		if (strstr(types, trace_kind_hta_name((enum trace_kind)kind)))
 			set |= 1U << kind;
 	}
-	assert_int_equal(trace_temporal_init(&temporal, view), 0);
+	assert_int_equal(temporal_init(&temporal, view), 0);
 	return (double)temporal.devices.items[0].by_set_ns[set] / US;
 }
 

@@ -3,7 +3,7 @@
 #include "trace-example.h"
 
 #include "analyses/device/communication.h"
-#include "analyses/device/trace_temporal.h"
+#include "analyses/device/temporal.h"
 #include "analyses/trace_order.h"
 
 static const struct trace_view_options ours, hta = {.hta_compatible = true};
@@ -350,8 +350,8 @@ static void each_moment_counts_once(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
-	const struct trace_temporal_device *device;
+	_cleanup_temporal_ struct temporal temporal = {0};
+	const struct temporal_device *device;
 
 	/* Kernels that overlap on one stream; communication beside one of them; a copy alone. */
 	example_device(trace, TRACE_KERNEL, "a", 0, 7, 1000, 100, 0);
@@ -360,33 +360,33 @@ static void each_moment_counts_once(void **state)
 	example_device(trace, TRACE_MEMCPY, "Memcpy", 0, 7, 1300, 10, 0);
 	example_device(trace, TRACE_KERNEL, "elsewhere", 1, 7, 5000, 10, 0);
 	view(&own, trace, ours);
-	assert_int_equal(trace_temporal_init(&temporal, &own), 0);
+	assert_int_equal(temporal_init(&temporal, &own), 0);
 	assert_int_equal(temporal.devices.count, 2);
 	device = &temporal.devices.items[0];
-	assert_int_equal(trace_temporal_span_ns(device), 310);
+	assert_int_equal(temporal_span_ns(device), 310);
 	assert_int_equal(device->busy_ns, 210);
-	assert_int_equal(trace_temporal_idle_ns(device), 100);
+	assert_int_equal(device->idle_ns, 100);
 	assert_int_equal(device->by_kind_ns[TRACE_COMPUTE], 150);
 	assert_int_equal(device->by_kind_ns[TRACE_COMMUNICATION], 80);
 	assert_int_equal(device->by_kind_ns[TRACE_MEMORY], 10);
-	assert_int_equal(trace_temporal_non_compute_ns(device), 60);
+	assert_int_equal(temporal_non_compute_ns(device), 60);
 	assert_int_equal(device->communication_beside_compute_ns, 30);
 	assert_int_equal(device->by_set_ns[1 << TRACE_COMPUTE], 120);
 	assert_int_equal(device->by_set_ns[1 << TRACE_COMPUTE | 1 << TRACE_COMMUNICATION], 30);
 	assert_int_equal(device->by_set_ns[1 << TRACE_COMMUNICATION], 50);
 	assert_int_equal(device->by_set_ns[1 << TRACE_MEMORY], 10);
-	assert_int_equal(trace_temporal_span_ns(&temporal.devices.items[1]), 10);
+	assert_int_equal(temporal_span_ns(&temporal.devices.items[1]), 10);
 }
 
 static void a_trace_without_devices_has_none(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_temporal_ struct trace_temporal temporal = {0};
+	_cleanup_temporal_ struct temporal temporal = {0};
 
 	example_host(trace, TRACE_CPU_OP, "aten::add", EXAMPLE_PID, 0, 10, 0);
 	view(&own, trace, ours);
-	assert_int_equal(trace_temporal_init(&temporal, &own), 0);
+	assert_int_equal(temporal_init(&temporal, &own), 0);
 	assert_int_equal(temporal.devices.count, 0);
 }
 

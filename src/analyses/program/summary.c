@@ -43,21 +43,21 @@ const char *trace_advice_name(enum trace_advice advice)
 	}
 }
 
-static void add_device(struct trace_summary *summary, const struct trace_temporal_device *device,
+static void add_device(struct trace_summary *summary, const struct temporal_device *device,
 	struct trace_summary_device place)
 {
-	int64_t span_ns = trace_temporal_span_ns(device);
+	int64_t span_ns = temporal_span_ns(device);
 	const unsigned communication = 1 << TRACE_COMMUNICATION, memory = 1 << TRACE_MEMORY;
 
-	place.idle_share = span_ns ? (double)trace_temporal_idle_ns(device) / (double)span_ns : 0;
+	place.idle_share = span_ns ? (double)device->idle_ns / (double)span_ns : 0;
 	if (!summary->devices || place.idle_share < summary->least_idle.idle_share)
 		summary->least_idle = place;
 	if (!summary->devices || place.idle_share > summary->most_idle.idle_share)
 		summary->most_idle = place;
 	summary->devices++;
 	summary->span_ns += span_ns;
-	summary->idle_ns += trace_temporal_idle_ns(device);
-	for (unsigned set = 1; set < TRACE_KIND_SETS; set++)
+	summary->idle_ns += device->idle_ns;
+	for (unsigned set = 1; set < TEMPORAL_SETS; set++)
 		summary->by_set_ns[set] += device->by_set_ns[set];
 	summary->compute_ns += device->by_kind_ns[TRACE_COMPUTE];
 	summary->communication_ns += device->by_kind_ns[TRACE_COMMUNICATION];
@@ -133,7 +133,7 @@ static int find_block_place(struct trace_summary *summary, const struct trace_re
 
 static int add_rank(struct trace_summary *summary, struct trace_results *results, uint32_t index)
 {
-	const struct trace_temporal *temporal = trace_results_temporal(results, index);
+	const struct temporal *temporal = trace_results_temporal(results, index);
 	const struct trace_idle *idle = trace_results_idle(results, index);
 	const struct trace_launches *launches = trace_results_launches(results, index);
 

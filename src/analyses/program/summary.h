@@ -39,7 +39,7 @@ struct trace_summary_device {
 struct trace_summary {
 	uint32_t devices;
 	int64_t span_ns, idle_ns; /* sums over devices */
-	int64_t by_set_ns[TRACE_KIND_SETS];
+	int64_t by_set_ns[TEMPORAL_SETS];
 	int64_t compute_ns, communication_ns, communication_beside_compute_ns;
 	int64_t only_communication_ns; /* with copies or without, nothing computes */
 	int64_t only_memory_ns;

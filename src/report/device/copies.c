@@ -93,7 +93,7 @@ static int make(struct result *result, const struct report_input *input)
 	if (r < 0)
 		return r;
 	result_close(result);
-	if (!result_rows(&result->tables.items[table]))
+	if (!result_count(result, table))
 		return report_nothing(
 			result, input, "There are no copies or fills of memory in the trace.");
 	result_heading(result, "Memory bandwidth");

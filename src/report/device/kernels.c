@@ -37,6 +37,7 @@ static void add_rank_total(struct result *result, int64_t total_ns, uint32_t ran
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	format_duration(&text, (uint64_t)MAX(total_ns, (int64_t)0));
+	strbuf_inherit_status(&result->texts, &text);
 	result_textf(result, "%s (%u)", strbuf_cstr(&text), rank);
 }
 
@@ -267,6 +268,7 @@ static void add_set_name(struct result *result, const struct trace_view *view, u
 	_cleanup_strbuf_ struct strbuf name = {0};
 
 	trace_kinds_name(set, hta, hta ? " overlapping " : "+", &name);
+	strbuf_inherit_status(&result->texts, &name);
 	result_text(result, strbuf_cstr(&name));
 }
 
@@ -274,7 +276,7 @@ static int64_t sum_of(const int64_t *sets_ns)
 {
 	int64_t sum_ns = 0;
 
-	for (unsigned set = 1; set < TRACE_KIND_SETS; set++)
+	for (unsigned set = 1; set < TEMPORAL_SETS; set++)
 		sum_ns += sets_ns[set];
 	return sum_ns;
 }
@@ -285,7 +287,7 @@ static void add_sets(struct result *result, const struct report_input *input,
 {
 	int64_t sum_ns = sum_of(sets_ns);
 
-	for (unsigned set = 1; set < TRACE_KIND_SETS; set++) {
+	for (unsigned set = 1; set < TEMPORAL_SETS; set++) {
 		if (!sets_ns[set])
 			continue;
 		result_share(result, (double)sets_ns[set], (double)sum_ns);
@@ -302,11 +304,11 @@ static void add_sets(struct result *result, const struct report_input *input,
 static int add_kinds(struct result *result, const struct report_input *input, uint32_t *ret_table)
 {
 	const struct trace_report *report = input->trace;
-	int64_t all_ns[TRACE_KIND_SETS] = {0};
+	int64_t all_ns[TEMPORAL_SETS] = {0};
 
 	result_open(result);
 	for (size_t i = 0; i < report->count; i++) {
-		const struct trace_temporal *temporal = trace_results_temporal(report->results, i);
+		const struct temporal *temporal = trace_results_temporal(report->results, i);
 
 		if (!temporal)
 			return -ENOMEM;
@@ -314,7 +316,7 @@ static int add_kinds(struct result *result, const struct report_input *input, ui
 			const int64_t *sets_ns = temporal->devices.items[k].by_set_ns;
 
 			add_sets(result, input, &report->views[i], k, sets_ns);
-			for (unsigned set = 1; set < TRACE_KIND_SETS; set++)
+			for (unsigned set = 1; set < TEMPORAL_SETS; set++)
 				all_ns[set] += sets_ns[set];
 		}
 	}
@@ -426,7 +428,7 @@ static int make_annotations(struct result *result, const struct report_input *in
 	if (r < 0)
 		return r;
 	result_close(result);
-	if (!result_rows(&result->tables.items[table]))
+	if (!result_count(result, table))
 		return report_nothing(result, input,
 			"There are no annotations of the GPU's timeline: PyTorch writes them for "
 			"record_function() blocks that launch work.");

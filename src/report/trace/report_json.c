@@ -104,35 +104,6 @@ void trace_json_trace(struct json_writer *json, const struct trace_view *view)
 	json_end_object(json);
 }
 
-int trace_json_temporal(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options)
-{
-	const struct trace_view *view = &results->views[index];
-	const struct trace_temporal *temporal = trace_results_temporal(results, index);
-
-	if (!temporal)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < temporal->devices.count; i++) {
-		const struct trace_temporal_device *device = &temporal->devices.items[i];
-		double span_ns = (double)trace_temporal_span_ns(device);
-		int64_t compute_ns = device->by_kind_ns[TRACE_COMPUTE];
-		int64_t rest_ns = trace_temporal_non_compute_ns(device);
-
-		json_begin_object(json);
-		trace_json_place(json, view, i);
-		trace_json_ns(json, "kernel_time_ns", trace_temporal_span_ns(device));
-		trace_json_ns(json, "idle_ns", trace_temporal_idle_ns(device));
-		trace_json_ns(json, "compute_ns", compute_ns);
-		trace_json_ns(json, "non_compute_ns", rest_ns);
-		trace_json_share(
-			json, "idle_share", (double)trace_temporal_idle_ns(device), span_ns);
-		trace_json_share(json, "compute_share", (double)compute_ns, span_ns);
-		trace_json_share(json, "non_compute_share", (double)rest_ns, span_ns);
-		json_end_object(json);
-	}
-	return 0;
-}
-
 static int write_idle_place(struct json_writer *json, const struct trace_view *view,
 	const struct trace_idle *idle, const struct trace_idle_place *place)
 {
@@ -178,30 +149,6 @@ int trace_json_idle(struct json_writer *json, struct trace_results *results, siz
 	array_foreach (&idle->places, place)
 		r = r ?: write_idle_place(json, view, idle, place);
 	return r;
-}
-
-int trace_json_overlap(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options)
-{
-	const struct trace_view *view = &results->views[index];
-	const struct trace_temporal *temporal = trace_results_temporal(results, index);
-
-	if (!temporal)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < temporal->devices.count; i++) {
-		const struct trace_temporal_device *device = &temporal->devices.items[i];
-		int64_t all_ns = device->by_kind_ns[TRACE_COMMUNICATION];
-
-		json_begin_object(json);
-		trace_json_place(json, view, i);
-		trace_json_ns(json, "communication_ns", all_ns);
-		trace_json_ns(json, "communication_beside_compute_ns",
-			device->communication_beside_compute_ns);
-		trace_json_share(json, "overlap_share",
-			(double)device->communication_beside_compute_ns, (double)all_ns);
-		json_end_object(json);
-	}
-	return 0;
 }
 
 static void write_lengths(struct json_writer *json, const struct trace_queue *queue,

@@ -30,11 +30,7 @@ void trace_json_place(struct json_writer *json, const struct trace_view *view, u
 void trace_json_trace(struct json_writer *json, const struct trace_view *view);
 
 /* All return 0 or -ENOMEM. */
-int trace_json_temporal(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options);
 int trace_json_idle(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options);
-int trace_json_overlap(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
 int trace_json_queue(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);

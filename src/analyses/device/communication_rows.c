@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyses/device/trace_communication.h"
+#include "analyses/device/communication_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@ struct finding {
 	uint8_t *evidence;  /* by row */
 	uint8_t *operators; /* by name: 0 not asked, 1 no, 2 communicates */
 	uint8_t *kernels;   /* by name: enum communication_evidence + 1; 0: not asked */
+	uint8_t *stacks;    /* of a recording, likewise; NULL: it is none */
 	uint32_t *parents;  /* NULL: no operator of the trace communicates */
 };
 
@@ -70,6 +71,22 @@ static const struct trace_event *operator_of(
 	return NULL;
 }
 
+/* Did a library of collectives launch it? */
+static bool is_launched_by_library(struct finding *finding, const struct trace_work *work)
+{
+	const struct model *model = finding->trace->recorded;
+	uint32_t stack;
+
+	if (!model || !work || !work->recorded)
+		return false;
+	stack = model->device_works.items[work->recorded - 1].stack;
+	if (stack == MODEL_NONE)
+		return false;
+	if (!finding->stacks[stack])
+		finding->stacks[stack] = 1 + communication_is_stack(model, stack);
+	return finding->stacks[stack] == 2;
+}
+
 static enum communication_evidence evidence_of(
 	struct finding *finding, const struct trace_event *kernel)
 {
@@ -81,7 +98,7 @@ static enum communication_evidence evidence_of(
 	if (work && work->collective != MODEL_NONE)
 		return COMMUNICATION_BY_GROUP;
 	op = operator_of(finding, kernel);
-	if (op && is_communication(finding, op))
+	if ((op && is_communication(finding, op)) || is_launched_by_library(finding, work))
 		return COMMUNICATION_BY_OPERATOR;
 	if (!*by_name)
 		*by_name = (uint8_t)(1 + communication_of_name(
@@ -157,7 +174,7 @@ static int find(struct finding *finding)
 	return 0;
 }
 
-int trace_communication_find(const struct trace *trace, uint8_t **ret_evidence)
+int communication_of_rows(const struct trace *trace, uint8_t **ret_evidence)
 {
 	size_t names = trace->strings.entries.count + 1;
 	struct finding finding = {
@@ -165,11 +182,14 @@ int trace_communication_find(const struct trace *trace, uint8_t **ret_evidence)
 		.evidence = calloc(trace->events.count + 1, 1),
 		.operators = calloc(names, 1),
 		.kernels = calloc(names, 1),
+		.stacks = calloc(trace->recorded ? trace->recorded->stacks.count + 1 : 1, 1),
 	};
-	int r = finding.evidence && finding.operators && finding.kernels ? find(&finding) : -ENOMEM;
+	bool is_ready = finding.evidence && finding.operators && finding.kernels && finding.stacks;
+	int r = is_ready ? find(&finding) : -ENOMEM;
 
 	free(finding.operators);
 	free(finding.kernels);
+	free(finding.stacks);
 	free(finding.parents);
 	if (r < 0)
 		free(finding.evidence);

@@ -10,4 +10,4 @@
  * For each row enum communication_evidence; that of all but kernels is COMMUNICATION_NOT. The
  * caller frees it. Returns 0 or -ENOMEM.
  */
-int trace_communication_find(const struct trace *trace, uint8_t **ret_evidence);
+int communication_of_rows(const struct trace *trace, uint8_t **ret_evidence);

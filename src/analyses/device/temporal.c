@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyses/device/trace_temporal.h"
+#include "analyses/device/temporal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "analyses/trace_order.h"
+#include "model/windows.h"
 
 /* Work of one kind that follows or overlaps without a gap. */
 struct group {
@@ -23,6 +24,7 @@ struct edge {
 };
 
 struct edges {
+	const struct trace *trace;
 	ARRAY_OF(int64_t) times_ns;
 	ARRAY_OF(struct edge) items;
 };
@@ -34,10 +36,11 @@ static int add_edge(struct edges *edges, int64_t time_ns, struct edge edge)
 	return r ?: array_append(&edges->items, edge);
 }
 
-static int close_group(struct trace_temporal *temporal, struct edges *edges, uint32_t device_index,
+static int close_group(struct temporal *temporal, struct edges *edges, uint32_t device_index,
 	uint8_t kind, struct group *group)
 {
-	struct trace_temporal_device *device = &temporal->devices.items[device_index];
+	struct temporal_device *device = &temporal->devices.items[device_index];
+	int64_t time_ns = trace_recorded_ns(edges->trace, group->start_ns, group->end_ns);
 	struct edge edge = {.device = device_index, .kind = kind, .change = 1};
 	int r;
 
@@ -45,17 +48,16 @@ static int close_group(struct trace_temporal *temporal, struct edges *edges, uin
 		return 0;
 	group->is_open = false;
 	if (kind == ALL_KINDS) {
-		device->busy_ns += group->end_ns - group->start_ns;
-		device->last_ns = group->end_ns;
+		device->busy_ns += time_ns;
 		return 0;
 	}
-	device->by_kind_ns[kind] += group->end_ns - group->start_ns;
+	device->by_kind_ns[kind] += time_ns;
 	r = add_edge(edges, group->start_ns, edge);
 	edge.change = -1;
 	return r ?: add_edge(edges, group->end_ns, edge);
 }
 
-static int extend_group(struct trace_temporal *temporal, struct edges *edges, uint32_t device,
+static int extend_group(struct temporal *temporal, struct edges *edges, uint32_t device,
 	uint8_t kind, struct group *group, const struct trace_view_work *work)
 {
 	int r;
@@ -64,6 +66,10 @@ static int extend_group(struct trace_temporal *temporal, struct edges *edges, ui
 		group->end_ns = MAX(group->end_ns, work->end_ns);
 		return 0;
 	}
+	/* Between its work of one window and that of the next nobody knows what a device did. */
+	if (kind == ALL_KINDS && group->is_open &&
+		trace_is_continuous(edges->trace, group->end_ns, work->start_ns))
+		temporal->devices.items[device].idle_ns += work->start_ns - group->end_ns;
 	r = close_group(temporal, edges, device, kind, group);
 	*group = (struct group){work->start_ns, work->end_ns, .is_open = true};
 	return r;
@@ -71,7 +77,7 @@ static int extend_group(struct trace_temporal *temporal, struct edges *edges, ui
 
 /* Joins work to groups, by start. */
 static int find_groups(
-	struct trace_temporal *temporal, struct edges *edges, const struct trace_view *view)
+	struct temporal *temporal, struct edges *edges, const struct trace_view *view)
 {
 	size_t count = view->works.count, devices = view->devices.count;
 	_cleanup_free_ struct group *groups = calloc(devices * GROUPS + 1, sizeof(*groups));
@@ -89,8 +95,6 @@ static int find_groups(
 		uint32_t device = view->streams.items[work->stream].device;
 		struct group *own = &groups[(size_t)device * GROUPS];
 
-		temporal->devices.items[device].first_ns =
-			MIN(temporal->devices.items[device].first_ns, work->start_ns);
 		r = extend_group(temporal, edges, device, ALL_KINDS, &own[ALL_KINDS], work);
 		if (r == 0 && work->kind < TRACE_OTHER_KIND)
 			r = extend_group(
@@ -107,20 +111,20 @@ struct running {
 	int set, pair;
 };
 
-static void pass_time(
-	struct trace_temporal_device *device, const struct running *running, int64_t time_ns)
+static void pass_time(struct temporal_device *device, const struct running *running,
+	const struct trace *trace, int64_t time_ns)
 {
 	const int both = 1 << TRACE_COMPUTE | 1 << TRACE_COMMUNICATION;
-	int64_t passed_ns = time_ns - running->since_ns;
+	int64_t passed_ns = trace_recorded_ns(trace, running->since_ns, time_ns);
 
-	/* HTA's groups that end before they begin take their bit away from what runs. */
-	if (running->set > 0 && running->set < TRACE_KIND_SETS)
+	/* A group that ends before it begins, which rounding makes, takes its bit away. */
+	if (running->set > 0 && running->set < TEMPORAL_SETS)
 		device->by_set_ns[running->set] += passed_ns;
 	if (running->pair == both)
 		device->communication_beside_compute_ns += passed_ns;
 }
 
-static int find_sets(struct trace_temporal *temporal, const struct edges *edges)
+static int find_sets(struct temporal *temporal, const struct edges *edges)
 {
 	size_t count = edges->items.count;
 	_cleanup_free_ struct running *devices =
@@ -136,7 +140,7 @@ static int find_sets(struct trace_temporal *temporal, const struct edges *edges)
 		struct running *running = &devices[edge->device];
 		int64_t time_ns = edges->times_ns.items[order[i]];
 
-		pass_time(&temporal->devices.items[edge->device], running, time_ns);
+		pass_time(&temporal->devices.items[edge->device], running, edges->trace, time_ns);
 		running->since_ns = time_ns;
 		running->set += edge->change * (1 << edge->kind);
 		if (edge->kind != TRACE_MEMORY)
@@ -145,25 +149,35 @@ static int find_sets(struct trace_temporal *temporal, const struct edges *edges)
 	return r;
 }
 
-int trace_temporal_init(struct trace_temporal *temporal, const struct trace_view *view)
+int temporal_init(struct temporal *temporal, const struct trace_view *view)
 {
-	struct edges edges = {0};
+	struct edges edges = {.trace = view->trace};
 	int r = 0;
 
-	*temporal = (struct trace_temporal){0};
+	*temporal = (struct temporal){0};
 	for (size_t i = 0; r == 0 && i < view->devices.count; i++)
-		r = array_append(
-			&temporal->devices, (struct trace_temporal_device){.first_ns = INT64_MAX});
+		r = array_append(&temporal->devices, (struct temporal_device){0});
 	r = r ?: find_groups(temporal, &edges, view);
 	r = r ?: find_sets(temporal, &edges);
 	array_done(&edges.times_ns);
 	array_done(&edges.items);
 	if (r < 0)
-		trace_temporal_done(temporal);
+		temporal_done(temporal);
 	return r;
 }
 
-void trace_temporal_done(struct trace_temporal *temporal)
+void temporal_done(struct temporal *temporal)
 {
 	array_done(&temporal->devices);
+}
+
+int64_t temporal_ns(const struct temporal_device *device, unsigned kinds)
+{
+	int64_t time_ns = 0;
+
+	for (unsigned set = 1; set < TEMPORAL_SETS; set++) {
+		if ((set & kinds) == kinds)
+			time_ns += device->by_set_ns[set];
+	}
+	return time_ns;
 }
