@@ -48,8 +48,8 @@ class Child:
         self.modules = folder / "modules"
         package = folder / "package" / "sonde"
         shutil.copytree(PACKAGE / "hooks", package / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("_log.py", "_structure.py", "_summary.py", "_watch.py"):
-            shutil.copy(PACKAGE / name, package / name)
+        for path in PACKAGE.glob("_[!_]*.py"):
+            shutil.copy(path, package)
         shutil.copy(STAND_INS / "core.py", package / "_core.py")
         shutil.copy(STAND_INS / "group.py", package / "hooks" / "demo.py")
         self.bootstrap = package / "hooks" / "bootstrap"
