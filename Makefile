@@ -30,6 +30,10 @@ test-all: deps-test all
 	tools/tidy $(BUILD)
 	$(MAKE) test PYTEST=--slow
 
+# What unwinds stacks, built for aarch64 and run under an emulator.
+test-arm64: deps-arm64
+	tools/cross/test $(BUILD)-arm64
+
 # FUZZ_SECONDS=600 for longer runs of each target, FUZZ="elf wire" for some of them.
 fuzz: deps-test
 	tools/fuzz $(FUZZ)
@@ -46,4 +50,4 @@ docs: configured
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
-.PHONY: all configured demo test test-all fuzz bench install docs format
+.PHONY: all configured demo test test-all test-arm64 fuzz bench install docs format

@@ -157,7 +157,8 @@ static int parse_cie(struct cfi_cie *cie, struct cursor cursor, const struct cfi
 	cie->code_alignment = cursor_uleb(&cursor);
 	cie->data_alignment = cursor_sleb(&cursor);
 	return_address = version == 1 ? cursor_u8(&cursor) : cursor_uleb(&cursor);
-	if (return_address != ARCH_DWARF_RETURN_ADDRESS)
+	if (return_address != ARCH_DWARF_RETURN_ADDRESS &&
+		!(ARCH_HAS_LINK_REGISTER && return_address < ARCH_REGISTERS))
 		return -EINVAL;
 	if (*letters == 'z') {
 		struct cursor data = cursor_split(&cursor, cursor_uleb(&cursor));
@@ -169,7 +170,12 @@ static int parse_cie(struct cfi_cie *cie, struct cursor cursor, const struct cfi
 	}
 	if (result < 0 || cursor.failed)
 		return -EINVAL;
-	return cfi_run_initial(cie, cursor, section, &cie->initial);
+	result = cfi_run_initial(cie, cursor, section, &cie->initial);
+	/* A function whose callers leave the return address in another register. */
+	if (return_address != ARCH_DWARF_RETURN_ADDRESS)
+		cie->initial.ra = (struct cfi_saved){
+			.kind = CFI_SAVED_IN_REGISTER, .reg = (uint32_t)return_address};
+	return result;
 }
 
 /* The common start of CIE and FDE. */

@@ -309,7 +309,8 @@ static bool set_cfa(const struct frame_state *state, struct unwind_rule *rule)
 	} best[] = {{ARCH_SP, UNWIND_CFA_SP}, {ARCH_FP, UNWIND_CFA_FP},
 		{ARCH_SECOND, UNWIND_CFA_SECOND}};
 
-	for (size_t i = has_frame_pointer(state) ? 1 : 0; i < ARRAY_SIZE(best); i++) {
+	for (size_t i = !ARCH_HAS_LINK_REGISTER && has_frame_pointer(state) ? 1 : 0;
+		i < ARRAY_SIZE(best); i++) {
 		if (state->to_cfa[best[i].reg] == FRAME_UNKNOWN)
 			continue;
 		rule->cfa = (uint8_t)best[i].cfa;

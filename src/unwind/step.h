@@ -186,9 +186,21 @@ static inline __attribute__((always_inline)) int unwind_step_without_rule(
 	return UNWIND_CONTINUE;
 }
 
+/*
+ * Stacks grow down: a caller's frame that is not above this one means a corrupt stack, or another
+ * one.
+ */
+static inline __attribute__((always_inline)) int unwind_stop_below(const struct unwind_rule *rule)
+{
+	return UNWIND_STOPPED(
+		rule->cfa == UNWIND_CFA_FRAME_POINTER && rule->cfa_offset == UNWIND_FRAMES_ON_STACKS
+			? WIRE_STOP_OTHER_STACK
+			: WIRE_STOP_NO_PROGRESS);
+}
+
 /* Leaves a frame by the caller's frame pointer and return address, which lie side by side. */
 static inline __attribute__((always_inline)) int unwind_step_by_record(
-	void *context, struct unwind_state *state)
+	void *context, struct unwind_state *state, const struct unwind_rule *rule)
 {
 	__u64 return_address, frame;
 	int result = unwind_register_value(context, &state->fp);
@@ -197,7 +209,7 @@ static inline __attribute__((always_inline)) int unwind_step_by_record(
 		return result;
 	frame = state->fp.value;
 	if (frame < state->sp)
-		return UNWIND_STOPPED(WIRE_STOP_NO_PROGRESS);
+		return unwind_stop_below(rule);
 	if (UNWIND_READ_U64(context, frame + 8, &return_address))
 		return UNWIND_STOPPED(WIRE_STOP_READ_FAULT);
 	state->fp.saved_at = frame;
@@ -241,7 +253,7 @@ static inline __attribute__((always_inline)) int unwind_step(
 	/* Where calls push nothing, a frame pointer does not say where the stack pointer was. */
 	if (ARCH_HAS_LINK_REGISTER && (rule->cfa == UNWIND_CFA_FRAME_POINTER ||
 					      (rule->cfa == UNWIND_CFA_SP && state->sp_is_bound)))
-		return unwind_step_by_record(context, state);
+		return unwind_step_by_record(context, state, rule);
 	result = unwind_find_cfa(context, state, rule, &cfa);
 	if (result)
 		return result;
@@ -255,14 +267,8 @@ static inline __attribute__((always_inline)) int unwind_step(
 			return UNWIND_STOPPED(WIRE_STOP_NO_RULE);
 		return_address = state->leaf[(__u16)rule->ra_offset & (ARCH_REGISTERS - 1)];
 	} else {
-		/* Stacks grow down: a caller's frame that is not above this one means a corrupt
-		 * stack, or another one. */
 		if (cfa <= state->sp)
-			return UNWIND_STOPPED(
-				rule->cfa == UNWIND_CFA_FRAME_POINTER &&
-						rule->cfa_offset == UNWIND_FRAMES_ON_STACKS
-					? WIRE_STOP_OTHER_STACK
-					: WIRE_STOP_NO_PROGRESS);
+			return unwind_stop_below(rule);
 		if (UNWIND_READ_U64(context, cfa + (__u64)(__s64)rule->ra_offset, &return_address))
 			return UNWIND_STOPPED(WIRE_STOP_READ_FAULT);
 	}

@@ -2,7 +2,7 @@
 /*
  * Tables of real libraries against libdw: at many addresses one step is taken from made-up
  * registers over a made-up memory, by our rule and by libdw's expressions. Both must find the same
- * CFA, return address, rbp and rbx.
+ * CFA, return address, frame pointer and, where it is no link register, second register.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,15 +31,22 @@
 /* Of what is told from instructions, this may be wrong. */
 #define WRONG_MAX_PERMILLE 5
 
-static const char *const system_paths[] = {"/proc/self/exe", "/usr/lib/x86_64-linux-gnu/libc.so.6",
+static const char *const system_paths[] = {
+#if defined(__x86_64__)
+	"/proc/self/exe", "/usr/lib/x86_64-linux-gnu/libc.so.6",
 	"/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
 	"/usr/bin/python3", "/usr/lib64/ld-linux-x86-64.so.2", "/usr/lib64/libc.so.6",
-	"/usr/lib64/libcrypto.so.3", "/usr/lib64/libstdc++.so.6"};
-
-enum { RBX = 3, RBP = 6, RSP = 7, RETURN_ADDRESS = 16 };
+	"/usr/lib64/libcrypto.so.3", "/usr/lib64/libstdc++.so.6"
+#else /* of the cross compiler, or of the machine */
+	"/usr/aarch64-linux-gnu/lib/libc.so.6", "/usr/aarch64-linux-gnu/lib/libm.so.6",
+	"/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1", "/usr/lib/aarch64-linux-gnu/libc.so.6",
+	"/usr/lib/aarch64-linux-gnu/libm.so.6", "/lib/ld-linux-aarch64.so.1"
+#endif
+};
 
 struct registers {
-	uint64_t values[17];
+	uint64_t values[ARCH_REGISTERS + 1];
+	uint64_t pc;
 };
 
 /* What libdw's description gives for a register. */
@@ -103,15 +110,17 @@ static void run_operation(struct evaluation *evaluation, const Dwarf_Op *operati
 {
 	uint8_t atom = operation->atom;
 
-	if (atom >= DW_OP_breg0 && atom <= DW_OP_breg16)
+	if (atom >= DW_OP_breg0 && atom <= DW_OP_breg31)
 		push(evaluation,
 			evaluation->registers->values[atom - DW_OP_breg0] + operation->number);
-	else if (atom == DW_OP_bregx && operation->number <= RETURN_ADDRESS)
+	else if (atom == DW_OP_bregx &&
+		 operation->number < ARRAY_SIZE(((struct registers *)0)->values))
 		push(evaluation,
 			evaluation->registers->values[operation->number] + operation->number2);
-	else if (atom >= DW_OP_reg0 && atom <= DW_OP_reg16)
+	else if (atom >= DW_OP_reg0 && atom <= DW_OP_reg31)
 		push(evaluation, evaluation->registers->values[atom - DW_OP_reg0]);
-	else if (atom == DW_OP_regx && operation->number <= RETURN_ADDRESS)
+	else if (atom == DW_OP_regx &&
+		 operation->number < ARRAY_SIZE(((struct registers *)0)->values))
 		push(evaluation, evaluation->registers->values[operation->number]);
 	else if (atom >= DW_OP_lit0 && atom <= DW_OP_lit31)
 		push(evaluation, atom - DW_OP_lit0);
@@ -124,7 +133,7 @@ static void run_operation(struct evaluation *evaluation, const Dwarf_Op *operati
 	else if (atom != DW_OP_stack_value)
 		run_binary(evaluation, operation);
 	evaluation->is_value |= atom == DW_OP_stack_value || atom == DW_OP_regx ||
-				(atom >= DW_OP_reg0 && atom <= DW_OP_reg16);
+				(atom >= DW_OP_reg0 && atom <= DW_OP_reg31);
 }
 
 static struct evaluation run_operations(
@@ -165,24 +174,34 @@ static struct value reference_register(
 	return (struct value){.number = memory_at(evaluation.stack[0]), .is_saved = true};
 }
 
+/* Some functions are called with it in another register. */
+static struct value reference_return_address(
+	Dwarf_Frame *frame, const struct registers *registers, uint64_t cfa)
+{
+	return reference_register(frame, dwarf_frame_info(frame, NULL, NULL, NULL), registers, cfa);
+}
+
 static struct registers made_up_registers(uint64_t seed)
 {
 	struct registers registers;
 
-	/* Every other register lies above rsp: whichever tells the CFA, it is that of a caller. */
+	/* Every other register lies above the stack pointer: whichever tells the CFA, it is that of
+	 * a caller. */
 	for (size_t i = 0; i < ARRAY_SIZE(registers.values); i++)
 		registers.values[i] = 1ULL << 46 | hash_u64(seed + i * 0x9e3779b97f4a7c15ULL) >> 20;
-	registers.values[RSP] &= 0xfffffff8;
-	registers.values[RETURN_ADDRESS] = seed;
+	registers.values[ARCH_DWARF_SP] &= 0xfffffff8;
+	registers.pc = seed;
+	if (!ARCH_HAS_LINK_REGISTER)
+		registers.values[ARCH_DWARF_RETURN_ADDRESS] = seed;
 	return registers;
 }
 
 static struct unwind_state first_state(const struct registers *registers)
 {
-	struct unwind_state unwinding = {.pc = registers->values[RETURN_ADDRESS],
-		.sp = registers->values[RSP],
-		.fp = {.value = registers->values[RBP]},
-		.second = {.value = registers->values[RBX]},
+	struct unwind_state unwinding = {.pc = registers->pc,
+		.sp = registers->values[ARCH_DWARF_SP],
+		.fp = {.value = registers->values[ARCH_DWARF_FP]},
+		.second = {.value = registers->values[ARCH_DWARF_SECOND]},
 		.exact_pc = 1,
 		.is_leaf = 1};
 
@@ -214,26 +233,48 @@ static const char *compare_step(const struct unwind_rule *rule, Dwarf_Frame *fra
 {
 	struct unwind_state unwinding = first_state(registers);
 	uint64_t cfa = reference_cfa(frame, registers);
-	struct value return_address = reference_register(frame, RETURN_ADDRESS, registers, cfa);
+	struct value return_address = reference_return_address(frame, registers, cfa);
 
 	if (unwind_step(NULL, &unwinding, rule) != UNWIND_CONTINUE)
 		return "the step stops";
 	if (unwinding.sp != cfa)
 		return "the CFA differs";
-	if (unwinding.pc != return_address.number)
+	/* Read back, as in saved_agrees(). */
+	if (is_inferred && rule->ra == UNWIND_RA_SECOND && return_address.is_saved)
+		return NULL;
+	if (unwinding.pc != arch_code_address(return_address.number))
 		return "the return address differs";
-	if (!saved_agrees(
-		    unwinding.fp, reference_register(frame, RBP, registers, cfa), is_inferred))
-		return "rbp differs";
-	if (!saved_agrees(
-		    unwinding.second, reference_register(frame, RBX, registers, cfa), is_inferred))
-		return "rbx differs";
+	if (!saved_agrees(unwinding.fp, reference_register(frame, ARCH_DWARF_FP, registers, cfa),
+		    is_inferred))
+		return "the frame pointer differs";
+	if (!ARCH_HAS_LINK_REGISTER &&
+		!saved_agrees(unwinding.second,
+			reference_register(frame, ARCH_DWARF_SECOND, registers, cfa), is_inferred))
+		return "the second register differs";
 	return NULL;
 }
 
 static bool is_end(Dwarf_Frame *frame, const struct registers *registers)
 {
-	return reference_register(frame, RETURN_ADDRESS, registers, 0).is_undefined;
+	return reference_return_address(frame, registers, 0).is_undefined;
+}
+
+/*
+ * Frames whose size does not change have the same CFA by the stack pointer and by the frame
+ * pointer. aarch64's compilers take the latter and inference the former: made-up registers cannot
+ * tell that this is the same place.
+ */
+static bool is_by_other_register(const struct unwind_rule *rule, Dwarf_Frame *frame)
+{
+	uint32_t ours = rule->cfa == UNWIND_CFA_SP ? ARCH_DWARF_SP : ARCH_DWARF_FP;
+	Dwarf_Op *operations;
+	size_t count;
+
+	if (!ARCH_HAS_LINK_REGISTER || (rule->cfa != UNWIND_CFA_SP && rule->cfa != UNWIND_CFA_FP) ||
+		dwarf_frame_cfa(frame, &operations, &count) != 0 || !count)
+		return false;
+	return operations[0].atom == DW_OP_bregx ? operations[0].number != ours
+						 : operations[0].atom != DW_OP_breg0 + ours;
 }
 
 static void compare_rule(const struct unwind_rule *rule, Dwarf_Frame *frame, uint64_t vaddr,
@@ -246,7 +287,7 @@ static void compare_rule(const struct unwind_rule *rule, Dwarf_Frame *frame, uin
 		tally->ends++;
 		return;
 	}
-	if (rule->cfa == UNWIND_CFA_NONE) {
+	if (rule->cfa == UNWIND_CFA_NONE || (is_inferred && is_by_other_register(rule, frame))) {
 		tally->silent++;
 		return;
 	}
@@ -261,7 +302,7 @@ static void compare_rule(const struct unwind_rule *rule, Dwarf_Frame *frame, uin
 
 /*
  * Without call frame information, frame pointers are the guess for what is not known. A stack
- * pointer saved in memory may be found through rsp as well as through rbp: made-up registers cannot
+ * pointer saved in memory may be found through either of two registers: made-up ones cannot
  * tell that this is the same place.
  */
 static bool is_comparable(const struct unwind_rule *rule)

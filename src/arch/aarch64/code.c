@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define BIT(reg)         (1U << (reg))
-#define LINK             30
 #define ZERO_OR_SP       31
 #define BITS(word, n, m) ((word) >> (m) & ((1U << ((n) - (m) + 1)) - 1))
 
@@ -91,7 +90,7 @@ static struct arch_instruction branch_to_register(uint32_t word)
 	}
 }
 
-static struct arch_instruction system(uint32_t word)
+static struct arch_instruction system_instruction(uint32_t word)
 {
 	if ((word & 0xffe0001f) == 0xd4000001) /* svc */
 		return other(BIT(0));
@@ -115,18 +114,19 @@ static struct arch_instruction branch(uint32_t word, uint64_t vaddr)
 	case 0x25:
 		return to_address(ARCH_CALL, far);
 	}
-	switch (BITS(word, 30, 25)) {
+	switch (BITS(word, 31, 25)) {
 	case 0x1a: /* cbz, cbnz */
-		return to_address(ARCH_JUMP_IF, near);
-	case 0x1b: /* tbz, tbnz */
-		return to_address(
-			ARCH_JUMP_IF, vaddr + (uint64_t)(sign_extend(BITS(word, 18, 5), 14) * 4));
+	case 0x5a:
 	case 0x2a: /* b.cond */
 		return to_address(ARCH_JUMP_IF, near);
+	case 0x1b: /* tbz, tbnz */
+	case 0x5b:
+		return to_address(
+			ARCH_JUMP_IF, vaddr + (uint64_t)(sign_extend(BITS(word, 18, 5), 14) * 4));
 	case 0x6b:
 		return branch_to_register(word);
 	default:
-		return system(word);
+		return system_instruction(word);
 	}
 }
 
@@ -157,7 +157,7 @@ static struct arch_instruction other_access(uint32_t word, bool is_load, bool mo
 }
 
 /* ldp, stp of two 8-byte general registers; of others what they write. */
-static struct arch_instruction pair(uint32_t word)
+static struct arch_instruction access_pair(uint32_t word)
 {
 	uint32_t mode = BITS(word, 24, 23), first = BITS(word, 4, 0), second = BITS(word, 14, 10);
 	bool is_load = word >> 22 & 1, is_vector = word >> 26 & 1, moves_base = mode & 1;
@@ -188,7 +188,7 @@ static struct arch_instruction pair(uint32_t word)
 }
 
 /* ldr, str of one register with an immediate. */
-static struct arch_instruction single(uint32_t word)
+static struct arch_instruction access_one(uint32_t word)
 {
 	bool is_vector = word >> 26 & 1, is_unsigned = word >> 24 & 1;
 	bool is_load = BITS(word, 23, 22) != 0 && !is_vector, is_whole = word >> 30 == 3;
@@ -226,9 +226,9 @@ static struct arch_instruction load_or_store(uint32_t word)
 
 	switch (BITS(word, 29, 27)) {
 	case 5:
-		return pair(word);
+		return access_pair(word);
 	case 7:
-		return single(word);
+		return access_one(word);
 	case 3: /* of a constant beside the code; memory tags */
 		return other_access(word, !is_vector, (word >> 24 & 1) && (word >> 10 & 1));
 	default: /* exclusive, of several vectors */
