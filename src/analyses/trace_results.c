@@ -32,15 +32,14 @@ const struct trace_idle *trace_results_idle(struct trace_results *results, size_
 	return rank->has_idle ? &rank->idle : NULL;
 }
 
-const struct trace_launches *trace_results_launches(struct trace_results *results, size_t index)
+const struct launches *trace_results_launches(struct trace_results *results, size_t index)
 {
 	struct trace_rank_results *rank = rank_of(results, index);
 
 	if (!rank)
 		return NULL;
 	if (!rank->has_launches)
-		rank->has_launches =
-			trace_launches_init(&rank->launches, &results->views[index]) == 0;
+		rank->has_launches = launches_init(&rank->launches, &results->views[index]) == 0;
 	return rank->has_launches ? &rank->launches : NULL;
 }
 
@@ -78,7 +77,7 @@ void trace_results_done(struct trace_results *results)
 	for (size_t i = 0; results->ranks && i < results->count; i++) {
 		temporal_done(&results->ranks[i].temporal);
 		trace_idle_done(&results->ranks[i].idle);
-		trace_launches_done(&results->ranks[i].launches);
+		launches_done(&results->ranks[i].launches);
 	}
 	free(results->ranks);
 	results->ranks = NULL;

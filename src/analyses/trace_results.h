@@ -5,14 +5,14 @@
 
 #include "analyses/device/host_waits.h"
 #include "analyses/device/kernels.h"
+#include "analyses/device/launches.h"
 #include "analyses/device/temporal.h"
 #include "analyses/device/trace_idle.h"
-#include "analyses/device/trace_launches.h"
 
 struct trace_rank_results {
 	struct temporal temporal;
 	struct trace_idle idle;
-	struct trace_launches launches;
+	struct launches launches;
 	bool has_temporal, has_idle, has_launches;
 };
 
@@ -29,7 +29,7 @@ struct trace_results {
 /* Of the view of this index, or of all together. NULL when memory ran out. */
 const struct temporal *trace_results_temporal(struct trace_results *results, size_t index);
 const struct trace_idle *trace_results_idle(struct trace_results *results, size_t index);
-const struct trace_launches *trace_results_launches(struct trace_results *results, size_t index);
+const struct launches *trace_results_launches(struct trace_results *results, size_t index);
 const struct trace_host_waits *trace_results_host_waits(struct trace_results *results);
 const struct kernels *trace_results_kernels(struct trace_results *results);
 

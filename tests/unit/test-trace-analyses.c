@@ -9,6 +9,8 @@
 #include "analyses/device/queue.h"
 #include "analyses/program/ops.h"
 #include "analyses/program/summary.h"
+#include "compat/hta/launches.h"
+#include "compat/hta/queue.h"
 
 #define US 1000
 
@@ -299,11 +301,11 @@ static void a_graph_waits_once_on_each_stream(void **state)
 {
 	_cleanup_trace_ struct trace *trace = graph();
 	_cleanup_trace_view_ struct trace_view own = {0}, theirs = {0};
-	_cleanup_trace_queue_ struct trace_queue queue = {0}, hta_queue = {0};
-	const struct trace_queue_stream *stream;
+	_cleanup_queue_ struct queue queue = {0}, hta_queue = {0};
+	const struct queue_stream *stream;
 
 	view(&own, trace, ours);
-	assert_int_equal(trace_queue_init(&queue, &own), 0);
+	assert_int_equal(queue_init(&queue, &own), 0);
 	assert_int_equal(queue.streams.count, 2);
 	/* 1 from 10 us, 2 from 20 us, 1 from 30 us, 0 from 50 us. */
 	stream = &queue.streams.items[0];
@@ -315,7 +317,7 @@ static void a_graph_waits_once_on_each_stream(void **state)
 	assert_int_equal(queue.streams.items[1].launches, 1);
 	/* HTA does not know graphs, and counts from the call's begin. */
 	view(&theirs, trace, hta);
-	assert_int_equal(trace_queue_init(&hta_queue, &theirs), 0);
+	assert_int_equal(hta_queue_init(&hta_queue, &theirs), 0);
 	assert_int_equal(hta_queue.streams.count, 1);
 	assert_int_equal(hta_queue.streams.items[0].span_ns, 38 * US);
 }
@@ -324,11 +326,11 @@ static void work_that_starts_within_its_call_never_waits(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_queue_ struct trace_queue queue = {0};
+	_cleanup_queue_ struct queue queue = {0};
 
 	example_launch(trace, "a", 7, 0, 50 * US, 20 * US, 10 * US, 1);
 	view(&own, trace, ours);
-	assert_int_equal(trace_queue_init(&queue, &own), 0);
+	assert_int_equal(queue_init(&queue, &own), 0);
 	assert_int_equal(queue.streams.items[0].longest, 0);
 	assert_true(queue.streams.items[0].mean == 0);
 }
@@ -339,11 +341,11 @@ static void a_graph_is_one_launch(void **state)
 {
 	_cleanup_trace_ struct trace *trace = graph();
 	_cleanup_trace_view_ struct trace_view own = {0}, theirs = {0};
-	_cleanup_trace_launches_ struct trace_launches launches = {0}, hta_launches = {0};
+	_cleanup_launches_ struct launches launches = {0}, hta_launches = {0};
 	struct trace_describe latency;
 
 	view(&own, trace, ours);
-	assert_int_equal(trace_launches_init(&launches, &own), 0);
+	assert_int_equal(launches_init(&launches, &own), 0);
 	assert_int_equal(launches.rows.count, 2);
 	assert_int_equal(launches.rows.items[0].works, 3);
 	assert_int_equal(launches.rows.items[0].work_ns, 30 * US);
@@ -353,10 +355,10 @@ static void a_graph_is_one_launch(void **state)
 	assert_int_equal(launches.rows.items[1].latency_ns, -1);
 	assert_int_equal(launches.calls.count, 2);
 	assert_int_equal(launches.calls.items[0].works, 3);
-	assert_int_equal(trace_launches_describe(&launches, 1, TRACE_LAUNCH_LATENCY, &latency), 0);
+	assert_int_equal(launches_describe(&launches, 1, LAUNCH_LATENCY, &latency), 0);
 	assert_int_equal(latency.count, 0);
 	view(&theirs, trace, hta);
-	assert_int_equal(trace_launches_init(&hta_launches, &theirs), 0);
+	assert_int_equal(hta_launches_init(&hta_launches, &theirs), 0);
 	assert_int_equal(hta_launches.rows.count, 1);
 }
 
@@ -364,12 +366,12 @@ static void short_work_and_long_calls_are_counted(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_launches_ struct trace_launches launches = {0};
+	_cleanup_launches_ struct launches launches = {0};
 
 	example_launch(trace, "a", 7, 0, 60 * US, 70 * US, 10 * US, 1);
 	example_launch(trace, "a", 7, 100 * US, 10 * US, 300 * US, 20 * US, 2);
 	view(&own, trace, ours);
-	assert_int_equal(trace_launches_init(&launches, &own), 0);
+	assert_int_equal(launches_init(&launches, &own), 0);
 	assert_int_equal(launches.calls.count, 1);
 	assert_int_equal(launches.calls.items[0].short_works, 1);
 	assert_int_equal(launches.calls.items[0].long_calls, 1);

@@ -16,10 +16,12 @@
 
 #include "analyses/device/copies.h"
 #include "analyses/device/kernels.h"
+#include "analyses/device/launches.h"
 #include "analyses/device/queue.h"
 #include "analyses/device/temporal.h"
 #include "analyses/device/trace_idle.h"
-#include "analyses/device/trace_launches.h"
+#include "compat/hta/launches.h"
+#include "compat/hta/queue.h"
 #include "importers/kineto/kineto.h"
 
 #define MAX_CELLS 16
@@ -293,14 +295,14 @@ static void check_idle(const char *folder, const struct trace_view *view)
 
 static void check_queue(const char *folder, const struct trace_view *view)
 {
-	_cleanup_trace_queue_ struct trace_queue queue = {0};
+	_cleanup_queue_ struct queue queue = {0};
 	struct csv csv;
 	size_t count = 0;
 
-	assert_int_equal(trace_queue_init(&queue, view), 0);
+	assert_int_equal(hta_queue_init(&queue, view), 0);
 	assert_true(csv_open(&csv, folder, "queue_length_summary", 3));
 	for (; csv_next(&csv); count++) {
-		const struct trace_queue_stream *stream = queue.streams.items;
+		const struct queue_stream *stream = queue.streams.items;
 
 		while (view->streams.items[stream->stream].number !=
 			strtoll(csv.cells[1], NULL, 10))
@@ -333,14 +335,14 @@ static void check_copies(const char *folder, const struct trace_view *view)
 
 static void check_launches(const char *folder, const struct trace_view *view)
 {
-	_cleanup_trace_launches_ struct trace_launches launches = {0};
+	_cleanup_launches_ struct launches launches = {0};
 	struct csv csv;
 	size_t count = 0;
 
-	assert_int_equal(trace_launches_init(&launches, view), 0);
+	assert_int_equal(hta_launches_init(&launches, view), 0);
 	assert_true(csv_open(&csv, folder, "launch_stats_0", 1));
 	for (; csv_next(&csv); count++) {
-		const struct trace_launch *launch = &launches.rows.items[count];
+		const struct launch *launch = &launches.rows.items[count];
 
 		assert_true(count < launches.rows.count);
 		check_cell(&csv, 1, (double)launch->correlation, 0);

@@ -3,27 +3,17 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/map.h"
+#include "model/windows.h"
 
-/* A launch joins the queue of a stream, or leaves it. */
-struct change {
-	int64_t time_ns;
-	uint32_t stream;
-	int32_t change;
-};
-
-struct changes {
-	ARRAY_OF(struct change) items;
-};
-
-static int add_change(struct changes *changes, int64_t time_ns, uint32_t stream, int32_t change)
+int queue_add_change(
+	struct queue_changes *changes, int64_t time_ns, uint32_t stream, int32_t change)
 {
-	return array_append(&changes->items, (struct change){time_ns, stream, change});
+	return array_append(&changes->items, (struct queue_change){time_ns, stream, change});
 }
 
-/* ---- ours ---- */
+/* ---- changes ---- */
 
 /* By row: how many pieces of work a call launched, up to 2. */
 static uint8_t *count_works(const struct trace_view *view)
@@ -52,10 +42,10 @@ static int is_first(struct map_u64 *seen, const uint8_t *counts, const struct tr
 }
 
 /* Ends come before begins, so that of those at one moment they come first. */
-static int find_changes(struct changes *changes, const struct trace_view *view)
+static int find_changes(struct queue_changes *changes, const struct trace_view *view)
 {
 	_cleanup_free_ uint8_t *counts = count_works(view);
-	struct changes joins = {0};
+	struct queue_changes joins = {0};
 	struct map_u64 seen = {0};
 	int r = counts ? 0 : -ENOMEM;
 
@@ -69,8 +59,8 @@ static int find_changes(struct changes *changes, const struct trace_view *view)
 		if (r <= 0)
 			continue;
 		returned_ns = trace_view_end_ns(view, &view->trace->events.items[work->launch]);
-		r = add_change(&joins, MIN(returned_ns, work->start_ns), work->stream, 1);
-		r = r ?: add_change(changes, work->start_ns, work->stream, -1);
+		r = queue_add_change(&joins, MIN(returned_ns, work->start_ns), work->stream, 1);
+		r = r ?: queue_add_change(changes, work->start_ns, work->stream, -1);
 	}
 	for (size_t i = 0; r == 0 && i < joins.items.count; i++)
 		r = array_append(&changes->items, joins.items.items[i]);
@@ -79,69 +69,13 @@ static int find_changes(struct changes *changes, const struct trace_view *view)
 	return r;
 }
 
-/* ---- HTA's ---- */
-
-static bool hta_is_launch(const char *name)
-{
-	static const char *const names[] = {"cudaLaunchKernel", "cudaLaunchKernelExC",
-		"cuLaunchKernel", "cuLaunchKernelEx", "cudaMemcpyAsync", "cudaMemsetAsync",
-		"runFunction - job_prep_and_submit_for_execution", "hipLaunchKernel",
-		"hipExtModuleLaunchKernel", "hipMemsetAsync", "hipMemcpyAsync",
-		"hipMemcpyWithStream"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* By row: the work that it launched, + 1; the last one. */
-static uint32_t *hta_index_works(const struct trace_view *view)
-{
-	uint32_t *works = calloc(view->trace->events.count + 1, sizeof(*works));
-
-	for (uint32_t i = 0; works && i < view->works.count; i++) {
-		uint32_t launch = view->works.items[i].launch;
-
-		if (launch != MODEL_NONE)
-			works[launch] = i + 1;
-	}
-	return works;
-}
-
-/* Calls, then work, each in the file's order: as HTA has them before it sorts. */
-static int hta_find_changes(struct changes *changes, const struct trace_view *view)
-{
-	_cleanup_free_ uint32_t *works = hta_index_works(view);
-	const struct trace_event *events = view->trace->events.items;
-	int r = works ? 0 : -ENOMEM;
-
-	for (uint32_t row = 0; r == 0 && row < view->trace->events.count; row++) {
-		if (!works[row])
-			continue;
-		if (hta_is_launch(trace_text(view->trace, events[row].name)))
-			r = add_change(changes, trace_view_start_ns(view, &events[row]),
-				view->works.items[works[row] - 1].stream, 1);
-		else
-			works[row] = 0;
-	}
-	for (uint32_t i = 0; r == 0 && i < view->works.count; i++) {
-		const struct trace_view_work *work = &view->works.items[i];
-
-		if (work->launch != MODEL_NONE && works[work->launch])
-			r = add_change(changes, work->start_ns, work->stream, -1);
-	}
-	return r;
-}
-
 /* ---- series ---- */
 
-static int sort_changes(struct changes *changes, const struct trace_view *view)
+static int sort_changes(struct queue_changes *changes, const struct trace_view *view)
 {
 	size_t count = changes->items.count;
-	_cleanup_free_ struct change *unsorted = malloc((count + 1) * sizeof(*unsorted));
-	_cleanup_free_ int64_t *times = malloc((count + 1) * sizeof(*times));
+	_cleanup_free_ struct queue_change *unsorted = malloc((count + 1) * sizeof(*unsorted));
+	_cleanup_free_ int64_t *times = calloc(count + 1, sizeof(*times));
 	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
 	int r;
 
@@ -157,7 +91,8 @@ static int sort_changes(struct changes *changes, const struct trace_view *view)
 	return r;
 }
 
-static void add_times(struct trace_queue_stream *stream, const struct trace_queue_point *points)
+static void add_times(
+	struct queue_stream *stream, const struct queue_point *points, const struct trace *trace)
 {
 	double area = 0;
 
@@ -166,35 +101,39 @@ static void add_times(struct trace_queue_stream *stream, const struct trace_queu
 		int64_t passed_ns = points[i].time_ns - points[i - 1].time_ns;
 		int64_t length = points[i - 1].length;
 
+		/* Between two windows nobody knows how many waited. */
+		if (!trace_is_continuous(trace, points[i - 1].time_ns, points[i].time_ns))
+			passed_ns = 0;
 		area += (double)length * (double)passed_ns;
 		stream->span_ns += passed_ns;
 		if (length <= 0)
 			stream->empty_ns += passed_ns;
-		if (length >= TRACE_QUEUE_FULL)
+		if (length >= QUEUE_FULL)
 			stream->full_ns += passed_ns;
 		stream->longest = MAX(stream->longest, points[i].length);
 	}
 	stream->mean = stream->span_ns ? area / (double)stream->span_ns : 0;
 }
 
-static int describe_stream(struct trace_queue *queue, struct trace_queue_stream *stream)
+static int describe_stream(
+	struct queue *queue, struct queue_stream *stream, const struct trace *trace)
 {
-	const struct trace_queue_point *points = queue->points.items + stream->first;
+	const struct queue_point *points = queue->points.items + stream->first;
 	_cleanup_free_ int64_t *lengths = malloc((stream->count + 1) * sizeof(*lengths));
 
 	if (!lengths)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < stream->count; i++)
 		lengths[i] = points[i].length;
-	add_times(stream, points);
+	add_times(stream, points, trace);
 	return trace_describe_ns(&stream->points, lengths, stream->count);
 }
 
 /* Gives each stream its piece of `points`. */
 static int deal_points(
-	struct trace_queue *queue, const struct changes *changes, const struct trace_view *view)
+	struct queue *queue, const struct queue_changes *changes, const struct trace_view *view)
 {
-	_cleanup_free_ struct trace_queue_stream *streams =
+	_cleanup_free_ struct queue_stream *streams =
 		calloc(view->streams.count + 1, sizeof(*streams));
 	uint32_t first = 0;
 	int r = streams ? array_reserve(&queue->points, changes->items.count) : -ENOMEM;
@@ -211,11 +150,10 @@ static int deal_points(
 		streams[i].count = 0;
 	}
 	array_foreach (&changes->items, change) {
-		struct trace_queue_stream *stream = &streams[change->stream];
-		struct trace_queue_point *point =
-			&queue->points.items[stream->first + stream->count];
+		struct queue_stream *stream = &streams[change->stream];
+		struct queue_point *point = &queue->points.items[stream->first + stream->count];
 
-		*point = (struct trace_queue_point){change->time_ns, change->change};
+		*point = (struct queue_point){change->time_ns, change->change};
 		if (stream->count)
 			point->length += point[-1].length;
 		stream->launches += change->change > 0;
@@ -224,29 +162,35 @@ static int deal_points(
 	for (uint32_t i = 0; r == 0 && i < view->streams.count; i++) {
 		if (!streams[i].count)
 			continue;
-		r = describe_stream(queue, &streams[i]);
+		r = describe_stream(queue, &streams[i], view->trace);
 		r = r ?: array_append(&queue->streams, streams[i]);
 	}
 	return r;
 }
 
-int trace_queue_init(struct trace_queue *queue, const struct trace_view *view)
+int queue_finish(struct queue *queue, const struct trace_view *view, struct queue_changes *changes)
 {
-	struct changes changes = {0};
+	int r = sort_changes(changes, view);
+
+	return r < 0 ? r : deal_points(queue, changes, view);
+}
+
+int queue_init(struct queue *queue, const struct trace_view *view)
+{
+	struct queue_changes changes = {0};
 	int r;
 
-	*queue = (struct trace_queue){0};
-	r = view->options.hta_compatible ? hta_find_changes(&changes, view)
-					 : find_changes(&changes, view);
-	r = r ?: sort_changes(&changes, view);
-	r = r ?: deal_points(queue, &changes, view);
+	*queue = (struct queue){0};
+	r = find_changes(&changes, view);
+	if (r == 0)
+		r = queue_finish(queue, view, &changes);
 	array_done(&changes.items);
 	if (r < 0)
-		trace_queue_done(queue);
+		queue_done(queue);
 	return r;
 }
 
-void trace_queue_done(struct trace_queue *queue)
+void queue_done(struct queue *queue)
 {
 	array_done(&queue->streams);
 	array_done(&queue->points);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many launches wait on each stream, over time: HTA's queue length.
- *
- * Ours: a launch waits from the return of its call until its first work on the stream begins, and
- * is one, however much work it starts. Figures are weighed by time. HTA counts from the call's
- * begin, leaves graphs out, and describes the values at the moments of change, each of them once.
+ * How many launches wait on each stream, over time. A launch waits from the return of its call
+ * until its first work on the stream begins, and is one, however much work it starts. Figures are
+ * weighed by time.
  */
 #pragma once
 
@@ -12,30 +10,46 @@
 #include "analyses/trace_view.h"
 
 /* CUDA's limit of launches that wait on a stream: the next call blocks. */
-#define TRACE_QUEUE_FULL 1024
+#define QUEUE_FULL 1024
 
-struct trace_queue_point {
+struct queue_point {
 	int64_t time_ns;
 	int64_t length; /* from then on */
 };
 
-struct trace_queue_stream {
+struct queue_stream {
 	uint32_t stream;       /* index in view.streams */
 	uint32_t first, count; /* of `points` */
 	uint64_t launches;
-	struct trace_describe points; /* the lengths at the moments of change: HTA's summary */
-	/* From the first change to the last. Lengths below 0, which HTA has, count as empty. */
+	struct trace_describe points; /* the lengths at the moments of change */
+	/* From the first change to the last, where it was recorded. Lengths below 0 are empty. */
 	int64_t span_ns, empty_ns, full_ns;
 	double mean; /* weighed by time */
 	int64_t longest;
 };
 
-struct trace_queue {
-	ARRAY_OF(struct trace_queue_stream) streams; /* with launches; by number in HTA */
-	ARRAY_OF(struct trace_queue_point) points;
+struct queue {
+	ARRAY_OF(struct queue_stream) streams; /* with launches */
+	ARRAY_OF(struct queue_point) points;
 };
 
+/* A launch joins the queue of a stream, or leaves it. */
+struct queue_change {
+	int64_t time_ns;
+	uint32_t stream;
+	int32_t change;
+};
+
+struct queue_changes {
+	ARRAY_OF(struct queue_change) items;
+};
+
+/* For those who count otherwise: a change, and what follows when all are there. */
+int queue_add_change(
+	struct queue_changes *changes, int64_t time_ns, uint32_t stream, int32_t change);
+int queue_finish(struct queue *queue, const struct trace_view *view, struct queue_changes *changes);
+
 /* Returns 0 or -ENOMEM. */
-int trace_queue_init(struct trace_queue *queue, const struct trace_view *view);
-void trace_queue_done(struct trace_queue *queue);
-#define _cleanup_trace_queue_ _cleanup_(trace_queue_done)
+int queue_init(struct queue *queue, const struct trace_view *view);
+void queue_done(struct queue *queue);
+#define _cleanup_queue_ _cleanup_(queue_done)

@@ -135,7 +135,7 @@ static int add_rank(struct trace_summary *summary, struct trace_results *results
 {
 	const struct temporal *temporal = trace_results_temporal(results, index);
 	const struct trace_idle *idle = trace_results_idle(results, index);
-	const struct trace_launches *launches = trace_results_launches(results, index);
+	const struct launches *launches = trace_results_launches(results, index);
 
 	if (!temporal || !idle || !launches)
 		return -ENOMEM;

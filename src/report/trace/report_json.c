@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 
-#include "analyses/device/queue.h"
 #include "analyses/program/ops.h"
 #include "report/tables_json.h"
 
@@ -40,12 +39,6 @@ void trace_json_place(struct json_writer *json, const struct trace_view *view, u
 {
 	json_member_u64(json, "rank", view->rank);
 	trace_json_number(json, "device", view->devices.items[device].number);
-}
-
-static void write_stream(struct json_writer *json, const struct trace_view *view, uint32_t stream)
-{
-	trace_json_place(json, view, view->streams.items[stream].device);
-	trace_json_number(json, "stream", view->streams.items[stream].number);
 }
 
 void trace_json_name(struct json_writer *json, const struct trace_view *view, uint32_t string)
@@ -148,110 +141,6 @@ int trace_json_idle(struct json_writer *json, struct trace_results *results, siz
 		return -ENOMEM;
 	array_foreach (&idle->places, place)
 		r = r ?: write_idle_place(json, view, idle, place);
-	return r;
-}
-
-static void write_lengths(struct json_writer *json, const struct trace_queue *queue,
-	const struct trace_queue_stream *stream)
-{
-	json_key(json, "series");
-	json_begin_array(json);
-	for (uint32_t i = stream->first; i < stream->first + stream->count; i++) {
-		json_begin_array(json);
-		json_i64(json, queue->points.items[i].time_ns);
-		json_i64(json, queue->points.items[i].length);
-		json_end_array(json);
-	}
-	json_end_array(json);
-}
-
-int trace_json_queue(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options)
-{
-	const struct trace_view *view = &results->views[index];
-	_cleanup_trace_queue_ struct trace_queue queue = {0};
-	int r = trace_queue_init(&queue, view);
-
-	array_foreach (&queue.streams, stream) {
-		json_begin_object(json);
-		write_stream(json, view, stream->stream);
-		json_member_u64(json, "launches", stream->launches);
-		write_double(json, "mean", stream->mean);
-		trace_json_number(json, "max", stream->longest);
-		trace_json_ns(json, "span_ns", stream->span_ns);
-		trace_json_ns(json, "empty_ns", stream->empty_ns);
-		trace_json_ns(json, "full_ns", stream->full_ns);
-		write_describe(json, "at_changes", &stream->points);
-		if (options->details)
-			write_lengths(json, &queue, stream);
-		json_end_object(json);
-	}
-	return r;
-}
-
-static int write_figures(
-	struct json_writer *json, const struct trace_launches *launches, uint32_t call)
-{
-	static const char *const names[TRACE_LAUNCH_FIGURE_MAX] = {
-		[TRACE_LAUNCH_CALL] = "cpu_duration_ns",
-		[TRACE_LAUNCH_WORK] = "gpu_duration_ns",
-		[TRACE_LAUNCH_DELAY] = "launch_delay_ns",
-		[TRACE_LAUNCH_LATENCY] = "idle_queue_latency_ns",
-	};
-	struct trace_describe figure;
-	int r = 0;
-
-	for (int i = 0; r == 0 && i < TRACE_LAUNCH_FIGURE_MAX; i++) {
-		r = trace_launches_describe(launches, call, (enum trace_launch_figure)i, &figure);
-		if (r == 0)
-			write_describe(json, names[i], &figure);
-	}
-	return r;
-}
-
-static void write_single_launches(
-	struct json_writer *json, const struct trace_launches *launches, uint32_t call)
-{
-	json_key(json, "rows");
-	json_begin_array(json);
-	array_foreach (&launches->rows, launch) {
-		if (launch->call != call)
-			continue;
-		json_begin_object(json);
-		json_member_u64(json, "correlation", launch->correlation);
-		json_member_u64(json, "works", launch->works);
-		trace_json_ns(json, "cpu_duration_ns", launch->call_ns);
-		trace_json_ns(json, "gpu_duration_ns", launch->work_ns);
-		trace_json_ns(json, "launch_delay_ns", launch->delay_ns);
-		json_end_object(json);
-	}
-	json_end_array(json);
-}
-
-int trace_json_launches(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options)
-{
-	const struct trace_view *view = &results->views[index];
-	int r = 0;
-	const struct trace_launches *launches = trace_results_launches(results, index);
-
-	if (!launches)
-		return -ENOMEM;
-	array_foreach (&launches->calls, call) {
-		json_begin_object(json);
-		json_member_u64(json, "rank", view->rank);
-		trace_json_name(json, view, call->name);
-		json_member_u64(json, "launches", call->launches);
-		json_member_u64(json, "works", call->works);
-		json_member_u64(json, "shorter_than_call", call->short_works);
-		json_member_u64(json, "calls_over_50_us", call->long_calls);
-		json_member_u64(json, "delays_over_100_us", call->long_delays);
-		r = r ?: write_figures(json, launches, (uint32_t)(call - launches->calls.items));
-		if (options->details)
-			write_single_launches(
-				json, launches, (uint32_t)(call - launches->calls.items));
-		json_end_object(json);
-	}
 	return r;
 }
 

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What launching costs, and how many launches wait. */
+#include <errno.h>
+
+#include "analyses/device/queue.h"
+#include "compat/hta/launches.h"
+#include "compat/hta/queue.h"
+#include "report/columns.h"
+#include "report/sections.h"
+
+/* ---- launches ---- */
+
+static const struct report_column single_columns[] = {
+	{.key = "correlation", .kind = REPORT_INTEGER},
+	{.key = "works", .kind = REPORT_COUNT},
+	{.key = "cpu_duration_ns", .kind = REPORT_NS},
+	{.key = "gpu_duration_ns", .kind = REPORT_NS},
+	{.key = "launch_delay_ns", .kind = REPORT_NS},
+};
+static const struct report_shape single_shape = REPORT_SHAPE(single_columns);
+
+#define DISTRIBUTION(of_key, of_help)                                                              \
+	{                                                                                          \
+		.key = (of_key), .kind = REPORT_OBJECT, .shape = &columns_describe_shape,          \
+		.help = (of_help)                                                                  \
+	}
+
+static const struct report_column launch_columns[] = {
+	REPORT_RANK_COLUMN,
+	{.key = "launches", .title = "Launches", .kind = REPORT_COUNT},
+	{.key = "works", .title = "Work", .kind = REPORT_COUNT},
+	DISTRIBUTION("cpu_duration_ns", "how long the call took"),
+	{.title = "Call", .kind = REPORT_NS},
+	{.title = "99 %", .kind = REPORT_NS},
+	DISTRIBUTION("gpu_duration_ns", "all work of the call"),
+	{.title = "GPU", .kind = REPORT_NS},
+	DISTRIBUTION("launch_delay_ns", "from the call's return to the start of its first work"),
+	{.title = "Delay", .kind = REPORT_NS},
+	DISTRIBUTION("idle_queue_latency_ns",
+		"from the call's begin to the start of its first work, of those that found their "
+		"stream idle"),
+	{.title = "If idle", .kind = REPORT_NS},
+	{.title = "99 %", .kind = REPORT_NS},
+	{.key = "shorter_than_call", .kind = REPORT_COUNT, .help = "their work took less time"},
+	{.title = "Short", .kind = REPORT_SHARE, .decimals = 1},
+	{.key = "calls_over_50_us", .title = ">50 \xc2\xb5s", .kind = REPORT_COUNT},
+	{.key = "delays_over_100_us", .title = ">100 \xc2\xb5s", .kind = REPORT_COUNT},
+	{.key = "name", .title = "By", .kind = REPORT_TEXT, .shrinks_to = 20},
+	{.key = "rows",
+		.kind = REPORT_ROWS,
+		.shape = &single_shape,
+		.help = "each launch; null unless --by names this section"},
+};
+static const struct report_shape launch_shape = REPORT_SHAPE(launch_columns);
+
+static void add_single_launches(
+	struct result *result, const struct launches *launches, uint32_t call)
+{
+	result_open(result);
+	array_foreach (&launches->rows, launch) {
+		if (launch->call != call)
+			continue;
+		result_u64(result, launch->correlation);
+		result_u64(result, launch->works);
+		result_i64(result, launch->call_ns);
+		result_i64(result, launch->work_ns);
+		result_i64(result, launch->delay_ns);
+	}
+	result_close(result);
+}
+
+static int add_call(struct result *result, const struct report_input *input,
+	const struct trace_view *view, const struct launches *launches, uint32_t index)
+{
+	const struct launch_call *call = &launches->calls.items[index];
+	struct trace_describe figures[LAUNCH_FIGURE_MAX];
+
+	for (int i = 0; i < LAUNCH_FIGURE_MAX; i++) {
+		int r = launches_describe(launches, index, (enum launch_figure)i, &figures[i]);
+
+		if (r < 0)
+			return r;
+	}
+	result_u64(result, view->rank);
+	result_u64(result, call->launches);
+	result_u64(result, call->works);
+	for (int i = 0; i < LAUNCH_FIGURE_MAX; i++) {
+		columns_add_describe(result, &figures[i]);
+		result_number(result, figures[i].median);
+		if (i == LAUNCH_CALL || i == LAUNCH_LATENCY)
+			result_number(result, figures[i].p99);
+	}
+	result_u64(result, call->short_works);
+	result_share(result, (double)call->short_works, (double)call->launches);
+	result_u64(result, call->long_calls);
+	result_u64(result, call->long_delays);
+	result_text(result, trace_text(view->trace, call->name));
+	if (input->is_alone && input->is_json)
+		add_single_launches(result, launches, index);
+	else
+		result_null(result);
+	return 0;
+}
+
+static int add_launches(struct result *result, const struct report_input *input, size_t index)
+{
+	const struct trace_view *view = &input->trace->views[index];
+	_cleanup_launches_ struct launches theirs = {0};
+	const struct launches *launches = &theirs;
+	int r = 0;
+
+	if (view->options.hta_compatible)
+		r = hta_launches_init(&theirs, view);
+	else
+		launches = trace_results_launches(input->trace->results, index);
+	if (!launches)
+		return -ENOMEM;
+	for (uint32_t call = 0; r == 0 && call < launches->calls.count; call++)
+		r = add_call(result, input, view, launches, call);
+	return r;
+}
+
+static int make_launches(struct result *result, const struct report_input *input)
+{
+	uint32_t table;
+	int r = 0;
+
+	if (!columns_has_works(result, input))
+		return 0;
+	table = result_open(result);
+	for (size_t i = 0; r == 0 && i < input->trace->count; i++)
+		r = add_launches(result, input, i);
+	if (r < 0)
+		return r;
+	result_close(result);
+	result_heading(result, "Launches");
+	result_sentence(result, 2,
+		"Medians of: the call, its work on the GPU, the delay from the call's return to "
+		"the work's start, and from the call's begin where the stream was idle. 99 %: of "
+		"the figure before. Short: launches whose work takes less than their call. >50 "
+		"\xc2\xb5s: such calls; >100 \xc2\xb5s: such delays.");
+	result_show(result, table,
+		&(struct result_show){.limit = report_rows_shown(input, 20, 10), .noun = "calls"});
+	return 0;
+}
+
+const struct report_section launches_section = {
+	.value = {.key = "launches",
+		.kind = REPORT_ROWS,
+		.shape = &launch_shape,
+		.help = "what launching costs, by call"},
+	.by = "launches",
+	.summary = "what launching costs, by call",
+	.needs = REPORT_NEEDS_TIMELINE,
+	.shows = SELECTION_DEVICE_WORK,
+	.make = make_launches,
+};
+
+/* ---- queues ---- */
+
+static const struct report_column point_columns[] = {
+	{.key = "time_ns", .kind = REPORT_NS},
+	{.key = "length", .kind = REPORT_COUNT},
+};
+static const struct report_shape point_shape = REPORT_SHAPE(point_columns);
+
+/* HTA describes the values at the moments of change. */
+enum { VIEW_OURS, VIEW_HTA };
+
+#define OF_HTA(of_title)                                                                           \
+	{                                                                                          \
+		.title = (of_title), .kind = REPORT_NUMBER, .views = 1U << VIEW_HTA                \
+	}
+
+static const struct report_column queue_columns[] = {
+	REPORT_STREAM_COLUMNS,
+	{.key = "launches", .title = "Launches", .kind = REPORT_COUNT, .views = REPORT_ALL_VIEWS},
+	{.key = "mean",
+		.title = "Mean length",
+		.kind = REPORT_NUMBER,
+		.decimals = 2,
+		.help = "over time"},
+	{.key = "max", .title = "Longest", .kind = REPORT_COUNT},
+	{.key = "span_ns", .kind = REPORT_NS, .help = "from the first change to the last"},
+	{.key = "empty_ns", .kind = REPORT_NS, .help = "no launch waited"},
+	{.title = "Empty", .kind = REPORT_SHARE},
+	{.key = "full_ns",
+		.kind = REPORT_NS,
+		.help = "1,024 launches waited: the next call blocks"},
+	{.title = "Full", .kind = REPORT_SHARE},
+	DISTRIBUTION("at_changes", "the lengths at the moments of change, each of them once"),
+	OF_HTA("Mean"),
+	OF_HTA("Std"),
+	OF_HTA("Min"),
+	OF_HTA("25%"),
+	OF_HTA("50%"),
+	OF_HTA("75%"),
+	OF_HTA("Max"),
+	{.key = "series",
+		.kind = REPORT_LIST,
+		.shape = &point_shape,
+		.help = "each change; null unless --by names this section"},
+};
+static const struct report_shape queue_shape = REPORT_SHAPE(queue_columns);
+
+static void add_series(
+	struct result *result, const struct queue *queue, const struct queue_stream *stream)
+{
+	result_open(result);
+	for (uint32_t i = stream->first; i < stream->first + stream->count; i++) {
+		result_i64(result, queue->points.items[i].time_ns);
+		result_i64(result, queue->points.items[i].length);
+	}
+	result_close(result);
+}
+
+static void add_stream(struct result *result, const struct report_input *input,
+	const struct trace_view *view, const struct queue *queue, const struct queue_stream *stream)
+{
+	const struct trace_describe *points = &stream->points;
+	const double values[] = {points->mean, points->deviation, points->least, points->quarter,
+		points->median, points->three_quarters, points->most};
+
+	columns_add_stream(result, input->trace, view, stream->stream);
+	result_u64(result, stream->launches);
+	result_number(result, stream->mean);
+	result_i64(result, stream->longest);
+	result_i64(result, stream->span_ns);
+	result_i64(result, stream->empty_ns);
+	result_share(result, (double)stream->empty_ns, (double)stream->span_ns);
+	result_i64(result, stream->full_ns);
+	result_share(result, (double)stream->full_ns, (double)stream->span_ns);
+	columns_add_describe(result, points);
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+		result_number(result, values[i]);
+	if (input->is_alone && input->is_json)
+		add_series(result, queue, stream);
+	else
+		result_null(result);
+}
+
+static int make_queue(struct result *result, const struct report_input *input)
+{
+	bool is_hta = false;
+	uint32_t table;
+
+	if (!columns_has_works(result, input))
+		return 0;
+	table = result_open(result);
+	for (size_t i = 0; i < input->trace->count; i++) {
+		const struct trace_view *view = &input->trace->views[i];
+		_cleanup_queue_ struct queue queue = {0};
+		int r;
+
+		is_hta = view->options.hta_compatible;
+		r = is_hta ? hta_queue_init(&queue, view) : queue_init(&queue, view);
+		if (r < 0)
+			return r;
+		array_foreach (&queue.streams, stream)
+			add_stream(result, input, view, &queue, stream);
+	}
+	result_close(result);
+	result_heading(result, "Queue length (launches that wait on a stream)");
+	result_show(result, table,
+		&(struct result_show){.limit = report_rows_shown(input, 20, 10),
+			.noun = "streams",
+			.view = is_hta ? VIEW_HTA : VIEW_OURS});
+	return 0;
+}
+
+const struct report_section queue_section = {
+	.value = {.key = "queue",
+		.kind = REPORT_ROWS,
+		.shape = &queue_shape,
+		.help = "how many launches wait on each stream"},
+	.by = "queue",
+	.summary = "how many launches wait on each stream",
+	.needs = REPORT_NEEDS_TIMELINE,
+	.shows = SELECTION_DEVICE_WORK,
+	.make = make_queue,
+};
