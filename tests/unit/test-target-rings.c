@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -154,6 +155,42 @@ static void test_an_unfinished_file_is_looked_at_again(void **state)
 	assert_int_equal(drained(fixture).records, RECORDS);
 }
 
+static void test_the_folder_is_read_when_a_file_came(void **state)
+{
+	_cleanup_close_ int watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	struct fixture *fixture = *state;
+	char away[600], events[4096];
+
+	assert_int_equal(drained(fixture).processes, 1);
+	assert_true(
+		inotify_add_watch(watch_fd, target_rings_folder(fixture->rings), IN_ACCESS) >= 0);
+	for (int i = 0; i < 3; i++)
+		drained(fixture);
+	assert_int_equal(read(watch_fd, events, sizeof(events)), -1);
+	snprintf(away, sizeof(away), "%s.away", fixture->path);
+	assert_int_equal(rename(fixture->path, away), 0); /* a name that is not known */
+	assert_int_equal(drained(fixture).processes, 2);
+	assert_true(read(watch_fd, events, sizeof(events)) > 0);
+}
+
+/* The event that a file came is over when the folder cannot be read: it is read later. */
+static void test_a_file_that_comes_while_descriptors_are_short(void **state)
+{
+	struct fixture *fixture = *state;
+	struct rlimit before, none;
+	char away[600];
+
+	assert_int_equal(drained(fixture).processes, 1);
+	snprintf(away, sizeof(away), "%s.away", fixture->path);
+	assert_int_equal(rename(fixture->path, away), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 3, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(drained(fixture).processes, 1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(drained(fixture).processes, 2);
+}
+
 /* While its records are read: what is gone reads as damage, and the file is left alone. */
 static void test_cut_while_it_is_read(void **state)
 {
@@ -259,6 +296,10 @@ int main(void)
 			test_a_strangers_file_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_an_unfinished_file_is_looked_at_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_the_folder_is_read_when_a_file_came, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_file_that_comes_while_descriptors_are_short, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_cut_while_it_is_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_cut_before_it_is_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_cut_gate, set_up, tear_down),

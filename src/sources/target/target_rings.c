@@ -58,7 +58,8 @@ struct target_rings {
 	struct target_rings_account account;
 	struct target_steps steps[MAX_STEP_NAMES]; /* of files that are closed */
 	size_t step_count;
-	double fullest; /* the share of one ring that waited at the last drain */
+	double fullest;   /* the share of one ring that waited at the last drain */
+	bool is_searched; /* the folder has no ring file that is not known */
 };
 
 static bool is_gone(uint32_t pid)
@@ -156,7 +157,8 @@ static int make_folder(struct target_rings *rings, struct errmsg *err)
 static int watch_folder(struct target_rings *rings)
 {
 	rings->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (rings->watch_fd < 0 || inotify_add_watch(rings->watch_fd, rings->folder, IN_CREATE) < 0)
+	if (rings->watch_fd < 0 ||
+		inotify_add_watch(rings->watch_fd, rings->folder, IN_CREATE | IN_MOVED_TO) < 0)
 		return -errno;
 	return 0;
 }
@@ -426,7 +428,7 @@ static enum file_state look_at_file(struct ring_file *file)
 	return state;
 }
 
-/* 0 also for a file that is not ready yet, which is looked at again. */
+/* Returns 0, 1 for a file that is not ready yet, or a negative errno. */
 static int add_file(struct target_rings *rings, const char *name)
 {
 	_cleanup_close_ int fd =
@@ -436,7 +438,7 @@ static int add_file(struct target_rings *rings, const char *name)
 	int result;
 
 	if (fd < 0 || !has_full_size(fd))
-		return 0;
+		return 1;
 	file = calloc(1, sizeof(*file));
 	result = file ? map_file(file, fd, name) : -ENOMEM;
 	if (result == 0)
@@ -447,7 +449,7 @@ static int add_file(struct target_rings *rings, const char *name)
 		if (file)
 			unmap_file(file);
 		free(file);
-		return result;
+		return result < 0 ? result : 1;
 	}
 	if (state == FILE_FOREIGN) {
 		rings->account.refused++;
@@ -459,27 +461,48 @@ static int add_file(struct target_rings *rings, const char *name)
 	return 0;
 }
 
-static int find_files(struct target_rings *rings)
+static bool may_be_new(const struct target_rings *rings, const char *name)
 {
-	int fd = openat(rings->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return strncmp(name, WIRE_RING_PREFIX, strlen(WIRE_RING_PREFIX)) == 0 &&
+	       rings->files.count < MAX_FILES && !is_known(rings, name);
+}
+
+static int search_folder(struct target_rings *rings)
+{
+	int fd = openat(rings->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
-	char events[4096];
-	int result = 0;
 
 	if (!folder) {
+		/* Somebody removed it: nothing more comes. Else it is tried again. */
+		rings->is_searched = errno == ENOENT;
 		closep(&fd);
-		return 0; /* somebody removed it: nothing more comes */
+		return 0;
 	}
-	while (read(rings->watch_fd, events, sizeof(events)) > 0)
-		;
-	while (result == 0 && (entry = readdir(folder))) {
-		if (strncmp(entry->d_name, WIRE_RING_PREFIX, strlen(WIRE_RING_PREFIX)) == 0 &&
-			rings->files.count < MAX_FILES && !is_known(rings, entry->d_name))
-			result = add_file(rings, entry->d_name);
+	rings->is_searched = true;
+	while (r >= 0 && (entry = readdir(folder))) {
+		if (!may_be_new(rings, entry->d_name))
+			continue;
+		r = add_file(rings, entry->d_name);
+		if (r != 0)
+			rings->is_searched = false;
 	}
 	closedir(folder);
-	return result;
+	return MIN(r, 0);
+}
+
+/*
+ * The folder is read when a file came into it, and as long as one there is not ready. Its time of
+ * modification would not do: that is the kernel's tick, in which another file may come after a
+ * look.
+ */
+static int find_files(struct target_rings *rings)
+{
+	char events[4096];
+
+	if (read(rings->watch_fd, events, sizeof(events)) > 0)
+		rings->is_searched = false;
+	return rings->is_searched ? 0 : search_folder(rings);
 }
 
 uint64_t target_rings_read(struct wire_ring_file *file, uint32_t pid,
