@@ -5,9 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Correlations of several processes must differ in one trace. */
-#define CORRELATION_BITS 40
-
 /* A thread, or a stream: what tells its track from others. */
 struct track_key {
 	uint32_t process, thread; /* indices; thread MODEL_NONE: of the process, or a stream */
@@ -15,13 +12,20 @@ struct track_key {
 	uint32_t unused;
 };
 
+/* A correlation is unique in its process only. */
+struct correlation_key {
+	uint64_t correlation;
+	uint32_t process, unused;
+};
+
 struct rows {
 	const struct model *model;
 	struct trace *trace;
 	uint64_t origin_ns;
-	struct intern tracks;   /* keys → track */
-	struct map_u64 devices; /* interned name → number */
-	struct map_u64 calls;   /* correlations whose call is a row */
+	struct intern tracks;       /* keys → track */
+	struct map_u64 devices;     /* interned name → number */
+	struct map_u64 calls;       /* correlations whose call is a row */
+	struct intern correlations; /* keys → number, where many processes have some */
 	uint32_t runtime, kernel, memory_copy, memory_fill, annotation; /* strings */
 	bool many_processes; /* that gave work to devices */
 };
@@ -130,11 +134,20 @@ static int add_row(struct rows *rows, struct trace_event *event)
 	return array_append(&rows->trace->events, *event);
 }
 
-static uint64_t correlation_of(const struct rows *rows, const struct model_device_work *work)
+/* As it was recorded; of several processes they are numbered, to differ in one trace. */
+static int find_correlation(
+	struct rows *rows, const struct model_device_work *work, uint64_t *ret_correlation)
 {
-	uint64_t process = rows->many_processes ? (uint64_t)work->process << CORRELATION_BITS : 0;
+	const struct correlation_key key = {work->correlation, work->process, 0};
+	uint32_t number;
+	int r;
 
-	return work->correlation ? process + work->correlation : 0;
+	*ret_correlation = work->correlation;
+	if (!work->correlation || !rows->many_processes)
+		return 0;
+	r = intern_add(&rows->correlations, &key, sizeof(key), &number);
+	*ret_correlation = number + 1ULL;
+	return MIN(r, 0);
 }
 
 static void fill_work(const struct model *model, const struct model_device_work *work,
@@ -180,14 +193,19 @@ static int add_work(struct rows *rows, const struct model_device_work *work)
 	struct trace_event event = {
 		.start_ns = since_origin(rows, work->start_ns),
 		.duration_ns = (int64_t)(work->end_ns - work->start_ns),
-		.correlation = correlation_of(rows, work),
 		.external_id = TRACE_NO_ID,
 		.category = TRACE_MEMCPY,
 		.category_name = rows->memory_copy,
 		.detail = (uint32_t)rows->trace->works.count,
 	};
 	struct trace_work detail;
-	int r = find_device(rows, work, &key.device);
+	int r = find_correlation(rows, work, &event.correlation);
+
+	if (r < 0)
+		return r;
+	r = find_device(rows, work, &key.device);
+	if (r < 0)
+		return r;
 
 	if (is_kernel(work)) {
 		event.category = TRACE_KERNEL;
@@ -200,7 +218,7 @@ static int add_work(struct rows *rows, const struct model_device_work *work)
 	/* Nothing is moved where the host has the device's memory: it has no bandwidth. */
 	if (work->kind == WIRE_DEVICE_MAP || work->kind == WIRE_DEVICE_UNMAP)
 		detail.bytes = 0;
-	r = r ?: add_text(rows->trace, work->name, &event.name);
+	r = add_text(rows->trace, work->name, &event.name);
 	r = r ?: find_track(rows, &key, work, &event.track);
 	r = r ?: array_append(&rows->trace->works, detail);
 	return r ?: add_row(rows, &event);
@@ -260,14 +278,15 @@ static int add_call(struct rows *rows, const struct model_device_work *work)
 	struct trace_event event = {
 		.start_ns = since_origin(rows, work->launch_ns),
 		.duration_ns = (int64_t)work->launch_duration_ns,
-		.correlation = correlation_of(rows, work),
 		.external_id = TRACE_NO_ID,
 		.category = TRACE_RUNTIME,
 		.category_name = rows->runtime,
 		.detail = MODEL_NONE,
 	};
-	int r;
+	int r = find_correlation(rows, work, &event.correlation);
 
+	if (r < 0)
+		return r;
 	if (!work->launch_ns || work->thread == MODEL_NONE || !event.correlation ||
 		map_u64_get(&rows->calls, event.correlation, NULL))
 		return 0;
@@ -396,6 +415,7 @@ static int trace_of_recording(struct trace **ret_trace, const struct model *mode
 	intern_done(&rows.tracks);
 	map_u64_done(&rows.devices);
 	map_u64_done(&rows.calls);
+	intern_done(&rows.correlations);
 	if (r == 0)
 		*ret_trace = TAKE_PTR(trace);
 	return r;

@@ -282,9 +282,57 @@ static void test_real_traces(void **state)
 	}
 }
 
+/* As the injected library makes them: the start of the process, the ring, the launch. */
+static uint64_t correlation_of(uint64_t start, uint64_t ring, uint64_t launch)
+{
+	return start << 48 | ring << 40 | launch;
+}
+
+/* Two ranks that started in one millisecond, each of whose rings numbers its launches from 1. */
+static void test_correlations_of_processes_differ(void **state)
+{
+	const struct capture_writer_options options = {.size = sizeof(options)};
+	struct capture_device_work work = {
+		.kind = WIRE_DEVICE_KERNEL, .name = "k", .device = "d", .global_size = {1, 1, 1}};
+	_cleanup_trace_ struct trace *trace = NULL;
+	struct errmsg err = {{0}};
+	struct capture_writer *writer;
+	struct model *model;
+	unsigned works = 0, calls = 0, pairs = 0;
+
+	(void)state;
+	assert_int_equal(capture_writer_open(&writer, capture_path, &options, &err), 0);
+	for (uint32_t i = 0; i < 8; i++) {
+		work.pid = work.tid = 100 + i / 4;
+		work.correlation = correlation_of(0xffff, 1 + i % 4, 1);
+		work.launch_ns = (1ULL << 50) + i * 1000;
+		work.launch_duration_ns = 10;
+		work.start_ns = work.queued_ns = work.launch_ns + 100;
+		work.end_ns = work.start_ns + 50;
+		assert_int_equal(capture_writer_device_work(writer, &work), 0);
+	}
+	assert_int_equal(capture_writer_close(writer, &err), 0);
+	model = read_capture();
+	assert_int_equal(trace_from_model(&trace, model, &err), 0);
+	array_foreach (&trace->events, event) {
+		works += event->category == TRACE_KERNEL;
+		calls += event->category == TRACE_RUNTIME;
+		array_foreach (&trace->events, other)
+			pairs += event->category == TRACE_KERNEL &&
+				 other->category == TRACE_RUNTIME &&
+				 event->correlation == other->correlation;
+	}
+	assert_int_equal(works, 8);
+	assert_int_equal(calls, 8);
+	assert_int_equal(pairs, 8);
+	assert_int_equal(trace->repeated_correlations, 0);
+	model_free(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_correlations_of_processes_differ),
 		cmocka_unit_test(test_all_kinds_of_rows),
 		cmocka_unit_test(test_without_rows),
 		cmocka_unit_test(test_long_tracks_that_overlap),
