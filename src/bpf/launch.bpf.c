@@ -54,7 +54,7 @@ static __always_inline void take_launch_stack(struct scratch *scratch, struct ta
 		return;
 	}
 	sample->flags |= WIRE_SAMPLE_LAUNCH;
-	sample->waited_ns = correlation;
+	sample->correlation = correlation;
 	count_launch(send_sample(&walk, length, now_ns) ? LAUNCH_COUNT_TAKEN : LAUNCH_COUNT_LOST);
 }
 

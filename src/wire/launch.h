@@ -78,9 +78,9 @@ _Static_assert(sizeof(struct wire_launch_facts) ==
 	"wire_launch_facts is part of the format");
 
 /*
- * A WIRE_RECORD_SAMPLE in a ring: of struct wire_sample the library fills time_ns, tid, waited_ns
- * (the correlation id), python, python_frame_count and python_interpreter, and adds Python frames
- * and a copy of the stack. The rest is 0.
+ * A WIRE_RECORD_SAMPLE in a ring: of struct wire_sample the library fills time_ns, tid,
+ * correlation, python, python_frame_count and python_interpreter, and adds Python frames and a copy
+ * of the stack. The rest is 0.
  */
 #define WIRE_LAUNCH_COPY_BYTES    (32 * 1024)
 #define WIRE_LAUNCH_PYTHON_FRAMES 256

@@ -17,8 +17,7 @@ enum wire_sample_flags {
 	WIRE_SAMPLE_EXACT = 1 << 3,   /* waited_ns is a whole wait: no more time comes for it */
 	WIRE_SAMPLE_FOR_CPU = 1 << 4, /* runnable_ns, too, is charged to the stack */
 	WIRE_SAMPLE_OPEN = 1 << 5,    /* the wait had not ended when the recording did */
-	/* The stack of a launch of device work: waited_ns is its correlation id. */
-	WIRE_SAMPLE_LAUNCH = 1 << 7,
+	WIRE_SAMPLE_LAUNCH = 1 << 7,  /* the stack of a launch of device work */
 };
 
 /*
@@ -55,9 +54,12 @@ struct wire_sample {
 	__u8 wait; /* enum wire_wait */
 	__u8 reserved;
 	__u32 python_interpreter; /* which process image the code objects lie in; 0: none */
-	__u64 waited_ns;          /* with `wait`: the time charged to this stack */
-	__u64 thread_pointer;     /* pthread_self() */
-	__u64 gil_holder;         /* with WIRE_GIL_WAITING: tid of the holder; 0: not known */
+	union {
+		__u64 waited_ns;   /* with `wait`: the time charged to this stack */
+		__u64 correlation; /* with WIRE_SAMPLE_LAUNCH, which has no `wait`: its id */
+	};
+	__u64 thread_pointer; /* pthread_self() */
+	__u64 gil_holder;     /* with WIRE_GIL_WAITING: tid of the holder; 0: not known */
 	/* With WIRE_SAMPLE_EXACT: the last part of waited_ns, in which the thread could run. */
 	__u64 runnable_ns;
 	__u16 user_left_out;

@@ -122,7 +122,7 @@ static int add_copy(struct launch_records *records, struct pipeline *pipeline,
 		.python = told->python,
 		.python_frame_count = told->python_frame_count,
 		.python_interpreter = told->python_interpreter,
-		.waited_ns = told->waited_ns,
+		.correlation = told->correlation,
 	};
 	/* Of a process that has ended they are not known any more. */
 	proc_read_thread_name(pid, pid, sample->process_name);

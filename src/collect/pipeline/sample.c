@@ -116,7 +116,6 @@ static int write_by_kind(struct pipeline *pipeline, const struct wire_sample *sa
 	return result < 0 ? result : pipeline_write_wait(pipeline, out);
 }
 
-/* The stack of a launch: its correlation id is in place of the time waited. */
 static int write_launch_stack(
 	struct pipeline *pipeline, const struct wire_sample *sample, capture_id callstack)
 {
@@ -124,7 +123,7 @@ static int write_launch_stack(
 		.time_ns = sample->time_ns,
 		.pid = sample->pid,
 		.tid = sample->tid,
-		.correlation = sample->waited_ns,
+		.correlation = sample->correlation,
 		.callstack = callstack,
 	};
 

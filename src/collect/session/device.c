@@ -343,7 +343,7 @@ void session_on_launch_stack(
 	}
 	if (latest.facts) {
 		map_guard_enter(latest.guard);
-		launch_records_teach(latest.facts, sample->waited_ns, frames, frame_count);
+		launch_records_teach(latest.facts, sample->correlation, frames, frame_count);
 		map_guard_leave();
 	}
 	target_rings_unlock(session->device.rings);

@@ -44,7 +44,7 @@ bool launch_copy_write(const struct launch_copy *copy, struct launch_copy_memory
 		.record = {.type = WIRE_RECORD_SAMPLE},
 		.time_ns = copy->time_ns,
 		.tid = inject_tid(),
-		.waited_ns = copy->correlation,
+		.correlation = copy->correlation,
 	};
 	if (copy->python && copy->python_frame) {
 		sample->python_frame_count =
