@@ -198,7 +198,7 @@ def test_the_end_of_a_window_loses_nothing(device, program):
     assert done.status == 5
     assert 0 < part["count"] < 150, "the recording ended before the program"
     assert part["count"] == part["launches"]["count"] and part["launches"]["without_work"]["lost"] == 0
-    assert not [note for note in data["notes"] if "did not tell" in note]
+    assert not [note for note in data["notes"] if "did not hand over" in note]
 
 
 def test_gpus_have_their_names_in_a_later_window(device, program):
