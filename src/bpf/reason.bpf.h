@@ -78,7 +78,7 @@ static __noinline int reason_of_file(struct task_struct *task, __u64 descriptor)
 	}
 }
 
-/* `first_argument`: of the system call. `in_kernel`: its stack has kernel frames. */
+/* `first_argument`: of the system call. `state`: task_struct's. */
 static __always_inline int wait_reason(
 	struct task_struct *task, __u64 system_call, __u64 first_argument, __u32 state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of a recording's session share: session.c runs it, open.c brings it up,
- * account.c says what it took and what it cost. Nothing else includes this.
+ * What the parts of a recording's session share: session.c runs it, open.c brings it up, device.c
+ * prepares device work and launches, window*.c open and close its windows, account.c says what it
+ * took and what it cost. Only they and tests include this.
  */
 #pragma once
 
@@ -83,8 +84,8 @@ struct session {
 void session_keep_failure(struct session *session, int result);
 
 /*
- * Chooses the sampler, opens the capture and all parts, follows the targets, starts sampling and
- * lets the command run. Returns 0 or a negative errno with a sentence; what is open then is for the
+ * Opens the sources, the capture and all parts, follows the targets, starts the sources and lets
+ * the command run. Returns 0 or a negative errno with a sentence; what is open then is for the
  * caller to close.
  */
 int session_start(struct session *session, struct errmsg *err);
@@ -115,12 +116,12 @@ void session_fill_range_stats(struct session *session, const struct source_accou
 
 /* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
 void session_fill_stats(struct session *session, bool complete);
-/* Sentences on what is missing or partial and why. */
 /*
  * Splits the closed capture by its windows, and removes it; one without windows stays as it is. On
  * an error the capture is there, and no part of it.
  */
 int session_split(struct session *session, struct errmsg *err);
+/* Sentences on what is missing or partial and why. */
 void session_add_end_notes(struct session *session, const struct line_account *lines);
 
 static inline const struct window_spec *session_window_spec(const struct session *session)
