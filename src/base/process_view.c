@@ -141,24 +141,6 @@ struct process_view process_view_nobody(void)
 		.root = -1, .mounts = -1, .user = OVERFLOW_USER, .group = OVERFLOW_USER};
 }
 
-/* Mount namespaces are told apart by the inodes of their handles, roots by theirs. */
-static bool is_same_place(int a, int b)
-{
-	struct stat a_status, b_status;
-
-	if (a < 0 || b < 0)
-		return a < 0 && b < 0;
-	return fstat(a, &a_status) == 0 && fstat(b, &b_status) == 0 &&
-	       is_same_inode(&a_status, &b_status);
-}
-
-bool process_view_equal(const struct process_view *a, const struct process_view *b)
-{
-	return a->user == b->user && a->group == b->group && a->group_count == b->group_count &&
-	       memcmp(a->groups, b->groups, a->group_count * sizeof(a->groups[0])) == 0 &&
-	       is_same_place(a->root, b->root) && is_same_place(a->mounts, b->mounts);
-}
-
 void process_view_done(struct process_view *view)
 {
 	closep(&view->root);

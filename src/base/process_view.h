@@ -37,8 +37,6 @@ int process_view_open(struct process_view *ret_view, uint32_t pid);
 struct process_view process_view_own(void);
 /* Our own root, and the rights of somebody who owns nothing. Needs no process_view_done(). */
 struct process_view process_view_nobody(void);
-/* True when both see the same files with the same rights. */
-bool process_view_equal(const struct process_view *a, const struct process_view *b);
 void process_view_done(struct process_view *view);
 
 enum process_view_links {

@@ -496,32 +496,6 @@ const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint6
 	return NULL;
 }
 
-/* True when a page of the segment's file bytes holds the offset. */
-static bool segment_maps_offset(const struct elf_segment *segment, uint64_t file_offset)
-{
-	uint64_t first = segment->file_offset & ~(PAGE_BYTES - 1);
-	uint64_t end = segment->file_offset + segment->file_size;
-
-	return segment->file_size && file_offset >= first &&
-	       (file_offset < end || file_offset - end < (-end & (PAGE_BYTES - 1)));
-}
-
-bool elf_file_offset_to_vaddr(
-	const struct elf_file *file, uint64_t file_offset, uint64_t *ret_vaddr)
-{
-	const struct elf_segment *found = NULL;
-
-	array_foreach (&file->segments, segment) {
-		if (!segment_maps_offset(segment, file_offset))
-			continue;
-		if (!found || (segment->executable && !found->executable))
-			found = segment;
-	}
-	if (found)
-		*ret_vaddr = file_offset - found->file_offset + found->vaddr;
-	return found != NULL;
-}
-
 /* Where the bytes loaded at `vaddr` lie in the file, and how many follow in the segment. */
 static bool find_loaded(
 	const struct elf_file *file, uint64_t vaddr, uint64_t *ret_offset, uint64_t *ret_length)

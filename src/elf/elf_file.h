@@ -105,13 +105,6 @@ size_t elf_file_segment_count(const struct elf_file *file);
 const struct elf_segment *elf_file_segment(const struct elf_file *file, size_t index);
 /* The segment that covers `vaddr` in memory; NULL when none does. */
 const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint64_t vaddr);
-/*
- * The virtual address that a file offset is loaded at; false when no PT_LOAD covers it. Whole pages
- * count, as the kernel maps them, and executable segments win: a page of the file may be mapped
- * twice.
- */
-bool elf_file_offset_to_vaddr(
-	const struct elf_file *file, uint64_t file_offset, uint64_t *ret_vaddr);
 
 /* Sections by index, as in the file; what does not fit into the file is absent. */
 size_t elf_file_section_count(const struct elf_file *file);

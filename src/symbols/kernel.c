@@ -413,8 +413,3 @@ bool kernel_symbols_find(const struct kernel_symbols *symbols, uint64_t address,
 	*ret_module = intern_get(&symbols->modules, module_id);
 	return true;
 }
-
-size_t kernel_symbols_count(const struct kernel_symbols *symbols)
-{
-	return symbols->count;
-}

@@ -33,5 +33,3 @@ int kernel_symbols_update(
  */
 bool kernel_symbols_find(const struct kernel_symbols *symbols, uint64_t address,
 	const char **ret_name, const char **ret_module);
-/* Addresses that have a name. */
-size_t kernel_symbols_count(const struct kernel_symbols *symbols);

@@ -45,7 +45,6 @@ struct perf_map {
 	struct map_ranges pending; /* read since, in file order */
 	struct strbuf names, partial_line;
 	uint32_t order;
-	size_t skipped;
 	bool in_long_line;
 };
 
@@ -88,10 +87,8 @@ static int add_line(struct perf_map *map, const char *line, size_t length)
 		end--;
 	if (!parse_hex_field(&at, end, &range.start) || !parse_hex_field(&at, end, &size) ||
 		at == end || memchr(at, '\0', (size_t)(end - at)) || size == 0 ||
-		__builtin_add_overflow(range.start, size, &range.end)) {
-		map->skipped++;
+		__builtin_add_overflow(range.start, size, &range.end))
 		return 0;
-	}
 	if (map->order >= ENTRIES_MAX || map->names.length > FILE_SIZE_MAX)
 		return -EFBIG;
 	range.name = (uint32_t)map->names.length;
@@ -110,8 +107,6 @@ static int end_line(struct perf_map *map, const char *text, size_t length)
 	int result;
 
 	map->in_long_line = false;
-	if (too_long)
-		map->skipped++;
 	if (too_long || map->partial_line.length == 0) {
 		strbuf_clear(&map->partial_line);
 		return too_long ? 0 : add_line(map, text, length);
@@ -306,11 +301,6 @@ bool perf_map_find(const struct perf_map *map, uint64_t address, const char **re
 	return true;
 }
 
-size_t perf_map_skipped(const struct perf_map *map)
-{
-	return map->skipped;
-}
-
 /* ---- Files ---- */
 
 struct perf_map *perf_map_new(void)
@@ -348,7 +338,7 @@ static void forget_contents(struct perf_map *map)
 	strbuf_clear(&map->names);
 	strbuf_clear(&map->partial_line);
 	map->in_long_line = false;
-	map->consumed = map->skipped = map->order = 0;
+	map->consumed = map->order = 0;
 }
 
 /*
@@ -434,16 +424,6 @@ int perf_map_read(struct perf_map *map, size_t max_bytes)
 	if (!is_whole)
 		return 1;
 	return (size_t)status.st_size > FILE_SIZE_MAX ? -EFBIG : 0;
-}
-
-int perf_map_refresh(struct perf_map *map)
-{
-	int result;
-
-	do
-		result = perf_map_read(map, SIZE_MAX);
-	while (result == 1);
-	return result;
 }
 
 size_t perf_map_memory(const struct perf_map *map)

@@ -14,7 +14,7 @@ struct perf_map;
 /*
  * Opens the process's /tmp/perf-PID.map, with the PID that the process knows, or, where there is
  * none, ours with the PID that we know; -ENOENT when there is neither. Lines that are not
- * "HEXSTART HEXSIZE NAME" are skipped and counted. A file that the view's user does not own or may
+ * "HEXSTART HEXSIZE NAME" are skipped. A file that the view's user does not own or may
  * not read is refused, and so is a link. The view's descriptors outlive the map.
  */
 int perf_map_open(struct perf_map **ret_map, const struct process_view *view, uint32_t pid,
@@ -28,19 +28,15 @@ int perf_map_open_path(struct perf_map **ret_map, const struct process_view *vie
  * errno, -EFBIG beyond 128 MiB or 4 million names. What was read stays when the file is gone.
  */
 int perf_map_read(struct perf_map *map, size_t max_bytes);
-/* The same to the end. */
-int perf_map_refresh(struct perf_map *map);
 /* How much memory the names take, about. */
 size_t perf_map_memory(const struct perf_map *map);
 struct perf_map *perf_map_free(struct perf_map *map);
 
 /*
  * The name that covers `address`; where entries overlap the last written wins, since JITs reuse the
- * room of dead code. *ret_name is valid until the next refresh. Bytes of names are as in the file.
+ * room of dead code. *ret_name is valid until the next read. Bytes of names are as in the file.
  */
 bool perf_map_find(const struct perf_map *map, uint64_t address, const char **ret_name);
-/* Lines read that were not entries. */
-size_t perf_map_skipped(const struct perf_map *map);
 
 /*
  * A map without a file, fed with text: whole lines and the beginning of one at the end, which the

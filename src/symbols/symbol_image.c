@@ -134,11 +134,6 @@ bool symbol_image_serves(const struct symbol_image *image, const struct symbol_i
 
 /* ---- Searching ---- */
 
-size_t symbol_image_count(const struct symbol_image *image)
-{
-	return image->header->count;
-}
-
 static uint32_t size_of(const struct symbol_image_entry *entry)
 {
 	return entry->size & ~END_IS_GUESS;

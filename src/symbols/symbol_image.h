@@ -54,4 +54,3 @@ bool symbol_image_serves(const struct symbol_image *image, const struct symbol_i
 
 /* 1 and the symbol; 0 when none covers `vaddr`; -EBADMSG when its name is damaged. */
 int symbol_image_find(const struct symbol_image *image, uint64_t vaddr, struct symbol *ret_symbol);
-size_t symbol_image_count(const struct symbol_image *image);

@@ -222,7 +222,7 @@ static int open_table(struct symbol_table *table, const struct debug_file_search
 
 /* ---- Tables ---- */
 
-int symbol_table_open_at(struct symbol_table **ret_table, struct elf_file *file, const char *path,
+int symbol_table_open(struct symbol_table **ret_table, struct elf_file *file, const char *path,
 	const char *root, const char *cache_directory, struct errmsg *err)
 {
 	struct debug_file_search search = {.file = file, .path = path, .root = root ? root : ""};
@@ -234,12 +234,6 @@ int symbol_table_open_at(struct symbol_table **ret_table, struct elf_file *file,
 			path ? path : "a mapped file", elf_file_explain(result));
 	*ret_table = TAKE_PTR(table);
 	return 0;
-}
-
-int symbol_table_open(struct symbol_table **ret_table, struct elf_file *file, const char *root,
-	const char *cache_directory, struct errmsg *err)
-{
-	return symbol_table_open_at(ret_table, file, NULL, root, cache_directory, err);
 }
 
 struct symbol_table *symbol_table_free(struct symbol_table *table)
@@ -266,11 +260,6 @@ bool symbol_table_find(const struct symbol_table *table, uint64_t vaddr, struct 
 	if (result < 0 && table->cache_path)
 		unlink(table->cache_path);
 	return result > 0;
-}
-
-size_t symbol_table_count(const struct symbol_table *table)
-{
-	return symbol_image_count(&table->image);
 }
 
 uint64_t symbol_table_memory(const struct symbol_table *table)

@@ -27,15 +27,10 @@ struct symbol_table;
  * Opens the symbols of `file`, from CACHE_DIRECTORY/<identity>.symbols when there (checked before
  * use), else built and written atomically. `cache_directory` may be NULL. `root` is prefixed to
  * absolute paths of debug files ("/proc/PID/root" for a container, "" for this one). A file without
- * any symbol gives an empty table. The table does not need `file` after that.
+ * any symbol gives an empty table. The table does not need `file` after that. `path`: the file's
+ * inside `root`, by which a debug file is found by .gnu_debuglink, too; NULL: unknown.
  */
-int symbol_table_open(struct symbol_table **ret_table, struct elf_file *file, const char *root,
-	const char *cache_directory, struct errmsg *err);
-/*
- * The same for a file whose path inside `root` is known: a debug file is then also found by
- * .gnu_debuglink. `path` may be NULL.
- */
-int symbol_table_open_at(struct symbol_table **ret_table, struct elf_file *file, const char *path,
+int symbol_table_open(struct symbol_table **ret_table, struct elf_file *file, const char *path,
 	const char *root, const char *cache_directory, struct errmsg *err);
 struct symbol_table *symbol_table_free(struct symbol_table *table);
 void symbol_table_freep(struct symbol_table **table);
@@ -46,7 +41,6 @@ void symbol_table_freep(struct symbol_table **table);
  * be searched by several threads.
  */
 bool symbol_table_find(const struct symbol_table *table, uint64_t vaddr, struct symbol *ret_symbol);
-size_t symbol_table_count(const struct symbol_table *table);
 /* Bytes of memory that the table holds: 0 when it is mapped from the cache. */
 uint64_t symbol_table_memory(const struct symbol_table *table);
 

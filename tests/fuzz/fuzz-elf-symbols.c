@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	struct errmsg err;
 
 	if (elf_file_open_memory(&file, bytes, length, "input", &err) < 0 ||
-		symbol_table_open(&table, file, "/nowhere", NULL, &err) < 0)
+		symbol_table_open(&table, file, NULL, "/nowhere", NULL, &err) < 0)
 		return 0;
 	for (size_t i = 0; i < elf_file_segment_count(file); i++)
 		search(table, elf_file_segment(file, i));

@@ -33,7 +33,6 @@ static void read_everything(struct elf_file *file)
 
 		if (elf_file_window(file, segment->vaddr, segment->file_size, &bytes))
 			touch(&bytes);
-		elf_file_offset_to_vaddr(file, segment->file_offset, &vaddr);
 	}
 	if (elf_file_window(file, elf_file_entry(file), UINT64_MAX, &bytes))
 		touch(&bytes);

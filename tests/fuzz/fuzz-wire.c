@@ -89,7 +89,7 @@ static void wait_for_tables(struct world *world)
 {
 	struct pollfd ready = {.fd = file_store_descriptor(world->files), .events = POLLIN};
 
-	for (uint32_t file = 0; file < address_spaces_file_count(world->spaces); file++) {
+	for (uint32_t file = 0; address_spaces_file(world->spaces, file); file++) {
 		const struct symbol_table *symbols;
 
 		while (file_store_symbols(world->files, file, &symbols) == FILE_PENDING) {

@@ -217,6 +217,33 @@ static int find_or_add_file(struct stopped_process *process, const char *path, u
 	return add_file(process, path, inode, start, end);
 }
 
+/* True when a page of the segment's file bytes holds the offset. */
+static bool segment_maps_offset(const struct elf_segment *segment, uint64_t file_offset)
+{
+	uint64_t first = segment->file_offset & ~(uint64_t)4095;
+	uint64_t end = segment->file_offset + segment->file_size;
+
+	return segment->file_size && file_offset >= first &&
+	       (file_offset < end || file_offset - end < (-end & 4095));
+}
+
+/* Executable segments win: a page of the file may be mapped twice. */
+static bool find_vaddr(const struct elf_file *file, uint64_t file_offset, uint64_t *ret_vaddr)
+{
+	const struct elf_segment *found = NULL;
+
+	for (size_t i = 0; i < elf_file_segment_count(file); i++) {
+		const struct elf_segment *segment = elf_file_segment(file, i);
+
+		if (segment_maps_offset(segment, file_offset) &&
+			(!found || (segment->executable && !found->executable)))
+			found = segment;
+	}
+	if (found)
+		*ret_vaddr = file_offset - found->file_offset + found->vaddr;
+	return found != NULL;
+}
+
 static int add_mapping(struct stopped_process *process, const char *line)
 {
 	struct executable_mapping mapping;
@@ -235,7 +262,7 @@ static int add_mapping(struct stopped_process *process, const char *line)
 		return result;
 	file = &process->files.items[mapping.file];
 	mapping.bias = mapping.start;
-	if (file->elf && elf_file_offset_to_vaddr(file->elf, offset, &vaddr))
+	if (file->elf && find_vaddr(file->elf, offset, &vaddr))
 		mapping.bias = mapping.start - vaddr;
 	return array_append(&process->mappings, mapping);
 }

@@ -505,7 +505,7 @@ static int open_symbols(void)
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
 	int result = elf_file_open(&elf, FIXTURE, FIXTURE, NULL);
 
-	return result < 0 ? result : symbol_table_open(&table, elf, "", NULL, NULL);
+	return result < 0 ? result : symbol_table_open(&table, elf, NULL, "", NULL, NULL);
 }
 
 static void test_elf_files(void **state)

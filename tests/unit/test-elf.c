@@ -112,7 +112,6 @@ static void test_loaded_bytes_are_what_runs(void **state)
 	struct elf_bytes text, loaded;
 	const struct elf_segment *segment;
 	uint8_t copy[50];
-	uint64_t vaddr;
 
 	assert_int_equal(elf_file_machine(file), EM_X86_64);
 	assert_true(elf_file_section(file, ".text", &text));
@@ -132,13 +131,10 @@ static void test_loaded_bytes_are_what_runs(void **state)
 	segment = elf_file_segment_at(file, elf_file_entry(file));
 	assert_non_null(segment);
 	assert_true(segment->executable);
-	assert_true(elf_file_offset_to_vaddr(file, segment->file_offset + 1, &vaddr));
-	assert_int_equal(vaddr, segment->vaddr + 1);
 	assert_null(elf_file_segment_at(file, UINT64_MAX));
 	assert_false(elf_file_window(file, UINT64_MAX, 1, &loaded));
 	assert_false(elf_file_loaded_rest(file, UINT64_MAX, &loaded));
 	assert_false(elf_file_read_loaded(file, UINT64_MAX, copy, 1));
-	assert_false(elf_file_offset_to_vaddr(file, 1ULL << 60, &vaddr));
 }
 
 /* A file of our own making. */
@@ -200,19 +196,11 @@ static struct elf_file *open_image(const struct image *image)
 	return file;
 }
 
-static void test_executable_segment_owns_shared_pages(void **state)
+static void test_segments(void **state)
 {
 	struct image image = make_image();
 	_cleanup_elf_file_ struct elf_file *file = open_image(&image);
-	uint64_t vaddr;
 
-	/* The kernel maps the whole page for each segment; profiled code is in the executable one.
-	 */
-	assert_true(elf_file_offset_to_vaddr(file, 0, &vaddr));
-	assert_int_equal(vaddr, 0x1000);
-	assert_true(elf_file_offset_to_vaddr(file, 4095, &vaddr));
-	assert_int_equal(vaddr, 0x1fff);
-	assert_false(elf_file_offset_to_vaddr(file, 4096, &vaddr));
 	assert_int_equal(elf_file_segment_count(file), 3);
 	assert_int_equal(elf_file_segment(file, 2)->memory_size, 4096);
 }
@@ -465,7 +453,7 @@ int main(void)
 		cmocka_unit_test(test_build_id_is_what_libdw_reads),
 		cmocka_unit_test(test_sections_are_what_libelf_reads),
 		cmocka_unit_test(test_loaded_bytes_are_what_runs),
-		cmocka_unit_test(test_executable_segment_owns_shared_pages),
+		cmocka_unit_test(test_segments),
 		cmocka_unit_test(test_compressed_section),
 		cmocka_unit_test(test_identity_without_build_id),
 		cmocka_unit_test(test_foreign_files_are_rejected),

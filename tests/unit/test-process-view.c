@@ -205,7 +205,7 @@ static pid_t start_in_root(void)
 
 static void test_root_of_a_process(void **state)
 {
-	struct process_view view, again, own = process_view_own();
+	struct process_view view;
 	pid_t pid;
 
 	if (getuid() != 0)
@@ -216,13 +216,9 @@ static void test_root_of_a_process(void **state)
 	assert_int_equal(symlink("../../../../etc/passwd", in_folder("out")), 0);
 	pid = start_in_root();
 	assert_int_equal(process_view_open(&view, (uint32_t)pid), 0);
-	assert_int_equal(process_view_open(&again, (uint32_t)pid), 0);
-	assert_true(process_view_equal(&view, &again));
-	assert_false(process_view_equal(&view, &own));
 	assert_int_equal(view.user, OTHER_USER);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	process_view_done(&again);
 
 	assert_int_equal(try_open(&view, "/file", PROCESS_VIEW_NO_LINKS), 0);
 	assert_int_equal(try_open(&view, "/absolute", PROCESS_VIEW_LINKS), 0);

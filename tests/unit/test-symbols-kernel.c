@@ -73,7 +73,6 @@ static void test_names_and_modules(void **state)
 	assert_named(symbols, 0xffffffffc0200110, "nv_ioctl", "nvidia");
 	assert_named(symbols, 0xffffffffc0300010, "bpf_prog_6deef7357e7b4530_sampler", "bpf");
 	assert_named(symbols, UINT64_MAX, "last_one", "ext4");
-	assert_int_equal(kernel_symbols_count(symbols), 9);
 	kernel_symbols_free(symbols);
 }
 
@@ -113,7 +112,7 @@ static void test_bytes_that_are_no_text(void **state)
 
 	assert_int_equal(
 		kernel_symbols_parse(&symbols, text, sizeof(text) - 1, "kallsyms", NULL), 0);
-	assert_int_equal(kernel_symbols_count(symbols), 1);
+	assert_named(symbols, 0xffffffff8100000f, "(none)", "");
 	assert_named(symbols, 0xffffffff81000010, "good", "");
 	kernel_symbols_free(symbols);
 }
@@ -179,6 +178,7 @@ static void test_this_kernel(void **state)
 {
 	struct kernel_symbols *symbols = NULL;
 	struct errmsg err = {""};
+	const char *name, *module;
 	int result = kernel_symbols_open(&symbols, "/proc/kallsyms", &err);
 
 	if (result == -EACCES || result == -ENOENT) {
@@ -186,7 +186,8 @@ static void test_this_kernel(void **state)
 		skip();
 	}
 	assert_int_equal(result, 0);
-	assert_true(kernel_symbols_count(symbols) > 1000);
+	assert_true(kernel_symbols_find(symbols, UINT64_MAX, &name, &module));
+	assert_true(*name);
 	kernel_symbols_free(symbols);
 }
 

@@ -73,7 +73,7 @@ static struct symbol_table *open_symbols(const char *path, const char *root, con
 
 	if (*root && strncmp(path, root, strlen(root)) == 0)
 		inside = path + strlen(root);
-	if (symbol_table_open_at(&table, file, inside, root, cache, &err) < 0)
+	if (symbol_table_open(&table, file, inside, root, cache, &err) < 0)
 		fail_msg("%s", err.text);
 	return table;
 }
@@ -394,8 +394,8 @@ static void test_no_symbols(void **state)
 	memset(image.data + 60, 0, 4);
 	assert_int_equal(write_file_atomically(in_folder("bare.so"), image.data, image.length), 0);
 	table = open_symbols(in_folder("bare.so"), in_folder("nothing"), NULL);
-	assert_int_equal(symbol_table_count(table), 0);
-	assert_false(symbol_table_find(table, 0x1000, &found));
+	for (uint64_t vaddr = 0; vaddr < image.length; vaddr++)
+		assert_false(symbol_table_find(table, vaddr, &found));
 }
 
 /* Of 20,000 addresses of this very program, each has the name that nm's list gives it. */
@@ -675,7 +675,6 @@ static void test_best_name_of_one_start(void **state)
 	size_t length;
 
 	build(&image, &bytes, &length, items, ARRAY_SIZE(items));
-	assert_int_equal(symbol_image_count(&image), 3);
 	assert_int_equal(symbol_image_find(&image, 15, &found), 1);
 	assert_string_equal(found.name, "best");
 	assert_int_equal(symbol_image_find(&image, 25, &found), 0);

@@ -116,11 +116,6 @@ void screen_close(void)
 	close_terminal();
 }
 
-bool screen_is_open(void)
-{
-	return terminal.screen != NULL;
-}
-
 void screen_size(size_t *ret_width, size_t *ret_height)
 {
 	*ret_width = (size_t)MAX(COLS, 20);

@@ -14,7 +14,6 @@
 int screen_open(const char *output_path, struct errmsg *err);
 /* Gives the terminal back; nothing when it is not taken. */
 void screen_close(void);
-bool screen_is_open(void);
 
 void screen_size(size_t *ret_width, size_t *ret_height);
 /* Lines, each ended by a newline; SIZE_MAX for no header or no selected line. */

@@ -89,7 +89,6 @@ struct file_store {
 	pthread_mutex_t lock; /* what follows */
 	pthread_cond_t wake;
 	ARRAY_OF(struct stored_file *) queue;
-	bool busy;
 	struct file_store_account account;
 
 	uint64_t cpu_left_ns, symbol_bytes; /* the thread's */
@@ -329,7 +328,7 @@ static void build_symbols(struct file_store *store, struct stored_file *file)
 	int result = open_limited(store, file, &elf);
 
 	if (result == 0)
-		result = symbol_table_open_at(&file->symbols, elf, file->origin.path, file->root,
+		result = symbol_table_open(&file->symbols, elf, file->origin.path, file->root,
 			store->cache_symbols, &reason);
 	if (result == 0)
 		result = find_function_starts(file, elf, &reason);
@@ -420,11 +419,9 @@ static void *worker(void *argument)
 		size_t count = MIN(store->queue.count, (size_t)WORKER_BATCH);
 
 		if (!count) {
-			store->busy = false;
 			pthread_cond_wait(&store->wake, &store->lock);
 			continue;
 		}
-		store->busy = true;
 		memcpy(files, store->queue.items, count * sizeof(files[0]));
 		store->queue.count -= count;
 		memmove(store->queue.items, store->queue.items + count,
@@ -591,16 +588,6 @@ void file_store_acknowledge(struct file_store *store)
 
 	if (read(store->event_fd, &count, sizeof(count)) < 0)
 		return; /* nothing was announced */
-}
-
-bool file_store_idle(struct file_store *store)
-{
-	bool idle;
-
-	pthread_mutex_lock(&store->lock);
-	idle = !store->busy && !store->queue.count;
-	pthread_mutex_unlock(&store->lock);
-	return idle;
 }
 
 void file_store_account(struct file_store *store, struct file_store_account *ret_account)

@@ -79,6 +79,4 @@ const char *file_store_path(struct file_store *store, uint32_t index, const char
 void file_store_announce(struct file_store *store); /* from any thread */
 int file_store_descriptor(const struct file_store *store);
 void file_store_acknowledge(struct file_store *store);
-/* True when nothing is queued or being worked on. */
-bool file_store_idle(struct file_store *store);
 void file_store_account(struct file_store *store, struct file_store_account *ret_account);

@@ -622,11 +622,6 @@ const struct mapped_file *address_spaces_file(const struct address_spaces *space
 	return index < spaces->files.files.count ? spaces->files.files.items[index] : NULL;
 }
 
-size_t address_spaces_file_count(const struct address_spaces *spaces)
-{
-	return spaces->files.files.count;
-}
-
 int address_spaces_new(
 	struct address_spaces **ret_spaces, const struct address_space_listener *listener)
 {

@@ -107,7 +107,6 @@ struct process *address_spaces_next(const struct address_spaces *spaces, size_t 
 /* The mapping that covers the address; NULL when none. */
 const struct mapping *process_find_mapping(const struct process *process, uint64_t address);
 const struct mapped_file *address_spaces_file(const struct address_spaces *spaces, uint32_t index);
-size_t address_spaces_file_count(const struct address_spaces *spaces);
 
 /*
  * Opens the mapped file for reading: /proc/PID/map_files/START-END (right also for deleted,
