@@ -46,15 +46,15 @@ struct wire_code_range {
 	__u64 start, end;
 };
 
-#define WIRE_LAUNCH_LESSONS       128 /* a power of two */
-#define WIRE_LAUNCH_LESSON_FRAMES 128
+#define WIRE_LAUNCH_HINTS       128 /* a power of two */
+#define WIRE_LAUNCH_HINT_FRAMES 128
 
 /* The stack of a launch as it was unwound. */
-struct wire_launch_lesson {
+struct wire_launch_hint {
 	_Atomic __u64 number; /* how many came before, and this one; 0 while it is written */
 	__u64 correlation;
 	__u64 frame_count;
-	__u64 frames[WIRE_LAUNCH_LESSON_FRAMES]; /* return addresses - 1 */
+	__u64 frames[WIRE_LAUNCH_HINT_FRAMES]; /* return addresses - 1 */
 };
 
 /*
@@ -68,13 +68,13 @@ struct wire_launch_facts {
 	__u32 reserved;
 	__u64 python_target[WIRE_LAUNCH_TARGET_WORDS]; /* struct python_target */
 	struct wire_code_range code_ranges[WIRE_LAUNCH_CODE_RANGES];
-	_Atomic __u64 lesson_count; /* ever; each overwrites the one WIRE_LAUNCH_LESSONS before */
-	struct wire_launch_lesson lessons[WIRE_LAUNCH_LESSONS];
+	_Atomic __u64 hint_count; /* ever; each overwrites the one WIRE_LAUNCH_HINTS before */
+	struct wire_launch_hint hints[WIRE_LAUNCH_HINTS];
 };
 
 _Static_assert(sizeof(struct wire_launch_facts) ==
 		       112 + sizeof(struct wire_code_range) * WIRE_LAUNCH_CODE_RANGES +
-			       sizeof(struct wire_launch_lesson) * WIRE_LAUNCH_LESSONS,
+			       sizeof(struct wire_launch_hint) * WIRE_LAUNCH_HINTS,
 	"wire_launch_facts is part of the format");
 
 /*

@@ -170,21 +170,21 @@ static void test_facts(void **state)
 	assert_true(fixture->facts.code_range_count > WIRE_LAUNCH_CODE_RANGES);
 }
 
-static void test_lessons(void **state)
+static void test_hints(void **state)
 {
-	uint64_t frames[WIRE_LAUNCH_LESSON_FRAMES + 1] = {0x1000, 0x2000};
+	uint64_t frames[WIRE_LAUNCH_HINT_FRAMES + 1] = {0x1000, 0x2000};
 	struct fixture *fixture = *state;
-	const struct wire_launch_lesson *lesson = &fixture->facts.lessons[4];
+	const struct wire_launch_hint *hint = &fixture->facts.hints[4];
 
-	for (uint64_t i = 1; i <= WIRE_LAUNCH_LESSONS + 5; i++)
-		launch_records_teach(&fixture->facts, 100 + i, frames, 2);
-	assert_int_equal(fixture->facts.lesson_count, WIRE_LAUNCH_LESSONS + 5);
-	assert_int_equal(lesson->number, WIRE_LAUNCH_LESSONS + 5);
-	assert_int_equal(lesson->correlation, 100 + WIRE_LAUNCH_LESSONS + 5);
-	assert_int_equal(lesson->frame_count, 2);
-	assert_int_equal(lesson->frames[1], 0x2000);
-	launch_records_teach(&fixture->facts, 1, frames, WIRE_LAUNCH_LESSON_FRAMES + 1);
-	assert_int_equal(fixture->facts.lesson_count, WIRE_LAUNCH_LESSONS + 5);
+	for (uint64_t i = 1; i <= WIRE_LAUNCH_HINTS + 5; i++)
+		launch_records_add_hint(&fixture->facts, 100 + i, frames, 2);
+	assert_int_equal(fixture->facts.hint_count, WIRE_LAUNCH_HINTS + 5);
+	assert_int_equal(hint->number, WIRE_LAUNCH_HINTS + 5);
+	assert_int_equal(hint->correlation, 100 + WIRE_LAUNCH_HINTS + 5);
+	assert_int_equal(hint->frame_count, 2);
+	assert_int_equal(hint->frames[1], 0x2000);
+	launch_records_add_hint(&fixture->facts, 1, frames, WIRE_LAUNCH_HINT_FRAMES + 1);
+	assert_int_equal(fixture->facts.hint_count, WIRE_LAUNCH_HINTS + 5);
 }
 
 int main(void)
@@ -194,7 +194,7 @@ int main(void)
 		TEST(test_same),
 		TEST(test_malformed),
 		TEST(test_facts),
-		TEST(test_lessons),
+		TEST(test_hints),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,10 +42,14 @@ int reader_energy_domain(struct reader *reader, struct sequence *sequence, struc
 	domain.parent = domain.parent != domain.id
 				? iid_table_get(&sequence->energy_domains, domain.parent)
 				: WIRE_ENERGY_NO_DOMAIN;
-	r = r ?: domain_id(reader, sequence, domain.id, &domain.id);
-	r = r ?: read_text(reader, texts.name, &domain.name);
-	r = r ?: read_text(reader, texts.source, &domain.source);
-	r = r ?: read_text(reader, texts.device, &domain.device);
+	if (r == 0)
+		r = domain_id(reader, sequence, domain.id, &domain.id);
+	if (r == 0)
+		r = read_text(reader, texts.name, &domain.name);
+	if (r == 0)
+		r = read_text(reader, texts.source, &domain.source);
+	if (r == 0)
+		r = read_text(reader, texts.device, &domain.device);
 	if (domain.parent >= domain.id) /* told again, with one that came later */
 		domain.parent = WIRE_ENERGY_NO_DOMAIN;
 	return r < 0 ? r : reader_visit(reader, energy_domain, &domain);
@@ -79,7 +83,9 @@ int reader_energy_absence(struct reader *reader, struct pb_bytes message)
 	struct energy_texts texts;
 	int r = take_energy_absence(message, &texts);
 
-	r = r ?: read_text(reader, texts.source, &absence.source);
-	r = r ?: read_text(reader, texts.reason, &absence.reason);
+	if (r == 0)
+		r = read_text(reader, texts.source, &absence.source);
+	if (r == 0)
+		r = read_text(reader, texts.reason, &absence.reason);
 	return r < 0 ? r : reader_visit(reader, energy_absence, &absence);
 }

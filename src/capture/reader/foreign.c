@@ -23,7 +23,9 @@ int reader_graphics_context(
 	if (more < 0)
 		return more;
 	result = reader_retain(reader, sizeof(iid));
-	return result ?: iid_table_set(&sequence->contexts, iid, (uint32_t)pid);
+	if (result == 0)
+		result = iid_table_set(&sequence->contexts, iid, (uint32_t)pid);
+	return result;
 }
 
 struct foreign_stage {

@@ -68,8 +68,11 @@ int reader_event_track(struct reader *reader, struct pb_bytes descriptor)
 		return 0;
 	}
 	result = reader_retain(reader, sizeof(track));
-	result = result ?: map_u64_set(&reader->track_index, uuid, reader->tracks.count);
-	return result ?: array_append(&reader->tracks, track);
+	if (result == 0)
+		result = map_u64_set(&reader->track_index, uuid, reader->tracks.count);
+	if (result == 0)
+		result = array_append(&reader->tracks, track);
+	return result;
 }
 
 /* The thread, or with tid 0 the process, that a track lies below; and the nearest name. */

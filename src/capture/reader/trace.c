@@ -295,7 +295,8 @@ static int read_fields(
 	if (change) {
 		layout ^= change;
 		result = reader_retain(reader, LAYOUT_BYTES);
-		result = result ?: map_u64_set(&state->layouts, key, layout);
+		if (result == 0)
+			result = map_u64_set(&state->layouts, key, layout);
 	}
 	reader->row.layout = layout;
 	take_values(reader, sequence, told, values);
@@ -398,7 +399,8 @@ int reader_trace_stage(struct reader *reader, struct sequence *sequence, uint64_
 	uint64_t name_iid = 0, name;
 	int result = reader_stage(stage, &work, &name_iid);
 
-	result = result ?: read_fields(reader, sequence, message, ROW_STAGES);
+	if (result == 0)
+		result = read_fields(reader, sequence, message, ROW_STAGES);
 	if (result < 0)
 		return result;
 	if (!find_string(reader, &sequence->specifications, name_iid, &name))

@@ -28,7 +28,8 @@ static int split_session(void *context, const struct capture_session *session)
 	int r = 0;
 
 	for_batch ((struct split *)context, part)
-		r = r ?: capture_writer_session(part->writer, session);
+		if (r == 0)
+			r = capture_writer_session(part->writer, session);
 	return r;
 }
 
@@ -37,7 +38,8 @@ static int split_process(void *context, const struct capture_process *process)
 	int r = 0;
 
 	for_batch ((struct split *)context, part)
-		r = r ?: capture_writer_process(part->writer, process);
+		if (r == 0)
+			r = capture_writer_process(part->writer, process);
 	return r;
 }
 
@@ -46,7 +48,8 @@ static int split_thread(void *context, const struct capture_thread *thread)
 	int r = 0;
 
 	for_batch ((struct split *)context, part)
-		r = r ?: capture_writer_thread(part->writer, thread);
+		if (r == 0)
+			r = capture_writer_thread(part->writer, thread);
 	return r;
 }
 
@@ -90,7 +93,9 @@ static int split_sample(void *context, const struct capture_sample *sample)
 	part->wait_samples += sample->wait != WIRE_WAIT_NONE;
 	r = split_callstack(&split->tables, &part->ids, part->writer, sample->callstack,
 		sample->wait == WIRE_WAIT_NONE, &out.callstack);
-	return r ?: capture_writer_sample(part->writer, &out);
+	if (r == 0)
+		r = capture_writer_sample(part->writer, &out);
+	return r;
 }
 
 static int split_device_work(void *context, const struct capture_device_work *work)
@@ -114,7 +119,8 @@ static int split_launch(void *context, const struct capture_launch *launch)
 	for_batch ((struct split *)context, part) {
 		if (is_definition ? has_definition(part, launch->time_ns)
 				  : is_in(part, launch->time_ns))
-			r = r ?: capture_writer_launch(part->writer, launch);
+			if (r == 0)
+				r = capture_writer_launch(part->writer, launch);
 	}
 	return r;
 }
@@ -149,7 +155,9 @@ static int put_launch_stack(
 		return 0;
 	r = split_callstack(
 		&split->tables, &part->ids, part->writer, out.callstack, false, &out.callstack);
-	return r ?: capture_writer_launch_stack(part->writer, &out);
+	if (r == 0)
+		r = capture_writer_launch_stack(part->writer, &out);
+	return r;
 }
 
 static int split_launch_stack(void *context, const struct capture_launch_stack *stack)
@@ -168,7 +176,8 @@ static int split_launch_stack(void *context, const struct capture_launch_stack *
 	for_batch (split, part) {
 		if (is_definition ? has_definition(part, stack->time_ns)
 				  : is_in(part, stack->time_ns))
-			r = r ?: put_launch_stack(split, part, stack);
+			if (r == 0)
+				r = put_launch_stack(split, part, stack);
 	}
 	return r;
 }
@@ -180,7 +189,8 @@ static int split_device_event(void *context, const struct capture_device_event *
 
 	for_batch ((struct split *)context, part) {
 		if (!has_moment || is_in(part, event->time_ns))
-			r = r ?: capture_writer_device_event(part->writer, event);
+			if (r == 0)
+				r = capture_writer_device_event(part->writer, event);
 	}
 	return r;
 }
@@ -197,8 +207,10 @@ static int complete_range(struct split *split, struct capture_range_event *event
 			strcmp(event->domain, DEFAULT_DOMAIN) == 0 ? "" : event->domain;
 
 		r = split_tables_text(&split->tables, domain, &domain);
-		r = r ?: map_u64_set(&split->track_domains, event->track, split->domains.count);
-		r = r ?: array_append(&split->domains, domain);
+		if (r == 0)
+			r = map_u64_set(&split->track_domains, event->track, split->domains.count);
+		if (r == 0)
+			r = array_append(&split->domains, domain);
 	}
 	if (r < 0)
 		return r;
@@ -237,7 +249,8 @@ static int split_energy_domain(void *context, const struct wire_energy_domain *d
 	int r = 0;
 
 	for_batch ((struct split *)context, part)
-		r = r ?: capture_writer_energy_domain(part->writer, domain);
+		if (r == 0)
+			r = capture_writer_energy_domain(part->writer, domain);
 	return r;
 }
 
@@ -249,7 +262,8 @@ static int split_energy_interval(void *context, const struct wire_energy_interva
 	for_batch ((struct split *)context, part) {
 		if (interval->end_ns > part->window.begin_ns &&
 			has_definition(part, interval->start_ns))
-			r = r ?: capture_writer_energy_interval(part->writer, interval);
+			if (r == 0)
+				r = capture_writer_energy_interval(part->writer, interval);
 	}
 	return r;
 }
@@ -266,7 +280,8 @@ static int split_energy_absence(void *context, const struct wire_energy_absence 
 	int r = 0;
 
 	for_batch ((struct split *)context, part)
-		r = r ?: capture_writer_energy_absence(part->writer, absence);
+		if (r == 0)
+			r = capture_writer_energy_absence(part->writer, absence);
 	return r;
 }
 

@@ -45,7 +45,9 @@ static int see_window(void *context, const struct capture_window *window)
 			return r;
 		}
 	}
-	return r ?: array_append(&split->parts, part);
+	if (r == 0)
+		r = array_append(&split->parts, part);
+	return r;
 }
 
 static int see_launch(void *context, const struct capture_launch *launch)
@@ -62,11 +64,14 @@ static int see_launch_stack(void *context, const struct capture_launch_stack *st
 {
 	struct split *split = context;
 	uint64_t key = split_launch_key(stack->pid, stack->same_as);
+	int r;
 
 	if (!stack->same_as || map_u64_get(&split->shared_index, key, NULL))
 		return 0;
-	return map_u64_set(&split->shared_index, key, split->shared.count)
-		       ?: array_append(&split->shared, (struct shared_stack){0});
+	r = map_u64_set(&split->shared_index, key, split->shared.count);
+	if (r < 0)
+		return r;
+	return array_append(&split->shared, (struct shared_stack){0});
 }
 
 static int see_device_event(void *context, const struct capture_device_event *event)
@@ -113,7 +118,8 @@ static int split_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 
 	for_batch ((struct split *)context, part) {
 		if (split_has_site(&part->ids, mapping, rel_pc, &own))
-			r = r ?: capture_writer_symbols(part->writer, own, rel_pc, lines, count);
+			if (r == 0)
+				r = capture_writer_symbols(part->writer, own, rel_pc, lines, count);
 	}
 	return r;
 }
@@ -150,7 +156,8 @@ static int split_stats(void *context, const struct capture_stats *stats)
 	if (++split->accounts_seen < split->accounts)
 		return 0;
 	for_batch (split, part)
-		r = r ?: put_account(part, stats);
+		if (r == 0)
+			r = put_account(part, stats);
 	return r;
 }
 
@@ -209,13 +216,15 @@ static int close_batch(struct split *split, struct errmsg *err)
 	for_batch (split, part) {
 		int closed;
 
-		r = r ?: capture_writer_window(part->writer, &part->window);
+		if (r == 0)
+			r = capture_writer_window(part->writer, &part->window);
 		closed = capture_writer_close(part->writer, err);
 		part->writer = NULL;
 		part->was_made = closed == 0;
 		split_ids_done(&part->ids);
 		part->ids = (struct split_ids){0};
-		r = r ?: closed;
+		if (r == 0)
+			r = closed;
 	}
 	return r;
 }
@@ -225,9 +234,13 @@ static int write_batch(struct split *split, struct errmsg *err)
 	int r = open_batch(split, err);
 
 	split->accounts_seen = 0;
-	r = r ?: capture_read(split->path, &split_events, split, NULL, err);
-	r = r ?: capture_read(split->path, &third_reading, split, NULL, err);
-	return r ?: close_batch(split, err);
+	if (r == 0)
+		r = capture_read(split->path, &split_events, split, NULL, err);
+	if (r == 0)
+		r = capture_read(split->path, &third_reading, split, NULL, err);
+	if (r == 0)
+		r = close_batch(split, err);
+	return r;
 }
 
 static int write_parts(struct split *split, struct errmsg *err)

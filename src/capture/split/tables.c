@@ -45,9 +45,13 @@ int split_tables_add_mapping(struct split_tables *tables, const struct capture_m
 	int r = split_tables_text(tables, mapping->path, &kept.path);
 
 	if (mapping->build_id_length)
-		r = r ?: keep_bytes(tables, mapping->build_id, mapping->build_id_length, &build_id);
+		if (r == 0)
+			r = keep_bytes(
+				tables, mapping->build_id, mapping->build_id_length, &build_id);
 	kept.build_id = (const uint8_t *)build_id;
-	return r ?: array_append(&tables->mappings, kept);
+	if (r == 0)
+		r = array_append(&tables->mappings, kept);
+	return r;
 }
 
 int split_tables_add_frame(struct split_tables *tables, const struct capture_frame *frame)
@@ -58,8 +62,11 @@ int split_tables_add_frame(struct split_tables *tables, const struct capture_fra
 	if (frame->function)
 		r = split_tables_text(tables, frame->function, &kept.function);
 	if (frame->source_file)
-		r = r ?: split_tables_text(tables, frame->source_file, &kept.source_file);
-	return r ?: array_append(&tables->frames, kept);
+		if (r == 0)
+			r = split_tables_text(tables, frame->source_file, &kept.source_file);
+	if (r == 0)
+		r = array_append(&tables->frames, kept);
+	return r;
 }
 
 int split_tables_add_callstack(struct split_tables *tables, const capture_id *frames, size_t count,
@@ -75,7 +82,9 @@ int split_tables_add_callstack(struct split_tables *tables, const capture_id *fr
 
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = array_append(&tables->callstack_frames, frames[i]);
-	return r ?: array_append(&tables->callstacks, kept);
+	if (r == 0)
+		r = array_append(&tables->callstacks, kept);
+	return r;
 }
 
 static uint64_t split_site(capture_id mapping, uint64_t rel_pc)
@@ -97,7 +106,9 @@ static int split_mapping(const struct split_tables *tables, struct split_ids *id
 		return 0;
 	}
 	r = capture_writer_mapping(writer, &tables->mappings.items[mapping - 1], ret_id);
-	return r ?: map_u64_set(&ids->mappings, mapping, *ret_id);
+	if (r == 0)
+		r = map_u64_set(&ids->mappings, mapping, *ret_id);
+	return r;
 }
 
 static int split_frame(const struct split_tables *tables, struct split_ids *ids,
@@ -112,9 +123,13 @@ static int split_frame(const struct split_tables *tables, struct split_ids *ids,
 		return 0;
 	}
 	r = map_u64_set(&ids->sites, split_site(out.mapping, out.rel_pc), 1);
-	r = r ?: split_mapping(tables, ids, writer, out.mapping, &out.mapping);
-	r = r ?: capture_writer_frame(writer, &out, ret_id);
-	return r ?: map_u64_set(&ids->frames, frame, *ret_id);
+	if (r == 0)
+		r = split_mapping(tables, ids, writer, out.mapping, &out.mapping);
+	if (r == 0)
+		r = capture_writer_frame(writer, &out, ret_id);
+	if (r == 0)
+		r = map_u64_set(&ids->frames, frame, *ret_id);
+	return r;
 }
 
 int split_callstack(const struct split_tables *tables, struct split_ids *ids,
@@ -139,13 +154,16 @@ int split_callstack(const struct split_tables *tables, struct split_ids *ids,
 
 		r = split_frame(tables, ids, writer,
 			tables->callstack_frames.items[found->first + i], &frame);
-		r = r ?: array_append(&frames, frame);
+		if (r == 0)
+			r = array_append(&frames, frame);
 	}
-	r = r
-		    ?: capture_writer_callstack(writer, frames.items, frames.count, found->stop,
-			       found->python, ret_id);
+	if (r == 0)
+		r = capture_writer_callstack(
+			writer, frames.items, frames.count, found->stop, found->python, ret_id);
 	array_done(&frames);
-	return r ?: map_u64_set(&ids->callstacks, key, *ret_id);
+	if (r == 0)
+		r = map_u64_set(&ids->callstacks, key, *ret_id);
+	return r;
 }
 
 bool split_has_site(

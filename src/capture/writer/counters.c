@@ -32,9 +32,12 @@ int capture_writer_counter(struct capture_writer *writer, const struct capture_c
 			writer_named_track(writer, "sonde counter", counter->pid)) |
 		1ULL << 63;
 	r = writer_start(writer);
-	r = r ?: writer_describe_process(writer, counter->pid);
-	r = r ?: describe_counter(writer, track, counter);
-	r = r ?: interning_event_name(&writer->interning, counter->name, &name);
+	if (r == 0)
+		r = writer_describe_process(writer, counter->pid);
+	if (r == 0)
+		r = describe_counter(writer, track, counter);
+	if (r == 0)
+		r = interning_event_name(&writer->interning, counter->name, &name);
 	if (r < 0)
 		return r;
 	put_counter(writer_begin_timed_packet(writer, counter->time_ns), counter, track, name);

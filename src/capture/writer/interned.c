@@ -100,7 +100,9 @@ int writer_put_symbols(struct capture_writer *writer)
 {
 	int result = put_batch(writer, &writer->symbols);
 
-	return result ?: put_batch(writer, &writer->other_symbols);
+	if (result == 0)
+		result = put_batch(writer, &writer->other_symbols);
+	return result;
 }
 
 int capture_writer_symbols(struct capture_writer *writer, capture_id mapping, uint64_t rel_pc,

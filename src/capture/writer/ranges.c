@@ -70,11 +70,12 @@ static int intern_range(struct capture_writer *writer, const struct capture_rang
 		const char *domain = *event->domain ? event->domain : DEFAULT_DOMAIN;
 
 		result = interning_event_name(interning, event->name, &names->name);
-		result = result ?: interning_event_category(interning, domain, &names->domain);
+		if (result == 0)
+			result = interning_event_category(interning, domain, &names->domain);
 		if (*event->category)
-			result = result
-					 ?: interning_event_category(
-						    interning, event->category, &names->category);
+			if (result == 0)
+				result = interning_event_category(
+					interning, event->category, &names->category);
 	}
 	for (uint32_t i = 0; result == 0 && i < event->field_count; i++)
 		result = interning_annotation_name(
@@ -98,14 +99,15 @@ int capture_writer_range(struct capture_writer *writer, const struct capture_ran
 	parent = event->lane ? writer_track_uuid(writer, event->pid, false)
 			     : writer_track_uuid(writer, event->tid, true);
 	result = writer_start(writer);
-	result = result
-			 ?: event->lane ? writer_describe_process(writer, event->pid)
-					: writer_describe_thread(writer, event->pid, event->tid);
+	if (result == 0)
+		result = event->lane ? writer_describe_process(writer, event->pid)
+				     : writer_describe_thread(writer, event->pid, event->tid);
 	if (out.track != parent)
-		result = result
-				 ?: describe_child(writer, out.track, parent,
-					    event->lane ? "Ranges of the process" : event->domain);
-	result = result ?: intern_range(writer, event, &names);
+		if (result == 0)
+			result = describe_child(writer, out.track, parent,
+				event->lane ? "Ranges of the process" : event->domain);
+	if (result == 0)
+		result = intern_range(writer, event, &names);
 	if (result < 0)
 		return result;
 	put_range_event(writer_begin_timed_packet(writer, out.time_ns), &out, &names);

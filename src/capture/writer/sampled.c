@@ -50,7 +50,8 @@ int sampled_has(struct sampled *sampled, const struct interning *interning, capt
 		capture_id mapping;
 		uint64_t rel_pc = interning_frame_place(interning, *frame, &mapping);
 
-		r = r ?: map_u64_set(&sampled->places, place_key(mapping, rel_pc), 1);
+		if (r == 0)
+			r = map_u64_set(&sampled->places, place_key(mapping, rel_pc), 1);
 	}
 	if (r == 0)
 		sampled->callstacks.items[word] |= bit;

@@ -59,8 +59,11 @@ static int put_launch_slice(struct capture_writer *writer, uint32_t pid, uint32_
 	if (!tid || has_slice(writer, id))
 		return 0;
 	result = writer_describe_thread(writer, pid, tid);
-	result = result ?: writer_describe_track(writer, track, thread, "Launches");
-	return result ?: put_slice(writer, track, name, begin_ns, end_ns, &flow);
+	if (result == 0)
+		result = writer_describe_track(writer, track, thread, "Launches");
+	if (result == 0)
+		result = put_slice(writer, track, name, begin_ns, end_ns, &flow);
+	return result;
 }
 
 int writer_put_launch_slice(struct capture_writer *writer, const struct capture_launch *launch)
@@ -84,8 +87,11 @@ static int describe_lane(struct capture_writer *writer, const struct capture_dev
 	writer_name_queue(work, &name);
 	if (place)
 		strbuf_addf(&name, ", %u", place + 1);
-	result = result ?: strbuf_status(&name);
-	return result ?: writer_describe_track(writer, lane, parent, strbuf_cstr(&name));
+	if (result == 0)
+		result = strbuf_status(&name);
+	if (result == 0)
+		result = writer_describe_track(writer, lane, parent, strbuf_cstr(&name));
+	return result;
 }
 
 /* The first lane of its queue that nothing takes at that time; work comes nearly in order. */
@@ -106,7 +112,9 @@ static int find_lane(
 	}
 	int result = describe_lane(writer, work, *ret_track, place);
 
-	return result ?: map_u64_set(&writer->lanes, *ret_track, MAX(busy_until_ns, work->end_ns));
+	if (result == 0)
+		result = map_u64_set(&writer->lanes, *ret_track, MAX(busy_until_ns, work->end_ns));
+	return result;
 }
 
 int writer_put_work_slices(struct capture_writer *writer, const struct capture_device_work *work)
@@ -120,6 +128,9 @@ int writer_put_work_slices(struct capture_writer *writer, const struct capture_d
 	if (work->launch_ns)
 		result = put_launch_slice(writer, work->pid, work->tid, name, work->launch_ns,
 			work->launch_ns + work->launch_duration_ns, flow.id);
-	result = result ?: find_lane(writer, work, &track);
-	return result ?: put_slice(writer, track, name, work->start_ns, work->end_ns, &flow);
+	if (result == 0)
+		result = find_lane(writer, work, &track);
+	if (result == 0)
+		result = put_slice(writer, track, name, work->start_ns, work->end_ns, &flow);
+	return result;
 }

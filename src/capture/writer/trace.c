@@ -175,7 +175,8 @@ int capture_trace_begin(struct capture_trace_writer **ret_trace, struct capture_
 		trace->uncorrelated_base = id_base(writer, 1);
 		result = allocate_iids(trace);
 	}
-	result = result ?: put_trace(trace, about);
+	if (result == 0)
+		result = put_trace(trace, about);
 	if (result < 0) {
 		capture_trace_free(trace);
 		return result;
@@ -384,9 +385,12 @@ int capture_trace_track(
 	if (is_new)
 		begin_sequence(trace);
 	result = describe_process(trace);
-	result = result ?: put_track(trace);
-	result = result ?: describe_lane(trace, 0);
-	result = result ?: put_defaults_of_track(trace, is_new);
+	if (result == 0)
+		result = put_track(trace);
+	if (result == 0)
+		result = describe_lane(trace, 0);
+	if (result == 0)
+		result = put_defaults_of_track(trace, is_new);
 	trace->queue_iid = 0;
 	return result;
 }

@@ -76,7 +76,8 @@ static int begin_window_slice(
 	uint64_t name = 0;
 	int result = writer_describe_track(writer, track, 0, "Windows");
 
-	result = result ?: intern_window_name(writer, window, &name);
+	if (result == 0)
+		result = intern_window_name(writer, window, &name);
 	if (result < 0)
 		return result;
 	put_slice_begin(writer_begin_timed_packet(writer, window->begin_ns), track, name, NULL);
@@ -95,14 +96,17 @@ int capture_writer_window(struct capture_writer *writer, const struct capture_wi
 	result = writer_start(writer);
 	if (writer->open_window != window->number) {
 		if (writer->window_end_ns)
-			result = result ?: writer_end_steps(writer);
-		result = result ?: begin_window_slice(writer, window, track);
+			if (result == 0)
+				result = writer_end_steps(writer);
+		if (result == 0)
+			result = begin_window_slice(writer, window, track);
 	}
 	writer->open_window = window->end_ns ? 0 : window->number;
 	if (window->end_ns) {
 		writer->window_begin_ns = window->begin_ns;
 		writer->window_end_ns = window->end_ns;
-		result = result ?: end_slice(writer, track, window->end_ns);
+		if (result == 0)
+			result = end_slice(writer, track, window->end_ns);
 	}
 	if (result < 0)
 		return result;
@@ -120,16 +124,19 @@ int capture_writer_step(struct capture_writer *writer, const struct capture_step
 		return writer->visitor->step ? writer->visitor->step(writer->visitor_context, step)
 					     : 0;
 	result = writer_start(writer);
-	result = result
-			 ?: writer_describe_track(writer, track,
-				    writer_track_uuid(writer, step->pid, false), "Steps");
+	if (result == 0)
+		result = writer_describe_track(
+			writer, track, writer_track_uuid(writer, step->pid, false), "Steps");
 	if (map_u64_get(&writer->open_steps, track, &begin_ns))
-		result = result
-				 ?: end_slice(writer, track,
-					    end_of_step(writer, begin_ns, step->time_ns));
-	result = result ?: map_u64_set(&writer->open_steps, track, step->time_ns);
-	result = result ?: interning_event_name(&writer->interning, step->name, &name);
-	result = result ?: interning_annotation_name(&writer->interning, "number", &number);
+		if (result == 0)
+			result = end_slice(
+				writer, track, end_of_step(writer, begin_ns, step->time_ns));
+	if (result == 0)
+		result = map_u64_set(&writer->open_steps, track, step->time_ns);
+	if (result == 0)
+		result = interning_event_name(&writer->interning, step->name, &name);
+	if (result == 0)
+		result = interning_annotation_name(&writer->interning, "number", &number);
 	if (result < 0)
 		return result;
 	put_step(writer_begin_timed_packet(writer, step->time_ns), step, name, number, track);

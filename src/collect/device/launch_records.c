@@ -226,18 +226,18 @@ int launch_records_tell(struct launch_records *records, struct wire_launch_facts
 	return map_u64_set(&records->told, key, now);
 }
 
-void launch_records_teach(struct wire_launch_facts *facts, uint64_t correlation,
+void launch_records_add_hint(struct wire_launch_facts *facts, uint64_t correlation,
 	const uint64_t *frames, size_t frame_count)
 {
-	uint64_t count = atomic_load_explicit(&facts->lesson_count, memory_order_relaxed);
-	struct wire_launch_lesson *lesson = &facts->lessons[count % WIRE_LAUNCH_LESSONS];
+	uint64_t count = atomic_load_explicit(&facts->hint_count, memory_order_relaxed);
+	struct wire_launch_hint *hint = &facts->hints[count % WIRE_LAUNCH_HINTS];
 
-	if (frame_count > WIRE_LAUNCH_LESSON_FRAMES)
+	if (frame_count > WIRE_LAUNCH_HINT_FRAMES)
 		return;
-	atomic_exchange_explicit(&lesson->number, 0, memory_order_acq_rel);
-	lesson->correlation = correlation;
-	lesson->frame_count = frame_count;
-	memcpy(lesson->frames, frames, frame_count * sizeof(*frames));
-	atomic_store_explicit(&lesson->number, count + 1, memory_order_release);
-	atomic_store_explicit(&facts->lesson_count, count + 1, memory_order_release);
+	atomic_exchange_explicit(&hint->number, 0, memory_order_acq_rel);
+	hint->correlation = correlation;
+	hint->frame_count = frame_count;
+	memcpy(hint->frames, frames, frame_count * sizeof(*frames));
+	atomic_store_explicit(&hint->number, count + 1, memory_order_release);
+	atomic_store_explicit(&facts->hint_count, count + 1, memory_order_release);
 }

@@ -41,5 +41,5 @@ int launch_records_tell(struct launch_records *records, struct wire_launch_facts
 	uint64_t start_time_ns, const struct process *process,
 	const struct python_registry *python);
 /* Tells it, too, how the stack of one of its launches was unwound; too deep ones are left out. */
-void launch_records_teach(struct wire_launch_facts *facts, uint64_t correlation,
+void launch_records_add_hint(struct wire_launch_facts *facts, uint64_t correlation,
 	const uint64_t *frames, size_t frame_count);

@@ -122,8 +122,10 @@ static int add_line(struct hook_table *table, const char *line, size_t length)
 		return 0;
 	}
 	result = keep_text(table, &fields[GROUP], &wanted.group);
-	result = result ?: keep_text(table, &fields[MODULE], &wanted.module);
-	result = result ?: keep_text(table, &fields[ATTRIBUTE], &wanted.attribute);
+	if (result == 0)
+		result = keep_text(table, &fields[MODULE], &wanted.module);
+	if (result == 0)
+		result = keep_text(table, &fields[ATTRIBUTE], &wanted.attribute);
 	if (result < 0)
 		return result;
 	hook = find(table, &wanted);

@@ -323,7 +323,8 @@ static int find_process(struct range_stacks *stacks, struct capture_writer *writ
 	if (!map_u64_get(&stacks->process_index, out->pid, &index)) {
 		index = stacks->processes.count;
 		result = array_append(&stacks->processes, (struct process_ranges){.image = image});
-		result = result ?: map_u64_set(&stacks->process_index, out->pid, index);
+		if (result == 0)
+			result = map_u64_set(&stacks->process_index, out->pid, index);
 		*ret_process = &stacks->processes.items[index];
 		return result;
 	}

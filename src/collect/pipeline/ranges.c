@@ -294,7 +294,9 @@ static int add_fields(
 		.head = *fields, .pid = pid, .first_field = (uint32_t)collector->fields.count};
 	for (uint32_t i = 0; result == 0 && i < fields->count; i++)
 		result = array_append(&collector->fields, field[i]);
-	return result ?: array_append(&collector->waiting, waiting);
+	if (result == 0)
+		result = array_append(&collector->waiting, waiting);
+	return result;
 }
 
 static int add_event(

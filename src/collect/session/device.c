@@ -85,13 +85,18 @@ static int set_environment(struct session_device *device)
 	int result = add_variable(device, "SONDE_SESSION", target_rings_folder(device->rings));
 
 	if (device->library)
-		result = result ?: add_variable(device, "SONDE_LIBRARY", device->library);
+		if (result == 0)
+			result = add_variable(device, "SONDE_LIBRARY", device->library);
 	if (result < 0 || !device->is_recorded)
 		return result;
 	result = layers_value(device, &layers);
-	result = result ?: add_variable(device, LAYERS_VARIABLE, strbuf_cstr(&layers));
-	result = result ?: add_cuda(device);
-	return result ?: add_nvtx(device);
+	if (result == 0)
+		result = add_variable(device, LAYERS_VARIABLE, strbuf_cstr(&layers));
+	if (result == 0)
+		result = add_cuda(device);
+	if (result == 0)
+		result = add_nvtx(device);
+	return result;
 }
 
 /* Without the package the recording has everything but what hooks would add. */
@@ -110,9 +115,13 @@ static int add_hooks(struct session_device *device, const char *groups)
 		return 0;
 	}
 	result = python_hooks_path(folder, &path);
-	result = result ?: add_variable(device, "PYTHONPATH", strbuf_cstr(&path));
-	result = result ?: python_hooks_groups(groups, &names);
-	return result ?: add_variable(device, "SONDE_HOOKS", strbuf_cstr(&names));
+	if (result == 0)
+		result = add_variable(device, "PYTHONPATH", strbuf_cstr(&path));
+	if (result == 0)
+		result = python_hooks_groups(groups, &names);
+	if (result == 0)
+		result = add_variable(device, "SONDE_HOOKS", strbuf_cstr(&names));
+	return result;
 }
 
 static int make_collectors(struct session *session)
@@ -343,7 +352,7 @@ void session_on_launch_stack(
 	}
 	if (latest.facts) {
 		map_guard_enter(latest.guard);
-		launch_records_teach(latest.facts, sample->correlation, frames, frame_count);
+		launch_records_add_hint(latest.facts, sample->correlation, frames, frame_count);
 		map_guard_leave();
 	}
 	target_rings_unlock(session->device.rings);

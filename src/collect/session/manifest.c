@@ -307,9 +307,9 @@ int manifest_write(struct manifest *manifest, bool is_last, struct errmsg *err)
 	r = strbuf_status(&document);
 	if (r < 0)
 		errmsg_set(&reason, r, "%s", strerror(-r));
-	r = r
-		    ?: output_place_write(manifest->path, &manifest->how, document.data,
-			       document.length, &reason);
+	if (r == 0)
+		r = output_place_write(
+			manifest->path, &manifest->how, document.data, document.length, &reason);
 	if (r < 0)
 		return errmsg_set(err, r,
 			"the list of windows could not be written to %s: %s; the capture has all "

@@ -34,8 +34,8 @@ struct launch_thread {
 	uint32_t random;
 	uint32_t looked_up, found, passes; /* launches that are not looked up */
 	bool was_passed;                   /* after the time before, too */
-	uint64_t lessons;                  /* that were read */
-	uint64_t frames[WIRE_LAUNCH_LESSON_FRAMES];
+	uint64_t hints;                    /* that were read */
+	uint64_t frames[WIRE_LAUNCH_HINT_FRAMES];
 	struct launch_python_codes codes;
 	struct launch_memo memo;
 	struct launch_copy_memory copies;
@@ -151,36 +151,36 @@ static void adopt_facts(struct launch_thread *thread, const struct wire_launch_f
 	errno = saved_errno;
 }
 
-static void read_lesson(
-	struct launch_thread *thread, const struct wire_launch_lesson *lesson, uint64_t number)
+static void read_hint(
+	struct launch_thread *thread, const struct wire_launch_hint *hint, uint64_t number)
 {
 	uint64_t correlation, count;
 
-	if (atomic_load_explicit(&lesson->number, memory_order_acquire) != number)
+	if (atomic_load_explicit(&hint->number, memory_order_acquire) != number)
 		return;
-	correlation = lesson->correlation;
-	count = lesson->frame_count;
-	if (count > WIRE_LAUNCH_LESSON_FRAMES)
+	correlation = hint->correlation;
+	count = hint->frame_count;
+	if (count > WIRE_LAUNCH_HINT_FRAMES)
 		return;
-	memcpy(thread->frames, lesson->frames, count * sizeof(*thread->frames));
+	memcpy(thread->frames, hint->frames, count * sizeof(*thread->frames));
 	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&lesson->number, memory_order_relaxed) == number)
+	if (atomic_load_explicit(&hint->number, memory_order_relaxed) == number)
 		launch_memo_learn(
 			&thread->memo, correlation, thread->frames, count, &thread->own_code);
 }
 
 /* Stacks that the collector has unwound, this thread's among them. */
-static void read_lessons(struct launch_thread *thread, const struct wire_launch_facts *facts)
+static void read_hints(struct launch_thread *thread, const struct wire_launch_facts *facts)
 {
-	uint64_t count = atomic_load_explicit(&facts->lesson_count, memory_order_acquire);
+	uint64_t count = atomic_load_explicit(&facts->hint_count, memory_order_acquire);
 
-	if (count == thread->lessons)
+	if (count == thread->hints)
 		return;
-	if (count - thread->lessons > WIRE_LAUNCH_LESSONS)
-		thread->lessons = count - WIRE_LAUNCH_LESSONS;
-	for (; thread->lessons < count; thread->lessons++)
-		read_lesson(thread, &facts->lessons[thread->lessons % WIRE_LAUNCH_LESSONS],
-			thread->lessons + 1);
+	if (count - thread->hints > WIRE_LAUNCH_HINTS)
+		thread->hints = count - WIRE_LAUNCH_HINTS;
+	for (; thread->hints < count; thread->hints++)
+		read_hint(thread, &facts->hints[thread->hints % WIRE_LAUNCH_HINTS],
+			thread->hints + 1);
 }
 
 static uint32_t next_random(struct launch_thread *thread)
@@ -279,7 +279,7 @@ static bool look_up(struct launch_thread *thread, enum wire_launch_stacks how,
 	bool is_taken = false;
 	uint64_t *same_as;
 
-	read_lessons(thread, facts);
+	read_hints(thread, facts);
 	same_as = launch_memo_find(&thread->memo, launch->key, &launch->stack);
 	thread->found += same_as != NULL;
 	if (same_as && next_random(thread) % CHECK_ONE_IN) {

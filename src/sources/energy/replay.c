@@ -561,7 +561,9 @@ int energy_replay_open(struct energy_replay **ret_replay, const char *path, stru
 	_cleanup_strbuf_ struct strbuf text = {0};
 	int r = read_file(path, &text, err);
 
-	return r ?: energy_replay_parse(ret_replay, strbuf_cstr(&text), text.length, path, err);
+	if (r == 0)
+		r = energy_replay_parse(ret_replay, strbuf_cstr(&text), text.length, path, err);
+	return r;
 }
 
 int energy_model_open(struct energy_replay **ret_model, const char *path, struct errmsg *err)
@@ -569,7 +571,9 @@ int energy_model_open(struct energy_replay **ret_model, const char *path, struct
 	_cleanup_strbuf_ struct strbuf text = {0};
 	int r = read_file(path, &text, err);
 
-	return r ?: energy_model_parse(ret_model, strbuf_cstr(&text), text.length, path, err);
+	if (r == 0)
+		r = energy_model_parse(ret_model, strbuf_cstr(&text), text.length, path, err);
+	return r;
 }
 
 struct energy_replay *energy_replay_free(struct energy_replay *replay)
