@@ -198,6 +198,15 @@ static bool is_step(const char *name)
 	return begins_with(name, beginning) && isdigit((unsigned char)name[sizeof(beginning) - 1]);
 }
 
+bool trace_step_number(const char *name, uint64_t *ret_number)
+{
+	if (!is_step(name))
+		return false;
+	errno = 0;
+	*ret_number = strtoull(strchr(name, '#') + 1, NULL, 10);
+	return errno == 0;
+}
+
 /* HTA takes a device's annotations for steps of the host, too. */
 static bool can_be_step(const struct trace_view *view, const struct trace_event *event)
 {

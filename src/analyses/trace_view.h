@@ -94,6 +94,9 @@ void trace_view_done(struct trace_view *view);
 int64_t trace_view_start_ns(const struct trace_view *view, const struct trace_event *event);
 int64_t trace_view_end_ns(const struct trace_view *view, const struct trace_event *event);
 
+/* Of a profiler step's name, "ProfilerStep#12". False: it is none. */
+bool trace_step_number(const char *name, uint64_t *ret_number);
+
 /* Does the row count? For rows of devices and of threads alike. */
 bool trace_view_has(const struct trace_view *view, const struct trace_event *event);
 

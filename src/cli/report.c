@@ -428,7 +428,9 @@ static const struct option report_options[] = {
 			"step: how long the program's steps took; "
 			"rank: the ranks of a distributed job, and which is slowest; "
 			"wait: what threads waited for, and who held what they waited for; "
-			"window: the windows of the recording. Of traces: temporal, idle, host, "
+			"window: the windows of the recording. Of traces: step, range, rank, "
+			"temporal, "
+			"idle, host, "
 			"overlap, kernel, bandwidth, launches, queue, operators, annotations, "
 			"stragglers, "
 			"memory, critical-path, sequences.",

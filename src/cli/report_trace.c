@@ -15,16 +15,20 @@ static int write_report(const struct report_trace_arguments *arguments,
 	const struct terminal terminal = terminal_of(stdout);
 	const struct report_document document = {
 		.input = {.trace = &timeline->report,
+			.programs = &timeline->of_programs.view,
 			.limit = (size_t)arguments->limit,
 			.is_json = arguments->json},
 		.by = arguments->by,
 	};
-	int r;
+	const struct report_section *section =
+		arguments->by ? report_section_find(arguments->by, REPORT_NEEDS_TRACE) : NULL;
+	int r = section && section->is_extra_of_traces ? report_timeline_programs(timeline) : 0;
 
 	timeline->report.choice = arguments->choice;
 	timeline->report.page = (struct report_view){.terminal = terminal, .out = out};
-	r = arguments->json ? report_document_json(&document, out)
-			    : report_document_print(&document, &terminal, out);
+	if (r == 0)
+		r = arguments->json ? report_document_json(&document, out)
+				    : report_document_print(&document, &terminal, out);
 	return r < 0 ? errmsg_set(err, r, "memory ran out while writing the report") : 0;
 }
 

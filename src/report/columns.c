@@ -120,6 +120,11 @@ bool columns_has_works(struct result *result, const struct report_input *input)
 	return false;
 }
 
+void columns_add_samples(struct result *result, const struct model *model, uint64_t samples)
+{
+	result_known(result, model->session.present || model->samples.count, samples);
+}
+
 void columns_add_cpu_time(struct result *result, const struct model *model, uint64_t samples)
 {
 	result_known(result, model_has_time(model), samples * model_sample_weight_ns(model));

@@ -50,9 +50,9 @@ void columns_add_stream(struct result *result, const struct trace_report *report
 	{                                                                                          \
 		.key = "line", .kind = REPORT_INTEGER                                              \
 	}
-/* `frame` MODEL_NONE: none is known; then `why` stands in place of the line, if it is not NULL. */
+/* `index` MODEL_NONE: none is known; then `why` stands in place of the line, if it is not NULL. */
 void columns_add_frame(
-	struct result *result, const struct model *model, uint32_t frame, const char *why);
+	struct result *result, const struct model *model, uint32_t index, const char *why);
 
 /* Of many values, as an object: {"count": …, "mean": …, …}. */
 extern const struct report_shape columns_describe_shape;
@@ -69,6 +69,8 @@ void columns_add_number(struct result *result, int64_t number);
 /* Has any rank device work? If not, a section that is alone says so. */
 bool columns_has_works(struct result *result, const struct report_input *input);
 
+/* A column "samples": null in traces of other tools, which have none. */
+void columns_add_samples(struct result *result, const struct model *model, uint64_t samples);
 /* A column "cpu_time_ns": of samples of running threads; null where their time is not known. */
 void columns_add_cpu_time(struct result *result, const struct model *model, uint64_t samples);
 /* Null where it is not known. */

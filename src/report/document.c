@@ -81,7 +81,9 @@ static bool is_wanted(const struct report_document *document, const struct repor
 		return false;
 	if (section->is_head)
 		return true;
-	return document->by ? is_asked_for(document, section) : !section->is_extra;
+	if (document->by)
+		return is_asked_for(document, section);
+	return !section->is_extra && (!section->is_extra_of_traces || document->input.recording);
 }
 
 static struct report_input input_of(
@@ -90,6 +92,8 @@ static struct report_input input_of(
 	struct report_input input = document->input;
 
 	input.is_alone = is_asked_for(document, section);
+	if (!input.programs)
+		input.programs = input.recording;
 	return input;
 }
 
@@ -184,7 +188,7 @@ int report_document_print(
 	_cleanup_(results_done) struct results results = {.count = count_sections()};
 	int r;
 
-	results.items = calloc(results.count, sizeof(*results.items));
+	results.items = calloc(results.count + 1, sizeof(*results.items));
 	if (!results.items)
 		return -ENOMEM;
 	r = make_all(document, &results, false);
@@ -269,7 +273,7 @@ int report_document_json(const struct report_document *document, struct strbuf *
 	struct json_writer json = {.out = out, .pretty = true};
 	int r;
 
-	results.items = calloc(results.count, sizeof(*results.items));
+	results.items = calloc(results.count + 1, sizeof(*results.items));
 	if (!results.items)
 		return -ENOMEM;
 	json_begin_object(&json);

@@ -28,9 +28,12 @@ enum report_needs {
 struct report_input {
 	const struct report_view *recording; /* NULL: it is another tool's trace */
 	const struct trace_report *trace;    /* rows of ranks; NULL: there are none */
-	size_t limit;                        /* --limit; 0: not given, which see below */
-	bool is_alone;                       /* --by names this section */
-	bool is_json;                        /* all rows, unless there is a limit */
+	/* Steps and ranges: of the recording, where this is not given, or made of another tool's
+	 * trace; NULL: no section that was asked for needs them. */
+	const struct report_view *programs;
+	size_t limit;  /* --limit; 0: not given, which see below */
+	bool is_alone; /* --by names this section */
+	bool is_json;  /* all rows, unless there is a limit */
 };
 
 /* How many rows to fill in: all of them in JSON, in the terminal what is shown by itself. */
@@ -53,6 +56,7 @@ struct report_section {
 	unsigned needs;                /* enum report_needs: any of these; 0: always there */
 	bool is_head;                  /* stands before the others, whatever --by names */
 	bool is_extra;                 /* only where --by names it */
+	bool is_extra_of_traces;       /* the same, in the report of another tool's trace */
 	bool comes_along;              /* with the section of its name that --by means */
 	bool is_weighed;               /* of the samples as --weight weighs them */
 	enum selection_kind shows;     /* which filters apply; of those with `by` */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "analyses/program/trace_programs.h"
 #include "model/trace_capture.h"
 
 static int add_view(struct report_timeline *timeline, const struct trace *trace, uint32_t index,
@@ -55,8 +56,25 @@ int report_timeline_of_recording(
 	return report_timeline_init(timeline, &timeline->recorded, 1, UINT64_MAX, &options, err);
 }
 
+int report_timeline_programs(struct report_timeline *timeline)
+{
+	static const struct selection everything = {0};
+	int r = trace_programs_new(
+		&timeline->programs, timeline->views.items, timeline->views.count);
+
+	if (r < 0)
+		return r;
+	return report_recording_init(&timeline->of_programs, &(struct report_view){
+								     .model = timeline->programs,
+								     .selection = &everything,
+								     .rates = ENERGY_RATES_NONE,
+							     });
+}
+
 void report_timeline_done(struct report_timeline *timeline)
 {
+	report_recording_done(&timeline->of_programs);
+	model_free(timeline->programs);
 	trace_results_done(&timeline->results);
 	array_foreach (&timeline->views, view)
 		trace_view_done(view);

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/errmsg.h"
+#include "report/recording/recording.h"
 #include "report/trace/trace.h"
 
 /* Zero-initialise. */
@@ -16,6 +17,8 @@ struct report_timeline {
 	struct trace_results results;
 	struct trace *recorded; /* made of a recording; NULL: none was */
 	struct trace_report report;
+	struct model *programs; /* see report_timeline_programs() */
+	struct report_recording of_programs;
 };
 
 /* Of the traces of ranks, which outlive it; `rank` UINT64_MAX: all. Returns 0 or a negative errno
@@ -25,5 +28,7 @@ int report_timeline_init(struct report_timeline *timeline, struct trace *const *
 /* Of a recording. Likewise. */
 int report_timeline_of_recording(
 	struct report_timeline *timeline, const struct model *model, struct errmsg *err);
+/* The steps and ranges of the traces' programs: in of_programs.view. Returns 0 or -ENOMEM. */
+int report_timeline_programs(struct report_timeline *timeline);
 void report_timeline_done(struct report_timeline *timeline);
 #define _cleanup_report_timeline_ _cleanup_(report_timeline_done)

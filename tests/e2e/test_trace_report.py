@@ -146,6 +146,50 @@ def test_ranks_are_rows_of_one_table(sonde, ranks):
     assert read(sonde, *files)["temporal"] == read(sonde, ranks)["temporal"]
 
 
+def test_steps_and_ranges_of_a_trace(sonde, tmp_path):
+    """Profiler steps are steps, other annotations ranges; work of a device counts where it was launched."""
+    events = [
+        row("user_annotation", "ProfilerStep#3", HOST, HOST, 0, 900),
+        row("user_annotation", "forward", HOST, HOST, 10, 300),
+        *launch(1, 20, 950, 40),  # runs after its step and its range
+        row("user_annotation", "ProfilerStep#4", HOST, HOST, 1000, 1100),
+        row("user_annotation", "forward", HOST, HOST, 1010, 500),
+        *launch(2, 1020, 1100, 50),
+        *launch(3, 1600, 1700, 60),
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    document = json.loads(sonde("report", "--by", "step", "--json", path, check=0).stdout)
+    (steps,) = document["steps"]["rows"]
+    assert (steps["name"], steps["count"], steps["total_ns"]) == ("ProfilerStep", 2, 2_000_000)
+    assert steps["device_busy_ns"] == 150_000 and steps["samples"] is None and steps["rank"] is None
+    slowest = [(one["number"], one["duration_ns"], one["device_busy_ns"]) for one in document["steps"]["slowest"]]
+    assert slowest == [(4, 1_100_000, 110_000), (3, 900_000, 40_000)]
+    (forward,) = json.loads(sonde("report", "--by", "range", "--json", path, check=0).stdout)["ranges"]["rows"]
+    assert (forward["name"], forward["count"], forward["maximum_ns"]) == ("forward", 2, 500_000)
+    assert (forward["device_work_count"], forward["device_busy_ns"]) == (2, 90_000)
+    assert "ProfilerStep" in sonde("report", "--by", "step", path, check=0).stdout
+    assert "steps" not in json.loads(sonde("report", "--json", path, check=0).stdout)
+
+
+def test_spread_of_steps_over_ranks(sonde, tmp_path):
+    for rank, duration in ((0, 100), (1, 150)):
+        events = [row("user_annotation", f"ProfilerStep#{n}", HOST, HOST, 1000 * n, duration) for n in (1, 2)]
+        trace = {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(trace))
+    (steps,) = json.loads(sonde("report", "--by", "rank", "--json", tmp_path, check=0).stdout)["ranks"]
+    assert (steps["kind"], steps["slowest_rank"], steps["fastest_rank"]) == ("step", 1, 0)
+    assert steps["spread_ns"] == 50_000 and [one["count"] for one in steps["ranks"]] == [2, 2]
+
+
+def test_traces_without_annotations_have_no_steps(sonde, tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": launch(1, 20, 950, 40)}))
+    for by in ("step", "range"):
+        text = " ".join(sonde("report", "--by", by, path, check=0).stdout.split())
+        assert f"There are no {by}s: the trace has no annotations" in text
+
+
 def test_last_step(sonde, trace):
     """HTA drops it, unless told not to; we keep it, unless told not to."""
 

@@ -76,18 +76,6 @@ struct first_step {
 	int64_t start_ns, end_ns;
 };
 
-static bool step_number(const char *name, uint64_t *ret_number)
-{
-	static const char beginning[] = "ProfilerStep#";
-	char *end;
-
-	if (strncmp(name, beginning, strlen(beginning)) != 0)
-		return false;
-	errno = 0;
-	*ret_number = strtoull(name + strlen(beginning), &end, 10);
-	return end != name + strlen(beginning) && errno == 0;
-}
-
 static struct first_step find_first_step(const struct trace_view *view)
 {
 	struct first_step step = {.view = view};
@@ -97,7 +85,7 @@ static struct first_step find_first_step(const struct trace_view *view)
 
 		if (event->category != TRACE_USER_ANNOTATION ||
 			event->duration_ns == TRACE_NO_DURATION ||
-			!step_number(trace_text(view->trace, event->name), &number) ||
+			!trace_step_number(trace_text(view->trace, event->name), &number) ||
 			(step.is_known && number > step.number))
 			continue;
 		step.is_known = true;

@@ -46,17 +46,6 @@ static int compare_steps(const void *left, const void *right)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static bool step_number(const char *name, uint64_t *ret_number)
-{
-	static const char beginning[] = "ProfilerStep#";
-	char *end;
-
-	if (strncmp(name, beginning, strlen(beginning)) != 0)
-		return false;
-	*ret_number = strtoull(name + strlen(beginning), &end, 10);
-	return end != name + strlen(beginning) && *ret_number != NO_STEP;
-}
-
 /* Times of ranks have one base: see struct trace. */
 static int64_t base_of(const struct search *search, const struct trace_view *view)
 {
@@ -73,7 +62,8 @@ static int find_steps(struct search *search, const struct trace_view *view)
 
 		if (r < 0 || event->category != TRACE_USER_ANNOTATION ||
 			event->duration_ns == TRACE_NO_DURATION || !trace_view_has(view, event) ||
-			!step_number(trace_text(view->trace, event->name), &step.number))
+			!trace_step_number(trace_text(view->trace, event->name), &step.number) ||
+			step.number == NO_STEP)
 			continue;
 		step.start_ns = trace_view_start_ns(view, event);
 		step.end_ns = trace_view_end_ns(view, event);

@@ -77,12 +77,12 @@ void report_add_joules_member(
 void report_add_joules(struct result *result, const struct report_view *view,
 	const struct joules *joules, double count)
 {
-	double full_j = joules ? joules->full_j : NAN;
+	bool is_known = joules && !isnan(joules->full_j);
 
-	result_number(result, full_j);
-	result_number(result, isnan(full_j) ? NAN : joules->uncertainty_j);
-	result_flag(result, !isnan(full_j) && joules->is_allocated);
-	result_share(result, full_j, count);
+	result_number(result, is_known ? joules->full_j : NAN);
+	result_number(result, is_known ? joules->uncertainty_j : NAN);
+	result_flag(result, is_known && joules->is_allocated);
+	result_share(result, is_known ? joules->full_j : NAN, count);
 	report_add_joules_member(result, view, joules);
 }
 

@@ -366,7 +366,7 @@ static int make(struct result *result, const struct report_input *input)
 {
 	const struct report_view *view = input->recording;
 	struct energy_reasons reasons = {0};
-	uint32_t tables[2];
+	uint32_t tables[2] = {0};
 	int r;
 
 	if (!view->layers->rows.count)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "analyses/inference/table_joules.h"
+#include "report/columns.h"
 #include "report/energy/joules.h"
 #include "report/sections.h"
 
@@ -23,7 +24,7 @@ static const struct report_column row_columns[] = {
 	{.key = "minimum_ns", .title = "Min", .kind = REPORT_NS},
 	{.key = "maximum_ns", .title = "Max", .kind = REPORT_NS},
 	{.key = "samples", .kind = REPORT_COUNT, .help = "of running threads inside"},
-	{.title = "CPU", .kind = REPORT_SHARE},
+	{.title = "CPU", .kind = REPORT_SHARE, .hide = REPORT_HIDE_EMPTY},
 	{.key = "device_work_count", .kind = REPORT_COUNT, .help = "launched inside"},
 	{.key = "device_span_ns",
 		.title = "On device",
@@ -41,7 +42,7 @@ static const struct report_column row_columns[] = {
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "of payloads of this name; null: there are none"},
 	REPORT_JOULES_COLUMNS(NULL, 0),
-	{.key = "domain", .title = "Domain", .kind = REPORT_TEXT},
+	{.key = "domain", .title = "Domain", .kind = REPORT_TEXT, .hide = REPORT_HIDE_EMPTY},
 	{.key = "name",
 		.title = "Range",
 		.kind = REPORT_TEXT,
@@ -83,7 +84,10 @@ static void add_row(struct result *result, const struct report_view *view,
 	result_known(result, has_time, row->total_ns / row->count);
 	result_known(result, has_time, row->minimum_ns);
 	result_known(result, has_time, row->maximum_ns);
-	result_known(result, has_time, row->samples);
+	if (has_time)
+		columns_add_samples(result, view->model, row->samples);
+	else
+		result_null(result);
 	result_share(result, has_time ? (double)row->samples : NAN, (double)view->ranges->samples);
 	result_known(result, has_time, row->works);
 	result_known(result, has_time, row->device_span_ns);
@@ -127,13 +131,19 @@ static void add_account(struct result *result, const struct capture_range_stats 
 		result_known(result, stats->events, counts[i]);
 }
 
-static const char why_none[] =
-	"There are no ranges: no process that was recorded had any of NVTX or "
-	"of sonde.range().";
+static int say_none(struct result *result, const struct report_input *input)
+{
+	return report_nothing(result, input,
+		input->recording
+			? "There are no ranges: no process that was recorded had any of NVTX or of "
+			  "sonde.range()."
+			: "There are no ranges: the trace has no annotations of the program, such "
+			  "as record_function() of PyTorch makes.");
+}
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->programs;
 	const struct capture_range_stats *stats = &view->model->stats.values.ranges;
 	struct energy_reasons reasons = {0};
 	uint32_t table;
@@ -141,11 +151,11 @@ static int make(struct result *result, const struct report_input *input)
 
 	if ((!view->ranges->rows.count && !stats->events) ||
 		selection_left_out(view->model, SELECTION_RANGES))
-		return report_nothing(result, input, why_none);
+		return say_none(result, input);
 	result_open(result);
 	result_u64(result, view->ranges->ranges);
 	result_u64(result, view->ranges->marks);
-	result_u64(result, view->ranges->samples);
+	columns_add_samples(result, view->model, view->ranges->samples);
 	add_account(result, stats);
 	table = result_open(result);
 	r = add_rows(result, view, &reasons);
@@ -154,7 +164,7 @@ static int make(struct result *result, const struct report_input *input)
 	result_close(result);
 	result_close(result);
 	if (!view->ranges->rows.count)
-		return report_nothing(result, input, why_none);
+		return say_none(result, input);
 	result_heading(result, "Ranges");
 	result_show(result, table,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 8), .noun = "ranges"});
@@ -169,7 +179,8 @@ const struct report_section ranges_section = {
 		.help = "of NVTX and of sonde's own interface"},
 	.by = "range",
 	.summary = "what happened in the program's ranges",
-	.needs = REPORT_NEEDS_RECORDING,
+	.needs = REPORT_NEEDS_RECORDING | REPORT_NEEDS_TRACE,
+	.is_extra_of_traces = true,
 	.shows = SELECTION_RANGES,
 	.make = make,
 };

@@ -64,7 +64,7 @@ static void add_row(struct result *result, const struct rank_use *use, const str
 static int make(struct result *result, const struct report_input *input)
 {
 	_cleanup_rank_use_ struct rank_use use = {0};
-	int r = rank_use_init(&use, input->recording->model);
+	int r = rank_use_init(&use, input->programs->model);
 	uint32_t table;
 
 	if (r < 0 || !use.rows.count)
@@ -88,7 +88,8 @@ const struct report_section ranks_section = {
 		.help = "ranges and steps of several ranks"},
 	.by = "rank",
 	.summary = "the ranks of a job, and which is slowest",
-	.needs = REPORT_NEEDS_RECORDING,
+	.needs = REPORT_NEEDS_RECORDING | REPORT_NEEDS_TRACE,
+	.is_extra_of_traces = true,
 	.comes_along = true,
 	.shows = SELECTION_RANGES,
 	.make = make,

@@ -28,7 +28,11 @@ static const struct report_column row_columns[] = {
 	{.key = "p95_ns", .title = "p95", .kind = REPORT_NS, .views = ONLY_LONG},
 	{.key = "maximum_ns", .title = "Max", .kind = REPORT_NS, .views = BOTH},
 	{.key = "samples", .kind = REPORT_COUNT, .help = "in all steps, as are the next three"},
-	{.key = "cpu_time_ns", .title = "CPU time", .kind = REPORT_NS, .views = ONLY_LONG},
+	{.key = "cpu_time_ns",
+		.title = "CPU time",
+		.kind = REPORT_NS,
+		.views = ONLY_LONG,
+		.hide = REPORT_HIDE_EMPTY},
 	{.key = "device_busy_ns",
 		.title = "Device",
 		.kind = REPORT_NS,
@@ -42,7 +46,12 @@ static const struct report_column row_columns[] = {
 		.views = BOTH,
 		.hide = REPORT_HIDE_SAME},
 	{.key = "pid", .title = "PID", .kind = REPORT_INTEGER, .views = BOTH},
-	{.key = "process", .title = "Process", .kind = REPORT_TEXT, .views = BOTH, .shrinks_to = 8},
+	{.key = "process",
+		.title = "Process",
+		.kind = REPORT_TEXT,
+		.views = BOTH,
+		.hide = REPORT_HIDE_EMPTY,
+		.shrinks_to = 8},
 	{.key = "name", .title = "Name", .kind = REPORT_TEXT, .views = BOTH, .shrinks_to = 8},
 };
 static const struct report_shape row_shape = REPORT_SHAPE(row_columns);
@@ -52,7 +61,7 @@ static const struct report_column slow_columns[] = {
 	{.key = "begin_ns", .kind = REPORT_NS, .help = "since the recording began"},
 	{.key = "duration_ns", .title = "Duration", .kind = REPORT_NS},
 	{.key = "samples", .kind = REPORT_COUNT},
-	{.title = "CPU time", .kind = REPORT_NS},
+	{.title = "CPU time", .kind = REPORT_NS, .hide = REPORT_HIDE_EMPTY},
 	{.key = "device_busy_ns", .title = "Device", .kind = REPORT_NS},
 	REPORT_JOULES_MEMBER,
 	{.key = "window",
@@ -112,13 +121,13 @@ static int add_row(struct result *result, const struct report_view *view,
 	result_u64(result, row->total_ns);
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
 		result_known(result, row->count != 0, times[i]);
-	result_u64(result, row->samples);
+	columns_add_samples(result, view->model, row->samples);
 	columns_add_cpu_time(result, view->model, row->samples);
 	result_u64(result, row->device_busy_ns);
 	report_add_joules(result, view, view->span_energy ? &joules : NULL, (double)row->count);
 	result_known(result, slowest != NULL, slowest ? slowest->number : 0);
 	columns_add_rank(result, process);
-	result_u64(result, process->pid);
+	result_known(result, process->pid != 0, process->pid);
 	result_text(result, process->name);
 	result_text(result, row->name);
 	return 0;
@@ -138,20 +147,20 @@ static void add_slow_step(struct result *result, const struct report_view *view,
 	result_u64(result, step->number);
 	result_u64(result, model_since_start_ns(model, step->start_ns));
 	result_u64(result, step->end_ns - step->start_ns);
-	result_u64(result, cost->samples);
+	columns_add_samples(result, model, cost->samples);
 	columns_add_cpu_time(result, model, cost->samples);
 	result_u64(result, cost->device_busy_ns);
 	report_add_joules_member(result, view, view->span_energy ? &joules : NULL);
 	result_known(
 		result, has_window, has_window ? model->windows.items[step->window].number : 0);
 	columns_add_rank(result, process);
-	result_u64(result, process->pid);
+	result_known(result, process->pid != 0, process->pid);
 	result_text(result, step->name);
 }
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->programs;
 	const struct step_use *use = view->steps;
 	size_t slowest = MIN(use->slowest.count, input->limit ? input->limit : SLOWEST_STEPS);
 	struct energy_reasons reasons = {0};
@@ -160,8 +169,12 @@ static int make(struct result *result, const struct report_input *input)
 
 	if (!use->rows.count)
 		return report_nothing(result, input,
-			"There are no steps: no process that was recorded reported any; "
-			"sonde.step() and sonde_step() do.");
+			input->recording
+				? "There are no steps: no process that was recorded reported any; "
+				  "sonde.step() and sonde_step() do."
+				: "There are no steps: the trace has no annotations "
+				  "ProfilerStep#N, "
+				  "which PyTorch's profiler makes where its step() is called.");
 	result_open(result);
 	rows = result_open(result);
 	for (size_t i = 0; r == 0 && i < use->rows.count; i++)
@@ -193,7 +206,8 @@ const struct report_section steps_section = {
 	.value = {.key = "steps", .kind = REPORT_OBJECT, .shape = &shape},
 	.by = "step",
 	.summary = "how long the program's steps took",
-	.needs = REPORT_NEEDS_RECORDING,
+	.needs = REPORT_NEEDS_RECORDING | REPORT_NEEDS_TRACE,
+	.is_extra_of_traces = true,
 	.shows = SELECTION_STEPS,
 	.make = make,
 };

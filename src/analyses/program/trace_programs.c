@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/program/trace_programs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The model's time of the first row: 0 would be a time that is not known. */
+#define ORIGIN_NS 1
+
+struct making {
+	struct model *model;
+	const struct trace_view *views; /* the first one's base is that of all */
+	size_t count;
+	int64_t first_ns;
+};
+
+static int keep(struct model *model, const char *text, const char **ret_text)
+{
+	uint32_t id;
+	int r = intern_add(&model->strings, text, strlen(text), &id);
+
+	if (r < 0)
+		return r;
+	*ret_text = intern_get(&model->strings, id);
+	return 0;
+}
+
+static bool is_annotation(const struct trace_view *view, const struct trace_event *event)
+{
+	return event->category == TRACE_USER_ANNOTATION && trace_view_has(view, event);
+}
+
+/* Times of ranks have one base: see struct trace. */
+static int64_t common_ns(const struct making *making, const struct trace_view *view, int64_t ns)
+{
+	return ns + (int64_t)(view->trace->base_ns - making->views->trace->base_ns);
+}
+
+static uint64_t model_ns(const struct making *making, const struct trace_view *view, int64_t ns)
+{
+	int64_t since_ns = common_ns(making, view, ns) - making->first_ns;
+
+	return ORIGIN_NS + (uint64_t)MAX(since_ns, 0);
+}
+
+static void find_first(struct making *making)
+{
+	making->first_ns = INT64_MAX;
+	for (size_t i = 0; i < making->count; i++) {
+		const struct trace_view *view = &making->views[i];
+
+		array_foreach (&view->trace->events, event) {
+			int64_t ns = common_ns(making, view, trace_view_start_ns(view, event));
+
+			making->first_ns = MIN(making->first_ns, ns);
+		}
+	}
+}
+
+/* ---- processes and threads ---- */
+
+/* A number of the file that fits; 0: there is none. */
+static uint32_t number_of(int64_t number)
+{
+	return number > 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+/* The one that has the first annotation. */
+static int add_process(struct making *making, const struct trace_view *view)
+{
+	bool has_rank = view->trace->rank != MODEL_NONE || making->count > 1;
+	struct model_process process = {
+		.command_line = "",
+		.cgroup = "",
+		.host = "",
+		.rank = has_rank ? view->rank : MODEL_NONE,
+		.world_size = view->trace->world_size,
+	};
+	const struct trace_track *track = NULL;
+	int r;
+
+	array_foreach (&view->trace->events, event) {
+		if (is_annotation(view, event)) {
+			track = &view->trace->tracks.items[event->track];
+			break;
+		}
+	}
+	process.pid = track ? number_of(track->pid) : 0;
+	r = keep(making->model, track ? trace_text(view->trace, track->process_name) : "",
+		&process.name);
+	return r < 0 ? r : array_append(&making->model->processes, process);
+}
+
+/* One of each track, in the tracks' order. */
+static int add_threads(struct making *making, const struct trace_view *view, uint32_t process)
+{
+	int r = 0;
+
+	array_foreach (&view->trace->tracks, track) {
+		struct model_thread thread = {.tid = number_of(track->tid), .process = process};
+
+		if (r == 0)
+			r = keep(making->model, trace_text(view->trace, track->thread_name),
+				&thread.name);
+		if (r == 0)
+			r = array_append(&making->model->threads, thread);
+	}
+	return r;
+}
+
+/* ---- steps and ranges ---- */
+
+static int add_step(struct making *making, const struct model_range *range, uint64_t number)
+{
+	struct model_step step = {
+		.start_ns = range->start_ns,
+		.end_ns = range->end_ns,
+		.number = number,
+		.process = range->process,
+		.thread = range->thread,
+		.window = MODEL_NONE,
+	};
+	int r = keep(making->model, "ProfilerStep", &step.name);
+
+	return r < 0 ? r : array_append(&making->model->steps, step);
+}
+
+static int add_annotation(struct making *making, const struct trace_view *view,
+	const struct trace_event *event, uint32_t process, uint32_t first_thread)
+{
+	struct model_range range = {
+		.start_ns = model_ns(making, view, trace_view_start_ns(view, event)),
+		.end_ns = model_ns(making, view, trace_view_end_ns(view, event)),
+		.domain = "",
+		.category = "",
+		.process = process,
+		.thread = first_thread + event->track,
+		.is_mark = event->duration_ns == TRACE_NO_DURATION,
+	};
+	const char *name = trace_text(view->trace, event->name);
+	uint64_t number;
+	int r;
+
+	range.end_ns = MAX(range.start_ns, range.end_ns);
+	if (!range.is_mark && trace_step_number(name, &number))
+		return add_step(making, &range, number);
+	r = keep(making->model, name, &range.name);
+	if (r == 0)
+		r = keep(making->model, "", &range.domain);
+	return r < 0 ? r : array_append(&making->model->ranges, range);
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+	const struct model_range *a = left, *b = right;
+
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->end_ns > b->end_ns ? -1 : a->end_ns < b->end_ns;
+}
+
+/* All have one name. */
+static int compare_steps(const void *left, const void *right)
+{
+	const struct model_step *a = left, *b = right;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* ---- device work ---- */
+
+static enum wire_device_kind kind_of(const struct trace_event *event)
+{
+	return event->category == TRACE_KERNEL   ? WIRE_DEVICE_KERNEL
+	       : event->category == TRACE_MEMSET ? WIRE_DEVICE_FILL
+						 : WIRE_DEVICE_COPY;
+}
+
+static int add_work(struct making *making, const struct trace_view *view,
+	const struct trace_view_work *row, uint32_t process, uint32_t first_thread)
+{
+	const struct trace_event *launch = &view->trace->events.items[row->launch];
+	const struct trace_event *event = &view->trace->events.items[row->row];
+	struct model_device_work work = {
+		.start_ns = model_ns(making, view, row->start_ns),
+		.end_ns = model_ns(making, view, row->end_ns),
+		.launch_ns = model_ns(making, view, trace_view_start_ns(view, launch)),
+		.process = process,
+		.thread = first_thread + launch->track,
+		.stack = MODEL_NONE,
+		.launch_stack = MODEL_NONE,
+		.kind = (uint8_t)kind_of(event),
+		.gpu = MODEL_NONE,
+	};
+	_cleanup_strbuf_ struct strbuf device = {0};
+	int r;
+
+	work.end_ns = MAX(work.start_ns, work.end_ns);
+	strbuf_addf(&device, "%u of rank %u", view->streams.items[row->stream].device, view->rank);
+	r = strbuf_status(&device);
+	if (r == 0)
+		r = keep(making->model, strbuf_cstr(&device), &work.device);
+	if (r == 0)
+		r = keep(making->model, trace_text(view->trace, event->name), &work.name);
+	return r < 0 ? r : array_append(&making->model->device_works, work);
+}
+
+static int compare_works(const void *left, const void *right)
+{
+	const struct model_device_work *a = left, *b = right;
+
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+/* ---- all of it ---- */
+
+static int add_view(struct making *making, const struct trace_view *view)
+{
+	uint32_t process = (uint32_t)making->model->processes.count;
+	uint32_t first_thread = (uint32_t)making->model->threads.count;
+	int r = add_process(making, view);
+
+	if (r == 0)
+		r = add_threads(making, view, process);
+	array_foreach (&view->trace->events, event) {
+		if (r == 0 && is_annotation(view, event))
+			r = add_annotation(making, view, event, process, first_thread);
+	}
+	array_foreach (&view->works, work) {
+		if (r == 0 && work->launch != MODEL_NONE && !work->is_wait)
+			r = add_work(making, view, work, process, first_thread);
+	}
+	return r;
+}
+
+#define SORT(array, compare)                                                                       \
+	do {                                                                                       \
+		if ((array)->count)                                                                \
+			qsort((array)->items, (array)->count, sizeof(*(array)->items), compare);   \
+	} while (0)
+
+int trace_programs_new(struct model **ret_model, const struct trace_view *views, size_t count)
+{
+	_cleanup_model_ struct model *model = calloc(1, sizeof(*model));
+	struct making making = {.model = model, .views = views, .count = count};
+	int r = model ? 0 : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	find_first(&making);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = add_view(&making, &views[i]);
+	if (r < 0)
+		return r;
+	model->session.start_time_ns = ORIGIN_NS;
+	SORT(&model->ranges, compare_ranges);
+	SORT(&model->steps, compare_steps);
+	SORT(&model->device_works, compare_works);
+	*ret_model = TAKE_PTR(model);
+	return 0;
+}
