@@ -193,7 +193,7 @@ def limited(sonde, kind, value, *arguments):
 
 def test_few_descriptors(sonde, report, workload, tmp_path):
     capture = tmp_path / "few.pftrace"
-    done = limited(sonde, "nofile", 64, "record", "-o", capture, "--", *workload("spin", 1))
+    done = limited(sonde, "nofile", 72, "record", "-o", capture, "--", *workload("spin", 1))
     assert done.status == 0, done
     assert report(capture)["completeness"]["complete_share"] > 0.9
 
