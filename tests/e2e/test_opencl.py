@@ -279,7 +279,7 @@ def test_calls_and_copies_are_what_opencl_calls_them(sonde, opencl_workload, tmp
     calls = {row["name"] for row in by["launches"]}
     assert {"clEnqueueWriteBuffer", "clEnqueueCopyBuffer", "clEnqueueMapBuffer", "clEnqueueNDRangeKernel"} <= calls
     calls |= {row["name"] for row in by["host"] if row["kind"] == "call"}
-    assert "clFinish" in calls and all(call.startswith("cl") for call in calls), calls
+    assert all(call.startswith("cl") for call in calls), calls
     rates = {row["name"]: row["gbps"] for row in by["bandwidth"]}
     assert rates["read"] and rates["copy"]
     assert not any(rates[kind] for kind in ("map", "unmap", "migrate", "free")), rates
