@@ -215,7 +215,7 @@ def read() -> None:
                 break
 
 
-def _tell(layer: Layer) -> None:
+def _record(layer: Layer) -> None:
     layer.tell_if_read()
     if layer.calls and layer.is_on_cpu():
         layer.begin_reading()
@@ -223,11 +223,11 @@ def _tell(layer: Layer) -> None:
 
 
 def flush(owner: Any) -> None:
-    """Tells what is at hand of the layers whose key begins with `owner`; those with nothing left are forgotten."""
+    """Records what is at hand of the layers whose key begins with `owner`; those with nothing left are forgotten."""
     with _lock:
         for key in [key for key in _layers if isinstance(key, tuple) and key[0] is owner]:
             if _core.is_open() and _layers[key].window == _core.window():
-                _tell(_layers[key])
+                _record(_layers[key])
             if not _layers[key].is_counting():
                 del _layers[key]
 
@@ -239,7 +239,7 @@ def _finish() -> None:
     with _lock:
         for one in _layers.values():
             if one.window == _core.window():
-                _tell(one)
+                _record(one)
                 one.tell_lost()
 
 
