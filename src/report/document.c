@@ -20,6 +20,16 @@ size_t report_rows_shown(const struct report_input *input, size_t alone, size_t 
 	return input->is_alone ? alone : otherwise;
 }
 
+size_t report_rows_of_rank(
+	const struct report_input *input, size_t count, size_t alone, size_t otherwise)
+{
+	size_t ranks = input->trace->count;
+
+	if (input->is_json)
+		return report_rows_wanted(input, count);
+	return MIN((report_rows_shown(input, alone, otherwise) + ranks - 1) / ranks, count);
+}
+
 int report_nothing(struct result *result, const struct report_input *input, const char *why)
 {
 	bool narrowed = input->recording && input->recording->model->is_narrowed;

@@ -41,6 +41,10 @@ size_t report_rows_wanted(const struct report_input *input, size_t count);
 /* How many rows the terminal shows: --limit, else one of these. */
 size_t report_rows_shown(const struct report_input *input, size_t alone, size_t otherwise);
 
+/* The same where rows are of one rank after the other: the terminal has as many of each. */
+size_t report_rows_of_rank(
+	const struct report_input *input, size_t count, size_t alone, size_t otherwise);
+
 /* For a section without anything to say: why, where --by names it. Returns 0. */
 int report_nothing(struct result *result, const struct report_input *input, const char *why);
 

@@ -65,11 +65,6 @@ static void write_describe(
 	json_end_object(json);
 }
 
-static size_t rows_shown(size_t count, const struct trace_json_options *options)
-{
-	return options->limit ? MIN(options->limit, count) : count;
-}
-
 void trace_json_trace(struct json_writer *json, const struct trace_view *view)
 {
 	const struct trace *trace = view->trace;
@@ -141,34 +136,5 @@ int trace_json_idle(struct json_writer *json, struct trace_results *results, siz
 		return -ENOMEM;
 	array_foreach (&idle->places, place)
 		r = r ?: write_idle_place(json, view, idle, place);
-	return r;
-}
-
-int trace_json_operators(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options)
-{
-	const struct trace_view *view = &results->views[index];
-	_cleanup_trace_ops_ struct trace_ops ops = {0};
-	int r = trace_ops_init(&ops, view);
-
-	for (size_t i = 0; i < rows_shown(ops.rows.count, options); i++) {
-		const struct trace_ops_row *row = &ops.rows.items[i];
-		double count = (double)row->count;
-
-		json_begin_object(json);
-		json_member_u64(json, "rank", view->rank);
-		trace_json_name(json, view, row->name);
-		json_key(json, "kernels");
-		json_begin_array(json);
-		for (uint32_t k = row->first; k < row->first + row->works; k++)
-			json_string(json, trace_text(view->trace, ops.sequences.items[k]));
-		json_end_array(json);
-		json_member_u64(json, "count", row->count);
-		trace_json_ns(json, "gpu_ns", row->work_ns);
-		trace_json_share(json, "mean_launch_delay_ns",
-			row->name ? (double)row->launch_delay_ns : (double)NAN, count);
-		trace_json_share(json, "mean_work_delay_ns", (double)row->work_delay_ns, count);
-		json_end_object(json);
-	}
 	return r;
 }

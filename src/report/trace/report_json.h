@@ -32,10 +32,6 @@ void trace_json_trace(struct json_writer *json, const struct trace_view *view);
 /* All return 0 or -ENOMEM. */
 int trace_json_idle(struct json_writer *json, struct trace_results *results, size_t index,
 	const struct trace_json_options *options);
-int trace_json_operators(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options);
-int trace_json_cpu_operators(struct json_writer *json, struct trace_results *results, size_t index,
-	const struct trace_json_options *options);
 /* All ranks together: the member "summary", null with hta_compatible; and an array. */
 int trace_json_summary(struct json_writer *json, struct trace_results *results);
 /* The member "cpu_summary", null with device work. */

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Section: memory over time, and which operators asked for it. */
+#include "analyses/memory/memory.h"
+#include "report/columns.h"
+#include "report/sections.h"
+
+static const struct report_column op_columns[] = {
+	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES},
+	{.key = "allocations", .title = "Allocations", .kind = REPORT_COUNT},
+	{.key = "kept_bytes",
+		.kind = REPORT_BYTES,
+		.help = "what its calls gave out and did not take back; may be negative"},
+	{.key = "name",
+		.title = "Operator",
+		.kind = REPORT_TEXT,
+		.unknown = "[outside of operators]",
+		.is_name = true,
+		.shrinks_to = 16},
+};
+static const struct report_shape op_shape = REPORT_SHAPE(op_columns);
+
+static const struct report_column point_columns[] = {
+	{.key = "time_ns", .kind = REPORT_NS},
+	{.key = "allocated_bytes", .kind = REPORT_BYTES},
+	{.key = "reserved_bytes", .kind = REPORT_BYTES},
+};
+static const struct report_shape point_shape = REPORT_SHAPE(point_columns);
+
+static const struct report_column columns[] = {
+	REPORT_RANK_COLUMN,
+	{.key = "device", .title = "Device", .kind = REPORT_TEXT},
+	{.key = "peak_bytes", .title = "Peak", .kind = REPORT_BYTES},
+	{.key = "peak_ns", .kind = REPORT_NS, .help = "when most was allocated"},
+	{.key = "peak_reserved_bytes", .title = "Reserved", .kind = REPORT_BYTES},
+	{.key = "allocations", .title = "Allocations", .kind = REPORT_COUNT},
+	{.key = "allocated_bytes", .title = "", .kind = REPORT_BYTES},
+	{.key = "releases", .title = "Releases", .kind = REPORT_COUNT},
+	{.key = "released_bytes", .title = "", .kind = REPORT_BYTES},
+	{.key = "unreleased", .kind = REPORT_COUNT},
+	{.key = "unreleased_bytes", .title = "Unreleased", .kind = REPORT_BYTES},
+	{.key = "operators", .kind = REPORT_ROWS, .shape = &op_shape, .help = "most bytes first"},
+	{.key = "timeline",
+		.kind = REPORT_ROWS,
+		.shape = &point_shape,
+		.help = "with --by memory, else null"},
+};
+static const struct report_shape shape = REPORT_SHAPE(columns);
+
+/* Returns the table. */
+static uint32_t add_ops(struct result *result, const struct report_input *input,
+	const struct trace *trace, const struct trace_memory_device *device)
+{
+	uint32_t table = result_open(result);
+
+	for (size_t i = 0; i < report_rows_wanted(input, device->ops.count); i++) {
+		const struct trace_memory_op *op = &device->ops.items[i];
+
+		result_u64(result, op->bytes);
+		result_u64(result, op->allocations);
+		result_i64(result, op->kept);
+		result_text(result, op->name ? trace_text(trace, op->name) : NULL);
+	}
+	result_close(result);
+	return table;
+}
+
+static void add_points(struct result *result, const struct trace_memory_device *device)
+{
+	result_open(result);
+	array_foreach (&device->points, point) {
+		result_i64(result, point->time_ns);
+		columns_add_number(result, point->allocated);
+		columns_add_number(result, point->reserved);
+	}
+	result_close(result);
+}
+
+/* Who asked for it, below the table of devices. */
+struct details {
+	char device[64];
+	uint32_t table;
+};
+
+struct all_details {
+	ARRAY_OF(struct details) items;
+};
+
+static void all_details_done(struct all_details *all)
+{
+	array_done(&all->items);
+}
+
+static int add_device(struct result *result, const struct report_input *input,
+	const struct trace_view *view, const struct trace_memory_device *device,
+	struct all_details *all)
+{
+	struct details details;
+
+	trace_memory_device_name(device, details.device, sizeof(details.device));
+	result_u64(result, view->rank);
+	result_text(result, details.device);
+	columns_add_number(result, device->peak);
+	result_i64(result, device->peak_ns);
+	columns_add_number(result, device->peak_reserved);
+	result_u64(result, device->allocations);
+	result_u64(result, device->allocated_bytes);
+	result_u64(result, device->releases);
+	result_u64(result, device->released_bytes);
+	result_u64(result, device->unreleased);
+	result_u64(result, device->unreleased_bytes);
+	details.table = add_ops(result, input, view->trace, device);
+	if (input->is_alone)
+		add_points(result, device);
+	else
+		result_null(result);
+	return array_append(&all->items, details);
+}
+
+static int add_rank(struct result *result, const struct report_input *input,
+	const struct trace_view *view, struct all_details *all)
+{
+	_cleanup_trace_memory_ struct trace_memory_use use = {0};
+	int r = trace_memory_init(&use, view->trace);
+
+	for (size_t i = 0; r == 0 && i < use.devices.count; i++)
+		r = add_device(result, input, view, &use.devices.items[i], all);
+	return r;
+}
+
+static int make(struct result *result, const struct report_input *input)
+{
+	_cleanup_(all_details_done) struct all_details all = {0};
+	uint32_t table = result_open(result);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < input->trace->count; i++)
+		r = add_rank(result, input, &input->trace->views[i], &all);
+	result_close(result);
+	if (r < 0)
+		return r;
+	if (!all.items.count)
+		return report_nothing(result, input,
+			"There are no memory events: profile with profile_memory=True.");
+	result_heading(result, "Memory");
+	result_show(result, table, &(struct result_show){0});
+	for (size_t i = 0; input->is_alone && i < all.items.count; i++) {
+		const struct details *details = &all.items.items[i];
+
+		result_lines(result, "\n");
+		result_sentencef(result, 0, "Allocated on %s by:", details->device);
+		result_show(result, details->table,
+			&(struct result_show){
+				.limit = report_rows_shown(input, 20, 10), .noun = "operators"});
+	}
+	return 0;
+}
+
+const struct report_section memory_section = {
+	.value = {.key = "memory",
+		.kind = REPORT_ROWS,
+		.shape = &shape,
+		.help = "by rank and device"},
+	.by = "memory",
+	.summary = "memory over time, by device and operator",
+	.needs = REPORT_NEEDS_TRACE,
+	.make = make,
+};
