@@ -158,9 +158,3 @@ static inline size_t result_rows(const struct result_table *table)
 {
 	return table->values.count / table->column->shape->count;
 }
-
-/* Rows of a table, by the number that result_open() gave. */
-static inline size_t result_count(const struct result *result, uint32_t table)
-{
-	return table < result->tables.count ? result_rows(&result->tables.items[table]) : 0;
-}

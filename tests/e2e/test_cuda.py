@@ -242,3 +242,16 @@ def test_no_session_is_left_behind(sonde, program, doubles, tmp_path):
 def test_the_program_alone_is_the_same(program):
     done = subprocess.run(program(STEPS), capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (5, computed(STEPS))
+
+
+def test_critical_path_of_a_recording(device, program, sonde, tmp_path):
+    """It stands in the recording's own report, and leads through launches and the work that they gave."""
+    _, data, _ = device(*program(3))
+    capture = tmp_path / "device.pftrace"
+    text = sonde("report", "--by", "critical-path", "--annotation", "", capture, check=0).stdout
+    assert "Critical path" in text and "[whole trace]" in text
+    (rank,) = sonde("report", "--json", "--by", "critical-path", "--annotation", "", capture, check=0).json()["critical_path"]
+    (window,) = rank["windows"]
+    assert sum(window["by_bound_ns"].values()) == window["path_ns"] <= window["until_ns"] <= window["window_ns"]
+    named = {row["name"] for row in window["rows"] if row["bound_by"] == "gpu_compute_bound"}
+    assert named and named <= {row["name"] for row in data["kernel"]["kernels"]}
