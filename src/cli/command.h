@@ -29,6 +29,8 @@ struct option_strings {
 	size_t count;
 };
 
+struct strbuf;
+
 struct option {
 	char short_name;       /* 0: none */
 	const char *long_name; /* without dashes */
@@ -42,8 +44,17 @@ struct option {
 	void *value;
 	double minimum, maximum;    /* both 0: no limits */
 	const char *const *choices; /* NULL-ended */
-	const char *group;          /* heading in the help; NULL: "Options" */
+	/* In place of them, where they are another layer's. */
+	const char *const *(*list_choices)(void);
+	void (*describe_choices)(struct strbuf *out); /* after the help line; NULL: nothing */
+	const char *group;                            /* heading in the help; NULL: "Options" */
 };
+
+/* NULL-ended. */
+static inline const char *const *option_choices(const struct option *option)
+{
+	return option->list_choices ? option->list_choices() : option->choices;
+}
 
 /* Options end with {0}. */
 struct command {

@@ -118,9 +118,11 @@ const char *help_next_group(const struct command *command, const char *group)
 
 static void add_choices(struct strbuf *out, const struct option *option)
 {
+	const char *const *choices = option_choices(option);
+
 	strbuf_add(out, out->length ? " (" : "(");
-	for (const char *const *choice = option->choices; *choice; choice++)
-		strbuf_addf(out, "%s%s", choice == option->choices ? "" : ", ", *choice);
+	for (const char *const *choice = choices; *choice; choice++)
+		strbuf_addf(out, "%s%s", choice == choices ? "" : ", ", *choice);
 	strbuf_add_char(out, ')');
 }
 
@@ -130,7 +132,9 @@ void option_help_text(struct strbuf *out, const struct option *option)
 	const char *help = option->help ? option->help : "";
 
 	strbuf_add(out, help);
-	if (option->type == OPTION_CHOICE && !strstr(help, option->choices[0]))
+	if (option->describe_choices)
+		option->describe_choices(out);
+	else if (option->type == OPTION_CHOICE && !strstr(help, option_choices(option)[0]))
 		add_choices(out, option);
 	if (!strcasestr(help, "default") && option_default(option, &standard))
 		strbuf_addf(out, " (default %s)", strbuf_cstr(&standard));

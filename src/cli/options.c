@@ -224,7 +224,7 @@ static int set_choice(
 	struct suggestion suggestion = {.word = text};
 	_cleanup_strbuf_ struct strbuf list = {0};
 
-	for (const char *const *choice = option->choices; *choice; choice++) {
+	for (const char *const *choice = option_choices(option); *choice; choice++) {
 		if (strcmp(*choice, text) == 0) {
 			if (scan->store)
 				*(const char **)option->value = *choice;

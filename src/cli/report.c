@@ -4,44 +4,19 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analyses/device/communication.h"
-#include "analyses/device/device_idle.h"
-#include "base/file.h"
 #include "cli/load_options.h"
+#include "cli/report_capture.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
 #include "cli/report_trace.h"
-#include "load/capture.h"
 #include "load/traces.h"
 #include "model/shown.h"
 #include "report/document.h"
-#include "report/recording/recording.h"
-#include "report/timeline.h"
-#include "report/view.h"
 
-/* What sections can be made of. */
-#define KINDS_OF_RECORDING (REPORT_NEEDS_RECORDING | REPORT_NEEDS_TIMELINE)
-#define KINDS_OF_TRACE     (REPORT_NEEDS_TRACE | REPORT_NEEDS_TIMELINE)
-
-#define DEFAULT_LIMIT      20
-#define BY_WAIT            "wait" /* no dimension of samples that ran */
-#define BY_KERNEL          "kernel"
-#define BY_RANGE           "range"
-#define BY_GRAPH           "graph"
-#define BY_WINDOW          "window"
-#define BY_COUNTER         "counter"
-#define BY_TOKEN           "token"
-#define BY_STEP            "step"
-#define BY_REQUEST         "request"
-#define BY_EXPERT          "expert"
-#define BY_LAYER           "layer"
-#define BY_PHASE           "phase"
-#define BY_RUN             "run"
-#define FIRST_BY_OF_TRACES "temporal"
-#define BY_PATH            "critical-path"
-#define BY_SEQUENCE        "sequences"
+#define BY_RUN    "run" /* of several recordings: no section */
+#define NAMES_MAX 64
 
 static struct {
 	struct selection selection;
@@ -50,7 +25,7 @@ static struct {
 	uint64_t limit;
 	struct option_strings baselines;
 	double threshold_percent;
-	bool json;
+	bool json, csv, schema;
 	const char *comm_kernels, *slo_text, *price, *co2, *predict;
 	struct inference_slo slo;
 	struct energy_rates rates;
@@ -66,153 +41,52 @@ static struct {
 	.rates = ENERGY_RATES_NONE,
 };
 
-/* What --by takes: tables of recordings, then what only traces have. */
-static const char *const by_choices[] = {"function", "module", "line", "process", "thread", "cpu",
-	"cgroup", "stack", "class", "gil", "rank", BY_COUNTER, BY_EXPERT, BY_KERNEL, BY_GRAPH,
-	BY_LAYER, BY_PHASE, BY_RANGE, BY_REQUEST, BY_RUN, BY_STEP, BY_TOKEN, BY_WAIT, BY_WINDOW,
-	FIRST_BY_OF_TRACES, "idle", "host", "overlap", "bandwidth", "launches", "queue",
-	"operators", "cpu-operators", "annotations", "stragglers", "memory", BY_PATH, BY_SEQUENCE,
-	NULL};
-
 static enum breakdown_sort wanted_sort(void)
 {
 	return arguments.sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF;
 }
 
-static size_t wanted_limit(size_t otherwise)
+static enum report_form wanted_form(void)
 {
-	return arguments.limit ? (size_t)arguments.limit : otherwise;
+	return arguments.csv    ? REPORT_FORM_CSV
+	       : arguments.json ? REPORT_FORM_JSON
+				: REPORT_FORM_TERMINAL;
 }
 
-/* What is found in all of the model, before filters leave something out. */
-struct before_narrowing {
-	struct device_idle idle;
-	struct energy_use energy;
-};
-
-static void before_narrowing_done(struct before_narrowing *before)
+static const struct report_section *wanted_section(unsigned kinds)
 {
-	device_idle_done(&before->idle);
-	energy_use_done(&before->energy);
+	return arguments.by ? report_section_find(arguments.by, kinds) : NULL;
 }
 
-/* For the tables: everything before them is about what ran. */
-static int weigh(struct model *model, const struct before_narrowing *before,
-	struct selected *selected, struct errmsg *err)
-{
-	int r = weigh_capture(model, &arguments.shown, &before->idle, &before->energy, err);
+/* ---- --by ---- */
 
-	if (r < 0 || shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
-		return r;
-	selected_done(selected);
-	arguments.selection.weight = shown_weight(&arguments.shown);
-	return selection_apply(&arguments.selection, model, selected, err);
+static size_t names_of_sections(struct report_name names[NAMES_MAX])
+{
+	size_t count = report_section_names(names, NAMES_MAX - 1);
+
+	names[count++] = (struct report_name){BY_RUN, "several captures of inference side by side"};
+	return count;
 }
 
-/* The report of one recording, while it is made. */
-struct making {
-	struct model *model;
-	struct before_narrowing before;
-	struct selected selected;
-	struct report_recording recording;
-	struct report_timeline timeline;
-	struct errmsg *err;
-};
-
-static void making_done(struct making *making)
+static const char *const *list_names(void)
 {
-	report_timeline_done(&making->timeline);
-	report_recording_done(&making->recording);
-	selected_done(&making->selected);
-	before_narrowing_done(&making->before);
-	model_free(making->model);
+	static const char *words[NAMES_MAX + 1];
+	struct report_name names[NAMES_MAX];
+	size_t count = names_of_sections(names);
+
+	for (size_t i = 0; i < count; i++)
+		words[i] = names[i].by;
+	return words;
 }
 
-static int weigh_making(void *context)
+static void describe_names(struct strbuf *out)
 {
-	struct making *making = context;
+	struct report_name names[NAMES_MAX];
+	size_t count = names_of_sections(names);
 
-	return weigh(making->model, &making->before, &making->selected, making->err);
-}
-
-static const struct report_section *wanted_section(unsigned kind)
-{
-	return arguments.by ? report_section_find(arguments.by, kind) : NULL;
-}
-
-/* Rows are made where there is device work, or where a section of rows is asked for. */
-static bool needs_timeline(const struct model *model)
-{
-	const struct report_section *section = wanted_section(KINDS_OF_RECORDING);
-
-	return section ? (section->needs & REPORT_NEEDS_TIMELINE)
-		       : arguments.json || model->device_works.count;
-}
-
-static int write_report(struct making *making, const char *path, struct strbuf *out)
-{
-	const struct terminal terminal = terminal_of(stdout);
-	const struct report_view view = {
-		.model = making->model,
-		.selection = &arguments.selection,
-		.selected = &making->selected,
-		.idle = making->model->is_narrowed ? NULL : &making->before.idle,
-		.energy = &making->before.energy,
-		.slo = arguments.slo_text ? &arguments.slo : NULL,
-		.rates = arguments.rates,
-		.capture = path,
-		.by = arguments.by && breakdown_by_from_string(arguments.by) >= 0
-			      ? breakdown_by_from_string(arguments.by)
-			      : BREAKDOWN_FUNCTION,
-		.sort = wanted_sort(),
-		.weight = shown_weight(&arguments.shown),
-		.folds_libraries = arguments.shown.fold_libraries != NULL,
-		.terminal = terminal,
-		.out = out,
-	};
-	const struct report_document document = {
-		.input = {.recording = &making->recording.view,
-			.trace = making->timeline.views.count ? &making->timeline.report : NULL,
-			.limit = (size_t)arguments.limit,
-			.is_json = arguments.json},
-		.by = arguments.by,
-		.weigh = weigh_making,
-		.context = making,
-	};
-	int r = report_recording_init(&making->recording, &view);
-
-	making->timeline.report.page = view;
-	if (r < 0)
-		return r;
-	return arguments.json ? report_document_json(&document, out)
-			      : report_document_print(&document, &terminal, out);
-}
-
-static int report(const char *path, struct strbuf *out, struct errmsg *err)
-{
-	_cleanup_(making_done) struct making making = {.err = err};
-	int r = load_capture(path, &arguments.shown, &arguments.selection, &making.model, err);
-
-	if (r == 0)
-		r = selection_apply(&arguments.selection, making.model, &making.selected, err);
-	if (r < 0)
-		return r;
-	/* Before events are left out. */
-	if (device_idle_init(&making.before.idle, making.model) < 0)
-		return errmsg_set(err, -ENOMEM, "memory ran out while looking at idle devices");
-	r = charge_energy(making.model, &arguments.selection, &making.before.energy, err);
-	if (r == 0)
-		r = selection_narrow(&arguments.selection, making.model, err);
-	if (r < 0)
-		return r;
-	if (needs_timeline(making.model))
-		r = report_timeline_of_recording(&making.timeline, making.model, err);
-	if (r < 0)
-		return r;
-	r = write_report(&making, path, out);
-	if (r == -ENODATA)
-		return r;
-	return r < 0 ? errmsg_set(err, r, "memory ran out while writing the report") : 0;
+	for (size_t i = 0; i < count; i++)
+		strbuf_addf(out, "%s%s: %s", i ? "; " : " ", names[i].by, names[i].summary);
+	strbuf_add_char(out, '.');
 }
 
 /* ---- inference ---- */
@@ -313,36 +187,6 @@ static bool wants_traces(const char *path)
 		       report_section_find(arguments.by, KINDS_OF_TRACE));
 }
 
-static int check_trace_options(const char *path, struct errmsg *err)
-{
-	_cleanup_strbuf_ struct strbuf sections = {0};
-
-	for (const struct report_section *const *section = report_sections; *section; section++) {
-		if ((*section)->by && ((*section)->needs & KINDS_OF_TRACE))
-			strbuf_addf(&sections, "%s%s", sections.length ? ", " : "", (*section)->by);
-	}
-	if (arguments.by && !report_section_find(arguments.by, KINDS_OF_TRACE))
-		return errmsg_set(err, -EINVAL,
-			"--by %s is of recordings, and %s is a trace, which has: %s", arguments.by,
-			path, strbuf_cstr(&sections));
-	if (option_of_recordings())
-		return errmsg_set(err, -EINVAL,
-			"%s is for recordings, not for traces such as %s: leave it out",
-			option_of_recordings(), path);
-	if (arguments.view.keep_last_step && arguments.view.drop_last_step)
-		return errmsg_set(err, -EINVAL,
-			"--include-last-step and --drop-last-step are opposites: give one");
-	if ((arguments.choice.annotation || arguments.choice.instance != UINT64_MAX) &&
-		!(arguments.by && strcmp(arguments.by, BY_PATH) == 0))
-		return errmsg_set(err, -EINVAL,
-			"--annotation and --instance choose windows of the critical path: give "
-			"--by " BY_PATH ", too");
-	if (arguments.choice.op && !(arguments.by && strcmp(arguments.by, BY_SEQUENCE) == 0))
-		return errmsg_set(err, -EINVAL,
-			"--operator chooses sequences of kernels: give --by " BY_SEQUENCE ", too");
-	return 0;
-}
-
 static int run_traces(int count, char **positional)
 {
 	const struct report_trace_arguments traces = {
@@ -351,16 +195,24 @@ static int run_traces(int count, char **positional)
 		.choice = arguments.choice,
 		.rank = arguments.rank,
 		.limit = arguments.limit,
-		.json = arguments.json,
+		.form = wanted_form(),
 	};
 	struct errmsg err;
 
-	if (check_trace_options(positional[0], &err) < 0)
+	if (option_of_recordings()) {
+		errmsg_set(&err, -EINVAL,
+			"%s is for recordings, not for traces such as %s: leave it out",
+			option_of_recordings(), positional[0]);
+		return fail_usage(&err);
+	}
+	if (report_traces_check(&traces, positional[0], &err) < 0)
 		return fail_usage(&err);
 	return report_traces(&traces, (const char *const *)positional, (size_t)count);
 }
 
-static int report_run(int count, char **positional)
+/* ---- recordings ---- */
+
+static int run_regress(int count, char **positional)
 {
 	const struct regress_arguments regress = {
 		.baselines = arguments.baselines.values,
@@ -368,45 +220,97 @@ static int report_run(int count, char **positional)
 		.threshold_percent = isnan(arguments.threshold_percent)
 					     ? REGRESS_THRESHOLD_PERCENT
 					     : arguments.threshold_percent,
-		.limit = wanted_limit(0),
+		.limit = (size_t)arguments.limit,
 		.json = arguments.json,
 	};
+
+	return report_regress(&regress, &arguments.shown, &arguments.selection,
+		(const char *const *)positional, (size_t)count);
+}
+
+static int run_recording(int count, char **positional, struct errmsg *err)
+{
+	const struct report_section *section = wanted_section(KINDS_OF_RECORDING);
+	const struct report_capture_arguments recording = {
+		.shown = &arguments.shown,
+		.selection = &arguments.selection,
+		.by = arguments.by,
+		.sort = wanted_sort(),
+		.limit = (size_t)arguments.limit,
+		.form = wanted_form(),
+		.slo = arguments.slo_text ? &arguments.slo : NULL,
+		.rates = arguments.rates,
+	};
+
+	if (count > 1 && !arguments.baselines.count) {
+		errmsg_set(err, 0,
+			"%s is a recording, and report takes one of them: several files are for "
+			"the ranks of a trace, --regress, or --by " BY_RUN,
+			positional[0]);
+		return fail_usage(err);
+	}
+	if (!arguments.baselines.count && !isnan(arguments.threshold_percent)) {
+		errmsg_set(err, 0, "--threshold is for --regress BASELINE: give both");
+		return fail_usage(err);
+	}
+	if (section && selection_check(&arguments.selection, section->shows, err) < 0)
+		return fail_usage(err);
+	if (arguments.baselines.count)
+		return run_regress(count, positional);
+	return report_capture(&recording, positional[0]);
+}
+
+/* ---- the command ---- */
+
+static int print_schema(void)
+{
 	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err;
-	int r;
+	int r = report_document_schema(&out);
 
+	if (r < 0) {
+		errmsg_set(&err, r, "memory ran out while writing the schema");
+		return fail(&err);
+	}
+	fwrite(strbuf_cstr(&out), 1, out.length, stdout);
+	return EXIT_OK;
+}
+
+static int check_form(int count, struct errmsg *err)
+{
+	if (!count)
+		return errmsg_set(err, -EINVAL,
+			"sonde report needs a capture or a trace: sonde report CAPTURE");
+	if (!arguments.csv)
+		return 0;
+	if (arguments.json)
+		return errmsg_set(err, -EINVAL, "--csv and --json are two forms: give one");
+	if (arguments.baselines.count || is_by_run())
+		return errmsg_set(err, -EINVAL,
+			"--csv is of one table of one recording or trace: %s has --json",
+			is_by_run() ? "--by " BY_RUN : "--regress");
+	if (!arguments.by)
+		return errmsg_set(err, -EINVAL,
+			"--csv prints one table: name it with --by, as in --by function");
+	return 0;
+}
+
+static int report_run(int count, char **positional)
+{
+	struct errmsg err;
+
+	if (arguments.schema)
+		return print_schema();
+	if (check_form(count, &err) < 0)
+		return fail_usage(&err);
 	if (arguments.comm_kernels && communication_add_names(arguments.comm_kernels, &err) < 0)
 		return fail_usage(&err);
 	if (parse_inference_options(&err) < 0)
 		return fail_usage(&err);
 	if (wants_traces(positional[0]))
 		return run_traces(count, positional);
-	if (is_by_run())
-		return run_runs(count, positional, &err);
-	if (count > 1 && !arguments.baselines.count) {
-		errmsg_set(&err, 0,
-			"%s is a recording, and report takes one of them: several files are for "
-			"the ranks of a trace, --regress, or --by " BY_RUN,
-			positional[0]);
-		return fail_usage(&err);
-	}
-	if (!arguments.baselines.count && !isnan(arguments.threshold_percent)) {
-		errmsg_set(&err, 0, "--threshold is for --regress BASELINE: give both");
-		return fail_usage(&err);
-	}
-	if (wanted_section(KINDS_OF_RECORDING) &&
-		selection_check(
-			&arguments.selection, wanted_section(KINDS_OF_RECORDING)->shows, &err) < 0)
-		return fail_usage(&err);
-	if (arguments.baselines.count)
-		return report_regress(&regress, &arguments.shown, &arguments.selection,
-			(const char *const *)positional, (size_t)count);
-	r = report(positional[0], &out, &err);
-
-	if (r < 0)
-		return fail(&err);
-	fwrite(strbuf_cstr(&out), 1, out.length, stdout);
-	return EXIT_OK;
+	return is_by_run() ? run_runs(count, positional, &err)
+			   : run_recording(count, positional, &err);
 }
 
 static const char *const sort_choices[] = {"self", "total", NULL};
@@ -415,27 +319,10 @@ static const struct option report_options[] = {
 	{.long_name = "by",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
-		.help = "Print this table alone; stack: the hottest path and the hottest stacks; "
-			"kernel: what devices did, and which lines launched it; "
-			"expert: which experts a model chose; "
-			"range: what happened in the program's NVTX ranges; "
-			"request: how long requests to models took; "
-			"token: how fast their tokens came; "
-			"phase: prefill and decode; "
-			"layer: layers and components of models; "
-			"run: several captures of inference side by side; "
-			"graph: captures and replays of CUDA graphs, and their nodes; "
-			"step: how long the program's steps took; "
-			"rank: the ranks of a distributed job, and which is slowest; "
-			"wait: what threads waited for, and who held what they waited for; "
-			"window: the windows of the recording. Of traces: step, range, rank, "
-			"temporal, "
-			"idle, host, "
-			"overlap, kernel, bandwidth, launches, queue, operators, annotations, "
-			"stragglers, "
-			"memory, critical-path, sequences.",
+		.help = "Print this section only.",
 		.value = (void *)&arguments.by,
-		.choices = by_choices},
+		.list_choices = list_names,
+		.describe_choices = describe_names},
 	{.long_name = "sort",
 		.type = OPTION_CHOICE,
 		.argument = "WHICH",
@@ -456,6 +343,15 @@ static const struct option report_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Print one JSON document instead, with every table unless --by names one.",
 		.value = &arguments.json},
+	{.long_name = "csv",
+		.type = OPTION_FLAG,
+		.help = "With --by: print the rows of that table as comma-separated values (RFC "
+			"4180) instead.",
+		.value = &arguments.csv},
+	{.long_name = "schema",
+		.type = OPTION_FLAG,
+		.help = "Print the JSON Schema of what --json prints; no CAPTURE is needed.",
+		.value = &arguments.schema},
 	{.long_name = "regress",
 		.type = OPTION_STRINGS,
 		.argument = "BASELINE",
@@ -587,9 +483,10 @@ const struct command report_command = {
 		"sonde report --json --process python sonde.pftrace\n    Every table of the "
 		"Python processes, for programs.\n"
 		"sonde report --by idle trace.json.gz\n    Why the GPU of a PyTorch trace was "
-		"idle, stream by stream.",
+		"idle, stream by stream.\n"
+		"sonde report --by line --csv sonde.pftrace\n    Every line with its costs, for a "
+		"spreadsheet.",
 	.options = report_options,
-	.minimum_arguments = 1,
 	.maximum_arguments = -1,
 	.run = report_run,
 };

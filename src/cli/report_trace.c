@@ -3,11 +3,42 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "load/traces.h"
 #include "report/document.h"
 #include "report/timeline.h"
+
+#define BY_PATH     "critical-path"
+#define BY_SEQUENCE "sequences"
+
+int report_traces_check(
+	const struct report_trace_arguments *arguments, const char *path, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf sections = {0};
+
+	for (const struct report_section *const *section = report_sections; *section; section++) {
+		if ((*section)->by && ((*section)->needs & KINDS_OF_TRACE))
+			strbuf_addf(&sections, "%s%s", sections.length ? ", " : "", (*section)->by);
+	}
+	if (arguments->by && !report_section_find(arguments->by, KINDS_OF_TRACE))
+		return errmsg_set(err, -EINVAL,
+			"--by %s is of recordings, and %s is a trace, which has: %s", arguments->by,
+			path, strbuf_cstr(&sections));
+	if (arguments->view.keep_last_step && arguments->view.drop_last_step)
+		return errmsg_set(err, -EINVAL,
+			"--include-last-step and --drop-last-step are opposites: give one");
+	if ((arguments->choice.annotation || arguments->choice.instance != UINT64_MAX) &&
+		!(arguments->by && strcmp(arguments->by, BY_PATH) == 0))
+		return errmsg_set(err, -EINVAL,
+			"--annotation and --instance choose windows of the critical path: give "
+			"--by " BY_PATH ", too");
+	if (arguments->choice.op && !(arguments->by && strcmp(arguments->by, BY_SEQUENCE) == 0))
+		return errmsg_set(err, -EINVAL,
+			"--operator chooses sequences of kernels: give --by " BY_SEQUENCE ", too");
+	return 0;
+}
 
 static int write_report(const struct report_trace_arguments *arguments,
 	struct report_timeline *timeline, struct strbuf *out, struct errmsg *err)
@@ -17,19 +48,18 @@ static int write_report(const struct report_trace_arguments *arguments,
 		.input = {.trace = &timeline->report,
 			.programs = &timeline->of_programs.view,
 			.limit = (size_t)arguments->limit,
-			.is_json = arguments->json},
+			.is_json = arguments->form != REPORT_FORM_TERMINAL},
 		.by = arguments->by,
 	};
 	const struct report_section *section =
 		arguments->by ? report_section_find(arguments->by, REPORT_NEEDS_TRACE) : NULL;
 	int r = section && section->is_extra_of_traces ? report_timeline_programs(timeline) : 0;
 
+	if (r < 0)
+		return errmsg_set(err, r, "memory ran out while making the report");
 	timeline->report.choice = arguments->choice;
 	timeline->report.page = (struct report_view){.terminal = terminal, .out = out};
-	if (r == 0)
-		r = arguments->json ? report_document_json(&document, out)
-				    : report_document_print(&document, &terminal, out);
-	return r < 0 ? errmsg_set(err, r, "memory ran out while writing the report") : 0;
+	return report_document_write(&document, arguments->form, &terminal, out, err);
 }
 
 int report_traces(

@@ -3,7 +3,11 @@
  */
 #pragma once
 
+#include "report/document.h"
 #include "report/trace/trace.h"
+
+/* What sections can be made of. */
+#define KINDS_OF_TRACE (REPORT_NEEDS_TRACE | REPORT_NEEDS_TIMELINE)
 
 struct report_trace_arguments {
 	struct trace_view_options view;
@@ -11,8 +15,12 @@ struct report_trace_arguments {
 	struct trace_choice choice;
 	uint64_t rank;  /* UINT64_MAX: all */
 	uint64_t limit; /* 0: as suits */
-	bool json;
+	enum report_form form;
 };
+
+/* Do the options fit traces, and each other? Returns 0, or -EINVAL with a sentence. */
+int report_traces_check(
+	const struct report_trace_arguments *arguments, const char *path, struct errmsg *err);
 
 /* `sonde report` of traces: prints it, or why there is none. Returns the exit status. */
 int report_traces(

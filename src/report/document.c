@@ -47,8 +47,10 @@ static bool fits(const struct report_section *section, unsigned kinds)
 
 static bool is_named(const struct report_section *section, const char *by)
 {
-	if (section->is_by)
-		return section->is_by(by);
+	for (const struct report_name *name = section->also; name && name->by; name++) {
+		if (strcmp(name->by, by) == 0)
+			return true;
+	}
 	return section->by && strcmp(section->by, by) == 0;
 }
 
@@ -316,24 +318,64 @@ int report_document_csv(const struct report_document *document, struct strbuf *o
 	int r;
 
 	if (!section || !section->make)
-		return -ENODATA;
+		return -ENOMSG;
 	r = section->is_weighed ? weigh(document) : 0;
 	if (r < 0)
 		return r;
 	r = make(document, section, &result);
-	return r < 0 ? r : report_render_csv(&result, out);
+	if (r < 0)
+		return r;
+	r = report_render_csv(&result, out);
+	return r == -ENODATA ? -ENOMSG : r;
+}
+
+int report_document_write(const struct report_document *document, enum report_form form,
+	const struct terminal *terminal, struct strbuf *out, struct errmsg *err)
+{
+	int r = form == REPORT_FORM_CSV    ? report_document_csv(document, out)
+		: form == REPORT_FORM_JSON ? report_document_json(document, out)
+					   : report_document_print(document, terminal, out);
+
+	if (r == -ENOMSG)
+		return errmsg_set(err, r,
+			"--by %s has no rows here: leave out --csv to see why, or see its figures "
+			"with --json",
+			document->by);
+	if (r < 0 && r != -ENODATA)
+		return errmsg_set(err, r, "memory ran out while writing the report");
+	return r;
 }
 
 /* ---- the schema ---- */
 
-static void write_constant(struct json_writer *json, const char *key, const char *text)
-{
-	json_key(json, key);
-	json_begin_object(json);
-	json_key(json, "const");
-	json_string(json, text);
-	json_end_object(json);
-}
+static const struct report_column evidence_columns[] = {
+	{.key = "figure", .kind = REPORT_TEXT},
+	{.key = "value", .kind = REPORT_NUMBER},
+};
+static const struct report_shape evidence_shape = REPORT_SHAPE(evidence_columns);
+
+static const struct report_column advice_columns[] = {
+	{.key = "section", .kind = REPORT_TEXT},
+	{.key = "id", .kind = REPORT_TEXT},
+	{.key = "sentence", .kind = REPORT_TEXT},
+	{.key = "evidence",
+		.kind = REPORT_MAP,
+		.shape = &evidence_shape,
+		.help = "the figures that it rests on"},
+	{.key = "saves_ns", .kind = REPORT_NS, .help = "at most"},
+};
+static const struct report_shape advice_shape = REPORT_SHAPE(advice_columns);
+
+static const struct report_column document_columns[] = {
+	{.key = "format", .kind = REPORT_TEXT, .help = "sonde-report"},
+	{.key = "version", .kind = REPORT_INTEGER},
+	{.key = "sonde_version", .kind = REPORT_TEXT, .help = "of the program that wrote it"},
+	{.key = "advice",
+		.kind = REPORT_ROWS,
+		.shape = &advice_shape,
+		.help = "what would help, over all sections"},
+};
+static const struct report_shape document_shape = REPORT_SHAPE(document_columns);
 
 int report_document_schema(struct strbuf *out)
 {
@@ -348,7 +390,7 @@ int report_document_schema(struct strbuf *out)
 	json_string(&json, "object");
 	json_key(&json, "properties");
 	json_begin_object(&json);
-	write_constant(&json, "format", "sonde-report");
+	report_render_schema_members(&document_shape, &json);
 	for (const struct report_section *const *section = report_sections; *section; section++) {
 		if (!(*section)->make)
 			continue;

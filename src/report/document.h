@@ -2,6 +2,7 @@
 /* The whole report: which sections, in what order, in which form. */
 #pragma once
 
+#include "base/errmsg.h"
 #include "report/section.h"
 
 #define REPORT_VERSION 2 /* of the JSON document: see docs/json.md */
@@ -21,7 +22,20 @@ struct report_document {
 int report_document_print(const struct report_document *document, const struct terminal *terminal,
 	struct strbuf *out);
 int report_document_json(const struct report_document *document, struct strbuf *out);
-/* Of the first section that `by` names. -ENODATA: it has no rows. */
+/* Of the first section that `by` names. -ENOMSG: it has no rows. */
 int report_document_csv(const struct report_document *document, struct strbuf *out);
+
+enum report_form {
+	REPORT_FORM_TERMINAL,
+	REPORT_FORM_JSON,
+	REPORT_FORM_CSV,
+};
+
+/*
+ * One of them. Returns 0 or a negative errno with a sentence; -ENODATA is of weigh(), which has set
+ * one.
+ */
+int report_document_write(const struct report_document *document, enum report_form form,
+	const struct terminal *terminal, struct strbuf *out, struct errmsg *err);
 /* The JSON Schema of all sections. */
 int report_document_schema(struct strbuf *out);

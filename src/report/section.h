@@ -48,22 +48,27 @@ size_t report_rows_of_rank(
 /* For a section without anything to say: why, where --by names it. Returns 0. */
 int report_nothing(struct result *result, const struct report_input *input, const char *why);
 
+/* What --by takes. */
+struct report_name {
+	const char *by, *summary;
+};
+
 struct report_section {
 	/*
 	 * Key: its member in JSON; without one its own members are the document's, and `title` is
 	 * its name for advice. Kind and shape: what it is.
 	 */
 	struct report_column value;
-	const char *by;                /* of --by; NULL: it cannot be asked for by itself */
-	bool (*is_by)(const char *by); /* in place of `by`, for a section of many names */
-	const char *summary;           /* for the help: "idle time of devices by cause" */
-	unsigned needs;                /* enum report_needs: any of these; 0: always there */
-	bool is_head;                  /* stands before the others, whatever --by names */
-	bool is_extra;                 /* only where --by names it */
-	bool is_extra_of_traces;       /* the same, in the report of another tool's trace */
-	bool comes_along;              /* with the section of its name that --by means */
-	bool is_weighed;               /* of the samples as --weight weighs them */
-	enum selection_kind shows;     /* which filters apply; of those with `by` */
+	const char *by;                 /* of --by; NULL: it cannot be asked for by itself */
+	const struct report_name *also; /* more names, ended by {0}; NULL: none */
+	const char *summary;            /* for the help: "idle time of devices by cause" */
+	unsigned needs;                 /* enum report_needs: any of these; 0: always there */
+	bool is_head;                   /* stands before the others, whatever --by names */
+	bool is_extra;                  /* only where --by names it */
+	bool is_extra_of_traces;        /* the same, in the report of another tool's trace */
+	bool comes_along;               /* with the section of its name that --by means */
+	bool is_weighed;                /* of the samples as --weight weighs them */
+	enum selection_kind shows;      /* which filters apply; of those with `by` */
 	/*
 	 * Opens the result's value when there is something to say; when there is not, it says why
 	 * in a sentence if input->is_alone. Returns 0 or a negative errno.
@@ -86,3 +91,6 @@ extern const struct report_section *const report_sections[];
 
 /* The first that --by names, for these kinds (enum report_needs, bits); NULL: there is none. */
 const struct report_section *report_section_find(const char *by, unsigned kinds);
+
+/* All that --by takes, in the report's order, each once. Returns how many; at most `size`. */
+size_t report_section_names(struct report_name *names, size_t size);

@@ -44,8 +44,10 @@ enum completion_kind completion_argument_kind(const struct command *command)
 
 void completion_add_choices(struct strbuf *out, const struct option *option)
 {
-	for (const char *const *choice = option->choices; *choice; choice++)
-		strbuf_addf(out, "%s%s", choice == option->choices ? "" : " ", *choice);
+	const char *const *choices = option_choices(option);
+
+	for (const char *const *choice = choices; *choice; choice++)
+		strbuf_addf(out, "%s%s", choice == choices ? "" : " ", *choice);
 }
 
 void completion_add_commands(struct strbuf *out)

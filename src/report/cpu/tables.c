@@ -219,15 +219,25 @@ static int make(struct result *result, const struct report_input *input)
 	return 0;
 }
 
-static bool is_dimension(const char *by)
-{
-	return breakdown_by_from_string(by) >= 0;
-}
+static const struct report_name names[] = {
+	{"module", "program files"},
+	{"line", "lines, with their source"},
+	{"process", "processes"},
+	{"thread", "threads"},
+	{"cpu", "CPUs"},
+	{"cgroup", "control groups"},
+	{"stack", "the hottest path and the hottest stacks"},
+	{"class", "whose code it is"},
+	{"gil", "Python's interpreter lock, and who held it"},
+	{"rank", "the ranks of a job, and which is slowest"},
+	{0},
+};
 
 const struct report_section tables_section = {
 	.value = {.title = "tables", .kind = REPORT_OBJECT, .shape = &shape},
-	.is_by = is_dimension,
-	.summary = "samples by function, line, process …",
+	.by = "function",
+	.also = names,
+	.summary = "the hottest functions",
 	.needs = REPORT_NEEDS_RECORDING,
 	.shows = SELECTION_SAMPLES,
 	.is_weighed = true,

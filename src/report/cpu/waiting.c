@@ -355,10 +355,7 @@ static int make(struct result *result, const struct report_input *input)
 }
 
 /* Who held the lock is asked for by its states, too. */
-static bool is_wait(const char *by)
-{
-	return strcmp(by, "wait") == 0 || strcmp(by, "gil") == 0;
-}
+static const struct report_name names[] = {{.by = "gil"}, {0}};
 
 const struct report_section waiting_section = {
 	.value = {.key = "waiting",
@@ -366,7 +363,7 @@ const struct report_section waiting_section = {
 		.shape = &shape,
 		.help = "null when it was not recorded"},
 	.by = "wait",
-	.is_by = is_wait,
+	.also = names,
 	.summary = "what threads waited for, and who held what they waited for",
 	.needs = REPORT_NEEDS_RECORDING,
 	.comes_along = true,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What devices did over time, and what of it ran at the same time. */
 #include <errno.h>
-#include <string.h>
 
 #include "report/columns.h"
 #include "report/sections.h"
@@ -154,10 +153,10 @@ static int make(struct result *result, const struct report_input *input)
 	return 0;
 }
 
-static bool is_by(const char *by)
-{
-	return strcmp(by, "temporal") == 0 || strcmp(by, "overlap") == 0;
-}
+static const struct report_name names[] = {
+	{"overlap", "how far communication and copies ran beside computing"},
+	{0},
+};
 
 const struct report_section temporal_section = {
 	.value = {.key = "temporal",
@@ -165,7 +164,7 @@ const struct report_section temporal_section = {
 		.shape = &shape,
 		.help = "what devices did, and what of it ran at the same time"},
 	.by = "temporal",
-	.is_by = is_by,
+	.also = names,
 	.summary = "computing, other work and idle time of devices, and what ran at the same time",
 	.needs = REPORT_NEEDS_TIMELINE,
 	.shows = SELECTION_DEVICE_WORK,

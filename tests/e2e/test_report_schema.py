@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde report --schema describes the JSON of recordings and of traces; --csv prints a section's rows."""
+
+import csv
+import io
+import json
+
+import jsonschema
+import pytest
+from test_trace_report import make
+
+
+@pytest.fixture
+def validator(sonde):
+    schema = json.loads(sonde("report", "--schema", check=0).stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.fixture
+def capture(sonde, workload, tmp_path):
+    path = tmp_path / "spin.pftrace"
+    sonde("record", "-q", "-F", 499, "-o", path, "--", *workload("spin", 0.3), check=0)
+    return path
+
+
+def names_of_by(sonde):
+    refusal = sonde("report", "--by", "nothing", "x", check=2).stderr
+    return refusal.split("one of ")[1].split(", not ")[0].split(", ")
+
+
+def test_a_recording_fits_the_schema(sonde, validator, capture):
+    document = sonde("report", "--json", capture, check=0).json()
+    validator.validate(document)
+    assert document["tables"]["function"]["rows"]
+    for by in ("line", "process", "gil", "wait"):
+        validator.validate(sonde("report", "--json", "--by", by, capture, check=0).json())
+    broken = {**document, "timeline": {"interval_ns": "1"}}
+    assert not validator.is_valid(broken)
+
+
+def test_a_trace_fits_the_schema(sonde, validator, tmp_path):
+    validator.validate(sonde("report", "--json", make(tmp_path / "trace.json.gz"), check=0).json())
+
+
+def test_csv_has_the_rows_of_json(sonde, capture):
+    rows = sonde("report", "--json", "--by", "function", capture, check=0).json()["tables"]["function"]["rows"]
+    text = sonde("report", "--csv", "--by", "function", capture, check=0).stdout
+    found = list(csv.DictReader(io.StringIO(text)))
+    assert [row["name"] for row in found] == [row["name"] for row in rows]
+    assert [int(row["self_samples"]) for row in found] == [row["self_samples"] for row in rows]
+    assert found[0]["self_energy_uj"] == ""
+    few = sonde("report", "--csv", "--by", "function", "--limit", "2", capture, check=0).stdout
+    assert len(few.splitlines()) == 3
+
+
+def test_csv_says_what_it_cannot_print(sonde, capture):
+    assert "name it with --by" in sonde("report", "--csv", capture, check=2).stderr
+    assert "--json are two forms" in sonde("report", "--csv", "--json", "--by", "line", capture, check=2).stderr
+    assert "has no rows here" in sonde("report", "--csv", "--by", "counter", capture, check=1).stderr
+    assert "sonde report CAPTURE" in sonde("report", check=2).stderr
+
+
+def test_help_says_what_each_section_is(sonde):
+    text = " ".join(sonde("report", "--help", check=0).stdout.split())
+    for by in names_of_by(sonde):
+        assert f" {by}: " in text, by
+    assert "(null)" not in text
