@@ -41,6 +41,7 @@ static void add_value(
 		return;
 	case REPORT_DOUBLE:
 		json_double(&json, value->number, 9);
+		strbuf_inherit_status(out, &text);
 		strbuf_add(out, strbuf_cstr(&text));
 		return;
 	case REPORT_BOOL:

@@ -65,8 +65,3 @@ void json_communication(struct json_writer *json, const uint64_t counts[COMMUNIC
 	}
 	json_end_object(json);
 }
-
-void json_member_rank(struct json_writer *json, const struct model_process *process)
-{
-	json_member_known(json, "rank", process->rank != MODEL_NONE, process->rank);
-}

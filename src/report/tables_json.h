@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of the report's JSON: for report_json.c and diff's. */
+/* Members of JSON, for what is not data yet. */
 #pragma once
 
 #include "analyses/cpu/breakdown.h"
@@ -10,8 +10,6 @@
 void json_member_text(struct json_writer *json, const char *key, const char *text);
 void json_member_u64(struct json_writer *json, const char *key, uint64_t value);
 /* `known` false gives null. */
-/* "rank": null where it is not known. */
-void json_member_rank(struct json_writer *json, const struct model_process *process);
 void json_member_known(struct json_writer *json, const char *key, bool known, uint64_t value);
 void json_member_double(struct json_writer *json, const char *key, double value);
 /* What a range or mark carries, under its own name. */

@@ -76,8 +76,6 @@ bool report_has_waiting(const struct model *model);
 
 /* A line in bold with an empty line before it. */
 void report_heading(const struct report_view *view, const char *text);
-/* "12.3 s", or "1,234" samples where their time is unknown. */
-void report_add_time(struct strbuf *out, const struct model *model, uint64_t samples);
 /* Text broken at words into lines of the terminal's width; what follows the first is indented.
  * Control characters are escaped. */
 void report_paragraph(const struct report_view *view, const char *text, size_t indent);

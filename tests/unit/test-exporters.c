@@ -186,8 +186,8 @@ static void test_csv(void **state)
 	char *text = export_with("csv", NULL);
 
 	assert_non_null(strstr(
-		text, "\r\nf,app,/bin/app,native,f.c,3,3000000,0.5,5,5000000,0.833333333\r\n"));
-	assert_non_null(strstr(text, "\r\n[no stack],,,,,1,1000000,0.166666667,1,"));
+		text, "\r\n0.5,3000000,3,,0.833333333,5000000,5,,f,true,app,/bin/app,native,f.c,"));
+	assert_non_null(strstr(text, ",[no stack],false,,,,,\r\n"));
 	free(text);
 }
 

@@ -3,7 +3,7 @@
  * Where the samples went, by one dimension: the tables of report, its JSON and CSV.
  *
  * To add a dimension: a value and a name below and in breakdown.c's tables, its keys in
- * dimensions.c, its columns in report/recording/tables.c and report/recording/report_json.c,
+ * dimensions.c, its columns in report/cpu/dimensions.c and its member in report/cpu/tables.c,
  * docs/json.md.
  */
 #pragma once

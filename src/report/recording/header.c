@@ -12,11 +12,6 @@ void report_heading(const struct report_view *view, const char *text)
 		terminal_plain(&view->terminal));
 }
 
-void report_add_time(struct strbuf *out, const struct model *model, uint64_t samples)
-{
-	format_weight(out, model, samples);
-}
-
 void report_paragraph(const struct report_view *view, const char *text, size_t indent)
 {
 	_cleanup_strbuf_ struct strbuf plain = {0};
