@@ -100,6 +100,12 @@ struct wire_device_definition {
 _Static_assert(sizeof(struct wire_device_definition) == 24,
 	"wire_device_definition is part of the format");
 
+/*
+ * Ids are up to 2^20 beside the bits of their runtime, of which a process may use several: OpenCL
+ * has number 0, CUDA 8.
+ */
+#define WIRE_DEVICE_IDS_OF(number) ((__u32)(number) << 28)
+
 #define WIRE_DEVICE_TEXT_BYTES 480
 #define WIRE_DEVICE_MAX_BYTES  512 /* the longest of these records */
 
@@ -155,9 +161,9 @@ static inline const char *wire_device_untimed_name(unsigned untimed)
 }
 #endif
 
-/* ---- CUDA ---- */
+/* ---- of runtimes that are traced by a library of their vendor ---- */
 
-enum wire_cuda_record_type {
+enum wire_device_traced_type {
 	WIRE_RECORD_DEVICE_NOTE = 48,      /* struct wire_device_definition; id: the next enum */
 	WIRE_RECORD_DEVICE_NAME_PART = 49, /* the same: more text of the name of this id */
 	WIRE_RECORD_DEVICE_CLOCK = 50,     /* struct wire_device_clock */
@@ -186,7 +192,7 @@ enum wire_device_note {
 
 /*
  * WIRE_RECORD_DEVICE_ACTIVITY with more to tell, known by its length. What is of its call is 0
- * (`before_ns`, `after_ns`, `enter_ns`, `tid`, `queued`, `submit`): CUDA's launches each have a
+ * (`before_ns`, `after_ns`, `enter_ns`, `tid`, `queued`, `submit`): its launches each have a
  * WIRE_RECORD_DEVICE_LAUNCH with the same correlation, which may come later, and one launch of a
  * graph has many activities. WIRE_RECORD_DEVICE_CLOCK gives the pairs of clocks.
  */

@@ -15,7 +15,7 @@
 #define CUDA_MAX_GPUS  1024
 #define CUDA_MAX_NOTES 16
 /* CUDA's ids have this bit; a device's are its ordinal + 1. */
-#define CUDA_RUNTIME_BIT (1U << 31)
+#define CUDA_RUNTIME_BIT WIRE_DEVICE_IDS_OF(8)
 
 struct cuda_process {
 	uint32_t pid;

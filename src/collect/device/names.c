@@ -10,8 +10,7 @@
 #define MAX_DEFINITIONS (1U << 20)
 #define MAX_NAME_BYTES  (1U << 16)
 #define MAX_PART_BYTES  (64U << 20)
-/* Ids of CUDA have this bit. */
-#define RUNTIME_BIT (1U << 31)
+#define RUNTIME_BITS    WIRE_DEVICE_IDS_OF(15)
 
 void device_names_done(struct device_names *names)
 {
@@ -26,7 +25,7 @@ static uint64_t key_of(uint32_t pid, uint32_t type, uint32_t id)
 
 static bool is_id(uint32_t id)
 {
-	return (id & ~RUNTIME_BIT) && (id & ~RUNTIME_BIT) <= MAX_ID;
+	return (id & ~RUNTIME_BITS) && (id & ~RUNTIME_BITS) <= MAX_ID;
 }
 
 bool device_definition_text(const struct wire_device_definition *definition, char *ret_text)

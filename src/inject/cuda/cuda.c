@@ -2,9 +2,8 @@
 #include "inject/cuda/cuda.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
+
+#include "inject/cuda/runtime.h"
 
 struct cuda cuda;
 
@@ -16,15 +15,10 @@ static void in_child(void)
 	atomic_store_explicit(&cuda.dead, true, memory_order_relaxed);
 }
 
-static void at_end(void)
+static void stop(void)
 {
-	int saved_errno = errno;
-
-	if (getpid() != cuda.pid || atomic_load_explicit(&cuda.dead, memory_order_relaxed))
-		return;
 	cuda_writer_stop();
 	atomic_store_explicit(&cuda.dead, true, memory_order_relaxed);
-	errno = saved_errno;
 }
 
 static void on_state(uint32_t id, const struct cupti_state_data *data)
@@ -98,26 +92,26 @@ static cupti_result subscribe(void)
 	return CUPTI_OK;
 }
 
-static void start(void)
+/* Without CUPTI the writer still tells why. */
+static bool start(void)
 {
-	cuda.pid = getpid();
 	cuda.graph_level = inject_graph_mode() == WIRE_GRAPH_WHOLE;
-	if (sem_init(&cuda.wake, 0, 0) < 0 || pthread_atfork(NULL, NULL, in_child) != 0)
-		return;
+	if (sem_init(&cuda.wake, 0, 0) < 0)
+		return false;
 	if (open_cupti() && cuda_buffers_init())
 		cuda.subscribed = subscribe() == CUPTI_OK;
-	if (cuda_writer_start())
-		atexit(at_end);
+	return cuda_writer_start();
 }
 
 /* libcuda calls this when the program first uses CUDA: 1 is fine, and nothing else is ever said. */
 __attribute__((visibility("default"))) int InitializeInjection(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int saved_errno = errno;
-
-	if (inject_open())
-		pthread_once(&once, start);
-	errno = saved_errno;
+	runtime_enter(&cuda_runtime);
 	return 1;
 }
+
+const struct runtime cuda_runtime = {
+	.start = start,
+	.stop = stop,
+	.fork_child = in_child,
+};

@@ -20,13 +20,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "inject/cuda/cupti.h"
 #include "inject/inject.h"
 
-/* Ids of devices, queues and names of CUDA: other runtimes of a process have those below. */
-#define CUDA_ID_BASE 0x80000000U
+/* Ids of devices, queues and names. */
+#define CUDA_ID_BASE WIRE_DEVICE_IDS_OF(8)
 
 /* What a call of CUPTI_*_CALLS is; those below CUDA_ROLE_CAPTURE_BEGIN are enum wire_device_kind.
  */
@@ -48,7 +47,6 @@ enum cuda_role {
 
 struct cuda {
 	struct cupti cupti;
-	pid_t pid;
 	bool subscribed;
 	bool graph_level;  /* one record for each launch of a graph, not for each node */
 	_Atomic bool dead; /* forked, or at the process's end: CUPTI is not called again */

@@ -6,12 +6,12 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "inject/inject.h"
 #include "inject/opencl/launch.h"
 #include "inject/opencl/memory.h"
+#include "inject/opencl/runtime.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -415,7 +415,7 @@ cl_int clInitLayer(cl_uint count, const cl_function *target, cl_uint *ret_count,
 		return CL_INVALID_VALUE;
 	*ret_count = count < CL_SLOT_COUNT ? count : CL_SLOT_COUNT;
 	*ret_dispatch = no_layer;
-	if (!fits || opencl_next || !inject_open())
+	if (!fits || opencl_next || !runtime_enter(&opencl_runtime))
 		return CL_SUCCESS;
 	memcpy(next_table, target, *ret_count * sizeof(*target));
 	opencl_next = next_table;
@@ -423,8 +423,6 @@ cl_int clInitLayer(cl_uint count, const cl_function *target, cl_uint *ret_count,
 	keep_library((const void *)target[CL_SLOT_FINISH]);
 	keep_library(__builtin_return_address(0));
 	errno = saved_errno;
-	/* No destructor: the driver's may run before it. */
-	atexit(opencl_launch_finish);
 	*ret_dispatch = layer;
 	return CL_SUCCESS;
 }
@@ -440,3 +438,14 @@ cl_int clDeinitLayer(void)
 	opencl_launch_sweep();
 	return CL_SUCCESS;
 }
+
+/* The loader has put the layer in place already: there is nothing to load. */
+static bool start(void)
+{
+	return true;
+}
+
+const struct runtime opencl_runtime = {
+	.start = start,
+	.stop = opencl_launch_finish,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runtimes that give work to devices: CUDA, OpenCL. Each is one const struct runtime at the bottom
+ * of its own file and one line in runtimes.c; the rest of the library knows none by name. The steps
+ * to add one are in docs/adding-a-runtime.md.
+ *
+ * A runtime enters through its own door, a function that its driver or loader calls, which calls
+ * runtime_enter(). From then on it tells the collector what was launched and when it ran, with the
+ * functions of inject.h and launch/stack.h and the records of wire/device.h:
+ *
+ *   on the thread that launches   inject_is_open(), inject_correlation(), inject_launch_stack(),
+ *                                 inject_write()
+ *   once per device, queue, name  inject_define() with an id of its own: WIRE_DEVICE_IDS_OF(number)
+ *   when times are known          a WIRE_RECORD_DEVICE_ACTIVITY with the launch's correlation id,
+ *                                 on any thread
+ */
+#pragma once
+
+#include <stdbool.h>
+
+struct runtime {
+	/*
+	 * Once, in an open session, when the program first uses the runtime: loads what times its
+	 * work and asks for it. False: nothing comes of it, and `stop` is not called; why is told
+	 * in a note (WIRE_RECORD_DEVICE_NOTE). It runs on a thread of the program's.
+	 */
+	bool (*start)(void);
+	/*
+	 * At the program's end, in the reverse order of their starts: writes what is known of work
+	 * that has ended, in bounded time. Not in a forked child.
+	 */
+	void (*stop)(void);
+	/* In a forked child, whose gate is closed. NULL: it has nothing to forget. */
+	void (*fork_child)(void);
+};
+
+/* Ends with NULL; at most RUNTIMES_MAX. */
+#define RUNTIMES_MAX 16
+extern const struct runtime *const runtimes[];
+
+/*
+ * The program uses this runtime, which is in the table: the first call opens the session and starts
+ * the runtime. False: there is no session, or the start failed. errno is kept.
+ */
+bool runtime_enter(const struct runtime *runtime);
