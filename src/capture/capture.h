@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a capture holds, as plain C structs: the writer takes them, the reader gives them back. On
- * disk a capture is a Perfetto trace (ARCHITECTURE.md, decision 1): PerfSample packets, interned
+ * disk a capture is a Perfetto trace (docs/decisions.md, 1): PerfSample packets, interned
  * callstacks, frames and mappings, track descriptors for processes and threads, and sonde.*
  * extension messages (schema/sonde.proto) for what Perfetto has no field for.
  */

@@ -105,3 +105,11 @@ def test_nothing_is_skipped_that_tools_deps_installs():
     skips = [reason for test in tests for reason in re.findall(r'(?:\.skip\(|reason=)f?"([^"]*)"', test.read_text())]
     assert len(skips) > 20
     assert not [reason for reason in skips if any(word in reason for word in words)]
+
+
+def test_files_that_the_architecture_names():
+    """The walks in ARCHITECTURE.md lead from file to file: each of them is there."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`((?:\w+/)+[\w.]+\.(?:c|h|py))`", page))
+    assert len(names) > 25
+    assert not [name for name in names if not any((ROOT / folder / name).exists() for folder in ("src", "."))]
