@@ -205,17 +205,17 @@ static void add_device_notes(struct session *session)
 
 	if (device->note.text[0])
 		add_note(session->result, "%s", device->note.text);
-	if (device->nvtx_note.text[0])
-		add_note(session->result, "%s", device->nvtx_note.text);
-	if (device->cuda_note.text[0])
-		add_note(session->result, "%s", device->cuda_note.text);
+	for (size_t i = 0; i < SESSION_DOORS_MAX; i++) {
+		const struct session_door_note *note = &device->door_notes[i];
+
+		if (note->text.text[0] && (!note->is_of_work || stats->processes))
+			add_note(session->result, "%s", note->text.text);
+	}
 	if (!stats->processes)
 		return;
 	add_injected_notes(session);
 	if (device->stacks_note.text[0] && stats->launches)
 		add_note(session->result, "%s", device->stacks_note.text);
-	if (device->layers_note.text[0])
-		add_note(session->result, "%s", device->layers_note.text);
 	if (stats->records_lost || stats->records_without_ring)
 		add_note(session->result,
 			"%llu records of device work and ranges were lost because a ring was full, "

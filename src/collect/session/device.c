@@ -13,34 +13,23 @@
 #include "collect/session/internal.h"
 #include "wire/api.h"
 
-#define LAYERS_VARIABLE "OPENCL_LAYERS"
-#define NVTX_VARIABLE   "NVTX_INJECTION64_PATH"
-#define CUDA_VARIABLE   "CUDA_INJECTION64_PATH"
+/*
+ * How drivers and headers are told of the library that sonde has loaded into the command: one
+ * variable each. docs/adding-a-runtime.md has the other steps.
+ */
+static const struct door {
+	const char *variable;
+	const char
+		*lost; /* what is not recorded where another tool is named; NULL: a list of tools */
+} doors[] = {
+	{.variable = "OPENCL_LAYERS"},
+	{.variable = "CUDA_INJECTION64_PATH", .lost = "work of CUDA devices is not recorded"},
+	{.variable = "NVTX_INJECTION64_PATH", .lost = "NVTX ranges are not recorded"},
+};
+
+_Static_assert(ARRAY_SIZE(doors) <= SESSION_DOORS_MAX, "each may have a note");
 
 /* ---- the library and the command's environment ---- */
-
-/* A list of layers: ours goes behind those that are there. */
-static int layers_value(struct session_device *device, struct strbuf *out)
-{
-	const char *layers = getenv(LAYERS_VARIABLE);
-
-	if (layers && *layers && !strstr(layers, INJECT_LIBRARY)) {
-		strbuf_addf(out, "%s:", layers);
-		errmsg_set(&device->layers_note, 0,
-			LAYERS_VARIABLE " was set to %s; sonde's layer was added behind it",
-			layers);
-	}
-	strbuf_add(out, device->library);
-	return strbuf_status(out);
-}
-
-/* The tool that a variable names, where one alone can be named; NULL: none, or sonde. */
-static const char *other_tool(const char *variable)
-{
-	const char *named = getenv(variable);
-
-	return named && *named && !strstr(named, INJECT_LIBRARY) ? named : NULL;
-}
 
 static int add_variable(struct session_device *device, const char *name, const char *value)
 {
@@ -52,51 +41,45 @@ static int add_variable(struct session_device *device, const char *name, const c
 	return -ENOMEM;
 }
 
-static int add_cuda(struct session_device *device)
+/* In a list ours goes behind those that are there; where one alone can be named, it stays. */
+static int add_door(
+	struct session_device *device, const struct door *door, struct session_door_note *note)
 {
-	const char *other = other_tool(CUDA_VARIABLE);
+	const char *there = getenv(door->variable);
+	_cleanup_strbuf_ struct strbuf value = {0};
+	int r;
 
-	if (!other)
-		return add_variable(device, CUDA_VARIABLE, device->library);
-	errmsg_set(&device->cuda_note, 0,
-		"work of CUDA devices is not recorded: " CUDA_VARIABLE
-		" names another tool, %s; record without it",
-		other);
-	return 0;
-}
-
-static int add_nvtx(struct session_device *device)
-{
-	const char *other = other_tool(NVTX_VARIABLE);
-
-	if (!other)
-		return add_variable(device, NVTX_VARIABLE, device->library);
-	errmsg_set(&device->nvtx_note, 0,
-		"NVTX ranges are not recorded: " NVTX_VARIABLE
-		" was set to %s, which takes them; unset it to have them here",
-		other);
-	return 0;
+	if (there && *there && !strstr(there, INJECT_LIBRARY)) {
+		note->is_of_work = !door->lost;
+		if (door->lost) {
+			errmsg_set(&note->text, 0,
+				"%s: %s names another tool, %s; record without it", door->lost,
+				door->variable, there);
+			return 0;
+		}
+		errmsg_set(&note->text, 0, "%s was set to %s; sonde was added behind it",
+			door->variable, there);
+		strbuf_addf(&value, "%s:", there);
+	}
+	strbuf_add(&value, device->library);
+	r = strbuf_status(&value);
+	if (r < 0)
+		return r;
+	return add_variable(device, door->variable, strbuf_cstr(&value));
 }
 
 /* A program that says ranges and steps by itself finds the library; others have it loaded. */
 static int set_environment(struct session_device *device)
 {
-	_cleanup_strbuf_ struct strbuf layers = {0};
-	int result = add_variable(device, "SONDE_SESSION", target_rings_folder(device->rings));
+	int r = add_variable(device, "SONDE_SESSION", target_rings_folder(device->rings));
 
-	if (device->library)
-		if (result == 0)
-			result = add_variable(device, "SONDE_LIBRARY", device->library);
-	if (result < 0 || !device->is_recorded)
-		return result;
-	result = layers_value(device, &layers);
-	if (result == 0)
-		result = add_variable(device, LAYERS_VARIABLE, strbuf_cstr(&layers));
-	if (result == 0)
-		result = add_cuda(device);
-	if (result == 0)
-		result = add_nvtx(device);
-	return result;
+	if (r == 0 && device->library)
+		r = add_variable(device, "SONDE_LIBRARY", device->library);
+	if (!device->is_recorded)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(doors) && r == 0; i++)
+		r = add_door(device, &doors[i], &device->door_notes[i]);
+	return r;
 }
 
 /* Without the package the recording has everything but what hooks would add. */

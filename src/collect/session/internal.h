@@ -30,6 +30,14 @@
 #define LATE_NAMES_NS (2 * NS_PER_S)
 
 /* Device work: device.c. */
+#define SESSION_DOORS_MAX 8
+
+/* Of a variable that names the injected library, where another tool was named in it. */
+struct session_door_note {
+	struct errmsg text;
+	bool is_of_work; /* of interest only where device work was recorded */
+};
+
 struct session_device {
 	struct target_rings *rings; /* as offered; NULL: there is no session folder */
 	bool is_recorded;           /* device work and ranges of a command's programs are */
@@ -43,9 +51,7 @@ struct session_device {
 	char *environment[12];     /* the command's variables; NULL-ended */
 	struct errmsg note;        /* why it is not recorded */
 	struct errmsg stacks_note; /* why launches have no stacks */
-	struct errmsg layers_note;
-	struct errmsg cuda_note;  /* why CUDA is not recorded */
-	struct errmsg nvtx_note;  /* why ranges are not recorded */
+	struct session_door_note door_notes[SESSION_DOORS_MAX];
 	struct errmsg hooks_note; /* why there are no Python hooks */
 };
 
