@@ -175,9 +175,8 @@ static void say_total(struct result *result, const struct device_diff *device)
 	add_side_time(&text, "A", &device->before);
 	add_side_time(&text, "B", &device->after);
 	strbuf_add(&text, " pieces of work");
-	strbuf_inherit_status(&result->texts, &text);
 	result_lines(result, "\n");
-	result_sentence(result, 0, strbuf_cstr(&text));
+	result_say(result, 0, &text);
 	result_lines(result, "\n");
 }
 

@@ -222,12 +222,6 @@ static uint32_t add_rows(struct result *result, const struct diff_report *report
 
 /* ---- sentences ---- */
 
-static void say(struct result *result, const struct strbuf *text)
-{
-	strbuf_inherit_status(&result->texts, text);
-	result_sentence(result, 0, strbuf_cstr(text));
-}
-
 static void say_side(struct result *result, const char *which, const char *path,
 	const struct diff *diff, const struct diff_side *side)
 {
@@ -248,7 +242,7 @@ static void say_side(struct result *result, const char *which, const char *path,
 	}
 	format_duration(&text, side->duration_ns);
 	strbuf_add(&text, " recorded");
-	say(result, &text);
+	result_say(result, 0, &text);
 }
 
 void diff_add_time_change(struct strbuf *out, bool per_second, double seconds)
@@ -291,7 +285,7 @@ static void say_total(struct result *result, const struct diff *diff)
 	strbuf_addf(&text, " (%+.2f %%), p = %.2g%s", 100 * diff->total_time_change / before,
 		diff->total_time_p,
 		diff->total_time_p <= DIFF_SIGNIFICANT ? "" : ", not significant");
-	say(result, &text);
+	result_say(result, 0, &text);
 }
 
 static void say_caution(struct result *result, const char *path, double lost_share)

@@ -253,12 +253,6 @@ static void add_class(
 
 /* ---- sentences ---- */
 
-static void say(struct result *result, const struct strbuf *text)
-{
-	strbuf_inherit_status(&result->texts, text);
-	result_sentence(result, 2, strbuf_cstr(text));
-}
-
 void report_describe_cost(struct strbuf *out, const struct energy_rates *rates, double joules)
 {
 	double cost = energy_cost(rates, joules), co2_g = energy_co2_g(rates, joules);
@@ -287,7 +281,7 @@ static void say_sum(struct result *result, const struct report_view *view)
 	strbuf_add(&text, "). This is the energy of these parts, not what the machine takes from "
 			  "the wall.");
 	report_describe_cost(&text, &view->rates, use->measured_j);
-	say(result, &text);
+	result_say(result, 2, &text);
 }
 
 /* What a figure is not: in the sum, or of this machine. */
@@ -302,7 +296,7 @@ static void say_cautions(struct result *result, const struct model_energy_domain
 		strbuf_addf(&text, "%s%s is replayed from a file: this machine did not measure it.",
 			text.length ? " " : "", domain->name);
 	if (text.length)
-		say(result, &text);
+		result_say(result, 2, &text);
 }
 
 static void say_gaps(struct result *result, const char *name, const struct energy_domain_use *use)
@@ -321,7 +315,7 @@ static void say_gaps(struct result *result, const char *name, const struct energ
 	}
 	if (text.length) {
 		strbuf_add(&text, ".");
-		say(result, &text);
+		result_say(result, 2, &text);
 	}
 }
 

@@ -134,6 +134,5 @@ void energy_reasons_say(
 	for (size_t i = 0; i < ARRAY_SIZE(reasons->texts) && reasons->texts[i]; i++)
 		strbuf_addf(&text, " Not known in %zu rows: %s (%s).", reasons->counts[i],
 			sentence_of(reasons->texts[i]), reasons->texts[i]);
-	strbuf_inherit_status(&result->texts, &text);
-	result_sentence(result, 0, strbuf_cstr(&text));
+	result_say(result, 0, &text);
 }

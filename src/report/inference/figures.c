@@ -192,26 +192,19 @@ static void describe_rates(struct strbuf *text, const struct inference *inferenc
 			(unsigned long long)inference->large_chunks);
 }
 
-static void say(struct result *result, struct strbuf *text)
-{
-	strbuf_inherit_status(&result->texts, text);
-	result_sentence(result, 0, strbuf_cstr(text));
-	strbuf_clear(text);
-}
-
 void report_say_rates(struct result *result, const struct report_view *view)
 {
-	_cleanup_strbuf_ struct strbuf text = {0};
+	_cleanup_strbuf_ struct strbuf rates = {0}, goodput = {0}, energy = {0};
 
-	describe_rates(&text, view->inference);
-	say(result, &text);
+	describe_rates(&rates, view->inference);
+	result_say(result, 0, &rates);
 	if (view->slo) {
-		describe_goodput(&text, view);
-		say(result, &text);
+		describe_goodput(&goodput, view);
+		result_say(result, 0, &goodput);
 	}
 	if (view->span_energy) {
-		describe_energy(&text, view);
-		say(result, &text);
+		describe_energy(&energy, view);
+		result_say(result, 0, &energy);
 	}
 }
 

@@ -250,8 +250,7 @@ static void say_sum(struct result *result, const struct layer_use *use)
 		format_count(&text, use->unwatched_steps);
 		strbuf_add(&text, " other passes were not looked into.");
 	}
-	strbuf_inherit_status(&result->texts, &text);
-	result_sentence(result, 0, strbuf_cstr(&text));
+	result_say(result, 0, &text);
 }
 
 /* What the hooks of layers and components cost, where there are passes with and without. */
@@ -271,8 +270,7 @@ static void say_overhead(struct result *result, const struct layer_use *use)
 					((double)without->total_ns / (double)without->count) -
 				1),
 		(unsigned long long)with->count, (unsigned long long)without->count);
-	strbuf_inherit_status(&result->texts, &text);
-	result_sentence(result, 0, strbuf_cstr(&text));
+	result_say(result, 0, &text);
 }
 
 static void add_row(struct result *result, const struct report_view *view,

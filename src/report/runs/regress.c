@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "base/text.h"
-
 #define VERSION       2
 #define DEFAULT_LIMIT 20
 
@@ -182,8 +180,7 @@ static void say_what(struct result *result, const struct regress_report *report)
 	strbuf_addf(&text, ": medians of %s from %g %% and outside of their spread on",
 		report->regress->is_energy ? "energy, more" : "durations, slower",
 		report->threshold_percent);
-	strbuf_inherit_status(&result->texts, &text);
-	result_sentence(result, 0, strbuf_cstr(&text));
+	result_say(result, 0, &text);
 	result_lines(result, "\n");
 }
 

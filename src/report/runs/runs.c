@@ -253,12 +253,6 @@ static void add_prediction(struct result *result, const struct runs_report *repo
 
 /* ---- sentences ---- */
 
-static void say(struct result *result, const struct strbuf *text)
-{
-	strbuf_inherit_status(&result->texts, text);
-	result_sentence(result, 0, strbuf_cstr(text));
-}
-
 static void add_figure(struct strbuf *out, enum run_figure figure, double value)
 {
 	if (figure == RUN_TTFT_NS || figure == RUN_TPOT_NS)
@@ -289,7 +283,7 @@ static void say_best(struct result *result, const struct runs_report *report)
 		add_figure(&text, figures[i].figure,
 			report->runs->items.items[best].figures[figures[i].figure]);
 		strbuf_add(&text, ").");
-		say(result, &text);
+		result_say(result, 0, &text);
 	}
 }
 
@@ -339,7 +333,7 @@ static void say_series(
 		name_run(&text, &items[series->saturated], series->by);
 		strbuf_add(&text, " tokens on it is at least 20 % more than with the shortest.");
 	}
-	say(result, &text);
+	result_say(result, 0, &text);
 }
 
 /* "(8 experts, 12.9 of 46.7 billion parameters active)" */
@@ -387,7 +381,7 @@ static void say_mixture(
 			" The balance of its experts is %.2f (1: all are chosen equally "
 			"often).",
 			run->expert_balance);
-	say(result, &text);
+	result_say(result, 0, &text);
 }
 
 static void say_scaling(struct result *result, const struct runs_report *report)
@@ -408,7 +402,7 @@ static void say_scaling(struct result *result, const struct runs_report *report)
 		else
 			strbuf_addf(
 				&text, " (R\xc2\xb2 %.3f of %zu runs).", law.r_squared, law.count);
-		say(result, &text);
+		result_say(result, 0, &text);
 	}
 }
 
@@ -434,7 +428,7 @@ static void say_prediction(struct result *result, const struct runs_report *repo
 	strbuf_add(&text, ").");
 	if (prediction->is_extrapolation)
 		strbuf_add(&text, " It lies outside of what was measured.");
-	say(result, &text);
+	result_say(result, 0, &text);
 }
 
 /* ---- all of it ---- */
