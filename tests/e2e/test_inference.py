@@ -332,7 +332,7 @@ def test_joules_of_tokens_phases_requests_and_steps(energy_recorded, sonde, repo
     assert_energy(row["energy"], row["total_ns"])
     (row,) = [row for row in data["ranges"]["rows"] if row["name"] == "serve"]
     assert_energy(row["energy"], row["total_ns"])
-    text = sonde("report", "--by", "request", "--price", "0.25/kWh", capture, check=0).stdout
+    text = " ".join(sonde("report", "--by", "request", "--price", "0.25/kWh", capture, check=0).stdout.split())
     assert "for an output token" in text and "It cost" in text and "Energy" in text
     assert "J/token" in sonde("report", "--by", "token", capture, check=0).stdout
     for by in ("token", "phase", "step", "range"):
