@@ -43,25 +43,25 @@ const struct launches *trace_results_launches(struct trace_results *results, siz
 	return rank->has_launches ? &rank->launches : NULL;
 }
 
-const struct trace_host_waits *trace_results_host_waits(struct trace_results *results)
+const struct idle_rows *trace_results_idle_rows(struct trace_results *results)
 {
 	int r = 0;
 
-	if (results->has_host_waits)
-		return &results->host_waits;
+	if (results->has_idle_rows)
+		return &results->idle_rows;
+	results->idle_rows.by_device = results->count == 1;
 	for (size_t i = 0; r == 0 && i < results->count; i++) {
 		const struct trace_idle *idle = trace_results_idle(results, i);
 
-		r = idle ? trace_host_waits_add(&results->host_waits, &results->views[i], idle)
-			 : -1;
+		r = idle ? idle_rows_add(&results->idle_rows, &results->views[i], idle) : -1;
 	}
 	if (r < 0) {
-		trace_host_waits_done(&results->host_waits);
+		idle_rows_done(&results->idle_rows);
 		return NULL;
 	}
-	trace_host_waits_finish(&results->host_waits);
-	results->has_host_waits = true;
-	return &results->host_waits;
+	idle_rows_finish(&results->idle_rows);
+	results->has_idle_rows = true;
+	return &results->idle_rows;
 }
 
 const struct kernels *trace_results_kernels(struct trace_results *results)
@@ -81,6 +81,6 @@ void trace_results_done(struct trace_results *results)
 	}
 	free(results->ranks);
 	results->ranks = NULL;
-	trace_host_waits_done(&results->host_waits);
+	idle_rows_done(&results->idle_rows);
 	kernels_done(&results->kernels);
 }

@@ -3,7 +3,7 @@
  * first asked for. */
 #pragma once
 
-#include "analyses/device/host_waits.h"
+#include "analyses/device/idle_rows.h"
 #include "analyses/device/kernels.h"
 #include "analyses/device/launches.h"
 #include "analyses/device/temporal.h"
@@ -21,16 +21,16 @@ struct trace_results {
 	const struct trace_view *views; /* one of each rank, by rank */
 	size_t count;
 	struct trace_rank_results *ranks; /* NULL: nothing was asked for */
-	struct trace_host_waits host_waits;
+	struct idle_rows idle_rows;
 	struct kernels kernels;
-	bool has_host_waits, has_kernels;
+	bool has_idle_rows, has_kernels;
 };
 
 /* Of the view of this index, or of all together. NULL when memory ran out. */
 const struct temporal *trace_results_temporal(struct trace_results *results, size_t index);
 const struct trace_idle *trace_results_idle(struct trace_results *results, size_t index);
 const struct launches *trace_results_launches(struct trace_results *results, size_t index);
-const struct trace_host_waits *trace_results_host_waits(struct trace_results *results);
+const struct idle_rows *trace_results_idle_rows(struct trace_results *results);
 const struct kernels *trace_results_kernels(struct trace_results *results);
 
 void trace_results_done(struct trace_results *results);

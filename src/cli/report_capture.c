@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "analyses/device/device_idle.h"
+#include "analyses/device/idle_spans.h"
 #include "cli/command.h"
 #include "load/capture.h"
 #include "report/recording/recording.h"
@@ -13,13 +13,13 @@
 
 /* What is found in all of the model, before filters leave something out. */
 struct before_narrowing {
-	struct device_idle idle;
+	struct idle_spans idle; /* with --weight gpu-idle */
 	struct energy_use energy;
 };
 
 static void before_narrowing_done(struct before_narrowing *before)
 {
-	device_idle_done(&before->idle);
+	idle_spans_done(&before->idle);
 	energy_use_done(&before->energy);
 }
 
@@ -79,7 +79,6 @@ static int write_report(struct making *making, const char *path, struct strbuf *
 		.model = making->model,
 		.selection = arguments->selection,
 		.selected = &making->selected,
-		.idle = making->model->is_narrowed ? NULL : &making->before.idle,
 		.energy = &making->before.energy,
 		.slo = arguments->slo,
 		.rates = arguments->rates,
@@ -119,7 +118,8 @@ static int report(const struct report_capture_arguments *arguments, const char *
 	if (r < 0)
 		return r;
 	/* Before events are left out. */
-	if (device_idle_init(&making.before.idle, making.model) < 0)
+	if (shown_weight(arguments->shown) == MODEL_WEIGHT_GPU_IDLE &&
+		idle_spans_init(&making.before.idle, making.model) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while looking at idle devices");
 	r = charge_energy(making.model, arguments->selection, &making.before.energy, err);
 	if (r == 0)

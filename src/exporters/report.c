@@ -10,7 +10,6 @@ static int write_document(const struct model *model, const struct selection *sel
 	enum report_form form, struct strbuf *out, struct errmsg *err)
 {
 	static const struct selection everything = {0};
-	_cleanup_device_idle_ struct device_idle idle = {0};
 	_cleanup_report_recording_ struct report_recording recording = {0};
 	_cleanup_report_timeline_ struct report_timeline timeline = {0};
 	const struct report_view view = {
@@ -19,16 +18,13 @@ static int write_document(const struct model *model, const struct selection *sel
 		.selected = selected,
 		.capture = options->capture,
 		.energy = options->energy,
-		.idle = model->is_narrowed ? NULL : &idle,
 		.rates = ENERGY_RATES_NONE,
 	};
 	const struct report_document document = {
 		.input = {.recording = &recording.view, .trace = &timeline.report, .is_json = true},
 		.by = form == REPORT_FORM_CSV ? "function" : NULL};
-	int r = model->is_narrowed ? 0 : device_idle_init(&idle, model);
+	int r = report_recording_init(&recording, &view);
 
-	if (r == 0)
-		r = report_recording_init(&recording, &view);
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while making the report");
 	if (form == REPORT_FORM_JSON)

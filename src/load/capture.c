@@ -62,29 +62,6 @@ int load_capture(const char *path, const struct shown_options *shown,
 	return 0;
 }
 
-/* Names the thread and the leaf of each part of each gap. */
-static int weigh_idle(struct model *model, const struct device_idle *idle)
-{
-	ARRAY_OF(struct model_span) spans = {0};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < idle->spans.count; i++) {
-		const struct device_idle_span *span = &idle->spans.items[i];
-
-		r = array_append(&spans, (struct model_span){
-						 .start_ns = span->start_ns,
-						 .end_ns = span->end_ns,
-						 .process = span->process,
-						 .stack = span->stack,
-						 .thread = span->thread,
-						 .leaf = device_idle_cause_leaf(span->cause),
-					 });
-	}
-	r = r ?: model_weigh_spans(model, "[idle]", spans.items, spans.count);
-	array_done(&spans);
-	return r;
-}
-
 int charge_energy(struct model *model, const struct selection *selection,
 	struct energy_use *ret_energy, struct errmsg *err)
 {
@@ -99,12 +76,12 @@ int charge_energy(struct model *model, const struct selection *selection,
 int select_and_weigh(struct model *model, const struct shown_options *shown,
 	const struct selection *selection, struct energy_use *ret_energy, struct errmsg *err)
 {
-	_cleanup_device_idle_ struct device_idle idle = {0};
+	_cleanup_idle_spans_ struct idle_spans idle = {0};
 	int r = charge_energy(model, selection, ret_energy, err);
 
 	if (r < 0)
 		return r;
-	if (shown_weight(shown) == MODEL_WEIGHT_GPU_IDLE && device_idle_init(&idle, model) < 0)
+	if (shown_weight(shown) == MODEL_WEIGHT_GPU_IDLE && idle_spans_init(&idle, model) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
 	r = selection_narrow(selection, model, err);
 	return r ?: weigh_capture(model, shown, &idle, ret_energy, err);
@@ -126,11 +103,11 @@ static int refuse_energy(const struct model *model, struct errmsg *err)
 }
 
 static int weigh_as_asked(struct model *model, enum model_weight weight,
-	const struct device_idle *idle, const struct energy_use *energy)
+	const struct idle_spans *idle, const struct energy_use *energy)
 {
 	switch (weight) {
 	case MODEL_WEIGHT_GPU_IDLE:
-		return weigh_idle(model, idle);
+		return model_weigh_spans(model, "[idle]", idle->items.items, idle->items.count);
 	case MODEL_WEIGHT_ENERGY:
 		return model_weigh_energy(model, energy->rests.items, energy->rests.count);
 	default:
@@ -139,7 +116,7 @@ static int weigh_as_asked(struct model *model, enum model_weight weight,
 }
 
 int weigh_capture(struct model *model, const struct shown_options *shown,
-	const struct device_idle *idle, const struct energy_use *energy, struct errmsg *err)
+	const struct idle_spans *idle, const struct energy_use *energy, struct errmsg *err)
 {
 	enum model_weight weight = shown_weight(shown);
 

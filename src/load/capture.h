@@ -3,7 +3,7 @@
  * it, and what its samples are weighed by. */
 #pragma once
 
-#include "analyses/device/device_idle.h"
+#include "analyses/device/idle_spans.h"
 #include "analyses/energy/use.h"
 #include "analyses/selection.h"
 #include "base/errmsg.h"
@@ -39,7 +39,7 @@ int charge_energy(struct model *model, const struct selection *selection,
  * before it was narrowed.
  */
 int weigh_capture(struct model *model, const struct shown_options *shown,
-	const struct device_idle *idle, const struct energy_use *energy, struct errmsg *err);
+	const struct idle_spans *idle, const struct energy_use *energy, struct errmsg *err);
 /* The same, after selection_narrow(). */
 int select_and_weigh(struct model *model, const struct shown_options *shown,
 	const struct selection *selection, struct energy_use *ret_energy, struct errmsg *err);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "analyses/cpu/breakdown.h"
-#include "analyses/device/device_idle.h"
 #include "analyses/device/device_work.h"
 #include "analyses/energy/use.h"
 #include "analyses/inference/cost.h"
@@ -17,11 +16,12 @@
 #include "analyses/selection.h"
 #include "report/table.h"
 
+struct trace_report;
+
 struct report_view {
 	const struct model *model;
 	const struct selection *selection;
 	const struct selected *selected;
-	const struct device_idle *idle; /* of the samples before they were weighed; NULL: none */
 	const struct range_use *ranges; /* likewise, these six */
 	const struct step_use *steps;
 	const struct window_use *windows;
@@ -46,17 +46,15 @@ struct report_view {
 /* All return 0 or -ENOMEM. */
 
 /* What devices did, and which lines launched it; nothing when nothing was recorded. */
-int report_device(const struct report_view *view, size_t limit);
+int report_device(
+	const struct report_view *view, const struct trace_report *timeline, size_t limit);
 
 /* Of CUDA: what launching took, memory, and which of it ran in graphs. */
 void report_cuda(const struct report_view *view, const struct device_work *work);
 /* CUDA graphs and their nodes. */
 int report_graphs(const struct report_view *view, size_t limit);
 /* How launches reach devices, what ran at the same time, and what would help. */
-int report_device_flow(const struct report_view *view);
-
-/* Why devices were idle; nothing when none was, or without view->idle. */
-int report_device_idle(const struct report_view *view, size_t limit);
+int report_device_flow(const struct report_view *view, const struct trace_report *timeline);
 
 /* Appends a paragraph on the windows of the recording; nothing when it has none. */
 void report_describe_windows(const struct model *model, struct strbuf *out);

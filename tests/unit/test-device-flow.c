@@ -186,7 +186,7 @@ static void test_advice(void **state)
 		.short_kernels = 62,
 		.span_ns = 1000000,
 		.empty_ns = 600000};
-	struct device_idle_device idle = {0};
+	struct trace_idle_place idle = {0};
 
 	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_LAUNCH_BOUND);
 	launches.short_kernels = 40;
@@ -196,7 +196,7 @@ static void test_advice(void **state)
 	/* Few launches, but 60 % idle. */
 	launches.launches = 10;
 	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_QUEUED);
-	idle.by_cause[DEVICE_IDLE_COPY] = 400000;
+	idle.by_cause_ns[TRACE_IDLE_BLOCKED] = 400000;
 	assert_int_equal(device_advice(&overlap, &launches, &idle), DEVICE_ADVICE_BLOCKING);
 	overlap.by_set[0] = 290000;
 	assert_int_equal(device_advice(&overlap, &launches, &idle), DEVICE_ADVICE_NONE);

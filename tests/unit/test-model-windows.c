@@ -3,10 +3,10 @@
 #include "model-example.h"
 
 #include "analyses/cpu/timeline.h"
-#include "analyses/device/device_idle.h"
 #include "analyses/device/device_launches.h"
 #include "analyses/device/device_overlap.h"
 #include "analyses/device/device_work.h"
+#include "analyses/device/idle_spans.h"
 #include "analyses/program/step_use.h"
 #include "analyses/program/window_use.h"
 #include "model/windows.h"
@@ -291,7 +291,7 @@ static void test_choice_texts(void **state)
 /* 2 ms of gap in each window; the 30 ms between the windows are not one. */
 static void test_idle(void **state)
 {
-	_cleanup_device_idle_ struct device_idle idle = {0};
+	_cleanup_idle_spans_ struct idle_spans idle = {0};
 	_cleanup_device_work_ struct device_work work = {0};
 	struct device_overlap overlap;
 	struct device_launches launches;
@@ -306,10 +306,10 @@ static void test_idle(void **state)
 	add_work(&example, 45 * MS, 46 * MS);
 	add_work(&example, 48 * MS, 61 * MS); /* longer than the window */
 	model = example_end(&example);
-	assert_int_equal(device_idle_init(&idle, model), 0);
-	assert_int_equal(idle.devices.items[0].gaps, 2);
-	assert_int_equal(idle.devices.items[0].idle_ns, 4 * MS);
-	assert_int_equal(idle.devices.items[0].span_ns, 4 * MS + 16 * MS);
+	assert_int_equal(idle_spans_init(&idle, model), 0);
+	assert_int_equal(idle.items.count, 2);
+	array_foreach (&idle.items, span)
+		assert_int_equal(span->end_ns - span->start_ns, 2 * MS);
 	assert_int_equal(device_work_init(&work, model), 0);
 	assert_int_equal(work.devices.items[0].busy_ns, 15 * MS);
 	assert_int_equal(device_overlap_init(&overlap, model), 0);

@@ -246,11 +246,11 @@ static void medians_are_beside_means(void **state)
 
 /* ---- what the host did ---- */
 
-static const struct trace_host_waits_row *host_row(
-	const struct trace_host_waits *waits, const char *name)
+static const struct idle_row *host_row(const struct idle_rows *waits, const char *name)
 {
 	array_foreach (&waits->rows, row) {
-		if (name ? row->name && strcmp(row->name, name) == 0 : !row->name)
+		if (idle_row_is_host(row) &&
+			(name ? row->name && strcmp(row->name, name) == 0 : !row->name))
 			return row;
 	}
 	fail_msg("no row of %s", name ? name : "nothing");
@@ -262,7 +262,7 @@ static void host_waits_are_charged_to_the_innermost_row(void **state)
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
 	_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
-	const struct trace_host_waits *waits;
+	const struct idle_rows *waits;
 
 	example_launch(trace, "a", 7, 0, 5 * US, 10 * US, 10 * US, 1);
 	/* The GPU is idle from 20 us to 115 us; the launch begins at 110 us. */
@@ -271,15 +271,15 @@ static void host_waits_are_charged_to_the_innermost_row(void **state)
 	example_host(trace, TRACE_CPU_OP, "elsewhere", EXAMPLE_PID + 1, 0, 200 * US, 0);
 	example_launch(trace, "b", 7, 110 * US, 2 * US, 115 * US, 10 * US, 2);
 	view(&own, trace, ours);
-	waits = trace_results_host_waits(&results);
+	waits = trace_results_idle_rows(&results);
 	assert_non_null(waits);
-	assert_int_equal(waits->time_ns, 90 * US);
-	assert_int_equal(waits->rows.count, 3);
+	assert_int_equal(waits->host_ns, 90 * US);
+	assert_int_equal(waits->rows.count, 4); /* and the launch */
 	assert_int_equal(host_row(waits, "load")->time_ns, 30 * US);
 	assert_int_equal(host_row(waits, "step")->time_ns, 30 * US);
 	assert_int_equal(host_row(waits, "step")->gaps, 1);
 	assert_int_equal(host_row(waits, NULL)->time_ns, 30 * US);
-	assert_string_equal(trace_host_waits_kind(host_row(waits, "load")), "operator");
+	assert_string_equal(idle_row_kind(host_row(waits, "load")), "operator");
 }
 
 /* ---- queues ---- */

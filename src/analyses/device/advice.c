@@ -41,7 +41,7 @@ static enum device_advice idle_advice(
 }
 
 enum device_advice device_advice(const struct device_overlap_device *overlap,
-	const struct device_launches_device *launches, const struct device_idle_device *idle)
+	const struct device_launches_device *launches, const struct trace_idle_place *idle)
 {
 	uint64_t idle_ns = overlap->by_set[0], copy_ns = overlap->by_set[DEVICE_COPY];
 	uint64_t communication_ns = overlap->by_set[DEVICE_COMMUNICATION];
@@ -57,7 +57,7 @@ enum device_advice device_advice(const struct device_overlap_device *overlap,
 		return DEVICE_ADVICE_COPIES;
 	if (most_ns == communication_ns)
 		return DEVICE_ADVICE_COMMUNICATION;
-	if (idle && device_idle_blocked_ns(idle) >= idle_ns / 2)
+	if (idle && idle->by_cause_ns[TRACE_IDLE_BLOCKED] >= (int64_t)idle_ns / 2)
 		return DEVICE_ADVICE_BLOCKING;
 	return idle_advice(idle_ns, launches);
 }

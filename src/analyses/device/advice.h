@@ -2,9 +2,9 @@
 /* What would help a device most, where its figures say so clearly. */
 #pragma once
 
-#include "analyses/device/device_idle.h"
 #include "analyses/device/device_launches.h"
 #include "analyses/device/device_overlap.h"
+#include "analyses/device/trace_idle.h"
 
 enum device_advice {
 	DEVICE_ADVICE_NONE,
@@ -26,4 +26,4 @@ const char *device_advice_name(enum device_advice advice);
  * it is idle for IDLE_ADVICE_PERCENT.
  */
 enum device_advice device_advice(const struct device_overlap_device *overlap,
-	const struct device_launches_device *launches, const struct device_idle_device *idle);
+	const struct device_launches_device *launches, const struct trace_idle_place *idle);

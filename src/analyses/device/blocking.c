@@ -28,7 +28,9 @@ static enum blocks blocks_of(const char *name)
 {
 	static const char *const waits[] = {
 		"Synchronize", "clFinish", "clWaitForEvents", "urQueueFinish", "urEventWait", NULL};
-	static const char *const copies[] = {"Memcpy", "Memset", "EnqueueMem", NULL};
+	static const char *const copies[] = {"Memcpy", "Memset", "EnqueueMem", "clEnqueueRead",
+		"clEnqueueWrite", "clEnqueueCopy", "clEnqueueFill", "clEnqueueMap",
+		"clEnqueueUnmap", "clEnqueueMigrate", NULL};
 	static const char *const allocations[] = {
 		"Malloc", "Free", "HostAlloc", "MemAlloc", "HostRegister", NULL};
 

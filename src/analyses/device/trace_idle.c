@@ -4,57 +4,206 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analyses/cpu/thread_history.h"
 #include "analyses/device/blocking.h"
 #include "analyses/device/idle_limits.h"
+#include "model/windows.h"
+
+/* Its name, the name as a frame, and for a table. */
+#define CAUSE(name, title, meaning)                                                                \
+	{                                                                                          \
+		name, "[idle: " name "]", title, meaning                                           \
+	}
+
+static const char *const causes[TRACE_IDLE_CAUSE_MAX][4] = {
+	[TRACE_IDLE_HOST] =
+		CAUSE("host_wait", "Host wait", "the host had not come to launch what was next"),
+	[TRACE_IDLE_RUNNING] = CAUSE("running", "Running", "the launching thread ran code"),
+	[TRACE_IDLE_GIL] = CAUSE("gil", "GIL", "it waited for Python's interpreter lock"),
+	[TRACE_IDLE_LOCK] = CAUSE("lock", "Lock", "it waited for a lock or condition"),
+	[TRACE_IDLE_SLEEP] = CAUSE("sleep", "Sleep", "it slept"),
+	[TRACE_IDLE_DISK] = CAUSE("disk", "Disk", "it waited for a file or disk"),
+	[TRACE_IDLE_CHANNEL] =
+		CAUSE("pipe_socket_poll", "Pipe", "it waited for a pipe, socket or poll"),
+	[TRACE_IDLE_CPU] = CAUSE("cpu", "CPU", "it could have run, and had no CPU"),
+	[TRACE_IDLE_WAIT] = CAUSE("other_wait", "Other wait", "it waited for something else"),
+	[TRACE_IDLE_BLOCKED] = CAUSE("blocking_call", "Blocking call",
+		"the host was blocked in a copy, wait or allocation"),
+	[TRACE_IDLE_LAUNCH] = CAUSE("launch", "Launch", "it was being launched"),
+	[TRACE_IDLE_KERNEL] =
+		CAUSE("kernel_wait", "Kernel wait", "between kernels, less than 30 \xc2\xb5s"),
+	[TRACE_IDLE_OTHER] =
+		CAUSE("other", "Other", "launched; waited for an event or another stream"),
+	[TRACE_IDLE_UNKNOWN] = CAUSE("unknown", "Unknown", "its launch is not known"),
+};
+
+static const char *word(enum trace_idle_cause cause, unsigned which)
+{
+	return cause < TRACE_IDLE_CAUSE_MAX ? causes[cause][which] : NULL;
+}
 
 const char *trace_idle_cause_name(enum trace_idle_cause cause)
 {
-	static const char *const names[TRACE_IDLE_CAUSE_MAX] = {
-		[TRACE_IDLE_HOST] = "host_wait",
-		[TRACE_IDLE_BLOCKED] = "blocking_call",
-		[TRACE_IDLE_LAUNCH] = "launch",
-		[TRACE_IDLE_KERNEL] = "kernel_wait",
-		[TRACE_IDLE_OTHER] = "other",
-		[TRACE_IDLE_UNKNOWN] = "unknown",
-	};
+	return word(cause, 0);
+}
 
-	return cause < TRACE_IDLE_CAUSE_MAX ? names[cause] : NULL;
+const char *trace_idle_cause_leaf(enum trace_idle_cause cause)
+{
+	return word(cause, 1);
+}
+
+const char *trace_idle_cause_title(enum trace_idle_cause cause)
+{
+	return word(cause, 2);
 }
 
 const char *trace_idle_cause_meaning(enum trace_idle_cause cause)
 {
-	static const char *const meanings[TRACE_IDLE_CAUSE_MAX] = {
-		[TRACE_IDLE_HOST] = "the host had not come to launch what was next",
-		[TRACE_IDLE_BLOCKED] = "the host was blocked in a copy, wait or allocation",
-		[TRACE_IDLE_LAUNCH] = "it was being launched",
-		[TRACE_IDLE_KERNEL] = "between kernels, less than 30 \xc2\xb5s",
-		[TRACE_IDLE_OTHER] = "launched; waited for an event or another stream",
-		[TRACE_IDLE_UNKNOWN] = "its launch is not in the trace",
+	return word(cause, 3);
+}
+
+int64_t trace_idle_host_ns(const int64_t by_cause_ns[TRACE_IDLE_CAUSE_MAX])
+{
+	int64_t sum_ns = 0;
+
+	for (int cause = 0; trace_idle_is_host((enum trace_idle_cause)cause); cause++)
+		sum_ns += by_cause_ns[cause];
+	return sum_ns;
+}
+
+static enum trace_idle_cause cause_of_wait(enum wire_wait wait)
+{
+	static const enum trace_idle_cause known[WIRE_WAIT_MAX] = {
+		[WIRE_WAIT_NONE] = TRACE_IDLE_RUNNING,
+		[WIRE_WAIT_CPU] = TRACE_IDLE_CPU,
+		[WIRE_WAIT_LOCK] = TRACE_IDLE_LOCK,
+		[WIRE_WAIT_GIL] = TRACE_IDLE_GIL,
+		[WIRE_WAIT_POLL] = TRACE_IDLE_CHANNEL,
+		[WIRE_WAIT_SLEEP] = TRACE_IDLE_SLEEP,
+		[WIRE_WAIT_PIPE] = TRACE_IDLE_CHANNEL,
+		[WIRE_WAIT_SOCKET] = TRACE_IDLE_CHANNEL,
+		[WIRE_WAIT_DISK] = TRACE_IDLE_DISK,
+		[WIRE_WAIT_FILE_LOCK] = TRACE_IDLE_LOCK,
 	};
 
-	return cause < TRACE_IDLE_CAUSE_MAX ? meanings[cause] : NULL;
+	return wait < WIRE_WAIT_MAX && known[wait] ? known[wait] : TRACE_IDLE_WAIT;
 }
 
 /* ---- ours ---- */
 
-static int add_part(struct trace_idle *idle, const struct trace_idle_gap *gap,
+/* What gaps are charged by. */
+struct finding {
+	struct trace_idle *idle;
+	const struct trace_view *view;
+	const struct model *model; /* of a recording; NULL: there are no samples */
+	struct trace_blocking blocking;
+	struct thread_history history;
+};
+
+/* Parts of one sample are one. */
+static int append_part(const struct finding *finding, const struct trace_idle_gap *part)
+{
+	struct trace_idle *idle = finding->idle;
+	struct trace_idle_gap *last =
+		idle->gaps.count ? &idle->gaps.items[idle->gaps.count - 1] : NULL;
+
+	if (last && last->place == part->place && last->next == part->next &&
+		last->end_ns == part->start_ns && last->cause == part->cause &&
+		last->call == part->call && last->sample == part->sample) {
+		last->end_ns = part->end_ns;
+		return 0;
+	}
+	return array_append(&idle->gaps, *part);
+}
+
+static const struct model_device_work *recorded_next(
+	const struct finding *finding, const struct trace_idle_gap *part)
+{
+	const struct trace *trace = finding->view->trace;
+	const struct trace_event *event =
+		&trace->events.items[finding->view->works.items[part->next].row];
+	const struct trace_work *work = trace_work(trace, event);
+
+	return &finding->model->device_works.items[work->recorded - 1];
+}
+
+/* A sample that was taken outside of a call cannot tell where the call is. */
+static bool was_taken_in(
+	const struct finding *finding, const struct model_sample *sample, uint32_t call)
+{
+	const struct trace_event *event;
+	int64_t time_ns;
+
+	if (call == MODEL_NONE)
+		return true;
+	event = &finding->view->trace->events.items[call];
+	time_ns = (int64_t)(sample->time_ns - finding->view->trace->recorded_from_ns);
+	return time_ns >= event->start_ns && time_ns <= trace_end_ns(event);
+}
+
+/* Tells a part apart by what the launching thread did. */
+static int add_sampled(
+	const struct finding *finding, struct trace_idle_gap part, uint32_t launch_stack)
+{
+	uint64_t from_ns = finding->view->trace->recorded_from_ns;
+	uint32_t thread = recorded_next(finding, &part)->thread;
+	enum trace_idle_cause cause = part.cause;
+	int64_t end_ns = part.end_ns;
+	int r = 0;
+
+	while (r == 0 && part.start_ns < end_ns) {
+		uint64_t until_ns = from_ns + (uint64_t)end_ns;
+		const struct model_sample *sample;
+
+		part.cause = cause;
+		part.stack = launch_stack;
+		part.sample = thread_history_find(
+			&finding->history, thread, from_ns + (uint64_t)part.start_ns, &until_ns);
+		sample = part.sample == MODEL_NONE ? NULL
+						   : &finding->model->samples.items[part.sample];
+		if (sample && was_taken_in(finding, sample, part.call)) {
+			part.stack = sample->stack;
+			if (cause == TRACE_IDLE_HOST)
+				part.cause = cause_of_wait(sample->wait);
+		} else {
+			part.sample = MODEL_NONE;
+		}
+		part.end_ns = (int64_t)(until_ns - from_ns);
+		r = append_part(finding, &part);
+		part.start_ns = part.end_ns;
+	}
+	return r;
+}
+
+static int add_part(const struct finding *finding, const struct trace_idle_gap *gap,
 	enum trace_idle_cause cause, int64_t end_ns)
 {
+	uint32_t launch = finding->view->works.items[gap->next].launch;
 	struct trace_idle_gap part = *gap;
 
 	part.cause = cause;
 	part.end_ns = end_ns;
-	return part.start_ns < end_ns ? array_append(&idle->gaps, part) : 0;
+	part.sample = part.stack = MODEL_NONE;
+	if (part.start_ns >= end_ns)
+		return 0;
+	if (!finding->model || cause == TRACE_IDLE_UNKNOWN)
+		return append_part(finding, &part);
+	if (cause == TRACE_IDLE_HOST)
+		return add_sampled(finding, part, MODEL_NONE);
+	if (cause != TRACE_IDLE_BLOCKED || part.call == launch)
+		part.stack = recorded_next(finding, &part)->launch_stack;
+	return cause == TRACE_IDLE_BLOCKED ? add_sampled(finding, part, part.stack)
+					   : append_part(finding, &part);
 }
 
 /*
  * From the gap's start up to `end_ns`, which is where the gap starts afterwards. `launch`: the one
  * call of the thread that can have blocked, or is within it; NULL: any.
  */
-static int add_gap(struct trace_idle *idle, const struct trace_blocking *blocking,
-	struct trace_idle_gap *gap, uint32_t track, const struct trace_event *launch,
-	int64_t end_ns)
+static int add_gap(const struct finding *finding, struct trace_idle_gap *gap, uint32_t track,
+	const struct trace_event *launch, int64_t end_ns)
 {
+	const struct trace_blocking *blocking = &finding->blocking;
 	size_t i = trace_blocking_find(blocking, track, gap->start_ns);
 	int r = 0;
 
@@ -66,21 +215,21 @@ static int add_gap(struct trace_idle *idle, const struct trace_blocking *blockin
 		if (launch &&
 			(call->start_ns > launch->start_ns || call->end_ns < trace_end_ns(launch)))
 			continue;
-		r = add_part(idle, gap, gap->cause, call->start_ns);
+		r = add_part(finding, gap, gap->cause, call->start_ns);
 		gap->start_ns = MAX(gap->start_ns, call->start_ns);
 		gap->call = call->row;
-		r = r ?: add_part(idle, gap, TRACE_IDLE_BLOCKED, MIN(call->end_ns, end_ns));
+		r = r ?: add_part(finding, gap, TRACE_IDLE_BLOCKED, MIN(call->end_ns, end_ns));
 		gap->start_ns = MIN(call->end_ns, end_ns);
 		gap->call = MODEL_NONE;
 	}
-	r = r ?: add_part(idle, gap, gap->cause, end_ns);
+	r = r ?: add_part(finding, gap, gap->cause, end_ns);
 	gap->start_ns = end_ns;
 	return r;
 }
 
-static int charge_gap(struct trace_idle *idle, const struct trace_view *view,
-	const struct trace_blocking *blocking, struct trace_idle_gap gap)
+static int charge_gap(const struct finding *finding, struct trace_idle_gap gap)
 {
+	const struct trace_view *view = finding->view;
 	const struct trace_view_work *work = &view->works.items[gap.next];
 	const struct trace_event *launch;
 	int64_t launch_ns;
@@ -89,20 +238,20 @@ static int charge_gap(struct trace_idle *idle, const struct trace_view *view,
 	gap.call = MODEL_NONE;
 	gap.cause = TRACE_IDLE_UNKNOWN;
 	if (work->launch == MODEL_NONE)
-		return add_part(idle, &gap, gap.cause, work->start_ns);
+		return add_part(finding, &gap, gap.cause, work->start_ns);
 	launch = &view->trace->events.items[work->launch];
 	launch_ns = trace_view_start_ns(view, launch);
 	if (launch_ns <= gap.start_ns) {
 		gap.cause = TRACE_IDLE_KERNEL;
 		if (work->start_ns - gap.start_ns < IDLE_KERNEL_WAIT_NS)
-			return add_part(idle, &gap, gap.cause, work->start_ns);
+			return add_part(finding, &gap, gap.cause, work->start_ns);
 		gap.cause = TRACE_IDLE_OTHER;
-		return add_gap(idle, blocking, &gap, launch->track, launch, work->start_ns);
+		return add_gap(finding, &gap, launch->track, launch, work->start_ns);
 	}
 	gap.cause = TRACE_IDLE_HOST;
-	r = add_gap(idle, blocking, &gap, launch->track, NULL, MIN(launch_ns, work->start_ns));
+	r = add_gap(finding, &gap, launch->track, NULL, MIN(launch_ns, work->start_ns));
 	gap.cause = TRACE_IDLE_LAUNCH;
-	return r ?: add_gap(idle, blocking, &gap, launch->track, launch, work->start_ns);
+	return r ?: add_gap(finding, &gap, launch->track, launch, work->start_ns);
 }
 
 /* The end of the last work of a place. */
@@ -111,41 +260,65 @@ struct busy {
 	bool is_known;
 };
 
-static int pass_work(struct trace_idle *idle, const struct trace_view *view,
-	const struct trace_blocking *blocking, struct busy *busy, uint32_t place, uint32_t index)
+/* In another window it begins anew: what it did between them nobody knows. */
+static bool is_seen(const struct finding *finding, int64_t begin_ns, int64_t end_ns)
 {
-	const struct trace_view_work *work = &view->works.items[index];
+	uint64_t from_ns = finding->view->trace->recorded_from_ns;
+
+	return !finding->model || model_is_continuous(finding->model, from_ns + (uint64_t)begin_ns,
+					  from_ns + (uint64_t)end_ns);
+}
+
+static int pass_work(
+	const struct finding *finding, struct busy *busy, uint32_t place, uint32_t index)
+{
+	const struct trace_view_work *work = &finding->view->works.items[index];
 	int r = 0;
 
-	if (busy->is_known && work->start_ns > busy->until_ns)
-		r = charge_gap(idle, view, blocking,
-			(struct trace_idle_gap){
-				.start_ns = busy->until_ns,
-				.end_ns = work->start_ns,
-				.place = place,
-				.next = index,
-			});
+	if (busy->is_known && work->start_ns > busy->until_ns &&
+		is_seen(finding, busy->until_ns, work->start_ns)) {
+		finding->idle->places.items[place].gap_count++;
+		r = charge_gap(finding, (struct trace_idle_gap){
+						.start_ns = busy->until_ns,
+						.end_ns = work->start_ns,
+						.place = place,
+						.next = index,
+					});
+	}
 	busy->until_ns = busy->is_known ? MAX(busy->until_ns, work->end_ns) : work->end_ns;
 	busy->is_known = true;
 	return r;
 }
 
-static int find_gaps(struct trace_idle *idle, const struct trace_view *view)
+static int pass_works(const struct finding *finding)
 {
+	const struct trace_view *view = finding->view;
 	uint32_t devices = (uint32_t)view->devices.count;
 	_cleanup_free_ struct busy *busy = calloc(devices + view->streams.count + 1, sizeof(*busy));
-	_cleanup_trace_blocking_ struct trace_blocking blocking = {0};
-	int r = busy ? trace_blocking_init(&blocking, view->trace) : -ENOMEM;
+	int r = busy ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < view->works.count; i++) {
 		uint32_t stream = view->works.items[i].stream;
 		uint32_t device = view->streams.items[stream].device;
 
-		r = pass_work(idle, view, &blocking, &busy[device], device, i);
-		r = r
-			    ?: pass_work(idle, view, &blocking, &busy[devices + stream],
-				       devices + stream, i);
+		r = pass_work(finding, &busy[device], device, i);
+		if (r == 0)
+			r = pass_work(finding, &busy[devices + stream], devices + stream, i);
 	}
+	return r;
+}
+
+static int find_gaps(struct trace_idle *idle, const struct trace_view *view)
+{
+	struct finding finding = {.idle = idle, .view = view, .model = view->trace->recorded};
+	int r = trace_blocking_init(&finding.blocking, view->trace);
+
+	if (r == 0 && finding.model)
+		r = thread_history_init(&finding.history, finding.model);
+	if (r == 0)
+		r = pass_works(&finding);
+	trace_blocking_done(&finding.blocking);
+	thread_history_done(&finding.history);
 	return r;
 }
 
@@ -215,6 +388,8 @@ static int hta_add_stream(struct trace_idle *idle, const struct trace_view *view
 						      .place = place,
 						      .next = next,
 						      .call = MODEL_NONE,
+						      .sample = MODEL_NONE,
+						      .stack = MODEL_NONE,
 						      .cause = hta_cause(view, work, end_ns),
 					      });
 	}
@@ -294,6 +469,19 @@ static int add_sums(struct trace_idle *idle)
 	return r;
 }
 
+const struct trace_idle_place *trace_idle_of_device(
+	const struct trace_idle *idle, const struct trace_view *view, const char *name)
+{
+	array_foreach (&idle->places, place) {
+		int64_t number = view->devices.items[place->device].number;
+
+		if (place->stream == MODEL_NONE &&
+			strcmp(trace_device_name(view->trace, number), name) == 0)
+			return place;
+	}
+	return NULL;
+}
+
 int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_place *place,
 	enum trace_idle_cause cause, struct trace_describe *ret_describe)
 {
@@ -305,7 +493,15 @@ int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_p
 	for (uint32_t i = place->first; i < place->first + place->count; i++) {
 		const struct trace_idle_gap *gap = &idle->gaps.items[i];
 
-		if (gap->cause == cause)
+		const struct trace_idle_gap *last = i > place->first ? gap - 1 : NULL;
+
+		if (gap->cause != cause)
+			continue;
+		/* Samples cut a part into several. */
+		if (last && last->cause == cause && last->next == gap->next &&
+			last->end_ns == gap->start_ns && last->call == gap->call)
+			lengths[found - 1] += gap->end_ns - gap->start_ns;
+		else
 			lengths[found++] = gap->end_ns - gap->start_ns;
 	}
 	return trace_describe_ns(ret_describe, lengths, found);

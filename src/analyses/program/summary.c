@@ -161,25 +161,28 @@ static bool is_part(int64_t part_ns, int64_t whole_ns, int percent)
 static unsigned main_idle_advice(const struct trace_summary *summary)
 {
 	static const unsigned advices[TRACE_IDLE_CAUSE_MAX] = {
-		[TRACE_IDLE_HOST] = TRACE_ADVICE_HOST_BOUND,
+		[TRACE_IDLE_HOST] = TRACE_ADVICE_HOST_BOUND, /* with all that is the host's */
 		[TRACE_IDLE_BLOCKED] = TRACE_ADVICE_BLOCKING,
 		[TRACE_IDLE_LAUNCH] = TRACE_ADVICE_HOST_BOUND,
 		[TRACE_IDLE_KERNEL] = TRACE_ADVICE_SHORT_GAPS,
 		[TRACE_IDLE_OTHER] = TRACE_ADVICE_DEPENDENCIES,
 		[TRACE_IDLE_UNKNOWN] = TRACE_ADVICE_NO_LAUNCHES,
 	};
-	int most = 0;
+	int64_t most_ns = trace_idle_host_ns(summary->idle_by_cause_ns);
+	int most = TRACE_IDLE_HOST;
 
-	for (int cause = 1; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
-		if (summary->idle_by_cause_ns[cause] > summary->idle_by_cause_ns[most])
+	for (int cause = TRACE_IDLE_BLOCKED; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
+		if (summary->idle_by_cause_ns[cause] > most_ns) {
+			most_ns = summary->idle_by_cause_ns[cause];
 			most = cause;
+		}
 	}
 	return advices[most];
 }
 
 static unsigned idle_advice(const struct trace_summary *summary)
 {
-	int64_t host_ns = summary->idle_by_cause_ns[TRACE_IDLE_HOST] +
+	int64_t host_ns = trace_idle_host_ns(summary->idle_by_cause_ns) +
 			  summary->idle_by_cause_ns[TRACE_IDLE_LAUNCH];
 	unsigned advice = 0;
 
@@ -226,7 +229,7 @@ int64_t trace_summary_saves_ns(const struct trace_summary *summary, enum trace_a
 	switch (advice) {
 	case TRACE_ADVICE_LAUNCH_BOUND:
 	case TRACE_ADVICE_HOST_BOUND:
-		return idle_ns[TRACE_IDLE_HOST] + idle_ns[TRACE_IDLE_LAUNCH];
+		return trace_idle_host_ns(idle_ns) + idle_ns[TRACE_IDLE_LAUNCH];
 	case TRACE_ADVICE_BLOCKING:
 		return idle_ns[TRACE_IDLE_BLOCKED];
 	case TRACE_ADVICE_SHORT_GAPS:

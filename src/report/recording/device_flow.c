@@ -5,6 +5,7 @@
 #include "analyses/cpu/charge.h"
 #include "analyses/device/advice.h"
 #include "model/format.h"
+#include "report/trace/trace.h"
 #include "report/view.h"
 
 static double percent(uint64_t part, uint64_t whole)
@@ -112,15 +113,40 @@ static void add_launches(const struct report_view *view,
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
+/* Idle time of one call that blocks. */
+struct block {
+	int64_t time_ns;
+	uint32_t stack;
+};
+
+static struct block longest_block(
+	const struct trace_idle *idle, const struct trace_idle_place *place)
+{
+	struct block longest = {.stack = MODEL_NONE};
+	uint32_t call = MODEL_NONE;
+	int64_t time_ns = 0;
+
+	for (uint32_t i = place->first; i < place->first + place->count; i++) {
+		const struct trace_idle_gap *gap = &idle->gaps.items[i];
+
+		time_ns = gap->call == call ? time_ns : 0;
+		time_ns += gap->end_ns - gap->start_ns;
+		call = gap->call;
+		if (call != MODEL_NONE && time_ns > longest.time_ns)
+			longest = (struct block){.time_ns = time_ns, .stack = gap->stack};
+	}
+	return longest;
+}
+
 /* "; the longest, 463 ms, is load at feed.py:15". */
 static void add_longest_block(
-	const struct report_view *view, const struct device_idle_device *idle, struct strbuf *text)
+	const struct report_view *view, const struct block *block, struct strbuf *text)
 {
-	uint32_t index = charge_frame(view->model, idle->longest_block_stack);
+	uint32_t index = charge_frame(view->model, block->stack);
 	const struct model_frame *frame;
 
 	strbuf_add(text, "; the longest, ");
-	format_duration(text, idle->longest_block_ns);
+	format_duration(text, (uint64_t)block->time_ns);
 	if (index == MODEL_NONE) {
 		strbuf_add(text, ", has no stack");
 		return;
@@ -133,14 +159,16 @@ static void add_longest_block(
 }
 
 static void add_blocking(const struct report_view *view,
-	const struct device_overlap_device *overlap, const struct device_idle_device *idle,
-	struct strbuf *text)
+	const struct device_overlap_device *overlap, const struct trace_idle *idle,
+	const struct trace_idle_place *place, struct strbuf *text)
 {
+	const struct block block = longest_block(idle, place);
+
 	strbuf_addf(text,
 		"Calls that block keep it idle for %.0f %% of the time: synchronisations, and "
 		"copies that are waited for",
-		percent(device_idle_blocked_ns(idle), overlap->span_ns));
-	add_longest_block(view, idle, text);
+		percent((uint64_t)place->by_cause_ns[TRACE_IDLE_BLOCKED], overlap->span_ns));
+	add_longest_block(view, &block, text);
 	strbuf_add(text, ". Copy from pinned memory without waiting, and read results later or "
 			 "less often.");
 }
@@ -152,20 +180,31 @@ static void add_saving(struct strbuf *text, uint64_t saves_ns)
 	strbuf_add(text, " can be saved so.");
 }
 
+/* NULL: not known, since filters left something out. */
+static const struct trace_idle *idle_of(
+	const struct report_view *view, const struct trace_report *timeline)
+{
+	return timeline && !view->model->is_narrowed ? trace_results_idle(timeline->results, 0)
+						     : NULL;
+}
+
 static void add_advice(const struct report_view *view, const struct device_overlap_device *overlap,
-	const struct device_launches_device *launches, const struct device_idle_device *idle,
+	const struct device_launches_device *launches, const struct trace_report *timeline,
 	const struct strbuf *name)
 {
-	enum device_advice advice = device_advice(overlap, launches, idle);
+	const struct trace_idle *idle = idle_of(view, timeline);
+	const struct trace_idle_place *place =
+		idle ? trace_idle_of_device(idle, timeline->views, overlap->name) : NULL;
+	enum device_advice advice = device_advice(overlap, launches, place);
 	uint64_t saves_ns = overlap->by_set[0];
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	strbuf_add(&text, strbuf_cstr(name));
 	switch (advice) {
 	case DEVICE_ADVICE_BLOCKING:
-		assert(idle);
-		saves_ns = device_idle_blocked_ns(idle);
-		add_blocking(view, overlap, idle, &text);
+		assert(place);
+		saves_ns = (uint64_t)place->by_cause_ns[TRACE_IDLE_BLOCKED];
+		add_blocking(view, overlap, idle, place, &text);
 		break;
 	case DEVICE_ADVICE_LAUNCH_BOUND:
 		strbuf_addf(&text,
@@ -176,7 +215,7 @@ static void add_advice(const struct report_view *view, const struct device_overl
 		break;
 	case DEVICE_ADVICE_HOST_BOUND:
 		strbuf_addf(&text,
-			"It waits for the program for %.0f %% of the time: \"Why the device was "
+			"It waits for the program for %.0f %% of the time: \"Why devices were "
 			"idle\" says for which lines.",
 			percent(overlap->by_set[0], overlap->span_ns));
 		break;
@@ -209,7 +248,7 @@ static void add_advice(const struct report_view *view, const struct device_overl
 }
 
 /* All analyses have their devices in the order of their first work: the same. */
-int report_device_flow(const struct report_view *view)
+int report_device_flow(const struct report_view *view, const struct trace_report *timeline)
 {
 	_cleanup_device_launches_ struct device_launches launches = {0};
 	_cleanup_device_overlap_ struct device_overlap overlap = {0};
@@ -222,8 +261,8 @@ int report_device_flow(const struct report_view *view)
 		add_name(&name, &overlap, i);
 		add_overlap(view, &overlap, i);
 		add_launches(view, &launches.devices.items[i], &name);
-		add_advice(view, &overlap.devices.items[i], &launches.devices.items[i],
-			view->idle ? &view->idle->devices.items[i] : NULL, &name);
+		add_advice(view, &overlap.devices.items[i], &launches.devices.items[i], timeline,
+			&name);
 	}
 	return r;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/recording/device_json.h"
 
+#include <errno.h>
+
 #include "analyses/device/advice.h"
 #include "report/tables_json.h"
+#include "report/trace/trace.h"
 
 static void write_overlap(struct json_writer *json, const struct device_overlap_device *device)
 {
@@ -60,11 +63,14 @@ static void write_launches(struct json_writer *json, const struct device_launche
 }
 
 int report_json_device_flow(
-	struct json_writer *json, const struct model *model, const struct device_idle *idle)
+	struct json_writer *json, const struct model *model, const struct trace_report *timeline)
 {
 	_cleanup_device_launches_ struct device_launches launches = {0};
 	_cleanup_device_overlap_ struct device_overlap overlap = {0};
-	int r = device_overlap_init(&overlap, model);
+	bool knows_idle = timeline && !model->is_narrowed;
+	const struct trace_idle *idle =
+		knows_idle ? trace_results_idle(timeline->results, 0) : NULL;
+	int r = knows_idle && !idle ? -ENOMEM : device_overlap_init(&overlap, model);
 
 	r = r ?: device_launches_init(&launches, model);
 	if (r < 0)
@@ -81,8 +87,8 @@ int report_json_device_flow(
 		write_overlap(json, beside);
 		write_launches(json, device);
 		json_member_text(json, "advice",
-			idle ? device_advice_name(
-				       device_advice(beside, device, &idle->devices.items[index]))
+			idle ? device_advice_name(device_advice(beside, device,
+				       trace_idle_of_device(idle, timeline->views, device->name)))
 			     : NULL);
 		json_end_object(json);
 	}

@@ -7,6 +7,6 @@
 
 /* The member "flow", an array with an object for each device. Without `idle` no
  * advice is known. Returns 0 or -ENOMEM. */
-struct device_idle;
+struct trace_report;
 int report_json_device_flow(
-	struct json_writer *json, const struct model *model, const struct device_idle *idle);
+	struct json_writer *json, const struct model *model, const struct trace_report *timeline);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "analyses/device/device_idle.h"
 #include "analyses/device/device_work.h"
 #include "report/recording/cuda_json.h"
 #include "report/recording/device_json.h"
@@ -106,7 +105,7 @@ static void write_device_members(
 
 /* Null where no process used a device. */
 static int write_device_work(
-	struct json_writer *json, const struct model *model, const struct device_idle *idle)
+	struct json_writer *json, const struct model *model, const struct trace_report *timeline)
 {
 	_cleanup_device_work_ struct device_work work = {0};
 	int r;
@@ -131,83 +130,15 @@ static int write_device_work(
 	array_foreach (&work.lines, line)
 		write_device_line(json, model, line);
 	json_end_array(json);
-	r = report_json_device_flow(json, model, idle);
+	r = report_json_device_flow(json, model, timeline);
 	r = r ?: report_json_cuda(json, model, &work);
 	json_end_object(json);
 	return r;
 }
 
-static void write_idle_device(struct json_writer *json, const struct device_idle_device *device)
-{
-	json_begin_object(json);
-	json_member_text(json, "name", device->name);
-	json_member_u64(json, "span_ns", device->span_ns);
-	json_member_u64(json, "idle_ns", device->idle_ns);
-	json_member_u64(json, "gaps", device->gaps);
-	json_member_u64(json, "samples", device->samples);
-	json_key(json, "time_by_cause_ns");
-	json_begin_object(json);
-	for (int cause = 0; cause < DEVICE_IDLE_MAX; cause++)
-		json_member_u64(json, device_idle_cause_name((enum device_idle_cause)cause),
-			device->by_cause[cause]);
-	json_end_object(json);
-	json_end_object(json);
-}
-
-static void write_idle_row(struct json_writer *json, const struct model *model,
-	const struct device_idle *idle, const struct device_idle_row *row)
-{
-	const struct model_frame *frame =
-		row->frame == MODEL_NONE ? NULL : &model->frames.items[row->frame];
-
-	json_begin_object(json);
-	json_member_text(json, "device", idle->devices.items[row->device].name);
-	json_member_text(json, "cause", device_idle_cause_name(row->cause));
-	json_member_u64(json, "time_ns", row->time_ns);
-	json_member_u64(json, "gaps", row->gaps);
-	json_member_u64(json, "samples", row->samples);
-	json_member_text(
-		json, "function", frame ? model_function_name(model, frame->function) : NULL);
-	json_member_text(
-		json, "module", frame ? model_function_module(model, frame->function) : NULL);
-	json_member_text(json, "source_file", frame ? frame->source_file : NULL);
-	json_member_known(json, "line", frame && frame->line, frame ? frame->line : 0);
-	json_end_object(json);
-}
-
-/* Null where no device worked. */
-static void write_device_idle(
-	struct json_writer *json, const struct model *model, const struct device_idle *idle)
-{
-	json_key(json, "device_idle");
-	if (!idle->devices.count) {
-		json_null(json);
-		return;
-	}
-	json_begin_object(json);
-	json_key(json, "devices");
-	json_begin_array(json);
-	array_foreach (&idle->devices, device)
-		write_idle_device(json, device);
-	json_end_array(json);
-	json_key(json, "rows");
-	json_begin_array(json);
-	array_foreach (&idle->rows, row)
-		write_idle_row(json, model, idle, row);
-	json_end_array(json);
-	json_end_object(json);
-}
-
 static int write_device(const struct report_input *input, struct json_writer *json)
 {
-	static const struct device_idle none = {0};
-	const struct report_view *view = input->recording;
-	const struct device_idle *idle = view->idle ? view->idle : &none;
-	int r = write_device_work(json, view->model, view->idle);
-
-	if (r == 0)
-		write_device_idle(json, view->model, idle);
-	return r;
+	return write_device_work(json, input->recording->model, input->trace);
 }
 
 static int print_device(const struct report_input *input)
@@ -215,7 +146,7 @@ static int print_device(const struct report_input *input)
 	const struct report_view *view = input->recording;
 
 	if (!input->is_alone || report_has_device_work(view->model))
-		return report_device(view, report_rows_shown(input, 20, 8));
+		return report_device(view, input->trace, report_rows_shown(input, 20, 8));
 	return report_none(view, report_why_no_device_work(view->model));
 }
 

@@ -207,27 +207,28 @@ static void add_causes(const struct trace_report *report, const struct trace_sum
 
 static int add_host(const struct trace_report *report, const struct trace_summary *summary)
 {
-	const struct trace_host_waits *waits;
+	const struct idle_rows *waits;
 	_cleanup_strbuf_ struct strbuf text = {0};
-	size_t shown;
+	size_t shown = 0;
 
-	if (summary->idle_by_cause_ns[TRACE_IDLE_HOST] +
+	if (trace_idle_host_ns(summary->idle_by_cause_ns) +
 			summary->idle_by_cause_ns[TRACE_IDLE_BLOCKED] <
 		summary->span_ns / 20)
 		return 0;
-	waits = trace_results_host_waits(report->results);
+	waits = trace_results_idle_rows(report->results);
 	if (!waits)
 		return -ENOMEM;
-	shown = MIN(waits->rows.count, (size_t)TOP_KERNELS);
-	for (size_t i = 0; i < shown; i++) {
-		const struct trace_host_waits_row *row = &waits->rows.items[i];
+	for (size_t i = 0; shown < TOP_KERNELS && i < waits->rows.count; i++) {
+		const struct idle_row *row = &waits->rows.items[i];
 
-		strbuf_add(&text, i ? ", " : "Meanwhile the host was in ");
+		if (!idle_row_is_host(row))
+			continue;
+		strbuf_add(&text, shown++ ? ", " : "Meanwhile the host was in ");
 		if (row->name)
 			shorten_name(&text, row->name, NAME_COLUMNS);
 		else
 			strbuf_add(&text, "code that is not in the trace");
-		strbuf_addf(&text, " (%.1f %%)", percent(row->time_ns, waits->time_ns));
+		strbuf_addf(&text, " (%.1f %%)", percent(row->time_ns, waits->host_ns));
 	}
 	if (!shown)
 		return 0;

@@ -112,18 +112,3 @@ bool report_trace_has_works(const struct trace_report *report)
 			0);
 	return false;
 }
-
-int report_trace_write(const struct trace_report *report, struct json_writer *json,
-	int (*write)(struct json_writer *json, struct trace_results *results, size_t index,
-		const struct trace_json_options *options))
-{
-	const struct trace_json_options options = {
-		.limit = report->limit, .details = report->alone};
-	int r = 0;
-
-	json_begin_array(json);
-	for (size_t i = 0; r == 0 && i < report->count; i++)
-		r = write(json, report->results, i, &options);
-	json_end_array(json);
-	return r;
-}

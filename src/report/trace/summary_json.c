@@ -94,24 +94,3 @@ int trace_json_summary(struct json_writer *json, struct trace_results *results)
 	json_end_object(json);
 	return 0;
 }
-
-int trace_json_host(struct json_writer *json, struct trace_results *results, size_t limit)
-{
-	const struct trace_host_waits *waits = trace_results_host_waits(results);
-
-	if (!waits)
-		return -ENOMEM;
-	json_begin_array(json);
-	for (size_t i = 0; i < waits->rows.count && (!limit || i < limit); i++) {
-		const struct trace_host_waits_row *row = &waits->rows.items[i];
-
-		json_begin_object(json);
-		json_member_text(json, "name", row->name);
-		json_member_text(json, "kind", row->name ? trace_host_waits_kind(row) : NULL);
-		trace_json_ns(json, "idle_ns", row->time_ns);
-		json_member_u64(json, "gaps", row->gaps);
-		json_end_object(json);
-	}
-	json_end_array(json);
-	return 0;
-}

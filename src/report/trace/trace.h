@@ -54,9 +54,3 @@ void report_trace_rest(const struct trace_report *report, size_t rest, const cha
 void report_trace_advice(const struct trace_report *report, const char *text);
 /* Has any rank device work? If not, a section that is alone says so. */
 bool report_trace_has_works(const struct trace_report *report);
-
-struct trace_json_options;
-/* An array with what `write` appends for each rank (report/trace/report_json.h). */
-int report_trace_write(const struct trace_report *report, struct json_writer *json,
-	int (*write)(struct json_writer *json, struct trace_results *results, size_t index,
-		const struct trace_json_options *options));

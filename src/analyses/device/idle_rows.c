@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/device/idle_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/cpu/charge.h"
+#include "analyses/trace_order.h"
+
+const char *idle_row_kind(const struct idle_row *row)
+{
+	static const char *const kinds[TRACE_CATEGORY_MAX] = {
+		[TRACE_CPU_OP] = "operator",
+		[TRACE_USER_ANNOTATION] = "annotation",
+		[TRACE_PYTHON_FUNCTION] = "python",
+		[TRACE_RUNTIME] = "call",
+		[TRACE_DRIVER] = "call",
+	};
+
+	return kinds[row->category] ? kinds[row->category] : "";
+}
+
+/* Part of a gap that a thread is charged for. */
+struct part {
+	int64_t start_ns, end_ns;
+	uint64_t gap; /* number, of all views, from 1 on */
+	uint32_t device, sample, frame;
+	enum trace_idle_cause cause;
+};
+
+/* The parts of one thread, by time, and its rows that are open. */
+struct sweep {
+	struct idle_rows *rows;
+	const struct trace *trace;
+	struct part *parts;
+	size_t part_count, passed; /* the first `passed` parts are over */
+	uint32_t *open;
+	size_t depth;
+	int64_t at_ns;
+	uint32_t *names; /* of this trace's strings: in rows->names, + 1; 0: not known yet */
+};
+
+/* Hashed as bytes. */
+struct row_key {
+	struct charge_key frame;
+	uint32_t device, name; /* name 0: none */
+	uint32_t cause, category;
+};
+
+static int find_name(struct sweep *sweep, const struct trace_event *event, uint32_t *ret_name)
+{
+	uint32_t *known = event ? &sweep->names[event->name] : NULL;
+	const char *text;
+	int r;
+
+	*ret_name = known ? *known : 0;
+	if (!event || *known)
+		return 0;
+	text = trace_text(sweep->trace, event->name);
+	r = intern_add(&sweep->rows->names, text, strlen(text), known);
+	*ret_name = ++*known;
+	return MIN(r, 0);
+}
+
+static int find_row(struct sweep *sweep, const struct part *part, const struct trace_event *event,
+	struct idle_row **ret_row)
+{
+	const struct model *model = sweep->trace->recorded;
+	struct row_key key = {
+		.device = sweep->rows->by_device ? part->device : MODEL_NONE,
+		.cause = part->cause,
+		.category = event ? event->category : TRACE_OTHER,
+	};
+	uint32_t index;
+	int r = find_name(sweep, event, &key.name);
+
+	if (model)
+		key.frame = charge_key(model, part->frame, 0);
+	if (r == 0)
+		r = intern_add(&sweep->rows->keys, &key, sizeof(key), &index);
+	if (r > 0)
+		r = array_append(&sweep->rows->rows,
+			(struct idle_row){
+				.device = key.device,
+				.cause = part->cause,
+				.frame = part->frame,
+				.name = event ? trace_text(sweep->trace, event->name) : NULL,
+				.category = (enum trace_category)key.category,
+			});
+	if (r == 0)
+		*ret_row = &sweep->rows->rows.items[index];
+	return r;
+}
+
+static int charge(struct sweep *sweep, const struct part *part, const struct trace_event *event,
+	int64_t time_ns)
+{
+	struct idle_row *row = NULL;
+	uint64_t key;
+	int r = find_row(sweep, part, event, &row);
+
+	if (r < 0)
+		return r;
+	row->time_ns += time_ns;
+	row->gaps += row->last_gap != part->gap;
+	row->last_gap = part->gap;
+	if (part->sample == MODEL_NONE)
+		return 0;
+	key = (uint64_t)(row - sweep->rows->rows.items) << 32 | part->sample;
+	if (map_u64_get(&sweep->rows->samples, key, NULL))
+		return 0;
+	row->samples++;
+	return map_u64_set(&sweep->rows->samples, key, 1);
+}
+
+/* A line says more than a step or range around it. */
+static const struct trace_event *blamed(const struct part *part, const struct trace_event *event)
+{
+	bool is_work =
+		event && (event->category == TRACE_CPU_OP || event->category == TRACE_RUNTIME ||
+				 event->category == TRACE_DRIVER);
+
+	return part->frame == MODEL_NONE || is_work ? event : NULL;
+}
+
+/* The innermost row, or none, from where the sweep is to `end_ns`. */
+static int pass_time(struct sweep *sweep, int64_t end_ns)
+{
+	const struct trace_event *top =
+		sweep->depth ? &sweep->trace->events.items[sweep->open[sweep->depth - 1]] : NULL;
+	int64_t start_ns = sweep->at_ns;
+	int r = 0;
+
+	if (end_ns <= start_ns)
+		return 0;
+	sweep->at_ns = end_ns;
+	while (sweep->passed < sweep->part_count && sweep->parts[sweep->passed].end_ns <= start_ns)
+		sweep->passed++;
+	for (size_t i = sweep->passed;
+		r == 0 && i < sweep->part_count && sweep->parts[i].start_ns < end_ns; i++) {
+		const struct part *part = &sweep->parts[i];
+		int64_t time_ns = MIN(part->end_ns, end_ns) - MAX(part->start_ns, start_ns);
+
+		if (time_ns > 0)
+			r = charge(sweep, part, blamed(part, top), time_ns);
+	}
+	return r;
+}
+
+static bool is_host_row(const struct trace_event *event)
+{
+	return event->duration_ns != TRACE_NO_DURATION && event->category != TRACE_OTHER &&
+	       event->category <= TRACE_DRIVER;
+}
+
+/* Ends the open rows that do so up to `time_ns`. */
+static int close_rows(struct sweep *sweep, int64_t time_ns)
+{
+	int r = 0;
+
+	while (r == 0 && sweep->depth) {
+		int64_t end_ns =
+			trace_end_ns(&sweep->trace->events.items[sweep->open[sweep->depth - 1]]);
+
+		if (end_ns > time_ns)
+			break;
+		r = pass_time(sweep, end_ns);
+		sweep->depth--;
+	}
+	return r < 0 ? r : pass_time(sweep, time_ns);
+}
+
+static int sweep_track(struct sweep *sweep, const struct trace_track *track)
+{
+	int r = 0;
+
+	sweep->at_ns = INT64_MIN;
+	for (uint32_t i = 0; r == 0 && i < track->count; i++) {
+		uint32_t row = sweep->trace->rows.items[track->first + i];
+		const struct trace_event *event = &sweep->trace->events.items[row];
+
+		if (!is_host_row(event))
+			continue;
+		r = close_rows(sweep, event->start_ns);
+		sweep->open[sweep->depth++] = row;
+	}
+	return r < 0 ? r : close_rows(sweep, INT64_MAX);
+}
+
+/* ---- parts of threads ---- */
+
+/* A device's parts, with the threads whose they are: `tracks`. Returns how many there are. */
+static size_t collect_parts(struct idle_rows *rows, const struct trace_view *view,
+	const struct trace_idle *idle, struct part *parts, int64_t *tracks)
+{
+	const struct model *model = view->trace->recorded;
+	uint32_t next = MODEL_NONE;
+	size_t count = 0;
+
+	array_foreach (&idle->gaps, gap) {
+		const struct trace_idle_place *place = &idle->places.items[gap->place];
+		uint32_t launch = view->works.items[gap->next].launch;
+
+		if (place->stream != MODEL_NONE)
+			continue;
+		rows->gaps += gap->next != next;
+		next = gap->next;
+		tracks[count] = gap->cause > TRACE_IDLE_BLOCKED
+					? -1
+					: (int64_t)view->trace->events.items[launch].track;
+		parts[count++] = (struct part){
+			.start_ns = gap->start_ns,
+			.end_ns = gap->end_ns,
+			.gap = rows->gaps,
+			.device = place->device,
+			.sample = gap->sample,
+			.frame = model ? charge_frame(model, gap->stack) : MODEL_NONE,
+			.cause = gap->cause,
+		};
+	}
+	return count;
+}
+
+/* Parts of several devices may overlap: each device's come by time, one device after the other. */
+static int sort_parts(struct part *parts, int64_t *tracks, size_t count)
+{
+	_cleanup_free_ struct part *unsorted = malloc((count + 1) * sizeof(*unsorted));
+	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
+	_cleanup_free_ int64_t *keys = malloc((count + 1) * sizeof(*keys));
+	_cleanup_free_ int64_t *old = malloc((count + 1) * sizeof(*old));
+	int r = unsorted && order && keys && old ? 0 : -ENOMEM;
+
+	for (int pass = 0; r == 0 && pass < 2; pass++) {
+		for (size_t i = 0; i < count; i++) {
+			unsorted[i] = parts[i];
+			old[i] = tracks[i];
+			keys[i] = pass ? tracks[i] : parts[i].start_ns;
+		}
+		r = trace_order_stable(keys, order, count);
+		for (size_t i = 0; r == 0 && i < count; i++) {
+			parts[i] = unsorted[order[i]];
+			tracks[i] = old[order[i]];
+		}
+	}
+	return r;
+}
+
+/* Of one thread; those of none are first, and charged as they are. */
+static int sweep_parts(struct sweep *sweep, struct part *parts, size_t count, int64_t track)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		int64_t time_ns = parts[i].end_ns - parts[i].start_ns;
+
+		sweep->rows->time_ns += time_ns;
+		if (track < 0)
+			r = charge(sweep, &parts[i], NULL, time_ns);
+		else
+			sweep->rows->host_ns += time_ns;
+	}
+	if (r < 0 || track < 0)
+		return r;
+	sweep->parts = parts;
+	sweep->part_count = count;
+	sweep->passed = 0;
+	return sweep_track(sweep, &sweep->trace->tracks.items[track]);
+}
+
+static int sweep_all(struct sweep *sweep, struct part *parts, const int64_t *tracks, size_t count)
+{
+	uint32_t longest = 0;
+	size_t next;
+	int r = 0;
+
+	array_foreach (&sweep->trace->tracks, track)
+		longest = MAX(longest, track->count);
+	sweep->open = malloc(((size_t)longest + 1) * sizeof(*sweep->open));
+	if (!sweep->open)
+		return -ENOMEM;
+	for (size_t first = 0; r == 0 && first < count; first = next) {
+		for (next = first; next < count && tracks[next] == tracks[first]; next++)
+			;
+		r = sweep_parts(sweep, parts + first, next - first, tracks[first]);
+	}
+	free(sweep->open);
+	return r;
+}
+
+int idle_rows_add(
+	struct idle_rows *rows, const struct trace_view *view, const struct trace_idle *idle)
+{
+	struct sweep sweep = {.rows = rows, .trace = view->trace};
+	_cleanup_free_ struct part *parts = calloc(idle->gaps.count + 1, sizeof(*parts));
+	_cleanup_free_ int64_t *tracks = calloc(idle->gaps.count + 1, sizeof(*tracks));
+	_cleanup_free_ uint32_t *names =
+		calloc(view->trace->strings.entries.count + 1, sizeof(*names));
+	size_t count;
+	int r;
+
+	if (view->options.hta_compatible)
+		return 0;
+	if (!parts || !tracks || !names)
+		return -ENOMEM;
+	sweep.names = names;
+	count = collect_parts(rows, view, idle, parts, tracks);
+	r = sort_parts(parts, tracks, count);
+	return r < 0 ? r : sweep_all(&sweep, parts, tracks, count);
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct idle_row *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns > b->time_ns ? -1 : 1;
+	if (a->cause != b->cause)
+		return a->cause < b->cause ? -1 : 1;
+	if (a->frame != b->frame)
+		return a->frame < b->frame ? -1 : 1;
+	return strcmp(a->name ? a->name : "", b->name ? b->name : "");
+}
+
+void idle_rows_finish(struct idle_rows *rows)
+{
+	if (rows->rows.count)
+		qsort(rows->rows.items, rows->rows.count, sizeof(*rows->rows.items), compare_rows);
+}
+
+void idle_rows_done(struct idle_rows *rows)
+{
+	array_done(&rows->rows);
+	intern_done(&rows->names);
+	intern_done(&rows->keys);
+	map_u64_done(&rows->samples);
+}

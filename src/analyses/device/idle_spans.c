@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/device/idle_spans.h"
+
+#include "analyses/device/trace_idle.h"
+#include "model/trace_capture.h"
+
+static int add_spans(struct idle_spans *spans, const struct trace_view *view)
+{
+	const struct trace *trace = view->trace;
+	_cleanup_trace_idle_ struct trace_idle idle = {0};
+	int r = trace_idle_init(&idle, view);
+
+	for (size_t i = 0; r == 0 && i < idle.gaps.count; i++) {
+		const struct trace_idle_gap *gap = &idle.gaps.items[i];
+		const struct trace_event *next =
+			&trace->events.items[view->works.items[gap->next].row];
+		const struct model_device_work *work =
+			&trace->recorded->device_works.items[trace_work(trace, next)->recorded - 1];
+
+		if (idle.places.items[gap->place].stream != MODEL_NONE)
+			continue;
+		r = array_append(&spans->items,
+			(struct model_span){
+				.start_ns = trace->recorded_from_ns + (uint64_t)gap->start_ns,
+				.end_ns = trace->recorded_from_ns + (uint64_t)gap->end_ns,
+				.process = work->process,
+				.stack = gap->stack,
+				.thread = work->thread,
+				.leaf = trace_idle_cause_leaf(gap->cause),
+			});
+	}
+	return r;
+}
+
+int idle_spans_init(struct idle_spans *spans, const struct model *model)
+{
+	const struct trace_view_options options = {0};
+	_cleanup_trace_view_ struct trace_view view = {0};
+	_cleanup_trace_ struct trace *trace = NULL;
+	struct errmsg err;
+	int r;
+
+	*spans = (struct idle_spans){0};
+	if (!model->device_works.count)
+		return 0;
+	r = trace_from_model(&trace, model, &err);
+	if (r < 0)
+		return r;
+	if (!trace->recorded)
+		return 0;
+	r = trace_view_init(&view, trace, 0, &options);
+	if (r == 0)
+		r = add_spans(spans, &view);
+	if (r < 0)
+		idle_spans_done(spans);
+	return r;
+}
+
+void idle_spans_done(struct idle_spans *spans)
+{
+	array_done(&spans->items);
+}
