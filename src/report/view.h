@@ -51,8 +51,6 @@ int report_device(
 
 /* Of CUDA: what launching took, memory, and which of it ran in graphs. */
 void report_cuda(const struct report_view *view, const struct device_work *work);
-/* CUDA graphs and their nodes. */
-int report_graphs(const struct report_view *view, size_t limit);
 /* How launches reach devices, what ran at the same time, and what would help. */
 int report_device_flow(const struct report_view *view, const struct trace_report *timeline);
 

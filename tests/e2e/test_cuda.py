@@ -42,6 +42,7 @@ def device(sonde, doubles, tmp_path):
         data = sonde("report", "--json", capture, check=0).json()
         part = data["device_work"]
         if part:
+            part["graphs"] = data["graphs"]
             part["kernels"] = data["kernel"]["kernels"] if part["count"] else []
         return part, data, done
 
@@ -99,7 +100,7 @@ def test_graphs_are_charged_to_their_capture(device, program, sonde, tmp_path):
         (stack,) = [stack for stack in stacks if stack.endswith(f"[gpu] {layer}")]
         assert re.search(rf"main;capture_model;layer_{layer};.*;\[graph replay\];\[gpu\] {layer}$", stack)
     assert (part["cuda"]["replayed"], part["cuda"]["replayed_without_capture"]) == (3 * REPLAYS, 0)
-    (graph,) = part["cuda"]["graphs"]
+    (graph,) = part["graphs"]
     assert (graph["graph"], graph["captured_graph"], graph["captured_nodes"]) == (20, 10, 3)
     assert (graph["replays"], graph["instantiations"], graph["timed_as_whole"]) == (REPLAYS, 1, False)
     assert graph["capture_ns"] > 0 and 0 < graph["span_ns"] <= graph["work_ns"]
@@ -116,7 +117,7 @@ def test_graphs_as_a_whole(device, program):
     assert done.stdout == computed(STEPS)
     assert counts(part) == {"scale": 4 * STEPS, "add": 2 * STEPS, "write": 2 * STEPS, "graph": REPLAYS}
     assert part["attribution"]["matched"] == part["count"]
-    (graph,) = part["cuda"]["graphs"]
+    (graph,) = part["graphs"]
     assert graph["timed_as_whole"] and graph["replays"] == REPLAYS
     assert [node["total_ns"] for node in graph["nodes"]] == [None] * 3
     assert all(node["captured_by"] for node in graph["nodes"])

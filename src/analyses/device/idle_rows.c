@@ -72,7 +72,7 @@ static int find_row(struct sweep *sweep, const struct part *part, const struct t
 		.cause = part->cause,
 		.category = event ? event->category : TRACE_OTHER,
 	};
-	uint32_t index;
+	uint32_t index = 0;
 	int r = find_name(sweep, event, &key.name);
 
 	if (model)
@@ -88,9 +88,10 @@ static int find_row(struct sweep *sweep, const struct part *part, const struct t
 				.name = event ? trace_text(sweep->trace, event->name) : NULL,
 				.category = (enum trace_category)key.category,
 			});
-	if (r == 0)
-		*ret_row = &sweep->rows->rows.items[index];
-	return r;
+	if (r < 0)
+		return r;
+	*ret_row = &sweep->rows->rows.items[index];
+	return 0;
 }
 
 static int charge(struct sweep *sweep, const struct part *part, const struct trace_event *event,
@@ -100,7 +101,7 @@ static int charge(struct sweep *sweep, const struct part *part, const struct tra
 	uint64_t key;
 	int r = find_row(sweep, part, event, &row);
 
-	if (r < 0)
+	if (r < 0 || !row)
 		return r;
 	row->time_ns += time_ns;
 	row->gaps += row->last_gap != part->gap;

@@ -485,7 +485,7 @@ const struct trace_idle_place *trace_idle_of_device(
 int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_place *place,
 	enum trace_idle_cause cause, struct trace_describe *ret_describe)
 {
-	_cleanup_free_ int64_t *lengths = malloc(((size_t)place->count + 1) * sizeof(*lengths));
+	_cleanup_free_ int64_t *lengths = calloc((size_t)place->count + 1, sizeof(*lengths));
 	size_t found = 0;
 
 	if (!lengths)
@@ -498,7 +498,7 @@ int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_p
 		if (gap->cause != cause)
 			continue;
 		/* Samples cut a part into several. */
-		if (last && last->cause == cause && last->next == gap->next &&
+		if (found && last && last->cause == cause && last->next == gap->next &&
 			last->end_ns == gap->start_ns && last->call == gap->call)
 			lengths[found - 1] += gap->end_ns - gap->start_ns;
 		else

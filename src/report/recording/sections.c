@@ -158,18 +158,3 @@ const struct report_section device_work_section = {
 	.print = print_device,
 	.write = write_device,
 };
-
-static int print_graphs(const struct report_input *input)
-{
-	return report_graphs(input->recording, report_rows_shown(input, 20, 8));
-}
-
-const struct report_section graphs_section = {
-	.by = "graph",
-	.summary = "captures and replays of CUDA graphs, and their nodes",
-	.needs = REPORT_NEEDS_RECORDING,
-	.is_extra = true,
-	.shows = SELECTION_GRAPHS,
-	.print = print_graphs,
-	.write = write_device,
-};

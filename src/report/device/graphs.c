@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Section: CUDA graphs, how each was captured and replayed, and what its nodes took. */
+#include "analyses/device/graphs.h"
+
+#include <errno.h>
+
+#include "report/columns.h"
+#include "report/sections.h"
+#include "report/view.h"
+
+static const struct report_column place_columns[] = {
+	{.key = "function", .kind = REPORT_TEXT},
+	{.key = "module", .kind = REPORT_TEXT},
+	{.key = "source_file", .kind = REPORT_TEXT},
+	{.key = "line", .kind = REPORT_INTEGER},
+};
+static const struct report_shape place_shape = REPORT_SHAPE(place_columns);
+
+/* A place as a cell, "train.py:18 step", and as an object. */
+#define PLACE_COLUMNS(name, name_title)                                                            \
+	{.title = (name_title), .kind = REPORT_TEXT, .is_path = true, .shrinks_to = 14},           \
+	{                                                                                          \
+		.key = (name), .kind = REPORT_OBJECT, .shape = &place_shape                        \
+	}
+
+static void add_place(struct result *result, const struct model *model, uint32_t index)
+{
+	const struct model_frame *frame = index == MODEL_NONE ? NULL : &model->frames.items[index];
+	_cleanup_strbuf_ struct strbuf name = {0};
+
+	if (!frame) {
+		result_null(result);
+		result_null(result);
+		return;
+	}
+	if (frame->line)
+		strbuf_addf(&name, "%s:%u ", frame->source_file, frame->line);
+	model_frame_name(model, index, &name);
+	result_text(result, strbuf_cstr(&name));
+	strbuf_inherit_status(&result->texts, &name);
+	result_open(result);
+	result_text(result, model_function_name(model, frame->function));
+	result_text(result, model_function_module(model, frame->function));
+	result_text(result, frame->source_file);
+	result_known(result, frame->line != 0, frame->line);
+	result_close(result);
+}
+
+/* ---- nodes ---- */
+
+static const struct report_column node_columns[] = {
+	{.title = "Of graph", .kind = REPORT_SHARE},
+	{.key = "total_ns", .title = "Total", .kind = REPORT_NS, .help = "null: not timed"},
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
+	{.title = "Mean", .kind = REPORT_NS},
+	{.key = "minimum_ns", .kind = REPORT_NS},
+	{.key = "maximum_ns", .kind = REPORT_NS},
+	{.title = "Graph", .kind = REPORT_INTEGER},
+	{.key = "node", .kind = REPORT_INTEGER},
+	{.key = "kind", .kind = REPORT_TEXT},
+	{.key = "name", .title = "Node", .kind = REPORT_TEXT, .is_name = true, .shrinks_to = 12},
+	PLACE_COLUMNS("captured_by", "Captured by"),
+};
+static const struct report_shape node_shape = REPORT_SHAPE(node_columns);
+
+static void add_node(struct result *result, const struct model *model,
+	const struct device_graphs *graphs, const struct device_graph_node *node)
+{
+	const struct device_graph *graph = &graphs->graphs.items[node->graph];
+	bool known = node->count != 0;
+
+	result_share(result, (double)node->total_ns, known ? (double)graph->work_ns : 0);
+	result_known(result, known, node->total_ns);
+	result_u64(result, node->count);
+	result_known(result, known, known ? node->total_ns / node->count : 0);
+	result_known(result, known, node->minimum_ns);
+	result_known(result, known, node->maximum_ns);
+	result_u64(result, graph->id);
+	result_u64(result, node->id);
+	result_text(result, wire_device_kind_name(node->kind));
+	result_text(result, node->name);
+	add_place(result, model, node->frame);
+}
+
+/* ---- graphs ---- */
+
+static const struct report_column graph_columns[] = {
+	{.title = "Time", .kind = REPORT_SHARE},
+	{.key = "work_ns", .title = "Total", .kind = REPORT_NS, .help = "of all nodes"},
+	{.key = "replays", .title = "Replays", .kind = REPORT_COUNT},
+	{.title = "Each", .kind = REPORT_NS},
+	{.title = "Nodes", .kind = REPORT_COUNT},
+	{.key = "capture_ns", .title = "Capture", .kind = REPORT_NS, .unknown = "not seen"},
+	{.key = "capture_bytes",
+		.title = "Memory",
+		.kind = REPORT_BYTES,
+		.help = "of the device, that the process allocated meanwhile"},
+	{.key = "graph", .title = "Graph", .kind = REPORT_INTEGER},
+	{.key = "pid", .kind = REPORT_INTEGER},
+	{.key = "captured_graph", .kind = REPORT_INTEGER, .help = "that it was made from"},
+	{.key = "captured_nodes", .kind = REPORT_COUNT},
+	{.key = "instantiations", .kind = REPORT_COUNT},
+	{.key = "instantiate_ns", .kind = REPORT_NS},
+	{.key = "span_ns",
+		.kind = REPORT_NS,
+		.help = "of all replays, each from its first start to its last end"},
+	{.key = "timed_as_whole", .kind = REPORT_FLAG},
+	PLACE_COLUMNS("captured_by", "Captured by"),
+	PLACE_COLUMNS("replayed_by", "Replayed by"),
+	{.key = "nodes", .kind = REPORT_ROWS, .shape = &node_shape},
+};
+static const struct report_shape graph_shape = REPORT_SHAPE(graph_columns);
+
+/* `next_node`: nodes are in the order of their graphs. */
+static void add_graph(struct result *result, const struct model *model,
+	const struct device_graphs *graphs, const struct device_graph *graph, uint64_t total_ns,
+	size_t *next_node)
+{
+	result_share(result, (double)graph->work_ns, (double)total_ns);
+	result_u64(result, graph->work_ns);
+	result_u64(result, graph->replays);
+	result_known(result, graph->replays, graph->replays ? graph->span_ns / graph->replays : 0);
+	result_u64(result, graph->node_count ? graph->node_count : graph->captured_nodes);
+	result_known(result, graph->has_capture, graph->capture_ns);
+	result_known(result, graph->has_capture, graph->capture_bytes);
+	result_u64(result, graph->id);
+	result_u64(result, model->processes.items[graph->process].pid);
+	result_known(result, graph->source, graph->source);
+	result_known(result, graph->has_capture, graph->captured_nodes);
+	result_u64(result, graph->instantiations);
+	result_known(result, graph->instantiations, graph->instantiate_ns);
+	result_u64(result, graph->span_ns);
+	result_flag(result, graph->is_whole);
+	add_place(result, model, graph->capture_frame);
+	add_place(result, model, graph->replay_frame);
+	result_open(result);
+	while (*next_node < graphs->nodes.count &&
+		graphs->nodes.items[*next_node].graph == graph->place)
+		add_node(result, model, graphs, &graphs->nodes.items[(*next_node)++]);
+	result_close(result);
+}
+
+static const struct report_column columns[] = {
+	{.key = "graphs",
+		.kind = REPORT_ROWS,
+		.shape = &graph_shape,
+		.help = "executable graphs of CUDA, most time first"},
+	{.kind = REPORT_ROWS, .shape = &node_shape}, /* of all graphs, in the terminal */
+};
+static const struct report_shape shape = REPORT_SHAPE(columns);
+
+static void show(struct result *result, const struct report_input *input,
+	const struct device_graphs *graphs, uint32_t table, uint32_t nodes)
+{
+	struct result_show how = {.limit = report_rows_shown(input, 20, 8), .noun = "graphs"};
+	bool is_whole = false;
+
+	result_heading(result, "CUDA graphs");
+	result_show(result, table, &how);
+	array_foreach (&graphs->graphs, graph)
+		is_whole |= graph->is_whole;
+	if (is_whole)
+		result_sentence(result, 2,
+			"Launches were timed as a whole (--graph graph): their nodes have no "
+			"times.");
+	if (!graphs->nodes.count)
+		return;
+	how.noun = "nodes";
+	result_heading(result, "Nodes of these graphs");
+	result_show(result, nodes, &how);
+}
+
+static int make(struct result *result, const struct report_input *input)
+{
+	const struct model *model = input->recording->model;
+	_cleanup_device_graphs_ struct device_graphs graphs = {0};
+	uint64_t total_ns = 0;
+	size_t next_node = 0;
+	uint32_t table, nodes;
+	int r = device_graphs_init(&graphs, model);
+
+	if (r < 0)
+		return r;
+	if (!graphs.graphs.count || selection_left_out(model, SELECTION_GRAPHS))
+		return report_nothing(
+			result, input, "No CUDA graph was made or launched while it was recorded.");
+	array_foreach (&graphs.graphs, graph)
+		total_ns += graph->work_ns;
+	result_open(result);
+	table = result_open(result);
+	array_foreach (&graphs.graphs, graph)
+		add_graph(result, model, &graphs, graph, total_ns, &next_node);
+	result_close(result);
+	nodes = result_open(result);
+	array_foreach (&graphs.nodes, node)
+		add_node(result, model, &graphs, node);
+	result_close(result);
+	result_close(result);
+	if (input->is_alone)
+		show(result, input, &graphs, table, nodes);
+	return 0;
+}
+
+const struct report_section graphs_section = {
+	.value = {.kind = REPORT_OBJECT, .shape = &shape},
+	.by = "graph",
+	.summary = "captures and replays of CUDA graphs, and their nodes",
+	.needs = REPORT_NEEDS_RECORDING,
+	.shows = SELECTION_GRAPHS,
+	.make = make,
+};
