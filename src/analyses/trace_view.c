@@ -286,11 +286,26 @@ static int add_stream(struct trace_view *view, struct places *places,
 	return r ?: array_append(&view->streams, stream);
 }
 
+/*
+ * What tells a stream from others: its device and number, since work that overlaps may have tracks
+ * of its own; else the track. Queues of a recording's processes may have one number.
+ */
+static uint64_t stream_key(const struct trace_event *event, const struct trace_work *work)
+{
+	const int64_t limit = INT32_MAX;
+
+	if (work && !work->recorded && work->device >= 0 && work->device < limit &&
+		work->stream >= 0 && work->stream < limit)
+		return (uint64_t)work->device << 32 | (uint64_t)work->stream;
+	return UINT64_MAX - event->track;
+}
+
 static int find_stream(struct trace_view *view, struct places *places,
 	const struct trace_event *event, uint32_t *ret_stream)
 {
 	const struct trace_work *work = trace_work(view->trace, event);
-	uint64_t key = view->options.hta_compatible ? (uint64_t)work->stream : event->track;
+	uint64_t key =
+		view->options.hta_compatible ? (uint64_t)work->stream : stream_key(event, work);
 	uint64_t known;
 	int r;
 

@@ -224,9 +224,7 @@ static int add_work(struct rows *rows, const struct model_device_work *work)
 	return r ?: add_row(rows, &event);
 }
 
-/* What the call is called: recordings know its kind, not its name, which is the usual one for that.
- */
-static const char *call_name(const struct model_device_work *work)
+const char *trace_call_name(const struct model_device_work *work)
 {
 	bool is_cuda = work->gpu != MODEL_NONE;
 
@@ -261,8 +259,7 @@ static bool uses_cuda(const struct model *model, uint32_t process)
 	return false;
 }
 
-/* Of CUDA it may be the synchronisation of a device, a context or a stream. */
-static const char *wait_name(const struct model *model, const struct model_device_wait *wait)
+const char *trace_wait_name(const struct model *model, const struct model_device_wait *wait)
 {
 	bool is_event = wait->kind == WIRE_DEVICE_WAIT;
 
@@ -292,7 +289,7 @@ static int add_call(struct rows *rows, const struct model_device_work *work)
 		return 0;
 	r = map_u64_set(&rows->calls, event.correlation, 1);
 	r = r ?: find_thread(rows, work->process, work->thread, &event.track);
-	r = r ?: add_text(rows->trace, call_name(work), &event.name);
+	r = r ?: add_text(rows->trace, trace_call_name(work), &event.name);
 	return r ?: add_row(rows, &event);
 }
 
@@ -340,7 +337,7 @@ static int add_waits(struct rows *rows)
 
 		r = find_thread(rows, rows->model->threads.items[wait->thread].process,
 			wait->thread, &event.track);
-		r = r ?: add_text(rows->trace, wait_name(rows->model, wait), &event.name);
+		r = r ?: add_text(rows->trace, trace_wait_name(rows->model, wait), &event.name);
 		r = r ?: add_row(rows, &event);
 	}
 	return r;

@@ -14,6 +14,14 @@
  */
 int trace_from_model(struct trace **ret_trace, const struct model *model, struct errmsg *err);
 
+/*
+ * What the call is called that launched this work, or that waited: recordings know its kind, not
+ * its name, which is the usual one for that. Of CUDA a wait may be the synchronisation of a device,
+ * a context or a stream.
+ */
+const char *trace_call_name(const struct model_device_work *work);
+const char *trace_wait_name(const struct model *model, const struct model_device_wait *wait);
+
 /* A model of nothing but these traces, which stay the caller's, too. Returns 0 or -ENOMEM. */
 int model_from_traces(struct model **ret_model, struct trace *const *traces, size_t count);
 

@@ -7,6 +7,7 @@ const struct report_section *const report_sections[] = {
 	&about_section,
 	&account_section,
 	&trace_about_section,
+	&answer_section,
 	&own_code_section,
 	&tables_section,
 	&steps_section,

@@ -46,13 +46,10 @@ struct report_view {
 /* All return 0 or -ENOMEM. */
 
 /* What devices did, and which lines launched it; nothing when nothing was recorded. */
-int report_device(
-	const struct report_view *view, const struct trace_report *timeline, size_t limit);
+int report_device(const struct report_view *view, size_t limit);
 
 /* Of CUDA: what launching took, memory, and which of it ran in graphs. */
 void report_cuda(const struct report_view *view, const struct device_work *work);
-/* How launches reach devices, what ran at the same time, and what would help. */
-int report_device_flow(const struct report_view *view, const struct trace_report *timeline);
 
 /* Appends a paragraph on the windows of the recording; nothing when it has none. */
 void report_describe_windows(const struct model *model, struct strbuf *out);

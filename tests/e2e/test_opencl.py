@@ -321,31 +321,36 @@ def test_clblast(device, opencl_workload, workload_directory):
     assert {row["function"] for row in part["lines"]} == {"multiply"}, "the program's line, not the library's"
 
 
-def check_flow(part):
+def check_flow(report):
     """What the parts of the analysis must agree on, whatever the machine does."""
-    for flow, used in zip(part["flow"], part["devices"]):
-        assert flow["device"] == used["name"]
-        assert flow["idle_ns"] + used["busy_ns"] == flow["span_ns"]
-        assert max(flow["compute_ns"], flow["copy_ns"]) <= used["busy_ns"] <= flow["compute_ns"] + flow["copy_ns"]
-        depth = flow["queue_depth"]
-        assert 0 <= depth["empty_ns"] <= depth["span_ns"] <= flow["span_ns"]
-        assert 0 <= depth["mean"] <= depth["maximum"] <= flow["launches"]
-        for times in (flow["call"], flow["latency"]):
-            assert times["count"] <= flow["kernel_launches"]
-            assert not times["count"] or 0 < times["median_ns"] <= times["p90_ns"] <= times["p99_ns"]
+    for flow, used in zip(report["temporal"], report["device_work"]["devices"]):
+        assert flow["device_name"] == used["name"]
+        assert flow["idle_ns"] + used["busy_ns"] == flow["kernel_time_ns"]
+        assert max(flow["compute_ns"], flow["memory_ns"]) <= used["busy_ns"] <= flow["compute_ns"] + flow["memory_ns"]
+    for queue in report["queue"]:
+        assert 0 <= queue["empty_ns"] <= queue["span_ns"] and queue["series"] is None
+        assert 0 <= queue["mean"] <= queue["max"] <= queue["launches"]
+    for call in report["launches"]:
+        for times in (call["cpu_duration_ns"], call["idle_queue_latency_ns"]):
+            assert times["count"] <= call["launches"]
+            assert not times["count"] or 0 < times["p50"] <= times["p90"] <= times["p99"]
 
 
 @needs_root
 def test_how_launches_reach_the_device(device, opencl, sonde, tmp_path):
-    part, _, _ = device(*opencl(2000))
-    (flow,) = part["flow"]
-    check_flow(part)
-    assert flow["launches"] == 6008 and flow["kernel_launches"] == flow["call"]["count"] == 6000
-    assert flow["work_without_call"] == flow["communication_ns"] == 0
-    assert flow["queue_depth"]["maximum"] >= 1
-    text = sonde("report", "--by", "kernel", tmp_path / "device.pftrace", check=0).stdout
-    assert "from the first work to the last: computing" in text
-    assert "A launch takes" in text and "Queue depth:" in text
+    _, report, _ = device(*opencl(2000))
+    check_flow(report)
+    (flow,) = report["temporal"]
+    assert flow["communication_ns"] == 0
+    calls = {call["name"]: call["launches"] for call in report["launches"]}
+    assert sum(calls.values()) == 6008 and calls["clEnqueueNDRangeKernel"] == 6000
+    assert report["summary"]["works_without_launch"] == 0
+    assert report["queue"][0]["max"] >= 1
+    text = sonde("report", tmp_path / "device.pftrace", check=0).stdout
+    for heading in ("Where the GPU time went", "Temporal breakdown", "Launches", "Queue length"):
+        assert heading in text
+    for advice in report["advice"]:
+        assert set(advice) == {"section", "id", "sentence", "evidence", "saves_ns"}
 
 
 def test_without_launch_stacks(device, opencl, sonde, tmp_path):

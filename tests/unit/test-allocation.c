@@ -21,8 +21,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "analyses/device/device_launches.h"
-#include "analyses/device/device_overlap.h"
+#include "analyses/device/launched_by.h"
 #include "analyses/device/trace_diff.h"
 #include "analyses/inference/layers.h"
 #include "analyses/inference/phases.h"
@@ -41,6 +40,7 @@
 #include "importers/kineto/kineto.h"
 #include "inference-example.h"
 #include "model/model.h"
+#include "model/trace_capture.h"
 #include "sources/process/address_space.h"
 #include "symbols/symbols.h"
 #include "trace-example.h"
@@ -397,11 +397,16 @@ static void test_runs(void **state)
 
 static int analyse_devices(void)
 {
-	_cleanup_device_launches_ struct device_launches launches = {0};
-	_cleanup_device_overlap_ struct device_overlap overlap = {0};
-	int result = device_launches_init(&launches, shared_model);
+	const struct launched_work wanted = {.kinds = 1U << TRACE_COMPUTE | 1U << TRACE_MEMORY};
+	const struct trace_view_options options = {0};
+	_cleanup_trace_view_ struct trace_view view = {0};
+	_cleanup_trace_ struct trace *trace = NULL;
+	struct launched_by most;
+	int result = trace_from_model(&trace, shared_model, NULL);
 
-	return result < 0 ? result : device_overlap_init(&overlap, shared_model);
+	if (result == 0)
+		result = trace_view_init(&view, trace, 0, &options);
+	return result < 0 ? result : launched_by_find(&most, &view, &wanted);
 }
 
 static void test_device_analyses(void **state)

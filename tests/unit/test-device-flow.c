@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How launches reach devices, and what runs at the same time, in models made by hand. */
+/* How launches reach devices, and what runs at the same time, in recordings made by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,10 +9,12 @@
 
 #include <stdlib.h>
 
-#include "analyses/device/advice.h"
-#include "analyses/device/device_launches.h"
-#include "analyses/device/device_overlap.h"
+#include "analyses/device/launched_by.h"
+#include "analyses/device/launches.h"
+#include "analyses/device/queue.h"
+#include "analyses/device/temporal.h"
 #include "model/builder.h"
+#include "model/trace_capture.h"
 
 #define PID 100
 
@@ -37,13 +39,38 @@ static struct model *build(const struct capture_device_work *works, size_t count
 		work.tid = work.tid ? work.tid : PID;
 		work.name = work.name ? work.name : "";
 		work.device = work.device ? work.device : "a device";
-		work.correlation = i + 1;
+		work.correlation = work.correlation ? work.correlation : i + 1;
 		assert_int_equal(model_builder_visitor.device_work(builder, &work), 0);
 	}
 	assert_int_equal(model_builder_finish(builder, NULL, &model), 0);
 	model_builder_free(builder);
 	return model;
 }
+
+/* The rows of a recording of this work. */
+struct rows {
+	struct model *model;
+	struct trace *trace;
+	struct trace_view view;
+};
+
+static void rows_init(struct rows *rows, const struct capture_device_work *works, size_t count)
+{
+	const struct trace_view_options options = {0};
+	struct errmsg err;
+
+	rows->model = build(works, count);
+	assert_int_equal(trace_from_model(&rows->trace, rows->model, &err), 0);
+	assert_int_equal(trace_view_init(&rows->view, rows->trace, 0, &options), 0);
+}
+
+static void rows_done(struct rows *rows)
+{
+	trace_view_done(&rows->view);
+	trace_free(rows->trace);
+	model_free(rows->model);
+}
+#define _cleanup_rows_ _cleanup_(rows_done)
 
 #define KERNEL(call_ns, call_end_ns, begin, end)                                                   \
 	{                                                                                          \
@@ -64,7 +91,13 @@ static const struct capture_device_work launched[] = {
 		.end_ns = 390,
 		.queue = 1},
 	KERNEL(500, 510, 525, 535), /* two nodes of a graph: one launch, which waits 15 ns */
-	KERNEL(500, 510, 540, 550),
+	{.kind = WIRE_DEVICE_KERNEL,
+		.launch_ns = 500,
+		.launch_duration_ns = 10,
+		.start_ns = 540,
+		.end_ns = 550,
+		.correlation = 6,
+		.queue = 1},
 	{.kind = WIRE_DEVICE_KERNEL, .start_ns = 600, .end_ns = 610, .queue = 1},
 	{.kind = WIRE_DEVICE_KERNEL,
 		.launch_ns = 700,
@@ -76,44 +109,45 @@ static const struct capture_device_work launched[] = {
 
 static void test_queue_depth(void **state)
 {
-	_cleanup_model_ struct model *model = build(launched, ARRAY_SIZE(launched));
-	_cleanup_device_launches_ struct device_launches launches = {0};
-	const struct device_launches_device *device;
+	_cleanup_rows_ struct rows rows;
+	_cleanup_queue_ struct queue queue = {0};
+	const struct queue_stream *stream;
 
-	assert_int_equal(device_launches_init(&launches, model), 0);
-	assert_int_equal(launches.devices.count, 2);
-	device = &launches.devices.items[0];
-	assert_string_equal(device->name, "a device");
-	assert_int_equal(device->launches, 6);
-	assert_int_equal(device->not_counted, 1);
-	assert_int_equal(device->span_ns, 570);
-	assert_int_equal(device->depth_time, 90 + 80 + 15);
-	assert_int_equal(device->empty_ns, 570 - 100 - 15);
-	assert_int_equal(device->depth_max, 2);
-	assert_int_equal((int)(device_launches_mean_depth(device) * 570 + 0.5), 185);
-	device = &launches.devices.items[1];
-	assert_int_equal(device->launches, 1);
-	assert_int_equal(device->span_ns, 0);
-	assert_true(device_launches_mean_depth(device) == 0);
+	rows_init(&rows, launched, ARRAY_SIZE(launched));
+	assert_int_equal(queue_init(&queue, &rows.view), 0);
+	assert_int_equal(queue.streams.count, 2);
+	/* From the return of the first call to the start of the last work. */
+	stream = &queue.streams.items[0];
+	assert_int_equal(stream->launches, 6);
+	assert_int_equal(stream->span_ns, 525 - 20);
+	assert_int_equal(stream->longest, 2);
+	assert_int_equal((int)(stream->mean * 505 + 0.5), 10 + 90 + 80 + 15);
+	assert_int_equal(stream->empty_ns, 505 - 10 - 100 - 15);
+	assert_int_equal(queue.streams.items[1].launches, 1);
+	assert_int_equal(queue.streams.items[1].span_ns, 0);
+	assert_int_equal(rows.view.works_without_launch, 1);
 }
 
 static void test_latency(void **state)
 {
-	_cleanup_model_ struct model *model = build(launched, ARRAY_SIZE(launched));
-	_cleanup_device_launches_ struct device_launches launches = {0};
-	const struct device_launches_device *device;
+	_cleanup_rows_ struct rows rows;
+	_cleanup_launches_ struct launches launches = {0};
+	struct trace_describe figure;
 
-	assert_int_equal(device_launches_init(&launches, model), 0);
-	device = &launches.devices.items[0];
-	assert_int_equal(device->kernel_launches, 5);
-	assert_int_equal(device->short_kernels, 2);
-	assert_int_equal(device->call.count, 5);
-	assert_int_equal(device->call.median_ns, 10);
-	assert_int_equal(device->call.p90_ns, 40);
+	rows_init(&rows, launched, ARRAY_SIZE(launched));
+	assert_int_equal(launches_init(&launches, &rows.view), 0);
+	assert_int_equal(launches.calls.count, 2);
+	assert_string_equal(
+		trace_text(rows.trace, launches.calls.items[0].name), "clEnqueueNDRangeKernel");
+	assert_int_equal(launches.calls.items[0].launches, 6);
+	assert_int_equal(launches.calls.items[0].works, 7);
+	assert_int_equal(launches.calls.items[0].short_works, 2);
+	assert_int_equal(launches_describe(&launches, 0, LAUNCH_CALL, &figure), 0);
+	assert_true(figure.median == 10 && figure.most == 40);
 	/* The second and third found work in their queue. */
-	assert_int_equal(device->latency.count, 3);
-	assert_int_equal(device->latency.median_ns, 20);
-	assert_int_equal(device->latency.p99_ns, 25);
+	assert_int_equal(launches_describe(&launches, 0, LAUNCH_LATENCY, &figure), 0);
+	assert_int_equal(figure.count, 4);
+	assert_true(figure.least == 5 && figure.median == 20 && figure.most == 25);
 }
 
 /* Queues of one device, and threads that launch at one moment, are told apart. */
@@ -124,16 +158,18 @@ static void test_queues_and_threads(void **state)
 		KERNEL(40, 50, 60, 70),
 		KERNEL(40, 50, 75, 80),
 	};
-	_cleanup_device_launches_ struct device_launches launches = {0};
-	_cleanup_model_ struct model *model = NULL;
+	_cleanup_launches_ struct launches launches = {0};
+	_cleanup_rows_ struct rows rows;
+	struct trace_describe latency;
 
 	works[1].queue = works[2].queue = 2;
 	works[2].tid = PID + 1;
-	model = build(works, ARRAY_SIZE(works));
-	assert_int_equal(device_launches_init(&launches, model), 0);
-	assert_int_equal(launches.devices.items[0].launches, 3);
-	assert_int_equal(launches.devices.items[0].latency.count, 2);
-	assert_int_equal(launches.devices.items[0].latency.p99_ns, 20);
+	rows_init(&rows, works, ARRAY_SIZE(works));
+	assert_int_equal(launches_init(&launches, &rows.view), 0);
+	assert_int_equal(launches.rows.count, 3);
+	assert_int_equal(launches_describe(&launches, 0, LAUNCH_LATENCY, &latency), 0);
+	assert_int_equal(latency.count, 2);
+	assert_true(latency.most == 20);
 }
 
 static void test_overlap(void **state)
@@ -151,93 +187,65 @@ static void test_overlap(void **state)
 		{.kind = WIRE_DEVICE_FILL, .start_ns = 450, .end_ns = 452},
 		{.kind = WIRE_DEVICE_MIGRATE, .start_ns = 7, .end_ns = 8, .device = "another"},
 	};
-	_cleanup_model_ struct model *model = build(works, ARRAY_SIZE(works));
-	_cleanup_device_overlap_ struct device_overlap overlap = {0};
-	const struct device_overlap_device *device;
-	uint64_t sum_ns = 0;
+	const unsigned compute = 1 << TRACE_COMPUTE, memory = 1 << TRACE_MEMORY,
+		       communication = 1 << TRACE_COMMUNICATION;
+	_cleanup_rows_ struct rows rows;
+	_cleanup_temporal_ struct temporal temporal = {0};
+	const struct temporal_device *device;
+	int64_t sum_ns;
 
-	assert_int_equal(device_overlap_init(&overlap, model), 0);
-	assert_int_equal(overlap.devices.count, 2);
-	assert_int_equal(overlap.devices.items[0].by_set[DEVICE_COPY], 1);
-	device = &overlap.devices.items[1];
-	assert_int_equal(device->span_ns, 352);
-	assert_int_equal(device->by_set[0], 100);
-	assert_int_equal(device->by_set[DEVICE_COMPUTE], 50 + 50);
-	assert_int_equal(device->by_set[DEVICE_COPY], 40 + 2);
-	assert_int_equal(device->by_set[DEVICE_COMMUNICATION], 50);
-	assert_int_equal(device->by_set[DEVICE_COMPUTE | DEVICE_COPY], 50 - 1);
-	assert_int_equal(device->by_set[DEVICE_COPY | DEVICE_COMMUNICATION], 10);
-	assert_int_equal(device->by_set[DEVICE_COMPUTE | DEVICE_COPY | DEVICE_COMMUNICATION], 1);
-	for (int set = 0; set < DEVICE_ACTIVITY_SETS; set++)
-		sum_ns += device->by_set[set];
-	assert_int_equal(sum_ns, device->span_ns);
-	assert_int_equal(device_overlap_total_ns(device, DEVICE_COMPUTE), 150);
-	assert_int_equal(device_overlap_total_ns(device, DEVICE_COPY), 102);
-	assert_int_equal(device_overlap_hidden_ns(device, DEVICE_COPY), 50);
-	assert_int_equal(device_overlap_total_ns(device, DEVICE_COMMUNICATION), 61);
-	assert_int_equal(device_overlap_hidden_ns(device, DEVICE_COMMUNICATION), 1);
+	rows_init(&rows, works, ARRAY_SIZE(works));
+	assert_int_equal(temporal_init(&temporal, &rows.view), 0);
+	assert_int_equal(temporal.devices.count, 2);
+	assert_string_equal(trace_device_name(rows.trace, 0), "another");
+	assert_int_equal(temporal.devices.items[0].by_set_ns[memory], 1);
+	device = &temporal.devices.items[1];
+	assert_int_equal(temporal_span_ns(device), 352);
+	assert_int_equal(device->idle_ns, 100);
+	assert_int_equal(device->by_set_ns[compute], 50 + 50);
+	assert_int_equal(device->by_set_ns[memory], 40 + 2);
+	assert_int_equal(device->by_set_ns[communication], 50);
+	assert_int_equal(device->by_set_ns[compute | memory], 50 - 1);
+	assert_int_equal(device->by_set_ns[memory | communication], 10);
+	assert_int_equal(device->by_set_ns[compute | memory | communication], 1);
+	sum_ns = device->idle_ns;
+	for (unsigned set = 1; set < TEMPORAL_SETS; set++)
+		sum_ns += device->by_set_ns[set];
+	assert_int_equal(sum_ns, 352);
+	assert_int_equal(device->by_kind_ns[TRACE_COMPUTE], 150);
+	assert_int_equal(device->by_kind_ns[TRACE_MEMORY], 102);
+	assert_int_equal(temporal_ns(device, memory | compute), 50);
+	assert_int_equal(device->by_kind_ns[TRACE_COMMUNICATION], 61);
+	assert_int_equal(device->communication_beside_compute_ns, 1);
 }
 
-static void test_advice(void **state)
+/* Nobody is named where there is neither a stack nor an operator. */
+static void test_launched_by(void **state)
 {
-	struct device_overlap_device overlap = {.span_ns = 1000000, .by_set = {600000, 400000}};
-	struct device_launches_device launches = {.launches = 100,
-		.kernel_launches = 100,
-		.short_kernels = 62,
-		.span_ns = 1000000,
-		.empty_ns = 600000};
-	struct trace_idle_place idle = {0};
+	_cleanup_rows_ struct rows rows;
+	struct launched_by most;
 
-	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_LAUNCH_BOUND);
-	launches.short_kernels = 40;
-	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_HOST_BOUND);
-	launches.empty_ns = 400000;
-	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_QUEUED);
-	/* Few launches, but 60 % idle. */
-	launches.launches = 10;
-	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_QUEUED);
-	idle.by_cause_ns[TRACE_IDLE_BLOCKED] = 400000;
-	assert_int_equal(device_advice(&overlap, &launches, &idle), DEVICE_ADVICE_BLOCKING);
-	overlap.by_set[0] = 290000;
-	assert_int_equal(device_advice(&overlap, &launches, &idle), DEVICE_ADVICE_NONE);
-	launches.launches = 100;
-	overlap.by_set[0] = 190000;
-	overlap.by_set[DEVICE_COMPUTE] = 810000;
-	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_NONE);
-	overlap.by_set[DEVICE_COPY] = 300000;
-	overlap.by_set[DEVICE_COMPUTE] = 510000;
-	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_COPIES);
-	overlap.by_set[DEVICE_COMMUNICATION] = 310000;
-	overlap.by_set[DEVICE_COMPUTE] = 200000;
-	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_COMMUNICATION);
-	assert_string_equal(device_advice_name(DEVICE_ADVICE_COMMUNICATION), "communication");
-	assert_null(device_advice_name(DEVICE_ADVICE_NONE));
-}
-
-/* Few launches with long gaps: not launching keeps the program. */
-static void test_advice_between_long_gaps(void **state)
-{
-	const struct device_overlap_device overlap = {
-		.span_ns = 60000000000, .by_set = {59000000000, 1000000000}};
-	const struct device_launches_device launches = {.launches = 60,
-		.kernel_launches = 60,
-		.short_kernels = 60,
-		.span_ns = 60000000000,
-		.empty_ns = 59000000000};
-
-	assert_int_equal(device_advice(&overlap, &launches, NULL), DEVICE_ADVICE_HOST_BOUND);
+	rows_init(&rows, launched, ARRAY_SIZE(launched));
+	assert_int_equal(launched_by_find(&most, &rows.view,
+				 &(struct launched_work){.kinds = 1U << TRACE_MEMORY}),
+		0);
+	assert_int_equal(most.all_ns, 30);
+	assert_int_equal(most.time_ns, 0);
+	assert_int_equal(most.frame, MODEL_NONE);
+	assert_null(most.name);
 }
 
 static void test_nothing(void **state)
 {
-	_cleanup_model_ struct model *model = build(NULL, 0);
-	_cleanup_device_launches_ struct device_launches launches = {0};
-	_cleanup_device_overlap_ struct device_overlap overlap = {0};
+	_cleanup_rows_ struct rows rows;
+	_cleanup_temporal_ struct temporal temporal = {0};
+	_cleanup_launches_ struct launches launches = {0};
 
-	assert_int_equal(device_launches_init(&launches, model), 0);
-	assert_int_equal(launches.devices.count, 0);
-	assert_int_equal(device_overlap_init(&overlap, model), 0);
-	assert_int_equal(overlap.devices.count, 0);
+	rows_init(&rows, NULL, 0);
+	assert_int_equal(temporal_init(&temporal, &rows.view), 0);
+	assert_int_equal(temporal.devices.count, 0);
+	assert_int_equal(launches_init(&launches, &rows.view), 0);
+	assert_int_equal(launches.rows.count, 0);
 }
 
 int main(void)
@@ -247,8 +255,7 @@ int main(void)
 		cmocka_unit_test(test_latency),
 		cmocka_unit_test(test_queues_and_threads),
 		cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_advice),
-		cmocka_unit_test(test_advice_between_long_gaps),
+		cmocka_unit_test(test_launched_by),
 		cmocka_unit_test(test_nothing),
 	};
 

@@ -3,12 +3,12 @@
 #include "model-example.h"
 
 #include "analyses/cpu/timeline.h"
-#include "analyses/device/device_launches.h"
-#include "analyses/device/device_overlap.h"
 #include "analyses/device/device_work.h"
 #include "analyses/device/idle_spans.h"
+#include "analyses/device/temporal.h"
 #include "analyses/program/step_use.h"
 #include "analyses/program/window_use.h"
+#include "model/trace_capture.h"
 #include "model/windows.h"
 
 #define PID 7
@@ -293,8 +293,11 @@ static void test_idle(void **state)
 {
 	_cleanup_idle_spans_ struct idle_spans idle = {0};
 	_cleanup_device_work_ struct device_work work = {0};
-	struct device_overlap overlap;
-	struct device_launches launches;
+	_cleanup_temporal_ struct temporal temporal = {0};
+	_cleanup_trace_view_ struct trace_view view = {0};
+	_cleanup_trace_ struct trace *trace = NULL;
+	const struct trace_view_options options = {0};
+	struct errmsg err;
 	struct example example;
 	struct model *model;
 
@@ -312,13 +315,11 @@ static void test_idle(void **state)
 		assert_int_equal(span->end_ns - span->start_ns, 2 * MS);
 	assert_int_equal(device_work_init(&work, model), 0);
 	assert_int_equal(work.devices.items[0].busy_ns, 15 * MS);
-	assert_int_equal(device_overlap_init(&overlap, model), 0);
-	assert_int_equal(overlap.devices.items[0].by_set[0], 4 * MS);
-	assert_int_equal(overlap.devices.items[0].span_ns, 4 * MS + 15 * MS);
-	device_overlap_done(&overlap);
-	assert_int_equal(device_launches_init(&launches, model), 0);
-	assert_int_equal(launches.devices.items[0].span_ns, 6 * MS);
-	device_launches_done(&launches);
+	assert_int_equal(trace_from_model(&trace, model, &err), 0);
+	assert_int_equal(trace_view_init(&view, trace, 0, &options), 0);
+	assert_int_equal(temporal_init(&temporal, &view), 0);
+	assert_int_equal(temporal.devices.items[0].idle_ns, 4 * MS);
+	assert_int_equal(temporal_span_ns(&temporal.devices.items[0]), 4 * MS + 15 * MS);
 	model_free(model);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "model/trace_capture.h"
 
 /* Numbers that no pid, tid or earlier process has: chrome.c's begin here. */
 #define FIRST_NUMBER (1u << 30)
@@ -208,19 +209,6 @@ static void add_work(struct tracks *tracks, const struct model_device_work *work
 	json_end_object(json);
 }
 
-/* The call's name is that of the innermost frame of its stack. */
-static const char *call_name(const struct model *model, const struct model_device_work *work)
-{
-	const struct model_stack *stack =
-		work->stack == MODEL_NONE ? NULL : &model->stacks.items[work->stack];
-	uint32_t frame;
-
-	if (!stack || !stack->count)
-		return "launch";
-	frame = model->stack_frames.items[stack->first + stack->count - 1];
-	return model_function_name(model, model->frames.items[frame].function);
-}
-
 /* Beside the thread: its samples and its calls do not nest. */
 static uint64_t launching_thread(const struct model_thread *thread)
 {
@@ -277,7 +265,7 @@ static int add_call(
 	*ret_correlation = (uint64_t)id + 1;
 	if (r == 0)
 		return 0;
-	begin_event(tracks, "X", call_name(tracks->model, work));
+	begin_event(tracks, "X", trace_call_name(work));
 	json_key(&tracks->json, "cat");
 	json_string(&tracks->json, "cuda_runtime");
 	json_key(&tracks->json, "args");
@@ -290,6 +278,23 @@ static int add_call(
 	json_end_object(&tracks->json);
 	add_arrow_end(
 		tracks, "s", *ret_correlation, work->launch_ns, process, launching_thread(thread));
+	return 0;
+}
+
+/* A call that waits for the device. */
+static int add_wait(struct tracks *tracks, const struct model_device_wait *wait)
+{
+	const struct model_thread *thread = &tracks->model->threads.items[wait->thread];
+	int r = name_launching_thread(tracks, wait->thread);
+
+	if (r < 0)
+		return r;
+	begin_event(tracks, "X", trace_wait_name(tracks->model, wait));
+	json_key(&tracks->json, "cat");
+	json_string(&tracks->json, "cuda_runtime");
+	chrome_add_span(tracks->json.out, tracks->clock, wait->start_ns, wait->end_ns);
+	add_place(tracks, tracks->process_numbers[thread->process], launching_thread(thread));
+	json_end_object(&tracks->json);
 	return 0;
 }
 
@@ -351,6 +356,8 @@ int chrome_add_device_work(struct strbuf *out, const struct model *model,
 
 	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
 		r = add_all_of(&tracks, i);
+	for (size_t i = 0; r == 0 && i < model->device_waits.count; i++)
+		r = add_wait(&tracks, &model->device_waits.items[i]);
 	intern_done(&tracks.devices);
 	intern_done(&tracks.lanes);
 	intern_done(&tracks.launches);

@@ -154,7 +154,7 @@ static int add_lines(const struct report_view *view, const struct device_work *w
 	return table_print(&table, &view->terminal, view->out);
 }
 
-int report_device(const struct report_view *view, const struct trace_report *timeline, size_t limit)
+int report_device(const struct report_view *view, size_t limit)
 {
 	_cleanup_device_work_ struct device_work work = {0};
 	int r = device_work_init(&work, view->model);
@@ -167,6 +167,5 @@ int report_device(const struct report_view *view, const struct trace_report *tim
 	report_cuda(view, &work);
 	if (!work.count)
 		return 0;
-	r = report_device_flow(view, timeline);
-	return r < 0 ? r : add_lines(view, &work, limit ? limit : work.lines.count);
+	return add_lines(view, &work, limit ? limit : work.lines.count);
 }

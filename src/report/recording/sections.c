@@ -5,7 +5,6 @@
 
 #include "analyses/device/device_work.h"
 #include "report/recording/cuda_json.h"
-#include "report/recording/device_json.h"
 #include "report/sections.h"
 #include "report/tables_json.h"
 #include "report/view.h"
@@ -104,8 +103,7 @@ static void write_device_members(
 }
 
 /* Null where no process used a device. */
-static int write_device_work(
-	struct json_writer *json, const struct model *model, const struct trace_report *timeline)
+static int write_device_work(struct json_writer *json, const struct model *model)
 {
 	_cleanup_device_work_ struct device_work work = {0};
 	int r;
@@ -130,15 +128,14 @@ static int write_device_work(
 	array_foreach (&work.lines, line)
 		write_device_line(json, model, line);
 	json_end_array(json);
-	r = report_json_device_flow(json, model, timeline);
-	r = r ?: report_json_cuda(json, model, &work);
+	r = report_json_cuda(json, model, &work);
 	json_end_object(json);
 	return r;
 }
 
 static int write_device(const struct report_input *input, struct json_writer *json)
 {
-	return write_device_work(json, input->recording->model, input->trace);
+	return write_device_work(json, input->recording->model);
 }
 
 static int print_device(const struct report_input *input)
@@ -146,7 +143,7 @@ static int print_device(const struct report_input *input)
 	const struct report_view *view = input->recording;
 
 	if (!input->is_alone || report_has_device_work(view->model))
-		return report_device(view, input->trace, report_rows_shown(input, 20, 8));
+		return report_device(view, report_rows_shown(input, 20, 8));
 	return report_none(view, report_why_no_device_work(view->model));
 }
 

@@ -16,7 +16,5 @@ void trace_json_ns(struct json_writer *json, const char *key, int64_t ns);
 void trace_json_trace(struct json_writer *json, const struct trace_view *view);
 
 /* All return 0 or -ENOMEM. */
-/* All ranks together: the member "summary", null with hta_compatible; and an array. */
-int trace_json_summary(struct json_writer *json, struct trace_results *results);
 /* The member "cpu_summary", null with device work. */
 int trace_json_cpu_summary(struct json_writer *json, struct trace_results *results);

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording, its Kineto export and the capture imported from that: one report, but for what needs samples."""
+
+import glob
+
+import pytest
+
+# Sections of rows, which all three have: their figures must be the same.
+SECTIONS = ("summary", "temporal", "launches", "queue")
+
+
+@pytest.fixture
+def forms(sonde, tmp_path):
+    """forms(command, env) -> the reports of the three, as JSON and as text"""
+
+    def run(*command, env=None):
+        recording, export, imported = (tmp_path / name for name in ("run.pftrace", "run.json", "imported.pftrace"))
+        sonde("record", "-o", recording, "--", *command, env=env)
+        sonde("export", "-f", "chrome", "-o", export, recording, check=0)
+        sonde("import", "-o", imported, export, check=0)
+        paths = recording, export, imported
+        return [
+            (sonde("report", "--json", path, check=0).json(), sonde("report", path, check=0).stdout) for path in paths
+        ]
+
+    return run
+
+
+def section_of(report, name):
+    """Samples say what a thread did before a launch: without them that is one cause of idle time."""
+    if name != "summary":
+        return report[name]
+    causes = dict(report[name]["idle_by_cause_ns"])
+    rest = {cause: causes.pop(cause) for cause in ("blocking_call", "launch", "kernel_wait", "other", "unknown")}
+    return {**report[name], "idle_by_cause_ns": {**rest, "host": sum(causes.values())}}
+
+
+def advice_of(report):
+    """Sentences of a recording name lines, too."""
+    return [{**each, "sentence": None} for each in report["advice"] if each["section"] == "summary"]
+
+
+def check_forms(forms):
+    (recording, text), *others = forms
+    assert recording["temporal"] and recording["launches"] and recording["queue"]
+    for other, other_text in others:
+        for section in SECTIONS:
+            assert section_of(other, section) == section_of(recording, section), section
+        for heading in ("Where the GPU time went", "Temporal breakdown", "Launches", "Queue length"):
+            assert heading in text and heading in other_text
+        assert advice_of(other) == advice_of(recording)
+
+
+def test_a_recording_of_opencl_and_what_is_made_of_it_have_one_report(forms, workload, workload_directory):
+    if not (workload_directory / "opencl").exists() or not glob.glob("/etc/OpenCL/vendors/*.icd"):
+        pytest.fail("built without OpenCL's libraries, or no driver: run tools/deps test, then make")
+    reports = forms(*workload("opencl", 50))
+    check_forms(reports)
+    (device,) = reports[0][0]["temporal"]
+    assert device["device_name"] in reports[1][1], "its name, not a number"
+
+
+def test_a_recording_of_cuda_and_what_is_made_of_it_have_one_report(forms, sonde_path):
+    doubles = sonde_path.parent / "tests" / "doubles" / "cupti"
+    library = str(doubles / "libcupti-double-13.so")
+    check_forms(forms(str(doubles / "cuda-program"), library, "3", env={"SONDE_CUPTI": library}))
