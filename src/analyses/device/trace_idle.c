@@ -260,15 +260,7 @@ struct busy {
 	bool is_known;
 };
 
-/* In another window it begins anew: what it did between them nobody knows. */
-static bool is_seen(const struct finding *finding, int64_t begin_ns, int64_t end_ns)
-{
-	uint64_t from_ns = finding->view->trace->recorded_from_ns;
-
-	return !finding->model || model_is_continuous(finding->model, from_ns + (uint64_t)begin_ns,
-					  from_ns + (uint64_t)end_ns);
-}
-
+/* In another window a place begins anew: what it did between them nobody knows. */
 static int pass_work(
 	const struct finding *finding, struct busy *busy, uint32_t place, uint32_t index)
 {
@@ -276,7 +268,7 @@ static int pass_work(
 	int r = 0;
 
 	if (busy->is_known && work->start_ns > busy->until_ns &&
-		is_seen(finding, busy->until_ns, work->start_ns)) {
+		trace_is_continuous(finding->view->trace, busy->until_ns, work->start_ns)) {
 		finding->idle->places.items[place].gap_count++;
 		r = charge_gap(finding, (struct trace_idle_gap){
 						.start_ns = busy->until_ns,
