@@ -103,7 +103,6 @@ static int write_report(struct making *making, const char *path, struct strbuf *
 
 	if (r < 0)
 		return errmsg_set(making->err, r, "memory ran out while making the report");
-	making->timeline.report.page = view;
 	return report_document_write(&document, arguments->form, &terminal, out, making->err);
 }
 

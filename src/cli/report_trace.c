@@ -58,7 +58,6 @@ static int write_report(const struct report_trace_arguments *arguments,
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while making the report");
 	timeline->report.choice = arguments->choice;
-	timeline->report.page = (struct report_view){.terminal = terminal, .out = out};
 	return report_document_write(&document, arguments->form, &terminal, out, err);
 }
 

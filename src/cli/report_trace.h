@@ -4,7 +4,7 @@
 #pragma once
 
 #include "report/document.h"
-#include "report/trace/trace.h"
+#include "report/timeline.h"
 
 /* What sections can be made of. */
 #define KINDS_OF_TRACE (REPORT_NEEDS_TRACE | REPORT_NEEDS_TIMELINE)

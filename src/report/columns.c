@@ -35,12 +35,26 @@ static void add_text(struct result *result, const struct strbuf *text)
 	result_text(result, strbuf_cstr(text));
 }
 
+void columns_name_device(const struct trace_report *report, const struct trace_view *view,
+	uint32_t device, struct strbuf *out)
+{
+	bool is_known = report->count > 1 || view->trace->rank != MODEL_NONE;
+
+	if (report->count > 1 || (view->options.hta_compatible && is_known)) {
+		strbuf_addf(out, "rank %u", view->rank);
+		if (view->devices.count < 2)
+			return;
+		strbuf_add_char(out, ' ');
+	}
+	trace_view_device_name(view, device, out);
+}
+
 void columns_add_device(struct result *result, const struct trace_report *report,
 	const struct trace_view *view, uint32_t device)
 {
 	_cleanup_strbuf_ struct strbuf place = {0};
 
-	report_trace_place(report, view, device, &place);
+	columns_name_device(report, view, device, &place);
 	add_text(result, &place);
 	result_u64(result, view->rank);
 	columns_add_number(result, view->devices.items[device].number);

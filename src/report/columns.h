@@ -8,7 +8,7 @@
 #include "analyses/device/communication.h"
 #include "analyses/trace_describe.h"
 #include "report/section.h"
-#include "report/trace/trace.h"
+#include "report/timeline.h"
 #include "report/view.h"
 
 /* A device: in the terminal what tells it from the others of the report. */
@@ -21,6 +21,9 @@
 	{                                                                                          \
 		.key = "device_name", .kind = REPORT_TEXT                                          \
 	}
+/* "rank 3", "GPU 0" or "rank 3 GPU 0": what tells the device from the others of the report. */
+void columns_name_device(const struct trace_report *report, const struct trace_view *view,
+	uint32_t device, struct strbuf *out);
 void columns_add_device(struct result *result, const struct trace_report *report,
 	const struct trace_view *view, uint32_t device);
 

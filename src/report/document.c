@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/trace/trace.h"
+#include "report/timeline.h"
 #include "report/view.h"
 
 size_t report_rows_wanted(const struct report_input *input, size_t count)
@@ -120,19 +120,6 @@ static int make(const struct report_document *document, const struct report_sect
 	return r < 0 ? r : result_status(result);
 }
 
-/* For sections that are not data yet. */
-static struct trace_report trace_of(const struct report_document *document)
-{
-	struct trace_report trace = *document->input.trace;
-
-	trace.alone = document->by != NULL;
-	trace.limit = document->input.limit     ? document->input.limit
-		      : document->input.is_json ? 0
-		      : trace.alone             ? 20
-						: 10;
-	return trace;
-}
-
 static int weigh(const struct report_document *document)
 {
 	return document->weigh ? document->weigh(document->context) : 0;
@@ -181,16 +168,11 @@ static int print(const struct report_document *document, const struct report_sec
 	const struct result *result, const struct terminal *terminal, struct strbuf *out)
 {
 	const struct report_input input = input_of(document, section);
-	struct trace_report trace;
 
 	if (!is_wanted(document, section))
 		return 0;
 	if (section->make)
 		return report_render_terminal(result, terminal, out);
-	if (section->print_trace) {
-		trace = trace_of(document);
-		return section->print_trace(&trace);
-	}
 	return section->print ? section->print(&input) : 0;
 }
 
@@ -223,7 +205,7 @@ static bool has_json(const struct report_section *section)
 	const struct report_shape *shape = section->value.shape;
 
 	if (!section->make)
-		return section->write || section->write_trace;
+		return section->write != NULL;
 	if (section->value.key)
 		return true;
 	for (size_t i = 0; shape && i < shape->count; i++) {
@@ -237,15 +219,10 @@ static int write_section(const struct report_document *document,
 	const struct report_section *section, struct result *result, struct json_writer *json)
 {
 	const struct report_input input = input_of(document, section);
-	struct trace_report trace;
 	int r;
 
 	if (section->value.key)
 		json_key(json, section->value.key);
-	if (section->write_trace) {
-		trace = trace_of(document);
-		return section->write_trace(&trace, json);
-	}
 	if (!section->make)
 		return section->write(&input, json);
 	r = make(document, section, result);

@@ -76,14 +76,11 @@ struct report_section {
 	int (*make)(struct result *result, const struct report_input *input);
 	/*
 	 * Sections that are not data yet have these in place of `make`: into the terminal's text
-	 * of recording->out or trace->page.out; and the value of JSON, or without a key members of
+	 * of recording->out; and the value of JSON, or without a key members of
 	 * the document. Either may be NULL.
 	 */
 	int (*print)(const struct report_input *input);
 	int (*write)(const struct report_input *input, struct json_writer *json);
-	/* The same of traces. */
-	int (*print_trace)(const struct trace_report *report);
-	int (*write_trace)(const struct trace_report *report, struct json_writer *json);
 };
 
 /* In the report's order; NULL-ended. */

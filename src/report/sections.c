@@ -6,7 +6,8 @@
 const struct report_section *const report_sections[] = {
 	&about_section,
 	&account_section,
-	&trace_about_section,
+	&traces_section,
+	&cpu_summary_section,
 	&answer_section,
 	&own_code_section,
 	&tables_section,

@@ -53,15 +53,3 @@ void json_member_double(struct json_writer *json, const char *key, double value)
 	json_key(json, key);
 	json_double(json, value, 9);
 }
-
-void json_communication(struct json_writer *json, const uint64_t counts[COMMUNICATION_EVIDENCE_MAX])
-{
-	json_begin_object(json);
-	for (int i = COMMUNICATION_NOT + 1; i < COMMUNICATION_EVIDENCE_MAX; i++) {
-		if (counts[i])
-			json_member_u64(json,
-				communication_evidence_name((enum communication_evidence)i),
-				counts[i]);
-	}
-	json_end_object(json);
-}

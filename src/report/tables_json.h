@@ -14,6 +14,3 @@ void json_member_known(struct json_writer *json, const char *key, bool known, ui
 void json_member_double(struct json_writer *json, const char *key, double value);
 /* What a range or mark carries, under its own name. */
 void json_member_range_field(struct json_writer *json, const struct model_range_field *field);
-/* The value {"group": 84, …}: kernels that communicate, by how that is known. */
-void json_communication(
-	struct json_writer *json, const uint64_t counts[COMMUNICATION_EVIDENCE_MAX]);

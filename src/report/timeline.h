@@ -6,10 +6,25 @@
  */
 #pragma once
 
+#include "analyses/trace_results.h"
 #include "base/array.h"
 #include "base/errmsg.h"
 #include "report/recording/recording.h"
-#include "report/trace/trace.h"
+
+/* What the user asked for beyond a section; its fields are as they were given. */
+struct trace_choice {
+	const char *annotation; /* windows of the critical path; NULL: profiler steps */
+	uint64_t instance;      /* of that annotation; UINT64_MAX: all */
+	const char *op;         /* of sequences; NULL: all */
+};
+
+/* What sections get. Several ranks are rows or columns of one table. */
+struct trace_report {
+	const struct trace_view *views; /* one of each rank, by rank */
+	size_t count;                   /* at least 1 */
+	struct trace_results *results;  /* of these views */
+	struct trace_choice choice;
+};
 
 /* Zero-initialise. */
 struct report_timeline {

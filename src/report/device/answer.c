@@ -134,7 +134,7 @@ static void add_time(struct result *result, const struct trace_report *report,
 	format_duration(&text, (uint64_t)summary->span_ns / summary->devices);
 	if (summary->devices == 1) {
 		strbuf_add(&text, " from its first work to the end of its last, ");
-		report_trace_place(report, &report->views[summary->most_idle.view],
+		columns_name_device(report, &report->views[summary->most_idle.view],
 			summary->most_idle.device, &text);
 	} else {
 		strbuf_addf(&text,
@@ -175,7 +175,7 @@ static void add_spread(struct result *result, const struct trace_report *report,
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
 		strbuf_add(&text, i ? "; most: " : "Idle least: ");
-		report_trace_place(report, &report->views[ends[i]->view], ends[i]->device, &text);
+		columns_name_device(report, &report->views[ends[i]->view], ends[i]->device, &text);
 		strbuf_addf(&text, ", %.1f %%", 100 * ends[i]->idle_share);
 	}
 	strbuf_add_char(&text, '.');
