@@ -21,14 +21,14 @@ const struct temporal *trace_results_temporal(struct trace_results *results, siz
 	return rank->has_temporal ? &rank->temporal : NULL;
 }
 
-const struct trace_idle *trace_results_idle(struct trace_results *results, size_t index)
+const struct device_idle *trace_results_idle(struct trace_results *results, size_t index)
 {
 	struct trace_rank_results *rank = rank_of(results, index);
 
 	if (!rank)
 		return NULL;
 	if (!rank->has_idle)
-		rank->has_idle = trace_idle_init(&rank->idle, &results->views[index]) == 0;
+		rank->has_idle = device_idle_init(&rank->idle, &results->views[index]) == 0;
 	return rank->has_idle ? &rank->idle : NULL;
 }
 
@@ -51,7 +51,7 @@ const struct idle_rows *trace_results_idle_rows(struct trace_results *results)
 		return &results->idle_rows;
 	results->idle_rows.by_device = results->count == 1;
 	for (size_t i = 0; r == 0 && i < results->count; i++) {
-		const struct trace_idle *idle = trace_results_idle(results, i);
+		const struct device_idle *idle = trace_results_idle(results, i);
 
 		r = idle ? idle_rows_add(&results->idle_rows, &results->views[i], idle) : -1;
 	}
@@ -76,7 +76,7 @@ void trace_results_done(struct trace_results *results)
 {
 	for (size_t i = 0; results->ranks && i < results->count; i++) {
 		temporal_done(&results->ranks[i].temporal);
-		trace_idle_done(&results->ranks[i].idle);
+		device_idle_done(&results->ranks[i].idle);
 		launches_done(&results->ranks[i].launches);
 	}
 	free(results->ranks);

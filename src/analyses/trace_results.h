@@ -3,15 +3,15 @@
  * first asked for. */
 #pragma once
 
+#include "analyses/device/idle.h"
 #include "analyses/device/idle_rows.h"
 #include "analyses/device/kernels.h"
 #include "analyses/device/launches.h"
 #include "analyses/device/temporal.h"
-#include "analyses/device/trace_idle.h"
 
 struct trace_rank_results {
 	struct temporal temporal;
-	struct trace_idle idle;
+	struct device_idle idle;
 	struct launches launches;
 	bool has_temporal, has_idle, has_launches;
 };
@@ -28,7 +28,7 @@ struct trace_results {
 
 /* Of the view of this index, or of all together. NULL when memory ran out. */
 const struct temporal *trace_results_temporal(struct trace_results *results, size_t index);
-const struct trace_idle *trace_results_idle(struct trace_results *results, size_t index);
+const struct device_idle *trace_results_idle(struct trace_results *results, size_t index);
 const struct launches *trace_results_launches(struct trace_results *results, size_t index);
 const struct idle_rows *trace_results_idle_rows(struct trace_results *results);
 const struct kernels *trace_results_kernels(struct trace_results *results);

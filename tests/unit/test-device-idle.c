@@ -31,7 +31,7 @@ struct found {
 	struct trace *trace;
 	struct trace_view view;
 	struct trace_results results;
-	const struct trace_idle *idle;
+	const struct device_idle *idle;
 	const struct idle_rows *rows;
 };
 
@@ -90,7 +90,7 @@ static void add_finish(struct example *example, uint64_t start_ns, uint64_t end_
 	assert_int_equal(model_builder_visitor.launch(example->builder, &launch), 0);
 }
 
-static const struct trace_idle_place *device(const struct found *found, uint32_t index)
+static const struct device_idle_place *device(const struct found *found, uint32_t index)
 {
 	return &found->idle->places.items[index];
 }
@@ -101,7 +101,7 @@ static void check_sums(const struct found *found)
 	for (uint32_t i = 0; i < found->view.devices.count; i++) {
 		int64_t causes = 0, rows = 0, parts = 0;
 
-		for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++)
+		for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 			causes += device(found, i)->by_cause_ns[cause];
 		array_foreach (&found->rows->rows, row)
 			rows += row->device == i ? row->time_ns : 0;
@@ -138,7 +138,7 @@ static void end(struct model *model, struct found *found)
 }
 
 static void check_row(const struct model *model, const struct idle_row *row,
-	enum trace_idle_cause cause, const char *function, int64_t time_ns, uint64_t gaps,
+	enum device_idle_cause cause, const char *function, int64_t time_ns, uint64_t gaps,
 	uint64_t samples)
 {
 	assert_int_equal(row->cause, cause);
@@ -193,9 +193,9 @@ static void test_gap_while_running(void **state)
 	example_samples(&example, PID, 8, 2, 26 * MS, 4); /* another thread's */
 	model = analyse(&example, &found);
 	assert_int_equal(found.rows->rows.count, 3);
-	check_row(model, &found.rows->rows.items[0], TRACE_IDLE_HOST, NULL, 6500000, 1, 0);
-	check_row(model, &found.rows->rows.items[1], TRACE_IDLE_RUNNING, "load", 2500000, 1, 3);
-	check_row(model, &found.rows->rows.items[2], TRACE_IDLE_RUNNING, "step", 1 * MS, 1, 1);
+	check_row(model, &found.rows->rows.items[0], DEVICE_IDLE_HOST, NULL, 6500000, 1, 0);
+	check_row(model, &found.rows->rows.items[1], DEVICE_IDLE_RUNNING, "load", 2500000, 1, 3);
+	check_row(model, &found.rows->rows.items[2], DEVICE_IDLE_RUNNING, "step", 1 * MS, 1, 1);
 	end(model, &found);
 }
 
@@ -219,12 +219,12 @@ static void test_gaps_while_waiting(void **state)
 	model = analyse(&example, &found);
 	assert_int_equal(device(&found, 0)->gap_count, 3);
 	assert_int_equal(found.rows->rows.count, 6);
-	check_row(model, &found.rows->rows.items[0], TRACE_IDLE_LOCK, "load", 7 * MS, 2, 1);
-	check_row(model, &found.rows->rows.items[1], TRACE_IDLE_CPU, "step", 6 * MS, 1, 1);
-	check_row(model, &found.rows->rows.items[2], TRACE_IDLE_GIL, "load", 2 * MS, 1, 1);
-	check_row(model, &found.rows->rows.items[3], TRACE_IDLE_RUNNING, "step", 1500000, 1, 2);
-	check_row(model, &found.rows->rows.items[4], TRACE_IDLE_CHANNEL, "load", 1 * MS, 1, 1);
-	check_row(model, &found.rows->rows.items[5], TRACE_IDLE_HOST, NULL, 500000, 1, 0);
+	check_row(model, &found.rows->rows.items[0], DEVICE_IDLE_LOCK, "load", 7 * MS, 2, 1);
+	check_row(model, &found.rows->rows.items[1], DEVICE_IDLE_CPU, "step", 6 * MS, 1, 1);
+	check_row(model, &found.rows->rows.items[2], DEVICE_IDLE_GIL, "load", 2 * MS, 1, 1);
+	check_row(model, &found.rows->rows.items[3], DEVICE_IDLE_RUNNING, "step", 1500000, 1, 2);
+	check_row(model, &found.rows->rows.items[4], DEVICE_IDLE_CHANNEL, "load", 1 * MS, 1, 1);
+	check_row(model, &found.rows->rows.items[5], DEVICE_IDLE_HOST, NULL, 500000, 1, 0);
 	end(model, &found);
 }
 
@@ -246,9 +246,9 @@ static void test_launched_not_started(void **state)
 	add_wait(&example, 7, WIRE_WAIT_SLEEP, 1, 15 * MS, 50 * MS);
 	model = analyse(&example, &found);
 	assert_int_equal(found.rows->rows.count, 3);
-	check_row(model, &found.rows->rows.items[0], TRACE_IDLE_OTHER, NULL, 10 * MS, 1, 0);
-	check_row(model, &found.rows->rows.items[1], TRACE_IDLE_SLEEP, "load", 8 * MS, 1, 1);
-	check_row(model, &found.rows->rows.items[2], TRACE_IDLE_LAUNCH, NULL, 1 * MS, 1, 0);
+	check_row(model, &found.rows->rows.items[0], DEVICE_IDLE_OTHER, NULL, 10 * MS, 1, 0);
+	check_row(model, &found.rows->rows.items[1], DEVICE_IDLE_SLEEP, "load", 8 * MS, 1, 1);
+	check_row(model, &found.rows->rows.items[2], DEVICE_IDLE_LAUNCH, NULL, 1 * MS, 1, 0);
 	end(model, &found);
 }
 
@@ -267,10 +267,10 @@ static void test_waiting_for_the_device(void **state)
 	add_wait(&example, 7, WIRE_WAIT_SLEEP, 1, 23 * MS + 7, 27 * MS); /* was not in the call */
 	model = analyse(&example, &found);
 	assert_int_equal(found.rows->rows.count, 4);
-	check_row(model, &found.rows->rows.items[0], TRACE_IDLE_HOST, NULL, 3 * MS, 1, 0);
-	check_row(model, &found.rows->rows.items[1], TRACE_IDLE_SLEEP, "load", 3 * MS, 1, 1);
-	check_row(model, &found.rows->rows.items[2], TRACE_IDLE_BLOCKED, "step", 3 * MS, 1, 1);
-	check_row(model, &found.rows->rows.items[3], TRACE_IDLE_BLOCKED, NULL, 1 * MS, 1, 0);
+	check_row(model, &found.rows->rows.items[0], DEVICE_IDLE_HOST, NULL, 3 * MS, 1, 0);
+	check_row(model, &found.rows->rows.items[1], DEVICE_IDLE_SLEEP, "load", 3 * MS, 1, 1);
+	check_row(model, &found.rows->rows.items[2], DEVICE_IDLE_BLOCKED, "step", 3 * MS, 1, 1);
+	check_row(model, &found.rows->rows.items[3], DEVICE_IDLE_BLOCKED, NULL, 1 * MS, 1, 0);
 	end(model, &found);
 }
 
@@ -307,10 +307,10 @@ static void test_no_sample(void **state)
 	model = analyse(&example, &found);
 	assert_int_equal(device(&found, 0)->gap_count, 5);
 	assert_int_equal(found.rows->rows.count, 4);
-	check_row(model, &found.rows->rows.items[0], TRACE_IDLE_UNKNOWN, NULL, 10 * MS, 1, 0);
-	check_row(model, &found.rows->rows.items[1], TRACE_IDLE_HOST, NULL, 9 * MS + 29, 2, 0);
-	check_row(model, &found.rows->rows.items[2], TRACE_IDLE_OTHER, NULL, 30000, 1, 0);
-	check_row(model, &found.rows->rows.items[3], TRACE_IDLE_KERNEL, NULL, 29999, 1, 0);
+	check_row(model, &found.rows->rows.items[0], DEVICE_IDLE_UNKNOWN, NULL, 10 * MS, 1, 0);
+	check_row(model, &found.rows->rows.items[1], DEVICE_IDLE_HOST, NULL, 9 * MS + 29, 2, 0);
+	check_row(model, &found.rows->rows.items[2], DEVICE_IDLE_OTHER, NULL, 30000, 1, 0);
+	check_row(model, &found.rows->rows.items[3], DEVICE_IDLE_KERNEL, NULL, 29999, 1, 0);
 	end(model, &found);
 }
 
@@ -329,9 +329,9 @@ static void test_blocking_copy(void **state)
 	add_busy(&example, 10 * MS, 20 * MS);
 	add_work(&example, copy);
 	model = analyse(&example, &found);
-	check_row(model, &found.rows->rows.items[0], TRACE_IDLE_BLOCKED, NULL, 453 * MS, 1, 0);
-	check_row(model, &found.rows->rows.items[1], TRACE_IDLE_HOST, NULL, 27 * MS, 1, 0);
-	assert_int_equal(device(&found, 0)->by_cause_ns[TRACE_IDLE_BLOCKED], 453 * MS);
+	check_row(model, &found.rows->rows.items[0], DEVICE_IDLE_BLOCKED, NULL, 453 * MS, 1, 0);
+	check_row(model, &found.rows->rows.items[1], DEVICE_IDLE_HOST, NULL, 27 * MS, 1, 0);
+	assert_int_equal(device(&found, 0)->by_cause_ns[DEVICE_IDLE_BLOCKED], 453 * MS);
 	end(model, &found);
 }
 
@@ -375,8 +375,8 @@ static void test_many(void **state)
 	add_finish(&example, 70 * MS, 90 * MS);
 	model = analyse(&example, &found);
 	assert_int_equal(device(&found, 0)->idle_ns, idle_ns);
-	assert_true(device(&found, 0)->by_cause_ns[TRACE_IDLE_BLOCKED] > 0);
-	assert_true(device(&found, 0)->by_cause_ns[TRACE_IDLE_LAUNCH] > 0);
+	assert_true(device(&found, 0)->by_cause_ns[DEVICE_IDLE_BLOCKED] > 0);
+	assert_true(device(&found, 0)->by_cause_ns[DEVICE_IDLE_LAUNCH] > 0);
 	end(model, &found);
 }
 
@@ -411,10 +411,10 @@ static void test_weighed_by_spans(void **state)
 
 static void test_names(void **state)
 {
-	for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
-		assert_non_null(trace_idle_cause_name((enum trace_idle_cause)cause));
-		assert_non_null(trace_idle_cause_leaf((enum trace_idle_cause)cause));
-		assert_non_null(trace_idle_cause_meaning((enum trace_idle_cause)cause));
+	for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++) {
+		assert_non_null(device_idle_cause_name((enum device_idle_cause)cause));
+		assert_non_null(device_idle_cause_leaf((enum device_idle_cause)cause));
+		assert_non_null(device_idle_cause_meaning((enum device_idle_cause)cause));
 	}
 }
 

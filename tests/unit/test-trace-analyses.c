@@ -43,8 +43,8 @@ static void values_are_described_as_by_pandas(void **state)
 
 /* ---- idle time ---- */
 
-static const struct trace_idle_place *place_of(
-	const struct trace_idle *idle, uint32_t device, uint32_t stream)
+static const struct device_idle_place *place_of(
+	const struct device_idle *idle, uint32_t device, uint32_t stream)
 {
 	array_foreach (&idle->places, place) {
 		if (place->device == device && place->stream == stream)
@@ -71,24 +71,24 @@ static void idle_time_is_charged_in_parts(void **state)
 {
 	_cleanup_trace_ struct trace *trace = two_streams();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_idle_ struct trace_idle idle = {0};
-	const struct trace_idle_place *place;
+	_cleanup_device_idle_ struct device_idle idle = {0};
+	const struct device_idle_place *place;
 	struct trace_describe gaps;
 
 	view(&own, trace, ours);
-	assert_int_equal(trace_idle_init(&idle, &own), 0);
+	assert_int_equal(device_idle_init(&idle, &own), 0);
 	/* The device is busy up to 150 us: stream 20 works while stream 7 does not. */
 	place = place_of(&idle, 0, MODEL_NONE);
 	assert_int_equal(place->idle_ns, 160 * US);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_HOST], 30 * US);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_LAUNCH], 20 * US);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_KERNEL], 10 * US);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_OTHER], 100 * US);
-	assert_false(place->is_listed[TRACE_IDLE_UNKNOWN]);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_HOST], 30 * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_LAUNCH], 20 * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_KERNEL], 10 * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_OTHER], 100 * US);
+	assert_false(place->is_listed[DEVICE_IDLE_UNKNOWN]);
 	place = place_of(&idle, 0, 0);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_HOST], 80 * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_HOST], 80 * US);
 	assert_int_equal(place->idle_ns, 210 * US);
-	assert_int_equal(trace_idle_describe(&idle, place, TRACE_IDLE_HOST, &gaps), 0);
+	assert_int_equal(device_idle_describe(&idle, place, DEVICE_IDLE_HOST, &gaps), 0);
 	assert_true(gaps.count == 1 && gaps.mean == 80 * US);
 }
 
@@ -96,47 +96,47 @@ static void idle_time_of_hta_is_of_streams_and_whole_gaps(void **state)
 {
 	_cleanup_trace_ struct trace *trace = two_streams();
 	_cleanup_trace_view_ struct trace_view theirs = {0};
-	_cleanup_trace_idle_ struct trace_idle idle = {0};
-	const struct trace_idle_place *place;
+	_cleanup_device_idle_ struct device_idle idle = {0};
+	const struct device_idle_place *place;
 
 	view(&theirs, trace, hta);
-	assert_int_equal(trace_idle_init(&idle, &theirs), 0);
+	assert_int_equal(device_idle_init(&idle, &theirs), 0);
 	assert_int_equal(idle.places.count, 2);
 	place = place_of(&idle, 0, 0);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_HOST], 100 * US);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_KERNEL], 10 * US);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_OTHER], 100 * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_HOST], 100 * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_KERNEL], 10 * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_OTHER], 100 * US);
 }
 
 static void overlapping_kernels_leave_no_negative_gaps(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0}, theirs = {0};
-	_cleanup_trace_idle_ struct trace_idle idle = {0}, hta_idle = {0};
+	_cleanup_device_idle_ struct device_idle idle = {0}, hta_idle = {0};
 
 	example_launch(trace, "long", 7, -20 * US, 5 * US, 0, 100 * US, 1);
 	example_launch(trace, "inside", 7, -10 * US, 5 * US, 10 * US, 20 * US, 2);
 	example_launch(trace, "after", 7, -5 * US, 2 * US, 110 * US, 20 * US, 3);
 	view(&own, trace, ours);
-	assert_int_equal(trace_idle_init(&idle, &own), 0);
+	assert_int_equal(device_idle_init(&idle, &own), 0);
 	assert_int_equal(place_of(&idle, 0, 0)->idle_ns, 10 * US);
 	view(&theirs, trace, hta);
-	assert_int_equal(trace_idle_init(&hta_idle, &theirs), 0);
-	assert_int_equal(place_of(&hta_idle, 0, 0)->by_cause_ns[TRACE_IDLE_KERNEL], -90 * US);
-	assert_int_equal(place_of(&hta_idle, 0, 0)->by_cause_ns[TRACE_IDLE_OTHER], 80 * US);
+	assert_int_equal(device_idle_init(&hta_idle, &theirs), 0);
+	assert_int_equal(place_of(&hta_idle, 0, 0)->by_cause_ns[DEVICE_IDLE_KERNEL], -90 * US);
+	assert_int_equal(place_of(&hta_idle, 0, 0)->by_cause_ns[DEVICE_IDLE_OTHER], 80 * US);
 }
 
 static void gaps_before_unlaunched_work_are_unknown(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_idle_ struct trace_idle idle = {0};
+	_cleanup_device_idle_ struct device_idle idle = {0};
 
 	example_device(trace, TRACE_KERNEL, "a", 0, 7, 0, 10 * US, 0);
 	example_device(trace, TRACE_KERNEL, "b", 0, 7, 15 * US, 10 * US, 0);
 	view(&own, trace, ours);
-	assert_int_equal(trace_idle_init(&idle, &own), 0);
-	assert_int_equal(place_of(&idle, 0, MODEL_NONE)->by_cause_ns[TRACE_IDLE_UNKNOWN], 5 * US);
+	assert_int_equal(device_idle_init(&idle, &own), 0);
+	assert_int_equal(place_of(&idle, 0, MODEL_NONE)->by_cause_ns[DEVICE_IDLE_UNKNOWN], 5 * US);
 }
 
 /* HTA takes the first row for the launch of work whose correlation no call has, and of no other. */
@@ -147,14 +147,15 @@ static void hta_waits_for_the_host_where_there_is_a_correlation(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(correlations); i++) {
 		_cleanup_trace_ struct trace *trace = example_trace_new();
 		_cleanup_trace_view_ struct trace_view theirs = {0};
-		_cleanup_trace_idle_ struct trace_idle idle = {0};
-		enum trace_idle_cause cause = correlations[i] ? TRACE_IDLE_HOST : TRACE_IDLE_OTHER;
+		_cleanup_device_idle_ struct device_idle idle = {0};
+		enum device_idle_cause cause =
+			correlations[i] ? DEVICE_IDLE_HOST : DEVICE_IDLE_OTHER;
 
 		example_host(trace, TRACE_CPU_OP, "first", 100, 50 * US, 10 * US, 0);
 		example_device(trace, TRACE_KERNEL, "a", 0, 7, 0, 10 * US, 0);
 		example_device(trace, TRACE_KERNEL, "b", 0, 7, 60 * US, 10 * US, correlations[i]);
 		view(&theirs, trace, hta);
-		assert_int_equal(trace_idle_init(&idle, &theirs), 0);
+		assert_int_equal(device_idle_init(&idle, &theirs), 0);
 		assert_int_equal(place_of(&idle, 0, 0)->by_cause_ns[cause], 50 * US);
 	}
 }
@@ -169,7 +170,7 @@ static void blocking_calls_are_a_cause_of_their_own(void **state)
 	_cleanup_trace_view_ struct trace_view own = {0};
 	_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
 	struct trace_summary summary;
-	const struct trace_idle_place *place;
+	const struct device_idle_place *place;
 	uint32_t row;
 
 	example_launch(trace, "a", 7, -20 * US, 5 * US, 0, 1000 * US, 1);
@@ -188,9 +189,9 @@ static void blocking_calls_are_a_cause_of_their_own(void **state)
 	view(&own, trace, ours);
 	assert_int_equal(trace_summary_init(&summary, &results), 0);
 	place = place_of(trace_results_idle(&results, 0), 0, MODEL_NONE);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_BLOCKED], (100 + 462800) * US);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_HOST], 100 * US);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_LAUNCH], 0);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_BLOCKED], (100 + 462800) * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_HOST], 100 * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_LAUNCH], 0);
 	assert_int_equal(summary.longest_block.row, row);
 	assert_int_equal(summary.longest_block.idle_ns, 462800 * US);
 	assert_string_equal(trace_text(trace, trace->events.items[summary.longest_block.op].name),
@@ -209,8 +210,8 @@ static void calls_that_hand_work_over_do_not_block(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_idle_ struct trace_idle idle = {0};
-	const struct trace_idle_place *place;
+	_cleanup_device_idle_ struct device_idle idle = {0};
+	const struct device_idle_place *place;
 
 	example_launch(trace, "a", 7, -20 * US, 5 * US, 0, 10 * US, 1);
 	example_host(trace, TRACE_RUNTIME, "cudaMemcpyAsync", EXAMPLE_PID, 20 * US, 99 * US, 2);
@@ -220,10 +221,10 @@ static void calls_that_hand_work_over_do_not_block(void **state)
 		trace, TRACE_RUNTIME, "cudaDeviceSynchronize", EXAMPLE_PID, 126 * US, 200 * US, 4);
 	example_device(trace, TRACE_KERNEL, "b", 0, 7, 300 * US, 10 * US, 3);
 	view(&own, trace, ours);
-	assert_int_equal(trace_idle_init(&idle, &own), 0);
+	assert_int_equal(device_idle_init(&idle, &own), 0);
 	place = place_of(&idle, 0, MODEL_NONE);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_BLOCKED], 0);
-	assert_int_equal(place->by_cause_ns[TRACE_IDLE_LAUNCH], (40 + 180) * US);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_BLOCKED], 0);
+	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_LAUNCH], (40 + 180) * US);
 }
 
 /* One first launch of a second does not hide what a hundred others take. */

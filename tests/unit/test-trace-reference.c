@@ -15,11 +15,11 @@
 #include <cmocka.h>
 
 #include "analyses/device/copies.h"
+#include "analyses/device/idle.h"
 #include "analyses/device/kernels.h"
 #include "analyses/device/launches.h"
 #include "analyses/device/queue.h"
 #include "analyses/device/temporal.h"
-#include "analyses/device/trace_idle.h"
 #include "compat/hta/launches.h"
 #include "compat/hta/queue.h"
 #include "importers/kineto/kineto.h"
@@ -239,8 +239,8 @@ static void check_describe(const struct csv *csv, size_t first,
 		check_cell(csv, first + 1 + i, values[i] / unit, step);
 }
 
-static const struct trace_idle_place *find_place(
-	const struct trace_idle *idle, const struct trace_view *view, const char *stream)
+static const struct device_idle_place *find_place(
+	const struct device_idle *idle, const struct trace_view *view, const char *stream)
 {
 	array_foreach (&idle->places, place) {
 		if (view->streams.items[place->stream].number == strtoll(stream, NULL, 10))
@@ -250,30 +250,30 @@ static const struct trace_idle_place *find_place(
 	return NULL;
 }
 
-static enum trace_idle_cause find_cause(const char *name)
+static enum device_idle_cause find_cause(const char *name)
 {
 	int cause = 0;
 
-	while (strcmp(trace_idle_cause_name((enum trace_idle_cause)cause), name) != 0)
+	while (strcmp(device_idle_cause_name((enum device_idle_cause)cause), name) != 0)
 		cause++;
-	return (enum trace_idle_cause)cause;
+	return (enum device_idle_cause)cause;
 }
 
 static void check_idle(const char *folder, const struct trace_view *view)
 {
-	_cleanup_trace_idle_ struct trace_idle idle = {0};
+	_cleanup_device_idle_ struct device_idle idle = {0};
 	struct csv csv;
 	size_t listed = 0, count = 0;
 
-	assert_int_equal(trace_idle_init(&idle, view), 0);
+	assert_int_equal(device_idle_init(&idle, view), 0);
 	array_foreach (&idle.places, place) {
-		for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++)
+		for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 			listed += place->is_listed[cause];
 	}
 	assert_true(csv_open(&csv, folder, "idle_breakdown_0", 1));
 	for (; csv_next(&csv); count++) {
-		const struct trace_idle_place *place = find_place(&idle, view, csv.cells[2]);
-		enum trace_idle_cause cause = find_cause(csv.cells[3]);
+		const struct device_idle_place *place = find_place(&idle, view, csv.cells[2]);
+		enum device_idle_cause cause = find_cause(csv.cells[3]);
 
 		check_cell(&csv, 4, (double)place->by_cause_ns[cause] / US, 0);
 		check_cell(
@@ -283,11 +283,11 @@ static void check_idle(const char *folder, const struct trace_view *view)
 	csv_close(&csv);
 	assert_true(csv_open(&csv, folder, "idle_breakdown_1", 1));
 	while (csv_next(&csv)) {
-		const struct trace_idle_place *place = find_place(&idle, view, csv.cells[2]);
+		const struct device_idle_place *place = find_place(&idle, view, csv.cells[2]);
 		struct trace_describe gaps;
 
 		assert_int_equal(
-			trace_idle_describe(&idle, place, find_cause(csv.cells[0]), &gaps), 0);
+			device_idle_describe(&idle, place, find_cause(csv.cells[0]), &gaps), 0);
 		check_describe(&csv, 3, &gaps, US, 0.01);
 	}
 	csv_close(&csv);

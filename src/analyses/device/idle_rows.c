@@ -26,7 +26,7 @@ struct part {
 	int64_t start_ns, end_ns;
 	uint64_t gap; /* number, of all views, from 1 on */
 	uint32_t device, sample, frame;
-	enum trace_idle_cause cause;
+	enum device_idle_cause cause;
 };
 
 /* The parts of one thread, by time, and its rows that are open. */
@@ -193,21 +193,21 @@ static int sweep_track(struct sweep *sweep, const struct trace_track *track)
 
 /* A device's parts, with the threads whose they are: `tracks`. Returns how many there are. */
 static size_t collect_parts(struct idle_rows *rows, const struct trace_view *view,
-	const struct trace_idle *idle, struct part *parts, int64_t *tracks)
+	const struct device_idle *idle, struct part *parts, int64_t *tracks)
 {
 	const struct model *model = view->trace->recorded;
 	uint32_t next = MODEL_NONE;
 	size_t count = 0;
 
 	array_foreach (&idle->gaps, gap) {
-		const struct trace_idle_place *place = &idle->places.items[gap->place];
+		const struct device_idle_place *place = &idle->places.items[gap->place];
 		uint32_t launch = view->works.items[gap->next].launch;
 
 		if (place->stream != MODEL_NONE)
 			continue;
 		rows->gaps += gap->next != next;
 		next = gap->next;
-		tracks[count] = gap->cause > TRACE_IDLE_BLOCKED
+		tracks[count] = gap->cause > DEVICE_IDLE_BLOCKED
 					? -1
 					: (int64_t)view->trace->events.items[launch].track;
 		parts[count++] = (struct part){
@@ -290,7 +290,7 @@ static int sweep_all(struct sweep *sweep, struct part *parts, const int64_t *tra
 }
 
 int idle_rows_add(
-	struct idle_rows *rows, const struct trace_view *view, const struct trace_idle *idle)
+	struct idle_rows *rows, const struct trace_view *view, const struct device_idle *idle)
 {
 	struct sweep sweep = {.rows = rows, .trace = view->trace};
 	_cleanup_free_ struct part *parts = calloc(idle->gaps.count + 1, sizeof(*parts));

@@ -6,12 +6,12 @@
  */
 #pragma once
 
-#include "analyses/device/trace_idle.h"
+#include "analyses/device/idle.h"
 #include "base/map.h"
 
 struct idle_row {
 	uint32_t device; /* index in view.devices; MODEL_NONE: of several views together */
-	enum trace_idle_cause cause;
+	enum device_idle_cause cause;
 	uint32_t frame;   /* of the recording (analyses/cpu/charge.h); MODEL_NONE: not known */
 	const char *name; /* of the thread's row; NULL: there is none, or it is not the host's */
 	enum trace_category category;
@@ -35,7 +35,7 @@ struct idle_rows {
 /* Is the time the host's: before the launch, or in a call that blocks? */
 static inline bool idle_row_is_host(const struct idle_row *row)
 {
-	return row->cause <= TRACE_IDLE_BLOCKED;
+	return row->cause <= DEVICE_IDLE_BLOCKED;
 }
 
 /* "operator", "call", "annotation", "python"; "" without a name. */
@@ -46,7 +46,7 @@ const char *idle_row_kind(const struct idle_row *row);
  * Set by_device before the first. Returns 0 or -ENOMEM.
  */
 int idle_rows_add(
-	struct idle_rows *rows, const struct trace_view *view, const struct trace_idle *idle);
+	struct idle_rows *rows, const struct trace_view *view, const struct device_idle *idle);
 /* After the last one: sorts. */
 void idle_rows_finish(struct idle_rows *rows);
 void idle_rows_done(struct idle_rows *rows);

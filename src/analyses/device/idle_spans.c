@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/device/idle_spans.h"
 
-#include "analyses/device/trace_idle.h"
+#include "analyses/device/idle.h"
 #include "model/trace_capture.h"
 
 static int add_spans(struct idle_spans *spans, const struct trace_view *view)
 {
 	const struct trace *trace = view->trace;
-	_cleanup_trace_idle_ struct trace_idle idle = {0};
-	int r = trace_idle_init(&idle, view);
+	_cleanup_device_idle_ struct device_idle idle = {0};
+	int r = device_idle_init(&idle, view);
 
 	for (size_t i = 0; r == 0 && i < idle.gaps.count; i++) {
-		const struct trace_idle_gap *gap = &idle.gaps.items[i];
+		const struct device_idle_gap *gap = &idle.gaps.items[i];
 		const struct trace_event *next =
 			&trace->events.items[view->works.items[gap->next].row];
 		const struct model_device_work *work =
@@ -26,7 +26,7 @@ static int add_spans(struct idle_spans *spans, const struct trace_view *view)
 				.process = work->process,
 				.stack = gap->stack,
 				.thread = work->thread,
-				.leaf = trace_idle_cause_leaf(gap->cause),
+				.leaf = device_idle_cause_leaf(gap->cause),
 			});
 	}
 	return r;

@@ -68,13 +68,13 @@ static void add_device(struct trace_summary *summary, const struct temporal_devi
 }
 
 /* Parts of the gaps of a device with one call follow one another. */
-static void find_longest_block(struct trace_summary *summary, const struct trace_idle *idle,
-	const struct trace_idle_place *place, uint32_t view)
+static void find_longest_block(struct trace_summary *summary, const struct device_idle *idle,
+	const struct device_idle_place *place, uint32_t view)
 {
 	struct trace_summary_block block = {.view = view, .row = MODEL_NONE};
 
 	for (uint32_t i = place->first; i < place->first + place->count; i++) {
-		const struct trace_idle_gap *gap = &idle->gaps.items[i];
+		const struct device_idle_gap *gap = &idle->gaps.items[i];
 
 		if (gap->call == MODEL_NONE)
 			continue;
@@ -87,12 +87,12 @@ static void find_longest_block(struct trace_summary *summary, const struct trace
 	}
 }
 
-static void add_idle(struct trace_summary *summary, const struct trace_idle *idle, uint32_t view)
+static void add_idle(struct trace_summary *summary, const struct device_idle *idle, uint32_t view)
 {
 	array_foreach (&idle->places, place) {
 		if (place->stream != MODEL_NONE)
 			continue;
-		for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++)
+		for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 			summary->idle_by_cause_ns[cause] += place->by_cause_ns[cause];
 		find_longest_block(summary, idle, place, view);
 	}
@@ -134,7 +134,7 @@ static int find_block_place(struct trace_summary *summary, const struct trace_re
 static int add_rank(struct trace_summary *summary, struct trace_results *results, uint32_t index)
 {
 	const struct temporal *temporal = trace_results_temporal(results, index);
-	const struct trace_idle *idle = trace_results_idle(results, index);
+	const struct device_idle *idle = trace_results_idle(results, index);
 	const struct launches *launches = trace_results_launches(results, index);
 
 	if (!temporal || !idle || !launches)
@@ -160,18 +160,18 @@ static bool is_part(int64_t part_ns, int64_t whole_ns, int percent)
 /* What is most of the idle time, where nothing else was clear enough. */
 static unsigned main_idle_advice(const struct trace_summary *summary)
 {
-	static const unsigned advices[TRACE_IDLE_CAUSE_MAX] = {
-		[TRACE_IDLE_HOST] = TRACE_ADVICE_HOST_BOUND, /* with all that is the host's */
-		[TRACE_IDLE_BLOCKED] = TRACE_ADVICE_BLOCKING,
-		[TRACE_IDLE_LAUNCH] = TRACE_ADVICE_HOST_BOUND,
-		[TRACE_IDLE_KERNEL] = TRACE_ADVICE_SHORT_GAPS,
-		[TRACE_IDLE_OTHER] = TRACE_ADVICE_DEPENDENCIES,
-		[TRACE_IDLE_UNKNOWN] = TRACE_ADVICE_NO_LAUNCHES,
+	static const unsigned advices[DEVICE_IDLE_CAUSE_MAX] = {
+		[DEVICE_IDLE_HOST] = TRACE_ADVICE_HOST_BOUND, /* with all that is the host's */
+		[DEVICE_IDLE_BLOCKED] = TRACE_ADVICE_BLOCKING,
+		[DEVICE_IDLE_LAUNCH] = TRACE_ADVICE_HOST_BOUND,
+		[DEVICE_IDLE_KERNEL] = TRACE_ADVICE_SHORT_GAPS,
+		[DEVICE_IDLE_OTHER] = TRACE_ADVICE_DEPENDENCIES,
+		[DEVICE_IDLE_UNKNOWN] = TRACE_ADVICE_NO_LAUNCHES,
 	};
-	int64_t most_ns = trace_idle_host_ns(summary->idle_by_cause_ns);
-	int most = TRACE_IDLE_HOST;
+	int64_t most_ns = device_idle_host_ns(summary->idle_by_cause_ns);
+	int most = DEVICE_IDLE_HOST;
 
-	for (int cause = TRACE_IDLE_BLOCKED; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
+	for (int cause = DEVICE_IDLE_BLOCKED; cause < DEVICE_IDLE_CAUSE_MAX; cause++) {
 		if (summary->idle_by_cause_ns[cause] > most_ns) {
 			most_ns = summary->idle_by_cause_ns[cause];
 			most = cause;
@@ -182,8 +182,8 @@ static unsigned main_idle_advice(const struct trace_summary *summary)
 
 static unsigned idle_advice(const struct trace_summary *summary)
 {
-	int64_t host_ns = trace_idle_host_ns(summary->idle_by_cause_ns) +
-			  summary->idle_by_cause_ns[TRACE_IDLE_LAUNCH];
+	int64_t host_ns = device_idle_host_ns(summary->idle_by_cause_ns) +
+			  summary->idle_by_cause_ns[DEVICE_IDLE_LAUNCH];
 	unsigned advice = 0;
 
 	if (is_part(host_ns, summary->span_ns, MIN_IDLE_PERCENT) && summary->launches) {
@@ -192,10 +192,10 @@ static unsigned idle_advice(const struct trace_summary *summary)
 
 		advice |= launch_bound ? TRACE_ADVICE_LAUNCH_BOUND : TRACE_ADVICE_HOST_BOUND;
 	}
-	if (is_part(summary->idle_by_cause_ns[TRACE_IDLE_OTHER], summary->span_ns,
+	if (is_part(summary->idle_by_cause_ns[DEVICE_IDLE_OTHER], summary->span_ns,
 		    MIN_OTHER_PERCENT))
 		advice |= TRACE_ADVICE_DEPENDENCIES;
-	if (is_part(summary->idle_by_cause_ns[TRACE_IDLE_BLOCKED], summary->span_ns,
+	if (is_part(summary->idle_by_cause_ns[DEVICE_IDLE_BLOCKED], summary->span_ns,
 		    MIN_OTHER_PERCENT))
 		advice |= TRACE_ADVICE_BLOCKING;
 	return advice;
@@ -229,15 +229,15 @@ int64_t trace_summary_saves_ns(const struct trace_summary *summary, enum trace_a
 	switch (advice) {
 	case TRACE_ADVICE_LAUNCH_BOUND:
 	case TRACE_ADVICE_HOST_BOUND:
-		return trace_idle_host_ns(idle_ns) + idle_ns[TRACE_IDLE_LAUNCH];
+		return device_idle_host_ns(idle_ns) + idle_ns[DEVICE_IDLE_LAUNCH];
 	case TRACE_ADVICE_BLOCKING:
-		return idle_ns[TRACE_IDLE_BLOCKED];
+		return idle_ns[DEVICE_IDLE_BLOCKED];
 	case TRACE_ADVICE_SHORT_GAPS:
-		return idle_ns[TRACE_IDLE_KERNEL];
+		return idle_ns[DEVICE_IDLE_KERNEL];
 	case TRACE_ADVICE_DEPENDENCIES:
-		return idle_ns[TRACE_IDLE_OTHER];
+		return idle_ns[DEVICE_IDLE_OTHER];
 	case TRACE_ADVICE_NO_LAUNCHES:
-		return idle_ns[TRACE_IDLE_UNKNOWN];
+		return idle_ns[DEVICE_IDLE_UNKNOWN];
 	case TRACE_ADVICE_COMMUNICATION:
 		return summary->only_communication_ns;
 	case TRACE_ADVICE_COPIES:

@@ -44,7 +44,7 @@ struct trace_summary {
 	int64_t only_communication_ns; /* with copies or without, nothing computes */
 	int64_t only_memory_ns;
 	uint64_t communication_works[COMMUNICATION_EVIDENCE_MAX]; /* kernels, by how it is known */
-	int64_t idle_by_cause_ns[TRACE_IDLE_CAUSE_MAX];
+	int64_t idle_by_cause_ns[DEVICE_IDLE_CAUSE_MAX];
 	uint64_t launches, short_launches; /* of kernels; those that take less than their call */
 	struct trace_summary_device least_idle, most_idle;
 	struct trace_summary_block longest_block;

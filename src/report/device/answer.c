@@ -110,8 +110,8 @@ static void add_figures(struct result *result, const struct trace_report *report
 	columns_add_communication(result, summary->communication_works);
 	result_i64(result, summary->idle_ns);
 	result_open(result);
-	for (int i = 0; i < TRACE_IDLE_CAUSE_MAX; i++) {
-		result_text(result, trace_idle_cause_name((enum trace_idle_cause)i));
+	for (int i = 0; i < DEVICE_IDLE_CAUSE_MAX; i++) {
+		result_text(result, device_idle_cause_name((enum device_idle_cause)i));
 		result_i64(result, summary->idle_by_cause_ns[i]);
 	}
 	result_close(result);
@@ -187,13 +187,13 @@ static void add_causes(struct result *result, const struct trace_summary *summar
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
+	for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++) {
 		double share = percent(summary->idle_by_cause_ns[cause], summary->idle_ns);
 
 		if (share < 1)
 			continue;
 		strbuf_addf(&text, "%s%.1f %% %s", text.length ? "; " : "Why idle: ", share,
-			trace_idle_cause_meaning((enum trace_idle_cause)cause));
+			device_idle_cause_meaning((enum device_idle_cause)cause));
 	}
 	if (!text.length && strbuf_status(&text) == 0)
 		return;
@@ -208,8 +208,8 @@ static int add_host(struct result *result, const struct trace_report *report,
 	_cleanup_strbuf_ struct strbuf text = {0};
 	size_t shown = 0;
 
-	if (trace_idle_host_ns(summary->idle_by_cause_ns) +
-			summary->idle_by_cause_ns[TRACE_IDLE_BLOCKED] <
+	if (device_idle_host_ns(summary->idle_by_cause_ns) +
+			summary->idle_by_cause_ns[DEVICE_IDLE_BLOCKED] <
 		summary->span_ns / 20)
 		return 0;
 	waits = trace_results_idle_rows(report->results);
@@ -243,7 +243,7 @@ static void add_block(struct result *result, const struct trace_report *report,
 	const struct trace *trace;
 	const struct trace_event *call;
 
-	if (summary->idle_by_cause_ns[TRACE_IDLE_BLOCKED] < summary->span_ns / 100)
+	if (summary->idle_by_cause_ns[DEVICE_IDLE_BLOCKED] < summary->span_ns / 100)
 		return;
 	trace = report->views[block->view].trace;
 	call = &trace->events.items[block->row];
@@ -375,7 +375,7 @@ static int add_host_place(struct strbuf *text, const struct report_input *input,
 	if (!rows)
 		return -ENOMEM;
 	array_foreach (&rows->rows, row) {
-		if (!idle_row_is_host(row) || (row->cause == TRACE_IDLE_BLOCKED) != is_blocked ||
+		if (!idle_row_is_host(row) || (row->cause == DEVICE_IDLE_BLOCKED) != is_blocked ||
 			((row->frame == MODEL_NONE || !input->recording) && !row->name))
 			continue;
 		strbuf_add(text, " Most of it is in ");

@@ -40,7 +40,7 @@ static const struct report_column place_columns[] = {
 static const struct report_shape place_shape = REPORT_SHAPE(place_columns);
 
 static void add_place(struct result *result, const struct report_input *input,
-	const struct trace_view *view, const struct trace_idle_place *place)
+	const struct trace_view *view, const struct device_idle_place *place)
 {
 	if (place->stream != MODEL_NONE) {
 		columns_add_stream(result, input->trace, view, place->stream);
@@ -51,42 +51,42 @@ static void add_place(struct result *result, const struct report_input *input,
 	result_null(result);
 }
 
-static int add_cause(struct result *result, const struct trace_idle *idle,
-	const struct trace_idle_place *place, enum trace_idle_cause cause)
+static int add_cause(struct result *result, const struct device_idle *idle,
+	const struct device_idle_place *place, enum device_idle_cause cause)
 {
 	struct trace_describe gaps;
-	int r = trace_idle_describe(idle, place, cause, &gaps);
+	int r = device_idle_describe(idle, place, cause, &gaps);
 
 	if (r < 0)
 		return r;
-	result_text(result, trace_idle_cause_name(cause));
+	result_text(result, device_idle_cause_name(cause));
 	result_i64(result, place->by_cause_ns[cause]);
 	result_share(result, (double)place->by_cause_ns[cause], (double)place->idle_ns);
 	columns_add_describe(result, &gaps);
 	return 0;
 }
 
-static int add_causes(
-	struct result *result, const struct trace_idle *idle, const struct trace_idle_place *place)
+static int add_causes(struct result *result, const struct device_idle *idle,
+	const struct device_idle_place *place)
 {
 	int r = 0;
 
 	result_open(result);
-	for (int cause = 0; r == 0 && cause < TRACE_IDLE_CAUSE_MAX; cause++) {
+	for (int cause = 0; r == 0 && cause < DEVICE_IDLE_CAUSE_MAX; cause++) {
 		if (place->is_listed[cause])
-			r = add_cause(result, idle, place, (enum trace_idle_cause)cause);
+			r = add_cause(result, idle, place, (enum device_idle_cause)cause);
 	}
 	result_close(result);
 	return r;
 }
 
 static int add_json(struct result *result, const struct report_input *input,
-	const struct trace_view *view, const struct trace_idle *idle)
+	const struct trace_view *view, const struct device_idle *idle)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < idle->places.count; i++) {
-		const struct trace_idle_place *place = &idle->places.items[i];
+		const struct device_idle_place *place = &idle->places.items[i];
 
 		add_place(result, input, view, place);
 		result_text(result, place->stream == MODEL_NONE ? "device" : "stream");
@@ -125,14 +125,14 @@ static const struct report_column device_columns[] = {
 static const struct report_shape device_shape = REPORT_SHAPE(device_columns);
 
 static int add_devices(struct result *result, const struct report_input *input,
-	const struct trace_view *view, const struct trace_idle *idle)
+	const struct trace_view *view, const struct device_idle *idle)
 {
 	array_foreach (&idle->places, place) {
 		if (place->stream != MODEL_NONE)
 			continue;
 		columns_add_device(result, input->trace, view, place->device);
 		result_i64(result, place->idle_ns);
-		for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++)
+		for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 			result_share(
 				result, (double)place->by_cause_ns[cause], (double)place->idle_ns);
 	}
@@ -154,16 +154,16 @@ static const struct report_column detail_columns[] = {
 static const struct report_shape detail_shape = REPORT_SHAPE(detail_columns);
 
 static int add_detail(struct result *result, const struct report_input *input,
-	const struct trace_view *view, const struct trace_idle *idle,
-	const struct trace_idle_place *place, enum trace_idle_cause cause)
+	const struct trace_view *view, const struct device_idle *idle,
+	const struct device_idle_place *place, enum device_idle_cause cause)
 {
 	struct trace_describe gaps;
-	int r = trace_idle_describe(idle, place, cause, &gaps);
+	int r = device_idle_describe(idle, place, cause, &gaps);
 
 	if (r < 0)
 		return r;
 	add_place(result, input, view, place);
-	result_text(result, trace_idle_cause_title(cause));
+	result_text(result, device_idle_cause_title(cause));
 	result_i64(result, place->by_cause_ns[cause]);
 	result_share(result, (double)place->by_cause_ns[cause], (double)place->idle_ns);
 	result_u64(result, gaps.count);
@@ -176,15 +176,15 @@ static int add_detail(struct result *result, const struct report_input *input,
 }
 
 static int add_details(struct result *result, const struct report_input *input,
-	const struct trace_view *view, const struct trace_idle *idle)
+	const struct trace_view *view, const struct device_idle *idle)
 {
 	int r = 0;
 
 	array_foreach (&idle->places, place) {
-		for (int cause = 0; r == 0 && cause < TRACE_IDLE_CAUSE_MAX; cause++) {
+		for (int cause = 0; r == 0 && cause < DEVICE_IDLE_CAUSE_MAX; cause++) {
 			if (place->is_listed[cause])
 				r = add_detail(result, input, view, idle, place,
-					(enum trace_idle_cause)cause);
+					(enum device_idle_cause)cause);
 		}
 	}
 	return r;
@@ -193,14 +193,14 @@ static int add_details(struct result *result, const struct report_input *input,
 /* Rows of all ranks, in a table. */
 static int add_table(struct result *result, const struct report_input *input, uint32_t *ret_table,
 	int (*add)(struct result *result, const struct report_input *input,
-		const struct trace_view *view, const struct trace_idle *idle))
+		const struct trace_view *view, const struct device_idle *idle))
 {
 	const struct trace_report *report = input->trace;
 	int r = 0;
 
 	*ret_table = result_open(result);
 	for (size_t i = 0; r == 0 && i < report->count; i++) {
-		const struct trace_idle *idle = trace_results_idle(report->results, i);
+		const struct device_idle *idle = trace_results_idle(report->results, i);
 
 		r = idle ? add(result, input, &report->views[i], idle) : -ENOMEM;
 	}
@@ -222,21 +222,21 @@ static const struct report_shape idle_shape = REPORT_SHAPE(idle_columns);
 static void add_legend(struct result *result, const struct trace_report *report)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
-	bool is_there[TRACE_IDLE_CAUSE_MAX] = {0};
+	bool is_there[DEVICE_IDLE_CAUSE_MAX] = {0};
 
 	for (size_t i = 0; i < report->count; i++) {
-		const struct trace_idle *idle = trace_results_idle(report->results, i);
+		const struct device_idle *idle = trace_results_idle(report->results, i);
 
 		for (size_t k = 0; idle && k < idle->places.count; k++) {
-			for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++)
+			for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 				is_there[cause] |= idle->places.items[k].by_cause_ns[cause] != 0;
 		}
 	}
-	for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++) {
+	for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++) {
 		if (is_there[cause])
 			strbuf_addf(&text, "%s%s: %s", text.length ? "; " : "",
-				trace_idle_cause_title((enum trace_idle_cause)cause),
-				trace_idle_cause_meaning((enum trace_idle_cause)cause));
+				device_idle_cause_title((enum device_idle_cause)cause),
+				device_idle_cause_meaning((enum device_idle_cause)cause));
 	}
 	if (text.length)
 		result_sentencef(result, 2, "%s.", strbuf_cstr(&text));
@@ -339,8 +339,8 @@ static void add_blame(struct result *result, const struct report_input *input,
 		for (int i = 0; i < 4; i++)
 			result_null(result);
 	}
-	result_text(result, trace_idle_cause_title(row->cause));
-	result_text(result, trace_idle_cause_name(row->cause));
+	result_text(result, device_idle_cause_title(row->cause));
+	result_text(result, device_idle_cause_name(row->cause));
 	result_text(result, row->name ? idle_row_kind(row) : NULL);
 	result_text(result, row->name);
 	if (view->trace->recorded) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyses/device/trace_idle.h"
+#include "analyses/device/idle.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,85 +15,85 @@
 		name, "[idle: " name "]", title, meaning                                           \
 	}
 
-static const char *const causes[TRACE_IDLE_CAUSE_MAX][4] = {
-	[TRACE_IDLE_HOST] =
+static const char *const causes[DEVICE_IDLE_CAUSE_MAX][4] = {
+	[DEVICE_IDLE_HOST] =
 		CAUSE("host_wait", "Host wait", "the host had not come to launch what was next"),
-	[TRACE_IDLE_RUNNING] = CAUSE("running", "Running", "the launching thread ran code"),
-	[TRACE_IDLE_GIL] = CAUSE("gil", "GIL", "it waited for Python's interpreter lock"),
-	[TRACE_IDLE_LOCK] = CAUSE("lock", "Lock", "it waited for a lock or condition"),
-	[TRACE_IDLE_SLEEP] = CAUSE("sleep", "Sleep", "it slept"),
-	[TRACE_IDLE_DISK] = CAUSE("disk", "Disk", "it waited for a file or disk"),
-	[TRACE_IDLE_CHANNEL] =
+	[DEVICE_IDLE_RUNNING] = CAUSE("running", "Running", "the launching thread ran code"),
+	[DEVICE_IDLE_GIL] = CAUSE("gil", "GIL", "it waited for Python's interpreter lock"),
+	[DEVICE_IDLE_LOCK] = CAUSE("lock", "Lock", "it waited for a lock or condition"),
+	[DEVICE_IDLE_SLEEP] = CAUSE("sleep", "Sleep", "it slept"),
+	[DEVICE_IDLE_DISK] = CAUSE("disk", "Disk", "it waited for a file or disk"),
+	[DEVICE_IDLE_CHANNEL] =
 		CAUSE("pipe_socket_poll", "Pipe", "it waited for a pipe, socket or poll"),
-	[TRACE_IDLE_CPU] = CAUSE("cpu", "CPU", "it could have run, and had no CPU"),
-	[TRACE_IDLE_WAIT] = CAUSE("other_wait", "Other wait", "it waited for something else"),
-	[TRACE_IDLE_BLOCKED] = CAUSE("blocking_call", "Blocking call",
+	[DEVICE_IDLE_CPU] = CAUSE("cpu", "CPU", "it could have run, and had no CPU"),
+	[DEVICE_IDLE_WAIT] = CAUSE("other_wait", "Other wait", "it waited for something else"),
+	[DEVICE_IDLE_BLOCKED] = CAUSE("blocking_call", "Blocking call",
 		"the host was blocked in a copy, wait or allocation"),
-	[TRACE_IDLE_LAUNCH] = CAUSE("launch", "Launch", "it was being launched"),
-	[TRACE_IDLE_KERNEL] =
+	[DEVICE_IDLE_LAUNCH] = CAUSE("launch", "Launch", "it was being launched"),
+	[DEVICE_IDLE_KERNEL] =
 		CAUSE("kernel_wait", "Kernel wait", "between kernels, less than 30 \xc2\xb5s"),
-	[TRACE_IDLE_OTHER] =
+	[DEVICE_IDLE_OTHER] =
 		CAUSE("other", "Other", "launched; waited for an event or another stream"),
-	[TRACE_IDLE_UNKNOWN] = CAUSE("unknown", "Unknown", "its launch is not known"),
+	[DEVICE_IDLE_UNKNOWN] = CAUSE("unknown", "Unknown", "its launch is not known"),
 };
 
-static const char *word(enum trace_idle_cause cause, unsigned which)
+static const char *word(enum device_idle_cause cause, unsigned which)
 {
-	return cause < TRACE_IDLE_CAUSE_MAX ? causes[cause][which] : NULL;
+	return cause < DEVICE_IDLE_CAUSE_MAX ? causes[cause][which] : NULL;
 }
 
-const char *trace_idle_cause_name(enum trace_idle_cause cause)
+const char *device_idle_cause_name(enum device_idle_cause cause)
 {
 	return word(cause, 0);
 }
 
-const char *trace_idle_cause_leaf(enum trace_idle_cause cause)
+const char *device_idle_cause_leaf(enum device_idle_cause cause)
 {
 	return word(cause, 1);
 }
 
-const char *trace_idle_cause_title(enum trace_idle_cause cause)
+const char *device_idle_cause_title(enum device_idle_cause cause)
 {
 	return word(cause, 2);
 }
 
-const char *trace_idle_cause_meaning(enum trace_idle_cause cause)
+const char *device_idle_cause_meaning(enum device_idle_cause cause)
 {
 	return word(cause, 3);
 }
 
-int64_t trace_idle_host_ns(const int64_t by_cause_ns[TRACE_IDLE_CAUSE_MAX])
+int64_t device_idle_host_ns(const int64_t by_cause_ns[DEVICE_IDLE_CAUSE_MAX])
 {
 	int64_t sum_ns = 0;
 
-	for (int cause = 0; trace_idle_is_host((enum trace_idle_cause)cause); cause++)
+	for (int cause = 0; device_idle_is_host((enum device_idle_cause)cause); cause++)
 		sum_ns += by_cause_ns[cause];
 	return sum_ns;
 }
 
-static enum trace_idle_cause cause_of_wait(enum wire_wait wait)
+static enum device_idle_cause cause_of_wait(enum wire_wait wait)
 {
-	static const enum trace_idle_cause known[WIRE_WAIT_MAX] = {
-		[WIRE_WAIT_NONE] = TRACE_IDLE_RUNNING,
-		[WIRE_WAIT_CPU] = TRACE_IDLE_CPU,
-		[WIRE_WAIT_LOCK] = TRACE_IDLE_LOCK,
-		[WIRE_WAIT_GIL] = TRACE_IDLE_GIL,
-		[WIRE_WAIT_POLL] = TRACE_IDLE_CHANNEL,
-		[WIRE_WAIT_SLEEP] = TRACE_IDLE_SLEEP,
-		[WIRE_WAIT_PIPE] = TRACE_IDLE_CHANNEL,
-		[WIRE_WAIT_SOCKET] = TRACE_IDLE_CHANNEL,
-		[WIRE_WAIT_DISK] = TRACE_IDLE_DISK,
-		[WIRE_WAIT_FILE_LOCK] = TRACE_IDLE_LOCK,
+	static const enum device_idle_cause known[WIRE_WAIT_MAX] = {
+		[WIRE_WAIT_NONE] = DEVICE_IDLE_RUNNING,
+		[WIRE_WAIT_CPU] = DEVICE_IDLE_CPU,
+		[WIRE_WAIT_LOCK] = DEVICE_IDLE_LOCK,
+		[WIRE_WAIT_GIL] = DEVICE_IDLE_GIL,
+		[WIRE_WAIT_POLL] = DEVICE_IDLE_CHANNEL,
+		[WIRE_WAIT_SLEEP] = DEVICE_IDLE_SLEEP,
+		[WIRE_WAIT_PIPE] = DEVICE_IDLE_CHANNEL,
+		[WIRE_WAIT_SOCKET] = DEVICE_IDLE_CHANNEL,
+		[WIRE_WAIT_DISK] = DEVICE_IDLE_DISK,
+		[WIRE_WAIT_FILE_LOCK] = DEVICE_IDLE_LOCK,
 	};
 
-	return wait < WIRE_WAIT_MAX && known[wait] ? known[wait] : TRACE_IDLE_WAIT;
+	return wait < WIRE_WAIT_MAX && known[wait] ? known[wait] : DEVICE_IDLE_WAIT;
 }
 
 /* ---- ours ---- */
 
 /* What gaps are charged by. */
 struct finding {
-	struct trace_idle *idle;
+	struct device_idle *idle;
 	const struct trace_view *view;
 	const struct model *model; /* of a recording; NULL: there are no samples */
 	struct trace_blocking blocking;
@@ -101,10 +101,10 @@ struct finding {
 };
 
 /* Parts of one sample are one. */
-static int append_part(const struct finding *finding, const struct trace_idle_gap *part)
+static int append_part(const struct finding *finding, const struct device_idle_gap *part)
 {
-	struct trace_idle *idle = finding->idle;
-	struct trace_idle_gap *last =
+	struct device_idle *idle = finding->idle;
+	struct device_idle_gap *last =
 		idle->gaps.count ? &idle->gaps.items[idle->gaps.count - 1] : NULL;
 
 	if (last && last->place == part->place && last->next == part->next &&
@@ -117,7 +117,7 @@ static int append_part(const struct finding *finding, const struct trace_idle_ga
 }
 
 static const struct model_device_work *recorded_next(
-	const struct finding *finding, const struct trace_idle_gap *part)
+	const struct finding *finding, const struct device_idle_gap *part)
 {
 	const struct trace *trace = finding->view->trace;
 	const struct trace_event *event =
@@ -143,11 +143,11 @@ static bool was_taken_in(
 
 /* Tells a part apart by what the launching thread did. */
 static int add_sampled(
-	const struct finding *finding, struct trace_idle_gap part, uint32_t launch_stack)
+	const struct finding *finding, struct device_idle_gap part, uint32_t launch_stack)
 {
 	uint64_t from_ns = finding->view->trace->recorded_from_ns;
 	uint32_t thread = recorded_next(finding, &part)->thread;
-	enum trace_idle_cause cause = part.cause;
+	enum device_idle_cause cause = part.cause;
 	int64_t end_ns = part.end_ns;
 	int r = 0;
 
@@ -163,7 +163,7 @@ static int add_sampled(
 						   : &finding->model->samples.items[part.sample];
 		if (sample && was_taken_in(finding, sample, part.call)) {
 			part.stack = sample->stack;
-			if (cause == TRACE_IDLE_HOST)
+			if (cause == DEVICE_IDLE_HOST)
 				part.cause = cause_of_wait(sample->wait);
 		} else {
 			part.sample = MODEL_NONE;
@@ -175,32 +175,32 @@ static int add_sampled(
 	return r;
 }
 
-static int add_part(const struct finding *finding, const struct trace_idle_gap *gap,
-	enum trace_idle_cause cause, int64_t end_ns)
+static int add_part(const struct finding *finding, const struct device_idle_gap *gap,
+	enum device_idle_cause cause, int64_t end_ns)
 {
 	uint32_t launch = finding->view->works.items[gap->next].launch;
-	struct trace_idle_gap part = *gap;
+	struct device_idle_gap part = *gap;
 
 	part.cause = cause;
 	part.end_ns = end_ns;
 	part.sample = part.stack = MODEL_NONE;
 	if (part.start_ns >= end_ns)
 		return 0;
-	if (!finding->model || cause == TRACE_IDLE_UNKNOWN)
+	if (!finding->model || cause == DEVICE_IDLE_UNKNOWN)
 		return append_part(finding, &part);
-	if (cause == TRACE_IDLE_HOST)
+	if (cause == DEVICE_IDLE_HOST)
 		return add_sampled(finding, part, MODEL_NONE);
-	if (cause != TRACE_IDLE_BLOCKED || part.call == launch)
+	if (cause != DEVICE_IDLE_BLOCKED || part.call == launch)
 		part.stack = recorded_next(finding, &part)->launch_stack;
-	return cause == TRACE_IDLE_BLOCKED ? add_sampled(finding, part, part.stack)
-					   : append_part(finding, &part);
+	return cause == DEVICE_IDLE_BLOCKED ? add_sampled(finding, part, part.stack)
+					    : append_part(finding, &part);
 }
 
 /*
  * From the gap's start up to `end_ns`, which is where the gap starts afterwards. `launch`: the one
  * call of the thread that can have blocked, or is within it; NULL: any.
  */
-static int add_gap(const struct finding *finding, struct trace_idle_gap *gap, uint32_t track,
+static int add_gap(const struct finding *finding, struct device_idle_gap *gap, uint32_t track,
 	const struct trace_event *launch, int64_t end_ns)
 {
 	const struct trace_blocking *blocking = &finding->blocking;
@@ -218,7 +218,7 @@ static int add_gap(const struct finding *finding, struct trace_idle_gap *gap, ui
 		r = add_part(finding, gap, gap->cause, call->start_ns);
 		gap->start_ns = MAX(gap->start_ns, call->start_ns);
 		gap->call = call->row;
-		r = r ?: add_part(finding, gap, TRACE_IDLE_BLOCKED, MIN(call->end_ns, end_ns));
+		r = r ?: add_part(finding, gap, DEVICE_IDLE_BLOCKED, MIN(call->end_ns, end_ns));
 		gap->start_ns = MIN(call->end_ns, end_ns);
 		gap->call = MODEL_NONE;
 	}
@@ -227,7 +227,7 @@ static int add_gap(const struct finding *finding, struct trace_idle_gap *gap, ui
 	return r;
 }
 
-static int charge_gap(const struct finding *finding, struct trace_idle_gap gap)
+static int charge_gap(const struct finding *finding, struct device_idle_gap gap)
 {
 	const struct trace_view *view = finding->view;
 	const struct trace_view_work *work = &view->works.items[gap.next];
@@ -236,21 +236,21 @@ static int charge_gap(const struct finding *finding, struct trace_idle_gap gap)
 	int r = 0;
 
 	gap.call = MODEL_NONE;
-	gap.cause = TRACE_IDLE_UNKNOWN;
+	gap.cause = DEVICE_IDLE_UNKNOWN;
 	if (work->launch == MODEL_NONE)
 		return add_part(finding, &gap, gap.cause, work->start_ns);
 	launch = &view->trace->events.items[work->launch];
 	launch_ns = trace_view_start_ns(view, launch);
 	if (launch_ns <= gap.start_ns) {
-		gap.cause = TRACE_IDLE_KERNEL;
+		gap.cause = DEVICE_IDLE_KERNEL;
 		if (work->start_ns - gap.start_ns < IDLE_KERNEL_WAIT_NS)
 			return add_part(finding, &gap, gap.cause, work->start_ns);
-		gap.cause = TRACE_IDLE_OTHER;
+		gap.cause = DEVICE_IDLE_OTHER;
 		return add_gap(finding, &gap, launch->track, launch, work->start_ns);
 	}
-	gap.cause = TRACE_IDLE_HOST;
+	gap.cause = DEVICE_IDLE_HOST;
 	r = add_gap(finding, &gap, launch->track, NULL, MIN(launch_ns, work->start_ns));
-	gap.cause = TRACE_IDLE_LAUNCH;
+	gap.cause = DEVICE_IDLE_LAUNCH;
 	return r ?: add_gap(finding, &gap, launch->track, launch, work->start_ns);
 }
 
@@ -270,7 +270,7 @@ static int pass_work(
 	if (busy->is_known && work->start_ns > busy->until_ns &&
 		trace_is_continuous(finding->view->trace, busy->until_ns, work->start_ns)) {
 		finding->idle->places.items[place].gap_count++;
-		r = charge_gap(finding, (struct trace_idle_gap){
+		r = charge_gap(finding, (struct device_idle_gap){
 						.start_ns = busy->until_ns,
 						.end_ns = work->start_ns,
 						.place = place,
@@ -300,7 +300,7 @@ static int pass_works(const struct finding *finding)
 	return r;
 }
 
-static int find_gaps(struct trace_idle *idle, const struct trace_view *view)
+static int find_gaps(struct device_idle *idle, const struct trace_view *view)
 {
 	struct finding finding = {.idle = idle, .view = view, .model = view->trace->recorded};
 	int r = trace_blocking_init(&finding.blocking, view->trace);
@@ -314,15 +314,15 @@ static int find_gaps(struct trace_idle *idle, const struct trace_view *view)
 	return r;
 }
 
-static int add_places(struct trace_idle *idle, const struct trace_view *view)
+static int add_places(struct device_idle *idle, const struct trace_view *view)
 {
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < view->devices.count; i++)
 		r = array_append(&idle->places,
-			(struct trace_idle_place){.device = i, .stream = MODEL_NONE});
+			(struct device_idle_place){.device = i, .stream = MODEL_NONE});
 	for (uint32_t i = 0; r == 0 && i < view->streams.count; i++)
-		r = array_append(&idle->places, (struct trace_idle_place){
+		r = array_append(&idle->places, (struct device_idle_place){
 							.device = view->streams.items[i].device,
 							.stream = i,
 						});
@@ -347,19 +347,19 @@ static const struct trace_event *hta_launch(
 	return first->file_index == 0 && trace_view_has(view, first) ? first : NULL;
 }
 
-static enum trace_idle_cause hta_cause(
+static enum device_idle_cause hta_cause(
 	const struct trace_view *view, const struct trace_view_work *work, int64_t previous_end_ns)
 {
 	const struct trace_event *launch = hta_launch(view, work);
 
 	if (launch && trace_view_start_ns(view, launch) > previous_end_ns)
-		return TRACE_IDLE_HOST;
-	return work->start_ns - previous_end_ns < IDLE_KERNEL_WAIT_NS ? TRACE_IDLE_KERNEL
-								      : TRACE_IDLE_OTHER;
+		return DEVICE_IDLE_HOST;
+	return work->start_ns - previous_end_ns < IDLE_KERNEL_WAIT_NS ? DEVICE_IDLE_KERNEL
+								      : DEVICE_IDLE_OTHER;
 }
 
 /* `works`: indices of one stream's, in the file's order. */
-static int hta_add_stream(struct trace_idle *idle, const struct trace_view *view, uint32_t place,
+static int hta_add_stream(struct device_idle *idle, const struct trace_view *view, uint32_t place,
 	const uint32_t *works, size_t count)
 {
 	_cleanup_free_ int64_t *starts = malloc((count + 1) * sizeof(*starts));
@@ -374,7 +374,7 @@ static int hta_add_stream(struct trace_idle *idle, const struct trace_view *view
 		const struct trace_view_work *work = &view->works.items[next];
 		int64_t end_ns = view->works.items[works[order[i - 1]]].end_ns;
 
-		r = array_append(&idle->gaps, (struct trace_idle_gap){
+		r = array_append(&idle->gaps, (struct device_idle_gap){
 						      .start_ns = end_ns,
 						      .end_ns = work->start_ns,
 						      .place = place,
@@ -386,11 +386,11 @@ static int hta_add_stream(struct trace_idle *idle, const struct trace_view *view
 					      });
 	}
 	/* Before the first work is a gap of no length, and no cause. */
-	idle->places.items[place].is_listed[TRACE_IDLE_OTHER] = true;
+	idle->places.items[place].is_listed[DEVICE_IDLE_OTHER] = true;
 	return r;
 }
 
-static int hta_find_gaps(struct trace_idle *idle, const struct trace_view *view)
+static int hta_find_gaps(struct device_idle *idle, const struct trace_view *view)
 {
 	_cleanup_free_ uint32_t *works = malloc((view->works.count + 1) * sizeof(*works));
 	int r = works ? 0 : -ENOMEM;
@@ -405,7 +405,7 @@ static int hta_find_gaps(struct trace_idle *idle, const struct trace_view *view)
 		}
 		if (!count)
 			continue;
-		r = array_append(&idle->places, (struct trace_idle_place){.stream = stream});
+		r = array_append(&idle->places, (struct device_idle_place){.stream = stream});
 		r = r ?: hta_add_stream(idle, view, place, works, count);
 	}
 	return r;
@@ -414,10 +414,10 @@ static int hta_find_gaps(struct trace_idle *idle, const struct trace_view *view)
 /* ---- sums ---- */
 
 /* Brings the gaps of each place together; those of one stay in their order. */
-static int deal_gaps(struct trace_idle *idle, size_t *firsts)
+static int deal_gaps(struct device_idle *idle, size_t *firsts)
 {
 	size_t count = idle->gaps.count, first = 0;
-	_cleanup_free_ struct trace_idle_gap *gaps = malloc((count + 1) * sizeof(*gaps));
+	_cleanup_free_ struct device_idle_gap *gaps = malloc((count + 1) * sizeof(*gaps));
 
 	if (!gaps)
 		return -ENOMEM;
@@ -436,7 +436,7 @@ static int deal_gaps(struct trace_idle *idle, size_t *firsts)
 	return 0;
 }
 
-static int add_sums(struct trace_idle *idle)
+static int add_sums(struct device_idle *idle)
 {
 	/* After dealing, where the next place's gaps begin. */
 	_cleanup_free_ size_t *ends = calloc(idle->places.count + 1, sizeof(*ends));
@@ -444,25 +444,25 @@ static int add_sums(struct trace_idle *idle)
 	int r = ends ? deal_gaps(idle, ends) : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < idle->places.count; i++) {
-		struct trace_idle_place *place = &idle->places.items[i];
+		struct device_idle_place *place = &idle->places.items[i];
 
 		place->first = first;
 		place->count = (uint32_t)ends[i] - first;
 		first += place->count;
 		for (uint32_t gap = place->first; gap < first; gap++) {
-			const struct trace_idle_gap *counted = &idle->gaps.items[gap];
+			const struct device_idle_gap *counted = &idle->gaps.items[gap];
 
 			place->by_cause_ns[counted->cause] += counted->end_ns - counted->start_ns;
 			place->is_listed[counted->cause] = true;
 		}
-		for (int cause = 0; cause < TRACE_IDLE_CAUSE_MAX; cause++)
+		for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 			place->idle_ns += place->by_cause_ns[cause];
 	}
 	return r;
 }
 
-const struct trace_idle_place *trace_idle_of_device(
-	const struct trace_idle *idle, const struct trace_view *view, const char *name)
+const struct device_idle_place *device_idle_of_device(
+	const struct device_idle *idle, const struct trace_view *view, const char *name)
 {
 	array_foreach (&idle->places, place) {
 		int64_t number = view->devices.items[place->device].number;
@@ -474,8 +474,8 @@ const struct trace_idle_place *trace_idle_of_device(
 	return NULL;
 }
 
-int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_place *place,
-	enum trace_idle_cause cause, struct trace_describe *ret_describe)
+int device_idle_describe(const struct device_idle *idle, const struct device_idle_place *place,
+	enum device_idle_cause cause, struct trace_describe *ret_describe)
 {
 	_cleanup_free_ int64_t *lengths = calloc((size_t)place->count + 1, sizeof(*lengths));
 	size_t found = 0;
@@ -483,9 +483,9 @@ int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_p
 	if (!lengths)
 		return -ENOMEM;
 	for (uint32_t i = place->first; i < place->first + place->count; i++) {
-		const struct trace_idle_gap *gap = &idle->gaps.items[i];
+		const struct device_idle_gap *gap = &idle->gaps.items[i];
 
-		const struct trace_idle_gap *last = i > place->first ? gap - 1 : NULL;
+		const struct device_idle_gap *last = i > place->first ? gap - 1 : NULL;
 
 		if (gap->cause != cause)
 			continue;
@@ -499,11 +499,11 @@ int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_p
 	return trace_describe_ns(ret_describe, lengths, found);
 }
 
-int trace_idle_init(struct trace_idle *idle, const struct trace_view *view)
+int device_idle_init(struct device_idle *idle, const struct trace_view *view)
 {
 	int r;
 
-	*idle = (struct trace_idle){0};
+	*idle = (struct device_idle){0};
 	if (view->options.hta_compatible) {
 		r = hta_find_gaps(idle, view);
 	} else {
@@ -512,11 +512,11 @@ int trace_idle_init(struct trace_idle *idle, const struct trace_view *view)
 	}
 	r = r ?: add_sums(idle);
 	if (r < 0)
-		trace_idle_done(idle);
+		device_idle_done(idle);
 	return r;
 }
 
-void trace_idle_done(struct trace_idle *idle)
+void device_idle_done(struct device_idle *idle)
 {
 	array_done(&idle->places);
 	array_done(&idle->gaps);

@@ -16,76 +16,76 @@
 #include "analyses/trace_describe.h"
 #include "analyses/trace_view.h"
 
-enum trace_idle_cause {
+enum device_idle_cause {
 	/* The next work was not being launched yet: without a sample of the thread, or with one. */
-	TRACE_IDLE_HOST,
-	TRACE_IDLE_RUNNING,
-	TRACE_IDLE_GIL,
-	TRACE_IDLE_LOCK,
-	TRACE_IDLE_SLEEP,
-	TRACE_IDLE_DISK,
-	TRACE_IDLE_CHANNEL, /* a pipe, a socket, or poll */
-	TRACE_IDLE_CPU,
-	TRACE_IDLE_WAIT,    /* another wait */
-	TRACE_IDLE_BLOCKED, /* the thread was in a call that blocks (blocking.h) */
-	TRACE_IDLE_LAUNCH,  /* its launch had begun after the gap did: what launching takes */
-	TRACE_IDLE_KERNEL,  /* it was launched, and the gap is shorter than IDLE_KERNEL_WAIT_NS */
-	TRACE_IDLE_OTHER,   /* it was launched: it waited for an event, or another stream */
-	TRACE_IDLE_UNKNOWN, /* its launch is not known */
-	TRACE_IDLE_CAUSE_MAX,
+	DEVICE_IDLE_HOST,
+	DEVICE_IDLE_RUNNING,
+	DEVICE_IDLE_GIL,
+	DEVICE_IDLE_LOCK,
+	DEVICE_IDLE_SLEEP,
+	DEVICE_IDLE_DISK,
+	DEVICE_IDLE_CHANNEL, /* a pipe, a socket, or poll */
+	DEVICE_IDLE_CPU,
+	DEVICE_IDLE_WAIT,    /* another wait */
+	DEVICE_IDLE_BLOCKED, /* the thread was in a call that blocks (blocking.h) */
+	DEVICE_IDLE_LAUNCH,  /* its launch had begun after the gap did: what launching takes */
+	DEVICE_IDLE_KERNEL,  /* it was launched, and the gap is shorter than IDLE_KERNEL_WAIT_NS */
+	DEVICE_IDLE_OTHER,   /* it was launched: it waited for an event, or another stream */
+	DEVICE_IDLE_UNKNOWN, /* its launch is not known */
+	DEVICE_IDLE_CAUSE_MAX,
 };
 
-static inline bool trace_idle_is_host(enum trace_idle_cause cause)
+static inline bool device_idle_is_host(enum device_idle_cause cause)
 {
-	return cause <= TRACE_IDLE_WAIT;
+	return cause <= DEVICE_IDLE_WAIT;
 }
 
 /* Of all causes: the host's together. */
-int64_t trace_idle_host_ns(const int64_t by_cause_ns[TRACE_IDLE_CAUSE_MAX]);
+int64_t device_idle_host_ns(const int64_t by_cause_ns[DEVICE_IDLE_CAUSE_MAX]);
 
 /* The name in JSON and in stacks: "running" … HTA's "host_wait", "kernel_wait" and "other", too. */
-const char *trace_idle_cause_name(enum trace_idle_cause cause);
+const char *device_idle_cause_name(enum device_idle_cause cause);
 /* The frame that ends a stack: "[idle: running]". */
-const char *trace_idle_cause_leaf(enum trace_idle_cause cause);
+const char *device_idle_cause_leaf(enum device_idle_cause cause);
 /* For a table: "Running". */
-const char *trace_idle_cause_title(enum trace_idle_cause cause);
-const char *trace_idle_cause_meaning(enum trace_idle_cause cause);
+const char *device_idle_cause_title(enum device_idle_cause cause);
+const char *device_idle_cause_meaning(enum device_idle_cause cause);
 
 /* Of a device, or of a stream. */
-struct trace_idle_place {
+struct device_idle_place {
 	uint32_t device, stream; /* indices; stream MODEL_NONE: of the whole device */
 	int64_t idle_ns;         /* the sum of all causes */
 	uint64_t gap_count;
-	int64_t by_cause_ns[TRACE_IDLE_CAUSE_MAX];
+	int64_t by_cause_ns[DEVICE_IDLE_CAUSE_MAX];
 	uint32_t first, count; /* of `gaps` */
 	/* There are such gaps; HTA counts the time before the first work as one. */
-	bool is_listed[TRACE_IDLE_CAUSE_MAX];
+	bool is_listed[DEVICE_IDLE_CAUSE_MAX];
 };
 
 /* A gap of a place, or a part of one, with one cause. */
-struct trace_idle_gap {
+struct device_idle_gap {
 	int64_t start_ns, end_ns;
 	uint32_t place; /* index in places */
 	uint32_t next;  /* index of view.works: it ended the gap */
-	uint32_t call;  /* of TRACE_IDLE_BLOCKED: its row; else MODEL_NONE */
+	uint32_t call;  /* of DEVICE_IDLE_BLOCKED: its row; else MODEL_NONE */
 	/* In a recording, MODEL_NONE: none. */
 	uint32_t sample; /* that it rests on */
 	uint32_t stack;  /* of the sample, or of the launch of the next work */
-	enum trace_idle_cause cause;
+	enum device_idle_cause cause;
 };
 
-struct trace_idle {
-	ARRAY_OF(struct trace_idle_place) places; /* devices (not HTA's), then streams */
-	ARRAY_OF(struct trace_idle_gap) gaps;     /* of one place after the other, by time */
+struct device_idle {
+	ARRAY_OF(struct device_idle_place) places; /* devices (not HTA's), then streams */
+	ARRAY_OF(struct device_idle_gap) gaps;     /* of one place after the other, by time */
 };
 
 /* The place of the device of this name, with all its streams; NULL: there is none. */
-const struct trace_idle_place *trace_idle_of_device(
-	const struct trace_idle *idle, const struct trace_view *view, const char *name);
+const struct device_idle_place *device_idle_of_device(
+	const struct device_idle *idle, const struct trace_view *view, const char *name);
 /* Returns 0 or -ENOMEM. */
-int trace_idle_init(struct trace_idle *idle, const struct trace_view *view);
+int device_idle_init(struct device_idle *idle, const struct trace_view *view);
 /* How long the parts of gaps are that have one cause, in ns. Returns 0 or -ENOMEM. */
-int trace_idle_describe(const struct trace_idle *idle, const struct trace_idle_place *place,
-	enum trace_idle_cause cause, struct trace_describe *ret_describe);
-void trace_idle_done(struct trace_idle *idle);
-#define _cleanup_trace_idle_ _cleanup_(trace_idle_done)
+int device_idle_describe(const struct device_idle *idle, const struct device_idle_place *place,
+	enum device_idle_cause cause, struct trace_describe *ret_describe);
+void device_idle_done(struct device_idle *idle);
+#define _cleanup_device_idle_ _cleanup_(device_idle_done)
