@@ -376,7 +376,7 @@ def test_more_files_than_may_stay_open(sonde, report, tmp_path, workload_directo
         "while time.monotonic() < end:\n for l in libraries: l.plugin_spin(100000)\n"
     )
     capture = tmp_path / "many.pftrace"
-    done = limited(sonde, "nofile", 64, "record", "-F", 999, "-o", capture, "--", sys.executable, "-c", script)
+    done = limited(sonde, "nofile", 72, "record", "-F", 999, "-o", capture, "--", sys.executable, "-c", script)
     assert done.status == 0, done
     assert "could not be read" not in done.stderr
     data = report(capture, "--by", "line")

@@ -271,8 +271,8 @@ static int start_cpu(struct bpf_sampler_state *state, int cpu, struct errmsg *er
 			strerror(errno));
 	event->link = bpf_program__attach_perf_event(state->skeleton->progs.take_sample, event->fd);
 	if (!event->link)
-		return errmsg_set(err, -errno, "cannot attach the sampler to CPU %d: %s", cpu,
-			strerror(errno));
+		return errmsg_set(err, -errno, "cannot attach the sampler to CPU %d: %s%s", cpu,
+			strerror(errno), errno == EMFILE ? "; raise `ulimit -n`" : "");
 	return 0;
 }
 
