@@ -106,10 +106,9 @@ static bool may_be_start(const struct inferrer *inferrer, uint64_t vaddr)
 }
 
 /*
- * A branch out of the function must be a call in tail position, with nothing on the stack: of
- * another function, or of an end that several functions share, as assembly has it. Else this may be
- * a piece that was moved out of a function, and begins in the middle of its frame: only a branch to
- * a known function is a proof.
+ * A branch out of the function must be a call in tail position, of another function and with
+ * nothing on the stack: else this is a piece that was moved out of a function, and begins in the
+ * middle of its frame.
  */
 static int branch(struct sweep *sweep, uint64_t target)
 {
@@ -122,10 +121,8 @@ static int branch(struct sweep *sweep, uint64_t target)
 		return -EINVAL; /* into the middle of an instruction */
 	sweep->has_proof |= frame_state_can_return(&sweep->state) &&
 			    function_starts_has(&inferrer->starts, target);
-	if (frame_state_cannot_return(&sweep->state))
-		return -EINVAL;
-	return frame_state_can_return(&sweep->state) || may_be_start(inferrer, target) ? 0
-										       : -EINVAL;
+	return frame_state_cannot_return(&sweep->state) || !may_be_start(inferrer, target) ? -EINVAL
+											   : 0;
 }
 
 /*

@@ -532,32 +532,6 @@ static void test_short_code_without_fde(void **state)
 	unwind_table_done(&table);
 }
 
-/* As in assembly: a function that goes on in the middle of the next one, behind its first
- * instruction. */
-static void test_functions_that_share_an_end(void **state)
-{
-	static const uint8_t code[32] = {0x85, 0xff, /* test %edi, %edi */
-		0x74, 0x0e,                          /* je CODE + 18 */
-		0xc3, [5] = 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff,
-		0xc0,       /* inc %eax */
-		0xff, 0xc1, /* inc %ecx */
-		0xc3};
-	_cleanup_strbuf_ struct strbuf cfi = {0};
-	struct unwind_table table;
-
-	add_cie(&cfi, "", NULL, 0, BYTES(INITIAL));
-	add_fde(&cfi, CODE + sizeof(code), 64, BYTES(DW_CFA_def_cfa_offset, 32));
-	table = build_image(&(struct frame_image){.cfi = cfi.data,
-				    .cfi_length = cfi.length,
-				    .code = code,
-				    .code_length = sizeof(code)},
-		NULL);
-	assert_rule(&table, CODE, rsp_rule(8));
-	assert_rule(&table, CODE + 4, rsp_rule(8));
-	assert_rule(&table, CODE + 20, rsp_rule(8));
-	unwind_table_done(&table);
-}
-
 /* An entry point that has an FDE without an undefined return address ends the stack too. */
 static void test_start_with_fde(void **state)
 {
@@ -609,7 +583,6 @@ int main(void)
 		cmocka_unit_test(test_frame_pointers_of_go),
 		cmocka_unit_test(test_code_without_fde),
 		cmocka_unit_test(test_short_code_without_fde),
-		cmocka_unit_test(test_functions_that_share_an_end),
 		cmocka_unit_test(test_start_with_fde),
 		cmocka_unit_test(test_other_processors_are_rejected),
 	};
