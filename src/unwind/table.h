@@ -19,7 +19,7 @@
 #include <linux/types.h>
 
 #define UNWIND_TABLE_MAGIC   0x31776e7565646e73ULL /* "sndeunw1" */
-#define UNWIND_TABLE_VERSION 5
+#define UNWIND_TABLE_VERSION 7
 #define UNWIND_PAGE_SHIFT    16
 #define UNWIND_HEADER_WORDS  8
 #define UNWIND_RULE_WORDS    2
