@@ -123,10 +123,8 @@ void columns_add_communication(
 
 bool columns_has_works(struct result *result, const struct report_input *input)
 {
-	for (size_t i = 0; i < input->trace->count; i++) {
-		if (input->trace->views[i].works.count)
-			return true;
-	}
+	if (trace_report_has_works(input->trace))
+		return true;
 	report_nothing(result, input,
 		input->recording ? report_why_no_device_work(input->recording->model)
 				 : "There is no device work: no kernel, copy or fill of a GPU is "

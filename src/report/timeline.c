@@ -6,6 +6,15 @@
 #include "analyses/program/trace_programs.h"
 #include "model/trace_capture.h"
 
+bool trace_report_has_works(const struct trace_report *report)
+{
+	for (size_t i = 0; i < report->count; i++) {
+		if (report->views[i].works.count)
+			return true;
+	}
+	return false;
+}
+
 static int add_view(struct report_timeline *timeline, const struct trace *trace, uint32_t index,
 	uint64_t rank, const struct trace_view_options *options)
 {

@@ -26,6 +26,9 @@ struct trace_report {
 	struct trace_choice choice;
 };
 
+/* Is there any kernel, copy or fill of a device? */
+bool trace_report_has_works(const struct trace_report *report);
+
 /* Zero-initialise. */
 struct report_timeline {
 	ARRAY_OF(struct trace_view) views;

@@ -65,11 +65,8 @@ static bool is_shown(const struct report_input *input)
 {
 	if (input->is_alone || input->is_json)
 		return true;
-	for (size_t i = 0; i < input->trace->count; i++) {
-		if (input->trace->views[i].works.count)
-			return false;
-	}
-	return !input->trace->views->options.hta_compatible;
+	return !trace_report_has_works(input->trace) &&
+	       !input->trace->views->options.hta_compatible;
 }
 
 static int make(struct result *result, const struct report_input *input)

@@ -134,21 +134,12 @@ static void advise(struct result *result, const struct trace_cpu_summary *summar
 	}
 }
 
-static bool has_works(const struct trace_report *report)
-{
-	for (size_t i = 0; i < report->count; i++) {
-		if (report->views[i].works.count)
-			return true;
-	}
-	return false;
-}
-
 static int make(struct result *result, const struct report_input *input)
 {
 	struct trace_cpu_summary summary;
 	int r;
 
-	if (has_works(input->trace))
+	if (trace_report_has_works(input->trace))
 		return 0;
 	result_sentence(result, 0,
 		"There is no device work: no kernel, copy or fill of a GPU is in the trace.");
