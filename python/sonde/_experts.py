@@ -2,8 +2,8 @@
 """Which experts the routers of mixture-of-experts layers choose, counted on the device that chose them.
 
 Each layer has counters there, which torch adds to in the stream of the model, with no answer to the host. About once
-a second they are copied into pinned memory, and read after an event says that the copy has ended: nothing waits. One
-layer is begun and one is told in each forward pass. Counters only grow; what is told are differences.
+a second they are copied into pinned memory, and read after an event says that the copy has ended: nothing waits. Each
+forward pass begins one layer and reports one. Counters only grow; differences are reported.
 
 A CUDA graph that is captured would hold the counting, too, so that layers are not counted while one is: its replays
 are not counted, and a mark says so.
@@ -20,7 +20,7 @@ from . import _core
 INTERVAL_NS = 1_000_000_000
 WEIGHT_BINS = 10
 MAX_PAIRED_EXPERTS = 512  # counters of pairs take 8 bytes for each two experts of a layer
-MAX_PAIRS = 2048  # the most frequent ones, that are told at a time
+MAX_PAIRS = 2048  # reported at a time: the most frequent ones
 FIELDS = 14  # of one mark, beside those that say what it is of
 
 
