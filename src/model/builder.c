@@ -516,20 +516,9 @@ int model_builder_new(struct model_builder **ret_builder)
 
 	if (!builder)
 		return -ENOMEM;
-	builder->model = calloc(1, sizeof(*builder->model));
+	builder->model = model_new();
 	if (!builder->model)
 		return -ENOMEM;
-	builder->model->session = (struct model_session){
-		.sonde_version = "",
-		.host = "",
-		.kernel_release = "",
-		.architecture = "",
-		.command_line = "",
-		.unwind_mode = "",
-		.unwind_mode_reason = "",
-		.wait_mode = "",
-		.launch_stacks = "",
-	};
 	*ret_builder = TAKE_PTR(builder);
 	return 0;
 }

@@ -77,6 +77,26 @@ int model_load(struct model **ret_model, const char *path, model_progress_functi
 	return model_load_windows(ret_model, path, NULL, progress, progress_context, err);
 }
 
+struct model *model_new(void)
+{
+	struct model *model = calloc(1, sizeof(*model));
+
+	if (!model)
+		return NULL;
+	model->session = (struct model_session){
+		.sonde_version = "",
+		.host = "",
+		.kernel_release = "",
+		.architecture = "",
+		.command_line = "",
+		.unwind_mode = "",
+		.unwind_mode_reason = "",
+		.wait_mode = "",
+		.launch_stacks = "",
+	};
+	return model;
+}
+
 struct model *model_free(struct model *model)
 {
 	if (!model)
@@ -130,7 +150,7 @@ uint64_t model_sample_weight_ns(const struct model *model)
 
 bool model_has_time(const struct model *model)
 {
-	return model->session.period_ns != 0 && !model->counts_energy;
+	return (model->session.period_ns || model->unit_ns) && !model->counts_energy;
 }
 
 static const char *const weight_names[MODEL_WEIGHT_MAX] = {
@@ -175,7 +195,9 @@ uint64_t model_running_samples(const struct model *model)
 
 uint64_t model_sample_time_ns(const struct model *model, const struct model_sample *sample)
 {
-	return sample->wait != WIRE_WAIT_NONE ? sample->duration_ns : model->session.period_ns;
+	if (sample->wait == WIRE_WAIT_NONE && model->session.period_ns)
+		return model->session.period_ns;
+	return sample->duration_ns;
 }
 
 uint64_t model_start_ns(const struct model *model)

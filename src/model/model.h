@@ -116,10 +116,11 @@ struct model_sample {
 	uint8_t mode;         /* enum capture_cpu_mode */
 	uint8_t gil;          /* enum wire_gil */
 	uint8_t wait;         /* enum wire_wait; WIRE_WAIT_NONE: it runs */
-	uint32_t count;       /* what it counts for: 1, or by model_weigh() */
 	bool wait_is_open;    /* it had not ended when the recording did */
 	uint32_t wait_count;  /* short waits without a stack that it adds up; 0: not counted */
-	uint64_t duration_ns; /* of a waiting sample: ends at time_ns */
+	uint64_t count;       /* what it counts for: 1, or by model_weigh() */
+	uint64_t duration_ns; /* of a waiting sample, which ends at time_ns; of a stretch of a
+				 thread in another tool's trace, which begins there */
 	uint64_t launch_ns;   /* of device work, by model_weigh(): when it was launched; else 0 */
 	double energy_j; /* by energy_use_init(): what it is charged with; 0 without a source */
 };
@@ -399,6 +400,8 @@ struct window_choice;
 int model_load_windows(struct model **ret_model, const char *path,
 	const struct window_choice *choice, model_progress_function *progress,
 	void *progress_context, struct errmsg *err);
+/* An empty one, of an unknown session; NULL when memory ran out. */
+struct model *model_new(void);
 struct model *model_free(struct model *model);
 void model_freep(struct model **model);
 #define _cleanup_model_ _cleanup_(model_freep)
@@ -428,7 +431,8 @@ bool model_sample_counts(const struct model_sample *sample, enum model_weight we
 /* Time of a count of 1: the session's period, or the unit of model_weigh(). Without a period (a
  * foreign trace) it is 1. */
 uint64_t model_sample_weight_ns(const struct model *model);
-/* What one sample stands for: the period, or how long it waited. */
+/* What one sample stands for: the period, how long it waited, or of another tool's trace how long
+ * the thread was there. */
 uint64_t model_sample_time_ns(const struct model *model, const struct model_sample *sample);
 /* False when samples have no known duration, or count energy: then times are unknown, not 0. */
 bool model_has_time(const struct model *model);

@@ -10,11 +10,6 @@
 #include "base/map.h"
 #include "model/made_frames.h"
 
-static uint32_t units_of(uint64_t time_ns, uint64_t unit_ns)
-{
-	return (uint32_t)MIN((time_ns + unit_ns / 2) / unit_ns, (uint64_t)UINT32_MAX);
-}
-
 /* The frame of each reason; MODEL_NONE: not made yet. */
 struct reasons {
 	uint32_t frames[WIRE_WAIT_MAX];
@@ -144,7 +139,7 @@ static int add_span(struct model *model, struct device_leaves *leaves,
 		.thread = thread_of(model, span),
 		.stack = span->stack,
 		.gil_holder = MODEL_NONE,
-		.count = units_of(span->end_ns - span->start_ns, MODEL_GPU_UNIT_NS),
+		.count = span->end_ns - span->start_ns,
 		.duration_ns = span->end_ns - span->start_ns,
 		.launch_ns = span->launch_ns,
 	};
@@ -188,7 +183,7 @@ static int add_work(
 static int begin_leaves(struct model *model, struct device_leaves *leaves, const char *module)
 {
 	*leaves = (struct device_leaves){0};
-	model->unit_ns = MODEL_GPU_UNIT_NS;
+	model->unit_ns = MODEL_UNIT_NS;
 	return model_make_module(model, module, &leaves->module);
 }
 
@@ -211,7 +206,7 @@ static int weigh_device(struct model *model)
 	return r;
 }
 
-/* Leaves samples of running threads, in the unit of device work. */
+/* Leaves samples of running threads, by their time. */
 static void keep_running(struct model *model)
 {
 	size_t kept = 0;
@@ -221,7 +216,7 @@ static void keep_running(struct model *model)
 
 		if (sample.wait != WIRE_WAIT_NONE)
 			continue;
-		sample.count = units_of(model_sample_time_ns(model, &sample), MODEL_GPU_UNIT_NS);
+		sample.count = model_sample_time_ns(model, &sample);
 		model->samples.items[kept++] = sample;
 	}
 	model->samples.count = kept;
@@ -252,7 +247,7 @@ static int weigh_running_and_device(struct model *model)
 	return 0;
 }
 
-/* All samples, in units of MODEL_UNIT_NS; those that wait end in the reason. */
+/* All samples; those that wait end in the reason. */
 static int weigh_waiting(struct model *model)
 {
 	struct reasons reasons = {0};
@@ -262,7 +257,7 @@ static int weigh_waiting(struct model *model)
 	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
 		struct model_sample *sample = &model->samples.items[i];
 
-		sample->count = units_of(model_sample_time_ns(model, sample), MODEL_UNIT_NS);
+		sample->count = model_sample_time_ns(model, sample);
 		if (sample->wait != WIRE_WAIT_NONE)
 			r = extend_stack(model, &reasons, sample);
 	}
@@ -283,22 +278,6 @@ static uint64_t microjoules(double energy_j, double *carry)
 	return whole < 1e18 ? (uint64_t)whole : 0;
 }
 
-/* More than a count holds is several samples; of a damaged file not without end. */
-#define MOST_COUNTS (4096ULL * UINT32_MAX) /* 17 MJ */
-
-static int add_counts(struct model *model, struct model_sample sample, uint64_t count)
-{
-	int r = 0;
-
-	count = MIN(count, MOST_COUNTS);
-	while (r == 0 && count) {
-		sample.count = (uint32_t)MIN(count, (uint64_t)UINT32_MAX);
-		count -= sample.count;
-		r = array_append(&model->samples, sample);
-	}
-	return r;
-}
-
 static void keep_charged(struct model *model)
 {
 	size_t kept = 0;
@@ -309,8 +288,7 @@ static void keep_charged(struct model *model)
 
 		if (sample.wait != WIRE_WAIT_NONE)
 			continue;
-		sample.count =
-			(uint32_t)MIN(microjoules(sample.energy_j, &carry), (uint64_t)UINT32_MAX);
+		sample.count = microjoules(sample.energy_j, &carry);
 		if (sample.count)
 			model->samples.items[kept++] = sample;
 	}
@@ -331,12 +309,8 @@ static int add_charged_works(struct model *model)
 		if (!count)
 			continue;
 		r = add_work(model, &leaves, work);
-		if (r == 0 && model->samples.count > before) {
-			struct model_sample sample = model->samples.items[before];
-
-			model->samples.count = before;
-			r = add_counts(model, sample, count);
-		}
+		if (r == 0 && model->samples.count > before)
+			model->samples.items[before].count = count;
 	}
 	end_leaves(&leaves);
 	return r;
@@ -373,6 +347,7 @@ static int add_rests(struct model *model, const struct model_energy_rest *rests,
 			.time_ns = rests[i].time_ns,
 			.stack = MODEL_NONE,
 			.gil_holder = MODEL_NONE,
+			.count = microjoules(rests[i].energy_j, &carry),
 		};
 		uint32_t frame;
 
@@ -380,7 +355,8 @@ static int add_rests(struct model *model, const struct model_energy_rest *rests,
 		r = r ?: leaf_frame(model, &leaves, rests[i].leaf, "", &frame);
 		r = r ?: append_leaf(model, &leaves, frame, &sample.stack);
 		sample.thread = domain->made_thread;
-		r = r ?: add_counts(model, sample, microjoules(rests[i].energy_j, &carry));
+		if (sample.count)
+			r = r ?: array_append(&model->samples, sample);
 	}
 	end_leaves(&leaves);
 	return r;

@@ -4,23 +4,21 @@
 
 #include "model/model.h"
 
+/* What samples count in then (model_sample_weight_ns()), in place of sampling periods. */
+#define MODEL_UNIT_NS 1
 /*
- * With MODEL_WEIGHT_WAIT or WALL, samples count in units of MODEL_UNIT_NS in place of sampling
- * periods (model_sample_weight_ns()), and the stacks of waiting samples end in "[waiting: lock]".
- * With MODEL_WEIGHT_CPU nothing changes. Once per model. Returns 0 or -ENOMEM.
- */
-#define MODEL_UNIT_NS 10000
-/*
+ * With MODEL_WEIGHT_WAIT or WALL, the stacks of waiting samples end in "[waiting: lock]". With
+ * MODEL_WEIGHT_CPU nothing changes. Once per model. Returns 0 or -ENOMEM.
+ *
  * With MODEL_WEIGHT_GPU the samples are replaced: one for each piece of device work, with the stack
  * of its launch, which ends in "[gpu] kernel", below "[unattributed: …]" where there is none. Work
  * of a graph stands below "[graph replay]", in the stack of the call that was captured.
  */
-#define MODEL_GPU_UNIT_NS       100
 #define MODEL_GPU_LEAF          "[gpu] "
 #define MODEL_UNATTRIBUTED_LEAF "[unattributed: "
 /*
- * With MODEL_WEIGHT_CPU_GPU both: the samples of running threads, and those of device work, in
- * units of MODEL_GPU_UNIT_NS. What ran at the same time counts twice, once on each side.
+ * With MODEL_WEIGHT_CPU_GPU both: the samples of running threads, and those of device work. What
+ * ran at the same time counts twice, once on each side.
  */
 
 /*
@@ -53,8 +51,8 @@ struct model_span {
 };
 
 /*
- * For other weights: replaces the samples by these, in units of MODEL_GPU_UNIT_NS. `module` is the
- * leaves'. In place of model_weigh(), once per model. Returns 0 or -ENOMEM.
+ * For other weights: replaces the samples by these. `module` is that of the leaves. In place of
+ * model_weigh(), once per model. Returns 0 or -ENOMEM.
  */
 int model_weigh_spans(
 	struct model *model, const char *module, const struct model_span *spans, size_t count);

@@ -204,7 +204,7 @@ def test_work_of_devices_in_ranges(nvtx, sonde, workload_directory, tmp_path):
     assert rows["step"]["device_span_ns"] > rows["forward"]["device_span_ns"] + rows["backward"]["device_span_ns"]
     capture = tmp_path / "nvtx.pftrace"
     out = sonde("export", "-f", "folded", "--weight", "gpu", "--range", "^forward$", "-o", "-", capture, check=0).stdout
-    units = sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines())
-    assert units * 100 == pytest.approx(rows["forward"]["device_busy_ns"], abs=50 * 20)
+    total_ns = sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines())
+    assert total_ns == rows["forward"]["device_busy_ns"]
     assert "On device" in sonde("report", "--by", "range", capture, check=0).stdout
 

@@ -244,7 +244,7 @@ def test_python_stacks(sonde, python, tmp_path, mode):
         stack, count = line.rsplit(" ", 1)
         if "<module>" in stack and "outer" in stack and "inner" in stack and stack.endswith(ends):
             assert stack.index("<module>") < stack.index("outer") < stack.index("inner")
-            slept += int(count) * 1e-5
+            slept += int(count) / 1e9
     # At the switch, the kernel does not run the program for every switch: a note says how often.
     assert slept == pytest.approx(0.9, rel=0.4 if env else 0.05), done.stdout
 
@@ -322,7 +322,7 @@ def test_exports_with_waiting(sonde, workload, tmp_path):
     def folded(weight):
         done = sonde("export", "-f", "folded", "--weight", weight, "-o", "-", capture, check=0)
         lines = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
-        return {stack: int(count) * 1e-5 for stack, count in lines}
+        return {stack: int(count) / 1e9 for stack, count in lines}
 
     waits, wall = folded("wait"), folded("wall")
     pipe = sum(time for stack, time in waits.items() if "wait_for_pipe" in stack and "[waiting: pipe]" in stack)

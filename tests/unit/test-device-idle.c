@@ -399,8 +399,8 @@ static void test_weighed_by_spans(void **state)
 	model = example_end(&example);
 	assert_int_equal(model_weigh_spans(model, "[idle]", spans, 2), 0);
 	assert_int_equal(model->samples.count, 2);
-	assert_int_equal(model->samples.items[0].count, 2 * MS / MODEL_GPU_UNIT_NS);
-	assert_int_equal(model->samples.items[1].count, 3);
+	assert_int_equal(model->samples.items[0].count, 2 * MS);
+	assert_int_equal(model->samples.items[1].count, 250);
 	assert_int_equal(model->samples.items[1].thread, 0);
 	assert_int_equal(model->stacks.items[model->samples.items[0].stack].count, 3);
 	assert_int_equal(model->stacks.items[model->samples.items[1].stack].count, 1);

@@ -219,12 +219,12 @@ static void test_weight(void **state)
 	struct errmsg err;
 
 	assert_int_equal(model_weigh(model, MODEL_WEIGHT_GPU), 0);
-	assert_int_equal(model_sample_weight_ns(model), MODEL_GPU_UNIT_NS);
+	assert_int_equal(model_sample_weight_ns(model), MODEL_UNIT_NS);
 	assert_int_equal(selection_apply(&selection, model, &selected, &err), 0);
 	assert_int_equal(call_tree_init(&tree), 0);
 	assert_int_equal(call_tree_add(&tree, 0, model, &selected, CALL_TREE_ROOTS_NONE), 0);
 	assert_int_equal(call_tree_finish(&tree), 0);
-	assert_int_equal(tree.nodes.items[0].total[0] * MODEL_GPU_UNIT_NS, 4500);
+	assert_int_equal(tree.nodes.items[0].total[0], 4500);
 	array_foreach (&tree.labels, label) {
 		unattributed |= strcmp(label->name, "[unattributed: no launch stack]") == 0;
 		kernel |= strcmp(label->name, "[gpu] scale") == 0;

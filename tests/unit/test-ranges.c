@@ -756,7 +756,7 @@ static void test_filter_of_device_work(void **state)
 
 	assert_int_equal(model_weigh(model, MODEL_WEIGHT_GPU), 0);
 	assert_int_equal(selection_apply(&selection, model, &selected, &err), 0);
-	assert_int_equal(selected.count, 100 / MODEL_GPU_UNIT_NS);
+	assert_int_equal(selected.count, 100);
 	selected_done(&selected);
 	model_free(model);
 }
