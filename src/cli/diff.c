@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sonde diff: what changed from one capture to another, with a status for CI. */
-#include "analyses/cpu/diff.h"
-
+/* sonde diff: what changed from one run to another, with a status for CI. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "analyses/device/device_diff.h"
-#include "cli/diff_trace.h"
 #include "cli/load_options.h"
 #include "cli/output.h"
+#include "compat/hta/diff.h"
 #include "exporters/flamegraph/flamegraph.h"
 #include "load/capture.h"
 #include "load/traces.h"
 #include "report/diff/diff.h"
 #include "report/render.h"
+#include "report/timeline.h"
 
 static struct {
 	struct selection selection;
@@ -22,41 +20,139 @@ static struct {
 	const char *by, *sort, *flamegraph;
 	uint64_t limit;
 	double fail_above;
-	bool json, per_second, all;
-	bool hta_compatible; /* of traces */
-} arguments = {.by = "function", .sort = "self", .fail_above = NAN};
+	bool json, csv, schema, per_second, all;
+	bool hta_compatible;
+} arguments = {.sort = "self", .fail_above = NAN};
 
-/* One of the two captures. */
+/* One of the two runs. */
 struct side {
 	const char *path;
-	struct model *model;
-	bool has_device_work;
+	bool is_trace;
+	struct model *model; /* of a recording */
 	struct selected selected;
+	struct trace_list traces;
+	struct report_timeline timeline; /* rows of either */
 };
 
 static void side_done(struct side *side)
 {
-	model_freep(&side->model);
+	report_timeline_done(&side->timeline);
+	trace_list_done(&side->traces);
 	selected_done(&side->selected);
+	model_freep(&side->model);
 }
 
-static int side_load(struct side *side, const char *path, struct errmsg *err)
+/* ---- loading ---- */
+
+static int load_rows(struct side *side, struct errmsg *err)
+{
+	const struct trace_view_options options = {.hta_compatible = arguments.hta_compatible};
+	int r = load_traces(&side->path, 1, NULL, &side->traces, err);
+
+	if (r < 0)
+		return r;
+	return report_timeline_init(&side->timeline, side->traces.items.items,
+		side->traces.items.count, UINT64_MAX, &options, err);
+}
+
+static int load_recording(struct side *side, struct errmsg *err)
 {
 	_cleanup_energy_use_ struct energy_use energy = {0};
 	struct selection weighed = arguments.selection;
-	int r = load_capture(path, &arguments.shown, &arguments.selection, &side->model, err);
+	int r = load_capture(side->path, &arguments.shown, &arguments.selection, &side->model, err);
 
-	side->path = path;
-	r = r
-		    ?: select_and_weigh(
-			       side->model, &arguments.shown, &arguments.selection, &energy, err);
+	if (r < 0)
+		return r;
+	r = select_and_weigh(side->model, &arguments.shown, &arguments.selection, &energy, err);
+	if (r < 0)
+		return r;
 	weighed.weight = shown_weight(&arguments.shown);
-	r = r ?: selection_apply(&weighed, side->model, &side->selected, err);
-	side->has_device_work = r == 0 && side->model->device_works.count;
-	if (r == 0 && !side->selected.count)
-		return errmsg_set(err, -ENODATA, "%s has no samples%s: there is nothing to compare",
-			path, side->model->samples.count ? " that the filters let through" : "");
-	return r;
+	r = selection_apply(&weighed, side->model, &side->selected, err);
+	if (r < 0)
+		return r;
+	return report_timeline_of_recording(&side->timeline, side->model, err);
+}
+
+/* ---- comparing ---- */
+
+/* Both sides, and what changed. */
+struct comparison {
+	struct side sides[2];
+	bool has_samples;
+	struct diff samples;
+	struct row_diff rows;
+};
+
+static void comparison_done(struct comparison *comparison)
+{
+	row_diff_done(&comparison->rows);
+	diff_done(&comparison->samples);
+	side_done(&comparison->sides[0]);
+	side_done(&comparison->sides[1]);
+}
+
+static int compare_samples(struct comparison *comparison, struct errmsg *err)
+{
+	const struct side *before = &comparison->sides[0], *after = &comparison->sides[1];
+	const struct diff_options options = {
+		.by = arguments.by ? breakdown_by_from_string(arguments.by) : BREAKDOWN_FUNCTION,
+		.sort = arguments.sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF,
+		.per_second = arguments.per_second,
+	};
+	struct diff *diff = &comparison->samples;
+
+	for (int i = 0; i < 2; i++) {
+		const struct side *side = &comparison->sides[i];
+
+		if (!side->selected.count)
+			return errmsg_set(err, -ENODATA,
+				"%s has no samples%s: there is nothing to compare; --by work "
+				"compares device work and ranges",
+				side->path,
+				side->model->samples.count ? " that the filters let through" : "");
+	}
+	if (diff_init(diff, &options, before->model, &before->selected, after->model,
+		    &after->selected) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while comparing");
+	if (!isnan(arguments.fail_above) && !diff->has_time)
+		return errmsg_set(err, -ENODATA,
+			"--fail-above compares CPU time, but %s does not say how much time a "
+			"sample stands for: compare captures that sonde recorded",
+			diff->before.sample_weight > 0 ? after->path : before->path);
+	return 0;
+}
+
+static int compare_rows(struct comparison *comparison, struct errmsg *err)
+{
+	const struct trace_view *first[2];
+	struct row_diff_input inputs[2];
+	int r;
+
+	for (int i = 0; i < 2; i++) {
+		const struct side *side = &comparison->sides[i];
+
+		first[i] = side->timeline.views.items;
+		inputs[i] = (struct row_diff_input){
+			.views = side->timeline.views.items,
+			.count = side->timeline.views.count,
+			.duration_ns = arguments.per_second ? model_duration_ns(side->model) : 0,
+		};
+	}
+	r = arguments.hta_compatible ? hta_diff_init(&comparison->rows, first)
+				     : row_diff_init(&comparison->rows, inputs);
+	if (r == -ENODATA)
+		return errmsg_set(err, r,
+			"%s or %s has no profiler step, and HTA compares the first ones: leave out "
+			"--hta-compatible",
+			comparison->sides[0].path, comparison->sides[1].path);
+	if (r < 0)
+		return errmsg_set(err, r, "memory ran out while comparing");
+	if (!isnan(arguments.fail_above) && !comparison->has_samples &&
+		!comparison->rows.sides[0].works)
+		return errmsg_set(err, -ENODATA,
+			"--fail-above compares device time, but %s has no device work",
+			comparison->sides[0].path);
+	return 0;
 }
 
 static int write_flamegraph(const struct side *before, const struct side *after, struct errmsg *err)
@@ -65,62 +161,60 @@ static int write_flamegraph(const struct side *before, const struct side *after,
 	_cleanup_strbuf_ struct strbuf svg = {0};
 	int r = call_tree_init(&tree);
 
-	r = r ?: call_tree_add(&tree, 0, before->model, &before->selected, CALL_TREE_ROOTS_PROCESS);
-	r = r ?: call_tree_add(&tree, 1, after->model, &after->selected, CALL_TREE_ROOTS_PROCESS);
-	r = r ?: call_tree_finish(&tree);
-	r = r ?: flamegraph_write_diff(&tree, NULL, before->path, after->path, &svg);
+	if (r == 0)
+		r = call_tree_add(
+			&tree, 0, before->model, &before->selected, CALL_TREE_ROOTS_PROCESS);
+	if (r == 0)
+		r = call_tree_add(
+			&tree, 1, after->model, &after->selected, CALL_TREE_ROOTS_PROCESS);
+	if (r == 0)
+		r = call_tree_finish(&tree);
+	if (r == 0)
+		r = flamegraph_write_diff(&tree, NULL, before->path, after->path, &svg);
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while drawing the flame graph");
 	return output_write(arguments.flamegraph, svg.data, svg.length, err);
 }
 
-/* ---- device work ---- */
-
-/* Why device work is not compared; NULL: it is, or there is none. */
-static const char *why_no_device_work(const struct side *before, const struct side *after)
+static int compare(struct comparison *comparison, struct errmsg *err)
 {
-	if (!before->has_device_work && !after->has_device_work)
-		return NULL;
-	if (before->has_device_work != after->has_device_work)
-		return after->has_device_work ? "A has none" : "B has none";
-	return NULL;
+	struct side *sides = comparison->sides;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = sides[i].is_trace ? load_rows(&sides[i], err) : load_recording(&sides[i], err);
+	if (r == 0 && comparison->has_samples)
+		r = compare_samples(comparison, err);
+	if (r == 0)
+		r = compare_rows(comparison, err);
+	if (r == 0 && arguments.flamegraph)
+		r = write_flamegraph(&sides[0], &sides[1], err);
+	return r;
 }
 
-/* `ret_compared`: the two have device work that the filters let through. */
-static int compare_device(struct device_diff *diff, const struct side *before,
-	const struct side *after, bool *ret_compared, struct errmsg *err)
-{
-	*ret_compared = before->has_device_work && !why_no_device_work(before, after);
-	if (*ret_compared &&
-		device_diff_init(diff, before->model, after->model, arguments.per_second) < 0)
-		return errmsg_set(err, -ENOMEM, "memory ran out while comparing");
-	return 0;
-}
+/* ---- what is printed ---- */
 
-/* `device` is NULL where it is not compared. */
-static int print(const struct diff *diff, const struct device_diff *device,
-	const struct side *before, const struct side *after)
+static int print(const struct comparison *comparison)
 {
-	const struct terminal terminal = terminal_of(stdout);
+	const struct side *sides = comparison->sides;
+	enum report_form form = arguments.csv    ? REPORT_FORM_CSV
+				: arguments.json ? REPORT_FORM_JSON
+						 : REPORT_FORM_TERMINAL;
 	const struct diff_report report = {
-		.diff = diff,
-		.device = device,
-		.why_no_device = why_no_device_work(before, after),
-		.before_path = before->path,
-		.after_path = after->path,
+		.paths = {sides[0].path, sides[1].path},
+		.ranks = {sides[0].timeline.views.count, sides[1].timeline.views.count},
+		.samples = comparison->has_samples ? &comparison->samples : NULL,
+		.rows = &comparison->rows,
+		.per_second = arguments.per_second,
+		.hta_compatible = arguments.hta_compatible,
 		.limit = (size_t)arguments.limit,
-		.is_json = arguments.json,
+		.is_json = form != REPORT_FORM_TERMINAL,
 		.all = arguments.all,
 	};
 	_cleanup_result_ struct result result = {0};
-	_cleanup_strbuf_ struct strbuf out = {0};
 	int r = diff_report_make(&result, &report);
 
-	if (r == 0)
-		r = report_render(&result, arguments.json ? NULL : &terminal, &out);
-	if (r == 0)
-		fwrite(strbuf_cstr(&out), 1, out.length, stdout);
-	return r;
+	return r < 0 ? r : output_result(&result, form);
 }
 
 static void say_row(const struct diff *diff, const struct diff_regression *found)
@@ -151,7 +245,7 @@ static void say_total(const struct diff *diff, const struct diff_regression *fou
 }
 
 /* Says what got slower. Returns the exit status. */
-static int check_gate(const struct diff *diff)
+static int check_samples(const struct diff *diff)
 {
 	struct diff_regression found;
 
@@ -163,121 +257,117 @@ static int check_gate(const struct diff *diff)
 	return found.row || found.total ? EXIT_ERROR : EXIT_OK;
 }
 
-/* Says what device work got slower. Returns whether some did. */
-static bool check_device(const struct device_diff *diff, double percent)
+/* The same of device work. */
+static int check_device(const struct row_diff *diff)
 {
-	struct device_diff_regression found;
+	struct row_diff_regression found;
 	struct errmsg err;
 
-	device_diff_find_regression(diff, percent, &found);
+	row_diff_find_regression(diff, arguments.fail_above, &found);
 	if (found.row) {
 		errmsg_set(&err, 0,
 			"the %s %.400s got slower by %.2f %% of the device time of the run before "
 			"(limit %g %%): %s",
-			wire_device_kind_name(found.row->kind), found.row->name, found.row_percent,
-			percent, diff_report_reason(found.row));
+			row_diff_kind_name(found.row->kind), found.row->name, found.row_percent,
+			arguments.fail_above, row_diff_change_name(row_diff_change_of(found.row)));
 		fail(&err);
 	}
 	if (found.total) {
 		errmsg_set(&err, 0,
 			"the total device time grew by %.2f %% of that of the run before (limit %g "
 			"%%)",
-			found.total_percent, percent);
+			found.total_percent, arguments.fail_above);
 		fail(&err);
 	}
-	return found.row || found.total;
+	return found.row || found.total ? EXIT_ERROR : EXIT_OK;
 }
 
-static int compare(struct diff *diff, struct side *before, struct side *after, char **paths,
-	struct errmsg *err)
+/* ---- the command ---- */
+
+/* The first option that was given and is of samples; NULL: none. */
+static const char *option_of_samples(void)
 {
-	struct diff_options options = {
-		.by = breakdown_by_from_string(arguments.by),
-		.sort = arguments.sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF,
-		.per_second = arguments.per_second,
-	};
-	int r = side_load(before, paths[0], err);
-
-	r = r ?: side_load(after, paths[1], err);
-	if (r < 0)
-		return r;
-	if (diff_init(diff, &options, before->model, &before->selected, after->model,
-		    &after->selected) < 0)
-		return errmsg_set(err, -ENOMEM, "memory ran out while comparing");
-	if (!isnan(arguments.fail_above) && !diff->has_time)
-		return errmsg_set(err, -ENODATA,
-			"--fail-above compares CPU time, but %s does not say how much time a "
-			"sample stands for: compare captures that sonde recorded",
-			diff->before.sample_weight > 0 ? paths[1] : paths[0]);
 	if (arguments.flamegraph)
-		return write_flamegraph(before, after, err);
-	return 0;
+		return "--flamegraph";
+	return arguments.sort[0] != 's' ? "--sort" : NULL;
 }
 
-/* ---- traces ---- */
-
-/* The first option that was given and is of recordings alone; NULL: none. */
+/* The same of recordings. */
 static const char *option_of_recordings(void)
 {
-	if (arguments.flamegraph || !isnan(arguments.fail_above))
-		return arguments.flamegraph ? "--flamegraph" : "--fail-above";
-	if (arguments.per_second || arguments.sort[0] != 's')
-		return arguments.per_second ? "--per-second" : "--sort";
-	if (arguments.by[0] != 'f')
+	if (option_of_samples())
+		return option_of_samples();
+	if (arguments.per_second)
+		return "--per-second";
+	if (arguments.by && arguments.by[0] != 'w')
 		return "--by";
 	return selection_first_filter(&arguments.selection);
 }
 
-static bool wants_traces(char **paths)
+static int check_options(const struct comparison *comparison, struct errmsg *err)
 {
-	return arguments.hta_compatible || trace_file_is_trace(trace_file_of(paths[0])) ||
-	       trace_file_is_trace(trace_file_of(paths[1]));
+	const struct side *sides = comparison->sides;
+
+	if (arguments.csv && arguments.json)
+		return errmsg_set(err, -EINVAL, "--csv and --json are two forms: give one");
+	if ((sides[0].is_trace || sides[1].is_trace) && option_of_recordings())
+		return errmsg_set(err, -EINVAL,
+			"%s is for recordings, not for traces such as %s: leave it out",
+			option_of_recordings(), sides[sides[0].is_trace ? 0 : 1].path);
+	if (!comparison->has_samples && option_of_samples())
+		return errmsg_set(err, -EINVAL,
+			"%s is for samples, not for --by work: leave it out", option_of_samples());
+	if (arguments.hta_compatible && !isnan(arguments.fail_above))
+		return errmsg_set(err, -EINVAL,
+			"--fail-above goes by device time, which HTA does not compare: leave out "
+			"--hta-compatible");
+	return 0;
 }
 
-static int run_traces(char **paths)
+static int compare_and_print(struct comparison *comparison)
 {
-	const struct diff_trace_arguments traces = {
-		.hta_compatible = arguments.hta_compatible,
-		.json = arguments.json,
-		.all = arguments.all,
-		.limit = (size_t)arguments.limit,
-	};
+	int status = EXIT_OK;
 	struct errmsg err;
 
-	if (!option_of_recordings())
-		return diff_traces(&traces, paths[0], paths[1]);
-	errmsg_set(&err, 0, "%s is for recordings, not for traces such as %s: leave it out",
-		option_of_recordings(), paths[0]);
-	return fail_usage(&err);
-}
-
-static int diff_run(int count, char **positional)
-{
-	_cleanup_(side_done) struct side before = {0};
-	_cleanup_(side_done) struct side after = {0};
-	_cleanup_diff_ struct diff diff = {0};
-	_cleanup_device_diff_ struct device_diff device = {0};
-	bool has_device = false;
-	struct errmsg err;
-	int r;
-
-	if (wants_traces(positional))
-		return run_traces(positional);
-	r = compare(&diff, &before, &after, positional, &err);
-	r = r ?: compare_device(&device, &before, &after, &has_device, &err);
-	if (r < 0)
+	if (compare(comparison, &err) < 0)
 		return fail(&err);
-	if (print(&diff, has_device ? &device : NULL, &before, &after) < 0) {
+	if (print(comparison) < 0) {
 		errmsg_set(&err, -ENOMEM, "memory ran out while writing the comparison");
 		return fail(&err);
 	}
 	if (isnan(arguments.fail_above))
 		return EXIT_OK;
-	r = check_gate(&diff);
-	return has_device && check_device(&device, arguments.fail_above) ? EXIT_ERROR : r;
+	if (comparison->has_samples)
+		status = check_samples(&comparison->samples);
+	return check_device(&comparison->rows) == EXIT_OK ? status : EXIT_ERROR;
 }
 
-static const char *const by_choices[] = {"function", "module", NULL};
+static int diff_run(int count, char **positional)
+{
+	_cleanup_(comparison_done) struct comparison comparison = {0};
+	struct side *sides = comparison.sides;
+	struct errmsg err;
+
+	if (arguments.schema)
+		return output_schema(diff_report_schema);
+	if (count < 2) {
+		errmsg_set(&err, -EINVAL,
+			"sonde diff needs two captures or traces: sonde diff BEFORE AFTER");
+		return fail_usage(&err);
+	}
+	for (int i = 0; i < 2; i++) {
+		sides[i].path = positional[i];
+		sides[i].is_trace = arguments.hta_compatible ||
+				    trace_file_is_trace(trace_file_of(positional[i]));
+	}
+	comparison.has_samples = !sides[0].is_trace && !sides[1].is_trace &&
+				 !(arguments.by && arguments.by[0] == 'w');
+	if (check_options(&comparison, &err) < 0)
+		return fail_usage(&err);
+	return compare_and_print(&comparison);
+}
+
+static const char *const by_choices[] = {"function", "module", "work", NULL};
 static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const char *const diff_weights[] = {"cpu", "energy", NULL};
@@ -286,7 +376,8 @@ static const struct option diff_options[] = {
 	{.long_name = "by",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
-		.help = "Compare functions or modules.",
+		.help = "Compare functions or modules, with what threads and devices did; or that "
+			"alone: work. Default: function; of traces work.",
 		.value = (void *)&arguments.by,
 		.choices = by_choices},
 	{.long_name = "sort",
@@ -300,23 +391,32 @@ static const struct option diff_options[] = {
 		.long_name = "limit",
 		.type = OPTION_U64,
 		.argument = "ROWS",
-		.help = "Rows to print. Default: 20; with --json all.",
+		.help = "Rows of each table. Default: 20; with --json and --csv all.",
 		.value = &arguments.limit,
 		.minimum = 1,
 		.maximum = 1e9},
 	{.long_name = "all",
 		.type = OPTION_FLAG,
-		.help = "Print changes that are not significant too.",
+		.help = "Print what did not change significantly, too.",
 		.value = &arguments.all},
 	{.long_name = "per-second",
 		.type = OPTION_FLAG,
-		.help = "Compare CPU time per second of recording: for recordings of different "
+		.help = "Compare times per second of recording: for recordings of different "
 			"lengths.",
 		.value = &arguments.per_second},
 	{.long_name = "json",
 		.type = OPTION_FLAG,
 		.help = "Print one JSON document instead.",
 		.value = &arguments.json},
+	{.long_name = "csv",
+		.type = OPTION_FLAG,
+		.help = "Print the rows of the first table as comma-separated values (RFC 4180) "
+			"instead.",
+		.value = &arguments.csv},
+	{.long_name = "schema",
+		.type = OPTION_FLAG,
+		.help = "Print the JSON Schema of what --json prints; A and B are not needed.",
+		.value = &arguments.schema},
 	{.long_name = "flamegraph",
 		.type = OPTION_STRING,
 		.argument = "FILE",
@@ -333,7 +433,7 @@ static const struct option diff_options[] = {
 		.maximum = 1e6},
 	{.long_name = "hta-compatible",
 		.type = OPTION_FLAG,
-		.help = "Of traces: compare what Holistic Trace Analysis compares, the first "
+		.help = "Compare what Holistic Trace Analysis compares, the first "
 			"profiler step of the first rank, by name alone.",
 		.value = &arguments.hta_compatible},
 	{.long_name = "weight",
@@ -354,8 +454,11 @@ const struct command diff_command = {
 	.summary = "show what changed between two captures",
 	.usage = "[options] A B",
 	.description =
-		"Compares two recordings, A before and B after, by function name and module file "
-		"name.\n\n"
+		"Compares two runs, A before and B after. Each is a recording, a trace of "
+		"PyTorch's "
+		"profiler (Kineto), a folder with those of several ranks, or a capture that they "
+		"were imported into.\n\n"
+		"Samples of two recordings are compared by function name and module file name. "
 		"\"Time\" is the change in CPU time, B - A; \"share\" is the change in the part of "
 		"all samples, in percentage points. The number of samples decides what can be "
 		"told: "
@@ -371,14 +474,13 @@ const struct command diff_command = {
 		"<= "
 		"0.05. With --per-second, times are per second of recording. The sentence that "
 		"names what got slower goes to standard error.\n\n"
-		"Where both used devices, device work is compared by kernel, copy and the like: "
-		"how often each ran, and for how long. Counts are exact. Durations of 20 pieces of "
-		"work or more are tested, so that q <= 0.05 means that each got longer or shorter. "
-		"--fail-above counts other counts, and durations that changed significantly, "
-		"against the device time of A.\n\n"
-		"Traces of PyTorch's profiler (Kineto), folders with those of several ranks, and "
-		"captures that they were imported into are compared by operator, call and kernel: "
-		"how often each ran, and for how long.",
+		"What threads and devices did is compared by name: operators, calls, steps, "
+		"ranges, "
+		"kernels, copies. How often each ran, and for how long with all that lies in it. "
+		"Counts are exact. Durations of 20 rows or more are tested, so that \"longer\" and "
+		"\"shorter\" mean that each got longer or shorter with q <= 0.05. --fail-above "
+		"counts other counts, and durations that changed significantly, of device work "
+		"against the device time of A.",
 	.examples =
 		"sonde diff before.pftrace after.pftrace\n    What got slower, and faster.\n"
 		"sonde diff --fail-above 5 --flamegraph change.svg main.pftrace branch.pftrace\n"
@@ -386,7 +488,6 @@ const struct command diff_command = {
 		"sonde diff monday.json.gz tuesday.json.gz\n    Which operators and kernels of two "
 		"PyTorch traces ran more often, or longer.",
 	.options = diff_options,
-	.minimum_arguments = 2,
 	.maximum_arguments = 2,
 	.run = diff_run,
 };

@@ -68,3 +68,28 @@ int output_write_folder(const char *folder, const struct export_files *files, st
 	warn("wrote %zu files in %s (%s)", files->items.count, folder, strbuf_cstr(&size));
 	return 0;
 }
+
+int output_result(const struct result *result, enum report_form form)
+{
+	const struct terminal terminal = terminal_of(stdout);
+	_cleanup_strbuf_ struct strbuf out = {0};
+	int r = report_render(result, form, &terminal, &out);
+
+	if (r == 0)
+		fwrite(strbuf_cstr(&out), 1, out.length, stdout);
+	return r;
+}
+
+int output_schema(int (*write)(struct strbuf *out))
+{
+	_cleanup_strbuf_ struct strbuf schema = {0};
+	struct errmsg err;
+	int r = write(&schema);
+
+	if (r < 0) {
+		errmsg_set(&err, r, "memory ran out while writing the schema");
+		return fail(&err);
+	}
+	fwrite(strbuf_cstr(&schema), 1, schema.length, stdout);
+	return EXIT_OK;
+}

@@ -7,6 +7,7 @@
 
 #include "base/errmsg.h"
 #include "exporters/exporter.h"
+#include "report/render.h"
 
 /* "-" */
 bool output_is_standard(const char *path);
@@ -21,3 +22,8 @@ int output_write(const char *path, const void *bytes, size_t length, struct errm
  * in it stay. The last line of the above holds, too.
  */
 int output_write_folder(const char *folder, const struct export_files *files, struct errmsg *err);
+
+/* Prints a document by itself. Returns 0 or -ENOMEM. */
+int output_result(const struct result *result, enum report_form form);
+/* Prints a JSON Schema, or why it cannot. Returns the exit status. */
+int output_schema(int (*write)(struct strbuf *out));

@@ -7,6 +7,7 @@
 
 #include "analyses/device/communication.h"
 #include "cli/load_options.h"
+#include "cli/output.h"
 #include "cli/report_capture.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
@@ -14,6 +15,8 @@
 #include "load/traces.h"
 #include "model/shown.h"
 #include "report/document.h"
+#include "report/runs/regress.h"
+#include "report/runs/runs.h"
 
 #define BY_RUN    "run" /* of several recordings: no section */
 #define NAMES_MAX 64
@@ -137,7 +140,7 @@ static int run_runs(int count, char **positional, struct errmsg *err)
 		.selection = &arguments.selection,
 		.rates = arguments.rates,
 		.predict = arguments.predict,
-		.json = arguments.json,
+		.form = wanted_form(),
 	};
 
 	if (selection_check(&arguments.selection, SELECTION_RANGES, err) < 0)
@@ -221,7 +224,7 @@ static int run_regress(int count, char **positional)
 					     ? REGRESS_THRESHOLD_PERCENT
 					     : arguments.threshold_percent,
 		.limit = (size_t)arguments.limit,
-		.json = arguments.json,
+		.form = wanted_form(),
 	};
 
 	return report_regress(&regress, &arguments.shown, &arguments.selection,
@@ -264,16 +267,10 @@ static int run_recording(int count, char **positional, struct errmsg *err)
 
 static int print_schema(void)
 {
-	_cleanup_strbuf_ struct strbuf out = {0};
-	struct errmsg err;
-	int r = report_document_schema(&out);
-
-	if (r < 0) {
-		errmsg_set(&err, r, "memory ran out while writing the schema");
-		return fail(&err);
-	}
-	fwrite(strbuf_cstr(&out), 1, out.length, stdout);
-	return EXIT_OK;
+	if (is_by_run())
+		return output_schema(runs_report_schema);
+	return output_schema(
+		arguments.baselines.count ? regress_report_schema : report_document_schema);
 }
 
 static int check_form(int count, struct errmsg *err)
@@ -285,11 +282,7 @@ static int check_form(int count, struct errmsg *err)
 		return 0;
 	if (arguments.json)
 		return errmsg_set(err, -EINVAL, "--csv and --json are two forms: give one");
-	if (arguments.baselines.count || is_by_run())
-		return errmsg_set(err, -EINVAL,
-			"--csv is of one table of one recording or trace: %s has --json",
-			is_by_run() ? "--by " BY_RUN : "--regress");
-	if (!arguments.by)
+	if (!arguments.by && !arguments.baselines.count)
 		return errmsg_set(err, -EINVAL,
 			"--csv prints one table: name it with --by, as in --by function");
 	return 0;
@@ -345,12 +338,14 @@ static const struct option report_options[] = {
 		.value = &arguments.json},
 	{.long_name = "csv",
 		.type = OPTION_FLAG,
-		.help = "With --by: print the rows of that table as comma-separated values (RFC "
-			"4180) instead.",
+		.help = "With --by or --regress: print the rows of that table as comma-separated "
+			"values (RFC 4180) instead.",
 		.value = &arguments.csv},
 	{.long_name = "schema",
 		.type = OPTION_FLAG,
-		.help = "Print the JSON Schema of what --json prints; no CAPTURE is needed.",
+		.help = "Print the JSON Schema of what --json prints, with --by run or --regress "
+			"of "
+			"that; no CAPTURE is needed.",
 		.value = &arguments.schema},
 	{.long_name = "regress",
 		.type = OPTION_STRINGS,

@@ -6,7 +6,7 @@
 
 #include "analyses/cpu/regress.h"
 #include "cli/command.h"
-#include "report/render.h"
+#include "cli/output.h"
 #include "report/runs/regress.h"
 
 /* What a recording's energy went to. */
@@ -155,18 +155,12 @@ static void describe_left_out(const struct selection *selection, const struct si
 	}
 }
 
-static int write_report(const struct regress_report *report, bool is_json)
+static int write_report(const struct regress_report *report, enum report_form form)
 {
-	const struct terminal terminal = terminal_of(stdout);
 	_cleanup_result_ struct result result = {0};
-	_cleanup_strbuf_ struct strbuf out = {0};
 	int r = regress_report_make(&result, report);
 
-	if (r == 0)
-		r = report_render(&result, is_json ? NULL : &terminal, &out);
-	if (r == 0)
-		fwrite(strbuf_cstr(&out), 1, out.length, stdout);
-	return r;
+	return r < 0 ? r : output_result(&result, form);
 }
 
 int report_regress(const struct regress_arguments *arguments, const struct shown_options *shown,
@@ -198,7 +192,7 @@ int report_regress(const struct regress_arguments *arguments, const struct shown
 			.limit = arguments->limit,
 			.left_out = left_out.length ? strbuf_cstr(&left_out) : NULL,
 		},
-		arguments->json);
+		arguments->form);
 	if (r < 0) {
 		errmsg_set(&err, r, "memory ran out while writing the comparison");
 		return fail(&err);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "load/capture.h"
+#include "report/render.h"
 
 #define REGRESS_THRESHOLD_PERCENT 10 /* the default */
 
@@ -11,7 +12,7 @@ struct regress_arguments {
 	size_t baseline_count;
 	double threshold_percent;
 	size_t limit; /* rows; 0: the default */
-	bool json;
+	enum report_form form;
 };
 
 /*

@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "base/warn.h"
 #include "cli/command.h"
-#include "report/render.h"
+#include "cli/output.h"
 #include "report/runs/runs.h"
 
 struct all_runs {
@@ -137,10 +137,8 @@ static int predict(struct all_runs *all, struct errmsg *err)
 
 /* ---- the report ---- */
 
-static int write_report(
-	const struct all_runs *all, const struct run_prediction *prediction, struct strbuf *out)
+static int write_report(const struct all_runs *all, const struct run_prediction *prediction)
 {
-	const struct terminal terminal = terminal_of(stdout);
 	const struct runs_report report = {
 		.runs = &all->runs,
 		.comparison = &all->comparison,
@@ -152,10 +150,10 @@ static int write_report(
 	_cleanup_result_ struct result result = {0};
 	int r = runs_report_make(&result, &report);
 
-	return r < 0 ? r : report_render(&result, all->arguments->json ? NULL : &terminal, out);
+	return r < 0 ? r : output_result(&result, all->arguments->form);
 }
 
-static int analyse(struct all_runs *all, struct strbuf *out, struct errmsg *err)
+static int analyse(struct all_runs *all, struct errmsg *err)
 {
 	const struct run_prediction *prediction = NULL;
 	int r;
@@ -171,7 +169,7 @@ static int analyse(struct all_runs *all, struct strbuf *out, struct errmsg *err)
 		r = run_comparison_init(&all->comparison, &all->runs);
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while comparing runs");
-	r = write_report(all, prediction, out);
+	r = write_report(all, prediction);
 	return r < 0 ? errmsg_set(err, r, "memory ran out while writing the report") : 0;
 }
 
@@ -179,15 +177,11 @@ int report_runs(
 	const struct report_runs_arguments *arguments, const char *const *captures, size_t count)
 {
 	_cleanup_(all_runs_done) struct all_runs all = {.arguments = arguments};
-	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = add_capture(&all, captures[i], &err);
-	r = r ?: analyse(&all, &out, &err);
-	if (r < 0)
-		return fail(&err);
-	fwrite(strbuf_cstr(&out), 1, out.length, stdout);
-	return EXIT_OK;
+	r = r ?: analyse(&all, &err);
+	return r < 0 ? fail(&err) : EXIT_OK;
 }

@@ -4,13 +4,14 @@
 
 #include "analyses/inference/cost.h"
 #include "load/capture.h"
+#include "report/render.h"
 
 struct report_runs_arguments {
 	const struct shown_options *shown;
 	const struct selection *selection;
 	struct energy_rates rates;
 	const char *predict; /* "batch_size=16,context_length=2048"; NULL: nothing */
-	bool json;
+	enum report_form form;
 };
 
 /* Returns the exit status. */

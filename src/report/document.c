@@ -358,13 +358,7 @@ int report_document_schema(struct strbuf *out)
 {
 	struct json_writer json = {.out = out, .pretty = true};
 
-	json_begin_object(&json);
-	json_key(&json, "$schema");
-	json_string(&json, "https://json-schema.org/draft/2020-12/schema");
-	json_key(&json, "title");
-	json_string(&json, "sonde report --json");
-	json_key(&json, "type");
-	json_string(&json, "object");
+	report_render_schema_head("sonde report --json", &json);
 	json_key(&json, "properties");
 	json_begin_object(&json);
 	report_render_schema_members(&document_shape, &json);

@@ -25,12 +25,6 @@ int report_document_json(const struct report_document *document, struct strbuf *
 /* Of the first section that `by` names. -ENOMSG: it has no rows. */
 int report_document_csv(const struct report_document *document, struct strbuf *out);
 
-enum report_form {
-	REPORT_FORM_TERMINAL,
-	REPORT_FORM_JSON,
-	REPORT_FORM_CSV,
-};
-
 /*
  * One of them. Returns 0 or a negative errno with a sentence; -ENODATA is of weigh(), which has set
  * one.

@@ -12,9 +12,15 @@
 int report_render_terminal(
 	const struct result *result, const struct terminal *terminal, struct strbuf *out);
 
-/* A document by itself: where `terminal` is NULL its value as JSON and a newline, else its blocks.
- */
-int report_render(const struct result *result, const struct terminal *terminal, struct strbuf *out);
+enum report_form {
+	REPORT_FORM_TERMINAL,
+	REPORT_FORM_JSON,
+	REPORT_FORM_CSV,
+};
+
+/* A document by itself: its blocks, its value as JSON and a newline, or its rows. */
+int report_render(const struct result *result, enum report_form form,
+	const struct terminal *terminal, struct strbuf *out);
 
 /* The section's value: null when it has none. The caller writes the key. */
 int report_render_json(const struct result *result, struct json_writer *json);
@@ -27,6 +33,11 @@ void report_render_advice_json(const struct result *result, struct json_writer *
 void report_render_schema(const struct report_column *column, struct json_writer *json);
 /* Of the members of a section without a key, for the object that is open. */
 void report_render_schema_members(const struct report_shape *shape, struct json_writer *json);
+/* Begins the schema of a document, an object that stays open. */
+void report_render_schema_head(const char *title, struct json_writer *json);
+/* Of a document with these members, all of it. */
+int report_render_schema_document(
+	const struct report_shape *shape, const char *title, struct strbuf *out);
 
 /*
  * Rows of the section as RFC 4180's CSV, with a header: of the section's own when it is made of

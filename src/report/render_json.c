@@ -174,13 +174,18 @@ void report_render_advice_json(const struct result *result, struct json_writer *
 		write_advice(result, advice, json);
 }
 
-int report_render(const struct result *result, const struct terminal *terminal, struct strbuf *out)
+int report_render(const struct result *result, enum report_form form,
+	const struct terminal *terminal, struct strbuf *out)
 {
 	struct json_writer json = {.out = out, .pretty = true};
-	int r = terminal ? report_render_terminal(result, terminal, out)
-			 : report_render_json(result, &json);
+	int r;
 
-	if (r == 0 && !terminal)
+	if (form == REPORT_FORM_TERMINAL)
+		return report_render_terminal(result, terminal, out);
+	if (form == REPORT_FORM_CSV)
+		return report_render_csv(result, out);
+	r = report_render_json(result, &json);
+	if (r == 0)
 		strbuf_add_char(out, '\n');
 	return r < 0 ? r : strbuf_status(out);
 }

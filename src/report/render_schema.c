@@ -116,3 +116,23 @@ void report_render_schema(const struct report_column *column, struct json_writer
 		write_rows(column, json);
 	json_end_object(json);
 }
+
+void report_render_schema_head(const char *title, struct json_writer *json)
+{
+	json_begin_object(json);
+	write_text(json, "$schema", "https://json-schema.org/draft/2020-12/schema");
+	write_text(json, "title", title);
+	write_text(json, "type", "object");
+}
+
+int report_render_schema_document(
+	const struct report_shape *shape, const char *title, struct strbuf *out)
+{
+	struct json_writer json = {.out = out, .pretty = true};
+
+	report_render_schema_head(title, &json);
+	write_members(shape, &json);
+	json_end_object(&json);
+	strbuf_add_char(out, '\n');
+	return strbuf_status(out);
+}

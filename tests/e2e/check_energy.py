@@ -126,7 +126,8 @@ def check_report(sonde, capture):
 
 
 def check_diff(sonde, capture):
-    same = json.loads(run(sonde, "diff", "--json", "--weight", "energy", capture, capture))
+    document = json.loads(run(sonde, "diff", "--json", "--weight", "energy", capture, capture))
+    same = document["samples"]
     assert abs(same["before"]["energy_j"] - 300) < 1e-4 and same["before"]["samples"] is None
     assert all(row["energy_change_j"] == 0 and not row["significant"] for row in same["rows"])
     text = run(sonde, "diff", "--weight", "energy", "--all", capture, capture)

@@ -205,7 +205,8 @@ def check_perf_script(exports, period_ns):
 def check_diff(exports):
     document = json.loads(run(exports.sonde, "diff", "--json", exports.capture, exports.capture))
     assert document["format"] == "sonde-diff"
-    assert not any(row["significant"] for row in document["rows"])
+    assert not any(row["significant"] for row in document["samples"]["rows"])
+    assert all(row["change"] == "unchanged" for row in document["work"]["rows"])
     path = os.path.join(exports.directory, "diff.svg")
     text = run(exports.sonde, "diff", "--all", "--fail-above", "0", "--flamegraph", path,
                exports.capture, exports.capture).decode("utf-8")

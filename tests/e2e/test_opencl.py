@@ -155,17 +155,22 @@ def test_diff_compares_device_work(opencl, sonde, tmp_path):
     captures = [tmp_path / f"{launches}.pftrace" for launches in (LAUNCHES, 2 * LAUNCHES)]
     for launches, capture in zip((LAUNCHES, 2 * LAUNCHES), captures):
         sonde("record", "-F", 997, "-o", capture, "--", *opencl(launches), check=5)
-    device = sonde("diff", "--json", *captures, check=0).json()["device_work"]
-    rows = {(row["kind"], row["name"]): row for row in device["rows"]}
+    document = sonde("diff", "--json", *captures, check=0).json()
+    rows = {(row["kind"], row["name"]): row for row in document["work"]["rows"]}
     scale = rows["kernel", "scale"]
-    assert (scale["before"]["count"], scale["after"]["count"]) == (COUNTS["scale"], 2 * COUNTS["scale"])
-    assert scale["time_change_ns"] == pytest.approx(scale["after"]["total_ns"] - scale["before"]["total_ns"])
-    assert scale["by_count_ns"] == pytest.approx(scale["before"]["total_ns"])
-    assert sum(row["after"]["share"] for row in device["rows"]) == pytest.approx(1)
-    write = rows["write", "write"]
-    assert (write["before"]["count"], write["by_count_ns"], write["duration_q"]) == (COUNTS["write"], 0, None)
+    assert (scale["count_before"], scale["count_after"]) == (COUNTS["scale"], 2 * COUNTS["scale"])
+    assert scale["time_change_ns"] == pytest.approx(scale["time_after_ns"] - scale["time_before_ns"])
+    assert scale["by_count_ns"] == pytest.approx(scale["time_before_ns"])
+    assert sum(row["share_after"] or 0 for row in document["work"]["rows"]) == pytest.approx(1)
+    assert document["before"]["device_works"] == TOTAL
+    write = rows["copy", "write"]
+    assert (write["count_before"], write["by_count_ns"], write["duration_q"]) == (COUNTS["write"], 0, None)
+    launches = rows["call", "clEnqueueNDRangeKernel"]
+    assert launches["count_after"] == 2 * launches["count_before"] and launches["share_before"] is None
     text = sonde("diff", *captures, check=0).stdout
-    assert "Device time: " in text and "new" not in text
+    assert "CPU time: " in text and "Device time: " in text and " new " not in text
+    alone = sonde("diff", "--json", "--by", "work", *captures, check=0).json()
+    assert alone["samples"] is None and alone["work"] == document["work"]
     worse = sonde("diff", "--fail-above", 1, *captures)
     assert worse.status == 1 and "of the device time of the run before" in worse.stderr
     filtered = sonde("diff", "--thread", "opencl", *captures, check=0).stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde report --schema describes the JSON of recordings and of traces; --csv prints a section's rows."""
+"""--schema describes the JSON of reports and comparisons, of recordings and of traces; --csv prints rows."""
 
 import csv
 import io
@@ -66,3 +66,29 @@ def test_help_says_what_each_section_is(sonde):
     for by in names_of_by(sonde):
         assert f" {by}: " in text, by
     assert "(null)" not in text
+
+
+def test_comparisons_fit_their_schemas(sonde, capture, tmp_path):
+    trace = make(tmp_path / "trace.json.gz")
+    commands = (["diff", capture], ["diff", trace], ["report", "--by", "run"], ["report", "--regress", capture])
+    for command in commands:
+        schema = json.loads(sonde(*command, "--schema", check=0).stdout)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        last = trace if trace in command else capture
+        document = sonde(*command, "--json", last, check=0).json()
+        jsonschema.Draft202012Validator(schema).validate(document)
+        assert set(schema["required"]) == set(document)
+
+
+def test_comparisons_as_csv(sonde, capture):
+    for command, rows in (
+        (["diff", capture], lambda document: document["samples"]["rows"]),
+        (["diff", "--by", "work", capture], lambda document: document["work"]["rows"]),
+        (["report", "--by", "run"], lambda document: document["runs"]),
+        (["report", "--regress", capture], lambda document: document["rows"]),
+    ):
+        document = sonde(*command, "--json", capture, check=0).json()
+        found = list(csv.DictReader(io.StringIO(sonde(*command, "--csv", capture, check=0).stdout)))
+        assert len(found) == len(rows(document)), command
+    assert "two forms" in sonde("diff", "--csv", "--json", capture, capture, check=2).stderr
+    assert "needs two" in sonde("diff", capture, check=2).stderr

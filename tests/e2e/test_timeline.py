@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording, its Kineto export and the capture imported from that: one report, but for what needs samples."""
+"""A recording, its Kineto export and the capture imported from that: one report and one diff, but for what needs
+samples."""
 
 import glob
 
@@ -64,3 +65,50 @@ def test_a_recording_of_cuda_and_what_is_made_of_it_have_one_report(forms, sonde
     doubles = sonde_path.parent / "tests" / "doubles" / "cupti"
     library = str(doubles / "libcupti-double-13.so")
     check_forms(forms(str(doubles / "cuda-program"), library, "3", env={"SONDE_CUPTI": library}))
+
+
+@pytest.fixture
+def check_diffs(sonde, tmp_path):
+    """check_diffs(one load, another) -> what changed, which two recordings and their Kineto exports say alike"""
+
+    def diff(*paths):
+        document = sonde("diff", "--json", "--by", "work", *paths, check=0).json()
+        for side in ("before", "after"):
+            del document[side]["path"]
+        return document
+
+    def run(*commands, env=None):
+        recordings, exports = [], []
+        for i, command in enumerate(commands):
+            recordings.append(tmp_path / f"{i}.pftrace")
+            exports.append(tmp_path / f"{i}.json")
+            sonde("record", "--gpu-only", "-o", recordings[i], "--", *command, env=env)
+            sonde("export", "-f", "chrome", "-o", exports[i], recordings[i], check=0)
+        found = diff(*recordings)
+        for others in (exports, (recordings[0], exports[1]), (exports[0], recordings[1])):
+            assert diff(*others) == found
+        same = diff(recordings[0], exports[0])["work"]["rows"]
+        assert same and all(row["change"] == "unchanged" for row in same)
+        return found
+
+    return run
+
+
+def test_recordings_of_opencl_differ_as_their_exports_do(check_diffs, workload):
+    found = check_diffs(workload("opencl", 50), workload("opencl", 100))
+    rows = {(row["kind"], row["name"]): row for row in found["work"]["rows"]}
+    scale, call = rows["kernel", "scale"], rows["call", "clEnqueueNDRangeKernel"]
+    assert scale["count_after"] == 2 * scale["count_before"] and scale["duration_q"] is not None
+    assert call["count_after"] - call["count_before"] == 3 * scale["count_before"] / 2
+    assert found["after"]["device_ns"] == sum(row["time_after_ns"] for row in rows.values() if row["share_after"])
+
+
+def test_recordings_of_cuda_differ_as_their_exports_do(check_diffs, sonde_path):
+    doubles = sonde_path.parent / "tests" / "doubles" / "cupti"
+    library = str(doubles / "libcupti-double-13.so")
+    found = check_diffs(
+        *([str(doubles / "cuda-program"), library, steps] for steps in ("3", "6")), env={"SONDE_CUPTI": library}
+    )
+    rows = {(row["kind"], row["name"]): row for row in found["work"]["rows"]}
+    scale = rows["kernel", "scale"]
+    assert scale["count_after"] == 2 * scale["count_before"] and scale["change"] == "more"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Critical paths, stragglers, sequences, memory and comparisons of traces, on the command line."""
 
+import csv
+import io
 import json
 
 import pytest
@@ -161,21 +163,31 @@ def test_traces_are_compared(sonde, tmp_path):
     before, after = write(tmp_path / "before.json"), write(tmp_path / "after.json", kernel_us=700, steps=(1, 2, 3))
     diff = sonde("diff", "--json", before, after, check=0).json()
     assert diff["before"]["steps"] == 2 and diff["after"]["steps"] == 3
-    (gemm,) = [each for each in diff["rows"] if each["name"] == "gemm"]
-    assert (gemm["count_before"], gemm["count_after"], gemm["change"]) == (2, 3, "increased")
+    assert diff["samples"] is None and diff["before"]["ranks"] == 1
+    (gemm,) = [each for each in diff["work"]["rows"] if each["name"] == "gemm"]
+    assert (gemm["kind"], gemm["count_before"], gemm["count_after"], gemm["change"]) == ("kernel", 2, 3, "more")
     assert gemm["time_change_ns"] == 3 * 700_000 - 2 * 500_000
+    assert (gemm["by_count_ns"], gemm["by_duration_ns"]) == (500_000, 600_000)
+    (step,) = [each for each in diff["work"]["rows"] if each["kind"] == "step"]
+    assert (step["name"], step["count_before"], step["count_after"]) == ("ProfilerStep", 2, 3)
     diff = sonde("diff", "--json", "--hta-compatible", before, after, check=0).json()
-    (gemm,) = [each for each in diff["rows"] if each["name"] == "gemm"]
+    (gemm,) = [each for each in diff["work"]["rows"] if each["name"] == "gemm"]
     assert (gemm["count_before"], gemm["count_after"], gemm["time_change_ns"]) == (1, 1, 200_000)
+    assert (gemm["kind"], gemm["change"]) == ("any", "unchanged")
     text = sonde("diff", before, after, check=0).stdout
     assert "different lengths" in text and "gemm" in text
     assert "Nothing changed" in sonde("diff", before, before, check=0).stdout
+    slower = sonde("diff", "--fail-above", 5, before, after)
+    assert slower.status == 1 and "kernel gemm got slower by" in slower.stderr
+    assert sonde("diff", "--fail-above", 5, before, before).status == 0
+    rows = list(csv.DictReader(io.StringIO(sonde("diff", "--csv", before, after, check=0).stdout)))
+    assert [row["time_after_ns"] for row in rows if row["name"] == "gemm"] == ["2100000"]
 
 
-@pytest.mark.parametrize("option", ["--per-second", "--fail-above=5", "--by=module", "--time=1..2"])
+@pytest.mark.parametrize("option", ["--per-second", "--sort=total", "--by=module", "--time=1..2", "--fail-above=5 --hta-compatible"])
 def test_comparisons_of_traces_refuse_what_is_of_recordings(sonde, tmp_path, option):
     trace = write(tmp_path / "trace.json")
-    refused = sonde("diff", option, trace, trace)
+    refused = sonde("diff", *option.split(), trace, trace)
     assert refused.status == 2 and option.split("=")[0] in refused.stderr and refused.stderr.count("\n") == 1
 
 

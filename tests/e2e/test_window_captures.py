@@ -114,7 +114,7 @@ def test_exports(sonde, capture):
 
 
 def test_diff(sonde, capture):
-    done = sonde("diff", "--json", "--window", "1", capture, capture, check=0).json()
+    done = sonde("diff", "--json", "--window", "1", capture, capture, check=0).json()["samples"]
     assert done["before"]["samples"] == done["after"]["samples"] == 1
     assert done["before"]["duration_ns"] == 200
 

@@ -22,12 +22,12 @@
 #include <zlib.h>
 
 #include "analyses/device/launched_by.h"
-#include "analyses/device/trace_diff.h"
 #include "analyses/inference/layers.h"
 #include "analyses/inference/phases.h"
 #include "analyses/inference/runs.h"
 #include "analyses/memory/memory.h"
 #include "analyses/path/critical_path.h"
+#include "analyses/program/row_diff.h"
 #include "analyses/program/sequences.h"
 #include "analyses/program/trace_stragglers.h"
 #include "base/array.h"
@@ -35,6 +35,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "capture-device-example.h"
+#include "compat/hta/diff.h"
 #include "elf/elf_file.h"
 #include "exporters/exporter.h"
 #include "importers/kineto/kineto.h"
@@ -455,16 +456,20 @@ static void make_trace(void)
 static int analyse_trace(void)
 {
 	_cleanup_critical_paths_ struct critical_paths paths = {0};
-	_cleanup_trace_diff_ struct trace_diff diff = {0};
+	_cleanup_row_diff_ struct row_diff diff = {0};
 	_cleanup_trace_sequences_ struct trace_sequences sequences = {0};
 	_cleanup_trace_stragglers_ struct trace_stragglers stragglers = {0};
 	_cleanup_trace_memory_ struct trace_memory_use memory = {0};
 	int r = critical_paths_init(
 		&paths, &shared_views[0], &(struct critical_path_options){.annotation = ""});
 
-	r = r
-		    ?: trace_diff_init(&diff, (struct trace_diff_side[]){{&shared_views[0], 1},
-						      {&shared_views[1], 1}});
+	if (r == 0 && shared_views[0].options.hta_compatible)
+		r = hta_diff_init(
+			&diff, (const struct trace_view *[]){&shared_views[0], &shared_views[1]});
+	else if (r == 0)
+		r = row_diff_init(
+			&diff, (struct row_diff_input[]){{.views = &shared_views[0], .count = 1},
+				       {.views = &shared_views[1], .count = 1}});
 	r = r
 		    ?: trace_sequences_init(&sequences, &shared_views[0],
 			       &(struct trace_sequence_options){.shortest = 1});

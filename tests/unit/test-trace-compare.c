@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces of ranks and of runs compared, sequences of kernels, and memory over time. */
+/* Traces of ranks compared, sequences of kernels, and memory over time. */
 #include "trace-example.h"
 
-#include "analyses/device/trace_diff.h"
 #include "analyses/memory/memory.h"
 #include "analyses/program/sequences.h"
 #include "analyses/program/trace_stragglers.h"
@@ -13,108 +12,6 @@ static void view(struct trace_view *view, struct trace *trace, uint32_t rank, bo
 
 	example_trace_finish(trace);
 	assert_int_equal(trace_view_init(view, trace, rank, &options), 0);
-}
-
-/* ---- diff ---- */
-
-static const struct trace_diff_row *find_row(
-	const struct trace_diff *diff, const char *name, enum trace_diff_kind kind)
-{
-	array_foreach (&diff->rows, row) {
-		if (row->kind == kind && strcmp(intern_get(&diff->names, row->name), name) == 0)
-			return row;
-	}
-	return NULL;
-}
-
-/* `gemms` launches of a step, which another step follows. */
-static struct trace *run_of(int gemms, int64_t gemm_ns, const char *extra)
-{
-	struct trace *trace = example_trace_new();
-	int64_t now_ns = 1000;
-
-	example_host(trace, TRACE_USER_ANNOTATION, "ProfilerStep#7", EXAMPLE_PID, 0, 100000, 0);
-	example_host(
-		trace, TRACE_USER_ANNOTATION, "ProfilerStep#8", EXAMPLE_PID, 100000, 100000, 0);
-	for (int i = 0; i < gemms; i++, now_ns += 1000) {
-		example_host(trace, TRACE_CPU_OP, "aten::mm", EXAMPLE_PID, now_ns, 500, 0);
-		example_launch(trace, "gemm", 7, now_ns + 100, 100, now_ns + 150000, gemm_ns,
-			(uint64_t)i + 1);
-	}
-	/* An operator and a kernel of one name. */
-	example_host(trace, TRACE_CPU_OP, extra, EXAMPLE_PID, 50000, 3000, 0);
-	example_launch(trace, extra, 7, 51000, 1000, 300000, 2000, 90);
-	example_host(trace, TRACE_CPU_OP, "second step", EXAMPLE_PID, 150000, 9000, 0);
-	return trace;
-}
-
-static void changes_of_runs_are_found_by_kind_and_name(void **state)
-{
-	_cleanup_trace_ struct trace *before = run_of(3, 4000, "gone");
-	_cleanup_trace_ struct trace *after = run_of(5, 3000, "new");
-	_cleanup_trace_view_ struct trace_view first = {0}, second = {0};
-	_cleanup_trace_diff_ struct trace_diff diff = {0};
-	const struct trace_diff_row *row;
-
-	view(&first, before, 0, false);
-	view(&second, after, 0, false);
-	assert_int_equal(
-		trace_diff_init(&diff, (struct trace_diff_side[]){{&first, 1}, {&second, 1}}), 0);
-	assert_int_equal(diff.steps[0], 2);
-	row = find_row(&diff, "gemm", TRACE_DIFF_DEVICE);
-	assert_non_null(row);
-	assert_int_equal(row->count[0], 3);
-	assert_int_equal(row->count[1], 5);
-	assert_int_equal(row->time_ns[0], 12000);
-	assert_int_equal(row->time_ns[1], 15000);
-	assert_int_equal(trace_diff_change_of(row), TRACE_DIFF_INCREASED);
-	for (size_t i = 1; i < diff.rows.count; i++)
-		assert_true(llabs(diff.rows.items[i].time_ns[1] - diff.rows.items[i].time_ns[0]) <=
-			    llabs(diff.rows.items[i - 1].time_ns[1] -
-				    diff.rows.items[i - 1].time_ns[0]));
-	row = find_row(&diff, "gone", TRACE_DIFF_OPERATOR);
-	assert_int_equal(trace_diff_change_of(row), TRACE_DIFF_DELETED);
-	assert_int_equal(row->time_ns[0], 3000);
-	row = find_row(&diff, "new", TRACE_DIFF_DEVICE);
-	assert_int_equal(trace_diff_change_of(row), TRACE_DIFF_ADDED);
-	assert_int_equal(row->time_ns[1], 2000);
-	row = find_row(&diff, "second step", TRACE_DIFF_OPERATOR);
-	assert_int_equal(trace_diff_change_of(row), TRACE_DIFF_UNCHANGED);
-	assert_null(find_row(&diff, "gone", TRACE_DIFF_ANY));
-}
-
-static void hta_compares_first_steps_by_name(void **state)
-{
-	_cleanup_trace_ struct trace *before = run_of(3, 4000, "gone");
-	_cleanup_trace_ struct trace *after = run_of(2, 4000, "new");
-	_cleanup_trace_view_ struct trace_view first = {0}, second = {0};
-	_cleanup_trace_diff_ struct trace_diff diff = {0};
-	const struct trace_diff_row *row;
-
-	view(&first, before, 0, true);
-	view(&second, after, 0, true);
-	assert_int_equal(
-		trace_diff_init(&diff, (struct trace_diff_side[]){{&first, 1}, {&second, 1}}), 0);
-	row = find_row(&diff, "gone", TRACE_DIFF_ANY);
-	assert_int_equal(row->count[0], 2);
-	assert_int_equal(row->time_ns[0], 5000);
-	assert_null(find_row(&diff, "second step", TRACE_DIFF_ANY));
-	/* Its kernels run after the step that launched them. */
-	row = find_row(&diff, "gemm", TRACE_DIFF_ANY);
-	assert_int_equal(row->count[0], 3);
-	assert_int_equal(trace_diff_change_of(row), TRACE_DIFF_DECREASED);
-}
-
-static void runs_without_steps_have_no_first_one(void **state)
-{
-	_cleanup_trace_ struct trace *trace = example_trace_new();
-	_cleanup_trace_view_ struct trace_view one = {0};
-	_cleanup_trace_diff_ struct trace_diff diff = {0};
-
-	example_host(trace, TRACE_CPU_OP, "a", 1, 0, 10, 0);
-	view(&one, trace, 0, true);
-	assert_int_equal(
-		trace_diff_init(&diff, (struct trace_diff_side[]){{&one, 1}, {&one, 1}}), -ENODATA);
 }
 
 /* ---- stragglers ---- */
@@ -296,9 +193,6 @@ static void memory_has_a_peak_and_owners(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(changes_of_runs_are_found_by_kind_and_name),
-		cmocka_unit_test(hta_compares_first_steps_by_name),
-		cmocka_unit_test(runs_without_steps_have_no_first_one),
 		cmocka_unit_test(ranks_that_begin_last_are_stragglers),
 		cmocka_unit_test(one_rank_waits_for_nobody),
 		cmocka_unit_test(sequences_are_counted),

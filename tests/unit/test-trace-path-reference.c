@@ -15,10 +15,10 @@
 
 #include <cmocka.h>
 
-#include "analyses/device/trace_diff.h"
 #include "analyses/path/critical_path.h"
 #include "analyses/program/sequences.h"
 #include "analyses/program/trace_stragglers.h"
+#include "compat/hta/diff.h"
 #include "importers/kineto/kineto.h"
 
 #define FORWARD "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
@@ -238,34 +238,39 @@ static void paths_are_those_of_hta(void **state)
 
 static void comparisons_are_those_of_hta(void **state)
 {
-	static const uint64_t changes[] = {4, 29, 21, 34, 310};
+	static const struct {
+		const char *name;
+		uint64_t rows;
+	} changes[] = {{"added", 4}, {"deleted", 29}, {"increased", 21}, {"decreased", 34},
+		{"unchanged", 310}};
 	_cleanup_trace_ struct trace *before = NULL, *after = NULL;
 	_cleanup_trace_view_ struct trace_view first = {0}, second = {0};
-	_cleanup_trace_diff_ struct trace_diff diff = {0};
-	uint64_t found[TRACE_DIFF_CHANGE_MAX] = {0}, counts[2] = {0};
+	_cleanup_row_diff_ struct row_diff diff = {0};
+	uint64_t found[ARRAY_SIZE(changes)] = {0}, counts[2] = {0};
 	int64_t times_ns[2] = {0};
 
 	load(&before, &first, "kineto/timeline_rank0.json.gz", 0);
 	load(&after, &second, "kineto/timeline_rank1.json.gz", 1);
-	assert_int_equal(
-		trace_diff_init(&diff, (struct trace_diff_side[]){{&first, 1}, {&second, 1}}), 0);
+	assert_int_equal(hta_diff_init(&diff, (const struct trace_view *[]){&first, &second}), 0);
 	array_foreach (&diff.rows, row) {
-		found[trace_diff_change_of(row)]++;
+		for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+			found[i] += strcmp(changes[i].name, hta_diff_change_name(row)) == 0;
 		for (int i = 0; i < 2; i++) {
-			counts[i] += row->count[i];
-			times_ns[i] += row->time_ns[i];
+			counts[i] += row->sides[i].count;
+			times_ns[i] += row->sides[i].total_ns;
 		}
 	}
 	assert_int_equal(diff.rows.count, 398);
-	assert_memory_equal(found, changes, sizeof(changes));
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+		assert_int_equal(found[i], changes[i].rows);
 	assert_int_equal(counts[0], 2403);
 	assert_int_equal(counts[1], 2339);
 	assert_int_equal(times_ns[0] / 1000, 2235240);
 	assert_int_equal(times_ns[1] / 1000, 2245239);
 	/* The largest change. */
-	assert_int_equal(diff.rows.items[0].count[0], 5);
-	assert_int_equal(diff.rows.items[0].time_ns[0] / 1000, 195327);
-	assert_int_equal(diff.rows.items[0].time_ns[1] / 1000, 168027);
+	assert_int_equal(diff.rows.items[0].sides[0].count, 5);
+	assert_int_equal(diff.rows.items[0].sides[0].total_ns / 1000, 195327);
+	assert_int_equal(diff.rows.items[0].sides[1].total_ns / 1000, 168027);
 }
 
 static void stragglers_are_those_of_hta(void **state)

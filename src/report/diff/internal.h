@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The member "device_work": for diff.c. */
+/* The document's two parts: the members "samples" and "work". */
 #pragma once
 
 #include "report/diff/diff.h"
 
-#define DIFF_DEFAULT_LIMIT 20
+/* A table of which only the first rows that fit are filled in. */
+struct diff_rows {
+	uint32_t table;
+	size_t fitting, left_out; /* left out: of those that fit */
+	size_t others;            /* that do not fit */
+};
 
-/* How many rows to fill in, of those that fit. */
-size_t diff_report_wanted(const struct diff_report *report, size_t count);
-/* What a time changed by, as the report compares: per second, or in all. */
-void diff_add_time_change(struct strbuf *out, bool per_second, double seconds);
+/* Counts a row. Is it to be filled in? */
+bool diff_takes_row(struct diff_rows *rows, const struct diff_report *report, bool fits);
+/* What changed, after "CPU time: " and the like: per second, or in all. */
+void diff_add_time_change(struct strbuf *out, bool per_second, double ns);
 
-extern const struct report_shape diff_device_shape;
-/* Fills in the object. Returns its table of rows. */
-uint32_t diff_add_device(struct result *result, const struct diff_report *report);
-void diff_show_device(struct result *result, const struct diff_report *report, uint32_t rows);
+extern const struct report_shape diff_samples_shape, diff_work_shape;
+
+struct diff_rows diff_add_samples(struct result *result, const struct diff_report *report);
+/* What a side is, in a sentence. */
+void diff_say_samples_of(struct strbuf *out, const struct diff *diff, const struct diff_side *side);
+void diff_show_samples(
+	struct result *result, const struct diff_report *report, const struct diff_rows *rows);
+
+struct diff_rows diff_add_work(struct result *result, const struct diff_report *report);
+void diff_show_work(
+	struct result *result, const struct diff_report *report, const struct diff_rows *rows);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "report/render.h"
+
 #define VERSION       2
 #define DEFAULT_LIMIT 20
 
@@ -245,4 +247,9 @@ int regress_report_make(struct result *result, const struct regress_report *repo
 	if (report->left_out)
 		result_sentence(result, 0, report->left_out);
 	return result_status(result);
+}
+
+int regress_report_schema(struct strbuf *out)
+{
+	return report_render_schema_document(&shape, "sonde report --regress --json", out);
 }

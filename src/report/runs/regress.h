@@ -18,5 +18,7 @@ struct regress_report {
 
 /* Fills in the result, which is zero-initialised. Returns 0 or -ENOMEM. */
 int regress_report_make(struct result *result, const struct regress_report *report);
+/* The JSON Schema of the document. Likewise. */
+int regress_report_schema(struct strbuf *out);
 /* What a row is of, in a sentence: "step", "programs". */
 const char *regress_report_kind(const struct regress *regress, enum regress_kind kind);

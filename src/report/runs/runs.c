@@ -5,6 +5,7 @@
 
 #include "model/format.h"
 #include "model/model.h"
+#include "report/render.h"
 
 #define VERSION 1
 
@@ -458,4 +459,9 @@ int runs_report_make(struct result *result, const struct runs_report *report)
 	say_scaling(result, report);
 	say_prediction(result, report);
 	return result_status(result);
+}
+
+int runs_report_schema(struct strbuf *out)
+{
+	return report_render_schema_document(&shape, "sonde report --by run --json", out);
 }

@@ -17,3 +17,5 @@ struct runs_report {
 
 /* Fills in the result, which is zero-initialised. Returns 0 or -ENOMEM. */
 int runs_report_make(struct result *result, const struct runs_report *report);
+/* The JSON Schema of the document. Likewise. */
+int runs_report_schema(struct strbuf *out);

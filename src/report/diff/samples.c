@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What changed in samples: functions, or modules, by CPU time or energy. */
+#include <math.h>
+
+#include "model/format.h"
+#include "report/diff/internal.h"
+
+/* Share of lost samples from which on times cannot be compared well. */
+#define LOSS_TO_SAY 0.01
+
+/* Tables: of functions, of modules. */
+enum { FUNCTIONS, MODULES };
+#define OF_FUNCTIONS (1U << FUNCTIONS)
+#define OF_MODULES   (1U << MODULES)
+#define BOTH         (OF_FUNCTIONS | OF_MODULES)
+
+#define CHANGE(of_key, name, of_kind, ...)                                                         \
+	{                                                                                          \
+		.key = (of_key), .title = (name), .kind = (of_kind), .views = BOTH,                \
+		.is_change = true, .hide = REPORT_HIDE_UNKNOWN, __VA_ARGS__                        \
+	}
+
+/* Of energy, samples and times are null; of time, what is of energy. */
+#define CHANGE_COLUMNS                                                                             \
+	CHANGE("time_change_ns", "Time", REPORT_NS),                                               \
+		CHANGE("time_change_ns_per_s", "Time/s", REPORT_NS, .help = "with --per-second"),  \
+		CHANGE("energy_change_j", "Energy", REPORT_JOULES),                                \
+		CHANGE("energy_change_w", "Power", REPORT_WATTS, .help = "with --per-second")
+
+static const struct report_column row_columns[] = {
+	CHANGE_COLUMNS,
+	{.title = "Share", .kind = REPORT_NUMBER, .views = BOTH, .decimals = 2, .is_change = true},
+	{.key = "share_change", .kind = REPORT_SHARE},
+	{.title = "A", .kind = REPORT_SHARE, .views = BOTH},
+	{.title = "B", .kind = REPORT_SHARE, .views = BOTH},
+	{.title = "q", .kind = REPORT_NUMBER, .views = BOTH, .digits = 2},
+	{.title = "", .kind = REPORT_TEXT, .views = BOTH},
+	{.key = "time_q", .kind = REPORT_NUMBER},
+	{.key = "energy_q", .kind = REPORT_NUMBER},
+	{.key = "share_q", .kind = REPORT_NUMBER},
+	{.key = "significant", .kind = REPORT_FLAG},
+	{.key = "self_samples_before", .kind = REPORT_COUNT},
+	{.key = "self_samples_after", .kind = REPORT_COUNT},
+	{.key = "total_samples_before", .kind = REPORT_COUNT},
+	{.key = "total_samples_after", .kind = REPORT_COUNT},
+	{.key = "self_energy_uj_before", .kind = REPORT_COUNT},
+	{.key = "self_energy_uj_after", .kind = REPORT_COUNT},
+	{.key = "total_energy_uj_before", .kind = REPORT_COUNT},
+	{.key = "total_energy_uj_after", .kind = REPORT_COUNT},
+	{.key = "name",
+		.title = "Function",
+		.kind = REPORT_TEXT,
+		.is_name = true,
+		.shrinks_to = 28},
+	{.title = "Module", .kind = REPORT_TEXT, .views = OF_MODULES, .shrinks_to = 16},
+	{.key = "module",
+		.title = "Module",
+		.kind = REPORT_TEXT,
+		.is_dim = true,
+		.shrinks_to = 10,
+		.largest = 24,
+		.help = "of functions"},
+};
+static const struct report_shape row_shape = REPORT_SHAPE(row_columns);
+
+static const struct report_column side_columns[] = {
+	{.key = "samples", .kind = REPORT_COUNT},
+	{.key = "duration_ns", .kind = REPORT_NS},
+	{.key = "cpu_time_ns", .kind = REPORT_NS},
+	{.key = "energy_j", .kind = REPORT_JOULES},
+	{.key = "lost_share", .kind = REPORT_SHARE},
+};
+static const struct report_shape side_shape = REPORT_SHAPE(side_columns);
+
+static const struct report_column total_columns[] = {
+	CHANGE_COLUMNS,
+	{.key = "time_p", .kind = REPORT_NUMBER},
+	{.key = "energy_p", .kind = REPORT_NUMBER},
+};
+static const struct report_shape total_shape = REPORT_SHAPE(total_columns);
+
+static const struct report_column columns[] = {
+	{.key = "by", .kind = REPORT_TEXT},
+	{.key = "compared", .kind = REPORT_TEXT, .help = "self, total"},
+	{.key = "before", .kind = REPORT_OBJECT, .shape = &side_shape},
+	{.key = "after", .kind = REPORT_OBJECT, .shape = &side_shape},
+	{.key = "total", .kind = REPORT_OBJECT, .shape = &total_shape},
+	{.key = "rows_total", .kind = REPORT_COUNT},
+	{.key = "rows", .kind = REPORT_ROWS, .shape = &row_shape},
+};
+const struct report_shape diff_samples_shape = REPORT_SHAPE(columns);
+
+/* ---- figures ---- */
+
+static void add_side(struct result *result, const struct diff *diff, const struct diff_side *side)
+{
+	result_open(result);
+	result_known(result, !diff->is_energy, side->samples);
+	result_u64(result, side->duration_ns);
+	result_known(result, diff->has_time && !diff->is_energy, side->cpu_time_ns);
+	result_number(result, diff->is_energy ? side->energy_j : NAN);
+	result_number(result, side->lost_share);
+	result_close(result);
+}
+
+/* Fills in the one of CHANGE_COLUMNS that is compared. */
+static void add_change(struct result *result, const struct diff *diff, double change)
+{
+	bool per_second = diff->options.per_second;
+	double ns = diff->is_energy ? NAN : change * NS_PER_S,
+	       joules = diff->is_energy ? change : NAN;
+
+	result_number(result, per_second ? NAN : ns);
+	result_number(result, per_second ? ns : NAN);
+	result_number(result, per_second ? NAN : joules);
+	result_number(result, per_second ? joules : NAN);
+}
+
+/* In the column of times, or of energy. */
+static void add_chance(struct result *result, const struct diff *diff, double chance)
+{
+	result_number(result, diff->is_energy ? NAN : chance);
+	result_number(result, diff->is_energy ? chance : NAN);
+}
+
+static const char *stars(double q)
+{
+	return q <= 0.001 ? "***" : q <= 0.01 ? "**" : q <= DIFF_SIGNIFICANT ? "*" : NULL;
+}
+
+static void add_counts(struct result *result, const struct diff *diff, const struct diff_row *row)
+{
+	const uint64_t counts[] = {
+		row->self_before, row->self_after, row->total_before, row->total_after};
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		result_known(result, !diff->is_energy, counts[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		result_known(result, diff->is_energy, counts[i]);
+}
+
+static void add_row(struct result *result, const struct diff *diff, const struct diff_row *row)
+{
+	bool by_function = diff->options.by == BREAKDOWN_FUNCTION;
+	double q = diff->has_time ? row->time_q : row->share_q;
+
+	add_change(result, diff, row->time_change);
+	result_number(result, 100 * row->share_change);
+	result_number(result, row->share_change);
+	result_share(result, (double)diff_row_before(diff, row), (double)diff->before.samples);
+	result_share(result, (double)diff_row_after(diff, row), (double)diff->after.samples);
+	result_number(result, q);
+	result_text(result, stars(q));
+	add_chance(result, diff, row->time_q);
+	result_number(result, row->share_q);
+	result_flag(result, diff_row_is_significant(diff, row));
+	add_counts(result, diff, row);
+	result_text(result, row->name);
+	result_text(result, row->name);
+	result_text(result, by_function ? row->module : NULL);
+}
+
+struct diff_rows diff_add_samples(struct result *result, const struct diff_report *report)
+{
+	const struct diff *diff = report->samples;
+	struct diff_rows rows = {0};
+
+	result_open(result);
+	result_text(result, breakdown_by_to_string(diff->options.by));
+	result_text(result, diff->options.sort == BREAKDOWN_SORT_SELF ? "self" : "total");
+	add_side(result, diff, &diff->before);
+	add_side(result, diff, &diff->after);
+	result_open(result);
+	add_change(result, diff, diff->total_time_change);
+	add_chance(result, diff, diff->total_time_p);
+	result_close(result);
+	result_u64(result, diff->rows.count);
+	rows.table = result_open(result);
+	array_foreach (&diff->rows, row) {
+		if (diff_takes_row(&rows, report, diff_row_is_significant(diff, row)))
+			add_row(result, diff, row);
+	}
+	result_close(result);
+	result_close(result);
+	return rows;
+}
+
+/* ---- sentences ---- */
+
+void diff_say_samples_of(struct strbuf *out, const struct diff *diff, const struct diff_side *side)
+{
+	if (diff->is_energy) {
+		format_energy(out, side->energy_j);
+		strbuf_add(out, ", ");
+	}
+	if (diff->has_time && !diff->is_energy) {
+		format_duration(out, side->cpu_time_ns);
+		strbuf_add(out, " of CPU time, ");
+	}
+	if (!diff->is_energy) {
+		format_count(out, side->samples);
+		strbuf_add(out, " samples, ");
+	}
+	format_duration(out, side->duration_ns);
+	strbuf_add(out, " recorded");
+}
+
+static void say_change(struct strbuf *out, const struct diff *diff, double change)
+{
+	if (!diff->is_energy) {
+		diff_add_time_change(out, diff->options.per_second, change * NS_PER_S);
+		return;
+	}
+	if (diff->options.per_second) {
+		strbuf_addf(out, "%+.3g W", change);
+		return;
+	}
+	strbuf_add(out, change < 0 ? "" : "+");
+	format_energy(out, change);
+}
+
+static void say_total(struct result *result, const struct diff *diff)
+{
+	double before = (double)diff->before.samples * diff->before.sample_weight;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!diff->has_time) {
+		result_sentence(result, 0,
+			"CPU times are unknown: the captures do not say how much time a sample "
+			"stands for. Shares are compared.");
+		return;
+	}
+	strbuf_add(&text, diff->is_energy            ? "Energy: "
+			  : diff->options.per_second ? "CPU time per second: "
+						     : "CPU time: ");
+	say_change(&text, diff, diff->total_time_change);
+	strbuf_addf(&text, " (%+.2f %%), p = %.2g%s", 100 * diff->total_time_change / before,
+		diff->total_time_p,
+		diff->total_time_p <= DIFF_SIGNIFICANT ? "" : ", not significant");
+	result_say(result, 0, &text);
+}
+
+static void say_caution(struct result *result, const char *path, double lost_share)
+{
+	if (lost_share >= LOSS_TO_SAY)
+		result_sentencef(result, 2,
+			"Caution: %.1f %% of the samples of %s were lost, so that its CPU times "
+			"are too small; compare shares, or record again at a lower frequency "
+			"(sonde record -F).",
+			100 * lost_share, path);
+}
+
+void diff_show_samples(
+	struct result *result, const struct diff_report *report, const struct diff_rows *rows)
+{
+	const struct diff *diff = report->samples;
+	const char *what = breakdown_by_to_string(diff->options.by);
+	bool by_function = diff->options.by == BREAKDOWN_FUNCTION;
+
+	say_total(result, diff);
+	say_caution(result, report->paths[0], diff->before.lost_share);
+	say_caution(result, report->paths[1], diff->after.lost_share);
+	result_lines(result, "\n");
+	if (!rows->fitting)
+		result_sentencef(result, 0, "No %s changed significantly.", what);
+	result_show(result, rows->table,
+		&(struct result_show){.left_out = rows->left_out,
+			.noun = by_function ? "functions" : "modules",
+			.view = by_function ? FUNCTIONS : MODULES});
+	if (rows->others)
+		result_sentencef(result, 0,
+			"%zu %s%s did not change significantly (--all shows them).", rows->others,
+			what, rows->others == 1 ? "" : "s");
+}
