@@ -59,7 +59,7 @@ static int weigh(void *context)
 	return selection_apply(arguments->selection, making->model, &making->selected, making->err);
 }
 
-/* Rows are made where there is device work, or where a section of rows is asked for. */
+/* Rows are made where there is device work or memory, or where a section of rows is asked for. */
 static bool needs_timeline(
 	const struct model *model, const struct report_capture_arguments *arguments)
 {
@@ -67,7 +67,8 @@ static bool needs_timeline(
 		arguments->by ? report_section_find(arguments->by, KINDS_OF_RECORDING) : NULL;
 
 	return section ? (section->needs & REPORT_NEEDS_TIMELINE)
-		       : arguments->form == REPORT_FORM_JSON || model->device_works.count;
+		       : arguments->form == REPORT_FORM_JSON || model->device_works.count ||
+				 model->device_memory.count;
 }
 
 static int write_report(struct making *making, const char *path, struct strbuf *out)

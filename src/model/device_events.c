@@ -5,6 +5,24 @@
 #include <stdio.h>
 #include <string.h>
 
+/* CUpti_ActivityMemoryKind: these are the host's. */
+#define MEMORY_PAGEABLE 1
+#define MEMORY_PINNED   2
+
+bool model_is_device_memory(const struct model_device_memory *memory)
+{
+	return memory->memory.memory != MEMORY_PAGEABLE && memory->memory.memory != MEMORY_PINNED;
+}
+
+const char *model_gpu_label(const struct model *model, uint32_t process, uint32_t number)
+{
+	array_foreach (&model->gpus, gpu) {
+		if (gpu->process == process && gpu->facts.number == number)
+			return gpu->label;
+	}
+	return "";
+}
+
 /* "GPU-…" as other programs write a UUID. */
 static void format_uuid(const struct capture_gpu *gpu, char *ret_text, size_t bytes)
 {

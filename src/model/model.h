@@ -200,6 +200,7 @@ struct model_overhead {
 	struct capture_overhead overhead;
 };
 
+/* An allocation, or a release. */
 struct model_device_memory {
 	uint64_t time_ns;
 	uint32_t process;
@@ -446,6 +447,11 @@ uint64_t model_since_start_ns(const struct model *model, uint64_t time_ns);
 uint64_t model_duration_ns(const struct model *model);
 /* From its beginning to its end, with the time outside of windows. */
 uint64_t model_elapsed_ns(const struct model *model);
+
+/* An allocation or release of a device's own memory, or of managed memory; else of the host's. */
+bool model_is_device_memory(const struct model_device_memory *memory);
+/* What a GPU of a process is called, by its number in struct capture_gpu; "" when unknown. */
+const char *model_gpu_label(const struct model *model, uint32_t process, uint32_t number);
 
 /* Names of things by index, also of MODEL_NONE: "[no stack]" for functions, "[unknown]" for
  * modules. */

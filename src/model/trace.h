@@ -104,6 +104,8 @@ struct trace_collective {
 	uint64_t communicator; /* "Comms Id" */
 };
 
+#define TRACE_DEVICE_CUDA 1 /* PyTorch's type of device; 0 is the CPU */
+
 /* "[memory]": of events of TRACE_CPU_INSTANT. TRACE_NO_NUMBER: not said. */
 struct trace_memory {
 	uint64_t address;

@@ -26,7 +26,8 @@ struct rows {
 	struct map_u64 devices;     /* interned name → number */
 	struct map_u64 calls;       /* correlations whose call is a row */
 	struct intern correlations; /* keys → number, where many processes have some */
-	uint32_t runtime, kernel, memory_copy, memory_fill, annotation; /* strings */
+	uint32_t runtime, kernel, memory_copy, memory_fill, annotation, instant,
+		memory;      /* strings */
 	bool many_processes; /* that gave work to devices */
 };
 
@@ -56,8 +57,8 @@ static int name_thread(
 	if (self)
 		track->tid = self->tid;
 	else
-		r = r ?: add_text(rows->trace, "ranges", &track->tid_text);
-	return r ?: add_text(rows->trace, self ? self->name : "ranges", &track->thread_name);
+		r = r ?: add_text(rows->trace, "process", &track->tid_text);
+	return r ?: add_text(rows->trace, self ? self->name : "process", &track->thread_name);
 }
 
 static int name_stream(struct rows *rows, struct trace_track *track,
@@ -106,11 +107,10 @@ static int find_thread(struct rows *rows, uint32_t process, uint32_t thread, uin
 	return find_track(rows, &key, NULL, ret_track);
 }
 
-/* Devices count from 0, in the order in which they are met. */
-static int find_device(
-	struct rows *rows, const struct model_device_work *work, uint32_t *ret_device)
+/* Devices count from 0, in the order in which they are met. Equal names are equal pointers. */
+static int find_device(struct rows *rows, const char *name, uint32_t *ret_device)
 {
-	uint64_t key = (uintptr_t)work->device, known;
+	uint64_t key = (uintptr_t)name, known;
 	int r;
 
 	if (map_u64_get(&rows->devices, key, &known)) {
@@ -118,7 +118,7 @@ static int find_device(
 		return 0;
 	}
 	*ret_device = (uint32_t)rows->devices.count;
-	r = trace_name_device(rows->trace, *ret_device, work->device, strlen(work->device));
+	r = trace_name_device(rows->trace, *ret_device, name, strlen(name));
 	if (r < 0)
 		return r;
 	return map_u64_set(&rows->devices, key, *ret_device);
@@ -203,7 +203,7 @@ static int add_work(struct rows *rows, const struct model_device_work *work)
 
 	if (r < 0)
 		return r;
-	r = find_device(rows, work, &key.device);
+	r = find_device(rows, work->device, &key.device);
 	if (r < 0)
 		return r;
 
@@ -343,6 +343,40 @@ static int add_waits(struct rows *rows)
 	return r;
 }
 
+/* An allocation as PyTorch's profiler has them. What is in use by then, the reader adds up. */
+static int add_memory(struct rows *rows, const struct model_device_memory *from)
+{
+	const struct capture_memory *memory = &from->memory;
+	struct trace_event event = {
+		.start_ns = since_origin(rows, from->time_ns),
+		.duration_ns = TRACE_NO_DURATION,
+		.external_id = TRACE_NO_ID,
+		.category = TRACE_CPU_INSTANT,
+		.category_name = rows->instant,
+		.name = rows->memory,
+		.detail = (uint32_t)rows->trace->memory.count,
+	};
+	struct trace_memory detail = {
+		.address = memory->address,
+		.bytes = (int64_t)(memory->released ? 0 - memory->bytes : memory->bytes),
+		.total_allocated = TRACE_NO_NUMBER,
+		.total_reserved = TRACE_NO_NUMBER,
+		.device_type = TRACE_DEVICE_CUDA,
+	};
+	uint32_t device;
+	int r = find_device(
+		rows, model_gpu_label(rows->model, from->process, memory->gpu), &device);
+
+	if (r < 0)
+		return r;
+	detail.device_id = device;
+	r = find_thread(rows, from->process, MODEL_NONE, &event.track);
+	if (r < 0)
+		return r;
+	r = array_append(&rows->trace->memory, detail);
+	return r < 0 ? r : add_row(rows, &event);
+}
+
 static int add_rows(struct rows *rows)
 {
 	const struct model *model = rows->model;
@@ -363,6 +397,10 @@ static int add_rows(struct rows *rows)
 		r = add_call(rows, &model->device_works.items[i]);
 		r = r ?: add_work(rows, &model->device_works.items[i]);
 	}
+	for (size_t i = 0; r == 0 && i < model->device_memory.count; i++) {
+		if (model_is_device_memory(&model->device_memory.items[i]))
+			r = add_memory(rows, &model->device_memory.items[i]);
+	}
 	return r ?: add_waits(rows);
 }
 
@@ -375,6 +413,8 @@ static int add_words(struct rows *rows)
 	r = r ?: add_text(rows->trace, "kernel", &rows->kernel);
 	r = r ?: add_text(rows->trace, "gpu_memcpy", &rows->memory_copy);
 	r = r ?: add_text(rows->trace, "gpu_memset", &rows->memory_fill);
+	r = r ?: add_text(rows->trace, "cpu_instant_event", &rows->instant);
+	r = r ?: add_text(rows->trace, "[memory]", &rows->memory);
 	return r ?: add_text(rows->trace, "user_annotation", &rows->annotation);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of a capture: those of a trace that was imported, as the other tool's file had them; of
- * a recording its ranges, device work and launches, as Kineto would tell them.
+ * a recording its ranges, device work, launches and allocations, as Kineto would tell them.
  */
 #pragma once
 

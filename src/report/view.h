@@ -48,7 +48,7 @@ struct report_view {
 /* What devices did, and which lines launched it; nothing when nothing was recorded. */
 int report_device(const struct report_view *view, size_t limit);
 
-/* Of CUDA: what launching took, memory, and which of it ran in graphs. */
+/* Of CUDA: what launching took, and which of it ran in graphs. */
 void report_cuda(const struct report_view *view, const struct device_work *work);
 
 /* Appends a paragraph on the windows of the recording; nothing when it has none. */

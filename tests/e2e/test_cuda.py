@@ -138,7 +138,10 @@ def test_what_is_known_of_kernels_and_gpus(device, program, sonde, tmp_path):
     assert [row["bytes"] for row in data["bandwidth"]] == [2 * STEPS * 4096]
     cuda = part["cuda"]
     assert cuda["launch_calls"] == LAUNCHES and cuda["launch_call_ns"] > 0
-    assert (cuda["overhead_count"], cuda["memory"]["peak_bytes"], cuda["memory"]["left_bytes"]) == (1, 1 << 20, 0)
+    assert cuda["overhead_count"] == 1
+    (memory,) = data["memory"]
+    assert (memory["device_name"], memory["allocations"], memory["releases"]) == (gpu["name"], 1, 1)
+    assert (memory["peak_bytes"], memory["unreleased_bytes"]) == (1 << 20, 0)
     assert cuda["counts"]["launches"] == LAUNCHES and cuda["counts"]["activities"] == TOTAL
     assert len(cuda["tracers"]) == 1 and "CUPTI 13.5" in cuda["tracers"][0]
     text = sonde("report", "--by", "kernel", tmp_path / "device.pftrace", check=0).stdout

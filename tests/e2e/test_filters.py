@@ -36,7 +36,8 @@ FILTERS = {
     "--symbol": "fits no symbol", "--window": "7"
 }
 BY = ["function", "module", "line", "process", "thread", "cpu", "cgroup", "stack", "class", "gil", "rank", "counter",
-      "expert", "kernel", "graph", "layer", "phase", "range", "request", "run", "step", "token", "wait", "window"]
+      "expert", "kernel", "graph", "layer", "memory", "phase", "range", "request", "run", "step", "token", "wait",
+      "window"]
 WEIGHTS = ["cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu"]
 FORMATS = ["folded", "flamegraph", "speedscope", "pprof", "chrome", "chakra", "pftrace", "csv", "json", "jsonl",
            "perf-script", "vllm-csv"]

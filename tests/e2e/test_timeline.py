@@ -7,7 +7,7 @@ import glob
 import pytest
 
 # Sections of rows, which all three have: their figures must be the same.
-SECTIONS = ("summary", "temporal", "launches", "queue")
+SECTIONS = ("summary", "temporal", "launches", "queue", "memory")
 
 
 @pytest.fixture
@@ -28,7 +28,10 @@ def forms(sonde, tmp_path):
 
 
 def section_of(report, name):
-    """Samples say what a thread did before a launch: without them that is one cause of idle time."""
+    """Samples say what a thread did before a launch: without them that is one cause of idle time. Each has a zero of
+    time of its own."""
+    if name == "memory":
+        return [{**row, "peak_ns": None} for row in report[name]]
     if name != "summary":
         return report[name]
     causes = dict(report[name]["idle_by_cause_ns"])
@@ -64,7 +67,10 @@ def test_a_recording_of_opencl_and_what_is_made_of_it_have_one_report(forms, wor
 def test_a_recording_of_cuda_and_what_is_made_of_it_have_one_report(forms, sonde_path):
     doubles = sonde_path.parent / "tests" / "doubles" / "cupti"
     library = str(doubles / "libcupti-double-13.so")
-    check_forms(forms(str(doubles / "cuda-program"), library, "3", env={"SONDE_CUPTI": library}))
+    reports = forms(str(doubles / "cuda-program"), library, "3", env={"SONDE_CUPTI": library})
+    check_forms(reports)
+    (device,) = reports[0][0]["memory"]
+    assert (device["device"], device["peak_bytes"], device["unreleased_bytes"]) == ("GPU 0", 1 << 20, 0)
 
 
 @pytest.fixture

@@ -190,6 +190,32 @@ static void memory_has_a_peak_and_owners(void **state)
 	assert_int_equal(device->ops.items[1].kept, 128 - 512);
 }
 
+/* Two processes with one address; and a release of what nobody saw. */
+static void memory_in_use_is_what_was_seen(void **state)
+{
+	_cleanup_trace_ struct trace *trace = example_trace_new();
+	_cleanup_trace_memory_ struct trace_memory_use use = {0};
+	const struct trace_memory_device *device;
+
+	add_memory(trace, 10, 0x1000, 512, TRACE_NO_NUMBER, 1);
+	add_memory(trace, 20, 0x1000, 256, TRACE_NO_NUMBER, 1);
+	trace->events.items[1].track = example_track(trace, EXAMPLE_PID + 1, 1, false);
+	add_memory(trace, 30, 0x2000, -4096, TRACE_NO_NUMBER, 1);
+	add_memory(trace, 40, 0x1000, -512, TRACE_NO_NUMBER, 1);
+	add_memory(trace, 50, 0x3000, TRACE_NO_NUMBER, TRACE_NO_NUMBER, 1);
+	example_trace_finish(trace);
+	assert_int_equal(trace_memory_init(&use, trace), 0);
+	assert_int_equal(use.devices.count, 1);
+	device = &use.devices.items[0];
+	assert_int_equal(device->peak, 768);
+	assert_int_equal(device->peak_ns, 20);
+	assert_int_equal(device->points.count, 4);
+	assert_int_equal(device->points.items[3].allocated, 256);
+	assert_int_equal(device->unreleased, 1);
+	assert_int_equal(device->unreleased_bytes, 256);
+	assert_int_equal(device->released_bytes, 4096 + 512);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +223,7 @@ int main(void)
 		cmocka_unit_test(one_rank_waits_for_nobody),
 		cmocka_unit_test(sequences_are_counted),
 		cmocka_unit_test(memory_has_a_peak_and_owners),
+		cmocka_unit_test(memory_in_use_is_what_was_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

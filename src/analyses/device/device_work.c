@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/device/device_work.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "analyses/cpu/charge.h"
 #include "base/map.h"
 #include "model/windows.h"
-
-/* CUpti_ActivityMemoryKind: these are the host's. */
-#define MEMORY_PAGEABLE 1
-#define MEMORY_PINNED   2
 
 struct tables {
 	struct intern devices, lines, replays;
@@ -52,46 +47,6 @@ static int add_to_device(struct device_work *work, struct tables *tables, const 
 	device->busy_ns += model_recorded_ns(model, start_ns, one->end_ns);
 	*until = MAX(*until, one->end_ns);
 	return 0;
-}
-
-bool device_work_is_device_memory(const struct capture_memory *memory)
-{
-	return memory->memory != MEMORY_PAGEABLE && memory->memory != MEMORY_PINNED;
-}
-
-/* What is released without having been seen was allocated before. */
-static int add_allocations(struct device_allocations *sum, const struct model *model)
-{
-	struct intern keys = {0};
-	ARRAY_OF(uint64_t) bytes = {0}; /* by id of `keys` */
-	int r = 0;
-
-	for (size_t i = 0; r >= 0 && i < model->device_memory.count; i++) {
-		const struct model_device_memory *one = &model->device_memory.items[i];
-		const uint64_t key[] = {one->process, one->memory.address};
-		uint64_t *held;
-		uint32_t id;
-
-		if (!device_work_is_device_memory(&one->memory))
-			continue;
-		r = intern_add(&keys, key, sizeof(key), &id);
-		if (r > 0)
-			r = array_append(&bytes, 0);
-		if (r < 0)
-			break;
-		assert(id < bytes.count);
-		held = &bytes.items[id];
-		sum->left_bytes -= *held;
-		*held = one->memory.released ? 0 : one->memory.bytes;
-		sum->left_bytes += *held;
-		sum->peak_bytes = MAX(sum->peak_bytes, sum->left_bytes);
-		sum->releases += one->memory.released;
-		sum->allocations += !one->memory.released;
-		sum->allocated_bytes += one->memory.released ? 0 : one->memory.bytes;
-	}
-	intern_done(&keys);
-	array_done(&bytes);
-	return MIN(r, 0);
 }
 
 static int add_to_line(struct device_work *work, struct tables *tables, const struct model *model,
@@ -170,7 +125,6 @@ int device_work_init(struct device_work *work, const struct model *model)
 	*work = (struct device_work){0};
 	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
 		r = add_work(work, &tables, model, &model->device_works.items[i]);
-	r = r ?: add_allocations(&work->allocations, model);
 	array_foreach (&model->overheads, overhead) {
 		work->overhead.count++;
 		work->overhead.total_ns += overhead->overhead.duration_ns;

@@ -18,14 +18,6 @@ struct device_overhead {
 	uint64_t count, total_ns;
 };
 
-/* What programs allocated on devices, as far as it was seen. */
-struct device_allocations {
-	uint64_t allocations, releases;
-	uint64_t allocated_bytes; /* by all of them */
-	uint64_t peak_bytes;      /* at once, of allocations that were seen, on all devices */
-	uint64_t left_bytes;      /* at the end */
-};
-
 /* The line of code, or without lines the function, that launched work: see charged_frame(). */
 struct device_line {
 	uint32_t frame;                       /* in the model; MODEL_NONE: the stack is not known */
@@ -44,14 +36,11 @@ struct device_work {
 	uint64_t replayed;                 /* works of graphs; of them, those whose */
 	uint64_t replayed_without_capture; /* capture's stack is not known */
 	struct device_overhead overhead;
-	struct device_allocations allocations;
 	ARRAY_OF(struct device_use) devices; /* in order of their first work */
 	ARRAY_OF(struct device_line) lines;  /* most time first */
 };
 
 /* Returns 0 or -ENOMEM. Strings are the model's. */
 int device_work_init(struct device_work *work, const struct model *model);
-/* An allocation or release of a device's own memory, or of managed memory; else of the host's. */
-bool device_work_is_device_memory(const struct capture_memory *memory);
 void device_work_done(struct device_work *work);
 #define _cleanup_device_work_ _cleanup_(device_work_done)

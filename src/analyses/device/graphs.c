@@ -89,7 +89,7 @@ static uint64_t allocated_in(
 	array_foreach (&model->device_memory, one) {
 		if (one->process == process && !one->memory.released &&
 			one->time_ns - capture->begin_ns < capture->duration_ns &&
-			device_work_is_device_memory(&one->memory))
+			model_is_device_memory(one))
 			bytes += one->memory.bytes;
 	}
 	return bytes;

@@ -59,12 +59,14 @@ static int list_changes(const struct trace *trace, struct changes *changes)
 		return -ENOMEM;
 	for (uint32_t row = 0; r == 0 && row < trace->events.count; row++) {
 		const struct trace_event *event = &trace->events.items[row];
+		const struct trace_memory *memory;
 
 		if (event->category != TRACE_CPU_INSTANT || event->detail == MODEL_NONE)
 			continue;
-		r = array_append(
-			&changes->items, (struct change){&trace->memory.items[event->detail],
-						 event->start_ns, row, op_of(trace, parents, row)});
+		memory = &trace->memory.items[event->detail];
+		if (memory->bytes != TRACE_NO_NUMBER)
+			r = array_append(&changes->items, (struct change){memory, event->start_ns,
+								  row, op_of(trace, parents, row)});
 	}
 	if (changes->items.count)
 		qsort(changes->items.items, changes->items.count, sizeof(struct change),
@@ -72,10 +74,19 @@ static int list_changes(const struct trace *trace, struct changes *changes)
 	return r;
 }
 
+/* A block: addresses are of a process. */
+struct block_key {
+	uint64_t address;
+	int64_t process;
+};
+
 /* What is kept while a device's events are read. */
 struct reading {
-	struct map_u64 blocks; /* address → bytes */
-	struct map_u64 ops;    /* name → place in device.ops */
+	const struct trace *trace;
+	struct intern blocks;    /* keys → place in held */
+	ARRAY_OF(uint64_t) held; /* bytes; 0: released */
+	uint64_t held_bytes;     /* of all of them */
+	struct map_u64 ops;      /* name → place in device.ops */
 };
 
 /* NULL: memory ran out. */
@@ -95,33 +106,68 @@ static struct trace_memory_op *find_op(
 	return op;
 }
 
-static int add_change(
+/* What is released without having been seen was allocated before. */
+static int hold(struct reading *reading, const struct change *change)
+{
+	const struct trace_event *event = &reading->trace->events.items[change->event];
+	const struct block_key key = {
+		.address = change->memory->address,
+		.process = reading->trace->tracks.items[event->track].pid,
+	};
+	uint64_t bytes = (uint64_t)MAX(change->memory->bytes, (int64_t)0);
+	uint32_t id;
+	int r = intern_add(&reading->blocks, &key, sizeof(key), &id);
+
+	if (r > 0)
+		r = array_append(&reading->held, (uint64_t)0);
+	if (r < 0)
+		return r;
+	reading->held_bytes += bytes - reading->held.items[id];
+	reading->held.items[id] = bytes;
+	return 0;
+}
+
+/* Where the allocator does not say how much is in use, it is what was seen of it. */
+static int add_point(
 	struct trace_memory_device *device, struct reading *reading, const struct change *change)
 {
 	const struct trace_memory *memory = change->memory;
-	struct trace_memory_op *op = find_op(device, reading, change->op);
+	const struct trace_memory_point point = {
+		.time_ns = change->time_ns,
+		.allocated = memory->total_allocated == TRACE_NO_NUMBER
+				     ? (int64_t)reading->held_bytes
+				     : memory->total_allocated,
+		.reserved = memory->total_reserved,
+	};
 
-	if (!op || array_append(&device->points,
-			   (struct trace_memory_point){change->time_ns, memory->total_allocated,
-				   memory->total_reserved}) < 0)
-		return -ENOMEM;
-	if (memory->total_allocated > device->peak) {
-		device->peak = memory->total_allocated;
-		device->peak_ns = change->time_ns;
+	if (point.allocated > device->peak) {
+		device->peak = point.allocated;
+		device->peak_ns = point.time_ns;
 	}
-	device->peak_reserved = MAX(device->peak_reserved, memory->total_reserved);
-	op->kept += memory->bytes;
-	if (memory->bytes < 0) {
+	device->peak_reserved = MAX(device->peak_reserved, point.reserved);
+	return array_append(&device->points, point);
+}
+
+static int add_change(
+	struct trace_memory_device *device, struct reading *reading, const struct change *change)
+{
+	int64_t bytes = change->memory->bytes;
+	struct trace_memory_op *op = find_op(device, reading, change->op);
+	int r = op ? hold(reading, change) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	op->kept += bytes;
+	if (bytes < 0) {
 		device->releases++;
-		device->released_bytes += 0 - (uint64_t)memory->bytes;
-		(void)map_u64_remove(&reading->blocks, memory->address);
-		return 0;
+		device->released_bytes += 0 - (uint64_t)bytes;
+	} else {
+		device->allocations++;
+		device->allocated_bytes += (uint64_t)bytes;
+		op->allocations++;
+		op->bytes += (uint64_t)bytes;
 	}
-	device->allocations++;
-	device->allocated_bytes += (uint64_t)memory->bytes;
-	op->allocations++;
-	op->bytes += (uint64_t)memory->bytes;
-	return map_u64_set(&reading->blocks, memory->address, (uint64_t)memory->bytes);
+	return add_point(device, reading, change);
 }
 
 static int compare_ops(const void *left, const void *right)
@@ -133,24 +179,23 @@ static int compare_ops(const void *left, const void *right)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static int read_device(
-	struct trace_memory_device *device, const struct change *changes, size_t count)
+static int read_device(const struct trace *trace, struct trace_memory_device *device,
+	const struct change *changes, size_t count)
 {
-	struct reading reading = {0};
-	uint64_t address, bytes;
-	size_t position = 0;
+	struct reading reading = {.trace = trace};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = add_change(device, &reading, &changes[i]);
-	while (map_u64_next(&reading.blocks, &position, &address, &bytes)) {
-		device->unreleased++;
-		device->unreleased_bytes += bytes;
+	array_foreach (&reading.held, bytes) {
+		device->unreleased += *bytes != 0;
+		device->unreleased_bytes += *bytes;
 	}
 	if (device->ops.count)
 		qsort(device->ops.items, device->ops.count, sizeof(*device->ops.items),
 			compare_ops);
-	map_u64_done(&reading.blocks);
+	intern_done(&reading.blocks);
+	array_done(&reading.held);
 	map_u64_done(&reading.ops);
 	return r;
 }
@@ -177,9 +222,9 @@ int trace_memory_init(struct trace_memory_use *use, const struct trace *trace)
 			compare_devices(items[next].memory, items[first].memory) == 0;)
 			next++;
 		r = array_append(&use->devices, device);
-		r = r
-			    ?: read_device(&use->devices.items[use->devices.count - 1],
-				       items + first, next - first);
+		if (r == 0)
+			r = read_device(trace, &use->devices.items[use->devices.count - 1],
+				items + first, next - first);
 	}
 	array_done(&changes.items);
 	if (r < 0)
@@ -199,7 +244,7 @@ void trace_memory_done(struct trace_memory_use *use)
 void trace_memory_device_name(const struct trace_memory_device *device, char *name, size_t size)
 {
 	static const char *const kinds[] = {"CPU", "GPU"};
-	bool known = device->type == 0 || device->type == 1;
+	bool known = device->type == 0 || device->type == TRACE_DEVICE_CUDA;
 
 	if (device->type == TRACE_NO_NUMBER)
 		snprintf(name, size, "unknown");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory over time, from the "[memory]" events of a trace recorded with profile_memory=True: what
- * PyTorch's allocators gave out and took back, for each device.
+ * Memory over time, for each device: what PyTorch's allocators gave out and took back, in a trace
+ * recorded with profile_memory=True; in a recording what was allocated of CUDA.
  */
 #pragma once
 
@@ -10,7 +10,8 @@
 
 struct trace_memory_point {
 	int64_t time_ns;
-	int64_t allocated, reserved; /* bytes; TRACE_NO_NUMBER: not said */
+	int64_t allocated; /* bytes in use: by the allocator, else as far as was seen */
+	int64_t reserved;  /* bytes; TRACE_NO_NUMBER: not said */
 };
 
 /* Who asked for memory. */
@@ -25,10 +26,10 @@ struct trace_memory_device {
 	int64_t type, id; /* PyTorch's: type 0 is the CPU, 1 is CUDA; TRACE_NO_NUMBER: not said */
 	uint64_t allocations, releases;
 	uint64_t allocated_bytes, released_bytes;
-	int64_t peak_ns; /* when most was allocated */
-	int64_t peak;    /* bytes; TRACE_NO_NUMBER: not said */
-	int64_t peak_reserved;
-	uint64_t unreleased; /* addresses given out and not taken back in the trace */
+	int64_t peak_ns;       /* when most was allocated */
+	int64_t peak;          /* bytes */
+	int64_t peak_reserved; /* TRACE_NO_NUMBER: not said */
+	uint64_t unreleased;   /* addresses given out and not taken back in the trace */
 	uint64_t unreleased_bytes;
 	ARRAY_OF(struct trace_memory_point) points; /* by time */
 	ARRAY_OF(struct trace_memory_op) ops;       /* most bytes first */

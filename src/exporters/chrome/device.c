@@ -89,15 +89,14 @@ static uint64_t choose_number(const struct tracks *tracks, uint32_t device)
 	return FIRST_NUMBER + tracks->model->processes.count + device;
 }
 
-static int find_device(
-	struct tracks *tracks, const struct model_device_work *work, uint32_t *ret_device)
+static int find_device(struct tracks *tracks, const char *name, uint32_t *ret_device)
 {
-	int r = intern_add(&tracks->devices, &work->device, sizeof(work->device), ret_device);
+	int r = intern_add(&tracks->devices, &name, sizeof(name), ret_device);
 
 	if (r > 0)
 		r = array_append(&tracks->device_numbers, choose_number(tracks, *ret_device)) ?: 1;
 	if (r > 0)
-		add_name(tracks, "process_name", *work->device ? work->device : "unknown device",
+		add_name(tracks, "process_name", *name ? name : "unknown device",
 			device_number(tracks, *ret_device), 0);
 	return r < 0 ? r : 0;
 }
@@ -298,14 +297,44 @@ static int add_wait(struct tracks *tracks, const struct model_device_wait *wait)
 	return 0;
 }
 
+/* As PyTorch's profiler has what its allocators do. */
+static int add_memory(struct tracks *tracks, const struct model_device_memory *from)
+{
+	const struct capture_memory *memory = &from->memory;
+	struct json_writer *json = &tracks->json;
+	uint32_t device;
+	int r = find_device(
+		tracks, model_gpu_label(tracks->model, from->process, memory->gpu), &device);
+
+	if (r < 0)
+		return r;
+	begin_event(tracks, "i", "[memory]");
+	json_key(json, "cat");
+	json_string(json, "cpu_instant_event");
+	json_key(json, "s");
+	json_string(json, "t");
+	json_key(json, "args");
+	json_begin_object(json);
+	add_number(tracks, "Device Type", TRACE_DEVICE_CUDA);
+	add_number(tracks, "Device Id", device);
+	add_number(tracks, "Addr", memory->address);
+	json_key(json, "Bytes");
+	json_i64(json, (int64_t)(memory->released ? 0 - memory->bytes : memory->bytes));
+	json_end_object(json);
+	chrome_add_time(json->out, tracks->clock, from->time_ns);
+	add_place(tracks, tracks->process_numbers[from->process], 0);
+	json_end_object(json);
+	return 0;
+}
+
 static int add_all_of(struct tracks *tracks, size_t index)
 {
 	const struct model_device_work *work = &tracks->model->device_works.items[index];
 	bool is_launch_known = work->thread != MODEL_NONE && work->launch_ns;
 	/* Above those of calls. */
-	uint64_t lane, correlation = FIRST_NUMBER + index;
+	uint64_t lane = 0, correlation = FIRST_NUMBER + index;
 	uint32_t device;
-	int r = find_device(tracks, work, &device);
+	int r = find_device(tracks, work->device, &device);
 
 	r = r ?: find_lane(tracks, work, device_number(tracks, device), &lane);
 	if (r == 0 && is_launch_known)
@@ -319,30 +348,42 @@ static int add_all_of(struct tracks *tracks, size_t index)
 	return 0;
 }
 
+/* Of each device once. */
+static int add_device_name(struct json_writer *json, struct intern *devices, const char *name)
+{
+	uint32_t number;
+	int r = intern_add(devices, &name, sizeof(name), &number);
+
+	if (r <= 0)
+		return r;
+	json_begin_object(json);
+	json_key(json, "id");
+	json_u64(json, number);
+	json_key(json, "name");
+	json_string(json, name);
+	json_end_object(json);
+	return 0;
+}
+
 int chrome_add_device_names(struct json_writer *json, const struct model *model)
 {
 	struct intern devices = {0};
-	uint32_t number;
 	int r = 0;
 
 	json_key(json, "deviceProperties");
 	json_begin_array(json);
-	for (size_t i = 0; r >= 0 && i < model->device_works.count; i++) {
-		const char *name = model->device_works.items[i].device;
+	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
+		r = add_device_name(json, &devices, model->device_works.items[i].device);
+	for (size_t i = 0; r == 0 && i < model->device_memory.count; i++) {
+		const struct model_device_memory *one = &model->device_memory.items[i];
 
-		r = intern_add(&devices, &name, sizeof(name), &number);
-		if (r <= 0)
-			continue;
-		json_begin_object(json);
-		json_key(json, "id");
-		json_u64(json, number);
-		json_key(json, "name");
-		json_string(json, name);
-		json_end_object(json);
+		if (model_is_device_memory(one))
+			r = add_device_name(json, &devices,
+				model_gpu_label(model, one->process, one->memory.gpu));
 	}
 	json_end_array(json);
 	intern_done(&devices);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 int chrome_add_device_work(struct strbuf *out, const struct model *model,
@@ -356,6 +397,10 @@ int chrome_add_device_work(struct strbuf *out, const struct model *model,
 
 	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
 		r = add_all_of(&tracks, i);
+	for (size_t i = 0; r == 0 && i < model->device_memory.count; i++) {
+		if (model_is_device_memory(&model->device_memory.items[i]))
+			r = add_memory(&tracks, &model->device_memory.items[i]);
+	}
 	for (size_t i = 0; r == 0 && i < model->device_waits.count; i++)
 		r = add_wait(&tracks, &model->device_waits.items[i]);
 	intern_done(&tracks.devices);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Section: memory over time, and which operators asked for it. */
+/* Section: memory over time, by device, and which operators asked for it. */
 #include "analyses/memory/memory.h"
+#include "analyses/selection.h"
 #include "report/columns.h"
 #include "report/sections.h"
 
@@ -29,9 +30,21 @@ static const struct report_shape point_shape = REPORT_SHAPE(point_columns);
 static const struct report_column columns[] = {
 	REPORT_RANK_COLUMN,
 	{.key = "device", .title = "Device", .kind = REPORT_TEXT},
-	{.key = "peak_bytes", .title = "Peak", .kind = REPORT_BYTES},
+	{.key = "device_name",
+		.title = "",
+		.kind = REPORT_TEXT,
+		.hide = REPORT_HIDE_EMPTY,
+		.shrinks_to = 12},
+	{.key = "peak_bytes",
+		.title = "Peak",
+		.kind = REPORT_BYTES,
+		.help = "in use by what the allocator says, else of the allocations that were "
+			"seen"},
 	{.key = "peak_ns", .kind = REPORT_NS, .help = "when most was allocated"},
-	{.key = "peak_reserved_bytes", .title = "Reserved", .kind = REPORT_BYTES},
+	{.key = "peak_reserved_bytes",
+		.title = "Reserved",
+		.kind = REPORT_BYTES,
+		.hide = REPORT_HIDE_UNKNOWN},
 	{.key = "allocations", .title = "Allocations", .kind = REPORT_COUNT},
 	{.key = "allocated_bytes", .title = "", .kind = REPORT_BYTES},
 	{.key = "releases", .title = "Releases", .kind = REPORT_COUNT},
@@ -69,7 +82,7 @@ static void add_points(struct result *result, const struct trace_memory_device *
 	result_open(result);
 	array_foreach (&device->points, point) {
 		result_i64(result, point->time_ns);
-		columns_add_number(result, point->allocated);
+		result_i64(result, point->allocated);
 		columns_add_number(result, point->reserved);
 	}
 	result_close(result);
@@ -99,7 +112,10 @@ static int add_device(struct result *result, const struct report_input *input,
 	trace_memory_device_name(device, details.device, sizeof(details.device));
 	result_u64(result, view->rank);
 	result_text(result, details.device);
-	columns_add_number(result, device->peak);
+	result_text(result, device->type == TRACE_DEVICE_CUDA
+				    ? trace_device_name(view->trace, device->id)
+				    : NULL);
+	result_i64(result, device->peak);
 	result_i64(result, device->peak_ns);
 	columns_add_number(result, device->peak_reserved);
 	result_u64(result, device->allocations);
@@ -127,20 +143,31 @@ static int add_rank(struct result *result, const struct report_input *input,
 	return r;
 }
 
+static const char *why_none(const struct report_input *input)
+{
+	if (!input->recording)
+		return "There are no memory events: profile with profile_memory=True.";
+	return "No allocation of device memory was recorded: CUPTI reports those of programs that "
+	       "use CUDA.";
+}
+
 static int make(struct result *result, const struct report_input *input)
 {
 	_cleanup_(all_details_done) struct all_details all = {0};
-	uint32_t table = result_open(result);
+	const struct report_view *recording = input->recording;
+	uint32_t table;
 	int r = 0;
 
+	if (recording && selection_left_out(recording->model, SELECTION_DEVICE_MEMORY))
+		return report_nothing(result, input, why_none(input));
+	table = result_open(result);
 	for (size_t i = 0; r == 0 && i < input->trace->count; i++)
 		r = add_rank(result, input, &input->trace->views[i], &all);
 	result_close(result);
 	if (r < 0)
 		return r;
 	if (!all.items.count)
-		return report_nothing(result, input,
-			"There are no memory events: profile with profile_memory=True.");
+		return report_nothing(result, input, why_none(input));
 	result_heading(result, "Memory");
 	result_show(result, table, &(struct result_show){0});
 	for (size_t i = 0; input->is_alone && i < all.items.count; i++) {
@@ -162,6 +189,7 @@ const struct report_section memory_section = {
 		.help = "by rank and device"},
 	.by = "memory",
 	.summary = "memory over time, by device and operator",
-	.needs = REPORT_NEEDS_TRACE,
+	.needs = REPORT_NEEDS_TIMELINE,
+	.shows = SELECTION_DEVICE_MEMORY,
 	.make = make,
 };

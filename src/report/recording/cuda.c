@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the report says of CUDA beside the device work itself: its cost, its memory. */
+/* What the report says of CUDA beside the device work itself: its cost, and what ran in graphs. */
 #include <errno.h>
 
 #include "analyses/device/device_work.h"
@@ -20,24 +20,6 @@ static void add_launch_calls(const struct report_view *view, const struct device
 		format_duration(&text, work->overhead.total_ns);
 	}
 	strbuf_add_char(&text, '.');
-	report_paragraph(view, strbuf_cstr(&text), 2);
-}
-
-static void add_allocations(const struct report_view *view, const struct device_work *work)
-{
-	const struct device_allocations *allocations = &work->allocations;
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	if (!allocations->allocations && !allocations->releases)
-		return;
-	strbuf_add(&text, "Device memory: at most ");
-	format_bytes(&text, allocations->peak_bytes);
-	strbuf_add(&text, " at once in ");
-	format_count(&text, allocations->allocations);
-	strbuf_add(&text, allocations->allocations == 1 ? " allocation that was seen; "
-							: " allocations that were seen; ");
-	format_bytes(&text, allocations->left_bytes);
-	strbuf_add(&text, " at the end.");
 	report_paragraph(view, strbuf_cstr(&text), 2);
 }
 
@@ -64,6 +46,5 @@ void report_cuda(const struct report_view *view, const struct device_work *work)
 		return;
 	if (work->launch_calls)
 		add_launch_calls(view, work);
-	add_allocations(view, work);
 	add_graphs(view, work);
 }

@@ -26,23 +26,6 @@ static void write_gpu(
 	json_end_object(json);
 }
 
-static void write_memory(struct json_writer *json, const struct model *model,
-	const struct device_allocations *memory)
-{
-	json_key(json, "memory");
-	if (selection_left_out(model, SELECTION_DEVICE_MEMORY)) {
-		json_null(json);
-		return;
-	}
-	json_begin_object(json);
-	json_member_u64(json, "allocations", memory->allocations);
-	json_member_u64(json, "releases", memory->releases);
-	json_member_u64(json, "allocated_bytes", memory->allocated_bytes);
-	json_member_u64(json, "peak_bytes", memory->peak_bytes);
-	json_member_u64(json, "left_bytes", memory->left_bytes);
-	json_end_object(json);
-}
-
 static void write_counts(struct json_writer *json, const struct capture_device_counts *counts)
 {
 	json_key(json, "counts");
@@ -88,7 +71,6 @@ int report_json_cuda(
 		!selection_left_out(model, SELECTION_DEVICE_MEMORY), work->overhead.count);
 	json_member_known(json, "overhead_ns", !selection_left_out(model, SELECTION_DEVICE_MEMORY),
 		work->overhead.total_ns);
-	write_memory(json, model, &work->allocations);
 	write_counts(json, &model->device_counts);
 	json_end_object(json);
 	return 0;
