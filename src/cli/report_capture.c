@@ -63,12 +63,11 @@ static int weigh(void *context)
 static bool needs_timeline(
 	const struct model *model, const struct report_capture_arguments *arguments)
 {
-	const struct report_section *section =
-		arguments->by ? report_section_find(arguments->by, KINDS_OF_RECORDING) : NULL;
-
-	return section ? (section->needs & REPORT_NEEDS_TIMELINE)
-		       : arguments->form == REPORT_FORM_JSON || model->device_works.count ||
-				 model->device_memory.count;
+	if (arguments->by)
+		return report_sections_need(arguments->by, KINDS_OF_RECORDING) &
+		       REPORT_NEEDS_TIMELINE;
+	return arguments->form == REPORT_FORM_JSON || model->device_works.count ||
+	       model->device_memory.count;
 }
 
 static int write_report(struct making *making, const char *path, struct strbuf *out)

@@ -10,7 +10,7 @@
 #include "report/document.h"
 
 /* What sections can be made of. */
-#define KINDS_OF_RECORDING (REPORT_NEEDS_RECORDING | REPORT_NEEDS_TIMELINE)
+#define KINDS_OF_RECORDING (REPORT_NEEDS_RECORDING | REPORT_NEEDS_TIMELINE | REPORT_NEEDS_PROGRAMS)
 
 struct report_capture_arguments {
 	const struct shown_options *shown;

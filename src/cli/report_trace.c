@@ -40,6 +40,15 @@ int report_traces_check(
 	return 0;
 }
 
+/* Steps and ranges take time: they are made for what is asked for, and to compare ranks. */
+static bool needs_programs(
+	const struct report_trace_arguments *arguments, const struct report_timeline *timeline)
+{
+	if (arguments->by)
+		return report_sections_need(arguments->by, KINDS_OF_TRACE) & REPORT_NEEDS_PROGRAMS;
+	return timeline->views.count > 1;
+}
+
 static int write_report(const struct report_trace_arguments *arguments,
 	struct report_timeline *timeline, struct strbuf *out, struct errmsg *err)
 {
@@ -51,9 +60,7 @@ static int write_report(const struct report_trace_arguments *arguments,
 			.is_json = arguments->form != REPORT_FORM_TERMINAL},
 		.by = arguments->by,
 	};
-	const struct report_section *section =
-		arguments->by ? report_section_find(arguments->by, REPORT_NEEDS_TRACE) : NULL;
-	int r = section && section->is_extra_of_traces ? report_timeline_programs(timeline) : 0;
+	int r = needs_programs(arguments, timeline) ? report_timeline_programs(timeline) : 0;
 
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while making the report");

@@ -7,7 +7,7 @@
 #include "report/timeline.h"
 
 /* What sections can be made of. */
-#define KINDS_OF_TRACE (REPORT_NEEDS_TRACE | REPORT_NEEDS_TIMELINE)
+#define KINDS_OF_TRACE (REPORT_NEEDS_TRACE | REPORT_NEEDS_TIMELINE | REPORT_NEEDS_PROGRAMS)
 
 struct report_trace_arguments {
 	struct trace_view_options view;

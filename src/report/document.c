@@ -69,12 +69,23 @@ const struct report_section *report_section_find(const char *by, unsigned kinds)
 	return found;
 }
 
+unsigned report_sections_need(const char *by, unsigned kinds)
+{
+	unsigned needs = 0;
+
+	for (const struct report_section *const *section = report_sections; *section; section++) {
+		if (is_named(*section, by) && fits(*section, kinds))
+			needs |= (*section)->needs;
+	}
+	return needs;
+}
+
 /* ---- which sections ---- */
 
 static unsigned kinds_of(const struct report_input *input)
 {
 	return (input->recording ? REPORT_NEEDS_RECORDING : REPORT_NEEDS_TRACE) |
-	       (input->trace ? REPORT_NEEDS_TIMELINE : 0);
+	       (input->trace ? REPORT_NEEDS_TIMELINE : 0) | REPORT_NEEDS_PROGRAMS;
 }
 
 /* Does --by name it? One of a name is meant, with those that come along. */

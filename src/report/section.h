@@ -22,6 +22,7 @@ enum report_needs {
 	REPORT_NEEDS_RECORDING = 1, /* sonde's own: samples, ranges, energy … */
 	REPORT_NEEDS_TRACE = 2,     /* another tool's */
 	REPORT_NEEDS_TIMELINE = 4,  /* rows of threads and streams, of either */
+	REPORT_NEEDS_PROGRAMS = 8,  /* steps and ranges, of either */
 };
 
 /* What was loaded, and what was asked for. */
@@ -29,7 +30,7 @@ struct report_input {
 	const struct report_view *recording; /* NULL: it is another tool's trace */
 	const struct trace_report *trace;    /* rows of ranks; NULL: there are none */
 	/* Steps and ranges: of the recording, where this is not given, or made of another tool's
-	 * trace; NULL: no section that was asked for needs them. */
+	 * trace; without a model: no section that was asked for needs them. */
 	const struct report_view *programs;
 	size_t limit;  /* --limit; 0: not given, which see below */
 	bool is_alone; /* --by names this section */
@@ -89,5 +90,7 @@ extern const struct report_section *const report_sections[];
 /* The first that --by names, for these kinds (enum report_needs, bits); NULL: there is none. */
 const struct report_section *report_section_find(const char *by, unsigned kinds);
 
+/* What all that --by names, for these kinds, can be made of (bits). */
+unsigned report_sections_need(const char *by, unsigned kinds);
 /* All that --by takes, in the report's order, each once. Returns how many; at most `size`. */
 size_t report_section_names(struct report_name *names, size_t size);

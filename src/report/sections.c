@@ -38,7 +38,6 @@ const struct report_section *const report_sections[] = {
 	&operators_section,
 	&cpu_operators_section,
 	&annotations_section,
-	&stragglers_section,
 	&memory_section,
 	&path_section,
 	&sequences_section,

@@ -17,4 +17,4 @@ extern const struct report_section steps_section, windows_section, graphs_sectio
 extern const struct report_section traces_section, cpu_summary_section, answer_section,
 	temporal_section, idle_section, host_section, kernel_section, queue_section,
 	bandwidth_section, launches_section, annotations_section, operators_section, path_section,
-	stragglers_section, sequences_section, memory_section, cpu_operators_section;
+	sequences_section, memory_section, cpu_operators_section;

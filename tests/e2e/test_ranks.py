@@ -82,10 +82,12 @@ def test_ranks_of_processes(record, sonde, report):
     assert by_rank[1] > by_rank[0] and by_rank[1] > by_rank[2]
     steps = {row["rank"]: row for row in data["steps"]["rows"]}
     assert set(steps) == {0, 1, 2} and {row["rank"] for row in data["steps"]["slowest"]} == {0, 1, 2}
-    rows = {(row["kind"], row["name"]): row for row in data["ranks"]}
+    rows = {(row["kind"], row["name"]): row for row in data["ranks"]["rows"]}
     for row in (rows["step", "train"], rows["range", "forward"]):
         assert row["slowest_rank"] == 1 and row["spread_ns"] > 0
         assert [one["rank"] for one in row["ranks"]] == [0, 1, 2]
+        cpu = [one["cpu_time_ns"] for one in row["ranks"]]
+        assert cpu[1] > cpu[0] and cpu[1] > cpu[2] and row["difference"] in ("CPU time", "waiting")
     out = sonde("report", capture, check=0).stdout
     assert "\nSteps\n" in out and "\nRanks: the slowest and the fastest\n" in out, out
     out = sonde("report", "--by", "rank", capture, check=0).stdout
@@ -101,7 +103,11 @@ def test_without_ranks_none_is_shown(record, sonde, report):
 
 def test_a_slow_rank_of_gloo(record, sonde, report, tmp_path):
     capture, _ = record(GLOO, tmp_path / "store")
-    rows = {(row["kind"], row["name"]): row for row in report(capture)["ranks"]}
+    rows = {(row["kind"], row["name"]): row for row in report(capture)["ranks"]["rows"]}
     assert rows["range", "compute"]["slowest_rank"] == 1
     assert rows["range", "all_reduce"]["slowest_rank"] == 0  # it waits for the other
+    slow, fast = rows["range", "compute"]["ranks"][1], rows["range", "compute"]["ranks"][0]
+    assert slow["cpu_time_ns"] > fast["cpu_time_ns"]
+    waiting, late = rows["range", "all_reduce"]["ranks"]
+    assert waiting["wait_time_ns"] > late["wait_time_ns"]
     assert "compute" in sonde("report", "--by", "rank", capture, check=0).stdout

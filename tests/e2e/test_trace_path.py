@@ -136,14 +136,16 @@ def test_ranks_that_others_wait_for_are_named(report, sonde, tmp_path):
              number * 1000 + 500, 400, 100 + number, stream=20)]
     first = write(tmp_path / "rank0.json", extra=early)
     second = write(tmp_path / "rank1.json", rank=1, extra=late)
-    found = json.loads(sonde("report", "--json", "--by", "stragglers", first, second, check=0).stdout)["stragglers"]
+    ranks = json.loads(sonde("report", "--json", "--by", "stragglers", first, second, check=0).stdout)["ranks"]
+    found = ranks["collective"]
     assert found["name"] == "ncclKernel_AllGather" and found["steps"] == 2
     assert [(rank["rank"], rank["late_steps"], rank["mean_lateness_ns"]) for rank in found["ranks"]] == [
         (1, 2, 200_000),
         (0, 0, 0),
     ]
+    assert [row["name"] for row in ranks["rows"]] == ["ProfilerStep"]
     assert "Stragglers" in sonde("report", first, second, check=0).stdout
-    assert report(first)["stragglers"] is None
+    assert report(first)["ranks"] is None
 
 
 def test_sequences_and_memory_have_their_operators(report, tmp_path):

@@ -27,9 +27,10 @@
 #include "analyses/inference/runs.h"
 #include "analyses/memory/memory.h"
 #include "analyses/path/critical_path.h"
+#include "analyses/program/ranks.h"
 #include "analyses/program/row_diff.h"
 #include "analyses/program/sequences.h"
-#include "analyses/program/trace_stragglers.h"
+#include "analyses/program/trace_programs.h"
 #include "base/array.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -458,7 +459,8 @@ static int analyse_trace(void)
 	_cleanup_critical_paths_ struct critical_paths paths = {0};
 	_cleanup_row_diff_ struct row_diff diff = {0};
 	_cleanup_trace_sequences_ struct trace_sequences sequences = {0};
-	_cleanup_trace_stragglers_ struct trace_stragglers stragglers = {0};
+	_cleanup_model_ struct model *programs = NULL;
+	_cleanup_ranks_ struct ranks ranks = {0};
 	_cleanup_trace_memory_ struct trace_memory_use memory = {0};
 	int r = critical_paths_init(
 		&paths, &shared_views[0], &(struct critical_path_options){.annotation = ""});
@@ -473,9 +475,11 @@ static int analyse_trace(void)
 	r = r
 		    ?: trace_sequences_init(&sequences, &shared_views[0],
 			       &(struct trace_sequence_options){.shortest = 1});
+	r = r ?: trace_programs_new(&programs, shared_views, 2);
 	r = r
-		    ?: trace_stragglers_init(
-			       &stragglers, shared_views, 2, &(struct trace_straggler_options){0});
+		    ?: ranks_init(&ranks,
+			       &(struct rank_input){
+				       .model = programs, .views = shared_views, .view_count = 2});
 	return r ?: trace_memory_init(&memory, shared_trace);
 }
 

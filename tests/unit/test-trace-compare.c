@@ -3,8 +3,9 @@
 #include "trace-example.h"
 
 #include "analyses/memory/memory.h"
+#include "analyses/program/ranks.h"
 #include "analyses/program/sequences.h"
-#include "analyses/program/trace_stragglers.h"
+#include "compat/hta/stragglers.h"
 
 static void view(struct trace_view *view, struct trace *trace, uint32_t rank, bool hta)
 {
@@ -45,24 +46,25 @@ static void ranks_that_begin_last_are_stragglers(void **state)
 	view(&views[1], second, 4, false);
 	view(&views[2], third, 5, false);
 	for (int hta = 0; hta < 2; hta++) {
-		_cleanup_trace_stragglers_ struct trace_stragglers stragglers = {0};
+		const struct rank_input input = {
+			.views = views,
+			.view_count = 3,
+			.definition = hta ? hta_stragglers : (struct rank_definition){0},
+		};
+		_cleanup_ranks_ struct ranks ranks = {0};
 
-		for (int i = 0; i < 3; i++)
-			views[i].options.hta_compatible = hta;
-		assert_int_equal(trace_stragglers_init(&stragglers, views, 3,
-					 &(struct trace_straggler_options){0}),
-			0);
-		assert_string_equal(stragglers.name, "ncclKernel_AllReduce");
-		assert_int_equal(stragglers.stream, 8);
-		assert_int_equal(stragglers.steps, 2);
-		assert_int_equal(stragglers.ranks.count, 3);
-		assert_int_equal(stragglers.ranks.items[0].rank, 4);
-		assert_int_equal(stragglers.ranks.items[0].late_steps, 2);
-		assert_int_equal(stragglers.ranks.items[0].lateness_ns, 40000);
-		assert_int_equal(stragglers.ranks.items[0].duration_ns, 35000);
-		assert_int_equal(stragglers.ranks.items[1].rank, 5);
-		assert_int_equal(stragglers.ranks.items[1].late_steps, hta ? 2 : 0);
-		assert_int_equal(stragglers.ranks.items[2].lateness_ns, 0);
+		assert_int_equal(ranks_init(&ranks, &input), 0);
+		assert_string_equal(ranks.collective, "ncclKernel_AllReduce");
+		assert_int_equal(ranks.stream, 8);
+		assert_int_equal(ranks.steps, 2);
+		assert_int_equal(ranks.lateness.count, 3);
+		assert_int_equal(ranks.lateness.items[0].rank, 4);
+		assert_int_equal(ranks.lateness.items[0].late_steps, 2);
+		assert_int_equal(ranks.lateness.items[0].lateness_ns, 40000);
+		assert_int_equal(ranks.lateness.items[0].duration_ns, 35000);
+		assert_int_equal(ranks.lateness.items[1].rank, 5);
+		assert_int_equal(ranks.lateness.items[1].late_steps, hta ? 2 : 0);
+		assert_int_equal(ranks.lateness.items[2].lateness_ns, 0);
 	}
 	for (int i = 0; i < 3; i++)
 		trace_view_done(&views[i]);
@@ -72,14 +74,13 @@ static void one_rank_waits_for_nobody(void **state)
 {
 	_cleanup_trace_ struct trace *trace = rank_that_begins_at(10000, 20000);
 	_cleanup_trace_view_ struct trace_view one = {0};
-	_cleanup_trace_stragglers_ struct trace_stragglers stragglers = {0};
+	_cleanup_ranks_ struct ranks ranks = {0};
 
 	view(&one, trace, 0, false);
 	assert_int_equal(
-		trace_stragglers_init(&stragglers, &one, 1, &(struct trace_straggler_options){0}),
-		0);
-	assert_int_equal(stragglers.ranks.count, 0);
-	assert_string_equal(stragglers.name, "");
+		ranks_init(&ranks, &(struct rank_input){.views = &one, .view_count = 1}), 0);
+	assert_int_equal(ranks.lateness.count, 0);
+	assert_string_equal(ranks.collective, "");
 }
 
 /* ---- sequences ---- */

@@ -17,8 +17,8 @@
 
 #include "analyses/path/critical_path.h"
 #include "analyses/program/sequences.h"
-#include "analyses/program/trace_stragglers.h"
 #include "compat/hta/diff.h"
+#include "compat/hta/stragglers.h"
 #include "importers/kineto/kineto.h"
 
 #define FORWARD "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
@@ -276,21 +276,21 @@ static void comparisons_are_those_of_hta(void **state)
 static void stragglers_are_those_of_hta(void **state)
 {
 	_cleanup_trace_ struct trace *first = NULL, *second = NULL;
-	_cleanup_trace_stragglers_ struct trace_stragglers stragglers = {0};
+	_cleanup_ranks_ struct ranks ranks = {0};
 	struct trace_view views[2] = {0};
+	struct rank_input input = {.views = views, .view_count = 2, .definition = hta_stragglers};
 
 	load(&first, &views[0], "kineto/timeline_rank0.json.gz", 0);
 	load(&second, &views[1], "kineto/timeline_rank1.json.gz", 1);
-	assert_int_equal(trace_stragglers_init(&stragglers, views, 2,
-				 &(struct trace_straggler_options){.candidates = 1}),
-		0);
+	input.definition.candidates = 1;
+	assert_int_equal(ranks_init(&ranks, &input), 0);
 	/* Step 551: 47,652 µs from 269,204 on, and 17,614 from 433,395. */
-	assert_int_equal(stragglers.stream, 84);
-	assert_int_equal(stragglers.steps, 1);
-	assert_int_equal(stragglers.ranks.items[0].rank, 1);
-	assert_int_equal(stragglers.ranks.items[0].lateness_ns, (433395 - 269204) * 1000);
-	assert_int_equal(stragglers.ranks.items[0].duration_ns, 17614 * 1000);
-	assert_int_equal(stragglers.ranks.items[1].duration_ns, 47652 * 1000);
+	assert_int_equal(ranks.stream, 84);
+	assert_int_equal(ranks.steps, 1);
+	assert_int_equal(ranks.lateness.items[0].rank, 1);
+	assert_int_equal(ranks.lateness.items[0].lateness_ns, (433395 - 269204) * 1000);
+	assert_int_equal(ranks.lateness.items[0].duration_ns, 17614 * 1000);
+	assert_int_equal(ranks.lateness.items[1].duration_ns, 47652 * 1000);
 	trace_view_done(&views[0]);
 	trace_view_done(&views[1]);
 }

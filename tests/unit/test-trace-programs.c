@@ -2,10 +2,13 @@
 /* Steps, ranges and ranks of traces: a model of what their programs say of themselves. */
 #include "trace-example.h"
 
+#include "model-example.h"
+
 #include "analyses/program/range_use.h"
-#include "analyses/program/rank_use.h"
+#include "analyses/program/ranks.h"
 #include "analyses/program/step_use.h"
 #include "analyses/program/trace_programs.h"
+#include "model/trace_capture.h"
 
 /* Two steps with a kernel each, the first of which runs late. */
 static struct trace *make_trace(uint32_t rank, int64_t late_ns)
@@ -64,14 +67,14 @@ static void ranks_have_devices_of_their_own(void **state)
 	_cleanup_trace_ struct trace *first = make_trace(0, 0), *second = make_trace(1, 100);
 	struct trace_view views[2];
 	_cleanup_model_ struct model *model = NULL;
-	_cleanup_rank_use_ struct rank_use ranks = {0};
+	_cleanup_ranks_ struct ranks ranks = {0};
 	_cleanup_range_use_ struct range_use ranges = {0};
 
 	(void)state;
 	assert_int_equal(trace_view_init(&views[0], first, 0, &options), 0);
 	assert_int_equal(trace_view_init(&views[1], second, 1, &options), 0);
 	assert_int_equal(trace_programs_new(&model, views, 2), 0);
-	assert_int_equal(rank_use_init(&ranks, model), 0);
+	assert_int_equal(ranks_init(&ranks, &(struct rank_input){.model = model}), 0);
 	assert_true(ranks.rows.items[0].is_step);
 	assert_int_equal(ranks.times.items[ranks.rows.items[0].slowest].rank, 1);
 	assert_int_equal(rank_row_spread_ns(&ranks, &ranks.rows.items[0]), 50);
@@ -79,6 +82,99 @@ static void ranks_have_devices_of_their_own(void **state)
 	assert_int_equal(ranges.rows.items[0].device_busy_ns, 80);
 	trace_view_done(&views[0]);
 	trace_view_done(&views[1]);
+}
+
+#define MS 1000000ULL
+
+static uint32_t thread_of(const struct model *model, uint32_t tid)
+{
+	for (uint32_t i = 0; i < model->threads.count; i++) {
+		if (model->threads.items[i].tid == tid)
+			return i;
+	}
+	fail_msg("there is no thread %u", tid);
+	return MODEL_NONE;
+}
+
+/* Of one recording: each rank computes, then begins a collective, which ends everywhere at once. */
+static struct model *make_recording(void)
+{
+	static const uint64_t busy_ms[] = {20, 60};
+	struct capture_device_work work = {
+		.kind = WIRE_DEVICE_KERNEL,
+		.name = "ncclDevKernel_AllReduce_Sum_f32",
+		.device = "a device",
+		.launch_duration_ns = 1000,
+		.end_ns = 100 * MS,
+		.queue = 8,
+	};
+	struct example example;
+	struct model *model;
+	capture_id stack;
+
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	stack = example_frames(&example, WIRE_STOP_COMPLETE,
+		example_frame(&example, "main", example_mapping(&example, "/train"), 1));
+	for (uint32_t i = 0; i < 2; i++) {
+		work.pid = work.tid = 100 + i;
+		work.launch_ns = work.start_ns = (busy_ms[i] + 10) * MS;
+		work.correlation = i + 1;
+		example_process(&example, work.pid, "train", 1);
+		example_samples(&example, work.pid, work.tid, stack, 2 * MS, busy_ms[i]);
+		assert_int_equal(model_builder_visitor.device_work(example.builder, &work), 0);
+	}
+	model = example_end(&example);
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t thread = thread_of(model, 100 + i);
+		const struct model_step step = {
+			.start_ns = MS,
+			.end_ns = (busy_ms[i] + 60) * MS,
+			.number = 1,
+			.name = "train",
+			.process = model->threads.items[thread].process,
+			.thread = thread,
+			.window = MODEL_NONE,
+		};
+
+		model->processes.items[step.process].rank = i;
+		assert_int_equal(array_append(&model->steps, step), 0);
+	}
+	return model;
+}
+
+static void ranks_of_one_recording(void **state)
+{
+	const struct trace_view_options options = {0};
+	_cleanup_model_ struct model *model = make_recording();
+	_cleanup_trace_ struct trace *trace = NULL;
+	_cleanup_trace_view_ struct trace_view view = {0};
+	_cleanup_ranks_ struct ranks ranks = {0};
+	const struct rank_time *first;
+
+	(void)state;
+	assert_int_equal(trace_from_model(&trace, model, NULL), 0);
+	assert_int_equal(trace_view_init(&view, trace, 0, &options), 0);
+	assert_int_equal(
+		ranks_init(&ranks,
+			&(struct rank_input){.model = model, .views = &view, .view_count = 1}),
+		0);
+	assert_int_equal(ranks.rows.count, 1);
+	assert_string_equal(ranks.rows.items[0].name, "train");
+	assert_int_equal(rank_row_spread_ns(&ranks, &ranks.rows.items[0]), 40 * MS);
+	assert_int_equal(ranks.rows.items[0].difference, RANK_DIFFERENCE_CPU);
+	assert_int_equal(ranks.rows.items[0].difference_ns, 40 * EXAMPLE_PERIOD_NS);
+	first = &ranks.times.items[0];
+	assert_int_equal(first->cost.samples, 20);
+	assert_int_equal(first->cost.device_busy_ns, 70 * MS);
+
+	assert_string_equal(ranks.collective, "ncclDevKernel_AllReduce_Sum_f32");
+	assert_int_equal(ranks.stream, 8);
+	assert_int_equal(ranks.lateness.count, 2);
+	assert_int_equal(ranks.lateness.items[0].rank, 1);
+	assert_int_equal(ranks.lateness.items[0].late_steps, 1);
+	assert_int_equal(ranks.lateness.items[0].lateness_ns, 40 * MS);
+	assert_int_equal(ranks.lateness.items[0].duration_ns, 30 * MS);
+	assert_int_equal(ranks.lateness.items[1].duration_ns, 70 * MS);
 }
 
 static void nothing(void **state)
@@ -101,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_and_ranges),
 		cmocka_unit_test(ranks_have_devices_of_their_own),
+		cmocka_unit_test(ranks_of_one_recording),
 		cmocka_unit_test(nothing),
 	};
 

@@ -206,7 +206,7 @@ const struct report_section steps_section = {
 	.value = {.key = "steps", .kind = REPORT_OBJECT, .shape = &shape},
 	.by = "step",
 	.summary = "how long the program's steps took",
-	.needs = REPORT_NEEDS_RECORDING | REPORT_NEEDS_TRACE,
+	.needs = REPORT_NEEDS_PROGRAMS,
 	.is_extra_of_traces = true,
 	.shows = SELECTION_STEPS,
 	.make = make,
