@@ -114,6 +114,7 @@ static struct report_input input_of(
 {
 	struct report_input input = document->input;
 
+	input.by = document->by;
 	input.is_alone = is_asked_for(document, section);
 	if (!input.programs)
 		input.programs = input.recording;

@@ -32,9 +32,10 @@ struct report_input {
 	/* Steps and ranges: of the recording, where this is not given, or made of another tool's
 	 * trace; without a model: no section that was asked for needs them. */
 	const struct report_view *programs;
-	size_t limit;  /* --limit; 0: not given, which see below */
-	bool is_alone; /* --by names this section */
-	bool is_json;  /* all rows, unless there is a limit */
+	const char *by; /* --by; NULL: not given */
+	size_t limit;   /* --limit; 0: not given, which see below */
+	bool is_alone;  /* --by names this section */
+	bool is_json;   /* all rows, unless there is a limit */
 };
 
 /* How many rows to fill in: all of them in JSON, in the terminal what is shown by itself. */
@@ -89,8 +90,8 @@ extern const struct report_section *const report_sections[];
 
 /* The first that --by names, for these kinds (enum report_needs, bits); NULL: there is none. */
 const struct report_section *report_section_find(const char *by, unsigned kinds);
-
 /* What all that --by names, for these kinds, can be made of (bits). */
 unsigned report_sections_need(const char *by, unsigned kinds);
+
 /* All that --by takes, in the report's order, each once. Returns how many; at most `size`. */
 size_t report_section_names(struct report_name *names, size_t size);

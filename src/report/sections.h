@@ -6,12 +6,11 @@
 
 extern const struct report_section about_section, own_code_section, tables_section,
 	inference_section, ranks_section, ranges_section, counters_section, energy_section,
-	device_work_section, waiting_section, programs_section, engine_section, left_out_section,
-	account_section;
+	device_work_section, waiting_section, programs_section, left_out_section, account_section;
 
 /* Where --by names them. */
-extern const struct report_section steps_section, windows_section, graphs_section, tokens_section,
-	phases_section, layers_section, experts_section;
+extern const struct report_section steps_section, windows_section, graphs_section, phases_section,
+	layers_section, experts_section;
 
 /* Of traces. */
 extern const struct report_section traces_section, cpu_summary_section, answer_section,

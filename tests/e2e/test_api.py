@@ -173,9 +173,9 @@ def test_c_program(recorded, workload, sonde, tmp_path):
     (counter,) = data["counters"]
     assert {key: counter[key] for key in ("name", "count", "minimum", "mean", "maximum", "last", "not_numbers")} == {
         "name": "loss", "count": 3, "minimum": 2, "mean": 3, "maximum": 4, "last": 2, "not_numbers": 0}
-    (request,) = data["tokens"]["requests"]
-    assert (request["request"], request["tokens"], request["between_tokens"]["count"]) == ("r1", 5, 4)
-    assert request["time_to_first_token_ns"] >= 2e6 and request["between_tokens"]["p50_ns"] >= 2e6
+    (request,) = data["inference"]["requests"]
+    assert (request["id"], request["tokens"], request["between_tokens_ns"]["count"]) == ("r1", 5, 4)
+    assert request["ttft_ns"] >= 2e6 and request["between_tokens_ns"]["p50"] >= 2e6
     assert [(row["name"], row["count"] + row["cut_count"]) for row in data["steps"]["rows"]] == [("batch", 3)]
     capture = tmp_path / "api.pftrace"
     assert "loss" in sonde("report", "--by", "counter", capture, check=0).stdout
@@ -351,7 +351,7 @@ def test_python(recorded, package):
     assert counts(rows) == RANGES_OF_PYTHON and not faults(data), data["ranges"]
     assert rows["async", "coroutine"]["kind"] == "process" and rows["async", "coroutine"]["minimum_ns"] >= 2e6
     assert [(row["name"], row["count"], row["last"]) for row in data["counters"]] == [("loss", 2, 2)]
-    assert data["tokens"]["requests"][0]["tokens"] == 4
+    assert data["inference"]["requests"][0]["tokens"] == 4
     assert data["ranges"]["marks"] == 1 + 5 + 2000
 
 

@@ -557,8 +557,8 @@ for thread in threads:
     capture = tmp_path / "a.pftrace"
     env = {"PYTHONPATH": str(STAND_INS)}
     sonde("record", "-o", capture, "--", "/usr/bin/python3", "-c", code, env=env, check=0)
-    requests = report(capture, "--by", "token")["tokens"]["requests"]
-    assert sorted((row["request"], row["tokens"]) for row in requests) == [("1", 4), ("2", 4)]
+    requests = report(capture, "--by", "token")["inference"]["requests"]
+    assert sorted((row["id"], row["tokens"]) for row in requests) == [("1", 4), ("2", 4)]
     assert all(row["time_to_first_token_ns"] > 0 and row["between_tokens"]["count"] == 3 for row in requests)
     ranges = report(capture, "--by", "range")["ranges"]["rows"]
     counts = {row["name"]: row["count"] for row in ranges if row["domain"] == "transformers"}

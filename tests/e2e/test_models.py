@@ -51,8 +51,8 @@ def test_layers_of_a_model_in_a_capture(sonde, report, transformers, tmp_path):
     layers = sum(rows[f"layer {number}"]["total_ns"] for number in range(3))
     inside = sum(rows[f"layer 1 {role}"]["total_ns"] for role in ("norm1", "self_attn", "norm2", "mlp"))
     assert 0 < inside <= rows["layer 1"]["total_ns"] and layers < rows["step"]["total_ns"]
-    (request,) = report(capture, "--by", "token")["tokens"]["requests"]
-    assert request["tokens"] == 9 and request["between_tokens"]["count"] == 8
+    (request,) = report(capture, "--by", "token")["inference"]["requests"]
+    assert request["tokens"] == 9 and request["between_tokens_ns"]["count"] == 8
     assert request["time_to_first_token_ns"] > 0
     data = report(capture)
     assert data["layers"]["steps"] == 3 and data["layers"]["unwatched_steps"] == 6

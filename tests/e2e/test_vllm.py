@@ -94,13 +94,15 @@ def test_requests_and_batches(record, events, report, sonde, release):
     preempted = [fields for name, fields in found if name == "request.preempted"]
     assert all(fields["reason"] == "kv-cache-full" and fields["computed_tokens"] > 8 for fields in preempted)
 
-    rows = {row["id"]: row for row in report(record.capture)["requests"]["rows"]}
-    assert {name: (row["output_tokens"], row["reason"]) for name, row in rows.items()} == {
+    inference = report(record.capture)["inference"]
+    assert (inference["requests_ended"], inference["preemptions"]) == (5, seen["preempted"])
+    rows = {row["id"]: row for row in inference["requests"]}
+    assert {name: (row["output_tokens"], row["end"]) for name, row in rows.items()} == {
         "request-0": (12, "length"), "request-1": (12, "length"), "request-2": (6, "length"),
         "request-3": (1, "length"), "aborted": (0, "abort")}
-    assert rows["aborted"]["queued_ns"] is None and rows["request-3"]["first_token_ns"] > 0
+    assert rows["aborted"]["queue_ns"] is None and rows["request-3"]["ttft_ns"] > 0
     victim = max(rows.values(), key=lambda row: row["preempted_ns"])
-    assert victim["preemptions"] and victim["total_ns"] > victim["preempted_ns"] > 0
+    assert victim["preemptions"] and victim["e2e_ns"] > victim["preempted_ns"] > 0
     text = sonde("report", "--by", "request", record.capture, check=0).stdout
     assert "request-3" in text and "Pre-empted" in text and "Hottest" not in text
 
@@ -209,9 +211,9 @@ def test_a_window_of_steps(record, events, report):
     assert len([name for name, _ in found if name == "forward"]) == 7
     tokens = [fields["tokens"] for name, fields in found if name == "forward"]
     assert tokens == [sum(batch.values()) for batch in seen["batches"][4:11]], "step 0 is before the first"
-    rows = report(record.capture)["requests"]["rows"]
+    rows = report(record.capture)["inference"]["requests"]
     assert {row["id"] for row in rows} == {"request-1", "request-2"}, "those that were pre-empted in it"
-    assert all(row["total_ns"] is None for row in rows), "they came before the window"
+    assert all(row["e2e_ns"] is None for row in rows), "they came before the window"
 
 
 # ---- CUDA graphs ----

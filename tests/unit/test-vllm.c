@@ -5,47 +5,49 @@
 
 #include <errno.h>
 
+#include "analyses/inference/inference.h"
 #include "analyses/program/experts.h"
 #include "analyses/program/range_fields.h"
-#include "analyses/program/requests.h"
 #include "exporters/exporter.h"
+
+static uint64_t duration(const struct inference_request *request, enum inference_metric metric)
+{
+	uint64_t time_ns = 0;
+
+	assert_true(inference_duration(request, metric, &time_ns));
+	return time_ns;
+}
 
 static void test_requests(void **state)
 {
 	struct model *model = example_vllm();
-	struct requests requests;
-	const struct request *one, *other;
+	_cleanup_inference_ struct inference inference = {0};
+	const struct inference_request *one, *other;
 	uint64_t time_ns;
 
-	assert_int_equal(requests_init(&requests, model), 0);
-	assert_int_equal(requests.rows.count, 2);
-	assert_int_equal(requests.finished, 1);
-	assert_int_equal(requests.preemptions, 2);
-	one = &requests.rows.items[0];
+	assert_int_equal(inference_init(&inference, model), 0);
+	assert_int_equal(inference.requests.count, 2);
+	one = &inference.requests.items[1];
+	assert_true(one->of_engine && one->is_named);
 	assert_string_equal(one->id, "a,b");
-	assert_string_equal(one->reason, "stop");
-	assert_true(request_queued_ns(one, &time_ns));
-	assert_int_equal(time_ns, 2 * VLLM_MS);
-	assert_true(request_prefill_ns(one, &time_ns));
-	assert_int_equal(time_ns, 4 * VLLM_MS);
-	assert_true(request_first_token_ns(one, &time_ns));
-	assert_int_equal(time_ns, 8 * VLLM_MS); /* with what it waited before */
-	assert_true(request_token_ns(one, &time_ns));
-	assert_int_equal(time_ns, 2 * VLLM_MS);
-	assert_true(request_total_ns(one, &time_ns));
-	assert_int_equal(time_ns, 18 * VLLM_MS);
+	assert_string_equal(one->end_reason, "stop");
+	/* With what it waited before it was added. */
+	assert_int_equal(duration(one, INFERENCE_QUEUE), 2 * VLLM_MS + VLLM_MS / 2);
+	assert_int_equal(duration(one, INFERENCE_PREFILL), 4 * VLLM_MS);
+	assert_int_equal(duration(one, INFERENCE_TTFT), 6 * VLLM_MS + VLLM_MS / 2);
+	assert_int_equal(duration(one, INFERENCE_TPOT), 2 * VLLM_MS);
+	assert_int_equal(duration(one, INFERENCE_E2E), 16 * VLLM_MS + VLLM_MS / 2);
 	assert_int_equal(one->preempted_ns, 4 * VLLM_MS);
 	assert_int_equal(one->preemptions, 1);
 
 	/* Its begin and its end are not in the capture: nothing of them is known. */
-	other = &requests.rows.items[1];
-	assert_string_equal(other->id, "");
-	assert_false(request_queued_ns(other, &time_ns));
-	assert_false(request_first_token_ns(other, &time_ns));
-	assert_false(request_total_ns(other, &time_ns));
-	assert_false(other->output_known);
+	other = &inference.requests.items[0];
+	assert_string_equal(other->id, "[2]");
+	assert_false(other->is_named);
+	for (int i = 0; i < INFERENCE_METRIC_MAX; i++)
+		assert_false(inference_duration(other, (enum inference_metric)i, &time_ns));
+	assert_false(other->tokens_known);
 	assert_int_equal(other->preempted_at_ns, 14 * VLLM_MS);
-	requests_done(&requests);
 	model_free(model);
 }
 
@@ -177,9 +179,9 @@ static void test_tables(void **state)
 	assert_string_equal(file_of(&files, "request_lifecycle.csv"),
 		"request_id,started_sec,preempted_sec,resumed_sec,finished_sec,total_time_sec,"
 		"preemption_delay_sec,pid\r\n"
-		"\"a,b\",0.002999000,0.007999000,0.011999000,0.016999000,0.018000000,0.004000000,"
-		"7\r\n"
-		"2,,0.013999000,,,,,7\r\n");
+		"2,,0.013999000,,,,,7\r\n"
+		"\"a,b\",0.002999000,0.007999000,0.011999000,0.016999000,0.016500000,0.004000000,"
+		"7\r\n");
 	assert_string_equal(file_of(&files, "kv_cache_evictions.csv"),
 		"timestamp_sec,lifetime_sec,idle_sec,pid\r\n0.003999000,0.002000000,,7\r\n");
 	assert_non_null(strstr(file_of(&files, "kv_cache_summary.txt"), "Average idle: unknown"));

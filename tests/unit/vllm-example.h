@@ -51,7 +51,7 @@ static inline struct model *example_vllm(void)
 	example_process(&example, VLLM_PID, "vllm", 1);
 	example_thread(&example, VLLM_PID, VLLM_PID, "engine");
 	example_mark(&example, 1 * VLLM_MS, "request.added", NUMBER("request", 1),
-		TEXT("id", "a,b"), NUMBER("prompt_tokens", 10), NUMBER("waited_ns", 2 * VLLM_MS));
+		TEXT("id", "a,b"), NUMBER("prompt_tokens", 10), NUMBER("waited_ns", VLLM_MS / 2));
 	example_mark(&example, 3 * VLLM_MS, "request.scheduled", NUMBER("request", 1));
 	example_mark(&example, 3 * VLLM_MS, "batch", TEXT("phase", "prefill"),
 		NUMBER("requests", 1), NUMBER("max_requests", 4), NUMBER("tokens", 10),

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "analyses/program/range_fields.h"
-#include "analyses/program/requests.h"
 #include "base/map.h"
 #include "model/windows.h"
 
@@ -161,22 +160,18 @@ static int find_request(struct work *work, const struct model_range *mark, uint3
 {
 	struct key key;
 	size_t length = make_key(work->model, mark, &key);
-	char *text;
+	uint32_t text;
 	int r = intern_add(&work->keys, &key, length, ret_request);
 
 	if (r <= 0)
 		return r;
-	text = strdup(key.request);
-	if (!text)
-		return -ENOMEM;
-	r = array_append(&work->inference->texts, text);
-	if (r < 0) {
-		free(text);
+	r = intern_add(&work->inference->texts, key.request, strlen(key.request), &text);
+	if (r < 0)
 		return r;
-	}
 	return array_append(&work->inference->requests,
-		(struct inference_request){
-			.id = text, .process = mark->process, .tokens_known = true});
+		(struct inference_request){.id = intern_get(&work->inference->texts, text),
+			.process = mark->process,
+			.tokens_known = true});
 }
 
 static int add_mark(struct work *work, const struct model_range *range)
@@ -404,56 +399,6 @@ static void add_generates(struct work *work)
 	}
 }
 
-/* ---- from vLLM's hooks ---- */
-
-static int add_engine_request(struct inference *inference, const struct request *from)
-{
-	struct inference_request request = {
-		.id = from->id,
-		.process = from->process,
-		.arrival_ns = from->added_ns > from->waited_ns ? from->added_ns - from->waited_ns
-							       : from->added_ns,
-		.prefill_ns = from->scheduled_ns,
-		.first_ns = from->first_token_ns,
-		.last_ns = from->first_token_ns ? from->finished_ns : 0, /* else it had none */
-		.tokens = from->output_tokens,
-		.output_tokens = from->output_tokens,
-		.tokens_known = from->output_known,
-		.prompt_tokens = from->prompt_tokens,
-		.cached_tokens = MIN(from->cached_tokens, from->prompt_tokens),
-		.prompt_known = from->prompt_tokens > 0,
-		.preemptions = from->preemptions,
-		.preempted_ns = from->preempted_ns,
-		.end_reason = from->reason,
-		.of_engine = true,
-		.first_gap = inference->gaps.count,
-	};
-	char *text;
-	int r;
-
-	if (*request.id)
-		return array_append(&inference->requests, request);
-	if (asprintf(&text, "[%" PRIu64 "]", from->number) < 0)
-		return -ENOMEM;
-	r = array_append(&inference->texts, text);
-	if (r < 0) {
-		free(text);
-		return r;
-	}
-	request.id = text;
-	return array_append(&inference->requests, request);
-}
-
-static int add_engine_requests(struct work *work)
-{
-	_cleanup_requests_ struct requests requests = {0};
-	int r = requests_init(&requests, work->model);
-
-	for (size_t i = 0; r == 0 && i < requests.rows.count; i++)
-		r = add_engine_request(work->inference, &requests.rows.items[i]);
-	return r;
-}
-
 /* ---- of all requests ---- */
 
 static int add_value(struct work *work, bool known, double value)
@@ -545,7 +490,8 @@ int inference_init(struct inference *inference, const struct model *model)
 	r = fill_requests(&work);
 	if (r == 0)
 		add_generates(&work);
-	r = r ?: add_engine_requests(&work);
+	if (r == 0)
+		r = inference_add_engine(inference, model);
 	r = r ?: fill_metrics(&work);
 	r = r ?: fill_rates(&work);
 	if (r == 0 && inference->requests.count) {
@@ -563,9 +509,7 @@ int inference_init(struct inference *inference, const struct model *model)
 
 void inference_done(struct inference *inference)
 {
-	array_foreach (&inference->texts, text)
-		free(*text);
-	array_done(&inference->texts);
+	intern_done(&inference->texts);
 	array_done(&inference->requests);
 	array_done(&inference->gaps);
 }

@@ -30,6 +30,7 @@
 
 #include "analyses/inference/spread.h"
 #include "base/array.h"
+#include "base/map.h"
 #include "model/model.h"
 
 enum inference_metric {
@@ -63,11 +64,16 @@ struct inference_request {
 	uint64_t cached_tokens; /* of the prompt, that were not computed */
 	uint64_t batch;         /* sequences; 0: not known */
 	uint64_t preemptions, preempted_ns;
+	/* Of an engine; 0: not seen. */
+	uint64_t number, finished_ns;
+	uint64_t first_preempted_ns, last_resumed_ns;
+	uint64_t preempted_at_ns;    /* it is, since then */
 	size_t first_gap, gap_count; /* inference->gaps.items[first_gap] … */
 	const char *end_reason;      /* ""; NULL: the marks do not say */
 	bool prompt_known, tokens_known;
 	bool is_interrupted; /* between windows, where tokens came that were not counted */
 	bool of_engine;      /* by vLLM's scheduler, not by marks of its tokens */
+	bool is_named;       /* of an engine: else its number stands for the name */
 	bool is_filled;      /* while it is made */
 };
 
@@ -82,13 +88,16 @@ struct inference {
 	struct spread user_tokens_per_s, prefill_tokens_per_s;
 	uint64_t span_ns;    /* from the first begin to the last token; 0: not known */
 	double tokens_per_s; /* NaN: not known */
-	ARRAY_OF(char *) texts;
+	struct intern texts;
 };
 
 /* Returns 0 or -ENOMEM. Strings are the model's, or of `inference`. */
 int inference_init(struct inference *inference, const struct model *model);
 void inference_done(struct inference *inference);
 #define _cleanup_inference_ _cleanup_(inference_done)
+
+/* Of inference_init(): the requests of engines. Returns 0 or -ENOMEM. */
+int inference_add_engine(struct inference *inference, const struct model *model);
 
 /* False where it is not known. */
 bool inference_duration(

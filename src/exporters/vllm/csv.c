@@ -232,7 +232,7 @@ static int add_metadata(struct vllm_csv *csv, const struct export_options *optio
 
 static int add_all(struct vllm_csv *csv, const struct export_options *options)
 {
-	int r = requests_init(&csv->requests, csv->model);
+	int r = inference_init(&csv->inference, csv->model);
 
 	r = r ?: experts_init(&csv->experts, csv->model);
 	r = r ?: find_passes(csv);
@@ -258,7 +258,9 @@ static int vllm_csv_export(const struct model *model, const struct selection *se
 			"the capture has nothing that vLLM's hooks tell: record with --hooks vllm, "
 			"and look at the table of hooks that sonde record prints");
 	r = add_all(&csv, export_options_or_default(options));
-	requests_done(&csv.requests);
+	inference_done(&csv.inference);
+	array_done(&csv.requests);
+	intern_done(&csv.request_keys);
 	experts_done(&csv.experts);
 	array_done(&csv.passes);
 	if (r < 0)

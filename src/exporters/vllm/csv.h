@@ -2,8 +2,8 @@
 /* What the files of the vllm-csv export share: for vllm_csv*.c alone. */
 #pragma once
 
+#include "analyses/inference/inference.h"
 #include "analyses/program/experts.h"
-#include "analyses/program/requests.h"
 #include "base/json.h"
 #include "exporters/exporters.h"
 
@@ -19,7 +19,10 @@ struct vllm_pass {
 struct vllm_csv {
 	const struct model *model;
 	struct export_files *files;
-	struct requests requests;
+	struct inference inference;
+	/* Those of the engine, and which it is by process and number. */
+	ARRAY_OF(const struct inference_request *) requests;
+	struct intern request_keys;
 	struct experts experts;
 	ARRAY_OF(struct vllm_pass) passes; /* in the order of their starts */
 };

@@ -11,9 +11,9 @@
 #include "report/tables_json.h"
 
 /* The id, or the number where the capture began after it was told. */
-static void add_id(struct strbuf *out, const struct request *request)
+static void add_id(struct strbuf *out, const struct inference_request *request)
 {
-	if (*request->id)
+	if (request->is_named)
 		escape_csv(out, request->id);
 	else
 		strbuf_addf(out, "%llu", (unsigned long long)request->number);
@@ -30,39 +30,39 @@ static const struct {
 	{"request.finished", "finished"},
 };
 
-/* Requests by process and number. */
-struct request_finder {
-	struct intern keys;
-};
-
 struct request_key {
 	uint64_t process, number;
 };
 
-static int index_requests(struct request_finder *finder, const struct requests *requests)
+static int find_requests(struct vllm_csv *csv)
 {
 	int r = 0;
 
-	array_foreach (&requests->rows, request) {
+	for (size_t i = 0; r >= 0 && i < csv->inference.requests.count; i++) {
+		const struct inference_request *request = &csv->inference.requests.items[i];
 		const struct request_key key = {
 			.process = request->process, .number = request->number};
 		uint32_t id;
 
-		r = r < 0 ? r : intern_add(&finder->keys, &key, sizeof(key), &id);
+		if (!request->of_engine)
+			continue;
+		r = intern_add(&csv->request_keys, &key, sizeof(key), &id);
+		if (r > 0)
+			r = array_append(&csv->requests, request);
 	}
 	return MIN(r, 0);
 }
 
-static const struct request *find_request(const struct request_finder *finder,
+static const struct inference_request *find_request(
 	const struct vllm_csv *csv, const struct model_range *mark)
 {
 	struct request_key key = {.process = mark->process};
 	uint32_t id;
 
 	if (!range_u64(csv->model, mark, "request", &key.number) ||
-		!intern_find(&finder->keys, &key, sizeof(key), &id))
+		!intern_find(&csv->request_keys, &key, sizeof(key), &id))
 		return NULL;
-	return &csv->requests.rows.items[id];
+	return csv->requests.items[id];
 }
 
 static const char *event_of(const struct model_range *mark)
@@ -75,7 +75,7 @@ static const char *event_of(const struct model_range *mark)
 }
 
 static void add_event(struct strbuf *out, const struct vllm_csv *csv,
-	const struct model_range *mark, const char *event, const struct request *request)
+	const struct model_range *mark, const char *event, const struct inference_request *request)
 {
 	const struct model *model = csv->model;
 	uint64_t value;
@@ -86,8 +86,8 @@ static void add_event(struct strbuf *out, const struct vllm_csv *csv,
 	strbuf_addf(out, ",%s,", event);
 	escape_csv(out, range_text(model, mark, "reason"));
 	strbuf_add_char(out, ',');
-	if (request->scheduled_ns && request->scheduled_ns <= mark->start_ns)
-		vllm_csv_seconds(out, mark->start_ns - request->scheduled_ns);
+	if (request->prefill_ns && request->prefill_ns <= mark->start_ns)
+		vllm_csv_seconds(out, mark->start_ns - request->prefill_ns);
 	strbuf_add_char(out, ',');
 	if (range_u64(model, mark, "computed_tokens", &value))
 		strbuf_addf(out, "computed_tokens=%llu", (unsigned long long)value);
@@ -99,32 +99,27 @@ static void add_event(struct strbuf *out, const struct vllm_csv *csv,
 static int add_events(struct vllm_csv *csv)
 {
 	_cleanup_strbuf_ struct strbuf out = {0};
-	struct request_finder finder = {0};
-	int r = index_requests(&finder, &csv->requests);
 
 	strbuf_add(&out, "timestamp_sec,request_id,event,reason,running_time_sec,extra_info,"
 			 "pid\r\n");
-	for (size_t i = 0; r == 0 && i < csv->model->ranges.count; i++) {
-		const struct model_range *mark = &csv->model->ranges.items[i];
+	array_foreach (&csv->model->ranges, mark) {
 		const char *event = event_of(mark);
-		const struct request *request = event ? find_request(&finder, csv, mark) : NULL;
+		const struct inference_request *request = event ? find_request(csv, mark) : NULL;
 
 		if (request)
 			add_event(&out, csv, mark, event, request);
 	}
-	intern_done(&finder.keys);
-	return r ?: vllm_csv_add_file(csv, "preemption_events.csv", &out);
+	return vllm_csv_add_file(csv, "preemption_events.csv", &out);
 }
 
 /* ---- the life of each ---- */
 
-static void add_life(struct strbuf *out, const struct vllm_csv *csv, const struct request *request)
+static void add_life(
+	struct strbuf *out, const struct vllm_csv *csv, const struct inference_request *request)
 {
-	uint64_t total_ns;
-
 	add_id(out, request);
 	strbuf_add_char(out, ',');
-	vllm_csv_time(out, csv, request->scheduled_ns);
+	vllm_csv_time(out, csv, request->prefill_ns);
 	strbuf_add_char(out, ',');
 	vllm_csv_time(out, csv, request->first_preempted_ns);
 	strbuf_add_char(out, ',');
@@ -132,8 +127,8 @@ static void add_life(struct strbuf *out, const struct vllm_csv *csv, const struc
 	strbuf_add_char(out, ',');
 	vllm_csv_time(out, csv, request->finished_ns);
 	strbuf_add_char(out, ',');
-	if (request_total_ns(request, &total_ns))
-		vllm_csv_seconds(out, total_ns);
+	if (request->arrival_ns && request->finished_ns)
+		vllm_csv_seconds(out, request->finished_ns - request->arrival_ns);
 	strbuf_add_char(out, ',');
 	if (request->preemptions && !request->preempted_at_ns)
 		vllm_csv_seconds(out, request->preempted_ns);
@@ -145,11 +140,11 @@ static void add_life(struct strbuf *out, const struct vllm_csv *csv, const struc
 struct preemption_totals {
 	ARRAY_OF(uint64_t) reasons; /* by id of reason_names */
 	struct intern reason_names;
-	uint64_t running_ns, running, delay_ns, delays, longest_ns;
+	uint64_t preemptions, running_ns, running, delay_ns, delays, longest_ns;
 };
 
 static int add_preemption(struct preemption_totals *totals, const struct vllm_csv *csv,
-	const struct model_range *mark, const struct request *request)
+	const struct model_range *mark, const struct inference_request *request)
 {
 	const char *reason = range_text(csv->model, mark, "reason");
 	uint32_t id;
@@ -160,8 +155,8 @@ static int add_preemption(struct preemption_totals *totals, const struct vllm_cs
 	if (r < 0)
 		return r;
 	totals->reasons.items[id]++;
-	if (request->scheduled_ns && request->scheduled_ns <= mark->start_ns) {
-		totals->running_ns += mark->start_ns - request->scheduled_ns;
+	if (request->prefill_ns && request->prefill_ns <= mark->start_ns) {
+		totals->running_ns += mark->start_ns - request->prefill_ns;
 		totals->running++;
 	}
 	return 0;
@@ -169,25 +164,26 @@ static int add_preemption(struct preemption_totals *totals, const struct vllm_cs
 
 static int sum_preemptions(struct preemption_totals *totals, const struct vllm_csv *csv)
 {
-	struct request_finder finder = {0};
-	int r = index_requests(&finder, &csv->requests);
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < csv->model->ranges.count; i++) {
 		const struct model_range *mark = &csv->model->ranges.items[i];
 		bool is_one = mark->is_mark && vllm_csv_is(mark, "request.preempted");
-		const struct request *request = is_one ? find_request(&finder, csv, mark) : NULL;
+		const struct inference_request *request = is_one ? find_request(csv, mark) : NULL;
 
 		if (request)
 			r = add_preemption(totals, csv, mark, request);
 	}
-	array_foreach (&csv->requests.rows, request) {
+	array_foreach (&csv->requests, each) {
+		const struct inference_request *request = *each;
+
+		totals->preemptions += request->preemptions;
 		if (!request->preemptions || !request->last_resumed_ns)
 			continue;
 		totals->delays++;
 		totals->delay_ns += request->preempted_ns;
 		totals->longest_ns = MAX(totals->longest_ns, request->preempted_ns);
 	}
-	intern_done(&finder.keys);
 	return r;
 }
 
@@ -201,12 +197,12 @@ static void write_seconds(
 		json_null(json);
 }
 
-static void write_totals(struct json_writer *json, const struct preemption_totals *totals,
-	const struct requests *requests)
+static void write_totals(
+	struct json_writer *json, const struct preemption_totals *totals, size_t request_count)
 {
 	json_begin_object(json);
-	json_member_u64(json, "total_preemptions", requests->preemptions);
-	json_member_u64(json, "total_requests", requests->rows.count);
+	json_member_u64(json, "total_preemptions", totals->preemptions);
+	json_member_u64(json, "total_requests", request_count);
 	json_key(json, "preemption_reasons");
 	json_begin_object(json);
 	for (uint32_t i = 0; i < totals->reasons.count; i++)
@@ -227,7 +223,7 @@ static int add_summary(struct vllm_csv *csv)
 	struct preemption_totals totals = {0};
 	int r = sum_preemptions(&totals, csv);
 
-	write_totals(&json, &totals, &csv->requests);
+	write_totals(&json, &totals, csv->requests.count);
 	strbuf_add_char(&out, '\n');
 	intern_done(&totals.reason_names);
 	array_done(&totals.reasons);
@@ -237,13 +233,13 @@ static int add_summary(struct vllm_csv *csv)
 int vllm_csv_add_requests(struct vllm_csv *csv)
 {
 	_cleanup_strbuf_ struct strbuf lives = {0};
-	int r;
+	int r = find_requests(csv);
 
 	strbuf_add(&lives, "request_id,started_sec,preempted_sec,resumed_sec,finished_sec,"
 			   "total_time_sec,preemption_delay_sec,pid\r\n");
-	array_foreach (&csv->requests.rows, request)
-		add_life(&lives, csv, request);
-	r = add_events(csv);
+	array_foreach (&csv->requests, request)
+		add_life(&lives, csv, *request);
+	r = r ?: add_events(csv);
 	r = r ?: vllm_csv_add_file(csv, "request_lifecycle.csv", &lives);
 	return r ?: add_summary(csv);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast requests to models were answered: of all in short, and each. */
+/* How fast requests to models were answered, and their tokens came: of all in short, and each. */
+#include <string.h>
+
 #include "report/inference/figures.h"
 #include "report/sections.h"
 
@@ -8,7 +10,18 @@ static const struct report_shape gap_shape = REPORT_SHAPE(gap_columns);
 
 /* In the order of the columns. */
 static const enum inference_metric request_metrics[] = {INFERENCE_QUEUE, INFERENCE_PREFILL,
-	INFERENCE_TTFT, INFERENCE_TPOT, INFERENCE_E2E, INFERENCE_TTST, INFERENCE_DECODE};
+	INFERENCE_TTFT, INFERENCE_TTST, INFERENCE_TPOT, INFERENCE_E2E, INFERENCE_DECODE};
+
+#define BY_TOKEN "token"
+
+/* Tables of the same rows: times of requests, and of their tokens. */
+enum { REQUESTS, TOKENS };
+#define ONLY_TOKENS (1U << TOKENS)
+
+#define SPREAD(of)                                                                                 \
+	{                                                                                          \
+		.key = (of), .kind = REPORT_OBJECT, .shape = &report_spread_shape                  \
+	}
 
 static const struct report_column request_columns[] = {
 	{.key = "begin_ns",
@@ -20,10 +33,10 @@ static const struct report_column request_columns[] = {
 		.help = "false: the begin of the prefill stands for it"},
 	{.key = "queue_ns", .title = "Queued", .kind = REPORT_NS},
 	{.key = "prefill_ns", .title = "Prefill", .kind = REPORT_NS},
-	{.key = "ttft_ns", .title = "First token", .kind = REPORT_NS},
-	{.key = "tpot_ns", .title = "Per token", .kind = REPORT_NS},
+	{.key = "ttft_ns", .title = "First token", .kind = REPORT_NS, .views = REPORT_ALL_VIEWS},
+	{.key = "ttst_ns", .title = "Second", .kind = REPORT_NS, .views = ONLY_TOKENS},
+	{.key = "tpot_ns", .title = "Per token", .kind = REPORT_NS, .views = REPORT_ALL_VIEWS},
 	{.key = "e2e_ns", .title = "Total", .kind = REPORT_NS},
-	{.key = "ttst_ns", .kind = REPORT_NS},
 	{.key = "decode_ns", .kind = REPORT_NS},
 	{.key = "prompt_tokens", .title = "Prompt", .kind = REPORT_COUNT},
 	{.key = "cached_tokens",
@@ -31,8 +44,18 @@ static const struct report_column request_columns[] = {
 		.kind = REPORT_COUNT,
 		.hide = REPORT_HIDE_EMPTY},
 	{.key = "batch", .kind = REPORT_COUNT, .help = "sequences"},
-	{.key = "output_tokens", .title = "Output", .kind = REPORT_COUNT},
+	{.key = "output_tokens",
+		.title = "Output",
+		.kind = REPORT_COUNT,
+		.views = REPORT_ALL_VIEWS},
+	{.key = "tokens", .kind = REPORT_COUNT, .help = "of each sequence"},
 	{.key = "chunks", .kind = REPORT_COUNT},
+	{.title = "Mean gap", .kind = REPORT_NS, .views = ONLY_TOKENS},
+	{.title = "p50", .kind = REPORT_NS, .views = ONLY_TOKENS},
+	{.title = "p95", .kind = REPORT_NS, .views = ONLY_TOKENS},
+	{.title = "p99", .kind = REPORT_NS, .views = ONLY_TOKENS},
+	{.title = "Max", .kind = REPORT_NS, .views = ONLY_TOKENS},
+	SPREAD("between_tokens_ns"),
 	{.key = "preemptions",
 		.title = "Pre-empted",
 		.kind = REPORT_COUNT,
@@ -42,21 +65,18 @@ static const struct report_column request_columns[] = {
 	{.title = "End", .kind = REPORT_TEXT, .hide = REPORT_HIDE_EMPTY},
 	{.key = "within_limits", .kind = REPORT_FLAG, .help = "of --slo; null: not known"},
 	{.title = "Limits", .kind = REPORT_TEXT, .hide = REPORT_HIDE_EMPTY},
-	REPORT_JOULES_COLUMNS("J/token", 0),
+	REPORT_JOULES_COLUMNS("J/token", REPORT_ALL_VIEWS),
 	{.key = "itl_ns", .kind = REPORT_LIST, .shape = &gap_shape},
 	{.key = "pid", .kind = REPORT_INTEGER},
 	{.key = "id",
 		.title = "Request",
 		.kind = REPORT_TEXT,
+		.views = REPORT_ALL_VIEWS,
 		.shrinks_to = 16,
 		.unknown = REPORT_NO_REQUEST},
 };
 static const struct report_shape request_shape = REPORT_SHAPE(request_columns);
 
-#define SPREAD(of)                                                                                 \
-	{                                                                                          \
-		.key = (of), .kind = REPORT_OBJECT, .shape = &report_spread_shape                  \
-	}
 #define LIMIT(of)                                                                                  \
 	{                                                                                          \
 		.key = (of), .kind = REPORT_NS                                                     \
@@ -84,6 +104,7 @@ static const struct report_column goodput_columns[] = {
 static const struct report_shape goodput_shape = REPORT_SHAPE(goodput_columns);
 
 static const struct report_column columns[] = {
+	{.key = "tokens", .kind = REPORT_COUNT, .help = "marks of them, also of no request"},
 	{.key = "output_tokens", .kind = REPORT_COUNT},
 	{.key = "span_ns", .kind = REPORT_NS, .help = "from the first begin to the last token"},
 	{.key = "tokens_per_s", .kind = REPORT_NUMBER},
@@ -111,6 +132,8 @@ static const struct report_column columns[] = {
 	{.key = "edp_js", .kind = REPORT_NUMBER, .help = "joules times seconds"},
 	{.key = "edp_per_token_js", .kind = REPORT_NUMBER},
 	{.key = "requests_total", .kind = REPORT_COUNT},
+	{.key = "requests_ended", .kind = REPORT_COUNT, .help = "with a reason"},
+	{.key = "preemptions", .kind = REPORT_COUNT, .help = "of all requests"},
 	{.key = "requests", .kind = REPORT_ROWS, .shape = &request_shape},
 	{.kind = REPORT_ROWS, .shape = &report_metrics_shape},
 };
@@ -145,11 +168,25 @@ static void add_gaps(struct result *result, const struct inference *inference,
 	result_close(result);
 }
 
-static void add_request(struct result *result, const struct report_view *view, size_t index)
+/* Between tokens. */
+static void add_spread(struct result *result, const struct spread *gaps)
+{
+	const double values[] = {gaps->mean, gaps->p50, gaps->p95, gaps->p99, gaps->maximum};
+
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+		result_number(result, values[i]);
+	report_add_spread(result, gaps);
+}
+
+static int add_request(struct result *result, const struct report_view *view, size_t index)
 {
 	const struct inference_request *request = &view->inference->requests.items[index];
 	uint64_t begin_ns = inference_begin_ns(request), start_ns = model_start_ns(view->model);
+	struct spread gaps;
+	int r = inference_gaps(view->inference, request, &gaps);
 
+	if (r < 0)
+		return r;
 	result_known(result, begin_ns && begin_ns >= start_ns, begin_ns - start_ns);
 	result_flag(result, request->arrival_ns != 0);
 	for (size_t i = 0; i < ARRAY_SIZE(request_metrics); i++)
@@ -158,7 +195,9 @@ static void add_request(struct result *result, const struct report_view *view, s
 	result_known(result, request->prompt_known, request->cached_tokens);
 	result_known(result, request->batch != 0, request->batch);
 	result_known(result, request->tokens_known, request->output_tokens);
+	result_known(result, request->tokens_known, request->tokens);
 	result_known(result, !request->of_engine, request->chunks);
+	add_spread(result, &gaps);
 	result_known(result, request->of_engine, request->preemptions);
 	result_known(result, request->of_engine, request->preempted_ns);
 	add_end(result, request->end_reason);
@@ -169,16 +208,19 @@ static void add_request(struct result *result, const struct report_view *view, s
 	add_gaps(result, view->inference, request);
 	result_u64(result, view->model->processes.items[request->process].pid);
 	result_text(result, request->id);
+	return 0;
 }
 
-static uint32_t add_requests(struct result *result, const struct report_view *view, size_t count)
+static int add_requests(
+	struct result *result, const struct report_view *view, size_t count, uint32_t *ret_table)
 {
-	uint32_t table = result_open(result);
+	int r = 0;
 
-	for (size_t i = 0; i < count; i++)
-		add_request(result, view, i);
+	*ret_table = result_open(result);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = add_request(result, view, i);
 	result_close(result);
-	return table;
+	return r;
 }
 
 /* ---- of all ---- */
@@ -225,7 +267,13 @@ static void add_ratios(struct result *result, const struct report_view *view)
 static void add_all(struct result *result, const struct report_view *view)
 {
 	const struct inference *inference = view->inference;
+	uint64_t ended = 0, preemptions = 0;
 
+	array_foreach (&inference->requests, request) {
+		ended += request->end_reason && *request->end_reason;
+		preemptions += request->preemptions;
+	}
+	result_u64(result, inference->tokens);
 	result_u64(result, inference->output_tokens);
 	result_known(result, inference->span_ns != 0, inference->span_ns);
 	result_number(result, inference->tokens_per_s);
@@ -238,6 +286,13 @@ static void add_all(struct result *result, const struct report_view *view)
 	add_goodput(result, inference, view->slo);
 	add_ratios(result, view);
 	result_u64(result, inference->requests.count);
+	result_u64(result, ended);
+	result_u64(result, preemptions);
+}
+
+static bool of_tokens(const struct report_input *input)
+{
+	return input->by && strcmp(input->by, BY_TOKEN) == 0;
 }
 
 static void show_requests(
@@ -246,11 +301,14 @@ static void show_requests(
 	const struct report_view *view = input->recording;
 	struct energy_reasons reasons = {0};
 
-	result_heading(result, "Requests");
+	result_heading(result,
+		of_tokens(input) ? "Tokens (time to the first one, and between two of a request)"
+				 : "Requests");
 	result_show(result, table,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 8),
 			.left_out = left_out,
-			.noun = "requests"});
+			.noun = "requests",
+			.view = of_tokens(input) ? TOKENS : REQUESTS});
 	for (size_t i = 0; view->span_energy && i < view->joules->requests.count; i++)
 		energy_reasons_add(&reasons, &view->joules->requests.items[i]);
 	energy_reasons_say(&reasons, view, result);
@@ -262,7 +320,12 @@ static int make(struct result *result, const struct report_input *input)
 	const struct report_view *view = input->recording;
 	size_t count = view->inference->requests.count, filled;
 	uint32_t requests, metrics;
+	int r;
 
+	if (!count && of_tokens(input))
+		return report_nothing(result, input,
+			"There are no tokens: no process that was recorded reported any; "
+			"sonde.token(), sonde_token() and the hooks for transformers and vLLM do.");
 	if (!count)
 		return report_nothing(result, input,
 			"There are no requests: no process that was recorded reported tokens with "
@@ -271,7 +334,9 @@ static int make(struct result *result, const struct report_input *input)
 	filled = input->is_json || input->is_alone ? report_rows_wanted(input, count) : 0;
 	result_open(result);
 	add_all(result, view);
-	requests = add_requests(result, view, filled);
+	r = add_requests(result, view, filled, &requests);
+	if (r < 0)
+		return r;
 	metrics = report_add_metrics(result, view->inference);
 	result_close(result);
 	if (input->is_alone)
@@ -283,9 +348,12 @@ static int make(struct result *result, const struct report_input *input)
 	return 0;
 }
 
+static const struct report_name also[] = {{BY_TOKEN, "how fast tokens came"}, {0}};
+
 const struct report_section inference_section = {
 	.value = {.key = "inference", .kind = REPORT_OBJECT, .shape = &shape},
 	.by = "request",
+	.also = also,
 	.summary = "how long requests to models took",
 	.needs = REPORT_NEEDS_RECORDING,
 	.shows = SELECTION_RANGES,
