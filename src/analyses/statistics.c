@@ -5,7 +5,159 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyses/trace_order.h"
 #include "base/macros.h"
+
+static int compare_values(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static void sort(double *values, size_t count)
+{
+	if (count)
+		qsort(values, count, sizeof(*values), compare_values);
+}
+
+/* ---- quantiles between values ---- */
+
+/* Of sorted values: that at `part` of the way from the first to the last. */
+static double quantile(const double *values, size_t count, double part)
+{
+	double place = part * (double)(count - 1);
+	size_t below = MIN((size_t)place, count - 1), above = MIN(below + 1, count - 1);
+
+	return values[below] + (values[above] - values[below]) * (place - (double)below);
+}
+
+static void describe_sorted(struct trace_describe *describe, const double *values, size_t count)
+{
+	const double none = (double)NAN;
+	double squares = 0;
+
+	*describe =
+		(struct trace_describe){0, 0, none, none, none, none, none, none, none, none, none};
+	if (!count)
+		return;
+	describe->count = count;
+	for (size_t i = 0; i < count; i++)
+		describe->sum += values[i];
+	describe->mean = describe->sum / (double)count;
+	for (size_t i = 0; i < count; i++)
+		squares += (values[i] - describe->mean) * (values[i] - describe->mean);
+	if (count > 1)
+		describe->deviation = sqrt(squares / (double)(count - 1));
+	describe->least = values[0];
+	describe->quarter = quantile(values, count, 0.25);
+	describe->median = quantile(values, count, 0.5);
+	describe->three_quarters = quantile(values, count, 0.75);
+	describe->p90 = quantile(values, count, 0.9);
+	describe->p99 = quantile(values, count, 0.99);
+	describe->most = values[count - 1];
+}
+
+void trace_describe(struct trace_describe *ret_describe, double *values, size_t count)
+{
+	sort(values, count);
+	describe_sorted(ret_describe, values, count);
+}
+
+int trace_describe_ns(struct trace_describe *ret_describe, const int64_t *values, size_t count)
+{
+	_cleanup_free_ double *sorted = calloc(count + 1, sizeof(*sorted));
+	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
+
+	if (!sorted || !order || trace_order_stable(values, order, count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = (double)values[order[i]];
+	describe_sorted(ret_describe, sorted, count);
+	return 0;
+}
+
+/* ---- percentiles that are values ---- */
+
+struct spread spread_of(struct spread_values *values)
+{
+	const double *items = values->items.items;
+	size_t count = values->items.count;
+	double sum = 0;
+
+	if (!count)
+		return (struct spread){0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+	sort(values->items.items, count);
+	array_foreach (&values->items, value)
+		sum += *value;
+	return (struct spread){
+		.count = count,
+		.mean = sum / (double)count,
+		.minimum = items[0],
+		.p50 = items[statistics_rank(count, 50)],
+		.p90 = items[statistics_rank(count, 90)],
+		.p95 = items[statistics_rank(count, 95)],
+		.p99 = items[statistics_rank(count, 99)],
+		.maximum = items[count - 1],
+	};
+}
+
+/* ---- medians of many rows ---- */
+
+int medians_add(struct medians *medians, uint32_t row, int64_t value)
+{
+	return array_append(&medians->values, (struct medians_value){row, value});
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct medians_value *a = left, *b = right;
+
+	if (a->row != b->row)
+		return a->row < b->row ? -1 : 1;
+	return a->value < b->value ? -1 : a->value > b->value;
+}
+
+void medians_finish(struct medians *medians)
+{
+	if (medians->values.count)
+		qsort(medians->values.items, medians->values.count, sizeof(*medians->values.items),
+			compare_rows);
+}
+
+static size_t first_of(const struct medians *medians, uint64_t row)
+{
+	size_t first = 0, last = medians->values.count;
+
+	while (first < last) {
+		size_t middle = first + (last - first) / 2;
+
+		if (medians->values.items[middle].row < row)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	return first;
+}
+
+int64_t medians_of(const struct medians *medians, uint32_t row)
+{
+	size_t first = first_of(medians, row), end = first_of(medians, (uint64_t)row + 1);
+	int64_t low, high;
+
+	if (first == end)
+		return 0;
+	low = medians->values.items[first + (end - first - 1) / 2].value;
+	high = medians->values.items[first + (end - first) / 2].value;
+	return low + (high - low) / 2;
+}
+
+void medians_done(struct medians *medians)
+{
+	array_done(&medians->values);
+}
+
+/* ---- tests ---- */
 
 static double two_sided(double z)
 {
@@ -65,7 +217,7 @@ double statistics_two_means(
 	return variance > 0 ? two_sided((mean2 - mean1) / sqrt(variance)) : 0;
 }
 
-static int compare_values(const void *left, const void *right, void *context)
+static int compare_p_values(const void *left, const void *right, void *context)
 {
 	const double *values = context;
 	double a = values[*(const size_t *)left], b = values[*(const size_t *)right];
@@ -82,7 +234,7 @@ int statistics_benjamini_hochberg(double *p_values, size_t count)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		order[i] = i;
-	qsort_r(order, count, sizeof(*order), compare_values, p_values);
+	qsort_r(order, count, sizeof(*order), compare_p_values, p_values);
 	for (size_t rank = count; rank > 0; rank--) {
 		double *p = &p_values[order[rank - 1]];
 

@@ -1,9 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tests behind "significantly". */
+/* What is said of many values: quantiles and the like; and the tests behind "significantly". */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/array.h"
+
+/* ---- quantiles between values ---- */
+
+/* As pandas' describe() has it. */
+struct trace_describe {
+	uint64_t count;
+	double sum, mean;
+	double deviation; /* of the sample, with count - 1; NaN of one value */
+	/* Quantiles between two values are interpolated linearly. NaN of none, as is the mean. */
+	double least, quarter, median, three_quarters, p90, p99, most;
+};
+
+/* Sorts the values. */
+void trace_describe(struct trace_describe *ret_describe, double *values, size_t count);
+/* The same of times; quantiles of many are found in linear time. Returns 0 or -ENOMEM. */
+int trace_describe_ns(struct trace_describe *ret_describe, const int64_t *values, size_t count);
+
+/* ---- percentiles that are values ---- */
+
+/*
+ * The place of percentile p in `count` > 0 sorted values, by nearest rank: that of the smallest
+ * value that at least p % of all do not exceed, so that it is one that was measured.
+ */
+static inline size_t statistics_rank(size_t count, size_t percent)
+{
+	return (count * percent + 99) / 100 - 1;
+}
+
+struct spread_values {
+	ARRAY_OF(double) items;
+};
+
+/* Without a value, all but `count` are NaN. */
+struct spread {
+	uint64_t count;
+	double mean, minimum, p50, p90, p95, p99, maximum;
+};
+
+/* Sorts the values. Percentiles are by nearest rank. */
+struct spread spread_of(struct spread_values *values);
+
+/* ---- medians of many rows ---- */
+
+/* The rows' values are collected first. */
+struct medians {
+	ARRAY_OF(struct medians_value {
+		uint32_t row;
+		int64_t value;
+	})
+	values;
+};
+
+/* Returns 0 or -ENOMEM. */
+int medians_add(struct medians *medians, uint32_t row, int64_t value);
+/* After the last one: sorts them. */
+void medians_finish(struct medians *medians);
+/* Of two in the middle their mean; 0 of a row without values. */
+int64_t medians_of(const struct medians *medians, uint32_t row);
+void medians_done(struct medians *medians);
+
+/* ---- tests ---- */
 
 /*
  * Two-sided p-value that two proportions are equal, k1 of n1 and k2 of n2, with the variance

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "analyses/device/communication.h"
-#include "analyses/trace_describe.h"
+#include "analyses/statistics.h"
 #include "report/section.h"
 #include "report/timeline.h"
 #include "report/view.h"

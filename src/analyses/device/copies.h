@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "analyses/trace_describe.h"
+#include "analyses/statistics.h"
 #include "analyses/trace_view.h"
 
 struct copy_point {

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "analyses/trace_describe.h"
+#include "analyses/statistics.h"
 #include "analyses/trace_view.h"
 
 enum device_idle_cause {

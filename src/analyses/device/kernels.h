@@ -7,7 +7,7 @@
 #pragma once
 
 #include "analyses/device/communication.h"
-#include "analyses/medians.h"
+#include "analyses/statistics.h"
 #include "analyses/trace_view.h"
 #include "base/map.h"
 

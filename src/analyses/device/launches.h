@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analyses/trace_describe.h"
+#include "analyses/statistics.h"
 #include "analyses/trace_view.h"
 
 /* What is worth a look: the limits of HTA's kernel launch statistics. */

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "analyses/trace_describe.h"
+#include "analyses/statistics.h"
 #include "analyses/trace_view.h"
 
 /* CUDA's limit of launches that wait on a stream: the next call blocks. */

@@ -28,7 +28,7 @@
  */
 #pragma once
 
-#include "analyses/inference/spread.h"
+#include "analyses/statistics.h"
 #include "base/array.h"
 #include "base/map.h"
 #include "model/model.h"

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analyses/statistics.h"
 #include "base/macros.h"
 
 struct times {
@@ -103,12 +104,6 @@ static int compare_times(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* The smallest time that at least this part of all do not exceed. */
-static uint64_t percentile(const struct times *sorted, unsigned percent)
-{
-	return sorted->items.items[(sorted->items.count * percent + 99) / 100 - 1];
-}
-
 static void take_times(struct step_row *row, struct times *times)
 {
 	row->count = times->items.count;
@@ -119,8 +114,8 @@ static void take_times(struct step_row *row, struct times *times)
 		row->total_ns += *time_ns;
 	row->minimum_ns = times->items.items[0];
 	row->maximum_ns = times->items.items[row->count - 1];
-	row->p50_ns = percentile(times, 50);
-	row->p95_ns = percentile(times, 95);
+	row->p50_ns = times->items.items[statistics_rank(row->count, 50)];
+	row->p95_ns = times->items.items[statistics_rank(row->count, 95)];
 }
 
 static int sum_up(struct step_use *use, const struct model *model)

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "analyses/program/range_fields.h"
+#include "analyses/statistics.h"
 #include "report/tables_json.h"
 
 /* ---- times and numbers ---- */
@@ -89,11 +90,9 @@ void vllm_values_write(
 	json_member_double(json, "min_ms", values->of.items[0]);
 	json_member_double(json, "max_ms", values->of.items[count - 1]);
 	for (; *percentiles; percentiles++) {
-		/* The smallest value that is not less than so many of all. */
-		size_t rank = (count * *percentiles + 99) / 100;
-
 		snprintf(key, sizeof(key), "p%u_ms", *percentiles);
-		json_member_double(json, key, values->of.items[rank - 1]);
+		json_member_double(
+			json, key, values->of.items[statistics_rank(count, *percentiles)]);
 	}
 }
 
