@@ -184,6 +184,21 @@ bool model_sample_counts(const struct model_sample *sample, enum model_weight we
 	return weight == MODEL_WEIGHT_WALL || waits == (weight == MODEL_WEIGHT_WAIT);
 }
 
+uint32_t model_only_rank(const struct model *model, uint32_t *ret_world_size)
+{
+	uint32_t rank = MODEL_NONE;
+
+	array_foreach (&model->processes, process) {
+		if (process->rank == MODEL_NONE)
+			continue;
+		if (rank != MODEL_NONE && rank != process->rank)
+			return MODEL_NONE;
+		rank = process->rank;
+		*ret_world_size = process->world_size;
+	}
+	return rank;
+}
+
 uint64_t model_running_samples(const struct model *model)
 {
 	uint64_t count = 0;

@@ -448,6 +448,10 @@ uint64_t model_duration_ns(const struct model *model);
 /* From its beginning to its end, with the time outside of windows. */
 uint64_t model_elapsed_ns(const struct model *model);
 
+/* The one rank of all processes that have one, and the size of its job (0: not known); MODEL_NONE:
+ * none has, or there are several. */
+uint32_t model_only_rank(const struct model *model, uint32_t *ret_world_size);
+
 /* An allocation or release of a device's own memory, or of managed memory; else of the host's. */
 bool model_is_device_memory(const struct model_device_memory *memory);
 /* What a GPU of a process is called, by its number in struct capture_gpu; "" when unknown. */

@@ -443,6 +443,7 @@ static int trace_of_recording(struct trace **ret_trace, const struct model *mode
 	if (r == 0) {
 		trace->has_fractions = true;
 		trace->arguments_kept = true;
+		trace->rank = model_only_rank(model, &trace->world_size);
 		trace->damage.truncated = model->completeness.truncated;
 		find_origin(&rows);
 		r = add_words(&rows);

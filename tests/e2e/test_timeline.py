@@ -7,7 +7,7 @@ import glob
 import pytest
 
 # Sections of rows, which all three have: their figures must be the same.
-SECTIONS = ("summary", "temporal", "launches", "queue", "memory")
+SECTIONS = ("summary", "temporal", "launches", "queue", "kernel", "bandwidth", "idle", "memory")
 
 
 @pytest.fixture
@@ -27,16 +27,26 @@ def forms(sonde, tmp_path):
     return run
 
 
+def causes_of(causes):
+    """Samples say what a thread did before a launch: without them that is one cause of idle time."""
+    known = ("blocking_call", "launch", "kernel_wait", "other", "unknown")
+    return {"host": sum(time for cause, time in causes.items() if cause not in known),
+            **{cause: causes.get(cause, 0) for cause in known}}
+
+
 def section_of(report, name):
-    """Samples say what a thread did before a launch: without them that is one cause of idle time. Each has a zero of
-    time of its own."""
+    """Without what only a recording knows: samples, the facts of GPUs, and when it began."""
+    if name == "summary":
+        return {**report[name], "idle_by_cause_ns": causes_of(report[name]["idle_by_cause_ns"])}
+    if name == "idle":
+        return [{**row, "causes": causes_of({cause["cause"]: cause["idle_ns"] for cause in row["causes"]})}
+                for row in report[name]]
+    if name == "kernel":
+        facts = {"theoretical_occupancy": None, "occupancy_limit": None}
+        return {**report[name], "kernels": [{**row, **facts} for row in report[name]["kernels"]]}
     if name == "memory":
         return [{**row, "peak_ns": None} for row in report[name]]
-    if name != "summary":
-        return report[name]
-    causes = dict(report[name]["idle_by_cause_ns"])
-    rest = {cause: causes.pop(cause) for cause in ("blocking_call", "launch", "kernel_wait", "other", "unknown")}
-    return {**report[name], "idle_by_cause_ns": {**rest, "host": sum(causes.values())}}
+    return report[name]
 
 
 def advice_of(report):
@@ -118,3 +128,47 @@ def test_recordings_of_cuda_differ_as_their_exports_do(check_diffs, sonde_path):
     rows = {(row["kind"], row["name"]): row for row in found["work"]["rows"]}
     scale = rows["kernel", "scale"]
     assert scale["count_after"] == 2 * scale["count_before"] and scale["change"] == "more"
+
+
+# Rank 1 computes three times as long.
+RANK = """
+import os, time
+import sonde
+
+for step in range(4):
+    with sonde.range("forward"):
+        until = time.thread_time() + (0.03 if os.environ["RANK"] == "1" else 0.01)
+        while time.thread_time() < until:
+            pass
+    sonde.step("train")
+"""
+
+
+def ranges_of(report):
+    """What ranks are compared by, without what samples say, and domains, which Kineto's files do not have."""
+    rows = [row for row in report["ranks"]["rows"] if row["kind"] == "range"]
+    without = {"cpu_time_ns": None, "wait_time_ns": None}
+    nothing = {"domain": None, "difference": None, "difference_ns": None}
+    return [{**row, **nothing, "ranks": [{**one, **without} for one in row["ranks"]]} for row in rows]
+
+
+def test_recordings_of_ranks_and_what_is_made_of_them_have_one_report(sonde, sonde_path, tmp_path):
+    program, both = tmp_path / "program.py", tmp_path / "both.pftrace"
+    program.write_text(RANK)
+    exports = [tmp_path / f"rank{rank}.json" for rank in range(2)]
+    for rank, export in enumerate(exports):
+        capture = tmp_path / f"rank{rank}.pftrace"
+        sonde("record", "-F", 499, "-o", capture, "--", "/usr/bin/python3", program, check=0,
+              env={"PYTHONPATH": str(sonde_path.parent / "python"), "RANK": str(rank), "WORLD_SIZE": "2"})
+        sonde("export", "-f", "chrome", "-o", export, capture, check=0)
+        with both.open("ab") as file:
+            file.write(capture.read_bytes())
+    sonde("import", "-o", tmp_path / "imported.pftrace", *exports, check=0)
+    recorded = sonde("report", "--json", both, check=0).json()
+    (forward,) = ranges_of(recorded)
+    assert (forward["name"], forward["slowest_rank"], len(forward["ranks"])) == ("forward", 1, 2)
+    assert recorded["ranks"]["rows"][0]["kind"] == "step"
+    for paths in (exports, [tmp_path / "imported.pftrace"]):
+        other = sonde("report", "--json", *paths, check=0).json()
+        assert ranges_of(other) == [forward]
+        assert other["ranks"]["rows"][0]["kind"] == "step"

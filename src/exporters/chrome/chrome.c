@@ -253,6 +253,22 @@ static void write_names(struct strbuf *out, const struct model *model, const uin
 			&json, "thread_name", thread->name, numbers[thread->process], &thread->tid);
 }
 
+/* A file is of one rank. */
+static void write_rank(struct json_writer *json, const struct model *model)
+{
+	uint32_t world_size = 0, rank = model_only_rank(model, &world_size);
+
+	if (rank == MODEL_NONE)
+		return;
+	json_key(json, "distributedInfo");
+	json_begin_object(json);
+	json_key(json, "rank");
+	json_u64(json, rank);
+	json_key(json, "world_size");
+	json_u64(json, world_size);
+	json_end_object(json);
+}
+
 static int write_document(struct strbuf *out, const struct model *model,
 	const struct export_options *options, const struct slices *slices,
 	const struct slice_texts *texts, const uint64_t *numbers)
@@ -269,6 +285,7 @@ static int write_document(struct strbuf *out, const struct model *model,
 		json_u64(&json, model->session.start_realtime_ns + clock.origin_ns -
 					model->session.start_time_ns - clock.first_ns);
 	}
+	write_rank(&json, model);
 	json_key(&json, "displayTimeUnit");
 	json_string(&json, "ms");
 	json_key(&json, "otherData");

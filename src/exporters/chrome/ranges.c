@@ -58,6 +58,15 @@ static void end_event(
 	add_place(ranges, range, line);
 }
 
+/* Of ranges that a program did not put into a domain it is what tools for the PyTorch profiler's
+ * traces look for. */
+static const char *category(const struct model_range *range)
+{
+	bool is_own = !*range->domain || strcmp(range->domain, "sonde") == 0;
+
+	return is_own ? "user_annotation" : range->domain;
+}
+
 static void begin_event(struct ranges *ranges, struct json_writer *json, const char *phase,
 	const struct model_range *range)
 {
@@ -65,7 +74,7 @@ static void begin_event(struct ranges *ranges, struct json_writer *json, const c
 	json_begin_object(json);
 	json_member_text(json, "ph", phase);
 	json_member_text(json, "name", *range->name ? range->name : "[no name]");
-	json_member_text(json, "cat", *range->domain ? range->domain : "range");
+	json_member_text(json, "cat", category(range));
 }
 
 static void name_line(struct ranges *ranges, const struct model_range *range, uint32_t line)
