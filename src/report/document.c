@@ -188,7 +188,7 @@ static int print(const struct report_document *document, const struct report_sec
 	return section->print ? section->print(&input) : 0;
 }
 
-int report_document_print(
+static int document_print(
 	const struct report_document *document, const struct terminal *terminal, struct strbuf *out)
 {
 	_cleanup_(results_done) struct results results = {.count = count_sections()};
@@ -268,7 +268,7 @@ static void write_advice(const struct results *results, struct json_writer *json
 	json_end_array(json);
 }
 
-int report_document_json(const struct report_document *document, struct strbuf *out)
+static int document_json(const struct report_document *document, struct strbuf *out)
 {
 	_cleanup_(results_done) struct results results = {.count = count_sections()};
 	struct json_writer json = {.out = out, .pretty = true};
@@ -299,7 +299,7 @@ int report_document_json(const struct report_document *document, struct strbuf *
 
 /* ---- CSV ---- */
 
-int report_document_csv(const struct report_document *document, struct strbuf *out)
+static int document_csv(const struct report_document *document, struct strbuf *out)
 {
 	const struct report_section *section =
 		report_section_find(document->by, kinds_of(&document->input));
@@ -321,9 +321,9 @@ int report_document_csv(const struct report_document *document, struct strbuf *o
 int report_document_write(const struct report_document *document, enum report_form form,
 	const struct terminal *terminal, struct strbuf *out, struct errmsg *err)
 {
-	int r = form == REPORT_FORM_CSV    ? report_document_csv(document, out)
-		: form == REPORT_FORM_JSON ? report_document_json(document, out)
-					   : report_document_print(document, terminal, out);
+	int r = form == REPORT_FORM_CSV    ? document_csv(document, out)
+		: form == REPORT_FORM_JSON ? document_json(document, out)
+					   : document_print(document, terminal, out);
 
 	if (r == -ENOMSG)
 		return errmsg_set(err, r,

@@ -18,16 +18,9 @@ struct report_document {
 	void *context;
 };
 
-/* Each appends to `out`. Returns 0, -ENOMEM, or an error of weigh(). */
-int report_document_print(const struct report_document *document, const struct terminal *terminal,
-	struct strbuf *out);
-int report_document_json(const struct report_document *document, struct strbuf *out);
-/* Of the first section that `by` names. -ENOMSG: it has no rows. */
-int report_document_csv(const struct report_document *document, struct strbuf *out);
-
 /*
- * One of them. Returns 0 or a negative errno with a sentence; -ENODATA is of weigh(), which has set
- * one.
+ * Appends to `out`; CSV of the first section that `by` names. Returns 0 or a negative errno with a
+ * sentence; -ENODATA is of weigh(), which has set one.
  */
 int report_document_write(const struct report_document *document, enum report_form form,
 	const struct terminal *terminal, struct strbuf *out, struct errmsg *err);

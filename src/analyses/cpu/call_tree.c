@@ -13,11 +13,6 @@ static const char *const root_names[CALL_TREE_ROOTS_MAX] = {
 	[CALL_TREE_ROOTS_THREAD] = "thread",
 };
 
-const char *call_tree_roots_to_string(enum call_tree_roots roots)
-{
-	return roots >= 0 && roots < CALL_TREE_ROOTS_MAX ? root_names[roots] : NULL;
-}
-
 enum call_tree_roots call_tree_roots_from_string(const char *name)
 {
 	for (int i = 0; i < CALL_TREE_ROOTS_MAX; i++) {

@@ -22,7 +22,6 @@ enum call_tree_roots {
 };
 
 /* "none", "process", "thread" */
-const char *call_tree_roots_to_string(enum call_tree_roots roots);
 enum call_tree_roots call_tree_roots_from_string(const char *name);
 
 enum call_tree_kind {

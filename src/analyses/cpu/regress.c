@@ -52,11 +52,6 @@ const char *regress_kind_to_string(enum regress_kind kind)
 	return kind_names[kind];
 }
 
-const char *regress_verdict_to_string(enum regress_verdict verdict)
-{
-	return verdict_names[verdict];
-}
-
 const char *regress_verdict_name(const struct regress *regress, enum regress_verdict verdict)
 {
 	if (regress->is_energy && verdict <= REGRESS_FASTER)

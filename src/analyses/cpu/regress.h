@@ -59,7 +59,6 @@ enum regress_verdict {
 };
 
 const char *regress_kind_to_string(enum regress_kind kind);
-const char *regress_verdict_to_string(enum regress_verdict verdict);
 struct regress;
 /* "more" and "less" in place of "slower" and "faster", where energy is compared. */
 const char *regress_verdict_name(const struct regress *regress, enum regress_verdict verdict);

@@ -149,13 +149,28 @@ static enum row_diff_kind kind_of(const struct trace *trace, const struct trace_
 	}
 }
 
-/* Of what is no work. Kineto's "Trace" rows say how long it traced. */
+/*
+ * Rows of no thread's doing: Kineto's say how long it traced, and those of sonde's exports are
+ * samples that were joined into slices.
+ */
+static bool is_drawn(const struct trace *trace, const struct trace_event *event)
+{
+	static const char *const categories[] = {
+		"Trace", "native", "interpreted", "jit", "os_kernel"};
+	const char *category = trace_text(trace, event->category_name);
+
+	for (size_t i = 0; event->category == TRACE_OTHER && i < ARRAY_SIZE(categories); i++) {
+		if (strcmp(category, categories[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Of what is no work. */
 static bool counts(const struct trace_view *view, const struct trace_event *event)
 {
-	if (event->duration_ns == TRACE_NO_DURATION || trace_is_work(event))
-		return false;
-	return trace_view_has(view, event) &&
-	       strcmp(trace_text(view->trace, event->category_name), "Trace") != 0;
+	return event->duration_ns != TRACE_NO_DURATION && !trace_is_work(event) &&
+	       trace_view_has(view, event) && !is_drawn(view->trace, event);
 }
 
 static int add_view(struct row_diff *diff, int side, const struct trace_view *view)
@@ -354,7 +369,8 @@ enum row_diff_change row_diff_change_of(const struct row_diff_row *row)
 	return isnan(row->duration_q) ? ROW_DIFF_TOO_FEW : ROW_DIFF_NOISE;
 }
 
-double row_diff_known_change_ns(const struct row_diff_row *row)
+/* What is more than noise: the count's part, and that of durations that differ. */
+static double known_change_ns(const struct row_diff_row *row)
 {
 	return row->by_count_ns + (differs(row) ? row->by_duration_ns : 0);
 }
@@ -366,7 +382,7 @@ void row_diff_find_regression(
 	struct row_diff_regression found = {0};
 
 	array_foreach (&diff->rows, row) {
-		double change_ns = row_diff_known_change_ns(row);
+		double change_ns = known_change_ns(row);
 		double slower = all > 0 ? 100 * change_ns / all : 0;
 
 		if (!is_work(row->kind))

@@ -123,10 +123,6 @@ int row_diff_add(
 void row_diff_end(struct row_diff_adding *adding);
 int row_diff_finish(struct row_diff *diff);
 
-/* Of the change, what is known to be more than noise: the count's part, and that of the durations
- * where they differ significantly. */
-double row_diff_known_change_ns(const struct row_diff_row *row);
-
 /*
  * The gate of --fail-above: what device work got slower by more than `percent` of all device time
  * of "before", of which there must be some.
