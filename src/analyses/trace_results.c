@@ -28,7 +28,8 @@ const struct device_idle *trace_results_idle(struct trace_results *results, size
 	if (!rank)
 		return NULL;
 	if (!rank->has_idle)
-		rank->has_idle = device_idle_init(&rank->idle, &results->views[index]) == 0;
+		rank->has_idle =
+			results->definitions->idle(&rank->idle, &results->views[index]) == 0;
 	return rank->has_idle ? &rank->idle : NULL;
 }
 
@@ -39,7 +40,8 @@ const struct launches *trace_results_launches(struct trace_results *results, siz
 	if (!rank)
 		return NULL;
 	if (!rank->has_launches)
-		rank->has_launches = launches_init(&rank->launches, &results->views[index]) == 0;
+		rank->has_launches = results->definitions->launches(
+					     &rank->launches, &results->views[index]) == 0;
 	return rank->has_launches ? &rank->launches : NULL;
 }
 

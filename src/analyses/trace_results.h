@@ -3,10 +3,9 @@
  * first asked for. */
 #pragma once
 
-#include "analyses/device/idle.h"
+#include "analyses/definitions.h"
 #include "analyses/device/idle_rows.h"
 #include "analyses/device/kernels.h"
-#include "analyses/device/launches.h"
 #include "analyses/device/temporal.h"
 
 struct trace_rank_results {
@@ -16,8 +15,9 @@ struct trace_rank_results {
 	bool has_temporal, has_idle, has_launches;
 };
 
-/* Zero-initialise but for the first two. */
+/* Zero-initialise but for the first three. */
 struct trace_results {
+	const struct trace_definitions *definitions;
 	const struct trace_view *views; /* one of each rank, by rank */
 	size_t count;
 	struct trace_rank_results *ranks; /* NULL: nothing was asked for */

@@ -40,7 +40,7 @@ void columns_name_device(const struct trace_report *report, const struct trace_v
 {
 	bool is_known = report->count > 1 || view->trace->rank != MODEL_NONE;
 
-	if (report->count > 1 || (view->options.hta_compatible && is_known)) {
+	if (report->count > 1 || (view->devices.items[device].is_all && is_known)) {
 		strbuf_addf(out, "rank %u", view->rank);
 		if (view->devices.count < 2)
 			return;

@@ -44,6 +44,12 @@ void columns_add_stream(struct result *result, const struct trace_report *report
 		.views = REPORT_ALL_VIEWS                                                          \
 	}
 
+/* A figure that the table of another tool's definitions shows in place of ours. */
+#define REPORT_FOREIGN_NUMBER(of_title)                                                            \
+	{                                                                                          \
+		.title = (of_title), .kind = REPORT_NUMBER, .views = 1U << REPORT_VIEW_FOREIGN     \
+	}
+
 /* A frame of a recording: its line and its function. */
 #define REPORT_FRAME_COLUMNS(line_title)                                                           \
 	{.title = (line_title), .kind = REPORT_TEXT, .is_path = true, .shrinks_to = 14},           \

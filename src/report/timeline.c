@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "analyses/program/trace_programs.h"
+#include "compat/hta/hta.h"
 #include "model/trace_capture.h"
 
 bool trace_report_has_works(const struct trace_report *report)
@@ -24,7 +25,7 @@ static int add_view(struct report_timeline *timeline, const struct trace *trace,
 
 	if (rank != UINT64_MAX && rank != own)
 		return 0;
-	r = trace_view_init(&view, trace, index, options);
+	r = timeline->report.definitions->view(&view, trace, index, options);
 	if (r < 0)
 		return r;
 	r = array_append(&timeline->views, view);
@@ -38,6 +39,8 @@ int report_timeline_init(struct report_timeline *timeline, struct trace *const *
 {
 	int r = 0;
 
+	timeline->report.definitions =
+		options->hta_compatible ? &hta_definitions : &own_definitions;
 	for (uint32_t i = 0; r == 0 && i < count; i++)
 		r = add_view(timeline, traces[i], i, rank, options);
 	if (r < 0)
@@ -46,6 +49,7 @@ int report_timeline_init(struct report_timeline *timeline, struct trace *const *
 		return errmsg_set(err, -ENODATA,
 			"there is no trace of rank %llu: leave out --rank to see which there are",
 			(unsigned long long)rank);
+	timeline->results.definitions = timeline->report.definitions;
 	timeline->results.views = timeline->views.items;
 	timeline->results.count = timeline->views.count;
 	timeline->report.views = timeline->views.items;

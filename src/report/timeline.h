@@ -20,11 +20,26 @@ struct trace_choice {
 
 /* What sections get. Several ranks are rows or columns of one table. */
 struct trace_report {
+	const struct trace_definitions *definitions;
 	const struct trace_view *views; /* one of each rank, by rank */
 	size_t count;                   /* at least 1 */
 	struct trace_results *results;  /* of these views */
 	struct trace_choice choice;
 };
+
+/* Are figures sonde's own? */
+static inline bool trace_report_is_own(const struct trace_report *report)
+{
+	return report->definitions == &own_definitions;
+}
+
+/* Tables that differ (struct report_column, views): of our figures, and of another tool's. */
+enum { REPORT_VIEW_OWN, REPORT_VIEW_FOREIGN };
+
+static inline unsigned report_view_of(const struct trace_report *report)
+{
+	return trace_report_is_own(report) ? REPORT_VIEW_OWN : REPORT_VIEW_FOREIGN;
+}
 
 /* Is there any kernel, copy or fill of a device? */
 bool trace_report_has_works(const struct trace_report *report);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Section: which traces were read, and how complete they are. */
+#include "compat/hta/hta.h"
 #include "model/format.h"
 #include "report/columns.h"
 #include "report/sections.h"
@@ -177,7 +178,7 @@ static int make(struct result *result, const struct report_input *input)
 	const struct trace_report *report = input->trace;
 
 	result_open(result);
-	result_flag(result, report->views->options.hta_compatible);
+	result_flag(result, report->definitions == &hta_definitions);
 	result_open(result);
 	for (size_t i = 0; i < report->count; i++)
 		add_trace(result, &report->views[i]);

@@ -37,6 +37,7 @@
 #include "base/map.h"
 #include "capture-device-example.h"
 #include "compat/hta/diff.h"
+#include "compat/hta/hta.h"
 #include "elf/elf_file.h"
 #include "exporters/exporter.h"
 #include "importers/kineto/kineto.h"
@@ -422,6 +423,7 @@ static void test_device_analyses(void **state)
 
 static struct trace *shared_trace;
 static struct trace_view shared_views[2];
+static const struct trace_definitions *shared_definitions;
 
 /* Two threads, a wait of each kind, a step and a collective. */
 static void make_trace(void)
@@ -462,7 +464,7 @@ static int analyse_trace(void)
 	_cleanup_model_ struct model *programs = NULL;
 	_cleanup_ranks_ struct ranks ranks = {0};
 	_cleanup_trace_memory_ struct trace_memory_use memory = {0};
-	int r = critical_paths_init(
+	int r = shared_definitions->paths(
 		&paths, &shared_views[0], &(struct critical_path_options){.annotation = ""});
 
 	if (r == 0 && shared_views[0].options.hta_compatible)
@@ -487,10 +489,10 @@ static void test_trace_analyses(void **state)
 {
 	make_trace();
 	for (int hta = 0; hta < 2; hta++) {
+		shared_definitions = hta ? &hta_definitions : &own_definitions;
 		for (uint32_t i = 0; i < 2; i++)
-			assert_int_equal(
-				trace_view_init(&shared_views[i], shared_trace, i,
-					&(struct trace_view_options){.hta_compatible = hta}),
+			assert_int_equal(shared_definitions->view(&shared_views[i], shared_trace, i,
+						 &(struct trace_view_options){0}),
 				0);
 		check(analyse_trace, MUST_FAIL);
 		trace_view_done(&shared_views[0]);

@@ -121,7 +121,8 @@ static struct model *analyse(struct example *example, struct found *found)
 	assert_int_equal(trace_from_model(&found->trace, model, &err), 0);
 	assert_int_equal(
 		trace_view_init(&found->view, found->trace, 0, &(struct trace_view_options){0}), 0);
-	found->results = (struct trace_results){.views = &found->view, .count = 1};
+	found->results = (struct trace_results){
+		.definitions = &own_definitions, .views = &found->view, .count = 1};
 	found->idle = trace_results_idle(&found->results, 0);
 	found->rows = trace_results_idle_rows(&found->results);
 	assert_true(found->idle && found->rows);

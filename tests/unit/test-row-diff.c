@@ -9,6 +9,7 @@
 #include "analyses/program/row_diff.h"
 #include "analyses/statistics.h"
 #include "compat/hta/diff.h"
+#include "compat/hta/hta.h"
 
 static void assert_near(double value, double expected)
 {
@@ -18,10 +19,12 @@ static void assert_near(double value, double expected)
 
 static void view(struct trace_view *view, struct trace *trace, bool hta)
 {
-	struct trace_view_options options = {.hta_compatible = hta, .keep_last_step = true};
+	const struct trace_definitions *definitions = hta ? &hta_definitions : &own_definitions;
 
 	example_trace_finish(trace);
-	assert_int_equal(trace_view_init(view, trace, 0, &options), 0);
+	assert_int_equal(definitions->view(view, trace, 0,
+				 &(struct trace_view_options){.keep_last_step = true}),
+		0);
 }
 
 /* Views are those of the traces: two, or the same one twice. */

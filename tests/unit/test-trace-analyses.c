@@ -9,17 +9,17 @@
 #include "analyses/device/queue.h"
 #include "analyses/program/ops.h"
 #include "analyses/program/summary.h"
-#include "compat/hta/launches.h"
-#include "compat/hta/queue.h"
+#include "compat/hta/hta.h"
 
 #define US 1000
 
-static const struct trace_view_options ours, hta = {.hta_compatible = true};
+static const struct trace_definitions *const ours = &own_definitions, *const hta = &hta_definitions;
 
-static void view(struct trace_view *view, struct trace *trace, struct trace_view_options options)
+static void view(
+	struct trace_view *view, struct trace *trace, const struct trace_definitions *definitions)
 {
 	example_trace_finish(trace);
-	assert_int_equal(trace_view_init(view, trace, 0, &options), 0);
+	assert_int_equal(definitions->view(view, trace, 0, &(struct trace_view_options){0}), 0);
 }
 
 /* ---- descriptions ---- */
@@ -100,7 +100,7 @@ static void idle_time_of_hta_is_of_streams_and_whole_gaps(void **state)
 	const struct device_idle_place *place;
 
 	view(&theirs, trace, hta);
-	assert_int_equal(device_idle_init(&idle, &theirs), 0);
+	assert_int_equal(hta->idle(&idle, &theirs), 0);
 	assert_int_equal(idle.places.count, 2);
 	place = place_of(&idle, 0, 0);
 	assert_int_equal(place->by_cause_ns[DEVICE_IDLE_HOST], 100 * US);
@@ -121,7 +121,7 @@ static void overlapping_kernels_leave_no_negative_gaps(void **state)
 	assert_int_equal(device_idle_init(&idle, &own), 0);
 	assert_int_equal(place_of(&idle, 0, 0)->idle_ns, 10 * US);
 	view(&theirs, trace, hta);
-	assert_int_equal(device_idle_init(&hta_idle, &theirs), 0);
+	assert_int_equal(hta->idle(&hta_idle, &theirs), 0);
 	assert_int_equal(place_of(&hta_idle, 0, 0)->by_cause_ns[DEVICE_IDLE_KERNEL], -90 * US);
 	assert_int_equal(place_of(&hta_idle, 0, 0)->by_cause_ns[DEVICE_IDLE_OTHER], 80 * US);
 }
@@ -155,7 +155,7 @@ static void hta_waits_for_the_host_where_there_is_a_correlation(void **state)
 		example_device(trace, TRACE_KERNEL, "a", 0, 7, 0, 10 * US, 0);
 		example_device(trace, TRACE_KERNEL, "b", 0, 7, 60 * US, 10 * US, correlations[i]);
 		view(&theirs, trace, hta);
-		assert_int_equal(device_idle_init(&idle, &theirs), 0);
+		assert_int_equal(hta->idle(&idle, &theirs), 0);
 		assert_int_equal(place_of(&idle, 0, 0)->by_cause_ns[cause], 50 * US);
 	}
 }
@@ -168,7 +168,8 @@ static void blocking_calls_are_a_cause_of_their_own(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
+	_cleanup_trace_results_ struct trace_results results = {
+		.definitions = &own_definitions, .views = &own, .count = 1};
 	struct trace_summary summary;
 	const struct device_idle_place *place;
 	uint32_t row;
@@ -232,7 +233,8 @@ static void medians_are_beside_means(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
+	_cleanup_trace_results_ struct trace_results results = {
+		.definitions = &own_definitions, .views = &own, .count = 1};
 	const struct kernel_row *row;
 
 	example_device(trace, TRACE_KERNEL, "k", 0, 7, 0, 1000000 * US, 0);
@@ -262,7 +264,8 @@ static void host_waits_are_charged_to_the_innermost_row(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
+	_cleanup_trace_results_ struct trace_results results = {
+		.definitions = &own_definitions, .views = &own, .count = 1};
 	const struct idle_rows *waits;
 
 	example_launch(trace, "a", 7, 0, 5 * US, 10 * US, 10 * US, 1);
@@ -318,7 +321,7 @@ static void a_graph_waits_once_on_each_stream(void **state)
 	assert_int_equal(queue.streams.items[1].launches, 1);
 	/* HTA does not know graphs, and counts from the call's begin. */
 	view(&theirs, trace, hta);
-	assert_int_equal(hta_queue_init(&hta_queue, &theirs), 0);
+	assert_int_equal(hta->queue(&hta_queue, &theirs), 0);
 	assert_int_equal(hta_queue.streams.count, 1);
 	assert_int_equal(hta_queue.streams.items[0].span_ns, 38 * US);
 }
@@ -359,7 +362,7 @@ static void a_graph_is_one_launch(void **state)
 	assert_int_equal(launches_describe(&launches, 1, LAUNCH_LATENCY, &latency), 0);
 	assert_int_equal(latency.count, 0);
 	view(&theirs, trace, hta);
-	assert_int_equal(hta_launches_init(&hta_launches, &theirs), 0);
+	assert_int_equal(hta->launches(&hta_launches, &theirs), 0);
 	assert_int_equal(hta_launches.rows.count, 1);
 }
 
@@ -497,7 +500,8 @@ static void launch_bound_is_told_from_host_bound(void **state)
 	for (int host = 0; host < 2; host++) {
 		_cleanup_trace_ struct trace *trace = example_trace_new();
 		_cleanup_trace_view_ struct trace_view own = {0};
-		_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
+		_cleanup_trace_results_ struct trace_results results = {
+			.definitions = &own_definitions, .views = &own, .count = 1};
 		struct trace_summary summary;
 
 		/* Kernels of 2 us: launched every 10 us, or every 500 us. */
@@ -521,7 +525,8 @@ static void exposed_communication_and_busy_kernels_are_told(void **state)
 {
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
-	_cleanup_trace_results_ struct trace_results results = {.views = &own, .count = 1};
+	_cleanup_trace_results_ struct trace_results results = {
+		.definitions = &own_definitions, .views = &own, .count = 1};
 	struct trace_summary summary;
 
 	for (int i = 0; i < 20; i++) {

@@ -5,14 +5,17 @@
 #include "analyses/memory/memory.h"
 #include "analyses/program/ranks.h"
 #include "analyses/program/sequences.h"
+#include "compat/hta/hta.h"
 #include "compat/hta/stragglers.h"
 
 static void view(struct trace_view *view, struct trace *trace, uint32_t rank, bool hta)
 {
-	struct trace_view_options options = {.hta_compatible = hta, .keep_last_step = true};
+	const struct trace_definitions *definitions = hta ? &hta_definitions : &own_definitions;
 
 	example_trace_finish(trace);
-	assert_int_equal(trace_view_init(view, trace, rank, &options), 0);
+	assert_int_equal(definitions->view(view, trace, rank,
+				 &(struct trace_view_options){.keep_last_step = true}),
+		0);
 }
 
 /* ---- stragglers ---- */

@@ -4,6 +4,7 @@
 
 #include "analyses/path/critical_path.h"
 #include "base/map.h"
+#include "compat/hta/hta.h"
 
 #define MS NS_PER_MS
 
@@ -14,11 +15,12 @@ static void find(struct critical_paths *paths, struct trace *trace, bool hta,
 	const struct critical_path_options *options)
 {
 	_cleanup_trace_view_ struct trace_view view = {0};
-	struct trace_view_options view_options = {.hta_compatible = hta};
+	const struct trace_definitions *definitions = hta ? &hta_definitions : &own_definitions;
+	struct trace_view_options view_options = {0};
 
 	example_trace_finish(trace);
-	assert_int_equal(trace_view_init(&view, trace, 0, &view_options), 0);
-	assert_int_equal(critical_paths_init(paths, &view, options), 0);
+	assert_int_equal(definitions->view(&view, trace, 0, &view_options), 0);
+	assert_int_equal(definitions->paths(paths, &view, options), 0);
 }
 
 /* Steps follow each other without holes, in time, and add up. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Critical paths and comparisons of real traces with hta_compatible are those of HTA f4d0062. The
+ * Critical paths and comparisons of real traces by compat/hta are those of HTA f4d0062. The
  * paths stand as CSV and JSON in the folder that $SONDE_TRACES names, other figures here. Without
  * that folder the tests are skipped.
  */
@@ -18,6 +18,7 @@
 #include "analyses/path/critical_path.h"
 #include "analyses/program/sequences.h"
 #include "compat/hta/diff.h"
+#include "compat/hta/hta.h"
 #include "compat/hta/stragglers.h"
 #include "importers/kineto/kineto.h"
 
@@ -49,7 +50,7 @@ static FILE *open_reference(const char *folder, const char *name)
 
 static void load(struct trace **trace, struct trace_view *view, const char *name, uint32_t rank)
 {
-	static const struct trace_view_options options = {.hta_compatible = true};
+	static const struct trace_view_options options = {0};
 	char path[4096];
 	struct errmsg err;
 
@@ -59,7 +60,7 @@ static void load(struct trace **trace, struct trace_view *view, const char *name
 	}
 	snprintf(path, sizeof(path), "%s/%s", getenv("SONDE_TRACES"), name);
 	assert_int_equal(kineto_read(trace, path, NULL, &err), 0);
-	assert_int_equal(trace_view_init(view, *trace, rank, &options), 0);
+	assert_int_equal(hta_definitions.view(view, *trace, rank, &options), 0);
 }
 
 /* ---- breakdowns: one line for each edge of the path, in no order ---- */
@@ -223,7 +224,7 @@ static void paths_are_those_of_hta(void **state)
 		const struct critical_path *path;
 
 		load(&trace, &view, reference->trace, 0);
-		assert_int_equal(critical_paths_init(&paths, &view, &options), 0);
+		assert_int_equal(hta_definitions.paths(&paths, &view, &options), 0);
 		assert_int_equal(paths.windows.count, 1);
 		path = &paths.windows.items[0];
 		assert_int_equal(path->nodes, reference->nodes);

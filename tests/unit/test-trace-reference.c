@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Views of real traces with hta_compatible have the figures of HTA f4d0062, which stand as CSV
+ * Views of real traces by compat/hta have the figures of HTA f4d0062, which stand as CSV
  * files in the folder that $SONDE_TRACES names. Without that folder the tests are skipped.
  */
 #include <math.h>
@@ -20,8 +20,7 @@
 #include "analyses/device/launches.h"
 #include "analyses/device/queue.h"
 #include "analyses/device/temporal.h"
-#include "compat/hta/launches.h"
-#include "compat/hta/queue.h"
+#include "compat/hta/hta.h"
 #include "importers/kineto/kineto.h"
 
 #define MAX_CELLS 16
@@ -155,7 +154,7 @@ static double time_of_set(const struct trace_view *view, const char *types)
 	unsigned set = 0;
 
 	for (unsigned kind = 0; kind < TRACE_OTHER_KIND; kind++) {
-		if (strstr(types, trace_kind_hta_name((enum trace_kind)kind)))
+		if (strstr(types, hta_definitions.kind_names[kind]))
 			set |= 1U << kind;
 	}
 	assert_int_equal(temporal_init(&temporal, view), 0);
@@ -204,7 +203,7 @@ static void check_kernels(const char *folder, const struct trace_view *view)
 	for (; csv_next(&csv); count++) {
 		int kind = 0;
 
-		while (strcmp(csv.cells[7], trace_kind_hta_name((enum trace_kind)kind)) != 0)
+		while (strcmp(csv.cells[7], hta_definitions.kind_names[kind]) != 0)
 			kind++;
 		check_kernel(&csv, find_kernel(&kernels, csv.cells[1], kind));
 	}
@@ -265,7 +264,7 @@ static void check_idle(const char *folder, const struct trace_view *view)
 	struct csv csv;
 	size_t listed = 0, count = 0;
 
-	assert_int_equal(device_idle_init(&idle, view), 0);
+	assert_int_equal(hta_definitions.idle(&idle, view), 0);
 	array_foreach (&idle.places, place) {
 		for (int cause = 0; cause < DEVICE_IDLE_CAUSE_MAX; cause++)
 			listed += place->is_listed[cause];
@@ -299,7 +298,7 @@ static void check_queue(const char *folder, const struct trace_view *view)
 	struct csv csv;
 	size_t count = 0;
 
-	assert_int_equal(hta_queue_init(&queue, view), 0);
+	assert_int_equal(hta_definitions.queue(&queue, view), 0);
 	assert_true(csv_open(&csv, folder, "queue_length_summary", 3));
 	for (; csv_next(&csv); count++) {
 		const struct queue_stream *stream = queue.streams.items;
@@ -319,7 +318,7 @@ static void check_copies(const char *folder, const struct trace_view *view)
 	struct csv csv;
 	size_t count = 0;
 
-	assert_int_equal(copies_init(&copies, view), 0);
+	assert_int_equal(hta_definitions.copies(&copies, view), 0);
 	assert_true(csv_open(&csv, folder, "memory_bw_summary", 3));
 	for (; csv_next(&csv); count++) {
 		const struct copies_row *row = copies.rows.items;
@@ -339,7 +338,7 @@ static void check_launches(const char *folder, const struct trace_view *view)
 	struct csv csv;
 	size_t count = 0;
 
-	assert_int_equal(hta_launches_init(&launches, view), 0);
+	assert_int_equal(hta_definitions.launches(&launches, view), 0);
 	assert_true(csv_open(&csv, folder, "launch_stats_0", 1));
 	for (; csv_next(&csv); count++) {
 		const struct launch *launch = &launches.rows.items[count];
@@ -359,7 +358,7 @@ static void figures_are_those_of_hta(void **state)
 	static void (*const checks[])(const char *, const struct trace_view *) = {check_temporal,
 		check_types, check_kernels, check_annotations, check_idle, check_queue,
 		check_copies, check_launches};
-	const struct trace_view_options options = {.hta_compatible = true};
+	const struct trace_view_options options = {0};
 	const struct reference *reference = *state;
 	_cleanup_trace_view_ struct trace_view view = {0};
 	_cleanup_trace_ struct trace *trace = NULL;
@@ -373,7 +372,7 @@ static void figures_are_those_of_hta(void **state)
 	snprintf(path, sizeof(path), "%s/%s", getenv("SONDE_TRACES"), reference->trace);
 	if (kineto_read(&trace, path, NULL, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(trace_view_init(&view, trace, 0, &options), 0);
+	assert_int_equal(hta_definitions.view(&view, trace, 0, &options), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++)
 		checks[i](reference->folder, &view);
 }

@@ -5,13 +5,23 @@
 #include "analyses/device/communication.h"
 #include "analyses/device/temporal.h"
 #include "analyses/trace_order.h"
+#include "compat/hta/internal.h"
 
-static const struct trace_view_options ours, hta = {.hta_compatible = true};
+typedef int init_view(struct trace_view *view, const struct trace *trace, uint32_t rank,
+	const struct trace_view_options *options);
 
-static void view(struct trace_view *view, struct trace *trace, struct trace_view_options options)
+static init_view *const ours = trace_view_init, *const hta = hta_view_init;
+
+static void view_with(struct trace_view *view, struct trace *trace, init_view *init,
+	const struct trace_view_options *options)
 {
 	example_trace_finish(trace);
-	assert_int_equal(trace_view_init(view, trace, 3, &options), 0);
+	assert_int_equal(init(view, trace, 3, options), 0);
+}
+
+static void view(struct trace_view *view, struct trace *trace, init_view *init)
+{
+	view_with(view, trace, init, &(struct trace_view_options){0});
 }
 
 /* ---- order ---- */
@@ -47,7 +57,7 @@ static void orders_sort(void **state)
 		for (size_t count = 0; count <= COUNT; count = count * 3 + 1) {
 			assert_int_equal(trace_order_stable(keys, order, count), 0);
 			check_order(keys, order, count, true);
-			trace_order_numpy(keys, order, count);
+			hta_order(keys, order, count);
 			check_order(keys, order, count, false);
 		}
 	}
@@ -67,7 +77,7 @@ static void equal_keys_come_as_from_numpy(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		keys[i] = (int64_t[]){3, 1, 2}[i % 3];
-	trace_order_numpy(keys, order, ARRAY_SIZE(keys));
+	hta_order(keys, order, ARRAY_SIZE(keys));
 	assert_memory_equal(order, expected, sizeof(expected));
 }
 
@@ -307,7 +317,7 @@ static void the_last_step_stays_unless_asked(void **state)
 	assert_int_equal(all.steps, 2);
 	assert_int_equal(all.works.count, 3);
 	assert_int_equal(all.works_without_launch, 1);
-	view(&less, trace, (struct trace_view_options){.drop_last_step = true});
+	view_with(&less, trace, ours, &(struct trace_view_options){.drop_last_step = true});
 	assert_int_equal(less.works.count, 2);
 	assert_int_equal(less.dropped_works, 1);
 	assert_true(trace_view_has(&less, &trace->events.items[2]));
@@ -317,8 +327,7 @@ static void the_last_step_stays_unless_asked(void **state)
 	view(&theirs, trace, hta);
 	assert_int_equal(theirs.works.count, 1);
 	assert_int_equal(theirs.dropped_works, 2);
-	view(&kept, trace,
-		(struct trace_view_options){.hta_compatible = true, .keep_last_step = true});
+	view_with(&kept, trace, hta, &(struct trace_view_options){.keep_last_step = true});
 	assert_int_equal(kept.works.count, 2);
 }
 

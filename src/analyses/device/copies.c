@@ -16,27 +16,9 @@ struct changes {
 	ARRAY_OF(struct change) items;
 };
 
-/* The name that a copy's row has; HTA's get_memory_kernel_type(). */
-static const char *row_name(const struct trace_view *view, uint32_t string, size_t *ret_length)
-{
-	const char *name = trace_text(view->trace, string);
-
-	*ret_length = strlen(name);
-	if (!view->options.hta_compatible)
-		return name;
-	if (strncmp(name, "Memset", 6) == 0) {
-		*ret_length = 6;
-		return name;
-	}
-	if (strncmp(name, "Memcpy", 6) != 0)
-		name = "Memcpy Unknown";
-	else
-		*ret_length = MIN(*ret_length, strlen("Memcpy DtoH"));
-	return name;
-}
-
 /* Where copies go to on their way into the result. */
 struct collector {
+	const struct copies_definition *definition;
 	uint32_t *rows; /* by string: the row, + 1; 0: not known yet */
 	struct changes begins, ends;
 };
@@ -52,7 +34,7 @@ static int find_row(struct copies *copies, struct collector *collector,
 		*ret_row = collector->rows[string] - 1;
 		return 0;
 	}
-	name = row_name(view, string, &length);
+	name = collector->definition->row_name(trace_text(view->trace, string), &length);
 	for (*ret_row = 0; *ret_row < copies->rows.count; (*ret_row)++) {
 		const struct copies_row *row = &copies->rows.items[*ret_row];
 
@@ -81,14 +63,14 @@ static void add_to_row(
 	row->most_gbps = MAX(row->most_gbps, gbps);
 }
 
-static int add_changes(struct collector *collector, const struct trace_view *view,
-	const struct trace_view_work *work, uint32_t row, double gbps)
+static int add_changes(
+	struct collector *collector, const struct trace_view_work *work, uint32_t row, double gbps)
 {
 	int64_t end_ns = work->end_ns;
 	int r;
 
-	if (view->options.hta_compatible && end_ns == work->start_ns)
-		end_ns += (int64_t)NS_PER_US;
+	if (end_ns == work->start_ns)
+		end_ns += collector->definition->shortest_ns;
 	r = array_append(&collector->begins.items, (struct change){work->start_ns, gbps, row});
 	return r ?: array_append(&collector->ends.items, (struct change){end_ns, -gbps, row});
 }
@@ -107,13 +89,13 @@ static int add_copy(struct copies *copies, struct collector *collector,
 		return r;
 	if (work && gbps > 0)
 		time_ns = (double)work->bytes / gbps;
-	else if (work && time_ns > 0 && !view->options.hta_compatible)
+	else if (work && time_ns > 0 && collector->definition->works_out_gbps)
 		gbps = (double)work->bytes / time_ns;
 	add_to_row(&copies->rows.items[row], work, time_ns, gbps);
-	return add_changes(collector, view, copy, row, gbps);
+	return add_changes(collector, copy, row, gbps);
 }
 
-/* Begins, then ends, each in the order of the work: as HTA has them before it sorts. */
+/* Begins, then ends, each in the order of the work. */
 static int find_changes(
 	struct copies *copies, struct collector *collector, const struct trace_view *view)
 {
@@ -176,8 +158,7 @@ static int deal_points(struct copies *copies, const struct changes *changes, con
 	return r;
 }
 
-static int find_points(
-	struct copies *copies, const struct changes *changes, const struct trace_view *view)
+static int find_points(struct copies *copies, const struct changes *changes, trace_order *sort)
 {
 	size_t count = changes->items.count;
 	_cleanup_free_ int64_t *times = malloc((count + 1) * sizeof(*times));
@@ -188,7 +169,7 @@ static int find_points(
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		times[i] = changes->items.items[i].time_ns;
-	r = trace_view_sort(view, times, order, count);
+	r = sort(times, order, count);
 	return r ?: deal_points(copies, changes, order);
 }
 
@@ -201,14 +182,15 @@ static int compare_rows(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-int copies_init(struct copies *copies, const struct trace_view *view)
+int copies_init_as(struct copies *copies, const struct trace_view *view,
+	const struct copies_definition *definition)
 {
-	struct collector collector = {0};
+	struct collector collector = {.definition = definition};
 	int r;
 
 	*copies = (struct copies){0};
 	r = find_changes(copies, &collector, view);
-	r = r ?: find_points(copies, &collector.begins, view);
+	r = r ?: find_points(copies, &collector.begins, definition->order);
 	free(collector.rows);
 	array_done(&collector.begins.items);
 	array_done(&collector.ends.items);
@@ -218,6 +200,20 @@ int copies_init(struct copies *copies, const struct trace_view *view)
 		qsort(copies->rows.items, copies->rows.count, sizeof(*copies->rows.items),
 			compare_rows);
 	return r;
+}
+
+static const char *whole_name(const char *name, size_t *ret_length)
+{
+	*ret_length = strlen(name);
+	return name;
+}
+
+int copies_init(struct copies *copies, const struct trace_view *view)
+{
+	static const struct copies_definition definition = {
+		.row_name = whole_name, .works_out_gbps = true, .order = trace_order_stable};
+
+	return copies_init_as(copies, view, &definition);
 }
 
 void copies_done(struct copies *copies)

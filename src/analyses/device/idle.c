@@ -89,7 +89,7 @@ static enum device_idle_cause cause_of_wait(enum wire_wait wait)
 	return wait < WIRE_WAIT_MAX && known[wait] ? known[wait] : DEVICE_IDLE_WAIT;
 }
 
-/* ---- ours ---- */
+/* ---- gaps ---- */
 
 /* What gaps are charged by. */
 struct finding {
@@ -329,88 +329,6 @@ static int add_places(struct device_idle *idle, const struct trace_view *view)
 	return r;
 }
 
-/* ---- HTA's ---- */
-
-/*
- * The row that HTA takes for a launch: of work whose correlation no call has, the first row of the
- * file. Work without a correlation has none.
- */
-static const struct trace_event *hta_launch(
-	const struct trace_view *view, const struct trace_view_work *work)
-{
-	const struct trace_event *first = view->trace->events.items;
-
-	if (work->launch != MODEL_NONE)
-		return &view->trace->events.items[work->launch];
-	if (!view->trace->events.items[work->row].correlation)
-		return NULL;
-	return first->file_index == 0 && trace_view_has(view, first) ? first : NULL;
-}
-
-static enum device_idle_cause hta_cause(
-	const struct trace_view *view, const struct trace_view_work *work, int64_t previous_end_ns)
-{
-	const struct trace_event *launch = hta_launch(view, work);
-
-	if (launch && trace_view_start_ns(view, launch) > previous_end_ns)
-		return DEVICE_IDLE_HOST;
-	return work->start_ns - previous_end_ns < IDLE_KERNEL_WAIT_NS ? DEVICE_IDLE_KERNEL
-								      : DEVICE_IDLE_OTHER;
-}
-
-/* `works`: indices of one stream's, in the file's order. */
-static int hta_add_stream(struct device_idle *idle, const struct trace_view *view, uint32_t place,
-	const uint32_t *works, size_t count)
-{
-	_cleanup_free_ int64_t *starts = malloc((count + 1) * sizeof(*starts));
-	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
-	int r = starts && order ? 0 : -ENOMEM;
-
-	for (size_t i = 0; r == 0 && i < count; i++)
-		starts[i] = view->works.items[works[i]].start_ns;
-	r = r ?: trace_view_sort(view, starts, order, count);
-	for (size_t i = 1; r == 0 && i < count; i++) {
-		uint32_t next = works[order[i]];
-		const struct trace_view_work *work = &view->works.items[next];
-		int64_t end_ns = view->works.items[works[order[i - 1]]].end_ns;
-
-		r = array_append(&idle->gaps, (struct device_idle_gap){
-						      .start_ns = end_ns,
-						      .end_ns = work->start_ns,
-						      .place = place,
-						      .next = next,
-						      .call = MODEL_NONE,
-						      .sample = MODEL_NONE,
-						      .stack = MODEL_NONE,
-						      .cause = hta_cause(view, work, end_ns),
-					      });
-	}
-	/* Before the first work is a gap of no length, and no cause. */
-	idle->places.items[place].is_listed[DEVICE_IDLE_OTHER] = true;
-	return r;
-}
-
-static int hta_find_gaps(struct device_idle *idle, const struct trace_view *view)
-{
-	_cleanup_free_ uint32_t *works = malloc((view->works.count + 1) * sizeof(*works));
-	int r = works ? 0 : -ENOMEM;
-
-	for (uint32_t stream = 0; r == 0 && stream < view->streams.count; stream++) {
-		uint32_t place = (uint32_t)idle->places.count;
-		size_t count = 0;
-
-		for (uint32_t i = 0; i < view->works.count; i++) {
-			if (view->works.items[i].stream == stream && !view->works.items[i].is_wait)
-				works[count++] = i;
-		}
-		if (!count)
-			continue;
-		r = array_append(&idle->places, (struct device_idle_place){.stream = stream});
-		r = r ?: hta_add_stream(idle, view, place, works, count);
-	}
-	return r;
-}
-
 /* ---- sums ---- */
 
 /* Brings the gaps of each place together; those of one stay in their order. */
@@ -436,7 +354,7 @@ static int deal_gaps(struct device_idle *idle, size_t *firsts)
 	return 0;
 }
 
-static int add_sums(struct device_idle *idle)
+int device_idle_finish(struct device_idle *idle)
 {
 	/* After dealing, where the next place's gaps begin. */
 	_cleanup_free_ size_t *ends = calloc(idle->places.count + 1, sizeof(*ends));
@@ -504,13 +422,9 @@ int device_idle_init(struct device_idle *idle, const struct trace_view *view)
 	int r;
 
 	*idle = (struct device_idle){0};
-	if (view->options.hta_compatible) {
-		r = hta_find_gaps(idle, view);
-	} else {
-		r = add_places(idle, view);
-		r = r ?: find_gaps(idle, view);
-	}
-	r = r ?: add_sums(idle);
+	r = add_places(idle, view);
+	r = r ?: find_gaps(idle, view);
+	r = r ?: device_idle_finish(idle);
 	if (r < 0)
 		device_idle_done(idle);
 	return r;

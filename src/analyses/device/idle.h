@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why devices were idle: each gap is charged to what the work that ended it had to wait for. HTA's
- * idle time breakdown is this, too.
+ * Why devices were idle: each gap is charged to what the work that ended it had to wait for.
  *
- * Ours: a device is idle while none of its streams is busy, and a stream while no work of it runs.
+ * A device is idle while none of its streams is busy, and a stream while no work of it runs.
  * The time of a gap before its next work was being launched is the host's; where the launching
  * thread has samples it is told apart further by what the thread did. The rest of a gap that began
  * unlaunched is the launch's. What of these parts the thread spent in calls that block is a cause
- * of its own; so is a longer gap in which the launch itself, a copy, was blocked. HTA looks at
- * streams alone, takes the end of the last work that started, not the last end, so that gaps may be
- * negative, and charges a gap as a whole. docs/gpu.md has the definitions for readers.
+ * of its own; so is a longer gap in which the launch itself, a copy, was blocked. docs/gpu.md has
+ * the definitions for readers.
  */
 #pragma once
 
@@ -43,7 +41,7 @@ static inline bool device_idle_is_host(enum device_idle_cause cause)
 /* Of all causes: the host's together. */
 int64_t device_idle_host_ns(const int64_t by_cause_ns[DEVICE_IDLE_CAUSE_MAX]);
 
-/* The name in JSON and in stacks: "running" … HTA's "host_wait", "kernel_wait" and "other", too. */
+/* The name in JSON and in stacks: "host_wait", "running" … */
 const char *device_idle_cause_name(enum device_idle_cause cause);
 /* The frame that ends a stack: "[idle: running]". */
 const char *device_idle_cause_leaf(enum device_idle_cause cause);
@@ -51,14 +49,16 @@ const char *device_idle_cause_leaf(enum device_idle_cause cause);
 const char *device_idle_cause_title(enum device_idle_cause cause);
 const char *device_idle_cause_meaning(enum device_idle_cause cause);
 
+#define DEVICE_IDLE_NOT_COUNTED UINT64_MAX
+
 /* Of a device, or of a stream. */
 struct device_idle_place {
 	uint32_t device, stream; /* indices; stream MODEL_NONE: of the whole device */
 	int64_t idle_ns;         /* the sum of all causes */
-	uint64_t gap_count;
+	uint64_t gap_count;      /* or DEVICE_IDLE_NOT_COUNTED */
 	int64_t by_cause_ns[DEVICE_IDLE_CAUSE_MAX];
 	uint32_t first, count; /* of `gaps` */
-	/* There are such gaps; HTA counts the time before the first work as one. */
+	/* There are such gaps, if of no length. */
 	bool is_listed[DEVICE_IDLE_CAUSE_MAX];
 };
 
@@ -75,7 +75,7 @@ struct device_idle_gap {
 };
 
 struct device_idle {
-	ARRAY_OF(struct device_idle_place) places; /* devices (not HTA's), then streams */
+	ARRAY_OF(struct device_idle_place) places; /* devices, then streams; or streams alone */
 	ARRAY_OF(struct device_idle_gap) gaps;     /* of one place after the other, by time */
 };
 
@@ -84,6 +84,8 @@ const struct device_idle_place *device_idle_of_device(
 	const struct device_idle *idle, const struct trace_view *view, const char *name);
 /* Returns 0 or -ENOMEM. */
 int device_idle_init(struct device_idle *idle, const struct trace_view *view);
+/* For those who find places and gaps otherwise: what follows when all are there. */
+int device_idle_finish(struct device_idle *idle);
 /* How long the parts of gaps are that have one cause, in ns. Returns 0 or -ENOMEM. */
 int device_idle_describe(const struct device_idle *idle, const struct device_idle_place *place,
 	enum device_idle_cause cause, struct trace_describe *ret_describe);

@@ -24,7 +24,8 @@ const char *idle_row_kind(const struct idle_row *row)
 /* Part of a gap that a thread is charged for. */
 struct part {
 	int64_t start_ns, end_ns;
-	uint64_t gap; /* number, of all views, from 1 on */
+	int64_t track; /* of the thread; -1: it is not the host's */
+	uint64_t gap;  /* number, of all views, from 1 on */
 	uint32_t device, sample, frame;
 	enum device_idle_cause cause;
 };
@@ -191,9 +192,9 @@ static int sweep_track(struct sweep *sweep, const struct trace_track *track)
 
 /* ---- parts of threads ---- */
 
-/* A device's parts, with the threads whose they are: `tracks`. Returns how many there are. */
+/* Those of devices. Returns how many there are. */
 static size_t collect_parts(struct idle_rows *rows, const struct trace_view *view,
-	const struct device_idle *idle, struct part *parts, int64_t *tracks)
+	const struct device_idle *idle, struct part *parts)
 {
 	const struct model *model = view->trace->recorded;
 	uint32_t next = MODEL_NONE;
@@ -207,12 +208,12 @@ static size_t collect_parts(struct idle_rows *rows, const struct trace_view *vie
 			continue;
 		rows->gaps += gap->next != next;
 		next = gap->next;
-		tracks[count] = gap->cause > DEVICE_IDLE_BLOCKED
-					? -1
-					: (int64_t)view->trace->events.items[launch].track;
 		parts[count++] = (struct part){
 			.start_ns = gap->start_ns,
 			.end_ns = gap->end_ns,
+			.track = gap->cause > DEVICE_IDLE_BLOCKED
+					 ? -1
+					 : (int64_t)view->trace->events.items[launch].track,
 			.gap = rows->gaps,
 			.device = place->device,
 			.sample = gap->sample,
@@ -223,28 +224,22 @@ static size_t collect_parts(struct idle_rows *rows, const struct trace_view *vie
 	return count;
 }
 
-/* Parts of several devices may overlap: each device's come by time, one device after the other. */
-static int sort_parts(struct part *parts, int64_t *tracks, size_t count)
+static int64_t start_of(const void *part)
 {
-	_cleanup_free_ struct part *unsorted = malloc((count + 1) * sizeof(*unsorted));
-	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
-	_cleanup_free_ int64_t *keys = malloc((count + 1) * sizeof(*keys));
-	_cleanup_free_ int64_t *old = malloc((count + 1) * sizeof(*old));
-	int r = unsorted && order && keys && old ? 0 : -ENOMEM;
+	return ((const struct part *)part)->start_ns;
+}
 
-	for (int pass = 0; r == 0 && pass < 2; pass++) {
-		for (size_t i = 0; i < count; i++) {
-			unsorted[i] = parts[i];
-			old[i] = tracks[i];
-			keys[i] = pass ? tracks[i] : parts[i].start_ns;
-		}
-		r = trace_order_stable(keys, order, count);
-		for (size_t i = 0; r == 0 && i < count; i++) {
-			parts[i] = unsorted[order[i]];
-			tracks[i] = old[order[i]];
-		}
-	}
-	return r;
+static int64_t track_of(const void *part)
+{
+	return ((const struct part *)part)->track;
+}
+
+/* Parts of several devices may overlap: each device's come by time, one device after the other. */
+static int sort_parts(struct part *parts, size_t count)
+{
+	int r = trace_order_items(parts, count, sizeof(*parts), start_of, trace_order_stable);
+
+	return r ?: trace_order_items(parts, count, sizeof(*parts), track_of, trace_order_stable);
 }
 
 /* Of one thread; those of none are first, and charged as they are. */
@@ -269,7 +264,7 @@ static int sweep_parts(struct sweep *sweep, struct part *parts, size_t count, in
 	return sweep_track(sweep, &sweep->trace->tracks.items[track]);
 }
 
-static int sweep_all(struct sweep *sweep, struct part *parts, const int64_t *tracks, size_t count)
+static int sweep_all(struct sweep *sweep, struct part *parts, size_t count)
 {
 	uint32_t longest = 0;
 	size_t next;
@@ -281,9 +276,9 @@ static int sweep_all(struct sweep *sweep, struct part *parts, const int64_t *tra
 	if (!sweep->open)
 		return -ENOMEM;
 	for (size_t first = 0; r == 0 && first < count; first = next) {
-		for (next = first; next < count && tracks[next] == tracks[first]; next++)
+		for (next = first; next < count && parts[next].track == parts[first].track; next++)
 			;
-		r = sweep_parts(sweep, parts + first, next - first, tracks[first]);
+		r = sweep_parts(sweep, parts + first, next - first, parts[first].track);
 	}
 	free(sweep->open);
 	return r;
@@ -294,20 +289,17 @@ int idle_rows_add(
 {
 	struct sweep sweep = {.rows = rows, .trace = view->trace};
 	_cleanup_free_ struct part *parts = calloc(idle->gaps.count + 1, sizeof(*parts));
-	_cleanup_free_ int64_t *tracks = calloc(idle->gaps.count + 1, sizeof(*tracks));
 	_cleanup_free_ uint32_t *names =
 		calloc(view->trace->strings.entries.count + 1, sizeof(*names));
 	size_t count;
 	int r;
 
-	if (view->options.hta_compatible)
-		return 0;
-	if (!parts || !tracks || !names)
+	if (!parts || !names)
 		return -ENOMEM;
 	sweep.names = names;
-	count = collect_parts(rows, view, idle, parts, tracks);
-	r = sort_parts(parts, tracks, count);
-	return r < 0 ? r : sweep_all(&sweep, parts, tracks, count);
+	count = collect_parts(rows, view, idle, parts);
+	r = sort_parts(parts, count);
+	return r < 0 ? r : sweep_all(&sweep, parts, count);
 }
 
 static int compare_rows(const void *left, const void *right)

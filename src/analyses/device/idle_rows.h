@@ -42,8 +42,8 @@ static inline bool idle_row_is_host(const struct idle_row *row)
 const char *idle_row_kind(const struct idle_row *row);
 
 /*
- * Adds those of one view, of whose gaps `idle` tells; HTA's tells of none. Names are the traces'.
- * Set by_device before the first. Returns 0 or -ENOMEM.
+ * Adds those of one view: of the gaps of its devices in `idle`. Names are the traces'. Set
+ * by_device before the first. Returns 0 or -ENOMEM.
  */
 int idle_rows_add(
 	struct idle_rows *rows, const struct trace_view *view, const struct device_idle *idle);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of devices by name: what each kernel, copy or fill took in all; and the same of the
- * annotations of a device's timeline. HTA's kernel breakdown and its breakdown of user annotations
- * are these, too, but that it lumps what comes after the first ones into "others".
+ * annotations of a device's timeline.
  */
 #pragma once
 

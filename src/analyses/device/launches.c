@@ -67,23 +67,9 @@ static int add_works(struct launches *launches, const struct trace_view *view)
 	return r;
 }
 
-/* By the call's row; work of one call stays in its order. */
-static int sort_rows(struct launches *launches)
+static int64_t row_of(const void *launch)
 {
-	size_t count = launches->rows.count;
-	_cleanup_free_ struct launch *unsorted = malloc((count + 1) * sizeof(*unsorted));
-	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
-	_cleanup_free_ int64_t *keys = calloc(count + 1, sizeof(*keys));
-	int r = unsorted && order && keys ? 0 : -ENOMEM;
-
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		unsorted[i] = launches->rows.items[i];
-		keys[i] = unsorted[i].row;
-	}
-	r = r ?: trace_order_stable(keys, order, count);
-	for (size_t i = 0; r == 0 && i < count; i++)
-		launches->rows.items[i] = unsorted[order[i]];
-	return r;
+	return ((const struct launch *)launch)->row;
 }
 
 /* ---- sums ---- */
@@ -151,7 +137,9 @@ int launches_describe(const struct launches *launches, uint32_t call, enum launc
 
 int launches_finish(struct launches *launches, const struct trace_view *view)
 {
-	int r = sort_rows(launches);
+	/* By the call's row; work of one call stays in its order. */
+	int r = trace_order_items(launches->rows.items, launches->rows.count,
+		sizeof(*launches->rows.items), row_of, trace_order_stable);
 
 	return r < 0 ? r : find_calls(launches, view);
 }

@@ -8,7 +8,7 @@
 #include "analyses/statistics.h"
 #include "analyses/trace_view.h"
 
-/* What is worth a look: the limits of HTA's kernel launch statistics. */
+/* What is worth a look: the limits of kernel launch statistics in HTA (f4d0062). */
 #define LAUNCH_LONG_CALL_NS  50000
 #define LAUNCH_LONG_DELAY_NS 100000
 

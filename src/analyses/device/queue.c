@@ -71,24 +71,9 @@ static int find_changes(struct queue_changes *changes, const struct trace_view *
 
 /* ---- series ---- */
 
-static int sort_changes(struct queue_changes *changes, const struct trace_view *view)
+static int64_t time_of(const void *change)
 {
-	size_t count = changes->items.count;
-	_cleanup_free_ struct queue_change *unsorted = malloc((count + 1) * sizeof(*unsorted));
-	_cleanup_free_ int64_t *times = calloc(count + 1, sizeof(*times));
-	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
-	int r;
-
-	if (!unsorted || !times || !order)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		unsorted[i] = changes->items.items[i];
-		times[i] = unsorted[i].time_ns;
-	}
-	r = trace_view_sort(view, times, order, count);
-	for (size_t i = 0; r == 0 && i < count; i++)
-		changes->items.items[i] = unsorted[order[i]];
-	return r;
+	return ((const struct queue_change *)change)->time_ns;
 }
 
 static void add_times(
@@ -168,9 +153,11 @@ static int deal_points(
 	return r;
 }
 
-int queue_finish(struct queue *queue, const struct trace_view *view, struct queue_changes *changes)
+int queue_finish(struct queue *queue, const struct trace_view *view, struct queue_changes *changes,
+	trace_order *order)
 {
-	int r = sort_changes(changes, view);
+	int r = trace_order_items(changes->items.items, changes->items.count,
+		sizeof(*changes->items.items), time_of, order);
 
 	return r < 0 ? r : deal_points(queue, changes, view);
 }
@@ -183,7 +170,7 @@ int queue_init(struct queue *queue, const struct trace_view *view)
 	*queue = (struct queue){0};
 	r = find_changes(&changes, view);
 	if (r == 0)
-		r = queue_finish(queue, view, &changes);
+		r = queue_finish(queue, view, &changes, trace_order_stable);
 	array_done(&changes.items);
 	if (r < 0)
 		queue_done(queue);

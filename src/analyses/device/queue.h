@@ -7,6 +7,7 @@
 #pragma once
 
 #include "analyses/statistics.h"
+#include "analyses/trace_order.h"
 #include "analyses/trace_view.h"
 
 /* CUDA's limit of launches that wait on a stream: the next call blocks. */
@@ -44,10 +45,12 @@ struct queue_changes {
 	ARRAY_OF(struct queue_change) items;
 };
 
-/* For those who count otherwise: a change, and what follows when all are there. */
+/* For those who count otherwise: a change, and what follows when all are there; `order`: of
+ * changes. */
 int queue_add_change(
 	struct queue_changes *changes, int64_t time_ns, uint32_t stream, int32_t change);
-int queue_finish(struct queue *queue, const struct trace_view *view, struct queue_changes *changes);
+int queue_finish(struct queue *queue, const struct trace_view *view, struct queue_changes *changes,
+	trace_order *order);
 
 /* Returns 0 or -ENOMEM. */
 int queue_init(struct queue *queue, const struct trace_view *view);

@@ -42,7 +42,7 @@ const char *trace_path_kind_name(enum trace_path_kind kind)
 
 struct bounds {
 	uint32_t name;
-	int64_t start_ns, end_ns; /* what begins at the end belongs to it in HTA alone */
+	int64_t start_ns, end_ns; /* what begins at the end does not belong to it */
 };
 
 struct windows {
@@ -52,14 +52,9 @@ struct windows {
 static bool is_instance(
 	const struct trace_view *view, const struct trace_event *event, const char *annotation)
 {
-	const char *name = trace_text(view->trace, event->name);
-
-	if (event->duration_ns == TRACE_NO_DURATION || !trace_view_has(view, event))
-		return false;
-	if (view->options.hta_compatible)
-		return strstr(name, annotation);
 	return event->category == TRACE_USER_ANNOTATION &&
-	       strncmp(name, annotation, strlen(annotation)) == 0;
+	       event->duration_ns != TRACE_NO_DURATION && trace_view_has(view, event) &&
+	       strncmp(trace_text(view->trace, event->name), annotation, strlen(annotation)) == 0;
 }
 
 static int compare_bounds(const void *left, const void *right)
@@ -99,11 +94,10 @@ static int find_instances(
 				(struct bounds){event->name, trace_view_start_ns(view, event),
 					trace_view_end_ns(view, event)});
 	}
-	if (windows->items.count && !view->options.hta_compatible)
+	if (windows->items.count)
 		qsort(windows->items.items, windows->items.count, sizeof(*windows->items.items),
 			compare_bounds);
-	if (!view->options.hta_compatible)
-		keep_apart(windows);
+	keep_apart(windows);
 	return r;
 }
 
@@ -147,7 +141,6 @@ static int find_windows(const struct trace_path_source *source,
 	const struct critical_path_options *options, struct windows *windows)
 {
 	const char *annotation = options->annotation ?: "ProfilerStep";
-	bool hta = source->view->options.hta_compatible;
 	int r;
 
 	if (!annotation[0])
@@ -155,21 +148,23 @@ static int find_windows(const struct trace_path_source *source,
 	r = find_instances(source->view, annotation, windows);
 	if (r == 0 && !windows->items.count)
 		return options->annotation ? -ENOENT : add_whole(source, windows);
-	if (r == 0 && (hta || options->first <= options->last))
-		return join_instances(windows, options->first, MAX(options->first, options->last));
+	if (r == 0 && options->first <= options->last)
+		return join_instances(windows, options->first, options->last);
 	return r;
 }
 
 /* ---- what belongs to a window ---- */
 
-static size_t first_row_from(const struct trace_path_source *source, int64_t time_ns)
+/* The first item that is not before this time, which items begin with and are sorted by. */
+static size_t first_from(const void *items, size_t count, size_t size, int64_t time_ns)
 {
-	size_t first = 0, last = source->rows.count;
+	size_t first = 0, last = count;
 
 	while (first < last) {
 		size_t middle = first + (last - first) / 2;
+		const int64_t *found_ns = (const void *)((const char *)items + middle * size);
 
-		if (source->rows.items[middle].start_ns < time_ns)
+		if (*found_ns < time_ns)
 			first = middle + 1;
 		else
 			last = middle;
@@ -177,19 +172,10 @@ static size_t first_row_from(const struct trace_path_source *source, int64_t tim
 	return first;
 }
 
-static size_t first_launched_from(const struct trace_path_source *source, int64_t time_ns)
+static size_t first_row_from(const struct trace_path_source *source, int64_t time_ns)
 {
-	size_t first = 0, last = source->launched.count;
-
-	while (first < last) {
-		size_t middle = first + (last - first) / 2;
-
-		if (source->launched.items[middle].time_ns < time_ns)
-			first = middle + 1;
-		else
-			last = middle;
-	}
-	return first;
+	return first_from(
+		source->rows.items, source->rows.count, sizeof(*source->rows.items), time_ns);
 }
 
 static int compare_works(const void *left, const void *right)
@@ -199,45 +185,21 @@ static int compare_works(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* HTA has waits of streams in all windows. */
-static int select_hta_waits(struct trace_path_window *window)
-{
-	const struct trace *trace = window->source->trace;
-	uint32_t name;
-	int r = 0;
-
-	if (!intern_find(&trace->strings, "Stream Wait Event", strlen("Stream Wait Event"), &name))
-		return 0;
-	array_foreach (&window->source->view->works, work) {
-		if (r == 0 && trace->events.items[work->row].name == name)
-			r = array_append(&window->works, work->row);
-	}
-	return r;
-}
-
 static int select_works(struct trace_path_window *window, int64_t start_ns, int64_t end_ns)
 {
 	const struct trace_path_source *source = window->source;
-	size_t kept = 0;
 	int r = 0;
 
 	array_clear(&window->works);
-	for (size_t i = first_launched_from(source, start_ns);
+	for (size_t i = first_from(source->launched.items, source->launched.count,
+		     sizeof(*source->launched.items), start_ns);
 		r == 0 && i < source->launched.count && source->launched.items[i].time_ns < end_ns;
 		i++)
 		r = array_append(&window->works, source->launched.items[i].work);
-	if (r == 0 && source->view->options.hta_compatible)
-		r = select_hta_waits(window);
-	if (r < 0 || !window->works.count)
-		return r;
-	qsort(window->works.items, window->works.count, sizeof(*window->works.items),
-		compare_works);
-	for (size_t i = 0; i < window->works.count; i++) {
-		if (!kept || window->works.items[kept - 1] != window->works.items[i])
-			window->works.items[kept++] = window->works.items[i];
-	}
-	window->works.count = kept;
-	return 0;
+	if (window->works.count)
+		qsort(window->works.items, window->works.count, sizeof(*window->works.items),
+			compare_works);
+	return r;
 }
 
 static void select_rows(struct trace_path_window *window, int64_t start_ns, int64_t end_ns)
@@ -250,95 +212,55 @@ static void select_rows(struct trace_path_window *window, int64_t start_ns, int6
 
 /* ---- nodes ---- */
 
-static int compare_nodes(const void *left, const void *right)
-{
-	const struct trace_path_node *a = left, *b = right;
-
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	if (a->event != b->event)
-		return a->event < b->event ? -1 : 1;
-	return b->is_start - a->is_start;
-}
-
-static int add_nodes_of(
-	struct trace_path_graph *graph, uint32_t event, int64_t start_ns, int64_t end_ns)
-{
-	int r = array_append(&graph->nodes, (struct trace_path_node){start_ns, event, true});
-
-	return r ?: array_append(&graph->nodes, (struct trace_path_node){end_ns, event, false});
-}
-
 static int add_nodes(struct trace_path_window *window)
 {
-	struct trace_path_source *source = window->source;
-	struct trace_path_graph *graph = window->graph;
-	bool hta = source->view->options.hta_compatible;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < window->row_count; i++) {
 		const struct trace_path_row *row = &window->rows[i];
 
-		if (row->has_node)
-			r = add_nodes_of(graph, row->event, row->start_ns, row->end_ns);
+		r = trace_path_graph_add_row(window->graph, row->event, row->start_ns, row->end_ns);
 	}
 	for (size_t i = 0; r == 0 && i < window->works.count; i++) {
-		uint32_t row = window->works.items[i];
-		const struct trace_event *event;
+		const struct trace_view_work *work =
+			&window->source->view->works.items[window->works.items[i]];
 
-		if (!hta)
-			row = source->view->works.items[row].row;
-		event = &source->trace->events.items[row];
-		if (!hta || event->correlation)
-			r = add_nodes_of(graph, row, trace_view_start_ns(source->view, event),
-				trace_view_end_ns(source->view, event));
+		r = trace_path_graph_add_row(
+			window->graph, work->row, work->start_ns, work->end_ns);
 	}
-	if (graph->nodes.count)
-		qsort(graph->nodes.items, graph->nodes.count, sizeof(*graph->nodes.items),
-			compare_nodes);
-	for (uint32_t i = 0; i < graph->nodes.count; i++) {
-		const struct trace_path_node *node = &graph->nodes.items[i];
-
-		(node->is_start ? source->start_nodes : source->end_nodes)[node->event] = i;
-	}
+	trace_path_graph_sort(window->graph);
 	return r;
 }
 
 static void forget_nodes(struct trace_path_window *window)
 {
-	struct trace_path_source *source = window->source;
-
-	array_foreach (&window->graph->nodes, node) {
-		source->start_nodes[node->event] = MODEL_NONE;
-		source->end_nodes[node->event] = MODEL_NONE;
-		source->blocked[node->event] = 0;
-	}
+	array_foreach (&window->graph->nodes, node)
+		window->source->blocked[node->event] = 0;
+	trace_path_graph_clear(window->graph);
 }
 
 /* ---- the path ---- */
 
-static enum trace_path_bound bound_of_row(const struct trace_path_source *source, uint32_t row)
+static enum trace_path_bound bound_of_row(const void *context, uint32_t row)
 {
+	const struct trace_path_source *source = context;
 	const struct trace_event *event = &source->trace->events.items[row];
-	bool hta = source->view->options.hta_compatible;
-	const struct trace_work *work = trace_work(source->trace, event);
 
-	if (hta ? !work || work->stream == TRACE_NO_NUMBER || work->stream < 0
-		: !trace_is_work(event))
+	if (!trace_is_work(event))
 		return source->names[event->name] & TRACE_PATH_LOADING ? TRACE_PATH_DATA_LOADING
 								       : TRACE_PATH_CPU;
 	switch (trace_view_kind(source->view, event)) {
 	case TRACE_COMMUNICATION:
 		return TRACE_PATH_GPU_COMMUNICATION;
 	case TRACE_MEMORY:
-		return hta ? TRACE_PATH_GPU_COMPUTE : TRACE_PATH_GPU_MEMORY;
+		return TRACE_PATH_GPU_MEMORY;
 	default:
 		return TRACE_PATH_GPU_COMPUTE;
 	}
 }
 
 static enum trace_path_bound bound_of(
-	const struct trace_path_source *source, const struct trace_path_edge *edge)
+	const struct trace_path_edge *edge, trace_path_bound_of_row *bound, const void *context)
 {
 	switch (edge->kind) {
 	case TRACE_PATH_KERNEL_DELAY:
@@ -348,24 +270,23 @@ static enum trace_path_bound bound_of(
 	case TRACE_PATH_EARLIER_DELAY:
 		return TRACE_PATH_EARLIER;
 	case TRACE_PATH_OPERATOR:
-		return edge->event == MODEL_NONE ? TRACE_PATH_CPU
-						 : bound_of_row(source, edge->event);
+		return edge->event == MODEL_NONE ? TRACE_PATH_CPU : bound(context, edge->event);
 	case TRACE_PATH_SYNC: /* what a call did after its wait was over */
-		return edge->event == MODEL_NONE ? TRACE_PATH_ORDER
-						 : bound_of_row(source, edge->event);
+		return edge->event == MODEL_NONE ? TRACE_PATH_ORDER : bound(context, edge->event);
 	default:
 		return TRACE_PATH_ORDER;
 	}
 }
 
-static int add_steps(const struct trace_path_window *window,
-	const struct trace_path_longest *longest, struct critical_path *result)
+static int add_steps(struct critical_path *result, const struct trace_path_graph *graph,
+	const struct trace_path_longest *longest, trace_path_bound_of_row *bound,
+	const void *context)
 {
-	const struct trace_path_node *nodes = window->graph->nodes.items;
+	const struct trace_path_node *nodes = graph->nodes.items;
 	int r = 0;
 
 	array_foreach (&longest->edges, index) {
-		const struct trace_path_edge *edge = &window->graph->edges.items[*index];
+		const struct trace_path_edge *edge = &graph->edges.items[*index];
 		struct critical_path_step step = {
 			.from = nodes[edge->from].event,
 			.to = nodes[edge->to].event,
@@ -375,7 +296,7 @@ static int add_steps(const struct trace_path_window *window,
 			.duration_ns = edge->duration_ns,
 			.event = edge->event,
 			.kind = edge->kind,
-			.bound = bound_of(window->source, edge),
+			.bound = bound_of(edge, bound, context),
 		};
 
 		r = r ?: array_append(&result->steps, step);
@@ -429,65 +350,57 @@ static int add_names(const struct trace *trace, struct critical_path *result)
 	return r;
 }
 
-static int add_edges(struct trace_path_window *window)
+int critical_path_finish(struct critical_path *path, const struct trace *trace,
+	const struct trace_path_graph *graph, trace_path_bound_of_row *bound, const void *context)
 {
-	int r;
+	struct trace_path_longest longest = {0};
+	int r = trace_path_graph_longest(graph, &longest);
 
-	if (window->source->view->options.hta_compatible) {
-		r = trace_path_add_locks(window);
-		r = r ?: trace_path_add_threads(window);
-		return r ?: trace_path_hta_add_works(window);
-	}
-	r = trace_path_add_waits(window);
-	r = r ?: trace_path_add_threads(window);
-	return r ?: trace_path_add_works(window);
+	path->last_ns = path->start_ns;
+	path->nodes = longest.nodes;
+	path->edges = graph->edges.count;
+	path->cyclic_nodes = longest.cyclic_nodes;
+	r = r ?: add_steps(path, graph, &longest, bound, context);
+	r = r ?: add_names(trace, path);
+	trace_path_longest_done(&longest);
+	return r;
 }
 
 static int find_path(
 	struct trace_path_window *window, const struct bounds *bounds, struct critical_path *result)
 {
-	bool hta = window->source->view->options.hta_compatible;
-	int64_t end_ns = bounds->end_ns + (hta && bounds->end_ns < INT64_MAX);
-	struct trace_path_longest longest = {0};
+	const struct trace_path_source *source = window->source;
 	int r;
 
 	*result = (struct critical_path){
 		.name = bounds->name, .start_ns = bounds->start_ns, .end_ns = bounds->end_ns};
-	select_rows(window, bounds->start_ns, end_ns);
-	r = select_works(window, bounds->start_ns, end_ns);
+	select_rows(window, bounds->start_ns, bounds->end_ns);
+	r = select_works(window, bounds->start_ns, bounds->end_ns);
 	r = r ?: add_nodes(window);
-	r = r ?: add_edges(window);
-	result->edges = window->graph->edges.count;
-	result->last_ns = bounds->start_ns;
-	r = r ?: trace_path_graph_longest(window->graph, &longest);
-	result->nodes = longest.nodes;
-	result->cyclic_nodes = longest.cyclic_nodes;
-	r = r ?: add_steps(window, &longest, result);
-	r = r ?: add_names(window->source->trace, result);
-	trace_path_longest_done(&longest);
+	r = r ?: trace_path_add_waits(window);
+	r = r ?: trace_path_add_threads(window);
+	r = r ?: trace_path_add_works(window);
+	r = r ?: critical_path_finish(result, source->trace, window->graph, bound_of_row, source);
 	forget_nodes(window);
-	trace_path_graph_clear(window->graph);
 	return r;
 }
 
 static int find_paths(struct trace_path_source *source, const struct windows *windows,
 	struct critical_paths *paths)
 {
-	struct trace_path_graph graph = {.is_simple = source->view->options.hta_compatible};
+	struct trace_path_graph graph;
 	struct trace_path_window window = {.source = source, .graph = &graph};
-	int r = 0;
+	int r = trace_path_graph_init(&graph, source->trace->events.count);
 
 	array_foreach (&windows->items, bounds) {
 		struct critical_path path = {0};
 
 		r = r ?: find_path(&window, bounds, &path);
-		if (array_append(&paths->windows, path) < 0) {
-			array_done(&path.steps);
-			array_done(&path.names);
-			r = -ENOMEM;
-		}
-		if (r < 0)
+		if (r < 0 || array_append(&paths->windows, path) < 0) {
+			critical_path_done(&path);
+			r = r ?: -ENOMEM;
 			break;
+		}
 	}
 	array_done(&window.works);
 	trace_path_graph_done(&graph);
@@ -501,7 +414,7 @@ int critical_paths_init(struct critical_paths *paths, const struct trace_view *v
 	struct windows windows = {0};
 	int r;
 
-	*paths = (struct critical_paths){0};
+	*paths = (struct critical_paths){.infers_waits = true};
 	r = trace_path_source_init(&source, view, paths);
 	r = r ?: find_windows(&source, options, &windows);
 	r = r ?: find_paths(&source, &windows, paths);
@@ -511,11 +424,15 @@ int critical_paths_init(struct critical_paths *paths, const struct trace_view *v
 	return r;
 }
 
+void critical_path_done(struct critical_path *path)
+{
+	array_done(&path->steps);
+	array_done(&path->names);
+}
+
 void critical_paths_done(struct critical_paths *paths)
 {
-	array_foreach (&paths->windows, path) {
-		array_done(&path->steps);
-		array_done(&path->names);
-	}
+	array_foreach (&paths->windows, path)
+		critical_path_done(path);
 	array_done(&paths->windows);
 }

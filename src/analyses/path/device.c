@@ -39,10 +39,11 @@ static const struct trace_view_work *work_of(const struct works *works, uint64_t
 	return &works->window->source->view->works.items[work];
 }
 
-static uint32_t end_node(const struct trace_path_source *source, uint32_t work)
+static uint32_t end_node(const struct trace_path_window *window, uint32_t work)
 {
-	return work == MODEL_NONE ? MODEL_NONE
-				  : source->end_nodes[source->view->works.items[work].row];
+	const struct trace_view_work *works = window->source->view->works.items;
+
+	return work == MODEL_NONE ? MODEL_NONE : window->graph->end_nodes[works[work].row];
 }
 
 /* ---- calls that wait ---- */
@@ -51,17 +52,18 @@ static int add_wait(struct trace_path_window *window, uint32_t call)
 {
 	struct trace_path_source *source = window->source;
 	const struct trace_path_node *nodes = window->graph->nodes.items;
-	uint32_t from = end_node(source, trace_path_waited_by_call(source, call));
-	uint32_t to = source->end_nodes[call];
+	uint32_t from = end_node(window, trace_path_waited_by_call(source, call));
+	uint32_t to = window->graph->end_nodes[call];
 
-	if (from == MODEL_NONE || nodes[from].time_ns <= nodes[source->start_nodes[call]].time_ns)
+	if (from == MODEL_NONE ||
+		nodes[from].time_ns <= nodes[window->graph->start_nodes[call]].time_ns)
 		return 0;
 	if (nodes[from].time_ns > nodes[to].time_ns) {
 		source->paths->backward_edges++;
 		return 0;
 	}
 	source->blocked[call] = 1;
-	return trace_path_connect(window, from, to, TRACE_PATH_SYNC, true, call);
+	return trace_path_connect(window->graph, from, to, TRACE_PATH_SYNC, true, call);
 }
 
 int trace_path_add_waits(struct trace_path_window *window)
@@ -85,7 +87,7 @@ static struct cause launch_of(const struct works *works, const struct trace_view
 {
 	if (work->launch == MODEL_NONE)
 		return no_cause;
-	return cause_at(works->window->source->start_nodes[work->launch], INT64_MIN,
+	return cause_at(works->window->graph->start_nodes[work->launch], INT64_MIN,
 		TRACE_PATH_LAUNCH_DELAY, work->row);
 }
 
@@ -93,7 +95,7 @@ static struct cause end_of(const struct works *works, uint32_t index)
 {
 	const struct trace_view_work *work = work_of(works, index);
 
-	return cause_at(works->window->source->end_nodes[work->row], work->end_ns,
+	return cause_at(works->window->graph->end_nodes[work->row], work->end_ns,
 		TRACE_PATH_KERNEL_DELAY, work->row);
 }
 
@@ -108,7 +110,7 @@ static struct cause before_on_stream(const struct works *works, uint32_t index)
 	work = work_of(works, before);
 	if (work->end_ns <= work_of(works, index)->start_ns)
 		return end_of(works, before);
-	return cause_at(works->window->source->start_nodes[work->row], work->start_ns,
+	return cause_at(works->window->graph->start_nodes[work->row], work->start_ns,
 		TRACE_PATH_OPERATOR, work->row);
 }
 
@@ -216,20 +218,21 @@ static int connect_causes(const struct works *works, const struct cause *causes,
 		return 0;
 	delay_ns = nodes[start].time_ns - nodes[last->node].time_ns;
 	if (is_outside(works, causes, last, start))
-		return trace_path_connect(works->window, last->node, start,
+		return trace_path_connect(works->window->graph, last->node, start,
 			TRACE_PATH_EARLIER_DELAY, true, nodes[start].event);
 	if (last->kind == TRACE_PATH_KERNEL_DELAY && delay_ns >= KERNEL_DELAY_LIMIT_NS) {
 		paths->unexplained_gaps++;
 		paths->unexplained_ns += delay_ns;
-		return trace_path_connect(
-			works->window, last->node, start, TRACE_PATH_DEPENDENCY, false, MODEL_NONE);
+		return trace_path_connect(works->window->graph, last->node, start,
+			TRACE_PATH_DEPENDENCY, false, MODEL_NONE);
 	}
-	return trace_path_connect(works->window, last->node, start, last->kind, true, last->event);
+	return trace_path_connect(
+		works->window->graph, last->node, start, last->kind, true, last->event);
 }
 
 static int add_work(struct works *works, uint32_t index)
 {
-	const struct trace_path_source *source = works->window->source;
+	struct trace_path_graph *graph = works->window->graph;
 	const struct trace_view_work *work = work_of(works, index);
 	struct cause causes[CAUSES_MAX] = {
 		before_on_stream(works, index),
@@ -237,9 +240,9 @@ static int add_work(struct works *works, uint32_t index)
 		before_in_graph(works, index),
 		launch_of(works, work),
 	};
-	uint32_t start = source->start_nodes[work->row];
-	int r = trace_path_connect(works->window, start, source->end_nodes[work->row],
-		TRACE_PATH_OPERATOR, true, work->row);
+	uint32_t start = graph->start_nodes[work->row];
+	int r = trace_path_connect(
+		graph, start, graph->end_nodes[work->row], TRACE_PATH_OPERATOR, true, work->row);
 
 	r = r ?: connect_causes(works, causes, start);
 	return r;

@@ -3,39 +3,98 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+int trace_path_graph_init(struct trace_path_graph *graph, size_t row_count)
+{
+	size_t size = (row_count + 1) * sizeof(*graph->start_nodes);
+
+	*graph = (struct trace_path_graph){.start_nodes = malloc(size), .end_nodes = malloc(size)};
+	if (!graph->start_nodes || !graph->end_nodes)
+		return -ENOMEM;
+	memset(graph->start_nodes, 0xff, size);
+	memset(graph->end_nodes, 0xff, size);
+	return 0;
+}
 
 void trace_path_graph_done(struct trace_path_graph *graph)
 {
 	array_done(&graph->nodes);
 	array_done(&graph->edges);
-	map_u64_done(&graph->edge_of_nodes);
+	free(graph->start_nodes);
+	free(graph->end_nodes);
 }
 
 void trace_path_graph_clear(struct trace_path_graph *graph)
 {
+	array_foreach (&graph->nodes, node) {
+		graph->start_nodes[node->event] = MODEL_NONE;
+		graph->end_nodes[node->event] = MODEL_NONE;
+	}
 	array_clear(&graph->nodes);
 	array_clear(&graph->edges);
-	/* Clearing would touch the slots of the largest window for each of many small ones. */
-	map_u64_done(&graph->edge_of_nodes);
 }
 
-int trace_path_graph_add(struct trace_path_graph *graph, const struct trace_path_edge *edge)
+int trace_path_graph_add_row(
+	struct trace_path_graph *graph, uint32_t row, int64_t start_ns, int64_t end_ns)
 {
-	uint64_t key = (uint64_t)edge->from << 32 | edge->to, index;
-	int r;
+	int r = array_append(&graph->nodes, (struct trace_path_node){start_ns, row, true});
 
-	if (!graph->is_simple)
-		return array_append(&graph->edges, *edge);
-	if (map_u64_get(&graph->edge_of_nodes, key, &index)) {
-		struct trace_path_edge *old = &graph->edges.items[index];
-		uint32_t event = edge->event == MODEL_NONE ? old->event : edge->event;
+	return r ?: array_append(&graph->nodes, (struct trace_path_node){end_ns, row, false});
+}
 
-		*old = *edge;
-		old->event = event;
-		return 0;
+static int compare_nodes(const void *left, const void *right)
+{
+	const struct trace_path_node *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	if (a->event != b->event)
+		return a->event < b->event ? -1 : 1;
+	return b->is_start - a->is_start;
+}
+
+void trace_path_graph_sort(struct trace_path_graph *graph)
+{
+	if (graph->nodes.count)
+		qsort(graph->nodes.items, graph->nodes.count, sizeof(*graph->nodes.items),
+			compare_nodes);
+	for (uint32_t i = 0; i < graph->nodes.count; i++) {
+		const struct trace_path_node *node = &graph->nodes.items[i];
+
+		(node->is_start ? graph->start_nodes : graph->end_nodes)[node->event] = i;
 	}
-	r = map_u64_set(&graph->edge_of_nodes, key, graph->edges.count);
-	return r < 0 ? r : array_append(&graph->edges, *edge);
+}
+
+struct trace_path_edge trace_path_edge_of(const struct trace_path_graph *graph, uint32_t from,
+	uint32_t to, enum trace_path_kind kind, bool takes_time, uint32_t event)
+{
+	const struct trace_path_node *nodes = graph->nodes.items;
+
+	return (struct trace_path_edge){
+		.from = from,
+		.to = to,
+		.duration_ns = takes_time ? nodes[to].time_ns - nodes[from].time_ns : 0,
+		.event = event,
+		.kind = (uint8_t)kind,
+	};
+}
+
+int trace_path_connect(struct trace_path_graph *graph, uint32_t from, uint32_t to,
+	enum trace_path_kind kind, bool takes_time, uint32_t event)
+{
+	return array_append(
+		&graph->edges, trace_path_edge_of(graph, from, to, kind, takes_time, event));
+}
+
+uint32_t trace_path_owner(
+	const struct trace_path_graph *graph, uint32_t from, uint32_t to, uint32_t outer)
+{
+	const struct trace_path_node *nodes = graph->nodes.items;
+
+	if (nodes[from].is_start)
+		return nodes[from].event;
+	return nodes[to].is_start ? outer : nodes[to].event;
 }
 
 /* Edges that leave, or reach, each node, in the order in which they were added. */

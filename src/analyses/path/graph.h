@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/array.h"
-#include "base/map.h"
 #include "model/model.h"
 
 enum trace_path_kind {
@@ -27,7 +26,7 @@ struct trace_path_node {
 
 struct trace_path_edge {
 	uint32_t from, to;   /* nodes */
-	int64_t duration_ns; /* HTA's may be negative, and counts as 0 then */
+	int64_t duration_ns; /* below 0, from another tool: counts as 0 */
 	uint32_t event;      /* row whose time it is; MODEL_NONE: nobody's */
 	uint8_t kind;        /* enum trace_path_kind */
 };
@@ -35,17 +34,34 @@ struct trace_path_edge {
 struct trace_path_graph {
 	ARRAY_OF(struct trace_path_node) nodes; /* by time, then row, the start first */
 	ARRAY_OF(struct trace_path_edge) edges;
-	/* HTA's: two nodes have one edge, the last one added, at the place of the first. */
-	bool is_simple;
-	struct map_u64 edge_of_nodes;
+	uint32_t *start_nodes, *end_nodes; /* by row; MODEL_NONE: none */
 };
 
+/* Of a trace with so many rows. Returns 0 or -ENOMEM. */
+int trace_path_graph_init(struct trace_path_graph *graph, size_t row_count);
 void trace_path_graph_done(struct trace_path_graph *graph);
 /* Empties it for the next window. */
 void trace_path_graph_clear(struct trace_path_graph *graph);
 
-/* Returns 0 or -ENOMEM. */
-int trace_path_graph_add(struct trace_path_graph *graph, const struct trace_path_edge *edge);
+/* The two nodes of a row. Returns 0 or -ENOMEM. */
+int trace_path_graph_add_row(
+	struct trace_path_graph *graph, uint32_t row, int64_t start_ns, int64_t end_ns);
+/* When all nodes are there, before the edges. */
+void trace_path_graph_sort(struct trace_path_graph *graph);
+
+/* An edge from one node to another, which takes the time between them or none. */
+struct trace_path_edge trace_path_edge_of(const struct trace_path_graph *graph, uint32_t from,
+	uint32_t to, enum trace_path_kind kind, bool takes_time, uint32_t event);
+/* Adds it. Returns 0 or -ENOMEM. */
+int trace_path_connect(struct trace_path_graph *graph, uint32_t from, uint32_t to,
+	enum trace_path_kind kind, bool takes_time, uint32_t event);
+
+/*
+ * Whose time passes from one node of a thread to the next: for B and C in A, from the begin of A,
+ * over those of B and C, to the end of A. `outer`: the row that the first node's row lies in.
+ */
+uint32_t trace_path_owner(
+	const struct trace_path_graph *graph, uint32_t from, uint32_t to, uint32_t outer);
 
 struct trace_path_longest {
 	ARRAY_OF(uint32_t) edges; /* indices, first to last */

@@ -11,26 +11,21 @@
 
 /* What a row's name says; flags. */
 enum {
-	TRACE_PATH_BLOCKING = 1 << 0,  /* a call that waits for a device */
-	TRACE_PATH_LOCKING = 1 << 1,   /* HTA: calls that take turns, whatever their thread */
-	TRACE_PATH_LAUNCHING = 1 << 2, /* HTA: calls that count for the length of queues */
-	TRACE_PATH_LOADING = 1 << 3,   /* data */
-	TRACE_PATH_FORWARD = 1 << 4,   /* HTA: on the thread of the forward pass */
-	TRACE_PATH_BACKWARD = 1 << 5,  /* HTA: on that of the backward pass */
+	TRACE_PATH_BLOCKING = 1 << 0, /* a call that waits for a device */
+	TRACE_PATH_LOADING = 1 << 1,  /* data */
 };
 
 /* A row of a thread, its times as the view has them, cut to those of the row it lies in. */
 struct trace_path_row {
 	int64_t start_ns, end_ns;
 	uint32_t event;
-	bool has_node;
 };
 
 /* Work by its launch. */
 struct trace_path_launched {
 	int64_t time_ns; /* the call's start; the work's own where the call is not known */
 	uint32_t call;   /* row; MODEL_NONE: not known */
-	uint32_t work;   /* index in view.works; HTA's: row */
+	uint32_t work;   /* index in view.works */
 };
 
 struct trace_path_source {
@@ -40,13 +35,10 @@ struct trace_path_source {
 	uint8_t *names;                                /* flags of each string */
 	ARRAY_OF(struct trace_path_row) rows;          /* by start */
 	ARRAY_OF(struct trace_path_launched) launched; /* by time */
-	uint32_t *places; /* of tracks, by process and thread; MODEL_NONE: no thread, for HTA */
+	uint32_t *places;                              /* of tracks, by process and thread */
 	uint32_t *groups; /* of tracks: threads whose operators follow each other as one */
-	/* Of rows, in the window at hand: */
-	uint32_t *start_nodes, *end_nodes; /* MODEL_NONE: none */
-	uint8_t *blocked;                  /* the call ended when work did */
-	struct trace_path_waits *waits;    /* see waits.c */
-	struct trace_path_hta *hta;        /* see hta.c */
+	uint8_t *blocked; /* of rows, in the window at hand: the call ended when work did */
+	struct trace_path_waits *waits; /* see waits.c */
 };
 
 /* Prepares the view's rows once for all windows. */
@@ -60,7 +52,7 @@ struct trace_path_window {
 	struct trace_path_graph *graph;
 	const struct trace_path_row *rows; /* of threads, by start */
 	size_t row_count;
-	ARRAY_OF(uint32_t) works; /* as in struct trace_path_launched, smallest first */
+	ARRAY_OF(uint32_t) works; /* indices in view.works, smallest first */
 };
 
 static inline bool trace_path_name_is(
@@ -69,15 +61,8 @@ static inline bool trace_path_name_is(
 	return source->names[source->trace->events.items[event].name] & flag;
 }
 
-/* The edge from one node to another, which takes the time between them unless it is said to take
- * none. */
-int trace_path_connect(struct trace_path_window *window, uint32_t from, uint32_t to,
-	enum trace_path_kind kind, bool takes_time, uint32_t event);
-
 /* Adds what threads did one after the other. */
 int trace_path_add_threads(struct trace_path_window *window);
-/* HTA: calls that share a lock are done one after the other. Before the threads. */
-int trace_path_add_locks(struct trace_path_window *window);
 
 /* What waits for what on devices, for all windows; needs source.rows. */
 int trace_path_waits_init(struct trace_path_source *source);
@@ -91,8 +76,3 @@ uint32_t trace_path_before(const struct trace_path_source *source, uint32_t work
 /* Adds what devices did, and before the threads the calls that waited for them. */
 int trace_path_add_waits(struct trace_path_window *window);
 int trace_path_add_works(struct trace_path_window *window);
-
-/* The same as HTA has it. */
-int trace_path_hta_init(struct trace_path_source *source);
-void trace_path_hta_done(struct trace_path_source *source);
-int trace_path_hta_add_works(struct trace_path_window *window);

@@ -7,35 +7,8 @@
 
 /* ---- what names say ---- */
 
-static const char *const hta_blocking[] = {"cudaDeviceSynchronize", "cudaStreamSynchronize",
-	"cudaEventQuery", "cudaEventSynchronize", "cudaMemcpy", "cudaMemcpyAsync", NULL};
-static const char *const hta_locking[] = {
-	"cudaHostAlloc", "cudaLaunchKernel", "cudaMemcpyAsync", NULL};
-static const char *const hta_launching[] = {"cudaLaunchKernel", "cudaLaunchKernelExC",
-	"cuLaunchKernel", "cuLaunchKernelEx", "cudaMemcpyAsync", "cudaMemsetAsync",
-	"hipLaunchKernel", "hipExtModuleLaunchKernel", "hipMemsetAsync", "hipMemcpyAsync",
-	"hipMemcpyWithStream", "runFunction - job_prep_and_submit_for_execution", NULL};
-
-static bool is_among(const char *name, const char *const *names)
-{
-	for (; *names; names++) {
-		if (strcmp(name, *names) == 0)
-			return true;
-	}
-	return false;
-}
-
-static uint8_t hta_flags(const char *name)
-{
-	return (uint8_t)((is_among(name, hta_blocking) ? TRACE_PATH_BLOCKING : 0) |
-			 (is_among(name, hta_locking) ? TRACE_PATH_LOCKING : 0) |
-			 (is_among(name, hta_launching) ? TRACE_PATH_LAUNCHING : 0) |
-			 (strstr(name, "forward") ? TRACE_PATH_FORWARD : 0) |
-			 (strstr(name, "autograd") ? TRACE_PATH_BACKWARD : 0));
-}
-
 /* Calls of CUDA, HIP and others that may wait: cudaMemcpyAsync() does for memory that is paged. */
-static uint8_t own_flags(const char *name)
+static uint8_t flags_of(const char *name)
 {
 	bool blocks = strcasestr(name, "synchronize") || strstr(name, "Memcpy");
 	bool loads = strncmp(name, "enumerate(DataLoader)", strlen("enumerate(DataLoader)")) == 0;
@@ -46,52 +19,26 @@ static uint8_t own_flags(const char *name)
 static int read_names(struct trace_path_source *source)
 {
 	const struct intern *strings = &source->trace->strings;
-	bool hta = source->view->options.hta_compatible;
 
 	source->names = calloc(strings->entries.count + 1, sizeof(*source->names));
 	if (!source->names)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < strings->entries.count; i++)
-		source->names[i] = (hta ? hta_flags : own_flags)(intern_get(strings, i));
+		source->names[i] = flags_of(intern_get(strings, i));
 	return 0;
 }
 
 /* ---- rows of threads ---- */
 
-static bool is_of_stream(const struct trace *trace, const struct trace_event *event)
+/* Those that the path can lead through. */
+static bool is_row(const struct trace_path_source *source, const struct trace_event *event)
 {
-	const struct trace_work *work = trace_work(trace, event);
-
-	return work && work->stream != TRACE_NO_NUMBER && work->stream != -1;
-}
-
-static bool hta_has_node(const struct trace *trace, const struct trace_event *event)
-{
-	static const char *const categories[] = {"cpu_op", "cuda_runtime", "cuda_driver", NULL};
-
-	return is_among(trace_text(trace, event->category_name), categories);
-}
-
-static bool has_node(const struct trace_path_source *source, const struct trace_event *event)
-{
+	if (event->duration_ns == TRACE_NO_DURATION || !trace_view_has(source->view, event))
+		return false;
 	return event->category == TRACE_CPU_OP || event->category == TRACE_RUNTIME ||
 	       event->category == TRACE_DRIVER ||
 	       (event->category == TRACE_USER_ANNOTATION &&
 		       (source->names[event->name] & TRACE_PATH_LOADING));
-}
-
-/* In HTA all rows that are on no stream, in ours those that the path can lead through. */
-static bool is_row(const struct trace_path_source *source, const struct trace_event *event)
-{
-	const struct trace *trace = source->trace;
-
-	if (event->duration_ns == TRACE_NO_DURATION || !trace_view_has(source->view, event))
-		return false;
-	if (!source->view->options.hta_compatible)
-		return has_node(source, event);
-	return !is_of_stream(trace, event) &&
-	       trace_view_end_ns(source->view, event) > trace_view_start_ns(source->view, event) &&
-	       strcmp(trace_text(trace, event->category_name), "Trace") != 0;
 }
 
 static int add_row(struct trace_path_source *source, uint32_t event, int64_t latest_ns)
@@ -103,8 +50,6 @@ static int add_row(struct trace_path_source *source, uint32_t event, int64_t lat
 		.event = event,
 	};
 
-	row.has_node =
-		source->view->options.hta_compatible ? hta_has_node(source->trace, item) : true;
 	if (row.end_ns > latest_ns) {
 		row.end_ns = latest_ns;
 		source->paths->clipped_rows++;
@@ -112,11 +57,10 @@ static int add_row(struct trace_path_source *source, uint32_t event, int64_t lat
 	return array_append(&source->rows, row);
 }
 
-/* Ours end at the latest when the row ends that they lie in: `ends` holds those that are open. */
+/* Rows end at the latest when the row ends that they lie in: `ends` holds those that are open. */
 static int add_track(
 	struct trace_path_source *source, const struct trace_track *track, int64_t *ends)
 {
-	bool hta = source->view->options.hta_compatible;
 	uint32_t depth = 0;
 	int r = 0;
 
@@ -128,7 +72,7 @@ static int add_track(
 			continue;
 		while (depth && ends[depth - 1] <= item->start_ns)
 			depth--;
-		r = add_row(source, event, depth && !hta ? ends[depth - 1] : INT64_MAX);
+		r = add_row(source, event, depth ? ends[depth - 1] : INT64_MAX);
 		if (r == 0)
 			ends[depth++] = source->rows.items[source->rows.count - 1].end_ns;
 	}
@@ -182,28 +126,21 @@ static int compare_places(const void *left, const void *right)
 	return a->track < b->track ? -1 : 1;
 }
 
-/* HTA takes no tracks for threads that have rows of streams. */
-static int find_places(struct trace_path_source *source)
+uint32_t *trace_path_places(const struct trace *trace)
 {
-	const struct trace *trace = source->trace;
 	size_t count = trace->tracks.count;
-	_cleanup_free_ struct place *places = malloc((count + 1) * sizeof(*places));
+	_cleanup_free_ struct place *sorted = malloc((count + 1) * sizeof(*sorted));
+	uint32_t *places = sorted ? malloc((count + 1) * sizeof(*places)) : NULL;
 
-	source->places = malloc((count + 1) * sizeof(*source->places));
-	if (!places || !source->places)
-		return -ENOMEM;
+	if (!places)
+		return NULL;
 	for (uint32_t i = 0; i < count; i++)
-		places[i] =
+		sorted[i] =
 			(struct place){trace->tracks.items[i].pid, trace->tracks.items[i].tid, i};
-	qsort(places, count, sizeof(*places), compare_places);
+	qsort(sorted, count, sizeof(*sorted), compare_places);
 	for (uint32_t i = 0; i < count; i++)
-		source->places[places[i].track] = i;
-	if (source->view->options.hta_compatible)
-		array_foreach (&trace->events, event) {
-			if (event->duration_ns != TRACE_NO_DURATION && is_of_stream(trace, event))
-				source->places[event->track] = MODEL_NONE;
-		}
-	return 0;
+		places[sorted[i].track] = i;
+	return places;
 }
 
 /* ---- threads that follow each other ---- */
@@ -300,45 +237,30 @@ static int make_groups(struct trace_path_source *source)
 
 /* ---- */
 
-static int make_nodes(struct trace_path_source *source)
-{
-	size_t size = (source->trace->events.count + 1) * sizeof(*source->start_nodes);
-
-	source->start_nodes = malloc(size);
-	source->end_nodes = malloc(size);
-	source->blocked = calloc(source->trace->events.count + 1, sizeof(*source->blocked));
-	if (!source->start_nodes || !source->end_nodes || !source->blocked)
-		return -ENOMEM;
-	memset(source->start_nodes, 0xff, size);
-	memset(source->end_nodes, 0xff, size);
-	return 0;
-}
-
 int trace_path_source_init(struct trace_path_source *source, const struct trace_view *view,
 	struct critical_paths *paths)
 {
 	int r;
 
-	*source = (struct trace_path_source){.view = view, .trace = view->trace, .paths = paths};
-	r = read_names(source);
+	*source = (struct trace_path_source){
+		.view = view,
+		.trace = view->trace,
+		.paths = paths,
+		.places = trace_path_places(view->trace),
+		.blocked = calloc(view->trace->events.count + 1, sizeof(*source->blocked)),
+	};
+	r = source->places && source->blocked ? read_names(source) : -ENOMEM;
 	r = r ?: add_rows(source);
-	r = r ?: make_nodes(source);
-	r = r ?: find_places(source);
-	if (view->options.hta_compatible)
-		return r ?: trace_path_hta_init(source);
 	r = r ?: make_groups(source);
 	return r ?: trace_path_waits_init(source);
 }
 
 void trace_path_source_done(struct trace_path_source *source)
 {
-	trace_path_hta_done(source);
 	trace_path_waits_done(source);
 	free(source->names);
 	free(source->groups);
 	free(source->places);
-	free(source->start_nodes);
-	free(source->end_nodes);
 	free(source->blocked);
 	array_done(&source->rows);
 	array_done(&source->launched);

@@ -5,7 +5,7 @@
  *
  * Time belongs to the innermost row that is open: rows of one thread that overlap without lying in
  * one another share it by the last begin. ProfilerStep#N is no row here, for it is all that
- * happened. Times are the file's, with HTA's views too, which has nothing like it.
+ * happened. Times are the file's, whatever those of the view are.
  */
 #pragma once
 

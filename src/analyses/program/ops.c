@@ -15,46 +15,38 @@ struct launched {
 };
 
 struct collector {
+	const struct trace_view *view;
+	const struct trace_ops_definition *definition;
 	ARRAY_OF(struct launched) items;
 	struct intern keys; /* of rows: the operator's name, then those of its work */
 	ARRAY_OF(uint32_t) key;
 };
 
-static bool begins_with(const char *text, const char *beginning)
+static bool is_operator(const struct collector *collector, const struct trace_event *event)
 {
-	return strncmp(text, beginning, strlen(beginning)) == 0;
-}
+	bool (*is_named)(const char *name) = collector->definition->is_operator;
 
-/* The pattern KERNEL_LAUNCH_CATEGORY_PATTERN. */
-static bool hta_is_launch(const char *name)
-{
-	if (begins_with(name, "cuda") && strstr(name, "LaunchKernel"))
-		return true;
-	return begins_with(name, "cuLaunchKernel") || begins_with(name, "runFunction");
-}
-
-static bool is_operator(const struct trace_view *view, const struct trace_event *event)
-{
-	if (event->category != TRACE_CPU_OP)
-		return false;
-	return !view->options.hta_compatible ||
-	       begins_with(trace_text(view->trace, event->name), "aten::");
+	return event->category == TRACE_CPU_OP &&
+	       (!is_named || is_named(trace_text(collector->view->trace, event->name)));
 }
 
 /* The operator that encloses the call; MODEL_NONE: none. */
-static uint32_t find_operator(const struct trace_view *view, const uint32_t *parents, uint32_t row)
+static uint32_t find_operator(
+	const struct collector *collector, const uint32_t *parents, uint32_t row)
 {
-	const struct trace_event *events = view->trace->events.items;
+	const struct trace_event *events = collector->view->trace->events.items;
 
 	for (row = parents[row]; row != MODEL_NONE; row = parents[row]) {
-		if (is_operator(view, &events[row]))
+		if (is_operator(collector, &events[row]))
 			return row;
 	}
 	return MODEL_NONE;
 }
 
-static int collect(struct collector *collector, const struct trace_view *view)
+static int collect(struct collector *collector)
 {
+	bool (*is_launch)(const char *name) = collector->definition->is_launch;
+	const struct trace_view *view = collector->view;
 	_cleanup_free_ uint32_t *parents = trace_parents(view->trace, false);
 	const struct trace_event *events = view->trace->events.items;
 	int r = parents ? 0 : -ENOMEM;
@@ -65,36 +57,34 @@ static int collect(struct collector *collector, const struct trace_view *view)
 
 		if (call == MODEL_NONE)
 			continue;
-		item.op = find_operator(view, parents, call);
+		item.op = find_operator(collector, parents, call);
 		item.launch_ns = trace_view_start_ns(view, &events[call]);
-		if (view->options.hta_compatible &&
-			(item.op == MODEL_NONE ||
-				!hta_is_launch(trace_text(view->trace, events[call].name))))
+		if (is_launch && (item.op == MODEL_NONE ||
+					 !is_launch(trace_text(view->trace, events[call].name))))
 			continue;
 		r = array_append(&collector->items, item);
 	}
 	return r;
 }
 
+static int64_t launch_of(const void *item)
+{
+	return ((const struct launched *)item)->launch_ns;
+}
+
+static int64_t op_of(const void *item)
+{
+	return ((const struct launched *)item)->op;
+}
+
 /* By operator, and for each by launch; launches of none by time. */
 static int sort(struct collector *collector)
 {
+	struct launched *items = collector->items.items;
 	size_t count = collector->items.count;
-	_cleanup_free_ struct launched *unsorted = malloc((count + 1) * sizeof(*unsorted));
-	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
-	_cleanup_free_ int64_t *keys = malloc((count + 1) * sizeof(*keys));
-	int r = unsorted && order && keys ? 0 : -ENOMEM;
+	int r = trace_order_items(items, count, sizeof(*items), launch_of, trace_order_stable);
 
-	for (int pass = 0; r == 0 && pass < 2; pass++) {
-		for (size_t i = 0; i < count; i++) {
-			unsorted[i] = collector->items.items[i];
-			keys[i] = pass ? (int64_t)unsorted[i].op : unsorted[i].launch_ns;
-		}
-		r = trace_order_stable(keys, order, count);
-		for (size_t i = 0; r == 0 && i < count; i++)
-			collector->items.items[i] = unsorted[order[i]];
-	}
-	return r;
+	return r ?: trace_order_items(items, count, sizeof(*items), op_of, trace_order_stable);
 }
 
 static int find_row(struct trace_ops *ops, struct collector *collector, uint32_t *ret_row)
@@ -118,8 +108,9 @@ static int find_row(struct trace_ops *ops, struct collector *collector, uint32_t
 
 /* The work of one operator. */
 static int add_operator(struct trace_ops *ops, struct collector *collector,
-	const struct trace_view *view, const struct launched *items, size_t count)
+	const struct launched *items, size_t count)
 {
+	const struct trace_view *view = collector->view;
 	const struct trace_event *events = view->trace->events.items;
 	const struct trace_view_work *works = view->works.items;
 	const struct trace_event *op = items->op == MODEL_NONE ? NULL : &events[items->op];
@@ -147,8 +138,7 @@ static int add_operator(struct trace_ops *ops, struct collector *collector,
 	return 0;
 }
 
-static int add_operators(
-	struct trace_ops *ops, struct collector *collector, const struct trace_view *view)
+static int add_operators(struct trace_ops *ops, struct collector *collector)
 {
 	const struct launched *items = collector->items.items;
 	size_t count = collector->items.count, next;
@@ -159,7 +149,7 @@ static int add_operators(
 		while (items[first].op != MODEL_NONE && next < count &&
 			items[next].op == items[first].op)
 			next++;
-		r = add_operator(ops, collector, view, &items[first], next - first);
+		r = add_operator(ops, collector, &items[first], next - first);
 	}
 	return r;
 }
@@ -168,28 +158,26 @@ static int add_operators(
 static int compare_rows(const void *left, const void *right, void *context)
 {
 	const struct trace_ops_row *a = left, *b = right;
-	const struct trace_view *view = context;
-	int order;
+	const struct collector *collector = context;
+	const struct trace *trace = collector->view->trace;
+	int order = collector->definition->compare(a, b);
 
-	if (view->options.hta_compatible && a->count != b->count)
-		return a->count > b->count ? -1 : 1;
-	if (!view->options.hta_compatible && a->work_ns != b->work_ns)
-		return a->work_ns > b->work_ns ? -1 : 1;
-	order = strcmp(trace_text(view->trace, a->name), trace_text(view->trace, b->name));
+	order = order ? order : strcmp(trace_text(trace, a->name), trace_text(trace, b->name));
 	if (order)
 		return order;
 	return a->first < b->first ? -1 : a->first > b->first;
 }
 
-int trace_ops_init(struct trace_ops *ops, const struct trace_view *view)
+int trace_ops_init_as(struct trace_ops *ops, const struct trace_view *view,
+	const struct trace_ops_definition *definition)
 {
-	struct collector collector = {0};
+	struct collector collector = {.view = view, .definition = definition};
 	int r;
 
 	*ops = (struct trace_ops){0};
-	r = collect(&collector, view);
+	r = collect(&collector);
 	r = r ?: sort(&collector);
-	r = r ?: add_operators(ops, &collector, view);
+	r = r ?: add_operators(ops, &collector);
 	array_done(&collector.items);
 	array_done(&collector.key);
 	intern_done(&collector.keys);
@@ -197,8 +185,20 @@ int trace_ops_init(struct trace_ops *ops, const struct trace_view *view)
 		trace_ops_done(ops);
 	else if (ops->rows.count)
 		qsort_r(ops->rows.items, ops->rows.count, sizeof(*ops->rows.items), compare_rows,
-			(void *)view);
+			&collector);
 	return r;
+}
+
+static int compare_times(const struct trace_ops_row *a, const struct trace_ops_row *b)
+{
+	return a->work_ns != b->work_ns ? (a->work_ns > b->work_ns ? -1 : 1) : 0;
+}
+
+int trace_ops_init(struct trace_ops *ops, const struct trace_view *view)
+{
+	static const struct trace_ops_definition definition = {.compare = compare_times};
+
+	return trace_ops_init_as(ops, view, &definition);
 }
 
 void trace_ops_done(struct trace_ops *ops)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators and the device work that they launch: HTA's ATen operators with their kernels and
- * delays. Work belongs to the innermost operator of the thread that encloses its launch. HTA knows
- * operators named aten::…, of any thread, and launches of kernels alone.
+ * Operators and the device work that they launch, with the delays. Work belongs to the innermost
+ * operator of the thread that encloses its launch.
  */
 #pragma once
 
@@ -20,11 +19,20 @@ struct trace_ops_row {
 };
 
 struct trace_ops {
-	ARRAY_OF(struct trace_ops_row) rows; /* most device time first; HTA's most frequent first */
+	ARRAY_OF(struct trace_ops_row) rows; /* most device time first */
 	ARRAY_OF(uint32_t) sequences;        /* strings */
 };
 
 /* Returns 0 or -ENOMEM. */
 int trace_ops_init(struct trace_ops *ops, const struct trace_view *view);
+
+/* What another tool may define otherwise; NULL: what trace_ops_init() has. */
+struct trace_ops_definition {
+	bool (*is_operator)(const char *name);
+	bool (*is_launch)(const char *name); /* of calls in operators: the others do not count */
+	int (*compare)(const struct trace_ops_row *a, const struct trace_ops_row *b); /* rows */
+};
+int trace_ops_init_as(struct trace_ops *ops, const struct trace_view *view,
+	const struct trace_ops_definition *definition);
 void trace_ops_done(struct trace_ops *ops);
 #define _cleanup_trace_ops_ _cleanup_(trace_ops_done)

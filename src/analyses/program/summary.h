@@ -54,5 +54,5 @@ struct trace_summary {
 /* What following an advice can save at most, of all devices together; 0: not known. */
 int64_t trace_summary_saves_ns(const struct trace_summary *summary, enum trace_advice advice);
 
-/* Not of HTA's views. Returns 0 or -ENOMEM. */
+/* Of sonde's own definitions. Returns 0 or -ENOMEM. */
 int trace_summary_init(struct trace_summary *summary, struct trace_results *results);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "compat/hta/launches.h"
+#include "compat/hta/internal.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "compat/hta/queue.h"
+#include "compat/hta/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_launch(const char *name)
+bool hta_queue_is_launch(const char *name)
 {
 	static const char *const names[] = {"cudaLaunchKernel", "cudaLaunchKernelExC",
 		"cuLaunchKernel", "cuLaunchKernelEx", "cudaMemcpyAsync", "cudaMemsetAsync",
@@ -44,7 +44,7 @@ static int find_changes(struct queue_changes *changes, const struct trace_view *
 	for (uint32_t row = 0; r == 0 && row < view->trace->events.count; row++) {
 		if (!works[row])
 			continue;
-		if (is_launch(trace_text(view->trace, events[row].name)))
+		if (hta_queue_is_launch(trace_text(view->trace, events[row].name)))
 			r = queue_add_change(changes, trace_view_start_ns(view, &events[row]),
 				view->works.items[works[row] - 1].stream, 1);
 		else
@@ -66,7 +66,7 @@ int hta_queue_init(struct queue *queue, const struct trace_view *view)
 
 	*queue = (struct queue){0};
 	if (r == 0)
-		r = queue_finish(queue, view, &changes);
+		r = queue_finish(queue, view, &changes, hta_order);
 	array_done(&changes.items);
 	if (r < 0)
 		queue_done(queue);

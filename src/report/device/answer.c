@@ -454,8 +454,8 @@ static int make(struct result *result, const struct report_input *input)
 	struct trace_summary summary;
 	int r;
 
-	/* HTA has none, and other definitions. */
-	if (report->views->options.hta_compatible || !columns_has_works(result, input))
+	/* Other tools have none, and other definitions. */
+	if (!trace_report_is_own(report) || !columns_has_works(result, input))
 		return 0;
 	r = trace_summary_init(&summary, report->results);
 	if (r < 0)

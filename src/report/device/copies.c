@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Section: copies and fills of memory, and how fast they were. */
-#include "analyses/device/copies.h"
-
 #include <errno.h>
 #include <math.h>
 
@@ -16,19 +14,18 @@ static const struct report_shape point_shape = REPORT_SHAPE(point_columns);
 
 static const struct report_column columns[] = {
 	REPORT_RANK_COLUMN,
-	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT, .views = REPORT_ALL_VIEWS},
 	{.key = "without_bytes",
 		.kind = REPORT_COUNT,
 		.help = "those that do not say how much they move: in count alone"},
-	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES},
-	{.key = "time_ns", .title = "Time", .kind = REPORT_NS},
-	/* HTA's, or ours. */
-	{.title = "GB/s", .kind = REPORT_NUMBER},
-	{.title = "Min", .kind = REPORT_NUMBER},
-	{.title = "Max", .kind = REPORT_NUMBER},
-	{.key = "gbps", .kind = REPORT_NUMBER, .help = "10^9 bytes a second"},
-	{.key = "min_gbps", .kind = REPORT_NUMBER},
-	{.key = "max_gbps", .kind = REPORT_NUMBER},
+	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES, .views = REPORT_ALL_VIEWS},
+	{.key = "time_ns", .title = "Time", .kind = REPORT_NS, .views = REPORT_ALL_VIEWS},
+	{.key = "gbps", .title = "GB/s", .kind = REPORT_NUMBER, .help = "10^9 bytes a second"},
+	{.key = "min_gbps", .title = "Min", .kind = REPORT_NUMBER},
+	{.key = "max_gbps", .title = "Max", .kind = REPORT_NUMBER},
+	REPORT_FOREIGN_NUMBER("GB/s"),
+	REPORT_FOREIGN_NUMBER("Min"),
+	REPORT_FOREIGN_NUMBER("Max"),
 	{.key = "at_changes_gbps",
 		.kind = REPORT_OBJECT,
 		.shape = &columns_describe_shape,
@@ -37,7 +34,11 @@ static const struct report_column columns[] = {
 		.kind = REPORT_LIST,
 		.shape = &point_shape,
 		.help = "time in ns, GB/s from then on; null but with --by bandwidth"},
-	{.key = "name", .title = "Copy", .kind = REPORT_TEXT, .shrinks_to = 12},
+	{.key = "name",
+		.title = "Copy",
+		.kind = REPORT_TEXT,
+		.views = REPORT_ALL_VIEWS,
+		.shrinks_to = 12},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 
@@ -55,7 +56,7 @@ static void add_series(
 static void add_row(struct result *result, const struct report_input *input,
 	const struct trace_view *view, const struct copies *copies, const struct copies_row *row)
 {
-	bool known = row->count > row->without_bytes, hta = view->options.hta_compatible;
+	bool known = row->count > row->without_bytes;
 	const double ours[] = {known ? copies_gbps(row) : (double)NAN,
 		known ? row->least_gbps : (double)NAN, known ? row->most_gbps : (double)NAN};
 	const double theirs[] = {row->points.mean, row->points.least, row->points.most};
@@ -66,9 +67,9 @@ static void add_row(struct result *result, const struct report_input *input,
 	result_known(result, known, row->bytes);
 	result_number(result, row->time_ns);
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
-		result_number(result, hta ? theirs[i] : ours[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		result_number(result, ours[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
+		result_number(result, theirs[i]);
 	columns_add_describe(result, &row->points);
 	if (input->is_alone)
 		add_series(result, copies, row);
@@ -86,7 +87,7 @@ static int make(struct result *result, const struct report_input *input)
 		const struct trace_view *view = &input->trace->views[i];
 		_cleanup_copies_ struct copies copies = {0};
 
-		r = copies_init(&copies, view);
+		r = input->trace->definitions->copies(&copies, view);
 		for (size_t k = 0; r == 0 && k < report_rows_wanted(input, copies.rows.count); k++)
 			add_row(result, input, view, &copies, &copies.rows.items[k]);
 	}
@@ -98,8 +99,9 @@ static int make(struct result *result, const struct report_input *input)
 			result, input, "There are no copies or fills of memory in the trace.");
 	result_heading(result, "Memory bandwidth");
 	result_show(result, table,
-		&(struct result_show){
-			.limit = report_rows_shown(input, 20, 10), .noun = "copies and fills"});
+		&(struct result_show){.limit = report_rows_shown(input, 20, 10),
+			.noun = "copies and fills",
+			.view = report_view_of(input->trace)});
 	return 0;
 }
 

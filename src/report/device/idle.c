@@ -91,7 +91,7 @@ static int add_json(struct result *result, const struct report_input *input,
 		add_place(result, input, view, place);
 		result_text(result, place->stream == MODEL_NONE ? "device" : "stream");
 		result_i64(result, place->idle_ns);
-		result_known(result, !view->options.hta_compatible, place->gap_count);
+		result_known(result, place->gap_count != DEVICE_IDLE_NOT_COUNTED, place->gap_count);
 		r = add_causes(result, idle, place);
 	}
 	return r;
@@ -245,7 +245,7 @@ static void add_legend(struct result *result, const struct trace_report *report)
 
 static int make_idle(struct result *result, const struct report_input *input)
 {
-	bool is_long = input->is_alone || input->trace->views->options.hta_compatible;
+	bool is_own = trace_report_is_own(input->trace);
 	uint32_t table;
 	int r;
 
@@ -255,7 +255,7 @@ static int make_idle(struct result *result, const struct report_input *input)
 	r = add_table(result, input, &table, add_json);
 	if (r == 0)
 		r = add_table(result, input, &table, add_devices);
-	if (r == 0 && is_long)
+	if (r == 0 && (input->is_alone || !is_own))
 		r = add_table(result, input, &table, add_details);
 	else
 		result_null(result);
@@ -263,7 +263,7 @@ static int make_idle(struct result *result, const struct report_input *input)
 		return r;
 	result_close(result);
 	result_heading(result, "Idle time breakdown");
-	if (!input->trace->views->options.hta_compatible)
+	if (is_own)
 		add_legend(result, input->trace);
 	result_show(result, table, &(struct result_show){0});
 	return 0;

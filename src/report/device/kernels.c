@@ -185,7 +185,7 @@ static size_t add_kernels(struct result *result, const struct report_input *inpu
 
 		add_device(result, input, view, row);
 		add_figures(result, kernels, row, !view);
-		result_text(result, trace_view_kind_name(input->trace->views, row->kind));
+		result_text(result, input->trace->definitions->kind_names[row->kind]);
 		result_text(result, communication_evidence_name(row->evidence));
 		result_text(result, row->name);
 		add_configuration(result, input, row);
@@ -262,12 +262,16 @@ static const struct report_column kind_columns[] = {
 };
 static const struct report_shape kind_shape = REPORT_SHAPE(kind_columns);
 
-static void add_set_name(struct result *result, const struct trace_view *view, unsigned set)
+static void add_set_name(
+	struct result *result, const struct trace_definitions *definitions, unsigned set)
 {
-	bool hta = view->options.hta_compatible;
 	_cleanup_strbuf_ struct strbuf name = {0};
 
-	trace_kinds_name(set, hta, hta ? " overlapping " : "+", &name);
+	for (unsigned kind = 0; kind < TRACE_OTHER_KIND; kind++) {
+		if (set & 1U << kind)
+			strbuf_addf(&name, "%s%s", name.length ? definitions->between_kinds : "",
+				definitions->kind_names[kind]);
+	}
 	strbuf_inherit_status(&result->texts, &name);
 	result_text(result, strbuf_cstr(&name));
 }
@@ -296,7 +300,7 @@ static void add_sets(struct result *result, const struct report_input *input,
 			columns_add_device(result, input->trace, view, device);
 		for (int i = 0; !view && i < 4; i++)
 			result_null(result);
-		add_set_name(result, input->trace->views, set);
+		add_set_name(result, input->trace->definitions, set);
 	}
 }
 

@@ -2,9 +2,6 @@
 /* What launching costs, and how many launches wait. */
 #include <errno.h>
 
-#include "analyses/device/queue.h"
-#include "compat/hta/launches.h"
-#include "compat/hta/queue.h"
 #include "report/columns.h"
 #include "report/sections.h"
 
@@ -105,16 +102,11 @@ static int add_call(struct result *result, const struct report_input *input,
 static int add_launches(struct result *result, const struct report_input *input, size_t index)
 {
 	const struct trace_view *view = &input->trace->views[index];
-	_cleanup_launches_ struct launches theirs = {0};
-	const struct launches *launches = &theirs;
-	int r = 0;
+	const struct launches *launches = trace_results_launches(input->trace->results, index);
+	int r = launches ? 0 : -ENOMEM;
 
-	if (view->options.hta_compatible)
-		r = hta_launches_init(&theirs, view);
-	else
-		launches = trace_results_launches(input->trace->results, index);
-	if (!launches)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	for (uint32_t call = 0; r == 0 && call < launches->calls.count; call++)
 		r = add_call(result, input, view, launches, call);
 	return r;
@@ -164,14 +156,6 @@ static const struct report_column point_columns[] = {
 };
 static const struct report_shape point_shape = REPORT_SHAPE(point_columns);
 
-/* HTA describes the values at the moments of change. */
-enum { VIEW_OURS, VIEW_HTA };
-
-#define OF_HTA(of_title)                                                                           \
-	{                                                                                          \
-		.title = (of_title), .kind = REPORT_NUMBER, .views = 1U << VIEW_HTA                \
-	}
-
 static const struct report_column queue_columns[] = {
 	REPORT_STREAM_COLUMNS,
 	{.key = "launches", .title = "Launches", .kind = REPORT_COUNT, .views = REPORT_ALL_VIEWS},
@@ -189,13 +173,13 @@ static const struct report_column queue_columns[] = {
 		.help = "1,024 launches waited: the next call blocks"},
 	{.title = "Full", .kind = REPORT_SHARE},
 	DISTRIBUTION("at_changes", "the lengths at the moments of change, each of them once"),
-	OF_HTA("Mean"),
-	OF_HTA("Std"),
-	OF_HTA("Min"),
-	OF_HTA("25%"),
-	OF_HTA("50%"),
-	OF_HTA("75%"),
-	OF_HTA("Max"),
+	REPORT_FOREIGN_NUMBER("Mean"),
+	REPORT_FOREIGN_NUMBER("Std"),
+	REPORT_FOREIGN_NUMBER("Min"),
+	REPORT_FOREIGN_NUMBER("25%"),
+	REPORT_FOREIGN_NUMBER("50%"),
+	REPORT_FOREIGN_NUMBER("75%"),
+	REPORT_FOREIGN_NUMBER("Max"),
 	{.key = "series",
 		.kind = REPORT_LIST,
 		.shape = &point_shape,
@@ -241,7 +225,6 @@ static void add_stream(struct result *result, const struct report_input *input,
 
 static int make_queue(struct result *result, const struct report_input *input)
 {
-	bool is_hta = false;
 	uint32_t table;
 
 	if (!columns_has_works(result, input))
@@ -252,8 +235,7 @@ static int make_queue(struct result *result, const struct report_input *input)
 		_cleanup_queue_ struct queue queue = {0};
 		int r;
 
-		is_hta = view->options.hta_compatible;
-		r = is_hta ? hta_queue_init(&queue, view) : queue_init(&queue, view);
+		r = input->trace->definitions->queue(&queue, view);
 		if (r < 0)
 			return r;
 		array_foreach (&queue.streams, stream)
@@ -264,7 +246,7 @@ static int make_queue(struct result *result, const struct report_input *input)
 	result_show(result, table,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 10),
 			.noun = "streams",
-			.view = is_hta ? VIEW_HTA : VIEW_OURS});
+			.view = report_view_of(input->trace)});
 	return 0;
 }
 

@@ -213,9 +213,7 @@ static int find_paths(const struct report_input *input, const struct trace_view 
 	};
 	int r;
 
-	if (view->options.hta_compatible && !has_instance)
-		options.first = 0;
-	r = critical_paths_init(paths, view, &options);
+	r = input->trace->definitions->paths(paths, view, &options);
 	return r == -ENOENT ? 0 : r;
 }
 
@@ -321,7 +319,7 @@ static void show_notes(
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	if (!paths->sync_rows && !input->trace->views->options.hta_compatible)
+	if (!paths->sync_rows && paths->infers_waits)
 		strbuf_addf(&text,
 			"The trace does not tell what calls and streams waited for (profile with "
 			"enable_cuda_sync_events); waits worked out from calls that end with "
@@ -346,6 +344,7 @@ static void show_notes(
 
 static void add_notes(struct critical_paths *sum, const struct critical_paths *paths)
 {
+	sum->infers_waits |= paths->infers_waits;
 	sum->sync_rows += paths->sync_rows;
 	sum->inferred_waits += paths->inferred_waits;
 	sum->clipped_rows += paths->clipped_rows;

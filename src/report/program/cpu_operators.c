@@ -65,8 +65,7 @@ static bool is_shown(const struct report_input *input)
 {
 	if (input->is_alone || input->is_json)
 		return true;
-	return !trace_report_has_works(input->trace) &&
-	       !input->trace->views->options.hta_compatible;
+	return !trace_report_has_works(input->trace) && trace_report_is_own(input->trace);
 }
 
 static int make(struct result *result, const struct report_input *input)

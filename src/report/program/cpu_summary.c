@@ -143,8 +143,8 @@ static int make(struct result *result, const struct report_input *input)
 		return 0;
 	result_sentence(result, 0,
 		"There is no device work: no kernel, copy or fill of a GPU is in the trace.");
-	/* HTA has nothing like it. */
-	if (input->trace->views->options.hta_compatible)
+	/* Other tools have nothing like it. */
+	if (!trace_report_is_own(input->trace))
 		return 0;
 	r = trace_cpu_summary_init(&summary, input->trace->views, input->trace->count);
 	if (r < 0 || !summary.operators)

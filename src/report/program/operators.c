@@ -78,7 +78,7 @@ static int make(struct result *result, const struct report_input *input)
 	for (size_t i = 0; i < input->trace->count; i++) {
 		const struct trace_view *view = &input->trace->views[i];
 		_cleanup_trace_ops_ struct trace_ops ops = {0};
-		int r = trace_ops_init(&ops, view);
+		int r = input->trace->definitions->operators(&ops, view);
 		size_t wanted;
 
 		if (r < 0)
