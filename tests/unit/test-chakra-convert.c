@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "chakra-example.h"
+#include "compat/chakra_converter/chakra_converter.h"
 
 #define TYPE(name) CHAKRA_PROTO_MSG__NODE_TYPE__##name
 
@@ -62,7 +63,7 @@ static void test_callers_and_the_order_of_a_thread(void **state _unused_)
 /* The process's root goes, and what chakra_converter says of it stays: that is what it does. */
 static void test_compat_keeps_the_dependency_on_what_it_removes(void **state _unused_)
 {
-	static const struct chakra_convert_options compat = {.compat = true};
+	static const struct chakra_convert_options compat = {.definition = &chakra_converter};
 	_cleanup_execution_trace_ struct execution_trace *trace = new_example();
 	_cleanup_converted_ struct converted converted = {0};
 	_cleanup_et_reader_ struct et_reader *reader = NULL;
@@ -79,7 +80,7 @@ static void test_compat_keeps_the_dependency_on_what_it_removes(void **state _un
 
 static void test_microseconds_are_rounded_and_compat_cuts_them(void **state _unused_)
 {
-	static const struct chakra_convert_options compat = {.compat = true};
+	static const struct chakra_convert_options compat = {.definition = &chakra_converter};
 	_cleanup_execution_trace_ struct execution_trace *trace = new_example();
 	_cleanup_converted_ struct converted ours = {0}, theirs = {0};
 	_cleanup_et_reader_ struct et_reader *reader = NULL;
@@ -227,7 +228,7 @@ static void test_cycles_are_told_and_cut(void **state _unused_)
 static void test_callers_in_a_circle(void **state _unused_)
 {
 	static const struct chakra_convert_options cut = {.break_cycles = true},
-						   compat = {.compat = true};
+						   compat = {.definition = &chakra_converter};
 	_cleanup_execution_trace_ struct execution_trace *trace = new_example();
 	_cleanup_converted_ struct converted whole = {0}, broken = {0}, theirs = {0};
 

@@ -12,6 +12,7 @@
 
 #include "chakra/link/link.h"
 #include "chakra/link/linked_json.h"
+#include "compat/chakra_trace_link/chakra_trace_link.h"
 #include "importers/pytorch_et/pytorch_et.h"
 #include "trace-example.h"
 
@@ -506,7 +507,7 @@ static void test_damaged_hosts(void **state)
 static void test_compat_has_the_faults(void **state)
 {
 	_cleanup_pair_ struct pair pair = three_operators(0);
-	const struct chakra_link_options compat = {.compat = true};
+	const struct chakra_link_options compat = {.definition = chakra_trace_link};
 
 	add_call(&pair, "cudaLaunchKernel", EXAMPLE_PID, 30, 1);
 	add_kernel(&pair, "late", 7, 40, 10, 1);

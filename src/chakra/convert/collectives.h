@@ -50,6 +50,3 @@ bool chakra_is_communication(struct execution_text kernel);
  */
 bool chakra_collective_of(const struct execution_trace *trace, const struct chakra_groups *groups,
 	const struct execution_node *node, struct chakra_collective *ret_collective);
-/* By the rules of chakra_converter, faults included; of device nodes. */
-bool chakra_collective_compat(const struct execution_trace *trace,
-	const struct execution_node *node, struct chakra_collective *ret_collective);

@@ -23,12 +23,6 @@ static bool is_process_root(const struct execution_node *node)
 	       execution_text_equals(node->name, "[pytorch|profiler|execution_graph|process]");
 }
 
-static bool is_thread_root(const struct execution_node *node)
-{
-	return execution_text_equals(node->name, "[pytorch|profiler|execution_trace|thread]") ||
-	       execution_text_equals(node->name, "[pytorch|profiler|execution_graph|thread]");
-}
-
 /* Nodes. */
 
 struct numbered {
@@ -45,10 +39,8 @@ static int compare_ids(const void *a_item, const void *b_item)
 	return (a->index > b->index) - (a->index < b->index);
 }
 
-/*
- * The root of the process is no work and nothing waits for it: it stays out, with the dependencies
- * on it. chakra_converter takes it out in the end, and leaves the dependencies.
- */
+/* The root of the process is no work and nothing waits for it: it stays out, with the dependencies
+ * on it. */
 static int add_nodes(struct converter *converter)
 {
 	const struct execution_trace *trace = converter->trace;
@@ -75,7 +67,8 @@ static int add_nodes(struct converter *converter)
 			converter->result->repeated_ids++;
 			continue;
 		}
-		if (!converter->options.compat && is_process_root(&trace->nodes.items[source]))
+		if (!graph->definition->has_process_root &&
+			is_process_root(&trace->nodes.items[source]))
 			continue;
 		graph->positions[source] = (uint32_t)graph->nodes.count;
 		r = array_append(&graph->nodes, (struct chakra_node){.source = source,
@@ -95,7 +88,7 @@ static int find_thread_roots(const struct chakra_graph *graph, struct map_u64 *r
 	for (uint32_t i = 0; r == 0 && i < graph->nodes.count; i++) {
 		const struct execution_node *node = chakra_source(graph, i);
 
-		if (is_thread_root(node) && !map_u64_get(roots, node->tid, NULL))
+		if (chakra_is_thread_root(node) && !map_u64_get(roots, node->tid, NULL))
 			r = map_u64_set(roots, node->tid, i);
 	}
 	return r;
@@ -109,7 +102,7 @@ static uint32_t adopt(struct converter *converter, uint32_t node, const struct m
 		execution_trace_find(converter->trace, source->parent);
 	uint64_t root;
 
-	if (converter->options.compat || is_thread_root(source) ||
+	if (converter->graph->definition->leaves_orphans || chakra_is_thread_root(source) ||
 		source->parent == EXECUTION_NO_ID || source->parent == source->id ||
 		(parent && is_process_root(parent)))
 		return MODEL_NONE;
@@ -150,9 +143,8 @@ static int find_parents(struct converter *converter)
 	return 0;
 }
 
-static int add_calls(struct converter *converter)
+static int add_calls(struct chakra_graph *graph)
 {
-	struct chakra_graph *graph = converter->graph;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < graph->nodes.count; i++) {
@@ -160,63 +152,6 @@ static int add_calls(struct converter *converter)
 			r = chakra_graph_add(graph, i, graph->parents[i], CHAKRA_DEP_CALL);
 	}
 	return r;
-}
-
-/*
- * chakra_converter goes through the file: device nodes are converted with the host node that
- * launched them, and a caller that comes later is none.
- */
-static int add_calls_compat(struct converter *converter)
-{
-	struct chakra_graph *graph = converter->graph;
-	_cleanup_free_ uint8_t *converted = calloc(graph->nodes.count + 1, 1);
-	int r = converted ? 0 : -ENOMEM;
-
-	for (uint32_t i = 0; i < graph->nodes.count; i++)
-		graph->nodes.items[i].is_removed = true;
-	for (size_t s = 0; r == 0 && s < converter->trace->nodes.count; s++) {
-		uint32_t node = graph->positions[s];
-
-		if (node == MODEL_NONE || converter->trace->nodes.items[s].work != MODEL_NONE)
-			continue;
-		if (graph->parents[node] != MODEL_NONE && converted[graph->parents[node]])
-			r = chakra_graph_add(graph, node, graph->parents[node], CHAKRA_DEP_CALL);
-		converted[node] = 1;
-		graph->nodes.items[node].is_removed = false;
-		for (uint32_t c = graph->first_child[node];
-			r == 0 && c < graph->first_child[node + 1]; c++) {
-			uint32_t child = graph->children[c];
-
-			if (chakra_source(graph, child)->work == MODEL_NONE)
-				continue;
-			converted[child] = 1;
-			graph->nodes.items[child].is_removed = false;
-			r = chakra_graph_add(graph, child, node, CHAKRA_DEP_CALL);
-		}
-	}
-	return r;
-}
-
-/* chakra_converter leaves out what no one waits for and that waits for no one. */
-static void remove_lonely(struct converter *converter)
-{
-	struct chakra_graph *graph = converter->graph;
-
-	for (uint32_t i = 0; i < graph->nodes.count; i++)
-		graph->nodes.items[i].is_main = false;
-	array_foreach (&graph->deps, dep) {
-		if (dep->kind == CHAKRA_DEP_CALL)
-			continue;
-		graph->nodes.items[dep->from].is_main = true;
-		graph->nodes.items[dep->on].is_main = true;
-	}
-	for (uint32_t i = 0; i < graph->nodes.count; i++) {
-		struct chakra_node *node = &graph->nodes.items[i];
-
-		converter->result->removed += !node->is_main && !node->is_removed;
-		node->is_removed = node->is_removed || !node->is_main;
-		node->is_main = false;
-	}
 }
 
 /* Types. */
@@ -261,17 +196,12 @@ static bool devices_communicate(const struct chakra_graph *graph)
 	return false;
 }
 
-static bool find_collective(const struct converter *converter, uint32_t index, bool of_host,
-	struct chakra_collective *collective)
+static bool find_collective(const struct chakra_graph *graph, const struct execution_node *node,
+	bool of_host, struct chakra_collective *ret_collective)
 {
-	const struct execution_node *node = chakra_source(converter->graph, index);
-
-	if (converter->options.compat)
-		return node->work != MODEL_NONE &&
-		       chakra_collective_compat(converter->trace, node, collective);
 	if (node->work == MODEL_NONE && !of_host)
 		return false;
-	return chakra_collective_of(converter->trace, &converter->graph->groups, node, collective);
+	return chakra_collective_of(graph->trace, &graph->groups, node, ret_collective);
 }
 
 static int set_collective(
@@ -313,9 +243,9 @@ static int set_types(struct converter *converter)
 			continue;
 		if (execution_text_contains(source->name, "process_group:init"))
 			node->type = TYPE(METADATA_NODE);
-		else if (find_collective(converter, i, of_host, &collective))
+		else if (graph->definition->find_collective(graph, source, of_host, &collective))
 			r = set_collective(converter, node, &collective);
-		else if (source->work != MODEL_NONE && !converter->options.compat)
+		else if (source->work != MODEL_NONE && !graph->definition->has_no_copies)
 			node->type = type_of_copy(converter, source);
 	}
 	return r;
@@ -358,28 +288,38 @@ static void count_all(struct converter *converter)
 		result->host_nodes += source->work == MODEL_NONE;
 		result->device_nodes += source->work != MODEL_NONE;
 		result->without_time +=
-			source->start_ns == TRACE_NO_NUMBER && !is_thread_root(source);
+			source->start_ns == TRACE_NO_NUMBER && !chakra_is_thread_root(source);
 		for (uint32_t d = 0; d < node->dep_count; d++)
 			result->deps[graph->deps.items[node->first_dep + d].kind]++;
 	}
 }
 
+static int find_order(struct chakra_graph *graph, struct chakra_thread_result *ret_result)
+{
+	int r = add_calls(graph);
+
+	r = r ?: chakra_order_threads(graph, ret_result);
+	return r ?: chakra_order_streams(graph);
+}
+
+/* Whole microseconds. */
+static uint64_t duration_us(const struct execution_node *node)
+{
+	return ((uint64_t)node->exclusive_ns + NS_PER_US / 2) / NS_PER_US;
+}
+
+static const struct chakra_definition own_definition = {
+	.order = find_order, .find_collective = find_collective, .duration_us = duration_us};
+
 static int order(struct converter *converter)
 {
-	struct chakra_graph *graph = converter->graph;
-	struct chakra_thread_result threads = {0};
-	int r;
+	struct chakra_thread_result result = {0};
+	int r = converter->graph->definition->order(converter->graph, &result);
 
-	if (converter->options.compat)
-		r = add_calls_compat(converter) ?: chakra_order_threads_compat(graph, &threads);
-	else
-		r = add_calls(converter) ?: chakra_order_threads(graph, &threads)
-						    ?: chakra_order_streams(graph);
-	converter->result->missing_deps += threads.missing;
-	converter->result->late_deps += threads.late;
-	if (r == 0 && converter->options.compat)
-		remove_lonely(converter);
-	return r ?: chakra_graph_sort(graph);
+	converter->result->missing_deps += result.missing;
+	converter->result->late_deps += result.late;
+	converter->result->removed = result.removed;
+	return r ?: chakra_graph_sort(converter->graph);
 }
 
 static int look_for_cycles(struct converter *converter, struct errmsg *err)
@@ -430,8 +370,10 @@ int chakra_convert(struct chakra_graph **ret_graph, const struct execution_trace
 
 	if (options)
 		converter.options = *options;
-	if (graph)
+	if (graph) {
 		graph->trace = linked;
+		graph->definition = converter.options.definition ?: &own_definition;
+	}
 	r = r ?: make_graph(&converter, err);
 	if (r == -ENOMEM)
 		return errmsg_set(err, r, "memory ran out while converting %s", linked->path);

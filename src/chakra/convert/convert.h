@@ -11,8 +11,7 @@
 
 struct chakra_convert_options {
 	size_t size;
-	/* What chakra_converter 1.0.0 makes of it, with its faults: see docs/chakra.md. */
-	bool compat;
+	const struct chakra_definition *definition; /* NULL: as docs/chakra.md has it */
 	bool break_cycles;
 	bool no_memory_nodes; /* copies between host and device are compute nodes, too */
 	bool has_rank;
@@ -24,12 +23,12 @@ struct chakra_convert_result {
 	uint64_t nodes, types[8]; /* by the schema's NodeType */
 	uint64_t host_nodes, device_nodes;
 	uint64_t deps[CHAKRA_DEP_KIND_MAX];
-	uint64_t removed;             /* of compat: with neither dependencies nor dependants */
-	uint64_t repeated_ids;        /* nodes left out: another one has their id */
-	uint64_t missing_deps;        /* left out: on nodes that are not there */
-	uint64_t late_deps;           /* left out: on what began later */
-	uint64_t without_time;        /* host nodes and device nodes that no one timed */
-	uint64_t unknown_collectives; /* communicate, and nothing says how: compute nodes */
+	uint64_t removed;      /* with neither dependencies nor dependants: chakra_converter's */
+	uint64_t repeated_ids; /* nodes left out: another one has their id */
+	uint64_t missing_deps; /* left out: on nodes that are not there */
+	uint64_t late_deps;    /* left out: on what began later */
+	uint64_t without_time; /* host nodes and device nodes that no one timed */
+	uint64_t unknown_collectives;         /* communicate, and nothing says how: compute nodes */
 	uint64_t without_bytes, without_peer; /* communicate; required fields are not known */
 	uint64_t cycles, cut_deps;
 	uint64_t bytes; /* of the file: chakra_convert_to_file() */

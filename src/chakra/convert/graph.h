@@ -42,10 +42,13 @@ struct chakra_node {
 	bool is_main; /* device work that stands for its operator's arithmetic: the longest */
 };
 
+struct chakra_definition;
+
 struct chakra_graph {
 	const struct execution_trace *trace; /* not owned */
-	ARRAY_OF(struct chakra_node) nodes;  /* by id */
-	ARRAY_OF(struct chakra_dep) deps;    /* by node: see chakra_graph_sort() */
+	const struct chakra_definition *definition;
+	ARRAY_OF(struct chakra_node) nodes; /* by id */
+	ARRAY_OF(struct chakra_dep) deps;   /* by node: see chakra_graph_sort() */
 	ARRAY_OF(struct chakra_collective) collectives;
 	struct chakra_groups groups;
 	uint32_t *parents;     /* index of the caller by index; MODEL_NONE: none that is there */
@@ -81,11 +84,29 @@ int chakra_order_streams(struct chakra_graph *graph);
 struct chakra_thread_result {
 	uint64_t missing; /* dependencies on nodes that are not there */
 	uint64_t late;    /* dependencies on what began later */
+	uint64_t removed; /* nodes, because nothing waits for them and they for nothing */
 };
 
 int chakra_order_threads(struct chakra_graph *graph, struct chakra_thread_result *ret_result);
-int chakra_order_threads_compat(
-	struct chakra_graph *graph, struct chakra_thread_result *ret_result);
+
+/* Callers before those that they called, each once. Zero-initialise. */
+struct chakra_walk {
+	struct chakra_graph *graph;
+	ARRAY_OF(uint32_t) stack; /* what is left to visit; begin with a root */
+	uint8_t *visited;
+	struct chakra_thread_result result;
+};
+
+int chakra_walk_init(struct chakra_walk *walk, struct chakra_graph *graph);
+void chakra_walk_done(struct chakra_walk *walk);
+#define _cleanup_chakra_walk_ _cleanup_(chakra_walk_done)
+/* MODEL_NONE at the end. */
+uint32_t chakra_walk_next(struct chakra_walk *walk);
+/* Those that it called, in the order of ids. Returns 0 or -ENOMEM. */
+int chakra_walk_into(struct chakra_walk *walk, uint32_t node);
+
+/* The root of a thread's nodes. */
+bool chakra_is_thread_root(const struct execution_node *node);
 
 /* chakra/convert/cycles.c */
 struct chakra_cycles {
@@ -100,3 +121,17 @@ struct chakra_cycles {
  * later or at the same time with a higher id, which leaves none. Returns 0 or -ENOMEM.
  */
 int chakra_find_cycles(struct chakra_graph *graph, bool cut, struct chakra_cycles *ret_cycles);
+
+/* What another converter does otherwise, faults included: compat/chakra_converter/. */
+struct chakra_definition {
+	bool has_process_root; /* as a node, which here stays out */
+	bool leaves_orphans;   /* where callers are missing; here they go below their thread */
+	bool has_no_copies;    /* copies are compute nodes */
+	bool is_plain;         /* writes no start times, and no attributes beyond the schema's */
+	/* Who called whom, and the order of threads and streams. Returns 0 or -ENOMEM. */
+	int (*order)(struct chakra_graph *graph, struct chakra_thread_result *ret_result);
+	/* Of nodes; `of_host`: no device communicates. False: it does not. */
+	bool (*find_collective)(const struct chakra_graph *graph, const struct execution_node *node,
+		bool of_host, struct chakra_collective *ret_collective);
+	uint64_t (*duration_us)(const struct execution_node *node);
+};

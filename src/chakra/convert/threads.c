@@ -10,29 +10,26 @@
 #include "chakra/convert/graph.h"
 #include "model/trace.h"
 
-/* What is left to visit, and who was visited last. */
-struct walk {
-	struct chakra_graph *graph;
-	ARRAY_OF(uint32_t) stack;
-	uint8_t *visited;
-	struct chakra_thread_result result;
-};
+bool chakra_is_thread_root(const struct execution_node *node)
+{
+	return execution_text_equals(node->name, "[pytorch|profiler|execution_trace|thread]") ||
+	       execution_text_equals(node->name, "[pytorch|profiler|execution_graph|thread]");
+}
 
-static int walk_init(struct walk *walk, struct chakra_graph *graph)
+int chakra_walk_init(struct chakra_walk *walk, struct chakra_graph *graph)
 {
 	walk->graph = graph;
 	walk->visited = calloc(graph->nodes.count + 1, sizeof(*walk->visited));
 	return walk->visited ? 0 : -ENOMEM;
 }
 
-static void walk_done(struct walk *walk)
+void chakra_walk_done(struct chakra_walk *walk)
 {
 	array_done(&walk->stack);
 	free(walk->visited);
 }
 
-/* Callers before those that they called, in the order of ids. MODEL_NONE at the end. */
-static uint32_t walk_next(struct walk *walk)
+uint32_t chakra_walk_next(struct chakra_walk *walk)
 {
 	while (walk->stack.count > 0) {
 		uint32_t node = walk->stack.items[--walk->stack.count];
@@ -45,7 +42,7 @@ static uint32_t walk_next(struct walk *walk)
 	return MODEL_NONE;
 }
 
-static int walk_into(struct walk *walk, uint32_t node)
+int chakra_walk_into(struct chakra_walk *walk, uint32_t node)
 {
 	const struct chakra_graph *graph = walk->graph;
 	int r = 0;
@@ -67,7 +64,8 @@ static bool is_later(const struct execution_node *node, const struct execution_n
 }
 
 /* Of other nodes by id, where they are there and did not begin later. */
-static int add_by_id(struct walk *walk, uint32_t from, uint64_t id, enum chakra_dep_kind kind)
+static int add_by_id(
+	struct chakra_walk *walk, uint32_t from, uint64_t id, enum chakra_dep_kind kind)
 {
 	struct chakra_graph *graph = walk->graph;
 	uint32_t on = chakra_graph_find(graph, id);
@@ -83,7 +81,7 @@ static int add_by_id(struct walk *walk, uint32_t from, uint64_t id, enum chakra_
 	return chakra_graph_add(graph, from, on, kind);
 }
 
-static int add_told(struct walk *walk, uint32_t node)
+static int add_told(struct chakra_walk *walk, uint32_t node)
 {
 	const struct execution_node *source = chakra_source(walk->graph, node);
 	const uint64_t *sync = walk->graph->trace->deps.items + source->first_sync_dep;
@@ -97,7 +95,7 @@ static int add_told(struct walk *walk, uint32_t node)
 }
 
 /* Its operator; of work that was launched outside of any, the one before the launch, too. */
-static int add_launch(struct walk *walk, uint32_t node)
+static int add_launch(struct chakra_walk *walk, uint32_t node)
 {
 	struct chakra_graph *graph = walk->graph;
 	uint64_t before = chakra_source(graph, node)->inter_thread_dep;
@@ -111,13 +109,13 @@ static int add_launch(struct walk *walk, uint32_t node)
 }
 
 /* One host node after the other; `last` is the one before. */
-static int walk_thread(struct walk *walk, uint32_t root, uint32_t *last)
+static int walk_thread(struct chakra_walk *walk, uint32_t root, uint32_t *last)
 {
 	struct chakra_graph *graph = walk->graph;
 	int r = array_append(&walk->stack, root);
 	uint32_t node;
 
-	while (r == 0 && (node = walk_next(walk)) != MODEL_NONE) {
+	while (r == 0 && (node = chakra_walk_next(walk)) != MODEL_NONE) {
 		if (chakra_source(graph, node)->work == MODEL_NONE) {
 			r = add_told(walk, node);
 			if (r == 0 && *last != MODEL_NONE)
@@ -126,16 +124,16 @@ static int walk_thread(struct walk *walk, uint32_t root, uint32_t *last)
 		} else {
 			r = add_launch(walk, node);
 		}
-		r = r ?: walk_into(walk, node);
+		r = r ?: chakra_walk_into(walk, node);
 	}
 	return r;
 }
 
 int chakra_order_threads(struct chakra_graph *graph, struct chakra_thread_result *ret_result)
 {
-	_cleanup_(walk_done) struct walk walk = {0};
+	_cleanup_chakra_walk_ struct chakra_walk walk = {0};
 	_cleanup_(map_u64_done) struct map_u64 last_of = {0}; /* thread id → node */
-	int r = walk_init(&walk, graph);
+	int r = chakra_walk_init(&walk, graph);
 
 	for (uint32_t i = 0; r == 0 && i < graph->nodes.count; i++) {
 		uint64_t tid = chakra_source(graph, i)->tid, before;
@@ -148,59 +146,6 @@ int chakra_order_threads(struct chakra_graph *graph, struct chakra_thread_result
 		r = walk_thread(&walk, i, &last);
 		if (r == 0 && last != MODEL_NONE)
 			r = map_u64_set(&last_of, tid, last);
-	}
-	*ret_result = walk.result;
-	return r;
-}
-
-static bool is_thread_root(const struct execution_node *node)
-{
-	return execution_text_equals(node->name, "[pytorch|profiler|execution_trace|thread]") ||
-	       execution_text_equals(node->name, "[pytorch|profiler|execution_graph|thread]");
-}
-
-/*
- * chakra_converter's walk: device nodes wait for the host node that was visited before them.
- * Dependencies between a host and the device are compared by times that it never sets, and so all
- * are dropped.
- */
-static int walk_thread_compat(struct walk *walk, uint32_t root)
-{
-	struct chakra_graph *graph = walk->graph;
-	uint32_t node, last = MODEL_NONE;
-	int r = array_append(&walk->stack, root);
-
-	while (r == 0 && (node = walk_next(walk)) != MODEL_NONE) {
-		const struct execution_node *source = chakra_source(graph, node);
-		bool is_host = source->work == MODEL_NONE;
-		uint32_t other = chakra_graph_find(graph, source->inter_thread_dep);
-		bool has_other = is_host && source->inter_thread_dep != EXECUTION_NO_ID &&
-				 source->inter_thread_dep != 0;
-
-		walk->result.missing += has_other && other == MODEL_NONE;
-		walk->result.late += source->sync_dep_count;
-		if (has_other && other != MODEL_NONE)
-			r = chakra_graph_add(graph, node, other, CHAKRA_DEP_OTHER_THREAD);
-		if (r == 0 && last != MODEL_NONE)
-			r = chakra_graph_add(
-				graph, node, last, is_host ? CHAKRA_DEP_THREAD : CHAKRA_DEP_LAUNCH);
-		if (is_host)
-			last = node;
-		r = r ?: walk_into(walk, node);
-	}
-	return r;
-}
-
-int chakra_order_threads_compat(struct chakra_graph *graph, struct chakra_thread_result *ret_result)
-{
-	_cleanup_(walk_done) struct walk walk = {0};
-	int r = walk_init(&walk, graph);
-
-	for (uint32_t i = 0; r == 0 && i < graph->trace->nodes.count; i++) {
-		uint32_t node = graph->positions[i];
-
-		if (node != MODEL_NONE && is_thread_root(&graph->trace->nodes.items[i]))
-			r = walk_thread_compat(&walk, node);
 	}
 	*ret_result = walk.result;
 	return r;

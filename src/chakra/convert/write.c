@@ -214,7 +214,7 @@ static void add_collective(struct builder *builder, const struct chakra_collecti
 		add_i64(builder, "comm_size", (int64_t)collective->bytes);
 	if (collective->group.length > 0 && !execution_text_equals(collective->group, "\"\""))
 		add_text(builder, "pg_name", collective->group);
-	if (builder->options.compat)
+	if (builder->graph->definition->is_plain)
 		return;
 	if (is_peer && collective->source != TRACE_NO_NUMBER)
 		add_i32(builder, "comm_src", collective->source);
@@ -379,28 +379,22 @@ static void put_number(struct builder *builder, uint32_t field, uint64_t value)
 		pb_put_u64(&builder->message, field, value);
 }
 
-/* Whole microseconds: cut by chakra_converter, which takes optimizers for nothing; else rounded. */
 static uint64_t duration_us(const struct builder *builder, const struct execution_node *source)
 {
-	int64_t ns = source->exclusive_ns;
-
-	if (ns == TRACE_NO_NUMBER || ns < 0)
+	if (source->exclusive_ns == TRACE_NO_NUMBER || source->exclusive_ns < 0)
 		return 0;
-	if (!builder->options.compat)
-		return ((uint64_t)ns + NS_PER_US / 2) / NS_PER_US;
-	if (execution_text_contains(source->name, "Optimizer.step"))
-		return 0;
-	return (uint64_t)ns / NS_PER_US;
+	return builder->graph->definition->duration_us(source);
 }
 
 static uint64_t start_us(const struct builder *builder, const struct execution_node *source)
 {
-	if (builder->options.compat || source->start_ns == TRACE_NO_NUMBER || source->start_ns < 0)
+	if (builder->graph->definition->is_plain || source->start_ns == TRACE_NO_NUMBER ||
+		source->start_ns < 0)
 		return 0;
 	return (uint64_t)source->start_ns / NS_PER_US;
 }
 
-/* What chakra_converter does not write. */
+/* What only plain files lack. */
 static void add_more(struct builder *builder, uint32_t index)
 {
 	const struct chakra_node *node = &builder->graph->nodes.items[index];
@@ -436,7 +430,7 @@ static void build_node(struct builder *builder, uint32_t index)
 	add_operator(builder, source);
 	if (node->collective != MODEL_NONE)
 		add_collective(builder, &graph->collectives.items[node->collective]);
-	if (!builder->options.compat)
+	if (!graph->definition->is_plain)
 		add_more(builder, index);
 }
 
@@ -460,9 +454,11 @@ static void build_metadata(struct builder *builder)
 	put_metadata_number(out, "start_ts", UINT64_VAL, trace->start_ts);
 	if (trace->has_finish)
 		put_metadata_number(out, "finish_ts", UINT64_VAL, trace->finish_ts);
-	if (!builder->options.compat && builder->options.has_rank)
+	if (builder->graph->definition->is_plain)
+		return;
+	if (builder->options.has_rank)
 		put_metadata_number(out, "rank", INT64_VAL, builder->options.rank);
-	if (!builder->options.compat && builder->options.left_out > 0)
+	if (builder->options.left_out > 0)
 		put_metadata_number(out, "left_out", UINT64_VAL, builder->options.left_out);
 }
 

@@ -162,10 +162,7 @@ static int add_nodes(struct assembly *assembly)
 	return r;
 }
 
-/*
- * Parents of host nodes under their new ids. Chakra's linker gives an id to parents that are not
- * there, too.
- */
+/* Parents of host nodes under their new ids. */
 static int set_parents(struct assembly *assembly)
 {
 	struct link *link = assembly->link;
@@ -179,7 +176,7 @@ static int set_parents(struct assembly *assembly)
 		const struct execution_node *old = &host->nodes.items[index];
 		struct execution_node *node = &assembly->nodes.items[link->new_index[index]];
 
-		if (!link->options.compat && id_map_get(&host->index, old->fw_parent, &parent))
+		if (!link->keeps_lost_ids && id_map_get(&host->index, old->fw_parent, &parent))
 			node->fw_parent = link->new_index[parent];
 		if (id_map_get(&host->index, old->parent, &parent)) {
 			node->parent = link->new_index[parent];
@@ -187,7 +184,7 @@ static int set_parents(struct assembly *assembly)
 		}
 		link->result->orphans += old->parent != EXECUTION_NO_ID;
 		node->parent = EXECUTION_NO_ID;
-		if (!link->options.compat || old->parent == EXECUTION_NO_ID)
+		if (!link->keeps_lost_ids || old->parent == EXECUTION_NO_ID)
 			continue;
 		if (!map_u64_get(&missing, old->parent, &node->parent)) {
 			node->parent = next++;

@@ -168,8 +168,8 @@ static int link_all(struct link *link, struct errmsg *err)
 {
 	int r = link_init(link);
 
-	if (r == 0 && link->options.compat)
-		return link_compat(link, err);
+	if (r == 0 && link->options.definition)
+		return link->options.definition(link, err);
 	r = r ?: match_nodes(link, err);
 	return r ?: link_attached(link);
 }
@@ -182,7 +182,7 @@ int chakra_link(struct execution_trace *host, const struct trace *device,
 		.host = host,
 		.device = device,
 		.result = ret_result,
-		.base_ns = options && options->compat ? 0 : (int64_t)device->base_ns,
+		.base_ns = (int64_t)device->base_ns,
 	};
 	struct errmsg why = {{0}};
 	int r;

@@ -13,10 +13,12 @@
 #include "model/execution_trace.h"
 #include "model/trace.h"
 
+struct link;
+
 struct chakra_link_options {
 	size_t size;
-	/* What chakra_trace_link 1.0.0 makes of the two, with its faults: see docs/chakra.md. */
-	bool compat;
+	/* How another tool links, faults included: compat/chakra_trace_link/; NULL: as here. */
+	int (*definition)(struct link *link, struct errmsg *err);
 	/* Links traces that say they are of two processes, too. */
 	bool any_process;
 	int64_t thread_gap_ns; /* a longer pause of a thread makes a new group; 0: 1 ms */

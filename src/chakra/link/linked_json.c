@@ -252,7 +252,7 @@ static void add_further_work(struct strbuf *out, const struct execution_work *wo
 }
 
 static void add_node(struct strbuf *out, const struct execution_trace *trace,
-	const struct execution_node *node, bool compat)
+	const struct execution_node *node, bool is_plain)
 {
 	const struct execution_work *work =
 		node->work == MODEL_NONE ? NULL : &trace->works.items[node->work];
@@ -272,7 +272,7 @@ static void add_node(struct strbuf *out, const struct execution_trace *trace,
 	add_ids(out, "sync_dep", trace->deps.items, node->first_sync_dep, node->sync_dep_count);
 	if (work)
 		add_common_work(out, work);
-	if (compat) {
+	if (is_plain) {
 		strbuf_add_char(out, '}');
 		return;
 	}
@@ -300,7 +300,7 @@ void linked_json_write(const struct execution_trace *trace,
 	strbuf_addf(out, ",\"start_ts\":%" PRIu64 ",\n\"nodes\":[", trace->start_ts);
 	for (size_t i = 0; i < trace->nodes.count; i++) {
 		add_word(out, i ? ",\n" : "\n");
-		add_node(out, trace, &trace->nodes.items[i], options->compat);
+		add_node(out, trace, &trace->nodes.items[i], options->is_plain);
 		output_file_keep_small(file);
 	}
 	add_word(out, "\n]");

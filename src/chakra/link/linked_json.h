@@ -10,7 +10,7 @@
 #include "model/execution_trace.h"
 
 struct linked_json_options {
-	bool compat; /* the fields of chakra_trace_link 1.0.0, and no others */
+	bool is_plain; /* the fields of chakra_trace_link 1.0.0, and no others */
 };
 
 /* Appends to the file, which the caller closes: failures are found there. */

@@ -24,6 +24,7 @@ struct link {
 	struct chakra_link_options options;
 	struct chakra_link_result *result;
 	int64_t base_ns;       /* is added to times */
+	bool keeps_lost_ids;   /* another tool's: forward parents as read, ids for lost parents */
 	uint64_t names_agree;  /* of pairs with one id, by the last rule of ids */
 	uint32_t *row_of_node; /* as read; MODEL_NONE: not matched */
 	uint32_t *node_of_row; /* of matched operators, then of linked work, too; or MODEL_NONE */
@@ -81,6 +82,3 @@ int link_assemble(struct link *link);
 /* deps.c, order.c: what waits for what, after link_assemble(). */
 int link_thread_deps(struct link *link);
 int link_device_deps(struct link *link);
-
-/* compat.c: everything, as Chakra's linker does it. */
-int link_compat(struct link *link, struct errmsg *err);

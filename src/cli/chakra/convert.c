@@ -9,6 +9,7 @@
 #include "cli/chakra/chakra.h"
 #include "cli/chakra/say.h"
 #include "cli/chakra/view.h"
+#include "compat/chakra_converter/chakra_converter.h"
 #include "importers/pytorch_et/pytorch_et.h"
 #include "load/parallel.h"
 #include "load/rank_files.h"
@@ -49,7 +50,7 @@ static struct job new_job(const char *input, const char *output)
 		.input = input,
 		.output = output,
 		.options = {.size = sizeof(struct chakra_convert_options),
-			.compat = arguments.compat,
+			.definition = arguments.compat ? &chakra_converter : NULL,
 			.break_cycles = arguments.break_cycles,
 			.no_memory_nodes = arguments.no_memory_nodes},
 	};

@@ -13,6 +13,8 @@
 #include "cli/chakra/chakra.h"
 #include "cli/chakra/say.h"
 #include "cli/chakra/view.h"
+#include "compat/chakra_converter/chakra_converter.h"
+#include "compat/chakra_trace_link/chakra_trace_link.h"
 #include "importers/kineto/kineto.h"
 #include "importers/pytorch_et/pytorch_et.h"
 #include "load/parallel.h"
@@ -111,7 +113,7 @@ static void note_damage(
 static int write_linked(const struct execution_trace *linked, const char *path, struct errmsg *err)
 {
 	_cleanup_output_file_ struct output_file file = {0};
-	struct linked_json_options options = {.compat = arguments.compat};
+	struct linked_json_options options = {.is_plain = arguments.compat};
 	int r = output_file_open(&file, path, err);
 
 	if (r < 0)
@@ -124,7 +126,7 @@ static int write_et(const struct execution_trace *linked, struct job *job)
 {
 	struct chakra_convert_options options = {
 		.size = sizeof(options),
-		.compat = arguments.compat,
+		.definition = arguments.compat ? &chakra_converter : NULL,
 		.has_rank = job->rank != NO_RANK || job->device_rank != MODEL_NONE,
 		.rank = job->rank != NO_RANK ? (uint32_t)job->rank : job->device_rank,
 	};
@@ -138,7 +140,7 @@ static int link_job(struct job *job)
 	_cleanup_execution_trace_ struct execution_trace *host = NULL;
 	struct chakra_link_options options = {
 		.size = sizeof(options),
-		.compat = arguments.compat,
+		.definition = arguments.compat ? chakra_trace_link : NULL,
 		.any_process = arguments.any_process,
 	};
 	int r = read_pair(job, &host, &device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exclusive durations and dependencies between threads, as Chakra's linker finds them. */
-#include "chakra/link/compat.h"
+#include "compat/chakra_trace_link/internal.h"
 
 /* A pause of so long ends a group of a thread. */
 #define GAP_NS ((int64_t)1000000)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What chakra_trace_link 1.0.0 makes of two traces, with its faults, which docs/chakra.md tells: it
- * knows operators by record-function id alone, and not their names; gives all operators of a
- * thread's group the dependency of the first; knows neither fills nor graphs; and takes for the
- * operator of a launch one that began before it, whether or not it goes on.
+ * What chakra_trace_link 1.0.0 makes of two traces, with its faults (docs/chakra.md): it knows
+ * operators by record-function id alone, and not their names; gives all operators of a thread's
+ * group the dependency of the first; knows neither fills nor graphs; and takes for the operator of
+ * a launch one that began before it, whether or not it goes on.
  */
-#include "chakra/link/compat.h"
+#include "compat/chakra_trace_link/chakra_trace_link.h"
 
 #include <strings.h>
+
+#include "compat/chakra_trace_link/internal.h"
 
 static uint64_t thread_key(const struct trace *device, const struct trace_event *event)
 {
@@ -442,11 +444,14 @@ static int link_with(struct compat *compat, struct errmsg *err)
 	return r;
 }
 
-int link_compat(struct link *link, struct errmsg *err)
+int chakra_trace_link(struct link *link, struct errmsg *err)
 {
 	struct compat compat = {.link = link};
-	int r = link_with(&compat, err);
+	int r;
 
+	link->base_ns = 0;
+	link->keeps_lost_ids = true;
+	r = link_with(&compat, err);
 	array_done(&compat.operators);
 	array_done(&compat.works);
 	map_u64_done(&compat.threads);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of compat.c and compat_times.c: the trace as Chakra's linker sees it. */
+/* Of link.c and times.c: the trace as Chakra's linker sees it. */
 #pragma once
 
 #include "chakra/link/state.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which device nodes chakra_converter 1.0.0 takes for communication, and what it says of them. */
+#include "compat/chakra_converter/internal.h"
+
 #include <string.h>
 
 #include "chakra.pb-c.h"
-#include "chakra/convert/collectives.h"
 #include "chakra/convert/tensors.h"
 #include "chakra/json_piece.h"
 #include "model/trace.h"
@@ -86,15 +87,18 @@ static int8_t exchange_kind(const struct execution_trace *trace, const struct ex
 	return kind_of(node->name);
 }
 
-bool chakra_collective_compat(const struct execution_trace *trace,
-	const struct execution_node *node, struct chakra_collective *ret_collective)
+bool chakra_converter_collective(const struct chakra_graph *graph,
+	const struct execution_node *node, bool of_host _unused_,
+	struct chakra_collective *ret_collective)
 {
+	const struct execution_trace *trace = graph->trace;
 	struct chakra_collective found = {.group_size = TRACE_NO_NUMBER,
 		.source = TRACE_NO_NUMBER,
 		.destination = TRACE_NO_NUMBER};
 
-	if (!execution_text_contains(node->name, "ncclKernel") &&
-		!execution_text_contains(node->name, "ncclDevKernel"))
+	if (node->work == MODEL_NONE ||
+		(!execution_text_contains(node->name, "ncclKernel") &&
+			!execution_text_contains(node->name, "ncclDevKernel")))
 		return false;
 	found.group = group_of(trace, node);
 	found.kind = execution_text_contains(node->name, "ncclDevKernel_SendRecv")
