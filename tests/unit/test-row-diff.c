@@ -232,6 +232,21 @@ static void rows_are_found_by_kind_and_name(void **state)
 	assert_null(find_row(&diff, "gone", ROW_DIFF_ANY));
 }
 
+/* As sonde's exports of recordings have them. */
+static void slices_of_samples_do_not_count(void **state)
+{
+	_cleanup_trace_ struct trace *trace = run_of(1, 4000, "extra");
+	_cleanup_trace_ struct trace *export = run_of(1, 4000, "extra");
+	_cleanup_row_diff_ struct row_diff diff = {0};
+	uint32_t row = example_host(export, TRACE_OTHER, "main", EXAMPLE_PID, 0, 900000, 0);
+
+	export->events.items[row].category_name = example_text(export, "native");
+	example_host(export, TRACE_OTHER, "a range", EXAMPLE_PID, 0, 900000, 0);
+	compare(&diff, trace, export);
+	assert_null(find_row(&diff, "main", ROW_DIFF_OTHER));
+	assert_non_null(find_row(&diff, "a range", ROW_DIFF_OTHER));
+}
+
 static void times_may_be_per_second(void **state)
 {
 	_cleanup_trace_ struct trace *trace = run_of(3, 4000, "extra");
@@ -289,6 +304,7 @@ int main(void)
 		cmocka_unit_test(noise_is_no_change),
 		cmocka_unit_test(durations_are_tested_in_order_of_time),
 		cmocka_unit_test(rows_are_found_by_kind_and_name),
+		cmocka_unit_test(slices_of_samples_do_not_count),
 		cmocka_unit_test(times_may_be_per_second),
 		cmocka_unit_test(hta_compares_first_steps_by_name),
 		cmocka_unit_test(runs_without_steps_have_no_first_one),
