@@ -8,11 +8,10 @@
 #include "cli/output.h"
 #include "compat/hta/diff.h"
 #include "exporters/flamegraph/flamegraph.h"
-#include "load/capture.h"
-#include "load/traces.h"
+#include "load/load.h"
 #include "report/diff/diff.h"
 #include "report/render.h"
-#include "report/timeline.h"
+#include "report/rows.h"
 
 static struct {
 	struct selection selection;
@@ -28,49 +27,49 @@ static struct {
 struct side {
 	const char *path;
 	bool is_trace;
-	struct model *model; /* of a recording */
-	struct selected selected;
-	struct trace_list traces;
-	struct report_timeline timeline; /* rows of either */
+	struct model *model;
+	struct selected selected; /* of a recording */
+	struct trace_report rows;
 };
 
 static void side_done(struct side *side)
 {
-	report_timeline_done(&side->timeline);
-	trace_list_done(&side->traces);
+	trace_report_done(&side->rows);
 	selected_done(&side->selected);
 	model_freep(&side->model);
 }
 
 /* ---- loading ---- */
 
-static int load_rows(struct side *side, struct errmsg *err)
-{
-	const struct trace_view_options options = {.hta_compatible = arguments.hta_compatible};
-	int r = load_traces(&side->path, 1, NULL, &side->traces, err);
-
-	if (r < 0)
-		return r;
-	return report_timeline_init(&side->timeline, side->traces.items.items,
-		side->traces.items.count, UINT64_MAX, &options, err);
-}
-
-static int load_recording(struct side *side, struct errmsg *err)
+static int weigh(struct side *side, struct errmsg *err)
 {
 	_cleanup_energy_use_ struct energy_use energy = {0};
 	struct selection weighed = arguments.selection;
-	int r = load_capture(side->path, &arguments.shown, &arguments.selection, &side->model, err);
+	int r = select_and_weigh(side->model, &arguments.shown, &arguments.selection, &energy, err);
 
 	if (r < 0)
 		return r;
-	r = select_and_weigh(side->model, &arguments.shown, &arguments.selection, &energy, err);
-	if (r < 0)
-		return r;
 	weighed.weight = shown_weight(&arguments.shown);
-	r = selection_apply(&weighed, side->model, &side->selected, err);
+	return selection_apply(&weighed, side->model, &side->selected, err);
+}
+
+static int load(struct side *side, struct errmsg *err)
+{
+	const struct trace_view_options view = {.hta_compatible = arguments.hta_compatible};
+	const struct load_options options = {
+		.shown = &arguments.shown,
+		.selection = &arguments.selection,
+		.rows_only = side->is_trace,
+	};
+	int r = load_model(&side->model, &side->path, 1, &options, err);
+
+	if (r == 0 && !side->is_trace)
+		r = weigh(side, err);
 	if (r < 0)
 		return r;
-	return report_timeline_of_recording(&side->timeline, side->model, err);
+	if (model_make_rows(side->model) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while making rows");
+	return trace_report_init(&side->rows, side->model, &view, UINT64_MAX, err);
 }
 
 /* ---- comparing ---- */
@@ -131,10 +130,10 @@ static int compare_rows(struct comparison *comparison, struct errmsg *err)
 	for (int i = 0; i < 2; i++) {
 		const struct side *side = &comparison->sides[i];
 
-		first[i] = side->timeline.views.items;
+		first[i] = side->rows.views;
 		inputs[i] = (struct row_diff_input){
-			.views = side->timeline.views.items,
-			.count = side->timeline.views.count,
+			.views = side->rows.views,
+			.count = side->rows.count,
 			.duration_ns = arguments.per_second ? model_duration_ns(side->model) : 0,
 		};
 	}
@@ -182,7 +181,7 @@ static int compare(struct comparison *comparison, struct errmsg *err)
 	int r = 0;
 
 	for (int i = 0; r == 0 && i < 2; i++)
-		r = sides[i].is_trace ? load_rows(&sides[i], err) : load_recording(&sides[i], err);
+		r = load(&sides[i], err);
 	if (r == 0 && comparison->has_samples)
 		r = compare_samples(comparison, err);
 	if (r == 0)
@@ -202,7 +201,7 @@ static int print(const struct comparison *comparison)
 						 : REPORT_FORM_TERMINAL;
 	const struct diff_report report = {
 		.paths = {sides[0].path, sides[1].path},
-		.ranks = {sides[0].timeline.views.count, sides[1].timeline.views.count},
+		.ranks = {sides[0].rows.count, sides[1].rows.count},
 		.samples = comparison->has_samples ? &comparison->samples : NULL,
 		.rows = &comparison->rows,
 		.per_second = arguments.per_second,

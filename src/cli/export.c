@@ -13,9 +13,7 @@
 #include "cli/load_options.h"
 #include "cli/output.h"
 #include "exporters/exporter.h"
-#include "load/capture.h"
-#include "load/traces.h"
-#include "model/trace_capture.h"
+#include "load/load.h"
 
 static struct {
 	struct selection selection;
@@ -66,14 +64,8 @@ static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
 		exporter->name);
 }
 
-/* Traces of other tools, as their files or imported. */
-static int load_traces_of(const char *path, const struct exporter *exporter,
-	struct model **ret_model, struct errmsg *err)
+static int check_foreign(const char *path, const struct exporter *exporter, struct errmsg *err)
 {
-	static const struct trace_load_options options = {.keep_arguments = true};
-	_cleanup_trace_list_ struct trace_list list = {0};
-	int r;
-
 	if (!exporter->takes_traces)
 		return errmsg_set(err, -EINVAL,
 			"%s holds the trace of another tool, without samples, and -f %s is for "
@@ -84,9 +76,30 @@ static int load_traces_of(const char *path, const struct exporter *exporter,
 			"filters select samples of recordings, and %s holds the trace of another "
 			"tool: leave them out",
 			path);
-	r = load_traces(&path, 1, &options, &list, err);
-	if (r == 0 && model_from_traces(ret_model, list.items.items, list.items.count) < 0)
-		r = errmsg_set(err, -ENOMEM, "memory ran out while loading %s", path);
+	return 0;
+}
+
+/* With what the filters leave of it. */
+static int load(const char *path, const struct exporter *exporter, struct model **ret_model,
+	struct energy_use *ret_energy, struct errmsg *err)
+{
+	const struct load_options options = {
+		.shown = &arguments.shown,
+		.selection = &arguments.selection,
+		.keep_arguments = true,
+	};
+	int r = 0;
+
+	if (trace_file_is_trace(trace_file_of(path)))
+		r = check_foreign(path, exporter, err);
+	if (r == 0)
+		r = load_model(ret_model, &path, 1, &options, err);
+	if (r == 0)
+		r = select_and_weigh(
+			*ret_model, &arguments.shown, &arguments.selection, ret_energy, err);
+	if (r == 0 && exporter->needs_rows && model_make_rows(*ret_model) < 0)
+		r = errmsg_set(err, -ENOMEM, "memory ran out while making rows");
+	arguments.selection.weight = shown_weight(&arguments.shown);
 	return r;
 }
 
@@ -110,15 +123,7 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 
 	if (selection_check(&arguments.selection, exporter->shows, err) < 0)
 		return -EINVAL;
-	if (trace_file_is_trace(trace_file_of(capture))) {
-		r = load_traces_of(capture, exporter, &model, err);
-	} else {
-		r = load_capture(capture, &arguments.shown, &arguments.selection, &model, err);
-		r = r
-			    ?: select_and_weigh(
-				       model, &arguments.shown, &arguments.selection, &energy, err);
-	}
-	arguments.selection.weight = shown_weight(&arguments.shown);
+	r = load(capture, exporter, &model, &energy, err);
 	if (r < 0)
 		return r;
 	if (exporter->has_events)

@@ -12,47 +12,15 @@
 #include "cli/commands.h"
 #include "cli/import_trace.h"
 #include "importers/importer.h"
-#include "load/traces.h"
+#include "load/log.h"
+#include "load/trace_file.h"
+
+#define FORMATS_MAX 32
 
 static struct {
 	const char *format;
 	struct import_options options;
 } arguments;
-
-/* How complete it is: what `sonde report` says of it. */
-static int write_account(
-	struct capture_writer *writer, const struct import_result *result, struct errmsg *err)
-{
-	const char *notes[IMPORT_NOTES_MAX];
-	struct capture_stats stats = {
-		.end_time_ns = result->end_ns,
-		.ranges = {.ranges = result->ranges, .marks = result->marks},
-		.notes = notes,
-		.note_count = result->note_count,
-		.exit_status = -1,
-		.complete = true,
-	};
-
-	for (uint32_t i = 0; i < result->note_count; i++)
-		notes[i] = result->notes[i].text;
-	if (capture_writer_stats(writer, &stats) < 0)
-		return errmsg_set(err, -ENOMEM, "memory ran out while writing the capture");
-	return 0;
-}
-
-static int import_file(const struct importer *importer, const struct import_input *input,
-	const char *output, struct import_result *result, struct errmsg *err)
-{
-	struct capture_writer_options options = {.size = sizeof(options)};
-	struct capture_writer *writer = NULL;
-	int r = capture_writer_open(&writer, output, &options, err);
-
-	r = r ?: importer->import(input, writer, result, err);
-	r = r ?: write_account(writer, result, err);
-	if (!writer)
-		return r;
-	return import_close(writer, r, err);
-}
 
 static void print_result(const char *output, const struct import_result *result)
 {
@@ -63,13 +31,15 @@ static void print_result(const char *output, const struct import_result *result)
 	print_plain("next: sonde report --by range %s\n", output);
 }
 
-static int import_log(const char *path, struct errmsg *err)
+static int import_log(const char *path, const struct importer *importer, struct errmsg *err)
 {
-	_cleanup_strbuf_ struct strbuf text = {0}; /* not mapped: a log may be rotated meanwhile */
+	const struct capture_writer_options options = {
+		.size = sizeof(options),
+		.uncompressed = arguments.options.uncompressed,
+	};
 	_cleanup_free_ struct import_result *result = calloc(1, sizeof(*result));
 	_cleanup_strbuf_ struct strbuf output = {0};
-	struct import_input input = {.path = path};
-	struct stat status;
+	struct capture_writer *writer = NULL;
 	int r = result ? 0 : -ENOMEM;
 
 	if (arguments.options.output)
@@ -78,22 +48,25 @@ static int import_log(const char *path, struct errmsg *err)
 		import_default_output(&output, path);
 	r = r ?: strbuf_status(&output);
 	r = r ?: import_refuse_same_file(path, strbuf_cstr(&output), err);
-	r = r ?: read_regular_file(path, &text, err);
-	if (r == 0 && stat(path, &status) == 0)
-		input.modified_s = status.st_mtim.tv_sec;
-	input.bytes = text.data;
-	input.length = text.length;
-	r = r ?: import_file(importer_find("vllm-log"), &input, strbuf_cstr(&output), result, err);
+	r = r ?: capture_writer_open(&writer, strbuf_cstr(&output), &options, err);
+	if (r < 0)
+		return r;
+	r = import_close(writer, load_log(path, importer, writer, result, err), err);
 	if (r == 0)
 		print_result(strbuf_cstr(&output), result);
 	return r;
 }
 
-static bool is_log(const char *path)
+/* The importer that makes a capture of a file by itself; NULL: the file has rows. */
+static const struct importer *importer_of_log(const char *path)
 {
+	const struct importer *importer = NULL;
+
 	if (arguments.format)
-		return strcmp(arguments.format, "vllm-log") == 0;
-	return trace_file_of(path) == TRACE_FILE_TEXT;
+		importer = importer_find(arguments.format);
+	else
+		trace_file_identify(path, &importer);
+	return importer && importer->import ? importer : NULL;
 }
 
 /* A capture is what import makes: only its own kind can be joined with others. */
@@ -112,7 +85,7 @@ static int run_import(int count, char **positional)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < paths; i++) {
-		logs += is_log(positional[i]);
+		logs += importer_of_log(positional[i]) != NULL;
 		r = refuse_capture(positional[i], &err);
 	}
 	if (r == 0 && logs && (logs < paths || (arguments.options.output && logs > 1))) {
@@ -121,7 +94,7 @@ static int run_import(int count, char **positional)
 	}
 	if (logs) {
 		for (size_t i = 0; r == 0 && i < paths; i++)
-			r = import_log(positional[i], &err);
+			r = import_log(positional[i], importer_of_log(positional[i]), &err);
 	} else {
 		r = r ?: import_traces(positional, paths, &arguments.options, &err);
 	}
@@ -130,17 +103,47 @@ static int run_import(int count, char **positional)
 	return r < 0 ? fail(&err) : EXIT_OK;
 }
 
-static const char *const formats[] = {"kineto", "vllm-log", NULL};
+/* ---- -f ---- */
+
+static bool makes_capture(const struct importer *importer)
+{
+	return importer->read || importer->import;
+}
+
+static const char *const *list_formats(void)
+{
+	static const char *names[FORMATS_MAX + 1];
+	size_t count = 0;
+
+	for (const struct importer *const *importer = importers; *importer; importer++) {
+		if (makes_capture(*importer) && count < FORMATS_MAX)
+			names[count++] = (*importer)->name;
+	}
+	return names;
+}
+
+static void describe_formats(struct strbuf *out)
+{
+	const char *before = " ";
+
+	for (const struct importer *const *importer = importers; *importer; importer++) {
+		if (!makes_capture(*importer))
+			continue;
+		strbuf_addf(out, "%s%s: %s", before, (*importer)->name, (*importer)->description);
+		before = "; ";
+	}
+	strbuf_add_char(out, '.');
+}
 
 static const struct option import_options[] = {
 	{.short_name = 'f',
 		.long_name = "format",
 		.type = OPTION_CHOICE,
 		.argument = "FORMAT",
-		.help = "What the files are: kineto, traces of the PyTorch profiler; vllm-log, the "
-			"log of a vLLM server. Default: by how they begin.",
+		.help = "What the files are. Default: by how they begin.",
 		.value = (void *)&arguments.format,
-		.choices = formats},
+		.list_choices = list_formats,
+		.describe_choices = describe_formats},
 	{.short_name = 'o',
 		.long_name = "output",
 		.type = OPTION_STRING,

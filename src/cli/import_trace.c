@@ -9,7 +9,7 @@
 
 #include "base/strbuf.h"
 #include "base/warn.h"
-#include "load/traces.h"
+#include "load/load.h"
 #include "model/trace_write.h"
 
 #define NOTES_MAX 64
@@ -94,26 +94,26 @@ static void add_notes(struct notes *notes, const struct trace *trace)
 		"events begin and do not end, and have no duration");
 }
 
-static int write_account(struct capture_writer *writer, const struct trace_list *list)
+static int write_account(struct capture_writer *writer, const struct model *model)
 {
 	struct notes notes = {.count = 0};
 	const char *texts[NOTES_MAX];
 	struct capture_stats stats = {.notes = texts, .exit_status = -1, .complete = true};
 
-	for (size_t i = 0; i < list->items.count; i++)
-		add_notes(&notes, list->items.items[i]);
+	for (size_t i = 0; i < model->traces.count; i++)
+		add_notes(&notes, model->traces.items[i]);
 	for (uint32_t i = 0; i < notes.count; i++)
 		texts[i] = notes.items[i].text;
 	stats.note_count = notes.count;
 	return capture_writer_stats(writer, &stats);
 }
 
-static void print_result(const struct trace_list *list, const char *output, uint64_t bytes)
+static void print_result(const struct model *model, const char *output, uint64_t bytes)
 {
 	unsigned long long slices = 0, moments = 0, tracks = 0;
 
-	for (size_t i = 0; i < list->items.count; i++) {
-		const struct trace *trace = list->items.items[i];
+	for (size_t i = 0; i < model->traces.count; i++) {
+		const struct trace *trace = model->traces.items[i];
 
 		tracks += trace->tracks.count;
 		array_foreach (&trace->events, event) {
@@ -128,7 +128,7 @@ static void print_result(const struct trace_list *list, const char *output, uint
 
 /* ---- captures ---- */
 
-static int write_capture(const struct trace_list *list, const char *output,
+static int write_capture(const struct model *model, const char *output,
 	const struct import_options *how, uint64_t *ret_bytes, struct errmsg *err)
 {
 	struct capture_writer_options options = {
@@ -142,8 +142,8 @@ static int write_capture(const struct trace_list *list, const char *output,
 
 	if (r < 0)
 		return r;
-	r = trace_write(writer, list->items.items, list->items.count, err);
-	if (r == 0 && write_account(writer, list) < 0)
+	r = trace_write(writer, model->traces.items, model->traces.count, err);
+	if (r == 0 && write_account(writer, model) < 0)
 		r = errmsg_set(err, -ENOMEM, "memory ran out while writing the capture");
 	r = r ?: capture_writer_flush(writer, err);
 	*ret_bytes = capture_writer_bytes(writer);
@@ -153,17 +153,17 @@ static int write_capture(const struct trace_list *list, const char *output,
 static int import_into(char *const *paths, size_t count, const char *output,
 	const struct import_options *options, struct errmsg *err)
 {
-	static const struct trace_load_options load = {.keep_arguments = true};
-	_cleanup_trace_list_ struct trace_list list = {0};
+	static const struct load_options load = {.keep_arguments = true, .rows_only = true};
+	_cleanup_model_ struct model *model = NULL;
 	uint64_t bytes = 0;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = import_refuse_same_file(paths[i], output, err);
-	r = r ?: load_traces((const char *const *)paths, count, &load, &list, err);
-	r = r ?: write_capture(&list, output, options, &bytes, err);
+	r = r ?: load_model(&model, (const char *const *)paths, count, &load, err);
+	r = r ?: write_capture(model, output, options, &bytes, err);
 	if (r == 0)
-		print_result(&list, output, bytes);
+		print_result(model, output, bytes);
 	return r;
 }
 

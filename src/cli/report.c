@@ -8,18 +8,19 @@
 #include "analyses/device/communication.h"
 #include "cli/load_options.h"
 #include "cli/output.h"
-#include "cli/report_capture.h"
+#include "cli/report_model.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
-#include "cli/report_trace.h"
-#include "load/traces.h"
+#include "load/load.h"
 #include "model/shown.h"
 #include "report/document.h"
 #include "report/runs/regress.h"
 #include "report/runs/runs.h"
 
-#define BY_RUN    "run" /* of several recordings: no section */
-#define NAMES_MAX 64
+#define BY_RUN      "run" /* of several recordings: no section */
+#define BY_PATH     "critical-path"
+#define BY_SEQUENCE "sequences"
+#define NAMES_MAX   64
 
 static struct {
 	struct selection selection;
@@ -54,11 +55,6 @@ static enum report_form wanted_form(void)
 	return arguments.csv    ? REPORT_FORM_CSV
 	       : arguments.json ? REPORT_FORM_JSON
 				: REPORT_FORM_TERMINAL;
-}
-
-static const struct report_section *wanted_section(unsigned kinds)
-{
-	return arguments.by ? report_section_find(arguments.by, kinds) : NULL;
 }
 
 /* ---- --by ---- */
@@ -152,7 +148,25 @@ static int run_runs(int count, char **positional, struct errmsg *err)
 	return report_runs(&runs, (const char *const *)positional, (size_t)count);
 }
 
-/* ---- traces ---- */
+/* ---- several recordings ---- */
+
+static int run_regress(int count, char **positional)
+{
+	const struct regress_arguments regress = {
+		.baselines = arguments.baselines.values,
+		.baseline_count = arguments.baselines.count,
+		.threshold_percent = isnan(arguments.threshold_percent)
+					     ? REGRESS_THRESHOLD_PERCENT
+					     : arguments.threshold_percent,
+		.limit = (size_t)arguments.limit,
+		.form = wanted_form(),
+	};
+
+	return report_regress(&regress, &arguments.shown, &arguments.selection,
+		(const char *const *)positional, (size_t)count);
+}
+
+/* ---- one recording or trace ---- */
 
 /* The first option that was given and is of recordings alone; NULL: none. */
 static const char *option_of_recordings(void)
@@ -174,67 +188,69 @@ static const char *option_of_recordings(void)
 	return NULL;
 }
 
-static bool has_option_of_traces(void)
+/* Other tools have no samples and know ranks: what is asked so is asked of the rows alone. */
+static bool wants_rows_only(void)
 {
 	return arguments.rank != UINT64_MAX || arguments.view.hta_compatible ||
-	       arguments.view.keep_last_step || arguments.view.drop_last_step ||
-	       arguments.choice.annotation || arguments.choice.op ||
-	       arguments.choice.instance != UINT64_MAX;
+	       arguments.view.keep_last_step || arguments.view.drop_last_step;
 }
 
-/* A recording has device work, too: it is a trace where one of their tables is asked for. */
-static bool wants_traces(const char *path)
+/* Do the options of rows fit each other? */
+static int check_choice(struct errmsg *err)
 {
-	return trace_file_is_trace(trace_file_of(path)) || has_option_of_traces() ||
-	       (arguments.by && !report_section_find(arguments.by, KINDS_OF_RECORDING) &&
-		       report_section_find(arguments.by, KINDS_OF_TRACE));
+	const struct trace_choice *choice = &arguments.choice;
+
+	if (arguments.view.keep_last_step && arguments.view.drop_last_step)
+		return errmsg_set(err, -EINVAL,
+			"--include-last-step and --drop-last-step are opposites: give one");
+	if ((choice->annotation || choice->instance != UINT64_MAX) &&
+		!(arguments.by && strcmp(arguments.by, BY_PATH) == 0))
+		return errmsg_set(err, -EINVAL,
+			"--annotation and --instance choose windows of the critical path: give "
+			"--by " BY_PATH ", too");
+	if (choice->op && !(arguments.by && strcmp(arguments.by, BY_SEQUENCE) == 0))
+		return errmsg_set(err, -EINVAL,
+			"--operator chooses sequences of kernels: give --by " BY_SEQUENCE ", too");
+	return 0;
 }
 
-static int run_traces(int count, char **positional)
+static int check_foreign(const char *path, struct errmsg *err)
 {
-	const struct report_trace_arguments traces = {
-		.view = arguments.view,
-		.by = arguments.by,
-		.choice = arguments.choice,
-		.rank = arguments.rank,
-		.limit = arguments.limit,
-		.form = wanted_form(),
-	};
-	struct errmsg err;
+	_cleanup_strbuf_ struct strbuf sections = {0};
 
-	if (option_of_recordings()) {
-		errmsg_set(&err, -EINVAL,
+	if (option_of_recordings())
+		return errmsg_set(err, -EINVAL,
 			"%s is for recordings, not for traces such as %s: leave it out",
-			option_of_recordings(), positional[0]);
-		return fail_usage(&err);
+			option_of_recordings(), path);
+	if (!arguments.by || report_section_find(arguments.by, REPORT_OF_FOREIGN))
+		return 0;
+	for (const struct report_section *const *section = report_sections; *section; section++) {
+		if ((*section)->by && ((*section)->needs & REPORT_OF_FOREIGN))
+			strbuf_addf(&sections, "%s%s", sections.length ? ", " : "", (*section)->by);
 	}
-	if (report_traces_check(&traces, positional[0], &err) < 0)
-		return fail_usage(&err);
-	return report_traces(&traces, (const char *const *)positional, (size_t)count);
+	return errmsg_set(err, -EINVAL,
+		"--by %s is of recordings, and %s is a trace, which has: %s", arguments.by, path,
+		strbuf_cstr(&sections));
 }
 
-/* ---- recordings ---- */
-
-static int run_regress(int count, char **positional)
+static int check_recording(int count, const char *path, struct errmsg *err)
 {
-	const struct regress_arguments regress = {
-		.baselines = arguments.baselines.values,
-		.baseline_count = arguments.baselines.count,
-		.threshold_percent = isnan(arguments.threshold_percent)
-					     ? REGRESS_THRESHOLD_PERCENT
-					     : arguments.threshold_percent,
-		.limit = (size_t)arguments.limit,
-		.form = wanted_form(),
-	};
+	const struct report_section *section =
+		arguments.by ? report_section_find(arguments.by, REPORT_OF_RECORDING) : NULL;
 
-	return report_regress(&regress, &arguments.shown, &arguments.selection,
-		(const char *const *)positional, (size_t)count);
+	if (count > 1 && !arguments.baselines.count)
+		return errmsg_set(err, -EINVAL,
+			"%s is a recording, and report takes one of them: several files are for "
+			"the ranks of a trace, --regress, or --by " BY_RUN,
+			path);
+	if (!arguments.baselines.count && !isnan(arguments.threshold_percent))
+		return errmsg_set(err, -EINVAL, "--threshold is for --regress BASELINE: give both");
+	return section ? selection_check(&arguments.selection, section->shows, err) : 0;
 }
 
-static int run_recording(int count, char **positional, struct errmsg *err)
+static int run_model(int count, char **positional, bool is_foreign)
 {
-	const struct report_section *section = wanted_section(KINDS_OF_RECORDING);
-	const struct report_capture_arguments recording = {
+	const struct report_arguments report = {
 		.shown = &arguments.shown,
 		.selection = &arguments.selection,
 		.by = arguments.by,
@@ -243,24 +259,22 @@ static int run_recording(int count, char **positional, struct errmsg *err)
 		.form = wanted_form(),
 		.slo = arguments.slo_text ? &arguments.slo : NULL,
 		.rates = arguments.rates,
+		.rows = arguments.view,
+		.choice = arguments.choice,
+		.rank = arguments.rank,
+		.rows_only = wants_rows_only(),
 	};
+	struct errmsg err;
+	int r = is_foreign ? check_foreign(positional[0], &err)
+			   : check_recording(count, positional[0], &err);
 
-	if (count > 1 && !arguments.baselines.count) {
-		errmsg_set(err, 0,
-			"%s is a recording, and report takes one of them: several files are for "
-			"the ranks of a trace, --regress, or --by " BY_RUN,
-			positional[0]);
-		return fail_usage(err);
-	}
-	if (!arguments.baselines.count && !isnan(arguments.threshold_percent)) {
-		errmsg_set(err, 0, "--threshold is for --regress BASELINE: give both");
-		return fail_usage(err);
-	}
-	if (section && selection_check(&arguments.selection, section->shows, err) < 0)
-		return fail_usage(err);
+	if (r == 0)
+		r = check_choice(&err);
+	if (r < 0)
+		return fail_usage(&err);
 	if (arguments.baselines.count)
 		return run_regress(count, positional);
-	return report_capture(&recording, positional[0]);
+	return report_model(&report, (const char *const *)positional, (size_t)count);
 }
 
 /* ---- the command ---- */
@@ -291,6 +305,7 @@ static int check_form(int count, struct errmsg *err)
 static int report_run(int count, char **positional)
 {
 	struct errmsg err;
+	bool is_foreign;
 
 	if (arguments.schema)
 		return print_schema();
@@ -300,10 +315,9 @@ static int report_run(int count, char **positional)
 		return fail_usage(&err);
 	if (parse_inference_options(&err) < 0)
 		return fail_usage(&err);
-	if (wants_traces(positional[0]))
-		return run_traces(count, positional);
-	return is_by_run() ? run_runs(count, positional, &err)
-			   : run_recording(count, positional, &err);
+	is_foreign = trace_file_is_trace(trace_file_of(positional[0])) || wants_rows_only();
+	return is_by_run() && !is_foreign ? run_runs(count, positional, &err)
+					  : run_model(count, positional, is_foreign);
 }
 
 static const char *const sort_choices[] = {"self", "total", NULL};

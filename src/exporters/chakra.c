@@ -8,7 +8,6 @@
 #include "chakra/convert/convert.h"
 #include "chakra/convert/from_trace.h"
 #include "exporters/exporters.h"
-#include "model/trace_capture.h"
 
 static void note_left_out(uint64_t left_out, const struct export_options *options)
 {
@@ -48,10 +47,8 @@ static int convert(const struct trace *trace, const struct export_options *wante
 static int chakra_export(const struct model *model, const struct selection *selection _unused_,
 	const struct export_options *options, struct strbuf *out, struct errmsg *err)
 {
-	_cleanup_trace_ struct trace *trace = NULL;
-	int r = trace_from_model(&trace, model, err);
-
-	return export_result(r ?: convert(trace, options, out, err), out, "chakra", err);
+	return export_result(
+		convert(model->traces.items[0], options, out, err), out, "chakra", err);
 }
 
 const struct exporter chakra_exporter = {
@@ -59,6 +56,7 @@ const struct exporter chakra_exporter = {
 	.description = "an execution trace for simulators (MLCommons Chakra)",
 	.extension = ".et",
 	.takes_traces = true,
+	.needs_rows = true,
 	.shows = SELECTION_TRACES,
 	.is_binary = true,
 	.export = chakra_export,

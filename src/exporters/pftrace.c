@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "exporters/exporters.h"
-#include "model/trace_capture.h"
 #include "model/trace_write.h"
 
 /* What the captures' writer wrote into memory. */
@@ -83,13 +82,7 @@ static int write_through_memory(
 static int pftrace_export(const struct model *model, const struct selection *selection _unused_,
 	const struct export_options *options _unused_, struct strbuf *out, struct errmsg *err)
 {
-	_cleanup_trace_ struct trace *recorded = NULL;
-	int r;
-
-	if (model->traces.count)
-		return write_through_memory(model->traces.items, model->traces.count, out, err);
-	r = trace_from_model(&recorded, model, err);
-	return r ?: write_through_memory(&recorded, 1, out, err);
+	return write_through_memory(model->traces.items, model->traces.count, out, err);
 }
 
 const struct exporter pftrace_exporter = {
@@ -97,6 +90,7 @@ const struct exporter pftrace_exporter = {
 	.description = "traces of other tools as a Perfetto trace; of recordings what is no sample",
 	.extension = ".pftrace",
 	.takes_traces = true,
+	.needs_rows = true,
 	.shows = SELECTION_TRACES,
 	.is_binary = true,
 	.export = pftrace_export,

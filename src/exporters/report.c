@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same as `sonde report --json`, and as `sonde report --csv --by function`. */
 #include "exporters/exporters.h"
+#include "report/counts.h"
 #include "report/document.h"
-#include "report/recording/recording.h"
-#include "report/timeline.h"
+#include "report/rows.h"
 
 static int write_document(const struct model *model, const struct selection *selection,
 	const struct selected *selected, const struct export_options *options,
 	enum report_form form, struct strbuf *out, struct errmsg *err)
 {
 	static const struct selection everything = {0};
-	_cleanup_report_recording_ struct report_recording recording = {0};
-	_cleanup_report_timeline_ struct report_timeline timeline = {0};
-	const struct report_view view = {
+	static const struct trace_view_options rows = {0};
+	_cleanup_report_counts_ struct report_counts counts = {0};
+	_cleanup_trace_report_ struct trace_report trace = {0};
+	struct report_view view = {
 		.model = model,
 		.selection = selection ? selection : &everything,
 		.selected = selected,
@@ -21,14 +22,16 @@ static int write_document(const struct model *model, const struct selection *sel
 		.rates = ENERGY_RATES_NONE,
 	};
 	const struct report_document document = {
-		.input = {.recording = &recording.view, .trace = &timeline.report, .is_json = true},
+		.input = {.view = &view,
+			.trace = model->traces.count ? &trace : NULL,
+			.is_json = true},
 		.by = form == REPORT_FORM_CSV ? "function" : NULL};
-	int r = report_recording_init(&recording, &view);
+	int r = report_counts_init(&counts, &view);
 
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while making the report");
-	if (form == REPORT_FORM_JSON)
-		r = report_timeline_of_recording(&timeline, model, err);
+	if (model->traces.count)
+		r = trace_report_init(&trace, model, &rows, UINT64_MAX, err);
 	return r < 0 ? r : report_document_write(&document, form, NULL, out, err);
 }
 
@@ -61,6 +64,8 @@ const struct exporter json_exporter = {
 	.name = "json",
 	.description = "every table of the report, as documented in docs/json.md",
 	.extension = ".json",
+	.takes_traces = true,
+	.needs_rows = true,
 	.export = json_export,
 };
 

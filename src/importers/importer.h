@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One file per format of foreign traces. To add one:
- *   1. src/importers/NAME.c with `const struct importer NAME_importer` at its bottom,
- *   2. a line in the table in importers.c, and its name in the choices of src/cli/import.c,
+ * What other tools write. To add a format:
+ *   1. src/importers/NAME/NAME.c with `const struct importer NAME_importer` at its bottom,
+ *   2. its declaration in importers.h, and a line in the table in importers.c,
  *   3. the file in src/importers/meson.build,
  *   4. a unit test, a fuzz target (the bytes are foreign) and a test in tests/e2e/test_import.py,
  *   5. a section in docs/import.md.
+ * Nothing else names it: load/ finds it in the table, and so do the commands.
  *
- * An importer tells a capture's writer what is in the file, in any order that the writer takes.
- * What it cannot tell exactly, and what it leaves out, it says in a note: the notes are kept in the
- * capture.
+ * Traces of threads and streams become rows (model/trace.h). What is not of that form, such as a
+ * log, becomes events of a capture, of which the report is that of a recording.
  */
 #pragma once
 
@@ -18,7 +18,25 @@
 #include "base/array.h"
 #include "base/errmsg.h"
 #include "capture/writer/writer.h"
+#include "model/trace.h"
 
+#define IMPORT_HEAD_BYTES 4096 /* that `knows` sees, or all of a shorter file */
+
+/* How rows are read. */
+struct trace_read_options {
+	/* Everything in the file is kept, as text where analyses have no use for it. */
+	bool keep_arguments;
+	/* Stops with a sentence when the rows need more; 0: three quarters of the machine's memory.
+	 */
+	uint64_t max_bytes;
+	/* That parse it, beside the one that reads ahead; 0: as many as there are processors. */
+	unsigned threads;
+	/* Told now and then how much of the file was read; total is 0 where that is not known. */
+	void (*progress)(void *context, uint64_t done, uint64_t total);
+	void *progress_context;
+};
+
+/* A file for events. */
 struct import_input {
 	const char *path; /* for sentences */
 	const char *bytes;
@@ -38,15 +56,42 @@ struct import_result {
 struct importer {
 	const char *name;        /* for -f */
 	const char *description; /* one line */
-	/* Returns 0 or a negative errno with a sentence, -ENODATA when nothing was understood. */
+	/* Of names, ended by NULL: a folder's other files are not looked at. NULL: those of others.
+	 */
+	const char *const *endings;
+	/* Is a file that begins so of this format? `head` is unpacked. */
+	bool (*knows)(const char *head, size_t length);
+	/*
+	 * Rows: reads the file, packed or not, and finishes the trace (trace_finish()). What could
+	 * be read of a damaged one is in the trace, what could not is counted in trace.damage.
+	 * `options` may be NULL. Several threads may each read one. Returns 0 or a negative errno
+	 * with a sentence: -ENODATA when the file is of another kind.
+	 */
+	int (*read)(struct trace **ret_trace, const char *path,
+		const struct trace_read_options *options, struct errmsg *err);
+	/* With read: the rank that the file says, without reading all of it. False: none, or it
+	 * cannot be read. NULL: nobody knows without reading it. */
+	bool (*rank)(const char *path, uint32_t *ret_rank);
+	/*
+	 * Events: tells a capture's writer what is in the file, in any order that the writer takes.
+	 * What it cannot tell exactly, and what it leaves out, it says in a note: the notes are
+	 * kept in the capture. Returns 0 or a negative errno with a sentence, -ENODATA when nothing
+	 * was understood.
+	 */
 	int (*import)(const struct import_input *input, struct capture_writer *writer,
 		struct import_result *ret_result, struct errmsg *err);
+	/* With neither of the two: why, behind the file's name ("is …"), and what to do. */
+	const char *refusal, *instead;
 };
 
-/* All importers, ended by NULL. */
+/* All importers, ended by NULL. The first that knows a file has it. */
 extern const struct importer *const importers[];
 /* NULL when there is none of that name. */
 const struct importer *importer_find(const char *name);
+/* NULL when none knows what begins so. */
+const struct importer *importer_of(const char *head, size_t length);
 
 /* One more note, as printf; more than fit are left out. */
 void import_note(struct import_result *result, const char *format, ...) _printf_(2, 3);
+/* For `knows`: the first byte that counts is a bracket, and what follows it can do so in JSON. */
+bool import_is_json(const char *head, size_t length);

@@ -4,4 +4,4 @@
 
 #include "importers/importer.h"
 
-extern const struct importer vllm_log_importer;
+extern const struct importer kineto_importer, pytorch_et_importer, vllm_log_importer;

@@ -5,7 +5,10 @@
 #include <stdio.h>
 
 #include "base/warn.h"
+#include "load/log.h"
 #include "load/progress.h"
+#include "load/standard_input.h"
+#include "load/trace_file.h"
 #include "model/shown.h"
 #include "model/weigh.h"
 #include "model/windows.h"
@@ -36,6 +39,20 @@ enum model_side shown_side(const struct shown_options *shown)
 	return shown->stacks[0] == 'k' ? MODEL_SIDE_KERNEL : MODEL_SIDE_USER;
 }
 
+/* A text that no log's importer makes anything of is refused as any other file is. */
+static int load_windows(struct model **ret_model, const char *path,
+	const struct window_choice *choice, struct progress *progress, struct errmsg *err)
+{
+	const struct importer *importer;
+	int r = -ENODATA;
+
+	if (trace_file_identify(path, &importer) == TRACE_FILE_LOG)
+		r = load_log_model(ret_model, path, importer, choice, err);
+	if (r == -ENODATA)
+		r = model_load_windows(ret_model, path, choice, progress_update, progress, err);
+	return r;
+}
+
 int load_capture(const char *path, const struct shown_options *shown,
 	const struct selection *selection, struct model **ret_model, struct errmsg *err)
 {
@@ -48,7 +65,7 @@ int load_capture(const char *path, const struct shown_options *shown,
 		return r;
 	snprintf(what, sizeof(what), "loading %s", path);
 	progress_begin(&progress, what);
-	r = model_load_windows(ret_model, path, &choice, progress_update, &progress, err);
+	r = load_windows(ret_model, load_path(path), &choice, &progress, err);
 	progress_end(&progress);
 	if (r < 0)
 		return r;

@@ -367,7 +367,9 @@ struct model {
 	ARRAY_OF(struct model_overhead) overheads;
 	ARRAY_OF(struct model_device_memory) device_memory;
 	ARRAY_OF(struct model_device_note) device_notes;
-	ARRAY_OF(struct trace *) traces; /* that were imported: see model/trace_capture.h */
+	/* Rows, by rank: all there is of another tool's trace; of a recording as model_make_rows()
+	 * makes them. See model/trace_capture.h. */
+	ARRAY_OF(struct trace *) traces;
 	struct capture_device_counts device_counts; /* of all processes */
 	struct model_launches launches;
 	/* Filters left some events out: what was counted while the model was built, launches and

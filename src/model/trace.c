@@ -21,7 +21,7 @@ struct trace *trace_new(const char *path)
 
 struct trace *trace_free(struct trace *trace)
 {
-	if (!trace || trace->references-- > 0)
+	if (!trace)
 		return NULL;
 	free((char *)trace->path);
 	array_done(&trace->events);

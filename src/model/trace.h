@@ -151,7 +151,6 @@ struct trace_damage {
 };
 
 struct trace {
-	uint32_t references;          /* beside the first: see trace_ref() */
 	const char *path;             /* a copy */
 	uint64_t base_ns;             /* baseTimeNanoseconds: added to all times; 0: none */
 	const struct model *recorded; /* the recording that the rows are made of, which outlives
@@ -182,13 +181,6 @@ struct trace {
 
 /* An empty one; NULL when memory ran out. */
 struct trace *trace_new(const char *path);
-/* The same trace, for one more trace_free(). One thread at a time. */
-static inline struct trace *trace_ref(struct trace *trace)
-{
-	trace->references++;
-	return trace;
-}
-
 struct trace *trace_free(struct trace *trace);
 void trace_freep(struct trace **trace);
 #define _cleanup_trace_ _cleanup_(trace_freep)

@@ -433,7 +433,7 @@ static void find_origin(struct rows *rows)
 					model->device_works.items[0].process;
 }
 
-static int trace_of_recording(struct trace **ret_trace, const struct model *model)
+int trace_of_recording(struct trace **ret_trace, const struct model *model)
 {
 	_cleanup_trace_ struct trace *trace =
 		trace_new(*model->session.command_line ? model->session.command_line : "recording");
@@ -459,30 +459,22 @@ static int trace_of_recording(struct trace **ret_trace, const struct model *mode
 	return r;
 }
 
-int trace_from_model(struct trace **ret_trace, const struct model *model, struct errmsg *err)
+int model_make_rows(struct model *model)
 {
-	int r;
+	_cleanup_trace_ struct trace *trace = NULL;
+	int r = model->traces.count ? 0 : trace_of_recording(&trace, model);
 
-	if (model->traces.count) {
-		*ret_trace = trace_ref(model->traces.items[0]);
-		return 0;
-	}
-	r = trace_of_recording(ret_trace, model);
-	if (r < 0)
-		return errmsg_set(err, r, "memory ran out while making a trace of the recording");
-	return 0;
+	if (r < 0 || !trace)
+		return r;
+	r = array_append(&model->traces, trace);
+	if (r == 0)
+		trace = NULL;
+	return r;
 }
 
-int model_from_traces(struct model **ret_model, struct trace *const *traces, size_t count)
+bool model_is_foreign(const struct model *model)
 {
-	_cleanup_model_ struct model *model = calloc(1, sizeof(*model));
-	int r = model ? array_reserve(&model->traces, count) : -ENOMEM;
-
-	for (size_t i = 0; r == 0 && i < count; i++)
-		model->traces.items[model->traces.count++] = trace_ref(traces[i]);
-	if (r == 0)
-		*ret_model = TAKE_PTR(model);
-	return r;
+	return model->traces.count && !model->traces.items[0]->recorded;
 }
 
 /* ---- what kind of capture ---- */

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a capture: those of a trace that was imported, as the other tool's file had them; of
- * a recording its ranges, device work, launches and allocations, as Kineto would tell them.
+ * The rows of a model: those of another tool's trace, as its file had them; of a recording its
+ * ranges, device work, launches and allocations, as Kineto would tell them.
  */
 #pragma once
 
 #include "model/trace.h"
 
 /*
- * Of an imported capture its trace, of several (ranks) the first; else what there is in the
- * recording. The caller's, for trace_free(); not to be changed. Returns 0 or a negative errno with
- * a sentence.
+ * Makes model->traces where there are none: the rows of the recording, of what its filters have
+ * left. They are not made again when the model changes. Returns 0 or -ENOMEM.
  */
-int trace_from_model(struct trace **ret_trace, const struct model *model, struct errmsg *err);
+int model_make_rows(struct model *model);
+/* The same rows, apart from the model: the caller's, for trace_free(). */
+int trace_of_recording(struct trace **ret_trace, const struct model *model);
+
+/*
+ * Is it another tool's trace, of which the rows are all that there is? False of a recording, and of
+ * a capture that another program recorded.
+ */
+bool model_is_foreign(const struct model *model);
 
 /*
  * What the call is called that launched this work, or that waited: recordings know its kind, not
@@ -21,9 +28,6 @@ int trace_from_model(struct trace **ret_trace, const struct model *model, struct
  */
 const char *trace_call_name(const struct model_device_work *work);
 const char *trace_wait_name(const struct model *model, const struct model_device_wait *wait);
-
-/* A model of nothing but these traces, which stay the caller's, too. Returns 0 or -ENOMEM. */
-int model_from_traces(struct model **ret_model, struct trace *const *traces, size_t count);
 
 /*
  * Does this file begin as a capture that traces were imported into? False, too, of what cannot be

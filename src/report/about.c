@@ -424,7 +424,7 @@ static void say_unnamed(struct result *result, const struct model *model,
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	const struct model *model = view->model;
 	struct completeness completeness;
 	struct runtime_advice runtime = {0};
@@ -462,7 +462,7 @@ const struct report_section about_section = {
 
 static int make_left_out(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	selection_describe_left_out(view->selection, view->model, &text);

@@ -280,7 +280,7 @@ static int draw_timeline(struct result *result, const struct report_view *view)
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	const struct model *model = view->model;
 	struct completeness completeness;
 	int r = completeness_init(&completeness, model, view->selected);

@@ -125,10 +125,7 @@ bool columns_has_works(struct result *result, const struct report_input *input)
 {
 	if (trace_report_has_works(input->trace))
 		return true;
-	report_nothing(result, input,
-		input->recording ? report_why_no_device_work(input->recording->model)
-				 : "There is no device work: no kernel, copy or fill of a GPU is "
-				   "in the trace.");
+	report_nothing(result, input, report_why_no_device_work(input->view->model));
 	return false;
 }
 

@@ -7,8 +7,8 @@
 
 #include "analyses/device/communication.h"
 #include "analyses/statistics.h"
+#include "report/rows.h"
 #include "report/section.h"
-#include "report/timeline.h"
 #include "report/view.h"
 
 /* A device: in the terminal what tells it from the others of the report. */

@@ -5,8 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/timeline.h"
+#include "model/trace_capture.h"
+#include "report/rows.h"
 #include "report/view.h"
+
+bool report_is_foreign(const struct report_input *input)
+{
+	return model_is_foreign(input->view->model);
+}
 
 size_t report_rows_wanted(const struct report_input *input, size_t count)
 {
@@ -32,7 +38,7 @@ size_t report_rows_of_rank(
 
 int report_nothing(struct result *result, const struct report_input *input, const char *why)
 {
-	bool narrowed = input->recording && input->recording->model->is_narrowed;
+	bool narrowed = input->view->model->is_narrowed;
 
 	if (input->is_alone)
 		result_sentence(
@@ -84,8 +90,9 @@ unsigned report_sections_need(const char *by, unsigned kinds)
 
 static unsigned kinds_of(const struct report_input *input)
 {
-	return (input->recording ? REPORT_NEEDS_RECORDING : REPORT_NEEDS_TRACE) |
-	       (input->trace ? REPORT_NEEDS_TIMELINE : 0) | REPORT_NEEDS_PROGRAMS;
+	unsigned kinds = report_is_foreign(input) ? REPORT_OF_FOREIGN : REPORT_OF_RECORDING;
+
+	return input->trace ? kinds : kinds & ~(unsigned)REPORT_NEEDS_ROWS;
 }
 
 /* Does --by name it? One of a name is meant, with those that come along. */
@@ -106,7 +113,9 @@ static bool is_wanted(const struct report_document *document, const struct repor
 		return true;
 	if (document->by)
 		return is_asked_for(document, section);
-	return !section->is_extra && (!section->is_extra_of_traces || document->input.recording);
+	return !section->is_extra &&
+	       !(report_is_foreign(&document->input) ? section->is_extra_of_foreign
+						     : section->is_extra_of_recordings);
 }
 
 static struct report_input input_of(
@@ -116,8 +125,6 @@ static struct report_input input_of(
 
 	input.by = document->by;
 	input.is_alone = is_asked_for(document, section);
-	if (!input.programs)
-		input.programs = input.recording;
 	return input;
 }
 

@@ -12,7 +12,7 @@ struct report_document {
 	const char *by; /* --by: what it names, with the head; NULL: all */
 	/*
 	 * Weighs the samples as was asked for, once, after all sections that are not weighed were
-	 * made; may change what input.recording points to. NULL: nothing is to be done.
+	 * made; may change what input.view points to. NULL: nothing is to be done.
 	 */
 	int (*weigh)(void *context);
 	void *context;

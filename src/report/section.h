@@ -17,26 +17,28 @@
 struct report_view;
 struct trace_report;
 
-/* What a section can be made of. */
+/* What a section is made of, and what there is of a model. */
 enum report_needs {
-	REPORT_NEEDS_RECORDING = 1, /* sonde's own: samples, ranges, energy … */
-	REPORT_NEEDS_TRACE = 2,     /* another tool's */
-	REPORT_NEEDS_TIMELINE = 4,  /* rows of threads and streams, of either */
-	REPORT_NEEDS_PROGRAMS = 8,  /* steps and ranges, of either */
+	REPORT_NEEDS_RECORDING = 1, /* what only a recording has: samples, energy, counters … */
+	REPORT_NEEDS_FOREIGN = 2,   /* another tool's trace: what its files say of themselves */
+	REPORT_NEEDS_ROWS = 4, /* rows of threads and streams: of either, where they were made */
+	REPORT_NEEDS_PROGRAMS = 8, /* processes, steps and ranges: of either */
 };
+#define REPORT_OF_RECORDING (REPORT_NEEDS_RECORDING | REPORT_NEEDS_ROWS | REPORT_NEEDS_PROGRAMS)
+#define REPORT_OF_FOREIGN   (REPORT_NEEDS_FOREIGN | REPORT_NEEDS_ROWS | REPORT_NEEDS_PROGRAMS)
 
 /* What was loaded, and what was asked for. */
 struct report_input {
-	const struct report_view *recording; /* NULL: it is another tool's trace */
-	const struct trace_report *trace;    /* rows of ranks; NULL: there are none */
-	/* Steps and ranges: of the recording, where this is not given, or made of another tool's
-	 * trace; without a model: no section that was asked for needs them. */
-	const struct report_view *programs;
-	const char *by; /* --by; NULL: not given */
-	size_t limit;   /* --limit; 0: not given, which see below */
-	bool is_alone;  /* --by names this section */
-	bool is_json;   /* all rows, unless there is a limit */
+	const struct report_view *view;
+	const struct trace_report *trace; /* the model's rows; NULL: they were not made */
+	const char *by;                   /* --by; NULL: not given */
+	size_t limit;                     /* --limit; 0: not given, which see below */
+	bool is_alone;                    /* --by names this section */
+	bool is_json;                     /* all rows, unless there is a limit */
 };
+
+/* Is it another tool's trace? See model_is_foreign(). */
+bool report_is_foreign(const struct report_input *input);
 
 /* How many rows to fill in: all of them in JSON, in the terminal what is shown by itself. */
 size_t report_rows_wanted(const struct report_input *input, size_t count);
@@ -64,13 +66,14 @@ struct report_section {
 	const char *by;                 /* of --by; NULL: it cannot be asked for by itself */
 	const struct report_name *also; /* more names, ended by {0}; NULL: none */
 	const char *summary;            /* for the help: "idle time of devices by cause" */
-	unsigned needs;                 /* enum report_needs: any of these; 0: always there */
+	unsigned needs;                 /* enum report_needs: any of these; 0: nothing */
 	bool is_head;                   /* stands before the others, whatever --by names */
 	bool is_extra;                  /* only where --by names it */
-	bool is_extra_of_traces;        /* the same, in the report of another tool's trace */
-	bool comes_along;               /* with the section of its name that --by means */
-	bool is_weighed;                /* of the samples as --weight weighs them */
-	enum selection_kind shows;      /* which filters apply; of those with `by` */
+	bool is_extra_of_foreign;       /* the same, in the report of another tool's trace */
+	bool is_extra_of_recordings;
+	bool comes_along;          /* with the section of its name that --by means */
+	bool is_weighed;           /* of the samples as --weight weighs them */
+	enum selection_kind shows; /* which filters apply; of those with `by` */
 	/*
 	 * Opens the result's value when there is something to say; when there is not, it says why
 	 * in a sentence if input->is_alone. Returns 0 or a negative errno.
@@ -78,7 +81,7 @@ struct report_section {
 	int (*make)(struct result *result, const struct report_input *input);
 	/*
 	 * Sections that are not data yet have these in place of `make`: into the terminal's text
-	 * of recording->out; and the value of JSON, or without a key members of
+	 * of view->out; and the value of JSON, or without a key members of
 	 * the document. Either may be NULL.
 	 */
 	int (*print)(const struct report_input *input);

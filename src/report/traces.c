@@ -191,7 +191,7 @@ static int make(struct result *result, const struct report_input *input)
 
 const struct report_section traces_section = {
 	.value = {.title = "traces", .kind = REPORT_OBJECT, .shape = &shape},
-	.needs = REPORT_NEEDS_TRACE,
+	.needs = REPORT_NEEDS_FOREIGN,
 	.is_head = true,
 	.make = make,
 };

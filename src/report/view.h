@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `sonde report` on a terminal: for report.c, and cli/top/view.c. */
+/* A model as sections see it; and the parts of `sonde report` on a terminal that they share. */
 #pragma once
 
 #include "analyses/cpu/breakdown.h"
@@ -16,20 +16,19 @@
 #include "analyses/selection.h"
 #include "report/table.h"
 
-struct trace_report;
-
 struct report_view {
 	const struct model *model;
 	const struct selection *selection;
 	const struct selected *selected;
-	const struct range_use *ranges; /* likewise, these six */
+	const struct energy_use *energy; /* of the model before it was weighed; NULL: none */
+	const struct inference_slo *slo; /* NULL: no limits were given */
+	/* Of report_counts_init(). */
+	const struct range_use *ranges;
 	const struct step_use *steps;
 	const struct window_use *windows;
-	const struct energy_use *energy; /* of the model before it was weighed; NULL: none */
 	const struct inference *inference;
 	const struct phase_use *phases;
 	const struct layer_use *layers;
-	const struct inference_slo *slo; /* NULL: no limits were given */
 	const struct span_energy
 		*span_energy; /* NULL: nothing was measured; then `joules` is, too */
 	const struct inference_joules *joules;

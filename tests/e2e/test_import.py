@@ -101,6 +101,17 @@ def test_default_output_and_refusals(sonde, tmp_path):
     assert missing.status == 1 and "none.log" in missing.stderr
 
 
+def test_a_log_is_read_as_its_capture_is(sonde, tmp_path):
+    log = tmp_path / "server.log"
+    shutil.copy(LOGS / "vllm-0.20.log", log)
+    sonde("import", log, check=0)
+    read, imported = (
+        sonde("report", "--json", "--by", "range", path, check=0).json() for path in (log, tmp_path / "server.pftrace")
+    )
+    assert read["ranges"] == imported["ranges"] and read["ranges"]["rows"]
+    assert read["notes"] == imported["notes"]
+
+
 # ---- traces of the PyTorch profiler ----
 
 KINETO = [
@@ -163,7 +174,7 @@ def test_ranks_of_a_folder(sonde, shared_traces, tmp_path):
     done = sonde("import", "-o", capture, shared_traces / "megatron-tp8", check=0)
     assert "20238 slices" in done.stderr
     assert "ranks 2, 3, 4, 5 and 2 more of 8 are missing" in done.stderr
-    assert "2 execution traces" in done.stderr
+    assert "2 files in" in done.stderr and "each is an execution trace" in done.stderr
     refused = sonde("export", "-f", "chrome", "-o", tmp_path / "x.json", capture)
     assert refused.status == 1 and "2 ranks" in refused.stderr
     sonde("export", "-f", "pftrace", "-o", tmp_path / "again.pftrace", capture, check=0)

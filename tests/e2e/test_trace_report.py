@@ -275,6 +275,15 @@ def test_many_missing_ranks_are_counted(sonde, tmp_path):
     assert sonde("report", tmp_path, check=0).stderr.count("missing") == 1
 
 
+def test_standard_input(sonde, trace):
+    """A pipe can be read once only, and what it holds is looked at before it is read."""
+    piped = sonde("report", "--json", "-", stdin=gzip.decompress(trace.read_bytes()).decode(), check=0).json()
+    shell = ("sh", "-c", f'exec "$@" <{trace}', "sh")
+    redirected = sonde("report", "--json", "-", prefix=shell, check=0).json()
+    assert piped["traces"][0]["path"] == "/dev/stdin"
+    assert piped == redirected and piped["temporal"] == read(sonde, trace)["temporal"]
+
+
 def test_folders_are_named_without_a_slash_at_the_end(sonde, ranks):
     first, _ = read(sonde, f"{ranks}//")["traces"]
     assert first["path"].startswith(f"{ranks}/rank0")

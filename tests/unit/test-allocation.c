@@ -290,8 +290,15 @@ static int export_model(void)
 	_cleanup_strbuf_ struct strbuf out = {0};
 	static const struct selection everything;
 	struct errmsg err = {0};
-	int result = tried_exporter->export(shared_model, &everything, NULL, &out, &err);
+	int result = 0;
 
+	/* Rows are made anew each time. */
+	if (shared_model->traces.count)
+		trace_free(shared_model->traces.items[--shared_model->traces.count]);
+	if (tried_exporter->needs_rows)
+		result = model_make_rows(shared_model);
+	if (result == 0)
+		result = tried_exporter->export(shared_model, &everything, NULL, &out, &err);
 	return result < 0 ? result : strbuf_status(&out);
 }
 
@@ -405,7 +412,7 @@ static int analyse_devices(void)
 	_cleanup_trace_view_ struct trace_view view = {0};
 	_cleanup_trace_ struct trace *trace = NULL;
 	struct launched_by most;
-	int result = trace_from_model(&trace, shared_model, NULL);
+	int result = trace_of_recording(&trace, shared_model);
 
 	if (result == 0)
 		result = trace_view_init(&view, trace, 0, &options);
@@ -477,7 +484,9 @@ static int analyse_trace(void)
 	r = r
 		    ?: trace_sequences_init(&sequences, &shared_views[0],
 			       &(struct trace_sequence_options){.shortest = 1});
-	r = r ?: trace_programs_new(&programs, shared_views, 2);
+	programs = calloc(1, sizeof(*programs));
+	if (r == 0)
+		r = programs ? trace_programs_fill(programs, shared_views, 2) : -ENOMEM;
 	r = r
 		    ?: ranks_init(&ranks,
 			       &(struct rank_input){

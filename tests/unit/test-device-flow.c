@@ -57,10 +57,9 @@ struct rows {
 static void rows_init(struct rows *rows, const struct capture_device_work *works, size_t count)
 {
 	const struct trace_view_options options = {0};
-	struct errmsg err;
 
 	rows->model = build(works, count);
-	assert_int_equal(trace_from_model(&rows->trace, rows->model, &err), 0);
+	assert_int_equal(trace_of_recording(&rows->trace, rows->model), 0);
 	assert_int_equal(trace_view_init(&rows->view, rows->trace, 0, &options), 0);
 }
 

@@ -241,13 +241,12 @@ static void test_launch_calls_and_occupancy(void **state)
 	_cleanup_trace_view_ struct trace_view view = {0};
 	_cleanup_kernels_ struct kernels kernels = {0};
 	struct occupancy occupancy;
-	struct errmsg err;
 
 	assert_int_equal(device_work_init(&work, model), 0);
 	assert_int_equal(work.launch_calls, 2); /* not 4, though they launched 4 kernels */
 	assert_int_equal(work.launch_call_ns, 100);
 	assert_int_equal(work.by_attribution[MODEL_ATTRIBUTED], 4);
-	assert_int_equal(trace_from_model(&trace, model, &err), 0);
+	assert_int_equal(trace_of_recording(&trace, model), 0);
 	assert_int_equal(trace_view_init(&view, trace, 0, &(struct trace_view_options){0}), 0);
 	assert_int_equal(kernels_init(&kernels, &view, 1), 0);
 	array_foreach (&kernels.rows, kernel) {

@@ -116,9 +116,8 @@ static void check_sums(const struct found *found)
 static struct model *analyse(struct example *example, struct found *found)
 {
 	struct model *model = example_end(example);
-	struct errmsg err;
 
-	assert_int_equal(trace_from_model(&found->trace, model, &err), 0);
+	assert_int_equal(trace_of_recording(&found->trace, model), 0);
 	assert_int_equal(
 		trace_view_init(&found->view, found->trace, 0, &(struct trace_view_options){0}), 0);
 	found->results = (struct trace_results){

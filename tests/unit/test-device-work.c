@@ -195,9 +195,8 @@ static void test_kernels(void **state)
 	_cleanup_trace_ struct trace *trace = NULL;
 	_cleanup_trace_view_ struct trace_view view = {0};
 	_cleanup_kernels_ struct kernels kernels = {0};
-	struct errmsg err;
 
-	assert_int_equal(trace_from_model(&trace, model, &err), 0);
+	assert_int_equal(trace_of_recording(&trace, model), 0);
 	assert_int_equal(trace_view_init(&view, trace, 0, &(struct trace_view_options){0}), 0);
 	assert_int_equal(kernels_init(&kernels, &view, 1), 0);
 	assert_int_equal(kernels.rows.count, 2);

@@ -297,7 +297,6 @@ static void test_idle(void **state)
 	_cleanup_trace_view_ struct trace_view view = {0};
 	_cleanup_trace_ struct trace *trace = NULL;
 	const struct trace_view_options options = {0};
-	struct errmsg err;
 	struct example example;
 	struct model *model;
 
@@ -315,7 +314,7 @@ static void test_idle(void **state)
 		assert_int_equal(span->end_ns - span->start_ns, 2 * MS);
 	assert_int_equal(device_work_init(&work, model), 0);
 	assert_int_equal(work.devices.items[0].busy_ns, 15 * MS);
-	assert_int_equal(trace_from_model(&trace, model, &err), 0);
+	assert_int_equal(trace_of_recording(&trace, model), 0);
 	assert_int_equal(trace_view_init(&view, trace, 0, &options), 0);
 	assert_int_equal(temporal_init(&temporal, &view), 0);
 	assert_int_equal(temporal.devices.items[0].idle_ns, 4 * MS);

@@ -35,13 +35,14 @@ static void steps_and_ranges(void **state)
 	const struct trace_view_options options = {0};
 	_cleanup_trace_ struct trace *trace = make_trace(MODEL_NONE, 0);
 	_cleanup_trace_view_ struct trace_view view = {0};
-	_cleanup_model_ struct model *model = NULL;
+	_cleanup_model_ struct model *model = calloc(1, sizeof(*model));
 	_cleanup_step_use_ struct step_use steps = {0};
 	_cleanup_range_use_ struct range_use ranges = {0};
 
 	(void)state;
+	assert_non_null(model);
 	assert_int_equal(trace_view_init(&view, trace, 0, &options), 0);
-	assert_int_equal(trace_programs_new(&model, &view, 1), 0);
+	assert_int_equal(trace_programs_fill(model, &view, 1), 0);
 	assert_int_equal(model->processes.items[0].pid, EXAMPLE_PID);
 	assert_int_equal(model->processes.items[0].rank, MODEL_NONE);
 	assert_int_equal(step_use_init(&steps, model, NULL), 0);
@@ -66,14 +67,15 @@ static void ranks_have_devices_of_their_own(void **state)
 	const struct trace_view_options options = {0};
 	_cleanup_trace_ struct trace *first = make_trace(0, 0), *second = make_trace(1, 100);
 	struct trace_view views[2];
-	_cleanup_model_ struct model *model = NULL;
+	_cleanup_model_ struct model *model = calloc(1, sizeof(*model));
 	_cleanup_ranks_ struct ranks ranks = {0};
 	_cleanup_range_use_ struct range_use ranges = {0};
 
 	(void)state;
+	assert_non_null(model);
 	assert_int_equal(trace_view_init(&views[0], first, 0, &options), 0);
 	assert_int_equal(trace_view_init(&views[1], second, 1, &options), 0);
-	assert_int_equal(trace_programs_new(&model, views, 2), 0);
+	assert_int_equal(trace_programs_fill(model, views, 2), 0);
 	assert_int_equal(ranks_init(&ranks, &(struct rank_input){.model = model}), 0);
 	assert_true(ranks.rows.items[0].is_step);
 	assert_int_equal(ranks.times.items[ranks.rows.items[0].slowest].rank, 1);
@@ -152,7 +154,7 @@ static void ranks_of_one_recording(void **state)
 	const struct rank_time *first;
 
 	(void)state;
-	assert_int_equal(trace_from_model(&trace, model, NULL), 0);
+	assert_int_equal(trace_of_recording(&trace, model), 0);
 	assert_int_equal(trace_view_init(&view, trace, 0, &options), 0);
 	assert_int_equal(
 		ranks_init(&ranks,
@@ -182,12 +184,13 @@ static void nothing(void **state)
 	const struct trace_view_options options = {0};
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view view = {0};
-	_cleanup_model_ struct model *model = NULL;
+	_cleanup_model_ struct model *model = calloc(1, sizeof(*model));
 
 	(void)state;
+	assert_non_null(model);
 	example_trace_finish(trace);
 	assert_int_equal(trace_view_init(&view, trace, 0, &options), 0);
-	assert_int_equal(trace_programs_new(&model, &view, 1), 0);
+	assert_int_equal(trace_programs_fill(model, &view, 1), 0);
 	assert_int_equal(model->processes.count, 1);
 	assert_int_equal(model->steps.count + model->ranges.count, 0);
 }

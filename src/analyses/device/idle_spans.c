@@ -37,17 +37,14 @@ int idle_spans_init(struct idle_spans *spans, const struct model *model)
 	const struct trace_view_options options = {0};
 	_cleanup_trace_view_ struct trace_view view = {0};
 	_cleanup_trace_ struct trace *trace = NULL;
-	struct errmsg err;
 	int r;
 
 	*spans = (struct idle_spans){0};
-	if (!model->device_works.count)
+	if (!model->device_works.count || model_is_foreign(model))
 		return 0;
-	r = trace_from_model(&trace, model, &err);
+	r = trace_of_recording(&trace, model);
 	if (r < 0)
 		return r;
-	if (!trace->recorded)
-		return 0;
 	r = trace_view_init(&view, trace, 0, &options);
 	if (r == 0)
 		r = add_spans(spans, &view);

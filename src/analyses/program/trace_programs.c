@@ -244,14 +244,13 @@ static int add_view(struct making *making, const struct trace_view *view)
 			qsort((array)->items, (array)->count, sizeof(*(array)->items), compare);   \
 	} while (0)
 
-int trace_programs_new(struct model **ret_model, const struct trace_view *views, size_t count)
+int trace_programs_fill(struct model *model, const struct trace_view *views, size_t count)
 {
-	_cleanup_model_ struct model *model = calloc(1, sizeof(*model));
 	struct making making = {.model = model, .views = views, .count = count};
-	int r = model ? 0 : -ENOMEM;
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	if (model->processes.count)
+		return 0;
 	find_first(&making);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = add_view(&making, &views[i]);
@@ -261,6 +260,5 @@ int trace_programs_new(struct model **ret_model, const struct trace_view *views,
 	SORT(&model->ranges, compare_ranges);
 	SORT(&model->steps, compare_steps);
 	SORT(&model->device_works, compare_works);
-	*ret_model = TAKE_PTR(model);
 	return 0;
 }

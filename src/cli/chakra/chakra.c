@@ -2,6 +2,17 @@
 /* sonde chakra: execution traces of MLCommons Chakra. Each subcommand has a file of its own. */
 #include "cli/chakra/chakra.h"
 
+#include "importers/importers.h"
+#include "load/trace_file.h"
+
+bool chakra_is_execution_trace(const char *path)
+{
+	const struct importer *importer;
+
+	trace_file_identify(path, &importer);
+	return importer == &pytorch_et_importer;
+}
+
 static const struct command *const subcommands[] = {
 	&chakra_link_command,
 	&chakra_convert_command,

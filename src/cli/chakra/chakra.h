@@ -14,3 +14,6 @@ extern const struct command chakra_dump_command;
 extern const struct command chakra_graph_command;
 extern const struct command chakra_link_command;
 extern const struct command chakra_stat_command;
+
+/* Is the file an execution trace of PyTorch's, linked or not? */
+bool chakra_is_execution_trace(const char *path);

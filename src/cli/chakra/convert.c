@@ -13,7 +13,6 @@
 #include "importers/pytorch_et/pytorch_et.h"
 #include "load/parallel.h"
 #include "load/rank_files.h"
-#include "load/traces.h"
 
 static struct {
 	const char *input, *output, *log;
@@ -104,11 +103,6 @@ static int say_all(const struct job *jobs, size_t count)
 	return status;
 }
 
-static bool is_linked(const char *path)
-{
-	return trace_file_of(path) == TRACE_FILE_EXECUTION;
-}
-
 static int convert_folder(void)
 {
 	_cleanup_rank_pairs_ struct rank_pairs ranks = {0};
@@ -120,8 +114,8 @@ static int convert_folder(void)
 		    &(struct rank_pairs_options){
 			    .host_folder = arguments.input,
 			    .device_folder = arguments.input,
-			    .is_host = is_linked,
-			    .is_device = is_linked,
+			    .is_host = chakra_is_execution_trace,
+			    .is_device = chakra_is_execution_trace,
 			    .output = arguments.output,
 			    .before = "chakra.",
 			    .after = ".et",

@@ -15,11 +15,12 @@
 #include "cli/chakra/view.h"
 #include "compat/chakra_converter/chakra_converter.h"
 #include "compat/chakra_trace_link/chakra_trace_link.h"
+#include "importers/importers.h"
 #include "importers/kineto/kineto.h"
 #include "importers/pytorch_et/pytorch_et.h"
+#include "load/load.h"
 #include "load/parallel.h"
 #include "load/rank_files.h"
-#include "load/traces.h"
 
 #define NO_RANK UINT64_MAX
 
@@ -54,18 +55,19 @@ struct device_read {
 	struct errmsg err;
 };
 
-/* One that Kineto's trace was imported into. */
+/* One that a trace was imported into. */
 static int read_capture(struct device_read *read)
 {
-	_cleanup_trace_list_ struct trace_list list = {0};
-	int r = load_traces(&read->path, 1, NULL, &list, &read->err);
+	const struct load_options options = {.rows_only = true};
+	_cleanup_model_ struct model *model = NULL;
+	int r = load_model(&model, &read->path, 1, &options, &read->err);
 
-	if (r == 0 && list.items.count != 1)
+	if (r == 0 && model->traces.count != 1)
 		return errmsg_set(&read->err, -EINVAL,
 			"%s holds traces of %zu ranks: name one of a single rank", read->path,
-			list.items.count);
+			model->traces.count);
 	if (r == 0)
-		read->trace = TAKE_PTR(list.items.items[0]);
+		read->trace = TAKE_PTR(model->traces.items[0]);
 	return r;
 }
 
@@ -289,30 +291,27 @@ static int link_pair(void)
 }
 
 /* Programs write both kinds of files into one folder. */
-static bool is_host(const char *path)
-{
-	return trace_file_of(path) == TRACE_FILE_EXECUTION;
-}
-
 static bool is_device(const char *path)
 {
-	enum trace_file file = trace_file_of(path);
+	const struct importer *importer;
+	enum trace_file file = trace_file_identify(path, &importer);
 
-	return file == TRACE_FILE_KINETO || file == TRACE_FILE_IMPORTED;
+	return importer == &kineto_importer || file == TRACE_FILE_IMPORTED;
 }
 
 /* Kineto's traces say their rank; captures hold them. */
 static bool rank_of_device(const char *path, uint32_t *ret_rank)
 {
-	_cleanup_trace_list_ struct trace_list list = {0};
+	const struct load_options options = {.rows_only = true};
+	_cleanup_model_ struct model *model = NULL;
 	struct errmsg err;
 
-	if (trace_file_of(path) == TRACE_FILE_KINETO)
+	if (trace_file_of(path) == TRACE_FILE_FOREIGN)
 		return kineto_rank(path, ret_rank);
-	if (load_traces(&path, 1, NULL, &list, &err) < 0 || list.items.count != 1 ||
-		list.items.items[0]->rank == MODEL_NONE)
+	if (load_model(&model, &path, 1, &options, &err) < 0 || model->traces.count != 1 ||
+		model->traces.items[0]->rank == MODEL_NONE)
 		return false;
-	*ret_rank = list.items.items[0]->rank;
+	*ret_rank = model->traces.items[0]->rank;
 	return true;
 }
 
@@ -330,7 +329,7 @@ static int link_folders(void)
 		    &(struct rank_pairs_options){
 			    .host_folder = arguments.host,
 			    .device_folder = arguments.device,
-			    .is_host = is_host,
+			    .is_host = chakra_is_execution_trace,
 			    .is_device = is_device,
 			    .rank_of_device = rank_of_device,
 			    .output = arguments.output,

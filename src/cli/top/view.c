@@ -452,8 +452,7 @@ static void add_scrolled(struct top_view *view, const char *text, struct strbuf 
 
 static int add_stacks(struct top_view *view, const struct report_view *report)
 {
-	const struct report_input input = {
-		.recording = report, .is_alone = true, .limit = BATCH_ROWS};
+	const struct report_input input = {.view = report, .is_alone = true, .limit = BATCH_ROWS};
 	_cleanup_result_ struct result result = {.column = &tables_section.value};
 	_cleanup_strbuf_ struct strbuf text = {0};
 	int r = tables_section.make(&result, &input);

@@ -16,6 +16,7 @@
 #include "exporters/chrome/windows.h"
 #include "exporters/exporters.h"
 #include "model/kinds.h"
+#include "model/trace_capture.h"
 #include "model/windows.h"
 
 struct slice {
@@ -339,7 +340,7 @@ static int chrome_export(const struct model *model, const struct selection *sele
 	_cleanup_free_ uint64_t *numbers = NULL;
 	int r;
 
-	if (model->traces.count)
+	if (model_is_foreign(model))
 		return export_trace(model, out, err);
 	r = selection_apply(selection, model, &selected, err);
 	r = r ?: slices_init(&slices, model, &selected);

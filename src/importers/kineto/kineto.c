@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/processors.h"
+#include "importers/importers.h"
 #include "importers/kineto/parser.h"
 
 #define PARALLEL_FROM ((size_t)4 * 1024 * 1024)
@@ -105,3 +106,14 @@ int kineto_read(struct trace **ret_trace, const char *path,
 	kineto_parser_done(&parser);
 	return r;
 }
+
+static const char *const endings[] = {".json", ".json.gz", ".json.zst", NULL};
+
+const struct importer kineto_importer = {
+	.name = "kineto",
+	.description = "traces of the PyTorch profiler, and others in Chrome's JSON format",
+	.endings = endings,
+	.knows = import_is_json,
+	.read = kineto_read,
+	.rank = kineto_rank,
+};

@@ -8,9 +8,11 @@
 #include "importers/pytorch_et/pytorch_et.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/text_input.h"
+#include "importers/importers.h"
 #include "importers/pytorch_et/node.h"
 
 /* Nodes may hold objects that begin as nodes do: so many are tried as parts of one. */
@@ -324,3 +326,20 @@ int pytorch_et_read(struct execution_trace **ret_trace, const char *path,
 	*ret_trace = TAKE_PTR(trace);
 	return 0;
 }
+
+/* It says "schema" before its nodes; Kineto "schemaVersion", or nothing. */
+static bool knows(const char *head, size_t length)
+{
+	static const char key[] = "\"schema\"", other[] = "\"traceEvents\"";
+
+	return import_is_json(head, length) && memmem(head, length, key, sizeof(key) - 1) &&
+	       !memmem(head, length, other, sizeof(other) - 1);
+}
+
+const struct importer pytorch_et_importer = {
+	.name = "pytorch-et",
+	.description = "execution traces of PyTorch, for sonde chakra",
+	.knows = knows,
+	.refusal = "is an execution trace, which has no times",
+	.instead = "name the Kineto trace of the same run, or link both with `sonde chakra link`",
+};

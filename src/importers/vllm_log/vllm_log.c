@@ -613,8 +613,15 @@ static int vllm_log_import(const struct import_input *input, struct capture_writ
 	return result;
 }
 
+/* Its lines may come late: any text may be one, and vllm_log_import() says when it is none. */
+static bool vllm_log_knows(const char *head, size_t length)
+{
+	return !length || !memchr(head, '\0', length);
+}
+
 const struct importer vllm_log_importer = {
 	.name = "vllm-log",
 	.description = "the log of a vLLM server: iterations, requests, throughput",
+	.knows = vllm_log_knows,
 	.import = vllm_log_import,
 };

@@ -226,7 +226,7 @@ static int add_tables(struct result *result, const struct model *model, const st
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	const struct model *model = view->model;
 	_cleanup_own_code_ struct own_code own = {0};
 	struct own_table tables[OWN_CODE_MAX];

@@ -177,7 +177,7 @@ int report_add_source(
 	int r;
 
 	for (size_t i = 0; i < count; i++) {
-		r = add_file(result, input->recording->model, breakdown, files[i]);
+		r = add_file(result, input->view->model, breakdown, files[i]);
 		if (r < 0)
 			return r;
 	}

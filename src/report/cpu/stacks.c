@@ -145,7 +145,7 @@ static void show_stacks(struct result *result, const struct report_view *view,
 int report_add_stacks(struct result *result, const struct report_input *input,
 	const struct breakdown *breakdown, size_t shown)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	int r;
 
 	if (input->is_json) {

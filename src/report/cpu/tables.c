@@ -107,7 +107,7 @@ static void say_sonde(
 static int add_rest(struct result *result, const struct report_input *input,
 	const struct breakdown *breakdown, size_t shown)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	const char *missing;
 
 	switch (breakdown->by) {
@@ -143,7 +143,7 @@ static size_t filled_rows(
 static int add_breakdown(struct result *result, const struct report_input *input,
 	const struct breakdown *breakdown, size_t limit)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	size_t shown = MIN(limit, breakdown->rows.count);
 	uint32_t table;
 	int r;
@@ -165,7 +165,7 @@ static int add_breakdown(struct result *result, const struct report_input *input
 static int add_table(struct result *result, const struct report_input *input, enum breakdown_by by,
 	bool merges, size_t limit)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	_cleanup_breakdown_ struct breakdown breakdown = {0};
 	int r = breakdown_init(&breakdown, view->model, view->selected, by, view->sort);
 
@@ -182,7 +182,7 @@ static int add_tables(struct result *result, const struct report_input *input)
 
 	result_open(result);
 	for (int by = 0; by < BREAKDOWN_MAX; by++) {
-		if (is_every || input->recording->by == (enum breakdown_by)by)
+		if (is_every || input->view->by == (enum breakdown_by)by)
 			r = add_table(result, input, (enum breakdown_by)by, !input->is_json, limit);
 		else
 			result_null(result);
@@ -197,7 +197,7 @@ static int add_tables(struct result *result, const struct report_input *input)
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	int r;
 
 	if (!input->is_json && !view->selected->count) {
@@ -253,7 +253,7 @@ static const struct report_shape program_shape = REPORT_SHAPE(program_columns);
 
 static int make_programs(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	size_t limit = report_rows_shown(input, 8, 8);
 	int r;
 

@@ -328,7 +328,7 @@ static bool was_recorded(const struct model *model)
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *recording = input->recording;
+	const struct report_view *recording = input->view;
 	bool lists_all = input->is_alone && recording->by != BREAKDOWN_GIL;
 	_cleanup_waiting_ struct waiting waiting = {0};
 	struct waiting_view view = {.model = recording->model, .waiting = &waiting};

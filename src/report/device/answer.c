@@ -376,11 +376,11 @@ static int add_host_place(struct strbuf *text, const struct report_input *input,
 		return -ENOMEM;
 	array_foreach (&rows->rows, row) {
 		if (!idle_row_is_host(row) || (row->cause == DEVICE_IDLE_BLOCKED) != is_blocked ||
-			((row->frame == MODEL_NONE || !input->recording) && !row->name))
+			(row->frame == MODEL_NONE && !row->name))
 			continue;
 		strbuf_add(text, " Most of it is in ");
-		if (row->frame != MODEL_NONE && input->recording)
-			add_place(text, input->recording->model, row->frame);
+		if (row->frame != MODEL_NONE)
+			add_place(text, input->view->model, row->frame);
 		else
 			shorten_name(text, row->name, NAME_COLUMNS);
 		strbuf_add_char(text, '.');
@@ -478,6 +478,6 @@ const struct report_section answer_section = {
 		.kind = REPORT_OBJECT,
 		.shape = &shape,
 		.help = "where the time of all devices went: sums over them"},
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.make = make,
 };

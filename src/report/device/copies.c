@@ -112,7 +112,7 @@ const struct report_section bandwidth_section = {
 		.help = "copies and fills of memory by rank, then most time first"},
 	.by = "bandwidth",
 	.summary = "how fast copies and fills of memory were",
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.shows = SELECTION_DEVICE_WORK,
 	.make = make,
 };

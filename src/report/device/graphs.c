@@ -172,7 +172,7 @@ static void show(struct result *result, const struct report_input *input,
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct model *model = input->recording->model;
+	const struct model *model = input->view->model;
 	_cleanup_device_graphs_ struct device_graphs graphs = {0};
 	uint64_t total_ns = 0;
 	size_t next_node = 0;

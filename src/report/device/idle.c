@@ -11,7 +11,7 @@ static bool is_known(struct result *result, const struct report_input *input)
 {
 	if (!columns_has_works(result, input))
 		return false;
-	if (!input->recording || !input->recording->model->is_narrowed)
+	if (!input->view->model->is_narrowed)
 		return true;
 	report_nothing(result, input, "");
 	return false;
@@ -273,7 +273,7 @@ const struct report_section idle_section = {
 	.value = {.kind = REPORT_OBJECT, .shape = &idle_shape},
 	.by = "idle",
 	.summary = "why devices and their streams were idle",
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.shows = SELECTION_DEVICE_WORK,
 	.make = make_idle,
 };
@@ -398,7 +398,7 @@ const struct report_section host_section = {
 		.help = "idle time of devices, of all ranks together, by what the host did"},
 	.by = "host",
 	.summary = "what the host did while devices were idle",
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.shows = SELECTION_DEVICE_WORK,
 	.make = make_host,
 };

@@ -382,7 +382,7 @@ const struct report_section kernel_section = {
 		.help = "time by kind of work, and by kernel"},
 	.by = "kernel",
 	.summary = "time by kind of work, and by kernel",
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.shows = SELECTION_DEVICE_WORK,
 	.make = make,
 };
@@ -446,6 +446,8 @@ const struct report_section annotations_section = {
 	.value = {.kind = REPORT_OBJECT, .shape = &both_shape},
 	.by = "annotations",
 	.summary = "time on the GPU of record_function() blocks",
-	.needs = REPORT_NEEDS_TRACE,
+	.needs = REPORT_NEEDS_ROWS,
+	.is_extra_of_recordings = true,
+	.shows = SELECTION_DEVICE_WORK,
 	.make = make_annotations,
 };

@@ -143,7 +143,7 @@ const struct report_section launches_section = {
 		.help = "what launching costs, by call"},
 	.by = "launches",
 	.summary = "what launching costs, by call",
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.shows = SELECTION_DEVICE_WORK,
 	.make = make_launches,
 };
@@ -257,7 +257,7 @@ const struct report_section queue_section = {
 		.help = "how many launches wait on each stream"},
 	.by = "queue",
 	.summary = "how many launches wait on each stream",
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.shows = SELECTION_DEVICE_WORK,
 	.make = make_queue,
 };

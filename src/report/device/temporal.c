@@ -166,7 +166,7 @@ const struct report_section temporal_section = {
 	.by = "temporal",
 	.also = names,
 	.summary = "computing, other work and idle time of devices, and what ran at the same time",
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.shows = SELECTION_DEVICE_WORK,
 	.make = make,
 };

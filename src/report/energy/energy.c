@@ -368,7 +368,7 @@ static void say_notes(struct result *result, const struct report_view *view)
 static void show(struct result *result, const struct report_input *input, uint32_t domains,
 	uint32_t classes, size_t classes_left_out)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	bool has_any = view->energy->domains.count;
 
 	result_heading(result, has_any ? "Energy" : "Energy was not measured");
@@ -390,7 +390,7 @@ static void show(struct result *result, const struct report_input *input, uint32
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	const struct model *model = view->model;
 	const struct energy_use *use = view->energy;
 	uint32_t domains, classes;

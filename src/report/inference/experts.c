@@ -164,7 +164,7 @@ static void say_notes(struct result *result, const struct experts *experts)
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct model *model = input->recording->model;
+	const struct model *model = input->view->model;
 	_cleanup_experts_ struct experts experts = {0};
 	int r = input->is_json || input->is_alone ? experts_init(&experts, model) : 0;
 	uint32_t layers;

@@ -298,7 +298,7 @@ static bool of_tokens(const struct report_input *input)
 static void show_requests(
 	struct result *result, const struct report_input *input, uint32_t table, size_t left_out)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	struct energy_reasons reasons = {0};
 
 	result_heading(result,
@@ -317,7 +317,7 @@ static void show_requests(
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	size_t count = view->inference->requests.count, filled;
 	uint32_t requests, metrics;
 	int r;

@@ -342,7 +342,7 @@ static const char *why_none(const struct layer_use *use)
 static void show(struct result *result, const struct report_input *input, const uint32_t tables[2],
 	const struct energy_reasons *reasons)
 {
-	const struct layer_use *use = input->recording->layers;
+	const struct layer_use *use = input->view->layers;
 	static const char *const headings[] = {
 		[COMPONENTS] = "Components, of all layers", [LAYERS] = "Layers"};
 	static const char *const nouns[] = {[COMPONENTS] = "components", [LAYERS] = "layers"};
@@ -354,7 +354,7 @@ static void show(struct result *result, const struct report_input *input, const 
 				.noun = nouns[i],
 				.view = i});
 	}
-	energy_reasons_say(reasons, input->recording, result);
+	energy_reasons_say(reasons, input->view, result);
 	say_sum(result, use);
 	say_overhead(result, use);
 }
@@ -362,7 +362,7 @@ static void show(struct result *result, const struct report_input *input, const 
 /* The whole report has them in JSON alone. */
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	struct energy_reasons reasons = {0};
 	uint32_t tables[2] = {0};
 	int r;

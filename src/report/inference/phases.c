@@ -60,7 +60,7 @@ static void add_row(
 /* The whole report has them in JSON alone. */
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	struct energy_reasons reasons = {0};
 	uint32_t rows;
 

@@ -145,7 +145,7 @@ static int add_rank(struct result *result, const struct report_input *input,
 
 static const char *why_none(const struct report_input *input)
 {
-	if (!input->recording)
+	if (report_is_foreign(input))
 		return "There are no memory events: profile with profile_memory=True.";
 	return "No allocation of device memory was recorded: CUPTI reports those of programs that "
 	       "use CUDA.";
@@ -154,11 +154,10 @@ static const char *why_none(const struct report_input *input)
 static int make(struct result *result, const struct report_input *input)
 {
 	_cleanup_(all_details_done) struct all_details all = {0};
-	const struct report_view *recording = input->recording;
 	uint32_t table;
 	int r = 0;
 
-	if (recording && selection_left_out(recording->model, SELECTION_DEVICE_MEMORY))
+	if (selection_left_out(input->view->model, SELECTION_DEVICE_MEMORY))
 		return report_nothing(result, input, why_none(input));
 	table = result_open(result);
 	for (size_t i = 0; r == 0 && i < input->trace->count; i++)
@@ -189,7 +188,7 @@ const struct report_section memory_section = {
 		.help = "by rank and device"},
 	.by = "memory",
 	.summary = "memory over time, by device and operator",
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.shows = SELECTION_DEVICE_MEMORY,
 	.make = make,
 };

@@ -438,7 +438,7 @@ const struct report_section path_section = {
 	.value = {.title = "critical path", .kind = REPORT_OBJECT, .shape = &all_shape},
 	.by = "critical-path",
 	.summary = "what decided how long each step took",
-	.needs = REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_ROWS,
 	.is_extra = true,
 	.shows = SELECTION_DEVICE_WORK,
 	.make = make,

@@ -38,7 +38,7 @@ static void add_row(struct result *result, const struct model *model, const stru
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	_cleanup_counter_use_ struct counter_use use = {0};
 	int r = counter_use_init(&use, view->model);
 	uint32_t table;

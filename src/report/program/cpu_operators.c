@@ -106,6 +106,8 @@ const struct report_section cpu_operators_section = {
 		.help = "by rank, then most time in them alone first"},
 	.by = "cpu-operators",
 	.summary = "operators of the CPU by the time that threads were in them",
-	.needs = REPORT_NEEDS_TRACE,
+	.needs = REPORT_NEEDS_ROWS,
+	.is_extra_of_recordings = true,
+	.shows = SELECTION_DEVICE_WORK,
 	.make = make,
 };

@@ -162,6 +162,6 @@ const struct report_section cpu_summary_section = {
 		.kind = REPORT_OBJECT,
 		.shape = &shape,
 		.help = "of traces without device work; else null"},
-	.needs = REPORT_NEEDS_TRACE,
+	.needs = REPORT_NEEDS_FOREIGN,
 	.make = make,
 };

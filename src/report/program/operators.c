@@ -106,6 +106,8 @@ const struct report_section operators_section = {
 		.help = "operators with the kernels that they launch, by rank"},
 	.by = "operators",
 	.summary = "operators with the kernels that they launch, and the delays",
-	.needs = REPORT_NEEDS_TRACE,
+	.needs = REPORT_NEEDS_ROWS,
+	.is_extra_of_recordings = true,
+	.shows = SELECTION_DEVICE_WORK,
 	.make = make,
 };

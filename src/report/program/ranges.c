@@ -134,16 +134,16 @@ static void add_account(struct result *result, const struct capture_range_stats 
 static int say_none(struct result *result, const struct report_input *input)
 {
 	return report_nothing(result, input,
-		input->recording
-			? "There are no ranges: no process that was recorded had any of NVTX or of "
-			  "sonde.range()."
-			: "There are no ranges: the trace has no annotations of the program, such "
-			  "as record_function() of PyTorch makes.");
+		report_is_foreign(input)
+			? "There are no ranges: the trace has no annotations of the program, such "
+			  "as record_function() of PyTorch makes."
+			: "There are no ranges: no process that was recorded had any of NVTX or of "
+			  "sonde.range().");
 }
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->programs;
+	const struct report_view *view = input->view;
 	const struct capture_range_stats *stats = &view->model->stats.values.ranges;
 	struct energy_reasons reasons = {0};
 	uint32_t table;
@@ -180,7 +180,7 @@ const struct report_section ranges_section = {
 	.by = "range",
 	.summary = "what happened in the program's ranges",
 	.needs = REPORT_NEEDS_PROGRAMS,
-	.is_extra_of_traces = true,
+	.is_extra_of_foreign = true,
 	.shows = SELECTION_RANGES,
 	.make = make,
 };

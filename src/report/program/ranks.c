@@ -125,7 +125,7 @@ static void add_row(struct result *result, const struct source *source, const st
 static void add_rows(
 	struct result *result, const struct report_input *input, const struct ranks *ranks)
 {
-	struct source source = {.model = input->programs->model, .ranks = ranks};
+	struct source source = {.model = input->view->model, .ranks = ranks};
 	uint32_t table;
 
 	if (!ranks->rows.count) {
@@ -182,8 +182,8 @@ static int make(struct result *result, const struct report_input *input)
 {
 	const struct trace_report *trace = input->trace;
 	struct rank_input from = {
-		.model = input->programs->model,
-		.selected = input->programs->selected,
+		.model = input->view->model,
+		.selected = input->view->selected,
 		.views = trace ? trace->views : NULL,
 		.view_count = trace ? trace->count : 0,
 	};
@@ -221,7 +221,7 @@ const struct report_section ranks_section = {
 	.by = "rank",
 	.also = also,
 	.summary = "the ranks of a job, and which is slowest",
-	.needs = REPORT_NEEDS_PROGRAMS | REPORT_NEEDS_TIMELINE,
+	.needs = REPORT_NEEDS_PROGRAMS | REPORT_NEEDS_ROWS,
 	.comes_along = true,
 	.shows = SELECTION_RANGES,
 	.make = make,

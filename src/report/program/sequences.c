@@ -98,7 +98,8 @@ const struct report_section sequences_section = {
 	.value = {.key = "sequences", .kind = REPORT_ROWS, .shape = &shape, .help = "by rank"},
 	.by = "sequences",
 	.summary = "frequent sequences of kernels",
-	.needs = REPORT_NEEDS_TRACE,
+	.needs = REPORT_NEEDS_ROWS,
 	.is_extra = true,
+	.shows = SELECTION_DEVICE_WORK,
 	.make = make,
 };

@@ -160,7 +160,7 @@ static void add_slow_step(struct result *result, const struct report_view *view,
 
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->programs;
+	const struct report_view *view = input->view;
 	const struct step_use *use = view->steps;
 	size_t slowest = MIN(use->slowest.count, input->limit ? input->limit : SLOWEST_STEPS);
 	struct energy_reasons reasons = {0};
@@ -169,12 +169,12 @@ static int make(struct result *result, const struct report_input *input)
 
 	if (!use->rows.count)
 		return report_nothing(result, input,
-			input->recording
-				? "There are no steps: no process that was recorded reported any; "
-				  "sonde.step() and sonde_step() do."
-				: "There are no steps: the trace has no annotations "
-				  "ProfilerStep#N, "
-				  "which PyTorch's profiler makes where its step() is called.");
+			report_is_foreign(input)
+				? "There are no steps: the trace has no annotations "
+				  "ProfilerStep#N, which PyTorch's profiler makes where its "
+				  "step() is called."
+				: "There are no steps: no process that was recorded reported any; "
+				  "sonde.step() and sonde_step() do.");
 	result_open(result);
 	rows = result_open(result);
 	for (size_t i = 0; r == 0 && i < use->rows.count; i++)
@@ -207,7 +207,7 @@ const struct report_section steps_section = {
 	.by = "step",
 	.summary = "how long the program's steps took",
 	.needs = REPORT_NEEDS_PROGRAMS,
-	.is_extra_of_traces = true,
+	.is_extra_of_foreign = true,
 	.shows = SELECTION_STEPS,
 	.make = make,
 };

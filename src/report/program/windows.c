@@ -133,7 +133,7 @@ static void add_row(struct result *result, const struct model *model,
 /* In the whole report the head has them, in a sentence. */
 static int make(struct result *result, const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 	const struct model *model = view->model;
 	uint32_t table;
 

@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "base/text.h"
 #include "model/format.h"
+#include "model/trace_capture.h"
 #include "report/view.h"
 
 void report_heading(const struct report_view *view, const char *text)
@@ -27,6 +28,8 @@ const char *report_why_no_device_work(const struct model *model)
 {
 	const struct model_session *session = &model->session;
 
+	if (model_is_foreign(model))
+		return "There is no device work: no kernel, copy or fill of a GPU is in the trace.";
 	if (session->present && session->cpu_count && !*session->command_line)
 		return "Device work was not recorded: sonde attached to what ran already, and "
 		       "records device work of programs that it starts (sonde record -- COMMAND).";

@@ -135,12 +135,12 @@ static int write_device_work(struct json_writer *json, const struct model *model
 
 static int write_device(const struct report_input *input, struct json_writer *json)
 {
-	return write_device_work(json, input->recording->model);
+	return write_device_work(json, input->view->model);
 }
 
 static int print_device(const struct report_input *input)
 {
-	const struct report_view *view = input->recording;
+	const struct report_view *view = input->view;
 
 	if (!input->is_alone || report_has_device_work(view->model))
 		return report_device(view, report_rows_shown(input, 20, 8));

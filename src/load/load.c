@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "load/traces.h"
+#include "load/load.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,20 +10,15 @@
 #include <sys/stat.h>
 
 #include "base/warn.h"
-#include "importers/kineto/kineto.h"
+#include "importers/importer.h"
 #include "load/parallel.h"
 #include "load/progress.h"
 #include "load/rank_files.h"
-#include "model/trace_capture.h"
+#include "load/standard_input.h"
+
+#define CAPTURE_ENDING ".pftrace"
 
 /* ---- one file ---- */
-
-void trace_list_done(struct trace_list *list)
-{
-	array_foreach (&list->items, trace)
-		trace_free(*trace);
-	array_done(&list->items);
-}
 
 static void warn_about(const struct trace *trace)
 {
@@ -55,7 +50,8 @@ struct trace_source {
 	struct loading *loading;
 	uint64_t done, total; /* bytes */
 	enum trace_file file;
-	struct trace_list traces;
+	const struct importer *refused_by; /* NULL: it is read */
+	ARRAY_OF(struct trace *) traces;
 	int status;
 	struct errmsg err;
 };
@@ -64,7 +60,7 @@ struct trace_source {
 struct loading {
 	ARRAY_OF(struct trace_source) sources;
 	ARRAY_OF(const char *) folders; /* as they were named */
-	struct trace_load_options options;
+	bool keep_arguments;
 	unsigned threads;     /* for each */
 	pthread_mutex_t lock; /* of the bar and what it shows */
 	struct progress progress;
@@ -87,47 +83,44 @@ static void update_progress(void *context, uint64_t done, uint64_t total)
 	pthread_mutex_unlock(&loading->lock);
 }
 
-static int load_kineto(struct trace_source *source)
+static int load_foreign(struct trace_source *source, const struct importer *importer)
 {
 	const struct trace_read_options read = {
-		.keep_arguments = source->loading->options.keep_arguments,
+		.keep_arguments = source->loading->keep_arguments,
 		.threads = source->loading->threads,
 		.progress = update_progress,
 		.progress_context = source,
 	};
 	_cleanup_trace_ struct trace *trace = NULL;
-	int r = kineto_read(&trace, source->path, &read, &source->err);
+	int r = importer->read(&trace, source->path, &read, &source->err);
 
-	r = r ?: array_append(&source->traces.items, trace);
+	if (r == 0)
+		r = array_append(&source->traces, trace);
 	if (r == 0)
 		trace = NULL;
 	return r;
 }
 
-/* All traces of an imported capture, or that of a recording. */
-static int load_capture_traces(struct trace_source *source)
+/* All traces of an imported capture, or the rows of a recording. */
+static int load_capture_rows(struct trace_source *source)
 {
 	_cleanup_model_ struct model *model = NULL;
-	struct trace_list *list = &source->traces;
-	struct trace *trace;
 	int r = model_load(&model, source->path, update_progress, source, &source->err);
 
-	for (size_t i = 0; r == 0 && i < model->traces.count; i++) {
-		model->traces.items[i]->damage.truncated |= model->completeness.truncated;
-		r = array_append(&list->items, model->traces.items[i]);
-		if (r == 0)
-			trace_ref(model->traces.items[i]);
+	if (r < 0)
+		return r;
+	r = model_make_rows(model);
+	if (r == 0)
+		r = array_reserve(&source->traces, model->traces.count);
+	if (r < 0)
+		return r;
+	array_foreach (&model->traces, trace) {
+		(*trace)->recorded = NULL; /* it goes */
+		(*trace)->damage.truncated |= model->completeness.truncated;
+		source->traces.items[source->traces.count++] = *trace;
 	}
-	if (r < 0 || model->traces.count)
-		return r;
-	r = trace_from_model(&trace, model, &source->err);
-	if (r < 0)
-		return r;
-	trace->recorded = NULL; /* it goes */
-	r = array_append(&list->items, trace);
-	if (r < 0)
-		trace_free(trace);
-	return r;
+	array_clear(&model->traces);
+	return 0;
 }
 
 /* Files of a folder that do not say their rank have it in their names, or nowhere. */
@@ -136,27 +129,30 @@ static void set_rank(const struct trace_source *source)
 	const char *slash = strrchr(source->path, '/');
 	struct trace *trace;
 
-	if (!source->folder || source->traces.items.count != 1)
+	if (!source->folder || source->traces.count != 1)
 		return;
-	trace = source->traces.items.items[0];
+	trace = source->traces.items[0];
 	if (trace->rank == MODEL_NONE)
 		rank_of_name(slash ? slash + 1 : source->path, &trace->rank);
 }
 
+/* Refused files are passed over in a folder: see check_folder(). */
 static int load_source(struct trace_source *source)
 {
+	const struct importer *importer;
 	int r;
 
-	if (source->folder)
-		source->file = trace_file_of(source->path);
-	if (source->file == TRACE_FILE_EXECUTION && !source->folder)
-		return errmsg_set(&source->err, -EINVAL,
-			"%s is an execution trace, which has no times: name the Kineto trace of "
-			"the same run, or link both with `sonde chakra link`",
-			source->path);
-	if (source->file == TRACE_FILE_EXECUTION || source->file == TRACE_FILE_FOLDER)
+	source->file = trace_file_identify(source->path, &importer);
+	if (source->folder && source->file == TRACE_FILE_FOLDER)
 		return 0;
-	r = source->file == TRACE_FILE_KINETO ? load_kineto(source) : load_capture_traces(source);
+	if (source->file == TRACE_FILE_FOREIGN && !importer->read) {
+		source->refused_by = importer;
+		return source->folder ? 0
+				      : errmsg_set(&source->err, -EINVAL, "%s %s: %s", source->path,
+						importer->refusal, importer->instead);
+	}
+	r = source->file == TRACE_FILE_FOREIGN ? load_foreign(source, importer)
+					       : load_capture_rows(source);
 	if (r == 0)
 		set_rank(source);
 	return r;
@@ -186,15 +182,24 @@ static int add_source(struct loading *loading, struct trace_source source)
 	return r;
 }
 
-static bool is_trace_name(const char *name)
+static bool ends_in_any(const char *name, const char *const *endings)
 {
-	static const char *const ends[] = {".json", ".json.gz", ".json.zst", ".pftrace"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-		if (name[0] != '.' && text_ends_in(name, ends[i]))
+	for (; endings && *endings; endings++) {
+		if (text_ends_in(name, *endings))
 			return true;
 	}
 	return false;
+}
+
+static bool is_trace_name(const char *name)
+{
+	if (name[0] == '.')
+		return false;
+	for (const struct importer *const *importer = importers; *importer; importer++) {
+		if (ends_in_any(name, (*importer)->endings))
+			return true;
+	}
+	return text_ends_in(name, CAPTURE_ENDING);
 }
 
 /* Numbers in names count as numbers: rank_2 comes before rank_10. */
@@ -234,7 +239,7 @@ static int add_folder(struct loading *loading, const char *folder, struct errmsg
 
 static bool has_device_work(const struct trace_source *source)
 {
-	array_foreach (&source->traces.items, trace) {
+	array_foreach (&source->traces, trace) {
 		array_foreach (&(*trace)->events, event) {
 			if (trace_is_work(event))
 				return true;
@@ -257,7 +262,7 @@ static int check_recordings(const struct loading *loading, const char *folder, s
 		if (source->folder != folder)
 			continue;
 		if (source->file != TRACE_FILE_CAPTURE) {
-			others += source->traces.items.count;
+			others += source->traces.count;
 			continue;
 		}
 		recordings++;
@@ -278,26 +283,42 @@ static int check_recordings(const struct loading *loading, const char *folder, s
 	return 0;
 }
 
+/* ".json, .json.gz, .json.zst" */
+static void add_endings(struct strbuf *out)
+{
+	for (const struct importer *const *importer = importers; *importer; importer++) {
+		const char *const *ending = (*importer)->endings;
+
+		for (; ending && *ending; ending++)
+			strbuf_addf(out, "%s%s", out->length ? ", " : "", *ending);
+	}
+}
+
 /* What came of it: something, or a sentence. */
 static int check_folder(const struct loading *loading, const char *folder, struct errmsg *err)
 {
-	size_t traces = 0, execution_traces = 0;
+	_cleanup_strbuf_ struct strbuf endings = {0};
+	const struct importer *refused_by = NULL;
+	size_t traces = 0, refused = 0;
 
 	array_foreach (&loading->sources, source) {
 		if (source->folder != folder)
 			continue;
-		traces += source->traces.items.count;
-		execution_traces += source->file == TRACE_FILE_EXECUTION;
+		traces += source->traces.count;
+		if (source->refused_by)
+			refused_by = source->refused_by;
+		refused += source->refused_by != NULL;
 	}
-	if (execution_traces)
-		warn("%zu execution traces in %s are passed over: they have no times",
-			execution_traces, folder);
+	if (refused)
+		warn("%zu files in %s are passed over: each %s", refused, folder,
+			refused_by->refusal);
 	if (traces)
 		return check_recordings(loading, folder, err);
+	add_endings(&endings);
 	return errmsg_set(err, -ENODATA,
-		"there is no trace in %s: it should hold one file for each rank, ending in .json, "
-		".json.gz, .json.zst or .pftrace",
-		folder);
+		"there is no trace in %s: it should hold one file for each rank, ending in %s or "
+		"%s",
+		folder, strbuf_cstr(&endings), CAPTURE_ENDING);
 }
 
 /* ---- all ---- */
@@ -340,10 +361,10 @@ static void warn_of_missing_ranks(struct trace *const *traces, size_t count)
 }
 
 /* Those of all ranks, in their order; said where that cannot be right. */
-static void order_by_rank(struct trace_list *list)
+static void order_by_rank(struct model *model)
 {
-	struct trace **traces = list->items.items;
-	size_t count = list->items.count;
+	struct trace **traces = model->traces.items;
+	size_t count = model->traces.count;
 
 	for (size_t i = 0; i < count; i++) {
 		if (traces[i]->rank == MODEL_NONE)
@@ -366,13 +387,11 @@ static int find_sources(
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		enum trace_file file = trace_file_of(paths[i]);
-
-		if (file == TRACE_FILE_FOLDER)
+		if (trace_file_of(paths[i]) == TRACE_FILE_FOLDER)
 			r = add_folder(loading, paths[i], err);
 		else
 			r = add_source(loading,
-				(struct trace_source){.path = strdup(paths[i]), .file = file});
+				(struct trace_source){.path = strdup(load_path(paths[i]))});
 	}
 	return r;
 }
@@ -408,16 +427,16 @@ static int check_sources(const struct loading *loading, struct errmsg *err)
 	return r;
 }
 
-static int take_traces(struct loading *loading, struct trace_list *list)
+static int take_rows(struct loading *loading, struct model *model)
 {
 	array_foreach (&loading->sources, source) {
-		if (array_reserve(&list->items, source->traces.items.count) < 0)
+		if (array_reserve(&model->traces, source->traces.count) < 0)
 			return -ENOMEM;
-		array_foreach (&source->traces.items, trace) {
+		array_foreach (&source->traces, trace) {
 			warn_about(*trace);
-			list->items.items[list->items.count++] = *trace;
+			model->traces.items[model->traces.count++] = *trace;
 		}
-		array_clear(&source->traces.items);
+		array_clear(&source->traces);
 	}
 	return 0;
 }
@@ -425,7 +444,9 @@ static int take_traces(struct loading *loading, struct trace_list *list)
 static void loading_done(struct loading *loading)
 {
 	array_foreach (&loading->sources, source) {
-		trace_list_done(&source->traces);
+		array_foreach (&source->traces, trace)
+			trace_free(*trace);
+		array_done(&source->traces);
 		free(source->path);
 	}
 	array_done(&loading->sources);
@@ -433,28 +454,42 @@ static void loading_done(struct loading *loading)
 	pthread_mutex_destroy(&loading->lock);
 }
 
-int load_traces(const char *const *paths, size_t count, const struct trace_load_options *options,
-	struct trace_list *ret_list, struct errmsg *err)
+static int load_rows(struct model **ret_model, const char *const *paths, size_t count,
+	bool keep_arguments, struct errmsg *err)
 {
-	_cleanup_(loading_done) struct loading loading = {.lock = PTHREAD_MUTEX_INITIALIZER};
-	_cleanup_trace_list_ struct trace_list list = {0};
-	int r;
+	_cleanup_(loading_done) struct loading loading = {
+		.keep_arguments = keep_arguments,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	_cleanup_model_ struct model *model = calloc(1, sizeof(*model));
+	int r = model ? find_sources(&loading, paths, count, err) : -ENOMEM;
 
-	if (options)
-		loading.options = *options;
-	r = find_sources(&loading, paths, count, err);
 	if (r == 0)
 		load_sources(&loading);
 	if (r == 0)
 		r = check_sources(&loading, err);
 	if (r == 0)
-		r = take_traces(&loading, &list);
+		r = take_rows(&loading, model);
 	if (r == -ENOMEM)
 		errmsg_set(err, r, "memory ran out while loading the traces");
 	if (r < 0)
 		return r;
-	order_by_rank(&list);
-	*ret_list = list;
-	list = (struct trace_list){0};
+	order_by_rank(model);
+	*ret_model = TAKE_PTR(model);
 	return 0;
+}
+
+int load_model(struct model **ret_model, const char *const *paths, size_t count,
+	const struct load_options *options, struct errmsg *err)
+{
+	static const struct load_options defaults = {0};
+	static const struct shown_options all = {0};
+	static const struct selection everything = {0};
+
+	if (!options)
+		options = &defaults;
+	if (count > 1 || options->rows_only || trace_file_is_trace(trace_file_of(paths[0])))
+		return load_rows(ret_model, paths, count, options->keep_arguments, err);
+	return load_capture(paths[0], options->shown ?: &all, options->selection ?: &everything,
+		ret_model, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sonde report` of a recording: loads it, and has its sections printed or written. */
+/* `sonde report` of one model: loads it, and has its sections printed or written. */
 #pragma once
 
 #include "analyses/cpu/breakdown.h"
@@ -8,11 +8,9 @@
 #include "analyses/inference/slo.h"
 #include "model/shown.h"
 #include "report/document.h"
+#include "report/rows.h"
 
-/* What sections can be made of. */
-#define KINDS_OF_RECORDING (REPORT_NEEDS_RECORDING | REPORT_NEEDS_TIMELINE | REPORT_NEEDS_PROGRAMS)
-
-struct report_capture_arguments {
+struct report_arguments {
 	const struct shown_options *shown;
 	struct selection *selection; /* its weight is set when samples are weighed */
 	const char *by;              /* --by; NULL: all sections */
@@ -21,7 +19,12 @@ struct report_capture_arguments {
 	enum report_form form;
 	const struct inference_slo *slo; /* NULL: no limits were given */
 	struct energy_rates rates;
+	/* Of rows. */
+	struct trace_view_options rows;
+	struct trace_choice choice;
+	uint64_t rank;  /* UINT64_MAX: all */
+	bool rows_only; /* of a recording, too: see struct load_options */
 };
 
 /* Prints it, or why there is none. Returns the exit status. */
-int report_capture(const struct report_capture_arguments *arguments, const char *path);
+int report_model(const struct report_arguments *arguments, const char *const *paths, size_t count);
