@@ -18,12 +18,39 @@
 
 #include "base/array.h"
 #include "base/cache_limit.h"
+#include "base/cpu_list.h"
 #include "base/errmsg.h"
 #include "base/file.h"
 #include "base/id_map.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/strbuf.h"
+
+/* ---- lists of processors ---- */
+
+static void test_cpu_lists(void **state)
+{
+	static const char *const valid[] = {"0", "0-3,8", "7,9-9", "65535"};
+	static const char *const invalid[] = {"", "a", "0,", "3-1", "1,0", "0-3,2", "65536",
+		"0-99999999999999999999", "1 ", "-1"};
+	struct cpu_set set;
+
+	for (size_t i = 0; i < ARRAY_SIZE(valid); i++) {
+		_cleanup_strbuf_ struct strbuf text = {0};
+
+		assert_true(cpu_list_is_valid(valid[i]));
+		cpu_set_parse(&set, valid[i]);
+		cpu_set_format(&set, &text);
+		assert_string_equal(strbuf_cstr(&text), i == 2 ? "7,9" : valid[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(invalid); i++)
+		assert_false(cpu_list_is_valid(invalid[i]));
+	cpu_set_parse(&set, "1-2,5,4,7"); /* up to what is not in order */
+	for (unsigned cpu = 0; cpu < 9; cpu++)
+		assert_true(cpu_set_has(&set, cpu) == (cpu == 1 || cpu == 2 || cpu == 5));
+	assert_false(cpu_set_has(&set, CPU_NUMBERS));
+	cpu_set_add(&set, CPU_NUMBERS);
+}
 
 /* ---- strbuf ---- */
 
@@ -645,6 +672,7 @@ static void test_cleanups(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cpu_lists),
 		cmocka_unit_test(test_strbuf),
 		cmocka_unit_test(test_strbuf_extend),
 		cmocka_unit_test(test_strbuf_remembers_failure),

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cpu_list.h"
 #include "base/file.h"
 #include "sources/process/proc_info.h"
 
@@ -88,20 +89,15 @@ int perf_event_explain(struct errmsg *err, int error, const char *what, int para
 static int parse_cpu_list(const char *text, uint32_t **ret_cpus, uint32_t *ret_count)
 {
 	ARRAY_OF(uint32_t) cpus = {0};
+	unsigned first, last;
 
-	while (*text >= '0' && *text <= '9') {
-		char *end;
-		unsigned long first = strtoul(text, &end, 10), last = first;
-
-		if (*end == '-')
-			last = strtoul(end + 1, &end, 10);
-		for (unsigned long cpu = first; cpu <= last && cpu < UINT16_MAX; cpu++) {
-			if (array_append(&cpus, (uint32_t)cpu) < 0) {
+	while (cpu_list_next(&text, &first, &last)) {
+		for (unsigned cpu = first; cpu <= last; cpu++) {
+			if (array_append(&cpus, cpu) < 0) {
 				array_done(&cpus);
 				return -ENOMEM;
 			}
 		}
-		text = *end == ',' ? end + 1 : end;
 	}
 	*ret_cpus = cpus.items;
 	*ret_count = (uint32_t)cpus.count;
