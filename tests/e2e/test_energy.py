@@ -53,8 +53,10 @@ def test_cost_of_all_that_was_measured(sonde, report, tmp_path):
     energy = report(capture, *rates)["energy"]
     assert energy["cost"] == pytest.approx(energy["measured_j"] / 3.6e6 * 0.25)
     assert energy["co2_g"] == pytest.approx(energy["measured_j"] / 3.6e6 * 400)
+    assert energy["co2_car_miles"] == pytest.approx(energy["co2_g"] / 400)
     assert "It cost" in sonde("report", *rates, capture, check=0).stdout
     assert report(capture)["energy"]["cost"] is None
+    assert report(capture)["energy"]["co2_car_miles"] is None
 
 
 @pytest.mark.parametrize(

@@ -592,6 +592,7 @@ static void test_units_of_costs(void **state _unused_)
 	assert_true(energy_co2_g(&rates, 7.2e6) == 800);
 	assert_true(fabs(energy_co2_g(&rates, 1000) - 400.0 / 3600) < 1e-12);
 	assert_true(isnan(energy_cost(&rates, NAN)));
+	assert_true(energy_car_miles(800) == 2 && isnan(energy_car_miles(NAN)));
 	assert_int_equal(energy_rates_parse_price(&rates, "250/MWh", &err), 0);
 	assert_true(fabs(rates.price_per_kwh - 0.25) < 1e-12);
 	assert_int_equal(energy_rates_parse_co2(&rates, "0.4kg/kWh", &err), 0);

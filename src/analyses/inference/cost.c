@@ -71,3 +71,8 @@ double energy_co2_g(const struct energy_rates *rates, double joules)
 {
 	return energy_kwh(joules) * rates->co2_g_per_kwh;
 }
+
+double energy_car_miles(double co2_g)
+{
+	return co2_g / CAR_G_PER_MILE;
+}

@@ -5,6 +5,9 @@
 #include "base/errmsg.h"
 
 #define JOULES_PER_KWH 3.6e6
+/* EPA-420-F-23-014, Tailpipe Greenhouse Gas Emissions from a Typical Passenger Vehicle, June 2023.
+ */
+#define CAR_G_PER_MILE 400.0
 
 /* NaN: not given. */
 struct energy_rates {
@@ -25,3 +28,5 @@ double energy_kwh(double joules);
 /* NaN where the rate, or the energy, is not known. */
 double energy_cost(const struct energy_rates *rates, double joules);
 double energy_co2_g(const struct energy_rates *rates, double joules);
+/* What an average passenger car of the USA goes for as much carbon dioxide from its tailpipe. */
+double energy_car_miles(double co2_g);

@@ -121,6 +121,9 @@ static const struct report_column columns[] = {
 	JOULES("unattributed_j", NULL),
 	{.key = "cost", .kind = REPORT_NUMBER, .help = "null without --price"},
 	{.key = "co2_g", .kind = REPORT_NUMBER, .help = "null without --co2"},
+	{.key = "co2_car_miles",
+		.kind = REPORT_NUMBER,
+		.help = "that a car goes for as much CO2, at 400 g a mile; null without --co2"},
 	{.key = "counted",
 		.kind = REPORT_LIST,
 		.shape = &counted_shape,
@@ -146,9 +149,10 @@ static void add_numbers(struct result *result, const double *numbers, size_t cou
 static void add_sums(struct result *result, const struct report_view *view)
 {
 	const struct energy_use *use = view->energy;
+	double co2_g = energy_co2_g(&view->rates, use->measured_j);
 	const double sums[] = {use->measured_j, use->uncertainty_j, use->idle_j, use->attributed_j,
-		use->gaps_j, use->unattributed_j, energy_cost(&view->rates, use->measured_j),
-		energy_co2_g(&view->rates, use->measured_j)};
+		use->gaps_j, use->unattributed_j, energy_cost(&view->rates, use->measured_j), co2_g,
+		energy_car_miles(co2_g)};
 
 	add_numbers(result, sums, ARRAY_SIZE(sums));
 	result_open(result);
