@@ -10,21 +10,25 @@ are not counted, and a mark says so.
 """
 
 import atexit
+import math
 import sys
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple, TypeVar
 
 from . import _core
+
+_Number = TypeVar("_Number", int, float)
 
 INTERVAL_NS = 1_000_000_000
 WEIGHT_BINS = 10
 MAX_PAIRED_EXPERTS = 512  # counters of pairs take 8 bytes for each two experts of a layer
 MAX_PAIRS = 2048  # reported at a time: the most frequent ones
 FIELDS = 14  # of one mark, beside those that say what it is of
+PARTS = 1 << 24  # of a probability, and of a bit of entropy: sums of whole numbers are exact
 
 
-def _chunks(items: List[Tuple[str, int]]) -> Iterator[Dict[str, int]]:
+def _chunks(items: List[Tuple[str, _Number]]) -> Iterator[Dict[str, _Number]]:
     for first in range(0, len(items), FIELDS):
         yield dict(items[first:first + FIELDS])
 
@@ -48,14 +52,18 @@ class Reading:
 
 
 class Layer:
-    """The counters of one layer. The first ones are those of experts, then ids that are none, then weights by tenth."""
+    """The counters of one layer.
+
+    Those of experts, of ids that are none, of weights by tenth; then, in PARTS, the sums of each expert's probability and
+    of the entropy of a token's probabilities, and how many tokens that is of.
+    """
 
     def __init__(self, torch: Any, domain: str, name: str, number: int, experts: int, top_k: int, device: Any) -> None:
         self._torch, self._domain = torch, domain
         self.name, self.number, self.experts, self.top_k = name, number, experts, top_k
         self.window = _core.window()
         self.calls = self.tokens = 0  # not told yet
-        self._counts = torch.zeros(experts + 1 + WEIGHT_BINS, dtype=torch.int64, device=device)
+        self._counts = torch.zeros(2 * experts + 3 + WEIGHT_BINS, dtype=torch.int64, device=device)
         self._pairs: Any = None
         self._pairs_before: Any = None
         if top_k > 1 and experts <= MAX_PAIRED_EXPERTS:
@@ -69,8 +77,8 @@ class Layer:
         self._being_read = (0, 0)  # calls and tokens
         self._read_ns = time.monotonic_ns()
 
-    def add(self, weights: Any, ids: Any) -> None:
-        """Counts one call: the choices of each token in a row."""
+    def add(self, weights: Any, ids: Any, logits: Any) -> None:
+        """Counts one call: the choices of each token in a row; what the router gave each expert, or None."""
         torch = self._torch
         if self.window != _core.window():
             self._begin_window()
@@ -82,6 +90,8 @@ class Layer:
         self._counts.scatter_add_(0, bins, self._one.expand(bins.numel()))
         if self._pairs is not None:
             self._add_pairs(ids)
+        if logits is not None:
+            self._add_probabilities(logits.detach().reshape(-1, self.experts))
         self.calls += 1
         self.tokens += ids.shape[0]
 
@@ -91,6 +101,18 @@ class Layer:
             one, others = ids[:, first:first + 1], ids[:, first + 1:]
             cells = (torch.minimum(one, others) * (self.experts + 1) + torch.maximum(one, others)).reshape(-1)
             self._pairs.scatter_add_(0, cells, self._one_pair.expand(cells.numel()))
+
+    def _add_probabilities(self, logits: Any) -> None:
+        """Some routers return probabilities in place of logits: rows of what adds up to 1 are taken as they are."""
+        torch = self._torch
+        logits = logits.to(torch.float32)
+        are_shares = ((logits >= 0).all(-1) & ((logits.sum(-1) - 1).abs() < 1e-3)).unsqueeze(-1)
+        shares = torch.nan_to_num(torch.where(are_shares, logits, torch.softmax(logits, -1)))
+        entropy = torch.special.entr(shares).sum() / math.log(2)
+        sums = torch.cat([shares.sum(0), entropy.reshape(1)]).mul(PARTS).round().to(torch.int64)
+        first = self.experts + 1 + WEIGHT_BINS
+        self._counts[first:-1].add_(sums)
+        self._counts[-1:].add_(shares.shape[0])
 
     def _begin_window(self) -> None:
         """What was not read of the last window is lost: the counters go on from there."""
@@ -155,14 +177,18 @@ class Layer:
         calls, tokens = self._being_read
         left_out = self._pairs is None and self.top_k > 1
         left_out = left_out or (len(pair_counts) > MAX_PAIRS and pair_counts[MAX_PAIRS] > 0)
+        sums, routed = counts[self.experts + 1 + WEIGHT_BINS:-1], counts[-1]
+        router = {"routed_tokens": routed, "router_entropy_bits": sums[-1] / PARTS} if routed else {}
         _core.mark("moe.routed", self._domain, {
             **layer, "name": self.name, "experts": self.experts, "top_k": self.top_k, "calls": calls, "tokens": tokens,
-            "outside": counts[self.experts], "pairs_left_out": left_out})
+            "outside": counts[self.experts], "pairs_left_out": left_out, **router})
         for chunk in _chunks([(str(i), n) for i, n in enumerate(counts[:self.experts]) if n]):
             _core.mark("moe.experts", self._domain, {**layer, **chunk})
-        bins = [(str(i), n) for i, n in enumerate(counts[self.experts + 1:]) if n]
-        for chunk in _chunks(bins):
+        bins = counts[self.experts + 1:self.experts + 1 + WEIGHT_BINS]
+        for chunk in _chunks([(str(i), n) for i, n in enumerate(bins) if n]):
             _core.mark("moe.weights", self._domain, {**layer, **chunk})
+        for shares in _chunks([(str(i), n / PARTS) for i, n in enumerate(sums[:-1]) if n]):
+            _core.mark("moe.probabilities", self._domain, {**layer, **shares})
         by_expert: Dict[int, List[Tuple[str, int]]] = {}
         for number, cell in zip(pair_counts[:MAX_PAIRS], cells):
             one, other = divmod(cell, self.experts + 1)
@@ -182,10 +208,11 @@ def _is_capturing(torch: Any, tensor: Any) -> bool:
     return tensor.is_cuda and bool(torch.cuda.is_current_stream_capturing())
 
 
-def count(domain: str, key: Any, name: str, number: Optional[int], experts: int, weights: Any, ids: Any) -> None:
+def count(domain: str, key: Any, name: str, number: Optional[int], experts: int, weights: Any, ids: Any,
+          logits: Any = None) -> None:
     """Counts a call of a layer: of each token, the experts in a row and how much each weighs.
 
-    `number` None: one after the layers that are known.
+    `number` None: one after the layers that are known. `logits`: what the router gave each expert, of each token.
     """
     torch = sys.modules["torch"]
     with _lock:
@@ -199,7 +226,7 @@ def count(domain: str, key: Any, name: str, number: Optional[int], experts: int,
         if layer is None or layer.experts != experts or layer.top_k != ids.shape[-1]:
             layer = Layer(torch, domain, name or "layer %d" % number, number, experts, ids.shape[-1], ids.device)
             _layers[key] = layer
-        layer.add(weights, ids)
+        layer.add(weights, ids, logits)
 
 
 def read() -> None:

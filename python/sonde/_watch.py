@@ -385,9 +385,12 @@ class Watch:
         if not isinstance(output, tuple) or len(output) < 3 or output[2].is_floating_point():
             return
         layer = fields.get("layer")
-        experts = getattr(module, "num_experts", output[0].shape[-1])
-        key = self._owner, layer
-        _experts.count(DOMAIN, key, "", layer if isinstance(layer, int) else None, experts, output[1], output[2])
+        logits = output[0]
+        experts = getattr(module, "num_experts", logits.shape[-1])
+        if not logits.is_floating_point() or logits.shape[-1] != experts:
+            logits = None
+        number = layer if isinstance(layer, int) else None
+        _experts.count(DOMAIN, (self._owner, layer), "", number, experts, output[1], output[2], logits)
 
 
 NO_PASS = (

@@ -7,6 +7,7 @@ Numbers like (9) are those of the defects of ProfileMate that a test keeps out: 
 import ast
 import csv
 import json
+import math
 import os
 import re
 import signal
@@ -274,6 +275,11 @@ def test_experts(record, tables, report, sonde):
         assert layer["lost_calls"] == 1, "of the window before, which ended before they were read"
         assert layer["used"] == 7 and layer["minimum"] == 0
         assert layer["balance"] == pytest.approx(3000 / 8 / max(counts))
+        shares = [count / 3000 for count in counts if count]
+        assert layer["entropy_bits"] == pytest.approx(-sum(share * math.log2(share) for share in shares))
+        assert layer["entropy_share"] == pytest.approx(layer["entropy_bits"] / 3)
+        assert layer["load_balance"] == pytest.approx(8 * sum(share**2 for share in shares))
+        assert (layer["load_balance_by"], layer["router_entropy_bits"]) == ("counts", None)
     assert layers[1]["counts"][0] == 1000
     text = sonde("report", "--by", "expert", record.capture, check=0).stdout
     assert re.search(r"7 +8 +87\.5 %", text) and "0 33.3 %" in text and "more than twice" in text

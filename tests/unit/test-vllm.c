@@ -4,6 +4,7 @@
 #include "vllm-example.h"
 
 #include <errno.h>
+#include <math.h>
 
 #include "analyses/inference/inference.h"
 #include "analyses/program/experts.h"
@@ -79,6 +80,11 @@ static void test_experts(void **state)
 	assert_int_equal(layer->spread.minimum, 0);
 	assert_int_equal(layer->spread.maximum, 4);
 	assert_true(layer->spread.balance > 0.4166 && layer->spread.balance < 0.4167);
+	assert_true(fabs(layer->spread.entropy_bits - 1.846439) < 1e-6);
+	/* 6 x (0.4^2 + 0.3^2 + 0.1^2 + 0.2^2): shares of choices stand for probabilities. */
+	assert_true(fabs(layer->load_balance - 1.8) < 1e-12);
+	assert_true(layer->routed_tokens == 0 && isnan(layer->router_entropy_bits));
+	assert_true(isnan(huge->load_balance));
 	assert_int_equal(experts_top(&experts, layer, 3, top), 3);
 	assert_int_equal(top[0], 0);
 	assert_int_equal(top[1], 2);
@@ -94,6 +100,44 @@ static void test_experts(void **state)
 	assert_int_equal(experts.readings.items[0].layer, 1);
 	assert_int_equal(experts.readings.items[0].spread.chosen, 8);
 	assert_int_equal(experts.readings.items[2].spread.chosen, 2);
+	experts_done(&experts);
+	model_free(model);
+}
+
+/* With the probabilities of the router: Switch Transformers, equations 4 to 6. */
+static void test_load_balance(void **state)
+{
+	static const double entropy = 6, shares[] = {2.5, 1, 0.5, NAN};
+	struct capture_range_field routed[] = {NUMBER("layer", 1), NUMBER("experts", 4),
+		NUMBER("top_k", 1), NUMBER("tokens", 4), NUMBER("routed_tokens", 4),
+		{.name = "router_entropy_bits", .type = WIRE_RANGE_DOUBLE, .text = ""}};
+	struct capture_range_field sums[] = {NUMBER("layer", 1),
+		{.name = "0", .type = WIRE_RANGE_DOUBLE, .text = ""},
+		{.name = "2", .type = WIRE_RANGE_DOUBLE, .text = ""},
+		{.name = "3", .type = WIRE_RANGE_DOUBLE, .text = ""},
+		{.name = "1", .type = WIRE_RANGE_DOUBLE, .text = ""}};
+	const struct expert_layer *layer;
+	struct experts experts;
+	struct example example;
+	struct model *model;
+
+	memcpy(&routed[5].value, &entropy, sizeof(entropy));
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++)
+		memcpy(&sums[1 + i].value, &shares[i], sizeof(shares[i]));
+	example_begin(&example, EXAMPLE_PERIOD_NS);
+	example_process(&example, VLLM_PID, "vllm", 1);
+	example_thread(&example, VLLM_PID, VLLM_PID, "engine");
+	example_event(&example, CAPTURE_RANGE_MARK, VLLM_MS, "moe.routed", routed, 6);
+	example_mark(&example, VLLM_MS, "moe.experts", NUMBER("layer", 1), NUMBER("0", 3),
+		NUMBER("2", 1));
+	example_event(&example, CAPTURE_RANGE_MARK, VLLM_MS, "moe.probabilities", sums, 5);
+	model = example_end(&example);
+	assert_int_equal(experts_init(&experts, model), 0);
+	layer = &experts.layers.items[0];
+	/* 4 experts x (3/4 x 2.5/4 + 1/4 x 1/4) */
+	assert_true(fabs(layer->load_balance - 2.125) < 1e-12);
+	assert_true(layer->router_entropy_bits == 1.5);
+	assert_true(fabs(layer->spread.entropy_bits - 0.811278) < 1e-6);
 	experts_done(&experts);
 	model_free(model);
 }
@@ -211,6 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_experts),
+		cmocka_unit_test(test_load_balance),
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_captures_without_vllm),

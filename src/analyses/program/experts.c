@@ -67,6 +67,11 @@ static struct expert_spread spread_of(const uint64_t *counts, uint32_t count)
 	}
 	spread.deviation = sqrt(squares / count);
 	spread.balance = spread.maximum ? spread.mean / (double)spread.maximum : 0;
+	for (uint32_t i = 0; i < count; i++) {
+		double share = (double)counts[i] / (double)spread.chosen;
+
+		spread.entropy_bits -= counts[i] ? share * log2(share) : 0;
+	}
 	return spread;
 }
 
@@ -106,15 +111,35 @@ static int set_experts(struct work *work, struct expert_layer *layer, uint32_t e
 
 	if (experts <= layer->experts || first + experts > MAX_COUNTS)
 		return 0;
-	for (uint32_t i = 0; r == 0 && i < experts; i++)
-		r = array_append(&work->experts->counts,
-			i < layer->experts ? work->experts->counts.items[layer->first_count + i]
-					   : 0);
+	for (uint32_t i = 0; r == 0 && i < experts; i++) {
+		bool is_known = i < layer->experts;
+		size_t from = layer->first_count + i;
+
+		r = array_append(
+			&work->experts->counts, is_known ? work->experts->counts.items[from] : 0);
+		r = r
+			    ?: array_append(&work->experts->probabilities,
+				       is_known ? work->experts->probabilities.items[from] : 0);
+	}
 	if (r < 0)
 		return r;
 	layer->first_count = first;
 	layer->experts = experts;
 	return 0;
+}
+
+/* What the router's probabilities were, where it tells them. */
+static void add_router(
+	const struct work *work, struct expert_layer *layer, const struct model_range *mark)
+{
+	uint64_t tokens = range_u64_or_0(work->model, mark, "routed_tokens");
+	double entropy_bits;
+
+	if (!tokens || !range_double(work->model, mark, "router_entropy_bits", &entropy_bits) ||
+		!(entropy_bits >= 0))
+		return;
+	layer->routed_tokens += tokens;
+	layer->router_entropy_bits += entropy_bits; /* the sum, until all is read */
 }
 
 static int begin_reading(struct work *work, uint32_t index, const struct model_range *mark)
@@ -129,6 +154,7 @@ static int begin_reading(struct work *work, uint32_t index, const struct model_r
 	layer->calls += range_u64_or_0(work->model, mark, "calls");
 	layer->tokens += range_u64_or_0(work->model, mark, "tokens");
 	layer->outside += range_u64_or_0(work->model, mark, "outside");
+	add_router(work, layer, mark);
 	layer->pairs_left_out |= range_u64_or_0(work->model, mark, "pairs_left_out") != 0;
 	r = r ?: set_experts(work, layer, (uint32_t)MIN(experts, MAX_EXPERTS));
 	open->is_open = true;
@@ -137,6 +163,15 @@ static int begin_reading(struct work *work, uint32_t index, const struct model_r
 	for (uint32_t i = 0; r == 0 && i < layer->experts; i++)
 		r = array_append(&open->counts, 0);
 	return r;
+}
+
+static double probability_of(const struct model_range_field *field)
+{
+	double value = 0;
+
+	if (field->type == WIRE_RANGE_DOUBLE)
+		memcpy(&value, &field->value, sizeof(value));
+	return value >= 0 && isfinite(value) ? value : 0;
 }
 
 /* Fields that are named by a number below the limit: of experts, or bins. */
@@ -176,6 +211,7 @@ static int take_counts(struct work *work, uint32_t index, const struct model_ran
 	struct expert_layer *layer = &work->experts->layers.items[index];
 	struct open_reading *open = &work->open.items[index];
 	bool is_pairs = strcmp(what, "pairs") == 0, is_weights = strcmp(what, "weights") == 0;
+	bool is_probabilities = strcmp(what, "probabilities") == 0;
 	uint64_t one = range_u64_or_0(work->model, mark, "expert");
 	int r = 0;
 
@@ -187,7 +223,10 @@ static int take_counts(struct work *work, uint32_t index, const struct model_ran
 		if (field->type == WIRE_RANGE_TEXT ||
 			!numbered(field, is_weights ? EXPERT_WEIGHT_BINS : layer->experts, &number))
 			continue;
-		if (is_weights) {
+		if (is_probabilities) {
+			work->experts->probabilities.items[layer->first_count + number] +=
+				probability_of(field);
+		} else if (is_weights) {
 			layer->weights[number] += field->value;
 		} else if (is_pairs) {
 			if (one < layer->experts)
@@ -279,6 +318,27 @@ static int sort_layers(struct work *work)
 	return 0;
 }
 
+static void balance_layer(const struct experts *experts, struct expert_layer *layer)
+{
+	const uint64_t *counts = layer->experts ? &experts->counts.items[layer->first_count] : NULL;
+	double sum = 0;
+
+	layer->spread = spread_of(counts, layer->experts);
+	for (uint32_t i = 0; i < layer->experts; i++) {
+		double share = (double)counts[i] / (double)layer->spread.chosen;
+
+		sum += share *
+		       (layer->routed_tokens
+				       ? experts->probabilities.items[layer->first_count + i] /
+						 (double)layer->routed_tokens
+				       : share);
+	}
+	layer->load_balance = layer->spread.chosen ? sum * layer->experts : NAN;
+	layer->router_entropy_bits =
+		layer->routed_tokens ? layer->router_entropy_bits / (double)layer->routed_tokens
+				     : NAN;
+}
+
 static int fill(struct work *work)
 {
 	struct experts *experts = work->experts;
@@ -297,9 +357,7 @@ static int fill(struct work *work)
 	if (r < 0)
 		return r;
 	array_foreach (&experts->layers, layer)
-		layer->spread = spread_of(
-			layer->experts ? &experts->counts.items[layer->first_count] : NULL,
-			layer->experts);
+		balance_layer(experts, layer);
 	if (experts->pairs.count)
 		qsort(experts->pairs.items, experts->pairs.count, sizeof(*experts->pairs.items),
 			compare_pairs);
@@ -330,6 +388,7 @@ void experts_done(struct experts *experts)
 {
 	array_done(&experts->layers);
 	array_done(&experts->counts);
+	array_done(&experts->probabilities);
 	array_done(&experts->pairs);
 	array_done(&experts->readings);
 }

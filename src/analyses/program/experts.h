@@ -14,6 +14,7 @@ struct expert_spread {
 	uint32_t used; /* experts that were chosen at all */
 	double mean, deviation;
 	double balance; /* mean / maximum: 1 when all are chosen equally often; 0 without choices */
+	double entropy_bits; /* of the shares of choices: log2 of the experts when all are equal */
 };
 
 /* A layer as one process counted it. */
@@ -30,6 +31,16 @@ struct expert_layer {
 	size_t first_count;                   /* counts.items[first_count + expert] */
 	uint64_t weights[EXPERT_WEIGHT_BINS]; /* by tenth */
 	struct expert_spread spread;
+	/* Of tokens whose probabilities of all experts were told. */
+	uint64_t routed_tokens;
+	double router_entropy_bits; /* of a token, the mean; NaN: not known */
+	/*
+	 * Experts x sum of (share of choices x mean probability): the loss of W. Fedus, B. Zoph and
+	 * N. Shazeer, Switch Transformers, 2022, equations 4 to 6, without its factor. 1 when both
+	 * are even, and at most the number of experts. Without probabilities, shares of choices
+	 * stand for them. NaN: nothing was chosen.
+	 */
+	double load_balance;
 };
 
 /* Two experts, the first one smaller, that one token chose. */
@@ -49,6 +60,7 @@ struct expert_reading {
 struct experts {
 	ARRAY_OF(struct expert_layer) layers; /* by process and number */
 	ARRAY_OF(uint64_t) counts;
+	ARRAY_OF(double) probabilities;           /* sums over tokens, beside counts */
 	ARRAY_OF(struct expert_pair) pairs;       /* by layer, then the most frequent first */
 	ARRAY_OF(struct expert_reading) readings; /* in the order of time */
 };

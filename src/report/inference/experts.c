@@ -2,6 +2,8 @@
 /* The experts of models in an inference engine. */
 #include "analyses/program/experts.h"
 
+#include <math.h>
+
 #include "report/sections.h"
 #include "report/view.h"
 
@@ -45,6 +47,24 @@ static const struct report_column layer_columns[] = {
 		.kind = REPORT_NUMBER,
 		.decimals = 2,
 		.help = "mean / maximum: 1 when all are chosen equally often"},
+	{.key = "entropy_bits", .kind = REPORT_NUMBER, .help = "of the shares of choices"},
+	{.key = "entropy_share",
+		.title = "Entropy",
+		.kind = REPORT_SHARE,
+		.decimals = 1,
+		.help = "entropy_bits / log2(experts): 1 when all are chosen equally often"},
+	{.key = "router_entropy_bits",
+		.kind = REPORT_NUMBER,
+		.help = "of the probabilities of a token, the mean; null: not known"},
+	{.key = "load_balance",
+		.title = "Load",
+		.kind = REPORT_NUMBER,
+		.decimals = 2,
+		.help = "experts x sum of (share of choices x mean probability): 1 when both are "
+			"even"},
+	{.key = "load_balance_by",
+		.kind = REPORT_TEXT,
+		.help = "\"probabilities\", or \"counts\", where shares of choices stand for them"},
 	{.key = "counts", .kind = REPORT_LIST, .shape = &number_shape, .help = "by expert"},
 	{.key = "weights_by_tenth", .kind = REPORT_LIST, .shape = &number_shape},
 	{.key = "pairs_left_out", .kind = REPORT_FLAG, .help = "not all pairs were recorded"},
@@ -128,6 +148,13 @@ static void add_layer(struct result *result, const struct model *model,
 	result_number(result, spread->deviation);
 	result_share(result, (double)spread->maximum, spread->mean);
 	result_number(result, spread->balance);
+	result_number(result, spread->chosen ? spread->entropy_bits : NAN);
+	result_share(result, spread->chosen ? spread->entropy_bits : NAN, log2(layer->experts));
+	result_number(result, layer->router_entropy_bits);
+	result_number(result, layer->load_balance);
+	result_text(result, !spread->chosen        ? NULL
+			    : layer->routed_tokens ? "probabilities"
+						   : "counts");
 	add_numbers(result, layer->experts ? &experts->counts.items[layer->first_count] : NULL,
 		layer->experts);
 	add_numbers(result, layer->weights, EXPERT_WEIGHT_BINS);
@@ -139,17 +166,22 @@ static void add_layer(struct result *result, const struct model *model,
 static void say_notes(struct result *result, const struct experts *experts)
 {
 	uint64_t lost = 0;
-	size_t captured = 0, uneven = 0;
+	size_t captured = 0, uneven = 0, without = 0;
 
 	array_foreach (&experts->layers, layer) {
 		lost += layer->lost_calls;
 		captured += layer->captured;
 		uneven += layer->spread.chosen && layer->spread.balance < UNEVEN_BALANCE;
+		without += layer->spread.chosen && !layer->routed_tokens;
 	}
 	if (uneven)
 		result_sentencef(result, 0,
 			"In %zu layers an expert was chosen more than twice as often as the mean.",
 			uneven);
+	if (without)
+		result_sentence(result, 0,
+			"Load is from counts alone: the probabilities of routers are recorded by "
+			"sonde.watch(model, level=\"stats\"), and not in vLLM.");
 	if (captured)
 		result_sentencef(result, 0,
 			"%zu layers are part of CUDA graphs, whose replays are not counted: with "
