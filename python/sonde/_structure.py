@@ -39,6 +39,9 @@ KNOWN_PATHS = (
 
 ATTENTION, MLP, LAYER, STEP, EXPERTS = "self_attn", "mlp", "layer", "step", "experts"
 
+# What goes into these no other module returns: the residual stream, and the product of the MLP's gate.
+WITH_INPUT = ("norm1", "norm2", "norm3", "norm4", "down")
+
 OUTSIDE_ROLES = {
     "embed_tokens": "embed",
     "embed_in": "embed",

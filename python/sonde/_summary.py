@@ -28,6 +28,7 @@ class Summary(NamedTuple):
     missing: Dict[str, int]
     other_stacks: Tuple[Tuple[str, int, str], ...]
     compiled: Tuple[str, ...]
+    attention: str  # how the model computes it: "eager", "sdpa" …; "": it does not say
 
 
 def of(structure: _structure.Structure) -> Summary:
@@ -54,7 +55,15 @@ def of(structure: _structure.Structure) -> Summary:
         missing=structure.missing,
         other_stacks=structure.other_stacks,
         compiled=structure.compiled,
+        attention=_attention_of(structure.model),
     )
+
+
+def _attention_of(model: Any) -> str:
+    config = getattr(model, "config", None)
+    config = getattr(config, "text_config", None) or config
+    name = getattr(config, "_attn_implementation", None)
+    return name if isinstance(name, str) else ""
 
 
 def _place_of(role: str) -> int:
@@ -104,6 +113,13 @@ def compiled_line(summary: Summary) -> str:
     return ", ".join(places[:3]) + (" and %d more" % (len(places) - 3) if len(places) > 3 else "")
 
 
+def attention_line(summary: Summary) -> str:
+    """Why weights of attention are not recorded."""
+    if summary.attention in ("", "eager"):
+        return ""
+    return "a kernel of %s has none to show; a model of attn_implementation='eager' returns them" % summary.attention
+
+
 def text(summary: Summary, watch: Any) -> str:
     """The summary for a person."""
     passes = "every forward pass" if watch.every == 1 else "one forward pass in %d" % watch.every
@@ -120,6 +136,7 @@ def text(summary: Summary, watch: Any) -> str:
         ("expected, not found", missing_line(summary)),
         ("not watched", others_line(summary)),
         ("compiled, where hooks do not run", compiled_line(summary)),
+        ("weights of attention", attention_line(summary) if watch.takes_statistics else ""),
         ("not watched", watch.error or ""),
     ]
     lines += ["  %s: %s" % entry for entry in described if entry[1]]
@@ -144,6 +161,7 @@ def fields(summary: Summary, watch: Any) -> Dict[str, Any]:
         "missing": missing_line(summary),
         "not_watched": others_line(summary),
         "compiled": compiled_line(summary),
+        "attention": summary.attention,
     }
     found.update((name, value) for name, value in texts.items() if value)
     return found

@@ -120,14 +120,14 @@ class _End(_Hook):
 
 
 class _EndWithStatistics(_Hook):
-    """The same, and a look at what the module returned."""
+    """The same, and a look at what the module was given and returned."""
 
     def __init__(self, watch: "Watch", part: _core.part, fields: Fields) -> None:
         self._watch, self._end, self._fields = watch, part.end, fields
 
-    def __call__(self, module: Any, _args: Any, output: Any) -> None:
+    def __call__(self, module: Any, args: Any, output: Any) -> None:
         if not _is_compiling():
-            self._watch._take(module, self._fields, output)
+            self._watch._take(module, self._fields, args, output)
             self._end()
 
 
@@ -203,6 +203,7 @@ class Watch:
         self._model = weakref.ref(model)
         self._statistics: Any = None
         self._statistics_thread: Optional[int] = None
+        self.takes_statistics = statistics
         if statistics:
             from sonde._activations import Activations
 
@@ -246,6 +247,7 @@ class Watch:
             if _structure.is_compiled(wrapper)
         ]
         self._entries = [self._entry(part) for part in _chosen(structure, self.level)]
+        self._uncounted = [(part.layer, weakref.ref(part.module)) for part in structure.layers]
 
     def _entry(self, part: _structure.Part) -> _Entry:
         made = _core.part(self._owner, part.name, DOMAIN, part.fields)
@@ -357,10 +359,13 @@ class Watch:
         if state.depth:
             state.depth -= 1
             return
-        if state.takes_statistics and is_complete:
+        takes_statistics = state.takes_statistics and is_complete
+        if takes_statistics:
             self._statistics.end(state.step)
             _experts.read()
         self.abandon()
+        if takes_statistics:
+            self._take_parameters()
 
     def _change(self, are_in: bool) -> None:
         """Has the hooks of parts in or out. Others may be in a pass with them: then they stay, and say nothing."""
@@ -373,12 +378,27 @@ class Watch:
             else:
                 entry.pause()
 
-    def _take(self, module: Any, fields: Fields, output: Any) -> None:
+    def _take(self, module: Any, fields: Fields, args: Any, output: Any) -> None:
         if not self._state.takes_statistics:
             return
+        role = fields["role"]
         self._guarded(self._statistics.take, fields, output)
-        if fields["role"] == "router":
+        if role in _structure.WITH_INPUT and args:
+            self._guarded(self._statistics.take, fields, args[0], "activation.input")
+        elif role == _structure.ATTENTION:
+            self._guarded(self._statistics.take_attention, fields, output)
+        elif role == "router":
             self._guarded(self._count_experts, module, fields, output)
+
+    def _take_parameters(self) -> None:
+        """Of one layer, after a pass: those of all would hold the model up."""
+        with _lock:
+            if not self._uncounted:
+                return
+            layer, reference = self._uncounted.pop(0)
+        module = reference()
+        if module is not None:
+            self._statistics.take_parameters({"role": _structure.LAYER, "layer": layer}, module)
 
     def _count_experts(self, module: Any, fields: Fields, output: Any) -> None:
         """Of routers that return what they chose, as those of fused experts: (logits, weights, ids)."""
@@ -489,7 +509,8 @@ def watch(
     level       "step": forward passes alone; "layer": layers, too; "component": and what is in them; "stats": the
                 same with statistics
     every       one forward pass in so many has ranges inside; those that read a prompt are counted by themselves
-    statistics  record what the outputs of the watched modules are like, at the last position
+    statistics  record what the outputs of the watched modules are like, at the last position, what went into norms and
+                the MLP's last matrix, weights of attention where modules return them, and parameters near 0
     epsilon     values of at most this size count as nothing in the statistics' sparsity
 
     Returns what is to be closed, or used in a `with`; as text it says what was found. A model is watched once at a

@@ -160,7 +160,7 @@ def case_choices_of_fused_experts_are_counted():
     model = model_of("qwen3_moe")
     kept = {}
     for number, layer in enumerate(model.model.layers):
-        layer.mlp.gate.register_forward_hook(lambda _m, _a, out, n=number: kept.setdefault(n, []).append(out[2]))
+        layer.mlp.gate.register_forward_hook(lambda _m, _a, out, n=number: kept.setdefault(n, []).append(out))
     with sonde.watch(model, level="component"):
         model(PROMPT)
     assert not [name for kind, name, *_ in take() if kind == "mark" and name.startswith("moe.")]
@@ -170,13 +170,41 @@ def case_choices_of_fused_experts_are_counted():
         model(PROMPT)
     taken = [(name, fields) for kind, name, fields, of in take() if kind == "mark" and name.startswith("moe.")]
     assert watch.error is None, watch.error
-    for number, ids in kept.items():
+    for number, outputs in kept.items():
+        ids = [out[2] for out in outputs]
+        shares = torch.softmax(torch.cat([out[0] for out in outputs]), -1)
         (routed,) = [fields for name, fields in taken if name == "moe.routed" and fields["layer"] == number]
         assert (routed["experts"], routed["top_k"], routed["calls"]) == (4, 2, 2), routed
         assert routed["tokens"] == 2 * PROMPT.numel() and routed["outside"] == 0
         (counts,) = [fields for name, fields in taken if name == "moe.experts" and fields["layer"] == number]
         true = torch.bincount(torch.cat(ids).reshape(-1), minlength=4).tolist()
         assert [counts.get(str(expert), 0) for expert in range(4)] == true, (counts, true)
+        (sums,) = [fields for name, fields in taken if name == "moe.probabilities" and fields["layer"] == number]
+        assert all(abs(sums[str(expert)] - shares[:, expert].sum()) < 1e-5 for expert in range(4)), (sums, shares)
+        entropy = float(-(shares * shares.log2()).sum())
+        assert routed["routed_tokens"] == routed["tokens"] and abs(routed["router_entropy_bits"] - entropy) < 1e-4
+
+
+def case_weights_of_eager_attention():
+    """As the model itself returns them; a fused kernel has none, and the summary says so."""
+    model = model_of("llama", attn_implementation="eager")
+    with torch.no_grad():
+        true = model(PROMPT, output_attentions=True).attentions
+        with sonde.watch(model, level="stats") as watch:
+            model(PROMPT)
+    assert "weights of attention" not in str(watch)
+    found = {fields["layer"]: fields for kind, name, fields, _ in take() if kind == "mark" and name == "attention"}
+    assert sorted(found) == [0, 1, 2]
+    for layer, fields in found.items():
+        last = true[layer][:, :, -1]
+        entropy = -(last * last.log2()).sum(-1).mean()
+        assert abs(fields["entropy_bits"] - entropy) < 1e-4 and (fields["heads"], fields["keys"]) == (4, 5)
+        assert abs(fields["largest"] - last.max()) < 1e-6
+    fused = model_of("llama")
+    with torch.no_grad(), sonde.watch(fused, level="stats") as watch:
+        fused(PROMPT)
+    assert "weights of attention: a kernel of sdpa has none to show" in str(watch)
+    assert not [name for kind, name, *_ in take() if kind == "mark" and name == "attention"]
 
 
 # ---- generation ----

@@ -669,9 +669,9 @@ def case_layers_that_are_compiled():
 # ---- statistics ----
 
 
-def statistics_of(taken):
+def statistics_of(taken, mark="activation"):
     return {(fields.get("layer"), fields["role"], fields["step"]): fields
-            for kind, name, fields, _ in taken if kind == "mark" and name == "activation"}
+            for kind, name, fields, _ in taken if kind == "mark" and name == mark}
 
 
 def case_statistics_are_those_of_the_outputs():
@@ -731,6 +731,90 @@ def case_statistics_of_inference_mode_and_half_precision():
         model(IDS).sum().backward()
         model(IDS)
     assert watch.error is None and len(statistics_of(take())) == 3 * (3 + 3 * 11 + 3)
+
+
+def case_statistics_of_inputs():
+    """What the gate of the MLP leaves is what its last matrix is given; of a norm, both sides are known."""
+    model = TinyForCausalLM()
+    kept = {}
+    layer = model.model.layers[2]
+    layer.mlp.down_proj.register_forward_pre_hook(lambda _m, args: kept.update(down=args[0].detach().clone()))
+    layer.input_layernorm.register_forward_pre_hook(lambda _m, args: kept.update(norm1=args[0].detach().clone()))
+    with sonde.watch(model, level="stats", epsilon=0.05):
+        model(IDS)
+    taken = take()
+    found = statistics_of(taken, "activation.input")
+    assert {role for _, role, _ in found} == {"norm1", "norm2", "down"}, found
+    killed, fields = kept["down"][:, -1], found[2, "down", 0]
+    assert 0 < fields["sparsity"] < 1 and fields["sparsity"] == float((killed.abs() <= 0.05).double().mean())
+    before = kept["norm1"][:, -1].double().std(correction=0)
+    assert abs(found[2, "norm1", 0]["std"] - before) < 1e-6
+    assert (2, "norm1", 0) in statistics_of(taken), "and of its output"
+
+
+def case_parameters_are_counted_a_layer_at_a_time():
+    model = TinyForCausalLM()
+    with torch.no_grad():
+        model.model.layers[1].mlp.up_proj.weight[:4] = 0
+        model.model.layers[1].mlp.up_proj.weight[4:8] = 1e-5
+    before = [one.detach().clone() for one in model.parameters()]
+    with sonde.watch(model, level="stats"):
+        model(IDS)
+        model(IDS)
+    found = [fields for kind, name, fields, _ in take() if kind == "mark" and name == "parameters"]
+    assert [fields["layer"] for fields in found] == [0, 1], "one after each pass"
+    assert all(torch.equal(one, two) for one, two in zip(before, model.parameters()))
+    layer, one = model.model.layers[1], found[1]
+    values = torch.cat([parameter.detach().reshape(-1) for parameter in layer.parameters()])
+    assert one["values"] == values.numel() and one["zeros"] == int((values == 0).sum()) >= 64
+    assert one["sparsity"] == float((values.abs() <= 1e-4).double().mean()) and one["epsilon"] == 1e-4
+    assert one["sparsity"] * one["values"] >= one["zeros"] + 64
+    with sonde.watch(model, level="component"):
+        model(IDS)
+    assert not [name for kind, name, *_ in take() if kind == "mark" and name in ("parameters", "activation.input")]
+
+
+class EagerAttention(Attention):
+    """Returns its weights, too: those of the second sequence all on one key."""
+
+    def forward(self, x):
+        weights = torch.softmax(self.q_proj(x) @ self.k_proj(x).mT, -1)
+        weights = torch.stack([weights[0], torch.eye(x.shape[1])])
+        return self.o_proj(weights @ self.v_proj(x)), self.changed(weights.unsqueeze(1))
+
+    @staticmethod
+    def changed(weights):
+        return weights
+
+
+def case_weights_of_attention():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Module()])
+            self.layers[0].self_attn = EagerAttention(16)
+            self.embed_tokens = nn.Embedding(50, 16)
+
+        def forward(self, ids):
+            return self.layers[0].self_attn(self.embed_tokens(ids))[0]
+
+    model = Net()
+    attention = model.layers[0].self_attn
+    kept = {}
+    handle = attention.register_forward_hook(lambda _m, _a, out: kept.update(weights=out[1][:, 0, -1].detach()))
+    with sonde.watch(model, level="stats"):
+        plain = model(IDS)
+    handle.remove()
+    (fields,) = statistics_of(take(), "attention").values()
+    entropy = -(kept["weights"][0] * kept["weights"][0].log2()).sum()
+    assert abs(fields["entropy_bits"] - float(entropy) / 2) < 1e-6, "the mean of it and of 0"
+    assert fields["largest"] == 1 and abs(fields["mean_largest"] - (1 + float(kept["weights"][0].max())) / 2) < 1e-6
+    assert (fields["heads"], fields["keys"]) == (2, 6) and 0 < fields["below_1_percent"] < 1
+    assert torch.equal(plain, model(IDS))
+    attention.changed = lambda weights: weights * 2  # as dropout does: no weights of a sum of 1
+    with sonde.watch(model, level="stats") as watch:
+        model(IDS)
+    assert watch.error is None and not statistics_of(take(), "attention")
 
 
 # ---- arguments ----

@@ -134,6 +134,8 @@ def _say(use: _Use) -> None:
     say(GROUP, summary.model, _structure.LAYER, APPLIED, "; ".join(found))
     if summary.missing and level != "layer":
         say(GROUP, summary.model, "components", NOT_FOUND, _summary.missing_line(summary))
+    if level == "stats" and _summary.attention_line(summary):
+        say(GROUP, summary.model, "weights of attention", NOT_FOUND, _summary.attention_line(summary))
     if summary.compiled:
         say(GROUP, summary.model, "compiled parts", NOT_FOUND,
             "hooks do not run in code of torch.compile: " + _summary.compiled_line(summary))
