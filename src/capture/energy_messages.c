@@ -48,6 +48,8 @@ void put_energy_domain(struct strbuf *packet, const struct wire_energy_domain *d
 	put_nonzero(packet, ENERGY_DOMAIN_COST, domain->cost_ns);
 	put_known(packet, ENERGY_DOMAIN_ERROR, domain->relative_error);
 	put_known(packet, ENERGY_DOMAIN_IDLE, domain->idle_w);
+	put_known(packet, ENERGY_DOMAIN_LIMIT, domain->limit_w > 0 ? domain->limit_w : NAN);
+	put_some_text(packet, ENERGY_DOMAIN_CPUS, domain->cpus);
 	pb_end(packet, begin);
 }
 
@@ -134,6 +136,9 @@ static void take_domain_number(const struct pb_field *field, struct wire_energy_
 	case PB_FIXED64(ENERGY_DOMAIN_IDLE):
 		domain->idle_w = double_of(field->bytes);
 		break;
+	case PB_FIXED64(ENERGY_DOMAIN_LIMIT):
+		domain->limit_w = double_of(field->bytes);
+		break;
 	}
 }
 
@@ -158,6 +163,8 @@ int take_energy_domain(struct pb_bytes message, struct wire_energy_domain *ret_d
 			texts.source = field.bytes;
 		else if (field.tag == PB_BYTES(ENERGY_DOMAIN_DEVICE))
 			texts.device = field.bytes;
+		else if (field.tag == PB_BYTES(ENERGY_DOMAIN_CPUS))
+			texts.cpus = field.bytes;
 		else
 			take_domain_number(&field, &domain);
 	}

@@ -14,7 +14,7 @@ void put_energy_absence(struct strbuf *packet, const struct wire_energy_absence 
 
 /* Texts of what was read, inside the packet; empty: not there. */
 struct energy_texts {
-	struct pb_bytes name, source, device, reason;
+	struct pb_bytes name, source, device, cpus, reason;
 };
 
 /*

@@ -70,6 +70,7 @@ int builder_visit_energy_domain(void *context, const struct wire_energy_domain *
 		.cost_ns = told->cost_ns,
 		.relative_error = told->relative_error,
 		.idle_w = told->idle_w,
+		.limit_w = told->limit_w > 0 ? told->limit_w : NAN,
 		.host = builder->host ? builder->host : "",
 		.made_thread = before == MODEL_NONE
 				       ? MODEL_NONE
@@ -79,6 +80,7 @@ int builder_visit_energy_domain(void *context, const struct wire_energy_domain *
 
 	r = r ?: builder_keep(builder, told->source, &domain.source);
 	r = r ?: builder_keep(builder, told->device, &domain.device);
+	r = r ?: builder_keep(builder, told->cpus ? told->cpus : "", &domain.cpus);
 	return r ?: keep_domain(builder, told->id, &domain);
 }
 

@@ -253,14 +253,15 @@ struct model_counter {
  * same host is one.
  */
 struct model_energy_domain {
-	const char *name, *source, *device;      /* device: "" when unknown */
-	const char *host;                        /* "" when unknown */
-	uint32_t parent;                         /* index; MODEL_NONE: a root */
-	uint8_t part;                            /* enum wire_energy_part */
-	uint8_t quality;                         /* enum wire_energy_quality */
-	bool is_replayed;                        /* from a file, not of the machine */
-	uint64_t period_ns, cost_ns;             /* 0: not known */
-	double relative_error, idle_w;           /* NaN: not known */
+	const char *name, *source, *device;     /* device: "" when unknown */
+	const char *host;                       /* "" when unknown */
+	uint32_t parent;                        /* index; MODEL_NONE: a root */
+	uint8_t part;                           /* enum wire_energy_part */
+	uint8_t quality;                        /* enum wire_energy_quality */
+	bool is_replayed;                       /* from a file, not of the machine */
+	uint64_t period_ns, cost_ns;            /* 0: not known */
+	double relative_error, idle_w, limit_w; /* NaN: not known */
+	const char *cpus; /* that it feeds, "0-7,16-23"; "": all, or not known */
 	uint32_t first_interval, interval_count; /* energy_intervals.items[first_interval] … */
 	uint32_t made_thread; /* that model_weigh() made for its rest; MODEL_NONE: none */
 };
@@ -269,7 +270,7 @@ struct model_energy_domain {
 struct model_energy_interval {
 	uint64_t start_ns, end_ns; /* end > start */
 	double energy_j;           /* 0 with a gap, and means nothing then */
-	double busy_ns;            /* of all processors together, not idle; NaN: not known */
+	double busy_ns;            /* of the processors that it feeds, not idle; NaN: not known */
 	uint32_t domain;           /* index */
 	uint8_t gap;               /* enum wire_energy_gap */
 	bool is_cut; /* a part of what was measured: at a window's edge, or of a chosen time */

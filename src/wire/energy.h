@@ -93,6 +93,8 @@ struct wire_energy_domain {
 	uint64_t cost_ns;      /* of one reading, as measured at the start; 0: not measured */
 	double relative_error; /* of the sensor: 0.05 is ± 5 %; NaN: not known */
 	double idle_w;         /* as the source or a baseline says; NaN: not known */
+	double limit_w;        /* what it is set to take at most; 0: not known */
+	const char *cpus; /* processors that it feeds, "0-7,16-23"; NULL or "": all, or not known */
 };
 
 /* Energy that a domain took in [start_ns, end_ns), CLOCK_MONOTONIC; they do not overlap. */
@@ -101,7 +103,8 @@ struct wire_energy_interval {
 	uint32_t domain;
 	uint32_t gap; /* enum wire_energy_gap: with one, `energy_nj` is 0 and means nothing */
 	uint64_t energy_nj;
-	/* Of all processors together, not idle meanwhile (/proc/stat); UINT64_MAX: not known. */
+	/* Of the processors that it feeds, not idle meanwhile (/proc/stat); UINT64_MAX: not known.
+	 */
 	uint64_t busy_ns;
 };
 

@@ -138,6 +138,8 @@ class Tree:
         zone.mkdir(parents=True)
         (zone / "name").write_text("package-0\n")
         (zone / "max_energy_range_uj").write_text(f"{INTEL_UJ}\n")
+        (zone / "constraint_0_name").write_text("long_term\n")
+        (zone / "constraint_0_power_limit_uw").write_text(f"{125 * MICRO}\n")
         self.counter = os.open(zone / "energy_uj", os.O_CREAT | os.O_WRONLY, 0o444)
         self.begin = time.monotonic()
         self.step()
@@ -238,6 +240,7 @@ def test_baseline_comes_before_the_command(sonde, tree, tmp_path):
     assert float(stamp.read_text().split()[0]) - begin >= 0.5
     (rail,) = sonde("report", "--json", tmp_path / "c.pftrace", check=0).json()["energy"]["domains"]
     assert rail["idle_w"] == pytest.approx(tree.watts, rel=0.5)
+    assert rail["limit_w"] == 125 and rail["limit_share"] == pytest.approx(rail["average_w"] / 125)
 
 
 def test_doctor_shows_sources(sonde, tree):
@@ -267,16 +270,18 @@ def nvml(sonde_path):
     return lambda script: {"LD_LIBRARY_PATH": str(folder), "NVML_DOUBLE": script}
 
 
-def test_gpus_are_measured(sonde, nvml, tmp_path):
+def test_gpus_are_measured(sonde, report, nvml, tmp_path):
     done = sonde(
         *("record", "--energy", "nvml", "--require-energy", "gpu", "-o", tmp_path / "c.pftrace", "--", "sleep", "1.5"),
-        env=nvml("gpus=2 watts=300") | {"CUDA_VISIBLE_DEVICES": "1"},
+        env=nvml("gpus=2 watts=300 limit=600") | {"CUDA_VISIBLE_DEVICES": "1"},
         check=0,
     )
     assert list(energy_of(done.stderr)) == ["gpu0", "gpu1"]
     for joules, watts in energy_of(done.stderr).values():
         assert watts == pytest.approx(300, rel=0.2)
         assert joules > 200
+    for gpu in report(tmp_path / "c.pftrace")["energy"]["domains"]:
+        assert gpu["limit_w"] == 600 and gpu["limit_share"] == pytest.approx(gpu["average_w"] / 600)
 
 
 def test_mig_has_no_figure_and_a_reason(sonde, nvml, tmp_path):

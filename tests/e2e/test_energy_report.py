@@ -2,11 +2,23 @@
 """Replayed energy of real programs, from the recording to the answers: what was measured is what is shown."""
 
 import json
+import os
 
 import pytest
 
 WATTS, IDLE_W = 40, 20
 DOMAIN = {"name": "package-0", "part": "cpu", "parent": None, "quality": "counter", "period_ms": 10, "idle_w": IDLE_W}
+
+
+def sockets(tmp_path):
+    """Two packages of one processor each, with 40 W."""
+    path = tmp_path / "sockets.jsonl"
+    names = ("package-0", "package-1")
+    domains = [{**DOMAIN, "name": name, "cpus": str(number), "limit_w": 80} for number, name in enumerate(names)]
+    lines = [{"sonde_energy": 1, "domains": domains}]
+    lines += [{"t_ms": t, "domain": name, "energy_j": WATTS * t / 1000} for t in range(0, 120_000, 10) for name in names]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return f"replay:{path}"
 
 
 @pytest.fixture
@@ -45,6 +57,18 @@ def test_joules_of_a_program(sonde, workload, replay, tmp_path):
     ours = sum(value for stack, value in stacks.items() if not stack.startswith("package-0;"))
     assert ours == pytest.approx(energy["attributed_j"] * 1e6, abs=3)
     assert "package-0 (replayed)" in sonde("report", capture).stdout
+
+
+@pytest.mark.skipif(not {0, 1} <= os.sched_getaffinity(0), reason="needs CPUs 0 and 1")
+def test_a_socket_is_charged_to_what_ran_on_it(sonde, workload, tmp_path):
+    """Not to programs on the other one; and its power is shown as a share of its limit."""
+    capture = tmp_path / "c.pftrace"
+    sonde("record", "--energy", sockets(tmp_path), "-o", capture, "--", "taskset", "-c", "1", *workload("spin", 1))
+    used, other = sorted(report(sonde, capture)["energy"]["domains"], key=lambda domain: -domain["attributed_j"])
+    assert (used["name"], used["cpus"]) == ("package-1", "1")
+    assert used["attributed_j"] > 10 * other["attributed_j"]
+    assert used["limit_w"] == 80 and used["limit_share"] == pytest.approx(WATTS / 80, rel=1e-3)
+    assert "package-1 took 50 % of its power limit of 80 W on average" in sonde("report", capture).stdout
 
 
 def test_a_window_has_its_own_joules(sonde, workload, replay, tmp_path):

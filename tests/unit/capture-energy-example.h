@@ -19,6 +19,10 @@ static inline int text_energy_domain(void *context, const struct wire_energy_dom
 	text_string(out, "name", domain->name);
 	text_string(out, "source", domain->source);
 	text_string(out, "device", domain->device);
+	if (domain->limit_w > 0)
+		strbuf_addf(out, " limit=%g", domain->limit_w);
+	if (domain->cpus && *domain->cpus)
+		text_string(out, "cpus", domain->cpus);
 	strbuf_add_char(out, '\n');
 	return 0;
 }
@@ -71,6 +75,8 @@ static const struct wire_energy_domain energy_example_domains[] = {
 		.cost_ns = 900,
 		.relative_error = 0.05,
 		.idle_w = 12.5,
+		.limit_w = 65.5,
+		.cpus = "0-3,8",
 	},
 	{
 		.id = 2,

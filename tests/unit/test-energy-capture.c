@@ -57,7 +57,8 @@ static void read_energy(const char *from, struct strbuf *ret_text)
 
 #define DOMAIN_TEXT(package, cores)                                                                \
 	"energy domain " package " in 0 part=2 quality=1 period=10000000 cost=900 error=0.05 "     \
-	"idle=12.5 name=\"package-0\" source=\"perf\" device=\"socket 0\"\n"                       \
+	"idle=12.5 name=\"package-0\" source=\"perf\" device=\"socket 0\" limit=65.5 "             \
+	"cpus=\"0-3,8\"\n"                                                                         \
 	"energy domain " cores " in " package " part=3 quality=4 period=0 cost=0 error=nan "       \
 	"idle=nan replayed name=\"cores\" source=\"replay\" device=\"\"\n"                         \
 	"no energy source=\"nvml\" reason=\"there is no libnvidia-ml.so.1\"\n"
@@ -129,6 +130,10 @@ static void test_joined(void **state)
 	assert_int_equal(model_load(&model, path, NULL, NULL, NULL), 0);
 	assert_int_equal(model->energy_domains.count, 2);
 	assert_int_equal(model->energy_domains.items[1].parent, 0);
+	assert_true(model->energy_domains.items[0].limit_w == 65.5);
+	assert_string_equal(model->energy_domains.items[0].cpus, "0-3,8");
+	assert_true(isnan(model->energy_domains.items[1].limit_w));
+	assert_string_equal(model->energy_domains.items[1].cpus, "");
 	assert_int_equal(model->energy_absences.count, 1);
 	/* The same time counts once. */
 	assert_int_equal(model->energy_domains.items[0].interval_count, 3);

@@ -32,7 +32,7 @@ struct run {
 static void begin(struct run *run, enum energy_kind kind, uint64_t range, bool is_fast)
 {
 	*run = (struct run){
-		.rail = {.kind = kind, .range = range, .nj_per_unit = 1000, .limit_w = 2000}};
+		.rail = {.kind = kind, .range = range, .nj_per_unit = 1000, .implausible_w = 2000}};
 	energy_meter_init(&run->meter, &run->rail, is_fast, TICK);
 }
 

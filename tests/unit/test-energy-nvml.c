@@ -171,6 +171,23 @@ static void test_two_gpus_whatever_cuda_may_see(void **state _unused_)
 	nvml_energy.close(source);
 }
 
+/* The limit that is in force, else the one that is set. */
+static void test_power_limits(void **state _unused_)
+{
+	struct energy_found found = {0};
+	void *source;
+
+	begin(3);
+	double_->gpu[0].enforced_milliwatts = 500000; /* the board is hotter than it may be */
+	double_->gpu[0].set_milliwatts = 700000;
+	double_->gpu[1].set_milliwatts = 650500;
+	assert_int_equal(nvml_energy.open(&source, &place, &found), 0);
+	assert_true(found.rails[0].limit_w == 500);
+	assert_true(found.rails[1].limit_w == 650.5);
+	assert_true(found.rails[2].limit_w == 0); /* not known */
+	nvml_energy.close(source);
+}
+
 static void test_what_has_no_figure_says_why(void **state _unused_)
 {
 	struct energy_found found = {0};
@@ -282,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_value_types_change),
 		cmocka_unit_test(test_usage_is_a_mean_on_newer_gpus),
 		cmocka_unit_test(test_two_gpus_whatever_cuda_may_see),
+		cmocka_unit_test(test_power_limits),
 		cmocka_unit_test(test_what_has_no_figure_says_why),
 		cmocka_unit_test(test_no_library_and_no_driver),
 		cmocka_unit_test(test_reset_is_a_gap),

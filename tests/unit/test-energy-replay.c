@@ -17,7 +17,8 @@
 #define HEADER                                                                                     \
 	"{\"sonde_energy\":1,\"domains\":[{\"name\":\"package-0\",\"part\":\"cpu\","               \
 	"\"parent\":null,"                                                                         \
-	"\"quality\":\"counter\",\"period_ms\":10,\"idle_w\":20.5,\"relative_error\":0.05},"       \
+	"\"quality\":\"counter\",\"period_ms\":10,\"idle_w\":20.5,\"relative_error\":0.05,"        \
+	"\"limit_w\":125,\"cpus\":\"0-7,16\"},"                                                    \
 	"{\"name\":\"core-0\",\"part\":\"cores\",\"parent\":\"package-0\",\"quality\":"            \
 	"\"averaged\"}]}\n"
 
@@ -60,6 +61,9 @@ static void test_counters_and_power(void **state _unused_)
 	assert_int_equal(replay->domains[0].quality, WIRE_ENERGY_COUNTER);
 	assert_true(replay->domains[0].idle_w == 20.5);
 	assert_true(isnan(replay->domains[1].idle_w));
+	assert_true(replay->domains[0].limit_w == 125 && replay->domains[1].limit_w == 0);
+	assert_string_equal(replay->domains[0].cpus, "0-7,16");
+	assert_null(replay->domains[1].cpus);
 	assert_int_equal(replay->domains[0].period_ns, 10000000);
 	assert_int_equal(replay->domains[1].parent, 1);
 	assert_int_equal(replay->intervals.count, 2);
@@ -160,6 +164,12 @@ static void test_domains_that_cannot_be(void **state _unused_)
 	assert_refused(
 		DOMAIN("{\"name\":\"a\\u001b[2J\",\"part\":\"cpu\",\"quality\":\"counter\"}"),
 		"control characters");
+	assert_refused(DOMAIN("{\"name\":\"a\",\"part\":\"cpu\",\"quality\":\"counter\","
+			      "\"cpus\":\"0-3,2\"}"),
+		"cpus of a is no list such as");
+	assert_refused(DOMAIN("{\"name\":\"a\",\"part\":\"cpu\",\"quality\":\"counter\","
+			      "\"limit_w\":-1}"),
+		"limit_w is -1");
 	assert_refused(
 		DOMAIN("{\"name\":5,\"part\":\"cpu\",\"quality\":\"counter\"}"), "name is no text");
 }

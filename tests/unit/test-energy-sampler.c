@@ -24,7 +24,7 @@
 struct seen {
 	unsigned domains, intervals, gaps, states, absences;
 	struct wire_energy_domain last[32]; /* by id */
-	uint64_t energy_nj[32], until_ns[32], first_ns[32], busy_ns;
+	uint64_t energy_nj[32], until_ns[32], first_ns[32], busy_ns[32];
 	uint32_t gap_reasons;
 	char absent[32][32], reasons[32][1024];
 };
@@ -51,6 +51,8 @@ static int see_interval(void *context, const struct wire_energy_interval *interv
 		seen->first_ns[interval->domain] = interval->start_ns;
 	seen->until_ns[interval->domain] = interval->end_ns;
 	seen->energy_nj[interval->domain] += interval->energy_nj;
+	if (!interval->gap)
+		seen->busy_ns[interval->domain] = interval->busy_ns;
 	seen->intervals += !interval->gap;
 	seen->gaps += interval->gap != 0;
 	seen->gap_reasons |= interval->gap ? 1U << interval->gap : 0;
@@ -310,6 +312,44 @@ static void test_replay_that_ends_before(void **state _unused_)
 	end(&fixture);
 }
 
+/* A rail of one socket is told with the processors of that socket, and with how busy those were. */
+static void test_rails_of_sockets(void **state _unused_)
+{
+	struct fixture fixture;
+	const struct seen *seen = &fixture.seen;
+	char path[256], list[300];
+
+	begin(&fixture, "");
+	tree_write(&fixture.tree, "run.jsonl",
+		"{\"sonde_energy\":1,\"domains\":["
+		"{\"name\":\"package-0\",\"part\":\"cpu\",\"quality\":\"counter\",\"cpus\":\"0\"},"
+		"{\"name\":\"package-1\",\"part\":\"cpu\",\"quality\":\"counter\",\"cpus\":\"1-2\"}"
+		"]}\n"
+		"{\"t_ms\":0,\"domain\":\"package-0\",\"power_w\":1}\n"
+		"{\"t_ms\":0,\"domain\":\"package-1\",\"power_w\":1}\n"
+		"{\"t_ms\":0.1,\"domain\":\"package-0\",\"power_w\":1}\n"
+		"{\"t_ms\":0.1,\"domain\":\"package-1\",\"power_w\":1}\n");
+	tree_path(&fixture.tree, "run.jsonl", path, sizeof(path));
+	snprintf(list, sizeof(list), "replay:%s", path);
+	tree_write(&fixture.tree, "proc/stat",
+		"cpu  0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n"
+		"cpu2 0 0 0 0 0 0 0 0\n");
+	open_sampler(&fixture, list);
+	start(&fixture);
+	nap();
+	tree_write(&fixture.tree, "proc/stat",
+		"cpu  6000 0 0 0 0 0 0 0\ncpu0 1000 0 0 0 0 0 0 0\ncpu1 3000 0 0 0 0 0 0 0\n"
+		"cpu2 2000 0 0 0 0 0 0 0\n");
+	assert_int_equal(
+		energy_sampler_finish(fixture.sampler, monotonic_now_ns(), &fixture.sink), 0);
+	assert_string_equal(seen->last[1].cpus, "0");
+	assert_string_equal(seen->last[2].cpus, "1-2");
+	assert_int_equal(seen->intervals, 2);
+	assert_true(seen->busy_ns[1] > 0 && seen->busy_ns[1] != UINT64_MAX);
+	assert_true(llabs((long long)(seen->busy_ns[2] - 5 * seen->busy_ns[1])) <= 5);
+	end(&fixture);
+}
+
 static void test_unknown_source(void **state _unused_)
 {
 	static const char *const lists[] = {"ipmi", "perf,ipmi", "", "perf,", ",", "replay:/none"};
@@ -440,17 +480,52 @@ static void test_busy_time(void **state _unused_)
 	tree_path(&tree, "proc/stat", path, sizeof(path));
 	busy_clock_open(&clock, path);
 	busy_clock_read(&clock, 1 * NS_PER_S, false);
-	assert_true(busy_clock_between(&clock, NS_PER_S, NS_PER_S) == UINT64_MAX);
+	assert_true(busy_clock_between(&clock, 0, NS_PER_S, NS_PER_S) == UINT64_MAX);
 	tree_write(&tree, "proc/stat", "cpu  150 0 100 1200 20 0 0 5 7 0\ncpu0 1 2 3");
 	busy_clock_read(&clock, 2 * NS_PER_S, false);
-	assert_true(busy_clock_between(&clock, NS_PER_S, 2 * NS_PER_S) == NS_PER_S);
-	assert_true(busy_clock_between(&clock, 3 * NS_PER_S / 2, 2 * NS_PER_S) == NS_PER_S / 2);
-	assert_true(busy_clock_between(&clock, NS_PER_S / 2, 2 * NS_PER_S) == UINT64_MAX);
-	assert_true(busy_clock_between(&clock, NS_PER_S, 3 * NS_PER_S) == UINT64_MAX);
+	assert_true(busy_clock_between(&clock, 0, NS_PER_S, 2 * NS_PER_S) == NS_PER_S);
+	assert_true(busy_clock_between(&clock, 0, 3 * NS_PER_S / 2, 2 * NS_PER_S) == NS_PER_S / 2);
+	assert_true(busy_clock_between(&clock, 0, NS_PER_S / 2, 2 * NS_PER_S) == UINT64_MAX);
+	assert_true(busy_clock_between(&clock, 0, NS_PER_S, 3 * NS_PER_S) == UINT64_MAX);
 	assert_true(busy_clock_until_ns(&clock) == 2 * NS_PER_S);
+	assert_int_equal(busy_clock_group(&clock, ""), 0);
 	tree_write(&tree, "proc/stat", "no such thing");
 	busy_clock_read(&clock, 3 * NS_PER_S, false);
 	assert_true(busy_clock_until_ns(&clock) == UINT64_MAX);
+	busy_clock_close(&clock);
+	tree_remove(&tree);
+}
+
+/* Of the processors of each socket; a group is known from the first reading on that has it. */
+static void test_busy_time_of_sockets(void **state _unused_)
+{
+	struct busy_clock clock;
+	struct tree tree;
+	char path[256];
+
+	tree_make(&tree);
+	tree_write(&tree, "proc/stat",
+		"cpu  60 0 0 0 0 0 0 0\ncpu0 10 0 0 0 0 0 0 0\ncpu2 20 0 0 0 0 0 0 0\n"
+		"cpu10 30 0 0 0 0 0 0 0\nintr 9 9");
+	tree_path(&tree, "proc/stat", path, sizeof(path));
+	busy_clock_open(&clock, path);
+	assert_int_equal(busy_clock_group(&clock, "0,10"), 1);
+	assert_int_equal(busy_clock_group(&clock, "2"), 2);
+	assert_int_equal(busy_clock_group(&clock, "0,10"), 1);
+	busy_clock_read(&clock, 1 * NS_PER_S, false);
+	assert_int_equal(busy_clock_group(&clock, "0"), 3);
+	assert_true(busy_clock_between(&clock, 3, NS_PER_S, NS_PER_S) == UINT64_MAX);
+	tree_write(&tree, "proc/stat",
+		"cpu  260 0 0 0 0 0 0 0\ncpu0 60 0 0 99 99 0 0 0\ncpu2 90 0 0 0 0 0 0 0\n"
+		"cpu10 30 0 0 0 0 0 80 0\nintr 9 9");
+	busy_clock_read(&clock, 2 * NS_PER_S, false);
+	assert_true(busy_clock_between(&clock, 0, NS_PER_S, 2 * NS_PER_S) == 2 * NS_PER_S);
+	assert_true(busy_clock_between(&clock, 1, NS_PER_S, 2 * NS_PER_S) == 1300 * NS_PER_MS);
+	assert_true(busy_clock_between(&clock, 2, NS_PER_S, 2 * NS_PER_S) == 700 * NS_PER_MS);
+	assert_true(busy_clock_between(&clock, 3, NS_PER_S, 2 * NS_PER_S) == UINT64_MAX);
+	assert_true(busy_clock_between(&clock, -E2BIG, NS_PER_S, 2 * NS_PER_S) == UINT64_MAX);
+	busy_clock_read(&clock, 3 * NS_PER_S, false);
+	assert_true(busy_clock_between(&clock, 3, 2 * NS_PER_S, 3 * NS_PER_S) == 0);
 	busy_clock_close(&clock);
 	tree_remove(&tree);
 }
@@ -463,11 +538,13 @@ int main(void)
 		cmocka_unit_test(test_twins_that_disagree_are_a_note),
 		cmocka_unit_test(test_replay_is_cut_at_the_end),
 		cmocka_unit_test(test_replay_that_ends_before),
+		cmocka_unit_test(test_rails_of_sockets),
 		cmocka_unit_test(test_unknown_source),
 		cmocka_unit_test(test_gpu_is_measured_to_the_end),
 		cmocka_unit_test(test_source_that_hangs_ends_in_a_gap),
 		cmocka_unit_test(test_a_costly_source_is_read_less_often),
 		cmocka_unit_test(test_busy_time),
+		cmocka_unit_test(test_busy_time_of_sockets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

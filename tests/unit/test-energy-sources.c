@@ -15,6 +15,7 @@
 
 #define INTEL_UJ 262143328850ULL
 #define AMD_UJ   65532610987ULL
+#define CPUS     "sys/devices/system/cpu"
 
 struct opened {
 	struct tree tree;
@@ -105,6 +106,93 @@ static void test_powercap_goes_by_names(void **state _unused_)
 	assert_parent(&opened, "package-0", NULL);
 	assert_true(rail(&opened, "psys")->encloses & ENERGY_PART(WIRE_ENERGY_CPU));
 	assert_true(rail(&opened, "psys")->encloses & ENERGY_PART(WIRE_ENERGY_DRAM));
+	end(&opened);
+}
+
+static void make_limit(const struct tree *tree, const char *zone, unsigned number, const char *name,
+	const char *uw)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), POWERCAP "%s/constraint_%u_name", zone, number);
+	tree_write(tree, path, name);
+	snprintf(path, sizeof(path), POWERCAP "%s/constraint_%u_power_limit_uw", zone, number);
+	tree_write(tree, path, uw);
+}
+
+/* The limit over seconds; of a rail with two zones the lower one; not of a zone that is switched
+ * off. */
+static void test_power_limits(void **state _unused_)
+{
+	struct opened opened;
+	const struct tree *tree = &opened.tree;
+
+	begin(&opened);
+	tree_zone(tree, "intel-rapl:0", "package-0", INTEL_UJ, 1);
+	make_limit(tree, "intel-rapl:0", 0, "short_term", "250000000");
+	make_limit(tree, "intel-rapl:0", 1, "long_term", "125000000");
+	tree_zone(tree, "intel-rapl-mmio:0", "package-0", INTEL_UJ, 1);
+	make_limit(tree, "intel-rapl-mmio:0", 0, "long_term", "65500000");
+	tree_zone(tree, "intel-rapl:0:0", "dram", INTEL_UJ, 1);
+	make_limit(tree, "intel-rapl:0:0", 0, "long_term", "40000000");
+	tree_write(tree, POWERCAP "intel-rapl:0:0/enabled", "0");
+	tree_zone(tree, "intel-rapl:1", "package-1", INTEL_UJ, 1);
+	make_limit(tree, "intel-rapl:1", 0, "long_term", "unknown");
+	assert_int_equal(open_source(&opened, &powercap_energy), 0);
+	assert_true(rail(&opened, "package-0")->limit_w == 65.5);
+	assert_true(rail(&opened, "dram-0")->limit_w == 0);
+	assert_true(rail(&opened, "package-1")->limit_w == 0);
+	end(&opened);
+}
+
+static void make_processor(
+	const struct tree *tree, unsigned cpu, const char *package, const char *die)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), CPUS "/cpu%u/topology/physical_package_id", cpu);
+	tree_write(tree, path, package);
+	snprintf(path, sizeof(path), CPUS "/cpu%u/topology/die_id", cpu);
+	tree_write(tree, path, die);
+}
+
+/* Processors are in sockets in any order; one that is offline is in none. */
+static void test_processors_of_a_socket(void **state _unused_)
+{
+	struct opened opened;
+	const struct tree *tree = &opened.tree;
+
+	begin(&opened);
+	tree_zone(tree, "intel-rapl:0", "package-0", INTEL_UJ, 1);
+	tree_zone(tree, "intel-rapl:0:0", "dram", INTEL_UJ, 1);
+	tree_zone(tree, "intel-rapl:1", "package-1-die-1", INTEL_UJ, 1);
+	tree_zone(tree, "intel-rapl:2", "psys", INTEL_UJ, 1);
+	tree_zone(tree, "intel-rapl:3", "package-7", INTEL_UJ, 1);
+	tree_write(tree, CPUS "/possible", "0-7");
+	for (unsigned cpu = 0; cpu < 6; cpu++)
+		make_processor(tree, cpu, cpu % 2 ? "1" : "0", cpu == 3 ? "0" : "1");
+	make_processor(tree, 6, "-1", "0");
+	assert_int_equal(open_source(&opened, &powercap_energy), 0);
+	assert_string_equal(rail(&opened, "package-0")->cpus, "0,2,4");
+	assert_string_equal(rail(&opened, "dram-0")->cpus, "0,2,4");
+	assert_string_equal(rail(&opened, "package-1-die-1")->cpus, "1,5");
+	assert_string_equal(rail(&opened, "psys")->cpus, "");      /* all */
+	assert_string_equal(rail(&opened, "package-7")->cpus, ""); /* not known */
+	end(&opened);
+}
+
+/* With one socket, rails feed all processors. */
+static void test_processors_of_one_socket(void **state _unused_)
+{
+	struct opened opened;
+
+	begin(&opened);
+	tree_zone(&opened.tree, "intel-rapl:0", "package-0", INTEL_UJ, 1);
+	tree_write(&opened.tree, CPUS "/possible", "0-1");
+	make_processor(&opened.tree, 0, "0", "0");
+	make_processor(&opened.tree, 1, "0", "0");
+	assert_int_equal(open_source(&opened, &powercap_energy), 0);
+	assert_string_equal(rail(&opened, "package-0")->cpus, "");
 	end(&opened);
 }
 
@@ -254,6 +342,8 @@ static void test_perf_reads_groups(void **state _unused_)
 	int r;
 
 	begin(&opened);
+	tree_zone(&opened.tree, "intel-rapl:0", "package-0", INTEL_UJ, 1);
+	make_limit(&opened.tree, "intel-rapl:0", 0, "long_term", "125000000");
 	make_pmu(&opened.tree);
 	r = open_source(&opened, &perf_energy);
 	if (r == -EACCES || r == -EPERM) {
@@ -265,7 +355,8 @@ static void test_perf_reads_groups(void **state _unused_)
 	assert_int_equal(opened.found.count, 3);
 	assert_parent(&opened, "core-0", "package-0");
 	assert_int_equal(rail(&opened, "psys")->part, WIRE_ENERGY_PLATFORM);
-	assert_int_equal(rail(&opened, "package-0")->range, 0); /* never wraps */
+	assert_int_equal(rail(&opened, "package-0")->range, 0);  /* never wraps */
+	assert_true(rail(&opened, "package-0")->limit_w == 125); /* as powercap says it */
 	assert_true(fabs(rail(&opened, "package-0")->nj_per_unit - 20) < 1e-9);
 	before = reading(&opened, "package-0")->value;
 	do {
@@ -303,6 +394,7 @@ static void test_amdgpu_card_and_apu(void **state _unused_)
 	tree_write(&opened.tree, HWMON "hwmon1/power1_average", "31000000");
 	tree_write(&opened.tree, HWMON "hwmon1/power1_input", "35000000");
 	tree_write(&opened.tree, HWMON "hwmon1/temp1_input", "48000");
+	tree_write(&opened.tree, HWMON "hwmon1/power1_cap", "303000000");
 	tree_write(&opened.tree, HWMON "hwmon1/freq1_input", "2400000000");
 	tree_link(&opened.tree, HWMON "hwmon1/device", "../../../0000:03:00.0");
 	tree_write(&opened.tree, HWMON "hwmon2/name", "amdgpu");
@@ -312,6 +404,7 @@ static void test_amdgpu_card_and_apu(void **state _unused_)
 	assert_int_equal(opened.found.count, 2);
 	assert_int_equal(reading(&opened, "amdgpu-0")->value, 35000000);
 	assert_int_equal(rail(&opened, "amdgpu-0")->quality, WIRE_ENERGY_INTEGRATED);
+	assert_true(rail(&opened, "amdgpu-0")->limit_w == 303);
 	assert_string_equal(rail(&opened, "amdgpu-0")->device, "0000:03:00.0");
 	assert_int_equal(rail(&opened, "amdgpu-0")->part, WIRE_ENERGY_GPU);
 	/* An APU's figure holds the processor: it is never added to the package. */
@@ -435,6 +528,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_powercap_goes_by_names),
+		cmocka_unit_test(test_power_limits),
+		cmocka_unit_test(test_processors_of_a_socket),
+		cmocka_unit_test(test_processors_of_one_socket),
 		cmocka_unit_test(test_powercap_dies_and_amd),
 		cmocka_unit_test(test_powercap_twins_of_mmio_count_once),
 		cmocka_unit_test(test_powercap_that_fails_is_named),

@@ -155,6 +155,52 @@ static void test_samples(void **state)
 	assert_int_equal(use.domains.items[0].method, ENERGY_METHOD_CPU_TIME);
 }
 
+static void add_samples_on(struct example *example, uint32_t tid, uint32_t cpu, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct capture_sample sample = {.time_ns = (2 + i) * MS,
+			.pid = 7,
+			.tid = tid,
+			.cpu = cpu,
+			.mode = CAPTURE_MODE_USER};
+
+		assert_int_equal(model_builder_visitor.sample(example->builder, &sample), 0);
+	}
+}
+
+/* Each socket is charged to what ran on its processors; the memory of one to nobody. */
+static void test_sockets(void **state)
+{
+	struct wire_energy_domain domains[] = {
+		domain_of(1, WIRE_ENERGY_CPU, "package-0", 10 * MS),
+		domain_of(2, WIRE_ENERGY_CPU, "package-1", 10 * MS),
+		domain_of(3, WIRE_ENERGY_DRAM, "dram-1", 10 * MS),
+	};
+	_cleanup_energy_use_ struct energy_use use = {0};
+	_cleanup_model_ struct model *model = NULL;
+	struct example example;
+
+	domains[0].cpus = "0,2";
+	domains[1].cpus = domains[2].cpus = "1,3-4";
+	begin(&example);
+	for (uint32_t i = 0; i < ARRAY_SIZE(domains); i++)
+		add_domain(&example, &domains[i]);
+	add_samples_on(&example, 7, 2, 2);
+	add_samples_on(&example, 8, 4, 5);
+	add_energy(&example, 1, 0, 10 * MS, 4, 4 * MS);
+	add_energy(&example, 2, 0, 10 * MS, 6, 10 * MS);
+	add_energy(&example, 3, 0, 10 * MS, 1, 10 * MS);
+	model = example_end(&example);
+	assert_int_equal(energy_use_init(&use, model), 0);
+	near(charged_to(model, 0), 4 * 2 / 4.0);
+	near(charged_to(model, 1), 6 * 5 / 10.0);
+	near(use.domains.items[0].unattributed_j, 2);
+	near(use.domains.items[1].unattributed_j, 3);
+	assert_int_equal(use.domains.items[2].method, ENERGY_METHOD_NONE);
+	near(use.domains.items[2].unattributed_j, 1);
+	near(use.measured_j, 11);
+}
+
 /* Without samples, and in gaps, nothing is charged; unknown idle power is not 0. */
 static void test_unknown(void **state)
 {
@@ -253,6 +299,7 @@ static void add_random_rails(struct example *example, uint64_t length_ns)
 
 		snprintf(name, sizeof(name), "rail-%u", i);
 		domain.name = name;
+		domain.cpus = random_below(3) ? "" : "1,3-7"; /* half of the samples */
 		domain.idle_w = random_below(3) ? 20 * random_share() : NAN;
 		domain.quality = random_below(4) ? WIRE_ENERGY_COUNTER : WIRE_ENERGY_AVERAGED;
 		add_domain(example, &domain);
@@ -691,6 +738,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_rails),

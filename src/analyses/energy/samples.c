@@ -2,11 +2,13 @@
 /*
  * Charging a processor's energy to samples. A sample of a running thread stands for the sampling
  * period before it: what each has of an interval's dynamic energy is as its time in the interval to
- * all time that processors were busy in it. The time that no sample stands for is other programs'.
+ * all time that its processors were busy in it. The time that no sample stands for is other
+ * programs'. A rail of one socket is charged to samples on the processors of that socket alone.
  */
 #include <math.h>
 
 #include "analyses/energy/internal.h"
+#include "base/cpu_list.h"
 #include "base/macros.h"
 
 /*
@@ -21,31 +23,39 @@ struct busy {
 	double other_ns;   /* that they do not */
 };
 
-/* Calls for each interval that a sample's time lies in, with how much of it. */
-typedef void overlap_function(
-	struct model_sample *sample, uint32_t interval, double overlap_ns, void *context);
+struct charging {
+	struct model *model;
+	const struct model_energy_domain *domain;
+	const struct model_energy_interval *intervals;
+	struct busy *busy;   /* of each interval */
+	struct cpu_set cpus; /* that the domain feeds, where it does not feed all */
+};
 
-static bool is_charged(const struct model *model, const struct model_energy_domain *domain,
-	const struct model_sample *sample)
+/* Calls for each interval that a sample's time lies in, with how much of it. */
+typedef void overlap_function(const struct charging *charging, struct model_sample *sample,
+	uint32_t interval, double overlap_ns);
+
+static bool is_charged(const struct charging *charging, const struct model_sample *sample)
 {
+	const struct model *model = charging->model;
 	const struct model_thread *thread = &model->threads.items[sample->thread];
 
 	return sample->wait == WIRE_WAIT_NONE &&
-	       model->processes.items[thread->process].host == domain->host;
+	       model->processes.items[thread->process].host == charging->domain->host &&
+	       (!*charging->domain->cpus || cpu_set_has(&charging->cpus, sample->cpu));
 }
 
-static void for_overlaps(
-	struct model *model, uint32_t index, overlap_function *function, void *context)
+static void for_overlaps(const struct charging *charging, overlap_function *function)
 {
-	const struct model_energy_domain *domain = &model->energy_domains.items[index];
-	const struct model_energy_interval *intervals = energy_intervals_of(model, index);
-	uint64_t period_ns = model->session.period_ns;
+	const struct model_energy_domain *domain = charging->domain;
+	const struct model_energy_interval *intervals = charging->intervals;
+	uint64_t period_ns = charging->model->session.period_ns;
 	uint32_t first = 0;
 
-	array_foreach (&model->samples, sample) {
+	array_foreach (&charging->model->samples, sample) {
 		uint64_t start_ns = sample->time_ns - MIN(period_ns, sample->time_ns);
 
-		if (!is_charged(model, domain, sample))
+		if (!is_charged(charging, sample))
 			continue;
 		while (first < domain->interval_count && intervals[first].end_ns <= start_ns)
 			first++;
@@ -55,15 +65,15 @@ static void for_overlaps(
 			uint64_t begin = MAX(start_ns, intervals[i].start_ns);
 			uint64_t end = MIN(sample->time_ns, intervals[i].end_ns);
 
-			function(sample, i, (double)(end - begin), context);
+			function(charging, sample, i, (double)(end - begin));
 		}
 	}
 }
 
-static void add_sampled(
-	struct model_sample *sample, uint32_t interval, double overlap_ns, void *context)
+static void add_sampled(const struct charging *charging, struct model_sample *sample,
+	uint32_t interval, double overlap_ns)
 {
-	((struct busy *)context)[interval].sampled_ns += overlap_ns;
+	charging->busy[interval].sampled_ns += overlap_ns;
 }
 
 /* Spreads over some intervals what their busy time has beyond the samples'. */
@@ -88,26 +98,20 @@ static void spread_other(
 }
 
 /* Where the whole machine was sampled, all that ran has samples. */
-static void find_other(const struct model *model, uint32_t index, struct busy *busy)
+static void find_other(const struct charging *charging)
 {
-	const struct model_energy_interval *intervals = energy_intervals_of(model, index);
-	uint32_t count = model->energy_domains.items[index].interval_count, begin = 0;
+	const struct model_energy_interval *intervals = charging->intervals;
+	uint32_t count = charging->domain->interval_count, begin = 0;
 
-	if (model->session.whole_machine)
+	if (charging->model->session.whole_machine)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		if (intervals[i].end_ns - intervals[begin].start_ns < BUSY_NS && i + 1 < count)
 			continue;
-		spread_other(intervals + begin, busy + begin, i + 1 - begin);
+		spread_other(intervals + begin, charging->busy + begin, i + 1 - begin);
 		begin = i + 1;
 	}
 }
-
-struct charging {
-	const struct model_energy_domain *domain;
-	const struct model_energy_interval *intervals;
-	const struct busy *busy;
-};
 
 static double dynamic_j(const struct charging *charging, uint32_t interval)
 {
@@ -116,10 +120,9 @@ static double dynamic_j(const struct charging *charging, uint32_t interval)
 	return of->gap ? 0 : of->energy_j - energy_idle_share(charging->domain, of);
 }
 
-static void charge_sample(
-	struct model_sample *sample, uint32_t interval, double overlap_ns, void *context)
+static void charge_sample(const struct charging *charging, struct model_sample *sample,
+	uint32_t interval, double overlap_ns)
 {
-	const struct charging *charging = context;
 	const struct busy *busy = &charging->busy[interval];
 
 	if (overlap_ns > 0)
@@ -127,8 +130,7 @@ static void charge_sample(
 				    (busy->sampled_ns + busy->other_ns);
 }
 
-static int add_splits(
-	struct energy_use *use, const struct model *model, const struct charging *charging)
+static int add_splits(struct energy_use *use, const struct charging *charging)
 {
 	int r = 0;
 
@@ -144,7 +146,7 @@ static int add_splits(
 
 		if (!charging->intervals[i].gap)
 			r = energy_add_split(
-				use, model, charging->domain->first_interval + i, &split);
+				use, charging->model, charging->domain->first_interval + i, &split);
 	}
 	return r;
 }
@@ -153,14 +155,17 @@ int energy_charge_samples(struct energy_use *use, struct model *model, uint32_t 
 {
 	const struct model_energy_domain *domain = &model->energy_domains.items[index];
 	_cleanup_free_ struct busy *busy = calloc(domain->interval_count + 1, sizeof(*busy));
-	struct charging charging = {
-		.domain = domain, .intervals = energy_intervals_of(model, index), .busy = busy};
+	struct charging charging = {.model = model,
+		.domain = domain,
+		.intervals = energy_intervals_of(model, index),
+		.busy = busy};
 
 	if (!busy)
 		return -ENOMEM;
 	use->domains.items[index].method = ENERGY_METHOD_CPU_TIME;
-	for_overlaps(model, index, add_sampled, busy);
-	find_other(model, index, busy);
-	for_overlaps(model, index, charge_sample, &charging);
-	return add_splits(use, model, &charging);
+	cpu_set_parse(&charging.cpus, domain->cpus);
+	for_overlaps(&charging, add_sampled);
+	find_other(&charging);
+	for_overlaps(&charging, charge_sample);
+	return add_splits(use, &charging);
 }

@@ -50,6 +50,8 @@ int reader_energy_domain(struct reader *reader, struct sequence *sequence, struc
 		r = read_text(reader, texts.source, &domain.source);
 	if (r == 0)
 		r = read_text(reader, texts.device, &domain.device);
+	if (r == 0)
+		r = read_text(reader, texts.cpus, &domain.cpus);
 	if (domain.parent >= domain.id) /* told again, with one that came later */
 		domain.parent = WIRE_ENERGY_NO_DOMAIN;
 	return r < 0 ? r : reader_visit(reader, energy_domain, &domain);

@@ -61,6 +61,9 @@ static const struct report_column domain_columns[] = {
 	{.key = "read_cost_ns", .kind = REPORT_NS},
 	{.key = "relative_error", .kind = REPORT_NUMBER},
 	{.key = "idle_w", .kind = REPORT_WATTS},
+	{.key = "limit_w", .kind = REPORT_WATTS, .help = "what it is set to take at most"},
+	{.key = "limit_share", .kind = REPORT_SHARE, .help = "average_w / limit_w"},
+	{.key = "cpus", .kind = REPORT_TEXT, .help = "that it feeds; null: all, or not known"},
 	{.key = "measured_ns", .kind = REPORT_NS},
 	{.key = "intervals", .kind = REPORT_COUNT, .help = "readings"},
 	{.key = "cut_intervals", .kind = REPORT_COUNT},
@@ -229,6 +232,9 @@ static void add_domain(struct result *result, const struct model *model,
 	result_known(result, domain->cost_ns != 0, domain->cost_ns);
 	result_number(result, domain->relative_error);
 	result_number(result, domain->idle_w);
+	result_number(result, domain->limit_w);
+	result_share(result, use->average_w, domain->limit_w);
+	result_text(result, domain->cpus);
 	result_u64(result, use->measured_ns);
 	result_u64(result, use->interval_count);
 	result_u64(result, use->cut_count);
@@ -340,6 +346,43 @@ static void say_state(struct result *result, const char *name, const struct ener
 		result_sentencef(result, 2, "%s was%s meanwhile.", name, strbuf_cstr(&text));
 }
 
+/* How near it comes to what it may take. */
+static void say_limit(struct result *result, const struct model_energy_domain *domain,
+	const struct energy_domain_use *use)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (!(domain->limit_w > 0) || !use->measured_ns)
+		return;
+	strbuf_addf(&text, "%s took %.0f %% of its power limit of %.4g W on average", domain->name,
+		100 * use->average_w / domain->limit_w, domain->limit_w);
+	if (!isnan(use->peak_w))
+		strbuf_addf(&text, ", %.0f %% at its peak", 100 * use->peak_w / domain->limit_w);
+	strbuf_add(&text, ".");
+	result_say(result, 2, &text);
+}
+
+/* Memory, and rails whose users are not known. */
+static void say_uncharged(struct result *result, const struct report_view *view)
+{
+	_cleanup_strbuf_ struct strbuf names = {0};
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < view->energy->domains.count; i++) {
+		const struct energy_domain_use *use = &view->energy->domains.items[i];
+
+		if (use->is_counted && use->method == ENERGY_METHOD_NONE)
+			strbuf_addf(&names, "%s%s", count++ ? ", " : "",
+				view->model->energy_domains.items[i].name);
+	}
+	strbuf_inherit_status(&result->texts, &names);
+	if (count)
+		result_sentencef(result, 2,
+			"In the sum, but charged to nobody: %s. Nothing tells how much of it each "
+			"program used.",
+			strbuf_cstr(&names));
+}
+
 static void say_notes(struct result *result, const struct report_view *view)
 {
 	bool no_idle = false, by_time = false;
@@ -351,9 +394,11 @@ static void say_notes(struct result *result, const struct report_view *view)
 		say_cautions(result, domain, use);
 		say_gaps(result, domain->name, use);
 		say_state(result, domain->name, use);
+		say_limit(result, domain, use);
 		no_idle |= use->is_counted && isnan(domain->idle_w);
 		by_time |= use->is_counted && use->method == ENERGY_METHOD_TIME_SHARE;
 	}
+	say_uncharged(result, view);
 	if (no_idle)
 		result_advise(result,
 			&(struct result_advice){

@@ -147,7 +147,7 @@ static int battery_open(
 	rail = energy_found_add(ret_found, WIRE_ENERGY_PLATFORM, "", "battery");
 	rail->kind = ENERGY_POWER;
 	rail->quality = WIRE_ENERGY_AVERAGED;
-	rail->limit_w = MOST_WATTS;
+	rail->implausible_w = MOST_WATTS;
 	rail->encloses = ENERGY_ALL_PARTS;
 	ret_found->tick_ns = TICK_NS;
 	*ret_state = batteries;

@@ -62,7 +62,7 @@ static struct energy_rail *add_rail(struct hwmon *hwmon, const struct chip *chip
 		close(fd);
 		return NULL;
 	}
-	rail->limit_w = BOARD_LIMIT_W;
+	rail->implausible_w = BOARD_LIMIT_W;
 	hwmon->rails[hwmon->count++] = (struct hwmon_rail){
 		.fd = fd, .current_fd = -1, .temperature_fd = -1, .clock_fd = -1};
 	return rail;
@@ -76,6 +76,7 @@ static void open_amdgpu(struct hwmon *hwmon, const struct chip *chip, struct ene
 {
 	bool is_average = false, is_apu;
 	char label[32] = "", name[64];
+	_cleanup_close_ int cap = open_file(chip, "power1_cap");
 	int fd = open_file(chip, "power1_input");
 	struct energy_rail *rail;
 	int64_t value;
@@ -106,6 +107,8 @@ static void open_amdgpu(struct hwmon *hwmon, const struct chip *chip, struct ene
 	}
 	hwmon->rails[hwmon->count - 1].temperature_fd = open_file(chip, "temp1_input");
 	hwmon->rails[hwmon->count - 1].clock_fd = open_file(chip, "freq1_input");
+	if (cap >= 0 && sysfs_reread(cap, &value) == 0 && value > 0)
+		rail->limit_w = (double)value / 1e6;
 }
 
 /* Counters in microjoules: xe has one of the card and one of the package on it, i915 one. */

@@ -72,7 +72,7 @@ static double counter_added_nj(const struct energy_meter *meter, uint64_t value,
 	const struct energy_rail *rail = meter->rail;
 	uint64_t since_ns = meter->has_start ? meter->start_ns : meter->last_ns;
 	/* 1 W for 1 ns is 1 nJ. */
-	double most_nj = rail->limit_w * (double)(now_ns - since_ns + SLACK_NS);
+	double most_nj = rail->implausible_w * (double)(now_ns - since_ns + SLACK_NS);
 	double added;
 
 	*ret_gap = WIRE_ENERGY_IMPLAUSIBLE;
@@ -85,7 +85,7 @@ static double counter_added_nj(const struct energy_meter *meter, uint64_t value,
 		added = (double)(rail->range - meter->last_value + value);
 	}
 	/* In this time it may have begun at 0 more than once. */
-	if (rail->range && rail->limit_w * (double)(now_ns - since_ns) >=
+	if (rail->range && rail->implausible_w * (double)(now_ns - since_ns) >=
 				   (double)rail->range * rail->nj_per_unit)
 		return -1;
 	added *= rail->nj_per_unit;
@@ -146,7 +146,7 @@ static bool add_power(struct energy_meter *meter, uint64_t value_uw, uint64_t no
 	/* A microwatt for a nanosecond is a millionth of a nanojoule. */
 	double mean_uw = ((double)value_uw + (double)meter->last_value) / 2, energy_nj;
 
-	if ((double)value_uw > meter->rail->limit_w * 1e6) {
+	if ((double)value_uw > meter->rail->implausible_w * 1e6) {
 		begin_gap(meter, WIRE_ENERGY_IMPLAUSIBLE);
 		meter->has_last = false;
 		return false;

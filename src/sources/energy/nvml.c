@@ -24,7 +24,7 @@
 
 #define TICK_NS         (20 * NS_PER_MS)
 #define COUNTER_STEP_NS (100 * NS_PER_MS) /* the usual one */
-#define LIMIT_W         3000
+#define IMPLAUSIBLE_W   3000
 #define TRIALS          3
 /* Of NVIDIA's sensors against a meter: docs/energy.md. */
 #define RELATIVE_ERROR 0.05
@@ -87,6 +87,8 @@ static int find_calls(struct nvml *nvml)
 		{&calls->clock, "nvmlDeviceGetClockInfo", false},
 		{&calls->mig_mode, "nvmlDeviceGetMigMode", false},
 		{&calls->compute_capability, "nvmlDeviceGetCudaComputeCapability", false},
+		{&calls->enforced_limit, "nvmlDeviceGetEnforcedPowerLimit", false},
+		{&calls->set_limit, "nvmlDeviceGetPowerManagementLimit", false},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -236,6 +238,18 @@ static bool usage_is_mean(struct nvml *nvml, nvml_device device)
 	return major > 8 || (major == 8 && minor > 0);
 }
 
+/* 0: not known. */
+static double read_limit_w(const struct nvml *nvml, nvml_device device)
+{
+	unsigned milliwatts = 0;
+
+	if ((!nvml->calls.enforced_limit ||
+		    nvml->calls.enforced_limit(device, &milliwatts) != NVML_OK) &&
+		(!nvml->calls.set_limit || nvml->calls.set_limit(device, &milliwatts) != NVML_OK))
+		return 0;
+	return milliwatts / 1000.0;
+}
+
 static void fill_rail(
 	struct nvml *nvml, nvml_device device, enum gpu_way way, struct energy_rail *rail)
 {
@@ -245,7 +259,8 @@ static void fill_rail(
 			: usage_is_mean(nvml, device) ? WIRE_ENERGY_AVERAGED
 						      : WIRE_ENERGY_INTEGRATED;
 	rail->nj_per_unit = 1e6;
-	rail->limit_w = LIMIT_W;
+	rail->implausible_w = IMPLAUSIBLE_W;
+	rail->limit_w = read_limit_w(nvml, device);
 	rail->relative_error = RELATIVE_ERROR;
 }
 

@@ -72,4 +72,6 @@ struct nvml_calls {
 	int (*clock)(nvml_device device, unsigned type, unsigned *mhz);
 	int (*mig_mode)(nvml_device device, unsigned *current, unsigned *pending);
 	int (*compute_capability)(nvml_device device, int *major, int *minor);
+	int (*enforced_limit)(nvml_device device, unsigned *milliwatts); /* the lowest in force */
+	int (*set_limit)(nvml_device device, unsigned *milliwatts);
 };

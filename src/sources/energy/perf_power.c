@@ -11,13 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cpu_list.h"
 #include "base/file.h"
 #include "sources/energy/cpu_state.h"
 #include "sources/energy/rapl.h"
 #include "sources/energy/sysfs.h"
 
 #define FOLDER      "/sys/bus/event_source/devices/power"
-#define TOPOLOGY    "/sys/devices/system/cpu/cpu%u/topology"
 #define GROUPS_MAX  16
 #define MEMBERS_MAX 5
 #define TICK_NS     (10 * NS_PER_MS)
@@ -76,38 +76,24 @@ static int read_event(const char *root, const char *name, struct power_event *re
 static void name_package(
 	const char *root, unsigned cpu, bool has_dies, char *ret_suffix, size_t size)
 {
-	char path[SYSFS_PATH_MAX];
-	uint64_t package = 0, die = 0;
+	unsigned package, die;
 
-	if (sysfs_path(path, root, TOPOLOGY "/physical_package_id", cpu) < 0 ||
-		sysfs_read_u64(path, &package) < 0)
-		package = 0;
-	if (sysfs_path(path, root, TOPOLOGY "/die_id", cpu) < 0 || sysfs_read_u64(path, &die) < 0)
-		die = 0;
+	if (rapl_find_package(root, cpu, &package, &die) < 0)
+		package = die = 0;
 	if (has_dies)
-		snprintf(ret_suffix, size, "-%u-die-%u", (unsigned)package, (unsigned)die);
+		snprintf(ret_suffix, size, "-%u-die-%u", package, die);
 	else
-		snprintf(ret_suffix, size, "-%u", (unsigned)package);
+		snprintf(ret_suffix, size, "-%u", package);
 }
 
 /* "0,28" or "0-1" → processors. Returns their number. */
 static unsigned parse_cpus(const char *text, unsigned cpus[GROUPS_MAX])
 {
-	unsigned count = 0;
+	unsigned count = 0, first, last;
 
-	while (count < GROUPS_MAX) {
-		char *end;
-		unsigned long first = strtoul(text, &end, 10), last = first;
-
-		if (end == text)
-			break;
-		if (*end == '-')
-			last = strtoul(end + 1, &end, 10);
+	while (cpu_list_next(&text, &first, &last)) {
 		for (; first <= last && count < GROUPS_MAX; first++)
-			cpus[count++] = (unsigned)first;
-		if (*end != ',')
-			break;
-		text = end + 1;
+			cpus[count++] = first;
 	}
 	return count;
 }
@@ -256,7 +242,7 @@ static int perf_power_open(
 		perf_power_close(power);
 		return r;
 	}
-	rapl_place_rails(ret_found);
+	rapl_describe_rails(ret_found, place);
 	power->states = cpu_state_open(place, ret_found);
 	ret_found->tick_ns = TICK_NS;
 	*ret_state = power;

@@ -15,7 +15,6 @@
 #include "sources/energy/rapl.h"
 #include "sources/energy/sysfs.h"
 
-#define FOLDER  "/sys/class/powercap"
 #define TICK_NS (10 * NS_PER_MS)
 
 struct powercap {
@@ -23,32 +22,6 @@ struct powercap {
 	unsigned count;
 	struct cpu_state *states;
 };
-
-/* The zones of a rail's name: "package-0", "package-0-die-1"; of "core" in it: "core-0-die-1". */
-static int zone_name(const char *root, const char *zone, char *ret_name, size_t size)
-{
-	const char *parent_end = strrchr(zone, ':'), *suffix;
-	char path[SYSFS_PATH_MAX], parent[64], own[32];
-	int r;
-
-	r = sysfs_path(path, root, FOLDER "/%s/name", zone);
-	if (r == 0)
-		r = sysfs_read_text(path, own, sizeof(own));
-	if (r < 0)
-		return r;
-	if (strchr(zone, ':') == parent_end) {
-		snprintf(ret_name, size, "%s", own);
-		return 0;
-	}
-	r = sysfs_path(path, root, FOLDER "/%.*s/name", (int)(parent_end - zone), zone);
-	if (r == 0)
-		r = sysfs_read_text(path, parent, sizeof(parent));
-	if (r < 0)
-		return r;
-	suffix = strchr(parent, '-');
-	snprintf(ret_name, size, "%s%s", own, suffix ? suffix : "");
-	return 0;
-}
 
 static bool is_known(const struct energy_found *found, const char *name)
 {
@@ -69,12 +42,12 @@ static void open_zone(struct powercap *powercap, const struct energy_place *plac
 	int64_t value;
 	int r;
 
-	if (zone_name(place->root, zone, name, sizeof(name)) < 0 || is_known(found, name))
+	if (rapl_zone_name(place->root, zone, name, sizeof(name)) < 0 || is_known(found, name))
 		return;
-	if (sysfs_path(path, place->root, FOLDER "/%s/max_energy_range_uj", zone) < 0 ||
+	if (sysfs_path(path, place->root, RAPL_ZONES "/%s/max_energy_range_uj", zone) < 0 ||
 		sysfs_read_u64(path, &range) < 0)
 		range = 0;
-	if (sysfs_path(path, place->root, FOLDER "/%s/energy_uj", zone) < 0)
+	if (sysfs_path(path, place->root, RAPL_ZONES "/%s/energy_uj", zone) < 0)
 		return;
 	fd = sysfs_open(path);
 	r = fd < 0 ? fd : sysfs_reread(fd, &value);
@@ -98,12 +71,14 @@ static void explain(const struct energy_place *place, struct energy_found *found
 	if (tried.text[0])
 		errmsg_set(&found->absence, 0,
 			"%s of RAPL cannot be read: %s; to let everybody read them: sudo chmod a+r "
-			"" FOLDER "/intel-rapl*/energy_uj (a udev rule keeps it so), or run sonde "
+			"" RAPL_ZONES
+			"/intel-rapl*/energy_uj (a udev rule keeps it so), or run sonde "
 			"with sudo",
 			found->count ? "some counters" : "the counters", tried.text);
 	else if (!found->count)
 		errmsg_set(&found->absence, 0,
-			"%s" FOLDER "/intel-rapl*: %s; a virtual machine has none unless its host "
+			"%s" RAPL_ZONES
+			"/intel-rapl*: %s; a virtual machine has none unless its host "
 			"gives it any, and Linux needs the module intel_rapl_msr (sudo modprobe "
 			"intel_rapl_msr)",
 			place->root, list_error ? strerror(-list_error) : "there is none");
@@ -131,7 +106,7 @@ static int powercap_open(
 
 	if (!powercap)
 		return -ENOMEM;
-	r = sysfs_path(folder, place->root, FOLDER);
+	r = sysfs_path(folder, place->root, RAPL_ZONES);
 	for (size_t kind = 0; kind < ARRAY_SIZE(kinds) && r == 0; kind++) {
 		_cleanup_sysfs_names_ struct sysfs_names zones = {0};
 
@@ -144,7 +119,7 @@ static int powercap_open(
 		powercap_close(powercap);
 		return r < 0 ? r : -ENOENT;
 	}
-	rapl_place_rails(ret_found);
+	rapl_describe_rails(ret_found, place);
 	powercap->states = cpu_state_open(place, ret_found);
 	ret_found->tick_ns = TICK_NS;
 	*ret_state = powercap;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cpu_list.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 
@@ -172,6 +173,8 @@ static int take_domain_member(struct parser *parser, struct wire_energy_domain *
 		return take_text(parser, "name", value, &domain->name);
 	if (json_text_equals(key, "device"))
 		return is_null(value) ? 0 : take_text(parser, "device", value, &domain->device);
+	if (!parser->is_model && json_text_equals(key, "cpus"))
+		return is_null(value) ? 0 : take_text(parser, "cpus", value, &domain->cpus);
 	if (json_text_equals(key, "part"))
 		return take_word(parser, "part", value, wire_energy_part_name, WIRE_ENERGY_PART_MAX,
 			&domain->part);
@@ -184,6 +187,8 @@ static int take_domain_member(struct parser *parser, struct wire_energy_domain *
 		return 0;
 	if (json_text_equals(key, "idle_w"))
 		return take_number(parser, "idle_w", value, 0, POWER_MAX, &domain->idle_w);
+	if (json_text_equals(key, "limit_w"))
+		return take_number(parser, "limit_w", value, 0, POWER_MAX, &domain->limit_w);
 	if (json_text_equals(key, "relative_error"))
 		return take_number(parser, "relative_error", value, 0, 10, &domain->relative_error);
 	if (parser->is_model && json_text_equals(key, "busy_w"))
@@ -206,6 +211,8 @@ static int check_domain(struct parser *parser, const struct wire_energy_domain *
 {
 	if (!domain->name || !domain->name[0] || !domain->part || !domain->quality)
 		return refuse(parser, "a domain needs a name, a part and a quality");
+	if (domain->cpus && !cpu_list_is_valid(domain->cpus))
+		return refuse(parser, "cpus of %s is no list such as 0-7,16-23", domain->name);
 	if (find_domain(parser, domain->name) >= 0)
 		return refuse(parser, "there are two domains %s", domain->name);
 	if (parser->is_model && (isnan(domain->idle_w) || isnan(domain->relative_error) ||
@@ -239,7 +246,6 @@ static int take_domain(struct parser *parser, struct json_reader *reader)
 	replay->busy_w[replay->domain_count] = NAN;
 	status = json_reader_enter(reader, '{');
 	while (status == JSON_OK && (status = json_reader_member(reader, &key)) == JSON_OK) {
-
 		status = json_reader_value(reader, &value);
 		r = status == JSON_OK ? take_domain_member(parser, domain, &key, &value) : 0;
 		if (r < 0)
@@ -546,34 +552,28 @@ int energy_model_parse(struct energy_replay **ret_model, const char *bytes, size
 	return parse(ret_model, true, bytes, length, name, err);
 }
 
-static int read_file(const char *path, struct strbuf *text, struct errmsg *err)
+static int open_file(
+	struct energy_replay **ret_replay, bool is_model, const char *path, struct errmsg *err)
 {
+	_cleanup_strbuf_ struct strbuf text = {0};
 	struct stat status;
+	int r;
 
 	if (stat(path, &status) == 0 && status.st_size > (off_t)REPLAY_BYTES_MAX)
 		return errmsg_set(err, -EFBIG, "%s has more than %zu MB: give a shorter recording",
 			path, REPLAY_BYTES_MAX >> 20);
-	return read_regular_file(path, text, err);
+	r = read_regular_file(path, &text, err);
+	return r < 0 ? r : parse(ret_replay, is_model, strbuf_cstr(&text), text.length, path, err);
 }
 
 int energy_replay_open(struct energy_replay **ret_replay, const char *path, struct errmsg *err)
 {
-	_cleanup_strbuf_ struct strbuf text = {0};
-	int r = read_file(path, &text, err);
-
-	if (r == 0)
-		r = energy_replay_parse(ret_replay, strbuf_cstr(&text), text.length, path, err);
-	return r;
+	return open_file(ret_replay, false, path, err);
 }
 
 int energy_model_open(struct energy_replay **ret_model, const char *path, struct errmsg *err)
 {
-	_cleanup_strbuf_ struct strbuf text = {0};
-	int r = read_file(path, &text, err);
-
-	if (r == 0)
-		r = energy_model_parse(ret_model, strbuf_cstr(&text), text.length, path, err);
-	return r;
+	return open_file(ret_model, true, path, err);
 }
 
 struct energy_replay *energy_replay_free(struct energy_replay *replay)

@@ -115,7 +115,8 @@ int energy_sampler_open(struct energy_sampler **ret_sampler,
 	if (!sampler)
 		return -ENOMEM;
 	sampler->place = options->place ? *options->place : energy_place_machine();
-	sampler->busy.fd = -1;
+	snprintf(path, sizeof(path), "%s/proc/stat", sampler->place.root);
+	busy_clock_open(&sampler->busy, path);
 	sampler->tick_ns = options->tick_ns;
 	sampler->opened_ns = monotonic_now_ns();
 	sampler->end_ns = UINT64_MAX;
@@ -131,8 +132,6 @@ int energy_sampler_open(struct energy_sampler **ret_sampler,
 	if (sampler->model)
 		sampler_adopt_model(sampler);
 	sampler_adopt_sources(sampler, sampler->opened_ns + options->wait_ns);
-	snprintf(path, sizeof(path), "%s/proc/stat", sampler->place.root);
-	busy_clock_open(&sampler->busy, path);
 	*ret_sampler = TAKE_PTR(sampler);
 	return 0;
 }

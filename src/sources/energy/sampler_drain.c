@@ -107,7 +107,8 @@ static int tell_interval(struct energy_sampler *sampler, struct rail *rail,
 	if (!sink || rail->twin_of >= 0)
 		return 0;
 	interval.domain = rail->sampled.domain.id;
-	interval.busy_ns = busy_clock_between(&sampler->busy, interval.start_ns, interval.end_ns);
+	interval.busy_ns = busy_clock_between(
+		&sampler->busy, rail->busy_group, interval.start_ns, interval.end_ns);
 	return sink->interval(sink->context, &interval);
 }
 
@@ -192,7 +193,7 @@ static int drain_model(
 
 		if (interval.end_ns > last_ns)
 			break;
-		busy_ns = busy_clock_between(&sampler->busy, interval.start_ns, interval.end_ns);
+		busy_ns = busy_clock_between(&sampler->busy, 0, interval.start_ns, interval.end_ns);
 		if (busy_ns == UINT64_MAX)
 			interval.gap = WIRE_ENERGY_READ_FAILED;
 		for (unsigned i = 0; r == 0 && i < sampler->model->domain_count; i++) {

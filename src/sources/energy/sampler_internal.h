@@ -20,6 +20,7 @@ struct rail {
 	int parent, twin_of;            /* indices in sampler.rails; -1 */
 	bool is_told;                   /* the sink knows the domain as it is now */
 	bool is_compared;               /* with its twin */
+	int busy_group;                 /* of busy_clock.h */
 	uint64_t until_ns;              /* handed over so far */
 	struct wire_energy_state state; /* of before the start, not handed over; domain 0: none */
 	uint32_t gaps;                  /* bits: enum wire_energy_gap */

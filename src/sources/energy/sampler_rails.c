@@ -61,6 +61,8 @@ static void fill_domain(struct rail *rail)
 		.cost_ns = rail->channel->cost_ns / rail->channel->found.count,
 		.relative_error = found->relative_error,
 		.idle_w = NAN,
+		.limit_w = found->limit_w,
+		.cpus = found->cpus,
 	};
 }
 
@@ -122,6 +124,7 @@ static void adopt(struct energy_sampler *sampler, struct channel *channel)
 		};
 		rail->twin_of = find_twin(sampler, rail);
 		fill_domain(rail);
+		rail->busy_group = busy_clock_group(&sampler->busy, found->rails[i].cpus);
 		sampler->rail_count++;
 	}
 	channel->is_adopted = true;
@@ -155,6 +158,7 @@ void sampler_adopt_replay(struct energy_sampler *sampler)
 			.sampled.domain = *domain,
 			.parent = (int)domain->parent - 1,
 			.twin_of = -1,
+			.busy_group = busy_clock_group(&sampler->busy, domain->cpus),
 		};
 		sampler->order[sampler->placed_count++] = i;
 	}

@@ -17,7 +17,8 @@
 #include "base/errmsg.h"
 #include "wire/energy.h"
 
-#define ENERGY_MAX_RAILS 32 /* of a source */
+#define ENERGY_MAX_RAILS 32   /* of a source */
+#define RAIL_CPUS_MAX    1280 /* holds every second one of 640 */
 /* Of a core, for each thread that reads: two of them and who takes what they read cost at most half
  * a percent. */
 #define ENERGY_SHARE 0.0018
@@ -55,10 +56,12 @@ struct energy_rail {
 	uint32_t encloses; /* ENERGY_PART() of what it contains of other sources */
 	bool may_rest;     /* takes nothing for long at times: the same value again is no fault */
 	uint64_t range;    /* of a counter: after this value it begins at 0 again; 0: it does not */
-	double nj_per_unit; /* of a counter */
-	double limit_w;     /* more than this is no measurement */
-	uint64_t period_ns; /* between two updates, as documented; 0: seen while reading */
+	double nj_per_unit;   /* of a counter */
+	double implausible_w; /* more than this is no measurement */
+	double limit_w;       /* what it is set to take at most; 0: not known */
+	uint64_t period_ns;   /* between two updates, as documented; 0: seen while reading */
 	double relative_error;
+	char cpus[RAIL_CPUS_MAX]; /* that it feeds, "0-7,16-23"; "": all, or not known */
 };
 
 struct energy_reading {

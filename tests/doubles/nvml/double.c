@@ -44,6 +44,7 @@ static void read_variable(const char *text)
 			strstr(text, "no-energy") ? NVML_NOT_SUPPORTED : NVML_OK;
 		nvml_double.gpu[i].instant_result =
 			strstr(text, "no-instant") ? NVML_NOT_SUPPORTED : NVML_OK;
+		nvml_double.gpu[i].enforced_milliwatts = number_after(text, "limit=", 0) * 1000;
 		nvml_double.gpu[i].major = 9;
 	}
 }
@@ -74,6 +75,8 @@ VISIBLE int nvmlDeviceGetTemperature(nvml_device device, unsigned sensor, unsign
 VISIBLE int nvmlDeviceGetClockInfo(nvml_device device, unsigned type, unsigned *mhz);
 VISIBLE int nvmlDeviceGetMigMode(nvml_device device, unsigned *current, unsigned *pending);
 VISIBLE int nvmlDeviceGetCudaComputeCapability(nvml_device device, int *major, int *minor);
+VISIBLE int nvmlDeviceGetEnforcedPowerLimit(nvml_device device, unsigned *milliwatts);
+VISIBLE int nvmlDeviceGetPowerManagementLimit(nvml_device device, unsigned *milliwatts);
 
 int nvmlInit_v2(void)
 {
@@ -187,4 +190,20 @@ int nvmlDeviceGetCudaComputeCapability(nvml_device device, int *major, int *mino
 	*major = nvml_double.gpu[index_of(device)].major;
 	*minor = nvml_double.gpu[index_of(device)].minor;
 	return NVML_OK;
+}
+
+static int tell_limit(unsigned limit, unsigned *milliwatts)
+{
+	*milliwatts = limit;
+	return limit ? NVML_OK : NVML_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetEnforcedPowerLimit(nvml_device device, unsigned *milliwatts)
+{
+	return tell_limit(nvml_double.gpu[index_of(device)].enforced_milliwatts, milliwatts);
+}
+
+int nvmlDeviceGetPowerManagementLimit(nvml_device device, unsigned *milliwatts)
+{
+	return tell_limit(nvml_double.gpu[index_of(device)].set_milliwatts, milliwatts);
 }

@@ -2,7 +2,8 @@
 /*
  * A stand-in for NVIDIA's management library, named as that one is, since it is opened by name. A
  * test that loads it sets `nvml_double`; other programs say in NVML_DOUBLE what there is: words of
- * "gpus=2", "watts=300", "mig", "no-energy", "no-instant", "hang", which blocks every reading.
+ * "gpus=2", "watts=300", "limit=700" (watts), "mig", "no-energy", "no-instant", "hang", which
+ * blocks every reading.
  */
 #pragma once
 
@@ -24,5 +25,6 @@ struct nvml_double {
 		bool is_mig;
 		int major, minor;   /* compute capability */
 		unsigned energy_us; /* what a reading of the counter costs */
+		unsigned enforced_milliwatts, set_milliwatts; /* power limits; 0: not supported */
 	} gpu[NVML_DOUBLE_GPUS];
 };
