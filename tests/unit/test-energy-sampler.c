@@ -466,6 +466,7 @@ static void test_a_costly_source_is_read_less_often(void **state _unused_)
 	assert_true(channel->cost_ns >= NS_PER_MS);
 	assert_true((double)channel->cost_ns / (double)channel->tick_ns <= ENERGY_SHARE ||
 		    channel->tick_ns == 10 * NS_PER_S);
+	assert_int_equal(channel->tick_ns % (10 * NS_PER_MS), 0); /* so that wakings are shared */
 	free(channel);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sources/energy/channel.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -107,7 +108,9 @@ void energy_channel_probe(struct energy_channel *channel)
 	uint64_t costs[PROBE_READINGS], steps[ENERGY_MAX_RAILS] = {0};
 	struct energy_reading readings[ENERGY_MAX_RAILS] = {0};
 	uint64_t watched_ns = 0;
-	double tick_ns;
+	uint64_t base_ns =
+		channel->wanted_tick_ns ? channel->wanted_tick_ns : channel->found.tick_ns;
+	double times;
 
 	for (unsigned i = 0; i < PROBE_READINGS; i++) {
 		uint64_t begin_ns = monotonic_now_ns();
@@ -119,10 +122,10 @@ void energy_channel_probe(struct energy_channel *channel)
 	channel->cost_ns = costs[PROBE_READINGS / 2];
 	if (channel->cost_ns < PROBE_NS / 4)
 		watched_ns = watch_steps(channel, steps);
-	tick_ns = ((double)channel->cost_ns + WAKE_NS) / ENERGY_SHARE;
-	channel->tick_ns =
-		channel->wanted_tick_ns ? channel->wanted_tick_ns : channel->found.tick_ns;
-	channel->tick_ns = MIN(MAX((uint64_t)tick_ns, channel->tick_ns), (uint64_t)TICK_MAX_NS);
+	/* A multiple of what it asks for: sources that share a thread are read in one waking. */
+	base_ns = MAX(base_ns, (uint64_t)NS_PER_MS);
+	times = ceil(((double)channel->cost_ns + WAKE_NS) / ENERGY_SHARE / (double)base_ns);
+	channel->tick_ns = MIN((uint64_t)times * base_ns, (uint64_t)TICK_MAX_NS);
 	for (unsigned i = 0; i < channel->found.count; i++) {
 		const struct energy_rail *rail = &channel->found.rails[i];
 		bool is_fast = rail->kind == ENERGY_COUNTER && steps[i] >= PROBE_STEPS;

@@ -2,9 +2,12 @@
 #include "sources/energy/worker.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -84,19 +87,17 @@ static uint64_t read_due(struct energy_worker *worker)
 	return next_ns;
 }
 
-/* False when the thread is to end. */
+/*
+ * False when the thread is to end. One system call: a condition would take its lock at each waking,
+ * and call the kernel again to let go of it.
+ */
 static bool wait_until(struct energy_worker *worker, uint64_t time_ns)
 {
 	struct timespec until = timespec_of(MIN(time_ns, monotonic_now_ns() + 3600 * NS_PER_S));
-	bool goes_on;
 
-	pthread_mutex_lock(&worker->lock);
-	while (!worker->should_end &&
-		pthread_cond_timedwait(&worker->changed, &worker->lock, &until) == 0)
-		;
-	goes_on = !worker->should_end;
-	pthread_mutex_unlock(&worker->lock);
-	return goes_on;
+	syscall(SYS_futex, &worker->should_end, FUTEX_WAIT_BITSET_PRIVATE, 0, &until, NULL,
+		FUTEX_BITSET_MATCH_ANY);
+	return !atomic_load(&worker->should_end);
 }
 
 static void say(struct energy_worker *worker, bool has_ended)
@@ -208,9 +209,9 @@ bool energy_worker_stop(struct energy_worker *worker, uint64_t deadline_ns)
 	struct timespec until = timespec_of(deadline_ns);
 	bool has_ended;
 
+	atomic_store(&worker->should_end, 1);
+	syscall(SYS_futex, &worker->should_end, FUTEX_WAKE_PRIVATE, 1);
 	pthread_mutex_lock(&worker->lock);
-	worker->should_end = true;
-	pthread_cond_broadcast(&worker->changed);
 	while (!worker->has_ended &&
 		pthread_cond_timedwait(&worker->changed, &worker->lock, &until) == 0)
 		;

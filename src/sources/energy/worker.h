@@ -13,8 +13,9 @@
 
 struct energy_worker {
 	pthread_mutex_t lock;
-	pthread_cond_t changed;     /* a channel's stage, should_end, has_ended */
-	bool should_end, has_ended; /* under the lock */
+	pthread_cond_t changed; /* a channel's stage, has_ended */
+	bool has_ended;         /* under the lock */
+	atomic_uint should_end; /* the thread waits on it */
 	atomic_uint references;
 	uint64_t used_ns, watched_ns; /* CPU time at the last look at it, and when that was */
 	double stretch; /* ticks are so many times longer, so that reading costs what it may */
