@@ -559,7 +559,7 @@ for thread in threads:
     sonde("record", "-o", capture, "--", "/usr/bin/python3", "-c", code, env=env, check=0)
     requests = report(capture, "--by", "token")["inference"]["requests"]
     assert sorted((row["id"], row["tokens"]) for row in requests) == [("1", 4), ("2", 4)]
-    assert all(row["time_to_first_token_ns"] > 0 and row["between_tokens"]["count"] == 3 for row in requests)
+    assert all(row["ttft_ns"] > 0 and row["between_tokens_ns"]["count"] == 3 for row in requests)
     ranges = report(capture, "--by", "range")["ranges"]["rows"]
     counts = {row["name"]: row["count"] for row in ranges if row["domain"] == "transformers"}
     assert counts == {"generate": 2, "prefill": 2, "decode": 2}

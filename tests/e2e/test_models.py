@@ -53,7 +53,7 @@ def test_layers_of_a_model_in_a_capture(sonde, report, transformers, tmp_path):
     assert 0 < inside <= rows["layer 1"]["total_ns"] and layers < rows["step"]["total_ns"]
     (request,) = report(capture, "--by", "token")["inference"]["requests"]
     assert request["tokens"] == 9 and request["between_tokens_ns"]["count"] == 8
-    assert request["time_to_first_token_ns"] > 0
+    assert request["ttft_ns"] > 0
     data = report(capture)
     assert data["layers"]["steps"] == 3 and data["layers"]["unwatched_steps"] == 6
     own = sum(row["own_ns"] for row in data["layers"]["rows"])
