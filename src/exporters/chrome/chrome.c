@@ -18,6 +18,7 @@
 #include "model/kinds.h"
 #include "model/trace_capture.h"
 #include "model/windows.h"
+#include "report/tables_json.h"
 
 struct slice {
 	uint64_t start_ns, end_ns;
@@ -182,16 +183,13 @@ static void add_slice_text(struct strbuf *out, const struct model *model, uint32
 	struct json_writer json = {.out = out};
 
 	json_begin_object(&json);
-	json_key(&json, "ph");
-	json_string(&json, "X");
+	json_member_text(&json, "ph", "X");
 	json_key(&json, "name");
 	json_string(&json, model_function_name(model, function));
-	json_key(&json, "cat");
-	json_string(&json, category(model, function));
+	json_member_text(&json, "cat", category(model, function));
 	json_key(&json, "args");
 	json_begin_object(&json);
-	json_key(&json, "module");
-	json_string(&json, model_function_module(model, function));
+	json_member_text(&json, "module", model_function_module(model, function));
 	json_key(&json, "self_samples");
 }
 
@@ -224,15 +222,12 @@ static void write_name(struct json_writer *json, const char *event, const char *
 	uint64_t process_number, const uint32_t *tid)
 {
 	json_begin_object(json);
-	json_key(json, "ph");
-	json_string(json, "M");
+	json_member_text(json, "ph", "M");
 	json_key(json, "name");
 	json_string(json, event);
-	json_key(json, "pid");
-	json_u64(json, process_number);
+	json_member_u64(json, "pid", process_number);
 	if (tid) {
-		json_key(json, "tid");
-		json_u64(json, *tid);
+		json_member_u64(json, "tid", *tid);
 	}
 	json_key(json, "args");
 	json_begin_object(json);
@@ -263,10 +258,8 @@ static void write_rank(struct json_writer *json, const struct model *model)
 		return;
 	json_key(json, "distributedInfo");
 	json_begin_object(json);
-	json_key(json, "rank");
-	json_u64(json, rank);
-	json_key(json, "world_size");
-	json_u64(json, world_size);
+	json_member_u64(json, "rank", rank);
+	json_member_u64(json, "world_size", world_size);
 	json_end_object(json);
 }
 
@@ -279,24 +272,19 @@ static int write_document(struct strbuf *out, const struct model *model,
 	int r;
 
 	json_begin_object(&json);
-	json_key(&json, "schemaVersion");
-	json_u64(&json, 1);
+	json_member_u64(&json, "schemaVersion", 1);
 	if (model->session.start_realtime_ns) {
-		json_key(&json, "baseTimeNanoseconds");
-		json_u64(&json, model->session.start_realtime_ns + clock.origin_ns -
-					model->session.start_time_ns - clock.first_ns);
+		json_member_u64(&json, "baseTimeNanoseconds",
+			model->session.start_realtime_ns + clock.origin_ns -
+				model->session.start_time_ns - clock.first_ns);
 	}
 	write_rank(&json, model);
-	json_key(&json, "displayTimeUnit");
-	json_string(&json, "ms");
+	json_member_text(&json, "displayTimeUnit", "ms");
 	json_key(&json, "otherData");
 	json_begin_object(&json);
-	json_key(&json, "title");
-	json_string(&json, export_title(model, options));
-	json_key(&json, "exporter");
-	json_string(&json, "sonde " SONDE_VERSION);
-	json_key(&json, "period_ns");
-	json_u64(&json, slices->period_ns);
+	json_member_text(&json, "title", export_title(model, options));
+	json_member_text(&json, "exporter", "sonde " SONDE_VERSION);
+	json_member_u64(&json, "period_ns", slices->period_ns);
 	json_end_object(&json);
 	r = chrome_add_device_names(&json, model);
 	if (r < 0)

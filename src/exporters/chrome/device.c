@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "model/trace_capture.h"
+#include "report/tables_json.h"
 
 /* Numbers that no pid, tid or earlier process has: chrome.c's begin here. */
 #define FIRST_NUMBER (1u << 30)
@@ -39,10 +40,8 @@ static void begin_event(struct tracks *tracks, const char *phase, const char *na
 	strbuf_add(tracks->json.out, ",\n");
 	tracks->json.has_items[0] = false; /* the comma is there */
 	json_begin_object(&tracks->json);
-	json_key(&tracks->json, "ph");
-	json_string(&tracks->json, phase);
-	json_key(&tracks->json, "name");
-	json_string(&tracks->json, name);
+	json_member_text(&tracks->json, "ph", phase);
+	json_member_text(&tracks->json, "name", name);
 }
 
 static void add_number(struct tracks *tracks, const char *key, uint64_t value)
@@ -189,8 +188,7 @@ static void add_work(struct tracks *tracks, const struct model_device_work *work
 	bool is_cuda = work->gpu != MODEL_NONE;
 
 	begin_event(tracks, "X", work->name);
-	json_key(json, "cat");
-	json_string(json, category(work));
+	json_member_text(json, "cat", category(work));
 	json_key(json, "args");
 	json_begin_object(json);
 	add_number(tracks, "device", device);
@@ -218,12 +216,10 @@ static void add_arrow_end(struct tracks *tracks, const char *phase, uint64_t cor
 	uint64_t time_ns, uint64_t process, uint64_t thread)
 {
 	begin_event(tracks, phase, "ac2g");
-	json_key(&tracks->json, "cat");
-	json_string(&tracks->json, "ac2g");
+	json_member_text(&tracks->json, "cat", "ac2g");
 	add_number(tracks, "id", correlation);
 	if (*phase == 'f') {
-		json_key(&tracks->json, "bp");
-		json_string(&tracks->json, "e");
+		json_member_text(&tracks->json, "bp", "e");
 	}
 	chrome_add_time(tracks->json.out, tracks->clock, time_ns);
 	add_place(tracks, process, thread);
@@ -265,8 +261,7 @@ static int add_call(
 	if (r == 0)
 		return 0;
 	begin_event(tracks, "X", trace_call_name(work));
-	json_key(&tracks->json, "cat");
-	json_string(&tracks->json, "cuda_runtime");
+	json_member_text(&tracks->json, "cat", "cuda_runtime");
 	json_key(&tracks->json, "args");
 	json_begin_object(&tracks->json);
 	add_number(tracks, "correlation", *ret_correlation);
@@ -289,8 +284,7 @@ static int add_wait(struct tracks *tracks, const struct model_device_wait *wait)
 	if (r < 0)
 		return r;
 	begin_event(tracks, "X", trace_wait_name(tracks->model, wait));
-	json_key(&tracks->json, "cat");
-	json_string(&tracks->json, "cuda_runtime");
+	json_member_text(&tracks->json, "cat", "cuda_runtime");
 	chrome_add_span(tracks->json.out, tracks->clock, wait->start_ns, wait->end_ns);
 	add_place(tracks, tracks->process_numbers[thread->process], launching_thread(thread));
 	json_end_object(&tracks->json);
@@ -309,10 +303,8 @@ static int add_memory(struct tracks *tracks, const struct model_device_memory *f
 	if (r < 0)
 		return r;
 	begin_event(tracks, "i", "[memory]");
-	json_key(json, "cat");
-	json_string(json, "cpu_instant_event");
-	json_key(json, "s");
-	json_string(json, "t");
+	json_member_text(json, "cat", "cpu_instant_event");
+	json_member_text(json, "s", "t");
 	json_key(json, "args");
 	json_begin_object(json);
 	add_number(tracks, "Device Type", TRACE_DEVICE_CUDA);
@@ -357,8 +349,7 @@ static int add_device_name(struct json_writer *json, struct intern *devices, con
 	if (r <= 0)
 		return r;
 	json_begin_object(json);
-	json_key(json, "id");
-	json_u64(json, number);
+	json_member_u64(json, "id", number);
 	json_key(json, "name");
 	json_string(json, name);
 	json_end_object(json);
