@@ -202,7 +202,8 @@ static int compare_sums(const void *left, const void *right)
 	return a->key.rank < b->key.rank ? -1 : a->key.rank > b->key.rank;
 }
 
-/* What the slowest rank has more of than the fastest, if it is at least a third of the spread. */
+/* What the slowest rank has more of than the fastest, where that is about as large as the spread.
+ */
 static void find_difference(
 	const struct ranks *ranks, const struct model *model, struct rank_row *row)
 {
@@ -215,13 +216,14 @@ static void find_difference(
 		[RANK_DIFFERENCE_WAIT] = {slow->wait_ns, fast->wait_ns},
 		[RANK_DIFFERENCE_DEVICE] = {slow->cost.device_busy_ns, fast->cost.device_busy_ns},
 	};
-	uint64_t most_ns = rank_row_spread_ns(ranks, row) / 3;
+	uint64_t spread_ns = rank_row_spread_ns(ranks, row), most_ns = spread_ns / 3;
 
 	for (int i = RANK_DIFFERENCE_CPU; i <= RANK_DIFFERENCE_DEVICE; i++) {
 		uint64_t of_slow = mean_ns(slow, sums_ns[i][0]),
 			 of_fast = mean_ns(fast, sums_ns[i][1]);
 
-		if (of_slow <= of_fast || of_slow - of_fast < most_ns)
+		if (of_slow <= of_fast || of_slow - of_fast < most_ns ||
+			of_slow - of_fast > spread_ns * 3)
 			continue;
 		row->difference = (enum rank_difference)i;
 		row->difference_ns = most_ns = of_slow - of_fast;

@@ -14,7 +14,7 @@
 
 /* What a rank may do more of. */
 enum rank_difference {
-	RANK_DIFFERENCE_UNKNOWN, /* none of these explains a third of it */
+	RANK_DIFFERENCE_UNKNOWN, /* none of these is about as large: a third to three times */
 	RANK_DIFFERENCE_CPU,
 	RANK_DIFFERENCE_WAIT,
 	RANK_DIFFERENCE_DEVICE,

@@ -33,7 +33,7 @@ static const struct report_column row_columns[] = {
 		.kind = REPORT_TEXT,
 		.hide = REPORT_HIDE_EMPTY,
 		.help = "what the slowest rank has more of on average, CPU time, waiting, device "
-			"work; null: none of them explains a third of the spread"},
+			"work; null: none of them is about as large as the spread"},
 	{.key = "difference_ns", .title = "", .kind = REPORT_NS, .hide = REPORT_HIDE_EMPTY},
 	{.title = "Ranks", .kind = REPORT_COUNT},
 	{.key = "kind", .title = "Kind", .kind = REPORT_TEXT, .help = "step, range"},
