@@ -12,6 +12,7 @@
 #include "analyses/device/queue.h"
 #include "analyses/path/critical_path.h"
 #include "analyses/program/ops.h"
+#include "analyses/program/ranks.h"
 #include "analyses/trace_view.h"
 
 struct trace_definitions {
@@ -26,6 +27,7 @@ struct trace_definitions {
 	int (*operators)(struct trace_ops *ops, const struct trace_view *view);
 	int (*paths)(struct critical_paths *paths, const struct trace_view *view,
 		const struct critical_path_options *options);
+	struct rank_definition ranks; /* what ranks are compared by */
 };
 
 extern const struct trace_definitions own_definitions;

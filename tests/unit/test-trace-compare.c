@@ -6,7 +6,6 @@
 #include "analyses/program/ranks.h"
 #include "analyses/program/sequences.h"
 #include "compat/hta/hta.h"
-#include "compat/hta/stragglers.h"
 
 static void view(struct trace_view *view, struct trace *trace, uint32_t rank, bool hta)
 {
@@ -52,7 +51,7 @@ static void ranks_that_begin_last_are_stragglers(void **state)
 		const struct rank_input input = {
 			.views = views,
 			.view_count = 3,
-			.definition = hta ? hta_stragglers : (struct rank_definition){0},
+			.definition = (hta ? &hta_definitions : &own_definitions)->ranks,
 		};
 		_cleanup_ranks_ struct ranks ranks = {0};
 

@@ -19,7 +19,6 @@
 #include "analyses/program/sequences.h"
 #include "compat/hta/diff.h"
 #include "compat/hta/hta.h"
-#include "compat/hta/stragglers.h"
 #include "importers/kineto/kineto.h"
 
 #define FORWARD "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
@@ -279,7 +278,8 @@ static void stragglers_are_those_of_hta(void **state)
 	_cleanup_trace_ struct trace *first = NULL, *second = NULL;
 	_cleanup_ranks_ struct ranks ranks = {0};
 	struct trace_view views[2] = {0};
-	struct rank_input input = {.views = views, .view_count = 2, .definition = hta_stragglers};
+	struct rank_input input = {
+		.views = views, .view_count = 2, .definition = hta_definitions.ranks};
 
 	load(&first, &views[0], "kineto/timeline_rank0.json.gz", 0);
 	load(&second, &views[1], "kineto/timeline_rank1.json.gz", 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "compat/hta/stragglers.h"
+#include "compat/hta/internal.h"
 
 #include <string.h>
 
-static bool is_collective(const struct trace_view *view, const struct trace_view_work *work)
+bool hta_is_collective(const struct trace_view *view, const struct trace_view_work *work)
 {
 	const struct trace_event *event = &view->trace->events.items[work->row];
 
@@ -11,5 +11,3 @@ static bool is_collective(const struct trace_view *view, const struct trace_view
 		       0 &&
 	       view->streams.items[work->stream].number > 0;
 }
-
-const struct rank_definition hta_stragglers = {.is_collective = is_collective, .candidates = 2};

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 
-#include "compat/hta/stragglers.h"
 #include "report/columns.h"
 #include "report/sections.h"
 
@@ -190,8 +189,8 @@ static int make(struct result *result, const struct report_input *input)
 	_cleanup_ranks_ struct ranks ranks = {0};
 	int r;
 
-	if (trace && trace->views->options.hta_compatible)
-		from.definition = hta_stragglers;
+	if (trace)
+		from.definition = trace->definitions->ranks;
 	r = ranks_init(&ranks, &from);
 	if (r < 0)
 		return r;
