@@ -71,6 +71,15 @@ bool trace_view_has(const struct trace_view *view, const struct trace_event *eve
 	return !view->left_out || !view->left_out[row_of(view, event)];
 }
 
+bool trace_view_is_of_thread(const struct trace_view *view, const struct trace_event *event)
+{
+	if (event->duration_ns == TRACE_NO_DURATION || !trace_view_has(view, event))
+		return false;
+	if (event->category == TRACE_OTHER)
+		return !event->category_name;
+	return event->category <= TRACE_DRIVER;
+}
+
 static bool is_step(const char *name)
 {
 	static const char beginning[] = "ProfilerStep#";

@@ -97,6 +97,12 @@ bool trace_step_number(const char *name, uint64_t *ret_number);
 /* Does the row count? For rows of devices and of threads alike. */
 bool trace_view_has(const struct trace_view *view, const struct trace_event *event);
 
+/*
+ * A row of a thread that lasts and counts: an operator, annotation, Python function or call. Files
+ * without categories have nothing but operators: PyTorch 1 without Kineto wrote them.
+ */
+bool trace_view_is_of_thread(const struct trace_view *view, const struct trace_event *event);
+
 /* What kind of work a device's row is, by its category and arguments: for trace_view_init(). */
 enum trace_kind trace_view_kind(const struct trace_view *view, const struct trace_event *event);
 

@@ -461,7 +461,7 @@ static int load_rows(struct model **ret_model, const char *const *paths, size_t 
 		.keep_arguments = keep_arguments,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
-	_cleanup_model_ struct model *model = calloc(1, sizeof(*model));
+	_cleanup_model_ struct model *model = model_new();
 	int r = model ? find_sources(&loading, paths, count, err) : -ENOMEM;
 
 	if (r == 0)

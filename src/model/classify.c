@@ -137,6 +137,48 @@ enum model_class classify_python(const char *file_name)
 	return is_standard_library(file_name) ? MODEL_CLASS_LIBRARY : MODEL_CLASS_USER;
 }
 
+/* Modules of the standard library that call a program's code, or are much called by it. */
+static const char *const standard_modules[] = {"_bootlocale", "_collections_abc", "_weakrefset",
+	"abc", "argparse", "ast", "asyncio", "base64", "bdb", "bisect", "bz2", "cProfile", "codecs",
+	"collections", "concurrent", "configparser", "contextlib", "copy", "copyreg", "csv",
+	"ctypes", "dataclasses", "datetime", "decimal", "email", "encodings", "enum", "fractions",
+	"functools", "genericpath", "glob", "gzip", "hashlib", "heapq", "hmac", "html", "http",
+	"importlib", "inspect", "io", "ipaddress", "json", "linecache", "logging", "lzma",
+	"multiprocessing", "ntpath", "numbers", "operator", "os", "pathlib", "pdb", "pickle",
+	"pkgutil", "platform", "posixpath", "pprint", "pstats", "queue", "random", "re", "reprlib",
+	"runpy", "selectors", "shutil", "signal", "site", "socket", "socketserver", "sqlite3",
+	"sre_compile", "sre_parse", "ssl", "statistics", "string", "struct", "subprocess",
+	"sysconfig", "tarfile", "tempfile", "textwrap", "threading", "tokenize", "traceback",
+	"tracemalloc", "types", "typing", "unittest", "urllib", "uuid", "warnings", "weakref",
+	"xml", "zipfile", "zipimport"};
+
+static bool is_standard_module(const char *path)
+{
+	size_t length = strcspn(path, "/.");
+
+	for (size_t i = 0; i < ARRAY_SIZE(standard_modules); i++) {
+		if (strlen(standard_modules[i]) == length &&
+			strncmp(path, standard_modules[i], length) == 0)
+			return true;
+	}
+	return false;
+}
+
+enum model_class classify_trimmed_python(const char *file_name)
+{
+	bool is_installed = starts_with(file_name, "site-packages/") ||
+			    starts_with(file_name, "dist-packages/");
+	const char *package = is_installed ? strchr(file_name, '/') + 1 : file_name;
+
+	if (file_name[0] == '/' || file_name[0] == '<')
+		return classify_python(file_name);
+	if (starts_with(package, "sonde/"))
+		return MODEL_CLASS_SONDE;
+	if (is_framework_package(package))
+		return MODEL_CLASS_FRAMEWORK;
+	return is_installed || is_standard_module(package) ? MODEL_CLASS_LIBRARY : MODEL_CLASS_USER;
+}
+
 static bool is_interpreter(const char *name)
 {
 	if (starts_with(name, "libpython"))

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "../unit/kineto-text.h"
+#include "analyses/program/trace_programs.h"
+#include "model/weigh.h"
 #include "target.h"
 
 #define WINDOWS_MAX 512
@@ -42,6 +44,34 @@ static void check_trace(const struct trace *trace)
 	free(parents);
 }
 
+/* Of any rows there are stacks, and device work keeps its time in them. */
+static void check_stacks(const struct trace *trace)
+{
+	const struct trace_view_options options = {0};
+	_cleanup_trace_view_ struct trace_view view = {0};
+	_cleanup_model_ struct model *model = model_new();
+	uint64_t works_ns = 0, weighed_ns = 0;
+
+	if (!model || trace_view_init(&view, trace, 0, &options) < 0 ||
+		trace_programs_fill_stacks(model, &view, 1, true, NULL) < 0)
+		return;
+	array_foreach (&model->samples, sample) {
+		check(sample->count > 0 && sample->stack < model->stacks.count);
+		check(sample->thread < model->threads.count);
+	}
+	array_foreach (&model->stacks, stack) {
+		for (uint32_t i = 0; i < stack->count; i++)
+			check(model->stack_frames.items[stack->first + i] < model->frames.count);
+	}
+	array_foreach (&view.works, work)
+		works_ns += (uint64_t)work->end_ns - (uint64_t)work->start_ns;
+	if (model_weigh(model, MODEL_WEIGHT_GPU) < 0)
+		return;
+	array_foreach (&model->samples, sample)
+		weighed_ns += sample->count;
+	check(weighed_ns == works_ns);
+}
+
 static void check_same(const struct trace *a, const struct trace *b)
 {
 	_cleanup_strbuf_ struct strbuf left = {0}, right = {0};
@@ -68,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	if (kineto_parse_text(&trace, text, length, length, SIZE_MAX, true) < 0)
 		return 0;
 	check_trace(trace);
+	check_stacks(trace);
 	if (kineto_parse_text(&windows, text, length, step, SIZE_MAX, true) == 0)
 		check_same(trace, windows);
 	if (kineto_parse_parts(&parts, text, length, step, true) == 0)

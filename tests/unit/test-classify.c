@@ -60,6 +60,32 @@ static void test_python_files(void **state)
 	}
 }
 
+/* As PyTorch's profiler names files: without the folder of sys.path. */
+static void test_trimmed_python_files(void **state)
+{
+	static const struct expectation files[] = {
+		{"train.py", MODEL_CLASS_USER},
+		{"model/layers.py", MODEL_CLASS_USER},
+		{"torch/nn/modules/module.py", MODEL_CLASS_FRAMEWORK},
+		{"vllm/worker/model_runner.py", MODEL_CLASS_FRAMEWORK},
+		{"torchlike.py", MODEL_CLASS_USER},
+		{"threading.py", MODEL_CLASS_LIBRARY},
+		{"multiprocessing/process.py", MODEL_CLASS_LIBRARY},
+		{"site-packages/yaml/loader.py", MODEL_CLASS_LIBRARY},
+		{"dist-packages/numpy/core/numeric.py", MODEL_CLASS_FRAMEWORK},
+		{"sonde/hooks/wrap.py", MODEL_CLASS_SONDE},
+		{"<string>", MODEL_CLASS_LIBRARY},
+		{"/usr/lib/python3.11/threading.py", MODEL_CLASS_LIBRARY},
+		{"/home/me/torch/mine.py", MODEL_CLASS_USER},
+		{"", MODEL_CLASS_USER},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		print_message("%s\n", files[i].path);
+		assert_int_equal(classify_trimmed_python(files[i].path), files[i].class);
+	}
+}
+
 static void test_native_files(void **state)
 {
 	static const struct expectation files[] = {
@@ -111,6 +137,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_python_files),
+		cmocka_unit_test(test_trimmed_python_files),
 		cmocka_unit_test(test_native_files),
 		cmocka_unit_test(test_names),
 	};

@@ -49,16 +49,6 @@ static bool is_working_annotation(const char *name)
 	return false;
 }
 
-/* Files without categories have nothing but operators: PyTorch 1 without Kineto wrote them. */
-static bool is_host_row(const struct trace_view *view, const struct trace_event *event)
-{
-	if (event->duration_ns == TRACE_NO_DURATION || !trace_view_has(view, event))
-		return false;
-	if (event->category == TRACE_OTHER)
-		return !event->category_name;
-	return event->category <= TRACE_DRIVER;
-}
-
 static bool counts(const struct trace_view *view, const struct trace_event *event)
 {
 	if (begins_with(trace_text(view->trace, event->name), "ProfilerStep#"))
@@ -187,7 +177,7 @@ static int add_thread(struct sweep *sweep, uint32_t index)
 		const struct trace_event *event =
 			&trace->events.items[trace->rows.items[track->first + i]];
 
-		if (!is_host_row(sweep->view, event))
+		if (!trace_view_is_of_thread(sweep->view, event))
 			continue;
 		if (!thread) {
 			r = array_append(

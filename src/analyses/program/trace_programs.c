@@ -2,8 +2,11 @@
 #include "analyses/program/trace_programs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "analyses/program/trace_idle.h"
 
 /* The model's time of the first row: 0 would be a time that is not known. */
 #define ORIGIN_NS 1
@@ -13,6 +16,9 @@ struct making {
 	const struct trace_view *views; /* the first one's base is that of all */
 	size_t count;
 	int64_t first_ns;
+	struct trace_stacks *stacks; /* NULL: none are wanted */
+	bool wants_thread_time;
+	struct idle_spans *idle; /* NULL: it is not wanted */
 };
 
 static int keep(struct model *model, const char *text, const char **ret_text)
@@ -31,17 +37,19 @@ static bool is_annotation(const struct trace_view *view, const struct trace_even
 	return event->category == TRACE_USER_ANNOTATION && trace_view_has(view, event);
 }
 
-/* Times of ranks have one base: see struct trace. */
+/* Times of ranks have one base: see struct trace. Unsigned: those of damaged files may wrap. */
 static int64_t common_ns(const struct making *making, const struct trace_view *view, int64_t ns)
 {
-	return ns + (int64_t)(view->trace->base_ns - making->views->trace->base_ns);
+	return (int64_t)((uint64_t)ns + view->trace->base_ns - making->views->trace->base_ns);
 }
 
 static uint64_t model_ns(const struct making *making, const struct trace_view *view, int64_t ns)
 {
-	int64_t since_ns = common_ns(making, view, ns) - making->first_ns;
+	int64_t since_ns = common_ns(making, view, ns);
 
-	return ORIGIN_NS + (uint64_t)MAX(since_ns, 0);
+	if (since_ns <= making->first_ns)
+		return ORIGIN_NS;
+	return ORIGIN_NS + ((uint64_t)since_ns - (uint64_t)making->first_ns);
 }
 
 static void find_first(struct making *making)
@@ -66,30 +74,60 @@ static uint32_t number_of(int64_t number)
 	return number > 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-/* The one that has the first annotation. */
+/* The thread that has the first annotation, or else the first row. */
+static const struct trace_track *first_track(const struct trace_view *view)
+{
+	const struct trace_event *first = NULL;
+
+	array_foreach (&view->trace->events, event) {
+		if (is_annotation(view, event))
+			return &view->trace->tracks.items[event->track];
+		if (!first && trace_view_is_of_thread(view, event))
+			first = event;
+	}
+	return first ? &view->trace->tracks.items[first->track] : NULL;
+}
+
+/* "pid 12" where it has no name, as in recordings. */
+static int name_process(struct making *making, const struct trace_view *view,
+	const struct trace_track *track, const char **ret_name)
+{
+	const char *name = track ? trace_text(view->trace, track->process_name) : "";
+	char text[32];
+
+	if (*name || !track || track->pid == TRACE_NO_NUMBER)
+		return keep(making->model, name, ret_name);
+	snprintf(text, sizeof(text), "pid %lld", (long long)track->pid);
+	return keep(making->model, text, ret_name);
+}
+
 static int add_process(struct making *making, const struct trace_view *view)
 {
 	bool has_rank = view->trace->rank != MODEL_NONE || making->count > 1;
+	const struct trace_track *track = first_track(view);
 	struct model_process process = {
+		.pid = track ? number_of(track->pid) : 0,
 		.command_line = "",
 		.cgroup = "",
 		.host = "",
 		.rank = has_rank ? view->rank : MODEL_NONE,
 		.world_size = view->trace->world_size,
 	};
-	const struct trace_track *track = NULL;
-	int r;
+	int r = name_process(making, view, track, &process.name);
 
-	array_foreach (&view->trace->events, event) {
-		if (is_annotation(view, event)) {
-			track = &view->trace->tracks.items[event->track];
-			break;
-		}
-	}
-	process.pid = track ? number_of(track->pid) : 0;
-	r = keep(making->model, track ? trace_text(view->trace, track->process_name) : "",
-		&process.name);
 	return r < 0 ? r : array_append(&making->model->processes, process);
+}
+
+static int name_thread(struct making *making, const struct trace_view *view,
+	const struct trace_track *track, const char **ret_name)
+{
+	const char *name = trace_text(view->trace, track->thread_name);
+	char text[32];
+
+	if (*name || track->tid == TRACE_NO_NUMBER)
+		return keep(making->model, name, ret_name);
+	snprintf(text, sizeof(text), "tid %lld", (long long)track->tid);
+	return keep(making->model, text, ret_name);
 }
 
 /* One of each track, in the tracks' order. */
@@ -101,8 +139,7 @@ static int add_threads(struct making *making, const struct trace_view *view, uin
 		struct model_thread thread = {.tid = number_of(track->tid), .process = process};
 
 		if (r == 0)
-			r = keep(making->model, trace_text(view->trace, track->thread_name),
-				&thread.name);
+			r = name_thread(making, view, track, &thread.name);
 		if (r == 0)
 			r = array_append(&making->model->threads, thread);
 	}
@@ -181,25 +218,46 @@ static enum wire_device_kind kind_of(const struct trace_event *event)
 						 : WIRE_DEVICE_COPY;
 }
 
+/* Who launched it; what nobody did in the trace is its stream's own. */
+static int find_launch(struct making *making, const struct trace_view *view,
+	const struct trace_view_work *row, uint32_t first_thread, struct model_device_work *work)
+{
+	const struct trace_event *launch;
+
+	if (row->launch == MODEL_NONE) {
+		work->thread = first_thread + view->trace->events.items[row->row].track;
+		return 0;
+	}
+	launch = &view->trace->events.items[row->launch];
+	work->thread = first_thread + launch->track;
+	work->launch_ns = model_ns(making, view, trace_view_start_ns(view, launch));
+	if (!making->stacks)
+		return 0;
+	return trace_stacks_get(making->stacks, making->stacks->by_row[row->launch], &work->stack);
+}
+
 static int add_work(struct making *making, const struct trace_view *view,
 	const struct trace_view_work *row, uint32_t process, uint32_t first_thread)
 {
-	const struct trace_event *launch = &view->trace->events.items[row->launch];
 	const struct trace_event *event = &view->trace->events.items[row->row];
+	const struct trace_work *detail = trace_work(view->trace, event);
 	struct model_device_work work = {
 		.start_ns = model_ns(making, view, row->start_ns),
 		.end_ns = model_ns(making, view, row->end_ns),
-		.launch_ns = model_ns(making, view, trace_view_start_ns(view, launch)),
 		.process = process,
-		.thread = first_thread + launch->track,
 		.stack = MODEL_NONE,
-		.launch_stack = MODEL_NONE,
 		.kind = (uint8_t)kind_of(event),
 		.gpu = MODEL_NONE,
+		.replayed = detail && detail->graph,
 	};
 	_cleanup_strbuf_ struct strbuf device = {0};
-	int r;
+	int r = find_launch(making, view, row, first_thread, &work);
 
+	if (r < 0)
+		return r;
+	if (work.stack == MODEL_NONE)
+		work.unattributed = MODEL_NO_STACK;
+	work.launch_stack = work.stack;
 	work.end_ns = MAX(work.start_ns, work.end_ns);
 	strbuf_addf(&device, "%u of rank %u", view->streams.items[row->stream].device, view->rank);
 	r = strbuf_status(&device);
@@ -210,11 +268,86 @@ static int add_work(struct making *making, const struct trace_view *view,
 	return r < 0 ? r : array_append(&making->model->device_works, work);
 }
 
+/* Of a work without a launch nothing but its stack's absence is known. */
+static bool is_wanted(const struct making *making, const struct trace_view_work *work)
+{
+	return !work->is_wait && (making->stacks || work->launch != MODEL_NONE);
+}
+
 static int compare_works(const void *left, const void *right)
 {
 	const struct model_device_work *a = left, *b = right;
 
 	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+/* ---- threads' time ---- */
+
+static int add_stretch(struct making *making, const struct trace_view *view,
+	const struct trace_stretch *stretch, uint32_t first_thread)
+{
+	uint64_t duration_ns = (uint64_t)(stretch->end_ns - stretch->start_ns);
+	struct model_sample sample = {
+		.time_ns = model_ns(making, view, stretch->start_ns),
+		.thread = first_thread + stretch->track,
+		.gil_holder = MODEL_NONE,
+		.count = duration_ns,
+		.duration_ns = duration_ns,
+	};
+	int r = trace_stacks_get(making->stacks, stretch->place, &sample.stack);
+
+	return r < 0 ? r : array_append(&making->model->samples, sample);
+}
+
+static int compare_samples(const void *left, const void *right)
+{
+	const struct model_sample *a = left, *b = right;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->thread < b->thread ? -1 : a->thread > b->thread;
+}
+
+/* ---- idle devices ---- */
+
+static int add_idle_part(struct making *making, const struct trace_view *view,
+	const struct trace_idle_part *part, uint32_t process, uint32_t first_thread)
+{
+	struct model_span span = {
+		.start_ns = model_ns(making, view, part->start_ns),
+		.end_ns = model_ns(making, view, part->end_ns),
+		.process = process,
+		.thread = first_thread + part->track,
+		.leaf = device_idle_cause_leaf(part->cause),
+	};
+	int r = trace_stacks_get(making->stacks, part->place, &span.stack);
+
+	return r < 0 ? r : array_append(&making->idle->items, span);
+}
+
+static int add_idle(struct making *making, const struct trace_view *view, uint32_t process,
+	uint32_t first_thread)
+{
+	_cleanup_trace_idle_ struct trace_idle idle = {0};
+	int r = trace_idle_find(&idle, making->stacks, view);
+
+	for (size_t i = 0; r == 0 && i < idle.parts.count; i++)
+		r = add_idle_part(making, view, &idle.parts.items[i], process, first_thread);
+	return r;
+}
+
+/* What is made of the view's stacks. */
+static int add_stacks(struct making *making, const struct trace_view *view, uint32_t process,
+	uint32_t first_thread)
+{
+	const struct trace_stacks *stacks = making->stacks;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && making->wants_thread_time && i < stacks->stretches.count; i++)
+		r = add_stretch(making, view, &stacks->stretches.items[i], first_thread);
+	if (r == 0 && making->idle)
+		r = add_idle(making, view, process, first_thread);
+	return r;
 }
 
 /* ---- all of it ---- */
@@ -227,15 +360,20 @@ static int add_view(struct making *making, const struct trace_view *view)
 
 	if (r == 0)
 		r = add_threads(making, view, process);
+	if (r == 0 && making->stacks)
+		r = trace_stacks_find(
+			making->stacks, view, making->wants_thread_time || making->idle);
 	array_foreach (&view->trace->events, event) {
 		if (r == 0 && is_annotation(view, event))
 			r = add_annotation(making, view, event, process, first_thread);
 	}
 	array_foreach (&view->works, work) {
-		if (r == 0 && work->launch != MODEL_NONE && !work->is_wait)
+		if (r == 0 && is_wanted(making, work))
 			r = add_work(making, view, work, process, first_thread);
 	}
-	return r;
+	if (r < 0 || !making->stacks)
+		return r;
+	return add_stacks(making, view, process, first_thread);
 }
 
 #define SORT(array, compare)                                                                       \
@@ -244,21 +382,45 @@ static int add_view(struct making *making, const struct trace_view *view)
 			qsort((array)->items, (array)->count, sizeof(*(array)->items), compare);   \
 	} while (0)
 
-int trace_programs_fill(struct model *model, const struct trace_view *views, size_t count)
+static int fill(struct making *making)
 {
-	struct making making = {.model = model, .views = views, .count = count};
+	struct model *model = making->model;
 	int r = 0;
 
 	if (model->processes.count)
 		return 0;
-	find_first(&making);
-	for (size_t i = 0; r == 0 && i < count; i++)
-		r = add_view(&making, &views[i]);
+	find_first(making);
+	for (size_t i = 0; r == 0 && i < making->count; i++)
+		r = add_view(making, &making->views[i]);
 	if (r < 0)
 		return r;
 	model->session.start_time_ns = ORIGIN_NS;
 	SORT(&model->ranges, compare_ranges);
 	SORT(&model->steps, compare_steps);
 	SORT(&model->device_works, compare_works);
+	SORT(&model->samples, compare_samples);
 	return 0;
+}
+
+int trace_programs_fill(struct model *model, const struct trace_view *views, size_t count)
+{
+	struct making making = {.model = model, .views = views, .count = count};
+
+	return fill(&making);
+}
+
+int trace_programs_fill_stacks(struct model *model, const struct trace_view *views, size_t count,
+	bool wants_thread_time, struct idle_spans *idle)
+{
+	_cleanup_trace_stacks_ struct trace_stacks stacks = {.frames.model = model};
+	struct making making = {
+		.model = model,
+		.views = views,
+		.count = count,
+		.stacks = &stacks,
+		.wants_thread_time = wants_thread_time,
+		.idle = idle,
+	};
+
+	return fill(&making);
 }

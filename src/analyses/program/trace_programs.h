@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "analyses/device/idle_spans.h"
 #include "analyses/trace_view.h"
 
 /*
@@ -14,3 +15,14 @@
  * processes: of a recording, or filled before. Returns 0 or -ENOMEM.
  */
 int trace_programs_fill(struct model *model, const struct trace_view *views, size_t count);
+
+/*
+ * The same, with stacks (program/trace_stacks.h): all device work has that of its launch; what has
+ * no launch in the trace is on the thread of its stream. With `wants_thread_time` there are
+ * samples, one for each stretch of time in which a thread was in one row and in no inner one, which
+ * count and last its nanoseconds. What the thread ran of them and what it waited a trace does not
+ * tell. `idle`, where it is not NULL, gets the time that devices were idle, by what the thread was
+ * in that launched the next work.
+ */
+int trace_programs_fill_stacks(struct model *model, const struct trace_view *views, size_t count,
+	bool wants_thread_time, struct idle_spans *idle);
