@@ -14,6 +14,8 @@
 #include "cli/output.h"
 #include "exporters/exporter.h"
 #include "load/load.h"
+#include "load/trace_samples.h"
+#include "report/rows.h"
 
 static struct {
 	struct selection selection;
@@ -66,35 +68,67 @@ static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
 
 static int check_foreign(const char *path, const struct exporter *exporter, struct errmsg *err)
 {
+	if (exporter->is_weighed && arguments.selection.window)
+		return errmsg_set(err, -EINVAL,
+			"--window: %s is another tool's trace and has no windows: choose a time "
+			"with --time",
+			path);
+	if (exporter->is_weighed)
+		return 0;
 	if (!exporter->takes_traces)
 		return errmsg_set(err, -EINVAL,
 			"%s holds the trace of another tool, without samples, and -f %s is for "
-			"recordings: use -f chrome, -f pftrace or -f chakra, or sonde report",
+			"recordings: use -f flamegraph, folded, speedscope or pprof for its "
+			"stacks, -f chrome, pftrace or chakra for its rows, or sonde report",
 			path, exporter->name);
 	if (selection_first_filter(&arguments.selection))
 		return errmsg_set(err, -EINVAL,
-			"filters select samples of recordings, and %s holds the trace of another "
-			"tool: leave them out",
-			path);
+			"filters select samples, and -f %s writes the rows of %s, which is "
+			"another tool's trace: leave them out",
+			exporter->name, path);
 	return 0;
+}
+
+/* Another tool's trace as stacks. */
+static int weigh_foreign(
+	struct model *model, const char *path, struct strbuf *notes, struct errmsg *err)
+{
+	static const struct trace_view_options whole = {0};
+	_cleanup_trace_report_ struct trace_report rows = {0};
+	_cleanup_idle_spans_ struct idle_spans idle = {0};
+	int r = trace_report_init(&rows, model, &whole, UINT64_MAX, err);
+
+	if (r == 0)
+		r = fill_trace_samples(
+			model, rows.views, rows.count, &arguments.shown, path, &idle, err);
+	if (r == 0)
+		r = selection_narrow(&arguments.selection, model, err);
+	if (r == 0)
+		r = weigh_capture(model, &arguments.shown, &idle, NULL, err);
+	if (r == 0 && shown_weight(&arguments.shown) == MODEL_WEIGHT_WALL)
+		strbuf_add(notes, "A trace has no samples: this is how long threads were in "
+				  "operators, calls, annotations and Python functions, running or "
+				  "waiting.");
+	return r;
 }
 
 /* With what the filters leave of it. */
 static int load(const char *path, const struct exporter *exporter, struct model **ret_model,
-	struct energy_use *ret_energy, struct errmsg *err)
+	struct energy_use *ret_energy, struct strbuf *notes, struct errmsg *err)
 {
 	const struct load_options options = {
 		.shown = &arguments.shown,
 		.selection = &arguments.selection,
-		.keep_arguments = true,
+		.keep_arguments = !exporter->is_weighed,
 	};
-	int r = 0;
+	bool is_foreign = trace_file_is_trace(trace_file_of(path));
+	int r = is_foreign ? check_foreign(path, exporter, err) : 0;
 
-	if (trace_file_is_trace(trace_file_of(path)))
-		r = check_foreign(path, exporter, err);
 	if (r == 0)
 		r = load_model(ret_model, &path, 1, &options, err);
-	if (r == 0)
+	if (r == 0 && is_foreign && exporter->is_weighed)
+		r = weigh_foreign(*ret_model, path, notes, err);
+	else if (r == 0)
 		r = select_and_weigh(
 			*ret_model, &arguments.shown, &arguments.selection, ret_energy, err);
 	if (r == 0 && exporter->needs_rows && model_make_rows(*ret_model) < 0)
@@ -123,7 +157,7 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 
 	if (selection_check(&arguments.selection, exporter->shows, err) < 0)
 		return -EINVAL;
-	r = load(capture, exporter, &model, &energy, err);
+	r = load(capture, exporter, &model, &energy, notes, err);
 	if (r < 0)
 		return r;
 	if (exporter->has_events)
@@ -138,18 +172,8 @@ static int export(const char *capture, const struct exporter *exporter, const ch
 /* Formats of which every figure is a weight, or has its own. */
 static int check_weight(const struct exporter *exporter, struct errmsg *err)
 {
-	static const char *const weighed[] = {
-		"folded", "flamegraph", "speedscope", "pprof", "perf-script"};
-
-	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
+	if (exporter->is_weighed || shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
 		return 0;
-	if (shown_weight(&arguments.shown) == MODEL_WEIGHT_ENERGY &&
-		strcmp(exporter->name, "csv") == 0)
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(weighed); i++) {
-		if (strcmp(exporter->name, weighed[i]) == 0)
-			return 0;
-	}
 	return errmsg_set(err, -EINVAL,
 		"--weight %s is not for the format %s: use it with flamegraph, folded, speedscope "
 		"or "
@@ -256,12 +280,16 @@ const struct command export_command = {
 		"  jsonl       every event as one JSON object a line, in order of time\n"
 		"  perf-script samples as perf script prints them, for tools that read that\n"
 		"  vllm-csv    a folder of tables of what vLLM did\n\n"
-		"CAPTURE may be a trace of the PyTorch profiler, or a folder of them, for chrome "
-		"and pftrace. The capture itself opens in ui.perfetto.dev too. Every format holds "
-		"the same "
-		"samples; the same capture and options give the same file.",
+		"CAPTURE may be a trace of the PyTorch profiler, or a folder of them: for chrome, "
+		"pftrace and chakra, and for the formats of stacks, where --weight gpu is the "
+		"time of device work by what launched it, and wall how long threads were in "
+		"operators, calls and Python functions. The capture itself opens in "
+		"ui.perfetto.dev too. Every format holds the same samples; the same capture and "
+		"options give the same file.",
 	.examples = "sonde export -f flamegraph sonde.pftrace\n    Writes sonde.svg.\n"
 		    "sonde export -f folded -o - sonde.pftrace | grep malloc\n    Stacks as text.\n"
+		    "sonde export -f flamegraph --weight gpu trace.json.gz\n    Kernels of a "
+		    "PyTorch trace, below what launched them.\n"
 		    "sonde export -o run.pb.gz sonde.pftrace && go tool pprof -http=: run.pb.gz\n"
 		    "    In pprof's page.",
 	.options = export_options,

@@ -171,12 +171,18 @@ static int run_regress(int count, char **positional)
 /* The first option that was given and is of recordings alone; NULL: none. */
 static const char *option_of_recordings(void)
 {
-	const char *filter = selection_first_filter(&arguments.selection);
-
 	if (arguments.baselines.count)
 		return "--regress";
 	if (first_inference_option())
 		return first_inference_option();
+	return arguments.selection.window ? "--window" : NULL;
+}
+
+/* The first option that was given and is about samples; NULL: none. */
+static const char *option_of_samples(void)
+{
+	const char *filter = selection_first_filter(&arguments.selection);
+
 	if (filter)
 		return filter;
 	if (arguments.shown.stacks)
@@ -216,13 +222,21 @@ static int check_choice(struct errmsg *err)
 
 static int check_foreign(const char *path, struct errmsg *err)
 {
+	const struct report_section *wanted =
+		arguments.by ? report_section_find(arguments.by, REPORT_OF_FOREIGN) : NULL;
 	_cleanup_strbuf_ struct strbuf sections = {0};
 
 	if (option_of_recordings())
 		return errmsg_set(err, -EINVAL,
 			"%s is for recordings, not for traces such as %s: leave it out",
 			option_of_recordings(), path);
-	if (!arguments.by || report_section_find(arguments.by, REPORT_OF_FOREIGN))
+	if (option_of_samples() && !(wanted && wanted->is_weighed))
+		return errmsg_set(err, -EINVAL,
+			"%s is for tables of samples, which of traces such as %s are made for "
+			"--by function, line, module, class, stack, thread and process: give one, "
+			"or leave it out",
+			option_of_samples(), path);
+	if (!arguments.by || wanted)
 		return 0;
 	for (const struct report_section *const *section = report_sections; *section; section++) {
 		if ((*section)->by && ((*section)->needs & REPORT_OF_FOREIGN))

@@ -8,6 +8,7 @@
 #include "analyses/program/trace_programs.h"
 #include "cli/command.h"
 #include "load/load.h"
+#include "load/trace_samples.h"
 #include "report/counts.h"
 
 /* The report of one model, while it is made. */
@@ -72,6 +73,21 @@ static unsigned needs_of(const struct making *making)
 	return is_foreign ? needs | REPORT_NEEDS_ROWS : needs;
 }
 
+/* Of another tool's trace, the stacks that it has in place of samples. */
+static int fill_samples(struct making *making)
+{
+	const struct report_arguments *arguments = making->arguments;
+	int r = fill_trace_samples(making->model, making->rows.views, making->rows.count,
+		arguments->shown, making->path, &making->idle, making->err);
+
+	if (r == 0)
+		r = selection_narrow(arguments->selection, making->model, making->err);
+	if (r < 0)
+		return r;
+	selected_done(&making->selected);
+	return selection_apply(arguments->selection, making->model, &making->selected, making->err);
+}
+
 static int fill(struct making *making)
 {
 	const struct report_arguments *arguments = making->arguments;
@@ -87,6 +103,8 @@ static int fill(struct making *making)
 	if (r < 0)
 		return r;
 	making->rows.choice = arguments->choice;
+	if (model_is_foreign(making->model) && (needs & REPORT_NEEDS_SAMPLES))
+		return fill_samples(making);
 	if ((needs & REPORT_NEEDS_PROGRAMS) &&
 		trace_programs_fill(making->model, making->rows.views, making->rows.count) < 0)
 		return errmsg_set(making->err, -ENOMEM, "memory ran out while making steps");

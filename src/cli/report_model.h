@@ -11,7 +11,7 @@
 #include "report/rows.h"
 
 struct report_arguments {
-	const struct shown_options *shown;
+	struct shown_options *shown; /* of another tool's trace, cpu becomes wall */
 	struct selection *selection; /* its weight is set when samples are weighed */
 	const char *by;              /* --by; NULL: all sections */
 	enum breakdown_sort sort;

@@ -51,6 +51,7 @@ struct exporter {
 	const char *extension;     /* of the default file name, or folder's, with the dot */
 	bool takes_traces;         /* also another tool's: see model_is_foreign() */
 	bool needs_rows;           /* of recordings, too: model_make_rows() comes before */
+	bool is_weighed;           /* stacks, by --weight: of other tools' traces, too */
 	enum selection_kind shows; /* which filters it honours; zero: those of samples */
 	bool has_events;           /* beside samples: device work, ranges, steps … */
 	bool is_binary;            /* not for a terminal */

@@ -70,5 +70,6 @@ const struct exporter folded_exporter = {
 	.name = "folded",
 	.description = "one line per stack and its samples, for flame graph tools",
 	.extension = ".folded",
+	.is_weighed = true,
 	.export = folded_export,
 };

@@ -67,5 +67,6 @@ const struct exporter perf_script_exporter = {
 	.name = "perf-script",
 	.description = "samples as perf script prints them, for tools that read that",
 	.extension = ".perf.txt",
+	.is_weighed = true,
 	.export = perf_script_export,
 };

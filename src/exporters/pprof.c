@@ -466,6 +466,7 @@ const struct exporter pprof_exporter = {
 	.name = "pprof",
 	.description = "for pprof and the stores that take its profiles (compressed protobuf)",
 	.extension = ".pb.gz",
+	.is_weighed = true,
 	.is_binary = true,
 	.export = pprof_export,
 };

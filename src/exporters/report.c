@@ -73,5 +73,6 @@ const struct exporter csv_exporter = {
 	.name = "csv",
 	.description = "the table of functions, for spreadsheets",
 	.extension = ".csv",
+	.is_weighed = true,
 	.export = csv_export,
 };

@@ -206,5 +206,6 @@ const struct exporter speedscope_exporter = {
 	.name = "speedscope",
 	.description = "for www.speedscope.app: one profile per thread, in order of time",
 	.extension = ".speedscope.json",
+	.is_weighed = true,
 	.export = speedscope_export,
 };

@@ -53,6 +53,15 @@ static int load_windows(struct model **ret_model, const char *path,
 	return r;
 }
 
+int show_as_asked(struct model *model, const struct shown_options *shown)
+{
+	if (!shown->interpreter)
+		model_hide_interpreter(model);
+	if (shown->fold_libraries)
+		model_fold_libraries(model, shown->fold_libraries[0] == 'y');
+	return model_show_side(model, shown_side(shown));
+}
+
 int load_capture(const char *path, const struct shown_options *shown,
 	const struct selection *selection, struct model **ret_model, struct errmsg *err)
 {
@@ -70,11 +79,7 @@ int load_capture(const char *path, const struct shown_options *shown,
 	if (r < 0)
 		return r;
 	warn_about(*ret_model, path);
-	if (!shown->interpreter)
-		model_hide_interpreter(*ret_model);
-	if (shown->fold_libraries)
-		model_fold_libraries(*ret_model, shown->fold_libraries[0] == 'y');
-	if (model_show_side(*ret_model, shown_side(shown)) < 0)
+	if (show_as_asked(*ret_model, shown) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while loading %s", path);
 	return 0;
 }

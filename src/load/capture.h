@@ -21,9 +21,13 @@ struct shown_options {
 enum model_weight shown_weight(const struct shown_options *shown);
 enum model_side shown_side(const struct shown_options *shown);
 
+/* Hides the interpreter's frames, and folds libraries and leaves out a side where that was asked
+ * for. Once, before weighing. Returns 0 or -ENOMEM. */
+int show_as_asked(struct model *model, const struct shown_options *shown);
+
 /*
  * model_load() of the windows of the selection, with a bar. Warns when the file is cut off or holds
- * several recordings. Hides the interpreter's frames, and folds libraries where that was asked for.
+ * several recordings. Shows frames as asked for.
  */
 int load_capture(const char *path, const struct shown_options *shown,
 	const struct selection *selection, struct model **ret_model, struct errmsg *err);

@@ -51,11 +51,12 @@ static bool fits(const struct report_section *section, unsigned kinds)
 	return !section->needs || (section->needs & kinds);
 }
 
-static bool is_named(const struct report_section *section, const char *by)
+/* Does --by mean it, of what there is? */
+static bool is_named(const struct report_section *section, const char *by, unsigned kinds)
 {
 	for (const struct report_name *name = section->also; name && name->by; name++) {
 		if (strcmp(name->by, by) == 0)
-			return true;
+			return !name->needs || (name->needs & kinds);
 	}
 	return section->by && strcmp(section->by, by) == 0;
 }
@@ -65,7 +66,7 @@ const struct report_section *report_section_find(const char *by, unsigned kinds)
 	const struct report_section *found = NULL;
 
 	for (const struct report_section *const *section = report_sections; *section; section++) {
-		if (!is_named(*section, by) || !fits(*section, kinds))
+		if (!is_named(*section, by, kinds) || !fits(*section, kinds))
 			continue;
 		if (!(*section)->comes_along)
 			return *section;
@@ -80,7 +81,7 @@ unsigned report_sections_need(const char *by, unsigned kinds)
 	unsigned needs = 0;
 
 	for (const struct report_section *const *section = report_sections; *section; section++) {
-		if (is_named(*section, by) && fits(*section, kinds))
+		if (is_named(*section, by, kinds) && fits(*section, kinds))
 			needs |= (*section)->needs;
 	}
 	return needs;
@@ -99,7 +100,7 @@ static unsigned kinds_of(const struct report_input *input)
 static bool is_asked_for(
 	const struct report_document *document, const struct report_section *section)
 {
-	if (!document->by || !is_named(section, document->by))
+	if (!document->by || !is_named(section, document->by, kinds_of(&document->input)))
 		return false;
 	return section->comes_along ||
 	       section == report_section_find(document->by, kinds_of(&document->input));

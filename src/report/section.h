@@ -19,13 +19,15 @@ struct trace_report;
 
 /* What a section is made of, and what there is of a model. */
 enum report_needs {
-	REPORT_NEEDS_RECORDING = 1, /* what only a recording has: samples, energy, counters … */
+	REPORT_NEEDS_RECORDING = 1, /* what only a recording has: energy, counters, waiting … */
 	REPORT_NEEDS_FOREIGN = 2,   /* another tool's trace: what its files say of themselves */
 	REPORT_NEEDS_ROWS = 4, /* rows of threads and streams: of either, where they were made */
 	REPORT_NEEDS_PROGRAMS = 8, /* processes, steps and ranges: of either */
+	REPORT_NEEDS_SAMPLES = 16, /* samples and stacks: of either */
 };
-#define REPORT_OF_RECORDING (REPORT_NEEDS_RECORDING | REPORT_NEEDS_ROWS | REPORT_NEEDS_PROGRAMS)
-#define REPORT_OF_FOREIGN   (REPORT_NEEDS_FOREIGN | REPORT_NEEDS_ROWS | REPORT_NEEDS_PROGRAMS)
+#define REPORT_OF_EITHER    (REPORT_NEEDS_ROWS | REPORT_NEEDS_PROGRAMS | REPORT_NEEDS_SAMPLES)
+#define REPORT_OF_RECORDING (REPORT_NEEDS_RECORDING | REPORT_OF_EITHER)
+#define REPORT_OF_FOREIGN   (REPORT_NEEDS_FOREIGN | REPORT_OF_EITHER)
 
 /* What was loaded, and what was asked for. */
 struct report_input {
@@ -55,6 +57,7 @@ int report_nothing(struct result *result, const struct report_input *input, cons
 /* What --by takes. */
 struct report_name {
 	const char *by, *summary;
+	unsigned needs; /* enum report_needs, besides those of the section; 0: nothing more */
 };
 
 struct report_section {

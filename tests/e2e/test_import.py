@@ -191,8 +191,8 @@ def test_outputs_of_traces(sonde, tmp_path):
     assert same.status == 1 and "over itself" in same.stderr
     again = sonde("import", tmp_path / "a.pftrace", "-o", tmp_path / "d.pftrace", check=0)
     assert "1 slices" in again.stderr
-    folded = sonde("export", "-f", "folded", "-o", "-", tmp_path / "a.pftrace")
-    assert folded.status == 1 and "-f folded is for recordings" in folded.stderr
+    rows = sonde("export", "-f", "jsonl", "-o", "-", tmp_path / "a.pftrace")
+    assert rows.status == 1 and "-f jsonl is for recordings" in rows.stderr
     sonde("export", tmp_path / "a.json", "-f", "pftrace", "-o", tmp_path / "e.pftrace", check=0)
     sonde("import", "-o", "/dev/full", tmp_path / "a.json", check=1)
 

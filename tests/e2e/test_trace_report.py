@@ -240,9 +240,9 @@ def test_damage_is_said(sonde, trace, tmp_path):
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--by", "function"], "--by function is of recordings"),
-        (["--process", "1"], "--process is for recordings"),
-        (["--weight", "gpu"], "--weight is for recordings"),
+        (["--by", "cgroup"], "--by cgroup is of recordings"),
+        (["--process", "1"], "--process is for tables of samples"),
+        (["--weight", "gpu"], "--weight is for tables of samples"),
         (["--regress", "x.pftrace"], "--regress is for recordings"),
         (["--include-last-step", "--drop-last-step"], "opposites"),
     ],

@@ -490,5 +490,6 @@ const struct exporter flamegraph_exporter = {
 	.name = "flamegraph",
 	.description = "one self-contained SVG to open in a browser: search, zoom, keyboard",
 	.extension = ".svg",
+	.is_weighed = true,
 	.export = flamegraph_export,
 };
