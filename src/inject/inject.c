@@ -131,6 +131,18 @@ static void close_in_child(void)
 		on_fork();
 }
 
+/* Says so to the collector where launches will lack their stacks for it. */
+static bool has_waited_enough(uint64_t begin_ns)
+{
+	uint8_t probe = atomic_load_explicit(&session_gate->launch_probe, memory_order_relaxed);
+	uint64_t longest_ns = probe == WIRE_LAUNCH_PROBE_LOADS ? WIRE_PROBE_NS : WIRE_READY_NS;
+	bool is_enough = inject_now_ns() - begin_ns >= longest_ns;
+
+	if (is_enough && probe != WIRE_LAUNCH_PROBE_DECIDED)
+		atomic_store_explicit(&session_gate->went_unprobed, 1, memory_order_relaxed);
+	return is_enough;
+}
+
 /*
  * The collector prepares for launches when it sees the first ring file. Here, where the program
  * loads its driver, is the one place where we wait for it.
@@ -138,14 +150,14 @@ static void close_in_child(void)
 static void wait_until_ready(void)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
-	uint64_t end_ns = inject_now_ns() + WIRE_READY_NS;
+	uint64_t begin_ns = inject_now_ns();
 	int saved_errno = errno;
 
 	atomic_store_explicit(&session_gate->is_launching, 1, memory_order_relaxed);
 	while (!atomic_load_explicit(&session_gate->is_ready, memory_order_acquire) &&
 		atomic_load_explicit(&session_gate->state, memory_order_relaxed) ==
 			WIRE_GATE_OPEN &&
-		inject_now_ns() < end_ns)
+		!has_waited_enough(begin_ns))
 		nanosleep(&pause, NULL);
 	errno = saved_errno;
 }

@@ -33,7 +33,7 @@
 enum wire_gate_state {
 	WIRE_GATE_CLOSED = 0,
 	WIRE_GATE_OPEN = 1,
-	/* Nothing new is recorded; what was is still told. The collector waits for it, but not
+	/* Nothing new is recorded; what was is still sent. The collector waits for it, but not
 	   long. */
 	WIRE_GATE_DRAINING = 2,
 };
@@ -89,6 +89,13 @@ struct wire_window_edge {
 
 _Static_assert(sizeof(struct wire_window_edge) == 24, "wire_window_edge is part of the format");
 
+/* Of what takes the stacks of launches, which is loaded when a program first needs it. */
+enum wire_launch_probe {
+	WIRE_LAUNCH_PROBE_UNASKED = 0,
+	WIRE_LAUNCH_PROBE_LOADS = 1,
+	WIRE_LAUNCH_PROBE_DECIDED = 2, /* it is there, or will not be */
+};
+
 struct wire_gate {
 	__u64 magic; /* WIRE_GATE_MAGIC */
 	__u32 version;
@@ -101,7 +108,8 @@ struct wire_gate {
 	_Atomic __u32 is_untimed;   /* devices are not asked when the work ran */
 	__u8 graph_mode;            /* enum wire_graph_mode; written before the gate opens */
 	_Atomic __u8 is_launching;  /* a process waits for is_ready, or has waited */
-	__u8 reserved[2];
+	_Atomic __u8 launch_probe;  /* enum wire_launch_probe */
+	_Atomic __u8 went_unprobed; /* a process waited in vain: its first launches lack stacks */
 	/* Of windows. A step whose count has come to next_edge has something to do. */
 	_Atomic __u64 next_edge;
 	_Atomic __u32 window; /* number of the current or the last one, from 1 */
@@ -197,7 +205,7 @@ static inline enum wire_phase wire_gate_phase(const struct wire_gate *gate)
 									   : WIRE_PHASE_WARMUP;
 }
 
-/* Producers see the change from here on; what a window recorded is still told. */
+/* Producers see the change from here on; what a window recorded is still sent. */
 static inline void wire_gate_set_phase(struct wire_gate *gate, enum wire_phase phase, __u64 now_ns)
 {
 	enum wire_phase before = wire_gate_phase(gate);

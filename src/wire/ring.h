@@ -28,8 +28,12 @@
 
 /* Names in the session folder; a ring file's is this, its pid, a dot and its start time. */
 #define WIRE_RING_PREFIX "ring."
-/* The first process of a session waits at most so long for the collector to get ready. */
+/*
+ * The first process of a session waits at most so long for the collector to get ready, and longer
+ * while the probe for its launches is being loaded, which takes its time on a busy machine.
+ */
 #define WIRE_READY_NS 1000000000ULL
+#define WIRE_PROBE_NS 10000000000ULL
 
 /* In which detail launches of graphs are timed. */
 enum wire_graph_mode {

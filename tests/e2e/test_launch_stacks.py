@@ -72,6 +72,17 @@ def test_stacks_are_known_in_later_processes(record, program, how):
     assert launches["known_stacks"] > 3 * TOTAL / 2 and launches["wrong_stacks"] == 0
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_launches_before_the_probe_was_there_are_told(record, program, how):
+    """sonde stands still, as on a machine that has no time for it, until the program has ended."""
+    command = " ".join(map(str, program("opencl", LAUNCHES)))
+    stopped = f"kill -STOP $PPID; {command}; status=$?; kill -CONT $PPID; exit $status"
+    report, _, done = record(["--launch-stacks", how], ["sh", "-c", stopped])
+    assert done.status == 5 and report["device_work"]["launches"]["count"] == TOTAL
+    assert report["device_work"]["launches"]["stacks"] < TOTAL
+    assert len(notes_on(report, "the first launches of a program have no stack")) == 1
+
+
 @needs_root
 def test_every_stack_is_taken_when_asked(record, program):
     report, _, done = record(["--launch-memo", "off"], program("opencl", LAUNCHES))

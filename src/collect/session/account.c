@@ -231,6 +231,11 @@ static void add_device_notes(struct session *session)
 			"%llu launches have no stack: a ring was full, too many launched at once, "
 			"or programs that copy their stacks ran on ones that are not a thread's",
 			(unsigned long long)stats->stacks_lost);
+	if (stats->launches && target_gate_went_unprobed(target_rings_gate(device->rings)))
+		add_note(session->result,
+			"the first launches of a program have no stack: it went on before the "
+			"probe for them was there, since the machine was busy; record again with "
+			"less work beside it");
 	if (stats->started_before_launch)
 		add_note(session->result,
 			"%llu pieces of device work began before their launch, by the device's "
@@ -303,7 +308,7 @@ static void add_jit_notes(struct session *session)
 
 #define HOOK_NOTES_MAX 8
 
-/* Hooks that do not record: what they would have told is missing. */
+/* Hooks that do not record: what they would have reported is missing. */
 static void add_hook_notes(struct session *session)
 {
 	const struct hook_table *table = &session->result->hooks;

@@ -276,11 +276,16 @@ static void start_launches(struct session *session)
 	if (!target_gate_is_launching(target_rings_gate(device->rings)) ||
 		!has_processes(device->rings))
 		return;
-	if (!device->tried_launches)
+	if (!device->tried_launches) {
+		target_gate_set_launch_probe(
+			target_rings_gate(device->rings), WIRE_LAUNCH_PROBE_LOADS);
 		target_gate_set_stacks(target_rings_gate(device->rings),
 			device->is_recorded ? choose_launch_stacks(session)
 					    : WIRE_LAUNCH_STACKS_OFF,
 			!session->options->launch_memo_off);
+		target_gate_set_launch_probe(
+			target_rings_gate(device->rings), WIRE_LAUNCH_PROBE_DECIDED);
+	}
 	device->tried_launches = true;
 	target_rings_lock(device->rings);
 	while (target_rings_next(device->rings, &position, &process)) {

@@ -86,6 +86,13 @@ void target_gate_set_untimed(struct target_gate *gate)
 	map_guard_leave();
 }
 
+void target_gate_set_launch_probe(struct target_gate *gate, enum wire_launch_probe probe)
+{
+	map_guard_enter(&gate->guard);
+	atomic_store_explicit(&gate->memory->launch_probe, (uint8_t)probe, memory_order_relaxed);
+	map_guard_leave();
+}
+
 void target_gate_set_ready(struct target_gate *gate)
 {
 	map_guard_enter(&gate->guard);
@@ -101,6 +108,16 @@ bool target_gate_is_launching(struct target_gate *gate)
 	is_launching = atomic_load_explicit(&gate->memory->is_launching, memory_order_relaxed);
 	map_guard_leave();
 	return is_launching;
+}
+
+bool target_gate_went_unprobed(struct target_gate *gate)
+{
+	bool went_unprobed;
+
+	map_guard_enter(&gate->guard);
+	went_unprobed = atomic_load_explicit(&gate->memory->went_unprobed, memory_order_relaxed);
+	map_guard_leave();
+	return went_unprobed;
 }
 
 /* A process with a full ring may have taken a slow flush for our death. */

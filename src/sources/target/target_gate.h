@@ -37,9 +37,12 @@ void target_gate_done(struct target_gate *gate);
 
 void target_gate_set_stacks(struct target_gate *gate, uint32_t how, bool memo);
 void target_gate_set_untimed(struct target_gate *gate);
+void target_gate_set_launch_probe(struct target_gate *gate, enum wire_launch_probe probe);
 void target_gate_set_ready(struct target_gate *gate);
 /* Does any process launch device work? */
 bool target_gate_is_launching(struct target_gate *gate);
+/* Did one of them go on before its launches were probed? */
+bool target_gate_went_unprobed(struct target_gate *gate);
 /* We live; a gate that a process closed, taking us for dead, is opened again. */
 void target_gate_beat(struct target_gate *gate);
 
@@ -60,7 +63,7 @@ enum wire_phase target_gate_start_schedule(struct target_gate *gate, uint64_t no
  */
 size_t target_gate_read_edges(struct target_gate *gate,
 	struct wire_window_edge ret_edges[WIRE_WINDOW_EDGES], uint64_t *ret_known_ns);
-/* After a window: nothing is told any more, if it is not open again. */
+/* After a window: nothing is reported any more, if it is not open again. */
 void target_gate_end_draining(struct target_gate *gate);
 /* For good: no step opens it any more. */
 void target_gate_close(struct target_gate *gate);
