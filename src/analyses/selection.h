@@ -19,7 +19,7 @@ struct selection {
 	enum model_weight weight; /* running samples, waiting ones, or both */
 	const char *time;   /* "START..END", each seconds since the session's start, either may be
 			       empty */
-	const char *window; /* "N[,M|A-B]": told when the model is loaded, which has no others */
+	const char *window; /* "N[,M|A-B]": chosen when the model is loaded, which has no others */
 };
 
 /* What views show. Each says here, in one table, which filters it honours. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A text file of any size, plain or compressed (gzip, zstd: told by its first bytes), seen through
- * a window that its reader moves on. A thread reads ahead and decodes meanwhile.
+ * A text file of any size, plain or compressed (gzip, zstd: recognised by its first bytes), seen
+ * through a window that its reader moves on. A thread reads ahead and decodes meanwhile.
  */
 #pragma once
 

@@ -53,7 +53,7 @@ static __always_inline void begin_unseen(
 	__u64 born_ns = task->start_time;
 
 	thread->known = 1;
-	thread->told_ns = now_ns;
+	thread->sent_ns = now_ns;
 	thread->begin_ns = born_ns > start_ns ? born_ns : start_ns;
 	thread->state = STATE_INTERRUPTIBLE;
 	thread->reason = WIRE_WAIT_UNSEEN;
@@ -128,7 +128,7 @@ static __always_inline void leave_cpu(
 		return;
 	if (!thread->known) {
 		thread->known = 1;
-		thread->told_ns = now_ns;
+		thread->sent_ns = now_ns;
 	}
 	if (thread->begin_ns)
 		end_unseen_return(task, thread, now_ns);
@@ -162,7 +162,7 @@ static __always_inline void first_run(struct task_struct *task, __u64 now_ns)
 	if (!thread || thread->known)
 		return;
 	thread->known = 1;
-	thread->told_ns = now_ns;
+	thread->sent_ns = now_ns;
 	count_waits(thread, WIRE_WAIT_CPU, now_ns - born_ns);
 }
 
@@ -195,7 +195,7 @@ static __always_inline void end_sent_wait(
 		count_interval(thread, thread->reason, &interval);
 	else if (interval.runnable_ns && !(wake.flags & WIRE_SAMPLE_FOR_CPU))
 		count_waits(thread, WIRE_WAIT_CPU, interval.runnable_ns);
-	if (now_ns - thread->told_ns >= EXACT_TELL_NS)
+	if (now_ns - thread->sent_ns >= EXACT_SEND_NS)
 		tell_counts(task, thread, now_ns);
 }
 
@@ -289,7 +289,7 @@ int BPF_PROG(on_return, bool is_switch)
 		return 0;
 	}
 	finish_wait(ctx, task, thread, &interval, now_ns);
-	if (now_ns - thread->told_ns >= EXACT_TELL_NS)
+	if (now_ns - thread->sent_ns >= EXACT_SEND_NS)
 		tell_counts(task, thread, now_ns);
 	return 0;
 }

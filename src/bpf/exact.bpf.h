@@ -89,7 +89,7 @@ static __noinline int tell_counts(
 
 	if (!thread)
 		return 0;
-	thread->told_ns = now_ns;
+	thread->sent_ns = now_ns;
 	record.pid = visible_tgid(task);
 	record.tid = pid_namespace_level ? visible_pid(task) : (__u32)BPF_CORE_READ(task, pid);
 	for (__u32 reason = 0; reason < EXACT_REASONS; reason++) {

@@ -18,7 +18,7 @@ struct exact_thread {
 	__u64 wake_ns;    /* since then it can run again; 0: not yet */
 	__u64 switches;   /* all so far, as it left the CPU */
 	__u64 runtime_ns; /* the same: se.sum_exec_runtime */
-	__u64 told_ns;    /* when `counts` were sent */
+	__u64 sent_ns;    /* when `counts` were sent */
 	__u32 state;      /* as it left the CPU; 0: it was preempted */
 	__u32 known;      /* 0: fresh */
 	__u32 ended;
@@ -28,5 +28,5 @@ struct exact_thread {
 	struct exact_count counts[EXACT_REASONS];
 };
 
-/* Waits without a stack are told of at least this often, if the thread runs. */
-#define EXACT_TELL_NS 1000000000ULL
+/* Waits without a stack are reported at least this often, if the thread runs. */
+#define EXACT_SEND_NS 1000000000ULL

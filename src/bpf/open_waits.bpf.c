@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The ends of a recording of exact waits. The last look at all threads hands over the waits that
- * have not ended, up to now, and what was counted and not told. Kernel 5.18
+ * have not ended, up to now, and what was counted and not sent. Kernel 5.18
  * (bpf_copy_from_user_task).
  */
 #include "bpf/kernel.bpf.h"
@@ -76,7 +76,7 @@ static __always_inline void send_begun(
 	begin_unseen(task, thread);
 	thread->reason = ((struct wire_sample *)walk.scratch->record)->wait;
 	thread->sent = 1;
-	thread->told_ns = start_ns;
+	thread->sent_ns = start_ns;
 	thread->known = 1;
 }
 

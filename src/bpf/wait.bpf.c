@@ -186,7 +186,7 @@ int look_at_task(struct bpf_iter__task *context)
 	return 0;
 }
 
-/* What a thread has waited and was not told of goes to the last stack that it was seen with. */
+/* What a thread has waited and was not sent goes to the last stack that it was seen with. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_thread_exit, struct task_struct *task)
 {

@@ -24,5 +24,5 @@ enum wait_counter {
 	WAIT_COUNT_MAX
 };
 
-/* Time for a stack that goes on is told at least this often. */
+/* Time for a stack that goes on is sent at least this often. */
 #define WAIT_REPORT_NS 1000000000ULL

@@ -137,7 +137,7 @@ struct capture_launch {
 	uint32_t queue;
 };
 
-/* What else is told of devices: see struct capture_device_event. */
+/* What else there is of devices: see struct capture_device_event. */
 enum capture_device_event_kind {
 	CAPTURE_GPU,
 	CAPTURE_GRAPH_CALL,
@@ -259,7 +259,7 @@ struct capture_range_field {
  */
 struct capture_range_event {
 	uint64_t time_ns;
-	uint64_t track; /* told by the reader: which events nest */
+	uint64_t track; /* filled in by the reader: which events nest */
 	uint32_t pid, tid;
 	uint32_t
 		lane; /* 0: of the thread and domain; else of the process, which has many at once */
@@ -383,7 +383,7 @@ struct capture_device_stats {
 /* Ranges in numbers: all uint64_t, in the order of the fields of RecordingStats.Ranges. */
 struct capture_range_stats {
 	uint64_t events;
-	uint64_t ranges, marks;      /* begun; told */
+	uint64_t ranges, marks;      /* begun; made */
 	uint64_t unbalanced_ends;    /* ends of what had not begun */
 	uint64_t ends_lost;          /* ranges that ended unseen */
 	uint64_t open_at_thread_end; /* pushed, and never popped */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the writer and the reader of TraceRow remember of a sequence's rows: fields are told as how
- * they differ from the row before that has them.
+ * What the writer and the reader of TraceRow remember of a sequence's rows: fields are written as
+ * how they differ from the row before that has them.
  */
 #pragma once
 

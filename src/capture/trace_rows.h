@@ -4,8 +4,8 @@
  * (slices of threads, stages of GPUs), everything else of a row in a TraceRow of fields that say
  * how they differ from the row before: see schema/sonde.proto.
  *
- * A trace is told as: the trace, then each of its tracks and the rows of that track. What follows
- * belongs to the last trace that was told.
+ * A trace is written as: the trace, then each of its tracks and the rows of that track. What
+ * follows belongs to the last trace that was written.
  */
 #pragma once
 
@@ -106,7 +106,7 @@ enum capture_row_kind {
 };
 
 /*
- * Texts are ids in `strings`. Of ends only time and lane are told: rows of one lane nest, and an
+ * Texts are ids in `strings`. Of ends only time and lane are written: rows of one lane nest, and an
  * end is that of the innermost one that is open.
  */
 struct capture_trace_row {

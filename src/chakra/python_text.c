@@ -189,7 +189,7 @@ static bool means_with(double number, int digits, char *text, size_t size)
 }
 
 /*
- * The fewest digits that mean this number, the first before the point. Any 15 digits are told
+ * The fewest digits that mean this number, the first before the point. Any 15 digits are distinct
  * apart, but near zero, where there are fewer; 17 always suffice.
  */
 static void shortest_digits(double number, char *digits, size_t size, int *ret_exponent)

@@ -32,7 +32,7 @@ struct export_files {
 void export_files_done(struct export_files *files);
 #define _cleanup_export_files_ _cleanup_(export_files_done)
 
-/* What formats may be told; zero means the default, NULL in place of the struct means all defaults.
+/* Options of formats; zero means the default, NULL in place of the struct means all defaults.
  */
 struct export_options {
 	size_t size;         /* sizeof(struct export_options) */

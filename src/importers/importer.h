@@ -47,7 +47,7 @@ struct import_input {
 #define IMPORT_NOTES_MAX 16
 
 struct import_result {
-	uint64_t ranges, marks; /* told to the writer */
+	uint64_t ranges, marks; /* reported to the writer */
 	uint64_t begin_ns, end_ns;
 	struct errmsg notes[IMPORT_NOTES_MAX];
 	uint32_t note_count;

@@ -48,7 +48,7 @@ bool inject_open(void);
 bool inject_open_at_once(void);
 /*
  * The session in this folder, which must be the only one: another that was open is over. Not for
- * programs that launch device work, whose names the last session was told. In a forked child, by
+ * programs that launch device work, whose names the last session has. In a forked child, by
  * the thread that forked, before it makes others: the child writes from then on, to a file of its
  * own.
  */
@@ -64,7 +64,7 @@ const char *inject_gate_path(void);
 uint32_t inject_image(void);
 /* Called by a thread that ends and had a ring, which is still its own then. */
 extern _Atomic(void (*)(void)) inject_on_thread_end;
-/* Called when another session is opened, and nobody writes: what was told has to be told again. */
+/* Called when another session is opened, and nobody writes: what was sent has to be sent again. */
 extern _Atomic(void (*)(void)) inject_on_reopen;
 /* Called in a forked child, when it is closed to it. */
 extern _Atomic(void (*)(void)) inject_on_fork;

@@ -21,8 +21,8 @@
 struct runtime {
 	/*
 	 * Once, in an open session, when the program first uses the runtime: loads what times its
-	 * work and asks for it. False: nothing comes of it, and `stop` is not called; why is told
-	 * in a note (WIRE_RECORD_DEVICE_NOTE). It runs on a thread of the program's.
+	 * work and asks for it. False: nothing comes of it, and `stop` is not called; a note says
+	 * why in a note (WIRE_RECORD_DEVICE_NOTE). It runs on a thread of the program's.
 	 */
 	bool (*start)(void);
 	/*

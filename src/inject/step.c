@@ -83,7 +83,7 @@ static void compile_pattern(void)
 	has_pattern = text[0] && regcomp(&pattern, text, REG_EXTENDED | REG_NOSUB) == 0;
 }
 
-/* Windows are told by the steps that --step-on names, or else by those of the first name. */
+/* Windows count the steps that --step-on names, or else by those of the first name. */
 static bool is_chosen(const char *name, bool is_first)
 {
 	pthread_once(&pattern_once, compile_pattern);

@@ -16,7 +16,7 @@
 /*
  * A step of this name ends and the next one begins. Returns how many of the name the process has
  * made, this one counted; 0 without a session, after a fork, and for a name too many. NULL: "step".
- * Names are told apart by their text, and those seen again at the same address the quickest.
+ * Names are distinguished by their text, and those seen again at the same address the quickest.
  */
 uint64_t inject_step(const char *name);
 /* Right after it: see wire_api. */

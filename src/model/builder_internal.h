@@ -89,7 +89,7 @@ struct model_builder {
 	ARRAY_OF(struct raw_counter) counters;
 	ARRAY_OF(struct model_window) windows; /* end 0: none is known */
 	ARRAY_OF(struct raw_step) steps;
-	const char *host;              /* of the recording that is read; NULL: none told */
+	const char *host;              /* of the recording that is read; NULL: unknown */
 	ARRAY_OF(uint32_t) energy_ids; /* by id of the read: index in the model; MODEL_NONE */
 	ARRAY_OF(struct wire_energy_interval) energy_intervals; /* domain: the index, as below */
 	ARRAY_OF(struct wire_energy_state) energy_states;
@@ -135,7 +135,7 @@ void builder_counters_done(struct model_builder *builder);
 
 /* visitor->energy_domain and the others, and energy in the model, after its windows, from a moment
  * on; 0: all. Return 0 or -ENOMEM. */
-int builder_visit_energy_domain(void *context, const struct wire_energy_domain *told);
+int builder_visit_energy_domain(void *context, const struct wire_energy_domain *given);
 int builder_visit_energy_interval(void *context, const struct wire_energy_interval *interval);
 int builder_visit_energy_state(void *context, const struct wire_energy_state *state);
 int builder_visit_energy_absence(void *context, const struct wire_energy_absence *absence);
@@ -147,10 +147,10 @@ void builder_energy_done(struct model_builder *builder);
  */
 int builder_visit_trace(void *context, const struct capture_trace *about);
 int builder_visit_trace_track(void *context, const struct capture_trace_track *about);
-int builder_visit_trace_row(void *context, const struct capture_trace_row *told);
-int builder_visit_trace_flow(void *context, const struct capture_trace_flow *told);
-int builder_visit_trace_counter(void *context, const struct capture_trace_counter *told);
-int builder_visit_trace_group(void *context, const struct capture_trace_group *told);
+int builder_visit_trace_row(void *context, const struct capture_trace_row *given);
+int builder_visit_trace_flow(void *context, const struct capture_trace_flow *given);
+int builder_visit_trace_counter(void *context, const struct capture_trace_counter *given);
+int builder_visit_trace_group(void *context, const struct capture_trace_group *given);
 int builder_resolve_traces(struct model_builder *builder);
 void builder_traces_done(struct model_builder *builder);
 

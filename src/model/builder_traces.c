@@ -416,7 +416,7 @@ static int map_texts(struct trace_builder *state, struct capture_trace_row *row)
 	return r;
 }
 
-int builder_visit_trace_row(void *context, const struct capture_trace_row *told)
+int builder_visit_trace_row(void *context, const struct capture_trace_row *given)
 {
 	struct trace_builder *state = ((struct model_builder *)context)->traces;
 	struct trace_event event = {.duration_ns = TRACE_NO_DURATION};
@@ -424,11 +424,11 @@ int builder_visit_trace_row(void *context, const struct capture_trace_row *told)
 	uint64_t track;
 	int r;
 
-	if (!state || !state->trace || !map_u64_get(&state->tracks, told->track, &track))
+	if (!state || !state->trace || !map_u64_get(&state->tracks, given->track, &track))
 		return 0;
-	if (told->kind == CAPTURE_ROW_END)
-		return end_row(state, (uint32_t)track, told);
-	row = *told;
+	if (given->kind == CAPTURE_ROW_END)
+		return end_row(state, (uint32_t)track, given);
+	row = *given;
 	r = map_texts(state, &row);
 	if (r < 0)
 		return r;
@@ -447,49 +447,49 @@ int builder_visit_trace_row(void *context, const struct capture_trace_row *told)
 
 /* ---- what is of no row ---- */
 
-int builder_visit_trace_flow(void *context, const struct capture_trace_flow *told)
+int builder_visit_trace_flow(void *context, const struct capture_trace_flow *given)
 {
 	struct trace_builder *state = ((struct model_builder *)context)->traces;
-	struct trace_flow flow = {.id = told->id, .is_end = told->is_end};
+	struct trace_flow flow = {.id = given->id, .is_end = given->is_end};
 	uint64_t track;
 	int r;
 
-	if (!state || !state->trace || !map_u64_get(&state->tracks, told->track, &track))
+	if (!state || !state->trace || !map_u64_get(&state->tracks, given->track, &track))
 		return 0;
-	flow.time_ns = time_since_origin(state, told->time_ns);
+	flow.time_ns = time_since_origin(state, given->time_ns);
 	flow.track = (uint32_t)track;
-	r = add_string(state->trace, told->category, &flow.category_name);
+	r = add_string(state->trace, given->category, &flow.category_name);
 	return r ?: array_append(&state->trace->flows, flow);
 }
 
-int builder_visit_trace_counter(void *context, const struct capture_trace_counter *told)
+int builder_visit_trace_counter(void *context, const struct capture_trace_counter *given)
 {
 	struct trace_builder *state = ((struct model_builder *)context)->traces;
-	struct trace_counter counter = {.value = told->value};
+	struct trace_counter counter = {.value = given->value};
 	uint64_t track;
 	int r;
 
-	if (!state || !state->trace || !map_u64_get(&state->tracks, told->track, &track))
+	if (!state || !state->trace || !map_u64_get(&state->tracks, given->track, &track))
 		return 0;
-	counter.time_ns = time_since_origin(state, told->time_ns);
+	counter.time_ns = time_since_origin(state, given->time_ns);
 	counter.track = (uint32_t)track;
-	r = add_string(state->trace, told->name, &counter.name);
-	r = r ?: add_string(state->trace, told->series, &counter.series);
+	r = add_string(state->trace, given->name, &counter.name);
+	r = r ?: add_string(state->trace, given->series, &counter.series);
 	return r ?: array_append(&state->trace->counters, counter);
 }
 
-int builder_visit_trace_group(void *context, const struct capture_trace_group *told)
+int builder_visit_trace_group(void *context, const struct capture_trace_group *given)
 {
 	struct trace_builder *state = ((struct model_builder *)context)->traces;
 	struct trace *trace = state ? state->trace : NULL;
-	struct trace_group group = {.size = told->size};
+	struct trace_group group = {.size = given->size};
 	int r;
 
 	if (!trace)
 		return 0;
-	r = add_string(trace, told->name, &group.name);
-	r = r ?: add_string(trace, told->description, &group.description);
-	r = r ?: add_string(trace, told->backend, &group.backend);
-	r = r ?: add_string(trace, told->ranks, &group.ranks);
+	r = add_string(trace, given->name, &group.name);
+	r = r ?: add_string(trace, given->description, &group.description);
+	r = r ?: add_string(trace, given->backend, &group.backend);
+	r = r ?: add_string(trace, given->ranks, &group.ranks);
 	return r ?: array_append(&trace->groups, group);
 }

@@ -141,7 +141,7 @@ static int compare_steps(const void *left, const void *right)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* Where nobody told whose steps open a window: whose step began with it. */
+/* Where nobody said whose steps open a window: whose step began with it. */
 static void find_leaders(struct model_builder *builder)
 {
 	array_foreach (&builder->steps, raw) {

@@ -241,7 +241,7 @@ static void add_launch(const struct model_builder *builder, const struct device_
 		work->launch_duration_ns = launch->duration_ns;
 		*tid = launch->tid;
 	}
-	/* When CUDA's driver queues is not told: it has when the call returns. */
+	/* When the driver queues is not known: it has when the call returns. */
 	if (!work->queued_ns && work->launch_ns)
 		work->queued_ns = MIN(work->launch_ns + work->launch_duration_ns, work->start_ns);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of devices beside their work: GPUs, graphs, overhead, allocations, counts, notes. */
+/* What there is of devices beside their work: GPUs, graphs, overhead, allocations, counts, notes.
+ */
 #include "model/builder_internal.h"
 
 #include <stdio.h>
@@ -36,7 +37,7 @@ static void format_uuid(const struct capture_gpu *gpu, char *ret_text, size_t by
 			(unsigned long long)(gpu->uuid_low & 0xffffffffffff));
 }
 
-/* Two GPUs of one name are told apart by their UUIDs, whose beginning is enough for people. */
+/* Two GPUs of one name are distinguished by their UUIDs, whose beginning is enough for people. */
 static int label_gpu(struct model_builder *builder, const struct capture_device_event *event,
 	struct model_gpu *gpu)
 {
@@ -45,7 +46,7 @@ static int label_gpu(struct model_builder *builder, const struct capture_device_
 	int r;
 
 	format_uuid(&event->gpu, uuid, sizeof(uuid));
-	strbuf_add(&label, *event->text ? event->text : "CUDA device");
+	strbuf_add(&label, *event->text ? event->text : "GPU");
 	if (*uuid)
 		strbuf_addf(&label, " (%.12s)", uuid);
 	else
@@ -56,7 +57,7 @@ static int label_gpu(struct model_builder *builder, const struct capture_device_
 	return r ?: builder_keep(builder, uuid, &gpu->uuid);
 }
 
-/* Told again when a process opens its device again: the last counts. */
+/* Written again when a process opens its device again: the last counts. */
 static int add_gpu(struct model_builder *builder, const struct capture_device_event *event,
 	uint32_t process, struct map_u64 *gpus)
 {

@@ -227,7 +227,7 @@ struct model_range_field {
 	uint8_t type;            /* enum wire_range_value */
 };
 
-/* A range that a program told of, or a mark, which ends when it starts. */
+/* A range that a program reported, or a mark, which ends when it starts. */
 struct model_range {
 	uint64_t start_ns, end_ns;            /* end >= start */
 	const char *name, *domain, *category; /* "" when there is none */
@@ -315,7 +315,7 @@ struct model_launches {
 	uint64_t launches;        /* that gave work to a device; not those that were captured */
 	uint64_t stacks;          /* of launches; those that came */
 	uint64_t complete_stacks; /* of these: reaching the thread's entry */
-	/* Of `stacks`: that of an earlier launch, as the program told; and how right that was. */
+	/* Of `stacks`: that of an earlier launch, as the program said; and how right that was. */
 	uint64_t known_stacks;
 	uint64_t checked_stacks, wrong_stacks; /* taken all the same; of these: they differed */
 	uint64_t without_work[WIRE_DEVICE_UNTIMED_MAX]; /* no device work followed, by reason;

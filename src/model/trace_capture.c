@@ -153,11 +153,9 @@ static int find_correlation(
 static void fill_work(const struct model *model, const struct model_device_work *work,
 	uint32_t device, uint32_t stream, struct trace_work *out)
 {
-	bool is_cuda = work->gpu != MODEL_NONE;
-
 	*out = (struct trace_work){
 		.device = device,
-		.context = is_cuda ? work->context : TRACE_NO_NUMBER,
+		.context = work->gpu == MODEL_NONE ? TRACE_NO_NUMBER : work->context,
 		.stream = stream,
 		.bytes = work->bytes,
 		.registers = work->registers,
@@ -224,33 +222,55 @@ static int add_work(struct rows *rows, const struct model_device_work *work)
 	return r ?: add_row(rows, &event);
 }
 
-const char *trace_call_name(const struct model_device_work *work)
-{
-	bool is_cuda = work->gpu != MODEL_NONE;
+/* What a runtime's calls are usually called, by the kind of work or wait. */
+struct call_names {
+	const char *of_kinds[WIRE_DEVICE_MAX];
+	const char *other;
+};
 
-	if (work->replayed || work->kind == WIRE_DEVICE_GRAPH)
-		return "cudaGraphLaunch";
-	switch (work->kind) {
-	case WIRE_DEVICE_KERNEL:
-		return is_cuda ? "cudaLaunchKernel" : "clEnqueueNDRangeKernel";
-	case WIRE_DEVICE_FILL:
-		return is_cuda ? "cudaMemsetAsync" : "clEnqueueFillBuffer";
-	case WIRE_DEVICE_READ:
-		return is_cuda ? "cudaMemcpyAsync" : "clEnqueueReadBuffer";
-	case WIRE_DEVICE_WRITE:
-		return is_cuda ? "cudaMemcpyAsync" : "clEnqueueWriteBuffer";
-	case WIRE_DEVICE_MAP:
-		return "clEnqueueMapBuffer";
-	case WIRE_DEVICE_UNMAP:
-		return "clEnqueueUnmapMemObject";
-	case WIRE_DEVICE_MIGRATE:
-		return is_cuda ? "cudaMemPrefetchAsync" : "clEnqueueMigrateMemObjects";
-	default:
-		return is_cuda ? "cudaMemcpyAsync" : "clEnqueueCopyBuffer";
-	}
+static const struct call_names opencl_calls = {
+	.of_kinds =
+		{
+			[WIRE_DEVICE_KERNEL] = "clEnqueueNDRangeKernel",
+			[WIRE_DEVICE_FILL] = "clEnqueueFillBuffer",
+			[WIRE_DEVICE_READ] = "clEnqueueReadBuffer",
+			[WIRE_DEVICE_WRITE] = "clEnqueueWriteBuffer",
+			[WIRE_DEVICE_MAP] = "clEnqueueMapBuffer",
+			[WIRE_DEVICE_UNMAP] = "clEnqueueUnmapMemObject",
+			[WIRE_DEVICE_MIGRATE] = "clEnqueueMigrateMemObjects",
+			[WIRE_DEVICE_WAIT] = "clWaitForEvents",
+			[WIRE_DEVICE_FINISH] = "clFinish",
+		},
+	.other = "clEnqueueCopyBuffer",
+};
+
+static const struct call_names cuda_calls = {
+	.of_kinds =
+		{
+			[WIRE_DEVICE_KERNEL] = "cudaLaunchKernel",
+			[WIRE_DEVICE_FILL] = "cudaMemsetAsync",
+			[WIRE_DEVICE_GRAPH] = "cudaGraphLaunch",
+			[WIRE_DEVICE_MIGRATE] = "cudaMemPrefetchAsync",
+			[WIRE_DEVICE_WAIT] = "[a wait: cudaEventSynchronize or the like]",
+			[WIRE_DEVICE_FINISH] = "[a wait: cudaDeviceSynchronize or the like]",
+		},
+	.other = "cudaMemcpyAsync",
+};
+
+static const char *call_name(bool has_gpu, uint8_t kind)
+{
+	const struct call_names *calls = has_gpu ? &cuda_calls : &opencl_calls;
+	const char *name = kind < WIRE_DEVICE_MAX ? calls->of_kinds[kind] : NULL;
+
+	return name ? name : calls->other;
 }
 
-static bool uses_cuda(const struct model *model, uint32_t process)
+const char *trace_call_name(const struct model_device_work *work)
+{
+	return call_name(work->gpu != MODEL_NONE, work->replayed ? WIRE_DEVICE_GRAPH : work->kind);
+}
+
+static bool has_gpu(const struct model *model, uint32_t process)
 {
 	array_foreach (&model->gpus, gpu) {
 		if (gpu->process == process)
@@ -261,12 +281,7 @@ static bool uses_cuda(const struct model *model, uint32_t process)
 
 const char *trace_wait_name(const struct model *model, const struct model_device_wait *wait)
 {
-	bool is_event = wait->kind == WIRE_DEVICE_WAIT;
-
-	if (uses_cuda(model, model->threads.items[wait->thread].process))
-		return is_event ? "[a wait: cudaEventSynchronize or the like]"
-				: "[a wait: cudaDeviceSynchronize or the like]";
-	return is_event ? "clWaitForEvents" : "clFinish";
+	return call_name(has_gpu(model, model->threads.items[wait->thread].process), wait->kind);
 }
 
 /* Once for each call, however much work it launched. */

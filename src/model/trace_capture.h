@@ -23,8 +23,8 @@ bool model_is_foreign(const struct model *model);
 
 /*
  * What the call is called that launched this work, or that waited: recordings know its kind, not
- * its name, which is the usual one for that. Of CUDA a wait may be the synchronisation of a device,
- * a context or a stream.
+ * its name, which is the usual one for that. Of a GPU a wait may be the synchronisation of a
+ * device, a context or a stream.
  */
 const char *trace_call_name(const struct model_device_work *work);
 const char *trace_wait_name(const struct model *model, const struct model_device_wait *wait);

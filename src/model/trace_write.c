@@ -32,12 +32,12 @@ struct trace_output {
 	const struct trace *trace;
 	struct errmsg *err;
 	uint64_t origin_ns;
-	struct map_u64 flows;     /* key of flow_key() → index */
-	ARRAY_OF(bool) is_told;   /* by flow: with its row */
-	struct map_u64 flow_ends; /* flow_key() of whether it is an end → index */
-	struct map_u64 works;     /* correlations that have work */
-	struct map_u64 launchers; /* correlation → pid of the row that launched */
-	uint32_t first_pid;       /* of those with threads; 0: none */
+	struct map_u64 flows;      /* key of flow_key() → index */
+	ARRAY_OF(bool) is_written; /* by flow: with its row */
+	struct map_u64 flow_ends;  /* flow_key() of whether it is an end → index */
+	struct map_u64 works;      /* correlations that have work */
+	struct map_u64 launchers;  /* correlation → pid of the row that launched */
+	uint32_t first_pid;        /* of those with threads; 0: none */
 	ARRAY_OF(struct open_slice) heap;
 	ARRAY_OF(struct lane) lanes;
 	uint32_t order;
@@ -51,7 +51,7 @@ static void output_done(struct trace_output *output)
 	map_u64_done(&output->flow_ends);
 	map_u64_done(&output->works);
 	map_u64_done(&output->launchers);
-	array_done(&output->is_told);
+	array_done(&output->is_written);
 	array_done(&output->heap);
 	array_foreach (&output->lanes, lane)
 		array_done(&lane->ends_ns);
@@ -102,13 +102,13 @@ static uint32_t pid_of_work(const struct trace_output *output, const struct trac
 static int index_flows(struct trace_output *output)
 {
 	const struct trace *trace = output->trace;
-	int r = array_reserve(&output->is_told, trace->flows.count);
+	int r = array_reserve(&output->is_written, trace->flows.count);
 
 	for (size_t i = 0; r == 0 && i < trace->flows.count; i++) {
 		const struct trace_flow *flow = &trace->flows.items[i];
 		uint64_t key = flow_key(flow->track, flow->id, flow->time_ns);
 
-		output->is_told.items[output->is_told.count++] = false;
+		output->is_written.items[output->is_written.count++] = false;
 		if (!map_u64_get(&output->flows, key, NULL))
 			r = map_u64_set(&output->flows, key, i);
 		key = flow_key(flow->track, flow->is_end, flow->time_ns);
@@ -126,7 +126,7 @@ static int index_flows(struct trace_output *output)
 	return r;
 }
 
-/* An arrow that begins or ends where the row does, and has its correlation, is told with it. */
+/* An arrow that begins or ends where the row does, and has its correlation, is written with it. */
 static void take_flow(struct trace_output *output, const struct trace_event *event)
 {
 	struct capture_trace_row *row = &output->row;
@@ -138,11 +138,11 @@ static void take_flow(struct trace_output *output, const struct trace_event *eve
 			flow_key(event->track, event->correlation, event->start_ns), &index))
 		return;
 	flow = &output->trace->flows.items[index];
-	if (output->is_told.items[index] || flow->id != event->correlation ||
+	if (output->is_written.items[index] || flow->id != event->correlation ||
 		flow->track != event->track || flow->time_ns != event->start_ns ||
 		!flow->category_name)
 		return;
-	output->is_told.items[index] = true;
+	output->is_written.items[index] = true;
 	row->layout |= ROW_BIT(ROW_FLOW) | ROW_BIT(ROW_FLOW_ENDS);
 	row->values[ROW_FLOW] = flow->category_name;
 	row->values[ROW_FLOW_ENDS] = flow->is_end;
@@ -161,7 +161,7 @@ static uint64_t show_flow(struct trace_output *output, const struct trace_event 
 		return 0;
 	map_u64_remove(&output->flow_ends, key);
 	flow = &output->trace->flows.items[index];
-	return output->is_told.items[index] ? 0 : flow_key(flow->category_name, flow->id, 0);
+	return output->is_written.items[index] ? 0 : flow_key(flow->category_name, flow->id, 0);
 }
 
 static int write_other_flows(struct trace_output *output)
@@ -179,7 +179,7 @@ static int write_other_flows(struct trace_output *output)
 			.is_end = flow->is_end,
 		};
 
-		if (!output->is_told.items[i])
+		if (!output->is_written.items[i])
 			r = capture_trace_flow(output->out, &out);
 	}
 	return r;

@@ -55,7 +55,7 @@ static bool set_cfa(const struct cfi_cfa *cfa, struct unwind_rule *rule)
 }
 
 /*
- * `register + offset` is the same place as `CFA + another offset` when the CFA is told by that
+ * `register + offset` is the same place as `CFA + another offset` when the CFA is given by that
  * register.
  */
 static struct cfi_saved relative_to_cfa(
@@ -93,7 +93,7 @@ static bool set_return_address(const struct cfi_registers *registers, struct unw
 	}
 }
 
-/* What cannot be told is only lost: the frame's caller needs it seldom. */
+/* What cannot be expressed is only lost: the frame's caller needs it seldom. */
 static void set_saved(const struct cfi_registers *registers, struct cfi_saved saved,
 	uint8_t *ret_kind, int16_t *ret_offset)
 {

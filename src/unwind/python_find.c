@@ -132,7 +132,7 @@ static bool loaded_u64(const struct elf_file *file, uint64_t vaddr, uint64_t *re
 
 /*
  * Versions without Py_Version (before 3.11) name the folder of their library: "python3.9". The
- * micro version is not told: 0.
+ * micro version is unknown: 0.
  */
 static uint32_t version_from_text(struct elf_file *file)
 {
@@ -160,7 +160,7 @@ static uint32_t version_from_text(struct elf_file *file)
 	return 0;
 }
 
-/* PY_VERSION_HEX, 0 when it cannot be told. */
+/* PY_VERSION_HEX, 0 when it is unknown. */
 static uint32_t find_version(struct elf_file *file, const struct python_symbols *symbols)
 {
 	uint64_t value;

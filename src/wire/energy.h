@@ -78,7 +78,7 @@ enum wire_energy_gap {
 	WIRE_ENERGY_GAP_MAX
 };
 
-/* Ids count from 1 in the order in which domains are told; a parent comes before its children. */
+/* Ids count from 1 in the order in which domains are sent; a parent comes before its children. */
 #define WIRE_ENERGY_NO_DOMAIN 0
 
 struct wire_energy_domain {

@@ -19,7 +19,7 @@ enum wire_python {
 	WIRE_PYTHON_UNKNOWN = 7,    /* an interpreter whose layout could not be validated */
 	WIRE_PYTHON_NOT_MERGED = 8, /* native and Python frames do not match: order is by guess */
 	WIRE_PYTHON_USER_MODE = 9,  /* the mode without privileges takes no Python frames */
-	WIRE_PYTHON_TOO_EARLY = 10, /* the sampler was not told of the interpreter yet */
+	WIRE_PYTHON_TOO_EARLY = 10, /* the sampler did not know the interpreter yet */
 	WIRE_PYTHON_MAX
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranges and marks that a program tells of, as an injected library writes them into the rings of
- * wire/ring.h. Names are texts: defined once in each process image, in whichever ring, and told by
- * id from then on; a ring may be read before the one that has the definition.
+ * wire/ring.h. Names are texts: defined once in each process image, in whichever ring, and referred
+ * to by id from then on; a ring may be read before the one that has the definition.
  */
 #pragma once
 

@@ -46,7 +46,7 @@ enum wire_graph_mode {
 enum wire_held {
 	WIRE_HELD_NOTHING = 0,
 	WIRE_HELD_SOME = 1, /* the tracing library may have records */
-	WIRE_HELD_TOLD = 2, /* all was told since the gate drains */
+	WIRE_HELD_SENT = 2, /* all was sent since the gate drains */
 };
 
 /* Two cache lines: what the producer writes, and what the consumer writes. */

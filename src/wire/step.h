@@ -17,7 +17,7 @@ enum wire_step_record_type {
 enum wire_step_state {
 	WIRE_STEP_FREE = 0,
 	WIRE_STEP_NAMED = 1,
-	WIRE_STEP_CHOSEN = 2, /* the same, and windows are told by these steps */
+	WIRE_STEP_CHOSEN = 2, /* the same, and windows count these steps */
 };
 
 /*

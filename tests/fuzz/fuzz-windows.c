@@ -137,7 +137,7 @@ static void world_end(struct world *world)
 	uint64_t most_ns;
 
 	session_windows_end(session);
-	check(session_windows_tell(session) == 0);
+	check(session_windows_write(session) == 0);
 	session_windows_finish(session);
 	most_ns = monotonic_now_ns() - session->start_ns;
 	check(world->result.windows_ns <= most_ns);

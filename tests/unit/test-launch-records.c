@@ -133,7 +133,7 @@ static void test_malformed(void **state)
 
 static void tell(struct fixture *fixture, const struct process *process)
 {
-	assert_int_equal(launch_records_tell(
+	assert_int_equal(launch_records_send_facts(
 				 fixture->records, &fixture->facts, 99, process, fixture->python),
 		0);
 }

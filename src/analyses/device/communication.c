@@ -124,7 +124,7 @@ bool communication_is_operator(const char *name)
 	static const char *const beginnings[] = {"nccl:", "rccl:", "gloo:", "mpi:", "ucc:", "xccl:",
 		"hccl:", "c10d::", "_c10d_functional::", "c10d_functional::", "record_param_comms",
 		"_C_custom_ar::", "symm_mem::", NULL};
-	/* They multiply, and communicate beside it: their kernels are told apart by name. */
+	/* They multiply, and communicate beside it: their kernels are distinguished by name. */
 	static const char *const others[] = {"matmul", "gemm", "_mm", "triton_", "Autograd", NULL};
 	size_t length = strlen(name);
 

@@ -250,27 +250,27 @@ static int add_work(struct device_graphs *graphs, struct tables *tables, const s
 
 /* ---- what graphs that are timed as a whole are made of ---- */
 
-struct told_nodes {
+struct known_nodes {
 	struct intern keys;         /* node_key of node and process → indices.items[id] */
-	ARRAY_OF(uint32_t) indices; /* in the model: of a node told twice, the last */
+	ARRAY_OF(uint32_t) indices; /* in the model: of a node that came twice, the last */
 };
 
-static int add_told(struct told_nodes *told, const struct model *model, uint32_t index)
+static int keep_node(struct known_nodes *known, const struct model *model, uint32_t index)
 {
 	const struct model_graph_node *node = &model->graph_nodes.items[index];
 	const struct node_key key = {.node = node->node.node, .graph = node->process};
 	uint32_t id;
-	int r = intern_add(&told->keys, &key, sizeof(key), &id);
+	int r = intern_add(&known->keys, &key, sizeof(key), &id);
 
 	if (r > 0)
-		return array_append(&told->indices, index);
+		return array_append(&known->indices, index);
 	if (r == 0)
-		told->indices.items[id] = index;
+		known->indices.items[id] = index;
 	return r;
 }
 
 /* A clone is what its original is, whose name and stack it has. */
-static const struct model_graph_node *original_of(const struct told_nodes *told,
+static const struct model_graph_node *original_of(const struct known_nodes *known,
 	const struct model *model, const struct model_graph_node *node)
 {
 	uint32_t id;
@@ -278,9 +278,9 @@ static const struct model_graph_node *original_of(const struct told_nodes *told,
 	for (unsigned i = 0; i < 16 && node->node.original; i++) {
 		const struct node_key key = {.node = node->node.original, .graph = node->process};
 
-		if (!intern_find(&told->keys, &key, sizeof(key), &id))
+		if (!intern_find(&known->keys, &key, sizeof(key), &id))
 			break;
-		node = &model->graph_nodes.items[told->indices.items[id]];
+		node = &model->graph_nodes.items[known->indices.items[id]];
 	}
 	return node;
 }
@@ -295,11 +295,11 @@ static unsigned node_kind(const struct model_graph_node *node)
 }
 
 /* Nodes that only order others are left out. */
-static int add_told_node(struct device_graphs *graphs, struct tables *tables,
-	const struct told_nodes *told, const struct model *model,
+static int add_known_node(struct device_graphs *graphs, struct tables *tables,
+	const struct known_nodes *known, const struct model *model,
 	const struct model_graph_node *one)
 {
-	const struct model_graph_node *from = original_of(told, model, one);
+	const struct model_graph_node *from = original_of(known, model, one);
 	const struct graph_key key = {.process = one->process, .id = one->node.graph};
 	struct device_graph_node *node;
 	uint32_t graph;
@@ -317,18 +317,18 @@ static int add_told_node(struct device_graphs *graphs, struct tables *tables,
 	return 0;
 }
 
-static int add_told_nodes(
+static int add_known_nodes(
 	struct device_graphs *graphs, struct tables *tables, const struct model *model)
 {
-	struct told_nodes told = {0};
+	struct known_nodes known = {0};
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < model->graph_nodes.count; i++)
-		r = add_told(&told, model, i);
+		r = keep_node(&known, model, i);
 	for (uint32_t i = 0; r == 0 && i < model->graph_nodes.count; i++)
-		r = add_told_node(graphs, tables, &told, model, &model->graph_nodes.items[i]);
-	intern_done(&told.keys);
-	array_done(&told.indices);
+		r = add_known_node(graphs, tables, &known, model, &model->graph_nodes.items[i]);
+	intern_done(&known.keys);
+	array_done(&known.indices);
 	return r;
 }
 
@@ -405,7 +405,7 @@ int device_graphs_init(struct device_graphs *graphs, const struct model *model)
 		r = add_call(graphs, &tables, model, &model->graph_calls.items[i]);
 	for (size_t i = 0; r == 0 && i < model->device_works.count; i++)
 		r = add_work(graphs, &tables, model, &model->device_works.items[i]);
-	r = r ?: add_told_nodes(graphs, &tables, model);
+	r = r ?: add_known_nodes(graphs, &tables, model);
 	array_foreach (&tables.replay_list, replay)
 		graphs->graphs.items[replay->graph].span_ns += replay->end_ns - replay->start_ns;
 	tables_done(&tables);

@@ -4,10 +4,10 @@
  *
  * A device is idle while none of its streams is busy, and a stream while no work of it runs.
  * The time of a gap before its next work was being launched is the host's; where the launching
- * thread has samples it is told apart further by what the thread did. The rest of a gap that began
- * unlaunched is the launch's. What of these parts the thread spent in calls that block is a cause
- * of its own; so is a longer gap in which the launch itself, a copy, was blocked. docs/gpu.md has
- * the definitions for readers.
+ * thread has samples it is distinguished further by what the thread did. The rest of a gap that
+ * began unlaunched is the launch's. What of these parts the thread spent in calls that block is a
+ * cause of its own; so is a longer gap in which the launch itself, a copy, was blocked. docs/gpu.md
+ * has the definitions for readers.
  */
 #pragma once
 

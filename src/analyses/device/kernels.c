@@ -10,7 +10,7 @@
 struct adding {
 	struct kernels *kernels;
 	const struct trace_view *view;
-	uint32_t devices; /* that are told apart */
+	uint32_t devices; /* that are distinguished */
 	/* By name, kind and device: the row, + 1; 0: not asked for yet. */
 	uint32_t *known;
 };

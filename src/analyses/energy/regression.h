@@ -13,7 +13,7 @@
 /*
  * Solves `y` ≈ `x` · power; `x` is rows × columns, row by row, and columns at most
  * REGRESSION_COLUMNS. A coefficient's standard error is infinite where it is at its bound of 0, or
- * cannot be told from others. Needs more rows than columns. Returns 0 or -ENOMEM.
+ * cannot be distinguished from others. Needs more rows than columns. Returns 0 or -ENOMEM.
  */
 int regression_solve(const double *x, const double *y, size_t rows, size_t columns, double *power,
 	double *standard_error);

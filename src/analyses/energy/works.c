@@ -67,7 +67,8 @@ struct charging {
 
 /* ---- whose work ---- */
 
-/* A GPU is told by its UUID; where the rail does not say whose it is, it is the only one's. */
+/* A GPU is identified by its UUID; where the rail does not say whose it is, it is the only one's.
+ */
 static bool is_of_domain(const struct charging *charging, const struct model_device_work *work)
 {
 	const struct model *model = charging->model;

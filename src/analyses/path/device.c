@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The edges of devices. Work begins when the last of what it waits for is there: its launch, the
- * work before it on its stream, the event that its stream was told to wait for, and other work of
+ * work before it on its stream, the event that its stream waits for, and other work of
  * its graph. An edge leads from that one alone.
  */
 #include <stdlib.h>

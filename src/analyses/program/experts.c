@@ -26,7 +26,7 @@ struct pair_key {
 	uint32_t layer, first, second, reserved;
 };
 
-/* Of each layer, the reading that marks are told of. */
+/* Of each layer, the latest reading of its marks. */
 struct open_reading {
 	bool is_open;
 	struct expert_reading reading;

@@ -19,7 +19,7 @@ struct expert_spread {
 
 /* A layer as one process counted it. */
 struct expert_layer {
-	const char *name; /* "" where it was not told */
+	const char *name; /* "" where it is unknown */
 	uint64_t number;
 	uint32_t process; /* index */
 	uint32_t experts, top_k;

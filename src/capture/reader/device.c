@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading device work, launches and their stacks, and what else is told of devices. */
+/* Reading device work, launches and their stacks, and what else there is of devices. */
 #include "capture/device_messages.h"
 #include "capture/fields.h"
 #include "capture/reader/state.h"
@@ -19,7 +19,7 @@ static int read_size(struct pb_bytes message, uint32_t ret_sizes[3])
 	return more;
 }
 
-/* Sizes that do not fit are told again, elsewhere. */
+/* Sizes that do not fit are written again, elsewhere. */
 static int read_stage_launch(struct pb_bytes message, struct capture_device_work *work)
 {
 	struct pb_cursor cursor = pb_cursor(message);

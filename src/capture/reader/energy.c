@@ -52,7 +52,7 @@ int reader_energy_domain(struct reader *reader, struct sequence *sequence, struc
 		r = read_text(reader, texts.device, &domain.device);
 	if (r == 0)
 		r = read_text(reader, texts.cpus, &domain.cpus);
-	if (domain.parent >= domain.id) /* told again, with one that came later */
+	if (domain.parent >= domain.id) /* written again, with one that came later */
 		domain.parent = WIRE_ENERGY_NO_DOMAIN;
 	return r < 0 ? r : reader_visit(reader, energy_domain, &domain);
 }

@@ -41,6 +41,84 @@ static void take_device_event_field(const struct pb_field *field, struct packet 
 	packet->device_event_kind = (enum capture_device_event_kind)kind;
 }
 
+/* Of recordings; each is a field of its own of the packet. */
+static void take_sonde_message(const struct pb_field *field, struct packet *packet)
+{
+	switch (field->tag) {
+	case PB_BYTES(PACKET_SONDE_SESSION):
+		packet->session = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_STATS):
+		packet->stats = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_WAIT):
+		packet->wait_sample = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_DEVICE_WORK):
+		packet->device_work = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_LAUNCH):
+		packet->launch = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_LAUNCH_STACK):
+		packet->launch_stack = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_PROCESS):
+		packet->process_info = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_WINDOW):
+		packet->window = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_STEP):
+		packet->step = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_ENERGY_DOMAIN):
+		packet->energy_domain = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_ENERGY_INTERVAL):
+		packet->energy_interval = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_ENERGY_STATE):
+		packet->energy_state = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_ENERGY_ABSENCE):
+		packet->energy_absence = field->bytes;
+		break;
+	default:
+		take_device_event_field(field, packet);
+		break;
+	}
+}
+
+/* Of imported traces, which have the most packets. */
+static void take_trace_message(const struct pb_field *field, struct packet *packet)
+{
+	switch (field->tag) {
+	case PB_BYTES(PACKET_SONDE_TRACE):
+		packet->trace = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_TRACK):
+		packet->trace_track = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_ROW):
+		packet->trace_row = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_FLOW):
+		packet->trace_flow = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_COUNTER):
+		packet->trace_counter = field->bytes;
+		break;
+	case PB_BYTES(PACKET_SONDE_TRACE_GROUP):
+		packet->trace_group = field->bytes;
+		break;
+	default:
+		take_sonde_message(field, packet);
+		break;
+	}
+}
+
+/* Perfetto's own. */
 static void take_packet_message(const struct pb_field *field, struct packet *packet)
 {
 	switch (field->tag) {
@@ -72,71 +150,14 @@ static void take_packet_message(const struct pb_field *field, struct packet *pac
 	case PB_BYTES(PACKET_SONDE_SYMBOLS):
 		packet->symbols = field->bytes;
 		break;
-	case PB_BYTES(PACKET_SONDE_SESSION):
-		packet->session = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_STATS):
-		packet->stats = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_WAIT):
-		packet->wait_sample = field->bytes;
-		break;
 	case PB_BYTES(PACKET_GPU_STAGE):
 		packet->gpu_stage = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_DEVICE_WORK):
-		packet->device_work = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_LAUNCH):
-		packet->launch = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_LAUNCH_STACK):
-		packet->launch_stack = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_PROCESS):
-		packet->process_info = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_WINDOW):
-		packet->window = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_STEP):
-		packet->step = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_TRACE):
-		packet->trace = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_TRACE_TRACK):
-		packet->trace_track = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_TRACE_ROW):
-		packet->trace_row = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_TRACE_FLOW):
-		packet->trace_flow = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_TRACE_COUNTER):
-		packet->trace_counter = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_TRACE_GROUP):
-		packet->trace_group = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_ENERGY_DOMAIN):
-		packet->energy_domain = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_ENERGY_INTERVAL):
-		packet->energy_interval = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_ENERGY_STATE):
-		packet->energy_state = field->bytes;
-		break;
-	case PB_BYTES(PACKET_SONDE_ENERGY_ABSENCE):
-		packet->energy_absence = field->bytes;
 		break;
 	case PB_BYTES(PACKET_ZSTD):
 		packet->has_zstd = true;
 		break;
 	default:
-		take_device_event_field(field, packet);
+		take_trace_message(field, packet);
 		break;
 	}
 }

@@ -12,9 +12,9 @@
 /*
  * Called in file order; interned things before they are referred to, with the ids of this read
  * (dense over all sequences and concatenated files, counted up from 1). Equal mappings of several
- * sequences are told once; frames and callstacks are told for each. NULL callbacks are skipped. A
- * negative return stops the reading and is returned. Strings and arrays are valid during the call
- * only.
+ * sequences are written once; frames and callstacks are written for each. NULL callbacks are
+ * skipped. A negative return stops the reading and is returned. Strings and arrays are valid during
+ * the call only.
  */
 struct capture_visitor {
 	int (*session)(void *context, const struct capture_session *session);
@@ -32,7 +32,8 @@ struct capture_visitor {
 	int (*range)(void *context, const struct capture_range_event *event);
 	/* What names its counter in the event itself, as ours do. */
 	int (*counter)(void *context, const struct capture_counter *counter);
-	/* Ids of domains are of this read, like those of mappings; the parent was told before. */
+	/* Ids of domains are of this read, like those of mappings; the parent was written before.
+	 */
 	int (*energy_domain)(void *context, const struct wire_energy_domain *domain);
 	int (*energy_interval)(void *context, const struct wire_energy_interval *interval);
 	int (*energy_state)(void *context, const struct wire_energy_state *state);

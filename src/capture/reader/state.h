@@ -200,7 +200,7 @@ int reader_energy_absence(struct reader *reader, struct pb_bytes message);
 
 int reader_trace(struct reader *reader, struct pb_bytes message);
 int reader_trace_track(struct reader *reader, struct pb_bytes message);
-/* Defaults of a sequence were told: are its packets rows? */
+/* Defaults of a sequence were written: are its packets rows? */
 int reader_begin_rows(struct reader *reader, struct sequence *sequence);
 /* `fields`: its TraceRow, where it is beside the event. */
 int reader_trace_slice(struct reader *reader, struct sequence *sequence, uint64_t time_ns,

@@ -229,9 +229,9 @@ static bool find_string(
 	return id != 0;
 }
 
-/* The fields that a row has by its layout, from those that were told and the row before. */
+/* The fields that a row has by its layout, from those that were written and the row before. */
 static void take_values(
-	struct reader *reader, struct sequence *sequence, uint64_t told, const uint64_t *values)
+	struct reader *reader, struct sequence *sequence, uint64_t given, const uint64_t *values)
 {
 	struct row_state *state = sequence->rows;
 	struct capture_trace_row *row = &reader->row;
@@ -239,23 +239,23 @@ static void take_values(
 
 	for (; left; left &= left - 1) {
 		unsigned field = (unsigned)__builtin_ctzll(left);
-		bool is_told = told & ROW_BIT(field);
-		uint64_t step = is_told ? unzigzag(values[field]) : 0;
+		bool is_given = given & ROW_BIT(field);
+		uint64_t step = is_given ? unzigzag(values[field]) : 0;
 		uint64_t *previous = &state->previous[field];
 
 		switch (row_coding(field)) {
 		case ROW_CODING_TEXT:
 			/* One more, so that 0 is none. */
-			if (is_told && find_string(reader, &sequence->annotation_texts,
-					       values[field], previous))
+			if (is_given && find_string(reader, &sequence->annotation_texts,
+						values[field], previous))
 				++*previous;
 			row->values[field] = *previous ? *previous - 1 : reader->empty_string;
 			continue;
 		case ROW_CODING_NEXT:
-			step = is_told ? step : 1;
+			step = is_given ? step : 1;
 			break;
 		case ROW_CODING_STRIDE:
-			state->stride = step = is_told ? step : state->stride;
+			state->stride = step = is_given ? step : state->stride;
 			break;
 		case ROW_CODING_SAME:
 			break;
@@ -268,7 +268,7 @@ static int read_fields(
 	struct reader *reader, struct sequence *sequence, struct pb_bytes message, uint64_t key)
 {
 	struct pb_cursor cursor = pb_cursor(message);
-	uint64_t told = 0, change = 0, layout = 0, values[ROW_FIELD_MAX], category;
+	uint64_t given = 0, change = 0, layout = 0, values[ROW_FIELD_MAX], category;
 	struct row_state *state = sequence->rows;
 	struct pb_field field;
 	int more, result = 0;
@@ -285,7 +285,7 @@ static int read_fields(
 				    reader, &sequence->annotation_texts, field.value, &category))
 				state->category = (uint32_t)category + 1;
 		} else {
-			told |= ROW_BIT(number);
+			given |= ROW_BIT(number);
 			values[number] = field.value;
 		}
 	}
@@ -299,7 +299,7 @@ static int read_fields(
 			result = map_u64_set(&state->layouts, key, layout);
 	}
 	reader->row.layout = layout;
-	take_values(reader, sequence, told, values);
+	take_values(reader, sequence, given, values);
 	return result;
 }
 

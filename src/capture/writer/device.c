@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device work, its launches and what else is told of devices. */
+/* Device work, its launches and what else there is of devices. */
 #include <assert.h>
 #include <errno.h>
 

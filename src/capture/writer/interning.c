@@ -369,7 +369,7 @@ int interning_context(struct interning *interning, uint32_t pid, bool is_cuda)
 	return finish_entry(interning, start);
 }
 
-/* An entry of two numbers, told apart by both. */
+/* An entry of two numbers, distinguished by both. */
 static int intern_pair(struct interning *interning, struct intern *table, uint32_t list,
 	uint32_t first, uint32_t second, uint64_t *ret_iid)
 {

@@ -60,11 +60,11 @@ int writer_put_symbols(struct capture_writer *writer);
 /* Writes the packets that open a sequence, when no session did. */
 int writer_start(struct capture_writer *writer);
 
-/* Tracks are told apart by numbers that must differ between captures that are merged later. */
+/* Tracks are distinguished by numbers that must differ between captures that are merged later. */
 uint64_t writer_track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread);
 /* 1 once for each uuid, when it has to be described; then 0. */
 int writer_is_new_track(struct capture_writer *writer, uint64_t uuid);
-/* The uuid of a track that is told from others by this name and number. */
+/* The uuid of a track that is distinguished from others by this name and number. */
 uint64_t writer_named_track(const struct capture_writer *writer, const char *name, uint32_t number);
 /* Ends the slices of steps whose window has ended. */
 int writer_end_steps(struct capture_writer *writer);
@@ -81,5 +81,5 @@ void writer_name_queue(const struct capture_device_work *work, struct strbuf *ou
 
 /* The work, and its launch where it is known, as slices with an arrow from one to the other. */
 int writer_put_work_slices(struct capture_writer *writer, const struct capture_device_work *work);
-/* A launch, or a wait, that is told apart from its work. */
+/* A launch, or a wait, that is written apart from its work. */
 int writer_put_launch_slice(struct capture_writer *writer, const struct capture_launch *launch);

@@ -5,7 +5,7 @@
 #include "capture/writer/messages.h"
 #include "capture/writer/state.h"
 
-/* What tracks of processes' steps, and the one of windows, are told from others by. */
+/* What tracks of processes' steps, and the one of windows, are distinguished from others by. */
 #define STEPS_TRACK   "sonde steps"
 #define WINDOWS_TRACK "sonde windows"
 
@@ -41,7 +41,7 @@ static uint64_t end_of_step(const struct capture_writer *writer, uint64_t begin_
 	return is_in ? MIN(end_ns, writer->window_end_ns) : end_ns;
 }
 
-/* Steps are told after their window's end, too: their slices end when nothing more can come. */
+/* Steps are written after their window's end, too: their slices end when nothing more can come. */
 int writer_end_steps(struct capture_writer *writer)
 {
 	size_t position = 0;

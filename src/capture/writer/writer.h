@@ -104,7 +104,7 @@ int capture_writer_window(struct capture_writer *writer, const struct capture_wi
 /* In the order of each process's steps. */
 int capture_writer_step(struct capture_writer *writer, const struct capture_step *step);
 /*
- * Of a writer without a file: callstacks are told anew from now on, their ids beginning at 1, so
+ * Of a writer without a file: callstacks are written anew from now on, their ids beginning at 1, so
  * that a recording without end does not grow without end.
  */
 void capture_writer_forget_callstacks(struct capture_writer *writer);

@@ -357,7 +357,7 @@ bool chakra_collective_of(const struct execution_trace *trace, const struct chak
 	if (is_device && found.kind == COLLECTIVE_NONE &&
 		execution_text_contains(node->name, "SendRecv"))
 		found.kind = CHAKRA_PROTO_MSG__COLLECTIVE_COMM_TYPE__ALL_TO_ALL;
-	/* "init", "wait" and others are told by the same operator, and move nothing. */
+	/* "init", "wait" and others are identified by the same operator, and move nothing. */
 	if (!is_device && found.kind == COLLECTIVE_NONE)
 		return false;
 	set_bytes(&finder, node);

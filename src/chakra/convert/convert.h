@@ -16,7 +16,7 @@ struct chakra_convert_options {
 	bool no_memory_nodes; /* copies between host and device are compute nodes, too */
 	bool has_rank;
 	uint32_t rank;
-	uint64_t left_out; /* device work without a place in the trace: told in the metadata */
+	uint64_t left_out; /* device work without a place in the trace: reported in the metadata */
 };
 
 struct chakra_convert_result {
@@ -45,7 +45,7 @@ struct chakra_graph *chakra_graph_free(struct chakra_graph *graph);
 void chakra_graph_freep(struct chakra_graph **graph);
 #define _cleanup_chakra_graph_ _cleanup_(chakra_graph_freep)
 
-/* Metadata and all nodes; failures are told by et_writer_close(). Returns 0 or -ENOMEM. */
+/* Metadata and all nodes; failures are reported by et_writer_close(). Returns 0 or -ENOMEM. */
 int chakra_write(const struct chakra_graph *graph, const struct chakra_convert_options *options,
 	struct et_writer *writer);
 /* All of it. A sentence says what failed; the file is then as it was. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits for itself in a graph: found, told, and cut where that is wanted. */
+/* What waits for itself in a graph: found, reported, and cut where that is wanted. */
 #include <errno.h>
 #include <stdlib.h>
 

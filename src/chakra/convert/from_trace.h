@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A linked execution trace of a device trace alone, where no observer told the operators: their
+ * A linked execution trace of a device trace alone, where no observer recorded the operators: their
  * order, times and device work are there, their tensors only as far as the trace has them.
  */
 #pragma once

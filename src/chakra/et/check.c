@@ -321,7 +321,7 @@ static int check_cycles(struct et_check *check)
 
 		if (*size > 1 && check->counts[ET_FAULT_CYCLE] < ET_MAX_FAULTS) {
 			r = tell_cycle(check, &waits.waits, &components, i);
-			*size = 1; /* told */
+			*size = 1; /* reported */
 		}
 	}
 	return r;

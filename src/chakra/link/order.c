@@ -90,7 +90,7 @@ static uint64_t stream_key(int64_t device, int64_t stream)
 	return (uint64_t)device << 40 ^ (uint64_t)stream;
 }
 
-/* Numbers the streams. Rows that say none are told by their track. */
+/* Numbers the streams. Rows that say none are identified by their track. */
 static int number_streams(struct order *order)
 {
 	const struct trace *device = order->link->device;
@@ -99,9 +99,9 @@ static int number_streams(struct order *order)
 	array_foreach (&order->link->works, work) {
 		const struct trace_event *event = link_event(order->link, work->row);
 		const struct trace_work *details = trace_work(device, event);
-		bool is_said = details && details->stream != TRACE_NO_NUMBER;
-		uint64_t stream, key = is_said ? stream_key(details->device, details->stream)
-					       : ~(uint64_t)event->track;
+		bool is_given = details && details->stream != TRACE_NO_NUMBER;
+		uint64_t stream, key = is_given ? stream_key(details->device, details->stream)
+						: ~(uint64_t)event->track;
 
 		if (!map_u64_get(&order->streams, key, &stream)) {
 			stream = order->stream_count++;

@@ -266,7 +266,7 @@ static int say_all(const struct job *jobs, size_t count)
 	return status;
 }
 
-/* Said, or else told by the name of the output. */
+/* The number given, or else the one in the output.s name. */
 static bool wants_et(void)
 {
 	size_t length = strlen(arguments.output);

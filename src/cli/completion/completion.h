@@ -8,7 +8,7 @@
 #include "base/strbuf.h"
 #include "cli/command.h"
 
-/* What a value is, told by its name in the tables. */
+/* What a value is, identified by its name in the tables. */
 enum completion_kind {
 	COMPLETION_OTHER,
 	COMPLETION_FILE,

@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `sonde record`: samples a command, processes or the machine into a capture, then accounts for
- * itself. */
+/* `sonde record`: records a command, processes or the machine into a capture. */
 #include <errno.h>
 #include <grp.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/array.h"
-#include "base/escape.h"
-#include "base/strbuf.h"
-#include "base/text.h"
 #include "base/warn.h"
-#include "capture/split/split.h"
 #include "cli/commands.h"
-#include "cli/record/hooks.h"
+#include "cli/record/summary.h"
 #include "cli/record/window_options.h"
 #include "cli/target_options.h"
 #include "collect/hooks/python_hooks.h"
 #include "collect/session/session.h"
-#include "model/format.h"
 
 #define DEFAULT_OUTPUT "sonde.pftrace"
 #define DEFAULT_HZ     99
@@ -45,281 +35,6 @@ static double record_energy_baseline_s;
 static const char *record_hooks; /* NULL: auto, with a command */
 static const char *record_wait;  /* NULL: with a command */
 static uint64_t record_wait_min_us = 100;
-
-/* ---- what was recorded, and what it cost ---- */
-
-#define ITEM_INDENT 10 /* columns before an item's text */
-
-static double percent(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-static void add_plural(struct strbuf *out, uint64_t count, const char *noun)
-{
-	format_count(out, count);
-	strbuf_addf(out, " %s%s", noun, count == 1 ? "" : "s");
-}
-
-/* One item of the account; broken into lines only for a terminal, so that a log can be searched. */
-static void print_item(const char *label, const struct strbuf *text)
-{
-	_cleanup_strbuf_ struct strbuf lines = {0}, plain = {0};
-	size_t width = isatty(STDERR_FILENO) ? text_terminal_width(stderr) : SIZE_MAX;
-
-	strbuf_addf(&lines, "  %-*s", ITEM_INDENT - 2, label);
-	escape_plain(&plain, strbuf_cstr(text));
-	text_wrap(&lines, strbuf_cstr(&plain), ITEM_INDENT, ITEM_INDENT, width);
-	fputs(strbuf_cstr(&lines), stderr);
-}
-
-static void print_amount(const struct session_result *result, const char *output)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-	struct stat file;
-
-	add_plural(&text, result->stats.samples, "sample");
-	strbuf_add(&text, " in ");
-	if (result->window_count) {
-		add_plural(&text, result->window_count, "window");
-		strbuf_add(&text, " of ");
-		format_duration(&text, result->windows_ns);
-		strbuf_add(&text, ", of ");
-	}
-	format_duration(&text, result->duration_ns);
-	if (stat(output, &file) == 0 && file.st_size > 0) {
-		strbuf_add(&text, ", ");
-		format_bytes(&text, (uint64_t)file.st_size);
-		strbuf_addf(&text, " in %s", output);
-		if (result->stats.samples)
-			strbuf_addf(&text, " (%.0f bytes per sample)",
-				(double)file.st_size / (double)result->stats.samples);
-	}
-	print_plain("sonde: %s\n", strbuf_cstr(&text));
-}
-
-/* What --window said, with what it left to its defaults. */
-static void print_windows(const struct session_options *options)
-{
-	const struct wire_schedule *schedule = &options->window.schedule;
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	if (options->window.trigger != CAPTURE_TRIGGER_STEPS)
-		return;
-	strbuf_addf(&text,
-		"wait=%llu, warmup=%llu, active=%llu, repeat=%llu; %llu samples a second and CPU",
-		(unsigned long long)schedule->wait, (unsigned long long)schedule->warmup,
-		(unsigned long long)schedule->active, (unsigned long long)schedule->repeat,
-		(unsigned long long)(NS_PER_S / options->period_ns));
-	print_item("windows", &text);
-}
-
-static void print_stacks(const struct capture_stats *stats)
-{
-	uint64_t with_user_stack = stats->samples - stats->stacks_by_stop[WIRE_STOP_NO_USER_STACK];
-	uint64_t complete = stats->stacks_by_stop[WIRE_STOP_COMPLETE];
-	_cleanup_strbuf_ struct strbuf text = {0};
-	const char *separator = "; ended early: ";
-
-	if (!with_user_stack)
-		return;
-	/* Rounded down: "100 %" is never said of less. */
-	strbuf_addf(&text, "%.2f %% reach the thread's entry",
-		floor(100 * percent(complete, with_user_stack)) / 100);
-	for (unsigned stop = WIRE_STOP_NO_USER_STACK + 1; stop < WIRE_STOP_MAX; stop++) {
-		if (!stats->stacks_by_stop[stop])
-			continue;
-		strbuf_add(&text, separator);
-		format_count(&text, stats->stacks_by_stop[stop]);
-		strbuf_addf(&text, " %s", wire_stop_name(stop));
-		separator = ", ";
-	}
-	print_item("stacks", &text);
-}
-
-static void print_losses(const struct capture_stats *stats)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-	const char *separator = "; by place: ";
-
-	if (stats->samples_lost || stats->loss_count)
-		add_plural(&text, stats->samples_lost, "sample");
-	else
-		strbuf_add(&text, "none");
-	for (uint32_t i = 0; i < stats->loss_count; i++) {
-		const struct capture_loss *loss = &stats->losses[i];
-
-		strbuf_addf(&text, "%s%s", separator, loss->where);
-		if (strcmp(loss->where, "sample_ring") == 0)
-			strbuf_addf(&text, " of CPU %u", loss->cpu);
-		strbuf_add_char(&text, ' ');
-		format_count(&text, loss->count);
-		separator = ", ";
-	}
-	print_item("lost", &text);
-}
-
-static void print_cost(const struct session_result *result)
-{
-	const struct capture_stats *stats = &result->stats;
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	if (stats->bpf_run_count && stats->samples)
-		strbuf_addf(&text, "%.1f µs per sample in the kernel; ",
-			(double)stats->bpf_run_time_ns / (double)stats->samples / 1000);
-	else if (stats->samples && !result->mode_reason.text[0])
-		strbuf_add(&text, "time in the kernel is not measured, that needs CAP_SYS_ADMIN; ");
-	strbuf_add(&text, "sonde itself: ");
-	format_duration(&text, stats->collector_cpu_ns);
-	strbuf_add(&text, " of CPU time");
-	if (result->duration_ns >= NS_PER_S) /* starting up is no share of a short run */
-		strbuf_addf(&text, " (%.1f %% of one core)",
-			percent(stats->collector_cpu_ns, result->duration_ns));
-	strbuf_addf(&text, ", %.0f MB peak memory", (double)stats->collector_peak_rss_bytes / 1e6);
-	print_item("cost", &text);
-}
-
-static void print_waiting(const struct capture_stats *stats, bool exact)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	if (!stats->wait_samples)
-		return;
-	format_duration(&text, stats->waited_ns);
-	strbuf_add(&text, " of all threads together");
-	if (stats->wait_run_time_ns) {
-		strbuf_add(&text, exact ? "; measuring it took " : "; looking at them took ");
-		format_duration(&text, stats->wait_run_time_ns);
-		strbuf_add(&text, " in the kernel");
-	}
-	print_item("waited", &text);
-}
-
-static void print_device(const struct capture_device_stats *stats)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	if (!stats->launches && !stats->works)
-		return;
-	format_count(&text, stats->works);
-	strbuf_add(&text, " kernels, copies and the like, ");
-	add_plural(&text, stats->stacks, "launch stack");
-	if (stats->stack_run_count)
-		strbuf_addf(&text, " of %.1f µs each in the kernel",
-			(double)stats->stack_run_time_ns / (double)stats->stack_run_count / 1000);
-	if (stats->stacks_known) {
-		strbuf_add(&text, ", ");
-		format_count(&text, stats->stacks_known);
-		strbuf_add(&text, " known from earlier ones");
-	}
-	print_item("device", &text);
-}
-
-static void print_ranges(const struct capture_range_stats *stats)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	if (!stats->ranges && !stats->marks)
-		return;
-	add_plural(&text, stats->ranges, "range");
-	strbuf_add(&text, ", ");
-	add_plural(&text, stats->marks, "mark");
-	print_item("nvtx", &text);
-}
-
-static void print_energy(const struct session_result *result)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	if (!result->energy.text[0])
-		return;
-	strbuf_add(&text, result->energy.text);
-	print_item("energy", &text);
-}
-
-/* The first recording of a program has tables to build; what it does meanwhile is not lost. */
-static void print_tables(const struct capture_stats *stats)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	if (!stats->tables_built && !stats->tables_from_cache)
-		return;
-	if (stats->tables_built) {
-		format_count(&text, stats->tables_built);
-		strbuf_add(&text, " built in ");
-		format_duration(&text, stats->table_build_ns);
-	}
-	if (stats->tables_from_cache) {
-		strbuf_add(&text, text.length ? ", " : "");
-		format_count(&text, stats->tables_from_cache);
-		strbuf_add(&text, " from the cache");
-	}
-	if (stats->stacks_unwound_in_user_space && stats->bpf_run_count) {
-		strbuf_add(&text, "; ");
-		add_plural(&text, stats->stacks_unwound_in_user_space, "stack");
-		strbuf_add(&text, " copied and unwound once the tables were there");
-	}
-	print_item("tables", &text);
-}
-
-static void print_mode(const struct session_result *result, bool asked_for)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	if (!result->mode_reason.text[0])
-		return;
-	strbuf_addf(
-		&text, "stacks are copied and unwound in user space: %s", result->mode_reason.text);
-	if (!asked_for)
-		strbuf_add(&text,
-			". BPF would unwind stacks of any depth in place, at less cost, and could "
-			"record other users' processes and the whole machine");
-	print_item("mode", &text);
-}
-
-static void print_notes(const struct capture_stats *stats)
-{
-	for (uint32_t i = 0; i < stats->note_count; i++) {
-		_cleanup_strbuf_ struct strbuf text = {0};
-
-		strbuf_add(&text, stats->notes[i]);
-		print_item("note", &text);
-	}
-}
-
-static void print_next(const struct session_result *result, const char *output)
-{
-	_cleanup_free_ char *first = result->part_count ? capture_split_path(output, 1) : NULL;
-
-	if (first)
-		print_plain("sonde: %u window%s, each in a file of its own, from %s on\n",
-			result->part_count, result->part_count == 1 ? "" : "s", first);
-	if (strcmp(output, "-") == 0)
-		return;
-	/* The capture is root's: only --group lets others read it. */
-	print_plain("next: %ssonde report %s\n",
-		geteuid() == 0 && getenv("SUDO_UID") && !record_group ? "sudo " : "",
-		first ? first : output);
-}
-
-static void print_summary(
-	const struct session_result *result, const struct session_options *options)
-{
-	print_amount(result, options->output);
-	print_windows(options);
-	print_stacks(&result->stats);
-	print_losses(&result->stats);
-	print_waiting(&result->stats, result->waits_are_exact);
-	print_device(&result->stats.device);
-	print_ranges(&result->stats.ranges);
-	print_energy(result);
-	print_cost(result);
-	print_tables(&result->stats);
-	print_mode(result, options->mode == SESSION_MODE_USER);
-	record_print_hooks(&result->hooks);
-	print_notes(&result->stats);
-	print_next(result, options->output);
-}
 
 static void on_finishing(void *context _unused_, const char *what, uint64_t left)
 {
@@ -511,7 +226,7 @@ static int run_record(int count, char **arguments)
 	if (error < 0)
 		fail(&err);
 	else if (!record_quiet)
-		print_summary(result, &options);
+		record_print_summary(result, &options);
 	status = target_exit_status(result, error);
 	session_result_done(result);
 	free(result);

@@ -9,7 +9,7 @@
 /* Clocks of one machine drift apart no faster. */
 #define DRIFT_PPM 500
 #define JUMP_NS   50000
-/* Work is told after it ended: later than its next pair it cannot have been. */
+/* Work is reported after it ended: later than its next pair it cannot have been. */
 #define LATE_NS NS_PER_MS
 
 static const struct clock_pair *pair_at(const struct paired_clock *clock, uint64_t number)
@@ -117,11 +117,11 @@ static bool is_plausible(const struct paired_clock *clock, const struct device_i
 	       host->start_ns + host->error_ns >= device->not_before_ns;
 }
 
-/* What was told before the jump was seen is taken for older than it, where that can be. */
+/* What came before the jump was seen is taken for older than it, where that can be. */
 bool paired_clock_convert(const struct paired_clock *clock, const struct device_interval *device,
 	struct host_interval *ret_host)
 {
-	bool is_older = clock->jumps && device->told_at <= clock->first;
+	bool is_older = clock->jumps && device->pairs <= clock->first;
 	struct host_interval before;
 
 	if (!convert_interval(clock, clock->first, clock->count, device, ret_host))

@@ -30,7 +30,7 @@ struct paired_clock {
 struct device_interval {
 	uint64_t start, end;
 	uint64_t not_before_ns; /* CLOCK_MONOTONIC; 0: not known */
-	uint64_t told_at;       /* the clock's count of pairs when it was told */
+	uint64_t pairs;         /* the clock's count of pairs when it came */
 };
 
 struct host_interval {

@@ -8,8 +8,8 @@
 #include "base/array.h"
 #include "base/map.h"
 #include "collect/device/clock.h"
-#include "collect/device/cuda.h"
 #include "collect/device/output.h"
+#include "collect/device/paired.h"
 
 /* Clocks of one machine drift apart no faster; when they do, that is taken for a jump. */
 #define DRIFT_PER_S_NS 100000
@@ -39,7 +39,7 @@ struct device_collector {
 	struct device_output output;
 	struct device_account account;
 	struct device_names names;
-	struct cuda_collector *cuda;
+	struct paired_collector *paired;
 	struct map_u64 clock_index; /* pid << 32 | device → index in clocks */
 	ARRAY_OF(struct device_clock) clocks, clocks_back; /* the second within one write */
 	ARRAY_OF(struct pending_work) pending;
@@ -53,7 +53,7 @@ int device_collector_new(struct device_collector **ret_collector, struct capture
 		return -ENOMEM;
 	collector->output =
 		(struct device_output){.writer = writer, .account = &collector->account};
-	if (cuda_collector_new(&collector->cuda, &collector->output, &collector->names,
+	if (paired_collector_new(&collector->paired, &collector->output, &collector->names,
 		    &collector->account) < 0) {
 		free(collector);
 		return -ENOMEM;
@@ -66,7 +66,7 @@ struct device_collector *device_collector_free(struct device_collector *collecto
 {
 	if (!collector)
 		return NULL;
-	collector->cuda = cuda_collector_free(collector->cuda);
+	collector->paired = paired_collector_free(collector->paired);
 	device_names_done(&collector->names);
 	map_u64_done(&collector->clock_index);
 	array_done(&collector->clocks);
@@ -186,7 +186,7 @@ static int add_launch(
 	}
 	if (wire_device_is_work(launch->kind)) {
 		if (launch->untimed == WIRE_DEVICE_TIMED)
-			return cuda_collector_launch(collector->cuda, pid, launch);
+			return paired_collector_launch(collector->paired, pid, launch);
 		if (launch->untimed != WIRE_DEVICE_CAPTURED) {
 			collector->account.launches++;
 			collector->account.untimed++;
@@ -251,8 +251,8 @@ int device_collector_add(
 {
 	int result;
 
-	if (cuda_collector_wants(record))
-		return cuda_collector_add(collector->cuda, pid, record);
+	if (paired_collector_wants(record))
+		return paired_collector_add(collector->paired, pid, record);
 	switch (record->type) {
 	case WIRE_RECORD_DEVICE_LAUNCH:
 		return add_launch(collector, pid, (const void *)record);
@@ -347,7 +347,7 @@ static bool should_wait(
 int device_collector_write(struct device_collector *collector, uint64_t now_ns)
 {
 	size_t kept = 0;
-	int result = cuda_collector_write(collector->cuda, now_ns);
+	int result = paired_collector_write(collector->paired, now_ns);
 
 	if (!collector->pending.count)
 		return result;
@@ -372,11 +372,11 @@ const struct device_account *device_collector_account(const struct device_collec
 
 void device_collector_end(struct device_collector *collector, uint64_t end_ns)
 {
-	cuda_collector_end(collector->cuda, end_ns);
+	paired_collector_end(collector->paired, end_ns);
 }
 
 const struct device_note *device_collector_notes(
 	const struct device_collector *collector, size_t *ret_count)
 {
-	return cuda_collector_notes(collector->cuda, ret_count);
+	return paired_collector_notes(collector->paired, ret_count);
 }

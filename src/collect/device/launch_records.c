@@ -11,7 +11,7 @@
 struct launch_records {
 	struct capture_writer *writer;
 	struct launch_records_account account;
-	struct map_u64 told; /* hash of pid and start time → hash of what was told */
+	struct map_u64 sent; /* hash of pid and start time → hash of what was reported */
 	struct wire_launch_facts facts;
 	_Alignas(8) unsigned char sample[WIRE_LAUNCH_MAX_BYTES];
 };
@@ -31,7 +31,7 @@ struct launch_records *launch_records_free(struct launch_records *records)
 {
 	if (!records)
 		return NULL;
-	map_u64_done(&records->told);
+	map_u64_done(&records->sent);
 	free(records);
 	return NULL;
 }
@@ -101,49 +101,49 @@ static bool runs(const struct python_registry *python, uint32_t pid, uint32_t in
 
 /* Only what the process can say of itself is taken from its record. */
 static int add_copy(struct launch_records *records, struct pipeline *pipeline,
-	const struct python_registry *python, uint32_t pid, const struct wire_sample *told)
+	const struct python_registry *python, uint32_t pid, const struct wire_sample *from)
 {
 	struct wire_sample *sample = (struct wire_sample *)records->sample;
-	size_t tail = tail_bytes(told);
+	size_t tail = tail_bytes(from);
 
-	if (!tail || told->python >= WIRE_PYTHON_MAX ||
-		!runs(python, pid, told->python_interpreter)) {
+	if (!tail || from->python >= WIRE_PYTHON_MAX ||
+		!runs(python, pid, from->python_interpreter)) {
 		records->account.malformed++;
 		return 0;
 	}
 	*sample = (struct wire_sample){
 		.record = {.type = WIRE_RECORD_SAMPLE,
 			.length_bytes = (uint32_t)(sizeof(*sample) + tail)},
-		.time_ns = told->time_ns,
+		.time_ns = from->time_ns,
 		.pid = pid,
-		.tid = told->tid,
+		.tid = from->tid,
 		.stop = WIRE_STOP_NO_TABLE,
 		.flags = WIRE_SAMPLE_STACK_COPY | WIRE_SAMPLE_LAUNCH,
-		.python = told->python,
-		.python_frame_count = told->python_frame_count,
-		.python_interpreter = told->python_interpreter,
-		.correlation = told->correlation,
+		.python = from->python,
+		.python_frame_count = from->python_frame_count,
+		.python_interpreter = from->python_interpreter,
+		.correlation = from->correlation,
 	};
 	/* Of a process that has ended they are not known any more. */
 	proc_read_thread_name(pid, pid, sample->process_name);
-	proc_read_thread_name(pid, told->tid, sample->thread_name);
-	memcpy(sample + 1, told + 1, tail);
+	proc_read_thread_name(pid, from->tid, sample->thread_name);
+	memcpy(sample + 1, from + 1, tail);
 	records->account.copies++;
 	return pipeline_add_record(pipeline, &sample->record);
 }
 
 static int add_code(struct launch_records *records, struct pipeline *pipeline,
-	const struct python_registry *python, uint32_t pid, const struct wire_python_code *told)
+	const struct python_registry *python, uint32_t pid, const struct wire_python_code *from)
 {
 	struct wire_python_code *code = (struct wire_python_code *)records->sample;
 
-	if (told->record.length_bytes < sizeof(*told) ||
-		told->record.length_bytes > sizeof(records->sample) ||
-		!runs(python, pid, told->interpreter)) {
+	if (from->record.length_bytes < sizeof(*from) ||
+		from->record.length_bytes > sizeof(records->sample) ||
+		!runs(python, pid, from->interpreter)) {
 		records->account.malformed++;
 		return 0;
 	}
-	memcpy(code, told, told->record.length_bytes);
+	memcpy(code, from, from->record.length_bytes);
 	code->pid = pid;
 	return pipeline_add_record(pipeline, &code->record);
 }
@@ -208,7 +208,7 @@ static void write_facts(struct wire_launch_facts *to, const struct wire_launch_f
 	atomic_store_explicit(&to->sequence, sequence + 1, memory_order_release);
 }
 
-int launch_records_tell(struct launch_records *records, struct wire_launch_facts *facts,
+int launch_records_send_facts(struct launch_records *records, struct wire_launch_facts *facts,
 	uint64_t start_time_ns, const struct process *process, const struct python_registry *python)
 {
 	uint64_t key = hash_u64(start_time_ns ^ hash_u64(process->pid)), before, now;
@@ -219,11 +219,11 @@ int launch_records_tell(struct launch_records *records, struct wire_launch_facts
 	now = hash_u64(process->generation ^ hash_u64(process->exec_count) ^ (uint64_t)state << 32 ^
 		       (state == WIRE_LAUNCH_PYTHON_TARGET ? target.interpreter : 0)) |
 	      1;
-	if (map_u64_get(&records->told, key, &before) && before == now)
+	if (map_u64_get(&records->sent, key, &before) && before == now)
 		return 0;
 	fill_facts(&records->facts, process, python);
 	write_facts(facts, &records->facts);
-	return map_u64_set(&records->told, key, now);
+	return map_u64_set(&records->sent, key, now);
 }
 
 void launch_records_add_hint(struct wire_launch_facts *facts, uint64_t correlation,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What injected libraries say of the stacks of launches: copies of stacks, for the pipeline, and
- * launches whose stack an earlier one had, for the capture. And what they are told: where code and
- * Python lie in their process.
+ * launches whose stack an earlier one had, for the capture. And what they need to know: where code
+ * and Python lie in their process.
  */
 #pragma once
 
@@ -37,7 +37,7 @@ const struct launch_records_account *launch_records_account(const struct launch_
  * Tells a process, when it is news, where its code lies and whether it runs Python. `start_time_ns`
  * and the pid name its ring file. Returns 0 or -ENOMEM.
  */
-int launch_records_tell(struct launch_records *records, struct wire_launch_facts *facts,
+int launch_records_send_facts(struct launch_records *records, struct wire_launch_facts *facts,
 	uint64_t start_time_ns, const struct process *process,
 	const struct python_registry *python);
 /* Tells it, too, how the stack of one of its launches was unwound; too deep ones are left out. */

@@ -21,7 +21,7 @@ void device_names_done(struct device_names *names);
  */
 int device_names_add(
 	struct device_names *names, uint32_t pid, const struct wire_device_definition *definition);
-/* NULL: not told, or not yet. `type` is that of the definition. */
+/* NULL: unknown, or not yet known. `type` is that of the definition. */
 const char *device_names_get(
 	const struct device_names *names, uint32_t pid, uint32_t type, uint32_t id);
 /* Copies the text of a whole definition, of at most WIRE_DEVICE_TEXT_BYTES; false: it is not. */

@@ -22,6 +22,6 @@ int device_output_launch(const struct device_output *output, const struct captur
  * that is none the other is kept: a launch says that its work began after the window.
  */
 int device_output_work(const struct device_output *output, const struct capture_device_work *work);
-/* What graphs and devices are is kept whenever it was told. */
+/* What graphs and devices are is kept whenever it was reported. */
 int device_output_event(
 	const struct device_output *output, const struct capture_device_event *event);

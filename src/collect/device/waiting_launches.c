@@ -83,13 +83,13 @@ bool waiting_launches_oldest(
 {
 	while (launches->head < launches->items.count) {
 		struct waiting_launch *oldest = &launches->items.items[launches->head];
-		bool told = oldest->stays;
+		bool was_written = oldest->stays;
 
 		if (oldest->launch.exit_ns >= exit_ns)
 			return false;
 		*ret_launch = oldest->launch;
 		end(launches, oldest);
-		if (!told)
+		if (!was_written)
 			return true;
 	}
 	return false;

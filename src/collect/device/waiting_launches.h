@@ -27,13 +27,13 @@ struct waiting_launches {
 };
 
 void waiting_launches_done(struct waiting_launches *launches);
-/* `stays`: it has been told of, and waiting_launches_take() leaves it. Returns 0 or -ENOMEM. */
+/* `stays`: it has been reported, and waiting_launches_take() leaves it. Returns 0 or -ENOMEM. */
 int waiting_launches_add(
 	struct waiting_launches *launches, const struct wire_device_launch *launch, bool stays);
 bool waiting_launches_is_full(const struct waiting_launches *launches);
 /* That of this correlation; false: it is not here, or not yet. */
 bool waiting_launches_take(struct waiting_launches *launches, uint64_t correlation,
 	struct wire_device_launch *ret_launch);
-/* Takes the oldest that ended before `exit_ns` and has not been told of; false: there is none. */
+/* Takes the oldest that ended before `exit_ns` and has not been reported; false: there is none. */
 bool waiting_launches_oldest(
 	struct waiting_launches *launches, uint64_t exit_ns, struct wire_device_launch *ret_launch);

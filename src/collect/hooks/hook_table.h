@@ -29,14 +29,14 @@ struct hook_status {
 	 * none. */
 	const char *detail;
 	uint64_t processes[HOOK_STATE_MAX]; /* where it is in this state */
-	uint64_t process;                   /* the last one that told of it */
+	uint64_t process;                   /* the last one that reported it */
 	enum hook_state state;              /* there */
 };
 
 struct hook_table {
 	ARRAY_OF(struct hook_status) hooks; /* those of a group in the order in which they came */
 	struct intern texts;
-	uint64_t processes; /* that told of any */
+	uint64_t processes; /* that reported any */
 	uint64_t malformed; /* lines that say nothing, or are one hook too many */
 };
 

@@ -283,9 +283,9 @@ static int retell_process(struct pipeline *pipeline, const struct sideband_event
 	const struct process *process = address_spaces_find(pipeline->parts.spaces, event->pid);
 
 	if (!process || event->tid != event->pid ||
-		!map_u64_get(&pipeline->told_processes, event->pid, NULL))
+		!map_u64_get(&pipeline->known_processes, event->pid, NULL))
 		return 0;
-	return pipeline_tell_process(pipeline, event->pid, "", process);
+	return pipeline_write_process(pipeline, event->pid, "", process);
 }
 
 /* True when the event ended the process. */
@@ -419,8 +419,8 @@ struct pipeline *pipeline_free(struct pipeline *pipeline)
 	array_done(&pipeline->records);
 	array_done(&pipeline->events);
 	array_done(&pipeline->waiting);
-	map_u64_done(&pipeline->told_processes);
-	map_u64_done(&pipeline->told_threads);
+	map_u64_done(&pipeline->known_processes);
+	map_u64_done(&pipeline->known_threads);
 	map_u64_done(&pipeline->last_waits);
 	array_done(&pipeline->waits);
 	map_u64_done(&pipeline->thread_pointers);

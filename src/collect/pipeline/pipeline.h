@@ -44,7 +44,7 @@ struct pipeline_parts {
 	struct capture_writer *writer;
 	struct windows *windows; /* NULL: all that comes is recorded */
 	bool only_descendants;   /* ignore side-band events of unrelated processes */
-	/* Told of each launch whose stack is whole; frames innermost first. May be NULL. */
+	/* Reported of each launch whose stack is whole; frames innermost first. May be NULL. */
 	void (*on_launch_stack)(void *context, const struct wire_sample *sample,
 		const uint64_t *frames, size_t frame_count);
 	/* Called before each record and event: what must not wait until all are handled. May be

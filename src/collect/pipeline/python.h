@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Python interpreters among the recorded processes: found when their file is mapped, told to
- * the sampler, validated once they live; their code objects, by what the sampler sent of them.
+ * The Python interpreters among the recorded processes: found when their file is mapped, made known
+ * to * the sampler, validated once they live; their code objects, by what the sampler sent of them.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct python_account {
 	struct errmsg unknown; /* why an interpreter's frames are not shown; "": no such one */
 };
 
-/* The unwinder is told of interpreters; a copy of it is kept. NULL: there is none. */
+/* The unwinder knows interpreters by this; a copy of it is kept. NULL: there is none. */
 int python_registry_new(struct python_registry **ret_registry, struct file_store *files,
 	const struct source_unwinder *unwinder, struct capture_writer *writer);
 struct python_registry *python_registry_free(struct python_registry *registry);
@@ -50,7 +50,7 @@ int python_registry_add_code(
  * TOO_EARLY.
  */
 enum wire_python python_registry_reason(const struct python_registry *registry, uint32_t pid);
-/* What the process may be told of its own interpreter, for its launches. */
+/* What the process may know of its own interpreter, for its launches. */
 enum wire_launch_python python_registry_target(
 	const struct python_registry *registry, uint32_t pid, struct python_target *ret_target);
 /*

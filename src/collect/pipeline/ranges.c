@@ -6,34 +6,18 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/map.h"
-#include "base/strbuf.h"
 #include "collect/pipeline/range_stacks.h"
+#include "collect/pipeline/range_texts.h"
 
 /* No honest process has more of these. */
-#define MAX_TEXTS      (1U << 20)
-#define MAX_TEXT_TOTAL ((size_t)256 << 20)
-#define MAX_PARTIAL    256
-#define MAX_WAITING    256
-#define MAX_THREADS    (1U << 16)
+#define MAX_WAITING 256
+#define MAX_THREADS (1U << 16)
 /* Of one drain, which takes at most what the rings hold. */
 #define MAX_PENDING (1U << 22)
 /* Times beyond this are not of this machine. */
 #define MAX_TIME_NS (100ULL * 365 * 86400 * NS_PER_S)
 
 static const char lost_name[] = "[name lost]";
-
-/* What an id stands for: of a text, or with `domain` and `category` of a category. */
-struct name_key {
-	uint32_t pid, image, id, domain;
-	uint64_t kind;
-};
-
-/* A text whose pieces have not all come. */
-struct partial_text {
-	struct name_key key;
-	struct strbuf bytes;
-};
 
 struct pending_event {
 	struct wire_range_event event;
@@ -55,11 +39,7 @@ struct thread_name {
 struct range_collector {
 	struct capture_writer *writer;
 	struct capture_range_stats account;
-	struct intern texts;
-	size_t text_bytes;
-	struct intern names;           /* struct name_key → names_texts.items[id] */
-	ARRAY_OF(uint32_t) name_texts; /* ids in texts */
-	ARRAY_OF(struct partial_text) partial;
+	struct range_texts texts;
 	ARRAY_OF(struct pending_event) pending;
 	ARRAY_OF(struct wire_range_field) fields; /* of pending events, and of those that wait */
 	ARRAY_OF(struct waiting_fields) waiting;  /* in the order of their fields */
@@ -90,12 +70,7 @@ struct range_collector *range_collector_free(struct range_collector *collector)
 {
 	if (!collector)
 		return NULL;
-	intern_done(&collector->texts);
-	intern_done(&collector->names);
-	array_done(&collector->name_texts);
-	array_foreach (&collector->partial, partial)
-		strbuf_done(&partial->bytes);
-	array_done(&collector->partial);
+	range_texts_done(&collector->texts);
 	array_done(&collector->pending);
 	array_done(&collector->fields);
 	array_done(&collector->waiting);
@@ -118,141 +93,38 @@ void range_collector_set_windows(struct range_collector *collector, struct windo
 
 /* ---- texts and names ---- */
 
-static struct name_key text_key(uint32_t pid, uint32_t image, uint32_t id)
-{
-	return (struct name_key){.pid = pid, .image = image, .id = id};
-}
-
-static int set_name(struct range_collector *collector, const struct name_key *key, uint32_t text)
-{
-	uint32_t id;
-	int result;
-
-	if (collector->names.entries.count >= MAX_TEXTS)
-		return refuse(collector);
-	result = intern_add(&collector->names, key, sizeof(*key), &id);
-	if (result > 0)
-		return array_append(&collector->name_texts, text);
-	if (result == 0)
-		collector->name_texts.items[id] = text;
-	return result;
-}
-
-/* NULL: not told, or not yet. */
-static const char *name_of(const struct range_collector *collector, const struct name_key *key)
-{
-	uint32_t id;
-
-	if (!intern_find(&collector->names, key, sizeof(*key), &id))
-		return NULL;
-	return intern_get(&collector->texts, collector->name_texts.items[id]);
-}
-
-static int keep_text(struct range_collector *collector, const struct name_key *key,
-	const char *bytes, size_t length)
-{
-	uint32_t text;
-	int result;
-
-	if (collector->text_bytes > MAX_TEXT_TOTAL)
-		return refuse(collector);
-	result = intern_add(&collector->texts, bytes, strnlen(bytes, length), &text);
-	if (result < 0)
-		return result;
-	collector->text_bytes += result ? length + 1 : 0;
-	return set_name(collector, key, text);
-}
-
-static struct partial_text *find_partial(
-	struct range_collector *collector, const struct name_key *key)
-{
-	array_foreach (&collector->partial, partial) {
-		if (memcmp(&partial->key, key, sizeof(*key)) == 0)
-			return partial;
-	}
-	return NULL;
-}
-
-static void forget_partial(struct range_collector *collector, struct partial_text *partial)
-{
-	strbuf_done(&partial->bytes);
-	*partial = collector->partial.items[--collector->partial.count];
-}
-
-/* The first piece of a text begins it anew: the one before may be lost. */
-static int add_piece(struct range_collector *collector, const struct name_key *key,
-	const struct wire_range_text *text)
-{
-	struct partial_text *partial = find_partial(collector, key);
-	int result;
-
-	if (partial && !text->at)
-		strbuf_clear(&partial->bytes);
-	if (!partial && (text->at || collector->partial.count >= MAX_PARTIAL))
-		return refuse(collector);
-	if (!partial) {
-		result = array_append(&collector->partial, (struct partial_text){.key = *key});
-		if (result < 0)
-			return result;
-		partial = &collector->partial.items[collector->partial.count - 1];
-	}
-	if (partial->bytes.length != text->at) {
-		forget_partial(collector, partial);
-		return refuse(collector);
-	}
-	strbuf_add_bytes(&partial->bytes, (const char *)(text + 1), text->bytes);
-	result = strbuf_status(&partial->bytes);
-	if (result == 0 && partial->bytes.length < text->total)
-		return 0;
-	if (result == 0)
-		result = keep_text(
-			collector, key, strbuf_cstr(&partial->bytes), partial->bytes.length);
-	forget_partial(collector, partial);
-	return result;
-}
-
 static int add_text(
 	struct range_collector *collector, uint32_t pid, const struct wire_range_text *text)
 {
-	struct name_key key;
+	int result = range_texts_add(&collector->texts, pid, text);
 
-	if (text->record.length_bytes < sizeof(*text) || !text->id ||
-		text->bytes > text->record.length_bytes - sizeof(*text) ||
-		text->total > WIRE_RANGE_TEXT_BYTES || text->at + text->bytes > text->total)
+	if (result == -EINVAL)
 		return refuse(collector);
-	key = text_key(pid, text->image, text->id);
-	if (text->is_cut && !text->at)
-		collector->account.names_cut++;
-	if (text->bytes == text->total)
-		return keep_text(collector, &key, (const char *)(text + 1), text->bytes);
-	return add_piece(collector, &key, text);
+	collector->account.names_cut += text->is_cut && !text->at;
+	return result;
 }
 
 static int add_name(
 	struct range_collector *collector, uint32_t pid, const struct wire_range_name *name)
 {
-	struct name_key key;
 	uint32_t text;
+	int result;
 
 	if (name->record.length_bytes < sizeof(*name))
 		return refuse(collector);
-	key = text_key(pid, name->image, name->name);
-	/* Its text stands before it in the same ring, or was told long ago. */
-	if (!intern_find(&collector->names, &key, sizeof(key), &text)) {
+	/* Its text stands before it in the same ring, or was reported long ago. */
+	if (!range_texts_find(&collector->texts, pid, name, &text)) {
 		collector->account.names_lost++;
 		return 0;
 	}
-	text = collector->name_texts.items[text];
 	if (name->record.type == WIRE_RECORD_RANGE_THREAD) {
 		if (collector->thread_names.count >= MAX_THREADS)
 			return refuse(collector);
 		return array_append(&collector->thread_names,
 			(struct thread_name){.pid = pid, .tid = name->id, .text = text});
 	}
-	key.id = name->id;
-	key.domain = name->domain;
-	key.kind = 1;
-	return set_name(collector, &key, text);
+	result = range_texts_name_category(&collector->texts, pid, name, text);
+	return result == -EINVAL ? refuse(collector) : result;
 }
 
 /* ---- events ---- */
@@ -405,9 +277,7 @@ int range_collector_add(
 static const char *text_of(
 	const struct range_collector *collector, const struct pending_event *pending, uint32_t id)
 {
-	const struct name_key key = text_key(pending->pid, pending->event.image, id);
-
-	return id ? name_of(collector, &key) : "";
+	return id ? range_texts_get(&collector->texts, pending->pid, pending->event.image, id) : "";
 }
 
 /* All that the event refers to has come, and its range has begun. */
@@ -440,21 +310,16 @@ static const char *known_text(
 	return text ? text : lost_name;
 }
 
-/* Unnamed categories are told by number. */
+/* Unnamed categories are identified by number. */
 static const char *category_of(struct range_collector *collector,
 	const struct pending_event *pending, char *number, size_t size)
 {
-	const struct name_key key = {
-		.pid = pending->pid,
-		.image = pending->event.image,
-		.id = pending->event.category,
-		.domain = pending->event.domain,
-		.kind = 1,
-	};
-	const char *name = key.id ? name_of(collector, &key) : "";
+	const struct wire_range_event *event = &pending->event;
+	const char *name =
+		event->category ? range_texts_category(&collector->texts, pending->pid, event) : "";
 
 	if (!name)
-		snprintf(number, size, "category %u", key.id);
+		snprintf(number, size, "category %u", event->category);
 	return name ? name : number;
 }
 
@@ -603,7 +468,7 @@ int range_collector_name_threads(struct range_collector *collector)
 		const struct capture_thread out = {
 			.pid = name->pid,
 			.tid = name->tid,
-			.name = intern_get(&collector->texts, name->text),
+			.name = range_texts_text(&collector->texts, name->text),
 		};
 
 		result = capture_writer_thread(collector->writer, &out);

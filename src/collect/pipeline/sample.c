@@ -7,17 +7,17 @@
 
 /* ---- who ---- */
 
-/* True when the capture has not been told this yet; remembers that it is now. */
-static bool is_news(struct map_u64 *told, uint64_t key, uint64_t hash)
+/* True when the capture does not have this yet; remembers that it has now. */
+static bool is_news(struct map_u64 *known, uint64_t key, uint64_t hash)
 {
 	uint64_t before;
 
-	if (map_u64_get(told, key, &before) && before == hash)
+	if (map_u64_get(known, key, &before) && before == hash)
 		return false;
-	return map_u64_set(told, key, hash) == 0;
+	return map_u64_set(known, key, hash) == 0;
 }
 
-int pipeline_tell_process(
+int pipeline_write_process(
 	struct pipeline *pipeline, uint32_t pid, const char *name, const struct process *process)
 {
 	struct capture_process out = {.pid = pid, .name = name};
@@ -39,9 +39,9 @@ int pipeline_tell_process(
 	}
 	hash = hash_bytes(out.name, strlen(out.name), process ? process->exec_count + 1 : 0);
 	/* A sample that waited longer than its process was remembered has nothing to add. */
-	if (!process && map_u64_get(&pipeline->told_processes, pid, NULL))
+	if (!process && map_u64_get(&pipeline->known_processes, pid, NULL))
 		return 0;
-	if (!is_news(&pipeline->told_processes, pid, hash))
+	if (!is_news(&pipeline->known_processes, pid, hash))
 		return 0;
 	return capture_writer_process(pipeline->parts.writer, &out);
 }
@@ -53,8 +53,8 @@ static int tell_thread(struct pipeline *pipeline, const struct wire_sample *samp
 	uint64_t hash = hash_bytes(sample->thread_name, strlen(sample->thread_name), 1);
 
 	if (sample->flags & WIRE_SAMPLE_LAUNCH && !sample->thread_name[0])
-		return 0; /* it has ended: others may have told its name */
-	if (!is_news(&pipeline->told_threads, (uint64_t)sample->pid << 32 | sample->tid, hash))
+		return 0; /* it has ended: others may have its name */
+	if (!is_news(&pipeline->known_threads, (uint64_t)sample->pid << 32 | sample->tid, hash))
 		return 0;
 	return capture_writer_thread(pipeline->parts.writer, &out);
 }
@@ -146,7 +146,7 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 		.wait = sample->wait,
 		.duration_ns = sample->waited_ns,
 	};
-	int result = pipeline_tell_process(pipeline, sample->pid, sample->process_name, process);
+	int result = pipeline_write_process(pipeline, sample->pid, sample->process_name, process);
 
 	out.gil_holder_tid = gil_holder(pipeline, sample);
 	if (result == 0)

@@ -230,7 +230,8 @@ static bool lies_in(const struct pipeline *pipeline, const struct space_view *vi
 	return name && strncmp(name + 1, library, strlen(library)) == 0;
 }
 
-static bool lies_in_cuda(
+/* In a library that calls the injected one from within a launch. */
+static bool lies_in_caller(
 	const struct pipeline *pipeline, const struct space_view *view, uint64_t address)
 {
 	static const char *const libraries[] = {"libcupti", "libcuda.so", "libcudart.so"};
@@ -250,8 +251,9 @@ void pipeline_skip_injected(
 
 	while (own < user->count && lies_in(pipeline, view, user->frames[own], library))
 		own++;
-	if (own && own < user->count && lies_in_cuda(pipeline, view, user->frames[own])) {
-		while (own + 1 < user->count && lies_in_cuda(pipeline, view, user->frames[own + 1]))
+	if (own && own < user->count && lies_in_caller(pipeline, view, user->frames[own])) {
+		while (own + 1 < user->count &&
+			lies_in_caller(pipeline, view, user->frames[own + 1]))
 			own++;
 	} else if (own && !(own < user->count &&
 				  lies_in(pipeline, view, user->frames[own], "libOpenCL.so"))) {

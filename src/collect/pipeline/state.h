@@ -45,8 +45,8 @@ struct pipeline {
 	ARRAY_OF(struct waiting_sample) waiting;
 	size_t waiting_bytes;
 	struct snapshot *latest_snapshot;
-	struct map_u64 told_processes, told_threads; /* → hash of what the capture was told */
-	struct map_u64 last_waits;                   /* pid << 32 | tid → index in waits */
+	struct map_u64 known_processes, known_threads; /* → hash of what the capture has */
+	struct map_u64 last_waits;                     /* pid << 32 | tid → index in waits */
 	/* The last stack that a thread was seen waiting with: more time may be charged to it. */
 	ARRAY_OF(struct capture_sample) waits;
 	struct map_u64 thread_pointers; /* hash of pid and thread pointer → tid */
@@ -101,8 +101,8 @@ int pipeline_resolve_stack(struct pipeline *pipeline, const struct wire_sample *
 	size_t *ret_count, enum wire_python *ret_python);
 /*
  * Of the injected library's frames one is left, the function that stands for the launch call and
- * has its name; none when the loader's own function is in the stack. CUDA's libraries call us from
- * within: of their frames the outermost is left, which is the call.
+ * has its name; none when the loader's own function is in the stack. Some runtimes' libraries
+ * call us from within: of their frames the outermost is left, which is the call.
  */
 void pipeline_skip_injected(
 	const struct pipeline *pipeline, const struct space_view *view, struct user_stack *user);
@@ -130,7 +130,7 @@ int pipeline_handle_wait_count(struct pipeline *pipeline, const struct wire_wait
 /* ---- sample.c ---- */
 
 /* Once for each thing that there is to say of it; process NULL: it is not known any more. */
-int pipeline_tell_process(
+int pipeline_write_process(
 	struct pipeline *pipeline, uint32_t pid, const char *name, const struct process *process);
 /* Returns 0, -EAGAIN when tables or names are on their way, or another negative errno. */
 int pipeline_try_sample(struct pipeline *pipeline, const struct wire_sample *sample,

@@ -14,7 +14,7 @@
 #include "wire/api.h"
 
 /*
- * How drivers and headers are told of the library that sonde has loaded into the command: one
+ * How drivers and headers find the library that sonde has loaded into the command: one
  * variable each. docs/adding-a-runtime.md has the other steps.
  */
 static const struct door {
@@ -235,7 +235,7 @@ static bool has_tables(struct session *session, uint32_t pid)
  * Whether the process's address space is known as it is since its file was made: what was known
  * before may be that of the program which the process ran then.
  */
-static bool tell_facts(struct session *session, const struct target_process *process)
+static bool send_facts(struct session *session, const struct target_process *process)
 {
 	const struct process *known = address_spaces_find(session->spaces, process->pid);
 	int result;
@@ -243,7 +243,7 @@ static bool tell_facts(struct session *session, const struct target_process *pro
 	if (!known || process->start_time_ns >= session->ordered_until_ns)
 		return false;
 	map_guard_enter(process->guard);
-	result = launch_records_tell(session->device.launch_records, process->facts,
+	result = launch_records_send_facts(session->device.launch_records, process->facts,
 		process->start_time_ns, known, session->python);
 	map_guard_leave();
 	session_keep_failure(session, result);
@@ -262,7 +262,7 @@ static bool has_processes(struct target_rings *rings)
 }
 
 /*
- * Programs are told what their launches need. When the first one that launches is seen, which waits
+ * Programs learn what their launches need. When the first one that launches is seen, which waits
  * for it, the stacks are prepared: most recordings never need the BPF program. With the tables
  * there, no launch has to carry a copy of its stack.
  */
@@ -291,7 +291,7 @@ static void start_launches(struct session *session)
 	while (target_rings_next(device->rings, &position, &process)) {
 		if (!process.facts)
 			continue;
-		is_ready = tell_facts(session, &process) && is_ready;
+		is_ready = send_facts(session, &process) && is_ready;
 		if (session->sources.offered.launch_stacks && !device->is_ready)
 			is_ready = has_tables(session, process.pid) && is_ready;
 	}
@@ -398,14 +398,14 @@ void session_fill_device_stats(struct session *session, const struct source_acco
 {
 	const struct session_device *device = &session->device;
 	const struct target_rings_account *rings = &account->rings;
-	const struct launch_records_account *told;
+	const struct launch_records_account *launched;
 	const struct device_account *collected;
 
 	*ret_stats = (struct capture_device_stats){0};
 	if (!device->rings)
 		return;
 	collected = device_collector_account(device->collector);
-	told = launch_records_account(device->launch_records);
+	launched = launch_records_account(device->launch_records);
 	*ret_stats = (struct capture_device_stats){
 		.processes = rings->processes,
 		.launches = collected->launches,
@@ -414,17 +414,17 @@ void session_fill_device_stats(struct session *session, const struct source_acco
 		/* A process that tries again counts each try. */
 		.records_lost = rings->lost - MIN(rings->lost, collected->repeated),
 		.records_without_ring = rings->no_ring,
-		.records_damaged =
-			rings->damaged + rings->refused + collected->malformed + told->malformed,
+		.records_damaged = rings->damaged + rings->refused + collected->malformed +
+				   launched->malformed,
 		.launches_untimed = collected->untimed,
 		.stacks_lost = account->launch_stacks_lost + rings->no_copy,
 		.started_before_launch = collected->started_before_launch,
 		.clock_error_ns = collected->clock_error_ns,
 		.stack_run_count = account->launching.count,
 		.stack_run_time_ns = account->launching.time_ns,
-		.stacks_known = told->same,
-		.stacks_checked = told->checked,
-		.stacks_copied = told->copies,
+		.stacks_known = launched->same,
+		.stacks_checked = launched->checked,
+		.stacks_copied = launched->copies,
 	};
 }
 

@@ -19,7 +19,7 @@
 
 struct manifest;
 
-/* `how`: who may read it. `session`: whose version, host and start are told; its texts are copied.
+/* `how`: who may read it. `session`: whose version, host and start it has; its texts are copied.
  * `session_folder`: where `sonde ctl` finds the recording; NULL: nowhere. Returns 0 or -ENOMEM. */
 int manifest_new(struct manifest **ret_manifest, const char *capture_path,
 	const struct output_how *how, const struct capture_session *session,

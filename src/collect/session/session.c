@@ -232,7 +232,7 @@ static int finish(struct session *session, struct errmsg *err)
 	if (result == 0)
 		result = collect_waiting(session, true);
 	if (result == 0)
-		result = session_windows_tell(session);
+		result = session_windows_write(session);
 	if (result == 0)
 		result = wait_for_tables(session);
 	if (result == 0)

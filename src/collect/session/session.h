@@ -58,7 +58,7 @@ struct session_options {
 	enum session_scope scope;
 	enum session_launch_stacks launch_stacks;
 	bool launch_memo_off;            /* the stack of every launch is taken */
-	enum wire_graph_mode graph_mode; /* how launches of CUDA graphs are timed */
+	enum wire_graph_mode graph_mode; /* how launches of graphs are timed */
 	const char *hooks; /* groups of Python hooks, a list; see python_hooks.h. NULL: none */
 	/*
 	 * Power and energy: "auto", or a list of sources as in energy_sampler_options; "off" or
@@ -74,7 +74,7 @@ struct session_options {
 	struct output_how how;                          /* who may read the capture */
 	bool split; /* each window to a capture of its own, in place of the one of all */
 	/*
-	 * A recording that is looked at and not kept: the visitor is told everything in place of a
+	 * A recording that is looked at and not kept: the visitor gets everything in place of a
 	 * file. `tick` is called each time round the loop, 10 times a second or more often, and at
 	 * once when input_fd can be read; it returns false to end the recording. It gets the
 	 * session for session_forget_callstacks().

@@ -469,7 +469,7 @@ static void read_polls(struct session_windows *windows)
 		windows->timer_ns = 0;
 }
 
-/* What was begun in a window is told after it, in bounded time. */
+/* What was begun in a window is reported after it, in bounded time. */
 static void end_draining(struct session *session)
 {
 	struct session_windows *windows = &session->windows;
@@ -510,7 +510,7 @@ int session_windows_run(struct session *session)
 	look_after_leader(session);
 	set_clock(windows);
 	end_draining(session);
-	return result < 0 ? result : session_windows_tell(session);
+	return result < 0 ? result : session_windows_write(session);
 }
 
 void session_windows_run_soon(void *context)
@@ -546,7 +546,7 @@ void session_windows_close(struct session *session)
 	closep(&windows->timer_fd);
 	closep(&windows->poll_fd);
 	windows->manifest = manifest_free(windows->manifest);
-	map_u64_done(&windows->told_processes);
+	map_u64_done(&windows->known_processes);
 	array_done(&windows->step_sources);
 	windows_done(&windows->list);
 }

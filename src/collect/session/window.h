@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The windows of a session at work: what opens and closes them, and the sources that run while one
- * is open. window.c does it, window_told.c tells the capture and the manifest,
+ * is open. window.c does it, window_output.c tells the capture and the manifest,
  * window_answer.c answers on the control socket, window_notes.c says what did not
  * go as it was asked for. A part of internal.h.
  */
@@ -18,7 +18,7 @@
 
 struct session;
 
-/* Steps of a name that a process, as one of the programs that it was, has told. */
+/* Steps of a name that a process, as one of the programs that it was, has reported. */
 struct step_source {
 	uint64_t key;
 	char name[WIRE_STEP_NAME_BYTES];
@@ -37,8 +37,8 @@ struct session_windows {
 	enum wire_phase phase;         /* of the gate, as we know it */
 	enum wire_phase sources;       /* what the sources are set to */
 	uint32_t sources_window;       /* and for which window */
-	size_t told;                   /* windows that the capture knows whole */
-	bool is_told_open;             /* and that the next one is open */
+	size_t written;                /* windows that the capture knows whole */
+	bool is_written_open;          /* and that the next one is open */
 	bool is_too_many;
 	bool is_leader_ended;
 	uint64_t drain_until_ns; /* 0: the gate does not drain */
@@ -49,10 +49,10 @@ struct session_windows {
 	uint32_t late;           /* windows that began before the sampler ran */
 	uint32_t first_late;     /* the first one's number */
 	uint64_t first_late_ns;  /* and how long it was not sampled */
-	uint64_t steps_lost;     /* told by no process of ours */
+	uint64_t steps_lost;     /* reported by no process of ours */
 	ARRAY_OF(struct step_source) step_sources;
-	struct map_u64 told_processes; /* pids → programs so far, as the manifest knows them */
-	struct errmsg manifest_note;   /* why it could not be written */
+	struct map_u64 known_processes; /* pids → programs so far, as the manifest knows them */
+	struct errmsg manifest_note;    /* why it could not be written */
 };
 
 /* Before the command is started; the folder is there. Returns 0 or an errno with a sentence. */
@@ -72,7 +72,7 @@ int session_windows_step(struct session *session, uint32_t pid, const struct wir
 /* Nothing is recorded from now on: ends the open window. */
 void session_windows_end(struct session *session);
 /* Tells the capture of all windows. Returns 0 or a negative errno. */
-int session_windows_tell(struct session *session);
+int session_windows_write(struct session *session);
 /* The capture is whole, or in parts: the manifest's last word. */
 void session_windows_finish(struct session *session);
 void session_windows_close(struct session *session);

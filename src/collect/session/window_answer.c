@@ -255,6 +255,6 @@ void session_windows_answer(void *context, char *line, struct strbuf *out)
 		verbs[i].run(&answer, line);
 		return;
 	}
-	errmsg_set(&err, 0, "a session is told start, stop, step or status, not '%.60s'", line);
+	errmsg_set(&err, 0, "a session takes start, stop, step or status, not '%.60s'", line);
 	answer_error(&answer, &err);
 }

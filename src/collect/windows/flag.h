@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that stands for an open window: whether it is there, told by inotify. It counts where it
- * is owned by this user, by root, or under sudo by who called it. Its folder need not be there yet.
+ * A file that stands for an open window: whether it is there, watched by inotify. It counts where
+ * it is owned by this user, by root, or under sudo by who called it. Its folder need not be there
+ * yet.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  * knows of no processes and files; where the leader of a session may have opened or closed a window
  * that nobody has read of yet, it asks.
  *
- * Moments are answered for once and for all: an edge that is told too late for that is moved to the
+ * Moments are answered for once and for all: an edge that comes too late for that is moved to the
  * first moment of which nothing was known.
  */
 #pragma once

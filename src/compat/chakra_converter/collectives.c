@@ -66,7 +66,7 @@ static struct execution_text group_of(
 	return group;
 }
 
-/* NCCL's one kernel for sends, receives and exchanges is told by the operator's name. */
+/* NCCL's one kernel for sends, receives and exchanges is identified by the operator's name. */
 static int8_t exchange_kind(const struct execution_trace *trace, const struct execution_node *node,
 	struct chakra_collective *found)
 {

@@ -240,7 +240,7 @@ static void add_work(
 	member_number(members, "stream", work->stream);
 	member_count(members, "bytes", work->bytes);
 	member_count(members, "registers per thread", work->registers);
-	/* A kernel with registers told its shared memory, too. */
+	/* A kernel with registers has its shared memory, too. */
 	if (work->shared_bytes || (is_kernel && work->registers))
 		add_digits(add_key(members, "shared memory"), work->shared_bytes);
 	member_sizes(members, "grid", work->grid);

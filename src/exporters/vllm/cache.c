@@ -160,7 +160,7 @@ static int find_row(struct graphs *graphs, const struct vllm_csv *csv,
 	return 0;
 }
 
-/* Nodes that CUDA told of: those of captures that ended while the wrapper captured. */
+/* Nodes that CUDA reported: those of captures that ended while the wrapper captured. */
 static void add_nodes(struct graph_row *row, const struct vllm_csv *csv,
 	const struct model_range *mark, uint64_t duration_ns)
 {

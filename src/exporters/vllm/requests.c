@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "report/tables_json.h"
 
-/* The id, or the number where the capture began after it was told. */
+/* The id, or the number where the capture began after the id was known. */
 static void add_id(struct strbuf *out, const struct inference_request *request)
 {
 	if (request->is_named)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One item of traceEvents: read whole, then told to the trace by its phase ("ph"). */
+/* One item of traceEvents: read whole, then added to the trace by its phase ("ph"). */
 #include "importers/kineto/parser.h"
 
 #include <errno.h>
@@ -279,7 +279,7 @@ static int end_row(struct kineto_parser *parser, const struct event_texts *texts
 	return map_u64_set(&parser->innermost, track, open->outer);
 }
 
-/* Ids are numbers, "0x…" or words; words are told apart by their string's id. */
+/* Ids are numbers, "0x…" or words; words are distinguished by their string's id. */
 static int read_flow_id(
 	struct kineto_parser *parser, const struct event_texts *texts, uint64_t *ret_id)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fields of nodes. Which schema a file has is told by the fields that are there:
+ * The fields of nodes. Which schema a file has is identified by the fields that are there:
  *   1.0.1            "parent", "rf_id" … in the node, "inputs" and "input_shapes" are lists
  *   1.0.2 and later  "ctrl_deps", "inputs" is an object of lists, the rest is in "attrs"
  *   linked           "ts", "inclusive_dur" … besides; "cat" in nodes of device work

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch's execution traces (ExecutionTraceObserver), of every schema: what a node has is told by
- * the fields that are there. Reads linked traces, too: those of chakra/link/linked_json.h and those
- * of Chakra's own linker, whose further fields are in docs/chakra.md.
+ * PyTorch's execution traces (ExecutionTraceObserver), of every schema: what a node has is seen
+ * from the fields that are there. Reads linked traces, too: those of chakra/link/linked_json.h and
+ * those of Chakra's own linker, whose further fields are in docs/chakra.md.
  *
  * Files as they are: plain, gzip or zstd; cut off, with commas missing, with names that are not
  * escaped. Reading goes on at the next node, and what was left out is counted in the trace.

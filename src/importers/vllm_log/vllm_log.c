@@ -4,78 +4,16 @@
  * are ranges that overlap, and what the engine says of itself every few seconds are marks.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "importers/importers.h"
-#include "importers/vllm_log/line.h"
-#include "importers/vllm_log/time.h"
+#include "importers/vllm_log/state.h"
 
-#define DOMAIN     "vllm"
-#define FIELDS_MAX 8
 /* Of the processes that lines name: an engine has one for each of its workers. */
 #define PROCESSES_MAX 1024
 /* For lines that name none. */
 #define UNKNOWN_PID 1
-
-struct log_iteration {
-	struct vllm_log_iteration what;
-	uint32_t pid;
-};
-
-struct log_metrics {
-	struct vllm_log_metrics what;
-	uint32_t pid;
-};
-
-struct log_request {
-	uint32_t id; /* in `ids` */
-	uint32_t pid, lane;
-	uint64_t received_ns, added_ns, end_ns; /* 0: the log does not say */
-	const char *outcome;
-};
-
-struct log_process {
-	uint32_t pid;
-	uint64_t busy_until_ns; /* the end of its last iteration */
-};
-
-enum log_event_kind {
-	EVENT_ITERATION_BEGIN,
-	EVENT_ITERATION_END,
-	EVENT_METRICS,
-	EVENT_REQUEST_BEGIN,
-	EVENT_QUEUED_BEGIN,
-	EVENT_QUEUED_END,
-	EVENT_REQUEST_END,
-	EVENT_REQUEST_MARK, /* its end is not known */
-};
-
-struct log_event {
-	uint64_t time_ns;
-	uint32_t sequence; /* decides between equal times */
-	enum log_event_kind kind;
-	size_t index;
-};
-
-struct log_import {
-	const struct import_input *input;
-	struct capture_writer *writer;
-	struct import_result *result;
-	struct vllm_log_clock clock;
-	struct intern ids;
-	struct map_u64 latest; /* id → index of its last request */
-	ARRAY_OF(struct log_iteration) iterations;
-	ARRAY_OF(struct log_metrics) metrics;
-	ARRAY_OF(struct log_request) requests;
-	ARRAY_OF(struct log_event) events;
-	ARRAY_OF(struct log_process) processes;
-	ARRAY_OF(uint64_t) lanes; /* when each is free again */
-	uint64_t lines_without_time, processes_left_out, ends_without_begin;
-	bool has_coarse_time;
-};
 
 /* ---- reading ---- */
 
@@ -345,173 +283,7 @@ static int add_request_events(struct log_import *import, size_t index)
 	return result ?: add_event(import, request->end_ns, EVENT_REQUEST_END, index);
 }
 
-/* ---- writing ---- */
-
-struct told_event {
-	struct capture_range_event event;
-	struct capture_range_field fields[FIELDS_MAX];
-};
-
-static void add_count(struct told_event *told, const char *name, uint64_t value)
-{
-	told->fields[told->event.field_count++] =
-		(struct capture_range_field){.name = name, .type = WIRE_RANGE_U64, .value = value};
-}
-
-static void add_double(struct told_event *told, const char *name, double value)
-{
-	struct capture_range_field field = {.name = name, .type = WIRE_RANGE_DOUBLE};
-
-	if (isnan(value))
-		return;
-	memcpy(&field.value, &value, sizeof(value));
-	told->fields[told->event.field_count++] = field;
-}
-
-static void add_text(struct told_event *told, const char *name, const char *text)
-{
-	told->fields[told->event.field_count++] =
-		(struct capture_range_field){.name = name, .type = WIRE_RANGE_TEXT, .text = text};
-}
-
-static const char *iteration_name(const struct vllm_log_iteration *iteration)
-{
-	if (iteration->context_requests)
-		return iteration->generation_requests ? "iteration: mixed" : "iteration: prefill";
-	return iteration->generation_requests ? "iteration: decode" : "iteration: idle";
-}
-
-static void fill_iteration(struct told_event *told, const struct log_iteration *iteration)
-{
-	told->event.pid = told->event.tid = iteration->pid;
-	told->event.name = iteration_name(&iteration->what);
-	add_count(told, "iteration", iteration->what.number);
-	add_count(told, "context_requests", iteration->what.context_requests);
-	add_count(told, "context_tokens", iteration->what.context_tokens);
-	add_count(told, "generation_requests", iteration->what.generation_requests);
-	add_count(told, "generation_tokens", iteration->what.generation_tokens);
-}
-
-static void fill_metrics(struct told_event *told, const struct log_metrics *metrics)
-{
-	told->event.pid = told->event.tid = metrics->pid;
-	told->event.name = "metrics";
-	add_double(told, "prompt_tokens_per_s", metrics->what.prompt_tokens_per_s);
-	add_double(told, "generation_tokens_per_s", metrics->what.generation_tokens_per_s);
-	add_double(told, "running_requests", metrics->what.running_requests);
-	add_double(told, "waiting_requests", metrics->what.waiting_requests);
-	add_double(told, "preemptions", metrics->what.preemptions);
-	add_double(told, "kv_cache_percent", metrics->what.kv_cache_percent);
-	add_double(told, "prefix_cache_hit_percent", metrics->what.prefix_cache_hit_percent);
-}
-
-static void fill_request(
-	const struct log_import *import, struct told_event *told, const struct log_request *request)
-{
-	told->event.pid = told->event.tid = request->pid;
-	told->event.lane = request->lane;
-	told->event.name = request->end_ns ? "request" : "request without an end";
-	add_text(told, "request", intern_get(&import->ids, request->id));
-	if (request->outcome)
-		add_text(told, "outcome", request->outcome);
-}
-
-static void fill_event(
-	const struct log_import *import, const struct log_event *event, struct told_event *told)
-{
-	static const enum capture_range_kind kinds[] = {
-		[EVENT_ITERATION_BEGIN] = CAPTURE_RANGE_BEGIN,
-		[EVENT_ITERATION_END] = CAPTURE_RANGE_END,
-		[EVENT_METRICS] = CAPTURE_RANGE_MARK,
-		[EVENT_REQUEST_BEGIN] = CAPTURE_RANGE_BEGIN,
-		[EVENT_QUEUED_BEGIN] = CAPTURE_RANGE_BEGIN,
-		[EVENT_QUEUED_END] = CAPTURE_RANGE_END,
-		[EVENT_REQUEST_END] = CAPTURE_RANGE_END,
-		[EVENT_REQUEST_MARK] = CAPTURE_RANGE_MARK,
-	};
-
-	*told = (struct told_event){.event = {
-					    .time_ns = event->time_ns,
-					    .kind = kinds[event->kind],
-					    .domain = DOMAIN,
-					    .name = "",
-					    .category = "",
-				    }};
-	if (event->kind == EVENT_METRICS)
-		fill_metrics(told, &import->metrics.items[event->index]);
-	else if (event->kind <= EVENT_ITERATION_END)
-		fill_iteration(told, &import->iterations.items[event->index]);
-	else
-		fill_request(import, told, &import->requests.items[event->index]);
-	if (event->kind == EVENT_QUEUED_BEGIN)
-		told->event.name = "queued";
-	if (told->event.kind == CAPTURE_RANGE_END) {
-		told->event.name = "";
-		told->event.field_count = 0;
-	}
-	told->event.fields = told->fields;
-}
-
-/* What the engine says of itself, as tracks, too: a viewer draws them. */
-static int write_counters(
-	struct log_import *import, const struct log_metrics *metrics, uint64_t time_ns)
-{
-	const struct {
-		const char *name;
-		double value;
-	} counters[] = {
-		{"prompt tokens/s", metrics->what.prompt_tokens_per_s},
-		{"generation tokens/s", metrics->what.generation_tokens_per_s},
-		{"running requests", metrics->what.running_requests},
-		{"waiting requests", metrics->what.waiting_requests},
-		{"KV cache %", metrics->what.kv_cache_percent},
-	};
-	int result = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(counters) && result == 0; i++) {
-		struct capture_counter counter = {
-			.time_ns = time_ns,
-			.pid = metrics->pid,
-			.name = counters[i].name,
-			.value = counters[i].value,
-		};
-
-		if (!isnan(counter.value))
-			result = capture_writer_counter(import->writer, &counter);
-	}
-	return result;
-}
-
-static int by_time(const void *left, const void *right)
-{
-	const struct log_event *a = left, *b = right;
-
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
-	return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
-}
-
-static int write_events(struct log_import *import)
-{
-	int result = 0;
-
-	qsort(import->events.items, import->events.count, sizeof(*import->events.items), by_time);
-	import->result->begin_ns = import->events.items[0].time_ns;
-	import->result->end_ns = import->events.items[import->events.count - 1].time_ns;
-	for (size_t i = 0; i < import->events.count && result == 0; i++) {
-		struct told_event told;
-
-		fill_event(import, &import->events.items[i], &told);
-		import->result->ranges += told.event.kind == CAPTURE_RANGE_BEGIN;
-		import->result->marks += told.event.kind == CAPTURE_RANGE_MARK;
-		result = capture_writer_range(import->writer, &told.event);
-		if (result == 0 && import->events.items[i].kind == EVENT_METRICS)
-			result = write_counters(import,
-				&import->metrics.items[import->events.items[i].index],
-				told.event.time_ns);
-	}
-	return result;
-}
+/* ---- all of it ---- */
 
 static void add_notes(struct log_import *import)
 {
@@ -581,7 +353,7 @@ static int run(struct log_import *import, const struct vllm_log_time *first, str
 			"%s has no line that vLLM's engine writes: give the log of a server that "
 			"ran with --enable-log-requests or --enable-logging-iteration-details",
 			import->input->path);
-	result = write_events(import);
+	result = vllm_log_write_events(import);
 	if (result < 0)
 		return errmsg_set(
 			err, result, "memory ran out while reading %s", import->input->path);

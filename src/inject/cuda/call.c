@@ -16,8 +16,8 @@ static const uint8_t runtime_roles[] = {CUPTI_RUNTIME_CALLS(ROLE)};
 #undef ROLE
 
 /*
- * The runtime's call and the driver's within it have one correlation id and are one launch, told at
- * the outer one.
+ * The runtime's call and the driver's within it have one correlation id and are one launch, written
+ * at the outer one.
  */
 struct thread_calls {
 	struct cuda_call driver, runtime;

@@ -46,7 +46,7 @@ static void on_callback(void *user, int domain, uint32_t id, const void *data)
 	errno = saved_errno;
 }
 
-/* Found, opened, and told of. */
+/* Found, opened, and reported. */
 static bool open_cupti(void)
 {
 	char version[32];

@@ -96,7 +96,7 @@ void cuda_enable_graphs(bool on);
 void cuda_graph_drain(void);
 /* The capture of the node of a record; false: not known. */
 bool cuda_graph_capture(uint32_t exec, uint64_t node, uint64_t *ret_correlation);
-/* All records of before are told: graphs destroyed before the last call go. */
+/* All records of before are sent: graphs destroyed before the last call go. */
 void cuda_graph_sweep(void);
 
 /* ---- buffer.c ---- */
@@ -118,16 +118,16 @@ bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text);
 void cuda_take_records(uint8_t *buffer, size_t valid_bytes, cupti_handle context, uint32_t stream);
 uint64_t cuda_activities(void);
 uint64_t cuda_dropped(void);
-void cuda_tell_counts(void);
+void cuda_send_counts(void);
 
 /* ---- note.c ---- */
 
-/* A finished sentence for people, told when the gate is open. */
+/* A finished sentence for people, sent when the gate is open. */
 void cuda_note(unsigned note, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The sentence for a refusal of CUPTI; `holder` may be "". */
 void cuda_note_refusal(cupti_result result, const char *holder);
 /* On the writer; false while some wait for the gate. */
-bool cuda_tell_notes(void);
+bool cuda_send_notes(void);
 
 /* ---- writer.c ---- */
 

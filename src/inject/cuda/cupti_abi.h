@@ -76,7 +76,7 @@ enum cupti_state {
 enum cupti_kind {
 	CUPTI_KIND_MEMCPY = 1,
 	CUPTI_KIND_MEMSET = 2,
-	CUPTI_KIND_KERNEL = 3, /* graph nodes, and serial kernels, may be told as these */
+	CUPTI_KIND_KERNEL = 3, /* graph nodes, and serial kernels, may be reported as these */
 	CUPTI_KIND_DEVICE = 8,
 	CUPTI_KIND_CONCURRENT_KERNEL = 10,
 	CUPTI_KIND_OVERHEAD = 17,

@@ -41,7 +41,7 @@ void cuda_note(unsigned note, const char *format, ...)
 	atomic_store_explicit(&notes[i].state, NOTE_READY, memory_order_release);
 }
 
-bool cuda_tell_notes(void)
+bool cuda_send_notes(void)
 {
 	bool all = true;
 
@@ -106,51 +106,52 @@ static void note_held(const char *holder)
 					  "it to time the device.");
 }
 
+static const struct {
+	cupti_result result;
+	unsigned note;
+	const char *text;
+} refusals[] = {
+	{CUPTI_E_UNKNOWN, WIRE_NOTE_NO_DRIVER,
+		"CUPTI finds no NVIDIA driver that it can use, so that device work is not "
+		"timed: "
+		"nvidia-smi tells whether the driver runs and the program may use the "
+		"device."},
+	/* What CUPTI says without a driver: this up to CUDA 12, the former from 13 on. */
+	{CUPTI_E_NOT_INITIALIZED, WIRE_NOTE_NO_DRIVER,
+		"CUPTI finds no NVIDIA driver that it can use, or one older than itself, "
+		"so that "
+		"device work is not timed: nvidia-smi tells the driver's version; "
+		"SONDE_CUPTI may "
+		"name an older libcupti."},
+	{CUPTI_E_PRIVILEGES, WIRE_NOTE_REFUSED,
+		"The NVIDIA driver does not allow this user to trace, so that device work "
+		"is not "
+		"timed: see https://developer.nvidia.com/ERR_NVGPUCTRPERM."},
+	{CUPTI_E_VIRTUALIZED, WIRE_NOTE_REFUSED,
+		"CUPTI cannot trace on this virtual GPU, so that device work is not "
+		"timed."},
+	{CUPTI_E_VIRTUALIZED_PRIVILEGES, WIRE_NOTE_REFUSED,
+		"The host of this virtual GPU does not allow tracing, so that device work "
+		"is not "
+		"timed: its administrator can (profiling of the vGPU)."},
+	{CUPTI_E_CONFIDENTIAL, WIRE_NOTE_REFUSED,
+		"CUPTI cannot trace a GPU in confidential computing mode, so that device "
+		"work is "
+		"not timed."},
+	{CUPTI_E_MIG, WIRE_NOTE_REFUSED,
+		"CUPTI cannot trace this MIG device, so that device work is not timed."},
+	{CUPTI_E_MINING_DEVICE, WIRE_NOTE_REFUSED,
+		"CUPTI cannot trace a mining GPU (CMP), so that device work is not timed."},
+	{CUPTI_E_SLI, WIRE_NOTE_REFUSED,
+		"CUPTI cannot trace GPUs in SLI, so that device work is not timed."},
+	{CUPTI_E_WSL, WIRE_NOTE_REFUSED,
+		"CUPTI cannot trace this GPU in the Windows Subsystem for Linux, so that "
+		"device "
+		"work is not timed."},
+};
+
 void cuda_note_refusal(cupti_result result, const char *holder)
 {
-	static const struct {
-		cupti_result result;
-		unsigned note;
-		const char *text;
-	} refusals[] = {
-		{CUPTI_E_UNKNOWN, WIRE_NOTE_NO_DRIVER,
-			"CUPTI finds no NVIDIA driver that it can use, so that device work is not "
-			"timed: "
-			"nvidia-smi tells whether the driver runs and the program may use the "
-			"device."},
-		/* What CUPTI says without a driver: this up to CUDA 12, the former from 13 on. */
-		{CUPTI_E_NOT_INITIALIZED, WIRE_NOTE_NO_DRIVER,
-			"CUPTI finds no NVIDIA driver that it can use, or one older than itself, "
-			"so that "
-			"device work is not timed: nvidia-smi tells the driver's version; "
-			"SONDE_CUPTI may "
-			"name an older libcupti."},
-		{CUPTI_E_PRIVILEGES, WIRE_NOTE_REFUSED,
-			"The NVIDIA driver does not allow this user to trace, so that device work "
-			"is not "
-			"timed: see https://developer.nvidia.com/ERR_NVGPUCTRPERM."},
-		{CUPTI_E_VIRTUALIZED, WIRE_NOTE_REFUSED,
-			"CUPTI cannot trace on this virtual GPU, so that device work is not "
-			"timed."},
-		{CUPTI_E_VIRTUALIZED_PRIVILEGES, WIRE_NOTE_REFUSED,
-			"The host of this virtual GPU does not allow tracing, so that device work "
-			"is not "
-			"timed: its administrator can (profiling of the vGPU)."},
-		{CUPTI_E_CONFIDENTIAL, WIRE_NOTE_REFUSED,
-			"CUPTI cannot trace a GPU in confidential computing mode, so that device "
-			"work is "
-			"not timed."},
-		{CUPTI_E_MIG, WIRE_NOTE_REFUSED,
-			"CUPTI cannot trace this MIG device, so that device work is not timed."},
-		{CUPTI_E_MINING_DEVICE, WIRE_NOTE_REFUSED,
-			"CUPTI cannot trace a mining GPU (CMP), so that device work is not timed."},
-		{CUPTI_E_SLI, WIRE_NOTE_REFUSED,
-			"CUPTI cannot trace GPUs in SLI, so that device work is not timed."},
-		{CUPTI_E_WSL, WIRE_NOTE_REFUSED,
-			"CUPTI cannot trace this GPU in the Windows Subsystem for Linux, so that "
-			"device "
-			"work is not timed."},
-	};
 	const char *text = NULL;
 
 	if (result == CUPTI_E_HELD) {

@@ -73,7 +73,7 @@ bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text)
 struct interned {
 	uint64_t hash; /* 0: free */
 	char *text;    /* NULL: the hash is the key */
-	uint32_t id;   /* 0: not told yet */
+	uint32_t id;   /* 0: not sent yet */
 };
 
 struct interner {
@@ -209,7 +209,7 @@ struct common {
 	uint64_t start, end, bytes;
 	uint32_t device, context, stream, graph;
 	uint64_t node;
-	uint64_t source_node; /* 0: not told */
+	uint64_t source_node; /* 0: unknown */
 };
 
 static uint64_t capture_of(const struct common *common)
@@ -462,7 +462,7 @@ void cuda_take_records(uint8_t *buffer, size_t valid_bytes, cupti_handle context
 	dropped += cupti_dropped(&cuda.cupti, context, stream);
 }
 
-void cuda_tell_counts(void)
+void cuda_send_counts(void)
 {
 	struct wire_device_counts out = {
 		.record = {.type = WIRE_RECORD_DEVICE_COUNTS, .length_bytes = sizeof(out)},

@@ -123,7 +123,7 @@ static struct {
 	uint64_t activities; /* when last looked at */
 	uint64_t launches;   /* when the last activity came */
 	uint64_t since_ns;   /* the first launch that nothing followed; 0: none */
-	uint64_t taken_ns;   /* it was told that another tool has the activity; 0: not so */
+	uint64_t taken_ns;   /* a note said that another tool has the activity; 0: not so */
 } watch;
 
 static void take_back(uint64_t now_ns, uint64_t launches)
@@ -202,8 +202,8 @@ static void flush(uint32_t flag)
 		cuda.cupti.call.flush_all(flag);
 	drain();
 	cuda_graph_sweep();
-	cuda_tell_notes();
-	cuda_tell_counts(); /* which count the tries of those before */
+	cuda_send_notes();
+	cuda_send_counts(); /* which count the tries of those before */
 }
 
 static bool is_stopping(void)
@@ -212,7 +212,7 @@ static bool is_stopping(void)
 }
 
 /*
- * The window has ended: what was launched in it is told, as far as it ends soon. Work that begins
+ * The window has ended: what was launched in it is sent, as far as it ends soon. Work that begins
  * meanwhile is recorded, too, which the collector leaves out.
  */
 static void hand_over(void)
@@ -229,8 +229,8 @@ static void hand_over(void)
 			break;
 		nanosleep(&pause, NULL);
 	} while (inject_is_draining() && !is_stopping() && inject_now_ns() < until_ns);
-	cuda_tell_notes();
-	inject_set_held(WIRE_HELD_TOLD);
+	cuda_send_notes();
+	inject_set_held(WIRE_HELD_SENT);
 }
 
 /* Closed, a launch pays nothing: its callbacks are gone, and its records. */
@@ -269,9 +269,9 @@ static void *run(void *context)
 	if (cuda.subscribed)
 		cuda_buffers_prepare();
 	while (!is_stopping()) {
-		bool told = cuda_tell_notes();
+		bool are_sent = cuda_send_notes();
 
-		if (!cuda.subscribed && told)
+		if (!cuda.subscribed && are_sent)
 			return NULL;
 		follow_gate();
 		drain();
@@ -284,8 +284,8 @@ static void *run(void *context)
 		wait_until(now_ns + LOOK_NS < next_ns ? now_ns + LOOK_NS : next_ns);
 	}
 	flush(CUPTI_FLUSH_FORCED);
-	cuda_tell_notes();
-	inject_set_held(WIRE_HELD_TOLD);
+	cuda_send_notes();
+	inject_set_held(WIRE_HELD_SENT);
 	return NULL;
 }
 
@@ -311,7 +311,7 @@ bool cuda_writer_start(void)
 	if (flush_ns < MS)
 		flush_ns = MS;
 	reclaim_ns = setting_ns("SONDE_CUDA_RECLAIM_MS", reclaim_ns);
-	/* What the GPUs are is told once, when CUDA starts, whatever the gate is. */
+	/* What the GPUs are is sent once, when CUDA starts, whatever the gate is. */
 	if (cuda.subscribed)
 		cupti_enable(&cuda.cupti, CUPTI_KIND_DEVICE, true);
 	/* From the first launch on, and graphs need it before their capture. */

@@ -8,7 +8,7 @@
  *
  * The same marks are the same chain of callers, but for two things that are measured: a frame of
  * variable size may leave old return addresses where the new ones are not, and code of which the
- * collector has not been told yet is not known as such.
+ * collector does not have yet is not known as such.
  *
  * One thread; no allocation. All of it 0 is an empty memo.
  */

@@ -14,7 +14,7 @@
 
 #define LAUNCH_PYTHON_CODES 256 /* a power of two */
 
-/* Code objects that a thread has met, by their addresses: what they are told by. */
+/* Code objects that a thread has met, by their addresses, which identify them. */
 struct launch_python_codes {
 	struct launch_python_code {
 		uint64_t code, name, file_name; /* addresses */
@@ -29,8 +29,8 @@ bool launch_python_is_there(const struct python_target *target);
 
 /*
  * The thread's innermost frame, 0 when it has none. Returns WIRE_PYTHON_FRAMES, _NO_FRAMES or
- * _NO_STATE; WIRE_PYTHON_UNKNOWN when its frames cannot be told from here: while the interpreter
- * ends, or where there are several.
+ * _NO_STATE; WIRE_PYTHON_UNKNOWN when its frames cannot be distinguished from here: while the
+ * interpreter ends, or where there are several.
  */
 enum wire_python launch_python_first_frame(const struct python_target *target, uint64_t *ret_frame);
 

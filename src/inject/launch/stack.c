@@ -122,7 +122,7 @@ static struct wire_code_range find_own_code(const struct wire_launch_facts *fact
 	return (struct wire_code_range){0};
 }
 
-/* Takes over what the collector has told since: what was known by older words is forgotten. */
+/* Takes over what the collector has reported since: what was known by older words is forgotten. */
 static void adopt_facts(struct launch_thread *thread, const struct wire_launch_facts *facts)
 {
 	uint32_t sequence = atomic_load_explicit(&facts->sequence, memory_order_acquire);
@@ -194,8 +194,8 @@ static uint32_t next_random(struct launch_thread *thread)
 /* ---- the launch ---- */
 
 /*
- * Whether the launch can be told by its key, which is made. The frame pointer of the caller may be
- * any number, where it is not used as one.
+ * Whether the launch can be identified by its key, which is made. The frame pointer of the caller
+ * may be any number, where it is not used as one.
  */
 static bool make_key(struct launch_thread *thread, const struct wire_launch_facts *facts,
 	const uint64_t *frame, struct launch *launch)

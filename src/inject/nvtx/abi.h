@@ -192,7 +192,7 @@ enum nvtx_entry_type {
 
 struct nvtx_payload_data {
 	uint64_t schema;
-	size_t bytes; /* SIZE_MAX: not told */
+	size_t bytes; /* SIZE_MAX: unknown */
 	const void *data;
 };
 

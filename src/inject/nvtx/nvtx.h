@@ -16,7 +16,7 @@ bool nvtx_open_folder(const char *path);
 /* A name that was seen: never freed, so that its address is the program's handle for it. */
 struct nvtx_text {
 	uint32_t id, hash;
-	_Atomic bool is_defined; /* the collector was told */
+	_Atomic bool is_defined; /* the collector has it */
 	bool is_cut;
 	uint16_t length;
 	char bytes[];
@@ -34,7 +34,7 @@ struct nvtx_text *nvtx_text_ascii(const char *text);
 struct nvtx_text *nvtx_text_wide(const wchar_t *text);
 /* NULL of what is no text of ours. */
 struct nvtx_text *nvtx_text_registered(void *handle);
-/* To another collector: all texts are told again. */
+/* To another collector: all texts are sent again. */
 void nvtx_texts_forget(void);
 /* For nvtx_text_id(). */
 void nvtx_text_define(struct nvtx_text *text);

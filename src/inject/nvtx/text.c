@@ -219,7 +219,7 @@ static bool define(const struct nvtx_text *text)
 	return true;
 }
 
-/* Told again at the next use where the ring was full. */
+/* Sent again at the next use where the ring was full. */
 void nvtx_text_define(struct nvtx_text *text)
 {
 	if (!atomic_exchange_explicit(&text->is_defined, true, memory_order_relaxed) &&

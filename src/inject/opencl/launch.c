@@ -10,7 +10,7 @@
 #define MAX_IN_FLIGHT 65536 /* memory that is not used costs nothing */
 /* At its end a program waits at most 0.1 s for callbacks that are telling. */
 #define TELLING_PAUSE_NS 100000
-#define TELLING_LOOKS    1000
+#define SENDING_LOOKS    1000
 
 enum flight_state {
 	FLIGHT_FREE,
@@ -18,7 +18,7 @@ enum flight_state {
 	FLIGHT_LOOKED_AT, /* by a sweep */
 	FLIGHT_CALLED,    /* the callback came meanwhile: the sweep frees it */
 	FLIGHT_TELLING,   /* by the callback, which then frees it */
-	FLIGHT_READ,      /* its times are told; the callback, still to come, frees it */
+	FLIGHT_READ,      /* its times are sent; the callback, still to come, frees it */
 };
 
 /* Work between its launch and its end. */
@@ -150,7 +150,7 @@ static void on_complete(cl_handle event, cl_int status, void *context)
 static void look_at(struct flight *flight)
 {
 	uint32_t state = FLIGHT_PENDING;
-	bool is_told = false;
+	bool is_sent = false;
 	cl_int status = 1;
 
 	if (!atomic_compare_exchange_strong(&flight->state, &state, FLIGHT_LOOKED_AT))
@@ -159,13 +159,13 @@ static void look_at(struct flight *flight)
 	(flight->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
 	if (status <= CL_COMPLETE) {
 		tell_activity(flight, status < 0);
-		is_told = true;
+		is_sent = true;
 	}
 	state = FLIGHT_LOOKED_AT;
 	if (atomic_compare_exchange_strong(
-		    &flight->state, &state, is_told ? FLIGHT_READ : FLIGHT_PENDING))
+		    &flight->state, &state, is_sent ? FLIGHT_READ : FLIGHT_PENDING))
 		return;
-	if (!is_told)
+	if (!is_sent)
 		tell_activity(flight, false);
 	end_flight(flight);
 }
@@ -185,7 +185,7 @@ void opencl_launch_sweep(void)
 	}
 }
 
-static bool is_being_told(const struct flight *flight)
+static bool is_being_sent(const struct flight *flight)
 {
 	uint32_t state = atomic_load_explicit(&flight->state, memory_order_acquire);
 
@@ -200,7 +200,7 @@ void opencl_launch_finish(void)
 	opencl_launch_sweep();
 	used = atomic_load_explicit(&used_flights, memory_order_relaxed);
 	for (uint32_t i = 0; i < used && i < MAX_IN_FLIGHT; i++) {
-		while (is_being_told(&flights[i]) && looks++ < TELLING_LOOKS)
+		while (is_being_sent(&flights[i]) && looks++ < SENDING_LOOKS)
 			nanosleep(&pause, NULL);
 	}
 }
@@ -294,7 +294,7 @@ static void tell_wait(enum wire_device_kind kind, const struct opencl_queue *que
 	tell_launch(&wait, exit_ns, WIRE_DEVICE_TIMED);
 }
 
-void opencl_launch_tell(struct opencl_launch *launch, cl_int result, const cl_handle *event)
+void opencl_launch_send(struct opencl_launch *launch, cl_int result, const cl_handle *event)
 {
 	uint64_t exit_ns = inject_now_ns();
 	enum wire_device_untimed untimed;

@@ -23,7 +23,7 @@ struct opencl_launch {
 /* What begin and end do with an open gate. */
 bool opencl_launch_record(
 	struct opencl_launch *launch, cl_handle queue, enum wire_device_kind kind);
-void opencl_launch_tell(struct opencl_launch *launch, cl_int result, const cl_handle *event);
+void opencl_launch_send(struct opencl_launch *launch, cl_int result, const cl_handle *event);
 
 /*
  * Takes the stack; false, having done nothing, when nothing is to be recorded. No function, since a
@@ -52,7 +52,7 @@ static inline void opencl_launch_end(
 	struct opencl_launch *launch, cl_int result, const cl_handle *event)
 {
 	if (launch->is_open)
-		opencl_launch_tell(launch, result, event);
+		opencl_launch_send(launch, result, event);
 }
 
 /* A call in which the host waited. */
@@ -67,8 +67,8 @@ void opencl_launch_sweep(void);
 void opencl_launch_finish(void);
 
 /*
- * The call with our event where the program has none, and what is told of it: `amount` is looked at
- * only when it is recorded. What all commands end with is the caller's CL_EVENTS.
+ * The call with our event where the program has none, and what is recorded of it: `amount` is
+ * looked at only when it is recorded. What all commands end with is the caller's CL_EVENTS.
  */
 #define LAUNCH(type, slot, queue, device_kind, amount, blocks, ...)                                \
 	({                                                                                         \

@@ -26,8 +26,8 @@ struct opencl_queue {
 /* The queue's entry, looked at when it was not known before; NULL: no room, or no queue. */
 const struct opencl_queue *opencl_queue(cl_handle queue);
 /*
- * Tells the collector of the queue and its device, unless it was told. At a queue's first use with
- * an open gate, not at its creation: nothing is written while the gate is closed.
+ * Tells the collector of the queue and its device, unless it was already. At a queue's first use
+ * with an open gate, not at its creation: nothing is written while the gate is closed.
  */
 void opencl_queue_define(const struct opencl_queue *queue);
 /* At creation; `given` is the program's own list, NULL for none. */

@@ -213,7 +213,7 @@ int bpf_spaces_map(struct bpf_spaces *spaces, uint32_t pid, const struct mapping
 	size_t at = space ? find_range(space, range.start) : 0;
 	int result;
 
-	/* After a fork the child's mappings are told one by one: the shared space has them. */
+	/* After a fork the child's mappings are reported one by one: the shared space has them. */
 	if (space && at < space->ranges.count &&
 		memcmp(&space->ranges.items[at], &range, sizeof(range)) == 0)
 		return 0;

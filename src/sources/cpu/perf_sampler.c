@@ -332,7 +332,7 @@ static int perf_sampler_start(void *state, struct errmsg *err)
 	return 0;
 }
 
-/* Names that changed while events told nothing are read when they are needed. */
+/* Names that changed while events reported nothing are read when they are needed. */
 static int perf_sampler_set_active(void *state, bool active)
 {
 	struct perf_sampler *sampler = state;

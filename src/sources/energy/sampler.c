@@ -204,7 +204,7 @@ void energy_sampler_take_baseline(struct energy_sampler *sampler)
 		if (!rail->channel || !rail->sampled.measured_ns)
 			continue;
 		rail->sampled.domain.idle_w = sampled_mean_w(&rail->sampled);
-		rail->is_told = false;
+		rail->is_sent = false;
 	}
 	forget_sums(sampler);
 }

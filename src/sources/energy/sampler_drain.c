@@ -37,15 +37,15 @@ static void refresh_domain(struct rail *rail)
 		return;
 	period_ns =
 		atomic_load_explicit(&rail->channel->period_ns[rail->index], memory_order_relaxed);
-	rail->is_told = rail->is_told && period_ns == rail->sampled.domain.period_ns;
+	rail->is_sent = rail->is_sent && period_ns == rail->sampled.domain.period_ns;
 	rail->sampled.domain.period_ns = period_ns;
 }
 
 static int tell_domain(struct rail *rail, const struct energy_sink *sink)
 {
-	if (rail->is_told)
+	if (rail->is_sent)
 		return 0;
-	rail->is_told = true;
+	rail->is_sent = true;
 	return sink->domain(sink->context, &rail->sampled.domain);
 }
 
@@ -81,9 +81,9 @@ static int tell_domains(struct energy_sampler *sampler, const struct energy_sink
 		struct channel *channel = &sampler->channels[i];
 		struct wire_energy_absence absence = {.source = channel->channel->source->name};
 
-		if (channel->is_told || atomic_load(&channel->channel->stage) == CHANNEL_OPENING)
+		if (channel->is_sent || atomic_load(&channel->channel->stage) == CHANNEL_OPENING)
 			continue;
-		channel->is_told = true;
+		channel->is_sent = true;
 		absence.reason = channel->channel->found.absence.text;
 		if (*absence.reason)
 			r = sink->absence(sink->context, &absence);

@@ -18,7 +18,7 @@ struct rail {
 	struct energy_channel *channel; /* NULL: the replay, or the model */
 	unsigned index;                 /* in the channel */
 	int parent, twin_of;            /* indices in sampler.rails; -1 */
-	bool is_told;                   /* the sink knows the domain as it is now */
+	bool is_sent;                   /* the sink knows the domain as it is now */
 	bool is_compared;               /* with its twin */
 	int busy_group;                 /* of busy_clock.h */
 	uint64_t until_ns;              /* handed over so far */
@@ -29,7 +29,7 @@ struct rail {
 struct channel {
 	struct energy_worker *worker;
 	struct energy_channel *channel;
-	bool is_adopted, is_told; /* told: its absence */
+	bool is_adopted, is_sent; /* reported: its absence */
 };
 
 struct worker {

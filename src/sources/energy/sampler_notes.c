@@ -37,7 +37,7 @@ static void add_gap_note(
 	add(context, note.text);
 }
 
-/* Who asks for a source by its name is told when it is not there. */
+/* Who asks for a source by its name learns when it is not there. */
 static void add_absence_notes(const struct energy_sampler *sampler,
 	void (*add)(void *context, const char *sentence), void *context)
 {

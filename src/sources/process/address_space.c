@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sources/process/address_space.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,38 +6,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/map.h"
-#include "sources/process/file_table.h"
-#include "sources/process/mapping_list.h"
-#include "sources/process/proc_info.h"
-#include "sources/process/proc_maps.h"
+#include "sources/process/address_space_state.h"
 
-struct tracked_process {
-	struct process process;
-	/* What we know holds at this time: events from before it, which may be applied later, are
-	 * in it already. */
-	uint64_t known_at_ns;
-	bool leader_ended;
-	bool may_have_threads;
-};
-
-struct exited_process {
-	uint32_t pid;
-	uint64_t exited_ns;
-};
-
-struct address_spaces {
-	struct address_space_listener listener;
-	struct map_u64 processes; /* pid → struct tracked_process * */
-	struct file_table files;
-	struct proc_maps maps; /* of the process that is being read */
-	ARRAY_OF(struct mapping) mappings;
-	ARRAY_OF(struct exited_process) exited; /* in the order of exiting */
-	size_t first_exited;
-	uint64_t refreshed_ns; /* when all of /proc was last read because records were lost */
-};
-
-static struct tracked_process *find(const struct address_spaces *spaces, uint32_t pid)
+struct tracked_process *tracked_find(const struct address_spaces *spaces, uint32_t pid)
 {
 	uint64_t value;
 
@@ -58,7 +27,7 @@ static void free_tracked(struct tracked_process *tracked)
 	free(tracked);
 }
 
-static struct tracked_process *add_tracked(
+struct tracked_process *tracked_add(
 	struct address_spaces *spaces, uint32_t pid, uint32_t parent_pid, uint64_t now_ns)
 {
 	struct tracked_process *tracked = calloc(1, sizeof(*tracked));
@@ -76,14 +45,14 @@ static struct tracked_process *add_tracked(
 	return NULL;
 }
 
-static void forget(struct address_spaces *spaces, struct tracked_process *tracked)
+void tracked_forget(struct address_spaces *spaces, struct tracked_process *tracked)
 {
 	mapping_list_clear(&tracked->process, &spaces->listener);
 	map_u64_remove(&spaces->processes, tracked->process.pid);
 	free_tracked(tracked);
 }
 
-static int mark_exited(
+int tracked_mark_exited(
 	struct address_spaces *spaces, struct tracked_process *tracked, uint64_t now_ns)
 {
 	struct exited_process exited = {.pid = tracked->process.pid, .exited_ns = now_ns};
@@ -96,13 +65,13 @@ static int mark_exited(
 }
 
 /* A process whose leader ended was taken for exited, and does something after all. */
-static void revive(struct process *process)
+void process_revive(struct process *process)
 {
 	process->exited = false;
 	process->exited_ns = 0;
 }
 
-static void set_name(struct process *process, const char *name)
+void process_set_name(struct process *process, const char *name)
 {
 	snprintf(process->name, sizeof(process->name), "%s", name);
 }
@@ -111,7 +80,7 @@ static void set_name(struct process *process, const char *name)
  * A process that is gone, or another user's, has neither: that is no error, and what is known
  * stays. Only the arguments of another program are forgotten in any case.
  */
-static void read_description(struct process *process, bool is_new_program)
+void process_read_description(struct process *process, bool is_new_program)
 {
 	uint32_t count;
 	char **cmdline = proc_read_cmdline(process->pid, &count);
@@ -149,9 +118,9 @@ static char **copy_cmdline(char *const *cmdline, uint32_t count)
 	return copy;
 }
 
-static int copy_description(struct process *child, const struct process *parent)
+int process_copy_description(struct process *child, const struct process *parent)
 {
-	set_name(child, parent->name);
+	process_set_name(child, parent->name);
 	child->ranks = parent->ranks;
 	child->cmdline = copy_cmdline(parent->cmdline, parent->cmdline_count);
 	child->cmdline_count = child->cmdline ? parent->cmdline_count : 0;
@@ -164,7 +133,7 @@ static int copy_description(struct process *child, const struct process *parent)
 /* True while this process can still open the file through its mapping. */
 static bool still_holds(const struct address_spaces *spaces, const struct mapped_file *file)
 {
-	const struct tracked_process *holder = find(spaces, file->pid);
+	const struct tracked_process *holder = tracked_find(spaces, file->pid);
 	const struct mapping *mapping;
 
 	if (!holder || holder->process.exited)
@@ -175,7 +144,7 @@ static bool still_holds(const struct address_spaces *spaces, const struct mapped
 }
 
 /* Finds the file and tells the listener of a new one. */
-static int resolve_file(struct address_spaces *spaces, const struct file_sighting *sighting,
+int spaces_resolve_file(struct address_spaces *spaces, const struct file_sighting *sighting,
 	struct mapping *mapping)
 {
 	int added = file_table_resolve(&spaces->files, sighting, &mapping->file);
@@ -213,7 +182,7 @@ static int resolve_maps(struct address_spaces *spaces, uint32_t pid)
 			.end = found->end,
 		};
 
-		if (resolve_file(spaces, &sighting, &mapping) < 0 ||
+		if (spaces_resolve_file(spaces, &sighting, &mapping) < 0 ||
 			array_append(&spaces->mappings, mapping) < 0)
 			return -ENOMEM;
 	}
@@ -232,7 +201,7 @@ static int read_process(struct address_spaces *spaces, uint32_t pid, struct proc
 	return tid ? proc_maps_read(&spaces->maps, tid) : -ESRCH;
 }
 
-static int add_or_refresh(struct address_spaces *spaces, uint32_t pid)
+int spaces_add_or_refresh(struct address_spaces *spaces, uint32_t pid)
 {
 	uint64_t now_ns = monotonic_now_ns(); /* before reading: see known_at_ns */
 	struct tracked_process *tracked;
@@ -241,19 +210,19 @@ static int add_or_refresh(struct address_spaces *spaces, uint32_t pid)
 
 	if (error < 0)
 		return error;
-	tracked = find(spaces, pid);
+	tracked = tracked_find(spaces, pid);
 	if (tracked && tracked->process.exited) {
-		forget(spaces, tracked);
+		tracked_forget(spaces, tracked);
 		tracked = NULL;
 	}
 	if (!tracked)
-		tracked = add_tracked(spaces, pid, status.parent_pid, now_ns);
+		tracked = tracked_add(spaces, pid, status.parent_pid, now_ns);
 	if (!tracked)
 		return -ENOMEM;
 	tracked->known_at_ns = now_ns;
 	tracked->may_have_threads = true;
-	set_name(&tracked->process, status.name);
-	read_description(&tracked->process, false);
+	process_set_name(&tracked->process, status.name);
+	process_read_description(&tracked->process, false);
 	if (resolve_maps(spaces, pid) < 0)
 		return -ENOMEM;
 	return mapping_list_replace(&tracked->process, spaces->mappings.items,
@@ -262,7 +231,7 @@ static int add_or_refresh(struct address_spaces *spaces, uint32_t pid)
 
 int address_spaces_add_process(struct address_spaces *spaces, uint32_t pid, struct errmsg *err)
 {
-	int error = add_or_refresh(spaces, pid);
+	int error = spaces_add_or_refresh(spaces, pid);
 
 	if (error == -ESRCH)
 		return errmsg_set(err, error,
@@ -290,7 +259,7 @@ static void remove_ourselves(struct pid_list *list, size_t from)
  * Adds the descendants of the listed processes, breadth first. Known children are gone into but not
  * read again. Returns how many were added.
  */
-static int add_descendants(struct address_spaces *spaces, struct pid_list *queue)
+int spaces_add_descendants(struct address_spaces *spaces, struct pid_list *queue)
 {
 	int added = 0;
 
@@ -302,11 +271,11 @@ static int add_descendants(struct address_spaces *spaces, struct pid_list *queue
 		remove_ourselves(queue, first_child);
 		for (size_t child = first_child; child < queue->pids.count; child++) {
 			const struct tracked_process *known =
-				find(spaces, queue->pids.items[child]);
+				tracked_find(spaces, queue->pids.items[child]);
 			int error = 0;
 
 			if (!known || known->process.exited) {
-				error = add_or_refresh(spaces, queue->pids.items[child]);
+				error = spaces_add_or_refresh(spaces, queue->pids.items[child]);
 				added += error == 0;
 			}
 			if (error == -ENOMEM)
@@ -325,7 +294,7 @@ int address_spaces_add_tree(struct address_spaces *spaces, uint32_t pid, struct 
 		return error;
 	added = array_append(&queue.pids, pid);
 	if (added == 0)
-		added = add_descendants(spaces, &queue);
+		added = spaces_add_descendants(spaces, &queue);
 	array_done(&queue.pids);
 	if (added < 0)
 		return errmsg_set(
@@ -339,7 +308,7 @@ int address_spaces_add_all(struct address_spaces *spaces)
 	int added = 0, error = proc_list_all(&all);
 
 	for (size_t i = 0; error == 0 && i < all.pids.count; i++) {
-		int result = add_or_refresh(spaces, all.pids.items[i]);
+		int result = spaces_add_or_refresh(spaces, all.pids.items[i]);
 
 		added += result == 0;
 		if (result == -ENOMEM)
@@ -349,236 +318,9 @@ int address_spaces_add_all(struct address_spaces *spaces)
 	return error < 0 ? error : added;
 }
 
-/* A process whose beginning was not seen: from /proc, or empty when it is gone already. */
-static int add_unseen(struct address_spaces *spaces, const struct sideband_event *event)
-{
-	int error = add_or_refresh(spaces, event->pid);
-	struct tracked_process *tracked;
-
-	if (error == 0 || error == -ENOMEM)
-		return error;
-	tracked = add_tracked(spaces, event->pid, event->parent_pid, event->time_ns);
-	if (!tracked)
-		return -ENOMEM;
-	tracked->known_at_ns = 0; /* this event is still to be applied */
-	return 0;
-}
-
-static int fork_process(struct address_spaces *spaces, const struct tracked_process *parent,
-	const struct sideband_event *event)
-{
-	struct tracked_process *child =
-		add_tracked(spaces, event->pid, event->parent_pid, event->time_ns);
-
-	if (!child || copy_description(&child->process, &parent->process) < 0)
-		return -ENOMEM;
-	return mapping_list_fork(&child->process, &parent->process, &spaces->listener);
-}
-
-static int apply_fork(
-	struct address_spaces *spaces, const struct sideband_event *event, bool only_descendants)
-{
-	struct tracked_process *child = find(spaces, event->pid), *parent;
-
-	if (event->pid == event->parent_pid) { /* a thread */
-		if (child)
-			child->may_have_threads = true;
-		return 0;
-	}
-	if (child && event->time_ns <= child->known_at_ns)
-		return 0;
-	if (child) /* the pid is used again */
-		forget(spaces, child);
-	parent = find(spaces, event->parent_pid);
-	if (!parent)
-		return only_descendants ? 0 : add_unseen(spaces, event);
-	/* What we know of the parent may be younger than the fork: it may run another program by
-	 * now. */
-	if (event->time_ns <= parent->known_at_ns) {
-		int error = add_or_refresh(spaces, event->pid);
-
-		if (error == 0 || error == -ENOMEM)
-			return error;
-	}
-	return fork_process(spaces, parent, event);
-}
-
-/* The process that an event concerns; NULL when it does not concern us, or is older than what we
- * know. */
-static int find_concerned(struct address_spaces *spaces, const struct sideband_event *event,
-	bool only_descendants, struct tracked_process **ret_tracked)
-{
-	struct tracked_process *tracked = find(spaces, event->pid);
-
-	*ret_tracked = NULL;
-	if (!tracked && only_descendants)
-		return 0;
-	if (!tracked) {
-		if (add_unseen(spaces, event) < 0)
-			return -ENOMEM;
-		tracked = find(spaces, event->pid);
-	}
-	if (event->time_ns > tracked->known_at_ns)
-		*ret_tracked = tracked;
-	return 0;
-}
-
-static int apply_mmap(
-	struct address_spaces *spaces, const struct sideband_event *event, bool only_descendants)
-{
-	struct mapping mapping = {
-		.start = event->address,
-		.end = event->address + event->length,
-		.file_offset = event->inode || event->build_id.length ? event->file_offset : 0,
-	};
-	struct file_sighting sighting = {
-		.name = event->name,
-		.device = event->device,
-		.inode = event->inode,
-		.inode_generation = event->inode_generation,
-		.build_id = &event->build_id,
-		.pid = event->pid,
-		.start = mapping.start,
-		.end = mapping.end,
-	};
-	struct tracked_process *tracked;
-	int error = find_concerned(spaces, event, only_descendants, &tracked);
-
-	if (error < 0 || !tracked || mapping.end <= mapping.start)
-		return error;
-	revive(&tracked->process);
-	error = resolve_file(spaces, &sighting, &mapping);
-	return error < 0 ? error : mapping_list_map(&tracked->process, &mapping, &spaces->listener);
-}
-
-/* exec leaves nothing mapped but the vsyscall page, which belongs to the machine and is told by no
- * event. */
-static int clear_for_exec(struct address_spaces *spaces, struct process *process)
-{
-	struct mapping last = {0};
-
-	if (process->mapping_count)
-		last = process->mappings[process->mapping_count - 1];
-	mapping_list_clear(process, &spaces->listener);
-	if (last.kind != MAPPING_VSYSCALL)
-		return 0;
-	return mapping_list_map(process, &last, &spaces->listener);
-}
-
-static int apply_comm(
-	struct address_spaces *spaces, const struct sideband_event *event, bool only_descendants)
-{
-	struct tracked_process *tracked;
-	int error;
-
-	if (!event->is_exec && event->tid != event->pid)
-		return 0; /* a thread's name */
-	error = find_concerned(spaces, event, only_descendants, &tracked);
-	if (error < 0 || !tracked)
-		return error;
-	set_name(&tracked->process, event->name);
-	if (!event->is_exec)
-		return 0;
-	revive(&tracked->process); /* a thread that runs exec becomes the leader after the old one's
-				      exit */
-	tracked->leader_ended = tracked->may_have_threads = false;
-	tracked->process.exec_count++;
-	read_description(&tracked->process, true);
-	return clear_for_exec(spaces, &tracked->process);
-}
-
-/* A leader may end before its threads: the process ends with the last of them. */
-static int apply_exit(struct address_spaces *spaces, const struct sideband_event *event)
-{
-	struct tracked_process *tracked = find(spaces, event->pid);
-
-	if (!tracked || tracked->process.exited || event->time_ns <= tracked->known_at_ns)
-		return 0;
-	if (event->tid == event->pid)
-		tracked->leader_ended = true;
-	if (!tracked->leader_ended)
-		return 0;
-	if (tracked->may_have_threads && proc_has_threads(event->pid))
-		return 0;
-	return mark_exited(spaces, tracked, event->time_ns);
-}
-
-static int list_living(const struct address_spaces *spaces, struct pid_list *living)
-{
-	size_t position = 0;
-	uint64_t pid, value;
-
-	while (map_u64_next(&spaces->processes, &position, &pid, &value)) {
-		const struct tracked_process *tracked =
-			(const struct tracked_process *)(uintptr_t)value;
-
-		if (!tracked->process.exited && array_append(&living->pids, (uint32_t)pid) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int refresh_living(struct address_spaces *spaces, const struct pid_list *living)
-{
-	array_foreach (&living->pids, pid) {
-		int error = add_or_refresh(spaces, *pid);
-
-		if (error == -ESRCH)
-			error = mark_exited(spaces, find(spaces, *pid), spaces->refreshed_ns);
-		if (error == -ENOMEM)
-			return error;
-	}
-	return 0;
-}
-
-/* What the lost records said is in /proc, unless it is over. */
-static int apply_lost(
-	struct address_spaces *spaces, const struct sideband_event *event, bool only_descendants)
-{
-	struct pid_list living = {0};
-	int error;
-
-	if (event->time_ns <= spaces->refreshed_ns)
-		return 0; /* the loss was before the last refresh: other CPUs' share of the same
-			     storm */
-	spaces->refreshed_ns = monotonic_now_ns();
-	error = list_living(spaces, &living);
-	if (error == 0)
-		error = refresh_living(spaces, &living);
-	if (error == 0)
-		error = only_descendants ? add_descendants(spaces, &living)
-					 : address_spaces_add_all(spaces);
-	array_done(&living.pids);
-	return error == -ENOMEM ? error : 0;
-}
-
-int address_spaces_apply(
-	struct address_spaces *spaces, const struct sideband_event *event, bool only_descendants)
-{
-	bool names_process = event->pid != 0 && event->pid != UINT32_MAX;
-
-	if (event->type == SIDEBAND_LOST)
-		return apply_lost(spaces, event, only_descendants);
-	if (!names_process) /* of another PID namespace, or so late in its end that it has no number
-			     */
-		return 0;
-	switch (event->type) {
-	case SIDEBAND_MMAP:
-		return apply_mmap(spaces, event, only_descendants);
-	case SIDEBAND_COMM:
-		return apply_comm(spaces, event, only_descendants);
-	case SIDEBAND_FORK:
-		return apply_fork(spaces, event, only_descendants);
-	case SIDEBAND_EXIT:
-		return apply_exit(spaces, event);
-	default:
-		return 0; /* SIDEBAND_KSYMBOL is the kernel's address space */
-	}
-}
-
 struct process *address_spaces_find(struct address_spaces *spaces, uint32_t pid)
 {
-	struct tracked_process *tracked = find(spaces, pid);
+	struct tracked_process *tracked = tracked_find(spaces, pid);
 
 	return tracked ? &tracked->process : NULL;
 }
@@ -598,14 +340,14 @@ void address_spaces_forget_exited(struct address_spaces *spaces, uint64_t before
 
 	for (; spaces->first_exited < spaces->exited.count; spaces->first_exited++) {
 		const struct exited_process *exited = &spaces->exited.items[spaces->first_exited];
-		struct tracked_process *tracked = find(spaces, exited->pid);
+		struct tracked_process *tracked = tracked_find(spaces, exited->pid);
 
 		if (exited->exited_ns >= before_ns)
 			break;
 		/* The pid may be another process's by now, or the process have been revived. */
 		if (tracked && tracked->process.exited &&
 			tracked->process.exited_ns == exited->exited_ns)
-			forget(spaces, tracked);
+			tracked_forget(spaces, tracked);
 	}
 	kept = spaces->exited.count - spaces->first_exited;
 	if (spaces->first_exited < kept)

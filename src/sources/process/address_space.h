@@ -28,7 +28,7 @@ struct mapped_file {
 	char *path;     /* as the process sees it */
 	enum mapping_kind kind;
 	uint64_t device, inode, inode_generation; /* 0: not known */
-	struct build_id build_id;                 /* as told by the kernel; length 0: not told */
+	struct build_id build_id;                 /* as the kernel says; length 0: unknown */
 	/* A process and address range through which /proc/PID/map_files can open it. */
 	uint32_t pid;
 	uint64_t start, end;
@@ -56,7 +56,8 @@ struct process {
 	uint64_t generation; /* counts changes of the mappings */
 };
 
-/* Told about every change after it happened, so that the BPF maps can follow. Any may be NULL. */
+/* Reported about every change after it happened, so that the BPF maps can follow. Any may be NULL.
+ */
 struct address_space_listener {
 	void *context;
 	void (*mapping_added)(
@@ -81,7 +82,8 @@ struct address_spaces *address_spaces_free(struct address_spaces *spaces);
 
 /*
  * Reads /proc/PID (maps by PROCMAP_QUERY ioctl where there is one, else by text). -ESRCH when the
- * process is gone. Known processes are refreshed: differences are applied and told to the listener.
+ * process is gone. Known processes are refreshed: differences are applied and reported to the
+ * listener.
  */
 int address_spaces_add_process(struct address_spaces *spaces, uint32_t pid, struct errmsg *err);
 /* The process and all its living descendants. Returns 0, or a negative errno when the process

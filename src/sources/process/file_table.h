@@ -13,11 +13,11 @@ struct file_table {
 	ARRAY_OF(uint32_t) file_of_identity; /* identity id → index */
 };
 
-/* What one source told about a mapping's file. */
+/* What one source reported about a mapping's file. */
 struct file_sighting {
 	const char *name; /* path with or without " (deleted)", "[vdso]", "//anon", "" … */
-	uint64_t device, inode, inode_generation; /* 0: not told */
-	const struct build_id *build_id;          /* length 0: not told */
+	uint64_t device, inode, inode_generation; /* 0: unknown */
+	const struct build_id *build_id;          /* length 0: unknown */
 	uint32_t pid;
 	uint64_t start, end;
 };

@@ -11,7 +11,7 @@
 struct proc_mapping {
 	uint64_t start, end, file_offset;
 	uint64_t device, inode;   /* as of stat(2); 0: no file */
-	struct build_id build_id; /* length 0: not told */
+	struct build_id build_id; /* length 0: unknown */
 	size_t name_offset;       /* in proc_maps.names: path, "[vdso]", "" … */
 };
 

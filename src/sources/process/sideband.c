@@ -146,7 +146,7 @@ static bool decode_ksymbol(const struct perf_event_header *header, struct sideba
 
 /*
  * Losses are learned from LOST records and, because those come only with the next record that fits,
- * from the kernel's count; each loss is told once.
+ * from the kernel's count; each loss is reported once.
  */
 static bool decode_lost(struct sideband *sideband, const struct perf_set_record *set_record,
 	struct sideband_event *event)

@@ -7,9 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,6 +17,7 @@
 #include "base/file.h"
 #include "sources/target/map_guard.h"
 #include "sources/target/ring_owner.h"
+#include "sources/target/session_folder.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -30,11 +29,9 @@
 #define MAX_IN_A_ROW (WIRE_RING_BYTES / sizeof(struct wire_record))
 /* Where more waits than this share of a ring, it becomes larger. */
 #define LATE_SHARE 0.25
-/* Of all processes; steps of more names are not told by name. */
+/* Of all processes; steps of more names are counted without their name. */
 #define MAX_STEP_NAMES 64
 #define FOLDER_BYTES   512
-#define FOLDER_DEPTH   16 /* of folders in the session folder that are removed with it */
-#define FOLDER_PREFIX  "sonde-"
 
 struct ring_file {
 	char name[NAME_MAX + 1];
@@ -67,93 +64,6 @@ static bool is_gone(uint32_t pid)
 	return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
-/* ---- the folder ---- */
-
-/* Whatever is in the folder: processes may have made more than we looked at, folders as well. */
-static void empty_folder(int fd, unsigned depth)
-{
-	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = copy < 0 ? NULL : fdopendir(copy);
-	const struct dirent *entry;
-
-	if (!folder) {
-		closep(&copy);
-		return;
-	}
-	while ((entry = readdir(folder))) {
-		_cleanup_close_ int below = -1;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-			unlinkat(fd, entry->d_name, 0) == 0 || depth == 0)
-			continue;
-		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (below >= 0)
-			empty_folder(below, depth - 1);
-		unlinkat(fd, entry->d_name, AT_REMOVEDIR);
-	}
-	closedir(folder);
-}
-
-/* Of a sonde that was killed: nobody holds its gate's lock any more. */
-static void remove_if_left(int base_fd, const char *name)
-{
-	_cleanup_close_ int fd =
-		openat(base_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	_cleanup_close_ int gate_fd = -1;
-	struct stat status;
-
-	if (fd < 0 || fstat(fd, &status) < 0 || status.st_uid != geteuid())
-		return;
-	gate_fd = openat(fd, WIRE_GATE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (gate_fd < 0 || flock(gate_fd, LOCK_EX | LOCK_NB) < 0)
-		return;
-	empty_folder(fd, FOLDER_DEPTH);
-	unlinkat(base_fd, name, AT_REMOVEDIR);
-}
-
-static void remove_left_folders(const char *base)
-{
-	int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-
-	if (!folder) {
-		closep(&fd);
-		return;
-	}
-	while ((entry = readdir(folder))) {
-		if (strncmp(entry->d_name, FOLDER_PREFIX, strlen(FOLDER_PREFIX)) == 0)
-			remove_if_left(dirfd(folder), entry->d_name);
-	}
-	closedir(folder);
-}
-
-/* Memory, not a disk, and this user's alone. */
-static int make_folder(struct target_rings *rings, struct errmsg *err)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	const char *const bases[] = {"/dev/shm", runtime, "/tmp"};
-	int error = ENOENT;
-
-	for (size_t i = 0; i < ARRAY_SIZE(bases); i++) {
-		if (!bases[i] || bases[i][0] != '/' ||
-			(size_t)snprintf(rings->folder, sizeof(rings->folder),
-				"%s/" FOLDER_PREFIX "%d-XXXXXX", bases[i],
-				(int)getpid()) >= sizeof(rings->folder))
-			continue;
-		remove_left_folders(bases[i]);
-		if (mkdtemp(rings->folder)) {
-			rings->folder_fd = open(rings->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-			return rings->folder_fd < 0 ? -errno : 0;
-		}
-		error = errno;
-	}
-	rings->folder[0] = '\0';
-	return errmsg_set(err, -error,
-		"device work is not recorded: cannot make a folder in /dev/shm or /tmp: %s",
-		strerror(error));
-}
-
 static int watch_folder(struct target_rings *rings)
 {
 	rings->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -174,7 +84,7 @@ int target_rings_open(struct target_rings **ret_rings, const struct target_gate_
 	rings->folder_fd = rings->watch_fd = rings->gate.fd = -1;
 	pthread_mutex_init(&rings->lock, NULL);
 	map_guard_install();
-	result = make_folder(rings, err);
+	result = session_folder_make(rings->folder, sizeof(rings->folder), &rings->folder_fd, err);
 	if (result == 0) {
 		result = target_gate_make(&rings->gate, rings->folder_fd, options);
 		result = result < 0 ? result : watch_folder(rings);
@@ -284,10 +194,8 @@ struct target_rings *target_rings_free(struct target_rings *rings)
 		free(*file);
 	}
 	array_done(&rings->files);
-	if (rings->folder_fd >= 0) {
-		empty_folder(rings->folder_fd, FOLDER_DEPTH);
-		rmdir(rings->folder);
-	}
+	if (rings->folder_fd >= 0)
+		session_folder_remove(rings->folder, rings->folder_fd);
 	closep(&rings->folder_fd);
 	target_gate_done(&rings->gate);
 	closep(&rings->watch_fd);

@@ -54,7 +54,7 @@ struct target_steps {
 	char name[WIRE_STEP_NAME_BYTES];
 	uint64_t count, most; /* together, and of one process */
 	uint32_t processes;
-	bool is_chosen; /* windows were told by them */
+	bool is_chosen; /* windows count them */
 };
 
 int target_rings_open(struct target_rings **ret_rings, const struct target_gate_options *options,
@@ -82,7 +82,7 @@ bool target_rings_next(
 bool target_rings_is_removed(const struct target_rings *rings);
 /* The fullest ring that the last drain met, of 1. */
 double target_rings_fill(const struct target_rings *rings);
-/* Living processes that have not told all that they held back. */
+/* Living processes that have not written all that they held back. */
 unsigned target_rings_holding(const struct target_rings *rings);
 void target_rings_account(
 	const struct target_rings *rings, struct target_rings_account *ret_account);

@@ -34,7 +34,7 @@ int exact_waits_open(struct exact_waits **ret_source, const struct bpf_sampler_p
 	uint64_t minimum_ns, struct errmsg *err);
 struct exact_waits *exact_waits_free(struct exact_waits *source);
 int exact_waits_start(struct exact_waits *source, struct errmsg *err);
-/* Hands over the waits that have not ended, and all that was counted and not told. */
+/* Hands over the waits that have not ended, and all that was counted and not reported. */
 void exact_waits_stop(struct exact_waits *source);
 /* After a stop: waits count from this moment on. Returns 0 or a negative errno. */
 int exact_waits_resume(struct exact_waits *source, uint64_t from_ns);

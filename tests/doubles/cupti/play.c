@@ -587,9 +587,9 @@ static const struct wire_ring_file *map_ring_file(void)
 
 static const struct wire_ring_file *ring_file;
 
-static int is_told(void)
+static int is_sent(void)
 {
-	return atomic_load(&ring_file->held) == WIRE_HELD_TOLD;
+	return atomic_load(&ring_file->held) == WIRE_HELD_SENT;
 }
 
 /* The gate drains while a kernel still runs. */
@@ -603,7 +603,7 @@ static int play_drain(void)
 	emit_kernel(1);
 	atomic_store(&gate->state, WIRE_GATE_DRAINING);
 	emit_kernel(2);
-	if (!wait_for(is_told) || !wait_for(is_not_tracing))
+	if (!wait_for(is_sent) || !wait_for(is_not_tracing))
 		return 9;
 	launch(3);
 	emit_kernel(3);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process with CUDA tells beside its work: clocks, graphs, memory, its GPUs, counts, notes.
- */
+/* What a process reports beside its work: clocks, graphs, memory, its GPUs, counts, notes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "collect/device/cuda_state.h"
+#include "collect/device/paired_state.h"
 
 /* One process cannot fill the capture with what it says. */
 #define MAX_PROCESS_NOTES 64
 /* Pairs of clocks are written no more often. */
 #define CLOCK_WRITE_NS NS_PER_S
 
-int cuda_add_clock(struct cuda_collector *collector, struct cuda_process *process,
+int paired_add_clock(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_clock *record)
 {
 	const struct clock_pair pair = {
@@ -32,7 +31,7 @@ int cuda_add_clock(struct cuda_collector *collector, struct cuda_process *proces
 	bool jumped;
 
 	if (!pair.host_ns || pair.host_ns >= DEVICE_MAX_NS || pair.device >= DEVICE_MAX_NS)
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	jumped = paired_clock_add(&process->clock, &pair);
 	collector->account->clock_jumps += jumped;
 	if (!jumped && process->clock_written_ns &&
@@ -42,7 +41,7 @@ int cuda_add_clock(struct cuda_collector *collector, struct cuda_process *proces
 	return device_output_event(collector->output, &event);
 }
 
-int cuda_add_graph(struct cuda_collector *collector, struct cuda_process *process,
+int paired_add_graph(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_graph *record)
 {
 	const struct capture_device_event event = {
@@ -62,11 +61,11 @@ int cuda_add_graph(struct cuda_collector *collector, struct cuda_process *proces
 	if (!record->enter_ns || record->enter_ns > record->exit_ns ||
 		record->exit_ns >= DEVICE_MAX_NS || !record->event ||
 		record->event > WIRE_GRAPH_CLONE)
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	return device_output_event(collector->output, &event);
 }
 
-int cuda_add_node(struct cuda_collector *collector, struct cuda_process *process,
+int paired_add_node(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_node *record)
 {
 	char name[WIRE_DEVICE_MAX_BYTES];
@@ -83,25 +82,25 @@ int cuda_add_node(struct cuda_collector *collector, struct cuda_process *process
 
 	if (record->text_bytes > record->record.length_bytes - sizeof(*record) ||
 		record->text_bytes >= sizeof(name))
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	memcpy(name, record + 1, record->text_bytes);
 	name[record->text_bytes] = '\0';
 	return device_output_event(collector->output, &event);
 }
 
-/* Told with the work of the same moment, before the pair of clocks that follows. */
-static bool to_host(const struct cuda_process *process, uint64_t start, uint64_t end,
+/* Reported with the work of the same moment, before the pair of clocks that follows. */
+static bool to_host(const struct paired_process *process, uint64_t start, uint64_t end,
 	struct host_interval *ret_host)
 {
 	const struct device_interval device = {
-		.start = start, .end = end, .told_at = process->clock.count};
+		.start = start, .end = end, .pairs = process->clock.count};
 
 	return start && start <= end && end < DEVICE_MAX_NS &&
 	       paired_clock_convert(&process->clock, &device, ret_host) && ret_host->start_ns &&
 	       ret_host->start_ns < DEVICE_MAX_NS && ret_host->end_ns < DEVICE_MAX_NS;
 }
 
-int cuda_add_overhead(struct cuda_collector *collector, struct cuda_process *process,
+int paired_add_overhead(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_overhead *record)
 {
 	struct capture_device_event event = {
@@ -114,13 +113,13 @@ int cuda_add_overhead(struct cuda_collector *collector, struct cuda_process *pro
 	struct host_interval host;
 
 	if (!to_host(process, record->start, record->end, &host))
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	event.time_ns = host.start_ns;
 	event.overhead.duration_ns = host.end_ns - host.start_ns;
 	return device_output_event(collector->output, &event);
 }
 
-int cuda_add_memory(struct cuda_collector *collector, struct cuda_process *process,
+int paired_add_memory(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_memory *record)
 {
 	struct capture_device_event event = {
@@ -131,7 +130,7 @@ int cuda_add_memory(struct cuda_collector *collector, struct cuda_process *proce
 			.bytes = record->bytes,
 			.pool_bytes = record->pool_bytes,
 			.pool_used_bytes = record->pool_used_bytes,
-			.gpu = cuda_gpu_number(record->device),
+			.gpu = device_gpu_number(record->device),
 			.context = record->context,
 			.stream = record->stream,
 			.memory = record->memory,
@@ -140,7 +139,7 @@ int cuda_add_memory(struct cuda_collector *collector, struct cuda_process *proce
 	struct host_interval host;
 
 	if (!to_host(process, record->time, record->time, &host) || record->released > 1)
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	event.time_ns = host.start_ns;
 	return device_output_event(collector->output, &event);
 }
@@ -154,7 +153,7 @@ static uint64_t big_endian(const uint8_t *bytes)
 	return value;
 }
 
-int cuda_add_gpu(struct cuda_collector *collector, struct cuda_process *process,
+int paired_add_gpu(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_gpu *record)
 {
 	const struct capture_device_event event = {
@@ -162,7 +161,7 @@ int cuda_add_gpu(struct cuda_collector *collector, struct cuda_process *process,
 		.pid = process->pid,
 		.text = device_names_get(
 			collector->names, process->pid, WIRE_RECORD_DEVICE_DEVICE, record->id),
-		.gpu = {.number = cuda_gpu_number(record->id),
+		.gpu = {.number = device_gpu_number(record->id),
 			.uuid_high = big_endian(record->uuid),
 			.uuid_low = big_endian(record->uuid + 8),
 			.memory_bytes = record->memory_bytes,
@@ -181,7 +180,7 @@ int cuda_add_gpu(struct cuda_collector *collector, struct cuda_process *process,
 	};
 
 	if (!event.gpu.number)
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	return device_output_event(collector->output, &event);
 }
 
@@ -203,7 +202,7 @@ static void sum_counts(struct device_account *account, const struct capture_devi
 	account->repeated += more(before->repeated, now->repeated);
 }
 
-int cuda_add_counts(struct cuda_collector *collector, struct cuda_process *process,
+int paired_add_counts(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_counts *record)
 {
 	struct capture_device_event event = {
@@ -224,7 +223,7 @@ int cuda_add_counts(struct cuda_collector *collector, struct cuda_process *proce
 	};
 
 	if (!record->time_ns || record->time_ns >= DEVICE_MAX_NS)
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	if (memcmp(&event.counts, &process->counts, sizeof(event.counts)) == 0)
 		return 0;
 	sum_counts(collector->account, &process->counts, &event.counts);
@@ -233,7 +232,7 @@ int cuda_add_counts(struct cuda_collector *collector, struct cuda_process *proce
 }
 
 /* Many processes say the same. */
-static int keep_note(struct cuda_collector *collector, uint32_t note, const char *text)
+static int keep_note(struct paired_collector *collector, uint32_t note, const char *text)
 {
 	struct device_note *kept;
 
@@ -244,7 +243,7 @@ static int keep_note(struct cuda_collector *collector, uint32_t note, const char
 			return 0;
 		}
 	}
-	if (collector->note_count == CUDA_MAX_NOTES)
+	if (collector->note_count == PAIRED_MAX_NOTES)
 		return 0;
 	kept = &collector->notes[collector->note_count];
 	*kept = (struct device_note){.note = note, .count = 1, .text = strdup(text)};
@@ -254,7 +253,7 @@ static int keep_note(struct cuda_collector *collector, uint32_t note, const char
 	return 0;
 }
 
-int cuda_add_note(struct cuda_collector *collector, struct cuda_process *process,
+int paired_add_note(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_definition *record)
 {
 	char text[WIRE_DEVICE_TEXT_BYTES + 1];
@@ -268,7 +267,7 @@ int cuda_add_note(struct cuda_collector *collector, struct cuda_process *process
 
 	if (record->id >= WIRE_NOTE_MAX || !device_definition_text(record, text) ||
 		process->notes == MAX_PROCESS_NOTES)
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	process->notes++;
 	result = keep_note(collector, record->id, text);
 	return result < 0 ? result : device_output_event(collector->output, &event);

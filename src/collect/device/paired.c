@@ -4,17 +4,18 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "collect/device/cuda_state.h"
+#include "collect/device/paired_state.h"
 
 #define MAX_PROCESSES 4096
 /* Work that waits for a pair of clocks, of all processes. */
 #define MAX_PENDING  65536
 #define PAIR_WAIT_NS (2 * NS_PER_S)
 
-int cuda_collector_new(struct cuda_collector **ret_collector, const struct device_output *output,
-	const struct device_names *names, struct device_account *account)
+int paired_collector_new(struct paired_collector **ret_collector,
+	const struct device_output *output, const struct device_names *names,
+	struct device_account *account)
 {
-	struct cuda_collector *collector = calloc(1, sizeof(*collector));
+	struct paired_collector *collector = calloc(1, sizeof(*collector));
 
 	if (!collector)
 		return -ENOMEM;
@@ -26,7 +27,7 @@ int cuda_collector_new(struct cuda_collector **ret_collector, const struct devic
 	return 0;
 }
 
-struct cuda_collector *cuda_collector_free(struct cuda_collector *collector)
+struct paired_collector *paired_collector_free(struct paired_collector *collector)
 {
 	if (!collector)
 		return NULL;
@@ -45,9 +46,9 @@ struct cuda_collector *cuda_collector_free(struct cuda_collector *collector)
 
 /* -E2BIG: there are too many. */
 static int find_process(
-	struct cuda_collector *collector, uint32_t pid, struct cuda_process **ret_process)
+	struct paired_collector *collector, uint32_t pid, struct paired_process **ret_process)
 {
-	struct cuda_process *process;
+	struct paired_process *process;
 	uint64_t index;
 	int result;
 
@@ -73,7 +74,7 @@ static int find_process(
 
 /* ---- launches ---- */
 
-static int write_launch(struct cuda_collector *collector, uint32_t pid,
+static int write_launch(struct paired_collector *collector, uint32_t pid,
 	const struct wire_device_launch *launch, unsigned untimed)
 {
 	const struct capture_launch out = {
@@ -92,7 +93,7 @@ static int write_launch(struct cuda_collector *collector, uint32_t pid,
 
 /* The launches that have waited for their work until `exit_ns`. */
 static int give_up_launches(
-	struct cuda_collector *collector, struct cuda_process *process, uint64_t exit_ns)
+	struct paired_collector *collector, struct paired_process *process, uint64_t exit_ns)
 {
 	struct wire_device_launch launch;
 	int result = 0;
@@ -102,15 +103,15 @@ static int give_up_launches(
 	return result;
 }
 
-int cuda_collector_launch(
-	struct cuda_collector *collector, uint32_t pid, const struct wire_device_launch *launch)
+int paired_collector_launch(
+	struct paired_collector *collector, uint32_t pid, const struct wire_device_launch *launch)
 {
 	bool is_graph = launch->kind == WIRE_DEVICE_GRAPH;
-	struct cuda_process *process;
+	struct paired_process *process;
 	int result = find_process(collector, pid, &process);
 
 	if (result == -E2BIG)
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	collector->account->launches++;
 	if (result == 0 && is_graph)
 		result = write_launch(collector, pid, launch, WIRE_DEVICE_TIMED);
@@ -127,11 +128,11 @@ static bool is_whole_activity(const struct wire_device_gpu_activity *record)
 
 	return wire_device_is_work(activity->kind) && activity->start <= activity->end &&
 	       activity->end < DEVICE_MAX_NS && record->untimed < WIRE_DEVICE_UNTIMED_MAX &&
-	       cuda_gpu_number(activity->device);
+	       device_gpu_number(activity->device);
 }
 
-/* Work whose driver gave no times is told of as a launch without. */
-static int write_untimed(struct cuda_collector *collector, struct cuda_process *process,
+/* Work whose driver gave no times is reported as a launch without. */
+static int write_untimed(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_activity *activity, const struct wire_device_launch *launch)
 {
 	const struct clock_pair *newest =
@@ -149,8 +150,9 @@ static int write_untimed(struct cuda_collector *collector, struct cuda_process *
 		collector, process->pid, launch ? launch : &unknown, WIRE_DEVICE_NO_TIMES);
 }
 
-static void fill_work(const struct cuda_collector *collector, const struct cuda_process *process,
-	const struct wire_device_gpu_activity *from, struct capture_device_work *work)
+static void fill_work(const struct paired_collector *collector,
+	const struct paired_process *process, const struct wire_device_gpu_activity *from,
+	struct capture_device_work *work)
 {
 	const struct wire_device_activity *activity = &from->activity;
 	const char *device = device_names_get(
@@ -165,7 +167,7 @@ static void fill_work(const struct cuda_collector *collector, const struct cuda_
 		.device = device ? device : "",
 		.queue = activity->queue,
 		.bytes = activity->bytes,
-		.gpu = cuda_gpu_number(activity->device),
+		.gpu = device_gpu_number(activity->device),
 		.context = from->context,
 		.stream = from->stream,
 		.registers = from->registers,
@@ -197,7 +199,7 @@ static void keep_order(struct host_interval *host, uint64_t launch_ns)
 	host->end_ns += early_ns;
 }
 
-static int write_work(struct cuda_collector *collector, struct cuda_process *process,
+static int write_work(struct paired_collector *collector, struct paired_process *process,
 	const struct pending_activity *pending, const struct wire_device_launch *launch)
 {
 	const struct wire_device_gpu_activity *from = &pending->activity;
@@ -205,7 +207,7 @@ static int write_work(struct cuda_collector *collector, struct cuda_process *pro
 		.start = from->activity.start,
 		.end = from->activity.end,
 		.not_before_ns = launch ? launch->enter_ns : 0,
-		.told_at = pending->pairs,
+		.pairs = pending->pairs,
 	};
 	struct capture_device_work work;
 	struct host_interval host;
@@ -213,7 +215,7 @@ static int write_work(struct cuda_collector *collector, struct cuda_process *pro
 	if (!paired_clock_convert(&process->clock, &device, &host))
 		return write_untimed(collector, process, &from->activity, launch);
 	if (host.start_ns > DEVICE_MAX_NS || host.end_ns > DEVICE_MAX_NS)
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	if (!launch && host.start_ns > collector->end_ns)
 		return 0;
 	keep_order(&host, device.not_before_ns);
@@ -230,9 +232,9 @@ static int write_work(struct cuda_collector *collector, struct cuda_process *pro
 	return device_output_work(collector->output, &work);
 }
 
-static int write_pending(struct cuda_collector *collector, const struct pending_activity *pending)
+static int write_pending(struct paired_collector *collector, const struct pending_activity *pending)
 {
-	struct cuda_process *process = collector->processes.items[pending->process];
+	struct paired_process *process = collector->processes.items[pending->process];
 	const struct wire_device_activity *activity = &pending->activity.activity;
 	struct wire_device_launch launch;
 	bool has_launch = waiting_launches_take(&process->launches, activity->correlation, &launch);
@@ -244,7 +246,7 @@ static int write_pending(struct cuda_collector *collector, const struct pending_
 
 /* A pair of clocks has come after it, or will hardly come. */
 static bool is_ready(
-	const struct cuda_collector *collector, struct pending_activity *pending, uint64_t now_ns)
+	const struct paired_collector *collector, struct pending_activity *pending, uint64_t now_ns)
 {
 	if (collector->processes.items[pending->process]->clock.count > pending->pairs)
 		return true;
@@ -253,7 +255,7 @@ static bool is_ready(
 	return now_ns - pending->seen_ns >= PAIR_WAIT_NS;
 }
 
-static int write_all_pending(struct cuda_collector *collector, uint64_t now_ns)
+static int write_all_pending(struct paired_collector *collector, uint64_t now_ns)
 {
 	size_t kept = 0;
 	int result = 0;
@@ -270,7 +272,7 @@ static int write_all_pending(struct cuda_collector *collector, uint64_t now_ns)
 	return result;
 }
 
-static int add_activity(struct cuda_collector *collector, struct cuda_process *process,
+static int add_activity(struct paired_collector *collector, struct paired_process *process,
 	const struct wire_device_gpu_activity *activity)
 {
 	struct pending_activity pending = {.activity = *activity, .pairs = process->clock.count};
@@ -278,7 +280,7 @@ static int add_activity(struct cuda_collector *collector, struct cuda_process *p
 	int result = 0;
 
 	if (!is_whole_activity(activity))
-		return cuda_drop(collector);
+		return paired_drop(collector);
 	if (collector->pending.count >= MAX_PENDING)
 		result = write_all_pending(collector, UINT64_MAX);
 	map_u64_get(&collector->process_index, process->pid, &index);
@@ -288,7 +290,7 @@ static int add_activity(struct cuda_collector *collector, struct cuda_process *p
 
 /* ---- all of them ---- */
 
-bool cuda_collector_wants(const struct wire_record *record)
+bool paired_collector_wants(const struct wire_record *record)
 {
 	return (record->type == WIRE_RECORD_DEVICE_ACTIVITY &&
 		       record->length_bytes >= sizeof(struct wire_device_gpu_activity)) ||
@@ -321,40 +323,40 @@ static size_t least_bytes(const struct wire_record *record)
 	}
 }
 
-int cuda_collector_add(
-	struct cuda_collector *collector, uint32_t pid, const struct wire_record *record)
+int paired_collector_add(
+	struct paired_collector *collector, uint32_t pid, const struct wire_record *record)
 {
 	const void *whole = record;
-	struct cuda_process *process;
+	struct paired_process *process;
 	int result = record->length_bytes < least_bytes(record)
 			     ? -E2BIG
 			     : find_process(collector, pid, &process);
 
 	if (result < 0)
-		return result == -E2BIG ? cuda_drop(collector) : result;
+		return result == -E2BIG ? paired_drop(collector) : result;
 	switch (record->type) {
 	case WIRE_RECORD_DEVICE_ACTIVITY:
 		return add_activity(collector, process, whole);
 	case WIRE_RECORD_DEVICE_NOTE:
-		return cuda_add_note(collector, process, whole);
+		return paired_add_note(collector, process, whole);
 	case WIRE_RECORD_DEVICE_CLOCK:
-		return cuda_add_clock(collector, process, whole);
+		return paired_add_clock(collector, process, whole);
 	case WIRE_RECORD_DEVICE_GRAPH:
-		return cuda_add_graph(collector, process, whole);
+		return paired_add_graph(collector, process, whole);
 	case WIRE_RECORD_DEVICE_OVERHEAD:
-		return cuda_add_overhead(collector, process, whole);
+		return paired_add_overhead(collector, process, whole);
 	case WIRE_RECORD_DEVICE_COUNTS:
-		return cuda_add_counts(collector, process, whole);
+		return paired_add_counts(collector, process, whole);
 	case WIRE_RECORD_DEVICE_GPU:
-		return cuda_add_gpu(collector, process, whole);
+		return paired_add_gpu(collector, process, whole);
 	case WIRE_RECORD_DEVICE_MEMORY:
-		return cuda_add_memory(collector, process, whole);
+		return paired_add_memory(collector, process, whole);
 	default:
-		return cuda_add_node(collector, process, whole);
+		return paired_add_node(collector, process, whole);
 	}
 }
 
-int cuda_collector_write(struct cuda_collector *collector, uint64_t now_ns)
+int paired_collector_write(struct paired_collector *collector, uint64_t now_ns)
 {
 	uint64_t exit_ns = now_ns == UINT64_MAX         ? now_ns
 			   : now_ns > WAITING_LAUNCH_NS ? now_ns - WAITING_LAUNCH_NS
@@ -366,13 +368,13 @@ int cuda_collector_write(struct cuda_collector *collector, uint64_t now_ns)
 	return result;
 }
 
-void cuda_collector_end(struct cuda_collector *collector, uint64_t end_ns)
+void paired_collector_end(struct paired_collector *collector, uint64_t end_ns)
 {
 	collector->end_ns = end_ns;
 }
 
-const struct device_note *cuda_collector_notes(
-	const struct cuda_collector *collector, size_t *ret_count)
+const struct device_note *paired_collector_notes(
+	const struct paired_collector *collector, size_t *ret_count)
 {
 	*ret_count = collector->note_count;
 	return collector->notes;

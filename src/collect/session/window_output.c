@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of windows: their steps, the windows themselves, and the manifest beside the
+/* What is written of windows: their steps, the windows themselves, and the manifest beside the
  * capture. */
 #include <errno.h>
 #include <string.h>
@@ -114,16 +114,16 @@ static int tell_processes(struct session *session)
 	if (!windows->manifest || session->options->whole_machine)
 		return 0;
 	while (result == 0 && (process = address_spaces_next(session->spaces, &position))) {
-		uint64_t programs = process->exec_count + 1ULL, told = 0;
+		uint64_t programs = process->exec_count + 1ULL, known = 0;
 
-		map_u64_get(&windows->told_processes, process->pid, &told);
-		if (process->exited || told == programs)
+		map_u64_get(&windows->known_processes, process->pid, &known);
+		if (process->exited || known == programs)
 			continue;
 		result = manifest_process(windows->manifest, process->pid,
 			windows->list.items.count &&
 				process->first_seen_ns > windows->list.items.items[0].begin_ns);
 		if (result == 0)
-			result = map_u64_set(&windows->told_processes, process->pid, programs);
+			result = map_u64_set(&windows->known_processes, process->pid, programs);
 	}
 	return result;
 }
@@ -150,22 +150,22 @@ void session_windows_finish(struct session *session)
 	session_say(session, &session->windows.manifest_note); /* notes are written by now */
 }
 
-int session_windows_tell(struct session *session)
+int session_windows_write(struct session *session)
 {
 	struct session_windows *windows = &session->windows;
 	bool is_news = false;
 	int result = tell_processes(session);
 
-	while (result == 0 && windows->told < windows->list.items.count) {
-		struct capture_window *window = &windows->list.items.items[windows->told];
+	while (result == 0 && windows->written < windows->list.items.count) {
+		struct capture_window *window = &windows->list.items.items[windows->written];
 
-		if (!window->end_ns && windows->is_told_open)
+		if (!window->end_ns && windows->is_written_open)
 			break;
 		result = capture_writer_window(session->writer, window);
 		if (result == 0 && windows->manifest)
 			result = manifest_window(windows->manifest, window);
-		windows->is_told_open = !window->end_ns;
-		windows->told += window->end_ns != 0;
+		windows->is_written_open = !window->end_ns;
+		windows->written += window->end_ns != 0;
 		is_news = true;
 	}
 	if (is_news && windows->manifest)
