@@ -3,22 +3,16 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/strbuf.h"
 #include "base/warn.h"
+#include "importers/importer.h"
 #include "load/load.h"
 #include "model/trace_write.h"
-
-#define NOTES_MAX 64
-
-/* Of what is left out, or was not as it should be: kept in the capture. */
-struct notes {
-	struct errmsg items[NOTES_MAX];
-	uint32_t count;
-};
 
 static bool ends_in(const struct strbuf *path, const char *end)
 {
@@ -69,43 +63,40 @@ int import_close(struct capture_writer *writer, int result, struct errmsg *err)
 
 /* ---- the account ---- */
 
-static void add_note(struct notes *notes, const char *path, uint64_t count, const char *what)
+static void add_note(
+	struct import_result *result, const char *path, uint64_t count, const char *what)
 {
-	if (!count || notes->count == NOTES_MAX)
-		return;
-	snprintf(notes->items[notes->count].text, sizeof(notes->items[0].text), "%s: %llu %s", path,
-		(unsigned long long)count, what);
-	notes->count++;
+	if (count)
+		import_note(result, "%s: %llu %s", path, (unsigned long long)count, what);
 }
 
-static void add_notes(struct notes *notes, const struct trace *trace)
+/* Of what is left out, or was not as it should be: kept in the capture. */
+static void add_notes(struct import_result *result, const struct trace *trace)
 {
 	const struct trace_damage *damage = &trace->damage;
 
-	add_note(notes, trace->path, damage->truncated,
+	add_note(result, trace->path, damage->truncated,
 		"cut: the file ends too early, and what came before is here");
-	add_note(notes, trace->path, damage->skipped_events,
+	add_note(result, trace->path, damage->skipped_events,
 		"events were not understood, and are left out");
-	add_note(notes, trace->path, damage->mended_events,
+	add_note(result, trace->path, damage->mended_events,
 		"events were mended: characters or commas that JSON does not allow");
-	add_note(notes, trace->path, damage->repaired_times,
+	add_note(result, trace->path, damage->repaired_times,
 		"durations are negative or too large, and count as 0");
-	add_note(notes, trace->path, damage->unended_events,
+	add_note(result, trace->path, damage->unended_events,
 		"events begin and do not end, and have no duration");
 }
 
-static int write_account(struct capture_writer *writer, const struct model *model)
+static int write_account(
+	struct capture_writer *writer, const struct model *model, struct errmsg *err)
 {
-	struct notes notes = {.count = 0};
-	const char *texts[NOTES_MAX];
-	struct capture_stats stats = {.notes = texts, .exit_status = -1, .complete = true};
+	_cleanup_free_ struct import_result *result = calloc(1, sizeof(*result));
 
-	for (size_t i = 0; i < model->traces.count; i++)
-		add_notes(&notes, model->traces.items[i]);
-	for (uint32_t i = 0; i < notes.count; i++)
-		texts[i] = notes.items[i].text;
-	stats.note_count = notes.count;
-	return capture_writer_stats(writer, &stats);
+	if (!result)
+		return errmsg_set(err, -ENOMEM, "memory ran out while writing the capture");
+	array_foreach (&model->traces, trace)
+		add_notes(result, *trace);
+	return import_write_account(writer, result, err);
 }
 
 static void print_result(const struct model *model, const char *output, uint64_t bytes)
@@ -143,8 +134,8 @@ static int write_capture(const struct model *model, const char *output,
 	if (r < 0)
 		return r;
 	r = trace_write(writer, model->traces.items, model->traces.count, err);
-	if (r == 0 && write_account(writer, model) < 0)
-		r = errmsg_set(err, -ENOMEM, "memory ran out while writing the capture");
+	if (r == 0)
+		r = write_account(writer, model, err);
 	r = r ?: capture_writer_flush(writer, err);
 	*ret_bytes = capture_writer_bytes(writer);
 	return import_close(writer, r, err);

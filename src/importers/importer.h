@@ -44,7 +44,7 @@ struct import_input {
 	int64_t modified_s; /* when the file was changed last, CLOCK_REALTIME */
 };
 
-#define IMPORT_NOTES_MAX 16
+#define IMPORT_NOTES_MAX 64
 
 struct import_result {
 	uint64_t ranges, marks; /* reported to the writer */
@@ -93,5 +93,8 @@ const struct importer *importer_of(const char *head, size_t length);
 
 /* One more note, as printf; more than fit are left out. */
 void import_note(struct import_result *result, const char *format, ...) _printf_(2, 3);
+/* How complete it is, at the end of the capture: what `sonde report` says of it. */
+int import_write_account(
+	struct capture_writer *writer, const struct import_result *result, struct errmsg *err);
 /* For `knows`: the first byte that counts is a bracket, and what follows it can do so in JSON. */
 bool import_is_json(const char *head, size_t length);

@@ -11,27 +11,6 @@
 
 #include "base/file.h"
 
-/* How complete it is: what `sonde report` says of it. */
-static int write_account(
-	struct capture_writer *writer, const struct import_result *result, struct errmsg *err)
-{
-	const char *notes[IMPORT_NOTES_MAX];
-	struct capture_stats stats = {
-		.end_time_ns = result->end_ns,
-		.ranges = {.ranges = result->ranges, .marks = result->marks},
-		.notes = notes,
-		.note_count = result->note_count,
-		.exit_status = -1,
-		.complete = true,
-	};
-
-	for (uint32_t i = 0; i < result->note_count; i++)
-		notes[i] = result->notes[i].text;
-	if (capture_writer_stats(writer, &stats) < 0)
-		return errmsg_set(err, -ENOMEM, "memory ran out while writing the capture");
-	return 0;
-}
-
 int load_log(const char *path, const struct importer *importer, struct capture_writer *writer,
 	struct import_result *ret_result, struct errmsg *err)
 {
@@ -47,7 +26,7 @@ int load_log(const char *path, const struct importer *importer, struct capture_w
 	input.bytes = text.data;
 	input.length = text.length;
 	r = importer->import(&input, writer, ret_result, err);
-	return r < 0 ? r : write_account(writer, ret_result, err);
+	return r < 0 ? r : import_write_account(writer, ret_result, err);
 }
 
 static int write_capture(

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "load/trace_file.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
+#include "base/json_scan.h"
 #include "base/text_input.h"
 #include "importers/importer.h"
 #include "load/standard_input.h"
@@ -16,7 +16,7 @@ static bool is_capture(const char *head, size_t length)
 		return false;
 	for (size_t i = 1; i < MIN(length, (size_t)16); i++) {
 		if ((unsigned char)head[i] >= 0x80 ||
-			((unsigned char)head[i] < ' ' && !memchr("\t\n\r", head[i], 3)))
+			((unsigned char)head[i] < ' ' && !json_is_space(head[i])))
 			return true;
 	}
 	return false;

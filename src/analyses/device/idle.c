@@ -379,19 +379,6 @@ int device_idle_finish(struct device_idle *idle)
 	return r;
 }
 
-const struct device_idle_place *device_idle_of_device(
-	const struct device_idle *idle, const struct trace_view *view, const char *name)
-{
-	array_foreach (&idle->places, place) {
-		int64_t number = view->devices.items[place->device].number;
-
-		if (place->stream == MODEL_NONE &&
-			strcmp(trace_device_name(view->trace, number), name) == 0)
-			return place;
-	}
-	return NULL;
-}
-
 int device_idle_describe(const struct device_idle *idle, const struct device_idle_place *place,
 	enum device_idle_cause cause, struct trace_describe *ret_describe)
 {

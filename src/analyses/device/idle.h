@@ -79,9 +79,6 @@ struct device_idle {
 	ARRAY_OF(struct device_idle_gap) gaps;     /* of one place after the other, by time */
 };
 
-/* The place of the device of this name, with all its streams; NULL: there is none. */
-const struct device_idle_place *device_idle_of_device(
-	const struct device_idle *idle, const struct trace_view *view, const char *name);
 /* Returns 0 or -ENOMEM. */
 int device_idle_init(struct device_idle *idle, const struct trace_view *view);
 /* For those who find places and gaps otherwise: what follows when all are there. */
