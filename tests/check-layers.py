@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails where a layer under src/ uses one that the table in ARCHITECTURE.md forbids, by an #include or by a linked symbol.
 
+An analysis has one definition, ours: no name there has the name of a tool (a folder of src/compat/) as one of its words.
+
 The table itself is read, so the page and the check cannot disagree: a row `| `src/LAYER/` | … | a, b |` lets LAYER
 include a, b and itself; "anything" lets it include all layers. A folder without a row is an error, too.
 
@@ -22,6 +24,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*["<](?P<path>[^">]+)[">]')
 OBJECT = re.compile(r"src/(?P<layer>[a-z_]+)/(?:\S*/)?(?P<object>[^/:\s]+)\.o:\s*(?:[0-9a-f]+)?\s+(?P<kind>[A-Za-z]) (?P<name>\S+)$")
 SOURCES = {".c", ".h", ".cc"}
 UNDEFINED = "U"
+COMPAT, OURS = "compat", "analyses"
 
 
 def read_table(page):
@@ -60,12 +63,22 @@ def allowance(table, layer):
     return f"ARCHITECTURE.md allows it {', '.join(sorted(table[layer] - {layer})) or 'no other layer'}"
 
 
+def tool_names(root, path):
+    """Faults of names such as hta_compatible, in code or in comments."""
+    for tool in sorted(folder.name for folder in (root / "src" / COMPAT).glob("*/")):
+        word = re.compile(rf"\b\w*(?<![a-z]){tool}(?![a-z/])\w*")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if match := word.search(line):
+                yield f"{path.relative_to(root)}:{number}: {match[0]} belongs in src/{COMPAT}/{tool}/"
+
+
 def check_file(root, path, table):
     layer = path.relative_to(root / "src").parts[0]
     name = path.relative_to(root)
     if layer not in table:
         return [f"{name}: src/{layer}/ has no row in the table of ARCHITECTURE.md"]
-    return [
+    faults = list(tool_names(root, path)) if layer == OURS else []
+    return faults + [
         f"{name}:{number}: {layer} may not include {included}; {allowance(table, layer)}"
         for number, included in included_layers(path, root / "src", table)
         if is_forbidden(table, layer, included)

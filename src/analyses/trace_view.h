@@ -22,8 +22,10 @@ enum trace_kind {
 /* "compute" …, for JSON and people. */
 extern const char *const trace_kind_names[TRACE_KIND_MAX];
 
+struct trace_definitions;
+
 struct trace_view_options {
-	bool hta_compatible; /* who asks for it gets the definitions of compat/hta */
+	const struct trace_definitions *definitions; /* of whoever makes views; NULL: sonde's */
 	/* Where there are two profiler steps or more. Nothing given: as the definitions have it. */
 	bool keep_last_step, drop_last_step;
 };

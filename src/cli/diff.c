@@ -7,6 +7,7 @@
 #include "cli/load_options.h"
 #include "cli/output.h"
 #include "compat/hta/diff.h"
+#include "compat/hta/hta.h"
 #include "exporters/flamegraph/flamegraph.h"
 #include "load/load.h"
 #include "report/diff/diff.h"
@@ -55,7 +56,8 @@ static int weigh(struct side *side, struct errmsg *err)
 
 static int load(struct side *side, struct errmsg *err)
 {
-	const struct trace_view_options view = {.hta_compatible = arguments.hta_compatible};
+	const struct trace_view_options view = {
+		.definitions = arguments.hta_compatible ? &hta_definitions : &own_definitions};
 	const struct load_options options = {
 		.shown = &arguments.shown,
 		.selection = &arguments.selection,

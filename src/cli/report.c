@@ -11,6 +11,7 @@
 #include "cli/report_model.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
+#include "compat/hta/hta.h"
 #include "load/load.h"
 #include "model/shown.h"
 #include "report/document.h"
@@ -33,7 +34,8 @@ static struct {
 	const char *comm_kernels, *slo_text, *price, *co2, *predict;
 	struct inference_slo slo;
 	struct energy_rates rates;
-	struct trace_view_options view; /* of traces, as are the next ones */
+	bool hta_compatible; /* of traces, as are the next ones */
+	struct trace_view_options view;
 	struct trace_choice choice;
 	uint64_t rank;
 } arguments = {
@@ -197,7 +199,7 @@ static const char *option_of_samples(void)
 /* Other tools have no samples and know ranks: what is asked so is asked of the rows alone. */
 static bool wants_rows_only(void)
 {
-	return arguments.rank != UINT64_MAX || arguments.view.hta_compatible ||
+	return arguments.rank != UINT64_MAX || arguments.hta_compatible ||
 	       arguments.view.keep_last_step || arguments.view.drop_last_step;
 }
 
@@ -273,7 +275,10 @@ static int run_model(int count, char **positional, bool is_foreign)
 		.form = wanted_form(),
 		.slo = arguments.slo_text ? &arguments.slo : NULL,
 		.rates = arguments.rates,
-		.rows = arguments.view,
+		.rows = {.definitions =
+				 arguments.hta_compatible ? &hta_definitions : &own_definitions,
+			.keep_last_step = arguments.view.keep_last_step,
+			.drop_last_step = arguments.view.drop_last_step},
 		.choice = arguments.choice,
 		.rank = arguments.rank,
 		.rows_only = wants_rows_only(),
@@ -438,7 +443,7 @@ static const struct option report_options[] = {
 		.type = OPTION_FLAG,
 		.help = "The figures of Holistic Trace Analysis, with what it leaves out and gets "
 			"wrong: whole microseconds, no last profiler step, one GPU.",
-		.value = &arguments.view.hta_compatible,
+		.value = &arguments.hta_compatible,
 		.group = "Traces"},
 	{.long_name = "include-last-step",
 		.type = OPTION_FLAG,

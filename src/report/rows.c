@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "compat/hta/hta.h"
-
 static int add_views(struct trace_report *report, const struct model *model,
 	const struct trace_view_options *options, uint64_t rank)
 {
@@ -13,7 +11,7 @@ static int add_views(struct trace_report *report, const struct model *model,
 	report->results = calloc(1, sizeof(*report->results));
 	if (!report->views || !report->results)
 		return -ENOMEM;
-	report->definitions = options->hta_compatible ? &hta_definitions : &own_definitions;
+	report->definitions = options->definitions ? options->definitions : &own_definitions;
 	report->results->definitions = report->definitions;
 	report->results->views = report->views;
 	for (uint32_t i = 0; i < model->traces.count; i++) {

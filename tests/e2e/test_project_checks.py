@@ -46,6 +46,16 @@ def test_layers_finds_every_spelling_of_an_include(tree, include):
     assert status == 1 and "src/model/rows.c:2: model may not include cli; ARCHITECTURE.md allows it base" in text
 
 
+def test_layers_finds_a_tool_in_an_analysis(tree):
+    with (tree / "ARCHITECTURE.md").open("a") as page:
+        page.write("| `src/analyses/` | what it means | base, model |\n| `src/compat/` | other tools | base |\n")
+    (tree / "src/compat/hta").mkdir(parents=True)
+    (tree / "src/analyses").mkdir()
+    (tree / "src/analyses/idle.c").write_text("/* HTA's limit (hta/trace_analysis.py) */\nbool chtat_x;\nif (is_hta)\n")
+    status, text = check("check-layers.py", tree)
+    assert status == 1 and "src/analyses/idle.c:3: is_hta belongs in src/compat/hta/" in text and text.count("idle.c") == 1
+
+
 def build(tree, layer, name, code):
     """What Meson makes of a layer: objects in a folder beside the library."""
     folder = tree / "build" / "src" / layer

@@ -474,7 +474,7 @@ static int analyse_trace(void)
 	int r = shared_definitions->paths(
 		&paths, &shared_views[0], &(struct critical_path_options){.annotation = ""});
 
-	if (r == 0 && shared_views[0].options.hta_compatible)
+	if (r == 0 && shared_definitions == &hta_definitions)
 		r = hta_diff_init(
 			&diff, (const struct trace_view *[]){&shared_views[0], &shared_views[1]});
 	else if (r == 0)

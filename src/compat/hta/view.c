@@ -189,7 +189,6 @@ int hta_view_init(struct trace_view *view, const struct trace *trace, uint32_t r
 
 	*view = trace_view_of(trace, rank);
 	view->options = *options;
-	view->options.hta_compatible = true;
 	r = set_times(view);
 	r = r ?: leave_out(view);
 	r = r ?: add_works(view);
