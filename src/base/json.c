@@ -188,3 +188,33 @@ void json_double(struct json_writer *json, double value, int digits)
 	json_before_value(json);
 	strbuf_addf(json->out, "%.*g", digits, value);
 }
+
+void json_member_text(struct json_writer *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	if (text && *text)
+		json_string(json, text);
+	else
+		json_null(json);
+}
+
+void json_member_u64(struct json_writer *json, const char *key, uint64_t value)
+{
+	json_key(json, key);
+	json_u64(json, value);
+}
+
+void json_member_known(struct json_writer *json, const char *key, bool known, uint64_t value)
+{
+	json_key(json, key);
+	if (known)
+		json_u64(json, value);
+	else
+		json_null(json);
+}
+
+void json_member_double(struct json_writer *json, const char *key, double value)
+{
+	json_key(json, key);
+	json_double(json, value, 9);
+}

@@ -34,6 +34,18 @@ void json_null(struct json_writer *json);
 /* Shortest form with up to `digits` significant digits; NaN and infinities become null. */
 void json_double(struct json_writer *json, double value, int digits);
 
+/* ---- members: a key and its value ---- */
+
+/* Null for NULL and "". */
+void json_member_text(struct json_writer *json, const char *key, const char *text);
+void json_member_u64(struct json_writer *json, const char *key, uint64_t value);
+/* Null when it is not known. */
+void json_member_known(struct json_writer *json, const char *key, bool known, uint64_t value);
+/* With nine significant digits. */
+void json_member_double(struct json_writer *json, const char *key, double value);
+
+/* ---- text ---- */
+
 /* Appends the text as the inside of a JSON string, without quotes. */
 void json_escape(struct strbuf *out, const char *bytes, size_t length);
 

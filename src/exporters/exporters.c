@@ -43,6 +43,34 @@ const char *export_title(const struct model *model, const struct export_options 
 	return *model->session.command_line ? model->session.command_line : "CPU samples";
 }
 
+static void write_range_field(struct json_writer *json, const struct model_range_field *field)
+{
+	double real;
+
+	json_key(json, *field->name ? field->name : "value");
+	switch (field->type) {
+	case WIRE_RANGE_U64:
+		json_u64(json, field->value);
+		break;
+	case WIRE_RANGE_I64:
+		json_i64(json, (int64_t)field->value);
+		break;
+	case WIRE_RANGE_DOUBLE:
+		memcpy(&real, &field->value, sizeof(real));
+		json_double(json, real, 9);
+		break;
+	default:
+		json_string(json, field->text);
+	}
+}
+
+void export_range_fields(
+	struct json_writer *json, const struct model *model, const struct model_range *range)
+{
+	for (uint32_t i = 0; i < range->field_count; i++)
+		write_range_field(json, &model->range_fields.items[range->first_field + i]);
+}
+
 int export_result(int r, const struct strbuf *out, const char *format, struct errmsg *err)
 {
 	r = r ?: strbuf_status(out);

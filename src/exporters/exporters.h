@@ -2,6 +2,7 @@
 /* Every exporter, each defined at the bottom of its own file, and what their files share. */
 #pragma once
 
+#include "base/json.h"
 #include "exporters/exporter.h"
 
 extern const struct exporter chakra_exporter;
@@ -21,5 +22,8 @@ extern const struct exporter vllm_csv_exporter;
 const struct export_options *export_options_or_default(const struct export_options *options);
 /* The title to show: the option's, the recorded command line, or a plain word. */
 const char *export_title(const struct model *model, const struct export_options *options);
+/* What a range or mark carries, as members under their own names. */
+void export_range_fields(
+	struct json_writer *json, const struct model *model, const struct model_range *range);
 /* The end of an export: `r`, or -ENOMEM when `out` lost a write; -ENOMEM with a sentence. */
 int export_result(int r, const struct strbuf *out, const char *format, struct errmsg *err);

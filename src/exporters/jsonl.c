@@ -12,7 +12,6 @@
 #include "exporters/exporters.h"
 #include "model/energy.h"
 #include "model/kinds.h"
-#include "report/tables_json.h"
 
 enum event_type {
 	EVENT_WINDOW,
@@ -272,8 +271,7 @@ static void write_range(
 	write_thread(json, model, range->process, range->thread);
 	json_key(json, "fields");
 	json_begin_object(json);
-	for (uint32_t i = 0; i < range->field_count; i++)
-		json_member_range_field(json, &model->range_fields.items[range->first_field + i]);
+	export_range_fields(json, model, range);
 	json_end_object(json);
 	json_end_object(json);
 }

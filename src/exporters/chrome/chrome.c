@@ -18,7 +18,6 @@
 #include "model/kinds.h"
 #include "model/trace_capture.h"
 #include "model/windows.h"
-#include "report/tables_json.h"
 
 struct slice {
 	uint64_t start_ns, end_ns;

@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "exporters/chrome/ranges.h"
-#include "report/tables_json.h"
 
 void chrome_add_counters(struct strbuf *out, const struct model *model,
 	const struct chrome_clock *clock, const uint64_t *process_numbers)

@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "model/trace_capture.h"
-#include "report/tables_json.h"
 
 /* Numbers that no pid, tid or earlier process has: chrome.c's begin here. */
 #define FIRST_NUMBER (1u << 30)

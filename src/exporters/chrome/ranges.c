@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "base/map.h"
-#include "report/tables_json.h"
+#include "exporters/exporters.h"
 
 /* Above every tid (2^22). */
 #define FIRST_LINE (1u << 30)
@@ -40,8 +40,7 @@ static void write_arguments(
 		json_member_text(json, "category", range->category);
 	if (range->is_open)
 		json_member_text(json, "end", "not known");
-	for (uint32_t i = 0; i < range->field_count; i++)
-		json_member_range_field(json, &model->range_fields.items[range->first_field + i]);
+	export_range_fields(json, model, range);
 	json_end_object(json);
 }
 

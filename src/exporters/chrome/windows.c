@@ -6,7 +6,6 @@
 #include "analyses/selection.h"
 #include "base/json.h"
 #include "exporters/chrome/ranges.h"
-#include "report/tables_json.h"
 
 /* Above every pid and tid (2^22), and below the numbers of devices and ranges (2^30). */
 #define WINDOWS_PROCESS  ((1u << 30) - 1)

@@ -13,7 +13,6 @@
 
 #include "analyses/program/range_fields.h"
 #include "analyses/statistics.h"
-#include "report/tables_json.h"
 
 /* ---- times and numbers ---- */
 

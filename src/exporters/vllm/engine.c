@@ -7,7 +7,6 @@
 #include "analyses/program/range_fields.h"
 #include "base/escape.h"
 #include "base/macros.h"
-#include "report/tables_json.h"
 
 #define MS_PER_NS        1e-6
 #define UNDERUTILIZATION 50.0 /* % of the batch that may be used */

@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-#include "report/tables_json.h"
-
 #define FOLDER "moe_expert_tracking/"
 
 static void add_activations(

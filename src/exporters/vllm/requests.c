@@ -8,7 +8,6 @@
 #include "base/escape.h"
 #include "base/macros.h"
 #include "base/map.h"
-#include "report/tables_json.h"
 
 /* The id, or the number where the capture began after the id was known. */
 static void add_id(struct strbuf *out, const struct inference_request *request)

@@ -2,7 +2,7 @@
 #include "report/recording/cuda_json.h"
 
 #include "analyses/selection.h"
-#include "report/tables_json.h"
+#include "base/json.h"
 
 static void write_gpu(
 	struct json_writer *json, const struct model *model, const struct model_gpu *gpu)

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "analyses/device/device_work.h"
+#include "base/json.h"
 #include "report/recording/cuda_json.h"
 #include "report/sections.h"
-#include "report/tables_json.h"
 #include "report/view.h"
 
 static void write_device_use(struct json_writer *json, const struct device_use *device)
