@@ -155,8 +155,6 @@ static int write_report(struct making *making, struct strbuf *out)
 		.sort = arguments->sort,
 		.weight = shown_weight(arguments->shown),
 		.folds_libraries = arguments->shown->fold_libraries != NULL,
-		.terminal = terminal,
-		.out = out,
 	};
 	const struct report_document document = {
 		.input = {.view = &view,

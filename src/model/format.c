@@ -88,6 +88,12 @@ void format_count(struct strbuf *out, uint64_t count)
 	}
 }
 
+void format_plural(struct strbuf *out, uint64_t count, const char *one, const char *many)
+{
+	format_count(out, count);
+	strbuf_addf(out, " %s", count == 1 ? one : many);
+}
+
 void format_bytes(struct strbuf *out, uint64_t bytes)
 {
 	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};

@@ -18,5 +18,7 @@ void format_energy(struct strbuf *out, double joules);
 void format_weight(struct strbuf *out, const struct model *model, uint64_t samples);
 /* Thousands apart: "1,234,567". */
 void format_count(struct strbuf *out, uint64_t count);
+/* "1 sample", "1,234 samples". */
+void format_plural(struct strbuf *out, uint64_t count, const char *one, const char *many);
 /* Binary units: "12.3 MiB". */
 void format_bytes(struct strbuf *out, uint64_t bytes);

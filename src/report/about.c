@@ -246,12 +246,6 @@ static void say_target(struct result *result, const struct model *model)
 	result_title(result, strbuf_cstr(&text));
 }
 
-static void add_plural(struct strbuf *out, uint64_t count, const char *one, const char *many)
-{
-	format_count(out, count);
-	strbuf_addf(out, " %s", count == 1 ? one : many);
-}
-
 /* "12.3 s recorded · 11.9 s of CPU time (0.97 CPUs busy) · 11,912 samples at 999 Hz". */
 static void say_amounts(struct result *result, const struct model *model)
 {
@@ -270,13 +264,13 @@ static void say_amounts(struct result *result, const struct model *model)
 				&text, " (%.2f CPUs busy)", (double)cpu_time / (double)duration);
 		strbuf_add(&text, SEPARATOR);
 	}
-	add_plural(&text, samples, "sample", "samples");
+	format_plural(&text, samples, "sample", "samples");
 	if (model_has_time(model))
 		strbuf_addf(&text, " at %.0f Hz", 1e9 / (double)model->session.period_ns);
 	strbuf_add(&text, SEPARATOR);
-	add_plural(&text, model->processes.count, "process", "processes");
+	format_plural(&text, model->processes.count, "process", "processes");
 	strbuf_add(&text, ", ");
-	add_plural(&text, model->threads.count, "thread", "threads");
+	format_plural(&text, model->threads.count, "thread", "threads");
 	result_say(result, 0, &text);
 }
 
@@ -291,7 +285,7 @@ static void say_place(struct result *result, const struct model *model)
 		return;
 	strbuf_addf(&text, "%s, Linux %s, ", *session->host ? session->host : "unknown host",
 		*session->kernel_release ? session->kernel_release : "of unknown release");
-	add_plural(&text, session->cpu_count, "CPU", "CPUs");
+	format_plural(&text, session->cpu_count, "CPU", "CPUs");
 	if (strcmp(session->unwind_mode, "bpf") == 0)
 		strbuf_add(&text, SEPARATOR "stacks unwound in the kernel");
 	else if (*session->unwind_mode)

@@ -9,9 +9,7 @@
 #include "report/sections.h"
 #include "report/view.h"
 
-#define TIMELINE_INTERVALS 100 /* of JSON */
-#define TIMELINE_TEXT      40  /* columns of what stands beside the bars */
-#define TIMELINE_BARS      48
+#define TIMELINE_INTERVALS 100
 #define FEW_SAMPLES        100
 
 static const struct report_column place_columns[] = {
@@ -130,22 +128,19 @@ static void add_notes(struct result *result, const struct capture_stats *stats)
 	result_close(result);
 }
 
-static int add_timeline(
-	struct result *result, const struct model *model, const struct selected *selected)
+/* Returns the list of samples. */
+static uint32_t add_timeline(struct result *result, const struct timeline *timeline)
 {
-	_cleanup_timeline_ struct timeline timeline = {0};
-	int r = timeline_init(&timeline, model, selected, TIMELINE_INTERVALS);
+	uint32_t samples;
 
-	if (r < 0)
-		return r;
 	result_open(result);
-	result_u64(result, timeline.interval_ns);
-	result_open(result);
-	for (size_t i = 0; i < timeline.count; i++)
-		result_u64(result, timeline.samples[i]);
+	result_u64(result, timeline->interval_ns);
+	samples = result_open(result);
+	for (size_t i = 0; i < timeline->count; i++)
+		result_u64(result, timeline->samples[i]);
 	result_close(result);
 	result_close(result);
-	return 0;
+	return samples;
 }
 
 /* ---- sentences ---- */
@@ -239,65 +234,34 @@ static void say_notes(struct result *result, const struct report_view *view)
 			"(sonde record -F).");
 }
 
-/* "CPU use over time: ▁▃▇█▆▁ peak 3.90 CPUs". */
-static int draw_timeline(struct result *result, const struct report_view *view)
-{
-	static const char *const bars[] = {
-		" ",
-		"\xe2\x96\x81",
-		"\xe2\x96\x82",
-		"\xe2\x96\x83",
-		"\xe2\x96\x84",
-		"\xe2\x96\x85",
-		"\xe2\x96\x86",
-		"\xe2\x96\x87",
-		"\xe2\x96\x88",
-	};
-	_cleanup_timeline_ struct timeline timeline = {0};
-	_cleanup_strbuf_ struct strbuf text = {0};
-	size_t bars_wanted = MIN(view->terminal.width - TIMELINE_TEXT, (size_t)TIMELINE_BARS);
-	uint64_t most = 0;
-
-	if (!model_has_time(view->model) || view->selected->count < FEW_SAMPLES)
-		return 0;
-	if (timeline_init(&timeline, view->model, view->selected, bars_wanted) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < timeline.count; i++)
-		most = MAX(most, timeline.samples[i]);
-	strbuf_add(&text, "CPU use over time: \xe2\x96\x95");
-	for (size_t i = 0; i < timeline.count; i++) {
-		size_t level =
-			(size_t)(timeline.samples[i] * (ARRAY_SIZE(bars) - 1) + most - 1) / most;
-
-		strbuf_add(&text, bars[level]);
-	}
-	strbuf_addf(&text, "\xe2\x96\x8f peak %.2f CPUs\n",
-		(double)(most * model_sample_weight_ns(view->model)) /
-			(double)timeline.interval_ns);
-	result_lines(result, strbuf_cstr(&text));
-	return strbuf_status(&text);
-}
-
 static int make(struct result *result, const struct report_input *input)
 {
 	const struct report_view *view = input->view;
 	const struct model *model = view->model;
+	_cleanup_timeline_ struct timeline timeline = {0};
 	struct completeness completeness;
+	uint32_t samples;
 	int r = completeness_init(&completeness, model, view->selected);
 
+	if (r == 0)
+		r = timeline_init(&timeline, model, view->selected, TIMELINE_INTERVALS);
 	if (r < 0)
 		return r;
 	result_open(result);
 	add_losses(result, model);
 	add_overhead(result, model);
 	add_notes(result, &model->stats.values);
-	r = add_timeline(result, model, view->selected);
-	if (r < 0)
-		return r;
+	samples = add_timeline(result, &timeline);
 	result_close(result);
 	say_losses(result, model, &completeness);
 	say_notes(result, view);
-	return input->is_json ? 0 : draw_timeline(result, view);
+	if (model_has_time(model) && view->selected->count >= FEW_SAMPLES)
+		result_draw(result, samples,
+			&(struct result_bars){.title = "CPU use over time",
+				.unit = "CPUs",
+				.scale = (double)model_sample_weight_ns(model) /
+					 (double)timeline.interval_ns});
+	return 0;
 }
 
 const struct report_section account_section = {

@@ -2,7 +2,6 @@
 #include "report/document.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "model/trace_capture.h"
@@ -14,9 +13,24 @@ bool report_is_foreign(const struct report_input *input)
 	return model_is_foreign(input->view->model);
 }
 
-size_t report_rows_wanted(const struct report_input *input, size_t count)
+static size_t fill(struct result *result, size_t count, size_t most)
 {
-	return input->limit ? MIN(input->limit, count) : count;
+	size_t wanted = MIN(count, most);
+
+	result_leave_out(result, count - wanted);
+	return wanted;
+}
+
+size_t report_rows_wanted(struct result *result, const struct report_input *input, size_t count)
+{
+	return fill(result, count, input->limit ? input->limit : count);
+}
+
+size_t report_rows_filled(
+	struct result *result, const struct report_input *input, size_t count, size_t shown)
+{
+	return input->is_json ? report_rows_wanted(result, input, count)
+			      : fill(result, count, shown);
 }
 
 size_t report_rows_shown(const struct report_input *input, size_t alone, size_t otherwise)
@@ -26,14 +40,12 @@ size_t report_rows_shown(const struct report_input *input, size_t alone, size_t 
 	return input->is_alone ? alone : otherwise;
 }
 
-size_t report_rows_of_rank(
-	const struct report_input *input, size_t count, size_t alone, size_t otherwise)
+size_t report_rows_of_rank(struct result *result, const struct report_input *input, size_t count,
+	size_t alone, size_t otherwise)
 {
-	size_t ranks = input->trace->count;
+	size_t ranks = input->trace->count, shown = report_rows_shown(input, alone, otherwise);
 
-	if (input->is_json)
-		return report_rows_wanted(input, count);
-	return MIN((report_rows_shown(input, alone, otherwise) + ranks - 1) / ranks, count);
+	return report_rows_filled(result, input, count, (shown + ranks - 1) / ranks);
 }
 
 int report_nothing(struct result *result, const struct report_input *input, const char *why)
@@ -87,7 +99,7 @@ unsigned report_sections_need(const char *by, unsigned kinds)
 	return needs;
 }
 
-/* ---- which sections ---- */
+/* ---- which sections, and what they say ---- */
 
 static unsigned kinds_of(const struct report_input *input)
 {
@@ -97,47 +109,69 @@ static unsigned kinds_of(const struct report_input *input)
 }
 
 /* Does --by name it? One of a name is meant, with those that come along. */
-static bool is_asked_for(
-	const struct report_document *document, const struct report_section *section)
+static bool is_asked_for(const struct report_document *document,
+	const struct report_section *section, const struct report_section *meant)
 {
-	if (!document->by || !is_named(section, document->by, kinds_of(&document->input)))
-		return false;
-	return section->comes_along ||
-	       section == report_section_find(document->by, kinds_of(&document->input));
+	return section == meant ||
+	       (meant && section->comes_along &&
+		       is_named(section, document->by, kinds_of(&document->input)));
 }
 
-static bool is_wanted(const struct report_document *document, const struct report_section *section)
+static bool is_wanted(
+	const struct report_document *document, const struct report_section *section, bool is_asked)
 {
-	if (!fits(section, kinds_of(&document->input)))
-		return false;
-	if (section->is_head)
-		return true;
-	if (document->by)
-		return is_asked_for(document, section);
+	if (section->is_head || document->by)
+		return section->is_head || is_asked;
 	return !section->is_extra &&
 	       !(report_is_foreign(&document->input) ? section->is_extra_of_foreign
 						     : section->is_extra_of_recordings);
 }
 
-static struct report_input input_of(
-	const struct report_document *document, const struct report_section *section)
-{
-	struct report_input input = document->input;
+/* A section of the document. */
+struct part {
+	const struct report_section *section;
+	bool is_asked;
+	struct result result;
+};
 
-	input.by = document->by;
-	input.is_alone = is_asked_for(document, section);
-	return input;
+struct parts {
+	ARRAY_OF(struct part) items;
+	const struct report_section *meant; /* by --by; NULL: none is */
+};
+
+static void parts_done(struct parts *parts)
+{
+	array_foreach (&parts->items, part)
+		result_done(&part->result);
+	array_done(&parts->items);
 }
 
-static int make(const struct report_document *document, const struct report_section *section,
-	struct result *result)
+static int parts_init(struct parts *parts, const struct report_document *document)
 {
-	const struct report_input input = input_of(document, section);
+	unsigned kinds = kinds_of(&document->input);
+	int r = 0;
+
+	parts->meant = document->by ? report_section_find(document->by, kinds) : NULL;
+	for (size_t i = 0; r == 0 && report_sections[i]; i++) {
+		struct part part = {.section = report_sections[i]};
+
+		part.is_asked = is_asked_for(document, part.section, parts->meant);
+		if (fits(part.section, kinds) && is_wanted(document, part.section, part.is_asked))
+			r = array_append(&parts->items, part);
+	}
+	return r;
+}
+
+static int make(const struct report_document *document, struct part *part)
+{
+	struct report_input input = document->input;
 	int r;
 
-	result->column = &section->value;
-	r = section->make(result, &input);
-	return r < 0 ? r : result_status(result);
+	input.by = document->by;
+	input.is_alone = part->is_asked;
+	part->result.column = &part->section->value;
+	r = part->section->make(&part->result, &input);
+	return r < 0 ? r : result_status(&part->result);
 }
 
 static int weigh(const struct report_document *document)
@@ -145,185 +179,98 @@ static int weigh(const struct report_document *document)
 	return document->weigh ? document->weigh(document->context) : 0;
 }
 
-static size_t count_sections(void)
-{
-	size_t count = 0;
-
-	while (report_sections[count])
-		count++;
-	return count;
-}
-
-/* ---- results, by place in report_sections ---- */
-
-struct results {
-	struct result *items;
-	size_t count;
-};
-
-static void results_done(struct results *results)
-{
-	for (size_t i = 0; results->items && i < results->count; i++)
-		result_done(&results->items[i]);
-	free(results->items);
-}
-
 /* Those that are weighed, or those that are not. */
-static int make_all(const struct report_document *document, struct results *results, bool weighed)
+static int make_those(const struct report_document *document, struct parts *parts, bool is_weighed)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < results->count; i++) {
-		const struct report_section *section = report_sections[i];
-
-		if (section->make && section->is_weighed == weighed && is_wanted(document, section))
-			r = make(document, section, &results->items[i]);
+	for (size_t i = 0; r == 0 && i < parts->items.count; i++) {
+		if (parts->items.items[i].section->is_weighed == is_weighed)
+			r = make(document, &parts->items.items[i]);
 	}
 	return r;
 }
 
-/* ---- the terminal ---- */
-
-static int print(const struct report_document *document, const struct report_section *section,
-	const struct result *result, const struct terminal *terminal, struct strbuf *out)
+static int make_all(const struct report_document *document, struct parts *parts)
 {
-	const struct report_input input = input_of(document, section);
+	int r = parts_init(parts, document);
 
-	if (!is_wanted(document, section))
-		return 0;
-	if (section->make)
-		return report_render_terminal(result, terminal, out);
-	return section->print ? section->print(&input) : 0;
+	if (r == 0)
+		r = make_those(document, parts, false);
+	if (r == 0)
+		r = weigh(document);
+	return r < 0 ? r : make_those(document, parts, true);
 }
+
+/* ---- its forms ---- */
 
 static int document_print(
 	const struct report_document *document, const struct terminal *terminal, struct strbuf *out)
 {
-	_cleanup_(results_done) struct results results = {.count = count_sections()};
-	int r;
+	_cleanup_(parts_done) struct parts parts = {0};
+	int r = make_all(document, &parts);
 
-	results.items = calloc(results.count + 1, sizeof(*results.items));
-	if (!results.items)
-		return -ENOMEM;
-	r = make_all(document, &results, false);
-	if (r < 0)
-		return r;
-	r = weigh(document);
-	if (r < 0)
-		return r;
-	r = make_all(document, &results, true);
-	for (size_t i = 0; r == 0 && i < results.count; i++)
-		r = print(document, report_sections[i], &results.items[i], terminal, out);
+	for (size_t i = 0; r == 0 && i < parts.items.count; i++)
+		r = report_render_terminal(&parts.items.items[i].result, terminal, out);
 	return r < 0 ? r : strbuf_status(out);
 }
 
-/* ---- JSON ---- */
-
-/* Some are for the terminal alone. */
-static bool has_json(const struct report_section *section)
+static void write_head(struct json_writer *json)
 {
-	const struct report_shape *shape = section->value.shape;
-
-	if (!section->make)
-		return section->write != NULL;
-	if (section->value.key)
-		return true;
-	for (size_t i = 0; shape && i < shape->count; i++) {
-		if (shape->columns[i].key)
-			return true;
-	}
-	return false;
+	json_member_text(json, "format", "sonde-report");
+	json_member_u64(json, "version", REPORT_VERSION);
+	json_member_text(json, "sonde_version", SONDE_VERSION);
 }
 
-static int write_section(const struct report_document *document,
-	const struct report_section *section, struct result *result, struct json_writer *json)
-{
-	const struct report_input input = input_of(document, section);
-	int r;
-
-	if (section->value.key)
-		json_key(json, section->value.key);
-	if (!section->make)
-		return section->write(&input, json);
-	r = make(document, section, result);
-	if (r < 0)
-		return r;
-	return section->value.key ? report_render_json(result, json)
-				  : report_render_members(result, json);
-}
-
-static int write_sections(const struct report_document *document, struct results *results,
-	bool weighed, struct json_writer *json)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < results->count; i++) {
-		const struct report_section *section = report_sections[i];
-
-		if (has_json(section) && section->is_weighed == weighed &&
-			is_wanted(document, section))
-			r = write_section(document, section, &results->items[i], json);
-	}
-	return r;
-}
-
-static void write_advice(const struct results *results, struct json_writer *json)
+static void write_advice(const struct parts *parts, struct json_writer *json)
 {
 	json_key(json, "advice");
 	json_begin_array(json);
-	for (size_t i = 0; i < results->count; i++)
-		report_render_advice_json(&results->items[i], json);
+	array_foreach (&parts->items, part)
+		report_render_advice_json(&part->result, json);
 	json_end_array(json);
 }
 
 static int document_json(const struct report_document *document, struct strbuf *out)
 {
-	_cleanup_(results_done) struct results results = {.count = count_sections()};
+	_cleanup_(parts_done) struct parts parts = {0};
 	struct json_writer json = {.out = out, .pretty = true};
-	int r;
+	int r = make_all(document, &parts);
 
-	results.items = calloc(results.count + 1, sizeof(*results.items));
-	if (!results.items)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	json_begin_object(&json);
-	json_key(&json, "format");
-	json_string(&json, "sonde-report");
-	json_key(&json, "version");
-	json_u64(&json, REPORT_VERSION);
-	json_key(&json, "sonde_version");
-	json_string(&json, SONDE_VERSION);
-	r = write_sections(document, &results, false, &json);
-	if (r < 0)
-		return r;
-	r = weigh(document);
-	if (r < 0)
-		return r;
-	r = write_sections(document, &results, true, &json);
-	write_advice(&results, &json);
+	write_head(&json);
+	array_foreach (&parts.items, part) {
+		r = report_render_member(&part->result, &json);
+		if (r < 0)
+			return r;
+	}
+	write_advice(&parts, &json);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');
-	return r < 0 ? r : strbuf_status(out);
+	return strbuf_status(out);
 }
-
-/* ---- CSV ---- */
 
 static int document_csv(const struct report_document *document, struct strbuf *out)
 {
-	const struct report_section *section =
-		report_section_find(document->by, kinds_of(&document->input));
-	_cleanup_result_ struct result result = {0};
-	int r;
+	_cleanup_(parts_done) struct parts parts = {0};
+	int r = parts_init(&parts, document);
 
-	if (!section || !section->make)
-		return -ENOMSG;
-	r = section->is_weighed ? weigh(document) : 0;
 	if (r < 0)
 		return r;
-	r = make(document, section, &result);
-	if (r < 0)
-		return r;
-	r = report_render_csv(&result, out);
-	return r == -ENODATA ? -ENOMSG : r;
+	array_foreach (&parts.items, part) {
+		if (part->section != parts.meant)
+			continue;
+		r = part->section->is_weighed ? weigh(document) : 0;
+		if (r == 0)
+			r = make(document, part);
+		if (r < 0)
+			return r;
+		r = report_render_csv(&part->result, out);
+		return r == -ENODATA ? -ENOMSG : r;
+	}
+	return -ENOMSG;
 }
 
 int report_document_write(const struct report_document *document, enum report_form form,
@@ -374,6 +321,7 @@ static const struct report_column document_columns[] = {
 };
 static const struct report_shape document_shape = REPORT_SHAPE(document_columns);
 
+/* The document's own members are always there; which sections are, --by and the input say. */
 int report_document_schema(struct strbuf *out)
 {
 	struct json_writer json = {.out = out, .pretty = true};
@@ -382,17 +330,10 @@ int report_document_schema(struct strbuf *out)
 	json_key(&json, "properties");
 	json_begin_object(&json);
 	report_render_schema_members(&document_shape, &json);
-	for (const struct report_section *const *section = report_sections; *section; section++) {
-		if (!(*section)->make)
-			continue;
-		if ((*section)->value.key) {
-			json_key(&json, (*section)->value.key);
-			report_render_schema(&(*section)->value, &json);
-		} else if ((*section)->value.shape) {
-			report_render_schema_members((*section)->value.shape, &json);
-		}
-	}
+	for (const struct report_section *const *section = report_sections; *section; section++)
+		report_render_schema_section(&(*section)->value, &json);
 	json_end_object(&json);
+	report_render_schema_closed(&document_shape, &json);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');
 	return strbuf_status(out);

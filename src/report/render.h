@@ -22,17 +22,20 @@ enum report_form {
 int report_render(const struct result *result, enum report_form form,
 	const struct terminal *terminal, struct strbuf *out);
 
-/* The section's value: null when it has none. The caller writes the key. */
+/* The section's value by itself: null when it has none. */
 int report_render_json(const struct result *result, struct json_writer *json);
-/* The same of a section without a key, an object: its members, for the object that is open. */
-int report_render_members(const struct result *result, struct json_writer *json);
+/* The section as a member of the object that is open; without a key its members are. */
+int report_render_member(const struct result *result, struct json_writer *json);
 /* What would help, as objects of an array that the caller begins and ends. */
 void report_render_advice_json(const struct result *result, struct json_writer *json);
 
 /* The JSON Schema of a column's values; null is always one of them. */
 void report_render_schema(const struct report_column *column, struct json_writer *json);
-/* Of the members of a section without a key, for the object that is open. */
+/* Of members, for the object "properties" that is open: of the columns, or of a section. */
 void report_render_schema_members(const struct report_shape *shape, struct json_writer *json);
+void report_render_schema_section(const struct report_column *section, struct json_writer *json);
+/* That these members are always there, and no others than those in "properties". */
+void report_render_schema_closed(const struct report_shape *shape, struct json_writer *json);
 /* Begins the schema of a document, an object that stays open. */
 void report_render_schema_head(const char *title, struct json_writer *json);
 /* Of a document with these members, all of it. */

@@ -7,18 +7,29 @@
 static void write_value(
 	const struct result *result, const struct result_value *value, struct json_writer *json);
 
+static void write_member(const struct result *result, const struct report_column *column,
+	const struct result_value *value, struct json_writer *json)
+{
+	const struct result_table *table =
+		value->state == REPORT_TABLE ? &result->tables.items[value->table] : NULL;
+
+	json_key(json, column->key);
+	write_value(result, value, json);
+	if (column->total)
+		json_member_known(json, column->total, table,
+			table ? result_rows(table) + table->left_out : 0);
+}
+
 /* Without `values` all are null. */
 static void write_fields(const struct result *result, const struct report_shape *shape,
 	const struct result_value *values, struct json_writer *json)
 {
+	static const struct result_value unknown = {.state = REPORT_UNKNOWN};
+
 	for (size_t i = 0; i < shape->count; i++) {
-		if (!shape->columns[i].key)
-			continue;
-		json_key(json, shape->columns[i].key);
-		if (values)
-			write_value(result, &values[i], json);
-		else
-			json_null(json);
+		if (shape->columns[i].key)
+			write_member(
+				result, &shape->columns[i], values ? &values[i] : &unknown, json);
 	}
 }
 
@@ -130,7 +141,7 @@ int report_render_json(const struct result *result, struct json_writer *json)
 	return strbuf_status(json->out);
 }
 
-int report_render_members(const struct result *result, struct json_writer *json)
+int report_render_member(const struct result *result, struct json_writer *json)
 {
 	const struct result_value *values = NULL;
 	int r = result_status(result);
@@ -139,7 +150,10 @@ int report_render_members(const struct result *result, struct json_writer *json)
 		return r;
 	if (result->value.state == REPORT_TABLE)
 		values = result->tables.items[result->value.table].values.items;
-	write_fields(result, result->column->shape, values, json);
+	if (result->column->key)
+		write_member(result, result->column, &result->value, json);
+	else if (result->column->shape)
+		write_fields(result, result->column->shape, values, json);
 	return strbuf_status(json->out);
 }
 

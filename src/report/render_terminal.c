@@ -245,8 +245,47 @@ static int add_table(const struct result *result, const struct result_block *blo
 				&rows->values.items[row * shape->count + places.items[i]]);
 	}
 	r = table_print(&table, terminal, out);
-	add_rest(out, terminal, count - shown + block->show.left_out, &block->show);
+	add_rest(
+		out, terminal, count - shown + rows->left_out + block->show.left_out, &block->show);
 	return r;
+}
+
+/* ---- bars ---- */
+
+#define BARS_MIN 10
+#define BARS_MAX 50
+
+static double mean_of(const struct result_table *list, size_t first, size_t end)
+{
+	double sum = 0;
+
+	for (size_t i = first; i < end; i++)
+		sum += number_of(&list->values.items[i]);
+	return sum / (double)(end - first);
+}
+
+/* "CPU use over time: ▕▁▃▇█▆▁▏ peak 3.90 CPUs": as many numbers a bar as the width needs. */
+static void add_bars(const struct result *result, const struct result_block *block,
+	const struct terminal *terminal, struct strbuf *out)
+{
+	static const char *const levels[] = {" ", "\xe2\x96\x81", "\xe2\x96\x82", "\xe2\x96\x83",
+		"\xe2\x96\x84", "\xe2\x96\x85", "\xe2\x96\x86", "\xe2\x96\x87", "\xe2\x96\x88"};
+	const struct result_table *list = &result->tables.items[block->table];
+	size_t count = list->values.count, top = ARRAY_SIZE(levels) - 1;
+	size_t beside = strlen(block->bars.title) + strlen(block->bars.unit) + 17;
+	size_t most = MIN(MAX(terminal->width, beside + BARS_MIN) - beside, (size_t)BARS_MAX);
+	size_t each = (count + most - 1) / most;
+	double peak = 0;
+
+	for (size_t i = 0; i < count; i += each)
+		peak = fmax(peak, mean_of(list, i, MIN(i + each, count)));
+	if (peak <= 0)
+		return;
+	strbuf_addf(out, "%s: \xe2\x96\x95", block->bars.title);
+	for (size_t i = 0; i < count; i += each)
+		strbuf_add(out, levels[(size_t)ceil(mean_of(list, i, MIN(i + each, count)) / peak *
+						    (double)top)]);
+	strbuf_addf(out, "\xe2\x96\x8f peak %.2f %s\n", peak * block->bars.scale, block->bars.unit);
 }
 
 /* ---- blocks ---- */
@@ -298,6 +337,9 @@ static int add_block(const struct result *result, const struct result_block *blo
 		return 0;
 	case REPORT_BLOCK_TABLE:
 		return add_table(result, block, terminal, out);
+	case REPORT_BLOCK_BARS:
+		add_bars(result, block, terminal, out);
+		return 0;
 	}
 	return 0;
 }

@@ -165,6 +165,14 @@ void result_share(struct result *result, double part, double whole)
 	result_number(result, whole != 0 ? part / whole : NAN);
 }
 
+void result_leave_out(struct result *result, size_t rows)
+{
+	struct result_table *table = open_table(result);
+
+	if (result->status == 0)
+		table->left_out += rows;
+}
+
 size_t result_count(const struct result *result, uint32_t table)
 {
 	return result->status < 0 ? 0 : result_rows(&result->tables.items[table]);
@@ -225,6 +233,12 @@ void result_show(struct result *result, uint32_t table, const struct result_show
 {
 	add_block(result,
 		&(struct result_block){.kind = REPORT_BLOCK_TABLE, .table = table, .show = *show});
+}
+
+void result_draw(struct result *result, uint32_t list, const struct result_bars *bars)
+{
+	add_block(result,
+		&(struct result_block){.kind = REPORT_BLOCK_BARS, .table = list, .bars = *bars});
 }
 
 void result_advise(struct result *result, const struct result_advice *advice, const char *sentence)

@@ -49,12 +49,13 @@ struct result_value {
 struct result_table {
 	const struct report_column *column; /* whose value it is */
 	ARRAY_OF(struct result_value) values;
+	size_t left_out; /* rows that were not filled in */
 };
 
 /* How the terminal shows a table. */
 struct result_show {
-	size_t limit;      /* rows; 0: all */
-	size_t left_out;   /* rows that were not filled in, either */
+	size_t limit;      /* rows; 0: all that were filled in */
+	size_t left_out;   /* in addition to the rows that the table leaves out */
 	const char *noun;  /* "kernels": what is left out; NULL: not mentioned */
 	double rest_share; /* of those; 0: not mentioned */
 	unsigned view;     /* which of the column's views, from 0 on */
@@ -68,6 +69,13 @@ enum report_block_kind {
 	REPORT_BLOCK_ADVICE,
 	REPORT_BLOCK_LINES, /* as they are, but for control characters */
 	REPORT_BLOCK_TABLE,
+	REPORT_BLOCK_BARS,
+};
+
+/* How the terminal draws the numbers of a list over time, on one line. */
+struct result_bars {
+	const char *title, *unit; /* static: "CPU use over time", "CPUs" */
+	double scale;             /* a number times this is in that unit */
 };
 
 struct result_block {
@@ -75,6 +83,7 @@ struct result_block {
 	size_t text, indent;
 	uint32_t table;
 	struct result_show show;
+	struct result_bars bars;
 };
 
 #define REPORT_EVIDENCE_MAX  4
@@ -129,6 +138,8 @@ void result_known(struct result *result, bool known, uint64_t value);
 /* Null when the whole is 0. */
 void result_share(struct result *result, double part, double whole);
 
+/* The open table has more rows, which are not filled in. */
+void result_leave_out(struct result *result, size_t rows);
 /* Rows of a table that was opened. */
 size_t result_count(const struct result *result, uint32_t table);
 
@@ -144,6 +155,7 @@ void result_sentencef(struct result *result, size_t indent, const char *format, 
 void result_say(struct result *result, size_t indent, const struct strbuf *text);
 void result_lines(struct result *result, const char *text);
 void result_show(struct result *result, uint32_t table, const struct result_show *show);
+void result_draw(struct result *result, uint32_t list, const struct result_bars *bars);
 /* Also shown, as a sentence. */
 void result_advise(struct result *result, const struct result_advice *advice, const char *sentence);
 

@@ -42,14 +42,18 @@ struct report_input {
 /* Is it another tool's trace? See model_is_foreign(). */
 bool report_is_foreign(const struct report_input *input);
 
-/* How many rows to fill in: all of them in JSON, in the terminal what is shown by itself. */
-size_t report_rows_wanted(const struct report_input *input, size_t count);
+/*
+ * How many of `count` rows to fill in, in the table that is open; it leaves out the others. Of
+ * --limit, or all. `filled`: in the terminal no more than it shows. `of_rank`: where rows are of
+ * one rank after the other, and the terminal shows as many of each.
+ */
+size_t report_rows_wanted(struct result *result, const struct report_input *input, size_t count);
+size_t report_rows_filled(
+	struct result *result, const struct report_input *input, size_t count, size_t shown);
+size_t report_rows_of_rank(struct result *result, const struct report_input *input, size_t count,
+	size_t alone, size_t otherwise);
 /* How many rows the terminal shows: --limit, else one of these. */
 size_t report_rows_shown(const struct report_input *input, size_t alone, size_t otherwise);
-
-/* The same where rows are of one rank after the other: the terminal has as many of each. */
-size_t report_rows_of_rank(
-	const struct report_input *input, size_t count, size_t alone, size_t otherwise);
 
 /* For a section without anything to say: why, where --by names it. Returns 0. */
 int report_nothing(struct result *result, const struct report_input *input, const char *why);
@@ -82,13 +86,6 @@ struct report_section {
 	 * in a sentence if input->is_alone. Returns 0 or a negative errno.
 	 */
 	int (*make)(struct result *result, const struct report_input *input);
-	/*
-	 * Sections that are not data yet have these in place of `make`: into the terminal's text
-	 * of view->out; and the value of JSON, or without a key members of
-	 * the document. Either may be NULL.
-	 */
-	int (*print)(const struct report_input *input);
-	int (*write)(const struct report_input *input, struct json_writer *json);
 };
 
 /* In the report's order; NULL-ended. */

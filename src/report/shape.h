@@ -50,6 +50,7 @@ struct report_column {
 	enum report_kind kind;
 	const struct report_shape *shape; /* of what is made of rows */
 	const char *help;                 /* what it means, for the schema; NULL: the key says it */
+	const char *total; /* of rows that --limit cuts: the member that counts all: "rows_total" */
 	/* In the terminal. */
 	const char *unknown; /* what stands for a value that is not known; NULL: nothing */
 	unsigned views;      /* bits: the tables of these rows that have it; 0: the first */

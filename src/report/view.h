@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as sections see it; and the parts of `sonde report` on a terminal that they share. */
+/* A model as sections see it: with what was counted once, for all of them. */
 #pragma once
 
 #include "analyses/cpu/breakdown.h"
-#include "analyses/device/device_work.h"
 #include "analyses/energy/use.h"
 #include "analyses/inference/cost.h"
 #include "analyses/inference/joules.h"
@@ -14,7 +13,6 @@
 #include "analyses/program/step_use.h"
 #include "analyses/program/window_use.h"
 #include "analyses/selection.h"
-#include "report/table.h"
 
 struct report_view {
 	const struct model *model;
@@ -38,17 +36,7 @@ struct report_view {
 	enum breakdown_sort sort;
 	enum model_weight weight;
 	bool folds_libraries; /* and so there is no table of the user's own code */
-	struct terminal terminal;
-	struct strbuf *out;
 };
-
-/* All return 0 or -ENOMEM. */
-
-/* What devices did, and which lines launched it; nothing when nothing was recorded. */
-int report_device(const struct report_view *view, size_t limit);
-
-/* Of CUDA: what launching took, and which of it ran in graphs. */
-void report_cuda(const struct report_view *view, const struct device_work *work);
 
 /* Appends a paragraph on the windows of the recording; nothing when it has none. */
 void report_describe_windows(const struct model *model, struct strbuf *out);
@@ -59,15 +47,7 @@ static inline bool report_is_imported(const struct model *model)
 	return model->session.present && !model->session.cpu_count;
 }
 
-/* What there is to say where a table has no rows, and to what end. */
-int report_none(const struct report_view *view, const char *why);
+/* A sentence, for where there is none. */
 const char *report_why_no_device_work(const struct model *model);
-const char *report_why_no_samples(const struct report_view *view);
-bool report_has_device_work(const struct model *model);
+/* Are any of the samples waits? */
 bool report_has_waiting(const struct model *model);
-
-/* A line in bold with an empty line before it. */
-void report_heading(const struct report_view *view, const char *text);
-/* Text broken at words into lines of the terminal's width; what follows the first is indented.
- * Control characters are escaped. */
-void report_paragraph(const struct report_view *view, const char *text, size_t indent);

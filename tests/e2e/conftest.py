@@ -16,6 +16,7 @@ is tested. Fixtures:
     pairs(kind)                the folder of a pair of traces that PyTorch 2 made (pairs/make_pairs.py)
 """
 
+import functools
 import json
 import os
 import pwd
@@ -46,6 +47,29 @@ class Finished:
         return f"exit status {self.status}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
 
 
+@functools.cache
+def report_validator():
+    """Of the JSON Schema of the report; None without jsonschema, as test_report_schema.py says."""
+    try:
+        import jsonschema
+    except ImportError:
+        return None
+    schema = json.loads((ROOT / "schema" / "report.schema.json").read_text())
+    return jsonschema.Draft202012Validator(schema)
+
+
+def members_once(pairs):
+    members = dict(pairs)
+    assert len(members) == len(pairs), f"a member is there twice: {[key for key, _ in pairs]}"
+    return {key: value[:20] + value[-20:] if isinstance(value, list) else value for key, value in members.items()}
+
+
+def check_report(text):
+    """Every document that a test has made fits the schema; of long arrays the ends are enough."""
+    if text.startswith('{\n  "format": "sonde-report",') and report_validator():
+        report_validator().validate(json.loads(text, object_pairs_hook=members_once))
+
+
 class Sonde:
     """The program under test with an environment of its own."""
 
@@ -70,6 +94,7 @@ class Sonde:
             timeout=timeout,
         )
         finished = Finished(done.returncode, done.stdout, done.stderr, time.monotonic() - begin)
+        check_report(finished.stdout)
         if check is not None:
             assert finished.status == check, f"sonde {' '.join(map(str, arguments))}: {finished}"
         return finished

@@ -38,7 +38,7 @@ static const struct report_shape point_shape = REPORT_SHAPE(point_columns);
 static const struct report_column members[] = {
 	{.key = "device", .kind = REPORT_TEXT},
 	{.key = "causes", .kind = REPORT_MAP, .shape = &cause_shape},
-	{.key = "kernels", .kind = REPORT_ROWS, .shape = &kernel_shape},
+	{.key = "kernels", .total = "kernels_total", .kind = REPORT_ROWS, .shape = &kernel_shape},
 	{.key = "series", .kind = REPORT_LIST, .shape = &point_shape},
 	{.key = "is_replayed", .kind = REPORT_FLAG},
 };
@@ -71,6 +71,7 @@ static void make(struct result *result)
 	kernels = result_open(result);
 	add_kernel(result, "gemm", 3000000, 1.5, 7);
 	add_kernel(result, "=softmax, \"fast\"", 1000000, NAN, 0);
+	result_leave_out(result, 1000);
 	result_close(result);
 	result_open(result);
 	result_u64(result, 10);
@@ -95,12 +96,13 @@ static void test_terminal(void **state _unused_)
 
 	make(&result);
 	assert_int_equal(report_render_terminal(&result, &(struct terminal){.width = 80}, &out), 0);
-	assert_string_equal(strbuf_cstr(&out), "\nKernels\n"
-					       "2 kernels ran.\n"
-					       "   Time    Total  Count  Energy  Kernel\n"
-					       "75.00 %  3.00 ms  1,234  1.50 J  gemm\n"
-					       "\xe2\x80\xa6 1 more kernels (--limit shows more)\n"
-					       "\xe2\x86\x92 Launch fewer.\n");
+	assert_string_equal(strbuf_cstr(&out),
+		"\nKernels\n"
+		"2 kernels ran.\n"
+		"   Time    Total  Count  Energy  Kernel\n"
+		"75.00 %  3.00 ms  1,234  1.50 J  gemm\n"
+		"\xe2\x80\xa6 1,001 more kernels (--limit shows more)\n"
+		"\xe2\x86\x92 Launch fewer.\n");
 }
 
 static void test_json(void **state _unused_)
@@ -115,7 +117,8 @@ static void test_json(void **state _unused_)
 		"{\"device\":\"GPU \\u001b[0m\",\"causes\":{\"host\":-5000},"
 		"\"kernels\":[{\"total_ns\":3000000,\"count\":1234,\"energy_j\":1.5,\"pid\":7,"
 		"\"name\":\"gemm\"},{\"total_ns\":1000000,\"count\":1234,\"energy_j\":null,"
-		"\"pid\":null,\"name\":\"=softmax, \\\"fast\\\"\"}],\"series\":[[10,2]],"
+		"\"pid\":null,\"name\":\"=softmax, "
+		"\\\"fast\\\"\"}],\"kernels_total\":1002,\"series\":[[10,2]],"
 		"\"is_replayed\":true}");
 	strbuf_clear(&out);
 	json = (struct json_writer){.out = &out};
@@ -151,7 +154,7 @@ static void test_no_key(void **state _unused_)
 	struct json_writer json = {.out = &out};
 
 	json_begin_object(&json);
-	assert_int_equal(report_render_members(&result, &json), 0);
+	assert_int_equal(report_render_member(&result, &json), 0);
 	json_end_object(&json);
 	assert_string_equal(strbuf_cstr(&out), "{\"is_replayed\":null}");
 	result_open(&result);
@@ -162,12 +165,40 @@ static void test_no_key(void **state _unused_)
 	strbuf_clear(&out);
 	json = (struct json_writer){.out = &out};
 	json_begin_object(&json);
-	assert_int_equal(report_render_members(&result, &json), 0);
+	assert_int_equal(report_render_member(&result, &json), 0);
 	json_end_object(&json);
 	assert_string_equal(strbuf_cstr(&out), "{\"is_replayed\":false}");
 	strbuf_clear(&out);
 	assert_int_equal(report_render_terminal(&result, &(struct terminal){.width = 12}, &out), 0);
 	assert_string_equal(strbuf_cstr(&out), "a comm\xe2\x80\xa6words\n");
+}
+
+/* A bar is the mean of as many numbers as the width needs, and at least ten are drawn. */
+static void test_bars(void **state _unused_)
+{
+	static const struct report_column numbers[] = {{.kind = REPORT_COUNT}};
+	static const struct report_shape number_shape = REPORT_SHAPE(numbers);
+	static const struct report_column list = {
+		.key = "samples", .kind = REPORT_LIST, .shape = &number_shape};
+	static const uint64_t values[] = {0, 1, 4, 8};
+	const struct result_bars bars = {.title = "CPU use", .unit = "CPUs", .scale = 0.5};
+	_cleanup_result_ struct result result = {.column = &list};
+	_cleanup_strbuf_ struct strbuf out = {0};
+	uint32_t table = result_open(&result);
+
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+		result_u64(&result, values[i]);
+	result_draw(&result, table, &bars);
+	assert_int_equal(report_render_terminal(&result, &(struct terminal){.width = 80}, &out), 0);
+	assert_string_equal(strbuf_cstr(&out),
+		"CPU use: \xe2\x96\x95 \xe2\x96\x81\xe2\x96\x84\xe2\x96\x88\xe2\x96\x8f peak 4.00 "
+		"CPUs\n");
+	for (size_t i = 0; i < 16; i++)
+		result_u64(&result, 7);
+	result_close(&result);
+	strbuf_clear(&out);
+	assert_int_equal(report_render_terminal(&result, &(struct terminal){.width = 10}, &out), 0);
+	assert_non_null(strstr(strbuf_cstr(&out), "peak 3.50 CPUs\n"));
 }
 
 static void test_csv(void **state _unused_)
@@ -195,13 +226,23 @@ static void test_schema(void **state _unused_)
 		"\"energy_j\":{\"type\":[\"number\",\"null\"]},"
 		"\"pid\":{\"type\":[\"integer\",\"null\"]},"
 		"\"name\":{\"type\":[\"string\",\"null\"]}},"
-		"\"required\":[\"total_ns\",\"count\",\"energy_j\",\"pid\",\"name\"]}}");
+		"\"required\":[\"total_ns\",\"count\",\"energy_j\",\"pid\",\"name\"],"
+		"\"additionalProperties\":false}}");
 	strbuf_clear(&out);
 	json = (struct json_writer){.out = &out};
 	report_render_schema(&members[3], &json);
 	assert_string_equal(strbuf_cstr(&out),
 		"{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"array\",\"prefixItems\":["
-		"{\"type\":[\"number\",\"null\"]},{\"type\":[\"integer\",\"null\"]}]}}");
+		"{\"type\":[\"number\",\"null\"]},{\"type\":[\"integer\",\"null\"]}],\"items\":"
+		"false}}");
+	strbuf_clear(&out);
+	json = (struct json_writer){.out = &out};
+	json_begin_object(&json);
+	report_render_schema_closed(&member_shape, &json);
+	json_end_object(&json);
+	assert_string_equal(strbuf_cstr(&out),
+		"{\"required\":[\"device\",\"causes\",\"kernels\",\"kernels_total\",\"series\","
+		"\"is_replayed\"],\"additionalProperties\":false}");
 }
 
 int main(void)
@@ -211,6 +252,7 @@ int main(void)
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_no_key),
+		cmocka_unit_test(test_bars),
 		cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_schema),
 	};

@@ -406,9 +406,10 @@ static size_t place_rows(struct top_view *view, size_t row_count)
 	return MIN(rows, row_count - view->first);
 }
 
-static int add_rows(
-	struct top_view *view, const struct report_view *report, struct top_lines *ret_lines)
+static int add_rows(struct top_view *view, const struct report_view *report, struct strbuf *out,
+	struct top_lines *ret_lines)
 {
+	const struct terminal terminal = {.width = view->width};
 	_cleanup_breakdown_ struct breakdown breakdown = {0};
 	_cleanup_result_ struct result result = {.column = report_breakdown_column(view->by)};
 	uint32_t table;
@@ -424,7 +425,7 @@ static int add_rows(
 		ret_lines->selected = ret_lines->header + 1 + view->selected - view->first;
 	table = report_add_breakdown(&result, report->model, &breakdown, view->first, count);
 	result_show(&result, table, &(struct result_show){0});
-	return report_render_terminal(&result, &report->terminal, report->out);
+	return report_render_terminal(&result, &terminal, out);
 }
 
 /* Lines of `text` from the one that the cursor is at, as many as fit. */
@@ -450,16 +451,17 @@ static void add_scrolled(struct top_view *view, const char *text, struct strbuf 
 	}
 }
 
-static int add_stacks(struct top_view *view, const struct report_view *report)
+static int add_stacks(struct top_view *view, const struct report_view *report, struct strbuf *out)
 {
+	const struct terminal terminal = {.width = view->width};
 	const struct report_input input = {.view = report, .is_alone = true, .limit = BATCH_ROWS};
 	_cleanup_result_ struct result result = {.column = &tables_section.value};
 	_cleanup_strbuf_ struct strbuf text = {0};
 	int r = tables_section.make(&result, &input);
 
 	if (r == 0)
-		r = report_render_terminal(&result, &report->terminal, &text);
-	add_scrolled(view, strbuf_cstr(&text) + strspn(strbuf_cstr(&text), "\n"), report->out);
+		r = report_render_terminal(&result, &terminal, &text);
+	add_scrolled(view, strbuf_cstr(&text) + strspn(strbuf_cstr(&text), "\n"), out);
 	return r;
 }
 
@@ -467,14 +469,12 @@ static int add_table(struct top_view *view, struct model *model, const struct se
 	struct strbuf *out, struct top_lines *ret_lines)
 {
 	const struct selection selection = {.weight = view->weight};
-	struct report_view report = {
+	const struct report_view report = {
 		.model = model,
 		.selection = &selection,
 		.selected = selected,
 		.by = view->by,
 		.sort = view->sort,
-		.terminal = {.width = view->width},
-		.out = out,
 	};
 
 	if (!selected->count) {
@@ -488,8 +488,8 @@ static int add_table(struct top_view *view, struct model *model, const struct se
 					: "Nothing ran on a CPU in this time.\n");
 		return strbuf_status(out);
 	}
-	return view->by == BREAKDOWN_STACK ? add_stacks(view, &report)
-					   : add_rows(view, &report, ret_lines);
+	return view->by == BREAKDOWN_STACK ? add_stacks(view, &report, out)
+					   : add_rows(view, &report, out, ret_lines);
 }
 
 static void add_help(struct strbuf *out, const struct top_view *view)

@@ -169,20 +169,20 @@ static const struct report_shape row_shapes[BREAKDOWN_MAX] = {
 /* ---- tables ---- */
 
 #define ROWS_OF(by)                                                                                \
-	{.key = "rows_total", .kind = REPORT_COUNT},                                               \
 	{                                                                                          \
-		.key = "rows", .kind = REPORT_ROWS, .shape = &row_shapes[by]                       \
+		.key = "rows", .total = "rows_total", .kind = REPORT_ROWS,                         \
+		.shape = &row_shapes[by]                                                           \
 	}
 
-static const struct report_column tables_of[BREAKDOWN_MAX][2] = {
-	[BREAKDOWN_FUNCTION] = {ROWS_OF(BREAKDOWN_FUNCTION)},
-	[BREAKDOWN_MODULE] = {ROWS_OF(BREAKDOWN_MODULE)},
-	[BREAKDOWN_PROCESS] = {ROWS_OF(BREAKDOWN_PROCESS)},
-	[BREAKDOWN_CPU] = {ROWS_OF(BREAKDOWN_CPU)},
-	[BREAKDOWN_CGROUP] = {ROWS_OF(BREAKDOWN_CGROUP)},
-	[BREAKDOWN_CLASS] = {ROWS_OF(BREAKDOWN_CLASS)},
-	[BREAKDOWN_GIL] = {ROWS_OF(BREAKDOWN_GIL)},
-	[BREAKDOWN_RANK] = {ROWS_OF(BREAKDOWN_RANK)},
+static const struct report_column tables_of[BREAKDOWN_MAX] = {
+	[BREAKDOWN_FUNCTION] = ROWS_OF(BREAKDOWN_FUNCTION),
+	[BREAKDOWN_MODULE] = ROWS_OF(BREAKDOWN_MODULE),
+	[BREAKDOWN_PROCESS] = ROWS_OF(BREAKDOWN_PROCESS),
+	[BREAKDOWN_CPU] = ROWS_OF(BREAKDOWN_CPU),
+	[BREAKDOWN_CGROUP] = ROWS_OF(BREAKDOWN_CGROUP),
+	[BREAKDOWN_CLASS] = ROWS_OF(BREAKDOWN_CLASS),
+	[BREAKDOWN_GIL] = ROWS_OF(BREAKDOWN_GIL),
+	[BREAKDOWN_RANK] = ROWS_OF(BREAKDOWN_RANK),
 };
 /* In the terminal also the source around the lines of some files. */
 static const struct report_column lines_of[] = {
@@ -191,7 +191,7 @@ static const struct report_column lines_of[] = {
 	{.kind = REPORT_ROWS, .shape = &report_source_shape},
 	{.kind = REPORT_ROWS, .shape = &report_source_shape},
 };
-_Static_assert(ARRAY_SIZE(lines_of) == 2 + REPORT_SOURCE_FILES, "a table for each file");
+_Static_assert(ARRAY_SIZE(lines_of) == 1 + REPORT_SOURCE_FILES, "a table for each file");
 static const struct report_column threads_of[] = {
 	ROWS_OF(BREAKDOWN_THREAD),
 	{.key = "names_missing",
@@ -207,8 +207,8 @@ static const struct report_column stacks_of[] = {
 
 #define TABLE(by)                                                                                  \
 	[by] = {                                                                                   \
-		.columns = tables_of[by],                                                          \
-		.count = ARRAY_SIZE(tables_of[by]),                                                \
+		.columns = &tables_of[by],                                                         \
+		.count = 1,                                                                        \
 	}
 const struct report_shape report_table_shapes[BREAKDOWN_MAX] = {
 	TABLE(BREAKDOWN_FUNCTION),
@@ -226,7 +226,7 @@ const struct report_shape report_table_shapes[BREAKDOWN_MAX] = {
 
 const struct report_column *report_breakdown_column(enum breakdown_by by)
 {
-	return &report_table_shapes[by].columns[1];
+	return &report_table_shapes[by].columns[0];
 }
 
 /* ---- what fills them ---- */
@@ -414,6 +414,7 @@ uint32_t report_add_breakdown(struct result *result, const struct model *model,
 		report_add_weight(result, model, breakdown->samples, row->total_samples);
 		add_key(result, model, breakdown, row);
 	}
+	result_leave_out(result, breakdown->rows.count - count);
 	result_close(result);
 	return table;
 }

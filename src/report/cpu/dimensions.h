@@ -5,7 +5,7 @@
 #include "report/cpu/samples.h"
 
 /*
- * Of one table, an object: "rows_total", "rows", and what the dimension has besides, in the order
+ * Of one table, an object: "rows", and what the dimension has besides, in the order
  * of its columns. report_breakdown_column() is that of its rows.
  */
 extern const struct report_shape report_table_shapes[BREAKDOWN_MAX];

@@ -49,14 +49,12 @@ static const struct report_column function_columns[] = {
 static const struct report_shape function_shape = REPORT_SHAPE(function_columns);
 
 static const struct report_column lines_columns[] = {
-	{.key = "rows_total", .kind = REPORT_COUNT},
-	{.key = "rows", .kind = REPORT_ROWS, .shape = &line_shape},
+	{.key = "rows", .total = "rows_total", .kind = REPORT_ROWS, .shape = &line_shape},
 };
 static const struct report_shape lines_shape = REPORT_SHAPE(lines_columns);
 
 static const struct report_column functions_columns[] = {
-	{.key = "rows_total", .kind = REPORT_COUNT},
-	{.key = "rows", .kind = REPORT_ROWS, .shape = &function_shape},
+	{.key = "rows", .total = "rows_total", .kind = REPORT_ROWS, .shape = &function_shape},
 };
 static const struct report_shape functions_shape = REPORT_SHAPE(functions_columns);
 
@@ -116,35 +114,18 @@ static void add_function(struct result *result, const struct model *model,
 
 /* ---- the terminal ---- */
 
-/* One of the two tables. */
-struct own_table {
-	uint32_t table;
-	size_t filled, shown; /* of `count` rows */
-	size_t count;
-};
-
-static struct own_table table_of(
-	const struct report_input *input, const struct own_code *own, enum own_code_by by)
-{
-	struct own_table table = {.count = own->rows[by].count};
-
-	table.shown = MIN(report_rows_shown(input, 20, 8), table.count);
-	table.filled = report_rows_filled(input, table.shown, table.count);
-	return table;
-}
-
-static void show(struct result *result, const struct own_code *own, enum own_code_by by,
-	const struct own_table *table)
+static void show(struct result *result, const struct report_input *input,
+	const struct own_code *own, enum own_code_by by, uint32_t table)
 {
 	static const char *const nouns[] = {"lines", "functions"};
+	size_t shown = report_rows_shown(input, 20, 8);
 	uint64_t rest = 0;
 
-	for (size_t i = table->shown; i < table->count; i++)
+	for (size_t i = shown; i < own->rows[by].count; i++)
 		rest += own->rows[by].items[i].self_samples;
-	result_show(result, table->table,
+	result_show(result, table,
 		&(struct result_show){
-			.limit = table->shown,
-			.left_out = table->count - MAX(table->filled, table->shown),
+			.limit = shown,
 			.rest_share = (double)rest / (double)own->samples,
 			.noun = nouns[by],
 		});
@@ -177,37 +158,38 @@ static void drop_callers(struct own_code *own)
 		rows->count--;
 }
 
-static void show_tables(struct result *result, const struct model *model,
-	const struct own_code *own, const struct own_table tables[OWN_CODE_MAX])
+static void show_tables(struct result *result, const struct report_input *input,
+	const struct own_code *own, const uint32_t tables[OWN_CODE_MAX])
 {
 	if (!own->rows[OWN_CODE_FUNCTION].count)
 		return;
 	/* Without lines the two tables would be one. */
-	if (has_lines(model, own)) {
+	if (has_lines(input->view->model, own)) {
 		result_heading(
 			result, "Your code (what a line calls in libraries counts as its own)");
-		show(result, own, OWN_CODE_LINE, &tables[OWN_CODE_LINE]);
+		show(result, input, own, OWN_CODE_LINE, tables[OWN_CODE_LINE]);
 		say_others(result, own);
 	}
 	result_heading(result, "Your functions (likewise)");
-	show(result, own, OWN_CODE_FUNCTION, &tables[OWN_CODE_FUNCTION]);
+	show(result, input, own, OWN_CODE_FUNCTION, tables[OWN_CODE_FUNCTION]);
 }
 
 /* ---- the section ---- */
 
-static int add_tables(struct result *result, const struct model *model, const struct own_code *own,
-	struct own_table tables[OWN_CODE_MAX])
+static int add_tables(struct result *result, const struct report_input *input,
+	const struct own_code *own, uint32_t ret_tables[OWN_CODE_MAX])
 {
-	struct own_table *lines = &tables[OWN_CODE_LINE], *functions = &tables[OWN_CODE_FUNCTION];
+	const struct model *model = input->view->model;
 	_cleanup_source_text_ struct source_text *source = NULL;
 	int r = source_text_new(&source, model->session.start_realtime_ns);
+	size_t shown = report_rows_shown(input, 20, 8), wanted;
 
 	if (r < 0)
 		return r;
 	result_open(result);
-	result_u64(result, lines->count);
-	lines->table = result_open(result);
-	for (size_t i = 0; i < lines->filled; i++) {
+	ret_tables[OWN_CODE_LINE] = result_open(result);
+	wanted = report_rows_filled(result, input, own->rows[OWN_CODE_LINE].count, shown);
+	for (size_t i = 0; i < wanted; i++) {
 		r = add_line(result, model, own, &own->rows[OWN_CODE_LINE].items[i], source);
 		if (r < 0)
 			return r;
@@ -215,9 +197,9 @@ static int add_tables(struct result *result, const struct model *model, const st
 	result_close(result);
 	result_close(result);
 	result_open(result);
-	result_u64(result, functions->count);
-	functions->table = result_open(result);
-	for (size_t i = 0; i < functions->filled; i++)
+	ret_tables[OWN_CODE_FUNCTION] = result_open(result);
+	wanted = report_rows_filled(result, input, own->rows[OWN_CODE_FUNCTION].count, shown);
+	for (size_t i = 0; i < wanted; i++)
 		add_function(result, model, own, &own->rows[OWN_CODE_FUNCTION].items[i]);
 	result_close(result);
 	result_close(result);
@@ -229,25 +211,23 @@ static int make(struct result *result, const struct report_input *input)
 	const struct report_view *view = input->view;
 	const struct model *model = view->model;
 	_cleanup_own_code_ struct own_code own = {0};
-	struct own_table tables[OWN_CODE_MAX];
+	uint32_t tables[OWN_CODE_MAX];
 	int r = own_code_init(&own, model, view->selected);
 
 	if (r < 0)
 		return r;
 	if (!input->is_json)
 		drop_callers(&own);
-	for (int by = 0; by < OWN_CODE_MAX; by++)
-		tables[by] = table_of(input, &own, (enum own_code_by)by);
 	result_open(result);
 	result_known(result, !model->unit_ns, own.others);
 	result_known(result, model_has_time(model), own.others * model_sample_weight_ns(model));
 	result_known(result, model->counts_energy, own.others);
-	r = add_tables(result, model, &own, tables);
+	r = add_tables(result, input, &own, tables);
 	if (r < 0)
 		return r;
 	result_close(result);
 	if (!view->folds_libraries)
-		show_tables(result, model, &own, tables);
+		show_tables(result, input, &own, tables);
 	return 0;
 }
 

@@ -39,7 +39,11 @@ void report_weight_heading(
 	result_heading(result, strbuf_cstr(&text));
 }
 
-size_t report_rows_filled(const struct report_input *input, size_t shown, size_t count)
+bool report_has_waiting(const struct model *model)
 {
-	return input->is_json ? report_rows_wanted(input, count) : MIN(shown, count);
+	array_foreach (&model->samples, sample) {
+		if (sample->wait != WIRE_WAIT_NONE)
+			return true;
+	}
+	return false;
 }

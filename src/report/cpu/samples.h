@@ -46,9 +46,6 @@ void report_add_weight(
 void report_weight_heading(
 	struct result *result, const struct report_view *view, const char *heading);
 
-/* How many of `count` rows to fill in, where the terminal shows `shown` of them. */
-size_t report_rows_filled(const struct report_input *input, size_t shown, size_t count);
-
 /* The column of a dimension's rows, and rows of it. Returns the table, for result_show(). */
 const struct report_column *report_breakdown_column(enum breakdown_by by);
 uint32_t report_add_breakdown(struct result *result, const struct model *model,

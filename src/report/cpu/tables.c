@@ -65,17 +65,17 @@ static const struct {
 static void show(struct result *result, const struct report_view *view,
 	const struct breakdown *breakdown, uint32_t table, size_t shown)
 {
-	size_t rest = breakdown->rows.count - shown;
 	uint64_t samples = 0;
+	size_t merged = 0;
 
 	for (size_t i = shown; i < breakdown->rows.count; i++) {
 		samples += breakdown->rows.items[i].self_samples;
-		rest += breakdown->rows.items[i].merged;
+		merged += breakdown->rows.items[i].merged;
 	}
 	report_weight_heading(result, view, titles[breakdown->by].heading);
 	result_show(result, table,
 		&(struct result_show){
-			.left_out = rest,
+			.left_out = merged,
 			.rest_share = (double)samples / (double)breakdown->samples,
 			.noun = titles[breakdown->by].noun,
 		});
@@ -137,7 +137,7 @@ static size_t filled_rows(
 		return breakdown->by == BREAKDOWN_STACK ? 0 : shown;
 	if (breakdown->by == BREAKDOWN_STACK && !input->limit)
 		return MIN((size_t)STACKS_LIMIT, breakdown->rows.count);
-	return report_rows_wanted(input, breakdown->rows.count);
+	return input->limit ? MIN(input->limit, breakdown->rows.count) : breakdown->rows.count;
 }
 
 static int add_breakdown(struct result *result, const struct report_input *input,
@@ -149,7 +149,6 @@ static int add_breakdown(struct result *result, const struct report_input *input
 	int r;
 
 	result_open(result);
-	result_u64(result, breakdown->rows.count);
 	table = report_add_breakdown(
 		result, view->model, breakdown, 0, filled_rows(input, breakdown, shown));
 	if (!input->is_json && breakdown->by != BREAKDOWN_STACK)
@@ -195,13 +194,30 @@ static int add_tables(struct result *result, const struct report_input *input)
 
 /* ---- the sections ---- */
 
+static const char *why_no_samples(const struct report_view *view)
+{
+	const struct model *model = view->model;
+
+	if ((view->weight == MODEL_WEIGHT_GPU || view->weight == MODEL_WEIGHT_GPU_IDLE) &&
+		!model->device_works.count)
+		return report_why_no_device_work(model);
+	if (view->weight == MODEL_WEIGHT_WAIT && !report_has_waiting(model))
+		return "Waiting was not recorded: record with --wait sample.";
+	array_foreach (&model->samples, sample) {
+		if (model_sample_counts(sample, MODEL_WEIGHT_CPU))
+			return "No samples are left: widen the filters.";
+	}
+	return "There are no samples: nothing ran on a CPU while it was recorded, or the recording "
+	       "was cut off before its first flush.";
+}
+
 static int make(struct result *result, const struct report_input *input)
 {
 	const struct report_view *view = input->view;
 	int r;
 
 	if (!input->is_json && !view->selected->count) {
-		result_sentence(result, 0, report_why_no_samples(view));
+		result_sentence(result, 0, why_no_samples(view));
 		return 0;
 	}
 	result_open(result);

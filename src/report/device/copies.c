@@ -81,18 +81,19 @@ static void add_row(struct result *result, const struct report_input *input,
 static int make(struct result *result, const struct report_input *input)
 {
 	uint32_t table = result_open(result);
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < input->trace->count; i++) {
+	for (size_t i = 0; i < input->trace->count; i++) {
 		const struct trace_view *view = &input->trace->views[i];
 		_cleanup_copies_ struct copies copies = {0};
+		int r = input->trace->definitions->copies(&copies, view);
+		size_t wanted;
 
-		r = input->trace->definitions->copies(&copies, view);
-		for (size_t k = 0; r == 0 && k < report_rows_wanted(input, copies.rows.count); k++)
+		if (r < 0)
+			return r;
+		wanted = report_rows_wanted(result, input, copies.rows.count);
+		for (size_t k = 0; k < wanted; k++)
 			add_row(result, input, view, &copies, &copies.rows.items[k]);
 	}
-	if (r < 0)
-		return r;
 	result_close(result);
 	if (!result_count(result, table))
 		return report_nothing(
@@ -107,6 +108,7 @@ static int make(struct result *result, const struct report_input *input)
 
 const struct report_section bandwidth_section = {
 	.value = {.key = "bandwidth",
+		.total = "bandwidth_total",
 		.kind = REPORT_ROWS,
 		.shape = &shape,
 		.help = "copies and fills of memory by rank, then most time first"},

@@ -370,6 +370,7 @@ static int make_host(struct result *result, const struct report_input *input)
 {
 	const struct idle_rows *rows;
 	uint32_t table;
+	size_t wanted;
 
 	if (!is_known(result, input))
 		return 0;
@@ -381,7 +382,8 @@ static int make_host(struct result *result, const struct report_input *input)
 			"Devices were not idle; with --hta-compatible it is not known who is to "
 			"blame, for HTA has nothing like it.");
 	table = result_open(result);
-	for (size_t i = 0; i < report_rows_wanted(input, rows->rows.count); i++)
+	wanted = report_rows_wanted(result, input, rows->rows.count);
+	for (size_t i = 0; i < wanted; i++)
 		add_blame(result, input, rows, &rows->rows.items[i]);
 	result_close(result);
 	result_heading(result, "Why devices were idle");
@@ -393,6 +395,7 @@ static int make_host(struct result *result, const struct report_input *input)
 
 const struct report_section host_section = {
 	.value = {.key = "host",
+		.total = "host_total",
 		.kind = REPORT_ROWS,
 		.shape = &blame_shape,
 		.help = "idle time of devices, of all ranks together, by what the host did"},

@@ -75,15 +75,15 @@ static void add_device(struct result *result, const struct report_input *input,
 	result_null(result);
 }
 
-/* Adds rows of a table that is open. Returns how many were left out. */
-typedef size_t add_rows(struct result *result, const struct report_input *input,
+/* Adds rows of a table that is open. */
+typedef void add_rows(struct result *result, const struct report_input *input,
 	const struct trace_view *view, const struct kernels *kernels);
 
 /* A table of each rank's rows, which is JSON's, and of several one of all together, which is the
  * terminal's. Returns what to show. */
 static int add_tables(struct result *result, const struct report_input *input,
 	int (*init)(struct kernels *kernels, const struct trace_view *views, size_t count),
-	add_rows *add, uint32_t *ret_table, size_t *ret_left_out)
+	add_rows *add, uint32_t *ret_table)
 {
 	const struct trace_report *report = input->trace;
 	_cleanup_kernels_ struct kernels all = {0};
@@ -94,7 +94,7 @@ static int add_tables(struct result *result, const struct report_input *input,
 		_cleanup_kernels_ struct kernels kernels = {0};
 
 		r = init(&kernels, &report->views[i], 1);
-		*ret_left_out = add(result, input, &report->views[i], &kernels);
+		add(result, input, &report->views[i], &kernels);
 	}
 	result_close(result);
 	if (r < 0 || report->count < 2) {
@@ -103,7 +103,7 @@ static int add_tables(struct result *result, const struct report_input *input,
 	}
 	r = init(&all, report->views, report->count);
 	*ret_table = result_open(result);
-	*ret_left_out = add(result, input, NULL, &all);
+	add(result, input, NULL, &all);
 	result_close(result);
 	return r;
 }
@@ -175,10 +175,10 @@ static void add_configuration(
 	}
 }
 
-static size_t add_kernels(struct result *result, const struct report_input *input,
+static void add_kernels(struct result *result, const struct report_input *input,
 	const struct trace_view *view, const struct kernels *kernels)
 {
-	size_t wanted = report_rows_wanted(input, kernels->rows.count);
+	size_t wanted = report_rows_wanted(result, input, kernels->rows.count);
 
 	for (size_t i = 0; i < wanted; i++) {
 		const struct kernel_row *row = &kernels->rows.items[i];
@@ -190,7 +190,6 @@ static size_t add_kernels(struct result *result, const struct report_input *inpu
 		result_text(result, row->name);
 		add_configuration(result, input, row);
 	}
-	return kernels->rows.count - wanted;
 }
 
 /* ---- launch configurations, in the terminal alone ---- */
@@ -335,6 +334,7 @@ static int add_kinds(struct result *result, const struct report_input *input, ui
 
 static const struct report_column columns[] = {
 	{.key = "kernels",
+		.total = "kernels_total",
 		.kind = REPORT_ROWS,
 		.shape = &kernel_shape,
 		.help = "by rank, then most time first"},
@@ -347,14 +347,15 @@ static const struct report_shape shape = REPORT_SHAPE(columns);
 
 static int make(struct result *result, const struct report_input *input)
 {
-	struct result_show show = {.limit = report_rows_shown(input, 20, 10), .noun = "kernels"};
+	const struct result_show show = {
+		.limit = report_rows_shown(input, 20, 10), .noun = "kernels"};
 	uint32_t kernels, configurations, kinds;
 	int r;
 
 	if (!columns_has_works(result, input))
 		return 0;
 	result_open(result);
-	r = add_tables(result, input, kernels_init, add_kernels, &kernels, &show.left_out);
+	r = add_tables(result, input, kernels_init, add_kernels, &kernels);
 	if (r < 0)
 		return r;
 	r = add_configurations(result, input, &configurations);
@@ -396,21 +397,21 @@ static const struct report_column annotation_columns[] = {
 };
 static const struct report_shape annotation_shape = REPORT_SHAPE(annotation_columns);
 
-static size_t add_annotations(struct result *result, const struct report_input *input,
+static void add_annotations(struct result *result, const struct report_input *input,
 	const struct trace_view *view, const struct kernels *kernels)
 {
-	size_t wanted = report_rows_wanted(input, kernels->rows.count);
+	size_t wanted = report_rows_wanted(result, input, kernels->rows.count);
 
 	for (size_t i = 0; i < wanted; i++) {
 		result_known(result, view != NULL, view ? view->rank : 0);
 		add_figures(result, kernels, &kernels->rows.items[i], !view);
 		result_text(result, kernels->rows.items[i].name);
 	}
-	return kernels->rows.count - wanted;
 }
 
 static const struct report_column both_columns[] = {
 	{.key = "annotations",
+		.total = "annotations_total",
 		.kind = REPORT_ROWS,
 		.shape = &annotation_shape,
 		.help = "time on the device of record_function() blocks: by rank, then most time "
@@ -421,14 +422,13 @@ static const struct report_shape both_shape = REPORT_SHAPE(both_columns);
 
 static int make_annotations(struct result *result, const struct report_input *input)
 {
-	struct result_show show = {
+	const struct result_show show = {
 		.limit = report_rows_shown(input, 20, 10), .noun = "annotations"};
 	uint32_t table;
 	int r;
 
 	result_open(result);
-	r = add_tables(
-		result, input, kernels_of_annotations, add_annotations, &table, &show.left_out);
+	r = add_tables(result, input, kernels_of_annotations, add_annotations, &table);
 	if (r < 0)
 		return r;
 	result_close(result);

@@ -132,8 +132,8 @@ static const struct report_column columns[] = {
 		.shape = &counted_shape,
 		.help = "the rails that the sums are of"},
 	{.key = "domains", .kind = REPORT_ROWS, .shape = &domain_shape},
-	{.key = "classes_total", .kind = REPORT_COUNT},
 	{.key = "classes",
+		.total = "classes_total",
 		.kind = REPORT_ROWS,
 		.shape = &class_shape,
 		.help = "of device work, most energy first"},
@@ -414,8 +414,8 @@ static void say_notes(struct result *result, const struct report_view *view)
 
 /* ---- the section ---- */
 
-static void show(struct result *result, const struct report_input *input, uint32_t domains,
-	uint32_t classes, size_t classes_left_out)
+static void show(
+	struct result *result, const struct report_input *input, uint32_t domains, uint32_t classes)
 {
 	const struct report_view *view = input->view;
 	bool has_any = view->energy->domains.count;
@@ -432,9 +432,7 @@ static void show(struct result *result, const struct report_input *input, uint32
 		return;
 	result_heading(result, "Energy of device work (without the idle share)");
 	result_show(result, classes,
-		&(struct result_show){.limit = report_rows_shown(input, 20, 8),
-			.left_out = classes_left_out,
-			.noun = "classes"});
+		&(struct result_show){.limit = report_rows_shown(input, 20, 8), .noun = "classes"});
 }
 
 static int make(struct result *result, const struct report_input *input)
@@ -448,15 +446,14 @@ static int make(struct result *result, const struct report_input *input)
 	if (!use || (!use->domains.count && !model->energy_absences.count) ||
 		selection_left_out(model, SELECTION_ENERGY))
 		return 0;
-	count = report_rows_wanted(input, use->classes.count);
 	result_open(result);
 	add_sums(result, view);
 	domains = result_open(result);
 	for (uint32_t i = 0; i < use->domains.count; i++)
 		add_domain(result, model, &model->energy_domains.items[i], &use->domains.items[i]);
 	result_close(result);
-	result_u64(result, use->classes.count);
 	classes = result_open(result);
+	count = report_rows_wanted(result, input, use->classes.count);
 	for (size_t i = 0; i < count; i++)
 		add_class(result, model, &use->classes.items[i]);
 	result_close(result);
@@ -467,7 +464,7 @@ static int make(struct result *result, const struct report_input *input)
 	}
 	result_close(result);
 	result_close(result);
-	show(result, input, domains, classes, use->classes.count - count);
+	show(result, input, domains, classes);
 	return 0;
 }
 

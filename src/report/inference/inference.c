@@ -131,10 +131,12 @@ static const struct report_column columns[] = {
 	{.key = "tokens_per_joule", .kind = REPORT_NUMBER},
 	{.key = "edp_js", .kind = REPORT_NUMBER, .help = "joules times seconds"},
 	{.key = "edp_per_token_js", .kind = REPORT_NUMBER},
-	{.key = "requests_total", .kind = REPORT_COUNT},
 	{.key = "requests_ended", .kind = REPORT_COUNT, .help = "with a reason"},
 	{.key = "preemptions", .kind = REPORT_COUNT, .help = "of all requests"},
-	{.key = "requests", .kind = REPORT_ROWS, .shape = &request_shape},
+	{.key = "requests",
+		.total = "requests_total",
+		.kind = REPORT_ROWS,
+		.shape = &request_shape},
 	{.kind = REPORT_ROWS, .shape = &report_metrics_shape},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
@@ -212,12 +214,16 @@ static int add_request(struct result *result, const struct report_view *view, si
 }
 
 static int add_requests(
-	struct result *result, const struct report_view *view, size_t count, uint32_t *ret_table)
+	struct result *result, const struct report_input *input, uint32_t *ret_table)
 {
+	const struct report_view *view = input->view;
+	bool is_shown = input->is_json || input->is_alone;
+	size_t wanted;
 	int r = 0;
 
 	*ret_table = result_open(result);
-	for (size_t i = 0; r == 0 && i < count; i++)
+	wanted = report_rows_wanted(result, input, view->inference->requests.count);
+	for (size_t i = 0; is_shown && r == 0 && i < wanted; i++)
 		r = add_request(result, view, i);
 	result_close(result);
 	return r;
@@ -285,7 +291,6 @@ static void add_all(struct result *result, const struct report_view *view)
 	result_u64(result, inference->large_chunks);
 	add_goodput(result, inference, view->slo);
 	add_ratios(result, view);
-	result_u64(result, inference->requests.count);
 	result_u64(result, ended);
 	result_u64(result, preemptions);
 }
@@ -295,8 +300,7 @@ static bool of_tokens(const struct report_input *input)
 	return input->by && strcmp(input->by, BY_TOKEN) == 0;
 }
 
-static void show_requests(
-	struct result *result, const struct report_input *input, uint32_t table, size_t left_out)
+static void show_requests(struct result *result, const struct report_input *input, uint32_t table)
 {
 	const struct report_view *view = input->view;
 	struct energy_reasons reasons = {0};
@@ -306,7 +310,6 @@ static void show_requests(
 				 : "Requests");
 	result_show(result, table,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 8),
-			.left_out = left_out,
 			.noun = "requests",
 			.view = of_tokens(input) ? TOKENS : REQUESTS});
 	for (size_t i = 0; view->span_energy && i < view->joules->requests.count; i++)
@@ -318,29 +321,27 @@ static void show_requests(
 static int make(struct result *result, const struct report_input *input)
 {
 	const struct report_view *view = input->view;
-	size_t count = view->inference->requests.count, filled;
 	uint32_t requests, metrics;
 	int r;
 
-	if (!count && of_tokens(input))
+	if (!view->inference->requests.count && of_tokens(input))
 		return report_nothing(result, input,
 			"There are no tokens: no process that was recorded reported any; "
 			"sonde.token(), sonde_token() and the hooks for transformers and vLLM do.");
-	if (!count)
+	if (!view->inference->requests.count)
 		return report_nothing(result, input,
 			"There are no requests: no process that was recorded reported tokens with "
 			"sonde.token() or sonde_token(), generated with transformers, or ran "
 			"vLLM's scheduler with hooks; sonde record --hooks says why.");
-	filled = input->is_json || input->is_alone ? report_rows_wanted(input, count) : 0;
 	result_open(result);
 	add_all(result, view);
-	r = add_requests(result, view, filled, &requests);
+	r = add_requests(result, input, &requests);
 	if (r < 0)
 		return r;
 	metrics = report_add_metrics(result, view->inference);
 	result_close(result);
 	if (input->is_alone)
-		show_requests(result, input, requests, count - filled);
+		show_requests(result, input, requests);
 	else
 		result_heading(result, "Inference");
 	result_show(result, metrics, &(struct result_show){0});

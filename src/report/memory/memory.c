@@ -51,7 +51,11 @@ static const struct report_column columns[] = {
 	{.key = "released_bytes", .title = "", .kind = REPORT_BYTES},
 	{.key = "unreleased", .kind = REPORT_COUNT},
 	{.key = "unreleased_bytes", .title = "Unreleased", .kind = REPORT_BYTES},
-	{.key = "operators", .kind = REPORT_ROWS, .shape = &op_shape, .help = "most bytes first"},
+	{.key = "operators",
+		.total = "operators_total",
+		.kind = REPORT_ROWS,
+		.shape = &op_shape,
+		.help = "most bytes first"},
 	{.key = "timeline",
 		.kind = REPORT_ROWS,
 		.shape = &point_shape,
@@ -64,8 +68,9 @@ static uint32_t add_ops(struct result *result, const struct report_input *input,
 	const struct trace *trace, const struct trace_memory_device *device)
 {
 	uint32_t table = result_open(result);
+	size_t wanted = report_rows_wanted(result, input, device->ops.count);
 
-	for (size_t i = 0; i < report_rows_wanted(input, device->ops.count); i++) {
+	for (size_t i = 0; i < wanted; i++) {
 		const struct trace_memory_op *op = &device->ops.items[i];
 
 		result_u64(result, op->bytes);

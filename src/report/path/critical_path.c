@@ -66,8 +66,7 @@ static const struct report_column window_columns[] = {
 	{.key = "edges", .kind = REPORT_COUNT},
 	{.key = "cyclic_nodes", .kind = REPORT_COUNT, .help = "left out"},
 	{.key = "path_edges", .kind = REPORT_COUNT},
-	{.key = "rows_total", .kind = REPORT_COUNT},
-	{.key = "rows", .kind = REPORT_ROWS, .shape = &name_shape},
+	{.key = "rows", .total = "rows_total", .kind = REPORT_ROWS, .shape = &name_shape},
 	{.key = "edges_of_path",
 		.kind = REPORT_ROWS,
 		.shape = &edge_shape,
@@ -96,7 +95,7 @@ static const struct report_column total_columns[] = {
 };
 static const struct report_shape total_shape = REPORT_SHAPE(total_columns);
 
-/* The ranks, and for the terminal what it shows of all of them. */
+/* The ranks in JSON, and in the terminal what it shows of all of them. */
 static const struct report_column all_columns[] = {
 	{.key = "critical_path", .kind = REPORT_ROWS, .shape = &shape, .help = "by rank"},
 	{.kind = REPORT_ROWS, .shape = &window_shape},
@@ -247,9 +246,11 @@ static void add_edges(
 static void add_path_names(struct result *result, const struct report_input *input,
 	const struct trace *trace, const struct critical_path *path)
 {
-	result_u64(result, path->names.count);
+	size_t wanted;
+
 	result_open(result);
-	for (size_t i = 0; i < report_rows_wanted(input, path->names.count); i++) {
+	wanted = report_rows_wanted(result, input, path->names.count);
+	for (size_t i = 0; i < wanted; i++) {
 		const struct critical_path_name *name = &path->names.items[i];
 
 		result_text(result, trace_text(trace, name->name));
@@ -273,9 +274,8 @@ static void add_bounds(struct result *result, const struct critical_path *path)
 	result_close(result);
 }
 
-/* `details`: what only JSON has. */
 static void add_window(struct result *result, const struct report_input *input,
-	const struct trace_view *view, const struct critical_path *path, bool details)
+	const struct trace_view *view, const struct critical_path *path)
 {
 	result_u64(result, view->rank);
 	result_text(result, path->name ? trace_text(view->trace, path->name) : NULL);
@@ -288,13 +288,13 @@ static void add_window(struct result *result, const struct report_input *input,
 	result_u64(result, path->edges);
 	result_u64(result, path->cyclic_nodes);
 	result_u64(result, path->steps.count);
-	if (details) {
+	if (input->is_json) {
 		add_path_names(result, input, view->trace, path);
 		add_edges(result, view->trace, path);
 		return;
 	}
-	for (int i = 0; i < 3; i++)
-		result_null(result);
+	result_null(result);
+	result_null(result);
 }
 
 static void add_rank(struct result *result, const struct report_input *input,
@@ -309,7 +309,7 @@ static void add_rank(struct result *result, const struct report_input *input,
 	result_i64(result, paths->unexplained_ns);
 	result_open(result);
 	array_foreach (&paths->windows, path)
-		add_window(result, input, view, path, true);
+		add_window(result, input, view, path);
 	result_close(result);
 }
 
@@ -353,60 +353,57 @@ static void add_notes(struct critical_paths *sum, const struct critical_paths *p
 	sum->unexplained_ns += paths->unexplained_ns;
 }
 
-static int add_ranks(
-	struct result *result, const struct report_input *input, struct critical_paths *paths)
+static int add_ranks(struct result *result, const struct report_input *input)
+{
+	result_open(result);
+	for (size_t i = 0; i < input->trace->count; i++) {
+		const struct trace_view *view = &input->trace->views[i];
+		_cleanup_critical_paths_ struct critical_paths paths = {0};
+		int r = find_paths(input, view, &paths);
+
+		if (r < 0)
+			return r;
+		add_rank(result, input, view, &paths);
+	}
+	result_close(result);
+	return 0;
+}
+
+/* Of all ranks: windows whose path leads through something, names and notes. */
+static int add_windows(struct result *result, const struct report_input *input,
+	struct totals *totals, struct critical_paths *notes)
 {
 	int r = 0;
 
-	result_open(result);
 	for (size_t i = 0; r == 0 && i < input->trace->count; i++) {
-		r = find_paths(input, &input->trace->views[i], &paths[i]);
-		add_rank(result, input, &input->trace->views[i], &paths[i]);
+		const struct trace_view *view = &input->trace->views[i];
+		_cleanup_critical_paths_ struct critical_paths paths = {0};
+
+		r = find_paths(input, view, &paths);
+		for (size_t k = 0; r == 0 && k < paths.windows.count; k++) {
+			const struct critical_path *path = &paths.windows.items[k];
+
+			if (path->steps.count)
+				add_window(result, input, view, path);
+			r = add_names(totals, view->trace, path);
+		}
+		add_notes(notes, &paths);
 	}
-	result_close(result);
 	return r;
 }
 
-/* Those that lead through something. */
-static uint32_t add_windows(
-	struct result *result, const struct report_input *input, const struct critical_paths *paths)
+static int show(struct result *result, const struct report_input *input, struct totals *totals)
 {
-	uint32_t table = result_open(result);
-
-	for (size_t i = 0; i < input->trace->count; i++) {
-		array_foreach (&paths[i].windows, path) {
-			if (path->steps.count)
-				add_window(result, input, &input->trace->views[i], path, false);
-		}
-	}
-	result_close(result);
-	return table;
-}
-
-static int add_all(struct result *result, const struct report_input *input,
-	struct critical_paths *paths, struct totals *totals)
-{
-	const struct result_show show = {
-		.limit = report_rows_shown(input, 20, 10), .noun = "names"};
 	struct critical_paths notes = {0};
-	uint32_t windows, names;
-	int r;
+	uint32_t windows = result_open(result), names;
+	int r = add_windows(result, input, totals, &notes);
 
-	result_open(result);
-	r = add_ranks(result, input, paths);
-	windows = add_windows(result, input, paths);
-	for (size_t i = 0; r == 0 && i < input->trace->count; i++) {
-		for (size_t j = 0; r == 0 && j < paths[i].windows.count; j++)
-			r = add_names(
-				totals, input->trace->views[i].trace, &paths[i].windows.items[j]);
-		add_notes(&notes, &paths[i]);
-	}
+	if (r < 0)
+		return r;
+	result_close(result);
 	names = result_open(result);
 	add_totals(result, totals);
 	result_close(result);
-	result_close(result);
-	if (r < 0)
-		return r;
 	if (!result_count(result, windows))
 		return report_nothing(result, input,
 			"There is no critical path: no annotation of that name and number, or "
@@ -417,20 +414,29 @@ static int add_all(struct result *result, const struct report_input *input,
 		"window took; shares are of the path.");
 	result_show(result, windows, &(struct result_show){0});
 	result_lines(result, "\n");
-	result_show(result, names, &show);
+	result_show(result, names,
+		&(struct result_show){.limit = report_rows_shown(input, 20, 10), .noun = "names"});
 	show_notes(result, input, &notes);
 	return 0;
 }
 
+/* Paths are large: of one rank at a time. */
 static int make(struct result *result, const struct report_input *input)
 {
-	struct critical_paths *paths = calloc(input->trace->count, sizeof(*paths));
 	_cleanup_(totals_done) struct totals totals = {0};
-	int r = paths ? add_all(result, input, paths, &totals) : -ENOMEM;
+	int r;
 
-	for (size_t i = 0; paths && i < input->trace->count; i++)
-		critical_paths_done(&paths[i]);
-	free(paths);
+	result_open(result);
+	if (input->is_json) {
+		r = add_ranks(result, input);
+		result_null(result);
+		result_null(result);
+	} else {
+		result_null(result);
+		r = show(result, input, &totals);
+	}
+	if (r == 0)
+		result_close(result);
 	return r;
 }
 

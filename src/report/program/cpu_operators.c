@@ -70,7 +70,6 @@ static bool is_shown(const struct report_input *input)
 
 static int make(struct result *result, const struct report_input *input)
 {
-	struct result_show show = {.noun = "operators"};
 	uint32_t table;
 
 	if (!is_shown(input))
@@ -84,10 +83,9 @@ static int make(struct result *result, const struct report_input *input)
 
 		if (r < 0)
 			return r;
-		wanted = report_rows_of_rank(input, ops.rows.count, 20, 10);
+		wanted = report_rows_of_rank(result, input, ops.rows.count, 20, 10);
 		for (size_t row = 0; row < wanted; row++)
 			add_row(result, view, &ops, &ops.rows.items[row]);
-		show.left_out += ops.rows.count - wanted;
 	}
 	result_close(result);
 	if (!result_count(result, table))
@@ -95,12 +93,13 @@ static int make(struct result *result, const struct report_input *input)
 			result, input, "There are no operators of the CPU in the trace.");
 	result_heading(result,
 		"Operators of the CPU (self: without what they call; shares of the thread's time)");
-	result_show(result, table, &show);
+	result_show(result, table, &(struct result_show){.noun = "operators"});
 	return 0;
 }
 
 const struct report_section cpu_operators_section = {
 	.value = {.key = "cpu_operators",
+		.total = "cpu_operators_total",
 		.kind = REPORT_ROWS,
 		.shape = &shape,
 		.help = "by rank, then most time in them alone first"},

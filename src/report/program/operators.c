@@ -72,7 +72,6 @@ static void add_row(struct result *result, const struct trace_view *view,
 
 static int make(struct result *result, const struct report_input *input)
 {
-	struct result_show show = {.noun = "sequences"};
 	uint32_t table = result_open(result);
 
 	for (size_t i = 0; i < input->trace->count; i++) {
@@ -83,10 +82,9 @@ static int make(struct result *result, const struct report_input *input)
 
 		if (r < 0)
 			return r;
-		wanted = report_rows_of_rank(input, ops.rows.count, 20, 10);
+		wanted = report_rows_of_rank(result, input, ops.rows.count, 20, 10);
 		for (size_t row = 0; row < wanted; row++)
 			add_row(result, view, &ops, &ops.rows.items[row]);
-		show.left_out += ops.rows.count - wanted;
 	}
 	result_close(result);
 	if (!result_count(result, table))
@@ -95,12 +93,13 @@ static int make(struct result *result, const struct report_input *input)
 	result_heading(result,
 		"Operators and the kernels that they launch (means of: operator's begin to "
 		"launch, launch to kernel)");
-	result_show(result, table, &show);
+	result_show(result, table, &(struct result_show){.noun = "sequences"});
 	return 0;
 }
 
 const struct report_section operators_section = {
 	.value = {.key = "operators",
+		.total = "operators_total",
 		.kind = REPORT_ROWS,
 		.shape = &shape,
 		.help = "operators with the kernels that they launch, by rank"},

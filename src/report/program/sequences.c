@@ -26,8 +26,7 @@ static const struct report_shape row_shape = REPORT_SHAPE(row_columns);
 static const struct report_column columns[] = {
 	{.key = "rank", .kind = REPORT_INTEGER},
 	{.key = "operators", .kind = REPORT_COUNT, .help = "that launched three kernels or more"},
-	{.key = "rows_total", .kind = REPORT_COUNT},
-	{.key = "rows", .kind = REPORT_ROWS, .shape = &row_shape},
+	{.key = "rows", .total = "rows_total", .kind = REPORT_ROWS, .shape = &row_shape},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 
@@ -61,14 +60,15 @@ static int add_rank(
 	int r = trace_sequences_init(
 		&sequences, view, &(struct trace_sequence_options){.op = input->trace->choice.op});
 	uint32_t table;
+	size_t wanted;
 
 	if (r < 0)
 		return r;
 	result_u64(result, view->rank);
 	result_u64(result, sequences.operators);
-	result_u64(result, sequences.items.count);
 	table = result_open(result);
-	for (size_t i = 0; i < report_rows_wanted(input, sequences.items.count); i++)
+	wanted = report_rows_wanted(result, input, sequences.items.count);
+	for (size_t i = 0; i < wanted; i++)
 		add_row(result, view, &sequences.items.items[i]);
 	result_close(result);
 	if (!result_count(result, table))

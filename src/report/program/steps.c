@@ -81,6 +81,7 @@ static const struct report_column columns[] = {
 		.shape = &row_shape,
 		.help = "of each process and name of steps"},
 	{.key = "slowest",
+		.total = "slowest_total",
 		.kind = REPORT_ROWS,
 		.shape = &slow_shape,
 		.help = "the steps that took longest"},
@@ -183,6 +184,7 @@ static int make(struct result *result, const struct report_input *input)
 		return r;
 	result_close(result);
 	slow = result_open(result);
+	result_leave_out(result, use->slowest.count - slowest);
 	for (size_t i = 0; i < slowest; i++)
 		add_slow_step(result, view, use->slowest.items[i]);
 	result_close(result);

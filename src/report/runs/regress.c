@@ -78,8 +78,7 @@ static const struct report_column columns[] = {
 	{.key = "slower", .kind = REPORT_COUNT},
 	{.key = "only_in_baseline", .kind = REPORT_COUNT},
 	{.key = "only_in_capture", .kind = REPORT_COUNT},
-	{.key = "rows_total", .kind = REPORT_COUNT},
-	{.key = "rows", .kind = REPORT_ROWS, .shape = &row_shape},
+	{.key = "rows", .total = "rows_total", .kind = REPORT_ROWS, .shape = &row_shape},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 static const struct report_column document = {.kind = REPORT_OBJECT, .shape = &shape};
@@ -160,7 +159,6 @@ static void add_all(struct result *result, const struct regress_report *report)
 	result_u64(result, regress->slower);
 	result_u64(result, regress->only_before);
 	result_u64(result, regress->only_after);
-	result_u64(result, regress->rows.count);
 }
 
 /* ---- sentences ---- */
@@ -232,6 +230,7 @@ int regress_report_make(struct result *result, const struct regress_report *repo
 	result_open(result);
 	add_all(result, report);
 	rows = result_open(result);
+	result_leave_out(result, count - filled);
 	for (size_t i = 0; i < filled; i++)
 		add_row(result, regress, &regress->rows.items[i]);
 	result_close(result);
@@ -239,7 +238,6 @@ int regress_report_make(struct result *result, const struct regress_report *repo
 	say_what(result, report);
 	result_show(result, rows,
 		&(struct result_show){.limit = report->limit ? report->limit : DEFAULT_LIMIT,
-			.left_out = count - filled,
 			.noun = "rows",
 			.view = regress->is_energy ? JOULES : TIMES});
 	say_counts(result, regress);
