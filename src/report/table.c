@@ -3,14 +3,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/escape.h"
-#include "model/format.h"
 #include "model/shorten.h"
 
 #define DEFAULT_WIDTH 100
@@ -66,41 +64,6 @@ void table_cell(struct table *table, const char *text)
 		table->text.status = -ENOMEM;
 	escape_plain(&table->text, text);
 	strbuf_add_char(&table->text, '\0');
-}
-
-void table_cellf(struct table *table, const char *format, ...)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-	va_list arguments;
-
-	va_start(arguments, format);
-	strbuf_vaddf(&text, format, arguments);
-	va_end(arguments);
-	table_cell(table, strbuf_cstr(&text));
-}
-
-void table_duration(struct table *table, uint64_t ns)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_duration(&text, ns);
-	table_cell(table, strbuf_cstr(&text));
-}
-
-void table_count(struct table *table, uint64_t count)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_count(&text, count);
-	table_cell(table, strbuf_cstr(&text));
-}
-
-void table_bytes(struct table *table, uint64_t bytes)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_bytes(&text, bytes);
-	table_cell(table, strbuf_cstr(&text));
 }
 
 static const char *cell_at(const struct table *table, size_t index)

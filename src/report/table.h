@@ -49,11 +49,6 @@ struct table {
 
 /* Adds a cell. Control characters in it become visible escapes. */
 void table_cell(struct table *table, const char *text);
-void table_cellf(struct table *table, const char *format, ...) _printf_(2, 3);
-/* As model/format.h writes them. */
-void table_duration(struct table *table, uint64_t ns);
-void table_count(struct table *table, uint64_t count);
-void table_bytes(struct table *table, uint64_t bytes);
 /* Appends the table, header first; nothing when it has no cells. Returns 0 or -ENOMEM. */
 int table_print(struct table *table, const struct terminal *terminal, struct strbuf *out);
 void table_done(struct table *table);

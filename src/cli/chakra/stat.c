@@ -1,158 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde chakra stat: what is in a Chakra trace, in numbers. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "base/escape.h"
-#include "base/json.h"
 #include "chakra/et/stat.h"
 #include "cli/chakra/chakra.h"
 #include "model/format.h"
-#include "report/table.h"
+#include "report/render.h"
 
 static struct {
 	bool json;
 } arguments;
 
-static void add_line(struct strbuf *out, const char *title, const struct strbuf *value)
+static const struct report_column type_columns[] = {
+	{.key = "type", .kind = REPORT_TEXT},
+	{.key = "nodes", .kind = REPORT_COUNT},
+};
+static const struct report_shape type_shape = REPORT_SHAPE(type_columns);
+
+static const struct report_column collective_columns[] = {
+	{.key = "kind", .title = "Collective", .kind = REPORT_TEXT},
+	{.key = "group", .title = "Group", .kind = REPORT_TEXT},
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
+	{.key = "bytes", .title = "Bytes", .kind = REPORT_BYTES},
+	{.key = "duration_us", .kind = REPORT_COUNT},
+	{.title = "Time", .kind = REPORT_NS},
+};
+static const struct report_shape collective_shape = REPORT_SHAPE(collective_columns);
+
+static const struct report_column columns[] = {
+	{.key = "bytes", .kind = REPORT_BYTES},
+	{.key = "nodes", .kind = REPORT_COUNT},
+	{.key = "control_deps", .kind = REPORT_COUNT},
+	{.key = "data_deps", .kind = REPORT_COUNT},
+	{.key = "span_us", .kind = REPORT_COUNT},
+	{.key = "host_us", .kind = REPORT_COUNT},
+	{.key = "device_us", .kind = REPORT_COUNT},
+	{.key = "critical_path_us", .kind = REPORT_COUNT},
+	{.key = "depth", .kind = REPORT_COUNT},
+	{.key = "types", .kind = REPORT_MAP, .shape = &type_shape},
+	{.key = "collectives", .kind = REPORT_ROWS, .shape = &collective_shape},
+};
+static const struct report_shape shape = REPORT_SHAPE(columns);
+static const struct report_column document = {.kind = REPORT_OBJECT, .shape = &shape};
+
+/* Returns the table of collectives. */
+static uint32_t add_figures(struct result *result, const struct et_stat *stat)
 {
-	strbuf_addf(out, "  %-14s %s\n", title, strbuf_cstr(value));
-}
+	const uint64_t numbers[] = {stat->table->bytes, stat->table->rows.count, stat->ctrl_deps,
+		stat->data_deps, stat->span_us, stat->host_us, stat->device_us};
+	uint32_t table;
 
-static void add_count(struct strbuf *out, const char *title, uint64_t count)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_count(&text, count);
-	add_line(out, title, &text);
-}
-
-static void add_time(struct strbuf *out, const char *title, uint64_t us)
-{
-	_cleanup_strbuf_ struct strbuf text = {0};
-
-	format_duration(&text, us * NS_PER_US);
-	add_line(out, title, &text);
-}
-
-static void add_types(struct strbuf *out, const struct et_stat *stat)
-{
+	result_open(result);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		result_u64(result, numbers[i]);
+	result_known(result, !stat->has_cycle, stat->critical_us);
+	result_known(result, !stat->has_cycle, stat->depth);
+	result_open(result);
 	for (int type = 0; type < ET_TYPES; type++) {
-		if (stat->types[type] > 0)
-			add_count(out, et_node_type_to_string(type) ?: "other types",
-				stat->types[type]);
+		result_text(result, et_node_type_to_string(type) ?: "other");
+		result_u64(result, stat->types[type]);
 	}
-}
-
-static int add_collectives(struct strbuf *out, const struct et_stat *stat)
-{
-	static const struct table_column columns[] = {{.title = "COLLECTIVE", .is_text = true},
-		{.title = "GROUP", .is_text = true}, {.title = "COUNT", .right = true},
-		{.title = "BYTES", .right = true}, {.title = "TIME", .right = true}};
-	_cleanup_table_ struct table table = {
-		.columns = columns, .column_count = ARRAY_SIZE(columns), .indent = 2};
-	struct terminal terminal = terminal_of(stdout);
-
-	if (stat->collectives.count == 0)
-		return 0;
-	strbuf_add_char(out, '\n');
+	result_close(result);
+	table = result_open(result);
 	array_foreach (&stat->collectives, row) {
-		table_cell(&table, et_stat_kind(row));
-		table_cell(&table, et_table_text(stat->table, row->group));
-		table_count(&table, row->count);
-		table_bytes(&table, row->bytes);
-		table_duration(&table, row->duration_us * NS_PER_US);
+		result_text(result, et_stat_kind(row));
+		result_text(result, et_table_text(stat->table, row->group));
+		result_u64(result, row->count);
+		result_u64(result, row->bytes);
+		result_u64(result, row->duration_us);
+		result_u64(result, row->duration_us * NS_PER_US);
 	}
-	return table_print(&table, &terminal, out);
+	result_close(result);
+	result_close(result);
+	return table;
 }
 
-static int add_text(struct strbuf *out, const struct et_stat *stat)
+/* "6,119 nodes: 6,035 COMP_NODE, 84 COMM_COLL_NODE; 6,118 control and 5,220 data dependencies." */
+static void say_nodes(struct result *result, const struct et_stat *stat)
 {
-	strbuf_add(out, stat->table->path);
-	strbuf_add_char(out, '\n');
-	add_count(out, "nodes", stat->table->rows.count);
-	add_types(out, stat);
-	add_count(out, "control deps", stat->ctrl_deps);
-	add_count(out, "data deps", stat->data_deps);
-	if (stat->span_us > 0)
-		add_time(out, "span", stat->span_us);
-	add_time(out, "host work", stat->host_us);
-	add_time(out, "device work", stat->device_us);
+	_cleanup_strbuf_ struct strbuf text = {0};
+	const char *separator = ": ";
+
+	format_plural(&text, stat->table->rows.count, "node", "nodes");
+	for (int type = 0; type < ET_TYPES; type++) {
+		if (!stat->types[type])
+			continue;
+		strbuf_add(&text, separator);
+		format_count(&text, stat->types[type]);
+		strbuf_addf(&text, " %s", et_node_type_to_string(type) ?: "of other types");
+		separator = ", ";
+	}
+	strbuf_add(&text, "; ");
+	format_count(&text, stat->ctrl_deps);
+	strbuf_add(&text, " control and ");
+	format_count(&text, stat->data_deps);
+	strbuf_add(&text, " data dependencies.");
+	result_say(result, 2, &text);
+}
+
+static void say_times(struct result *result, const struct et_stat *stat)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	strbuf_add(&text, "Host work ");
+	format_duration(&text, stat->host_us * NS_PER_US);
+	strbuf_add(&text, ", device work ");
+	format_duration(&text, stat->device_us * NS_PER_US);
+	if (stat->span_us) {
+		strbuf_add(&text, ", span ");
+		format_duration(&text, stat->span_us * NS_PER_US);
+	}
 	if (stat->has_cycle) {
-		strbuf_add(out,
-			"  critical path  none: nodes wait for themselves, see sonde chakra "
-			"check\n");
+		strbuf_add(&text, "; no critical path, since nodes wait for themselves: see sonde "
+				  "chakra check");
 	} else {
-		add_time(out, "critical path", stat->critical_us);
-		add_count(out, "depth", stat->depth);
+		strbuf_add(&text, "; critical path ");
+		format_duration(&text, stat->critical_us * NS_PER_US);
+		strbuf_add(&text, ", depth ");
+		format_plural(&text, stat->depth, "node", "nodes");
 	}
-	return add_collectives(out, stat);
-}
-
-static void add_json(struct strbuf *out, const struct et_stat *stat)
-{
-	struct json_writer json = {.out = out, .pretty = true};
-	const struct {
-		const char *name;
-		uint64_t value;
-	} numbers[] = {{"bytes", stat->table->bytes}, {"nodes", stat->table->rows.count},
-		{"control_deps", stat->ctrl_deps}, {"data_deps", stat->data_deps},
-		{"span_us", stat->span_us}, {"host_us", stat->host_us},
-		{"device_us", stat->device_us}};
-
-	json_begin_object(&json);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		json_key(&json, numbers[i].name);
-		json_u64(&json, numbers[i].value);
-	}
-	json_key(&json, "critical_path_us");
-	stat->has_cycle ? json_null(&json) : json_u64(&json, stat->critical_us);
-	json_key(&json, "depth");
-	stat->has_cycle ? json_null(&json) : json_u64(&json, stat->depth);
-	json_key(&json, "types");
-	json_begin_object(&json);
-	for (int type = 0; type < ET_TYPES; type++) {
-		json_key(&json, et_node_type_to_string(type) ?: "other");
-		json_u64(&json, stat->types[type]);
-	}
-	json_end_object(&json);
-	json_key(&json, "collectives");
-	json_begin_array(&json);
-	array_foreach (&stat->collectives, row) {
-		json_begin_object(&json);
-		json_key(&json, "kind");
-		json_string(&json, et_stat_kind(row));
-		json_key(&json, "group");
-		json_string(&json, et_table_text(stat->table, row->group));
-		json_key(&json, "count");
-		json_u64(&json, row->count);
-		json_key(&json, "bytes");
-		json_u64(&json, row->bytes);
-		json_key(&json, "duration_us");
-		json_u64(&json, row->duration_us);
-		json_end_object(&json);
-	}
-	json_end_array(&json);
-	json_end_object(&json);
-	strbuf_add_char(out, '\n');
+	strbuf_add_char(&text, '.');
+	result_say(result, 2, &text);
 }
 
 static int run_stat(int count _unused_, char **positional)
 {
+	const struct terminal terminal = terminal_of(stdout);
 	_cleanup_et_stat_ struct et_stat *stat = NULL;
+	_cleanup_result_ struct result result = {.column = &document};
 	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err;
+	uint32_t collectives;
 	int r = et_stat_read(&stat, positional[0], &err);
 
 	if (r < 0)
 		return fail(&err);
-	if (arguments.json)
-		add_json(&out, stat);
-	else
-		r = add_text(&out, stat);
-	r = r ?: strbuf_status(&out);
+	collectives = add_figures(&result, stat);
+	result_title(&result, stat->table->path);
+	say_nodes(&result, stat);
+	say_times(&result, stat);
+	if (stat->collectives.count)
+		result_lines(&result, "\n");
+	result_show(&result, collectives, &(struct result_show){0});
+	r = report_render(
+		&result, arguments.json ? REPORT_FORM_JSON : REPORT_FORM_TERMINAL, &terminal, &out);
 	if (r < 0) {
 		errmsg_set(&err, r, "memory ran out");
 		return fail(&err);
