@@ -57,31 +57,31 @@ static int keep_domain(
 	return map_id(builder, id, index);
 }
 
-int builder_visit_energy_domain(void *context, const struct wire_energy_domain *told)
+int builder_visit_energy_domain(void *context, const struct wire_energy_domain *given)
 {
 	struct model_builder *builder = context;
-	uint32_t before = domain_of(builder, told->id);
+	uint32_t before = domain_of(builder, given->id);
 	struct model_energy_domain domain = {
-		.parent = told->parent < told->id ? domain_of(builder, told->parent) : MODEL_NONE,
-		.part = (uint8_t)told->part,
-		.quality = (uint8_t)told->quality,
-		.is_replayed = told->is_replayed,
-		.period_ns = told->period_ns,
-		.cost_ns = told->cost_ns,
-		.relative_error = told->relative_error,
-		.idle_w = told->idle_w,
-		.limit_w = told->limit_w > 0 ? told->limit_w : NAN,
+		.parent = given->parent < given->id ? domain_of(builder, given->parent) : MODEL_NONE,
+		.part = (uint8_t)given->part,
+		.quality = (uint8_t)given->quality,
+		.is_replayed = given->is_replayed,
+		.period_ns = given->period_ns,
+		.cost_ns = given->cost_ns,
+		.relative_error = given->relative_error,
+		.idle_w = given->idle_w,
+		.limit_w = given->limit_w > 0 ? given->limit_w : NAN,
 		.host = builder->host ? builder->host : "",
 		.made_thread = before == MODEL_NONE
 				       ? MODEL_NONE
 				       : builder->model->energy_domains.items[before].made_thread,
 	};
-	int r = builder_keep(builder, told->name, &domain.name);
+	int r = builder_keep(builder, given->name, &domain.name);
 
-	r = r ?: builder_keep(builder, told->source, &domain.source);
-	r = r ?: builder_keep(builder, told->device, &domain.device);
-	r = r ?: builder_keep(builder, told->cpus ? told->cpus : "", &domain.cpus);
-	return r ?: keep_domain(builder, told->id, &domain);
+	r = r ?: builder_keep(builder, given->source, &domain.source);
+	r = r ?: builder_keep(builder, given->device, &domain.device);
+	r = r ?: builder_keep(builder, given->cpus ? given->cpus : "", &domain.cpus);
+	return r ?: keep_domain(builder, given->id, &domain);
 }
 
 int builder_visit_energy_interval(void *context, const struct wire_energy_interval *interval)

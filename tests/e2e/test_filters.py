@@ -52,7 +52,7 @@ def recording(sonde, sonde_path, tmp_path):
     """The capture, and the two pids."""
     program, capture = tmp_path / "program.py", tmp_path / "filters.pftrace"
     program.write_text(PROGRAM)
-    done = sonde("record", "-F", 499, "-o", capture, "--", "/usr/bin/python3", program, check=0,
+    done = sonde("record", "--energy", "off", "-F", 499, "-o", capture, "--", "/usr/bin/python3", program, check=0,
                  env={"PYTHONPATH": str(sonde_path.parent / "python")})
     return capture, list(map(int, done.stdout.split()))
 
