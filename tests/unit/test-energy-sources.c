@@ -367,6 +367,24 @@ static void test_perf_reads_groups(void **state _unused_)
 	end(&opened);
 }
 
+/* As in a virtual machine: the dummy of the software events, which counts nothing. */
+static void test_perf_counts_nothing(void **state _unused_)
+{
+	struct opened opened;
+	int r;
+
+	begin(&opened);
+	tree_power_event(&opened.tree, "energy-psys", "event=0x09", "3.0e-8");
+	r = open_source(&opened, &perf_energy);
+	if (r == -EACCES || r == -EPERM) {
+		end(&opened);
+		skip(); /* events of the whole machine are refused here */
+	}
+	assert_int_equal(r, -ENODATA);
+	assert_says(&opened, "do not count");
+	end(&opened);
+}
+
 static void test_perf_absent_and_refused(void **state _unused_)
 {
 	struct opened opened;
@@ -539,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_text_in_place_of_a_number_is_an_error),
 		cmocka_unit_test(test_temperature_and_clock_of_a_package),
 		cmocka_unit_test(test_perf_reads_groups),
+		cmocka_unit_test(test_perf_counts_nothing),
 		cmocka_unit_test(test_perf_absent_and_refused),
 		cmocka_unit_test(test_amdgpu_card_and_apu),
 		cmocka_unit_test(test_intel_gpu_counts_energy),

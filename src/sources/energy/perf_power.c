@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cpu_list.h"
@@ -21,6 +22,8 @@
 #define GROUPS_MAX  16
 #define MEMBERS_MAX 5
 #define TICK_NS     (10 * NS_PER_MS)
+/* For the first step, 2 ms apart. */
+#define FIRST_STEP_LOOKS 25
 
 static const struct {
 	const char *event, *rail;
@@ -174,6 +177,12 @@ static void explain(const struct energy_place *place, struct energy_found *found
 			"kernel.perf_event_paranoid=0, or the capability cap_perfmon for sonde "
 			"(`sonde doctor` gives the command), or sudo",
 			place->root, strerror(-error), paranoid);
+	else if (error == -ENODATA)
+		errmsg_set(&found->absence, error,
+			"the events of %s" FOLDER
+			" do not count: a virtual machine shows them, and its host gives them no "
+			"values; measure on the host",
+			place->root);
 	else if (error == -ENOENT)
 		errmsg_set(&found->absence, error,
 			"%s" FOLDER
@@ -227,28 +236,6 @@ static int open_groups(
 	return r < 0 ? r : found->count ? 0 : -ENOENT;
 }
 
-static int perf_power_open(
-	void **ret_state, const struct energy_place *place, struct energy_found *ret_found)
-{
-	struct perf_power *power = calloc(1, sizeof(*power));
-	int r;
-
-	if (!power)
-		return -ENOMEM;
-	r = open_groups(power, place, ret_found);
-	if (r < 0) {
-		ret_found->count = 0;
-		explain(place, ret_found, r);
-		perf_power_close(power);
-		return r;
-	}
-	rapl_describe_rails(ret_found, place);
-	power->states = cpu_state_open(place, ret_found);
-	ret_found->tick_ns = TICK_NS;
-	*ret_state = power;
-	return 0;
-}
-
 static void perf_power_read(void *state, struct energy_reading *readings)
 {
 	struct perf_power *power = state;
@@ -268,6 +255,47 @@ static void perf_power_read(void *state, struct energy_reading *readings)
 			reading->value = error ? 0 : values[1 + k];
 		}
 	}
+}
+
+/* Counters begin at 0 and step a thousand times a second; those of a virtual machine may never. */
+static bool has_counted(struct perf_power *power, unsigned rail_count)
+{
+	const struct timespec pause = {.tv_nsec = 2 * NS_PER_MS};
+	struct energy_reading readings[ENERGY_MAX_RAILS];
+
+	for (unsigned looks = 0; looks < FIRST_STEP_LOOKS; looks++) {
+		perf_power_read(power, readings);
+		for (unsigned i = 0; i < rail_count; i++) {
+			if (readings[i].error || readings[i].value)
+				return true;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+static int perf_power_open(
+	void **ret_state, const struct energy_place *place, struct energy_found *ret_found)
+{
+	struct perf_power *power = calloc(1, sizeof(*power));
+	int r;
+
+	if (!power)
+		return -ENOMEM;
+	r = open_groups(power, place, ret_found);
+	if (r == 0 && !has_counted(power, ret_found->count))
+		r = -ENODATA;
+	if (r < 0) {
+		ret_found->count = 0;
+		explain(place, ret_found, r);
+		perf_power_close(power);
+		return r;
+	}
+	rapl_describe_rails(ret_found, place);
+	power->states = cpu_state_open(place, ret_found);
+	ret_found->tick_ns = TICK_NS;
+	*ret_state = power;
+	return 0;
 }
 
 static void perf_power_look(void *state, struct wire_energy_state *states)
