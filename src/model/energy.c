@@ -62,7 +62,8 @@ int builder_visit_energy_domain(void *context, const struct wire_energy_domain *
 	struct model_builder *builder = context;
 	uint32_t before = domain_of(builder, given->id);
 	struct model_energy_domain domain = {
-		.parent = given->parent < given->id ? domain_of(builder, given->parent) : MODEL_NONE,
+		.parent =
+			given->parent < given->id ? domain_of(builder, given->parent) : MODEL_NONE,
 		.part = (uint8_t)given->part,
 		.quality = (uint8_t)given->quality,
 		.is_replayed = given->is_replayed,
