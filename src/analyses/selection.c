@@ -150,7 +150,7 @@ static int matcher_init(struct matcher *matcher, const char *text, bool number_a
 	}
 	regerror(r, &matcher->pattern, reason, sizeof(reason));
 	return errmsg_set(err, -EINVAL,
-		"%s '%.200s' is no extended regular expression (%s): give %s; put a backslash "
+		"%s '%.200s' is not an extended regular expression (%s): give %s; put a backslash "
 		"before ( ) [ { * + ? . | ^ $ to mean the character itself",
 		option, text, reason, subject);
 }
@@ -198,7 +198,8 @@ static int parse_time(
 		cursor = NULL;
 	if (!cursor || *cursor || start > end)
 		return errmsg_set(err, -EINVAL,
-			"--time '%.100s' is no range of time: give START..END in seconds since the "
+			"--time '%.100s' is not a range of time: give START..END in seconds since "
+			"the "
 			"recording began, such as 1.5..4, 10.. or ..2",
 			text);
 	match->start_ns = origin_ns + start;

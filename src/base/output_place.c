@@ -317,9 +317,9 @@ const char *output_remedy(int error)
 	case -EPERM:
 	case -EROFS:
 	case -EISDIR:
-		return "name a file that you may write with -o FILE";
+		return "name a writable file with -o FILE";
 	case -ELOOP:
-		return "name the folder that it leads to, or a file in a folder of your own";
+		return "name the folder that it points to, or a file in your own folder";
 	case -ENOSPC:
 	case -EDQUOT:
 		return "free some space, or write to another disk with -o FILE";

@@ -26,7 +26,7 @@ static int make_line(int count, char **words, struct strbuf *line, struct errmsg
 			"status",
 			words[0]);
 	if (count > 1 && strcmp(words[0], "start") != 0 && strcmp(words[0], "step") != 0)
-		return errmsg_set(err, -EINVAL, "sonde ctl %s takes nothing more, not '%.60s'",
+		return errmsg_set(err, -EINVAL, "sonde ctl %s takes no argument, not '%.60s'",
 			words[0], words[1]);
 	strbuf_add(line, ctl_json ? "" : "text ");
 	for (int i = 0; i < count; i++)
@@ -83,7 +83,7 @@ static const struct option ctl_options[] = {
 		.type = OPTION_STRING,
 		.argument = "DIR|PID",
 		.help = "The recording: its folder, the process id of its sonde, or that of a "
-			"process that it records. Default: the one of this user that runs.",
+			"process that it records. Default: this user's running recording.",
 		.value = &ctl_session},
 	{.long_name = "json",
 		.type = OPTION_FLAG,
@@ -94,15 +94,15 @@ static const struct option ctl_options[] = {
 
 const struct command ctl_command = {
 	.name = "ctl",
-	.summary = "open and close the windows of a recording that runs",
+	.summary = "open and close the windows of a running recording",
 	.usage = "[options] start [LABEL] | stop | step [NAME] | status",
 	.description =
-		"Talks to a `sonde record` of this user. start opens a window, which LABEL names "
-		"in the capture; stop closes it: both with --window manual, or beside a flag, a "
-		"signal or times. step makes a step by hand, for programs that make none. status "
-		"says what is recorded, and which steps were made.\n\n"
-		"With --json the answer is one object with \"ok\", and \"error\" where that is "
-		"false.",
+		"Talks to a `sonde record` of this user. start opens a window, which LABEL "
+		"names in the capture; stop closes it. Both work with --window manual, and "
+		"together with a flag, a signal or times. step makes a step by hand, for "
+		"programs that make none. status shows what is recorded, and which steps were "
+		"made.\n\nWith --json the answer is one object with \"ok\", and \"error\" if "
+		"that is false.",
 	.examples = "sonde record --window manual -- python3 serve.py &\n"
 		    "sonde ctl start 'under load'\nsonde ctl stop\n    Record a part of a "
 		    "server's life.\n"

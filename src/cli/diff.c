@@ -110,7 +110,7 @@ static int compare_samples(struct comparison *comparison, struct errmsg *err)
 				"%s has no samples%s: there is nothing to compare; --by work "
 				"compares device work and ranges",
 				side->path,
-				side->model->samples.count ? " that the filters let through" : "");
+				side->model->samples.count ? " that pass the filters" : "");
 	}
 	if (diff_init(diff, &options, before->model, &before->selected, after->model,
 		    &after->selected) < 0)
@@ -310,7 +310,7 @@ static int check_options(const struct comparison *comparison, struct errmsg *err
 	const struct side *sides = comparison->sides;
 
 	if (arguments.csv && arguments.json)
-		return errmsg_set(err, -EINVAL, "--csv and --json are two forms: give one");
+		return errmsg_set(err, -EINVAL, "--csv and --json exclude each other: give one");
 	if ((sides[0].is_trace || sides[1].is_trace) && option_of_recordings())
 		return errmsg_set(err, -EINVAL,
 			"%s is for recordings, not for traces such as %s: leave it out",
@@ -384,8 +384,8 @@ static const struct option diff_options[] = {
 	{.long_name = "sort",
 		.type = OPTION_CHOICE,
 		.argument = "WHICH",
-		.help = "Compare and test self, the time in the function itself, or total, with "
-			"all that it calls.",
+		.help = "Compare and test self, the time in the function itself, or total, "
+			"including everything it calls.",
 		.value = (void *)&arguments.sort,
 		.choices = sort_choices},
 	{.short_name = 'n',
@@ -421,7 +421,7 @@ static const struct option diff_options[] = {
 	{.long_name = "flamegraph",
 		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "Write a flame graph of the change too, an SVG: red grew, blue fell, by "
+		.help = "Also write a flame graph of the change, an SVG: red grew, blue fell, by "
 			"share of samples.",
 		.value = (void *)&arguments.flamegraph},
 	{.long_name = "fail-above",
@@ -456,32 +456,27 @@ const struct command diff_command = {
 	.usage = "[options] A B",
 	.description =
 		"Compares two runs, A before and B after. Each is a recording, a trace of "
-		"PyTorch's "
-		"profiler (Kineto), a folder with those of several ranks, or a capture that they "
-		"were imported into.\n\n"
-		"Samples of two recordings are compared by function name and module file name. "
-		"\"Time\" is the change in CPU time, B - A; \"share\" is the change in the part of "
-		"all samples, in percentage points. The number of samples decides what can be "
-		"told: "
-		"q is the false discovery rate at which the change in time would be called "
-		"significant, over all rows (Benjamini and Hochberg), and * marks q <= 0.05, ** q "
-		"<= 0.01, *** q <= 0.001. Only sampling noise is in q: that the same program takes "
-		"different time from run to run is not. Record each twice to see how much.\n\n"
-		"--fail-above PERCENT fails when, with T the CPU time of all selected samples of "
-		"A, "
-		"a row's time (self, or total with --sort total) grew by more than PERCENT of T "
-		"and "
-		"q <= 0.05, or the CPU time of all samples grew by more than PERCENT of T with p "
-		"<= "
-		"0.05. With --per-second, times are per second of recording. The sentence that "
-		"names what got slower goes to standard error.\n\n"
-		"What threads and devices did is compared by name: operators, calls, steps, "
-		"ranges, "
-		"kernels, copies. How often each ran, and for how long with all that lies in it. "
-		"Counts are exact. Durations of 20 rows or more are tested, so that \"longer\" and "
-		"\"shorter\" mean that each got longer or shorter with q <= 0.05. --fail-above "
-		"counts other counts, and durations that changed significantly, of device work "
-		"against the device time of A.",
+		"PyTorch's profiler (Kineto), a folder with those of several ranks, or a "
+		"capture that they were imported into.\n\nSamples of two recordings are "
+		"compared by function name and module file name. \"Time\" is the change in CPU "
+		"time, B - A; \"share\" is the change in the part of all samples, in percentage "
+		"points. The number of samples decides how small a change can be detected: q is "
+		"the false "
+		"discovery rate at which the change in time would be called significant, over "
+		"all rows (Benjamini and Hochberg), and * marks q <= 0.05, ** q <= 0.01, *** q "
+		"<= 0.001. q only accounts for sampling noise, not for differences between runs "
+		"of the same program. Record each twice to see how large these "
+		"are.\n\n--fail-above PERCENT fails if, with T the CPU time of all selected "
+		"samples of A, a row's time (self, or total with --sort total) grew by more "
+		"than PERCENT of T and q <= 0.05, or the CPU time of all samples grew by more "
+		"than PERCENT of T with p <= 0.05. With --per-second, times are per second of "
+		"recording. The sentence that names what got slower goes to standard "
+		"error.\n\nWhat threads and devices did is compared by name: operators, calls, "
+		"steps, ranges, kernels, copies. How often each ran, and for how long with all "
+		"that lies in it. Counts are exact. Durations of 20 rows or more are tested, so "
+		"that \"longer\" and \"shorter\" mean that each got longer or shorter with q <= "
+		"0.05. --fail-above counts other counts, and durations that changed "
+		"significantly, of device work against the device time of A.",
 	.examples =
 		"sonde diff before.pftrace after.pftrace\n    What got slower, and faster.\n"
 		"sonde diff --fail-above 5 --flamegraph change.svg main.pftrace branch.pftrace\n"

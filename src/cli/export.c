@@ -39,7 +39,7 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 	}
 	if (!best)
 		errmsg_set(err, -EINVAL,
-			"no format was given: name one with -f (folded, flamegraph, speedscope, "
+			"no format was given: choose one with -f (folded, flamegraph, speedscope, "
 			"pprof, chrome, chakra, pftrace, csv, json, jsonl, perf-script, vllm-csv), "
 			"or by the output's "
 			"extension, such "
@@ -231,9 +231,8 @@ static const struct option export_options[] = {
 		.long_name = "output",
 		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "Write here, of vllm-csv a folder; - is standard output. Default: beside "
-			"the capture, with the "
-			"format's extension.",
+		.help = "Write here; vllm-csv writes a folder; - is standard output. Default: "
+			"beside the capture, with the format's extension.",
 		.value = (void *)&arguments.output},
 	WEIGHT_OPTION(arguments.shown),
 	{.long_name = "title",
@@ -251,8 +250,8 @@ static const struct option export_options[] = {
 	{.long_name = "min-width",
 		.type = OPTION_DOUBLE,
 		.argument = "PIXELS",
-		.help = "Leave out flamegraph's frames narrower than this in a picture 1200 pixels "
-			"wide. Default: 0.1.",
+		.help = "Leave out frames of a flame graph narrower than this in a picture 1200 "
+			"pixels wide. Default: 0.1.",
 		.value = &arguments.minimum_width_px,
 		.minimum = 0.001,
 		.maximum = 100},
@@ -277,7 +276,7 @@ const struct command export_command = {
 		"  pftrace     traces of other tools, as a capture that ui.perfetto.dev opens\n"
 		"  csv         the table of functions\n"
 		"  json        what report --json prints\n"
-		"  jsonl       every event as one JSON object a line, in order of time\n"
+		"  jsonl       every event as one JSON object per line, in time order\n"
 		"  perf-script samples as perf script prints them, for tools that read that\n"
 		"  vllm-csv    a folder of tables of what vLLM did\n\n"
 		"CAPTURE may be a trace of the PyTorch profiler, or a folder of them: for chrome, "

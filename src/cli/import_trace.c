@@ -49,8 +49,7 @@ int import_refuse_same_file(const char *input, const char *output, struct errmsg
 	if (stat(input, &in) < 0 || stat(output, &out) < 0 || in.st_dev != out.st_dev ||
 		in.st_ino != out.st_ino)
 		return 0;
-	return errmsg_set(
-		err, -EINVAL, "%s would be written over itself: name a file with -o", input);
+	return errmsg_set(err, -EINVAL, "%s would overwrite itself: name a file with -o", input);
 }
 
 int import_close(struct capture_writer *writer, int result, struct errmsg *err)
@@ -76,15 +75,15 @@ static void add_notes(struct import_result *result, const struct trace *trace)
 	const struct trace_damage *damage = &trace->damage;
 
 	add_note(result, trace->path, damage->truncated,
-		"cut: the file ends too early, and what came before is here");
+		"cut off: the file ends too early, and only the part before is here");
 	add_note(result, trace->path, damage->skipped_events,
-		"events were not understood, and are left out");
+		"events could not be read, and are left out");
 	add_note(result, trace->path, damage->mended_events,
-		"events were mended: characters or commas that JSON does not allow");
+		"events were repaired: characters or commas that JSON does not allow");
 	add_note(result, trace->path, damage->repaired_times,
 		"durations are negative or too large, and count as 0");
 	add_note(result, trace->path, damage->unended_events,
-		"events begin and do not end, and have no duration");
+		"events have no end, and so no duration");
 }
 
 static int write_account(

@@ -77,7 +77,7 @@ static int unknown_short(const struct scan *scan, char name, const char *word)
 {
 	if (name < '!' || name > '~')
 		return errmsg_set(scan->err, -EINVAL,
-			"'%.*s' is no option of sonde %s; 'sonde %s --help' lists them", SHOWN_MAX,
+			"sonde %s has no option '%.*s'; 'sonde %s --help' lists them", SHOWN_MAX,
 			word, scan->command->name, scan->command->name);
 	return errmsg_set(scan->err, -EINVAL,
 		"sonde %s has no option '-%c'; 'sonde %s --help' lists them", scan->command->name,

@@ -144,7 +144,8 @@ static int run_runs(int count, char **positional, struct errmsg *err)
 	if (selection_check(&arguments.selection, SELECTION_RANGES, err) < 0)
 		return fail_usage(err);
 	if (arguments.baselines.count) {
-		errmsg_set(err, -EINVAL, "--regress and --by " BY_RUN " are two reports: give one");
+		errmsg_set(
+			err, -EINVAL, "--regress and --by " BY_RUN " exclude each other: give one");
 		return fail_usage(err);
 	}
 	return report_runs(&runs, (const char *const *)positional, (size_t)count);
@@ -245,7 +246,7 @@ static int check_foreign(const char *path, struct errmsg *err)
 			strbuf_addf(&sections, "%s%s", sections.length ? ", " : "", (*section)->by);
 	}
 	return errmsg_set(err, -EINVAL,
-		"--by %s is of recordings, and %s is a trace, which has: %s", arguments.by, path,
+		"--by %s is for recordings, and %s is a trace, which has: %s", arguments.by, path,
 		strbuf_cstr(&sections));
 }
 
@@ -256,7 +257,7 @@ static int check_recording(int count, const char *path, struct errmsg *err)
 
 	if (count > 1 && !arguments.baselines.count)
 		return errmsg_set(err, -EINVAL,
-			"%s is a recording, and report takes one of them: several files are for "
+			"%s is a recording, and report takes only one; several files are for "
 			"the ranks of a trace, --regress, or --by " BY_RUN,
 			path);
 	if (!arguments.baselines.count && !isnan(arguments.threshold_percent))
@@ -314,7 +315,7 @@ static int check_form(int count, struct errmsg *err)
 	if (!arguments.csv)
 		return 0;
 	if (arguments.json)
-		return errmsg_set(err, -EINVAL, "--csv and --json are two forms: give one");
+		return errmsg_set(err, -EINVAL, "--csv and --json exclude each other: give one");
 	if (!arguments.by && !arguments.baselines.count)
 		return errmsg_set(err, -EINVAL,
 			"--csv prints one table: name it with --by, as in --by function");
@@ -352,8 +353,8 @@ static const struct option report_options[] = {
 	{.long_name = "sort",
 		.type = OPTION_CHOICE,
 		.argument = "WHICH",
-		.help = "Sort by self, the time in the function itself, or total, with all that "
-			"it calls.",
+		.help = "Sort by self, the time in the function itself, or total, including "
+			"everything it calls.",
 		.value = (void *)&arguments.sort,
 		.choices = sort_choices},
 	{.short_name = 'n',
@@ -384,16 +385,16 @@ static const struct option report_options[] = {
 		.type = OPTION_STRINGS,
 		.argument = "BASELINE",
 		.help = "Compare with this capture: durations of steps, of ranges and of device "
-			"work by name, and CPU time. The exit status is 1 when something got "
-			"slower. Several of both sides (--regress A1 --regress A2 B1 B2) say how "
-			"much runs differ.",
+			"work by name, and CPU time. The exit status is 1 if something got "
+			"slower. Several of both sides (--regress A1 --regress A2 B1 B2) show "
+			"how much runs differ.",
 		.value = &arguments.baselines,
 		.group = "Regressions"},
 	{.long_name = "threshold",
 		.type = OPTION_DOUBLE,
 		.argument = "PERCENT",
-		.help = "With --regress: a median must have grown by more than this, and to "
-			"outside of the spread of both runs. Default: 10.",
+		.help = "With --regress: fail if a median grew by more than this, and beyond "
+			"the spread of both runs. Default: 10.",
 		.value = &arguments.threshold_percent,
 		.minimum = 0,
 		.maximum = 1e6,
@@ -401,7 +402,8 @@ static const struct option report_options[] = {
 	{.long_name = "slo",
 		.type = OPTION_STRING,
 		.argument = "LIMITS",
-		.help = "How many requests kept these limits, and how many a second (goodput): "
+		.help = "Report how many requests kept these limits, in total and per second "
+			"(goodput): "
 			"ttft=200ms,tpot=50ms; also ttst, e2e, queue, prefill, decode, or a limit "
 			"of MLPerf Inference, such as mlperf:llama2-70b.",
 		.value = (void *)&arguments.slo_text,
@@ -409,19 +411,21 @@ static const struct option report_options[] = {
 	{.long_name = "price",
 		.type = OPTION_STRING,
 		.argument = "PRICE",
-		.help = "Of energy, such as 0.25/kWh: what was measured gets a cost.",
+		.help = "The price of energy, such as 0.25/kWh: adds the cost of the measured "
+			"energy.",
 		.value = (void *)&arguments.price,
 		.group = "Inference"},
 	{.long_name = "co2",
 		.type = OPTION_STRING,
 		.argument = "INTENSITY",
-		.help = "Carbon dioxide of energy, such as 400g/kWh.",
+		.help = "The carbon intensity of energy, such as 400g/kWh: adds its carbon "
+			"dioxide.",
 		.value = (void *)&arguments.co2,
 		.group = "Inference"},
 	{.long_name = "predict",
 		.type = OPTION_STRING,
 		.argument = "LABELS",
-		.help = "With --by run: what a run with these would take, from at least five runs: "
+		.help = "With --by run: predict a run with these labels, from at least five runs: "
 			"batch_size=16,context_length=2048.",
 		.value = (void *)&arguments.predict,
 		.group = "Inference"},
@@ -435,14 +439,14 @@ static const struct option report_options[] = {
 	{.long_name = "comm-kernels",
 		.type = OPTION_STRING,
 		.argument = "REGEX",
-		.help = "Kernels with this pattern in their names communicate, too: for libraries "
-			"of collectives that are not known by their names.",
+		.help = "Kernels with this pattern in their names also count as communication: "
+			"for libraries of collectives that sonde does not know.",
 		.value = (void *)&arguments.comm_kernels,
 		.group = "Devices"},
 	{.long_name = "hta-compatible",
 		.type = OPTION_FLAG,
-		.help = "The figures of Holistic Trace Analysis, with what it leaves out and gets "
-			"wrong: whole microseconds, no last profiler step, one GPU.",
+		.help = "The figures of Holistic Trace Analysis, including what it leaves out "
+			"and gets wrong: whole microseconds, no last profiler step, one GPU.",
 		.value = &arguments.hta_compatible,
 		.group = "Traces"},
 	{.long_name = "include-last-step",
@@ -452,8 +456,7 @@ static const struct option report_options[] = {
 		.group = "Traces"},
 	{.long_name = "drop-last-step",
 		.type = OPTION_FLAG,
-		.help = "Leave the last profiler step out, and what it launched: it may be cut "
-			"off.",
+		.help = "Leave out the last profiler step and its work: it may be cut off.",
 		.value = &arguments.view.drop_last_step,
 		.group = "Traces"},
 	{.long_name = "annotation",
@@ -466,16 +469,16 @@ static const struct option report_options[] = {
 	{.long_name = "instance",
 		.type = OPTION_U64,
 		.argument = "N",
-		.help = "With --by critical-path: the annotation of this number alone, from 0 on. "
-			"Default: all; with --hta-compatible 0.",
+		.help = "With --by critical-path: only the annotation of this number, from 0 "
+			"on. Default: all; with --hta-compatible 0.",
 		.value = &arguments.choice.instance,
 		.maximum = 1e9,
 		.group = "Traces"},
 	{.long_name = "operator",
 		.type = OPTION_STRING,
 		.argument = "TEXT",
-		.help = "With --by sequences: operators and annotations whose names have this. "
-			"Default: all operators that lie in no other.",
+		.help = "With --by sequences: operators and annotations whose names contain "
+			"this. Default: all outermost operators.",
 		.value = (void *)&arguments.choice.op,
 		.group = "Traces"},
 	WEIGHT_OPTION(arguments.shown),
@@ -490,20 +493,19 @@ const struct command report_command = {
 	.usage = "[options] CAPTURE | TRACE\xe2\x80\xa6",
 	.description =
 		"Shows what was recorded, how complete it is, and the functions, processes and "
-		"threads that used the CPUs.\n\n"
-		"\"Self\" is time in a function itself, \"total\" is time in it and in what it "
-		"calls; a function that calls itself counts once a sample. Inlined functions are "
-		"functions. Time is samples times the sampling period. \"[no stack]\" stands for "
-		"samples whose stack is unknown, \"[unknown] FILE+0xADDRESS\" for a function "
-		"without a name that begins there.\n\n"
-		"In Python programs the first table charges each line of your own code with what "
-		"it calls in libraries; the interpreter's own functions are hidden. --by line "
-		"shows the source beside the costs.\n\n"
-		"A trace of PyTorch's profiler (Kineto: .json, .json.gz, .json.zst), a folder with "
-		"those of several ranks, or a capture that they were imported into gets a report "
-		"of its own: where the time of GPUs went, why they were idle, what would help, "
-		"and the analyses of Holistic Trace Analysis.\n\n"
-		"Control characters in names are shown as escapes.",
+		"threads that used the CPUs.\n\n\"Self\" is time in a function itself, "
+		"\"total\" is time in it and in what it calls; a function that calls itself "
+		"counts once per sample. Inlined functions are functions. Time is samples times "
+		"the sampling period. \"[no stack]\" stands for samples whose stack is unknown, "
+		"\"[unknown] FILE+0xADDRESS\" for a function without a name that begins "
+		"there.\n\nFor Python programs the first table charges each line of your own "
+		"code with everything it calls in libraries; the interpreter's own functions "
+		"are hidden. --by line shows the source beside the costs.\n\nThe report of a "
+		"trace of PyTorch's profiler (Kineto: .json, .json.gz, .json.zst), of a folder "
+		"with those of several ranks, or of a capture that they were imported into "
+		"shows where the time of GPUs went, why they were idle, what would help, and "
+		"the analyses of Holistic Trace Analysis.\n\nControl characters in names are "
+		"shown as escapes.",
 	.examples =
 		"sonde report sonde.pftrace\n    The hottest functions, processes and threads.\n"
 		"sonde report --by stack --time 10..12 sonde.pftrace\n    What ran in these two "

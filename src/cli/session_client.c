@@ -144,12 +144,13 @@ static int choose_only(const struct session_folders *folders, const struct sessi
 	}
 	if (!folders->found.count)
 		return errmsg_set(err, -ENOENT,
-			"no recording of this user runs; start one: sonde record --window manual "
+			"this user has no running recording; start one: sonde record --window "
+			"manual "
 			"-- COMMAND");
 	array_foreach (&folders->found, folder)
 		strbuf_addf(&list, "%s%lu", list.length ? ", " : "", folder->pid);
 	return errmsg_set(err, -EEXIST,
-		"%zu recordings of this user run; say which by --session and one of %s",
+		"this user has %zu running recordings; choose one with --session and one of %s",
 		folders->found.count, strbuf_cstr(&list));
 }
 
@@ -168,8 +169,8 @@ static int choose(const struct session_folders *folders, const char *which,
 	*ret = find_by_pid(folders, pid);
 	return *ret ? 0
 		    : errmsg_set(err, -ESRCH,
-			      "process %lu is no sonde that records, nor recorded by one of this "
-			      "user; sonde ctl status finds the only one",
+			      "process %lu is neither a recording sonde nor recorded by one of "
+			      "this user; sonde ctl status finds the only one",
 			      pid);
 }
 
@@ -211,7 +212,7 @@ static int connect_to(const char *folder, struct errmsg *err)
 		return errmsg_set(err, -errno, "cannot make a socket: %s", strerror(errno));
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return errmsg_set(err, -errno,
-			"no recording answers in %s: %s; sonde ctl status finds one that runs",
+			"no recording answers in %s: %s; sonde ctl status finds a running one",
 			folder, strerror(errno));
 	return TAKE_FD(fd);
 }

@@ -14,7 +14,7 @@ static int parse_pids(const struct option_strings *texts, uint32_t *ret_pids, st
 		pid = strtoul(texts->values[i], &end, 10);
 		if (errno || *end || end == texts->values[i] || pid == 0 || pid > INT32_MAX)
 			return errmsg_set(err, -EINVAL,
-				"-p %s is no process id; give a number, and -p again for each more",
+				"-p %s is not a process id; give a number, and repeat -p for more",
 				texts->values[i]);
 		ret_pids[i] = (uint32_t)pid;
 	}

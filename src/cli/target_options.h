@@ -17,7 +17,7 @@ struct target_options {
 		.long_name = "pid",                                                                \
 		.type = OPTION_STRINGS,                                                            \
 		.argument = "PID",                                                                 \
-		.help = "This running process and its descendants. May be given again.",           \
+		.help = "This running process and its descendants. May be repeated.",              \
 		.value = &(target).pids,                                                           \
 		.group = "Which processes"},                                                       \
 	{                                                                                          \

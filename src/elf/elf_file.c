@@ -74,7 +74,7 @@ static int read_program_headers(struct elf_file *file, const char *name, struct 
 	if (!headers || !elf_source_read(&file->source, file->header.e_phoff, headers,
 				count * sizeof(*headers)))
 		return errmsg_set(err, -EINVAL,
-			"cannot use %s: it is cut short, its program headers lie past its end; "
+			"cannot use %s: it is truncated, its program headers lie past its end; "
 			"reinstall the file",
 			name);
 	for (uint64_t i = 0; result == 0 && i < count; i++)
@@ -270,13 +270,13 @@ const char *elf_file_explain(int status)
 {
 	switch (status) {
 	case -ESTALE:
-		return "it was changed while it was read";
+		return "it changed while it was read";
 	case -EFBIG:
-		return "it holds more than sonde reads, and is probably damaged";
+		return "it is larger than sonde reads, and is probably damaged";
 	case -ETIME:
 		return "reading it takes too long";
 	case -ECANCELED:
-		return "the recording was ended before it was read";
+		return "the recording ended before it was read";
 	default:
 		return strerror(-status);
 	}

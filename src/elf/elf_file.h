@@ -76,7 +76,7 @@ int elf_file_status(const struct elf_file *file);
 void elf_file_limit_as(struct elf_file *file, const struct elf_file *other);
 /* True when the limits' flag is set. Costs a load. */
 bool elf_file_given_up(const struct elf_file *file);
-/* Why a status, or another negative errno, stands in the way: "it was changed while it was read".
+/* Why a status, or another negative errno, stands in the way: "it changed while it was read".
  */
 const char *elf_file_explain(int status);
 

@@ -419,7 +419,7 @@ static int jsonl_export(const struct model *model, const struct selection *selec
 const struct exporter jsonl_exporter = {
 	.name = "jsonl",
 	.has_events = true,
-	.description = "every event as one JSON object a line, in order of time",
+	.description = "every event as one JSON object per line, in time order",
 	.extension = ".jsonl",
 	.export = jsonl_export,
 };

@@ -87,7 +87,8 @@ static int pftrace_export(const struct model *model, const struct selection *sel
 
 const struct exporter pftrace_exporter = {
 	.name = "pftrace",
-	.description = "traces of other tools as a Perfetto trace; of recordings what is no sample",
+	.description =
+		"traces of other tools as a Perfetto trace; recordings without their samples",
 	.extension = ".pftrace",
 	.takes_traces = true,
 	.needs_rows = true,

@@ -204,7 +204,7 @@ static int speedscope_export(const struct model *model, const struct selection *
 
 const struct exporter speedscope_exporter = {
 	.name = "speedscope",
-	.description = "for www.speedscope.app: one profile per thread, in order of time",
+	.description = "for www.speedscope.app: one profile per thread, in time order",
 	.extension = ".speedscope.json",
 	.is_weighed = true,
 	.export = speedscope_export,

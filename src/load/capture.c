@@ -22,8 +22,8 @@ static void warn_about(const struct model *model, const char *path)
 	if (model->cut_off_count)
 		warn("%s: %s", path, model->stats.values.notes[0]);
 	if (model->session_count > 1)
-		warn("%s holds %u recordings: their samples are taken together, the header and "
-		     "the losses are those of one",
+		warn("%s holds %u recordings: their samples are combined; the header and the "
+		     "losses are those of one of them",
 			path, model->session_count);
 }
 

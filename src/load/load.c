@@ -25,7 +25,7 @@ static void warn_about(const struct trace *trace)
 	const struct trace_damage *damage = &trace->damage;
 
 	if (damage->truncated)
-		warn("%s is cut off: what came before is shown", trace->path);
+		warn("%s is cut off: the part before is shown", trace->path);
 	if (damage->skipped_events)
 		warn("%s is damaged: %llu of its events, in %llu bytes, were not understood and "
 		     "are left out",
@@ -39,8 +39,8 @@ static void warn_about(const struct trace *trace)
 		warn("%s has %llu durations that are negative or too large: they count as 0",
 			trace->path, (unsigned long long)damage->repaired_times);
 	if (damage->unended_events)
-		warn("%s has %llu events that begin and do not end: they have no duration",
-			trace->path, (unsigned long long)damage->unended_events);
+		warn("%s has %llu events without an end: they have no duration", trace->path,
+			(unsigned long long)damage->unended_events);
 }
 
 /* One of the files that are loaded, some at a time. */
@@ -277,8 +277,8 @@ static int check_recordings(const struct loading *loading, const char *folder, s
 			"traces: recordings are read one at a time; try sonde report %s, or "
 			"sonde diff with two of them",
 			folder, recordings, first);
-	warn("%s is a folder of recordings (%zu): shown is their device work, each as one rank; "
-	     "what else was recorded is read one at a time, as by sonde report %s",
+	warn("%s is a folder of recordings (%zu): their device work is shown, each as one rank; "
+	     "read the rest one recording at a time, for example with sonde report %s",
 		folder, recordings, first);
 	return 0;
 }
@@ -355,7 +355,7 @@ static void warn_of_missing_ranks(struct trace *const *traces, size_t count)
 	}
 	if (missing > named)
 		strbuf_addf(&names, " and %u more", missing - named);
-	warn("rank%s %s of %u %s missing: figures over ranks are of the others",
+	warn("rank%s %s of %u %s missing: figures over ranks cover the others",
 		missing == 1 ? "" : "s", strbuf_cstr(&names), world_size,
 		missing == 1 ? "is" : "are");
 }

@@ -201,7 +201,7 @@ int rank_pairs_find(
 	if (!pairs->items.count)
 		return errmsg_set(err, -ENODATA,
 			"%s and %s have no files of one rank: it comes from the distributedInfo of "
-			"a Kineto trace, else from names such as et_0.json or rank0.pt.trace.json",
+			"a Kineto trace, or from names such as et_0.json or rank0.pt.trace.json",
 			options->host_folder, options->device_folder);
 	r = make_directories(options->output, 0777);
 	return r < 0 ? errmsg_set(err, r, "cannot make %s: %s", options->output, strerror(-r)) : 0;

@@ -384,7 +384,7 @@ struct model {
 	/* Those whose end is missing: sonde was killed, or its disk was full. A sentence on it is
 	 * the first of the notes of `stats`. */
 	uint32_t cut_off_count;
-	uint64_t cut_off_ns; /* how much there is of the shortest of them */
+	uint64_t cut_off_ns; /* the length of the shortest of them */
 	struct model_stats stats;
 	struct capture_read_result completeness;
 	struct intern strings;

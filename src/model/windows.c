@@ -46,7 +46,7 @@ int window_choice_parse(const char *text, struct window_choice *ret_choice, stru
 		rest = parse_range(rest + 1, &choice);
 	if (!rest || *rest)
 		return errmsg_set(err, -EINVAL,
-			"--window '%.100s' is no choice of windows: give their numbers, which "
+			"--window '%.100s' does not choose windows: give their numbers, which "
 			"begin at 1, such as 2 or 1,3-5 (at most %d parts)",
 			text, WINDOW_CHOICE_RANGES);
 	*ret_choice = choice;

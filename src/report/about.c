@@ -23,9 +23,7 @@ static const struct report_column capture_columns[] = {
 	{.key = "truncated_at_byte", .kind = REPORT_BYTES, .help = "null: the file is complete"},
 	{.key = "recordings", .kind = REPORT_COUNT, .help = "more than 1 in joined captures"},
 	{.key = "recordings_cut_off", .kind = REPORT_COUNT, .help = "recordings without an end"},
-	{.key = "cut_off_ns",
-		.kind = REPORT_NS,
-		.help = "how much there is of the shortest of them"},
+	{.key = "cut_off_ns", .kind = REPORT_NS, .help = "the length of the shortest of them"},
 };
 static const struct report_shape capture_shape = REPORT_SHAPE(capture_columns);
 
@@ -63,7 +61,7 @@ static const struct report_column total_columns[] = {
 	{.key = "samples_in_capture", .kind = REPORT_COUNT},
 	{.key = "duration_ns",
 		.kind = REPORT_NS,
-		.help = "of what was recorded: of its windows together, where it has any"},
+		.help = "of what was recorded; with windows, of all windows together"},
 	{.key = "processes_in_capture", .kind = REPORT_COUNT},
 	{.key = "threads_in_capture", .kind = REPORT_COUNT},
 };

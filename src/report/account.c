@@ -36,7 +36,7 @@ static const struct report_column overhead_columns[] = {
 	{.key = "tables_from_cache", .kind = REPORT_COUNT},
 	{.key = "wait_run_count",
 		.kind = REPORT_COUNT,
-		.help = "looking at waiting threads, or measuring them"},
+		.help = "sampling waiting threads, or measuring waits"},
 	{.key = "wait_run_time_ns", .kind = REPORT_NS},
 	{.key = "table_build_ns", .kind = REPORT_NS},
 };
@@ -161,8 +161,8 @@ static const char *loss_advice(const char *where)
 {
 	static const char *const advice[][2] = {
 		{"sample_ring", "a lower frequency (sonde record -F) loses fewer"},
-		{"sideband_ring", "so many mappings changed that events were missed; processes "
-				  "were read again, code that was mapped for a moment has no name"},
+		{"sideband_ring", "too many mappings changed at once; processes were read "
+				  "again, and code that was mapped only briefly has no name"},
 		{"waiting_for_tables", "these stacks were written before their unwind tables were "
 				       "ready; the next recording has them in its cache"},
 	};

@@ -160,17 +160,17 @@ static void add_losses(struct result *result, const struct trace_report *report)
 
 	if (losses.truncated)
 		result_sentence(result, 2,
-			"The file was cut off: what came before is here, the rest is not.");
-	add_loss(result, losses.skipped, "events were not understood, and are not counted.");
-	add_loss(result, losses.mended, "events were damaged, and could be read all the same.");
+			"The file was cut off: the part before is here, the rest is missing.");
+	add_loss(result, losses.skipped, "events could not be read, and are not counted.");
+	add_loss(result, losses.mended, "events were damaged, but could be read.");
 	add_loss(result, losses.times, "durations were negative or wrapped, and count as none.");
 	strbuf_add(&without, "of ");
 	format_count(&without, losses.works);
 	strbuf_add(&without, " kernels, copies and fills have no launch in the trace.");
 	add_loss(result, losses.without_launch, strbuf_cstr(&without));
 	add_loss(result, losses.dropped,
-		"kernels, copies and fills are left out: of the last profiler step, or launched "
-		"outside of the others.");
+		"kernels, copies and fills are left out: those of the last profiler step, or "
+		"launched outside the others.");
 }
 
 static int make(struct result *result, const struct report_input *input)

@@ -401,7 +401,7 @@ int python_find(struct python_interpreter *ret_interpreter, struct elf_file *fil
 		wrong = wrong_member(file, &symbols, &out->layout);
 		if (wrong) {
 			snprintf(why, sizeof(why),
-				"%s lies elsewhere than in this version's releases", wrong);
+				"%s is at another offset than in this version's releases", wrong);
 			return unknown_python(err, path_for_messages, out->version, why);
 		}
 	}
@@ -509,8 +509,9 @@ int python_validate(const struct python_layout *layout, uint64_t runtime, pid_t 
 			wrong = check_threads(&living, pid, interpreter, thread, &seen);
 		if (wrong)
 			return errmsg_set(err, -EINVAL,
-				"the Python of process %d keeps its state elsewhere than its "
-				"version says (%s), so its stacks are shown without Python frames",
+				"the Python of process %d keeps its state in another place than "
+				"its version says (%s), so its stacks are shown without Python "
+				"frames",
 				pid, wrong);
 		if (!read_u64(&living, interpreter + layout->interpreter_next, &interpreter))
 			return 0;

@@ -203,7 +203,7 @@ def test_source_that_fails_on_the_way_is_a_gap(sonde, tree, tmp_path):
     (tmp_path / "go").touch()
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert re.search(r"what package-0 took \(powercap\) is not known for [\d.]+ s of [\d.]+ s", stderr)
+    assert re.search(r"the energy of package-0 \(powercap\) is not known for [\d.]+ s of [\d.]+ s", stderr)
     assert "it could not be read: Invalid argument" in stderr
 
 

@@ -172,5 +172,5 @@ def test_a_second_interrupt_ends_finishing(sonde, tmp_path):
     recording.send_signal(signal.SIGINT)
     _, errors = recording.communicate(timeout=PATIENCE_S)
     assert recording.returncode == 128 + signal.SIGINT, "the command's"
-    assert "no source lines: reading debug information was given up at Ctrl-C" in errors
+    assert "no source lines: reading debug information was stopped by Ctrl-C" in errors
     assert "work" in functions(sonde)

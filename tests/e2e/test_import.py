@@ -53,7 +53,7 @@ def test_what_the_log_does_not_say_is_said(imported):
     assert "whole seconds" in notes
     assert "1 of 3 requests have no end" in notes
     assert ranges["request without an end"]["count"] == 1
-    assert "1 ends are of requests" in notes
+    assert "1 ends belong to requests" in notes
     assert "1 lines have no time" in notes
 
 
@@ -95,7 +95,7 @@ def test_default_output_and_refusals(sonde, tmp_path):
     two = sonde("import", "-o", tmp_path / "both.pftrace", log, log)
     assert two.status == 2 and "one by one" in two.stderr
     same = sonde("import", "--format", "vllm-log", "-o", log, log)
-    assert same.status == 1 and "over itself" in same.stderr
+    assert same.status == 1 and "overwrite itself" in same.stderr
     assert "Added request" in log.read_text()
     missing = sonde("import", "--format", "vllm-log", tmp_path / "none.log")
     assert missing.status == 1 and "none.log" in missing.stderr
@@ -188,7 +188,7 @@ def test_outputs_of_traces(sonde, tmp_path):
     sonde("import", tmp_path / "a.json", tmp_path / "b.json.gz", tmp_path / "c.pt.trace.json", check=0)
     assert sorted(path.name for path in tmp_path.glob("*.pftrace")) == ["a.pftrace", "b.pftrace", "c.pt.trace.pftrace"]
     same = sonde("import", "-o", tmp_path / "a.json", tmp_path / "a.json")
-    assert same.status == 1 and "over itself" in same.stderr
+    assert same.status == 1 and "overwrite itself" in same.stderr
     again = sonde("import", tmp_path / "a.pftrace", "-o", tmp_path / "d.pftrace", check=0)
     assert "1 slices" in again.stderr
     rows = sonde("export", "-f", "jsonl", "-o", "-", tmp_path / "a.pftrace")

@@ -228,7 +228,7 @@ def test_a_mixture_of_experts_beside_a_dense_run(sonde, package, tmp_path):
 
 def test_what_runs_cannot_say(runs, sonde, tmp_path):
     refused = sonde("report", "--by", "run", "--predict", "batch_size=8", *runs)
-    assert refused.status == 1 and "needs 5 runs at least" in refused.stderr
+    assert refused.status == 1 and "needs at least 5 runs" in refused.stderr
     refused = sonde("report", "--predict", "batch_size=8", runs[0], check=2)
     assert "give --by run" in refused.stderr
     refused = sonde("report", "--by", "run", "--predict", "size=8", *runs)
@@ -333,7 +333,7 @@ def test_joules_of_tokens_phases_requests_and_steps(energy_recorded, sonde, repo
     (row,) = [row for row in data["ranges"]["rows"] if row["name"] == "serve"]
     assert_energy(row["energy"], row["total_ns"])
     text = " ".join(sonde("report", "--by", "request", "--price", "0.25/kWh", capture, check=0).stdout.split())
-    assert "for an output token" in text and "It cost" in text and "Energy" in text
+    assert "per output token" in text and "It cost" in text and "Energy" in text
     assert "J/token" in sonde("report", "--by", "token", capture, check=0).stdout
     for by in ("token", "phase", "step", "range"):
         assert "Energy" in sonde("report", "--by", by, capture, check=0).stdout

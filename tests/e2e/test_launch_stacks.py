@@ -298,7 +298,7 @@ def test_launch_only_does_not_time(record, program, mode, sonde, tmp_path):
 @pytest.mark.parametrize("options, why", [
     (("--cpu-only", "--gpu-only", "--", "true"), "exclude each other"),
     (("--launch-only", "--launch-stacks", "off", "--", "true"), "would record nothing"),
-    (("--gpu-only", "-p", "1"), "of a command only"),
+    (("--gpu-only", "-p", "1"), "works only for a command"),
 ])
 def test_what_does_not_go_together(sonde, options, why):
     done = sonde("record", *options)

@@ -69,7 +69,7 @@ def test_ranges_of_a_program_and_a_library(nvtx, workload):
     wrong = {"unbalanced_ends": 2, "open_at_thread_end": 2, "names_cut": 1, "ends_lost": 0, "open_at_end": 0,
              "too_many_at_once": 0, "names_lost": 0, "records_damaged": 0, "calls_dropped": 0}
     assert {name: part[name] for name in wrong} == wrong
-    assert any("for none that had begun" in note for note in data["notes"])
+    assert any("ends of ranges had no begin" in note for note in data["notes"])
     assert "leaver" in {row["name"] for row in data["tables"]["thread"]["rows"]}, "the name that NVTX gave"
 
 

@@ -179,9 +179,9 @@ time.sleep(600)
         running.wait()
         running.stdout.close()
     text = sonde("report", "--by", "thread", capture, check=0).stdout
-    assert " Python threads are called as their process is where sonde attached" in " " + text.replace("\n", " ")
+    assert " Python threads have the name of their process, because sonde attached" in " " + text.replace("\n", " ")
     threads = sonde("report", "--by", "thread", "--json", capture, check=0).json()["tables"]["thread"]
-    assert threads["names_missing"].startswith("Python threads are called as their process is where sonde attached")
+    assert threads["names_missing"].startswith("Python threads have the name of their process, because sonde attached")
 
 
 RANKS = """

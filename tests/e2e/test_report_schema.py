@@ -76,7 +76,7 @@ def test_csv_has_the_rows_of_json(sonde, capture):
 
 def test_csv_says_what_it_cannot_print(sonde, capture):
     assert "name it with --by" in sonde("report", "--csv", capture, check=2).stderr
-    assert "--json are two forms" in sonde("report", "--csv", "--json", "--by", "line", capture, check=2).stderr
+    assert "--json exclude each other" in sonde("report", "--csv", "--json", "--by", "line", capture, check=2).stderr
     assert "has no rows here" in sonde("report", "--csv", "--by", "counter", capture, check=1).stderr
     assert "sonde report CAPTURE" in sonde("report", check=2).stderr
 

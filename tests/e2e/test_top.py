@@ -124,7 +124,7 @@ def test_keys_change_the_picture(screen, workload):
     top.press("w")
     top.wait_for("and")
     top.press("w?")
-    top.wait_for("freeze what is shown")
+    top.wait_for("freeze the picture")
     top.press("qf")  # the first q leaves the help
     top.wait_for("Function")
     top.press("/no such function\n")
@@ -132,7 +132,7 @@ def test_keys_change_the_picture(screen, workload):
     top.press(ESCAPE)
     top.wait_for(" %")
     top.press("/(\n")
-    top.wait_for("no extended regular expression")
+    top.wait_for("not an extended regular expression")
     top.press("t")
     top.wait_for("threads")
     top.press("\n")  # into the first row
@@ -172,7 +172,7 @@ def test_interrupt_ends_it(screen, start_workload):
     "arguments, status, part",
     [
         (["-p", "1", "-a"], 2, "give only one of"),
-        (["-p", "x"], 2, "is no process id"),
+        (["-p", "x"], 2, "is not a process id"),
         (["-b", "-p", "4194304"], 1, "no such process"),
         (["-p", "1"], 1, "--batch"),
         (["-b", "--", "/no/such/program"], 127, "not found"),

@@ -109,7 +109,7 @@ def test_figures_in_json(sonde, trace):
 
 
 def test_names_of_kernels_that_communicate_can_be_added(sonde, trace):
-    assert "known: 3 by name" in sonde("report", trace, check=0).stdout.replace("\n  ", " ")
+    assert "recognised: 3 by name" in sonde("report", trace, check=0).stdout.replace("\n  ", " ")
     kernels = read(sonde, "--comm-kernels", "^ge.m$", trace)["kernel"]["kernels"]
     known = {kernel["name"]: (kernel["kernel_type"], kernel["known_by"]) for kernel in kernels}
     assert known["gemm"] == ("communication", "option")
@@ -301,7 +301,7 @@ def test_why_there_is_no_device_work_where_sonde_attached(sonde, start_workload,
     capture = tmp_path / "a.pftrace"
     sonde("record", "-d", 0.5, "-o", capture, "-p", start_workload("spin", 20).pid, check=0)
     text = sonde("report", "--by", "kernel", capture, check=0).stdout
-    assert "sonde attached to what ran already" in text and "no process" not in text
+    assert "sonde attached to running processes" in text and "no process" not in text
     assert "sonde attached" in sonde("report", "--weight", "gpu", capture, check=0).stdout
 
 
@@ -351,7 +351,7 @@ def test_traces_of_the_cpu_alone_have_an_answer(sonde, cpu_trace, tmp_path):
     said = sonde("report", cpu_trace, check=0).stdout
     words = said.replace("\n  ", " ")
     assert "no device work" in words and "threads were in operators for 65.0 %: 30 operators of 2 threads" in words
-    assert "Heaviest by themselves: aten::mm (57.1 %), aten::linear (28.6 %), gloo:all_reduce (14.3 %)" in words
+    assert "Most self time: aten::mm (57.1 %), aten::linear (28.6 %), gloo:all_reduce (14.3 %)" in words
     assert "→ Few operators take the time" in said
     table = said[said.index("Operators of the CPU") :].splitlines()
     assert ["100", "4.00", "ms", "40.00", "%", "4.00", "ms", "10"] == table[2].split()[1:9]

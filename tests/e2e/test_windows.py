@@ -128,9 +128,9 @@ def test_from_the_first_step(windows):
 
 @pytest.mark.parametrize("steps, sentence", [
     (4, "no window was opened: 4 steps were made, and wait=4, warmup=2, active=3 needs 9"),
-    (8, "8 steps were made, and wait=4, warmup=2, active=3, repeat=2 needs 18: 0 cycles are whole, "
+    (8, "8 steps were made, and wait=4, warmup=2, active=3, repeat=2 needs 18: 0 cycles are complete, "
         "and of the next one 2 of 3 active steps were recorded"),
-    (16, "16 steps were made, and wait=4, warmup=2, active=3, repeat=2 needs 18: 1 cycles are whole, "
+    (16, "16 steps were made, and wait=4, warmup=2, active=3, repeat=2 needs 18: 1 cycles are complete, "
          "and of the next one 1 of 3 active steps were recorded"),
 ])
 def test_too_few_steps(windows, steps, sentence):
@@ -275,7 +275,7 @@ def test_flag_comes_and_goes(session, sonde, tmp_path):
     flag.touch()
     wait_for(lambda: status_of(sonde, directory)["windows"] == 2)
     errors = finish(process)
-    assert f"the folder of the flag {flag} is not there yet" in errors
+    assert f"the folder of the flag {flag} does not exist yet" in errors
     windows = manifest_of(capture)["windows"]
     assert [window["closed_by"] for window in windows] == ["trigger", "recording-ended"]
     spans, events = events_of(sonde, capture)
@@ -379,13 +379,13 @@ def test_ctl_of_a_whole_recording(session, sonde):
     process, directory, _ = session(None)
     refused = ask(sonde, "start", "--session", directory)
     assert refused.status == 1
-    assert "this recording has no windows, it records all the time: record with --window manual" in refused.stderr
+    assert "this recording has no windows, it records all of the time: record with --window manual" in refused.stderr
     finish(process)
 
 
 def test_ctl_finds_nothing(sonde):
     done = ask(sonde, "status", "--session", "999999")
-    assert done.status == 1 and "is no sonde that records" in done.stderr
+    assert done.status == 1 and "is neither a recording sonde" in done.stderr
     assert ask(sonde, "begin").status == 2
 
 
@@ -480,7 +480,7 @@ def test_the_folder_of_an_attached_process(sonde, start_workload, tmp_path):
     (["--window", "steps:active=-1"], "try --window steps:wait=1,warmup=1,active=3,repeat=1"),
     (["--window", "nothing"], "--window takes flag:PATH"),
     (["--max-steps", "3"], "--max-steps needs windows"),
-    (["--window", "manual", "--step-on", "("], "is no extended regular expression"),
+    (["--window", "manual", "--step-on", "("], "is not an extended regular expression"),
     (["-a", "--window", "steps"], "windows by steps need a command"),
 ])
 def test_refused(sonde, options, sentence):

@@ -449,7 +449,7 @@ static void test_unknown_processes_are_refused(void **state)
 	struct errmsg err = {0};
 
 	assert_int_equal(address_spaces_add_process(fixture->spaces, PID, &err), -ESRCH);
-	assert_non_null(strstr(err.text, "is gone"));
+	assert_non_null(strstr(err.text, "has ended"));
 	assert_int_equal(address_spaces_add_tree(fixture->spaces, PID, &err), -ESRCH);
 }
 

@@ -191,7 +191,7 @@ static void check_no_capture(const char *bytes, size_t length, const char *why)
 	assert_int_equal(read_bytes(bytes, length, &text, &read, &err), -EBADMSG);
 	snprintf(expected, sizeof(expected),
 		"x.pftrace is not a sonde capture: at offset 0 %s; `sonde record -o FILE` makes "
-		"one, and of other tools traces of PyTorch's profiler (JSON) are read",
+		"one; traces of PyTorch's profiler (JSON) are read, too",
 		why);
 	assert_string_equal(err.text, expected);
 }

@@ -243,13 +243,13 @@ static void test_what_is_not_simulated(void **state _unused_)
 			word("pg_name", "default_pg")));
 	assert_fault(&group, ET_FAULT_GROUP, "\"default_pg\", and astra-sim wants a number");
 	add_node(&type, 1, 42, NONE, NULL);
-	assert_fault(&type, ET_FAULT_TYPE, "type 42");
+	assert_fault(&type, ET_FAULT_TYPE, "unknown type 42");
 	add_node(&metadata, 1, TYPE(METADATA_NODE), NONE, NULL);
-	assert_fault(&metadata, ET_FAULT_METADATA, "no list of groups");
+	assert_fault(&metadata, ET_FAULT_METADATA, "not a list of groups");
 	add_node(&bytes, 1, TYPE(COMP_NODE), NONE,
 		ATTRIBUTES(
 			word("op_schema", "\xff"), number("num_ops", 1), number("tensor_size", 1)));
-	assert_fault(&bytes, ET_FAULT_UTF8, "no UTF-8");
+	assert_fault(&bytes, ET_FAULT_UTF8, "not UTF-8");
 	add_node(&plain, 1, TYPE(COMP_NODE), NONE, ATTRIBUTES(number("num_ops", 1)));
 	assert_fault(&plain, ET_NOTE_NO_ARITHMETIC, "1 compute nodes");
 }

@@ -217,10 +217,10 @@ static void assert_damaged(const void *bytes, size_t length, const char *how)
 static void test_damage_is_told(void **state _unused_)
 {
 	assert_damaged("", 0, "is empty");
-	assert_damaged("\x02\x08\x01", 3, "no Chakra execution trace"); /* a node comes first */
-	assert_damaged("\x00\xff\xff\xff\xff\xff\xff", 7, "no 32-bit number");
+	assert_damaged("\x02\x08\x01", 3, "not a Chakra execution trace"); /* a node comes first */
+	assert_damaged("\x00\xff\xff\xff\xff\xff\xff", 7, "not a 32-bit number");
 	assert_damaged("\x00\xff\xff\xff\xff\x0f", 6, "more than 32 MB");
-	assert_damaged("\x00\x02\x0a\x00", 4, "no Chakra message");
+	assert_damaged("\x00\x02\x0a\x00", 4, "not a Chakra message");
 	assert_damaged("\x00\x05\x08", 3, "cut off in message 1, at byte 1");
 }
 

@@ -285,7 +285,7 @@ static void test_foreign_files_are_rejected(void **state)
 	assert_rejected("text, far longer than the header of an ELF file: sixty-four bytes", 65,
 		-ENOEXEC, "not an ELF file");
 	assert_rejected(&image, 10, -ENOEXEC, "shorter than an ELF header");
-	assert_rejected(&image, sizeof(image.header) + 10, -EINVAL, "cut short");
+	assert_rejected(&image, sizeof(image.header) + 10, -EINVAL, "truncated");
 	image.header.e_ident[EI_CLASS] = ELFCLASS32;
 	assert_rejected(&image, sizeof(image), -ENOEXEC, "32-bit");
 	image = make_image();

@@ -92,7 +92,7 @@ static void test_null_and_going_back_are_gaps(void **state _unused_)
 	assert_int_equal(replay->intervals.count, 4);
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(replay->intervals.items[i].gap, gaps[i]);
-	assert_non_null(strstr(replay->note.text, "less than the one before"));
+	assert_non_null(strstr(replay->note.text, "less than the previous one"));
 	energy_replay_free(replay);
 }
 
@@ -112,7 +112,7 @@ static void test_cut_off(void **state _unused_)
 
 static void test_faults_have_their_line(void **state _unused_)
 {
-	assert_refused("{\"traceEvents\":[]}\n", "line 1: this is no recording of energy");
+	assert_refused("{\"traceEvents\":[]}\n", "line 1: this is not a recording of energy");
 	assert_refused("[1,2]\n", "line 1");
 	assert_refused("{\"sonde_energy\":2,\"domains\":[]}\n", "use a newer sonde");
 	assert_refused("{\"sonde_energy\":1,\"domains\":[]}\n", "no domains");
@@ -170,8 +170,8 @@ static void test_domains_that_cannot_be(void **state _unused_)
 	assert_refused(DOMAIN("{\"name\":\"a\",\"part\":\"cpu\",\"quality\":\"counter\","
 			      "\"limit_w\":-1}"),
 		"limit_w is -1");
-	assert_refused(
-		DOMAIN("{\"name\":5,\"part\":\"cpu\",\"quality\":\"counter\"}"), "name is no text");
+	assert_refused(DOMAIN("{\"name\":5,\"part\":\"cpu\",\"quality\":\"counter\"}"),
+		"name is not text");
 }
 
 static void assert_no_model(const char *text, const char *reason)
@@ -203,7 +203,7 @@ static void test_model(void **state _unused_)
 	assert_false(model->domains[0].is_replayed);
 	assert_true(model->busy_w[0] == 6.5 && model->domains[0].idle_w == 12);
 	energy_replay_free(model);
-	assert_no_model("{\"sonde_energy\":1,\"domains\":[]}", "this is no model of energy");
+	assert_no_model("{\"sonde_energy\":1,\"domains\":[]}", "this is not a model of energy");
 	assert_no_model("{\"sonde_energy_model\":1,\"domains\":[{\"name\":\"a\",\"part\":\"cpu\","
 			"\"idle_w\":12,\"busy_w\":6.5}]}",
 		"line 1: a needs idle_w, busy_w and relative_error");

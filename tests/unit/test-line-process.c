@@ -222,7 +222,7 @@ static void test_file_takes_memory(void **state)
 /* Mapped by libdw, and cut: the child dies of it. */
 static void test_file_is_cut(void **state)
 {
-	check_bad_file(CONDUCT_IS_CUT, "the file was cut while it was read");
+	check_bad_file(CONDUCT_IS_CUT, "the file was truncated while it was read");
 }
 
 static void test_file_takes_time(void **state)

@@ -302,7 +302,7 @@ static void slips_are_named(void **state)
 	assert_refused("did you mean --help?", "--hlep");
 	assert_refused("has no option '--zzz'; 'sonde plain --help' lists them", "--zzz");
 	assert_refused("has no option '-x'", "-avx");
-	assert_refused("is no option of", "-\x01");
+	assert_refused("is not an option of", "-\x01");
 	assert_refused("--all takes no value", "--all=yes");
 	assert_refused("--output needs a value: write --output FILE", "--output");
 	assert_refused("-o needs a value: write -o FILE", "-ao");

@@ -426,7 +426,7 @@ static void test_refusals_say_why(void **state)
 	waitpid(gone, NULL, 0);
 	assert_int_equal(perf_sampler.open(&sampler, &options, &err), 0);
 	assert_int_equal(perf_sampler.follow(sampler, (uint32_t)gone, &err), -ESRCH);
-	assert_non_null(strstr(err.text, "gone"));
+	assert_non_null(strstr(err.text, "has ended"));
 	perf_sampler.close(sampler);
 	perf_sampler.close(NULL);
 }

@@ -152,7 +152,7 @@ static void test_patterns(void **state)
 
 	assert_int_equal(window_spec_check_pattern("^train|eval$", &err), 0);
 	assert_int_equal(window_spec_check_pattern("(", &err), -EINVAL);
-	assert_non_null(strstr(err.text, "no extended regular expression"));
+	assert_non_null(strstr(err.text, "not an extended regular expression"));
 	assert_int_equal(window_spec_check_pattern("", &err), -EINVAL);
 	memset(longer, 'a', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
@@ -411,7 +411,7 @@ static void test_flag_file(void **state)
 	snprintf(path, sizeof(path), "%s/on", deep);
 	assert_int_equal(window_flag_open(&flag, path, &note), 0);
 	assert_false(window_flag_is_up(flag, &note));
-	assert_non_null(strstr(note.text, "is not there yet"));
+	assert_non_null(strstr(note.text, "does not exist yet"));
 	note.text[0] = '\0';
 	/* Each folder on the way wakes us, and the flag at last. */
 	assert_int_equal(mkdir(sub, 0700), 0);

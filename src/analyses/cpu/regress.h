@@ -91,7 +91,7 @@ struct regress {
 
 struct regress_recording {
 	const struct model *model;
-	uint64_t samples; /* that the filters let through */
+	uint64_t samples; /* that pass the filters */
 	double period_s;  /* what each stands for; 0: unknown, CPU time is left out; or joules */
 	const struct span_energy *energy; /* NULL: time is compared; of all recordings or none */
 };

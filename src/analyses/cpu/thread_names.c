@@ -40,7 +40,7 @@ const char *thread_names_missing(const struct model *model)
 	if (!session->present || !session->cpu_count || *session->command_line ||
 		!has_nameless_python_thread(model))
 		return NULL;
-	return "Python threads are called as their process is where sonde attached to it: before "
-	       "3.14 CPython does not tell the system their names; sonde record -- COMMAND has "
-	       "them from the start.";
+	return "Python threads have the name of their process, because sonde attached to it: "
+	       "before 3.14 CPython does not pass thread names to the system. sonde record -- "
+	       "COMMAND has them from the start.";
 }

@@ -25,7 +25,7 @@ struct waiting_row {
 /* Who held Python's interpreter lock while another thread waited for it. */
 struct waiting_holder {
 	uint32_t waiter, holder; /* frames, as waiting_row.frame */
-	bool has_holder;         /* false: at the look no thread held it, or none that is known */
+	bool has_holder;         /* false: no known thread held it when sampled */
 	uint64_t time_ns;
 };
 

@@ -35,7 +35,7 @@ int communication_add_names(const char *expression, struct errmsg *err)
 	if (r) {
 		regerror(r, &user_names.expression, why, sizeof(why));
 		return errmsg_set(err, -EINVAL,
-			"--comm-kernels '%s' is no extended regular expression: %s", expression,
+			"--comm-kernels '%s' is not an extended regular expression: %s", expression,
 			why);
 	}
 	user_names.is_set = true;

@@ -39,7 +39,7 @@ int energy_rates_parse_price(struct energy_rates *rates, const char *text, struc
 	if (parse(text, units, &rates->price_per_kwh))
 		return 0;
 	return errmsg_set(err, -EINVAL,
-		"--price '%.64s' is no price of energy: give a number and /kWh or /MWh, such as "
+		"--price '%.64s' is not a price of energy: give a number and /kWh or /MWh, such as "
 		"0.25/kWh",
 		text);
 }
@@ -52,7 +52,8 @@ int energy_rates_parse_co2(struct energy_rates *rates, const char *text, struct 
 	if (parse(text, units, &rates->co2_g_per_kwh))
 		return 0;
 	return errmsg_set(err, -EINVAL,
-		"--co2 '%.64s' is no carbon intensity: give a number and g/kWh, kg/kWh or kg/MWh, "
+		"--co2 '%.64s' is not a carbon intensity: give a number and g/kWh, kg/kWh or "
+		"kg/MWh, "
 		"such as 400g/kWh",
 		text);
 }

@@ -25,7 +25,7 @@ struct joules joules_of_spans(
 	const struct span_energy *energy, const struct energy_span *spans, size_t count);
 /*
  * Of each row of the set, or of each group of rows: what all threads of its process did in its
- * spans; of several at once, once. `groups` says which group a row is in (NULL: each is its own);
+ * spans; overlapping ones once. `groups` says which group a row is in (NULL: each is its own);
  * `count` is how many groups there are, and results have room for. Returns 0 or -ENOMEM.
  */
 int joules_of_rows(const struct span_energy *energy, const struct span_set *set,

@@ -27,7 +27,7 @@ const char *inference_phase_name(enum inference_phase phase);
 struct phase_row {
 	uint64_t count; /* times that there was such a phase; 0: none */
 	uint64_t total_ns;
-	uint64_t covered_ns; /* of several at once, once */
+	uint64_t covered_ns; /* overlapping ones once */
 	uint64_t tokens;     /* prefill: computed ones of prompts; decode: output */
 	bool tokens_known;
 	struct span_cost cost;

@@ -168,8 +168,8 @@ static int choose_labels(struct table *table, const struct runs *runs,
 
 		if (!isnan(labels[i]) && !useful)
 			return errmsg_set(err, -EINVAL,
-				"nothing can be predicted from %s: the runs do not all say it, or "
-				"all say the same",
+				"nothing can be predicted from %s: some runs lack it, or all "
+				"have the same value",
 				run_label_name((enum run_label)i));
 		if (!isnan(labels[i]))
 			table->labels[table->columns++] = (enum run_label)i;
@@ -258,13 +258,13 @@ int runs_predict(const struct runs *runs, enum run_figure figure,
 
 	if (runs->items.count < RUN_PREDICTION_MIN)
 		return errmsg_set(err, -EINVAL,
-			"a prediction needs %d runs at least, and there are %zu: give more "
+			"a prediction needs at least %d runs, and there are %zu: give more "
 			"captures",
 			RUN_PREDICTION_MIN, runs->items.count);
 	array_foreach (&runs->items, run) {
 		if (!(run->figures[figure] > 0))
 			return errmsg_set(err, -EINVAL,
-				"%s cannot be predicted: it is not known of %s",
+				"%s cannot be predicted: it is not known for %s",
 				run_figure_name(figure), run->capture);
 	}
 	r = choose_labels(&table, runs, labels, err);

@@ -19,7 +19,7 @@ struct trace_memory_op {
 	uint32_t name;        /* string; 0: outside of operators */
 	uint64_t allocations; /* given out */
 	uint64_t bytes;       /* given out */
-	int64_t kept;         /* what its calls gave out and did not take back; may be negative */
+	int64_t kept;         /* what its calls allocated and did not release; may be negative */
 };
 
 struct trace_memory_device {

@@ -25,7 +25,7 @@ struct expert_layer {
 	uint32_t experts, top_k;
 	uint64_t calls, tokens;
 	uint64_t outside;    /* ids that are of no expert */
-	uint64_t lost_calls; /* counted, and not read */
+	uint64_t lost_calls; /* counted, but not read */
 	bool captured;       /* it is part of a CUDA graph, whose replays were not counted */
 	bool pairs_left_out;
 	size_t first_count;                   /* counts.items[first_count + expert] */

@@ -71,7 +71,7 @@ static int read_frame(struct reader *reader, struct pb_cursor *cursor, struct pb
 	if (pb_read_varint(&start, &length) < 0)
 		return left <= PB_MAX_VARINT
 			       ? 0
-			       : reader_corrupt(reader, "a packet's length is no number");
+			       : reader_corrupt(reader, "a packet's length is not a number");
 	if (length > PACKET_MAX)
 		return reader_corrupt(reader, "a packet claims to be larger than 64 MiB");
 	left = (size_t)(start.end - start.at);
@@ -266,8 +266,8 @@ static int explain(const struct reader *reader, int error, struct errmsg *err)
 
 	if (error == -EBADMSG && !reader->is_trace)
 		return errmsg_set(err, error,
-			"%s is not a sonde capture: at offset 0 %s; `sonde record -o FILE` makes "
-			"one, and of other tools traces of PyTorch's profiler (JSON) are read",
+			"%s is not a sonde capture: at offset 0 %s; `sonde record -o FILE` "
+			"makes one; traces of PyTorch's profiler (JSON) are read, too",
 			reader->name, reader->cause ? reader->cause : "there is no packet");
 	if (error == -EBADMSG)
 		return errmsg_set(err, error,
@@ -320,8 +320,8 @@ static int open_capture(const char *path, uint64_t *ret_bytes, struct errmsg *er
 
 	if (fd < 0 && errno == EACCES)
 		return errmsg_set(err, -EACCES,
-			"cannot read %s: Permission denied; captures are private to who recorded "
-			"them: use sudo, or record with --group GROUP",
+			"cannot read %s: Permission denied; a capture is private to the user "
+			"who recorded it: use sudo, or record with --group GROUP",
 			path);
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return errmsg_set(err, -errno, "cannot read %s: %s", path, strerror(errno));

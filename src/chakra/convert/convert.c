@@ -331,8 +331,8 @@ static int look_for_cycles(struct converter *converter, struct errmsg *err)
 	converter->result->cut_deps = cycles.cut;
 	if (r == 0 && cycles.count > 0 && !converter->options.break_cycles)
 		r = errmsg_set(err, -ELOOP,
-			"%llu nodes of %s wait for themselves, such as %s: no simulator gets past "
-			"them; --break-cycles takes out the dependencies on what began later",
+			"%llu nodes of %s wait for themselves, such as %s: no simulator can run "
+			"them; --break-cycles removes the dependencies on nodes that began later",
 			(unsigned long long)cycles.nodes, converter->trace->path,
 			strbuf_cstr(&cycles.path));
 	strbuf_done(&cycles.path);

@@ -167,7 +167,7 @@ static void check_metadata(struct et_check *check, const et_node *node, struct e
 		good = json_piece_find(group, "pg_name", &name);
 	if (!good)
 		et_check_add(check, ET_FAULT_METADATA,
-			"%s is a process group, and its input is no list of groups",
+			"%s is a process group, and its input is not a list of groups",
 			label_of(node, place).text);
 }
 
@@ -203,7 +203,7 @@ static void check_texts(struct et_check *check, const et_node *node, struct et_p
 	}
 	if (!good)
 		et_check_add(check, ET_FAULT_UTF8,
-			"node %llu at byte %llu has text that is no UTF-8: protobuf refuses it",
+			"node %llu at byte %llu has text that is not UTF-8: protobuf refuses it",
 			(unsigned long long)node->id, (unsigned long long)place.offset);
 }
 
@@ -232,7 +232,7 @@ static void check_type(struct et_check *check, const et_node *node, struct et_pl
 			check->without_arithmetic++;
 		break;
 	default:
-		et_check_add(check, ET_FAULT_TYPE, "%s has the type %d, which is none",
+		et_check_add(check, ET_FAULT_TYPE, "%s has the unknown type %d",
 			label_of(node, place).text, (int)node->type);
 	}
 }
@@ -243,7 +243,7 @@ static void check_node(const et_node *node, struct et_place place, void *context
 
 	if (place.length == 0)
 		et_check_add(check, ET_FAULT_EMPTY,
-			"the message at byte %llu is empty: readers in Python take it for the end",
+			"the message at byte %llu is empty: readers in Python stop there",
 			(unsigned long long)place.offset);
 	check_type(check, node, place);
 	check_texts(check, node, place);

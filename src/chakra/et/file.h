@@ -55,7 +55,7 @@ struct et_reader;
 /* Where a message lies, in the bytes of the file as it is when not compressed. */
 struct et_place {
 	uint64_t offset;
-	uint32_t length; /* without the varint; 0: readers in Python take it for the end */
+	uint32_t length; /* without the varint; 0: readers in Python stop there */
 };
 
 /* Reads the metadata. Returns 0 or a negative errno with a sentence. */

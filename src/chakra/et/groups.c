@@ -143,7 +143,7 @@ static void check_members(struct et_check *check, const struct et_group *group,
 			name, ranks, (long long)check->table->rank);
 	if (missing.length > 0)
 		et_check_add(check, ET_NOTE_RANKS,
-			"of process group \"%.60s\", these ranks have no file here:%.200s", name,
+			"these ranks of process group \"%.60s\" have no file here:%.200s", name,
 			strbuf_cstr(&missing));
 }
 

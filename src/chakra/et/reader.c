@@ -150,7 +150,7 @@ static int read_length(struct et_reader *reader, uint32_t *ret_length, struct er
 		if (r == 0)
 			return damaged(reader, err, "the file is cut off");
 		if (i == MAX_VARINT)
-			return damaged(reader, err, "the length is no 32-bit number");
+			return damaged(reader, err, "the length is not a 32-bit number");
 		length |= (uint64_t)(*reader->at & 0x7f) << (7 * i);
 		reader->offset++;
 		if (!(*reader->at++ & 0x80))
@@ -184,7 +184,7 @@ static int read_message(struct et_reader *reader, const ProtobufCMessageDescript
 	message = protobuf_c_message_unpack(descriptor, &arena->allocator, length, reader->at);
 	if (!message)
 		return arena->is_full ? damaged(reader, err, "there are too many small parts")
-				      : damaged(reader, err, "the bytes are no Chakra message");
+				      : damaged(reader, err, "the bytes are not a Chakra message");
 	reader->at += length;
 	reader->offset += length;
 	reader->messages++;
@@ -217,7 +217,8 @@ static int read_metadata(struct et_reader *reader, struct errmsg *err)
 			reader->name);
 	if (r == -EBADMSG)
 		return errmsg_set(err, r,
-			"%s is no Chakra execution trace, or is cut off in its first message: name "
+			"%s is not a Chakra execution trace, or is cut off in its first message: "
+			"name "
 			"a file of sonde chakra convert or chakra_converter",
 			reader->name);
 	reader->metadata = metadata;

@@ -27,7 +27,7 @@ int link_check_process(const struct link *link, struct errmsg *err)
 		return 0;
 	return errmsg_set(err, -ENODATA,
 		"%s is of process %" PRIu64 ", but the operators in %s are of process %" PRId64
-		": they are of different runs or ranks; --any-process links them all the same",
+		": they are of different runs or ranks; --any-process links them anyway",
 		link->host->path, link->host->pid, link->device->path, other->pid);
 }
 
@@ -109,6 +109,6 @@ int link_check_matched(const struct link *link, struct errmsg *err)
 		"%s and %s are of different runs, or one is damaged or cut off: only %" PRIu64
 		" of %" PRIu64 " operators are in the other trace, which has %" PRIu64
 		"; pass the observer to the profiler that writes the other file, and let both "
-		"write to the end",
+		"finish writing",
 		link->host->path, link->device->path, matched, common, operators);
 }

@@ -28,11 +28,11 @@ const struct command chakra_command = {
 	.summary = "link, convert and check MLCommons Chakra execution traces",
 	.usage = "COMMAND [options]",
 	.description =
-		"Makes Chakra execution traces, which simulators replay, of what PyTorch writes: "
-		"an "
-		"execution trace (torch.profiler.ExecutionTraceObserver) says which operator "
-		"called which, Kineto's trace of the same run says when they ran and what the "
-		"device did. `link` joins the two, `convert` makes a Chakra trace of the result.",
+		"Makes Chakra execution traces, which simulators replay, from two files of "
+		"PyTorch: an execution trace (torch.profiler.ExecutionTraceObserver) says which "
+		"operator called which, Kineto's trace of the same run says when they ran and "
+		"what the device did. `link` joins the two, `convert` makes a Chakra trace of "
+		"the result.",
 	.examples = "sonde chakra link --rank 0 --chakra-host-trace et.json "
 		    "--chakra-device-trace kineto.json --output-file linked.json\n"
 		    "    The operators with their times, and device work under those that "

@@ -144,7 +144,7 @@ static int check_arguments(bool is_folder, struct errmsg *err)
 			arguments.input ? "--output" : "--input");
 	if (is_folder && arguments.rank != UINT64_MAX)
 		return errmsg_set(err, -EINVAL,
-			"--rank is for one file: in the folder %s the files' names tell it",
+			"--rank is for one file: in the folder %s the files' names give the rank",
 			arguments.input);
 	return 0;
 }
@@ -168,7 +168,7 @@ static const struct option convert_options[] = {
 		.type = OPTION_STRING,
 		.argument = "FILE",
 		.help = "A linked execution trace (JSON, plain or compressed), or a folder with "
-			"one for each rank, which are converted side by side.",
+			"one for each rank, which are converted in parallel.",
 		.value = (void *)&arguments.input},
 	{.long_name = "output",
 		.type = OPTION_STRING,
@@ -186,8 +186,8 @@ static const struct option convert_options[] = {
 		.maximum = 4294967295.0},
 	{.long_name = "break-cycles",
 		.type = OPTION_FLAG,
-		.help = "Where nodes wait for themselves, take out the dependencies on what began "
-			"later, and say how many.",
+		.help = "If nodes wait for each other, remove the dependencies on nodes that "
+			"began later, and say how many.",
 		.value = &arguments.break_cycles},
 	{.long_name = "no-memory-nodes",
 		.type = OPTION_FLAG,
@@ -197,11 +197,11 @@ static const struct option convert_options[] = {
 	{.long_name = "log-filename",
 		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "Write what is said here, too.",
+		.help = "Write the messages to this file, too.",
 		.value = (void *)&arguments.log},
 	{.long_name = "compat",
 		.type = OPTION_FLAG,
-		.help = "Exactly what chakra_converter 1.0.0 makes of it, with its faults.",
+		.help = "Write exactly what chakra_converter 1.0.0 writes, including its faults.",
 		.value = &arguments.compat},
 	{0},
 };
@@ -211,10 +211,10 @@ const struct command chakra_convert_command = {
 	.summary = "make a Chakra execution trace of a linked one",
 	.usage = "[options] --input FILE --output FILE",
 	.description =
-		"Writes the protobuf that simulators read: a node for each operator and each piece "
-		"of device work, with its times, what it waits for, what it computes, moves or "
-		"communicates. What could not be found out is counted and said. `sonde chakra "
-		"check` proves that a simulator can run the result.",
+		"Writes the protobuf that simulators read: a node for each operator and each "
+		"piece of device work, with its times, its dependencies, and how much it "
+		"computes, moves or communicates. What could not be determined is counted and "
+		"reported. `sonde chakra check` proves that a simulator can run the result.",
 	.examples = "sonde chakra convert --input linked.json --output model.0.et\n"
 		    "    One rank.\n"
 		    "sonde chakra convert --input linked/ --output chakra/\n"

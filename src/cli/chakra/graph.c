@@ -46,8 +46,7 @@ static void say_written(const struct chakra_graph_result *result)
 		chakra_say("wrote %s: %s nodes, %s dependencies", arguments.output,
 			strbuf_cstr(&nodes), strbuf_cstr(&edges));
 	if (result->missing)
-		chakra_note("%s dependencies left out, on nodes that are not there",
-			strbuf_cstr(&missing));
+		chakra_note("%s dependencies on missing nodes left out", strbuf_cstr(&missing));
 }
 
 static int run_graph(int count _unused_, char **positional)
@@ -83,13 +82,14 @@ static const struct option graph_options[] = {
 	{.long_name = "around",
 		.type = OPTION_U64,
 		.argument = "ID",
-		.help = "Only this node and those near to it: thousands of nodes cannot be drawn.",
+		.help = "Only this node and its neighbours: thousands of nodes cannot be drawn.",
 		.value = &arguments.around,
 		.maximum = 1.8e19},
 	{.long_name = "hops",
 		.type = OPTION_U64,
 		.argument = "N",
-		.help = "How near: so many dependencies away, either way. Default: 3.",
+		.help = "Neighbours up to this many dependencies away, in both directions. "
+			"Default: 3.",
 		.value = &arguments.hops,
 		.minimum = 0,
 		.maximum = 100},
@@ -101,10 +101,10 @@ const struct command chakra_graph_command = {
 	.summary = "write a Chakra execution trace as a graph to draw",
 	.usage = "[-f dot|graphml] [--around ID [--hops N]] [-o FILE] TRACE.et",
 	.description =
-		"Each node with its name, id, type and duration; edges lead from a dependency to "
-		"what waits for it, those of control dashed in dot, and named \"control\" or "
-		"\"data\" in GraphML. Takes the place of chakra_visualizer; for PDF, SVG and "
-		"PNG, Graphviz draws the dot file.",
+		"Each node with its name, id, type and duration; edges lead from a dependency "
+		"to what waits for it, those of control dashed in dot, and named \"control\" or "
+		"\"data\" in GraphML. Replaces chakra_visualizer; for PDF, SVG and PNG, "
+		"Graphviz draws the dot file.",
 	.examples = "sonde chakra graph --around 1042 -o near.dot model.0.et && dot -Tsvg near.dot "
 		    "-o near.svg\n"
 		    "    What node 1042 waits for, and what waits for it.",

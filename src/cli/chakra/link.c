@@ -181,7 +181,7 @@ static void say_damage(const struct job *job)
 			    "work with it is that of the last",
 			job->repeated_correlations, job->device);
 	if (job->is_cut)
-		chakra_note("a file is cut off: what came after is missing");
+		chakra_note("a file is cut off: its end is missing");
 	if (job->is_other_rank)
 		chakra_note("--rank is %" PRIu64 ", but %s says that it is of rank %u", job->rank,
 			job->device, job->device_rank);
@@ -407,7 +407,7 @@ static const struct option link_options[] = {
 	{.long_name = "rank",
 		.type = OPTION_U64,
 		.argument = "N",
-		.help = "The rank that the traces are of; a trace that says another one is told.",
+		.help = "The rank of the traces; a trace with another rank is reported.",
 		.value = &arguments.rank},
 	{.long_name = "chakra-host-trace",
 		.type = OPTION_STRING,
@@ -429,19 +429,21 @@ static const struct option link_options[] = {
 	{.long_name = "format",
 		.type = OPTION_CHOICE,
 		.argument = "FORMAT",
-		.help = "json, a linked trace, or et, the Chakra trace that `sonde chakra convert` "
-			"makes of it. Default: et for names that end in .et, else json.",
+		.help = "json, a linked trace, or et, the Chakra trace that `sonde chakra "
+			"convert` makes of it. Default: et for names that end in .et, otherwise "
+			"json.",
 		.value = (void *)&arguments.format,
 		.choices = formats},
 	{.long_name = "log-level",
 		.type = OPTION_STRING,
 		.argument = "LEVEL",
-		.help = "INFO, the default, says results and notes; WARNING notes alone; ERROR "
-			"only what fails. DEBUG and CRITICAL are the same as INFO and ERROR.",
+		.help = "INFO, the default, prints results and notes; WARNING only notes; ERROR "
+			"only failures. DEBUG and CRITICAL are the same as INFO and ERROR.",
 		.value = (void *)&arguments.level},
 	{.long_name = "compat",
 		.type = OPTION_FLAG,
-		.help = "Do as chakra_trace_link does, and chakra_converter, with their faults.",
+		.help = "Write what chakra_trace_link and chakra_converter write, including their "
+			"faults.",
 		.value = &arguments.compat},
 	{.long_name = "any-process",
 		.type = OPTION_FLAG,
@@ -455,16 +457,16 @@ const struct command chakra_link_command = {
 	.summary = "join an execution trace and Kineto's trace of the same run",
 	.usage = "[--rank N] --chakra-host-trace ET --chakra-device-trace KINETO --output-file OUT",
 	.description =
-		"Gives the operators of the execution trace their times, and puts nodes of device "
-		"work under the operators that launched them: kernels, copies, fills, and all that "
-		"a graph runs. Operators are matched by the id of their record function; where "
-		"Kineto's trace has none, by External id, when it is one number more for all; else "
-		"by names along the call tree. What was matched by which rule, and what was left "
-		"out and why, is said in the end. Nothing matched is an error.\n\n"
-		"The result is JSON, for `sonde chakra convert`; chakra_converter reads it, too. "
-		"Of two folders, the files of one rank belong together; they are linked in "
-		"parallel, and OUT is a folder. One folder may hold both: each option takes the "
-		"files of its kind.",
+		"Gives the operators of the execution trace their times, and puts nodes of "
+		"device work under the operators that launched them: kernels, copies, fills, "
+		"and everything that a graph runs. Operators are matched by the id of their "
+		"record function. If Kineto's trace has none, they are matched by External id "
+		"with a constant offset, or by names along the call tree. The output says how "
+		"many were matched by which rule, and what was left out and why. Nothing "
+		"matched is an error.\n\nThe result is JSON, for `sonde chakra convert`; "
+		"chakra_converter reads it, too. Of two folders, the files of one rank belong "
+		"together; they are linked in parallel, and OUT is a folder. One folder may "
+		"hold both: each option takes the files of its kind.",
 	.examples =
 		"sonde chakra link --rank 0 --chakra-host-trace et_0.json --chakra-device-trace "
 		"kineto_0.json.gz --output-file linked_0.json\n    One rank.\n"

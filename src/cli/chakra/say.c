@@ -65,7 +65,7 @@ int chakra_log_close(int status)
 	is_whole = !ferror(log);
 	if (fclose(log) == 0 && is_whole)
 		return status;
-	errmsg_set(&err, -EIO, "the log %s is not whole: %s", speech.path, strerror(errno));
+	errmsg_set(&err, -EIO, "the log %s is incomplete: %s", speech.path, strerror(errno));
 	return fail(&err);
 }
 

@@ -83,14 +83,13 @@ void chakra_say_converted(const char *input, const char *output,
 		chakra_note("%s is cut off: its last nodes are missing", input);
 	if (result->device_nodes == 0)
 		chakra_note("no device work: link with a device trace first, unless the program "
-			    "used the CPU alone");
-	note(result->repeated_ids, "nodes left out, whose id another node has");
-	note(result->missing_deps, "dependencies left out, on nodes that are not there");
-	note(result->late_deps, "dependencies left out, on what began later");
+			    "used only the CPU");
+	note(result->repeated_ids, "nodes with the id of another node left out");
+	note(result->missing_deps, "dependencies on missing nodes left out");
+	note(result->late_deps, "dependencies on nodes that began later left out");
 	note(result->without_time, "nodes without times: nothing matched them in the device trace");
-	note(result->unknown_collectives,
-		"communicate, and nothing says how: they are compute nodes");
-	note(result->without_bytes, "communicate, and nothing says how much");
-	note(result->without_peer, "sends and receives, and nothing says with whom");
-	note(result->cut_deps, "dependencies taken out that closed a circle");
+	note(result->unknown_collectives, "communicate in an unknown way: they are compute nodes");
+	note(result->without_bytes, "communicate an unknown amount");
+	note(result->without_peer, "sends and receives without a known peer");
+	note(result->cut_deps, "dependencies removed to break cycles");
 }

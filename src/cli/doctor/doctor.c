@@ -312,15 +312,13 @@ static const struct option doctor_options[] = {
 
 const struct command doctor_command = {
 	.name = "doctor",
-	.summary = "say what can be measured on this machine, and how to get the rest",
+	.summary = "show what can be measured on this machine, and how to enable the rest",
 	.usage = "[--json]",
-	.description = "Tries everything that recording needs: loads a BPF program, makes its "
-		       "maps, opens the events, reads "
-		       "the kernel's symbols. For each source it says whether it works, works "
-		       "partly or not, why, and the "
-		       "command that fixes it.\n"
-		       "\n"
-		       "The exit status is 0 when CPU samples can be taken in some way, else 1.",
+	.description = "Tests everything that a recording needs: loads a BPF program, makes its "
+		       "maps, opens the events, reads the kernel's symbols. For each source it "
+		       "says whether it works, works partly or does not work, why, and the "
+		       "command that fixes it.\n\nThe exit status is 0 if CPU samples can be "
+		       "taken in some way, otherwise 1.",
 	.examples = "sonde doctor\n"
 		    "    before the first recording, or when one failed\n"
 		    "sonde doctor --json | jq '.sources[] | {name, status}'\n"

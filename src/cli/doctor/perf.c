@@ -93,15 +93,15 @@ void doctor_probe_perf_own(struct doctor_result *ret_result)
 	_cleanup_close_ int with_kernel = open_own_clock(false), user_only = -1;
 
 	if (with_kernel >= 0) {
-		doctor_works(ret_result, "user and kernel stacks of one's own processes");
+		doctor_works(ret_result, "user and kernel stacks of your own processes");
 		return;
 	}
 	user_only = open_own_clock(true);
 	if (user_only < 0)
-		refuse(ret_result, "sampling one's own processes", user_only);
+		refuse(ret_result, "sampling your own processes", user_only);
 	else
 		doctor_partly(ret_result, "sudo sysctl kernel.perf_event_paranoid=1",
-			"only user stacks of one's own processes: kernel.perf_event_paranoid is "
+			"only user stacks of your own processes: kernel.perf_event_paranoid is "
 			"%ld, kernel "
 			"stacks need 1 or less",
 			doctor_sysctl("perf_event_paranoid"));
@@ -114,7 +114,7 @@ void doctor_probe_perf_buffer(struct doctor_result *ret_result)
 	void *buffer;
 
 	if (fd < 0) {
-		refuse(ret_result, "sampling one's own processes", fd);
+		refuse(ret_result, "sampling your own processes", fd);
 		return;
 	}
 	buffer = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -180,7 +180,7 @@ static void probe_sideband(struct doctor_result *ret_result, bool all_processes)
 			"CAP_PERFMON is missing)",
 			strerror(-without_ids), doctor_sysctl("perf_event_paranoid"));
 	else
-		refuse(ret_result, "watching one's own processes", without_ids);
+		refuse(ret_result, "watching your own processes", without_ids);
 }
 
 void doctor_probe_sideband(struct doctor_result *ret_result)

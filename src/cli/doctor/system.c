@@ -122,7 +122,7 @@ void doctor_probe_kernel_release(struct doctor_result *ret_result)
 
 	uname(&name);
 	if (sscanf(name.release, "%3u.%3u", &major, &minor) != 2)
-		doctor_partly(ret_result, "", "release %s is of an unknown form", name.release);
+		doctor_partly(ret_result, "", "release %s has an unknown form", name.release);
 	else if (major < 5 || (major == 5 && minor < 17))
 		doctor_no(ret_result, "run a kernel of release 5.17 or later",
 			"release %s; BPF sampling needs 5.17", name.release);
@@ -296,7 +296,7 @@ void doctor_probe_capabilities(struct doctor_result *ret_result)
 	if (*missing)
 		doctor_partly(ret_result, doctor_privilege_fix(), "missing: %s", missing);
 	else
-		doctor_works(ret_result, "all that sonde uses");
+		doctor_works(ret_result, "everything that sonde uses");
 }
 
 static bool is_mounted(const char *path, unsigned long magic)

@@ -83,7 +83,7 @@ static int parse_scope(bool with_command, enum session_scope *ret_scope, struct 
 			"them");
 	if ((record_gpu_only || record_launch_only) && !with_command)
 		return errmsg_set(err, -EINVAL,
-			"%s records device work, and that of a command only: give one after --",
+			"%s records device work, which works only for a command: give one after --",
 			record_gpu_only ? "--gpu-only" : "--launch-only");
 	if (record_launch_only && record_launch_stacks[0] == 'o')
 		return errmsg_set(err, -EINVAL,
@@ -245,13 +245,13 @@ static const struct option record_options[] = {
 		.type = OPTION_STRING,
 		.argument = "FILE",
 		.help = "Write the capture here. Default: " DEFAULT_OUTPUT
-			", keeping the one before as " DEFAULT_OUTPUT ".old.",
+			", keeping the previous one as " DEFAULT_OUTPUT ".old.",
 		.value = &record_output},
 	{.short_name = 'F',
 		.long_name = "frequency",
 		.type = OPTION_U64,
 		.argument = "HZ",
-		.help = "Samples per second and CPU. Default: 99, and 999 in windows of steps and "
+		.help = "Samples per second and CPU. Default: 99; 999 in windows of steps and "
 			"calls, which are short.",
 		.value = &record_frequency_hz,
 		.minimum = 1,
@@ -259,9 +259,9 @@ static const struct option record_options[] = {
 	{.long_name = "wait",
 		.type = OPTION_CHOICE,
 		.argument = "HOW",
-		.help = "Record threads that wait, too: sample looks at each 10 times a second; "
-			"exact measures every wait, which costs more the more often threads wait; "
-			"off. Default: sample with a command, else off.",
+		.help = "Also record threads that wait. sample: sample each of them 10 times a "
+			"second; exact: measure every wait, which costs more the more often "
+			"threads wait; off. Default: sample with a command, otherwise off.",
 		.value = (void *)&record_wait,
 		.choices = record_waits},
 	{.long_name = "wait-min",
@@ -275,19 +275,19 @@ static const struct option record_options[] = {
 	{.long_name = "launch-stacks",
 		.type = OPTION_CHOICE,
 		.argument = "HOW",
-		.help = "Stacks of the calls that give work to a device: bpf takes them "
-			"in the kernel; inprocess: programs copy them, which needs no privileges; "
-			"off: device work without stacks; auto: bpf where it can run, else "
-			"inprocess. Default: auto.",
+		.help = "Stacks of the calls that give work to a device. bpf: the kernel "
+			"unwinds them; inprocess: programs copy them, which needs no "
+			"privileges; off: device work without stacks; auto: bpf where it can "
+			"run, otherwise inprocess. Default: auto.",
 		.value = (void *)&record_launch_stacks,
 		.choices = record_launches,
 		.group = "Device work"},
 	{.long_name = "launch-memo",
 		.type = OPTION_CHOICE,
 		.argument = "HOW",
-		.help = "on: a launch that comes the same way as an earlier one has that one's "
-			"stack, and one in 64 of them is taken all the same, so that the report "
-			"says how often that was wrong; off: every stack is taken. Default: on.",
+		.help = "on: a launch on the same path as an earlier one reuses its stack; one "
+			"in 64 of them is taken anyway, so the report can say how often the "
+			"reused stack was wrong; off: every stack is taken. Default: on.",
 		.value = (void *)&record_launch_memo,
 		.choices = record_memos,
 		.group = "Device work"},
@@ -298,13 +298,13 @@ static const struct option record_options[] = {
 		.group = "Device work"},
 	{.long_name = "gpu-only",
 		.type = OPTION_FLAG,
-		.help = "Device work with the stacks of its launches alone: threads are not "
+		.help = "Only device work with the stacks of its launches: threads are not "
 			"sampled.",
 		.value = &record_gpu_only,
 		.group = "Device work"},
 	{.long_name = "launch-only",
 		.type = OPTION_FLAG,
-		.help = "Launches with their stacks and correlation ids alone: devices are not "
+		.help = "Only launches with their stacks and correlation ids: devices are not "
 			"asked for times. Shows what recording stacks costs and misses.",
 		.value = &record_launch_only,
 		.group = "Device work"},
@@ -320,42 +320,42 @@ static const struct option record_options[] = {
 	{.long_name = "hooks",
 		.type = OPTION_STRING,
 		.argument = "LIST",
-		.help = "What Python programs do in these packages is recorded with no change to "
-			"them: torch, transformers, vllm, several with commas between them; auto: "
-			"those that they import; none. transformers:LEVEL also says what models do "
-			"that generate() is called on: LEVEL is step, layer, component or stats; "
+		.help = "Record what Python programs do in these packages, without changing "
+			"them: torch, transformers, vllm, separated by commas; auto: those that "
+			"they import; none. transformers:LEVEL also records what models do on "
+			"which generate() is called: LEVEL is step, layer, component or stats; "
 			"with :every=N in one forward pass in N. Default: auto.",
 		.value = &record_hooks,
 		.group = "Python"},
 	{.long_name = "energy",
 		.type = OPTION_STRING,
 		.argument = "SOURCES",
-		.help = "What is asked for power and energy: auto: every source that there is; "
-			"off; or some of perf, powercap, nvml, hwmon, battery, with commas between "
-			"them, and replay:FILE, a recording of energy, as the last. `sonde doctor` "
-			"shows what there is. Default: auto.",
+		.help = "Sources of power and energy. auto: every available one; off; or some "
+			"of perf, powercap, nvml, hwmon, battery, separated by commas, and "
+			"replay:FILE, a recording of energy, as the last one. `sonde doctor` "
+			"shows which are available. Default: auto.",
 		.value = (void *)&record_energy,
 		.group = "Energy"},
 	{.long_name = "energy-model",
 		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "Estimate energy by a model that was calibrated for this machine: see "
-			"docs/energy.md. Estimates have fields of their own (est_energy_j), and "
-			"are never added to what was measured.",
+		.help = "Estimate energy with a model that was calibrated for this machine: see "
+			"docs/energy.md. Estimates have their own fields (est_energy_j), and "
+			"are never added to measured energy.",
 		.value = &record_energy_model,
 		.group = "Energy"},
 	{.long_name = "require-energy",
 		.type = OPTION_STRING,
 		.argument = "PARTS",
-		.help = "Start nothing unless the energy of these can be measured: cpu, gpu, dram, "
-			"platform, several with commas between them.",
+		.help = "Start only if the energy of these can be measured: cpu, gpu, dram, "
+			"platform, separated by commas.",
 		.value = &record_require_energy,
 		.group = "Energy"},
 	{.long_name = "energy-baseline",
 		.type = OPTION_DOUBLE,
 		.argument = "SECONDS",
-		.help = "Measure the machine at rest for so long before the command starts: that "
-			"share of the energy is then kept apart.",
+		.help = "Measure the idle machine for this time before the command starts: the "
+			"idle share of the energy is then reported separately.",
 		.value = &record_energy_baseline_s,
 		.minimum = 0,
 		.maximum = 3600,
@@ -364,8 +364,8 @@ static const struct option record_options[] = {
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,
 		.argument = "SECONDS",
-		.help = "Stop recording after this time. A command runs on, and sonde waits for "
-			"it.",
+		.help = "Stop recording after this time. A command keeps running, and sonde "
+			"waits for it.",
 		.value = &record_duration_s,
 		.minimum = 0,
 		.maximum = 1e6},
@@ -381,8 +381,8 @@ static const struct option record_options[] = {
 		.choices = record_modes},
 	{.long_name = "split",
 		.type = OPTION_FLAG,
-		.help = "Write each window to a capture of its own, FILE.w1.pftrace and so on, in "
-			"place of one of all of them.",
+		.help = "Write each window to its own capture, FILE.w1.pftrace and so on, "
+			"instead of one capture of all of them.",
 		.value = &record_split},
 	{.long_name = "group",
 		.type = OPTION_STRING,
@@ -417,20 +417,20 @@ const struct command record_command = {
 	.summary = "sample a command, a process or the whole machine into a capture",
 	.usage = "[options] [-- COMMAND [ARGUMENT…]]",
 	.description =
-		"Samples every thread of a process and of its children, whatever they execute, "
-		"with user and kernel stacks. Programs need no frame pointers and no change. "
-		"Threads that wait are looked at too (--wait). Then prints an account: samples, "
-		"losses, and what "
-		"recording cost. The capture is a Perfetto trace: `sonde report` answers from it, "
-		"and it opens in the Perfetto UI.\n\n"
-		"The exit status is the command's own. ^C goes to the command as ever; when the "
-		"command ends, the capture is finished. A second ^C finishes the capture at once. "
-		"With -p and -a, ^C ends the recording and leaves the processes alone.",
+		"Samples every thread of a process and of its children, also after they execute "
+		"other programs, with user and kernel stacks. Programs need no frame pointers "
+		"and no change. Threads that wait are sampled, too (--wait). At the end it "
+		"prints an account: samples, losses, and what recording cost. The capture is a "
+		"Perfetto trace: `sonde report` reads it, and it opens in the Perfetto "
+		"UI.\n\nThe exit status is the command's own. Ctrl-C still goes to the command; "
+		"the capture is finished when the command ends. A second Ctrl-C finishes the "
+		"capture at once. With -p and -a, Ctrl-C ends the recording and the processes "
+		"keep running.",
 	.examples = "sonde record -- python3 train.py\n    Record a training run.\n"
 		    "sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in "
 		    "detail.\n"
 		    "sonde record --window steps:wait=2,warmup=1,active=5 -- python3 train.py\n    "
-		    "Five steps of a training run, of its own step().\n"
+		    "Five steps of a training run.\n"
 		    "sudo sonde record -a -d 5 -o machine.pftrace\n    Five seconds of everything.",
 	.options = record_options,
 	.maximum_arguments = -1,

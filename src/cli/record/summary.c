@@ -157,7 +157,7 @@ static void print_waiting(const struct capture_stats *stats, bool exact)
 	format_duration(&text, stats->waited_ns);
 	strbuf_add(&text, " of all threads together");
 	if (stats->wait_run_time_ns) {
-		strbuf_add(&text, exact ? "; measuring it took " : "; looking at them took ");
+		strbuf_add(&text, exact ? "; measuring it took " : "; sampling them took ");
 		format_duration(&text, stats->wait_run_time_ns);
 		strbuf_add(&text, " in the kernel");
 	}
@@ -263,7 +263,7 @@ static void print_next(const struct session_result *result, const struct session
 	bool is_shared = options->how.access == OUTPUT_GROUP;
 
 	if (first)
-		print_plain("sonde: %u window%s, each in a file of its own, from %s on\n",
+		print_plain("sonde: %u window%s, each in its own file, from %s on\n",
 			result->part_count, result->part_count == 1 ? "" : "s", first);
 	if (strcmp(output, "-") == 0)
 		return;

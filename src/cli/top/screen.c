@@ -63,8 +63,7 @@ static int open_terminal(struct errmsg *err)
 	terminal.output = fopen(name, "we");
 	if (terminal.input && terminal.output && isatty(STDOUT_FILENO))
 		return 0;
-	return errmsg_set(err, -ENOTTY,
-		"there is no terminal to show anything on; print tables with --batch");
+	return errmsg_set(err, -ENOTTY, "there is no terminal; print tables with --batch");
 }
 
 static void close_terminal(void)

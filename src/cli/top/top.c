@@ -127,7 +127,8 @@ static void leave_command(struct top *top)
 	screen_close();
 	top->left = true;
 	if (top->command)
-		fprintf(stderr, "sonde: %s runs on, and sonde waits for it; ^C ends it\n",
+		fprintf(stderr,
+			"sonde: %s is still running, and sonde waits for it; Ctrl-C ends it\n",
 			top->command);
 }
 
@@ -245,8 +246,8 @@ static const struct option top_options[] = {
 	{.long_name = "sort",
 		.type = OPTION_CHOICE,
 		.argument = "WHICH",
-		.help = "Sort by self, the time in the function itself, or total, with all that "
-			"it calls.",
+		.help = "Sort by self, the time in the function itself, or total, including "
+			"everything it calls.",
 		.value = (void *)&arguments.sort,
 		.choices = sort_choices},
 	WEIGHT_OPTION(arguments.shown),
@@ -254,20 +255,20 @@ static const struct option top_options[] = {
 		.long_name = "interval",
 		.type = OPTION_DOUBLE,
 		.argument = "SECONDS",
-		.help = "Show a new picture this often.",
+		.help = "Update the screen this often.",
 		.value = &arguments.interval_s,
 		.minimum = 0.1,
 		.maximum = 3600},
 	{.short_name = 'b',
 		.long_name = "batch",
 		.type = OPTION_FLAG,
-		.help = "Print tables one after another: for a file or a pipe.",
+		.help = "Print tables one after another, for a file or a pipe.",
 		.value = &arguments.batch},
 	{.short_name = 'n',
 		.long_name = "count",
 		.type = OPTION_U64,
 		.argument = "PICTURES",
-		.help = "With --batch, end after this many. Default: go on.",
+		.help = "With --batch, end after this many. Default: do not end.",
 		.value = &arguments.count,
 		.minimum = 1,
 		.maximum = UINT32_MAX},
@@ -282,26 +283,26 @@ static const struct option top_options[] = {
 	{.long_name = "wait",
 		.type = OPTION_CHOICE,
 		.argument = "HOW",
-		.help = "Look at threads that wait, too, 10 times a second; off: do not.",
+		.help = "sample: also sample threads that wait, 10 times a second; off: do not.",
 		.value = (void *)&arguments.wait,
 		.choices = wait_choices},
 	{.short_name = 'd',
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,
 		.argument = "SECONDS",
-		.help = "End after this time. Default: go on.",
+		.help = "End after this time. Default: do not end.",
 		.value = &arguments.duration_s,
 		.minimum = 0,
 		.maximum = 1e6},
 	{.long_name = "output",
 		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "Where the command's output goes while the screen is taken.",
+		.help = "Write the command's output here while the screen is in use.",
 		.value = (void *)&arguments.output},
 	{.long_name = "energy",
 		.type = OPTION_STRING,
 		.argument = "SOURCES",
-		.help = "What is asked for power and energy, as with `sonde record`. Default: "
+		.help = "Sources of power and energy, as with `sonde record`. Default: "
 			"auto.",
 		.value = (void *)&arguments.energy},
 	TARGET_OPTIONS(arguments.target),
@@ -311,22 +312,20 @@ static const struct option top_options[] = {
 
 const struct command top_command = {
 	.name = "top",
-	.summary = "watch where the time goes now, in the terminal",
+	.summary = "watch where the time goes, live in the terminal",
 	.usage = "[options] [-- COMMAND [ARGUMENT…]]",
 	.description =
 		"Samples as `sonde record` does and shows the last ten seconds as a table that "
 		"changes: functions, source lines, threads or processes, by time on a CPU or by "
 		"time waiting. Nothing is written. Without -p and without a command it watches "
-		"the whole machine.\n\n"
-		"Keys: f functions, l lines, t threads, p processes, m modules, c whose code, g "
-		"Python's lock, k stacks; s sorts by self or total, w changes between CPU time, "
-		"waiting and both, u charges what libraries do to the line of your code that "
-		"called them, + and - change how long a time is looked at, / filters by function, "
-		"Enter looks into the row, Esc drops filters, space freezes the picture, ? lists "
-		"all keys, q quits.\n\n"
-		"A command's output would write into the screen: it goes to --output, by default "
-		"nowhere. When the command ends, the last table is printed. The exit status is "
-		"the command's own.",
+		"the whole machine.\n\nKeys: f functions, l lines, t threads, p processes, m "
+		"modules, c class of code, g Python's lock, k stacks; s sorts by self or total, "
+		"w switches between CPU time, waiting and both, u charges what libraries do to "
+		"the line of your code that called them, + and - change the time span, / "
+		"filters by function, Enter opens the row, Esc drops filters, space freezes the "
+		"picture, ? lists all keys, q quits.\n\nA command's output would garble the "
+		"screen, so it goes to --output, by default nowhere. When the command ends, the "
+		"last table is printed. The exit status is the command's own.",
 	.examples = "sudo sonde top\n    The whole machine.\n"
 		    "sonde top -- python3 train.py\n    A training run, from its start.\n"
 		    "sonde top -p 4711 --by line --fold-libraries yes\n    Lines of a running "

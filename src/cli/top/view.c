@@ -44,17 +44,17 @@ static const char keys_line[] = "f functions  l lines  t threads  k stacks  s so
 static const char *const help_lines[] = {
 	"f l t p m         functions, lines, threads, processes, modules",
 	"c g k             whose code, Python's lock, the hottest path and stacks",
-	"s                 sort by self (a function alone) or total (with all that it calls)",
+	"s                 sort by self (the function itself) or total (including what it calls)",
 	"w                 weigh by CPU time, waiting, both, or energy",
 	"u                 charge what libraries do to the line of your code that called them",
 	"i                 show the Python interpreter's own functions",
-	"+ -               look at a longer or shorter time",
+	"+ -               show a longer or shorter time",
 	"/                 only stacks with a function that matches a pattern",
-	"Enter             look into the row: a thread's functions, a function's stacks",
+	"Enter             open the row: a thread's functions, a function's stacks",
 	"Esc               drop the filters",
 	"up down           move; also j and J, Page Up, Page Down, Home",
-	"space             freeze what is shown, and go on",
-	"q                 quit; a command that sonde started runs on",
+	"space             freeze the picture, and continue",
+	"q                 quit; a command that sonde started keeps running",
 };
 
 static const char *table_name(enum breakdown_by by)
@@ -127,7 +127,7 @@ static void look_into(struct top_view *view)
 		return show_table(view, BREAKDOWN_STACK);
 	default:
 		set_text(view->message, sizeof(view->message),
-			"Enter looks into a function, a thread or a process");
+			"Enter opens a function, a thread or a process");
 	}
 }
 
@@ -364,7 +364,7 @@ static void add_keys(struct strbuf *out, const struct top_view *view)
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	if (view->editing)
-		strbuf_addf(&text, "functions that match: %s_   (Enter: use it, Esc: leave it)",
+		strbuf_addf(&text, "functions that match: %s_   (Enter: apply, Esc: cancel)",
 			view->edited);
 	else
 		strbuf_add(&text, view->message[0] ? view->message : keys_line);
@@ -518,7 +518,7 @@ static int select_samples(
 	if (r != -EINVAL)
 		return r;
 	snprintf(view->message, sizeof(view->message),
-		"'%s' is no extended regular expression: nothing is filtered", view->symbol);
+		"'%s' is not an extended regular expression: nothing is filtered", view->symbol);
 	view->symbol[0] = '\0';
 	selection.symbol = NULL;
 	return selection_apply(&selection, model, ret_selected, &err);

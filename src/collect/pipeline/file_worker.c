@@ -117,7 +117,7 @@ static int find_function_starts(
 	int result = lacks_function_starts(elf) ? function_starts_from_code(&file->starts, elf) : 0;
 
 	if (result < 0)
-		errmsg_set(ret_reason, result, "cannot tell the functions of %s apart: %s",
+		errmsg_set(ret_reason, result, "cannot identify the functions of %s: %s",
 			file->origin.path, elf_file_explain(result));
 	return result;
 }

@@ -123,8 +123,8 @@ static int read_turn(struct jit_process *process, struct errmsg *ret_reason)
 		result = perf_map_read(process->map, TURN_BYTES);
 	if (result == -EFBIG)
 		errmsg_set(ret_reason, 0,
-			"the perf map of process %u is larger than what is read of one: names of "
-			"code that was generated late are missing",
+			"the perf map of process %u is too large: names of code that was "
+			"generated late are missing",
 			process->key.pid);
 	pthread_mutex_unlock(&process->map_lock);
 	return result;
@@ -180,8 +180,8 @@ static void keep_in_bounds(struct jit_names *names)
 	largest->map_bytes = 0;
 	largest->given_up = true;
 	errmsg_set(&reason, 0,
-		"the perf maps of all processes take more memory than sonde gives them: that of "
-		"process %u, the largest, was left out",
+		"the perf maps of all processes take too much memory: that of process %u, the "
+		"largest, was left out",
 		largest->key.pid);
 	count(&names->account.cut, &names->account.cut_example, &reason);
 }

@@ -264,7 +264,7 @@ static void explain_end(const struct child *child, int status, char *ret_why, si
 	if (child->timed_out)
 		snprintf(ret_why, size, "reading its debug information takes too long");
 	else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS)
-		snprintf(ret_why, size, "the file was cut while it was read");
+		snprintf(ret_why, size, "the file was truncated while it was read");
 	else
 		snprintf(ret_why, size,
 			"reading its debug information failed, or took more than %llu MB of memory",

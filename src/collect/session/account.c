@@ -15,7 +15,7 @@ static void _printf_(2, 3) add_note(struct session_result *result, const char *f
 
 	if (result->stats.note_count >= ARRAY_SIZE(result->notes)) {
 		errmsg_set(
-			note - 1, 0, "more notes than can be kept: this one and others are gone");
+			note - 1, 0, "there were too many notes: this one and others were dropped");
 		return;
 	}
 	va_start(arguments, format);
@@ -129,13 +129,13 @@ static void add_file_notes(struct session *session)
 			files.left_out_example.text);
 	if (files.tables_refused)
 		add_note(session->result,
-			"%llu unwind tables found no room in the kernel's maps; stacks through "
+			"%llu unwind tables did not fit into the kernel's maps; stacks through "
 			"their files were copied and unwound by sonde, which costs more",
 			(unsigned long long)files.tables_refused);
 	if (session->ranges_refused)
 		add_note(session->result,
-			"%llu mapped ranges found no room in the kernel's maps; stacks end there; "
-			"record fewer processes at once (-p instead of -a)",
+			"%llu mapped ranges did not fit into the kernel's maps; stacks end "
+			"there; record fewer processes at once (-p instead of -a)",
 			(unsigned long long)session->ranges_refused);
 }
 
@@ -169,24 +169,23 @@ static void add_injected_notes(struct session *session)
 		if (notes[i].note == WIRE_NOTE_TRACER) /* nothing is amiss */
 			continue;
 		if (notes[i].count > 1)
-			add_note(session->result, "%s (said %u times)", notes[i].text,
-				notes[i].count);
+			add_note(session->result, "%s (%u times)", notes[i].text, notes[i].count);
 		else
 			add_note(session->result, "%s", notes[i].text);
 	}
 	if (account->dropped)
 		add_note(session->result,
 			"%llu records of device work were dropped by CUPTI before sonde got them: "
-			"times of kernels are too low by those",
+			"the times of kernels lack these",
 			(unsigned long long)account->dropped);
 	if (account->without_times)
 		add_note(session->result,
-			"%llu pieces of device work have no times: the driver gave none, so they "
-			"are counted, and their time is missing",
+			"%llu pieces of device work have no times: the driver gave none, so "
+			"they are counted without their time",
 			(unsigned long long)account->without_times);
 	if (account->buffers_refused)
 		add_note(session->result,
-			"%llu times CUPTI got no buffer, and dropped what it had: leave a CPU to "
+			"%llu times CUPTI got no buffer, and dropped its records: leave a CPU to "
 			"the program",
 			(unsigned long long)account->buffers_refused);
 	if (account->unknown_nodes)
@@ -251,16 +250,17 @@ static void add_range_notes(struct session *session)
 		uint64_t count;
 		const char *what;
 	} notes[] = {
-		{stats->unbalanced_ends, "ends of ranges were for none that had begun"},
-		{stats->ends_lost, "ranges ended unseen: they end where that showed"},
+		{stats->unbalanced_ends, "ends of ranges had no begin"},
+		{stats->ends_lost,
+			"the ends of ranges were lost: they end where later records show it"},
 		{stats->open_at_thread_end, "ranges were still open when their thread ended"},
 		{stats->open_at_end, "ranges were still open when their program ended"},
 		{stats->too_many, "ranges were left out: too many were open at once"},
 		{stats->names_lost, "names of ranges were lost because a ring was full"},
 		{stats->names_cut, "names of ranges were cut after 1,024 bytes"},
 		{stats->records_damaged, "records of ranges were damaged and left out"},
-		{stats->calls_dropped, "NVTX calls were left out: they came in a signal handler "
-				       "that interrupted another one, or nested too deep"},
+		{stats->calls_dropped, "NVTX calls were left out: a signal handler interrupted "
+				       "another call, or they were nested too deeply"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
@@ -333,7 +333,7 @@ static void add_hook_notes(struct session *session)
 		add_note(session->result, "%u more hooks failed or were not found",
 			failures - HOOK_NOTES_MAX);
 	if (table->malformed)
-		add_note(session->result, "%llu lines on Python hooks were damaged and left out",
+		add_note(session->result, "%llu records of Python hooks were damaged and left out",
 			(unsigned long long)table->malformed);
 }
 
@@ -356,7 +356,7 @@ static void add_no_samples_note(struct session *session)
 	if (windows->late || (has_windows && !windows->list.items.count))
 		return;
 	add_note(session->result,
-		"no samples were taken: what was recorded used less CPU time than one "
+		"no samples were taken: the recorded processes used less CPU time than one "
 		"sampling period (%.1f ms)%s%s",
 		(double)session->options->period_ns / 1e6,
 		has_windows ? "; raise the rate (-F), or give longer windows" : "",
@@ -388,8 +388,8 @@ static void add_line_notes(struct session *session, const struct line_account *l
 		add_note(session->result, "%s", lines->example.text);
 	else if (lines->addresses_left_out)
 		add_note(session->result,
-			"%llu frames have no source lines: reading debug information was given up "
-			"at Ctrl-C, or took more than %d s",
+			"%llu frames have no source lines: reading debug information was "
+			"stopped by Ctrl-C, or took more than %d s",
 			(unsigned long long)lines->addresses_left_out,
 			(int)(SESSION_LINES_NS / NS_PER_S));
 }

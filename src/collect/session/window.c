@@ -256,7 +256,7 @@ int session_windows_begin_now(struct session *session, const char *label, struct
 
 	if (windows->list.is_whole)
 		return errmsg_set(err, -EINVAL,
-			"this recording has no windows, it records all the time: record with "
+			"this recording has no windows, it records all of the time: record with "
 			"--window manual");
 	if (window_spec_is_scheduled(session_window_spec(session)))
 		return errmsg_set(err, -EINVAL,
@@ -271,8 +271,8 @@ int session_windows_begin_now(struct session *session, const char *label, struct
 	if (result < 0)
 		return errmsg_set(err, result,
 			windows->is_too_many
-				? "there were %d windows, and there are no more: record anew"
-				: "no window could be opened just now: try again",
+				? "there were %d windows, the maximum: start a new recording"
+				: "the window could not be opened: try again",
 			WINDOWS_MAX);
 	return *label ? windows_set_label(&windows->list, label) : 0;
 }
@@ -284,7 +284,8 @@ int session_windows_end_now(
 
 	if (session->windows.list.is_whole)
 		return errmsg_set(err, -EINVAL,
-			"this recording has no windows, it records all the time: end it with ^C");
+			"this recording has no windows, it records all of the time: end it with "
+			"Ctrl-C");
 	look_at_gate(session);
 	result = close_now(session, reason);
 	if (result == -EALREADY)

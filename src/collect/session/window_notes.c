@@ -52,14 +52,13 @@ static void note_no_steps(struct session *session, add_function *add, const char
 
 	if (*other_names)
 		add_note(session, add,
-			"no window was opened: none of the steps that were made is named like "
-			"--step-on '%s'; there were %s",
+			"no window was opened: no step matches --step-on '%s'; there were %s",
 			spec->step_on, other_names);
 	else
 		add_note(session, add,
-			"no window was opened: the program made no steps; it says them by "
+			"no window was opened: the program made no steps; make them with "
 			"sonde_step(), sonde.step() in Python, or an NVTX mark that --step-on "
-			"names, or give --window flag:PATH or time:START..END, which need none");
+			"names; or use --window flag:PATH or time:START..END, which need none");
 }
 
 /* How far the last cycle came: of a schedule in steps. */
@@ -83,9 +82,9 @@ static void note_steps(struct session *session, add_function *add, uint64_t made
 	else
 		add_note(session, add,
 			"%llu steps were made, and wait=%llu, warmup=%llu, active=%llu, "
-			"repeat=%llu needs %llu: %llu cycles are whole, and of the next one %llu "
-			"of %llu active steps were recorded; make more steps, or give smaller "
-			"numbers",
+			"repeat=%llu needs %llu: %llu cycles are complete, and of the next one "
+			"%llu of %llu active steps were recorded; make more steps, or give "
+			"smaller numbers",
 			(unsigned long long)made, (unsigned long long)schedule->wait,
 			(unsigned long long)schedule->warmup, (unsigned long long)schedule->active,
 			(unsigned long long)schedule->repeat,
@@ -106,8 +105,9 @@ static void note_calls(struct session *session, add_function *add, uint64_t made
 	if (whole == schedule->interval_count)
 		return;
 	add_note(session, add,
-		"%llu steps were made, and --window %s needs %llu, the last call's end included: "
-		"%u of its %u windows are whole; make more steps, or give earlier calls",
+		"%llu steps were made, and --window %s needs %llu, including the end of the "
+		"last call: %u of its %u windows are complete; make more steps, or give earlier "
+		"calls",
 		(unsigned long long)made, session->options->window.text,
 		(unsigned long long)last + 1, whole, schedule->interval_count);
 }
@@ -127,11 +127,11 @@ static void note_schedule(struct session *session, add_function *add)
 		note_calls(session, add, made);
 	if (windows->is_leader_ended)
 		add_note(session, add,
-			"the process whose steps opened the windows ended in an open one: it was "
-			"closed, and the next process to make a step led from then on");
+			"the process whose steps opened the windows ended in an open window: "
+			"the window was closed, and the next process that made a step took over");
 	if (missed)
 		add_note(session, add,
-			"%u windows were left out: they came quicker than sonde could follow; "
+			"%u windows were left out: they came faster than sonde could follow; "
 			"give a longer wait",
 			missed);
 }
@@ -180,9 +180,8 @@ void session_windows_notes(struct session *session, add_function *add)
 
 	if (windows->late)
 		add_note(session, add,
-			"%u window%s sampled late: number %u from %.1f ms after its begin, "
-			"when sonde came to it; give warm-up steps that last longer than that, or "
-			"leave sonde a CPU",
+			"%u window%s sampled late: number %u from %.1f ms after its begin; give "
+			"warm-up steps that last longer than that, or leave sonde a CPU",
 			windows->late, windows->late == 1 ? " was" : "s were", windows->first_late,
 			(double)windows->first_late_ns / 1e6);
 	if (windows->steps_lost)
@@ -194,8 +193,8 @@ void session_windows_notes(struct session *session, add_function *add)
 		note_schedule(session, add);
 	else if (!windows->list.items.count)
 		add_note(session, add,
-			"no window was opened: --window %s was never true while it was recorded, "
-			"and nothing else is in the capture",
+			"no window was opened: --window %s never applied during the recording, "
+			"so the capture is empty",
 			spec->text);
 	note_short(session, add);
 	if (windows->is_too_many)

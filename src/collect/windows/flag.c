@@ -86,9 +86,8 @@ int window_flag_open(struct window_flag **ret_flag, const char *path, struct err
 		return -ENOMEM;
 	flag->watch = flag->watch_fd = -1;
 	if (path[0] != '/' && !getcwd(here, sizeof(here)))
-		result = errmsg_set(err, -errno,
-			"cannot tell which folder --window flag:%s is in: %s", path,
-			strerror(errno));
+		result = errmsg_set(err, -errno, "cannot find the folder of --window flag:%s: %s",
+			path, strerror(errno));
 	else if ((size_t)snprintf(flag->path, sizeof(flag->path), "%s%s%s",
 			 path[0] == '/' ? "" : here, path[0] == '/' ? "" : "/",
 			 path) >= sizeof(flag->path))
@@ -142,7 +141,7 @@ static void say_missing(struct window_flag *flag, struct errmsg *ret_note)
 		return;
 	flag->said_missing = true;
 	errmsg_set(ret_note, 0,
-		"the folder of the flag %s is not there yet: waiting for it below %s", flag->path,
+		"the folder of the flag %s does not exist yet: waiting for it below %s", flag->path,
 		flag->watched);
 }
 
@@ -158,8 +157,8 @@ bool window_flag_is_up(struct window_flag *flag, struct errmsg *ret_note)
 		return true;
 	if (!flag->said_foreign)
 		errmsg_set(ret_note, 0,
-			"the flag %s is owned by user %u, who may not open windows here: remove it "
-			"and make it as user %u or root",
+			"the flag %s is owned by user %u, who may not open windows here: remove "
+			"it and create it as user %u or root",
 			flag->path, (unsigned)status.st_uid, (unsigned)geteuid());
 	flag->said_foreign = true;
 	return false;

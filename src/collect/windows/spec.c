@@ -242,7 +242,7 @@ static int parse_manual(struct window_spec *spec _unused_, const char *text, str
 	if (!*text)
 		return 0;
 	return errmsg_set(err, -EINVAL,
-		"--window manual takes nothing more, not '%.*s'; write --window manual", SHOWN_MAX,
+		"--window manual takes no argument, not '%.*s'; write --window manual", SHOWN_MAX,
 		text);
 }
 
@@ -290,7 +290,7 @@ int window_spec_check_pattern(const char *pattern, struct errmsg *err)
 	if (error) {
 		regerror(error, &compiled, reason, sizeof(reason));
 		return errmsg_set(err, -EINVAL,
-			"--step-on '%.*s' is no extended regular expression: %s; try --step-on "
+			"--step-on '%.*s' is not an extended regular expression: %s; try --step-on "
 			"'^train'",
 			SHOWN_MAX, pattern, reason);
 	}

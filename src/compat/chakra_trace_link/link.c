@@ -122,7 +122,7 @@ static int index_launches(struct compat *compat, struct errmsg *err)
 		if (map_u64_get(&compat->launches, event->correlation, NULL))
 			return errmsg_set(err, -EINVAL,
 				"two launches in %s have the correlation %llu, where "
-				"chakra_trace_link gives up: leave out --compat",
+				"chakra_trace_link stops: leave out --compat",
 				device->path, (unsigned long long)event->correlation);
 		r = map_u64_set(&compat->launches, event->correlation, row);
 	}
@@ -431,7 +431,7 @@ static int link_with(struct compat *compat, struct errmsg *err)
 		return r;
 	if (!link->result->matched[EXECUTION_BY_RF_ID])
 		return errmsg_set(err, -ENODATA,
-			"no operator of %s is in %s by its Record function id, the one rule of "
+			"no operator of %s is in %s by its Record function id, the only rule of "
 			"chakra_trace_link: leave out --compat",
 			link->host->path, link->device->path);
 	if (link->works.count)

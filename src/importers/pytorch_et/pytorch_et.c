@@ -244,7 +244,7 @@ static int say_nothing_read(const struct read *read, struct errmsg *err)
 			"%s has no node that could be read: %" PRIu64 " were tried", path,
 			read->trace->skipped_nodes);
 	return errmsg_set(err, -ENODATA,
-		"%s is no execution trace of PyTorch: it has no list of nodes with ids", path);
+		"%s is not an execution trace of PyTorch: it has no list of nodes with ids", path);
 }
 
 int pytorch_et_parse(struct execution_trace *trace, struct errmsg *err)

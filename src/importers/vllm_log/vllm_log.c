@@ -302,8 +302,7 @@ static void add_notes(struct log_import *import)
 			"end with --enable-log-requests --enable-log-outputs",
 			(unsigned long long)without_end, import->requests.count);
 	if (import->ends_without_begin)
-		import_note(result,
-			"%llu ends are of requests that the log does not tell the begin of",
+		import_note(result, "%llu ends belong to requests whose begin is not in the log",
 			(unsigned long long)import->ends_without_begin);
 	if (import->processes_left_out)
 		import_note(result, "%llu lines were left out: they are of more than %d processes",

@@ -94,16 +94,14 @@ static void note_held(const char *holder)
 
 	if (*holder || likely)
 		cuda_note(WIRE_NOTE_HELD,
-			"CUPTI is held by %s%s, so that device work is not timed; the CPU is "
-			"profiled "
-			"as ever. Run the program without it to time the device.",
+			"CUPTI is held by %s%s, so device work is not timed; the CPU is still "
+			"profiled. Run the program without it to time the device.",
 			*holder ? "" : "another tool, probably ", likely);
 	else
 		cuda_note(WIRE_NOTE_HELD, "CUPTI is held by another tool (nsys, ncu, cuda-gdb, "
-					  "torch.profiler …), so that "
-					  "device work is not timed; the CPU is profiled as ever. "
-					  "Run the program without "
-					  "it to time the device.");
+					  "torch.profiler …), so device work is not timed; the "
+					  "CPU is still profiled. Run the program without it to "
+					  "time the device.");
 }
 
 static const struct {

@@ -196,7 +196,8 @@ static const struct report_column threads_of[] = {
 	ROWS_OF(BREAKDOWN_THREAD),
 	{.key = "names_missing",
 		.kind = REPORT_TEXT,
-		.help = "why Python threads are called as their process is; null: they are not"},
+		.help = "why Python threads have the name of their process; null: they have their "
+			"own"},
 };
 /* The terminal has the hottest path, and stacks with one frame a row. */
 static const struct report_column stacks_of[] = {

@@ -39,12 +39,12 @@ static const struct report_column columns[] = {
 	{.key = "communication_beside_compute_ns", .kind = REPORT_NS},
 	{.key = "only_communication_ns",
 		.kind = REPORT_NS,
-		.help = "nothing computed, copies may have run"},
+		.help = "nothing computed; copies may have run"},
 	{.key = "only_memory_ns", .kind = REPORT_NS, .help = "only copies and fills"},
 	{.key = "communication_kernels",
 		.kind = REPORT_MAP,
 		.shape = &columns_communication_shape,
-		.help = "how many there are, by how it is known that they communicate"},
+		.help = "how many there are, by how they were recognised"},
 	{.key = "idle_ns", .kind = REPORT_NS},
 	{.key = "idle_by_cause_ns", .kind = REPORT_MAP, .shape = &cause_shape},
 	{.key = "launches", .kind = REPORT_COUNT},
@@ -157,7 +157,7 @@ static void add_time(struct result *result, const struct trace_report *report,
 				summary->communication_ns));
 	result_say(result, 2, &text);
 	strbuf_clear(&text);
-	strbuf_add(&text, "Kernels that communicate are known: ");
+	strbuf_add(&text, "Communication kernels were recognised: ");
 	communication_add_counts(&text, summary->communication_works);
 	strbuf_add(&text, ". --comm-kernels adds names.");
 	if (summary->communication_ns)
@@ -182,7 +182,7 @@ static void add_spread(struct result *result, const struct trace_report *report,
 	result_say(result, 2, &text);
 }
 
-/* "Why idle: 71.2 % the host had not come to launch what was next (…); …". */
+/* "Why idle: 71.2 % the host had not launched the next work yet (…); …". */
 static void add_causes(struct result *result, const struct trace_summary *summary)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
@@ -292,31 +292,30 @@ static const struct {
 		"next one. Fuse kernels (torch.compile), give each more work, or launch them "
 		"together as a CUDA graph."},
 	{TRACE_ADVICE_HOST_BOUND,
-		"GPUs wait for the program. See what the host was in: load data in other "
-		"processes, do without calls that wait for the device (.item(), .cpu(), "
+		"GPUs wait for the program. Look at what the host was doing: load data in other "
+		"processes, avoid calls that wait for the device (.item(), .cpu(), "
 		"synchronize), and launch ahead."},
 	{TRACE_ADVICE_BLOCKING,
 		"Calls that block keep the program from launching: copy from pinned memory with "
-		"non_blocking=True, read results later or less often (.item(), .cpu(), print), do "
-		"without synchronize, allocate before the loop."},
+		"non_blocking=True, read results later or less often (.item(), .cpu(), print), "
+		"avoid synchronize, allocate before the loop."},
 	{TRACE_ADVICE_SHORT_GAPS,
-		"The time goes into the gaps between launched kernels: fewer and larger kernels "
-		"(torch.compile), or a CUDA graph of them."},
+		"The time goes into the gaps between launched kernels: use fewer and larger "
+		"kernels (torch.compile), or a CUDA graph."},
 	{TRACE_ADVICE_NO_LAUNCHES,
-		"Why GPUs were idle is not in the trace, since it lacks the calls that launched "
-		"their work: record with ProfilerActivity.CPU, too."},
+		"The trace does not show why GPUs were idle, because it lacks the calls that "
+		"launched their work: record with ProfilerActivity.CPU, too."},
 	{TRACE_ADVICE_DEPENDENCIES,
-		"GPUs are idle although work was launched: it waits for events, or for other "
-		"streams. See the critical path."},
+		"GPUs are idle although work was launched: the work waits for events, or for "
+		"other streams. See the critical path."},
 	{TRACE_ADVICE_COMMUNICATION,
-		"Communication runs by itself: start it earlier, in larger pieces, beside "
-		"computing; and look for the rank that the others wait for."},
-	{TRACE_ADVICE_COPIES,
-		"Copies run by themselves: copy less, from pinned memory (pin_memory, "
-		"non_blocking), on a stream of their own."},
+		"Communication does not overlap with computing: start it earlier and in larger "
+		"pieces, and look for the rank that the others wait for."},
+	{TRACE_ADVICE_COPIES, "Copies do not overlap with computing: copy less, from pinned memory "
+			      "(pin_memory, non_blocking), on a separate stream."},
 	{TRACE_ADVICE_KERNELS,
-		"GPUs compute nearly all of the time: what helps is faster kernels, lower "
-		"precision, or less work."},
+		"GPUs compute nearly all of the time: use faster kernels, lower precision, or "
+		"less work."},
 };
 
 static void add_place(struct strbuf *text, const struct model *model, uint32_t index)
@@ -438,7 +437,7 @@ static int add_advice(struct result *result, const struct report_input *input,
 		if (saves_ns) {
 			strbuf_add(&text, " At most ");
 			format_duration(&text, (uint64_t)saves_ns / summary->devices);
-			strbuf_addf(&text, "%s, %.1f %% of the time, can be saved so.",
+			strbuf_addf(&text, "This can save up to %s, %.1f %% of the time.",
 				summary->devices > 1 ? " of each" : "",
 				percent(saves_ns, summary->span_ns));
 		}

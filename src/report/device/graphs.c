@@ -161,7 +161,7 @@ static void show(struct result *result, const struct report_input *input,
 		is_whole |= graph->is_whole;
 	if (is_whole)
 		result_sentence(result, 2,
-			"Launches were timed as a whole (--graph graph): their nodes have no "
+			"Graph launches were timed as one (--graph graph): their nodes have no "
 			"times.");
 	if (!graphs->nodes.count)
 		return;

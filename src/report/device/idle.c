@@ -283,12 +283,12 @@ const struct report_section idle_section = {
 static const struct report_column blame_columns[] = {
 	{.key = "share", .title = "Idle", .kind = REPORT_SHARE},
 	{.key = "idle_ns", .title = "Time", .kind = REPORT_NS},
-	{.key = "gaps", .title = "Gaps", .kind = REPORT_COUNT, .help = "that have a part in it"},
+	{.key = "gaps", .title = "Gaps", .kind = REPORT_COUNT, .help = "gaps with a part in it"},
 	{.key = "samples",
 		.title = "Samples",
 		.kind = REPORT_COUNT,
 		.hide = REPORT_HIDE_EMPTY,
-		.help = "of a recording: that the time rests on"},
+		.help = "for recordings: samples that the time rests on"},
 	{.title = "GPU", .kind = REPORT_TEXT, .hide = REPORT_HIDE_SAME},
 	{.key = "rank", .kind = REPORT_INTEGER},
 	{.key = "device", .kind = REPORT_INTEGER},
@@ -306,7 +306,8 @@ static const struct report_column blame_columns[] = {
 		.hide = REPORT_HIDE_EMPTY,
 		.is_name = true,
 		.shrinks_to = 16,
-		.help = "the innermost row of the launching thread; null: none, or not the host's"},
+		.help = "the innermost row of the launching thread; null: none, or the host was "
+			"not the cause"},
 	{.title = "Line",
 		.kind = REPORT_TEXT,
 		.hide = REPORT_HIDE_EMPTY,
@@ -362,8 +363,8 @@ static void add_basis(
 		samples += row->samples;
 	if (samples < rows->gaps)
 		result_sentence(result, 2,
-			"There are fewer samples than gaps: which line a short gap is charged to "
-			"is chance.");
+			"There are fewer samples than gaps: the line that a short gap is "
+			"charged to is a matter of chance.");
 }
 
 static int make_host(struct result *result, const struct report_input *input)
@@ -379,8 +380,8 @@ static int make_host(struct result *result, const struct report_input *input)
 		return -ENOMEM;
 	if (!rows->rows.count)
 		return report_nothing(result, input,
-			"Devices were not idle; with --hta-compatible it is not known who is to "
-			"blame, for HTA has nothing like it.");
+			"Devices were not idle; with --hta-compatible the host's part is not "
+			"known, because HTA has no such analysis.");
 	table = result_open(result);
 	wanted = report_rows_wanted(result, input, rows->rows.count);
 	for (size_t i = 0; i < wanted; i++)

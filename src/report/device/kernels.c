@@ -131,7 +131,8 @@ static const struct report_column kernel_columns[] = {
 	{.key = "block",
 		.kind = REPORT_LIST,
 		.shape = &block_shape,
-		.help = "three sizes, of the longest run, as are the next ones; null: not known"},
+		.help = "three sizes; this and the next ones are of the longest run; null: not "
+			"known"},
 	{.key = "registers", .kind = REPORT_COUNT, .help = "of a thread"},
 	{.key = "shared_bytes", .kind = REPORT_BYTES, .help = "of a block"},
 	{.key = "configurations_differ", .kind = REPORT_FLAG, .help = "other runs had others"},

@@ -65,7 +65,7 @@ static const struct report_column columns[] = {
 	{.key = "communication_kernels",
 		.kind = REPORT_MAP,
 		.shape = &columns_communication_shape,
-		.help = "how many there are, by how it is known that they communicate"},
+		.help = "how many there are, by how they were recognised"},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 

@@ -347,10 +347,9 @@ static void say_known_stacks(struct result *result, const struct model_launches 
 	if (!launches->known_stacks && !launches->checked_stacks)
 		return;
 	format_count(&text, launches->known_stacks);
-	strbuf_add(&text, " of these stacks are known from an earlier launch that came the same "
-			  "way; ");
+	strbuf_add(&text, " of these stacks are known from an earlier launch on the same path; ");
 	format_count(&text, launches->checked_stacks);
-	strbuf_add(&text, " more were taken all the same, and ");
+	strbuf_add(&text, " more were taken to check, and ");
 	format_count(&text, launches->wrong_stacks);
 	if (launches->checked_stacks)
 		strbuf_addf(&text, " (%.2f %%)",
@@ -476,13 +475,14 @@ const char *report_why_no_device_work(const struct model *model)
 		return "There is no device time: launches alone were recorded (--launch-only), or "
 		       "no times came.";
 	if (session->present && session->cpu_count && !*session->command_line)
-		return "Device work was not recorded: sonde attached to what ran already, and "
-		       "records device work of programs that it starts (sonde record -- COMMAND).";
+		return "Device work was not recorded: sonde attached to running processes, and "
+		       "it records device work only of programs that it starts (sonde record -- "
+		       "COMMAND).";
 	if (session->present && strcmp(session->launch_stacks, "off") == 0)
 		return "Device work was not recorded: the recording was made with --cpu-only, or "
 		       "no process used CUDA or OpenCL.";
 	return "Device work was not recorded: no process that was recorded used CUDA, or an OpenCL "
-	       "loader with layers; set-user-ID programs do not let themselves be recorded.";
+	       "loader with layers; set-user-ID programs cannot be recorded.";
 }
 
 /* Where there is nothing the table of kernels says why. */

@@ -97,7 +97,7 @@ static const struct report_column class_columns[] = {
 	{.key = "threads_log2", .kind = REPORT_INTEGER},
 	{.key = "merged_with",
 		.kind = REPORT_COUNT,
-		.help = "other classes that it cannot be told from"},
+		.help = "other classes that it cannot be separated from"},
 	{.key = "name",
 		.title = "Device work",
 		.kind = REPORT_TEXT,
@@ -130,7 +130,7 @@ static const struct report_column columns[] = {
 	{.key = "counted",
 		.kind = REPORT_LIST,
 		.shape = &counted_shape,
-		.help = "the rails that the sums are of"},
+		.help = "the rails in the sums"},
 	{.key = "domains", .kind = REPORT_ROWS, .shape = &domain_shape},
 	{.key = "classes",
 		.total = "classes_total",
@@ -319,7 +319,7 @@ static void say_gaps(struct result *result, const char *name, const struct energ
 		if (text.length)
 			strbuf_add(&text, ", ");
 		else
-			strbuf_addf(&text, "%s was not measured all the time: ", name);
+			strbuf_addf(&text, "%s was not measured for part of the time: ", name);
 		strbuf_addf(&text, "%s for ", model_energy_gap_name(gap));
 		format_duration(&text, use->gap_ns[gap]);
 	}
@@ -407,9 +407,10 @@ static void say_notes(struct result *result, const struct report_view *view)
 			"to what ran. sonde record --energy-baseline SECONDS measures it.");
 	if (by_time)
 		result_sentence(result, 2,
-			"Kernels are charged by their time (time_share): the sensor cannot tell "
-			"their powers apart. Those that use little of the device get too much, "
-			"those that use all of it too little; docs/energy.md says how far.");
+			"Kernels are charged by their time (time_share): the sensor cannot "
+			"separate their powers. Kernels that use little of the device get too "
+			"much, kernels that use all of it too little; docs/energy.md says how "
+			"much.");
 }
 
 /* ---- the section ---- */

@@ -9,7 +9,9 @@ static const struct report_column side_columns[] = {
 	{.key = "net_j", .kind = REPORT_JOULES},
 	{.key = "full_j", .kind = REPORT_JOULES, .help = "with the idle share"},
 	{.key = "uncertainty_j", .kind = REPORT_JOULES},
-	{.key = "rail_j", .kind = REPORT_JOULES, .help = "all that the rails took meanwhile"},
+	{.key = "rail_j",
+		.kind = REPORT_JOULES,
+		.help = "everything that the rails took meanwhile"},
 	{.key = "average_w", .kind = REPORT_WATTS},
 	{.key = "peak_w", .kind = REPORT_WATTS},
 	{.key = "period_ns", .kind = REPORT_NS, .help = "of the slowest sensor"},
@@ -25,7 +27,7 @@ static const struct report_column columns[] = {
 	{.key = "reason", .kind = REPORT_TEXT, .help = "why it is not known"},
 	{.key = "aggregated",
 		.kind = REPORT_FLAG,
-		.help = "of all spans together: each is too short"},
+		.help = "for all spans together, because each is too short"},
 	{.key = "allocated", .kind = REPORT_FLAG, .help = "a share of a batch, by tokens"},
 	{.key = "cost", .kind = REPORT_NUMBER, .help = "null without --price"},
 	{.key = "co2_g", .kind = REPORT_NUMBER, .help = "null without --co2"},
@@ -124,13 +126,14 @@ void energy_reasons_say(
 
 	if (!view->span_energy)
 		return;
-	strbuf_add(&text, "Energy is of what the process did, with its time's share of the idle "
-			  "power.");
+	strbuf_add(&text, "Energy is that of the process, with a share of the idle power by "
+			  "time.");
 	if (reasons->is_aggregated)
-		strbuf_add(
-			&text, " Of times too short to be measured singly it is of all together.");
+		strbuf_add(&text, " For times too short to be measured one by one it is the energy "
+				  "of all together.");
 	if (reasons->is_allocated)
-		strbuf_add(&text, " What is shared is a share of a batch, by tokens (allocated).");
+		strbuf_add(
+			&text, " Shared: a share of the energy of a batch, by tokens (allocated).");
 	for (size_t i = 0; i < ARRAY_SIZE(reasons->texts) && reasons->texts[i]; i++)
 		strbuf_addf(&text, " Not known in %zu rows: %s (%s).", reasons->counts[i],
 			sentence_of(reasons->texts[i]), reasons->texts[i]);

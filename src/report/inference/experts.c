@@ -32,7 +32,7 @@ static const struct report_column layer_columns[] = {
 	{.key = "tokens", .title = "Tokens", .kind = REPORT_COUNT},
 	{.key = "chosen", .kind = REPORT_COUNT, .help = "sum of counts"},
 	{.key = "outside", .kind = REPORT_COUNT, .help = "ids that are of no expert"},
-	{.key = "lost_calls", .kind = REPORT_COUNT, .help = "counted, and not read"},
+	{.key = "lost_calls", .kind = REPORT_COUNT, .help = "counted, but not read"},
 	{.key = "in_cuda_graph", .kind = REPORT_FLAG, .help = "its replays are not counted"},
 	{.key = "used", .title = "Used", .kind = REPORT_COUNT},
 	{.key = "experts", .title = "Experts", .kind = REPORT_COUNT},
@@ -189,7 +189,7 @@ static void say_notes(struct result *result, const struct experts *experts)
 			captured);
 	if (lost)
 		result_sentencef(result, 0,
-			"%llu calls were counted, and not read before the window or the program "
+			"%llu calls were counted, but not read before the window or the program "
 			"ended.",
 			(unsigned long long)lost);
 }

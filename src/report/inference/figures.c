@@ -117,7 +117,7 @@ static void describe_goodput(struct strbuf *text, const struct report_view *view
 	describe_limits(text, view->slo);
 	strbuf_add(text, ": ");
 	if (!goodput.judged) {
-		strbuf_add(text, "not known, as no request has marks of all that is limited.");
+		strbuf_add(text, "not known, because no request has marks for all limits.");
 		return;
 	}
 	if (!isnan(goodput.requests_per_s))
@@ -125,7 +125,7 @@ static void describe_goodput(struct strbuf *text, const struct report_view *view
 	strbuf_addf(text, "%llu of %llu requests (%.1f %%)", (unsigned long long)goodput.met,
 		(unsigned long long)goodput.judged, 100 * goodput.share);
 	if (goodput.unjudged)
-		strbuf_addf(text, "; of %llu something that is limited is not known",
+		strbuf_addf(text, "; for %llu a limited value is not known",
 			(unsigned long long)goodput.unjudged);
 	strbuf_add_char(text, '.');
 }
@@ -144,23 +144,23 @@ static void describe_energy(struct strbuf *text, const struct report_view *view)
 	const struct inference_joules *joules = view->joules;
 
 	if (joules->all.reason) {
-		strbuf_addf(text, "Energy from the first begin to the last token is not known: %s.",
+		strbuf_addf(text,
+			"The energy from the first begin to the last token is not known: %s.",
 			joules->all.reason);
 		return;
 	}
 	format_energy(text, joules->all.full_j);
 	add_per(text, " \xc2\xb1", joules->all.uncertainty_j, "");
 	add_per(text, " (", joules->all.net_j, " without the idle share)");
-	add_per(text, ", ", joules->per_output_token_j, " for an output token");
+	add_per(text, ", ", joules->per_output_token_j, " per output token");
 	add_per(text, ": in the decode ", joules->decode_per_output_token_j, "");
-	add_per(text, ", in the prefill ", joules->prefill_per_prompt_token_j,
-		" for a token of a prompt");
+	add_per(text, ", in the prefill ", joules->prefill_per_prompt_token_j, " per prompt token");
 	if (!isnan(joules->tokens_per_j))
 		strbuf_addf(text, ". %.4g tokens/J", joules->tokens_per_j);
 	if (!isnan(joules->edp_per_token_js))
-		strbuf_addf(text, ", %.3g J\xc2\xb7s for a token (energy times median time)",
+		strbuf_addf(text, ", %.3g J\xc2\xb7s per token (energy times median time)",
 			joules->edp_per_token_js);
-	strbuf_addf(text, ". %.3g W on average, %.3g W at most.", joules->all.average_w,
+	strbuf_addf(text, ". %.3g W on average, %.3g W peak.", joules->all.average_w,
 		joules->all.peak_w);
 	report_describe_cost(text, &view->rates, joules->all.full_j);
 }
@@ -187,8 +187,8 @@ static void describe_rates(struct strbuf *text, const struct inference *inferenc
 	strbuf_add_char(text, '.');
 	if (inference->large_chunks)
 		strbuf_addf(text,
-			" %llu times several tokens came at once: times between tokens are from "
-			"chunk to chunk.",
+			" %llu times several tokens came at once: times between tokens are "
+			"between chunks.",
 			(unsigned long long)inference->large_chunks);
 }
 

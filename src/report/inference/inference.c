@@ -30,7 +30,7 @@ static const struct report_column request_columns[] = {
 		.help = "since the recording began"},
 	{.key = "arrival_known",
 		.kind = REPORT_FLAG,
-		.help = "false: the begin of the prefill stands for it"},
+		.help = "false: the begin of the prefill is used instead"},
 	{.key = "queue_ns", .title = "Queued", .kind = REPORT_NS},
 	{.key = "prefill_ns", .title = "Prefill", .kind = REPORT_NS},
 	{.key = "ttft_ns", .title = "First token", .kind = REPORT_NS, .views = REPORT_ALL_VIEWS},

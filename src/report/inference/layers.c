@@ -17,11 +17,11 @@ static const struct report_column row_columns[] = {
 	{.key = "role", .kind = REPORT_TEXT},
 	{.key = "rest",
 		.kind = REPORT_FLAG,
-		.help = "what is left of a range that has others inside"},
+		.help = "the remainder of a range that contains others"},
 	{.key = "pid", .kind = REPORT_INTEGER},
 	{.key = "calls", .kind = REPORT_COUNT},
 	{.key = "total_ns", .kind = REPORT_NS},
-	{.key = "own_ns", .kind = REPORT_NS, .help = "without what is inside"},
+	{.key = "own_ns", .kind = REPORT_NS, .help = "without nested ranges"},
 	{.key = "share", .kind = REPORT_SHARE, .help = "of steps_ns"},
 	{.key = "own_thread_cpu_ns", .kind = REPORT_NS, .help = "where ranges carry it"},
 	REPORT_COST_COLUMNS,
@@ -248,7 +248,7 @@ static void say_sum(struct result *result, const struct layer_use *use)
 	if (use->unwatched_steps) {
 		strbuf_add_char(&text, ' ');
 		format_count(&text, use->unwatched_steps);
-		strbuf_add(&text, " other passes were not looked into.");
+		strbuf_add(&text, " other passes were not instrumented.");
 	}
 	result_say(result, 0, &text);
 }
@@ -333,10 +333,10 @@ static void add_all(struct result *result, const struct layer_use *use)
 static const char *why_none(const struct layer_use *use)
 {
 	return use->unwatched_steps
-		       ? "There are no layers: forward passes were recorded as a whole; sonde "
-			 "record --hooks transformers:component has what is in them."
-		       : "There are no layers: no model was watched; sonde.watch(model) and sonde "
-			 "record --hooks transformers:component do.";
+		       ? "There are no layers: only forward passes were recorded; sonde record "
+			 "--hooks transformers:component records their layers and components."
+		       : "There are no layers: no model was watched; use sonde.watch(model) or "
+			 "sonde record --hooks transformers:component.";
 }
 
 static void show(struct result *result, const struct report_input *input, const uint32_t tables[2],

@@ -9,7 +9,7 @@ static const struct report_column row_columns[] = {
 	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
 	{.key = "total_ns", .title = "Time", .kind = REPORT_NS},
 	{.title = "Mean", .kind = REPORT_NS},
-	{.key = "covered_ns", .kind = REPORT_NS, .help = "of several at once, once"},
+	{.key = "covered_ns", .kind = REPORT_NS, .help = "overlapping ones once"},
 	{.key = "tokens",
 		.title = "Tokens",
 		.kind = REPORT_COUNT,
@@ -29,9 +29,7 @@ static const struct report_column row_columns[] = {
 static const struct report_shape row_shape = REPORT_SHAPE(row_columns);
 
 static const struct report_column columns[] = {
-	{.key = "overlap",
-		.kind = REPORT_FLAG,
-		.help = "phases were at the same time: rows do not add up"},
+	{.key = "overlap", .kind = REPORT_FLAG, .help = "phases overlapped: rows do not add up"},
 	{.key = "rows", .kind = REPORT_ROWS, .shape = &row_shape},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
@@ -88,9 +86,9 @@ static int make(struct result *result, const struct report_input *input)
 	energy_reasons_say(&reasons, view, result);
 	if (view->phases->overlaps)
 		result_sentence(result, 0,
-			"Phases of different requests were at the same time: their times, and the "
-			"CPU time in them, do not add up. Tokens/s is of the time in which any "
-			"request was in the phase.");
+			"Phases of different requests overlapped: their times, and the CPU time "
+			"in them, do not add up. Tokens/s counts the time in which any request "
+			"was in the phase.");
 	return 0;
 }
 

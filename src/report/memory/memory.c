@@ -10,7 +10,7 @@ static const struct report_column op_columns[] = {
 	{.key = "allocations", .title = "Allocations", .kind = REPORT_COUNT},
 	{.key = "kept_bytes",
 		.kind = REPORT_BYTES,
-		.help = "what its calls gave out and did not take back; may be negative"},
+		.help = "what its calls allocated and did not release; may be negative"},
 	{.key = "name",
 		.title = "Operator",
 		.kind = REPORT_TEXT,
@@ -59,7 +59,7 @@ static const struct report_column columns[] = {
 	{.key = "timeline",
 		.kind = REPORT_ROWS,
 		.shape = &point_shape,
-		.help = "with --by memory, else null"},
+		.help = "with --by memory, otherwise null"},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 

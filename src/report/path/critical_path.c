@@ -30,9 +30,11 @@ static const struct report_column edge_columns[] = {
 	{.key = "bound_by", .kind = REPORT_TEXT},
 	{.key = "start_ns", .kind = REPORT_NS},
 	{.key = "duration_ns", .kind = REPORT_NS},
-	{.key = "from_event", .kind = REPORT_INTEGER, .help = "places in the file's traceEvents"},
+	{.key = "from_event", .kind = REPORT_INTEGER, .help = "indices in the file's traceEvents"},
 	{.key = "to_event", .kind = REPORT_INTEGER},
-	{.key = "event", .kind = REPORT_INTEGER, .help = "whose time it is; null: nobody's"},
+	{.key = "event",
+		.kind = REPORT_INTEGER,
+		.help = "the event that the time belongs to; null: none"},
 	{.key = "name", .kind = REPORT_TEXT},
 };
 static const struct report_shape edge_shape = REPORT_SHAPE(edge_columns);
@@ -70,7 +72,7 @@ static const struct report_column window_columns[] = {
 	{.key = "edges_of_path",
 		.kind = REPORT_ROWS,
 		.shape = &edge_shape,
-		.help = "with --by critical-path, else null"},
+		.help = "with --by critical-path, otherwise null"},
 };
 static const struct report_shape window_shape = REPORT_SHAPE(window_columns);
 
@@ -321,18 +323,19 @@ static void show_notes(
 
 	if (!paths->sync_rows && paths->infers_waits)
 		strbuf_addf(&text,
-			"The trace does not tell what calls and streams waited for (profile with "
-			"enable_cuda_sync_events); waits worked out from calls that end with "
+			"The trace does not say what calls and streams waited for (profile with "
+			"enable_cuda_sync_events); waits inferred from calls that end with "
 			"work: %" PRIu64 ". ",
 			paths->inferred_waits);
 	if (paths->unexplained_gaps)
 		strbuf_addf(&text,
-			"%" PRIu64 " times work began more than 1.5 ms after all that it is known "
-			"to wait for: %.3f ms in all are on no path. ",
+			"%" PRIu64 " times work began more than 1.5 ms after everything that it "
+			"is known to wait for: %.3f ms in all are on no path. ",
 			paths->unexplained_gaps, (double)paths->unexplained_ns / NS_PER_MS);
 	if (paths->clipped_rows)
 		strbuf_addf(&text,
-			"%" PRIu64 " rows end after the one they lie in: they were cut there. ",
+			"%" PRIu64
+			" rows end after the row that encloses them: they were cut there. ",
 			paths->clipped_rows);
 	if (paths->backward_edges)
 		strbuf_addf(&text,
@@ -406,8 +409,8 @@ static int show(struct result *result, const struct report_input *input, struct 
 	result_close(result);
 	if (!result_count(result, windows))
 		return report_nothing(result, input,
-			"There is no critical path: no annotation of that name and number, or "
-			"nothing ran in it.");
+			"There is no critical path: there is no annotation of that name and "
+			"number, or nothing ran in it.");
 	result_heading(result, "Critical path");
 	result_sentence(result, 2,
 		"The chain of operators, launches, GPU work and waits that decided how long each "

@@ -64,7 +64,7 @@ const struct report_section counters_section = {
 	.value = {.key = "counters",
 		.kind = REPORT_ROWS,
 		.shape = &shape,
-		.help = "of what programs count"},
+		.help = "counters that programs report"},
 	.by = "counter",
 	.summary = "the counters of programs",
 	.needs = REPORT_NEEDS_RECORDING,

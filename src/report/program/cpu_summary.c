@@ -89,7 +89,7 @@ static void add_heaviest(struct result *result, const struct trace_cpu_summary *
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	for (size_t i = 0; i < TRACE_CPU_HEAVIEST && summary->heaviest[i].name; i++) {
-		strbuf_add(&text, i ? ", " : "Heaviest by themselves: ");
+		strbuf_add(&text, i ? ", " : "Most self time: ");
 		shorten_name(&text, summary->heaviest[i].name, NAME_COLUMNS);
 		strbuf_addf(&text, " (%.1f %%)",
 			percent(summary->heaviest[i].self_ns, summary->self_ns));
@@ -110,10 +110,10 @@ static const struct {
 		"code."},
 	{TRACE_CPU_ADVICE_COMMUNICATION,
 		"Threads communicate, or wait for other ranks to do so: look at all ranks "
-		"together for the one that is late."},
+		"together to find the late one."},
 	{TRACE_CPU_ADVICE_SHORT,
-		"Operators are short, less than 10 \xc2\xb5s on average, so that calling them is "
-		"much of their time: larger batches, or torch.compile."},
+		"Operators are short, less than 10 \xc2\xb5s on average, so calling them is "
+		"much of their time: use larger batches, or torch.compile."},
 	{TRACE_CPU_ADVICE_HEAVY,
 		"Few operators take the time: look at their shapes (record_shapes=True), at "
 		"torch.get_num_threads(), and with sonde record at the code that they run."},
@@ -161,7 +161,7 @@ const struct report_section cpu_summary_section = {
 	.value = {.key = "cpu_summary",
 		.kind = REPORT_OBJECT,
 		.shape = &shape,
-		.help = "of traces without device work; else null"},
+		.help = "for traces without device work; otherwise null"},
 	.needs = REPORT_NEEDS_FOREIGN,
 	.make = make,
 };

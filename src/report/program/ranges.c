@@ -19,7 +19,7 @@ static const struct report_column row_columns[] = {
 		.title = "Not ended",
 		.kind = REPORT_COUNT,
 		.hide = REPORT_HIDE_EMPTY,
-		.help = "of the count, those of which no end is known"},
+		.help = "how many of them have no known end"},
 	{.title = "Mean", .kind = REPORT_NS},
 	{.key = "minimum_ns", .title = "Min", .kind = REPORT_NS},
 	{.key = "maximum_ns", .title = "Max", .kind = REPORT_NS},
@@ -136,8 +136,8 @@ static int say_none(struct result *result, const struct report_input *input)
 	return report_nothing(result, input,
 		report_is_foreign(input)
 			? "There are no ranges: the trace has no annotations of the program, such "
-			  "as record_function() of PyTorch makes."
-			: "There are no ranges: no process that was recorded had any of NVTX or of "
+			  "as PyTorch's record_function() makes."
+			: "There are no ranges: no recorded process had ranges of NVTX or of "
 			  "sonde.range().");
 }
 

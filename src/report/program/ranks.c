@@ -169,8 +169,9 @@ static void add_collective(
 	result_close(result);
 	result_heading(result, "Stragglers");
 	result_sentencef(result, 2,
-		"The rank that begins a collective last makes the others wait. Looked at is the "
-		"last %s of each step on stream %" PRId64 ", whose duration differs most between "
+		"The rank that begins a collective last makes the others wait. The table is "
+		"about the last %s of each step on stream %" PRId64
+		", whose duration differs most between "
 		"ranks.",
 		ranks->collective, ranks->stream);
 	result_show(result, table,

@@ -17,7 +17,7 @@ static const struct report_column row_columns[] = {
 	{.title = "Steps", .kind = REPORT_TEXT},
 	{.key = "leader_pid",
 		.kind = REPORT_INTEGER,
-		.help = "whose steps were counted; null: nobody's"},
+		.help = "the process whose steps were counted; null: none"},
 	{.key = "first_step", .kind = REPORT_INTEGER, .help = "the leader's"},
 	{.key = "last_step", .kind = REPORT_INTEGER},
 	{.key = "steps_begun", .kind = REPORT_COUNT, .help = "of all processes"},
@@ -139,8 +139,8 @@ static int make(struct result *result, const struct report_input *input)
 
 	if (!model->windows.count || selection_left_out(model, SELECTION_WINDOWS))
 		return report_nothing(result, input,
-			"There are no windows: all of the time was recorded; sonde record "
-			"--window says when to.");
+			"There are no windows: all of the time was recorded; choose windows "
+			"with sonde record --window.");
 	result_open(result);
 	result_u64(result, model->whole_window_count);
 	result_u64(result, model_duration_ns(model));

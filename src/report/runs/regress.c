@@ -188,7 +188,7 @@ static void say_counts(struct result *result, const struct regress *regress)
 {
 	if (regress->only_before + regress->only_after)
 		result_sentencef(result, 0,
-			"Not compared: %zu that only the baseline has, %zu that it lacks.",
+			"Not compared: %zu only in the baseline, %zu only in the new recording.",
 			regress->only_before, regress->only_after);
 	if (regress->too_short)
 		result_sentencef(result, 0,
@@ -206,9 +206,9 @@ static void say_chances(struct result *result, const struct regress_report *repo
 {
 	result_lines(result, "\n");
 	result_sentencef(result, 0,
-		"Of equal programs at most %g %% fail by noise within recordings. Where whole runs "
-		"differ by more than the threshold, as on a machine with other work, %zu against "
-		"%zu fail once in %.0f.",
+		"At most %g %% of comparisons of equal programs fail because of noise within "
+		"recordings. If entire runs differ by more than the threshold, as on a machine "
+		"with other work, %zu against %zu fail once in %.0f.",
 		100 * REGRESS_FALSE_ALARM, report->capture_count, report->baseline_count,
 		1 / report->regress->run_chance);
 	if (report->regress->run_chance > REGRESS_FALSE_ALARM)

@@ -428,7 +428,7 @@ static void say_prediction(struct result *result, const struct runs_report *repo
 	add_figure(&text, report->predicted, prediction->mean_error);
 	strbuf_add(&text, ").");
 	if (prediction->is_extrapolation)
-		strbuf_add(&text, " It lies outside of what was measured.");
+		strbuf_add(&text, " It lies outside the measured range.");
 	result_say(result, 0, &text);
 }
 

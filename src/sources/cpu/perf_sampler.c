@@ -403,8 +403,7 @@ static void describe_limits(const struct perf_sampler *sampler, struct cpu_sampl
 			"long; choose a lower rate",
 			(unsigned long long)sampler->throttled);
 	if (malformed)
-		add_note(&notes, "%llu records of the kernel made no sense and were skipped",
-			malformed);
+		add_note(&notes, "%llu records of the kernel were invalid and skipped", malformed);
 	snprintf(account->notes, sizeof(account->notes), "%s", strbuf_cstr(&notes));
 }
 

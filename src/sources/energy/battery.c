@@ -136,8 +136,9 @@ static int battery_open(
 		r = batteries->count ? read_all(batteries, &power) : -ENOENT;
 	if (r < 0) {
 		errmsg_set(&ret_found->absence, r, "%s %s%s", path,
-			r == -ENODATA ? "has a battery, and the machine does not run on it: unplug "
-					"the charger to measure what the whole machine takes"
+			r == -ENODATA  ? "has a battery, but the machine does not run on it: "
+					 "unplug the charger to measure what the whole machine "
+					 "takes"
 			: r == -ENOENT ? "has no battery"
 				       : "cannot be read: ",
 			r == -ENODATA || r == -ENOENT ? "" : strerror(-r));

@@ -106,8 +106,8 @@ static int check_required(
 
 		if (part < 0)
 			return errmsg_set(err, -EINVAL,
-				"--require-energy knows no %.*s: give cpu, gpu, dram or platform, "
-				"several with commas between them",
+				"--require-energy does not know %.*s: give cpu, gpu, dram or "
+				"platform, separated by commas",
 				(int)MIN(length, (size_t)64), required);
 		if (!has_part(sampler, part))
 			return refuse(sampler, part, err);
@@ -129,7 +129,7 @@ static int measure_baseline(
 	while (r == 0 && monotonic_now_ns() < end_ns) {
 		if (poll(&signals, 1, BASELINE_LOOK_MS) > 0)
 			return errmsg_set(err, -EINTR,
-				"interrupted while the machine at rest was measured "
+				"interrupted while the idle machine was measured "
 				"(--energy-baseline); the command was not started");
 		r = energy_sampler_drain(sampler, NULL);
 	}

@@ -299,7 +299,7 @@ static void open_gpu(
 		mig) {
 		add_reason(found,
 			"gpu%u (%s) is divided into MIG instances, and its power is not known by "
-			"instance: to measure it, divide it no longer (sudo nvidia-smi -i %u -mig "
+			"instance: to measure it, disable MIG (sudo nvidia-smi -i %u -mig "
 			"0)",
 			index, uuid, index);
 		return;
@@ -307,7 +307,7 @@ static void open_gpu(
 	r = choose_way(nvml, device, devices, &way);
 	if (r < 0) {
 		add_reason(found,
-			"gpu%u (%s) gives neither energy nor power: %s; virtual GPUs and some "
+			"gpu%u (%s) reports neither energy nor power: %s; virtual GPUs and some "
 			"laptops "
 			"have no sensor",
 			index, uuid, strerror(-r));

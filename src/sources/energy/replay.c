@@ -99,7 +99,7 @@ static int take_text(struct parser *parser, const char *key, const struct json_t
 	int r;
 
 	if (!json_text_is_string(value))
-		return refuse(parser, "%s is no text", key);
+		return refuse(parser, "%s is not text", key);
 	if (inside.length > (size_t)6 * NAME_MAX_)
 		return refuse(parser, "%s is longer than %d bytes", key, NAME_MAX_);
 	json_text_unescape(&text, &inside);
@@ -218,8 +218,8 @@ static int check_domain(struct parser *parser, const struct wire_energy_domain *
 	if (parser->is_model && (isnan(domain->idle_w) || isnan(domain->relative_error) ||
 					isnan(parser->replay->busy_w[domain->id - 1])))
 		return refuse(parser,
-			"%s needs idle_w, busy_w and relative_error: how far the model was off "
-			"when it was calibrated",
+			"%s needs idle_w, busy_w and relative_error: the model's error when it "
+			"was calibrated",
 			domain->name);
 	return 0;
 }
@@ -296,7 +296,7 @@ static int take_header(struct parser *parser, struct json_reader *reader)
 			format, FORMAT);
 	if (status != JSON_DONE || format != FORMAT)
 		return refuse(parser,
-			"this is no %s of energy, which begins with "
+			"this is not a %s of energy, which begins with "
 			"{\"%s\":%d,\"domains\":[…]}",
 			parser->is_model ? "model" : "recording", what, FORMAT);
 	return parser->replay->domain_count ? 0 : refuse(parser, "there are no domains");
@@ -442,7 +442,7 @@ static int take_reading(struct parser *parser, struct json_reader *reader)
 	}
 	if (status != JSON_DONE && parser->is_last_line) {
 		errmsg_set(&parser->replay->note, 0,
-			"%s is cut off: its last line, %u, ends in the middle and is left out",
+			"%s is cut off: its last line, %u, is incomplete and is left out",
 			parser->name, parser->line);
 		return 0;
 	}
@@ -512,8 +512,8 @@ static void finish(struct energy_replay *replay, const char *name)
 			"%s has no two readings of a domain, so no energy is known", name);
 	if (replay->went_back && !replay->note.text[0])
 		errmsg_set(&replay->note, 0,
-			"%s has %llu readings of energy_j that are less than the one before: there "
-			"is no figure for these times",
+			"%s has %llu readings of energy_j that are less than the previous one: "
+			"there is no figure for these times",
 			name, (unsigned long long)replay->went_back);
 }
 

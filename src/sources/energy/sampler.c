@@ -74,7 +74,7 @@ static int unknown_source(const char *name, size_t length, struct errmsg *err)
 		strbuf_addf(&names, "%s, ", (*source)->name);
 	return errmsg_set(err, -EINVAL,
 		"there is no source of energy %.*s: give auto, off, or some of %s" REPLAY
-		"FILE, with commas between them",
+		"FILE, separated by commas",
 		(int)MIN(length, (size_t)64), name, strbuf_cstr(&names));
 }
 

@@ -8,10 +8,11 @@ static const char *gap_reason(uint32_t gaps)
 {
 	static const char *const reasons[WIRE_ENERGY_GAP_MAX] = {
 		[WIRE_ENERGY_READ_FAILED] = "it could not be read",
-		[WIRE_ENERGY_IMPLAUSIBLE] = "the counter jumped by more than can be",
+		[WIRE_ENERGY_IMPLAUSIBLE] = "the counter jumped by an impossible amount",
 		[WIRE_ENERGY_WENT_BACK] = "the counter went back",
 		[WIRE_ENERGY_SUSPENDED] = "the machine slept",
-		[WIRE_ENERGY_STALLED] = "the source did not answer in time, or always the same",
+		[WIRE_ENERGY_STALLED] =
+			"the source did not answer in time, or its value did not change",
 	};
 
 	return reasons[__builtin_ctz(gaps)];
@@ -30,7 +31,7 @@ static void add_gap_note(
 	if (rail->gaps & 1U << WIRE_ENERGY_READ_FAILED)
 		error = atomic_load_explicit(
 			&rail->channel->error[rail->index], memory_order_relaxed);
-	errmsg_set(&note, 0, "what %s took (%s) is not known for %.2f s of %.2f s: %s%s%s",
+	errmsg_set(&note, 0, "the energy of %s (%s) is not known for %.2f s of %.2f s: %s%s%s",
 		sampled->domain.name, sampled->domain.source, (double)sampled->gap_ns / 1e9,
 		(double)(sampled->gap_ns + sampled->measured_ns) / 1e9, gap_reason(rail->gaps),
 		error ? ": " : "", error ? strerror(-error) : "");
@@ -67,13 +68,13 @@ void energy_sampler_notes(const struct energy_sampler *sampler,
 		add_gap_note(rail, add, context);
 	}
 	if (has_rapl && sampler->place.is_guest)
-		add(context, "this is a virtual machine: what RAPL counts here may be the host's "
-			     "whole socket, with all that runs beside");
+		add(context, "this is a virtual machine: RAPL may count the host's whole "
+			     "socket, with everything else that runs on it");
 	if (sampler->twin_note.text[0])
 		add(context, sampler->twin_note.text);
 	if (sampler->replay && sampler->replay->note.text[0])
 		add(context, sampler->replay->note.text);
 	if (sampler->replay_goes_on)
-		add(context, "the recording of energy that is replayed goes on after this one's "
-			     "end: that part is not used");
+		add(context, "the replayed energy goes on after the end of this recording: that "
+			     "part is not used");
 }

@@ -235,7 +235,7 @@ int address_spaces_add_process(struct address_spaces *spaces, uint32_t pid, stru
 
 	if (error == -ESRCH)
 		return errmsg_set(err, error,
-			"cannot read process %u: it is gone; give the pid of a living one", pid);
+			"cannot read process %u: it has ended; give the pid of a running one", pid);
 	if (error == -EACCES || error == -EPERM)
 		return errmsg_set(err, error,
 			"cannot read the mappings of process %u: %s; run as its user or as root",

@@ -77,7 +77,7 @@ int perf_event_explain(struct errmsg *err, int error, const char *what, int para
 			what);
 	case ESRCH:
 		return errmsg_set(
-			err, error, "%s: it is gone; give the pid of a living process", what);
+			err, error, "%s: it has ended; give the pid of a running process", what);
 	default:
 		return errmsg_set(err, error,
 			"%s: perf_event_open failed: %s; `sonde doctor` shows what works here",

@@ -147,7 +147,7 @@ static int attach(struct exact_waits *source, uint64_t start_ns, struct errmsg *
 	source->ending->bss->is_first = 0;
 	if (result < 0)
 		return errmsg_set(
-			err, result, "cannot look at waiting threads: %s", strerror(-result));
+			err, result, "cannot sample waiting threads: %s", strerror(-result));
 	return 0;
 }
 

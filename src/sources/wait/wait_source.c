@@ -150,8 +150,8 @@ static void note_exact(
 	}
 	if (account->crowded) {
 		errmsg_set(&note, 0,
-			"%llu waits were counted without their stacks, since more came than could "
-			"be written; give a larger --wait-min",
+			"%llu waits were counted without their stacks, because more came than "
+			"could be written; give a larger --wait-min",
 			(unsigned long long)account->crowded);
 		add(context, note.text);
 	}
