@@ -143,8 +143,8 @@ static int compare_rows(struct comparison *comparison, struct errmsg *err)
 				     : row_diff_init(&comparison->rows, inputs);
 	if (r == -ENODATA)
 		return errmsg_set(err, r,
-			"%s or %s has no profiler step, and HTA compares the first ones: leave out "
-			"--hta-compatible",
+			"%s or %s has no profiler step, and HTA compares the first ones: leave "
+			"out --hta-compatible",
 			comparison->sides[0].path, comparison->sides[1].path);
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while comparing");
@@ -224,9 +224,8 @@ static void say_row(const struct diff *diff, const struct diff_regression *found
 	struct errmsg err;
 
 	errmsg_set(&err, 0,
-		"%.400s%s%.200s %s by %.2f %% of the %s of the run before (limit %g "
-		"%%, "
-		"q = %.2g)",
+		"%.400s%s%.200s %s by %.2f %% of the %s of the run before (limit %g %%, q = "
+		"%.2g)",
 		found->row->name, by_function ? " in " : "", by_function ? found->row->module : "",
 		diff->is_energy ? "took more" : "got slower", found->row_percent,
 		diff->is_energy ? "energy" : "CPU time", arguments.fail_above, found->row->time_q);

@@ -8,12 +8,12 @@
 #define WEIGHT_OPTION(shown)                                                                       \
 	{                                                                                          \
 		.long_name = "weight", .type = OPTION_CHOICE, .argument = "WHAT",                  \
-		.help = "What stacks are weighed by: cpu, time on a CPU; wait, time waiting, "     \
-			"whose stacks end in what was waited for; wall, both; gpu, time "          \
-			"of device work, whose stacks are those of its launches; gpu-idle, "       \
-			"time that devices were idle, whose stacks are what the thread did "       \
-			"that launched the next work; cpu+gpu, cpu and gpu in one; energy, "       \
-			"the joules of both, with what was idle and what no program took.",        \
+		.help = "The weight of stacks. cpu: time on a CPU; wait: time waiting, with "      \
+			"stacks that end in what was waited for; wall: both; gpu: time of "        \
+			"device work, with the stacks of its launches; gpu-idle: time that "       \
+			"devices were idle, with the stacks of the thread that launched the "      \
+			"next work; cpu+gpu: cpu and gpu together; energy: the joules of both, "   \
+			"with idle and unattributed energy.",                                      \
 		.value = (void *)&(shown).weight, .choices = weight_choices                        \
 	}
 
@@ -21,8 +21,9 @@
 	{.long_name = "stacks",                                                                    \
 		.type = OPTION_CHOICE,                                                             \
 		.argument = "WHICH",                                                               \
-		.help = "user: only the frames of programs; kernel: only the kernel's. Stacks "    \
-			"without any are one frame, [kernel] or [user]. Default: all.",            \
+		.help = "user: only frames of programs; kernel: only frames of the kernel. "       \
+			"Stacks "                                                                  \
+			"with none left are one frame, [kernel] or [user]. Default: all.",         \
 		.value = (void *)&(shown).stacks,                                                  \
 		.choices = stack_choices},                                                         \
 		{.long_name = "fold-libraries",                                                    \
@@ -75,7 +76,7 @@ extern const char *const stack_choices[];
 		{.long_name = "range",                                                             \
 			.type = OPTION_STRING,                                                     \
 			.argument = "PATTERN",                                                     \
-			.help = "Only what ran, or was launched, in NVTX ranges with this "        \
+			.help = "Only work that ran, or was launched, in NVTX ranges with this "   \
 				"pattern in their names.",                                         \
 			.value = (void *)&(selection).range,                                       \
 			.group = "Filters (patterns are extended regular expressions)"},           \

@@ -77,8 +77,8 @@ static int unknown_short(const struct scan *scan, char name, const char *word)
 {
 	if (name < '!' || name > '~')
 		return errmsg_set(scan->err, -EINVAL,
-			"sonde %s has no option '%.*s'; 'sonde %s --help' lists them", SHOWN_MAX,
-			word, scan->command->name, scan->command->name);
+			"'%.*s' is not an option of sonde %s; 'sonde %s --help' lists them",
+			SHOWN_MAX, word, scan->command->name, scan->command->name);
 	return errmsg_set(scan->err, -EINVAL,
 		"sonde %s has no option '-%c'; 'sonde %s --help' lists them", scan->command->name,
 		name, scan->command->name);

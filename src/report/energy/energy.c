@@ -69,7 +69,7 @@ static const struct report_column domain_columns[] = {
 	{.key = "cut_intervals", .kind = REPORT_COUNT},
 	{.key = "overlap_ns",
 		.kind = REPORT_NS,
-		.help = "in which several pieces of device work shared it"},
+		.help = "time in which several pieces of device work shared it"},
 	{.key = "not_measured", .kind = REPORT_ROWS, .shape = &gap_shape},
 	{.key = "lowest_c", .kind = REPORT_NUMBER},
 	{.key = "highest_c", .kind = REPORT_NUMBER},

@@ -108,7 +108,7 @@ static const char *sentence_of(const char *reason)
 	} sentences[] = {
 		{"no_source", "nothing was measured"},
 		{"not_measured", "the source had a gap meanwhile"},
-		{"shorter_than_sensor", "too short for the sensor, and too few"},
+		{"shorter_than_sensor", "too short for the sensor, and too few to add up"},
 		{"begin_or_end_not_seen", "begin or end was not seen"},
 	};
 
