@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde's Python package: what a program says to sonde, when to measure, and what the parts of a program cost.
+"""sonde's Python package: marks what a program does, controls when to measure, and reports what its parts cost.
 
-    range, mark, counter, token, step    said to the recording that the program runs under; without one nothing is done
+    range, mark, counter, token, step    recorded if the program runs under a recording; without one they do nothing
     is_open, window                      is a window of that recording open, and which
-    profile                              record a block with sonde's own sources
+    profile                              record a block with sonde
     training_profiler                    trace steps of a training loop with torch.profiler
     watch                                what the layers of a model cost, as ranges of the recording
     phase, waiting, phases               what the phases of a program cost, always on
     get_global_manager                   execution traces of vLLM's workers, by a flag file
     add_profiler_args, profiler_from_args    the command-line flags of training_profiler
 
-Importing it imports nothing but its C extension; the rest is imported when it is first used, and torch only where
+Importing it imports only its C extension; the rest is imported when it is first used, and torch only if
 torch.profiler is.
 """
 

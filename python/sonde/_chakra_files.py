@@ -39,7 +39,7 @@ def _copy(record: Record) -> Record:
 
 
 class Manifest:
-    """All windows of this process, in a file that is replaced as a whole whenever something changes."""
+    """All windows of this process, in a file that is replaced atomically at each change."""
 
     def __init__(self, directory: str, options: Record) -> None:
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class Manifest:
             self._head["skipped"][reason] = self._head["skipped"].get(reason, 0) + 1
 
     def write(self) -> None:
-        """Never raises: what cannot be written is said once."""
+        """Never raises: a failure to write is reported once."""
         with self._lock:
             place = _place.here()
             windows = [_copy(window) for window in self._windows]
@@ -77,7 +77,7 @@ class Manifest:
 
 
 class Exporter:
-    """One thread that writes files, and so ends with the process: finish() waits for it."""
+    """One thread that writes files. It is a daemon and ends with the process: finish() waits for it."""
 
     def __init__(self) -> None:
         self._jobs: "queue.Queue[Optional[Callable[[], None]]]" = queue.Queue()
@@ -85,22 +85,22 @@ class Exporter:
         self._pending = threading.Semaphore(PENDING_MAX)
 
     def reserve(self) -> bool:
-        """A place in the queue for the files of a window that is about to open. False: there is none."""
+        """Reserves a place in the queue for the files of a window that is about to open. False if the queue is full."""
         return self._pending.acquire(blocking=False)
 
     def release(self) -> None:
-        """Gives the place back that reserve() gave."""
+        """Releases the place that reserve() took."""
         self._pending.release()
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Has `job` run in the thread, and the place of its window given back."""
+        """Runs `job` in the thread, then releases the place of its window."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="sonde-export", daemon=True)
             self._thread.start()
         self._jobs.put(job)
 
     def finish(self, timeout_s: float) -> bool:
-        """Waits until all is written. False when it takes longer."""
+        """Waits until everything is written. False if that takes longer."""
         thread, self._thread = self._thread, None
         if thread is None or thread is threading.current_thread():
             return True
@@ -137,7 +137,7 @@ def _wait_for(pid: int) -> int:
 
 
 def _in_child(write: Callable[[str], Any]) -> Callable[[str], Any]:
-    """`write`, done by a forked child; by the caller where that does not come to a good end."""
+    """Runs `write` in a forked child, or in the caller if the child fails."""
 
     def apart(path: str) -> None:
         try:
@@ -176,7 +176,7 @@ def export_kineto(window: Record, profile: Any, path: str) -> None:
 
 
 def export_et(window: Record, part: str, path: str) -> None:
-    """Gives the execution trace, which torch wrote during the window, its name, and its status."""
+    """Renames the execution trace, which torch wrote during the window, and sets its status."""
     if window["et"]["status"] != "open":
         return
     try:
@@ -208,7 +208,7 @@ def _numbers(path: str, *patterns: "re.Pattern[bytes]") -> "List[array[int]]":
 
 
 def _check_nodes(et: str, kineto: Optional[str], all_threads: bool) -> None:
-    """Raises ValueError where two nodes have one id, or the operators are not those of Kineto's trace."""
+    """Raises ValueError if two nodes have the same id, or the operators differ from those of Kineto's trace."""
     ids, operators = _numbers(et, _NODE_ID, _NODE_OPERATOR)
     repeated = len(ids) - len(set(ids))
     if repeated:
@@ -247,7 +247,7 @@ def check_et(window: Record, et: str, kineto: str, all_threads: bool) -> None:
 
 
 def _sonde_chakra() -> "tuple[Optional[str], str]":
-    """The program that has the command chakra, or None and why."""
+    """The program that has the command chakra, or None and the reason."""
     program = os.environ.get("SONDE") or shutil.which("sonde")
     if not program:
         return None, "not converted: there is no program sonde on PATH; install sonde, or name it in SONDE"
@@ -282,7 +282,7 @@ def _run_step(command: List[str]) -> str:
 
 
 def _run_steps(program: str, steps: List[List[str]]) -> str:
-    """ "ok", or what the first one that failed said."""
+    """ "ok", or the message of the first command that failed."""
     for step in steps:
         status = _run_step([program, "chakra", *step])
         if status != "ok":

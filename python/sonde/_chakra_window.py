@@ -56,7 +56,7 @@ def _stop_in_child() -> None:
 
 
 def _redirect(path: str, to: int) -> None:
-    """Puts `to` in the place of each of this process's descriptors of the file."""
+    """Replaces each of this process's descriptors of the file by `to`."""
     file = os.stat(path)
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -102,7 +102,7 @@ class Window:
         }
 
     def _tag(self, number: int) -> str:
-        """pid<PID>_<ms since 1970>[_rank<R>[of<W>]]_w<window>: begins as tags always did."""
+        """pid<PID>_<ms since 1970>[_rank<R>[of<W>]]_w<window>: the beginning is the original form of tags."""
         tag = f"pid{self._place.pid}_{time.time_ns() // 1000000}"
         if self._place.rank is not None:
             tag += f"_rank{self._place.rank}"
@@ -118,7 +118,7 @@ class Window:
         return self._path(".part-pytorch_et_{}.json")
 
     def open(self) -> bool:
-        """Begins to record. False when it cannot; the record says why."""
+        """Begins to record. False if it cannot; the record says why."""
         global _recording
         try:
             if _recording is not None:  # torch would say "already enabled", or wait
@@ -216,14 +216,14 @@ class Window:
         return (_resident_bytes() - self._resident_bytes) >> 20
 
     def may_close(self) -> bool:
-        """May this thread end the recording? The record says what it waits for when not."""
+        """May this thread end the recording? If not, the record says what it waits for."""
         if self._all_threads or threading.get_ident() == self._thread:
             return True
         self.record["status"] = _WRONG_THREAD.format(self.record["torch"])
         return False
 
     def close(self, closed_by: str) -> None:
-        """Ends the recording; the files are export()'s."""
+        """Ends the recording; export() writes the files."""
         global _recording
         self.record["closed_by"] = closed_by
         self.record["end_unix_ns"], self.record["end_monotonic_ns"] = time.time_ns(), time.monotonic_ns()
@@ -241,7 +241,7 @@ class Window:
         self.record["status"] = "being written"
 
     def _end_observer(self) -> None:
-        """Stops the observer and has torch end its file."""
+        """Stops the observer and makes torch end its file."""
         if self._observer is None:
             return
         try:
@@ -253,7 +253,7 @@ class Window:
         self._observer = None
 
     def export(self) -> None:
-        """Writes the files, each with its status, and gives back the memory."""
+        """Writes the files, each with its status, and frees the memory."""
         et, kineto = self._path("pytorch_et_{}.json"), self._path("kineto_{}.json")
         _chakra_files.export_et(self.record, self._et_part, et)
         if self.record["kineto"]["status"] == "stopped":

@@ -11,7 +11,7 @@ PRECISIONS = {"float32": "fp32", "float64": "fp64", "float16": "fp16", "bfloat16
 
 
 def of(structure: _structure.Structure) -> Fields:
-    """Nothing where the model does not say it: what is left out is not known."""
+    """Only what the model states; everything left out is unknown."""
     fields: Fields = {"model": _structure.class_of(structure.model)}
     config = _config_of(structure.model)
     parameters, dtype = _count(structure.model)
@@ -27,7 +27,7 @@ def of(structure: _structure.Structure) -> Fields:
 
 
 def _config_of(model: Any) -> Any:
-    """That of the language model, where there are others beside it."""
+    """The configuration of the language model, if there are several."""
     config = getattr(model, "config", None)
     return getattr(config, "text_config", None) or config
 
@@ -56,7 +56,7 @@ def _quantisation(config: Any) -> Optional[str]:
 
 
 def _experts(structure: _structure.Structure, config: Any, parameters: int) -> Fields:
-    """How many experts a layer has, and how many parameters work for a token."""
+    """How many experts a layer has, and how many parameters are active for a token."""
     names = ("num_local_experts", "num_experts", "n_routed_experts")
     experts = next((number for number in (_whole(getattr(config, name, None)) for name in names) if number), None)
     if not experts or experts < 2:
@@ -71,7 +71,7 @@ def _experts(structure: _structure.Structure, config: Any, parameters: int) -> F
 
 
 def _cache(config: Any, dtype: Any) -> Fields:
-    """What a token takes in the cache of keys and values."""
+    """The size of a token in the KV cache."""
     heads = _whole(getattr(config, "num_attention_heads", None))
     size = _whole(getattr(config, "head_dim", None))
     hidden = _whole(getattr(config, "hidden_size", None))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches for a flag file with inotify, in a thread of its own, so that who has nothing to do reads one attribute.
+"""Watches for a flag file with inotify, in a separate thread, so that a tick without a change reads one attribute.
 
 The thread sleeps until something changes in the flag's folder, or in the nearest folder above it that exists, and says
 so at once, so that a worker that keeps the interpreter busy can look itself. Once a second it looks by itself, too, for
@@ -61,11 +61,11 @@ class FlagWatch:
             self._thread.join()
 
     def close_inherited(self) -> None:
-        """In a forked child: gives back the descriptors."""
+        """In a forked child: closes the descriptors."""
         self._close_descriptors()
 
     def look(self) -> None:
-        """Looks at the file now. A flag that was removed and made again since the last look is a new one."""
+        """Checks the file now. A flag that was removed and created again since the last check is a new one."""
         with self._lock:
             self.is_stale = False
             self._watch_folder()
@@ -102,7 +102,7 @@ class FlagWatch:
         return descriptor
 
     def _watch_folder(self) -> None:
-        """Watches the flag's folder, or the nearest one above it that exists, before anybody looks into it."""
+        """Watches the flag's folder, or its nearest existing parent, before the folder is checked."""
         wanted = os.path.dirname(self.path)
         # Again where the folder below was made meanwhile, which may have gone unseen; not for ever, since there are
         # folders that exist and cannot be watched.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the package says when something fails that must not end the program: one line, through `logging`, once."""
+"""Reports failures that must not end the program: one line each, through `logging`, once."""
 
 import os
 import threading
@@ -11,7 +11,7 @@ _SAID_MAX = 1000
 
 
 def _begin_anew() -> None:
-    """In a forked child, where nobody may be left to give the lock back."""
+    """In a forked child, where no thread may be left to release the lock."""
     global _lock
     _lock = threading.Lock()
 
@@ -21,7 +21,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def warn(message: str) -> None:
-    """Says `message` through the logger "sonde". Never raises, not even where warnings are errors."""
+    """Logs `message` through the logger "sonde". Never raises, not even if warnings are errors."""
     import logging
 
     try:
@@ -31,7 +31,7 @@ def warn(message: str) -> None:
 
 
 def warn_once(key: str, message: str) -> None:
-    """As warn(), but only the first time for `key` in this process."""
+    """Like warn(), but only the first time for `key` in this process."""
     with _lock:
         if key in _said or len(_said) >= _SAID_MAX:
             return
@@ -40,6 +40,6 @@ def warn_once(key: str, message: str) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """An exception as one line: its type where it has no text, and what it says."""
+    """An exception as one line: its text, or its type if it has none."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which worker this process is: its host, rank and process id, and the names of files that say so.
+"""Which worker this process is: its host, rank and process id, and file names with them.
 
 What is not known is None and left out of names: a rank that nobody set is not rank 0.
 """
@@ -51,12 +51,12 @@ def _process_name() -> Optional[str]:
 
 
 def safe_name(text: str) -> str:
-    """`text` with everything but letters, digits, dot, minus and underscore replaced: good in every file name."""
+    """`text` with everything but letters, digits, dot, minus and underscore replaced, for use in a file name."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:64] or "-"
 
 
 def here() -> Place:
-    """Asks anew each time: a process group may have been initialised meanwhile, the process may be a fork."""
+    """Asks again each time: a process group may have been initialised meanwhile, the process may be a fork."""
     rank, world_size = _distributed()
     if rank is None:
         rank, world_size = _number(_RANK), _number(_WORLD_SIZE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model is made of: its layers, and which module in them does what.
+"""The structure of a model: its layers, and the role of each module in them.
 
 The layers are the elements of a list of modules, at a path that is known or else in the longest list of one class.
 Modules in them get roles, the same for every family of models, by their exact names, then by patterns; a module whose
@@ -196,7 +196,7 @@ class Part(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What its ranges are called."""
+        """The name of its ranges."""
         if self.layer is None:
             return self.role
         if self.role == LAYER:
@@ -205,7 +205,7 @@ class Part(NamedTuple):
 
     @property
     def fields(self) -> Dict[str, Any]:
-        """What its ranges carry."""
+        """The fields of its ranges."""
         fields: Dict[str, Any] = {"role": self.role}
         if self.layer is not None:
             fields["layer"] = self.layer
@@ -243,7 +243,7 @@ def _bases(module: Any) -> List[str]:
 
 
 def _inner(module: Any) -> Optional[Any]:
-    """What a wrapper is around; None: it is none."""
+    """The module inside a wrapper; None if this is not a wrapper."""
     for name in _bases(module):
         if name in WRAPPERS:
             return (getattr(module, "_modules", None) or {}).get(WRAPPERS[name])
@@ -261,7 +261,7 @@ def unwrap(module: Any) -> Tuple[Any, Tuple[Any, ...]]:
 
 
 def class_of(module: Any) -> str:
-    """The class of what is inside of the wrappers. FSDP2 makes a class of its own, with the model's behind FSDPModule."""
+    """The class of the model inside the wrappers. FSDP2 makes a new class, with the model's behind FSDPModule."""
     names = _bases(unwrap(module)[0])
     if "FSDPModule" in names[1:]:
         names = names[names.index("FSDPModule") + 1 :]
@@ -299,7 +299,7 @@ def _walk(module: Any, path: str = "", depth: int = 0, seen: Optional[Set[int]] 
 
 
 def _elements(stack: Any) -> List[Any]:
-    """The elements of a list of layers; none where it does not look like one."""
+    """The elements of a list of layers; empty if it does not look like one."""
     elements = [child for _, child in _children(stack)]
     classes = {class_of(element) for element in elements}
     if "Sequential" in _bases(stack) and (len(classes) != 1 or len(elements) < 2 or not _has_children(elements[0])):
@@ -346,7 +346,7 @@ def _role(name: str, names: Dict[str, str], patterns: Tuple[Tuple[str, str], ...
 
 
 def _is_idle(module: Any) -> bool:
-    """A module that is not worth watching: it has neither weights nor parts."""
+    """A module that is not worth watching: it has neither weights nor submodules."""
     if type(module).__name__ in IDLE_CLASSES:
         return True
     return not _has_children(module) and not (getattr(module, "_parameters", None) or {}) and not _is_packed(module)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found in a model that is watched, in words and as fields of a mark."""
+"""The structure of a watched model, as text and as fields of a mark."""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -14,7 +14,7 @@ ORDER = (
 
 
 class Summary(NamedTuple):
-    """What a structure says, without its modules."""
+    """The contents of a structure, without its modules."""
 
     model: str  # its class
     wrappers: Tuple[str, ...]
@@ -95,7 +95,7 @@ def roles_line(summary: Summary) -> str:
 
 
 def missing_line(summary: Summary) -> str:
-    """What the family has, and this model does not."""
+    """Roles that the family has and this model does not."""
     return ", ".join(
         role if layers < 0 else "%s in %d of %d layers" % (role, layers, summary.layers)
         for role, layers in sorted(summary.missing.items())

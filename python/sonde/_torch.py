@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sonde asks of torch.profiler, and where its releases differ (1.13 to 2.13). Imported only where torch is wanted.
+"""What sonde uses of torch.profiler, and where its releases differ (1.13 to 2.13). Imported only if torch is used.
 
 torch's profiler belongs to the thread that starts it. Releases with `profile_all_threads` may be stopped by another.
 """
@@ -14,7 +14,7 @@ Interval = Tuple[int, int]  # begin and end, nanoseconds since 1970
 
 
 class Unavailable(Exception):
-    """There is no torch.profiler here; the text says why."""
+    """There is no torch.profiler here; the message says why."""
 
 
 def load() -> Any:
@@ -27,7 +27,7 @@ def load() -> Any:
 
 
 def activities(profiler: Any) -> List[Any]:
-    """What can be traced here: the CPU, and the devices that are there, not only compiled in."""
+    """What can be traced here: the CPU, and the devices that are present, not only compiled in."""
     import torch
 
     kinds = profiler.ProfilerActivity
@@ -45,7 +45,7 @@ def has_device(profiler: Any, kinds: List[Any]) -> bool:
 
 
 def all_threads_config() -> Optional[Any]:
-    """A configuration with which every thread is recorded, and any may stop; None where torch has none: 1.13."""
+    """A configuration that records every thread and lets any thread stop it; None if torch has none (1.13)."""
     try:
         from torch._C import _profiler
 
@@ -56,13 +56,13 @@ def all_threads_config() -> Optional[Any]:
 
 
 def execution_trace_observer(profiler: Any) -> Any:
-    """A new observer; torch 1.13 calls it ExecutionGraphObserver. None where there is none."""
+    """A new observer; torch 1.13 calls it ExecutionGraphObserver. None if there is none."""
     kind = getattr(profiler, "ExecutionTraceObserver", None) or getattr(profiler, "ExecutionGraphObserver", None)
     return None if kind is None else kind()
 
 
 def takes_observer(profiler: Any) -> bool:
-    """Does torch.profiler.profile start and stop the observer itself, so that ids agree? That of 1.13 does not."""
+    """Does torch.profiler.profile start and stop the observer itself, so that ids agree? 1.13 does not."""
     import inspect
 
     return "execution_trace_observer" in inspect.signature(profiler.profile.__init__).parameters
@@ -72,7 +72,7 @@ def takes_observer(profiler: Any) -> bool:
 
 
 def check_directory(directory: str) -> None:
-    """Makes the folder and writes a file there, so that what would fail later fails now. Raises OSError."""
+    """Creates the folder and writes a file there, so that a failure shows now and not later. Raises OSError."""
     os.makedirs(directory, exist_ok=True)
     with tempfile.TemporaryFile(dir=directory):
         pass
@@ -89,7 +89,7 @@ def check_whole(path: str) -> None:
 
 
 def write_whole(path: str, write: Callable[[str], Any]) -> int:
-    """Has `write` make a file beside `path`, which takes its name when it is whole. Returns its size. Raises."""
+    """Makes `write` create a file beside `path`, and renames it when it is complete. Returns its size. Raises."""
     directory, name = os.path.split(path)
     os.makedirs(directory or ".", exist_ok=True)
     # torch decides by the end of the name, and TensorBoard by its end, too: so the difference is at its begin.
@@ -109,7 +109,7 @@ def write_whole(path: str, write: Callable[[str], Any]) -> int:
 
 
 def write_json(path: str, value: Any) -> None:
-    """As write_whole(), for a value."""
+    """Like write_whole(), for a value."""
 
     def write(part: str) -> None:
         with open(part, "w", encoding="utf-8") as file:

@@ -29,7 +29,7 @@ def _steps(least: int) -> Callable[[str], int]:
 
 
 def add_profiler_args(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Adds --torch-profiler and its options, as a group of their own. Returns the parser."""
+    """Adds --torch-profiler and its options, as a separate group. Returns the parser."""
     group = parser.add_argument_group("profiler", "trace some steps of training with torch.profiler")
     group.add_argument("--torch-profiler", action="store_true", help="trace steps of training")
     group.add_argument(
@@ -55,7 +55,7 @@ def add_profiler_args(parser: argparse.ArgumentParser) -> argparse.ArgumentParse
 
 
 def profiler_from_args(args: argparse.Namespace) -> Any:
-    """sonde.training_profiler() as the parsed flags of add_profiler_args() say: disabled without --torch-profiler."""
+    """sonde.training_profiler() with the parsed flags of add_profiler_args(): disabled without --torch-profiler."""
 
     def value(name: str) -> Any:
         return getattr(args, f"{_PREFIX}_{name}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speaks to a recording through the socket `control` in its session's folder, as `sonde ctl` does."""
+"""Talks to a recording through the socket `control` in its session folder, as `sonde ctl` does."""
 
 import json
 import os
@@ -10,7 +10,7 @@ TIMEOUT_S = 30.0
 
 
 class ControlError(Exception):
-    """The recording did not do it; the text is a sentence."""
+    """The recording refused or failed; the message is a sentence."""
 
 
 def session_folder() -> Optional[str]:
@@ -20,7 +20,7 @@ def session_folder() -> Optional[str]:
 
 
 def ask(folder: str, line: str, timeout_s: float = TIMEOUT_S) -> Dict[str, Any]:
-    """Sends one line and returns the answer. Raises ControlError when it is a refusal, or does not come."""
+    """Sends one line and returns the answer. Raises ControlError if it is a refusal, or does not come."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(timeout_s)

@@ -58,7 +58,7 @@ def _count(name: str, default: int) -> int:
 
 
 class Options(NamedTuple):
-    """What the environment says; the head of this module lists it."""
+    """Options from the environment; the module's docstring lists them."""
 
     enabled: bool
     directory: str
@@ -92,7 +92,7 @@ class Options(NamedTuple):
 
 
 class ChakraTraceManager:
-    """Opens and closes windows. One for each process, get_global_manager(), is enough; every thread may use it."""
+    """Opens and closes windows. Use one per process, get_global_manager(); every thread may use it."""
 
     def __init__(self, options: Optional[Options] = None) -> None:
         self.options = options or Options.from_environment()
@@ -101,7 +101,7 @@ class ChakraTraceManager:
         _managers.add(self)
 
     def _begin_anew(self) -> None:
-        """Closed, with nothing open or remembered: a new manager, and that of a forked child."""
+        """Resets everything: for a new manager, and for that of a forked child."""
         self._lock = threading.Lock()
         self._owner = 0  # the thread that holds the lock
         self._late_signal: Optional[Callable[[], None]] = None
@@ -135,11 +135,11 @@ class ChakraTraceManager:
     maybe_start = start
 
     def step(self) -> None:
-        """Says that a step has ended; closes the window when it has had its steps."""
+        """Marks the end of a step; closes the window when it has had its steps."""
         self.step_and_maybe_stop()
 
     def step_and_maybe_stop(self) -> bool:
-        """As step(). Was the window closed by it?"""
+        """Like step(). Did it close the window?"""
         if self._window is None:
             return False
         with self._entered() as entered:
@@ -153,12 +153,12 @@ class ChakraTraceManager:
                     self._close("stop")
 
     def tick_by_flag(self) -> None:
-        """Once per step: opens a window when the flag has appeared, closes it when it has gone, else counts a step."""
+        """Once per step: opens a window when the flag appears, closes it when it is gone, otherwise counts a step."""
         if self._due:
             self._tick()
 
     def wait(self, timeout_s: float = _EXIT_S) -> bool:
-        """Waits until the files of all closed windows are written. False when it takes longer."""
+        """Waits until the files of all closed windows are written. False if that takes longer."""
         exporter = self._exporter
         return exporter is None or bool(exporter.finish(timeout_s))
 
@@ -166,7 +166,7 @@ class ChakraTraceManager:
 
     @contextmanager
     def _entered(self) -> Iterator[bool]:
-        """Holds the lock; gives False in a signal handler that has interrupted this thread while it holds it."""
+        """Holds the lock; yields False in a signal handler that interrupted this thread while it held the lock."""
         me = threading.get_ident()
         if self._owner == me:
             yield False
@@ -217,7 +217,7 @@ class ChakraTraceManager:
         return self._window is not None or watch.is_stale or is_new
 
     def _flag_changed(self, watch: Any) -> None:
-        """In the watching thread, when something has changed, and after each look at the flag."""
+        """In the watching thread, after each change and each check of the flag."""
         if self._watch is not watch:
             return
         if self._has_work():
@@ -340,7 +340,7 @@ class ChakraTraceManager:
             self._sigterm_before = None
 
     def _on_sigterm(self, number: int, frame: Any) -> None:
-        """Closes the window, then does what the program, or the system, would have done."""
+        """Closes the window, then does what the program or the system would have done."""
         before = self._sigterm_before
         with self._entered() as entered:
             if not entered:  # interrupted one of our own calls: when it is done
@@ -356,7 +356,7 @@ class ChakraTraceManager:
             os.kill(os.getpid(), number)
 
     def _after_fork(self) -> None:
-        """In a forked child: what the parent had is kept, untouched, so that nothing of it ends here."""
+        """In a forked child: keeps the parent's objects untouched, so that none of them ends here."""
         self._kept.append((self._window, self._exporter))
         if self._watch is not None:
             self._watch.close_inherited()
@@ -385,7 +385,7 @@ def get_global_manager() -> ChakraTraceManager:
 
 
 def _take_process(manager: ChakraTraceManager) -> bool:
-    """torch has one profiler for a process. False: another manager has got it."""
+    """torch has one profiler per process. False if another manager has it."""
     global _open_manager
     with _global_lock:
         if _open_manager is not None and _open_manager is not manager:

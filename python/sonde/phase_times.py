@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.phase: what the phases of a program cost, added up as they end. A phase is a range in the capture, too.
+"""sonde.phase: what the phases of a program cost, summed up as they end. A phase is also a range in the capture.
 
 Always on, with or without a recording: two clocks are read at each end of a phase. What each figure is:
 
@@ -37,7 +37,7 @@ _Interval = Tuple[int, int]
 
 
 class PhaseTimes(NamedTuple):
-    """What all occurrences of one phase cost together. The head of this module says what each figure is."""
+    """What all occurrences of one phase cost together. The module's docstring says what each figure is."""
 
     name: str
     occurrences: int
@@ -81,7 +81,7 @@ class Phases(List[PhaseTimes]):
         return [row.as_dict() for row in self]
 
     def table(self) -> str:
-        """The phases as lines of text. A dash is unknown; "at most" stands over what is an upper bound."""
+        """The phases as a table. A dash means unknown; upper bounds have "at most" in their header."""
         head = ("phase", "times", "wall ms", "CPU ms", "CPU", "GIL held ms <=", "GIL wait ms <=", "GPU starved")
         rows = [head] + [tuple(self._cells(row)) for row in self]
         widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
@@ -219,7 +219,7 @@ class phase(_Block):
 
 
 class waiting(_Block):
-    """`with sonde.waiting("data"):` names what a phase waits for, so that it is not taken for the interpreter lock."""
+    """`with sonde.waiting("data"):` names what a phase waits for, so it is not counted as the interpreter lock."""
 
     __slots__ = ()
 
@@ -249,7 +249,7 @@ def _add(name: str, begun: _Occurrence, wall_ns: int, cpu_ns: int) -> None:
 
 
 def phases(reset: bool = False) -> Phases:
-    """What all phases that have ended cost so far; with `reset` they begin again from nothing, without a gap."""
+    """What all ended phases cost so far; with `reset` they start again from zero, without a gap."""
     state = _state
     with state.lock:
         sums, dropped = state.sums, state.dropped
@@ -278,7 +278,7 @@ def _times(name: str, total: _Sum) -> PhaseTimes:
 
 
 def watch_device() -> None:
-    """From now on keeps when each phase was, until add_device_work() says what the devices did."""
+    """From now on keeps the times of each phase, until add_device_work() adds what the devices did."""
     state = _state
     with state.lock:
         state.watching = True
@@ -308,7 +308,7 @@ class _Busy:
 
 
 def add_device_work(busy: List[_Interval], window: _Interval) -> None:
-    """Device work, and the window in which all of it is known; both in nanoseconds since 1970.
+    """Adds device work, and the window in which all of it is known; both in nanoseconds since 1970.
 
     A phase counts with the part of it that lies in the window, also one that the calling thread is in.
     """

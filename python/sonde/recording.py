@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.profile: sonde's own sources, and where asked torch.profiler, around a block of a program.
+"""sonde.profile: records a block of a program with sonde, and if asked also with torch.profiler.
 
     with sonde.profile("run.pftrace") as prof:
         for batch in loader:
@@ -9,7 +9,7 @@
 
 Under `sonde record --window manual` it opens a window of that recording; one that records all the time records the
 block, too. Otherwise it starts `sonde record` on this process for the time of the block. The block is also a range.
-What fails is said once, and the program goes on.
+What fails is reported once, and the program goes on.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ _PR_SET_PTRACER = 0x59616D61
 
 
 def _program() -> str:
-    """The program sonde: the one that SONDE names, else that on PATH. Raises ControlError."""
+    """The program sonde: the one that SONDE names, otherwise the one on PATH. Raises ControlError."""
     path = os.environ.get("SONDE") or shutil.which("sonde")
     if not path:
         raise control.ControlError("there is no program sonde on PATH; install it, or name it in SONDE")
@@ -71,7 +71,7 @@ class _Recorder:
             self._session_file.close()
 
     def _let_it_trace(self) -> None:
-        """Where Yama lets only parents trace, our child may, too. Elsewhere the call is refused, and not needed."""
+        """Lets our child trace this process if Yama allows only parents. Elsewhere the call fails and is not needed."""
         ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(self._process.pid), 0, 0, 0)
 
     def _wait_for_folder(self) -> str:
@@ -91,7 +91,7 @@ class _Recorder:
         return " ".join(self._errors.read().decode("utf-8", "replace").split())[-500:]
 
     def finish(self) -> None:
-        """Ends the recording and waits until its capture is written. Raises ControlError when it is not."""
+        """Ends the recording and waits until its capture is written. Raises ControlError if it is not."""
         import subprocess
 
         try:
@@ -133,7 +133,7 @@ class Profile:
         return [] if self._torch_trace is None else list(self._torch_trace.traces)
 
     def step(self) -> None:
-        """Says that a step has ended."""
+        """Marks the end of a step."""
         _core.step(STEP)
         self.steps += 1
         if self._torch_trace is not None:
@@ -208,17 +208,17 @@ def profile(
 ) -> Any:
     """A context manager that records its block with sonde: CPU stacks, waiting, device work, ranges.
 
-    Its block gets an object with .step(), .output and .traces, or None when it is not enabled.
+    Its block gets an object with .step(), .output and .traces, or None if it is not enabled.
 
     output       the capture. Under `sonde record` the block is a window of that recording instead, and .output is None
     enabled      False: nothing is imported, allocated or done
     label        names the window
-    options      more options of `sonde record`, e.g. ("-F", "499"), where it is started
+    options      more options of `sonde record`, e.g. ("-F", "499"), if it is started
     torch_trace  also run torch.profiler over the block, and write its *.pt.trace.json to trace_dir, by default the
                  capture's folder; record_shapes, profile_memory and with_stack are for it
 
-    To record this process, sonde needs what `sonde record -p` needs: `sonde doctor` says whether it is there. What
-    fails is said once, through the logger "sonde", and the program goes on without.
+    To record this process, sonde needs what `sonde record -p` needs: `sonde doctor` says whether it is available.
+    A failure is logged once, through the logger "sonde", and the program goes on without.
     """
     if not enabled:
         return DISABLED

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that took most time in what torch.profiler has recorded, as tables of text."""
+"""The operators that took most time in a recording of torch.profiler, as tables of text."""
 
 from typing import Any, Optional
 

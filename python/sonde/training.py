@@ -7,8 +7,8 @@
             if prof is not None:
                 prof.step()
 
-Whatever goes wrong with the profiler, training goes on: it is said once, through the logger "sonde", and what the
-loop itself raises is what surfaces. Nothing of torch is imported before a profiler that is enabled begins.
+If the profiler fails, training goes on: the failure is logged once, through the logger "sonde", and what the
+exceptions of the loop itself pass through unchanged. torch is not imported until an enabled profiler begins.
 """
 
 import os
@@ -40,7 +40,7 @@ class Schedule(NamedTuple):
         return self.wait + self.warmup + self.active
 
     def check(self) -> "Schedule":
-        """Itself. Raises ValueError, before anything has begun, when it makes no sense."""
+        """Returns itself. Raises ValueError before anything has begun if it makes no sense."""
         for name, value, least in zip(self._fields, self, (0, 0, 1, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(
@@ -51,7 +51,7 @@ class Schedule(NamedTuple):
 
 
 def shortage(schedule: Schedule, steps: int) -> Optional[str]:
-    """What a loop of `steps` steps missed of its schedule: both numbers, what to change. None: nothing."""
+    """What a loop of `steps` steps missed of its schedule: both numbers, and what to change. None: nothing."""
     if steps == 0:
         return "no trace was captured: step() was never called; call it at the end of every step of the loop"
     cycles = steps // schedule.cycle
@@ -126,7 +126,7 @@ class TrainingProfiler:
         return False
 
     def step(self) -> None:
-        """Says that a step has ended. Never raises what is the profiler's fault."""
+        """Marks the end of a step. Never raises errors of the profiler."""
         _core.step(STEP)
         if os.getpid() != self._pid:
             return
@@ -136,7 +136,7 @@ class TrainingProfiler:
                 self._pass_on()
 
     def _pass_on(self) -> None:
-        """Has torch make all steps that it does not know of yet."""
+        """Makes torch do all steps that it does not know of yet."""
         self._closed_ns = time.time_ns()
         try:
             while self._passed_on < self.steps:
@@ -208,7 +208,7 @@ class TrainingProfiler:
             self._fail("the profiler could not be closed", failure)
 
     def _write_trace(self, profiler: Any) -> None:
-        """torch calls it at the end of each cycle, and when the loop ends in one."""
+        """torch calls this at the end of each cycle, and if the loop ends inside one."""
         from . import _place, _torch
 
         self._recorded = profiler.profiler
@@ -240,7 +240,7 @@ class TrainingProfiler:
 
 
 class _Disabled:
-    """What training_profiler(enabled=False) returns, always the same one: its block gets None."""
+    """What training_profiler(enabled=False) returns, always the same object: its block gets None."""
 
     __slots__ = ()
 
@@ -269,23 +269,23 @@ def training_profiler(
 ) -> Any:
     """A context manager that profiles the steps of a training loop with torch.profiler.
 
-    Its block gets an object with .step(), to be called at the end of every step, which also has all that
-    torch.profiler.profile has (key_averages() and so on), or None when it is not enabled.
+    Its block gets an object with .step(), to be called at the end of every step, which also has everything that
+    torch.profiler.profile has (key_averages() and so on), or None if it is not enabled.
 
     output_dir      where the traces go: HOST[_rankR][_workerW]_PID.NANOSECONDS.pt.trace.json, one for each cycle, which
-                    TensorBoard and Perfetto open; R and W are left out where nothing says them
+                    TensorBoard and Perfetto open; R and W are left out if they are not known
     enabled         False: nothing is imported, allocated or done
-    wait, warmup    steps of a cycle that are not recorded, and that are recorded and thrown away
+    wait, warmup    steps of a cycle that are not recorded, and that are recorded and discarded
     active          steps of a cycle that are recorded
     repeat          cycles; 0 for as many as there are steps for
     record_shapes, profile_memory, with_stack   as in torch.profiler.profile
     summary         print the top 30 operators, by device time and by CPU time, at the end
 
-    An unwritable folder, a missing torch or a profiler that fails is said once, and training goes on. What the loop
-    raises surfaces as it is, after the profiler has been closed. Too few steps are said with both numbers. Each step
+    An unwritable folder, a missing torch or a failing profiler is logged once, and training goes on. Exceptions of
+    the loop pass through, after the profiler has been closed. Too few steps are logged with both numbers. Each step
     is also a step of `sonde record --window steps:...`.
 
-    Raises ValueError, at once, for a schedule that cannot be.
+    Raises ValueError, at once, for an impossible schedule.
     """
     if not enabled:
         return DISABLED

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks: what frameworks do, recorded without a change to the program.
+"""Hooks: record what frameworks do, without changing the program.
 
 `sonde record --hooks torch,transformers,vllm` puts the folder `bootstrap` in front of PYTHONPATH. Its
 sitecustomize installs the import finder of `finder`, which loads a group of hooks, `sonde.hooks.<group>`, when the

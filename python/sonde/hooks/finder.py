@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sees which modules a program imports, and calls the registry of hooks for those that have any.
+"""Watches which modules a program imports, and calls the registry of hooks for those that have hooks.
 
 The bootstrap executes this file when a package with hooks is asked for. That may be a mere question whether it is
 there, so that this imports nothing that Python has not loaded by then; the rest comes with the package.
@@ -54,7 +54,7 @@ def sentence(error: BaseException) -> str:
 
 
 class _Loader:
-    """Stands in for the loader of a watched module until the module is executed, then steps aside."""
+    """Replaces the loader of a watched module until the module is executed."""
 
     def __init__(self, finder: "HookFinder", spec: "ModuleSpec") -> None:
         self._finder = finder
@@ -95,7 +95,7 @@ class HookFinder:
         self._asking = _local()
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Optional[ModuleSpec]":
-        """The spec of a watched module; None for others, and where no finder finds it."""
+        """The spec of a watched module; None for others, and if no finder finds it."""
         asking = self._asking.__dict__.setdefault("names", set())
         if name not in self.watched or name in asking:
             return None
@@ -129,7 +129,7 @@ class HookFinder:
             self.activate(name)
 
     def after(self, name: str) -> None:
-        """A watched module has been executed without an error. It may have put another object in its place."""
+        """A watched module has been executed without an error. It may have replaced itself by another object."""
         if name == THREADING:
             _name_threads()
             return
@@ -151,7 +151,7 @@ class HookFinder:
             say(group, "-", "-", ERROR, sentence(error))
 
     def add(self, groups: "Iterable[str]") -> None:
-        """Watches the packages of these groups, and patches what the program has imported of them before."""
+        """Watches the packages of these groups, and patches modules that the program has already imported."""
         self.groups.update(groups)
         self.watched.update(groups)
         for group in groups:
@@ -190,7 +190,7 @@ _installed: "Optional[HookFinder]" = None
 
 
 def install(groups: "Iterable[str]", place: "Any" = None) -> HookFinder:
-    """Has the finder of this process look for these groups of hooks, and returns it.
+    """Makes the finder of this process watch for these groups of hooks, and returns it.
 
     The first time it takes the place of the finder `place` in sys.meta_path, or comes before all others.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hook is, and how one is put into its module. Loaded when the package of a group is imported."""
+"""What a hook is, and how it is installed. Loaded when the package of a group is imported."""
 
 import importlib
 import sys
@@ -40,14 +40,14 @@ class Hook:
 
 
 class Guard:
-    """Runs the recording half of a wrapper: an exception in it is said in the table of hooks, and goes no further."""
+    """Runs the recording half of a wrapper: an exception in it appears in the table of hooks, and is not raised."""
 
     def __init__(self, hook: Hook) -> None:
         self._hook = hook
         self._failures = 0
 
     def run(self, function: Function, /, *args: Any, **kwargs: Any) -> Any:
-        """What the function returns, None where it fails."""
+        """What the function returns; None if it fails."""
         try:
             return function(*args, **kwargs)
         except Exception as error:
@@ -85,7 +85,7 @@ def activate(group: str) -> Set[str]:
 
 
 def apply(name: str) -> None:
-    """Puts the hooks of a module in, after it was executed; again after it was reloaded."""
+    """Installs the hooks of a module after it was executed; again after it was reloaded."""
     module = sys.modules.get(name)
     if module is None:
         return
@@ -116,7 +116,7 @@ def _say(hook: Hook, state: str, detail: str = "") -> None:
 
 
 class _Missing(Exception):
-    """An attribute is not there; the text says which."""
+    """An attribute is missing; the message names it."""
 
 
 def _namespace(owner: Any) -> Dict[str, Any]:
@@ -151,7 +151,7 @@ def _find(module: Any, attribute: str) -> Tuple[Any, str, Any]:
 
 
 def _apply_first(hook: Hook, module: Any) -> None:
-    """The hook, or the one to fall back to; what the first lacks is what is said."""
+    """The hook, or its fallback; the error names what the first one lacks."""
     try:
         _apply_one(hook, module)
     except _Missing as missing:

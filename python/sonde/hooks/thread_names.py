@@ -16,7 +16,7 @@ BYTES = 15  # of a name, which is all that Linux keeps
 
 
 def short(name: str) -> bytes:
-    """The name cut to BYTES. The number at its end stays: it is what tells the threads of a pool apart."""
+    """The name cut to BYTES. The number at its end is kept, because it distinguishes the threads of a pool."""
     text = name.encode("utf-8", "replace")
     if len(text) <= BYTES:
         return text

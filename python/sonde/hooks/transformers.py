@@ -72,7 +72,7 @@ def _pop(generation: _Generation) -> None:
 
 
 def _begin(*args: Any, **kwargs: Any) -> Optional[_Generation]:
-    """None for a call inside of another one that does a part of its work, as decoders from the hub do."""
+    """None for a call inside another one that does a part of its work, as decoders from the hub do."""
     model = args[0] if args else None
     outer = _generating.calls[-1] if _generating.calls else None
     config = kwargs.get("generation_config", args[2] if len(args) > 2 else None)
@@ -149,7 +149,7 @@ def _end_pass(generation: _Generation, *args: Any, **kwargs: Any) -> None:
 
 def _end_step(generation: _Generation, _model: Any, is_finished: Any = False, synced_gpus: Any = False,
               *_args: Any, **_kwargs: Any) -> None:
-    """The loop has asked whether it goes on, and has waited for the answer: what it made is there."""
+    """The loop has asked whether to continue, and has the answer: its tokens are on the host."""
     generation.asks = True
     made, generation.pending = generation.pending, 0
     if not generation.is_finished:
@@ -181,7 +181,7 @@ def _wrap_add_request(original: Function) -> Function:
 
 
 def _wrap_state(original: Function) -> Function:
-    """The state of a request is made: it arrives. The batch takes it in a thread of its own."""
+    """The state of a request is created: it arrives. The batch takes it in another thread."""
     run = registry.guard().run
 
     @wraps(original)
@@ -230,7 +230,7 @@ def _wrap_loop(original: Function) -> Function:
 
 
 def _after(record: Callable[..., None]) -> Callable[[Function], Function]:
-    """A `make` that has `record` called after each call that returns, with the generation that this thread is in."""
+    """A `make` that calls `record` after each call that returns, with the generation that this thread is in."""
 
     def make(original: Function) -> Function:
         run = registry.guard().run

@@ -26,7 +26,7 @@ class Options(NamedTuple):
 
 
 def options_of(text: str) -> Options:
-    """Those of a list such as "torch,transformers:layer:every=8"; `sonde record` has checked it."""
+    """The options in a list such as "torch,transformers:layer:every=8"; `sonde record` has checked it."""
     options = Options()
     for entry in text.split(","):
         name, *given = entry.split(":")
@@ -83,7 +83,7 @@ def _use_of(model: Any, options: Options) -> _Use:
 
 
 def enter(model: Any) -> Optional[_Watching]:
-    """Has the model watched until leave(); None: it is not."""
+    """Watches the model until leave(); None if it is not watched."""
     global _options
     if model is None or not hasattr(model, "register_forward_pre_hook"):
         return None
@@ -105,7 +105,7 @@ def enter(model: Any) -> Optional[_Watching]:
 
 
 def leave(watching: _Watching, passes: int) -> None:
-    """What enter() has begun ends; `passes` of the model were made, as its loop counts; 0: not known."""
+    """Ends what enter() began; the loop counted `passes` of the model (0: not known)."""
     use = watching.use
     use.watch.abandon()
     _watch.end_to(watching.open_ranges)

@@ -17,7 +17,7 @@ DOMAIN = "vllm"
 
 
 class _Pool:
-    """What is known of the blocks of a pool, from the window's begin on."""
+    """The known blocks of a pool, from the window's begin on."""
 
     def __init__(self, pool: Any) -> None:
         self.window = _core.window()
@@ -28,7 +28,7 @@ class _Pool:
         self.used_ns = array("Q", bytes(8 * count))
 
     def set_used(self, blocks: Iterable[Any], is_new: bool) -> None:
-        """The blocks were allocated, or hit, now."""
+        """The blocks were allocated or hit just now."""
         if self.is_sampled:
             return
         now = time.monotonic_ns()
@@ -43,7 +43,7 @@ _pools: "WeakKeyDictionary[Any, _Pool]" = WeakKeyDictionary()
 
 
 def _known(pool: Any) -> _Pool:
-    """Blocks may have changed hands unseen between windows."""
+    """Between windows, blocks may have changed their owners unseen."""
     known = _pools.get(pool)
     if known is None or known.window != _core.window():
         known = _pools[pool] = _Pool(pool)
@@ -66,7 +66,7 @@ def _begin_free(pool: Any, *_args: Any, **_kwargs: Any) -> Tuple[Any, int]:
 
 
 def _freed(state: Any, _result: Any, returned: bool) -> None:
-    """The argument may be an iterator: it is the original's alone. Blocks that others use are not free yet."""
+    """The argument may be an iterator, which only the original may read. Blocks that others use are not free yet."""
     if state is not None and returned:
         pool, free_before = state
         _known(pool).freed += max(0, pool.get_num_free_blocks() - free_before)
@@ -134,7 +134,7 @@ def tell_use(scheduler: Any) -> None:
 
 
 def tell_freed(scheduler: Any) -> None:
-    """The same where blocks were freed since: what ended with the last batch is told with it."""
+    """The same if blocks were freed since: requests that ended with the last batch belong to it."""
     if _known(scheduler.kv_cache_manager.block_pool).freed:
         tell_use(scheduler)
 

@@ -43,7 +43,7 @@ read = _experts.read  # after a forward pass
 
 
 def _physical_experts(load: Any, otherwise: int) -> int:
-    """With the load balancer on, ids are those of copies of experts, of which its statistics have one number each."""
+    """With the load balancer, ids are those of copies of experts; its statistics have one number for each copy."""
     return int(load.shape[-1]) if load is not None else otherwise
 
 
@@ -89,7 +89,7 @@ def _end_layer(state: Any, _result: Any, _returned: bool) -> None:
 
 
 def _untraced(make: Callable[[Function], Function]) -> Callable[[Function], Function]:
-    """Where torch.compile traces the call, on platforms without custom operators, the hook is no part of its graph."""
+    """If torch.compile traces the call, on platforms without custom operators, the hook is not part of its graph."""
 
     def make_untraced(original: Function) -> Function:
         recorded = make(original)

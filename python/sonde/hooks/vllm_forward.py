@@ -40,7 +40,7 @@ def tokens_by_phase(output: Any, requests: Any = None) -> Tuple[int, int]:
 
 
 def resumed_requests(cached: Any) -> Any:
-    """The ids of the requests that go on after a pre-emption. 0.9 tells a flag for each request."""
+    """The ids of the requests that continue after a pre-emption. 0.9 has a flag for each request."""
     resumed = getattr(cached, "resumed_req_ids", None)
     if resumed is not None:
         return resumed
@@ -90,7 +90,7 @@ def _end_forward(pushed: Any, _result: Any, _returned: bool) -> None:
 
 
 def execute_model(original: Function) -> Function:
-    """Each call that is no warm-up is a step, also while the gate is closed: steps are what opens it."""
+    """Each call that is not a warm-up is a step, also while the gate is closed: steps open it."""
     recorded = around(_begin_forward, _end_forward)(original)
 
     @wraps(original)

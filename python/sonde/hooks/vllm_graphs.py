@@ -26,7 +26,7 @@ class _Call(NamedTuple):
 
 
 class _LastPass(threading.local):
-    """The forward context that was seen last, not kept alive where it can be referred to weakly."""
+    """The forward context that was seen last, as a weak reference if possible."""
 
     context: Callable[[], Any] = staticmethod(lambda: None)
 
@@ -51,13 +51,13 @@ def _is_first(context: Any) -> bool:
 
 
 def _reserved_bytes() -> Optional[int]:
-    """What PyTorch's allocator holds of the device's memory: its own count, no call to the device."""
+    """The device memory that PyTorch's allocator holds: its own count, without a call to the device."""
     torch = sys.modules.get("torch")
     return torch.cuda.memory_reserved() if torch is not None and torch.cuda.is_initialized() else None
 
 
 def _descriptor_fields(mode: Any, descriptor: Any) -> Dict[str, Any]:
-    """Of a BatchDescriptor or a BatchExecutionDescriptor; releases differ in what they tell."""
+    """The fields of a BatchDescriptor or a BatchExecutionDescriptor; releases differ in what they have."""
     uniform = getattr(descriptor, "uniform", getattr(descriptor, "uniform_decode", None))
     if uniform is None and hasattr(descriptor, "uniform_token_count"):
         uniform = descriptor.uniform_token_count is not None
@@ -105,7 +105,7 @@ def _begin_wrapper(wrapper: Any, *_args: Any, **_kwargs: Any) -> Optional[_Call]
 
 
 def _begin_piecewise(backend: Any, *args: Any) -> Optional[_Call]:
-    """0.9 and 0.10: graphs by the number of tokens alone, in pieces."""
+    """0.9 and 0.10: graphs by the number of tokens only, in pieces."""
     context = _forward_context()
     if context is None or getattr(context, "skip_cuda_graphs", False):
         return None
@@ -122,7 +122,7 @@ def _begin_manager_capture(manager: Any, *_args: Any, **_kwargs: Any) -> Any:
 
 
 def _end_manager_capture(state: Any, _result: Any, _returned: bool) -> None:
-    """The second runner captures its full graphs in one loop, which tells no duration of one."""
+    """The second runner captures its full graphs in one loop, so there is no duration for each."""
     _core.range_pop(DOMAIN)
     if state is None:
         return

@@ -11,7 +11,7 @@ from .wrap import around
 
 
 class _Numbers:
-    """Numbers stand for the ids of requests: a process has room for 131,071 names, and numbers have no end."""
+    """Numbers replace the ids of requests: a process can have 131,071 names, but any number of numbers."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -19,7 +19,7 @@ class _Numbers:
         self._of: Dict[str, int] = {}
 
     def fields(self, name: str) -> Dict[str, Any]:
-        """The number and the id. Requests that end unseen between windows are forgotten.
+        """The number and the id. Requests that end unseen between windows are dropped.
 
         Each mark has both: those of a warm-up are not kept, so that none may count on an earlier one.
         """
@@ -51,7 +51,7 @@ _silent_window = 0
 
 
 def _look_for_silent(scheduler: Any) -> None:
-    """Those that a window finds when it opens; then each as it is scheduled first."""
+    """Requests that exist when a window opens; then each one when it is first scheduled."""
     global _silent_window
     if _silent_window == _core.window():
         return
@@ -61,7 +61,7 @@ def _look_for_silent(scheduler: Any) -> None:
 
 
 def _tell_first_token(request: Any) -> None:
-    """If it has one now. Its end, in the same update, comes after."""
+    """Marks the first token if there is one now. The end, in the same update, comes after."""
     if request.num_output_tokens and _silent.pop(request.request_id, None) is not None:
         _tell("first_token", request.request_id, output_tokens=request.num_output_tokens)
 
@@ -81,7 +81,7 @@ def _added(request: Any, _result: Any, returned: bool) -> None:
 
 
 def _begin_free(_scheduler: Any, request: Any, *_args: Any, **_kwargs: Any) -> None:
-    """Every way to an end leads through here; some releases drop what the request holds in the call."""
+    """All requests end here; some releases drop the request's data in the call."""
     _tell_first_token(request)
     _silent.pop(request.request_id, None)
     reason = request.get_finished_reason()
@@ -112,7 +112,7 @@ def _tell_preempted(request: Any, reason: str, computed_tokens: int) -> None:
 
 
 def _begin_preempt(scheduler: Any, request: Any, *_args: Any, **_kwargs: Any) -> None:
-    """In schedule() for want of free blocks; else for a reset of the prefix cache."""
+    """In schedule() because there are no free blocks; otherwise because the prefix cache was reset."""
     is_scheduling = any(other is scheduler for other in _schedulers_at_work)
     _tell_preempted(request, "kv-cache-full" if is_scheduling else "reset", request.num_computed_tokens)
 

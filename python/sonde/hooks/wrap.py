@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrappers for hooks: the original is called once, with its arguments, and its exceptions are its own.
+"""Wrappers for hooks: the original is called once, with its arguments, and its exceptions pass through.
 
 While the gate is closed a wrapper asks _core.is_open() and calls the original, nothing else. What a hook does of its
 own runs under a guard of the registry, so that the program never sees it fail.

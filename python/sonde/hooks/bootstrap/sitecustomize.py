@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python runs this at its start in every child of `sonde record --hooks`: its folder leads PYTHONPATH.
 
-It waits for the import of a package that has hooks, takes its own folder out of sys.path, and runs the sitecustomize
-that Python would have run without it, whose errors surface as ever. It is short, since every Python compiles it where
-nothing may be cached, and good Python 2, since any may come by.
+It waits for the import of a package that has hooks, removes its own folder from sys.path, and runs the sitecustomize
+that Python would have run without it; its errors are reported as usual. It is short, because every Python compiles it if
+nothing may be cached, and valid Python 2, because any Python may run it.
 """
 
 import os
@@ -13,7 +13,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 class Trigger(object):
-    """Puts the finder of sonde.hooks in its own place when one of the packages is asked for."""
+    """Replaces itself by the finder of sonde.hooks when one of the packages is imported."""
 
     def __init__(self, packages):
         self.packages = packages
@@ -31,7 +31,7 @@ class Trigger(object):
 
 
 class Package(object):
-    """Finds the package sonde for a program that has none: it is behind all other finders."""
+    """Finds the package sonde for a program that has none. It comes after all other finders."""
 
     def find_spec(self, name, path=None, target=None):
         if name == "sonde":
@@ -54,7 +54,7 @@ def load_finder():
 
 
 def say_error(groups, detail):
-    """As finder.say(), which is not there to be asked."""
+    """Like finder.say(), which cannot be imported here."""
     try:
         with open(os.path.join(os.environ["SONDE_SESSION"], "hooks.%d" % os.getpid()), "a") as out:
             for group in groups:
@@ -78,7 +78,7 @@ def install():
 
 
 def run_next():
-    """Imports the sitecustomize that comes after ours, as `site` would have."""
+    """Imports the next sitecustomize, as `site` would have."""
     ours = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # noqa: F401
