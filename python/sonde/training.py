@@ -7,7 +7,7 @@
             if prof is not None:
                 prof.step()
 
-If the profiler fails, training goes on: the failure is logged once, through the logger "sonde", and what the
+If the profiler fails, training goes on: the failure is logged once, through the logger "sonde", and
 exceptions of the loop itself pass through unchanged. torch is not imported until an enabled profiler begins.
 """
 

@@ -2,8 +2,8 @@
 """Python runs this at its start in every child of `sonde record --hooks`: its folder leads PYTHONPATH.
 
 It waits for the import of a package that has hooks, removes its own folder from sys.path, and runs the sitecustomize
-that Python would have run without it; its errors are reported as usual. It is short, because every Python compiles it if
-nothing may be cached, and valid Python 2, because any Python may run it.
+that Python would have run without it; its errors are reported as usual. It is short, because every Python compiles it
+if nothing may be cached, and valid Python 2, because any Python may run it.
 """
 
 import os
