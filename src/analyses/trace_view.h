@@ -3,6 +3,17 @@
  * A trace as the analyses see it: which rows count, at what times, and what kind of work each row
  * of a device is. A view is data: trace_view_init() fills it with what sonde has for right, and
  * compat/ with what another tool has. Analyses do not ask which.
+ *
+ * To add an analysis of rows (one of samples takes the model in place of the view):
+ *   1. FOLDER/NAME.h: its result, a struct that starts as zeros, NAME_init(result, view), which
+ *      returns 0 or -ENOMEM, and NAME_done(); the head comment defines its figures;
+ *   2. FOLDER/NAME.c: it goes over the rows that count (trace_view_has()), at the view's times, or
+ *      over `works`; what only a recording knows is behind trace->recorded. No I/O;
+ *   3. the file in src/analyses/meson.build, and a unit test over rows of
+ *      tests/unit/trace-example.h;
+ *   4. a section that shows it (report/section.h). A result that two sections need is made once by
+ *      trace_results.h; one that another tool defines otherwise is chosen in definitions.h.
+ * tests/unit/toy-analysis.c is one.
  */
 #pragma once
 

@@ -4,10 +4,12 @@
  * (result.h), which is then shown in the terminal, or written as JSON or CSV. To add one:
  *   1. in a file of its own, in the folder of its subject: the columns of what it says (shape.h),
  *      the function that fills them in, and at the bottom `const struct report_section
- * NAME_section`;
- *   2. its line in the table of sections.c, in the order of the report;
+ *      NAME_section`;
+ *   2. its declaration in sections.h, and its line in the table of section_table.c, in the order
+ *      of the report;
  *   3. the file in meson.build, a test, and docs/json.md; `meson test report-schema` says how to
  *      renew schema/report.schema.json.
+ * tests/unit/toy-section.c is one.
  */
 #pragma once
 

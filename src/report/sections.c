@@ -1,46 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/sections.h"
+#include "report/section.h"
 
 #include <string.h>
-
-const struct report_section *const report_sections[] = {
-	&about_section,
-	&account_section,
-	&traces_section,
-	&cpu_summary_section,
-	&answer_section,
-	&own_code_section,
-	&tables_section,
-	&steps_section,
-	&windows_section,
-	&inference_section,
-	&phases_section,
-	&layers_section,
-	&experts_section,
-	&ranks_section,
-	&ranges_section,
-	&counters_section,
-	&energy_section,
-	&temporal_section,
-	&launches_section,
-	&queue_section,
-	&device_work_section,
-	&idle_section,
-	&host_section,
-	&kernel_section,
-	&bandwidth_section,
-	&graphs_section,
-	&waiting_section,
-	&programs_section,
-	&left_out_section,
-	&operators_section,
-	&cpu_operators_section,
-	&annotations_section,
-	&memory_section,
-	&path_section,
-	&sequences_section,
-	NULL,
-};
 
 /* Appends a name that is not there yet; one that is there gets the summary that it lacks. */
 static size_t add_name(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All sections: the table in sections.c has their order. */
+/* All sections: the table in section_table.c has their order. */
 #pragma once
 
 #include "report/section.h"
