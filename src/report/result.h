@@ -155,6 +155,7 @@ void result_sentencef(struct result *result, size_t indent, const char *format, 
 void result_say(struct result *result, size_t indent, const struct strbuf *text);
 void result_lines(struct result *result, const char *text);
 void result_show(struct result *result, uint32_t table, const struct result_show *show);
+/* The numbers of a list, as bars. */
 void result_draw(struct result *result, uint32_t list, const struct result_bars *bars);
 /* Also shown, as a sentence. */
 void result_advise(struct result *result, const struct result_advice *advice, const char *sentence);
