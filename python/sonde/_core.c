@@ -404,8 +404,7 @@ static PyMethodDef functions[] = {
 		"program. False: there is none of this user, or the program is in another one."},
 	{"parts_open", core_parts_open, METH_NOARGS,
 		"parts_open()\n--\n\nThe owners of the parts that this thread has open, the "
-		"innermost "
-		"last."},
+		"innermost last."},
 	{"parts_end", core_parts_end, METH_O,
 		"parts_end(count)\n--\n\nEnds the parts of this thread beyond the first ones."},
 	{"_open_in_child", open_in_child, METH_NOARGS,

@@ -199,8 +199,7 @@ static int parse_time(
 	if (!cursor || *cursor || start > end)
 		return errmsg_set(err, -EINVAL,
 			"--time '%.100s' is not a range of time: give START..END in seconds since "
-			"the "
-			"recording began, such as 1.5..4, 10.. or ..2",
+			"the recording began, such as 1.5..4, 10.. or ..2",
 			text);
 	match->start_ns = origin_ns + start;
 	match->end_ns = origin_ns + end;

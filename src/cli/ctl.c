@@ -39,8 +39,8 @@ static int make_line(int count, char **words, struct strbuf *line, struct errmsg
 	return line->length < SESSION_LINE_BYTES
 		       ? strbuf_status(line)
 		       : errmsg_set(err, -EINVAL,
-				 "what follows sonde ctl %s is too long; give "
-				 "less than %d characters",
+				 "what follows sonde ctl %s is too long; give less than %d "
+				 "characters",
 				 words[0], SESSION_LINE_BYTES - 16);
 }
 
@@ -97,17 +97,16 @@ const struct command ctl_command = {
 	.summary = "open and close the windows of a running recording",
 	.usage = "[options] start [LABEL] | stop | step [NAME] | status",
 	.description =
-		"Talks to a `sonde record` of this user. start opens a window, which LABEL "
-		"names in the capture; stop closes it. Both work with --window manual, and "
-		"together with a flag, a signal or times. step makes a step by hand, for "
-		"programs that make none. status shows what is recorded, and which steps were "
-		"made.\n\nWith --json the answer is one object with \"ok\", and \"error\" if "
-		"that is false.",
+		"Talks to a `sonde record` of this user. start opens a window, which LABEL names "
+		"in the capture; stop closes it. Both work with --window manual, and together with "
+		"a flag, a signal or times. step makes a step by hand, for programs that make "
+		"none. status shows what is recorded, and which steps were made.\n\nWith --json "
+		"the answer is one object with \"ok\", and \"error\" if that is false.",
 	.examples = "sonde record --window manual -- python3 serve.py &\n"
-		    "sonde ctl start 'under load'\nsonde ctl stop\n    Record a part of a "
-		    "server's life.\n"
-		    "sonde ctl status --json --session 4711\n    Where the session of process "
-		    "4711 is, for scripts.",
+		    "sonde ctl start 'under load'\nsonde ctl stop\n    Record a part of a server's "
+		    "life.\n"
+		    "sonde ctl status --json --session 4711\n    Where the session of process 4711 "
+		    "is, for scripts.",
 	.options = ctl_options,
 	.minimum_arguments = 1,
 	.maximum_arguments = 64,

@@ -143,8 +143,8 @@ static int compare_rows(struct comparison *comparison, struct errmsg *err)
 				     : row_diff_init(&comparison->rows, inputs);
 	if (r == -ENODATA)
 		return errmsg_set(err, r,
-			"%s or %s has no profiler step, and HTA compares the first ones: leave "
-			"out --hta-compatible",
+			"%s or %s has no profiler step, and HTA compares the first ones: leave out "
+			"--hta-compatible",
 			comparison->sides[0].path, comparison->sides[1].path);
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while comparing");
@@ -224,8 +224,7 @@ static void say_row(const struct diff *diff, const struct diff_regression *found
 	struct errmsg err;
 
 	errmsg_set(&err, 0,
-		"%.400s%s%.200s %s by %.2f %% of the %s of the run before (limit %g %%, q = "
-		"%.2g)",
+		"%.400s%s%.200s %s by %.2f %% of the %s of the run before (limit %g %%, q = %.2g)",
 		found->row->name, by_function ? " in " : "", by_function ? found->row->module : "",
 		diff->is_energy ? "took more" : "got slower", found->row_percent,
 		diff->is_energy ? "energy" : "CPU time", arguments.fail_above, found->row->time_q);
@@ -237,8 +236,7 @@ static void say_total(const struct diff *diff, const struct diff_regression *fou
 	struct errmsg err;
 
 	errmsg_set(&err, 0,
-		"the total %s grew by %.2f %% of that of the run before (limit %g %%, p = "
-		"%.2g)",
+		"the total %s grew by %.2f %% of that of the run before (limit %g %%, p = %.2g)",
 		diff->is_energy ? "energy" : "CPU time", found->total_percent, arguments.fail_above,
 		diff->total_time_p);
 	fail(&err);
@@ -433,15 +431,14 @@ static const struct option diff_options[] = {
 		.maximum = 1e6},
 	{.long_name = "hta-compatible",
 		.type = OPTION_FLAG,
-		.help = "Compare what Holistic Trace Analysis compares, the first "
-			"profiler step of the first rank, by name alone.",
+		.help = "Compare what Holistic Trace Analysis compares, the first profiler step of "
+			"the first rank, by name alone.",
 		.value = &arguments.hta_compatible},
 	{.long_name = "weight",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
 		.help = "Compare CPU time, cpu; or energy, the joules of what ran on processors "
-			"and "
-			"of device work.",
+			"and of device work.",
 		.value = (void *)&arguments.shown.weight,
 		.choices = diff_weights},
 	SHOWN_OPTIONS(arguments.shown),
@@ -455,27 +452,26 @@ const struct command diff_command = {
 	.usage = "[options] A B",
 	.description =
 		"Compares two runs, A before and B after. Each is a recording, a trace of "
-		"PyTorch's profiler (Kineto), a folder with those of several ranks, or a "
-		"capture that they were imported into.\n\nSamples of two recordings are "
-		"compared by function name and module file name. \"Time\" is the change in CPU "
-		"time, B - A; \"share\" is the change in the part of all samples, in percentage "
-		"points. The number of samples decides how small a change can be detected: q is "
-		"the false "
-		"discovery rate at which the change in time would be called significant, over "
-		"all rows (Benjamini and Hochberg), and * marks q <= 0.05, ** q <= 0.01, *** q "
-		"<= 0.001. q only accounts for sampling noise, not for differences between runs "
-		"of the same program. Record each twice to see how large these "
-		"are.\n\n--fail-above PERCENT fails if, with T the CPU time of all selected "
-		"samples of A, a row's time (self, or total with --sort total) grew by more "
-		"than PERCENT of T and q <= 0.05, or the CPU time of all samples grew by more "
-		"than PERCENT of T with p <= 0.05. With --per-second, times are per second of "
-		"recording. The sentence that names what got slower goes to standard "
-		"error.\n\nWhat threads and devices did is compared by name: operators, calls, "
-		"steps, ranges, kernels, copies. How often each ran, and for how long with all "
-		"that lies in it. Counts are exact. Durations of 20 rows or more are tested, so "
-		"that \"longer\" and \"shorter\" mean that each got longer or shorter with q <= "
-		"0.05. --fail-above counts other counts, and durations that changed "
-		"significantly, of device work against the device time of A.",
+		"PyTorch's profiler (Kineto), a folder with those of several ranks, or a capture "
+		"that they were imported into.\n\nSamples of two recordings are compared by "
+		"function name and module file name. \"Time\" is the change in CPU time, B - A; "
+		"\"share\" is the change in the part of all samples, in percentage points. The "
+		"number of samples decides how small a change can be detected: q is the false "
+		"discovery rate at which the change in time would be called significant, over all "
+		"rows (Benjamini and Hochberg), and * marks q <= 0.05, ** q <= 0.01, *** q <= "
+		"0.001. q only accounts for sampling noise, not for differences between runs of "
+		"the same program. Record each twice to see how large these are.\n\n--fail-above "
+		"PERCENT fails if, with T the CPU time of all selected samples of A, a row's time "
+		"(self, or total with --sort total) grew by more than PERCENT of T and q <= 0.05, "
+		"or the CPU time of all samples grew by more than PERCENT of T with p <= 0.05. "
+		"With --per-second, times are per second of recording. The sentence that names "
+		"what got slower goes to standard error.\n\nWhat threads and devices did is "
+		"compared by name: operators, calls, steps, ranges, kernels, copies. How often "
+		"each ran, and for how long with all that lies in it. Counts are exact. Durations "
+		"of 20 rows or more are tested, so that \"longer\" and \"shorter\" mean that each "
+		"got longer or shorter with q <= 0.05. --fail-above counts other counts, and "
+		"durations that changed significantly, of device work against the device time of "
+		"A.",
 	.examples =
 		"sonde diff before.pftrace after.pftrace\n    What got slower, and faster.\n"
 		"sonde diff --fail-above 5 --flamegraph change.svg main.pftrace branch.pftrace\n"

@@ -41,10 +41,7 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 		errmsg_set(err, -EINVAL,
 			"no format was given: choose one with -f (folded, flamegraph, speedscope, "
 			"pprof, chrome, chakra, pftrace, csv, json, jsonl, perf-script, vllm-csv), "
-			"or by the output's "
-			"extension, such "
-			"as -o "
-			"profile.svg");
+			"or by the output's extension, such as -o profile.svg");
 	return best;
 }
 
@@ -83,8 +80,8 @@ static int check_foreign(const char *path, const struct exporter *exporter, stru
 			path, exporter->name);
 	if (selection_first_filter(&arguments.selection))
 		return errmsg_set(err, -EINVAL,
-			"filters select samples, and -f %s writes the rows of %s, which is "
-			"another tool's trace: leave them out",
+			"filters select samples, and -f %s writes the rows of %s, which is another "
+			"tool's trace: leave them out",
 			exporter->name, path);
 	return 0;
 }
@@ -176,8 +173,7 @@ static int check_weight(const struct exporter *exporter, struct errmsg *err)
 		return 0;
 	return errmsg_set(err, -EINVAL,
 		"--weight %s is not for the format %s: use it with flamegraph, folded, speedscope "
-		"or "
-		"pprof; the report has waiting in a table of its own",
+		"or pprof; the report has waiting in a table of its own",
 		arguments.shown.weight, exporter->name);
 }
 
@@ -280,11 +276,11 @@ const struct command export_command = {
 		"  perf-script samples as perf script prints them, for tools that read that\n"
 		"  vllm-csv    a folder of tables of what vLLM did\n\n"
 		"CAPTURE may be a trace of the PyTorch profiler, or a folder of them: for chrome, "
-		"pftrace and chakra, and for the formats of stacks, where --weight gpu is the "
-		"time of device work by what launched it, and wall how long threads were in "
-		"operators, calls and Python functions. The capture itself opens in "
-		"ui.perfetto.dev too. Every format holds the same samples; the same capture and "
-		"options give the same file.",
+		"pftrace and chakra, and for the formats of stacks, where --weight gpu is the time "
+		"of device work by what launched it, and wall how long threads were in operators, "
+		"calls and Python functions. The capture itself opens in ui.perfetto.dev too. "
+		"Every format holds the same samples; the same capture and options give the same "
+		"file.",
 	.examples = "sonde export -f flamegraph sonde.pftrace\n    Writes sonde.svg.\n"
 		    "sonde export -f folded -o - sonde.pftrace | grep malloc\n    Stacks as text.\n"
 		    "sonde export -f flamegraph --weight gpu trace.json.gz\n    Kernels of a "

@@ -16,8 +16,7 @@
 const char help_tagline[] = "one profiler for AI workloads, training and inference";
 
 static const char overview_end[] = "'sonde COMMAND --help' explains one command, 'sonde doctor' "
-				   "says what can be measured on this "
-				   "machine.";
+				   "says what can be measured on this machine.";
 
 const struct command *command_find(const char *name)
 {

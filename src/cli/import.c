@@ -153,9 +153,9 @@ static const struct option import_options[] = {
 		.value = (void *)&arguments.options.output},
 	{.long_name = "arguments",
 		.type = OPTION_FLAG,
-		.help = "Also write the arguments of operators and kernels where the Perfetto "
-			"UI shows them, at two to three times the size. sonde does not need "
-			"this copy.",
+		.help = "Also write the arguments of operators and kernels where the Perfetto UI "
+			"shows them, at two to three times the size. sonde does not need this "
+			"copy.",
 		.value = &arguments.options.arguments},
 	{.long_name = "uncompressed",
 		.type = OPTION_FLAG,
@@ -170,17 +170,16 @@ const struct command import_command = {
 	.summary = "make a capture of another tool's traces or log",
 	.usage = "[options] FILE|FOLDER...",
 	.description =
-		"Reads what another program wrote and writes a capture, for `sonde report`, "
-		"`sonde export` and the Perfetto UI. Nothing is made up: notes in the capture "
-		"say what is missing, damaged or coarse.\n\nkineto: traces of the PyTorch "
-		"profiler, and others in Chrome's JSON format, plain, gzip or zstd; a folder "
-		"holds one for each rank. Everything in them is kept, including the arguments "
-		"of events: sonde export -f chrome writes them back. `sonde report` also reads "
-		"the files themselves.\n\nvllm-log: iterations "
-		"(--enable-logging-iteration-details) are ranges of their engine, named by what "
-		"they did: prefill, decode, mixed, idle. Requests (--enable-log-requests) are "
-		"ranges if the log has their end, otherwise marks. The throughput that the "
-		"engine logs every few seconds is in marks.",
+		"Reads what another program wrote and writes a capture, for `sonde report`, `sonde "
+		"export` and the Perfetto UI. Nothing is made up: notes in the capture say what is "
+		"missing, damaged or coarse.\n\nkineto: traces of the PyTorch profiler, and others "
+		"in Chrome's JSON format, plain, gzip or zstd; a folder holds one for each rank. "
+		"Everything in them is kept, including the arguments of events: sonde export -f "
+		"chrome writes them back. `sonde report` also reads the files "
+		"themselves.\n\nvllm-log: iterations (--enable-logging-iteration-details) are "
+		"ranges of their engine, named by what they did: prefill, decode, mixed, idle. "
+		"Requests (--enable-log-requests) are ranges if the log has their end, otherwise "
+		"marks. The throughput that the engine logs every few seconds is in marks.",
 	.examples = "sonde import trace.json.gz\n    Writes trace.pftrace.\n"
 		    "sonde import -o run.pftrace rank0.json rank1.json\n    Both ranks in one "
 		    "capture.\n"

@@ -13,9 +13,8 @@
 static const char overview_description[] =
 	"sonde records what a whole process tree does, without changing the programs, and shows "
 	"where the time went. 'sonde record' makes a capture, 'sonde report' shows it in the "
-	"terminal, 'sonde export' writes it for other tools and 'sonde diff' compares two of "
-	"them. 'sonde doctor' shows what can be measured on this machine, and how to enable the "
-	"rest.";
+	"terminal, 'sonde export' writes it for other tools and 'sonde diff' compares two of them. "
+	"'sonde doctor' shows what can be measured on this machine, and how to enable the rest.";
 
 static uint32_t decode(const char *bytes, size_t length)
 {
@@ -188,9 +187,9 @@ static void add_exit_status(struct strbuf *out, const struct command *command)
 	strbuf_add(out, ".SH EXIT STATUS\n");
 	if (command && command->stops_at_first_argument)
 		strbuf_add(out,
-			"The status of the command; 128 plus the signal's number if a signal "
-			"ended it; 126 if it could not be executed, 127 if it was not "
-			"found.\nWithout a command: ");
+			"The status of the command; 128 plus the signal's number if a signal ended "
+			"it; 126 if it could not be executed, 127 if it was not found.\nWithout a "
+			"command: ");
 	strbuf_add(out, "0 on success, 1 on failure, 2 for a wrong command line.\n");
 }
 

@@ -235,9 +235,9 @@ static int check_foreign(const char *path, struct errmsg *err)
 			option_of_recordings(), path);
 	if (option_of_samples() && !(wanted && wanted->is_weighed))
 		return errmsg_set(err, -EINVAL,
-			"%s is for tables of samples, which of traces such as %s are made for "
-			"--by function, line, module, class, stack, thread and process: give one, "
-			"or leave it out",
+			"%s is for tables of samples, which of traces such as %s are made for --by "
+			"function, line, module, class, stack, thread and process: give one, or "
+			"leave it out",
 			option_of_samples(), path);
 	if (!arguments.by || wanted)
 		return 0;
@@ -257,8 +257,8 @@ static int check_recording(int count, const char *path, struct errmsg *err)
 
 	if (count > 1 && !arguments.baselines.count)
 		return errmsg_set(err, -EINVAL,
-			"%s is a recording, and report takes only one; several files are for "
-			"the ranks of a trace, --regress, or --by " BY_RUN,
+			"%s is a recording, and report takes only one; several files are for the "
+			"ranks of a trace, --regress, or --by " BY_RUN,
 			path);
 	if (!arguments.baselines.count && !isnan(arguments.threshold_percent))
 		return errmsg_set(err, -EINVAL, "--threshold is for --regress BASELINE: give both");
@@ -378,23 +378,22 @@ static const struct option report_options[] = {
 	{.long_name = "schema",
 		.type = OPTION_FLAG,
 		.help = "Print the JSON Schema of what --json prints, with --by run or --regress "
-			"of "
-			"that; no CAPTURE is needed.",
+			"of that; no CAPTURE is needed.",
 		.value = &arguments.schema},
 	{.long_name = "regress",
 		.type = OPTION_STRINGS,
 		.argument = "BASELINE",
 		.help = "Compare with this capture: durations of steps, of ranges and of device "
-			"work by name, and CPU time. The exit status is 1 if something got "
-			"slower. Several of both sides (--regress A1 --regress A2 B1 B2) show "
-			"how much runs differ.",
+			"work by name, and CPU time. The exit status is 1 if something got slower. "
+			"Several of both sides (--regress A1 --regress A2 B1 B2) show how much "
+			"runs differ.",
 		.value = &arguments.baselines,
 		.group = "Regressions"},
 	{.long_name = "threshold",
 		.type = OPTION_DOUBLE,
 		.argument = "PERCENT",
-		.help = "With --regress: fail if a median grew by more than this, and beyond "
-			"the spread of both runs. Default: 10.",
+		.help = "With --regress: fail if a median grew by more than this, and beyond the "
+			"spread of both runs. Default: 10.",
 		.value = &arguments.threshold_percent,
 		.minimum = 0,
 		.maximum = 1e6,
@@ -403,9 +402,8 @@ static const struct option report_options[] = {
 		.type = OPTION_STRING,
 		.argument = "LIMITS",
 		.help = "Report how many requests kept these limits, in total and per second "
-			"(goodput): "
-			"ttft=200ms,tpot=50ms; also ttst, e2e, queue, prefill, decode, or a limit "
-			"of MLPerf Inference, such as mlperf:llama2-70b.",
+			"(goodput): ttft=200ms,tpot=50ms; also ttst, e2e, queue, prefill, decode, "
+			"or a limit of MLPerf Inference, such as mlperf:llama2-70b.",
 		.value = (void *)&arguments.slo_text,
 		.group = "Inference"},
 	{.long_name = "price",
@@ -439,14 +437,14 @@ static const struct option report_options[] = {
 	{.long_name = "comm-kernels",
 		.type = OPTION_STRING,
 		.argument = "REGEX",
-		.help = "Kernels with this pattern in their names also count as communication: "
-			"for libraries of collectives that sonde does not know.",
+		.help = "Kernels with this pattern in their names also count as communication: for "
+			"libraries of collectives that sonde does not know.",
 		.value = (void *)&arguments.comm_kernels,
 		.group = "Devices"},
 	{.long_name = "hta-compatible",
 		.type = OPTION_FLAG,
-		.help = "The figures of Holistic Trace Analysis, including what it leaves out "
-			"and gets wrong: whole microseconds, no last profiler step, one GPU.",
+		.help = "The figures of Holistic Trace Analysis, including what it leaves out and "
+			"gets wrong: whole microseconds, no last profiler step, one GPU.",
 		.value = &arguments.hta_compatible,
 		.group = "Traces"},
 	{.long_name = "include-last-step",
@@ -469,16 +467,16 @@ static const struct option report_options[] = {
 	{.long_name = "instance",
 		.type = OPTION_U64,
 		.argument = "N",
-		.help = "With --by critical-path: only the annotation of this number, from 0 "
-			"on. Default: all; with --hta-compatible 0.",
+		.help = "With --by critical-path: only the annotation of this number, from 0 on. "
+			"Default: all; with --hta-compatible 0.",
 		.value = &arguments.choice.instance,
 		.maximum = 1e9,
 		.group = "Traces"},
 	{.long_name = "operator",
 		.type = OPTION_STRING,
 		.argument = "TEXT",
-		.help = "With --by sequences: operators and annotations whose names contain "
-			"this. Default: all outermost operators.",
+		.help = "With --by sequences: operators and annotations whose names contain this. "
+			"Default: all outermost operators.",
 		.value = (void *)&arguments.choice.op,
 		.group = "Traces"},
 	WEIGHT_OPTION(arguments.shown),
@@ -493,25 +491,24 @@ const struct command report_command = {
 	.usage = "[options] CAPTURE | TRACE\xe2\x80\xa6",
 	.description =
 		"Shows what was recorded, how complete it is, and the functions, processes and "
-		"threads that used the CPUs.\n\n\"Self\" is time in a function itself, "
-		"\"total\" is time in it and in what it calls; a function that calls itself "
-		"counts once per sample. Inlined functions are functions. Time is samples times "
-		"the sampling period. \"[no stack]\" stands for samples whose stack is unknown, "
-		"\"[unknown] FILE+0xADDRESS\" for a function without a name that begins "
-		"there.\n\nFor Python programs the first table charges each line of your own "
-		"code with everything it calls in libraries; the interpreter's own functions "
-		"are hidden. --by line shows the source beside the costs.\n\nThe report of a "
-		"trace of PyTorch's profiler (Kineto: .json, .json.gz, .json.zst), of a folder "
-		"with those of several ranks, or of a capture that they were imported into "
-		"shows where the time of GPUs went, why they were idle, what would help, and "
-		"the analyses of Holistic Trace Analysis.\n\nControl characters in names are "
-		"shown as escapes.",
+		"threads that used the CPUs.\n\n\"Self\" is time in a function itself, \"total\" "
+		"is time in it and in what it calls; a function that calls itself counts once per "
+		"sample. Inlined functions are functions. Time is samples times the sampling "
+		"period. \"[no stack]\" stands for samples whose stack is unknown, \"[unknown] "
+		"FILE+0xADDRESS\" for a function without a name that begins there.\n\nFor Python "
+		"programs the first table charges each line of your own code with everything it "
+		"calls in libraries; the interpreter's own functions are hidden. --by line shows "
+		"the source beside the costs.\n\nThe report of a trace of PyTorch's profiler "
+		"(Kineto: .json, .json.gz, .json.zst), of a folder with those of several ranks, or "
+		"of a capture that they were imported into shows where the time of GPUs went, why "
+		"they were idle, what would help, and the analyses of Holistic Trace "
+		"Analysis.\n\nControl characters in names are shown as escapes.",
 	.examples =
 		"sonde report sonde.pftrace\n    The hottest functions, processes and threads.\n"
 		"sonde report --by stack --time 10..12 sonde.pftrace\n    What ran in these two "
 		"seconds, as stacks.\n"
-		"sonde report --json --process python sonde.pftrace\n    Every table of the "
-		"Python processes, for programs.\n"
+		"sonde report --json --process python sonde.pftrace\n    Every table of the Python "
+		"processes, for programs.\n"
 		"sonde report --by idle trace.json.gz\n    Why the GPU of a PyTorch trace was "
 		"idle, stream by stream.\n"
 		"sonde report --by line --csv sonde.pftrace\n    Every line with its costs, for a "

@@ -132,8 +132,7 @@ static void say_slower(const struct regress *regress, const struct regress_argum
 	struct errmsg err;
 
 	errmsg_set(&err, 0,
-		"%zu of %zu %s than in %.200s by more than %g %%, most the %s %.300s "
-		"(%+.1f %%)",
+		"%zu of %zu %s than in %.200s by more than %g %%, most the %s %.300s (%+.1f %%)",
 		regress->slower, regress->rows.count,
 		regress->is_energy ? "took more energy" : "got slower", arguments->baselines[0],
 		arguments->threshold_percent, regress_report_kind(regress, worst->kind),

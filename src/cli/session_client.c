@@ -145,8 +145,7 @@ static int choose_only(const struct session_folders *folders, const struct sessi
 	if (!folders->found.count)
 		return errmsg_set(err, -ENOENT,
 			"this user has no running recording; start one: sonde record --window "
-			"manual "
-			"-- COMMAND");
+			"manual -- COMMAND");
 	array_foreach (&folders->found, folder)
 		strbuf_addf(&list, "%s%lu", list.length ? ", " : "", folder->pid);
 	return errmsg_set(err, -EEXIST,

@@ -274,8 +274,8 @@ static int check_recordings(const struct loading *loading, const char *folder, s
 	if (!has_work)
 		return errmsg_set(err, -EINVAL,
 			"%s is a folder of recordings (%zu), without device work, and not of "
-			"traces: recordings are read one at a time; try sonde report %s, or "
-			"sonde diff with two of them",
+			"traces: recordings are read one at a time; try sonde report %s, or sonde "
+			"diff with two of them",
 			folder, recordings, first);
 	warn("%s is a folder of recordings (%zu): their device work is shown, each as one rank; "
 	     "read the rest one recording at a time, for example with sonde report %s",

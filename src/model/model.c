@@ -32,8 +32,8 @@ static int check_choice(const struct model *model, const struct window_choice *c
 		return 0;
 	if (!model->whole_window_count)
 		return errmsg_set(err, -EINVAL,
-			"--window %u: %s has no windows, all of the time was recorded; leave "
-			"the option out, or choose a time with --time",
+			"--window %u: %s has no windows, all of the time was recorded; leave the "
+			"option out, or choose a time with --time",
 			missing, path);
 	return errmsg_set(err, -EINVAL,
 		"--window %u: %s has %u windows and none of that number; sonde report --by window "

@@ -161,8 +161,8 @@ static const char *loss_advice(const char *where)
 {
 	static const char *const advice[][2] = {
 		{"sample_ring", "a lower frequency (sonde record -F) loses fewer"},
-		{"sideband_ring", "too many mappings changed at once; processes were read "
-				  "again, and code that was mapped only briefly has no name"},
+		{"sideband_ring", "too many mappings changed at once; processes were read again, "
+				  "and code that was mapped only briefly has no name"},
 		{"waiting_for_tables", "these stacks were written before their unwind tables were "
 				       "ready; the next recording has them in its cache"},
 	};

@@ -280,8 +280,7 @@ int kernel_symbols_open(struct kernel_symbols **ret_symbols, const char *path, s
 	if (result < 0)
 		return errmsg_set(err, result,
 			"kernel functions have no names: cannot read %s: %s; it needs a mounted "
-			"/proc "
-			"and a kernel with CONFIG_KALLSYMS",
+			"/proc and a kernel with CONFIG_KALLSYMS",
 			path, strerror(-result));
 	return kernel_symbols_parse(ret_symbols, strbuf_cstr(&text), text.length, path, err);
 }

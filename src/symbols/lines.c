@@ -502,8 +502,7 @@ static int open_line_file(
 			return errmsg_set(err, -ENOENT,
 				"no source lines for %s: neither it nor a separate debug file has "
 				"any; compile it with -g, or install its debug symbols (a -dbgsym "
-				"or "
-				"-debuginfo package)",
+				"or -debuginfo package)",
 				path);
 		if (result < 0)
 			return errmsg_set(

@@ -98,15 +98,11 @@ static void expect_rest(struct strbuf *text)
 	strbuf_add(text,
 		"sample time=1000000000000 4242/4242 cpu=0 mode=1 callstack=1\n"
 		"sample time=1000000000000 4242/4300 cpu=21 mode=2 callstack=2 gil=held/0\n"
-		"sample time=1000010000000 4242/4242 cpu=42 mode=2 callstack=0 "
-		"gil=waiting/4300\n"
-		"sample time=8200000000000 4242/4300 cpu=63 mode=1 callstack=4 "
-		"gil=released/0\n"
+		"sample time=1000010000000 4242/4242 cpu=42 mode=2 callstack=0 gil=waiting/4300\n"
+		"sample time=8200000000000 4242/4300 cpu=63 mode=1 callstack=4 gil=released/0\n"
 		"sample time=1000000005000 4242/4242 cpu=84 mode=2 callstack=5\n"
-		"sample time=8200000000001 4242/4300 cpu=105 mode=2 callstack=6 "
-		"gil=held/0\n"
-		"sample time=999999999500 4242/4242 cpu=126 mode=1 callstack=7 "
-		"gil=waiting/0\n");
+		"sample time=8200000000001 4242/4300 cpu=105 mode=2 callstack=6 gil=held/0\n"
+		"sample time=999999999500 4242/4242 cpu=126 mode=1 callstack=7 gil=waiting/0\n");
 	expect_waits(text);
 	strbuf_add(text,
 		"symbols mapping=2 rel_pc=0x1234 function=\"inlined\xef\xbf\xbd\" "
@@ -134,8 +130,8 @@ static void check_round_trip(bool uncompressed, bool stack_sample)
 					  "no_user_stack=1000 no_mapping=2000 "));
 	assert_non_null(
 		strstr(text.data, "compat=10000 new_mapping=11000 other_stack=12000 user_frames=11 "
-				  "kernel_frames=12 bpf=13/14 "
-				  "in_user_space=15 cpu=16 rss=17 tables=18/19/20 bytes=21"));
+				  "kernel_frames=12 bpf=13/14 in_user_space=15 cpu=16 rss=17 "
+				  "tables=18/19/20 bytes=21"));
 	assert_non_null(strstr(text.data,
 		" loss=\"sample_ring\" cpu=3 count=17 loss=\"sideband_ring\" cpu=4294967295 "
 		"count=18446744073709551615 note=\"GPU energy is missing: no NVML.\" note=\"\" "

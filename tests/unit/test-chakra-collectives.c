@@ -59,15 +59,15 @@ static void test_by_attributes_of_the_operator(void **state _unused_)
 	struct execution_node *node = add_communication(trace, "ncclDevKernel_SendRecv(x)", NULL);
 
 	node->other_attrs = text_of(
-		"{\"name\": \"collective_name\", \"type\": \"string\", \"value\": \"all_to_allv\"},"
-		"{\"name\": \"dtype\", \"type\": \"string\", \"value\": \"Float\"}, "
-		"{\"name\": \"in_msg_nelems\", \"type\": \"uint64\", \"value\": 12},"
-		"{\"name\": \"pg_name\", \"type\": \"string\", \"value\": \"0\"},"
-		"{\"name\": \"pg_size\", \"type\": \"uint64\", \"value\": 2}");
+		"{\"name\": \"collective_name\", \"type\": \"string\", \"value\": "
+		"\"all_to_allv\"},{\"name\": \"dtype\", \"type\": \"string\", \"value\": "
+		"\"Float\"}, {\"name\": \"in_msg_nelems\", \"type\": \"uint64\", \"value\": "
+		"12},{\"name\": \"pg_name\", \"type\": \"string\", \"value\": \"0\"},{\"name\": "
+		"\"pg_size\", \"type\": \"uint64\", \"value\": 2}");
 	node = add_host(trace, 9, 1, "## process_group:init ##", 5, 1);
 	node->inputs.values = text_of("[\"[{\\\"pg_name\\\": \\\"0\\\", \\\"pg_desc\\\": "
-				      "\\\"default_pg\\\", \\\"ranks\\\": "
-				      "[0, 1], \\\"group_size\\\": 2}]\"]");
+				      "\\\"default_pg\\\", \\\"ranks\\\": [0, 1], "
+				      "\\\"group_size\\\": 2}]\"]");
 	converted = convert(trace, NULL);
 	assert_attribute(&converted, 4, "comm_type", "6");
 	assert_attribute(&converted, 4, "comm_size", "48");

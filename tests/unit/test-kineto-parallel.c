@@ -94,8 +94,7 @@ static void add_row(struct strbuf *out, unsigned i)
 		"{\n    \"ph\": \"X\", \"cat\": \"%s\", \"name\": \"op\\\"%u\", \"pid\": %u, "
 		"\"tid\": \"t%u\",\n    \"ts\": %u.%03u, \"dur\": %d,\n    \"args\": {\n      "
 		"\"External id\": %u, \"Record function id\": %u, \"Input Dims\": [[%u]], "
-		"\"correlation\": %u, \"new\": {\"a\": [%u], \"long\": \"%1500s\"}\n    }\n  "
-		"}",
+		"\"correlation\": %u, \"new\": {\"a\": [%u], \"long\": \"%1500s\"}\n    }\n  }",
 		i % 3 ? "cpu_op" : "cuda_runtime", i % 5000, i % 4, i % 7, i, i % 1000,
 		i % 911 ? (int)(i % 50) : -1, i, i, i % 10, i, i % 100, "");
 }
@@ -105,8 +104,8 @@ static void add_kernel(struct strbuf *out, unsigned i)
 	strbuf_addf(out,
 		"{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k%u\", \"pid\": 0, \"tid\": %u, "
 		"\"ts\": %u, \"dur\": 3, \"args\": {\"device\": 0, \"stream\": %u, \"grid\": [%u, "
-		"1, 1], \"correlation\": %u, \"Collective name\": \"c%u\", \"In msg nelems\": "
-		"%u, \"odd\": %u}}",
+		"1, 1], \"correlation\": %u, \"Collective name\": \"c%u\", \"In msg nelems\": %u, "
+		"\"odd\": %u}}",
 		i % 300, i % 9, i, i % 9, i, i - 1, i % 12, i, i % 1000);
 }
 

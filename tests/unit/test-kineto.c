@@ -22,73 +22,53 @@
 /* As Kineto writes, line breaks included: an operator, its launch and kernel, a copy, a sync. */
 static const char sample[] =
 	"\n{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [\n    {\n      \"id\": 0, "
-	"\"name\": "
-	"\"GPU \\\"X\\\"\"\n    }\n  ],\n"
+	"\"name\": \"GPU \\\"X\\\"\"\n    }\n  ],\n"
 	"  \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 8, "
-	"\"pg_config\": "
-	"[{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": \"cuda:nccl\", "
-	"\"pg_size\": 2, \"ranks\": [0, 1]}]},\n"
+	"\"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": "
+	"\"cuda:nccl\", \"pg_size\": 2, \"ranks\": [0, 1]}]},\n"
 	"  \"baseTimeNanoseconds\": 1712194000000000000,\n  \"traceEvents\": [\n"
 	"  {\n    \"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"pid\": 1102, "
-	"\"tid\": "
-	"1262,\n    \"ts\": 5519689.047, \"dur\": 63.813,\n    \"args\": {\n      \"External id\": "
-	"2049,\"Record function id\": 7, \"Sequence number\": 18456, \"Fwd thread id\": 1, \"Ev "
-	"Idx\": "
-	"0, \"Input Dims\": [[2, 3], [3, 4]], \"Input type\": [\"float\", \"float\"], \"New\": "
-	"{\"a\": [1]}\n    }\n  },\n"
+	"\"tid\": 1262,\n    \"ts\": 5519689.047, \"dur\": 63.813,\n    \"args\": {\n      "
+	"\"External id\": 2049,\"Record function id\": 7, \"Sequence number\": 18456, \"Fwd thread "
+	"id\": 1, \"Ev Idx\": 0, \"Input Dims\": [[2, 3], [3, 4]], \"Input type\": [\"float\", "
+	"\"float\"], \"New\": {\"a\": [1]}\n    }\n  },\n"
 	"  {\n    \"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", "
-	"\"pid\": "
-	"1102, \"tid\": 1262,\n    \"ts\": 5519700.000, \"dur\": 5,\n    \"args\": {\n      "
-	"\"External "
-	"id\": 2049,\"cbid\": 211, \"correlation\": 11\n    }\n  },\n"
-	"  {\n    \"ph\": \"s\", \"id\": 11, \"pid\": 1102, \"tid\": 1262, \"ts\": 5519700.000,\n  "
-	"  "
-	"\"cat\": \"ac2g\", \"name\": \"ac2g\"\n  },\n"
+	"\"pid\": 1102, \"tid\": 1262,\n    \"ts\": 5519700.000, \"dur\": 5,\n    \"args\": "
+	"{\n      \"External id\": 2049,\"cbid\": 211, \"correlation\": 11\n    }\n  },\n"
+	"  {\n    \"ph\": \"s\", \"id\": 11, \"pid\": 1102, \"tid\": 1262, \"ts\": "
+	"5519700.000,\n    \"cat\": \"ac2g\", \"name\": \"ac2g\"\n  },\n"
 	"  {\n    \"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"sgemm<128, 2>\", \"pid\": 0, "
-	"\"tid\": "
-	"7,\n    \"ts\": 5519720.500, \"dur\": 12.25,\n    \"args\": {\n      \"External id\": "
-	"2049,"
-	"      \"queued\": 3, \"device\": 0, \"context\": 1,      \"stream\": 7, \"correlation\": "
-	"11,"
-	"      \"registers per thread\": 30,      \"shared memory\": 64,      \"blocks per SM\": "
-	"5.300000,      \"grid\": [4, 106, 1],      \"block\": [128, 1, 1], \"graph id\": 5, "
-	"\"graph node id\": 6, \"Collective name\": \"allreduce\", \"Process Group Ranks\": \"[0, "
-	"1]\", "
-	"\"Comms Id\": 18446744073709551615, \"In msg nelems\": 1024\n    }\n  },\n"
+	"\"tid\": 7,\n    \"ts\": 5519720.500, \"dur\": 12.25,\n    \"args\": {\n      \"External "
+	"id\": 2049,      \"queued\": 3, \"device\": 0, \"context\": 1,      \"stream\": 7, "
+	"\"correlation\": 11,      \"registers per thread\": 30,      \"shared memory\": 64,      "
+	"\"blocks per SM\": 5.300000,      \"grid\": [4, 106, 1],      \"block\": [128, 1, 1], "
+	"\"graph id\": 5, \"graph node id\": 6, \"Collective name\": \"allreduce\", \"Process "
+	"Group Ranks\": \"[0, 1]\", \"Comms Id\": 18446744073709551615, \"In msg nelems\": "
+	"1024\n    }\n  },\n"
 	"  {\n    \"ph\": \"f\", \"id\": 11, \"pid\": 0, \"tid\": 7, \"ts\": 5519720.500,\n    "
-	"\"cat\": "
-	"\"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"\n  },\n"
+	"\"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"\n  },\n"
 	"  {\n    \"ph\": \"X\", \"cat\": \"cuda_sync\", \"name\": \"Stream Wait Event\", \"pid\": "
-	"0, "
-	"\"tid\": 7,\n    \"ts\": 5519740, \"dur\": 1,\n    \"args\": {\"cuda_sync_kind\": "
-	"\"Stream Wait "
-	"Event\", \"stream\": 7, \"wait_on_stream\": 8, \"wait_on_cuda_event_record_corr_id\": 9, "
-	"\"wait_on_cuda_event_id\": 2, \"correlation\": 12}\n  },\n"
+	"0, \"tid\": 7,\n    \"ts\": 5519740, \"dur\": 1,\n    \"args\": {\"cuda_sync_kind\": "
+	"\"Stream Wait Event\", \"stream\": 7, \"wait_on_stream\": 8, "
+	"\"wait_on_cuda_event_record_corr_id\": 9, \"wait_on_cuda_event_id\": 2, \"correlation\": "
+	"12}\n  },\n"
 	"  {\n    \"name\": \"[memory]\", \"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": "
-	"\"t\", "
-	"\"pid\": 1102, \"tid\": 1262, \"ts\": 5519690.000, \"args\": {\"Ev Idx\": 4, \"Addr\": "
-	"140000000000000, \"Bytes\": -512, \"Total Allocated\": 1024, \"Total Reserved\": 2048, "
-	"\"Device Type\": 1, \"Device Id\": 0}\n  },\n"
+	"\"t\", \"pid\": 1102, \"tid\": 1262, \"ts\": 5519690.000, \"args\": {\"Ev Idx\": 4, "
+	"\"Addr\": 140000000000000, \"Bytes\": -512, \"Total Allocated\": 1024, \"Total "
+	"Reserved\": 2048, \"Device Type\": 1, \"Device Id\": 0}\n  },\n"
 	"  {\n    \"name\": \"process_name\", \"ph\": \"M\", \"ts\": 5519689.000, \"pid\": 1102, "
-	"\"tid\": "
-	"0,\n    \"args\": {\n      \"name\": \"python\"\n    }\n  },\n"
+	"\"tid\": 0,\n    \"args\": {\n      \"name\": \"python\"\n    }\n  },\n"
 	"  {\n    \"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 1, \"pid\": 0, \"tid\": "
-	"0, "
-	"\"args\": {\"sort_index\": 5000000}\n  },\n"
+	"0, \"args\": {\"sort_index\": 5000000}\n  },\n"
 	"  {\n    \"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 1, \"pid\": 0, \"tid\": 7, "
-	"\"args\": "
-	"{\"name\": \"stream 7\"}\n  },\n"
+	"\"args\": {\"name\": \"stream 7\"}\n  },\n"
 	"  {\n    \"name\": \"GPU 0 Memory\", \"ph\": \"C\", \"pid\": 0, \"ts\": 5519720, "
-	"\"args\": "
-	"{\"used\": 1.5, \"device\": 2}\n  },\n"
+	"\"args\": {\"used\": 1.5, \"device\": 2}\n  },\n"
 	"  {\n    \"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\",\n    \"pid\": "
-	"\"\", "
-	"\"tid\": \"\", \"ts\": 5519800.183\n  },\n"
+	"\"\", \"tid\": \"\", \"ts\": 5519800.183\n  },\n"
 	"  {\n    \"ph\": \"X\", \"cat\": \"Trace\", \"ts\": 5519600, \"dur\": 300, \"pid\": "
-	"\"Spans\", "
-	"\"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op "
-	"count\": "
-	"0}\n  }\n  ],\n"
+	"\"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", \"args\": "
+	"{\"Op count\": 0}\n  }\n  ],\n"
 	"  \"traceName\": \"/tmp/trace.json\",\n  \"displayTimeUnit\": \"ms\"\n}\n";
 
 static struct trace *read_trace(const char *text, bool keep_arguments)
@@ -438,13 +418,11 @@ static void test_ids(void **state _unused_)
 {
 	_cleanup_trace_ struct trace *trace = read_events(
 		"{\"ph\": \"X\", \"cat\": \"cpu_op\", \"pid\": \"12\", \"tid\": "
-		"18446744073709551615, "
-		"\"ts\": 1, \"args\": {\"External id\": 18446744073709551614, \"Ev Idx\": "
-		"18446744073709551615, \"Sequence number\": \"5\", \"Record function id\": -1}},"
-		"{\"ph\": \"X\", \"pid\": 12, \"tid\": \"stream 7\", \"ts\": 2},"
-		"{\"ph\": \"X\", \"ts\": 3},"
-		"{\"ph\": \"s\", \"id\": \"0x1f\", \"ts\": 3}, {\"ph\": \"s\", \"id\": \"word\", "
-		"\"ts\": 3}");
+		"18446744073709551615, \"ts\": 1, \"args\": {\"External id\": "
+		"18446744073709551614, \"Ev Idx\": 18446744073709551615, \"Sequence number\": "
+		"\"5\", \"Record function id\": -1}},{\"ph\": \"X\", \"pid\": 12, \"tid\": "
+		"\"stream 7\", \"ts\": 2},{\"ph\": \"X\", \"ts\": 3},{\"ph\": \"s\", \"id\": "
+		"\"0x1f\", \"ts\": 3}, {\"ph\": \"s\", \"id\": \"word\", \"ts\": 3}");
 	const struct trace_track *tracks = trace->tracks.items;
 	const struct trace_op *op = trace_op(trace, row(trace, 0));
 
@@ -466,12 +444,11 @@ static void test_ids(void **state _unused_)
 static void test_begin_and_end(void **state _unused_)
 {
 	_cleanup_trace_ struct trace *trace = read_events(
-		"{\"ph\": \"B\", \"name\": \"outer\", \"pid\": 1, \"tid\": 1, \"ts\": 10},"
-		"{\"ph\": \"B\", \"name\": \"inner\", \"pid\": 1, \"tid\": 1, \"ts\": 11},"
-		"{\"ph\": \"B\", \"name\": \"other\", \"pid\": 1, \"tid\": 2, \"ts\": 12},"
-		"{\"ph\": \"E\", \"pid\": 1, \"tid\": 1, \"ts\": 15},"
-		"{\"ph\": \"E\", \"pid\": 1, \"tid\": 1, \"ts\": 20},"
-		"{\"ph\": \"E\", \"pid\": 1, \"tid\": 1, \"ts\": 21}");
+		"{\"ph\": \"B\", \"name\": \"outer\", \"pid\": 1, \"tid\": 1, \"ts\": 10},{\"ph\": "
+		"\"B\", \"name\": \"inner\", \"pid\": 1, \"tid\": 1, \"ts\": 11},{\"ph\": \"B\", "
+		"\"name\": \"other\", \"pid\": 1, \"tid\": 2, \"ts\": 12},{\"ph\": \"E\", \"pid\": "
+		"1, \"tid\": 1, \"ts\": 15},{\"ph\": \"E\", \"pid\": 1, \"tid\": 1, \"ts\": "
+		"20},{\"ph\": \"E\", \"pid\": 1, \"tid\": 1, \"ts\": 21}");
 
 	assert_int_equal(row(trace, 0)->duration_ns, 10000);
 	assert_int_equal(row(trace, 1)->duration_ns, 4000);
@@ -489,9 +466,8 @@ static void test_other_shapes_of_files(void **state _unused_)
 		"{\"x\": \"y\" z\", \"traceEvents\": [" EVENT("a", "1") "]}",
 		"{\"traceEvents\": [" EVENT("a", "1") "], \"distributedInfo\": {\"rank\": 5}}",
 		"{\"schemaVersion\": 99, \"new\": [[{}]], \"traceEvents\": [{\"args\": {\"later\": "
-		"1}, "
-		"\"cat\": \"a_new_kind\", \"dur\": 1, \"name\": \"a\", \"ph\": \"X\", \"pid\": 1, "
-		"\"tid\": 2, \"ts\": 1, \"vector\": [1, {\"x\": 2}]}]}",
+		"1}, \"cat\": \"a_new_kind\", \"dur\": 1, \"name\": \"a\", \"ph\": \"X\", \"pid\": "
+		"1, \"tid\": 2, \"ts\": 1, \"vector\": [1, {\"x\": 2}]}]}",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {

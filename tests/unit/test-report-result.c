@@ -126,8 +126,8 @@ static void test_json(void **state _unused_)
 	report_render_advice_json(&result, &json);
 	json_end_array(&json);
 	assert_string_equal(strbuf_cstr(&out),
-		"[{\"section\":\"device\",\"id\":\"short\",\"sentence\":\"Launch fewer.\","
-		"\"evidence\":{\"kernels\":2,\"share\":0.25},\"saves_ns\":1000}]");
+		"[{\"section\":\"device\",\"id\":\"short\",\"sentence\":\"Launch "
+		"fewer.\",\"evidence\":{\"kernels\":2,\"share\":0.25},\"saves_ns\":1000}]");
 }
 
 static void test_nothing(void **state _unused_)

@@ -197,16 +197,14 @@ static void a_recording(void **state _unused_)
 		"0,main,2,3000,0.75,backward\r\n"
 		"0,stream 3,1,800,1,gemm\r\n");
 	expect(model, NULL, REPORT_FORM_JSON,
-		HEAD "\"longest_spans\": ["
-		     "{\"rank\": 0,\"track\": \"main\",\"spans\": 2,\"longest_ns\": 3000,"
-		     "\"longest_share\": 0.75,\"name\": \"backward\"},"
-		     "{\"rank\": 0,\"track\": \"stream 3\",\"spans\": 1,\"longest_ns\": 800,"
-		     "\"longest_share\": 1,\"name\": \"gemm\"}],"
-		     "\"advice\": [{\"section\": \"longest_spans\",\"id\": \"long_span\","
-		     "\"sentence\": \"One span takes more than half of its track's time: look "
-		     "into it first.\","
-		     "\"evidence\": {\"longest_ns\": 3000,\"whole_ns\": 4000},"
-		     "\"saves_ns\": null}]}");
+		HEAD "\"longest_spans\": [{\"rank\": 0,\"track\": \"main\",\"spans\": "
+		     "2,\"longest_ns\": 3000,\"longest_share\": 0.75,\"name\": "
+		     "\"backward\"},{\"rank\": 0,\"track\": \"stream 3\",\"spans\": "
+		     "1,\"longest_ns\": 800,\"longest_share\": 1,\"name\": \"gemm\"}],\"advice\": "
+		     "[{\"section\": \"longest_spans\",\"id\": \"long_span\",\"sentence\": \"One "
+		     "span takes more than half of its track's time: look into it "
+		     "first.\",\"evidence\": {\"longest_ns\": 3000,\"whole_ns\": "
+		     "4000},\"saves_ns\": null}]}");
 }
 
 static void a_foreign_trace(void **state _unused_)
@@ -225,12 +223,11 @@ static void a_foreign_trace(void **state _unused_)
 		"0,thread 100,4,300,0.25,aten::relu\r\n"
 		"0,stream 7,2,50,0.05,relu\r\n");
 	expect(model, NULL, REPORT_FORM_JSON,
-		HEAD "\"longest_spans\": ["
-		     "{\"rank\": 0,\"track\": \"thread 100\",\"spans\": 4,\"longest_ns\": 300,"
-		     "\"longest_share\": 0.25,\"name\": \"aten::relu\"},"
-		     "{\"rank\": 0,\"track\": \"stream 7\",\"spans\": 2,\"longest_ns\": 50,"
-		     "\"longest_share\": 0.05,\"name\": \"relu\"}],"
-		     "\"advice\": []}");
+		HEAD "\"longest_spans\": [{\"rank\": 0,\"track\": \"thread 100\",\"spans\": "
+		     "4,\"longest_ns\": 300,\"longest_share\": 0.25,\"name\": "
+		     "\"aten::relu\"},{\"rank\": 0,\"track\": \"stream 7\",\"spans\": "
+		     "2,\"longest_ns\": 50,\"longest_share\": 0.05,\"name\": "
+		     "\"relu\"}],\"advice\": []}");
 }
 
 /* Without rows there is no such section; --csv, which needs one, is refused. */

@@ -24,8 +24,7 @@ static const struct {
 	{"_ZNK2at6Tensor4sizeEl", "at::Tensor::size(long) const"},
 	{"_ZN2at6native12_GLOBAL__N_110add_kernelERNS_18TensorIteratorBaseERKN3c106ScalarE",
 		"at::native::(anonymous namespace)::add_kernel(at::TensorIteratorBase&, "
-		"c10::Scalar "
-		"const&)"},
+		"c10::Scalar const&)"},
 	/* no return types */
 	{"_Z3addIfET_S0_S0_", "add<float>(float, float)"},
 	{"_Z3fooNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE", "foo(std::string)"},
@@ -44,8 +43,7 @@ static const struct {
 		"at::internal::invoke_parallel<at::parallel_for<compute_cpu<int>(int const*, long "
 		"const*, int*, long, long)::{lambda(long, long)#1}>(long, long, long, "
 		"compute_cpu<int>(int const*, long const*, int*, long, long)::{lambda(long, "
-		"long)#1} "
-		"const&)::{lambda(long, long)#1}> [clone ._omp_fn.0]"},
+		"long)#1} const&)::{lambda(long, long)#1}> [clone ._omp_fn.0]"},
 	/* Rust, old and new */
 	{"_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place"},
 	{"_RNvCs1234_7mycrate3foo", "mycrate::foo"},

@@ -76,11 +76,11 @@ static struct trace *trace_of(const char *events)
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fprintf(file,
-		"{\"schemaVersion\": 1, \"baseTimeNanoseconds\": 1700000000000000000,"
-		"\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 8,"
-		"\"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\","
-		"\"backend_config\": \"cuda:nccl\", \"pg_size\": 8, \"ranks\": [0, 1]}]},"
-		"\"traceEvents\": [%s], \"trace_id\": \"a \\\"b\\\"\"}",
+		"{\"schemaVersion\": 1, \"baseTimeNanoseconds\": "
+		"1700000000000000000,\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 3, "
+		"\"world_size\": 8,\"pg_config\": [{\"pg_name\": \"0\", \"pg_desc\": "
+		"\"default_pg\",\"backend_config\": \"cuda:nccl\", \"pg_size\": 8, \"ranks\": [0, "
+		"1]}]},\"traceEvents\": [%s], \"trace_id\": \"a \\\"b\\\"\"}",
 		events);
 	fclose(file);
 	assert_int_equal(kineto_read(&trace, path, &options, &err), 0);

@@ -132,11 +132,12 @@ static void kernels_of_collectives_are_known_by_name(void **state)
 		"_ZN7deep_ep9intranode7combineI13__nv_bfloat16EEvPT_",
 		"void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)",
 		"void tensorrt_llm::kernels::twoShotAllReduceKernel<half, 8>(AllReduceParams)",
-		"void flashinfer::trtllm_allreduce_fusion::"
-		"allreduce_fusion_kernel_oneshot_lamport<2, half>(Params)",
+		"void "
+		"flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<2, "
+		"half>(Params)",
 		"void (anonymous namespace)::multimem_all_reduce_kernel<float, 4>(float*)",
-		"void c10d::symmetric_memory::(anonymous namespace)::"
-		"one_shot_all_reduce_kernel<float>()",
+		"void c10d::symmetric_memory::(anonymous "
+		"namespace)::one_shot_all_reduce_kernel<float>()",
 		"void nvshmemi_proxy_quiet<16>()",
 		"ncclSymkDevKernel_AllGather_LLMC",
 		"void moeA2ADispatchKernel<32>(Params)",
@@ -253,9 +254,8 @@ static void devices_and_streams_are_told_apart(void **state)
 static void devices_have_their_names(void **state)
 {
 	static const char properties[] =
-		"[{\"id\": 1, \"name\": \"A \\\"100\\\"\", \"x\": []}, "
-		"{\"id\": \"?\", \"name\": \"B\"}, {\"id\": 0}, "
-		"{\"id\": 2, \"name\": \"C\"}, {\"id\": 3, \"name\": \"C\"";
+		"[{\"id\": 1, \"name\": \"A \\\"100\\\"\", \"x\": []}, {\"id\": \"?\", \"name\": "
+		"\"B\"}, {\"id\": 0}, {\"id\": 2, \"name\": \"C\"}, {\"id\": 3, \"name\": \"C\"";
 	_cleanup_trace_ struct trace *trace = example_trace_new();
 	_cleanup_trace_view_ struct trace_view own = {0};
 	_cleanup_strbuf_ struct strbuf names = {0};

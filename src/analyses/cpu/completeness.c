@@ -127,8 +127,8 @@ const char *completeness_python_advice(enum wire_python python)
 					"which and why",
 		[WIRE_PYTHON_NOT_MERGED] = "native and Python frames did not match, and their "
 					   "order is a guess",
-		[WIRE_PYTHON_TOO_EARLY] = "taken in the first moments of the process, before "
-					  "sonde had found its interpreter",
+		[WIRE_PYTHON_TOO_EARLY] = "taken in the first moments of the process, before sonde "
+					  "had found its interpreter",
 		[WIRE_PYTHON_USER_MODE] = "Python frames need the BPF mode: run sonde with sudo",
 	};
 
@@ -155,16 +155,16 @@ const char *completeness_advice(enum wire_stop stop, bool is_bpf)
 		[WIRE_STOP_COMPLETE] = "reaches the thread's entry",
 		[WIRE_STOP_NO_USER_STACK] = "a kernel thread: there is no user stack",
 		[WIRE_STOP_NO_MAPPING] =
-			"the code lies in no file, as generated code does: make the "
-			"runtime keep frame pointers",
+			"the code lies in no file, as generated code does: make the runtime keep "
+			"frame pointers",
 		[WIRE_STOP_NO_TABLE] = "the file's unwind table was not ready yet: record longer; "
 				       "the next recording finds it in the cache",
-		[WIRE_STOP_NO_RULE] = "the code has no unwind rule there, as hand-written "
-				      "assembly may: build it with .cfi directives",
+		[WIRE_STOP_NO_RULE] = "the code has no unwind rule there, as hand-written assembly "
+				      "may: build it with .cfi directives",
 		[WIRE_STOP_READ_FAULT] = "the stack's memory could not be read: it was paged out, "
 					 "or the thread was ending",
-		[WIRE_STOP_NO_PROGRESS] = "the caller's frame is not where it should be: the "
-					  "stack or the unwind rule is wrong",
+		[WIRE_STOP_NO_PROGRESS] = "the caller's frame is not where it should be: the stack "
+					  "or the unwind rule is wrong",
 		[WIRE_STOP_DEPTH] = "the stack is deeper than 16,384 frames: deep recursion",
 		[WIRE_STOP_FRAME_POINTER] = "generated code without frame pointers: turn them on "
 					    "in its runtime",
@@ -174,9 +174,9 @@ const char *completeness_advice(enum wire_stop stop, bool is_bpf)
 		[WIRE_STOP_NEW_MAPPING] = "the process or its library was so new that sonde did "
 					  "not know it: leave sonde a CPU, or lower the rate (-F)",
 		[WIRE_STOP_OTHER_STACK] =
-			"the caller is on another stack: a goroutine's, or the one "
-			"that a signal handler with a stack of its own "
-			"interrupted (as root both of those are unwound)",
+			"the caller is on another stack: a goroutine's, or the one that a signal "
+			"handler with a stack of its own interrupted (as root both of those are "
+			"unwound)",
 	};
 
 	/* There stacks are copied only while something is missing. */
@@ -186,8 +186,7 @@ const char *completeness_advice(enum wire_stop stop, bool is_bpf)
 		       "cache";
 	if (is_bpf && stop == WIRE_STOP_OTHER_STACK)
 		return "the caller is on another stack: Go's runtime does a goroutine's work on "
-		       "the "
-		       "thread's own stack, and of a signal handler with a stack of its own only "
-		       "that one is copied while the file's unwind table is not ready yet";
+		       "the thread's own stack, and of a signal handler with a stack of its own "
+		       "only that one is copied while the file's unwind table is not ready yet";
 	return (unsigned)stop < WIRE_STOP_MAX ? advice[stop] : "an unknown reason";
 }

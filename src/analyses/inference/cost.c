@@ -53,8 +53,7 @@ int energy_rates_parse_co2(struct energy_rates *rates, const char *text, struct 
 		return 0;
 	return errmsg_set(err, -EINVAL,
 		"--co2 '%.64s' is not a carbon intensity: give a number and g/kWh, kg/kWh or "
-		"kg/MWh, "
-		"such as 400g/kWh",
+		"kg/MWh, such as 400g/kWh",
 		text);
 }
 

@@ -168,8 +168,8 @@ static int choose_labels(struct table *table, const struct runs *runs,
 
 		if (!isnan(labels[i]) && !useful)
 			return errmsg_set(err, -EINVAL,
-				"nothing can be predicted from %s: some runs lack it, or all "
-				"have the same value",
+				"nothing can be predicted from %s: some runs lack it, or all have "
+				"the same value",
 				run_label_name((enum run_label)i));
 		if (!isnan(labels[i]))
 			table->labels[table->columns++] = (enum run_label)i;

@@ -266,8 +266,8 @@ static int explain(const struct reader *reader, int error, struct errmsg *err)
 
 	if (error == -EBADMSG && !reader->is_trace)
 		return errmsg_set(err, error,
-			"%s is not a sonde capture: at offset 0 %s; `sonde record -o FILE` "
-			"makes one; traces of PyTorch's profiler (JSON) are read, too",
+			"%s is not a sonde capture: at offset 0 %s; `sonde record -o FILE` makes "
+			"one; traces of PyTorch's profiler (JSON) are read, too",
 			reader->name, reader->cause ? reader->cause : "there is no packet");
 	if (error == -EBADMSG)
 		return errmsg_set(err, error,
@@ -320,8 +320,8 @@ static int open_capture(const char *path, uint64_t *ret_bytes, struct errmsg *er
 
 	if (fd < 0 && errno == EACCES)
 		return errmsg_set(err, -EACCES,
-			"cannot read %s: Permission denied; a capture is private to the user "
-			"who recorded it: use sudo, or record with --group GROUP",
+			"cannot read %s: Permission denied; a capture is private to the user who "
+			"recorded it: use sudo, or record with --group GROUP",
 			path);
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return errmsg_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
@@ -330,8 +330,8 @@ static int open_capture(const char *path, uint64_t *ret_bytes, struct errmsg *er
 			"cannot read %s: it is a directory; name a capture in it", path);
 	if (!S_ISREG(status.st_mode))
 		return errmsg_set(err, -EINVAL,
-			"cannot read %s: it is not a regular file; name a capture that "
-			"`sonde record -o FILE` made",
+			"cannot read %s: it is not a regular file; name a capture that `sonde "
+			"record -o FILE` made",
 			path);
 	*ret_bytes = (uint64_t)status.st_size;
 	return TAKE_FD(fd);

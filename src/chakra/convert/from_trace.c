@@ -147,8 +147,8 @@ static int make(struct execution_trace *linked, const struct trace *trace,
 
 	if (r == 0 && linked->nodes.count == 0)
 		return errmsg_set(err, -ENODATA,
-			"%s has neither operators nor launches of device work: there is nothing "
-			"to make an execution trace from; record with sonde's ranges, or "
+			"%s has neither operators nor launches of device work: there is nothing to "
+			"make an execution trace from; record with sonde's ranges, or "
 			"torch.profiler with ProfilerActivity.CPU",
 			trace->path);
 	r = r ?: chakra_link_rows(linked, trace, builder.rows.items, result);

@@ -76,8 +76,7 @@ static void compare_collectives(struct et_check *check, struct sequence own, str
 	else
 		et_check_add(check, ET_FAULT_GROUP,
 			"collective %llu of process group \"%.60s\" is node %llu, %s of %lld "
-			"bytes, "
-			"and in %s %s of %lld bytes",
+			"bytes, and in %s %s of %lld bytes",
 			number, name, (unsigned long long)mine->id, kind_of(mine),
 			(long long)mine->comm_size, other.table->path, kind_of(theirs),
 			(long long)theirs->comm_size);

@@ -218,8 +218,7 @@ static int read_metadata(struct et_reader *reader, struct errmsg *err)
 	if (r == -EBADMSG)
 		return errmsg_set(err, r,
 			"%s is not a Chakra execution trace, or is cut off in its first message: "
-			"name "
-			"a file of sonde chakra convert or chakra_converter",
+			"name a file of sonde chakra convert or chakra_converter",
 			reader->name);
 	reader->metadata = metadata;
 	return MIN(r, 0);

@@ -30,13 +30,13 @@ const struct command chakra_command = {
 	.description =
 		"Makes Chakra execution traces, which simulators replay, from two files of "
 		"PyTorch: an execution trace (torch.profiler.ExecutionTraceObserver) says which "
-		"operator called which, Kineto's trace of the same run says when they ran and "
-		"what the device did. `link` joins the two, `convert` makes a Chakra trace of "
-		"the result.",
-	.examples = "sonde chakra link --rank 0 --chakra-host-trace et.json "
-		    "--chakra-device-trace kineto.json --output-file linked.json\n"
-		    "    The operators with their times, and device work under those that "
-		    "launched it.",
+		"operator called which, Kineto's trace of the same run says when they ran and what "
+		"the device did. `link` joins the two, `convert` makes a Chakra trace of the "
+		"result.",
+	.examples = "sonde chakra link --rank 0 --chakra-host-trace et.json --chakra-device-trace "
+		    "kineto.json --output-file linked.json\n"
+		    "    The operators with their times, and device work under those that launched "
+		    "it.",
 	.subcommands = subcommands,
 	.maximum_arguments = 0,
 };

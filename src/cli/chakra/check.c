@@ -129,10 +129,10 @@ const struct command chakra_check_command = {
 		"Looks for faults that make astra-sim stop or wait for ever: ids that are used "
 		"twice, dependencies on nodes that are not in the file, nodes that wait for "
 		"themselves, missing attributes, collectives that are not simulated, text that "
-		"protobuf refuses. Each fault is printed with the node's id and its place in "
-		"the file.\n\nGiven the traces of all ranks of a run, it also compares the "
-		"process groups: their ranks, and the collectives that each rank begins, in "
-		"order.\n\nThe exit status is 1 if there is a fault. Notes are not faults.",
+		"protobuf refuses. Each fault is printed with the node's id and its place in the "
+		"file.\n\nGiven the traces of all ranks of a run, it also compares the process "
+		"groups: their ranks, and the collectives that each rank begins, in order.\n\nThe "
+		"exit status is 1 if there is a fault. Notes are not faults.",
 	.examples = "sonde chakra check chakra/*.et\n    All ranks of a run.",
 	.options = check_options,
 	.minimum_arguments = 1,

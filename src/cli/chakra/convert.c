@@ -186,13 +186,13 @@ static const struct option convert_options[] = {
 		.maximum = 4294967295.0},
 	{.long_name = "break-cycles",
 		.type = OPTION_FLAG,
-		.help = "If nodes wait for each other, remove the dependencies on nodes that "
-			"began later, and say how many.",
+		.help = "If nodes wait for each other, remove the dependencies on nodes that began "
+			"later, and say how many.",
 		.value = &arguments.break_cycles},
 	{.long_name = "no-memory-nodes",
 		.type = OPTION_FLAG,
-		.help = "Copies between host and device are compute nodes, for simulators "
-			"without a remote memory.",
+		.help = "Copies between host and device are compute nodes, for simulators without "
+			"a remote memory.",
 		.value = &arguments.no_memory_nodes},
 	{.long_name = "log-filename",
 		.type = OPTION_STRING,
@@ -211,10 +211,10 @@ const struct command chakra_convert_command = {
 	.summary = "make a Chakra execution trace of a linked one",
 	.usage = "[options] --input FILE --output FILE",
 	.description =
-		"Writes the protobuf that simulators read: a node for each operator and each "
-		"piece of device work, with its times, its dependencies, and how much it "
-		"computes, moves or communicates. What could not be determined is counted and "
-		"reported. `sonde chakra check` proves that a simulator can run the result.",
+		"Writes the protobuf that simulators read: a node for each operator and each piece "
+		"of device work, with its times, its dependencies, and how much it computes, moves "
+		"or communicates. What could not be determined is counted and reported. `sonde "
+		"chakra check` proves that a simulator can run the result.",
 	.examples = "sonde chakra convert --input linked.json --output model.0.et\n"
 		    "    One rank.\n"
 		    "sonde chakra convert --input linked/ --output chakra/\n"

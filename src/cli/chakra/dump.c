@@ -65,8 +65,8 @@ const struct command chakra_dump_command = {
 	.usage = "[--pretty] [-o FILE] TRACE.et",
 	.description =
 		"One line for the metadata and one for each node, with the names of protobuf's "
-		"JSON: \"durationMicros\", \"dataDeps\", 64-bit numbers as strings, unset "
-		"fields left out. Of a damaged file, everything before the damage is printed.",
+		"JSON: \"durationMicros\", \"dataDeps\", 64-bit numbers as strings, unset fields "
+		"left out. Of a damaged file, everything before the damage is printed.",
 	.examples = "sonde chakra dump model.0.et | grep COMM_COLL_NODE\n"
 		    "    All collectives.",
 	.options = dump_options,

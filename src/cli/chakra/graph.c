@@ -101,10 +101,10 @@ const struct command chakra_graph_command = {
 	.summary = "write a Chakra execution trace as a graph to draw",
 	.usage = "[-f dot|graphml] [--around ID [--hops N]] [-o FILE] TRACE.et",
 	.description =
-		"Each node with its name, id, type and duration; edges lead from a dependency "
-		"to what waits for it, those of control dashed in dot, and named \"control\" or "
-		"\"data\" in GraphML. Replaces chakra_visualizer; for PDF, SVG and PNG, "
-		"Graphviz draws the dot file.",
+		"Each node with its name, id, type and duration; edges lead from a dependency to "
+		"what waits for it, those of control dashed in dot, and named \"control\" or "
+		"\"data\" in GraphML. Replaces chakra_visualizer; for PDF, SVG and PNG, Graphviz "
+		"draws the dot file.",
 	.examples = "sonde chakra graph --around 1042 -o near.dot model.0.et && dot -Tsvg near.dot "
 		    "-o near.svg\n"
 		    "    What node 1042 waits for, and what waits for it.",

@@ -173,8 +173,8 @@ static void say_damage(const struct job *job)
 			job->device);
 	if (job->read.repeated_ids)
 		chakra_note("%" PRIu64
-			    " nodes of %s have the id of another one: they are kept, and "
-			    "children of that id are those of the first",
+			    " nodes of %s have the id of another one: they are kept, and children "
+			    "of that id are those of the first",
 			job->read.repeated_ids, job->host);
 	if (job->repeated_correlations)
 		chakra_note("%" PRIu64 " calls of %s have the correlation of another one: device "
@@ -191,8 +191,8 @@ static void say_losses(const struct chakra_link_result *result)
 {
 	if (result->matched[EXECUTION_UNMATCHED])
 		chakra_note("%" PRIu64
-			    " operators of the execution trace are not in the other one: "
-			    "they have no times",
+			    " operators of the execution trace are not in the other one: they have "
+			    "no times",
 			result->matched[EXECUTION_UNMATCHED]);
 	if (result->names_differ)
 		chakra_note("%" PRIu64 " of them have the id of an operator with another name",
@@ -207,8 +207,8 @@ static void say_losses(const struct chakra_link_result *result)
 			result->without_operator);
 	if (result->linked_to_threads)
 		chakra_note("%" PRIu64
-			    " pieces of device work were launched outside of operators: they "
-			    "are under their threads",
+			    " pieces of device work were launched outside of operators: they are "
+			    "under their threads",
 			result->linked_to_threads);
 	if (result->orphans)
 		chakra_note("%" PRIu64
@@ -393,8 +393,8 @@ static int run_link(int count _unused_, char **positional _unused_)
 	chakra_set_level(level);
 	if (is_folder(arguments.host) != is_folder(arguments.device)) {
 		errmsg_set(&err, 0,
-			"of %s and %s, one is a folder: name two files, or two folders with a "
-			"file for each rank",
+			"of %s and %s, one is a folder: name two files, or two folders with a file "
+			"for each rank",
 			arguments.host, arguments.device);
 		return fail_usage(&err);
 	}
@@ -429,9 +429,8 @@ static const struct option link_options[] = {
 	{.long_name = "format",
 		.type = OPTION_CHOICE,
 		.argument = "FORMAT",
-		.help = "json, a linked trace, or et, the Chakra trace that `sonde chakra "
-			"convert` makes of it. Default: et for names that end in .et, otherwise "
-			"json.",
+		.help = "json, a linked trace, or et, the Chakra trace that `sonde chakra convert` "
+			"makes of it. Default: et for names that end in .et, otherwise json.",
 		.value = (void *)&arguments.format,
 		.choices = formats},
 	{.long_name = "log-level",
@@ -457,16 +456,16 @@ const struct command chakra_link_command = {
 	.summary = "join an execution trace and Kineto's trace of the same run",
 	.usage = "[--rank N] --chakra-host-trace ET --chakra-device-trace KINETO --output-file OUT",
 	.description =
-		"Gives the operators of the execution trace their times, and puts nodes of "
-		"device work under the operators that launched them: kernels, copies, fills, "
-		"and everything that a graph runs. Operators are matched by the id of their "
-		"record function. If Kineto's trace has none, they are matched by External id "
-		"with a constant offset, or by names along the call tree. The output says how "
-		"many were matched by which rule, and what was left out and why. Nothing "
-		"matched is an error.\n\nThe result is JSON, for `sonde chakra convert`; "
-		"chakra_converter reads it, too. Of two folders, the files of one rank belong "
-		"together; they are linked in parallel, and OUT is a folder. One folder may "
-		"hold both: each option takes the files of its kind.",
+		"Gives the operators of the execution trace their times, and puts nodes of device "
+		"work under the operators that launched them: kernels, copies, fills, and "
+		"everything that a graph runs. Operators are matched by the id of their record "
+		"function. If Kineto's trace has none, they are matched by External id with a "
+		"constant offset, or by names along the call tree. The output says how many were "
+		"matched by which rule, and what was left out and why. Nothing matched is an "
+		"error.\n\nThe result is JSON, for `sonde chakra convert`; chakra_converter reads "
+		"it, too. Of two folders, the files of one rank belong together; they are linked "
+		"in parallel, and OUT is a folder. One folder may hold both: each option takes the "
+		"files of its kind.",
 	.examples =
 		"sonde chakra link --rank 0 --chakra-host-trace et_0.json --chakra-device-trace "
 		"kineto_0.json.gz --output-file linked_0.json\n    One rank.\n"

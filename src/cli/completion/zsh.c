@@ -132,8 +132,8 @@ void completion_zsh(struct strbuf *out)
 		strbuf_add(out, "'\n");
 	}
 	strbuf_add(out, "\t)\n"
-			"\t_arguments -C '(- *)'{-h,--help}'[Show help.]' "
-			"'(- *)--version[Print the version.]' \\\n"
+			"\t_arguments -C '(- *)'{-h,--help}'[Show help.]' '(- *)--version[Print "
+			"the version.]' \\\n"
 			"\t\t'1: :->command' '*:: :->rest'\n"
 			"\tcase $state in\n"
 			"\tcommand) _describe -t commands 'sonde command' sonde_commands ;;\n"

@@ -316,9 +316,9 @@ const struct command doctor_command = {
 	.usage = "[--json]",
 	.description = "Tests everything that a recording needs: loads a BPF program, makes its "
 		       "maps, opens the events, reads the kernel's symbols. For each source it "
-		       "says whether it works, works partly or does not work, why, and the "
-		       "command that fixes it.\n\nThe exit status is 0 if CPU samples can be "
-		       "taken in some way, otherwise 1.",
+		       "says whether it works, works partly or does not work, why, and the command "
+		       "that fixes it.\n\nThe exit status is 0 if CPU samples can be taken in some "
+		       "way, otherwise 1.",
 	.examples = "sonde doctor\n"
 		    "    before the first recording, or when one failed\n"
 		    "sonde doctor --json | jq '.sources[] | {name, status}'\n"

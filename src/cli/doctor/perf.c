@@ -102,8 +102,7 @@ void doctor_probe_perf_own(struct doctor_result *ret_result)
 	else
 		doctor_partly(ret_result, "sudo sysctl kernel.perf_event_paranoid=1",
 			"only user stacks of your own processes: kernel.perf_event_paranoid is "
-			"%ld, kernel "
-			"stacks need 1 or less",
+			"%ld, kernel stacks need 1 or less",
 			doctor_sysctl("perf_event_paranoid"));
 }
 
@@ -176,8 +175,7 @@ static void probe_sideband(struct doctor_result *ret_result, bool all_processes)
 	else if (all_processes)
 		doctor_no(ret_result, doctor_privilege_fix(),
 			"watching all processes is refused: %s (kernel.perf_event_paranoid is %ld "
-			"and "
-			"CAP_PERFMON is missing)",
+			"and CAP_PERFMON is missing)",
 			strerror(-without_ids), doctor_sysctl("perf_event_paranoid"));
 	else
 		refuse(ret_result, "watching your own processes", without_ids);

@@ -85,9 +85,8 @@ const char *doctor_privilege_fix(void)
 
 	if (geteuid() == 0 && prctl(PR_CAPBSET_READ, CAP_PERFMON, 0, 0, 0) != 1)
 		return "start the container with --cap-add=BPF --cap-add=PERFMON "
-		       "--cap-add=SYS_PTRACE "
-		       "--cap-add=CHECKPOINT_RESTORE --cap-add=SYSLOG --security-opt "
-		       "seccomp=unconfined";
+		       "--cap-add=SYS_PTRACE --cap-add=CHECKPOINT_RESTORE --cap-add=SYSLOG "
+		       "--security-opt seccomp=unconfined";
 	if (geteuid() == 0)
 		return "start the container with --security-opt seccomp=unconfined, or boot "
 		       "without lockdown";
@@ -196,8 +195,7 @@ void doctor_probe_map_files(struct doctor_result *ret_result)
 	else
 		doctor_partly(ret_result, doctor_privilege_fix(),
 			"/proc/PID/map_files does not open (%s): files are found by path, so "
-			"deleted and "
-			"replaced ones keep no names",
+			"deleted and replaced ones keep no names",
 			strerror(-result));
 }
 
@@ -284,8 +282,7 @@ void doctor_probe_kallsyms(struct doctor_result *ret_result)
 		doctor_no(ret_result,
 			"sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1",
 			"/proc/kallsyms hides addresses from this user: kernel.kptr_restrict is "
-			"%ld, "
-			"kernel.perf_event_paranoid is %ld, CAP_SYSLOG is missing",
+			"%ld, kernel.perf_event_paranoid is %ld, CAP_SYSLOG is missing",
 			restricted, doctor_sysctl("perf_event_paranoid"));
 }
 
@@ -362,7 +359,6 @@ void doctor_probe_debug_info(struct doctor_result *ret_result)
 	else
 		doctor_partly(ret_result, "sudo apt-get install libc6-dbg",
 			"no separate debug files in /usr/lib/debug: system libraries show exported "
-			"names "
-			"and no lines%s",
+			"names and no lines%s",
 			servers && *servers ? " (DEBUGINFOD_URLS is set, but not used)" : "");
 }

@@ -275,19 +275,19 @@ static const struct option record_options[] = {
 	{.long_name = "launch-stacks",
 		.type = OPTION_CHOICE,
 		.argument = "HOW",
-		.help = "Stacks of the calls that give work to a device. bpf: the kernel "
-			"unwinds them; inprocess: programs copy them, which needs no "
-			"privileges; off: device work without stacks; auto: bpf where it can "
-			"run, otherwise inprocess. Default: auto.",
+		.help = "Stacks of the calls that give work to a device. bpf: the kernel unwinds "
+			"them; inprocess: programs copy them, which needs no privileges; off: "
+			"device work without stacks; auto: bpf where it can run, otherwise "
+			"inprocess. Default: auto.",
 		.value = (void *)&record_launch_stacks,
 		.choices = record_launches,
 		.group = "Device work"},
 	{.long_name = "launch-memo",
 		.type = OPTION_CHOICE,
 		.argument = "HOW",
-		.help = "on: a launch on the same path as an earlier one reuses its stack; one "
-			"in 64 of them is taken anyway, so the report can say how often the "
-			"reused stack was wrong; off: every stack is taken. Default: on.",
+		.help = "on: a launch on the same path as an earlier one reuses its stack; one in "
+			"64 of them is taken anyway, so the report can say how often the reused "
+			"stack was wrong; off: every stack is taken. Default: on.",
 		.value = (void *)&record_launch_memo,
 		.choices = record_memos,
 		.group = "Device work"},
@@ -320,28 +320,28 @@ static const struct option record_options[] = {
 	{.long_name = "hooks",
 		.type = OPTION_STRING,
 		.argument = "LIST",
-		.help = "Record what Python programs do in these packages, without changing "
-			"them: torch, transformers, vllm, separated by commas; auto: those that "
-			"they import; none. transformers:LEVEL also records what models do on "
-			"which generate() is called: LEVEL is step, layer, component or stats; "
-			"with :every=N in one forward pass in N. Default: auto.",
+		.help = "Record what Python programs do in these packages, without changing them: "
+			"torch, transformers, vllm, separated by commas; auto: those that they "
+			"import; none. transformers:LEVEL also records what models do on which "
+			"generate() is called: LEVEL is step, layer, component or stats; with "
+			":every=N in one forward pass in N. Default: auto.",
 		.value = &record_hooks,
 		.group = "Python"},
 	{.long_name = "energy",
 		.type = OPTION_STRING,
 		.argument = "SOURCES",
-		.help = "Sources of power and energy. auto: every available one; off; or some "
-			"of perf, powercap, nvml, hwmon, battery, separated by commas, and "
-			"replay:FILE, a recording of energy, as the last one. `sonde doctor` "
-			"shows which are available. Default: auto.",
+		.help = "Sources of power and energy. auto: every available one; off; or some of "
+			"perf, powercap, nvml, hwmon, battery, separated by commas, and "
+			"replay:FILE, a recording of energy, as the last one. `sonde doctor` shows "
+			"which are available. Default: auto.",
 		.value = (void *)&record_energy,
 		.group = "Energy"},
 	{.long_name = "energy-model",
 		.type = OPTION_STRING,
 		.argument = "FILE",
 		.help = "Estimate energy with a model that was calibrated for this machine: see "
-			"docs/energy.md. Estimates have their own fields (est_energy_j), and "
-			"are never added to measured energy.",
+			"docs/energy.md. Estimates have their own fields (est_energy_j), and are "
+			"never added to measured energy.",
 		.value = &record_energy_model,
 		.group = "Energy"},
 	{.long_name = "require-energy",
@@ -364,8 +364,8 @@ static const struct option record_options[] = {
 		.long_name = "duration",
 		.type = OPTION_DOUBLE,
 		.argument = "SECONDS",
-		.help = "Stop recording after this time. A command keeps running, and sonde "
-			"waits for it.",
+		.help = "Stop recording after this time. A command keeps running, and sonde waits "
+			"for it.",
 		.value = &record_duration_s,
 		.minimum = 0,
 		.maximum = 1e6},
@@ -375,14 +375,13 @@ static const struct option record_options[] = {
 		.type = OPTION_CHOICE,
 		.argument = "MODE",
 		.help = "Where stacks are unwound. bpf: in the kernel; user: in sonde, from "
-			"copies, "
-			"which needs no privileges; auto: bpf where it can run.",
+			"copies, which needs no privileges; auto: bpf where it can run.",
 		.value = &record_mode,
 		.choices = record_modes},
 	{.long_name = "split",
 		.type = OPTION_FLAG,
-		.help = "Write each window to its own capture, FILE.w1.pftrace and so on, "
-			"instead of one capture of all of them.",
+		.help = "Write each window to its own capture, FILE.w1.pftrace and so on, instead "
+			"of one capture of all of them.",
 		.value = &record_split},
 	{.long_name = "group",
 		.type = OPTION_STRING,
@@ -418,14 +417,13 @@ const struct command record_command = {
 	.usage = "[options] [-- COMMAND [ARGUMENT…]]",
 	.description =
 		"Samples every thread of a process and of its children, also after they execute "
-		"other programs, with user and kernel stacks. Programs need no frame pointers "
-		"and no change. Threads that wait are sampled, too (--wait). At the end it "
-		"prints an account: samples, losses, and what recording cost. The capture is a "
-		"Perfetto trace: `sonde report` reads it, and it opens in the Perfetto "
-		"UI.\n\nThe exit status is the command's own. Ctrl-C still goes to the command; "
-		"the capture is finished when the command ends. A second Ctrl-C finishes the "
-		"capture at once. With -p and -a, Ctrl-C ends the recording and the processes "
-		"keep running.",
+		"other programs, with user and kernel stacks. Programs need no frame pointers and "
+		"no change. Threads that wait are sampled, too (--wait). At the end it prints an "
+		"account: samples, losses, and what recording cost. The capture is a Perfetto "
+		"trace: `sonde report` reads it, and it opens in the Perfetto UI.\n\nThe exit "
+		"status is the command's own. Ctrl-C still goes to the command; the capture is "
+		"finished when the command ends. A second Ctrl-C finishes the capture at once. "
+		"With -p and -a, Ctrl-C ends the recording and the processes keep running.",
 	.examples = "sonde record -- python3 train.py\n    Record a training run.\n"
 		    "sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in "
 		    "detail.\n"

@@ -24,8 +24,7 @@ static int check_targets(const struct session_options *options, struct errmsg *e
 		return 0;
 	return errmsg_set(err, -EINVAL,
 		"windows by steps need a command, or a process (-p), and not the whole machine; "
-		"with "
-		"-a give --window flag:PATH, time:START..END, signal:USR2 or manual");
+		"with -a give --window flag:PATH, time:START..END, signal:USR2 or manual");
 }
 
 int window_options_parse(

@@ -302,8 +302,7 @@ static const struct option top_options[] = {
 	{.long_name = "energy",
 		.type = OPTION_STRING,
 		.argument = "SOURCES",
-		.help = "Sources of power and energy, as with `sonde record`. Default: "
-			"auto.",
+		.help = "Sources of power and energy, as with `sonde record`. Default: auto.",
 		.value = (void *)&arguments.energy},
 	TARGET_OPTIONS(arguments.target),
 	SHOWN_OPTIONS(arguments.shown),
@@ -317,15 +316,15 @@ const struct command top_command = {
 	.description =
 		"Samples as `sonde record` does and shows the last ten seconds as a table that "
 		"changes: functions, source lines, threads or processes, by time on a CPU or by "
-		"time waiting. Nothing is written. Without -p and without a command it watches "
-		"the whole machine.\n\nKeys: f functions, l lines, t threads, p processes, m "
-		"modules, c class of code, g Python's lock, k stacks; s sorts by self or total, "
-		"w switches between CPU time, waiting and both, u charges what libraries do to "
-		"the line of your code that called them, + and - change the time span, / "
-		"filters by function, Enter opens the row, Esc drops filters, space freezes the "
-		"picture, ? lists all keys, q quits.\n\nA command's output would garble the "
-		"screen, so it goes to --output, by default nowhere. When the command ends, the "
-		"last table is printed. The exit status is the command's own.",
+		"time waiting. Nothing is written. Without -p and without a command it watches the "
+		"whole machine.\n\nKeys: f functions, l lines, t threads, p processes, m modules, "
+		"c class of code, g Python's lock, k stacks; s sorts by self or total, w switches "
+		"between CPU time, waiting and both, u charges what libraries do to the line of "
+		"your code that called them, + and - change the time span, / filters by function, "
+		"Enter opens the row, Esc drops filters, space freezes the picture, ? lists all "
+		"keys, q quits.\n\nA command's output would garble the screen, so it goes to "
+		"--output, by default nowhere. When the command ends, the last table is printed. "
+		"The exit status is the command's own.",
 	.examples = "sudo sonde top\n    The whole machine.\n"
 		    "sonde top -- python3 train.py\n    A training run, from its start.\n"
 		    "sonde top -p 4711 --by line --fold-libraries yes\n    Lines of a running "

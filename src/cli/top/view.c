@@ -38,8 +38,8 @@ static const struct {
 	{'k', BREAKDOWN_STACK, "stacks"},
 };
 
-static const char keys_line[] = "f functions  l lines  t threads  k stacks  s sort  w weight  "
-				"/ filter  space freeze  ? help  q quit";
+static const char keys_line[] = "f functions  l lines  t threads  k stacks  s sort  w weight  / "
+				"filter  space freeze  ? help  q quit";
 
 static const char *const help_lines[] = {
 	"f l t p m         functions, lines, threads, processes, modules",

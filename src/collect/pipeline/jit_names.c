@@ -123,8 +123,8 @@ static int read_turn(struct jit_process *process, struct errmsg *ret_reason)
 		result = perf_map_read(process->map, TURN_BYTES);
 	if (result == -EFBIG)
 		errmsg_set(ret_reason, 0,
-			"the perf map of process %u is too large: names of code that was "
-			"generated late are missing",
+			"the perf map of process %u is too large: names of code that was generated "
+			"late are missing",
 			process->key.pid);
 	pthread_mutex_unlock(&process->map_lock);
 	return result;

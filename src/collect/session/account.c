@@ -134,8 +134,8 @@ static void add_file_notes(struct session *session)
 			(unsigned long long)files.tables_refused);
 	if (session->ranges_refused)
 		add_note(session->result,
-			"%llu mapped ranges did not fit into the kernel's maps; stacks end "
-			"there; record fewer processes at once (-p instead of -a)",
+			"%llu mapped ranges did not fit into the kernel's maps; stacks end there; "
+			"record fewer processes at once (-p instead of -a)",
 			(unsigned long long)session->ranges_refused);
 }
 
@@ -180,8 +180,8 @@ static void add_injected_notes(struct session *session)
 			(unsigned long long)account->dropped);
 	if (account->without_times)
 		add_note(session->result,
-			"%llu pieces of device work have no times: the driver gave none, so "
-			"they are counted without their time",
+			"%llu pieces of device work have no times: the driver gave none, so they "
+			"are counted without their time",
 			(unsigned long long)account->without_times);
 	if (account->buffers_refused)
 		add_note(session->result,
@@ -388,8 +388,8 @@ static void add_line_notes(struct session *session, const struct line_account *l
 		add_note(session->result, "%s", lines->example.text);
 	else if (lines->addresses_left_out)
 		add_note(session->result,
-			"%llu frames have no source lines: reading debug information was "
-			"stopped by Ctrl-C, or took more than %d s",
+			"%llu frames have no source lines: reading debug information was stopped "
+			"by Ctrl-C, or took more than %d s",
 			(unsigned long long)lines->addresses_left_out,
 			(int)(SESSION_LINES_NS / NS_PER_S));
 }

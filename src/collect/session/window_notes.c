@@ -83,8 +83,8 @@ static void note_steps(struct session *session, add_function *add, uint64_t made
 		add_note(session, add,
 			"%llu steps were made, and wait=%llu, warmup=%llu, active=%llu, "
 			"repeat=%llu needs %llu: %llu cycles are complete, and of the next one "
-			"%llu of %llu active steps were recorded; make more steps, or give "
-			"smaller numbers",
+			"%llu of %llu active steps were recorded; make more steps, or give smaller "
+			"numbers",
 			(unsigned long long)made, (unsigned long long)schedule->wait,
 			(unsigned long long)schedule->warmup, (unsigned long long)schedule->active,
 			(unsigned long long)schedule->repeat,
@@ -105,9 +105,8 @@ static void note_calls(struct session *session, add_function *add, uint64_t made
 	if (whole == schedule->interval_count)
 		return;
 	add_note(session, add,
-		"%llu steps were made, and --window %s needs %llu, including the end of the "
-		"last call: %u of its %u windows are complete; make more steps, or give earlier "
-		"calls",
+		"%llu steps were made, and --window %s needs %llu, including the end of the last "
+		"call: %u of its %u windows are complete; make more steps, or give earlier calls",
 		(unsigned long long)made, session->options->window.text,
 		(unsigned long long)last + 1, whole, schedule->interval_count);
 }
@@ -127,12 +126,12 @@ static void note_schedule(struct session *session, add_function *add)
 		note_calls(session, add, made);
 	if (windows->is_leader_ended)
 		add_note(session, add,
-			"the process whose steps opened the windows ended in an open window: "
-			"the window was closed, and the next process that made a step took over");
+			"the process whose steps opened the windows ended in an open window: the "
+			"window was closed, and the next process that made a step took over");
 	if (missed)
 		add_note(session, add,
-			"%u windows were left out: they came faster than sonde could follow; "
-			"give a longer wait",
+			"%u windows were left out: they came faster than sonde could follow; give "
+			"a longer wait",
 			missed);
 }
 
@@ -167,8 +166,7 @@ static void note_short(struct session *session, add_function *add)
 	most = length_ns / period_ns + 1;
 	add_note(session, add,
 		"windows of %.3g ms, as these are on average, hold at most %llu samples of a "
-		"thread at "
-		"%llu samples a second; record with -F %llu, or make them longer",
+		"thread at %llu samples a second; record with -F %llu, or make them longer",
 		(double)length_ns / NS_PER_MS, most, (unsigned long long)(NS_PER_S / period_ns),
 		(unsigned long long)frequency_for(length_ns));
 }
@@ -193,8 +191,8 @@ void session_windows_notes(struct session *session, add_function *add)
 		note_schedule(session, add);
 	else if (!windows->list.items.count)
 		add_note(session, add,
-			"no window was opened: --window %s never applied during the recording, "
-			"so the capture is empty",
+			"no window was opened: --window %s never applied during the recording, so "
+			"the capture is empty",
 			spec->text);
 	note_short(session, add);
 	if (windows->is_too_many)

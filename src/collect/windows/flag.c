@@ -157,8 +157,8 @@ bool window_flag_is_up(struct window_flag *flag, struct errmsg *ret_note)
 		return true;
 	if (!flag->said_foreign)
 		errmsg_set(ret_note, 0,
-			"the flag %s is owned by user %u, who may not open windows here: remove "
-			"it and create it as user %u or root",
+			"the flag %s is owned by user %u, who may not open windows here: remove it "
+			"and create it as user %u or root",
 			flag->path, (unsigned)status.st_uid, (unsigned)geteuid());
 	flag->said_foreign = true;
 	return false;

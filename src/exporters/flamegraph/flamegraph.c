@@ -162,8 +162,7 @@ static void add_frame(const struct graph *graph, uint32_t node)
 		box->start, box->width, depth);
 	add_tooltip(graph, node);
 	strbuf_addf(graph->out,
-		"<rect x=\"%.2f\" y=\"%.0f\" width=\"%.2f\" height=\"%d\" rx=\"2\" "
-		"fill=\"%s\"/>",
+		"<rect x=\"%.2f\" y=\"%.0f\" width=\"%.2f\" height=\"%d\" rx=\"2\" fill=\"%s\"/>",
 		x, y, width, ROW - 1, palette_fill(class_name, shade, fill));
 	add_text(graph, label->name, x, y, width);
 	strbuf_add(graph->out, "</g>\n");
@@ -182,8 +181,8 @@ static void add_root_element(const struct graph *graph)
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
 		"viewBox=\"0 0 %d %.0f\" tabindex=\"-1\" role=\"img\" data-width=\"%d\" "
-		"data-margin=\"%d\" data-row=\"%d\" data-top=\"%d\" "
-		"data-depth=\"%u\" data-samples=\"%llu\" aria-label=\"",
+		"data-margin=\"%d\" data-row=\"%d\" data-top=\"%d\" data-depth=\"%u\" "
+		"data-samples=\"%llu\" aria-label=\"",
 		WIDTH, height, WIDTH, height, WIDTH, MARGIN, ROW, TOP, graph->layout.max_depth,
 		(unsigned long long)call_tree_weight(&graph->tree->nodes.items[0]));
 	escape_xml(graph->out, graph->title);
@@ -239,8 +238,8 @@ static double add_chip(const struct graph *graph, const struct palette_module *m
 	strbuf_addf(graph->out, "<g class=\"chip %s\" data-module=\"", module->class_name);
 	escape_xml(graph->out, strbuf_cstr(&plain));
 	strbuf_addf(graph->out,
-		"\"><rect x=\"%.1f\" y=\"60\" width=\"12\" height=\"12\" rx=\"3\" fill=\"%s\"/>"
-		"<text class=\"faint\" x=\"%.1f\" y=\"70\">",
+		"\"><rect x=\"%.1f\" y=\"60\" width=\"12\" height=\"12\" rx=\"3\" "
+		"fill=\"%s\"/><text class=\"faint\" x=\"%.1f\" y=\"70\">",
 		x, palette_fill(module->class_name, 1, fill), x + 17);
 	escape_xml(graph->out, strbuf_cstr(&text));
 	strbuf_add(graph->out, "</text></g>\n");
@@ -347,8 +346,8 @@ static void write_document(const struct graph *graph)
 	add_footer(graph);
 	add_head(graph);
 	strbuf_add(graph->out,
-		"<g class=\"f\" visibility=\"hidden\" data-legend=\"1\"><text id=\"probe\" "
-		"x=\"0\" y=\"0\">mmmmmmmmmmmmmmmmmmmm</text></g>\n"
+		"<g class=\"f\" visibility=\"hidden\" data-legend=\"1\"><text id=\"probe\" x=\"0\" "
+		"y=\"0\">mmmmmmmmmmmmmmmmmmmm</text></g>\n"
 		"<script><![CDATA[\n");
 	strbuf_add(graph->out, flamegraph_js);
 	strbuf_add(graph->out, "]]></script>\n</svg>\n");

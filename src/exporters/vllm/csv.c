@@ -253,8 +253,8 @@ static int vllm_csv_export(const struct model *model, const struct selection *se
 
 	if (!has(&csv, ""))
 		return errmsg_set(err, -ENODATA,
-			"the capture has no events of vLLM's hooks: record with --hooks vllm, "
-			"and look at the table of hooks that sonde record prints");
+			"the capture has no events of vLLM's hooks: record with --hooks vllm, and "
+			"look at the table of hooks that sonde record prints");
 	r = add_all(&csv, export_options_or_default(options));
 	inference_done(&csv.inference);
 	array_done(&csv.requests);

@@ -99,8 +99,8 @@ static int add_events(struct vllm_csv *csv)
 {
 	_cleanup_strbuf_ struct strbuf out = {0};
 
-	strbuf_add(&out, "timestamp_sec,request_id,event,reason,running_time_sec,extra_info,"
-			 "pid\r\n");
+	strbuf_add(
+		&out, "timestamp_sec,request_id,event,reason,running_time_sec,extra_info,pid\r\n");
 	array_foreach (&csv->model->ranges, mark) {
 		const char *event = event_of(mark);
 		const struct inference_request *request = event ? find_request(csv, mark) : NULL;

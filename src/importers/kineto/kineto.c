@@ -29,8 +29,7 @@ int kineto_source_check(
 		return 0;
 	return errmsg_set(err, -EFBIG,
 		"cannot read %s: its first %u events need more than %.3g GB of memory, which is "
-		"the "
-		"limit here; record fewer steps, or read it on a machine with more",
+		"the limit here; record fewer steps, or read it on a machine with more",
 		source->path, parser->position, (double)max_bytes / 1e9);
 }
 

@@ -54,9 +54,8 @@ static bool open_cupti(void)
 	if (!cupti_open(&cuda.cupti)) {
 		cuda_note(WIRE_NOTE_NO_TRACER,
 			"The program uses CUDA, but no libcupti that fits its driver was found, so "
-			"that "
-			"device work is not timed: install the package nvidia-cuda-cupti of the "
-			"program's CUDA version, or name the file in SONDE_CUPTI.");
+			"that device work is not timed: install the package nvidia-cuda-cupti of "
+			"the program's CUDA version, or name the file in SONDE_CUPTI.");
 		return false;
 	}
 	cupti_version_text(cuda.cupti.version, version, sizeof(version));

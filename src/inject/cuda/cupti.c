@@ -181,11 +181,10 @@ const char *cupti_known_fault(uint32_t version)
 		const char *fault;
 	} faults[] = {
 		{130000, "CUPTI 13.0 can deadlock when tracing stops and crash when it flushes or "
-			 "when "
-			 "graphs run long; 13.0 update 1 is right."},
+			 "when graphs run long; 13.0 update 1 is right."},
 		{130101, "CUPTI 13.1 update 1 gives wrong correlation ids to graph launches in "
-			 "every tracing session but the first: graph kernels may be charged to "
-			 "the wrong launch."},
+			 "every tracing session but the first: graph kernels may be charged to the "
+			 "wrong launch."},
 		{130401, "CUPTI 13.4 update 1 uses more and more CPU time the longer it traces."},
 	};
 

@@ -99,9 +99,9 @@ static void note_held(const char *holder)
 			*holder ? "" : "another tool, probably ", likely);
 	else
 		cuda_note(WIRE_NOTE_HELD, "CUPTI is held by another tool (nsys, ncu, cuda-gdb, "
-					  "torch.profiler …), so device work is not timed; the "
-					  "CPU is still profiled. Run the program without it to "
-					  "time the device.");
+					  "torch.profiler …), so device work is not timed; the CPU "
+					  "is still profiled. Run the program without it to time "
+					  "the device.");
 }
 
 static const struct {
@@ -110,31 +110,23 @@ static const struct {
 	const char *text;
 } refusals[] = {
 	{CUPTI_E_UNKNOWN, WIRE_NOTE_NO_DRIVER,
-		"CUPTI finds no NVIDIA driver that it can use, so that device work is not "
-		"timed: "
-		"nvidia-smi tells whether the driver runs and the program may use the "
-		"device."},
+		"CUPTI finds no NVIDIA driver that it can use, so that device work is not timed: "
+		"nvidia-smi tells whether the driver runs and the program may use the device."},
 	/* What CUPTI says without a driver: this up to CUDA 12, the former from 13 on. */
 	{CUPTI_E_NOT_INITIALIZED, WIRE_NOTE_NO_DRIVER,
-		"CUPTI finds no NVIDIA driver that it can use, or one older than itself, "
-		"so that "
-		"device work is not timed: nvidia-smi tells the driver's version; "
-		"SONDE_CUPTI may "
+		"CUPTI finds no NVIDIA driver that it can use, or one older than itself, so that "
+		"device work is not timed: nvidia-smi tells the driver's version; SONDE_CUPTI may "
 		"name an older libcupti."},
 	{CUPTI_E_PRIVILEGES, WIRE_NOTE_REFUSED,
-		"The NVIDIA driver does not allow this user to trace, so that device work "
-		"is not "
+		"The NVIDIA driver does not allow this user to trace, so that device work is not "
 		"timed: see https://developer.nvidia.com/ERR_NVGPUCTRPERM."},
 	{CUPTI_E_VIRTUALIZED, WIRE_NOTE_REFUSED,
-		"CUPTI cannot trace on this virtual GPU, so that device work is not "
-		"timed."},
+		"CUPTI cannot trace on this virtual GPU, so that device work is not timed."},
 	{CUPTI_E_VIRTUALIZED_PRIVILEGES, WIRE_NOTE_REFUSED,
-		"The host of this virtual GPU does not allow tracing, so that device work "
-		"is not "
+		"The host of this virtual GPU does not allow tracing, so that device work is not "
 		"timed: its administrator can (profiling of the vGPU)."},
 	{CUPTI_E_CONFIDENTIAL, WIRE_NOTE_REFUSED,
-		"CUPTI cannot trace a GPU in confidential computing mode, so that device "
-		"work is "
+		"CUPTI cannot trace a GPU in confidential computing mode, so that device work is "
 		"not timed."},
 	{CUPTI_E_MIG, WIRE_NOTE_REFUSED,
 		"CUPTI cannot trace this MIG device, so that device work is not timed."},
@@ -143,8 +135,7 @@ static const struct {
 	{CUPTI_E_SLI, WIRE_NOTE_REFUSED,
 		"CUPTI cannot trace GPUs in SLI, so that device work is not timed."},
 	{CUPTI_E_WSL, WIRE_NOTE_REFUSED,
-		"CUPTI cannot trace this GPU in the Windows Subsystem for Linux, so that "
-		"device "
+		"CUPTI cannot trace this GPU in the Windows Subsystem for Linux, so that device "
 		"work is not timed."},
 };
 
@@ -165,7 +156,6 @@ void cuda_note_refusal(cupti_result result, const char *holder)
 	if (cuda.cupti.call.get_result_string)
 		cuda.cupti.call.get_result_string(result, &text);
 	cuda_note(WIRE_NOTE_REFUSED,
-		"CUPTI refuses to trace (error %d, %s), so that device work is "
-		"not timed.",
-		result, text ? text : "unknown");
+		"CUPTI refuses to trace (error %d, %s), so that device work is not timed.", result,
+		text ? text : "unknown");
 }

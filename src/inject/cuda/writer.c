@@ -174,10 +174,8 @@ static void watch_activity(uint64_t now_ns)
 		watch.taken_ns = now_ns;
 		cuda_note(WIRE_NOTE_TAKEN_OVER,
 			"Another tool in the program (torch.profiler?) took over the device "
-			"activity: "
-			"kernels from now on have no device time. sonde takes it back when that "
-			"lasts "
-			"%llu s.",
+			"activity: kernels from now on have no device time. sonde takes it back "
+			"when that lasts %llu s.",
 			(unsigned long long)(reclaim_ns / SECOND));
 	}
 }

@@ -293,8 +293,8 @@ static const struct {
 		"together as a CUDA graph."},
 	{TRACE_ADVICE_HOST_BOUND,
 		"GPUs wait for the program. Look at what the host was doing: load data in other "
-		"processes, avoid calls that wait for the device (.item(), .cpu(), "
-		"synchronize), and launch ahead."},
+		"processes, avoid calls that wait for the device (.item(), .cpu(), synchronize), "
+		"and launch ahead."},
 	{TRACE_ADVICE_BLOCKING,
 		"Calls that block keep the program from launching: copy from pinned memory with "
 		"non_blocking=True, read results later or less often (.item(), .cpu(), print), "
@@ -306,16 +306,16 @@ static const struct {
 		"The trace does not show why GPUs were idle, because it lacks the calls that "
 		"launched their work: record with ProfilerActivity.CPU, too."},
 	{TRACE_ADVICE_DEPENDENCIES,
-		"GPUs are idle although work was launched: the work waits for events, or for "
-		"other streams. See the critical path."},
+		"GPUs are idle although work was launched: the work waits for events, or for other "
+		"streams. See the critical path."},
 	{TRACE_ADVICE_COMMUNICATION,
 		"Communication does not overlap with computing: start it earlier and in larger "
 		"pieces, and look for the rank that the others wait for."},
 	{TRACE_ADVICE_COPIES, "Copies do not overlap with computing: copy less, from pinned memory "
 			      "(pin_memory, non_blocking), on a separate stream."},
 	{TRACE_ADVICE_KERNELS,
-		"GPUs compute nearly all of the time: use faster kernels, lower precision, or "
-		"less work."},
+		"GPUs compute nearly all of the time: use faster kernels, lower precision, or less "
+		"work."},
 };
 
 static void add_place(struct strbuf *text, const struct model *model, uint32_t index)

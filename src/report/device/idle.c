@@ -363,8 +363,8 @@ static void add_basis(
 		samples += row->samples;
 	if (samples < rows->gaps)
 		result_sentence(result, 2,
-			"There are fewer samples than gaps: the line that a short gap is "
-			"charged to is a matter of chance.");
+			"There are fewer samples than gaps: the line that a short gap is charged "
+			"to is a matter of chance.");
 }
 
 static int make_host(struct result *result, const struct report_input *input)

@@ -34,8 +34,8 @@ static const struct report_column launch_columns[] = {
 	DISTRIBUTION("launch_delay_ns", "from the call's return to the start of its first work"),
 	{.title = "Delay", .kind = REPORT_NS},
 	DISTRIBUTION("idle_queue_latency_ns",
-		"from the call's begin to the start of its first work, for launches whose "
-		"stream was idle"),
+		"from the call's begin to the start of its first work, for launches whose stream "
+		"was idle"),
 	{.title = "If idle", .kind = REPORT_NS},
 	{.title = "99 %", .kind = REPORT_NS},
 	{.key = "shorter_than_call", .kind = REPORT_COUNT, .help = "their work took less time"},

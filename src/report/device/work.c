@@ -475,8 +475,8 @@ const char *report_why_no_device_work(const struct model *model)
 		return "There is no device time: launches alone were recorded (--launch-only), or "
 		       "no times came.";
 	if (session->present && session->cpu_count && !*session->command_line)
-		return "Device work was not recorded: sonde attached to running processes, and "
-		       "it records device work only of programs that it starts (sonde record -- "
+		return "Device work was not recorded: sonde attached to running processes, and it "
+		       "records device work only of programs that it starts (sonde record -- "
 		       "COMMAND).";
 	if (session->present && strcmp(session->launch_stacks, "off") == 0)
 		return "Device work was not recorded: the recording was made with --cpu-only, or "

@@ -126,8 +126,7 @@ void energy_reasons_say(
 
 	if (!view->span_energy)
 		return;
-	strbuf_add(&text, "Energy is that of the process, with a share of the idle power by "
-			  "time.");
+	strbuf_add(&text, "Energy is that of the process, with a share of the idle power by time.");
 	if (reasons->is_aggregated)
 		strbuf_add(&text, " For times too short to be measured one by one it is the energy "
 				  "of all together.");

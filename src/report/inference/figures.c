@@ -187,8 +187,8 @@ static void describe_rates(struct strbuf *text, const struct inference *inferenc
 	strbuf_add_char(text, '.');
 	if (inference->large_chunks)
 		strbuf_addf(text,
-			" %llu times several tokens came at once: times between tokens are "
-			"between chunks.",
+			" %llu times several tokens came at once: times between tokens are between "
+			"chunks.",
 			(unsigned long long)inference->large_chunks);
 }
 

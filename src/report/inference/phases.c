@@ -86,9 +86,9 @@ static int make(struct result *result, const struct report_input *input)
 	energy_reasons_say(&reasons, view, result);
 	if (view->phases->overlaps)
 		result_sentence(result, 0,
-			"Phases of different requests overlapped: their times, and the CPU time "
-			"in them, do not add up. Tokens/s counts the time in which any request "
-			"was in the phase.");
+			"Phases of different requests overlapped: their times, and the CPU time in "
+			"them, do not add up. Tokens/s counts the time in which any request was in "
+			"the phase.");
 	return 0;
 }
 

@@ -324,13 +324,13 @@ static void show_notes(
 	if (!paths->sync_rows && paths->infers_waits)
 		strbuf_addf(&text,
 			"The trace does not say what calls and streams waited for (profile with "
-			"enable_cuda_sync_events); waits inferred from calls that end with "
-			"work: %" PRIu64 ". ",
+			"enable_cuda_sync_events); waits inferred from calls that end with work: "
+			"%" PRIu64 ". ",
 			paths->inferred_waits);
 	if (paths->unexplained_gaps)
 		strbuf_addf(&text,
-			"%" PRIu64 " times work began more than 1.5 ms after everything that it "
-			"is known to wait for: %.3f ms in all are on no path. ",
+			"%" PRIu64 " times work began more than 1.5 ms after everything that it is "
+			"known to wait for: %.3f ms in all are on no path. ",
 			paths->unexplained_gaps, (double)paths->unexplained_ns / NS_PER_MS);
 	if (paths->clipped_rows)
 		strbuf_addf(&text,

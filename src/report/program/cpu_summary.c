@@ -109,8 +109,8 @@ static const struct {
 		"with with_stack=True to see which functions, or with sonde record to see all "
 		"code."},
 	{TRACE_CPU_ADVICE_COMMUNICATION,
-		"Threads communicate, or wait for other ranks to do so: look at all ranks "
-		"together to find the late one."},
+		"Threads communicate, or wait for other ranks to do so: look at all ranks together "
+		"to find the late one."},
 	{TRACE_CPU_ADVICE_SHORT,
 		"Operators are short, less than 10 \xc2\xb5s on average, so calling them is "
 		"much of their time: use larger batches, or torch.compile."},

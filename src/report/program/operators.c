@@ -91,8 +91,8 @@ static int make(struct result *result, const struct report_input *input)
 		return report_nothing(result, input,
 			"There are no operators that launch device work in the trace.");
 	result_heading(result,
-		"Operators and the kernels that they launch (means of: operator's begin to "
-		"launch, launch to kernel)");
+		"Operators and the kernels that they launch (means of: operator's begin to launch, "
+		"launch to kernel)");
 	result_show(result, table, &(struct result_show){.noun = "sequences"});
 	return 0;
 }

@@ -169,10 +169,9 @@ static void add_collective(
 	result_close(result);
 	result_heading(result, "Stragglers");
 	result_sentencef(result, 2,
-		"The rank that begins a collective last makes the others wait. The table is "
-		"about the last %s of each step on stream %" PRId64
-		", whose duration differs most between "
-		"ranks.",
+		"The rank that begins a collective last makes the others wait. The table is about "
+		"the last %s of each step on stream %" PRId64
+		", whose duration differs most between ranks.",
 		ranks->collective, ranks->stream);
 	result_show(result, table,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 10), .noun = "ranks"});

@@ -172,8 +172,8 @@ static int make(struct result *result, const struct report_input *input)
 		return report_nothing(result, input,
 			report_is_foreign(input)
 				? "There are no steps: the trace has no annotations "
-				  "ProfilerStep#N, which PyTorch's profiler makes when its "
-				  "step() is called."
+				  "ProfilerStep#N, which PyTorch's profiler makes when its step() "
+				  "is called."
 				: "There are no steps: no process that was recorded reported any; "
 				  "sonde.step() and sonde_step() do.");
 	result_open(result);

@@ -139,8 +139,8 @@ static int make(struct result *result, const struct report_input *input)
 
 	if (!model->windows.count || selection_left_out(model, SELECTION_WINDOWS))
 		return report_nothing(result, input,
-			"There are no windows: all of the time was recorded; choose windows "
-			"with sonde record --window.");
+			"There are no windows: all of the time was recorded; choose windows with "
+			"sonde record --window.");
 	result_open(result);
 	result_u64(result, model->whole_window_count);
 	result_u64(result, model_duration_ns(model));

@@ -379,8 +379,7 @@ static void say_mixture(
 	strbuf_add_char(&text, '.');
 	if (!isnan(run->expert_balance))
 		strbuf_addf(&text,
-			" The balance of its experts is %.2f (1: all are chosen equally "
-			"often).",
+			" The balance of its experts is %.2f (1: all are chosen equally often).",
 			run->expert_balance);
 	result_say(result, 0, &text);
 }

@@ -189,8 +189,7 @@ static int load(struct bpf_sampler_state *state, struct errmsg *err)
 	if (result < 0)
 		return errmsg_set(err, result,
 			"the kernel refused the BPF programs: %s; `sonde doctor` says what is "
-			"missing, "
-			"SONDE_DEBUG_BPF=1 shows the verifier's log",
+			"missing, SONDE_DEBUG_BPF=1 shows the verifier's log",
 			strerror(-result));
 	result = sampler_bpf__attach(state->skeleton);
 	if (result < 0)

@@ -232,12 +232,12 @@ static int check_options(const struct cpu_sampler_options *options, struct errms
 {
 	if (options->whole_machine)
 		return errmsg_set(err, -EPERM,
-			"cannot sample the whole machine without privileges; run as root, or "
-			"give sonde CAP_BPF and CAP_PERFMON, or name a command or process");
+			"cannot sample the whole machine without privileges; run as root, or give "
+			"sonde CAP_BPF and CAP_PERFMON, or name a command or process");
 	if (options->period_ns < MIN_PERIOD_NS)
 		return errmsg_set(err, -EINVAL,
-			"cannot sample every %llu ns: the kernel's clock allows 10000 at "
-			"least; choose a lower rate",
+			"cannot sample every %llu ns: the kernel's clock allows 10000 at least; "
+			"choose a lower rate",
 			(unsigned long long)options->period_ns);
 	return 0;
 }
@@ -389,18 +389,18 @@ static void describe_limits(const struct perf_sampler *sampler, struct cpu_sampl
 
 	if (sampler->attr.exclude_kernel)
 		add_note(&notes,
-			"time in the kernel is not sampled: kernel.perf_event_paranoid "
-			"is %d; run as root, or set it to 1",
+			"time in the kernel is not sampled: kernel.perf_event_paranoid is %d; run "
+			"as root, or set it to 1",
 			perf_event_paranoid());
 	if (sampler->attr.sample_stack_user < SMALL_STACK_BYTES)
 		add_note(&notes,
-			"stacks deeper than %u bytes are cut: little memory may be "
-			"locked; raise kernel.perf_event_mlock_kb or `ulimit -l`",
+			"stacks deeper than %u bytes are cut: little memory may be locked; raise "
+			"kernel.perf_event_mlock_kb or `ulimit -l`",
 			sampler->attr.sample_stack_user);
 	if (sampler->throttled)
 		add_note(&notes,
-			"the kernel paused sampling %llu times because it took too "
-			"long; choose a lower rate",
+			"the kernel paused sampling %llu times because it took too long; choose a "
+			"lower rate",
 			(unsigned long long)sampler->throttled);
 	if (malformed)
 		add_note(&notes, "%llu records of the kernel were invalid and skipped", malformed);

@@ -91,8 +91,8 @@ static int refuse(const struct energy_sampler *sampler, int part, struct errmsg 
 		strbuf_addf(&tried, "\n  not tried, as --energy does not name them: %s",
 			strbuf_cstr(&others));
 	return errmsg_set(err, -ENODATA,
-		"the energy of %s cannot be measured, which --require-energy asks for; nothing "
-		"was started. What was tried:%s",
+		"the energy of %s cannot be measured, which --require-energy asks for; nothing was "
+		"started. What was tried:%s",
 		wire_energy_part_name((enum wire_energy_part)part),
 		tried.length ? strbuf_cstr(&tried) : " nothing: no source measures it");
 }

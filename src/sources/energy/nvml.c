@@ -299,8 +299,7 @@ static void open_gpu(
 		mig) {
 		add_reason(found,
 			"gpu%u (%s) is divided into MIG instances, and its power is not known by "
-			"instance: to measure it, disable MIG (sudo nvidia-smi -i %u -mig "
-			"0)",
+			"instance: to measure it, disable MIG (sudo nvidia-smi -i %u -mig 0)",
 			index, uuid, index);
 		return;
 	}
@@ -308,8 +307,7 @@ static void open_gpu(
 	if (r < 0) {
 		add_reason(found,
 			"gpu%u (%s) reports neither energy nor power: %s; virtual GPUs and some "
-			"laptops "
-			"have no sensor",
+			"laptops have no sensor",
 			index, uuid, strerror(-r));
 		return;
 	}

@@ -186,8 +186,8 @@ static void explain(const struct energy_place *place, struct energy_found *found
 	else if (error == -ENOENT)
 		errmsg_set(&found->absence, error,
 			"%s" FOLDER
-			" does not exist: the processor has no energy counters, this is "
-			"a virtual machine, or the module is missing (sudo modprobe rapl)",
+			" does not exist: the processor has no energy counters, this is a virtual "
+			"machine, or the module is missing (sudo modprobe rapl)",
 			place->root);
 	else
 		errmsg_set(&found->absence, error,

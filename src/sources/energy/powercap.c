@@ -70,16 +70,15 @@ static void explain(const struct energy_place *place, struct energy_found *found
 
 	if (tried.text[0])
 		errmsg_set(&found->absence, 0,
-			"%s of RAPL cannot be read: %s; to let everybody read them: sudo chmod a+r "
-			"" RAPL_ZONES
-			"/intel-rapl*/energy_uj (a udev rule keeps it so), or run sonde "
-			"with sudo",
+			"%s of RAPL cannot be read: %s; to let everybody read them: sudo chmod "
+			"a+r " RAPL_ZONES
+			"/intel-rapl*/energy_uj (a udev rule keeps it so), or run sonde with sudo",
 			found->count ? "some counters" : "the counters", tried.text);
 	else if (!found->count)
 		errmsg_set(&found->absence, 0,
 			"%s" RAPL_ZONES
-			"/intel-rapl*: %s; a virtual machine has none unless its host "
-			"gives it any, and Linux needs the module intel_rapl_msr (sudo modprobe "
+			"/intel-rapl*: %s; a virtual machine has none unless its host gives it "
+			"any, and Linux needs the module intel_rapl_msr (sudo modprobe "
 			"intel_rapl_msr)",
 			place->root, list_error ? strerror(-list_error) : "there is none");
 }

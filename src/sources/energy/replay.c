@@ -218,8 +218,8 @@ static int check_domain(struct parser *parser, const struct wire_energy_domain *
 	if (parser->is_model && (isnan(domain->idle_w) || isnan(domain->relative_error) ||
 					isnan(parser->replay->busy_w[domain->id - 1])))
 		return refuse(parser,
-			"%s needs idle_w, busy_w and relative_error: the model's error when it "
-			"was calibrated",
+			"%s needs idle_w, busy_w and relative_error: the model's error when it was "
+			"calibrated",
 			domain->name);
 	return 0;
 }
@@ -296,8 +296,7 @@ static int take_header(struct parser *parser, struct json_reader *reader)
 			format, FORMAT);
 	if (status != JSON_DONE || format != FORMAT)
 		return refuse(parser,
-			"this is not a %s of energy, which begins with "
-			"{\"%s\":%d,\"domains\":[…]}",
+			"this is not a %s of energy, which begins with {\"%s\":%d,\"domains\":[…]}",
 			parser->is_model ? "model" : "recording", what, FORMAT);
 	return parser->replay->domain_count ? 0 : refuse(parser, "there are no domains");
 }

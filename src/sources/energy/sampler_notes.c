@@ -68,8 +68,8 @@ void energy_sampler_notes(const struct energy_sampler *sampler,
 		add_gap_note(rail, add, context);
 	}
 	if (has_rapl && sampler->place.is_guest)
-		add(context, "this is a virtual machine: RAPL may count the host's whole "
-			     "socket, with everything else that runs on it");
+		add(context, "this is a virtual machine: RAPL may count the host's whole socket, "
+			     "with everything else that runs on it");
 	if (sampler->twin_note.text[0])
 		add(context, sampler->twin_note.text);
 	if (sampler->replay && sampler->replay->note.text[0])

@@ -43,8 +43,8 @@ static int explain_access(struct errmsg *err, const char *what, int paranoid_nee
 			"CAP_PERFMON, or run `sysctl kernel.perf_event_paranoid=%d`",
 			what, paranoid, paranoid_needed);
 	return errmsg_set(err, -EACCES,
-		"%s: it belongs to another user or is protected (set-uid, not dumpable); "
-		"run as its user or as root",
+		"%s: it belongs to another user or is protected (set-uid, not dumpable); run as "
+		"its user or as root",
 		what);
 }
 
@@ -59,9 +59,9 @@ int perf_event_explain(struct errmsg *err, int error, const char *what, int para
 		return explain_access(err, what, paranoid_needed);
 	case EPERM:
 		return errmsg_set(err, error,
-			"%s: a seccomp filter or security module blocks perf_event_open; "
-			"in a container, add `--cap-add PERFMON` or a seccomp profile that "
-			"allows the call",
+			"%s: a seccomp filter or security module blocks perf_event_open; in a "
+			"container, add `--cap-add PERFMON` or a seccomp profile that allows the "
+			"call",
 			what);
 	case ENOSYS:
 	case ENOENT:
@@ -172,8 +172,8 @@ static int open_rings(struct perf_ring_set *set, const uint32_t *cpus, uint32_t 
 static int explain_mapping(struct errmsg *err, int error, size_t bytes, uint32_t cpu_count)
 {
 	return errmsg_set(err, error,
-		"cannot map the perf event buffers (%zu KB on each of %u CPUs): %s; end "
-		"other profilers, or raise kernel.perf_event_mlock_kb or `ulimit -l`",
+		"cannot map the perf event buffers (%zu KB on each of %u CPUs): %s; end other "
+		"profilers, or raise kernel.perf_event_mlock_kb or `ulimit -l`",
 		bytes / 1024, cpu_count, strerror(-error));
 }
 
