@@ -205,7 +205,7 @@ def test_convert_writes_a_log(sonde, megatron, tmp_path):
     assert (tmp_path / "log").read_text() == done.stderr and "nodes" in done.stderr
     done = sonde(*convert, "--log-filename", tmp_path / "none" / "log", check=1)
     assert "cannot write the log" in done.stderr
-    assert "is not whole" in sonde(*convert, "--log-filename", "/dev/full", check=1).stderr
+    assert "is incomplete" in sonde(*convert, "--log-filename", "/dev/full", check=1).stderr
 
 
 def test_what_cannot_be_done_is_said(sonde, megatron, tmp_path):

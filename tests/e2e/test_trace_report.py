@@ -242,7 +242,7 @@ def test_damage_is_said(sonde, trace, tmp_path):
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--by", "cgroup"], "--by cgroup is of recordings"),
+        (["--by", "cgroup"], "--by cgroup is for recordings"),
         (["--process", "1"], "--process is for tables of samples"),
         (["--weight", "gpu"], "--weight is for tables of samples"),
         (["--regress", "x.pftrace"], "--regress is for recordings"),

@@ -312,7 +312,7 @@ static const struct option doctor_options[] = {
 
 const struct command doctor_command = {
 	.name = "doctor",
-	.summary = "show what can be measured on this machine, and how to enable the rest",
+	.summary = "show what can be measured here, and how to enable the rest",
 	.usage = "[--json]",
 	.description = "Tests everything that a recording needs: loads a BPF program, makes its "
 		       "maps, opens the events, reads the kernel's symbols. For each source it "
