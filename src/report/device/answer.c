@@ -435,10 +435,10 @@ static int add_advice(struct result *result, const struct report_input *input,
 		strbuf_add(&text, advices[i].text);
 		r = add_culprit(&text, input, advice);
 		if (saves_ns) {
-			strbuf_add(&text, " At most ");
+			strbuf_add(&text, " This can save up to ");
 			format_duration(&text, (uint64_t)saves_ns / summary->devices);
-			strbuf_addf(&text, "This can save up to %s, %.1f %% of the time.",
-				summary->devices > 1 ? " of each" : "",
+			strbuf_addf(&text, "%s, %.1f %% of the time.",
+				summary->devices > 1 ? " on each device" : "",
 				percent(saves_ns, summary->span_ns));
 		}
 		strbuf_inherit_status(&result->texts, &text);
