@@ -3,6 +3,16 @@
  * Who defines the figures of a report: sonde's analyses, with one definition each, or another
  * tool's in compat/, faults included. A report has one set for all that it says. What is not here
  * is the same for all: sonde's own analysis of the rows that the view has.
+ *
+ * The commands report and diff choose the set by their options, in trace_view_options.definitions;
+ * trace_report_init() hands it to sections (report/rows.h).
+ *
+ * To add a member:
+ *   1. the member below, with the type of sonde's own function;
+ *   2. sonde's function in own_definitions (definitions.c), and one in the set of each other tool
+ *      in compat/: sections do not ask whether there is one;
+ *   3. the section calls input->trace->definitions->NAME() in place of NAME_init(); where two
+ *      sections need the result, trace_results.c does, for both.
  */
 #pragma once
 

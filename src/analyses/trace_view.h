@@ -4,7 +4,11 @@
  * of a device is. A view is data: trace_view_init() fills it with what sonde has for right, and
  * compat/ with what another tool has. Analyses do not ask which.
  *
- * To add an analysis of rows (one of samples takes the model in place of the view):
+ * `works` has the rows of devices that count: kernels, copies and fills that have a duration, and
+ * of another tool's views what that tool has among them. Other rows of devices and all of threads
+ * are in trace->events.
+ *
+ * To add an analysis of rows:
  *   1. FOLDER/NAME.h: its result, a struct that starts as zeros, NAME_init(result, view), which
  *      returns 0 or -ENOMEM, and NAME_done(); the head comment defines its figures;
  *   2. FOLDER/NAME.c: it goes over the rows that count (trace_view_has()), at the view's times, or
@@ -13,7 +17,9 @@
  *      tests/unit/trace-example.h;
  *   4. a section that shows it (report/section.h). A result that two sections need is made once by
  *      trace_results.h; one that another tool defines otherwise is chosen in definitions.h.
- * tests/unit/toy-analysis.c is one.
+ * tests/unit/toy-analysis.c is one. An analysis of samples takes the model (model/model.h) and
+ * which of its samples count (struct selected of selection.h) in place of the view: see
+ * cpu/breakdown.h.
  */
 #pragma once
 

@@ -47,10 +47,10 @@ struct sampler_mapping {
  */
 struct sampler_cached_rule {
 	__u64 check;  /* key ^ packed */
-	__u64 packed; /* see pack_rule() in sampler.bpf.c */
+	__u64 packed; /* see pack_rule() in unwinder.bpf.h */
 };
 
-/* Hashes of code objects, see sent_before(). */
+/* Hashes of code objects, see sent_before() in python.bpf.h. */
 struct sampler_sent_codes {
 	__u64 hash[2];
 };

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The unwinder as the BPF programs compile it: their maps, the walk over native frames by the
- * tables of unwind/table.h, the walk over Python frames, and the record that both fill. The
- * includer defines, before including this file:
+ * tables of unwind/table.h, the walk over Python frames (python.bpf.h), and the record that both
+ * fill (stacks.bpf.h). The includer defines, before including this file:
  *
  *   READ_USER(task, to, size, address)   reads memory of the task's process; 0 on success
- *   AWAITED_COPY_BUDGET                  stack copies per CPU and second while a table is on its
- * way; not defined: any number
+ *   AWAITED_COPY_BUDGET                  stack copies per CPU and second while a table
+ *                                        is on its way; not defined: any number
+ *
+ * For a stack it calls take_stacks(), and then send_sample(), both in stacks.bpf.h, with a struct
+ * walk that has the task and a scratch of its own. The kernel's frames, if any, are in the scratch
+ * before that.
  */
 #pragma once
 

@@ -7,6 +7,7 @@
  *   4. a unit test, a fuzz target (the bytes are foreign) and a test in tests/e2e/test_import.py,
  *   5. a section in docs/import.md.
  * Nothing else names it: load/ finds it in the table, and so do the commands.
+ * tests/unit/toy-importer.c is one.
  *
  * Traces of threads and streams become rows (model/trace.h). What is not of that form, such as a
  * log, becomes events of a capture, of which the report is that of a recording.
@@ -88,7 +89,7 @@ struct importer {
 extern const struct importer *const importers[];
 /* NULL when there is none of that name. */
 const struct importer *importer_find(const char *name);
-/* NULL when none knows what begins so. */
+/* NULL when none knows what begins so; in importer.c, as are the functions below. */
 const struct importer *importer_of(const char *head, size_t length);
 
 /* One more note, as printf; more than fit are left out. */

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runtimes that give work to devices: CUDA, OpenCL. Each is one const struct runtime at the bottom
- * of its own file and one line in runtimes.c; the rest of the library knows none by name. The steps
- * to add one are in docs/adding-a-runtime.md.
+ * of its own file and one line in runtimes.c; the rest of the library knows none by name. To add
+ * one (docs/adding-a-runtime.md has more; tests/doubles/toy is one):
+ *   1. src/inject/NAME/: its door, exported in inject.map, and `const struct runtime NAME_runtime`,
+ *      declared in NAME/runtime.h; its line in runtimes.c, its files in src/inject/meson.build;
+ *   2. choose one of the two shapes of records in wire/device.h: a launch and its work in one
+ *      record, or apart, with records of the clock;
+ *   3. take a free number for WIRE_DEVICE_IDS_OF(), and write it down above that macro;
+ *   4. the variable that has the driver load the library: a line in `doors` of
+ *      collect/session/device.c. Where the vendor's library calls ours from within a launch, its
+ *      name goes into lies_in_caller() of collect/pipeline/stack.c, for pipeline_skip_injected().
+ *      There is nothing else to do in collect/, the capture, analyses and reports;
+ *   5. tests with a double of the driver, a row in `sonde doctor`, docs/gpu.md.
  *
  * A runtime enters through its own door, a function that its driver or loader calls, which calls
  * runtime_enter(). From then on it tells the collector what was launched and when it ran, with the
@@ -13,6 +23,7 @@
  *   once per device, queue, name  inject_define() with an id of its own: WIRE_DEVICE_IDS_OF(number)
  *   when times are known          a WIRE_RECORD_DEVICE_ACTIVITY with the launch's correlation id,
  *                                 on any thread
+ *   where there will be none      a WIRE_RECORD_DEVICE_LAUNCH that says why
  */
 #pragma once
 
@@ -21,8 +32,8 @@
 struct runtime {
 	/*
 	 * Once, in an open session, when the program first uses the runtime: loads what times its
-	 * work and asks for it. False: nothing comes of it, and `stop` is not called; a note says
-	 * why in a note (WIRE_RECORD_DEVICE_NOTE). It runs on a thread of the program's.
+	 * work and asks for it. False: nothing comes of it, and `stop` is not called; a note
+	 * (WIRE_RECORD_DEVICE_NOTE) says why. It runs on a thread of the program's.
 	 */
 	bool (*start)(void);
 	/*

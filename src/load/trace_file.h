@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What kind of file a path is: load.h and the commands ask it first. It looks at how the file
+ * begins, and asks the importers (importer_of() of importers/importer.h) whose it is.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -13,8 +17,9 @@ enum trace_file {
 	TRACE_FILE_FOLDER,
 };
 
-/* `ret_importer`: whose file it is, of TRACE_FILE_FOREIGN and TRACE_FILE_LOG; of others NULL. */
 struct importer;
+
+/* `ret_importer`: whose file it is, of TRACE_FILE_FOREIGN and TRACE_FILE_LOG; of others NULL. */
 enum trace_file trace_file_identify(const char *path, const struct importer **ret_importer);
 
 static inline enum trace_file trace_file_of(const char *path)

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What builder.c gathers and resolve.c turns into a model. Strings are ids in the model's table. */
+/*
+ * What builder.c gathers and resolve.c turns into a model. Strings are ids in the model's table.
+ *
+ * builder.c has model_builder_visitor, the callbacks that the reader calls; resolve.c has
+ * model_builder_finish(), which calls the builder_resolve_…() below. Those are in the file of their
+ * subject: builder_windows.c, builder_traces.c, device.c, ranges.c, counters.c, energy.c,
+ * cut_off.c.
+ */
 #pragma once
 
 #include "model/builder.h"

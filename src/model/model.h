@@ -393,6 +393,11 @@ struct model {
 /* Called with bytes read of the total; may be NULL. */
 typedef void model_progress_function(void *context, uint64_t bytes, uint64_t total_bytes);
 
+/*
+ * A capture from its file: capture_read() with the visitor of model/builder.h, and then
+ * model_builder_finish(). Commands call load_model() (load/load.h), which takes any kind of file.
+ * Returns 0 or a negative errno with a sentence.
+ */
 int model_load(struct model **ret_model, const char *path, model_progress_function *progress,
 	void *progress_context, struct errmsg *err);
 /*

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trace as rows: what the threads of a program and the streams of its devices did, and when.
- * Importers fill it from Kineto's files and trace_capture.h from a capture; HTA's analyses, the
- * linker and the converters read it. Names and meanings are Kineto's.
+ * Importers fill it from other tools' files, trace_capture.h from a recording, builder_traces.c
+ * from a capture that traces were imported into. Analyses read it through a view
+ * (analyses/trace_view.h); Chakra's linker and converter, and exporters, as it is. Names and
+ * meanings are Kineto's.
  *
  * Rows are in the file's order. Strings are ids in `strings`; id 0 is "".
+ *
+ * To fill one:
+ *   1. trace_new();
+ *   2. tracks, one for each thread and stream; texts by intern_add() to `strings`;
+ *   3. events, in the file's order; of those with a detail, it in ops, works or memory, and its
+ *      index in trace_event.detail, else MODEL_NONE;
+ *   4. flows, counters, groups, and devices by trace_name_device(), where there are any;
+ *   5. trace_finish(), after which rows are sorted by track, and launches known.
+ * What is not known has the value that its comment gives, mostly not 0. tests/unit/toy-importer.c
+ * fills one.
  */
 #pragma once
 

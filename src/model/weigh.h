@@ -1,29 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making waiting count: every sample then stands for the time that it ran or waited. */
+/*
+ * What samples stand for other than their number: time that threads ran or waited, time of devices,
+ * or energy. Once per model, and only one of the three functions.
+ */
 #pragma once
 
 #include "model/model.h"
 
 /* What samples count in then (model_sample_weight_ns()), in place of sampling periods. */
 #define MODEL_UNIT_NS 1
+
+#define MODEL_GPU_LEAF          "[gpu] "
+#define MODEL_UNATTRIBUTED_LEAF "[unattributed: "
+
 /*
- * With MODEL_WEIGHT_WAIT or WALL, the stacks of waiting samples end in "[waiting: lock]". With
- * MODEL_WEIGHT_CPU nothing changes. Once per model. Returns 0 or -ENOMEM.
+ * With MODEL_WEIGHT_CPU nothing changes. With MODEL_WEIGHT_WAIT or WALL every sample stands for the
+ * time that it ran or waited, and the stacks of waiting samples end in "[waiting: lock]".
  *
  * With MODEL_WEIGHT_GPU the samples are replaced: one for each piece of device work, with the stack
  * of its launch, which ends in "[gpu] kernel", below "[unattributed: …]" where there is none. Work
  * of a graph stands below "[graph replay]", in the stack of the call that was captured.
- */
-#define MODEL_GPU_LEAF          "[gpu] "
-#define MODEL_UNATTRIBUTED_LEAF "[unattributed: "
-/*
+ *
  * With MODEL_WEIGHT_CPU_GPU both: the samples of running threads, and those of device work. What
  * ran at the same time counts twice, once on each side.
+ *
+ * Returns 0 or -ENOMEM.
  */
+int model_weigh(struct model *model, enum model_weight weight);
 
-/*
- * Energy that is charged to nothing that ran: to its domain, with `leaf` as its stack.
- */
+/* Energy that is charged to nothing that ran: to its domain, with `leaf` as its stack. */
 struct model_energy_rest {
 	uint64_t time_ns;
 	uint32_t domain;
@@ -34,12 +39,9 @@ struct model_energy_rest {
 /*
  * With MODEL_WEIGHT_ENERGY: samples of running threads and of device work, as with
  * MODEL_WEIGHT_CPU_GPU, which count in microjoules that energy_use_init() charged them with, and
- * the rests, below their domain's name. All together are what was measured. In place of
- * model_weigh(), once per model. Returns 0 or -ENOMEM.
+ * the rests, below their domain's name. All together are what was measured. Returns 0 or -ENOMEM.
  */
 int model_weigh_energy(struct model *model, const struct model_energy_rest *rests, size_t count);
-
-int model_weigh(struct model *model, enum model_weight weight);
 
 /* Time, the stack it is charged to (MODEL_NONE: none), and the frame that the stack ends in. */
 struct model_span {
@@ -51,8 +53,8 @@ struct model_span {
 };
 
 /*
- * For other weights: replaces the samples by these. `module` is that of the leaves. In place of
- * model_weigh(), once per model. Returns 0 or -ENOMEM.
+ * For other weights: replaces the samples by these. `module` is that of the leaves. Returns 0 or
+ * -ENOMEM.
  */
 int model_weigh_spans(
 	struct model *model, const char *module, const struct model_span *spans, size_t count);

@@ -3,13 +3,17 @@
  * The report is a list of sections. Each takes what was loaded and says what it has found as data
  * (result.h), which is then shown in the terminal, or written as JSON or CSV. To add one:
  *   1. in a file of its own, in the folder of its subject: the columns of what it says (shape.h),
- *      the function that fills them in, and at the bottom `const struct report_section
- *      NAME_section`;
+ *      make(), which calls the analysis and fills them in, and at the bottom `const struct
+ *      report_section NAME_section`;
  *   2. its declaration in sections.h, and its line in the table of section_table.c, in the order
  *      of the report;
  *   3. the file in meson.build, a test, and docs/json.md; `meson test report-schema` says how to
  *      renew schema/report.schema.json.
  * tests/unit/toy-section.c is one.
+ *
+ * make() reads the model, samples and ranges from input->view (view.h), rows from input->trace
+ * (rows.h). What two sections need is counted once: of the view by counts.h, of rows by
+ * analyses/trace_results.h.
  */
 #pragma once
 
@@ -19,7 +23,18 @@
 struct report_view;
 struct trace_report;
 
-/* What a section is made of, and what there is of a model. */
+/*
+ * What a section is made of, and what there is of a model. document.c leaves a section out where
+ * the model has none of its bits; cli/report_model.c makes rows and programs where a section that
+ * was asked for needs them. So make() may rely on this:
+ *   - view, view->model and view->selected are always there.
+ *   - trace is there if REPORT_NEEDS_ROWS is the only bit, with one view for each rank; with other
+ *     bits beside it, and without it, it may be NULL.
+ *   - With REPORT_NEEDS_RECORDING or FOREIGN alone the model is of that kind.
+ *   - With REPORT_NEEDS_PROGRAMS or SAMPLES there may be no process, step, range or sample: another
+ *     tool's trace has them only where --by asked for it, processes and steps also where there are
+ *     several ranks.
+ */
 enum report_needs {
 	REPORT_NEEDS_RECORDING = 1, /* what only a recording has: energy, counters, waiting … */
 	REPORT_NEEDS_FOREIGN = 2,   /* another tool's trace: what its files say of themselves */
@@ -80,9 +95,13 @@ struct report_section {
 	bool is_extra;                  /* only where --by names it */
 	bool is_extra_of_foreign;       /* the same, in the report of another tool's trace */
 	bool is_extra_of_recordings;
-	bool comes_along;          /* with the section of its name that --by means */
-	bool is_weighed;           /* of the samples as --weight weighs them */
-	enum selection_kind shows; /* which filters apply; of those with `by` */
+	bool comes_along; /* with the section of its name that --by means */
+	bool is_weighed;  /* of the samples as --weight weighs them */
+	/*
+	 * Which filters apply, of those with `by`: cli/report.c refuses the others. 0 is
+	 * SELECTION_SAMPLES.
+	 */
+	enum selection_kind shows;
 	/*
 	 * Opens the result's value when there is something to say; when there is not, it says why
 	 * in a sentence if input->is_alone. Returns 0 or a negative errno.

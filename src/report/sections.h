@@ -1,19 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All sections: the table in section_table.c has their order. */
+/* All sections, with the file of each: the table in section_table.c has their order. */
 #pragma once
 
 #include "report/section.h"
 
-extern const struct report_section about_section, own_code_section, tables_section,
-	inference_section, ranks_section, ranges_section, counters_section, energy_section,
-	device_work_section, waiting_section, programs_section, left_out_section, account_section;
+extern const struct report_section about_section;       /* about.c */
+extern const struct report_section own_code_section;    /* cpu/own_code.c */
+extern const struct report_section tables_section;      /* cpu/tables.c */
+extern const struct report_section inference_section;   /* inference/inference.c */
+extern const struct report_section ranks_section;       /* program/ranks.c */
+extern const struct report_section ranges_section;      /* program/ranges.c */
+extern const struct report_section counters_section;    /* program/counters.c */
+extern const struct report_section energy_section;      /* energy/energy.c */
+extern const struct report_section device_work_section; /* device/work.c */
+extern const struct report_section waiting_section;     /* cpu/waiting.c */
+extern const struct report_section programs_section;    /* cpu/tables.c */
+extern const struct report_section left_out_section;    /* about.c */
+extern const struct report_section account_section;     /* account.c */
 
 /* Where --by names them. */
-extern const struct report_section steps_section, windows_section, graphs_section, phases_section,
-	layers_section, experts_section;
+extern const struct report_section steps_section;   /* program/steps.c */
+extern const struct report_section windows_section; /* program/windows.c */
+extern const struct report_section graphs_section;  /* device/graphs.c */
+extern const struct report_section phases_section;  /* inference/phases.c */
+extern const struct report_section layers_section;  /* inference/layers.c */
+extern const struct report_section experts_section; /* inference/experts.c */
 
-/* Of traces. */
-extern const struct report_section traces_section, cpu_summary_section, answer_section,
-	temporal_section, idle_section, host_section, kernel_section, queue_section,
-	bandwidth_section, launches_section, annotations_section, operators_section, path_section,
-	sequences_section, memory_section, cpu_operators_section;
+/* Of rows. */
+extern const struct report_section traces_section;        /* traces.c */
+extern const struct report_section cpu_summary_section;   /* program/cpu_summary.c */
+extern const struct report_section answer_section;        /* device/answer.c */
+extern const struct report_section temporal_section;      /* device/temporal.c */
+extern const struct report_section idle_section;          /* device/idle.c */
+extern const struct report_section host_section;          /* device/idle.c */
+extern const struct report_section kernel_section;        /* device/kernels.c */
+extern const struct report_section queue_section;         /* device/launches.c */
+extern const struct report_section bandwidth_section;     /* device/copies.c */
+extern const struct report_section launches_section;      /* device/launches.c */
+extern const struct report_section annotations_section;   /* device/kernels.c */
+extern const struct report_section operators_section;     /* program/operators.c */
+extern const struct report_section path_section;          /* path/critical_path.c */
+extern const struct report_section sequences_section;     /* program/sequences.c */
+extern const struct report_section memory_section;        /* memory/memory.c */
+extern const struct report_section cpu_operators_section; /* program/cpu_operators.c */

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as sections see it: with what was counted once, for all of them. */
+/*
+ * A model as sections see it: with what was counted once, for all of them. cli/report_model.c fills
+ * it for `sonde report`, exporters/report.c for `sonde export`; both call report_counts_init()
+ * (counts.h) for its part. It reaches sections in struct report_input (section.h), with the model's
+ * rows (rows.h) beside it.
+ */
 #pragma once
 
 #include "analyses/cpu/breakdown.h"
@@ -20,7 +25,7 @@ struct report_view {
 	const struct selected *selected;
 	const struct energy_use *energy; /* of the model before it was weighed; NULL: none */
 	const struct inference_slo *slo; /* NULL: no limits were given */
-	/* Of report_counts_init(). */
+	/* Set by report_counts_init(). */
 	const struct range_use *ranges;
 	const struct step_use *steps;
 	const struct window_use *windows;

@@ -11,18 +11,25 @@
  * but open and close may be NULL: it has no meaning for the source.
  *
  * To add a source:
- *   1. src/wire/NAME.h: its record, with _Static_asserts of its size, and a value in enum
- *      wire_record_type. Where a record that exists fits, use that.
+ *   1. src/wire/NAME.h: its record, with _Static_asserts of its size, and a type for it in a range
+ *      that is free (wire/record.h). What goes to sink->record has `__u64 time_ns`
+ *      (CLOCK_MONOTONIC) right behind struct wire_record: the pipeline puts it in order by that.
+ *      Where a record that exists fits, use that.
  *   2. src/sources/NAME/NAME_source.c with `const struct source NAME_source` at its bottom; its
  *      meson.build, a line in src/sources/meson.build. BPF programs go to src/bpf/.
  *   3. Its declaration below, and a line in the table in sources.c, behind the sources whose
  *      capabilities it uses.
- *   4. A new kind of record: a case in pipeline_add_record(), a packet in schema/, the capture's
- *      writer and reader. A new kind of figure: a member of struct source_account, and its place in
- *      the capture's statistics (src/collect/session/account.c). Losses and notes need neither.
+ *   4. A new kind of record: cases in is_whole() and handle_record() of
+ *      src/collect/pipeline/pipeline.c, a packet in schema/, the capture's writer and reader.
+ *      A new kind of figure: a member of struct source_account, and its place in the capture's
+ *      statistics (src/collect/session/account.c). Losses and notes need neither.
  *   5. Tests as those of tests/unit/test-sources.c, and a fuzz target where records come from
  *      somebody else; src/cli/doctor/ says whether it works here; docs/record.md.
- * docs/adding-a-source.md walks through it.
+ * docs/adding-a-source.md walks through it; tests/unit/toy-source.c is one.
+ *
+ * What the user asked for is struct session_options (collect/session/session.h), which
+ * src/cli/record/ fills in; settings_of() in collect/session/open.c makes struct source_settings of
+ * it. A new option is a member of both.
  */
 #pragma once
 

@@ -5,10 +5,12 @@
  * elements are padded to 8 bytes). Compiled into the BPF programs too.
  *
  *   header   UNWIND_HEADER_WORDS words, struct unwind_table_header
- *   pages    one word per 64 KB of virtual address: first row (low 32 bits), row count (high 32
- * bits) rules    UNWIND_RULE_WORDS words each, struct unwind_rule; the first ones are
- * UNWIND_FIXED_RULES rows     two per word: {u16 low bits of the address, u16 rule index}, sorted
- * by address
+ *   pages    one word per 64 KB of virtual address:
+ *            first row (low 32 bits), row count (high 32 bits)
+ *   rules    UNWIND_RULE_WORDS words each, struct unwind_rule;
+ *            the first ones are UNWIND_FIXED_RULES
+ *   rows     two per word: {u16 low bits of the address, u16 rule index},
+ *            sorted by address
  *
  * Addresses are the file's own virtual addresses (p_vaddr space). A row is valid up to the next
  * row. When the first row of a page lies above the address, the last row of an earlier page (index

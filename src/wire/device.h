@@ -3,6 +3,15 @@
  * Device work as an injected library tells it: what was launched, by whom, and when it ran. A
  * launch, its device activity and the stack that the marker's probe takes (struct wire_sample with
  * WIRE_SAMPLE_LAUNCH) have one correlation id, unique in their process.
+ *
+ * Work comes in one of two shapes:
+ *   - One record for a launch and its work, when the work has ended: struct wire_device_activity,
+ *     in which `before_ns` and `after_ns` relate the device's clock to the host's. OpenCL does so.
+ *   - Launches and work apart, for runtimes that are traced by a library of their vendor: struct
+ *     wire_device_launch for each launch, struct wire_device_gpu_activity for each piece of work,
+ *     and struct wire_device_clock for the clocks. CUDA does so.
+ * In both shapes a wait of the host, and a launch whose work will have no times, is a struct
+ * wire_device_launch. collect/device/device.h reads all of them.
  */
 #pragma once
 
@@ -44,8 +53,9 @@ enum wire_device_untimed {
 };
 
 /*
- * WIRE_RECORD_DEVICE_LAUNCH: a call of the program that no activity tells of: a wait, or a launch
- * that is not timed.
+ * WIRE_RECORD_DEVICE_LAUNCH: a call of the program: a wait, or a launch. Runtimes that write struct
+ * wire_device_activity write it only for launches that get none; those that write struct
+ * wire_device_gpu_activity write it for every launch.
  */
 struct wire_device_launch {
 	struct wire_record record;
@@ -63,7 +73,8 @@ _Static_assert(sizeof(struct wire_device_launch) == 48, "wire_device_launch is p
 /*
  * WIRE_RECORD_DEVICE_ACTIVITY: work that ended. The first four times are in the device's clock;
  * `before_ns` and `after_ns` are CLOCK_MONOTONIC around the call that queued it, which makes each
- * activity a pair of clocks, too.
+ * activity a pair of clocks, too. A longer record of this type is a struct
+ * wire_device_gpu_activity.
  */
 struct wire_device_activity {
 	struct wire_record record;
@@ -101,8 +112,8 @@ _Static_assert(sizeof(struct wire_device_definition) == 24,
 	"wire_device_definition is part of the format");
 
 /*
- * Ids are up to 2^20 beside the bits of their runtime, of which a process may use several: OpenCL
- * has number 0, CUDA 8.
+ * Ids are up to 2^20 beside the bits of their runtime, of which a process may use several. Numbers
+ * are up to 15. Taken: OpenCL 0, CUDA 8; the toy of tests/doubles/toy has 1, in tests alone.
  */
 #define WIRE_DEVICE_IDS_OF(number) ((__u32)(number) << 28)
 

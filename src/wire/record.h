@@ -3,6 +3,14 @@
  * What producers emit: one header per record, fixed width, no implicit padding. Compiled into the
  * BPF programs and into user space. Readers check `length_bytes` before every field; a record type
  * grows by a larger length only.
+ *
+ * Types that are taken:
+ *    1 to  4   wire/sample.h, wire/python.h
+ *   32         padding of rings
+ *   33 to 37   wire/device.h, and 48 to 56
+ *   64 to 75   wire/range.h
+ *   80, 81     wire/launch.h
+ *   96         wire/step.h
  */
 #pragma once
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices did: how busy each was, and which lines launched its work.
+/*
+ * What devices did: how busy each was, and which lines launched its work. Work is charged to the
+ * stack in model_device_work.stack, by the rule of cpu/charge.h.
  */
 #pragma once
 
@@ -18,7 +20,7 @@ struct device_overhead {
 	uint64_t count, total_ns;
 };
 
-/* The line of code, or without lines the function, that launched work: see charged_frame(). */
+/* The line of code, or without lines the function, that launched work: see charge_frame(). */
 struct device_line {
 	uint32_t frame;                       /* in the model; MODEL_NONE: the stack is not known */
 	enum model_unattributed unattributed; /* of MODEL_NONE */

@@ -4,6 +4,10 @@
  * rows: each rank is a process, its profiler steps (ProfilerStep#N) are steps, its other
  * annotations ranges, and the device work whose launch is known lies on the threads that launched
  * it. There are no samples. So the analyses of steps, ranges and ranks answer for traces, too.
+ *
+ * It takes time, so only what needs it calls it, after load_model(): cli/report_model.c where a
+ * section is asked for that needs programs (REPORT_NEEDS_PROGRAMS), or where there are several
+ * ranks; load/trace_samples.c, with stacks, for tables of samples and for exporters.
  */
 #pragma once
 

@@ -42,38 +42,49 @@ struct capture_writer {
 	uint64_t trace_clock_ns;
 };
 
+/* ---- writer.c ---- */
+
 /* The message that the next packet goes to. */
 struct strbuf *writer_begin_packet(struct capture_writer *writer);
 int writer_end_packet(struct capture_writer *writer);
+/* A packet that is one message and depends on no state. */
+int writer_put_message(struct capture_writer *writer, uint32_t field, const struct strbuf *message);
+/* Writes the packets that open a sequence, when no session did. */
+int writer_start(struct capture_writer *writer);
 /* A packet of its own time: the sequence's clock is left alone. */
 struct strbuf *writer_begin_timed_packet(struct capture_writer *writer, uint64_t time_ns);
 int writer_end_timed_packet(struct capture_writer *writer);
+/* Tracks are distinguished by numbers that must differ between captures that are merged later. */
+uint64_t writer_track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread);
+/* 1 once for each uuid, when it has to be described; then 0. */
+int writer_is_new_track(struct capture_writer *writer, uint64_t uuid);
 
-/* A packet that is one message and depends on no state. */
-int writer_put_message(struct capture_writer *writer, uint32_t field, const struct strbuf *message);
+/* ---- interned.c ---- */
+
 /* Puts what was interned since the last packet into this one, or into one of its own. */
 void writer_put_interned(struct capture_writer *writer, struct strbuf *packet);
 int writer_put_interned_packet(struct capture_writer *writer);
 /* Mappings have to be in the file before their symbols, and frames before theirs. */
 int writer_put_symbols(struct capture_writer *writer);
 
-/* Writes the packets that open a sequence, when no session did. */
-int writer_start(struct capture_writer *writer);
+/* ---- windows.c ---- */
 
-/* Tracks are distinguished by numbers that must differ between captures that are merged later. */
-uint64_t writer_track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread);
-/* 1 once for each uuid, when it has to be described; then 0. */
-int writer_is_new_track(struct capture_writer *writer, uint64_t uuid);
 /* The uuid of a track that is distinguished from others by this name and number. */
 uint64_t writer_named_track(const struct capture_writer *writer, const char *name, uint32_t number);
-/* Ends the slices of steps whose window has ended. */
-int writer_end_steps(struct capture_writer *writer);
 /* A track of slices that say what other packets say, too; parent 0: none. */
 int writer_describe_track(
 	struct capture_writer *writer, uint64_t uuid, uint64_t parent, const char *name);
+/* Ends the slices of steps whose window has ended. */
+int writer_end_steps(struct capture_writer *writer);
+
+/* ---- ranges.c ---- */
+
 /* The thread's own track, which others lie below. */
 int writer_describe_thread(struct capture_writer *writer, uint32_t pid, uint32_t tid);
 int writer_describe_process(struct capture_writer *writer, uint32_t pid);
+
+/* ---- device.c ---- */
+
 /* "GPU, pid 1, stream 7". */
 void writer_name_queue(const struct capture_device_work *work, struct strbuf *out);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device work from the injected libraries' records to the capture: names its ids, and brings its
- * times to CLOCK_MONOTONIC. Launches, work and stacks are written as they come; the model puts them
- * together.
+ * times to CLOCK_MONOTONIC. wire/device.h has the two shapes of records: one record for a launch
+ * and its work (OpenCL's) is read here; launches and work apart, with records of the clock
+ * (CUDA's), in paired.h, which puts work together with its launch where both are there. All else
+ * the model puts together: stacks of launches go through the pipeline to
+ * capture_writer_launch_stack().
  */
 #pragma once
 

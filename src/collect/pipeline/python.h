@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Python interpreters among the recorded processes: found when their file is mapped, made known
- * to * the sampler, validated once they live; their code objects, by what the sampler sent of them.
+ * to the sampler, validated once they live; their code objects, by what the sampler sent of them.
  */
 #pragma once
 

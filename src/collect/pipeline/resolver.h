@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses → frames of the capture: which file, which function. Each address is looked up once. */
+/*
+ * Addresses → frames of the capture: which file, which function. Each address is looked up once.
+ *
+ * stack.c asks for each frame of a stack and gets the id of a frame that is in the capture. Names
+ * come from the mapped file (files.h, which reads symbols/symbols.h on a thread), from perf maps
+ * (jit_names.h), and of the kernel from symbols/kernel.h. Source lines come at the end of the
+ * recording, from a child process (line_process.h). Python frames are python.h's.
+ */
 #pragma once
 
 #include <stdint.h>

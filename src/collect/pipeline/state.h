@@ -3,6 +3,14 @@
  * What the files of the pipeline share: pipeline.c puts records and events in order and keeps
  * samples that wait, sample.c writes one sample, stack.c has its stack,
  * wait.c the waits. Nothing else includes this.
+ *
+ * The way of a sample:
+ *   pipeline_process()           takes records and events in order of time
+ *   pipeline_try_sample()        sample.c; once more from pipeline_retry() after -EAGAIN
+ *   pipeline_unwind_copy()       stack.c; where the record carries a copy of the stack
+ *   pipeline_resolve_stack()     stack.c; merge_stacks() (merge.h), names (resolver.h, python.h)
+ *   capture_writer_callstack(), then by the kind of sample
+ *   capture_writer_sample(), pipeline_write_wait() or capture_writer_launch_stack()
  */
 #pragma once
 

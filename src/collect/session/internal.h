@@ -3,6 +3,20 @@
  * What the parts of a recording's session share: session.c runs it, open.c brings it up, device.c
  * prepares device work and launches, window*.c open and close its windows, account.c says what it
  * took and what it cost. Only they and tests include this.
+ *
+ * What the sources hand over goes through `sink`, which open.c fills in:
+ *   record          pipeline_add_record()
+ *   event           pipeline_add_event()
+ *   target_record   session_on_target_record(), in device.c, by the record's type to
+ *                     session_windows_step()   steps (wire/step.h)
+ *                     launch_records_add()     stacks of launches (wire/launch.h)
+ *                     range_collector_add()    ranges, marks, counters (wire/range.h)
+ *                     device_collector_add()   all else: device work (wire/device.h)
+ *   energy          capture_writer_energy_…()
+ *
+ * Each turn of the loop in session.c drains the sources into the sink, has session_collect_device()
+ * write device work, and calls pipeline_process() for records and events that are old enough to be
+ * put in order.
  */
 #pragma once
 
@@ -86,6 +100,8 @@ struct session {
 	int failure;               /* the first error inside a callback */
 };
 
+/* ---- open.c ---- */
+
 /* Callbacks cannot return an error: the loop ends at the first. */
 void session_keep_failure(struct session *session, int result);
 
@@ -98,6 +114,8 @@ int session_start(struct session *session, struct errmsg *err);
 
 /* Are threads sampled, running and waiting? */
 bool session_samples(const struct session_options *options);
+
+/* ---- device.c ---- */
 
 /* Before the sources are opened: finds the library, and says what the folder is made with. */
 void session_describe_device(struct session *session);
@@ -120,15 +138,20 @@ void session_fill_device_stats(struct session *session, const struct source_acco
 void session_fill_range_stats(struct session *session, const struct source_account *account,
 	struct capture_range_stats *ret_stats);
 
+/* ---- account.c ---- */
+
 /* Brings session->result->stats up to date; the last one, with the notes, is `complete`. */
 void session_fill_stats(struct session *session, bool complete);
+/* Sentences on what is missing or partial and why. */
+void session_add_end_notes(struct session *session, const struct line_account *lines);
+
+/* ---- split.c ---- */
+
 /*
  * Splits the closed capture by its windows, and removes it; one without windows stays as it is. On
  * an error the capture is there, and no part of it.
  */
 int session_split(struct session *session, struct errmsg *err);
-/* Sentences on what is missing or partial and why. */
-void session_add_end_notes(struct session *session, const struct line_account *lines);
 
 static inline const struct window_spec *session_window_spec(const struct session *session)
 {

@@ -2,6 +2,9 @@
 /*
  * What the parts of kineto.h share. Text comes in windows; the parser says how much of one it has
  * understood, and sees the rest again with what follows.
+ *
+ * kineto.c opens the file, and has one parser read it, or for large files parallel.c several, whose
+ * rows merge.c puts behind one another. parser.c reads the list of events, event.c each of them.
  */
 #pragma once
 
@@ -144,7 +147,10 @@ struct kineto_known {
 int kineto_merge(struct kineto_parser *to, struct kineto_parser *from, struct kineto_known *known);
 void kineto_known_done(struct kineto_known *known);
 
-/* event.c: one event. JSON_OK, JSON_MORE, JSON_BAD or -ENOMEM. */
+/*
+ * event.c: one event, which it appends to parser->trace: a row, a flow or a counter; or what the
+ * event says of tracks. JSON_OK, JSON_MORE, JSON_BAD or -ENOMEM.
+ */
 int kineto_read_event(struct kineto_parser *parser, struct json_reader *reader);
 
 /* category.c: the names that are known are the first strings. */

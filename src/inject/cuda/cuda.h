@@ -11,8 +11,8 @@
  * From the environment, beside SONDE_SESSION:
  *   SONDE_CUPTI            a libcupti to prefer to those that are found
  *   SONDE_CUDA_FLUSH_MS    how often records are asked for, 1000
- *   SONDE_CUDA_RECLAIM_MS  the device activity is taken back from another tool after so long,
- * 30000; 0: never
+ *   SONDE_CUDA_RECLAIM_MS  after so long the device activity is taken back from
+ *                          another tool, 30000; 0: never
  */
 #pragma once
 

@@ -10,6 +10,10 @@
  * variable size may leave old return addresses where the new ones are not, and code of which the
  * collector does not have yet is not known as such.
  *
+ * How a stack that was unwound comes back: on_launch_stack() (collect/pipeline/pipeline.h) →
+ * session_on_launch_stack() → launch_records_add_hint() → struct wire_launch_hint (wire/launch.h),
+ * in the ring file → launch_memo_learn(), at the thread's next launch.
+ *
  * One thread; no allocation. All of it 0 is an empty memo.
  */
 #pragma once

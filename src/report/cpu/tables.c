@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples by one dimension, or in JSON by each. */
+/*
+ * Sections: samples by one dimension, or in JSON by each, and processes. breakdown_init() counts,
+ * with the samples as --weight weighs them; the columns and the rows of a dimension are in
+ * dimensions.c.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other BPF sources of stacks share with the CPU sampler: its maps and its settings. */
+/*
+ * What other BPF sources of stacks (waits, launches) share with the CPU sampler: its maps and its
+ * settings. Their samples go into its ring, and come out of its drain. The sampler itself is
+ * bpf_sampler of sampler.h.
+ */
 #pragma once
 
 #include <stdbool.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who takes the CPU samples: the BPF sampler (unwinds in the kernel), or the perf sampler (no
- * privileges: registers and a copy of the stack, unwound by the collector). Both emit the same wire
- * records.
+ * Who takes the CPU samples: the BPF sampler (bpf_sampler.c; unwinds in the kernel), or the perf
+ * sampler (perf_sampler.c; no privileges: registers and a copy of the stack, unwound by the
+ * collector). Both emit the same wire records. cpu_source.c chooses one, and is the struct source
+ * (sources/source.h) through which the session runs it.
  *
  * Call order: probe? → open → follow* → start → (set_active | drain)* → stop → drain → account →
  * close. One thread.

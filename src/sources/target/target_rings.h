@@ -4,6 +4,9 @@
  * the ring files of processes, and hands over their records. The processes write these files, so
  * that nothing in them is believed: a record handed over is whole, its contents are not checked.
  *
+ * As soon as a process has a file, the thread of ring_reader.h drains the rings; target_source.c,
+ * the struct source, hands on what it has read.
+ *
  * Call order: open → drain* → target_gate_drain → drain* → target_gate_close → drain → account →
  * free. One thread, or several that lock; the lock is theirs to take, and no call takes it.
  */
