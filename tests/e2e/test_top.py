@@ -142,7 +142,7 @@ def test_keys_change_the_picture(screen, workload):
     top.read(0.5)
     assert not top.read(1).strip(), "a frozen picture does not change"
     top.press("q")
-    top.wait_for("runs on")
+    top.wait_for("is still running")
 
 
 def test_the_last_table_stays_when_the_command_ends(screen, sonde):
