@@ -52,14 +52,14 @@ static int weigh(void *context)
 
 /* ---- what sections need ---- */
 
-/* By itself a recording has no sections of rows without device work or memory. Of another tool's
- * trace steps and ranges take time: they are filled in for those who ask for them, and to compare
- * ranks. */
+/* By itself a recording has no sections of rows without device work or memory; and other tools'
+ * definitions have no steps and ranges. */
 static unsigned needs_of(const struct making *making)
 {
 	const struct report_arguments *arguments = making->arguments;
 	const struct model *model = making->model;
 	bool is_foreign = model_is_foreign(model);
+	bool is_own = arguments->rows.definitions == &own_definitions;
 	unsigned needs = 0;
 
 	if (arguments->by)
@@ -68,7 +68,7 @@ static unsigned needs_of(const struct making *making)
 	else if (arguments->form == REPORT_FORM_JSON || model->device_works.count ||
 		 model->device_memory.count)
 		needs = REPORT_NEEDS_ROWS;
-	if (!arguments->by && model->traces.count > 1)
+	if (!arguments->by && ((is_foreign && is_own) || model->traces.count > 1))
 		needs |= REPORT_NEEDS_PROGRAMS;
 	return is_foreign ? needs | REPORT_NEEDS_ROWS : needs;
 }

@@ -13,6 +13,11 @@ bool report_is_foreign(const struct report_input *input)
 	return model_is_foreign(input->view->model);
 }
 
+bool report_is_own(const struct report_input *input)
+{
+	return !input->trace || trace_report_is_own(input->trace);
+}
+
 static size_t fill(struct result *result, size_t count, size_t most)
 {
 	size_t wanted = MIN(count, most);

@@ -58,6 +58,8 @@ struct report_input {
 
 /* Is it another tool's trace? See model_is_foreign(). */
 bool report_is_foreign(const struct report_input *input);
+/* Are the figures of rows sonde's own, not by another tool's definitions? */
+bool report_is_own(const struct report_input *input);
 
 /*
  * How many of `count` rows to fill in, in the table that is open; it leaves out the others. Of

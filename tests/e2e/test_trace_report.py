@@ -171,7 +171,10 @@ def test_steps_and_ranges_of_a_trace(sonde, tmp_path):
     assert (forward["name"], forward["count"], forward["maximum_ns"]) == ("forward", 2, 500_000)
     assert (forward["device_work_count"], forward["device_busy_ns"]) == (2, 90_000)
     assert "ProfilerStep" in sonde("report", "--by", "step", path, check=0).stdout
-    assert "steps" not in json.loads(sonde("report", "--json", path, check=0).stdout)
+    whole = json.loads(sonde("report", "--json", path, check=0).stdout)
+    assert whole["steps"]["rows"] == [steps] and whole["ranges"]["rows"] == [forward]
+    compatible = json.loads(sonde("report", "--hta-compatible", "--json", path, check=0).stdout)
+    assert compatible["steps"] is None and compatible["ranges"] is None
 
 
 def test_spread_of_steps_over_ranks(sonde, tmp_path):

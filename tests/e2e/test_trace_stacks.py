@@ -196,8 +196,8 @@ def test_tables_are_by_the_same_stacks(sonde, trace):
 
 @pytest.mark.parametrize(
     "options, words",
-    [(["--weight", "gpu"], "--weight is for tables of samples"), (["--by", "cpu"], "--by cpu is of recordings"),
-     (["--by", "gil"], "--by gil is of recordings"), (["--window", "1", "--by", "function"], "--window is for recordings")])
+    [(["--weight", "gpu"], "--weight is for tables of samples"), (["--by", "cpu"], "--by cpu is for recordings"),
+     (["--by", "gil"], "--by gil is for recordings"), (["--window", "1", "--by", "function"], "--window is for recordings")])
 def test_reports_that_a_trace_cannot_have_are_refused(sonde, trace, options, words):
     done = sonde("report", *options, trace, check=2)
     assert words in done.stderr and not done.stdout

@@ -149,6 +149,8 @@ static int make(struct result *result, const struct report_input *input)
 	uint32_t table;
 	int r;
 
+	if (!input->is_alone && !report_is_own(input))
+		return 0;
 	if ((!view->ranges->rows.count && !stats->events) ||
 		selection_left_out(view->model, SELECTION_RANGES))
 		return say_none(result, input);
@@ -180,7 +182,6 @@ const struct report_section ranges_section = {
 	.by = "range",
 	.summary = "what happened in the program's ranges",
 	.needs = REPORT_NEEDS_PROGRAMS,
-	.is_extra_of_foreign = true,
 	.shows = SELECTION_RANGES,
 	.make = make,
 };

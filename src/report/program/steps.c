@@ -168,6 +168,8 @@ static int make(struct result *result, const struct report_input *input)
 	uint32_t rows, slow;
 	int r = 0;
 
+	if (!input->is_alone && !report_is_own(input))
+		return 0;
 	if (!use->rows.count)
 		return report_nothing(result, input,
 			report_is_foreign(input)
@@ -209,7 +211,6 @@ const struct report_section steps_section = {
 	.by = "step",
 	.summary = "how long the program's steps took",
 	.needs = REPORT_NEEDS_PROGRAMS,
-	.is_extra_of_foreign = true,
 	.shows = SELECTION_STEPS,
 	.make = make,
 };
