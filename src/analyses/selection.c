@@ -214,9 +214,9 @@ static int match_threads(struct selection_match *match, const struct selection *
 	int r = matcher_init(&by_process, selection->process, true, "--process",
 		"a pid or a pattern for process names", err);
 
-	r = r
-		    ?: matcher_init(&by_thread, selection->thread, true, "--thread",
-			       "a tid or a pattern for thread names", err);
+	if (r == 0)
+		r = matcher_init(&by_thread, selection->thread, true, "--thread",
+			"a tid or a pattern for thread names", err);
 	if (r < 0)
 		return r;
 	match->any_thread = by_thread.any;

@@ -182,10 +182,8 @@ static int find_kept(
 		moments[i] = event.moment;
 		moments[i].index = (uint32_t)i;
 	}
-	if (match->ranges)
-		r = r
-			    ?: selection_match_moments(
-				       match, narrowing->model, moments, count, in_ranges);
+	if (r == 0 && match->ranges)
+		r = selection_match_moments(match, narrowing->model, moments, count, in_ranges);
 	for (size_t i = 0; i < count; i++)
 		kept[i] &= in_ranges[i];
 	return r;

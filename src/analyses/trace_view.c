@@ -274,9 +274,9 @@ int trace_view_init(struct trace_view *view, const struct trace *trace, uint32_t
 	r = communication_of_rows(trace, &view->communication);
 	r = r ?: leave_out_last_step(view);
 	r = r ?: add_works(view);
-	r = r
-		    ?: trace_order_items(view->works.items, view->works.count,
-			       sizeof(*view->works.items), start_of, trace_order_stable);
+	if (r == 0)
+		r = trace_order_items(view->works.items, view->works.count,
+			sizeof(*view->works.items), start_of, trace_order_stable);
 	if (r < 0)
 		trace_view_done(view);
 	return r;

@@ -197,9 +197,9 @@ static int export_run(int count, char **positional)
 	if (output_is_standard(strbuf_cstr(&path)))
 		r = refuse_terminal(exporter, &err);
 	r = r ?: import_refuse_same_file(positional[0], strbuf_cstr(&path), &err);
-	r = r
-		    ?: export(positional[0], exporter, strbuf_cstr(&path), &content, &notes, &files,
-			       &err);
+	if (r == 0)
+		r = export(positional[0], exporter, strbuf_cstr(&path), &content, &notes, &files,
+			&err);
 	if (exporter->export_files)
 		r = r ?: output_write_folder(strbuf_cstr(&path), &files, &err);
 	else

@@ -175,9 +175,9 @@ int rank_pairs_find(
 	size_t i = 0, j = 0;
 	int r = read_folder(&hosts, options->host_folder, options->is_host, NULL, err);
 
-	r = r
-		    ?: read_folder(&devices, options->device_folder, options->is_device,
-			       options->rank_of_device, err);
+	if (r == 0)
+		r = read_folder(&devices, options->device_folder, options->is_device,
+			options->rank_of_device, err);
 	if (r < 0)
 		return r;
 	while (r == 0 && (i < hosts.items.count || j < devices.items.count)) {

@@ -73,9 +73,9 @@ static int visit_session(void *context, const struct capture_session *session)
 	r = r ?: builder_keep(builder, session->unwind_mode_reason, &kept->unwind_mode_reason);
 	r = r ?: builder_keep(builder, session->wait_mode, &kept->wait_mode);
 	r = r ?: builder_keep(builder, session->launch_stacks, &kept->launch_stacks);
-	r = r
-		    ?: builder_keep_words(builder, session->command, session->command_count,
-			       &kept->command_line);
+	if (r == 0)
+		r = builder_keep_words(
+			builder, session->command, session->command_count, &kept->command_line);
 	if (r < 0)
 		return r;
 	kept->start_time_ns = session->start_time_ns;
@@ -261,9 +261,9 @@ static int visit_process(void *context, const struct capture_process *process)
 	r = r ?: builder_described_process(builder, process, &index);
 	r = r ?: builder_keep(builder, process->name, &name);
 	r = r ?: builder_keep(builder, process->cgroup, &cgroup);
-	r = r
-		    ?: builder_keep_words(
-			       builder, process->cmdline, process->cmdline_count, &command_line);
+	if (r == 0)
+		r = builder_keep_words(
+			builder, process->cmdline, process->cmdline_count, &command_line);
 	if (r < 0)
 		return r;
 	kept = &builder->model->processes.items[index];

@@ -60,16 +60,16 @@ static int resolve_function(struct model_builder *builder, const struct raw_fram
 	known = model->functions.count;
 	*ret_function = (uint32_t)known;
 	r = r ?: map_u64_set(&builder->functions, key, known);
-	r = r
-		    ?: array_append(&model->functions,
-			       (struct model_function){
-				       .name = intern_get(&model->strings, name),
-				       .module = raw->module,
-				       .source_file = source_file,
-				       .kind = raw->kind,
-				       .unnamed = nameless || is_start_name(builder, name),
-				       .start_known = !nameless,
-			       });
+	if (r == 0)
+		r = array_append(&model->functions,
+			(struct model_function){
+				.name = intern_get(&model->strings, name),
+				.module = raw->module,
+				.source_file = source_file,
+				.kind = raw->kind,
+				.unnamed = nameless || is_start_name(builder, name),
+				.start_known = !nameless,
+			});
 	return r;
 }
 

@@ -434,12 +434,12 @@ static int find_categories(const struct trace *trace, struct categories *ret_cat
 		if (map_u64_get(&seen, last, NULL))
 			continue;
 		r = map_u64_set(&seen, last, 0);
-		r = r
-			    ?: array_append(&ret_categories->items,
-				       (struct capture_trace_category){
-					       .name = trace_text(trace, last),
-					       .kind = event->category,
-				       });
+		if (r == 0)
+			r = array_append(
+				&ret_categories->items, (struct capture_trace_category){
+								.name = trace_text(trace, last),
+								.kind = event->category,
+							});
 	}
 	map_u64_done(&seen);
 	return r;

@@ -85,13 +85,12 @@ static int descend(struct call_tree *tree, uint32_t parent, uint32_t label, uint
 	known = tree->nodes.count;
 	if (known == MODEL_NONE)
 		return -ENOMEM;
-	r = r
-		    ?: array_append(
-			       &tree->nodes, (struct call_tree_node){
-						     .parent = parent,
-						     .label = label,
-						     .depth = tree->nodes.items[parent].depth + 1,
-					     });
+	if (r == 0)
+		r = array_append(&tree->nodes, (struct call_tree_node){
+						       .parent = parent,
+						       .label = label,
+						       .depth = tree->nodes.items[parent].depth + 1,
+					       });
 	r = r ?: map_u64_set(&tree->children, key, known);
 	if (r < 0)
 		return r;
@@ -203,9 +202,9 @@ int call_tree_init(struct call_tree *tree)
 
 	*tree = (struct call_tree){0};
 	r = r ?: add_label(tree, CALL_TREE_TASK, false, "all", "", &label);
-	r = r
-		    ?: array_append(&tree->nodes,
-			       (struct call_tree_node){.parent = MODEL_NONE, .label = label});
+	if (r == 0)
+		r = array_append(&tree->nodes,
+			(struct call_tree_node){.parent = MODEL_NONE, .label = label});
 	if (r < 0)
 		call_tree_done(tree);
 	return r;

@@ -92,11 +92,10 @@ static int add_samples(struct span_energy *energy)
 			.energy_j = sample->energy_j,
 		};
 
-		if (sample->wait == WIRE_WAIT_NONE)
-			r = r
-				    ?: add_charge(energy, SPAN_ENERGY_HOST,
-					       model->threads.items[sample->thread].process,
-					       sample->thread, charge);
+		if (r == 0 && sample->wait == WIRE_WAIT_NONE)
+			r = add_charge(energy, SPAN_ENERGY_HOST,
+				model->threads.items[sample->thread].process, sample->thread,
+				charge);
 	}
 	return r;
 }
@@ -112,9 +111,9 @@ static int add_works(struct span_energy *energy)
 			.device_ns = (double)(work->end_ns - work->start_ns),
 		};
 
-		r = r
-			    ?: add_charge(energy, SPAN_ENERGY_DEVICE, work->process, work->thread,
-				       charge);
+		if (r == 0)
+			r = add_charge(
+				energy, SPAN_ENERGY_DEVICE, work->process, work->thread, charge);
 	}
 	return r;
 }

@@ -211,12 +211,13 @@ int energy_add_split(struct energy_use *use, const struct model *model, uint32_t
 	domain->unattributed_j += split->unattributed_j;
 	r = add_rest(use, &use->last_rest[ENERGY_REST_IDLE], interval->domain, interval,
 		ENERGY_REST_IDLE, split->idle_j);
-	r = r
-		    ?: add_rest(use, &use->last_rest[ENERGY_REST_GAP], interval->domain, interval,
-			       ENERGY_REST_GAP, split->gaps_j);
-	return r
-		       ?: add_rest(use, &use->last_rest[ENERGY_REST_UNATTRIBUTED], interval->domain,
-				  interval, ENERGY_REST_UNATTRIBUTED, split->unattributed_j);
+	if (r == 0)
+		r = add_rest(use, &use->last_rest[ENERGY_REST_GAP], interval->domain, interval,
+			ENERGY_REST_GAP, split->gaps_j);
+	if (r == 0)
+		r = add_rest(use, &use->last_rest[ENERGY_REST_UNATTRIBUTED], interval->domain,
+			interval, ENERGY_REST_UNATTRIBUTED, split->unattributed_j);
+	return r;
 }
 
 /* Of rails that nothing is known to share: all but the idle share is not attributed. */

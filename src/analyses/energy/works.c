@@ -156,9 +156,9 @@ static int gather_moments(struct charging *charging)
 
 		r = array_append(
 			&charging->moments, (struct moment){work->start_ns, i, MOMENT_START});
-		r = r
-			    ?: array_append(&charging->moments,
-				       (struct moment){work->end_ns, i, MOMENT_END});
+		if (r == 0)
+			r = array_append(
+				&charging->moments, (struct moment){work->end_ns, i, MOMENT_END});
 	}
 	for (uint32_t i = 0; r == 0 && i < count; i++) {
 		bool follows = i + 1 < count &&
@@ -166,11 +166,9 @@ static int gather_moments(struct charging *charging)
 
 		r = array_append(&charging->moments,
 			(struct moment){charging->intervals[i].start_ns, i, MOMENT_EDGE});
-		if (!follows)
-			r = r
-				    ?: array_append(&charging->moments,
-					       (struct moment){charging->intervals[i].end_ns, count,
-						       MOMENT_EDGE});
+		if (r == 0 && !follows)
+			r = array_append(&charging->moments,
+				(struct moment){charging->intervals[i].end_ns, count, MOMENT_EDGE});
 	}
 	if (charging->moments.count)
 		qsort(charging->moments.items, charging->moments.count,

@@ -92,12 +92,13 @@ static int find_row(struct work *work, const struct model_range *range, uint32_t
 	if (r <= 0)
 		return r;
 	r = array_append(&work->states, (struct state){.role = key.role});
-	return r
-		       ?: array_append(&work->use->rows, (struct layer_row){
-								 .layer = key.layer,
-								 .role = key.role,
-								 .process = range->process,
-							 });
+	if (r == 0)
+		r = array_append(&work->use->rows, (struct layer_row){
+							   .layer = key.layer,
+							   .role = key.role,
+							   .process = range->process,
+						   });
+	return r;
 }
 
 /* The innermost range had the time up to now for itself. */

@@ -97,9 +97,9 @@ static int find_of_others(const struct span_set *set, const struct model *model,
 			moments->items.items[kept++] = *moment;
 	}
 	moments->items.count = kept;
-	r = r
-		    ?: range_find_spans(of_process.spans.items, of_process.spans.count,
-			       moments->items.items, kept, found_span, hits);
+	if (r == 0)
+		r = range_find_spans(of_process.spans.items, of_process.spans.count,
+			moments->items.items, kept, found_span, hits);
 	span_set_done(&of_process);
 	return r;
 }

@@ -333,10 +333,10 @@ static int add_names(const struct trace *trace, struct critical_path *result)
 		if (!map_u64_get(&places, key, &place)) {
 			place = result->names.count;
 			r = map_u64_set(&places, key, place);
-			r = r
-				    ?: array_append(&result->names,
-					       (struct critical_path_name){
-						       .name = name, .bound = step->bound});
+			if (r == 0)
+				r = array_append(
+					&result->names, (struct critical_path_name){.name = name,
+								.bound = step->bound});
 		}
 		if (r == 0) {
 			result->names.items[place].time_ns += step->duration_ns;

@@ -124,9 +124,10 @@ static int add_queued(struct trace_path_source *source, uint32_t work)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(queues); i++)
 		r = array_append(
 			&source->waits->queued, (struct queued){queues[i], work, work, launch_ns});
-	return r
-		       ?: array_append(&source->waits->ended,
-				  (struct queued){0, work, work, item->end_ns});
+	if (r == 0)
+		r = array_append(
+			&source->waits->ended, (struct queued){0, work, work, item->end_ns});
+	return r;
 }
 
 static int compare_launched(const void *left, const void *right)

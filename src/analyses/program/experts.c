@@ -117,9 +117,9 @@ static int set_experts(struct work *work, struct expert_layer *layer, uint32_t e
 
 		r = array_append(
 			&work->experts->counts, is_known ? work->experts->counts.items[from] : 0);
-		r = r
-			    ?: array_append(&work->experts->probabilities,
-				       is_known ? work->experts->probabilities.items[from] : 0);
+		if (r == 0)
+			r = array_append(&work->experts->probabilities,
+				is_known ? work->experts->probabilities.items[from] : 0);
 	}
 	if (r < 0)
 		return r;

@@ -115,9 +115,10 @@ static int find_samples(struct work *work, const struct selected *selected)
 	int r = range_moments_add_samples(&moments, work->model, selected);
 
 	work->use->samples = moments.items.count;
-	return r
-		       ?: range_find(work->model, moments.items.items, moments.items.count,
-				  found_sample, work);
+	if (r == 0)
+		r = range_find(
+			work->model, moments.items.items, moments.items.count, found_sample, work);
+	return r;
 }
 
 struct launched_in {
@@ -167,9 +168,9 @@ static int find_launches(struct work *work)
 	struct launches launches = {0};
 	int r = range_moments_add_launches(&moments, work->model);
 
-	r = r
-		    ?: range_find(work->model, moments.items.items, moments.items.count,
-			       found_launch, &launches);
+	if (r == 0)
+		r = range_find(work->model, moments.items.items, moments.items.count, found_launch,
+			&launches);
 	if (launches.found.count)
 		qsort(launches.found.items, launches.found.count, sizeof(*launches.found.items),
 			compare_launched);

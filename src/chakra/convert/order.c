@@ -26,11 +26,15 @@ static int compare_starts(const void *a_item, const void *b_item)
 {
 	const struct timed_work *a = a_item, *b = b_item;
 
-	return compare_numbers(a->device, b->device)
-		       ?: compare_numbers(a->stream, b->stream)
-		       ?: compare_numbers(a->start_ns, b->start_ns)
-		       ?: compare_numbers(a->end_ns, b->end_ns)
-		       ?: compare_numbers(a->node, b->node);
+	int order = compare_numbers(a->device, b->device);
+
+	if (order == 0)
+		order = compare_numbers(a->stream, b->stream);
+	if (order == 0)
+		order = compare_numbers(a->start_ns, b->start_ns);
+	if (order == 0)
+		order = compare_numbers(a->end_ns, b->end_ns);
+	return order ? order : compare_numbers(a->node, b->node);
 }
 
 static int compare_ends(const void *a_item, const void *b_item)

@@ -31,11 +31,11 @@ static int add_collective(struct et_stat *stat, struct map_u64 *index, const str
 	if (!map_u64_get(index, key, &at)) {
 		at = stat->collectives.count;
 		r = map_u64_set(index, key, at);
-		r = r
-			    ?: array_append(&stat->collectives,
-				       (struct et_collectives){.node_type = row->type,
-					       .comm_type = row->comm_type,
-					       .group = row->group});
+		if (r == 0)
+			r = array_append(
+				&stat->collectives, (struct et_collectives){.node_type = row->type,
+							    .comm_type = row->comm_type,
+							    .group = row->group});
 	}
 	if (r < 0)
 		return r;

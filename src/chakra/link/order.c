@@ -144,6 +144,7 @@ static int make_lists(struct order *order)
 {
 	struct work_list *lists[] = {&order->of_streams, &order->of_threads, &order->all};
 	const struct link *link = order->link;
+	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		lists[i]->keys = malloc((link->works.count + 1) * sizeof(*lists[i]->keys));
@@ -162,9 +163,10 @@ static int make_lists(struct order *order)
 		key.group = link_event(link, work->launch)->track;
 		order->of_threads.keys[order->of_threads.count++] = key;
 	}
-	return list_finish(&order->of_streams, order->stream_count)
-		       ?: list_finish(&order->of_threads, (uint32_t)link->device->tracks.count)
-				  ?: list_finish(&order->all, 1);
+	r = list_finish(&order->of_streams, order->stream_count);
+	if (r == 0)
+		r = list_finish(&order->of_threads, (uint32_t)link->device->tracks.count);
+	return r < 0 ? r : list_finish(&order->all, 1);
 }
 
 /* The first key of the group that is not before this time; the group's end when all are. */

@@ -190,8 +190,11 @@ static uint64_t id_key(uint32_t thread, uint64_t external_id)
 
 static int latest_add(struct latest *latest, const struct compat_operator *op, uint32_t index)
 {
-	return map_u64_set(&latest->of_thread, op->thread, index)
-		       ?: map_u64_set(&latest->of_id, id_key(op->thread, op->external_id), index);
+	int r = map_u64_set(&latest->of_thread, op->thread, index);
+
+	if (r < 0)
+		return r;
+	return map_u64_set(&latest->of_id, id_key(op->thread, op->external_id), index);
 }
 
 static uint32_t latest_find(const struct latest *latest, uint32_t thread, uint64_t external_id)

@@ -333,9 +333,9 @@ static int chrome_export(const struct model *model, const struct selection *sele
 	r = r ?: slices_init(&slices, model, &selected);
 	r = r ?: slice_texts_init(&texts, model);
 	r = r ?: process_numbers(model, &numbers);
-	r = r
-		    ?: write_document(out, model, export_options_or_default(options), &slices,
-			       &texts, numbers);
+	if (r == 0)
+		r = write_document(
+			out, model, export_options_or_default(options), &slices, &texts, numbers);
 	return export_result(r, out, "chrome", err);
 }
 

@@ -101,9 +101,9 @@ int vllm_csv_add_file(struct vllm_csv *csv, const char *name, struct strbuf *tak
 {
 	int r = strbuf_status(take_content);
 
-	r = r
-		    ?: array_append(&csv->files->items,
-			       (struct export_file){.name = name, .content = *take_content});
+	if (r == 0)
+		r = array_append(&csv->files->items,
+			(struct export_file){.name = name, .content = *take_content});
 	if (r < 0)
 		strbuf_done(take_content);
 	*take_content = (struct strbuf){0};

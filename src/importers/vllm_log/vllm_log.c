@@ -75,13 +75,14 @@ static int tell_process(struct log_import *import, const struct vllm_log_line *l
 	struct capture_process process = {.pid = pid, .name = name};
 	struct capture_thread thread = {.pid = pid, .tid = pid, .name = name};
 	size_t length = MIN(line->process.length, sizeof(name) - 1);
+	int r;
 
 	if (length) {
 		memcpy(name, line->process.bytes, length);
 		name[length] = '\0';
 	}
-	return capture_writer_process(import->writer, &process)
-		       ?: capture_writer_thread(import->writer, &thread);
+	r = capture_writer_process(import->writer, &process);
+	return r < 0 ? r : capture_writer_thread(import->writer, &thread);
 }
 
 /* The process that wrote the line; NULL: one too many, or out of memory. */
