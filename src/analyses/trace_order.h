@@ -13,4 +13,4 @@ trace_order trace_order_stable;
 
 /* Sorts items of `size` bytes by a key. Returns 0 or -ENOMEM. */
 int trace_order_items(void *items, size_t count, size_t size, int64_t (*key)(const void *item),
-	trace_order *order);
+	trace_order *sort);

@@ -56,7 +56,7 @@ static int find_name(struct sweep *sweep, const struct trace_event *event, uint3
 	int r;
 
 	*ret_name = known ? *known : 0;
-	if (!event || *known)
+	if (!known || *known)
 		return 0;
 	text = trace_text(sweep->trace, event->name);
 	r = intern_add(&sweep->rows->names, text, strlen(text), known);

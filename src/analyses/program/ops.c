@@ -113,13 +113,13 @@ static int add_operator(struct trace_ops *ops, struct collector *collector,
 	const struct trace_view *view = collector->view;
 	const struct trace_event *events = view->trace->events.items;
 	const struct trace_view_work *works = view->works.items;
-	const struct trace_event *op = items->op == MODEL_NONE ? NULL : &events[items->op];
+	bool is_op = items->op != MODEL_NONE;
 	int64_t work_ns = 0;
 	uint32_t index = 0;
 	int r;
 
 	array_clear(&collector->key);
-	r = array_append(&collector->key, op ? op->name : 0);
+	r = array_append(&collector->key, is_op ? events[items->op].name : 0);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		const struct trace_view_work *work = &works[items[i].work];
 
@@ -132,9 +132,9 @@ static int add_operator(struct trace_ops *ops, struct collector *collector,
 	ops->rows.items[index].count++;
 	ops->rows.items[index].work_ns += work_ns;
 	ops->rows.items[index].work_delay_ns += works[items->work].start_ns - items->launch_ns;
-	if (op)
+	if (is_op)
 		ops->rows.items[index].launch_delay_ns +=
-			items->launch_ns - trace_view_start_ns(view, op);
+			items->launch_ns - trace_view_start_ns(view, &events[items->op]);
 	return 0;
 }
 

@@ -261,7 +261,7 @@ static void perf_power_read(void *state, struct energy_reading *readings)
 static bool has_counted(struct perf_power *power, unsigned rail_count)
 {
 	const struct timespec pause = {.tv_nsec = 2 * NS_PER_MS};
-	struct energy_reading readings[ENERGY_MAX_RAILS];
+	struct energy_reading readings[ENERGY_MAX_RAILS] = {0};
 
 	for (unsigned looks = 0; looks < FIRST_STEP_LOOKS; looks++) {
 		perf_power_read(power, readings);
