@@ -169,17 +169,6 @@ static bool is_whole_launch(const struct wire_device_launch *launch)
 static int add_launch(
 	struct device_collector *collector, uint32_t pid, const struct wire_device_launch *launch)
 {
-	const struct capture_launch out = {
-		.time_ns = launch->enter_ns,
-		.duration_ns = launch->exit_ns - launch->enter_ns,
-		.pid = pid,
-		.tid = launch->tid,
-		.correlation = launch->correlation,
-		.kind = launch->kind,
-		.untimed = launch->untimed,
-		.queue = launch->queue,
-	};
-
 	if (!is_whole_launch(launch)) {
 		collector->account.malformed++;
 		return 0;
@@ -192,7 +181,7 @@ static int add_launch(
 			collector->account.untimed++;
 		}
 	}
-	return device_output_launch(&collector->output, &out);
+	return device_output_launch(&collector->output, pid, launch, launch->untimed);
 }
 
 /* All its times in one order, and near enough to one another to count with. */

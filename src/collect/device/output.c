@@ -6,10 +6,22 @@ static bool has(const struct device_output *output, uint64_t time_ns)
 	return !output->windows || windows_has(output->windows, time_ns);
 }
 
-int device_output_launch(const struct device_output *output, const struct capture_launch *launch)
+int device_output_launch(const struct device_output *output, uint32_t pid,
+	const struct wire_device_launch *launch, unsigned untimed)
 {
-	if (has(output, launch->time_ns))
-		return capture_writer_launch(output->writer, launch);
+	const struct capture_launch out = {
+		.time_ns = launch->enter_ns,
+		.duration_ns = launch->exit_ns - launch->enter_ns,
+		.pid = pid,
+		.tid = launch->tid,
+		.correlation = launch->correlation,
+		.kind = launch->kind,
+		.untimed = untimed,
+		.queue = launch->queue,
+	};
+
+	if (has(output, out.time_ns))
+		return capture_writer_launch(output->writer, &out);
 	output->account->outside++;
 	return 0;
 }

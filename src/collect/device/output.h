@@ -15,8 +15,10 @@ struct device_output {
 	struct device_account *account;
 };
 
-/* Each returns 0 or a negative errno. */
-int device_output_launch(const struct device_output *output, const struct capture_launch *launch);
+/* Each returns 0 or a negative errno. `untimed`: enum wire_device_untimed, in place of the
+ * record's. */
+int device_output_launch(const struct device_output *output, uint32_t pid,
+	const struct wire_device_launch *launch, unsigned untimed);
 /*
  * Work belongs to the window that it begins in, as its launch to the one that it lies in. Where
  * that is none the other is kept: a launch says that its work began after the window.

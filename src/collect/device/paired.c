@@ -74,23 +74,6 @@ static int find_process(
 
 /* ---- launches ---- */
 
-static int write_launch(struct paired_collector *collector, uint32_t pid,
-	const struct wire_device_launch *launch, unsigned untimed)
-{
-	const struct capture_launch out = {
-		.time_ns = launch->enter_ns,
-		.duration_ns = launch->exit_ns - launch->enter_ns,
-		.pid = pid,
-		.tid = launch->tid,
-		.correlation = launch->correlation,
-		.kind = launch->kind,
-		.untimed = untimed,
-		.queue = launch->queue,
-	};
-
-	return device_output_launch(collector->output, &out);
-}
-
 /* The launches that have waited for their work until `exit_ns`. */
 static int give_up_launches(
 	struct paired_collector *collector, struct paired_process *process, uint64_t exit_ns)
@@ -99,7 +82,8 @@ static int give_up_launches(
 	int result = 0;
 
 	while (result == 0 && waiting_launches_oldest(&process->launches, exit_ns, &launch))
-		result = write_launch(collector, process->pid, &launch, WIRE_DEVICE_TIMED);
+		result = device_output_launch(
+			collector->output, process->pid, &launch, WIRE_DEVICE_TIMED);
 	return result;
 }
 
@@ -114,7 +98,7 @@ int paired_collector_launch(
 		return paired_drop(collector);
 	collector->account->launches++;
 	if (result == 0 && is_graph)
-		result = write_launch(collector, pid, launch, WIRE_DEVICE_TIMED);
+		result = device_output_launch(collector->output, pid, launch, WIRE_DEVICE_TIMED);
 	if (result == 0 && waiting_launches_is_full(&process->launches))
 		result = give_up_launches(collector, process, UINT64_MAX);
 	return result < 0 ? result : waiting_launches_add(&process->launches, launch, is_graph);
@@ -146,8 +130,8 @@ static int write_untimed(struct paired_collector *collector, struct paired_proce
 	};
 
 	collector->account->untimed++;
-	return write_launch(
-		collector, process->pid, launch ? launch : &unknown, WIRE_DEVICE_NO_TIMES);
+	return device_output_launch(
+		collector->output, process->pid, launch ? launch : &unknown, WIRE_DEVICE_NO_TIMES);
 }
 
 static void fill_work(const struct paired_collector *collector,
