@@ -19,6 +19,10 @@ struct making {
 	struct trace_stacks *stacks; /* NULL: none are wanted */
 	bool wants_thread_time;
 	struct idle_spans *idle; /* NULL: it is not wanted */
+	/* The device whose name was made last: most work is of the device of the work before. */
+	const struct trace_view *named_of;
+	uint32_t named;
+	const char *device_name;
 };
 
 static int keep(struct model *model, const char *text, const char **ret_text)
@@ -236,6 +240,22 @@ static int find_launch(struct making *making, const struct trace_view *view,
 	return trace_stacks_get(making->stacks, making->stacks->by_row[row->launch], &work->stack);
 }
 
+static int name_device(struct making *making, const struct trace_view *view, uint32_t device)
+{
+	char text[64];
+	int r;
+
+	if (making->named_of == view && making->named == device)
+		return 0;
+	snprintf(text, sizeof(text), "%u of rank %u", device, view->rank);
+	r = keep(making->model, text, &making->device_name);
+	if (r < 0)
+		return r;
+	making->named_of = view;
+	making->named = device;
+	return 0;
+}
+
 static int add_work(struct making *making, const struct trace_view *view,
 	const struct trace_view_work *row, uint32_t process, uint32_t first_thread)
 {
@@ -250,7 +270,6 @@ static int add_work(struct making *making, const struct trace_view *view,
 		.gpu = MODEL_NONE,
 		.replayed = detail && detail->graph,
 	};
-	_cleanup_strbuf_ struct strbuf device = {0};
 	int r = find_launch(making, view, row, first_thread, &work);
 
 	if (r < 0)
@@ -259,10 +278,8 @@ static int add_work(struct making *making, const struct trace_view *view,
 		work.unattributed = MODEL_NO_STACK;
 	work.launch_stack = work.stack;
 	work.end_ns = MAX(work.start_ns, work.end_ns);
-	strbuf_addf(&device, "%u of rank %u", view->streams.items[row->stream].device, view->rank);
-	r = strbuf_status(&device);
-	if (r == 0)
-		r = keep(making->model, strbuf_cstr(&device), &work.device);
+	r = name_device(making, view, view->streams.items[row->stream].device);
+	work.device = making->device_name;
 	if (r == 0)
 		r = keep(making->model, trace_text(view->trace, event->name), &work.name);
 	return r < 0 ? r : array_append(&making->model->device_works, work);
