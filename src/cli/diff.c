@@ -366,8 +366,6 @@ static int diff_run(int count, char **positional)
 }
 
 static const char *const by_choices[] = {"function", "module", "work", NULL};
-static const char *const sort_choices[] = {"self", "total", NULL};
-
 static const char *const diff_weights[] = {"cpu", "energy", NULL};
 
 static const struct option diff_options[] = {

@@ -14,8 +14,7 @@
 #include "cli/output.h"
 #include "exporters/exporter.h"
 #include "load/load.h"
-#include "load/trace_samples.h"
-#include "report/rows.h"
+#include "query/weigh.h"
 
 static struct {
 	struct selection selection;
@@ -86,29 +85,6 @@ static int check_foreign(const char *path, const struct exporter *exporter, stru
 	return 0;
 }
 
-/* Another tool's trace as stacks. */
-static int weigh_foreign(
-	struct model *model, const char *path, struct strbuf *notes, struct errmsg *err)
-{
-	static const struct trace_view_options whole = {0};
-	_cleanup_trace_report_ struct trace_report rows = {0};
-	_cleanup_idle_spans_ struct idle_spans idle = {0};
-	int r = trace_report_init(&rows, model, &whole, UINT64_MAX, err);
-
-	if (r == 0)
-		r = fill_trace_samples(
-			model, rows.views, rows.count, &arguments.shown, path, &idle, err);
-	if (r == 0)
-		r = selection_narrow(&arguments.selection, model, err);
-	if (r == 0)
-		r = weigh_capture(model, &arguments.shown, &idle, NULL, err);
-	if (r == 0 && shown_weight(&arguments.shown) == MODEL_WEIGHT_WALL)
-		strbuf_add(notes, "A trace has no samples: this is how long threads were in "
-				  "operators, calls, annotations and Python functions, running or "
-				  "waiting.");
-	return r;
-}
-
 /* With what the filters leave of it. */
 static int load(const char *path, const struct exporter *exporter, struct model **ret_model,
 	struct energy_use *ret_energy, struct strbuf *notes, struct errmsg *err)
@@ -123,11 +99,12 @@ static int load(const char *path, const struct exporter *exporter, struct model 
 
 	if (r == 0)
 		r = load_model(ret_model, &path, 1, &options, err);
-	if (r == 0 && is_foreign && exporter->is_weighed)
-		r = weigh_foreign(*ret_model, path, notes, err);
-	else if (r == 0)
+	if (r == 0 && is_foreign && !exporter->is_weighed)
 		r = select_and_weigh(
 			*ret_model, &arguments.shown, &arguments.selection, ret_energy, err);
+	else if (r == 0)
+		r = query_weigh(*ret_model, path, &arguments.shown, &arguments.selection,
+			ret_energy, notes, err);
 	if (r == 0 && exporter->needs_rows && model_make_rows(*ret_model) < 0)
 		r = errmsg_set(err, -ENOMEM, "memory ran out while making rows");
 	arguments.selection.weight = shown_weight(&arguments.shown);
@@ -213,7 +190,6 @@ static int export_run(int count, char **positional)
 
 static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "chrome",
 	"chakra", "pftrace", "csv", "json", "jsonl", "perf-script", "vllm-csv", NULL};
-static const char *const roots[] = {"none", "process", "thread", NULL};
 
 static const struct option export_options[] = {
 	{.short_name = 'f',
@@ -242,7 +218,7 @@ static const struct option export_options[] = {
 		.help = "What stacks of folded and flamegraph begin with: nothing, the process's "
 			"name, or the process's and the thread's.",
 		.value = (void *)&arguments.roots,
-		.choices = roots},
+		.choices = roots_choices},
 	{.long_name = "min-width",
 		.type = OPTION_DOUBLE,
 		.argument = "PIXELS",

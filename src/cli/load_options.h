@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of what load/capture.h takes: for the tables of report, export, diff and top. */
+/* The options of what load/capture.h takes, and of filters: for the tables of commands. */
 #pragma once
 
 #include "cli/command.h"
-#include "load/capture.h"
+#include "query/options.h"
 
 #define WEIGHT_OPTION(shown)                                                                       \
 	{                                                                                          \
@@ -40,10 +40,6 @@
 		.help = "Show the Python interpreter's own functions too.",                        \
 		.value = &(shown).interpreter, .group = "Python stacks"                            \
 	}
-
-extern const char *const yes_no_choices[];
-extern const char *const weight_choices[];
-extern const char *const stack_choices[];
 
 /* The option table's lines for a `struct selection`. */
 #define FILTER_OPTIONS(selection)                                                                  \

@@ -5,52 +5,30 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyses/device/communication.h"
 #include "cli/load_options.h"
 #include "cli/output.h"
-#include "cli/report_model.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
-#include "compat/hta/hta.h"
-#include "load/load.h"
-#include "model/shown.h"
+#include "load/trace_file.h"
+#include "query/query.h"
 #include "report/document.h"
 #include "report/runs/regress.h"
 #include "report/runs/runs.h"
+#include "report/section.h"
 
-#define BY_RUN      "run" /* of several recordings: no section */
-#define BY_PATH     "critical-path"
-#define BY_SEQUENCE "sequences"
-#define NAMES_MAX   64
+#define BY_RUN    "run" /* of several recordings: no section */
+#define NAMES_MAX 64
 
 static struct {
-	struct selection selection;
-	struct shown_options shown;
-	const char *by, *sort;
-	uint64_t limit;
+	struct query_options asked;
 	struct option_strings baselines;
 	double threshold_percent;
 	bool json, csv, schema;
-	const char *comm_kernels, *slo_text, *price, *co2, *predict;
-	struct inference_slo slo;
-	struct energy_rates rates;
-	bool hta_compatible; /* of traces, as are the next ones */
-	struct trace_view_options view;
-	struct trace_choice choice;
-	uint64_t rank;
+	const char *predict;
 } arguments = {
+	.asked = QUERY_OPTIONS_DEFAULT,
 	.threshold_percent = NAN,
-	.sort = "self",
-	.shown.weight = "cpu",
-	.choice.instance = UINT64_MAX,
-	.rank = UINT64_MAX,
-	.rates = ENERGY_RATES_NONE,
 };
-
-static enum breakdown_sort wanted_sort(void)
-{
-	return arguments.sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF;
-}
 
 static enum report_form wanted_form(void)
 {
@@ -92,40 +70,19 @@ static void describe_names(struct strbuf *out)
 
 /* ---- inference ---- */
 
-/* The first that was given; NULL: none. */
-static const char *first_inference_option(void)
-{
-	const struct {
-		const char *value, *name;
-	} options[] = {{arguments.slo_text, "--slo"}, {arguments.price, "--price"},
-		{arguments.co2, "--co2"}, {arguments.predict, "--predict"}};
-
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		if (options[i].value)
-			return options[i].name;
-	}
-	return NULL;
-}
-
 static bool is_by_run(void)
 {
-	return arguments.by && strcmp(arguments.by, BY_RUN) == 0;
+	return arguments.asked.by && strcmp(arguments.asked.by, BY_RUN) == 0;
 }
 
-static int parse_inference_options(struct errmsg *err)
+static int parse_options(struct errmsg *err)
 {
-	int r = 0;
+	int r = query_options_parse(&arguments.asked, err);
 
-	if (arguments.slo_text)
-		r = inference_slo_parse(&arguments.slo, arguments.slo_text, err);
-	if (r == 0 && arguments.price)
-		r = energy_rates_parse_price(&arguments.rates, arguments.price, err);
-	if (r == 0 && arguments.co2)
-		r = energy_rates_parse_co2(&arguments.rates, arguments.co2, err);
 	if (r == 0 && arguments.predict && !is_by_run())
 		r = errmsg_set(err, -EINVAL,
 			"--predict is for several recordings: give --by " BY_RUN ", too");
-	if (r == 0 && arguments.slo_text && is_by_run())
+	if (r == 0 && arguments.asked.slo_text && is_by_run())
 		r = errmsg_set(
 			err, -EINVAL, "--slo is of one recording: leave it out, or --by " BY_RUN);
 	return r;
@@ -134,14 +91,14 @@ static int parse_inference_options(struct errmsg *err)
 static int run_runs(int count, char **positional, struct errmsg *err)
 {
 	const struct report_runs_arguments runs = {
-		.shown = &arguments.shown,
-		.selection = &arguments.selection,
-		.rates = arguments.rates,
+		.shown = &arguments.asked.shown,
+		.selection = &arguments.asked.selection,
+		.rates = arguments.asked.rates,
 		.predict = arguments.predict,
 		.form = wanted_form(),
 	};
 
-	if (selection_check(&arguments.selection, SELECTION_RANGES, err) < 0)
+	if (selection_check(&arguments.asked.selection, SELECTION_RANGES, err) < 0)
 		return fail_usage(err);
 	if (arguments.baselines.count) {
 		errmsg_set(
@@ -161,100 +118,26 @@ static int run_regress(int count, char **positional)
 		.threshold_percent = isnan(arguments.threshold_percent)
 					     ? REGRESS_THRESHOLD_PERCENT
 					     : arguments.threshold_percent,
-		.limit = (size_t)arguments.limit,
+		.limit = (size_t)arguments.asked.limit,
 		.form = wanted_form(),
 	};
 
-	return report_regress(&regress, &arguments.shown, &arguments.selection,
+	return report_regress(&regress, &arguments.asked.shown, &arguments.asked.selection,
 		(const char *const *)positional, (size_t)count);
 }
 
 /* ---- one recording or trace ---- */
 
-/* The first option that was given and is of recordings alone; NULL: none. */
-static const char *option_of_recordings(void)
-{
-	if (arguments.baselines.count)
-		return "--regress";
-	if (first_inference_option())
-		return first_inference_option();
-	return arguments.selection.window ? "--window" : NULL;
-}
-
-/* The first option that was given and is about samples; NULL: none. */
-static const char *option_of_samples(void)
-{
-	const char *filter = selection_first_filter(&arguments.selection);
-
-	if (filter)
-		return filter;
-	if (arguments.shown.stacks)
-		return "--stacks";
-	if (arguments.shown.fold_libraries || arguments.shown.interpreter)
-		return arguments.shown.interpreter ? "--show-interpreter" : "--fold-libraries";
-	if (arguments.sort[0] != 's' || shown_weight(&arguments.shown) != MODEL_WEIGHT_CPU)
-		return arguments.sort[0] != 's' ? "--sort" : "--weight";
-	return NULL;
-}
-
-/* Other tools have no samples and know ranks: what is asked so is asked of the rows alone. */
-static bool wants_rows_only(void)
-{
-	return arguments.rank != UINT64_MAX || arguments.hta_compatible ||
-	       arguments.view.keep_last_step || arguments.view.drop_last_step;
-}
-
-/* Do the options of rows fit each other? */
-static int check_choice(struct errmsg *err)
-{
-	const struct trace_choice *choice = &arguments.choice;
-
-	if (arguments.view.keep_last_step && arguments.view.drop_last_step)
-		return errmsg_set(err, -EINVAL,
-			"--include-last-step and --drop-last-step are opposites: give one");
-	if ((choice->annotation || choice->instance != UINT64_MAX) &&
-		!(arguments.by && strcmp(arguments.by, BY_PATH) == 0))
-		return errmsg_set(err, -EINVAL,
-			"--annotation and --instance choose windows of the critical path: give "
-			"--by " BY_PATH ", too");
-	if (choice->op && !(arguments.by && strcmp(arguments.by, BY_SEQUENCE) == 0))
-		return errmsg_set(err, -EINVAL,
-			"--operator chooses sequences of kernels: give --by " BY_SEQUENCE ", too");
-	return 0;
-}
-
 static int check_foreign(const char *path, struct errmsg *err)
 {
-	const struct report_section *wanted =
-		arguments.by ? report_section_find(arguments.by, REPORT_OF_FOREIGN) : NULL;
-	_cleanup_strbuf_ struct strbuf sections = {0};
-
-	if (option_of_recordings())
-		return errmsg_set(err, -EINVAL,
-			"%s is for recordings, not for traces such as %s: leave it out",
-			option_of_recordings(), path);
-	if (option_of_samples() && !(wanted && wanted->is_weighed))
-		return errmsg_set(err, -EINVAL,
-			"%s is for tables of samples, which of traces such as %s are made for --by "
-			"function, line, module, class, stack, thread and process: give one, or "
-			"leave it out",
-			option_of_samples(), path);
-	if (!arguments.by || wanted)
+	if (!arguments.baselines.count)
 		return 0;
-	for (const struct report_section *const *section = report_sections; *section; section++) {
-		if ((*section)->by && ((*section)->needs & REPORT_OF_FOREIGN))
-			strbuf_addf(&sections, "%s%s", sections.length ? ", " : "", (*section)->by);
-	}
 	return errmsg_set(err, -EINVAL,
-		"--by %s is for recordings, and %s is a trace, which has: %s", arguments.by, path,
-		strbuf_cstr(&sections));
+		"--regress is for recordings, not for traces such as %s: leave it out", path);
 }
 
 static int check_recording(int count, const char *path, struct errmsg *err)
 {
-	const struct report_section *section =
-		arguments.by ? report_section_find(arguments.by, REPORT_OF_RECORDING) : NULL;
-
 	if (count > 1 && !arguments.baselines.count)
 		return errmsg_set(err, -EINVAL,
 			"%s is a recording, and report takes only one; several files are for the "
@@ -262,39 +145,39 @@ static int check_recording(int count, const char *path, struct errmsg *err)
 			path);
 	if (!arguments.baselines.count && !isnan(arguments.threshold_percent))
 		return errmsg_set(err, -EINVAL, "--threshold is for --regress BASELINE: give both");
-	return section ? selection_check(&arguments.selection, section->shows, err) : 0;
+	return 0;
+}
+
+static int print_report(int count, char **positional)
+{
+	const struct terminal terminal = terminal_of(stdout);
+	_cleanup_query_ struct query query = {0};
+	_cleanup_strbuf_ struct strbuf out = {0};
+	struct errmsg err;
+	int r = query_open(
+		&query, (const char *const *)positional, (size_t)count, &arguments.asked, &err);
+
+	if (r == 0)
+		r = query_report(&query, &arguments.asked, wanted_form(), &terminal, &out, &err);
+	if (r < 0)
+		return fail(&err);
+	fwrite(strbuf_cstr(&out), 1, out.length, stdout);
+	return EXIT_OK;
 }
 
 static int run_model(int count, char **positional, bool is_foreign)
 {
-	const struct report_arguments report = {
-		.shown = &arguments.shown,
-		.selection = &arguments.selection,
-		.by = arguments.by,
-		.sort = wanted_sort(),
-		.limit = (size_t)arguments.limit,
-		.form = wanted_form(),
-		.slo = arguments.slo_text ? &arguments.slo : NULL,
-		.rates = arguments.rates,
-		.rows = {.definitions =
-				 arguments.hta_compatible ? &hta_definitions : &own_definitions,
-			.keep_last_step = arguments.view.keep_last_step,
-			.drop_last_step = arguments.view.drop_last_step},
-		.choice = arguments.choice,
-		.rank = arguments.rank,
-		.rows_only = wants_rows_only(),
-	};
 	struct errmsg err;
 	int r = is_foreign ? check_foreign(positional[0], &err)
 			   : check_recording(count, positional[0], &err);
 
 	if (r == 0)
-		r = check_choice(&err);
+		r = query_options_check(&arguments.asked, positional[0], is_foreign, &err);
 	if (r < 0)
 		return fail_usage(&err);
 	if (arguments.baselines.count)
 		return run_regress(count, positional);
-	return report_model(&report, (const char *const *)positional, (size_t)count);
+	return print_report(count, positional);
 }
 
 /* ---- the command ---- */
@@ -316,7 +199,7 @@ static int check_form(int count, struct errmsg *err)
 		return 0;
 	if (arguments.json)
 		return errmsg_set(err, -EINVAL, "--csv and --json exclude each other: give one");
-	if (!arguments.by && !arguments.baselines.count)
+	if (!arguments.asked.by && !arguments.baselines.count)
 		return errmsg_set(err, -EINVAL,
 			"--csv prints one table: name it with --by, as in --by function");
 	return 0;
@@ -331,23 +214,20 @@ static int report_run(int count, char **positional)
 		return print_schema();
 	if (check_form(count, &err) < 0)
 		return fail_usage(&err);
-	if (arguments.comm_kernels && communication_add_names(arguments.comm_kernels, &err) < 0)
+	if (parse_options(&err) < 0)
 		return fail_usage(&err);
-	if (parse_inference_options(&err) < 0)
-		return fail_usage(&err);
-	is_foreign = trace_file_is_trace(trace_file_of(positional[0])) || wants_rows_only();
+	is_foreign = trace_file_is_trace(trace_file_of(positional[0])) ||
+		     query_wants_rows_only(&arguments.asked);
 	return is_by_run() && !is_foreign ? run_runs(count, positional, &err)
 					  : run_model(count, positional, is_foreign);
 }
-
-static const char *const sort_choices[] = {"self", "total", NULL};
 
 static const struct option report_options[] = {
 	{.long_name = "by",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
 		.help = "Print this section only.",
-		.value = (void *)&arguments.by,
+		.value = (void *)&arguments.asked.by,
 		.list_choices = list_names,
 		.describe_choices = describe_names},
 	{.long_name = "sort",
@@ -355,7 +235,7 @@ static const struct option report_options[] = {
 		.argument = "WHICH",
 		.help = "Sort by self, the time in the function itself, or total, including "
 			"everything it calls.",
-		.value = (void *)&arguments.sort,
+		.value = (void *)&arguments.asked.sort,
 		.choices = sort_choices},
 	{.short_name = 'n',
 		.long_name = "limit",
@@ -363,7 +243,7 @@ static const struct option report_options[] = {
 		.argument = "ROWS",
 		.help = "Rows of each table. Default: 20 of the first table, 8 of others; with "
 			"--json all, but 100 stacks.",
-		.value = &arguments.limit,
+		.value = &arguments.asked.limit,
 		.minimum = 1,
 		.maximum = 1e9},
 	{.long_name = "json",
@@ -404,21 +284,21 @@ static const struct option report_options[] = {
 		.help = "Report how many requests kept these limits, in total and per second "
 			"(goodput): ttft=200ms,tpot=50ms; also ttst, e2e, queue, prefill, decode, "
 			"or a limit of MLPerf Inference, such as mlperf:llama2-70b.",
-		.value = (void *)&arguments.slo_text,
+		.value = (void *)&arguments.asked.slo_text,
 		.group = "Inference"},
 	{.long_name = "price",
 		.type = OPTION_STRING,
 		.argument = "PRICE",
 		.help = "The price of energy, such as 0.25/kWh: adds the cost of the measured "
 			"energy.",
-		.value = (void *)&arguments.price,
+		.value = (void *)&arguments.asked.price,
 		.group = "Inference"},
 	{.long_name = "co2",
 		.type = OPTION_STRING,
 		.argument = "INTENSITY",
 		.help = "The carbon intensity of energy, such as 400g/kWh: adds its carbon "
 			"dioxide.",
-		.value = (void *)&arguments.co2,
+		.value = (void *)&arguments.asked.co2,
 		.group = "Inference"},
 	{.long_name = "predict",
 		.type = OPTION_STRING,
@@ -431,7 +311,7 @@ static const struct option report_options[] = {
 		.type = OPTION_U64,
 		.argument = "N",
 		.help = "Only the trace of this rank.",
-		.value = &arguments.rank,
+		.value = &arguments.asked.rank,
 		.maximum = 1e9,
 		.group = "Traces"},
 	{.long_name = "comm-kernels",
@@ -439,37 +319,37 @@ static const struct option report_options[] = {
 		.argument = "REGEX",
 		.help = "Kernels with this pattern in their names also count as communication: for "
 			"libraries of collectives that sonde does not know.",
-		.value = (void *)&arguments.comm_kernels,
+		.value = (void *)&arguments.asked.comm_kernels,
 		.group = "Devices"},
 	{.long_name = "hta-compatible",
 		.type = OPTION_FLAG,
 		.help = "The figures of Holistic Trace Analysis, including what it leaves out and "
 			"gets wrong: whole microseconds, no last profiler step, one GPU.",
-		.value = &arguments.hta_compatible,
+		.value = &arguments.asked.hta_compatible,
 		.group = "Traces"},
 	{.long_name = "include-last-step",
 		.type = OPTION_FLAG,
 		.help = "With --hta-compatible: keep the last profiler step.",
-		.value = &arguments.view.keep_last_step,
+		.value = &arguments.asked.keep_last_step,
 		.group = "Traces"},
 	{.long_name = "drop-last-step",
 		.type = OPTION_FLAG,
 		.help = "Leave out the last profiler step and its work: it may be cut off.",
-		.value = &arguments.view.drop_last_step,
+		.value = &arguments.asked.drop_last_step,
 		.group = "Traces"},
 	{.long_name = "annotation",
 		.type = OPTION_STRING,
 		.argument = "TEXT",
 		.help = "With --by critical-path: the windows are annotations whose names begin "
 			"with this; '' is the whole trace. Default: profiler steps.",
-		.value = (void *)&arguments.choice.annotation,
+		.value = (void *)&arguments.asked.choice.annotation,
 		.group = "Traces"},
 	{.long_name = "instance",
 		.type = OPTION_U64,
 		.argument = "N",
 		.help = "With --by critical-path: only the annotation of this number, from 0 on. "
 			"Default: all; with --hta-compatible 0.",
-		.value = &arguments.choice.instance,
+		.value = &arguments.asked.choice.instance,
 		.maximum = 1e9,
 		.group = "Traces"},
 	{.long_name = "operator",
@@ -477,11 +357,11 @@ static const struct option report_options[] = {
 		.argument = "TEXT",
 		.help = "With --by sequences: operators and annotations whose names contain this. "
 			"Default: all outermost operators.",
-		.value = (void *)&arguments.choice.op,
+		.value = (void *)&arguments.asked.choice.op,
 		.group = "Traces"},
-	WEIGHT_OPTION(arguments.shown),
-	SHOWN_OPTIONS(arguments.shown),
-	FILTER_OPTIONS(arguments.selection),
+	WEIGHT_OPTION(arguments.asked.shown),
+	SHOWN_OPTIONS(arguments.asked.shown),
+	FILTER_OPTIONS(arguments.asked.selection),
 	{0},
 };
 

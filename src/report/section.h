@@ -25,7 +25,7 @@ struct trace_report;
 
 /*
  * What a section is made of, and what there is of a model. document.c leaves a section out where
- * the model has none of its bits; cli/report_model.c makes rows and programs where a section that
+ * the model has none of its bits; query/report.c makes rows and programs where a section that
  * was asked for needs them. So make() may rely on this:
  *   - view, view->model and view->selected are always there.
  *   - trace is there if REPORT_NEEDS_ROWS is the only bit, with one view for each rank; with other
@@ -100,7 +100,7 @@ struct report_section {
 	bool comes_along; /* with the section of its name that --by means */
 	bool is_weighed;  /* of the samples as --weight weighs them */
 	/*
-	 * Which filters apply, of those with `by`: cli/report.c refuses the others. 0 is
+	 * Which filters apply, of those with `by`: query/check.c refuses the others. 0 is
 	 * SELECTION_SAMPLES.
 	 */
 	enum selection_kind shows;

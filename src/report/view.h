@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model as sections see it: with what was counted once, for all of them. cli/report_model.c fills
+ * A model as sections see it: with what was counted once, for all of them. query/report.c fills
  * it for `sonde report`, exporters/report.c for `sonde export`; both call report_counts_init()
  * (counts.h) for its part. It reaches sections in struct report_input (section.h), with the model's
  * rows (rows.h) beside it.

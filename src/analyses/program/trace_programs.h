@@ -5,7 +5,7 @@
  * annotations ranges, and the device work whose launch is known lies on the threads that launched
  * it. There are no samples. So the analyses of steps, ranges and ranks answer for traces, too.
  *
- * It takes time, so only what needs it calls it, after load_model(): cli/report_model.c where a
+ * It takes time, so only what needs it calls it, after load_model(): query/report.c where a
  * section is asked for that needs programs (REPORT_NEEDS_PROGRAMS), or where there are several
  * ranks; load/trace_samples.c, with stacks, for tables of samples and for exporters.
  */

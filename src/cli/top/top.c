@@ -233,7 +233,6 @@ static int run_top(int count, char **words)
 
 static const char *const by_choices[] = {
 	"function", "line", "thread", "process", "module", "class", "gil", "stack", NULL};
-static const char *const sort_choices[] = {"self", "total", NULL};
 static const char *const wait_choices[] = {"sample", "off", NULL};
 
 static const struct option top_options[] = {

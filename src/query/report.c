@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/report_model.h"
-
+/* The report: the model is selected and weighed, its rows are made, and its sections written. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "analyses/device/idle_spans.h"
 #include "analyses/program/trace_programs.h"
-#include "cli/command.h"
-#include "load/load.h"
+#include "compat/hta/hta.h"
 #include "load/trace_samples.h"
+#include "model/trace_capture.h"
+#include "query/answer.h"
 #include "report/counts.h"
+#include "report/document.h"
 
 /* The report of one model, while it is made. */
 struct making {
-	const struct report_arguments *arguments;
+	struct query_options *options;
+	enum report_form form;
 	const char *path; /* the first */
 	struct model *model;
 	/* Of all of the model, before filters leave something out. */
@@ -32,22 +33,21 @@ static void making_done(struct making *making)
 	selected_done(&making->selected);
 	idle_spans_done(&making->idle);
 	energy_use_done(&making->energy);
-	model_free(making->model);
 }
 
 /* For the tables: everything before them is about what ran. */
 static int weigh(void *context)
 {
 	struct making *making = context;
-	const struct report_arguments *arguments = making->arguments;
+	struct query_options *options = making->options;
 	int r = weigh_capture(
-		making->model, arguments->shown, &making->idle, &making->energy, making->err);
+		making->model, &options->shown, &making->idle, &making->energy, making->err);
 
-	if (r < 0 || shown_weight(arguments->shown) == MODEL_WEIGHT_CPU)
+	if (r < 0 || shown_weight(&options->shown) == MODEL_WEIGHT_CPU)
 		return r;
 	selected_done(&making->selected);
-	arguments->selection->weight = shown_weight(arguments->shown);
-	return selection_apply(arguments->selection, making->model, &making->selected, making->err);
+	options->selection.weight = shown_weight(&options->shown);
+	return selection_apply(&options->selection, making->model, &making->selected, making->err);
 }
 
 /* ---- what sections need ---- */
@@ -56,19 +56,18 @@ static int weigh(void *context)
  * definitions have no steps and ranges. */
 static unsigned needs_of(const struct making *making)
 {
-	const struct report_arguments *arguments = making->arguments;
+	const struct query_options *options = making->options;
 	const struct model *model = making->model;
 	bool is_foreign = model_is_foreign(model);
-	bool is_own = arguments->rows.definitions == &own_definitions;
 	unsigned needs = 0;
 
-	if (arguments->by)
+	if (options->by)
 		needs = report_sections_need(
-			arguments->by, is_foreign ? REPORT_OF_FOREIGN : REPORT_OF_RECORDING);
-	else if (arguments->form == REPORT_FORM_JSON || model->device_works.count ||
+			options->by, is_foreign ? REPORT_OF_FOREIGN : REPORT_OF_RECORDING);
+	else if (making->form == REPORT_FORM_JSON || model->device_works.count ||
 		 model->device_memory.count)
 		needs = REPORT_NEEDS_ROWS;
-	if (!arguments->by && ((is_foreign && is_own) || model->traces.count > 1))
+	if (!options->by && ((is_foreign && !options->hta_compatible) || model->traces.count > 1))
 		needs |= REPORT_NEEDS_PROGRAMS;
 	return is_foreign ? needs | REPORT_NEEDS_ROWS : needs;
 }
@@ -76,33 +75,40 @@ static unsigned needs_of(const struct making *making)
 /* Of another tool's trace, the stacks that it has in place of samples. */
 static int fill_samples(struct making *making)
 {
-	const struct report_arguments *arguments = making->arguments;
+	struct query_options *options = making->options;
 	int r = fill_trace_samples(making->model, making->rows.views, making->rows.count,
-		arguments->shown, making->path, &making->idle, making->err);
+		&options->shown, making->path, &making->idle, making->err);
 
 	if (r == 0)
-		r = selection_narrow(arguments->selection, making->model, making->err);
+		r = selection_narrow(&options->selection, making->model, making->err);
 	if (r < 0)
 		return r;
 	selected_done(&making->selected);
-	return selection_apply(arguments->selection, making->model, &making->selected, making->err);
+	return selection_apply(&options->selection, making->model, &making->selected, making->err);
+}
+
+static int fill_rows(struct making *making)
+{
+	const struct query_options *options = making->options;
+	const struct trace_view_options rows = {
+		.definitions = options->hta_compatible ? &hta_definitions : &own_definitions,
+		.keep_last_step = options->keep_last_step,
+		.drop_last_step = options->drop_last_step,
+	};
+
+	if (model_make_rows(making->model) < 0)
+		return errmsg_set(making->err, -ENOMEM, "memory ran out while making rows");
+	making->rows.choice = options->choice;
+	return trace_report_init(&making->rows, making->model, &rows, options->rank, making->err);
 }
 
 static int fill(struct making *making)
 {
-	const struct report_arguments *arguments = making->arguments;
 	unsigned needs = needs_of(making);
-	int r;
+	int r = needs & REPORT_NEEDS_ROWS ? fill_rows(making) : 0;
 
-	if (!(needs & REPORT_NEEDS_ROWS))
-		return 0;
-	if (model_make_rows(making->model) < 0)
-		return errmsg_set(making->err, -ENOMEM, "memory ran out while making rows");
-	r = trace_report_init(
-		&making->rows, making->model, &arguments->rows, arguments->rank, making->err);
-	if (r < 0)
+	if (r < 0 || !(needs & REPORT_NEEDS_ROWS))
 		return r;
-	making->rows.choice = arguments->choice;
 	if (model_is_foreign(making->model) && (needs & REPORT_NEEDS_SAMPLES))
 		return fill_samples(making);
 	if ((needs & REPORT_NEEDS_PROGRAMS) &&
@@ -111,22 +117,15 @@ static int fill(struct making *making)
 	return 0;
 }
 
-static int load(struct making *making, const char *const *paths, size_t count)
+static int select_and_fill(struct making *making)
 {
-	const struct report_arguments *arguments = making->arguments;
-	struct selection *selection = arguments->selection;
-	const struct load_options options = {
-		.shown = arguments->shown,
-		.selection = selection,
-		.rows_only = arguments->rows_only,
-	};
-	int r = load_model(&making->model, paths, count, &options, making->err);
+	struct query_options *options = making->options;
+	struct selection *selection = &options->selection;
+	int r = selection_apply(selection, making->model, &making->selected, making->err);
 
-	if (r == 0)
-		r = selection_apply(selection, making->model, &making->selected, making->err);
 	if (r < 0)
 		return r;
-	if (shown_weight(arguments->shown) == MODEL_WEIGHT_GPU_IDLE &&
+	if (shown_weight(&options->shown) == MODEL_WEIGHT_GPU_IDLE &&
 		idle_spans_init(&making->idle, making->model) < 0)
 		return errmsg_set(
 			making->err, -ENOMEM, "memory ran out while looking at idle devices");
@@ -138,30 +137,29 @@ static int load(struct making *making, const char *const *paths, size_t count)
 
 /* ---- the report ---- */
 
-static int write_report(struct making *making, struct strbuf *out)
+static int write_report(struct making *making, const struct terminal *terminal, struct strbuf *out)
 {
-	const struct report_arguments *arguments = making->arguments;
-	const struct terminal terminal = terminal_of(stdout);
-	int dimension = arguments->by ? breakdown_by_from_string(arguments->by) : -1;
+	struct query_options *options = making->options;
+	int dimension = options->by ? breakdown_by_from_string(options->by) : -1;
 	struct report_view view = {
 		.model = making->model,
-		.selection = arguments->selection,
+		.selection = &options->selection,
 		.selected = &making->selected,
 		.energy = &making->energy,
-		.slo = arguments->slo,
-		.rates = arguments->rates,
+		.slo = options->slo_text ? &options->slo : NULL,
+		.rates = options->rates,
 		.capture = making->path,
 		.by = dimension >= 0 ? (enum breakdown_by)dimension : BREAKDOWN_FUNCTION,
-		.sort = arguments->sort,
-		.weight = shown_weight(arguments->shown),
-		.folds_libraries = arguments->shown->fold_libraries != NULL,
+		.sort = query_sort(options),
+		.weight = shown_weight(&options->shown),
+		.folds_libraries = options->shown.fold_libraries != NULL,
 	};
 	const struct report_document document = {
 		.input = {.view = &view,
 			.trace = making->rows.count ? &making->rows : NULL,
-			.limit = arguments->limit,
-			.is_json = arguments->form != REPORT_FORM_TERMINAL},
-		.by = arguments->by,
+			.limit = (size_t)options->limit,
+			.is_json = making->form != REPORT_FORM_TERMINAL},
+		.by = options->by,
 		.weigh = weigh,
 		.context = making,
 	};
@@ -169,21 +167,19 @@ static int write_report(struct making *making, struct strbuf *out)
 
 	if (r < 0)
 		return errmsg_set(making->err, r, "memory ran out while making the report");
-	return report_document_write(&document, arguments->form, &terminal, out, making->err);
+	return report_document_write(&document, making->form, terminal, out, making->err);
 }
 
-int report_model(const struct report_arguments *arguments, const char *const *paths, size_t count)
+int query_report(struct query *query, struct query_options *options, enum report_form form,
+	const struct terminal *terminal, struct strbuf *out, struct errmsg *err)
 {
-	struct errmsg err;
 	_cleanup_(making_done) struct making making = {
-		.arguments = arguments, .path = paths[0], .err = &err};
-	_cleanup_strbuf_ struct strbuf out = {0};
-	int r = load(&making, paths, count);
+		.options = options, .form = form, .path = query->paths[0], .err = err};
+	int r = query_begin(query, options, err);
 
-	if (r == 0)
-		r = write_report(&making, &out);
 	if (r < 0)
-		return fail(&err);
-	fwrite(strbuf_cstr(&out), 1, out.length, stdout);
-	return EXIT_OK;
+		return r;
+	making.model = query->model;
+	r = select_and_fill(&making);
+	return r < 0 ? r : write_report(&making, terminal, out);
 }
