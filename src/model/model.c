@@ -118,6 +118,7 @@ struct model *model_free(struct model *model)
 	array_done(&model->energy_intervals);
 	array_done(&model->energy_states);
 	array_done(&model->energy_absences);
+	array_done(&model->energy_errors);
 	array_done(&model->windows);
 	array_done(&model->steps);
 	array_done(&model->gpus);

@@ -113,15 +113,16 @@ struct model_sample {
 	uint32_t stack;      /* index, MODEL_NONE: no stack */
 	uint32_t gil_holder; /* thread index, MODEL_NONE: unknown */
 	uint16_t cpu;
-	uint8_t mode;         /* enum capture_cpu_mode */
-	uint8_t gil;          /* enum wire_gil */
-	uint8_t wait;         /* enum wire_wait; WIRE_WAIT_NONE: it runs */
-	bool wait_is_open;    /* it had not ended when the recording did */
-	uint32_t wait_count;  /* short waits without a stack that it adds up; 0: not counted */
-	uint64_t count;       /* what it counts for: 1, or by model_weigh() */
-	uint64_t duration_ns; /* of a waiting sample, which ends at time_ns; of a stretch of a
-				 thread in another tool's trace, which begins there */
-	uint64_t launch_ns;   /* of device work, by model_weigh(): when it was launched; else 0 */
+	uint8_t mode;          /* enum capture_cpu_mode */
+	uint8_t gil;           /* enum wire_gil */
+	uint8_t wait;          /* enum wire_wait; WIRE_WAIT_NONE: it runs */
+	bool wait_is_open;     /* it had not ended when the recording did */
+	uint16_t energy_error; /* of energy_j: index in energy_errors */
+	uint32_t wait_count;   /* short waits without a stack that it adds up; 0: not counted */
+	uint64_t count;        /* what it counts for: 1, or by model_weigh() */
+	uint64_t duration_ns;  /* of a waiting sample, which ends at time_ns; of a stretch of a
+				  thread in another tool's trace, which begins there */
+	uint64_t launch_ns;    /* of device work, by model_weigh(): when it was launched; else 0 */
 	double energy_j; /* by energy_use_init(): what it is charged with; 0 without a source */
 };
 
@@ -168,6 +169,7 @@ struct model_device_work {
 	uint64_t graph_node;
 	uint64_t correlation; /* of its launch */
 	double energy_j; /* by energy_use_init(): what it is charged with; 0 without a source */
+	uint16_t energy_error; /* of energy_j: index in energy_errors */
 };
 
 /* A GPU as one process has it. */
@@ -284,6 +286,31 @@ struct model_energy_state {
 	uint32_t clock_mhz;     /* 0: not known */
 };
 
+/* How energy was split that a sample or a rest has: where its uncertainty comes from. */
+enum model_energy_split {
+	MODEL_ENERGY_UNKNOWN,
+	MODEL_ENERGY_MEASURED,  /* it was not */
+	MODEL_ENERGY_SAMPLED,   /* by samples */
+	MODEL_ENERGY_UNSAMPLED, /* what samples left to other programs */
+	MODEL_ENERGY_REGRESSED, /* by the power of a class of device work */
+	MODEL_ENERGY_SHARED,    /* by time on a device */
+};
+
+/* Of all energy that was split in one way. Errors are relative. */
+struct model_energy_error {
+	double sensor; /* NaN: not known */
+	double power;  /* standard error of MODEL_ENERGY_REGRESSED */
+	uint8_t split; /* enum model_energy_split */
+};
+
+/* All that was charged, before anything is selected: what a row's energy is a share of. */
+struct model_energy_pool {
+	double sampled_j, unsampled_j;
+	double squares_j2; /* of what was sampled in each period: their sum */
+	double shared_j;
+	uint64_t host_period_ns, device_period_ns; /* of the slowest sensor; 0: none */
+};
+
 /* A kind of source of energy that there was not, and why. */
 struct model_energy_absence {
 	const char *source, *reason;
@@ -358,6 +385,9 @@ struct model {
 	ARRAY_OF(struct model_energy_interval) energy_intervals; /* by domain, then time */
 	ARRAY_OF(struct model_energy_state) energy_states;       /* by domain, then time */
 	ARRAY_OF(struct model_energy_absence) energy_absences;
+	/* By energy_use_init(); the first is MODEL_ENERGY_UNKNOWN. */
+	ARRAY_OF(struct model_energy_error) energy_errors;
+	struct model_energy_pool energy_pool;
 	ARRAY_OF(struct model_window) windows; /* by begin; of those that were chosen */
 	uint32_t whole_window_count;           /* with those that were not */
 	uint64_t windows_end_ns;               /* of the last of all; 0: there are none */

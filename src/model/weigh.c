@@ -309,8 +309,10 @@ static int add_charged_works(struct model *model)
 		if (!count)
 			continue;
 		r = add_work(model, &leaves, work);
-		if (r == 0 && model->samples.count > before)
+		if (r == 0 && model->samples.count > before) {
 			model->samples.items[before].count = count;
+			model->samples.items[before].energy_error = work->energy_error;
+		}
 	}
 	end_leaves(&leaves);
 	return r;
@@ -345,6 +347,8 @@ static int add_rests(struct model *model, const struct model_energy_rest *rests,
 		struct model_energy_domain *domain = &model->energy_domains.items[rests[i].domain];
 		struct model_sample sample = {
 			.time_ns = rests[i].time_ns,
+			.duration_ns = rests[i].duration_ns,
+			.energy_error = rests[i].error,
 			.stack = MODEL_NONE,
 			.gil_holder = MODEL_NONE,
 			.count = microjoules(rests[i].energy_j, &carry),

@@ -30,8 +30,9 @@ int model_weigh(struct model *model, enum model_weight weight);
 
 /* Energy that is charged to nothing that ran: to its domain, with `leaf` as its stack. */
 struct model_energy_rest {
-	uint64_t time_ns;
+	uint64_t time_ns, duration_ns; /* duration: of the intervals that it is from */
 	uint32_t domain;
+	uint16_t error; /* index in energy_errors */
 	const char *leaf;
 	double energy_j;
 };

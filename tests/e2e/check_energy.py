@@ -32,6 +32,16 @@ def check_sum(found, what):
     assert abs(found - MEASURED_UJ) <= ROUNDING_UJ, f"{what}: {found} uJ, and not {MEASURED_UJ}"
 
 
+def check_uncertainties(rows):
+    """Of each row, or the reason. A sensor of 5 %: idle energy has nothing else; what samples share has more."""
+    by_name = {row["name"]: row for row in rows}
+    idle, attend, gemm = (by_name[name] for name in ("[idle]", "attend", "[gpu] gemm"))
+    assert int(idle["self_energy_uncertainty_uj"]) == 3_000_000, idle
+    assert float(attend["self_energy_uncertainty_uj"]) > 0.05 * float(attend["self_energy_uj"]), attend
+    assert gemm["self_energy_uncertainty_reason"] == "time_share" and not gemm["self_energy_uncertainty_uj"], gemm
+    assert attend["total_energy_uncertainty_reason"] == "time_share", attend
+
+
 def check_folded(text):
     stacks = {}
     for line in text.splitlines():
@@ -57,6 +67,8 @@ def check_formats(sonde, capture, folder):
     check_folded(export("folded", "--roots", "process").read_text())
     svg = export("flamegraph").read_text()
     assert "300 J" in svg and "[gpu] gemm" in svg and "[unattributed]" in svg
+    assert re.search(r"\[idle\]\n\[energy\]\n13.33 % · 40.0 J ± 2.00 J", svg), "the uncertainty of a frame"
+    assert re.search(r"\[gpu\] gemm\n\[gpu\]\n.*\(± not known: time_share\)", svg), "why it has none"
     assert not re.search(r"\d (samples|ms|s) ·", svg.split("recorded", 1)[0]), "times in joules"
 
     profiles = json.loads(export("speedscope").read_text())["profiles"]
@@ -78,6 +90,7 @@ def check_formats(sonde, capture, folder):
     rows = list(csv.DictReader(io.StringIO(export("csv").read_text())))
     check_sum(sum(int(row["self_energy_uj"]) for row in rows), "csv")
     assert all(row["self_samples"] == row["self_time_ns"] == "" for row in rows)
+    check_uncertainties(rows)
     path = folder / "out.jsonl"
     run(sonde, "export", "-f", "jsonl", "-o", path, capture)
     events = [json.loads(line) for line in path.read_text().splitlines()]
@@ -106,14 +119,20 @@ def check_report(sonde, capture):
     rows = report["tables"]["function"]["rows"]
     check_sum(sum(row["self_energy_uj"] for row in rows), "report --json")
     assert all(row["self_samples"] is None and row["self_time_ns"] is None for row in rows)
+    check_uncertainties(rows)
     plain = json.loads(run(sonde, "report", "--json", capture))
     assert plain["tables"]["function"]["rows"][0]["self_energy_uj"] is None
+    assert plain["tables"]["function"]["rows"][0]["self_energy_uncertainty_uj"] is None
     lines = plain["own_code"]["lines"]["rows"]
     assert sum(line["self_energy_j"] for line in lines) > 100, lines
+    # Half of it is kernels, which were split by time.
+    assert all(line["self_energy_uncertainty_j"] is None for line in lines), lines
 
     text = run(sonde, "report", "--weight", "energy", capture)
     assert "Self energy" in text and "[unattributed]" in text and "[gpu] gemm" in text, text
     assert "Self time" not in text
+    assert re.search(r"60.0 J +3.00 J .*\[idle\]", text), text
+    assert "Not known in 6 rows: work of a GPU that was split by time (time_share)." in " ".join(text.split()), text
     text = run(sonde, "report", capture)
     for part in ("Energy\n", "Together: 300 J", "package-0 (replayed) + gpu0 (replayed)", "replayed"):
         assert part in text, f"{part} is missing:\n{text}"

@@ -185,8 +185,8 @@ static void test_csv(void **state)
 {
 	char *text = export_with("csv", NULL);
 
-	assert_non_null(strstr(
-		text, "\r\n0.5,3000000,3,,0.833333333,5000000,5,,f,true,app,/bin/app,native,f.c,"));
+	assert_non_null(strstr(text,
+		"\r\n0.5,3000000,3,,,,0.833333333,5000000,5,,,,f,true,app,/bin/app,native,f.c,"));
 	assert_non_null(strstr(text, ",[no stack],false,,,,,\r\n"));
 	free(text);
 }

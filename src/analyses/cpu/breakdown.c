@@ -23,7 +23,9 @@ enum breakdown_by breakdown_by_from_string(const char *name)
 	return BREAKDOWN_INVALID;
 }
 
-static int add_row(struct breakdown *breakdown, uint32_t key, uint64_t self, uint64_t total)
+/* `index` is the key, or for MODEL_NONE the number of keys. */
+static int add_row(
+	struct breakdown *breakdown, uint32_t key, size_t index, uint64_t self, uint64_t total)
 {
 	if (!total)
 		return 0;
@@ -31,6 +33,7 @@ static int add_row(struct breakdown *breakdown, uint32_t key, uint64_t self, uin
 						      .key = key,
 						      .self_samples = self,
 						      .total_samples = total,
+						      .sums = (uint32_t)index,
 					      });
 }
 
@@ -43,8 +46,10 @@ static int count_frames(struct breakdown *breakdown, const struct model *model,
 
 	r = r ?: frame_counts_init(&counts, model, &stacks, keys, key_count);
 	for (size_t i = 0; r == 0 && i < key_count; i++)
-		r = add_row(breakdown, (uint32_t)i, counts.self[i], counts.total[i]);
-	r = r ?: add_row(breakdown, MODEL_NONE, stacks.no_stack, stacks.no_stack);
+		r = add_row(breakdown, (uint32_t)i, i, counts.self[i], counts.total[i]);
+	r = r ?: add_row(breakdown, MODEL_NONE, key_count, stacks.no_stack, stacks.no_stack);
+	if (r == 0 && model->counts_energy)
+		r = energy_sums_of_frames(&breakdown->sums, model, selected, keys, key_count);
 	return r;
 }
 
@@ -64,8 +69,11 @@ static int count_samples(struct breakdown *breakdown, const struct model *model,
 			counts[keys[i]] += model->samples.items[i].count;
 	}
 	for (size_t i = 0; r == 0 && i < key_count; i++)
-		r = add_row(breakdown, (uint32_t)i, counts[i], counts[i]);
-	return r ?: add_row(breakdown, MODEL_NONE, without, without);
+		r = add_row(breakdown, (uint32_t)i, i, counts[i], counts[i]);
+	r = r ?: add_row(breakdown, MODEL_NONE, key_count, without, without);
+	if (r == 0 && model->counts_energy)
+		r = energy_sums_of_samples(&breakdown->sums, model, selected, keys, key_count);
+	return r;
 }
 
 struct order {
@@ -128,6 +136,15 @@ int breakdown_init(struct breakdown *breakdown, const struct model *model,
 			row->key = BREAKDOWN_NO_MODULE;
 	}
 	return 0;
+}
+
+struct energy_uncertainty breakdown_uncertainty(const struct breakdown *breakdown,
+	const struct model *model, const struct breakdown_row *row, bool is_total)
+{
+	const struct energy_sums *sums =
+		is_total && breakdown->sums.total ? breakdown->sums.total : breakdown->sums.self;
+
+	return sums ? energy_uncertainty_of(model, &sums[row->sums]) : ENERGY_NO_UNCERTAINTY;
 }
 
 /* Nanoseconds between the first and the last that is known of each process. */
@@ -204,6 +221,10 @@ static void merge_rows(struct breakdown *breakdown, struct short_processes *all)
 		uint32_t id = all->ids[i], *at = id == MODEL_NONE ? NULL : &all->rows.items[id];
 
 		if (at && all->counts.items[id] >= BREAKDOWN_MERGED_PROCESSES && *at) {
+			if (breakdown->sums.self)
+				energy_sums_join(
+					&breakdown->sums.self[breakdown->rows.items[*at - 1].sums],
+					&breakdown->sums.self[row.sums]);
 			breakdown->rows.items[*at - 1].merged++;
 			breakdown->rows.items[*at - 1].self_samples += row.self_samples;
 			breakdown->rows.items[*at - 1].total_samples += row.total_samples;
@@ -241,4 +262,5 @@ void breakdown_done(struct breakdown *breakdown)
 	array_done(&breakdown->lines);
 	array_done(&breakdown->cgroups);
 	array_done(&breakdown->ranks);
+	energy_key_sums_done(&breakdown->sums);
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "analyses/energy/uncertainty.h"
 #include "analyses/selection.h"
 #include "base/array.h"
 #include "model/model.h"
@@ -51,6 +52,7 @@ struct breakdown_row {
 	uint32_t key;
 	uint32_t merged; /* by breakdown_merge_processes(): further processes of this row */
 	uint64_t self_samples, total_samples;
+	uint32_t sums; /* index in the breakdown's, where samples count energy */
 };
 
 struct breakdown_line {
@@ -67,7 +69,12 @@ struct breakdown {
 	ARRAY_OF(struct breakdown_line) lines; /* of BREAKDOWN_LINE */
 	ARRAY_OF(const char *) cgroups;        /* of BREAKDOWN_CGROUP; "" is unknown */
 	ARRAY_OF(uint32_t) ranks;              /* of BREAKDOWN_RANK; MODEL_NONE: not known */
+	struct energy_key_sums sums;           /* where samples count energy; else NULL */
 };
+
+/* Of a row's self_samples or total_samples. */
+struct energy_uncertainty breakdown_uncertainty(const struct breakdown *breakdown,
+	const struct model *model, const struct breakdown_row *row, bool is_total);
 
 /* Returns 0 or -ENOMEM. The breakdown points into the model. */
 int breakdown_init(struct breakdown *breakdown, const struct model *model,

@@ -137,12 +137,27 @@ static int add_stack(struct call_tree *tree, const struct model *model, uint32_t
  */
 struct leaf_memo {
 	struct map_u64 leaves; /* root << 32 | stack → node */
+	struct energy_periods periods;
 };
 
-static int add_sample(struct call_tree *tree, unsigned side, const struct model *model,
-	uint32_t root, const struct model_sample *sample, const uint32_t *labels,
-	uint32_t no_stack_label, struct leaf_memo *memo)
+/* To the node and all above it. */
+static int add_energy(struct call_tree *tree, const struct model *model, uint32_t node,
+	const struct energy_piece *piece)
 {
+	int r = 0;
+
+	while (r == 0 && tree->sums.count < tree->nodes.count)
+		r = array_append(&tree->sums, (struct energy_sums){0});
+	for (; r == 0 && node != MODEL_NONE; node = tree->nodes.items[node].parent)
+		energy_sums_add(&tree->sums.items[node], model, piece);
+	return r;
+}
+
+static int add_sample(struct call_tree *tree, unsigned side, const struct model *model,
+	uint32_t root, size_t index, const uint32_t *labels, uint32_t no_stack_label,
+	struct leaf_memo *memo)
+{
+	const struct model_sample *sample = &model->samples.items[index];
 	uint64_t key = (uint64_t)root << 32 | sample->stack, known;
 	uint32_t node = root;
 	int r = 0;
@@ -154,6 +169,11 @@ static int add_sample(struct call_tree *tree, unsigned side, const struct model 
 	}
 	if (r == 0)
 		tree->nodes.items[known].self[side] += sample->count;
+	if (r == 0 && side == 0 && model->counts_energy) {
+		struct energy_piece piece = energy_piece_of(&memo->periods, model, index);
+
+		r = add_energy(tree, model, (uint32_t)known, &piece);
+	}
 	return r;
 }
 
@@ -169,7 +189,7 @@ static int add_samples(struct call_tree *tree, unsigned side, const struct model
 		const struct model_sample *sample = &model->samples.items[i];
 
 		if (selected->samples[i])
-			r = add_sample(tree, side, model, roots[sample->thread], sample, labels,
+			r = add_sample(tree, side, model, roots[sample->thread], i, labels,
 				no_stack_label, &memo);
 	}
 	map_u64_done(&memo.leaves);
@@ -270,6 +290,7 @@ void call_tree_done(struct call_tree *tree)
 	array_done(&tree->nodes);
 	array_done(&tree->labels);
 	array_done(&tree->order);
+	array_done(&tree->sums);
 	intern_done(&tree->label_keys);
 	map_u64_done(&tree->children);
 	*tree = (struct call_tree){0};

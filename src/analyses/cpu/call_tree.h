@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "analyses/energy/uncertainty.h"
 #include "analyses/selection.h"
 #include "base/map.h"
 #include "model/model.h"
@@ -54,6 +55,9 @@ struct call_tree {
 	ARRAY_OF(struct call_tree_label) labels;
 	ARRAY_OF(uint32_t)
 	order; /* children of each node in a row: most samples first, then by name */
+	ARRAY_OF(struct energy_sums)
+	sums; /* of each node's total, of side 0 alone, where its
+		 samples count energy; else none */
 	uint32_t max_depth;
 	struct intern label_keys;
 	struct map_u64 children; /* parent << 32 | label → node */

@@ -12,13 +12,17 @@
 /* What a table needs while it is made. */
 struct table_state {
 	struct intern keys;
-	ARRAY_OF(uint32_t) last_stacks; /* of each row: the last that counted, and 1 */
+	ARRAY_OF(size_t) last_visits;      /* of each row: the last that counted, and 1 */
+	ARRAY_OF(struct energy_sums) sums; /* two for each row: of self, of total */
 };
 
+/* What is added to the rows of a stack: samples and energy, or a piece of it for their sums. */
 struct stack_use {
 	uint32_t index;
+	size_t visit;
 	uint64_t samples;
 	double energy_j;
+	const struct energy_piece *piece; /* or NULL */
 };
 
 /* Returns the row, or -ENOMEM. */
@@ -35,15 +39,19 @@ static int add_frame(struct own_code *own, struct table_state *states, enum own_
 	r = intern_add(&state->keys, &key, sizeof(key), &id);
 	if (r > 0) {
 		r = array_append(&own->rows[by], (struct own_code_row){.frame = frame});
-		r = r ?: array_append(&state->last_stacks, 0);
+		r = r ?: array_append(&state->last_visits, 0);
+		r = r ?: array_append(&state->sums, (struct energy_sums){0});
+		r = r ?: array_append(&state->sums, (struct energy_sums){0});
 	}
 	if (r < 0)
 		return r;
-	if (state->last_stacks.items[id] != stack->index + 1) {
+	if (state->last_visits.items[id] != stack->visit + 1) {
 		own->rows[by].items[id].total_samples += stack->samples;
 		own->rows[by].items[id].total_energy_j += stack->energy_j;
+		if (stack->piece)
+			energy_sums_add(&state->sums.items[2 * id + 1], model, stack->piece);
 	}
-	state->last_stacks.items[id] = stack->index + 1;
+	state->last_visits.items[id] = stack->visit + 1;
 	return (int)id;
 }
 
@@ -74,6 +82,9 @@ static int add_stack(struct own_code *own, struct table_state *states, const str
 				continue;
 			own->rows[by].items[row].self_samples += use->samples;
 			own->rows[by].items[row].self_energy_j += use->energy_j;
+			if (use->piece)
+				energy_sums_add(
+					&states[by].sums.items[2 * (size_t)row], model, use->piece);
 		}
 	}
 	return 0;
@@ -111,6 +122,52 @@ static int sum_energy(
 	return 0;
 }
 
+/* The sums of all rows, piece by piece: samples in their order, then work that is none. */
+static int add_pieces(struct own_code *own, struct table_state *states, const struct model *model,
+	const struct selected *selected)
+{
+	struct energy_periods periods = {0};
+	size_t visit = model->stacks.count;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < model->samples.count; i++) {
+		struct energy_piece piece = energy_piece_of(&periods, model, i);
+		const struct stack_use use = {model->samples.items[i].stack, visit++, 0, 0, &piece};
+
+		if (selected->samples[i] && use.index != MODEL_NONE)
+			r = add_stack(own, states, model, &use);
+	}
+	for (size_t i = 0; r == 0 && !model->counts_energy && i < model->device_works.count; i++) {
+		const struct model_device_work *work = &model->device_works.items[i];
+		const struct energy_piece piece = {.energy_j = work->energy_j,
+			.duration_ns = work->end_ns - work->start_ns,
+			.error = work->energy_error};
+		const struct stack_use use = {work->stack, visit++, 0, 0, &piece};
+
+		if (use.index != MODEL_NONE)
+			r = add_stack(own, states, model, &use);
+	}
+	return r;
+}
+
+static int find_uncertainties(struct own_code *own, struct table_state *states,
+	const struct model *model, const struct selected *selected)
+{
+	bool has_energy = model->energy_errors.count;
+	int r = has_energy ? add_pieces(own, states, model, selected) : 0;
+
+	for (int by = 0; r == 0 && by < OWN_CODE_MAX; by++) {
+		for (size_t i = 0; i < own->rows[by].count; i++) {
+			struct own_code_row *row = &own->rows[by].items[i];
+			const struct energy_sums *sums = &states[by].sums.items[2 * i];
+
+			row->self_uncertainty = energy_uncertainty_of(model, &sums[0]);
+			row->total_uncertainty = energy_uncertainty_of(model, &sums[1]);
+		}
+	}
+	return r;
+}
+
 /* What launched work and was never seen running has energy alone: it is no row. */
 static void drop_unsampled(struct own_code *own)
 {
@@ -131,17 +188,19 @@ int own_code_init(struct own_code *own, const struct model *model, const struct 
 	*own = (struct own_code){.samples = selected->count, .others = stacks.no_stack};
 	r = r ?: sum_energy(model, selected, &energy);
 	for (uint32_t i = 0; r == 0 && i < model->stacks.count; i++) {
-		const struct stack_use use = {i, stacks.by_stack[i], energy[i]};
+		const struct stack_use use = {i, i, stacks.by_stack[i], energy[i], NULL};
 
 		if (use.samples || use.energy_j > 0)
 			r = add_stack(own, states, model, &use);
 	}
+	r = r ?: find_uncertainties(own, states, model, selected);
 	for (int by = 0; by < OWN_CODE_MAX; by++) {
 		if (own->rows[by].count)
 			qsort(own->rows[by].items, own->rows[by].count,
 				sizeof(*own->rows[by].items), compare_rows);
 		intern_done(&states[by].keys);
-		array_done(&states[by].last_stacks);
+		array_done(&states[by].last_visits);
+		array_done(&states[by].sums);
 	}
 	drop_unsampled(own);
 	if (r < 0)

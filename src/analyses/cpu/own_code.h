@@ -2,6 +2,7 @@
 /* What the user's own code costs, by line and by function, with all that it calls in libraries. */
 #pragma once
 
+#include "analyses/energy/uncertainty.h"
 #include "analyses/selection.h"
 #include "base/array.h"
 #include "model/model.h"
@@ -16,6 +17,7 @@ struct own_code_row {
 	uint64_t self_samples, total_samples;
 	/* By energy_use_init(): of the samples, and of the device work that was launched there. */
 	double self_energy_j, total_energy_j;
+	struct energy_uncertainty self_uncertainty, total_uncertainty;
 };
 
 enum own_code_by {

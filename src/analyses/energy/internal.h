@@ -19,6 +19,12 @@ double energy_idle_share(
 int energy_add_split(struct energy_use *use, const struct model *model, uint32_t index,
 	const struct energy_split *split);
 
+/*
+ * How energy was split that is charged next; returns its index in energy_errors, 0 (not known) when
+ * there are too many, or -ENOMEM.
+ */
+int energy_add_error(struct model *model, const struct model_energy_error *error);
+
 /* Charge the intervals of the domain of this index, each once. Return 0 or -ENOMEM. */
 int energy_charge_samples(struct energy_use *use, struct model *model, uint32_t index);
 int energy_charge_works(struct energy_use *use, struct model *model, uint32_t index);

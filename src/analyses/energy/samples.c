@@ -29,6 +29,7 @@ struct charging {
 	const struct model_energy_interval *intervals;
 	struct busy *busy;   /* of each interval */
 	struct cpu_set cpus; /* that the domain feeds, where it does not feed all */
+	uint16_t error;      /* index in energy_errors */
 };
 
 /* Calls for each interval that a sample's time lies in, with how much of it. */
@@ -120,14 +121,26 @@ static double dynamic_j(const struct charging *charging, uint32_t interval)
 	return of->gap ? 0 : of->energy_j - energy_idle_share(charging->domain, of);
 }
 
+/* Of several rails the error of the worst. */
+static void note_error(const struct charging *charging, struct model_sample *sample)
+{
+	const struct model_energy_error *errors = charging->model->energy_errors.items;
+
+	if (!sample->energy_error ||
+		!(errors[charging->error].sensor <= errors[sample->energy_error].sensor))
+		sample->energy_error = charging->error;
+}
+
 static void charge_sample(const struct charging *charging, struct model_sample *sample,
 	uint32_t interval, double overlap_ns)
 {
 	const struct busy *busy = &charging->busy[interval];
 
-	if (overlap_ns > 0)
-		sample->energy_j += dynamic_j(charging, interval) * overlap_ns /
-				    (busy->sampled_ns + busy->other_ns);
+	if (!(overlap_ns > 0))
+		return;
+	sample->energy_j +=
+		dynamic_j(charging, interval) * overlap_ns / (busy->sampled_ns + busy->other_ns);
+	note_error(charging, sample);
 }
 
 static int add_splits(struct energy_use *use, const struct charging *charging)
@@ -151,6 +164,22 @@ static int add_splits(struct energy_use *use, const struct charging *charging)
 	return r;
 }
 
+static int add_errors(struct energy_domain_use *use, struct charging *charging)
+{
+	const struct model_energy_error sampled = {
+		.sensor = charging->domain->relative_error, .split = MODEL_ENERGY_SAMPLED};
+	const struct model_energy_error unsampled = {
+		.sensor = charging->domain->relative_error, .split = MODEL_ENERGY_UNSAMPLED};
+	int of_samples = energy_add_error(charging->model, &sampled);
+	int of_others = energy_add_error(charging->model, &unsampled);
+
+	if (of_samples < 0 || of_others < 0)
+		return -ENOMEM;
+	charging->error = (uint16_t)of_samples;
+	use->rest_errors[ENERGY_REST_UNATTRIBUTED] = (uint16_t)of_others;
+	return 0;
+}
+
 int energy_charge_samples(struct energy_use *use, struct model *model, uint32_t index)
 {
 	const struct model_energy_domain *domain = &model->energy_domains.items[index];
@@ -160,7 +189,7 @@ int energy_charge_samples(struct energy_use *use, struct model *model, uint32_t 
 		.intervals = energy_intervals_of(model, index),
 		.busy = busy};
 
-	if (!busy)
+	if (!busy || add_errors(&use->domains.items[index], &charging) < 0)
 		return -ENOMEM;
 	use->domains.items[index].method = ENERGY_METHOD_CPU_TIME;
 	cpu_set_parse(&charging.cpus, domain->cpus);

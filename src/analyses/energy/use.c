@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyses/energy/internal.h"
+#include "analyses/energy/uncertainty.h"
 #include "base/macros.h"
 
 #define CONSERVED 1e-9 /* relative, of each interval */
@@ -172,7 +173,9 @@ static int add_rest(struct energy_use *use, size_t *last, uint32_t domain,
 {
 	const struct model_energy_rest rest = {
 		.time_ns = interval->start_ns,
+		.duration_ns = interval->end_ns - interval->start_ns,
 		.domain = domain,
+		.error = use->domains.items[domain].rest_errors[kind],
 		.leaf = energy_rest_name(kind),
 		.energy_j = energy_j,
 	};
@@ -185,6 +188,7 @@ static int add_rest(struct energy_use *use, size_t *last, uint32_t domain,
 		if (known->domain == domain && known->energy_j + energy_j < REST_J &&
 			interval->start_ns - known->time_ns < REST_NS) {
 			known->energy_j += energy_j;
+			known->duration_ns += rest.duration_ns;
 			return 0;
 		}
 	}
@@ -238,10 +242,30 @@ static int leave_unattributed(struct energy_use *use, struct model *model, uint3
 	return r;
 }
 
+int energy_add_error(struct model *model, const struct model_energy_error *error)
+{
+	size_t index = model->energy_errors.count;
+
+	if (index > UINT16_MAX)
+		return 0;
+	return array_append(&model->energy_errors, *error) ?: (int)index;
+}
+
 static int charge(struct energy_use *use, struct model *model, uint32_t index)
 {
+	const struct model_energy_error measured = {
+		.sensor = model->energy_domains.items[index].relative_error,
+		.split = MODEL_ENERGY_MEASURED,
+	};
+	int error;
+
 	if (!use->domains.items[index].is_counted)
 		return 0;
+	error = energy_add_error(model, &measured);
+	if (error < 0)
+		return error;
+	for (unsigned i = 0; i < ENERGY_REST_MAX; i++)
+		use->domains.items[index].rest_errors[i] = (uint16_t)error;
 	switch (model->energy_domains.items[index].part) {
 	case WIRE_ENERGY_CPU:
 	case WIRE_ENERGY_CORES:
@@ -373,24 +397,33 @@ static int compare_classes(const void *left, const void *right)
 	return strcmp(a->name, b->name) ?: (a->domain < b->domain ? -1 : 1);
 }
 
-static void forget_charges(struct model *model)
+static int forget_charges(struct model *model)
 {
-	array_foreach (&model->samples, sample)
+	const struct model_energy_error unknown = {.sensor = NAN};
+
+	array_foreach (&model->samples, sample) {
 		sample->energy_j = 0;
-	array_foreach (&model->device_works, work)
+		sample->energy_error = 0;
+	}
+	array_foreach (&model->device_works, work) {
 		work->energy_j = 0;
+		work->energy_error = 0;
+	}
+	model->energy_pool = (struct model_energy_pool){0};
+	model->energy_errors.count = 0;
+	return energy_add_error(model, &unknown);
 }
 
 int energy_use_init(struct energy_use *use, struct model *model)
 {
 	static const struct energy_domain_use nothing = {
 		.lowest_mc = INT32_MIN, .highest_mc = INT32_MIN};
-	int r = 0;
+	int r;
 
 	*use = (struct energy_use){0};
 	for (unsigned i = 0; i < ENERGY_REST_MAX; i++)
 		use->last_rest[i] = SIZE_MAX;
-	forget_charges(model);
+	r = forget_charges(model);
 	for (uint32_t i = 0; r == 0 && i < model->energy_domains.count; i++) {
 		r = array_append(&use->domains, nothing);
 		r = r ?: find_period(&use->domains.items[i], model, i);
@@ -404,6 +437,7 @@ int energy_use_init(struct energy_use *use, struct model *model)
 		energy_use_done(use);
 		return r;
 	}
+	energy_pool_fill(model, use);
 	note_states(use, model);
 	add_up(use, model);
 	if (use->classes.count)

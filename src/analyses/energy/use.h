@@ -12,6 +12,14 @@
 #include "model/model.h"
 #include "model/weigh.h"
 
+/* Energy that no sample and no device work is charged with. */
+enum energy_rest_kind {
+	ENERGY_REST_IDLE,
+	ENERGY_REST_GAP, /* between pieces of device work */
+	ENERGY_REST_UNATTRIBUTED,
+	ENERGY_REST_MAX
+};
+
 /* How the energy of a domain, or of a class of device work, was split. */
 enum energy_method {
 	ENERGY_METHOD_NONE,       /* it was not */
@@ -38,7 +46,9 @@ struct energy_domain_use {
 	uint64_t overlap_ns; /* of device work, with other such: split in equal parts */
 	double residual;     /* the largest of its intervals, relative: of conservation */
 	uint32_t interval_count, cut_count;
-	uint8_t method; /* enum energy_method */
+	uint8_t method;                        /* enum energy_method */
+	uint16_t rest_errors[ENERGY_REST_MAX]; /* by enum energy_rest_kind: index in the model's
+						  energy_errors */
 	/* Among those whose energy is added up; if not, why: "part of package-0". */
 	bool is_counted;
 	const char *why_not;
@@ -59,14 +69,6 @@ struct energy_class {
 	double standard_error; /* of the power, relative; NaN: there was no regression */
 	uint8_t method;        /* enum energy_method */
 	uint32_t merged;       /* with how many others, whose times go up and down with its own */
-};
-
-/* Energy that no sample and no device work is charged with. */
-enum energy_rest_kind {
-	ENERGY_REST_IDLE,
-	ENERGY_REST_GAP, /* between pieces of device work */
-	ENERGY_REST_UNATTRIBUTED,
-	ENERGY_REST_MAX
 };
 
 struct energy_use {

@@ -38,6 +38,7 @@ struct charging {
 	double power_w[COLUMNS]; /* that energy is split by, without the idle power */
 	double fitted_w[COLUMNS], error[COLUMNS]; /* NaN: not fitted */
 	bool published[COLUMNS];
+	uint16_t errors[COLUMNS]; /* indices in energy_errors */
 	uint32_t merged[COLUMNS];
 	double all_ns[COLUMNS];
 };

@@ -337,6 +337,32 @@ static int charge_works(struct charging *charging)
 	return 0;
 }
 
+/* How sure what each column gets is. */
+static int add_errors(struct charging *charging)
+{
+	struct energy_domain_use *domain = &charging->use->domains.items[charging->index];
+
+	for (unsigned i = 0; i < charging->column_count; i++) {
+		bool published = charging->published[i];
+		const struct model_energy_error error = {
+			.sensor = charging->domain->relative_error,
+			.power = published ? charging->error[i] : 0,
+			.split = published ? MODEL_ENERGY_REGRESSED : MODEL_ENERGY_SHARED,
+		};
+		int index = energy_add_error(charging->model, &error);
+
+		if (index < 0)
+			return index;
+		charging->errors[i] = (uint16_t)index;
+	}
+	domain->rest_errors[ENERGY_REST_GAP] = charging->errors[charging->between];
+	domain->rest_errors[ENERGY_REST_UNATTRIBUTED] = charging->errors[charging->unfed];
+	for (uint32_t i = 0; i < charging->works.count; i++)
+		charging->model->device_works.items[charging->works.items[i]].energy_error =
+			charging->errors[column_of(charging, i)];
+	return 0;
+}
+
 /* ---- classes, as they are shown ---- */
 
 static int add_classes(struct charging *charging)
@@ -400,6 +426,7 @@ static int charge_all(struct charging *charging)
 		return -ENOMEM;
 	find_seconds(charging);
 	r = energy_find_powers(charging);
+	r = r ?: add_errors(charging);
 	r = r ?: split_intervals(charging);
 	r = r ?: charge_works(charging);
 	r = r ?: add_classes(charging);

@@ -29,10 +29,11 @@ struct graph {
 	const struct call_tree *tree;
 	const struct export_options *options;
 	const char *title, *subtitle;
-	uint64_t weight_ns;    /* of a sample; 0: unknown */
-	bool time_only;        /* waiting is in it: samples are no measure */
-	bool is_energy;        /* they are microjoules */
-	double largest_change; /* of a frame's share, for shades of red and blue */
+	uint64_t weight_ns;        /* of a sample; 0: unknown */
+	bool time_only;            /* waiting is in it: samples are no measure */
+	bool is_energy;            /* they are microjoules */
+	const struct model *model; /* of one side */
+	double largest_change;     /* of a frame's share, for shades of red and blue */
 	struct flamegraph_layout layout;
 	struct palette palette;
 	struct strbuf *out;
@@ -88,6 +89,21 @@ static void add_samples(struct strbuf *out, const struct graph *graph, uint64_t 
 	strbuf_add(out, samples == 1 ? " sample" : " samples");
 }
 
+static void add_uncertainty(const struct graph *graph, uint32_t node)
+{
+	struct energy_uncertainty of;
+
+	if (node >= graph->tree->sums.count)
+		return;
+	of = energy_uncertainty_of(graph->model, &graph->tree->sums.items[node]);
+	if (!isnan(of.energy_j)) {
+		strbuf_add(graph->out, " \xc2\xb1 ");
+		format_energy(graph->out, of.energy_j);
+	} else if (of.doubt) {
+		strbuf_addf(graph->out, " (\xc2\xb1 not known: %s)", energy_doubt_name(of.doubt));
+	}
+}
+
 /* The tooltip's last line. */
 static void add_figures(const struct graph *graph, uint32_t node)
 {
@@ -105,6 +121,7 @@ static void add_figures(const struct graph *graph, uint32_t node)
 	}
 	strbuf_addf(out, "%.2f %% \xc2\xb7 ", 100 * flamegraph_share(graph->tree, node, 0));
 	add_samples(out, graph, graph->tree->nodes.items[node].total[0]);
+	add_uncertainty(graph, node);
 	strbuf_addf(out, " \xc2\xb7 self %.2f %%", 100 * self_share(graph, node, 0));
 }
 
@@ -469,6 +486,7 @@ static int flamegraph_export(const struct model *model, const struct selection *
 		.weight_ns = model_has_time(model) ? model_sample_weight_ns(model) : 0,
 		.time_only = selection && selection->weight != MODEL_WEIGHT_CPU,
 		.is_energy = model->counts_energy,
+		.model = model,
 		.out = out,
 	};
 	int r = selection_apply(selection, model, &selected, err);

@@ -411,8 +411,10 @@ uint32_t report_add_breakdown(struct result *result, const struct model *model,
 	for (size_t i = first; i < first + count; i++) {
 		const struct breakdown_row *row = &breakdown->rows.items[i];
 
-		report_add_weight(result, model, breakdown->samples, row->self_samples);
-		report_add_weight(result, model, breakdown->samples, row->total_samples);
+		report_add_weight(result, model, breakdown->samples, row->self_samples,
+			breakdown_uncertainty(breakdown, model, row, false));
+		report_add_weight(result, model, breakdown->samples, row->total_samples,
+			breakdown_uncertainty(breakdown, model, row, true));
 		add_key(result, model, breakdown, row);
 	}
 	result_leave_out(result, breakdown->rows.count - count);

@@ -17,7 +17,12 @@ static const struct report_column line_columns[] = {
 		.kind = REPORT_JOULES,
 		.hide = REPORT_HIDE_UNKNOWN,
 		.help = "with the device work that was launched there"},
+	{.key = "self_energy_uncertainty_j",
+		.title = "\xc2\xb1",
+		.kind = REPORT_JOULES,
+		.hide = REPORT_HIDE_UNKNOWN},
 	{.key = "total_energy_j", .kind = REPORT_JOULES},
+	{.key = "total_energy_uncertainty_j", .kind = REPORT_JOULES},
 	REPORT_FRAME_COLUMNS("Line"),
 	{.key = "source",
 		.title = "Source",
@@ -33,8 +38,13 @@ static const struct report_column function_columns[] = {
 	REPORT_SELF_COLUMNS,
 	REPORT_TOTAL_COLUMNS,
 	{.key = "self_energy_j", .kind = REPORT_JOULES},
+	{.key = "self_energy_uncertainty_j", .kind = REPORT_JOULES},
 	{.key = "total_energy_j",
 		.title = "Energy",
+		.kind = REPORT_JOULES,
+		.hide = REPORT_HIDE_UNKNOWN},
+	{.key = "total_energy_uncertainty_j",
+		.title = "\xc2\xb1",
 		.kind = REPORT_JOULES,
 		.hide = REPORT_HIDE_UNKNOWN},
 	{.key = "function",
@@ -77,10 +87,12 @@ static void add_figures(struct result *result, const struct model *model,
 	/* Beside times, where there is energy at all. */
 	bool has_joules = model->energy_intervals.count && !model->counts_energy;
 
-	report_add_weight(result, model, own->samples, row->self_samples);
-	report_add_weight(result, model, own->samples, row->total_samples);
+	report_add_weight(result, model, own->samples, row->self_samples, row->self_uncertainty);
+	report_add_weight(result, model, own->samples, row->total_samples, row->total_uncertainty);
 	result_number(result, has_joules ? row->self_energy_j : NAN);
+	result_number(result, has_joules ? row->self_uncertainty.energy_j : NAN);
 	result_number(result, has_joules ? row->total_energy_j : NAN);
+	result_number(result, has_joules ? row->total_uncertainty.energy_j : NAN);
 }
 
 static int add_line(struct result *result, const struct model *model, const struct own_code *own,

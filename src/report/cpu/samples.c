@@ -5,8 +5,8 @@
 
 #include "report/view.h"
 
-void report_add_weight(
-	struct result *result, const struct model *model, uint64_t all, uint64_t samples)
+void report_add_weight(struct result *result, const struct model *model, uint64_t all,
+	uint64_t samples, struct energy_uncertainty uncertainty)
 {
 	bool has_time = model_has_time(model), is_energy = model->counts_energy;
 
@@ -16,6 +16,12 @@ void report_add_weight(
 	result_known(result, !has_time && !is_energy, samples);
 	result_known(result, is_energy, samples);
 	result_number(result, is_energy ? (double)samples / 1e6 : NAN);
+	if (!is_energy)
+		uncertainty = ENERGY_NO_UNCERTAINTY;
+	result_known(result, !isnan(uncertainty.energy_j),
+		isnan(uncertainty.energy_j) ? 0 : (uint64_t)(uncertainty.energy_j * 1e6 + 0.5));
+	result_number(result, uncertainty.energy_j);
+	result_text(result, energy_doubt_name(uncertainty.doubt));
 }
 
 void report_weight_heading(

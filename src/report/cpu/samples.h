@@ -23,8 +23,14 @@
 		{.key = name "_energy_uj",                                                         \
 			.kind = REPORT_COUNT,                                                      \
 			.help = "microjoules, with --weight energy; else null"},                   \
+		{.title = (energy), .kind = REPORT_JOULES, .hide = REPORT_HIDE_UNKNOWN},           \
+		{.key = name "_energy_uncertainty_uj",                                             \
+			.kind = REPORT_COUNT,                                                      \
+			.help = "one standard uncertainty, in microjoules; null: not known"},      \
+		{.title = "\xc2\xb1", .kind = REPORT_JOULES, .hide = REPORT_HIDE_UNKNOWN},         \
 	{                                                                                          \
-		.title = (energy), .kind = REPORT_JOULES, .hide = REPORT_HIDE_UNKNOWN              \
+		.key = name "_energy_uncertainty_reason", .kind = REPORT_TEXT,                     \
+		.help = "why it is not known"                                                      \
 	}
 #define REPORT_SELF_COLUMNS                                                                        \
 	REPORT_WEIGHT_COLUMNS("self", "Self", "Self time", "Self count", "Self energy")
@@ -34,13 +40,15 @@
 #define REPORT_WEIGHT_KEYS(name)                                                                   \
 	{.key = name "_share", .kind = REPORT_SHARE}, {.key = name "_time_ns", .kind = REPORT_NS}, \
 		{.key = name "_samples", .kind = REPORT_COUNT}, {.kind = REPORT_COUNT},            \
-		{.key = name "_energy_uj", .kind = REPORT_COUNT},                                  \
+		{.key = name "_energy_uj", .kind = REPORT_COUNT}, {.kind = REPORT_JOULES},         \
+		{.key = name "_energy_uncertainty_uj", .kind = REPORT_COUNT},                      \
+		{.kind = REPORT_JOULES},                                                           \
 	{                                                                                          \
-		.kind = REPORT_JOULES                                                              \
+		.key = name "_energy_uncertainty_reason", .kind = REPORT_TEXT                      \
 	}
-#define REPORT_WEIGHT_COUNT 6
-void report_add_weight(
-	struct result *result, const struct model *model, uint64_t all, uint64_t samples);
+#define REPORT_WEIGHT_COUNT 9
+void report_add_weight(struct result *result, const struct model *model, uint64_t all,
+	uint64_t samples, struct energy_uncertainty uncertainty);
 
 /* A heading, with what the samples are weighed by: "Threads (CPU time)". */
 void report_weight_heading(

@@ -72,7 +72,8 @@ static void add_line(struct result *result, const struct model *model,
 			strbuf_add_char(&line, text[i]);
 	}
 	if (row)
-		report_add_weight(result, model, breakdown->samples, row->total_samples);
+		report_add_weight(result, model, breakdown->samples, row->total_samples,
+			breakdown_uncertainty(breakdown, model, row, true));
 	else
 		add_no_weight(result);
 	result_u64(result, number);

@@ -77,7 +77,8 @@ static void add_figures(struct result *result, const struct report_view *view,
 	const struct breakdown *breakdown, const struct breakdown_row *row)
 {
 	if (row) {
-		report_add_weight(result, view->model, breakdown->samples, row->self_samples);
+		report_add_weight(result, view->model, breakdown->samples, row->self_samples,
+			breakdown_uncertainty(breakdown, view->model, row, false));
 		return;
 	}
 	for (size_t i = 0; i < REPORT_WEIGHT_COUNT; i++)

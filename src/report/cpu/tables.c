@@ -66,6 +66,34 @@ static const struct {
 	[BREAKDOWN_RANK] = {"Ranks", "ranks"},
 };
 
+/* What ± is, and why some of the rows shown have none. */
+static void say_uncertainty(struct result *result, const struct model *model,
+	const struct breakdown *breakdown, size_t shown)
+{
+	static const char *const sentences[ENERGY_DOUBT_MAX] = {
+		[ENERGY_DOUBT_SHORT] = "too short for the sensor, or too few samples",
+		[ENERGY_DOUBT_SHARED] = "work of a GPU that was split by time",
+		[ENERGY_DOUBT_SENSOR] = "the sensor's error is not known",
+	};
+	_cleanup_strbuf_ struct strbuf text = {0};
+	size_t counts[ENERGY_DOUBT_MAX] = {0};
+
+	if (!model->counts_energy)
+		return;
+	for (size_t i = 0; i < shown; i++)
+		counts[breakdown_uncertainty(breakdown, model, &breakdown->rows.items[i], true)
+				.doubt]++;
+	strbuf_add(&text, "\xc2\xb1: what the sensor, sampling and the powers of kernels leave "
+			  "open, one standard uncertainty.");
+	for (unsigned i = 0; i < ENERGY_DOUBT_MAX; i++) {
+		if (counts[i] && sentences[i])
+			strbuf_addf(&text, " Not known in %zu %s: %s (%s).", counts[i],
+				counts[i] == 1 ? "row" : "rows", sentences[i],
+				energy_doubt_name((enum energy_doubt)i));
+	}
+	result_say(result, 0, &text);
+}
+
 static void show(struct result *result, const struct report_view *view,
 	const struct breakdown *breakdown, uint32_t table, size_t shown)
 {
@@ -83,6 +111,7 @@ static void show(struct result *result, const struct report_view *view,
 			.rest_share = (double)samples / (double)breakdown->samples,
 			.noun = titles[breakdown->by].noun,
 		});
+	say_uncertainty(result, view->model, breakdown, shown);
 }
 
 /* Of the whole machine: what recording took, wherever its row is. */
