@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/trace_order.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -82,28 +83,43 @@ int trace_order_stable(const int64_t *keys, uint32_t *order, size_t count)
 	return 0;
 }
 
+/* Each cycle of places moves up by one, around its first item. */
+void trace_order_apply(void *items, size_t count, size_t size, uint32_t *order)
+{
+	char *bytes = items, first[TRACE_ORDER_SIZE_MAX];
+
+	assert(size <= sizeof(first));
+	for (size_t i = 0; i < count; i++) {
+		size_t to = i;
+
+		if (order[i] == i)
+			continue;
+		memcpy(first, bytes + i * size, size);
+		while (order[to] != i) {
+			size_t from = order[to];
+
+			memcpy(bytes + to * size, bytes + from * size, size);
+			order[to] = (uint32_t)to;
+			to = from;
+		}
+		memcpy(bytes + to * size, first, size);
+		order[to] = (uint32_t)to;
+	}
+}
+
 int trace_order_items(
 	void *items, size_t count, size_t size, int64_t (*key)(const void *item), trace_order *sort)
 {
-	_cleanup_free_ char *unsorted = malloc(count * size + 1);
 	_cleanup_free_ int64_t *keys = calloc(count + 1, sizeof(*keys));
 	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
-	size_t kept = 0;
 	int r;
 
-	if (!unsorted || !keys || !order)
+	if (!keys || !order)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		keys[i] = key((const char *)items + i * size);
 	r = sort(keys, order, count);
-	if (r < 0)
-		return r;
-	while (kept < count && order[kept] == kept)
-		kept++;
-	if (kept == count)
-		return 0;
-	memcpy(unsorted, items, count * size);
-	for (size_t i = kept; i < count; i++)
-		memcpy((char *)items + i * size, unsorted + order[i] * size, size);
-	return 0;
+	if (r == 0)
+		trace_order_apply(items, count, size, order);
+	return r;
 }

@@ -110,6 +110,7 @@ struct model *model_free(struct model *model)
 	array_done(&model->stacks);
 	array_done(&model->samples);
 	array_done(&model->device_works);
+	array_done(&model->launched_works);
 	array_done(&model->device_waits);
 	array_done(&model->ranges);
 	array_done(&model->range_fields);
@@ -216,6 +217,29 @@ uint64_t model_sample_time_ns(const struct model *model, const struct model_samp
 	return sample->duration_ns;
 }
 
+size_t model_launched_count(const struct model *model)
+{
+	return model->launched_works.count ? model->launched_works.count
+					   : model->device_works.count;
+}
+
+struct model_launched model_launched(const struct model *model, size_t index)
+{
+	const struct model_device_work *work;
+
+	if (model->launched_works.count)
+		return model->launched_works.items[index];
+	work = &model->device_works.items[index];
+	return (struct model_launched){
+		.start_ns = work->start_ns,
+		.end_ns = work->end_ns,
+		.launch_ns = work->launch_ns,
+		.device = work->device,
+		.process = work->process,
+		.thread = work->thread,
+	};
+}
+
 uint64_t model_start_ns(const struct model *model)
 {
 	uint64_t start = UINT64_MAX;
@@ -245,8 +269,8 @@ static uint64_t foreign_end_ns(const struct model *model)
 
 	array_foreach (&model->ranges, range)
 		end = MAX(end, range->end_ns);
-	array_foreach (&model->device_works, work)
-		end = MAX(end, work->end_ns);
+	for (size_t i = 0; i < model_launched_count(model); i++)
+		end = MAX(end, model_launched(model, i).end_ns);
 	return end;
 }
 

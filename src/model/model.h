@@ -172,6 +172,14 @@ struct model_device_work {
 	uint16_t energy_error; /* of energy_j: index in energy_errors */
 };
 
+/* What steps and ranges count of device work. */
+struct model_launched {
+	uint64_t start_ns, end_ns;
+	uint64_t launch_ns;       /* 0: not known */
+	const char *device;       /* "" when unknown */
+	uint32_t process, thread; /* that launched it, indices; thread MODEL_NONE: not known */
+};
+
 /* A GPU as one process has it. */
 struct model_gpu {
 	const char *label; /* the name and the beginning of the UUID: of device_works, too */
@@ -377,6 +385,9 @@ struct model {
 	ARRAY_OF(struct model_stack) stacks;
 	ARRAY_OF(struct model_sample) samples;           /* sorted by time */
 	ARRAY_OF(struct model_device_work) device_works; /* sorted by start */
+	/* Of another tool's trace without stacks, in place of device_works, whose items are seven
+	 * times as large: model_launched() has either. */
+	ARRAY_OF(struct model_launched) launched_works;
 	ARRAY_OF(struct model_device_wait) device_waits; /* in the file's order */
 	ARRAY_OF(struct model_range) ranges;             /* sorted by start, outer ones first */
 	ARRAY_OF(struct model_range_field) range_fields;
@@ -489,6 +500,10 @@ uint64_t model_elapsed_ns(const struct model *model);
 /* The one rank of all processes that have one, and the size of its job (0: not known); MODEL_NONE:
  * none has, or there are several. */
 uint32_t model_only_rank(const struct model *model, uint32_t *ret_world_size);
+
+/* Device work by index, in the order of its starts. */
+size_t model_launched_count(const struct model *model);
+struct model_launched model_launched(const struct model *model, size_t index);
 
 /* An allocation or release of a device's own memory, or of managed memory; else of the host's. */
 bool model_is_device_memory(const struct model_device_memory *memory);

@@ -127,6 +127,10 @@ struct trace_memory {
 	uint32_t others; /* as in struct trace_op */
 };
 
+/* Category of arrows from an operator to the one of its gradient: of all arrows analyses need
+ * these, since what launched work is known by its correlation. */
+#define TRACE_FLOW_TO_BACKWARD "fwdbwd"
+
 struct trace_flow {
 	int64_t time_ns;
 	uint64_t id;
@@ -180,7 +184,7 @@ struct trace {
 	ARRAY_OF(struct trace_work) works;
 	ARRAY_OF(struct trace_collective) collectives;
 	ARRAY_OF(struct trace_memory) memory;
-	ARRAY_OF(struct trace_flow) flows;
+	ARRAY_OF(struct trace_flow) flows; /* without arguments_kept only TRACE_FLOW_TO_BACKWARD */
 	ARRAY_OF(struct trace_counter) counters;
 	ARRAY_OF(struct trace_group) groups;
 	ARRAY_OF(struct trace_device) devices; /* those whose names are known */

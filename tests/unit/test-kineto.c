@@ -214,6 +214,21 @@ static void test_arguments_that_are_not_kept(void **state _unused_)
 	assert_int_equal(trace->header, 0);
 	assert_int_equal(trace->counters.count, 2);
 	assert_null(trace_op(trace, row(trace, 1)));
+	assert_int_equal(trace->flows.count, 0);
+}
+
+static void test_arrows_to_the_backward_pass_are_kept(void **state _unused_)
+{
+	static const char text[] =
+		"{\"traceEvents\": ["
+		"{\"ph\": \"s\", \"id\": 1, \"pid\": 1, \"tid\": 1, \"ts\": 1, \"cat\": \"ac2g\"},"
+		"{\"ph\": \"s\", \"id\": 2, \"pid\": 1, \"tid\": 1, \"ts\": 2, \"cat\": \"fwdbwd\"},"
+		"{\"ph\": \"f\", \"id\": 2, \"pid\": 1, \"tid\": 2, \"ts\": 3, \"cat\": \"fwdbwd\"}"
+		"]}";
+	_cleanup_trace_ struct trace *trace = read_trace(text, false);
+
+	assert_int_equal(trace->flows.count, 2);
+	assert_int_equal(trace->flows.items[0].id, 2);
 }
 
 /* However the text comes, the trace is the same. */
@@ -672,6 +687,7 @@ int main(void)
 		cmocka_unit_test(test_device_work),
 		cmocka_unit_test(test_moments_tracks_flows_counters),
 		cmocka_unit_test(test_arguments_that_are_not_kept),
+		cmocka_unit_test(test_arrows_to_the_backward_pass_are_kept),
 		cmocka_unit_test(test_windows),
 		cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_commas),

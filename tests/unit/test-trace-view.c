@@ -67,6 +67,34 @@ static void orders_sort(void **state)
 	check_order(keys, order, 2, true);
 }
 
+static int64_t first_of(const void *item)
+{
+	return *(const int64_t *)item;
+}
+
+static void items_are_sorted_in_place(void **state)
+{
+	enum { COUNT = 1000 };
+	struct {
+		int64_t key, number;
+	} items[COUNT];
+
+	(void)state;
+	for (int64_t i = 0; i < COUNT; i++) {
+		items[i].key = (int64_t)(hash_u64((uint64_t)i) % 300);
+		items[i].number = i;
+	}
+	assert_int_equal(
+		trace_order_items(items, COUNT, sizeof(*items), first_of, trace_order_stable), 0);
+	for (int64_t i = 0; i < COUNT; i++) {
+		assert_int_equal(items[i].key, hash_u64((uint64_t)items[i].number) % 300);
+		if (i && items[i - 1].key == items[i].key)
+			assert_true(items[i - 1].number < items[i].number);
+		else if (i)
+			assert_true(items[i - 1].key < items[i].key);
+	}
+}
+
 /* From numpy 1.24: np.argsort(np.array([3,1,2] * 8)). */
 static void equal_keys_come_as_from_numpy(void **state)
 {
@@ -403,6 +431,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(orders_sort),
+		cmocka_unit_test(items_are_sorted_in_place),
 		cmocka_unit_test(equal_keys_come_as_from_numpy),
 		cmocka_unit_test(kinds_are_known_by_category_and_name),
 		cmocka_unit_test(kernels_of_collectives_are_known_by_name),

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-int device_busy_add(struct device_busy *busy, const struct model_device_work *work, uint32_t row,
+int device_busy_add(struct device_busy *busy, const struct model_launched *work, uint32_t row,
 	uint64_t *busy_ns)
 {
 	/* Strings are interned: equal names are equal pointers. */

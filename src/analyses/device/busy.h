@@ -13,6 +13,6 @@ struct device_busy {
 
 /* Adds to `busy_ns` of the row what this work adds to it. Works come in the order of their starts.
  * Returns 0 or -ENOMEM. */
-int device_busy_add(struct device_busy *busy, const struct model_device_work *work, uint32_t row,
+int device_busy_add(struct device_busy *busy, const struct model_launched *work, uint32_t row,
 	uint64_t *busy_ns);
 void device_busy_done(struct device_busy *busy);

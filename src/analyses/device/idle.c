@@ -7,6 +7,7 @@
 #include "analyses/cpu/thread_history.h"
 #include "analyses/device/blocking.h"
 #include "analyses/device/idle_limits.h"
+#include "analyses/trace_order.h"
 #include "model/windows.h"
 
 /* Its name, the name as a frame, and for a table. */
@@ -336,12 +337,10 @@ static int add_places(struct device_idle *idle, const struct trace_view *view)
 static int deal_gaps(struct device_idle *idle, size_t *firsts)
 {
 	size_t count = idle->gaps.count, first = 0;
-	_cleanup_free_ struct device_idle_gap *gaps = malloc((count + 1) * sizeof(*gaps));
+	_cleanup_free_ uint32_t *order = malloc((count + 1) * sizeof(*order));
 
-	if (!gaps)
+	if (!order)
 		return -ENOMEM;
-	if (count)
-		memcpy(gaps, idle->gaps.items, count * sizeof(*gaps));
 	array_foreach (&idle->gaps, gap)
 		firsts[gap->place]++;
 	for (size_t i = 0; i <= idle->places.count; i++) {
@@ -350,8 +349,9 @@ static int deal_gaps(struct device_idle *idle, size_t *firsts)
 		firsts[i] = first;
 		first += here;
 	}
-	for (size_t i = 0; i < count; i++)
-		idle->gaps.items[firsts[gaps[i].place]++] = gaps[i];
+	for (uint32_t i = 0; i < count; i++)
+		order[firsts[idle->gaps.items[i].place]++] = i;
+	trace_order_apply(idle->gaps.items, count, sizeof(*idle->gaps.items), order);
 	return 0;
 }
 

@@ -21,25 +21,26 @@ const char *idle_row_kind(const struct idle_row *row)
 	return kinds[row->category] ? kinds[row->category] : "";
 }
 
-/* Part of a gap that a thread is charged for. */
+/* Part of a gap of a device, by who is charged for it. There may be millions. */
 struct part {
-	int64_t start_ns, end_ns;
-	int64_t track; /* of the thread; -1: it is not the host's */
-	uint64_t gap;  /* number, of all views, from 1 on */
-	uint32_t device, sample, frame;
-	enum device_idle_cause cause;
+	int64_t start_ns;
+	uint32_t gap;  /* index in idle->gaps */
+	int32_t track; /* of the thread; -1: it is not the host's */
 };
 
 /* The parts of one thread, by time, and its rows that are open. */
 struct sweep {
 	struct idle_rows *rows;
 	const struct trace *trace;
-	struct part *parts;
+	const struct device_idle *idle;
+	const struct part *parts;
 	size_t part_count, passed; /* the first `passed` parts are over */
 	uint32_t *open;
 	size_t depth;
 	int64_t at_ns;
-	uint32_t *names; /* of this trace's strings: in rows->names, + 1; 0: not known yet */
+	uint64_t works_before; /* of earlier views: a gap's number is that of the work that ended it
+				*/
+	uint32_t *names;       /* of this trace's strings: in rows->names, + 1; 0: not known yet */
 };
 
 /* Hashed as bytes. */
@@ -64,28 +65,29 @@ static int find_name(struct sweep *sweep, const struct trace_event *event, uint3
 	return MIN(r, 0);
 }
 
-static int find_row(struct sweep *sweep, const struct part *part, const struct trace_event *event,
-	struct idle_row **ret_row)
+static int find_row(struct sweep *sweep, const struct device_idle_gap *gap, uint32_t frame,
+	const struct trace_event *event, struct idle_row **ret_row)
 {
 	const struct model *model = sweep->trace->recorded;
 	struct row_key key = {
-		.device = sweep->rows->by_device ? part->device : MODEL_NONE,
-		.cause = part->cause,
+		.device = sweep->rows->by_device ? sweep->idle->places.items[gap->place].device
+						 : MODEL_NONE,
+		.cause = gap->cause,
 		.category = event ? event->category : TRACE_OTHER,
 	};
 	uint32_t index = 0;
 	int r = find_name(sweep, event, &key.name);
 
 	if (model)
-		key.frame = charge_key(model, part->frame, 0);
+		key.frame = charge_key(model, frame, 0);
 	if (r == 0)
 		r = intern_add(&sweep->rows->keys, &key, sizeof(key), &index);
 	if (r > 0)
 		r = array_append(&sweep->rows->rows,
 			(struct idle_row){
 				.device = key.device,
-				.cause = part->cause,
-				.frame = part->frame,
+				.cause = gap->cause,
+				.frame = frame,
 				.name = event ? trace_text(sweep->trace, event->name) : NULL,
 				.category = (enum trace_category)key.category,
 			});
@@ -95,35 +97,42 @@ static int find_row(struct sweep *sweep, const struct part *part, const struct t
 	return 0;
 }
 
-static int charge(struct sweep *sweep, const struct part *part, const struct trace_event *event,
-	int64_t time_ns)
+/* A line says more than a step or range around it. */
+static const struct trace_event *blamed(uint32_t frame, const struct trace_event *event)
 {
+	bool is_work =
+		event && (event->category == TRACE_CPU_OP || event->category == TRACE_RUNTIME ||
+				 event->category == TRACE_DRIVER);
+
+	return frame == MODEL_NONE || is_work ? event : NULL;
+}
+
+static int charge(struct sweep *sweep, const struct device_idle_gap *gap,
+	const struct trace_event *event, int64_t time_ns)
+{
+	const struct model *model = sweep->trace->recorded;
+	uint32_t frame = model ? charge_frame(model, gap->stack) : MODEL_NONE;
+	uint64_t number = sweep->works_before + gap->next + 1, key;
 	struct idle_row *row = NULL;
-	uint64_t key;
-	int r = find_row(sweep, part, event, &row);
+	int r = find_row(sweep, gap, frame, blamed(frame, event), &row);
 
 	if (r < 0 || !row)
 		return r;
 	row->time_ns += time_ns;
-	row->gaps += row->last_gap != part->gap;
-	row->last_gap = part->gap;
-	if (part->sample == MODEL_NONE)
+	row->gaps += row->last_gap != number;
+	row->last_gap = number;
+	if (gap->sample == MODEL_NONE)
 		return 0;
-	key = (uint64_t)(row - sweep->rows->rows.items) << 32 | part->sample;
+	key = (uint64_t)(row - sweep->rows->rows.items) << 32 | gap->sample;
 	if (map_u64_get(&sweep->rows->samples, key, NULL))
 		return 0;
 	row->samples++;
 	return map_u64_set(&sweep->rows->samples, key, 1);
 }
 
-/* A line says more than a step or range around it. */
-static const struct trace_event *blamed(const struct part *part, const struct trace_event *event)
+static const struct device_idle_gap *gap_of(const struct sweep *sweep, const struct part *part)
 {
-	bool is_work =
-		event && (event->category == TRACE_CPU_OP || event->category == TRACE_RUNTIME ||
-				 event->category == TRACE_DRIVER);
-
-	return part->frame == MODEL_NONE || is_work ? event : NULL;
+	return &sweep->idle->gaps.items[part->gap];
 }
 
 /* The innermost row, or none, from where the sweep is to `end_ns`. */
@@ -137,15 +146,17 @@ static int pass_time(struct sweep *sweep, int64_t end_ns)
 	if (end_ns <= start_ns)
 		return 0;
 	sweep->at_ns = end_ns;
-	while (sweep->passed < sweep->part_count && sweep->parts[sweep->passed].end_ns <= start_ns)
+	while (sweep->passed < sweep->part_count &&
+		gap_of(sweep, &sweep->parts[sweep->passed])->end_ns <= start_ns)
 		sweep->passed++;
-	for (size_t i = sweep->passed;
-		r == 0 && i < sweep->part_count && sweep->parts[i].start_ns < end_ns; i++) {
-		const struct part *part = &sweep->parts[i];
-		int64_t time_ns = MIN(part->end_ns, end_ns) - MAX(part->start_ns, start_ns);
+	for (size_t i = sweep->passed; r == 0 && i < sweep->part_count; i++) {
+		const struct device_idle_gap *gap = gap_of(sweep, &sweep->parts[i]);
+		int64_t time_ns = MIN(gap->end_ns, end_ns) - MAX(gap->start_ns, start_ns);
 
+		if (gap->start_ns >= end_ns)
+			break;
 		if (time_ns > 0)
-			r = charge(sweep, part, blamed(part, top), time_ns);
+			r = charge(sweep, gap, top, time_ns);
 	}
 	return r;
 }
@@ -196,29 +207,23 @@ static int sweep_track(struct sweep *sweep, const struct trace_track *track)
 static size_t collect_parts(struct idle_rows *rows, const struct trace_view *view,
 	const struct device_idle *idle, struct part *parts)
 {
-	const struct model *model = view->trace->recorded;
 	uint32_t next = MODEL_NONE;
 	size_t count = 0;
 
-	array_foreach (&idle->gaps, gap) {
-		const struct device_idle_place *place = &idle->places.items[gap->place];
+	for (uint32_t i = 0; i < idle->gaps.count; i++) {
+		const struct device_idle_gap *gap = &idle->gaps.items[i];
 		uint32_t launch = view->works.items[gap->next].launch;
 
-		if (place->stream != MODEL_NONE)
+		if (idle->places.items[gap->place].stream != MODEL_NONE)
 			continue;
 		rows->gaps += gap->next != next;
 		next = gap->next;
 		parts[count++] = (struct part){
 			.start_ns = gap->start_ns,
-			.end_ns = gap->end_ns,
+			.gap = i,
 			.track = gap->cause > DEVICE_IDLE_BLOCKED
 					 ? -1
-					 : (int64_t)view->trace->events.items[launch].track,
-			.gap = rows->gaps,
-			.device = place->device,
-			.sample = gap->sample,
-			.frame = model ? charge_frame(model, gap->stack) : MODEL_NONE,
-			.cause = gap->cause,
+					 : (int32_t)view->trace->events.items[launch].track,
 		};
 	}
 	return count;
@@ -243,16 +248,17 @@ static int sort_parts(struct part *parts, size_t count)
 }
 
 /* Of one thread; those of none are first, and charged as they are. */
-static int sweep_parts(struct sweep *sweep, struct part *parts, size_t count, int64_t track)
+static int sweep_parts(struct sweep *sweep, const struct part *parts, size_t count, int32_t track)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		int64_t time_ns = parts[i].end_ns - parts[i].start_ns;
+		const struct device_idle_gap *gap = gap_of(sweep, &parts[i]);
+		int64_t time_ns = gap->end_ns - gap->start_ns;
 
 		sweep->rows->time_ns += time_ns;
 		if (track < 0)
-			r = charge(sweep, &parts[i], NULL, time_ns);
+			r = charge(sweep, gap, NULL, time_ns);
 		else
 			sweep->rows->host_ns += time_ns;
 	}
@@ -264,7 +270,7 @@ static int sweep_parts(struct sweep *sweep, struct part *parts, size_t count, in
 	return sweep_track(sweep, &sweep->trace->tracks.items[track]);
 }
 
-static int sweep_all(struct sweep *sweep, struct part *parts, size_t count)
+static int sweep_all(struct sweep *sweep, const struct part *parts, size_t count)
 {
 	uint32_t longest = 0;
 	size_t next;
@@ -287,7 +293,12 @@ static int sweep_all(struct sweep *sweep, struct part *parts, size_t count)
 int idle_rows_add(
 	struct idle_rows *rows, const struct trace_view *view, const struct device_idle *idle)
 {
-	struct sweep sweep = {.rows = rows, .trace = view->trace};
+	struct sweep sweep = {
+		.rows = rows,
+		.trace = view->trace,
+		.idle = idle,
+		.works_before = rows->works,
+	};
 	_cleanup_free_ struct part *parts = calloc(idle->gaps.count + 1, sizeof(*parts));
 	_cleanup_free_ uint32_t *names =
 		calloc(view->trace->strings.entries.count + 1, sizeof(*names));
@@ -298,6 +309,7 @@ int idle_rows_add(
 		return -ENOMEM;
 	sweep.names = names;
 	count = collect_parts(rows, view, idle, parts);
+	rows->works += view->works.count;
 	r = sort_parts(parts, count);
 	return r < 0 ? r : sweep_all(&sweep, parts, count);
 }

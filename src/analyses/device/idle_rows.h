@@ -18,7 +18,7 @@ struct idle_row {
 	int64_t time_ns;
 	uint64_t gaps;     /* that it has a part of */
 	uint64_t samples;  /* that the time rests on, each counted once */
-	uint64_t last_gap; /* number of the one that was seen last */
+	uint64_t last_gap; /* number of the one that was seen last: of the work that ended it */
 };
 
 struct idle_rows {
@@ -26,6 +26,7 @@ struct idle_rows {
 	int64_t time_ns;                /* of all rows */
 	int64_t host_ns;                /* of the host's causes, and of blocking calls */
 	uint64_t gaps;                  /* of all rows together */
+	uint64_t works;                 /* of the views so far */
 	bool by_device;
 	/* Until they are sorted. */
 	struct intern names, keys; /* of rows */

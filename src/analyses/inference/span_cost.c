@@ -141,11 +141,11 @@ static int add_works(const struct span_set *set, const struct model *model, stru
 	r = r ?: find_hits(set, model, &moments, &hits);
 	for (size_t i = 0; r == 0 && i < hits.found.count; i++) {
 		const struct hit *hit = &hits.found.items[i];
+		const struct model_launched work = model_launched(model, hit->moment);
 		struct span_cost *cost = &costs[hit->row];
 
 		cost->works++;
-		r = device_busy_add(&busy, &model->device_works.items[hit->moment], hit->row,
-			&cost->device_busy_ns);
+		r = device_busy_add(&busy, &work, hit->row, &cost->device_busy_ns);
 	}
 	device_busy_done(&busy);
 	array_done(&hits.found);

@@ -164,7 +164,7 @@ static int compare_passes(const void *left, const void *right)
 	return a->forward < b->forward ? -1 : a->forward > b->forward;
 }
 
-/* Arrows named "fwdbwd" lead from an operator to the one of its gradient. */
+/* From an operator to the one of its gradient. */
 static int find_passes(const struct trace *trace, struct passes *passes)
 {
 	struct map_u64 starts = {0};
@@ -172,7 +172,8 @@ static int find_passes(const struct trace *trace, struct passes *passes)
 	uint64_t from;
 	int r = 0;
 
-	if (!intern_find(&trace->strings, "fwdbwd", strlen("fwdbwd"), &name))
+	if (!intern_find(
+		    &trace->strings, TRACE_FLOW_TO_BACKWARD, strlen(TRACE_FLOW_TO_BACKWARD), &name))
 		return 0;
 	array_foreach (&trace->flows, flow) {
 		if (r == 0 && flow->category_name == name && !flow->is_end)

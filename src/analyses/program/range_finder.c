@@ -185,16 +185,16 @@ int range_moments_add_launches(struct range_moments *moments, const struct model
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < model->device_works.count; i++) {
-		const struct model_device_work *work = &model->device_works.items[i];
+	for (size_t i = 0; r == 0 && i < model_launched_count(model); i++) {
+		const struct model_launched work = model_launched(model, i);
 		struct range_moment moment = {
-			.time_ns = work->launch_ns,
-			.process = work->process,
-			.thread = work->thread,
+			.time_ns = work.launch_ns,
+			.process = work.process,
+			.thread = work.thread,
 			.index = (uint32_t)i,
 		};
 
-		if (work->launch_ns)
+		if (work.launch_ns)
 			r = array_append(&moments->items, moment);
 	}
 	return r;

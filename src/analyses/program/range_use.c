@@ -149,17 +149,17 @@ static int compare_launched(const void *left, const void *right)
 
 static int add_launch(struct work *work, const struct launched_in *in)
 {
-	const struct model_device_work *one = &work->model->device_works.items[in->work];
+	const struct model_launched one = model_launched(work->model, in->work);
 	uint32_t row = work->rows[in->range];
 
 	if (!work->spans[in->range].end_ns)
-		work->spans[in->range].start_ns = one->start_ns;
-	work->spans[in->range].end_ns = MAX(work->spans[in->range].end_ns, one->end_ns);
+		work->spans[in->range].start_ns = one.start_ns;
+	work->spans[in->range].end_ns = MAX(work->spans[in->range].end_ns, one.end_ns);
 	if (work->seen[row] == in->work + 1ULL) /* in another range of this name, too */
 		return 0;
 	work->seen[row] = in->work + 1ULL;
 	work->use->rows.items[row].works++;
-	return device_busy_add(&work->busy, one, row, &work->use->rows.items[row].device_busy_ns);
+	return device_busy_add(&work->busy, &one, row, &work->use->rows.items[row].device_busy_ns);
 }
 
 static int find_launches(struct work *work)

@@ -72,7 +72,7 @@ static void add_samples(
 	}
 }
 
-static void add_work(struct step_cost *cost, const struct model_device_work *work)
+static void add_work(struct step_cost *cost, const struct model_launched *work)
 {
 	uint64_t start_ns = MAX(work->start_ns, cost->busy_until_ns);
 
@@ -83,16 +83,17 @@ static void add_work(struct step_cost *cost, const struct model_device_work *wor
 /* Work belongs to the step that launched it, however late it ran. */
 static void add_works(struct step_use *use, const struct model *model)
 {
-	array_foreach (&model->device_works, work) {
-		uint64_t time_ns = work->launch_ns ? work->launch_ns : work->start_ns;
+	for (size_t i = 0; i < model_launched_count(model); i++) {
+		const struct model_launched work = model_launched(model, i);
+		uint64_t time_ns = work.launch_ns ? work.launch_ns : work.start_ns;
 		uint32_t step;
 
 		for (size_t row = 0; row < use->rows.count; row++) {
-			if (use->rows.items[row].process != work->process)
+			if (use->rows.items[row].process != work.process)
 				continue;
 			step = find_step(use, model, row, time_ns);
 			if (step != MODEL_NONE)
-				add_work(&use->costs.items[step], work);
+				add_work(&use->costs.items[step], &work);
 		}
 	}
 }

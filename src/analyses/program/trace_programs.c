@@ -222,24 +222,6 @@ static enum wire_device_kind kind_of(const struct trace_event *event)
 						 : WIRE_DEVICE_COPY;
 }
 
-/* Who launched it; what nobody did in the trace is its stream's own. */
-static int find_launch(struct making *making, const struct trace_view *view,
-	const struct trace_view_work *row, uint32_t first_thread, struct model_device_work *work)
-{
-	const struct trace_event *launch;
-
-	if (row->launch == MODEL_NONE) {
-		work->thread = first_thread + view->trace->events.items[row->row].track;
-		return 0;
-	}
-	launch = &view->trace->events.items[row->launch];
-	work->thread = first_thread + launch->track;
-	work->launch_ns = model_ns(making, view, trace_view_start_ns(view, launch));
-	if (!making->stacks)
-		return 0;
-	return trace_stacks_get(making->stacks, making->stacks->by_row[row->launch], &work->stack);
-}
-
 static int name_device(struct making *making, const struct trace_view *view, uint32_t device)
 {
 	char text[64];
@@ -256,33 +238,69 @@ static int name_device(struct making *making, const struct trace_view *view, uin
 	return 0;
 }
 
-static int add_work(struct making *making, const struct trace_view *view,
-	const struct trace_view_work *row, uint32_t process, uint32_t first_thread)
+/* Who launched it; what nobody did in the trace is its stream's own. */
+static int find_launched(struct making *making, const struct trace_view *view,
+	const struct trace_view_work *row, uint32_t process, uint32_t first_thread,
+	struct model_launched *ret_work)
+{
+	bool is_launched = row->launch != MODEL_NONE;
+	const struct trace_event *by =
+		&view->trace->events.items[is_launched ? row->launch : row->row];
+	uint64_t start_ns = model_ns(making, view, row->start_ns);
+	int r = name_device(making, view, view->streams.items[row->stream].device);
+
+	*ret_work = (struct model_launched){
+		.start_ns = start_ns,
+		.end_ns = MAX(start_ns, model_ns(making, view, row->end_ns)),
+		.launch_ns =
+			is_launched ? model_ns(making, view, trace_view_start_ns(view, by)) : 0,
+		.device = making->device_name,
+		.process = process,
+		.thread = first_thread + by->track,
+	};
+	return r;
+}
+
+static int add_with_stack(struct making *making, const struct trace_view *view,
+	const struct trace_view_work *row, const struct model_launched *launched)
 {
 	const struct trace_event *event = &view->trace->events.items[row->row];
 	const struct trace_work *detail = trace_work(view->trace, event);
+	struct trace_stacks *stacks = making->stacks;
 	struct model_device_work work = {
-		.start_ns = model_ns(making, view, row->start_ns),
-		.end_ns = model_ns(making, view, row->end_ns),
-		.process = process,
+		.start_ns = launched->start_ns,
+		.end_ns = launched->end_ns,
+		.launch_ns = launched->launch_ns,
+		.device = launched->device,
+		.process = launched->process,
+		.thread = launched->thread,
 		.stack = MODEL_NONE,
 		.kind = (uint8_t)kind_of(event),
 		.gpu = MODEL_NONE,
 		.replayed = detail && detail->graph,
 	};
-	int r = find_launch(making, view, row, first_thread, &work);
+	int r = keep(making->model, trace_text(view->trace, event->name), &work.name);
 
+	if (r == 0 && row->launch != MODEL_NONE)
+		r = trace_stacks_get(stacks, stacks->by_row[row->launch], &work.stack);
 	if (r < 0)
 		return r;
 	if (work.stack == MODEL_NONE)
 		work.unattributed = MODEL_NO_STACK;
 	work.launch_stack = work.stack;
-	work.end_ns = MAX(work.start_ns, work.end_ns);
-	r = name_device(making, view, view->streams.items[row->stream].device);
-	work.device = making->device_name;
-	if (r == 0)
-		r = keep(making->model, trace_text(view->trace, event->name), &work.name);
-	return r < 0 ? r : array_append(&making->model->device_works, work);
+	return array_append(&making->model->device_works, work);
+}
+
+static int add_work(struct making *making, const struct trace_view *view,
+	const struct trace_view_work *row, uint32_t process, uint32_t first_thread)
+{
+	struct model_launched launched;
+	int r = find_launched(making, view, row, process, first_thread, &launched);
+
+	if (r < 0)
+		return r;
+	return making->stacks ? add_with_stack(making, view, row, &launched)
+			      : array_append(&making->model->launched_works, launched);
 }
 
 /* Of a work without a launch nothing but its stack's absence is known. */
@@ -294,6 +312,13 @@ static bool is_wanted(const struct making *making, const struct trace_view_work 
 static int compare_works(const void *left, const void *right)
 {
 	const struct model_device_work *a = left, *b = right;
+
+	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
+}
+
+static int compare_launched(const void *left, const void *right)
+{
+	const struct model_launched *a = left, *b = right;
 
 	return a->start_ns < b->start_ns ? -1 : a->start_ns > b->start_ns;
 }
@@ -415,6 +440,7 @@ static int fill(struct making *making)
 	SORT(&model->ranges, compare_ranges);
 	SORT(&model->steps, compare_steps);
 	SORT(&model->device_works, compare_works);
+	SORT(&model->launched_works, compare_launched);
 	SORT(&model->samples, compare_samples);
 	return 0;
 }

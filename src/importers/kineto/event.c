@@ -312,6 +312,11 @@ static int read_flow_id(
 	return 0;
 }
 
+static bool leads_to_backward(const struct trace *trace, const struct trace_flow *flow)
+{
+	return strcmp(trace_text(trace, flow->category_name), TRACE_FLOW_TO_BACKWARD) == 0;
+}
+
 static int add_flow(struct kineto_parser *parser, const struct event_texts *texts, bool is_end)
 {
 	struct trace_flow flow = {.is_end = is_end};
@@ -325,7 +330,9 @@ static int add_flow(struct kineto_parser *parser, const struct event_texts *text
 			parser, &texts->values[MEMBER_CATEGORY], &flow.category_name);
 	if (r >= 0)
 		r = find_track(parser, texts, &flow.track);
-	return r ? r : array_append(&parser->trace->flows, flow);
+	if (r || (!parser->keep_arguments && !leads_to_backward(parser->trace, &flow)))
+		return r;
+	return array_append(&parser->trace->flows, flow);
 }
 
 /* One series of a counter. */
