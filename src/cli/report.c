@@ -7,6 +7,7 @@
 
 #include "cli/load_options.h"
 #include "cli/output.h"
+#include "cli/report_html.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
 #include "load/trace_file.h"
@@ -16,15 +17,14 @@
 #include "report/runs/runs.h"
 #include "report/section.h"
 
-#define BY_RUN    "run" /* of several recordings: no section */
-#define NAMES_MAX 64
+#define BY_RUN "run" /* of several recordings: no section */
 
 static struct {
 	struct query_options asked;
 	struct option_strings baselines;
 	double threshold_percent;
 	bool json, csv, schema;
-	const char *predict;
+	const char *predict, *html;
 } arguments = {
 	.asked = QUERY_OPTIONS_DEFAULT,
 	.threshold_percent = NAN,
@@ -39,9 +39,9 @@ static enum report_form wanted_form(void)
 
 /* ---- --by ---- */
 
-static size_t names_of_sections(struct report_name names[NAMES_MAX])
+static size_t names_of_sections(struct report_name names[REPORT_NAMES_MAX])
 {
-	size_t count = report_section_names(names, NAMES_MAX - 1);
+	size_t count = report_section_names(names, REPORT_NAMES_MAX - 1);
 
 	names[count++] = (struct report_name){BY_RUN, "several captures of inference side by side"};
 	return count;
@@ -49,8 +49,8 @@ static size_t names_of_sections(struct report_name names[NAMES_MAX])
 
 static const char *const *list_names(void)
 {
-	static const char *words[NAMES_MAX + 1];
-	struct report_name names[NAMES_MAX];
+	static const char *words[REPORT_NAMES_MAX + 1];
+	struct report_name names[REPORT_NAMES_MAX];
 	size_t count = names_of_sections(names);
 
 	for (size_t i = 0; i < count; i++)
@@ -60,7 +60,7 @@ static const char *const *list_names(void)
 
 static void describe_names(struct strbuf *out)
 {
-	struct report_name names[NAMES_MAX];
+	struct report_name names[REPORT_NAMES_MAX];
 	size_t count = names_of_sections(names);
 
 	for (size_t i = 0; i < count; i++)
@@ -157,6 +157,8 @@ static int print_report(int count, char **positional)
 	int r = query_open(
 		&query, (const char *const *)positional, (size_t)count, &arguments.asked, &err);
 
+	if (r == 0 && arguments.html)
+		return report_html(&query, &arguments.asked, arguments.html);
 	if (r == 0)
 		r = query_report(&query, &arguments.asked, wanted_form(), &terminal, &out, &err);
 	if (r < 0)
@@ -195,6 +197,11 @@ static int check_form(int count, struct errmsg *err)
 	if (!count)
 		return errmsg_set(err, -EINVAL,
 			"sonde report needs a capture or a trace: sonde report CAPTURE");
+	if (arguments.html && (arguments.csv || arguments.json || arguments.asked.by ||
+				      arguments.baselines.count))
+		return errmsg_set(err, -EINVAL,
+			"--html writes the whole report as a page: leave out --json, --csv, --by "
+			"and --regress");
 	if (!arguments.csv)
 		return 0;
 	if (arguments.json)
@@ -255,6 +262,12 @@ static const struct option report_options[] = {
 		.help = "With --by or --regress: print the rows of that table as comma-separated "
 			"values (RFC 4180) instead.",
 		.value = &arguments.csv},
+	{.long_name = "html",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Write the report and its flame graphs as a page: one file that a browser "
+			"opens without a server. - is standard output.",
+		.value = (void *)&arguments.html},
 	{.long_name = "schema",
 		.type = OPTION_FLAG,
 		.help = "Print the JSON Schema of what --json prints, with --by run or --regress "
@@ -391,6 +404,8 @@ const struct command report_command = {
 		"processes, for programs.\n"
 		"sonde report --by idle trace.json.gz\n    Why the GPU of a PyTorch trace was "
 		"idle, stream by stream.\n"
+		"sonde report --html run.html sonde.pftrace\n    The report and its flame graphs as "
+		"a page, in one file.\n"
 		"sonde report --by line --csv sonde.pftrace\n    Every line with its costs, for a "
 		"spreadsheet.",
 	.options = report_options,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyses/cpu/call_tree.h"
+#include "base/escape.h"
 #include "query/answer.h"
 #include "query/weigh.h"
 
@@ -113,6 +114,16 @@ static const char *kind_name(enum call_tree_kind kind)
 	return kind < ARRAY_SIZE(names) && names[kind] ? names[kind] : "native";
 }
 
+/* Control characters become escapes, as in a terminal. */
+static void write_name(struct json_writer *json, const char *name)
+{
+	_cleanup_strbuf_ struct strbuf plain = {0};
+
+	escape_plain(&plain, name);
+	json_string(json, strbuf_cstr(&plain));
+	strbuf_inherit_status(json->out, &plain);
+}
+
 enum label_column { LABEL_NAME, LABEL_MODULE, LABEL_KIND };
 
 static void write_labels(struct writing *writing, const char *key, enum label_column column)
@@ -131,9 +142,9 @@ static void write_labels(struct writing *writing, const char *key, enum label_co
 			writing->labels[tree->nodes.items[i].label] != next)
 			continue;
 		next++;
-		json_string(json, column == LABEL_NAME     ? label->name
-				  : column == LABEL_MODULE ? label->module
-							   : kind_name(label->kind));
+		write_name(json, column == LABEL_NAME     ? label->name
+				 : column == LABEL_MODULE ? label->module
+							  : kind_name(label->kind));
 	}
 	json_end_array(json);
 }

@@ -31,11 +31,17 @@ size_t report_rows_wanted(struct result *result, const struct report_input *inpu
 	return fill(result, count, input->limit ? input->limit : count);
 }
 
+size_t report_rows_of_page(const struct report_input *input, size_t shown)
+{
+	return input->is_page && !input->limit ? MAX(shown, REPORT_PAGE_ROWS) : shown;
+}
+
 size_t report_rows_filled(
 	struct result *result, const struct report_input *input, size_t count, size_t shown)
 {
-	return input->is_json ? report_rows_wanted(result, input, count)
-			      : fill(result, count, shown);
+	if (input->is_json)
+		return report_rows_wanted(result, input, count);
+	return fill(result, count, report_rows_of_page(input, shown));
 }
 
 size_t report_rows_shown(const struct report_input *input, size_t alone, size_t otherwise)
@@ -220,9 +226,9 @@ static int document_print(
 	return r < 0 ? r : strbuf_status(out);
 }
 
-static void write_head(struct json_writer *json)
+static void write_head(struct json_writer *json, const char *format)
 {
-	json_member_text(json, "format", "sonde-report");
+	json_member_text(json, "format", format);
 	json_member_u64(json, "version", REPORT_VERSION);
 	json_member_text(json, "sonde_version", SONDE_VERSION);
 }
@@ -245,7 +251,7 @@ static int document_json(const struct report_document *document, struct strbuf *
 	if (r < 0)
 		return r;
 	json_begin_object(&json);
-	write_head(&json);
+	write_head(&json, "sonde-report");
 	array_foreach (&parts.items, part) {
 		r = report_render_member(&part->result, &json);
 		if (r < 0)
@@ -254,6 +260,63 @@ static int document_json(const struct report_document *document, struct strbuf *
 	write_advice(&parts, &json);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');
+	return strbuf_status(out);
+}
+
+/* What the section is called: what --by takes, what it is about, and what may be asked for. */
+static void write_section_head(const struct part *part, struct json_writer *json)
+{
+	const struct report_section *section = part->section;
+
+	json_member_text(json, "key", section->value.key);
+	json_member_text(json, "by", section->by);
+	json_member_text(json, "title", section->value.title);
+	json_member_text(json, "summary", section->summary);
+}
+
+/* All that --by takes for what was loaded. */
+static void write_names(const struct report_document *document, struct json_writer *json)
+{
+	struct report_name names[REPORT_NAMES_MAX];
+	size_t count = report_section_names(names, ARRAY_SIZE(names));
+	unsigned kinds = kinds_of(&document->input);
+
+	json_key(json, "names");
+	json_begin_array(json);
+	for (size_t i = 0; i < count; i++) {
+		if (!report_section_find(names[i].by, kinds))
+			continue;
+		json_begin_object(json);
+		json_member_text(json, "by", names[i].by);
+		json_member_text(json, "summary", names[i].summary);
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static int document_page(const struct report_document *document, struct strbuf *out)
+{
+	_cleanup_(parts_done) struct parts parts = {0};
+	struct json_writer json = {.out = out};
+	int r = make_all(document, &parts);
+
+	if (r < 0)
+		return r;
+	json_begin_object(&json);
+	write_head(&json, "sonde-page");
+	json_key(&json, "sections");
+	json_begin_array(&json);
+	array_foreach (&parts.items, part) {
+		json_begin_object(&json);
+		write_section_head(part, &json);
+		r = report_render_page(&part->result, &json);
+		if (r < 0)
+			return r;
+		json_end_object(&json);
+	}
+	json_end_array(&json);
+	write_names(document, &json);
+	json_end_object(&json);
 	return strbuf_status(out);
 }
 
@@ -283,6 +346,7 @@ int report_document_write(const struct report_document *document, enum report_fo
 {
 	int r = form == REPORT_FORM_CSV    ? document_csv(document, out)
 		: form == REPORT_FORM_JSON ? document_json(document, out)
+		: form == REPORT_FORM_PAGE ? document_page(document, out)
 					   : document_print(document, terminal, out);
 
 	if (r == -ENOMSG)

@@ -16,6 +16,7 @@ enum report_form {
 	REPORT_FORM_TERMINAL,
 	REPORT_FORM_JSON,
 	REPORT_FORM_CSV,
+	REPORT_FORM_PAGE, /* of a whole report: JSON of blocks and tables, for the page */
 };
 
 /* A document by itself: its blocks, its value as JSON and a newline, or its rows. */
@@ -26,6 +27,9 @@ int report_render(const struct result *result, enum report_form form,
 int report_render_json(const struct result *result, struct json_writer *json);
 /* The section as a member of the object that is open; without a key its members are. */
 int report_render_member(const struct result *result, struct json_writer *json);
+/* For the page: members of the object that is open, which are the section's blocks, the tables that
+ * they show and what would help. */
+int report_render_page(const struct result *result, struct json_writer *json);
 /* What would help, as objects of an array that the caller begins and ends. */
 void report_render_advice_json(const struct result *result, struct json_writer *json);
 

@@ -8,9 +8,8 @@
 #include "model/format.h"
 #include "model/shorten.h"
 #include "report/render.h"
+#include "report/shown.h"
 #include "report/table.h"
-
-#define MAX_COLUMNS 16
 
 /* ---- values ---- */
 
@@ -101,87 +100,6 @@ static void add_known(struct strbuf *out, const struct result *result,
 
 /* ---- tables ---- */
 
-static bool is_same(
-	const struct result *result, const struct result_value *a, const struct result_value *b)
-{
-	if (a->state != b->state)
-		return false;
-	switch (a->state) {
-	case REPORT_UNKNOWN:
-		return true;
-	case REPORT_STRING:
-		return strcmp(result_string(result, a->text), result_string(result, b->text)) == 0;
-	case REPORT_DOUBLE:
-		return a->number == b->number;
-	case REPORT_BOOL:
-		return a->flag == b->flag;
-	default:
-		return a->u64 == b->u64;
-	}
-}
-
-static bool is_empty(const struct result_value *value)
-{
-	switch (value->state) {
-	case REPORT_UNKNOWN:
-		return true;
-	case REPORT_STRING:
-		return false;
-	case REPORT_BOOL:
-		return !value->flag;
-	case REPORT_DOUBLE:
-		return value->number == 0;
-	default:
-		return !value->u64;
-	}
-}
-
-static bool is_hidden(const struct result *result, const struct result_table *rows, size_t column)
-{
-	const struct report_shape *shape = rows->column->shape;
-	const struct result_value *first = &rows->values.items[column];
-	bool same = true, empty = true, unknown = true;
-
-	for (size_t i = column; i < rows->values.count; i += shape->count) {
-		same &= is_same(result, first, &rows->values.items[i]);
-		empty &= is_empty(&rows->values.items[i]);
-		unknown &= rows->values.items[i].state == REPORT_UNKNOWN;
-	}
-	switch (shape->columns[column].hide) {
-	case REPORT_HIDE_SAME:
-		return same;
-	case REPORT_HIDE_EMPTY:
-		return empty;
-	case REPORT_HIDE_UNKNOWN:
-		return unknown;
-	default:
-		return false;
-	}
-}
-
-/* The columns that a table has, as places in its shape. */
-struct shown_columns {
-	size_t items[MAX_COLUMNS], count;
-};
-
-static struct shown_columns shown_columns(
-	const struct result *result, const struct result_table *rows, unsigned view)
-{
-	const struct report_shape *shape = rows->column->shape;
-	struct shown_columns shown = {.count = 0};
-
-	for (size_t i = 0; i < shape->count; i++) {
-		const struct report_column *column = &shape->columns[i];
-		unsigned views = column->views ? column->views : 1;
-
-		if (!column->title || !(views & (1U << view)) || is_hidden(result, rows, i))
-			continue;
-		assert(shown.count < MAX_COLUMNS);
-		shown.items[shown.count++] = i;
-	}
-	return shown;
-}
-
 static struct table_column layout_of(const struct report_column *column)
 {
 	bool is_text = column->kind == REPORT_TEXT;
@@ -232,7 +150,7 @@ static int add_table(const struct result *result, const struct result_block *blo
 	size_t count = result_rows(rows);
 	size_t shown = block->show.limit ? MIN(block->show.limit, count) : count;
 	const struct shown_columns places = shown_columns(result, rows, block->show.view);
-	struct table_column columns[MAX_COLUMNS];
+	struct table_column columns[REPORT_SHOWN_MAX];
 	_cleanup_table_ struct table table = {
 		.columns = columns, .column_count = places.count, .indent = block->show.indent};
 	int r;

@@ -54,6 +54,7 @@ struct report_input {
 	size_t limit;                     /* --limit; 0: not given, which see below */
 	bool is_alone;                    /* --by names this section */
 	bool is_json;                     /* all rows, unless there is a limit */
+	bool is_page;                     /* what a terminal gets, and more rows than it shows */
 };
 
 /* Is it another tool's trace? See model_is_foreign(). */
@@ -71,6 +72,8 @@ size_t report_rows_filled(
 	struct result *result, const struct report_input *input, size_t count, size_t shown);
 size_t report_rows_of_rank(struct result *result, const struct report_input *input, size_t count,
 	size_t alone, size_t otherwise);
+/* How many to fill in where a terminal shows so many: the page has more. */
+size_t report_rows_of_page(const struct report_input *input, size_t shown);
 /* How many rows the terminal shows: --limit, else one of these. */
 size_t report_rows_shown(const struct report_input *input, size_t alone, size_t otherwise);
 
@@ -118,6 +121,9 @@ extern const struct report_section *const report_sections[];
 const struct report_section *report_section_find(const char *by, unsigned kinds);
 /* What all that --by names, for these kinds, can be made of (bits). */
 unsigned report_sections_need(const char *by, unsigned kinds);
+
+#define REPORT_NAMES_MAX 64
+#define REPORT_PAGE_ROWS ((size_t)2000) /* of a table of the page, unless there is a limit */
 
 /* All that --by takes, in the report's order, each once. Returns how many; at most `size`. */
 size_t report_section_names(struct report_name *names, size_t size);

@@ -107,6 +107,7 @@ static void show(struct result *result, const struct report_view *view,
 	report_weight_heading(result, view, titles[breakdown->by].heading);
 	result_show(result, table,
 		&(struct result_show){
+			.limit = shown,
 			.left_out = merged,
 			.rest_share = (double)samples / (double)breakdown->samples,
 			.noun = titles[breakdown->by].noun,
@@ -166,8 +167,10 @@ static int add_rest(struct result *result, const struct report_input *input,
 static size_t filled_rows(
 	const struct report_input *input, const struct breakdown *breakdown, size_t shown)
 {
-	if (!input->is_json) /* stacks have their own table */
-		return breakdown->by == BREAKDOWN_STACK ? 0 : shown;
+	if (!input->is_json && breakdown->by == BREAKDOWN_STACK)
+		return 0; /* stacks have their own table */
+	if (!input->is_json)
+		return MIN(report_rows_of_page(input, shown), breakdown->rows.count);
 	if (breakdown->by == BREAKDOWN_STACK && !input->limit)
 		return MIN((size_t)STACKS_LIMIT, breakdown->rows.count);
 	return input->limit ? MIN(input->limit, breakdown->rows.count) : breakdown->rows.count;

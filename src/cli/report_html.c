@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report_html.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "model/trace_capture.h"
+#include "page/page.h"
+#include "query/child.h"
+
+#define ANSWER_MAX ((size_t)256 << 20)
+
+struct question {
+	struct query *query;
+	struct query_options options;
+};
+
+static int ask_report(void *context, struct strbuf *out, struct errmsg *err)
+{
+	struct question *question = context;
+
+	return query_report(question->query, &question->options, REPORT_FORM_PAGE, NULL, out, err);
+}
+
+static int ask_tree(void *context, struct strbuf *out, struct errmsg *err)
+{
+	struct question *question = context;
+
+	return query_call_tree(question->query, &question->options, out, err);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* A call tree by each weight that the files have. */
+static int add_trees(struct question *question, struct json_writer *json, struct errmsg *err)
+{
+	bool is_foreign = model_is_foreign(question->query->model);
+	bool is_first = true;
+
+	strbuf_add(json->out, "{");
+	for (const char *const *weight = weight_choices; *weight; weight++) {
+		_cleanup_strbuf_ struct strbuf tree = {0};
+		int r;
+
+		if (is_foreign && strcmp(*weight, "cpu") == 0)
+			continue;
+		question->options.shown.weight = *weight;
+		r = query_in_child(ask_tree, question, ANSWER_MAX, &tree, err);
+		if (r == -ENODATA || r == -EINVAL)
+			continue;
+		if (r < 0)
+			return r;
+		strbuf_addf(json->out, "%s\"%s\":", is_first ? "" : ",", *weight);
+		strbuf_add_bytes(json->out, tree.data, tree.length);
+		is_first = false;
+	}
+	strbuf_add(json->out, "}");
+	return 0;
+}
+
+static int make(struct question *question, struct strbuf *data, struct errmsg *err)
+{
+	struct json_writer json = {.out = data};
+	int r;
+
+	strbuf_add(data, "{\"name\":");
+	json_string(&json, base_name(question->query->paths[0]));
+	strbuf_add(data, ",\"report\":");
+	r = query_in_child(ask_report, question, ANSWER_MAX, data, err);
+	if (r < 0)
+		return r;
+	strbuf_add(data, ",\"trees\":");
+	r = add_trees(question, &json, err);
+	strbuf_add(data, "}");
+	return r;
+}
+
+int report_html(struct query *query, const struct query_options *options, const char *output)
+{
+	struct question question = {.query = query, .options = *options};
+	_cleanup_strbuf_ struct strbuf data = {0};
+	_cleanup_strbuf_ struct strbuf page = {0};
+	struct errmsg err;
+	int r = page_check(&err);
+
+	if (r == 0)
+		r = make(&question, &data, &err);
+	if (r == 0)
+		r = page_write_file(&page, strbuf_cstr(&data), data.length, &err);
+	if (r == 0)
+		r = output_write(output, page.data, page.length, &err);
+	return r < 0 ? fail(&err) : EXIT_OK;
+}

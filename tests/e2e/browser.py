@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Chromium for tests of the page, driven by Playwright: fixtures `browser` and `open_page`."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+# As root without its sandbox, and without calls home.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class Watched:
+    """A page of the browser; what went wrong on it and what it asked the network for is remembered."""
+
+    def __init__(self, page):
+        self.page = page
+        self.faults = []
+        self.requests = []
+        page.on("console", lambda message: self.faults.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("dialog", lambda dialog: (self.faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, address):
+        self.page.goto(address)
+        self.page.wait_for_selector("header nav a")
+        return self.page
+
+    def violations(self):
+        """Serious and critical ones that axe finds, each in a line."""
+        self.page.evaluate(AXE.read_text())
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        return [
+            f"{violation['id']}: {violation['help']}: {node['html'][:200]}"
+            for violation in found
+            if violation["impact"] in ("serious", "critical")
+            for node in violation["nodes"]
+        ]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="PyPI gave no playwright: see tools/venv tests")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert program, "no Chromium: tools/deps test installs it"
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """open_page(address, scheme="light", ...) returns a Watched; all are closed with the test."""
+    contexts = []
+
+    def open_it(address, scheme="light", width=1280, height=900):
+        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height}, accept_downloads=True)
+        contexts.append(context)
+        watched = Watched(context.new_page())
+        watched.open(address)
+        return watched
+
+    yield open_it
+    for context in contexts:
+        context.close()

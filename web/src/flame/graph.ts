@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call tree with what drawing, searching and sandwiching need. No DOM here: tests run it alone.
+import type { CallTree } from "../report";
+
+export interface Graph {
+  tree: CallTree;
+  isDiff: boolean;
+  weight: number[]; // of each node: its total; of a diff the mean of both sides' shares
+  children: number[][]; // of each node, largest first
+  depth: number[];
+  start: number[]; // of each node, in weight from the left
+  maxDepth: number;
+}
+
+export interface Cost {
+  label: number;
+  self: number[]; // of each side
+  total: number[]; // a function that calls itself counts once
+}
+
+const sumOf = (values: number[]) => values.reduce((sum, value) => sum + value, 0);
+
+function weightsOf(tree: CallTree): number[] {
+  if (tree.total.length === 1) return tree.total[0]!;
+  return tree.parent.map((_, node) => sumOf(tree.total.map((side) => (side[0] ? side[node]! / side[0] : 0))) / tree.total.length);
+}
+
+export function graphOf(tree: CallTree): Graph {
+  const { parent, label } = tree;
+  const weight = weightsOf(tree);
+  const children: number[][] = parent.map(() => []);
+  const depth = parent.map(() => 0);
+  const start = parent.map(() => 0);
+  for (let node = 1; node < parent.length; node++) children[parent[node]!]!.push(node);
+  const name = (node: number) => tree.names[label[node]!]!;
+  for (const list of children) list.sort((a, b) => weight[b]! - weight[a]! || (name(a) < name(b) ? -1 : 1));
+  for (let node = 0; node < parent.length; node++) {
+    let next = start[node]!;
+    for (const child of children[node]!) {
+      depth[child] = depth[node]! + 1;
+      start[child] = next;
+      next += weight[child]!;
+    }
+  }
+  return { tree, isDiff: tree.total.length > 1, weight, children, depth, start, maxDepth: depth.reduce((a, b) => Math.max(a, b), 0) };
+}
+
+// A node's part of a side, 0 to 1.
+export function shareOf(tree: CallTree, node: number, side = 0): number {
+  const all = tree.total[side]![0]!;
+  return all ? tree.total[side]![node]! / all : 0;
+}
+
+// From the root down to the node, both included.
+export function pathTo(tree: CallTree, node: number): number[] {
+  const path = [node];
+  while (node > 0) {
+    node = tree.parent[node]!;
+    path.unshift(node);
+  }
+  return path;
+}
+
+// By function, most of their own first.
+export function costs(graph: Graph): Cost[] {
+  const { label, self, total } = graph.tree;
+  const found = new Map<number, Cost>();
+  const open = new Map<number, number>();
+  const visit = (root: number) => {
+    const stack: [number, boolean][] = [[root, false]];
+    while (stack.length) {
+      const [node, isLeft] = stack.pop()!;
+      const key = label[node]!;
+      const depth = open.get(key) ?? 0;
+      if (isLeft) {
+        open.set(key, depth - 1);
+        continue;
+      }
+      const cost = found.get(key) ?? { label: key, self: self.map(() => 0), total: total.map(() => 0) };
+      self.forEach((side, at) => { cost.self[at]! += side[node]!; });
+      if (!depth) total.forEach((side, at) => { cost.total[at]! += side[node]!; });
+      found.set(key, cost);
+      open.set(key, depth + 1);
+      stack.push([node, true]);
+      for (const child of graph.children[node]!) stack.push([child, false]);
+    }
+  };
+  for (const child of graph.children[0] ?? []) visit(child);
+  return [...found.values()].sort((a, b) => sumOf(b.self) - sumOf(a.self) || sumOf(b.total) - sumOf(a.total));
+}
+
+// The outermost nodes of a label.
+function occurrences(graph: Graph, wanted: number): number[] {
+  const found: number[] = [];
+  const stack = [0];
+  while (stack.length) {
+    const node = stack.pop()!;
+    if (node && graph.tree.label[node] === wanted) found.push(node);
+    else stack.push(...graph.children[node]!);
+  }
+  return found;
+}
+
+// A tree that is made of another's nodes.
+class Merged {
+  private parent = [-1];
+  private label: number[];
+  private self: number[][];
+  private total: number[][];
+  private known = new Map<string, number>();
+
+  constructor(private of: CallTree, root: number) {
+    this.label = [root];
+    this.self = of.self.map(() => [0]);
+    this.total = of.total.map(() => [0]);
+  }
+
+  child(parent: number, label: number): number {
+    const key = `${parent}/${label}`;
+    let node = this.known.get(key);
+    if (node === undefined) {
+      node = this.parent.length;
+      this.known.set(key, node);
+      this.parent.push(parent);
+      this.label.push(label);
+      for (const side of [...this.self, ...this.total]) side.push(0);
+    }
+    return node;
+  }
+
+  addTotal(into: number, node: number): void {
+    this.total.forEach((side, at) => { side[into]! += this.of.total[at]![node]!; });
+  }
+
+  addSelf(into: number, from: number[][], node: number): void {
+    this.self.forEach((side, at) => { side[into]! += from[at]![node]!; });
+  }
+
+  tree(): CallTree {
+    const { parent, label, self, total } = this;
+    return { ...this.of, parent, label, self, total, totals: total.map((side) => side[0]!), pruned: { nodes: 0, total: 0 } };
+  }
+}
+
+// What a function calls, over all its places: it is the root.
+export function callees(graph: Graph, wanted: number): CallTree {
+  const merged = new Merged(graph.tree, wanted);
+  for (const place of occurrences(graph, wanted)) {
+    const stack: [number, number][] = [[place, 0]];
+    while (stack.length) {
+      const [node, into] = stack.pop()!;
+      merged.addTotal(into, node);
+      merged.addSelf(into, graph.tree.self, node);
+      for (const child of graph.children[node]!) stack.push([child, merged.child(into, graph.tree.label[child]!)]);
+    }
+  }
+  return merged.tree();
+}
+
+// What calls a function, over all its places: it is the root, its callers are below.
+export function callers(graph: Graph, wanted: number): CallTree {
+  const { label, parent, total } = graph.tree;
+  const merged = new Merged(graph.tree, wanted);
+  for (const place of occurrences(graph, wanted)) {
+    let into = 0;
+    merged.addTotal(0, place);
+    for (let node = parent[place]!; node > 0; node = parent[node]!) {
+      into = merged.child(into, label[node]!);
+      merged.addTotal(into, place);
+    }
+    merged.addSelf(into, total, place);
+  }
+  return merged.tree();
+}
+
+// What a search finds: its labels, and their part of all, where what is inside another counts once.
+export function search(graph: Graph, text: string): { labels: Set<number>; share: number } {
+  const wanted = text.toLowerCase();
+  const { names, modules } = graph.tree;
+  const labels = new Set<number>();
+  names.forEach((value, label) => {
+    if (value.toLowerCase().includes(wanted) || modules[label]!.toLowerCase().includes(wanted)) labels.add(label);
+  });
+  let found = 0;
+  const stack = [...(graph.children[0] ?? [])];
+  while (stack.length) {
+    const node = stack.pop()!;
+    if (labels.has(graph.tree.label[node]!)) found += graph.weight[node]!;
+    else stack.push(...graph.children[node]!);
+  }
+  const all = graph.weight[0]!;
+  return { labels, share: all ? found / all : 0 };
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+import { defineConfig } from "vite";
+
+// File names without hashes: the server gives each an ETag, and web/build.py writes one file of all.
+export default defineConfig({
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  build: {
+    target: "es2022",
+    cssCodeSplit: false,
+    modulePreload: false,
+    rollupOptions: {
+      output: {
+        codeSplitting: false,
+        entryFileNames: "assets/page.js",
+        assetFileNames: "assets/page[extname]",
+      },
+    },
+  },
+});
