@@ -26,6 +26,7 @@ import python_stacks
 import reading
 import slowdown
 import stacks
+import timeline
 import token_times
 import traces
 import unwinding
@@ -34,7 +35,7 @@ import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
-MODULES += (models, energy, token_times, traces, peers)
+MODULES += (models, energy, token_times, traces, timeline, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
