@@ -201,21 +201,33 @@ static bool may_trust(const char *path)
 	return geteuid() != 0 || root_may_trust(path);
 }
 
-char *cache_directory(const char *subdirectory)
+static char *user_directory(const char *variable, const char *below_home, const char *subdirectory)
 {
-	const char *cache_home = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *place = getenv(variable), *home = getenv("HOME");
 	_cleanup_strbuf_ struct strbuf path = {0};
 
-	if (cache_home && cache_home[0] == '/')
-		strbuf_addf(&path, "%s/sonde/%s", cache_home, subdirectory);
+	if (place && place[0] == '/')
+		strbuf_addf(&path, "%s/sonde", place);
 	else if (home && home[0] == '/')
-		strbuf_addf(&path, "%s/.cache/sonde/%s", home, subdirectory);
+		strbuf_addf(&path, "%s/%s/sonde", home, below_home);
 	else
 		return NULL;
+	if (*subdirectory)
+		strbuf_addf(&path, "/%s", subdirectory);
 	if (strbuf_status(&path) < 0 || !may_trust(path.data) ||
 		make_directories(path.data, 0700) < 0 || !may_trust(path.data))
 		return NULL;
 	return TAKE_PTR(path.data);
+}
+
+char *cache_directory(const char *subdirectory)
+{
+	return user_directory("XDG_CACHE_HOME", ".cache", subdirectory);
+}
+
+char *state_directory(void)
+{
+	return user_directory("XDG_STATE_HOME", ".local/state", "");
 }
 
 uint64_t monotonic_now_ns(void)

@@ -49,6 +49,8 @@ int read_regular_file(const char *path, struct strbuf *ret_text, struct errmsg *
  * has none in a folder that another user can change.
  */
 char *cache_directory(const char *subdirectory);
+/* The same of $XDG_STATE_HOME/sonde, or ~/.local/state/sonde: what is to be kept. */
+char *state_directory(void);
 
 /* CLOCK_MONOTONIC, the one clock of every record. */
 uint64_t monotonic_now_ns(void);

@@ -72,6 +72,7 @@ struct command {
 	 * has then neither options nor `run`.
 	 */
 	const struct command *const *subcommands;
+	const struct command *otherwise; /* of them: that is meant without a word; NULL: none */
 	/* `arguments` has `count` positional arguments, NULL-ended. Returns the exit status. */
 	int (*run)(int count, char **arguments);
 };

@@ -17,6 +17,7 @@ const struct command *const commands[] = {
 	&export_command,
 	&diff_command,
 	&import_command,
+	&runs_command,
 	&chakra_command,
 	&ctl_command,
 	&doctor_command,
@@ -62,12 +63,14 @@ static int run_subcommand(const struct command *command, char **words)
 
 	if (meant)
 		return run_command(meant, words + 1);
+	if (words[0] && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0))
+		return help_print_command(command);
+	if (command->otherwise && (!words[0] || words[0][0] == '-'))
+		return run_command(command->otherwise, words);
 	if (!words[0]) {
 		help_print_command(command);
 		return EXIT_USAGE;
 	}
-	if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)
-		return help_print_command(command);
 	subcommand_unknown(command, words[0], &err);
 	return fail_usage(&err);
 }

@@ -133,9 +133,10 @@ static bool is_wanted(
 {
 	if (section->is_head || document->by)
 		return section->is_head || is_asked;
-	return !section->is_extra &&
-	       !(report_is_foreign(&document->input) ? section->is_extra_of_foreign
-						     : section->is_extra_of_recordings);
+	return document->is_complete ||
+	       (!section->is_extra &&
+		       !(report_is_foreign(&document->input) ? section->is_extra_of_foreign
+							     : section->is_extra_of_recordings));
 }
 
 /* A section of the document. */
@@ -356,6 +357,20 @@ int report_document_write(const struct report_document *document, enum report_fo
 			document->by);
 	if (r < 0 && r != -ENODATA)
 		return errmsg_set(err, r, "memory ran out while writing the report");
+	return r;
+}
+
+int report_document_visit(const struct report_document *document, report_take_function *take,
+	void *context, struct errmsg *err)
+{
+	_cleanup_(parts_done) struct parts parts = {0};
+	int r = make_all(document, &parts);
+
+	if (r < 0)
+		return r == -ENODATA ? r
+				     : errmsg_set(err, r, "memory ran out while making the report");
+	for (size_t i = 0; r == 0 && i < parts.items.count; i++)
+		r = take(context, parts.items.items[i].section, &parts.items.items[i].result);
 	return r;
 }
 

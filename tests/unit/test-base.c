@@ -24,6 +24,7 @@
 #include "base/id_map.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/sha256.h"
 #include "base/strbuf.h"
 
 /* ---- lists of processors ---- */
@@ -171,6 +172,41 @@ static void test_map(void **state)
 	assert_false(map_u64_get(&map, UINT64_MAX, NULL));
 	map_u64_done(&map);
 	map_u64_clear(&map);
+}
+
+/* The examples of FIPS 180-4, and a million letters in pieces. */
+static void test_sha256(void **state _unused_)
+{
+	static const struct {
+		const char *text, *digest;
+	} cases[] = {
+		{"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+		{"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+		{"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+			"248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+		{NULL, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned char digest[SHA256_BYTES], letters[77];
+		char text[2 * SHA256_BYTES + 1];
+		struct sha256 hash;
+
+		sha256_init(&hash);
+		memset(letters, 'a', sizeof(letters));
+		if (cases[i].text)
+			sha256_add(&hash, cases[i].text, strlen(cases[i].text));
+		for (size_t left = cases[i].text ? 0 : 1000000; left;) {
+			size_t part = MIN(left, sizeof(letters));
+
+			sha256_add(&hash, letters, part);
+			left -= part;
+		}
+		sha256_finish(&hash, digest);
+		for (size_t b = 0; b < SHA256_BYTES; b++)
+			snprintf(text + 2 * b, 3, "%02x", digest[b]);
+		assert_string_equal(text, cases[i].digest);
+	}
 }
 
 static void test_map_reserve(void **state _unused_)
@@ -678,6 +714,7 @@ int main(void)
 		cmocka_unit_test(test_strbuf_remembers_failure),
 		cmocka_unit_test(test_array),
 		cmocka_unit_test(test_array_refuses_overflow),
+		cmocka_unit_test(test_sha256),
 		cmocka_unit_test(test_map_reserve),
 		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_map_of_many),
