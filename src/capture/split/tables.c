@@ -132,14 +132,34 @@ static int split_frame(const struct split_tables *tables, struct split_ids *ids,
 	return r;
 }
 
+int split_frames(const struct split_tables *tables, struct split_ids *ids,
+	struct capture_writer *writer, const capture_id *frames,
+	const struct split_callstack *found, capture_id *ret_id)
+{
+	ARRAY_OF(capture_id) own = {0};
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < found->count; i++) {
+		capture_id frame = 0;
+
+		r = split_frame(tables, ids, writer, frames[i], &frame);
+		if (r == 0)
+			r = array_append(&own, frame);
+	}
+	if (r == 0)
+		r = capture_writer_callstack(
+			writer, own.items, own.count, found->stop, found->python, ret_id);
+	array_done(&own);
+	return r;
+}
+
 int split_callstack(const struct split_tables *tables, struct split_ids *ids,
 	struct capture_writer *writer, capture_id callstack, bool is_sampled, capture_id *ret_id)
 {
 	uint64_t key = (uint64_t)callstack << 1 | is_sampled;
-	ARRAY_OF(capture_id) frames = {0};
 	const struct split_callstack *found;
 	uint64_t known;
-	int r = 0;
+	int r;
 
 	*ret_id = 0;
 	if (!callstack)
@@ -149,21 +169,9 @@ int split_callstack(const struct split_tables *tables, struct split_ids *ids,
 		return 0;
 	}
 	found = &tables->callstacks.items[callstack - 1];
-	for (uint32_t i = 0; r == 0 && i < found->count; i++) {
-		capture_id frame = 0;
-
-		r = split_frame(tables, ids, writer,
-			tables->callstack_frames.items[found->first + i], &frame);
-		if (r == 0)
-			r = array_append(&frames, frame);
-	}
-	if (r == 0)
-		r = capture_writer_callstack(
-			writer, frames.items, frames.count, found->stop, found->python, ret_id);
-	array_done(&frames);
-	if (r == 0)
-		r = map_u64_set(&ids->callstacks, key, *ret_id);
-	return r;
+	r = split_frames(
+		tables, ids, writer, tables->callstack_frames.items + found->first, found, ret_id);
+	return r < 0 ? r : map_u64_set(&ids->callstacks, key, *ret_id);
 }
 
 bool split_has_site(

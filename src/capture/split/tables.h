@@ -46,6 +46,10 @@ void split_tables_done(struct split_tables *tables);
  */
 int split_callstack(const struct split_tables *tables, struct split_ids *ids,
 	struct capture_writer *writer, capture_id callstack, bool is_sampled, capture_id *ret_id);
+/* The same for a stack that is not in the tables, but its frames are; `found` has their count. */
+int split_frames(const struct split_tables *tables, struct split_ids *ids,
+	struct capture_writer *writer, const capture_id *frames,
+	const struct split_callstack *found, capture_id *ret_id);
 /* Whether the part has a frame at this address, and its id of the mapping. */
 bool split_has_site(
 	const struct split_ids *ids, capture_id mapping, uint64_t rel_pc, capture_id *ret_mapping);

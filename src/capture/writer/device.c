@@ -106,7 +106,7 @@ int capture_writer_launch_stack(
 {
 	int result;
 
-	assert(stack->callstack <= writer->interning.callstacks.entries.count);
+	assert(writer_knows_callstack(writer, stack->callstack));
 	if (writer->visitor)
 		return writer->visitor->launch_stack
 			       ? writer->visitor->launch_stack(writer->visitor_context, stack)

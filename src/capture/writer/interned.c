@@ -46,6 +46,8 @@ int capture_writer_callstack(struct capture_writer *writer, const capture_id *fr
 	size_t before = table->entries.count;
 	int result = interning_callstack(&writer->interning, frames, count, stop, python, ret_id);
 
+	if (result == 0)
+		*ret_id += writer->callstack_base;
 	if (result == 0 && !writer->visitor)
 		result = sampled_interned(&writer->sampled, *ret_id, frames, count);
 	if (result == 0 && is_news(writer, table, before))
@@ -58,6 +60,17 @@ void capture_writer_forget_callstacks(struct capture_writer *writer)
 {
 	assert(writer->visitor);
 	intern_done(&writer->interning.callstacks);
+}
+
+/* Ids begin anew after two thousand million stacks, when nobody has one of the first. */
+void capture_writer_renew_callstacks(struct capture_writer *writer)
+{
+	size_t count = writer->interning.callstacks.entries.count;
+
+	capture_writer_forget_callstacks(writer);
+	writer->callstack_base = writer->callstack_base > UINT32_MAX / 2
+					 ? 0
+					 : writer->callstack_base + (uint32_t)count;
 }
 
 void writer_put_interned(struct capture_writer *writer, struct strbuf *packet)

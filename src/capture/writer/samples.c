@@ -103,7 +103,7 @@ int capture_writer_sample(struct capture_writer *writer, const struct capture_sa
 {
 	int result;
 
-	assert(sample->callstack <= writer->interning.callstacks.entries.count);
+	assert(writer_knows_callstack(writer, sample->callstack));
 	if (writer->visitor)
 		return writer->visitor->sample(writer->visitor_context, sample);
 	result = writer_start(writer);

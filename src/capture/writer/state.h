@@ -21,6 +21,7 @@ struct capture_writer {
 	struct symbol_batch other_symbols;     /* of those that only waits and launches have */
 	const struct capture_visitor *visitor; /* in place of a file; NULL: there is a file */
 	void *visitor_context;
+	uint32_t callstack_base; /* of a writer without a file: what ids follow on */
 	bool stack_sample;
 	bool started; /* the packets that open the sequence are written */
 	uint32_t sequence_id;
@@ -58,6 +59,12 @@ int writer_end_timed_packet(struct capture_writer *writer);
 uint64_t writer_track_uuid(const struct capture_writer *writer, uint32_t id, bool is_thread);
 /* 1 once for each uuid, when it has to be described; then 0. */
 int writer_is_new_track(struct capture_writer *writer, uint64_t uuid);
+
+/* Is this the id of a callstack that was interned? Of a writer without a file it may be older. */
+static inline bool writer_knows_callstack(const struct capture_writer *writer, capture_id id)
+{
+	return id <= writer->callstack_base + writer->interning.callstacks.entries.count;
+}
 
 /* ---- interned.c ---- */
 

@@ -108,6 +108,8 @@ int capture_writer_step(struct capture_writer *writer, const struct capture_step
  * that a recording without end does not grow without end.
  */
 void capture_writer_forget_callstacks(struct capture_writer *writer);
+/* The same, but their ids go on: one that somebody still has is not another stack's. */
+void capture_writer_renew_callstacks(struct capture_writer *writer);
 
 /*
  * Names for a frame that was interned without one, or source lines and inlined functions for it: a

@@ -8,6 +8,7 @@
 
 #include "base/warn.h"
 #include "cli/commands.h"
+#include "cli/record/continuous.h"
 #include "cli/record/summary.h"
 #include "cli/record/window_options.h"
 #include "cli/target_options.h"
@@ -24,6 +25,7 @@ static uint64_t record_frequency_hz; /* 0: not given */
 static double record_duration_s;
 static struct target_options record_target;
 static struct window_options record_windows;
+static struct continuous_options record_continuous = CONTINUOUS_DEFAULTS;
 static bool record_split, record_quiet, record_uncompressed, record_stack_sample,
 	record_device_slices;
 static const char *record_mode = "auto";
@@ -178,6 +180,23 @@ static void keep_previous(const char *output)
 		rename(output, DEFAULT_OUTPUT ".old");
 }
 
+static int record(struct session_options *options, struct session_result *result,
+	struct continuous **ret_continuous, struct errmsg *err)
+{
+	int r;
+
+	if (!record_continuous.is_continuous) {
+		keep_previous(options->output);
+		return session_run(options, result, err);
+	}
+	record_continuous.output = record_output;
+	r = continuous_open(ret_continuous, &record_continuous, options, err);
+	if (r < 0)
+		return r;
+	r = session_run(options, result, err);
+	return continuous_finish(*ret_continuous, r, err);
+}
+
 static int run_record(int count, char **arguments)
 {
 	uint32_t pids[TARGET_MAXIMUM_PIDS];
@@ -205,6 +224,7 @@ static int run_record(int count, char **arguments)
 		.on_finishing = on_finishing,
 		.on_message = on_message,
 	};
+	struct continuous *continuous = NULL;
 	struct errmsg err = {{0}};
 	int error, status;
 
@@ -219,15 +239,17 @@ static int run_record(int count, char **arguments)
 		return fail_usage(&err);
 	}
 	options.period_ns = NS_PER_S / frequency_hz(&options.window);
-	keep_previous(options.output);
-	error = session_run(&options, result, &err);
+	error = record(&options, result, &continuous, &err);
 	if (error < 0 && !err.text[0])
 		errmsg_set(&err, error, "recording failed: %s", strerror(-error));
 	if (error < 0)
 		fail(&err);
 	else if (!record_quiet)
 		record_print_summary(result, &options);
+	if (continuous && !record_quiet)
+		continuous_print(continuous);
 	status = target_exit_status(result, error);
+	continuous_free(continuous);
 	session_result_done(result);
 	free(result);
 	return status;
@@ -371,6 +393,7 @@ static const struct option record_options[] = {
 		.maximum = 1e6},
 	TARGET_OPTIONS(record_target),
 	WINDOW_OPTIONS(record_windows),
+	CONTINUOUS_OPTIONS(record_continuous),
 	{.long_name = "mode",
 		.type = OPTION_CHOICE,
 		.argument = "MODE",
@@ -424,12 +447,15 @@ const struct command record_command = {
 		"status is the command's own. Ctrl-C still goes to the command; the capture is "
 		"finished when the command ends. A second Ctrl-C finishes the capture at once. "
 		"With -p and -a, Ctrl-C ends the recording and the processes keep running.",
-	.examples = "sonde record -- python3 train.py\n    Record a training run.\n"
-		    "sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in "
-		    "detail.\n"
-		    "sonde record --window steps:wait=2,warmup=1,active=5 -- python3 train.py\n    "
-		    "Five steps of a training run.\n"
-		    "sudo sonde record -a -d 5 -o machine.pftrace\n    Five seconds of everything.",
+	.examples =
+		"sonde record -- python3 train.py\n    Record a training run.\n"
+		"sonde record -F 999 -d 10 -p 4711\n    Ten seconds of a running process, in "
+		"detail.\n"
+		"sonde record --window steps:wait=2,warmup=1,active=5 -- python3 train.py\n    "
+		"Five steps of a training run.\n"
+		"sudo sonde record -a -d 5 -o machine.pftrace\n    Five seconds of everything.\n"
+		"sudo sonde record -a --continuous --keep 20G -o /var/lib/sonde\n    Everything, "
+		"always, a capture for each minute.",
 	.options = record_options,
 	.maximum_arguments = -1,
 	.stops_at_first_argument = true,

@@ -56,7 +56,7 @@ static void print_amount(const struct session_result *result, const char *output
 		strbuf_add(&text, ", of ");
 	}
 	format_duration(&text, result->duration_ns);
-	if (stat(output, &file) == 0 && file.st_size > 0) {
+	if (stat(output, &file) == 0 && S_ISREG(file.st_mode) && file.st_size > 0) {
 		strbuf_add(&text, ", ");
 		format_bytes(&text, (uint64_t)file.st_size);
 		strbuf_addf(&text, " in %s", output);
@@ -265,7 +265,7 @@ static void print_next(const struct session_result *result, const struct session
 	if (first)
 		print_plain("sonde: %u window%s, each in its own file, from %s on\n",
 			result->part_count, result->part_count == 1 ? "" : "s", first);
-	if (strcmp(output, "-") == 0)
+	if (strcmp(output, "-") == 0 || options->live.visitor)
 		return;
 	/* The capture is root's: only --group lets others read it. */
 	print_plain("next: %ssonde report %s\n",

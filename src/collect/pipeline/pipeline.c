@@ -143,6 +143,15 @@ size_t pipeline_waiting(const struct pipeline *pipeline)
 	return pipeline->waiting.count;
 }
 
+uint64_t pipeline_waiting_since_ns(const struct pipeline *pipeline)
+{
+	uint64_t since_ns = UINT64_MAX;
+
+	array_foreach (&pipeline->waiting, waiting)
+		since_ns = MIN(since_ns, (uint64_t)waiting->sample->time_ns);
+	return since_ns;
+}
+
 /* ---- order ---- */
 
 /* Both ends of a deep stack are there, and nothing else is said to be. */

@@ -68,4 +68,6 @@ int pipeline_process(struct pipeline *pipeline, uint64_t until_ns);
 /* Tries the waiting samples again; with `give_up` writes them with what there is. */
 int pipeline_retry(struct pipeline *pipeline, bool give_up);
 size_t pipeline_waiting(const struct pipeline *pipeline);
+/* The time of the oldest of them; UINT64_MAX: none waits. */
+uint64_t pipeline_waiting_since_ns(const struct pipeline *pipeline);
 const struct pipeline_account *pipeline_account(const struct pipeline *pipeline);

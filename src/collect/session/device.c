@@ -123,13 +123,13 @@ static int make_collectors(struct session *session)
 	return 0;
 }
 
-/* A live view has no folder. */
+/* A live view that is not kept has no folder. */
 void session_describe_device(struct session *session)
 {
 	const struct session_options *options = session->options;
 	struct session_device *device = &session->device;
 
-	if (options->live.visitor)
+	if (options->live.visitor && !options->live.is_kept)
 		return;
 	device->gate = (struct target_gate_options){
 		.graph_mode = (__u8)options->graph_mode,

@@ -221,7 +221,8 @@ static int finish(struct session *session, struct errmsg *err)
 	source_set_stop(&session->sources);
 	session->end_ns = monotonic_now_ns();
 	session->sampling_ended = true;
-	if (session->options->live.visitor) { /* nobody looks at it any more */
+	if (session->options->live.visitor && !session->options->live.is_kept) {
+		/* nobody looks at it any more */
 		session->result->command_status =
 			session->target.ended ? session->target.exit_status : -1;
 		return 0;
@@ -264,6 +265,16 @@ static int finish(struct session *session, struct errmsg *err)
 void session_forget_callstacks(struct session *session)
 {
 	capture_writer_forget_callstacks(session->writer);
+}
+
+void session_renew_callstacks(struct session *session)
+{
+	capture_writer_renew_callstacks(session->writer);
+}
+
+uint64_t session_settled_ns(const struct session *session)
+{
+	return MIN(session->ordered_until_ns, pipeline_waiting_since_ns(session->pipeline));
 }
 
 static void close_parts(struct session *session)

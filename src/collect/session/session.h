@@ -85,6 +85,8 @@ struct session_options {
 		bool (*tick)(void *context, struct session *session);
 		void *tick_context;
 		int input_fd; /* -1: none */
+		/* The visitor keeps it: all is recorded, and finished, as in a file. */
+		bool is_kept;
 	} live;
 	const struct source *const *sources; /* a table as in sources/source.h; NULL: all */
 	/* Called once when sampling has begun; may be NULL. */
@@ -124,3 +126,7 @@ int session_run(const struct session_options *options, struct session_result *re
 void session_result_done(struct session_result *result);
 /* See capture_writer_forget_callstacks(). */
 void session_forget_callstacks(struct session *session);
+/* See capture_writer_renew_callstacks(). */
+void session_renew_callstacks(struct session *session);
+/* Samples and waits before this moment were handed over, but for what was lost. */
+uint64_t session_settled_ns(const struct session *session);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The session hands what it records to a series of captures (capture/series/series.h), which asks
+ * here for the name of each window and tells when one is complete.
+ */
+#include "cli/record/continuous.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/strbuf.h"
+#include "base/warn.h"
+#include "capture/series/series.h"
+#include "model/format.h"
+#include "push/window_folder.h"
+
+#define MOST_EVERY_S (24 * 3600)
+
+struct continuous {
+	struct capture_series *series;
+	struct window_folder *folder;
+	struct session_options *session;
+	uint64_t every_ns;
+	bool is_failing; /* the last window could not be written, and that was said */
+	int failure;
+};
+
+/* "60s", "5min", "1h"; seconds without a unit. */
+static int parse_every(const char *text, uint64_t *ret_ns, struct errmsg *err)
+{
+	static const struct {
+		const char *name;
+		uint64_t seconds;
+	} units[] = {{"", 1}, {"s", 1}, {"min", 60}, {"h", 3600}};
+	uint64_t value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strcmp(end, units[i].name) != 0 || end == text || *text == '-' || errno ||
+			!value || value > MOST_EVERY_S / units[i].seconds)
+			continue;
+		*ret_ns = value * units[i].seconds * NS_PER_S;
+		return 0;
+	}
+	return errmsg_set(err, -EINVAL,
+		"--every %s is not a time of 1 s to 24 h: give, for example, --every 60s or "
+		"--every 5min",
+		text);
+}
+
+static int name_window(
+	void *context, uint64_t begin_realtime_ns, char **ret_path, struct errmsg *err)
+{
+	struct continuous *continuous = context;
+
+	return window_folder_next(continuous->folder, begin_realtime_ns, ret_path, err);
+}
+
+static void say(const struct continuous *continuous, const char *sentence)
+{
+	const struct session_options *session = continuous->session;
+
+	session->on_message(session->context, sentence);
+}
+
+/* Of many windows with one fault the first is reported, and the first that is right again. */
+static void report_fault(struct continuous *continuous, const char *error)
+{
+	if (error && !continuous->is_failing)
+		say(continuous, error);
+	if (!error && continuous->is_failing)
+		say(continuous, "windows can be written again");
+	continuous->is_failing = error != NULL;
+}
+
+static void on_closed(void *context, const struct capture_series_window *window)
+{
+	_cleanup_free_ char *name = NULL;
+	struct continuous *continuous = context;
+	struct errmsg err = {""};
+	const char *error = window->error;
+
+	if (window->path &&
+		window_folder_finish(continuous->folder, window->path, &name, &err) < 0 && !error)
+		error = err.text;
+	report_fault(continuous, error);
+	window_folder_trim(continuous->folder, capture_series_open_bytes(continuous->series));
+}
+
+static int renew_callstacks(struct continuous *continuous, struct session *session)
+{
+	if (!capture_series_is_full(continuous->series))
+		return 0;
+	session_renew_callstacks(session);
+	return capture_series_renew_callstacks(continuous->series);
+}
+
+static bool on_tick(void *context, struct session *session)
+{
+	struct continuous *continuous = context;
+	int r = capture_series_advance(
+		continuous->series, monotonic_now_ns(), session_settled_ns(session));
+
+	if (r == 0)
+		r = renew_callstacks(continuous, session);
+	window_folder_trim(continuous->folder, capture_series_open_bytes(continuous->series));
+	continuous->failure = r;
+	return r == 0;
+}
+
+static int check(const struct session_options *session, struct errmsg *err)
+{
+	const char *other = session->split                                    ? "--split"
+			    : session->window.trigger != CAPTURE_TRIGGER_NONE ? "--window"
+									      : NULL;
+
+	return other ? errmsg_set(err, -EINVAL,
+			       "--continuous and %s exclude each other: a continuous recording "
+			       "has windows of time, whose length --every says",
+			       other)
+		     : 0;
+}
+
+static int open_series(struct continuous *continuous, struct session_options *session)
+{
+	const struct capture_series_options options = {
+		.size = sizeof(options),
+		.every_ns = continuous->every_ns,
+		.writer = {.size = sizeof(options.writer),
+			.uncompressed = session->uncompressed,
+			.stack_sample = session->stack_sample,
+			.device_slices = session->device_slices,
+			.how = session->how},
+		.name = name_window,
+		.closed = on_closed,
+		.context = continuous,
+	};
+	int r = capture_series_new(&continuous->series, &options);
+
+	if (r < 0)
+		return r;
+	continuous->session = session;
+	session->live.visitor = &capture_series_visitor;
+	session->live.visitor_context = continuous->series;
+	session->live.tick = on_tick;
+	session->live.tick_context = continuous;
+	session->live.input_fd = -1;
+	session->live.is_kept = true;
+	return 0;
+}
+
+int continuous_open(struct continuous **ret_continuous, const struct continuous_options *options,
+	struct session_options *session, struct errmsg *err)
+{
+	struct window_folder_options folder = {
+		.size = sizeof(folder), .path = options->output ?: CONTINUOUS_OUTPUT};
+	struct continuous *continuous = calloc(1, sizeof(*continuous));
+	int r = continuous ? check(session, err) : -ENOMEM;
+
+	if (r == 0)
+		r = parse_every(options->every, &continuous->every_ns, err);
+	if (r == 0)
+		r = window_keep_parse(options->keep, &folder.keep_bytes, &folder.keep_windows, err);
+	if (r == 0)
+		r = window_folder_open(&continuous->folder, &folder, err);
+	if (r == 0)
+		r = open_series(continuous, session);
+	session->output = folder.path;
+	if (r == 0)
+		*ret_continuous = continuous;
+	else
+		continuous_free(continuous);
+	return r;
+}
+
+int continuous_finish(struct continuous *continuous, int result, struct errmsg *err)
+{
+	int r = capture_series_finish(continuous->series);
+
+	if (result == 0)
+		result = continuous->failure ?: r;
+	if (result < 0 && err && !err->text[0])
+		errmsg_set(err, result, "the recording ended early: %s", strerror(-result));
+	return result;
+}
+
+static void add_losses(const struct capture_series_account *series, struct strbuf *text)
+{
+	if (series->failed_windows)
+		strbuf_addf(text, "; %llu could not be written whole, and lack %llu events",
+			(unsigned long long)series->failed_windows,
+			(unsigned long long)series->dropped);
+	if (series->late)
+		strbuf_addf(text, "; %llu events came after their window was closed",
+			(unsigned long long)series->late);
+}
+
+void continuous_print(const struct continuous *continuous)
+{
+	const struct capture_series_account *series = capture_series_account(continuous->series);
+	const struct window_folder_account *folder = window_folder_account(continuous->folder);
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	strbuf_addf(&text, "%llu window%s of ", (unsigned long long)series->windows,
+		series->windows == 1 ? "" : "s");
+	format_duration(&text, continuous->every_ns);
+	strbuf_add(&text, ", ");
+	format_bytes(&text, series->bytes);
+	add_losses(series, &text);
+	strbuf_addf(&text, "; %s has %llu, ", window_folder_path(continuous->folder),
+		(unsigned long long)folder->windows);
+	format_bytes(&text, folder->bytes);
+	if (folder->removed)
+		strbuf_addf(&text, "; %llu old ones were removed (--keep)",
+			(unsigned long long)folder->removed);
+	if (folder->recovered)
+		strbuf_addf(&text, "; %llu of a recorder that was killed were finished",
+			(unsigned long long)folder->recovered);
+	print_plain("sonde: %s\n", strbuf_cstr(&text));
+}
+
+struct continuous *continuous_free(struct continuous *continuous)
+{
+	if (!continuous)
+		return NULL;
+	capture_series_free(continuous->series);
+	window_folder_free(continuous->folder);
+	free(continuous);
+	return NULL;
+}
