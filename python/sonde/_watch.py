@@ -5,14 +5,17 @@
 launched inside belongs to them, and nothing is synchronised. The hooks return nothing, so that the model computes what
 it computes without them. docs/hooks.md has the names and fields.
 
-The model's own hooks are there from watch() to close(). Those of layers and components are there while a forward pass
-is instrumented, so that those between are as fast as without. The model keeps what watches it, not the other way round.
+The model's own hooks are there from watch() to close(). Layers and components are watched while a forward pass is
+instrumented, so that those between are as fast as without: by a `forward` of their own, since PyTorch takes twice as
+long to call a module that has hooks as what we do in them; by hooks for statistics, which need what modules are given
+and return. The model keeps what watches it, not the other way round.
 """
 
 import contextlib
 import re
 import sys
 import threading
+import types
 import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type, Union
@@ -95,6 +98,30 @@ class _State(threading.local):
 
 
 # Between two of these calls the model has filled the caches: each line costs a microsecond.
+
+
+def _around(part: _core.part, inner: Callable[..., Any]) -> Callable[..., Any]:
+    """A forward that has the range around it; nothing begins in a pass that is not instrumented."""
+    begin, end = part.begin, part.end
+
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _is_compiling():
+            return inner(self, *args, **kwargs)
+        begin()
+        try:
+            return inner(self, *args, **kwargs)
+        finally:
+            end()
+
+    return forward
+
+
+def _replicate_for_data_parallel(self: Any) -> Any:
+    """For DataParallel, which copies what the module has of its own: the copy's forward is that of its class."""
+    replica = type(self)._replicate_for_data_parallel(self)
+    for name in ("forward", "_replicate_for_data_parallel"):
+        replica.__dict__.pop(name, None)
+    return replica
 
 
 class _Begin(_Hook):
@@ -192,6 +219,55 @@ class _Entry:
             module._forward_hooks_always_called[end.id] = True
 
 
+class _Forward:
+    """The forward of one module, which is put in and taken out again and again."""
+
+    def __init__(self, module: Any, part: _core.part) -> None:
+        self._module, self._part = weakref.ref(module), part
+        self._around: Any = None
+        self._inner: Any = None  # what it is around: the forward of the class
+        self._hooks = _Entry(module, _Begin(part), _End(part))
+
+    def resume(self) -> None:
+        module = self._module()
+        if module is None or self._is_in(module):
+            return
+        if not _has_forward_of_class(module):
+            self._hooks.resume()
+            return
+        if self._inner is not type(module).forward:
+            self._inner = type(module).forward
+            self._around = _around(self._part, self._inner)
+        # Not by setattr(): modules look at what they are given.
+        module.__dict__["forward"] = types.MethodType(self._around, module)
+        module.__dict__["_replicate_for_data_parallel"] = types.MethodType(_replicate_for_data_parallel, module)
+
+    def pause(self) -> None:
+        self._hooks.pause()
+        module = self._module()
+        # Where somebody has put another one around ours, that one stays: it begins nothing when nothing is watched.
+        if module is not None and self._is_in(module):
+            del module.__dict__["forward"]
+            module.__dict__.pop("_replicate_for_data_parallel", None)
+
+    def take_out(self) -> None:
+        self.pause()
+        self._hooks.take_out()
+
+    def _is_in(self, module: Any) -> bool:
+        ours: Any = module.__dict__.get("forward")
+        return self._around is not None and getattr(ours, "__func__", None) is self._around
+
+
+def _has_forward_of_class(module: Any) -> bool:
+    """A function of Python that is nobody else's: TorchScript has none, and Accelerate puts in its own."""
+    return (
+        "forward" not in module.__dict__
+        and isinstance(type(module).forward, types.FunctionType)
+        and "ScriptModule" not in {kind.__name__ for kind in type(module).__mro__}
+    )
+
+
 class Watch:
     """A model that is watched, until close(). As text it is what was found in the model."""
 
@@ -212,7 +288,7 @@ class Watch:
         self._state = _State()
         self._passes = {False: 0, True: 0}  # of one token a sequence, and others
         self._steps_in: List[_Entry] = []
-        self._entries: List[_Entry] = []
+        self._entries: List[Union[_Entry, _Forward]] = []
         self._are_in = False
         self._active = 0  # threads in a forward pass
         self._window = 0
@@ -249,10 +325,11 @@ class Watch:
         self._entries = [self._entry(part) for part in _chosen(structure, self.level)]
         self._uncounted = [(part.layer, weakref.ref(part.module)) for part in structure.layers]
 
-    def _entry(self, part: _structure.Part) -> _Entry:
+    def _entry(self, part: _structure.Part) -> Union[_Entry, _Forward]:
         made = _core.part(self._owner, part.name, DOMAIN, part.fields)
-        end: _Hook = _End(made) if self._statistics is None else _EndWithStatistics(self, made, part.fields)
-        return _Entry(part.module, _Begin(made), end)
+        if self._statistics is None:
+            return _Forward(part.module, made)
+        return _Entry(part.module, _Begin(made), _EndWithStatistics(self, made, part.fields))
 
     # ---- from watch() to close() ----
 

@@ -101,7 +101,11 @@ IN_LAYER = ["norm1", "self_attn", "norm2", "mlp"]
 
 
 def hooks_in(model):
-    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+    """With what is in the place of a module's forward."""
+    return sum(
+        len(module._forward_hooks) + len(module._forward_pre_hooks) + ("forward" in module.__dict__)
+        for module in model.modules()
+    )
 
 
 def passes(model, *shapes):
@@ -264,9 +268,9 @@ def case_passes_between_have_no_hooks():
     seen = []
     with sonde.watch(model, level="component", every=2):
         layer = model.model.layers[0].mlp
-        layer.register_forward_pre_hook(lambda *_: seen.append(len(layer._forward_hooks)))
+        layer.register_forward_pre_hook(lambda *_: seen.append("forward" in layer.__dict__))
         passes(model, *[(1, 1)] * 4)
-    assert seen == [1, 0, 1, 0], seen
+    assert seen == [True, False, True, False], seen
     take()
 
 
@@ -376,6 +380,51 @@ def case_hooks_removed_by_the_user():
         model(IDS)
         model(IDS)
     assert len(tree(take())) == 2 and hooks_in(model) == 0
+
+
+def case_a_forward_of_somebody_else():
+    """What was put in the place of a module's forward is called, and is there afterwards, whoever came first."""
+    model = TinyForCausalLM()
+    plain, calls = model(IDS), []
+
+    def put_around(module, name):
+        inner = module.forward
+
+        def forward(*args, **kwargs):
+            calls.append(name)
+            return inner(*args, **kwargs)
+
+        module.forward = forward
+        return forward
+
+    before = put_around(model.model.layers[0].mlp, "before")
+    with sonde.watch(model, level="component"):
+        assert torch.equal(plain, model(IDS))
+        twin = copy.deepcopy(model)
+        meanwhile = put_around(model.model.layers[1].mlp, "meanwhile")
+        assert torch.equal(plain, model(IDS)) and calls == ["before", "before", "meanwhile"]
+        first, second = tree(take())
+        assert first.names() == second.names() and len(second.inside[2].inside) == 4
+    assert model.model.layers[0].mlp.forward is before and model.model.layers[1].mlp.forward is meanwhile
+    assert torch.equal(plain, model(IDS)) and not take()
+    with torch.no_grad():
+        twin.lm_head.weight.zero_()
+        assert torch.equal(twin(IDS), twin.lm_head.bias.expand(2, 6, 50)), "the copy computes with its own"
+    assert hooks_in(model) == 2  # the other's two
+
+
+def case_replicas_compute_by_themselves():
+    """DataParallel copies what a module has of its own: a replica's forward is its own all the same."""
+    model = TinyForCausalLM()
+    with sonde.watch(model, level="component"):
+        model(IDS)
+        head = model.lm_head
+        replica = head._replicate_for_data_parallel()
+        assert "forward" in head.__dict__ and "forward" not in replica.__dict__
+        replica.weight, replica.bias = torch.zeros(50, 16), torch.ones(50)
+        assert torch.equal(replica(torch.ones(1, 16)), torch.ones(1, 50))
+        take()
+    assert "_replicate_for_data_parallel" not in model.lm_head.__dict__
 
 
 def case_a_failure_of_ours_is_not_the_models():
