@@ -217,6 +217,69 @@ double statistics_two_means(
 	return variance > 0 ? two_sided((mean2 - mean1) / sqrt(variance)) : 0;
 }
 
+#define BETA_TERMS 300
+#define BETA_TINY  1e-300
+
+/* A term of the continued fraction's evaluation, from the one before. */
+static void add_beta_term(double term, double *c, double *d, double *product)
+{
+	*d = 1 + term * *d;
+	*c = 1 + term / *c;
+	*d = 1 / (fabs(*d) < BETA_TINY ? BETA_TINY : *d);
+	*c = fabs(*c) < BETA_TINY ? BETA_TINY : *c;
+	*product *= *c * *d;
+}
+
+/*
+ * The continued fraction of the incomplete beta function (NIST DLMF 8.17.22), for
+ * x < (a + 1) / (a + b + 2).
+ */
+static double beta_fraction(double x, double a, double b)
+{
+	double c = 1, d = 1 / (1 - (a + b) * x / (a + 1)), product = d;
+
+	for (int m = 1; m < BETA_TERMS; m++) {
+		double before = product;
+
+		add_beta_term(m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), &c, &d, &product);
+		add_beta_term(-(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)), &c, &d,
+			&product);
+		if (fabs(product - before) < 1e-14 * fabs(product))
+			break;
+	}
+	return product;
+}
+
+/* The regularized incomplete beta function. */
+static double beta_share(double x, double a, double b)
+{
+	double front;
+
+	if (x <= 0 || x >= 1)
+		return x <= 0 ? 0 : 1;
+	front = exp(a * log(x) + b * log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b));
+	if (x < (a + 1) / (a + b + 2))
+		return front * beta_fraction(x, a, b) / a;
+	return 1 - front * beta_fraction(1 - x, b, a) / b;
+}
+
+double statistics_welch(double mean1, double variance1, size_t count1, double mean2,
+	double variance2, size_t count2)
+{
+	double error1, error2, squared, freedom;
+
+	if (count1 < 2 || count2 < 2)
+		return NAN;
+	error1 = variance1 / (double)count1;
+	error2 = variance2 / (double)count2;
+	if (mean1 == mean2 || error1 + error2 <= 0)
+		return mean1 == mean2 ? 1 : 0;
+	squared = (mean2 - mean1) * (mean2 - mean1) / (error1 + error2);
+	freedom = (error1 + error2) * (error1 + error2) /
+		  (error1 * error1 / (double)(count1 - 1) + error2 * error2 / (double)(count2 - 1));
+	return beta_share(freedom / (freedom + squared), freedom / 2, 0.5);
+}
+
 static int compare_p_values(const void *left, const void *right, void *context)
 {
 	const double *values = context;

@@ -120,6 +120,19 @@ double statistics_two_means(
 	double mean1, double squared_error1, double mean2, double squared_error2);
 
 /*
+ * Two-sided p-value that the means of two samples are of the same quantity, their variances (with
+ * count - 1) unlike:
+ *
+ *   t = (mean2 - mean1) / sqrt(v1 / n1 + v2 / n2)
+ *
+ *   ν = (v1 / n1 + v2 / n2)² / ((v1 / n1)² / (n1 - 1) + (v2 / n2)² / (n2 - 1))
+ *
+ * (B. L. Welch, Biometrika 34 (1947) 28-35). NaN where a count is below 2.
+ */
+double statistics_welch(double mean1, double variance1, size_t count1, double mean2,
+	double variance2, size_t count2);
+
+/*
  * Replaces p-values by the smallest false discovery rate at which each would be called significant;
  * with m of them, p sorted rising:
  *

@@ -6,7 +6,9 @@ each call: what the report says must lie between, however busy the machine is. "
 that must not come back, as docs/systems.md numbers them.
 """
 
+import contextlib
 import json
+import sqlite3
 
 import pytest
 
@@ -357,6 +359,35 @@ def test_runs_by_energy(energy_recorded, sonde):
     least = min(data["runs"], key=lambda run: run["joules_per_token"])
     assert data["best"]["joules_per_token"] == least["capture"]
     assert "J/token" in sonde("report", "--by", "run", *captures, check=0).stdout
+
+
+def test_runs_with_tokens_and_joules_in_the_database(energy_recorded, sonde, report, tmp_path):
+    """The same figures as the report's, and rows of their own for tokens, requests and readings of power."""
+    captures, store = [energy_recorded(kind) for kind in ("alone", "together")], tmp_path / "runs.db"
+    sonde("runs", "add", "--store", store, "--price", "0.25/kWh", *captures, check=0)
+    found = sonde("runs", "analyse", "--store", store, "--price", "0.25/kWh", "--json", check=0).json()
+    wanted = sonde("report", "--by", "run", "--json", "--price", "0.25/kWh", *captures, check=0).json()
+    assert {run["capture"]: run for run in found["runs"]} == {run["capture"]: run for run in wanted["runs"]}
+    assert found["best"] == wanted["best"]
+    with contextlib.closing(sqlite3.connect(store)) as database:
+        for capture in captures:
+            inference = report(capture)["inference"]
+            (number, energy, peak) = database.execute(
+                "SELECT number, energy_j, peak_w FROM runs WHERE path = ?", (str(capture),)).fetchone()
+            assert energy == pytest.approx(inference["energy"]["full_j"]) and peak > 0
+            requests = database.execute(
+                "SELECT name, output_tokens, energy_j, first_ns - coalesce(arrival_ns, prefill_ns) FROM requests WHERE run = ? "
+                "ORDER BY request",
+                (number,)).fetchall()
+            assert [row[1] for row in requests] == [row["tokens"] for row in inference["requests"]]
+            assert [row[2] for row in requests] == pytest.approx([row["energy"]["full_j"] for row in inference["requests"]])
+            assert [row[3] for row in requests if row[3] is not None] == [
+                row["ttft_ns"] for row in inference["requests"] if row["ttft_ns"] is not None][: len(requests)]
+            tokens = database.execute("SELECT count(*), count(gap_ns) FROM tokens WHERE run = ?", (number,)).fetchone()
+            assert tokens[0] == sum(row["tokens"] for row in inference["requests"])
+            assert tokens[1] == tokens[0] - len(requests)  # before the first there is none
+            (power,) = database.execute("SELECT count(*) FROM power WHERE run = ? AND energy_j > 0", (number,)).fetchone()
+            assert power > 0
 
 
 def test_what_is_too_short_has_no_energy(energy_recorded, sonde, report):

@@ -115,8 +115,9 @@ def test_lists_are_filtered_and_sorted(store, capture):
 
 
 def test_schemas(sonde, store, capture):
-    store("add", capture("a"))
-    for words in (["list"],):
+    store("add", capture("a"), "--experiment", "e", "--commit", "c")
+    for words in (["list"], ["show", "latest"], ["show", "latest", "--section", "about"], ["stats"],
+                  ["compare", "latest", "latest"], ["analyse"], ["regressions", "e"]):
         schema = json.loads(sonde("runs", *words, "--schema", check=0).stdout)
         jsonschema.Draft202012Validator.check_schema(schema)
         document = store(words[0], *words[1:], "--json").json()
@@ -139,6 +140,236 @@ def test_texts_are_data(store, capture):
     assert run["experiment"] == TEXT and run["tags"] == [TEXT]
     assert "\x1b" not in store("list").stdout
     assert store.runs("--search", "%") == [] and store.runs("--model", "' OR 1 = 1 --") == []
+
+
+# ---- one run, and several ----
+
+
+def test_showing_a_run(store, capture, report):
+    path = capture("a", [10 + i % 3 for i in range(30)])
+    identity = store("add", path, "--tag", "t").stdout.strip()
+    for name in (identity, identity[:6], str(path), "latest"):
+        assert store("show", name, "--json").json()["run"]["id"] == identity
+    document = store("show", "latest", "--json").json()
+    assert document["kept"]["tags"] == 1 and document["figures"] == []
+    assert "about" in {row["section"] for row in document["sections"]}
+    figures = store("show", "latest", "--section", "about", "--json").json()["figures"]
+    values = {(row["table"], row["column"]): row["integer"] for row in figures}
+    assert values["capture", "bytes"] == path.stat().st_size
+    text = store("show", "latest").stdout
+    assert identity in text and "Sections of its report" in text
+    assert "has no section 'none'" in store("show", "latest", "--section", "none", check=1).stderr
+    assert "there is no run 'ffff'" in store("show", "ffff", check=1).stderr
+    assert "needs a run" in store("show", check=2).stderr
+
+
+def test_every_section_is_kept(store, capture, report):
+    """What the report says of the ranges is in the database, without code for it."""
+    path = capture("a", [10 + i % 3 for i in range(30)])
+    store("add", path)
+    (wanted,) = report(path, "--by", "range")["ranges"]["rows"]
+    values = store.sql(
+        "SELECT column_name, coalesce(integer_value, number_value, text_value) FROM figures JOIN figure_names "
+        "USING (name) WHERE section = 'ranges' AND table_name = 'rows' AND row_number = 0"
+    )
+    kept = dict(values)
+    for key in ("name", "count", "total_ns", "p50_ns"):
+        if wanted.get(key) is not None:
+            assert kept[key] == wanted[key], key
+    assert "name" in kept
+
+
+def repeated(store, capture, commit, base, runs=4):
+    for number in range(runs):
+        # The durations of a log's iterations, whose sum is the capture's.
+        path = capture(f"{commit}-{number}", [base + number * 0.01] * 10)
+        store("add", path, "--experiment", "nightly", "--commit", commit)
+
+
+def set_figure(store, column, values):
+    """As a recording with tokens or sensors would have it."""
+    with contextlib.closing(sqlite3.connect(store.path)) as database:
+        for commit, figures in values.items():
+            rows = database.execute("SELECT number FROM runs WHERE commit_id = ? ORDER BY path", (commit,)).fetchall()
+            for (number,), value in zip(rows, figures, strict=True):
+                database.execute(f"UPDATE runs SET {column} = ? WHERE number = ?", (value, number))
+        database.commit()
+
+
+def test_comparison_of_runs(store, capture):
+    repeated(store, capture, "a", 10)
+    repeated(store, capture, "b", 12)
+    set_figure(store, "joules_per_token", {"a": [1.0, 1.01, 1.02, 1.01], "b": [2.0, 2.01, 2.02, 2.01]})
+    set_figure(store, "tokens_per_s", {"a": [100, 101, 100, 102], "b": [300, 101, 305, 97]})
+    runs = store.runs("--sort", "experiment")
+    document = store("compare", "--json", *[run["id"] for run in runs]).json()
+    by_id = {run["id"]: run for run in runs}
+    assert by_id[document["best"]["fastest"]]["tokens_per_s"] == 305
+    assert by_id[document["best"]["most_efficient"]]["joules_per_token"] == 1.0
+    assert document["best"]["lowest_energy"] is None
+    spread = {row["figure"]: row for row in document["spread"]}
+    assert spread["joules_per_token"]["factor"] == pytest.approx(2.02)
+    assert spread["tokens_per_s"]["minimum"] == 97
+    changes = {row["figure"]: row for row in document["changes"]}
+    assert changes["joules_per_token"]["is_significant"] and not changes["tokens_per_s"]["is_significant"]
+    assert changes["joules_per_token"]["before_runs"] == 4
+    text = store("compare", runs[0]["id"], runs[1]["id"]).stdout
+    assert "Spread" in text
+    assert "2 to 10 runs" in store("compare", runs[0]["id"], check=2).stderr
+    assert "2 to 10 runs" in store("compare", *["latest"] * 11, check=2).stderr
+
+
+def test_regressions_over_commits(store, capture):
+    repeated(store, capture, "a", 10)
+    repeated(store, capture, "b", 10)
+    repeated(store, capture, "c", 10)
+    times = {"a": range(1, 5), "b": range(11, 15), "c": range(21, 25)}
+    set_figure(store, "time_ns", {commit: [value * 10**9 for value in values] for commit, values in times.items()})
+    set_figure(store, "joules_per_token", {"a": [1, 1.01, 1.02, 1], "b": [1, 1.02, 1.01, 1], "c": [2, 2.01, 2.02, 2]})
+    set_figure(store, "tokens_per_s", {"a": [100, 101, 100, 102], "b": [200, 201, 200, 202], "c": [300, 20, 400, 15]})
+    done = store("regressions", "nightly", "--json", check=1)
+    verdicts = {(row["figure"], row["commit"]): row["verdict"] for row in done.json()["rows"]}
+    assert verdicts["joules_per_token", "b"] == "same" and verdicts["joules_per_token", "c"] == "worse"
+    assert verdicts["tokens_per_s", "b"] == "better" and verdicts["tokens_per_s", "c"] == "noise"
+    assert "1 figure got worse" in done.stderr
+    assert store("regressions", "nightly", "--threshold", 200).status == 0
+    assert "no runs of the experiment 'other'" in store("regressions", "other", check=1).stderr
+
+
+def test_analyses_of_the_database(sonde, store, capture, tmp_path):
+    """The same document as `report --by run` of the captures."""
+    captures = [capture(f"c{number}", [10 + number] * 10) for number in range(3)]
+    store("add", *captures)
+    found = store("analyse", "--json").json()
+    wanted = sonde("report", "--by", "run", "--json", *captures, check=0).json()
+    order = {run["capture"]: run for run in wanted["runs"]}
+    for run in found["runs"]:
+        other = order[run["capture"]]
+        assert run == {**other, "output_tokens": None}  # which it lacks
+    assert found["best"] == wanted["best"] and found["scaling"] == wanted["scaling"]
+    assert "no run" in store("analyse", "--model", "none", check=1).stderr
+
+
+# ---- changes ----
+
+
+def test_tags_and_notes(store, capture):
+    store("add", capture("a"), "--tag", "old")
+    store("tag", "latest", "new", TEXT, "--remove", "old")
+    store("note", "latest", TEXT)
+    (run,) = store.runs()
+    assert run["tags"] == sorted([TEXT, "new"]) and run["notes"] == TEXT
+    store("note", "latest", "")
+    assert store.runs()[0]["notes"] is None
+
+
+def test_deleting_takes_all_that_belongs_to_a_run(store, capture):
+    first, second = capture("a"), capture("b", [20] * 9)
+    store("add", first, second, "--tag", "t")
+    store("delete", str(first))
+    assert first.exists() and [run["path"] for run in store.runs()] == [str(second)]
+    for table in run_tables(store):
+        assert store.sql(f"SELECT count(*) FROM {table} WHERE run NOT IN (SELECT number FROM runs)") == [(0,)]
+    store("delete", "latest", "--files")
+    assert not second.exists() and store.runs() == []
+    for table in run_tables(store):
+        assert store.sql(f"SELECT count(*) FROM {table}") == [(0,)], table
+
+
+def test_only_the_capture_that_was_added_is_removed(store, capture, tmp_path):
+    path = capture("a")
+    store("add", path)
+    path.write_text("something else by now")
+    assert "not the capture of run" in store("delete", "latest", "--files", check=1).stderr
+    assert path.read_text() == "something else by now"
+    other = capture("b", [20] * 9)
+    store("add", other)
+    kept = tmp_path / "kept"
+    other.rename(kept)
+    other.symlink_to(kept)
+    assert "a link" in store("delete", "latest", "--files", check=1).stderr and kept.exists()
+
+
+def test_retention(store, capture):
+    for number in range(4):
+        store("add", capture(f"c{number}", [10 + number] * 3))
+    paths = [run["path"] for run in store.runs("--sort", "added")]
+    times = [4.5, 3.5, 2.5, 1.5]
+    with contextlib.closing(sqlite3.connect(store.path)) as database:
+        for path, days in zip(paths, times, strict=True):
+            then = time.time_ns() - int(days * 86_400) * 10**9
+            database.execute("UPDATE runs SET time_ns = ? WHERE path = ?", (then, path))
+        # From the future by its clock: as old as its entry.
+        database.execute("UPDATE runs SET time_ns = ?, added_ns = 1 WHERE path = ?", (2**62, paths[3]))
+        database.commit()
+    dry = store("retention", "--keep", 2)
+    assert "2 runs would be deleted" in dry.stderr and len(store.runs()) == 4
+    assert paths[0] in dry.stdout and paths[3] in dry.stdout and paths[2] not in dry.stdout
+    store("retention", "--max-age", 3, "--yes")
+    assert {run["path"] for run in store.runs()} == {paths[2]}
+    assert "needs --keep" in store("retention", check=2).stderr
+
+
+def test_export_and_import_round_trip(store, capture, sonde, workload, tmp_path):
+    recording = tmp_path / "spin.pftrace"
+    sonde("record", "-q", "-F", 499, "-o", recording, "--", *workload("spin", 0.2), check=0)
+    store("add", recording, capture("a"), "--tag", "t", "--tag", TEXT, "--note", TEXT)
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    store("export", "-o", first)
+    before = store.runs()
+    store.path = tmp_path / "other.db"
+    assert "2 runs added, 0 were there" in store("import", first).stderr
+    assert store.runs() == before
+    store("export", "-o", second)
+    assert first.read_bytes() == second.read_bytes()
+    assert "0 runs added, 2 were there" in store("import", first).stderr
+    one = store("export", "latest").stdout.splitlines()
+    assert sum('"table":"runs"' in line for line in one) == 1
+
+
+HEAD = '{"format":"sonde-runs","version":1,"tables":3}\n'
+RUN = '{"table":"runs","id":"%s","path":"/p","added_ns":1}\n' % ("ab" * 16)
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("", ""),
+        (RUN, "its head is missing"),
+        ("x" * 100, "no line that"),
+        (HEAD.replace("1,", "99,"), "newer sonde"),
+        (HEAD + '{"table":"tags","tag":"t"}', "before its run"),
+        (HEAD + RUN.replace("ab" * 16, "../../etc"), "lacks its id"),
+        (HEAD + RUN.replace('"added_ns":1', '"added_ns":"1"'), "the column added_ns has a value"),
+        (HEAD + RUN.replace("added_ns", "added"), "the column added of runs is not known"),
+        (HEAD + RUN + '{"table":"sqlite_schema","name":"x"}', "the table sqlite_schema is not known"),
+        (HEAD + RUN + '{"table":"tags"}', "does not fit its table"),
+        (HEAD + RUN + '{"table":"figure_names","name":5,"section":"a","table_name":"b","column_name":"c","kind":"d"}',
+         "does not fit its number"),
+        (HEAD + RUN + '{"table":"tags","tag":"a\\u0000b"}', "no line that"),
+        (HEAD + RUN + '{"table":"power","rail":0,"begin_ns":0,"end_ns":1,"energy_j":1e999}', "energy_j has a value"),
+    ],
+)
+def test_imports_that_are_refused(store, tmp_path, text, reason):
+    path = tmp_path / "in.jsonl"
+    path.write_text(text)
+    done = store("import", path, check=None)
+    assert reason in done.stderr and (done.status == 1) == bool(reason), done
+    assert store.runs() == []
+
+
+def test_statistics_and_integrity(store, capture):
+    store("add", capture("a"))
+    stats = store("stats", "--json").json()
+    assert stats["runs"] == 1 and stats["bytes"] > 0 and stats["tables"]["figures"] > 0
+    assert "1 run," in store("stats").stdout
+    assert "is sound" in store("check").stderr
+    with open(store.path, "r+b") as file:
+        for page in range(2, 40):
+            file.seek(page * 4096)
+            if file.tell() < store.path.stat().st_size:
+                file.write(b"\xa5" * 4096)
+    assert "damaged" in store("check", check=1).stderr
 
 
 # ---- faults ----

@@ -91,6 +91,12 @@ static void statistics_are_those_of_batch_means(void **state)
 	assert_near(statistics_two_means(5, 0, 5, 0), 1);
 	assert_near(statistics_two_means(5, 0, 6, 0), 0);
 	assert_true(isnan(statistics_two_means(5, NAN, 6, 0)));
+	/* t = 2 with 10 degrees of freedom, 1 with 2, and 10 with 198. */
+	assert_near(statistics_welch(0, 3, 6, 2, 3, 6), 0.0733880347707404);
+	assert_near(statistics_welch(0, 1, 2, 1, 1, 2), 0.422649730810374);
+	assert_true(statistics_welch(0, 50, 100, 10, 50, 100) < 1e-15);
+	assert_near(statistics_welch(5, 0, 3, 5, 0, 3), 1);
+	assert_true(isnan(statistics_welch(5, NAN, 1, 6, 1, 3)));
 }
 
 static void counts_and_durations_are_apart(void **state)

@@ -5,6 +5,18 @@
 static const struct command *const subcommands[] = {
 	&runs_list_command,
 	&runs_add_command,
+	&runs_show_command,
+	&runs_compare_command,
+	&runs_analyse_command,
+	&runs_regressions_command,
+	&runs_tag_command,
+	&runs_note_command,
+	&runs_delete_command,
+	&runs_retention_command,
+	&runs_export_command,
+	&runs_import_command,
+	&runs_stats_command,
+	&runs_check_command,
 	NULL,
 };
 

@@ -7,7 +7,19 @@
 #include "store/documents.h"
 
 extern const struct command runs_add_command;
+extern const struct command runs_analyse_command;
+extern const struct command runs_check_command;
+extern const struct command runs_compare_command;
+extern const struct command runs_delete_command;
+extern const struct command runs_export_command;
+extern const struct command runs_import_command;
 extern const struct command runs_list_command;
+extern const struct command runs_note_command;
+extern const struct command runs_regressions_command;
+extern const struct command runs_retention_command;
+extern const struct command runs_show_command;
+extern const struct command runs_stats_command;
+extern const struct command runs_tag_command;
 
 #define STORE_OPTION(of_value)                                                                     \
 	{                                                                                          \

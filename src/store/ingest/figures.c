@@ -47,7 +47,7 @@ static const char *const kinds[REPORT_KIND_MAX] = {
 };
 
 /* The same in every store: of the names' bytes. 48 bits, which every reader of JSON keeps. */
-static int64_t name_of(const char *section, const char *path, const char *column)
+int64_t store_figure_name_of(const char *section, const char *path, const char *column)
 {
 	uint64_t hash = hash_bytes(section, strlen(section), 1);
 
@@ -58,7 +58,7 @@ static int64_t name_of(const char *section, const char *path, const char *column
 static int write_name(struct figures *figures, const char *path, const char *column,
 	const char *kind, int64_t *ret_name)
 {
-	int64_t name = name_of(figures->section, path, column);
+	int64_t name = store_figure_name_of(figures->section, path, column);
 	const struct store_value values[] = {
 		store_integer(name),
 		{.type = STORE_TEXT, .text = figures->section},

@@ -77,6 +77,16 @@ static int look_at(struct file *file, const char *path, struct errmsg *err)
 	return r < 0 ? errmsg_set(err, r, "cannot read %s: %s", path, strerror(-r)) : 0;
 }
 
+int store_identify(const char *path, char ret_id[STORE_ID_CHARACTERS + 1], struct errmsg *err)
+{
+	_cleanup_(file_done) struct file file = {0};
+	int r = look_at(&file, path, err);
+
+	if (r == 0)
+		memcpy(ret_id, file.id, sizeof(file.id));
+	return r;
+}
+
 static int check_unchanged(const struct file *file, struct errmsg *err)
 {
 	struct stat now;

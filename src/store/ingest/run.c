@@ -162,6 +162,7 @@ static void set_energy(const struct capture *capture, struct store_value *values
 	values[STORE_RUN_MEASURED_J] = store_number(measured);
 	if (!has_requests) {
 		values[STORE_RUN_ENERGY_J] = store_number(measured);
+		values[STORE_RUN_ENERGY_REASON] = store_text(isnan(measured) ? all->reason : NULL);
 		values[STORE_RUN_UNCERTAINTY_J] = store_number(capture->energy.uncertainty_j);
 		if (duration)
 			values[STORE_RUN_AVERAGE_W] =
