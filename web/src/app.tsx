@@ -1,65 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import { hrefOf, usePlace } from "./router";
+import type { CallTree } from "./report";
+import { go, hrefOf, usePlace } from "./router";
 import type { Place } from "./router";
-import type { Source } from "./source";
+import { FILTERS } from "./source";
+import type { CaptureSource, Filters, Progress, Source } from "./source";
 import { FlameView } from "./views/flame";
-import { ReportView } from "./views/report";
+import { OneSectionView, ReportView } from "./views/report";
+import { TimelineView } from "./views/timeline";
 
-type Loaded<T> = { state: "loading" } | { state: "failed"; why: string } | { state: "ready"; value: T };
+type Loaded<T> = { state: "loading"; text: string } | { state: "failed"; why: string } | { state: "ready"; value: T };
 
-function useLoaded<T>(load: () => Promise<T>, key: string): Loaded<T> {
-  const [loaded, setLoaded] = useState<Loaded<T>>({ state: "loading" });
+function useLoaded<T>(load: (progress: Progress) => Promise<T>, key: string): Loaded<T> {
+  const [loaded, setLoaded] = useState<Loaded<T>>({ state: "loading", text: "" });
   useEffect(() => {
     let isOver = false;
-    setLoaded({ state: "loading" });
-    load().then(
-      (value) => { if (!isOver) setLoaded({ state: "ready", value }); },
-      (error: unknown) => { if (!isOver) setLoaded({ state: "failed", why: error instanceof Error ? error.message : String(error) }); },
+    const set = (value: Loaded<T>) => { if (!isOver) setLoaded(value); };
+    set({ state: "loading", text: "" });
+    load((text) => set({ state: "loading", text })).then(
+      (value) => set({ state: "ready", value }),
+      (error: unknown) => set({ state: "failed", why: error instanceof Error ? error.message : String(error) }),
     );
     return () => { isOver = true; };
   }, [key]);
   return loaded;
 }
 
+interface PageProps {
+  capture: CaptureSource;
+  source: Source;
+  place: Place;
+  filters: Filters;
+}
+
 function Waiting<T>({ loaded, what, children }: { loaded: Loaded<T>; what: string; children: (value: T) => ComponentChildren }) {
-  if (loaded.state === "loading") return <main><p role="status">Loading {what} …</p></main>;
+  if (loaded.state === "loading") return <main><p role="status">{what} is being made{loaded.text && `: ${loaded.text}`} …</p></main>;
   if (loaded.state === "failed") return <main><p role="alert">{loaded.why}</p></main>;
   return <>{children(loaded.value)}</>;
 }
 
-function ReportPage({ source, place }: { source: Source; place: Place }) {
-  const loaded = useLoaded(() => source.report(null), "report");
-  return <Waiting loaded={loaded} what="the report">{(report) => <ReportView report={report} what={place.what} />}</Waiting>;
+const keyOf = (...parts: unknown[]) => JSON.stringify(parts);
+
+function ReportPage({ capture, place, filters }: PageProps) {
+  const loaded = useLoaded((progress) => capture.report(null, filters, progress), keyOf(capture.id, filters));
+  return <Waiting loaded={loaded} what="The report">{(report) => <ReportView report={report} place={place} canAsk={capture.filters} />}</Waiting>;
 }
 
-function FlamePage({ source, place }: { source: Source; place: Place }) {
-  const weight = place.what || source.weights[0] || "cpu";
-  const loaded = useLoaded(() => source.tree(weight), weight);
-  return <Waiting loaded={loaded} what="the flame graph">{(tree) => <FlameView tree={tree} weights={source.weights} place={place} />}</Waiting>;
+function SectionPage({ capture, place, filters }: PageProps) {
+  const loaded = useLoaded((progress) => capture.report(place.what, filters, progress), keyOf(capture.id, place.what, filters));
+  return <Waiting loaded={loaded} what="The section">{(report) => <OneSectionView report={report} place={place} />}</Waiting>;
 }
 
-const views: Record<string, { title: string; Page: typeof ReportPage }> = {
-  report: { title: "Report", Page: ReportPage },
-  flame: { title: "Flame graph", Page: FlamePage },
+function Tree({ load, id, place, weights }: { load: (weight: string, progress: Progress) => Promise<CallTree>; id: string; place: Place; weights: string[] }) {
+  const weight = place.what || weights[0] || "cpu";
+  const loaded = useLoaded((progress) => load(weight, progress), keyOf(id, weight));
+  return (
+    <>
+      {loaded.state !== "ready" && <div class="filters"><WeightChoice place={place} weights={weights} weight={weight} /></div>}
+      <Waiting loaded={loaded} what="The flame graph">{(tree) => <FlameView tree={tree} weights={weights} place={place} />}</Waiting>
+    </>
+  );
+}
+
+// While there is no graph that has one.
+function WeightChoice({ place, weights, weight }: { place: Place; weights: string[]; weight: string }) {
+  return (
+    <label>Width is <select value={weight} onChange={(event) => go({ ...place, what: event.currentTarget.value })}>
+      {weights.map((name) => <option key={name} value={name}>{name}</option>)}
+    </select></label>
+  );
+}
+
+function FlamePage({ capture, place, filters }: PageProps) {
+  return <Tree load={(weight, progress) => capture.tree(weight, filters, progress)} id={keyOf(capture.id, filters)} place={place} weights={capture.weights} />;
+}
+
+function ComparePage({ capture, source, place, filters }: PageProps) {
+  const others = source.captures.filter(({ id }) => id !== capture.id);
+  const after = place.query.after ?? "";
+  return (
+    <>
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <span>{capture.name} is before.</span>
+        <label>After is <select value={after} onChange={(event) => go({ ...place, query: { ...place.query, after: event.currentTarget.value, zoom: "", function: "" } })}>
+          <option value="">choose one</option>
+          {others.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
+        </select></label>
+      </form>
+      {after
+        ? <Tree load={(weight, progress) => capture.difference!(after, weight, filters, progress)} id={keyOf(capture.id, after, filters)} place={place} weights={capture.weights} />
+        : <main><p>Choose the capture to compare with: the flame graph shows in red what takes more of it, in blue what takes less.</p></main>}
+    </>
+  );
+}
+
+function TimelinePage({ capture, place }: PageProps) {
+  const loaded = useLoaded((progress) => capture.timeline!.tracks(progress), capture.id);
+  return <Waiting loaded={loaded} what="The timeline">{(tracks) => <TimelineView source={capture.timeline!} tracks={tracks} place={place} />}</Waiting>;
+}
+
+function CapturesPage({ source }: PageProps) {
+  return (
+    <main>
+      <h3>Captures</h3>
+      <ul>{source.captures.map(({ id, name, detail }) => <li key={id}><a href={hrefOf({ view: "report", query: { capture: id } })}>{name}</a> <span class="dim">{detail}</span></li>)}</ul>
+    </main>
+  );
+}
+
+interface PageView {
+  title: string | null; // null: not among the links
+  Page: (props: PageProps) => ComponentChildren;
+  isThere: (capture: CaptureSource, source: Source) => boolean;
+}
+
+const views: Record<string, PageView> = {
+  captures: { title: "Captures", Page: CapturesPage, isThere: (_, source) => source.captures.length > 1 },
+  report: { title: "Report", Page: ReportPage, isThere: () => true },
+  section: { title: null, Page: SectionPage, isThere: (capture) => capture.filters },
+  flame: { title: "Flame graph", Page: FlamePage, isThere: (capture) => capture.weights.length > 0 },
+  timeline: { title: "Timeline", Page: TimelinePage, isThere: (capture) => capture.timeline !== null },
+  compare: { title: "Compare", Page: ComparePage, isThere: (capture, source) => capture.difference !== null && source.captures.length > 1 },
 };
+
+function FilterBar({ place, filters }: { place: Place; filters: Filters }) {
+  const [isOpen, setOpen] = useState(Object.keys(filters).length > 0);
+  if (!isOpen) return <div class="filters"><button type="button" onClick={() => setOpen(true)}>Filter</button></div>;
+  const change = (key: string, value: string) => go({ ...place, query: { ...place.query, [key]: value, zoom: "" } });
+  return (
+    <form class="filters" onSubmit={(event) => event.preventDefault()}>
+      {FILTERS.map(([key, hint]) => (
+        <label key={key}>{key} <input value={filters[key] ?? ""} placeholder={hint} title={hint} onChange={(event) => change(key, event.currentTarget.value)} /></label>
+      ))}
+      {Object.keys(filters).length > 0 && <a href={hrefOf({ view: place.view, what: place.what, query: { capture: place.query.capture ?? "" } })}>Clear</a>}
+    </form>
+  );
+}
+
+// What stays when the view changes.
+function keptQuery(place: Place): Record<string, string> {
+  const kept = ["capture", ...FILTERS.map(([key]) => key)];
+  return Object.fromEntries(Object.entries(place.query).filter(([key]) => kept.includes(key)));
+}
 
 export function App({ source }: { source: Source }) {
   const place = usePlace();
+  const capture = useMemo(() => source.capture(place.query.capture ?? "") ?? source.capture(source.captures[0]?.id ?? ""), [source, place.query.capture]);
   const view = views[place.view];
-  useEffect(() => { document.title = `${source.name}: ${view?.title ?? "sonde"}`; }, [place.view]);
+  const filters = useMemo(() => Object.fromEntries(FILTERS.flatMap(([key]) => (place.query[key] ? [[key, place.query[key]]] : []))), [JSON.stringify(place.query)]);
+  const name = capture?.name ?? "";
+  useEffect(() => { document.title = `${name}: ${view?.title ?? "sonde"}`; }, [place.view, name]);
+  if (!capture) return <main><p>There is no capture here yet.</p></main>;
+  const isThere = view?.isThere(capture, source);
   return (
     <>
       <header>
-        <h1><span class="brand">sonde</span> {source.name}</h1>
+        <h1><span class="brand">sonde</span> {name}</h1>
         <nav aria-label="Views">
-          {Object.entries(views).filter(([key]) => key !== "flame" || source.weights.length).map(([key, { title }]) => (
-            <a key={key} href={hrefOf({ view: key })} aria-current={key === place.view ? "page" : undefined}>{title}</a>
+          {Object.entries(views).filter(([, { title, isThere: is }]) => title && is(capture, source)).map(([key, { title }]) => (
+            <a key={key} href={hrefOf({ view: key, query: keptQuery(place) })} aria-current={key === place.view ? "page" : undefined}>{title}</a>
           ))}
+          {capture.fileHref && <a href={capture.fileHref} download>Download</a>}
         </nav>
       </header>
-      {view ? <view.Page source={source} place={place} /> : <main><p role="alert">There is no view {place.view} here: choose one above.</p></main>}
+      {capture.filters && ["report", "section", "flame", "compare"].includes(place.view) && <FilterBar place={place} filters={filters} />}
+      {view && isThere
+        ? <view.Page capture={capture} source={source} place={place} filters={filters} />
+        : <main><p role="alert">There is no view {place.view} here: choose one above.</p></main>}
     </>
   );
 }

@@ -1,19 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the page's data comes from: a server, or what was written into the page itself.
 import type { CallTree, Report } from "./report";
+import type { TimelineSource } from "./timeline/source";
+
+// What leaves something out of a report or a call tree: keys and values of the command line's filters.
+export type Filters = Record<string, string>;
+
+export const WEIGHTS = ["cpu", "wait", "wall", "gpu", "gpu-idle", "cpu+gpu", "energy"];
+export const FILTERS: [string, string][] = [
+  ["process", "pid, or pattern of names"],
+  ["thread", "tid, or pattern of names"],
+  ["symbol", "pattern of a function in the stack"],
+  ["time", "START..END in seconds"],
+  ["range", "pattern of NVTX ranges"],
+  ["window", "windows, such as 1,3-5"],
+];
+
+export interface CaptureSource {
+  id: string;
+  name: string;
+  weights: string[]; // of call trees
+  filters: boolean; // are they understood?
+  fileHref: string | null; // where the capture itself is
+  report(by: string | null, filters: Filters, progress: Progress): Promise<Report>;
+  tree(weight: string, filters: Filters, progress: Progress): Promise<CallTree>;
+  difference: ((after: string, weight: string, filters: Filters, progress: Progress) => Promise<CallTree>) | null;
+  timeline: TimelineSource | null;
+}
+
+export interface Source {
+  captures: { id: string; name: string; detail: string }[];
+  capture(id: string): CaptureSource | null;
+}
+
+// Called while an answer is being made: what is done of all of it, 0 where that is not known.
+export type Progress = (text: string) => void;
 
 // What `sonde report --html` writes into the element sonde-data.
 export interface Embedded {
   name: string;
   report: Report;
   trees: Record<string, Omit<CallTree, "weight">>; // by weight
-}
-
-export interface Source {
-  name: string;
-  weights: string[]; // of call trees
-  report(by: string | null): Promise<Report>;
-  tree(weight: string): Promise<CallTree>;
 }
 
 // Those that say something: with weight, and with work of devices where they add that to another.
@@ -23,20 +50,20 @@ function weightsOf(trees: Embedded["trees"]): string[] {
 }
 
 export function embeddedSource(data: Embedded): Source {
-  return {
+  const capture: CaptureSource = {
+    id: "",
     name: data.name,
     weights: weightsOf(data.trees),
+    filters: false,
+    fileHref: null,
     report: async () => data.report,
     tree: async (weight) => {
       const tree = data.trees[weight];
       if (!tree) throw new Error(`This file has no flame graph by ${weight}: choose another.`);
       return { ...tree, weight };
     },
+    difference: null,
+    timeline: null,
   };
-}
-
-export function findSource(): Source {
-  const element = document.getElementById("sonde-data");
-  if (element) return embeddedSource(JSON.parse(element.textContent ?? "") as Embedded);
-  throw new Error("This page has no data: it was not written by sonde report --html.");
+  return { captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture };
 }

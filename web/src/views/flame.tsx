@@ -178,20 +178,20 @@ export function FlameView({ tree, weights, place }: { tree: CallTree; weights: s
   const text = place.query.search ?? "";
   const result = useMemo(() => (text ? search(graph, text) : null), [graph, text]);
   const picked = place.query.function === undefined ? null : tree.names.indexOf(place.query.function);
-  const change = (query: Record<string, string>, isSame = false) => go({ view: "flame", what: place.what || tree.weight, query: { ...place.query, ...query } }, isSame);
+  const change = (query: Record<string, string>, isSame = false) => go({ view: place.view, what: place.what || tree.weight, query: { ...place.query, ...query } }, isSame);
   const pick = (label: number) => change({ function: tree.names[label]! });
 
-  if (!graph.weight[0]) return <main><p>Nothing was sampled that has this weight.</p></main>;
   return (
     <main>
       <form class="tools" onSubmit={(event) => event.preventDefault()}>
-        <label>Width is <select value={tree.weight} onChange={(event) => go({ view: "flame", what: event.currentTarget.value })}>
+        <label>Width is <select value={tree.weight} onChange={(event) => go({ view: place.view, what: event.currentTarget.value, query: { ...place.query, zoom: "", function: "" } })}>
           {weights.map((weight) => <option key={weight} value={weight}>{weight}</option>)}
         </select></label>
         <label>Search <input type="search" value={text} onInput={(event) => change({ search: event.currentTarget.value }, true)} /></label>
         {result && <span role="status">{formatCell(result.share, SHARE)} in {formatCount(result.labels.size)} functions</span>}
       </form>
-      {picked !== null && picked >= 0
+      {tree.notes.map((note) => <p key={note}>{note}</p>)}
+      {!graph.weight[0] ? <p>Nothing here weighs anything by {tree.weight}: choose another width, or widen the filters.</p> : picked !== null && picked >= 0
         ? <Sandwich graph={graph} label={picked} onPick={pick} onClose={() => change({ function: "" })} />
         : <FlameCanvas graph={graph} found={result?.labels ?? null} zoom={nodeOf(graph, place.query.zoom ?? "")} onZoom={(node) => change({ zoom: addressOf(graph, node) })} onPick={pick} name={`flame graph by ${tree.weight}`} />}
       <h3>Functions</h3>

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report: what would help first, then every section, with a list of them beside it.
 import { useEffect } from "preact/hooks";
-import { formatDuration } from "../format";
 import type { Advice, Report } from "../report";
 import { hrefOf } from "../router";
+import type { Place } from "../router";
 import { SectionView, idOf, titleOf } from "./section";
 
-function AdviceCard({ advice }: { advice: Advice }) {
-  return (
-    <li>
-      <a href={hrefOf({ view: "report", what: advice.section })}>{advice.sentence}</a>
-      {advice.saves_ns !== null && <strong> Saves up to {formatDuration(advice.saves_ns)}.</strong>}
-    </li>
-  );
+function AdviceCard({ advice, href }: { advice: Advice; href: (what: string) => string }) {
+  return <li><a href={href(advice.section)}>{advice.sentence}</a></li>;
 }
 
-export function ReportView({ report, what }: { report: Report; what: string }) {
+// `canAsk`: sections that are not in the report by themselves can be had.
+export function ReportView({ report, place, canAsk }: { report: Report; place: Place; canAsk: boolean }) {
+  const { what } = place;
   const sections = report.sections.filter((section) => section.blocks.length);
   const advice = sections.flatMap((section) => section.advice).sort((a, b) => (b.saves_ns ?? -1) - (a.saves_ns ?? -1));
+  const shown = new Set(report.sections.flatMap((section) => (section.blocks.length && section.by ? [section.by] : [])));
+  const href = (section: string) => hrefOf({ view: "report", what: section, query: place.query });
 
   useEffect(() => {
     if (!what) return;
@@ -30,16 +29,32 @@ export function ReportView({ report, what }: { report: Report; what: string }) {
       <nav aria-label="Sections">
         <ul>
           {sections.filter((section) => titleOf(section)).map((section) => (
-            <li key={idOf(section)}>
-              <a href={hrefOf({ view: "report", what: idOf(section) })} aria-current={what === idOf(section) ? "true" : undefined}>{titleOf(section)}</a>
-            </li>
+            <li key={idOf(section)}><a href={href(idOf(section))} aria-current={what === idOf(section) ? "true" : undefined}>{titleOf(section)}</a></li>
           ))}
         </ul>
+        {canAsk && (
+          <ul class="more">
+            {report.names.filter(({ by }) => !shown.has(by)).map(({ by, summary }) => (
+              <li key={by}><a href={hrefOf({ view: "section", what: by, query: place.query })} title={summary}>{by}</a></li>
+            ))}
+          </ul>
+        )}
       </nav>
       <main>
-        {advice.length > 0 && <section class="help" aria-label="What would help"><h2>What would help</h2><ul>{advice.map((a) => <AdviceCard key={a.id + a.sentence} advice={a} />)}</ul></section>}
+        {advice.length > 0 && <section class="help" aria-label="What would help"><h2>What would help</h2><ul>{advice.map((a) => <AdviceCard key={a.id + a.sentence} advice={a} href={href} />)}</ul></section>}
         {sections.map((section) => <SectionView key={idOf(section)} section={section} />)}
       </main>
     </div>
+  );
+}
+
+// One section, that the report was asked for by its name.
+export function OneSectionView({ report, place }: { report: Report; place: Place }) {
+  const sections = report.sections.filter((section) => section.blocks.length);
+  return (
+    <main>
+      <p><a href={hrefOf({ view: "report", query: place.query })}>All sections</a></p>
+      {sections.map((section) => <SectionView key={idOf(section)} section={section} />)}
+    </main>
   );
 }

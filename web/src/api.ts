@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made of schema/api.json: schema/api.py typescript schema/api.json >web/src/api.ts
+
+// Every answer that is no success.
+export interface Failure {
+  error: { code: "bad-request" | "unauthorised" | "forbidden" | "not-found" | "method-not-allowed" | "too-large" | "answer-too-large" | "too-many-requests" | "capture-unreadable" | "no-data" | "worker-failed" | "timed-out" | "busy" | "out-of-memory" | "no-page" | "read-only"; message: string; };
+}
+
+// The answer is being made. Of total, done is read; total is 0 where it is not known.
+export interface Pending {
+  state: "loading" | "asking";
+  done: number;
+  total: number;
+}
+
+export interface Status {
+  name: string;
+  version: string;
+  mode: "view" | "serve";
+  read_only: boolean;
+  has_page: boolean;
+  uptime_ms: number;
+  captures: number;
+  open_captures: number;
+  clients: number;
+}
+
+// message: of state failed, why it cannot be read.
+export interface Capture {
+  id: string;
+  name: string;
+  kind: "file" | "folder";
+  size: number | null;
+  modified_ms: number;
+  state: "closed" | "loading" | "open" | "failed";
+  message: string | null;
+}
+
+export interface CaptureList {
+  captures: Capture[];
+}
+
+export interface Section {
+  name: string;
+  summary: string;
+}
+
+// Nodes are places in label, parent, self and total. The root is node 0, its parent -1; parents come before their children. names, modules and kinds are of labels; paths, totals, self and total have one item for each capture.
+export interface CallTree {
+  unit: "ns" | "uj" | "samples";
+  paths: string[];
+  totals: number[];
+  names: string[];
+  modules?: (string | null)[];
+  kinds?: string[];
+  label: number[];
+  parent: number[];
+  self: number[][];
+  total: number[][];
+  pruned?: { nodes: number; total: number; };
+  notes: string[];
+}
+
+// Every text message of /ws. Clients ignore types that they do not know.
+export interface Envelope {
+  v: 1;
+  epoch: string;
+  seq: number;
+  t_ms: number;
+  type: string;
+  data: Record<string, unknown>;
+}
+
+// The first message. oldest_seq and newest_seq are those that can be sent again.
+export interface Hello {
+  version: string;
+  started_unix_ms: number;
+  oldest_seq: number;
+  newest_seq: number;
+  budget_bytes: number;
+  read_only: boolean;
+  is_view: boolean;
+}
+
+// The latest message of each type that only counts by its latest follows, types of them, with the seq that they had. Messages after newest_seq come after those.
+export interface Snapshot {
+  types: number;
+  newest_seq: number;
+}
+
+// These messages are lost to this client, both ends included: it was too slow for them, or asked for what is no longer kept, or of another epoch.
+export interface Gap {
+  from: number;
+  to: number;
+  count: number;
+  reason: "too-slow" | "too-old" | "new-epoch";
+}
+
+// The last message.
+export interface Bye {
+  reason: "server-ends" | "too-slow";
+}
+
+// A capture is being loaded, is open, or could not be read.
+export interface CaptureState {
+  capture: string;
+  state: "loading" | "open" | "failed" | "closed";
+  done: number;
+  total: number;
+}
+
+// Of each operation: its method and path, parameters and answer.
+export interface Operations {
+  // GET /api/openapi.json: This document.
+  get_openapi: { parameters: {}; answer: Record<string, unknown> };
+  // GET /api/status: What the server is, and what it has open.
+  get_status: { parameters: {}; answer: Status };
+  // GET /api/captures: The captures and traces that can be opened.
+  list_captures: { parameters: {}; answer: CaptureList };
+  // GET /api/captures/{capture}: One capture.
+  get_capture: { parameters: { capture: string; }; answer: Capture };
+  // GET /api/captures/{capture}/file: The capture itself, to keep it or to open it in Perfetto.
+  get_capture_file: { parameters: { capture: string; }; answer: Blob };
+  // GET /api/captures/{capture}/sections: What can be asked for with by.
+  get_sections: { parameters: { capture: string; wait?: number; }; answer: Section[] };
+  // GET /api/captures/{capture}/report: The report, or one section of it.
+  get_report: { parameters: { capture: string; format?: "json" | "page" | "csv"; wait?: number; by?: string; sort?: "self" | "total"; limit?: number; slo?: string; price?: string; co2?: string; "comm-kernels"?: string; rank?: number; "hta-compatible"?: boolean; "include-last-step"?: boolean; "drop-last-step"?: boolean; annotation?: string; instance?: number; operator?: string; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: Record<string, unknown> };
+  // GET /api/captures/{capture}/call-tree: The call tree, for flame graphs.
+  get_call_tree: { parameters: { capture: string; wait?: number; roots?: "none" | "process" | "thread"; "min-share"?: number; "comm-kernels"?: string; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: CallTree };
+  // GET /api/captures/{capture}/call-tree/{after}: The call trees of this capture and a later one, side by side.
+  get_call_tree_diff: { parameters: { capture: string; after: string; wait?: number; roots?: "none" | "process" | "thread"; "min-share"?: number; "comm-kernels"?: string; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: CallTree };
+  // GET /ws: Live messages, over a WebSocket. With epoch and seq, the last message that the client has: those after it are sent again, or a gap and a snapshot. Clients send nothing.
+  open_socket: { parameters: { epoch?: string; seq?: number; }; answer: Envelope };
+}
+
+export const paths: Record<keyof Operations, string> = {
+  get_openapi: "/api/openapi.json",
+  get_status: "/api/status",
+  list_captures: "/api/captures",
+  get_capture: "/api/captures/{capture}",
+  get_capture_file: "/api/captures/{capture}/file",
+  get_sections: "/api/captures/{capture}/sections",
+  get_report: "/api/captures/{capture}/report",
+  get_call_tree: "/api/captures/{capture}/call-tree",
+  get_call_tree_diff: "/api/captures/{capture}/call-tree/{after}",
+  open_socket: "/ws",
+};
+
+// Of each type of message, its data.
+export interface Messages {
+  hello: Hello;
+  snapshot: Snapshot;
+  gap: Gap;
+  bye: Bye;
+  capture_state: CaptureState;
+}

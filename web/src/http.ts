@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server's answers: schema/api.json.
+import { paths } from "./api";
+import type { Capture, CaptureList, Failure, Operations, Pending } from "./api";
+import { formatBytes } from "./format";
+import type { CallTree, Report } from "./report";
+import { WEIGHTS } from "./source";
+import type { CaptureSource, Filters, Progress, Source } from "./source";
+
+const WAIT_S = 2; // for an answer, before the progress is asked for again
+
+type Parameters = Record<string, string | number | boolean | null | undefined>;
+
+// The operation's address; parameters that are not in its path are its query, without those that are empty.
+export function addressOf(operation: keyof Operations, parameters: Parameters): string {
+  const rest = { ...parameters };
+  const path = paths[operation].replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = rest[name];
+    delete rest[name];
+    return encodeURIComponent(String(value));
+  });
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(rest)) {
+    if (value !== null && value !== undefined && value !== "") query.set(key, String(value));
+  }
+  return query.size ? `${path}?${query}` : path;
+}
+
+async function failureOf(response: Response): Promise<Error> {
+  try {
+    return new Error(((await response.json()) as Failure).error.message);
+  } catch {
+    return new Error(`The server answered ${response.status} ${response.statusText}.`);
+  }
+}
+
+function progressText(pending: Pending): string {
+  if (pending.state === "asking") return "computing";
+  return pending.total ? `reading, ${Math.floor((100 * pending.done) / pending.total)} %` : "reading";
+}
+
+async function request(address: string): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(address);
+  } catch {
+    throw new Error("The server does not answer: it has ended, or the connection is gone. Reload the page when it is back.");
+  }
+  if (!response.ok) throw await failureOf(response);
+  return response;
+}
+
+// Asks until the answer is there.
+export async function ask<T>(address: string, progress: Progress): Promise<T> {
+  for (;;) {
+    const response = await request(address);
+    if (response.status !== 202) return (await response.json()) as T;
+    progress(progressText((await response.json()) as Pending));
+  }
+}
+
+export async function askBytes(address: string): Promise<ArrayBuffer> {
+  return (await request(address)).arrayBuffer();
+}
+
+function captureSource(capture: Capture): CaptureSource {
+  const parameters = (more: Parameters, filters: Filters) => ({ capture: capture.id, wait: WAIT_S, ...filters, ...more });
+  return {
+    id: capture.id,
+    name: capture.name,
+    weights: WEIGHTS,
+    filters: true,
+    fileHref: capture.kind === "file" ? addressOf("get_capture_file", { capture: capture.id }) : null,
+    report: (by, filters, progress) => ask<Report>(addressOf("get_report", parameters({ format: "page", by }, filters)), progress),
+    tree: async (weight, filters, progress) => ({
+      ...(await ask<CallTree>(addressOf("get_call_tree", parameters({ weight }, filters)), progress)), weight,
+    }),
+    difference: async (after, weight, filters, progress) => ({
+      ...(await ask<CallTree>(addressOf("get_call_tree_diff", parameters({ after, weight }, filters)), progress)), weight,
+    }),
+    timeline: null,
+  };
+}
+
+export async function httpSource(): Promise<Source> {
+  const { captures } = await ask<CaptureList>(paths.list_captures, () => {});
+  const sources = new Map(captures.map((capture) => [capture.id, captureSource(capture)]));
+  return {
+    captures: captures.map(({ id, name, size }) => ({ id, name, detail: size === null ? "" : formatBytes(size) })),
+    capture: (id) => sources.get(id) ?? (captures.length === 1 ? sources.get(captures[0]!.id) ?? null : null),
+  };
+}

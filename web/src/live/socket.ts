@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The live connection: connects again by itself, from the last message on. schema/api.json has the messages.
+import type { Envelope } from "../api";
+
+export type State = "connecting" | "open" | "waiting" | "ended";
+
+export interface Clock {
+  setTimeout(call: () => void, ms: number): unknown;
+  clearTimeout(timer: unknown): void;
+  random(): number;
+}
+
+const FIRST_MS = 500;
+const LONGEST_MS = 30_000;
+const browserClock: Clock = { setTimeout: (call, ms) => setTimeout(call, ms), clearTimeout: (timer) => clearTimeout(timer as number), random: Math.random };
+
+// Doubled each time, up to the longest, and a random part of that: clients that lost one server do not return together.
+export const delayOf = (attempt: number, random: number) => random * Math.min(FIRST_MS * 2 ** attempt, LONGEST_MS);
+
+export class LiveSocket {
+  private socket: WebSocket | null = null;
+  private generation = 0; // what an earlier socket still says is not listened to
+  private attempt = 0;
+  private timer: unknown = null;
+  private epoch = "";
+  private seq = 0;
+
+  constructor(
+    private address: string,
+    private onMessage: (message: Envelope) => void,
+    private onState: (state: State) => void,
+    private open: (address: string) => WebSocket = (to) => new WebSocket(to),
+    private clock: Clock = browserClock,
+  ) {
+    this.connect();
+  }
+
+  close(): void {
+    this.generation++;
+    this.clock.clearTimeout(this.timer);
+    this.socket?.close();
+    this.onState("ended");
+  }
+
+  private connect(): void {
+    const generation = ++this.generation;
+    const isMine = () => generation === this.generation;
+    const resume = this.epoch ? `?epoch=${encodeURIComponent(this.epoch)}&seq=${this.seq}` : "";
+    this.onState("connecting");
+    const socket = this.open(this.address + resume);
+    this.socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => { if (isMine()) this.onState("open"); };
+    socket.onmessage = (event) => { if (isMine() && typeof event.data === "string") this.receive(event.data); };
+    socket.onclose = () => { if (isMine()) this.retry(); };
+  }
+
+  private receive(text: string): void {
+    const message = JSON.parse(text) as Envelope;
+    this.attempt = 0;
+    if (message.epoch !== this.epoch) this.seq = 0;
+    this.epoch = message.epoch;
+    // What is sent again after a reconnect was had already.
+    if (message.seq && message.seq <= this.seq) return;
+    if (message.seq) this.seq = message.seq;
+    this.onMessage(message);
+    if (message.type === "bye" && message.data.reason === "server-ends") this.close();
+  }
+
+  private retry(): void {
+    this.onState("waiting");
+    this.timer = this.clock.setTimeout(() => this.connect(), delayOf(this.attempt++, this.clock.random()));
+  }
+}
+
+export function liveAddress(): string {
+  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
+}
