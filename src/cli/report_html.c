@@ -32,6 +32,14 @@ static int ask_tree(void *context, struct strbuf *out, struct errmsg *err)
 	return query_call_tree(question->query, &question->options, out, err);
 }
 
+static int ask_layers(void *context, struct strbuf *out, struct errmsg *err)
+{
+	struct question *question = context;
+
+	question->options.by = "layer";
+	return query_report(question->query, &question->options, REPORT_FORM_JSON, NULL, out, err);
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -66,6 +74,20 @@ static int add_trees(struct question *question, struct json_writer *json, struct
 	return 0;
 }
 
+/* What a view of its own is drawn from, where there is some: the layers of a model. */
+static int add_figures(struct question *question, struct strbuf *data, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf layers = {0};
+	int r = query_in_child(ask_layers, question, ANSWER_MAX, &layers, err);
+	bool is_there = r == 0 && strstr(strbuf_cstr(&layers), "\n  \"layers\": {");
+
+	strbuf_add(data, is_there ? "{\"layer\":" : "{");
+	if (is_there)
+		strbuf_add_bytes(data, layers.data, layers.length);
+	strbuf_add(data, "}");
+	return r == -ENODATA || r == -EINVAL ? 0 : r;
+}
+
 static int make(struct question *question, struct strbuf *data, struct errmsg *err)
 {
 	struct json_writer json = {.out = data};
@@ -75,6 +97,10 @@ static int make(struct question *question, struct strbuf *data, struct errmsg *e
 	json_string(&json, base_name(question->query->paths[0]));
 	strbuf_add(data, ",\"report\":");
 	r = query_in_child(ask_report, question, ANSWER_MAX, data, err);
+	if (r < 0)
+		return r;
+	strbuf_add(data, ",\"figures\":");
+	r = add_figures(question, data, err);
 	if (r < 0)
 		return r;
 	strbuf_add(data, ",\"trees\":");

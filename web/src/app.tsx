@@ -7,6 +7,8 @@ import type { Place } from "./router";
 import { FILTERS } from "./source";
 import type { CaptureSource, Filters, Progress, Source } from "./source";
 import { FlameView } from "./views/flame";
+import { ModelView } from "./views/model";
+import type { Layers } from "./views/model";
 import { OneSectionView, ReportView } from "./views/report";
 import { TimelineView } from "./views/timeline";
 
@@ -95,6 +97,11 @@ function ComparePage({ capture, source, place, filters }: PageProps) {
   );
 }
 
+function ModelPage({ capture, place, filters }: PageProps) {
+  const loaded = useLoaded((progress) => capture.figures("layer", filters, progress), keyOf(capture.id, filters));
+  return <Waiting loaded={loaded} what="The model">{({ layers }) => <ModelView layers={(layers ?? null) as Layers | null} place={place} />}</Waiting>;
+}
+
 function TimelinePage({ capture, place }: PageProps) {
   const loaded = useLoaded((progress) => capture.timeline!.tracks(progress), capture.id);
   return <Waiting loaded={loaded} what="The timeline">{(tracks) => <TimelineView source={capture.timeline!} tracks={tracks} place={place} />}</Waiting>;
@@ -121,6 +128,7 @@ const views: Record<string, PageView> = {
   section: { title: null, Page: SectionPage, isThere: (capture) => capture.filters },
   flame: { title: "Flame graph", Page: FlamePage, isThere: (capture) => capture.weights.length > 0 },
   timeline: { title: "Timeline", Page: TimelinePage, isThere: (capture) => capture.timeline !== null },
+  model: { title: "Model", Page: ModelPage, isThere: (capture) => capture.has("layer") },
   compare: { title: "Compare", Page: ComparePage, isThere: (capture, source) => capture.difference !== null && source.captures.length > 1 },
 };
 
@@ -164,7 +172,7 @@ export function App({ source }: { source: Source }) {
           {capture.fileHref && <a href={capture.fileHref} download>Download</a>}
         </nav>
       </header>
-      {capture.filters && ["report", "section", "flame", "compare"].includes(place.view) && <FilterBar place={place} filters={filters} />}
+      {capture.filters && ["report", "section", "flame", "model", "compare"].includes(place.view) && <FilterBar place={place} filters={filters} />}
       {view && isThere
         ? <view.Page capture={capture} source={source} place={place} filters={filters} />
         : <main><p role="alert">There is no view {place.view} here: choose one above.</p></main>}

@@ -72,6 +72,8 @@ function captureSource(capture: Capture): CaptureSource {
     filters: true,
     fileHref: capture.kind === "file" ? addressOf("get_capture_file", { capture: capture.id }) : null,
     report: (by, filters, progress) => ask<Report>(addressOf("get_report", parameters({ format: "page", by }, filters)), progress),
+    figures: (by, filters, progress) => ask(addressOf("get_report", parameters({ format: "json", by }, filters)), progress),
+    has: () => true,
     tree: async (weight, filters, progress) => ({
       ...(await ask<CallTree>(addressOf("get_call_tree", parameters({ weight }, filters)), progress)), weight,
     }),

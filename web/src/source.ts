@@ -23,10 +23,14 @@ export interface CaptureSource {
   filters: boolean; // are they understood?
   fileHref: string | null; // where the capture itself is
   report(by: string | null, filters: Filters, progress: Progress): Promise<Report>;
+  figures(by: string, filters: Filters, progress: Progress): Promise<Figures>; // a section as report --json has it
+  has(by: string): boolean; // may it have figures of this section?
   tree(weight: string, filters: Filters, progress: Progress): Promise<CallTree>;
   difference: ((after: string, weight: string, filters: Filters, progress: Progress) => Promise<CallTree>) | null;
   timeline: TimelineSource | null;
 }
+
+export type Figures = Record<string, unknown>;
 
 export interface Source {
   captures: { id: string; name: string; detail: string }[];
@@ -41,6 +45,7 @@ export interface Embedded {
   name: string;
   report: Report;
   trees: Record<string, Omit<CallTree, "weight">>; // by weight
+  figures: Record<string, Figures>; // by section
 }
 
 // Those that say something: with weight, and with work of devices where they add that to another.
@@ -57,6 +62,8 @@ export function embeddedSource(data: Embedded): Source {
     filters: false,
     fileHref: null,
     report: async () => data.report,
+    figures: async (by) => data.figures[by] ?? {},
+    has: (by) => by in data.figures,
     tree: async (weight) => {
       const tree = data.trees[weight];
       if (!tree) throw new Error(`This file has no flame graph by ${weight}: choose another.`);
