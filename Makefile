@@ -4,6 +4,10 @@ BUILD ?= build
 OPTIONS ?=
 
 all: configured
+	@ninja -C $(BUILD) program
+
+# Tests and benchmarks, too.
+everything: configured
 	@ninja -C $(BUILD)
 
 # What was not installed when the build was configured may be by now: OpenCL's headers for the tests, say.
@@ -20,11 +24,11 @@ deps-%:
 demo: deps-demo all
 	@tools/demo $(BUILD)/sonde
 
-test: deps-test all
+test: deps-test everything
 	meson test -C $(BUILD) --no-rebuild --no-suite e2e --no-suite vendor --print-errorlogs
 	SONDE=$(BUILD)/sonde tests/e2e/run -rs $(PYTEST)
 
-test-all: deps-test all
+test-all: deps-test everything
 	tools/venv torch2 || true
 	meson test -C $(BUILD) --no-rebuild --suite vendor --print-errorlogs
 	tools/tidy $(BUILD)
@@ -38,7 +42,7 @@ test-arm64: deps-arm64
 fuzz: deps-test
 	tools/fuzz $(FUZZ)
 
-bench: deps-bench all
+bench: deps-bench everything
 	bench/run.py --build $(BUILD) $(BENCH)
 
 install: all
@@ -50,4 +54,4 @@ docs: configured
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
-.PHONY: all configured demo test test-all test-arm64 fuzz bench install docs format
+.PHONY: all everything configured demo test test-all test-arm64 fuzz bench install docs format
