@@ -74,11 +74,13 @@ static int add_capture(struct all_runs *all, const char *path, struct errmsg *er
 {
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_energy_use_ struct energy_use energy = {0};
+	_cleanup_idle_spans_ struct idle_spans idle = {0};
 	struct run run = {.capture = path};
 	int r = load_capture(path, all->arguments->shown, all->arguments->selection, &model, err);
 
-	r = r ?: charge_energy(model, all->arguments->selection, &energy, err);
-	r = r ?: selection_narrow(all->arguments->selection, model, err);
+	if (r == 0)
+		r = charge_and_narrow(model, all->arguments->shown, all->arguments->selection,
+			&energy, &idle, err);
 	if (r < 0)
 		return r;
 	r = describe(all, model, &energy, &run);

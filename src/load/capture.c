@@ -95,18 +95,26 @@ int charge_energy(struct model *model, const struct selection *selection,
 	return r < 0 ? errmsg_set(err, r, "memory ran out while charging energy") : 0;
 }
 
-int select_and_weigh(struct model *model, const struct shown_options *shown,
-	const struct selection *selection, struct energy_use *ret_energy, struct errmsg *err)
+int charge_and_narrow(struct model *model, const struct shown_options *shown,
+	const struct selection *selection, struct energy_use *ret_energy,
+	struct idle_spans *ret_idle, struct errmsg *err)
 {
-	_cleanup_idle_spans_ struct idle_spans idle = {0};
 	int r = charge_energy(model, selection, ret_energy, err);
 
 	if (r < 0)
 		return r;
-	if (shown_weight(shown) == MODEL_WEIGHT_GPU_IDLE && idle_spans_init(&idle, model) < 0)
-		return errmsg_set(err, -ENOMEM, "memory ran out while weighing samples");
-	r = selection_narrow(selection, model, err);
-	return r ?: weigh_capture(model, shown, &idle, ret_energy, err);
+	if (shown_weight(shown) == MODEL_WEIGHT_GPU_IDLE && idle_spans_init(ret_idle, model) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while looking at idle devices");
+	return selection_narrow(selection, model, err);
+}
+
+int select_and_weigh(struct model *model, const struct shown_options *shown,
+	const struct selection *selection, struct energy_use *ret_energy, struct errmsg *err)
+{
+	_cleanup_idle_spans_ struct idle_spans idle = {0};
+	int r = charge_and_narrow(model, shown, selection, ret_energy, &idle, err);
+
+	return r < 0 ? r : weigh_capture(model, shown, &idle, ret_energy, err);
 }
 
 static int refuse_energy(const struct model *model, struct errmsg *err)

@@ -38,12 +38,17 @@ int load_capture(const char *path, const struct shown_options *shown,
  */
 int charge_energy(struct model *model, const struct selection *selection,
 	struct energy_use *ret_energy, struct errmsg *err);
+/* The same, finds the time that devices were idle where that is what samples are weighed by, and
+ * then narrows the model. */
+int charge_and_narrow(struct model *model, const struct shown_options *shown,
+	const struct selection *selection, struct energy_use *ret_energy,
+	struct idle_spans *ret_idle, struct errmsg *err);
 /*
  * Weighs samples as asked for: once, after load_capture(). `idle` and `energy` are of the model
  * before it was narrowed.
  */
 int weigh_capture(struct model *model, const struct shown_options *shown,
 	const struct idle_spans *idle, const struct energy_use *energy, struct errmsg *err);
-/* The same, after selection_narrow(). */
+/* The same, after charge_and_narrow(). */
 int select_and_weigh(struct model *model, const struct shown_options *shown,
 	const struct selection *selection, struct energy_use *ret_energy, struct errmsg *err);

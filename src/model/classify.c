@@ -22,15 +22,6 @@ const char *model_class_to_string(enum model_class class)
 	return (unsigned)class < MODEL_CLASS_MAX ? class_names[class] : NULL;
 }
 
-enum model_class model_class_from_string(const char *name)
-{
-	for (int i = 0; i < MODEL_CLASS_MAX; i++) {
-		if (strcmp(name, class_names[i]) == 0)
-			return (enum model_class)i;
-	}
-	return MODEL_CLASS_INVALID;
-}
-
 /* Packages that a program is written for, rather than ones that it uses in passing. */
 static const char *const framework_packages[] = {"torch", "torchvision", "torchaudio", "functorch",
 	"pyopencl", "numpy", "scipy", "pandas", "sklearn", "jax", "jaxlib", "flax", "optax",

@@ -214,7 +214,6 @@ static struct model_device_work start_work(const struct capture_device_work *raw
 		.thread = MODEL_NONE,
 		.queue = raw->queue,
 		.kind = (uint8_t)raw->kind,
-		.failed = raw->failed,
 		.replayed = raw->graph || raw->graph_node,
 		.gpu = MODEL_NONE,
 		.context = raw->context,

@@ -57,7 +57,6 @@ enum model_class {
 
 /* "user", "library" … */
 const char *model_class_to_string(enum model_class class);
-enum model_class model_class_from_string(const char *name);
 
 /*
  * A function: the same name in the same file is one function, however many frames. All of a
@@ -157,9 +156,8 @@ struct model_device_work {
 	uint32_t queue;
 	uint8_t kind;         /* enum wire_device_kind */
 	uint8_t unattributed; /* enum model_unattributed */
-	bool failed;
-	bool replayed;      /* launched with its graph */
-	bool capture_known; /* and `stack` is that of the call that made its node */
+	bool replayed;        /* launched with its graph */
+	bool capture_known;   /* and `stack` is that of the call that made its node */
 	/* Of CUDA. */
 	uint32_t gpu; /* index in gpus; MODEL_NONE: not known */
 	uint32_t context, stream;

@@ -123,15 +123,9 @@ static int select_and_fill(struct making *making)
 	struct selection *selection = &options->selection;
 	int r = selection_apply(selection, making->model, &making->selected, making->err);
 
-	if (r < 0)
-		return r;
-	if (shown_weight(&options->shown) == MODEL_WEIGHT_GPU_IDLE &&
-		idle_spans_init(&making->idle, making->model) < 0)
-		return errmsg_set(
-			making->err, -ENOMEM, "memory ran out while looking at idle devices");
-	r = charge_energy(making->model, selection, &making->energy, making->err);
 	if (r == 0)
-		r = selection_narrow(selection, making->model, making->err);
+		r = charge_and_narrow(making->model, &options->shown, selection, &making->energy,
+			&making->idle, making->err);
 	return r < 0 ? r : fill(making);
 }
 

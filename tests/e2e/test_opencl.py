@@ -748,7 +748,7 @@ def check_idle_stacks(sonde, capture, used, slept_ns, tolerance):
     """The idle time as stacks: of what the thread did, ending in the cause."""
     out = sonde("export", "-f", "folded", "--weight", "gpu-idle", "-o", "-", capture, check=0).stdout
     stacks = [(stack, int(ns)) for stack, ns in (line.rsplit(" ", 1) for line in out.splitlines())]
-    assert all(re.search(r"\[idle: [a-z_]+\]$", stack) for stack, _ in stacks)
+    assert all(re.search(r"\[idle: [a-zA-Z, ]+\]$", stack) for stack, _ in stacks)
     assert sum(ns for _, ns in stacks) == pytest.approx(used["idle_ns"], rel=0.001)
     slept = sum(ns for stack, ns in stacks if "load_batch" in stack and stack.endswith("[idle: sleep]"))
     assert slept == pytest.approx(slept_ns, rel=tolerance)

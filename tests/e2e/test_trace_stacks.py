@@ -132,9 +132,9 @@ def test_idle_devices_are_charged_to_what_the_thread_was_in(sonde, tmp_path):
     path = write_kineto(tmp_path / "trace.json", events)
     stacks = folded(sonde, path, weight="gpu-idle")
     assert sum(stacks.values()) == 455_000
-    assert stacks["pid 1;main;aten::slow;[idle: host_wait]"] == 290_000
-    assert stacks["pid 1;main;[idle: host_wait]"] == 110_000
-    assert stacks["pid 1;main;aten::mm;[idle: host_wait]"] == 5_000
+    assert stacks["pid 1;main;aten::slow;[idle: host wait]"] == 290_000
+    assert stacks["pid 1;main;[idle: host wait]"] == 110_000
+    assert stacks["pid 1;main;aten::mm;[idle: host wait]"] == 5_000
     assert stacks["pid 1;main;aten::mm;cudaLaunchKernel;[idle: launch]"] == 50_000
     graph = sonde("export", "-f", "flamegraph", "--weight", "gpu-idle", "-o", "-", path, check=0).stdout
     assert "of idle time of devices" in graph

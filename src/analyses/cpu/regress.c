@@ -143,7 +143,7 @@ static int gather_energy(
 				place, energy, REGRESS_RANGE, range->domain, range->name, &span);
 	}
 	array_foreach (&model->device_works, work) {
-		if (!work->failed && work->energy_j > 0 && result == 0)
+		if (work->energy_j > 0 && result == 0)
 			result = add_value(place, REGRESS_DEVICE, "", work->name,
 				(uint64_t)(work->energy_j * 1e9 + 0.5));
 	}
@@ -165,7 +165,7 @@ static int gather(const struct place *place, const struct model *model)
 				range->end_ns - range->start_ns);
 	}
 	array_foreach (&model->device_works, work) {
-		if (!work->failed && result == 0)
+		if (result == 0)
 			result = add_value(place, REGRESS_DEVICE, "", work->name,
 				work->end_ns - work->start_ns);
 	}

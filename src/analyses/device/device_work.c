@@ -99,7 +99,6 @@ static int add_work(struct device_work *work, struct tables *tables, const struc
 		r = add_call(work, tables, one);
 	work->count++;
 	work->total_ns += one->end_ns - one->start_ns;
-	work->failed += one->failed;
 	work->replayed += one->replayed;
 	work->replayed_without_capture += one->replayed && !one->capture_known;
 	work->by_attribution[one->unattributed]++;

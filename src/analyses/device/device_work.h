@@ -29,7 +29,6 @@ struct device_line {
 
 struct device_work {
 	uint64_t count, total_ns;
-	uint64_t failed;
 	uint64_t by_attribution[MODEL_UNATTRIBUTED_MAX];    /* works */
 	uint64_t ns_by_attribution[MODEL_UNATTRIBUTED_MAX]; /* their time */
 	uint64_t started_before_launch;

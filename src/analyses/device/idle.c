@@ -10,33 +10,36 @@
 #include "analyses/trace_order.h"
 #include "model/windows.h"
 
-/* Its name, the name as a frame, and for a table. */
-#define CAUSE(name, title, meaning)                                                                \
+/* Its name, as a frame, for a table, and what it means. */
+#define CAUSE(name, frame, title, meaning)                                                         \
 	{                                                                                          \
-		name, "[idle: " name "]", title, meaning                                           \
+		name, "[idle: " frame "]", title, meaning                                          \
 	}
 
 static const char *const causes[DEVICE_IDLE_CAUSE_MAX][4] = {
-	[DEVICE_IDLE_HOST] =
-		CAUSE("host_wait", "Host wait", "the host had not launched the next work yet"),
-	[DEVICE_IDLE_RUNNING] = CAUSE("running", "Running", "the launching thread ran code"),
-	[DEVICE_IDLE_GIL] =
-		CAUSE("gil", "GIL", "the launching thread waited for Python's interpreter lock"),
-	[DEVICE_IDLE_LOCK] = CAUSE("lock", "Lock", "it waited for a lock or condition"),
-	[DEVICE_IDLE_SLEEP] = CAUSE("sleep", "Sleep", "it slept"),
-	[DEVICE_IDLE_DISK] = CAUSE("disk", "Disk", "it waited for a file or disk"),
-	[DEVICE_IDLE_CHANNEL] =
-		CAUSE("pipe_socket_poll", "Pipe", "it waited for a pipe, socket or poll"),
-	[DEVICE_IDLE_CPU] = CAUSE("cpu", "CPU", "it could have run but had no CPU"),
-	[DEVICE_IDLE_WAIT] = CAUSE("other_wait", "Other wait", "it waited for something else"),
-	[DEVICE_IDLE_BLOCKED] = CAUSE("blocking_call", "Blocking call",
+	[DEVICE_IDLE_HOST] = CAUSE("host_wait", "host wait", "Host wait",
+		"the host had not launched the next work yet"),
+	[DEVICE_IDLE_RUNNING] =
+		CAUSE("running", "running", "Running", "the launching thread ran code"),
+	[DEVICE_IDLE_GIL] = CAUSE(
+		"gil", "GIL", "GIL", "the launching thread waited for Python's interpreter lock"),
+	[DEVICE_IDLE_LOCK] = CAUSE("lock", "lock", "Lock", "it waited for a lock or condition"),
+	[DEVICE_IDLE_SLEEP] = CAUSE("sleep", "sleep", "Sleep", "it slept"),
+	[DEVICE_IDLE_DISK] = CAUSE("disk", "disk", "Disk", "it waited for a file or disk"),
+	[DEVICE_IDLE_CHANNEL] = CAUSE("pipe_socket_poll", "pipe, socket or poll", "Pipe",
+		"it waited for a pipe, socket or poll"),
+	[DEVICE_IDLE_CPU] = CAUSE("cpu", "CPU", "CPU", "it could have run but had no CPU"),
+	[DEVICE_IDLE_WAIT] =
+		CAUSE("other_wait", "other wait", "Other wait", "it waited for something else"),
+	[DEVICE_IDLE_BLOCKED] = CAUSE("blocking_call", "blocking call", "Blocking call",
 		"the host was blocked in a copy, wait or allocation"),
-	[DEVICE_IDLE_LAUNCH] = CAUSE("launch", "Launch", "the next work was being launched"),
-	[DEVICE_IDLE_KERNEL] =
-		CAUSE("kernel_wait", "Kernel wait", "between kernels, less than 30 \xc2\xb5s"),
-	[DEVICE_IDLE_OTHER] =
-		CAUSE("other", "Other", "launched, but waiting for an event or another stream"),
-	[DEVICE_IDLE_UNKNOWN] = CAUSE("unknown", "Unknown", "its launch is not known"),
+	[DEVICE_IDLE_LAUNCH] =
+		CAUSE("launch", "launch", "Launch", "the next work was being launched"),
+	[DEVICE_IDLE_KERNEL] = CAUSE("kernel_wait", "kernel wait", "Kernel wait",
+		"between kernels, less than 30 \xc2\xb5s"),
+	[DEVICE_IDLE_OTHER] = CAUSE(
+		"other", "other", "Other", "launched, but waiting for an event or another stream"),
+	[DEVICE_IDLE_UNKNOWN] = CAUSE("unknown", "unknown", "Unknown", "its launch is not known"),
 };
 
 static const char *word(enum device_idle_cause cause, unsigned which)

@@ -36,7 +36,8 @@ static const struct report_column columns[] = {
 static const struct report_shape shape = REPORT_SHAPE(columns);
 static const struct report_column document = {.kind = REPORT_OBJECT, .shape = &shape};
 
-bool diff_takes_row(struct diff_rows *rows, const struct diff_report *report, bool fits)
+bool diff_takes_row(
+	struct diff_rows *rows, struct result *result, const struct diff_report *report, bool fits)
 {
 	size_t limit = report->limit ? report->limit : report->is_json ? SIZE_MAX : DEFAULT_LIMIT;
 
@@ -44,8 +45,10 @@ bool diff_takes_row(struct diff_rows *rows, const struct diff_report *report, bo
 		rows->others++;
 		return false;
 	}
-	rows->left_out += rows->fitting >= limit;
-	return rows->fitting++ < limit;
+	if (rows->fitting++ < limit)
+		return true;
+	result_leave_out(result, 1);
+	return false;
 }
 
 void diff_add_time_change(struct strbuf *out, bool per_second, double ns)

@@ -7,12 +7,13 @@
 /* A table of which only the first rows that fit are filled in. */
 struct diff_rows {
 	uint32_t table;
-	size_t fitting, left_out; /* left out: of those that fit */
-	size_t others;            /* that do not fit */
+	size_t fitting;
+	size_t others; /* that do not fit */
 };
 
-/* Counts a row. Is it to be filled in? */
-bool diff_takes_row(struct diff_rows *rows, const struct diff_report *report, bool fits);
+/* Counts a row of the open table. Is it to be filled in? */
+bool diff_takes_row(
+	struct diff_rows *rows, struct result *result, const struct diff_report *report, bool fits);
 /* What changed, after "CPU time: " and the like: per second, or in all. */
 void diff_add_time_change(struct strbuf *out, bool per_second, double ns);
 

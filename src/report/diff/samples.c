@@ -177,7 +177,7 @@ struct diff_rows diff_add_samples(struct result *result, const struct diff_repor
 	result_u64(result, diff->rows.count);
 	rows.table = result_open(result);
 	array_foreach (&diff->rows, row) {
-		if (diff_takes_row(&rows, report, diff_row_is_significant(diff, row)))
+		if (diff_takes_row(&rows, result, report, diff_row_is_significant(diff, row)))
 			add_row(result, diff, row);
 	}
 	result_close(result);
@@ -264,8 +264,7 @@ void diff_show_samples(
 	if (!rows->fitting)
 		result_sentencef(result, 0, "No %s changed significantly.", what);
 	result_show(result, rows->table,
-		&(struct result_show){.left_out = rows->left_out,
-			.noun = by_function ? "functions" : "modules",
+		&(struct result_show){.noun = by_function ? "functions" : "modules",
 			.view = by_function ? FUNCTIONS : MODULES});
 	if (rows->others)
 		result_sentencef(result, 0,

@@ -91,7 +91,8 @@ struct diff_rows diff_add_work(struct result *result, const struct diff_report *
 	result_u64(result, diff->rows.count);
 	rows.table = result_open(result);
 	array_foreach (&diff->rows, row) {
-		if (diff_takes_row(&rows, report, row_diff_change_of(row) != ROW_DIFF_UNCHANGED))
+		if (diff_takes_row(
+			    &rows, result, report, row_diff_change_of(row) != ROW_DIFF_UNCHANGED))
 			add_row(result, report, row);
 	}
 	result_close(result);
@@ -152,8 +153,7 @@ void diff_show_work(
 	say_lengths(result, report);
 	if (!rows->fitting)
 		result_sentence(result, 0, "Nothing changed: equal counts and durations.");
-	result_show(result, rows->table,
-		&(struct result_show){.left_out = rows->left_out, .noun = "changes"});
+	result_show(result, rows->table, &(struct result_show){.noun = "changes"});
 	if (rows->others)
 		result_sentencef(result, 0, "%zu did not change (--all shows them).", rows->others);
 }
