@@ -14,15 +14,23 @@
 #include "base/warn.h"
 #include "capture/series/series.h"
 #include "model/format.h"
+#include "push/sender.h"
 #include "push/window_folder.h"
 
 #define MOST_EVERY_S (24 * 3600)
+/* At the end, for what is delivered then. */
+#define FINISH_NS (10 * NS_PER_S)
 
 struct continuous {
 	struct capture_series *series;
 	struct window_folder *folder;
 	struct session_options *session;
 	uint64_t every_ns;
+	struct receiver receivers[SENDER_RECEIVERS];
+	size_t receiver_count;
+	char *token;
+	struct sender *sender; /* NULL: nothing is sent */
+	bool is_sender_gone;
 	bool is_failing; /* the last window could not be written, and that was said */
 	int failure;
 };
@@ -77,6 +85,19 @@ static void report_fault(struct continuous *continuous, const char *error)
 	continuous->is_failing = error != NULL;
 }
 
+static void send_window(struct continuous *continuous, const char *name)
+{
+	const char *fault;
+
+	if (!continuous->sender)
+		return;
+	sender_add(continuous->sender, name);
+	fault = sender_fault(continuous->sender);
+	if (fault && !continuous->is_sender_gone)
+		say(continuous, fault);
+	continuous->is_sender_gone = fault;
+}
+
 static void on_closed(void *context, const struct capture_series_window *window)
 {
 	_cleanup_free_ char *name = NULL;
@@ -88,6 +109,8 @@ static void on_closed(void *context, const struct capture_series_window *window)
 		window_folder_finish(continuous->folder, window->path, &name, &err) < 0 && !error)
 		error = err.text;
 	report_fault(continuous, error);
+	if (name)
+		send_window(continuous, name);
 	window_folder_trim(continuous->folder, capture_series_open_bytes(continuous->series));
 }
 
@@ -153,6 +176,38 @@ static int open_series(struct continuous *continuous, struct session_options *se
 	return 0;
 }
 
+static int add_uploads(
+	struct continuous *continuous, const struct continuous_options *options, struct errmsg *err)
+{
+	int r = receiver_token(options->token_file, &continuous->token, err);
+
+	for (size_t i = 0; r == 0 && i < options->uploads.count; i++) {
+		struct receiver *receiver = &continuous->receivers[continuous->receiver_count];
+
+		if (continuous->receiver_count == SENDER_RECEIVERS)
+			return errmsg_set(
+				err, -EINVAL, "there can be %d --upload at most", SENDER_RECEIVERS);
+		r = receiver_parse_upload(receiver, options->uploads.values[i], err);
+		receiver->token = continuous->token;
+		continuous->receiver_count++;
+	}
+	return r;
+}
+
+static int start_sender(struct continuous *continuous, const struct continuous_options *options,
+	const char *folder, struct errmsg *err)
+{
+	const struct sender_options sender = {
+		.size = sizeof(sender),
+		.folder = folder,
+		.receivers = continuous->receivers,
+		.receiver_count = continuous->receiver_count,
+		.is_quiet = options->is_quiet,
+	};
+
+	return continuous->receiver_count ? sender_start(&continuous->sender, &sender, err) : 0;
+}
+
 int continuous_open(struct continuous **ret_continuous, const struct continuous_options *options,
 	struct session_options *session, struct errmsg *err)
 {
@@ -166,7 +221,11 @@ int continuous_open(struct continuous **ret_continuous, const struct continuous_
 	if (r == 0)
 		r = window_keep_parse(options->keep, &folder.keep_bytes, &folder.keep_windows, err);
 	if (r == 0)
+		r = add_uploads(continuous, options, err);
+	if (r == 0)
 		r = window_folder_open(&continuous->folder, &folder, err);
+	if (r == 0)
+		r = start_sender(continuous, options, folder.path, err);
 	if (r == 0)
 		r = open_series(continuous, session);
 	session->output = folder.path;
@@ -181,6 +240,8 @@ int continuous_finish(struct continuous *continuous, int result, struct errmsg *
 {
 	int r = capture_series_finish(continuous->series);
 
+	if (continuous->sender)
+		sender_finish(continuous->sender, FINISH_NS);
 	if (result == 0)
 		result = continuous->failure ?: r;
 	if (result < 0 && err && !err->text[0])
@@ -197,6 +258,31 @@ static void add_losses(const struct capture_series_account *series, struct strbu
 	if (series->late)
 		strbuf_addf(text, "; %llu events came after their window was closed",
 			(unsigned long long)series->late);
+}
+
+static void print_sent(const struct continuous *continuous)
+{
+	for (size_t i = 0; i < continuous->receiver_count; i++) {
+		const struct sender_counts *counts = sender_counts(continuous->sender, i);
+		_cleanup_strbuf_ struct strbuf text = {0};
+
+		strbuf_addf(&text, "%llu windows delivered to %s, ",
+			(unsigned long long)counts->delivered, continuous->receivers[i].address);
+		format_bytes(&text, counts->delivered_bytes);
+		if (counts->failures)
+			strbuf_addf(&text, "; %llu attempts failed",
+				(unsigned long long)counts->failures);
+		if (counts->waiting)
+			strbuf_addf(&text, "; %llu wait for the next recording in this folder",
+				(unsigned long long)counts->waiting);
+		if (counts->dropped)
+			strbuf_addf(&text, "; %llu were removed before (--keep)",
+				(unsigned long long)counts->dropped);
+		if (counts->rejected)
+			strbuf_addf(&text, "; %llu were rejected",
+				(unsigned long long)counts->rejected);
+		print_plain("sonde: %s\n", strbuf_cstr(&text));
+	}
 }
 
 void continuous_print(const struct continuous *continuous)
@@ -221,13 +307,17 @@ void continuous_print(const struct continuous *continuous)
 		strbuf_addf(&text, "; %llu of a recorder that was killed were finished",
 			(unsigned long long)folder->recovered);
 	print_plain("sonde: %s\n", strbuf_cstr(&text));
+	if (continuous->sender)
+		print_sent(continuous);
 }
 
 struct continuous *continuous_free(struct continuous *continuous)
 {
 	if (!continuous)
 		return NULL;
+	sender_free(continuous->sender);
 	capture_series_free(continuous->series);
+	free(continuous->token);
 	window_folder_free(continuous->folder);
 	free(continuous);
 	return NULL;

@@ -11,6 +11,9 @@ struct continuous_options {
 	bool is_continuous;
 	const char *every, *keep;
 	const char *output; /* -o; NULL */
+	struct option_strings uploads;
+	const char *token_file;
+	bool is_quiet;
 };
 
 #define CONTINUOUS_DEFAULTS                                                                        \
@@ -30,6 +33,21 @@ struct continuous_options {
 			.argument = "TIME",                                                        \
 			.help = "The length of a window: 30s, 5min, 1h.",                          \
 			.value = (void *)&(target).every,                                          \
+			.group = "Continuous recording"},                                          \
+		{.long_name = "upload",                                                            \
+			.type = OPTION_STRINGS,                                                    \
+			.argument = "URL|DIR",                                                     \
+			.help = "Deliver each window: to a folder, or by PUT to URL/NAME. What "   \
+				"cannot be delivered waits in the folder -o, and is tried again. " \
+				"May be repeated.",                                                \
+			.value = &(target).uploads,                                                \
+			.group = "Continuous recording"},                                          \
+		{.long_name = "token-file",                                                        \
+			.type = OPTION_STRING,                                                     \
+			.argument = "FILE",                                                        \
+			.help = "Send the token in this file with each request, as a Bearer "      \
+				"token. Default: that of $SONDE_TOKEN, if it is set.",             \
+			.value = (void *)&(target).token_file,                                     \
 			.group = "Continuous recording"},                                          \
 	{                                                                                          \
 		.long_name = "keep", .type = OPTION_STRING, .argument = "SIZE|N",                  \

@@ -190,6 +190,7 @@ static int record(struct session_options *options, struct session_result *result
 		return session_run(options, result, err);
 	}
 	record_continuous.output = record_output;
+	record_continuous.is_quiet = record_quiet;
 	r = continuous_open(ret_continuous, &record_continuous, options, err);
 	if (r < 0)
 		return r;
