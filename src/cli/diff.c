@@ -6,216 +6,80 @@
 
 #include "cli/load_options.h"
 #include "cli/output.h"
-#include "compat/hta/diff.h"
-#include "compat/hta/hta.h"
 #include "exporters/flamegraph/flamegraph.h"
-#include "load/load.h"
+#include "query/diff.h"
 #include "report/diff/diff.h"
-#include "report/render.h"
-#include "report/rows.h"
 
 static struct {
-	struct selection selection;
-	struct shown_options shown;
-	const char *by, *sort, *flamegraph;
-	uint64_t limit;
+	struct query_diff_options asked;
+	const char *flamegraph;
 	double fail_above;
-	bool json, csv, schema, per_second, all;
-	bool hta_compatible;
-} arguments = {.sort = "self", .fail_above = NAN};
+	bool json, csv, schema;
+} arguments = {.asked.sort = "self", .fail_above = NAN};
 
-/* One of the two runs. */
-struct side {
-	const char *path;
-	bool is_trace;
-	struct model *model;
-	struct selected selected; /* of a recording */
-	struct trace_report rows;
-};
-
-static void side_done(struct side *side)
+static int write_flamegraph(const struct query_diff *diff, struct errmsg *err)
 {
-	trace_report_done(&side->rows);
-	selected_done(&side->selected);
-	model_freep(&side->model);
-}
-
-/* ---- loading ---- */
-
-static int weigh(struct side *side, struct errmsg *err)
-{
-	_cleanup_energy_use_ struct energy_use energy = {0};
-	struct selection weighed = arguments.selection;
-	int r = select_and_weigh(side->model, &arguments.shown, &arguments.selection, &energy, err);
-
-	if (r < 0)
-		return r;
-	weighed.weight = shown_weight(&arguments.shown);
-	return selection_apply(&weighed, side->model, &side->selected, err);
-}
-
-static int load(struct side *side, struct errmsg *err)
-{
-	const struct trace_view_options view = {
-		.definitions = arguments.hta_compatible ? &hta_definitions : &own_definitions};
-	const struct load_options options = {
-		.shown = &arguments.shown,
-		.selection = &arguments.selection,
-		.rows_only = side->is_trace,
-	};
-	int r = load_model(&side->model, &side->path, 1, &options, err);
-
-	if (r == 0 && !side->is_trace)
-		r = weigh(side, err);
-	if (r < 0)
-		return r;
-	if (model_make_rows(side->model) < 0)
-		return errmsg_set(err, -ENOMEM, "memory ran out while making rows");
-	return trace_report_init(&side->rows, side->model, &view, UINT64_MAX, err);
-}
-
-/* ---- comparing ---- */
-
-/* Both sides, and what changed. */
-struct comparison {
-	struct side sides[2];
-	bool has_samples;
-	struct diff samples;
-	struct row_diff rows;
-};
-
-static void comparison_done(struct comparison *comparison)
-{
-	row_diff_done(&comparison->rows);
-	diff_done(&comparison->samples);
-	side_done(&comparison->sides[0]);
-	side_done(&comparison->sides[1]);
-}
-
-static int compare_samples(struct comparison *comparison, struct errmsg *err)
-{
-	const struct side *before = &comparison->sides[0], *after = &comparison->sides[1];
-	const struct diff_options options = {
-		.by = arguments.by ? breakdown_by_from_string(arguments.by) : BREAKDOWN_FUNCTION,
-		.sort = arguments.sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF,
-		.per_second = arguments.per_second,
-	};
-	struct diff *diff = &comparison->samples;
-
-	for (int i = 0; i < 2; i++) {
-		const struct side *side = &comparison->sides[i];
-
-		if (!side->selected.count)
-			return errmsg_set(err, -ENODATA,
-				"%s has no samples%s: there is nothing to compare; --by work "
-				"compares device work and ranges",
-				side->path,
-				side->model->samples.count ? " that pass the filters" : "");
-	}
-	if (diff_init(diff, &options, before->model, &before->selected, after->model,
-		    &after->selected) < 0)
-		return errmsg_set(err, -ENOMEM, "memory ran out while comparing");
-	if (!isnan(arguments.fail_above) && !diff->has_time)
-		return errmsg_set(err, -ENODATA,
-			"--fail-above compares CPU time, but %s does not say how much time a "
-			"sample stands for: compare captures that sonde recorded",
-			diff->before.sample_weight > 0 ? after->path : before->path);
-	return 0;
-}
-
-static int compare_rows(struct comparison *comparison, struct errmsg *err)
-{
-	const struct trace_view *first[2];
-	struct row_diff_input inputs[2];
-	int r;
-
-	for (int i = 0; i < 2; i++) {
-		const struct side *side = &comparison->sides[i];
-
-		first[i] = side->rows.views;
-		inputs[i] = (struct row_diff_input){
-			.views = side->rows.views,
-			.count = side->rows.count,
-			.duration_ns = arguments.per_second ? model_duration_ns(side->model) : 0,
-		};
-	}
-	r = arguments.hta_compatible ? hta_diff_init(&comparison->rows, first)
-				     : row_diff_init(&comparison->rows, inputs);
-	if (r == -ENODATA)
-		return errmsg_set(err, r,
-			"%s or %s has no profiler step, and HTA compares the first ones: leave out "
-			"--hta-compatible",
-			comparison->sides[0].path, comparison->sides[1].path);
-	if (r < 0)
-		return errmsg_set(err, r, "memory ran out while comparing");
-	if (!isnan(arguments.fail_above) && !comparison->has_samples &&
-		!comparison->rows.sides[0].works)
-		return errmsg_set(err, -ENODATA,
-			"--fail-above compares device time, but %s has no device work",
-			comparison->sides[0].path);
-	return 0;
-}
-
-static int write_flamegraph(const struct side *before, const struct side *after, struct errmsg *err)
-{
+	const struct query_diff_side *sides = diff->sides;
 	_cleanup_call_tree_ struct call_tree tree = {0};
 	_cleanup_strbuf_ struct strbuf svg = {0};
 	int r = call_tree_init(&tree);
 
-	if (r == 0)
+	for (unsigned i = 0; r == 0 && i < 2; i++)
 		r = call_tree_add(
-			&tree, 0, before->model, &before->selected, CALL_TREE_ROOTS_PROCESS);
-	if (r == 0)
-		r = call_tree_add(
-			&tree, 1, after->model, &after->selected, CALL_TREE_ROOTS_PROCESS);
+			&tree, i, sides[i].model, &sides[i].selected, CALL_TREE_ROOTS_PROCESS);
 	if (r == 0)
 		r = call_tree_finish(&tree);
 	if (r == 0)
-		r = flamegraph_write_diff(&tree, NULL, before->path, after->path, &svg);
+		r = flamegraph_write_diff(&tree, NULL, sides[0].path, sides[1].path, &svg);
 	if (r < 0)
 		return errmsg_set(err, r, "memory ran out while drawing the flame graph");
 	return output_write(arguments.flamegraph, svg.data, svg.length, err);
 }
 
-static int compare(struct comparison *comparison, struct errmsg *err)
+/* Is there what --fail-above goes by? */
+static int check_limit(const struct query_diff *diff, struct errmsg *err)
 {
-	struct side *sides = comparison->sides;
-	int r = 0;
+	const struct query_diff_side *sides = diff->sides;
 
-	for (int i = 0; r == 0 && i < 2; i++)
-		r = load(&sides[i], err);
-	if (r == 0 && comparison->has_samples)
-		r = compare_samples(comparison, err);
+	if (isnan(arguments.fail_above))
+		return 0;
+	if (diff->has_samples && !diff->samples.has_time)
+		return errmsg_set(err, -ENODATA,
+			"--fail-above compares CPU time, but %s does not say how much time a "
+			"sample stands for: compare captures that sonde recorded",
+			sides[diff->samples.before.sample_weight > 0].path);
+	if (!diff->has_samples && !diff->rows.sides[0].works)
+		return errmsg_set(err, -ENODATA,
+			"--fail-above compares device time, but %s has no device work",
+			sides[0].path);
+	return 0;
+}
+
+static int compare(struct query_diff *diff, struct errmsg *err)
+{
+	int r = query_diff_make(diff, &arguments.asked, err);
+
 	if (r == 0)
-		r = compare_rows(comparison, err);
+		r = check_limit(diff, err);
 	if (r == 0 && arguments.flamegraph)
-		r = write_flamegraph(&sides[0], &sides[1], err);
+		r = write_flamegraph(diff, err);
 	return r;
 }
 
 /* ---- what is printed ---- */
 
-static int print(const struct comparison *comparison)
+static int print(const struct query_diff *diff)
 {
-	const struct side *sides = comparison->sides;
+	const struct terminal terminal = terminal_of(stdout);
+	_cleanup_strbuf_ struct strbuf out = {0};
 	enum report_form form = arguments.csv    ? REPORT_FORM_CSV
 				: arguments.json ? REPORT_FORM_JSON
 						 : REPORT_FORM_TERMINAL;
-	const struct diff_report report = {
-		.paths = {sides[0].path, sides[1].path},
-		.ranks = {sides[0].rows.count, sides[1].rows.count},
-		.samples = comparison->has_samples ? &comparison->samples : NULL,
-		.rows = &comparison->rows,
-		.per_second = arguments.per_second,
-		.hta_compatible = arguments.hta_compatible,
-		.limit = (size_t)arguments.limit,
-		.is_json = form != REPORT_FORM_TERMINAL,
-		.all = arguments.all,
-	};
-	_cleanup_result_ struct result result = {0};
-	int r = diff_report_make(&result, &report);
+	int r = query_diff_write(diff, &arguments.asked, form, &terminal, &out);
 
-	return r < 0 ? r : output_result(&result, form);
+	if (r == 0)
+		fwrite(strbuf_cstr(&out), 1, out.length, stdout);
+	return r;
 }
 
 static void say_row(const struct diff *diff, const struct diff_regression *found)
@@ -282,68 +146,51 @@ static int check_device(const struct row_diff *diff)
 
 /* ---- the command ---- */
 
-/* The first option that was given and is of samples; NULL: none. */
-static const char *option_of_samples(void)
+static int check_options(
+	struct query_diff *diff, const char *before, const char *after, struct errmsg *err)
 {
-	if (arguments.flamegraph)
-		return "--flamegraph";
-	return arguments.sort[0] != 's' ? "--sort" : NULL;
-}
-
-/* The same of recordings. */
-static const char *option_of_recordings(void)
-{
-	if (option_of_samples())
-		return option_of_samples();
-	if (arguments.per_second)
-		return "--per-second";
-	if (arguments.by && arguments.by[0] != 'w')
-		return "--by";
-	return selection_first_filter(&arguments.selection);
-}
-
-static int check_options(const struct comparison *comparison, struct errmsg *err)
-{
-	const struct side *sides = comparison->sides;
+	int r = 0;
 
 	if (arguments.csv && arguments.json)
 		return errmsg_set(err, -EINVAL, "--csv and --json exclude each other: give one");
-	if ((sides[0].is_trace || sides[1].is_trace) && option_of_recordings())
+	r = query_diff_check(diff, before, after, &arguments.asked, err);
+	if (r < 0)
+		return r;
+	if (arguments.flamegraph && (diff->sides[0].is_trace || diff->sides[1].is_trace))
 		return errmsg_set(err, -EINVAL,
-			"%s is for recordings, not for traces such as %s: leave it out",
-			option_of_recordings(), sides[sides[0].is_trace ? 0 : 1].path);
-	if (!comparison->has_samples && option_of_samples())
+			"--flamegraph is for recordings, not for traces such as %s: leave it out",
+			diff->sides[diff->sides[0].is_trace ? 0 : 1].path);
+	if (arguments.flamegraph && !diff->has_samples)
 		return errmsg_set(err, -EINVAL,
-			"%s is for samples, not for --by work: leave it out", option_of_samples());
-	if (arguments.hta_compatible && !isnan(arguments.fail_above))
+			"--flamegraph is for samples, not for --by work: leave it out");
+	if (arguments.asked.hta_compatible && !isnan(arguments.fail_above))
 		return errmsg_set(err, -EINVAL,
 			"--fail-above goes by device time, which HTA does not compare: leave out "
 			"--hta-compatible");
 	return 0;
 }
 
-static int compare_and_print(struct comparison *comparison)
+static int compare_and_print(struct query_diff *diff)
 {
 	int status = EXIT_OK;
 	struct errmsg err;
 
-	if (compare(comparison, &err) < 0)
+	if (compare(diff, &err) < 0)
 		return fail(&err);
-	if (print(comparison) < 0) {
+	if (print(diff) < 0) {
 		errmsg_set(&err, -ENOMEM, "memory ran out while writing the comparison");
 		return fail(&err);
 	}
 	if (isnan(arguments.fail_above))
 		return EXIT_OK;
-	if (comparison->has_samples)
-		status = check_samples(&comparison->samples);
-	return check_device(&comparison->rows) == EXIT_OK ? status : EXIT_ERROR;
+	if (diff->has_samples)
+		status = check_samples(&diff->samples);
+	return check_device(&diff->rows) == EXIT_OK ? status : EXIT_ERROR;
 }
 
 static int diff_run(int count, char **positional)
 {
-	_cleanup_(comparison_done) struct comparison comparison = {0};
-	struct side *sides = comparison.sides;
+	_cleanup_query_diff_ struct query_diff diff = {0};
 	struct errmsg err;
 
 	if (arguments.schema)
@@ -353,16 +200,9 @@ static int diff_run(int count, char **positional)
 			"sonde diff needs two captures or traces: sonde diff BEFORE AFTER");
 		return fail_usage(&err);
 	}
-	for (int i = 0; i < 2; i++) {
-		sides[i].path = positional[i];
-		sides[i].is_trace = arguments.hta_compatible ||
-				    trace_file_is_trace(trace_file_of(positional[i]));
-	}
-	comparison.has_samples = !sides[0].is_trace && !sides[1].is_trace &&
-				 !(arguments.by && arguments.by[0] == 'w');
-	if (check_options(&comparison, &err) < 0)
+	if (check_options(&diff, positional[0], positional[1], &err) < 0)
 		return fail_usage(&err);
-	return compare_and_print(&comparison);
+	return compare_and_print(&diff);
 }
 
 static const char *const by_choices[] = {"function", "module", "work", NULL};
@@ -374,32 +214,32 @@ static const struct option diff_options[] = {
 		.argument = "WHAT",
 		.help = "Compare functions or modules, with what threads and devices did; or that "
 			"alone: work. Default: function; of traces work.",
-		.value = (void *)&arguments.by,
+		.value = (void *)&arguments.asked.by,
 		.choices = by_choices},
 	{.long_name = "sort",
 		.type = OPTION_CHOICE,
 		.argument = "WHICH",
 		.help = "Compare and test self, the time in the function itself, or total, "
 			"including everything it calls.",
-		.value = (void *)&arguments.sort,
+		.value = (void *)&arguments.asked.sort,
 		.choices = sort_choices},
 	{.short_name = 'n',
 		.long_name = "limit",
 		.type = OPTION_U64,
 		.argument = "ROWS",
 		.help = "Rows of each table. Default: 20; with --json and --csv all.",
-		.value = &arguments.limit,
+		.value = &arguments.asked.limit,
 		.minimum = 1,
 		.maximum = 1e9},
 	{.long_name = "all",
 		.type = OPTION_FLAG,
 		.help = "Print what did not change significantly, too.",
-		.value = &arguments.all},
+		.value = &arguments.asked.all},
 	{.long_name = "per-second",
 		.type = OPTION_FLAG,
 		.help = "Compare times per second of recording: for recordings of different "
 			"lengths.",
-		.value = &arguments.per_second},
+		.value = &arguments.asked.per_second},
 	{.long_name = "json",
 		.type = OPTION_FLAG,
 		.help = "Print one JSON document instead.",
@@ -431,16 +271,16 @@ static const struct option diff_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Compare what Holistic Trace Analysis compares, the first profiler step of "
 			"the first rank, by name alone.",
-		.value = &arguments.hta_compatible},
+		.value = &arguments.asked.hta_compatible},
 	{.long_name = "weight",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
 		.help = "Compare CPU time, cpu; or energy, the joules of what ran on processors "
 			"and of device work.",
-		.value = (void *)&arguments.shown.weight,
+		.value = (void *)&arguments.asked.shown.weight,
 		.choices = diff_weights},
-	SHOWN_OPTIONS(arguments.shown),
-	FILTER_OPTIONS(arguments.selection),
+	SHOWN_OPTIONS(arguments.asked.shown),
+	FILTER_OPTIONS(arguments.asked.selection),
 	{0},
 };
 

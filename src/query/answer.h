@@ -9,3 +9,10 @@
  * shows frames as asked for. Returns 0 or a negative errno with a sentence.
  */
 int query_begin(struct query *query, const struct query_options *options, struct errmsg *err);
+
+/*
+ * The same for answers about stacks: weighs them as asked for, and says which count. `notes` gets
+ * sentences.
+ */
+int query_begin_weighed(struct query *query, const struct query_options *options,
+	struct selected *ret_selected, struct strbuf *notes, struct errmsg *err);

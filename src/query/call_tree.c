@@ -7,7 +7,6 @@
 #include "analyses/cpu/call_tree.h"
 #include "base/escape.h"
 #include "query/answer.h"
-#include "query/weigh.h"
 
 /* The tree of one side, or two, while it is written. */
 struct writing {
@@ -248,24 +247,6 @@ static int write_tree(struct writing *writing)
 
 /* ---- what is asked ---- */
 
-static int weigh_side(struct writing *writing, unsigned side, struct query *query,
-	const struct query_options *options, struct errmsg *err)
-{
-	_cleanup_energy_use_ struct energy_use energy = {0};
-	struct shown_options shown = options->shown;
-	struct selection selection = options->selection;
-	int r = query_begin(query, options, err);
-
-	if (r == 0)
-		r = query_weigh(query->model, query->paths[0], &shown, &selection, &energy,
-			&writing->notes, err);
-	if (r < 0)
-		return r;
-	writing->queries[side] = query;
-	selection.weight = shown_weight(&shown);
-	return selection_apply(&selection, query->model, &writing->selected[side], err);
-}
-
 static int merge(struct writing *writing, const char *roots)
 {
 	int r = call_tree_init(&writing->tree);
@@ -299,8 +280,11 @@ static int make(struct query *const *queries, unsigned sides, struct query_optio
 	};
 	int r = 0;
 
-	for (unsigned side = 0; r == 0 && side < sides; side++)
-		r = weigh_side(&writing, side, queries[side], options, err);
+	for (unsigned side = 0; r == 0 && side < sides; side++) {
+		writing.queries[side] = queries[side];
+		r = query_begin_weighed(
+			queries[side], options, &writing.selected[side], &writing.notes, err);
+	}
 	if (r == 0)
 		r = check_sides(&writing, err);
 	if (r < 0)

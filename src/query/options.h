@@ -62,6 +62,7 @@ enum query_key_use {
 	QUERY_KEY_STACKS = 2,    /* what stacks are weighed by, and which frames they have */
 	QUERY_KEY_REPORT = 4,    /* of the report alone */
 	QUERY_KEY_CALL_TREE = 8, /* of the call tree alone */
+	QUERY_KEY_LIMIT = 16,    /* how many rows */
 };
 
 struct query_key {

@@ -3,6 +3,7 @@
 
 #include "load/trace_samples.h"
 #include "model/trace_capture.h"
+#include "query/answer.h"
 #include "report/rows.h"
 
 static int weigh_foreign(struct model *model, const char *path, struct shown_options *shown,
@@ -33,4 +34,21 @@ int query_weigh(struct model *model, const char *path, struct shown_options *sho
 	if (model_is_foreign(model))
 		return weigh_foreign(model, path, shown, selection, notes, err);
 	return select_and_weigh(model, shown, selection, ret_energy, err);
+}
+
+int query_begin_weighed(struct query *query, const struct query_options *options,
+	struct selected *ret_selected, struct strbuf *notes, struct errmsg *err)
+{
+	_cleanup_energy_use_ struct energy_use energy = {0};
+	struct shown_options shown = options->shown;
+	struct selection selection = options->selection;
+	int r = query_begin(query, options, err);
+
+	if (r == 0)
+		r = query_weigh(
+			query->model, query->paths[0], &shown, &selection, &energy, notes, err);
+	if (r < 0)
+		return r;
+	selection.weight = shown_weight(&shown);
+	return selection_apply(&selection, query->model, ret_selected, err);
 }

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/diff.h"
+
+#include <errno.h>
+
+#include "compat/hta/diff.h"
+#include "compat/hta/hta.h"
+#include "load/load.h"
+#include "report/diff/diff.h"
+
+static void side_done(struct query_diff_side *side)
+{
+	trace_report_done(&side->rows);
+	selected_done(&side->selected);
+	model_freep(&side->model);
+}
+
+void query_diff_done(struct query_diff *diff)
+{
+	row_diff_done(&diff->rows);
+	diff_done(&diff->samples);
+	side_done(&diff->sides[0]);
+	side_done(&diff->sides[1]);
+}
+
+/* ---- options ---- */
+
+/* The first option that was given and is of recordings; NULL: none. */
+static const char *option_of_recordings(const struct query_diff_options *options)
+{
+	if (options->sort[0] != 's')
+		return "--sort";
+	if (options->per_second)
+		return "--per-second";
+	if (options->by && options->by[0] != 'w')
+		return "--by";
+	return selection_first_filter(&options->selection);
+}
+
+int query_diff_check(struct query_diff *diff, const char *before, const char *after,
+	const struct query_diff_options *options, struct errmsg *err)
+{
+	const char *const paths[] = {before, after};
+	struct query_diff_side *sides = diff->sides;
+
+	for (int i = 0; i < 2; i++) {
+		sides[i].path = paths[i];
+		sides[i].is_trace =
+			options->hta_compatible || trace_file_is_trace(trace_file_of(paths[i]));
+	}
+	diff->has_samples =
+		!sides[0].is_trace && !sides[1].is_trace && !(options->by && options->by[0] == 'w');
+	if ((sides[0].is_trace || sides[1].is_trace) && option_of_recordings(options))
+		return errmsg_set(err, -EINVAL,
+			"%s is for recordings, not for traces such as %s: leave it out",
+			option_of_recordings(options), sides[sides[0].is_trace ? 0 : 1].path);
+	if (!diff->has_samples && options->sort[0] != 's')
+		return errmsg_set(
+			err, -EINVAL, "--sort is for samples, not for --by work: leave it out");
+	return 0;
+}
+
+/* ---- loading ---- */
+
+static int weigh(
+	struct query_diff_side *side, const struct query_diff_options *options, struct errmsg *err)
+{
+	_cleanup_energy_use_ struct energy_use energy = {0};
+	struct selection weighed = options->selection;
+	int r = select_and_weigh(side->model, &options->shown, &options->selection, &energy, err);
+
+	if (r < 0)
+		return r;
+	weighed.weight = shown_weight(&options->shown);
+	return selection_apply(&weighed, side->model, &side->selected, err);
+}
+
+static int load(
+	struct query_diff_side *side, const struct query_diff_options *options, struct errmsg *err)
+{
+	const struct trace_view_options view = {
+		.definitions = options->hta_compatible ? &hta_definitions : &own_definitions};
+	const struct load_options loading = {
+		.shown = &options->shown,
+		.selection = &options->selection,
+		.rows_only = side->is_trace,
+	};
+	int r = load_model(&side->model, &side->path, 1, &loading, err);
+
+	if (r == 0 && !side->is_trace)
+		r = weigh(side, options, err);
+	if (r < 0)
+		return r;
+	if (model_make_rows(side->model) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while making rows");
+	return trace_report_init(&side->rows, side->model, &view, UINT64_MAX, err);
+}
+
+/* ---- comparing ---- */
+
+static int compare_samples(
+	struct query_diff *diff, const struct query_diff_options *options, struct errmsg *err)
+{
+	const struct query_diff_side *before = &diff->sides[0], *after = &diff->sides[1];
+	const struct diff_options how = {
+		.by = options->by ? breakdown_by_from_string(options->by) : BREAKDOWN_FUNCTION,
+		.sort = options->sort[0] == 't' ? BREAKDOWN_SORT_TOTAL : BREAKDOWN_SORT_SELF,
+		.per_second = options->per_second,
+	};
+
+	for (int i = 0; i < 2; i++) {
+		const struct query_diff_side *side = &diff->sides[i];
+
+		if (!side->selected.count)
+			return errmsg_set(err, -ENODATA,
+				"%s has no samples%s: there is nothing to compare; --by work "
+				"compares device work and ranges",
+				side->path,
+				side->model->samples.count ? " that pass the filters" : "");
+	}
+	if (diff_init(&diff->samples, &how, before->model, &before->selected, after->model,
+		    &after->selected) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while comparing");
+	return 0;
+}
+
+static int compare_rows(
+	struct query_diff *diff, const struct query_diff_options *options, struct errmsg *err)
+{
+	const struct trace_view *first[2];
+	struct row_diff_input inputs[2];
+	int r;
+
+	for (int i = 0; i < 2; i++) {
+		const struct query_diff_side *side = &diff->sides[i];
+
+		first[i] = side->rows.views;
+		inputs[i] = (struct row_diff_input){
+			.views = side->rows.views,
+			.count = side->rows.count,
+			.duration_ns = options->per_second ? model_duration_ns(side->model) : 0,
+		};
+	}
+	r = options->hta_compatible ? hta_diff_init(&diff->rows, first)
+				    : row_diff_init(&diff->rows, inputs);
+	if (r == -ENODATA)
+		return errmsg_set(err, r,
+			"%s or %s has no profiler step, and HTA compares the first ones: leave out "
+			"--hta-compatible",
+			diff->sides[0].path, diff->sides[1].path);
+	return r < 0 ? errmsg_set(err, r, "memory ran out while comparing") : 0;
+}
+
+int query_diff_make(
+	struct query_diff *diff, const struct query_diff_options *options, struct errmsg *err)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = load(&diff->sides[i], options, err);
+	if (r == 0 && diff->has_samples)
+		r = compare_samples(diff, options, err);
+	return r < 0 ? r : compare_rows(diff, options, err);
+}
+
+/* ---- what is written ---- */
+
+int query_diff_write(const struct query_diff *diff, const struct query_diff_options *options,
+	enum report_form form, const struct terminal *terminal, struct strbuf *out)
+{
+	const struct query_diff_side *sides = diff->sides;
+	const struct diff_report report = {
+		.paths = {sides[0].path, sides[1].path},
+		.ranks = {sides[0].rows.count, sides[1].rows.count},
+		.samples = diff->has_samples ? &diff->samples : NULL,
+		.rows = &diff->rows,
+		.per_second = options->per_second,
+		.hta_compatible = options->hta_compatible,
+		.limit = (size_t)options->limit,
+		.is_json = form != REPORT_FORM_TERMINAL,
+		.all = options->all,
+	};
+	_cleanup_result_ struct result result = {0};
+	int r = diff_report_make(&result, &report);
+
+	return r < 0 ? r : report_render(&result, form, terminal, out);
+}
