@@ -16,6 +16,7 @@ const struct command *const commands[] = {
 	&report_command,
 	&export_command,
 	&diff_command,
+	&mcp_command,
 	&import_command,
 	&runs_command,
 	&chakra_command,
