@@ -21,6 +21,7 @@ import energy
 import machine
 import models
 import package
+import page
 import peers
 import python_stacks
 import reading
@@ -35,7 +36,7 @@ import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
-MODULES += (models, energy, token_times, traces, timeline, peers)
+MODULES += (models, energy, token_times, traces, timeline, page, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""page_paint.py ADDRESS RUNS: how soon Chromium paints a page, and a frame of its flame graph, as JSON. Needs Playwright."""
+
+import json
+import shutil
+import sys
+
+from playwright.sync_api import sync_playwright
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
+# From an input to the frame after it.
+ZOOM = """async () => {
+    const canvas = document.querySelector('canvas');
+    const times = [];
+    for (let i = 0; i < 20; i++) {
+        const begin = performance.now();
+        canvas.dispatchEvent(new KeyboardEvent('keydown', {key: i % 2 ? 'ArrowUp' : 'ArrowDown', bubbles: true}));
+        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        times.push(performance.now() - begin);
+    }
+    return times;
+}"""
+
+
+def open_once(browser, address):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(address)
+    page.wait_for_selector("main section")
+    page.wait_for_function(f"({FIRST_PAINT}) !== null")
+    painted_ms = page.evaluate(FIRST_PAINT)
+    page.goto(f"{address}#/flame")
+    page.wait_for_selector("canvas")
+    frames_ms = page.evaluate(ZOOM)
+    page.close()
+    return painted_ms, sorted(frames_ms)[len(frames_ms) // 2]
+
+
+def main():
+    address, runs = sys.argv[1], int(sys.argv[2])
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        found = [open_once(browser, address) for _ in range(runs)]
+        browser.close()
+    paints, frames = zip(*found)
+    print(json.dumps({"first_paint_ms": sorted(paints), "flame_frame_ms": sorted(frames)}))
+
+
+if __name__ == "__main__":
+    main()
