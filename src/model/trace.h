@@ -73,6 +73,11 @@ struct trace_track {
 	uint32_t first, count;
 };
 
+/* The category of annotations; and the argument of those whose category is the domain that a
+ * program put its range into, as sonde writes them. */
+#define TRACE_ANNOTATION_CATEGORY "user_annotation"
+#define TRACE_RANGE_DOMAIN        "range domain"
+
 /* Of a CPU operator, an annotation or a Python function. */
 struct trace_op {
 	uint64_t rf_id;         /* "Record function id"; TRACE_NO_ID: the file has none */

@@ -99,10 +99,11 @@ def test_chrome_trace_has_the_ranges(nvtx, sonde, tmp_path):
     assert {name for (domain, name), row in rows.items() if row["bytes"]} == {"ncclAllReduce", "AllReduce"}
     assert rows["NCCL", "ncclAllReduce"]["bytes"] == 1 << 20
     assert re.search(r"1\.00 MiB +NCCL +ncclAllReduce", sonde("report", "--by", "range", tmp_path / "nvtx.pftrace").stdout)
+    nccl["range domain"] = "NCCL"
     assert slices["NCCL", "ncclAllReduce"]["args"] == slices["NCCL", "AllReduce"]["args"] == nccl
-    assert slices["one", "with payload"]["args"] == {"category": "seventh", "payload": -42}
+    assert slices["one", "with payload"]["args"] == {"range domain": "one", "category": "seventh", "payload": -42}
     (mark,) = [event for event in events if event["name"] == "a mark"]
-    assert mark["ph"] == "i" and mark["args"] == {"category": "category 8", "payload": 2.5}
+    assert mark["ph"] == "i" and mark["args"] == {"range domain": "one", "category": "category 8", "payload": 2.5}
     for name in "first", "second":
         begin, end = [event for event in events if event["name"] == name]
         assert (begin["ph"], end["ph"]) == ("b", "e") and end["ts"] - begin["ts"] > 5000
@@ -112,6 +113,20 @@ def test_chrome_trace_has_the_ranges(nvtx, sonde, tmp_path):
         event["tid"] == outer["tid"] and outer["ts"] <= event["ts"]
         and event["ts"] + event["dur"] <= outer["ts"] + outer["dur"] for event in inner
     )
+
+
+def test_ranges_of_an_exported_recording_keep_their_domains(nvtx, sonde, tmp_path):
+    """In the report of the Chrome trace, and in that of the capture imported from it."""
+    _, rows, _, _ = nvtx("all", 1, nvtx.library)
+    export, imported = tmp_path / "trace.json", tmp_path / "imported.pftrace"
+    sonde("export", "-f", "chrome", "-o", export, tmp_path / "nvtx.pftrace", check=0)
+    sonde("import", "-o", imported, export, check=0)
+    expected = {key: row["count"] for key, row in rows.items() if row["kind"] != "process" and key[1]}
+    for path in export, imported:
+        ranges = sonde("report", "--json", "--by", "range", path, check=0).json()["ranges"]["rows"]
+        found = {(row["domain"], row["name"]): row for row in ranges if row["name"] != "[no name]"}
+        assert {key: row["count"] for key, row in found.items() if row["kind"] == "thread"} == expected
+        assert {key for key, row in found.items() if row["kind"] == "mark"} == {("one", "a mark"), ("NVTX", "plain mark")}
 
 
 @pytest.mark.parametrize("end, status", [("_exit", 5), ("kill", 137)])

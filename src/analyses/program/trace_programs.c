@@ -167,6 +167,14 @@ static int add_step(struct making *making, const struct model_range *range, uint
 	return r < 0 ? r : array_append(&making->model->steps, step);
 }
 
+/* "" but of the ranges of a domain. */
+static const char *domain_of(const struct trace_view *view, const struct trace_event *event)
+{
+	const char *category = trace_text(view->trace, event->category_name);
+
+	return strcmp(category, TRACE_ANNOTATION_CATEGORY) == 0 ? "" : category;
+}
+
 static int add_annotation(struct making *making, const struct trace_view *view,
 	const struct trace_event *event, uint32_t process, uint32_t first_thread)
 {
@@ -188,7 +196,7 @@ static int add_annotation(struct making *making, const struct trace_view *view,
 		return add_step(making, &range, number);
 	r = keep(making->model, name, &range.name);
 	if (r == 0)
-		r = keep(making->model, "", &range.domain);
+		r = keep(making->model, domain_of(view, event), &range.domain);
 	return r < 0 ? r : array_append(&making->model->ranges, range);
 }
 

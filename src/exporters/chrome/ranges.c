@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "exporters/exporters.h"
+#include "model/trace.h"
 
 /* Above every tid (2^22). */
 #define FIRST_LINE (1u << 30)
@@ -30,12 +31,19 @@ struct ranges {
 	struct intern lines;
 };
 
-/* The category, and what the program gave with the range. */
+static bool is_in_domain(const struct model_range *range)
+{
+	return *range->domain && strcmp(range->domain, "sonde") != 0;
+}
+
+/* What the program gave with the range, and what says that it is one: its category is its own. */
 static void write_arguments(
 	struct json_writer *json, const struct model *model, const struct model_range *range)
 {
 	json_key(json, "args");
 	json_begin_object(json);
+	if (is_in_domain(range))
+		json_member_text(json, TRACE_RANGE_DOMAIN, range->domain);
 	if (*range->category)
 		json_member_text(json, "category", range->category);
 	if (range->is_open)
@@ -61,9 +69,7 @@ static void end_event(
  * traces look for. */
 static const char *category(const struct model_range *range)
 {
-	bool is_own = !*range->domain || strcmp(range->domain, "sonde") == 0;
-
-	return is_own ? "user_annotation" : range->domain;
+	return is_in_domain(range) ? range->domain : TRACE_ANNOTATION_CATEGORY;
 }
 
 static void begin_event(struct ranges *ranges, struct json_writer *json, const char *phase,

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/json_reader.h"
+#include "model/trace.h"
 
 /* Kineto's names, in the order of the fields that they fill. */
 #define KINETO_ARGUMENTS(X)                                                                        \
@@ -61,6 +62,7 @@
 	X(TOTAL_RESERVED, "Total Reserved")                                                        \
 	X(DEVICE_TYPE, "Device Type")                                                              \
 	X(DEVICE_ID, "Device Id")                                                                  \
+	X(RANGE_DOMAIN, TRACE_RANGE_DOMAIN)                                                        \
 	X(NAME, "name")                                                                            \
 	X(LABELS, "labels")                                                                        \
 	X(SORT_INDEX, "sort_index")

@@ -208,6 +208,9 @@ static int add_row(
 		kineto_add_string(parser, &texts->values[MEMBER_NAME], &event->name) < 0)
 		return -ENOMEM;
 	event->category = kineto_category(parser, event->category_name);
+	if (event->category == TRACE_OTHER &&
+		parser->arguments.present & KINETO_BIT(KINETO_RANGE_DOMAIN))
+		event->category = TRACE_USER_ANNOTATION;
 	r = find_track(parser, texts, &event->track);
 	if (r == 0)
 		r = kineto_add_detail(parser, event);
