@@ -9,6 +9,7 @@ from energy_document import energy, token_times
 from markdown_table import NONE, megabytes, number, percent, table, verdict
 from models_document import models
 from package_document import package
+from store_document import store
 from traces_document import traces
 from workbench import ROOT
 
@@ -312,7 +313,7 @@ def windows(results):
 
 
 PARTS = (machine, summary, stacks, frames, tables, bpf, collectors, losses, reading, slowdown, windows, device, api, package, models, energy,
-         token_times, traces, peers)
+         token_times, traces, store, peers)
 
 
 def update(results, parts=PARTS):

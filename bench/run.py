@@ -27,6 +27,7 @@ import python_stacks
 import reading
 import slowdown
 import stacks
+import store
 import timeline
 import token_times
 import traces
@@ -36,7 +37,7 @@ import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
-MODULES += (models, energy, token_times, traces, timeline, page, peers)
+MODULES += (models, energy, token_times, traces, timeline, page, store, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 

@@ -45,7 +45,9 @@ int store_list(struct store *store, const struct store_filter *filter,
 	int64_t total = 0;
 	int r = store_read_runs(store, filter, order, &rows, err);
 
-	if (r == 0)
+	/* Fewer than were asked for: these are all. */
+	total = (int64_t)rows.items.count;
+	if (r == 0 && order && order->limit && rows.items.count == order->limit)
 		r = store_count_runs(store, filter, &total, err);
 	if (r < 0)
 		return r;

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs database: rows a second into SQLite, and how long a list of 100,000 runs takes."""
+
+import json
+import statistics
+import time
+from pathlib import Path
+
+from workbench import report_progress
+
+LISTS = {
+    "newest 20": [],
+    "a model, newest 20": ["--model", "model-3"],
+    "an experiment, least energy first": ["--experiment", "experiment-17", "--sort", "energy"],
+    "a model and a tag, fastest 20": ["--model", "model-3", "--tag", "tag-5", "--sort", "tokens-per-s"],
+    "a text in path, command, notes or model": ["--search", "run-4711"],
+    "a quarter of a year, least energy for a token": ["--since", "2023-12-01", "--sort", "joules-per-token"],
+}
+
+
+def rows_per_second(bench, path, what, count):
+    done = bench.run(bench.build / "bench" / "store-rows", path, what, count)
+    found = json.loads(done.output)
+    return {**found, "rows_per_s": found["rows"] / found["seconds"]}
+
+
+def list_milliseconds(bench, path, words, rounds):
+    """Of the whole command, its start included."""
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        bench.run(bench.build / "sonde", "runs", "list", "--store", path, "--limit", 20, *words)
+        times.append(1000 * (time.perf_counter() - begin))
+    return {"median_ms": statistics.median(times), "most_ms": max(times)}
+
+
+def measure(bench):
+    runs, figures = bench.path("runs.db"), bench.path("figures.db")
+    count = bench.pick(100_000, 10_000)
+    report_progress("runs database: writing")
+    results = {
+        "figures": rows_per_second(bench, figures, "figures", bench.pick(3_000_000, 300_000)),
+        "runs": {**rows_per_second(bench, runs, "runs", count), "runs": count},
+    }
+    report_progress("runs database: lists")
+    results["lists"] = {name: list_milliseconds(bench, runs, words, bench.pick(21, 5)) for name, words in LISTS.items()}
+    for path in (runs, figures):
+        for end in ("", "-wal", "-shm"):
+            Path(f"{path}{end}").unlink(missing_ok=True)
+    return results
