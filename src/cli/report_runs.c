@@ -64,6 +64,8 @@ static int describe(
 	run->energy_j = joules.all.full_j;
 	run->uncertainty_j = joules.all.uncertainty_j;
 	run->energy_reason = joules.all.reason;
+	for (int i = 0; i < SPAN_ENERGY_SIDES; i++)
+		run->states[i] = joules.all.sides[i].state;
 	run->figures[RUN_WATTS] = joules.all.average_w;
 	run->figures[RUN_JOULES_PER_TOKEN] = joules.per_output_token_j;
 	r = keep(all, &run->model);

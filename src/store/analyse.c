@@ -21,6 +21,8 @@ static struct run run_of(const struct run_row *row)
 		.expert_balance = run_number(row, STORE_RUN_EXPERT_BALANCE),
 	};
 
+	for (int i = 0; i < SPAN_ENERGY_SIDES; i++)
+		run.states[i] = SPAN_STATE_UNKNOWN("not_in_database");
 	run.labels[RUN_BATCH] = run_number(row, STORE_RUN_BATCH_SIZE);
 	run.labels[RUN_CONTEXT] = run_number(row, STORE_RUN_CONTEXT_LENGTH);
 	run.labels[RUN_PARAMETERS] = run_number(row, STORE_RUN_PARAMETERS);

@@ -281,11 +281,11 @@ WATTS, IDLE_WATTS = 100, 20
 def energy_recorded(sonde, package, tmp_path):
     """The capture of a run with a package of 100 W, of which 20 W are idle, by a replay."""
 
-    def record(kind, period_ms=10):
+    def record(kind, period_ms=10, **states):
         domain = {"name": "package-0", "part": "cpu", "parent": None, "quality": "counter", "period_ms": period_ms,
                   "idle_w": IDLE_WATTS, "relative_error": 0.05}
         times = range(0, 120_000, period_ms)
-        readings = [{"t_ms": t, "domain": "package-0", "energy_j": WATTS * t / 1000} for t in times]
+        readings = [{"t_ms": t, "domain": "package-0", "energy_j": WATTS * t / 1000, **states} for t in times]
         replay = tmp_path / "replay.jsonl"
         lines = [{"sonde_energy": 1, "domains": [domain]}, *readings]
         replay.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -367,6 +367,11 @@ def test_runs_with_tokens_and_joules_in_the_database(energy_recorded, sonde, rep
     sonde("runs", "add", "--store", store, "--price", "0.25/kWh", *captures, check=0)
     found = sonde("runs", "analyse", "--store", store, "--price", "0.25/kWh", "--json", check=0).json()
     wanted = sonde("report", "--by", "run", "--json", "--price", "0.25/kWh", *captures, check=0).json()
+    for run in found["runs"]:  # temperatures and clocks are not kept
+        for state in (run.pop("host_state"), run.pop("device_state")):
+            assert state["mean_c"] is None and state["temperature_reason"] == "not_in_database"
+    for run in wanted["runs"]:
+        assert run.pop("host_state") and run.pop("device_state")
     assert {run["capture"]: run for run in found["runs"]} == {run["capture"]: run for run in wanted["runs"]}
     assert found["best"] == wanted["best"]
     with contextlib.closing(sqlite3.connect(store)) as database:
@@ -388,6 +393,22 @@ def test_runs_with_tokens_and_joules_in_the_database(energy_recorded, sonde, rep
             assert tokens[1] == tokens[0] - len(requests)  # before the first there is none
             (power,) = database.execute("SELECT count(*) FROM power WHERE run = ? AND energy_j > 0", (number,)).fetchone()
             assert power > 0
+
+
+def test_runs_at_other_temperatures(energy_recorded, sonde):
+    """Each figure has the temperature and clock that it was taken at; runs that differ in them are said to."""
+    cool = energy_recorded("alone", temperature_c=45, clock_mhz=3000)
+    warm = energy_recorded("together", temperature_c=71, clock_mhz=3000)
+    for capture, degrees in ((cool, 45), (warm, 71)):
+        for row in sonde("report", "--json", capture, check=0).json()["phases"]["rows"]:
+            state = row["energy"]["host"]["state"]
+            assert (state["mean_c"], state["highest_c"], state["mean_mhz"]) == (degrees, degrees, 3000), row
+            assert row["energy"]["device"]["state"]["temperature_reason"] == "not_read"
+    runs = sonde("report", "--by", "run", "--json", cool, warm, check=0).json()["runs"]
+    assert [run["host_state"]["mean_c"] for run in runs] == [45, 71]
+    text = " ".join(sonde("report", "--by", "run", cool, warm, check=0).stdout.split())
+    assert "Processors were not in the same state: 45 °C in" in text and "MHz" not in text, text
+    assert "not in the same state" not in sonde("report", "--by", "run", cool, cool, check=0).stdout
 
 
 def test_what_is_too_short_has_no_energy(energy_recorded, sonde, report):

@@ -245,7 +245,8 @@ def test_analyses_of_the_database(sonde, store, capture, tmp_path):
     order = {run["capture"]: run for run in wanted["runs"]}
     for run in found["runs"]:
         other = order[run["capture"]]
-        assert run == {**other, "output_tokens": None}  # which it lacks
+        lacks = {"output_tokens": None, "host_state": run["host_state"], "device_state": run["device_state"]}
+        assert run == {**other, **lacks} and run["host_state"]["clock_reason"] == "not_in_database"
     assert found["best"] == wanted["best"] and found["scaling"] == wanted["scaling"]
     assert "no run" in store("analyse", "--model", "none", check=1).stderr
 

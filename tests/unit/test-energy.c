@@ -734,6 +734,67 @@ static void test_device_spans(void **state)
 	assert_int_equal(device->kind, SPAN_ENERGY_NOTHING_RAN);
 }
 
+static void add_state(
+	struct example *example, uint64_t time_ns, int32_t temperature_mc, uint32_t clock_mhz)
+{
+	const struct wire_energy_state state = {.time_ns = time_ns,
+		.domain = 1,
+		.temperature_mc = temperature_mc,
+		.clock_mhz = clock_mhz};
+
+	assert_int_equal(model_builder_visitor.energy_state(example->builder, &state), 0);
+}
+
+/* Each figure comes with temperature and clock, or why not; shorter spans have the nearest. */
+static void test_states_of_spans(void **state)
+{
+	const struct wire_energy_domain domain =
+		domain_of(1, WIRE_ENERGY_CPU, "package-0", 10 * MS);
+	_cleanup_energy_use_ struct energy_use use = {0};
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_span_energy_ struct span_energy *energy = NULL;
+	struct span_energy_answer answer;
+	const struct span_state *host = &answer.sides[SPAN_ENERGY_HOST].state;
+	struct energy_span spans[2];
+	struct example example;
+
+	begin(&example);
+	add_domain(&example, &domain);
+	example_samples(&example, 7, 7, 0, 1 * MS, 10);
+	for (uint64_t i = 0; i < 800; i++)
+		add_energy(&example, 1, i * 10 * MS, (i + 1) * 10 * MS, 0.5, UINT64_MAX);
+	add_state(&example, 1000 * MS, 50000, 0);
+	add_state(&example, 2000 * MS, 60000, 3000);
+	add_state(&example, 3000 * MS, INT32_MIN, 2000);
+	model = example_end(&example);
+	assert_int_equal(energy_use_init(&use, model), 0);
+	near(use.domains.items[0].state.mean_c, 55);
+	near(use.domains.items[0].state.mean_mhz, 2500);
+	assert_int_equal(span_energy_new(&energy, model, &use), 0);
+
+	spans[0] = (struct energy_span){500 * MS, 2500 * MS, MODEL_NONE, MODEL_NONE};
+	span_energy_ask(energy, spans, 1, &answer);
+	near(host->mean_c, 55);
+	near(host->highest_c, 60);
+	near(host->mean_mhz, 3000);
+	assert_null(host->temperature_reason);
+	/* Two short ones, a second at 50 and a hundredth at 60 degrees. */
+	spans[0] = (struct energy_span){200 * MS, 900 * MS, MODEL_NONE, MODEL_NONE};
+	spans[1] = (struct energy_span){1800 * MS, 1870 * MS, MODEL_NONE, MODEL_NONE};
+	span_energy_ask(energy, spans, 2, &answer);
+	near(host->mean_c, (50 * 700 + 60 * 70) / 770.0);
+	near(host->highest_c, 60);
+	near(host->lowest_mhz, 3000);
+	/* Long after the last reading. */
+	spans[0] = (struct energy_span){6000 * MS, 6500 * MS, MODEL_NONE, MODEL_NONE};
+	span_energy_ask(energy, spans, 1, &answer);
+	assert_true(isnan(host->mean_c) && isnan(host->mean_mhz));
+	assert_string_equal(host->temperature_reason, "not_read_meanwhile");
+	assert_string_equal(host->clock_reason, "not_read_meanwhile");
+	assert_string_equal(answer.sides[SPAN_ENERGY_DEVICE].state.temperature_reason, "not_read");
+	assert_true(isnan(answer.sides[SPAN_ENERGY_DEVICE].state.mean_c));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -750,6 +811,7 @@ int main(void)
 		cmocka_unit_test(test_solver),
 		cmocka_unit_test(test_spans),
 		cmocka_unit_test(test_device_spans),
+		cmocka_unit_test(test_states_of_spans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

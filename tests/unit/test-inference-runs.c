@@ -15,6 +15,8 @@ static struct run a_run(double tokens_per_s, double joules_per_token)
 		run.labels[i] = NAN;
 	for (int i = 0; i < RUN_FIGURE_MAX; i++)
 		run.figures[i] = NAN;
+	for (int i = 0; i < SPAN_ENERGY_SIDES; i++)
+		run.states[i] = SPAN_STATE_UNKNOWN("not_read");
 	run.figures[RUN_TOKENS_PER_S] = tokens_per_s;
 	run.figures[RUN_JOULES_PER_TOKEN] = joules_per_token;
 	run.figures[RUN_TPOT_NS] = 1e9 / tokens_per_s;
@@ -299,6 +301,41 @@ static void test_balance_of_experts(void **state _unused_)
 	assert_true(run.labels[RUN_EXPERTS] == 4 && fabs(run.expert_balance - 0.75) < 1e-9);
 }
 
+/* Runs at other temperatures or clocks are said to be: their joules differ by that alone. */
+static void test_states_that_differ(void **state _unused_)
+{
+	static const struct {
+		double c[3], mhz[3];
+		uint32_t coolest, warmest, slowest, fastest;
+	} cases[] = {
+		{{50, 61, 54}, {1500, 1510, 1495}, 0, 1, MODEL_NONE, MODEL_NONE},
+		{{50, 54, 52}, {1500, 1200, NAN}, MODEL_NONE, MODEL_NONE, 1, 0},
+		{{NAN, 61, NAN}, {NAN, NAN, NAN}, MODEL_NONE, MODEL_NONE, MODEL_NONE, MODEL_NONE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct runs runs = {0};
+		struct run_states states;
+
+		for (unsigned k = 0; k < 3; k++) {
+			struct run run = a_run(100, 1);
+
+			run.states[SPAN_ENERGY_DEVICE].mean_c = cases[i].c[k];
+			run.states[SPAN_ENERGY_DEVICE].mean_mhz = cases[i].mhz[k];
+			add(&runs, run);
+		}
+		states = runs_states(&runs, SPAN_ENERGY_DEVICE);
+		assert_int_equal(states.coolest, cases[i].coolest);
+		assert_int_equal(states.warmest, cases[i].warmest);
+		assert_int_equal(states.slowest, cases[i].slowest);
+		assert_int_equal(states.fastest, cases[i].fastest);
+		states = runs_states(&runs, SPAN_ENERGY_HOST);
+		assert_int_equal(states.warmest, MODEL_NONE);
+		assert_int_equal(states.fastest, MODEL_NONE);
+		array_done(&runs.items);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_labels_of_marks),
 		cmocka_unit_test(test_mixtures_beside_dense_models),
 		cmocka_unit_test(test_balance_of_experts),
+		cmocka_unit_test(test_states_that_differ),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

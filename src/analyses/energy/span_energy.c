@@ -267,6 +267,7 @@ static double peak_power(const struct span_energy *energy, const struct rail *ra
 struct sums {
 	double net_j, device_ns, charges;
 	double rail_j, covered_ns, peak_w, duration_ns;
+	struct span_state_sums state;
 };
 
 static void add_span_charges(const struct span_energy *energy, enum span_energy_side side,
@@ -295,6 +296,8 @@ static void add_span_rails(const struct span_energy *energy, enum span_energy_si
 	array_foreach (&energy->rails[side], rail) {
 		double energy_from, energy_to, time_from, time_to;
 
+		span_state_add(
+			&sums->state, energy->model, rail->domain, span->start_ns, span->end_ns);
 		rail_before(energy, rail, span->start_ns, &energy_from, &time_from);
 		rail_before(energy, rail, span->end_ns, &energy_to, &time_to);
 		sums->rail_j += energy_to - energy_from;
@@ -360,6 +363,7 @@ static void fill_part(const struct span_energy *energy, enum span_energy_side si
 
 	part->kind = kind_of(energy, side, sums, count);
 	part->period_ns = energy->period_ns[side];
+	part->state = span_state_end(&sums->state);
 	part->net_j = part->full_j = part->uncertainty_j = NAN;
 	part->rail_j = part->average_w = part->peak_w = NAN;
 	if (!span_energy_is_known(part->kind))
@@ -380,6 +384,7 @@ void span_energy_ask(const struct span_energy *energy, const struct energy_span 
 	for (unsigned side = 0; side < SPAN_ENERGY_SIDES; side++) {
 		struct sums sums = {0};
 
+		span_state_begin(&sums.state);
 		for (size_t i = 0; i < count; i++) {
 			if (spans[i].end_ns <= spans[i].start_ns)
 				continue;

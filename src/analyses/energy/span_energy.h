@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "analyses/energy/span_state.h"
 #include "analyses/energy/use.h"
 
 /* Host: processors and their memory. Device: GPUs and other accelerators. */
@@ -56,7 +57,8 @@ struct span_energy_part {
 	double uncertainty_j; /* of either */
 	/* Of the side's rails, with what else ran on them, while the spans lasted. */
 	double rail_j, average_w, peak_w;
-	uint64_t period_ns; /* of the slowest sensor */
+	uint64_t period_ns;      /* of the slowest sensor */
+	struct span_state state; /* also where the energy is not known */
 };
 
 struct span_energy_answer {

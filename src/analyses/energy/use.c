@@ -339,8 +339,24 @@ static void measure(struct energy_domain_use *use, const struct model *model, ui
 	}
 }
 
+/* While it was measured, gaps and all. */
+static struct span_state state_of(const struct model *model, uint32_t index)
+{
+	const struct model_energy_domain *domain = &model->energy_domains.items[index];
+	const struct model_energy_interval *intervals = energy_intervals_of(model, index);
+	struct span_state_sums sums;
+
+	span_state_begin(&sums);
+	if (domain->interval_count)
+		span_state_add(&sums, model, index, intervals[0].start_ns,
+			intervals[domain->interval_count - 1].end_ns);
+	return span_state_end(&sums);
+}
+
 static void note_states(struct energy_use *use, const struct model *model)
 {
+	for (uint32_t i = 0; i < use->domains.count; i++)
+		use->domains.items[i].state = state_of(model, i);
 	array_foreach (&model->energy_states, state) {
 		struct energy_domain_use *domain = &use->domains.items[state->domain];
 

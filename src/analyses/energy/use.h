@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "analyses/energy/span_state.h"
 #include "model/model.h"
 #include "model/weigh.h"
 
@@ -52,9 +53,10 @@ struct energy_domain_use {
 	/* Among those whose energy is added up; if not, why: "part of package-0". */
 	bool is_counted;
 	const char *why_not;
-	/* While it was measured; INT32_MIN and 0: not known. */
+	/* While it was measured, at each reading; INT32_MIN and 0: not known. */
 	int32_t lowest_mc, highest_mc;
 	uint32_t lowest_mhz, highest_mhz;
+	struct span_state state;
 };
 
 /* Kernels of one name and size, or copies of one kind. */

@@ -18,6 +18,8 @@ static struct joules unknown(const char *reason)
 		.average_w = NAN,
 		.peak_w = NAN,
 		.reason = reason,
+		.sides = {{.state = SPAN_STATE_UNKNOWN("not_read")},
+			{.state = SPAN_STATE_UNKNOWN("not_read")}},
 	};
 }
 

@@ -387,3 +387,51 @@ void run_comparison_done(struct run_comparison *comparison)
 	array_done(&comparison->series);
 	array_done(&comparison->mixtures);
 }
+
+/* ---- what may make them differ besides what they are ---- */
+
+static double state_of(const struct run *run, enum span_energy_side side, bool is_clock)
+{
+	return is_clock ? run->states[side].mean_mhz : run->states[side].mean_c;
+}
+
+/* The least and the most, where both are known and are not one. */
+static void find_extremes(const struct runs *runs, enum span_energy_side side, bool is_clock,
+	uint32_t *ret_least, uint32_t *ret_most)
+{
+	uint32_t least = MODEL_NONE, most = MODEL_NONE;
+
+	for (uint32_t i = 0; i < runs->items.count; i++) {
+		double value = state_of(&runs->items.items[i], side, is_clock);
+
+		if (isnan(value))
+			continue;
+		if (least == MODEL_NONE ||
+			value < state_of(&runs->items.items[least], side, is_clock))
+			least = i;
+		if (most == MODEL_NONE ||
+			value > state_of(&runs->items.items[most], side, is_clock))
+			most = i;
+	}
+	*ret_least = least;
+	*ret_most = most;
+}
+
+struct run_states runs_states(const struct runs *runs, enum span_energy_side side)
+{
+	const struct run *items = runs->items.items;
+	struct run_states states;
+
+	find_extremes(runs, side, false, &states.coolest, &states.warmest);
+	if (states.warmest == MODEL_NONE ||
+		items[states.warmest].states[side].mean_c -
+				items[states.coolest].states[side].mean_c <=
+			RUN_ALIKE_C)
+		states.coolest = states.warmest = MODEL_NONE;
+	find_extremes(runs, side, true, &states.slowest, &states.fastest);
+	if (states.fastest == MODEL_NONE ||
+		items[states.fastest].states[side].mean_mhz <=
+			(1 + RUN_ALIKE_CLOCK) * items[states.slowest].states[side].mean_mhz)
+		states.slowest = states.fastest = MODEL_NONE;
+	return states;
+}

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "analyses/energy/span_energy.h"
 #include "analyses/inference/inference.h"
 #include "base/errmsg.h"
 
@@ -44,6 +45,7 @@ struct run {
 	double figures[RUN_FIGURE_MAX];
 	double output_tokens, energy_j, uncertainty_j;
 	const char *energy_reason; /* why there is none; NULL: there is */
+	struct span_state states[SPAN_ENERGY_SIDES];
 	double kv_cache_bytes;
 	double expert_balance; /* of its layers, their mean: struct expert_spread.balance */
 	bool is_optimal; /* no other has both more tokens a second and fewer joules per token */
@@ -71,6 +73,20 @@ int run_describe(struct run *run, const struct model *model, const struct infere
  */
 double kv_cache_bytes(double layers, double tokens, double heads, double head_size,
 	double number_bytes, double batch);
+
+/* The coolest and the warmest of one side, or those with the lowest and the highest clock. */
+struct run_states {
+	uint32_t coolest, warmest, slowest, fastest; /* indices; MODEL_NONE: not known, or alike */
+};
+
+/*
+ * A part that is warmer takes more for the same work, since it leaks more, and one whose clock
+ * differs takes another power: runs more than RUN_ALIKE_C apart, or RUN_ALIKE_CLOCK of the clock,
+ * are not alike.
+ */
+#define RUN_ALIKE_C     5.0
+#define RUN_ALIKE_CLOCK 0.05
+struct run_states runs_states(const struct runs *runs, enum span_energy_side side);
 
 /* Which run has the least, or most, of a figure: its index; MODEL_NONE: none has it. */
 uint32_t runs_best(const struct runs *runs, enum run_figure figure);

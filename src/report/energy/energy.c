@@ -75,6 +75,10 @@ static const struct report_column domain_columns[] = {
 	{.key = "highest_c", .kind = REPORT_NUMBER},
 	{.key = "lowest_mhz", .kind = REPORT_COUNT},
 	{.key = "highest_mhz", .kind = REPORT_COUNT},
+	{.key = "state",
+		.kind = REPORT_OBJECT,
+		.shape = &report_state_shape,
+		.help = "the same with means, and why they are not known"},
 };
 static const struct report_shape domain_shape = REPORT_SHAPE(domain_columns);
 
@@ -244,6 +248,7 @@ static void add_domain(struct result *result, const struct model *model,
 	result_number(result, has_temperature ? use->highest_mc / 1000.0 : NAN);
 	result_known(result, use->lowest_mhz != 0, use->lowest_mhz);
 	result_known(result, use->highest_mhz != 0, use->highest_mhz);
+	report_add_state(result, &use->state);
 }
 
 static void add_class(

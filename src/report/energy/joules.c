@@ -4,6 +4,17 @@
 #include <math.h>
 #include <string.h>
 
+static const struct report_column state_columns[] = {
+	{.key = "mean_c", .kind = REPORT_NUMBER, .help = "degrees Celsius"},
+	{.key = "highest_c", .kind = REPORT_NUMBER},
+	{.key = "temperature_reason", .kind = REPORT_TEXT, .help = "why these two are null"},
+	{.key = "mean_mhz", .kind = REPORT_NUMBER},
+	{.key = "lowest_mhz", .kind = REPORT_NUMBER},
+	{.key = "highest_mhz", .kind = REPORT_NUMBER},
+	{.key = "clock_reason", .kind = REPORT_TEXT, .help = "why these three are null"},
+};
+const struct report_shape report_state_shape = REPORT_SHAPE(state_columns);
+
 static const struct report_column side_columns[] = {
 	{.key = "kind", .kind = REPORT_TEXT, .help = "what the figures are, or why there are none"},
 	{.key = "net_j", .kind = REPORT_JOULES},
@@ -15,6 +26,10 @@ static const struct report_column side_columns[] = {
 	{.key = "average_w", .kind = REPORT_WATTS},
 	{.key = "peak_w", .kind = REPORT_WATTS},
 	{.key = "period_ns", .kind = REPORT_NS, .help = "of the slowest sensor"},
+	{.key = "state",
+		.kind = REPORT_OBJECT,
+		.shape = &report_state_shape,
+		.help = "temperature and clock of the rails meanwhile"},
 };
 static const struct report_shape side_shape = REPORT_SHAPE(side_columns);
 
@@ -36,6 +51,19 @@ static const struct report_column columns[] = {
 };
 const struct report_shape report_joules_shape = REPORT_SHAPE(columns);
 
+void report_add_state(struct result *result, const struct span_state *state)
+{
+	result_open(result);
+	result_number(result, state->mean_c);
+	result_number(result, state->highest_c);
+	result_text(result, state->temperature_reason);
+	result_number(result, state->mean_mhz);
+	result_number(result, state->lowest_mhz);
+	result_number(result, state->highest_mhz);
+	result_text(result, state->clock_reason);
+	result_close(result);
+}
+
 static void add_side(struct result *result, const struct span_energy_part *side)
 {
 	const double figures[] = {side->net_j, side->full_j, side->uncertainty_j, side->rail_j,
@@ -46,6 +74,7 @@ static void add_side(struct result *result, const struct span_energy_part *side)
 	for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
 		result_number(result, span_energy_is_known(side->kind) ? figures[i] : NAN);
 	result_known(result, side->period_ns != 0, side->period_ns);
+	report_add_state(result, &side->state);
 	result_close(result);
 }
 

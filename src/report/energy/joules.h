@@ -38,6 +38,10 @@
 
 extern const struct report_shape report_joules_shape;
 
+/* Temperature and clock, an object. */
+extern const struct report_shape report_state_shape;
+void report_add_state(struct result *result, const struct span_state *state);
+
 /* Fills in REPORT_JOULES_COLUMNS. `joules` NULL: nothing is known; `count` pieces. */
 void report_add_joules(struct result *result, const struct report_view *view,
 	const struct joules *joules, double count);

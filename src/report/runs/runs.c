@@ -5,6 +5,7 @@
 
 #include "model/format.h"
 #include "model/model.h"
+#include "report/energy/joules.h"
 #include "report/render.h"
 
 #define VERSION 1
@@ -30,6 +31,8 @@ static const struct report_column run_columns[] = {
 	{.key = "energy_j", .kind = REPORT_JOULES},
 	{.key = "energy_uncertainty_j", .kind = REPORT_JOULES},
 	{.key = "energy_reason", .kind = REPORT_TEXT, .help = "why energy_j is null"},
+	{.key = "host_state", .kind = REPORT_OBJECT, .shape = &report_state_shape},
+	{.key = "device_state", .kind = REPORT_OBJECT, .shape = &report_state_shape},
 	{.key = "cost", .kind = REPORT_NUMBER, .help = "of energy_j; null without --price"},
 	{.key = "co2_g", .kind = REPORT_NUMBER, .help = "of energy_j; null without --co2"},
 	{.key = "kv_cache_bytes",
@@ -137,6 +140,8 @@ static void add_run(struct result *result, const struct run *run, const struct e
 	result_number(result, run->energy_j);
 	result_number(result, run->uncertainty_j);
 	result_text(result, run->energy_reason);
+	for (int i = 0; i < SPAN_ENERGY_SIDES; i++)
+		report_add_state(result, &run->states[i]);
 	result_number(result, energy_cost(rates, run->energy_j));
 	result_number(result, energy_co2_g(rates, run->energy_j));
 	result_known(result, !isnan(run->kv_cache_bytes),
@@ -286,6 +291,33 @@ static void say_best(struct result *result, const struct runs_report *report)
 		strbuf_add(&text, ").");
 		result_say(result, 0, &text);
 	}
+}
+
+/* What makes joules of two runs of one program differ, besides the program. */
+static void say_states(struct result *result, const struct runs *runs, enum span_energy_side side)
+{
+	struct run_states states = runs_states(runs, side);
+	const struct run *items = runs->items.items;
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if (states.warmest != MODEL_NONE)
+		strbuf_addf(&text,
+			"%.0f \xc2\xb0"
+			"C in %s, %.0f \xc2\xb0"
+			"C in %s",
+			items[states.coolest].states[side].mean_c, items[states.coolest].capture,
+			items[states.warmest].states[side].mean_c, items[states.warmest].capture);
+	if (states.fastest != MODEL_NONE)
+		strbuf_addf(&text, "%s%.0f MHz in %s, %.0f MHz in %s", text.length ? "; " : "",
+			items[states.slowest].states[side].mean_mhz, items[states.slowest].capture,
+			items[states.fastest].states[side].mean_mhz, items[states.fastest].capture);
+	strbuf_inherit_status(&result->texts, &text);
+	if (text.length)
+		result_sentencef(result, 0,
+			"%s were not in the same state: %s (means). Joules differ by that alone; "
+			"they are not corrected. Warm up, and compare at one temperature and "
+			"clock.",
+			side == SPAN_ENERGY_HOST ? "Processors" : "GPUs", strbuf_cstr(&text));
 }
 
 static void name_run(struct strbuf *out, const struct run *run, enum run_label by)
@@ -451,6 +483,8 @@ int runs_report_make(struct result *result, const struct runs_report *report)
 	result_heading(result, "Runs");
 	result_show(result, runs, &(struct result_show){0});
 	say_best(result, report);
+	for (int i = 0; i < SPAN_ENERGY_SIDES; i++)
+		say_states(result, report->runs, (enum span_energy_side)i);
 	array_foreach (&report->comparison->series, series)
 		say_series(result, report, series);
 	array_foreach (&report->comparison->mixtures, mixture)
