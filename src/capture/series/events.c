@@ -123,15 +123,15 @@ static int see_device_work(void *context, const struct capture_device_work *work
 {
 	struct capture_device_work out = *work;
 	struct series_part *part;
-	int r;
+	int r = series_count_work(context, work);
 
 	/* Long work that began in a window that is closed. */
 	if (work->end_ns <= work->start_ns)
 		part = series_part_at(context, work->start_ns);
 	else
 		part = series_part_from(context, &out.start_ns);
-	if (!part || out.start_ns > out.end_ns || !series_part_takes(part))
-		return 0;
+	if (r < 0 || !part || out.start_ns > out.end_ns || !series_part_takes(part))
+		return r;
 	r = series_tell_thread(context, part, work->pid, work->tid);
 	return r < 0 ? r : capture_writer_device_work(part->writer, &out);
 }
@@ -191,6 +191,7 @@ static int see_launch_stack(void *context, const struct capture_launch_stack *st
 
 static int see_range(void *context, const struct capture_range_event *event)
 {
+	series_count_mark(context, event);
 	return series_range(context, event);
 }
 
@@ -225,7 +226,7 @@ static int see_energy_interval(void *context, const struct wire_energy_interval 
 			r = capture_writer_energy_interval(part->writer, interval);
 	}
 	series->account.late += !is_in_any;
-	return r;
+	return r < 0 ? r : series_count_energy(series, interval);
 }
 
 static int see_energy_state(void *context, const struct wire_energy_state *state)
@@ -265,6 +266,8 @@ static int see_step(void *context, const struct capture_step *step)
 {
 	struct series_part *part = series_part_at(context, step->time_ns);
 	int r;
+
+	((struct capture_series *)context)->account.steps++;
 
 	if (!part || !series_part_takes(part))
 		return 0;

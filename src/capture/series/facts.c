@@ -270,6 +270,8 @@ int series_keep_domain(struct capture_series *series, const struct wire_energy_d
 			return r;
 		}
 	}
+	if (r == 0)
+		r = series_add_rail(series, &kept);
 	return r < 0 ? r : array_append(&series->domains, kept);
 }
 
@@ -350,6 +352,8 @@ void series_facts_done(struct capture_series *series)
 	array_done(&series->processes);
 	array_done(&series->threads);
 	array_done(&series->domains);
+	array_done(&series->rails);
+	array_done(&series->devices);
 	array_done(&series->absences);
 	array_done(&series->definitions);
 	map_u64_done(&series->process_index);

@@ -39,8 +39,31 @@ struct capture_series_account {
 	uint64_t bytes;   /* of closed windows */
 	uint64_t late;    /* events that came when their window was closed, or had a wrong time */
 	uint64_t dropped; /* events of windows that could not be written */
+	uint64_t steps, tokens;     /* that programs reported */
 	uint64_t forgotten_stacks;  /* events whose stack was not known any more */
 	struct capture_stats stats; /* the last one of the recording; losses and notes not */
+};
+
+struct capture_series_rail {
+	const char *name, *source, *part, *quality;
+	uint64_t energy_nj;
+};
+
+struct capture_series_device {
+	const char *name;
+	uint64_t works, busy_ns; /* works at the same time count each */
+};
+
+/* What is counted over all windows; valid until more is handed over. */
+struct capture_series_figures {
+	uint64_t start_realtime_ns;
+	uint64_t processes; /* that live, and were seen */
+	const struct capture_loss *losses;
+	size_t loss_count;
+	const struct capture_series_rail *rails;
+	size_t rail_count;
+	const struct capture_series_device *devices;
+	size_t device_count;
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -64,5 +87,7 @@ int capture_series_renew_callstacks(struct capture_series *series);
 /* The recording ended, and all was handed over: closes all windows. Returns 0 or an errno. */
 int capture_series_finish(struct capture_series *series);
 const struct capture_series_account *capture_series_account(const struct capture_series *series);
+void capture_series_figures(
+	const struct capture_series *series, struct capture_series_figures *ret_figures);
 /* Bytes of the files that are open. */
 uint64_t capture_series_open_bytes(const struct capture_series *series);

@@ -86,6 +86,8 @@ struct capture_series {
 	struct map_u64 tracks;              /* → struct series_track * */
 	struct map_u64 nameless;            /* site → frame id */
 	ARRAY_OF(struct capture_loss) losses;
+	ARRAY_OF(struct capture_series_rail) rails; /* those of `domains` */
+	ARRAY_OF(struct capture_series_device) devices;
 	bool has_session, is_finished;
 };
 
@@ -154,6 +156,13 @@ int series_range(struct capture_series *series, const struct capture_range_event
 /* All open ranges end with this part, which is closed next, and begin anew in the one after it. */
 int series_cut_ranges(struct capture_series *series, struct series_part *part);
 void series_ranges_done(struct capture_series *series);
+
+/* ---- figures.c ---- */
+
+int series_add_rail(struct capture_series *series, const struct wire_energy_domain *domain);
+int series_count_energy(struct capture_series *series, const struct wire_energy_interval *interval);
+int series_count_work(struct capture_series *series, const struct capture_device_work *work);
+void series_count_mark(struct capture_series *series, const struct capture_range_event *event);
 
 /* ---- account.c ---- */
 

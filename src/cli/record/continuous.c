@@ -14,10 +14,13 @@
 #include "base/warn.h"
 #include "capture/series/series.h"
 #include "model/format.h"
+#include "push/metrics_listener.h"
+#include "push/prometheus.h"
 #include "push/sender.h"
 #include "push/window_folder.h"
 
-#define MOST_EVERY_S (24 * 3600)
+#define MOST_EVERY_S    (24 * 3600)
+#define METRICS_FILE_NS (5 * NS_PER_S)
 /* At the end, for what is delivered then. */
 #define FINISH_NS (10 * NS_PER_S)
 
@@ -31,6 +34,10 @@ struct continuous {
 	char *token;
 	struct sender *sender; /* NULL: nothing is sent */
 	bool is_sender_gone;
+	struct metrics_listener *listener; /* NULL: nobody asks */
+	const char *metrics_file;          /* NULL: none is written */
+	uint64_t metrics_ns;               /* when it was written last */
+	bool is_metrics_file_failing;
 	bool is_failing; /* the last window could not be written, and that was said */
 	int failure;
 };
@@ -122,6 +129,60 @@ static int renew_callstacks(struct continuous *continuous, struct session *sessi
 	return capture_series_renew_callstacks(continuous->series);
 }
 
+/* ---- metrics ---- */
+
+/* As the writer of metrics takes them: the names are the same. */
+static void write_metrics(void *context, struct strbuf *out)
+{
+	struct continuous *continuous = context;
+	const struct capture_series_account *account = capture_series_account(continuous->series);
+	struct prometheus_receiver receivers[SENDER_RECEIVERS];
+	struct capture_series_figures series;
+	struct prometheus_figures figures;
+
+	capture_series_figures(continuous->series, &series);
+	for (size_t i = 0; i < continuous->receiver_count; i++)
+		receivers[i] =
+			(struct prometheus_receiver){.address = continuous->receivers[i].address,
+				.counts = sender_counts(continuous->sender, i)};
+	figures = (struct prometheus_figures){
+		.series = &series,
+		.account = account,
+		.open_bytes = capture_series_open_bytes(continuous->series),
+		.folder = window_folder_account(continuous->folder),
+		.receivers = receivers,
+		.receiver_count = continuous->receiver_count,
+	};
+	prometheus_write(&figures, out);
+}
+
+static void write_metrics_file(struct continuous *continuous)
+{
+	static const struct output_how how = {.access = OUTPUT_BY_UMASK};
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct errmsg reason = {""}, sentence = {""};
+	int r;
+
+	write_metrics(continuous, &text);
+	continuous->metrics_ns = monotonic_now_ns();
+	r = output_place_write(
+		continuous->metrics_file, &how, strbuf_cstr(&text), text.length, &reason);
+	errmsg_set(&sentence, r, "cannot write --metrics-file %s: %s", continuous->metrics_file,
+		reason.text);
+	if (r < 0 && !continuous->is_metrics_file_failing)
+		say(continuous, sentence.text);
+	continuous->is_metrics_file_failing = r < 0;
+}
+
+static void tell_metrics(struct continuous *continuous)
+{
+	if (continuous->listener)
+		metrics_listener_run(continuous->listener, write_metrics, continuous);
+	if (continuous->metrics_file &&
+		monotonic_now_ns() - continuous->metrics_ns >= METRICS_FILE_NS)
+		write_metrics_file(continuous);
+}
+
 static bool on_tick(void *context, struct session *session)
 {
 	struct continuous *continuous = context;
@@ -131,6 +192,7 @@ static bool on_tick(void *context, struct session *session)
 	if (r == 0)
 		r = renew_callstacks(continuous, session);
 	window_folder_trim(continuous->folder, capture_series_open_bytes(continuous->series));
+	tell_metrics(continuous);
 	continuous->failure = r;
 	return r == 0;
 }
@@ -226,6 +288,10 @@ int continuous_open(struct continuous **ret_continuous, const struct continuous_
 		r = window_folder_open(&continuous->folder, &folder, err);
 	if (r == 0)
 		r = start_sender(continuous, options, folder.path, err);
+	if (r == 0 && options->metrics)
+		r = metrics_listener_open(&continuous->listener, options->metrics, err);
+	if (r == 0)
+		continuous->metrics_file = options->metrics_file;
 	if (r == 0)
 		r = open_series(continuous, session);
 	session->output = folder.path;
@@ -242,6 +308,8 @@ int continuous_finish(struct continuous *continuous, int result, struct errmsg *
 
 	if (continuous->sender)
 		sender_finish(continuous->sender, FINISH_NS);
+	if (continuous->metrics_file)
+		write_metrics_file(continuous);
 	if (result == 0)
 		result = continuous->failure ?: r;
 	if (result < 0 && err && !err->text[0])
@@ -315,6 +383,7 @@ struct continuous *continuous_free(struct continuous *continuous)
 {
 	if (!continuous)
 		return NULL;
+	metrics_listener_free(continuous->listener);
 	sender_free(continuous->sender);
 	capture_series_free(continuous->series);
 	free(continuous->token);
