@@ -32,11 +32,10 @@ static int ask_tree(void *context, struct strbuf *out, struct errmsg *err)
 	return query_call_tree(question->query, &question->options, out, err);
 }
 
-static int ask_layers(void *context, struct strbuf *out, struct errmsg *err)
+static int ask_figures(void *context, struct strbuf *out, struct errmsg *err)
 {
 	struct question *question = context;
 
-	question->options.by = "layer";
 	return query_report(question->query, &question->options, REPORT_FORM_JSON, NULL, out, err);
 }
 
@@ -74,18 +73,35 @@ static int add_trees(struct question *question, struct json_writer *json, struct
 	return 0;
 }
 
-/* What a view of its own is drawn from, where there is some: the layers of a model. */
+/* A section as its view draws it; nothing where there are no figures in it. */
+static int add_section(struct question *question, const char *by, const char *member,
+	struct strbuf *data, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf figures = {0};
+	_cleanup_strbuf_ struct strbuf begin = {0};
+	int r;
+
+	question->options.by = by;
+	r = query_in_child(ask_figures, question, ANSWER_MAX, &figures, err);
+	question->options.by = NULL;
+	strbuf_addf(&begin, "\n  \"%s\": {", member);
+	if (r < 0 || !strstr(strbuf_cstr(&figures), strbuf_cstr(&begin)))
+		return r == -ENODATA || r == -EINVAL ? 0 : r;
+	strbuf_addf(data, "%s\"%s\":", data->data[data->length - 1] == '{' ? "" : ",", by);
+	strbuf_add_bytes(data, figures.data, figures.length);
+	return 0;
+}
+
 static int add_figures(struct question *question, struct strbuf *data, struct errmsg *err)
 {
-	_cleanup_strbuf_ struct strbuf layers = {0};
-	int r = query_in_child(ask_layers, question, ANSWER_MAX, &layers, err);
-	bool is_there = r == 0 && strstr(strbuf_cstr(&layers), "\n  \"layers\": {");
+	int r;
 
-	strbuf_add(data, is_there ? "{\"layer\":" : "{");
-	if (is_there)
-		strbuf_add_bytes(data, layers.data, layers.length);
+	strbuf_add(data, "{");
+	r = add_section(question, "layer", "layers", data, err);
+	if (r == 0)
+		r = add_section(question, "token", "inference", data, err);
 	strbuf_add(data, "}");
-	return r == -ENODATA || r == -EINVAL ? 0 : r;
+	return r;
 }
 
 static int make(struct question *question, struct strbuf *data, struct errmsg *err)

@@ -149,6 +149,37 @@ def test_tables_sort_and_save(sonde, write, open_page):
     assert [row["self_samples"] for row in saved] == [row["self_samples"] for row in wanted]
 
 
+def test_a_model_and_its_tokens(sonde, torch2, tmp_path, open_page):
+    """Layers by components, and the tokens of each request, with the figures of the report."""
+    if subprocess.run([torch2, "-c", "import transformers"], capture_output=True, check=False).returncode:
+        pytest.skip("PyPI gave no transformers: see tools/venv torch2")
+    capture = tmp_path / "run.pftrace"
+    command = [torch2, ROOT / "examples" / "generate.py", "--layers", "2", "--requests", "2", "--tokens", "7"]
+    sonde("record", "--hooks", "transformers:component", "-o", capture, "--", *command, check=0)
+    address = Path(tmp_path / "page.html").as_uri()
+    sonde("report", "--html", tmp_path / "page.html", capture, check=0)
+    layers = sonde("report", "--by", "layer", "--json", capture, check=0).json()["layers"]["rows"]
+
+    watched = open_page(f"{address}#/model")
+    watched.page.wait_for_selector("table.heat")
+    heads = [head.inner_text() for head in watched.page.query_selector_all("table.heat tbody th")]
+    assert heads == ["layer 0", "layer 1", "outside"]
+    roles = {head.inner_text() for head in watched.page.query_selector_all("table.heat thead th")}
+    assert roles == {row["role"] for row in layers if row["own_ns"]}
+    assert watched.violations() == []
+
+    watched.page.goto(f"{address}#/tokens")
+    watched.page.wait_for_selector(".tokens")
+    strips = watched.page.query_selector_all(".tokens")
+    assert [len(strip.query_selector_all("i")) for strip in strips] == [7, 7]
+    strips[1].focus()
+    watched.page.keyboard.press("ArrowRight")
+    watched.page.keyboard.press("ArrowRight")
+    assert re.fullmatch(r"Token 2 took [\d.]+ [mµn]?s\. ?", watched.page.query_selector_all(".details")[1].inner_text())
+    assert watched.violations() == []
+    assert watched.faults == []
+
+
 def test_names_with_markup_are_text(sonde, workload, tmp_path, open_page):
     """A program chooses its name; the page shows it, and runs nothing of it."""
     hostile = "<img src=x onerror=alert(1)>"

@@ -11,6 +11,8 @@ import { ModelView } from "./views/model";
 import type { Layers } from "./views/model";
 import { OneSectionView, ReportView } from "./views/report";
 import { TimelineView } from "./views/timeline";
+import { TokensView } from "./views/tokens";
+import type { Inference } from "./views/tokens";
 
 type Loaded<T> = { state: "loading"; text: string } | { state: "failed"; why: string } | { state: "ready"; value: T };
 
@@ -102,6 +104,11 @@ function ModelPage({ capture, place, filters }: PageProps) {
   return <Waiting loaded={loaded} what="The model">{({ layers }) => <ModelView layers={(layers ?? null) as Layers | null} place={place} />}</Waiting>;
 }
 
+function TokensPage({ capture, place, filters }: PageProps) {
+  const loaded = useLoaded((progress) => capture.figures("token", filters, progress), keyOf(capture.id, filters));
+  return <Waiting loaded={loaded} what="The list of tokens">{({ inference }) => <TokensView inference={(inference ?? null) as Inference | null} place={place} />}</Waiting>;
+}
+
 function TimelinePage({ capture, place }: PageProps) {
   const loaded = useLoaded((progress) => capture.timeline!.tracks(progress), capture.id);
   return <Waiting loaded={loaded} what="The timeline">{(tracks) => <TimelineView source={capture.timeline!} tracks={tracks} place={place} />}</Waiting>;
@@ -129,6 +136,7 @@ const views: Record<string, PageView> = {
   flame: { title: "Flame graph", Page: FlamePage, isThere: (capture) => capture.weights.length > 0 },
   timeline: { title: "Timeline", Page: TimelinePage, isThere: (capture) => capture.timeline !== null },
   model: { title: "Model", Page: ModelPage, isThere: (capture) => capture.has("layer") },
+  tokens: { title: "Tokens", Page: TokensPage, isThere: (capture) => capture.has("token") },
   compare: { title: "Compare", Page: ComparePage, isThere: (capture, source) => capture.difference !== null && source.captures.length > 1 },
 };
 
@@ -172,7 +180,7 @@ export function App({ source }: { source: Source }) {
           {capture.fileHref && <a href={capture.fileHref} download>Download</a>}
         </nav>
       </header>
-      {capture.filters && ["report", "section", "flame", "model", "compare"].includes(place.view) && <FilterBar place={place} filters={filters} />}
+      {capture.filters && ["report", "section", "flame", "model", "tokens", "compare"].includes(place.view) && <FilterBar place={place} filters={filters} />}
       {view && isThere
         ? <view.Page capture={capture} source={source} place={place} filters={filters} />
         : <main><p role="alert">There is no view {place.view} here: choose one above.</p></main>}
