@@ -58,13 +58,22 @@ static int read_number(const struct json_text *text, struct store_value *ret_val
 	return *end || ret_value->type == STORE_NULL ? -EINVAL : 0;
 }
 
+static int read_integer(const struct json_text *text, struct store_value *ret_value)
+{
+	int64_t integer;
+	int r = json_text_i64(text, &integer);
+
+	if (r == 0)
+		*ret_value = store_integer(integer);
+	return r;
+}
+
 static int read_value(
 	struct reading *reading, size_t column, const struct json_text *text, struct errmsg *reason)
 {
 	const struct store_column *of = &reading->table->columns[column];
 	struct store_value *value = &reading->line->values[column];
-	int64_t integer;
-	int r = 0;
+	int r;
 
 	if (json_text_equals(text, "null")) {
 		*value = store_null();
@@ -74,12 +83,8 @@ static int read_value(
 		r = -EINVAL;
 	else if (of->type == STORE_TEXT)
 		return read_text(reading, column, text, reason);
-	else if (of->type == STORE_NUMBER)
-		r = read_number(text, value);
-	else if (json_text_i64(text, &integer) == 0)
-		*value = store_integer(integer);
 	else
-		r = -EINVAL;
+		r = of->type == STORE_NUMBER ? read_number(text, value) : read_integer(text, value);
 	return r < 0 ? errmsg_set(
 			       reason, r, "the column %s has a value that it cannot have", of->name)
 		     : 0;

@@ -65,7 +65,7 @@ static int identify(struct file *file, int fd)
 static int look_at(struct file *file, const char *path, struct errmsg *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	int r = 0;
+	int r;
 
 	if (fd < 0 || fstat(fd, &file->status) < 0)
 		return errmsg_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
@@ -73,7 +73,9 @@ static int look_at(struct file *file, const char *path, struct errmsg *err)
 		return errmsg_set(err, -EINVAL,
 			"%s is no regular file: give captures or traces one by one", path);
 	file->path = realpath(path, NULL);
-	r = file->path ? identify(file, fd) : -errno;
+	if (!file->path)
+		return errmsg_set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+	r = identify(file, fd);
 	return r < 0 ? errmsg_set(err, r, "cannot read %s: %s", path, strerror(-r)) : 0;
 }
 
@@ -91,7 +93,7 @@ static int check_unchanged(const struct file *file, struct errmsg *err)
 {
 	struct stat now;
 
-	if (stat(file->path, &now) == 0 && now.st_size == file->status.st_size &&
+	if (file->path && stat(file->path, &now) == 0 && now.st_size == file->status.st_size &&
 		now.st_mtim.tv_sec == file->status.st_mtim.tv_sec &&
 		now.st_mtim.tv_nsec == file->status.st_mtim.tv_nsec)
 		return 0;

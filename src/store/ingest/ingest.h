@@ -38,7 +38,7 @@ int store_add(struct store *store, const char *path, const struct store_labels *
 /* The id that a regular file has. Returns 0 or a negative errno with a sentence. */
 int store_identify(const char *path, char ret_id[STORE_ID_CHARACTERS + 1], struct errmsg *err);
 /* The number of a name of figures, by the name: the same in every store. */
-int64_t store_figure_name_of(const char *section, const char *table, const char *column);
+int64_t store_figure_name_of(const char *section, const char *path, const char *column);
 /* The number of a run, by its id. */
 int64_t store_number_of(const char *id);
 /* The tags of a run; those that it has stay. */

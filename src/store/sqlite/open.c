@@ -244,20 +244,19 @@ static int open_database(sqlite3 **ret_database, const char *path, enum store_mo
 int store_sqlite_open(
 	struct store **ret_store, const char *path, enum store_mode mode, struct errmsg *err)
 {
-	struct sqlite_store *sqlite = calloc(1, sizeof(*sqlite));
-	char *full = NULL;
-	int r = sqlite ? resolve(path, &full, err)
-		       : errmsg_set(err, -ENOMEM, "memory ran out while opening %s", path);
+	_cleanup_free_ struct sqlite_store *sqlite = calloc(1, sizeof(*sqlite));
+	_cleanup_free_ char *full = NULL;
+	int r;
 
+	if (!sqlite)
+		return errmsg_set(err, -ENOMEM, "memory ran out while opening %s", path);
+	r = resolve(path, &full, err);
 	if (r == 0)
 		r = open_database(&sqlite->database, full, mode, STORE_VERSION, err);
-	if (r < 0) {
-		free(full);
-		free(sqlite);
+	if (r < 0)
 		return r;
-	}
-	sqlite->store = (struct store){.ops = &sqlite_ops, .address = full};
-	*ret_store = &sqlite->store;
+	sqlite->store = (struct store){.ops = &sqlite_ops, .address = TAKE_PTR(full)};
+	*ret_store = &TAKE_PTR(sqlite)->store;
 	return 0;
 }
 
