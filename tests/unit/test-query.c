@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options as keys and values, and call trees as JSON. tests/e2e/test_query.py asks recordings. */
+/* Options as keys and values, and call trees as JSON. tests/e2e/test_mcp.py asks whole files. */
 #include "model-example.h"
 
 #include <errno.h>

@@ -33,11 +33,12 @@ bool mcp_member(const struct json_text *object, const char *key, struct json_tex
 {
 	struct json_reader reader = reader_of(object);
 	struct json_text name, value;
-	enum json_status status = json_reader_enter(&reader, '{');
 
-	while (status == JSON_OK && (status = json_reader_member(&reader, &name)) == JSON_OK) {
-		status = json_reader_value(&reader, &value);
-		if (status == JSON_OK && json_text_equals(&name, key)) {
+	if (json_reader_enter(&reader, '{') != JSON_OK)
+		return false;
+	while (json_reader_member(&reader, &name) == JSON_OK &&
+		json_reader_value(&reader, &value) == JSON_OK) {
+		if (json_text_equals(&name, key)) {
 			*ret_value = value;
 			return true;
 		}
