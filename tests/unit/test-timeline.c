@@ -405,18 +405,23 @@ static void test_refused(void **state)
 static void test_samples(void **state)
 {
 	struct example example;
-	capture_id frame;
+	capture_id frames[2];
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_timeline_ struct timeline *timeline = NULL;
+	_cleanup_strbuf_ struct strbuf names = {0};
 	const struct timeline_request request = {.to_ns = 100000000, .columns = 10};
 	struct answer answer = {0};
+	uint32_t name;
+	struct errmsg err;
 
 	example_begin(&example, EXAMPLE_PERIOD_NS);
 	example_process(&example, 7, "work", 1000);
 	example_thread(&example, 7, 7, "work");
 	example_mapping(&example, "/bin/work");
-	frame = example_frame(&example, "spin", 1, 0x10);
-	example_samples(&example, 7, 7, example_stack(&example, WIRE_STOP_COMPLETE, 1, &frame),
+	example_mapping(&example, "/usr/lib/libpython3.11.so.1.0");
+	frames[0] = example_frame(&example, "spin", 1, 0x10);
+	frames[1] = example_frame(&example, "_PyEval_EvalFrameDefault", 2, 0x10);
+	example_samples(&example, 7, 7, example_stack(&example, WIRE_STOP_COMPLETE, 2, frames),
 		1000 + EXAMPLE_PERIOD_NS, 50);
 	model = example_end(&example);
 	timeline = timeline_of(model);
@@ -426,6 +431,9 @@ static void test_samples(void **state)
 		assert_int_equal(number_of(&answer, NUMBER_MERGED, i), 10);
 		assert_true(real_of(&answer, REAL_BUSY, i) == 10 * EXAMPLE_PERIOD_NS);
 	}
+	name = number_of(&answer, NUMBER_NAME, 0);
+	assert_int_equal(timeline_names(timeline, &name, 1, &names, &err), 0);
+	assert_string_equal(strbuf_cstr(&names), "[\"spin\"]");
 	strbuf_done(&answer.bytes);
 }
 

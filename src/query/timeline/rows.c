@@ -39,6 +39,12 @@ static struct lane_slice row_slice(const void *context, size_t n)
 
 /* ---- tracks ---- */
 
+/* Some rows of PyTorch's profiler have neither a process nor a thread. */
+static const char *text_or_other(const struct trace *trace, uint32_t text)
+{
+	return text ? trace_text(trace, text) : "other rows";
+}
+
 static const char *process_name(
 	struct timeline *timeline, const struct trace *trace, const struct trace_track *track)
 {
@@ -50,7 +56,7 @@ static const char *process_name(
 	if (*name)
 		return name;
 	if (track->pid == TRACE_NO_NUMBER)
-		return trace_text(trace, track->pid_text);
+		return text_or_other(trace, track->pid_text);
 	return timeline_text(
 		timeline, track->is_device ? "device %lld" : "process %lld", (long long)track->pid);
 }
@@ -63,7 +69,7 @@ static const char *thread_name(
 	if (*name)
 		return name;
 	if (track->tid == TRACE_NO_NUMBER)
-		return trace_text(trace, track->tid_text);
+		return text_or_other(trace, track->tid_text);
 	return timeline_text(
 		timeline, track->is_device ? "stream %lld" : "thread %lld", (long long)track->tid);
 }

@@ -7,19 +7,30 @@
 
 /* ---- slices ---- */
 
+/* The innermost function, but for the Python interpreter's own. */
+static uint32_t function_of(const struct model *model, const struct model_stack *stack)
+{
+	const uint32_t *frames = model->stack_frames.items + stack->first;
+	uint32_t innermost = model->frames.items[frames[stack->count - 1]].function;
+
+	for (uint32_t i = stack->count; i-- > 0;) {
+		uint32_t function = model->frames.items[frames[i]].function;
+
+		if (model->functions.items[function].class != MODEL_CLASS_INTERPRETER)
+			return function;
+	}
+	return innermost;
+}
+
 static uint32_t name_of(const struct timeline *timeline, const struct model_sample *sample)
 {
 	const struct model *model = timeline->model;
-	const struct model_stack *stack;
 
 	if (sample->wait != WIRE_WAIT_NONE)
 		return timeline->first_wait + MIN(sample->wait, (uint8_t)(WIRE_WAIT_MAX - 1));
 	if (sample->stack == MODEL_NONE || !model->stacks.items[sample->stack].count)
 		return timeline->first_wait; /* no stack */
-	stack = &model->stacks.items[sample->stack];
-	return timeline->first_function +
-	       model->frames.items[model->stack_frames.items[stack->first + stack->count - 1]]
-		       .function;
+	return timeline->first_function + function_of(model, &model->stacks.items[sample->stack]);
 }
 
 /* A sample stands for the time before it, but not for that of the one before. */

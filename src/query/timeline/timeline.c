@@ -268,6 +268,15 @@ void timeline_freep(struct timeline **timeline)
 
 /* ---- what there is ---- */
 
+static void write_number(struct json_writer *json, const char *key, int64_t number)
+{
+	json_key(json, key);
+	if (number == TRACE_NO_NUMBER)
+		json_null(json);
+	else
+		json_i64(json, number);
+}
+
 static void write_track(const struct timeline *timeline, uint32_t id, struct json_writer *json)
 {
 	static const char *const kinds[TIMELINE_KIND_MAX] = {
@@ -285,8 +294,8 @@ static void write_track(const struct timeline *timeline, uint32_t id, struct jso
 	json_member_text(json, "kind", kinds[track->kind]);
 	json_member_text(json, "name", track->name);
 	json_member_text(json, "process", track->process);
-	json_member_known(json, "pid", track->pid >= 0, (uint64_t)track->pid);
-	json_member_known(json, "tid", track->tid >= 0, (uint64_t)track->tid);
+	write_number(json, "pid", track->pid);
+	write_number(json, "tid", track->tid);
 	json_member_known(json, "rank", trace->rank != MODEL_NONE, trace->rank);
 	json_member_u64(json, "lanes", track->lane_count);
 	json_member_u64(json, "slices", track->slices);
