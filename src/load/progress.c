@@ -14,6 +14,17 @@
 #define REDRAW_NS    (100 * NS_PER_MS)
 #define BAR_COLUMNS  24
 
+static struct {
+	void (*function)(void *context, uint64_t done, uint64_t total);
+	void *context;
+} observer;
+
+void progress_observe(void (*function)(void *context, uint64_t done, uint64_t total), void *context)
+{
+	observer.function = function;
+	observer.context = context;
+}
+
 void progress_begin(struct progress *progress, const char *what)
 {
 	const char *terminal = getenv("TERM");
@@ -45,9 +56,15 @@ void progress_update(void *context, uint64_t done, uint64_t total)
 	struct progress *progress = context;
 	uint64_t now;
 
-	if (!progress->wanted || !total)
+	if ((!progress->wanted && !observer.function) || !total)
 		return;
 	now = monotonic_now_ns();
+	if (observer.function && now - progress->observed_ns >= REDRAW_NS) {
+		progress->observed_ns = now;
+		observer.function(observer.context, done, total);
+	}
+	if (!progress->wanted)
+		return;
 	if (now - progress->started_ns < QUIET_FOR_NS || now - progress->drawn_ns < REDRAW_NS)
 		return;
 	progress->drawn_ns = now;
