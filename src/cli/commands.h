@@ -17,5 +17,7 @@ extern const struct command man_command;
 extern const struct command record_command;
 extern const struct command report_command;
 extern const struct command runs_command;
+extern const struct command serve_command;
 extern const struct command top_command;
 extern const struct command version_command;
+extern const struct command view_command;

@@ -14,6 +14,8 @@ const struct command *const commands[] = {
 	&record_command,
 	&top_command,
 	&report_command,
+	&view_command,
+	&serve_command,
 	&export_command,
 	&diff_command,
 	&mcp_command,

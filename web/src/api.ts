@@ -57,7 +57,7 @@ export interface CallTree {
   parent: number[];
   self: number[][];
   total: number[][];
-  pruned?: { nodes: number; total: number; };
+  pruned?: { nodes: number; total: number[]; };
   notes: string[];
 }
 

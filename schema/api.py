@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes C and TypeScript of api.json, the one description of the server's HTTP and WebSocket interface.
+
+    api.py c api.json OUTPUT.c OUTPUT.h    routes, parameters with their bounds, errors, messages, and the document itself
+    api.py typescript api.json             web/src/api.ts, on standard output
+"""
+
+import json
+import sys
+
+C_TYPES = {"string": "const char *", "integer": "uint64_t ", "number": "double ", "boolean": "bool "}
+TABLE_TYPES = {"string": "API_TEXT", "integer": "API_INTEGER", "number": "API_NUMBER", "boolean": "API_FLAG"}
+
+
+def c_name(name):
+    return "".join(letter if letter.isalnum() else "_" for letter in name)
+
+
+def resolve(document, thing):
+    """What a $ref points to, or the thing itself."""
+    while "$ref" in thing:
+        target = document
+        for word in thing["$ref"].removeprefix("#/").split("/"):
+            target = target[word]
+        thing = target
+    return thing
+
+
+def operations(document):
+    """(method, path, operation, parameters) of each."""
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            parameters = [resolve(document, parameter) for parameter in operation.get("parameters", [])]
+            yield method.upper(), path, operation, parameters
+
+
+def messages(document):
+    for name, schema in document["components"]["schemas"].items():
+        if "x-message" in schema:
+            yield name, schema
+
+
+def quoted(text):
+    return json.dumps(text, ensure_ascii=True)
+
+
+# ---- C ----
+
+
+def field(parameter):
+    name, schema = c_name(parameter["name"]), parameter["schema"]
+    kind = f"enum api_{name} " if "enum" in schema else C_TYPES[schema["type"]]
+    has = "" if parameter.get("required") or "default" in schema else f"\tbool has_{name};\n"
+    return f"{has}\t{kind}{name};\n"
+
+
+def enums(document):
+    seen = {}
+    for *_, parameters in operations(document):
+        for parameter in parameters:
+            if "enum" in parameter["schema"]:
+                seen[c_name(parameter["name"])] = parameter["schema"]["enum"]
+    for name, words in seen.items():
+        members = "".join(f"\tAPI_{name.upper()}_{c_name(word).upper()},\n" for word in words)
+        yield name, words, f"enum api_{name} {{\n{members}}};\n"
+
+
+def error_codes(document):
+    return document["components"]["schemas"]["Failure"]["properties"]["error"]["properties"]["code"]["enum"]
+
+
+def message_type(schema):
+    schema = {"type": "string"} if "enum" in schema else schema
+    return C_TYPES[schema["type"]]
+
+
+def header(document):
+    lines = ["/* Generated from api.json. */\n#pragma once\n\n#include <stdbool.h>\n#include <stdint.h>\n\nstruct json_writer;\n"]
+    names = [f"\tAPI_{operation['operationId'].upper()},\n" for _, _, operation, _ in operations(document)]
+    lines.append(f"enum api_operation {{\n{''.join(names)}\tAPI_OPERATION_MAX,\n}};\n")
+    codes = [f"\tAPI_ERROR_{c_name(code).upper()},\n" for code in error_codes(document)]
+    lines.append(f"enum api_error {{\n{''.join(codes)}\tAPI_ERROR_MAX,\n}};\n")
+    lines += [text for _, _, text in enums(document)]
+    for _, _, operation, parameters in operations(document):
+        if parameters:
+            fields = "".join(map(field, parameters))
+            lines.append(f"struct api_{operation['operationId']}_parameters {{\n{fields}}};\n")
+    kinds = [f"\tAPI_MESSAGE_{schema['x-message']['type'].upper()},\n" for _, schema in messages(document)]
+    lines.append(f"enum api_message {{\n{''.join(kinds)}\tAPI_MESSAGE_MAX,\n}};\n")
+    for _, schema in messages(document):
+        name = schema["x-message"]["type"]
+        fields = "".join(f"\t{message_type(part)}{c_name(key)};\n" for key, part in schema["properties"].items())
+        lines.append(f"struct api_{name}_message {{\n{fields}}};\n\n"
+                     f"void api_write_{name}(struct json_writer *json, const struct api_{name}_message *message);\n")
+    return "\n".join(lines)
+
+
+def table_entry(operation, parameter):
+    schema, name = parameter["schema"], c_name(parameter["name"])
+    place = f"struct api_{operation}_parameters"
+    entry = [f".name = {quoted(parameter['name'])}", f".offset = offsetof({place}, {name})"]
+    if parameter["in"] == "path":
+        entry.append(".is_in_path = true")
+    if not parameter.get("required") and "default" not in schema:
+        entry.append(f".has_offset = offsetof({place}, has_{name})")
+    else:
+        entry.append(".has_offset = API_NO_HAS")
+    if "enum" in schema:
+        entry += [".type = API_CHOICE", f".choices = {name}_choices"]
+        entry += [f".initial = {schema['enum'].index(schema['default'])}"] if "default" in schema else []
+    else:
+        entry.append(f".type = {TABLE_TYPES[schema['type']]}")
+        entry += [f".initial = {schema['default']}"] if "default" in schema else []
+    if schema["type"] == "string" and "enum" not in schema:
+        entry += [f".minimum = {schema.get('minLength', 0)}", f".maximum = {schema['maxLength']}"]
+        entry += [".is_id = true"] if "pattern" in schema else []
+    elif "maximum" in schema:
+        entry += [f".minimum = {schema['minimum']}", f".maximum = {schema['maximum']}"]
+    return "\t{" + ", ".join(entry) + "},\n"
+
+
+def embedded(document):
+    """The document in pieces that every compiler takes."""
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    data = text.encode()
+    rows = [", ".join(str(byte) for byte in data[start:start + 32]) for start in range(0, len(data), 32)]
+    return ("const unsigned char api_document[] = {\n\t" + ",\n\t".join(rows) + "};\n"
+            "const size_t api_document_length = sizeof(api_document);\n")
+
+
+def source(document):
+    lines = ['/* Generated from api.json. */\n#include "server/api.h"\n\n#include <stddef.h>\n\n#include "base/json.h"\n']
+    for name, words, _ in enums(document):
+        lines.append(f"static const char *const {name}_choices[] = {{{', '.join(map(quoted, words))}, NULL}};\n")
+    rows = []
+    for method, path, operation, parameters in operations(document):
+        name = operation["operationId"]
+        if parameters:
+            entries = "".join(table_entry(name, parameter) for parameter in parameters)
+            lines.append(f"static const struct api_parameter {name}_parameters[] = {{\n{entries}\t{{0}},\n}};\n"
+                         f"_Static_assert(sizeof(struct api_{name}_parameters) <= API_PARAMETERS_BYTES, \"raise it\");\n")
+        listed = f"{name}_parameters" if parameters else "NULL"
+        rows.append(f"\t[API_{name.upper()}] = {{{quoted(method)}, {quoted(path)}, {quoted(name)}, {listed}}},\n")
+    lines.append(f"const struct api_route api_routes[API_OPERATION_MAX] = {{\n{''.join(rows)}}};\n")
+    codes = "".join(f"\t{quoted(code)},\n" for code in error_codes(document))
+    lines.append(f"const char *const api_error_codes[API_ERROR_MAX] = {{\n{codes}}};\n")
+    kinds = ""
+    for _, schema in messages(document):
+        about = schema["x-message"]
+        kinds += (f"\t[API_MESSAGE_{about['type'].upper()}] = {{{quoted(about['type'])}, "
+                  f"API_CLASS_{c_name(about['class']).upper()}}},\n")
+    lines.append(f"const struct api_message_kind api_message_kinds[API_MESSAGE_MAX] = {{\n{kinds}}};\n")
+    lines += [writer(schema) for _, schema in messages(document)]
+    lines.append(embedded(document))
+    return "\n".join(lines)
+
+
+def writer(schema):
+    name, body = schema["x-message"]["type"], ""
+    for key, part in schema["properties"].items():
+        kind, value = "string" if "enum" in part else part["type"], f"message->{c_name(key)}"
+        call = {"string": f"json_member_text(json, {quoted(key)}, {value});",
+                "integer": f"json_member_u64(json, {quoted(key)}, {value});",
+                "number": f"json_member_double(json, {quoted(key)}, {value});",
+                "boolean": f"json_key(json, {quoted(key)});\n\tjson_bool(json, {value});"}[kind]
+        body += f"\t{call}\n"
+    return (f"void api_write_{name}(struct json_writer *json, const struct api_{name}_message *message)\n"
+            f"{{\n\tjson_begin_object(json);\n{body}\tjson_end_object(json);\n}}\n")
+
+
+# ---- TypeScript ----
+
+
+def typescript_type(schema):
+    if "$ref" in schema:
+        return schema["$ref"].rsplit("/", 1)[-1]
+    if "enum" in schema:
+        return " | ".join(map(quoted, schema["enum"]))
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return " | ".join(typescript_type({**schema, "type": one}) for one in kind)
+    if kind == "array":
+        inner = typescript_type(schema["items"])
+        return f"({inner})[]" if " " in inner else f"{inner}[]"
+    if kind == "object" and "properties" in schema:
+        return "{ " + " ".join(f"{member}" for member in typescript_members(schema)) + " }"
+    names = {"integer": "number", "object": "Record<string, unknown>"}
+    return names.get(kind, kind or "unknown")
+
+
+def typescript_members(schema):
+    for key, part in schema["properties"].items():
+        optional = "" if key in schema.get("required", []) else "?"
+        yield f"{key if key.isidentifier() else quoted(key)}{optional}: {typescript_type(part)};"
+
+
+def answer_type(operation):
+    content = operation["responses"]["200"]["content"]
+    return typescript_type(content["application/json"]["schema"]) if "application/json" in content else "Blob"
+
+
+def typescript(document):
+    lines = ["// SPDX-License-Identifier: Apache-2.0",
+             "// Made of schema/api.json: schema/api.py typescript schema/api.json >web/src/api.ts", ""]
+    for name, schema in document["components"]["schemas"].items():
+        if "description" in schema:
+            lines.append(f"// {schema['description']}")
+        lines.append(f"export interface {name} {{")
+        lines += [f"  {member}" for member in typescript_members(schema)] + ["}", ""]
+    lines.append("// Of each operation: its method and path, parameters and answer.\nexport interface Operations {")
+    for method, path, operation, parameters in operations(document):
+        schema = {"properties": {p["name"]: p["schema"] for p in parameters},
+                  "required": [p["name"] for p in parameters if p.get("required")]}
+        members = " ".join(typescript_members(schema))
+        lines.append(f"  // {method} {path}: {operation['summary']}\n  {operation['operationId']}: {{ "
+                     f"parameters: {{ {members} }}; answer: {answer_type(operation)} }};".replace("{  }", "{}"))
+    lines += ["}", "", "export const paths: Record<keyof Operations, string> = {"]
+    lines += [f"  {operation['operationId']}: {quoted(path)}," for _, path, operation, _ in operations(document)]
+    lines += ["};", "", "// Of each type of message, its data.", "export interface Messages {"]
+    lines += [f"  {schema['x-message']['type']}: {name};" for name, schema in messages(document)] + ["}"]
+    return "\n".join(lines)
+
+
+def main():
+    language, path, *outputs = sys.argv[1:]
+    with open(path, encoding="utf-8") as file:
+        document = json.load(file)
+    if language == "typescript":
+        print(typescript(document))
+        return
+    for output, text in zip(outputs, (source(document), header(document))):
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    main()

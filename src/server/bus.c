@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/bus.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/json.h"
+#include "base/macros.h"
+#include "base/strbuf.h"
+#include "server/guard.h"
+
+#define BINARY_HEADER     16
+#define CLOSE_GOING_AWAY  1001
+#define CLOSE_TRY_LATER   1013
+#define BINARY_TYPE(kind) (BUS_TYPES_MAX + (unsigned)(kind))
+
+struct message {
+	unsigned refs;
+	uint64_t seq;
+	unsigned type; /* of the bus's types */
+	enum api_class class;
+	bool is_binary;
+	size_t length;
+	char bytes[];
+};
+
+/* A row of messages, the oldest first. */
+struct queue {
+	ARRAY_OF(struct message *) items;
+	size_t first; /* those before it were taken */
+	size_t bytes;
+	size_t counts[API_CLASS_DROP_FIRST + 1]; /* by class */
+};
+
+struct gap {
+	uint64_t from, to, count;
+	const char *reason;
+};
+
+struct bus_client {
+	struct bus *bus;
+	void (*wake)(void *context);
+	void *context;
+	struct queue queue;
+	struct gap gap;         /* count 0: none */
+	uint64_t over_since_ns; /* 0: within its budget */
+	bool is_awake;          /* was woken, and has not found the queue empty since */
+	bool is_ending, has_ended;
+	const char *end_reason;
+	struct strbuf own;    /* a frame of its own */
+	struct message *sent; /* the frame that bus_next() gave */
+	struct strbuf hello;  /* until it is sent */
+};
+
+struct bus {
+	struct bus_limits limits;
+	char epoch[BUS_EPOCH_BYTES];
+	uint64_t began_ns, newest;
+	struct queue kept;
+	char types[BUS_TYPES_MAX][BUS_TYPE_BYTES];
+	unsigned type_count;
+	struct message *latest[2 * BUS_TYPES_MAX]; /* by type, of API_CLASS_LATEST_WINS */
+	ARRAY_OF(struct bus_client *) clients;
+};
+
+/* ---- messages and queues ---- */
+
+static void unref(struct message *message)
+{
+	if (message && --message->refs == 0)
+		free(message);
+}
+
+static struct message *ref(struct message *message)
+{
+	message->refs++;
+	return message;
+}
+
+static int queue_add(struct queue *queue, struct message *message)
+{
+	if (array_append(&queue->items, message) < 0)
+		return -ENOMEM;
+	ref(message);
+	queue->bytes += message->length;
+	queue->counts[message->class]++;
+	return 0;
+}
+
+static size_t queue_count(const struct queue *queue)
+{
+	return queue->items.count - queue->first;
+}
+
+/* The oldest: the caller's reference from now on. */
+static struct message *queue_take(struct queue *queue)
+{
+	struct message *message = queue->items.items[queue->first++];
+
+	queue->bytes -= message->length;
+	queue->counts[message->class]--;
+	if (queue->first > 64 && queue->first > queue->items.count / 2) {
+		queue->items.count -= queue->first;
+		memmove(queue->items.items, queue->items.items + queue->first,
+			queue->items.count * sizeof(queue->items.items[0]));
+		queue->first = 0;
+	}
+	return message;
+}
+
+static void queue_done(struct queue *queue)
+{
+	while (queue_count(queue))
+		unref(queue_take(queue));
+	array_done(&queue->items);
+}
+
+/* ---- envelopes ---- */
+
+static void begin_envelope(
+	struct strbuf *out, const struct bus *bus, uint64_t seq, const char *type, uint64_t now_ns)
+{
+	struct json_writer json = {.out = out};
+
+	json_begin_object(&json);
+	json_member_u64(&json, "v", 1);
+	json_member_text(&json, "epoch", bus->epoch);
+	json_member_u64(&json, "seq", seq);
+	json_key(&json, "t_ms");
+	json_double(&json, (double)(now_ns - bus->began_ns) / (double)NS_PER_MS, 12);
+	json_member_text(&json, "type", type);
+	json_key(&json, "data");
+}
+
+static void write_envelope(struct strbuf *out, const struct bus *bus, uint64_t seq,
+	const char *type, const char *data, size_t length, uint64_t now_ns)
+{
+	begin_envelope(out, bus, seq, type, now_ns);
+	strbuf_add_bytes(out, data, length);
+	strbuf_add_char(out, '}');
+}
+
+/* ---- one client ---- */
+
+static void wake(struct bus_client *client)
+{
+	if (client->is_awake)
+		return;
+	client->is_awake = true;
+	client->wake(client->context);
+}
+
+static void lose(
+	struct bus_client *client, uint64_t from, uint64_t to, uint64_t count, const char *reason)
+{
+	struct gap *gap = &client->gap;
+
+	if (!count)
+		return;
+	gap->from = gap->count ? MIN(gap->from, from) : from;
+	gap->to = MAX(gap->count ? gap->to : 0, to);
+	gap->reason = gap->count ? gap->reason : reason;
+	gap->count += count;
+}
+
+static void lose_message(struct bus_client *client, const struct message *message)
+{
+	lose(client, message->seq, message->seq, 1, "too-slow");
+}
+
+/*
+ * Leaves out what may be: all that may be dropped, or those that a later one of their type
+ * replaces. From the end, so that what stays moves towards it.
+ */
+static void thin(struct bus_client *client, enum api_class class)
+{
+	bool is_there[2 * BUS_TYPES_MAX] = {false};
+	struct queue *queue = &client->queue;
+	size_t kept = queue->items.count;
+
+	for (size_t i = queue->items.count; i-- > queue->first;) {
+		struct message *message = queue->items.items[i];
+
+		if (message->class == class &&
+			(class == API_CLASS_DROP_FIRST || is_there[message->type])) {
+			lose_message(client, message);
+			queue->bytes -= message->length;
+			queue->counts[class]--;
+			unref(message);
+			continue;
+		}
+		is_there[message->type] = true;
+		queue->items.items[--kept] = message;
+	}
+	queue->first = kept;
+}
+
+/* Over its budget: makes place. Rarely, so that it costs little for each message. */
+static void make_place(struct bus_client *client)
+{
+	struct queue *queue = &client->queue;
+
+	if (queue->counts[API_CLASS_DROP_FIRST])
+		thin(client, API_CLASS_DROP_FIRST);
+	if (queue->counts[API_CLASS_LATEST_WINS] > 2 * client->bus->type_count + 16)
+		thin(client, API_CLASS_LATEST_WINS);
+}
+
+static void give(struct bus_client *client, struct message *message, uint64_t now_ns)
+{
+	const struct bus_limits *limits = &client->bus->limits;
+	struct queue *queue = &client->queue;
+	size_t wanted = queue->bytes + message->length;
+	bool is_kept = true;
+
+	if (client->is_ending)
+		return;
+	if (wanted > limits->budget_bytes) {
+		if (!client->over_since_ns)
+			client->over_since_ns = now_ns;
+		make_place(client);
+		is_kept = message->class != API_CLASS_DROP_FIRST &&
+			  wanted <= limits->budget_bytes + limits->kept_bytes;
+	}
+	if (!is_kept || queue_add(queue, message) < 0)
+		lose_message(client, message);
+	if (client->over_since_ns && now_ns - client->over_since_ns > limits->patience_ns) {
+		client->is_ending = true;
+		client->end_reason = "too-slow";
+	}
+	wake(client);
+}
+
+/* ---- publishing ---- */
+
+static int type_of(struct bus *bus, const char *type, unsigned *ret_type)
+{
+	for (unsigned i = 0; i < bus->type_count; i++) {
+		if (strcmp(bus->types[i], type) == 0) {
+			*ret_type = i;
+			return 0;
+		}
+	}
+	if (bus->type_count == BUS_TYPES_MAX || strlen(type) >= BUS_TYPE_BYTES)
+		return -E2BIG;
+	snprintf(bus->types[bus->type_count], BUS_TYPE_BYTES, "%s", type);
+	*ret_type = bus->type_count++;
+	return 0;
+}
+
+static void keep(struct bus *bus, struct message *message)
+{
+	queue_add(&bus->kept, message);
+	while (bus->kept.bytes > bus->limits.kept_bytes ||
+		queue_count(&bus->kept) > bus->limits.kept_messages)
+		unref(queue_take(&bus->kept));
+	if (message->class == API_CLASS_LATEST_WINS) {
+		unref(bus->latest[message->type]);
+		bus->latest[message->type] = ref(message);
+	}
+}
+
+static int publish(struct bus *bus, unsigned type, enum api_class class, bool is_binary,
+	const struct strbuf *frame, uint64_t now_ns)
+{
+	struct message *message;
+
+	if (frame->length > bus->limits.budget_bytes)
+		return -E2BIG;
+	message = strbuf_status(frame) ? NULL : calloc(1, sizeof(*message) + frame->length);
+	if (!message)
+		return -ENOMEM;
+	*message = (struct message){.refs = 1,
+		.seq = ++bus->newest,
+		.type = type,
+		.class = class,
+		.is_binary = is_binary,
+		.length = frame->length};
+	memcpy(message->bytes, strbuf_cstr(frame), frame->length);
+	keep(bus, message);
+	array_foreach (&bus->clients, client)
+		give(*client, message, now_ns);
+	unref(message);
+	return 0;
+}
+
+int bus_publish(struct bus *bus, const char *type, enum api_class class, const char *data,
+	size_t length, uint64_t now_ns)
+{
+	_cleanup_strbuf_ struct strbuf frame = {0};
+	unsigned number;
+	int r = type_of(bus, type, &number);
+
+	if (r < 0)
+		return r;
+	write_envelope(&frame, bus, bus->newest + 1, type, data, length, now_ns);
+	return publish(bus, number, class, false, &frame, now_ns);
+}
+
+int bus_publish_binary(struct bus *bus, uint8_t kind, enum api_class class, uint16_t flags,
+	const void *bytes, size_t length, uint64_t now_ns)
+{
+	_cleanup_strbuf_ struct strbuf frame = {0};
+	double t_ms = (double)(now_ns - bus->began_ns) / (double)NS_PER_MS;
+	uint32_t seq = (uint32_t)(bus->newest + 1);
+	unsigned char header[BINARY_HEADER] = {1, kind, flags & 0xff, flags >> 8};
+	uint64_t bits;
+
+	memcpy(&bits, &t_ms, sizeof(bits));
+	for (int i = 0; i < 4; i++)
+		header[4 + i] = (unsigned char)(seq >> (8 * i));
+	for (int i = 0; i < 8; i++)
+		header[8 + i] = (unsigned char)(bits >> (8 * i));
+	strbuf_add_bytes(&frame, header, sizeof(header));
+	strbuf_add_bytes(&frame, bytes, length);
+	return publish(bus, BINARY_TYPE(kind), class, true, &frame, now_ns);
+}
+
+/* ---- clients ---- */
+
+static void queue_snapshot(struct bus_client *client, uint64_t now_ns)
+{
+	const struct bus *bus = client->bus;
+	struct api_snapshot_message snapshot = {.newest_seq = bus->newest};
+	struct json_writer json = {.out = &client->hello};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bus->latest); i++)
+		snapshot.types += bus->latest[i] && queue_add(&client->queue, bus->latest[i]) == 0;
+	strbuf_add_char(&client->hello, '\0');
+	begin_envelope(&client->hello, bus, 0, "snapshot", now_ns);
+	api_write_snapshot(&json, &snapshot);
+	strbuf_add_char(&client->hello, '}');
+}
+
+/* What it missed, or that it cannot have it and what counts now. */
+static void resume(struct bus_client *client, const char *epoch, uint64_t seq, uint64_t now_ns)
+{
+	const struct bus *bus = client->bus;
+	uint64_t oldest, newest;
+
+	bus_range(bus, &oldest, &newest);
+	if (epoch && strcmp(epoch, bus->epoch) == 0 && seq <= newest && seq + 1 >= oldest) {
+		for (size_t i = bus->kept.first; i < bus->kept.items.count; i++) {
+			struct message *message = bus->kept.items.items[i];
+
+			if (message->seq > seq && queue_add(&client->queue, message) < 0)
+				lose_message(client, message);
+		}
+		return;
+	}
+	if (epoch && strcmp(epoch, bus->epoch) == 0 && seq < newest)
+		lose(client, seq + 1, newest, newest - seq, "too-old");
+	else if (epoch && newest)
+		lose(client, 1, newest, newest, "new-epoch");
+	queue_snapshot(client, now_ns);
+}
+
+int bus_add(struct bus *bus, struct bus_client **ret_client, const char *hello, const char *epoch,
+	uint64_t seq, void (*wake_client)(void *context), void *context, uint64_t now_ns)
+{
+	struct bus_client *client = calloc(1, sizeof(*client));
+
+	if (!client || array_append(&bus->clients, client) < 0) {
+		free(client);
+		return -ENOMEM;
+	}
+	client->bus = bus;
+	client->wake = wake_client;
+	client->context = context;
+	/* It is woken once, when all is there. */
+	client->is_awake = true;
+	write_envelope(&client->hello, bus, 0, "hello", hello, strlen(hello), now_ns);
+	resume(client, epoch, seq, now_ns);
+	client->is_awake = false;
+	wake(client);
+	*ret_client = client;
+	return 0;
+}
+
+struct bus_client *bus_remove(struct bus_client *client)
+{
+	struct bus *bus;
+
+	if (!client)
+		return NULL;
+	bus = client->bus;
+	for (size_t i = 0; i < bus->clients.count; i++) {
+		if (bus->clients.items[i] == client) {
+			bus->clients.items[i] = bus->clients.items[--bus->clients.count];
+			break;
+		}
+	}
+	queue_done(&client->queue);
+	unref(client->sent);
+	strbuf_done(&client->own);
+	strbuf_done(&client->hello);
+	free(client);
+	return NULL;
+}
+
+bool bus_is_ending(const struct bus_client *client)
+{
+	return client->is_ending;
+}
+
+size_t bus_waiting(const struct bus_client *client)
+{
+	return client->queue.bytes;
+}
+
+/* ---- frames ---- */
+
+static bool give_own(struct bus_client *client, struct bus_frame *ret_frame)
+{
+	*ret_frame = (struct bus_frame){
+		.bytes = strbuf_cstr(&client->own), .length = client->own.length};
+	return true;
+}
+
+/* The hello; then, behind a NUL, the snapshot. */
+static bool next_hello(struct bus_client *client, struct bus_frame *ret_frame)
+{
+	size_t length = strlen(strbuf_cstr(&client->hello));
+	struct strbuf rest = {0};
+
+	strbuf_clear(&client->own);
+	strbuf_add_bytes(&client->own, client->hello.data, length);
+	if (length < client->hello.length)
+		strbuf_add_bytes(
+			&rest, client->hello.data + length + 1, client->hello.length - length - 1);
+	strbuf_done(&client->hello);
+	client->hello = rest;
+	return give_own(client, ret_frame);
+}
+
+static bool next_gap(struct bus_client *client, struct bus_frame *ret_frame, uint64_t now_ns)
+{
+	const struct api_gap_message gap = {.from = client->gap.from,
+		.to = client->gap.to,
+		.count = client->gap.count,
+		.reason = client->gap.reason};
+	struct json_writer json = {.out = &client->own};
+
+	client->gap = (struct gap){0};
+	strbuf_clear(&client->own);
+	begin_envelope(&client->own, client->bus, 0, "gap", now_ns);
+	api_write_gap(&json, &gap);
+	strbuf_add_char(&client->own, '}');
+	return give_own(client, ret_frame);
+}
+
+static bool next_bye(struct bus_client *client, struct bus_frame *ret_frame, uint64_t now_ns)
+{
+	const struct api_bye_message bye = {.reason = client->end_reason};
+	struct json_writer json = {.out = &client->own};
+
+	client->has_ended = true;
+	strbuf_clear(&client->own);
+	begin_envelope(&client->own, client->bus, 0, "bye", now_ns);
+	api_write_bye(&json, &bye);
+	strbuf_add_char(&client->own, '}');
+	give_own(client, ret_frame);
+	ret_frame->is_last = true;
+	ret_frame->close_code =
+		strcmp(client->end_reason, "too-slow") == 0 ? CLOSE_TRY_LATER : CLOSE_GOING_AWAY;
+	return true;
+}
+
+static bool next_message(struct bus_client *client, struct bus_frame *ret_frame)
+{
+	client->sent = queue_take(&client->queue);
+	if (client->queue.bytes <= client->bus->limits.budget_bytes)
+		client->over_since_ns = 0;
+	*ret_frame = (struct bus_frame){.bytes = client->sent->bytes,
+		.length = client->sent->length,
+		.is_binary = client->sent->is_binary};
+	return true;
+}
+
+/* What a client that is closed did not get: it may ask for it when it comes back. */
+static void lose_rest(struct bus_client *client)
+{
+	while (queue_count(&client->queue)) {
+		struct message *message = queue_take(&client->queue);
+
+		lose_message(client, message);
+		unref(message);
+	}
+}
+
+bool bus_next(struct bus_client *client, struct bus_frame *ret_frame, uint64_t now_ns)
+{
+	unref(client->sent);
+	client->sent = NULL;
+	if (client->has_ended)
+		return false;
+	if (client->hello.length)
+		return next_hello(client, ret_frame);
+	if (client->is_ending)
+		lose_rest(client);
+	if (client->gap.count)
+		return next_gap(client, ret_frame, now_ns);
+	if (client->is_ending)
+		return next_bye(client, ret_frame, now_ns);
+	if (queue_count(&client->queue))
+		return next_message(client, ret_frame);
+	client->is_awake = false;
+	return false;
+}
+
+void bus_say_bye(struct bus *bus, uint64_t now_ns)
+{
+	(void)now_ns;
+	array_foreach (&bus->clients, client) {
+		if (!(*client)->is_ending)
+			(*client)->end_reason = "server-ends";
+		(*client)->is_ending = true;
+		wake(*client);
+	}
+}
+
+/* ---- the bus ---- */
+
+int bus_open(
+	struct bus **ret_bus, const struct bus_limits *limits, const char *epoch, uint64_t now_ns)
+{
+	struct bus *bus = calloc(1, sizeof(*bus));
+	int r = bus ? 0 : -ENOMEM;
+
+	if (bus && !epoch)
+		r = guard_make_token(bus->epoch);
+	else if (bus)
+		snprintf(bus->epoch, sizeof(bus->epoch), "%s", epoch);
+	if (r < 0) {
+		free(bus);
+		return r;
+	}
+	bus->limits = *limits;
+	bus->began_ns = now_ns;
+	*ret_bus = bus;
+	return 0;
+}
+
+struct bus *bus_close(struct bus *bus)
+{
+	if (bus) {
+		while (bus->clients.count)
+			bus_remove(bus->clients.items[0]);
+		array_done(&bus->clients);
+		queue_done(&bus->kept);
+		for (size_t i = 0; i < ARRAY_SIZE(bus->latest); i++)
+			unref(bus->latest[i]);
+		free(bus);
+	}
+	return NULL;
+}
+
+const char *bus_epoch(const struct bus *bus)
+{
+	return bus->epoch;
+}
+
+void bus_range(const struct bus *bus, uint64_t *ret_oldest, uint64_t *ret_newest)
+{
+	*ret_newest = bus->newest;
+	*ret_oldest = queue_count(&bus->kept) ? bus->kept.items.items[bus->kept.first]->seq
+					      : bus->newest + 1;
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each operation of schema/api.json does. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "page/page.h"
+#include "report/render.h"
+#include "server/http.h"
+#include "server/question.h"
+
+union parameters {
+	struct api_get_capture_parameters capture;
+	struct api_get_report_parameters report;
+	struct api_get_call_tree_parameters call_tree;
+	struct api_get_call_tree_diff_parameters diff;
+	struct api_get_sections_parameters sections;
+	char bytes[API_PARAMETERS_BYTES];
+};
+
+/* ---- answers that are made here ---- */
+
+static void answer_json(struct http_connection *connection)
+{
+	struct http_response *response = &connection->response;
+
+	strbuf_add_char(&response->text, '\n');
+	if (strbuf_status(&response->text)) {
+		http_fail(connection, 503, API_ERROR_OUT_OF_MEMORY, "memory ran out in the server");
+		return;
+	}
+	response->status = 200;
+	response->type = "application/json";
+}
+
+static void get_openapi(struct http_connection *connection, const union parameters *parameters)
+{
+	struct http_response *response = &connection->response;
+
+	(void)parameters;
+	response->status = 200;
+	response->type = "application/json";
+	response->bytes = api_document;
+	response->length = api_document_length;
+}
+
+static void get_status(struct http_connection *connection, const union parameters *parameters)
+{
+	const struct server *server = connection->server;
+	struct json_writer json = {.out = &connection->response.text};
+
+	(void)parameters;
+	captures_refresh(server->captures, server->now_ns);
+	json_begin_object(&json);
+	json_member_text(&json, "name", "sonde");
+	json_member_text(&json, "version", SONDE_VERSION);
+	json_member_text(&json, "mode", server->options->is_view ? "view" : "serve");
+	json_key(&json, "read_only");
+	json_bool(&json, server->options->read_only);
+	json_key(&json, "has_page");
+	json_bool(&json, page_check(NULL) == 0);
+	json_member_u64(&json, "uptime_ms", (monotonic_now_ns() - server->started_ns) / NS_PER_MS);
+	json_member_u64(&json, "captures", captures_count(server->captures));
+	json_member_u64(&json, "open_captures", answers_open_captures(server->answers));
+	json_member_u64(&json, "clients", server->sockets);
+	json_end_object(&json);
+	answer_json(connection);
+}
+
+static void write_capture(
+	struct json_writer *json, const struct server *server, const struct capture *capture)
+{
+	struct capture_progress progress = answers_progress(server->answers, capture);
+
+	json_begin_object(json);
+	json_member_text(json, "id", capture->id);
+	json_member_text(json, "name", capture->name);
+	json_member_text(json, "kind", capture->is_folder ? "folder" : "file");
+	json_member_u64(json, "size", capture->identity.size);
+	json_member_u64(json, "modified_ms", (uint64_t)capture->identity.modified_ns / NS_PER_MS);
+	json_member_text(json, "state", capture_state_names[progress.state]);
+	json_member_text(json, "message", progress.sentence);
+	json_end_object(json);
+}
+
+static void list_captures(struct http_connection *connection, const union parameters *parameters)
+{
+	const struct server *server = connection->server;
+	struct json_writer json = {.out = &connection->response.text};
+
+	(void)parameters;
+	captures_refresh(server->captures, server->now_ns);
+	json_begin_object(&json);
+	json_key(&json, "captures");
+	json_begin_array(&json);
+	for (size_t i = 0; i < captures_count(server->captures); i++) {
+		const struct capture *capture = captures_get(server->captures, i);
+
+		if (!capture->is_gone)
+			write_capture(&json, server, capture);
+	}
+	json_end_array(&json);
+	json_end_object(&json);
+	answer_json(connection);
+}
+
+/* NULL, and answered, when there is none of this id. */
+static struct capture *find_capture(struct http_connection *connection, const char *id)
+{
+	struct capture *capture;
+
+	captures_refresh(connection->server->captures, connection->server->now_ns);
+	capture = captures_find(connection->server->captures, id);
+	if (!capture)
+		http_fail(connection, 404, API_ERROR_NOT_FOUND,
+			"there is no capture of this id; /api/captures lists them");
+	return capture;
+}
+
+static void get_capture(struct http_connection *connection, const union parameters *parameters)
+{
+	const struct capture *capture = find_capture(connection, parameters->capture.capture);
+	struct json_writer json = {.out = &connection->response.text};
+
+	if (!capture)
+		return;
+	write_capture(&json, connection->server, capture);
+	answer_json(connection);
+}
+
+/* Letters, digits and a few signs: it goes into a header. */
+static void plain_name(char *out, size_t size, const char *name)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "._- ";
+	size_t length = 0;
+
+	for (; *name && length + 1 < size; name++)
+		out[length++] = strchr(plain, *name) ? *name : '_';
+	out[length] = '\0';
+}
+
+static void get_capture_file(struct http_connection *connection, const union parameters *parameters)
+{
+	const struct capture *capture = find_capture(connection, parameters->capture.capture);
+	struct http_response *response = &connection->response;
+	struct stat status;
+
+	if (!capture)
+		return;
+	if (capture->is_folder) {
+		http_fail(connection, 404, API_ERROR_NO_DATA,
+			"this is a folder of several files, which cannot be fetched as one");
+		return;
+	}
+	response->fd = capture_open_file(capture);
+	if (response->fd < 0 || fstat(response->fd, &status) < 0) {
+		http_fail(connection, 404, API_ERROR_CAPTURE_UNREADABLE,
+			"the file of this capture cannot be opened any more");
+		return;
+	}
+	response->status = 200;
+	response->type = "application/octet-stream";
+	response->file_length = (uint64_t)status.st_size;
+	plain_name(response->name, sizeof(response->name), capture->name);
+}
+
+/* ---- answers of other processes ---- */
+
+static void answer_is_ready(struct answer_waiter *waiter)
+{
+	struct http_connection *connection =
+		(struct http_connection *)((char *)waiter -
+					   offsetof(struct http_connection, waiter));
+
+	lws.lws_callback_on_writable(connection->wsi);
+}
+
+static int status_of(enum api_error code)
+{
+	switch (code) {
+	case API_ERROR_BAD_REQUEST:
+		return 400;
+	case API_ERROR_NO_DATA:
+		return 404;
+	case API_ERROR_ANSWER_TOO_LARGE:
+	case API_ERROR_CAPTURE_UNREADABLE:
+		return 422;
+	case API_ERROR_TIMED_OUT:
+		return 504;
+	case API_ERROR_BUSY:
+	case API_ERROR_OUT_OF_MEMORY:
+		return 503;
+	default:
+		return 500;
+	}
+}
+
+static void answer_pending(struct http_connection *connection)
+{
+	struct http_response *response = &connection->response;
+	struct json_writer json = {.out = &response->text};
+	struct capture_progress progress =
+		answers_progress(connection->server->answers, connection->capture);
+
+	json_begin_object(&json);
+	json_member_text(&json, "state", progress.state == CAPTURE_OPEN ? "asking" : "loading");
+	json_member_u64(&json, "done", progress.done);
+	json_member_u64(&json, "total", progress.total);
+	json_end_object(&json);
+	answer_json(connection);
+	if (response->status == 200)
+		response->status = 202;
+	answers_leave(connection->server->answers, &connection->waiter, true);
+}
+
+/* Of the same bytes the same, so that a browser need not fetch them again. */
+static void set_etag(struct http_connection *connection)
+{
+	struct http_response *response = &connection->response;
+	const char *match = connection->if_none_match;
+
+	snprintf(response->etag, sizeof(response->etag), "%016llx",
+		(unsigned long long)hash_bytes(response->bytes, response->length, 1));
+	response->may_be_kept = true;
+	if (match && strstr(match, response->etag))
+		response->status = 304;
+}
+
+void handle_answer(struct http_connection *connection)
+{
+	const struct answer *answer = connection->waiter.answer;
+	struct http_response *response = &connection->response;
+	const char *bytes, *sentence;
+
+	http_set_active(connection, false);
+	if (!answer_is_done(answer)) {
+		answer_pending(connection);
+		return;
+	}
+	if (!answer_bytes(answer, &bytes, &response->length)) {
+		enum api_error code = answer_error(answer, &sentence);
+
+		http_fail(connection, status_of(code), code, sentence);
+		return;
+	}
+	response->status = 200;
+	response->bytes = (const unsigned char *)bytes;
+	response->type = connection->answer_type;
+	set_etag(connection);
+}
+
+static void ask(struct http_connection *connection, struct capture *capture, struct capture *other,
+	const struct strbuf *question, uint64_t wait_s)
+{
+	struct server *server = connection->server;
+	struct errmsg err;
+	int r = strbuf_status(question);
+
+	if (r == 0 && question->length > QUESTION_BYTES_MAX)
+		r = errmsg_set(&err, -E2BIG, "the question is too long");
+	connection->waiter.ready = answer_is_ready;
+	connection->capture = capture;
+	if (r == 0)
+		r = answers_ask(server->answers, capture, other, strbuf_cstr(question),
+			question->length, &connection->waiter, &err);
+	if (r == -EBUSY)
+		http_fail(connection, 503, API_ERROR_BUSY, err.text);
+	else if (r == -E2BIG)
+		http_fail(connection, 400, API_ERROR_BAD_REQUEST, err.text);
+	else if (r == -ENOMEM)
+		http_fail(connection, 503, API_ERROR_OUT_OF_MEMORY, "memory ran out in the server");
+	else if (r < 0)
+		http_fail(connection, 422, API_ERROR_CAPTURE_UNREADABLE, err.text);
+	if (r < 0)
+		return;
+	connection->wait_until_ns = monotonic_now_ns() + wait_s * NS_PER_S;
+	if (answer_is_done(connection->waiter.answer) || !wait_s)
+		handle_answer(connection);
+	else
+		http_set_active(connection, true);
+}
+
+/* Those of query/options.h: all but the server's own. */
+static void add_parameters(struct strbuf *question, const struct http_connection *connection)
+{
+	for (size_t i = 0; i < connection->request.argument_count; i++) {
+		const struct api_argument *argument = &connection->request.arguments[i];
+
+		if (strcmp(argument->name, "wait") != 0 && strcmp(argument->name, "format") != 0)
+			question_add(question, argument->name, argument->value);
+	}
+}
+
+static void ask_about(struct http_connection *connection, const char *id, const char *after_id,
+	struct question question, uint64_t wait_s)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct capture *capture = find_capture(connection, id), *after = NULL;
+
+	if (capture && after_id)
+		after = find_capture(connection, after_id);
+	if (!capture || (after_id && !after))
+		return;
+	question.path = after ? after->path : "";
+	question_write(&text, &question);
+	add_parameters(&text, connection);
+	connection->answer_type =
+		connection->answer_type ? connection->answer_type : "application/json";
+	ask(connection, capture, after, &text, wait_s);
+}
+
+static void get_sections(struct http_connection *connection, const union parameters *parameters)
+{
+	ask_about(connection, parameters->sections.capture, NULL,
+		(struct question){.what = QUESTION_SECTIONS}, parameters->sections.wait);
+}
+
+static void get_report(struct http_connection *connection, const union parameters *parameters)
+{
+	static const enum report_form forms[] = {
+		[API_FORMAT_JSON] = REPORT_FORM_JSON,
+		[API_FORMAT_PAGE] = REPORT_FORM_PAGE,
+		[API_FORMAT_CSV] = REPORT_FORM_CSV,
+	};
+	const struct api_get_report_parameters *report = &parameters->report;
+
+	if (report->format == API_FORMAT_CSV && !report->has_by) {
+		http_fail(connection, 400, API_ERROR_BAD_REQUEST,
+			"csv is the rows of one section: name it with by");
+		return;
+	}
+	if (report->format == API_FORMAT_CSV)
+		connection->answer_type = "text/csv; charset=utf-8";
+	ask_about(connection, report->capture, NULL,
+		(struct question){.what = QUESTION_REPORT, .form = forms[report->format]},
+		report->wait);
+}
+
+static void get_call_tree(struct http_connection *connection, const union parameters *parameters)
+{
+	ask_about(connection, parameters->call_tree.capture, NULL,
+		(struct question){.what = QUESTION_CALL_TREE}, parameters->call_tree.wait);
+}
+
+static void get_call_tree_diff(
+	struct http_connection *connection, const union parameters *parameters)
+{
+	ask_about(connection, parameters->diff.capture, parameters->diff.after,
+		(struct question){.what = QUESTION_CALL_TREE_DIFF}, parameters->diff.wait);
+}
+
+/* The handshake; without Upgrade there is nothing to answer with. */
+static void open_socket(struct http_connection *connection, const union parameters *parameters)
+{
+	(void)parameters;
+	if (!connection->is_upgrade)
+		http_fail(connection, 400, API_ERROR_BAD_REQUEST,
+			"/ws is a WebSocket: connect with one");
+	else if (connection->server->sockets >= SERVER_SOCKETS_MAX)
+		http_fail(connection, 503, API_ERROR_BUSY,
+			"the server has as many live clients as it takes: try again later");
+}
+
+static void (*const handlers[API_OPERATION_MAX])(
+	struct http_connection *connection, const union parameters *parameters) = {
+	[API_GET_OPENAPI] = get_openapi,
+	[API_GET_STATUS] = get_status,
+	[API_LIST_CAPTURES] = list_captures,
+	[API_GET_CAPTURE] = get_capture,
+	[API_GET_CAPTURE_FILE] = get_capture_file,
+	[API_GET_SECTIONS] = get_sections,
+	[API_GET_REPORT] = get_report,
+	[API_GET_CALL_TREE] = get_call_tree,
+	[API_GET_CALL_TREE_DIFF] = get_call_tree_diff,
+	[API_OPEN_SOCKET] = open_socket,
+};
+
+/* ---- the page ---- */
+
+/*
+ * The address with the token was opened: keeps the token as a cookie, and goes to the page without
+ * it. By a page of ours, since a browser that followed a link of another site here would not send a
+ * cookie with SameSite=Strict after a redirect.
+ */
+static void keep_token(struct http_connection *connection)
+{
+	static const char text[] = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+				   "<meta http-equiv=\"refresh\" content=\"0; url=/\">"
+				   "<title>sonde</title><a href=\"/\">sonde</a>\n";
+	struct http_response *response = &connection->response;
+	const struct server *server = connection->server;
+
+	response->status = 200;
+	response->type = "text/html; charset=utf-8";
+	response->bytes = (const unsigned char *)text;
+	response->length = sizeof(text) - 1;
+	snprintf(response->cookie, sizeof(response->cookie),
+		"%s=%s; Path=/; HttpOnly; SameSite=Strict%s", server->guard.cookie_name,
+		server->guard.token, server->options->tls_key ? "; Secure" : "");
+}
+
+static void send_page(struct http_connection *connection)
+{
+	const struct page_asset *asset = page_asset_find(connection->request.path);
+	struct http_response *response = &connection->response;
+	struct errmsg err;
+
+	if (page_check(&err) < 0) {
+		http_fail(connection, 404, API_ERROR_NO_PAGE, err.text);
+		return;
+	}
+	if (!asset) {
+		http_fail(connection, 404, API_ERROR_NOT_FOUND, "there is no such file");
+		return;
+	}
+	response->status = 200;
+	response->type = asset->type;
+	response->bytes = asset->gzip;
+	response->length = asset->gzip_size;
+	response->is_gzip = true;
+	response->may_be_kept = true;
+	snprintf(response->etag, sizeof(response->etag), "%s", asset->etag);
+	if (connection->if_none_match && strstr(connection->if_none_match, asset->etag))
+		response->status = 304;
+}
+
+static void handle_page(struct http_connection *connection)
+{
+	const char *method = connection->request.method;
+
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+		http_fail(connection, 405, API_ERROR_METHOD_NOT_ALLOWED,
+			"the page can only be fetched");
+		snprintf(connection->response.allow, sizeof(connection->response.allow), "GET");
+	} else if (connection->server->guard.token && connection->guard.token) {
+		keep_token(connection);
+	} else {
+		send_page(connection);
+	}
+}
+
+/* ---- all ---- */
+
+static void handle_api(struct http_connection *connection)
+{
+	struct api_path_values values;
+	enum api_operation operation;
+	union parameters parameters;
+	struct errmsg err;
+	int r = api_find(&connection->request, &operation, &values, &err);
+
+	if (r == -EOPNOTSUPP) {
+		http_fail(connection, 405, API_ERROR_METHOD_NOT_ALLOWED, err.text);
+		snprintf(connection->response.allow, sizeof(connection->response.allow), "GET");
+	} else if (r < 0) {
+		http_fail(connection, 404, API_ERROR_NOT_FOUND, err.text);
+	} else if (api_parse(operation, &connection->request, &values, &parameters, &err) < 0) {
+		http_fail(connection, 400, API_ERROR_BAD_REQUEST, err.text);
+	} else {
+		handlers[operation](connection, &parameters);
+	}
+}
+
+void handle_request(struct http_connection *connection)
+{
+	const char *path = connection->request.path;
+	bool is_socket = strcmp(path, "/ws") == 0;
+	bool is_api = is_socket || strcmp(path, "/api") == 0 || strncmp(path, "/api/", 5) == 0;
+	enum guard_verdict verdict = guard_check(&connection->server->guard, &connection->guard,
+		is_socket ? GUARD_SOCKET
+		: is_api  ? GUARD_API
+			  : GUARD_PAGE);
+
+	connection->server->now_ns = monotonic_now_ns();
+	if (verdict != GUARD_ALLOWED)
+		http_fail(connection, verdict == GUARD_NO_TOKEN ? 401 : 403,
+			verdict == GUARD_NO_TOKEN ? API_ERROR_UNAUTHORISED : API_ERROR_FORBIDDEN,
+			guard_sentence(verdict));
+	else if (connection->is_upgrade && !is_socket)
+		http_fail(connection, 404, API_ERROR_NOT_FOUND, "the WebSocket is at /ws");
+	else if (is_api)
+		handle_api(connection);
+	else
+		handle_page(connection);
+}

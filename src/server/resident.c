@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/resident.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "load/progress.h"
+#include "query/query.h"
+#include "server/question.h"
+
+#define CHILDREN_MAX 16
+
+struct resident {
+	const struct resident_setup *setup;
+	struct query query;
+	int signals;
+	struct {
+		uint32_t id;
+		pid_t pid;
+	} children[CHILDREN_MAX];
+	size_t child_count;
+};
+
+/* ---- its place ---- */
+
+/* Sanitizers reserve more memory than there is. */
+static void limit_memory(uint64_t bytes)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	const struct rlimit limit = {bytes, bytes}, none = {0, 0};
+
+	if (bytes)
+		setrlimit(RLIMIT_AS, &limit);
+	setrlimit(RLIMIT_CORE, &none);
+#endif
+}
+
+/* Where memory runs out, the kernel ends a worker and not the server. */
+static void offer_to_oom_killer(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		write_all(fd, "600", 3);
+}
+
+/* Only the socket and standard error are kept: no client's connection, no capture of another. */
+static int drop_descriptors(int socket)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	if (socket != 3)
+		dup2(socket, 3);
+	closefrom(4);
+	fcntl(3, F_SETFD, FD_CLOEXEC);
+	return 3;
+}
+
+static void end_with_parent(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+}
+
+/* ---- reports ---- */
+
+static void report(const struct resident *resident, const struct resident_report *packet)
+{
+	send(resident->setup->socket, packet, sizeof(*packet), MSG_NOSIGNAL);
+}
+
+static void report_progress(void *context, uint64_t done, uint64_t total)
+{
+	const struct resident_report packet = {
+		.kind = RESIDENT_PROGRESS, .done = done, .total = total};
+	const struct resident *resident = context;
+
+	/* Where the server is behind, the next one says more. */
+	send(resident->setup->socket, &packet, sizeof(packet), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int load(struct resident *resident)
+{
+	struct resident_report packet = {.kind = RESIDENT_READY};
+	struct errmsg err = {0};
+	int r;
+
+	progress_observe(report_progress, resident);
+	r = query_open(&resident->query, &resident->setup->path, 1, NULL, &err);
+	progress_observe(NULL, NULL);
+	if (r < 0) {
+		packet.kind = RESIDENT_FAILED;
+		packet.error = r;
+		snprintf(packet.sentence, sizeof(packet.sentence), "%s", err.text);
+	}
+	report(resident, &packet);
+	return r;
+}
+
+/* ---- one answer, in a child ---- */
+
+static int answer_diff(struct query *before, const char *path, struct query_options *options,
+	struct strbuf *out, struct errmsg *err)
+{
+	_cleanup_query_ struct query after = {0};
+	int r = query_open(&after, &path, 1, NULL, err);
+
+	return r < 0 ? r : query_call_tree_diff(before, &after, options, out, err);
+}
+
+static int answer(struct query *query, const struct question *question,
+	struct query_options *options, struct strbuf *out, struct errmsg *err)
+{
+	switch (question->what) {
+	case QUESTION_SECTIONS:
+		return query_sections(query, out);
+	case QUESTION_REPORT:
+		return query_report(
+			query, options, (enum report_form)question->form, NULL, out, err);
+	case QUESTION_CALL_TREE:
+		return query_call_tree(query, options, out, err);
+	case QUESTION_CALL_TREE_DIFF:
+		return answer_diff(query, question->path, options, out, err);
+	default:
+		return errmsg_set(err, -EINVAL, "the question is unknown");
+	}
+}
+
+static int answer_text(struct query *query, const char *text, size_t length, struct strbuf *out,
+	struct errmsg *err)
+{
+	_cleanup_query_options_ struct query_options options = QUERY_OPTIONS_DEFAULT;
+	const char *at = text, *end = text + length, *key, *value;
+	struct question question;
+	int r = question_read(&at, end, &question);
+
+	if (r < 0)
+		return errmsg_set(err, r, "the question is damaged");
+	while (r == 0 && question_next(&at, end, &key, &value))
+		r = query_options_set(&options, key, value, err);
+	if (r == 0)
+		r = query_options_parse(&options, err);
+	return r < 0 ? r : answer(query, &question, &options, out, err);
+}
+
+_Noreturn static void answer_and_exit(
+	struct resident *resident, const char *text, size_t length, int fd)
+{
+	_cleanup_strbuf_ struct strbuf out = {0};
+	struct errmsg err = {.text = "memory ran out while answering"};
+	int r = answer_text(&resident->query, text, length, &out, &err);
+	struct resident_answer head = {0};
+	const char *bytes = strbuf_cstr(&out);
+
+	if (r == 0)
+		r = strbuf_status(&out);
+	if (r == 0 && out.length > resident->setup->answer_bytes)
+		r = errmsg_set(&err, -E2BIG,
+			"the answer has %zu MB, more than the server sends: ask for fewer rows "
+			"with limit, or for one section with by",
+			out.length >> 20);
+	if (r < 0)
+		bytes = err.text;
+	head.error = r;
+	head.length = r < 0 ? strlen(err.text) : out.length;
+	if (write_all(fd, &head, sizeof(head)) == 0)
+		write_all(fd, bytes, head.length);
+	_exit(0);
+}
+
+static void start_answer(
+	struct resident *resident, const struct resident_request *request, size_t length, int fd)
+{
+	pid_t parent = getpid(), pid = resident->child_count < CHILDREN_MAX ? fork() : -1;
+
+	if (pid == 0) {
+		end_with_parent(parent);
+		close(resident->setup->socket);
+		close(resident->signals);
+		signal(SIGPIPE, SIG_DFL);
+		answer_and_exit(resident, request->question, length, fd);
+	}
+	if (pid > 0) {
+		resident->children[resident->child_count].id = request->id;
+		resident->children[resident->child_count++].pid = pid;
+	}
+	/* Without a child nobody has the pipe: the server sees its end. */
+	close(fd);
+}
+
+/* ---- requests ---- */
+
+static void cancel(const struct resident *resident, uint32_t id)
+{
+	for (size_t i = 0; i < resident->child_count; i++) {
+		if (resident->children[i].id == id)
+			kill(resident->children[i].pid, SIGKILL);
+	}
+}
+
+/* Only this process waits for its children, so that their pids are theirs until then. */
+static void reap(struct resident *resident)
+{
+	struct signalfd_siginfo signal;
+	pid_t pid;
+
+	while (read(resident->signals, &signal, sizeof(signal)) > 0)
+		;
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+		for (size_t i = 0; i < resident->child_count; i++) {
+			if (resident->children[i].pid == pid) {
+				resident->children[i] = resident->children[--resident->child_count];
+				break;
+			}
+		}
+	}
+}
+
+static int passed_descriptor(struct msghdr *message)
+{
+	struct cmsghdr *head = CMSG_FIRSTHDR(message);
+	int fd = -1;
+
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	return fd;
+}
+
+static bool take_request(struct resident *resident)
+{
+	static union {
+		struct resident_request request;
+		char bytes[sizeof(struct resident_request) + QUESTION_BYTES_MAX];
+	} packet;
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec part = {&packet, sizeof(packet)};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	ssize_t length = recvmsg(resident->setup->socket, &message, MSG_CMSG_CLOEXEC);
+	int fd = length > 0 ? passed_descriptor(&message) : -1;
+
+	if (length < (ssize_t)sizeof(packet.request)) {
+		closep(&fd);
+		return length < 0 && errno == EINTR;
+	}
+	if (packet.request.kind == RESIDENT_ASK && fd >= 0)
+		start_answer(resident, &packet.request,
+			(size_t)length - sizeof(struct resident_request), fd);
+	else
+		cancel(resident, packet.request.id);
+	return true;
+}
+
+static void serve(struct resident *resident)
+{
+	struct pollfd fds[] = {{.fd = resident->setup->socket, .events = POLLIN},
+		{.fd = resident->signals, .events = POLLIN}};
+	bool goes_on = true;
+
+	while (goes_on) {
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+			return;
+		if (fds[1].revents)
+			reap(resident);
+		if (fds[0].revents)
+			goes_on = take_request(resident);
+	}
+}
+
+void resident_run(const struct resident_setup *setup)
+{
+	struct resident_setup own = *setup;
+	struct resident resident = {.setup = &own};
+	sigset_t children;
+
+	end_with_parent(setup->parent);
+	prctl(PR_SET_NAME, "sonde-worker");
+	setenv("TERM", "dumb", 1); /* no bar on the server's terminal */
+	signal(SIGINT, SIG_IGN);   /* of a terminal: the server ends its workers */
+	signal(SIGTERM, SIG_DFL);
+	own.socket = drop_descriptors(setup->socket);
+	limit_memory(setup->memory_bytes);
+	offer_to_oom_killer();
+	sigemptyset(&children);
+	sigaddset(&children, SIGCHLD);
+	if (load(&resident) < 0)
+		_exit(1);
+	sigprocmask(SIG_SETMASK, &children, NULL);
+	resident.signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (resident.signals >= 0)
+		serve(&resident);
+	_exit(0);
+}

@@ -1,0 +1,562 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde view and sonde serve: what they answer, and to whom."""
+
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from server_client import Closed, Server, read_answer
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+CAPTURE = GOLDEN / "energy-2-plain.pftrace"
+
+
+@pytest.fixture
+def start(sonde):
+    """start("serve", ...) -> a Server on a free port."""
+    servers = []
+
+    def run(command, *arguments, **options):
+        listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
+        servers.append(Server(sonde.start(command, *listen, *arguments, **options)))
+        return servers[-1]
+
+    yield run
+    for server in servers:
+        if server.process.poll() is None:
+            assert server.end() == 0, server.process.stderr.read()
+
+
+@pytest.fixture
+def view(start, tmp_path):
+    """A view of a real capture."""
+    shutil.copy(CAPTURE, tmp_path / "run.pftrace")
+    return start("view", "--no-browser", tmp_path / "run.pftrace")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with captures, and with what is none."""
+    path = tmp_path / "captures"
+    (path / "ranks").mkdir(parents=True)
+    shutil.copy(CAPTURE, path / "a.pftrace")
+    shutil.copy(GOLDEN / "device-2-plain.pftrace", path / "b.pftrace")
+    shutil.copy(GOLDEN / "trace" / "trace-1.json", path / "ranks" / "rank0.json")
+    (path / "secret.txt").write_text("secret")
+    (path / "link.pftrace").symlink_to("/etc/passwd")
+    (path / ".hidden.pftrace").write_text("secret")
+    (path / "empty").mkdir()
+    return path
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+# ---- what is answered ----
+
+
+def test_status_and_captures(view):
+    status = view.get("/api/status").json()
+    assert status["name"] == "sonde" and status["mode"] == "view" and status["captures"] == 1
+    capture, = view.get("/api/captures").json()["captures"]
+    assert capture["name"] == "run.pftrace" and capture["kind"] == "file" and capture["size"] == CAPTURE.stat().st_size
+    assert view.get(f"/api/captures/{capture['id']}").json()["id"] == capture["id"]
+
+
+@pytest.mark.parametrize("query, arguments", [("", []), ("?by=function&limit=3", ["--by", "function", "-n", "3"]), ("?weight=wall", ["--weight", "wall"])])
+def test_the_report_is_that_of_the_command(view, sonde, tmp_path, query, arguments):
+    answer = view.get(f"/api/captures/{view.capture()}/report{query}")
+    assert answer.status == 200 and answer.headers["content-type"] == "application/json"
+    assert answer.json() == sonde("report", "--json", *arguments, tmp_path / "run.pftrace", check=0).json()
+
+
+def test_forms_of_the_report(view, sonde, tmp_path):
+    path = f"/api/captures/{view.capture()}/report"
+    page = view.get(f"{path}?format=page")
+    assert page.status == 200 and page.json()
+    table = view.get(f"{path}?format=csv&by=function")
+    assert table.headers["content-type"].startswith("text/csv")
+    assert table.body.decode().splitlines() == sonde("report", "--csv", "--by", "function", tmp_path / "run.pftrace", check=0).stdout.splitlines()
+    assert view.get(f"{path}?format=csv").error == "bad-request"
+
+
+def test_sections_and_call_trees(view):
+    capture = view.capture()
+    names = [section["name"] for section in view.get(f"/api/captures/{capture}/sections").json()]
+    assert "function" in names and "idle" in names
+    for name in names:
+        assert view.get(f"/api/captures/{capture}/report?by={name}").status in (200, 404), name
+    tree = view.get(f"/api/captures/{capture}/call-tree?weight=cpu").json()
+    assert tree["parent"][0] == -1 and len(tree["label"]) == len(tree["parent"])
+    both = view.get(f"/api/captures/{capture}/call-tree/{capture}").json()
+    assert len(both["totals"]) == 2 and both["totals"][0] == both["totals"][1]
+
+
+def test_the_capture_itself(view):
+    answer = view.get(f"/api/captures/{view.capture()}/file")
+    assert answer.body == CAPTURE.read_bytes()
+    assert answer.headers["content-disposition"] == 'attachment; filename="run.pftrace"'
+
+
+def test_a_folder(start, folder):
+    server = start("serve", folder)
+    captures = {one["name"]: one for one in server.get("/api/captures").json()["captures"]}
+    assert sorted(captures) == ["a.pftrace", "b.pftrace", "ranks"]
+    assert captures["ranks"]["kind"] == "folder"
+    assert server.get(f"/api/captures/{captures['ranks']['id']}/report").json()["format"]
+    assert server.get(f"/api/captures/{captures['ranks']['id']}/file").error == "no-data"
+    shutil.copy(CAPTURE, folder / "c.pftrace")
+    (folder / "a.pftrace").unlink()
+    wait_for(lambda: len(server.get("/api/captures").json()["captures"]) == 3 and
+             server.get(f"/api/captures/{captures['a.pftrace']['id']}").status == 404, "the folder is read again")
+    assert server.capture("c.pftrace")
+
+
+def test_the_page(view):
+    page = view.get("/")
+    if page.status == 404:
+        assert page.error == "no-page" and "npm" in page.message
+        return
+    assert page.headers["content-type"].startswith("text/html") and page.headers["content-encoding"] == "gzip"
+    again = view.get("/", If_None_Match=page.headers["etag"])
+    assert again.status == 304 and not again.body
+    assert view.get("/nothing.js").status == 404
+
+
+def test_an_answer_that_is_known_is_not_sent_again(view):
+    path = f"/api/captures/{view.capture()}/report"
+    etag = view.get(path).headers["etag"]
+    answer = view.get(path, If_None_Match=etag)
+    assert answer.status == 304 and answer.headers["etag"] == etag and not answer.body
+    head = view.get(path, method="HEAD")
+    assert head.status == 200 and int(head.headers["content-length"]) > 100
+
+
+def test_a_file_that_is_written_again(start, tmp_path):
+    path = tmp_path / "run.pftrace"
+    shutil.copy(CAPTURE, path)
+    server = start("serve", path)
+    capture = server.capture()
+    before = server.get(f"/api/captures/{capture}/report").json()
+    shutil.copy(GOLDEN / "device-2-plain.pftrace", tmp_path / "new")
+    (tmp_path / "new").rename(path)
+    assert server.get(f"/api/captures/{capture}/report").json()["capture"]["bytes"] != before["capture"]["bytes"]
+
+
+def test_many_requests_on_one_connection(view):
+    with view.connect() as connection:
+        stream = connection.makefile("rb")
+        for path in ["/api/status", f"/api/captures/{view.capture()}/report", "/api/nothing", "/api/captures"] * 5:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {view.token}\r\n\r\n".encode())
+            assert read_answer(stream).status == (404 if path == "/api/nothing" else 200)
+
+
+def test_progress_in_place_of_waiting(view):
+    path = f"/api/captures/{view.capture()}/report?wait=0"
+    seen = []
+
+    def is_answered():
+        answer = view.get(path)
+        seen.append(answer.status)
+        if answer.status == 202:
+            assert answer.json()["state"] in ("loading", "asking")
+        return answer.status == 200
+
+    wait_for(is_answered, "the answer that is made meanwhile")
+    assert set(seen) <= {200, 202}
+
+
+# ---- the schema ----
+
+
+def test_the_schema_is_openapi(view):
+    document = view.get("/api/openapi.json").json()
+    assert document == json.loads((ROOT / "schema" / "api.json").read_text())
+    validator = pytest.importorskip("openapi_spec_validator", reason="PyPI gives no openapi-spec-validator")
+    validator.validate(document)
+
+
+def test_the_types_of_the_page_are_those_of_the_schema():
+    made = subprocess.run(["python3", ROOT / "schema" / "api.py", "typescript", ROOT / "schema" / "api.json"],
+                          capture_output=True, text=True, check=True).stdout
+    assert (ROOT / "web" / "src" / "api.ts").read_text() == made, "schema/api.py typescript schema/api.json >web/src/api.ts"
+
+
+def resolved(document, thing):
+    while "$ref" in thing:
+        target = document
+        for word in thing["$ref"].removeprefix("#/").split("/"):
+            target = target[word]
+        thing = target
+    return thing
+
+
+STRANGE = ["", "../../etc/passwd", "%00", "%2e%2e%2f", "a" * 600, "-1", "1e309", "nan", "true", "\u00fc%ff", "'; drop table", "<b>", "0", "[", "(("]
+
+
+def random_value(schema, capture, chance):
+    if chance.random() < 0.3:
+        return chance.choice(STRANGE)
+    if "pattern" in schema:
+        return capture
+    if "enum" in schema:
+        return chance.choice(schema["enum"])
+    if schema["type"] == "boolean":
+        return chance.choice(["true", "false"])
+    if schema["type"] == "string":
+        return chance.choice(["function", "python", "1", "0..1", "x"])
+    return str(chance.randint(int(schema["minimum"]), min(int(schema["maximum"]), 100)))
+
+
+def test_random_requests_get_what_the_schema_promises(view):
+    """Any parameters, right and wrong: an answer of the schema, never a crash, and the server goes on."""
+    document = json.loads((ROOT / "schema" / "api.json").read_text())
+    codes = document["components"]["schemas"]["Failure"]["properties"]["error"]["properties"]["code"]["enum"]
+    chance, capture = random.Random(15), view.capture()
+    operations = [(path, [resolved(document, p) for p in item["get"].get("parameters", [])])
+                  for path, item in document["paths"].items() if path != "/ws"]
+    for _ in range(250):
+        path, parameters = chance.choice(operations)
+        query = []
+        for parameter in parameters:
+            value = random_value(parameter["schema"], capture, chance).replace(" ", "+")
+            value = value.encode().decode("latin-1")
+            if parameter["in"] == "path":
+                path = path.replace("{%s}" % parameter["name"], value if chance.random() < 0.2 else capture)
+            elif chance.random() < 0.3:
+                query.append(f"{parameter['name']}={value}")
+        try:
+            answer = view.get(path + "?" + "&".join(query))
+        except Closed:
+            continue
+        assert answer.status in (200, 202, 400, 404, 414, 422), (path, query, answer)
+        if answer.status >= 400:
+            assert answer.error in codes and answer.message, (path, query)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert view.get(f"/api/captures/{capture}/report").status == 200
+
+
+# ---- who may ask ----
+
+
+def test_without_the_token_there_is_nothing(view):
+    host = {"Host": f"127.0.0.1:{view.port}"}
+    capture = view.capture()
+    for path in ["/", "/api/status", "/api/captures", f"/api/captures/{capture}/report", f"/api/captures/{capture}/file",
+                 "/api/openapi.json", "/assets/page.js"]:
+        for headers in [host, host | {"Authorization": "Bearer " + "0" * 32}, host | {"Cookie": f"sonde-{view.port}=x"}]:
+            answer = view.get(path, headers=headers)
+            assert answer.status == 401 and answer.error == "unauthorised", path
+    assert view.get("/?token=wrong", headers=host).status == 401
+
+
+def test_the_address_becomes_a_cookie(view):
+    host = {"Host": f"127.0.0.1:{view.port}"}
+    answer = view.get(f"/?token={view.token}", headers=host)
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and cookie.startswith(f"sonde-{view.port}=")
+    assert b"url=/" in answer.body and view.token.encode() not in answer.body
+    cookie = {"Cookie": cookie.split(";")[0]}
+    assert view.get("/api/status", headers=host | cookie).status == 200
+    for site in ["cross-site", "same-site"]:
+        assert view.get("/api/status", headers=host | cookie | {"Sec-Fetch-Site": site}).status == 403
+    assert view.get("/api/status", headers=host | cookie | {"Origin": "http://evil.example"}).status == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", None])
+def test_a_name_that_was_made_to_point_here(view, host):
+    headers = view.headers() | {"Host": host}
+    try:
+        assert view.get("/api/status", headers=headers).status in (400, 403)
+    except Closed:
+        assert not host
+
+
+def test_names_of_the_operator(start, folder):
+    server = start("serve", "--host", "profiles.example", folder)
+    assert server.get("/api/status", Host="profiles.example").status == 200
+    assert server.get("/api/status", Host="other.example").status == 403
+
+
+def test_web_sockets_of_other_pages(view):
+    headers = view.headers()
+    assert view.socket(headers=headers | {"Origin": "http://evil.example"}).answer.status == 403
+    assert view.socket(headers={"Host": headers["Host"]}).answer.status == 401
+    cookie = {"Host": headers["Host"], "Cookie": f"sonde-{view.port}={view.token}"}
+    assert view.socket(headers=cookie).answer.status == 403
+    good = view.socket(headers=cookie | {"Origin": f"http://{headers['Host']}"})
+    assert good.answer.status == 101 and good.next()["type"] == "hello"
+
+
+def test_headers_against_other_pages(view):
+    for path in ["/", "/api/status", "/nothing"]:
+        headers = view.get(path).headers
+        assert "script-src 'self';" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["referrer-policy"] == "no-referrer" and headers["x-content-type-options"] == "nosniff"
+        assert not [name for name in headers if name.startswith("access-control")]
+    assert view.get("/api/status", method="OPTIONS", Origin=f"http://127.0.0.1:{view.port}").status == 405
+
+
+def test_tokens_of_files(start, sonde, folder, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("letters-and-digits-0123\n")
+    token.chmod(0o644)
+    refused = sonde("serve", "--token-file", token, folder)
+    assert refused.status == 1 and "chmod 600" in refused.stderr
+    token.chmod(0o600)
+    server = start("serve", "--token-file", token, folder)
+    assert server.token == "letters-and-digits-0123" and server.get("/api/status").status == 200
+    token.write_text("short")
+    assert sonde("serve", "--token-file", token, folder).status == 1
+
+
+def test_no_token_is_for_loopback(start, sonde, folder):
+    server = start("serve", "--no-token", folder)
+    assert server.token is None and server.get("/api/status").status == 200
+    refused = sonde("serve", "--no-token", "--listen", "0.0.0.0:0", folder)
+    assert refused.status == 1 and "loopback" in refused.stderr
+
+
+def test_the_token_is_not_in_the_environment_of_others(view):
+    command = Path(f"/proc/{view.process.pid}/cmdline").read_bytes()
+    assert view.token.encode() not in command
+
+
+def test_tls(start, folder, tmp_path):
+    ssl = pytest.importorskip("ssl")
+    made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem",
+                           "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+                          cwd=tmp_path, capture_output=True)
+    if made.returncode:
+        pytest.skip("there is no openssl to make a certificate")
+    server = start("serve", "--tls-cert", tmp_path / "cert.pem", "--tls-key", tmp_path / "key.pem", folder)
+    assert server.address.startswith("https://")
+    context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+    with socket.create_connection((server.host, server.port), 30) as plain, \
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as connection:
+        connection.sendall(f"GET /api/status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n\r\n".encode())
+        assert read_answer(connection.makefile("rb")).status == 200
+
+
+# ---- paths ----
+
+
+@pytest.mark.parametrize("path", [
+    "/../../etc/passwd", "/..%2f..%2fetc%2fpasswd", "/%2e%2e/%2e%2e/etc/passwd", "/assets/../../etc/passwd", "//etc/passwd",
+    "/api/captures/../../etc/passwd/file", "/api/captures/..%2f..%2fetc%2fpasswd/file", "/api/captures/%2fetc%2fpasswd/report",
+    "/api/captures/....//file", "/api/captures/0000000000000000/file", "/api/captures/{id}/../../../etc/passwd",
+    "/api/captures/{id}%00/file", "/api/captures/{id}/call-tree/..%2f..%2fetc", "/./././etc/passwd",
+])
+def test_no_path_reaches_the_file_system(view, path):
+    try:
+        answer = view.get(path.replace("{id}", view.capture()))
+    except Closed:
+        return
+    assert answer.status in (400, 403, 404) and b"root:" not in answer.body
+
+
+# ---- bad clients ----
+
+
+@pytest.mark.parametrize("data", [
+    b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", b"\x00" * 5000, b"GET " + b"/a" * 20000,
+    b"GET / HTTP/1.1\r\n" + b"X: " + b"a" * 100000 + b"\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n",
+    b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
+    b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+])
+def test_malformed_requests(view, data):
+    with view.connect() as connection:
+        connection.settimeout(20)
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            answer = connection.recv(65536)
+        except (ConnectionError, BrokenPipeError):
+            answer = b""
+        assert b"200 OK" not in answer.split(b"\r\n", 1)[0]
+    assert view.get("/api/status").status == 200
+
+
+def test_bodies_are_not_read(view):
+    body = b"x" * (32 << 20)
+    try:
+        answer = view.get("/api/status", method="POST", body=body, Content_Length=len(body), Content_Type="application/json")
+        assert answer.status == 405 and answer.headers["allow"] == "GET"
+    except (Closed, ConnectionError):
+        pass
+    assert view.get("/api/status").status == 200
+
+
+def test_a_client_that_sends_its_request_slowly_is_cut_off(view):
+    """A header field now and then keeps no connection open for good."""
+    with view.connect() as connection:
+        connection.settimeout(0.5)
+        end = time.monotonic() + 50
+        is_open = True
+        try:
+            connection.sendall(b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n")
+            while is_open and time.monotonic() < end:
+                connection.sendall(b"X-Slow: 1\r\n")
+                try:
+                    is_open = connection.recv(1000) != b""
+                except TimeoutError:
+                    pass
+        except ConnectionError:
+            is_open = False
+        assert not is_open
+    assert view.get("/api/status").status == 200
+
+
+def test_too_many_connections(view):
+    connections = []
+    try:
+        for _ in range(600):
+            connections.append(view.connect())
+    except OSError:
+        pass
+    for connection in connections:
+        connection.close()
+
+    def answers():
+        try:
+            return view.get("/api/status").status == 200
+        except (Closed, OSError):
+            return False
+
+    wait_for(answers, "an answer after all others have gone")
+
+
+def test_too_many_requests(view):
+    """The limit of the rate: as fast as one connection can ask."""
+    request = f"GET /api/nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {view.token}\r\n\r\n".encode()
+    seen = set()
+    with view.connect() as connection:
+        stream = connection.makefile("rb")
+        for _ in range(20000):
+            connection.sendall(request)
+            answer = read_answer(stream)
+            seen.add(answer.status)
+            if answer.status == 429:
+                assert answer.error == "too-many-requests" and answer.headers["retry-after"] == "1"
+                break
+    assert seen <= {404, 429}
+    wait_for(lambda: view.get("/api/status").status == 200, "an answer later")
+
+
+def test_frames_that_clients_may_not_send(view):
+    for data, options in [(b"{}", {}), (b"x", {"opcode": 2}), (b"x", {"is_masked": False}), (b"x", {"opcode": 11})]:
+        client = view.socket()
+        client.send(data, **options)
+        while client.next() is not None:
+            pass
+        client.close()
+    assert view.get("/api/status").status == 200
+
+
+def test_a_client_that_leaves_in_the_middle(view):
+    capture = view.capture()
+    for i in range(20):
+        with view.connect() as connection:
+            connection.sendall(f"GET /api/captures/{capture}/report?limit={i + 1} HTTP/1.1\r\nHost: localhost\r\n"
+                               f"Authorization: Bearer {view.token}\r\n\r\n".encode())
+            if i % 2:
+                connection.recv(100)
+    assert view.get(f"/api/captures/{capture}/report").status == 200
+
+
+# ---- bad captures ----
+
+
+def test_captures_that_cannot_be_read(start, tmp_path):
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    whole = CAPTURE.read_bytes()
+    (folder / "good.pftrace").write_bytes(whole)
+    (folder / "empty.pftrace").write_bytes(b"")
+    (folder / "random.pftrace").write_bytes(random.Random(1).randbytes(10000))
+    (folder / "half.pftrace").write_bytes(whole[:len(whole) // 2])
+    (folder / "text.json").write_text("no trace")
+    (folder / "bad.json.gz").write_bytes(b"\x1f\x8b" + b"x" * 100)
+    server = start("serve", folder)
+    for name in ["empty.pftrace", "random.pftrace", "text.json", "bad.json.gz"]:
+        answer = server.get(f"/api/captures/{server.capture(name)}/report")
+        assert answer.status == 422 and answer.error == "capture-unreadable", (name, answer)
+        assert len(answer.message) > 20 and "\n" not in answer.message
+    listed = {one["name"]: one for one in server.get("/api/captures").json()["captures"]}
+    assert listed["random.pftrace"]["state"] == "failed" and listed["random.pftrace"]["message"]
+    assert server.get(f"/api/captures/{server.capture('half.pftrace')}/report").status in (200, 422)
+    assert server.get(f"/api/captures/{server.capture('good.pftrace')}/report").status == 200
+
+
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_process_that_crashes_costs_one_answer(view):
+    capture = view.capture()
+    assert view.get(f"/api/captures/{capture}/report").status == 200
+    worker, = children(view.process.pid)
+    os.kill(worker, 11)
+    wait_for(lambda: not children(view.process.pid), "the worker's end")
+    answer = view.get(f"/api/captures/{capture}/report?limit=7")
+    if answer.status != 200:
+        assert answer.error in ("capture-unreadable", "worker-failed") and "has ended" in answer.message
+    wait_for(lambda: view.get(f"/api/captures/{capture}/report?limit=7").status == 200, "an answer of a new process")
+
+
+def test_nothing_is_left_behind(view):
+    assert view.get(f"/api/captures/{view.capture()}/report").status == 200
+    workers = children(view.process.pid)
+    assert workers
+    view.process.kill()
+    view.process.wait()
+    wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), "the end of the workers")
+
+
+# ---- commands ----
+
+
+def test_a_view_ends_with_its_page(view):
+    client = view.socket()
+    assert client.next()["data"]["is_view"]
+    client.close()
+    assert view.process.wait(60) == 0
+
+
+def test_what_cannot_be_served(sonde, tmp_path, folder):
+    for arguments, words in [(["view", tmp_path / "nothing"], "No such file"), (["serve", "--listen", "7077", folder], "ADDRESS:PORT"),
+                             (["serve", "--tls-cert", "x", folder], "--tls-key"), (["serve", "--listen", "192.0.2.1:1", folder], "192.0.2.1")]:
+        finished = sonde(*arguments, *(["--no-browser"] if arguments[0] == "view" else []))
+        assert finished.status in (1, 2) and words in finished.stderr, finished
+
+
+def test_a_port_that_is_taken(start, sonde, folder):
+    server = start("serve", folder)
+    finished = sonde("serve", "--listen", f"127.0.0.1:{server.port}", folder)
+    assert finished.status == 1 and "--listen" in finished.stderr
+
+
+def test_a_warning_where_others_can_listen(start, folder):
+    server = start("serve", "--listen", "0.0.0.0:0", folder)
+    assert server.get("/api/status").status == 200
+    server.end()
+    assert "--tls-cert" in server.process.stderr.read()
+
+
+def test_starting_does_not_open_libwebsockets(sonde_path):
+    libraries = subprocess.run(["readelf", "-d", sonde_path], capture_output=True, text=True, check=True).stdout
+    assert not re.search(r"libwebsockets|libssl", libraries)
