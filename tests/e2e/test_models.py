@@ -4,7 +4,9 @@
 tests/python/test_watch.py has what happens in the process; here it is seen at the other end.
 """
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 
 import pytest
@@ -64,6 +66,25 @@ def test_layers_of_a_model_in_a_capture(sonde, report, transformers, tmp_path):
     assert run["kv_cache_bytes"] == 2 * 3 * run["context_length"] * 2 * 16 * 4 * 2  # layers, heads, size, bytes, batch
     text = sonde("report", "--by", "layer", capture, check=0).stdout
     assert "with hooks inside and" in text and "Energy" in text and "attn_core" in text
+    check_layers_of_the_database(sonde, capture, data, tmp_path / "runs.db")
+
+
+def check_layers_of_the_database(sonde, capture, data, store):
+    """The run has a row for each layer and component, with the report's times and joules, and its rail's readings."""
+    sonde("runs", "add", "--store", store, capture, check=0)
+    with contextlib.closing(sqlite3.connect(store)) as database:
+        rows = database.execute("SELECT layer, role, is_rest, calls, own_ns, energy_j FROM layers").fetchall()
+        run = database.execute("SELECT precision, batch_size, output_tokens, kv_cache_bytes FROM runs").fetchone()
+        (rail,) = database.execute("SELECT name, measured_j FROM rails").fetchall()
+    wanted = {(row["layer"], row["role"], int(row["rest"])): row for row in data["layers"]["rows"]}
+    assert {row[:3] for row in rows} == set(wanted)
+    for row in rows:
+        same = wanted[row[:3]]
+        energy = same["energy"] and same["energy"]["full_j"]
+        assert row[3:5] == (same["calls"], same["own_ns"])
+        assert row[5] == (None if energy is None else pytest.approx(energy))
+    assert run[:3] == ("fp32", 2, 18) and run[3] > 0
+    assert rail[0] == "package-0" and rail[1] > 0
 
 
 @pytest.mark.slow  # imports PyTorch once more

@@ -13,6 +13,7 @@ import time
 
 import jsonschema
 import pytest
+from test_trace_report import make as make_trace
 
 TEXT = "'; DROP TABLE runs; --<script>alert(1)</script>\x1b[31m\""
 
@@ -84,6 +85,32 @@ def test_a_recording_becomes_a_run(sonde, workload, store, report, tmp_path):
     wanted = document["tables"]["function"]["rows"] if "tables" in document else []
     assert [name for _, name in rows] == [row["name"] for row in wanted][: len(rows)] and len(rows) >= min(len(wanted), 1)
     assert stat.S_IMODE(os.stat(store.path).st_mode) == 0o600
+
+
+def test_a_trace_becomes_a_run(sonde, store, tmp_path):
+    """Kernels of another tool's trace are in the database as its report has them."""
+    path = make_trace(tmp_path / "trace.json.gz")
+    store("add", path)
+    (run,) = store.runs()
+    assert run["duration_ns"] > 0 and run["samples"] is None and run["host"] is None
+    wanted = sonde("report", "--json", path, check=0).json()["kernel"]["kernels"]
+    names = store.sql(
+        "SELECT text_value FROM figures JOIN figure_names USING (name) WHERE section = 'kernel' "
+        "AND table_name = 'kernels' AND column_name = 'name' ORDER BY row_number"
+    )
+    assert [name for (name,) in names] == [row["name"] for row in wanted] and names
+
+
+def test_only_some_rows_are_kept(store, sonde, tmp_path):
+    """--rows, and then how many there were."""
+    path = make_trace(tmp_path / "trace.json.gz")
+    store("add", "--rows", 1, path)
+    wanted = sonde("report", "--json", path, check=0).json()["kernel"]["kernels"]
+    rows = store.sql(
+        "SELECT column_name, integer_value FROM figures JOIN figure_names USING (name) WHERE section = 'kernel' "
+        "AND table_name = 'kernels' AND column_name IN ('rows_total', 'count') ORDER BY column_name"
+    )
+    assert dict(rows)["rows_total"] == len(wanted) > 1 and len(rows) <= 2
 
 
 def test_the_same_capture_twice_is_one_run(store, capture, tmp_path):
@@ -446,7 +473,11 @@ def test_read_only(sonde_unprivileged, capture, tmp_path):
         done = sonde_unprivileged("runs", "list", "--store", database, "--json", check=0)
         assert len(done.json()["runs"]) == 1
         other = sonde_unprivileged("runs", "add", "--store", database, "--tag", "x", path, check=1)
-        assert "may not be changed" in other.stderr or "ermission denied" in other.stderr
+        assert "may not be opened or changed" in other.stderr or "ermission denied" in other.stderr
+        folder.chmod(0o755)
+        database.chmod(0)
+        closed = sonde_unprivileged("runs", "list", "--store", database, check=1)
+        assert "check its permissions" in closed.stderr, closed.stderr
     finally:
         folder.chmod(0o755)
 

@@ -23,6 +23,8 @@ static int errno_of(int status)
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
 		return -EROFS;
+	case SQLITE_CANTOPEN:
+		return -EACCES;
 	case SQLITE_FULL:
 		return -ENOSPC;
 	case SQLITE_CORRUPT:
@@ -44,8 +46,9 @@ static const char *remedy_of(int error)
 	switch (-error) {
 	case EBUSY:
 		return "another program writes to it; try again when that has ended";
+	case EACCES:
 	case EROFS:
-		return "it may not be changed: check its permissions and those of its folder, or "
+		return "it may not be opened or changed: check its permissions and those of its folder, or "
 		       "name another file with --store";
 	case ENOSPC:
 		return "there is no space left; make room, or name a file elsewhere with --store";
