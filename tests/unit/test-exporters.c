@@ -279,7 +279,7 @@ static void test_chrome_times_are_exact(void **state)
 	{                                                                                          \
 		.kind = WIRE_DEVICE_KERNEL, .name = "k", .device = "gpu", .pid = 7, .tid = 8,      \
 		.queue = (queue_id), .start_ns = (begin), .end_ns = (end), .launch_ns = (call),    \
-		.launch_duration_ns = (call_duration)                                              \
+		.launch_duration_ns = (call_duration), .correlation = (call)                       \
 	}
 
 static struct model *device_model(void)

@@ -262,14 +262,31 @@ static void write_rank(struct json_writer *json, const struct model *model)
 	json_end_object(json);
 }
 
+static void write_device_names(struct json_writer *json, const struct trace *rows)
+{
+	json_key(json, "deviceProperties");
+	json_begin_array(json);
+	array_foreach (&rows->devices, device) {
+		json_begin_object(json);
+		json_member_u64(json, "id", (uint64_t)device->number);
+		json_key(json, "name");
+		json_string(json, trace_text(rows, device->name));
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
 static int write_document(struct strbuf *out, const struct model *model,
 	const struct export_options *options, const struct slices *slices,
 	const struct slice_texts *texts, const uint64_t *numbers)
 {
+	_cleanup_trace_ struct trace *rows = NULL;
 	const struct chrome_clock clock = chrome_clock_of(model);
 	struct json_writer json = {.out = out};
-	int r;
+	int r = chrome_device_rows(&rows, model, numbers);
 
+	if (r < 0)
+		return r;
 	json_begin_object(&json);
 	json_member_u64(&json, "schemaVersion", 1);
 	if (model->session.start_realtime_ns) {
@@ -285,9 +302,7 @@ static int write_document(struct strbuf *out, const struct model *model,
 	json_member_text(&json, "exporter", "sonde " SONDE_VERSION);
 	json_member_u64(&json, "period_ns", slices->period_ns);
 	json_end_object(&json);
-	r = chrome_add_device_names(&json, model);
-	if (r < 0)
-		return r;
+	write_device_names(&json, rows);
 	json_key(&json, "traceEvents");
 	json_begin_array(&json);
 	write_names(out, model, numbers);
@@ -296,7 +311,7 @@ static int write_document(struct strbuf *out, const struct model *model,
 
 		write_slice(out, texts, slice, thread->tid, &clock, numbers[thread->process]);
 	}
-	r = chrome_add_device_work(out, model, &clock, numbers);
+	r = kineto_write_events(out, rows, &clock);
 	r = r ?: chrome_add_ranges(out, model, &clock, numbers);
 	r = r ?: chrome_add_windows(out, model, &clock, numbers);
 	chrome_add_counters(out, model, &clock, numbers);

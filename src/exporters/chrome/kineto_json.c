@@ -9,12 +9,14 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "model/model.h"
 
 struct document {
 	struct strbuf *out;
 	const struct trace *trace;
-	struct strbuf escaped; /* strings with quotes, one after the other */
-	size_t *begins;        /* by string: where it begins there, + 1; 0: it is not there yet */
+	const struct chrome_clock *clock; /* NULL: times are as the trace has them */
+	struct strbuf escaped;            /* strings with quotes, one after the other */
+	size_t *begins; /* by string: where it begins there, + 1; 0: it is not there yet */
 	uint32_t *lengths;
 };
 
@@ -69,6 +71,31 @@ static void add_time(struct document *document, int64_t ns)
 	for (unsigned i = 3, left = (unsigned)(size % NS_PER_US); i > 0; i--, left /= 10)
 		fraction[i] = (char)('0' + left % 10);
 	strbuf_add_bytes(document->out, fraction, 4);
+}
+
+static void add_start(struct document *document, int64_t ns)
+{
+	if (document->clock) {
+		chrome_add_time(
+			document->out, document->clock, document->clock->origin_ns + (uint64_t)ns);
+		return;
+	}
+	strbuf_add(document->out, ",\"ts\":");
+	add_time(document, ns);
+}
+
+static void add_span(struct document *document, int64_t ns, int64_t duration_ns)
+{
+	uint64_t start_ns = document->clock ? document->clock->origin_ns + (uint64_t)ns : 0;
+
+	if (document->clock) {
+		chrome_add_span(
+			document->out, document->clock, start_ns, start_ns + (uint64_t)duration_ns);
+		return;
+	}
+	add_start(document, ns);
+	strbuf_add(document->out, ",\"dur\":");
+	add_time(document, duration_ns);
 }
 
 /* In quotes. */
@@ -150,11 +177,13 @@ static void member_string(struct members *members, const char *key, uint32_t str
 	add_string(members->document, string);
 }
 
-static void member_sizes(struct members *members, const char *key, const uint32_t sizes[3])
+static void member_sizes(
+	struct members *members, const char *key, uint64_t x, uint64_t y, uint64_t z)
 {
+	const uint64_t sizes[] = {x, y, z};
 	struct strbuf *out;
 
-	if (!sizes[0] && !sizes[1] && !sizes[2])
+	if (!x && !y && !z)
 		return;
 	out = add_key(members, key);
 	for (unsigned i = 0; i < 3; i++) {
@@ -229,6 +258,21 @@ static void add_queued(struct members *members, int64_t queued_ns)
 		add_time(members->document, queued_ns);
 }
 
+/* OpenCL says how many work items there are, CUDA how many blocks of them. */
+static void add_sizes(struct members *members, const struct trace_work *work)
+{
+	const struct model *model = members->document->trace->recorded;
+	const struct model_device_work *recorded =
+		model ? &model->device_works.items[work->recorded - 1] : NULL;
+
+	if (recorded && recorded->gpu == MODEL_NONE)
+		member_sizes(members, "global size", recorded->global_size[0],
+			recorded->global_size[1], recorded->global_size[2]);
+	else
+		member_sizes(members, "grid", work->grid[0], work->grid[1], work->grid[2]);
+	member_sizes(members, "block", work->block[0], work->block[1], work->block[2]);
+}
+
 static void add_work(
 	struct members *members, const struct trace_work *work, enum trace_category category)
 {
@@ -243,8 +287,7 @@ static void add_work(
 	/* A kernel with registers has its shared memory, too. */
 	if (work->shared_bytes || (is_kernel && work->registers))
 		add_digits(add_key(members, "shared memory"), work->shared_bytes);
-	member_sizes(members, "grid", work->grid);
-	member_sizes(members, "block", work->block);
+	add_sizes(members, work);
 	member_count(members, "graph id", work->graph);
 	member_count(members, "graph node id", work->graph_node);
 	member_string(members, "cuda_sync_kind", work->sync_kind);
@@ -313,12 +356,10 @@ static void add_event(struct document *document, const struct trace_event *event
 	strbuf_add(out, ",\"name\":");
 	add_string(document, event->name);
 	add_place(document, &document->trace->tracks.items[event->track]);
-	strbuf_add(out, ",\"ts\":");
-	add_time(document, event->start_ns);
-	if (!is_moment) {
-		strbuf_add(out, ",\"dur\":");
-		add_time(document, event->duration_ns);
-	}
+	if (is_moment)
+		add_start(document, event->start_ns);
+	else
+		add_span(document, event->start_ns, event->duration_ns);
 	strbuf_add(out, ",\"args\":{");
 	add_arguments(&arguments, event);
 	strbuf_add(out, "}}");
@@ -331,8 +372,7 @@ static void add_flow(struct document *document, const struct trace_flow *flow)
 	strbuf_add(out, flow->is_end ? ",\n{\"ph\":\"f\",\"id\":" : ",\n{\"ph\":\"s\",\"id\":");
 	add_digits(out, flow->id);
 	add_place(document, &document->trace->tracks.items[flow->track]);
-	strbuf_add(out, ",\"ts\":");
-	add_time(document, flow->time_ns);
+	add_start(document, flow->time_ns);
 	strbuf_add(out, ",\"cat\":");
 	add_string(document, flow->category_name);
 	strbuf_add(out, ",\"name\":");
@@ -348,8 +388,7 @@ static void add_counter(struct document *document, const struct trace_counter *c
 	strbuf_add(out, ",\n{\"ph\":\"C\",\"name\":");
 	add_string(document, counter->name);
 	add_place(document, &document->trace->tracks.items[counter->track]);
-	strbuf_add(out, ",\"ts\":");
-	add_time(document, counter->time_ns);
+	add_start(document, counter->time_ns);
 	strbuf_add(out, ",\"args\":{");
 	add_string(document, counter->series);
 	strbuf_add_char(out, ':');
@@ -426,9 +465,10 @@ static int add_events(struct document *document)
 	return r ?: strbuf_status(document->out);
 }
 
-int kineto_write_events(struct strbuf *out, const struct trace *trace)
+int kineto_write_events(
+	struct strbuf *out, const struct trace *trace, const struct chrome_clock *clock)
 {
-	struct document document = {.out = out, .trace = trace};
+	struct document document = {.out = out, .trace = trace, .clock = clock};
 	int r = document_init(&document);
 
 	r = r ?: add_events(&document);
@@ -464,7 +504,7 @@ int kineto_write_document(struct strbuf *out, const struct trace *trace)
 	kineto_write_header(out, trace);
 	strbuf_add(out, "\"traceEvents\":[");
 	events = out->length;
-	r = kineto_write_events(out, trace);
+	r = kineto_write_events(out, trace, NULL);
 	/* The first one needs no comma. */
 	if (strbuf_status(out) == 0 && out->length > events)
 		out->data[events] = ' ';

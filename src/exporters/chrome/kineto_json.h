@@ -3,11 +3,14 @@
 #pragma once
 
 #include "base/strbuf.h"
+#include "exporters/chrome/time.h"
 #include "model/trace.h"
 
 /* Appends the whole document. Returns 0 or -ENOMEM. */
 int kineto_write_document(struct strbuf *out, const struct trace *trace);
-/* Appends the events alone, each after a comma. Returns 0 or -ENOMEM. */
-int kineto_write_events(struct strbuf *out, const struct trace *trace);
+/* Appends the events alone, each after a comma; `clock` NULL: at the trace's times. Returns 0 or
+ * -ENOMEM. */
+int kineto_write_events(
+	struct strbuf *out, const struct trace *trace, const struct chrome_clock *clock);
 /* Appends the members of the document beside its events, each with a comma after it. */
 void kineto_write_header(struct strbuf *out, const struct trace *trace);
