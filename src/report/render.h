@@ -25,6 +25,9 @@ int report_render(const struct result *result, enum report_form form,
 
 /* The section's value by itself: null when it has none. */
 int report_render_json(const struct result *result, struct json_writer *json);
+/* One value of a table: null when it is not known. */
+void report_render_value(
+	const struct result *result, const struct result_value *value, struct json_writer *json);
 /* The section as a member of the object that is open; without a key its members are. */
 int report_render_member(const struct result *result, struct json_writer *json);
 /* For the page: members of the object that is open, which are the section's blocks, the tables that

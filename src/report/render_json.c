@@ -4,9 +4,6 @@
 /* Significant digits of figures that were computed: more than any of them is right to. */
 #define DIGITS 9
 
-static void write_value(
-	const struct result *result, const struct result_value *value, struct json_writer *json);
-
 static void write_member(const struct result *result, const struct report_column *column,
 	const struct result_value *value, struct json_writer *json)
 {
@@ -14,7 +11,7 @@ static void write_member(const struct result *result, const struct report_column
 		value->state == REPORT_TABLE ? &result->tables.items[value->table] : NULL;
 
 	json_key(json, column->key);
-	write_value(result, value, json);
+	report_render_value(result, value, json);
 	if (column->total)
 		json_member_known(json, column->total, table,
 			table ? result_rows(table) + table->left_out : 0);
@@ -63,7 +60,7 @@ static void write_map(
 
 		json_key(json,
 			values->state == REPORT_STRING ? result_string(result, values->text) : "");
-		write_value(result, &values[1], json);
+		report_render_value(result, &values[1], json);
 	}
 	json_end_object(json);
 }
@@ -78,7 +75,7 @@ static void write_list(
 		if (shape->count > 1)
 			json_begin_array(json);
 		for (size_t j = 0; j < shape->count; j++)
-			write_value(result, &table->values.items[i + j], json);
+			report_render_value(result, &table->values.items[i + j], json);
 		if (shape->count > 1)
 			json_end_array(json);
 	}
@@ -103,7 +100,7 @@ static void write_table(
 	}
 }
 
-static void write_value(
+void report_render_value(
 	const struct result *result, const struct result_value *value, struct json_writer *json)
 {
 	switch (value->state) {
@@ -137,7 +134,7 @@ int report_render_json(const struct result *result, struct json_writer *json)
 
 	if (r < 0)
 		return r;
-	write_value(result, &result->value, json);
+	report_render_value(result, &result->value, json);
 	return strbuf_status(json->out);
 }
 

@@ -10,26 +10,7 @@
 #include "report/section.h"
 #include "report/shown.h"
 
-#define DIGITS 9
-
 /* ---- tables ---- */
-
-static const char *const kind_names[REPORT_KIND_MAX] = {
-	[REPORT_TEXT] = "text",
-	[REPORT_INTEGER] = "integer",
-	[REPORT_COUNT] = "count",
-	[REPORT_NS] = "ns",
-	[REPORT_BYTES] = "bytes",
-	[REPORT_SHARE] = "share",
-	[REPORT_JOULES] = "joules",
-	[REPORT_WATTS] = "watts",
-	[REPORT_NUMBER] = "number",
-	[REPORT_FLAG] = "flag",
-	[REPORT_ROWS] = "rows",
-	[REPORT_OBJECT] = "object",
-	[REPORT_MAP] = "map",
-	[REPORT_LIST] = "list",
-};
 
 static void member_if(struct json_writer *json, const char *key, bool flag)
 {
@@ -56,7 +37,7 @@ static void write_column(const struct report_column *column, struct json_writer 
 	json_begin_object(json);
 	json_member_text(json, "key", column->key);
 	json_member_text(json, "title", column->title);
-	json_member_text(json, "kind", kind_names[column->kind]);
+	json_member_text(json, "kind", report_kind_name(column->kind));
 	member_if_text(json, "help", column->help);
 	member_if_text(json, "unknown", column->unknown);
 	member_if_u64(json, "decimals", column->decimals);
@@ -84,27 +65,12 @@ static void write_text(const char *text, struct json_writer *json)
 static void write_cell(
 	const struct result *result, const struct result_value *value, struct json_writer *json)
 {
-	switch (value->state) {
-	case REPORT_UNKNOWN:
-	case REPORT_TABLE:
+	if (value->state == REPORT_TABLE)
 		json_null(json);
-		return;
-	case REPORT_U64:
-		json_u64(json, value->u64);
-		return;
-	case REPORT_I64:
-		json_i64(json, value->i64);
-		return;
-	case REPORT_DOUBLE:
-		json_double(json, value->number, DIGITS);
-		return;
-	case REPORT_BOOL:
-		json_bool(json, value->flag);
-		return;
-	case REPORT_STRING:
+	else if (value->state == REPORT_STRING)
 		write_text(result_string(result, value->text), json);
-		return;
-	}
+	else
+		report_render_value(result, value, json);
 }
 
 static void write_rows(const struct result *result, const struct result_table *table, size_t rows,

@@ -6,6 +6,28 @@
 #include <math.h>
 #include <stdarg.h>
 
+static const char *const kind_names[REPORT_KIND_MAX] = {
+	[REPORT_TEXT] = "text",
+	[REPORT_INTEGER] = "integer",
+	[REPORT_COUNT] = "count",
+	[REPORT_NS] = "ns",
+	[REPORT_BYTES] = "bytes",
+	[REPORT_SHARE] = "share",
+	[REPORT_JOULES] = "joules",
+	[REPORT_WATTS] = "watts",
+	[REPORT_NUMBER] = "number",
+	[REPORT_FLAG] = "flag",
+	[REPORT_ROWS] = "rows",
+	[REPORT_OBJECT] = "object",
+	[REPORT_MAP] = "map",
+	[REPORT_LIST] = "list",
+};
+
+const char *report_kind_name(enum report_kind kind)
+{
+	return kind_names[kind];
+}
+
 void result_done(struct result *result)
 {
 	array_foreach (&result->tables, table)

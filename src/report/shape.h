@@ -32,6 +32,9 @@ enum report_kind {
 	REPORT_KIND_MAX,
 };
 
+/* "text", "ns" …: for the page, and for runs that are stored. */
+const char *report_kind_name(enum report_kind kind);
+
 /* When the terminal leaves a column out. */
 enum report_hide {
 	REPORT_HIDE_NEVER,

@@ -14,7 +14,7 @@
 #define MIN_OTHER_PERCENT 10
 /* What computes longer has no other problem. */
 #define MIN_COMPUTE_PERCENT 80
-/* Idle time for each launch up to which launching is its cause (see analyses/device/advice.c). */
+/* Idle time for each launch up to which launching is its cause. */
 #define MAX_LAUNCH_GAP_NS 100000
 
 const char *trace_advice_name(enum trace_advice advice)

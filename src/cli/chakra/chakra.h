@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The subcommands of `sonde chakra`. To add one: a file chakra_NAME.c with a `struct command` named
+ * The subcommands of `sonde chakra`. To add one: a file NAME.c with a `struct command` named
  * "chakra NAME" at its bottom, a line here and in the table in chakra.c, the file in meson.build, a
  * test in tests/e2e/test_chakra.py and a section in docs/chakra.md.
  */

@@ -33,19 +33,6 @@ static void figures_done(struct figures *figures)
 	map_u64_done(&figures->names);
 }
 
-static const char *const kinds[REPORT_KIND_MAX] = {
-	[REPORT_TEXT] = "text",
-	[REPORT_INTEGER] = "integer",
-	[REPORT_COUNT] = "count",
-	[REPORT_NS] = "ns",
-	[REPORT_BYTES] = "bytes",
-	[REPORT_SHARE] = "share",
-	[REPORT_JOULES] = "joules",
-	[REPORT_WATTS] = "watts",
-	[REPORT_NUMBER] = "number",
-	[REPORT_FLAG] = "flag",
-};
-
 /* The same in every store: of the names' bytes. 48 bits, which every reader of JSON keeps. */
 int64_t store_figure_name_of(const char *section, const char *path, const char *column)
 {
@@ -139,7 +126,7 @@ static int write_column(struct figures *figures, const struct result *result,
 
 	if (!key || report_kind_has_rows(shape->columns[column].kind))
 		return 0;
-	r = write_name(figures, path, key, kinds[shape->columns[column].kind], &name);
+	r = write_name(figures, path, key, report_kind_name(shape->columns[column].kind), &name);
 	for (size_t i = column; r == 0 && i < table->values.count; i += shape->count)
 		r = write_value(figures, name, row++, value_of(result, &table->values.items[i]));
 	return r;
