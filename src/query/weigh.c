@@ -9,10 +9,10 @@
 static int weigh_foreign(struct model *model, const char *path, struct shown_options *shown,
 	const struct selection *selection, struct strbuf *notes, struct errmsg *err)
 {
-	static const struct trace_view_options whole = {0};
+	static const struct trace_view_options defaults = {0};
 	_cleanup_trace_report_ struct trace_report rows = {0};
 	_cleanup_idle_spans_ struct idle_spans idle = {0};
-	int r = trace_report_init(&rows, model, &whole, UINT64_MAX, err);
+	int r = trace_report_init(&rows, model, &defaults, UINT64_MAX, err);
 
 	if (r == 0)
 		r = fill_trace_samples(model, rows.views, rows.count, shown, path, &idle, err);

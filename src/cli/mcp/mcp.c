@@ -339,10 +339,10 @@ static int serve(const struct server *server)
 	int r = 0;
 
 	while (r == 0) {
-		char *room = strbuf_room(&input, 65536);
-		ssize_t count = room ? read(STDIN_FILENO, room, 65536) : -1;
+		char *bytes = strbuf_room(&input, 65536);
+		ssize_t count = bytes ? read(STDIN_FILENO, bytes, 65536) : -1;
 
-		if (!room)
+		if (!bytes)
 			return -ENOMEM;
 		if (count < 0 && errno == EINTR)
 			continue;
