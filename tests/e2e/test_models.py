@@ -14,7 +14,7 @@ import pytest
 GENERATE = """
 import torch, transformers
 torch.set_num_threads(1)
-config = transformers.LlamaConfig(vocab_size=99, hidden_size=64, intermediate_size=128, num_hidden_layers=3,
+config = transformers.LlamaConfig(vocab_size=99, hidden_size=64, intermediate_size=16384, num_hidden_layers=3,
                                   num_attention_heads=4, num_key_value_heads=2, eos_token_id=None, pad_token_id=0)
 model = transformers.LlamaForCausalLM(config).eval()
 prompt = torch.ones(2, 5, dtype=torch.long)
