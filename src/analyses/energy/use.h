@@ -67,6 +67,7 @@ struct energy_class {
 	uint64_t time_ns;      /* of device work */
 	uint64_t count;        /* pieces of it */
 	double energy_j;       /* that it is charged with, without the idle share */
+	double uncertainty_j;  /* of the sensor and of the power; NaN: split by time */
 	double power_w;        /* by the regression; NaN: not published */
 	double standard_error; /* of the power, relative; NaN: there was no regression */
 	uint8_t method;        /* enum energy_method */
