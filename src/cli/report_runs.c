@@ -2,8 +2,6 @@
 #include "cli/report_runs.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyses/inference/joules.h"
@@ -95,50 +93,6 @@ static int add_capture(struct all_runs *all, const char *path, struct errmsg *er
 	return 0;
 }
 
-/* ---- a prediction ---- */
-
-static int parse_label(const char **text, double labels[RUN_LABEL_MAX], struct errmsg *err)
-{
-	const char *equals = strchr(*text, '=');
-	enum run_label label = RUN_LABEL_MAX;
-	char *end = NULL;
-	double value = 0;
-
-	if (equals) {
-		label = run_label_from_string(*text, (size_t)(equals - *text));
-		value = strtod(equals + 1, &end);
-	}
-	if (label == RUN_LABEL_MAX || end == equals + 1 || !(value > 0 && isfinite(value)) ||
-		(*end && *end != ','))
-		return errmsg_set(err, -EINVAL,
-			"--predict '%.64s' says no label: give batch_size, context_length, "
-			"parameters, active_parameters or experts with a number, such as "
-			"batch_size=16,context_length=2048",
-			*text);
-	labels[label] = value;
-	*text = *end ? end + 1 : end;
-	return 0;
-}
-
-static int predict(struct all_runs *all, struct errmsg *err)
-{
-	const char *text = all->arguments->predict;
-	double labels[RUN_LABEL_MAX];
-	int r = 0;
-
-	for (int i = 0; i < RUN_LABEL_MAX; i++)
-		labels[i] = NAN;
-	do
-		r = parse_label(&text, labels, err);
-	while (r == 0 && *text);
-	all->predicted = RUN_JOULES_PER_TOKEN;
-	array_foreach (&all->runs.items, run) {
-		if (isnan(run->figures[RUN_JOULES_PER_TOKEN]))
-			all->predicted = RUN_TPOT_NS;
-	}
-	return r ?: runs_predict(&all->runs, all->predicted, labels, &all->prediction, err);
-}
-
 /* ---- the report ---- */
 
 static int write_report(const struct all_runs *all, const struct run_prediction *prediction)
@@ -163,7 +117,8 @@ static int analyse(struct all_runs *all, struct errmsg *err)
 	int r;
 
 	if (all->arguments->predict) {
-		r = predict(all, err);
+		r = runs_predict_as_asked(&all->runs, all->arguments->predict, &all->predicted,
+			&all->prediction, err);
 		if (r < 0)
 			return r;
 		prediction = &all->prediction;

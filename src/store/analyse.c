@@ -36,25 +36,41 @@ static struct run run_of(const struct run_row *row)
 	return run;
 }
 
-static int make(struct runs *runs, const struct run_rows *rows, const struct energy_rates *rates,
-	struct result *result)
+static int fill(struct runs *runs, const struct run_rows *rows)
 {
-	_cleanup_run_comparison_ struct run_comparison comparison = {0};
-	const struct runs_report report = {
-		.runs = runs, .comparison = &comparison, .rates = *rates};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < rows->items.count; i++)
 		r = array_append(&runs->items, run_of(&rows->items.items[i]));
 	if (r == 0)
 		r = runs_find_optimal(runs);
-	if (r >= 0)
+	return r < 0 ? r : 0;
+}
+
+/* -EINVAL has a sentence. */
+static int make(struct runs *runs, const struct store_question *question, struct result *result,
+	struct errmsg *err)
+{
+	_cleanup_run_comparison_ struct run_comparison comparison = {0};
+	struct run_prediction prediction = {0};
+	struct runs_report report = {.runs = runs,
+		.comparison = &comparison,
+		.rates = question->rates,
+		.predict = question->predict};
+	int r = 0;
+
+	if (question->predict) {
+		report.prediction = &prediction;
+		r = runs_predict_as_asked(
+			runs, question->predict, &report.predicted, &prediction, err);
+	}
+	if (r == 0)
 		r = run_comparison_init(&comparison, runs);
 	return r < 0 ? r : runs_report_make(result, &report);
 }
 
 int store_analyse(struct store *store, const struct store_filter *filter,
-	const struct energy_rates *rates, struct result *result, struct errmsg *err)
+	const struct store_question *question, struct result *result, struct errmsg *err)
 {
 	_cleanup_run_rows_ struct run_rows rows = {0};
 	const struct store_order oldest = {.rising = true};
@@ -67,7 +83,9 @@ int store_analyse(struct store *store, const struct store_filter *filter,
 		return errmsg_set(err, -ENOENT,
 			"no run in %s is left by these filters: widen them, or see 'sonde runs'",
 			store->address);
-	r = make(&runs, &rows, rates, result);
+	r = fill(&runs, &rows);
+	if (r == 0)
+		r = make(&runs, question, result, err);
 	array_done(&runs.items);
-	return r < 0 ? errmsg_set(err, r, "memory ran out while comparing runs") : 0;
+	return r == -ENOMEM ? errmsg_set(err, r, "memory ran out while comparing runs") : r;
 }

@@ -27,10 +27,16 @@ int store_compare(struct store *store, const char *const *names, size_t count,
 	struct result *result, struct errmsg *err);
 int store_compare_schema(struct strbuf *out);
 
+/* What else is asked of analyses. */
+struct store_question {
+	struct energy_rates rates;
+	const char *predict; /* "batch_size=16,context_length=2048"; NULL: nothing */
+};
+
 /* Batch sizes, contexts, precisions, mixtures, scaling and the front of throughput and energy of
  * the runs that the filter leaves: the document of `report --by run`, analyse.c. */
 int store_analyse(struct store *store, const struct store_filter *filter,
-	const struct energy_rates *rates, struct result *result, struct errmsg *err);
+	const struct store_question *question, struct result *result, struct errmsg *err);
 
 /* What changed from commit to commit of an experiment: regressions.c. `ret_worse`: how many
  * figures got worse with the last commit. */

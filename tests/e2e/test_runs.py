@@ -278,6 +278,21 @@ def test_analyses_of_the_database(sonde, store, capture, tmp_path):
     assert "no run" in store("analyse", "--model", "none", check=1).stderr
 
 
+def test_prediction_from_the_database(store, capture):
+    """Of a law that is known: the time of a token grows with the root of the batch."""
+    for batch in (1, 2, 4, 16, 32, 64):
+        store("add", capture(f"batch-{batch}", [10 + batch] * 3), "--commit", batch)
+    batches = {str(batch): [batch] for batch in (1, 2, 4, 16, 32, 64)}
+    set_figure(store, "batch_size", batches)
+    set_figure(store, "tpot_p50_ns", {commit: [round(1e6 * batch**0.5)] for commit, (batch,) in batches.items()})
+    done = store("analyse", "--predict", "batch_size=8", "--json").json()
+    assert done["prediction"]["figure"] == "tpot_p50_ns" and done["prediction"]["labels"] == ["batch_size"]
+    assert done["prediction"]["value"] == pytest.approx(1e6 * 8**0.5, rel=0.01)
+    assert "With batch_size=8: " in store("analyse", "--predict", "batch_size=8").stdout
+    assert "says no label" in store("analyse", "--predict", "size=8", check=1).stderr
+    assert "needs at least 5 runs" in store("analyse", "--commit", "1", "--predict", "batch_size=8", check=1).stderr
+
+
 # ---- changes ----
 
 

@@ -286,3 +286,51 @@ int runs_predict(const struct runs *runs, enum run_figure figure,
 	free(table.y);
 	return r;
 }
+
+/* ---- as a person asks for it ---- */
+
+static int parse_label(const char **text, double labels[RUN_LABEL_MAX], struct errmsg *err)
+{
+	const char *equals = strchr(*text, '=');
+	enum run_label label = RUN_LABEL_MAX;
+	char *end = NULL;
+	double value = 0;
+
+	if (equals) {
+		label = run_label_from_string(*text, (size_t)(equals - *text));
+		value = strtod(equals + 1, &end);
+	}
+	if (label == RUN_LABEL_MAX || end == equals + 1 || !(value > 0 && isfinite(value)) ||
+		(*end && *end != ','))
+		return errmsg_set(err, -EINVAL,
+			"--predict '%.64s' says no label: give batch_size, context_length, "
+			"parameters, active_parameters or experts with a number, such as "
+			"batch_size=16,context_length=2048",
+			*text);
+	labels[label] = value;
+	*text = *end ? end + 1 : end;
+	return 0;
+}
+
+int runs_predict_as_asked(const struct runs *runs, const char *text, enum run_figure *ret_figure,
+	struct run_prediction *ret_prediction, struct errmsg *err)
+{
+	enum run_figure figure = RUN_JOULES_PER_TOKEN;
+	double labels[RUN_LABEL_MAX];
+	int r = 0;
+
+	for (int i = 0; i < RUN_LABEL_MAX; i++)
+		labels[i] = NAN;
+	do
+		r = parse_label(&text, labels, err);
+	while (r == 0 && *text);
+	array_foreach (&runs->items, run) {
+		if (isnan(run->figures[RUN_JOULES_PER_TOKEN]))
+			figure = RUN_TPOT_NS;
+	}
+	if (r == 0)
+		r = runs_predict(runs, figure, labels, ret_prediction, err);
+	if (r == 0)
+		*ret_figure = figure;
+	return r;
+}

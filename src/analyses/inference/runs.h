@@ -176,3 +176,10 @@ struct run_prediction {
 int runs_predict(const struct runs *runs, enum run_figure figure,
 	const double labels[RUN_LABEL_MAX], struct run_prediction *ret_prediction,
 	struct errmsg *err);
+
+/*
+ * The same of "batch_size=16,context_length=2048": joules per token where all runs have them, else
+ * the time per token.
+ */
+int runs_predict_as_asked(const struct runs *runs, const char *text, enum run_figure *ret_figure,
+	struct run_prediction *ret_prediction, struct errmsg *err);

@@ -7,7 +7,7 @@
 #include "report/runs/runs.h"
 
 static struct {
-	const char *store, *price, *co2;
+	const char *store, *price, *co2, *predict;
 	struct runs_choice choice;
 	struct runs_form form;
 	double threshold;
@@ -48,7 +48,7 @@ static int run_analyse(int count, char **positional)
 {
 	_cleanup_store_ struct store *store = NULL;
 	_cleanup_result_ struct result result = {0};
-	struct energy_rates rates = ENERGY_RATES_NONE;
+	struct store_question question = {.rates = ENERGY_RATES_NONE};
 	struct errmsg err;
 	int r;
 
@@ -58,12 +58,13 @@ static int run_analyse(int count, char **positional)
 	if (r == 0)
 		r = runs_choose(&arguments.choice, &err);
 	if (r == 0)
-		r = parse_rates(&rates, &err);
+		r = parse_rates(&question.rates, &err);
 	if (r < 0)
 		return fail_usage(&err);
+	question.predict = arguments.predict;
 	r = store_open(&store, arguments.store, STORE_READ, &err);
 	if (r == 0)
-		r = store_analyse(store, &arguments.choice.filter, &rates, &result, &err);
+		r = store_analyse(store, &arguments.choice.filter, &question, &result, &err);
 	return r < 0 ? fail(&err) : runs_print(&result, &arguments.form);
 }
 
@@ -133,6 +134,12 @@ static const struct option analyse_options[] = {
 		.argument = "RATE",
 		.help = "What energy stands for in carbon dioxide: 400g/kWh.",
 		.value = (void *)&arguments.co2},
+	{.long_name = "predict",
+		.type = OPTION_STRING,
+		.argument = "LABELS",
+		.help = "Predict a run with these labels, from at least five runs: "
+			"batch_size=16,context_length=2048.",
+		.value = (void *)&arguments.predict},
 	FORM_OPTIONS(arguments.form),
 	{0},
 };
