@@ -567,6 +567,9 @@ static void test_regression_varied(void **state)
 			energy_method_name((enum energy_method) class->method), class->merged);
 		assert_int_equal(
 			class->method == ENERGY_METHOD_REGRESSION, class->standard_error < 0.15);
+		if (class->method == ENERGY_METHOD_REGRESSION)
+			near(class->uncertainty_j,
+				class->energy_j * hypot(0.05, class->standard_error));
 		if (class->merged) {
 			merged_j += class->energy_j;
 			merged_truth_j += simulation.truth_j[i];
@@ -605,7 +608,7 @@ static void test_regression_refused(void **state)
 		print_message("attention: SE %.1f %%, %s\n", 100 * attention->standard_error,
 			energy_method_name((enum energy_method)attention->method));
 		assert_int_equal(attention->method, ENERGY_METHOD_TIME_SHARE);
-		assert_true(isnan(attention->power_w));
+		assert_true(isnan(attention->power_w) && isnan(attention->uncertainty_j));
 	}
 }
 

@@ -392,6 +392,14 @@ static int add_classes(struct charging *charging)
 	for (uint32_t i = 0; r == 0 && i < charging->works.count; i++)
 		charging->use->classes.items[first + charging->classes_of.items[i]].energy_j +=
 			charging->model->device_works.items[charging->works.items[i]].energy_j;
+	for (size_t i = first; r == 0 && i < charging->use->classes.count; i++) {
+		struct energy_class *class = &charging->use->classes.items[i];
+
+		class->uncertainty_j = class->energy_j * hypot(charging->domain->relative_error,
+								 class->standard_error);
+		if (class->method != ENERGY_METHOD_REGRESSION)
+			class->uncertainty_j = NAN;
+	}
 	return r;
 }
 

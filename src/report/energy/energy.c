@@ -88,6 +88,9 @@ static const struct report_column class_columns[] = {
 		.kind = REPORT_JOULES,
 		.unknown = UNKNOWN,
 		.help = "without the idle share"},
+	{.key = "uncertainty_j",
+		.kind = REPORT_JOULES,
+		.help = "of the sensor and of the power; null: split by time"},
 	WATTS("power_w", "Power"),
 	{.key = "relative_standard_error",
 		.title = "\xc2\xb1",
@@ -255,6 +258,7 @@ static void add_class(
 	struct result *result, const struct model *model, const struct energy_class *class)
 {
 	result_number(result, class->energy_j);
+	result_number(result, class->uncertainty_j);
 	result_number(result, class->power_w);
 	result_number(result, class->standard_error);
 	result_u64(result, class->time_ns);
