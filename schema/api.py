@@ -102,6 +102,8 @@ def table_entry(operation, parameter):
     entry = [f".name = {quoted(parameter['name'])}", f".offset = offsetof({place}, {name})"]
     if parameter["in"] == "path":
         entry.append(".is_in_path = true")
+    elif parameter.get("required"):
+        entry.append(".is_required = true")
     if not parameter.get("required") and "default" not in schema:
         entry.append(f".has_offset = offsetof({place}, has_{name})")
     else:

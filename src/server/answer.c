@@ -94,7 +94,7 @@ static void take_answer(struct answer *answer)
 	struct resident_answer head = {0};
 	struct strbuf *bytes = &answer->bytes;
 
-	if (bytes->length >= sizeof(head))
+	if (bytes->data && bytes->length >= sizeof(head))
 		memcpy(&head, bytes->data, sizeof(head));
 	if (strbuf_status(bytes) || bytes->length < sizeof(head) ||
 		bytes->length != sizeof(head) + head.length)

@@ -293,16 +293,16 @@ int answers_ask(struct answers *answers, struct capture *capture, struct capture
 {
 	struct capture_identity identity = {0};
 	struct answer *answer;
-	struct room *room, *second;
+	struct room *room = NULL, *second = NULL;
 	int r;
 
 	answers->now_ns = monotonic_now_ns();
 	r = enter(answers, capture, &room, err);
 	if (r == 0 && other)
 		r = enter(answers, other, &second, err);
-	if (r < 0)
+	if (r < 0 || !room)
 		return r;
-	if (other)
+	if (second)
 		identity = second->identity;
 	answer = find_answer(answers, room, &identity, question, length);
 	if (!answer && count_state(answers, ANSWER_WAITS) >= answers->limits.waiting)

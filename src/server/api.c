@@ -206,6 +206,22 @@ static void set_initial(const struct api_parameter *parameter, char *parameters)
 		memcpy(parameters + parameter->offset, &number, sizeof(number));
 }
 
+/* Are all there that must be? */
+static int check_required(
+	const struct api_route *route, const struct api_request *request, struct errmsg *err)
+{
+	for (const struct api_parameter *p = route->parameters; p && p->name; p++) {
+		bool is_there = !p->is_required;
+
+		for (size_t i = 0; !is_there && i < request->argument_count; i++)
+			is_there = strcmp(request->arguments[i].name, p->name) == 0;
+		if (!is_there)
+			return errmsg_set(
+				err, -EINVAL, "%s needs the parameter %s", route->path, p->name);
+	}
+	return 0;
+}
+
 static bool comes_before(const struct api_request *request, size_t index)
 {
 	for (size_t i = 0; i < index; i++) {
@@ -253,5 +269,5 @@ int api_parse(enum api_operation operation, const struct api_request *request,
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return check_required(route, request, err);
 }

@@ -33,7 +33,7 @@ enum api_type {
 struct api_parameter {
 	const char *name; /* NULL ends a list */
 	enum api_type type;
-	bool is_in_path;
+	bool is_in_path, is_required;
 	bool is_id; /* hexadecimal digits alone */
 	const char *const *choices;
 	double minimum, maximum;

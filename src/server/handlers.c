@@ -20,6 +20,10 @@ union parameters {
 	struct api_get_call_tree_parameters call_tree;
 	struct api_get_call_tree_diff_parameters diff;
 	struct api_get_sections_parameters sections;
+	struct api_get_diff_parameters difference;
+	struct api_get_timeline_parameters timeline;
+	struct api_get_timeline_tile_parameters tile;
+	struct api_get_timeline_names_parameters names;
 	char bytes[API_PARAMETERS_BYTES];
 };
 
@@ -355,6 +359,33 @@ static void get_call_tree_diff(
 		(struct question){.what = QUESTION_CALL_TREE_DIFF}, parameters->diff.wait);
 }
 
+static void get_diff(struct http_connection *connection, const union parameters *parameters)
+{
+	ask_about(connection, parameters->difference.capture, parameters->difference.after,
+		(struct question){.what = QUESTION_DIFF}, parameters->difference.wait);
+}
+
+static void get_timeline(struct http_connection *connection, const union parameters *parameters)
+{
+	ask_about(connection, parameters->timeline.capture, NULL,
+		(struct question){.what = QUESTION_TRACKS}, parameters->timeline.wait);
+}
+
+static void get_timeline_tile(
+	struct http_connection *connection, const union parameters *parameters)
+{
+	connection->answer_type = "application/octet-stream";
+	ask_about(connection, parameters->tile.capture, NULL,
+		(struct question){.what = QUESTION_TILE}, parameters->tile.wait);
+}
+
+static void get_timeline_names(
+	struct http_connection *connection, const union parameters *parameters)
+{
+	ask_about(connection, parameters->names.capture, NULL,
+		(struct question){.what = QUESTION_NAMES}, parameters->names.wait);
+}
+
 /* The handshake; without Upgrade there is nothing to answer with. */
 static void open_socket(struct http_connection *connection, const union parameters *parameters)
 {
@@ -378,6 +409,10 @@ static void (*const handlers[API_OPERATION_MAX])(
 	[API_GET_REPORT] = get_report,
 	[API_GET_CALL_TREE] = get_call_tree,
 	[API_GET_CALL_TREE_DIFF] = get_call_tree_diff,
+	[API_GET_DIFF] = get_diff,
+	[API_GET_TIMELINE] = get_timeline,
+	[API_GET_TIMELINE_TILE] = get_timeline_tile,
+	[API_GET_TIMELINE_NAMES] = get_timeline_names,
 	[API_OPEN_SOCKET] = open_socket,
 };
 

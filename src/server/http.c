@@ -70,7 +70,7 @@ static int take_arguments(struct http_connection *connection, size_t at[API_ARGU
 {
 	struct strbuf *text = &connection->text;
 	size_t count = 0;
-	char piece[1024];
+	char piece[4200];
 	int length;
 
 	while ((length = lws.lws_hdr_copy_fragment(connection->wsi, piece, sizeof(piece),
@@ -117,7 +117,7 @@ static const char *method_of(int index)
 int http_take_request(struct http_connection *connection, const char *path, const char *method)
 {
 	struct strbuf *text = &connection->text;
-	size_t arguments[API_ARGUMENTS_MAX], path_at;
+	size_t arguments[API_ARGUMENTS_MAX] = {0}, path_at;
 	size_t host = take_header(connection, WSI_TOKEN_HOST);
 	size_t origin = take_header(connection, WSI_TOKEN_ORIGIN);
 	size_t cookie = take_header(connection, WSI_TOKEN_HTTP_COOKIE);

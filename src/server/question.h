@@ -16,6 +16,10 @@ enum question_what {
 	QUESTION_REPORT,
 	QUESTION_CALL_TREE,
 	QUESTION_CALL_TREE_DIFF,
+	QUESTION_DIFF,
+	QUESTION_TRACKS, /* of the timeline: these and the next */
+	QUESTION_TILE,   /* with track, from, to, columns */
+	QUESTION_NAMES,  /* with names: numbers with commas */
 	QUESTION_WHAT_MAX,
 };
 

@@ -17,7 +17,9 @@
 
 #include "base/file.h"
 #include "load/progress.h"
+#include "query/diff.h"
 #include "query/query.h"
+#include "query/timeline/timeline.h"
 #include "server/question.h"
 
 #define CHILDREN_MAX 16
@@ -25,6 +27,8 @@
 struct resident {
 	const struct resident_setup *setup;
 	struct query query;
+	struct timeline *timeline; /* made at the first question about it */
+	struct errmsg no_timeline; /* or why there is none */
 	int signals;
 	struct {
 		uint32_t id;
@@ -123,6 +127,22 @@ static int answer_diff(struct query *before, const char *path, struct query_opti
 	return r < 0 ? r : query_call_tree_diff(before, &after, options, out, err);
 }
 
+static int answer_report_diff(const char *before, const char *after,
+	const struct query_options *options, struct strbuf *out, struct errmsg *err)
+{
+	const struct query_diff_options asked = {.selection = options->selection,
+		.shown = options->shown,
+		.by = options->by,
+		.sort = options->sort,
+		.limit = options->limit};
+	_cleanup_query_diff_ struct query_diff diff = {0};
+	int r = query_diff_check(&diff, before, after, &asked, err);
+
+	if (r == 0)
+		r = query_diff_make(&diff, &asked, err);
+	return r < 0 ? r : query_diff_write(&diff, &asked, REPORT_FORM_JSON, NULL, out);
+}
+
 static int answer(struct query *query, const struct question *question,
 	struct query_options *options, struct strbuf *out, struct errmsg *err)
 {
@@ -136,13 +156,97 @@ static int answer(struct query *query, const struct question *question,
 		return query_call_tree(query, options, out, err);
 	case QUESTION_CALL_TREE_DIFF:
 		return answer_diff(query, question->path, options, out, err);
+	case QUESTION_DIFF:
+		return answer_report_diff(query->paths[0], question->path, options, out, err);
 	default:
 		return errmsg_set(err, -EINVAL, "the question is unknown");
 	}
 }
 
-static int answer_text(struct query *query, const char *text, size_t length, struct strbuf *out,
-	struct errmsg *err)
+/* ---- the timeline: questions use nothing up ---- */
+
+static int parse_names(
+	const char *text, uint32_t names[TIMELINE_NAMES_MAX], size_t *ret_count, struct errmsg *err)
+{
+	size_t count = 0;
+
+	while (count < TIMELINE_NAMES_MAX) {
+		char *end;
+		unsigned long number = strtoul(text, &end, 10);
+
+		if (end == text || *text == '-' || *text == '+' || *text == ' ' ||
+			number > UINT32_MAX)
+			break;
+		names[count++] = (uint32_t)number;
+		*ret_count = count;
+		if (!*end)
+			return 0;
+		text = end + (*end == ',');
+	}
+	return errmsg_set(err, -EINVAL, "names are numbers with commas between them, at most %d",
+		TIMELINE_NAMES_MAX);
+}
+
+static void take_tile_key(struct timeline_request *tile, const char *key, const char *value)
+{
+	/* The server has checked their bounds. */
+	if (strcmp(key, "track") == 0)
+		tile->track = (uint32_t)strtoul(value, NULL, 10);
+	else if (strcmp(key, "from") == 0)
+		tile->from_ns = strtoll(value, NULL, 10);
+	else if (strcmp(key, "to") == 0)
+		tile->to_ns = strtoll(value, NULL, 10);
+	else if (strcmp(key, "columns") == 0)
+		tile->columns = (uint32_t)strtoul(value, NULL, 10);
+}
+
+static int answer_timeline(const struct resident *resident, const struct question *question,
+	const char *at, const char *end, struct strbuf *out, struct errmsg *err)
+{
+	static uint32_t names[TIMELINE_NAMES_MAX];
+	struct timeline_request tile = {0};
+	const char *key, *value, *numbers = "";
+	size_t count = 0;
+	int r;
+
+	if (!resident->timeline)
+		return errmsg_set(err, -ENODATA, "%s", resident->no_timeline.text);
+	while (question_next(&at, end, &key, &value)) {
+		take_tile_key(&tile, key, value);
+		if (strcmp(key, "names") == 0)
+			numbers = value;
+	}
+	if (question->what == QUESTION_TRACKS)
+		return timeline_tracks(resident->timeline, out);
+	if (question->what == QUESTION_NAMES) {
+		r = parse_names(numbers, names, &count, err);
+		return r < 0 ? r : timeline_names(resident->timeline, names, count, out, err);
+	}
+	if (tile.from_ns >= tile.to_ns)
+		return errmsg_set(
+			err, -EINVAL, "a tile must end after it begins: give a larger to");
+	return timeline_tile(resident->timeline, &tile, out, err);
+}
+
+static bool is_about_timeline(const char *text, size_t length)
+{
+	struct question question;
+
+	return question_read(&text, text + length, &question) == 0 &&
+	       question.what >= QUESTION_TRACKS;
+}
+
+/* Once, before the first child is asked for a part of it. */
+static void make_timeline(struct resident *resident)
+{
+	if (!resident->timeline && !*resident->no_timeline.text)
+		timeline_new(&resident->timeline, &resident->query, &resident->no_timeline);
+}
+
+/* ---- any ---- */
+
+static int answer_text(struct resident *resident, const char *text, size_t length,
+	struct strbuf *out, struct errmsg *err)
 {
 	_cleanup_query_options_ struct query_options options = QUERY_OPTIONS_DEFAULT;
 	const char *at = text, *end = text + length, *key, *value;
@@ -151,11 +255,13 @@ static int answer_text(struct query *query, const char *text, size_t length, str
 
 	if (r < 0)
 		return errmsg_set(err, r, "the question is damaged");
+	if (question.what >= QUESTION_TRACKS)
+		return answer_timeline(resident, &question, at, end, out, err);
 	while (r == 0 && question_next(&at, end, &key, &value))
 		r = query_options_set(&options, key, value, err);
 	if (r == 0)
 		r = query_options_parse(&options, err);
-	return r < 0 ? r : answer(query, &question, &options, out, err);
+	return r < 0 ? r : answer(&resident->query, &question, &options, out, err);
 }
 
 _Noreturn static void answer_and_exit(
@@ -163,7 +269,7 @@ _Noreturn static void answer_and_exit(
 {
 	_cleanup_strbuf_ struct strbuf out = {0};
 	struct errmsg err = {.text = "memory ran out while answering"};
-	int r = answer_text(&resident->query, text, length, &out, &err);
+	int r = answer_text(resident, text, length, &out, &err);
 	struct resident_answer head = {0};
 	const char *bytes = strbuf_cstr(&out);
 
@@ -186,8 +292,11 @@ _Noreturn static void answer_and_exit(
 static void start_answer(
 	struct resident *resident, const struct resident_request *request, size_t length, int fd)
 {
-	pid_t parent = getpid(), pid = resident->child_count < CHILDREN_MAX ? fork() : -1;
+	pid_t parent = getpid(), pid;
 
+	if (is_about_timeline(request->question, length))
+		make_timeline(resident);
+	pid = resident->child_count < CHILDREN_MAX ? fork() : -1;
 	if (pid == 0) {
 		end_with_parent(parent);
 		close(resident->setup->socket);

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -102,6 +103,38 @@ def test_sections_and_call_trees(view):
     assert tree["parent"][0] == -1 and len(tree["label"]) == len(tree["parent"])
     both = view.get(f"/api/captures/{capture}/call-tree/{capture}").json()
     assert len(both["totals"]) == 2 and both["totals"][0] == both["totals"][1]
+
+
+def test_the_timeline(start, folder):
+    server = start("serve", folder)
+    path = f"/api/captures/{server.capture('ranks')}/timeline"
+    timeline = server.get(path).json()
+    assert timeline["duration_ns"] > 0
+    seen = 0
+    for track in timeline["tracks"]:
+        tile = server.get(f"{path}/tile?track={track['id']}&from=0&to={timeline['duration_ns']}&columns=100")
+        assert tile.status == 200 and tile.headers["content-type"] == "application/octet-stream"
+        magic, version, number = struct.unpack_from("<III", tile.body)
+        assert (magic, version, number) == (0x4c544e53, 1, track["id"])
+        seen += struct.unpack_from("<I", tile.body, 36)[0]
+    assert seen
+    names = server.get(f"{path}/names?names=0,1,4000000000").json()
+    assert len(names) == 3 and names[1] and names[2] is None
+    for wrong in ["tile?track=0&from=0&to=1", "tile?track=0&from=5&to=5&columns=1", "tile?track=0&from=0&to=1&columns=4097",
+                  "tile?track=99999&from=0&to=1&columns=1", "names?names=", "names?names=1,,2", "names?names=-1", "names"]:
+        assert server.get(f"{path}/{wrong}").error == "bad-request", wrong
+
+
+def test_what_changed(start, sonde, folder):
+    shutil.copy(GOLDEN / "capture-1-plain.pftrace", folder / "before.pftrace")
+    shutil.copy(GOLDEN / "capture-2-plain.pftrace", folder / "after.pftrace")
+    server = start("serve", folder)
+    before, after = server.capture("before.pftrace"), server.capture("after.pftrace")
+    assert server.get(f"/api/captures/{server.capture('a.pftrace')}/diff/{after}").status in (404, 422)
+    for query, arguments in [("", []), ("?by=module&limit=2", ["--by", "module", "-n", "2"])]:
+        answer = server.get(f"/api/captures/{before}/diff/{after}{query}")
+        assert answer.json() == sonde("diff", "--json", *arguments, folder / "before.pftrace", folder / "after.pftrace", check=0).json()
+    assert server.get(f"/api/captures/{before}/diff/{'0' * 16}").status == 404
 
 
 def test_the_capture_itself(view):

@@ -61,6 +61,27 @@ export interface CallTree {
   notes: string[];
 }
 
+// Slices in lanes deeper than 128 are counted in too_deep. minimum and maximum are of counters.
+export interface Track {
+  id: number;
+  kind: "thread" | "python" | "stream" | "samples" | "counter";
+  name: string | null;
+  process?: string | null;
+  pid?: number | null;
+  tid?: number | null;
+  rank?: number | null;
+  lanes?: number;
+  slices?: number;
+  too_deep?: number;
+  minimum?: number | null;
+  maximum?: number | null;
+}
+
+export interface Timeline {
+  duration_ns: number;
+  tracks: Track[];
+}
+
 // Every text message of /ws. Clients ignore types that they do not know.
 export interface Envelope {
   v: 1;
@@ -129,6 +150,14 @@ export interface Operations {
   get_call_tree: { parameters: { capture: string; wait?: number; roots?: "none" | "process" | "thread"; "min-share"?: number; "comm-kernels"?: string; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: CallTree };
   // GET /api/captures/{capture}/call-tree/{after}: The call trees of this capture and a later one, side by side.
   get_call_tree_diff: { parameters: { capture: string; after: string; wait?: number; roots?: "none" | "process" | "thread"; "min-share"?: number; "comm-kernels"?: string; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: CallTree };
+  // GET /api/captures/{capture}/timeline: What happened when: the tracks that tiles can be asked of.
+  get_timeline: { parameters: { capture: string; wait?: number; }; answer: Timeline };
+  // GET /api/captures/{capture}/timeline/tile: A track in a span of time at a width in columns, as little-endian arrays: src/query/timeline/timeline.h has the layout.
+  get_timeline_tile: { parameters: { capture: string; wait?: number; track: number; from: number; to: number; columns: number; }; answer: Blob };
+  // GET /api/captures/{capture}/timeline/names: The texts of numbers in tiles, in their order; null for a number that there is not.
+  get_timeline_names: { parameters: { capture: string; wait?: number; names: string; }; answer: (string | null)[] };
+  // GET /api/captures/{capture}/diff/{after}: What changed from this capture to a later one, as sonde diff --json prints it.
+  get_diff: { parameters: { capture: string; after: string; wait?: number; by?: "function" | "module" | "work"; sort?: "self" | "total"; limit?: number; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: Record<string, unknown> };
   // GET /ws: Live messages, over a WebSocket. With epoch and seq, the last message that the client has: those after it are sent again, or a gap and a snapshot. Clients send nothing.
   open_socket: { parameters: { epoch?: string; seq?: number; }; answer: Envelope };
 }
@@ -143,6 +172,10 @@ export const paths: Record<keyof Operations, string> = {
   get_report: "/api/captures/{capture}/report",
   get_call_tree: "/api/captures/{capture}/call-tree",
   get_call_tree_diff: "/api/captures/{capture}/call-tree/{after}",
+  get_timeline: "/api/captures/{capture}/timeline",
+  get_timeline_tile: "/api/captures/{capture}/timeline/tile",
+  get_timeline_names: "/api/captures/{capture}/timeline/names",
+  get_diff: "/api/captures/{capture}/diff/{after}",
   open_socket: "/ws",
 };
 

@@ -6,6 +6,7 @@ import { formatBytes } from "./format";
 import type { CallTree, Report } from "./report";
 import { WEIGHTS } from "./source";
 import type { CaptureSource, Filters, Progress, Source } from "./source";
+import type { TimelineSource } from "./timeline/source";
 
 const WAIT_S = 2; // for an answer, before the progress is asked for again
 
@@ -63,6 +64,24 @@ export async function askBytes(address: string): Promise<ArrayBuffer> {
   return (await request(address)).arrayBuffer();
 }
 
+const NAMES_AT_ONCE = 300; // an address has at most some thousand bytes
+
+function timelineSource(capture: string): TimelineSource {
+  return {
+    tracks: (progress) => ask(addressOf("get_timeline", { capture, wait: WAIT_S }), progress),
+    tile: (track, fromNs, toNs, columns) =>
+      askBytes(addressOf("get_timeline_tile", { capture, track, from: Math.max(0, Math.floor(fromNs)), to: Math.max(1, Math.ceil(toNs)), columns })),
+    names: async (numbers) => {
+      const texts: (string | null)[] = [];
+      for (let at = 0; at < numbers.length; at += NAMES_AT_ONCE) {
+        const names = numbers.slice(at, at + NAMES_AT_ONCE).join(",");
+        texts.push(...(await ask<(string | null)[]>(addressOf("get_timeline_names", { capture, names }), () => {})));
+      }
+      return texts;
+    },
+  };
+}
+
 function captureSource(capture: Capture): CaptureSource {
   const parameters = (more: Parameters, filters: Filters) => ({ capture: capture.id, wait: WAIT_S, ...filters, ...more });
   return {
@@ -80,7 +99,7 @@ function captureSource(capture: Capture): CaptureSource {
     difference: async (after, weight, filters, progress) => ({
       ...(await ask<CallTree>(addressOf("get_call_tree_diff", parameters({ after, weight }, filters)), progress)), weight,
     }),
-    timeline: null,
+    timeline: timelineSource(capture.id),
   };
 }
 
