@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde runs: the database of runs. Captures come from logs, so that every figure is known, and from a recording."""
 
+import collections
 import contextlib
 import json
 import os
@@ -204,6 +205,36 @@ def test_every_section_is_kept(store, capture, report):
         if wanted.get(key) is not None:
             assert kept[key] == wanted[key], key
     assert "name" in kept
+
+
+def values_of(document):
+    """All numbers and texts that a document has, as often as it has them; numbers as JSON prints them."""
+    if isinstance(document, dict):
+        members = (value for key, value in document.items() if not key.endswith("_total"))
+        return sum(map(values_of, members), collections.Counter())
+    if isinstance(document, list):
+        return sum(map(values_of, document), collections.Counter())
+    return collections.Counter() if document is None else collections.Counter([as_text(document)])
+
+
+def as_text(value):
+    return value if isinstance(value, str) else f"{float(value):.9g}"
+
+
+def test_every_value_of_a_report_is_kept(sonde, store, workload, tmp_path):
+    """Of a recording and of a trace: whatever a section says can be asked of the database."""
+    recording = tmp_path / "spin.pftrace"
+    sonde("record", "-q", "-F", 499, "-o", recording, "--", *workload("spin", 0.3), check=0)
+    for path in (recording, make_trace(tmp_path / "trace.json.gz")):
+        store("add", "--rows", 1_000_000, path)
+        kept = collections.Counter(as_text(value) for (value,) in store.sql(
+            "SELECT coalesce(integer_value, number_value, text_value) FROM figures JOIN runs ON run = number "
+            f"WHERE path = '{path}'"))
+        document = sonde("report", "--json", path, check=0).json()
+        for key in ("format", "version", "sonde_version", "advice"):
+            document.pop(key)
+        wanted = values_of(document)
+        assert sum(wanted.values()) > 50 and not wanted - kept, (path, (wanted - kept).most_common(5))
 
 
 def repeated(store, capture, commit, base, runs=4):
@@ -443,6 +474,8 @@ def test_a_file_that_is_no_database_of_ours(store, capture, tmp_path):
     store.path.unlink()
     store.sql("PRAGMA user_version = 77")
     assert "another program" in store("list", check=1).stderr
+    store.path = "http://127.0.0.1:1/runs"
+    assert "over HTTP is not supported yet" in store("list", check=1).stderr
 
 
 def test_two_processes_at_once(sonde, store, capture):
