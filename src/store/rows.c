@@ -89,6 +89,7 @@ static int add_search(struct store_sql *sql, const char *text, bool *has_any)
 
 	if (!text)
 		return 0;
+	sql->reads_all = true;
 	add_condition(sql, has_any);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(columns); i++) {
 		strbuf_addf(&sql->text, "%s%s LIKE ", i ? " OR " : "(", columns[i]);
@@ -143,8 +144,8 @@ void store_sql_add_order(struct store_sql *sql, const struct store_order *order)
 	column = order->column ? order->column : "time_ns";
 	/* Those that have none come last. A name of ours, never a text of the user. */
 	if (store_column_find(&store_tables[STORE_RUNS], column))
-		strbuf_addf(&sql->text, " ORDER BY %s %s NULLS LAST", column,
-			order->rising ? "ASC" : "DESC");
+		strbuf_addf(&sql->text, " ORDER BY %s%s %s NULLS LAST", sql->reads_all ? "+" : "",
+			column, order->rising ? "ASC" : "DESC");
 	if (order->limit)
 		strbuf_addf(&sql->text, " LIMIT %llu", (unsigned long long)order->limit);
 }

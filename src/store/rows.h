@@ -55,6 +55,8 @@ struct store_sql {
 	struct strbuf text;
 	ARRAY_OF(struct store_value) parameters;
 	ARRAY_OF(char *) patterns;
+	bool reads_all; /* a text is looked for: no index of the order helps, and to go by it costs
+			 */
 };
 
 void store_sql_done(struct store_sql *sql);

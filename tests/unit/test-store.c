@@ -269,6 +269,9 @@ static void test_lists_go_by_indices(void **state)
 	check_plan(store, &(struct store_filter){.model = "m"}, &newest, "runs_by_model");
 	check_plan(store, &(struct store_filter){.experiment = "e"}, &newest, "runs_by_experiment");
 	check_plan(store, &(struct store_filter){.since_ns = 5}, &newest, "runs_by_time");
+	check_plan(store, &(struct store_filter){.search = "x"}, &newest, "SCAN runs\n");
+	check_plan(store, &(struct store_filter){.search = "x", .model = "m"}, &newest,
+		"runs_by_model");
 	check_plan(store, &(struct store_filter){.tags = tags, .tag_count = 1}, &newest, "tags");
 }
 
