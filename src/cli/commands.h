@@ -14,6 +14,7 @@ extern const struct command export_command;
 extern const struct command help_command;
 extern const struct command import_command;
 extern const struct command man_command;
+extern const struct command push_command;
 extern const struct command record_command;
 extern const struct command report_command;
 extern const struct command runs_command;

@@ -39,7 +39,7 @@ static const struct exporter *wanted_exporter(struct errmsg *err)
 	if (!best)
 		errmsg_set(err, -EINVAL,
 			"no format was given: choose one with -f (folded, flamegraph, speedscope, "
-			"pprof, chrome, chakra, pftrace, csv, json, jsonl, perf-script, vllm-csv), "
+			"pprof, otlp, chrome, chakra, pftrace, csv, json, jsonl, perf-script, vllm-csv), "
 			"or by the output's extension, such as -o profile.svg");
 	return best;
 }
@@ -188,8 +188,8 @@ static int export_run(int count, char **positional)
 	return EXIT_OK;
 }
 
-static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "chrome",
-	"chakra", "pftrace", "csv", "json", "jsonl", "perf-script", "vllm-csv", NULL};
+static const char *const formats[] = {"folded", "flamegraph", "speedscope", "pprof", "otlp",
+	"chrome", "chakra", "pftrace", "csv", "json", "jsonl", "perf-script", "vllm-csv", NULL};
 
 static const struct option export_options[] = {
 	{.short_name = 'f',
@@ -242,6 +242,7 @@ const struct command export_command = {
 		"  flamegraph  one self-contained SVG: open it in a browser\n"
 		"  speedscope  for www.speedscope.app\n"
 		"  pprof       for pprof and the stores that take its profiles\n"
+		"  otlp        profiles of OpenTelemetry\n"
 		"  chrome      slices per thread, for ui.perfetto.dev, chrome://tracing and tools "
 		"for the PyTorch profiler's traces\n"
 		"  chakra      an execution trace for simulators, see also sonde chakra\n"

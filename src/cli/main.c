@@ -17,6 +17,7 @@ const struct command *const commands[] = {
 	&view_command,
 	&serve_command,
 	&export_command,
+	&push_command,
 	&diff_command,
 	&mcp_command,
 	&import_command,

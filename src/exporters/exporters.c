@@ -9,6 +9,7 @@ const struct exporter *const exporters[] = {
 	&flamegraph_exporter,
 	&speedscope_exporter,
 	&pprof_exporter,
+	&otlp_exporter,
 	&chrome_exporter,
 	&chakra_exporter,
 	&pftrace_exporter,

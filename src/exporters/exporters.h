@@ -12,6 +12,7 @@ extern const struct exporter flamegraph_exporter;
 extern const struct exporter folded_exporter;
 extern const struct exporter json_exporter;
 extern const struct exporter jsonl_exporter;
+extern const struct exporter otlp_exporter;
 extern const struct exporter perf_script_exporter;
 extern const struct exporter pftrace_exporter;
 extern const struct exporter pprof_exporter;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/receiver.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "push/convert.h"
 #include "push/http.h"
 
 #define MOST_TOKEN_BYTES 8192
@@ -19,7 +22,14 @@
 
 const char *receiver_kind_name(enum receiver_kind kind)
 {
-	return kind == RECEIVER_FOLDER ? "folder" : "put";
+	static const char *const names[] = {
+		[RECEIVER_FOLDER] = "folder",
+		[RECEIVER_PUT] = "put",
+		[RECEIVER_OTLP] = "otlp",
+		[RECEIVER_PPROF] = "pprof",
+	};
+
+	return names[kind];
 }
 
 static int open_destination(const struct receiver *receiver, struct stat *status)
@@ -62,6 +72,39 @@ int receiver_parse_upload(struct receiver *ret_receiver, const char *address, st
 	if (r == 0)
 		*ret_receiver = receiver;
 	return r;
+}
+
+int receiver_parse_push(struct receiver *ret_receiver, const char *text, struct errmsg *err)
+{
+	struct receiver receiver = {.timeout_ms = timeout_ms()};
+	int r;
+
+	if (strncmp(text, "otlp=", 5) == 0)
+		receiver.kind = RECEIVER_OTLP;
+	else if (strncmp(text, "pprof=", 6) == 0)
+		receiver.kind = RECEIVER_PPROF;
+	else
+		return errmsg_set(err, -EINVAL,
+			"%s names no format: give otlp=URL, such as otlp=http://127.0.0.1:4318, or "
+			"pprof=URL, such as pprof=http://127.0.0.1:4040",
+			text);
+	receiver.address = strchr(text, '=') + 1;
+	r = http_check_url(receiver.address, err);
+	if (r == 0 && strpbrk(receiver.address, "?#"))
+		r = errmsg_set(err, -EINVAL,
+			"%s has a query: give the URL that the path of the receiver follows", text);
+	if (r == 0)
+		r = http_load(err);
+	if (r == 0)
+		*ret_receiver = receiver;
+	return r;
+}
+
+int receiver_parse(struct receiver *ret_receiver, const char *text, struct errmsg *err)
+{
+	if (strncmp(text, "otlp=", 5) == 0 || strncmp(text, "pprof=", 6) == 0)
+		return receiver_parse_push(ret_receiver, text, err);
+	return receiver_parse_upload(ret_receiver, text, err);
 }
 
 /* ---- to a folder ---- */
@@ -169,6 +212,112 @@ static enum delivery put(const struct receiver *receiver, const char *name, int 
 	return send_request(receiver, &request, ret_wait_s, err);
 }
 
+/* ---- in other formats ---- */
+
+static void add_address(const struct receiver *receiver, struct strbuf *url)
+{
+	size_t length = strlen(receiver->address);
+
+	while (length && receiver->address[length - 1] == '/')
+		length--;
+	strbuf_add_bytes(url, receiver->address, length);
+}
+
+static enum delivery post_otlp(const struct receiver *receiver, const struct converted *converted,
+	uint64_t *ret_wait_s, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf url = {0};
+	struct http_request request = {
+		.method = "POST",
+		.content_type = "application/x-protobuf",
+		.fd = converted->fd,
+		.length = converted->length,
+	};
+
+	add_address(receiver, &url);
+	strbuf_add(&url, "/v1development/profiles");
+	request.url = strbuf_cstr(&url);
+	return send_request(receiver, &request, ret_wait_s, err);
+}
+
+/* What a label may have without being escaped. */
+static void add_plain(struct strbuf *url, const char *text)
+{
+	for (const char *c = text; *c; c++)
+		strbuf_add_char(url, isalnum((unsigned char)*c) || strchr("-._", *c) ? *c : '_');
+}
+
+static void make_ingest_url(
+	const struct receiver *receiver, const struct converted *converted, struct strbuf *url)
+{
+	uint64_t end_ns = converted->begin_realtime_ns + converted->duration_ns;
+
+	add_address(receiver, url);
+	strbuf_add(url, "/ingest?name=sonde%7Bhost%3D");
+	add_plain(url, converted->host[0] ? converted->host : "unknown");
+	strbuf_addf(url, "%%7D&from=%llu&until=%llu&format=pprof&spyName=sonde",
+		(unsigned long long)(converted->begin_realtime_ns / NS_PER_S),
+		(unsigned long long)((end_ns + NS_PER_S - 1) / NS_PER_S));
+}
+
+/* A form of one file. Compressed bytes may have any content: the boundary is by chance. */
+static int make_form(const struct converted *converted, const char *boundary, struct strbuf *form)
+{
+	char *room;
+	ssize_t got;
+
+	strbuf_addf(form,
+		"--%s\r\nContent-Disposition: form-data; name=\"profile\"; "
+		"filename=\"profile.pprof\"\r\nContent-Type: application/octet-stream\r\n\r\n",
+		boundary);
+	room = strbuf_extend(form, converted->length);
+	if (!room)
+		return -ENOMEM;
+	got = pread(converted->fd, room, converted->length, 0);
+	strbuf_addf(form, "\r\n--%s--\r\n", boundary);
+	return got == (ssize_t)converted->length ? strbuf_status(form) : -EIO;
+}
+
+static enum delivery post_pprof(const struct receiver *receiver, const struct converted *converted,
+	uint64_t *ret_wait_s, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf url = {0}, form = {0}, type = {0};
+	struct http_request request = {.method = "POST", .fd = -1};
+	uint64_t random[2] = {0};
+	char boundary[48];
+
+	if (getrandom(random, sizeof(random), 0) < 0)
+		random[0] = monotonic_now_ns();
+	snprintf(boundary, sizeof(boundary), "sonde%016llx%016llx", (unsigned long long)random[0],
+		(unsigned long long)random[1]);
+	make_ingest_url(receiver, converted, &url);
+	strbuf_addf(&type, "multipart/form-data; boundary=%s", boundary);
+	if (make_form(converted, boundary, &form) < 0) {
+		errmsg_set(err, -ENOMEM, "out of memory");
+		return DELIVERY_LATER;
+	}
+	request.url = strbuf_cstr(&url);
+	request.content_type = strbuf_cstr(&type);
+	request.bytes = form.data;
+	request.length = form.length;
+	return send_request(receiver, &request, ret_wait_s, err);
+}
+
+static enum delivery convert_and_post(const struct receiver *receiver, const char *name, int fd,
+	uint64_t *ret_wait_s, struct errmsg *err)
+{
+	_cleanup_(converted_done) struct converted converted = CONVERTED_NONE;
+	struct errmsg reason = {""};
+	int r = convert_capture(fd, receiver_kind_name(receiver->kind), &converted, &reason);
+
+	if (r < 0) {
+		errmsg_set(err, r, "%s cannot be converted: %s", name, reason.text);
+		return r == -ENOMEM ? DELIVERY_LATER : DELIVERY_REJECTED;
+	}
+	return receiver->kind == RECEIVER_OTLP ? post_otlp(receiver, &converted, ret_wait_s, err)
+					       : post_pprof(receiver, &converted, ret_wait_s, err);
+}
+
 enum delivery receiver_deliver(const struct receiver *receiver, const char *name, int fd,
 	uint64_t *ret_wait_s, struct errmsg *err)
 {
@@ -178,6 +327,9 @@ enum delivery receiver_deliver(const struct receiver *receiver, const char *name
 		return deliver_to_folder(receiver, name, fd, err);
 	case RECEIVER_PUT:
 		return put(receiver, name, fd, ret_wait_s, err);
+	case RECEIVER_OTLP:
+	case RECEIVER_PPROF:
+		return convert_and_post(receiver, name, fd, ret_wait_s, err);
 	}
 	return DELIVERY_REJECTED;
 }

@@ -3,6 +3,8 @@
  * Who gets captures, and how one is handed over. Kinds:
  *   upload DIR    a copy in a folder, which must be there: written under another name, and renamed
  *   upload URL    PUT URL/NAME
+ *   push otlp=URL   profiles by OTLP, POST URL/v1development/profiles
+ *   push pprof=URL  a profile of pprof, POST URL/ingest, as Pyroscope takes it
  */
 #pragma once
 
@@ -15,6 +17,8 @@
 enum receiver_kind {
 	RECEIVER_FOLDER,
 	RECEIVER_PUT,
+	RECEIVER_OTLP,
+	RECEIVER_PPROF,
 };
 
 struct receiver {
@@ -35,6 +39,10 @@ enum delivery {
 const char *receiver_kind_name(enum receiver_kind kind);
 /* An address as of --upload. Returns 0 or an errno with a sentence. */
 int receiver_parse_upload(struct receiver *ret_receiver, const char *address, struct errmsg *err);
+/* "otlp=URL" or "pprof=URL", as of --push. Likewise. */
+int receiver_parse_push(struct receiver *ret_receiver, const char *text, struct errmsg *err);
+/* Either of both. */
+int receiver_parse(struct receiver *ret_receiver, const char *text, struct errmsg *err);
 /*
  * Hands the capture over that `fd` reads from its begin. `err` says why it failed; *ret_wait_s, how
  * long the receiver wants not to be asked, 0 when it did not say so.

@@ -238,21 +238,35 @@ static int open_series(struct continuous *continuous, struct session_options *se
 	return 0;
 }
 
-static int add_uploads(
+typedef int parse_receiver(struct receiver *ret_receiver, const char *text, struct errmsg *err);
+
+static int add_receivers(struct continuous *continuous, const struct option_strings *texts,
+	parse_receiver *parse, struct errmsg *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < texts->count; i++) {
+		struct receiver *receiver = &continuous->receivers[continuous->receiver_count];
+
+		if (continuous->receiver_count == SENDER_RECEIVERS)
+			return errmsg_set(err, -EINVAL,
+				"there can be %d of --upload and --push at most", SENDER_RECEIVERS);
+		r = parse(receiver, texts->values[i], err);
+		receiver->token = continuous->token;
+		continuous->receiver_count++;
+	}
+	return r;
+}
+
+static int add_all_receivers(
 	struct continuous *continuous, const struct continuous_options *options, struct errmsg *err)
 {
 	int r = receiver_token(options->token_file, &continuous->token, err);
 
-	for (size_t i = 0; r == 0 && i < options->uploads.count; i++) {
-		struct receiver *receiver = &continuous->receivers[continuous->receiver_count];
-
-		if (continuous->receiver_count == SENDER_RECEIVERS)
-			return errmsg_set(
-				err, -EINVAL, "there can be %d --upload at most", SENDER_RECEIVERS);
-		r = receiver_parse_upload(receiver, options->uploads.values[i], err);
-		receiver->token = continuous->token;
-		continuous->receiver_count++;
-	}
+	if (r == 0)
+		r = add_receivers(continuous, &options->uploads, receiver_parse_upload, err);
+	if (r == 0)
+		r = add_receivers(continuous, &options->pushes, receiver_parse_push, err);
 	return r;
 }
 
@@ -283,7 +297,7 @@ int continuous_open(struct continuous **ret_continuous, const struct continuous_
 	if (r == 0)
 		r = window_keep_parse(options->keep, &folder.keep_bytes, &folder.keep_windows, err);
 	if (r == 0)
-		r = add_uploads(continuous, options, err);
+		r = add_all_receivers(continuous, options, err);
 	if (r == 0)
 		r = window_folder_open(&continuous->folder, &folder, err);
 	if (r == 0)
