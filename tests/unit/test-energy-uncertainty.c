@@ -334,6 +334,8 @@ static void test_not_known(void **state)
 	} cases[] = {
 		{3000, 0.05, ENERGY_DOUBT_NONE},
 		{3000, NAN, ENERGY_DOUBT_SENSOR},
+		{3000, INFINITY, ENERGY_DOUBT_SENSOR},
+		{3000, -0.5, ENERGY_DOUBT_SENSOR},
 		{60, 0.05, ENERGY_DOUBT_SHORT},
 	};
 

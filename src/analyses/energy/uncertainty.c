@@ -9,6 +9,8 @@
 
 #define LONG_PERIODS  10 /* of a sensor: as of spans, see span_energy.c */
 #define LEAST_SAMPLES 10
+#define WORST_ERROR   10.0 /* relative: more says nothing */
+#define WORST_J       1e12 /* a damaged file's */
 #define LEAST_DOUBT   0.05 /* of a row's energy: more of it in doubt, and nothing is known */
 
 enum { HOST, DEVICE };
@@ -130,7 +132,8 @@ void energy_sums_add(
 	default:
 		break;
 	}
-	if (isnan(error->sensor))
+	/* Files may say anything. */
+	if (!(error->sensor >= 0 && error->sensor <= WORST_ERROR))
 		sums->unknown_j += piece->energy_j;
 	else
 		sums->sensor_j[side] += piece->energy_j * error->sensor;
@@ -204,29 +207,30 @@ static void find_doubts(
 }
 
 struct energy_uncertainty energy_uncertainty_of(
-	const struct model *model, const struct energy_sums *given)
+	const struct model *model, const struct energy_sums *sums)
 {
-	struct energy_sums sums = *given;
-	double doubts[ENERGY_DOUBT_MAX] = {0}, in_doubt = 0;
+	struct energy_sums closed = *sums;
+	double doubts[ENERGY_DOUBT_MAX] = {0}, in_doubt = 0, energy_j;
 	unsigned worst = ENERGY_DOUBT_NONE;
 
-	if (!(sums.all_j > 0))
+	if (!(closed.all_j > 0))
 		return ENERGY_NO_UNCERTAINTY;
-	close_period(&sums);
-	find_doubts(model, &sums, doubts);
+	close_period(&closed);
+	find_doubts(model, &closed, doubts);
 	for (unsigned i = 0; i < ENERGY_DOUBT_MAX; i++) {
 		in_doubt += doubts[i];
 		if (doubts[i] > doubts[worst])
 			worst = i;
 	}
-	if (in_doubt > LEAST_DOUBT * sums.all_j)
+	if (in_doubt > LEAST_DOUBT * closed.all_j)
 		return (struct energy_uncertainty){NAN, worst};
-	return (struct energy_uncertainty){
-		.energy_j = sqrt(sums.sensor_j[HOST] * sums.sensor_j[HOST] +
-				 sums.sensor_j[DEVICE] * sums.sensor_j[DEVICE] +
-				 sampling_variance(&model->energy_pool, &sums) +
-				 sums.power_j * sums.power_j + in_doubt * in_doubt),
-	};
+	energy_j = sqrt(closed.sensor_j[HOST] * closed.sensor_j[HOST] +
+			closed.sensor_j[DEVICE] * closed.sensor_j[DEVICE] +
+			sampling_variance(&model->energy_pool, &closed) +
+			closed.power_j * closed.power_j + in_doubt * in_doubt);
+	if (!(energy_j < WORST_J))
+		return (struct energy_uncertainty){NAN, ENERGY_DOUBT_SENSOR};
+	return (struct energy_uncertainty){.energy_j = energy_j};
 }
 
 /* ---- all that was charged ---- */
