@@ -285,6 +285,21 @@ static uint64_t selected_count(const struct model *model, uint32_t stack)
 	return count;
 }
 
+/* Frames stay. */
+static void check_callstacks_begin_anew(struct example *example)
+{
+	struct model *model;
+
+	model_builder_pause(example->builder, false);
+	model_builder_forget_callstacks(example->builder);
+	example->stacks = 0;
+	example_frames(example, WIRE_STOP_COMPLETE, 2);
+	example_samples(example, 1, 1, 1, 6000, 1);
+	assert_int_equal(model_builder_snapshot(example->builder, 1, &model), 0);
+	assert_int_equal(model->samples.count, 1);
+	assert_string_equal(name_at(model, 0, 0), "g");
+}
+
 /* A recording that goes on: a picture, more samples and a name that came late, another picture. */
 static void test_snapshots_of_a_recording_that_goes_on(void **state)
 {
@@ -338,16 +353,7 @@ static void test_snapshots_of_a_recording_that_goes_on(void **state)
 	example_samples(&example, 1, 1, 2, 20 * EXAMPLE_PERIOD_NS, 7);
 	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
 	assert_int_equal(model->samples.count, 2);
-
-	/* Callstacks begin anew, frames stay. */
-	model_builder_pause(example.builder, false);
-	model_builder_forget_callstacks(example.builder);
-	example.stacks = 0;
-	example_frames(&example, WIRE_STOP_COMPLETE, 2);
-	example_samples(&example, 1, 1, 1, 6000, 1);
-	assert_int_equal(model_builder_snapshot(example.builder, 1, &model), 0);
-	assert_int_equal(model->samples.count, 1);
-	assert_string_equal(name_at(model, 0, 0), "g");
+	check_callstacks_begin_anew(&example);
 	model_builder_free(example.builder);
 }
 
