@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "load/load.h"
+#include "model/trace_capture.h"
 #include "query/answer.h"
 #include "report/section.h"
 
@@ -18,11 +19,10 @@ static int load(struct query *query, const char *window, bool rows_only, struct 
 	const struct selection windows = {.window = window};
 	const struct load_options options = {
 		.shown = &all, .selection = &windows, .rows_only = rows_only};
-	bool is_recording =
-		query->count == 1 && !trace_file_is_trace(trace_file_of(query->paths[0]));
 	int r = load_model(&query->model, query->paths, query->count, &options, err);
 
-	query->has_samples = is_recording && !rows_only;
+	query->has_samples =
+		r == 0 && query->count == 1 && !rows_only && !model_is_foreign(query->model);
 	query->window = window;
 	return r;
 }

@@ -150,11 +150,20 @@ static int add_pieces(struct own_code *own, struct table_state *states, const st
 	return r;
 }
 
-static int find_uncertainties(struct own_code *own, struct table_state *states,
-	const struct model *model, const struct selected *selected)
+static bool has_energy(const struct model *model, const double *by_stack)
 {
-	bool has_energy = model->energy_errors.count;
-	int r = has_energy ? add_pieces(own, states, model, selected) : 0;
+	for (size_t i = 0; i < model->stacks.count; i++) {
+		if (by_stack[i] != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Going through all pieces takes longer than all else: only where there are joules. */
+static int find_uncertainties(struct own_code *own, struct table_state *states,
+	const struct model *model, const struct selected *selected, const double *by_stack)
+{
+	int r = has_energy(model, by_stack) ? add_pieces(own, states, model, selected) : 0;
 
 	for (int by = 0; r == 0 && by < OWN_CODE_MAX; by++) {
 		for (size_t i = 0; i < own->rows[by].count; i++) {
@@ -193,7 +202,7 @@ int own_code_init(struct own_code *own, const struct model *model, const struct 
 		if (use.samples || use.energy_j > 0)
 			r = add_stack(own, states, model, &use);
 	}
-	r = r ?: find_uncertainties(own, states, model, selected);
+	r = r ?: find_uncertainties(own, states, model, selected, energy);
 	for (int by = 0; by < OWN_CODE_MAX; by++) {
 		if (own->rows[by].count)
 			qsort(own->rows[by].items, own->rows[by].count,

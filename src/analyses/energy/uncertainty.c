@@ -241,6 +241,8 @@ void energy_pool_fill(struct model *model, const struct energy_use *use)
 	struct energy_periods periods = {0};
 	struct energy_sums sums = {0};
 
+	if (!use->domains.count)
+		return;
 	for (uint32_t i = 0; i < use->domains.count; i++) {
 		const struct energy_domain_use *domain = &use->domains.items[i];
 		bool is_device = model->energy_domains.items[i].part == WIRE_ENERGY_GPU;
