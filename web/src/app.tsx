@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { CallTree } from "./report";
+import { useGrowth } from "./live/growth";
 import { go, hrefOf, usePlace } from "./router";
 import type { Place } from "./router";
 import { FILTERS } from "./source";
@@ -16,18 +17,21 @@ import type { Inference } from "./views/tokens";
 
 type Loaded<T> = { state: "loading"; text: string } | { state: "failed"; why: string } | { state: "ready"; value: T };
 
-function useLoaded<T>(load: (progress: Progress) => Promise<T>, key: string): Loaded<T> {
+// What `key` names; asked for again when `version` changes, while what there is stays on the page.
+function useLoaded<T>(load: (progress: Progress) => Promise<T>, key: string, version = 0): Loaded<T> {
   const [loaded, setLoaded] = useState<Loaded<T>>({ state: "loading", text: "" });
+  const shown = useRef("");
   useEffect(() => {
     let isOver = false;
+    const isAgain = shown.current === key;
     const set = (value: Loaded<T>) => { if (!isOver) setLoaded(value); };
-    set({ state: "loading", text: "" });
-    load((text) => set({ state: "loading", text })).then(
-      (value) => set({ state: "ready", value }),
+    if (!isAgain) set({ state: "loading", text: "" });
+    load((text) => { if (!isAgain) set({ state: "loading", text }); }).then(
+      (value) => { if (!isOver) shown.current = key; set({ state: "ready", value }); },
       (error: unknown) => set({ state: "failed", why: error instanceof Error ? error.message : String(error) }),
     );
     return () => { isOver = true; };
-  }, [key]);
+  }, [key, version]);
   return loaded;
 }
 
@@ -36,6 +40,7 @@ interface PageProps {
   source: Source;
   place: Place;
   filters: Filters;
+  version: number; // of the capture, while it grows
 }
 
 function Waiting<T>({ loaded, what, children }: { loaded: Loaded<T>; what: string; children: (value: T) => ComponentChildren }) {
@@ -46,19 +51,19 @@ function Waiting<T>({ loaded, what, children }: { loaded: Loaded<T>; what: strin
 
 const keyOf = (...parts: unknown[]) => JSON.stringify(parts);
 
-function ReportPage({ capture, place, filters }: PageProps) {
-  const loaded = useLoaded((progress) => capture.report(null, filters, progress), keyOf(capture.id, filters));
+function ReportPage({ capture, place, filters, version }: PageProps) {
+  const loaded = useLoaded((progress) => capture.report(null, filters, progress), keyOf(capture.id, filters), version);
   return <Waiting loaded={loaded} what="The report">{(report) => <ReportView report={report} place={place} canAsk={capture.filters} />}</Waiting>;
 }
 
-function SectionPage({ capture, place, filters }: PageProps) {
-  const loaded = useLoaded((progress) => capture.report(place.what, filters, progress), keyOf(capture.id, place.what, filters));
+function SectionPage({ capture, place, filters, version }: PageProps) {
+  const loaded = useLoaded((progress) => capture.report(place.what, filters, progress), keyOf(capture.id, place.what, filters), version);
   return <Waiting loaded={loaded} what="The section">{(report) => <OneSectionView report={report} place={place} />}</Waiting>;
 }
 
-function Tree({ load, id, place, weights }: { load: (weight: string, progress: Progress) => Promise<CallTree>; id: string; place: Place; weights: string[] }) {
+function Tree({ load, id, place, weights, version }: { load: (weight: string, progress: Progress) => Promise<CallTree>; id: string; place: Place; weights: string[]; version: number }) {
   const weight = place.what || weights[0] || "cpu";
-  const loaded = useLoaded((progress) => load(weight, progress), keyOf(id, weight));
+  const loaded = useLoaded((progress) => load(weight, progress), keyOf(id, weight), version);
   return (
     <>
       {loaded.state !== "ready" && <div class="filters"><WeightChoice place={place} weights={weights} weight={weight} /></div>}
@@ -76,8 +81,8 @@ function WeightChoice({ place, weights, weight }: { place: Place; weights: strin
   );
 }
 
-function FlamePage({ capture, place, filters }: PageProps) {
-  return <Tree load={(weight, progress) => capture.tree(weight, filters, progress)} id={keyOf(capture.id, filters)} place={place} weights={capture.weights} />;
+function FlamePage({ capture, place, filters, version }: PageProps) {
+  return <Tree load={(weight, progress) => capture.tree(weight, filters, progress)} id={keyOf(capture.id, filters)} place={place} weights={capture.weights} version={version} />;
 }
 
 function ComparePage({ capture, source, place, filters }: PageProps) {
@@ -93,19 +98,19 @@ function ComparePage({ capture, source, place, filters }: PageProps) {
         </select></label>
       </form>
       {after
-        ? <Tree load={(weight, progress) => capture.difference!(after, weight, filters, progress)} id={keyOf(capture.id, after, filters)} place={place} weights={capture.weights} />
+        ? <Tree load={(weight, progress) => capture.difference!(after, weight, filters, progress)} id={keyOf(capture.id, after, filters)} place={place} weights={capture.weights} version={0} />
         : <main><p>Choose the capture to compare with: the flame graph shows in red what takes more of it, in blue what takes less.</p></main>}
     </>
   );
 }
 
-function ModelPage({ capture, place, filters }: PageProps) {
-  const loaded = useLoaded((progress) => capture.figures("layer", filters, progress), keyOf(capture.id, filters));
+function ModelPage({ capture, place, filters, version }: PageProps) {
+  const loaded = useLoaded((progress) => capture.figures("layer", filters, progress), keyOf(capture.id, filters), version);
   return <Waiting loaded={loaded} what="The model">{({ layers }) => <ModelView layers={(layers ?? null) as Layers | null} place={place} />}</Waiting>;
 }
 
-function TokensPage({ capture, place, filters }: PageProps) {
-  const loaded = useLoaded((progress) => capture.figures("token", filters, progress), keyOf(capture.id, filters));
+function TokensPage({ capture, place, filters, version }: PageProps) {
+  const loaded = useLoaded((progress) => capture.figures("token", filters, progress), keyOf(capture.id, filters), version);
   return <Waiting loaded={loaded} what="The list of tokens">{({ inference }) => <TokensView inference={(inference ?? null) as Inference | null} place={place} />}</Waiting>;
 }
 
@@ -163,12 +168,17 @@ function keptQuery(place: Place): Record<string, string> {
 export function App({ source }: { source: Source }) {
   const place = usePlace();
   const capture = useMemo(() => source.capture(place.query.capture ?? "") ?? source.capture(source.captures[0]?.id ?? ""), [source, place.query.capture]);
+  if (!capture) return <main><p>There is no capture here yet.</p></main>;
+  return <CapturePage source={source} capture={capture} place={place} />;
+}
+
+function CapturePage({ source, capture, place }: { source: Source; capture: CaptureSource; place: Place }) {
   const view = views[place.view];
   const filters = useMemo(() => Object.fromEntries(FILTERS.flatMap(([key]) => (place.query[key] ? [[key, place.query[key]]] : []))), [JSON.stringify(place.query)]);
-  const name = capture?.name ?? "";
+  const { name } = capture;
   useEffect(() => { document.title = `${name}: ${view?.title ?? "sonde"}`; }, [place.view, name]);
-  if (!capture) return <main><p>There is no capture here yet.</p></main>;
   const isThere = view?.isThere(capture, source);
+  const growth = useGrowth(capture);
   return (
     <>
       <header>
@@ -179,10 +189,11 @@ export function App({ source }: { source: Source }) {
           ))}
           {capture.fileHref && <a href={capture.fileHref} download>Download</a>}
         </nav>
+        {growth.isGrowing && <label class="live"><input type="checkbox" checked={growth.isFollowed} onChange={growth.toggle} /> Recording: follow it</label>}
       </header>
       {capture.filters && ["report", "section", "flame", "model", "tokens", "compare"].includes(place.view) && <FilterBar place={place} filters={filters} />}
       {view && isThere
-        ? <view.Page capture={capture} source={source} place={place} filters={filters} />
+        ? <view.Page capture={capture} source={source} place={place} filters={filters} version={growth.version} />
         : <main><p role="alert">There is no view {place.view} here: choose one above.</p></main>}
     </>
   );

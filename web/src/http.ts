@@ -51,10 +51,14 @@ async function request(address: string): Promise<Response> {
   return response;
 }
 
+let lastAnswerMs = 0;
+
 // Asks until the answer is there.
 export async function ask<T>(address: string, progress: Progress): Promise<T> {
+  const begin = performance.now();
   for (;;) {
     const response = await request(address);
+    lastAnswerMs = performance.now() - begin;
     if (response.status !== 202) return (await response.json()) as T;
     progress(progressText((await response.json()) as Pending));
   }
@@ -100,6 +104,8 @@ function captureSource(capture: Capture): CaptureSource {
       ...(await ask<CallTree>(addressOf("get_call_tree_diff", parameters({ after, weight }, filters)), progress)), weight,
     }),
     timeline: timelineSource(capture.id),
+    modifiedMs: async () => ((await (await request(addressOf("get_capture", { capture: capture.id }))).json()) as Capture).modified_ms,
+    answerMs: () => lastAnswerMs,
   };
 }
 

@@ -28,6 +28,8 @@ export interface CaptureSource {
   tree(weight: string, filters: Filters, progress: Progress): Promise<CallTree>;
   difference: ((after: string, weight: string, filters: Filters, progress: Progress) => Promise<CallTree>) | null;
   timeline: TimelineSource | null;
+  modifiedMs: (() => Promise<number>) | null; // when it was written to; null: it does not change
+  answerMs: () => number; // how long the last answer took
 }
 
 export type Figures = Record<string, unknown>;
@@ -71,6 +73,8 @@ export function embeddedSource(data: Embedded): Source {
     },
     difference: null,
     timeline: null,
+    modifiedMs: null,
+    answerMs: () => 0,
   };
   return { captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture };
 }
