@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { CallTree } from "./report";
+import { connectionText, useConnection } from "./live/connection";
 import { useGrowth } from "./live/growth";
 import { go, hrefOf, usePlace } from "./router";
 import type { Place } from "./router";
@@ -167,9 +168,14 @@ function keptQuery(place: Place): Record<string, string> {
 
 export function App({ source }: { source: Source }) {
   const place = usePlace();
+  const connection = useConnection(source.isServed);
   const capture = useMemo(() => source.capture(place.query.capture ?? "") ?? source.capture(source.captures[0]?.id ?? ""), [source, place.query.capture]);
-  if (!capture) return <main><p>There is no capture here yet.</p></main>;
-  return <CapturePage source={source} capture={capture} place={place} />;
+  return (
+    <>
+      {connection && connectionText[connection] && <p class="connection" role="alert">{connectionText[connection]}</p>}
+      {capture ? <CapturePage source={source} capture={capture} place={place} /> : <main><p>There is no capture here yet.</p></main>}
+    </>
+  );
 }
 
 function CapturePage({ source, capture, place }: { source: Source; capture: CaptureSource; place: Place }) {

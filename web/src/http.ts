@@ -113,6 +113,7 @@ export async function httpSource(): Promise<Source> {
   const { captures } = await ask<CaptureList>(paths.list_captures, () => {});
   const sources = new Map(captures.map((capture) => [capture.id, captureSource(capture)]));
   return {
+    isServed: true,
     captures: captures.map(({ id, name, size }) => ({ id, name, detail: size === null ? "" : formatBytes(size) })),
     capture: (id) => sources.get(id) ?? (captures.length === 1 ? sources.get(captures[0]!.id) ?? null : null),
   };

@@ -35,6 +35,7 @@ export interface CaptureSource {
 export type Figures = Record<string, unknown>;
 
 export interface Source {
+  isServed: boolean; // by a server that may end
   captures: { id: string; name: string; detail: string }[];
   capture(id: string): CaptureSource | null;
 }
@@ -76,5 +77,5 @@ export function embeddedSource(data: Embedded): Source {
     modifiedMs: null,
     answerMs: () => 0,
   };
-  return { captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture };
+  return { isServed: false, captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture };
 }
