@@ -264,10 +264,16 @@ static int read_folder(struct captures *captures)
 
 void captures_refresh(struct captures *captures, uint64_t now_ns)
 {
-	if (!captures->folder || now_ns - captures->refreshed_ns < REFRESH_NS)
+	if (now_ns - captures->refreshed_ns < REFRESH_NS)
 		return;
 	captures->refreshed_ns = now_ns;
-	read_folder(captures);
+	if (captures->folder) {
+		read_folder(captures);
+		return;
+	}
+	/* It may be recorded right now. */
+	for (size_t i = 0; i < captures_count(captures); i++)
+		capture_identify(captures_get(captures, i), &captures_get(captures, i)->identity);
 }
 
 static int open_path(struct captures *captures, const char *path, bool lists_folder)
