@@ -2,6 +2,7 @@
 #include "base/warn.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/errmsg.h"
@@ -28,11 +29,20 @@ void print_sentence(const char *text)
 	funlockfile(stderr);
 }
 
+static bool is_quiet;
+
+void warn_no_more(void)
+{
+	is_quiet = true;
+}
+
 void warn(const char *format, ...)
 {
 	char text[sizeof(struct errmsg)];
 	va_list arguments;
 
+	if (is_quiet)
+		return;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/warn.h"
 #include "load/progress.h"
 #include "query/diff.h"
 #include "query/query.h"
@@ -402,6 +403,7 @@ void resident_run(const struct resident_setup *setup)
 	end_with_parent(setup->parent);
 	prctl(PR_SET_NAME, "sonde-worker");
 	setenv("TERM", "dumb", 1); /* no bar on the server's terminal */
+	warn_no_more();            /* each time that a capture which grows is read again */
 	signal(SIGINT, SIG_IGN);   /* of a terminal: the server ends its workers */
 	signal(SIGTERM, SIG_DFL);
 	own.socket = drop_descriptors(setup->socket);
