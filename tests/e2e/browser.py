@@ -2,6 +2,7 @@
 """A real Chromium for tests of the page, driven by Playwright: fixtures `browser` and `open_page`."""
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,15 @@ class Watched:
         self.page = page
         self.faults = []
         self.requests = []
-        page.on("console", lambda message: self.faults.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("console", self.take_message)
         page.on("pageerror", lambda error: self.faults.append(str(error)))
         page.on("dialog", lambda dialog: (self.faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: self.requests.append(request.url))
+
+    def take_message(self, message):
+        # An answer that is a failure is shown by the page, as a sentence.
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            self.faults.append(message.text)
 
     def open(self, address):
         self.page.goto(address)
@@ -47,6 +53,14 @@ class Watched:
             if violation["impact"] in ("serious", "critical")
             for node in violation["nodes"]
         ]
+
+
+def wait_until(page, expression, timeout_s=60):
+    """Until a JavaScript expression is true. Not Playwright's wait_for_function(), which the page's policy refuses."""
+    end = time.monotonic() + timeout_s
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, f"this did not come true: {expression}"
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session")

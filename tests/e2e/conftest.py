@@ -13,6 +13,7 @@ is tested. Fixtures:
     sonde_unprivileged(...)    sonde as nobody, in a folder of nobody's; .directory, .start(...)
     shared_traces              the folder of real traces, SONDE_TRACES or ../shared/traces beside the checkout
     torch2                     a Python with PyTorch 2
+    open_page(address, ...)    a page in a real browser (browser.py)
     pairs(kind)                the folder of a pair of traces that PyTorch 2 made (pairs/make_pairs.py)
 """
 
@@ -29,6 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from browser import browser, open_page  # noqa: F401 (fixtures)
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from browser import browser, open_page  # noqa: F401 (fixtures)
+from browser import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -99,10 +99,10 @@ def test_flame_graph(write, open_page):
     canvas.focus()
     for key in ("ArrowDown", "ArrowDown", "Enter"):
         page.keyboard.press(key)
-    page.wait_for_function("location.hash.includes('zoom=')")
+    wait_until(page, "location.hash.includes('zoom=')")
     zoomed = page.evaluate("location.hash")
     page.keyboard.press("Escape")
-    page.wait_for_function(f"location.hash !== {json.dumps(zoomed)}")
+    wait_until(page, f"location.hash !== {json.dumps(zoomed)}")
 
     name = page.locator("table button.link").first.inner_text()
     page.fill("input[type=search]", name)

@@ -38,11 +38,23 @@ export interface Hit {
   lane: number;
 }
 
+const ownerOf = (track: Track) => `${track.rank}/${track.pid}/${track.process}`;
+
+// Programs first, then devices, then what belongs to neither: counters, and rows that a trace has of itself.
+function inOrder(tracks: Track[]): Track[] {
+  const ranks = new Map<string, number>();
+  for (const track of tracks) {
+    const rank = track.tid !== null ? 0 : track.kind === "stream" ? 1 : 2;
+    ranks.set(ownerOf(track), Math.min(rank, ranks.get(ownerOf(track)) ?? 2));
+  }
+  return [...tracks].sort((a, b) => ranks.get(ownerOf(a))! - ranks.get(ownerOf(b))!);
+}
+
 export function rowsOf(tracks: Track[], opened: Set<number>): Row[] {
   let top = RULER;
-  let process: string | null | undefined;
-  return tracks.map((track) => {
-    const owner = `${track.rank}/${track.pid}/${track.process}`;
+  let process: string | undefined;
+  return inOrder(tracks).map((track) => {
+    const owner = ownerOf(track);
     const isHead = owner !== process;
     process = owner;
     top += isHead ? 22 : 0;
@@ -149,7 +161,7 @@ function drawName({ context, look }: Pen, row: Row): void {
   context.fillStyle = ink(look);
   if (row.isHead) {
     context.font = "600 12px system-ui, sans-serif";
-    context.fillText([track.process ?? "", track.pid ?? "", track.rank === null ? "" : `rank ${track.rank}`].filter(Boolean).join(" "), 4, row.top - 10);
+    context.fillText([track.process ?? "", track.tid === null ? "" : track.pid ?? "", track.rank === null ? "" : `rank ${track.rank}`].filter(Boolean).join(" "), 4, row.top - 10);
   }
   context.font = "12px system-ui, sans-serif";
   context.fillStyle = faint(look);

@@ -33,11 +33,21 @@ const KEYS: Record<string, [number, number]> = {
 
 // What is shown, with an address. That follows a moment later: browsers refuse many new addresses in a second.
 function useSpan(place: Place, durationNs: number): [[number, number], (span: [number, number]) => void] {
-  const [span, setSpan] = useState(() => clamp(Number(place.query.from ?? 0), Number(place.query.to ?? durationNs), durationNs));
+  const wanted = clamp(Number(place.query.from ?? 0), Number(place.query.to ?? durationNs), durationNs);
+  const [span, setSpan] = useState(wanted);
+  const written = useRef(location.hash);
+  // Another address, by a link or by going back.
+  useEffect(() => {
+    if (location.hash !== written.current) setSpan(wanted);
+    written.current = location.hash;
+  }, [place.query.from, place.query.to]);
   useEffect(() => {
     const query = { ...place.query, from: String(Math.round(span[0])), to: String(Math.round(span[1])) };
     if (hrefOf({ view: "timeline", query }) === location.hash || (!place.query.from && span[0] === 0 && span[1] === durationNs)) return;
-    const timer = setTimeout(() => go({ view: "timeline", query }, true), ADDRESS_MS);
+    const timer = setTimeout(() => {
+      written.current = hrefOf({ view: "timeline", query });
+      go({ view: "timeline", query }, true);
+    }, ADDRESS_MS);
     return () => clearTimeout(timer);
   }, [span]);
   return [span, setSpan];

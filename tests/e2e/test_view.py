@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of sonde view and sonde serve, in a real browser."""
+
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from browser import wait_until
+from server_client import Server
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+EVENTS = 30_000  # milliseconds that Playwright waits for what must come
+
+
+@pytest.fixture
+def serve(sonde):
+    """serve("view", ...) is the Server of a command; it is ended with the test."""
+    servers = []
+
+    def start(command, *arguments):
+        servers.append(Server(sonde.start(command, "--listen", "127.0.0.1:0", *arguments)))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.end()
+
+
+@pytest.fixture
+def captures(tmp_path):
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    for name in ("device-2-plain", "capture-2-plain", "energy-2-plain"):
+        shutil.copy(GOLDEN / f"{name}.pftrace", folder)
+    shutil.copy(GOLDEN / "trace" / "trace-1.json", folder)
+    (folder / "cut.pftrace").write_bytes((GOLDEN / "capture-2-plain.pftrace").read_bytes()[:700])
+    (folder / "noise.pftrace").write_bytes(bytes(range(256)) * 16)
+    return folder
+
+
+def base_of(page):
+    return page.url.split("#")[0]
+
+
+def see(page, place, selector):
+    page.goto(f"{base_of(page)}#{place}")
+    page.wait_for_selector(selector)
+
+
+def places_of(page):
+    links = page.query_selector_all("header nav a")
+    return [href[1:] for href in (link.get_attribute("href") for link in links) if href.startswith("#")]
+
+
+@pytest.mark.parametrize("capture", ["device-2-plain.pftrace", "capture-2-plain.pftrace", "energy-2-plain.pftrace", "trace/trace-1.json"])
+def test_every_view_of_a_capture(serve, open_page, capture):
+    server = serve("view", "--no-browser", GOLDEN / capture)
+    for scheme in ("light", "dark"):
+        watched = open_page(server.address, scheme=scheme)
+        places = places_of(watched.page)
+        assert {"/report", "/flame", "/timeline"} <= {place.split("?")[0] for place in places}
+        for place in places:
+            see(watched.page, place, "main section, main canvas, main table, main p:not([role=status])")
+            wait_until(watched.page, "!document.querySelector('[role=status]')?.innerText.includes('being made')")
+            assert watched.violations() == [], place
+        assert watched.faults == []
+    hosts = {request.split("/")[2] for request in watched.requests if request.startswith(("http", "ws"))}
+    assert hosts == {server.address.split("/")[2]}
+
+
+def test_filters_and_sections(serve, open_page, sonde):
+    capture = GOLDEN / "capture-2-plain.pftrace"
+    watched = open_page(serve("view", "--no-browser", capture).address)
+    page = watched.page
+    page.wait_for_selector("main section")
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_label("symbol").fill("nothing_has_this_name")
+    page.get_by_label("symbol").press("Enter")
+    wait_until(page, "location.hash.includes('symbol=')")
+    wanted = sonde("report", "--symbol", "nothing_has_this_name", capture, check=0).stdout.strip().splitlines()[-1]
+    wait_until(page, f"document.querySelector('main').innerText.includes({json.dumps(wanted[:60])})")
+    page.get_by_role("link", name="Clear").click()
+    wait_until(page, "!location.hash.includes('symbol=')")
+
+    see(page, "/section/module", "main section table")
+    assert "Module" in page.inner_text("main")
+    see(page, "/section/nosuch", "main [role=alert]")
+    assert "nosuch" in page.inner_text("[role=alert]")
+
+
+def test_timeline(serve, open_page):
+    """Tiles are drawn, a slice can be selected, and the address shows the same again."""
+    server = serve("view", "--no-browser", GOLDEN / "trace" / "trace-1.json")
+    watched = open_page(server.address)
+    page = watched.page
+    see(page, "/timeline", "canvas")
+    drawn = "() => { const c = document.querySelector('canvas'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return new Set(new Uint32Array(d.buffer)).size; }"
+    wait_until(page, f"({drawn})() > 5")
+    canvas = page.locator("canvas")
+    canvas.focus()
+    before = page.inner_text("main")
+    for _ in range(3):
+        page.keyboard.press("w")
+    wait_until(page, "location.hash.includes('from=')")
+    assert page.inner_text("main") != before
+    zoomed = page.inner_text("p.foot")
+    again = open_page(server.address)
+    again.page.goto(f"{base_of(again.page)}{page.evaluate('location.hash')}")
+    again.page.wait_for_selector("p.foot")
+    assert again.page.inner_text("p.foot") == zoomed
+    page.keyboard.press("0")
+    box = canvas.bounding_box()
+    # Every place of a grid, until there is a slice at one.
+    for y in range(30, int(box["height"]), 12):
+        for x in range(230, int(box["width"]), 40):
+            page.mouse.move(box["x"] + x, box["y"] + y)
+            if re.search(r" at .* s, ", page.inner_text("p.details")):
+                assert watched.faults == []
+                return
+    pytest.fail("no slice was found at any place of the timeline")
+
+
+def test_a_folder_of_captures(serve, open_page, captures):
+    watched = open_page(serve("serve", captures).address)
+    page = watched.page
+    see(page, "/captures", "main ul")
+    names = page.inner_text("main ul")
+    assert {"capture-2-plain.pftrace", "device-2-plain.pftrace", "trace-1.json"} <= set(re.findall(r"\S+\.(?:pftrace|json)", names))
+    page.get_by_role("link", name="noise.pftrace").click()
+    page.wait_for_selector("main [role=alert]")
+    assert "noise.pftrace" in page.inner_text("main [role=alert]")
+    see(page, "/captures", "main ul")
+    page.get_by_role("link", name="device-2-plain.pftrace").click()
+    page.wait_for_selector("main section")
+    assert watched.violations() == []
+
+
+def test_comparison(serve, open_page, captures):
+    """The flame graph of two captures: red is more, blue less, with both sides' shares."""
+    shutil.copy(captures / "capture-2-plain.pftrace", captures / "later.pftrace")
+    watched = open_page(serve("serve", captures).address)
+    page = watched.page
+    see(page, "/captures", "main ul")
+    page.get_by_role("link", name="capture-2-plain.pftrace").click()
+    page.wait_for_selector("main section")
+    page.get_by_role("link", name="Compare").click()
+    page.get_by_label("After is").select_option(label="later.pftrace")
+    page.wait_for_selector("canvas")
+    head = page.inner_text("table thead")
+    assert "Self before" in head and "Self after" in head
+    page.locator("canvas").focus()
+    page.keyboard.press("ArrowDown")
+    assert re.search(r"before [\d.]+ % → after [\d.]+ %", page.inner_text("p.details"))
+    assert watched.violations() == []
+    assert watched.faults == []
+
+
+def test_a_running_recording_is_followed(serve, sonde, workload, tmp_path, open_page):
+    capture = tmp_path / "live.pftrace"
+    recorder = sonde.start("record", "-q", "-o", capture, "--", *workload("spin"), 600)
+    end = time.monotonic() + 60
+    while not (capture.exists() and capture.stat().st_size):
+        assert time.monotonic() < end, "the recording did not begin"
+        time.sleep(0.05)
+    page = open_page(serve("view", "--no-browser", capture).address).page
+    page.wait_for_selector("main section")
+    page.wait_for_selector("label.live", timeout=EVENTS)
+    recorded = "document.querySelector('main').innerText.match(/[\\d.]+ m?s recorded/)?.[0]"
+    before = page.evaluate(recorded)
+    wait_until(page, f"({recorded}) && ({recorded}) !== {json.dumps(before)}")
+    recorder.terminate()
+    recorder.wait(timeout=60)
+
+
+def test_it_says_when_sonde_has_ended(serve, open_page):
+    server = serve("view", "--no-browser", GOLDEN / "capture-2-plain.pftrace")
+    page = open_page(server.address).page
+    page.wait_for_selector("main section")
+    server.end()
+    page.wait_for_selector(".connection", timeout=EVENTS)
+    page.get_by_role("link", name="Flame graph").click()
+    page.wait_for_selector("main [role=alert]", timeout=EVENTS)
+    assert "does not answer" in page.inner_text("main [role=alert]")
