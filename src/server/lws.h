@@ -33,7 +33,7 @@
 	FUNCTION(lws_http_transaction_completed)                                                   \
 	FUNCTION(lws_is_final_fragment)                                                            \
 	FUNCTION(lws_is_first_fragment)                                                            \
-	FUNCTION(lws_send_pipe_choked)                                                             \
+	FUNCTION(lws_partial_buffered)                                                             \
 	FUNCTION(lws_service)                                                                      \
 	FUNCTION(lws_set_log_level)                                                                \
 	FUNCTION(lws_set_timeout)                                                                  \

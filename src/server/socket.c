@@ -113,7 +113,8 @@ int socket_writable(struct http_connection *connection)
 			connection->closes = true;
 			break;
 		}
-		if (lws.lws_send_pipe_choked(connection->wsi))
+		/* What did not fit goes first; asking whether more would fit costs a call. */
+		if (lws.lws_partial_buffered(connection->wsi))
 			break;
 	}
 	lws.lws_callback_on_writable(connection->wsi);

@@ -535,6 +535,26 @@ def test_captures_that_cannot_be_read(start, tmp_path):
     assert server.get(f"/api/captures/{server.capture('good.pftrace')}/report").status == 200
 
 
+def test_a_capture_that_needs_too_much_memory(start, folder, sonde_path):
+    if b"__asan_init" in Path(sonde_path).read_bytes():
+        pytest.skip("sanitizers reserve more memory than any limit")
+    event = '{"ph":"X","name":"operator_%d","cat":"cpu_op","pid":1,"tid":1,"ts":%d,"dur":1,"args":{}}'
+    events = ",".join(event % (i, 2 * i) for i in range(300_000))
+    (folder / "large.json").write_text('{"schemaVersion":1,"traceEvents":[%s]}' % events)
+    server = start("serve", "--memory", "64", folder)
+    answer = server.get(f"/api/captures/{server.capture('large.json')}/report")
+    assert answer.status in (422, 500, 503), answer.status
+    assert answer.error in ("capture-unreadable", "worker-failed", "out-of-memory") and answer.message
+    assert server.get(f"/api/captures/{server.capture('a.pftrace')}/report").status == 200
+
+
+def test_a_large_file_is_sent_whole(start, folder):
+    data = os.urandom(1 << 20) * 40
+    (folder / "large.pftrace").write_bytes(data)
+    server = start("serve", folder)
+    assert server.get(f"/api/captures/{server.capture('large.pftrace')}/file").body == data
+
+
 def children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
