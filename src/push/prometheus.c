@@ -181,7 +181,7 @@ static void add_receivers(const struct prometheus_figures *figures, struct strbu
 			const char *base = (const char *)receiver->counts + counts[k].offset;
 
 			strbuf_addf(out, "%s", counts[k].name);
-			add_label(out, "{", "receiver", receiver->address);
+			add_label(out, "{", "receiver", receiver->name);
 			strbuf_addf(out, "} %llu\n",
 				(unsigned long long)*(const _Atomic uint64_t *)(const void *)base);
 		}

@@ -11,7 +11,7 @@
 #include "push/window_folder.h"
 
 struct prometheus_receiver {
-	const char *address;
+	const char *name;
 	const struct sender_counts *counts;
 };
 

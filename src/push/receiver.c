@@ -50,7 +50,8 @@ static uint64_t timeout_ms(void)
 
 int receiver_parse_upload(struct receiver *ret_receiver, const char *address, struct errmsg *err)
 {
-	struct receiver receiver = {.address = address, .timeout_ms = timeout_ms()};
+	struct receiver receiver = {
+		.name = address, .address = address, .timeout_ms = timeout_ms()};
 	struct stat status = {0};
 	int r;
 
@@ -76,7 +77,7 @@ int receiver_parse_upload(struct receiver *ret_receiver, const char *address, st
 
 int receiver_parse_push(struct receiver *ret_receiver, const char *text, struct errmsg *err)
 {
-	struct receiver receiver = {.timeout_ms = timeout_ms()};
+	struct receiver receiver = {.name = text, .timeout_ms = timeout_ms()};
 	int r;
 
 	if (strncmp(text, "otlp=", 5) == 0)

@@ -23,6 +23,7 @@ enum receiver_kind {
 
 struct receiver {
 	enum receiver_kind kind;
+	const char *name; /* as it was given: "otlp=URL" */
 	const char *address;
 	const char *token;   /* NULL: none */
 	uint64_t timeout_ms; /* of HTTP */

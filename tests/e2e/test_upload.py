@@ -215,6 +215,12 @@ def test_addresses_that_are_wrong(sonde, arguments, address, sentence):
     assert done.status != 0 and sentence in done.stderr and "secret" not in done.stderr
 
 
+def test_a_receiver_that_is_given_twice(sonde, arguments, receiver):
+    double = receiver()
+    done = sonde(*arguments("--upload", double.url, "--upload", double.url))
+    assert done.status != 0 and f"{double.url} is given twice" in done.stderr
+
+
 def test_a_token_that_is_none(sonde, arguments, receiver, tmp_path):
     secret = tmp_path / "token"
     for text in ("", "two words", "línea"):

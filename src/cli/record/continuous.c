@@ -142,9 +142,8 @@ static void write_metrics(void *context, struct strbuf *out)
 
 	capture_series_figures(continuous->series, &series);
 	for (size_t i = 0; i < continuous->receiver_count; i++)
-		receivers[i] =
-			(struct prometheus_receiver){.address = continuous->receivers[i].address,
-				.counts = sender_counts(continuous->sender, i)};
+		receivers[i] = (struct prometheus_receiver){.name = continuous->receivers[i].name,
+			.counts = sender_counts(continuous->sender, i)};
 	figures = (struct prometheus_figures){
 		.series = &series,
 		.account = account,
@@ -240,6 +239,15 @@ static int open_series(struct continuous *continuous, struct session_options *se
 
 typedef int parse_receiver(struct receiver *ret_receiver, const char *text, struct errmsg *err);
 
+/* Each has one queue, and one set of metrics. */
+static bool is_known(const struct continuous *continuous, const char *name)
+{
+	for (size_t i = 0; i < continuous->receiver_count; i++)
+		if (strcmp(continuous->receivers[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 static int add_receivers(struct continuous *continuous, const struct option_strings *texts,
 	parse_receiver *parse, struct errmsg *err)
 {
@@ -251,6 +259,9 @@ static int add_receivers(struct continuous *continuous, const struct option_stri
 		if (continuous->receiver_count == SENDER_RECEIVERS)
 			return errmsg_set(err, -EINVAL,
 				"there can be %d of --upload and --push at most", SENDER_RECEIVERS);
+		if (is_known(continuous, texts->values[i]))
+			return errmsg_set(
+				err, -EINVAL, "%s is given twice: leave one out", texts->values[i]);
 		r = parse(receiver, texts->values[i], err);
 		receiver->token = continuous->token;
 		continuous->receiver_count++;
@@ -349,7 +360,7 @@ static void print_sent(const struct continuous *continuous)
 		_cleanup_strbuf_ struct strbuf text = {0};
 
 		strbuf_addf(&text, "%llu windows delivered to %s, ",
-			(unsigned long long)counts->delivered, continuous->receivers[i].address);
+			(unsigned long long)counts->delivered, continuous->receivers[i].name);
 		format_bytes(&text, counts->delivered_bytes);
 		if (counts->failures)
 			strbuf_addf(&text, "; %llu attempts failed",
