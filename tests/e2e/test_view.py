@@ -2,8 +2,10 @@
 """The page of sonde view and sonde serve, in a real browser."""
 
 import json
+import os
 import re
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -186,3 +188,25 @@ def test_it_says_when_sonde_has_ended(serve, open_page):
     page.get_by_role("link", name="Flame graph").click()
     page.wait_for_selector("main [role=alert]", timeout=EVENTS)
     assert "does not answer" in page.inner_text("main [role=alert]")
+
+
+def test_record_ends_in_the_page(sonde, open_page, tmp_path):
+    """--view: the recording in the browser; the exit status stays that of the command."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "xdg-open").write_text("#!/bin/sh\nexit 0\n")
+    (programs / "xdg-open").chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    capture = tmp_path / "run.pftrace"
+    server = Server(sonde.start("record", "--view", "-q", "-o", capture, "--", "sh", "-c", "exit 3", env={"PATH": path, "DISPLAY": ":0"}))
+    page = open_page(server.address).page
+    page.wait_for_selector("main section")
+    assert "exit 3" in page.inner_text("main")
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(timeout=60) == 3
+
+
+def test_several_captures_are_not_viewed(sonde, tmp_path):
+    done = sonde("record", "--view", "--split", "--window", "steps:active=1", "-o", tmp_path / "run.pftrace", "--", "true")
+    assert done.status == 2
+    assert "--view shows one capture" in done.stderr

@@ -11,9 +11,11 @@
 #include "cli/record/continuous.h"
 #include "cli/record/summary.h"
 #include "cli/record/window_options.h"
+#include "cli/serve/serve.h"
 #include "cli/target_options.h"
 #include "collect/hooks/python_hooks.h"
 #include "collect/session/session.h"
+#include "page/page.h"
 
 #define DEFAULT_OUTPUT "sonde.pftrace"
 #define DEFAULT_HZ     99
@@ -26,7 +28,7 @@ static double record_duration_s;
 static struct target_options record_target;
 static struct window_options record_windows;
 static struct continuous_options record_continuous = CONTINUOUS_DEFAULTS;
-static bool record_split, record_quiet, record_uncompressed, record_stack_sample,
+static bool record_split, record_view, record_quiet, record_uncompressed, record_stack_sample,
 	record_device_slices;
 static const char *record_mode = "auto";
 static const char *record_launch_stacks = "auto", *record_launch_memo = "on";
@@ -198,6 +200,31 @@ static int record(struct session_options *options, struct session_result *result
 	return continuous_finish(*ret_continuous, r, err);
 }
 
+/* The recording in the browser, until its page is closed. Its end is not the command's. */
+static void view_recording(const char *path)
+{
+	struct server_options view = {
+		.path = path,
+		.is_view = true,
+		.listen = VIEW_LISTEN,
+		.read_only = true,
+		.limits = ANSWERS_LIMITS_DEFAULT,
+	};
+
+	serve_run(&view, true);
+}
+
+static int check_view(const struct session_options *options, struct errmsg *err)
+{
+	if (!record_view)
+		return 0;
+	if (!options->split && !record_continuous.is_continuous)
+		return page_check(err);
+	return errmsg_set(err, -EINVAL,
+		"--view shows one capture, and --split and --continuous write several: leave it "
+		"out, and look at them with sonde serve");
+}
+
 static int run_record(int count, char **arguments)
 {
 	uint32_t pids[TARGET_MAXIMUM_PIDS];
@@ -235,7 +262,8 @@ static int run_record(int count, char **arguments)
 		parse_scope(count > 0, &options.scope, &err) < 0 ||
 		check_hooks(count > 0, &err) < 0 || check_energy(count > 0, &err) < 0 ||
 		window_options_parse(&record_windows, &options, &err) < 0 ||
-		check_split(&options, &err) < 0 || parse_group(&options, &err) < 0) {
+		check_split(&options, &err) < 0 || check_view(&options, &err) < 0 ||
+		parse_group(&options, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
 	}
@@ -250,6 +278,8 @@ static int run_record(int count, char **arguments)
 	if (continuous && !record_quiet)
 		continuous_print(continuous);
 	status = target_exit_status(result, error);
+	if (record_view && error >= 0)
+		view_recording(options.output);
 	continuous_free(continuous);
 	session_result_done(result);
 	free(result);
@@ -427,6 +457,10 @@ static const struct option record_options[] = {
 		.help = "Write device work and launches also as slices with arrows between them, "
 			"for ui.perfetto.dev.",
 		.value = &record_device_slices},
+	{.long_name = "view",
+		.type = OPTION_FLAG,
+		.help = "Afterwards open the recording in the browser, as sonde view does.",
+		.value = &record_view},
 	{.short_name = 'q',
 		.long_name = "quiet",
 		.type = OPTION_FLAG,
