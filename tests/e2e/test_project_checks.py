@@ -117,7 +117,7 @@ def test_nothing_is_skipped_that_tools_deps_installs():
     assert not [reason for reason in skips if any(word in reason for word in words)]
 
 
-FOLDERS = ("src", ".", "src/analyses", "src/report")
+FOLDERS = ("src", ".", "src/analyses", "src/exporters", "src/report")
 
 
 def test_files_that_the_architecture_names():
