@@ -729,6 +729,19 @@ static void test_exact_wait_whose_stack_came_first(void **state)
 		"1500 kernel complete [unmapped]+0x11 [cpu 100]\n");
 }
 
+/* `sonde top` forgets callstacks: their ids will be those of others. */
+static void test_a_wait_that_was_forgotten(void **state)
+{
+	struct fixture *fixture = *state;
+
+	add_wait(fixture, 100, 0, 0, 0);
+	process_all(fixture);
+	pipeline_forget_waits(fixture->pipeline);
+	add_wake(fixture, &(struct wire_wake){.time_ns = 1500, .waited_ns = 500});
+	process_all(fixture);
+	assert_lines_in_order(read_back(fixture), "1500 kernel - [unseen 500]\n");
+}
+
 static void test_counted_waits(void **state)
 {
 	struct fixture *fixture = *state;
@@ -942,6 +955,7 @@ int main(void)
 		test(test_limit_of_waiting),
 		test(test_exact_waits_have_two_parts),
 		test(test_exact_wait_whose_stack_came_first),
+		test(test_a_wait_that_was_forgotten),
 		test(test_counted_waits),
 		test(test_copied_stack),
 		test(test_copied_stack_that_is_too_short),

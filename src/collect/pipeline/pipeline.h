@@ -67,6 +67,8 @@ int pipeline_add_event(struct pipeline *pipeline, const struct sideband_event *e
 int pipeline_process(struct pipeline *pipeline, uint64_t until_ns);
 /* Tries the waiting samples again; with `give_up` writes them with what there is. */
 int pipeline_retry(struct pipeline *pipeline, bool give_up);
+/* Callstacks of the writer were forgotten: what threads wait at is no longer known. */
+void pipeline_forget_waits(struct pipeline *pipeline);
 size_t pipeline_waiting(const struct pipeline *pipeline);
 /* The time of the oldest of them; UINT64_MAX: none waits. */
 uint64_t pipeline_waiting_since_ns(const struct pipeline *pipeline);

@@ -66,6 +66,12 @@ int pipeline_keep_wait(struct pipeline *pipeline, const struct capture_sample *w
 				    pipeline->waits.count - 1);
 }
 
+void pipeline_forget_waits(struct pipeline *pipeline)
+{
+	pipeline->waits.count = 0;
+	map_u64_clear(&pipeline->last_waits);
+}
+
 /* The wait's sample is itself waiting for tables: the time is added to it. */
 static bool add_to_unresolved(
 	struct pipeline *pipeline, const struct wire_wake *wake, uint64_t not_before_ns)

@@ -265,6 +265,7 @@ static int finish(struct session *session, struct errmsg *err)
 void session_forget_callstacks(struct session *session)
 {
 	capture_writer_forget_callstacks(session->writer);
+	pipeline_forget_waits(session->pipeline);
 }
 
 void session_renew_callstacks(struct session *session)
