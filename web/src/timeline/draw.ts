@@ -120,9 +120,9 @@ function drawCounter({ context, view, look }: Pen, row: Row, { fromNs, toNs }: P
   context.lineWidth = 1;
   context.beginPath();
   for (let i = 0; i < tile.count; i++) {
-    const x = GUTTER + xOf(view, Math.max(tile.start[i]!, fromNs));
-    const next = GUTTER + xOf(view, Math.min(i + 1 < tile.count ? tile.start[i + 1]! : toNs, toNs));
-    if (next < GUTTER || x > GUTTER + view.width) continue;
+    const x = GUTTER + xOf(view, Math.max(tile.start[i]!, fromNs, view.fromNs));
+    const next = GUTTER + xOf(view, Math.min(i + 1 < tile.count ? tile.start[i + 1]! : toNs, toNs, view.toNs));
+    if (next < x) continue;
     context.fillRect(x, yOf(tile.maximum[i]!), 1, Math.max(1, yOf(tile.minimum[i]!) - yOf(tile.maximum[i]!)));
     context.moveTo(x, yOf(tile.last[i]!));
     context.lineTo(next, yOf(tile.last[i]!));
