@@ -363,7 +363,7 @@ def test_fields_of_python(recorded, package, sonde, tmp_path):
     (event,) = [event for event in events if event["name"] == "with fields"]
     args = dict(event["args"])
     assert args.pop("huge") is None and args.pop("less") is None  # infinity, which JSON has not
-    assert args == {"int": 1, "real": 2.5, "text": "t", "yes": 1, "big": 2**63, "minus": -5}
+    assert args == {"int": 1, "real": 2.5, "text": "t", "yes": 1, "big": 2**63, "minus": -5, "range domain": "torch"}
     # A sample may have found the function of that name.
     (mark,) = [event for event in events if event["name"] == "mark" and event["ph"] == "i"]
     assert mark["args"] == {"\u00e9": "?"}
