@@ -50,7 +50,8 @@ def events(sonde, record, tmp_path):
         out = tmp_path / "trace.json"
         sonde("export", "-f", "chrome", "-o", out, record.capture, check=0)
         found = [event for event in json.loads(out.read_text())["traceEvents"] if event.get("cat") == "vllm"]
-        return [(event["name"], event.get("args", {})) for event in sorted(found, key=lambda event: event["ts"])]
+        fields = {id(event): {key: value for key, value in event.get("args", {}).items() if key != "range domain"} for event in found}
+        return [(event["name"], fields[id(event)]) for event in sorted(found, key=lambda event: event["ts"])]
 
     return read
 
