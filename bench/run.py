@@ -25,6 +25,7 @@ import page
 import peers
 import python_stacks
 import reading
+import serving
 import slowdown
 import stacks
 import store
@@ -37,7 +38,7 @@ import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
-MODULES += (models, energy, token_times, traces, timeline, page, store, peers)
+MODULES += (models, energy, token_times, traces, timeline, page, serving, store, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 

@@ -139,7 +139,7 @@ static void begin_program(struct program *program)
 	example_process(example, 7, "app", 1);
 	file = example_mapping(example, "/usr/bin/app");
 	for (unsigned i = 0; i < program->functions; i++) {
-		char name[8];
+		char name[16];
 		capture_id frames[1];
 
 		snprintf(name, sizeof(name), "f%u", i);
