@@ -214,9 +214,15 @@ static inline const char *trace_text(const struct trace *trace, uint32_t string)
 	return intern_get(&trace->strings, string);
 }
 
+/* At most INT64_MAX: a file may say anything. */
 static inline int64_t trace_end_ns(const struct trace_event *event)
 {
-	return event->start_ns + (event->duration_ns == TRACE_NO_DURATION ? 0 : event->duration_ns);
+	int64_t end_ns;
+
+	if (event->duration_ns == TRACE_NO_DURATION)
+		return event->start_ns;
+	return __builtin_add_overflow(event->start_ns, event->duration_ns, &end_ns) ? INT64_MAX
+										    : end_ns;
 }
 
 /* Is it work of a device: a kernel, a copy or a fill? */
