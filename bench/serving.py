@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde view of a trace of 1 GB: how soon its report and a part of its timeline are there, and what they take.
+
+The trace is a published one, repeated in time (trace_scale.py). It needs the shared traces.
+"""
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import trace_scale
+from workbench import ROOT, Missing, report_progress
+
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+from server_client import Server  # noqa: E402
+
+TRACES = Path(os.environ.get("SONDE_TRACES", ROOT.parent / "shared" / "traces"))
+GB = 994_000_000
+COLUMNS = 1920
+SPANS = 14  # each zooms in twice as far as the one before
+
+
+def children_of(pid):
+    found = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (thread / "children").read_text().split()]
+    return found
+
+
+def peak_bytes(pid):
+    """Of the server and what it has open: each by itself, since they share memory."""
+    peaks = []
+    for one in [pid, *children_of(pid)]:
+        lines = Path(f"/proc/{one}/status").read_text().splitlines()
+        peaks += [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
+    return max(peaks)
+
+
+def timed(ask):
+    begin = time.monotonic()
+    answer = ask()
+    seconds = time.monotonic() - begin
+    assert answer.status == 200, answer.body[:300]
+    return seconds, answer
+
+
+def first_view(bench, path):
+    """From the start of the command to the whole report, and what the server has then."""
+    begin = time.monotonic()
+    command = [bench.sonde, "view", "--no-browser", path]
+    server = Server(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=bench.environment()))
+    capture = server.capture()
+    _, answer = timed(lambda: server.get(f"/api/captures/{capture}/report?format=page"))
+    return server, capture, {"seconds": time.monotonic() - begin, "bytes": len(answer.body), "memory_bytes": peak_bytes(server.process.pid)}
+
+
+def tiles(server, capture, count):
+    seconds, answer = timed(lambda: server.get(f"/api/captures/{capture}/timeline"))
+    timeline = answer.json()
+    tracks = [track["id"] for track in timeline["tracks"]]
+    source, found, sizes = random.Random(1), [], []
+    for _ in range(count):
+        span = max(timeline["duration_ns"] >> source.randrange(SPANS), COLUMNS)
+        begin = source.randrange(max(timeline["duration_ns"] - span, 1))
+        path = f"/api/captures/{capture}/timeline/tile?track={source.choice(tracks)}&from={begin}&to={begin + span}&columns={COLUMNS}"
+        took, tile = timed(lambda: server.get(path))
+        found.append(took)
+        sizes.append(len(tile.body))
+    found.sort()
+    return {
+        "slices": sum(track["slices"] for track in timeline["tracks"]), "index_s": seconds, "tiles": count,
+        "median_s": statistics.median(found), "p99_s": found[int(0.99 * count)], "largest_bytes": max(sizes),
+    }
+
+
+def measure(bench):
+    if not TRACES.is_dir():
+        raise Missing(f"there are no real traces in {TRACES}; SONDE_TRACES names their folder")
+    path = Path(bench.path("big.json"))
+    trace_scale.scale_kineto(TRACES / "kineto" / "df_index_resolver.json.gz", bench.pick(GB, GB // 10), path)
+    views, result = [], {"file_bytes": path.stat().st_size, "load": os.getloadavg()[0]}
+    for last in range(bench.pick(5, 2) - 1, -1, -1):
+        server, capture, view = first_view(bench, path)
+        views.append(view)
+        if not last:
+            result["timeline"] = tiles(server, capture, bench.pick(2000, 300))
+            result["status_s"] = statistics.median(timed(lambda: server.get("/api/status"))[0] for _ in range(100))
+        server.end()
+    path.unlink()
+    result["first_view_s"] = statistics.median(view["seconds"] for view in views)
+    result["memory_bytes"] = max(view["memory_bytes"] for view in views)
+    result["report_bytes"] = views[0]["bytes"]
+    report_progress(f"serving: {result}")
+    return result
