@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -291,7 +292,9 @@ def test_another_client(sonde, runs, mode):
             wrong = await client.call_tool("report", {"capture": "none"})
             return client.protocol_version, {tool.name for tool in tools.tools}, answer, wrong
 
-    version, names, answer, wrong = asyncio.run(asyncio.wait_for(talk(), 120))
+    # In a thread: Playwright, which other tests start, keeps an event loop in this one.
+    with ThreadPoolExecutor(1) as threads:
+        version, names, answer, wrong = threads.submit(lambda: asyncio.run(asyncio.wait_for(talk(), 120))).result()
     assert version == ("2026-07-28" if mode == "auto" else "2025-11-25")
     assert names == TOOLS
     assert not answer.is_error and "gemm" in answer.content[0].text
