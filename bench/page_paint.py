@@ -3,12 +3,14 @@
 """page_paint.py ADDRESS RUNS: how soon Chromium paints a page, and a frame of its flame graph, as JSON. Needs Playwright."""
 
 import json
-import shutil
 import sys
+from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "e2e"))
+from browser import launch  # noqa: E402
+
 FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
 # From an input to the frame after it.
 ZOOM = """async () => {
@@ -40,7 +42,7 @@ def open_once(browser, address):
 def main():
     address, runs = sys.argv[1], int(sys.argv[2])
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        browser = launch(playwright)
         found = [open_once(browser, address) for _ in range(runs)]
         browser.close()
     paints, frames = zip(*found)

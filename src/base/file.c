@@ -66,6 +66,13 @@ int read_whole_file(const char *path, size_t max_bytes, struct strbuf *ret_text)
 	return fd < 0 ? -errno : read_whole_fd(fd, max_bytes, ret_text);
 }
 
+const char *path_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 int make_directories(const char *path, unsigned mode)
 {
 	_cleanup_free_ char *copy = strdup(path);

@@ -21,6 +21,8 @@ int write_all(int fd, const void *bytes, size_t length);
 int read_whole_file(const char *path, size_t max_bytes, struct strbuf *ret_text);
 /* From where the descriptor stands. */
 int read_whole_fd(int fd, size_t max_bytes, struct strbuf *ret_text);
+/* What stands behind the last slash; the path itself where nothing does. */
+const char *path_base_name(const char *path);
 /* mkdir -p. Returns 0 or a negative errno. */
 int make_directories(const char *path, unsigned mode);
 /*

@@ -27,13 +27,6 @@ static void wait_before(uint64_t attempt, uint64_t asked_s)
 	nanosleep(&pause, NULL);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static int push_one(const struct receiver *receiver, const char *path, struct errmsg *err)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -43,7 +36,7 @@ static int push_one(const struct receiver *receiver, const char *path, struct er
 		return errmsg_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
 	for (uint64_t attempt = 1;; attempt++) {
 		enum delivery delivery =
-			receiver_deliver(receiver, base_name(path), fd, &asked_s, err);
+			receiver_deliver(receiver, path_base_name(path), fd, &asked_s, err);
 
 		if (delivery == DELIVERY_DONE)
 			return 0;

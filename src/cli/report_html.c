@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -37,13 +38,6 @@ static int ask_figures(void *context, struct strbuf *out, struct errmsg *err)
 	struct question *question = context;
 
 	return query_report(question->query, &question->options, REPORT_FORM_JSON, NULL, out, err);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
 }
 
 /* A call tree by each weight that the files have. */
@@ -110,7 +104,7 @@ static int make(struct question *question, struct strbuf *data, struct errmsg *e
 	int r;
 
 	strbuf_add(data, "{\"name\":");
-	json_string(&json, base_name(question->query->paths[0]));
+	json_string(&json, path_base_name(question->query->paths[0]));
 	strbuf_add(data, ",\"report\":");
 	r = query_in_child(ask_report, question, ANSWER_MAX, data, err);
 	if (r < 0)

@@ -105,14 +105,12 @@ static int set_flag(struct query_options *options, const struct query_key *key, 
 		err, -EINVAL, "%s cannot be '%.64s': it is true or false", key->name, value);
 }
 
-#define SECTIONS_MAX 64
-
 static int set_by(struct query_options *options, const struct query_key *key, const char *value,
 	struct errmsg *err)
 {
 	_cleanup_strbuf_ struct strbuf words = {0};
-	struct report_name names[SECTIONS_MAX];
-	size_t count = report_section_names(names, SECTIONS_MAX);
+	struct report_name names[REPORT_NAMES_MAX];
+	size_t count = report_section_names(names, REPORT_NAMES_MAX);
 
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(names[i].by, value) == 0)

@@ -10,8 +10,6 @@
 #include "query/answer.h"
 #include "report/section.h"
 
-#define SECTIONS_MAX 64
-
 static int load(struct query *query, const char *window, bool rows_only, struct errmsg *err)
 {
 	/* What is hidden depends on the question. */
@@ -73,13 +71,11 @@ int query_sections(const struct query *query, struct strbuf *out)
 {
 	struct json_writer json = {.out = out};
 	unsigned kinds = model_is_foreign(query->model) ? REPORT_OF_FOREIGN : REPORT_OF_RECORDING;
-	struct report_name names[SECTIONS_MAX];
-	size_t count = report_section_names(names, ARRAY_SIZE(names));
+	struct report_name names[REPORT_NAMES_MAX];
+	size_t count = report_section_names_of(kinds, names, ARRAY_SIZE(names));
 
 	json_begin_array(&json);
 	for (size_t i = 0; i < count; i++) {
-		if (!report_section_find(names[i].by, kinds))
-			continue;
 		json_begin_object(&json);
 		json_member_text(&json, "name", names[i].by);
 		json_member_text(&json, "summary", names[i].summary);

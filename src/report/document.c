@@ -279,14 +279,12 @@ static void write_section_head(const struct part *part, struct json_writer *json
 static void write_names(const struct report_document *document, struct json_writer *json)
 {
 	struct report_name names[REPORT_NAMES_MAX];
-	size_t count = report_section_names(names, ARRAY_SIZE(names));
-	unsigned kinds = kinds_of(&document->input);
+	size_t count =
+		report_section_names_of(kinds_of(&document->input), names, ARRAY_SIZE(names));
 
 	json_key(json, "names");
 	json_begin_array(json);
 	for (size_t i = 0; i < count; i++) {
-		if (!report_section_find(names[i].by, kinds))
-			continue;
 		json_begin_object(json);
 		json_member_text(json, "by", names[i].by);
 		json_member_text(json, "summary", names[i].summary);

@@ -127,3 +127,5 @@ unsigned report_sections_need(const char *by, unsigned kinds);
 
 /* All that --by takes, in the report's order, each once. Returns how many; at most `size`. */
 size_t report_section_names(struct report_name *names, size_t size);
+/* Those for these kinds (enum report_needs, bits). */
+size_t report_section_names_of(unsigned kinds, struct report_name *names, size_t size);

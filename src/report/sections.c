@@ -33,3 +33,14 @@ size_t report_section_names(struct report_name *names, size_t size)
 	}
 	return count;
 }
+
+size_t report_section_names_of(unsigned kinds, struct report_name *names, size_t size)
+{
+	size_t all = report_section_names(names, size), count = 0;
+
+	for (size_t i = 0; i < all; i++) {
+		if (report_section_find(names[i].by, kinds))
+			names[count++] = names[i];
+	}
+	return count;
+}

@@ -63,13 +63,17 @@ def wait_until(page, expression, timeout_s=60):
         time.sleep(0.05)
 
 
+def launch(playwright):
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert program, "no Chromium: tools/deps test installs it"
+    return playwright.chromium.launch(executable_path=program, args=FLAGS)
+
+
 @pytest.fixture(scope="session")
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api", reason="PyPI gave no playwright: see tools/venv tests")
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program, "no Chromium: tools/deps test installs it"
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        browser = launch(playwright)
         yield browser
         browser.close()
 

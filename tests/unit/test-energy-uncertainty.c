@@ -214,20 +214,37 @@ static void measure(struct program *program, double relative_error)
 	}
 }
 
+/* The model of what was made, with its samples in joules. */
+static struct model *weigh(struct example *example, struct energy_use *use)
+{
+	struct model *model = example_end(example);
+
+	assert_int_equal(energy_use_init(use, model), 0);
+	assert_int_equal(model_weigh_energy(model, use->rests.items, use->rests.count), 0);
+	return model;
+}
+
+static void by_function(
+	const struct model *model, struct selected *selected, struct breakdown *breakdown)
+{
+	struct errmsg err = {0};
+
+	assert_int_equal(selection_apply(NULL, model, selected, &err), 0);
+	assert_int_equal(
+		breakdown_init(breakdown, model, selected, BREAKDOWN_FUNCTION, BREAKDOWN_SORT_SELF),
+		0);
+}
+
 static struct model *simulate(
 	struct program *program, double relative_error, struct energy_use *use)
 {
 	uint64_t bursts_of = hash_u64(random_state);
-	struct model *model;
 
 	begin_program(program);
 	for (uint32_t i = 0; i < program->threads; i++)
 		run_thread(program, i, bursts_of);
 	measure(program, relative_error);
-	model = example_end(&program->example);
-	assert_int_equal(energy_use_init(use, model), 0);
-	assert_int_equal(model_weigh_energy(model, use->rests.items, use->rests.count), 0);
-	return model;
+	return weigh(&program->example, use);
 }
 
 static void check_functions(
@@ -235,12 +252,8 @@ static void check_functions(
 {
 	_cleanup_(selected_done) struct selected selected = {0};
 	_cleanup_breakdown_ struct breakdown breakdown = {0};
-	struct errmsg err = {0};
 
-	assert_int_equal(selection_apply(NULL, model, &selected, &err), 0);
-	assert_int_equal(breakdown_init(&breakdown, model, &selected, BREAKDOWN_FUNCTION,
-				 BREAKDOWN_SORT_SELF),
-		0);
+	by_function(model, &selected, &breakdown);
 	array_foreach (&breakdown.rows, row) {
 		const char *name = model_function_name(model, row->key);
 		struct energy_uncertainty error =
@@ -310,12 +323,8 @@ static struct energy_uncertainty first_function(const struct model *model)
 {
 	_cleanup_(selected_done) struct selected selected = {0};
 	_cleanup_breakdown_ struct breakdown breakdown = {0};
-	struct errmsg err = {0};
 
-	assert_int_equal(selection_apply(NULL, model, &selected, &err), 0);
-	assert_int_equal(breakdown_init(&breakdown, model, &selected, BREAKDOWN_FUNCTION,
-				 BREAKDOWN_SORT_SELF),
-		0);
+	by_function(model, &selected, &breakdown);
 	array_foreach (&breakdown.rows, row) {
 		const char *name = model_function_name(model, row->key);
 
@@ -444,7 +453,6 @@ static struct model *simulate_device(
 		.relative_error = 0.05,
 		.idle_w = NAN,
 	};
-	struct model *model;
 
 	random_state = round;
 	*run = (struct device_run){.next_ns = 100 * MS, .gain = 1 + 0.05 * random_normal()};
@@ -456,10 +464,7 @@ static struct model *simulate_device(
 	assert_int_equal(model_builder_visitor.energy_domain(run->example.builder, &domain), 0);
 	while (run->now_ns < 30 * NS_PER_S)
 		run_batch(run);
-	model = example_end(&run->example);
-	assert_int_equal(energy_use_init(use, model), 0);
-	assert_int_equal(model_weigh_energy(model, use->rests.items, use->rests.count), 0);
-	return model;
+	return weigh(&run->example, use);
 }
 
 static void check_kernels(
@@ -467,12 +472,8 @@ static void check_kernels(
 {
 	_cleanup_(selected_done) struct selected selected = {0};
 	_cleanup_breakdown_ struct breakdown breakdown = {0};
-	struct errmsg err = {0};
 
-	assert_int_equal(selection_apply(NULL, model, &selected, &err), 0);
-	assert_int_equal(breakdown_init(&breakdown, model, &selected, BREAKDOWN_FUNCTION,
-				 BREAKDOWN_SORT_SELF),
-		0);
+	by_function(model, &selected, &breakdown);
 	array_foreach (&breakdown.rows, row) {
 		const char *name = model_function_name(model, row->key);
 		size_t prefix = strlen(MODEL_GPU_LEAF);

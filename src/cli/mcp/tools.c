@@ -271,8 +271,7 @@ const struct mcp_tool mcp_tools[] = {
 	{"list_captures",
 		"Lists the recordings and traces that can be asked about, with kind, size and time.",
 		.ask = list_captures},
-	{"sections",
-		"Lists the sections of a capture's report, each with what it says: for report.",
+	{"sections", "Lists the sections of a capture's report, each with a summary: for report.",
 		.arguments = 1U << MCP_CAPTURE, .ask = list_sections},
 	{"report",
 		"What a recording or trace shows: where time went, why devices were idle, what would "

@@ -9,7 +9,6 @@ export interface Graph {
   children: number[][]; // of each node, largest first
   depth: number[];
   start: number[]; // of each node, in weight from the left
-  maxDepth: number;
 }
 
 export interface Cost {
@@ -42,7 +41,7 @@ export function graphOf(tree: CallTree): Graph {
       next += weight[child]!;
     }
   }
-  return { tree, isDiff: tree.total.length > 1, weight, children, depth, start, maxDepth: depth.reduce((a, b) => Math.max(a, b), 0) };
+  return { tree, isDiff: tree.total.length > 1, weight, children, depth, start };
 }
 
 // A node's part of a side, 0 to 1.

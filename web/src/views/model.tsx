@@ -18,7 +18,6 @@ export interface LayerRow {
   cpu_time_ns: number | null;
   device_busy_ns: number | null;
   energy: { full_j: number | null; net_j: number | null; uncertainty_j: number | null } | null;
-  activation?: Record<string, number | null> | null;
 }
 
 export interface Layers {

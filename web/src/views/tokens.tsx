@@ -19,7 +19,6 @@ export interface Request {
 interface Spread {
   p50: number;
   p99: number;
-  maximum: number;
 }
 
 export interface Inference {
