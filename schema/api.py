@@ -41,6 +41,15 @@ def messages(document):
             yield name, schema
 
 
+def is_flat(schema):
+    """C writes it from a struct; other messages are written by who publishes them."""
+    return all(isinstance(part.get("type"), str) and part["type"] in C_TYPES for part in schema["properties"].values())
+
+
+def flat_messages(document):
+    return [schema for _, schema in messages(document) if is_flat(schema)]
+
+
 def quoted(text):
     return json.dumps(text, ensure_ascii=True)
 
@@ -88,7 +97,7 @@ def header(document):
             lines.append(f"struct api_{operation['operationId']}_parameters {{\n{fields}}};\n")
     kinds = [f"\tAPI_MESSAGE_{schema['x-message']['type'].upper()},\n" for _, schema in messages(document)]
     lines.append(f"enum api_message {{\n{''.join(kinds)}\tAPI_MESSAGE_MAX,\n}};\n")
-    for _, schema in messages(document):
+    for schema in flat_messages(document):
         name = schema["x-message"]["type"]
         fields = "".join(f"\t{message_type(part)}{c_name(key)};\n" for key, part in schema["properties"].items())
         lines.append(f"struct api_{name}_message {{\n{fields}}};\n\n"
@@ -153,7 +162,7 @@ def source(document):
         kinds += (f"\t[API_MESSAGE_{about['type'].upper()}] = {{{quoted(about['type'])}, "
                   f"API_CLASS_{c_name(about['class']).upper()}}},\n")
     lines.append(f"const struct api_message_kind api_message_kinds[API_MESSAGE_MAX] = {{\n{kinds}}};\n")
-    lines += [writer(schema) for _, schema in messages(document)]
+    lines += [writer(schema) for schema in flat_messages(document)]
     lines.append(embedded(document))
     return "\n".join(lines)
 

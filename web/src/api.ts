@@ -130,6 +130,119 @@ export interface CaptureState {
   total: number;
 }
 
+// A source of power figures: a domain of the capture. parent: the rail that it is a part of, whose energy contains its own.
+export interface LiveRail {
+  rail: number;
+  parent: number | null;
+  name: string | null;
+  source: string | null;
+  device: string | null;
+  part: string | null;
+  quality: string | null;
+  is_replayed: boolean;
+  period_ms: number | null;
+  limit_w: number | null;
+}
+
+// A capture is being recorded, and how. Sent again when that is known better, as when a rail appears. All t_ms of live messages are since start of this recording.
+export interface LiveSession {
+  capture: string;
+  name: string;
+  command: string[];
+  host: string | null;
+  started_unix_ms: number | null;
+  period_ns: number | null;
+  whole_machine: boolean;
+  wait_mode: string | null;
+  launch_stacks: string | null;
+  rails: LiveRail[];
+  absences: ({ source: string | null; reason: string | null; })[];
+}
+
+// Where the recording is. Rates are of the last 10 s of the recording.
+export interface LiveSummary {
+  capture: string;
+  t_ms: number;
+  samples: number;
+  samples_per_s: number | null;
+  cpu_busy: number | null;
+  waiting: number | null;
+  losses: ({ where: string; count: number; })[];
+  processes: number;
+  threads: number;
+  tokens: number;
+  tokens_per_s: number | null;
+  requests_running: number;
+  requests_done: number;
+  rails: ({ rail: number; joules: number; })[];
+  kernels: number;
+  gpu_busy: ({ device: string; share: number; })[];
+  capture_bytes: number;
+}
+
+// Intervals of energy since the last message, in the order of their times. Of a rail with more than fit, neighbours are merged to two points: those of the least and of the most power.
+export interface LivePower {
+  capture: string;
+  rails: ({ rail: number; t_ms: number[]; w: (number | null)[]; })[];
+}
+
+// Tokens that came, and requests that began or ended, in the order of the capture.
+export interface LiveTokens {
+  capture: string;
+  tokens: ({ pid: number; request: string | null; index: number | null; t_ms: number; gap_ms: number | null; phase: string | null; })[];
+  requests: ({ pid: number; request: string | null; t_ms: number; event: "queued" | "prefill" | "done"; })[];
+}
+
+// Phases of inference, steps and windows that began or ended. One that ends comes again, with the same id.
+export interface LivePhases {
+  capture: string;
+  phases: ({ id: number; kind: "phase" | "step" | "window"; name: string | null; pid: number | null; t_ms: number; end_ms: number | null; })[];
+}
+
+// The functions with the most CPU time of their own since the start, the most first.
+export interface LiveFunctions {
+  capture: string;
+  t_ms: number;
+  rows: ({ name: string; module: string | null; self_ms: number; recent_ms: number; })[];
+}
+
+// The kernels and copies with the most device time since the start, the most first.
+export interface LiveKernels {
+  capture: string;
+  t_ms: number;
+  rows: ({ name: string; module: string | null; count: number; self_ms: number; recent_ms: number; })[];
+}
+
+// Time of a model's layers and components, without what is inside them, by the ranges of hooks. The rows are those of the report's section layer, one for each component of each layer.
+export interface LiveLayers {
+  capture: string;
+  t_ms: number;
+  rows: ({ pid: number; layer: number | null; component: string; calls: number; own_ms: number; recent_ms: number; })[];
+}
+
+// The innermost open range of each thread and domain: what runs now.
+export interface LiveCurrent {
+  capture: string;
+  t_ms: number;
+  rows: ({ pid: number; tid: number; thread: string | null; domain: string | null; name: string | null; depth: number; since_ms: number; })[];
+}
+
+// The capture is followed no longer. end: the recording ended. stalled: the file has not grown for a while; it is followed again when it grows. unreadable: it is damaged, or another file. crashed: the process that followed it is gone.
+export interface LiveEnded {
+  capture: string;
+  t_ms: number;
+  reason: "end" | "stalled" | "unreadable" | "crashed";
+  message: string | null;
+  exit_status: number | null;
+}
+
+// What a client that comes late missed of a capture: the envelopes of live_power, live_tokens and live_phases of the last 10 minutes, as they were sent, oldest first; of too much the oldest are left out. Those after newest_seq come over /ws; one that comes both ways has the same seq.
+export interface LiveHistory {
+  epoch: string;
+  newest_seq: number;
+  messages: Envelope[];
+}
+
 // Of each operation: its method and path, parameters and answer.
 export interface Operations {
   // GET /api/openapi.json: This document.
@@ -186,4 +299,14 @@ export interface Messages {
   gap: Gap;
   bye: Bye;
   capture_state: CaptureState;
+  live_session: LiveSession;
+  live_summary: LiveSummary;
+  live_power: LivePower;
+  live_tokens: LiveTokens;
+  live_phases: LivePhases;
+  live_functions: LiveFunctions;
+  live_kernels: LiveKernels;
+  live_layers: LiveLayers;
+  live_current: LiveCurrent;
+  live_ended: LiveEnded;
 }
