@@ -10,30 +10,14 @@
 #include "base/json.h"
 #include "base/macros.h"
 #include "base/strbuf.h"
+#include "server/bus_queue.h"
+#include "server/bus_topics.h"
 #include "server/guard.h"
 
-#define BINARY_HEADER     16
-#define CLOSE_GOING_AWAY  1001
-#define CLOSE_TRY_LATER   1013
-#define BINARY_TYPE(kind) (BUS_TYPES_MAX + (unsigned)(kind))
-
-struct message {
-	unsigned refs;
-	uint64_t seq;
-	unsigned type; /* of the bus's types */
-	enum api_class class;
-	bool is_binary;
-	size_t length;
-	char bytes[];
-};
-
-/* A row of messages, the oldest first. */
-struct queue {
-	ARRAY_OF(struct message *) items;
-	size_t first; /* those before it were taken */
-	size_t bytes;
-	size_t counts[API_CLASS_DROP_FIRST + 1]; /* by class */
-};
+#define BINARY_HEADER      16
+#define CLOSE_GOING_AWAY   1001
+#define CLOSE_TRY_LATER    1013
+#define BINARY_TOPIC(kind) (BUS_TOPICS_MAX + (unsigned)(kind))
 
 struct gap {
 	uint64_t from, to, count;
@@ -44,79 +28,25 @@ struct bus_client {
 	struct bus *bus;
 	void (*wake)(void *context);
 	void *context;
-	struct queue queue;
+	struct bus_queue queue;
 	struct gap gap;         /* count 0: none */
 	uint64_t over_since_ns; /* 0: within its budget */
 	bool is_awake;          /* was woken, and has not found the queue empty since */
 	bool is_ending, has_ended;
 	const char *end_reason;
-	struct strbuf own;    /* a frame of its own */
-	struct message *sent; /* the frame that bus_next() gave */
-	struct strbuf hello;  /* until it is sent */
+	struct strbuf own;        /* a frame of its own */
+	struct bus_message *sent; /* the frame that bus_next() gave */
+	struct strbuf hello;      /* until it is sent */
 };
 
 struct bus {
 	struct bus_limits limits;
 	char epoch[BUS_EPOCH_BYTES];
 	uint64_t began_ns, newest;
-	struct queue kept;
-	char types[BUS_TYPES_MAX][BUS_TYPE_BYTES];
-	unsigned type_count;
-	struct message *latest[2 * BUS_TYPES_MAX]; /* by type, of API_CLASS_LATEST_WINS */
+	struct bus_queue kept;
+	struct bus_topics topics;
 	ARRAY_OF(struct bus_client *) clients;
 };
-
-/* ---- messages and queues ---- */
-
-static void unref(struct message *message)
-{
-	if (message && --message->refs == 0)
-		free(message);
-}
-
-static struct message *ref(struct message *message)
-{
-	message->refs++;
-	return message;
-}
-
-static int queue_add(struct queue *queue, struct message *message)
-{
-	if (array_append(&queue->items, message) < 0)
-		return -ENOMEM;
-	ref(message);
-	queue->bytes += message->length;
-	queue->counts[message->class]++;
-	return 0;
-}
-
-static size_t queue_count(const struct queue *queue)
-{
-	return queue->items.count - queue->first;
-}
-
-/* The oldest: the caller's reference from now on. */
-static struct message *queue_take(struct queue *queue)
-{
-	struct message *message = queue->items.items[queue->first++];
-
-	queue->bytes -= message->length;
-	queue->counts[message->class]--;
-	if (queue->first > 64 && queue->first > queue->items.count / 2) {
-		queue->items.count -= queue->first;
-		memmove(queue->items.items, queue->items.items + queue->first,
-			queue->items.count * sizeof(queue->items.items[0]));
-		queue->first = 0;
-	}
-	return message;
-}
-
-static void queue_done(struct queue *queue)
-{
-	while (queue_count(queue))
-		unref(queue_take(queue));
-	array_done(&queue->items);
-}
 
 /* ---- envelopes ---- */
 
@@ -166,7 +96,7 @@ static void lose(
 	gap->count += count;
 }
 
-static void lose_message(struct bus_client *client, const struct message *message)
+static void lose_message(struct bus_client *client, const struct bus_message *message)
 {
 	lose(client, message->seq, message->seq, 1, "too-slow");
 }
@@ -177,22 +107,22 @@ static void lose_message(struct bus_client *client, const struct message *messag
  */
 static void thin(struct bus_client *client, enum api_class class)
 {
-	bool is_there[2 * BUS_TYPES_MAX] = {false};
-	struct queue *queue = &client->queue;
+	bool is_there[BUS_TOPICS_ALL] = {false};
+	struct bus_queue *queue = &client->queue;
 	size_t kept = queue->items.count;
 
 	for (size_t i = queue->items.count; i-- > queue->first;) {
-		struct message *message = queue->items.items[i];
+		struct bus_message *message = queue->items.items[i];
 
 		if (message->class == class &&
-			(class == API_CLASS_DROP_FIRST || is_there[message->type])) {
+			(class == API_CLASS_DROP_FIRST || is_there[message->topic])) {
 			lose_message(client, message);
 			queue->bytes -= message->length;
 			queue->counts[class]--;
-			unref(message);
+			bus_message_unref(message);
 			continue;
 		}
-		is_there[message->type] = true;
+		is_there[message->topic] = true;
 		queue->items.items[--kept] = message;
 	}
 	queue->first = kept;
@@ -201,18 +131,18 @@ static void thin(struct bus_client *client, enum api_class class)
 /* Over its budget: makes place. Rarely, so that it costs little for each message. */
 static void make_place(struct bus_client *client)
 {
-	struct queue *queue = &client->queue;
+	struct bus_queue *queue = &client->queue;
 
 	if (queue->counts[API_CLASS_DROP_FIRST])
 		thin(client, API_CLASS_DROP_FIRST);
-	if (queue->counts[API_CLASS_LATEST_WINS] > 2 * client->bus->type_count + 16)
+	if (queue->counts[API_CLASS_LATEST_WINS] > 2 * client->bus->topics.count + 16)
 		thin(client, API_CLASS_LATEST_WINS);
 }
 
-static void give(struct bus_client *client, struct message *message, uint64_t now_ns)
+static void give(struct bus_client *client, struct bus_message *message, uint64_t now_ns)
 {
 	const struct bus_limits *limits = &client->bus->limits;
-	struct queue *queue = &client->queue;
+	struct bus_queue *queue = &client->queue;
 	size_t wanted = queue->bytes + message->length;
 	bool is_kept = true;
 
@@ -225,7 +155,7 @@ static void give(struct bus_client *client, struct message *message, uint64_t no
 		is_kept = message->class != API_CLASS_DROP_FIRST &&
 			  wanted <= limits->budget_bytes + limits->kept_bytes;
 	}
-	if (!is_kept || queue_add(queue, message) < 0)
+	if (!is_kept || bus_queue_add(queue, message) < 0)
 		lose_message(client, message);
 	if (client->over_since_ns && now_ns - client->over_since_ns > limits->patience_ns) {
 		client->is_ending = true;
@@ -236,46 +166,29 @@ static void give(struct bus_client *client, struct message *message, uint64_t no
 
 /* ---- publishing ---- */
 
-static int type_of(struct bus *bus, const char *type, unsigned *ret_type)
+static void keep(struct bus *bus, struct bus_message *message)
 {
-	for (unsigned i = 0; i < bus->type_count; i++) {
-		if (strcmp(bus->types[i], type) == 0) {
-			*ret_type = i;
-			return 0;
-		}
-	}
-	if (bus->type_count == BUS_TYPES_MAX || strlen(type) >= BUS_TYPE_BYTES)
-		return -E2BIG;
-	snprintf(bus->types[bus->type_count], BUS_TYPE_BYTES, "%s", type);
-	*ret_type = bus->type_count++;
-	return 0;
-}
-
-static void keep(struct bus *bus, struct message *message)
-{
-	queue_add(&bus->kept, message);
+	bus_queue_add(&bus->kept, message);
 	while (bus->kept.bytes > bus->limits.kept_bytes ||
-		queue_count(&bus->kept) > bus->limits.kept_messages)
-		unref(queue_take(&bus->kept));
-	if (message->class == API_CLASS_LATEST_WINS) {
-		unref(bus->latest[message->type]);
-		bus->latest[message->type] = ref(message);
-	}
+		bus_queue_count(&bus->kept) > bus->limits.kept_messages)
+		bus_message_unref(bus_queue_take(&bus->kept));
+	bus_topics_keep(&bus->topics, message, &bus->limits);
 }
 
-static int publish(struct bus *bus, unsigned type, enum api_class class, bool is_binary,
+static int publish(struct bus *bus, unsigned topic, enum api_class class, bool is_binary,
 	const struct strbuf *frame, uint64_t now_ns)
 {
-	struct message *message;
+	struct bus_message *message;
 
 	if (frame->length > bus->limits.budget_bytes)
 		return -E2BIG;
 	message = strbuf_status(frame) ? NULL : calloc(1, sizeof(*message) + frame->length);
 	if (!message)
 		return -ENOMEM;
-	*message = (struct message){.refs = 1,
+	*message = (struct bus_message){.refs = 1,
 		.seq = ++bus->newest,
-		.type = type,
+		.topic = topic,
+		.time_ns = now_ns,
 		.class = class,
 		.is_binary = is_binary,
 		.length = frame->length};
@@ -283,21 +196,27 @@ static int publish(struct bus *bus, unsigned type, enum api_class class, bool is
 	keep(bus, message);
 	array_foreach (&bus->clients, client)
 		give(*client, message, now_ns);
-	unref(message);
+	bus_message_unref(message);
 	return 0;
+}
+
+int bus_publish_keyed(struct bus *bus, const char *type, enum api_class class, const char *key,
+	const char *data, size_t length, uint64_t now_ns)
+{
+	_cleanup_strbuf_ struct strbuf frame = {0};
+	unsigned topic;
+	int r = bus_topics_find(&bus->topics, type, key, &topic);
+
+	if (r < 0)
+		return r;
+	write_envelope(&frame, bus, bus->newest + 1, type, data, length, now_ns);
+	return publish(bus, topic, class, false, &frame, now_ns);
 }
 
 int bus_publish(struct bus *bus, const char *type, enum api_class class, const char *data,
 	size_t length, uint64_t now_ns)
 {
-	_cleanup_strbuf_ struct strbuf frame = {0};
-	unsigned number;
-	int r = type_of(bus, type, &number);
-
-	if (r < 0)
-		return r;
-	write_envelope(&frame, bus, bus->newest + 1, type, data, length, now_ns);
-	return publish(bus, number, class, false, &frame, now_ns);
+	return bus_publish_keyed(bus, type, class, "", data, length, now_ns);
 }
 
 int bus_publish_binary(struct bus *bus, uint8_t kind, enum api_class class, uint16_t flags,
@@ -316,7 +235,7 @@ int bus_publish_binary(struct bus *bus, uint8_t kind, enum api_class class, uint
 		header[8 + i] = (unsigned char)(bits >> (8 * i));
 	strbuf_add_bytes(&frame, header, sizeof(header));
 	strbuf_add_bytes(&frame, bytes, length);
-	return publish(bus, BINARY_TYPE(kind), class, true, &frame, now_ns);
+	return publish(bus, BINARY_TOPIC(kind), class, true, &frame, now_ns);
 }
 
 /* ---- clients ---- */
@@ -327,8 +246,11 @@ static void queue_snapshot(struct bus_client *client, uint64_t now_ns)
 	struct api_snapshot_message snapshot = {.newest_seq = bus->newest};
 	struct json_writer json = {.out = &client->hello};
 
-	for (size_t i = 0; i < ARRAY_SIZE(bus->latest); i++)
-		snapshot.types += bus->latest[i] && queue_add(&client->queue, bus->latest[i]) == 0;
+	for (size_t i = 0; i < BUS_TOPICS_ALL; i++) {
+		struct bus_message *latest = bus->topics.latest[i];
+
+		snapshot.types += latest && bus_queue_add(&client->queue, latest) == 0;
+	}
 	strbuf_add_char(&client->hello, '\0');
 	begin_envelope(&client->hello, bus, 0, "snapshot", now_ns);
 	api_write_snapshot(&json, &snapshot);
@@ -344,9 +266,9 @@ static void resume(struct bus_client *client, const char *epoch, uint64_t seq, u
 	bus_range(bus, &oldest, &newest);
 	if (epoch && strcmp(epoch, bus->epoch) == 0 && seq <= newest && seq + 1 >= oldest) {
 		for (size_t i = bus->kept.first; i < bus->kept.items.count; i++) {
-			struct message *message = bus->kept.items.items[i];
+			struct bus_message *message = bus->kept.items.items[i];
 
-			if (message->seq > seq && queue_add(&client->queue, message) < 0)
+			if (message->seq > seq && bus_queue_add(&client->queue, message) < 0)
 				lose_message(client, message);
 		}
 		return;
@@ -393,8 +315,8 @@ struct bus_client *bus_remove(struct bus_client *client)
 			break;
 		}
 	}
-	queue_done(&client->queue);
-	unref(client->sent);
+	bus_queue_done(&client->queue);
+	bus_message_unref(client->sent);
 	strbuf_done(&client->own);
 	strbuf_done(&client->hello);
 	free(client);
@@ -471,7 +393,7 @@ static bool next_bye(struct bus_client *client, struct bus_frame *ret_frame, uin
 
 static bool next_message(struct bus_client *client, struct bus_frame *ret_frame)
 {
-	client->sent = queue_take(&client->queue);
+	client->sent = bus_queue_take(&client->queue);
 	if (client->queue.bytes <= client->bus->limits.budget_bytes)
 		client->over_since_ns = 0;
 	*ret_frame = (struct bus_frame){.bytes = client->sent->bytes,
@@ -483,17 +405,17 @@ static bool next_message(struct bus_client *client, struct bus_frame *ret_frame)
 /* What a client that is closed did not get: it may ask for it when it comes back. */
 static void lose_rest(struct bus_client *client)
 {
-	while (queue_count(&client->queue)) {
-		struct message *message = queue_take(&client->queue);
+	while (bus_queue_count(&client->queue)) {
+		struct bus_message *message = bus_queue_take(&client->queue);
 
 		lose_message(client, message);
-		unref(message);
+		bus_message_unref(message);
 	}
 }
 
 bool bus_next(struct bus_client *client, struct bus_frame *ret_frame, uint64_t now_ns)
 {
-	unref(client->sent);
+	bus_message_unref(client->sent);
 	client->sent = NULL;
 	if (client->has_ended)
 		return false;
@@ -505,7 +427,7 @@ bool bus_next(struct bus_client *client, struct bus_frame *ret_frame, uint64_t n
 		return next_gap(client, ret_frame, now_ns);
 	if (client->is_ending)
 		return next_bye(client, ret_frame, now_ns);
-	if (queue_count(&client->queue))
+	if (bus_queue_count(&client->queue))
 		return next_message(client, ret_frame);
 	client->is_awake = false;
 	return false;
@@ -550,9 +472,8 @@ struct bus *bus_close(struct bus *bus)
 		while (bus->clients.count)
 			bus_remove(bus->clients.items[0]);
 		array_done(&bus->clients);
-		queue_done(&bus->kept);
-		for (size_t i = 0; i < ARRAY_SIZE(bus->latest); i++)
-			unref(bus->latest[i]);
+		bus_queue_done(&bus->kept);
+		bus_topics_done(&bus->topics);
 		free(bus);
 	}
 	return NULL;
@@ -566,6 +487,26 @@ const char *bus_epoch(const struct bus *bus)
 void bus_range(const struct bus *bus, uint64_t *ret_oldest, uint64_t *ret_newest)
 {
 	*ret_newest = bus->newest;
-	*ret_oldest = queue_count(&bus->kept) ? bus->kept.items.items[bus->kept.first]->seq
-					      : bus->newest + 1;
+	*ret_oldest = bus_queue_count(&bus->kept) ? bus->kept.items.items[bus->kept.first]->seq
+						  : bus->newest + 1;
+}
+
+/* ---- what is kept of a key ---- */
+
+void bus_forget(struct bus *bus, const char *key)
+{
+	bus_topics_forget(&bus->topics, key);
+}
+
+void bus_write_history(struct bus *bus, const char *key, struct strbuf *out, uint64_t now_ns)
+{
+	struct json_writer json = {.out = out};
+
+	json_begin_object(&json);
+	json_member_text(&json, "epoch", bus->epoch);
+	json_member_u64(&json, "newest_seq", bus->newest);
+	json_key(&json, "messages");
+	strbuf_add_char(out, '[');
+	bus_topics_write_history(&bus->topics, key, &bus->limits, out, now_ns);
+	strbuf_add(out, "]}");
 }

@@ -5,10 +5,14 @@
  * Messages are numbered from 1 within an epoch, which is one run of the server. The latest are
  * kept, so that a client that comes back gets those that it missed. Each client has a budget of
  * bytes that wait for it. Over it, messages are left out by their class (server/api.h): first those
- * that may be dropped, then those that a later one of their type replaces; the others once there
- * are more than are kept for clients that come back. A client that stays over its budget is closed,
- * and may come back. Every number that a client does not get lies between `from` and `to` of a gap
- * message that it gets.
+ * that may be dropped, then those that a later one of their type and key replaces; the others once
+ * there are more than are kept for clients that come back. A client that stays over its budget is
+ * closed, and may come back. Every number that a client does not get lies between `from` and `to`
+ * of a gap message that it gets.
+ *
+ * The key says what a message is about, as a capture's id; "" is none. Of each type and key of
+ * which only the latest counts, a new client gets it; of the others of a key it can ask for a
+ * while.
  *
  * No network here: who has the connection asks for the next frame when it can be sent.
  */
@@ -18,24 +22,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/strbuf.h"
 #include "server/api.h"
 
 struct bus_limits {
 	size_t kept_bytes, kept_messages; /* for clients that come back */
 	size_t budget_bytes;              /* of each client */
 	uint64_t patience_ns;             /* then one over its budget is closed */
+	size_t history_bytes;             /* of each key: for clients that come late */
+	uint64_t history_ns;
 };
 
 #define BUS_LIMITS_DEFAULT                                                                         \
 	{                                                                                          \
 		.kept_bytes = 8 << 20, .kept_messages = 65536, .budget_bytes = 1 << 20,            \
-		.patience_ns = 5 * NS_PER_S                                                        \
+		.patience_ns = 5 * NS_PER_S, .history_bytes = 4 << 20,                             \
+		.history_ns = 600 * NS_PER_S                                                       \
 	}
 
 /* Texts that begin envelopes and numbers in them; see schema/api.json. */
 #define BUS_EPOCH_BYTES 33
 #define BUS_TYPE_BYTES  48
-#define BUS_TYPES_MAX   256
+#define BUS_KEY_BYTES   24
 
 struct bus;
 struct bus_client;
@@ -64,6 +72,13 @@ void bus_range(const struct bus *bus, uint64_t *ret_oldest, uint64_t *ret_newest
  */
 int bus_publish(struct bus *bus, const char *type, enum api_class class, const char *data,
 	size_t length, uint64_t now_ns);
+/* The same about `key`, of less than BUS_KEY_BYTES. */
+int bus_publish_keyed(struct bus *bus, const char *type, enum api_class class, const char *key,
+	const char *data, size_t length, uint64_t now_ns);
+/* What is kept for later clients of all messages with this key. */
+void bus_forget(struct bus *bus, const char *key);
+/* Appends LiveHistory of schema/api.json. */
+void bus_write_history(struct bus *bus, const char *key, struct strbuf *out, uint64_t now_ns);
 /*
  * A binary frame: a header of 16 bytes in little-endian order (version 1, kind, flags of 16 bits,
  * the low 32 bits of the number, the time in ms as a double), then the bytes.

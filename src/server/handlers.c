@@ -16,6 +16,7 @@
 
 union parameters {
 	struct api_get_capture_parameters capture;
+	struct api_get_live_parameters live;
 	struct api_get_report_parameters report;
 	struct api_get_call_tree_parameters call_tree;
 	struct api_get_call_tree_diff_parameters diff;
@@ -134,6 +135,17 @@ static void get_capture(struct http_connection *connection, const union paramete
 	if (!capture)
 		return;
 	write_capture(&json, connection->server, capture);
+	answer_json(connection);
+}
+
+static void get_live(struct http_connection *connection, const union parameters *parameters)
+{
+	const struct capture *capture = find_capture(connection, parameters->live.capture);
+
+	if (!capture)
+		return;
+	bus_write_history(connection->server->bus, capture->id, &connection->response.text,
+		monotonic_now_ns());
 	answer_json(connection);
 }
 
@@ -405,6 +417,7 @@ static void (*const handlers[API_OPERATION_MAX])(
 	[API_LIST_CAPTURES] = list_captures,
 	[API_GET_CAPTURE] = get_capture,
 	[API_GET_CAPTURE_FILE] = get_capture_file,
+	[API_GET_LIVE] = get_live,
 	[API_GET_SECTIONS] = get_sections,
 	[API_GET_REPORT] = get_report,
 	[API_GET_CALL_TREE] = get_call_tree,

@@ -17,8 +17,12 @@
 
 #define SECOND NS_PER_S
 
-static const struct bus_limits limits = {
-	.kept_bytes = 20000, .kept_messages = 50, .budget_bytes = 2000, .patience_ns = 5 * SECOND};
+static const struct bus_limits limits = {.kept_bytes = 20000,
+	.kept_messages = 50,
+	.budget_bytes = 2000,
+	.patience_ns = 5 * SECOND,
+	.history_bytes = 1000,
+	.history_ns = 60 * SECOND};
 
 static struct bus *bus;
 static unsigned woken;
@@ -56,6 +60,25 @@ static void publish(const char *type, enum api_class class, size_t bytes)
 
 	snprintf(data, sizeof(data), "\"%0*d\"", (int)bytes, 0);
 	assert_int_equal(bus_publish(bus, type, class, data, strlen(data), now), 0);
+}
+
+static void publish_about(const char *key, const char *type, enum api_class class)
+{
+	assert_int_equal(bus_publish_keyed(bus, type, class, key, "\"x\"", 3, now), 0);
+}
+
+/* How often the key's history has this type. */
+static unsigned count_in_history(const char *key, const char *type)
+{
+	_cleanup_strbuf_ struct strbuf history = {0};
+	char member[64];
+	unsigned count = 0;
+
+	bus_write_history(bus, key, &history, now);
+	snprintf(member, sizeof(member), "\"type\":\"%s\"", type);
+	for (const char *at = strbuf_cstr(&history); (at = strstr(at, member)); at++)
+		count++;
+	return count;
 }
 
 static uint64_t number_of(const char *text, const char *key)
@@ -336,6 +359,90 @@ static void test_what_is_too_large(void **state)
 	assert_int_equal(bus_publish(bus, type, API_CLASS_MUST_KEEP, "1", 1, now), -E2BIG);
 }
 
+static void test_the_latest_of_each_key(void **state)
+{
+	struct bus_client *client;
+
+	publish_about("one", "summary", API_CLASS_LATEST_WINS);
+	publish_about("two", "summary", API_CLASS_LATEST_WINS);
+	publish_about("one", "summary", API_CLASS_LATEST_WINS);
+	client = add(NULL, 0);
+	expect(client, "hello", 0);
+	expect(client, "snapshot", 0);
+	expect(client, "summary", 3);
+	expect(client, "summary", 2);
+	expect_nothing(client);
+	bus_remove(client);
+	bus_forget(bus, "one");
+	client = add(NULL, 0);
+	expect(client, "hello", 0);
+	expect(client, "snapshot", 0);
+	expect(client, "summary", 2);
+	expect_nothing(client);
+	bus_remove(client);
+}
+
+static void test_a_stalled_client_has_the_latest_of_each_key(void **state)
+{
+	struct bus_client *client = add(NULL, 0);
+	struct seen seen;
+	unsigned ones = 0, twos = 0;
+
+	publish_about("two", "summary", API_CLASS_LATEST_WINS);
+	for (int i = 0; i < 100; i++)
+		publish_about("one", "summary", API_CLASS_LATEST_WINS);
+	while (next(client, &seen)) {
+		ones += seen.seq == 101;
+		twos += seen.seq == 1;
+	}
+	assert_int_equal(ones, 1);
+	assert_int_equal(twos, 1);
+	bus_remove(client);
+}
+
+static void test_the_history_of_a_key(void **state)
+{
+	publish_about("one", "power", API_CLASS_DROP_FIRST);
+	publish_about("one", "token", API_CLASS_MUST_KEEP);
+	publish_about("one", "summary", API_CLASS_LATEST_WINS);
+	publish_about("two", "token", API_CLASS_MUST_KEEP);
+	publish("token", API_CLASS_MUST_KEEP, 10);
+	assert_int_equal(count_in_history("one", "power"), 1);
+	assert_int_equal(count_in_history("one", "token"), 1);
+	assert_int_equal(count_in_history("one", "summary"), 0);
+	assert_int_equal(count_in_history("", "token"), 0);
+	now += 50 * SECOND;
+	publish_about("one", "power", API_CLASS_DROP_FIRST);
+	now += 11 * SECOND;
+	assert_int_equal(count_in_history("one", "power"), 1);
+	assert_int_equal(count_in_history("one", "token"), 0);
+	for (int i = 0; i < 100; i++)
+		publish_about("one", "power", API_CLASS_DROP_FIRST);
+	assert_in_range(count_in_history("one", "power"), 5, 15);
+	bus_forget(bus, "one");
+	assert_int_equal(count_in_history("one", "power"), 0);
+	assert_int_equal(count_in_history("two", "token"), 0);
+}
+
+/* Captures come and go: what is forgotten makes place. */
+static void test_topics_without_end(void **state)
+{
+	char key[16];
+
+	for (int i = 0; i < 2000; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		publish_about(key, "summary", API_CLASS_LATEST_WINS);
+		bus_forget(bus, key);
+	}
+	for (int i = 0; i < 512; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		publish_about(key, "summary", API_CLASS_LATEST_WINS);
+	}
+	assert_int_equal(
+		bus_publish_keyed(bus, "summary", API_CLASS_LATEST_WINS, "more", "1", 1, now),
+		-E2BIG);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -352,6 +459,10 @@ int main(void)
 		TEST(test_bye),
 		TEST(test_binary_frames),
 		TEST(test_what_is_too_large),
+		TEST(test_the_latest_of_each_key),
+		TEST(test_a_stalled_client_has_the_latest_of_each_key),
+		TEST(test_the_history_of_a_key),
+		TEST(test_topics_without_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

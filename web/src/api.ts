@@ -144,9 +144,10 @@ export interface LiveRail {
   limit_w: number | null;
 }
 
-// A capture is being recorded, and how. Sent again when that is known better, as when a rail appears. All t_ms of live messages are since start of this recording.
+// A capture is being recorded, and how. Sent again when that is known better, as when a rail appears. All t_ms of live messages are since the start of this recording.
 export interface LiveSession {
   capture: string;
+  generation: number;
   name: string;
   command: string[];
   host: string | null;
@@ -255,6 +256,8 @@ export interface Operations {
   get_capture: { parameters: { capture: string; }; answer: Capture };
   // GET /api/captures/{capture}/file: The capture itself, to keep it or to open it in Perfetto.
   get_capture_file: { parameters: { capture: string; }; answer: Blob };
+  // GET /api/captures/{capture}/live: What live messages said of a capture before: for clients that come late.
+  get_live: { parameters: { capture: string; }; answer: LiveHistory };
   // GET /api/captures/{capture}/sections: What can be asked for with by.
   get_sections: { parameters: { capture: string; wait?: number; }; answer: Section[] };
   // GET /api/captures/{capture}/report: The report, or one section of it.
@@ -281,6 +284,7 @@ export const paths: Record<keyof Operations, string> = {
   list_captures: "/api/captures",
   get_capture: "/api/captures/{capture}",
   get_capture_file: "/api/captures/{capture}/file",
+  get_live: "/api/captures/{capture}/live",
   get_sections: "/api/captures/{capture}/sections",
   get_report: "/api/captures/{capture}/report",
   get_call_tree: "/api/captures/{capture}/call-tree",
