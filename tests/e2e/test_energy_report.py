@@ -88,3 +88,23 @@ def test_top_by_energy(sonde, workload, replay):
     text = sonde(*command, "--", *workload("spin", 4), check=0).stdout
     assert "functions by energy" in text and "[idle]" in text and "Self energy" in text
     assert "Self time" not in text
+
+
+def test_what_was_not_measured_is_one_sentence_unless_asked_for(sonde, workload, tmp_path):
+    """The report of a machine without sensors is not a list of what it lacks; --by energy is."""
+    capture = tmp_path / "c.pftrace"
+    sonde("record", "--energy", "battery,nvml", "-o", capture, "--", *workload("spin", 0.2))
+    energy = report(sonde, capture)["energy"]
+    if energy["domains"]:
+        pytest.skip("this machine has a battery or a GPU of NVIDIA")
+    assert {absence["source"] for absence in energy["absences"]} == {"battery", "nvml"}
+    text, section = sonde("report", capture).stdout, sonde("report", "--by", "energy", capture).stdout
+    assert "Energy was not measured" in text and "--by energy" in text and "nvml" not in text
+    assert all(source in section for source in ("battery: — ", "nvml: — "))
+
+
+def test_energy_that_nobody_recorded(sonde, tmp_path):
+    capture = tmp_path / "c.pftrace"
+    sonde("record", "--energy", "off", "-o", capture, "--", "true")
+    assert "Energy was not recorded: record without --energy off." in sonde("report", "--by", "energy", capture).stdout
+    assert "Energy" not in sonde("report", capture).stdout

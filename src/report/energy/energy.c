@@ -422,6 +422,24 @@ static void say_notes(struct result *result, const struct report_view *view)
 			"much.");
 }
 
+/* Which sources are not there. All of them only where energy was asked for: most machines lack
+ * most. */
+static void say_absences(struct result *result, const struct report_input *input)
+{
+	const struct report_view *view = input->view;
+
+	if (input->is_alone) {
+		array_foreach (&view->model->energy_absences, absence)
+			result_sentencef(
+				result, 2, "%s: " UNKNOWN " %s", absence->source, absence->reason);
+		return;
+	}
+	if (!view->energy->domains.count)
+		result_sentence(result, 2,
+			"sonde could read no sensor of power. --by energy lists the sources that it "
+			"tried, and why each failed.");
+}
+
 /* ---- the section ---- */
 
 static void show(
@@ -436,8 +454,7 @@ static void show(
 		say_sum(result, view);
 		say_notes(result, view);
 	}
-	array_foreach (&view->model->energy_absences, absence)
-		result_sentencef(result, 2, "%s: " UNKNOWN " %s", absence->source, absence->reason);
+	say_absences(result, input);
 	if (!view->energy->classes.count)
 		return;
 	result_heading(result, "Energy of device work (without the idle share)");
@@ -453,9 +470,12 @@ static int make(struct result *result, const struct report_input *input)
 	uint32_t domains, classes;
 	size_t count;
 
-	if (!use || (!use->domains.count && !model->energy_absences.count) ||
-		selection_left_out(model, SELECTION_ENERGY))
-		return 0;
+	if (!use || (!use->domains.count && !model->energy_absences.count))
+		return report_nothing(
+			result, input, "Energy was not recorded: record without --energy off.");
+	if (selection_left_out(model, SELECTION_ENERGY))
+		return report_nothing(
+			result, input, "The filters leave out the energy of the whole machine.");
 	result_open(result);
 	add_sums(result, view);
 	domains = result_open(result);
@@ -480,6 +500,8 @@ static int make(struct result *result, const struct report_input *input)
 
 const struct report_section energy_section = {
 	.value = {.key = "energy", .kind = REPORT_OBJECT, .shape = &shape},
+	.by = "energy",
+	.summary = "joules of each power rail, and the sensors that are not there",
 	.needs = REPORT_NEEDS_RECORDING,
 	.make = make,
 };
