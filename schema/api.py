@@ -9,8 +9,9 @@
 import json
 import sys
 
-C_TYPES = {"string": "const char *", "integer": "uint64_t ", "number": "double ", "boolean": "bool "}
-TABLE_TYPES = {"string": "API_TEXT", "integer": "API_INTEGER", "number": "API_NUMBER", "boolean": "API_FLAG"}
+C_TYPES = {"string": "const char *", "integer": "uint64_t ", "number": "double ", "boolean": "bool ", "object": "struct json_text "}
+TABLE_TYPES = {"string": "API_TEXT", "integer": "API_INTEGER", "number": "API_NUMBER", "boolean": "API_FLAG", "object": "API_OBJECT"}
+BODY_BYTES = 65536  # of bodies without x-body-bytes
 
 
 def c_name(name):
@@ -28,11 +29,27 @@ def resolve(document, thing):
 
 
 def operations(document):
-    """(method, path, operation, parameters) of each."""
+    """(method, path, operation, parameters) of each. Members of a JSON body are parameters, too, "in" the body."""
     for path, item in document["paths"].items():
         for method, operation in item.items():
             parameters = [resolve(document, parameter) for parameter in operation.get("parameters", [])]
-            yield method.upper(), path, operation, parameters
+            yield method.upper(), path, operation, parameters + body_members(document, operation)
+
+
+def body_of(document, operation):
+    """(type, schema) of the request's body; None: it has none."""
+    if "requestBody" not in operation:
+        return None
+    (content_type, media), = resolve(document, operation["requestBody"])["content"].items()
+    return content_type, resolve(document, media["schema"])
+
+
+def body_members(document, operation):
+    content_type, schema = body_of(document, operation) or (None, None)
+    if content_type != "application/json" or "properties" not in schema:
+        return []
+    return [{"name": name, "in": "body", "required": name in schema.get("required", []), "schema": resolve(document, part)}
+            for name, part in schema["properties"].items()]
 
 
 def messages(document):
@@ -43,7 +60,7 @@ def messages(document):
 
 def is_flat(schema):
     """C writes it from a struct; other messages are written by who publishes them."""
-    return all(isinstance(part.get("type"), str) and part["type"] in C_TYPES for part in schema["properties"].values())
+    return all("type" in part and message_kind(part)[0] in ("string", "integer", "boolean") for part in schema["properties"].values())
 
 
 def flat_messages(document):
@@ -79,13 +96,20 @@ def error_codes(document):
     return document["components"]["schemas"]["Failure"]["properties"]["error"]["properties"]["code"]["enum"]
 
 
-def message_type(schema):
-    schema = {"type": "string"} if "enum" in schema else schema
-    return C_TYPES[schema["type"]]
+def message_kind(schema):
+    """(type, may it be null) of a member of a message."""
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return next(kind for kind in kinds if kind != "null"), "null" in kinds
+
+
+def message_field(key, schema):
+    kind, is_nullable = message_kind(schema)
+    has = f"\tbool has_{c_name(key)};\n" if is_nullable and kind != "string" else ""
+    return f"{has}\t{C_TYPES[kind]}{c_name(key)};\n"
 
 
 def header(document):
-    lines = ["/* Generated from api.json. */\n#pragma once\n\n#include <stdbool.h>\n#include <stdint.h>\n\nstruct json_writer;\n"]
+    lines = ["/* Generated from api.json. */\n#pragma once\n\n#include <stdbool.h>\n#include <stdint.h>\n\n#include \"base/json_reader.h\"\n\nstruct json_writer;\n"]
     names = [f"\tAPI_{operation['operationId'].upper()},\n" for _, _, operation, _ in operations(document)]
     lines.append(f"enum api_operation {{\n{''.join(names)}\tAPI_OPERATION_MAX,\n}};\n")
     codes = [f"\tAPI_ERROR_{c_name(code).upper()},\n" for code in error_codes(document)]
@@ -99,7 +123,7 @@ def header(document):
     lines.append(f"enum api_message {{\n{''.join(kinds)}\tAPI_MESSAGE_MAX,\n}};\n")
     for schema in flat_messages(document):
         name = schema["x-message"]["type"]
-        fields = "".join(f"\t{message_type(part)}{c_name(key)};\n" for key, part in schema["properties"].items())
+        fields = "".join(message_field(key, part) for key, part in schema["properties"].items())
         lines.append(f"struct api_{name}_message {{\n{fields}}};\n\n"
                      f"void api_write_{name}(struct json_writer *json, const struct api_{name}_message *message);\n")
     return "\n".join(lines)
@@ -113,6 +137,8 @@ def table_entry(operation, parameter):
         entry.append(".is_in_path = true")
     elif parameter.get("required"):
         entry.append(".is_required = true")
+    if parameter["in"] == "body":
+        entry.append(".is_in_body = true")
     if not parameter.get("required") and "default" not in schema:
         entry.append(f".has_offset = offsetof({place}, has_{name})")
     else:
@@ -129,6 +155,11 @@ def table_entry(operation, parameter):
     elif "maximum" in schema:
         entry += [f".minimum = {schema['minimum']}", f".maximum = {schema['maximum']}"]
     return "\t{" + ", ".join(entry) + "},\n"
+
+
+def body_entry(document, operation):
+    body = body_of(document, operation)
+    return f", {quoted(body[0])}, {operation.get('x-body-bytes', BODY_BYTES)}" if body else ""
 
 
 def embedded(document):
@@ -152,7 +183,7 @@ def source(document):
             lines.append(f"static const struct api_parameter {name}_parameters[] = {{\n{entries}\t{{0}},\n}};\n"
                          f"_Static_assert(sizeof(struct api_{name}_parameters) <= API_PARAMETERS_BYTES, \"raise it\");\n")
         listed = f"{name}_parameters" if parameters else "NULL"
-        rows.append(f"\t[API_{name.upper()}] = {{{quoted(method)}, {quoted(path)}, {quoted(name)}, {listed}}},\n")
+        rows.append(f"\t[API_{name.upper()}] = {{{quoted(method)}, {quoted(path)}, {quoted(name)}, {listed}{body_entry(document, operation)}}},\n")
     lines.append(f"const struct api_route api_routes[API_OPERATION_MAX] = {{\n{''.join(rows)}}};\n")
     codes = "".join(f"\t{quoted(code)},\n" for code in error_codes(document))
     lines.append(f"const char *const api_error_codes[API_ERROR_MAX] = {{\n{codes}}};\n")
@@ -170,11 +201,13 @@ def source(document):
 def writer(schema):
     name, body = schema["x-message"]["type"], ""
     for key, part in schema["properties"].items():
-        kind, value = "string" if "enum" in part else part["type"], f"message->{c_name(key)}"
+        (kind, is_nullable), value = message_kind(part), f"message->{c_name(key)}"
         call = {"string": f"json_member_text(json, {quoted(key)}, {value});",
                 "integer": f"json_member_u64(json, {quoted(key)}, {value});",
                 "number": f"json_member_double(json, {quoted(key)}, {value});",
                 "boolean": f"json_key(json, {quoted(key)});\n\tjson_bool(json, {value});"}[kind]
+        if is_nullable and kind == "integer":
+            call = f"json_member_known(json, {quoted(key)}, message->has_{c_name(key)}, {value});"
         body += f"\t{call}\n"
     return (f"void api_write_{name}(struct json_writer *json, const struct api_{name}_message *message)\n"
             f"{{\n\tjson_begin_object(json);\n{body}\tjson_end_object(json);\n}}\n")
@@ -209,8 +242,15 @@ def typescript_members(schema):
 
 
 def answer_type(operation):
-    content = operation["responses"]["200"]["content"]
+    content = next(operation["responses"][code] for code in ("200", "201", "202") if code in operation["responses"])["content"]
     return typescript_type(content["application/json"]["schema"]) if "application/json" in content else "Blob"
+
+
+def body_type(document, operation):
+    body = body_of(document, operation)
+    if not body:
+        return ""
+    return f" body: {typescript_type(body[1]) if body[0] == 'application/json' else 'Blob'};"
 
 
 def typescript(document):
@@ -223,13 +263,15 @@ def typescript(document):
         lines += [f"  {member}" for member in typescript_members(schema)] + ["}", ""]
     lines.append("// Of each operation: its method and path, parameters and answer.\nexport interface Operations {")
     for method, path, operation, parameters in operations(document):
-        schema = {"properties": {p["name"]: p["schema"] for p in parameters},
+        schema = {"properties": {p["name"]: p["schema"] for p in parameters if p["in"] != "body"},
                   "required": [p["name"] for p in parameters if p.get("required")]}
         members = " ".join(typescript_members(schema))
         lines.append(f"  // {method} {path}: {operation['summary']}\n  {operation['operationId']}: {{ "
-                     f"parameters: {{ {members} }}; answer: {answer_type(operation)} }};".replace("{  }", "{}"))
+                     f"parameters: {{ {members} }};{body_type(document, operation)} answer: {answer_type(operation)} }};".replace("{  }", "{}"))
     lines += ["}", "", "export const paths: Record<keyof Operations, string> = {"]
     lines += [f"  {operation['operationId']}: {quoted(path)}," for _, path, operation, _ in operations(document)]
+    lines += ["};", "", "// Those that are not asked for with GET.", "export const methods: Partial<Record<keyof Operations, string>> = {"]
+    lines += [f"  {operation['operationId']}: {quoted(method)}," for method, _, operation, _ in operations(document) if method != "GET"]
     lines += ["};", "", "// Of each type of message, its data.", "export interface Messages {"]
     lines += [f"  {schema['x-message']['type']}: {name};" for name, schema in messages(document)] + ["}"]
     return "\n".join(lines)

@@ -4,8 +4,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/json.h"
 
 /* ---- paths ---- */
 
@@ -73,6 +76,19 @@ int api_find(const struct api_request *request, enum api_operation *ret_operatio
 		"there is nothing at %.100s; /api/openapi.json lists what there is", request->path);
 }
 
+void api_methods(const char *path, char *ret_methods, size_t size)
+{
+	struct api_path_values values;
+	size_t used = 0;
+
+	*ret_methods = '\0';
+	for (int i = 0; i < API_OPERATION_MAX; i++) {
+		if (path_matches(api_routes[i].path, path, &values) && used < size)
+			used += (size_t)snprintf(ret_methods + used, size - used, "%s%s",
+				used ? ", " : "", api_routes[i].method);
+	}
+}
+
 /* ---- values ---- */
 
 static int refuse(const struct api_parameter *parameter, const char *value, const char *wanted,
@@ -96,7 +112,7 @@ static int parse_text(
 
 	if (parameter->is_id && ((double)length != parameter->maximum ||
 					strspn(value, "0123456789abcdef") != length))
-		return refuse(parameter, value, "an id as /api/captures lists it", err);
+		return refuse(parameter, value, "an id as the server lists them", err);
 	if ((double)length < parameter->minimum || (double)length > parameter->maximum)
 		return errmsg_set(err, -EINVAL, "%s must have %g to %g bytes, not %zu",
 			parameter->name, parameter->minimum, parameter->maximum, length);
@@ -189,7 +205,8 @@ static const struct api_parameter *find_parameter(
 	const struct api_parameter *parameters, const char *name)
 {
 	for (; parameters && parameters->name; parameters++) {
-		if (!parameters->is_in_path && strcmp(parameters->name, name) == 0)
+		if (!parameters->is_in_path && !parameters->is_in_body &&
+			strcmp(parameters->name, name) == 0)
 			return parameters;
 	}
 	return NULL;
@@ -211,7 +228,7 @@ static int check_required(
 	const struct api_route *route, const struct api_request *request, struct errmsg *err)
 {
 	for (const struct api_parameter *p = route->parameters; p && p->name; p++) {
-		bool is_there = !p->is_required;
+		bool is_there = !p->is_required || p->is_in_body;
 
 		for (size_t i = 0; !is_there && i < request->argument_count; i++)
 			is_there = strcmp(request->arguments[i].name, p->name) == 0;
@@ -270,4 +287,138 @@ int api_parse(enum api_operation operation, const struct api_request *request,
 			return r;
 	}
 	return check_required(route, request, err);
+}
+
+/* ---- bodies ---- */
+
+bool api_takes_json(enum api_operation operation)
+{
+	const char *type = api_routes[operation].body_type;
+
+	return type && strcmp(type, "application/json") == 0;
+}
+
+/* Is it one object, with nothing behind it, and nothing to mend? */
+static bool is_one_object(const char *body, size_t length)
+{
+	struct json_reader reader = {.at = body, .end = body + length, .is_last = true};
+	enum json_status status = json_reader_enter(&reader, '{');
+	struct json_text name, value;
+
+	while (status == JSON_OK && (status = json_reader_member(&reader, &name)) == JSON_OK)
+		status = json_reader_value(&reader, &value);
+	return status == JSON_DONE && !reader.mended && json_reader_peek(&reader) == '\0' &&
+	       reader.at == reader.end;
+}
+
+static bool is_text(const char *bytes, size_t length)
+{
+	for (size_t at = 0, count; at < length; at += count) {
+		count = utf8_sequence_length(bytes + at, length - at);
+		if (!count || !bytes[at])
+			return false;
+	}
+	return true;
+}
+
+/* Without its escapes a string is never longer, and there is room for the NUL at its last quote. */
+static int unescape_in_place(const struct api_parameter *parameter, char *string, size_t length,
+	bool is_escaped, struct errmsg *err)
+{
+	const struct json_text text = {string, length, is_escaped};
+	_cleanup_strbuf_ struct strbuf plain = {0};
+
+	json_text_unescape(&plain, &text);
+	if (strbuf_status(&plain) < 0)
+		return -ENOMEM;
+	if (plain.length > length || !is_text(strbuf_cstr(&plain), plain.length))
+		return errmsg_set(err, -EINVAL, "%s is no text in UTF-8", parameter->name);
+	memcpy(string, strbuf_cstr(&plain), plain.length + 1);
+	return 0;
+}
+
+static int refuse_type(const struct api_parameter *parameter, struct errmsg *err)
+{
+	static const char *const types[] = {
+		[API_TEXT] = "a string",
+		[API_CHOICE] = "a string",
+		[API_INTEGER] = "a whole number",
+		[API_NUMBER] = "a number",
+		[API_FLAG] = "true or false",
+		[API_OBJECT] = "an object",
+	};
+
+	return errmsg_set(err, -EINVAL, "%s must be %s", parameter->name, types[parameter->type]);
+}
+
+/* `value` is a piece of `body`. */
+static int parse_member(const struct api_parameter *parameter, char *body,
+	const struct json_text *value, char *parameters, struct errmsg *err)
+{
+	bool is_string = parameter->type == API_TEXT || parameter->type == API_CHOICE;
+	char *at = body + (value->bytes - body), number[64];
+	int r;
+
+	if ((value->bytes[0] == '"') != is_string ||
+		(value->bytes[0] == '{') != (parameter->type == API_OBJECT))
+		return refuse_type(parameter, err);
+	if (parameter->type == API_OBJECT) {
+		memcpy(parameters + parameter->offset, value, sizeof(*value));
+		if (parameter->has_offset != API_NO_HAS)
+			*(bool *)(parameters + parameter->has_offset) = true;
+		return 0;
+	}
+	if (is_string) {
+		r = unescape_in_place(parameter, at + 1, value->length - 2, value->escaped, err);
+		return r < 0 ? r : parse_value(parameter, at + 1, parameters, err);
+	}
+	if (value->length >= sizeof(number))
+		return refuse_type(parameter, err);
+	memcpy(number, at, value->length);
+	number[value->length] = '\0';
+	return parse_value(parameter, number, parameters, err);
+}
+
+/* Its place among the route's parameters; -1: the body has no such member. */
+static int find_member(const struct api_route *route, const struct json_text *name)
+{
+	for (int i = 0; route->parameters && route->parameters[i].name; i++) {
+		if (route->parameters[i].is_in_body &&
+			json_text_equals(name, route->parameters[i].name))
+			return i;
+	}
+	return -1;
+}
+
+int api_parse_body(enum api_operation operation, char *body, size_t length, void *parameters,
+	struct errmsg *err)
+{
+	const struct api_route *route = &api_routes[operation];
+	struct json_reader reader = {.at = body, .end = body + length, .is_last = true};
+	struct json_text name, value;
+	uint64_t seen = 0;
+
+	if (!is_one_object(body, length))
+		return errmsg_set(err, -EINVAL, "the body must be one JSON object");
+	json_reader_enter(&reader, '{');
+	while (json_reader_member(&reader, &name) == JSON_OK &&
+		json_reader_value(&reader, &value) == JSON_OK) {
+		int place = find_member(route, &name), r;
+
+		if (place < 0 || (seen & 1ULL << place))
+			return errmsg_set(err, -EINVAL, "the member '%.*s' %s",
+				(int)MIN(name.length, 64u), name.bytes,
+				place < 0 ? "is unknown" : "comes twice");
+		seen |= 1ULL << place;
+		r = parse_member(&route->parameters[place], body, &value, parameters, err);
+		if (r < 0)
+			return r;
+	}
+	for (int i = 0; route->parameters && route->parameters[i].name; i++) {
+		const struct api_parameter *p = &route->parameters[i];
+
+		if (p->is_in_body && p->is_required && !(seen & 1ULL << i))
+			return errmsg_set(err, -EINVAL, "the body needs the member %s", p->name);
+	}
+	return 0;
 }

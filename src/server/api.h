@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server's interface as schema/api.json describes it: which operation a request means, and its
- * parameters, checked. schema/api.py makes the tables and structs (api_table.h).
+ * The server's interface as schema/api.json describes it: which operation a request means, its
+ * parameters and the members of its body, checked. schema/api.py makes the tables and structs
+ * (api_table.h).
  *
  * To add an operation: its path in schema/api.json, a handler in server/handlers.c, a test in
  * tests/e2e/test_server.py; `schema/api.py typescript` renews web/src/api.ts.
@@ -21,6 +22,7 @@ enum api_type {
 	API_INTEGER, /* uint64_t */
 	API_NUMBER,  /* double */
 	API_FLAG,    /* bool */
+	API_OBJECT,  /* struct json_text: an object of a body, its members not looked at */
 };
 
 #define API_NO_HAS SIZE_MAX
@@ -33,7 +35,7 @@ enum api_type {
 struct api_parameter {
 	const char *name; /* NULL ends a list */
 	enum api_type type;
-	bool is_in_path, is_required;
+	bool is_in_path, is_in_body, is_required;
 	bool is_id; /* hexadecimal digits alone */
 	const char *const *choices;
 	double minimum, maximum;
@@ -45,6 +47,9 @@ struct api_parameter {
 struct api_route {
 	const char *method, *path, *name;
 	const struct api_parameter *parameters; /* NULL: none */
+	/* Of its body; NULL and 0: it has none. */
+	const char *body_type;
+	size_t body_bytes_max;
 };
 
 extern const struct api_route api_routes[API_OPERATION_MAX];
@@ -90,6 +95,10 @@ struct api_path_values {
  */
 int api_find(const struct api_request *request, enum api_operation *ret_operation,
 	struct api_path_values *ret_values, struct errmsg *err);
+/* Does it take a body that api_parse_body() reads? */
+bool api_takes_json(enum api_operation operation);
+/* The methods that the path can be asked for with: "GET, POST". */
+void api_methods(const char *path, char *ret_methods, size_t size);
 /*
  * Fills the operation's struct, in `parameters` of API_PARAMETERS_BYTES. Its texts are those of the
  * request and of `values`. Returns 0, or -EINVAL with a sentence: a parameter is unknown, comes
@@ -97,3 +106,11 @@ int api_find(const struct api_request *request, enum api_operation *ret_operatio
  */
 int api_parse(enum api_operation operation, const struct api_request *request,
 	const struct api_path_values *values, void *parameters, struct errmsg *err);
+/*
+ * Adds the members of a body of type application/json to what api_parse() has filled in. Texts are
+ * written into `body`, without their escapes, and end in NUL. Returns 0, -ENOMEM, or -EINVAL with a
+ * sentence: the body is not one object, or a member is unknown, missing, comes twice, or is out of
+ * its bounds.
+ */
+int api_parse_body(enum api_operation operation, char *body, size_t length, void *parameters,
+	struct errmsg *err);

@@ -158,7 +158,7 @@ enum guard_verdict guard_check(
 		return GUARD_ALLOWED;
 	if (!request->cookie || !cookie_is_token(guard, request->cookie))
 		return GUARD_NO_TOKEN;
-	if (kind == GUARD_SOCKET && !request->origin)
+	if ((kind == GUARD_SOCKET || kind == GUARD_CHANGE) && !request->origin)
 		return GUARD_WRONG_ORIGIN;
 	return GUARD_ALLOWED;
 }

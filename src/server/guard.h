@@ -39,9 +39,12 @@ enum guard_verdict {
 
 /* What a browser sends with `is_page`: opening an address, which any page may link to. */
 enum guard_kind {
-	GUARD_PAGE,   /* a file of the page */
-	GUARD_API,    /* a question */
-	GUARD_SOCKET, /* a WebSocket: one with a cookie must also say where it comes from */
+	GUARD_PAGE, /* a file of the page */
+	GUARD_API,  /* a question */
+	/* A WebSocket, or a request that changes something: one with a cookie must also say where
+	   it comes from. */
+	GUARD_SOCKET,
+	GUARD_CHANGE,
 };
 
 enum guard_verdict guard_check(

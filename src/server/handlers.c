@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each operation of schema/api.json does. */
+/* What each operation of schema/api.json does; those of jobs are in job_handlers.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,26 +11,12 @@
 #include "base/map.h"
 #include "page/page.h"
 #include "report/render.h"
-#include "server/http.h"
+#include "server/handlers.h"
 #include "server/question.h"
-
-union parameters {
-	struct api_get_capture_parameters capture;
-	struct api_get_live_parameters live;
-	struct api_get_report_parameters report;
-	struct api_get_call_tree_parameters call_tree;
-	struct api_get_call_tree_diff_parameters diff;
-	struct api_get_sections_parameters sections;
-	struct api_get_diff_parameters difference;
-	struct api_get_timeline_parameters timeline;
-	struct api_get_timeline_tile_parameters tile;
-	struct api_get_timeline_names_parameters names;
-	char bytes[API_PARAMETERS_BYTES];
-};
 
 /* ---- answers that are made here ---- */
 
-static void answer_json(struct http_connection *connection)
+void answer_json(struct http_connection *connection)
 {
 	struct http_response *response = &connection->response;
 
@@ -43,7 +29,7 @@ static void answer_json(struct http_connection *connection)
 	response->type = "application/json";
 }
 
-static void get_openapi(struct http_connection *connection, const union parameters *parameters)
+static void get_openapi(struct http_connection *connection, const union api_parameters *parameters)
 {
 	struct http_response *response = &connection->response;
 
@@ -54,7 +40,7 @@ static void get_openapi(struct http_connection *connection, const union paramete
 	response->length = api_document_length;
 }
 
-static void get_status(struct http_connection *connection, const union parameters *parameters)
+static void get_status(struct http_connection *connection, const union api_parameters *parameters)
 {
 	const struct server *server = connection->server;
 	struct json_writer json = {.out = &connection->response.text};
@@ -93,7 +79,8 @@ static void write_capture(
 	json_end_object(json);
 }
 
-static void list_captures(struct http_connection *connection, const union parameters *parameters)
+static void list_captures(
+	struct http_connection *connection, const union api_parameters *parameters)
 {
 	const struct server *server = connection->server;
 	struct json_writer json = {.out = &connection->response.text};
@@ -127,7 +114,7 @@ static struct capture *find_capture(struct http_connection *connection, const ch
 	return capture;
 }
 
-static void get_capture(struct http_connection *connection, const union parameters *parameters)
+static void get_capture(struct http_connection *connection, const union api_parameters *parameters)
 {
 	const struct capture *capture = find_capture(connection, parameters->capture.capture);
 	struct json_writer json = {.out = &connection->response.text};
@@ -138,7 +125,7 @@ static void get_capture(struct http_connection *connection, const union paramete
 	answer_json(connection);
 }
 
-static void get_live(struct http_connection *connection, const union parameters *parameters)
+static void get_live(struct http_connection *connection, const union api_parameters *parameters)
 {
 	const struct capture *capture = find_capture(connection, parameters->live.capture);
 
@@ -161,7 +148,8 @@ static void plain_name(char *out, size_t size, const char *name)
 	out[length] = '\0';
 }
 
-static void get_capture_file(struct http_connection *connection, const union parameters *parameters)
+static void get_capture_file(
+	struct http_connection *connection, const union api_parameters *parameters)
 {
 	const struct capture *capture = find_capture(connection, parameters->capture.capture);
 	struct http_response *response = &connection->response;
@@ -331,13 +319,13 @@ static void ask_about(struct http_connection *connection, const char *id, const 
 	ask(connection, capture, after, &text, wait_s);
 }
 
-static void get_sections(struct http_connection *connection, const union parameters *parameters)
+static void get_sections(struct http_connection *connection, const union api_parameters *parameters)
 {
 	ask_about(connection, parameters->sections.capture, NULL,
 		(struct question){.what = QUESTION_SECTIONS}, parameters->sections.wait);
 }
 
-static void get_report(struct http_connection *connection, const union parameters *parameters)
+static void get_report(struct http_connection *connection, const union api_parameters *parameters)
 {
 	static const enum report_form forms[] = {
 		[API_FORMAT_JSON] = REPORT_FORM_JSON,
@@ -358,33 +346,34 @@ static void get_report(struct http_connection *connection, const union parameter
 		report->wait);
 }
 
-static void get_call_tree(struct http_connection *connection, const union parameters *parameters)
+static void get_call_tree(
+	struct http_connection *connection, const union api_parameters *parameters)
 {
 	ask_about(connection, parameters->call_tree.capture, NULL,
 		(struct question){.what = QUESTION_CALL_TREE}, parameters->call_tree.wait);
 }
 
 static void get_call_tree_diff(
-	struct http_connection *connection, const union parameters *parameters)
+	struct http_connection *connection, const union api_parameters *parameters)
 {
 	ask_about(connection, parameters->diff.capture, parameters->diff.after,
 		(struct question){.what = QUESTION_CALL_TREE_DIFF}, parameters->diff.wait);
 }
 
-static void get_diff(struct http_connection *connection, const union parameters *parameters)
+static void get_diff(struct http_connection *connection, const union api_parameters *parameters)
 {
 	ask_about(connection, parameters->difference.capture, parameters->difference.after,
 		(struct question){.what = QUESTION_DIFF}, parameters->difference.wait);
 }
 
-static void get_timeline(struct http_connection *connection, const union parameters *parameters)
+static void get_timeline(struct http_connection *connection, const union api_parameters *parameters)
 {
 	ask_about(connection, parameters->timeline.capture, NULL,
 		(struct question){.what = QUESTION_TRACKS}, parameters->timeline.wait);
 }
 
 static void get_timeline_tile(
-	struct http_connection *connection, const union parameters *parameters)
+	struct http_connection *connection, const union api_parameters *parameters)
 {
 	connection->answer_type = "application/octet-stream";
 	ask_about(connection, parameters->tile.capture, NULL,
@@ -392,14 +381,14 @@ static void get_timeline_tile(
 }
 
 static void get_timeline_names(
-	struct http_connection *connection, const union parameters *parameters)
+	struct http_connection *connection, const union api_parameters *parameters)
 {
 	ask_about(connection, parameters->names.capture, NULL,
 		(struct question){.what = QUESTION_NAMES}, parameters->names.wait);
 }
 
 /* The handshake; without Upgrade there is nothing to answer with. */
-static void open_socket(struct http_connection *connection, const union parameters *parameters)
+static void open_socket(struct http_connection *connection, const union api_parameters *parameters)
 {
 	(void)parameters;
 	if (!connection->is_upgrade)
@@ -411,7 +400,7 @@ static void open_socket(struct http_connection *connection, const union paramete
 }
 
 static void (*const handlers[API_OPERATION_MAX])(
-	struct http_connection *connection, const union parameters *parameters) = {
+	struct http_connection *connection, const union api_parameters *parameters) = {
 	[API_GET_OPENAPI] = get_openapi,
 	[API_GET_STATUS] = get_status,
 	[API_LIST_CAPTURES] = list_captures,
@@ -426,6 +415,12 @@ static void (*const handlers[API_OPERATION_MAX])(
 	[API_GET_TIMELINE] = get_timeline,
 	[API_GET_TIMELINE_TILE] = get_timeline_tile,
 	[API_GET_TIMELINE_NAMES] = get_timeline_names,
+	[API_LIST_COMMANDS] = handle_list_commands,
+	[API_LIST_JOBS] = handle_list_jobs,
+	[API_GET_JOB] = handle_get_job,
+	[API_START_JOB] = handle_start_job,
+	[API_CANCEL_JOB] = handle_cancel_job,
+	[API_SET_JOB_WINDOW] = handle_set_job_window,
 	[API_OPEN_SOCKET] = open_socket,
 };
 
@@ -478,11 +473,16 @@ static void send_page(struct http_connection *connection)
 		response->status = 304;
 }
 
+static bool is_reading(const char *method)
+{
+	return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+}
+
 static void handle_page(struct http_connection *connection)
 {
 	const char *method = connection->request.method;
 
-	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+	if (!is_reading(method)) {
 		http_fail(connection, 405, API_ERROR_METHOD_NOT_ALLOWED,
 			"the page can only be fetched");
 		snprintf(connection->response.allow, sizeof(connection->response.allow), "GET");
@@ -495,24 +495,52 @@ static void handle_page(struct http_connection *connection)
 
 /* ---- all ---- */
 
+static void refuse_path(struct http_connection *connection, int error, const char *sentence)
+{
+	struct http_response *response = &connection->response;
+
+	if (error == -EOPNOTSUPP) {
+		http_fail(connection, 405, API_ERROR_METHOD_NOT_ALLOWED, sentence);
+		api_methods(connection->request.path, response->allow, sizeof(response->allow));
+	} else {
+		http_fail(connection, 404, API_ERROR_NOT_FOUND, sentence);
+	}
+}
+
+static void run_handler(struct http_connection *connection, enum api_operation operation,
+	const struct api_path_values *values)
+{
+	struct strbuf *body = &connection->body.bytes;
+	union api_parameters parameters;
+	struct errmsg err;
+	int r = api_parse(operation, &connection->request, values, &parameters, &err);
+
+	if (r == 0 && api_takes_json(operation))
+		r = api_parse_body(operation, body->data, body->length, &parameters, &err);
+	if (r == -ENOMEM)
+		http_fail(connection, 503, API_ERROR_OUT_OF_MEMORY, "memory ran out in the server");
+	else if (r < 0)
+		http_fail(connection, 400, API_ERROR_BAD_REQUEST, err.text);
+	else
+		handlers[operation](connection, &parameters);
+}
+
 static void handle_api(struct http_connection *connection)
 {
 	struct api_path_values values;
 	enum api_operation operation;
-	union parameters parameters;
 	struct errmsg err;
 	int r = api_find(&connection->request, &operation, &values, &err);
 
-	if (r == -EOPNOTSUPP) {
-		http_fail(connection, 405, API_ERROR_METHOD_NOT_ALLOWED, err.text);
-		snprintf(connection->response.allow, sizeof(connection->response.allow), "GET");
-	} else if (r < 0) {
-		http_fail(connection, 404, API_ERROR_NOT_FOUND, err.text);
-	} else if (api_parse(operation, &connection->request, &values, &parameters, &err) < 0) {
-		http_fail(connection, 400, API_ERROR_BAD_REQUEST, err.text);
-	} else {
-		handlers[operation](connection, &parameters);
-	}
+	if (r < 0)
+		refuse_path(connection, r, err.text);
+	else if (connection->server->options->read_only &&
+		 !is_reading(api_routes[operation].method))
+		http_fail(connection, 403, API_ERROR_READ_ONLY,
+			"this server only shows what there is: nothing can be changed or started "
+			"through it");
+	else if (http_body_is_there(connection, &api_routes[operation]))
+		run_handler(connection, operation, &values);
 }
 
 void handle_request(struct http_connection *connection)
@@ -521,9 +549,10 @@ void handle_request(struct http_connection *connection)
 	bool is_socket = strcmp(path, "/ws") == 0;
 	bool is_api = is_socket || strcmp(path, "/api") == 0 || strncmp(path, "/api/", 5) == 0;
 	enum guard_verdict verdict = guard_check(&connection->server->guard, &connection->guard,
-		is_socket ? GUARD_SOCKET
-		: is_api  ? GUARD_API
-			  : GUARD_PAGE);
+		is_socket                                ? GUARD_SOCKET
+		: !is_api                                ? GUARD_PAGE
+		: is_reading(connection->request.method) ? GUARD_API
+							 : GUARD_CHANGE);
 
 	connection->server->now_ns = monotonic_now_ns();
 	if (verdict != GUARD_ALLOWED)

@@ -123,6 +123,9 @@ int http_take_request(struct http_connection *connection, const char *path, cons
 	size_t cookie = take_header(connection, WSI_TOKEN_HTTP_COOKIE);
 	size_t authorization = take_header(connection, WSI_TOKEN_HTTP_AUTHORIZATION);
 	size_t match = take_header(connection, WSI_TOKEN_HTTP_IF_NONE_MATCH);
+	size_t type = take_header(connection, WSI_TOKEN_HTTP_CONTENT_TYPE);
+	size_t length = take_header(connection, WSI_TOKEN_HTTP_CONTENT_LENGTH);
+	size_t transfer = take_header(connection, WSI_TOKEN_HTTP_TRANSFER_ENCODING);
 	size_t site = take_fetch_site(connection);
 	int r = take_arguments(connection, arguments);
 
@@ -139,6 +142,9 @@ int http_take_request(struct http_connection *connection, const char *path, cons
 		.authorization = TEXT_AT(authorization),
 		.fetch_site = TEXT_AT(site)};
 	connection->if_none_match = TEXT_AT(match);
+	connection->body = (struct http_body){.type = TEXT_AT(type),
+		.length_text = TEXT_AT(length),
+		.transfer = TEXT_AT(transfer)};
 	if (r == 0)
 		split_arguments(connection, arguments);
 	return r;
@@ -284,6 +290,7 @@ static void forget(struct http_connection *connection)
 	http_set_active(connection, false);
 	closep(&connection->response.fd);
 	strbuf_done(&connection->text);
+	strbuf_done(&connection->body.bytes);
 	strbuf_done(&connection->response.text);
 }
 
@@ -369,6 +376,10 @@ void http_tick(struct server *server)
 		next = one->next;
 		if (one->client) {
 			socket_tick(one);
+		} else if (one->body.is_awaited) {
+			if (server->now_ns >= one->body.until_ns)
+				lws.lws_set_timeout(
+					one->wsi, PENDING_TIMEOUT_HTTP_CONTENT, LWS_TO_KILL_ASYNC);
 		} else if (!one->response.status && server->now_ns >= one->wait_until_ns) {
 			handle_answer(one);
 			lws.lws_callback_on_writable(one->wsi);
@@ -397,9 +408,6 @@ static void take(struct http_connection *connection, const char *path, const cha
 {
 	int r = http_take_request(connection, path, method);
 
-	/* What such a request carries is not read. */
-	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		connection->closes = true;
 	if (r == -E2BIG)
 		http_fail(connection, 414, API_ERROR_TOO_LARGE,
 			"the address is too long, or has too many parameters");
@@ -410,6 +418,10 @@ static void take(struct http_connection *connection, const char *path, const cha
 			"too many requests: ask again in a second");
 	else
 		handle_request(connection);
+	/* What such a request carries is not read. */
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 &&
+		!connection->body.is_awaited)
+		connection->closes = true;
 }
 
 static int received(struct http_connection *connection, struct lws *wsi, struct server *server)
@@ -432,7 +444,7 @@ static int received(struct http_connection *connection, struct lws *wsi, struct 
 			return r == 0 && connection->has_headers_sent ? send_body(connection) : -1;
 		}
 		lws.lws_callback_on_writable(wsi);
-	} else {
+	} else if (!connection->body.is_awaited) {
 		/* Until the answer is there; http_tick() ends it. */
 		lws.lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
 	}
@@ -500,6 +512,10 @@ int http_callback(
 		return 0;
 	case LWS_CALLBACK_HTTP:
 		return received(connection, wsi, server);
+	case LWS_CALLBACK_HTTP_BODY:
+		return http_body_received(connection, in, length);
+	case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+		return http_body_ended(connection);
 	case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
 		return confirm_upgrade(wsi, server, in);
 	case LWS_CALLBACK_ESTABLISHED:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One HTTP connection, its request, and the answer that it gets. */
+/* One HTTP connection, its request and body, and the answer that it gets. */
 #pragma once
 
 #include "base/strbuf.h"
@@ -19,8 +19,17 @@ struct http_response {
 	uint64_t file_length;
 	char etag[48]; /* without quotes; "": none */
 	bool is_gzip, may_be_kept;
-	char cookie[GUARD_TOKEN_MAX + 128], name[160], allow[16]; /* "": none */
+	char cookie[GUARD_TOKEN_MAX + 128], name[160], allow[48]; /* "": none */
 	unsigned retry_s;                                         /* 0: no Retry-After */
+};
+
+/* What comes behind the header: read only where an operation takes it. */
+struct http_body {
+	const char *type, *length_text, *transfer; /* headers; NULL: absent */
+	bool is_awaited, is_there;
+	uint64_t until_ns; /* then who has not sent it is cut off */
+	size_t length;     /* that was announced */
+	struct strbuf bytes;
 };
 
 struct http_connection {
@@ -32,6 +41,7 @@ struct http_connection {
 	struct api_argument arguments[API_ARGUMENTS_MAX];
 	struct guard_request guard;
 	const char *if_none_match;
+	struct http_body body;
 	/* The answer. */
 	struct http_response response;
 	struct answer_waiter waiter;
@@ -49,7 +59,10 @@ struct http_connection {
 /* A finished answer that is an error: {"error": {code, message}}. */
 void http_fail(
 	struct http_connection *connection, int status, enum api_error code, const char *sentence);
-/* handlers.c: fills in the response, or leaves it to an answer that the connection waits for. */
+/*
+ * handlers.c: fills in the response, or leaves it to an answer that the connection waits for. Where
+ * a body is awaited it is called again with it.
+ */
 void handle_request(struct http_connection *connection);
 /* Of a connection that waits: the answer is there, or the client has waited long enough. */
 void handle_answer(struct http_connection *connection);
@@ -60,6 +73,12 @@ void http_set_active(struct http_connection *connection, bool is_active);
 /* The request's header fields and parameters, again: of a connection that has become a WebSocket.
  */
 int http_take_request(struct http_connection *connection, const char *path, const char *method);
+
+/* body.c: true with the body of a route that takes one; else it is awaited, or was refused. */
+bool http_body_is_there(struct http_connection *connection, const struct api_route *route);
+/* A piece of it, then its end. 0, or -1: close the connection. */
+int http_body_received(struct http_connection *connection, const char *bytes, size_t length);
+int http_body_ended(struct http_connection *connection);
 
 /* socket.c: a WebSocket. */
 int socket_established(struct http_connection *connection);

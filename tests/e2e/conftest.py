@@ -14,6 +14,7 @@ is tested. Fixtures:
     shared_traces              the folder of real traces, SONDE_TRACES or ../shared/traces beside the checkout
     torch2                     a Python with PyTorch 2
     open_page(address, ...)    a page in a real browser (browser.py)
+    start_server("serve", ...) a Server (server_client.py) on a free port
     pairs(kind)                the folder of a pair of traces that PyTorch 2 made (pairs/make_pairs.py)
 """
 
@@ -32,6 +33,7 @@ from pathlib import Path
 import pytest
 
 from browser import browser, open_page  # noqa: F401 (fixtures)
+from server_client import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -330,3 +332,17 @@ def pairs(tmp_path_factory, torch2):
         return folder / kind
 
     return pair
+
+@pytest.fixture
+def start_server(sonde):
+    servers = []
+
+    def run(command, *arguments, **options):
+        listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
+        servers.append(Server(sonde.start(command, *listen, *arguments, **options)))
+        return servers[-1]
+
+    yield run
+    for server in servers:
+        if server.process.poll() is None:
+            assert server.end() == 0, server.process.stderr.read()

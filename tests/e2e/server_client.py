@@ -12,8 +12,10 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
+CAPTURE = Path(__file__).resolve().parents[1] / "golden" / "energy-2-plain.pftrace"
 TIMEOUT = 60
 
 

@@ -21,6 +21,7 @@
 static union {
 	struct api_get_report_parameters report;
 	struct api_get_call_tree_parameters call_tree;
+	struct api_start_job_parameters start_job;
 	char bytes[API_PARAMETERS_BYTES];
 } parameters;
 static struct errmsg err;
@@ -54,8 +55,8 @@ static int parse(const char *path, const char *name, const char *value)
 static void test_paths(void **state)
 {
 	static const char *const unknown[] = {"/", "", "/api", "/api/", "/api/status/",
-		"/api//status", "/api/captures/" ID "/report/x", "/api/captures//report",
-		"/API/status", "/api/captures/0123456789abcdef0123456789abcdef0/report", "/wsx"};
+		"/api//status", (REPORT "/x"), "/api/captures//report", "/API/status",
+		"/api/captures/0123456789abcdef0123456789abcdef0/report", "/wsx"};
 	enum api_operation operation;
 
 	for (int i = 0; i < API_OPERATION_MAX; i++)
@@ -123,6 +124,58 @@ static void test_no_parameter_comes_twice(void **state)
 	assert_int_equal(api_parse(operation, &request, &values, &parameters, &err), -EINVAL);
 }
 
+/* Of start_job, with this body; the parameters point into it. */
+static int parse_body(const char *text)
+{
+	static char body[400];
+
+	snprintf(body, sizeof(body), "%s", text);
+	memset(&parameters, 0, sizeof(parameters));
+	*err.text = '\0';
+	return api_parse_body(API_START_JOB, body, strlen(body), &parameters, &err);
+}
+
+static void test_bodies(void **state)
+{
+	const struct api_start_job_parameters *job = &parameters.start_job;
+
+	assert_true(api_takes_json(API_START_JOB) && !api_takes_json(API_GET_STATUS));
+	assert_int_equal(parse_body(" {\"command\": \"a\"}\n"), 0);
+	assert_string_equal(job->command, "a");
+	assert_false(job->has_parameters);
+	assert_int_equal(
+		parse_body("{\"parameters\":{\"x\":[1,{}]},\"command\":\"\\u00fc\\n\\\"\"}"), 0);
+	assert_string_equal(job->command, "\xc3\xbc\n\"");
+	assert_true(job->has_parameters);
+	assert_memory_equal(job->parameters.bytes, "{\"x\":[1,{}]}", job->parameters.length);
+}
+
+static void test_bodies_that_are_refused(void **state)
+{
+	static const char *const wrong[] = {"", "{", "[]", "null", "{}", "{} {}", "{\"command\":1}",
+		"{\"command\":\"\"}", "{\"command\":\"a\",\"command\":\"a\"}",
+		"{\"command\":\"a\",\"x\":1}", "{\"command\":\"a\",}", "{\"command\":\"\\u0000\"}",
+		"{\"command\":\"\xff\"}", "{\"command\":\"a\",\"parameters\":\"{}\"}",
+		"{\"command\":\"0123456789012345678901234567890123456789012345678901234567890123\"}"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		assert_int_equal(parse_body(wrong[i]), -EINVAL);
+		assert_true(*err.text);
+	}
+}
+
+static void test_methods(void **state)
+{
+	char methods[40];
+
+	api_methods("/api/jobs", methods, sizeof(methods));
+	assert_string_equal(methods, "GET, POST");
+	api_methods("/api/nothing", methods, sizeof(methods));
+	assert_string_equal(methods, "");
+	api_methods("/api/jobs", methods, 6);
+	assert_int_equal(strlen(methods), 5);
+}
+
 static const struct api_parameter *find_parameter(enum api_operation operation, const char *name)
 {
 	const struct api_parameter *parameter = api_routes[operation].parameters;
@@ -138,8 +191,10 @@ static void check_key(enum api_operation operation, const struct query_key *key)
 {
 	const struct api_parameter *parameter = find_parameter(operation, key->name);
 
-	if (!parameter)
+	if (!parameter) {
 		fail_msg("%s lacks the parameter %s", api_routes[operation].name, key->name);
+		return;
+	}
 	if (key->type == QUERY_KEY_NUMBER || key->type == QUERY_KEY_REAL) {
 		assert_true(parameter->minimum == key->minimum);
 		assert_true(parameter->maximum == key->maximum);
@@ -197,6 +252,9 @@ int main(void)
 		cmocka_unit_test(test_no_parameter_comes_twice),
 		cmocka_unit_test(test_schema_has_what_can_be_asked),
 		cmocka_unit_test(test_questions),
+		cmocka_unit_test(test_bodies),
+		cmocka_unit_test(test_bodies_that_are_refused),
+		cmocka_unit_test(test_methods),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

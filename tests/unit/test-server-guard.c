@@ -102,6 +102,8 @@ static void test_pages_of_others(void **state)
 	}
 	/* A browser that has the cookie always says where a WebSocket comes from. */
 	assert_int_equal(from(NULL, NULL, GUARD_SOCKET), GUARD_WRONG_ORIGIN);
+	assert_int_equal(from(NULL, NULL, GUARD_CHANGE), GUARD_WRONG_ORIGIN);
+	assert_int_equal(from("http://127.0.0.1:7077", NULL, GUARD_CHANGE), GUARD_ALLOWED);
 	assert_int_equal(from(NULL, "cross-site", GUARD_API), GUARD_WRONG_ORIGIN);
 	assert_int_equal(from(NULL, "same-site", GUARD_API), GUARD_WRONG_ORIGIN);
 	assert_int_equal(from(NULL, "none", GUARD_API), GUARD_ALLOWED);

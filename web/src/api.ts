@@ -3,7 +3,7 @@
 
 // Every answer that is no success.
 export interface Failure {
-  error: { code: "bad-request" | "unauthorised" | "forbidden" | "not-found" | "method-not-allowed" | "too-large" | "answer-too-large" | "too-many-requests" | "capture-unreadable" | "no-data" | "worker-failed" | "timed-out" | "busy" | "out-of-memory" | "no-page" | "read-only"; message: string; };
+  error: { code: "bad-request" | "unauthorised" | "forbidden" | "not-found" | "method-not-allowed" | "wrong-content-type" | "conflict" | "too-many-jobs" | "too-large" | "answer-too-large" | "too-many-requests" | "capture-unreadable" | "no-data" | "worker-failed" | "timed-out" | "busy" | "out-of-memory" | "no-page" | "read-only"; message: string; };
 }
 
 // The answer is being made. Of total, done is read; total is 0 where it is not known.
@@ -120,6 +120,42 @@ export interface Gap {
 // The last message.
 export interface Bye {
   reason: "server-ends" | "too-slow";
+}
+
+// minimum and maximum are of numbers, choices of type choice; a parameter without default must be given.
+export interface CommandParameter {
+  name: string;
+  type: "string" | "integer" | "number" | "choice";
+  default: string | number | null;
+  choices: string[];
+  minimum: number | null;
+  maximum: number | null;
+}
+
+export interface Command {
+  name: string;
+  description: string | null;
+  parameters: CommandParameter[];
+}
+
+export interface CommandList {
+  commands: Command[];
+}
+
+// A recording. capture: its id in /api/captures, once it has a file. exit_status: of the recorded command, 128 and the signal where one ended it. window: null when it has none that can be opened.
+export interface Job {
+  id: string;
+  command: string;
+  state: "running" | "ended" | "failed" | "cancelled";
+  capture: string | null;
+  started_unix_ms: number;
+  exit_status: number | null;
+  window: "open" | "closed" | null;
+  message: string | null;
+}
+
+export interface JobList {
+  jobs: Job[];
 }
 
 // A capture is being loaded, is open, or could not be read.
@@ -274,6 +310,18 @@ export interface Operations {
   get_timeline_names: { parameters: { capture: string; wait?: number; names: string; }; answer: (string | null)[] };
   // GET /api/captures/{capture}/diff/{after}: What changed from this capture to a later one, as sonde diff --json prints it.
   get_diff: { parameters: { capture: string; after: string; wait?: number; by?: "function" | "module" | "work"; sort?: "self" | "total"; limit?: number; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: Record<string, unknown> };
+  // GET /api/commands: The commands that may be started: those of the operator's file, and no others.
+  list_commands: { parameters: {}; answer: CommandList };
+  // GET /api/jobs: The recordings that this server started, or is part of; the latest first.
+  list_jobs: { parameters: {}; answer: JobList };
+  // POST /api/jobs: Records one of the commands of /api/commands.
+  start_job: { parameters: {}; body: { command: string; parameters?: Record<string, unknown>; }; answer: Job };
+  // GET /api/jobs/{job}: One job.
+  get_job: { parameters: { job: string; }; answer: Job };
+  // POST /api/jobs/{job}/cancel: Ends the command; what was recorded until then is kept.
+  cancel_job: { parameters: { job: string; }; answer: Job };
+  // POST /api/jobs/{job}/window: Opens or closes a window of the recording, as sonde ctl does.
+  set_job_window: { parameters: { job: string; }; body: { action: "open" | "close"; }; answer: Job };
   // GET /ws: Live messages, over a WebSocket. With epoch and seq, the last message that the client has: those after it are sent again, or a gap and a snapshot. Clients send nothing.
   open_socket: { parameters: { epoch?: string; seq?: number; }; answer: Envelope };
 }
@@ -293,7 +341,20 @@ export const paths: Record<keyof Operations, string> = {
   get_timeline_tile: "/api/captures/{capture}/timeline/tile",
   get_timeline_names: "/api/captures/{capture}/timeline/names",
   get_diff: "/api/captures/{capture}/diff/{after}",
+  list_commands: "/api/commands",
+  list_jobs: "/api/jobs",
+  start_job: "/api/jobs",
+  get_job: "/api/jobs/{job}",
+  cancel_job: "/api/jobs/{job}/cancel",
+  set_job_window: "/api/jobs/{job}/window",
   open_socket: "/ws",
+};
+
+// Those that are not asked for with GET.
+export const methods: Partial<Record<keyof Operations, string>> = {
+  start_job: "POST",
+  cancel_job: "POST",
+  set_job_window: "POST",
 };
 
 // Of each type of message, its data.
@@ -302,6 +363,7 @@ export interface Messages {
   snapshot: Snapshot;
   gap: Gap;
   bye: Bye;
+  job: Job;
   capture_state: CaptureState;
   live_session: LiveSession;
   live_summary: LiveSummary;

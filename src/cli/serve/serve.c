@@ -14,7 +14,7 @@ static struct {
 	const char *listen, *token_file, *tls_certificate, *tls_key;
 	struct option_strings hosts;
 	uint64_t memory_mb;
-	bool no_token;
+	bool no_token, read_only;
 } arguments = {.listen = SERVE_LISTEN};
 
 /* In a file of this user that no other can read, so that others cannot choose or learn it. */
@@ -76,7 +76,7 @@ static int serve_run_command(int count, char **positional)
 		.host_count = arguments.hosts.count,
 		.tls_certificate = arguments.tls_certificate,
 		.tls_key = arguments.tls_key,
-		.read_only = true,
+		.read_only = arguments.read_only,
 		.limits = ANSWERS_LIMITS_DEFAULT,
 	};
 	struct stat status;
@@ -119,6 +119,11 @@ static const struct option serve_options[] = {
 		.help = "Ask for no token: every user of this machine can open the captures. On "
 			"loopback only.",
 		.value = &arguments.no_token,
+		.group = "Security"},
+	{.long_name = "read-only",
+		.type = OPTION_FLAG,
+		.help = "Only show what there is: nothing can be changed or started.",
+		.value = &arguments.read_only,
 		.group = "Security"},
 	{.long_name = "host",
 		.type = OPTION_STRINGS,
