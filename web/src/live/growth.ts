@@ -21,10 +21,11 @@ export function useGrowth(capture: CaptureSource): Growth {
   const [growing, setGrowing] = useState(false);
   const [isFollowed, setFollowed] = useState(true);
   const [version, setVersion] = useState(0);
-  const seen = useRef({ modifiedMs: 0, at: -Infinity }); // by the page's clock
+  const seen = useRef({ id: "", modifiedMs: 0, at: -Infinity }); // by the page's clock
 
   useEffect(() => {
     if (!capture.modifiedMs) return undefined;
+    if (seen.current.id !== capture.id) seen.current = { id: capture.id, modifiedMs: 0, at: -Infinity };
     let isOver = false;
     let timer: ReturnType<typeof setTimeout>;
     const look = async () => {
