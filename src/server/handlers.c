@@ -40,6 +40,14 @@ static void get_openapi(struct http_connection *connection, const union api_para
 	response->length = api_document_length;
 }
 
+/* NULL: the page offers none. */
+static const char *perfetto_of(const struct server_options *options)
+{
+	if (!options->perfetto)
+		return SERVER_PERFETTO;
+	return *options->perfetto ? options->perfetto : NULL;
+}
+
 static void get_status(struct http_connection *connection, const union api_parameters *parameters)
 {
 	const struct server *server = connection->server;
@@ -59,6 +67,7 @@ static void get_status(struct http_connection *connection, const union api_param
 	json_member_u64(&json, "captures", captures_count(server->captures));
 	json_member_u64(&json, "open_captures", answers_open_captures(server->answers));
 	json_member_u64(&json, "clients", server->sockets);
+	json_member_text(&json, "perfetto", perfetto_of(server->options));
 	json_end_object(&json);
 	answer_json(connection);
 }
@@ -387,6 +396,13 @@ static void get_timeline_names(
 		(struct question){.what = QUESTION_NAMES}, parameters->names.wait);
 }
 
+static void get_timeline_slice(
+	struct http_connection *connection, const union api_parameters *parameters)
+{
+	ask_about(connection, parameters->slice.capture, NULL,
+		(struct question){.what = QUESTION_SLICE}, parameters->slice.wait);
+}
+
 /* The handshake; without Upgrade there is nothing to answer with. */
 static void open_socket(struct http_connection *connection, const union api_parameters *parameters)
 {
@@ -421,6 +437,7 @@ static void (*const handlers[API_OPERATION_MAX])(
 	[API_START_JOB] = handle_start_job,
 	[API_CANCEL_JOB] = handle_cancel_job,
 	[API_SET_JOB_WINDOW] = handle_set_job_window,
+	[API_GET_TIMELINE_SLICE] = get_timeline_slice,
 	[API_OPEN_SOCKET] = open_socket,
 };
 

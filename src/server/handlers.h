@@ -18,6 +18,7 @@ union api_parameters {
 	struct api_get_timeline_parameters timeline;
 	struct api_get_timeline_tile_parameters tile;
 	struct api_get_timeline_names_parameters names;
+	struct api_get_timeline_slice_parameters slice;
 	struct api_get_job_parameters job;
 	struct api_start_job_parameters start_job;
 	struct api_set_job_window_parameters job_window;

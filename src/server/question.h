@@ -20,6 +20,7 @@ enum question_what {
 	QUESTION_TRACKS, /* of the timeline: these and the next */
 	QUESTION_TILE,   /* with track, from, to, columns */
 	QUESTION_NAMES,  /* with names: numbers with commas */
+	QUESTION_SLICE,  /* with track, lane, at */
 	QUESTION_WHAT_MAX,
 };
 

@@ -188,9 +188,18 @@ static int parse_names(
 		TIMELINE_NAMES_MAX);
 }
 
-static void take_tile_key(struct timeline_request *tile, const char *key, const char *value)
+/* What is asked about a timeline, by the keys of schema/api.json. */
+struct timeline_question {
+	struct timeline_request tile;
+	struct timeline_slice_request slice;
+	const char *names;
+};
+
+/* The server has checked the bounds of values. */
+static void take_timeline_key(struct timeline_question *asked, const char *key, const char *value)
 {
-	/* The server has checked their bounds. */
+	struct timeline_request *tile = &asked->tile;
+
 	if (strcmp(key, "track") == 0)
 		tile->track = (uint32_t)strtoul(value, NULL, 10);
 	else if (strcmp(key, "from") == 0)
@@ -199,34 +208,43 @@ static void take_tile_key(struct timeline_request *tile, const char *key, const 
 		tile->to_ns = strtoll(value, NULL, 10);
 	else if (strcmp(key, "columns") == 0)
 		tile->columns = (uint32_t)strtoul(value, NULL, 10);
+	else if (strcmp(key, "lane") == 0)
+		asked->slice.lane = (uint32_t)strtoul(value, NULL, 10);
+	else if (strcmp(key, "at") == 0)
+		asked->slice.at_ns = strtoll(value, NULL, 10);
+	else if (strcmp(key, "names") == 0)
+		asked->names = value;
+	asked->slice.track = tile->track;
 }
 
 static int answer_timeline(const struct resident *resident, const struct question *question,
 	const char *at, const char *end, struct strbuf *out, struct errmsg *err)
 {
 	static uint32_t names[TIMELINE_NAMES_MAX];
-	struct timeline_request tile = {0};
-	const char *key, *value, *numbers = "";
+	struct timeline_question asked = {.names = ""};
+	const char *key, *value;
 	size_t count = 0;
 	int r;
 
 	if (!resident->timeline)
 		return errmsg_set(err, -ENODATA, "%s", resident->no_timeline.text);
-	while (question_next(&at, end, &key, &value)) {
-		take_tile_key(&tile, key, value);
-		if (strcmp(key, "names") == 0)
-			numbers = value;
-	}
-	if (question->what == QUESTION_TRACKS)
+	while (question_next(&at, end, &key, &value))
+		take_timeline_key(&asked, key, value);
+	switch (question->what) {
+	case QUESTION_TRACKS:
 		return timeline_tracks(resident->timeline, out);
-	if (question->what == QUESTION_NAMES) {
-		r = parse_names(numbers, names, &count, err);
+	case QUESTION_NAMES:
+		r = parse_names(asked.names, names, &count, err);
 		return r < 0 ? r : timeline_names(resident->timeline, names, count, out, err);
+	case QUESTION_SLICE:
+		return timeline_slice(resident->timeline, &asked.slice, out, err);
+	default:
+		break;
 	}
-	if (tile.from_ns >= tile.to_ns)
+	if (asked.tile.from_ns >= asked.tile.to_ns)
 		return errmsg_set(
 			err, -EINVAL, "a tile must end after it begins: give a larger to");
-	return timeline_tile(resident->timeline, &tile, out, err);
+	return timeline_tile(resident->timeline, &asked.tile, out, err);
 }
 
 static bool is_about_timeline(const char *text, size_t length)

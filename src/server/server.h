@@ -34,12 +34,16 @@ struct server_options {
 	size_t host_count;
 	const char *tls_certificate, *tls_key; /* both or none */
 	bool read_only;
+	const char *
+		perfetto; /* the page that captures are handed to; NULL: Perfetto's own; "": none */
 	struct answers_limits limits;
 	const struct server_source *source; /* NULL: none */
 	/* When clients can connect: `address` has the token. */
 	void (*listening)(void *context, const char *address);
 	void *context;
 };
+
+#define SERVER_PERFETTO "https://ui.perfetto.dev"
 
 /*
  * Serves until SIGINT or SIGTERM comes, or the page of a view is closed. Returns 0 or a negative

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of sonde view and sonde serve, in a real browser."""
 
+import http.server
 import json
 import os
 import re
 import shutil
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -125,6 +127,99 @@ def test_timeline(serve, open_page):
                 assert watched.faults == []
                 return
     pytest.fail("no slice was found at any place of the timeline")
+
+
+LAUNCHES = {
+    "traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 100, "dur": 60, "args": {"External id": 1}},
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": 120, "dur": 10, "args": {"correlation": 11}},
+        {"ph": "X", "cat": "kernel", "name": "gemm<b>", "pid": 0, "tid": 3, "ts": 900000, "dur": 50,
+         "args": {"correlation": 11, "device": 0, "stream": 3, "grid": [4, 2, 1], "block": [128, 1, 1], "registers per thread": 40}},
+    ],
+}
+
+
+def test_a_launch_leads_to_its_work_and_back(serve, open_page, tmp_path):
+    """Also where the other end is far out of view, and by keys alone."""
+    trace = tmp_path / "launches.json"
+    trace.write_text(json.dumps(LAUNCHES))
+    server = serve("view", "--no-browser", trace)
+    watched = open_page(server.address)
+    page = watched.page
+    see(page, "/timeline?from=0&to=100000", "canvas")
+    page.locator("canvas").focus()
+    page.keyboard.press("Shift+ArrowRight")
+    page.wait_for_selector("section.slice")
+    assert "aten::mm" in page.inner_text("section.slice .name")
+    assert "Launched gemm<b>" in page.inner_text("ul.links")
+    page.keyboard.press("Enter")
+    wait_until(page, "document.querySelector('section.slice .name')?.innerText === 'gemm<b>'")
+    details = page.inner_text("section.slice")
+    assert "Launched by cudaLaunchKernel" in details
+    assert "4 × 2 × 1" in details
+    assert page.locator("ol.stack li").all_inner_texts() == ["aten::mm", "cudaLaunchKernel"]
+    shown = re.search(r"from=(\d+)&to=(\d+)", page.url)
+    assert int(shown[1]) <= 899_900_000 < int(shown[2])
+    assert watched.violations() == []
+    # The address shows the same slice again; its link goes back.
+    again = open_page(server.address)
+    see(again.page, page.url.split("#")[1], "section.slice")
+    again.page.get_by_role("button", name="cudaLaunchKernel").click()
+    wait_until(again.page, "document.querySelector('section.slice .name')?.innerText === 'cudaLaunchKernel'")
+    again.page.locator("canvas").focus()
+    again.page.keyboard.press("Shift+ArrowUp")
+    wait_until(again.page, "document.querySelector('section.slice .name')?.innerText === 'aten::mm'")
+    assert watched.faults == [] and again.faults == []
+
+
+# A double of Perfetto's page: the handshake of its documentation, and what it got as its title.
+PERFETTO_DOUBLE = """<!doctype html><title>waiting</title><script>
+addEventListener("message", (event) => {
+  if (event.data === "PING") event.source.postMessage("PONG", event.origin);
+  else if (event.data.perfetto) document.title = JSON.stringify([event.origin, event.data.perfetto.title, event.data.perfetto.buffer.byteLength]);
+});
+</script>"""
+
+
+@pytest.fixture
+def perfetto_double():
+    """Its address."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(PERFETTO_DOUBLE.encode())
+
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_address[1]}/"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("capture", ["capture-2-plain.pftrace", "trace/trace-1.json"])
+def test_a_capture_is_handed_to_perfetto(serve, open_page, perfetto_double, capture):
+    server = serve("view", "--no-browser", "--perfetto", perfetto_double, GOLDEN / capture)
+    watched = open_page(server.address)
+    with watched.page.context.expect_page() as opened:
+        watched.page.get_by_role("button", name="Open in Perfetto").click()
+    wait_until(opened.value, "document.title !== 'waiting'")
+    origin = server.address.split("/?")[0].rstrip("/")
+    path = GOLDEN / capture
+    assert json.loads(opened.value.title()) == [origin, path.name, path.stat().st_size]
+    assert watched.faults == []
+
+
+def test_without_perfetto_there_is_no_such_button(serve, open_page, sonde):
+    page = open_page(serve("view", "--no-browser", "--perfetto", "", GOLDEN / "capture-2-plain.pftrace").address).page
+    page.wait_for_selector("header nav a")
+    assert page.get_by_role("button", name="Open in Perfetto").count() == 0
+    refused = sonde("view", "--no-browser", "--perfetto", "javascript:alert(1)", GOLDEN / "capture-2-plain.pftrace")
+    assert refused.status == 2 and "--perfetto javascript:alert(1) is no address" in refused.stderr
 
 
 def test_a_folder_of_captures(serve, open_page, captures):

@@ -346,6 +346,133 @@ static void test_flows(void **state)
 	strbuf_done(&answer.bytes);
 }
 
+/* ---- one slice ---- */
+
+static const char *slice_at(
+	const struct timeline *timeline, struct timeline_slice_request request, struct strbuf *out)
+{
+	struct errmsg err;
+
+	strbuf_clear(out);
+	assert_int_equal(timeline_slice(timeline, &request, out, &err), 0);
+	return strbuf_cstr(out);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("%s is not in %s", part, text);
+}
+
+/* An operator that makes two calls, each of which launches a kernel. */
+static void test_links_of_launches(void **state)
+{
+	struct trace *trace = example_trace_new();
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_timeline_ struct timeline *timeline = NULL;
+	_cleanup_strbuf_ struct strbuf out = {0};
+	const char *text;
+
+	example_host(trace, TRACE_CPU_OP, "aten::mm", 100, 0, 900, 0);
+	example_launch(trace, "first", 7, 100, 50, 5000, 200, 1);
+	example_launch(trace, "second", 7, 300, 50, 6000, 100, 2);
+	example_launch(trace, "third", 7, 2000, 50, 7000, 100, 3);
+	model = model_of(trace);
+	timeline = timeline_of(model);
+
+	text = slice_at(timeline, (struct timeline_slice_request){.track = 0, .at_ns = 899}, &out);
+	assert_has(text, "\"name\":\"aten::mm\"");
+	assert_has(text, "\"previous_ns\":null,\"next_ns\":2000");
+	assert_has(text, "{\"kind\":\"launched\",\"track\":1,\"lane\":0,\"name\":\"first\","
+			 "\"start_ns\":5000,\"duration_ns\":200,\"from_ns\":100,\"from_lane\":1}");
+	assert_has(text, "\"name\":\"second\"");
+	assert_null(strstr(text, "third"));
+	assert_has(text, "\"links_left_out\":0");
+
+	text = slice_at(timeline, (struct timeline_slice_request){.track = 1, .at_ns = 6000}, &out);
+	assert_has(text, "\"kind\":\"launched_by\",\"track\":0,\"lane\":1");
+	assert_has(text, "\"start_ns\":300");
+	assert_has(text, "\"stack\":[\"aten::mm\",");
+	assert_has(text, "\"title\":\"correlation id\",\"kind\":\"text\",\"value\":\"2\"");
+}
+
+static void add_flow(struct trace *trace, int64_t time_ns, uint64_t id, uint32_t track, bool is_end)
+{
+	const struct trace_flow flow = {.time_ns = time_ns,
+		.id = id,
+		.track = track,
+		.category_name = example_text(trace, TRACE_FLOW_TO_BACKWARD),
+		.is_end = is_end};
+
+	assert_int_equal(array_append(&trace->flows, flow), 0);
+}
+
+static void test_links_of_gradients(void **state)
+{
+	struct trace *trace = example_trace_new();
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_timeline_ struct timeline *timeline = NULL;
+	_cleanup_strbuf_ struct strbuf out = {0};
+	const char *text;
+
+	example_host(trace, TRACE_CPU_OP, "linear", 1, 0, 100, 0);
+	example_host(trace, TRACE_CPU_OP, "addmm", 1, 10, 50, 0);
+	example_host(trace, TRACE_CPU_OP, "relu", 1, 200, 50, 0);
+	example_host(trace, TRACE_CPU_OP, "AddmmBackward0", 2, 1000, 80, 0);
+	add_flow(trace, 10, 5, 0, false);
+	add_flow(trace, 1000, 5, 1, true);
+	add_flow(trace, 200, 6, 0, false); /* its end is missing */
+	model = model_of(trace);
+	timeline = timeline_of(model);
+
+	text = slice_at(timeline, (struct timeline_slice_request){.track = 0, .at_ns = 0}, &out);
+	assert_has(
+		text, "\"kind\":\"backward\",\"track\":1,\"lane\":0,\"name\":\"AddmmBackward0\"");
+	assert_has(text, "\"from_ns\":10,\"from_lane\":1");
+	text = slice_at(timeline, (struct timeline_slice_request){.track = 1, .at_ns = 1000}, &out);
+	assert_has(text, "\"kind\":\"forward\",\"track\":0,\"lane\":1,\"name\":\"addmm\"");
+	text = slice_at(timeline, (struct timeline_slice_request){.track = 0, .at_ns = 200}, &out);
+	assert_has(text, "\"links\":[]");
+}
+
+static void test_many_links_are_counted(void **state)
+{
+	struct trace *trace = example_trace_new();
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_timeline_ struct timeline *timeline = NULL;
+	_cleanup_strbuf_ struct strbuf out = {0};
+
+	example_host(trace, TRACE_CPU_OP, "step", 100, 0, 1000000, 0);
+	for (int i = 0; i < TIMELINE_LINKS_MAX + 30; i++)
+		example_launch(
+			trace, "k", 7, 10 + i * 100, 50, 1000000 + i * 100, 50, 1 + (uint64_t)i);
+	model = model_of(trace);
+	timeline = timeline_of(model);
+	assert_has(slice_at(timeline, (struct timeline_slice_request){0}, &out),
+		"\"links_left_out\":30");
+}
+
+static void test_slices_that_are_not_there(void **state)
+{
+	static const struct timeline_slice_request requests[] = {
+		{.track = 9}, {.lane = 3}, {.at_ns = 50}, {.at_ns = -1}};
+	struct trace *trace = example_trace_new();
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_timeline_ struct timeline *timeline = NULL;
+
+	example_host(trace, TRACE_CPU_OP, "op", 1, 0, 10, 0);
+	example_host(trace, TRACE_CPU_OP, "op", 1, 100, 10, 0);
+	model = model_of(trace);
+	timeline = timeline_of(model);
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+		_cleanup_strbuf_ struct strbuf out = {0};
+		struct errmsg err;
+
+		assert_int_equal(timeline_slice(timeline, &requests[i], &out, &err), -EINVAL);
+		assert_int_equal(out.length, 0);
+	}
+}
+
 static void test_deep_and_distant_rows(void **state)
 {
 	struct trace *trace = example_trace_new();
@@ -434,6 +561,9 @@ static void test_samples(void **state)
 	name = number_of(&answer, NUMBER_NAME, 0);
 	assert_int_equal(timeline_names(timeline, &name, 1, &names, &err), 0);
 	assert_string_equal(strbuf_cstr(&names), "[\"spin\"]");
+	assert_has(slice_at(timeline, (struct timeline_slice_request){0}, &names),
+		"\"category\":null");
+	assert_has(strbuf_cstr(&names), "\"stack\":[\"spin\",");
 	strbuf_done(&answer.bytes);
 }
 
@@ -444,6 +574,10 @@ int main(void)
 		cmocka_unit_test(test_nothing_long_is_dropped),
 		cmocka_unit_test(test_spikes_of_counters_survive),
 		cmocka_unit_test(test_flows),
+		cmocka_unit_test(test_links_of_launches),
+		cmocka_unit_test(test_links_of_gradients),
+		cmocka_unit_test(test_many_links_are_counted),
+		cmocka_unit_test(test_slices_that_are_not_there),
 		cmocka_unit_test(test_deep_and_distant_rows),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_samples),

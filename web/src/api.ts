@@ -23,6 +23,7 @@ export interface Status {
   captures: number;
   open_captures: number;
   clients: number;
+  perfetto: string | null;
 }
 
 // message: of state failed, why it cannot be read.
@@ -80,6 +81,41 @@ export interface Track {
 export interface Timeline {
   duration_ns: number;
   tracks: Track[];
+}
+
+// kind: how to write the value, as of a column of the report.
+export interface SliceDetail {
+  title: string;
+  kind: "text" | "count" | "ns" | "bytes";
+  value: string | number;
+}
+
+// The other end, and where in the track of the slice it begins: at the slice, or at one inside of it.
+export interface SliceLink {
+  kind: "launched_by" | "launched" | "backward" | "forward";
+  track: number;
+  lane: number;
+  name: string;
+  start_ns: number;
+  duration_ns: number;
+  from_ns: number;
+  from_lane: number;
+}
+
+// stack: outermost first: of the launch of device work; else what is around the slice. Links of what lies inside are its own, too.
+export interface Slice {
+  track: number;
+  lane: number;
+  name: string;
+  category: string | null;
+  start_ns: number;
+  duration_ns: number;
+  previous_ns: number | null;
+  next_ns: number | null;
+  details: SliceDetail[];
+  stack: string[];
+  links: SliceLink[];
+  links_left_out: number;
 }
 
 // Every text message of /ws. Clients ignore types that they do not know.
@@ -308,6 +344,8 @@ export interface Operations {
   get_timeline_tile: { parameters: { capture: string; wait?: number; track: number; from: number; to: number; columns: number; }; answer: Blob };
   // GET /api/captures/{capture}/timeline/names: The texts of numbers in tiles, in their order; null for a number that there is not.
   get_timeline_names: { parameters: { capture: string; wait?: number; names: string; }; answer: (string | null)[] };
+  // GET /api/captures/{capture}/timeline/slice: What is known of one slice: its details, the stack that it comes from, and the slices that it launched or was launched by.
+  get_timeline_slice: { parameters: { capture: string; wait?: number; track: number; lane: number; at: number; }; answer: Slice };
   // GET /api/captures/{capture}/diff/{after}: What changed from this capture to a later one, as sonde diff --json prints it.
   get_diff: { parameters: { capture: string; after: string; wait?: number; by?: "function" | "module" | "work"; sort?: "self" | "total"; limit?: number; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: Record<string, unknown> };
   // GET /api/commands: The commands that may be started: those of the operator's file, and no others.
@@ -340,6 +378,7 @@ export const paths: Record<keyof Operations, string> = {
   get_timeline: "/api/captures/{capture}/timeline",
   get_timeline_tile: "/api/captures/{capture}/timeline/tile",
   get_timeline_names: "/api/captures/{capture}/timeline/names",
+  get_timeline_slice: "/api/captures/{capture}/timeline/slice",
   get_diff: "/api/captures/{capture}/diff/{after}",
   list_commands: "/api/commands",
   list_jobs: "/api/jobs",

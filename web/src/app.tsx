@@ -8,6 +8,7 @@ import { go, hrefOf, usePlace } from "./router";
 import type { Place } from "./router";
 import { FILTERS } from "./source";
 import type { CaptureSource, Filters, Progress, Source } from "./source";
+import { OpenInPerfetto } from "./perfetto/button";
 import { FlameView } from "./views/flame";
 import { ModelView } from "./views/model";
 import type { Layers } from "./views/model";
@@ -194,6 +195,7 @@ function CapturePage({ source, capture, place }: { source: Source; capture: Capt
             <a key={key} href={hrefOf({ view: key, query: keptQuery(place) })} aria-current={key === place.view ? "page" : undefined}>{title}</a>
           ))}
           {capture.fileHref && <a href={capture.fileHref} download>Download</a>}
+          {capture.fileHref && source.perfetto && <OpenInPerfetto capture={capture} address={source.perfetto} />}
         </nav>
         {growth.isGrowing && <label class="live"><input type="checkbox" checked={growth.isFollowed} onChange={growth.toggle} /> Recording: follow it</label>}
       </header>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server's answers: schema/api.json.
 import { paths } from "./api";
-import type { Capture, CaptureList, Failure, Operations, Pending } from "./api";
+import type { Capture, CaptureList, Failure, Operations, Pending, Slice, Status } from "./api";
 import { formatBytes } from "./format";
 import type { CallTree, Report } from "./report";
 import { WEIGHTS } from "./source";
@@ -83,6 +83,7 @@ function timelineSource(capture: string): TimelineSource {
       }
       return texts;
     },
+    slice: (track, lane, atNs) => ask<Slice>(addressOf("get_timeline_slice", { capture, track, lane, at: Math.max(0, Math.floor(atNs)) }), () => {}),
   };
 }
 
@@ -94,6 +95,7 @@ function captureSource(capture: Capture): CaptureSource {
     weights: WEIGHTS,
     filters: true,
     fileHref: capture.kind === "file" ? addressOf("get_capture_file", { capture: capture.id }) : null,
+    sizeBytes: capture.size,
     report: (by, filters, progress) => ask<Report>(addressOf("get_report", parameters({ format: "page", by }, filters)), progress),
     figures: (by, filters, progress) => ask(addressOf("get_report", parameters({ format: "json", by }, filters)), progress),
     has: () => true,
@@ -110,10 +112,11 @@ function captureSource(capture: Capture): CaptureSource {
 }
 
 export async function httpSource(): Promise<Source> {
-  const { captures } = await ask<CaptureList>(paths.list_captures, () => {});
+  const [{ captures }, { perfetto }] = await Promise.all([ask<CaptureList>(paths.list_captures, () => {}), ask<Status>(paths.get_status, () => {})]);
   const sources = new Map(captures.map((capture) => [capture.id, captureSource(capture)]));
   return {
     isServed: true,
+    perfetto: perfetto ?? null,
     captures: captures.map(({ id, name, size }) => ({ id, name, detail: size === null ? "" : formatBytes(size) })),
     capture: (id) => sources.get(id) ?? (captures.length === 1 ? sources.get(captures[0]!.id) ?? null : null),
   };

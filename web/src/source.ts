@@ -22,6 +22,7 @@ export interface CaptureSource {
   weights: string[]; // of call trees
   filters: boolean; // are they understood?
   fileHref: string | null; // where the capture itself is
+  sizeBytes: number | null; // of that file
   report(by: string | null, filters: Filters, progress: Progress): Promise<Report>;
   figures(by: string, filters: Filters, progress: Progress): Promise<Figures>; // a section as report --json has it
   has(by: string): boolean; // may it have figures of this section?
@@ -36,6 +37,7 @@ export type Figures = Record<string, unknown>;
 
 export interface Source {
   isServed: boolean; // by a server that may end
+  perfetto: string | null; // the address of the page that captures may be handed to
   captures: { id: string; name: string; detail: string }[];
   capture(id: string): CaptureSource | null;
 }
@@ -64,6 +66,7 @@ export function embeddedSource(data: Embedded): Source {
     weights: weightsOf(data.trees),
     filters: false,
     fileHref: null,
+    sizeBytes: null,
     report: async () => data.report,
     figures: async (by) => data.figures[by] ?? {},
     has: (by) => by in data.figures,
@@ -77,5 +80,5 @@ export function embeddedSource(data: Embedded): Source {
     modifiedMs: null,
     answerMs: () => 0,
   };
-  return { isServed: false, captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture };
+  return { isServed: false, perfetto: null, captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture };
 }

@@ -42,8 +42,9 @@ test("a failure of something else is one, too", async () => {
 
 test("one capture is meant where none is named", async () => {
   const capture = { id: "0123456789abcdef", name: "a.pftrace", kind: "file", size: 2048, modified_ms: 0, state: "closed", message: null };
-  answers([200, { captures: [capture] }]);
+  answers([200, { captures: [capture] }], [200, { perfetto: "https://ui.perfetto.dev" }]);
   const source = await httpSource();
   expect(source.captures).toEqual([{ id: "0123456789abcdef", name: "a.pftrace", detail: "2.00 KiB" }]);
+  expect(source.perfetto).toBe("https://ui.perfetto.dev");
   expect(source.capture("")?.fileHref).toBe("/api/captures/0123456789abcdef/file");
 });

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test, vi } from "vitest";
 import { COLUMNS, TileCache, levelOf, spanOf, tilesOf } from "../src/timeline/cache";
-import { rowsOf, ticks } from "../src/timeline/draw";
+import { formatPlace, rowsOf, ticks } from "../src/timeline/draw";
 import type { TimelineSource, Track } from "../src/timeline/source";
 import { decodeTile } from "../src/timeline/tile";
 import type { Slices } from "../src/timeline/tile";
-import { moved } from "../src/views/timeline";
+import type { Slice } from "../src/api";
+import { delayText } from "../src/timeline/details";
+import { arrowOf } from "../src/timeline/links";
+import { addressOfSlice, neighbour, sliceOfAddress } from "../src/timeline/selection";
+import { around, moved } from "../src/views/timeline";
 
 const track: Track = { id: 3, kind: "stream", name: "stream 7", process: "python", pid: 1, tid: null, rank: null, lanes: 40, slices: 9, too_deep: 0, minimum: null, maximum: null };
 
@@ -57,7 +61,7 @@ test("a level's tiles are as fine as the picture, and cover it", () => {
 const pause = () => new Promise((resolve) => setTimeout(resolve, 0));
 
 function sourceOf(tile: TimelineSource["tile"]): TimelineSource {
-  return { tracks: async () => ({ duration_ns: 0, tracks: [] }), tile, names: async (numbers) => numbers.map((number) => `name ${number}`) };
+  return { tracks: async () => ({ duration_ns: 0, tracks: [] }), tile, names: async (numbers) => numbers.map((number) => `name ${number}`), slice: async () => { throw new Error("not asked for"); } };
 }
 
 test("a coarser tile stands in until the exact one is there", async () => {
@@ -118,4 +122,50 @@ test("about one tick for each hundred pixels, at round times", () => {
   expect(found.length).toBeGreaterThan(4);
   expect(found.length).toBeLessThan(12);
   expect(found[1]! % 1e8).toBe(0);
+});
+
+const link = { kind: "launched" as const, track: 3, lane: 20, name: "kernel", start_ns: 5000, duration_ns: 10, from_ns: 100, from_lane: 1 };
+const slice: Slice = {
+  track: 1, lane: 0, name: "op", category: "cpu_op", start_ns: 50, duration_ns: 400, previous_ns: null, next_ns: 900, details: [], stack: [], links: [link], links_left_out: 0,
+};
+
+test("an arrow goes from the launch to its work, from whichever end it was asked", () => {
+  const thread: Track = { ...track, id: 1, kind: "thread", tid: 1, lanes: 2 };
+  const rows = rowsOf([thread, track], new Set());
+  const view = { fromNs: 0, toNs: 10_000, width: 1000 };
+  const launched = arrowOf(slice, link, rows, view)!;
+  expect(launched.to.x - launched.from.x).toBeCloseTo(490);
+  expect(launched.from.y).toBe(rows[0]!.top + 16 + 8);
+  // Its lane is folded away: the arrow ends at the last one that is shown.
+  expect(launched.to.y).toBe(rows[1]!.top + 11 * 16 + 8);
+  const back = arrowOf({ ...slice, track: 3, start_ns: 5000 }, { ...link, kind: "launched_by", track: 1, lane: 1, start_ns: 100, from_ns: 5000, from_lane: 20 }, rows, view)!;
+  expect(back).toEqual(launched);
+  expect(arrowOf(slice, { ...link, track: 99 }, rows, view)).toBeNull();
+  expect(delayText(link)).toBe("4.90 µs later");
+});
+
+test("a selected slice has an address, and anything else is none", () => {
+  const chosen = { track: 12, lane: 3, atNs: 123456789 };
+  expect(sliceOfAddress(addressOfSlice(chosen))).toEqual(chosen);
+  for (const text of [undefined, "", "1.2", "1.2.x", "-1.0.0", "1.2.3.4"]) expect(sliceOfAddress(text)).toBeNull();
+});
+
+test("keys lead to the neighbours of a slice", () => {
+  expect(neighbour(slice, "ArrowRight")).toEqual({ track: 1, lane: 0, atNs: 900 });
+  expect(neighbour(slice, "ArrowLeft")).toBeNull();
+  expect(neighbour({ ...slice, lane: 2 }, "ArrowUp")).toEqual({ track: 1, lane: 1, atNs: 50 });
+});
+
+test("a jump keeps the width of the view unless the slice is longer, and does not move what is in view", () => {
+  expect(around([0, 100], 20, 10, 10_000)).toEqual([0, 100]);
+  expect(around([0, 100], 5000, 10, 10_000)).toEqual([4955, 5055]);
+  expect(around([0, 100], 5000, 1000, 10_000)).toEqual([4900, 6100]);
+  expect(around([0, 100], 9990, 10, 10_000)).toEqual([9900, 10_000]);
+});
+
+test("places in time are as fine as the ruler", () => {
+  expect(formatPlace(873_600_000, 200_000, 874_000_000)).toBe("873.6 ms");
+  expect(formatPlace(43_123_456_000, 1000, 43_200_000_000)).toBe("43.123456 s");
+  expect(formatPlace(5_000_000_000, 5_000_000_000, 40_000_000_000)).toBe("5 s");
+  expect(formatPlace(12, 1, 500)).toBe("12 ns");
 });

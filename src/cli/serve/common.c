@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,23 @@ static void listening(void *context, const char *address)
 	print_plain("%s\n", place->options->is_view
 				    ? "It ends when its page is closed, or with Ctrl-C."
 				    : "Ctrl-C ends it.");
+}
+
+int serve_check_perfetto(const char *address, struct errmsg *err)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_~:/[]";
+	size_t scheme = strncmp(address, "https://", 8) == 0  ? 8
+			: strncmp(address, "http://", 7) == 0 ? 7
+							      : 0;
+	bool has_host = scheme && address[scheme] && address[scheme] != '/';
+
+	if (!*address || (has_host && strspn(address, allowed) == strlen(address)))
+		return 0;
+	return errmsg_set(err, -EINVAL,
+		"--perfetto %s is no address of a page: give one such as https://ui.perfetto.dev, "
+		"or an empty one for none",
+		address);
 }
 
 int serve_run(struct server_options *options, bool browser)

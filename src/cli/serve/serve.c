@@ -11,11 +11,11 @@
 #include "server/guard.h"
 
 static struct {
-	const char *listen, *token_file, *tls_certificate, *tls_key;
+	const char *listen, *token_file, *tls_certificate, *tls_key, *perfetto;
 	struct option_strings hosts;
 	uint64_t memory_mb;
 	bool no_token, read_only;
-} arguments = {.listen = SERVE_LISTEN};
+} arguments = {.listen = SERVE_LISTEN, .perfetto = SERVER_PERFETTO};
 
 /* In a file of this user that no other can read, so that others cannot choose or learn it. */
 static int read_token(const char *path, struct strbuf *ret_token, struct errmsg *err)
@@ -62,7 +62,7 @@ static int check(struct errmsg *err)
 			return errmsg_set(
 				err, -errno, "cannot read %s: %s", files[i], strerror(errno));
 	}
-	return 0;
+	return serve_check_perfetto(arguments.perfetto, err);
 }
 
 static int serve_run_command(int count, char **positional)
@@ -77,6 +77,7 @@ static int serve_run_command(int count, char **positional)
 		.tls_certificate = arguments.tls_certificate,
 		.tls_key = arguments.tls_key,
 		.read_only = arguments.read_only,
+		.perfetto = arguments.perfetto,
 		.limits = ANSWERS_LIMITS_DEFAULT,
 	};
 	struct stat status;
@@ -107,6 +108,7 @@ static const struct option serve_options[] = {
 		.value = &arguments.memory_mb,
 		.minimum = 64,
 		.maximum = 1e7},
+	PERFETTO_OPTION(arguments.perfetto),
 	{.long_name = "token-file",
 		.type = OPTION_STRING,
 		.argument = "FILE",

@@ -4,9 +4,9 @@
 #include "cli/serve/serve.h"
 
 static struct {
-	const char *listen;
+	const char *listen, *perfetto;
 	bool no_browser;
-} arguments = {.listen = VIEW_LISTEN};
+} arguments = {.listen = VIEW_LISTEN, .perfetto = SERVER_PERFETTO};
 
 static int view_run(int count, char **positional)
 {
@@ -15,10 +15,14 @@ static int view_run(int count, char **positional)
 		.is_view = true,
 		.listen = arguments.listen,
 		.read_only = true,
+		.perfetto = arguments.perfetto,
 		.limits = ANSWERS_LIMITS_DEFAULT,
 	};
+	struct errmsg err;
 
 	(void)count;
+	if (serve_check_perfetto(arguments.perfetto, &err) < 0)
+		return fail_usage(&err);
 	return serve_run(&options, !arguments.no_browser);
 }
 
@@ -32,6 +36,7 @@ static const struct option view_options[] = {
 		.argument = "ADDRESS:PORT",
 		.help = "Listen here; port 0 is a free one.",
 		.value = (void *)&arguments.listen},
+	PERFETTO_OPTION(arguments.perfetto),
 	{0},
 };
 

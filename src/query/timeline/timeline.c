@@ -324,7 +324,7 @@ int timeline_tracks(const struct timeline *timeline, struct strbuf *out)
 
 /* ---- names ---- */
 
-static void write_name(const struct timeline *timeline, uint32_t name, struct json_writer *json)
+void timeline_write_name(const struct timeline *timeline, uint32_t name, struct json_writer *json)
 {
 	if (name >= timeline->name_count) {
 		json_null(json);
@@ -359,7 +359,7 @@ int timeline_names(const struct timeline *timeline, const uint32_t *names, size_
 			TIMELINE_NAMES_MAX);
 	json_begin_array(&json);
 	for (size_t i = 0; i < count; i++)
-		write_name(timeline, names[i], &json);
+		timeline_write_name(timeline, names[i], &json);
 	json_end_array(&json);
 	if (strbuf_status(out) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while writing names");

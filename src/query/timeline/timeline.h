@@ -35,6 +35,7 @@ int timeline_tracks(const struct timeline *timeline, struct strbuf *out);
 #define TIMELINE_LANES_MAX   128
 #define TIMELINE_COLUMNS_MAX 4096
 #define TIMELINE_FLOWS_MAX   1000
+#define TIMELINE_LINKS_MAX   200
 #define TIMELINE_NAMES_MAX   4096
 
 struct timeline_request {
@@ -88,4 +89,26 @@ int timeline_tile(const struct timeline *timeline, const struct timeline_request
  * with a sentence.
  */
 int timeline_names(const struct timeline *timeline, const uint32_t *names, size_t count,
+	struct strbuf *out, struct errmsg *err);
+
+struct timeline_slice_request {
+	uint32_t track, lane;
+	int64_t at_ns; /* when it begins, or a time in it */
+};
+
+/*
+ * Appends what is known of a slice, as a JSON object: {"track", "lane", "name", "category",
+ * "start_ns", "duration_ns", "previous_ns", "next_ns", "details": [{"title", "kind", "value"}],
+ * "stack", "links", "links_left_out"}. category: of rows, as their file has it; null: of samples
+ *   previous_ns, next_ns: when its neighbours in the lane begin; null: there is none
+ *   details: what the row says of itself; kind: that of a column of the report
+ *   stack: texts, outermost first: of work that of its launch; of a row in a thread the Python
+ *     functions and rows around it; of a sample its own
+ *   links: [{"kind", "track", "lane", "name", "start_ns", "duration_ns", "from_ns", "from_lane"}],
+ *     at most TIMELINE_LINKS_MAX. kind: "launched_by", "launched", "backward" (to the operator of
+ *     the gradient), "forward". Links of what lies inside of the slice are its own, too: from_ns
+ *     and from_lane are where in its track they begin.
+ * Returns 0, -ENOMEM, or -EINVAL with a sentence: there is no such slice.
+ */
+int timeline_slice(const struct timeline *timeline, const struct timeline_slice_request *request,
 	struct strbuf *out, struct errmsg *err);

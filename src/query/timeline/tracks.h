@@ -65,6 +65,12 @@ struct timeline {
 /* Text that stays as long as the timeline; NULL when memory ran out. */
 const char *timeline_text(struct timeline *timeline, const char *format, ...) _printf_(2, 3);
 
+/* Writes the text of a name as tiles have it; null: there is none. */
+void timeline_write_name(const struct timeline *timeline, uint32_t name, struct json_writer *json);
+
+/* The slice of the lane that begins at this time, or is open then. False: there is none. */
+bool timeline_lane_find(const struct timeline_lane *lane, int64_t at_ns, size_t *ret_place);
+
 /* A time, between 0 and TIMELINE_END_NS. */
 int64_t timeline_time(int64_t time_ns, int64_t offset_ns);
 

@@ -68,11 +68,11 @@ export function rowsOf(tracks: Track[], opened: Set<number>): Row[] {
 
 export const heightOf = (rows: Row[]) => (rows.length ? rows.at(-1)!.top + rows.at(-1)!.height + TRACK_GAP : RULER);
 
-const xOf = (view: View, ns: number) => ((ns - view.fromNs) / (view.toNs - view.fromNs)) * view.width;
+export const xOf = (view: View, ns: number) => ((ns - view.fromNs) / (view.toNs - view.fromNs)) * view.width;
 
 export interface Look {
   isDark: boolean;
-  selected: Hit | null;
+  selected: { track: number; lane: number; atNs: number; durationNs: number } | null;
 }
 
 interface Pen {
@@ -143,15 +143,23 @@ export function ticks(view: View): number[] {
 const NS = { key: null, title: "", kind: "ns" as const };
 export const formatNs = (ns: number) => formatCell(Math.round(ns), NS);
 
+// A place in time, as fine as `stepNs` needs; in the unit that suits `endNs`.
+export function formatPlace(ns: number, stepNs: number, endNs: number): string {
+  const [unit, name] = endNs >= 1e9 ? [1e9, "s"] : endNs >= 1e6 ? [1e6, "ms"] : endNs >= 1e3 ? [1e3, "µs"] : [1, "ns"];
+  return `${(ns / unit).toFixed(Math.max(0, Math.min(9, Math.ceil(Math.log10(unit / Math.max(stepNs, 1)) - 1e-9))))} ${name}`;
+}
+
 function drawRuler({ context, view, look }: Pen, height: number): void {
   context.fillStyle = faint(look);
   context.strokeStyle = look.isDark ? "#323a45" : "#d9dee5";
   context.beginPath();
-  for (const tick of ticks(view)) {
+  const shown = ticks(view);
+  const step = shown.length > 1 ? shown[1]! - shown[0]! : view.toNs - view.fromNs;
+  for (const tick of shown) {
     const x = Math.round(GUTTER + xOf(view, tick)) + 0.5;
     context.moveTo(x, RULER - 6);
     context.lineTo(x, height);
-    context.fillText(formatNs(tick), x + 3, 11);
+    context.fillText(formatPlace(tick, step, view.toNs), x + 3, 11);
   }
   context.stroke();
 }
@@ -196,10 +204,10 @@ export function draw(context: CanvasRenderingContext2D, cache: TileCache, rows: 
 
 function drawSelected({ context, view, look }: Pen, rows: Row[]): void {
   const { selected } = look;
-  const row = rows.find((candidate) => candidate.track.id === selected?.track.id);
+  const row = rows.find((candidate) => candidate.track.id === selected?.track);
   if (!selected || !row || selected.lane >= row.lanes) return;
-  const x = GUTTER + Math.max(0, xOf(view, selected.startNs));
-  const end = GUTTER + Math.min(view.width, xOf(view, selected.startNs + selected.durationNs));
+  const x = GUTTER + Math.max(0, xOf(view, selected.atNs));
+  const end = GUTTER + Math.min(view.width, xOf(view, selected.atNs + selected.durationNs));
   if (end < x) return;
   context.strokeStyle = ink(look);
   context.lineWidth = 2;
@@ -219,6 +227,21 @@ export function hitAt(cache: TileCache, rows: Row[], view: View, x: number, y: n
       const start = tile.start[i]!;
       if (tile.lane[i] !== lane || at < start - nsPerPixel || at > start + Math.max(tile.duration[i]!, nsPerPixel)) continue;
       return { track: row.track, lane, name: cache.name(tile.name[i]!), startNs: start, durationNs: tile.duration[i]!, merged: tile.merged[i]!, busyNs: tile.busy[i]! };
+    }
+  }
+  return null;
+}
+
+// The first slice by itself that begins in view, of the first track below `top` that has one; null: there is none.
+export function firstIn(cache: TileCache, rows: Row[], view: View, top: number): { track: number; lane: number; atNs: number } | null {
+  const level = levelOf((view.toNs - view.fromNs) / Math.max(view.width, 1));
+  for (const row of rows) {
+    if (row.top + row.height < top || row.track.kind === "counter") continue;
+    for (const { tile } of cache.find(row.track.id, level, view.fromNs, view.toNs)) {
+      if (tile.kind !== "slices") continue;
+      for (let i = 0; i < tile.count; i++) {
+        if (tile.merged[i] === 1 && tile.start[i]! >= view.fromNs && tile.start[i]! < view.toNs) return { track: row.track.id, lane: tile.lane[i]!, atNs: tile.start[i]! };
+      }
     }
   }
   return null;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A timeline: src/query/timeline/timeline.h. Times are nanoseconds since its beginning.
 
+import type { Slice } from "../api";
+
 export interface Track {
   id: number;
   kind: "thread" | "python" | "stream" | "samples" | "counter";
@@ -25,4 +27,5 @@ export interface TimelineSource {
   tracks(progress: (text: string) => void): Promise<Tracks>;
   tile(track: number, fromNs: number, toNs: number, columns: number): Promise<ArrayBuffer>;
   names(numbers: number[]): Promise<(string | null)[]>;
+  slice(track: number, lane: number, atNs: number): Promise<Slice>;
 }
