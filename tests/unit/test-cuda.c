@@ -685,6 +685,18 @@ static void window_opens_and_closes(void **state)
 	assert_int_equal(seen.gpu.multiprocessors, 132);
 }
 
+/* What a GPU is comes before its work (as in most scripts), after it, or while the gate is closed.
+ */
+static void late_device_has_its_name(void **state)
+{
+	play("late-device");
+	assert_int_equal(seen.status, 0);
+	assert_int_equal(seen.activity_count, 2);
+	assert_string_equal(name_of(WIRE_RECORD_DEVICE_DEVICE, seen.activities[0].activity.device),
+		"Double of a GPU");
+	assert_int_equal(seen.activities[0].activity.device, seen.gpu.id);
+}
+
 static void buffers_run_out(void **state)
 {
 	play("buffers");
@@ -885,6 +897,7 @@ int main(void)
 		cmocka_unit_test(fatal_error_is_told),
 		cmocka_unit_test(threads_launch_at_once),
 		cmocka_unit_test(window_opens_and_closes),
+		cmocka_unit_test(late_device_has_its_name),
 		cmocka_unit_test(buffers_run_out),
 		cmocka_unit_test(long_names_come_whole),
 		cmocka_unit_test(memory_is_told),

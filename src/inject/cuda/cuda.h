@@ -115,6 +115,8 @@ bool cuda_buffers_drain(cuda_take_buffer *take);
 /* Both wait for room, but not for a collector that has stopped: false then. */
 bool cuda_write(const struct wire_record *record);
 bool cuda_define(uint16_t type, uint32_t id, uint32_t device, const char *text);
+/* Sends what the GPUs are that are known and were not sent: a gate that was closed has opened. */
+void cuda_send_gpus(void);
 void cuda_take_records(uint8_t *buffer, size_t valid_bytes, cupti_handle context, uint32_t stream);
 uint64_t cuda_activities(void);
 uint64_t cuda_dropped(void);

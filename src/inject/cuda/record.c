@@ -8,6 +8,7 @@
 
 #define PAUSE_NS   1000000
 #define MAX_PAUSES 200 /* for one record */
+#define MAX_GPUS   64  /* of one process */
 
 static uint64_t activities, untimed, dropped, unknown_nodes, repeated, waited_out;
 
@@ -166,15 +167,60 @@ static uint32_t name_id(const char *name)
 	return id;
 }
 
+/*
+ * CUPTI says once what a GPU is, when CUDA starts: the gate may be closed then. What it said is
+ * kept and sent before the first record that needs it, and when a window opens.
+ */
+static struct gpu {
+	struct wire_device_gpu record;
+	char name[WIRE_DEVICE_TEXT_BYTES]; /* "": CUPTI gave none */
+	bool is_sent;
+} gpus[MAX_GPUS];
+static size_t gpu_count;
+
+static struct gpu *find_gpu(uint32_t id)
+{
+	for (size_t i = 0; i < gpu_count; i++)
+		if (gpus[i].record.id == id)
+			return &gpus[i];
+	return NULL;
+}
+
+static uint32_t device_id_of(uint32_t ordinal)
+{
+	return CUDA_ID_BASE | (ordinal + 1);
+}
+
+static void send_gpu(struct gpu *gpu)
+{
+	if (gpu->is_sent || !inject_is_writable())
+		return;
+	if (gpu->name[0] && !cuda_define(WIRE_RECORD_DEVICE_DEVICE, gpu->record.id, 0, gpu->name))
+		return;
+	gpu->is_sent = cuda_write(&gpu->record.record);
+}
+
+void cuda_send_gpus(void)
+{
+	for (size_t i = 0; i < gpu_count; i++)
+		send_gpu(&gpus[i]);
+}
+
+/* A GPU whose own record has not come yet is known by its number until then. */
 static uint32_t device_id(uint32_t ordinal)
 {
-	struct interned *place = intern(&devices, ordinal + 1ULL, NULL);
-	uint32_t id = CUDA_ID_BASE | (ordinal + 1);
+	uint32_t id = device_id_of(ordinal);
+	struct gpu *gpu = find_gpu(id);
+	struct interned *place;
 	char text[32];
 
+	if (gpu && gpu->name[0]) {
+		send_gpu(gpu);
+		return id;
+	}
+	place = intern(&devices, ordinal + 1ULL, NULL);
 	if (!place || place->id)
 		return id;
-	/* The device's own record, with its name, came before, or else comes still. */
 	snprintf(text, sizeof(text), "CUDA device %u", ordinal);
 	if (cuda_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, text))
 		place->id = id;
@@ -391,10 +437,16 @@ static void take_memory(const struct cupti_memory *record)
 
 static void take_device(const struct cupti_device *record)
 {
-	struct interned *place = intern(&devices, record->id + 1ULL, NULL);
-	uint32_t id = CUDA_ID_BASE | (record->id + 1);
-	struct wire_device_gpu out = {
-		.record = {.type = WIRE_RECORD_DEVICE_GPU, .length_bytes = sizeof(out)},
+	uint32_t id = device_id_of(record->id);
+	struct gpu *gpu = find_gpu(id);
+
+	if (!gpu && gpu_count == MAX_GPUS)
+		return;
+	if (!gpu)
+		gpu = &gpus[gpu_count++];
+	gpu->is_sent = false;
+	gpu->record = (struct wire_device_gpu){
+		.record = {.type = WIRE_RECORD_DEVICE_GPU, .length_bytes = sizeof(gpu->record)},
 		.id = id,
 		.ordinal = record->id,
 		.memory_bytes = record->memory_bytes,
@@ -412,10 +464,10 @@ static void take_device(const struct cupti_device *record)
 		.core_clock_khz = record->core_clock_khz,
 	};
 
-	memcpy(out.uuid, record->uuid, sizeof(out.uuid));
-	if (record->name && cuda_define(WIRE_RECORD_DEVICE_DEVICE, id, 0, record->name) && place)
-		place->id = id;
-	cuda_write(&out.record);
+	memcpy(gpu->record.uuid, record->uuid, sizeof(gpu->record.uuid));
+	if (record->name)
+		snprintf(gpu->name, sizeof(gpu->name), "%s", record->name);
+	send_gpu(gpu);
 }
 
 static void take_record(const void *record)

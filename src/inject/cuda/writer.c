@@ -247,6 +247,7 @@ static void follow_gate(void)
 		return;
 	inject_set_held(WIRE_HELD_SOME);
 	tell_clocks();
+	cuda_send_gpus();
 }
 
 /* ---- the thread ---- */
@@ -309,7 +310,7 @@ bool cuda_writer_start(void)
 	if (flush_ns < MS)
 		flush_ns = MS;
 	reclaim_ns = setting_ns("SONDE_CUDA_RECLAIM_MS", reclaim_ns);
-	/* What the GPUs are is sent once, when CUDA starts, whatever the gate is. */
+	/* CUPTI says what the GPUs are once, when CUDA starts, whatever the gate is. */
 	if (cuda.subscribed)
 		cupti_enable(&cuda.cupti, CUPTI_KIND_DEVICE, true);
 	/* From the first launch on, and graphs need it before their capture. */

@@ -505,6 +505,21 @@ static int play_taken_over(void)
 	return 0;
 }
 
+/* The record of the GPU comes after work of it. */
+static int play_late_device(void)
+{
+	launch(1);
+	emit_kernel(1);
+	if (!wait_for_records())
+		return 9;
+	emit_device();
+	if (!wait_for_records())
+		return 9;
+	launch(2);
+	emit_kernel(2);
+	return 0;
+}
+
 static void *launch_many(void *first)
 {
 	for (uint32_t i = 0; i < LAUNCHES_PER_THREAD; i++)
@@ -550,6 +565,8 @@ static int play_window(void)
 	if (!is_not_tracing())
 		return 9;
 	emit_device(); /* as CUPTI does when CUDA starts, where it is asked to by then */
+	if (!wait_for_records())
+		return 9;
 	launch(1);
 	capture(10, 101, 1); /* seen all the same */
 	atomic_store(&gate->state, WIRE_GATE_OPEN);
@@ -767,6 +784,7 @@ static const struct {
 	{"taken-over", play_taken_over},
 	{"threads", play_threads},
 	{"window", play_window},
+	{"late-device", play_late_device},
 	{"drain", play_drain},
 	{"buffers", play_buffers},
 	{"clock", play_clock},
