@@ -130,6 +130,7 @@ struct capture_trace_track {
 	int64_t pid, tid;
 	const char *pid_text, *tid_text, *process_name, *thread_name, *process_labels;
 	int64_t process_sort, thread_sort;
+	int64_t owner_tid; /* 0: `tid`; -1: no thread's */
 	bool is_device;
 };
 

@@ -267,6 +267,7 @@ int builder_visit_trace_track(void *context, const struct capture_trace_track *a
 		.tid = about->tid,
 		.process_sort = about->process_sort,
 		.thread_sort = about->thread_sort,
+		.owner_tid = about->owner_tid,
 		.is_device = about->is_device,
 	};
 	struct trace *trace = state ? state->trace : NULL;

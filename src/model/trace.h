@@ -67,7 +67,10 @@ struct trace_track {
 	uint32_t pid_text, tid_text;
 	uint32_t process_name, thread_name, process_labels;
 	int64_t process_sort, thread_sort; /* TRACE_NO_NUMBER: not said */
-	bool is_device;                    /* some of its rows are a device's */
+	/* Whose rows these are: 0: thread `tid`; another thread of the process, which has lines of
+	 * several kinds in a file that sonde wrote; TRACE_OF_PROCESS: no thread's. */
+	int64_t owner_tid;
+	bool is_device;    /* some of its rows are a device's */
 	uint32_t recorded; /* the model's thread, its index + 1; 0: of no recording, or no thread */
 	/* Its rows by start, longer ones first, then the file's order: trace.rows.items[first] … */
 	uint32_t first, count;
@@ -77,6 +80,9 @@ struct trace_track {
  * program put its range into, as sonde writes them. */
 #define TRACE_ANNOTATION_CATEGORY "user_annotation"
 #define TRACE_RANGE_DOMAIN        "range domain"
+/* The argument of a track's name that is its owner, and what it is where a process is. */
+#define TRACE_OWNER      "owner tid"
+#define TRACE_OF_PROCESS (-1)
 
 /* Of a CPU operator, an annotation or a Python function. */
 struct trace_op {

@@ -347,6 +347,7 @@ static int write_track(struct trace_output *output, uint32_t number, bool is_lon
 		.process_labels = trace_text(trace, track->process_labels),
 		.process_sort = track->process_sort,
 		.thread_sort = track->thread_sort,
+		.owner_tid = track->owner_tid,
 		.is_device = track->is_device,
 	};
 	int r = capture_trace_track(output->out, &about, is_long);

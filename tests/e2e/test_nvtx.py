@@ -94,7 +94,7 @@ def test_chrome_trace_has_the_ranges(nvtx, sonde, tmp_path):
     sonde("export", "-f", "chrome", "-o", out, tmp_path / "nvtx.pftrace", check=0)
     events = json.loads(out.read_text())["traceEvents"]
     slices = {(event["cat"], event["name"]): event for event in events if event["ph"] == "X"}
-    assert {key for key in RANGES_OF_ALL if key[1] and key[1].isascii()} - {("NVTX", "first"), ("NVTX", "second")} <= set(slices)
+    assert {key for key in RANGES_OF_ALL if key[1] and key[1].isascii()} <= set(slices)
     nccl = {"Message size [bytes]": 1 << 20, "Peer rank": -3, "Reduction operation": "Max", "Ratio": 0.5}
     assert {name for (domain, name), row in rows.items() if row["bytes"]} == {"ncclAllReduce", "AllReduce"}
     assert rows["NCCL", "ncclAllReduce"]["bytes"] == 1 << 20
@@ -104,9 +104,13 @@ def test_chrome_trace_has_the_ranges(nvtx, sonde, tmp_path):
     assert slices["one", "with payload"]["args"] == {"range domain": "one", "category": "seventh", "payload": -42}
     (mark,) = [event for event in events if event["name"] == "a mark"]
     assert mark["ph"] == "i" and mark["args"] == {"range domain": "one", "category": "category 8", "payload": 2.5}
-    for name in "first", "second":
-        begin, end = [event for event in events if event["name"] == name]
-        assert (begin["ph"], end["ph"]) == ("b", "e") and end["ts"] - begin["ts"] > 5000
+    # They overlap one another: each has a line of its own, which is of no thread.
+    first, second = (slices["NVTX", name] for name in ("first", "second"))
+    assert first["dur"] > 5000 and second["dur"] > 5000 and first["tid"] != second["tid"]
+    owners = {event["tid"]: event["args"]["owner tid"] for event in events
+              if event["name"] == "thread_name" and "owner tid" in event["args"]}
+    assert owners[first["tid"]] == owners[second["tid"]] == -1
+    assert owners[slices["NVTX", "outer"]["tid"]] == slices["NVTX", "outer"]["pid"]
     inner = [event for event in events if event["name"] == "inner"]
     outer = slices["NVTX", "outer"]
     assert len(inner) == 3 and all(
@@ -121,11 +125,11 @@ def test_ranges_of_an_exported_recording_keep_their_domains(nvtx, sonde, tmp_pat
     export, imported = tmp_path / "trace.json", tmp_path / "imported.pftrace"
     sonde("export", "-f", "chrome", "-o", export, tmp_path / "nvtx.pftrace", check=0)
     sonde("import", "-o", imported, export, check=0)
-    expected = {key: row["count"] for key, row in rows.items() if row["kind"] != "process" and key[1]}
+    expected = {key: (row["kind"], row["count"]) for key, row in rows.items() if key[1]}
     for path in export, imported:
         ranges = sonde("report", "--json", "--by", "range", path, check=0).json()["ranges"]["rows"]
         found = {(row["domain"], row["name"]): row for row in ranges if row["name"] != "[no name]"}
-        assert {key: row["count"] for key, row in found.items() if row["kind"] == "thread"} == expected
+        assert {key: (row["kind"], row["count"]) for key, row in found.items() if row["kind"] != "mark"} == expected
         assert {key for key, row in found.items() if row["kind"] == "mark"} == {("one", "a mark"), ("NVTX", "plain mark")}
 
 

@@ -36,6 +36,8 @@ def causes_of(causes):
 
 def section_of(report, name):
     """Without what only a recording knows: samples, the facts of GPUs, and when it began."""
+    if name == "ranges":
+        return [{**row, "samples": None} for row in report[name]["rows"]]
     if name == "summary":
         return {**report[name], "idle_by_cause_ns": causes_of(report[name]["idle_by_cause_ns"])}
     if name == "idle":
@@ -72,6 +74,32 @@ def test_a_recording_of_opencl_and_what_is_made_of_it_have_one_report(forms, wor
     check_forms(reports)
     (device,) = reports[0][0]["temporal"]
     assert device["device_name"] in reports[1][1], "its name, not a number"
+
+
+def check_ranges(reports, works):
+    """Device work belongs to the ranges of the thread that launched it, and to those of its process."""
+    (recording, _), *others = reports
+    rows = section_of(recording, "ranges")
+    assert {(row["kind"], row["name"]): row["device_work_count"] for row in rows} == works
+    assert all(row["device_busy_ns"] > 0 for row in rows if row["device_work_count"])
+    for other, text in others:
+        assert section_of(other, "ranges") == rows
+        assert "could not be read" not in text
+
+
+def test_ranges_of_opencl_have_their_device_work_in_all_forms(forms, workload, workload_directory):
+    if not (workload_directory / "nvtx_opencl").exists() or not glob.glob("/etc/OpenCL/vendors/*.icd"):
+        pytest.fail("built without OpenCL's libraries, or no driver: run tools/deps test, then make")
+    reports = forms(*workload("nvtx_opencl"))
+    check_ranges(reports, {("process", "process"): 30, ("thread", "step"): 30, ("thread", "forward"): 20,
+                           ("thread", "backward"): 10, ("mark", "half"): None})
+
+
+def test_ranges_of_cuda_have_their_device_work_in_all_forms(forms, sonde_path):
+    doubles = sonde_path.parent / "tests" / "doubles" / "cupti"
+    library = str(doubles / "libcupti-double-13.so")
+    reports = forms(str(doubles / "cuda-program"), library, "3", "ranges", env={"SONDE_CUPTI": library})
+    check_ranges(reports, {("process", "training"): 24, ("thread", "train step"): 24})
 
 
 def test_a_recording_of_cuda_and_what_is_made_of_it_have_one_report(forms, sonde_path):

@@ -93,6 +93,8 @@ static const char all_kinds[] =
 	"\"python\"}},"
 	"{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":0,\"tid\":0,\"args\":{\"labels\":\"GPU "
 	"0\"}},"
+	"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":77,\"tid\":78,\"args\":{\"name\":"
+	"\"launches of python (77)\",\"owner tid\":77}},"
 	"{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":0,\"tid\":7,\"args\":{\"sort_index\":"
 	"7}},"
 	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":77,\"tid\":78,\"ts\":1.001,"

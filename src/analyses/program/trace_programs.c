@@ -19,11 +19,20 @@ struct making {
 	struct trace_stacks *stacks; /* NULL: none are wanted */
 	bool wants_thread_time;
 	struct idle_spans *idle; /* NULL: it is not wanted */
+	/* The thread whose rows those of each track of the view are; MODEL_NONE: the process's. */
+	ARRAY_OF(uint32_t) threads;
+	ARRAY_OF(uint32_t) first_tracks; /* of each owner */
 	/* The device whose name was made last: most work is of the device of the work before. */
 	const struct trace_view *named_of;
 	uint32_t named;
 	const char *device_name;
 };
+
+static void making_done(struct making *making)
+{
+	array_done(&making->threads);
+	array_done(&making->first_tracks);
+}
 
 static int keep(struct model *model, const char *text, const char **ret_text)
 {
@@ -134,10 +143,44 @@ static int name_thread(struct making *making, const struct trace_view *view,
 	return keep(making->model, text, ret_name);
 }
 
+/* The first track that a thread has: sonde writes several lines for one. */
+static int find_owner(struct making *making, struct intern *owners, uint32_t first_thread,
+	const struct trace_track *track, uint32_t number)
+{
+	const int64_t key[] = {track->pid, track->owner_tid ? track->owner_tid : track->tid,
+		track->pid_text, track->owner_tid ? 0 : track->tid_text};
+	uint32_t id;
+	int r;
+
+	if (track->owner_tid == TRACE_OF_PROCESS)
+		return array_append(&making->threads, MODEL_NONE);
+	r = intern_add(owners, key, sizeof(key), &id);
+	if (r > 0)
+		r = array_append(&making->first_tracks, number);
+	if (r < 0)
+		return r;
+	return array_append(&making->threads, first_thread + making->first_tracks.items[id]);
+}
+
+static int find_owners(struct making *making, const struct trace_view *view, uint32_t first_thread)
+{
+	const struct trace_track *tracks = view->trace->tracks.items;
+	struct intern owners = {0};
+	int r = 0;
+
+	array_clear(&making->threads);
+	array_clear(&making->first_tracks);
+	for (uint32_t i = 0; r == 0 && i < view->trace->tracks.count; i++)
+		r = find_owner(making, &owners, first_thread, &tracks[i], i);
+	intern_done(&owners);
+	return r;
+}
+
 /* One of each track, in the tracks' order. */
 static int add_threads(struct making *making, const struct trace_view *view, uint32_t process)
 {
-	int r = 0;
+	uint32_t first_thread = (uint32_t)making->model->threads.count;
+	int r = find_owners(making, view, first_thread);
 
 	array_foreach (&view->trace->tracks, track) {
 		struct model_thread thread = {.tid = number_of(track->tid), .process = process};
@@ -176,7 +219,7 @@ static const char *domain_of(const struct trace_view *view, const struct trace_e
 }
 
 static int add_annotation(struct making *making, const struct trace_view *view,
-	const struct trace_event *event, uint32_t process, uint32_t first_thread)
+	const struct trace_event *event, uint32_t process)
 {
 	struct model_range range = {
 		.start_ns = model_ns(making, view, trace_view_start_ns(view, event)),
@@ -184,7 +227,7 @@ static int add_annotation(struct making *making, const struct trace_view *view,
 		.domain = "",
 		.category = "",
 		.process = process,
-		.thread = first_thread + event->track,
+		.thread = making->threads.items[event->track],
 		.is_mark = event->duration_ns == TRACE_NO_DURATION,
 	};
 	const char *name = trace_text(view->trace, event->name);
@@ -248,8 +291,7 @@ static int name_device(struct making *making, const struct trace_view *view, uin
 
 /* Who launched it; what nobody did in the trace is its stream's own. */
 static int find_launched(struct making *making, const struct trace_view *view,
-	const struct trace_view_work *row, uint32_t process, uint32_t first_thread,
-	struct model_launched *ret_work)
+	const struct trace_view_work *row, uint32_t process, struct model_launched *ret_work)
 {
 	bool is_launched = row->launch != MODEL_NONE;
 	const struct trace_event *by =
@@ -264,7 +306,7 @@ static int find_launched(struct making *making, const struct trace_view *view,
 			is_launched ? model_ns(making, view, trace_view_start_ns(view, by)) : 0,
 		.device = making->device_name,
 		.process = process,
-		.thread = first_thread + by->track,
+		.thread = making->threads.items[by->track],
 	};
 	return r;
 }
@@ -300,10 +342,10 @@ static int add_with_stack(struct making *making, const struct trace_view *view,
 }
 
 static int add_work(struct making *making, const struct trace_view *view,
-	const struct trace_view_work *row, uint32_t process, uint32_t first_thread)
+	const struct trace_view_work *row, uint32_t process)
 {
 	struct model_launched launched;
-	int r = find_launched(making, view, row, process, first_thread, &launched);
+	int r = find_launched(making, view, row, process, &launched);
 
 	if (r < 0)
 		return r;
@@ -333,13 +375,13 @@ static int compare_launched(const void *left, const void *right)
 
 /* ---- threads' time ---- */
 
-static int add_stretch(struct making *making, const struct trace_view *view,
-	const struct trace_stretch *stretch, uint32_t first_thread)
+static int add_stretch(
+	struct making *making, const struct trace_view *view, const struct trace_stretch *stretch)
 {
 	uint64_t duration_ns = (uint64_t)(stretch->end_ns - stretch->start_ns);
 	struct model_sample sample = {
 		.time_ns = model_ns(making, view, stretch->start_ns),
-		.thread = first_thread + stretch->track,
+		.thread = making->threads.items[stretch->track],
 		.gil_holder = MODEL_NONE,
 		.count = duration_ns,
 		.duration_ns = duration_ns,
@@ -361,13 +403,13 @@ static int compare_samples(const void *left, const void *right)
 /* ---- idle devices ---- */
 
 static int add_idle_part(struct making *making, const struct trace_view *view,
-	const struct trace_idle_part *part, uint32_t process, uint32_t first_thread)
+	const struct trace_idle_part *part, uint32_t process)
 {
 	struct model_span span = {
 		.start_ns = model_ns(making, view, part->start_ns),
 		.end_ns = model_ns(making, view, part->end_ns),
 		.process = process,
-		.thread = first_thread + part->track,
+		.thread = making->threads.items[part->track],
 		.leaf = device_idle_cause_leaf(part->cause),
 	};
 	int r = trace_stacks_get(making->stacks, part->place, &span.stack);
@@ -375,28 +417,26 @@ static int add_idle_part(struct making *making, const struct trace_view *view,
 	return r < 0 ? r : array_append(&making->idle->items, span);
 }
 
-static int add_idle(struct making *making, const struct trace_view *view, uint32_t process,
-	uint32_t first_thread)
+static int add_idle(struct making *making, const struct trace_view *view, uint32_t process)
 {
 	_cleanup_trace_idle_ struct trace_idle idle = {0};
 	int r = trace_idle_find(&idle, making->stacks, view);
 
 	for (size_t i = 0; r == 0 && i < idle.parts.count; i++)
-		r = add_idle_part(making, view, &idle.parts.items[i], process, first_thread);
+		r = add_idle_part(making, view, &idle.parts.items[i], process);
 	return r;
 }
 
 /* What is made of the view's stacks. */
-static int add_stacks(struct making *making, const struct trace_view *view, uint32_t process,
-	uint32_t first_thread)
+static int add_stacks(struct making *making, const struct trace_view *view, uint32_t process)
 {
 	const struct trace_stacks *stacks = making->stacks;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && making->wants_thread_time && i < stacks->stretches.count; i++)
-		r = add_stretch(making, view, &stacks->stretches.items[i], first_thread);
+		r = add_stretch(making, view, &stacks->stretches.items[i]);
 	if (r == 0 && making->idle)
-		r = add_idle(making, view, process, first_thread);
+		r = add_idle(making, view, process);
 	return r;
 }
 
@@ -405,7 +445,6 @@ static int add_stacks(struct making *making, const struct trace_view *view, uint
 static int add_view(struct making *making, const struct trace_view *view)
 {
 	uint32_t process = (uint32_t)making->model->processes.count;
-	uint32_t first_thread = (uint32_t)making->model->threads.count;
 	int r = add_process(making, view);
 
 	if (r == 0)
@@ -415,15 +454,15 @@ static int add_view(struct making *making, const struct trace_view *view)
 			making->stacks, view, making->wants_thread_time || making->idle);
 	array_foreach (&view->trace->events, event) {
 		if (r == 0 && is_annotation(view, event))
-			r = add_annotation(making, view, event, process, first_thread);
+			r = add_annotation(making, view, event, process);
 	}
 	array_foreach (&view->works, work) {
 		if (r == 0 && is_wanted(making, work))
-			r = add_work(making, view, work, process, first_thread);
+			r = add_work(making, view, work, process);
 	}
 	if (r < 0 || !making->stacks)
 		return r;
-	return add_stacks(making, view, process, first_thread);
+	return add_stacks(making, view, process);
 }
 
 #define SORT(array, compare)                                                                       \
@@ -455,7 +494,8 @@ static int fill(struct making *making)
 
 int trace_programs_fill(struct model *model, const struct trace_view *views, size_t count)
 {
-	struct making making = {.model = model, .views = views, .count = count};
+	_cleanup_(making_done) struct making making = {
+		.model = model, .views = views, .count = count};
 
 	return fill(&making);
 }
@@ -464,7 +504,7 @@ int trace_programs_fill_stacks(struct model *model, const struct trace_view *vie
 	bool wants_thread_time, struct idle_spans *idle)
 {
 	_cleanup_trace_stacks_ struct trace_stacks stacks = {.frames.model = model};
-	struct making making = {
+	_cleanup_(making_done) struct making making = {
 		.model = model,
 		.views = views,
 		.count = count,

@@ -162,6 +162,9 @@ static void take_track_number(const struct pb_field *field, struct capture_trace
 	case PB_VARINT(TRACE_TRACK_THREAD_SORT):
 		track->thread_sort = signed_value(field);
 		break;
+	case PB_VARINT(TRACE_TRACK_OWNER_TID):
+		track->owner_tid = signed_value(field);
+		break;
 	case PB_VARINT(TRACE_TRACK_IS_DEVICE):
 		track->is_device = field->value;
 		break;

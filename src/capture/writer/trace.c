@@ -248,6 +248,8 @@ static int put_track(struct capture_trace_writer *trace)
 	put_signed(packet, TRACE_TRACK_PROCESS_SORT, track->process_sort);
 	put_signed(packet, TRACE_TRACK_THREAD_SORT, track->thread_sort);
 	put_nonzero(packet, TRACE_TRACK_IS_DEVICE, track->is_device);
+	if (track->owner_tid)
+		put_signed(packet, TRACE_TRACK_OWNER_TID, track->owner_tid);
 	pb_end(packet, begin);
 	return writer_end_packet(trace->writer);
 }

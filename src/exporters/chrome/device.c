@@ -36,7 +36,7 @@ static int add_text(struct layout *layout, const char *text, uint32_t *ret_strin
 
 /* ---- lines ---- */
 
-static int add_line(struct layout *layout, uint64_t process, uint64_t thread,
+static int add_line(struct layout *layout, uint64_t process, uint64_t thread, int64_t owner_tid,
 	const char *process_name, const char *thread_name)
 {
 	struct trace_track track = {
@@ -44,6 +44,7 @@ static int add_line(struct layout *layout, uint64_t process, uint64_t thread,
 		.tid = (int64_t)thread,
 		.process_sort = TRACE_NO_NUMBER,
 		.thread_sort = TRACE_NO_NUMBER,
+		.owner_tid = owner_tid,
 	};
 	int r = add_text(layout, process_name, &track.process_name);
 
@@ -75,7 +76,7 @@ static int add_queue(struct layout *layout, const struct line_key *key, uint32_t
 		strbuf_addf(&name, ", %u", key->place + 1);
 	if (strbuf_status(&name) < 0)
 		return -ENOMEM;
-	return add_line(layout, device_number(layout, key->device), line + 1ULL,
+	return add_line(layout, device_number(layout, key->device), line + 1ULL, 0,
 		*device ? device : "unknown device", strbuf_cstr(&name));
 }
 
@@ -112,7 +113,7 @@ static int find_launching_thread(struct layout *layout, uint32_t thread, uint32_
 	if (strbuf_status(&name) < 0)
 		return -ENOMEM;
 	return add_line(layout, layout->process_numbers[launching->process],
-		(uint64_t)FIRST_NUMBER + launching->tid, "", strbuf_cstr(&name));
+		(uint64_t)FIRST_NUMBER + launching->tid, launching->tid, "", strbuf_cstr(&name));
 }
 
 static int find_process(struct layout *layout, uint32_t process, uint32_t *ret_line)
@@ -120,7 +121,7 @@ static int find_process(struct layout *layout, uint32_t process, uint32_t *ret_l
 	const struct line_key key = {MODEL_NONE, process, 0, 0};
 	int r = intern_add(&layout->lines, &key, sizeof(key), ret_line);
 
-	return r <= 0 ? r : add_line(layout, layout->process_numbers[process], 0, "", "");
+	return r <= 0 ? r : add_line(layout, layout->process_numbers[process], 0, 0, "", "");
 }
 
 /* ---- rows ---- */

@@ -413,6 +413,8 @@ static void add_metadata(struct document *document, const struct trace_track *tr
 	strbuf_add(document->out, ",\"args\":{");
 	member_string(&arguments, key, text);
 	member_number(&arguments, key, number);
+	if (is_thread && text && track->owner_tid)
+		member_number(&arguments, TRACE_OWNER, track->owner_tid);
 	strbuf_add(document->out, "}}");
 }
 

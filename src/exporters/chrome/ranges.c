@@ -2,7 +2,7 @@
 /*
  * Slices have to nest within a line of the trace, and ranges nest with neither samples nor the
  * ranges of other domains: each thread and domain has a line of its own, "NAME: DOMAIN". Ranges of
- * processes overlap one another, and are asynchronous events.
+ * processes overlap one another: each process and domain has as many lines as ranges at once.
  */
 #include "exporters/chrome/ranges.h"
 
@@ -20,7 +20,8 @@
 /* Strings are interned: equal domains are equal pointers. */
 struct line_key {
 	const char *domain;
-	uint64_t thread;
+	uint32_t process, thread; /* thread MODEL_NONE: of the process */
+	uint64_t place;           /* of ranges of a process that overlap */
 };
 
 struct ranges {
@@ -29,6 +30,7 @@ struct ranges {
 	const struct chrome_clock *clock;
 	const uint64_t *process_numbers;
 	struct intern lines;
+	ARRAY_OF(uint64_t) busy_until_ns; /* of each line */
 };
 
 static bool is_in_domain(const struct model_range *range)
@@ -52,19 +54,6 @@ static void write_arguments(
 	json_end_object(json);
 }
 
-static void add_place(struct ranges *ranges, const struct model_range *range, uint32_t line)
-{
-	strbuf_addf(ranges->out, ",\"pid\":%llu,\"tid\":%u}",
-		(unsigned long long)ranges->process_numbers[range->process], line);
-}
-
-static void end_event(
-	struct ranges *ranges, const struct model_range *range, uint64_t time_ns, uint32_t line)
-{
-	chrome_add_time(ranges->out, ranges->clock, time_ns);
-	add_place(ranges, range, line);
-}
-
 /* Of ranges that a program did not put into a domain it is what tools for the PyTorch profiler's
  * traces look for. */
 static const char *category(const struct model_range *range)
@@ -72,23 +61,20 @@ static const char *category(const struct model_range *range)
 	return is_in_domain(range) ? range->domain : TRACE_ANNOTATION_CATEGORY;
 }
 
-static void begin_event(struct ranges *ranges, struct json_writer *json, const char *phase,
-	const struct model_range *range)
+static void name_line(
+	struct ranges *ranges, const struct model_range *range, uint64_t place, uint32_t line)
 {
-	strbuf_add_bytes(ranges->out, ",\n", 2);
-	json_begin_object(json);
-	json_member_text(json, "ph", phase);
-	json_member_text(json, "name", *range->name ? range->name : "[no name]");
-	json_member_text(json, "cat", category(range));
-}
-
-static void name_line(struct ranges *ranges, const struct model_range *range, uint32_t line)
-{
+	bool has_thread = range->thread != MODEL_NONE;
+	const struct model *model = ranges->model;
 	_cleanup_strbuf_ struct strbuf name = {0};
 	struct json_writer json = {.out = ranges->out};
 
-	strbuf_addf(&name, "%s: %s", ranges->model->threads.items[range->thread].name,
+	strbuf_addf(&name, "%s: %s",
+		has_thread ? model->threads.items[range->thread].name
+			   : model->processes.items[range->process].name,
 		*range->domain ? range->domain : "ranges");
+	if (place)
+		strbuf_addf(&name, ", %llu", (unsigned long long)place + 1);
 	strbuf_add_bytes(ranges->out, ",\n", 2);
 	json_begin_object(&json);
 	json_member_text(&json, "ph", "M");
@@ -98,46 +84,58 @@ static void name_line(struct ranges *ranges, const struct model_range *range, ui
 	json_key(&json, "args");
 	json_begin_object(&json);
 	json_member_text(&json, "name", strbuf_cstr(&name));
+	json_key(&json, TRACE_OWNER);
+	json_i64(&json,
+		has_thread ? (int64_t)model->threads.items[range->thread].tid : TRACE_OF_PROCESS);
 	json_end_object(&json);
 	json_end_object(&json);
 }
 
-static int write_of_thread(struct ranges *ranges, const struct model_range *range)
+/* The first line of the range's owner and domain that is free; ranges come in order of start. */
+static int find_line(struct ranges *ranges, const struct model_range *range, uint32_t *ret_line)
 {
-	const struct line_key key = {.domain = range->domain, .thread = range->thread};
+	struct line_key key = {
+		.domain = range->domain, .process = range->process, .thread = range->thread};
+	int r;
+
+	for (;; key.place++) {
+		r = intern_add(&ranges->lines, &key, sizeof(key), ret_line);
+		if (r != 0 || range->thread != MODEL_NONE ||
+			ranges->busy_until_ns.items[*ret_line] <= range->start_ns)
+			break;
+	}
+	if (r > 0) {
+		name_line(ranges, range, key.place, FIRST_LINE + *ret_line);
+		r = array_append(&ranges->busy_until_ns, 0);
+	}
+	if (r == 0)
+		ranges->busy_until_ns.items[*ret_line] = range->end_ns;
+	return r;
+}
+
+static int write_range(struct ranges *ranges, const struct model_range *range)
+{
 	struct json_writer json = {.out = ranges->out};
 	uint32_t line;
-	int r = intern_add(&ranges->lines, &key, sizeof(key), &line);
+	int r = find_line(ranges, range, &line);
 
 	if (r < 0)
 		return r;
-	line += FIRST_LINE;
-	if (r > 0)
-		name_line(ranges, range, line);
-	begin_event(ranges, &json, range->is_mark ? "i" : "X", range);
+	strbuf_add_bytes(ranges->out, ",\n", 2);
+	json_begin_object(&json);
+	json_member_text(&json, "ph", range->is_mark ? "i" : "X");
+	json_member_text(&json, "name", *range->name ? range->name : "[no name]");
+	json_member_text(&json, "cat", category(range));
 	if (range->is_mark)
 		json_member_text(&json, "s", "t");
 	write_arguments(&json, ranges->model, range);
-	if (range->is_mark) {
-		end_event(ranges, range, range->start_ns, line);
-		return 0;
-	}
-	chrome_add_span(ranges->out, ranges->clock, range->start_ns, range->end_ns);
-	add_place(ranges, range, line);
+	if (range->is_mark)
+		chrome_add_time(ranges->out, ranges->clock, range->start_ns);
+	else
+		chrome_add_span(ranges->out, ranges->clock, range->start_ns, range->end_ns);
+	strbuf_addf(ranges->out, ",\"pid\":%llu,\"tid\":%u}",
+		(unsigned long long)ranges->process_numbers[range->process], FIRST_LINE + line);
 	return 0;
-}
-
-static void write_of_process(struct ranges *ranges, const struct model_range *range, size_t number)
-{
-	for (int end = 0; end < 2; end++) {
-		struct json_writer json = {.out = ranges->out};
-
-		begin_event(ranges, &json, end ? "e" : "b", range);
-		json_member_u64(&json, "id", number);
-		if (!end)
-			write_arguments(&json, ranges->model, range);
-		end_event(ranges, range, end ? range->end_ns : range->start_ns, 0);
-	}
 }
 
 int chrome_add_ranges(struct strbuf *out, const struct model *model,
@@ -151,14 +149,9 @@ int chrome_add_ranges(struct strbuf *out, const struct model *model,
 	};
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < model->ranges.count; i++) {
-		const struct model_range *range = &model->ranges.items[i];
-
-		if (range->thread != MODEL_NONE)
-			r = write_of_thread(&ranges, range);
-		else
-			write_of_process(&ranges, range, i);
-	}
+	for (size_t i = 0; r == 0 && i < model->ranges.count; i++)
+		r = write_range(&ranges, &model->ranges.items[i]);
 	intern_done(&ranges.lines);
+	array_done(&ranges.busy_until_ns);
 	return r;
 }

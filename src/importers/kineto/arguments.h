@@ -63,6 +63,7 @@
 	X(DEVICE_TYPE, "Device Type")                                                              \
 	X(DEVICE_ID, "Device Id")                                                                  \
 	X(RANGE_DOMAIN, TRACE_RANGE_DOMAIN)                                                        \
+	X(OWNER, TRACE_OWNER)                                                                      \
 	X(NAME, "name")                                                                            \
 	X(LABELS, "labels")                                                                        \
 	X(SORT_INDEX, "sort_index")

@@ -140,6 +140,7 @@ static int read_thread_metadata(struct kineto_parser *parser, const struct json_
 	known = &parser->trace->tracks.items[track];
 	if (json_text_equals(name, "thread_sort_index"))
 		return !kineto_take_i64(&parser->arguments, KINETO_SORT_INDEX, &known->thread_sort);
+	kineto_take_i64(&parser->arguments, KINETO_OWNER, &known->owner_tid);
 	value = kineto_take(&parser->arguments, KINETO_NAME);
 	return value ? kineto_add_string(parser, value, &known->thread_name) : 1;
 }

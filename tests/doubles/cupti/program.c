@@ -10,7 +10,8 @@
  * the steps a graph of three kernels is captured, instantiated and replayed 10 times. WHAT: exit,
  * _exit, kill, fork: how it ends; faults: kernels without times, dropped records; graphs: graphs
  * alone, timed as a whole where that was asked for; late: work is told 20 ms after its launch, for
- * STEPS times 10 ms.
+ * STEPS times 10 ms; ranges: steps lie in ranges "train step" of NVTX, and all of them in a range
+ * "training" of the process.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -23,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../nvtx/nvtx.h"
 #include "double.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -45,7 +47,7 @@
 static const struct double_functions *cupti;
 static _Atomic uint32_t last_correlation;
 static _Atomic uint32_t checksum; /* what the program computes */
-static bool is_late;
+static bool is_late, has_ranges;
 
 static uint64_t device_now(void)
 {
@@ -290,8 +292,13 @@ static NOINLINE void train_step(void)
 
 static void *train(void *steps)
 {
-	for (uintptr_t i = 0; i < (uintptr_t)steps; i++)
+	for (uintptr_t i = 0; i < (uintptr_t)steps; i++) {
+		if (has_ranges)
+			nvtxRangePushA("train step");
 		train_step();
+		if (has_ranges)
+			nvtxRangePop();
+	}
 	cuda_synchronize();
 	return NULL;
 }
@@ -394,18 +401,30 @@ static void fork_child(unsigned long steps)
 	train((void *)1);
 }
 
+static void train_on_two_threads(unsigned long steps)
+{
+	nvtxRangeId_t training = has_ranges ? nvtxRangeStartA("training") : 0;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, train, (void *)steps);
+	train((void *)steps);
+	pthread_join(thread, NULL);
+	if (has_ranges)
+		nvtxRangeEnd(training);
+}
+
 int main(int count, char **arguments)
 {
 	const char *what = count > 3 ? arguments[3] : "exit";
 	unsigned long steps = count > 2 ? strtoul(arguments[2], NULL, 10) : 0;
 	void *library = count > 2 ? dlopen(arguments[1], RTLD_NOW) : NULL;
-	pthread_t thread;
 
 	cupti = library ? dlsym(library, "double_cupti") : NULL;
 	if (!cupti) {
 		fputs("usage: cuda-program LIBCUPTI_DOUBLE STEPS [WHAT]\n", stderr);
 		return 2;
 	}
+	has_ranges = strcmp(what, "ranges") == 0;
 	load_injection();
 	emit_device();
 	if (strcmp(what, "late") == 0) {
@@ -413,9 +432,7 @@ int main(int count, char **arguments)
 	} else if (strcmp(what, "faults") == 0) {
 		run_faults();
 	} else {
-		pthread_create(&thread, NULL, train, (void *)steps);
-		train((void *)steps);
-		pthread_join(thread, NULL);
+		train_on_two_threads(steps);
 		capture_model();
 		for (unsigned i = 0; i < REPLAYS; i++)
 			replay_model();
