@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../tests/support/elf_path.h"
 #include "base/file.h"
 #include "elf/elf_file.h"
 #include "unwind/build.h"
@@ -41,7 +42,7 @@ static int open_once(const char *path, const char *cache, struct unwind_build_st
 	_cleanup_elf_file_ struct elf_file *file = NULL;
 	struct cost start = cost_now(), end;
 	struct unwind_table table;
-	int result = elf_file_open(&file, path, path, err);
+	int result = open_elf(&file, path, path, err);
 
 	if (result == 0)
 		result = unwind_table_open(&table, file, cache, ret_stats, err);
@@ -97,7 +98,7 @@ static void remove_cached(const char *path, const char *cache)
 	_cleanup_elf_file_ struct elf_file *file = NULL;
 	_cleanup_strbuf_ struct strbuf cached = {0};
 
-	if (elf_file_open(&file, path, path, NULL) < 0)
+	if (open_elf(&file, path, path, NULL) < 0)
 		return;
 	strbuf_addf(&cached, "%s/", cache);
 	elf_file_cache_name(file, &cached);

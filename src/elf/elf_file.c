@@ -181,17 +181,6 @@ int elf_file_open_fd(
 	return result;
 }
 
-int elf_file_open(struct elf_file **ret_file, const char *path, const char *name_for_messages,
-	struct errmsg *err)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-
-	if (fd < 0)
-		return errmsg_set(
-			err, -errno, "cannot open %s: %s", name_for_messages, strerror(errno));
-	return elf_file_open_fd(ret_file, fd, name_for_messages, err);
-}
-
 int elf_file_open_memory(struct elf_file **ret_file, const void *bytes, size_t length,
 	const char *name_for_messages, struct errmsg *err)
 {

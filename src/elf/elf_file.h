@@ -50,10 +50,7 @@ struct elf_limits {
 
 struct elf_file;
 
-/* Opens by path. `path` may be a /proc/PID/map_files entry; messages use `name_for_messages`. */
-int elf_file_open(struct elf_file **ret_file, const char *path, const char *name_for_messages,
-	struct errmsg *err);
-/* The same for an open descriptor, which stays the caller's. */
+/* Of an open descriptor, which stays the caller's; messages use `name_for_messages`. */
 int elf_file_open_fd(
 	struct elf_file **ret_file, int fd, const char *name_for_messages, struct errmsg *err);
 /* Opens an image in memory (vDSO, fuzzing). The bytes must outlive the elf_file. */

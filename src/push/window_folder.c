@@ -383,11 +383,6 @@ const struct window_folder_account *window_folder_account(const struct window_fo
 	return &folder->account;
 }
 
-int window_folder_descriptor(const struct window_folder *folder)
-{
-	return folder->fd;
-}
-
 const char *window_folder_path(const struct window_folder *folder)
 {
 	return folder->path;

@@ -50,8 +50,6 @@ int window_folder_finish(
 /* Removes the oldest windows that are too many, beside open ones of so many bytes. */
 void window_folder_trim(struct window_folder *folder, uint64_t open_bytes);
 const struct window_folder_account *window_folder_account(const struct window_folder *folder);
-/* For openat(); it is the folder's. */
-int window_folder_descriptor(const struct window_folder *folder);
 const char *window_folder_path(const struct window_folder *folder);
 
 /* Is this the name of a complete window? *ret_number: what they are in order by. */

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "elf_path.h"
 #include "unwind/build.h"
 
 /* Once per path and inode, kept over stops. */
@@ -194,8 +195,8 @@ static int add_file(struct stopped_process *process, const char *path, uint64_t 
 		process->pid, start, end);
 	if (strcmp(path, "[vdso]") == 0)
 		open_vdso(process, &file, start, end);
-	else if (inode && elf_file_open(&file.elf, map_file, path, NULL) < 0)
-		elf_file_open(&file.elf, path, path, NULL);
+	else if (inode && open_elf(&file.elf, map_file, path, NULL) < 0)
+		open_elf(&file.elf, path, path, NULL);
 	if (file.elf && unwind_table_build(&file.table, file.elf, NULL, NULL) < 0)
 		file.elf = elf_file_free(file.elf);
 	process->files.items[process->files.count++] = file;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "../support/elf_path.h"
 #include "analyses/device/launched_by.h"
 #include "analyses/inference/layers.h"
 #include "analyses/inference/phases.h"
@@ -516,7 +517,7 @@ static int build_unwind_table(void)
 {
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
 	struct unwind_table table = {0};
-	int result = elf_file_open(&elf, FIXTURE, FIXTURE, NULL);
+	int result = open_elf(&elf, FIXTURE, FIXTURE, NULL);
 
 	if (result == 0)
 		result = unwind_table_build(&table, elf, NULL, NULL);
@@ -528,7 +529,7 @@ static int open_symbols(void)
 {
 	_cleanup_symbol_table_ struct symbol_table *table = NULL;
 	_cleanup_elf_file_ struct elf_file *elf = NULL;
-	int result = elf_file_open(&elf, FIXTURE, FIXTURE, NULL);
+	int result = open_elf(&elf, FIXTURE, FIXTURE, NULL);
 
 	return result < 0 ? result : symbol_table_open(&table, elf, NULL, "", NULL, NULL);
 }

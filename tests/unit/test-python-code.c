@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/elf_path.h"
 #include "base/array.h"
 #include "symbols/python_code.h"
 #include "unwind/python_find.h"
@@ -270,7 +271,7 @@ static void check_interpreter(struct python *python)
 	char path[512] = "";
 
 	find_file(python->pid, path, sizeof(path));
-	assert_int_equal(elf_file_open(&elf, path, path, &err), 0);
+	assert_int_equal(open_elf(&elf, path, path, &err), 0);
 	if (python_find(&found, elf, path, &err) != 1)
 		fail_msg("%s: %s", path, err.text);
 	/* Position independent files begin at 0. */
@@ -329,7 +330,7 @@ static void test_other_files(void **state)
 	struct elf_file *elf;
 	struct errmsg err;
 
-	assert_int_equal(elf_file_open(&elf, "/proc/self/exe", "this test", &err), 0);
+	assert_int_equal(open_elf(&elf, "/proc/self/exe", "this test", &err), 0);
 	assert_int_equal(python_find(&found, elf, "this test", &err), 0);
 	elf_file_free(elf);
 }

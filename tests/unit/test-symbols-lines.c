@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../support/elf_path.h"
 #include "base/file.h"
 #include "elf/elf_file.h"
 #include "symbols/lines.h"
@@ -203,7 +204,7 @@ static void test_separate_debug_file(void **state)
 	assert_int_equal(line_table_open(&table, stripped, root, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "debug symbols"));
 
-	assert_int_equal(elf_file_open(&file, FIXTURE, FIXTURE, NULL), 0);
+	assert_int_equal(open_elf(&file, FIXTURE, FIXTURE, NULL), 0);
 	build_id_to_hex(elf_file_build_id(file), hex);
 	elf_file_free(file);
 	run("mkdir -p '%s/usr/lib/debug/.build-id/%.2s'", root, hex);

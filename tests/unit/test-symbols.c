@@ -21,6 +21,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../support/elf_path.h"
 #include "base/array.h"
 #include "base/file.h"
 #include "symbols/debug_file.h"
@@ -59,7 +60,7 @@ static struct elf_file *open_file(const char *path)
 	struct elf_file *file = NULL;
 	struct errmsg err;
 
-	if (elf_file_open(&file, path, path, &err) < 0)
+	if (open_elf(&file, path, path, &err) < 0)
 		fail_msg("%s", err.text);
 	return file;
 }

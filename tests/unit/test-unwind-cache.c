@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/elf_path.h"
 #include "base/file.h"
 #include "unwind/build.h"
 
@@ -26,7 +27,7 @@ static int set_up(void **state)
 
 	strcpy(fixture->directory, "/tmp/sonde-test-cache-XXXXXX");
 	if (!mkdtemp(fixture->directory) ||
-		elf_file_open(&fixture->file, "/proc/self/exe", "this test", NULL) < 0 ||
+		open_elf(&fixture->file, "/proc/self/exe", "this test", NULL) < 0 ||
 		unwind_table_build(&fixture->expected, fixture->file, NULL, NULL) < 0)
 		return -1;
 	strbuf_addf(&fixture->path, "%s/", fixture->directory);
@@ -97,7 +98,7 @@ static void test_copy_is_another_file(void **state)
 	strbuf_addf(&path, "%s/copy", fixture->directory);
 	assert_int_equal(read_whole_file("/proc/self/exe", 1 << 28, &bytes), 0);
 	assert_int_equal(write_file_atomically(path.data, bytes.data, bytes.length), 0);
-	assert_int_equal(elf_file_open(&copy, path.data, path.data, NULL), 0);
+	assert_int_equal(open_elf(&copy, path.data, path.data, NULL), 0);
 	assert_true(elf_file_identity(copy) == elf_file_identity(fixture->file));
 	assert_false(open_and_check(fixture));
 	assert_int_equal(unwind_table_open_cached(&table, copy, fixture->directory), -ENOENT);

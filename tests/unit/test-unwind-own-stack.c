@@ -17,6 +17,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "../support/elf_path.h"
 #include "arch/launch.h"
 #include "base/array.h"
 #include "own_stack.h"
@@ -70,7 +71,7 @@ static void add_mapping(uint64_t start, uint64_t end, uint64_t file_offset, cons
 	struct mapped_code code = {.start = start, .end = end};
 	struct errmsg err;
 
-	if (elf_file_open(&file, path, path, &err) < 0)
+	if (open_elf(&file, path, path, &err) < 0)
 		return; /* not a file: the vDSO */
 	for (size_t i = 0; i < elf_file_segment_count(file); i++) {
 		const struct elf_segment *segment = elf_file_segment(file, i);

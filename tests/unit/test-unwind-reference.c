@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../support/elf_path.h"
 #include "base/file.h"
 #include "table_rules.h"
 
@@ -378,7 +379,7 @@ static void compare_file(const char *path)
 	struct tally tally;
 	struct errmsg err;
 
-	assert_int_equal(elf_file_open(&file, path, path, &err), 0);
+	assert_int_equal(open_elf(&file, path, path, &err), 0);
 	tally = compare_table(path, file, file, &stats);
 	print_tally(path, "by CFI", &tally);
 	assert_int_equal(stats.corrupt_fdes, 0);
@@ -419,7 +420,7 @@ static void compare_inferred(const char *path)
 	struct tally tally;
 	struct errmsg err;
 
-	assert_int_equal(elf_file_open(&file, path, path, &err), 0);
+	assert_int_equal(open_elf(&file, path, path, &err), 0);
 	bare = open_without_cfi(path, &bytes);
 	tally = compare_table(path, file, bare, &stats);
 	print_tally(path, "by instructions", &tally);
