@@ -24,7 +24,11 @@ from pathlib import Path
 WEB = Path(__file__).resolve().parent
 NODE_NEEDED = (20, 19)
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-         ".svg": "image/svg+xml", ".json": "application/json"}
+         ".svg": "image/svg+xml", ".json": "application/json", ".woff2": "font/woff2", ".png": "image/png",
+         ".txt": "text/plain; charset=utf-8"}
+# speedscope as it is released, for /speedscope/: without what only other formats than ours, its examples and its tool need.
+SPEEDSCOPE = WEB / "node_modules/speedscope"
+SPEEDSCOPE_FILES = ("index.html", "speedscope-*.js", "speedscope-*.css", "*.woff2", "favicon-*.png")
 # Where the report stands in the file that works by itself.
 DATA = "<!--sonde-data-->"
 
@@ -82,6 +86,19 @@ def build(folder):
         done, printed = run(*command)
         if not done:
             sys.exit(f"web/build.py: {' '.join(command[:2])} failed:\n{printed}")
+    add_speedscope(folder / "speedscope")
+
+
+def add_speedscope(folder):
+    folder.mkdir()
+    for pattern in SPEEDSCOPE_FILES:
+        files = list((SPEEDSCOPE / "dist/release").glob(pattern))
+        if not files:
+            sys.exit(f"web/build.py: speedscope's release has no {pattern} any more")
+        for path in files:
+            shutil.copyfile(path, folder / path.name)
+    licenses = [SPEEDSCOPE / "LICENSE", SPEEDSCOPE / "dist/release/source-code-pro.LICENSE.md"]
+    (folder / "licenses.txt").write_text("\n\n".join(path.read_text(encoding="utf-8") for path in licenses), encoding="utf-8")
 
 
 def hash_of(text):

@@ -12,16 +12,12 @@
 #include "cli/import_trace.h"
 #include "cli/load_options.h"
 #include "cli/output.h"
-#include "exporters/exporter.h"
-#include "load/load.h"
-#include "query/weigh.h"
+#include "query/export.h"
 
 static struct {
-	struct selection selection;
-	struct shown_options shown;
-	const char *format, *output, *title, *roots;
-	double minimum_width_px;
-} arguments = {.roots = "process", .shown.weight = "cpu"};
+	struct query_export asked;
+	const char *format, *output;
+} arguments = {.asked = {.roots = "process", .shown.weight = "cpu"}};
 
 /* The format given, or the one whose extension the output has; the longest extension that fits. */
 static const struct exporter *wanted_exporter(struct errmsg *err)
@@ -62,110 +58,19 @@ static int refuse_terminal(const struct exporter *exporter, struct errmsg *err)
 		exporter->name);
 }
 
-static int check_foreign(const char *path, const struct exporter *exporter, struct errmsg *err)
-{
-	if (exporter->is_weighed && arguments.selection.window)
-		return errmsg_set(err, -EINVAL,
-			"--window: %s is another tool's trace and has no windows: choose a time "
-			"with --time",
-			path);
-	if (exporter->is_weighed)
-		return 0;
-	if (!exporter->takes_traces)
-		return errmsg_set(err, -EINVAL,
-			"%s holds the trace of another tool, without samples, and -f %s is for "
-			"recordings: use -f flamegraph, folded, speedscope or pprof for its "
-			"stacks, -f chrome, pftrace or chakra for its rows, or sonde report",
-			path, exporter->name);
-	if (selection_first_filter(&arguments.selection))
-		return errmsg_set(err, -EINVAL,
-			"filters select samples, and -f %s writes the rows of %s, which is another "
-			"tool's trace: leave them out",
-			exporter->name, path);
-	return 0;
-}
-
-/* With what the filters leave of it. */
-static int load(const char *path, const struct exporter *exporter, struct model **ret_model,
-	struct energy_use *ret_energy, struct strbuf *notes, struct errmsg *err)
-{
-	const struct load_options options = {
-		.shown = &arguments.shown,
-		.selection = &arguments.selection,
-		.keep_arguments = !exporter->is_weighed,
-	};
-	bool is_foreign = trace_file_is_trace(trace_file_of(path));
-	int r = is_foreign ? check_foreign(path, exporter, err) : 0;
-
-	if (r == 0)
-		r = load_model(ret_model, &path, 1, &options, err);
-	if (r == 0 && is_foreign && !exporter->is_weighed)
-		r = select_and_weigh(
-			*ret_model, &arguments.shown, &arguments.selection, ret_energy, err);
-	else if (r == 0)
-		r = query_weigh(*ret_model, path, &arguments.shown, &arguments.selection,
-			ret_energy, notes, err);
-	if (r == 0 && exporter->needs_rows && model_make_rows(*ret_model) < 0)
-		r = errmsg_set(err, -ENOMEM, "memory ran out while making rows");
-	arguments.selection.weight = shown_weight(&arguments.shown);
-	return r;
-}
-
-/* The file, or the files of the folder. */
-static int export(const char *capture, const struct exporter *exporter, const char *output,
-	struct strbuf *out, struct strbuf *notes, struct export_files *files, struct errmsg *err)
-{
-	_cleanup_model_ struct model *model = NULL;
-	_cleanup_energy_use_ struct energy_use energy = {0};
-	struct export_options options = {
-		.size = sizeof(options),
-		.title = arguments.title,
-		.capture = capture,
-		.output = output,
-		.roots = call_tree_roots_from_string(arguments.roots),
-		.minimum_width_px = arguments.minimum_width_px,
-		.notes = notes,
-		.energy = &energy,
-	};
-	int r;
-
-	if (selection_check(&arguments.selection, exporter->shows, err) < 0)
-		return -EINVAL;
-	r = load(capture, exporter, &model, &energy, notes, err);
-	if (r < 0)
-		return r;
-	if (exporter->has_events)
-		selection_describe_left_out(&arguments.selection, model, notes);
-	if (notes->length)
-		strbuf_add_char(notes, '\n');
-	if (exporter->export_files)
-		return exporter->export_files(model, &arguments.selection, &options, files, err);
-	return exporter->export(model, &arguments.selection, &options, out, err);
-}
-
-/* Formats of which every figure is a weight, or has its own. */
-static int check_weight(const struct exporter *exporter, struct errmsg *err)
-{
-	if (exporter->is_weighed || shown_weight(&arguments.shown) == MODEL_WEIGHT_CPU)
-		return 0;
-	return errmsg_set(err, -EINVAL,
-		"--weight %s is not for the format %s: use it with flamegraph, folded, speedscope "
-		"or pprof; the report has waiting in a table of its own",
-		arguments.shown.weight, exporter->name);
-}
-
 static int export_run(int count, char **positional)
 {
 	_cleanup_strbuf_ struct strbuf content = {0};
 	_cleanup_strbuf_ struct strbuf path = {0};
 	_cleanup_strbuf_ struct strbuf notes = {0};
 	_cleanup_export_files_ struct export_files files = {0};
+	struct query_export *asked = &arguments.asked;
 	const struct exporter *exporter;
 	struct errmsg err;
 	int r = 0;
 
-	exporter = wanted_exporter(&err);
-	if (!exporter || check_weight(exporter, &err) < 0)
+	exporter = asked->exporter = wanted_exporter(&err);
+	if (!exporter || query_export_check(asked, &err) < 0)
 		return fail_usage(&err);
 	if (arguments.output)
 		strbuf_add(&path, arguments.output);
@@ -174,13 +79,13 @@ static int export_run(int count, char **positional)
 	if (output_is_standard(strbuf_cstr(&path)))
 		r = refuse_terminal(exporter, &err);
 	r = r ?: import_refuse_same_file(positional[0], strbuf_cstr(&path), &err);
+	asked->output = strbuf_cstr(&path);
 	if (r == 0)
-		r = export(positional[0], exporter, strbuf_cstr(&path), &content, &notes, &files,
-			&err);
-	if (exporter->export_files)
-		r = r ?: output_write_folder(strbuf_cstr(&path), &files, &err);
-	else
-		r = r ?: output_write(strbuf_cstr(&path), content.data, content.length, &err);
+		r = query_export(positional[0], asked, &content, &notes, &files, &err);
+	if (r == 0 && exporter->export_files)
+		r = output_write_folder(strbuf_cstr(&path), &files, &err);
+	else if (r == 0)
+		r = output_write(strbuf_cstr(&path), content.data, content.length, &err);
 	if (r < 0)
 		return fail(&err);
 	if (notes.length)
@@ -206,29 +111,29 @@ static const struct option export_options[] = {
 		.help = "Write here; vllm-csv writes a folder; - is standard output. Default: "
 			"beside the capture, with the format's extension.",
 		.value = (void *)&arguments.output},
-	WEIGHT_OPTION(arguments.shown),
+	WEIGHT_OPTION(arguments.asked.shown),
 	{.long_name = "title",
 		.type = OPTION_STRING,
 		.argument = "TEXT",
 		.help = "Title of the profile. Default: the recorded command.",
-		.value = (void *)&arguments.title},
+		.value = (void *)&arguments.asked.title},
 	{.long_name = "roots",
 		.type = OPTION_CHOICE,
 		.argument = "WHAT",
 		.help = "What stacks of folded and flamegraph begin with: nothing, the process's "
 			"name, or the process's and the thread's.",
-		.value = (void *)&arguments.roots,
+		.value = (void *)&arguments.asked.roots,
 		.choices = roots_choices},
 	{.long_name = "min-width",
 		.type = OPTION_DOUBLE,
 		.argument = "PIXELS",
 		.help = "Leave out frames of a flame graph narrower than this in a picture 1200 "
 			"pixels wide. Default: 0.1.",
-		.value = &arguments.minimum_width_px,
+		.value = &arguments.asked.minimum_width_px,
 		.minimum = 0.001,
 		.maximum = 100},
-	SHOWN_OPTIONS(arguments.shown),
-	FILTER_OPTIONS(arguments.selection),
+	SHOWN_OPTIONS(arguments.asked.shown),
+	FILTER_OPTIONS(arguments.asked.selection),
 	{0},
 };
 

@@ -10,6 +10,8 @@ const struct page_asset *page_asset_find(const char *path)
 {
 	if (strcmp(path, "/") == 0)
 		path = "/index.html";
+	else if (strcmp(path, PAGE_SPEEDSCOPE) == 0)
+		path = PAGE_SPEEDSCOPE "index.html";
 	for (const struct page_asset *asset = page_assets; asset->path; asset++) {
 		if (strcmp(asset->path, path) == 0)
 			return asset;

@@ -16,7 +16,10 @@ struct page_asset {
 	size_t gzip_size, size;
 };
 
-/* NULL: there is no such file. "/" is "/index.html". */
+/* Where speedscope's released app is: a page of its own. */
+#define PAGE_SPEEDSCOPE "/speedscope/"
+
+/* NULL: there is no such file. "/" is "/index.html", of speedscope's folder likewise. */
 const struct page_asset *page_asset_find(const char *path);
 
 /* Returns 0, or -ENOTSUP with a sentence: sonde was built without the page. */

@@ -110,8 +110,7 @@ static void list_captures(
 	answer_json(connection);
 }
 
-/* NULL, and answered, when there is none of this id. */
-static struct capture *find_capture(struct http_connection *connection, const char *id)
+struct capture *find_capture(struct http_connection *connection, const char *id)
 {
 	struct capture *capture;
 
@@ -145,8 +144,7 @@ static void get_live(struct http_connection *connection, const union api_paramet
 	answer_json(connection);
 }
 
-/* Letters, digits and a few signs: it goes into a header. */
-static void plain_name(char *out, size_t size, const char *name)
+void plain_name(char *out, size_t size, const char *name)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				    "._- ";
@@ -265,6 +263,7 @@ void handle_answer(struct http_connection *connection)
 	response->status = 200;
 	response->bytes = (const unsigned char *)bytes;
 	response->type = connection->answer_type;
+	memcpy(response->name, connection->answer_name, sizeof(response->name));
 	set_etag(connection);
 }
 
@@ -310,7 +309,7 @@ static void add_parameters(struct strbuf *question, const struct http_connection
 	}
 }
 
-static void ask_about(struct http_connection *connection, const char *id, const char *after_id,
+void ask_about(struct http_connection *connection, const char *id, const char *after_id,
 	struct question question, uint64_t wait_s)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
@@ -438,6 +437,7 @@ static void (*const handlers[API_OPERATION_MAX])(
 	[API_CANCEL_JOB] = handle_cancel_job,
 	[API_SET_JOB_WINDOW] = handle_set_job_window,
 	[API_GET_TIMELINE_SLICE] = get_timeline_slice,
+	[API_GET_EXPORT] = handle_get_export,
 	[API_OPEN_SOCKET] = open_socket,
 };
 
@@ -465,6 +465,12 @@ static void keep_token(struct http_connection *connection)
 		server->guard.token, server->options->tls_key ? "; Secure" : "");
 }
 
+/* speedscope writes its styles into the page; profiles come from this server alone. */
+static const char speedscope_policy[] =
+	"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' "
+	"data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+	"frame-ancestors 'none'";
+
 static void send_page(struct http_connection *connection)
 {
 	const struct page_asset *asset = page_asset_find(connection->request.path);
@@ -484,6 +490,8 @@ static void send_page(struct http_connection *connection)
 	response->bytes = asset->gzip;
 	response->length = asset->gzip_size;
 	response->is_gzip = true;
+	if (strncmp(asset->path, PAGE_SPEEDSCOPE, strlen(PAGE_SPEEDSCOPE)) == 0)
+		response->policy = speedscope_policy;
 	response->may_be_kept = true;
 	snprintf(response->etag, sizeof(response->etag), "%s", asset->etag);
 	if (connection->if_none_match && strstr(connection->if_none_match, asset->etag))

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "server/http.h"
+#include "server/question.h"
 
 union api_parameters {
 	struct api_get_capture_parameters capture;
@@ -19,6 +20,7 @@ union api_parameters {
 	struct api_get_timeline_tile_parameters tile;
 	struct api_get_timeline_names_parameters names;
 	struct api_get_timeline_slice_parameters slice;
+	struct api_get_export_parameters export;
 	struct api_get_job_parameters job;
 	struct api_start_job_parameters start_job;
 	struct api_set_job_window_parameters job_window;
@@ -27,6 +29,17 @@ union api_parameters {
 
 /* The text of the response is JSON, and all of it: ends it, with status 200. */
 void answer_json(struct http_connection *connection);
+
+/* NULL, and answered, when there is none of this id. */
+struct capture *find_capture(struct http_connection *connection, const char *id);
+/* Asks the process that has the capture open; with `after_id`, of that capture, too. */
+void ask_about(struct http_connection *connection, const char *id, const char *after_id,
+	struct question question, uint64_t wait_s);
+/* Letters, digits and a few signs of the name: it may go into a header. */
+void plain_name(char *out, size_t size, const char *name);
+
+/* export_handlers.c */
+void handle_get_export(struct http_connection *connection, const union api_parameters *parameters);
 
 /* job_handlers.c */
 void handle_list_commands(

@@ -18,11 +18,11 @@
 const size_t http_connection_size = sizeof(struct http_connection);
 
 /* What every answer says, for browsers: no script but ours, no page around ours. */
+static const char security_policy[] =
+	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+	"font-src 'self'; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; "
+	"form-action 'none'; frame-ancestors 'none'";
 static const char *const security_headers[][2] = {
-	{"content-security-policy:",
-		"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: "
-		"blob:; font-src 'self'; connect-src 'self'; worker-src 'self' blob:; base-uri "
-		"'none'; form-action 'none'; frame-ancestors 'none'"},
 	{"x-content-type-options:", "nosniff"},
 	{"referrer-policy:", "no-referrer"},
 	{"cross-origin-resource-policy:", "same-origin"},
@@ -231,6 +231,8 @@ static int write_headers(const struct http_connection *connection, unsigned char
 		return -1;
 	if (response->type)
 		add_header(&headers, "content-type:", response->type);
+	add_header(&headers,
+		"content-security-policy:", response->policy ? response->policy : security_policy);
 	for (size_t i = 0; i < ARRAY_SIZE(security_headers); i++)
 		add_header(&headers, security_headers[i][0], security_headers[i][1]);
 	/* Kept to ask whether it is still the same, or not at all. */

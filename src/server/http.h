@@ -8,6 +8,8 @@
 #include "server/guard.h"
 #include "server/state.h"
 
+#define HTTP_NAME_BYTES 160
+
 struct http_response {
 	int status; /* 0: none yet */
 	const char *type;
@@ -19,8 +21,9 @@ struct http_response {
 	uint64_t file_length;
 	char etag[48]; /* without quotes; "": none */
 	bool is_gzip, may_be_kept;
-	char cookie[GUARD_TOKEN_MAX + 128], name[160], allow[48]; /* "": none */
-	unsigned retry_s;                                         /* 0: no Retry-After */
+	char cookie[GUARD_TOKEN_MAX + 128], name[HTTP_NAME_BYTES], allow[48]; /* "": none */
+	const char *policy; /* content-security-policy; NULL: that of all answers */
+	unsigned retry_s;   /* 0: no Retry-After */
 };
 
 /* What comes behind the header: read only where an operation takes it. */
@@ -48,7 +51,8 @@ struct http_connection {
 	uint64_t wait_until_ns;
 	const struct capture *capture; /* that it waits for */
 	const char *answer_type;
-	struct http_connection *next; /* of the server's active ones */
+	char answer_name[HTTP_NAME_BYTES]; /* what a browser saves the answer as; "": it shows it */
+	struct http_connection *next;      /* of the server's active ones */
 	bool is_upgrade, is_active, has_headers_sent, closes;
 	uint64_t sent;
 	/* Of a WebSocket. */

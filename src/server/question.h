@@ -17,6 +17,7 @@ enum question_what {
 	QUESTION_CALL_TREE,
 	QUESTION_CALL_TREE_DIFF,
 	QUESTION_DIFF,
+	QUESTION_EXPORT,
 	QUESTION_TRACKS, /* of the timeline: these and the next */
 	QUESTION_TILE,   /* with track, from, to, columns */
 	QUESTION_NAMES,  /* with names: numbers with commas */
@@ -28,7 +29,7 @@ enum question_what {
 
 struct question {
 	enum question_what what;
-	int form;         /* enum report_form, of QUESTION_REPORT */
+	int form;         /* of QUESTION_REPORT enum report_form, of QUESTION_EXPORT the exporter */
 	const char *path; /* of the other capture of a diff; "" */
 };
 

@@ -19,6 +19,7 @@
 #include "base/warn.h"
 #include "load/progress.h"
 #include "query/diff.h"
+#include "query/export.h"
 #include "query/query.h"
 #include "query/timeline/timeline.h"
 #include "server/question.h"
@@ -144,6 +145,21 @@ static int answer_report_diff(const char *before, const char *after,
 	return r < 0 ? r : query_diff_write(&diff, &asked, REPORT_FORM_JSON, NULL, out);
 }
 
+/* As `sonde export` writes it: from the file, with what only this format needs of it. */
+static int answer_export(struct query *query, const struct exporter *exporter,
+	const struct query_options *options, struct strbuf *out, struct errmsg *err)
+{
+	_cleanup_strbuf_ struct strbuf notes = {0};
+	struct query_export asked = {.exporter = exporter,
+		.selection = options->selection,
+		.shown = options->shown,
+		.roots = options->roots};
+	const char *path = query->paths[0];
+
+	query_close(query); /* two models may be more memory than there is */
+	return query_export(path, &asked, out, &notes, NULL, err);
+}
+
 static int answer(struct query *query, const struct question *question,
 	struct query_options *options, struct strbuf *out, struct errmsg *err)
 {
@@ -159,6 +175,8 @@ static int answer(struct query *query, const struct question *question,
 		return answer_diff(query, question->path, options, out, err);
 	case QUESTION_DIFF:
 		return answer_report_diff(query->paths[0], question->path, options, out, err);
+	case QUESTION_EXPORT:
+		return answer_export(query, exporters[question->form], options, out, err);
 	default:
 		return errmsg_set(err, -EINVAL, "the question is unknown");
 	}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde view and sonde serve: what they answer, and to whom."""
 
+import gzip
 import json
 import os
 import random
@@ -80,6 +81,46 @@ def test_forms_of_the_report(view, sonde, tmp_path):
     assert table.headers["content-type"].startswith("text/csv")
     assert table.body.decode().splitlines() == sonde("report", "--csv", "--by", "function", tmp_path / "run.pftrace", check=0).stdout.splitlines()
     assert view.get(f"{path}?format=csv").error == "bad-request"
+
+
+EXPORTS = ["folded", "flamegraph", "speedscope", "pprof", "otlp", "chrome", "chakra", "pftrace", "csv", "json", "jsonl", "perf-script"]
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_exports_are_those_of_the_command(view, sonde, tmp_path, name):
+    """The same bytes, or the same refusal."""
+    answer = view.get(f"/api/captures/{view.capture()}/export?format={name}")
+    done = sonde("export", "-f", name, "-o", tmp_path / "export", tmp_path / "run.pftrace")
+    if done.status == 0:
+        assert answer.status == 200
+        assert answer.body == (tmp_path / "export").read_bytes()
+        assert answer.headers["content-disposition"].startswith('attachment; filename="run.')
+    else:
+        assert answer.status in (400, 404)
+        assert answer.message.strip() in done.stderr
+
+
+def test_exports_take_weights_and_filters(view, sonde, tmp_path):
+    path = f"/api/captures/{view.capture()}/export"
+    wanted = sonde("export", "-f", "folded", "--weight", "wall", "--roots", "thread", "--symbol", "a*", "-o", "-", tmp_path / "run.pftrace", check=0).stdout
+    assert view.get(f"{path}?format=folded&weight=wall&roots=thread&symbol=a*").body.decode() == wanted
+    refused = view.get(f"{path}?format=chrome&weight=wall")
+    assert refused.status == 400 and "not for the format chrome" in refused.message
+    for other in ("vllm-csv", "../x", "nosuch"):
+        unknown = view.get(f"{path}?format={other}")
+        assert unknown.status == 400 and "speedscope" in unknown.message
+    assert view.get(path).status == 400
+
+
+def test_speedscope_has_a_policy_of_its_own(view):
+    """Styles in the page are its alone; scripts are from here in both."""
+    page, app = view.get("/"), view.get("/speedscope/")
+    assert page.status == app.status == 200
+    assert "unsafe-inline" not in page.headers["content-security-policy"]
+    policy = dict(part.strip().split(" ", 1) for part in app.headers["content-security-policy"].split(";"))
+    assert policy["script-src"] == policy["connect-src"] == "'self'" and policy["default-src"] == "'none'"
+    assert "MIT License" in gzip.decompress(view.get("/speedscope/licenses.txt").body).decode()
+    assert view.get("/speedscope/nosuch").status == 404
 
 
 def test_sections_and_call_trees(view):

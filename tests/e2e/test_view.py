@@ -222,6 +222,39 @@ def test_without_perfetto_there_is_no_such_button(serve, open_page, sonde):
     assert refused.status == 2 and "--perfetto javascript:alert(1) is no address" in refused.stderr
 
 
+def test_a_profile_opens_in_speedscope(serve, open_page):
+    """Its released app, from this server, with the flame graph's weight."""
+    server = serve("view", "--no-browser", GOLDEN / "capture-2-plain.pftrace")
+    watched = open_page(server.address)
+    page = watched.page
+    see(page, "/flame/wall", "canvas")
+    with page.context.expect_page() as opened:
+        page.get_by_role("button", name="Open in speedscope").click()
+    app = opened.value
+    requests = []
+    app.on("request", lambda request: requests.append(request.url))
+    app.reload()
+    wait_until(app, "document.title.startsWith('capture-2-plain.pftrace')")
+    assert any("format=speedscope&weight=wall" in url for url in requests)
+    assert {url.split("/")[2] for url in requests if url.startswith("http")} == {server.address.split("/")[2]}
+    assert watched.faults == []
+
+
+def test_the_page_saves_what_the_command_exports(serve, open_page, sonde, tmp_path):
+    capture = GOLDEN / "capture-2-plain.pftrace"
+    page = open_page(serve("view", "--no-browser", capture).address).page
+    see(page, "/flame/wall?symbol=train*", "canvas")
+    with page.expect_download() as saved:
+        page.get_by_label("Save as").select_option("folded")
+    assert saved.value.suggested_filename == "capture-2-plain.folded"
+    wanted = sonde("export", "-f", "folded", "--weight", "wall", "--symbol", "train*", "-o", "-", capture, check=0).stdout
+    assert Path(saved.value.path()).read_text() == wanted
+    page.get_by_label("Save as").select_option("chakra")
+    wait_until(page, "document.querySelector('.export .said')?.innerText.length > 20")
+    refused = sonde("export", "-f", "chakra", "--symbol", "train*", "-o", tmp_path / "x.et", capture)
+    assert page.inner_text(".export .said").strip() in refused.stderr
+
+
 def test_a_folder_of_captures(serve, open_page, captures):
     watched = open_page(serve("serve", captures).address)
     page = watched.page

@@ -334,6 +334,8 @@ export interface Operations {
   get_sections: { parameters: { capture: string; wait?: number; }; answer: Section[] };
   // GET /api/captures/{capture}/report: The report, or one section of it.
   get_report: { parameters: { capture: string; format?: "json" | "page" | "csv"; wait?: number; by?: string; sort?: "self" | "total"; limit?: number; slo?: string; price?: string; co2?: string; "comm-kernels"?: string; rank?: number; "hta-compatible"?: boolean; "include-last-step"?: boolean; "drop-last-step"?: boolean; annotation?: string; instance?: number; operator?: string; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: Record<string, unknown> };
+  // GET /api/captures/{capture}/export: The capture in another tool's format, as sonde export writes it.
+  get_export: { parameters: { capture: string; format: string; wait?: number; roots?: "none" | "process" | "thread"; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: Blob };
   // GET /api/captures/{capture}/call-tree: The call tree, for flame graphs.
   get_call_tree: { parameters: { capture: string; wait?: number; roots?: "none" | "process" | "thread"; "min-share"?: number; "comm-kernels"?: string; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: CallTree };
   // GET /api/captures/{capture}/call-tree/{after}: The call trees of this capture and a later one, side by side.
@@ -373,6 +375,7 @@ export const paths: Record<keyof Operations, string> = {
   get_live: "/api/captures/{capture}/live",
   get_sections: "/api/captures/{capture}/sections",
   get_report: "/api/captures/{capture}/report",
+  get_export: "/api/captures/{capture}/export",
   get_call_tree: "/api/captures/{capture}/call-tree",
   get_call_tree_diff: "/api/captures/{capture}/call-tree/{after}",
   get_timeline: "/api/captures/{capture}/timeline",

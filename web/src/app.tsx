@@ -6,6 +6,7 @@ import { connectionText, useConnection } from "./live/connection";
 import { useGrowth } from "./live/growth";
 import { go, hrefOf, usePlace } from "./router";
 import type { Place } from "./router";
+import { ExportMenu } from "./export";
 import { FILTERS } from "./source";
 import type { CaptureSource, Filters, Progress, Source } from "./source";
 import { OpenInPerfetto } from "./perfetto/button";
@@ -147,9 +148,10 @@ const views: Record<string, PageView> = {
   compare: { title: "Compare", Page: ComparePage, isThere: (capture, source) => capture.difference !== null && source.captures.length > 1 },
 };
 
-function FilterBar({ place, filters }: { place: Place; filters: Filters }) {
+function FilterBar({ capture, place, filters }: { capture: CaptureSource; place: Place; filters: Filters }) {
   const [isOpen, setOpen] = useState(Object.keys(filters).length > 0);
-  if (!isOpen) return <div class="filters"><button type="button" onClick={() => setOpen(true)}>Filter</button></div>;
+  const menu = <ExportMenu key={capture.id} capture={capture} weight={(place.view === "flame" && place.what) || "cpu"} filters={filters} />;
+  if (!isOpen) return <div class="filters"><button type="button" onClick={() => setOpen(true)}>Filter</button>{menu}</div>;
   const change = (key: string, value: string) => go({ ...place, query: { ...place.query, [key]: value, zoom: "" } });
   return (
     <form class="filters" onSubmit={(event) => event.preventDefault()}>
@@ -157,6 +159,7 @@ function FilterBar({ place, filters }: { place: Place; filters: Filters }) {
         <label key={key}>{key} <input value={filters[key] ?? ""} placeholder={hint} title={hint} onChange={(event) => change(key, event.currentTarget.value)} /></label>
       ))}
       {Object.keys(filters).length > 0 && <a href={hrefOf({ view: place.view, what: place.what, query: { capture: place.query.capture ?? "" } })}>Clear</a>}
+      {menu}
     </form>
   );
 }
@@ -199,7 +202,7 @@ function CapturePage({ source, capture, place }: { source: Source; capture: Capt
         </nav>
         {growth.isGrowing && <label class="live"><input type="checkbox" checked={growth.isFollowed} onChange={growth.toggle} /> Recording: follow it</label>}
       </header>
-      {capture.filters && ["report", "section", "flame", "model", "tokens", "compare"].includes(place.view) && <FilterBar place={place} filters={filters} />}
+      {capture.filters && ["report", "section", "flame", "model", "tokens", "compare"].includes(place.view) && <FilterBar capture={capture} place={place} filters={filters} />}
       {view && isThere
         ? <view.Page capture={capture} source={source} place={place} filters={filters} version={growth.version} />
         : <main><p role="alert">There is no view {place.view} here: choose one above.</p></main>}

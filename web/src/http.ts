@@ -5,7 +5,7 @@ import type { Capture, CaptureList, Failure, Operations, Pending, Slice, Status 
 import { formatBytes } from "./format";
 import type { CallTree, Report } from "./report";
 import { WEIGHTS } from "./source";
-import type { CaptureSource, Filters, Progress, Source } from "./source";
+import type { CaptureSource, Export, Filters, Progress, Source } from "./source";
 import type { TimelineSource } from "./timeline/source";
 
 const WAIT_S = 2; // for an answer, before the progress is asked for again
@@ -54,14 +54,25 @@ async function request(address: string): Promise<Response> {
 let lastAnswerMs = 0;
 
 // Asks until the answer is there.
-export async function ask<T>(address: string, progress: Progress): Promise<T> {
+async function answerOf(address: string, progress: Progress): Promise<Response> {
   const begin = performance.now();
   for (;;) {
     const response = await request(address);
     lastAnswerMs = performance.now() - begin;
-    if (response.status !== 202) return (await response.json()) as T;
+    if (response.status !== 202) return response;
     progress(progressText((await response.json()) as Pending));
   }
+}
+
+export async function ask<T>(address: string, progress: Progress): Promise<T> {
+  return (await (await answerOf(address, progress)).json()) as T;
+}
+
+// With the name that the server gives it.
+async function askFile(address: string, progress: Progress): Promise<Export> {
+  const response = await answerOf(address, progress);
+  const name = /filename="([^"]*)"/.exec(response.headers.get("content-disposition") ?? "")?.[1];
+  return { name: name ?? "export", content: await response.blob() };
 }
 
 export async function askBytes(address: string): Promise<ArrayBuffer> {
@@ -98,6 +109,11 @@ function captureSource(capture: Capture): CaptureSource {
     sizeBytes: capture.size,
     report: (by, filters, progress) => ask<Report>(addressOf("get_report", parameters({ format: "page", by }, filters)), progress),
     figures: (by, filters, progress) => ask(addressOf("get_report", parameters({ format: "json", by }, filters)), progress),
+    export: (format, weight, filters, progress) => askFile(addressOf("get_export", parameters({ format, weight }, filters)), progress),
+    speedscopeHref: (weight, filters) => {
+      const profile = addressOf("get_export", { capture: capture.id, format: "speedscope", weight, ...filters });
+      return `/speedscope/#profileURL=${encodeURIComponent(profile)}&title=${encodeURIComponent(capture.name)}`;
+    },
     has: () => true,
     tree: async (weight, filters, progress) => ({
       ...(await ask<CallTree>(addressOf("get_call_tree", parameters({ weight }, filters)), progress)), weight,

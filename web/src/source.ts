@@ -29,8 +29,16 @@ export interface CaptureSource {
   tree(weight: string, filters: Filters, progress: Progress): Promise<CallTree>;
   difference: ((after: string, weight: string, filters: Filters, progress: Progress) => Promise<CallTree>) | null;
   timeline: TimelineSource | null;
+  // In another tool's format, as sonde export writes it; null: this page cannot.
+  export: ((format: string, weight: string | null, filters: Filters, progress: Progress) => Promise<Export>) | null;
+  speedscopeHref: ((weight: string, filters: Filters) => string) | null; // speedscope's app, with this profile
   modifiedMs: (() => Promise<number>) | null; // when it was written to; null: it does not change
   answerMs: () => number; // how long the last answer took
+}
+
+export interface Export {
+  name: string; // to save it as
+  content: Blob;
 }
 
 export type Figures = Record<string, unknown>;
@@ -77,6 +85,8 @@ export function embeddedSource(data: Embedded): Source {
     },
     difference: null,
     timeline: null,
+    export: null,
+    speedscopeHref: null,
     modifiedMs: null,
     answerMs: () => 0,
   };

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/export.h"
+
+#include <errno.h>
+
+#include "load/load.h"
+#include "query/weigh.h"
+
+/* Formats of which every figure is a weight, or has its own. */
+int query_export_check(const struct query_export *asked, struct errmsg *err)
+{
+	if (asked->exporter->is_weighed || shown_weight(&asked->shown) == MODEL_WEIGHT_CPU)
+		return 0;
+	return errmsg_set(err, -EINVAL,
+		"--weight %s is not for the format %s: use it with flamegraph, folded, speedscope "
+		"or pprof; the report has waiting in a table of its own",
+		asked->shown.weight, asked->exporter->name);
+}
+
+static int check_foreign(const char *path, const struct query_export *asked, struct errmsg *err)
+{
+	const struct exporter *exporter = asked->exporter;
+
+	if (exporter->is_weighed && asked->selection.window)
+		return errmsg_set(err, -EINVAL,
+			"--window: %s is another tool's trace and has no windows: choose a time "
+			"with --time",
+			path);
+	if (exporter->is_weighed)
+		return 0;
+	if (!exporter->takes_traces)
+		return errmsg_set(err, -EINVAL,
+			"%s holds the trace of another tool, without samples, and -f %s is for "
+			"recordings: use -f flamegraph, folded, speedscope or pprof for its "
+			"stacks, -f chrome, pftrace or chakra for its rows, or sonde report",
+			path, exporter->name);
+	if (selection_first_filter(&asked->selection))
+		return errmsg_set(err, -EINVAL,
+			"filters select samples, and -f %s writes the rows of %s, which is another "
+			"tool's trace: leave them out",
+			exporter->name, path);
+	return 0;
+}
+
+/* With what the filters leave of it. */
+static int load(const char *path, struct query_export *asked, struct model **ret_model,
+	struct energy_use *ret_energy, struct strbuf *notes, struct errmsg *err)
+{
+	const struct exporter *exporter = asked->exporter;
+	const struct load_options options = {
+		.shown = &asked->shown,
+		.selection = &asked->selection,
+		.keep_arguments = !exporter->is_weighed,
+	};
+	bool is_foreign = trace_file_is_trace(trace_file_of(path));
+	int r = is_foreign ? check_foreign(path, asked, err) : 0;
+
+	if (r == 0)
+		r = load_model(ret_model, &path, 1, &options, err);
+	if (r == 0 && is_foreign && !exporter->is_weighed)
+		r = select_and_weigh(*ret_model, &asked->shown, &asked->selection, ret_energy, err);
+	else if (r == 0)
+		r = query_weigh(
+			*ret_model, path, &asked->shown, &asked->selection, ret_energy, notes, err);
+	if (r == 0 && exporter->needs_rows && model_make_rows(*ret_model) < 0)
+		r = errmsg_set(err, -ENOMEM, "memory ran out while making rows");
+	asked->selection.weight = shown_weight(&asked->shown);
+	return r;
+}
+
+int query_export(const char *path, struct query_export *asked, struct strbuf *out,
+	struct strbuf *notes, struct export_files *files, struct errmsg *err)
+{
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_energy_use_ struct energy_use energy = {0};
+	const struct exporter *exporter = asked->exporter;
+	const struct export_options options = {
+		.size = sizeof(options),
+		.title = asked->title,
+		.capture = path,
+		.output = asked->output,
+		.roots = call_tree_roots_from_string(asked->roots),
+		.minimum_width_px = asked->minimum_width_px,
+		.notes = notes,
+		.energy = &energy,
+	};
+	int r = query_export_check(asked, err);
+
+	if (r < 0 || selection_check(&asked->selection, exporter->shows, err) < 0)
+		return -EINVAL;
+	r = load(path, asked, &model, &energy, notes, err);
+	if (r < 0)
+		return r;
+	if (exporter->has_events)
+		selection_describe_left_out(&asked->selection, model, notes);
+	if (notes->length)
+		strbuf_add_char(notes, '\n');
+	if (exporter->export_files)
+		return exporter->export_files(model, &asked->selection, &options, files, err);
+	return exporter->export(model, &asked->selection, &options, out, err);
+}
