@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde view of a trace of 1 GB: how soon its report and a part of its timeline are there, and what they take.
+"""What the server takes: sonde view of a trace of 1 GB, and live messages to many clients of which some are stalled.
 
-The trace is a published one, repeated in time (trace_scale.py). It needs the shared traces.
+The trace is a published one, repeated in time (trace_scale.py). It needs the shared traces. The clients of live
+messages are one program (tests/doubles/server).
 """
 
+import json
 import os
 import random
 import statistics
@@ -77,7 +79,44 @@ def tiles(server, capture, count):
     }
 
 
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def live(bench, good=30, stalled=20, per_second=10_000, message_bytes=60):
+    """From when a message was due to when a client has it, with the CPU time of the server."""
+    programs = bench.build / "tests" / "doubles" / "server"
+    if not (programs / "live-clients").exists():
+        raise Missing("the doubles of the tests are not built: make everything")
+    count = per_second * bench.pick(30, 5)
+    process = subprocess.Popen([programs / "server-publisher"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    server = Server(process)
+    clients = subprocess.Popen([programs / "live-clients", str(server.port), server.token, str(good), str(stalled), str(count)],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert clients.stdout.readline() == "connected\n"
+    cpu = cpu_seconds(process.pid)
+    process.stdin.write(f"rate token 0 {count} {message_bytes} {per_second}\n")
+    process.stdin.flush()
+    _, newest, late_ns, publish_ns = process.stdout.readline().split()
+    assert int(newest) == count
+    cpu = cpu_seconds(process.pid) - cpu
+    found, _ = clients.communicate("\n")
+    result = json.loads(found)
+    result |= {"good": good, "stalled": stalled, "per_second": per_second, "load": os.getloadavg()[0], "seconds": count / per_second,
+               "server_cpu_share": cpu / (count / per_second), "publisher_late_ms": int(late_ns) / 1e6, "publish_us": int(publish_ns) / 1e3,
+               "memory_bytes": peak_bytes(process.pid)}
+    assert server.end() == 0
+    return result
+
+
 def measure(bench):
+    messages = live(bench)
+    report_progress(f"live messages: {messages}")
+    return {"live": messages} | trace(bench)
+
+
+def trace(bench):
     if not TRACES.is_dir():
         raise Missing(f"there are no real traces in {TRACES}; SONDE_TRACES names their folder")
     path = Path(bench.path("big.json"))

@@ -34,9 +34,7 @@ struct bus_client {
 	bool is_awake;          /* was woken, and has not found the queue empty since */
 	bool is_ending, has_ended;
 	const char *end_reason;
-	struct strbuf own;        /* a frame of its own */
-	struct bus_message *sent; /* the frame that bus_next() gave */
-	struct strbuf hello;      /* until it is sent */
+	struct strbuf hello; /* until it is sent */
 };
 
 struct bus {
@@ -316,8 +314,6 @@ struct bus_client *bus_remove(struct bus_client *client)
 		}
 	}
 	bus_queue_done(&client->queue);
-	bus_message_unref(client->sent);
-	strbuf_done(&client->own);
 	strbuf_done(&client->hello);
 	free(client);
 	return NULL;
@@ -335,71 +331,89 @@ size_t bus_waiting(const struct bus_client *client)
 
 /* ---- frames ---- */
 
-static bool give_own(struct bus_client *client, struct bus_frame *ret_frame)
-{
-	*ret_frame = (struct bus_frame){
-		.bytes = strbuf_cstr(&client->own), .length = client->own.length};
-	return true;
-}
-
 /* The hello; then, behind a NUL, the snapshot. */
-static bool next_hello(struct bus_client *client, struct bus_frame *ret_frame)
+static void add_hello(struct bus_client *client, struct strbuf *out)
 {
 	size_t length = strlen(strbuf_cstr(&client->hello));
 	struct strbuf rest = {0};
 
-	strbuf_clear(&client->own);
-	strbuf_add_bytes(&client->own, client->hello.data, length);
+	strbuf_add_bytes(out, client->hello.data, length);
 	if (length < client->hello.length)
 		strbuf_add_bytes(
 			&rest, client->hello.data + length + 1, client->hello.length - length - 1);
+	strbuf_inherit_status(out, &rest);
 	strbuf_done(&client->hello);
 	client->hello = rest;
-	return give_own(client, ret_frame);
 }
 
-static bool next_gap(struct bus_client *client, struct bus_frame *ret_frame, uint64_t now_ns)
+static void add_gap(struct bus_client *client, struct strbuf *out, uint64_t now_ns)
 {
 	const struct api_gap_message gap = {.from = client->gap.from,
 		.to = client->gap.to,
 		.count = client->gap.count,
 		.reason = client->gap.reason};
-	struct json_writer json = {.out = &client->own};
+	struct json_writer json = {.out = out};
 
 	client->gap = (struct gap){0};
-	strbuf_clear(&client->own);
-	begin_envelope(&client->own, client->bus, 0, "gap", now_ns);
+	begin_envelope(out, client->bus, 0, "gap", now_ns);
 	api_write_gap(&json, &gap);
-	strbuf_add_char(&client->own, '}');
-	return give_own(client, ret_frame);
+	strbuf_add_char(out, '}');
 }
 
-static bool next_bye(struct bus_client *client, struct bus_frame *ret_frame, uint64_t now_ns)
+static void add_bye(
+	struct bus_client *client, struct strbuf *out, struct bus_frame *frame, uint64_t now_ns)
 {
 	const struct api_bye_message bye = {.reason = client->end_reason};
-	struct json_writer json = {.out = &client->own};
+	struct json_writer json = {.out = out};
 
 	client->has_ended = true;
-	strbuf_clear(&client->own);
-	begin_envelope(&client->own, client->bus, 0, "bye", now_ns);
+	begin_envelope(out, client->bus, 0, "bye", now_ns);
 	api_write_bye(&json, &bye);
-	strbuf_add_char(&client->own, '}');
-	give_own(client, ret_frame);
-	ret_frame->is_last = true;
-	ret_frame->close_code =
+	strbuf_add_char(out, '}');
+	frame->is_last = true;
+	frame->close_code =
 		strcmp(client->end_reason, "too-slow") == 0 ? CLOSE_TRY_LATER : CLOSE_GOING_AWAY;
-	return true;
 }
 
-static bool next_message(struct bus_client *client, struct bus_frame *ret_frame)
+static void add_message(struct strbuf *out, struct bus_queue *queue)
 {
-	client->sent = bus_queue_take(&client->queue);
-	if (client->queue.bytes <= client->bus->limits.budget_bytes)
+	struct bus_message *message = bus_queue_take(queue);
+
+	strbuf_add_bytes(out, message->bytes, message->length);
+	bus_message_unref(message);
+}
+
+/* Does the message of this place go into a text frame that has so many bytes? */
+static bool joins(const struct bus_queue *queue, size_t place, size_t bytes)
+{
+	const struct bus_message *message;
+
+	if (place >= bus_queue_count(queue))
+		return false;
+	message = queue->items.items[queue->first + place];
+	return !message->is_binary && bytes + message->length + 2 <= BUS_FRAME_BYTES;
+}
+
+static void add_messages(struct bus_client *client, struct strbuf *out, struct bus_frame *frame)
+{
+	struct bus_queue *queue = &client->queue;
+	const struct bus_message *first = queue->items.items[queue->first];
+	size_t begin = out->length;
+
+	frame->is_binary = first->is_binary;
+	if (joins(queue, 0, 0) && joins(queue, 1, first->length)) {
+		strbuf_add_char(out, '[');
+		add_message(out, queue);
+		while (joins(queue, 0, out->length - begin)) {
+			strbuf_add_char(out, ',');
+			add_message(out, queue);
+		}
+		strbuf_add_char(out, ']');
+	} else {
+		add_message(out, queue);
+	}
+	if (queue->bytes <= client->bus->limits.budget_bytes)
 		client->over_since_ns = 0;
-	*ret_frame = (struct bus_frame){.bytes = client->sent->bytes,
-		.length = client->sent->length,
-		.is_binary = client->sent->is_binary};
-	return true;
 }
 
 /* What a client that is closed did not get: it may ask for it when it comes back. */
@@ -413,24 +427,29 @@ static void lose_rest(struct bus_client *client)
 	}
 }
 
-bool bus_next(struct bus_client *client, struct bus_frame *ret_frame, uint64_t now_ns)
+bool bus_next(
+	struct bus_client *client, struct strbuf *out, struct bus_frame *ret_frame, uint64_t now_ns)
 {
-	bus_message_unref(client->sent);
-	client->sent = NULL;
+	struct bus_frame frame = {0};
+
 	if (client->has_ended)
 		return false;
-	if (client->hello.length)
-		return next_hello(client, ret_frame);
-	if (client->is_ending)
+	if (client->is_ending && !client->hello.length)
 		lose_rest(client);
-	if (client->gap.count)
-		return next_gap(client, ret_frame, now_ns);
-	if (client->is_ending)
-		return next_bye(client, ret_frame, now_ns);
-	if (bus_queue_count(&client->queue))
-		return next_message(client, ret_frame);
-	client->is_awake = false;
-	return false;
+	if (client->hello.length) {
+		add_hello(client, out);
+	} else if (client->gap.count) {
+		add_gap(client, out, now_ns);
+	} else if (client->is_ending) {
+		add_bye(client, out, &frame, now_ns);
+	} else if (bus_queue_count(&client->queue)) {
+		add_messages(client, out, &frame);
+	} else {
+		client->is_awake = false;
+		return false;
+	}
+	*ret_frame = frame;
+	return strbuf_status(out) == 0;
 }
 
 void bus_say_bye(struct bus *bus, uint64_t now_ns)

@@ -48,10 +48,11 @@ struct bus_limits {
 struct bus;
 struct bus_client;
 
-/* One frame to send; valid until the next call for this client. */
+/* Of frames that are joined from several messages. */
+#define BUS_FRAME_BYTES (64 << 10)
+
+/* What bus_next() appended: one frame to send. */
 struct bus_frame {
-	const void *bytes;
-	size_t length;
 	bool is_binary;
 	bool is_last; /* close with this code after it */
 	unsigned close_code;
@@ -94,8 +95,13 @@ int bus_publish_binary(struct bus *bus, uint8_t kind, enum api_class class, uint
 int bus_add(struct bus *bus, struct bus_client **ret_client, const char *hello, const char *epoch,
 	uint64_t seq, void (*wake)(void *context), void *context, uint64_t now_ns);
 struct bus_client *bus_remove(struct bus_client *client);
-/* The next frame; false: none for now. */
-bool bus_next(struct bus_client *client, struct bus_frame *ret_frame, uint64_t now_ns);
+/*
+ * Appends the next frame to `out`: an envelope, or an array of those that wait, up to
+ * BUS_FRAME_BYTES, since each frame costs its receiver and the kernel as much as many messages do.
+ * Returns false where there is none for now, and where memory has run out (strbuf_status()).
+ */
+bool bus_next(struct bus_client *client, struct strbuf *out, struct bus_frame *ret_frame,
+	uint64_t now_ns);
 /* The server ends: each gets a message that says so, then is closed. */
 void bus_say_bye(struct bus *bus, uint64_t now_ns);
 /* Its last message was made, or will be when it can be sent. */

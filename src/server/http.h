@@ -57,7 +57,8 @@ struct http_connection {
 	uint64_t sent;
 	/* Of a WebSocket. */
 	struct bus_client *client;
-	uint64_t ending_since_ns;
+	uint64_t ending_since_ns, hold_until_ns;
+	bool is_held;
 };
 
 /* A finished answer that is an error: {"error": {code, message}}. */
@@ -84,7 +85,8 @@ bool http_body_is_there(struct http_connection *connection, const struct api_rou
 int http_body_received(struct http_connection *connection, const char *bytes, size_t length);
 int http_body_ended(struct http_connection *connection);
 
-/* socket.c: a WebSocket. */
+/* socket.c: WebSockets. Returns 0 or a negative errno. */
+int sockets_open(struct server *server);
 int socket_established(struct http_connection *connection);
 int socket_received(struct http_connection *connection, const char *bytes, size_t length);
 int socket_writable(struct http_connection *connection);

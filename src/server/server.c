@@ -206,6 +206,8 @@ static int open_parts(struct server *server, struct errmsg *err)
 	if (r == 0)
 		r = watch_signals(server);
 	if (r == 0)
+		r = sockets_open(server);
+	if (r == 0)
 		r = bus_open(&server->bus, &server->bus_limits, NULL, server->started_ns);
 	if (r == 0)
 		r = answers_open(
@@ -319,6 +321,7 @@ static void finish(struct server *server)
 	captures_close(server->captures);
 	closep(&server->ticks.fd);
 	closep(&server->signals.fd);
+	closep(&server->hold.fd);
 	loop_close(&server->loop);
 	strbuf_done(&server->frame);
 	free(server);
@@ -332,7 +335,7 @@ int server_run(const struct server_options *options, struct errmsg *err)
 	if (!server)
 		return errmsg_set(err, -ENOMEM, "memory ran out while the server began");
 	server->options = options;
-	server->loop.epoll_fd = server->ticks.fd = server->signals.fd = -1;
+	server->loop.epoll_fd = server->ticks.fd = server->signals.fd = server->hold.fd = -1;
 	server->bus_limits = (struct bus_limits)BUS_LIMITS_DEFAULT;
 	server->started_ns = server->now_ns = monotonic_now_ns();
 	server->started_unix_ms = (uint64_t)time(NULL) * 1000;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A WebSocket: carries what the bus has for its client. Clients send nothing but pings. */
-#include <string.h>
+#include <errno.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -9,14 +11,52 @@
 /* Then the connection of a client that takes nothing is cut. */
 #define ENDING_NS (5 * NS_PER_S)
 /* Frames in one go; then other clients have their turn. */
-#define FRAMES_AT_ONCE 16
+#define FRAMES_AT_ONCE 4
+/* A client that was just sent to waits so long for the next frame, so that messages join it. */
+#define HOLD_NS (10 * NS_PER_MS)
+
+/* ---- when to send ---- */
 
 static void wake(void *context)
 {
 	struct http_connection *connection = context;
+	struct server *server = connection->server;
+	const struct itimerspec once = {.it_value.tv_nsec = HOLD_NS};
 
-	lws.lws_callback_on_writable(connection->wsi);
+	if (monotonic_now_ns() >= connection->hold_until_ns) {
+		lws.lws_callback_on_writable(connection->wsi);
+		return;
+	}
+	connection->is_held = true;
+	if (!server->holds && timerfd_settime(server->hold.fd, 0, &once, NULL) == 0)
+		server->holds = true;
 }
+
+/* All that are held, together: one turn of the loop. */
+static void hold_is_over(struct loop_watch *watch)
+{
+	struct server *server = (struct server *)((char *)watch - offsetof(struct server, hold));
+	uint64_t count;
+
+	if (read(watch->fd, &count, sizeof(count)) < 0)
+		return;
+	server->holds = false;
+	for (struct http_connection *one = server->active; one; one = one->next) {
+		if (one->is_held)
+			lws.lws_callback_on_writable(one->wsi);
+		one->is_held = false;
+	}
+}
+
+int sockets_open(struct server *server)
+{
+	server->hold = (struct loop_watch){
+		.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+		.ready = hold_is_over};
+	return server->hold.fd < 0 ? -errno : loop_add(&server->loop, &server->hold);
+}
+
+/* ---- one client ---- */
 
 static void write_hello(struct strbuf *out, const struct server *server)
 {
@@ -79,20 +119,21 @@ int socket_received(struct http_connection *connection, const char *bytes, size_
 	return -1;
 }
 
-static int send_frame(struct http_connection *connection, const struct bus_frame *frame)
+/* 1: sent; 0: there is none; -1: close the connection. */
+static int send_next(struct http_connection *connection, struct bus_frame *frame)
 {
 	struct strbuf *room = &connection->server->frame;
 
 	strbuf_clear(room);
 	if (!strbuf_extend(room, LWS_PRE))
 		return -1;
-	strbuf_add_bytes(room, frame->bytes, frame->length);
-	if (strbuf_status(room))
-		return -1;
-	return lws.lws_write(connection->wsi, (unsigned char *)room->data + LWS_PRE, frame->length,
+	if (!bus_next(connection->client, room, frame, monotonic_now_ns()))
+		return strbuf_status(room) < 0 ? -1 : 0;
+	return lws.lws_write(connection->wsi, (unsigned char *)room->data + LWS_PRE,
+		       room->length - LWS_PRE,
 		       frame->is_binary ? LWS_WRITE_BINARY : LWS_WRITE_TEXT) < 0
 		       ? -1
-		       : 0;
+		       : 1;
 }
 
 int socket_writable(struct http_connection *connection)
@@ -102,10 +143,12 @@ int socket_writable(struct http_connection *connection)
 	if (connection->closes)
 		return -1;
 	for (int i = 0; i < FRAMES_AT_ONCE; i++) {
-		if (!bus_next(connection->client, &frame, monotonic_now_ns()))
-			return 0;
-		if (send_frame(connection, &frame) < 0)
-			return -1;
+		int r = send_next(connection, &frame);
+
+		if (r == 0)
+			connection->hold_until_ns = monotonic_now_ns() + HOLD_NS;
+		if (r <= 0)
+			return r;
 		if (frame.is_last) {
 			/* When it was sent. */
 			lws.lws_close_reason(

@@ -21,6 +21,8 @@ struct server {
 	const struct server_options *options;
 	struct loop loop;
 	struct loop_watch ticks, signals;
+	struct loop_watch hold; /* the timer of messages that wait to be joined */
+	bool holds;             /* it runs */
 	struct captures *captures;
 	struct answers *answers;
 	struct bus *bus;

@@ -108,6 +108,7 @@ class WebSocket:
         self.stream = self.connection.makefile("rb")
         self.answer = read_answer(self.stream)
         self.close_code = None
+        self.joined = []  # messages of the last frame that next() has not given yet
 
     def frame(self):
         """(opcode, bytes) of the next one; None at the end."""
@@ -123,10 +124,14 @@ class WebSocket:
 
     def next(self):
         """The next message as an object, or bytes of a binary one; None when it is closed."""
+        if self.joined:
+            return self.joined.pop(0)
         while (frame := self.frame()):
             opcode, data = frame
             if opcode == 1:
-                return json.loads(data)
+                messages = json.loads(data)
+                self.joined = messages if isinstance(messages, list) else [messages]
+                return self.joined.pop(0)
             if opcode == 2:
                 return data
             if opcode == 9:

@@ -28,6 +28,14 @@ static struct bus *bus;
 static unsigned woken;
 static uint64_t now;
 
+/* What a frame had besides the envelope that was looked at: of one client at a time. */
+static struct {
+	struct strbuf text;
+	size_t at;
+	const struct bus_client *client;
+	struct bus_frame frame;
+} received;
+
 static void wake(void *context)
 {
 	(*(unsigned *)context)++;
@@ -43,6 +51,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	bus = bus_close(bus);
+	strbuf_done(&received.text);
+	received.at = 0;
 	return 0;
 }
 
@@ -95,21 +105,38 @@ struct seen {
 	unsigned code;
 };
 
+/* To the next envelope of the frame, or of the next frame. */
+static bool receive(struct bus_client *client)
+{
+	assert_true(received.at == received.text.length || received.client == client);
+	if (received.at < received.text.length)
+		return true;
+	strbuf_clear(&received.text);
+	received.at = 0;
+	received.client = client;
+	return bus_next(client, &received.text, &received.frame, now);
+}
+
 static bool next(struct bus_client *client, struct seen *seen)
 {
-	struct bus_frame frame;
+	static const char begin[] = "{\"v\":1,";
+	const struct bus_frame *frame = &received.frame;
+	const char *at, *end;
 
 	*seen = (struct seen){0};
-	if (!bus_next(client, &frame, now))
+	if (!receive(client))
 		return false;
-	snprintf(seen->text, sizeof(seen->text), "%.*s", (int)frame.length,
-		(const char *)frame.bytes);
+	at = strstr(strbuf_cstr(&received.text) + received.at, begin);
+	assert_non_null(at);
+	end = strstr(at + 1, begin);
+	received.at = end ? (size_t)(end - received.text.data) : received.text.length;
+	snprintf(seen->text, sizeof(seen->text), "%.*s", end ? (int)(end - at) : 299, at);
 	assert_int_equal(sscanf(strstr(seen->text, "\"type\":\"") + 8, "%31[a-z_]", seen->type), 1);
 	seen->seq = number_of(seen->text, "\"seq\":");
 	seen->from = number_of(seen->text, "\"from\":");
 	seen->to = number_of(seen->text, "\"to\":");
 	seen->count = number_of(seen->text, "\"count\":");
-	seen->code = frame.is_last ? frame.close_code : 0;
+	seen->code = frame->is_last ? frame->close_code : 0;
 	return true;
 }
 
@@ -333,16 +360,82 @@ static void test_binary_frames(void **state)
 	static const unsigned char expected[] = {
 		1, 7, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 'x', 'y'};
 	struct bus_client *client = add(NULL, 0);
+	_cleanup_strbuf_ struct strbuf text = {0};
 	struct bus_frame frame;
 
 	expect(client, "hello", 0);
 	expect(client, "snapshot", 0);
 	now += 1500 * NS_PER_US;
 	assert_int_equal(bus_publish_binary(bus, 7, API_CLASS_LATEST_WINS, 0x102, "xy", 2, now), 0);
-	assert_true(bus_next(client, &frame, now));
+	assert_true(bus_next(client, &text, &frame, now));
 	assert_true(frame.is_binary);
-	assert_int_equal(frame.length, sizeof(expected));
-	assert_memory_equal(frame.bytes, expected, sizeof(expected));
+	assert_int_equal(text.length, sizeof(expected));
+	assert_memory_equal(text.data, expected, sizeof(expected));
+	bus_remove(client);
+}
+
+/* The bytes of the next frame. */
+static struct bus_frame next_frame(struct bus_client *client, struct strbuf *text)
+{
+	struct bus_frame frame;
+
+	strbuf_clear(text);
+	assert_true(bus_next(client, text, &frame, now));
+	return frame;
+}
+
+static void test_messages_that_wait_are_joined(void **state)
+{
+	struct bus_client *client = add(NULL, 0);
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	expect(client, "hello", 0);
+	expect(client, "snapshot", 0);
+	publish("a", API_CLASS_MUST_KEEP, 10);
+	next_frame(client, &text);
+	assert_int_equal(text.data[0], '{');
+	publish("a", API_CLASS_MUST_KEEP, 10);
+	publish("b", API_CLASS_MUST_KEEP, 10);
+	bus_publish_binary(bus, 1, API_CLASS_MUST_KEEP, 0, "x", 1, now);
+	publish("c", API_CLASS_MUST_KEEP, 10);
+	next_frame(client, &text);
+	assert_memory_equal(text.data, "[{\"v\":1,", 8);
+	assert_non_null(strstr(text.data, "},{\"v\":1,"));
+	assert_string_equal(text.data + text.length - 2, "}]");
+	/* Binary ones are frames of their own. */
+	assert_true(next_frame(client, &text).is_binary);
+	assert_false(next_frame(client, &text).is_binary);
+	assert_int_equal(text.data[0], '{');
+	expect_nothing(client);
+	bus_remove(client);
+}
+
+static void test_frames_that_are_full(void **state)
+{
+	static char data[BUS_FRAME_BYTES];
+	struct bus_limits large = limits;
+	_cleanup_strbuf_ struct strbuf text = {0};
+	struct bus_client *client;
+	struct bus_frame frame;
+	unsigned frames = 0;
+
+	bus_close(bus);
+	large.budget_bytes = 10 * BUS_FRAME_BYTES;
+	assert_int_equal(bus_open(&bus, &large, "epoch", now), 0);
+	client = add(NULL, 0);
+	expect(client, "hello", 0);
+	expect(client, "snapshot", 0);
+	memset(data, '1', sizeof(data));
+	for (int i = 0; i < 10; i++)
+		bus_publish(bus, "a", API_CLASS_MUST_KEEP, data, sizeof(data) / 3, now);
+	/* One that is larger is still sent, by itself. */
+	bus_publish(bus, "a", API_CLASS_MUST_KEEP, data, sizeof(data), now);
+	while (bus_next(client, &text, &frame, now)) {
+		assert_true(text.length <= BUS_FRAME_BYTES || text.data[0] == '{');
+		strbuf_clear(&text);
+		frames++;
+	}
+	assert_int_equal(frames, 6);
 	bus_remove(client);
 }
 
@@ -458,6 +551,8 @@ int main(void)
 		TEST(test_a_client_that_catches_up_stays),
 		TEST(test_bye),
 		TEST(test_binary_frames),
+		TEST(test_messages_that_wait_are_joined),
+		TEST(test_frames_that_are_full),
 		TEST(test_what_is_too_large),
 		TEST(test_the_latest_of_each_key),
 		TEST(test_a_stalled_client_has_the_latest_of_each_key),

@@ -118,7 +118,7 @@ export interface Slice {
   links_left_out: number;
 }
 
-// Every text message of /ws. Clients ignore types that they do not know.
+// A text frame of /ws is one of these, or an array of several in order. Clients ignore types that they do not know.
 export interface Envelope {
   v: 1;
   epoch: string;

@@ -12,6 +12,9 @@ class Double {
   isClosed = false;
   constructor(public address: string) {}
   close() { this.isClosed = true; }
+  join(seqs: number[]) {
+    this.onmessage?.({ data: JSON.stringify(seqs.map((seq) => ({ v: 1, epoch: "e1", seq, t_ms: 0, type: "power", data: {} }))) });
+  }
   say(type: string, seq: number, epoch = "e1", data = {}) { this.onmessage?.({ data: JSON.stringify({ v: 1, epoch, seq, t_ms: 0, type, data }) }); }
 }
 
@@ -39,6 +42,13 @@ test("after a loss it goes on from the last message, and takes none twice", () =
   sockets[1]!.say("power", 2);
   sockets[1]!.say("power", 3);
   expect(messages.map((message) => message.seq)).toEqual([0, 1, 2, 3]);
+});
+
+test("messages that were joined come one by one, and those that were had already do not", () => {
+  const { sockets, messages } = connect();
+  sockets[0]!.say("power", 1);
+  sockets[0]!.join([1, 2, 3]);
+  expect(messages.map((message) => message.seq)).toEqual([1, 2, 3]);
 });
 
 test("a new epoch begins at its first message", () => {

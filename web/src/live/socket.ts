@@ -56,8 +56,12 @@ export class LiveSocket {
   }
 
   private receive(text: string): void {
-    const message = JSON.parse(text) as Envelope;
+    const messages = JSON.parse(text) as Envelope | Envelope[];
     this.attempt = 0;
+    for (const message of Array.isArray(messages) ? messages : [messages]) this.take(message);
+  }
+
+  private take(message: Envelope): void {
     if (message.epoch !== this.epoch) this.seq = 0;
     this.epoch = message.epoch;
     // What is sent again after a reconnect was had already.
