@@ -29,7 +29,7 @@ class Watched:
         self.faults = []
         self.requests = []
         page.on("console", self.take_message)
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("pageerror", lambda error: self.faults.append(error.stack or str(error)))
         page.on("dialog", lambda dialog: (self.faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: self.requests.append(request.url))
 
@@ -80,13 +80,18 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """open_page(address, scheme="light", ...) returns a Watched; all are closed with the test."""
+    """open_page(address, scheme="light", ...) returns a Watched; all are closed with the test.
+
+    `before(page)` is called before the address is opened: for doubles of what the page talks to.
+    """
     contexts = []
 
-    def open_it(address, scheme="light", width=1280, height=900):
+    def open_it(address, scheme="light", width=1280, height=900, before=None):
         context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height}, accept_downloads=True)
         contexts.append(context)
         watched = Watched(context.new_page())
+        if before:
+            before(watched.page)
         watched.open(address)
         return watched
 

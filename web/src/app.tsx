@@ -3,7 +3,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { CallTree } from "./report";
 import { connectionText, useConnection } from "./live/connection";
+import { useLatest } from "./live/frames";
 import { useGrowth } from "./live/growth";
+import type { Growth } from "./live/growth";
+import type { LiveFeed } from "./live/state";
+import { Waiting, keyOf, useLoaded } from "./loaded";
 import { go, hrefOf, usePlace } from "./router";
 import type { Place } from "./router";
 import { ExportMenu } from "./export";
@@ -11,6 +15,7 @@ import { FILTERS } from "./source";
 import type { CaptureSource, Filters, Progress, Source } from "./source";
 import { OpenInPerfetto } from "./perfetto/button";
 import { FlameView } from "./views/flame";
+import { LiveView } from "./views/live/view";
 import { ModelView } from "./views/model";
 import type { Layers } from "./views/model";
 import { OneSectionView, ReportView } from "./views/report";
@@ -18,41 +23,15 @@ import { TimelineView } from "./views/timeline";
 import { TokensView } from "./views/tokens";
 import type { Inference } from "./views/tokens";
 
-type Loaded<T> = { state: "loading"; text: string } | { state: "failed"; why: string } | { state: "ready"; value: T };
-
-// What `key` names; asked for again when `version` changes, while what there is stays on the page.
-function useLoaded<T>(load: (progress: Progress) => Promise<T>, key: string, version = 0): Loaded<T> {
-  const [loaded, setLoaded] = useState<Loaded<T>>({ state: "loading", text: "" });
-  const shown = useRef("");
-  useEffect(() => {
-    let isOver = false;
-    const isAgain = shown.current === key;
-    const set = (value: Loaded<T>) => { if (!isOver) setLoaded(value); };
-    if (!isAgain) set({ state: "loading", text: "" });
-    load((text) => { if (!isAgain) set({ state: "loading", text }); }).then(
-      (value) => { if (!isOver) shown.current = key; set({ state: "ready", value }); },
-      (error: unknown) => set({ state: "failed", why: error instanceof Error ? error.message : String(error) }),
-    );
-    return () => { isOver = true; };
-  }, [key, version]);
-  return loaded;
-}
-
 interface PageProps {
   capture: CaptureSource;
   source: Source;
   place: Place;
   filters: Filters;
   version: number; // of the capture, while it grows
+  growth: Growth;
+  feed: LiveFeed;
 }
-
-function Waiting<T>({ loaded, what, children }: { loaded: Loaded<T>; what: string; children: (value: T) => ComponentChildren }) {
-  if (loaded.state === "loading") return <main><p role="status">{what} is being made{loaded.text && `: ${loaded.text}`} …</p></main>;
-  if (loaded.state === "failed") return <main><p role="alert">{loaded.why}</p></main>;
-  return <>{children(loaded.value)}</>;
-}
-
-const keyOf = (...parts: unknown[]) => JSON.stringify(parts);
 
 function ReportPage({ capture, place, filters, version }: PageProps) {
   const loaded = useLoaded((progress) => capture.report(null, filters, progress), keyOf(capture.id, filters), version);
@@ -122,6 +101,12 @@ function TimelinePage({ capture, place }: PageProps) {
   return <Waiting loaded={loaded} what="The timeline">{(tracks) => <TimelineView source={capture.timeline!} tracks={tracks} place={place} />}</Waiting>;
 }
 
+function LivePage({ capture, place, growth, feed }: PageProps) {
+  const live = useLatest(feed.topic, LIVE_MS, true, () => feed.find(capture.id));
+  if (!live) return <main><p>{capture.name} is not being recorded: nothing was heard of it since this page was opened. <a href={hrefOf({ view: "report", query: place.query })}>Its report</a> has it all.</p></main>;
+  return <LiveView key={live.id} capture={capture} live={live} feed={feed} place={place} growth={growth} />;
+}
+
 function CapturesPage({ source }: PageProps) {
   return (
     <main>
@@ -135,10 +120,15 @@ interface PageView {
   title: string | null; // null: not among the links
   Page: (props: PageProps) => ComponentChildren;
   isThere: (capture: CaptureSource, source: Source) => boolean;
+  isListed?: (capture: CaptureSource, feed: LiveFeed) => boolean; // among the links, as long as it has something to show
 }
+
+const LIVE_MS = 100;
+const UNHEARD_MS = 1500; // the server sends what it has at once
 
 const views: Record<string, PageView> = {
   captures: { title: "Captures", Page: CapturesPage, isThere: (_, source) => source.captures.length > 1 },
+  live: { title: "Live", Page: LivePage, isThere: (_, source) => source.isServed, isListed: (capture, feed) => feed.find(capture.id) !== null },
   report: { title: "Report", Page: ReportPage, isThere: () => true },
   section: { title: null, Page: SectionPage, isThere: (capture) => capture.filters },
   flame: { title: "Flame graph", Page: FlamePage, isThere: (capture) => capture.weights.length > 0 },
@@ -172,17 +162,34 @@ function keptQuery(place: Place): Record<string, string> {
 
 export function App({ source }: { source: Source }) {
   const place = usePlace();
-  const connection = useConnection(source.isServed);
+  const { state, feed } = useConnection(source);
   const capture = useMemo(() => source.capture(place.query.capture ?? "") ?? source.capture(source.captures[0]?.id ?? ""), [source, place.query.capture]);
   return (
     <>
-      {connection && connectionText[connection] && <p class="connection" role="alert">{connectionText[connection]}</p>}
-      {capture ? <CapturePage source={source} capture={capture} place={place} /> : <main><p>There is no capture here yet.</p></main>}
+      {state && connectionText[state] && <p class="connection" role="alert">{connectionText[state]}</p>}
+      {capture ? <CapturePage source={source} capture={capture} feed={feed} place={place} /> : <main><p>There is no capture here yet.</p></main>}
     </>
   );
 }
 
-function CapturePage({ source, capture, place }: { source: Source; capture: CaptureSource; place: Place }) {
+// Without one in the address: live figures of what is being recorded, otherwise the report. null: not known yet.
+function useViewName(place: Place, capture: CaptureSource, source: Source, feed: LiveFeed): string | null {
+  const isRunning = useLatest(feed.topic, LIVE_MS, true, () => (feed.isReady ? feed.find(capture.id)?.isRunning ?? false : null));
+  const [isLate, setLate] = useState(false);
+  const chosen = useRef<Record<string, string>>({});
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), UNHEARD_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  if (place.view) return place.view;
+  // It stays when the recording ends, and when one begins.
+  if (!source.isServed || isRunning !== null) chosen.current[capture.id] ??= isRunning ? "live" : "report";
+  return chosen.current[capture.id] ?? (isLate ? "report" : null);
+}
+
+function CapturePage({ source, capture, feed, place: given }: { source: Source; capture: CaptureSource; feed: LiveFeed; place: Place }) {
+  const viewName = useViewName(given, capture, source, feed);
+  const place = { ...given, view: viewName ?? "" };
   const view = views[place.view];
   const filters = useMemo(() => Object.fromEntries(FILTERS.flatMap(([key]) => (place.query[key] ? [[key, place.query[key]]] : []))), [JSON.stringify(place.query)]);
   const { name } = capture;
@@ -194,7 +201,7 @@ function CapturePage({ source, capture, place }: { source: Source; capture: Capt
       <header>
         <h1><span class="brand">sonde</span> {name}</h1>
         <nav aria-label="Views">
-          {Object.entries(views).filter(([, { title, isThere: is }]) => title && is(capture, source)).map(([key, { title }]) => (
+          {Object.entries(views).filter(([, { title, isThere: is, isListed }]) => title && is(capture, source) && (isListed?.(capture, feed) ?? true)).map(([key, { title }]) => (
             <a key={key} href={hrefOf({ view: key, query: keptQuery(place) })} aria-current={key === place.view ? "page" : undefined}>{title}</a>
           ))}
           {capture.fileHref && <a href={capture.fileHref} download>Download</a>}
@@ -204,8 +211,8 @@ function CapturePage({ source, capture, place }: { source: Source; capture: Capt
       </header>
       {capture.filters && ["report", "section", "flame", "model", "tokens", "compare"].includes(place.view) && <FilterBar capture={capture} place={place} filters={filters} />}
       {view && isThere
-        ? <view.Page capture={capture} source={source} place={place} filters={filters} version={growth.version} />
-        : <main><p role="alert">There is no view {place.view} here: choose one above.</p></main>}
+        ? <view.Page capture={capture} source={source} place={place} filters={filters} version={growth.version} growth={growth} feed={feed} />
+        : <main>{viewName === null ? <p role="status">Connecting …</p> : <p role="alert">There is no view {place.view} here: choose one above.</p>}</main>}
     </>
   );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server's answers: schema/api.json.
 import { paths } from "./api";
-import type { Capture, CaptureList, Failure, Operations, Pending, Slice, Status } from "./api";
+import type { Capture, CaptureList, Failure, LiveHistory, Operations, Pending, Slice, Status } from "./api";
 import { formatBytes } from "./format";
 import type { CallTree, Report } from "./report";
 import { WEIGHTS } from "./source";
@@ -135,5 +135,6 @@ export async function httpSource(): Promise<Source> {
     perfetto: perfetto ?? null,
     captures: captures.map(({ id, name, size }) => ({ id, name, detail: size === null ? "" : formatBytes(size) })),
     capture: (id) => sources.get(id) ?? (captures.length === 1 ? sources.get(captures[0]!.id) ?? null : null),
+    liveHistory: (capture) => ask<LiveHistory>(addressOf("get_live", { capture }), () => {}),
   };
 }

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 export interface Place {
-  view: string; // "report", "flame"
+  view: string; // "report", "flame"; "": what suits the capture
   what: string; // a section, a weight; "": none
   query: Record<string, string>;
 }
@@ -11,7 +11,7 @@ export interface Place {
 export function parsePlace(hash: string): Place {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [view = "", ...rest] = path.split("/").map(decodeURIComponent);
-  return { view: view || "report", what: rest.join("/"), query: Object.fromEntries(new URLSearchParams(query)) };
+  return { view, what: rest.join("/"), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 export function hrefOf(place: { view: string; what?: string; query?: Record<string, string> }): string {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the page's data comes from: a server, or what was written into the page itself.
+import type { LiveHistory } from "./api";
 import type { CallTree, Report } from "./report";
 import type { TimelineSource } from "./timeline/source";
 
@@ -48,6 +49,7 @@ export interface Source {
   perfetto: string | null; // the address of the page that captures may be handed to
   captures: { id: string; name: string; detail: string }[];
   capture(id: string): CaptureSource | null;
+  liveHistory: ((capture: string) => Promise<LiveHistory>) | null; // what live messages said before; null: there are none
 }
 
 // Called while an answer is being made: what is done of all of it, 0 where that is not known.
@@ -90,5 +92,5 @@ export function embeddedSource(data: Embedded): Source {
     modifiedMs: null,
     answerMs: () => 0,
   };
-  return { isServed: false, perfetto: null, captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture };
+  return { isServed: false, perfetto: null, captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture, liveHistory: null };
 }

@@ -7,7 +7,7 @@ import type { Table } from "../src/report";
 test("a place and its address", () => {
   const place = { view: "flame", what: "cpu+gpu", query: { search: "a b&c", zoom: "0.1" } };
   expect(parsePlace(hrefOf(place))).toEqual(place);
-  expect(parsePlace("")).toEqual({ view: "report", what: "", query: {} });
+  expect(parsePlace("")).toEqual({ view: "", what: "", query: {} });
   expect(hrefOf({ view: "flame", query: { search: "" } })).toBe("#/flame");
 });
 

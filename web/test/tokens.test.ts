@@ -17,6 +17,6 @@ test("without a time to first token nothing stands in for it", () => {
 
 test("slow is from the median to the 99th percentile", () => {
   const spread = { p50: 10, p99: 20 };
-  expect([5, 10, 15, 20, 50].map((took_ns) => slowness({ number: 2, took_ns, from_ns: null }, spread))).toEqual([0, 0, 0.5, 1, 1]);
-  expect(slowness({ number: 2, took_ns: 5, from_ns: null }, null)).toBe(0);
+  expect([5, 10, 15, 20, 50].map((took_ns) => slowness({ took_ns }, spread))).toEqual([0, 0, 0.5, 1, 1]);
+  expect(slowness({ took_ns: 5 }, null)).toBe(0);
 });

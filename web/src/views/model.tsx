@@ -63,7 +63,7 @@ export function gridOf(layers: Layers, metric: keyof typeof METRICS): Grid {
 
 const layerName = (layer: number | null) => (layer === null ? "outside" : `layer ${layer}`);
 
-function HeatMap({ grid, column, isDark }: { grid: Grid; column: Column; isDark: boolean }) {
+export function HeatMap({ grid, column, isDark }: { grid: Grid; column: Column; isDark: boolean }) {
   const shade = (value: number) => {
     const strength = grid.largest ? value / grid.largest : 0;
     return isDark ? `hsl(14 70% ${14 + 28 * strength}%)` : `hsl(14 85% ${97 - 42 * strength}%)`;

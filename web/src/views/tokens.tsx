@@ -16,7 +16,7 @@ export interface Request {
   energy: { full_j: number | null; uncertainty_j: number | null } | null;
 }
 
-interface Spread {
+export interface Spread {
   p50: number;
   p99: number;
 }
@@ -24,7 +24,11 @@ interface Spread {
 export interface Inference {
   requests: Request[];
   requests_total: number;
+  ttft_ns: Spread | null;
   itl_ns: Spread | null;
+  tokens_per_s: number | null; // of the whole recording
+  joules_per_output_token: number | null;
+  energy: { full_j: number | null; uncertainty_j: number | null; reason: string | null } | null;
 }
 
 const CELLS = 4000; // of a request
@@ -49,15 +53,20 @@ export function tokensOf(request: Request): Token[] {
 }
 
 // 0: as fast as the median or faster; 1: as slow as the 99th percentile or slower.
-export function slowness(token: Token, spread: Spread | null): number {
+export function slowness({ took_ns }: { took_ns: number }, spread: Spread | null): number {
   if (!spread || spread.p99 <= spread.p50) return 0;
-  return Math.min(1, Math.max(0, (token.took_ns - spread.p50) / (spread.p99 - spread.p50)));
+  return Math.min(1, Math.max(0, (took_ns - spread.p50) / (spread.p99 - spread.p50)));
+}
+
+export const FIRST_TOKEN = { light: "#9cc3ea", dark: "#3f6ea0" };
+
+// 0 is pale, 1 red.
+export function shadeOf(strength: number, isDark: boolean): string {
+  return isDark ? `hsl(14 ${20 + 55 * strength}% ${24 + 20 * strength}%)` : `hsl(14 ${45 + 45 * strength}% ${92 - 40 * strength}%)`;
 }
 
 function fillOf(token: Token, spread: Spread | null, isDark: boolean): string {
-  if (token.number === 1) return isDark ? "#3f6ea0" : "#9cc3ea";
-  const slow = slowness(token, spread);
-  return isDark ? `hsl(14 ${20 + 55 * slow}% ${24 + 20 * slow}%)` : `hsl(14 ${45 + 45 * slow}% ${92 - 40 * slow}%)`;
+  return token.number === 1 ? FIRST_TOKEN[isDark ? "dark" : "light"] : shadeOf(slowness(token, spread), isDark);
 }
 
 const seconds = (ns: number) => (ns / 1e9).toFixed(6);

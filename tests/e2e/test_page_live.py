@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live view of the page. A double of /ws says what a recording would (live_double.py); all else is the real server."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import live_double as made_up
+import pytest
+from browser import wait_until
+from live_double import LiveDouble
+from server_client import Server
+
+ROOT = Path(__file__).resolve().parents[2]
+CAPTURE = ROOT / "tests" / "golden" / "device-2-plain.pftrace"
+WAIT = 30_000  # milliseconds that Playwright waits for what must come
+
+
+@pytest.fixture
+def server(sonde):
+    server = Server(sonde.start("view", "--no-browser", "--listen", "127.0.0.1:0", CAPTURE))
+    yield server
+    if server.process.poll() is None:
+        server.end()
+
+
+@pytest.fixture
+def live(server, open_page):
+    """live(...) is the page of a capture and the double that speaks to it; the recording has begun where `begins` is."""
+    capture = server.get("/api/captures").json()["captures"][0]["id"]
+
+    def open_it(begins=True, place="", session=None, **more):
+        doubles = []
+
+        def before(page):
+            doubles.append(LiveDouble(page, capture))
+            if begins:
+                doubles[0].say("live_session", session or made_up.session())
+                made_up.tick(doubles[0], 0, 1000)
+
+        watched = open_page(server.address, before=before, **more)
+        if place:
+            watched.page.goto(f"{watched.page.url.split('#')[0]}{place}")
+        return watched, doubles[0]
+
+    return open_it
+
+
+def text_of(page, name):
+    return page.inner_text(f"section[aria-label='{name}']")
+
+
+def shows(page, name, text):
+    wait_until(page, f"document.querySelector('section[aria-label=\"{name}\"]').innerText.includes({json.dumps(text)})")
+
+
+def tile(page, name):
+    return page.locator(".tile").filter(has=page.get_by_text(name, exact=True)).inner_text()
+
+
+@pytest.mark.parametrize("scheme,width", [("light", 1280), ("dark", 1280), ("light", 400)])
+def test_a_recording_opens_live(live, scheme, width):
+    """What is being recorded is shown first, with its history; nothing goes wrong, and axe finds nothing."""
+    watched, double = live(scheme=scheme, width=width)
+    page = watched.page
+    page.wait_for_selector(".live-view .plot canvas", timeout=WAIT)
+    for t in range(1000, 6000, 500):
+        made_up.tick(double, t, t + 500)
+    wait_until(page, "document.querySelector('.clock').innerText === '0:06'")
+    assert page.inner_text("header nav [aria-current=page]") == "Live"
+    assert "198" in tile(page, "Samples per second")
+    assert "none" in tile(page, "Lost")
+    assert re.search(r"8\d %", tile(page, "GPU busy"))
+    assert re.search(r"\d", tile(page, "Tokens per second"))
+    shows(page, "Power", "part of package-0")
+    shows(page, "Tokens", "first after 180 ms")
+    shows(page, "Functions by CPU time", "mkldnn_sgemm_kernel")
+    shows(page, "Kernels by device time", "flash_fwd_kernel")
+    shows(page, "Running now", "tokenizer")
+    assert page.locator(".heat tbody tr").count() == 16
+    assert watched.violations() == []
+    assert watched.faults == []
+
+
+def seen_by(page):
+    """The place on the page where each type of message shows, as a condition in JavaScript."""
+    within = "document.querySelector('main')?.innerText ?? ''"
+    return {
+        "hello": "true",  # the address that it comes back with: test_it_comes_back_without_loss
+        "snapshot": "document.querySelector('.live-view') !== null",
+        "live_session": f"({within}).includes('on node-7')",
+        "live_summary": f"({within}).includes('12,345 in')",
+        "live_power": f"({within}).includes('222.0 W') || ({within}).includes('222 W')",
+        "live_tokens": f"({within}).includes('a-request')",
+        "live_phases": "true",  # on a canvas: test_phases_are_drawn
+        "live_functions": f"({within}).includes('a_function')",
+        "live_kernels": f"({within}).includes('a_kernel')",
+        "live_layers": f"({within}).includes('layer 7')",
+        "live_current": f"({within}).includes('a_range')",
+        "gap": f"({within}).includes('321 messages were missed')",
+        "live_ended": f"({within}).includes('exit status 3')",
+        "bye": "document.querySelector('.connection')?.innerText.includes('sonde has ended')",
+        "capture_state": "true",  # answers say the same: nothing is made of it
+        "job": "true",  # the view of controls
+    }
+
+
+MESSAGES = [
+    ("live_session", made_up.session()),
+    ("live_summary", {**made_up.summary(3000), "samples": 12345}),
+    ("live_power", {"rails": [{"rail": 4, "t_ms": [2900, 3000], "w": [220, 222]}]}),
+    ("live_tokens", {"tokens": [{"pid": 1, "request": "a-request", "index": 0, "t_ms": 2500, "gap_ms": None, "phase": "decode"}], "requests": []}),
+    ("live_phases", {"phases": [{"id": 1, "kind": "phase", "name": "decode", "pid": 1, "t_ms": 100, "end_ms": 900}]}),
+    ("live_functions", {"t_ms": 3000, "rows": [{"name": "a_function", "module": "m", "self_ms": 5, "recent_ms": 4}]}),
+    ("live_kernels", {"t_ms": 3000, "rows": [{"name": "a_kernel", "module": "GPU 0", "count": 1, "self_ms": 5, "recent_ms": 4}]}),
+    ("live_layers", {"t_ms": 3000, "rows": [{"pid": 1, "layer": 7, "component": "q", "calls": 1, "own_ms": 5, "recent_ms": 4}]}),
+    ("live_current", {"t_ms": 3000, "rows": [{"pid": 1, "tid": 2, "thread": "t", "domain": None, "name": "a_range", "depth": 1, "since_ms": 0}]}),
+    ("capture_state", {"capture": "0" * 16, "state": "open", "done": 1, "total": 1}),
+    ("job", {"id": "1", "command": "c", "state": "running", "capture": None, "started_unix_ms": 1, "exit_status": None, "window": None, "message": None}),
+    ("gap", {"from": 1, "to": 321, "count": 321, "reason": "too-slow"}),
+    ("live_ended", {"t_ms": 3000, "reason": "end", "message": None, "exit_status": 3}),
+    ("bye", {"reason": "server-ends"}),
+]
+
+
+def schema_of_messages():
+    document = json.loads((ROOT / "schema" / "api.json").read_text())
+    return {schema["x-message"]["type"]: {**schema, "components": document["components"]}
+            for schema in document["components"]["schemas"].values() if "x-message" in schema}
+
+
+def test_every_message_is_taken(live):
+    """Each type that the schema has is sent, as the schema has it, and seen. A type that is added has to be added here."""
+    jsonschema = pytest.importorskip("jsonschema", reason="PyPI gave no jsonschema: see tools/venv tests")
+    schemas = schema_of_messages()
+    watched, double = live(begins=False, place="#/live")
+    page = watched.page
+    seen = seen_by(page)
+    assert set(schemas) == set(seen) == {kind for kind, _ in MESSAGES} | {"hello", "snapshot"}
+    for kind, data in MESSAGES:
+        sent = {"capture": double.capture, **data} if kind.startswith("live_") else data
+        jsonschema.Draft202012Validator(schemas[kind]).validate(sent)
+        if kind in ("gap", "bye"):
+            double.send(0, kind, data)
+        else:
+            double.say(kind, data)
+        wait_until(page, seen[kind])
+    wait_until(page, seen["snapshot"])
+    assert watched.faults == []
+
+
+def test_made_up_messages_fit_the_schema():
+    jsonschema = pytest.importorskip("jsonschema", reason="PyPI gave no jsonschema: see tools/venv tests")
+    schemas = schema_of_messages()
+    came, began = made_up.tokens(0, 10_000)
+    for kind, data in [("live_power", made_up.power(0, 1000)), ("live_tokens", came), ("live_phases", began), ("live_functions", made_up.functions(1000)),
+                       ("live_kernels", made_up.kernels(1000)), ("live_layers", made_up.layers(1000)), ("live_current", made_up.current(1000)),
+                       ("live_summary", made_up.summary(0)), ("live_session", made_up.session())]:
+        jsonschema.Draft202012Validator(schemas[kind]).validate({"capture": "c", **data})
+
+
+def colours(page, selector):
+    """How many there are on a canvas."""
+    return page.evaluate("""(selector) => { const c = document.querySelector(selector);
+        return new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size; }""", selector)
+
+
+def test_phases_are_drawn(live):
+    """The picture has other colours with phases than without."""
+    session = made_up.session(rails=made_up.RAILS[:1])
+    watched, double = live(begins=False, place="#/live")
+    double.say("live_session", session)
+    double.say("live_summary", made_up.summary(1000))
+    double.say("live_power", {"rails": [{"rail": 1, "t_ms": [1000, 2000], "w": [10, 12]}]})
+    watched.page.wait_for_selector(".plot canvas", timeout=WAIT)
+    at = "() => { const c = document.querySelector('.plot canvas'); return [...c.getContext('2d').getImageData(c.width * 0.3, c.height * 0.3, 1, 1).data].join(); }"
+    before = watched.page.evaluate(at)
+    double.say("live_phases", {"phases": [{"id": 1, "kind": "phase", "name": "prefill", "pid": 1, "t_ms": 0, "end_ms": 20_000}]})
+    double.say("live_power", {"rails": [{"rail": 1, "t_ms": [3000], "w": [11]}]})
+    wait_until(watched.page, f"({at})() !== {json.dumps(before)}")
+
+
+def test_it_comes_back_without_loss(live):
+    """Offline and back: from the last message on. What was missed is said; a new run of the server begins anew."""
+    watched, double = live()
+    page = watched.page
+    page.wait_for_selector(".plot canvas", timeout=WAIT)
+    double.drop()
+    page.wait_for_selector(".connection", timeout=WAIT)
+    wait_until(page, "document.querySelector('.connection') === null")
+    assert f"epoch={double.epoch}&seq={double.seq}" in double.addresses[-1]
+    double.t_ms = 9000
+    double.send(0, "gap", {"from": double.seq + 1, "to": double.seq + 1234, "count": 1234, "reason": "too-slow"})
+    double.seq += 1234
+    page.wait_for_selector(".missed", timeout=WAIT)
+    assert re.match(r"1,234 messages were missed between .* and .*: this page was too slow for them", page.inner_text(".missed"))
+    made_up.tick(double, 9000, 10_000)
+    wait_until(page, "document.querySelector('.clock').innerText === '0:10'")
+
+    double.drop()
+    double.epoch, double.seq, double.latest, double.history = "f" * 32, 0, {}, []
+    double.say("live_session", made_up.session(generation=2))
+    made_up.tick(double, 0, 2000)
+    wait_until(page, "document.querySelector('.clock')?.innerText === '0:02'")
+    assert watched.faults == []
+
+
+def test_a_clock_that_jumps(live):
+    """The page's clock is set back by an hour, and then a day ahead: live figures go on as they came."""
+    watched, double = live()
+    page = watched.page
+    page.wait_for_selector(".plot canvas", timeout=WAIT)
+    for number, shift_ms in enumerate((-3_600_000, 86_400_000), 1):
+        page.evaluate("(shift) => { const now = Date.now.bind(Date); Date.now = () => now() + shift; }", shift_ms)
+        made_up.tick(double, number * 1000, (number + 1) * 1000)
+        wait_until(page, f"document.querySelector('.clock').innerText === '0:0{number + 1}'")
+    double.drop()
+    wait_until(page, "document.querySelector('.connection') !== null")
+    wait_until(page, "document.querySelector('.connection') === null")
+    made_up.tick(double, 3000, 4000)
+    wait_until(page, "document.querySelector('.clock').innerText === '0:04'")
+    assert watched.faults == []
+
+
+def test_a_loss_is_loud(live):
+    watched, double = live()
+    page = watched.page
+    page.wait_for_selector(".tile", timeout=WAIT)
+    assert page.locator(".loss").count() == 0
+    double.say("live_summary", made_up.summary(2000, losses=[{"where": "samples_ring", "count": 4321}, {"where": "waits", "count": 0}]))
+    page.wait_for_selector(".loss", timeout=WAIT)
+    assert page.inner_text(".loss") == "Records were lost: 4,321 samples ring. All figures lack them."
+    assert page.get_attribute(".loss", "role") == "alert"
+    assert "4,321" in tile(page, "Lost")
+    assert watched.violations() == []
+
+
+def test_pause_and_follow(live):
+    watched, double = live()
+    page = watched.page
+    page.wait_for_selector(".tile", timeout=WAIT)
+    wait_until(page, "document.querySelector('.clock').innerText === '0:01'")
+    page.get_by_role("button", name="Pause").click()
+    made_up.tick(double, 1000, 5000)
+    # The state is not paused: what has ended is said. It comes after the others, which are then here, too.
+    double.say("live_ended", {"t_ms": 5000, "reason": "stalled", "message": "The file has stopped growing.", "exit_status": None})
+    wait_until(page, "document.querySelector('.state').innerText.includes('stopped growing')")
+    assert page.inner_text(".clock") == "0:01"
+    double.say("live_summary", made_up.summary(6000))
+    page.get_by_role("button", name="Follow again").click()
+    wait_until(page, "document.querySelector('.clock').innerText === '0:06'")
+
+
+def test_keys_zoom_and_exports(live):
+    watched, double = live()
+    page = watched.page
+    page.wait_for_selector(".plot canvas", timeout=WAIT)
+    double.say("live_ended", {"t_ms": 1000, "reason": "end", "message": None, "exit_status": 0})
+    plot = page.locator(".plot")
+    plot.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    wait_until(page, "document.querySelector('.plot').getAttribute('aria-valuetext').startsWith('at ')")
+    for key in "++d":
+        page.keyboard.press(key)
+    page.get_by_role("button", name="Back to the latest").wait_for()
+    page.keyboard.press("0")
+    wait_until(page, "![...document.querySelectorAll('button')].some((button) => button.innerText === 'Back to the latest')")
+    page.get_by_role("button", name="10 min").click()
+    wait_until(page, "location.hash.includes('span=600')")
+    rail = page.get_by_role("button", name=re.compile("^dram"))
+    rail.click()
+    assert rail.get_attribute("aria-pressed") == "false"
+
+    strip = page.get_by_role("slider", name="Tokens of request request-1")
+    strip.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert re.match(r"Token \d+: [\d.]+ ms after the one before, at \d+ ms, decode\.", page.inner_text(".tip"))
+
+    power = page.locator("section[aria-label=Power]")
+    with page.expect_download() as download:
+        power.get_by_role("button", name="CSV").click()
+    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
+    known = [float(row["package-0_max_w"]) for row in rows if row["package-0_max_w"]]
+    assert max(known) == pytest.approx(max(made_up.watts(0, t) for t in range(100, 1001, 100)), rel=1e-3)
+    with page.expect_download() as download:
+        power.get_by_role("button", name="PNG").click()
+    assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
+    for name, column in [("Tokens", "gap_ms"), ("Functions by CPU time", "self_ms"), ("Kernels by device time", "recent_ms"), ("Layers", "own_ms")]:
+        with page.expect_download() as download:
+            page.locator(f"section[aria-label='{name}']").get_by_role("button", name="JSON").click()
+        assert json.loads(Path(download.value.path()).read_text())[0].keys() >= {column}
+    assert watched.faults == []
+
+
+def test_the_layers_of_late(live):
+    watched, _ = live()
+    page = watched.page
+    page.wait_for_selector(".heat", timeout=WAIT)
+    before = page.inner_text(".heat tbody")
+    page.get_by_role("combobox", name="Time").select_option("recent_ms")
+    wait_until(page, f"document.querySelector('.heat tbody').innerText !== {json.dumps(before)}")
+    assert page.locator(".heat tbody tr").count() == 16
+
+
+def test_why_there_is_no_power(live):
+    """Each source that there is not, with its reason; other panels say what would bring them something."""
+    absences = [{"source": "powercap", "reason": "/sys/class/powercap: No such file"}, {"source": "nvml", "reason": "no driver"}]
+    watched, double = live(begins=False, place="#/live")
+    double.say("live_session", made_up.session(rails=[], absences=absences))
+    page = watched.page
+    page.wait_for_selector(".live-view", timeout=WAIT)
+    double.say("live_summary", {**made_up.summary(1000), "tokens": 0, "kernels": 0, "gpu_busy": [], "rails": []})
+    page.wait_for_selector(".tile", timeout=WAIT)
+    shows(page, "Power", "powercap /sys/class/powercap: No such file")
+    shows(page, "Power", "no sensor that sonde can read")
+    for name in ("Tokens", "Functions by CPU time", "Kernels by device time", "Layers", "Running now", "Why devices were idle"):
+        assert page.locator(f"section[aria-label='{name}'] .empty").count() == 1, name
+    assert "no power sensor" in tile(page, "Energy per token")
+    assert watched.violations() == []
+    assert watched.faults == []
+
+
+def test_idle_causes_are_those_of_the_report(live, sonde):
+    watched, _ = live()
+    page = watched.page
+    page.wait_for_selector("section[aria-label='Why devices were idle'] table", timeout=WAIT)
+    line = next(line for line in sonde("report", "--by", "idle", CAPTURE, check=0).stdout.splitlines() if "kernel_wait" in line or "ait" in line)
+    word = re.sub(r"\s+", " ", line).strip().split(" ")[-1]
+    assert word in text_of(page, "Why devices were idle")
+
+
+def test_names_with_markup_are_text(live):
+    hostile = "<img src=x onerror=alert(1)>"
+    session = made_up.session(rails=[(hostile, "cpu", None, 1, 1)], command=[hostile], host=hostile, absences=[])
+    watched, double = live(begins=False, place="#/live")
+    double.say("live_session", session)
+    double.say("live_summary", {**made_up.summary(1000), "gpu_busy": [{"device": hostile, "share": 1}], "losses": [{"where": hostile, "count": 1}]})
+    double.say("live_power", {"rails": [{"rail": 1, "t_ms": [500, 1000], "w": [1, 2]}]})
+    double.say("live_tokens", {"tokens": [{"pid": 1, "request": hostile, "index": 0, "t_ms": 5, "gap_ms": None, "phase": hostile}], "requests": []})
+    double.say("live_phases", {"phases": [{"id": 1, "kind": "phase", "name": hostile, "pid": 1, "t_ms": 0, "end_ms": None}]})
+    double.say("live_functions", {"t_ms": 1, "rows": [{"name": hostile, "module": hostile, "self_ms": 1, "recent_ms": 1}]})
+    double.say("live_kernels", {"t_ms": 1, "rows": [{"name": hostile, "module": hostile, "count": 1, "self_ms": 1, "recent_ms": 1}]})
+    double.say("live_layers", {"t_ms": 1, "rows": [{"pid": 1, "layer": 0, "component": hostile, "calls": 1, "own_ms": 1, "recent_ms": 1}]})
+    double.say("live_current", {"t_ms": 1, "rows": [{"pid": 1, "tid": 1, "thread": hostile, "domain": hostile, "name": hostile, "depth": 1, "since_ms": 0}]})
+    page = watched.page
+    page.wait_for_selector(".plot canvas", timeout=WAIT)
+    shows(page, "Running now", hostile)
+    assert page.inner_text("main").count(hostile) >= 9
+    assert page.locator("main img").count() == 0
+    assert watched.faults == []
+
+
+def test_a_finished_capture_opens_with_its_report(live):
+    """Nothing is said of it: no live view among the links, and its address says why."""
+    watched, _ = live(begins=False)
+    page = watched.page
+    page.wait_for_selector("main section", timeout=WAIT)
+    assert page.inner_text("header nav [aria-current=page]") == "Report"
+    assert "Live" not in page.inner_text("header nav")
+    page.goto(f"{page.url.split('#')[0]}#/live")
+    wait_until(page, "document.querySelector('main').innerText.includes('is not being recorded')")
+    page.get_by_role("link", name="Its report").click()
+    page.wait_for_selector("main section", timeout=WAIT)
+    assert watched.faults == []
