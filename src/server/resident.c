@@ -8,20 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/warn.h"
 #include "load/progress.h"
 #include "query/diff.h"
 #include "query/export.h"
 #include "query/query.h"
 #include "query/timeline/timeline.h"
+#include "server/isolate.h"
 #include "server/question.h"
 
 #define CHILDREN_MAX 16
@@ -38,50 +36,6 @@ struct resident {
 	} children[CHILDREN_MAX];
 	size_t child_count;
 };
-
-/* ---- its place ---- */
-
-/* Sanitizers reserve more memory than there is. */
-static void limit_memory(uint64_t bytes)
-{
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	const struct rlimit limit = {bytes, bytes}, none = {0, 0};
-
-	if (bytes)
-		setrlimit(RLIMIT_AS, &limit);
-	setrlimit(RLIMIT_CORE, &none);
-#endif
-}
-
-/* Where memory runs out, the kernel ends a worker and not the server. */
-static void offer_to_oom_killer(void)
-{
-	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd >= 0)
-		write_all(fd, "600", 3);
-}
-
-/* Only the socket and standard error are kept: no client's connection, no capture of another. */
-static int drop_descriptors(int socket)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	dup2(null, STDIN_FILENO);
-	dup2(null, STDOUT_FILENO);
-	if (socket != 3)
-		dup2(socket, 3);
-	closefrom(4);
-	fcntl(3, F_SETFD, FD_CLOEXEC);
-	return 3;
-}
-
-static void end_with_parent(pid_t parent)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-}
 
 /* ---- reports ---- */
 
@@ -335,7 +289,7 @@ static void start_answer(
 		make_timeline(resident);
 	pid = resident->child_count < CHILDREN_MAX ? fork() : -1;
 	if (pid == 0) {
-		end_with_parent(parent);
+		isolate_end_with_parent(parent);
 		close(resident->setup->socket);
 		close(resident->signals);
 		signal(SIGPIPE, SIG_DFL);
@@ -436,15 +390,9 @@ void resident_run(const struct resident_setup *setup)
 	struct resident resident = {.setup = &own};
 	sigset_t children;
 
-	end_with_parent(setup->parent);
-	prctl(PR_SET_NAME, "sonde-worker");
-	setenv("TERM", "dumb", 1); /* no bar on the server's terminal */
-	warn_no_more();            /* each time that a capture which grows is read again */
-	signal(SIGINT, SIG_IGN);   /* of a terminal: the server ends its workers */
-	signal(SIGTERM, SIG_DFL);
-	own.socket = drop_descriptors(setup->socket);
-	limit_memory(setup->memory_bytes);
-	offer_to_oom_killer();
+	isolate_begin("sonde-worker", setup->parent, setup->memory_bytes);
+	own.socket = setup->socket;
+	isolate_keep(&own.socket, 1);
 	sigemptyset(&children);
 	sigaddset(&children, SIGCHLD);
 	if (load(&resident) < 0)

@@ -44,6 +44,7 @@ static void tick(struct loop_watch *watch)
 		return;
 	server->now_ns = monotonic_now_ns();
 	answers_tick(server->answers, server->now_ns);
+	followers_tick(server->followers, server->now_ns, server->sockets);
 	http_tick(server);
 	end_view_without_page(server);
 }
@@ -212,6 +213,13 @@ static int open_parts(struct server *server, struct errmsg *err)
 	if (r == 0)
 		r = answers_open(
 			&server->answers, &server->loop, &options->limits, capture_changed, server);
+	if (r == 0)
+		r = followers_open(
+			&server->followers, &(struct followers_setup){.loop = &server->loop,
+						    .bus = server->bus,
+						    .captures = server->captures,
+						    .memory_bytes = options->limits.memory_bytes,
+						    .follows_at_once = options->is_recorded});
 	if (r == 0 && options->source)
 		r = options->source->start(options->source->context, &server->loop, server->bus);
 	if (r < 0)
@@ -317,6 +325,7 @@ static void finish(struct server *server)
 	if (server->context)
 		lws.lws_context_destroy(server->context);
 	answers_close(server->answers);
+	followers_close(server->followers);
 	bus_close(server->bus);
 	captures_close(server->captures);
 	closep(&server->ticks.fd);

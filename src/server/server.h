@@ -27,6 +27,7 @@ struct server_options {
 	const char *path;         /* of the capture, or of the folder; NULL: none */
 	bool lists_folder;        /* the folder has captures; else it is one, of several ranks */
 	bool is_view;             /* ends when its page is closed */
+	bool is_recorded;         /* the capture is being recorded: it is followed at once */
 	const char *listen;       /* "127.0.0.1:7077", "[::1]:0"; port 0: a free one */
 	const char *token;        /* NULL: a new one */
 	bool without_token;       /* only on loopback */

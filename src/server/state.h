@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "server/bus.h"
 #include "server/captures.h"
+#include "server/followers.h"
 #include "server/guard.h"
 #include "server/lws.h"
 #include "server/server.h"
@@ -26,6 +27,7 @@ struct server {
 	struct captures *captures;
 	struct answers *answers;
 	struct bus *bus;
+	struct followers *followers;
 	struct lws_context *context;
 	struct lws_vhost *vhost;
 	struct guard guard;

@@ -355,3 +355,65 @@ int capture_read(const char *path, const struct capture_visitor *visitor, void *
 	source.fd = fd;
 	return read_from(&source, total_bytes, path, visitor, context, ret_result, err);
 }
+
+/* ---- a capture that grows ---- */
+
+struct capture_stream {
+	struct reader reader;
+	struct capture_read_result result;
+	struct strbuf pending; /* the beginning of the next packet */
+	char *name;
+	int failure;
+};
+
+int capture_stream_open(struct capture_stream **ret_stream, const char *name,
+	const struct capture_visitor *visitor, void *context)
+{
+	struct capture_stream *stream = calloc(1, sizeof(*stream));
+
+	if (stream)
+		stream->name = strdup(name);
+	if (!stream || !stream->name) {
+		free(stream);
+		return -ENOMEM;
+	}
+	stream->reader = (struct reader){.name = stream->name,
+		.visitor = visitor,
+		.context = context,
+		.result = &stream->result};
+	*ret_stream = stream;
+	return 0;
+}
+
+struct capture_stream *capture_stream_close(struct capture_stream *stream)
+{
+	if (stream) {
+		reader_done(&stream->reader);
+		strbuf_done(&stream->pending);
+		free(stream->name);
+		free(stream);
+	}
+	return NULL;
+}
+
+int capture_stream_take(
+	struct capture_stream *stream, const void *bytes, size_t length, struct errmsg *err)
+{
+	struct reader *reader = &stream->reader;
+	int r = stream->failure;
+
+	if (r == 0) {
+		reader->input_bytes += length;
+		reader->total_bytes = reader->input_bytes;
+		r = read_plain_input(
+			reader, &stream->pending, (struct pb_bytes){.at = bytes, .length = length});
+	}
+	stream->failure = r;
+	return r < 0 && !reader->stopped ? explain(reader, r, err) : r;
+}
+
+const struct capture_read_result *capture_stream_result(struct capture_stream *stream)
+{
+	stream->result.bytes = stream->reader.packet_offset;
+	return &stream->result;
+}

@@ -74,3 +74,21 @@ int capture_read(const char *path, const struct capture_visitor *visitor, void *
 int capture_read_memory(const void *bytes, size_t length, const char *name_for_messages,
 	const struct capture_visitor *visitor, void *context,
 	struct capture_read_result *ret_result, struct errmsg *err);
+
+/*
+ * A capture that is read while it grows: its bytes in their order, in pieces of any size, give the
+ * visitor the same as reading all of them at once. Not a gzip'ed one.
+ */
+struct capture_stream;
+/* The visitor and its context outlive it. Returns 0 or -ENOMEM. */
+int capture_stream_open(struct capture_stream **ret_stream, const char *name_for_messages,
+	const struct capture_visitor *visitor, void *context);
+struct capture_stream *capture_stream_close(struct capture_stream *stream);
+/*
+ * Visits what is in the packets that are complete by now. Returns as capture_read(); after an error
+ * every call returns it again.
+ */
+int capture_stream_take(
+	struct capture_stream *stream, const void *bytes, size_t length, struct errmsg *err);
+/* So far; `bytes` are those of whole packets. */
+const struct capture_read_result *capture_stream_result(struct capture_stream *stream);
