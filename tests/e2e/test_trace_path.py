@@ -137,14 +137,21 @@ def test_ranks_that_others_wait_for_are_named(report, sonde, tmp_path):
     first = write(tmp_path / "rank0.json", extra=early)
     second = write(tmp_path / "rank1.json", rank=1, extra=late)
     ranks = json.loads(sonde("report", "--json", "--by", "stragglers", first, second, check=0).stdout)["ranks"]
-    found = ranks["collective"]
-    assert found["name"] == "ncclKernel_AllGather" and found["steps"] == 2
-    assert [(rank["rank"], rank["late_steps"], rank["mean_lateness_ns"]) for rank in found["ranks"]] == [
-        (1, 2, 200_000),
-        (0, 0, 0),
+    found = ranks["collectives"]
+    assert found["matched"] == 4 and found["end_error_ns"] == 0 and ranks["collective"] is None
+    assert [(rank["rank"], rank["last"], rank["caused_ns"], rank["suffered_ns"]) for rank in found["ranks"]] == [
+        (1, 2, 400_000, 0),
+        (0, 0, 0, 400_000),
     ]
+    gather = found["kinds"][0]
+    assert gather["name"] == "ncclKernel_AllGather" and gather["count"] == 2 and gather["last_rank"] == 1
+    assert gather["mean_skew_ns"] == gather["mean_transfer_ns"] == 200_000
+    output = sonde("report", "--hta-compatible", "--json", "--by", "stragglers", "--include-last-step", first, second)
+    of_hta = json.loads(output.stdout)["ranks"]
+    assert of_hta["collectives"] is None and of_hta["collective"]["name"] == "ncclKernel_AllGather"
     assert [row["name"] for row in ranks["rows"]] == ["ProfilerStep"]
-    assert "Stragglers" in sonde("report", first, second, check=0).stdout
+    shown = sonde("report", first, second, check=0).stdout
+    assert "waited most for rank 1: 400 µs of 400 µs" in " ".join(shown.split())
     assert report(first)["ranks"] is None
 
 

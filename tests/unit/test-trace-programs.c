@@ -169,14 +169,13 @@ static void ranks_of_one_recording(void **state)
 	assert_int_equal(first->cost.samples, 20);
 	assert_int_equal(first->cost.device_busy_ns, 70 * MS);
 
-	assert_string_equal(ranks.collective, "ncclDevKernel_AllReduce_Sum_f32");
-	assert_int_equal(ranks.stream, 8);
-	assert_int_equal(ranks.lateness.count, 2);
-	assert_int_equal(ranks.lateness.items[0].rank, 1);
-	assert_int_equal(ranks.lateness.items[0].late_steps, 1);
-	assert_int_equal(ranks.lateness.items[0].lateness_ns, 40 * MS);
-	assert_int_equal(ranks.lateness.items[0].duration_ns, 30 * MS);
-	assert_int_equal(ranks.lateness.items[1].duration_ns, 70 * MS);
+	assert_int_equal(ranks.collectives.matched, 1);
+	assert_int_equal(ranks.collectives.ranks.count, 2);
+	assert_int_equal(ranks.collectives.ranks.items[0].rank, 1);
+	assert_int_equal(ranks.collectives.ranks.items[0].last, 1);
+	assert_int_equal(ranks.collectives.ranks.items[0].caused_ns, 40 * MS);
+	assert_int_equal(ranks.collectives.ranks.items[0].transfer_ns, 30 * MS);
+	assert_int_equal(ranks.collectives.ranks.items[1].suffered_ns, 40 * MS);
 }
 
 static void nothing(void **state)

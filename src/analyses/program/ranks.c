@@ -318,8 +318,10 @@ int ranks_init(struct ranks *ranks, const struct rank_input *input)
 
 	*ranks = (struct ranks){.collective = ""};
 	r = input->model ? add_times(ranks, input) : 0;
-	if (r == 0)
-		r = ranks_add_lateness(ranks, input);
+	if (r == 0 && input->definition.stragglers)
+		r = input->definition.stragglers(ranks, input);
+	else if (r == 0)
+		r = collectives_init(&ranks->collectives, input->views, input->view_count);
 	if (r < 0)
 		ranks_done(ranks);
 	return r;
@@ -330,4 +332,5 @@ void ranks_done(struct ranks *ranks)
 	array_done(&ranks->rows);
 	array_done(&ranks->times);
 	array_done(&ranks->lateness);
+	collectives_done(&ranks->collectives);
 }

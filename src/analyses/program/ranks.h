@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which rank of a job is slow, in which steps and ranges, by how much, and what it does more of
- * there than the fastest one; and which rank the others wait for.
- *
- * A collective ends at about the same time everywhere: the rank that begins it last made the others
- * wait. Looked at is, of the last long collective of each step, the one whose duration differs most
- * between ranks.
+ * there than the fastest one; and which rank the others wait for
+ * (collectives.h).
  */
 #pragma once
 
 #include "analyses/inference/span_cost.h"
-#include "analyses/trace_view.h"
+#include "analyses/program/collectives.h"
 
 /* What a rank may do more of. */
 enum rank_difference {
@@ -40,7 +37,7 @@ struct rank_row {
 	uint64_t difference_ns;
 };
 
-/* How late a rank begins a collective. */
+/* How late a rank begins a collective: of HTA's definition. */
 struct rank_lateness {
 	uint32_t rank;
 	uint64_t steps;      /* that have the collective */
@@ -54,17 +51,20 @@ struct ranks {
 	 * and the fastest rank in all. */
 	ARRAY_OF(struct rank_row) rows;
 	ARRAY_OF(struct rank_time) times;
-	/* The collective: of the first view's trace; "" when there is none to tell by. */
+	struct collectives collectives;
+	/* In place of these, one collective by which HTA tells stragglers; "": none. */
 	const char *collective;
 	int64_t stream;
 	uint64_t steps;
 	ARRAY_OF(struct rank_lateness) lateness; /* most late steps first, then the latest */
 };
 
+struct rank_input;
+
 /* Of what others define otherwise. */
 struct rank_definition {
-	/* NULL: work that communicates. */
-	bool (*is_collective)(const struct trace_view *view, const struct trace_view_work *work);
+	/* Fills in `lateness`; NULL: collectives are matched. Returns 0 or -ENOMEM. */
+	int (*stragglers)(struct ranks *ranks, const struct rank_input *input);
 	size_t candidates; /* ranks that are late in a step; 0: 1 */
 };
 
@@ -89,6 +89,3 @@ void ranks_done(struct ranks *ranks);
 uint64_t rank_time_mean_ns(const struct rank_time *time);
 /* How much longer the slowest rank's mean is than the fastest's. */
 uint64_t rank_row_spread_ns(const struct ranks *ranks, const struct rank_row *row);
-
-/* Of ranks_init(): the collectives. */
-int ranks_add_lateness(struct ranks *ranks, const struct rank_input *input);

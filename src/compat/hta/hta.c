@@ -13,5 +13,5 @@ const struct trace_definitions hta_definitions = {
 	.copies = hta_copies_init,
 	.operators = hta_operators_init,
 	.paths = hta_paths_init,
-	.ranks = {.is_collective = hta_is_collective, .candidates = 2},
+	.ranks = {.stragglers = hta_stragglers, .candidates = 2},
 };

@@ -39,8 +39,8 @@ int hta_copies_init(struct copies *copies, const struct trace_view *view);
 /* Operators named aten::…, of any thread, and launches of kernels alone; most frequent first. */
 int hta_operators_init(struct trace_ops *ops, const struct trace_view *view);
 
-/* Stragglers are told by kernels of NCCL before 2.18, on other streams than the first. */
-bool hta_is_collective(const struct trace_view *view, const struct trace_view_work *work);
+/* get_potential_stragglers(): stragglers.c has its definition. */
+int hta_stragglers(struct ranks *ranks, const struct rank_input *input);
 
 /*
  * critical_path_analysis: one window, the instance options.first of the annotation, which may stand

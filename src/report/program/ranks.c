@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "report/columns.h"
+#include "report/program/collectives.h"
 #include "report/sections.h"
 
 static const struct report_column time_columns[] = {
@@ -68,10 +69,15 @@ static const struct report_column columns[] = {
 		.kind = REPORT_ROWS,
 		.shape = &row_shape,
 		.help = "steps and ranges of several ranks"},
+	{.key = "collectives",
+		.kind = REPORT_OBJECT,
+		.shape = &report_collectives_shape,
+		.help = "who waited for whom; null where none were matched, and with "
+			"--hta-compatible"},
 	{.key = "collective",
 		.kind = REPORT_OBJECT,
 		.shape = &collective_shape,
-		.help = "which ranks are compared by: who begins it last makes the others wait"},
+		.help = "with --hta-compatible: the one that ranks are compared by"},
 };
 static const struct report_shape shape = REPORT_SHAPE(columns);
 
@@ -142,7 +148,7 @@ static void add_rows(
 			.limit = report_rows_shown(input, 20, 8), .noun = "ranges and steps"});
 }
 
-/* ---- the collective ---- */
+/* ---- the collective of HTA ---- */
 
 static void add_collective(
 	struct result *result, const struct report_input *input, const struct ranks *ranks)
@@ -194,13 +200,13 @@ static int make(struct result *result, const struct report_input *input)
 	r = ranks_init(&ranks, &from);
 	if (r < 0)
 		return r;
-	if (!ranks.rows.count && !ranks.lateness.count)
+	if (!ranks.rows.count && !ranks.lateness.count && !ranks.collectives.matched)
 		return report_nothing(result, input,
 			"There is nothing to compare ranks by: that takes two ranks or more with "
-			"steps or ranges of one name, or with collectives that take 1 % of a "
-			"step.");
+			"steps or ranges of one name, or with collectives that belong together.");
 	result_open(result);
 	add_rows(result, input, &ranks);
+	report_add_collectives(result, input, &ranks.collectives);
 	add_collective(result, input, &ranks);
 	result_close(result);
 	return 0;

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of ranks in collectives, from the rows of their traces. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyses/device/communication.h"
+#include "analyses/program/collective_match.h"
+
+struct gathering {
+	struct collective_matches *matches;
+	const struct trace_view *views, *view;
+	size_t view_count;
+	struct rank_steps steps;
+	bool uses_steps;
+	uint32_t *parents; /* of the view's rows */
+	struct intern kinds;
+};
+
+/* What is known of a row: of its own, or of the operator that launched it. Strings are the
+ * trace's. */
+struct details {
+	const struct trace_collective *of_row, *of_operator;
+	const char *operator; /* that communicates; NULL: none */
+};
+
+static const struct trace_collective *collective_at(const struct trace *trace, uint32_t index)
+{
+	return index == MODEL_NONE ? NULL : &trace->collectives.items[index];
+}
+
+static struct details find_details(
+	const struct gathering *gathering, const struct trace_view_work *work)
+{
+	const struct trace *trace = gathering->view->trace;
+	const struct trace_work *row = trace_work(trace, &trace->events.items[work->row]);
+	struct details details = {.of_row = row ? collective_at(trace, row->collective) : NULL};
+	uint32_t at = work->launch;
+
+	while (gathering->parents && at != MODEL_NONE && !details.of_operator) {
+		const struct trace_event *event = &trace->events.items[at];
+		const struct trace_op *op = trace_op(trace, event);
+		const char *name = trace_text(trace, event->name);
+
+		if (op)
+			details.of_operator = collective_at(trace, op->collective);
+		if (!details.operator&& op && communication_is_operator(name) &&
+			strcmp(name, "record_param_comms") != 0)
+			details.operator= name;
+		at = gathering->parents[at];
+	}
+	return details;
+}
+
+static uint32_t text_of(const struct details *details, size_t field)
+{
+	const struct trace_collective *const both[] = {details->of_row, details->of_operator};
+	uint32_t text = 0;
+
+	for (size_t i = 0; i < 2 && !text; i++) {
+		if (both[i])
+			memcpy(&text, (const char *)both[i] + field, sizeof(text));
+	}
+	return text;
+}
+
+static int64_t number_of(const struct details *details, size_t field)
+{
+	const struct trace_collective *const both[] = {details->of_row, details->of_operator};
+	int64_t number = TRACE_NO_NUMBER;
+
+	for (size_t i = 0; i < 2 && number == TRACE_NO_NUMBER; i++) {
+		if (both[i])
+			memcpy(&number, (const char *)both[i] + field, sizeof(number));
+	}
+	return number;
+}
+
+/* "_allgather_base" → "allgatherbase" */
+static void add_letters(char *out, size_t size, const char *name)
+{
+	size_t length = 0;
+
+	for (; *name && *name != '(' && length + 1 < size; name++) {
+		if (isalnum((unsigned char)*name))
+			out[length++] = (char)tolower((unsigned char)*name);
+	}
+	out[length] = '\0';
+}
+
+static bool contains_any(const char *text, const char *const *words)
+{
+	for (; *words; words++) {
+		if (strstr(text, *words))
+			return true;
+	}
+	return false;
+}
+
+/* Need a rank not wait for all others? */
+static bool is_one_sided(const char *name)
+{
+	static const char *const all[] = {
+		"allreduce", "allgather", "reducescatter", "alltoall", "barrier", NULL};
+	static const char *const some[] = {
+		"broadcast", "send", "recv", "gather", "scatter", "reduce", "p2p", NULL};
+	char letters[128];
+
+	add_letters(letters, sizeof(letters), name);
+	return !contains_any(letters, all) && contains_any(letters, some);
+}
+
+static int add_string(struct gathering *gathering, const char *text, size_t length, uint32_t *ret)
+{
+	int r = intern_add(&gathering->matches->strings, text, length, ret);
+
+	return r < 0 ? r : 0;
+}
+
+/* Ranks tell a group best; in traces that name none, groups have names alone. */
+static int add_group(struct gathering *gathering, const struct details *details,
+	struct collective_match_kind *kind)
+{
+	const struct trace *trace = gathering->view->trace;
+	const uint32_t name = text_of(details, offsetof(struct trace_collective, group_name));
+	const uint32_t description =
+		text_of(details, offsetof(struct trace_collective, group_description));
+	const uint32_t ranks = text_of(details, offsetof(struct trace_collective, group_ranks));
+	const char *const shown = trace_text(trace, description ?: name);
+	_cleanup_strbuf_ struct strbuf all = {0};
+	int r;
+
+	if (!name && !ranks)
+		return 0;
+	strbuf_addf(&all, "%s\n%s\n%s", trace_text(trace, name), trace_text(trace, description),
+		trace_text(trace, ranks));
+	r = strbuf_status(&all);
+	if (r == 0)
+		r = add_string(gathering, strbuf_cstr(&all), all.length, &kind->group);
+	return r < 0 ? r : add_string(gathering, shown, strlen(shown), &kind->group_name);
+}
+
+/* All-to-all may move another size on each rank. */
+static void add_size(
+	const char *name, const struct details *details, struct collective_match_kind *kind)
+{
+	char letters[128];
+
+	add_letters(letters, sizeof(letters), name);
+	if (!strstr(letters, "alltoall"))
+		kind->elements = number_of(details, offsetof(struct trace_collective, in_elements));
+}
+
+static int add_kind(struct gathering *gathering, const char *name, const char *kernel,
+	const struct details *details, struct collective_part *part)
+{
+	struct collective_match_kind kind;
+	int r;
+
+	memset(&kind, 0, sizeof(kind));
+	kind.elements = TRACE_NO_NUMBER;
+	kind.group_size = number_of(details, offsetof(struct trace_collective, group_size));
+	if (kind.group_size == TRACE_NO_NUMBER && !gathering->view->trace->recorded &&
+		gathering->view->trace->world_size > gathering->view_count)
+		kind.group_size = gathering->view->trace->world_size; /* at most */
+	part->sequence = number_of(details, offsetof(struct trace_collective, sequence));
+	r = add_string(gathering, name, strlen(name), &kind.name);
+	if (r == 0)
+		r = add_group(gathering, details, &kind);
+	if (r < 0)
+		return r;
+	if (!kind.group)
+		part->sequence = TRACE_NO_NUMBER; /* of which group is not known */
+	kind.has_sequence = part->sequence != TRACE_NO_NUMBER;
+	if (!kind.has_sequence)
+		add_size(name, details, &kind);
+	if (!kind.group)
+		r = add_string(gathering, kernel, strcspn(kernel, "("), &kind.kernel);
+	if (r == 0)
+		r = intern_add(&gathering->kinds, &kind, sizeof(kind), &part->kind);
+	return r > 0 ? array_append(&gathering->matches->kinds, kind) : r;
+}
+
+static int add_part(struct gathering *gathering, const struct trace_view_work *work)
+{
+	const struct trace_view *view = gathering->view;
+	const struct trace *trace = view->trace;
+	const struct trace_event *launch =
+		work->launch == MODEL_NONE ? NULL : &trace->events.items[work->launch];
+	const struct details details = find_details(gathering, work);
+	const uint32_t told = text_of(&details, offsetof(struct trace_collective, name));
+	const char *kernel = trace_text(trace, trace->events.items[work->row].name);
+	const char *name = told ? trace_text(trace, told) : details.operator?: kernel;
+	struct collective_part part = {
+		.step = RANK_NO_STEP,
+		.start_ns = rank_common_ns(gathering->views, view, work->start_ns),
+		.end_ns = rank_common_ns(gathering->views, view, work->end_ns),
+	};
+	const struct collective_rank_key rank = {
+		.rank = launch ? rank_of_row(view, launch) : view->rank,
+		.view = trace->recorded ? 0 : (uint32_t)(view - gathering->views),
+	};
+	int r;
+
+	if (rank.rank == MODEL_NONE || (trace->recorded && !launch))
+		return 0;
+	if (is_one_sided(name)) {
+		gathering->matches->one_sided++;
+		return 0;
+	}
+	if (launch && gathering->uses_steps)
+		part.step = rank_step_at(&gathering->steps, rank.rank,
+			rank_common_ns(gathering->views, view, trace_view_start_ns(view, launch)));
+	r = intern_add(&gathering->matches->ranks, &rank, sizeof(rank), &part.rank);
+	if (r >= 0)
+		r = add_kind(gathering, name, kernel, &details, &part);
+	if (r < 0)
+		return r;
+	if (part.sequence != TRACE_NO_NUMBER)
+		part.step = RANK_NO_STEP; /* it says more */
+	return array_append(&gathering->matches->parts, part);
+}
+
+static int add_view(struct gathering *gathering)
+{
+	const struct trace_view *view = gathering->view;
+	bool has_operators = false;
+	int r = 0;
+
+	array_foreach (&view->works, work)
+		has_operators |= work->kind == TRACE_COMMUNICATION && work->launch != MODEL_NONE;
+	if (has_operators) {
+		gathering->parents = trace_parents(view->trace, false);
+		r = gathering->parents ? 0 : -ENOMEM;
+	}
+	array_foreach (&view->works, work) {
+		if (r == 0 && work->kind == TRACE_COMMUNICATION)
+			r = add_part(gathering, work);
+	}
+	free(gathering->parents);
+	gathering->parents = NULL;
+	return r;
+}
+
+/* Steps tell where in the program ranks were when all have one of the same number. */
+static bool has_common_step(const struct rank_steps *steps, size_t view_count)
+{
+	uint64_t number, ranks;
+	size_t position = 0;
+
+	while (map_u64_next(&steps->numbers, &position, &number, &ranks)) {
+		if (ranks == steps->ranks.entries.count && ranks >= view_count)
+			return true;
+	}
+	return false;
+}
+
+int collective_parts_find(
+	struct collective_matches *matches, const struct trace_view *views, size_t view_count)
+{
+	struct gathering gathering = {.matches = matches, .views = views, .view_count = view_count};
+	uint32_t nothing;
+	int r = rank_steps_init(&gathering.steps, views, view_count);
+
+	if (r < 0)
+		return r;
+	gathering.uses_steps = has_common_step(&gathering.steps, view_count);
+	r = intern_add(&matches->strings, "", 0, &nothing);
+	for (size_t i = 0; r >= 0 && i < view_count; i++) {
+		gathering.view = &views[i];
+		r = add_view(&gathering);
+	}
+	rank_steps_done(&gathering.steps);
+	intern_done(&gathering.kinds);
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/program/collectives.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "model/format.h"
+#include "report/columns.h"
+
+static const struct report_column rank_columns[] = {
+	{.key = "rank", .title = "Rank", .kind = REPORT_INTEGER},
+	{.key = "caused_ns",
+		.title = "Others waited",
+		.kind = REPORT_NS,
+		.help = "for this rank, all of them added; what a rank that began last had itself "
+			"waited for this one counts, too"},
+	{.key = "alone_ns",
+		.title = "For it alone",
+		.kind = REPORT_NS,
+		.help = "after all others had begun: what collectives would begin earlier if only "
+			"this rank were as early as the one before it"},
+	{.key = "last", .title = "Last in", .kind = REPORT_COUNT},
+	{.key = "collectives", .title = "Of", .kind = REPORT_COUNT},
+	{.key = "suffered_ns",
+		.title = "Waited itself",
+		.kind = REPORT_NS,
+		.help = "for the rank that began last"},
+	{.key = "transfer_ns",
+		.title = "Transferred",
+		.kind = REPORT_NS,
+		.help = "the time of its collectives without waiting"},
+	{.key = "clock_error_ns",
+		.title = "Clock error",
+		.kind = REPORT_NS,
+		.is_change = true,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "against the first rank's clock, by the ends of collectives; null: no "
+			"collective leads there"},
+};
+static const struct report_shape rank_shape = REPORT_SHAPE(rank_columns);
+
+static const struct report_column kind_columns[] = {
+	{.key = "count", .title = "Count", .kind = REPORT_COUNT},
+	{.key = "mean_skew_ns",
+		.title = "Begins apart",
+		.kind = REPORT_NS,
+		.help = "from the first rank's begin to the last one's, on average"},
+	{.key = "mean_transfer_ns", .title = "Transfer", .kind = REPORT_NS},
+	{.key = "last_rank",
+		.title = "Most often last",
+		.kind = REPORT_INTEGER,
+		.help = "null: no rank noticeably"},
+	{.key = "last_rank_last", .title = "In", .kind = REPORT_COUNT},
+	{.key = "ranks", .title = "Ranks", .kind = REPORT_COUNT},
+	{.key = "elements",
+		.title = "Elements",
+		.kind = REPORT_COUNT,
+		.hide = REPORT_HIDE_UNKNOWN,
+		.help = "of a rank's input; null: not known, or not the same in all"},
+	{.key = "group",
+		.title = "Group",
+		.kind = REPORT_TEXT,
+		.hide = REPORT_HIDE_EMPTY,
+		.shrinks_to = 8},
+	{.key = "name", .title = "Name", .kind = REPORT_TEXT, .is_name = true, .shrinks_to = 12},
+	{.key = "kernel",
+		.title = "Kernel",
+		.kind = REPORT_TEXT,
+		.is_name = true,
+		.hide = REPORT_HIDE_EMPTY,
+		.shrinks_to = 12,
+		.help = "null where the process group is known"},
+};
+static const struct report_shape kind_shape = REPORT_SHAPE(kind_columns);
+
+static const struct report_column columns[] = {
+	{.key = "matched",
+		.kind = REPORT_COUNT,
+		.help = "collectives of two ranks or more that all figures are of"},
+	{.key = "by_sequence",
+		.kind = REPORT_COUNT,
+		.help = "of them by process group and sequence number, the others by order and "
+			"size"},
+	{.key = "absent",
+		.kind = REPORT_COUNT,
+		.help = "of them that have or may have ranks that are not here"},
+	{.key = "unmatched", .kind = REPORT_COUNT, .help = "of one rank only; left out"},
+	{.key = "apart",
+		.kind = REPORT_COUNT,
+		.help = "matches whose ends lie too far apart; left out"},
+	{.key = "one_sided",
+		.kind = REPORT_COUNT,
+		.help = "broadcasts, sends and others that do not end together; left out"},
+	{.key = "end_error_ns",
+		.kind = REPORT_NS,
+		.help = "how far the ends of a collective lie apart with clocks corrected: the "
+			"median"},
+	{.key = "waited_ns", .kind = REPORT_NS, .help = "of all ranks"},
+	{.key = "transfer_ns", .kind = REPORT_NS, .help = "likewise"},
+	{.key = "ranks",
+		.kind = REPORT_ROWS,
+		.shape = &rank_shape,
+		.help = "those that others waited for most first"},
+	{.key = "kinds",
+		.kind = REPORT_ROWS,
+		.shape = &kind_shape,
+		.help = "by name, process group and size; most waiting first"},
+};
+const struct report_shape report_collectives_shape = REPORT_SHAPE(columns);
+
+/* ---- values ---- */
+
+static uint32_t add_ranks(struct result *result, const struct collectives *collectives)
+{
+	uint32_t table = result_open(result);
+
+	array_foreach (&collectives->ranks, rank) {
+		result_u64(result, rank->rank);
+		result_u64(result, rank->caused_ns);
+		result_u64(result, rank->alone_ns);
+		result_u64(result, rank->last);
+		result_u64(result, rank->collectives);
+		result_u64(result, rank->suffered_ns);
+		result_u64(result, rank->transfer_ns);
+		if (rank->has_clock)
+			result_i64(result, rank->clock_error_ns);
+		else
+			result_null(result);
+	}
+	result_close(result);
+	return table;
+}
+
+static uint32_t add_kinds(struct result *result, const struct collectives *collectives)
+{
+	uint32_t table = result_open(result);
+
+	array_foreach (&collectives->kinds, kind) {
+		result_u64(result, kind->count);
+		result_u64(result, kind->waited_ns / kind->count);
+		result_u64(result, kind->transfer_ns / kind->count);
+		result_known(result, kind->last_rank_last != 0, kind->last_rank);
+		result_u64(result, kind->last_rank_last);
+		result_u64(result, kind->ranks);
+		columns_add_number(result, kind->elements);
+		result_text(result, kind->group);
+		result_text(result, kind->name);
+		result_text(result, strcmp(kind->kernel, kind->name) == 0 ? "" : kind->kernel);
+	}
+	result_close(result);
+	return table;
+}
+
+/* ---- sentences ---- */
+
+/* Of all time in collectives, below which ranks begin together. */
+#define LEAST_WAITING 0.01
+
+static void say_who(struct result *result, const struct collectives *collectives)
+{
+	const struct collective_rank *first = collectives->ranks.items;
+	uint64_t waited_ns = collectives_waited_ns(collectives);
+	uint64_t all_ns = waited_ns + collectives_transfer_ns(collectives);
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	if ((double)waited_ns < (double)all_ns * LEAST_WAITING || !first->last) {
+		result_sentencef(result, 2,
+			"The ranks begin their %" PRIu64
+			" collectives together: %.1f %% of the time in them is waiting.",
+			collectives->matched,
+			all_ns ? 100.0 * (double)waited_ns / (double)all_ns : 0.0);
+		return;
+	}
+	strbuf_addf(&text, "The others waited most for rank %u: ", first->rank);
+	format_duration(&text, first->caused_ns);
+	strbuf_add(&text, " of ");
+	format_duration(&text, waited_ns);
+	strbuf_addf(&text,
+		" that all ranks waited, added. It was the last to begin %" PRIu64 " of %" PRIu64
+		" collectives. Waiting is %.1f %% of the time in collectives, the transfer the "
+		"rest.",
+		first->last, first->collectives, 100.0 * (double)waited_ns / (double)all_ns);
+	result_say(result, 2, &text);
+}
+
+static void add_left_out(struct strbuf *text, uint64_t count, const char *what)
+{
+	if (count)
+		strbuf_addf(
+			text, "%s%" PRIu64 " %s", text->length ? "; " : "Left out: ", count, what);
+}
+
+static void say_what_is_left_out(struct result *result, const struct collectives *collectives)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	add_left_out(&text, collectives->one_sided,
+		"broadcasts, sends and others that do not end together");
+	add_left_out(&text, collectives->unmatched, "that only one rank has");
+	add_left_out(&text, collectives->apart, "whose ends lie too far apart");
+	if (text.length)
+		strbuf_add(&text, ".");
+	if (text.length)
+		result_say(result, 2, &text);
+	if (collectives->absent)
+		result_sentencef(result, 2,
+			"%" PRIu64
+			" of them may have ranks that are not here: where such a rank began "
+			"last, waiting for it counts as transfer.",
+			collectives->absent);
+}
+
+static void say_how(struct result *result, const struct collectives *collectives)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+	int64_t least_ns = 0, most_ns = 0;
+
+	array_foreach (&collectives->ranks, rank) {
+		if (!rank->has_clock)
+			continue;
+		least_ns = MIN(least_ns, rank->clock_error_ns);
+		most_ns = MAX(most_ns, rank->clock_error_ns);
+	}
+	strbuf_add(&text, "A collective ends on all ranks at the same time. By these ends the "
+			  "ranks' clocks differ by up to ");
+	format_duration(&text, (uint64_t)most_ns - (uint64_t)least_ns);
+	strbuf_add(&text, "; corrected, the ends lie ");
+	format_duration(&text, collectives->end_error_ns);
+	strbuf_addf(&text,
+		" apart (median). Matched by process group and sequence number: %" PRIu64
+		", by order and size: %" PRIu64 ".",
+		collectives->by_sequence, collectives->matched - collectives->by_sequence);
+	result_say(result, 2, &text);
+	say_what_is_left_out(result, collectives);
+}
+
+void report_add_collectives(struct result *result, const struct report_input *input,
+	const struct collectives *collectives)
+{
+	uint32_t ranks, kinds;
+
+	if (!collectives->matched) {
+		result_null(result);
+		return;
+	}
+	result_open(result);
+	result_u64(result, collectives->matched);
+	result_u64(result, collectives->by_sequence);
+	result_u64(result, collectives->absent);
+	result_u64(result, collectives->unmatched);
+	result_u64(result, collectives->apart);
+	result_u64(result, collectives->one_sided);
+	result_u64(result, collectives->end_error_ns);
+	result_u64(result, collectives_waited_ns(collectives));
+	result_u64(result, collectives_transfer_ns(collectives));
+	ranks = add_ranks(result, collectives);
+	kinds = add_kinds(result, collectives);
+	result_close(result);
+	result_heading(result, "Stragglers: whom the others waited for");
+	say_who(result, collectives);
+	result_show(result, ranks,
+		&(struct result_show){.limit = report_rows_shown(input, 20, 10), .noun = "ranks"});
+	say_how(result, collectives);
+	result_heading(result, "Collectives: waiting and transfer");
+	result_show(result, kinds,
+		&(struct result_show){
+			.limit = report_rows_shown(input, 20, 6), .noun = "kinds of collectives"});
+}
