@@ -8,6 +8,7 @@ const struct report_section *const report_sections[] = {
 	&traces_section,
 	&cpu_summary_section,
 	&answer_section,
+	&avoidable_section,
 	&own_code_section,
 	&tables_section,
 	&steps_section,

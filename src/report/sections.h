@@ -5,6 +5,7 @@
 #include "report/section.h"
 
 extern const struct report_section about_section;       /* about.c */
+extern const struct report_section avoidable_section;   /* cpu/avoidable.c */
 extern const struct report_section own_code_section;    /* cpu/own_code.c */
 extern const struct report_section tables_section;      /* cpu/tables.c */
 extern const struct report_section inference_section;   /* inference/inference.c */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Costs that a program can often do without, recognised in the stacks of its threads: a slow
+ * library, threads that spin, loops in the interpreter, waiting for data. What is said of them, and
+ * from which share on, stands in report/cpu/avoidable.c.
+ *
+ * To add one: a value below, what recognises it in avoidable.c, its row in the report's table of
+ * rules, a program that has it and nothing else in tests/e2e/test_avoidable.py, docs/json.md.
+ */
+#pragma once
+
+#include "analyses/selection.h"
+#include "base/array.h"
+#include "model/model.h"
+
+enum avoidable {
+	AVOIDABLE_REFERENCE_BLAS, /* in the BLAS or LAPACK that is written for reading, not speed */
+	AVOIDABLE_SPINNING,       /* at barriers and in idle loops of OpenMP and BLAS threads */
+	AVOIDABLE_PAGE_FAULTS,    /* in the kernel, giving the program memory */
+	AVOIDABLE_ALLOCATION,     /* in malloc, free and their like */
+	AVOIDABLE_IMPORTS,        /* of Python modules */
+	AVOIDABLE_INTERPRETER,    /* in Python code of the user's own itself */
+	AVOIDABLE_LOADING,        /* of data by PyTorch, in the thread that trains */
+	/* These are of threads that wait. */
+	AVOIDABLE_CPU_WAIT,  /* for a CPU */
+	AVOIDABLE_GIL_WAIT,  /* for Python's interpreter lock */
+	AVOIDABLE_DATA_WAIT, /* for PyTorch's workers that load data */
+	AVOIDABLE_MAX,
+};
+
+struct avoidable_use {
+	uint64_t time_ns; /* on CPUs or waiting, of all threads together */
+	uint32_t threads;
+	/*
+	 * The line that most of it is charged to (analyses/cpu/charge.h), and how much of it;
+	 * MODEL_NONE: no stack says. `leaf`: the innermost frame of user space of one of its
+	 * stacks.
+	 */
+	uint32_t frame, leaf;
+	uint64_t frame_ns;
+};
+
+struct avoidable_uses {
+	uint64_t running_ns; /* of all threads together */
+	uint64_t samples;    /* of running threads */
+	struct avoidable_use items[AVOIDABLE_MAX];
+};
+
+/* `selection`: as for CPU samples. Returns 0, -ENOMEM, or -EINVAL as selection_apply(). */
+int avoidable_uses_init(struct avoidable_uses *uses, const struct model *model,
+	const struct selection *selection, struct errmsg *err);

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Advice on recordings: programs with one fault each, and healthy ones, on which there is none."""
+
+import os
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="waiting is recorded by BPF, which needs root")
+
+# What a busy machine does to any program is true, and no fault of the program.
+OF_THE_MACHINE = {"threads_wait_for_cpus"}
+PYTHON = "/usr/bin/python3"
+BLAS = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu" / "blas" / "libblas.so.3"
+
+
+@pytest.fixture
+def advice(sonde, report, tmp_path):
+    """advice(*command) -> {id: advice} of a recording of the command, and the report as text."""
+
+    def run(*command, env=None):
+        capture = tmp_path / "c.pftrace"
+        sonde("record", "-q", "-F", "199", "-o", capture, "--", *command, check=0, env=env)
+        found = [each for each in report(capture)["advice"] if each["section"] == "avoidable"]
+        return {each["id"]: each for each in found}, sonde("report", capture, check=0).stdout
+
+    return run
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text, name="program.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write
+
+
+# CPU time, so that there are as many samples on a busy machine.
+FOR_CPU_SECONDS = """
+    import time
+    def cpu_seconds(seconds):
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            yield
+"""
+
+
+def program(text):
+    return textwrap.dedent(FOR_CPU_SECONDS) + textwrap.dedent(text)
+
+
+def test_a_loop_in_python(advice, script):
+    path = script(program("""
+        total = 0
+        for _ in cpu_seconds(0.9):
+            for number in range(100_000): total += number * number  # the line
+    """))
+    found, text = advice(PYTHON, path)
+    line = path.read_text().splitlines().index(next(at for at in path.read_text().splitlines() if "# the line" in at)) + 1
+    assert set(found) - OF_THE_MACHINE == {"python_loop"}
+    assert f"{path}:{line}" in found["python_loop"]["sentence"]
+    assert found["python_loop"]["saves_ns"] > 0.5e9 and found["python_loop"]["evidence"]["share"] > 0.5
+    assert "What to change" in text and "NumPy" in text
+
+
+def test_the_reference_blas(advice, script):
+    assert BLAS.exists(), "tools/deps test brings libblas3, with PyTorch"
+    path = script(program(f"""
+        import ctypes
+        blas = ctypes.CDLL("{BLAS}")
+        size = ctypes.c_int(300)
+        one = ctypes.c_double(1)
+        a, b, c = ((ctypes.c_double * 90_000)() for _ in range(3))
+        by = ctypes.byref
+        for _ in cpu_seconds(0.9):
+            blas.dgemm_(b"n", b"n", by(size), by(size), by(size), by(one), a, by(size), b, by(size), by(one), c, by(size))
+    """))
+    found, _ = advice(PYTHON, path)
+    assert set(found) - OF_THE_MACHINE == {"reference_blas"}
+    assert "dgemm_" in found["reference_blas"]["sentence"] and str(path) in found["reference_blas"]["sentence"]
+
+
+def test_threads_that_spin(advice, workload):
+    found, text = advice(*workload("openmp", 1.2), env={"OMP_WAIT_POLICY": "active", "GOMP_SPINCOUNT": "infinite"})
+    assert set(found) - OF_THE_MACHINE == {"spinning_threads"}
+    assert "OMP_NUM_THREADS" in text
+
+
+def test_malloc(advice, workload):
+    found, _ = advice(*workload("allocations", 0.9))
+    assert "allocation" in found and set(found) - OF_THE_MACHINE <= {"allocation", "page_faults"}
+
+
+def test_page_faults(advice, script):
+    path = script(program("""
+        import ctypes, mmap
+        size = 64 << 20
+        for _ in cpu_seconds(0.9):
+            with mmap.mmap(-1, size) as memory:
+                memory.madvise(mmap.MADV_NOHUGEPAGE)
+                for at in range(0, size, mmap.PAGESIZE): memory[at] = 1
+    """))
+    found, _ = advice(PYTHON, path)
+    assert "page_faults" in found and set(found) - OF_THE_MACHINE <= {"page_faults", "python_loop"}
+
+
+def test_imports(advice, script, tmp_path):
+    for number in range(300):
+        script("\n".join(f"def f{at}(a, b): return [a + b, {at}, {{'x': a}}]" for at in range(600)), f"many/m{number}.py")
+    script("import " + ", ".join(f"m{number}" for number in range(300)), "many/__init__.py")
+    path = script("import sys; sys.path.insert(0, sys.path[0] + '/many'); sys.dont_write_bytecode = True; import many")
+    found, _ = advice(PYTHON, path)
+    assert set(found) - OF_THE_MACHINE == {"imports"}
+
+
+def test_the_interpreter_lock(advice, script):
+    path = script(program("""
+        import threading
+        def count():
+            for _ in cpu_seconds(1.5):
+                a = sum(range(1000)); b = sum(range(1000)); c = sum(range(1000))
+        threads = [threading.Thread(target=count) for _ in range(3)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+    """))
+    found, _ = advice(PYTHON, path)
+    assert "interpreter_lock" in found and set(found) - OF_THE_MACHINE <= {"interpreter_lock", "python_loop"}
+
+
+def test_more_threads_than_cpus(advice, workload):
+    many = " & ".join([" ".join(workload("spin", 1))] * (4 * os.cpu_count()))
+    found, _ = advice("/bin/sh", "-c", f"{many} & wait")
+    assert set(found) == {"threads_wait_for_cpus"}
+    assert "threads could run, and there" in found["threads_wait_for_cpus"]["sentence"]
+
+
+# Stands in for PyTorch's: the names are what sonde knows it by.
+LOADER = """
+    import time
+    class _SingleProcessDataLoaderIter:
+        def _next_data(self):
+            time.sleep(0.05)
+    class _MultiProcessingDataLoaderIter:
+        def _get_data(self):
+            time.sleep(0.05)
+        def _next_data(self):
+            self._get_data()
+"""
+
+
+@pytest.mark.parametrize("loader, expected", [("_SingleProcessDataLoaderIter", "loading_in_the_main_thread"), ("_MultiProcessingDataLoaderIter", "data_loader_too_slow")])
+def test_a_slow_loader_of_data(advice, script, loader, expected):
+    for package in ("torch", "torch/utils", "torch/utils/data"):
+        script("", f"site-packages/{package}/__init__.py")
+    script(LOADER, "site-packages/torch/utils/data/dataloader.py")
+    path = script(f"""
+        import sys; sys.path.insert(0, sys.path[0] + "/site-packages")
+        from torch.utils.data.dataloader import {loader}
+        loader = {loader}()
+        for _ in range(50): loader._next_data()
+    """)
+    found, _ = advice(PYTHON, path)
+    assert set(found) - OF_THE_MACHINE == {expected}
+    assert f"{path}:5" in found[expected]["sentence"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers, expected", [(0, "loading_in_the_main_thread"), (1, "data_loader_too_slow")])
+def test_a_slow_data_set_of_pytorch(advice, script, torch2, workers, expected):
+    path = script(f"""
+        import time, torch
+        class Slow(torch.utils.data.Dataset):
+            def __len__(self): return 100
+            def __getitem__(self, index):
+                time.sleep(0.1)
+                return index
+        for batch in torch.utils.data.DataLoader(Slow(), batch_size=2, num_workers={workers}): pass
+    """)
+    found, _ = advice(torch2, path)
+    assert expected in found
+
+
+HEALTHY = {
+    "in libraries": """
+        import zlib
+        data = bytes(range(256)) * 4096
+        for _ in cpu_seconds(0.9): zlib.compress(data)
+    """,
+    "spread over many lines": """
+        import json
+        text = json.dumps({str(number): [number] * 10 for number in range(20_000)})
+        for _ in cpu_seconds(0.9): json.loads(text)
+    """,
+    "waiting": """
+        time.sleep(1)
+    """,
+}
+
+
+@pytest.mark.parametrize("text", HEALTHY.values(), ids=HEALTHY.keys())
+def test_healthy_programs_of_python(advice, script, text):
+    found, text = advice(PYTHON, script(program(text)))
+    assert set(found) <= OF_THE_MACHINE
+    assert "What to change" not in text or found
+
+
+@pytest.mark.parametrize("name", ["spin", "threads", "deep", "waits"])
+def test_healthy_programs(advice, workload, name):
+    found, _ = advice(*workload(name, 1))
+    assert set(found) <= OF_THE_MACHINE
+
+
+def test_all_costs_where_they_are_asked_for(sonde, workload, report, tmp_path):
+    capture = tmp_path / "c.pftrace"
+    sonde("record", "-q", "-o", capture, "--", *workload("allocations", 0.5), check=0)
+    (row,) = [row for row in report(capture, "--by", "avoidable")["avoidable"]["rows"] if row["id"] == "allocation"]
+    assert row["of"] == "cpu_time" and 0 < row["share"] <= 1 and row["threads"] == 1
+    assert "allocation" in sonde("report", "--by", "avoidable", capture, check=0).stdout
