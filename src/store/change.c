@@ -48,6 +48,36 @@ int store_note(struct store *store, const struct run_row *row, const char *note,
 		store_integer(run_key(row)), store_text(note));
 }
 
+static int replace_tags(struct store *store, const struct run_row *row,
+	const struct store_edit *edit, struct errmsg *err)
+{
+	int r = store_run(store, "DELETE FROM tags WHERE run = ?1", NULL, NULL, err,
+		store_integer(run_key(row)));
+
+	return r < 0 ? r : store_add_tags(store, run_key(row), edit->tags, edit->tag_count, err);
+}
+
+static int edit_labels(struct store *store, const struct run_row *row,
+	const struct store_edit *edit, struct errmsg *err)
+{
+	int r = edit->has_tags ? replace_tags(store, row, edit, err) : 0;
+
+	if (r == 0 && edit->has_note)
+		r = store_note(store, row, edit->note, err);
+	if (r == 0 && edit->has_experiment)
+		r = store_run(store, "UPDATE runs SET experiment = ?2 WHERE number = ?1", NULL,
+			NULL, err, store_integer(run_key(row)), store_text(edit->experiment));
+	return r;
+}
+
+int store_edit(struct store *store, const struct run_row *row, const struct store_edit *edit,
+	struct errmsg *err)
+{
+	int r = store->ops->begin(store, err);
+
+	return r < 0 ? r : end(store, edit_labels(store, row, edit, err), err);
+}
+
 /* ---- their end ---- */
 
 int store_delete(struct store *store, const struct run_rows *rows, struct errmsg *err)

@@ -47,7 +47,8 @@ int store_list(struct store *store, const struct store_filter *filter,
 
 	/* Fewer than were asked for: these are all. */
 	total = (int64_t)rows.items.count;
-	if (r == 0 && order && order->limit && rows.items.count == order->limit)
+	if (r == 0 && order &&
+		(order->offset || (order->limit && rows.items.count == order->limit)))
 		r = store_count_runs(store, filter, &total, err);
 	if (r < 0)
 		return r;

@@ -146,8 +146,10 @@ void store_sql_add_order(struct store_sql *sql, const struct store_order *order)
 	if (store_column_find(&store_tables[STORE_RUNS], column))
 		strbuf_addf(&sql->text, " ORDER BY %s%s %s NULLS LAST", sql->reads_all ? "+" : "",
 			column, order->rising ? "ASC" : "DESC");
-	if (order->limit)
-		strbuf_addf(&sql->text, " LIMIT %llu", (unsigned long long)order->limit);
+	if (order->limit || order->offset)
+		strbuf_addf(&sql->text, " LIMIT %llu OFFSET %llu",
+			(unsigned long long)(order->limit ? order->limit : INT64_MAX),
+			(unsigned long long)order->offset);
 }
 
 int store_sql_run(struct store *store, const struct store_sql *sql, store_row_function *take,
@@ -237,7 +239,7 @@ static int read_tags(struct store *store, const struct store_filter *filter,
 
 	strbuf_add(&sql.text, "SELECT run, tag FROM tags");
 	/* Of all of them it is one pass. */
-	if (order && order->limit) {
+	if (order && (order->limit || order->offset)) {
 		strbuf_add(&sql.text, " WHERE run IN (SELECT number FROM runs");
 		r = store_sql_add_filter(&sql, filter);
 		store_sql_add_order(&sql, order);

@@ -20,6 +20,7 @@ struct store_order {
 	const char *column; /* of runs; NULL: time_ns */
 	bool rising;
 	uint64_t limit; /* 0: all */
+	uint64_t offset;
 };
 
 struct run_row {

@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "base/warn.h"
+#include "cli/output.h"
 #include "cli/runs/runs.h"
 #include "store/change.h"
 
@@ -14,6 +15,7 @@ static struct {
 	struct option_strings remove;
 	bool files, yes;
 	uint64_t keep, max_age_days;
+	struct runs_form form;
 } arguments;
 
 static int find_runs(struct store *store, char *const *names, int count, struct run_rows *rows,
@@ -84,12 +86,27 @@ static int remove_captures(const struct run_rows *rows)
 	return status;
 }
 
+static int print_document(struct store *store, const struct run_rows *rows, bool is_done)
+{
+	_cleanup_result_ struct result result = {0};
+	struct errmsg err;
+
+	if (store_removed(store, rows, is_done, &result, &err) < 0)
+		return fail(&err);
+	return runs_print(&result, &arguments.form);
+}
+
 static int delete_them(struct store *store, const struct run_rows *rows)
 {
 	struct errmsg err;
+	int status = EXIT_OK;
 
 	if (store_delete(store, rows, &err) < 0)
 		return fail(&err);
+	if (arguments.form.json)
+		status = print_document(store, rows, true);
+	if (status != EXIT_OK)
+		return status;
 	warn("%zu %s deleted%s", rows->items.count, rows->items.count == 1 ? "run" : "runs",
 		arguments.files ? "" : "; captures stay");
 	return arguments.files ? remove_captures(rows) : EXIT_OK;
@@ -100,8 +117,15 @@ static int run_delete(int count, char **positional)
 	_cleanup_store_ struct store *store = NULL;
 	_cleanup_run_rows_ struct run_rows rows = {0};
 	struct errmsg err;
-	int r = store_open(&store, arguments.store, STORE_WRITE, &err);
+	int r;
 
+	if (arguments.form.schema)
+		return output_schema(store_removed_schema);
+	if (!count) {
+		errmsg_set(&err, -EINVAL, "sonde runs delete needs a run: 'sonde runs' lists them");
+		return fail_usage(&err);
+	}
+	r = store_open(&store, arguments.store, STORE_WRITE, &err);
 	if (r == 0)
 		r = find_runs(store, positional, count, &rows, &err);
 	return r < 0 ? fail(&err) : delete_them(store, &rows);
@@ -116,6 +140,8 @@ static int run_retention(int count, char **positional)
 	struct errmsg err;
 	int r;
 
+	if (arguments.form.schema)
+		return output_schema(store_removed_schema);
 	if (!retention.keep && !retention.max_age_ns) {
 		errmsg_set(&err, -EINVAL,
 			"sonde runs retention needs --keep RUNS or --max-age DAYS, or both");
@@ -126,10 +152,14 @@ static int run_retention(int count, char **positional)
 		r = store_find_expired(store, &retention, &rows, &err);
 	if (r < 0)
 		return fail(&err);
-	array_foreach (&rows.items, row)
-		print_run(row);
+	if (!arguments.form.json) {
+		array_foreach (&rows.items, row)
+			print_run(row);
+	}
 	if (arguments.yes)
 		return delete_them(store, &rows);
+	if (arguments.form.json)
+		return print_document(store, &rows, false);
 	warn("%zu %s would be deleted; --yes deletes them", rows.items.count,
 		rows.items.count == 1 ? "run" : "runs");
 	return EXIT_OK;
@@ -180,9 +210,21 @@ const struct command runs_note_command = {
 		.value = &arguments.files                                                          \
 	}
 
+#define DOCUMENT_OPTIONS                                                                           \
+	{.long_name = "json",                                                                      \
+		.type = OPTION_FLAG,                                                               \
+		.help = "Print one JSON document of these runs instead.",                          \
+		.value = &arguments.form.json},                                                    \
+	{                                                                                          \
+		.long_name = "schema", .type = OPTION_FLAG,                                        \
+		.help = "Print the JSON Schema of what --json prints.",                            \
+		.value = &arguments.form.schema                                                    \
+	}
+
 static const struct option delete_options[] = {
 	STORE_OPTION(arguments.store),
 	FILES_OPTION,
+	DOCUMENT_OPTIONS,
 	{0},
 };
 
@@ -192,7 +234,6 @@ const struct command runs_delete_command = {
 	.usage = "[options] RUN…",
 	.description = "Captures stay where they are, unless --files is given.",
 	.options = delete_options,
-	.minimum_arguments = 1,
 	.maximum_arguments = -1,
 	.run = run_delete,
 };
@@ -218,6 +259,7 @@ static const struct option retention_options[] = {
 		.help = "Delete the others, with all that belongs to them.",
 		.value = &arguments.yes},
 	FILES_OPTION,
+	DOCUMENT_OPTIONS,
 	{0},
 };
 

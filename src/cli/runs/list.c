@@ -1,51 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde runs list */
-#include <string.h>
-
 #include "cli/output.h"
 #include "cli/runs/runs.h"
+#include "store/choice.h"
 
 static struct {
 	const char *store, *sort;
 	struct runs_choice choice;
 	struct runs_form form;
-	uint64_t limit;
+	uint64_t limit, offset;
 	bool reverse;
 } arguments = {.limit = UINT64_MAX};
-
-/* What people sort by, and whether they want the least first. */
-static const struct {
-	const char *name, *column;
-	bool rising;
-} orders[] = {
-	{"time", "time_ns", false},
-	{"added", "added_ns", false},
-	{"duration", "duration_ns", true},
-	{"energy", "energy_j", true},
-	{"joules-per-token", "joules_per_token", true},
-	{"tokens-per-s", "tokens_per_s", false},
-	{"ttft", "ttft_p50_ns", true},
-	{"tpot", "tpot_p50_ns", true},
-	{"step", "step_p50_ns", true},
-	{"gpu-busy", "gpu_busy_share", false},
-	{"batch-size", "batch_size", true},
-	{"model", "model", true},
-	{"experiment", "experiment", true},
-};
 
 static struct store_order make_order(void)
 {
 	bool is_short = !arguments.form.json && !arguments.form.csv;
 	struct store_order order = {
-		.limit = arguments.limit == UINT64_MAX ? (is_short ? 20 : 0) : arguments.limit};
+		.limit = arguments.limit == UINT64_MAX ? (is_short ? 20 : 0) : arguments.limit,
+		.offset = arguments.offset};
 
-	for (size_t i = 0; arguments.sort && i < ARRAY_SIZE(orders); i++) {
-		if (strcmp(orders[i].name, arguments.sort) == 0) {
-			order.column = orders[i].column;
-			order.rising = orders[i].rising;
-		}
-	}
-	order.rising ^= arguments.reverse;
+	store_order_choose(&order, arguments.sort, arguments.reverse);
 	return order;
 }
 
@@ -70,10 +44,6 @@ static int run_list(int count, char **positional)
 	return r < 0 ? fail(&err) : runs_print(&result, &arguments.form);
 }
 
-static const char *const sort_choices[] = {"time", "added", "duration", "energy",
-	"joules-per-token", "tokens-per-s", "ttft", "tpot", "step", "gpu-busy", "batch-size",
-	"model", "experiment", NULL};
-
 static const struct option options[] = {
 	STORE_OPTION(arguments.store),
 	CHOICE_OPTIONS(arguments.choice),
@@ -82,7 +52,7 @@ static const struct option options[] = {
 		.argument = "WHAT",
 		.help = "The best, least or newest first. Runs without it come last. Default: time.",
 		.value = (void *)&arguments.sort,
-		.choices = sort_choices},
+		.choices = store_order_names},
 	{.long_name = "reverse",
 		.type = OPTION_FLAG,
 		.help = "The other way round.",
@@ -94,6 +64,12 @@ static const struct option options[] = {
 		.help = "At most so many. Default: 20; with --json and --csv all.",
 		.value = &arguments.limit,
 		.minimum = 1,
+		.maximum = 1e9},
+	{.long_name = "offset",
+		.type = OPTION_U64,
+		.argument = "RUNS",
+		.help = "Pass over so many first.",
+		.value = &arguments.offset,
 		.maximum = 1e9},
 	FORM_OPTIONS(arguments.form),
 	{0},
