@@ -9,8 +9,10 @@
 import json
 import sys
 
-C_TYPES = {"string": "const char *", "integer": "uint64_t ", "number": "double ", "boolean": "bool ", "object": "struct json_text "}
-TABLE_TYPES = {"string": "API_TEXT", "integer": "API_INTEGER", "number": "API_NUMBER", "boolean": "API_FLAG", "object": "API_OBJECT"}
+C_TYPES = {"string": "const char *", "integer": "uint64_t ", "number": "double ", "boolean": "bool ", "object": "struct json_text ",
+           "array": "struct api_texts "}
+TABLE_TYPES = {"string": "API_TEXT", "integer": "API_INTEGER", "number": "API_NUMBER", "boolean": "API_FLAG", "object": "API_OBJECT",
+               "array": "API_TEXTS"}
 BODY_BYTES = 65536  # of bodies without x-body-bytes
 
 
@@ -148,7 +150,10 @@ def table_entry(operation, parameter):
         entry += [f".initial = {schema['enum'].index(schema['default'])}"] if "default" in schema else []
     else:
         entry.append(f".type = {TABLE_TYPES[schema['type']]}")
-        entry += [f".initial = {schema['default']}"] if "default" in schema else []
+        entry += [f".initial = {float(schema['default'])}"] if "default" in schema else []
+    if schema["type"] == "array":
+        entry += [f".least = {schema.get('minItems', 0)}", f".most = {schema['maxItems']}"]
+        schema = schema["items"]
     if schema["type"] == "string" and "enum" not in schema:
         entry += [f".minimum = {schema.get('minLength', 0)}", f".maximum = {schema['maxLength']}"]
         entry += [".is_id = true"] if "pattern" in schema else []

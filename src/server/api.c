@@ -110,9 +110,13 @@ static int parse_text(
 {
 	size_t length = strlen(value);
 
-	if (parameter->is_id && ((double)length != parameter->maximum ||
-					strspn(value, "0123456789abcdef") != length))
-		return refuse(parameter, value, "an id as the server lists them", err);
+	if (parameter->is_id &&
+		((double)length < parameter->minimum || (double)length > parameter->maximum ||
+			strspn(value, "0123456789abcdef") != length))
+		return errmsg_set(err, -EINVAL,
+			"%s cannot be '%.64s': it must be an id of %g to %g hexadecimal digits, as "
+			"the lists have them",
+			parameter->name, value, parameter->minimum, parameter->maximum);
 	if ((double)length < parameter->minimum || (double)length > parameter->maximum)
 		return errmsg_set(err, -EINVAL, "%s must have %g to %g bytes, not %zu",
 			parameter->name, parameter->minimum, parameter->maximum, length);
@@ -181,6 +185,17 @@ static int parse_flag(
 	return 0;
 }
 
+static int parse_texts(
+	const struct api_parameter *parameter, const char *value, void *place, struct errmsg *err)
+{
+	struct api_texts *texts = place;
+
+	if (texts->count == parameter->most || texts->count == API_TEXTS_MAX)
+		return errmsg_set(err, -EINVAL, "%s can be given %zu times at most",
+			parameter->name, parameter->most);
+	return parse_text(parameter, value, &texts->values[texts->count++], err);
+}
+
 static int parse_value(const struct api_parameter *parameter, const char *value, char *parameters,
 	struct errmsg *err)
 {
@@ -191,6 +206,7 @@ static int parse_value(const struct api_parameter *parameter, const char *value,
 		[API_INTEGER] = parse_integer,
 		[API_NUMBER] = parse_number,
 		[API_FLAG] = parse_flag,
+		[API_TEXTS] = parse_texts,
 	};
 	int r = parsers[parameter->type](parameter, value, parameters + parameter->offset, err);
 
@@ -221,18 +237,27 @@ static void set_initial(const struct api_parameter *parameter, char *parameters)
 		memcpy(parameters + parameter->offset, &choice, sizeof(choice));
 	else if (parameter->type == API_INTEGER)
 		memcpy(parameters + parameter->offset, &number, sizeof(number));
+	else if (parameter->type == API_NUMBER)
+		memcpy(parameters + parameter->offset, &parameter->initial,
+			sizeof(parameter->initial));
+	else if (parameter->type == API_FLAG)
+		*(bool *)(parameters + parameter->offset) = parameter->initial != 0;
 }
 
-/* Are all there that must be? */
+/* Are all there that must be, and as often? */
 static int check_required(
 	const struct api_route *route, const struct api_request *request, struct errmsg *err)
 {
 	for (const struct api_parameter *p = route->parameters; p && p->name; p++) {
-		bool is_there = !p->is_required || p->is_in_body;
+		size_t least = p->type == API_TEXTS ? p->least : p->is_required,
+		       count = p->is_in_body ? least : 0;
 
-		for (size_t i = 0; !is_there && i < request->argument_count; i++)
-			is_there = strcmp(request->arguments[i].name, p->name) == 0;
-		if (!is_there)
+		for (size_t i = 0; i < request->argument_count; i++)
+			count += strcmp(request->arguments[i].name, p->name) == 0;
+		if (count < least && least > 1)
+			return errmsg_set(err, -EINVAL, "%s needs the parameter %s %zu times",
+				route->path, p->name, least);
+		if (count < least)
 			return errmsg_set(
 				err, -EINVAL, "%s needs the parameter %s", route->path, p->name);
 	}
@@ -258,7 +283,7 @@ static int parse_argument(const struct api_route *route, const struct api_reques
 		return errmsg_set(err, -EINVAL,
 			"%s has no parameter '%.64s'; /api/openapi.json lists those it has",
 			route->path, argument->name);
-	if (comes_before(request, index))
+	if (parameter->type != API_TEXTS && comes_before(request, index))
 		return errmsg_set(err, -EINVAL, "%s comes twice: give it once", parameter->name);
 	return parse_value(parameter, argument->value, parameters, err);
 }
@@ -346,9 +371,39 @@ static int refuse_type(const struct api_parameter *parameter, struct errmsg *err
 		[API_NUMBER] = "a number",
 		[API_FLAG] = "true or false",
 		[API_OBJECT] = "an object",
+		[API_TEXTS] = "an array of strings",
 	};
 
 	return errmsg_set(err, -EINVAL, "%s must be %s", parameter->name, types[parameter->type]);
+}
+
+static int parse_string(const struct api_parameter *parameter, char *body,
+	const struct json_text *value, char *parameters, struct errmsg *err)
+{
+	char *at = body + (value->bytes - body) + 1;
+	int r = unescape_in_place(parameter, at, value->length - 2, value->escaped, err);
+
+	return r < 0 ? r : parse_value(parameter, at, parameters, err);
+}
+
+static int parse_array(const struct api_parameter *parameter, char *body,
+	const struct json_text *value, char *parameters, struct errmsg *err)
+{
+	struct json_reader reader = {
+		.at = value->bytes, .end = value->bytes + value->length, .is_last = true};
+	struct json_text item;
+	enum json_status status = json_reader_enter(&reader, '[');
+	int r = 0;
+
+	while (r == 0 && status == JSON_OK && (status = json_reader_item(&reader)) == JSON_OK &&
+		(status = json_reader_value(&reader, &item)) == JSON_OK)
+		r = item.bytes[0] == '"' ? parse_string(parameter, body, &item, parameters, err)
+					 : refuse_type(parameter, err);
+	if (r == 0 && (status != JSON_DONE || reader.mended || reader.at != reader.end))
+		return refuse_type(parameter, err);
+	if (r == 0 && parameter->has_offset != API_NO_HAS)
+		*(bool *)(parameters + parameter->has_offset) = true;
+	return r;
 }
 
 /* `value` is a piece of `body`. */
@@ -356,25 +411,25 @@ static int parse_member(const struct api_parameter *parameter, char *body,
 	const struct json_text *value, char *parameters, struct errmsg *err)
 {
 	bool is_string = parameter->type == API_TEXT || parameter->type == API_CHOICE;
-	char *at = body + (value->bytes - body), number[64];
-	int r;
+	char number[64];
 
 	if ((value->bytes[0] == '"') != is_string ||
-		(value->bytes[0] == '{') != (parameter->type == API_OBJECT))
+		(value->bytes[0] == '{') != (parameter->type == API_OBJECT) ||
+		(value->bytes[0] == '[') != (parameter->type == API_TEXTS))
 		return refuse_type(parameter, err);
+	if (parameter->type == API_TEXTS)
+		return parse_array(parameter, body, value, parameters, err);
 	if (parameter->type == API_OBJECT) {
 		memcpy(parameters + parameter->offset, value, sizeof(*value));
 		if (parameter->has_offset != API_NO_HAS)
 			*(bool *)(parameters + parameter->has_offset) = true;
 		return 0;
 	}
-	if (is_string) {
-		r = unescape_in_place(parameter, at + 1, value->length - 2, value->escaped, err);
-		return r < 0 ? r : parse_value(parameter, at + 1, parameters, err);
-	}
+	if (is_string)
+		return parse_string(parameter, body, value, parameters, err);
 	if (value->length >= sizeof(number))
 		return refuse_type(parameter, err);
-	memcpy(number, at, value->length);
+	memcpy(number, value->bytes, value->length);
 	number[value->length] = '\0';
 	return parse_value(parameter, number, parameters, err);
 }

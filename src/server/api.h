@@ -13,8 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api_table.h"
 #include "base/errmsg.h"
+
+#define API_TEXTS_MAX 32
+
+struct api_texts {
+	const char *values[API_TEXTS_MAX];
+	size_t count;
+};
+
+#include "api_table.h"
 
 enum api_type {
 	API_TEXT,    /* const char *, `minimum` to `maximum` bytes */
@@ -23,11 +31,12 @@ enum api_type {
 	API_NUMBER,  /* double */
 	API_FLAG,    /* bool */
 	API_OBJECT,  /* struct json_text: an object of a body, its members not looked at */
+	API_TEXTS,   /* struct api_texts: `least` to `most` of texts; once for each, or an array */
 };
 
 #define API_NO_HAS SIZE_MAX
 /* Of the largest struct of parameters. */
-#define API_PARAMETERS_BYTES 512
+#define API_PARAMETERS_BYTES 1024
 /* Of a request: more are refused. */
 #define API_ARGUMENTS_MAX 40
 #define API_PATH_VALUES   4
@@ -39,7 +48,8 @@ struct api_parameter {
 	bool is_id; /* hexadecimal digits alone */
 	const char *const *choices;
 	double minimum, maximum;
-	double initial; /* the default of numbers and choices */
+	size_t least, most; /* of API_TEXTS */
+	double initial;     /* the default of numbers and choices */
 	size_t offset,
 		has_offset; /* in the operation's struct; API_NO_HAS: it always has a value */
 };
@@ -85,7 +95,7 @@ struct api_request {
 
 /* What was found in the path: pieces of it. */
 struct api_path_values {
-	char values[API_PATH_VALUES][32];
+	char values[API_PATH_VALUES][64];
 	size_t count;
 };
 

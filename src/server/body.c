@@ -7,8 +7,10 @@
 #include "base/file.h"
 #include "server/http.h"
 
-/* To send it all, however slowly. */
+/* To send it all: this, and a second for each MiB. */
 #define BODY_NS (20 * NS_PER_S)
+/* Of all clients together. */
+#define BODIES_BYTES_MAX ((size_t)256 << 20)
 
 /* Digits alone: libwebsockets also takes signs, and what follows the digits. */
 static bool parse_length(const char *text, uint64_t *ret_length)
@@ -68,9 +70,15 @@ bool http_body_is_there(struct http_connection *connection, const struct api_rou
 		http_fail(connection, 400, API_ERROR_BAD_REQUEST, "the body is empty");
 		return false;
 	}
+	if (length > BODIES_BYTES_MAX - connection->server->body_bytes) {
+		http_fail(connection, 503, API_ERROR_BUSY,
+			"the server takes as many bodies as it may: try again later");
+		return false;
+	}
+	connection->server->body_bytes += length;
 	body->length = (size_t)length;
 	body->is_awaited = true;
-	body->until_ns = monotonic_now_ns() + BODY_NS;
+	body->until_ns = monotonic_now_ns() + BODY_NS + (length >> 20) * NS_PER_S;
 	http_set_active(connection, true);
 	return false;
 }

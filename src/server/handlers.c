@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each operation of schema/api.json does; those of jobs are in job_handlers.c. */
+/* What each operation of schema/api.json does; those of jobs are in job_handlers.c, those of
+ * runs in runs/. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +64,8 @@ static void get_status(struct http_connection *connection, const union api_param
 	json_bool(&json, server->options->read_only);
 	json_key(&json, "has_page");
 	json_bool(&json, page_check(NULL) == 0);
+	json_key(&json, "has_runs");
+	json_bool(&json, server->options->store != NULL);
 	json_member_u64(&json, "uptime_ms", (monotonic_now_ns() - server->started_ns) / NS_PER_MS);
 	json_member_u64(&json, "captures", captures_count(server->captures));
 	json_member_u64(&json, "open_captures", answers_open_captures(server->answers));
@@ -72,7 +75,7 @@ static void get_status(struct http_connection *connection, const union api_param
 	answer_json(connection);
 }
 
-static void write_capture(
+void write_capture(
 	struct json_writer *json, const struct server *server, const struct capture *capture)
 {
 	struct capture_progress progress = answers_progress(server->answers, capture);
@@ -230,8 +233,7 @@ static void answer_pending(struct http_connection *connection)
 	answers_leave(connection->server->answers, &connection->waiter, true);
 }
 
-/* Of the same bytes the same, so that a browser need not fetch them again. */
-static void set_etag(struct http_connection *connection)
+void answer_set_etag(struct http_connection *connection)
 {
 	struct http_response *response = &connection->response;
 	const char *match = connection->if_none_match;
@@ -264,7 +266,7 @@ void handle_answer(struct http_connection *connection)
 	response->bytes = (const unsigned char *)bytes;
 	response->type = connection->answer_type;
 	memcpy(response->name, connection->answer_name, sizeof(response->name));
-	set_etag(connection);
+	answer_set_etag(connection);
 }
 
 static void ask(struct http_connection *connection, struct capture *capture, struct capture *other,
@@ -414,6 +416,7 @@ static void open_socket(struct http_connection *connection, const union api_para
 			"the server has as many live clients as it takes: try again later");
 }
 
+/* The others are of runs. */
 static void (*const handlers[API_OPERATION_MAX])(
 	struct http_connection *connection, const union api_parameters *parameters) = {
 	[API_GET_OPENAPI] = get_openapi,
@@ -546,8 +549,10 @@ static void run_handler(struct http_connection *connection, enum api_operation o
 		http_fail(connection, 503, API_ERROR_OUT_OF_MEMORY, "memory ran out in the server");
 	else if (r < 0)
 		http_fail(connection, 400, API_ERROR_BAD_REQUEST, err.text);
-	else
+	else if (handlers[operation])
 		handlers[operation](connection, &parameters);
+	else
+		handle_runs(connection, operation, &parameters);
 }
 
 static void handle_api(struct http_connection *connection)

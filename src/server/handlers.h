@@ -24,11 +24,28 @@ union api_parameters {
 	struct api_get_job_parameters job;
 	struct api_start_job_parameters start_job;
 	struct api_set_job_window_parameters job_window;
+	struct api_list_runs_parameters list_runs;
+	struct api_compare_runs_parameters compare_runs;
+	struct api_analyse_runs_parameters analyse_runs;
+	struct api_predict_run_parameters predict_run;
+	struct api_get_regressions_parameters regressions;
+	struct api_retain_runs_parameters retain_runs;
+	struct api_export_runs_parameters export_runs;
+	struct api_get_run_parameters run;
+	struct api_edit_run_parameters edit_run;
+	struct api_delete_run_parameters delete_run;
+	struct api_get_run_capture_parameters run_capture;
 	char bytes[API_PARAMETERS_BYTES];
 };
 
 /* The text of the response is JSON, and all of it: ends it, with status 200. */
 void answer_json(struct http_connection *connection);
+/* Those of the response's `bytes` have a tag, so that a browser need not fetch the same again. */
+void answer_set_etag(struct http_connection *connection);
+struct json_writer;
+/* One of /api/captures. */
+void write_capture(
+	struct json_writer *json, const struct server *server, const struct capture *capture);
 
 /* NULL, and answered, when there is none of this id. */
 struct capture *find_capture(struct http_connection *connection, const char *id);
@@ -50,3 +67,10 @@ void handle_start_job(struct http_connection *connection, const union api_parame
 void handle_cancel_job(struct http_connection *connection, const union api_parameters *parameters);
 void handle_set_job_window(
 	struct http_connection *connection, const union api_parameters *parameters);
+
+/* runs/runs.c: /api/runs and below. */
+void handle_runs(struct http_connection *connection, enum api_operation operation,
+	const union api_parameters *parameters);
+/* The answer of connection->child is there; or it did not come in time. */
+void handle_runs_answer(struct http_connection *connection);
+void handle_runs_late(struct http_connection *connection);

@@ -8,6 +8,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "server/child.h"
+#include "server/handlers.h"
 
 /* libwebsockets waits so long for a client to take the next piece of an answer. */
 #define STALLED_S 30
@@ -170,7 +172,8 @@ void http_fail(
 	json_end_object(&json);
 	strbuf_add_char(&response->text, '\n');
 	response->bytes = NULL;
-	if (code == API_ERROR_TOO_MANY_REQUESTS || code == API_ERROR_BUSY)
+	if (code == API_ERROR_TOO_MANY_REQUESTS || code == API_ERROR_BUSY ||
+		code == API_ERROR_STORE_BUSY)
 		response->retry_s = 1;
 }
 
@@ -288,10 +291,13 @@ void http_set_active(struct http_connection *connection, bool is_active)
 
 static void forget(struct http_connection *connection)
 {
+	connection->server->children -= connection->child != NULL;
+	connection->child = child_end(connection->child);
 	answers_leave(connection->server->answers, &connection->waiter, false);
 	http_set_active(connection, false);
 	closep(&connection->response.fd);
 	strbuf_done(&connection->text);
+	connection->server->body_bytes -= connection->body.length;
 	strbuf_done(&connection->body.bytes);
 	strbuf_done(&connection->response.text);
 }
@@ -362,6 +368,8 @@ static int writable(struct http_connection *connection)
 {
 	if (connection->client)
 		return socket_writable(connection);
+	if (!connection->response.status && connection->child && child_is_done(connection->child))
+		handle_runs_answer(connection);
 	if (!connection->response.status && connection->waiter.answer &&
 		answer_is_done(connection->waiter.answer))
 		handle_answer(connection);
@@ -383,7 +391,10 @@ void http_tick(struct server *server)
 				lws.lws_set_timeout(
 					one->wsi, PENDING_TIMEOUT_HTTP_CONTENT, LWS_TO_KILL_ASYNC);
 		} else if (!one->response.status && server->now_ns >= one->wait_until_ns) {
-			handle_answer(one);
+			if (one->child)
+				handle_runs_late(one);
+			else
+				handle_answer(one);
 			lws.lws_callback_on_writable(one->wsi);
 		}
 	}

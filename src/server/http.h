@@ -48,6 +48,7 @@ struct http_connection {
 	/* The answer. */
 	struct http_response response;
 	struct answer_waiter waiter;
+	struct child *child; /* that answers it; NULL: none */
 	uint64_t wait_until_ns;
 	const struct capture *capture; /* that it waits for */
 	const char *answer_type;

@@ -34,7 +34,8 @@ struct server_options {
 	const char *const *hosts; /* names that it answers to */
 	size_t host_count;
 	const char *tls_certificate, *tls_key; /* both or none */
-	bool read_only;
+	const char *store;                     /* the runs database (store/store.h); NULL: none */
+	bool read_only;                        /* nothing can be changed or started */
 	const char *
 		perfetto; /* the page that captures are handed to; NULL: Perfetto's own; "": none */
 	struct answers_limits limits;

@@ -37,6 +37,8 @@ struct server {
 	uint64_t started_ns, started_unix_ms, now_ns;
 	struct bus_limits bus_limits;
 	unsigned connections, sockets;
+	size_t body_bytes; /* that requests of now have, or will have sent */
+	unsigned children; /* of connections: processes that answer, or whose answer is sent */
 	struct http_connection *active; /* that wait for an answer, or are WebSockets */
 	struct strbuf frame;            /* of a WebSocket, with room for its header */
 	double requests_left;           /* of the limit of their rate */

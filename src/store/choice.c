@@ -92,3 +92,20 @@ int store_time_parse(const char *what, const char *text, int64_t *ret_ns, struct
 		"ago",
 		what, text);
 }
+
+/* ---- rates ---- */
+
+int store_rates_parse(
+	const char *price, const char *co2, struct energy_rates *ret_rates, struct errmsg *err)
+{
+	struct energy_rates rates = ENERGY_RATES_NONE;
+	int r = 0;
+
+	if (price && *price)
+		r = energy_rates_parse_price(&rates, price, err);
+	if (r == 0 && co2 && *co2)
+		r = energy_rates_parse_co2(&rates, co2, err);
+	if (r == 0)
+		*ret_rates = rates;
+	return r;
+}

@@ -2,7 +2,7 @@
 /* What people and programs say of runs that they want, for commands and for the server. */
 #pragma once
 
-#include "store/rows.h"
+#include "store/documents.h"
 
 /* By names that people sort by: the best, the least or the newest first. */
 extern const char *const store_order_names[];
@@ -19,3 +19,7 @@ int store_order_choose(struct store_order *order, const char *name, bool is_reve
  * in which `what` names it.
  */
 int store_time_parse(const char *what, const char *text, int64_t *ret_ns, struct errmsg *err);
+
+/* "0.25/kWh" and "400g/kWh"; NULL and "" are not known. Returns 0, or -EINVAL with a sentence. */
+int store_rates_parse(
+	const char *price, const char *co2, struct energy_rates *ret_rates, struct errmsg *err);

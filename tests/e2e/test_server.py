@@ -269,11 +269,11 @@ def resolved(document, thing):
 STRANGE = ["", "../../etc/passwd", "%00", "%2e%2e%2f", "a" * 600, "-1", "1e309", "nan", "true", "\u00fc%ff", "'; drop table", "<b>", "0", "[", "(("]
 
 
-def random_value(schema, capture, chance):
+def random_value(schema, ids, chance):
     if chance.random() < 0.3:
         return chance.choice(STRANGE)
     if "pattern" in schema:
-        return capture
+        return ids["capture"] if schema["maxLength"] == 16 else chance.choice(ids["runs"])
     if "enum" in schema:
         return chance.choice(schema["enum"])
     if schema["type"] == "boolean":
@@ -283,53 +283,62 @@ def random_value(schema, capture, chance):
     return str(chance.randint(int(schema["minimum"]), min(int(schema["maximum"]), 100)))
 
 
-def random_json(schema, capture, chance):
+def random_json(schema, ids, chance):
     """A value that fits, or a strange one."""
     if chance.random() < 0.2:
         return chance.choice([None, True, -1, 1e308, [], {}, "", "../x", "\0", "\ud800", [[[{}]]], {"a": {"b": []}}])
+    if schema["type"] == "array":
+        return [random_json(schema["items"], ids, chance) for _ in range(chance.randint(0, 3))]
     if schema["type"] != "object":
-        value = random_value(schema, capture, chance)
+        value = random_value(schema, ids, chance)
         return value if schema["type"] == "string" else json.loads(value) if value.isdigit() else value
-    return {name: random_json(part, capture, chance) for name, part in schema.get("properties", {"x": {"type": "string"}}).items()
+    return {name: random_json(part, ids, chance) for name, part in schema.get("properties", {"x": {"type": "string"}}).items()
             if chance.random() < 0.9}
 
 
-def random_body(document, operation, capture, chance):
+def random_body(document, operation, ids, chance):
     """Its headers, and the body."""
     if "requestBody" not in operation:
         return {}, b""
     (content_type, media), = resolved(document, operation["requestBody"])["content"].items()
-    body = json.dumps(random_json(resolved(document, media["schema"]), capture, chance)).encode()
+    body = json.dumps(random_json(resolved(document, media["schema"]), ids, chance)).encode()
     if chance.random() < 0.2:
         body = body[:chance.randint(0, len(body))]
     return {"Content_Type": content_type, "Content_Length": len(body)}, body
 
 
-def test_random_requests_get_what_the_schema_promises(start, tmp_path):
+def test_random_requests_get_what_the_schema_promises(start, sonde, tmp_path):
     """Any parameters and bodies, right and wrong: an answer of the schema, never a crash, and the server goes on."""
     shutil.copy(CAPTURE, tmp_path / "run.pftrace")
-    view = start("serve", tmp_path)
+    runs = [tmp_path / "run.pftrace", *(GOLDEN / name for name in ["device-2-plain.pftrace", "capture-1-plain.pftrace", "capture-2-plain.pftrace"])]
+    sonde("runs", "add", "--store", tmp_path / "runs.db", "--experiment", "x", *runs, check=0)
+    view = start("serve", "--store", tmp_path / "runs.db", tmp_path)
     document = json.loads((ROOT / "schema" / "api.json").read_text())
     codes = document["components"]["schemas"]["Failure"]["properties"]["error"]["properties"]["code"]["enum"]
     chance, capture = random.Random(15), view.capture()
+    ids = {"capture": capture, "runs": [run["id"] for run in view.get("/api/runs").json()["runs"]]}
     operations = [(method.upper(), path, operation, [resolved(document, p) for p in operation.get("parameters", [])])
                   for path, item in document["paths"].items() if path != "/ws" for method, operation in item.items()]
-    for _ in range(350):
+    for _ in range(700):
         method, path, operation, parameters = chance.choice(operations)
-        headers, body = random_body(document, operation, capture, chance)
+        headers, body = random_body(document, operation, ids, chance)
         query = []
         for parameter in parameters:
-            value = random_value(parameter["schema"], capture, chance).replace(" ", "+")
+            schema = parameter["schema"].get("items", parameter["schema"])
+            value = random_value(schema, ids, chance).replace(" ", "+")
             value = value.encode().decode("latin-1")
             if parameter["in"] == "path":
-                path = path.replace("{%s}" % parameter["name"], value if chance.random() < 0.2 else capture)
+                known = chance.choice(ids["runs"]) if parameter["name"] == "run" else capture
+                path = path.replace("{%s}" % parameter["name"], value if chance.random() < 0.2 else known)
+            elif parameter.get("required") and parameter["name"] == "run" and chance.random() < 0.8:
+                query += [f"run={chance.choice(ids['runs'])}" for _ in range(chance.randint(1, 11))]
             elif chance.random() < 0.3:
                 query.append(f"{parameter['name']}={value}")
         try:
             answer = view.get(path + "?" + "&".join(query), method=method, body=body, **headers)
         except Closed:
             continue
-        assert answer.status in (200, 202, 400, 404, 411, 414, 422), (path, query, body, answer)
+        assert answer.status in (200, 202, 400, 404, 405, 411, 414, 422), (path, query, body, answer)
         if answer.status >= 400:
             assert answer.error in codes and answer.message, (path, query)
         assert answer.headers["x-content-type-options"] == "nosniff"

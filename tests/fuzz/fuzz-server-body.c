@@ -12,18 +12,33 @@ union filled {
 	char bytes[API_PARAMETERS_BYTES];
 };
 
+static void check_text(const struct api_parameter *parameter, const char *text)
+{
+	if ((double)strlen(text) < parameter->minimum || (double)strlen(text) > parameter->maximum)
+		abort();
+}
+
+static void check_array(const struct api_parameter *parameter, const struct api_texts *texts)
+{
+	if (texts->count > parameter->most || texts->count > API_TEXTS_MAX)
+		abort();
+	for (size_t i = 0; i < texts->count; i++)
+		check_text(parameter, texts->values[i]);
+}
+
 /* What was accepted is within the bounds of the schema. */
 static void check_texts(const struct api_parameter *parameter, const union filled *filled)
 {
 	for (; parameter && parameter->name; parameter++) {
 		const char *text;
 
+		if (parameter->is_in_body && parameter->type == API_TEXTS)
+			check_array(parameter, (const void *)(filled->bytes + parameter->offset));
 		if (!parameter->is_in_body || parameter->type != API_TEXT)
 			continue;
 		memcpy(&text, filled->bytes + parameter->offset, sizeof(text));
-		if (text && ((double)strlen(text) < parameter->minimum ||
-				    (double)strlen(text) > parameter->maximum))
-			abort();
+		if (text)
+			check_text(parameter, text);
 	}
 }
 

@@ -22,6 +22,9 @@ static union {
 	struct api_get_report_parameters report;
 	struct api_get_call_tree_parameters call_tree;
 	struct api_start_job_parameters start_job;
+	struct api_edit_run_parameters edit_run;
+	struct api_compare_runs_parameters compare_runs;
+	struct api_list_runs_parameters list_runs;
 	char bytes[API_PARAMETERS_BYTES];
 } parameters;
 static struct errmsg err;
@@ -56,7 +59,7 @@ static void test_paths(void **state)
 {
 	static const char *const unknown[] = {"/", "", "/api", "/api/", "/api/status/",
 		"/api//status", (REPORT "/x"), "/api/captures//report", "/API/status",
-		"/api/captures/0123456789abcdef0123456789abcdef0/report", "/wsx"};
+		"/api/captures/" ID ID ID ID "/report", "/wsx"};
 	enum api_operation operation;
 
 	for (int i = 0; i < API_OPERATION_MAX; i++)
@@ -122,6 +125,67 @@ static void test_no_parameter_comes_twice(void **state)
 
 	assert_int_equal(api_find(&request, &operation, &values, &err), 0);
 	assert_int_equal(api_parse(operation, &request, &values, &parameters, &err), -EINVAL);
+}
+
+/* runs/compare with "run" so often, of ids that begin with it. */
+static int parse_runs(const char *id, size_t count)
+{
+	struct api_argument runs[API_ARGUMENTS_MAX];
+	const struct api_request request = {.method = "GET",
+		.path = "/api/runs/compare",
+		.arguments = runs,
+		.argument_count = count};
+	struct api_path_values values;
+	enum api_operation operation;
+
+	for (size_t i = 0; i < count; i++)
+		runs[i] = (struct api_argument){"run", id};
+	assert_int_equal(api_find(&request, &operation, &values, &err), 0);
+	assert_int_equal(operation, API_COMPARE_RUNS);
+	return api_parse(operation, &request, &values, &parameters, &err);
+}
+
+static void test_a_parameter_that_comes_several_times(void **state)
+{
+	assert_int_equal(parse_runs("0123", 2), 0);
+	assert_int_equal(parameters.compare_runs.run.count, 2);
+	assert_string_equal(parameters.compare_runs.run.values[1], "0123");
+	assert_int_equal(parse_runs("0123", 10), 0);
+	assert_int_equal(parse_runs("0123", 0), -EINVAL);
+	assert_int_equal(parse_runs("0123", 1), -EINVAL);
+	assert_int_equal(parse_runs("0123", 11), -EINVAL);
+	assert_int_equal(parse_runs("012", 2), -EINVAL);
+	assert_int_equal(parse_runs("01234567890123456789012345678901", 2), 0);
+	assert_int_equal(parse_runs("012345678901234567890123456789012", 2), -EINVAL);
+	assert_int_equal(parse_runs("../x", 2), -EINVAL);
+	assert_int_equal(parse("/api/runs", NULL, NULL), 0);
+	assert_int_equal(parameters.list_runs.tag.count, 0);
+	assert_false(parameters.list_runs.reverse);
+}
+
+static void test_arrays_in_bodies(void **state)
+{
+	static const char *const wrong[] = {"{\"tags\":\"a\"}", "{\"tags\":[1]}",
+		"{\"tags\":[\"\"]}", "{\"tags\":[\"a\",,\"b\"]}", "{\"tags\":[\"a\" \"b\"]}",
+		"{\"tags\":[[\"a\"]]}", "{\"tags\":[\"\\u0000\"]}", "{\"notes\":[\"a\"]}",
+		"{\"tags\":[null]}"};
+	char body[400];
+
+	snprintf(body, sizeof(body), "{\"tags\": [ \"a\", \"\\u00fc\\n\" ], \"notes\":\"\"}");
+	memset(&parameters, 0, sizeof(parameters));
+	assert_int_equal(api_parse_body(API_EDIT_RUN, body, strlen(body), &parameters, &err), 0);
+	assert_true(parameters.edit_run.has_tags && parameters.edit_run.has_notes);
+	assert_false(parameters.edit_run.has_experiment);
+	assert_int_equal(parameters.edit_run.tags.count, 2);
+	assert_string_equal(parameters.edit_run.tags.values[0], "a");
+	assert_string_equal(parameters.edit_run.tags.values[1], "\xc3\xbc\n");
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		snprintf(body, sizeof(body), "%s", wrong[i]);
+		memset(&parameters, 0, sizeof(parameters));
+		assert_int_equal(
+			api_parse_body(API_EDIT_RUN, body, strlen(body), &parameters, &err),
+			-EINVAL);
+	}
 }
 
 /* Of start_job, with this body; the parameters point into it. */
@@ -252,6 +316,8 @@ int main(void)
 		cmocka_unit_test(test_no_parameter_comes_twice),
 		cmocka_unit_test(test_schema_has_what_can_be_asked),
 		cmocka_unit_test(test_questions),
+		cmocka_unit_test(test_a_parameter_that_comes_several_times),
+		cmocka_unit_test(test_arrays_in_bodies),
 		cmocka_unit_test(test_bodies),
 		cmocka_unit_test(test_bodies_that_are_refused),
 		cmocka_unit_test(test_methods),

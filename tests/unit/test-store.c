@@ -12,6 +12,8 @@
 #include <sqlite3.h>
 
 #include "base/file.h"
+#include "store/change.h"
+#include "store/choice.h"
 #include "store/documents.h"
 #include "store/sqlite/sqlite.h"
 
@@ -322,6 +324,69 @@ static void test_filters_and_orders(void **state)
 		2);
 }
 
+static void test_pages(void **state)
+{
+	_cleanup_store_ struct store *store = open_store(*state);
+	const struct store_filter all = {0};
+	struct store_order order = {.rising = true, .limit = 2};
+	int64_t numbers[16];
+
+	for (int64_t number = 1; number <= 5; number++)
+		add_run(store, number, "a");
+	for (order.offset = 0; order.offset < 6; order.offset += 2) {
+		size_t wanted = order.offset < 4 ? 2 : 1;
+
+		assert_int_equal(listed(store, &all, &order, numbers), wanted);
+		assert_int_equal(numbers[0], order.offset + 1);
+	}
+	order = (struct store_order){.rising = true, .offset = 3};
+	assert_int_equal(listed(store, &all, &order, numbers), 2);
+	assert_int_equal(numbers[0], 4);
+	order.offset = 100;
+	assert_int_equal(listed(store, &all, &order, numbers), 0);
+}
+
+static void test_names_of_orders(void **state)
+{
+	struct store_order order = {0};
+
+	for (size_t i = 0; store_order_names[i]; i++) {
+		assert_int_equal(store_order_choose(&order, store_order_names[i], false), 0);
+		assert_non_null(store_column_find(&store_tables[STORE_RUNS], order.column));
+	}
+	assert_int_equal(store_order_choose(&order, NULL, true), 0);
+	assert_string_equal(order.column, "time_ns");
+	assert_true(order.rising);
+	assert_int_equal(store_order_choose(&order, "number; DROP", false), -EINVAL);
+}
+
+/* ---- labels ---- */
+
+static void test_labels_change_together(void **state)
+{
+	_cleanup_store_ struct store *store = open_store(*state);
+	_cleanup_run_rows_ struct run_rows rows = {0};
+	const char *const tags[] = {"x", "y"};
+	const struct store_edit edit = {.has_tags = true,
+		.has_note = true,
+		.tags = tags,
+		.tag_count = ARRAY_SIZE(tags),
+		.note = "n"};
+	struct errmsg err;
+
+	add_run(store, 1, "a");
+	assert_int_equal(store_read_runs(store, &(struct store_filter){0}, NULL, &rows, &err), 0);
+	assert_int_equal(store_edit(store, &rows.items.items[0], &edit, &err), 0);
+	assert_int_equal(count_of(store, "SELECT count(*) FROM tags WHERE tag IN ('x', 'y')"), 2);
+	assert_int_equal(count_of(store, "SELECT count(*) FROM tags"), 2);
+	assert_int_equal(count_of(store, "SELECT count(*) FROM runs WHERE notes = 'n'"), 1);
+	assert_int_equal(store_edit(store, &rows.items.items[0],
+				 &(struct store_edit){.has_tags = true}, &err),
+		0);
+	assert_int_equal(count_of(store, "SELECT count(*) FROM tags"), 0);
+	assert_int_equal(count_of(store, "SELECT count(*) FROM runs WHERE notes = 'n'"), 1);
+}
+
 /* ---- faults ---- */
 
 static int opened(const struct place *place, enum store_mode mode, struct errmsg *err)
@@ -435,6 +500,9 @@ int main(void)
 		TEST(test_a_transaction_that_is_taken_back),
 		TEST(test_lists_go_by_indices),
 		TEST(test_filters_and_orders),
+		TEST(test_pages),
+		TEST(test_names_of_orders),
+		TEST(test_labels_change_together),
 		TEST(test_files_that_are_refused),
 		TEST(test_a_new_file_is_the_users_alone),
 		TEST(test_another_writer),

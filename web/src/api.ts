@@ -3,7 +3,7 @@
 
 // Every answer that is no success.
 export interface Failure {
-  error: { code: "bad-request" | "unauthorised" | "forbidden" | "not-found" | "method-not-allowed" | "wrong-content-type" | "conflict" | "too-many-jobs" | "too-large" | "answer-too-large" | "too-many-requests" | "capture-unreadable" | "no-data" | "worker-failed" | "timed-out" | "busy" | "out-of-memory" | "no-page" | "read-only"; message: string; };
+  error: { code: "bad-request" | "unauthorised" | "forbidden" | "not-found" | "method-not-allowed" | "wrong-content-type" | "conflict" | "too-many-jobs" | "too-large" | "answer-too-large" | "too-many-requests" | "capture-unreadable" | "no-data" | "no-store" | "store-busy" | "store-full" | "store-damaged" | "store-failed" | "worker-failed" | "timed-out" | "busy" | "out-of-memory" | "no-page" | "read-only"; message: string; };
 }
 
 // The answer is being made. Of total, done is read; total is 0 where it is not known.
@@ -19,11 +19,18 @@ export interface Status {
   mode: "view" | "serve";
   read_only: boolean;
   has_page: boolean;
+  has_runs: boolean;
   uptime_ms: number;
   captures: number;
   open_captures: number;
   clients: number;
   perfetto: string | null;
+}
+
+// Runs that were added, and those that were there already.
+export interface Imported {
+  added: number;
+  known: number;
 }
 
 // message: of state failed, why it cannot be read.
@@ -362,6 +369,32 @@ export interface Operations {
   cancel_job: { parameters: { job: string; }; answer: Job };
   // POST /api/jobs/{job}/window: Opens or closes a window of the recording, as sonde ctl does.
   set_job_window: { parameters: { job: string; }; body: { action: "open" | "close"; }; answer: Job };
+  // GET /api/runs: Runs of the database, as sonde runs list --json prints them.
+  list_runs: { parameters: { format?: "json" | "page" | "csv"; model?: string; experiment?: string; engine?: string; commit?: string; search?: string; tag?: string[]; since?: string; until?: string; order?: "time" | "added" | "duration" | "energy" | "joules-per-token" | "tokens-per-s" | "ttft" | "tpot" | "step" | "gpu-busy" | "batch-size" | "model" | "experiment"; reverse?: boolean; limit?: number; offset?: number; }; answer: Record<string, unknown> };
+  // GET /api/runs/compare: Runs beside each other, as sonde runs compare --json prints them.
+  compare_runs: { parameters: { run: string[]; format?: "json" | "page" | "csv"; }; answer: Record<string, unknown> };
+  // GET /api/runs/analyse: Batch sizes, contexts, precisions, mixtures, scaling, throughput and energy, as sonde runs analyse --json prints them.
+  analyse_runs: { parameters: { format?: "json" | "page" | "csv"; model?: string; experiment?: string; engine?: string; commit?: string; search?: string; tag?: string[]; since?: string; until?: string; price?: string; co2?: string; }; answer: Record<string, unknown> };
+  // GET /api/runs/predict: The same with what a run with these labels would take, as sonde runs analyse --predict --json prints it.
+  predict_run: { parameters: { labels: string; format?: "json" | "page" | "csv"; model?: string; experiment?: string; engine?: string; commit?: string; search?: string; tag?: string[]; since?: string; until?: string; price?: string; co2?: string; }; answer: Record<string, unknown> };
+  // GET /api/runs/regressions: What changed from commit to commit of an experiment, as sonde runs regressions --json prints it.
+  get_regressions: { parameters: { experiment: string; threshold?: number; format?: "json" | "page" | "csv"; }; answer: Record<string, unknown> };
+  // GET /api/runs/stats: How many runs there are, since when, and how large the database is, as sonde runs stats --json prints it.
+  get_runs_stats: { parameters: {}; answer: Record<string, unknown> };
+  // POST /api/runs/retention: Deletes the runs that are too many or too old, or lists them, as sonde runs retention --json prints it. Their captures stay.
+  retain_runs: { parameters: {}; body: { keep?: number; max_age_days?: number; dry_run?: boolean; }; answer: Record<string, unknown> };
+  // GET /api/runs/export: Runs as JSON lines, as sonde runs export writes them.
+  export_runs: { parameters: { run?: string[]; model?: string; experiment?: string; engine?: string; commit?: string; search?: string; tag?: string[]; since?: string; until?: string; }; answer: Blob };
+  // POST /api/runs/import: Adds runs that were exported, each as a whole or not at all; those that are there already are passed over.
+  import_runs: { parameters: {}; body: Blob; answer: Imported };
+  // GET /api/runs/{run}: What is kept of a run, as sonde runs show --json prints it.
+  get_run: { parameters: { run: string; section?: string; format?: "json" | "page" | "csv"; }; answer: Record<string, unknown> };
+  // PATCH /api/runs/{run}: Changes the labels of a run: those that are given, all or none. Answers as get_run does.
+  edit_run: { parameters: { run: string; }; body: { tags?: string[]; notes?: string; experiment?: string; }; answer: Record<string, unknown> };
+  // DELETE /api/runs/{run}: Deletes a run with all that belongs to it, as sonde runs delete --json prints it. Its capture stays.
+  delete_run: { parameters: { run: string; }; answer: Record<string, unknown> };
+  // GET /api/runs/{run}/capture: The capture of a run, where this server offers it.
+  get_run_capture: { parameters: { run: string; }; answer: Capture };
   // GET /ws: Live messages, over a WebSocket. With epoch and seq, the last message that the client has: those after it are sent again, or a gap and a snapshot. Clients send nothing.
   open_socket: { parameters: { epoch?: string; seq?: number; }; answer: Envelope };
 }
@@ -389,6 +422,19 @@ export const paths: Record<keyof Operations, string> = {
   get_job: "/api/jobs/{job}",
   cancel_job: "/api/jobs/{job}/cancel",
   set_job_window: "/api/jobs/{job}/window",
+  list_runs: "/api/runs",
+  compare_runs: "/api/runs/compare",
+  analyse_runs: "/api/runs/analyse",
+  predict_run: "/api/runs/predict",
+  get_regressions: "/api/runs/regressions",
+  get_runs_stats: "/api/runs/stats",
+  retain_runs: "/api/runs/retention",
+  export_runs: "/api/runs/export",
+  import_runs: "/api/runs/import",
+  get_run: "/api/runs/{run}",
+  edit_run: "/api/runs/{run}",
+  delete_run: "/api/runs/{run}",
+  get_run_capture: "/api/runs/{run}/capture",
   open_socket: "/ws",
 };
 
@@ -397,6 +443,10 @@ export const methods: Partial<Record<keyof Operations, string>> = {
   start_job: "POST",
   cancel_job: "POST",
   set_job_window: "POST",
+  retain_runs: "POST",
+  import_runs: "POST",
+  edit_run: "PATCH",
+  delete_run: "DELETE",
 };
 
 // Of each type of message, its data.

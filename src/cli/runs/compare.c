@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/runs/runs.h"
 #include "report/runs/runs.h"
+#include "store/choice.h"
 
 static struct {
 	const char *store, *price, *co2, *predict;
@@ -33,22 +34,11 @@ static int run_compare(int count, char **positional)
 	return r < 0 ? fail(&err) : runs_print(&result, &arguments.form);
 }
 
-static int parse_rates(struct energy_rates *rates, struct errmsg *err)
-{
-	int r = 0;
-
-	if (arguments.price)
-		r = energy_rates_parse_price(rates, arguments.price, err);
-	if (r == 0 && arguments.co2)
-		r = energy_rates_parse_co2(rates, arguments.co2, err);
-	return r;
-}
-
 static int run_analyse(int count, char **positional)
 {
 	_cleanup_store_ struct store *store = NULL;
 	_cleanup_result_ struct result result = {0};
-	struct store_question question = {.rates = ENERGY_RATES_NONE};
+	struct store_question question = {0};
 	struct errmsg err;
 	int r;
 
@@ -58,7 +48,7 @@ static int run_analyse(int count, char **positional)
 	if (r == 0)
 		r = runs_choose(&arguments.choice, &err);
 	if (r == 0)
-		r = parse_rates(&question.rates, &err);
+		r = store_rates_parse(arguments.price, arguments.co2, &question.rates, &err);
 	if (r < 0)
 		return fail_usage(&err);
 	question.predict = arguments.predict;

@@ -9,9 +9,10 @@
 #include "cli/commands.h"
 #include "cli/serve/serve.h"
 #include "server/guard.h"
+#include "store/store.h"
 
 static struct {
-	const char *listen, *token_file, *tls_certificate, *tls_key, *perfetto;
+	const char *listen, *store, *token_file, *tls_certificate, *tls_key, *perfetto;
 	struct option_strings hosts;
 	uint64_t memory_mb;
 	bool no_token, read_only;
@@ -65,12 +66,23 @@ static int check(struct errmsg *err)
 	return serve_check_perfetto(arguments.perfetto, err);
 }
 
+/* Can it be opened? One that another program has locked can be, later. */
+static int check_store(const struct server_options *options, struct errmsg *err)
+{
+	_cleanup_store_ struct store *store = NULL;
+	int r = store_open(
+		&store, options->store, options->read_only ? STORE_READ : STORE_WRITE, err);
+
+	return r == -EBUSY ? 0 : r;
+}
+
 static int serve_run_command(int count, char **positional)
 {
 	_cleanup_strbuf_ struct strbuf token = {0};
 	struct server_options options = {
 		.path = count ? positional[0] : ".",
 		.listen = arguments.listen,
+		.store = arguments.store,
 		.without_token = arguments.no_token,
 		.hosts = arguments.hosts.values,
 		.host_count = arguments.hosts.count,
@@ -89,6 +101,8 @@ static int serve_run_command(int count, char **positional)
 		return fail(&err);
 	if (arguments.token_file)
 		options.token = strbuf_cstr(&token);
+	if (arguments.store && check_store(&options, &err) < 0)
+		return fail(&err);
 	options.lists_folder = stat(options.path, &status) == 0 && S_ISDIR(status.st_mode);
 	options.limits.memory_bytes = arguments.memory_mb << 20;
 	return serve_run(&options, false);
@@ -109,6 +123,12 @@ static const struct option serve_options[] = {
 		.minimum = 64,
 		.maximum = 1e7},
 	PERFETTO_OPTION(arguments.perfetto),
+	{.long_name = "store",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Serve this runs database, too: the history of 'sonde runs', on the page "
+			"and at /api/runs. Made where it is missing.",
+		.value = (void *)&arguments.store},
 	{.long_name = "token-file",
 		.type = OPTION_STRING,
 		.argument = "FILE",
