@@ -125,15 +125,17 @@ def test_a_forked_worker_waits_for_itself(recorded):
 
 def test_processes_of_a_build_are_one_row(sonde, tmp_path):
     capture = tmp_path / "build.pftrace"
-    sonde("record", "-F", "2999", "-o", capture, "--", "sh", "-c", "for i in $(seq 200); do /bin/true; done", check=0)
+    # Each takes some milliseconds of CPU time, ten periods or more: all of them have samples.
+    compiler = "awk 'BEGIN { for (i = 0; i < 400000; i++) s += i }'"
+    sonde("record", "-F", "2999", "-o", capture, "--", "sh", "-c", f"for i in $(seq 40); do {compiler}; done", check=0)
     data = sonde("report", "--json", capture, check=0).json()
-    each = [row for row in data["tables"]["process"]["rows"] if row["name"] == "true"]
-    groups = [row for row in data["process_groups"]["rows"] if row["name"] == "true"]
-    assert len(each) > 100 and len(groups) == 1
+    each = [row for row in data["tables"]["process"]["rows"] if row["name"] == "awk"]
+    groups = [row for row in data["process_groups"]["rows"] if row["name"] == "awk"]
+    assert len(each) == 40 and len(groups) == 1
     assert groups[0]["processes"] == len(each)
     assert groups[0]["self_samples"] == sum(row["self_samples"] for row in each)
     text = sonde("report", "--by", "process", capture, check=0).stdout
-    assert re.search(rf" {len(each)} ×  true$", text, re.M)
+    assert re.search(rf" {len(each)} ×  awk$", text, re.M)
 
 
 def test_the_whole_machine_has_sonde_apart(sonde, tmp_path):

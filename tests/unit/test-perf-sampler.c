@@ -2,6 +2,7 @@
 /* The sampler without privileges: samples of a busy process, its threads and children, as root and
  * as nobody. */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,6 +31,7 @@
 #define NOBODY      65534
 #define PERIOD_NS   NS_PER_MS
 #define SPIN_NS     (120 * NS_PER_MS)
+#define TURN_NS     (4 * NS_PER_MS)
 #define MARKER      0x736f6e6465000000ULL
 #define MARKER_SIZE 32
 
@@ -44,19 +46,37 @@ static uint64_t own_cpu_time_ns(void)
 }
 
 /*
+ * The busy program waits for the reader after each TURN_NS of CPU time: on a machine where the
+ * reader seldom runs, the small ring of a nobody would lose nearly all. -1: it waits for nobody.
+ */
+static int ask_fd = -1, answer_fd = -1;
+
+static void wait_for_reader(void)
+{
+	char byte = 0;
+
+	if (ask_fd >= 0 && (write(ask_fd, &byte, 1) != 1 || read(answer_fd, &byte, 1) != 1))
+		_exit(2);
+}
+
+/*
  * Uses SPIN_NS of CPU time with a pattern on its stack that a right copy must contain;
  * AddressSanitizer would move the pattern into memory of its own.
  */
 static __attribute__((noinline, no_sanitize_address)) void spin(void)
 {
 	volatile uint64_t marker[MARKER_SIZE];
-	uint64_t until_ns = own_cpu_time_ns() + SPIN_NS, sum = 0;
+	uint64_t turn_ns = own_cpu_time_ns(), until_ns = turn_ns + SPIN_NS, sum = 0;
 
 	for (uint64_t i = 0; i < MARKER_SIZE; i++)
 		marker[i] = MARKER + i;
 	while (own_cpu_time_ns() < until_ns) {
 		for (int i = 0; i < 10000; i++)
 			sum += marker[i % MARKER_SIZE];
+		if (own_cpu_time_ns() - turn_ns < TURN_NS)
+			continue;
+		wait_for_reader();
+		turn_ns = own_cpu_time_ns();
 	}
 	marker[0] = sum;
 }
@@ -86,25 +106,44 @@ static int be_busy(void)
 	return waitpid(child, NULL, 0) == child ? 0 : 1;
 }
 
-/* Waits for a byte, then becomes the busy program. */
-static pid_t start_busy(int *ret_go)
-{
-	int go[2];
+struct busy {
 	pid_t pid;
-	char byte;
+	int answer[2]; /* of the reader: the first byte starts the program */
+	int ask[2];    /* that it has used TURN_NS */
+};
 
-	if (pipe(go) < 0)
-		return -1;
-	pid = fork();
-	if (pid == 0) {
-		close(go[1]);
-		if (read(go[0], &byte, 1) == 1)
-			execl("/proc/self/exe", "test-perf-sampler", "busy", NULL);
-		_exit(127);
+static void become_busy(const struct busy *busy, bool waits_for_reader)
+{
+	char ask[16] = "-1", answer[16] = "-1", byte;
+
+	if (waits_for_reader) {
+		snprintf(ask, sizeof(ask), "%d", busy->ask[1]);
+		snprintf(answer, sizeof(answer), "%d", busy->answer[0]);
 	}
-	close(go[0]);
-	*ret_go = go[1];
-	return pid;
+	close(busy->ask[0]);
+	close(busy->answer[1]);
+	if (read(busy->answer[0], &byte, 1) == 1)
+		execl("/proc/self/exe", "test-perf-sampler", "busy", ask, answer, NULL);
+	_exit(127);
+}
+
+/* Waits for a byte, then becomes the busy program. False: there are no pipes or processes. */
+static bool start_busy(struct busy *busy, bool waits_for_reader)
+{
+	if (pipe(busy->answer) < 0 || pipe(busy->ask) < 0)
+		return false;
+	busy->pid = fork();
+	if (busy->pid == 0)
+		become_busy(busy, waits_for_reader);
+	close(busy->answer[0]);
+	close(busy->ask[1]);
+	return busy->pid > 0;
+}
+
+static void close_busy(const struct busy *busy)
+{
+	close(busy->answer[1]);
+	close(busy->ask[0]);
 }
 
 /* ---- checking samples ---- */
@@ -201,18 +240,25 @@ static const char *judge(const struct tally *tally, const struct cpu_sampler_acc
 		return "the stacks' contents";
 	if (tally->exec_id == 0)
 		return "the exec";
-	/* A nobody's ring is small and this machine may be busy: what was lost is counted, and is
-	 * the smaller part. */
+	/* A nobody's ring is small: what was lost is counted, and is the smaller part. */
 	if (lost > account->samples)
 		return "more kept than lost";
 	return account->samples == counted + tally->other ? NULL : "the number of samples";
 }
 
-static void record_until_end(void *sampler, pid_t pid, struct tally *tally, int *ret_status)
+/* `busy` NULL: the process waits for nobody. */
+static void record_until_end(
+	void *sampler, pid_t pid, const struct busy *busy, struct tally *tally, int *ret_status)
 {
+	struct pollfd asked = {.fd = busy ? busy->ask[0] : -1, .events = POLLIN};
+	char byte;
+
 	while (waitpid(pid, ret_status, WNOHANG) == 0) {
+		poll(&asked, 1, 5);
 		perf_sampler.drain(sampler, check_sample, tally);
-		usleep(5000);
+		if (asked.revents & POLLIN && read(asked.fd, &byte, 1) == 1 &&
+			write(busy->answer[1], &byte, 1) != 1)
+			tally->wrong = "a pipe";
 	}
 	perf_sampler.stop(sampler);
 	perf_sampler.drain(sampler, check_sample, tally);
@@ -225,20 +271,22 @@ static const char *sample_busy(struct errmsg *err, struct cpu_sampler_account *r
 	struct tally tally = {0};
 	void *sampler = NULL;
 	const char *wrong;
-	int go, status = -1;
-	pid_t pid = start_busy(&go);
+	struct busy busy;
+	int status = -1;
 
-	tally.pid = (uint32_t)pid;
+	if (!start_busy(&busy, true))
+		return "a process";
+	tally.pid = (uint32_t)busy.pid;
 	if (perf_sampler.probe(err) < 0 || perf_sampler.open(&sampler, &options, err) < 0)
 		return err->text;
 	if (perf_sampler.follow(sampler, tally.pid, err) < 0 ||
 		perf_sampler.follow(sampler, tally.pid, err) < 0 || /* once is enough */
 		perf_sampler.start(sampler, err) < 0)
 		wrong = err->text;
-	else if (write(go, "g", 1) != 1)
+	else if (write(busy.answer[1], "g", 1) != 1)
 		wrong = "a pipe";
 	else {
-		record_until_end(sampler, pid, &tally, &status);
+		record_until_end(sampler, busy.pid, &busy, &tally, &status);
 		perf_sampler.account(sampler, ret_account);
 		wrong = status ? "a good end" : judge(&tally, ret_account);
 	}
@@ -246,7 +294,7 @@ static const char *sample_busy(struct errmsg *err, struct cpu_sampler_account *r
 		fprintf(stderr, "leader %u thread %u child %u other %u copies %u marked %u\n",
 			tally.leader, tally.thread, tally.child, tally.other, tally.copies,
 			tally.marked);
-	close(go);
+	close_busy(&busy);
 	perf_sampler.close(sampler);
 	return wrong;
 }
@@ -316,7 +364,13 @@ static void test_samples_as_nobody(void **state)
 	assert_int_equal(status, 0);
 }
 
-static atomic_bool *followed; /* shared with the process */
+/* Shared with the process. */
+struct following {
+	atomic_uint named; /* threads that have their name */
+	atomic_bool followed;
+};
+
+static struct following *following;
 
 /* However long it took to follow it: at least once more from then on. */
 static void *spin_while_followed(void *name)
@@ -324,8 +378,9 @@ static void *spin_while_followed(void *name)
 	bool is_last;
 
 	prctl(PR_SET_NAME, name);
+	following->named++;
 	do {
-		is_last = *followed;
+		is_last = following->followed;
 		spin();
 	} while (!is_last);
 	return NULL;
@@ -343,9 +398,9 @@ static void test_follows_a_running_process(void **state)
 
 	(void)state;
 	skip_unless_root();
-	followed = mmap(
-		NULL, sizeof(*followed), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_true(followed != MAP_FAILED);
+	following = mmap(NULL, sizeof(*following), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(following != MAP_FAILED);
 	pid = fork();
 	if (pid == 0) {
 		pthread_t thread;
@@ -355,14 +410,15 @@ static void test_follows_a_running_process(void **state)
 		pthread_join(thread, NULL);
 		_exit(0);
 	}
-	usleep(30000);
+	while (following->named < 2)
+		usleep(1000);
 	tally.pid = (uint32_t)pid;
 	assert_int_equal(perf_sampler.open(&sampler, &options, &err), 0);
 	assert_int_equal(perf_sampler.start(sampler, &err), 0);
 	assert_int_equal(perf_sampler.follow(sampler, tally.pid, &err), 0);
-	*followed = true;
-	record_until_end(sampler, pid, &tally, &status);
-	munmap((void *)followed, sizeof(*followed));
+	following->followed = true;
+	record_until_end(sampler, pid, NULL, &tally, &status);
+	munmap(following, sizeof(*following));
 	assert_null(tally.wrong);
 	assert_true(tally.leader > 10 && tally.thread > 10);
 	assert_int_equal(tally.other, 0);
@@ -378,18 +434,17 @@ static void test_losses_are_counted(void **state)
 	struct errmsg err = {0};
 	void *sampler = NULL;
 	uint64_t lost = 0;
-	int go;
-	pid_t pid;
+	struct busy busy;
 
 	(void)state;
 	skip_unless_root();
-	pid = start_busy(&go);
-	tally.pid = (uint32_t)pid;
+	assert_true(start_busy(&busy, false));
+	tally.pid = (uint32_t)busy.pid;
 	assert_int_equal(perf_sampler.open(&sampler, &options, &err), 0);
 	assert_int_equal(perf_sampler.follow(sampler, tally.pid, &err), 0);
 	assert_int_equal(perf_sampler.start(sampler, &err), 0);
-	assert_int_equal(write(go, "g", 1), 1);
-	waitpid(pid, NULL, 0);
+	assert_int_equal(write(busy.answer[1], "g", 1), 1);
+	waitpid(busy.pid, NULL, 0);
 	perf_sampler.drain(sampler, check_sample, &tally);
 	perf_sampler.account(sampler, &account);
 	for (uint32_t i = 0; i < account.cpu_count; i++)
@@ -398,7 +453,7 @@ static void test_losses_are_counted(void **state)
 	assert_true(account.samples > 0);
 	assert_true(lost > 50);
 	assert_non_null(strstr(account.notes, "ulimit -l"));
-	close(go);
+	close_busy(&busy);
 	perf_sampler.close(sampler);
 }
 
@@ -632,7 +687,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_losses_are_counted),
 	};
 
-	if (argc > 1 && strcmp(argv[1], "busy") == 0)
+	if (argc > 3 && strcmp(argv[1], "busy") == 0) {
+		ask_fd = (int)strtol(argv[2], NULL, 10);
+		answer_fd = (int)strtol(argv[3], NULL, 10);
 		return be_busy();
+	}
 	return cmocka_run_group_tests_name("perf-sampler", tests, NULL, NULL);
 }
