@@ -144,13 +144,28 @@ def check_report(sonde, capture):
     assert "energy of rails (--process)" in text and "Together" not in text, text
 
 
+def each_side(sonde, capture):
+    return json.loads(run(sonde, "report", "--json", "--weight", "energy", capture))["tables"]["function"]["rows"]
+
+
 def check_diff(sonde, capture):
     document = json.loads(run(sonde, "diff", "--json", "--weight", "energy", capture, capture))
     same = document["samples"]
     assert abs(same["before"]["energy_j"] - 300) < 1e-4 and same["before"]["samples"] is None
     assert all(row["energy_change_j"] == 0 and not row["significant"] for row in same["rows"])
+    rows = {row["name"]: row for row in same["rows"]}
+    # Of both sides as of two sensors: 5 % of 60 J twice, and null with the reason where a side has none.
+    assert abs(rows["[idle]"]["energy_change_uncertainty_j"] - 3 * 2 ** 0.5) < 1e-6, rows["[idle]"]
+    shared = rows["[gpu] gemm"]
+    assert shared["energy_change_uncertainty_j"] is None and shared["energy_uncertainty_reason"] == "time_share", shared
+    attend = next(row for row in each_side(sonde, capture) if row["name"] == "attend")
+    expected = int(attend["self_energy_uncertainty_uj"]) * 2 ** 0.5 / 1e6
+    assert abs(rows["attend"]["energy_change_uncertainty_j"] - expected) < 1e-5, rows["attend"]
+    by_time = json.loads(run(sonde, "diff", "--json", capture, capture))["samples"]["rows"]
+    assert all(row["energy_change_uncertainty_j"] is row["energy_uncertainty_reason"] is None for row in by_time)
     text = run(sonde, "diff", "--weight", "energy", "--all", capture, capture)
     assert "Energy: " in text and "300 J" in text and "CPU time" not in text, text
+    assert re.search(r"^ *Energy +± +Share", text, re.M), text
 
 
 def check_regress(sonde, capture):

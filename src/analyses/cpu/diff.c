@@ -74,6 +74,46 @@ static int add_no_stack(struct diff *diff, const struct model *model, uint64_t s
 	return 0;
 }
 
+/* What a side does not have at all adds nothing to the other's. */
+static struct energy_uncertainty uncertainty_of(
+	const struct model *model, const struct energy_sums *sums)
+{
+	if (sums->all_j > 0)
+		return energy_uncertainty_of(model, sums);
+	return (struct energy_uncertainty){0};
+}
+
+/* Of all that is charged to samples: one row of them. */
+static int find_total_uncertainty(
+	struct diff_side *side, const struct model *model, const struct selected *selected)
+{
+	_cleanup_energy_key_sums_ struct energy_key_sums sums = {0};
+	_cleanup_free_ uint32_t *keys = calloc(model->samples.count + 1, sizeof(*keys));
+	int r = keys ? energy_sums_of_samples(&sums, model, selected, keys, 1) : -ENOMEM;
+
+	if (r == 0)
+		side->uncertainty = uncertainty_of(model, &sums.self[0]);
+	return r;
+}
+
+/* `rows`: of each frame. */
+static int find_uncertainties(struct diff *diff, const struct model *model,
+	const struct selected *selected, const uint32_t *rows, bool after)
+{
+	_cleanup_energy_key_sums_ struct energy_key_sums sums = {0};
+	size_t count = diff->rows.count;
+	int r = energy_sums_of_frames(&sums, model, selected, rows, count);
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct diff_row *row = &diff->rows.items[i];
+		bool is_self = diff->options.sort == BREAKDOWN_SORT_SELF;
+
+		*(after ? &row->after_uncertainty : &row->before_uncertainty) =
+			uncertainty_of(model, is_self ? &sums.self[i] : &sums.total[i]);
+	}
+	return r ?: find_total_uncertainty(after ? &diff->after : &diff->before, model, selected);
+}
+
 static int count_side(
 	struct diff *diff, const struct model *model, const struct selected *selected, bool after)
 {
@@ -90,6 +130,8 @@ static int count_side(
 		*(after ? &row->self_after : &row->self_before) += counts.self[i];
 		*(after ? &row->total_after : &row->total_before) += counts.total[i];
 	}
+	if (r == 0 && diff->is_energy)
+		r = find_uncertainties(diff, model, selected, rows, after);
 	return r ?: add_no_stack(diff, model, stacks.no_stack, after);
 }
 
@@ -165,6 +207,22 @@ static double time_change(const struct diff *diff, uint64_t before, uint64_t aft
 		return NAN;
 	return (double)after * diff->after.sample_weight -
 	       (double)before * diff->before.sample_weight;
+}
+
+struct energy_uncertainty diff_change_uncertainty(const struct diff *diff,
+	const struct energy_uncertainty *before, const struct energy_uncertainty *after)
+{
+	/* Of recordings of one second, or of one second of each: counts are microjoules. */
+	double one = before->energy_j * diff->before.sample_weight * 1e6;
+	double other = after->energy_j * diff->after.sample_weight * 1e6;
+
+	if (isnan(one))
+		return *before;
+	if (isnan(other))
+		return *after;
+	if (one == 0 && other == 0)
+		return (struct energy_uncertainty){NAN, ENERGY_DOUBT_SHORT};
+	return (struct energy_uncertainty){.energy_j = sqrt(one * one + other * other)};
 }
 
 static void test_row(const struct diff *diff, struct diff_row *row)

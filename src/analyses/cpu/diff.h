@@ -19,6 +19,7 @@
 #include <stdbool.h>
 
 #include "analyses/cpu/breakdown.h"
+#include "analyses/energy/uncertainty.h"
 #include "analyses/selection.h"
 #include "model/model.h"
 
@@ -42,6 +43,7 @@ struct diff_side {
 	double sample_weight; /* what one sample stands for: seconds, or joules, or with per_second
 				 as much per second */
 	double lost_share;    /* of the recording's samples; NaN: unknown */
+	struct energy_uncertainty uncertainty; /* of energy_j */
 };
 
 struct diff_row {
@@ -52,6 +54,7 @@ struct diff_row {
 	double share_change;    /* after − before, −1 … 1 */
 	double time_change;     /* after − before in units of sample_weight; NaN: unknown */
 	double share_q, time_q; /* Benjamini–Hochberg adjusted p-values; time_q NaN: unknown */
+	struct energy_uncertainty before_uncertainty, after_uncertainty; /* of energy, joules */
 };
 
 struct diff {
@@ -76,6 +79,12 @@ void diff_done(struct diff *diff);
 /* Samples of the tested kind. */
 uint64_t diff_row_before(const struct diff *diff, const struct diff_row *row);
 uint64_t diff_row_after(const struct diff *diff, const struct diff_row *row);
+/*
+ * Of a change of energy, in units of sample_weight. The two recordings are taken as independent, so
+ * that the errors of one sensor that read both are in it twice: the change is at least so sure.
+ */
+struct energy_uncertainty diff_change_uncertainty(const struct diff *diff,
+	const struct energy_uncertainty *before, const struct energy_uncertainty *after);
 /* By time where it is known, else by share. */
 bool diff_row_is_significant(const struct diff *diff, const struct diff_row *row);
 

@@ -20,12 +20,27 @@ enum { FUNCTIONS, MODULES };
 		.is_change = true, .hide = REPORT_HIDE_UNKNOWN, __VA_ARGS__                        \
 	}
 
+#define UNCERTAINTY(of_key, of_kind, ...)                                                          \
+	{                                                                                          \
+		.key = (of_key), .title = "±", .kind = (of_kind), .views = BOTH,                   \
+		.hide = REPORT_HIDE_UNKNOWN, __VA_ARGS__                                           \
+	}
+
 /* Of energy, samples and times are null; of time, what is of energy. */
 #define CHANGE_COLUMNS                                                                             \
 	CHANGE("time_change_ns", "Time", REPORT_NS),                                               \
 		CHANGE("time_change_ns_per_s", "Time/s", REPORT_NS, .help = "with --per-second"),  \
 		CHANGE("energy_change_j", "Energy", REPORT_JOULES),                                \
-		CHANGE("energy_change_w", "Power", REPORT_WATTS, .help = "with --per-second")
+		CHANGE("energy_change_w", "Power", REPORT_WATTS, .help = "with --per-second"),     \
+		UNCERTAINTY("energy_change_uncertainty_j", REPORT_JOULES,                          \
+			.help = "one standard uncertainty"),                                       \
+		UNCERTAINTY(                                                                       \
+			"energy_change_uncertainty_w", REPORT_WATTS, .help = "with --per-second"), \
+	{                                                                                          \
+		.key = "energy_uncertainty_reason", .kind = REPORT_TEXT,                           \
+		.help = "why it is not known: shorter_than_sensor, time_share, "                   \
+			"sensor_error_not_known"                                                   \
+	}
 
 static const struct report_column row_columns[] = {
 	CHANGE_COLUMNS,
@@ -103,9 +118,12 @@ static void add_side(struct result *result, const struct diff *diff, const struc
 	result_close(result);
 }
 
-/* Fills in the one of CHANGE_COLUMNS that is compared. */
-static void add_change(struct result *result, const struct diff *diff, double change)
+/* Fills in those of CHANGE_COLUMNS that are compared. */
+static void add_change(struct result *result, const struct diff *diff, double change,
+	const struct energy_uncertainty *before, const struct energy_uncertainty *after)
 {
+	struct energy_uncertainty uncertainty = ENERGY_NO_UNCERTAINTY;
+
 	bool per_second = diff->options.per_second;
 	double ns = diff->is_energy ? NAN : change * NS_PER_S,
 	       joules = diff->is_energy ? change : NAN;
@@ -114,6 +132,11 @@ static void add_change(struct result *result, const struct diff *diff, double ch
 	result_number(result, per_second ? ns : NAN);
 	result_number(result, per_second ? NAN : joules);
 	result_number(result, per_second ? joules : NAN);
+	if (diff->is_energy)
+		uncertainty = diff_change_uncertainty(diff, before, after);
+	result_number(result, per_second ? NAN : uncertainty.energy_j);
+	result_number(result, per_second ? uncertainty.energy_j : NAN);
+	result_text(result, energy_doubt_name(uncertainty.doubt));
 }
 
 /* In the column of times, or of energy. */
@@ -144,7 +167,8 @@ static void add_row(struct result *result, const struct diff *diff, const struct
 	bool by_function = diff->options.by == BREAKDOWN_FUNCTION;
 	double q = diff->has_time ? row->time_q : row->share_q;
 
-	add_change(result, diff, row->time_change);
+	add_change(
+		result, diff, row->time_change, &row->before_uncertainty, &row->after_uncertainty);
 	result_number(result, 100 * row->share_change);
 	result_number(result, row->share_change);
 	result_share(result, (double)diff_row_before(diff, row), (double)diff->before.samples);
@@ -171,7 +195,8 @@ struct diff_rows diff_add_samples(struct result *result, const struct diff_repor
 	add_side(result, diff, &diff->before);
 	add_side(result, diff, &diff->after);
 	result_open(result);
-	add_change(result, diff, diff->total_time_change);
+	add_change(result, diff, diff->total_time_change, &diff->before.uncertainty,
+		&diff->after.uncertainty);
 	add_chance(result, diff, diff->total_time_p);
 	result_close(result);
 	result_u64(result, diff->rows.count);
