@@ -251,17 +251,26 @@ static void record_until_end(
 	void *sampler, pid_t pid, const struct busy *busy, struct tally *tally, int *ret_status)
 {
 	struct pollfd asked = {.fd = busy ? busy->ask[0] : -1, .events = POLLIN};
+	int answers = busy ? busy->answer[1] : -1;
 	char byte;
 
 	while (waitpid(pid, ret_status, WNOHANG) == 0) {
 		poll(&asked, 1, 5);
 		perf_sampler.drain(sampler, check_sample, tally);
 		if (asked.revents & POLLIN && read(asked.fd, &byte, 1) == 1 &&
-			write(busy->answer[1], &byte, 1) != 1)
+			write(answers, &byte, 1) != 1)
 			tally->wrong = "a pipe";
 	}
 	perf_sampler.stop(sampler);
 	perf_sampler.drain(sampler, check_sample, tally);
+}
+
+/* Once is enough. */
+static int follow_twice(void *sampler, uint32_t pid, struct errmsg *err)
+{
+	int r = perf_sampler.follow(sampler, pid, err);
+
+	return r < 0 ? r : perf_sampler.follow(sampler, pid, err);
 }
 
 /* Samples the busy program; returns what is wrong. */
@@ -279,9 +288,7 @@ static const char *sample_busy(struct errmsg *err, struct cpu_sampler_account *r
 	tally.pid = (uint32_t)busy.pid;
 	if (perf_sampler.probe(err) < 0 || perf_sampler.open(&sampler, &options, err) < 0)
 		return err->text;
-	if (perf_sampler.follow(sampler, tally.pid, err) < 0 ||
-		perf_sampler.follow(sampler, tally.pid, err) < 0 || /* once is enough */
-		perf_sampler.start(sampler, err) < 0)
+	if (follow_twice(sampler, tally.pid, err) < 0 || perf_sampler.start(sampler, err) < 0)
 		wrong = err->text;
 	else if (write(busy.answer[1], "g", 1) != 1)
 		wrong = "a pipe";
