@@ -172,6 +172,78 @@ def test_a_launch_leads_to_its_work_and_back(serve, open_page, tmp_path):
     assert watched.faults == [] and again.faults == []
 
 
+STEPS = {
+    "traceEvents": [
+        *({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{n}", "pid": 7, "tid": 7, "ts": n * 1000, "dur": 900 + 300 * (n == 13), "args": {}}
+          for n in range(10, 30)),
+        *({"ph": "X", "cat": "cpu_op", "name": f"aten::op{n}", "pid": 7, "tid": 7, "ts": n * 1000 + 10, "dur": 100, "args": {"External id": n}}
+          for n in range(10, 30)),
+        *({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 3, "ts": n * 1000 + 100, "dur": 500, "args": {"device": 0, "stream": 3}}
+          for n in range(10, 30)),
+    ],
+}
+
+
+def test_steps_one_by_one(serve, open_page, tmp_path):
+    """A slider goes through them; the section below is of this step alone; the address keeps the step."""
+    trace = tmp_path / "steps.json"
+    trace.write_text(json.dumps(STEPS))
+    server = serve("view", "--no-browser", trace)
+    watched = open_page(server.address)
+    page = watched.page
+    see(page, "/steps", "input[type=range]")
+    assert "Step 10" in page.inner_text("h3") and "1 of 20" in page.inner_text("h3")
+    assert "longer than the 95th percentile" in page.inner_text("main")
+    page.get_by_role("slider", name="Step").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    wait_until(page, "location.hash.includes('n=13')")
+    assert "1.20 ms" in page.inner_text(".facts")
+    wait_until(page, "document.querySelector('main').innerText.includes('aten::op13')")
+    assert "aten::op12" not in page.inner_text("main")
+    assert watched.violations() == []
+    again = open_page(server.address)
+    see(again.page, page.url.split("#")[1], "input[type=range]")
+    wait_until(again.page, "document.querySelector('h3')?.innerText.includes('Step 13')")
+    again.page.locator("main").get_by_role("link", name="Timeline").click()
+    again.page.wait_for_selector("canvas")
+    assert re.search(r"from=29\d{5}&to=42\d{5}", again.page.url)
+    see(page, "/steps/request", "main p")
+    assert "No requests to a model were recorded" in page.inner_text("main")
+    assert watched.faults == [] and again.faults == []
+
+
+def test_graphs_over_time(serve, open_page, tmp_path):
+    """How busy the device is, shaded by steps; what is selected with the keys becomes a filter of the other views."""
+    trace = tmp_path / "steps.json"
+    trace.write_text(json.dumps(STEPS))
+    watched = open_page(serve("view", "--no-browser", trace).address)
+    page = watched.page
+    see(page, "/graphs?shade=step", "figure.graph canvas")
+    assert "busy (%)" in page.inner_text("figure.graph")
+    drawn = "(() => { const c = document.querySelector('figure.graph canvas'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return new Set(new Uint32Array(d.buffer)).size; })()"
+    wait_until(page, f"{drawn} > 3")
+    page.locator("figure.graph canvas").first.focus()
+    for _ in range(6):
+        page.keyboard.press("ArrowRight")
+    assert re.search(r"[\d.]+ at 1\.[\d]+ ms, 11$", page.inner_text("figure.graph .value"))
+    for _ in range(10):
+        page.keyboard.press("Shift+ArrowRight")
+    page.wait_for_selector(".selection")
+    href = page.locator(".selection").get_by_role("link", name="Flame graph").get_attribute("href")
+    assert re.search(r"time=0\.001\d+\.\.0\.003\d+", href)
+    page.keyboard.press("Enter")
+    wait_until(page, "location.hash.includes('from=')")
+    page.get_by_role("button", name="Show all").click()
+    wait_until(page, "!location.hash.includes('from=')")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="CSV of").first.click()
+    assert Path(saved.value.path()).read_text().startswith("start_ns,first,minimum,maximum,last")
+    assert watched.violations() == []
+    # The test reads pixels, which Chromium advises against.
+    assert [fault for fault in watched.faults if "readback" not in fault] == []
+
+
 # A double of Perfetto's page: the handshake of its documentation, and what it got as its title.
 PERFETTO_DOUBLE = """<!doctype html><title>waiting</title><script>
 addEventListener("message", (event) => {

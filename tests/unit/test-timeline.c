@@ -527,6 +527,46 @@ static void test_refused(void **state)
 		timeline, (struct timeline_request){.to_ns = 1, .columns = 5000}, "columns wide");
 }
 
+/* The last track is that of the rate: its value in each bin that begins in the request. */
+static void ask_rate(const struct timeline *timeline, const char *name, uint32_t track,
+	int64_t end_ns, struct answer *answer)
+{
+	_cleanup_strbuf_ struct strbuf tracks = {0};
+	const struct timeline_request request = {.track = track, .to_ns = end_ns, .columns = 1000};
+
+	assert_int_equal(timeline_tracks(timeline, &tracks), 0);
+	assert_has(strbuf_cstr(&tracks), name);
+	ask(timeline, &request, answer);
+	assert_true(answer->count > 0);
+}
+
+/* Work of two streams that runs side by side counts once; half of the time is idle. */
+static void test_how_busy_a_device_is(void **state)
+{
+	struct trace *trace = example_trace_new();
+	_cleanup_model_ struct model *model = NULL;
+	_cleanup_timeline_ struct timeline *timeline = NULL;
+	struct answer answer = {0};
+	double sum = 0;
+
+	for (int i = 0; i < 100; i++) {
+		example_device(trace, TRACE_KERNEL, "a", 0, 7, i * 100000, 40000, 0);
+		example_device(trace, TRACE_KERNEL, "b", 0, 8, i * 100000 + 10000, 40000, 0);
+	}
+	model = model_of(trace);
+	timeline = timeline_of(model);
+	ask_rate(timeline, "busy (%)", 2, 10000000, &answer);
+	for (uint32_t i = 0; i < answer.count; i++) {
+		double busy = real_of(&answer, 4, i);
+
+		assert_true(busy >= 0 && busy <= 100);
+		sum += busy;
+	}
+	/* To 99.5 % of the way: the last work ends there. */
+	assert_true(fabs(sum / answer.count - 50) < 1);
+	strbuf_done(&answer.bytes);
+}
+
 /* ---- recordings ---- */
 
 static void test_samples(void **state)
@@ -564,6 +604,9 @@ static void test_samples(void **state)
 	assert_has(slice_at(timeline, (struct timeline_slice_request){0}, &names),
 		"\"category\":null");
 	assert_has(strbuf_cstr(&names), "\"stack\":[\"spin\",");
+	ask_rate(timeline, "CPUs busy", 1, 50 * EXAMPLE_PERIOD_NS, &answer);
+	for (uint32_t i = 0; i + 1 < answer.count; i++)
+		assert_true(fabs(real_of(&answer, 4, i) - 1) < 1e-9);
 	strbuf_done(&answer.bytes);
 }
 
@@ -580,6 +623,7 @@ int main(void)
 		cmocka_unit_test(test_slices_that_are_not_there),
 		cmocka_unit_test(test_deep_and_distant_rows),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_how_busy_a_device_is),
 		cmocka_unit_test(test_samples),
 	};
 

@@ -16,6 +16,12 @@ import type { CaptureSource, Filters, Progress, Source } from "./source";
 import { OpenInPerfetto } from "./perfetto/button";
 import { FlameView } from "./views/flame";
 import { LiveView } from "./views/live/view";
+import { bandsOf } from "./graphs/bands";
+import type { Band } from "./graphs/draw";
+import { KINDS } from "./steps";
+import { GraphsView } from "./views/graphs";
+import { SectionView, idOf } from "./views/section";
+import { StepsView } from "./views/steps";
 import { ModelView } from "./views/model";
 import type { Layers } from "./views/model";
 import { OneSectionView, ReportView } from "./views/report";
@@ -33,9 +39,22 @@ interface PageProps {
   feed: LiveFeed;
 }
 
+const ITEMS_MAX = 20_000; // steps, requests: rows that are asked for
+
 function ReportPage({ capture, place, filters, version }: PageProps) {
   const loaded = useLoaded((progress) => capture.report(null, filters, progress), keyOf(capture.id, filters), version);
+  if (loaded.state === "failed" && Object.keys(filters).length) return <FilteredSections why={loaded.why} place={place} />;
   return <Waiting loaded={loaded} what="The report">{(report) => <ReportView report={report} place={place} canAsk={capture.filters} />}</Waiting>;
+}
+
+// Of other tools' traces only some sections can be filtered: they are offered in place of all.
+function FilteredSections({ why, place }: { why: string; place: Place }) {
+  return (
+    <main>
+      <p role="alert">{why}</p>
+      <p>Sections of samples and stacks: {["function", "line", "module", "class", "stack", "thread", "process"].map((by) => <><a key={by} href={hrefOf({ view: "section", what: by, query: place.query })}>{by}</a> </>)}</p>
+    </main>
+  );
 }
 
 function SectionPage({ capture, place, filters, version }: PageProps) {
@@ -107,6 +126,39 @@ function LivePage({ capture, place, growth, feed }: PageProps) {
   return <LiveView key={live.id} capture={capture} live={live} feed={feed} place={place} growth={growth} />;
 }
 
+function StepsPage({ capture, place, filters, version }: PageProps) {
+  const kind = KINDS[place.what] ?? KINDS.step!;
+  const loaded = useLoaded((progress) => capture.report(kind.by, filters, progress, ITEMS_MAX), keyOf(capture.id, kind.by, filters), version);
+  const sectionOf = (by: string, filter: Filters) => <PartOfReport capture={capture} by={by} filters={{ ...filters, ...filter }} />;
+  return <Waiting loaded={loaded} what="The list">{(report) => <StepsView report={report} place={place} sectionOf={sectionOf} />}</Waiting>;
+}
+
+// A section, inside of another view.
+function PartOfReport({ capture, by, filters }: { capture: CaptureSource; by: string; filters: Filters }) {
+  const loaded = useLoaded((progress) => capture.report(by, filters, progress), keyOf(capture.id, by, filters));
+  if (loaded.state === "loading") return <p role="status">The section is being made{loaded.text && `: ${loaded.text}`} …</p>;
+  if (loaded.state === "failed") return <p role="alert">{loaded.why}</p>;
+  return <>{loaded.value.sections.filter(({ blocks }) => blocks.length).map((section) => <SectionView key={idOf(section)} section={section} />)}</>;
+}
+
+function GraphsPage({ capture, place, version }: PageProps) {
+  const loaded = useLoaded((progress) => capture.timeline!.tracks(progress), keyOf(capture.id), version);
+  const withBands = (kind: string, show: (bands: Band[]) => ComponentChildren) => (kind ? <WithBands key={kind} capture={capture} kind={kind} show={show} /> : show([]));
+  return <Waiting loaded={loaded} what="The list of graphs">{(tracks) => <GraphsView source={capture.timeline!} tracks={tracks} place={place} withBands={withBands} />}</Waiting>;
+}
+
+function WithBands({ capture, kind, show }: { capture: CaptureSource; kind: string; show: (bands: Band[]) => ComponentChildren }) {
+  const loaded = useLoaded((progress) => capture.report(KINDS[kind]!.by, {}, progress, ITEMS_MAX), keyOf(capture.id, kind));
+  const bands = useMemo(() => (loaded.state === "ready" ? bandsOf(kind, loaded.value) : []), [loaded]);
+  return (
+    <>
+      {loaded.state === "failed" && <p role="alert">{loaded.why}</p>}
+      {loaded.state === "ready" && !bands.length && <p>{KINDS[kind]!.missing}</p>}
+      {show(bands)}
+    </>
+  );
+}
+
 function CapturesPage({ source }: PageProps) {
   return (
     <main>
@@ -133,6 +185,8 @@ const views: Record<string, PageView> = {
   section: { title: null, Page: SectionPage, isThere: (capture) => capture.filters },
   flame: { title: "Flame graph", Page: FlamePage, isThere: (capture) => capture.weights.length > 0 },
   timeline: { title: "Timeline", Page: TimelinePage, isThere: (capture) => capture.timeline !== null },
+  steps: { title: "Steps", Page: StepsPage, isThere: (capture) => capture.filters },
+  graphs: { title: "Graphs", Page: GraphsPage, isThere: (capture) => capture.timeline !== null },
   model: { title: "Model", Page: ModelPage, isThere: (capture) => capture.has("layer") },
   tokens: { title: "Tokens", Page: TokensPage, isThere: (capture) => capture.has("token") },
   compare: { title: "Compare", Page: ComparePage, isThere: (capture, source) => capture.difference !== null && source.captures.length > 1 },
@@ -209,7 +263,7 @@ function CapturePage({ source, capture, feed, place: given }: { source: Source; 
         </nav>
         {growth.isGrowing && <label class="live"><input type="checkbox" checked={growth.isFollowed} onChange={growth.toggle} /> Recording: follow it</label>}
       </header>
-      {capture.filters && ["report", "section", "flame", "model", "tokens", "compare"].includes(place.view) && <FilterBar capture={capture} place={place} filters={filters} />}
+      {capture.filters && ["report", "section", "flame", "steps", "model", "tokens", "compare"].includes(place.view) && <FilterBar capture={capture} place={place} filters={filters} />}
       {view && isThere
         ? <view.Page capture={capture} source={source} place={place} filters={filters} version={growth.version} growth={growth} feed={feed} />
         : <main>{viewName === null ? <p role="status">Connecting …</p> : <p role="alert">There is no view {place.view} here: choose one above.</p>}</main>}

@@ -107,7 +107,7 @@ function captureSource(capture: Capture): CaptureSource {
     filters: true,
     fileHref: capture.kind === "file" ? addressOf("get_capture_file", { capture: capture.id }) : null,
     sizeBytes: capture.size,
-    report: (by, filters, progress) => ask<Report>(addressOf("get_report", parameters({ format: "page", by }, filters)), progress),
+    report: (by, filters, progress, limit) => ask<Report>(addressOf("get_report", parameters({ format: "page", by, limit }, filters)), progress),
     figures: (by, filters, progress) => ask(addressOf("get_report", parameters({ format: "json", by }, filters)), progress),
     export: (format, weight, filters, progress) => askFile(addressOf("get_export", parameters({ format, weight }, filters)), progress),
     speedscopeHref: (weight, filters) => {

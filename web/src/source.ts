@@ -24,7 +24,7 @@ export interface CaptureSource {
   filters: boolean; // are they understood?
   fileHref: string | null; // where the capture itself is
   sizeBytes: number | null; // of that file
-  report(by: string | null, filters: Filters, progress: Progress): Promise<Report>;
+  report(by: string | null, filters: Filters, progress: Progress, limit?: number): Promise<Report>; // limit: rows of each table
   figures(by: string, filters: Filters, progress: Progress): Promise<Figures>; // a section as report --json has it
   has(by: string): boolean; // may it have figures of this section?
   tree(weight: string, filters: Filters, progress: Progress): Promise<CallTree>;

@@ -6,7 +6,7 @@
 
 #include "query/timeline/tracks.h"
 
-static struct timeline_track *add_track(
+struct timeline_track *timeline_add_counter(
 	struct timeline *timeline, const char *process, const char *name, uint32_t source)
 {
 	const struct timeline_track added = {
@@ -27,8 +27,7 @@ static struct timeline_track *add_track(
 	return &timeline->tracks.items[timeline->tracks.count - 1];
 }
 
-/* What is no number is no value. */
-static int add_point(struct timeline_track *track, int64_t time_ns, double value)
+int timeline_add_point(struct timeline_track *track, int64_t time_ns, double value)
 {
 	if (!isfinite(value))
 		return 0;
@@ -49,13 +48,13 @@ static int add_model_counters(struct timeline *timeline)
 
 		if (!previous || previous->process != counter->process ||
 			strcmp(previous->name, counter->name) != 0) {
-			track = add_track(timeline, process->name, counter->name, 0);
+			track = timeline_add_counter(timeline, process->name, counter->name, 0);
 			if (!track)
 				return -ENOMEM;
 			track->pid = process->pid;
 		}
 		previous = counter;
-		if (add_point(track, timeline_model_time(timeline, counter->time_ns),
+		if (timeline_add_point(track, timeline_model_time(timeline, counter->time_ns),
 			    counter->value) < 0)
 			return -ENOMEM;
 	}
@@ -67,8 +66,8 @@ static int add_power(struct timeline *timeline, const struct model_energy_domain
 {
 	const struct model *model = timeline->model;
 	const char *name = timeline_text(timeline, "%s power (W)", domain->name);
-	struct timeline_track *track =
-		add_track(timeline, *domain->device ? domain->device : "energy", name, 0);
+	struct timeline_track *track = timeline_add_counter(
+		timeline, *domain->device ? domain->device : "energy", name, 0);
 	int r = track ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < domain->interval_count; i++) {
@@ -78,7 +77,8 @@ static int add_power(struct timeline *timeline, const struct model_energy_domain
 			(double)(interval->end_ns - interval->start_ns) / (double)NS_PER_S;
 
 		if (interval->gap == 0)
-			r = add_point(track, timeline_model_time(timeline, interval->start_ns),
+			r = timeline_add_point(track,
+				timeline_model_time(timeline, interval->start_ns),
 				interval->energy_j / duration_s);
 	}
 	return r;
@@ -143,13 +143,13 @@ static int add_values(
 	array_foreach (&values->items, value) {
 		if (!previous || previous->key[0] != value->key[0] ||
 			previous->key[1] != value->key[1]) {
-			track = add_track(
+			track = timeline_add_counter(
 				timeline, "counters", name(timeline, trace, value), source);
 			if (!track)
 				return -ENOMEM;
 		}
 		previous = value;
-		if (add_point(track, value->time_ns, value->value) < 0)
+		if (timeline_add_point(track, value->time_ns, value->value) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -218,6 +218,8 @@ int timeline_add_counters(struct timeline *timeline)
 		if (r == 0)
 			r = add_memory(timeline, i);
 	}
+	if (r == 0)
+		r = timeline_add_rates(timeline);
 	array_foreach (&timeline->tracks, track) {
 		if (r == 0 && track->kind == TIMELINE_COUNTER)
 			r = counter_finish(&track->counter);

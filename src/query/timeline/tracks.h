@@ -85,8 +85,14 @@ static inline int64_t timeline_model_time(const struct timeline *timeline, uint6
 /* Tracks of rows and of samples, without lanes. */
 int timeline_add_row_tracks(struct timeline *timeline);
 int timeline_add_sample_tracks(struct timeline *timeline);
-/* Tracks of counters, with their values. */
+/* Tracks of counters, with their values; and of rates, which it adds. */
 int timeline_add_counters(struct timeline *timeline);
+int timeline_add_rates(struct timeline *timeline);
+/* An empty one; NULL when memory ran out. It moves when another one is added. */
+struct timeline_track *timeline_add_counter(
+	struct timeline *timeline, const char *process, const char *name, uint32_t source);
+/* Points come by time. What is no number is no value. Returns 0 or -ENOMEM. */
+int timeline_add_point(struct timeline_track *track, int64_t time_ns, double value);
 /* When tracks are in their order: the lanes of rows and samples. */
 int timeline_fill_rows(struct timeline *timeline, struct timeline_track *track);
 int timeline_fill_samples(struct timeline *timeline);

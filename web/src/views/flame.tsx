@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flame graph on a canvas, the functions beside it, and a function's callers and callees (sandwich).
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ROW, boxAt, draw, layout, svgOf } from "../flame/draw";
 import type { Picture } from "../flame/draw";
 import { addressOf, nodeOf } from "../flame/address";
@@ -12,6 +12,7 @@ import { go } from "../router";
 import type { Place } from "../router";
 import { save } from "../save";
 import { useDark } from "../theme";
+import { useWidth } from "../width";
 
 const SHARE = { key: null, title: "", kind: "share" as const };
 const SIDES = [" before", " after"];
@@ -30,17 +31,6 @@ function figuresOf(tree: CallTree, node: number): string {
   const sides = tree.total.map((side, at) => formatShare(tree, side[node]!, at));
   if (sides.length > 1) return `before ${sides[0]} → after ${sides[1]}`;
   return `${formatWeight(tree, tree.total[0]![node]!)}, ${sides[0]}; self ${formatWeight(tree, tree.self[0]![node]!)}`;
-}
-
-function useWidth(): [{ current: HTMLDivElement | null }, number] {
-  const ref = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry!.contentRect.width)));
-    observer.observe(ref.current!);
-    return () => observer.disconnect();
-  }, []);
-  return [ref, width];
 }
 
 function nextFocus(graph: Graph, node: number, key: string): number {
