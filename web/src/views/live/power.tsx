@@ -17,6 +17,7 @@ import { csvOf, jsonOf, save } from "../../save";
 import { useDark } from "../../theme";
 
 const EVERY_MS = 100;
+const FIRST_READING_MS = 500;
 const HEIGHT = 280;
 const STRIP = 6; // pixels of a step or window above the curves
 const COLOURS = {
@@ -227,14 +228,27 @@ function Lengths({ place, lengthMs, span, onLatest }: { place: Place; lengthMs: 
 const lengthOf = (place: Place) => LENGTHS.find(([, ms]) => String(ms / 1000) === place.query.span)?.[1] ?? LENGTHS[1]![1];
 const ZOOMS: Record<string, [number, number]> = { "+": [0.7, 0], w: [0.7, 0], "-": [1 / 0.7, 0], s: [1 / 0.7, 0], a: [1, -0.25], d: [1, 0.25], PageUp: [1, -0.8], PageDown: [1, 0.8] };
 
-export function PowerPanel({ live, place, width, isFollowed }: { live: LiveCapture; place: Place; width: number; isFollowed: boolean }) {
+interface PanelProps {
+  live: LiveCapture;
+  place: Place;
+  width: number;
+  isFollowed: boolean;
+}
+
+export function PowerPanel(props: PanelProps) {
+  const { live, isFollowed } = props;
+  const rails = useLatest(live.topics.session, EVERY_MS, isFollowed, () => live.session?.rails ?? []);
+  const hasReadings = useLatest(live.topics.power, FIRST_READING_MS, isFollowed, () => live.rails.size > 0);
+  if (!rails.length || !hasReadings) return <section class="card wide" aria-label="Power"><h3>Power</h3><NoPower live={live} /></section>;
+  return <PowerChart {...props} rails={rails} />;
+}
+
+function PowerChart({ live, place, width, isFollowed, rails }: PanelProps & { rails: LiveRail[] }) {
   const [span, setSpan] = useState<Span | null>(null);
   const [hidden, setHidden] = useState<Set<number>>(new Set());
   const [cursor, setCursor] = useState<Cursor | null>(null);
   const isDark = useDark();
   const lengthMs = lengthOf(place);
-  const rails = useLatest(live.topics.session, EVERY_MS, isFollowed, () => live.session?.rails ?? []);
-  const hasReadings = useLatest(live.topics.power, 1000, isFollowed, () => live.rails.size > 0);
   // Stops where it was when it is not followed.
   const [stopped, setStopped] = useState<Span | null>(null);
   useEffect(() => setStopped(isFollowed ? null : latestSpan(live.nowMs, lengthMs)), [isFollowed]);
@@ -259,7 +273,6 @@ export function PowerPanel({ live, place, width, isFollowed }: { live: LiveCaptu
     else return;
     event.preventDefault();
   };
-  if (!rails.length || !hasReadings) return <section class="card wide" aria-label="Power"><h3>Power</h3><NoPower live={live} /></section>;
   const text = cursor ? cursorText(live, cursor) : "";
   return (
     <section class="card wide" aria-label="Power">
