@@ -5,6 +5,7 @@
     double.say("live_summary", {...})    one message, with the next number
     double.play(envelopes)               recorded ones, with their numbers
     double.drop()                        the connection is gone; the page comes back by itself
+    ControlsDouble(page, double, [...])  commands that may be started, and the jobs that they become
 """
 
 import json
@@ -18,10 +19,10 @@ WITH_HISTORY = {"live_power", "live_tokens", "live_phases"}
 
 
 class LiveDouble:
-    def __init__(self, page, capture, epoch=EPOCH, greets=True):
+    def __init__(self, page, capture, epoch=EPOCH, **hello):
         self.capture = capture
         self.epoch = epoch
-        self.greets = greets
+        self.hello = {"read_only": False, "is_view": True, **hello}
         self.seq = 0
         self.t_ms = 0
         self.latest = {}
@@ -38,8 +39,7 @@ class LiveDouble:
             socket.close(code=1013)
             return
         self.socket = socket
-        if self.greets:
-            self.greet()
+        self.greet()
 
     def answer_history(self, route):
         route.fulfill(json={"epoch": self.epoch, "newest_seq": self.seq, "messages": self.history})
@@ -47,7 +47,7 @@ class LiveDouble:
     def greet(self):
         """hello; to one that comes for the first time, a snapshot."""
         self.send(0, "hello", {"version": "double", "started_unix_ms": STARTED_UNIX_MS, "oldest_seq": 1, "newest_seq": self.seq,
-                               "budget_bytes": 1 << 20, "read_only": False, "is_view": True})
+                               "budget_bytes": 1 << 20, **self.hello})
         if f"epoch={self.epoch}&" in self.addresses[-1]:
             return
         self.send(0, "snapshot", {"types": len(self.latest), "newest_seq": self.seq})
@@ -80,6 +80,39 @@ class LiveDouble:
     def drop(self):
         socket, self.socket = self.socket, None
         socket.close(code=1011)
+
+
+class ControlsDouble:
+    """A double of /api/commands and /api/jobs for a page. What the page asked for is in `requests`."""
+
+    def __init__(self, page, live, commands):
+        self.live = live
+        self.commands = commands
+        self.jobs = []
+        self.requests = []
+        self.refusal = None  # (status, message) of the next POST
+        page.route(re.compile(r"/api/commands$"), lambda route: route.fulfill(json={"commands": self.commands}))
+        page.route(re.compile(r"/api/jobs(/.*)?$"), self.answer)
+
+    def answer(self, route):
+        request = route.request
+        if request.method == "GET":
+            route.fulfill(json={"jobs": self.jobs})
+            return
+        path, body = request.url.split("/api/jobs")[1], request.post_data_json
+        self.requests.append((path, body))
+        if self.refusal:
+            (status, message), self.refusal = self.refusal, None
+            route.fulfill(status=status, json={"error": {"code": "too-many-jobs", "message": message}})
+            return
+        if not path:
+            self.jobs.insert(0, {"id": str(len(self.jobs) + 1), "command": body["command"], "state": "running", "capture": self.live.capture,
+                                 "started_unix_ms": STARTED_UNIX_MS, "exit_status": None, "window": "closed", "message": None})
+        elif path.endswith("/cancel"):
+            self.jobs[0] = {**self.jobs[0], "state": "cancelled", "exit_status": 130}
+        else:
+            self.jobs[0] = {**self.jobs[0], "window": "open" if body["action"] == "open" else "closed"}
+        route.fulfill(status=201 if not path else 200, json=self.jobs[0])
 
 
 RAILS = [("package-0", "cpu", None, 62, 14), ("core", "cores", 1, 38, 11), ("dram", "dram", None, 7, 1.5), ("GPU 0", "gpu", None, 236, 60)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import live_double as made_up
 import pytest
 from browser import wait_until
-from live_double import LiveDouble
+from live_double import ControlsDouble, LiveDouble
 from server_client import Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,11 +31,13 @@ def live(server, open_page):
     """live(...) is the page of a capture and the double that speaks to it; the recording has begun where `begins` is."""
     capture = server.get("/api/captures").json()["captures"][0]["id"]
 
-    def open_it(begins=True, place="", session=None, **more):
+    def open_it(begins=True, place="", session=None, commands=None, hello=None, **more):
         doubles = []
 
         def before(page):
-            doubles.append(LiveDouble(page, capture))
+            doubles.append(LiveDouble(page, capture, **(hello or {})))
+            if commands is not None:
+                doubles[0].controls = ControlsDouble(page, doubles[0], commands)
             if begins:
                 doubles[0].say("live_session", session or made_up.session())
                 made_up.tick(doubles[0], 0, 1000)
@@ -103,7 +105,7 @@ def seen_by(page):
         "live_ended": f"({within}).includes('exit status 3')",
         "bye": "document.querySelector('.connection')?.innerText.includes('sonde has ended')",
         "capture_state": "true",  # answers say the same: nothing is made of it
-        "job": "true",  # the view of controls
+        "job": "document.querySelector('header nav').innerText.includes('Record')",
     }
 
 
@@ -365,4 +367,62 @@ def test_a_finished_capture_opens_with_its_report(live):
     wait_until(page, "document.querySelector('main').innerText.includes('is not being recorded')")
     page.get_by_role("link", name="Its report").click()
     page.wait_for_selector("main section", timeout=WAIT)
+    assert watched.faults == []
+
+
+COMMANDS = [
+    {"name": "generate", "description": "Generates tokens with <b>the small model</b>.", "parameters": [
+        {"name": "tokens", "type": "integer", "default": 48, "choices": [], "minimum": 1, "maximum": 4096},
+        {"name": "model", "type": "choice", "default": None, "choices": ["small", "large"], "minimum": None, "maximum": None},
+        {"name": "prompt", "type": "string", "default": None, "choices": [], "minimum": None, "maximum": None}]},
+    {"name": "train", "description": None, "parameters": []},
+]
+
+
+def test_a_recording_from_a_form(live):
+    """A command of the operator's list is started with its parameters; its window is opened; it is cancelled."""
+    watched, double = live(begins=False, place="#/record", commands=COMMANDS, hello={"is_view": False})
+    page = watched.page
+    page.get_by_role("button", name="Record it").wait_for(timeout=WAIT)
+    assert "Record" in page.inner_text("header nav")
+    assert "<b>the small model</b>" in page.inner_text("form.command")
+    page.get_by_label("tokens").fill("96")
+    page.get_by_label("model").select_option("large")
+    assert watched.violations() == []
+    double.controls.refusal = (429, "One recording runs already: wait until it has ended, or cancel it.")
+    page.get_by_role("button", name="Record it").click()
+    page.get_by_text("One recording runs already").wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Record it").click()
+    page.get_by_role("cell", name="running").wait_for(timeout=WAIT)
+    assert double.controls.requests[-1] == ("", {"command": "generate", "parameters": {"tokens": 96, "model": "large"}})
+
+    double.say("live_session", made_up.session())
+    made_up.tick(double, 0, 1000)
+    page.get_by_role("cell").get_by_role("link", name="Live").click()
+    page.wait_for_selector(".session", timeout=WAIT)
+    page.get_by_role("button", name="Open window").click()
+    page.get_by_role("button", name="Close window").wait_for(timeout=WAIT)
+    assert double.controls.requests[-1] == ("/1/window", {"action": "open"})
+    # What happens without the page comes as a message.
+    double.say("job", {**double.controls.jobs[0], "window": "closed"})
+    page.get_by_role("button", name="Open window").wait_for(timeout=WAIT)
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel").wait_for(state="detached", timeout=WAIT)
+    assert double.controls.requests[-1][0] == "/1/cancel"
+    page.get_by_role("link", name="Record", exact=True).click()
+    page.get_by_text("cancelled, exit status 130").wait_for(timeout=WAIT)
+    assert watched.violations() == []
+    assert watched.faults == []
+
+
+@pytest.mark.parametrize("hello,commands,sentence", [
+    ({"is_view": False, "read_only": True}, COMMANDS, "This server is read-only"),
+    ({"is_view": False}, [], "sonde serve --commands FILE"),
+])
+def test_why_nothing_can_be_started(live, hello, commands, sentence):
+    watched, _ = live(begins=False, place="#/record", commands=commands, hello=hello)
+    page = watched.page
+    wait_until(page, f"document.querySelector('main').innerText.includes({json.dumps(sentence)})")
+    assert page.locator("form.command").count() == 0
+    assert watched.violations() == []
     assert watched.faults == []

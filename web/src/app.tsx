@@ -14,6 +14,7 @@ import { ExportMenu } from "./export";
 import { FILTERS } from "./source";
 import type { CaptureSource, Filters, Progress, Source } from "./source";
 import { OpenInPerfetto } from "./perfetto/button";
+import { ControlsView } from "./views/controls";
 import { FlameView } from "./views/flame";
 import { LiveView } from "./views/live/view";
 import { bandsOf } from "./graphs/bands";
@@ -120,10 +121,14 @@ function TimelinePage({ capture, place }: PageProps) {
   return <Waiting loaded={loaded} what="The timeline">{(tracks) => <TimelineView source={capture.timeline!} tracks={tracks} place={place} />}</Waiting>;
 }
 
-function LivePage({ capture, place, growth, feed }: PageProps) {
+function LivePage({ capture, source, place, growth, feed }: PageProps) {
   const live = useLatest(feed.topic, LIVE_MS, true, () => feed.find(capture.id));
   if (!live) return <main><p>{capture.name} is not being recorded: nothing was heard of it since this page was opened. <a href={hrefOf({ view: "report", query: place.query })}>Its report</a> has it all.</p></main>;
-  return <LiveView key={live.id} capture={capture} live={live} feed={feed} place={place} growth={growth} />;
+  return <LiveView key={live.id} capture={capture} live={live} feed={feed} place={place} growth={growth} controls={source.controls} />;
+}
+
+function ControlsPage({ source, feed }: PageProps) {
+  return <ControlsView controls={source.controls!} feed={feed} />;
 }
 
 function StepsPage({ capture, place, filters, version }: PageProps) {
@@ -181,6 +186,7 @@ const UNHEARD_MS = 1500; // the server sends what it has at once
 const views: Record<string, PageView> = {
   captures: { title: "Captures", Page: CapturesPage, isThere: (_, source) => source.captures.length > 1 },
   live: { title: "Live", Page: LivePage, isThere: (_, source) => source.isServed, isListed: (capture, feed) => feed.find(capture.id) !== null },
+  record: { title: "Record", Page: ControlsPage, isThere: (_, source) => source.controls !== null, isListed: (_, feed) => feed.hello?.is_view === false || feed.jobs.size > 0 },
   report: { title: "Report", Page: ReportPage, isThere: () => true },
   section: { title: null, Page: SectionPage, isThere: (capture) => capture.filters },
   flame: { title: "Flame graph", Page: FlamePage, isThere: (capture) => capture.weights.length > 0 },
@@ -214,31 +220,52 @@ function keptQuery(place: Place): Record<string, string> {
   return Object.fromEntries(Object.entries(place.query).filter(([key]) => kept.includes(key)));
 }
 
-export function App({ source }: { source: Source }) {
+// With the captures that came after the page was opened, once something is heard of them.
+function useNewest(given: Source, feed: LiveFeed): Source {
+  const [source, setSource] = useState(given);
+  const asked = useRef(new Set(given.captures.map(({ id }) => id)));
+  useEffect(() => {
+    const look = () => {
+      const heardOf = [...feed.ids, ...[...feed.jobs.values()].flatMap((job) => job.capture ?? [])];
+      const unknown = heardOf.filter((id) => !asked.current.has(id));
+      unknown.forEach((id) => asked.current.add(id));
+      if (unknown.length) given.refresh?.().then(setSource, () => {});
+    };
+    const unsubscribes = [feed.topic.subscribe(look), feed.jobTopic.subscribe(look)];
+    return () => unsubscribes.forEach((unsubscribe) => unsubscribe());
+  }, [given, feed]);
+  return source;
+}
+
+export function App({ source: given }: { source: Source }) {
   const place = usePlace();
-  const { state, feed } = useConnection(source);
+  const { state, feed } = useConnection(given);
+  const source = useNewest(given, feed);
   const capture = useMemo(() => source.capture(place.query.capture ?? "") ?? source.capture(source.captures[0]?.id ?? ""), [source, place.query.capture]);
   return (
     <>
       {state && connectionText[state] && <p class="connection" role="alert">{connectionText[state]}</p>}
-      {capture ? <CapturePage source={source} capture={capture} feed={feed} place={place} /> : <main><p>There is no capture here yet.</p></main>}
+      {capture ? <CapturePage source={source} capture={capture} feed={feed} place={place} />
+        : source.controls ? <ControlsView controls={source.controls} feed={feed} />
+        : <main><p>There is no capture here yet.</p></main>}
     </>
   );
 }
 
-// Without one in the address: live figures of what is being recorded, otherwise the report. null: not known yet.
+// Without one in the address: live figures of what is being recorded, also after its end; otherwise the report.
+// null: not known yet.
 function useViewName(place: Place, capture: CaptureSource, source: Source, feed: LiveFeed): string | null {
   const isRunning = useLatest(feed.topic, LIVE_MS, true, () => (feed.isReady ? feed.find(capture.id)?.isRunning ?? false : null));
-  const [isLate, setLate] = useState(false);
-  const chosen = useRef<Record<string, string>>({});
+  const [isLate, setLate] = useState(!source.isServed);
+  const wereLive = useRef(new Set<string>());
   useEffect(() => {
     const timer = setTimeout(() => setLate(true), UNHEARD_MS);
     return () => clearTimeout(timer);
   }, []);
   if (place.view) return place.view;
-  // It stays when the recording ends, and when one begins.
-  if (!source.isServed || isRunning !== null) chosen.current[capture.id] ??= isRunning ? "live" : "report";
-  return chosen.current[capture.id] ?? (isLate ? "report" : null);
+  if (isRunning) wereLive.current.add(capture.id);
+  if (wereLive.current.has(capture.id)) return "live";
+  return isRunning === false || isLate ? "report" : null;
 }
 
 function CapturePage({ source, capture, feed, place: given }: { source: Source; capture: CaptureSource; feed: LiveFeed; place: Place }) {

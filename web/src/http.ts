@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server's answers: schema/api.json.
-import { paths } from "./api";
-import type { Capture, CaptureList, Failure, LiveHistory, Operations, Pending, Slice, Status } from "./api";
+import { methods, paths } from "./api";
+import type { Capture, CaptureList, CommandList, Failure, JobList, LiveHistory, Operations, Pending, Slice, Status } from "./api";
 import { formatBytes } from "./format";
 import type { CallTree, Report } from "./report";
 import { WEIGHTS } from "./source";
-import type { CaptureSource, Export, Filters, Progress, Source } from "./source";
+import type { CaptureSource, Controls, Export, Filters, Progress, Source } from "./source";
 import type { TimelineSource } from "./timeline/source";
 
 const WAIT_S = 2; // for an answer, before the progress is asked for again
@@ -40,10 +40,10 @@ function progressText(pending: Pending): string {
   return pending.total ? `reading, ${Math.floor((100 * pending.done) / pending.total)} %` : "reading";
 }
 
-async function request(address: string): Promise<Response> {
+async function request(address: string, options?: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(address);
+    response = await fetch(address, options);
   } catch {
     throw new Error("The server does not answer: it has ended, or the connection is gone. Reload the page when it is back.");
   }
@@ -62,6 +62,12 @@ async function answerOf(address: string, progress: Progress): Promise<Response> 
     if (response.status !== 202) return response;
     progress(progressText((await response.json()) as Pending));
   }
+}
+
+// What changes something at the server.
+async function send<T>(operation: keyof Operations, parameters: Parameters, body: unknown = {}): Promise<T> {
+  const options = { method: methods[operation], headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  return (await (await request(addressOf(operation, parameters), options)).json()) as T;
 }
 
 export async function ask<T>(address: string, progress: Progress): Promise<T> {
@@ -127,6 +133,14 @@ function captureSource(capture: Capture): CaptureSource {
   };
 }
 
+const controls: Controls = {
+  commands: async () => (await ask<CommandList>(paths.list_commands, () => {})).commands,
+  jobs: async () => (await ask<JobList>(paths.list_jobs, () => {})).jobs,
+  start: (command, parameters) => send("start_job", {}, { command, parameters }),
+  cancel: (job) => send("cancel_job", { job }),
+  window: (job, action) => send("set_job_window", { job }, { action }),
+};
+
 export async function httpSource(): Promise<Source> {
   const [{ captures }, { perfetto }] = await Promise.all([ask<CaptureList>(paths.list_captures, () => {}), ask<Status>(paths.get_status, () => {})]);
   const sources = new Map(captures.map((capture) => [capture.id, captureSource(capture)]));
@@ -135,6 +149,8 @@ export async function httpSource(): Promise<Source> {
     perfetto: perfetto ?? null,
     captures: captures.map(({ id, name, size }) => ({ id, name, detail: size === null ? "" : formatBytes(size) })),
     capture: (id) => sources.get(id) ?? (captures.length === 1 ? sources.get(captures[0]!.id) ?? null : null),
+    controls,
+    refresh: httpSource,
     liveHistory: (capture) => ask<LiveHistory>(addressOf("get_live", { capture }), () => {}),
   };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the page's data comes from: a server, or what was written into the page itself.
-import type { LiveHistory } from "./api";
+import type { Command, Job, LiveHistory } from "./api";
 import type { CallTree, Report } from "./report";
 import type { TimelineSource } from "./timeline/source";
 
@@ -42,6 +42,15 @@ export interface Export {
   content: Blob;
 }
 
+// Recordings that the server starts, and those that it is part of.
+export interface Controls {
+  commands(): Promise<Command[]>;
+  jobs(): Promise<Job[]>; // the latest first
+  start(command: string, parameters: Record<string, string | number>): Promise<Job>;
+  cancel(job: string): Promise<Job>;
+  window(job: string, action: "open" | "close"): Promise<Job>;
+}
+
 export type Figures = Record<string, unknown>;
 
 export interface Source {
@@ -49,6 +58,8 @@ export interface Source {
   perfetto: string | null; // the address of the page that captures may be handed to
   captures: { id: string; name: string; detail: string }[];
   capture(id: string): CaptureSource | null;
+  controls: Controls | null; // null: nothing can be started from the page
+  refresh: (() => Promise<Source>) | null; // with the captures that there are now
   liveHistory: ((capture: string) => Promise<LiveHistory>) | null; // what live messages said before; null: there are none
 }
 
@@ -92,5 +103,5 @@ export function embeddedSource(data: Embedded): Source {
     modifiedMs: null,
     answerMs: () => 0,
   };
-  return { isServed: false, perfetto: null, captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture, liveHistory: null };
+  return { isServed: false, perfetto: null, captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture, controls: null, refresh: null, liveHistory: null };
 }

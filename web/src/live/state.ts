@@ -136,6 +136,10 @@ export class LiveFeed {
     this.wasReady = this.isReady;
   }
 
+  get ids(): string[] {
+    return [...this.captures.keys()];
+  }
+
   // null: nothing was heard of it.
   find(id: string): LiveCapture | null {
     return this.captures.get(id) ?? null;
@@ -151,7 +155,10 @@ export class LiveFeed {
 
   // Another run of the server numbers anew, and sends what it has.
   greet(hello: Hello, epoch: string): void {
-    if (this.epoch && this.epoch !== epoch) this.captures.clear();
+    if (this.epoch && this.epoch !== epoch) {
+      this.captures.clear();
+      this.jobs.clear();
+    }
     this.epoch = epoch;
     this.hello = hello;
     this.topic.changed();
@@ -172,6 +179,11 @@ export class LiveFeed {
     const started = this.hello?.started_unix_ms ?? 0;
     this.misses = [...this.misses, { ...gap, fromUnixMs: this.latestMs === null ? null : started + this.latestMs, toUnixMs: started + t_ms }].slice(-GAPS);
     this.topic.changed();
+  }
+
+  // As they were when asked for, the latest first: what messages said since then counts more.
+  takeJobs(jobs: Job[]): void {
+    for (const job of [...jobs].reverse()) if (!this.jobs.has(job.id)) this.takeJob(job);
   }
 
   takeJob(job: Job): void {

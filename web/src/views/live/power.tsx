@@ -48,6 +48,7 @@ function drawPhases(plot: uPlot, { live, span, isDark }: Drawn): void {
   context.clip();
   context.font = `${11 * ratio}px system-ui, sans-serif`;
   context.textBaseline = "top";
+  context.textAlign = "left";
   for (const band of bandsOf(live.phases.all(), span.fromMs, span.toMs, live.nowMs, bbox.width)) {
     const isPhase = band.kind === "phase";
     const top = bbox.top + (isPhase ? 0 : band.kind === "window" ? 0 : STRIP * ratio);

@@ -19,6 +19,7 @@ function Tile({ name, value, children, isBad, title }: { name: string; value: st
   );
 }
 
+const many = (count: number, one: string, more: string) => `${formatCount(count)} ${count === 1 ? one : more}`;
 const rate = (value: number | null | undefined) => (value === null || value === undefined ? NONE : formatCell(value, RATE));
 
 function JoulesTile({ inference, hasRails }: { inference: Inference | null; hasRails: boolean }) {
@@ -79,7 +80,7 @@ export function Tiles({ session, summary, inference }: { session: LiveSession | 
       <SpreadTile name="Between tokens" spread={inference?.itl_ns} why={noTokens} title="median inter-token latency; of the report" />
       <Tile name="Requests" value={formatCount(summary.requests_running)}>running, {formatCount(summary.requests_done)} done</Tile>
       <GpuTile summary={summary} />
-      <Tile name="CPUs busy" value={rate(summary.cpu_busy)} title="CPU-seconds per second, of the last 10 s">{formatCount(summary.processes)} processes, {formatCount(summary.threads)} threads{waits}</Tile>
+      <Tile name="CPUs busy" value={rate(summary.cpu_busy)} title="CPU-seconds per second, of the last 10 s">{many(summary.processes, "process", "processes")}, {many(summary.threads, "thread", "threads")}{waits}</Tile>
       <EnergyTile summary={summary} rails={session?.rails ?? []} />
       <Tile name="Samples per second" value={rate(summary.samples_per_s)}>{formatCount(summary.samples)} in {formatBytes(summary.capture_bytes)}</Tile>
       <Tile name="Lost" value={lost ? formatCount(lost) : "none"} isBad={lost > 0}>{lost ? "see above" : "recording complete"}</Tile>

@@ -9,8 +9,9 @@ import type { LiveCapture, LiveFeed, Miss } from "../../live/state";
 import { formatCount, formatDuration } from "../../format";
 import { keyOf, useLoaded } from "../../loaded";
 import type { Place } from "../../router";
-import type { CaptureSource } from "../../source";
+import type { CaptureSource, Controls } from "../../source";
 import type { Inference } from "../tokens";
+import { JobButtons, useJobs } from "../controls";
 import { CostsPanel } from "./costs";
 import "./live.css";
 import { CurrentPanel, IdlePanel, LayersPanel } from "./panels";
@@ -51,18 +52,27 @@ function stateOf({ ended }: LiveCapture): { text: string; look: string } {
   return { text: `Ended after ${formatDuration(Math.round(ended.t_ms * 1e6))}${status}`, look: "ended" };
 }
 
-function SessionLine({ live, growth }: { live: LiveCapture; growth: Growth }) {
+// Of the recording, where this server can end it.
+function SessionButtons({ live, feed, controls }: { live: LiveCapture; feed: LiveFeed; controls: Controls }) {
+  const job = useJobs(controls, feed).find(({ capture }) => capture === live.id);
+  if (!job || feed.hello?.read_only) return null;
+  return <JobButtons job={job} controls={controls} onJob={(changed) => feed.takeJob(changed)} />;
+}
+
+function SessionLine({ live, feed, growth, controls }: { live: LiveCapture; feed: LiveFeed; growth: Growth; controls: Controls | null }) {
   const { session } = useLatest(live.topics.session, SUMMARY_MS, true, () => ({ session: live.session }));
   const nowMs = useLatest(live.topics.summary, SUMMARY_MS, growth.isFollowed, () => live.nowMs);
   const { text, look } = stateOf(live);
-  const command = session?.command.length ? session.command.join(" ") : session?.whole_machine ? "the whole machine" : "running processes";
+  const [program = "", ...words] = session?.command ?? [];
+  const command = program ? [program.replace(/.*\//, ""), ...words].join(" ") : session?.whole_machine ? "the whole machine" : "running processes";
   return (
     <div class="session">
       <span class={`state ${look}`} role="status">{text}</span>
       <span class="clock">{clockText(nowMs)}</span>
-      <span class="command code" title={command}>{command}</span>
+      <span class="command code" title={session?.command.join(" ")}>{command}</span>
       {session?.host && <span class="dim">on {session.host}</span>}
       {live.isRunning && <button type="button" aria-pressed={!growth.isFollowed} onClick={growth.toggle}>{growth.isFollowed ? "Pause" : "Follow again"}</button>}
+      {controls && <SessionButtons live={live} feed={feed} controls={controls} />}
       {!growth.isFollowed && <span class="dim">Paused at {clockText(nowMs)}; the recording goes on.</span>}
     </div>
   );
@@ -85,9 +95,10 @@ interface LiveViewProps {
   feed: LiveFeed;
   place: Place;
   growth: Growth;
+  controls: Controls | null;
 }
 
-export function LiveView({ capture, live, feed, place, growth }: LiveViewProps) {
+export function LiveView({ capture, live, feed, place, growth, controls }: LiveViewProps) {
   const [ref, width] = useWidth();
   const { isFollowed, version } = growth;
   const { summary, session } = useLatest(live.topics.summary, SUMMARY_MS, isFollowed, () => ({ summary: live.summary, session: live.session }));
@@ -98,10 +109,15 @@ export function LiveView({ capture, live, feed, place, growth }: LiveViewProps) 
   const idle = useLoaded(async (progress) => (hasKernels ? capture.report("idle", {}, progress) : null), keyOf(capture.id, "idle", hasKernels), version);
   const inference = tokens.state === "ready" ? ((tokens.value?.inference ?? null) as Inference | null) : null;
   const inner = Math.max(0, width - CARD_PADDING);
+  const running = <CurrentPanel live={live} isFollowed={isFollowed} />;
+  const kernels = (
+    <CostsPanel title="Kernels by device time" noun="kernel" changing={live.topics.kernels} read={() => live.kernels} isFollowed={isFollowed}
+      empty="No work of a device has been recorded: kernels come from CUDA and OpenCL programs." />
+  );
   return (
     <main class="wide live-view">
       <div ref={ref} class="live-grid">
-        <SessionLine live={live} growth={growth} />
+        <SessionLine live={live} feed={feed} growth={growth} controls={controls} />
         <LossBanner summary={summary} />
         <Misses misses={misses} />
         {summary ? <Tiles session={session} summary={summary} inference={inference} /> : <p role="status">The first figures are on their way …</p>}
@@ -109,10 +125,9 @@ export function LiveView({ capture, live, feed, place, growth }: LiveViewProps) 
         <TokenStream live={live} inference={inference} width={inner} isFollowed={isFollowed} />
         <CostsPanel title="Functions by CPU time" noun="function" changing={live.topics.functions} read={() => live.functions} isFollowed={isFollowed}
           empty="No sample has been taken: the recorded processes have used no CPU time yet." />
-        <CostsPanel title="Kernels by device time" noun="kernel" changing={live.topics.kernels} read={() => live.kernels} isFollowed={isFollowed}
-          empty="No work of a device has been recorded: kernels come from CUDA and OpenCL programs." />
+        {hasKernels ? kernels : running}
         <LayersPanel live={live} isFollowed={isFollowed} />
-        <CurrentPanel live={live} isFollowed={isFollowed} />
+        {hasKernels ? running : kernels}
         <IdlePanel live={live} idle={idle} isFollowed={isFollowed} />
       </div>
     </main>
