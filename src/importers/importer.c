@@ -20,8 +20,21 @@ const struct importer *importer_find(const char *name)
 const struct importer *importer_of(const char *head, size_t length)
 {
 	for (const struct importer *const *importer = importers; *importer; importer++) {
-		if ((*importer)->knows(head, length))
+		if ((*importer)->knows && (*importer)->knows(head, length))
 			return *importer;
+	}
+	return NULL;
+}
+
+const struct importer *importer_of_name(const char *path)
+{
+	for (const struct importer *const *importer = importers; *importer; importer++) {
+		const char *const *name = (*importer)->names;
+
+		for (; name && *name; name++) {
+			if (text_ends_in(path, *name))
+				return *importer;
+		}
 	}
 	return NULL;
 }

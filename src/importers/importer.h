@@ -60,7 +60,10 @@ struct importer {
 	/* Of names, ended by NULL: a folder's other files are not looked at. NULL: those of others.
 	 */
 	const char *const *endings;
-	/* Is a file that begins so of this format? `head` is unpacked. */
+	/* Of what is told by its name alone, ended by NULL: how names of its files end. NULL: by
+	 * how they begin. */
+	const char *const *names;
+	/* Is a file that begins so of this format? `head` is unpacked. NULL: see names. */
 	bool (*knows)(const char *head, size_t length);
 	/*
 	 * Rows: reads the file, packed or not, and finishes the trace (trace_finish()). What could
@@ -91,6 +94,9 @@ extern const struct importer *const importers[];
 const struct importer *importer_find(const char *name);
 /* NULL when none knows what begins so; in importer.c, as are the functions below. */
 const struct importer *importer_of(const char *head, size_t length);
+
+/* The same of a name: only what its bytes do not tell has one. */
+const struct importer *importer_of_name(const char *path);
 
 /* One more note, as printf; more than fit are left out. */
 void import_note(struct import_result *result, const char *format, ...) _printf_(2, 3);

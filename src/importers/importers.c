@@ -4,7 +4,13 @@
 /* Of two that know one file the more exact one comes first. */
 const struct importer *const importers[] = {
 	&pytorch_et_importer,
+	&rocprofv3_importer,
+	&archive_importer,
+	&sqlite_importer,
+	&chakra_et_importer,
 	&kineto_importer,
 	&vllm_log_importer,
+	&nsight_importer,
+	&xplane_importer,
 	NULL,
 };

@@ -29,9 +29,14 @@ static void keep_input(void)
 
 const char *load_path(const char *path)
 {
+	static const char *const names[] = {
+		"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", NULL};
+	const char *const *name = names;
 	struct stat status;
 
-	if (strcmp(path, "-") != 0)
+	while (*name && strcmp(path, *name) != 0)
+		name++;
+	if (!*name)
 		return path;
 	if (fstat(STDIN_FILENO, &status) == 0 && !S_ISREG(status.st_mode))
 		keep_input();

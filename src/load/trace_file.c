@@ -34,7 +34,7 @@ static enum trace_file file_of_text(const char *path, const struct importer **re
 	if (text_input_open(&input, path, &err) < 0 || text_input_move(input, 0, &window, &err) < 0)
 		return TRACE_FILE_OTHER;
 	length = MIN(window.length, (size_t)IMPORT_HEAD_BYTES);
-	importer = importer_of(window.bytes, length);
+	importer = importer_of_name(path) ?: importer_of(window.bytes, length);
 	if ((!importer || importer->import) && is_capture(window.bytes, length))
 		return TRACE_FILE_CAPTURE;
 	*ret_importer = importer;

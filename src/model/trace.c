@@ -301,3 +301,15 @@ uint32_t *trace_parents(const struct trace *trace, bool python)
 		find_parents(trace, track, python, open, parents);
 	return TAKE_PTR(parents);
 }
+
+bool trace_is_xla(const struct trace *trace)
+{
+	array_foreach (&trace->tracks, track) {
+		const char *process = trace_text(trace, track->process_name);
+
+		if (strncmp(process, "/device:", strlen("/device:")) == 0 ||
+			strncmp(process, "/host:CPU", strlen("/host:CPU")) == 0)
+			return true;
+	}
+	return false;
+}

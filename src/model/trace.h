@@ -237,6 +237,10 @@ static inline bool trace_is_work(const struct trace_event *event)
 	return event->category >= TRACE_KERNEL && event->category <= TRACE_MEMSET;
 }
 
+/* Is it a trace of XLA (JAX, TensorFlow)? By the names of its processes: see
+ * importers/kineto/xla.c. */
+bool trace_is_xla(const struct trace *trace);
+
 /* NULL when there is none. */
 const struct trace_work *trace_work(const struct trace *trace, const struct trace_event *event);
 const struct trace_op *trace_op(const struct trace *trace, const struct trace_event *event);

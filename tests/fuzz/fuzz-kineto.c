@@ -8,6 +8,7 @@
 
 #include "../unit/kineto-text.h"
 #include "analyses/program/trace_programs.h"
+#include "importers/importer.h"
 #include "model/weigh.h"
 #include "target.h"
 
@@ -92,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 
 	if (!length--)
 		return 0;
+	importer_of(text, MIN(length, (size_t)IMPORT_HEAD_BYTES));
 	/* An event is begun again with each window until it is whole: not many windows of a long
 	 * text. */
 	step = MAX((size_t)bytes[0] * 2 + 1, length / WINDOWS_MAX);

@@ -13,6 +13,7 @@
 #define KINETO_ARGUMENTS(X)                                                                        \
 	X(EXTERNAL_ID, "External id")                                                              \
 	X(CORRELATION, "correlation")                                                              \
+	X(XLA_CORRELATION, "correlation_id")                                                       \
 	X(RECORD_FUNCTION_ID, "Record function id")                                                \
 	X(SEQUENCE_NUMBER, "Sequence number")                                                      \
 	X(FORWARD_THREAD, "Fwd thread id")                                                         \

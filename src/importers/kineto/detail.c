@@ -216,6 +216,15 @@ static int add_memory(struct kineto_parser *parser, uint32_t *ret_detail)
 	return array_append(&parser->trace->memory, memory);
 }
 
+/* It stays among the others: files are written again with the name that they had. */
+static void read_xla_correlation(struct kineto_arguments *arguments, struct trace_event *event)
+{
+	const uint64_t present = arguments->present;
+
+	kineto_take_u64(arguments, KINETO_XLA_CORRELATION, &event->correlation);
+	arguments->present = present;
+}
+
 int kineto_add_detail(struct kineto_parser *parser, struct trace_event *event)
 {
 	struct kineto_arguments *arguments = &parser->arguments;
@@ -225,7 +234,8 @@ int kineto_add_detail(struct kineto_parser *parser, struct trace_event *event)
 	if (!arguments->present && !arguments->others.count)
 		return 0;
 	kineto_take_u64(arguments, KINETO_EXTERNAL_ID, &event->external_id);
-	kineto_take_u64(arguments, KINETO_CORRELATION, &event->correlation);
+	if (!kineto_take_u64(arguments, KINETO_CORRELATION, &event->correlation))
+		read_xla_correlation(arguments, event);
 	switch ((enum trace_category)event->category) {
 	case TRACE_KERNEL:
 	case TRACE_MEMCPY:

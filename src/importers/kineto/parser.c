@@ -453,14 +453,17 @@ int kineto_parser_finish(struct kineto_parser *parser, struct trace **ret_trace)
 	struct trace *trace = parser->trace;
 	int r;
 
-	if (!parser->has_events ||
+	/* "[]" is no more a trace than "{}" is; an empty list of traceEvents is one. */
+	if (!parser->has_events || (parser->is_array && !parser->position) ||
 		(parser->position && parser->position == trace->damage.skipped_events))
 		return -ENODATA;
 	/* The bracket at the end of a bare array may be missing. */
 	trace->damage.truncated |= !parser->is_closed && (!parser->is_array || parser->is_skipping);
 	trace->arguments_kept = parser->keep_arguments;
 	kineto_finish_tracks(parser);
-	r = finish_header(parser);
+	r = kineto_find_xla(parser);
+	if (r == 0)
+		r = finish_header(parser);
 	if (r >= 0)
 		r = trace_finish(trace);
 	if (r < 0)

@@ -179,6 +179,9 @@ int kineto_add_track(
 void kineto_finish_tracks(struct kineto_parser *parser);
 void kineto_tracks_done(struct kineto_tracks *tracks);
 
+/* xla.c: when tracks have their names. Returns 0 or -ENOMEM. */
+int kineto_find_xla(struct kineto_parser *parser);
+
 /*
  * text.c: strings of the trace. Bytes that are no UTF-8 become U+FFFD; that, and control
  * characters as the file may not have them, set parser->event_mended.

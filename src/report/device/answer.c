@@ -286,33 +286,53 @@ static int add_kernels(struct result *result, const struct trace_report *report)
 static const struct {
 	enum trace_advice advice;
 	const char *text;
+	const char *of_xla; /* NULL: the same */
 } advices[] = {
 	{TRACE_ADVICE_LAUNCH_BOUND,
 		"Launch-bound: most kernels take less than their launch, and GPUs idle for the "
 		"next one. Fuse kernels (torch.compile), give each more work, or launch them "
-		"together as a CUDA graph."},
+		"together as a CUDA graph.",
+		"Launch-bound: most kernels take less than their launch, and GPUs idle for the "
+		"next one. Put more of the program under one jax.jit, give each call more work, or "
+		"have XLA launch kernels together (--xla_gpu_enable_command_buffer)."},
 	{TRACE_ADVICE_HOST_BOUND,
 		"GPUs wait for the program. Look at what the host was doing: load data in other "
 		"processes, avoid calls that wait for the device (.item(), .cpu(), synchronize), "
-		"and launch ahead."},
+		"and launch ahead.",
+		"GPUs wait for the program. Look at what the host was doing: load data in other "
+		"processes, put the step under one jax.jit, avoid reading results "
+		"(float(), np.asarray, block_until_ready) in the loop, and compile once: shapes "
+		"that change compile again."},
 	{TRACE_ADVICE_BLOCKING,
 		"Calls that block keep the program from launching: copy from pinned memory with "
 		"non_blocking=True, read results later or less often (.item(), .cpu(), print), "
-		"avoid synchronize, allocate before the loop."},
+		"avoid synchronize, allocate before the loop.",
+		"Calls that block keep the program from launching: read results later or less "
+		"often (float(), np.asarray, print, block_until_ready), and put data on the device "
+		"ahead (jax.device_put)."},
 	{TRACE_ADVICE_SHORT_GAPS,
 		"The time goes into the gaps between launched kernels: use fewer and larger "
-		"kernels (torch.compile), or a CUDA graph."},
+		"kernels (torch.compile), or a CUDA graph.",
+		"The time goes into the gaps between launched kernels: put more under one "
+		"jax.jit, and have XLA launch kernels together "
+		"(--xla_gpu_enable_command_buffer)."},
 	{TRACE_ADVICE_NO_LAUNCHES,
 		"The trace does not show why GPUs were idle, because it lacks the calls that "
-		"launched their work: record with ProfilerActivity.CPU, too."},
+		"launched their work: record with ProfilerActivity.CPU, too.",
+		"The trace does not show why GPUs were idle, because it lacks the calls that "
+		"launched their work: trace with host_tracer_level=2 or more "
+		"(jax.profiler.ProfileOptions)."},
 	{TRACE_ADVICE_DEPENDENCIES,
 		"GPUs are idle although work was launched: the work waits for events, or for other "
 		"streams. See the critical path."},
 	{TRACE_ADVICE_COMMUNICATION,
 		"Communication does not overlap with computing: start it earlier and in larger "
 		"pieces, and look for the rank that the others wait for."},
-	{TRACE_ADVICE_COPIES, "Copies do not overlap with computing: copy less, from pinned memory "
-			      "(pin_memory, non_blocking), on a separate stream."},
+	{TRACE_ADVICE_COPIES,
+		"Copies do not overlap with computing: copy less, from pinned memory "
+		"(pin_memory, non_blocking), on a separate stream.",
+		"Copies do not overlap with computing: put data on the device ahead "
+		"(jax.device_put), and donate arguments (donate_argnums) in place of copying."},
 	{TRACE_ADVICE_KERNELS,
 		"GPUs compute nearly all of the time: use faster kernels, lower precision, or less "
 		"work."},
@@ -412,6 +432,13 @@ static int add_culprit(
 	}
 }
 
+static const char *advice_text(const struct trace_report *report, size_t index)
+{
+	bool is_xla = report->count && trace_is_xla(report->views->trace);
+
+	return is_xla && advices[index].of_xla ? advices[index].of_xla : advices[index].text;
+}
+
 static int add_advice(struct result *result, const struct report_input *input,
 	const struct trace_summary *summary)
 {
@@ -432,7 +459,7 @@ static int add_advice(struct result *result, const struct report_input *input,
 
 		if (!(summary->advice & advice))
 			continue;
-		strbuf_add(&text, advices[i].text);
+		strbuf_add(&text, advice_text(input->trace, i));
 		r = add_culprit(&text, input, advice);
 		if (saves_ns) {
 			strbuf_add(&text, " This can save up to ");

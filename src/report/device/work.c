@@ -465,12 +465,23 @@ static void show(struct result *result, const struct report_input *input,
 		&(struct result_show){.limit = report_rows_shown(input, 20, 8), .noun = "lines"});
 }
 
+/* Traces have their threads first, and then their devices. */
+static const char *why_none_in_traces(const struct model *model)
+{
+	array_foreach (&model->traces, trace) {
+		if ((*trace)->damage.truncated)
+			return "There is no device work in what is left of the trace: it is cut "
+			       "off, and kernels, copies and fills may have stood behind.";
+	}
+	return "There is no device work: no kernel, copy or fill of a GPU is in the trace.";
+}
+
 const char *report_why_no_device_work(const struct model *model)
 {
 	const struct model_session *session = &model->session;
 
 	if (model_is_foreign(model))
-		return "There is no device work: no kernel, copy or fill of a GPU is in the trace.";
+		return why_none_in_traces(model);
 	if (model->launches.launches)
 		return "There is no device time: launches alone were recorded (--launch-only), or "
 		       "no times came.";

@@ -103,23 +103,29 @@ static void add_heaviest(struct result *result, const struct trace_cpu_summary *
 static const struct {
 	enum trace_cpu_advice advice;
 	const char *text;
+	const char *of_xla; /* NULL: the same */
 } advices[] = {
 	{TRACE_CPU_ADVICE_OUTSIDE,
 		"Most of the time no operator ran: Python, loading of data, or waiting. Profile "
 		"with with_stack=True to see which functions, or with sonde record to see all "
-		"code."},
+		"code.",
+		"Most of the time nothing that XLA traces ran: Python, loading of data, or waiting. "
+		"Profile with sonde record to see all code."},
 	{TRACE_CPU_ADVICE_COMMUNICATION,
 		"Threads communicate, or wait for other ranks to do so: look at all ranks together "
 		"to find the late one."},
 	{TRACE_CPU_ADVICE_SHORT,
 		"Operators are short, less than 10 \xc2\xb5s on average, so calling them is "
-		"much of their time: use larger batches, or torch.compile."},
+		"much of their time: use larger batches, or torch.compile.",
+		"Calls are short, less than 10 \xc2\xb5s on average, so making them is much of their "
+		"time: use larger batches, and put more under one jax.jit."},
 	{TRACE_CPU_ADVICE_HEAVY,
 		"Few operators take the time: look at their shapes (record_shapes=True), at "
-		"torch.get_num_threads(), and with sonde record at the code that they run."},
+		"torch.get_num_threads(), and with sonde record at the code that they run.",
+		"Few calls take the time: look with sonde record at the code that they run."},
 };
 
-static void advise(struct result *result, const struct trace_cpu_summary *summary)
+static void advise(struct result *result, const struct trace_cpu_summary *summary, bool is_xla)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
 		if (!(summary->advice & advices[i].advice))
@@ -130,7 +136,7 @@ static void advise(struct result *result, const struct trace_cpu_summary *summar
 				.evidence = {{"span_ns", (double)summary->span_ns},
 					{"in_operators_ns", (double)summary->in_operators_ns},
 					{"communication_ns", (double)summary->communication_ns}}},
-			advices[i].text);
+			is_xla && advices[i].of_xla ? advices[i].of_xla : advices[i].text);
 	}
 }
 
@@ -141,8 +147,7 @@ static int make(struct result *result, const struct report_input *input)
 
 	if (trace_report_has_works(input->trace))
 		return 0;
-	result_sentence(result, 0,
-		"There is no device work: no kernel, copy or fill of a GPU is in the trace.");
+	result_sentence(result, 0, report_why_no_device_work(input->view->model));
 	/* Other tools have nothing like it. */
 	if (!trace_report_is_own(input->trace))
 		return 0;
@@ -153,7 +158,7 @@ static int make(struct result *result, const struct report_input *input)
 	result_heading(result, "Where the time of the CPU's threads went");
 	add_time(result, input->trace, &summary);
 	add_heaviest(result, &summary);
-	advise(result, &summary);
+	advise(result, &summary, trace_is_xla(input->trace->views->trace));
 	return 0;
 }
 
