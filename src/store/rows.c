@@ -41,14 +41,13 @@ static void add_condition(struct store_sql *sql, bool *has_any)
 }
 
 /* For LIKE: "*" becomes "%", and what LIKE would take for more than itself is escaped. */
-static int add_pattern(struct store_sql *sql, const char *text, bool is_part)
+static int add_pattern(struct store_sql *sql, const char *text)
 {
 	_cleanup_strbuf_ struct strbuf pattern = {0};
 	int r;
 
-	strbuf_add(&pattern, is_part ? "%" : "");
 	for (; *text; text++) {
-		if (*text == '*' && !is_part) {
+		if (*text == '*') {
 			strbuf_add_char(&pattern, '%');
 			continue;
 		}
@@ -56,7 +55,6 @@ static int add_pattern(struct store_sql *sql, const char *text, bool is_part)
 			strbuf_add_char(&pattern, '\\');
 		strbuf_add_char(&pattern, *text);
 	}
-	strbuf_add(&pattern, is_part ? "%" : "");
 	r = strbuf_status(&pattern);
 	if (r == 0)
 		r = array_append(&sql->patterns, pattern.data);
@@ -79,7 +77,7 @@ static int add_match(struct store_sql *sql, const char *column, const char *text
 		return add_parameter(sql, (struct store_value){.type = STORE_TEXT, .text = text});
 	}
 	strbuf_add(&sql->text, " LIKE ");
-	return add_pattern(sql, text, false);
+	return add_pattern(sql, text);
 }
 
 static int add_search(struct store_sql *sql, const char *text, bool *has_any)
@@ -92,8 +90,10 @@ static int add_search(struct store_sql *sql, const char *text, bool *has_any)
 	sql->reads_all = true;
 	add_condition(sql, has_any);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(columns); i++) {
-		strbuf_addf(&sql->text, "%s%s LIKE ", i ? " OR " : "(", columns[i]);
-		r = add_pattern(sql, text, true);
+		strbuf_addf(
+			&sql->text, "%spositionCaseInsensitive(%s, ", i ? " OR " : "(", columns[i]);
+		r = add_parameter(sql, (struct store_value){.type = STORE_TEXT, .text = text});
+		strbuf_add(&sql->text, ") > 0");
 	}
 	strbuf_add_char(&sql->text, ')');
 	return r;
@@ -231,20 +231,31 @@ static void add_columns(struct store_sql *sql)
 	strbuf_add(&sql->text, " FROM runs");
 }
 
-static int read_tags(struct store *store, const struct store_filter *filter,
-	const struct store_order *order, struct reading *reading, struct errmsg *err)
+/* Of a few runs by their numbers: the filter may have read every run to find them. */
+#define FEW_RUNS 512
+
+static int add_numbers(struct store_sql *sql, const struct run_rows *rows)
+{
+	int r = 0;
+
+	strbuf_add(&sql->text, " WHERE run IN (");
+	for (size_t i = 0; r == 0 && i < rows->items.count; i++) {
+		strbuf_add(&sql->text, i ? ", " : "");
+		r = add_parameter(sql, store_integer(run_key(&rows->items.items[i])));
+	}
+	strbuf_add_char(&sql->text, ')');
+	return r;
+}
+
+/* Of many it is one pass over all tags. */
+static int read_tags(struct store *store, struct reading *reading, struct errmsg *err)
 {
 	_cleanup_store_sql_ struct store_sql sql = {0};
 	int r = 0;
 
 	strbuf_add(&sql.text, "SELECT run, tag FROM tags");
-	/* Of all of them it is one pass. */
-	if (order && (order->limit || order->offset)) {
-		strbuf_add(&sql.text, " WHERE run IN (SELECT number FROM runs");
-		r = store_sql_add_filter(&sql, filter);
-		store_sql_add_order(&sql, order);
-		strbuf_add_char(&sql.text, ')');
-	}
+	if (reading->rows->items.count <= FEW_RUNS)
+		r = add_numbers(&sql, reading->rows);
 	strbuf_add(&sql.text, " ORDER BY run, tag");
 	return r < 0 ? errmsg_set(err, r, "memory ran out while reading runs")
 		     : store_sql_run(store, &sql, take_tag, reading, err);
@@ -263,7 +274,7 @@ int store_read_runs(struct store *store, const struct store_filter *filter,
 	r = r < 0 ? errmsg_set(err, r, "memory ran out while reading runs")
 		  : store_sql_run(store, &sql, take_run, &reading, err);
 	if (r == 0 && rows->items.count)
-		r = read_tags(store, filter, order, &reading, err);
+		r = read_tags(store, &reading, err);
 	map_u64_done(&reading.places);
 	return r;
 }

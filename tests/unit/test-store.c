@@ -387,6 +387,38 @@ static void test_labels_change_together(void **state)
 	assert_int_equal(count_of(store, "SELECT count(*) FROM runs WHERE notes = 'n'"), 1);
 }
 
+static size_t found(struct store *store, const char *text)
+{
+	int64_t numbers[16];
+
+	return listed(store, &(struct store_filter){.search = text}, NULL, numbers);
+}
+
+static void test_a_search_looks_into_texts(void **state)
+{
+	_cleanup_store_ struct store *store = open_store(*state);
+	int64_t numbers[16];
+
+	add_run(store, 1, "Llama-3-8B");
+	add_run(store, 2, "aaab");
+	add_run(store, 3, NULL);
+	assert_int_equal(found(store, "lLAMA"), 1);
+	assert_int_equal(found(store, "-8b"), 1); /* at the end */
+	assert_int_equal(found(store, "aab"), 1); /* begins again within itself */
+	assert_int_equal(found(store, "8B "), 0);
+	assert_int_equal(found(store, "a.pftrace"), 3);
+	assert_int_equal(found(store, "/captures/a.pftraceX"), 0);
+	/* No character stands for another one. */
+	assert_int_equal(found(store, "l*a"), 0);
+	assert_int_equal(found(store, "l%a"), 0);
+	assert_int_equal(found(store, "l_ama"), 0);
+	assert_int_equal(
+		listed(store, &(struct store_filter){.search = "CAPTURES", .model = "aaab"}, NULL,
+			numbers),
+		1);
+	assert_int_equal(numbers[0], 2);
+}
+
 /* ---- faults ---- */
 
 static int opened(const struct place *place, enum store_mode mode, struct errmsg *err)
@@ -503,6 +535,7 @@ int main(void)
 		TEST(test_pages),
 		TEST(test_names_of_orders),
 		TEST(test_labels_change_together),
+		TEST(test_a_search_looks_into_texts),
 		TEST(test_files_that_are_refused),
 		TEST(test_a_new_file_is_the_users_alone),
 		TEST(test_another_writer),

@@ -23,6 +23,9 @@ int sqlite_do(sqlite3 *database, const char *path, const char *sql, struct errms
 int sqlite_pragma(sqlite3 *database, const char *path, const char *sql, int64_t *ret_value,
 	struct errmsg *err);
 
+/* functions.c. Returns a status of SQLite. */
+int sqlite_add_functions(sqlite3 *database);
+
 extern const struct store_ops sqlite_ops;
 
 /* SQL that takes the tables from version i to i + 1. What was released is never changed. */

@@ -119,12 +119,17 @@ static int open_file(sqlite3 **ret_database, const char *path, enum store_mode m
 /* A file of somebody else may hold triggers and views: nothing in it is run as ours. */
 static int set_up(sqlite3 *database, const char *path, struct errmsg *err)
 {
+	int status;
+
 	sqlite3_extended_result_codes(database, 1);
 	sqlite3_busy_timeout(database, (int)patience_ms);
 	sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
+	status = sqlite_add_functions(database);
+	if (status != SQLITE_OK)
+		return sqlite_failed(database, path, status, err);
 	return sqlite_do(database, path, "PRAGMA cell_size_check = ON", err);
 }
 
