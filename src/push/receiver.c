@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/http.h"
 #include "base/strbuf.h"
 #include "push/convert.h"
-#include "push/http.h"
 
 #define MOST_TOKEN_BYTES 8192
 #define TIMEOUT_MS       30000

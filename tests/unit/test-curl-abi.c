@@ -2,7 +2,7 @@
 /* Our declarations of libcurl's interface are those of its header. */
 #include <curl/curl.h>
 
-#include "push/curl_abi.h"
+#include "base/curl_abi.h"
 
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/http.h"
+#include "base/http.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/curl_abi.h"
 #include "base/macros.h"
 #include "base/strbuf.h"
-#include "push/curl_abi.h"
 
 #define MOST_RETRY_AFTER_S 3600
 
@@ -64,7 +64,7 @@ int http_load(struct errmsg *err)
 	if (!curl.library)
 		return errmsg_set(err, -ENOENT,
 			"sending by HTTP needs libcurl, which is not here: install it (Debian: "
-			"libcurl4), or give a folder in place of a URL");
+			"libcurl4), or give a file or folder in place of a URL");
 	if (curl.global_init || load_functions())
 		return 0;
 	dlclose(TAKE_PTR(curl.library));
@@ -94,57 +94,92 @@ int http_check_url(const char *url, struct errmsg *err)
 
 /* ---- one request ---- */
 
-struct body {
+/* A request on its way. */
+struct exchange {
+	void *handle;
 	const struct http_request *request;
+	struct http_answer answer;
 	uint64_t sent;
+	int taken; /* what request->take returned */
 };
 
 static size_t read_body(char *room, size_t size, size_t count, void *context)
 {
-	struct body *body = context;
-	const struct http_request *request = body->request;
-	size_t length = MIN(size * count, request->length - body->sent);
+	struct exchange *exchange = context;
+	const struct http_request *request = exchange->request;
+	size_t length = MIN(size * count, request->length - exchange->sent);
 	ssize_t got = (ssize_t)length;
 
 	if (request->fd < 0)
-		memcpy(room, (const char *)request->bytes + body->sent, length);
+		memcpy(room, (const char *)request->bytes + exchange->sent, length);
 	else
-		got = pread(request->fd, room, length, (off_t)body->sent);
+		got = pread(request->fd, room, length, (off_t)exchange->sent);
 	if (got < 0)
 		return 0x10000000; /* CURL_READFUNC_ABORT */
-	body->sent += (uint64_t)got;
+	exchange->sent += (uint64_t)got;
 	return (size_t)got;
 }
 
 /* A receiver may say as much as it likes. */
-static size_t read_answer(const char *bytes, size_t size, size_t count, void *context)
+static void keep_text(struct http_answer *answer, const char *bytes, size_t count)
 {
-	struct http_answer *answer = context;
 	size_t length = strlen(answer->text);
 
-	for (size_t i = 0; i < size * count && length + 1 < sizeof(answer->text); i++)
+	for (size_t i = 0; i < count && length + 1 < sizeof(answer->text); i++)
 		answer->text[length++] =
 			(char)((unsigned char)bytes[i] < ' ' || bytes[i] == 0x7f ? ' ' : bytes[i]);
 	answer->text[length] = '\0';
-	return size * count;
+}
+
+static size_t read_answer(const char *bytes, size_t size, size_t count, void *context)
+{
+	struct exchange *exchange = context;
+	const struct http_request *request = exchange->request;
+	long status = 0;
+
+	if (request->take)
+		curl.easy_getinfo(exchange->handle, CURL_INFORMATION_RESPONSE_CODE, &status);
+	if (status < 200 || status > 299) {
+		keep_text(&exchange->answer, bytes, size * count);
+		return size * count;
+	}
+	exchange->taken = request->take(request->context, bytes, size * count);
+	return exchange->taken < 0 ? 0 : size * count;
+}
+
+static bool is_header_text(const char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return false;
+	}
+	return true;
 }
 
 static void *make_headers(const struct http_request *request)
 {
-	_cleanup_strbuf_ struct strbuf type = {0}, token = {0};
+	_cleanup_strbuf_ struct strbuf type = {0}, token = {0}, line = {0};
 	void *headers = curl.slist_append(NULL, "Expect:");
 
 	strbuf_addf(&type, "Content-Type: %s", request->content_type);
 	headers = curl.slist_append(headers, strbuf_cstr(&type));
+	for (size_t i = 0; i < request->header_count; i++) {
+		if (!is_header_text(request->headers[i].value))
+			continue;
+		strbuf_clear(&line);
+		strbuf_addf(&line, "%s: %s", request->headers[i].name, request->headers[i].value);
+		headers = curl.slist_append(headers, strbuf_cstr(&line));
+	}
 	if (!request->token)
 		return headers;
 	strbuf_addf(&token, "Authorization: Bearer %s", request->token);
 	return curl.slist_append(headers, strbuf_cstr(&token));
 }
 
-static void set_options(void *handle, const struct http_request *request, void *headers,
-	struct body *body, struct http_answer *answer)
+static void set_options(struct exchange *exchange, void *headers)
 {
+	const struct http_request *request = exchange->request;
+	void *handle = exchange->handle;
 	long seconds = (long)((request->timeout_ms + 999) / 1000);
 
 	curl.easy_setopt(handle, CURL_OPTION_URL, request->url);
@@ -154,10 +189,10 @@ static void set_options(void *handle, const struct http_request *request, void *
 	curl.easy_setopt(handle, CURL_OPTION_HTTPHEADER, headers);
 	curl.easy_setopt(handle, CURL_OPTION_USERAGENT, "sonde/" SONDE_VERSION);
 	curl.easy_setopt(handle, CURL_OPTION_READFUNCTION, read_body);
-	curl.easy_setopt(handle, CURL_OPTION_READDATA, body);
+	curl.easy_setopt(handle, CURL_OPTION_READDATA, exchange);
 	curl.easy_setopt(handle, CURL_OPTION_INFILESIZE_LARGE, (int64_t)request->length);
 	curl.easy_setopt(handle, CURL_OPTION_WRITEFUNCTION, read_answer);
-	curl.easy_setopt(handle, CURL_OPTION_WRITEDATA, answer);
+	curl.easy_setopt(handle, CURL_OPTION_WRITEDATA, exchange);
 	curl.easy_setopt(handle, CURL_OPTION_NOSIGNAL, 1L);
 	curl.easy_setopt(handle, CURL_OPTION_CONNECTTIMEOUT_MS, (long)request->timeout_ms);
 	/* However large the body is: as long as it goes on. */
@@ -165,33 +200,52 @@ static void set_options(void *handle, const struct http_request *request, void *
 	curl.easy_setopt(handle, CURL_OPTION_LOW_SPEED_TIME, seconds);
 }
 
+/* libcurl's codes, as errno. */
+static int errno_of(int code)
+{
+	enum { RESOLVE_PROXY = 5, RESOLVE_HOST = 6, CONNECT = 7, TIMED_OUT = 28 };
+
+	switch (code) {
+	case RESOLVE_PROXY:
+	case RESOLVE_HOST:
+	case CONNECT:
+		return -ECONNREFUSED;
+	case TIMED_OUT:
+		return -ETIMEDOUT;
+	default:
+		return -EIO;
+	}
+}
+
 int http_send(
 	const struct http_request *request, struct http_answer *ret_answer, struct errmsg *err)
 {
-	struct body body = {.request = request};
-	struct http_answer answer = {0};
+	struct exchange exchange = {.request = request};
 	int64_t retry_after = 0;
-	void *handle, *headers;
+	void *headers;
 	int code, r = http_load(err);
 
 	if (r < 0)
 		return r;
-	handle = curl.easy_init();
-	if (!handle)
+	exchange.handle = curl.easy_init();
+	if (!exchange.handle)
 		return errmsg_set(err, -ENOMEM, "out of memory");
 	headers = make_headers(request);
-	set_options(handle, request, headers, &body, &answer);
-	code = curl.easy_perform(handle);
-	if (code == 0) {
-		curl.easy_getinfo(handle, CURL_INFORMATION_RESPONSE_CODE, &answer.status);
-		curl.easy_getinfo(handle, CURL_INFORMATION_RETRY_AFTER, &retry_after);
-		answer.retry_after_s =
+	set_options(&exchange, headers);
+	code = curl.easy_perform(exchange.handle);
+	if (exchange.taken < 0) {
+		r = exchange.taken;
+	} else if (code == 0) {
+		curl.easy_getinfo(
+			exchange.handle, CURL_INFORMATION_RESPONSE_CODE, &exchange.answer.status);
+		curl.easy_getinfo(exchange.handle, CURL_INFORMATION_RETRY_AFTER, &retry_after);
+		exchange.answer.retry_after_s =
 			(uint64_t)MAX((int64_t)0, MIN(retry_after, MOST_RETRY_AFTER_S));
-		*ret_answer = answer;
+		*ret_answer = exchange.answer;
 	} else {
-		r = errmsg_set(err, -EIO, "%s", curl.easy_strerror(code));
+		r = errmsg_set(err, errno_of(code), "%s", curl.easy_strerror(code));
 	}
 	curl.slist_free_all(headers);
-	curl.easy_cleanup(handle);
+	curl.easy_cleanup(exchange.handle);
 	return r;
 }

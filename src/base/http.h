@@ -11,6 +11,13 @@
 
 #include "base/errmsg.h"
 
+struct http_header {
+	const char *name, *value; /* without control characters; checked when it is sent */
+};
+
+/* Bytes of a body. Not 0, a negative errno: the answer is not wanted any more. */
+typedef int http_body_function(void *context, const char *bytes, size_t length);
+
 struct http_request {
 	const char *method; /* "PUT", "POST" */
 	const char *url;
@@ -19,20 +26,26 @@ struct http_request {
 	int fd;            /* the body, from its begin; -1: `bytes` */
 	const void *bytes;
 	uint64_t length;
-	uint64_t timeout_ms; /* without an answer, or without progress */
+	uint64_t timeout_ms;               /* without an answer, or without progress */
+	const struct http_header *headers; /* others */
+	size_t header_count;
+	/* Takes the body of an answer of status 2xx; NULL: only its beginning is kept, as text. */
+	http_body_function *take;
+	void *context;
 };
 
 struct http_answer {
 	long status;
 	uint64_t retry_after_s; /* 0: it was not said */
-	char text[200];         /* the begin of what it says */
+	char text[400];         /* the begin of what it says */
 };
 
 /* Can requests be made? Returns 0, or -ENOENT with a sentence that says what to install. */
 int http_load(struct errmsg *err);
 /*
  * Returns 0 when there was an answer, whatever its status; a negative errno with a sentence
- * otherwise. One thread.
+ * otherwise: -ECONNREFUSED where nothing was sent, -ETIMEDOUT, -EIO, or what `take` returned, then
+ * without a sentence. One thread.
  */
 int http_send(
 	const struct http_request *request, struct http_answer *ret_answer, struct errmsg *err);
