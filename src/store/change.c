@@ -17,8 +17,7 @@ static int change_tags(struct store *store, const struct run_row *row, const cha
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < removed_count; i++)
-		r = store_run(store, "DELETE FROM tags WHERE run = ?1 AND tag = ?2", NULL, NULL,
-			err, store_integer(run_key(row)), store_text(removed[i]));
+		r = store->ops->delete_tag(store, run_key(row), removed[i], err);
 	return r < 0 ? r : store_add_tags(store, run_key(row), added, added_count, err);
 }
 
@@ -44,15 +43,15 @@ int store_tag(struct store *store, const struct run_row *row, const char *const 
 
 int store_note(struct store *store, const struct run_row *row, const char *note, struct errmsg *err)
 {
-	return store_run(store, "UPDATE runs SET notes = ?2 WHERE number = ?1", NULL, NULL, err,
-		store_integer(run_key(row)), store_text(note));
+	const struct store_change change = {STORE_RUN_NOTES, store_text(note)};
+
+	return store->ops->update_run(store, run_key(row), &change, 1, err);
 }
 
 static int replace_tags(struct store *store, const struct run_row *row,
 	const struct store_edit *edit, struct errmsg *err)
 {
-	int r = store_run(store, "DELETE FROM tags WHERE run = ?1", NULL, NULL, err,
-		store_integer(run_key(row)));
+	int r = store->ops->delete_tag(store, run_key(row), NULL, err);
 
 	return r < 0 ? r : store_add_tags(store, run_key(row), edit->tags, edit->tag_count, err);
 }
@@ -60,14 +59,17 @@ static int replace_tags(struct store *store, const struct run_row *row,
 static int edit_labels(struct store *store, const struct run_row *row,
 	const struct store_edit *edit, struct errmsg *err)
 {
+	struct store_change changes[2];
+	size_t count = 0;
 	int r = edit->has_tags ? replace_tags(store, row, edit, err) : 0;
 
-	if (r == 0 && edit->has_note)
-		r = store_note(store, row, edit->note, err);
-	if (r == 0 && edit->has_experiment)
-		r = store_run(store, "UPDATE runs SET experiment = ?2 WHERE number = ?1", NULL,
-			NULL, err, store_integer(run_key(row)), store_text(edit->experiment));
-	return r;
+	if (edit->has_note)
+		changes[count++] = (struct store_change){STORE_RUN_NOTES, store_text(edit->note)};
+	if (edit->has_experiment)
+		changes[count++] =
+			(struct store_change){STORE_RUN_EXPERIMENT, store_text(edit->experiment)};
+	return r < 0 || !count ? r
+			       : store->ops->update_run(store, run_key(row), changes, count, err);
 }
 
 int store_edit(struct store *store, const struct run_row *row, const struct store_edit *edit,
@@ -82,14 +84,16 @@ int store_edit(struct store *store, const struct run_row *row, const struct stor
 
 int store_delete(struct store *store, const struct run_rows *rows, struct errmsg *err)
 {
-	int r = store->ops->begin(store, err);
+	size_t count = rows->items.count;
+	_cleanup_free_ int64_t *numbers = calloc(count + 1, sizeof(*numbers));
+	int r = numbers ? store->ops->begin(store, err)
+			: errmsg_set(err, -ENOMEM, "memory ran out while deleting runs");
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < rows->items.count; i++)
-		r = store_run(store, "DELETE FROM runs WHERE number = ?1", NULL, NULL, err,
-			store_integer(run_key(&rows->items.items[i])));
-	return end(store, r, err);
+	for (size_t i = 0; i < count; i++)
+		numbers[i] = run_key(&rows->items.items[i]);
+	return end(store, store->ops->delete_runs(store, numbers, count, err), err);
 }
 
 int store_remove_capture(const struct run_row *row, struct errmsg *err)

@@ -69,6 +69,9 @@ static int write_table(struct store *store, enum store_table_id table, int64_t n
 		strbuf_add(&sql, "name IN (SELECT name FROM figures WHERE run = ?1)");
 	else
 		strbuf_addf(&sql, "%s = ?1", writing.table->columns[0].name);
+	strbuf_addf(&sql, " ORDER BY %s", writing.table->columns[0].name);
+	for (size_t i = 1; i < writing.table->key_count; i++)
+		strbuf_addf(&sql, ", %s", writing.table->columns[i].name);
 	if (strbuf_status(&sql) < 0)
 		return errmsg_set(err, -ENOMEM, "memory ran out while exporting runs");
 	return store_run(store, sql.data, take_row, &writing, err, store_integer(number));

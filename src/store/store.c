@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
+#include "store/clickhouse/clickhouse.h"
 #include "store/sqlite/sqlite.h"
 
 static int default_address(char **ret_address, struct errmsg *err)
@@ -34,9 +35,7 @@ int store_open(
 	if (!address)
 		r = default_address(&path, err);
 	else if (strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0)
-		return errmsg_set(err, -EINVAL,
-			"--store %s: a database over HTTP is not supported yet; name a file",
-			address);
+		return store_clickhouse_open(ret_store, address, mode, err);
 	else if (!(path = strdup(address)))
 		r = errmsg_set(err, -ENOMEM, "memory ran out while opening %s", address);
 	return r < 0 ? r : store_sqlite_open(ret_store, path, mode, err);
@@ -57,7 +56,7 @@ void store_closep(struct store **store)
 int store_select(struct store *store, const char *sql, store_row_function *take, void *context,
 	struct errmsg *err)
 {
-	return store->ops->run(store, sql, NULL, 0, take, context, NULL, err);
+	return store->ops->run(store, sql, NULL, 0, take, context, err);
 }
 
 static int take_count(void *context, const struct store_value *values, size_t count)
@@ -71,5 +70,5 @@ int store_count(struct store *store, const char *sql, const struct store_value *
 	size_t count, int64_t *ret_count, struct errmsg *err)
 {
 	*ret_count = 0;
-	return store->ops->run(store, sql, parameters, count, take_count, ret_count, NULL, err);
+	return store->ops->run(store, sql, parameters, count, take_count, ret_count, err);
 }

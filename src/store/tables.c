@@ -112,21 +112,22 @@ static const struct store_column layer_columns[] = {
 	NUMBER("uncertainty_j", REPORT_JOULES),
 };
 
-#define TABLE(of_name, of_columns)                                                                 \
+#define TABLE(of_name, of_columns, of_key_count)                                                   \
 	{                                                                                          \
-		.name = (of_name), .columns = (of_columns), .count = ARRAY_SIZE(of_columns)        \
+		.name = (of_name), .columns = (of_columns), .count = ARRAY_SIZE(of_columns),       \
+		.key_count = (of_key_count)                                                        \
 	}
 
 const struct store_table store_tables[STORE_TABLE_MAX] = {
-	[STORE_RUNS] = TABLE("runs", run_columns),
-	[STORE_TAGS] = TABLE("tags", tag_columns),
-	[STORE_FIGURE_NAMES] = TABLE("figure_names", figure_name_columns),
-	[STORE_FIGURES] = TABLE("figures", figure_columns),
-	[STORE_RAILS] = TABLE("rails", rail_columns),
-	[STORE_POWER] = TABLE("power", power_columns),
-	[STORE_REQUESTS] = TABLE("requests", request_columns),
-	[STORE_TOKENS] = TABLE("tokens", token_columns),
-	[STORE_LAYERS] = TABLE("layers", layer_columns),
+	[STORE_RUNS] = TABLE("runs", run_columns, 1),
+	[STORE_TAGS] = TABLE("tags", tag_columns, 2),
+	[STORE_FIGURE_NAMES] = TABLE("figure_names", figure_name_columns, 1),
+	[STORE_FIGURES] = TABLE("figures", figure_columns, 3),
+	[STORE_RAILS] = TABLE("rails", rail_columns, 2),
+	[STORE_POWER] = TABLE("power", power_columns, 3),
+	[STORE_REQUESTS] = TABLE("requests", request_columns, 2),
+	[STORE_TOKENS] = TABLE("tokens", token_columns, 3),
+	[STORE_LAYERS] = TABLE("layers", layer_columns, 2),
 };
 
 const struct store_column *store_column_find(const struct store_table *table, const char *name)

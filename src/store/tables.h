@@ -25,6 +25,7 @@ struct store_table {
 	const char *name;
 	const struct store_column *columns;
 	size_t count;
+	size_t key_count; /* the first columns, by which a row is the only one */
 };
 
 /* In the order in which their rows can be written: each may refer to those before. */

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde runs: the database of runs. Captures come from logs, so that every figure is known, and from a recording."""
+"""sonde runs: the database of runs. Captures come from logs, so that every figure is known, and from a recording.
+
+What takes `store` is tested with every backend (stores.py)."""
 
 import collections
 import contextlib
@@ -7,13 +9,13 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import stat
 import subprocess
 import time
 
 import jsonschema
 import pytest
+from stores import TABLES, file_store, store, store_servers  # noqa: F401 (fixtures)
 from test_trace_report import make as make_trace
 
 TEXT = "'; DROP TABLE runs; --<script>alert(1)</script>\x1b[31m\""
@@ -35,31 +37,6 @@ def capture(sonde, tmp_path):
         return tmp_path / f"{name}.pftrace"
 
     return make
-
-
-@pytest.fixture
-def store(sonde, tmp_path):
-    """store("list", ...) -> sonde runs list ... of a database of the test's own; store.path"""
-
-    class Store:
-        path = tmp_path / "runs.db"
-
-        def __call__(self, command, *arguments, check=0, **options):
-            return sonde("runs", command, "--store", self.path, *arguments, check=check, **options)
-
-        def runs(self, *arguments):
-            return self("list", "--json", *arguments).json()["runs"]
-
-        def sql(self, text):
-            with contextlib.closing(sqlite3.connect(self.path)) as database:
-                return database.execute(text).fetchall()
-
-    return Store()
-
-
-def run_tables(store):
-    names = [row[0] for row in store.sql("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-    return [name for name in names if name not in ("runs", "figure_names") and not name.startswith("sqlite_")]
 
 
 def test_a_recording_becomes_a_run(sonde, workload, store, report, tmp_path):
@@ -85,7 +62,6 @@ def test_a_recording_becomes_a_run(sonde, workload, store, report, tmp_path):
     )
     wanted = document["tables"]["function"]["rows"] if "tables" in document else []
     assert [name for _, name in rows] == [row["name"] for row in wanted][: len(rows)] and len(rows) >= min(len(wanted), 1)
-    assert stat.S_IMODE(os.stat(store.path).st_mode) == 0o600
 
 
 def test_a_trace_becomes_a_run(sonde, store, tmp_path):
@@ -197,10 +173,10 @@ def test_every_section_is_kept(store, capture, report):
     store("add", path)
     (wanted,) = report(path, "--by", "range")["ranges"]["rows"]
     values = store.sql(
-        "SELECT column_name, coalesce(integer_value, number_value, text_value) FROM figures JOIN figure_names "
+        "SELECT column_name, integer_value, number_value, text_value FROM figures JOIN figure_names "
         "USING (name) WHERE section = 'ranges' AND table_name = 'rows' AND row_number = 0"
     )
-    kept = dict(values)
+    kept = {name: known_of(row) for name, *row in values}
     for key in ("name", "count", "total_ns", "p50_ns"):
         if wanted.get(key) is not None:
             assert kept[key] == wanted[key], key
@@ -217,6 +193,11 @@ def values_of(document):
     return collections.Counter() if document is None else collections.Counter([as_text(document)])
 
 
+def known_of(row):
+    """A value is an integer, a number or a text; which comes first, as in SQL's coalesce()."""
+    return next((value for value in row if value is not None), None)
+
+
 def as_text(value):
     return value if isinstance(value, str) else f"{float(value):.9g}"
 
@@ -227,9 +208,9 @@ def test_every_value_of_a_report_is_kept(sonde, store, workload, tmp_path):
     sonde("record", "-q", "-F", 499, "-o", recording, "--", *workload("spin", 0.3), check=0)
     for path in (recording, make_trace(tmp_path / "trace.json.gz")):
         store("add", "--rows", 1_000_000, path)
-        kept = collections.Counter(as_text(value) for (value,) in store.sql(
-            "SELECT coalesce(integer_value, number_value, text_value) FROM figures JOIN runs ON run = number "
-            f"WHERE path = '{path}'"))
+        (run,) = (run for run in store.runs() if run["path"] == str(path))
+        kept = collections.Counter(as_text(known_of(row)) for row in store.sql(
+            f"SELECT integer_value, number_value, text_value FROM figures WHERE run = {run['number']}"))
         document = sonde("report", "--json", path, check=0).json()
         for key in ("format", "version", "sonde_version", "advice"):
             document.pop(key)
@@ -246,12 +227,10 @@ def repeated(store, capture, commit, base, runs=4):
 
 def set_figure(store, column, values):
     """As a recording with tokens or sensors would have it."""
-    with contextlib.closing(sqlite3.connect(store.path)) as database:
-        for commit, figures in values.items():
-            rows = database.execute("SELECT number FROM runs WHERE commit_id = ? ORDER BY path", (commit,)).fetchall()
-            for (number,), value in zip(rows, figures, strict=True):
-                database.execute(f"UPDATE runs SET {column} = ? WHERE number = ?", (value, number))
-        database.commit()
+    for commit, figures in values.items():
+        runs = sorted(store.runs("--commit", commit), key=lambda run: run["path"])
+        for run, value in zip(runs, figures, strict=True):
+            store.update(run["number"], **{column: value})
 
 
 def test_comparison_of_runs(store, capture):
@@ -342,11 +321,11 @@ def test_deleting_takes_all_that_belongs_to_a_run(store, capture):
     store("add", first, second, "--tag", "t")
     store("delete", str(first))
     assert first.exists() and [run["path"] for run in store.runs()] == [str(second)]
-    for table in run_tables(store):
+    for table in TABLES:
         assert store.sql(f"SELECT count(*) FROM {table} WHERE run NOT IN (SELECT number FROM runs)") == [(0,)]
     store("delete", "latest", "--files")
     assert not second.exists() and store.runs() == []
-    for table in run_tables(store):
+    for table in TABLES:
         assert store.sql(f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
@@ -367,15 +346,12 @@ def test_only_the_capture_that_was_added_is_removed(store, capture, tmp_path):
 def test_retention(store, capture):
     for number in range(4):
         store("add", capture(f"c{number}", [10 + number] * 3))
-    paths = [run["path"] for run in store.runs("--sort", "added")]
-    times = [4.5, 3.5, 2.5, 1.5]
-    with contextlib.closing(sqlite3.connect(store.path)) as database:
-        for path, days in zip(paths, times, strict=True):
-            then = time.time_ns() - int(days * 86_400) * 10**9
-            database.execute("UPDATE runs SET time_ns = ? WHERE path = ?", (then, path))
-        # From the future by its clock: as old as its entry.
-        database.execute("UPDATE runs SET time_ns = ?, added_ns = 1 WHERE path = ?", (2**62, paths[3]))
-        database.commit()
+    runs = store.runs("--sort", "added")
+    paths = [run["path"] for run in runs]
+    for run, days in zip(runs, [4.5, 3.5, 2.5, 1.5], strict=True):
+        store.update(run["number"], time_ns=time.time_ns() - int(days * 86_400) * 10**9)
+    # From the future by its clock: as old as its entry.
+    store.update(runs[3]["number"], time_ns=2**62, added_ns=1)
     dry = store("retention", "--keep", 2)
     assert "2 runs would be deleted" in dry.stderr and len(store.runs()) == 4
     assert paths[0] in dry.stdout and paths[3] in dry.stdout and paths[2] not in dry.stdout
@@ -391,7 +367,7 @@ def test_export_and_import_round_trip(store, capture, sonde, workload, tmp_path)
     first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
     store("export", "-o", first)
     before = store.runs()
-    store.path = tmp_path / "other.db"
+    store = store.another()
     assert "2 runs added, 0 were there" in store("import", first).stderr
     assert store.runs() == before
     store("export", "-o", second)
@@ -438,6 +414,21 @@ def test_statistics_and_integrity(store, capture):
     assert stats["runs"] == 1 and stats["bytes"] > 0 and stats["tables"]["figures"] > 0
     assert "1 run," in store("stats").stdout
     assert "is sound" in store("check").stderr
+
+
+def test_compaction_of_a_file(file_store, capture):
+    store = file_store
+    store("add", *[capture(f"c{number}", [10 + number] * 50) for number in range(8)])
+    store("delete", *[run["id"] for run in store.runs()][1:])
+    before = store("stats", "--json").json()["bytes"]
+    store("compact")
+    assert store("stats", "--json").json()["bytes"] < before and len(store.runs()) == 1
+
+
+def test_a_file_that_was_overwritten(file_store, capture):
+    store = file_store
+    store("add", capture("a"))
+    assert stat.S_IMODE(os.stat(store.path).st_mode) == 0o600
     with open(store.path, "r+b") as file:
         for page in range(2, 40):
             file.seek(page * 4096)
@@ -464,7 +455,8 @@ def test_captures_that_cannot_be_added(store, capture, tmp_path):
     assert len(store.runs()) in (1, 2)
 
 
-def test_a_file_that_is_no_database_of_ours(store, capture, tmp_path):
+def test_a_file_that_is_no_database_of_ours(file_store, capture, tmp_path):
+    store = file_store
     store.path.write_bytes(b"what is this" * 1000)
     assert "damaged, or not a database" in store("add", capture("a"), check=1).stderr
     store.path.unlink()
@@ -474,8 +466,6 @@ def test_a_file_that_is_no_database_of_ours(store, capture, tmp_path):
     store.path.unlink()
     store.sql("PRAGMA user_version = 77")
     assert "another program" in store("list", check=1).stderr
-    store.path = "http://127.0.0.1:1/runs"
-    assert "over HTTP is not supported yet" in store("list", check=1).stderr
 
 
 def test_two_processes_at_once(sonde, store, capture):
@@ -486,26 +476,25 @@ def test_two_processes_at_once(sonde, store, capture):
         _, errors = adder.communicate(timeout=120)
         assert adder.returncode == 0, errors
     assert len(store.runs()) == 6
-    assert store.sql("PRAGMA integrity_check") == [("ok",)]
+    assert "is sound" in store("check").stderr
 
 
 def test_killed_in_an_ingest(sonde, store, capture):
     """Whenever it is killed, a run is there as a whole or not at all."""
     big = capture("big", [10 + i % 7 for i in range(50)])
     store("add", capture("small"))
-    figures = None
     for delay in (0.0, 0.005, 0.01, 0.02, 0.03, 0.05):
         adder = sonde.start("runs", "add", "--store", store.path, big)
         time.sleep(delay)  # any moment is right: what follows holds at each
         adder.send_signal(signal.SIGKILL)
         adder.wait()
-        assert store.sql("PRAGMA integrity_check") == [("ok",)] and store.sql("PRAGMA foreign_key_check") == []
-        for table in run_tables(store):
+        assert "is sound" in store("check").stderr
+        for table in TABLES:
             orphans = f"SELECT count(*) FROM {table} WHERE run NOT IN (SELECT number FROM runs)"
             assert store.sql(orphans) == [(0,)], table
     store("add", big)
-    figures = store.sql("SELECT count(*) FROM figures JOIN runs ON run = number WHERE path LIKE '%big%'")
-    assert figures[0][0] > 0 and len(store.runs()) == 2
+    runs = {run["path"]: run["number"] for run in store.runs()}
+    assert len(runs) == 2 and store.sql(f"SELECT count(*) FROM figures WHERE run = {runs[str(big)]}")[0][0] > 0
 
 
 def test_read_only(sonde_unprivileged, capture, tmp_path):
@@ -530,8 +519,9 @@ def test_read_only(sonde_unprivileged, capture, tmp_path):
         folder.chmod(0o755)
 
 
-def test_a_full_disk(sonde, store, capture, tmp_path):
+def test_a_full_disk(file_store, capture, tmp_path):
     """In a file system of its own, which is small."""
+    store = file_store
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
     small = tmp_path / "small"

@@ -13,7 +13,9 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from server_client import Closed, Server
-from test_runs import TEXT, capture, repeated, run_tables, set_figure, store  # noqa: F401 (fixtures)
+from stores import TABLES
+from stores import file_store as store  # noqa: F401 (fixture)
+from test_runs import TEXT, capture, repeated, set_figure  # noqa: F401 (fixture)
 
 
 @pytest.fixture
@@ -134,7 +136,7 @@ def test_deleting(runs, server, store):
     answer = send(server, "DELETE", f"/api/runs/{runs[0]['id']}")
     assert answer.status == 200 and answer.json()["is_done"] and [run["id"] for run in answer.json()["runs"]] == [runs[0]["id"]]
     assert [run["id"] for run in store.runs()] == [run["id"] for run in runs[1:]] and os.path.exists(runs[0]["path"])
-    for table in run_tables(store):
+    for table in TABLES:
         assert store.sql(f"SELECT count(*) FROM {table} WHERE run NOT IN (SELECT number FROM runs)") == [(0,)], table
     assert send(server, "DELETE", f"/api/runs/{runs[0]['id']}").status == 404
 

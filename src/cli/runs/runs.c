@@ -17,6 +17,7 @@ static const struct command *const subcommands[] = {
 	&runs_import_command,
 	&runs_stats_command,
 	&runs_check_command,
+	&runs_compact_command,
 	NULL,
 };
 

@@ -9,6 +9,7 @@
 extern const struct command runs_add_command;
 extern const struct command runs_analyse_command;
 extern const struct command runs_check_command;
+extern const struct command runs_compact_command;
 extern const struct command runs_compare_command;
 extern const struct command runs_delete_command;
 extern const struct command runs_export_command;
@@ -23,8 +24,9 @@ extern const struct command runs_tag_command;
 
 #define STORE_OPTION(of_value)                                                                     \
 	{                                                                                          \
-		.long_name = "store", .type = OPTION_STRING, .argument = "FILE",                   \
-		.help = "The runs database. Default: $XDG_STATE_HOME/sonde/runs.db, or "           \
+		.long_name = "store", .type = OPTION_STRING, .argument = "FILE|URL",               \
+		.help = "The runs database: a file, or http://HOST:8123/?database=NAME of a "      \
+			"ClickHouse server. Default: $XDG_STATE_HOME/sonde/runs.db, or "           \
 			"~/.local/state/sonde/runs.db.",                                           \
 		.value = (void *)&(of_value)                                                       \
 	}

@@ -72,6 +72,17 @@ static int run_check(int count, char **positional)
 	return fail(&err);
 }
 
+static int run_compact(int count, char **positional)
+{
+	_cleanup_store_ struct store *store = NULL;
+	struct errmsg err;
+	int r = store_open(&store, arguments.store, STORE_WRITE, &err);
+
+	if (r == 0)
+		r = store->ops->compact(store, &err);
+	return r < 0 ? fail(&err) : EXIT_OK;
+}
+
 static const struct option show_options[] = {
 	STORE_OPTION(arguments.store),
 	{.long_name = "section",
@@ -131,4 +142,16 @@ const struct command runs_check_command = {
 	.options = check_options,
 	.maximum_arguments = 0,
 	.run = run_check,
+};
+
+const struct command runs_compact_command = {
+	.name = "runs compact",
+	.summary = "give back the space of runs that were deleted",
+	.usage = "[options]",
+	.description =
+		"A file is written anew, which needs its size again while it lasts. A ClickHouse server "
+		"removes rows of deleted runs, and of ingests that did not end, in the background.",
+	.options = check_options,
+	.maximum_arguments = 0,
+	.run = run_compact,
 };

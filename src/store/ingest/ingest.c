@@ -119,10 +119,7 @@ int store_add_tags(struct store *store, int64_t number, const char *const *tags,
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		const struct store_value values[] = {store_integer(number), store_text(tags[i])};
 
-		r = store_run(store, "DELETE FROM tags WHERE run = ?1 AND tag = ?2", NULL, NULL,
-			err, values[0], values[1]);
-		if (r == 0)
-			r = store->ops->insert(store, STORE_TAGS, values, err);
+		r = store->ops->insert(store, STORE_TAGS, values, err);
 	}
 	return r;
 }
@@ -131,17 +128,24 @@ int store_add_tags(struct store *store, int64_t number, const char *const *tags,
 static int relabel(struct store *store, const struct file *file, const struct store_labels *labels,
 	struct errmsg *err)
 {
+	const struct store_change given[] = {
+		{STORE_RUN_PATH, store_text(file->path)},
+		{STORE_RUN_EXPERIMENT, store_text(labels->experiment)},
+		{STORE_RUN_COMMIT, store_text(labels->commit)},
+		{STORE_RUN_NOTES, store_text(labels->notes)},
+		{STORE_RUN_PRICE, store_number(labels->rates.price_per_kwh)},
+		{STORE_RUN_CO2_RATE, store_number(labels->rates.co2_g_per_kwh)},
+	};
 	int64_t number = store_number_of(file->id);
-	int r = store_run(store,
-		"UPDATE runs SET path = ?2, experiment = coalesce(?3, experiment), "
-		"commit_id = coalesce(?4, commit_id), notes = coalesce(?5, notes), "
-		"price_per_kwh = coalesce(?6, price_per_kwh), "
-		"co2_g_per_kwh = coalesce(?7, co2_g_per_kwh) WHERE number = ?1",
-		NULL, NULL, err, store_integer(number), store_text(file->path),
-		store_text(labels->experiment), store_text(labels->commit),
-		store_text(labels->notes), store_number(labels->rates.price_per_kwh),
-		store_number(labels->rates.co2_g_per_kwh));
+	struct store_change changes[ARRAY_SIZE(given)];
+	size_t count = 0;
+	int r;
 
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
+		if (given[i].value.type != STORE_NULL)
+			changes[count++] = given[i];
+	}
+	r = store->ops->update_run(store, number, changes, count, err);
 	return r < 0 ? r : store_add_tags(store, number, labels->tags, labels->tag_count, err);
 }
 
@@ -219,6 +223,19 @@ static int write_in_one(struct store *store, const struct capture *capture, cons
 	return r;
 }
 
+/* Where the connection broke, all of it is written anew: what was written before is not seen. */
+static int write_at_last(struct store *store, const struct capture *capture,
+	const struct file *file, const struct store_labels *labels, struct store_added *added,
+	struct errmsg *err)
+{
+	const int attempts = 3;
+	int r = -ECONNRESET;
+
+	for (int i = 0; r == -ECONNRESET && i < attempts; i++)
+		r = write_in_one(store, capture, file, labels, added, err);
+	return r;
+}
+
 int store_add(struct store *store, const char *path, const struct store_labels *labels,
 	struct store_added *ret_added, struct errmsg *err)
 {
@@ -236,7 +253,7 @@ int store_add(struct store *store, const char *path, const struct store_labels *
 		r = check_unchanged(&file, err);
 	capture.bytes = (uint64_t)file.status.st_size;
 	if (r == 0)
-		r = write_in_one(store, &capture, &file, labels, &added, err);
+		r = write_at_last(store, &capture, &file, labels, &added, err);
 	if (r < 0)
 		return r;
 	memcpy(added.id, file.id, sizeof(added.id));

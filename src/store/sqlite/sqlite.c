@@ -184,8 +184,7 @@ static int give_row(sqlite3_stmt *statement, store_row_function *take, void *con
 }
 
 static int run(struct store *store, const char *sql, const struct store_value *parameters,
-	size_t count, store_row_function *take, void *context, uint64_t *ret_changed,
-	struct errmsg *err)
+	size_t count, store_row_function *take, void *context, struct errmsg *err)
 {
 	struct sqlite_store *sqlite = sqlite_of(store);
 	sqlite3_stmt *statement = NULL;
@@ -202,8 +201,6 @@ static int run(struct store *store, const char *sql, const struct store_value *p
 	if (status != SQLITE_DONE)
 		r = failed(sqlite, status, err);
 	sqlite3_finalize(statement);
-	if (r == 0 && ret_changed)
-		*ret_changed = (uint64_t)sqlite3_changes64(sqlite->database);
 	return r;
 }
 
@@ -218,7 +215,7 @@ static int prepare_insert(struct sqlite_store *sqlite, enum store_table_id id)
 		table->name);
 	for (size_t i = 0; i < table->count; i++)
 		strbuf_addf(&sql, "%s?%zu", i ? ", " : "", i + 1);
-	strbuf_add_char(&sql, ')');
+	strbuf_add(&sql, id == STORE_TAGS ? ") ON CONFLICT DO NOTHING" : ")");
 	if (strbuf_status(&sql) < 0)
 		return SQLITE_NOMEM;
 	return sqlite3_prepare_v3(sqlite->database, sql.data, -1, SQLITE_PREPARE_PERSISTENT,
@@ -238,6 +235,51 @@ static int insert(struct store *store, enum store_table_id id, const struct stor
 	if (status != SQLITE_DONE)
 		r = failed(sqlite, status, err);
 	sqlite3_reset(sqlite->inserts[id]);
+	return r;
+}
+
+/* ---- changes ---- */
+
+static int update_run(struct store *store, int64_t number, const struct store_change *changes,
+	size_t count, struct errmsg *err)
+{
+	struct store_value values[STORE_RUN_COLUMN_MAX + 1] = {store_integer(number)};
+	_cleanup_strbuf_ struct strbuf sql = {0};
+
+	if (!count)
+		return 0;
+	strbuf_add(&sql, "UPDATE runs SET ");
+	for (size_t i = 0; i < MIN(count, (size_t)STORE_RUN_COLUMN_MAX); i++) {
+		strbuf_addf(&sql, "%s%s = ?%zu", i ? ", " : "",
+			store_tables[STORE_RUNS].columns[changes[i].column].name, i + 2);
+		values[i + 1] = changes[i].value;
+	}
+	strbuf_add(&sql, " WHERE number = ?1");
+	if (strbuf_status(&sql) < 0)
+		return errmsg_set(err, -ENOMEM, "memory ran out while changing a run");
+	return run(store, sql.data, values, count + 1, NULL, NULL, err);
+}
+
+static int delete_tag(struct store *store, int64_t number, const char *tag, struct errmsg *err)
+{
+	const struct store_value values[] = {
+		store_integer(number), {.type = STORE_TEXT, .text = tag}};
+
+	return tag ? run(store, "DELETE FROM tags WHERE run = ?1 AND tag = ?2", values, 2, NULL,
+			     NULL, err)
+		   : run(store, "DELETE FROM tags WHERE run = ?1", values, 1, NULL, NULL, err);
+}
+
+static int delete_runs(
+	struct store *store, const int64_t *numbers, size_t count, struct errmsg *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct store_value number = store_integer(numbers[i]);
+
+		r = run(store, "DELETE FROM runs WHERE number = ?1", &number, 1, NULL, NULL, err);
+	}
 	return r;
 }
 
@@ -319,6 +361,9 @@ const struct store_ops sqlite_ops = {
 	.commit = commit,
 	.rollback = rollback,
 	.insert = insert,
+	.update_run = update_run,
+	.delete_tag = delete_tag,
+	.delete_runs = delete_runs,
 	.run = run,
 	.check = check,
 	.bytes = bytes,
