@@ -131,6 +131,28 @@ def test_the_keys_reach_every_frame(write, open_page):
     assert watched.faults == []
 
 
+def test_colours_and_direction_of_a_flame_graph(write, open_page):
+    """The legend names what is in the graph; upward, the root is at the bottom and the keys go with the picture."""
+    watched = open_page(f"{write(GOLDEN / 'capture-2-plain.pftrace')}#/flame/cpu")
+    page = watched.page
+    page.wait_for_selector("canvas")
+    assert {"process, thread", "native code", "kernel of the system"} <= set(page.locator(".legend li").all_inner_texts())
+    canvas = page.locator("canvas").first
+    page.get_by_label("Grow upward").check()
+    wait_until(page, "location.hash.includes('grows=up')")
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + box["height"] - 5)
+    wait_until(page, "document.querySelector('.details b')?.innerText === 'all'")
+    page.keyboard.press("Tab")
+    canvas.focus()
+    page.keyboard.press("ArrowUp")
+    assert page.inner_text(".details b") != "all"
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="CSV").last.click()
+    assert Path(saved.value.path()).read_text().splitlines()[0] == "self_ns,total_ns,function,module"
+    assert watched.faults == []
+
+
 def test_tables_sort_and_save(sonde, write, open_page):
     """A table is saved with all of its rows, as sonde report --csv and --json write it."""
     capture = GOLDEN / "capture-2-plain.pftrace"

@@ -358,6 +358,12 @@ def test_comparison(serve, open_page, captures):
     page.locator("canvas").focus()
     page.keyboard.press("ArrowDown")
     assert re.search(r"before [\d.]+ % → after [\d.]+ %", page.inner_text("p.details"))
+    assert page.locator(".legend li").all_inner_texts() == ["less after", "no change", "more after"]
+    page.get_by_label("Normalised").uncheck()
+    wait_until(page, "location.hash.includes('amounts=yes')")
+    page.locator("canvas").focus()
+    page.keyboard.press("ArrowDown")
+    assert "→" in page.inner_text("p.details")
     assert watched.violations() == []
     assert watched.faults == []
 

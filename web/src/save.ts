@@ -32,3 +32,8 @@ export function jsonOf(table: Table): string {
   const rows = table.rows.map((row) => Object.fromEntries(columns.map((column) => [column.key, row[column.at] ?? null])));
   return `${JSON.stringify(rows, null, 2)}\n`;
 }
+
+// Rows that have no columns of the report: the first line names them.
+export function csvOfRows(names: string[], rows: Cell[][]): string {
+  return [names, ...rows].map((row) => `${row.map(csvCell).join(",")}\r\n`).join("");
+}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { boxAt, layout, svgOf } from "../src/flame/draw";
-import { callees, callers, costs, graphOf, pathTo, search } from "../src/flame/graph";
+import { fillOf, kindOf, legendOf } from "../src/flame/colours";
+import { callees, callers, changeOf, costs, graphOf, pathTo, search } from "../src/flame/graph";
 import type { CallTree } from "../src/report";
 import { addressOf, nodeOf } from "../src/flame/address";
 
@@ -100,4 +101,35 @@ test("names with markup stay text in an SVG", () => {
   const svg = svgOf(graph, layout(graph, 0, 800));
   expect(svg).not.toContain("<script>");
   expect(svg).toContain("&lt;script&gt;");
+});
+
+test("a comparison is of shares, or of amounts", () => {
+  // The same work, and as much again of something else.
+  const tree = treeOf({ work: 100 }, { work: 100, more: 100 });
+  const work = tree.label.indexOf(tree.names.indexOf("work"));
+  expect(changeOf(graphOf(tree), work)).toBeCloseTo(-0.5);
+  const amounts = graphOf(tree, false);
+  expect(changeOf(amounts, work)).toBeCloseTo(0);
+  expect(changeOf(amounts, tree.label.indexOf(tree.names.indexOf("more")))).toBeCloseTo(0.5);
+  // As wide as both sides take of the larger one.
+  expect(amounts.weight[work]).toBeCloseTo(0.5);
+});
+
+test("a graph that grows upward has its root at the bottom", () => {
+  const graph = graphOf(treeOf(stacks));
+  const [down, up] = [layout(graph, 0, 1000), layout(graph, 0, 1000, true)];
+  expect(up.rows).toBe(down.rows);
+  expect(boxAt(up, 10, up.rows - 1)?.node).toBe(0);
+  expect(boxAt(down, 10, 0)?.node).toBe(0);
+});
+
+test("frames are coloured by what runs there, and the legend names what is there", () => {
+  const tree = treeOf({ "main;kernel_of_gpu;wait": 1 });
+  tree.kinds = ["task", "interpreted", "native", "kernel"];
+  tree.modules = ["", "train.py", "[gpu]", "[waiting]"];
+  expect(tree.names.map((_, label) => kindOf(tree, label))).toEqual(["task", "python", "device", "waiting"]);
+  expect(legendOf(tree, false).map(([words]) => words)).toEqual(["process, thread", "Python", "device work", "waiting"]);
+  const native = { ...tree, kinds: ["native", "native", "native", "native"], modules: ["a.so", "b.so", "a.so", "a.so"], names: ["f", "f", "f", "g"] };
+  expect(fillOf(native, 0, false)).toBe(fillOf(native, 2, false));
+  expect(fillOf(native, 0, false)).not.toBe(fillOf(native, 1, false));
 });

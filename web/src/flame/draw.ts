@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where boxes of a flame graph lie in a picture of some width, and drawing them on a canvas or as SVG.
 import type { Graph } from "./graph";
-import { pathTo, shareOf } from "./graph";
+import { changeOf, pathTo } from "./graph";
+import { fillOf, hashOf } from "./colours";
 
 export const ROW = 19;
 const SMALLEST = 0.4; // pixels: narrower boxes are not drawn
@@ -20,7 +21,8 @@ export interface Picture {
   width: number;
 }
 
-export function layout(graph: Graph, zoomed: number, width: number): Picture {
+// `isUpward`: what is called stands above its caller, as in the first flame graphs; else below, as icicles hang.
+export function layout(graph: Graph, zoomed: number, width: number, isUpward = false): Picture {
   const { weight } = graph;
   const above = pathTo(graph.tree, zoomed).slice(0, -1);
   const boxes: Box[] = above.map((node, row) => ({ node, x: 0, width, row, isAbove: true }));
@@ -41,6 +43,7 @@ export function layout(graph: Graph, zoomed: number, width: number): Picture {
     rows = Math.max(rows, box.row + 1);
     stack.push(...graph.children[node]!);
   }
+  if (isUpward) for (const box of boxes) box.row = rows - 1 - box.row;
   return { boxes, rows, width };
 }
 
@@ -48,24 +51,12 @@ export function boxAt(picture: Picture, x: number, row: number): Box | null {
   return picture.boxes.find((box) => box.row === row && x >= box.x && x < box.x + box.width) ?? null;
 }
 
-// Modules have a hue each, what has none (threads, processes) is grey. The same name always looks the same.
-export function hueOf(module: string): number | null {
-  if (!module) return null;
-  let hash = 2166136261;
-  for (let i = 0; i < module.length; i++) hash = Math.imul(hash ^ module.charCodeAt(i), 16777619) >>> 0;
-  return hash % 360;
-}
-
-export function fillOf(module: string, name: string, isDark: boolean): string {
-  const hue = hueOf(module);
-  const shade = (hueOf(name) ?? 0) % 8;
-  if (hue === null) return isDark ? "#3b424d" : "#dfe3e9";
-  return isDark ? `hsl(${hue} 38% ${30 + shade}%)` : `hsl(${hue} 62% ${72 + shade}%)`;
-}
+// The same name always looks the same; what has none is grey.
+export const hueOf = (name: string): number | null => (name ? hashOf(name) % 360 : null);
 
 // Of a diff: blue is less after, red more, by the square root so that small changes are seen.
 function changeFill(graph: Graph, node: number, isDark: boolean): string {
-  const change = shareOf(graph.tree, node, 1) - shareOf(graph.tree, node, 0);
+  const change = changeOf(graph, node);
   const strength = Math.min(1, Math.sqrt(Math.abs(change) / 0.2));
   if (Math.abs(change) < 0.0005) return isDark ? "#3b424d" : "#e6e9ee";
   return isDark ? `hsl(${change > 0 ? 4 : 212} ${30 + 35 * strength}% ${28 + 10 * strength}%)` : `hsl(${change > 0 ? 4 : 212} 75% ${92 - 28 * strength}%)`;
@@ -73,7 +64,7 @@ function changeFill(graph: Graph, node: number, isDark: boolean): string {
 
 function boxFill(graph: Graph, node: number, isDark: boolean): string {
   const of = graph.tree.label[node]!;
-  return graph.isDiff ? changeFill(graph, node, isDark) : fillOf(graph.tree.modules[of]!, graph.tree.names[of]!, isDark);
+  return graph.isDiff ? changeFill(graph, node, isDark) : fillOf(graph.tree, of, isDark);
 }
 
 export interface Look {

@@ -5,7 +5,8 @@ import type { CallTree } from "../report";
 export interface Graph {
   tree: CallTree;
   isDiff: boolean;
-  weight: number[]; // of each node: its total; of a diff the mean of both sides' shares
+  scales: number[]; // of each side: what a change is a part of
+  weight: number[]; // of each node: its total; of a diff the mean of both sides' parts
   children: number[][]; // of each node, largest first
   depth: number[];
   start: number[]; // of each node, in weight from the left
@@ -19,20 +20,28 @@ export interface Cost {
 
 const sumOf = (values: number[]) => values.reduce((sum, value) => sum + value, 0);
 
-function weightsOf(tree: CallTree): number[] {
-  if (tree.total.length === 1) return tree.total[0]!;
-  return tree.parent.map((_, node) => sumOf(tree.total.map((side) => (side[0] ? side[node]! / side[0] : 0))) / tree.total.length);
+// By what a side's weights are divided: its own total, or for both the larger one.
+function scalesOf(tree: CallTree, isNormalised: boolean): number[] {
+  const largest = Math.max(...tree.total.map((side) => side[0]!));
+  return tree.total.map((side) => (isNormalised ? side[0]! : largest) || 1);
 }
 
-export function graphOf(tree: CallTree): Graph {
+function weightsOf(tree: CallTree, scales: number[]): number[] {
+  if (tree.total.length === 1) return tree.total[0]!;
+  return tree.parent.map((_, node) => sumOf(tree.total.map((side, at) => side[node]! / scales[at]!)) / tree.total.length);
+}
+
+// `isNormalised`, of a diff: shares of each side are compared, not amounts.
+export function graphOf(tree: CallTree, isNormalised = true): Graph {
   const { parent, label } = tree;
-  const weight = weightsOf(tree);
+  const scales = scalesOf(tree, isNormalised);
+  const weight = weightsOf(tree, scales);
   const children: number[][] = parent.map(() => []);
   const depth = parent.map(() => 0);
   const start = parent.map(() => 0);
   for (let node = 1; node < parent.length; node++) children[parent[node]!]!.push(node);
   const name = (node: number) => tree.names[label[node]!]!;
-  for (const list of children) list.sort((a, b) => weight[b]! - weight[a]! || (name(a) < name(b) ? -1 : 1));
+  for (const list of children) if (list.length > 1) list.sort((a, b) => weight[b]! - weight[a]! || (name(a) < name(b) ? -1 : 1));
   for (let node = 0; node < parent.length; node++) {
     let next = start[node]!;
     for (const child of children[node]!) {
@@ -41,13 +50,18 @@ export function graphOf(tree: CallTree): Graph {
       next += weight[child]!;
     }
   }
-  return { tree, isDiff: tree.total.length > 1, weight, children, depth, start };
+  return { tree, isDiff: tree.total.length > 1, scales, weight, children, depth, start };
 }
 
 // A node's part of a side, 0 to 1.
 export function shareOf(tree: CallTree, node: number, side = 0): number {
   const all = tree.total[side]![0]!;
   return all ? tree.total[side]![node]! / all : 0;
+}
+
+// Of a diff: how much more of the scale a node takes after than before.
+export function changeOf({ tree, scales }: Graph, node: number): number {
+  return tree.total[1]![node]! / scales[1]! - tree.total[0]![node]! / scales[0]!;
 }
 
 // From the root down to the node, both included.
@@ -60,32 +74,26 @@ export function pathTo(tree: CallTree, node: number): number[] {
   return path;
 }
 
+function hasCallerOf({ label, parent }: CallTree, node: number): boolean {
+  const wanted = label[node];
+  for (let at = parent[node]!; at > 0; at = parent[at]!) if (label[at] === wanted) return true;
+  return false;
+}
+
 // By function, most of their own first.
-export function costs(graph: Graph): Cost[] {
-  const { label, self, total } = graph.tree;
-  const found = new Map<number, Cost>();
-  const open = new Map<number, number>();
-  const visit = (root: number) => {
-    const stack: [number, boolean][] = [[root, false]];
-    while (stack.length) {
-      const [node, isLeft] = stack.pop()!;
-      const key = label[node]!;
-      const depth = open.get(key) ?? 0;
-      if (isLeft) {
-        open.set(key, depth - 1);
-        continue;
-      }
-      const cost = found.get(key) ?? { label: key, self: self.map(() => 0), total: total.map(() => 0) };
-      self.forEach((side, at) => { cost.self[at]! += side[node]!; });
-      if (!depth) total.forEach((side, at) => { cost.total[at]! += side[node]!; });
-      found.set(key, cost);
-      open.set(key, depth + 1);
-      stack.push([node, true]);
-      for (const child of graph.children[node]!) stack.push([child, false]);
+export function costs({ tree }: Graph): Cost[] {
+  const { label, self, total } = tree;
+  const found: (Cost | undefined)[] = [];
+  for (let node = 1; node < label.length; node++) {
+    const key = label[node]!;
+    const cost = (found[key] ??= { label: key, self: self.map(() => 0), total: total.map(() => 0) });
+    const isOutermost = !hasCallerOf(tree, node);
+    for (let side = 0; side < self.length; side++) {
+      cost.self[side]! += self[side]![node]!;
+      if (isOutermost) cost.total[side]! += total[side]![node]!;
     }
-  };
-  for (const child of graph.children[0] ?? []) visit(child);
-  return [...found.values()].sort((a, b) => sumOf(b.self) - sumOf(a.self) || sumOf(b.total) - sumOf(a.total));
+  }
+  return found.filter((cost) => cost !== undefined).sort((a, b) => sumOf(b.self) - sumOf(a.self) || sumOf(b.total) - sumOf(a.total));
 }
 
 // The outermost nodes of a label.

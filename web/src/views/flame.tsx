@@ -3,14 +3,15 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ROW, boxAt, draw, layout, svgOf } from "../flame/draw";
 import type { Picture } from "../flame/draw";
+import { legendOf } from "../flame/colours";
 import { addressOf, nodeOf } from "../flame/address";
 import { callees, callers, costs, graphOf, search } from "../flame/graph";
-import type { Graph } from "../flame/graph";
+import type { Cost, Graph } from "../flame/graph";
 import { formatCell, formatCount, formatDuration, formatEnergy } from "../format";
-import type { CallTree } from "../report";
+import type { CallTree, Cell } from "../report";
 import { go } from "../router";
 import type { Place } from "../router";
-import { save } from "../save";
+import { csvOfRows, save } from "../save";
 import { useDark } from "../theme";
 import { useWidth } from "../width";
 
@@ -26,11 +27,19 @@ export function formatWeight(tree: CallTree, weight: number): string {
 
 const formatShare = (tree: CallTree, weight: number, side = 0) => formatCell(tree.totals[side] ? weight / tree.totals[side]! : 0, SHARE);
 
-// "1.2 s, 12 %; self 3 ms", or of a diff both sides' shares.
-function figuresOf(tree: CallTree, node: number): string {
+// "1.2 s, 12 %; self 3 ms", or of a diff both sides.
+function figuresOf({ tree }: Graph, node: number): string {
   const sides = tree.total.map((side, at) => formatShare(tree, side[node]!, at));
-  if (sides.length > 1) return `before ${sides[0]} → after ${sides[1]}`;
+  if (sides.length > 1) return `before ${sides[0]} → after ${sides[1]} (${formatWeight(tree, tree.total[0]![node]!)} → ${formatWeight(tree, tree.total[1]![node]!)})`;
   return `${formatWeight(tree, tree.total[0]![node]!)}, ${sides[0]}; self ${formatWeight(tree, tree.self[0]![node]!)}`;
+}
+
+function Legend({ graph }: { graph: Graph }) {
+  const isDark = useDark();
+  const entries: [string, string][] = graph.isDiff
+    ? [["less after", isDark ? "hsl(212 65% 38%)" : "hsl(212 75% 64%)"], ["no change", isDark ? "#3b424d" : "#e6e9ee"], ["more after", isDark ? "hsl(4 65% 38%)" : "hsl(4 75% 64%)"]]
+    : legendOf(graph.tree, isDark);
+  return <ul class="legend" aria-label="Colours">{entries.map(([words, colour]) => <li key={words}><i style={{ background: colour }} />{words}</li>)}</ul>;
 }
 
 function nextFocus(graph: Graph, node: number, key: string): number {
@@ -46,6 +55,8 @@ function nextFocus(graph: Graph, node: number, key: string): number {
   }
 }
 
+const FLIPPED: Record<string, string> = { ArrowUp: "ArrowDown", ArrowDown: "ArrowUp" };
+
 interface GraphProps {
   graph: Graph;
   found: Set<number> | null;
@@ -53,15 +64,16 @@ interface GraphProps {
   onZoom: (node: number) => void;
   onPick: (label: number) => void;
   name: string;
+  isUpward?: boolean;
 }
 
 // Keys: arrows walk, Enter zooms, Escape zooms out, f shows the function by itself.
-function FlameCanvas({ graph, found, zoom, onZoom, onPick, name }: GraphProps) {
+function FlameCanvas({ graph, found, zoom, onZoom, onPick, name, isUpward = false }: GraphProps) {
   const [ref, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [focus, setFocus] = useState<number | null>(null);
   const isDark = useDark();
-  const picture: Picture = useMemo(() => layout(graph, zoom, width), [graph, zoom, width]);
+  const picture: Picture = useMemo(() => layout(graph, zoom, width, isUpward), [graph, zoom, width, isUpward]);
   const { tree } = graph;
 
   useEffect(() => {
@@ -81,7 +93,7 @@ function FlameCanvas({ graph, found, zoom, onZoom, onPick, name }: GraphProps) {
   };
   const press = (event: KeyboardEvent) => {
     const node = focus ?? zoom;
-    if (event.key.startsWith("Arrow")) setFocus(nextFocus(graph, node, event.key));
+    if (event.key.startsWith("Arrow")) setFocus(nextFocus(graph, node, isUpward ? FLIPPED[event.key] ?? event.key : event.key));
     else if (event.key === "Enter") onZoom(node);
     else if (event.key === "Escape") onZoom(Math.max(tree.parent[zoom]!, 0));
     else if (event.key === "f" && node) onPick(tree.label[node]!);
@@ -94,11 +106,11 @@ function FlameCanvas({ graph, found, zoom, onZoom, onPick, name }: GraphProps) {
       <p class="details" aria-live="polite">
         {label === null
           ? "Click zooms, Shift and click shows a function's callers; arrows, Enter, Escape and f do the same."
-          : <><b>{tree.names[label]}</b> <span class="dim">{tree.modules[label]}</span> {figuresOf(tree, focus!)}</>}
+          : <><b>{tree.names[label]}</b> <span class="dim">{tree.modules[label]}</span> {figuresOf(graph, focus!)}</>}
       </p>
       <canvas
         ref={canvas} tabIndex={0} role="img" style={{ width: `${width}px`, height: `${picture.rows * ROW}px` }}
-        aria-label={`${name}: ${figuresOf(tree, 0)}. The table of functions has the same figures.`}
+        aria-label={`${name}: ${figuresOf(graph, 0)}. The table of functions has the same figures.`}
         onMouseMove={(event) => setFocus(nodeAt(event))} onMouseLeave={() => setFocus(null)}
         onClick={(event) => {
           const node = nodeAt(event);
@@ -117,9 +129,22 @@ function FlameCanvas({ graph, found, zoom, onZoom, onPick, name }: GraphProps) {
   );
 }
 
+// For a file: of each side self and total, in the tree's unit.
+export function tableOf({ tree }: Graph, rows: Cost[]): [string[], Cell[][]] {
+  const sides = tree.paths.map((_, side) => (tree.paths.length > 1 ? SIDES[side]!.trim() : ""));
+  const names = sides.flatMap((side) => ["self", "total"].map((what) => [what, side, tree.unit].filter(Boolean).join("_")));
+  return [[...names, "function", "module"], rows.map(({ label, self, total }) => [...sides.flatMap((_, side) => [self[side]!, total[side]!]), tree.names[label]!, tree.modules[label]!])];
+}
+
 function Functions({ graph, onPick, found }: { graph: Graph; onPick: (label: number) => void; found: Set<number> | null }) {
   const { tree } = graph;
-  const rows = useMemo(() => costs(graph), [graph]).filter((row) => !found || found.has(row.label));
+  const [made, setMade] = useState<{ of: Graph | null; rows: Cost[] }>({ of: null, rows: [] });
+  // When the graph is painted: both at once would hold up the page.
+  useEffect(() => {
+    const timer = setTimeout(() => setMade({ of: graph, rows: costs(graph) }));
+    return () => clearTimeout(timer);
+  }, [graph]);
+  const rows = made.of === graph ? made.rows.filter((row) => !found || found.has(row.label)) : [];
   return (
     <div class="table"><div class="scroll" tabIndex={0} role="region" aria-label="Functions">
       <table>
@@ -142,13 +167,16 @@ function Functions({ graph, onPick, found }: { graph: Graph; onPick: (label: num
           ))}
         </tbody>
       </table></div>
-      {rows.length > FUNCTIONS && <p class="foot">{formatCount(rows.length - FUNCTIONS)} more functions: search narrows them.</p>}
+      <p class="foot">
+        {rows.length > FUNCTIONS && <span>{formatCount(rows.length - FUNCTIONS)} more functions: search narrows them.</span>}
+        <span class="save"><button type="button" onClick={() => save("functions.csv", csvOfRows(...tableOf(graph, rows)), "text/csv")}>CSV</button></span>
+      </p>
     </div>
   );
 }
 
-function Sandwich({ graph, label, onPick, onClose }: { graph: Graph; label: number; onPick: (label: number) => void; onClose: () => void }) {
-  const [above, below] = useMemo(() => [graphOf(callers(graph, label)), graphOf(callees(graph, label))], [graph, label]);
+function Sandwich({ graph, label, isNormalised, onPick, onClose }: { graph: Graph; label: number; isNormalised: boolean; onPick: (label: number) => void; onClose: () => void }) {
+  const [above, below] = useMemo(() => [graphOf(callers(graph, label), isNormalised), graphOf(callees(graph, label), isNormalised)], [graph, label]);
   const [zooms, setZooms] = useState([0, 0]);
   const name = graph.tree.names[label]!;
   useEffect(() => setZooms([0, 0]), [label]);
@@ -164,7 +192,9 @@ function Sandwich({ graph, label, onPick, onClose }: { graph: Graph; label: numb
 }
 
 export function FlameView({ tree, weights, place }: { tree: CallTree; weights: string[]; place: Place }) {
-  const graph = useMemo(() => graphOf(tree), [tree]);
+  const isNormalised = place.query.amounts !== "yes";
+  const isUpward = place.query.grows === "up";
+  const graph = useMemo(() => graphOf(tree, isNormalised), [tree, isNormalised]);
   const text = place.query.search ?? "";
   const result = useMemo(() => (text ? search(graph, text) : null), [graph, text]);
   const picked = place.query.function === undefined ? null : tree.names.indexOf(place.query.function);
@@ -178,12 +208,15 @@ export function FlameView({ tree, weights, place }: { tree: CallTree; weights: s
           {weights.map((weight) => <option key={weight} value={weight}>{weight}</option>)}
         </select></label>
         <label>Search <input type="search" value={text} onInput={(event) => change({ search: event.currentTarget.value }, true)} /></label>
+        <label><input type="checkbox" checked={isUpward} onChange={(event) => change({ grows: event.currentTarget.checked ? "up" : "" }, true)} /> Grow upward</label>
+        {graph.isDiff && <label title="Shares of each side are compared; else amounts"><input type="checkbox" checked={isNormalised} onChange={(event) => change({ amounts: event.currentTarget.checked ? "" : "yes", zoom: "" }, true)} /> Normalised</label>}
         {result && <span role="status">{formatCell(result.share, SHARE)} in {formatCount(result.labels.size)} functions</span>}
       </form>
+      <Legend graph={graph} />
       {tree.notes.map((note) => <p key={note}>{note}</p>)}
       {!graph.weight[0] ? <p>Nothing here weighs anything by {tree.weight}: choose another width, or widen the filters.</p> : picked !== null && picked >= 0
-        ? <Sandwich graph={graph} label={picked} onPick={pick} onClose={() => change({ function: "" })} />
-        : <FlameCanvas graph={graph} found={result?.labels ?? null} zoom={nodeOf(graph, place.query.zoom ?? "")} onZoom={(node) => change({ zoom: addressOf(graph, node) })} onPick={pick} name={`flame graph by ${tree.weight}`} />}
+        ? <Sandwich graph={graph} isNormalised={isNormalised} label={picked} onPick={pick} onClose={() => change({ function: "" })} />
+        : <FlameCanvas graph={graph} found={result?.labels ?? null} zoom={nodeOf(graph, place.query.zoom ?? "")} onZoom={(node) => change({ zoom: addressOf(graph, node) })} onPick={pick} name={`flame graph by ${tree.weight}`} isUpward={isUpward} />}
       <h3>Functions</h3>
       <Functions graph={graph} onPick={pick} found={result?.labels ?? null} />
     </main>

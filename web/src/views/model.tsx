@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What layers and components of a model take: as a map of layers by components, and as areas. Of report --by layer --json.
+import { useRef } from "preact/hooks";
 import { formatCell } from "../format";
 import { hueOf } from "../flame/draw";
 import type { Column } from "../report";
 import { go } from "../router";
+import { csvOfRows, save } from "../save";
 import type { Place } from "../router";
 import { useDark } from "../theme";
 import { treemap } from "../treemap";
@@ -92,23 +94,32 @@ const AREA = { x: 0, y: 0, width: 1000, height: 360 };
 
 function Areas({ grid, column, isDark }: { grid: Grid; column: Column; isDark: boolean }) {
   const parts = [...grid.cells].map(([key, value]) => ({ key, value })).filter(({ value }) => value > 0).sort((a, b) => b.value - a.value);
+  const svg = useRef<SVGSVGElement>(null);
   const areas = treemap(parts.map(({ value }) => value), AREA);
   return (
-    <svg class="areas" viewBox={`0 0 ${AREA.width} ${AREA.height}`} role="img" aria-label="Components as areas; the table above has the same figures">
-      {parts.map(({ key, value }, at) => {
-        const [layer, role] = key.split("/") as [string, string];
-        const { x, y, width, height } = areas[at]!;
-        const name = `${role} ${layer === "null" ? "" : layer}`;
-        return (
-          <g key={key}>
-            <title>{`${layerName(layer === "null" ? null : Number(layer))}, ${role}: ${formatCell(value, column)}`}</title>
-            <rect x={x} y={y} width={Math.max(width - 1, 0.5)} height={Math.max(height - 1, 0.5)} fill={`hsl(${hueOf(role) ?? 0} ${isDark ? "38% 32%" : "62% 76%"})`} />
-            {width > 8 * name.length && height > 14 && <text x={x + 4} y={y + 14}>{name}</text>}
-          </g>
-        );
-      })}
-    </svg>
+    <>
+      <svg ref={svg} xmlns="http://www.w3.org/2000/svg" class="areas" viewBox={`0 0 ${AREA.width} ${AREA.height}`} role="img" aria-label="Components as areas; the table above has the same figures">
+        {parts.map(({ key, value }, at) => {
+          const [layer, role] = key.split("/") as [string, string];
+          const { x, y, width, height } = areas[at]!;
+          const name = `${role} ${layer === "null" ? "" : layer}`;
+          return (
+            <g key={key}>
+              <title>{`${layerName(layer === "null" ? null : Number(layer))}, ${role}: ${formatCell(value, column)}`}</title>
+              <rect x={x} y={y} width={Math.max(width - 1, 0.5)} height={Math.max(height - 1, 0.5)} fill={`hsl(${hueOf(role) ?? 0} ${isDark ? "38% 32%" : "62% 76%"})`} />
+              {width > 8 * name.length && height > 14 && <text x={x + 4} y={y + 14}>{name}</text>}
+            </g>
+          );
+        })}
+      </svg>
+      <p class="foot"><span class="save"><button type="button" onClick={() => save("areas.svg", svg.current!.outerHTML, "image/svg+xml")}>SVG</button></span></p>
+    </>
   );
+}
+
+// A row for each layer, in nanoseconds or joules as the report has them.
+function csvOfGrid({ roles, layers, cells }: Grid): string {
+  return csvOfRows(["layer", ...roles], layers.map((layer) => [layer ?? "outside", ...roles.map((role) => cells.get(`${layer}/${role}`) ?? null)]));
 }
 
 export function ModelView({ layers, place }: { layers: Layers | null; place: Place }) {
@@ -127,6 +138,7 @@ export function ModelView({ layers, place }: { layers: Layers | null; place: Pla
           {known.map((name) => <option key={name} value={name}>{METRICS[name]!.title}</option>)}
         </select></label>
         <span class="dim">of {layers.steps} forward passes that were watched</span>
+        <span class="save"><button type="button" onClick={() => save(`layers-${metric}.csv`, csvOfGrid(grid), "text/csv")}>CSV</button></span>
       </form>
       <HeatMap grid={grid} column={column} isDark={isDark} />
       <Areas grid={grid} column={column} isDark={isDark} />

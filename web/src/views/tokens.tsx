@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { formatCell, formatCount, formatDuration } from "../format";
 import { hrefOf } from "../router";
 import type { Place } from "../router";
+import { csvOfRows, save } from "../save";
 import { useDark } from "../theme";
 
 export interface Request {
@@ -104,13 +105,20 @@ function Strip({ request, spread, place }: { request: Request; spread: Spread | 
           <>
             Token {picked.number} took {formatDuration(picked.took_ns)}.{" "}
             {picked.from_ns !== null && place.query.capture !== undefined && (
-              <a href={hrefOf({ view: "report", query: { ...place.query, time: `${seconds(picked.from_ns)}..${seconds(picked.from_ns + picked.took_ns)}` } })}>Report of this time</a>
+              <>
+                <a href={hrefOf({ view: "timeline", query: { capture: place.query.capture, from: String(Math.round(picked.from_ns)), to: String(Math.round(picked.from_ns + picked.took_ns)) } })}>Timeline</a>{" "}
+                <a href={hrefOf({ view: "report", query: { ...place.query, time: `${seconds(picked.from_ns)}..${seconds(picked.from_ns + picked.took_ns)}` } })}>Report of this time</a>
+              </>
             )}
           </>
         )}
       </p>
     </section>
   );
+}
+
+function csvOfTokens(requests: Request[]): string {
+  return csvOfRows(["request", "token", "from_ns", "took_ns"], requests.flatMap((request) => tokensOf(request).map(({ number, from_ns, took_ns }) => [request.id, number, from_ns, took_ns])));
 }
 
 export function TokensView({ inference, place }: { inference: Inference | null; place: Place }) {
@@ -123,6 +131,7 @@ export function TokensView({ inference, place }: { inference: Inference | null; 
     <main>
       <p>A cell is a token, or several that came together: blue the first, after its time to first token; the others the redder the
         longer they took{spread && <>, from the median of {formatDuration(spread.p50)} to the 99th percentile of {formatDuration(spread.p99)}</>}.</p>
+      <p class="foot"><span class="save"><button type="button" onClick={() => save("tokens.csv", csvOfTokens(requests), "text/csv")}>CSV</button></span></p>
       {requests.map((request, at) => <Strip key={at} request={request} spread={spread} place={place} />)}
     </main>
   );
