@@ -47,17 +47,14 @@ static int add_text(struct program *program, const char *text, uint32_t *ret_str
 
 /* ---- rows ---- */
 
-static int add_track(struct program *program, uint64_t process, uint64_t line,
+/* `at`: its process, line and owner. */
+static int add_track(struct program *program, const struct trace_track *at,
 	const char *process_name, const char *thread_name, uint32_t *ret_track)
 {
-	struct trace_track track = {
-		.pid = (int64_t)process,
-		.tid = (int64_t)line,
-		.process_sort = TRACE_NO_NUMBER,
-		.thread_sort = TRACE_NO_NUMBER,
-	};
+	struct trace_track track = *at;
 	int r = add_text(program, process_name, &track.process_name);
 
+	track.process_sort = track.thread_sort = TRACE_NO_NUMBER;
 	r = r ?: add_text(program, thread_name, &track.thread_name);
 	*ret_track = (uint32_t)program->trace->tracks.count;
 	return r ?: array_append(&program->trace->tracks, track);
@@ -135,6 +132,11 @@ static int add_line(struct program *program, const struct model_range *range, ui
 	const struct model *model = program->model;
 	const struct model_thread *thread =
 		range->thread == MODEL_NONE ? NULL : &model->threads.items[range->thread];
+	const struct trace_track at = {
+		.pid = (int64_t)program->process_numbers[range->process],
+		.tid = (int64_t)(FIRST_LINE + program->tracks.count),
+		.owner_tid = thread ? (int64_t)thread->tid : TRACE_OF_PROCESS,
+	};
 	_cleanup_strbuf_ struct strbuf name = {0};
 	uint32_t track;
 	int r;
@@ -145,14 +147,8 @@ static int add_line(struct program *program, const struct model_range *range, ui
 	if (place)
 		strbuf_addf(&name, ", %llu", (unsigned long long)place + 1);
 	r = strbuf_status(&name);
-	r = r
-		    ?: add_track(program, program->process_numbers[range->process],
-			       FIRST_LINE + program->tracks.count, "", strbuf_cstr(&name), &track);
-	if (r < 0)
-		return r;
-	program->trace->tracks.items[track].owner_tid =
-		thread ? (int64_t)thread->tid : TRACE_OF_PROCESS;
-	r = array_append(&program->tracks, track);
+	r = r ?: add_track(program, &at, "", strbuf_cstr(&name), &track);
+	r = r ?: array_append(&program->tracks, track);
 	return r ?: array_append(&program->busy_until_ns, (uint64_t)0);
 }
 
@@ -245,7 +241,8 @@ static int add_windows(struct program *program)
 
 	if (!model->windows.count || selection_left_out(model, SELECTION_WINDOWS))
 		return 0;
-	r = add_track(program, WINDOWS_PROCESS, 1, "Windows", "", &track);
+	r = add_track(program, &(struct trace_track){.pid = WINDOWS_PROCESS, .tid = 1}, "Windows",
+		"", &track);
 	for (size_t i = 0; r == 0 && i < model->windows.count; i++)
 		r = add_window(program, &model->windows.items[i], track);
 	return r;
@@ -277,7 +274,7 @@ static int add_step(struct program *program, const struct model_step *step, uint
 static int add_steps(struct program *program)
 {
 	const struct model *model = program->model;
-	uint64_t line = FIRST_STEPS_LINE;
+	int64_t line = FIRST_STEPS_LINE;
 	uint32_t track = 0;
 	int r = 0;
 
@@ -285,8 +282,11 @@ static int add_steps(struct program *program)
 		const struct model_step *step = &model->steps.items[i];
 
 		if (!i || step[-1].process != step->process || step[-1].name != step->name)
-			r = add_track(program, program->process_numbers[step->process], ++line, "",
-				"steps", &track);
+			r = add_track(program,
+				&(struct trace_track){
+					.pid = (int64_t)program->process_numbers[step->process],
+					.tid = ++line},
+				"", "steps", &track);
 		r = r ?: add_step(program, step, track);
 	}
 	return r;
@@ -312,8 +312,10 @@ static int add_counters(struct program *program)
 		if (!isfinite(counter->value))
 			continue;
 		if (!map_u64_get(&tracks, counter->process, &track)) {
-			r = add_track(program, program->process_numbers[counter->process], 0, "",
-				"", &row.track);
+			r = add_track(program,
+				&(struct trace_track){
+					.pid = (int64_t)program->process_numbers[counter->process]},
+				"", "", &row.track);
 			track = row.track;
 			r = r ?: map_u64_set(&tracks, counter->process, track);
 		}
