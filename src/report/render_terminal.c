@@ -113,6 +113,7 @@ static struct table_column layout_of(const struct report_column *column)
 		.is_source = column->is_source,
 		.shrinks_to = column->shrinks_to,
 		.largest = column->largest,
+		.yields = column->yields,
 	};
 }
 

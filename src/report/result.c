@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <string.h>
+
+#include "base/demangle.h"
 
 static const char *const kind_names[REPORT_KIND_MAX] = {
 	[REPORT_TEXT] = "text",
@@ -119,11 +122,24 @@ static size_t keep_text(struct result *result, const char *text)
 	return offset;
 }
 
+/* Kernels of ROCm have mangled names in traces; those of samples were demangled before. */
+static void add_demangled(struct result *result, const char *name)
+{
+	_cleanup_strbuf_ struct strbuf text = {0};
+
+	demangle_symbol(name, &text);
+	strbuf_inherit_status(&result->texts, &text);
+	add_value(result, (struct result_value){.state = REPORT_STRING,
+				  .text = keep_text(result, strbuf_cstr(&text))});
+}
+
 void result_text(struct result *result, const char *text)
 {
 	assert(result->status < 0 || next_column(result)->kind == REPORT_TEXT);
 	if (!text || !*text)
 		result_null(result);
+	else if (strncmp(text, "_Z", 2) == 0)
+		add_demangled(result, text);
 	else
 		add_value(result, (struct result_value){
 					  .state = REPORT_STRING, .text = keep_text(result, text)});

@@ -63,6 +63,7 @@ struct report_column {
 	bool is_change;   /* with a sign: "+1.23 ms" */
 	/* Of text: see struct table_column. */
 	uint8_t shrinks_to, largest;
+	bool yields; /* left out where names would have too little room */
 	bool is_dim, is_path, is_source, is_name, is_right;
 };
 

@@ -16,6 +16,7 @@
 #define MAX_WIDTH     400
 #define COLUMN_GAP    2
 #define MAX_COLUMNS   16
+#define NAME_COLUMNS  28 /* that a name should have */
 
 static size_t width_of(FILE *file)
 {
@@ -84,11 +85,29 @@ static void natural_widths(const struct table *table, size_t *widths)
 
 static size_t sum_widths(const struct table *table, const size_t *widths)
 {
-	size_t sum = table->indent + (table->column_count - 1) * COLUMN_GAP;
+	size_t sum = table->indent;
 
 	for (size_t i = 0; i < table->column_count; i++)
-		sum += widths[i];
+		sum += widths[i] ? widths[i] + (i ? COLUMN_GAP : 0) : 0;
 	return sum;
+}
+
+/* Columns that yield have no width then, the last ones first. */
+static void leave_out_columns(const struct table *table, size_t *widths, size_t width)
+{
+	size_t sum = sum_widths(table, widths);
+
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (table->columns[i].shrinks_to)
+			sum -= widths[i] - MIN(widths[i], MAX((size_t)NAME_COLUMNS,
+								  table->columns[i].shrinks_to));
+	}
+	for (size_t i = table->column_count; i-- > 0 && sum > width;) {
+		if (!table->columns[i].yields)
+			continue;
+		sum -= widths[i] + COLUMN_GAP;
+		widths[i] = 0;
+	}
 }
 
 /* The column with most to give above its smallest width; column_count when none has any. */
@@ -110,8 +129,10 @@ static size_t widest(const struct table *table, const size_t *widths)
 /* First the columns that are wider than they like give, then always the one with most to give. */
 static void fit_widths(const struct table *table, size_t *widths, size_t width)
 {
-	size_t sum = sum_widths(table, widths);
+	size_t sum;
 
+	leave_out_columns(table, widths, width);
+	sum = sum_widths(table, widths);
 	for (size_t i = table->column_count; i-- > 0 && sum > width;) {
 		size_t largest = table->columns[i].largest, excess;
 
@@ -135,6 +156,18 @@ static void pad(struct strbuf *out, size_t count)
 	strbuf_addf(out, "%*s", (int)count, "");
 }
 
+/* Of a path or source; texts and names of a column are shortened together, before. */
+static void shorten_cell(
+	struct strbuf *out, const struct table_column *column, const char *text, size_t width)
+{
+	if (column->is_path)
+		shorten_path(out, text, width);
+	else if (column->is_source)
+		shorten_end(out, text, width);
+	else
+		shorten_text(out, text, width);
+}
+
 /* The last column is not padded: no line ends in spaces. */
 static void add_cell(struct strbuf *out, const struct table *table, size_t column, const char *text,
 	size_t width)
@@ -142,14 +175,9 @@ static void add_cell(struct strbuf *out, const struct table *table, size_t colum
 	_cleanup_strbuf_ struct strbuf shortened = {0};
 	size_t columns;
 
-	if (table->columns[column].is_path)
-		shorten_path(&shortened, text, width);
-	else if (table->columns[column].is_source)
-		shorten_end(&shortened, text, width);
-	else if (table->columns[column].is_text)
-		shorten_text(&shortened, text, width);
-	else
-		shorten_name(&shortened, text, width);
+	if (!width)
+		return;
+	shorten_cell(&shortened, &table->columns[column], text, width);
 	columns = MIN(shorten_columns(strbuf_cstr(&shortened)), width);
 	if (table->columns[column].right)
 		pad(out, width - columns);
@@ -184,9 +212,51 @@ static void add_row(struct strbuf *out, const struct table *table, const struct 
 	strbuf_add_char(out, '\n');
 }
 
+/* Those of one column. */
+static int shorten_column(struct table *table, size_t column, size_t width)
+{
+	size_t rows = table->cells.count / table->column_count;
+	const char **texts = calloc(rows + 1, sizeof(*texts));
+	char **shortened = calloc(rows + 1, sizeof(*shortened));
+	int r = texts && shortened ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < rows; i++)
+		texts[i] = cell_at(table, i * table->column_count + column);
+	if (r == 0)
+		r = shorten_all(shortened, texts, rows, width, !table->columns[column].is_text);
+	for (size_t i = 0; shortened && i < rows; i++) {
+		if (r == 0) {
+			table->cells.items[i * table->column_count + column] = table->text.length;
+			strbuf_add(&table->text, shortened[i]);
+			strbuf_add_char(&table->text, '\0');
+		}
+		free(shortened[i]);
+	}
+	free(shortened);
+	free(texts);
+	return r < 0 ? r : strbuf_status(&table->text);
+}
+
+/* Names and texts that are wider than their columns. */
+static int shorten_columns_of(struct table *table, const size_t *widths)
+{
+	size_t natural[MAX_COLUMNS] = {0};
+	int r = 0;
+
+	natural_widths(table, natural);
+	for (size_t i = 0; r == 0 && i < table->column_count; i++) {
+		const struct table_column *column = &table->columns[i];
+
+		if (widths[i] && widths[i] < natural[i] && !column->is_path && !column->is_source)
+			r = shorten_column(table, i, widths[i]);
+	}
+	return r;
+}
+
 int table_print(struct table *table, const struct terminal *terminal, struct strbuf *out)
 {
-	size_t widths[MAX_COLUMNS];
+	size_t widths[MAX_COLUMNS] = {0};
+	int r;
 
 	assert(table->column_count <= MAX_COLUMNS);
 	if (strbuf_status(&table->text) < 0)
@@ -196,6 +266,9 @@ int table_print(struct table *table, const struct terminal *terminal, struct str
 	assert(table->cells.count % table->column_count == 0);
 	natural_widths(table, widths);
 	fit_widths(table, widths, terminal->width);
+	r = shorten_columns_of(table, widths);
+	if (r < 0)
+		return r;
 	add_header(out, table, terminal, widths);
 	for (size_t i = 0; i < table->cells.count; i += table->column_count)
 		add_row(out, table, terminal, widths, i);

@@ -35,6 +35,7 @@ struct table_column {
 	bool is_source;    /* shortened at its end */
 	size_t shrinks_to; /* names: shortened down to this many columns when the table is too wide;
 			      0: never */
+	bool yields;       /* left out where names would have too little room */
 	size_t largest;    /* names: never wider than this, unless there is room; 0: no limit */
 };
 

@@ -43,12 +43,3 @@ void symbol_table_freep(struct symbol_table **table);
 bool symbol_table_find(const struct symbol_table *table, uint64_t vaddr, struct symbol *ret_symbol);
 /* Bytes of memory that the table holds: 0 when it is mapped from the cache. */
 uint64_t symbol_table_memory(const struct symbol_table *table);
-
-/*
- * Appends the demangled name (Itanium C++ with and without `_Z` version suffixes such as
- * @@GLIBC_2.2.5, Rust legacy and v0), or the name unchanged when it is not mangled. Parameters are
- * shown, return types are not; std::string is short; the launch stub of a CUDA or HIP kernel is
- * named as the kernel; clones end in " [clone .cold]". The text may hold any byte that `name`
- * holds.
- */
-void symbol_demangle(const char *name, struct strbuf *ret_text);

@@ -145,3 +145,32 @@ def test_an_et_of_sonde_is_recognised(sonde, xla, tmp_path):
     sonde("export", "-f", "chakra", "-o", out, capture, check=0)
     refused = sonde("report", out)
     assert refused.status != 0 and "`sonde chakra stat`" in refused.stderr
+
+
+def kineto_kernel(name, start, correlation):
+    call = dict(row("hipLaunchKernel", start, 5, 100, 100, correlation=correlation), cat="hip_runtime")
+    work = row(name, start + 10, 5, 0, 7, device=0, stream=7, correlation=correlation)
+    return [call, dict(work, cat="kernel")]
+
+
+def test_mangled_kernels_of_rocm_are_demangled(sonde, report, tmp_path):
+    path = tmp_path / "rocm.json"
+    names = ["_ZN2ck4gemmIfLi128EEEvi.kd", "_ZN2ck4gemmIfLi256EEEvi.kd", "gemm_plain"]
+    events = [event for i, name in enumerate(names) for event in kineto_kernel(name, 100 * i, i + 1)]
+    path.write_text(json.dumps({"traceEvents": events}))
+    found = {kernel["name"] for kernel in report(path, "--by", "kernel")["kernel"]["kernels"]}
+    assert found == {"ck::gemm<float, 128>(int)", "ck::gemm<float, 256>(int)", "gemm_plain"}
+    shown = sonde("report", "--by", "kernel", path, check=0).stdout
+    assert "gemm<float, 128>" in shown and "gemm<float, 256>" in shown
+
+
+def test_kernels_do_not_look_alike(sonde, tmp_path):
+    """The names of PyTorch's elementwise kernels begin and end alike: the functor stays."""
+    path = tmp_path / "alike.json"
+    name = "void at::native::vectorized_elementwise_kernel<4, at::native::%s, at::detail::Array<char*, 3> >(int, at::native::%s)"
+    functors = ["FillFunctor<float>", "CUDAFunctor_add<float>", "BinaryFunctor<float, float, float, MulFunctor<float> >"]
+    events = [event for i, each in enumerate(functors) for event in kineto_kernel(name % (each, each), 100 * i, i + 1)]
+    path.write_text(json.dumps({"traceEvents": events}))
+    shown = sonde("report", "--by", "kernel", path, check=0).stdout
+    for functor in ("FillFunctor", "CUDAFunctor_add", "BinaryFunctor"):
+        assert functor in shown

@@ -2,7 +2,7 @@
 /* Any bytes as a name. */
 #include <string.h>
 
-#include "symbols/symbols.h"
+#include "base/demangle.h"
 #include "target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 
 	strbuf_add_bytes(&name, bytes, length);
 	if (strbuf_status(&name) == 0)
-		symbol_demangle(strbuf_cstr(&name), &text);
+		demangle_symbol(strbuf_cstr(&name), &text);
 	if (name.length && name.data[0] && text.length == 0)
 		abort();
 	return 0;

@@ -94,6 +94,62 @@ static void test_shortening(void **state)
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" ELLIPSIS "\xc3\xa9");
 }
 
+/* Shortened together. */
+static void check_apart(const char *const *names, const char *const *expected, size_t count,
+	size_t columns, bool is_function)
+{
+	char *texts[8] = {0};
+
+	assert_true(count <= ARRAY_SIZE(texts));
+	assert_int_equal(shorten_all(texts, names, count, columns, is_function), 0);
+	for (size_t i = 0; i < count; i++) {
+		assert_string_equal(texts[i], expected[i]);
+		assert_true(shorten_columns(texts[i]) <= columns);
+		free(texts[i]);
+	}
+}
+
+#define ELEMENTWISE "void at::native::vectorized_elementwise_kernel<4, "
+#define OF_ARRAYS   ", at::detail::Array<char*, 3> >(int, at::detail::Array<char*, 3>)"
+
+static void test_different_names_stay_different(void **state)
+{
+	static const char *const kernels[] = {
+		ELEMENTWISE "at::native::FillFunctor<float>" OF_ARRAYS,
+		ELEMENTWISE "at::native::CUDAFunctor_add<float>" OF_ARRAYS,
+		ELEMENTWISE "at::native::CUDAFunctor_add<c10::Half>" OF_ARRAYS,
+		ELEMENTWISE "at::native::mse_kernel_cuda(at::TensorIteratorBase&)::{lambda()#1}::"
+			    "operator()() const::{lambda(float, float)#1}" OF_ARRAYS,
+		"volta_sgemm_128x64_nn",
+	};
+	static const char *const shown[] = {
+		"vectorized" ELLIPSIS "FillFunctor<float>" ELLIPSIS,
+		"vectorized" ELLIPSIS "CUDAFunctor_add<fl" ELLIPSIS,
+		"vectorized" ELLIPSIS "CUDAFunctor_add<Ha" ELLIPSIS,
+		"vectorized" ELLIPSIS "mse_kernel_cuda(fl" ELLIPSIS,
+		"volta_sgemm_128x64_nn",
+	};
+	static const char *const tiles[] = {
+		"Cijk_Alik_Bljk_SB_MT64x16x32_MI16x16x1_SN_WG64_4_1",
+		"Cijk_Alik_Bljk_SB_MT64x16x16_MI16x16x1_SN_WG64_4_1",
+		"Cijk_Alik_Bljk_SB_MT64x16x16_MI16x16x1_SN_WG64_4_1",
+	};
+	static const char *const shown_tiles[] = {
+		"Cijk_A" ELLIPSIS "32_MI16x16x1" ELLIPSIS,
+		"Cijk_A" ELLIPSIS "16_MI16x16x1" ELLIPSIS,
+		"Cijk_A" ELLIPSIS "16_MI16x16x1" ELLIPSIS,
+	};
+	static const char *const ranges[] = {
+		"Optimizer.zero_grad#AdamW.zero_grad", "Optimizer.zero_grad#Adam2.zero_grad"};
+	static const char *const shown_ranges[] = {
+		"Opti" ELLIPSIS "W.zero" ELLIPSIS, "Opti" ELLIPSIS "2.zero" ELLIPSIS};
+
+	(void)state;
+	check_apart(kernels, shown, ARRAY_SIZE(kernels), 30, true);
+	check_apart(tiles, shown_tiles, ARRAY_SIZE(tiles), 20, true);
+	check_apart(ranges, shown_ranges, ARRAY_SIZE(ranges), 12, false);
+}
+
 static void check_duration(uint64_t ns, const char *expected)
 {
 	struct strbuf out = {0};
@@ -567,6 +623,7 @@ int main(void)
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_other_escapes),
 		cmocka_unit_test(test_shortening),
+		cmocka_unit_test(test_different_names_stay_different),
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_csv),

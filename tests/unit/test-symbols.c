@@ -23,6 +23,7 @@
 
 #include "../support/elf_path.h"
 #include "base/array.h"
+#include "base/demangle.h"
 #include "base/file.h"
 #include "symbols/debug_file.h"
 #include "symbols/symbol_image.h"
@@ -626,7 +627,7 @@ static void test_hostile_names(void **state)
 		assert_int_equal(symbol_image_find(&image, 100 * i + 30, &found), 1);
 		assert_string_equal(found.name, names[i]);
 		assert_int_equal(symbol_image_find(&image, 100 * i + 51, &found), 0);
-		symbol_demangle(found.name, &text);
+		demangle_symbol(found.name, &text);
 		assert_string_equal(strbuf_cstr(&text), names[i]);
 	}
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/demangle.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "symbols/kernel.h"
@@ -315,7 +316,7 @@ static const char *symbol_name(struct resolver *resolver, const struct symbol_ta
 	if (!find_symbol(resolver, symbols, file, vaddr, &symbol))
 		return NULL;
 	strbuf_clear(&resolver->name);
-	symbol_demangle(symbol.name, &resolver->name);
+	demangle_symbol(symbol.name, &resolver->name);
 	return strbuf_status(&resolver->name) < 0 ? NULL : strbuf_cstr(&resolver->name);
 }
 
@@ -459,7 +460,7 @@ static void write_lines(void *context, size_t index, const struct source_line *l
 			find_symbol(resolver, symbols, frame->file, frame->vaddr, &symbol))
 			function = symbol.name;
 		if (function)
-			symbol_demangle(function, &names[i]);
+			demangle_symbol(function, &names[i]);
 		out[i] = (struct capture_symbol_line){
 			.function = function ? strbuf_cstr(&names[i]) : NULL,
 			.file = lines[i].file,

@@ -22,10 +22,14 @@
 	{.title = "Time", .kind = REPORT_SHARE},                                                   \
 		{.key = "sum_ns", .title = "Total", .kind = REPORT_NS},                            \
 		{.key = "count", .title = "Count", .kind = REPORT_COUNT},                          \
-		{.key = "median_ns", .title = "Median", .kind = REPORT_NS},                        \
+		{.key = "median_ns", .title = "Median", .kind = REPORT_NS, .yields = true},        \
 		{.key = "mean_ns", .title = "Mean", .kind = REPORT_NS},                            \
-		{.key = "std_ns", .title = "Std", .kind = REPORT_NS, .help = "of the sample"},     \
-		{.key = "min_ns", .title = "Min", .kind = REPORT_NS},                              \
+		{.key = "std_ns",                                                                  \
+			.title = "Std",                                                            \
+			.kind = REPORT_NS,                                                         \
+			.yields = true,                                                            \
+			.help = "of the sample"},                                                  \
+		{.key = "min_ns", .title = "Min", .kind = REPORT_NS, .yields = true},              \
 		{.key = "max_ns", .title = "Max", .kind = REPORT_NS},                              \
 		{.title = "Least (rank)", .kind = REPORT_TEXT, .hide = REPORT_HIDE_EMPTY},         \
 	{                                                                                          \

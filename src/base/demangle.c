@@ -10,7 +10,8 @@
 #include <string.h>
 
 #undef ARRAY_SIZE /* libiberty.h has the same macro */
-#include "symbols/symbols.h"
+#include "base/demangle.h"
+#include "base/macros.h"
 
 #define NAME_LENGTH_MAX (64 << 10)
 #define TEXT_LENGTH_MAX (256 << 10) /* back references let a short name expand without end */
@@ -190,12 +191,17 @@ static void add_kernel_name(struct strbuf *out, const char *text, const char *st
  * .llvm.NUMBER. */
 static size_t mangled_length(const char *name, const char **ret_suffix)
 {
+	static const char kernel[] = ".kd";
 	size_t length = strcspn(name, "@");
 	const char *llvm = strstr(name, ".llvm.");
 
 	*ret_suffix = name + length;
 	if (llvm && llvm < *ret_suffix && llvm + 6 + strspn(llvm + 6, "0123456789") == *ret_suffix)
 		length = (size_t)(llvm - name);
+	if (text_ends_in(name, kernel)) {
+		length = strlen(name) - strlen(kernel);
+		*ret_suffix = "";
+	}
 	return length;
 }
 
@@ -206,7 +212,7 @@ static bool may_be_mangled(const char *name)
 	       strncmp(name, "_GLOBAL_", 8) == 0;
 }
 
-void symbol_demangle(const char *name, struct strbuf *ret_text)
+void demangle_symbol(const char *name, struct strbuf *ret_text)
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 	_cleanup_free_ char *mangled = NULL;
