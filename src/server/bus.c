@@ -32,8 +32,7 @@ struct bus_client {
 	struct gap gap;         /* count 0: none */
 	uint64_t over_since_ns; /* 0: within its budget */
 	bool is_awake;          /* was woken, and has not found the queue empty since */
-	bool is_ending, has_ended;
-	const char *end_reason;
+	bool is_ending, is_too_slow, has_ended;
 	struct strbuf hello; /* until it is sent */
 };
 
@@ -157,7 +156,7 @@ static void give(struct bus_client *client, struct bus_message *message, uint64_
 		lose_message(client, message);
 	if (client->over_since_ns && now_ns - client->over_since_ns > limits->patience_ns) {
 		client->is_ending = true;
-		client->end_reason = "too-slow";
+		client->is_too_slow = true;
 	}
 	wake(client);
 }
@@ -363,7 +362,8 @@ static void add_gap(struct bus_client *client, struct strbuf *out, uint64_t now_
 static void add_bye(
 	struct bus_client *client, struct strbuf *out, struct bus_frame *frame, uint64_t now_ns)
 {
-	const struct api_bye_message bye = {.reason = client->end_reason};
+	const struct api_bye_message bye = {
+		.reason = client->is_too_slow ? "too-slow" : "server-ends"};
 	struct json_writer json = {.out = out};
 
 	client->has_ended = true;
@@ -371,8 +371,7 @@ static void add_bye(
 	api_write_bye(&json, &bye);
 	strbuf_add_char(out, '}');
 	frame->is_last = true;
-	frame->close_code =
-		strcmp(client->end_reason, "too-slow") == 0 ? CLOSE_TRY_LATER : CLOSE_GOING_AWAY;
+	frame->close_code = client->is_too_slow ? CLOSE_TRY_LATER : CLOSE_GOING_AWAY;
 }
 
 static void add_message(struct strbuf *out, struct bus_queue *queue)
@@ -434,16 +433,16 @@ bool bus_next(
 
 	if (client->has_ended)
 		return false;
-	if (client->is_ending && !client->hello.length)
+	if (client->is_ending && client->is_too_slow && !client->hello.length)
 		lose_rest(client);
 	if (client->hello.length) {
 		add_hello(client, out);
 	} else if (client->gap.count) {
 		add_gap(client, out, now_ns);
-	} else if (client->is_ending) {
-		add_bye(client, out, &frame, now_ns);
 	} else if (bus_queue_count(&client->queue)) {
 		add_messages(client, out, &frame);
+	} else if (client->is_ending) {
+		add_bye(client, out, &frame, now_ns);
 	} else {
 		client->is_awake = false;
 		return false;
@@ -456,8 +455,6 @@ void bus_say_bye(struct bus *bus, uint64_t now_ns)
 {
 	(void)now_ns;
 	array_foreach (&bus->clients, client) {
-		if (!(*client)->is_ending)
-			(*client)->end_reason = "server-ends";
 		(*client)->is_ending = true;
 		wake(*client);
 	}

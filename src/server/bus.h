@@ -102,7 +102,7 @@ struct bus_client *bus_remove(struct bus_client *client);
  */
 bool bus_next(struct bus_client *client, struct strbuf *out, struct bus_frame *ret_frame,
 	uint64_t now_ns);
-/* The server ends: each gets a message that says so, then is closed. */
+/* The server ends: each gets what waits, and a message that says so, then is closed. */
 void bus_say_bye(struct bus *bus, uint64_t now_ns);
 /* Its last message was made, or will be when it can be sent. */
 bool bus_is_ending(const struct bus_client *client);

@@ -188,6 +188,9 @@ static bool is_capture_name(const char *name)
 	static const char *const ends[] = {
 		".pftrace", ".perfetto-trace", ".json", ".json.gz", ".json.zst", ".log"};
 
+	/* The list of a recording's windows, beside its capture. */
+	if (text_ends_in(name, ".windows.json"))
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
 		if (text_ends_in(name, ends[i]))
 			return true;
@@ -262,11 +265,23 @@ static int read_folder(struct captures *captures)
 	return 0;
 }
 
+struct capture *captures_find_name(const struct captures *captures, const char *name)
+{
+	struct capture *capture = captures->folder ? find_name(captures, name) : NULL;
+
+	return capture && !capture->is_gone ? capture : NULL;
+}
+
 void captures_refresh(struct captures *captures, uint64_t now_ns)
 {
 	if (now_ns - captures->refreshed_ns < REFRESH_NS)
 		return;
 	captures->refreshed_ns = now_ns;
+	captures_refresh_now(captures);
+}
+
+void captures_refresh_now(struct captures *captures)
+{
 	if (captures->folder) {
 		read_folder(captures);
 		return;

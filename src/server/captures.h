@@ -41,11 +41,15 @@ struct captures *captures_close(struct captures *captures);
 
 /* Looks again, at most once a second of `now_ns`. */
 void captures_refresh(struct captures *captures, uint64_t now_ns);
+/* At once. */
+void captures_refresh_now(struct captures *captures);
 /* In order of their names. Pointers stay until captures_close(). */
 size_t captures_count(const struct captures *captures);
 struct capture *captures_get(const struct captures *captures, size_t index);
 /* NULL: there is none, or no longer. */
 struct capture *captures_find(const struct captures *captures, const char *id);
+/* The file of this name in the folder. NULL: it was not there when the folder was read. */
+struct capture *captures_find_name(const struct captures *captures, const char *name);
 /* What is there now. Returns 0 or a negative errno. */
 int capture_identify(const struct capture *capture, struct capture_identity *ret_identity);
 /* A capture by name and path of the file; -1 and errno. No link is followed, no device opened. */

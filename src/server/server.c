@@ -23,6 +23,8 @@
 #define PAGE_AWAY_NS (15 * NS_PER_S)
 /* For the last messages to clients. */
 #define FAREWELL_NS (300 * NS_PER_MS)
+/* For recordings to write the rest of their captures. */
+#define JOBS_END_NS (25 * NS_PER_S)
 /* libwebsockets makes a table of as many. */
 #define DESCRIPTORS_MAX 2048
 
@@ -45,6 +47,7 @@ static void tick(struct loop_watch *watch)
 	server->now_ns = monotonic_now_ns();
 	answers_tick(server->answers, server->now_ns);
 	followers_tick(server->followers, server->now_ns, server->sockets);
+	jobs_tick(server->jobs, server->now_ns);
 	http_tick(server);
 	end_view_without_page(server);
 }
@@ -184,11 +187,14 @@ static int watch_signals(struct server *server)
 	return server->signals.fd < 0 ? -errno : loop_add(&server->loop, &server->signals);
 }
 
-static void limit_descriptors(void)
+static void limit_descriptors(struct server *server)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > DESCRIPTORS_MAX) {
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	server->descriptors = limit.rlim_cur;
+	if (limit.rlim_cur > DESCRIPTORS_MAX) {
 		limit.rlim_cur = DESCRIPTORS_MAX;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
@@ -220,6 +226,14 @@ static int open_parts(struct server *server, struct errmsg *err)
 						    .captures = server->captures,
 						    .memory_bytes = options->limits.memory_bytes,
 						    .follows_at_once = options->is_recorded});
+	if (r == 0)
+		r = jobs_open(&server->jobs,
+			&(struct jobs_setup){.loop = &server->loop,
+				.bus = server->bus,
+				.captures = server->captures,
+				.folder = options->lists_folder ? options->path : NULL,
+				.commands = options->commands,
+				.descriptors = server->descriptors});
 	if (r == 0 && options->source)
 		r = options->source->start(options->source->context, &server->loop, server->bus);
 	if (r < 0)
@@ -283,6 +297,18 @@ static void load_ahead(struct server *server)
 			strbuf_cstr(&text), text.length, &waiter, NULL);
 }
 
+/* Recordings end as they do with Ctrl-C, while clients look on; another Ctrl-C kills them. */
+static void end_jobs(struct server *server)
+{
+	uint64_t end_ns = monotonic_now_ns() + JOBS_END_NS;
+
+	jobs_cancel_all(server->jobs, monotonic_now_ns());
+	server->ends = false;
+	while (jobs_run(server->jobs) && !server->ends && monotonic_now_ns() < end_ns &&
+		lws.lws_service(server->context, 0) >= 0)
+		;
+}
+
 static void serve(struct server *server)
 {
 	uint64_t end_ns;
@@ -291,6 +317,7 @@ static void serve(struct server *server)
 	server->options->listening(server->options->context, server->address);
 	while (!server->ends && lws.lws_service(server->context, 0) >= 0)
 		;
+	end_jobs(server);
 	end_ns = monotonic_now_ns() + FAREWELL_NS;
 	bus_say_bye(server->bus, monotonic_now_ns());
 	while (server->connections && monotonic_now_ns() < end_ns)
@@ -302,6 +329,7 @@ static int prepare(struct server *server, struct errmsg *err)
 	struct listen_place place;
 	int r = listen_parse(&place, server->options->listen, err);
 
+	limit_descriptors(server);
 	if (r == 0)
 		r = make_guard(server, &place, err);
 	if (r == 0)
@@ -310,7 +338,6 @@ static int prepare(struct server *server, struct errmsg *err)
 		r = listen_check(&place, err);
 	if (r == 0)
 		r = lws_load(err);
-	limit_descriptors();
 	if (r == 0)
 		r = create_context(server, &place, err);
 	if (r == 0)
@@ -326,6 +353,7 @@ static void finish(struct server *server)
 		lws.lws_context_destroy(server->context);
 	answers_close(server->answers);
 	followers_close(server->followers);
+	jobs_close(server->jobs);
 	bus_close(server->bus);
 	captures_close(server->captures);
 	closep(&server->ticks.fd);

@@ -16,6 +16,7 @@
 #include "server/loop.h"
 
 struct bus;
+struct job_commands;
 
 /* Where live messages come from. `start` adds to the loop what it waits for. */
 struct server_source {
@@ -36,6 +37,7 @@ struct server_options {
 	const char *tls_certificate, *tls_key; /* both or none */
 	const char *store;                     /* the runs database (store/store.h); NULL: none */
 	bool read_only;                        /* nothing can be changed or started */
+	const struct job_commands *commands; /* that may be started (jobs/commands.h); NULL: none */
 	const char *
 		perfetto; /* the page that captures are handed to; NULL: Perfetto's own; "": none */
 	struct answers_limits limits;

@@ -7,6 +7,7 @@
 #include "server/captures.h"
 #include "server/followers.h"
 #include "server/guard.h"
+#include "server/jobs/jobs.h"
 #include "server/lws.h"
 #include "server/server.h"
 
@@ -27,6 +28,8 @@ struct server {
 	struct captures *captures;
 	struct answers *answers;
 	struct bus *bus;
+	struct jobs *jobs;
+	uint64_t descriptors; /* their limit before it was lowered: for what jobs start */
 	struct followers *followers;
 	struct lws_context *context;
 	struct lws_vhost *vhost;

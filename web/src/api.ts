@@ -359,7 +359,7 @@ export interface Operations {
   get_diff: { parameters: { capture: string; after: string; wait?: number; by?: "function" | "module" | "work"; sort?: "self" | "total"; limit?: number; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: Record<string, unknown> };
   // GET /api/commands: The commands that may be started: those of the operator's file, and no others.
   list_commands: { parameters: {}; answer: CommandList };
-  // GET /api/jobs: The recordings that this server started, or is part of; the latest first.
+  // GET /api/jobs: The recordings that this server started; the latest first.
   list_jobs: { parameters: {}; answer: JobList };
   // POST /api/jobs: Records one of the commands of /api/commands.
   start_job: { parameters: {}; body: { command: string; parameters?: Record<string, unknown>; }; answer: Job };

@@ -9,10 +9,12 @@
 #include "cli/commands.h"
 #include "cli/serve/serve.h"
 #include "server/guard.h"
+#include "server/jobs/commands.h"
 #include "store/store.h"
 
 static struct {
-	const char *listen, *store, *token_file, *tls_certificate, *tls_key, *perfetto;
+	const char *listen, *store, *token_file, *commands_file, *tls_certificate, *tls_key,
+		*perfetto;
 	struct option_strings hosts;
 	uint64_t memory_mb;
 	bool no_token, read_only;
@@ -58,6 +60,11 @@ static int check(struct errmsg *err)
 	if (arguments.no_token && arguments.token_file)
 		return errmsg_set(
 			err, -EINVAL, "--no-token and --token-file exclude each other: give one");
+	if (arguments.commands_file && (arguments.no_token || arguments.read_only))
+		return errmsg_set(err, -EINVAL, "--commands and %s exclude each other: %s",
+			arguments.no_token ? "--no-token" : "--read-only",
+			arguments.no_token ? "every user of this machine could start the commands"
+					   : "nothing can be started through such a server");
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		if (files[i] && access(files[i], R_OK) < 0)
 			return errmsg_set(
@@ -76,8 +83,24 @@ static int check_store(const struct server_options *options, struct errmsg *err)
 	return r == -EBUSY ? 0 : r;
 }
 
+/* Captures are written into the folder. */
+static int read_commands(const struct server_options *options, struct job_commands **ret_commands,
+	struct errmsg *err)
+{
+	if (!options->lists_folder)
+		return errmsg_set(err, -ENOTDIR,
+			"--commands needs a folder, which captures are written to, not %s",
+			options->path);
+	if (access(options->path, W_OK) < 0)
+		return errmsg_set(err, -errno, "cannot write captures to %s: %s", options->path,
+			strerror(errno));
+	return commands_read(ret_commands, arguments.commands_file, err);
+}
+
 static int serve_run_command(int count, char **positional)
 {
+	struct job_commands *allowed = NULL;
+	int result;
 	_cleanup_strbuf_ struct strbuf token = {0};
 	struct server_options options = {
 		.path = count ? positional[0] : ".",
@@ -105,7 +128,12 @@ static int serve_run_command(int count, char **positional)
 		return fail(&err);
 	options.lists_folder = stat(options.path, &status) == 0 && S_ISDIR(status.st_mode);
 	options.limits.memory_bytes = arguments.memory_mb << 20;
-	return serve_run(&options, false);
+	if (arguments.commands_file && read_commands(&options, &allowed, &err) < 0)
+		return fail(&err);
+	options.commands = allowed;
+	result = serve_run(&options, false);
+	commands_free(allowed);
+	return result;
 }
 
 static const struct option serve_options[] = {
@@ -129,6 +157,12 @@ static const struct option serve_options[] = {
 		.help = "Serve this runs database, too: the history of 'sonde runs', on the page "
 			"and at /api/runs. Made where it is missing.",
 		.value = (void *)&arguments.store},
+	{.long_name = "commands",
+		.type = OPTION_STRING,
+		.argument = "FILE",
+		.help = "Let clients record the commands of this file, and no others: see "
+			"docs/serve.md. Captures are written to FOLDER.",
+		.value = (void *)&arguments.commands_file},
 	{.long_name = "token-file",
 		.type = OPTION_STRING,
 		.argument = "FILE",
@@ -182,6 +216,8 @@ const struct command serve_command = {
 	.examples = "sonde serve captures/\n    All captures of a folder, on 127.0.0.1:7077.\n"
 		    "sonde serve --listen 0.0.0.0:7077 --tls-cert cert.pem --tls-key key.pem "
 		    "captures/\n    For other machines, too.\n"
+		    "sonde serve --commands commands.json captures/\n    With a form that records "
+		    "what commands.json allows.\n"
 		    "curl -H \"Authorization: Bearer $TOKEN\" "
 		    "http://127.0.0.1:7077/api/captures\n    The same for programs.",
 	.options = serve_options,
