@@ -66,4 +66,24 @@ enum otlp_field {
 	/* AnyValue */
 	OTLP_VALUE_TEXT = 1,
 	OTLP_VALUE_INT = 3,
+	/* ExportMetricsServiceRequest */
+	OTLP_RESOURCE_METRICS = 1,
+	/* Metric */
+	OTLP_METRIC_NAME = 1,
+	OTLP_METRIC_DESCRIPTION = 2,
+	OTLP_METRIC_UNIT = 3,
+	OTLP_METRIC_GAUGE = 5,
+	OTLP_METRIC_SUM = 7,
+	/* Gauge, Sum */
+	OTLP_POINTS = 1,
+	OTLP_SUM_TEMPORALITY = 2,
+	OTLP_SUM_IS_MONOTONIC = 3,
+	/* AggregationTemporality */
+	OTLP_CUMULATIVE = 2,
+	/* NumberDataPoint */
+	OTLP_POINT_START_TIME = 2,
+	OTLP_POINT_TIME = 3,
+	OTLP_POINT_DOUBLE = 4,
+	OTLP_POINT_INT = 6,
+	OTLP_POINT_ATTRIBUTES = 7,
 };

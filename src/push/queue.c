@@ -112,12 +112,34 @@ void push_queue_done(struct push_queue *queue)
 	free(TAKE_PTR(queue->folder));
 }
 
-int push_queue_add(const struct push_queue *queue, const char *window)
+/* Under another name first: who delivers sees all of it or nothing. */
+static int add_bytes(int folder, const char *window, const struct strbuf *bytes)
+{
+	_cleanup_strbuf_ struct strbuf part = {0};
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	strbuf_addf(&part, ".%s.part", window);
+	if (strbuf_status(&part) < 0 || strbuf_status(bytes) < 0)
+		return -ENOMEM;
+	unlinkat(folder, part.data, 0);
+	fd = openat(folder, part.data, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : write_all(fd, strbuf_cstr(bytes), bytes->length);
+	if (r == 0 && renameat(folder, part.data, folder, window) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(folder, part.data, 0);
+	return r;
+}
+
+int push_queue_add(const struct push_queue *queue, const char *window, const struct strbuf *bytes)
 {
 	_cleanup_close_ int folder = open_folder(queue, true), fd = -1;
 
 	if (folder < 0)
 		return folder;
+	if (bytes)
+		return add_bytes(folder, window, bytes);
 	fd = openat(folder, window, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return fd < 0 && errno != EEXIST ? -errno : 0;
 }
@@ -169,18 +191,29 @@ int push_queue_first(const struct push_queue *queue, char **ret_window, uint64_t
 	return 1;
 }
 
-int push_queue_open_window(const struct push_queue *queue, const char *window)
+static int open_regular(int folder, const char *name)
 {
-	_cleanup_close_ int folder = open(queue->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd =
+		openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
 
-	if (folder < 0)
-		return -errno;
-	fd = openat(folder, window, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ELOOP ? -ENOENT : -errno;
 	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
 		return -ENOENT;
 	return TAKE_FD(fd);
+}
+
+int push_queue_open_window(const struct push_queue *queue, const char *window)
+{
+	_cleanup_close_ int folder = open(queue->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return folder < 0 ? -errno : open_regular(folder, window);
+}
+
+int push_queue_open_bytes(const struct push_queue *queue, const char *window)
+{
+	_cleanup_close_ int folder = open_folder(queue, false);
+
+	return folder < 0 ? folder : open_regular(folder, window);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What still has to be delivered: below the folder of windows, queue/ID/ has an empty file of the
- * name of each window that waits, and `format`, which says of which version it is and what it is
+ * name of each window that waits (of a receiver of metrics, with those of that time in it), and
+ * `format`, which says of which version it is and what it is
  * for. The windows themselves stay where they are, so that their folder bounds the queue, too: a
  * window that was removed is dropped. Whoever adds and who delivers may be two processes. No link
  * is followed.
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
+#include "base/strbuf.h"
 
 /* The queue of a receiver, by its kind and address. */
 struct push_queue {
@@ -29,8 +31,10 @@ int push_queue_open(struct push_queue *ret_queue, const char *folder, const char
 	const char *address, struct errmsg *err);
 void push_queue_done(struct push_queue *queue);
 
-/* The window has to be delivered. Returns 0 or a negative errno. */
-int push_queue_add(const struct push_queue *queue, const char *window);
+/* The window has to be delivered, or with it these bytes (NULL: none). Returns 0 or a negative
+ * errno.
+ */
+int push_queue_add(const struct push_queue *queue, const char *window, const struct strbuf *bytes);
 /* It was delivered, or is given up. */
 void push_queue_remove(const struct push_queue *queue, const char *window);
 /*
@@ -41,3 +45,5 @@ int push_queue_first(const struct push_queue *queue, char **ret_window, uint64_t
 /* The window's file, to read. Returns a descriptor, or a negative errno: -ENOENT: it was removed.
  */
 int push_queue_open_window(const struct push_queue *queue, const char *window);
+/* The bytes that were added with it, likewise. */
+int push_queue_open_bytes(const struct push_queue *queue, const char *window);

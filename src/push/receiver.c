@@ -26,10 +26,16 @@ const char *receiver_kind_name(enum receiver_kind kind)
 		[RECEIVER_FOLDER] = "folder",
 		[RECEIVER_PUT] = "put",
 		[RECEIVER_OTLP] = "otlp",
+		[RECEIVER_OTLP_METRICS] = "otlp-metrics",
 		[RECEIVER_PPROF] = "pprof",
 	};
 
 	return names[kind];
+}
+
+bool receiver_takes_metrics(const struct receiver *receiver)
+{
+	return receiver->kind == RECEIVER_OTLP_METRICS;
 }
 
 static int open_destination(const struct receiver *receiver, struct stat *status)
@@ -75,19 +81,33 @@ int receiver_parse_upload(struct receiver *ret_receiver, const char *address, st
 	return r;
 }
 
+static int parse_format(const char *text, enum receiver_kind *ret_kind)
+{
+	static const enum receiver_kind kinds[] = {
+		RECEIVER_OTLP, RECEIVER_OTLP_METRICS, RECEIVER_PPROF};
+	size_t length = strcspn(text, "=");
+
+	for (size_t i = 0; text[length] && i < ARRAY_SIZE(kinds); i++) {
+		const char *name = receiver_kind_name(kinds[i]);
+
+		if (strlen(name) == length && strncmp(name, text, length) == 0) {
+			*ret_kind = kinds[i];
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 int receiver_parse_push(struct receiver *ret_receiver, const char *text, struct errmsg *err)
 {
 	struct receiver receiver = {.name = text, .timeout_ms = timeout_ms()};
-	int r;
+	int r = parse_format(text, &receiver.kind);
 
-	if (strncmp(text, "otlp=", 5) == 0)
-		receiver.kind = RECEIVER_OTLP;
-	else if (strncmp(text, "pprof=", 6) == 0)
-		receiver.kind = RECEIVER_PPROF;
-	else
-		return errmsg_set(err, -EINVAL,
-			"%s names no format: give otlp=URL, such as otlp=http://127.0.0.1:4318, or "
-			"pprof=URL, such as pprof=http://127.0.0.1:4040",
+	if (r < 0)
+		return errmsg_set(err, r,
+			"%s names no format: give otlp=URL or otlp-metrics=URL, such as "
+			"otlp=http://127.0.0.1:4318, or pprof=URL, such as "
+			"pprof=http://127.0.0.1:4040",
 			text);
 	receiver.address = strchr(text, '=') + 1;
 	r = http_check_url(receiver.address, err);
@@ -103,9 +123,16 @@ int receiver_parse_push(struct receiver *ret_receiver, const char *text, struct 
 
 int receiver_parse(struct receiver *ret_receiver, const char *text, struct errmsg *err)
 {
-	if (strncmp(text, "otlp=", 5) == 0 || strncmp(text, "pprof=", 6) == 0)
-		return receiver_parse_push(ret_receiver, text, err);
-	return receiver_parse_upload(ret_receiver, text, err);
+	enum receiver_kind kind;
+
+	if (parse_format(text, &kind) < 0)
+		return receiver_parse_upload(ret_receiver, text, err);
+	if (kind == RECEIVER_OTLP_METRICS)
+		return errmsg_set(err, -EINVAL,
+			"%s: metrics are of a recording that goes on: give it to 'sonde record "
+			"--continuous --push'",
+			text);
+	return receiver_parse_push(ret_receiver, text, err);
 }
 
 /* ---- to a folder ---- */
@@ -224,21 +251,34 @@ static void add_address(const struct receiver *receiver, struct strbuf *url)
 	strbuf_add_bytes(url, receiver->address, length);
 }
 
-static enum delivery post_otlp(const struct receiver *receiver, const struct converted *converted,
-	uint64_t *ret_wait_s, struct errmsg *err)
+static enum delivery post_protobuf(const struct receiver *receiver, const char *path, int fd,
+	uint64_t length, uint64_t *ret_wait_s, struct errmsg *err)
 {
 	_cleanup_strbuf_ struct strbuf url = {0};
 	struct http_request request = {
 		.method = "POST",
 		.content_type = "application/x-protobuf",
-		.fd = converted->fd,
-		.length = converted->length,
+		.fd = fd,
+		.length = length,
 	};
 
 	add_address(receiver, &url);
-	strbuf_add(&url, "/v1development/profiles");
+	strbuf_add(&url, path);
 	request.url = strbuf_cstr(&url);
 	return send_request(receiver, &request, ret_wait_s, err);
+}
+
+static enum delivery post_metrics(const struct receiver *receiver, const char *name, int fd,
+	uint64_t *ret_wait_s, struct errmsg *err)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) < 0) {
+		errmsg_set(err, -errno, "the metrics of %s: %s", name, strerror(errno));
+		return DELIVERY_LATER;
+	}
+	return post_protobuf(
+		receiver, "/v1/metrics", fd, (uint64_t)status.st_size, ret_wait_s, err);
 }
 
 /* What a label may have without being escaped. */
@@ -315,8 +355,10 @@ static enum delivery convert_and_post(const struct receiver *receiver, const cha
 		errmsg_set(err, r, "%s cannot be converted: %s", name, reason.text);
 		return r == -ENOMEM ? DELIVERY_LATER : DELIVERY_REJECTED;
 	}
-	return receiver->kind == RECEIVER_OTLP ? post_otlp(receiver, &converted, ret_wait_s, err)
-					       : post_pprof(receiver, &converted, ret_wait_s, err);
+	return receiver->kind == RECEIVER_OTLP
+		       ? post_protobuf(receiver, "/v1development/profiles", converted.fd,
+				 converted.length, ret_wait_s, err)
+		       : post_pprof(receiver, &converted, ret_wait_s, err);
 }
 
 enum delivery receiver_deliver(const struct receiver *receiver, const char *name, int fd,
@@ -328,6 +370,8 @@ enum delivery receiver_deliver(const struct receiver *receiver, const char *name
 		return deliver_to_folder(receiver, name, fd, err);
 	case RECEIVER_PUT:
 		return put(receiver, name, fd, ret_wait_s, err);
+	case RECEIVER_OTLP_METRICS:
+		return post_metrics(receiver, name, fd, ret_wait_s, err);
 	case RECEIVER_OTLP:
 	case RECEIVER_PPROF:
 		return convert_and_post(receiver, name, fd, ret_wait_s, err);

@@ -114,6 +114,10 @@ static bool deliver(struct sender *sender, struct line *line, const char *window
 		line->is_dropping = true;
 		return true;
 	}
+	if (fd >= 0 && receiver_takes_metrics(line->receiver)) {
+		close(fd);
+		fd = push_queue_open_bytes(&line->queue, window);
+	}
 	if (fd < 0)
 		return false;
 	switch (receiver_deliver(line->receiver, window, fd, &asked_s, &err)) {
@@ -272,12 +276,13 @@ int sender_start(
 	return r;
 }
 
-int sender_add(struct sender *sender, const char *window)
+int sender_add(struct sender *sender, const char *window, const struct strbuf *metrics)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sender->options.receiver_count; i++)
-		r = push_queue_add(&sender->lines[i].queue, window);
+		r = push_queue_add(&sender->lines[i].queue, window,
+			receiver_takes_metrics(sender->lines[i].receiver) ? metrics : NULL);
 	/* A full pipe has enough in it to be looked at. */
 	if (r == 0 && write(sender->pipe, "w", 1) < 0 && errno != EAGAIN)
 		r = -errno;

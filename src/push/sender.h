@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/errmsg.h"
+#include "base/strbuf.h"
 #include "push/receiver.h"
 
 #define SENDER_RECEIVERS 8
@@ -38,8 +39,9 @@ struct sender_counts {
  * sentence. */
 int sender_start(
 	struct sender **ret_sender, const struct sender_options *options, struct errmsg *err);
-/* A window is complete: it goes into all queues. Returns 0 or a negative errno. */
-int sender_add(struct sender *sender, const char *window);
+/* A window is complete: it goes into all queues; `metrics`, of now, into those of receivers of
+ * metrics (receiver_takes_metrics(); NULL: there is none). Returns 0 or a negative errno. */
+int sender_add(struct sender *sender, const char *window, const struct strbuf *metrics);
 /*
  * Waits until all windows are delivered, one cannot be, or the time is over; the rest stays in the
  * queues for the next recording in this folder.

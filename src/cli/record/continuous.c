@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
 
 #include "base/file.h"
 #include "base/strbuf.h"
@@ -15,6 +17,7 @@
 #include "capture/series/series.h"
 #include "model/format.h"
 #include "push/metrics_listener.h"
+#include "push/otlp_metrics.h"
 #include "push/prometheus.h"
 #include "push/sender.h"
 #include "push/window_folder.h"
@@ -92,13 +95,62 @@ static void report_fault(struct continuous *continuous, const char *error)
 	continuous->is_failing = error != NULL;
 }
 
+/* What metrics are made of, with what that refers to. */
+struct figures {
+	struct metric_figures all;
+	struct metric_receiver receivers[SENDER_RECEIVERS];
+	struct capture_series_figures series;
+};
+
+static void get_figures(const struct continuous *continuous, struct figures *figures)
+{
+	capture_series_figures(continuous->series, &figures->series);
+	for (size_t i = 0; i < continuous->receiver_count; i++)
+		figures->receivers[i] =
+			(struct metric_receiver){.name = continuous->receivers[i].name,
+				.counts = sender_counts(continuous->sender, i)};
+	figures->all = (struct metric_figures){
+		.series = &figures->series,
+		.account = capture_series_account(continuous->series),
+		.open_bytes = capture_series_open_bytes(continuous->series),
+		.folder = window_folder_account(continuous->folder),
+		.receivers = figures->receivers,
+		.receiver_count = continuous->receiver_count,
+	};
+}
+
+static void add_otlp_metrics(const struct continuous *continuous, struct strbuf *out)
+{
+	struct utsname machine = {0};
+	struct timespec now;
+	struct figures figures;
+
+	uname(&machine);
+	clock_gettime(CLOCK_REALTIME, &now);
+	get_figures(continuous, &figures);
+	otlp_metrics_write(&figures.all, (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec,
+		machine.nodename, out);
+}
+
+static bool sends_metrics(const struct continuous *continuous)
+{
+	for (size_t i = 0; i < continuous->receiver_count; i++) {
+		if (receiver_takes_metrics(&continuous->receivers[i]))
+			return true;
+	}
+	return false;
+}
+
 static void send_window(struct continuous *continuous, const char *name)
 {
+	_cleanup_strbuf_ struct strbuf metrics = {0};
 	const char *fault;
 
 	if (!continuous->sender)
 		return;
-	sender_add(continuous->sender, name);
+	if (sends_metrics(continuous))
+		add_otlp_metrics(continuous, &metrics);
+	sender_add(continuous->sender, name, &metrics);
 	fault = sender_fault(continuous->sender);
 	if (fault && !continuous->is_sender_gone)
 		say(continuous, fault);
@@ -131,28 +183,12 @@ static int renew_callstacks(struct continuous *continuous, struct session *sessi
 
 /* ---- metrics ---- */
 
-/* As the writer of metrics takes them: the names are the same. */
 static void write_metrics(void *context, struct strbuf *out)
 {
-	struct continuous *continuous = context;
-	const struct capture_series_account *account = capture_series_account(continuous->series);
-	struct prometheus_receiver receivers[SENDER_RECEIVERS];
-	struct capture_series_figures series;
-	struct prometheus_figures figures;
+	struct figures figures;
 
-	capture_series_figures(continuous->series, &series);
-	for (size_t i = 0; i < continuous->receiver_count; i++)
-		receivers[i] = (struct prometheus_receiver){.name = continuous->receivers[i].name,
-			.counts = sender_counts(continuous->sender, i)};
-	figures = (struct prometheus_figures){
-		.series = &series,
-		.account = account,
-		.open_bytes = capture_series_open_bytes(continuous->series),
-		.folder = window_folder_account(continuous->folder),
-		.receivers = receivers,
-		.receiver_count = continuous->receiver_count,
-	};
-	prometheus_write(&figures, out);
+	get_figures(context, &figures);
+	prometheus_write(&figures.all, out);
 }
 
 static void write_metrics_file(struct continuous *continuous)

@@ -46,7 +46,9 @@ struct continuous_options {
 			.type = OPTION_STRINGS,                                                           \
 			.argument = "FORMAT=URL",                                                         \
 			.help = "Send each window's CPU time: otlp=URL, profiles by OTLP; pprof=URL, to " \
-				"URL/ingest, as Pyroscope takes it. As with --upload. May be repeated.",  \
+				"URL/ingest, as Pyroscope takes it. otlp-metrics=URL: the metrics of "    \
+				"--metrics by OTLP, when a window ends. As with --upload. May be "        \
+				"repeated.",                                                              \
 			.value = &(target).pushes,                                                        \
 			.group = "Continuous recording"},                                                 \
 		{.long_name = "token-file",                                                               \
