@@ -62,7 +62,7 @@ class Layer:
         self._torch, self._domain = torch, domain
         self.name, self.number, self.experts, self.top_k = name, number, experts, top_k
         self.window = _core.window()
-        self.calls = self.tokens = 0  # not told yet
+        self.calls = self.tokens = 0  # not recorded yet
         self._counts = torch.zeros(2 * experts + 3 + WEIGHT_BINS, dtype=torch.int64, device=device)
         self._pairs: Any = None
         self._pairs_before: Any = None
@@ -125,7 +125,7 @@ class Layer:
             self._pairs_before.zero_()
 
     def tell_lost(self) -> None:
-        """Says that calls were counted, and cannot be told."""
+        """Says that calls were counted, and cannot be recorded."""
         calls = self.calls + self._being_read[0]
         self.calls = self.tokens = 0
         self._reading = None
@@ -200,7 +200,7 @@ class Layer:
 
 
 _layers: Dict[Any, Layer] = {}
-_captured: Dict[Any, int] = {}  # layers of which a capture was told, and in which window
+_captured: Dict[Any, int] = {}  # layers of which a capture was recorded, and in which window
 _lock = threading.Lock()  # microbatches run in threads
 
 

@@ -274,7 +274,7 @@ def _times(name: str, total: _Sum) -> PhaseTimes:
     )
 
 
-# ---- device work, told by the profilers of this package ----
+# ---- device work, reported by the profilers of this package ----
 
 
 def watch_device() -> None:

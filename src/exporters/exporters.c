@@ -72,6 +72,16 @@ void export_range_fields(
 		write_range_field(json, &model->range_fields.items[range->first_field + i]);
 }
 
+uint32_t export_inlined_after(const struct model *model, uint32_t frame)
+{
+	uint32_t count = 0;
+
+	while (frame + count + 1 < model->frames.count &&
+		model->frames.items[frame + count + 1].inlined)
+		count++;
+	return count;
+}
+
 int export_result(int r, const struct strbuf *out, const char *format, struct errmsg *err)
 {
 	r = r ?: strbuf_status(out);

@@ -26,5 +26,7 @@ const char *export_title(const struct model *model, const struct export_options 
 /* What a range or mark carries, as members under their own names. */
 void export_range_fields(
 	struct json_writer *json, const struct model *model, const struct model_range *range);
+/* How many frames are inlined where this one is: they follow it, innermost last. */
+uint32_t export_inlined_after(const struct model *model, uint32_t frame);
 /* The end of an export: `r`, or -ENOMEM when `out` lost a write; -ENOMEM with a sentence. */
 int export_result(int r, const struct strbuf *out, const char *format, struct errmsg *err);

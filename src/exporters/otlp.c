@@ -172,16 +172,6 @@ static void put_line(struct strbuf *out, uint32_t function, uint32_t line)
 	pb_end(out, begin);
 }
 
-static uint32_t inlined_after(const struct model *model, uint32_t frame)
-{
-	uint32_t count = 0;
-
-	while (frame + count + 1 < model->frames.count &&
-		model->frames.items[frame + count + 1].inlined)
-		count++;
-	return count;
-}
-
 /* With the functions that are inlined there, innermost first. */
 static void put_location(struct otlp *otlp, uint32_t index, uint32_t *function_ids, uint32_t count)
 {
@@ -206,7 +196,7 @@ static void put_location(struct otlp *otlp, uint32_t index, uint32_t *function_i
 static uint32_t add_location(struct otlp *otlp, uint32_t index)
 {
 	struct dictionary *dictionary = &otlp->dictionary;
-	uint32_t count = inlined_after(otlp->model, index) + 1;
+	uint32_t count = export_inlined_after(otlp->model, index) + 1;
 	_cleanup_free_ uint32_t *function_ids = NULL;
 
 	if (dictionary->location_ids[index])

@@ -204,16 +204,6 @@ static void add_labels(struct profile_builder *builder)
 	}
 }
 
-static uint32_t inlined_after(const struct model *model, uint32_t frame)
-{
-	uint32_t count = 0;
-
-	while (frame + count + 1 < model->frames.count &&
-		model->frames.items[frame + count + 1].inlined)
-		count++;
-	return count;
-}
-
 static void set_line(line_message *line, uint64_t function, uint32_t number)
 {
 	perftools__profiles__line__init(line);
@@ -227,7 +217,7 @@ static void fill_location(
 {
 	const struct model *model = builder->model;
 	bool no_stack = index == model->frames.count;
-	uint32_t count = no_stack ? 1 : inlined_after(model, index) + 1, module = MODEL_NONE;
+	uint32_t count = no_stack ? 1 : export_inlined_after(model, index) + 1, module = MODEL_NONE;
 	line_message *lines = take_block(builder, count, sizeof(*lines));
 
 	location->line = take_block(builder, count, sizeof(*location->line));

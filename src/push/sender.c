@@ -24,7 +24,7 @@
 
 #define FIRST_WAIT_NS (1 * NS_PER_S)
 #define MOST_WAIT_NS  (300 * NS_PER_S)
-/* Looks at the queues without being told, as when a byte in the pipe was lost. */
+/* Looks at the queues without being woken, as when a byte in the pipe was lost. */
 #define IDLE_MS 60000
 #define NICE    10
 

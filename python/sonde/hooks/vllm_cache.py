@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vLLM's KV cache: use, evictions, how long blocks lived.
 
-Where vLLM samples lifetimes itself (--kv-cache-metrics) its samples are told. Else two times are kept for each block
+Where vLLM samples lifetimes itself (--kv-cache-metrics) its samples are recorded. Else two times are kept for each block
 of a pool, in arrays as long as the pool.
 """
 

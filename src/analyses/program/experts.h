@@ -31,7 +31,7 @@ struct expert_layer {
 	size_t first_count;                   /* counts.items[first_count + expert] */
 	uint64_t weights[EXPERT_WEIGHT_BINS]; /* by tenth */
 	struct expert_spread spread;
-	/* Of tokens whose probabilities of all experts were told. */
+	/* Of tokens whose probabilities of all experts were recorded. */
 	uint64_t routed_tokens;
 	double router_entropy_bits; /* of a token, the mean; NaN: not known */
 	/*

@@ -38,7 +38,7 @@ int reader_energy_domain(struct reader *reader, struct sequence *sequence, struc
 
 	if (r == 0 && !domain.id)
 		return reader_corrupt(reader, "a domain of energy has no id");
-	/* A parent that was not told is none; and so is the domain itself. */
+	/* A parent that was not recorded is none; and so is the domain itself. */
 	domain.parent = domain.parent != domain.id
 				? iid_table_get(&sequence->energy_domains, domain.parent)
 				: WIRE_ENERGY_NO_DOMAIN;

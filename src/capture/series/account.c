@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sources count from the recording's begin. A window's counts are the difference between its end
- * and its begin, as last told, so that those of all windows together are those of the recording.
+ * and its begin, as last seen, so that those of all windows together are those of the recording.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every window needs to stand by itself. Processes and threads are told to those with events
+/* What every window needs to stand by itself. Processes and threads are given to those with events
  * of theirs; the session, rails, GPUs and graphs to all. */
 #include <errno.h>
 #include <signal.h>

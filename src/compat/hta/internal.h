@@ -9,7 +9,7 @@
 
 /*
  * Rows, times and kinds. Device rows are all that have a stream, waits included; all devices are
- * one, and streams are told by their number. Times are whole microseconds, begins rounded up and
+ * one, and streams are known by their number. Times are whole microseconds, begins rounded up and
  * ends down, where a file has fractions. Kinds go by patterns of names. Where there are two
  * profiler steps or more, the last one is dropped unless it is to be kept; device work whose launch
  * is not there is dropped then in any case.

@@ -9,11 +9,9 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "exporters/chrome/counters.h"
 #include "exporters/chrome/device.h"
 #include "exporters/chrome/kineto_json.h"
-#include "exporters/chrome/ranges.h"
-#include "exporters/chrome/windows.h"
+#include "exporters/chrome/program.h"
 #include "exporters/exporters.h"
 #include "model/kinds.h"
 #include "model/trace_capture.h"
@@ -285,6 +283,7 @@ static int write_document(struct strbuf *out, const struct model *model,
 	struct json_writer json = {.out = out};
 	int r = chrome_device_rows(&rows, model, numbers);
 
+	r = r ?: chrome_add_program(rows, model, numbers);
 	if (r < 0)
 		return r;
 	json_begin_object(&json);
@@ -312,9 +311,6 @@ static int write_document(struct strbuf *out, const struct model *model,
 		write_slice(out, texts, slice, thread->tid, &clock, numbers[thread->process]);
 	}
 	r = kineto_write_events(out, rows, &clock);
-	r = r ?: chrome_add_ranges(out, model, &clock, numbers);
-	r = r ?: chrome_add_windows(out, model, &clock, numbers);
-	chrome_add_counters(out, model, &clock, numbers);
 	json_end_array(&json);
 	json_end_object(&json);
 	strbuf_add_char(out, '\n');
