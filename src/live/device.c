@@ -157,7 +157,7 @@ int live_add_work(struct live_figures *figures, const struct capture_device_work
 		r = find_kernel(figures, work, name, &kernel);
 	if (r == 0)
 		r = find_device(figures, name, &device);
-	if (r < 0)
+	if (r != 0 || !kernel || !device)
 		return r;
 	kernel->count++;
 	live_recent_add_span(figures, &kernel->time_ns, work->start_ns, end_ns);

@@ -121,7 +121,7 @@ static int see_process(void *context, const struct capture_process *process)
 static int see_thread(void *context, const struct capture_thread *thread)
 {
 	struct live_figures *figures = context;
-	uint32_t name;
+	uint32_t name = 0;
 	int r = live_see_thread(figures, thread->pid, thread->tid);
 
 	if (r == 0)

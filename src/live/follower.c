@@ -24,7 +24,7 @@ struct follower {
 	struct capture_stream *stream;
 	uint8_t *chunk;
 	uint64_t offset, grown_ns, often_ns, seldom_ns; /* when it last did */
-	bool has_news, has_table_news, is_stalled;
+	bool has_news, has_table_news, is_stalled, is_final;
 	struct errmsg err;
 };
 
@@ -50,7 +50,9 @@ static int send_all(int socket, const void *bytes, size_t length)
 static int emit(void *context, enum live_message message, const char *data, size_t length)
 {
 	const struct follower *follower = context;
-	const struct live_packet packet = {.message = message, .length = (uint32_t)length};
+	const struct live_packet packet = {.message = (uint16_t)message,
+		.is_final = follower->is_final,
+		.length = (uint32_t)length};
 	int r = send_all(follower->setup->socket, &packet, sizeof(packet));
 
 	return r ?: send_all(follower->setup->socket, data, length);
@@ -148,10 +150,13 @@ static bool follow_once(struct follower *follower)
 	if (emit_due(follower, now_ns, has_ended || more < 0) < 0)
 		return false;
 	if (more < 0) {
+		/* What is cut may be written anew. */
+		follower->is_final = more != -EIO;
 		emit_ended(follower, "unreadable", follower->err.text);
 		return false;
 	}
 	if (has_ended) {
+		follower->is_final = true;
 		emit_ended(follower, "end", NULL);
 		return false;
 	}

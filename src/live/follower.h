@@ -13,7 +13,8 @@
 #include "live/live.h"
 
 struct live_packet {
-	uint32_t message; /* enum live_message */
+	uint16_t message;  /* enum live_message */
+	uint16_t is_final; /* of LIVE_ENDED: growth would change nothing */
 	uint32_t length;
 };
 

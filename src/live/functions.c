@@ -180,19 +180,19 @@ static int add_cost(struct live_figures *figures, struct rows *rows, const struc
 	const struct live_frame *frame = frame_of(figures, cost->frame);
 	struct row *row;
 	uint64_t place, key;
-	uint32_t name;
+	uint32_t name = 0;
 	int r = name_frame(figures, frame, &name);
 
 	if (r < 0)
 		return r;
 	key = (uint64_t)name << 32 | frame->mapping;
-	if (!map_u64_get(&rows->index, key, &place)) {
+	if (!rows->items.items || !map_u64_get(&rows->index, key, &place)) {
 		place = rows->items.count;
 		r = map_u64_set(&rows->index, key, place);
 		if (r == 0)
 			r = array_append(&rows->items,
 				(struct row){.name = name, .mapping = frame->mapping});
-		if (r < 0)
+		if (r != 0)
 			return r;
 	}
 	row = &rows->items.items[place];

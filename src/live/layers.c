@@ -49,7 +49,7 @@ int live_begin_layer(struct live_figures *figures, struct live_track *track,
 	struct live_range *outer = track->open.count > 1 ? range - 1 : NULL;
 	const char *role = live_field_text(event, "role");
 	struct key key = {.layer = layer_of(figures, event, outer), .pid = event->pid};
-	uint32_t row;
+	uint32_t row = 0;
 	int r;
 
 	if (is_unwatched(event, outer, role))

@@ -281,7 +281,7 @@ int live_add_token(struct live_figures *figures, const struct capture_range_even
 /* The request that a call of generate() names; 0: it is not known. */
 uint32_t live_generated_request(
 	struct live_figures *figures, const struct capture_range_event *event);
-int live_end_request(struct live_figures *figures, uint32_t request, uint64_t time_ns);
+int live_end_request(struct live_figures *figures, uint32_t index, uint64_t time_ns);
 uint64_t live_token_count(const struct live_figures *figures);
 bool live_has_tokens(const struct live_figures *figures);
 /* At most as many as one message takes. */

@@ -33,7 +33,7 @@ struct follower {
 	uint64_t device, inode;
 	pid_t pid;
 	struct strbuf pending; /* the beginning of the next message */
-	bool has_said_end;
+	bool has_said_end, is_final;
 };
 
 /* What is known of a capture from one look to the next. */
@@ -42,6 +42,7 @@ struct look {
 	struct capture_identity identity;
 	unsigned crashes, generation;
 	bool has_messages;
+	bool is_final;        /* its file: it ended, or is damaged */
 	uint64_t followed_ns; /* when that began */
 };
 
@@ -66,9 +67,11 @@ static struct look *add_look(struct followers *followers, const struct capture *
 {
 	size_t place = followers->looks.count;
 
-	if (array_append(&followers->looks, (struct look){.capture = capture}) < 0 ||
+	if (array_reserve(&followers->looks, 1) < 0 || !followers->looks.items ||
 		map_u64_set(&followers->look_index, (uintptr_t)capture, place) < 0)
 		return NULL;
+	followers->looks.items[place] = (struct look){.capture = capture};
+	followers->looks.count++;
 	return &followers->looks.items[place];
 }
 
@@ -107,6 +110,7 @@ static bool take_messages(struct follower *follower)
 		publish(follower, (enum live_message)packet.message, pending->data + at,
 			packet.length);
 		follower->has_said_end = packet.message == LIVE_ENDED;
+		follower->is_final = packet.is_final;
 		at += packet.length;
 	}
 	pending->length -= at;
@@ -160,6 +164,17 @@ static void note_crash(struct follower *follower)
 		"the process that followed this capture has ended: it crashed, or memory ran out");
 }
 
+/* What it has read is not growth. */
+static void note_end(const struct follower *follower)
+{
+	struct look *look = look_of(follower->followers, follower->capture);
+
+	if (!look)
+		return;
+	look->is_final = follower->is_final;
+	capture_identify(follower->capture, &look->identity);
+}
+
 static void readable(struct loop_watch *watch)
 {
 	struct follower *follower = (struct follower *)watch;
@@ -171,6 +186,7 @@ static void readable(struct loop_watch *watch)
 		follower->pending.length -= READ_CHUNK - (got > 0 ? (size_t)got : 0);
 	if (is_again || (got > 0 && take_messages(follower)))
 		return;
+	note_end(follower);
 	if (!follower->has_said_end)
 		note_crash(follower);
 	end_follower(follower);
@@ -299,8 +315,8 @@ static void look_again(
 {
 	const struct capture_identity *now = &look->capture->identity;
 	struct follower *follower = follower_of(followers, look->capture);
-	bool has_grown =
-		!is_first && is_same_file(now, &look->identity) && now->size > look->identity.size;
+	bool is_same = !is_first && is_same_file(now, &look->identity);
+	bool has_grown = is_same && now->size > look->identity.size;
 
 	if (follower && (look->capture->is_gone || follower->device != now->device ||
 				follower->inode != now->inode)) {
@@ -310,9 +326,12 @@ static void look_again(
 		end_follower(follower);
 		follower = NULL;
 	}
-	look->identity = *now;
+	/* The list may be a second old: older than what was noted when a follower ended. */
+	if (has_grown || !is_same)
+		look->identity = *now;
+	look->is_final &= is_same;
 	if (!follower && !look->capture->is_gone &&
-		(has_grown || (is_first && followers->setup.follows_at_once)))
+		((has_grown && !look->is_final) || (is_first && followers->setup.follows_at_once)))
 		follow(followers, look, now_ns);
 }
 

@@ -54,9 +54,10 @@ def read_answer(stream, is_head=False):
 
 
 class Server:
-    def __init__(self, process):
+    def __init__(self, process, address=None):
+        """`address`: where it is not the first line of standard output."""
         self.process = process
-        self.address = process.stdout.readline().strip()
+        self.address = address or process.stdout.readline().strip()
         assert self.address, process.stderr.read()
         parts = urlsplit(self.address)
         self.host, self.port = parts.hostname, parts.port

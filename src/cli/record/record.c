@@ -9,6 +9,7 @@
 #include "base/warn.h"
 #include "cli/commands.h"
 #include "cli/record/continuous.h"
+#include "cli/record/live_server.h"
 #include "cli/record/summary.h"
 #include "cli/record/window_options.h"
 #include "cli/serve/serve.h"
@@ -28,6 +29,7 @@ static double record_duration_s;
 static struct target_options record_target;
 static struct window_options record_windows;
 static struct continuous_options record_continuous = CONTINUOUS_DEFAULTS;
+static struct live_server_options record_serve;
 static bool record_split, record_view, record_quiet, record_uncompressed, record_stack_sample,
 	record_device_slices;
 static const char *record_mode = "auto";
@@ -225,6 +227,31 @@ static int check_view(const struct session_options *options, struct errmsg *err)
 		"out, and look at them with sonde serve");
 }
 
+/* What goes into the options, and what does not go together. */
+static int parse_options(
+	struct session_options *options, int count, uint32_t *pids, struct errmsg *err)
+{
+	bool with_command = count > 0;
+	int r = target_options_parse(&record_target, count, pids, options, err);
+
+	if (r == 0)
+		r = parse_scope(with_command, &options->scope, err);
+	if (r == 0)
+		r = check_hooks(with_command, err);
+	if (r == 0)
+		r = check_energy(with_command, err);
+	if (r == 0)
+		r = window_options_parse(&record_windows, options, err);
+	if (r == 0)
+		r = check_split(options, err);
+	if (r == 0)
+		r = check_view(options, err);
+	if (r == 0)
+		r = live_server_check(&record_serve, options,
+			options->split || record_continuous.is_continuous, record_view, err);
+	return r < 0 ? r : parse_group(options, err);
+}
+
 static int run_record(int count, char **arguments)
 {
 	uint32_t pids[TARGET_MAXIMUM_PIDS];
@@ -253,22 +280,21 @@ static int run_record(int count, char **arguments)
 		.on_message = on_message,
 	};
 	struct continuous *continuous = NULL;
+	struct live_server *server = NULL;
 	struct errmsg err = {{0}};
-	int error, status;
+	int error = 0, status;
 
 	if (!result)
 		return EXIT_ERROR;
-	if (target_options_parse(&record_target, count, pids, &options, &err) < 0 ||
-		parse_scope(count > 0, &options.scope, &err) < 0 ||
-		check_hooks(count > 0, &err) < 0 || check_energy(count > 0, &err) < 0 ||
-		window_options_parse(&record_windows, &options, &err) < 0 ||
-		check_split(&options, &err) < 0 || check_view(&options, &err) < 0 ||
-		parse_group(&options, &err) < 0) {
+	if (parse_options(&options, count, pids, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
 	}
 	options.period_ns = NS_PER_S / frequency_hz(&options.window);
-	error = record(&options, result, &continuous, &err);
+	if (record_serve.is_wanted)
+		error = live_server_start(&server, &record_serve, &options, &err);
+	if (error == 0)
+		error = record(&options, result, &continuous, &err);
 	if (error < 0 && !err.text[0])
 		errmsg_set(&err, error, "recording failed: %s", strerror(-error));
 	if (error < 0)
@@ -278,6 +304,7 @@ static int run_record(int count, char **arguments)
 	if (continuous && !record_quiet)
 		continuous_print(continuous);
 	status = target_exit_status(result, error);
+	live_server_finish(server, error < 0);
 	if (record_view && error >= 0)
 		view_recording(options.output);
 	continuous_free(continuous);
@@ -461,6 +488,7 @@ static const struct option record_options[] = {
 		.type = OPTION_FLAG,
 		.help = "Afterwards open the recording in the browser, as sonde view does.",
 		.value = &record_view},
+	LIVE_SERVER_OPTIONS(record_serve),
 	{.short_name = 'q',
 		.long_name = "quiet",
 		.type = OPTION_FLAG,
@@ -490,7 +518,9 @@ const struct command record_command = {
 		"Five steps of a training run.\n"
 		"sudo sonde record -a -d 5 -o machine.pftrace\n    Five seconds of everything.\n"
 		"sudo sonde record -a --continuous --keep 20G -o /var/lib/sonde\n    Everything, "
-		"always, a capture for each minute.",
+		"always, a capture for each minute.\n"
+		"sonde record --serve -- python3 serve.py\n    The page with live figures while "
+		"it runs.",
 	.options = record_options,
 	.maximum_arguments = -1,
 	.stops_at_first_argument = true,

@@ -147,7 +147,9 @@ static size_t gather_descriptors(struct session *session, struct pollfd *ret_pol
 
 static bool should_flush(const struct session *session)
 {
-	return monotonic_now_ns() - session->last_flush_ns >= FLUSH_NS ||
+	uint64_t flush_ns = session->options->flush_ns ? session->options->flush_ns : FLUSH_NS;
+
+	return monotonic_now_ns() - session->last_flush_ns >= flush_ns ||
 	       capture_writer_waiting(session->writer) >= FLUSH_BYTES;
 }
 

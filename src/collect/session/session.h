@@ -48,6 +48,7 @@ struct session_options {
 	const char *output; /* the capture's path; unused with live.visitor */
 	uint64_t period_ns;
 	uint64_t duration_ns; /* 0: until the targets end, or a signal */
+	uint64_t flush_ns;    /* how often the capture is written; 0: once a second at least */
 	char *const *command; /* NULL-ended argv; NULL: none */
 	const uint32_t *pids; /* to attach to */
 	uint32_t pid_count;
