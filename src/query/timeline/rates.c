@@ -13,7 +13,8 @@
 #define BINS_MAX        1000
 #define BIN_SHORTEST_NS 1000
 /* Fewer samples of a CPU in a bin would look like a program that stops and goes. */
-#define BIN_PERIODS 5
+#define BIN_PERIODS 10
+#define BIN_TOKENS  5
 
 /* Sums over spans of time, from 0 on. */
 struct bins {
@@ -63,12 +64,14 @@ static int add_rate(struct timeline *timeline, const struct bins *bins, uint32_t
 	struct timeline_track *track = timeline_add_counter(timeline, "rates", name, source);
 	int r = track ? 0 : -ENOMEM;
 
-	if (track)
+	if (track) {
 		track->process_sort = INT64_MAX;
+		track->is_rate = true;
+	}
 	for (size_t i = 0; r == 0 && i < bins->count; i++)
 		r = timeline_add_point(track, (int64_t)i * bins->width_ns,
 			bins->sums[i] / (double)bins->width_ns * scale);
-	return r;
+	return r < 0 ? r : timeline_add_point(track, (int64_t)bins->count * bins->width_ns, 0);
 }
 
 /* ---- CPUs ---- */
@@ -253,6 +256,13 @@ static int64_t end_of_tokens(const struct timeline *timeline, const struct infer
 	return end_ns;
 }
 
+/* So long that some tokens come in each bin. */
+static int64_t token_bin_ns(int64_t end_ns, const struct inference *inference)
+{
+	return MAX(100 * (int64_t)NS_PER_MS,
+		end_ns / (int64_t)MIN(inference->output_tokens, (uint64_t)INT64_MAX) * BIN_TOKENS);
+}
+
 /* The tokens of a request that came together count as many as its chunks have on average. */
 static void add_tokens_of(const struct timeline *timeline, const struct inference *inference,
 	const struct inference_request *request, struct bins *bins)
@@ -274,10 +284,12 @@ static int add_tokens(struct timeline *timeline)
 	_cleanup_inference_ struct inference inference = {0};
 	_cleanup_(bins_done) struct bins bins = {0};
 	int r = inference_init(&inference, timeline->model);
+	int64_t end_ns;
 
 	if (r < 0 || !inference.output_tokens)
 		return r;
-	r = bins_init(&bins, end_of_tokens(timeline, &inference), 100 * (int64_t)NS_PER_MS);
+	end_ns = end_of_tokens(timeline, &inference);
+	r = bins_init(&bins, end_ns, token_bin_ns(end_ns, &inference));
 	if (r < 0)
 		return r;
 	array_foreach (&inference.requests, request)

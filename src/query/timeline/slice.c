@@ -75,9 +75,8 @@ static void detail_size(struct json_writer *json, const char *title, const uint3
 {
 	_cleanup_strbuf_ struct strbuf text = {0};
 
-	if (!size[0])
-		return;
-	strbuf_addf(&text, "%u × %u × %u", size[0], size[1], size[2]);
+	for (int i = 0; i < 3 && size[i]; i++)
+		strbuf_addf(&text, "%s%u", i ? " × " : "", size[i]);
 	detail_text(json, title, strbuf_cstr(&text));
 }
 

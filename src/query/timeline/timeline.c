@@ -172,7 +172,7 @@ static void find_end(struct timeline *timeline)
 
 			timeline->end_ns = MAX(timeline->end_ns, last.start_ns + last.duration_ns);
 		}
-		if (counter->points.count)
+		if (counter->points.count && !track->is_rate)
 			timeline->end_ns = MAX(timeline->end_ns,
 				counter->points.items[counter->points.count - 1].time_ns);
 	}

@@ -49,6 +49,7 @@ struct timeline_track {
 	size_t lane_count;
 	uint64_t slices, too_deep;
 	struct counter counter; /* of TIMELINE_COUNTER */
+	bool is_rate;           /* its last bin may end after all that happened */
 };
 
 struct timeline {

@@ -124,7 +124,8 @@ function drawCounter({ context, view, look }: Pen, row: Row, { fromNs, toNs }: P
     const next = GUTTER + xOf(view, Math.min(i + 1 < tile.count ? tile.start[i + 1]! : toNs, toNs, view.toNs));
     if (next < x) continue;
     context.fillRect(x, yOf(tile.maximum[i]!), 1, Math.max(1, yOf(tile.minimum[i]!) - yOf(tile.maximum[i]!)));
-    context.moveTo(x, yOf(tile.last[i]!));
+    if (i) context.lineTo(x, yOf(tile.last[i]!));
+    else context.moveTo(x, yOf(tile.last[i]!));
     context.lineTo(next, yOf(tile.last[i]!));
   }
   context.stroke();
