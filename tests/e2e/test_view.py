@@ -15,6 +15,7 @@ import pytest
 
 from browser import wait_until
 from server_client import Server
+from trace_files import kineto_of_rank
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 EVENTS = 30_000  # milliseconds that Playwright waits for what must come
@@ -211,6 +212,25 @@ def test_steps_one_by_one(serve, open_page, tmp_path):
     see(page, "/steps/request", "main p")
     assert "No requests to a model were recorded" in page.inner_text("main")
     assert watched.faults == [] and again.faults == []
+
+
+def test_ranks_and_tokens_one_by_one(serve, open_page, tmp_path):
+    """Ranks of a folder come by their numbers; what a capture does not have is said."""
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in range(3):
+        kineto_of_rank(folder / f"rank{rank}.json", rank, 3)
+    watched = open_page(serve("view", "--no-browser", folder).address)
+    page = watched.page
+    see(page, "/steps/rank", "input[type=range]")
+    assert "Rank 0" in page.inner_text("h3") and "1 of 3" in page.inner_text("h3")
+    page.get_by_role("button", name="Play").click()
+    wait_until(page, "document.querySelector('h3').innerText.includes('3 of 3')")
+    wait_until(page, "[...document.querySelectorAll('button')].some((button) => button.innerText === 'Play')")
+    see(page, "/steps/token", "main p")
+    assert "No tokens were recorded" in page.inner_text("main")
+    assert watched.violations() == []
+    assert watched.faults == []
 
 
 def test_graphs_over_time(serve, open_page, tmp_path):

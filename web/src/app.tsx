@@ -19,7 +19,7 @@ import { FlameView } from "./views/flame";
 import { LiveView } from "./views/live/view";
 import { bandsOf } from "./graphs/bands";
 import type { Band } from "./graphs/draw";
-import { KINDS } from "./steps";
+import { KINDS, itemsOf, tokenItems } from "./steps";
 import { GraphsView } from "./views/graphs";
 import { SectionView, idOf } from "./views/section";
 import { StepsView } from "./views/steps";
@@ -132,10 +132,17 @@ function ControlsPage({ source, feed }: PageProps) {
 }
 
 function StepsPage({ capture, place, filters, version }: PageProps) {
-  const kind = KINDS[place.what] ?? KINDS.step!;
-  const loaded = useLoaded((progress) => capture.report(kind.by, filters, progress, ITEMS_MAX), keyOf(capture.id, kind.by, filters), version);
-  const sectionOf = (by: string, filter: Filters) => <PartOfReport capture={capture} by={by} filters={{ ...filters, ...filter }} />;
-  return <Waiting loaded={loaded} what="The list">{(report) => <StepsView report={report} place={place} sectionOf={sectionOf} />}</Waiting>;
+  const name = KINDS[place.what] ? place.what : "step";
+  const { by, orBy } = KINDS[name]!;
+  const load = async (progress: Progress) => {
+    const report = await capture.report(by, filters, progress, ITEMS_MAX);
+    if (name === "token") return { report, items: tokenItems(((await capture.figures(by, filters, progress)).inference ?? null) as Inference | null, ITEMS_MAX) };
+    const items = itemsOf(name, report);
+    return { report, items: items ?? (orBy ? itemsOf(name, await capture.report(orBy, filters, progress, ITEMS_MAX)) : null) };
+  };
+  const loaded = useLoaded(load, keyOf(capture.id, name, filters), version);
+  const sectionOf = (section: string, filter: Filters) => <PartOfReport capture={capture} by={section} filters={{ ...filters, ...filter }} />;
+  return <Waiting loaded={loaded} what="The list">{({ report, items }) => <StepsView items={items} names={report.names} place={place} sectionOf={sectionOf} />}</Waiting>;
 }
 
 // A section, inside of another view.

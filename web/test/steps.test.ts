@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { bandsOf } from "../src/graphs/bands";
 import { roundUp, valueAt } from "../src/graphs/draw";
 import type { Cell, Column, Report, Section } from "../src/report";
-import { itemsOf, metricsOf } from "../src/steps";
+import { itemsOf, metricsOf, tokenItems } from "../src/steps";
 import type { CounterColumns } from "../src/timeline/tile";
 import { bars, filterOf } from "../src/views/steps";
 import { countersOf } from "../src/views/graphs";
@@ -35,6 +35,13 @@ test("without steps there are none, and several programs have no common percenti
   expect(itemsOf("step", reportOf({ ...slowest, rows: [] }))).toBeNull();
   expect(itemsOf("window", reportOf(slowest, all))).toBeNull();
   expect(itemsOf("step", reportOf(slowest, { ...all, rows: [[600], [700]] }))!.oddFrom).toBeNull();
+});
+
+test("ranks come from whichever section has them", () => {
+  const rank = { key: "temporal", columns: [column("rank", null, "integer"), column("idle_ns", "Idle", "ns")], rows: [[0, 5], [1, 7]] as Cell[][] };
+  const found = itemsOf("rank", reportOf(slowest, rank))!;
+  expect(found.items.map(({ name, fromNs }) => [name, fromNs])).toEqual([["0", null], ["1", null]]);
+  expect(metricsOf(found)).toEqual([1]);
 });
 
 test("steps of the same number keep apart", () => {
@@ -83,4 +90,14 @@ test("axes end at round values", () => {
 test("rates and power come before what programs count", () => {
   const track = (id: number, process: string, kind: "counter" | "thread" = "counter") => ({ id, kind, name: "", process, pid: null, tid: null, rank: null, lanes: 0, slices: 0, too_deep: 0, minimum: 0, maximum: 1 });
   expect(countersOf({ duration_ns: 1, tracks: [track(0, "python"), track(1, "energy"), track(2, "python", "thread"), track(3, "rates")] }).map(({ id }) => id)).toEqual([3, 1, 0]);
+});
+
+test("tokens of all requests come in the order of time", () => {
+  const request = (id: string, begin_ns: number) => ({ id, pid: 1, begin_ns, ttft_ns: 50, output_tokens: 3, itl_ns: [10, 20], energy: null });
+  const inference = { requests: [request("b", 100), request("a", 0)], itl_ns: { p50: 10, p99: 20 } };
+  const found = tokenItems(inference, 5)!;
+  expect(found.items.map(({ name, fromNs, toNs }) => [name, fromNs, toNs])).toEqual([["1 of request a", 0, 50], ["2 of request a", 50, 60], ["3 of request a", 60, 80], ["1 of request b", 100, 150], ["2 of request b", 150, 160]]);
+  expect([found.leftOut, found.oddFrom]).toEqual([1, 20]);
+  expect(tokenItems({ ...inference, requests: [] }, 5)).toBeNull();
+  expect(tokenItems(null, 5)).toBeNull();
 });

@@ -8,7 +8,7 @@ import type { Column, Report } from "../report";
 import { go, hrefOf } from "../router";
 import type { Place } from "../router";
 import { csvOf, jsonOf, save } from "../save";
-import { KINDS, itemsOf, metricsOf } from "../steps";
+import { KINDS, metricsOf } from "../steps";
 import type { Item, Items } from "../steps";
 import { useDark } from "../theme";
 import { useWidth } from "../width";
@@ -16,6 +16,7 @@ import { useWidth } from "../width";
 const HEIGHT = 120; // pixels of the chart
 const WIDEST = 48; // of a bar
 const WAIT_MS = 250; // before the address follows the slider
+const PLAY_MS = 700; // each
 
 const seconds = (ns: number) => (ns / 1e9).toFixed(6);
 
@@ -83,7 +84,8 @@ function Links({ item, kind, place }: { item: Item; kind: string; place: Place }
 }
 
 export interface StepsProps {
-  report: Report;
+  items: Items | null;
+  names: Report["names"]; // of sections
   place: Place;
   sectionOf: (by: string, filter: Record<string, string>) => ComponentChildren; // a section of the report, of this part alone
 }
@@ -120,6 +122,14 @@ function Steps({ items, place, kind, names, sectionOf }: { items: Items; place: 
   }, [chosen]);
   const settled = place.query.n === item.name || (!place.query.n && !chosen);
   const { title } = KINDS[kind]!;
+  const last = items.items.length - 1;
+  const [isPlaying, setPlaying] = useState(false);
+  useEffect(() => {
+    if (!isPlaying) return undefined;
+    if (chosen >= last) return setPlaying(false);
+    const timer = setTimeout(() => setAt(chosen + 1), PLAY_MS);
+    return () => clearTimeout(timer);
+  }, [isPlaying, chosen]);
   return (
     <>
       <form class="tools" onSubmit={(event) => event.preventDefault()}>
@@ -129,6 +139,7 @@ function Steps({ items, place, kind, names, sectionOf }: { items: Items; place: 
             {metrics.map((column) => <option key={column} value={column}>{items.table.columns[column]!.title}</option>)}
           </select></label>
         )}
+        {last > 0 && <button type="button" aria-pressed={isPlaying} onClick={() => { if (chosen >= last) setAt(0); setPlaying(!isPlaying); }}>{isPlaying ? "Pause" : "Play"}</button>}
         <span class="save">
           <button type="button" onClick={() => save(`${kind}s.csv`, csvOf(items.table), "text/csv")}>CSV</button>
           <button type="button" onClick={() => save(`${kind}s.json`, jsonOf(items.table), "application/json")}>JSON</button>
@@ -136,7 +147,7 @@ function Steps({ items, place, kind, names, sectionOf }: { items: Items; place: 
       </form>
       {metric !== undefined && <Chart items={items} metric={metric} chosen={chosen} onChoose={setAt} />}
       <input type="range" class="slider" min={0} max={items.items.length - 1} value={chosen} aria-label={title} aria-valuetext={`${title} ${item.name}`} onInput={(event) => setAt(Number(event.currentTarget.value))} />
-      {items.items.some(({ row }) => items.oddFrom !== null && Number(row[items.oddMetric]) > items.oddFrom) && <p class="foot">Red ones took longer than the 95th percentile, {formatCell(items.oddFrom, { kind: "ns" } as Column)}.</p>}
+      {items.items.some(({ row }) => items.oddFrom !== null && Number(row[items.oddMetric]) > items.oddFrom) && <p class="foot">Red ones took longer than the {kind === "token" ? "99th" : "95th"} percentile, {formatCell(items.oddFrom, { kind: "ns" } as Column)}.</p>}
       {items.leftOut > 0 && <p class="foot">{formatCount(items.leftOut)} more are not here.</p>}
       <h3 aria-live="polite">{title} {item.name} <span class="dim">{formatCount(chosen + 1)} of {formatCount(items.items.length)}</span></h3>
       <Figures items={items} item={item} />
@@ -153,13 +164,12 @@ function Steps({ items, place, kind, names, sectionOf }: { items: Items; place: 
   );
 }
 
-export function StepsView({ report, place, sectionOf }: StepsProps) {
+export function StepsView({ items, names, place, sectionOf }: StepsProps) {
   const kind = KINDS[place.what] ? place.what : "step";
-  const items = itemsOf(kind, report);
   return (
     <main>
       {items
-        ? <Steps key={kind} items={items} place={place} kind={kind} names={report.names} sectionOf={sectionOf} />
+        ? <Steps key={kind} items={items} place={place} kind={kind} names={names} sectionOf={sectionOf} />
         : <><form class="tools" onSubmit={(event) => event.preventDefault()}><Chooser place={place} kind={kind} /></form><p>{KINDS[kind]!.missing}</p></>}
     </main>
   );
