@@ -337,6 +337,19 @@ def test_a_capture_that_is_damaged_while_it_grows(record, serve, sonde, engine, 
     writer.join()
 
 
+def test_the_recordings_that_tests_of_the_page_replay(check_schema):
+    """Real ones, which fit the schema, and have every type of live message."""
+    document = json.load(open(os.path.join(ROOT, "schema", "api.json")))
+    types = {schema["x-message"]["type"] for schema in document["components"]["schemas"].values() if "x-message" in schema}
+    seen = set()
+    for name in ("generate", "device"):
+        with open(os.path.join(ROOT, "tests", "data", "live", f"{name}.jsonl")) as file:
+            messages = [json.loads(line) for line in file]
+        check_schema(messages)
+        seen |= {message["type"] for message in messages}
+    assert {name for name in types if name.startswith("live_")} <= seen
+
+
 @pytest.mark.parametrize("options, reason", [
     (["--serve", "--view"], "exclude each other"),
     (["--serve", "--continuous"], "serves one capture"),
