@@ -522,6 +522,64 @@ static void test_compat_has_the_faults(void **state)
 	assert_int_equal(find(&pair, "late")->order_dep_count, 0);
 }
 
+/*
+ * Python's doubles have absolute microseconds to a quarter: of 20 µs around 9.123 it says that 11.0
+ * are left, which the converter cuts.
+ */
+static void test_compat_counts_in_doubles(void **state)
+{
+	const struct chakra_link_options compat = {.definition = chakra_trace_link};
+	const int64_t start_ns = 1706850122862342123;
+
+	(void)state;
+	for (int is_compat = 0; is_compat < 2; is_compat++) {
+		_cleanup_pair_ struct pair pair = pair_new();
+
+		add_thread(&pair, 2, 1);
+		add_node(&pair, 4, 2, "outer", 11, 1);
+		add_node(&pair, 5, 4, "inner", 12, 1);
+		add_row(&pair, "outer", EXAMPLE_PID, start_ns, 20000, 11, 0);
+		add_row(&pair, "inner", EXAMPLE_PID, start_ns + 3187, 9123, 12, 0);
+		assert_int_equal(try_link(&pair, is_compat ? &compat : NULL), 0);
+		assert_int_equal(
+			find(&pair, "outer")->exclusive_ns, is_compat ? 11000 : 20000 - 9123);
+		assert_int_equal(find(&pair, "inner")->exclusive_ns, 9123);
+	}
+}
+
+/* Only kernels as NCCL 2.18 names them keep their process group. */
+static void test_compat_loses_groups(void **state)
+{
+	const struct chakra_link_options compat = {.definition = chakra_trace_link};
+	static const char *const names[] = {"ncclKernel_AllReduce", "ncclDevKernel_AllReduce"};
+
+	(void)state;
+	for (int is_compat = 0; is_compat < 2; is_compat++) {
+		_cleanup_pair_ struct pair pair = three_operators(0);
+
+		for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
+			const struct trace_collective group = {
+				.group_name = example_text(pair.device, "7")};
+			struct trace_work *work;
+
+			add_call(&pair, "cudaLaunchKernel", EXAMPLE_PID, 30 + i * 10, i + 1);
+			add_kernel(&pair, names[i], 7, 40 + i * 100, 10, i + 1);
+			work = &pair.device->works.items[pair.device->works.count - 1];
+			work->collective = (uint32_t)pair.device->collectives.count;
+			assert_int_equal(array_append(&pair.device->collectives, group), 0);
+		}
+		for (uint32_t i = 0; i < 3; i++)
+			pair.device->events.items[i].external_id = 50 + i;
+		assert_int_equal(try_link(&pair, is_compat ? &compat : NULL), 0);
+		for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
+			const struct execution_node *node = find(&pair, names[i]);
+			const struct execution_work *work = &pair.host->works.items[node->work];
+
+			assert_int_equal(work->group_name.length != 0, !is_compat || i == 1);
+		}
+	}
+}
+
 /* What is written is read again. */
 static void test_written_and_read(void **state)
 {
@@ -625,7 +683,7 @@ static const struct trace_event *row_of(const struct pair *pair, const struct ex
 /* The shortest operator around the launch, looked for among all. */
 static void check_work(const struct pair *pair, const struct execution_node *node)
 {
-	uint64_t correlation = pair->host->works.items[node->work].correlation, launch;
+	uint64_t correlation = pair->host->works.items[node->work].correlation, launch = 0;
 	const struct trace_event *call, *parent;
 	uint64_t enclosing = 0;
 
@@ -728,6 +786,8 @@ int main(void)
 		cmocka_unit_test(test_threads_wait_for_one_another),
 		cmocka_unit_test(test_damaged_hosts),
 		cmocka_unit_test(test_compat_has_the_faults),
+		cmocka_unit_test(test_compat_counts_in_doubles),
+		cmocka_unit_test(test_compat_loses_groups),
 		cmocka_unit_test(test_written_and_read),
 		cmocka_unit_test(test_lists_are_cleaned),
 		cmocka_unit_test(test_random_pairs),

@@ -419,6 +419,16 @@ static void set_deps(struct compat *compat)
 			nodes[link->new_index[work->host]].inter_thread_dep;
 }
 
+/* Groups are known of kernels with the name that NCCL 2.18 gave them, whatever the trace says. */
+static void drop_groups(struct link *link)
+{
+	array_foreach (&link->host->nodes, node) {
+		if (node->work != MODEL_NONE &&
+			!execution_text_contains(node->name, "ncclDevKernel"))
+			link->host->works.items[node->work].group_name = (struct execution_text){0};
+	}
+}
+
 static int link_with(struct compat *compat, struct errmsg *err)
 {
 	struct link *link = compat->link;
@@ -442,9 +452,11 @@ static int link_with(struct compat *compat, struct errmsg *err)
 			compare_works);
 	link->result->linked = link->works.count;
 	r = link_assemble(link);
-	if (r == 0)
-		set_deps(compat);
-	return r;
+	if (r < 0)
+		return r;
+	set_deps(compat);
+	drop_groups(link);
+	return 0;
 }
 
 int chakra_trace_link(struct link *link, struct errmsg *err)
