@@ -136,13 +136,8 @@ static int check_foreign(const char *path, struct errmsg *err)
 		"--regress is for recordings, not for traces such as %s: leave it out", path);
 }
 
-static int check_recording(int count, const char *path, struct errmsg *err)
+static int check_recording(struct errmsg *err)
 {
-	if (count > 1 && !arguments.baselines.count)
-		return errmsg_set(err, -EINVAL,
-			"%s is a recording, and report takes only one; several files are for the "
-			"ranks of a trace, --regress, or --by " BY_RUN,
-			path);
 	if (!arguments.baselines.count && !isnan(arguments.threshold_percent))
 		return errmsg_set(err, -EINVAL, "--threshold is for --regress BASELINE: give both");
 	return 0;
@@ -170,9 +165,11 @@ static int print_report(int count, char **positional)
 static int run_model(int count, char **positional, bool is_foreign)
 {
 	struct errmsg err;
-	int r = is_foreign ? check_foreign(positional[0], &err)
-			   : check_recording(count, positional[0], &err);
+	int r;
 
+	/* Several recordings are read as traces are: by their rows, each as one rank. */
+	is_foreign |= count > 1 && !arguments.baselines.count;
+	r = is_foreign ? check_foreign(positional[0], &err) : check_recording(&err);
 	if (r == 0)
 		r = query_options_check(&arguments.asked, positional[0], is_foreign, &err);
 	if (r < 0)

@@ -101,6 +101,21 @@ static int load_foreign(struct trace_source *source, const struct importer *impo
 	return r;
 }
 
+/* Of several recordings each has the name of its file: they may be of one command. */
+static int name_recording(const struct trace_source *source, struct trace *trace)
+{
+	char *path;
+
+	if (source->file != TRACE_FILE_CAPTURE || source->loading->sources.count < 2)
+		return 0;
+	path = strdup(source->path);
+	if (!path)
+		return -ENOMEM;
+	free((char *)trace->path);
+	trace->path = path;
+	return 0;
+}
+
 /* All traces of an imported capture, or the rows of a recording. */
 static int load_capture_rows(struct trace_source *source)
 {
@@ -112,6 +127,8 @@ static int load_capture_rows(struct trace_source *source)
 	r = model_make_rows(model);
 	if (r == 0)
 		r = array_reserve(&source->traces, model->traces.count);
+	for (size_t i = 0; r == 0 && i < model->traces.count; i++)
+		r = name_recording(source, model->traces.items[i]);
 	if (r < 0)
 		return r;
 	array_foreach (&model->traces, trace) {
@@ -237,26 +254,34 @@ static int add_folder(struct loading *loading, const char *folder, struct errmsg
 	return r < 0 ? r : array_append(&loading->folders, folder);
 }
 
-static bool has_device_work(const struct trace_source *source)
+static bool has_rows(const struct trace_source *source)
 {
 	array_foreach (&source->traces, trace) {
-		array_foreach (&(*trace)->events, event) {
-			if (trace_is_work(event))
-				return true;
-		}
+		if ((*trace)->events.count)
+			return true;
 	}
 	return false;
 }
 
+/* "run is a folder of recordings (2)", "2 recordings were named" */
+static void describe_recordings(struct strbuf *out, const char *folder, size_t recordings)
+{
+	if (folder)
+		strbuf_addf(out, "%s is a folder of recordings (%zu)", folder, recordings);
+	else
+		strbuf_addf(out, "%zu recordings were named", recordings);
+}
+
 /*
- * Several recordings are not read as one: where they have device work they are traces of their
- * devices, and else there is nothing to show.
+ * Several recordings are the ranks of one run, by their rows: device work, steps and ranges. Where
+ * they have none there is nothing to show. `folder` NULL: those that were named themselves.
  */
 static int check_recordings(const struct loading *loading, const char *folder, struct errmsg *err)
 {
+	_cleanup_strbuf_ struct strbuf what = {0};
 	size_t recordings = 0, others = 0;
 	const char *first = NULL;
-	bool has_work = false;
+	bool has_any = false;
 
 	array_foreach (&loading->sources, source) {
 		if (source->folder != folder)
@@ -267,19 +292,20 @@ static int check_recordings(const struct loading *loading, const char *folder, s
 		}
 		recordings++;
 		first = first ? first : source->path;
-		has_work |= has_device_work(source);
+		has_any |= has_rows(source);
 	}
-	if (!recordings || others)
+	if (!recordings || others || (!folder && recordings < 2))
 		return 0;
-	if (!has_work)
+	describe_recordings(&what, folder, recordings);
+	if (!has_any)
 		return errmsg_set(err, -EINVAL,
-			"%s is a folder of recordings (%zu), without device work, and not of "
-			"traces: recordings are read one at a time; try sonde report %s, or sonde "
-			"diff with two of them",
-			folder, recordings, first);
-	warn("%s is a folder of recordings (%zu): their device work is shown, each as one rank; "
-	     "read the rest one recording at a time, for example with sonde report %s",
-		folder, recordings, first);
+			"%s, without device work, steps and ranges: samples are read one recording "
+			"at a time; try sonde report %s, sonde report --by run with all of them, or "
+			"sonde diff with two",
+			strbuf_cstr(&what), first);
+	warn("%s: each is one rank, with its device work, steps and ranges; samples are read one "
+	     "recording at a time, for example with sonde report %s",
+		strbuf_cstr(&what), first);
 	return 0;
 }
 
@@ -424,7 +450,7 @@ static int check_sources(const struct loading *loading, struct errmsg *err)
 	}
 	for (size_t i = 0; r == 0 && i < loading->folders.count; i++)
 		r = check_folder(loading, loading->folders.items[i], err);
-	return r;
+	return r < 0 ? r : check_recordings(loading, NULL, err);
 }
 
 static int take_rows(struct loading *loading, struct model *model)

@@ -18,7 +18,7 @@ struct load_options {
 	const struct selection *selection;
 	bool keep_arguments; /* of rows, also those that no analysis needs: to write them again */
 	/* Only the rows of a recording, as if another tool had made them. Those of several, and of
-	 * a folder, are always loaded so. */
+	 * a folder, are always loaded so: each is one rank. */
 	bool rows_only;
 };
 

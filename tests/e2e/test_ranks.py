@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributed jobs: which rank a process is, and which rank is slow."""
 
+import json
+import os
+
 import pytest
 
 # Each rank does as much in each step, but rank 1, which does three times as much.
@@ -111,3 +114,37 @@ def test_a_slow_rank_of_gloo(record, sonde, report, tmp_path):
     waiting, late = rows["range", "all_reduce"]["ranks"]
     assert waiting["wait_time_ns"] > late["wait_time_ns"]
     assert "compute" in sonde("report", "--by", "rank", capture, check=0).stdout
+
+
+RANK = """
+import os, time
+import sonde
+
+for step in range(4):
+    with sonde.range("forward"):
+        time.sleep(0.05 if os.environ["RANK"] == "1" else 0.01)
+    sonde.step("train")
+"""
+
+
+def test_several_recordings_are_the_ranks_of_a_run(sonde, sonde_path, tmp_path):
+    """One capture a rank, as each node of a cluster writes it: which rank is slow is said of the folder, and of files."""
+    program, folder = tmp_path / "rank.py", tmp_path / "run"
+    program.write_text(RANK)
+    folder.mkdir()
+    captures = [folder / f"{rank}.pftrace" for rank in (0, 1)]
+    for rank, capture in enumerate(captures):
+        env = {"PYTHONPATH": str(sonde_path.parent / "python"), "RANK": str(rank), "WORLD_SIZE": "2"}
+        sonde("record", "-o", capture, "--", "/usr/bin/python3", program, env=env, check=0)
+    for paths in ([folder], captures):
+        done = sonde("report", "--json", *paths, check=0)
+        found = json.loads(done.stdout)
+        assert [(trace["rank"], trace["world_size"], trace["path"]) for trace in found["traces"]] == [
+            (rank, 2, os.fspath(capture)) for rank, capture in enumerate(captures)
+        ]
+        (forward,) = [row for row in found["ranks"]["rows"] if row["name"] == "forward"]
+        assert (forward["slowest_rank"], forward["fastest_rank"]) == (1, 0)
+        assert [rank["count"] for rank in forward["ranks"]] == [4, 4]
+        assert "each is one rank" in done.stderr
+    one = json.loads(sonde("report", "--json", captures[1], check=0).stdout)
+    assert "capture" in one and one["capture"]
