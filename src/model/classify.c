@@ -239,7 +239,7 @@ enum model_class classify_native(const char *path, bool is_program)
 								: MODEL_CLASS_NATIVE;
 }
 
-bool classify_is_installed_source(const char *path)
+static bool classify_is_installed_source(const char *path)
 {
 	static const char *const beginnings[] = {"/usr/include/", "/usr/local/include/",
 		"/usr/lib/gcc", "/usr/local/cuda", "/opt/rocm", "/rustc/", "/usr/src/",

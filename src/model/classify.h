@@ -22,5 +22,3 @@ enum model_class classify_trimmed_python(const char *file_name);
 
 /* A folder of the system's packages: not a user's own. */
 bool classify_is_system_path(const char *path);
-/* A header of a library, or the source of a language's own library. */
-bool classify_is_installed_source(const char *path);

@@ -22,7 +22,8 @@ static unsigned rank_of(const struct model_function *function)
 	return function->kind == CAPTURE_FRAME_INTERPRETED && rank != CHARGE_NEVER ? 1 : rank;
 }
 
-int64_t charge_position(const struct model *model, const struct model_stack *stack)
+/* The position in the stack; -1: there is none. */
+static int64_t charge_position(const struct model *model, const struct model_stack *stack)
 {
 	int64_t found = model_own_frame(model, stack);
 	unsigned best = CHARGE_NEVER;

@@ -16,8 +16,6 @@ struct charge_key {
 	uint64_t reason; /* the caller's own part of the key */
 };
 
-/* The position in the stack; -1: there is none. */
-int64_t charge_position(const struct model *model, const struct model_stack *stack);
 /* The frame of stack `index`; MODEL_NONE without a stack, or without such a frame. */
 uint32_t charge_frame(const struct model *model, uint32_t index);
 /* Of frame `index`, or of MODEL_NONE. */

@@ -27,7 +27,7 @@ const char *energy_method_name(enum energy_method method)
 	return names[method];
 }
 
-const char *energy_rest_name(enum energy_rest_kind kind)
+static const char *energy_rest_name(enum energy_rest_kind kind)
 {
 	static const char *const names[ENERGY_REST_MAX] = {
 		[ENERGY_REST_IDLE] = "[idle]",

@@ -91,8 +91,6 @@ int energy_use_init(struct energy_use *use, struct model *model);
 void energy_use_done(struct energy_use *use);
 #define _cleanup_energy_use_ _cleanup_(energy_use_done)
 
-/* "[idle]", "[gap between kernels]", "[unattributed]" */
-const char *energy_rest_name(enum energy_rest_kind kind);
 /* Is anything measured at all? */
 bool energy_use_has_any(const struct energy_use *use);
 /* Appends "package-0 + dram-0 + gpu0": what the sums are of. */

@@ -81,7 +81,8 @@ void chakra_groups_done(struct chakra_groups *groups)
 	strbuf_done(&groups->text);
 }
 
-const struct chakra_group *chakra_groups_find(
+/* NULL when there is none of that name, which may be in quotes. */
+static const struct chakra_group *chakra_groups_find(
 	const struct chakra_groups *groups, struct execution_text name)
 {
 	array_foreach (&groups->items, group) {

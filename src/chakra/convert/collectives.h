@@ -38,9 +38,6 @@ struct chakra_group {
 /* Returns 0 or -ENOMEM. */
 int chakra_groups_read(struct chakra_groups *groups, const struct execution_trace *trace);
 void chakra_groups_done(struct chakra_groups *groups);
-/* NULL when there is none of that name, which may be in quotes. */
-const struct chakra_group *chakra_groups_find(
-	const struct chakra_groups *groups, struct execution_text name);
 
 /* Of a kernel by its name, whatever it does for communication. */
 bool chakra_is_communication(struct execution_text kernel);

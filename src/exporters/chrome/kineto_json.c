@@ -478,7 +478,8 @@ int kineto_write_events(
 	return r;
 }
 
-void kineto_write_header(struct strbuf *out, const struct trace *trace)
+/* The members of the document beside its events, each with a comma after it. */
+static void kineto_write_header(struct strbuf *out, const struct trace *trace)
 {
 	const char *header = trace_text(trace, trace->header);
 

@@ -12,5 +12,3 @@ int kineto_write_document(struct strbuf *out, const struct trace *trace);
  * -ENOMEM. */
 int kineto_write_events(
 	struct strbuf *out, const struct trace *trace, const struct chrome_clock *clock);
-/* Appends the members of the document beside its events, each with a comma after it. */
-void kineto_write_header(struct strbuf *out, const struct trace *trace);

@@ -191,7 +191,8 @@ static size_t index_of(nvtx_handle domain)
 	return offset < sizeof(domains) ? offset / sizeof(*domains) : 0;
 }
 
-struct nvtx_text *nvtx_domain_name(nvtx_handle domain)
+/* NULL of the default domain, and of what is no domain of ours. */
+static struct nvtx_text *nvtx_domain_name(nvtx_handle domain)
 {
 	return atomic_load_explicit(&domains[index_of(domain)], memory_order_relaxed);
 }

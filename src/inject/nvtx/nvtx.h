@@ -97,8 +97,6 @@ nvtx_handle nvtx_own_domain(void);
 void nvtx_name_own_domain(struct nvtx_text *name);
 /* NULL when there are too many, which is the default domain. */
 nvtx_handle nvtx_domain_of(struct nvtx_text *name);
-/* Its name; NULL of the default domain, and of what is no domain of ours. */
-struct nvtx_text *nvtx_domain_name(nvtx_handle domain);
 
 /* To another collector: what threads know of their rings is not so any more. */
 void nvtx_threads_forget(void);
