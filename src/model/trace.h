@@ -80,6 +80,10 @@ struct trace_track {
  * program put its range into, as sonde writes them. */
 #define TRACE_ANNOTATION_CATEGORY "user_annotation"
 #define TRACE_RANGE_DOMAIN        "range domain"
+/* The argument of a step or range of a recording whose end is not known, and what it says. */
+#define TRACE_END         "end"
+#define TRACE_END_CUT     "cut off"
+#define TRACE_END_UNKNOWN "not known"
 /* The argument of a track's name that is its owner, and what it is where a process is. */
 #define TRACE_OWNER      "owner tid"
 #define TRACE_OF_PROCESS (-1)
@@ -94,7 +98,9 @@ struct trace_op {
 	/* JSON text of the file, kept with trace_read_options.keep_arguments; 0: none. */
 	uint32_t input_dims, input_types, input_strides, concrete_inputs;
 	uint32_t call_stack, module_hierarchy;
-	uint32_t others;     /* all other arguments: members of an object, without its braces */
+	/* All other arguments: members of an object, without its braces. Of annotations that
+	 * sonde wrote they are kept in any case. */
+	uint32_t others;
 	uint32_t collective; /* index; MODEL_NONE: none */
 };
 

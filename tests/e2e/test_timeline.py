@@ -111,6 +111,34 @@ def test_a_recording_of_cuda_and_what_is_made_of_it_have_one_report(forms, sonde
     assert (device["device"], device["peak_bytes"], device["unreleased_bytes"]) == ("GPU 0", 1 << 20, 0)
 
 
+# Its last step does not end.
+STEPS = """
+import time
+import sonde
+
+for step in range(5):
+    with sonde.range("send", fields={"bytes": 100 + step}):
+        until = time.thread_time() + 0.01
+        while time.thread_time() < until:
+            pass
+    sonde.step("train")
+"""
+
+
+def test_steps_and_payloads_are_the_same_in_all_forms(forms, sonde_path, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(STEPS)
+    (recording, _), *others = forms("/usr/bin/python3", program, env={"PYTHONPATH": str(sonde_path.parent / "python")})
+    (steps,) = recording["steps"]["rows"]
+    (send,) = recording["ranges"]["rows"]
+    assert (steps["name"], steps["count"], steps["cut_count"], send["bytes"]) == ("train", 4, 1, 510)
+    for other, _ in others:
+        (found,) = other["steps"]["rows"]
+        assert {**found, "samples": None, "cpu_time_ns": None} == {**steps, "samples": None, "cpu_time_ns": None}
+        (found,) = other["ranges"]["rows"]
+        assert {**found, "domain": None} == {**send, "domain": None, "samples": None}
+
+
 @pytest.fixture
 def check_diffs(sonde, tmp_path):
     """check_diffs(one load, another) -> what changed, which two recordings and their Kineto exports say alike"""

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/program/trace_programs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyses/program/trace_idle.h"
+#include "base/json_reader.h"
 
 /* The model's time of the first row: 0 would be a time that is not known. */
 #define ORIGIN_NS 1
@@ -32,6 +34,12 @@ static void making_done(struct making *making)
 {
 	array_done(&making->threads);
 	array_done(&making->first_tracks);
+}
+
+static uint32_t thread_of(const struct making *making, uint32_t track)
+{
+	assert(making->threads.items); /* by add_threads(), before rows are */
+	return making->threads.items[track];
 }
 
 static int keep(struct model *model, const char *text, const char **ret_text)
@@ -101,16 +109,15 @@ static const struct trace_track *first_track(const struct trace_view *view)
 	return first ? &view->trace->tracks.items[first->track] : NULL;
 }
 
-/* "pid 12" where it has no name, as in recordings. */
-static int name_process(struct making *making, const struct trace_view *view,
-	const struct trace_track *track, const char **ret_name)
+/* "pid 12" where there is no name, as in recordings. */
+static int keep_name(struct making *making, const char *name, const char *word, int64_t number,
+	const char **ret_name)
 {
-	const char *name = track ? trace_text(view->trace, track->process_name) : "";
 	char text[32];
 
-	if (*name || !track || track->pid == TRACE_NO_NUMBER)
+	if (*name || number == TRACE_NO_NUMBER)
 		return keep(making->model, name, ret_name);
-	snprintf(text, sizeof(text), "pid %lld", (long long)track->pid);
+	snprintf(text, sizeof(text), "%s %lld", word, (long long)number);
 	return keep(making->model, text, ret_name);
 }
 
@@ -126,21 +133,10 @@ static int add_process(struct making *making, const struct trace_view *view)
 		.rank = has_rank ? view->rank : MODEL_NONE,
 		.world_size = view->trace->world_size,
 	};
-	int r = name_process(making, view, track, &process.name);
+	int r = keep_name(making, track ? trace_text(view->trace, track->process_name) : "", "pid",
+		track ? track->pid : TRACE_NO_NUMBER, &process.name);
 
 	return r < 0 ? r : array_append(&making->model->processes, process);
-}
-
-static int name_thread(struct making *making, const struct trace_view *view,
-	const struct trace_track *track, const char **ret_name)
-{
-	const char *name = trace_text(view->trace, track->thread_name);
-	char text[32];
-
-	if (*name || track->tid == TRACE_NO_NUMBER)
-		return keep(making->model, name, ret_name);
-	snprintf(text, sizeof(text), "tid %lld", (long long)track->tid);
-	return keep(making->model, text, ret_name);
 }
 
 /* The first track that a thread has: sonde writes several lines for one. */
@@ -186,7 +182,8 @@ static int add_threads(struct making *making, const struct trace_view *view, uin
 		struct model_thread thread = {.tid = number_of(track->tid), .process = process};
 
 		if (r == 0)
-			r = name_thread(making, view, track, &thread.name);
+			r = keep_name(making, trace_text(view->trace, track->thread_name), "tid",
+				track->tid, &thread.name);
 		if (r == 0)
 			r = array_append(&making->model->threads, thread);
 	}
@@ -195,8 +192,70 @@ static int add_threads(struct making *making, const struct trace_view *view, uin
 
 /* ---- steps and ranges ---- */
 
-static int add_step(struct making *making, const struct model_range *range, uint64_t number)
+/* Where nothing else is said, steps are those of PyTorch's profiler. */
+#define STEP_NAME "ProfilerStep"
+
+/* What sonde writes with steps and ranges of recordings. */
+struct given {
+	struct strbuf name; /* of steps */
+	bool is_cut, is_open;
+	bool has_bytes;
+	uint64_t bytes;
+};
+
+static void given_done(struct given *given)
 {
+	strbuf_done(&given->name);
+}
+
+static void take_given(
+	struct given *given, const struct json_text *key, const struct json_text *value)
+{
+	const struct json_text text = json_text_inside(value);
+
+	if (json_text_equals(key, TRACE_END)) {
+		given->is_cut = json_text_equals(&text, TRACE_END_CUT);
+		given->is_open = json_text_equals(&text, TRACE_END_UNKNOWN);
+	} else if (json_text_equals(key, "name") && json_text_is_string(value)) {
+		strbuf_clear(&given->name);
+		json_text_unescape(&given->name, &text);
+	} else if (json_text_equals(key, "bytes") || json_text_equals(key, "Bytes")) {
+		given->has_bytes = json_text_u64(&text, &given->bytes) == 0;
+	}
+}
+
+/* Returns 0 or -ENOMEM. */
+static int read_given(
+	struct given *given, const struct trace_view *view, const struct trace_event *event)
+{
+	const struct trace_op *op = trace_op(view->trace, event);
+	_cleanup_strbuf_ struct strbuf object = {0};
+	struct json_reader reader = {.is_last = true};
+	struct json_text key, value;
+	enum json_status status;
+
+	if (!op || !op->others)
+		return 0;
+	strbuf_addf(&object, "{%s}", trace_text(view->trace, op->others));
+	if (strbuf_status(&object) < 0)
+		return -ENOMEM;
+	reader.at = object.data;
+	reader.end = object.data + object.length;
+	status = json_reader_enter(&reader, '{');
+	while (status == JSON_OK) {
+		status = json_reader_member(&reader, &key);
+		if (status == JSON_OK)
+			status = json_reader_value(&reader, &value);
+		if (status == JSON_OK)
+			take_given(given, &key, &value);
+	}
+	return strbuf_status(&given->name);
+}
+
+static int add_step(struct making *making, const struct model_range *range, uint64_t number,
+	const struct given *given)
+{
+	const char *name = given->name.length ? given->name.data : STEP_NAME;
 	struct model_step step = {
 		.start_ns = range->start_ns,
 		.end_ns = range->end_ns,
@@ -204,8 +263,9 @@ static int add_step(struct making *making, const struct model_range *range, uint
 		.process = range->process,
 		.thread = range->thread,
 		.window = MODEL_NONE,
+		.is_cut = given->is_cut,
 	};
-	int r = keep(making->model, "ProfilerStep", &step.name);
+	int r = keep(making->model, name, &step.name);
 
 	return r < 0 ? r : array_append(&making->model->steps, step);
 }
@@ -218,6 +278,20 @@ static const char *domain_of(const struct trace_view *view, const struct trace_e
 	return strcmp(category, TRACE_ANNOTATION_CATEGORY) == 0 ? "" : category;
 }
 
+static int add_range(struct making *making, struct model_range *range, const struct given *given)
+{
+	const struct model_range_field bytes = {
+		.name = "bytes", .text = "", .value = given->bytes, .type = WIRE_RANGE_U64};
+	int r = 0;
+
+	range->is_open = given->is_open;
+	range->first_field = (uint32_t)making->model->range_fields.count;
+	range->field_count = given->has_bytes;
+	if (given->has_bytes)
+		r = array_append(&making->model->range_fields, bytes);
+	return r < 0 ? r : array_append(&making->model->ranges, *range);
+}
+
 static int add_annotation(struct making *making, const struct trace_view *view,
 	const struct trace_event *event, uint32_t process)
 {
@@ -227,20 +301,22 @@ static int add_annotation(struct making *making, const struct trace_view *view,
 		.domain = "",
 		.category = "",
 		.process = process,
-		.thread = making->threads.items[event->track],
+		.thread = thread_of(making, event->track),
 		.is_mark = event->duration_ns == TRACE_NO_DURATION,
 	};
 	const char *name = trace_text(view->trace, event->name);
+	_cleanup_(given_done) struct given given = {0};
 	uint64_t number;
-	int r;
+	int r = read_given(&given, view, event);
 
 	range.end_ns = MAX(range.start_ns, range.end_ns);
-	if (!range.is_mark && trace_step_number(name, &number))
-		return add_step(making, &range, number);
-	r = keep(making->model, name, &range.name);
+	if (r == 0 && !range.is_mark && trace_step_number(name, &number))
+		return add_step(making, &range, number, &given);
+	if (r == 0)
+		r = keep(making->model, name, &range.name);
 	if (r == 0)
 		r = keep(making->model, domain_of(view, event), &range.domain);
-	return r < 0 ? r : array_append(&making->model->ranges, range);
+	return r < 0 ? r : add_range(making, &range, &given);
 }
 
 static int compare_ranges(const void *left, const void *right)
@@ -252,13 +328,15 @@ static int compare_ranges(const void *left, const void *right)
 	return a->end_ns > b->end_ns ? -1 : a->end_ns < b->end_ns;
 }
 
-/* All have one name. */
 static int compare_steps(const void *left, const void *right)
 {
 	const struct model_step *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
 
 	if (a->process != b->process)
 		return a->process < b->process ? -1 : 1;
+	if (order)
+		return order;
 	if (a->start_ns != b->start_ns)
 		return a->start_ns < b->start_ns ? -1 : 1;
 	return a->number < b->number ? -1 : a->number > b->number;
@@ -306,7 +384,7 @@ static int find_launched(struct making *making, const struct trace_view *view,
 			is_launched ? model_ns(making, view, trace_view_start_ns(view, by)) : 0,
 		.device = making->device_name,
 		.process = process,
-		.thread = making->threads.items[by->track],
+		.thread = thread_of(making, by->track),
 	};
 	return r;
 }
@@ -381,7 +459,7 @@ static int add_stretch(
 	uint64_t duration_ns = (uint64_t)(stretch->end_ns - stretch->start_ns);
 	struct model_sample sample = {
 		.time_ns = model_ns(making, view, stretch->start_ns),
-		.thread = making->threads.items[stretch->track],
+		.thread = thread_of(making, stretch->track),
 		.gil_holder = MODEL_NONE,
 		.count = duration_ns,
 		.duration_ns = duration_ns,
@@ -409,7 +487,7 @@ static int add_idle_part(struct making *making, const struct trace_view *view,
 		.start_ns = model_ns(making, view, part->start_ns),
 		.end_ns = model_ns(making, view, part->end_ns),
 		.process = process,
-		.thread = making->threads.items[part->track],
+		.thread = thread_of(making, part->track),
 		.leaf = device_idle_cause_leaf(part->cause),
 	};
 	int r = trace_stacks_get(making->stacks, part->place, &span.stack);

@@ -185,7 +185,7 @@ static void write_arguments(
 	if (*range->category)
 		json_member_text(json, "category", range->category);
 	if (range->is_open)
-		json_member_text(json, "end", "not known");
+		json_member_text(json, TRACE_END, TRACE_END_UNKNOWN);
 	export_range_fields(json, model, range);
 	json_end_object(json);
 }
@@ -260,7 +260,7 @@ static int add_step(struct program *program, const struct model_step *step, uint
 	json_member_text(&json, "name", step->name);
 	json_member_u64(&json, "number", step->number);
 	if (step->is_cut)
-		json_member_text(&json, "end", "cut off");
+		json_member_text(&json, TRACE_END, TRACE_END_CUT);
 	json_end_object(&json);
 	return add_row(program,
 		&(struct row){.name = name,

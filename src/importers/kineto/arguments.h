@@ -64,6 +64,7 @@
 	X(DEVICE_TYPE, "Device Type")                                                              \
 	X(DEVICE_ID, "Device Id")                                                                  \
 	X(RANGE_DOMAIN, TRACE_RANGE_DOMAIN)                                                        \
+	X(RANGE_END, TRACE_END)                                                                    \
 	X(OWNER, TRACE_OWNER)                                                                      \
 	X(NAME, "name")                                                                            \
 	X(LABELS, "labels")                                                                        \

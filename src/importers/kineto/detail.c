@@ -91,6 +91,19 @@ static int add_collective(struct kineto_parser *parser, uint32_t *ret_collective
 	return array_append(&parser->trace->collectives, row);
 }
 
+/* What sonde writes with ranges and steps of recordings, and what reports need of them. */
+#define ANNOTATION_BITS                                                                            \
+	(KINETO_BIT(KINETO_RANGE_END) | KINETO_BIT(KINETO_NAME) | KINETO_BIT(KINETO_BYTES) |       \
+		KINETO_BIT(KINETO_MEMORY_BYTES))
+
+/* Of annotations: of these alone. */
+static void keep_annotation(struct kineto_parser *parser, const struct trace_event *event)
+{
+	parser->keep_others =
+		parser->keep_arguments || (event->category == TRACE_USER_ANNOTATION &&
+						  (parser->arguments.present & ANNOTATION_BITS));
+}
+
 /* What was not taken, when it is to be kept. */
 static int add_others(struct kineto_parser *parser, uint32_t *ret_others)
 {
@@ -98,7 +111,7 @@ static int add_others(struct kineto_parser *parser, uint32_t *ret_others)
 	_cleanup_strbuf_ struct strbuf text = {0};
 
 	*ret_others = 0;
-	if (!parser->keep_arguments || (!arguments->present && !arguments->others.count))
+	if (!parser->keep_others || (!arguments->present && !arguments->others.count))
 		return 0;
 	kineto_arguments_rest(arguments, &text);
 	if (strbuf_status(&text) < 0)
@@ -135,7 +148,7 @@ static int add_op(struct kineto_parser *parser, uint32_t *ret_detail)
 	};
 
 	if (!(arguments->present & (OP_BITS | COLLECTIVE_BITS)) &&
-		(!parser->keep_arguments || (!arguments->present && !arguments->others.count)))
+		(!parser->keep_others || (!arguments->present && !arguments->others.count)))
 		return 0;
 	kineto_take_u64(arguments, KINETO_RECORD_FUNCTION_ID, &op.rf_id);
 	kineto_take_i64(arguments, KINETO_SEQUENCE_NUMBER, &op.sequence);
@@ -236,6 +249,7 @@ int kineto_add_detail(struct kineto_parser *parser, struct trace_event *event)
 	kineto_take_u64(arguments, KINETO_EXTERNAL_ID, &event->external_id);
 	if (!kineto_take_u64(arguments, KINETO_CORRELATION, &event->correlation))
 		read_xla_correlation(arguments, event);
+	keep_annotation(parser, event);
 	switch ((enum trace_category)event->category) {
 	case TRACE_KERNEL:
 	case TRACE_MEMCPY:

@@ -63,6 +63,7 @@ enum kineto_state {
 struct kineto_parser {
 	struct trace *trace;
 	bool keep_arguments;
+	bool keep_others; /* of the event that is read */
 	struct kineto_arguments arguments;
 	struct kineto_guesses guesses[KINETO_EVENT_MEMBERS + 1]; /* by the member before */
 	struct kineto_tracks tracks;
