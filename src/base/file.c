@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/input_file.h"
+
 void closep(int *fd)
 {
 	if (*fd >= 0)
@@ -115,7 +117,7 @@ int write_file_atomically(const char *path, const void *bytes, size_t length)
 /* A descriptor of a regular file, which is not waited for; -errno with a sentence. */
 static int open_regular(const char *path, struct stat *ret_status, struct errmsg *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_close_ int fd = input_open(path, O_NONBLOCK);
 
 	if (fd < 0)
 		return errmsg_set(err, -errno, "cannot open %s: %s", path, strerror(errno));

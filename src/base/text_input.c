@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/input_file.h"
 #include "base/text_decoder.h"
 
 #define HEAD_BYTES 4 /* what tells a format */
@@ -29,7 +30,7 @@ static int open_file(struct text_input *input, const char *path, struct errmsg *
 {
 	struct stat status;
 
-	input->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	input->fd = input_open(path, 0);
 	if (input->fd < 0)
 		return errmsg_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
 	if (fstat(input->fd, &status) < 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/input_file.h"
 #include "base/warn.h"
 #include "importers/importer.h"
 #include "load/parallel.h"
@@ -230,7 +231,7 @@ static int compare_paths(const void *left, const void *right)
 static int add_folder(struct loading *loading, const char *folder, struct errmsg *err)
 {
 	size_t first = loading->sources.count, length = strlen(folder);
-	DIR *directory = opendir(folder);
+	DIR *directory = input_opendir(folder);
 	struct dirent *entry;
 	int r = 0;
 

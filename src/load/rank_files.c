@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/input_file.h"
 
 /* The digits at `at`: false when they are no rank. */
 static bool read_rank(const char *at, uint32_t *ret_rank)
@@ -97,7 +98,7 @@ static int read_folder(struct rank_folder *folder, const char *path,
 	bool (*is_meant)(const char *path),
 	bool (*rank_of_file)(const char *path, uint32_t *ret_rank), struct errmsg *err)
 {
-	_cleanup_(closedirp) DIR *directory = opendir(path);
+	_cleanup_(closedirp) DIR *directory = input_opendir(path);
 	const struct dirent *entry;
 
 	if (!directory)

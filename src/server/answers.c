@@ -142,6 +142,7 @@ static void start_worker(struct room *room)
 	const struct answers *answers = room->answers;
 	const struct worker_setup setup = {
 		.path = room->capture->path,
+		.is_listed = room->capture->is_listed,
 		.memory_bytes = answers->limits.memory_bytes,
 		.answer_bytes = answers->limits.answer_bytes,
 		.changed = worker_changed,

@@ -73,8 +73,11 @@ int capture_identify(const struct capture *capture, struct capture_identity *ret
 	struct stat status;
 	int r = 0;
 
-	if (stat(capture->path, &status) < 0)
+	if (lstat(capture->path, &status) < 0)
 		return -errno;
+	/* Another file has taken its place since it was listed. */
+	if (S_ISLNK(status.st_mode))
+		return -ELOOP;
 	identity.device = status.st_dev;
 	identity.inode = status.st_ino;
 	identity.size = (uint64_t)status.st_size;
@@ -155,6 +158,7 @@ static int add(struct captures *captures, char *path, const char *name, bool is_
 	capture->path = path;
 	capture->name = strdup(name);
 	capture->is_folder = is_folder;
+	capture->is_listed = captures->folder != NULL;
 	make_id(captures, path, capture->id);
 	r = capture->name ? capture_identify(capture, &capture->identity) : -ENOMEM;
 	if (r == 0)

@@ -25,6 +25,7 @@ struct capture {
 	char *path, *name;
 	bool is_folder; /* of a file for each rank */
 	bool is_gone;   /* since the folder was last read */
+	bool is_listed; /* of a folder, in which others may write: no link is followed */
 	struct capture_identity identity;
 };
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/input_file.h"
 #include "load/progress.h"
 #include "query/diff.h"
 #include "query/export.h"
@@ -393,6 +394,8 @@ void resident_run(const struct resident_setup *setup)
 	isolate_begin("sonde-worker", setup->parent, setup->memory_bytes);
 	own.socket = setup->socket;
 	isolate_keep(&own.socket, 1);
+	if (setup->is_listed)
+		input_refuse_links();
 	sigemptyset(&children);
 	sigaddset(&children, SIGCHLD);
 	if (load(&resident) < 0)

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* From the server, each one packet; of RESIDENT_ASK the answer's pipe comes with it. */
@@ -42,6 +43,7 @@ struct resident_answer {
 
 struct resident_setup {
 	const char *path;
+	bool is_listed;        /* no link is followed */
 	int parent;            /* pid of the server */
 	int socket;            /* SOCK_SEQPACKET */
 	uint64_t memory_bytes; /* of each process; 0: no limit */

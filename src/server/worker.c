@@ -81,6 +81,7 @@ int worker_start(struct worker **ret_worker, struct loop *loop, const struct wor
 {
 	_cleanup_free_ struct worker *worker = calloc(1, sizeof(*worker));
 	struct resident_setup resident = {.path = setup->path,
+		.is_listed = setup->is_listed,
 		.parent = getpid(),
 		.memory_bytes = setup->memory_bytes,
 		.answer_bytes = setup->answer_bytes};

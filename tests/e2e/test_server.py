@@ -10,6 +10,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -463,6 +464,81 @@ def test_no_path_reaches_the_file_system(view, path):
     except Closed:
         return
     assert answer.status in (400, 403, 404) and b"root:" not in answer.body
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """Files beside the served folder, whose names nobody must see."""
+    path = tmp_path / "outside"
+    path.mkdir()
+    (path / "ranks").mkdir()
+    trace = '{"schemaVersion":1,"traceEvents":[{"ph":"X","name":"secret_operator","cat":"cpu_op","pid":1,"tid":1,"ts":%d,"dur":5,"args":{}}]}'
+    (path / "secret.json").write_text(trace % 1)
+    (path / "ranks" / "rank0.json").write_text(trace % 2)
+    return path
+
+
+def own_trace(number):
+    return ('{"schemaVersion":1,"traceEvents":[{"ph":"X","name":"own_operator_%d","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":5,"args":{}}]}' % number)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "file of a folder"])
+def test_a_link_in_place_of_a_listed_file(start, tmp_path, outside, kind):
+    """Somebody who may write in the folder swaps a file for a link, again and again, while it is asked for: its target is never read."""
+    folder = tmp_path / "captures"
+    (folder / "ranks").mkdir(parents=True)
+    (folder / "a.json").write_text(own_trace(0))
+    (folder / "ranks" / "rank0.json").write_text(own_trace(0))
+    server = start("serve", folder)
+    swapped = {"file": folder / "a.json", "folder": folder / "ranks", "file of a folder": folder / "ranks" / "rank0.json"}[kind]
+    target = outside / "ranks" if kind == "folder" else outside / "secret.json"
+    capture = server.capture("a.json" if kind == "file" else "ranks")
+    ends, link, own = threading.Event(), tmp_path / "link", tmp_path / "own"
+
+    def swap():
+        number = 0
+        while not ends.is_set():
+            number += 1
+            if kind == "folder":
+                own.mkdir(exist_ok=True)
+                (own / "rank0.json").write_text(own_trace(number))
+                link.symlink_to(target)
+                swapped.rename(tmp_path / "before")
+                link.rename(swapped)
+                ends.wait(0.002)
+                swapped.unlink()
+                own.rename(swapped)
+                shutil.rmtree(tmp_path / "before")
+            else:
+                link.symlink_to(target)
+                link.rename(swapped)
+                ends.wait(0.002)
+                own.write_text(own_trace(number))
+                own.rename(swapped)
+            ends.wait(0.002)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    statuses = []
+    try:
+        for number in range(60):
+            for path in [f"report?by=cpu-operators&limit={number + 1}", "file"]:
+                answer = server.get(f"/api/captures/{capture}/{path}")
+                statuses.append(answer.status)
+                assert b"secret_operator" not in answer.body, path
+    finally:
+        ends.set()
+        thread.join()
+    assert set(statuses) <= {200, 404, 422, 500, 503}
+    wait_for(lambda: server.get(f"/api/captures/{capture}/report?by=cpu-operators").status == 200, "the file that is there at last")
+    assert b"own_operator" in server.get(f"/api/captures/{capture}/report?by=cpu-operators").body
+
+
+def test_a_link_of_the_command_line_is_followed(start, tmp_path):
+    shutil.copy(CAPTURE, tmp_path / "run.pftrace")
+    (tmp_path / "link.pftrace").symlink_to(tmp_path / "run.pftrace")
+    server = start("view", "--no-browser", tmp_path / "link.pftrace")
+    assert server.get(f"/api/captures/{server.capture()}/report").status == 200
 
 
 # ---- bad clients ----

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/input_file.h"
 #include "capture/fields.h"
 #include "capture/reader/state.h"
 
@@ -315,7 +316,7 @@ int capture_read_memory(const void *bytes, size_t length, const char *name_for_m
 /* Opens a regular file: reading a terminal or a pipe would wait for ever. */
 static int open_capture(const char *path, uint64_t *ret_bytes, struct errmsg *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_close_ int fd = input_open(path, O_NONBLOCK);
 	struct stat status;
 
 	if (fd < 0 && errno == EACCES)

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/input_file.h"
 #include "chakra/et/file.h"
 
 #define CHUNK          ((size_t)256 * 1024)
@@ -227,7 +228,7 @@ static int read_metadata(struct et_reader *reader, struct errmsg *err)
 int et_reader_open(struct et_reader **ret_reader, const char *path, struct errmsg *err)
 {
 	_cleanup_et_reader_ struct et_reader *reader = new_reader(path);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = input_open(path, 0);
 	struct stat status;
 	int r;
 
