@@ -138,16 +138,20 @@ int store_sql_add_filter(struct store_sql *sql, const struct store_filter *filte
 void store_sql_add_order(struct store_sql *sql, const struct store_order *order)
 {
 	static const struct store_order newest = {0};
-	const char *column;
+	const struct store_column *found;
+	const char *column, *direction;
 
 	order = order ? order : &newest;
 	column = order->column ? order->column : "time_ns";
-	/* Those that have none come last; of equal ones the number decides, so that pages fit
-	 * together. A name of ours, never a text of the user. */
-	if (store_column_find(&store_tables[STORE_RUNS], column))
-		strbuf_addf(&sql->text, " ORDER BY %s%s %s NULLS LAST, number %s",
-			sql->reads_all ? "+" : "", column, order->rising ? "ASC" : "DESC",
-			order->rising ? "ASC" : "DESC");
+	direction = order->rising ? "ASC" : "DESC";
+	found = store_column_find(&store_tables[STORE_RUNS], column);
+	/* Those that have none come last; equal ones are in the order of their index, so that pages
+	 * fit together. A name of ours, never a text of the user. */
+	if (found)
+		strbuf_addf(&sql->text, " ORDER BY %s%s %s NULLS LAST%s%s, number %s",
+			sql->reads_all ? "+" : "", column, direction,
+			found->type == STORE_TEXT ? ", time_ns " : "",
+			found->type == STORE_TEXT ? direction : "", direction);
 	if (order->limit || order->offset)
 		strbuf_addf(&sql->text, " LIMIT %llu OFFSET %llu",
 			(unsigned long long)(order->limit ? order->limit : INT64_MAX),

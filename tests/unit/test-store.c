@@ -339,6 +339,12 @@ static void test_pages(void **state)
 		assert_int_equal(listed(store, &all, &order, numbers), wanted);
 		assert_int_equal(numbers[0], order.offset + 1);
 	}
+	/* Runs that are equal in it, too. */
+	order = (struct store_order){.column = "model", .limit = 2};
+	for (order.offset = 0; order.offset < 4; order.offset += 2) {
+		assert_int_equal(listed(store, &all, &order, numbers), 2);
+		assert_int_equal(numbers[0], 5 - order.offset);
+	}
 	order = (struct store_order){.rising = true, .offset = 3};
 	assert_int_equal(listed(store, &all, &order, numbers), 2);
 	assert_int_equal(numbers[0], 4);
