@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs database: rows a second into SQLite, and how long a list of 100,000 runs takes."""
+"""The runs database: rows a second into SQLite, and how long a list of 100,000 runs takes, as a command and over HTTP."""
 
 import json
 import statistics
+import subprocess
+import sys
 import time
 from pathlib import Path
 
-from workbench import report_progress
+from workbench import ROOT, report_progress
+
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+from server_client import Server  # noqa: E402
 
 LISTS = {
     "newest 20": [],
@@ -15,6 +20,17 @@ LISTS = {
     "a model and a tag, fastest 20": ["--model", "model-3", "--tag", "tag-5", "--sort", "tokens-per-s"],
     "a text in path, command, notes or model": ["--search", "run-4711"],
     "a quarter of a year, least energy for a token": ["--since", "2023-12-01", "--sort", "joules-per-token"],
+}
+
+
+PAGES = {
+    "newest 50": "limit=50",
+    "a model, newest 50": "limit=50&model=model-3",
+    "an experiment, least energy first": "limit=50&experiment=experiment-17&order=energy",
+    "a model and a tag, fastest 50": "limit=50&model=model-3&tag=tag-5&order=tokens-per-s",
+    "a text in path, command, notes or model": "limit=50&search=run-4711",
+    "a quarter of a year, least energy for a token": "limit=50&since=2023-12-01&order=joules-per-token",
+    "the thousandth page of 50": "limit=50&offset=50000",
 }
 
 
@@ -34,6 +50,23 @@ def list_milliseconds(bench, path, words, rounds):
     return {"median_ms": statistics.median(times), "most_ms": max(times)}
 
 
+def page_milliseconds(bench, path, rounds):
+    """Of requests one after the other: each has a connection and a process of its own."""
+    command = [bench.build / "sonde", "serve", "--listen", "127.0.0.1:0", "--store", path, path.parent]
+    server = Server(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    results = {}
+    for name, query in PAGES.items():
+        times = []
+        for _ in range(rounds):
+            begin = time.perf_counter()
+            answer = server.get(f"/api/runs?{query}")
+            times.append(1000 * (time.perf_counter() - begin))
+            assert answer.status == 200, answer
+        results[name] = {"median_ms": statistics.median(times), "most_ms": max(times), "bytes": len(answer.body)}
+    server.end()
+    return results
+
+
 def measure(bench):
     runs, figures = bench.path("runs.db"), bench.path("figures.db")
     count = bench.pick(100_000, 10_000)
@@ -44,6 +77,7 @@ def measure(bench):
     }
     report_progress("runs database: lists")
     results["lists"] = {name: list_milliseconds(bench, runs, words, bench.pick(21, 5)) for name, words in LISTS.items()}
+    results["pages"] = page_milliseconds(bench, Path(runs), bench.pick(21, 5))
     for path in (runs, figures):
         for end in ("", "-wal", "-shm"):
             Path(f"{path}{end}").unlink(missing_ok=True)

@@ -16,4 +16,8 @@ def store(results):
         measured = f"{number(times['median_ms'], 'ms')} (at most {number(times['most_ms'], 'ms')})"
         what = f"`sonde runs list` of {found['runs']['runs']:,} runs: {name}"
         rows.append((what, "≤ 50 ms", measured, verdict(times["median_ms"] <= 50)))
+    for name, times in found.get("pages", {}).items():
+        measured = f"{number(times['median_ms'], 'ms')} (at most {number(times['most_ms'], 'ms')})"
+        what = f"`/api/runs` of {found['runs']['runs']:,} runs: {name}"
+        rows.append((what, "≤ 50 ms", measured, verdict(times["median_ms"] <= 50)))
     return about + table(("what", "bar", "measured", "holds"), rows)
