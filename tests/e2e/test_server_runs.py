@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from server_client import Closed, Server
 from stores import TABLES
-from stores import file_store as store  # noqa: F401 (fixture)
+from stores import file_store as store, store as any_store, store_servers  # noqa: F401 (fixtures)
 from test_runs import TEXT, capture, repeated, set_figure  # noqa: F401 (fixture)
 
 
@@ -58,10 +58,13 @@ def test_pages_of_a_list(runs, server):
     assert {page["runs_total"] for page in pages} == {3}
 
 
-def test_documents_are_those_of_the_command(store, capture, server):
+def test_documents_are_those_of_the_command(any_store, capture, start_server, tmp_path):
+    """Of every backend."""
+    store, server = any_store, start_server("serve", "--store", any_store.path, tmp_path)
     repeated(store, capture, "a", 10)
     repeated(store, capture, "b", 12)
     set_figure(store, "joules_per_token", {"a": [1.0, 1.01, 1.02, 1.01], "b": [2.0, 2.01, 2.02, 2.01]})
+    set_figure(store, "time_ns", {"a": [1, 2, 3, 4], "b": [5, 6, 7, 8]})
     set_figure(store, "batch_size", {"a": [1, 2, 4, 8], "b": [16, 32, 64, 128]})
     set_figure(store, "tpot_p50_ns", {"a": [100, 140, 200, 280], "b": [400, 560, 800, 1120]})
     first, second = (run["id"] for run in store.runs("--limit", "2"))
@@ -77,6 +80,13 @@ def test_documents_are_those_of_the_command(store, capture, server):
         answer = server.get(path)
         assert answer.status == 200, (path, answer)
         assert answer.json() == store(*words, "--json", check=status).json(), path
+    assert send(server, "PATCH", f"/api/runs/{first}", {"tags": ["x"], "notes": "n"}).json() == store("show", first, "--json").json()
+    assert send(server, "DELETE", f"/api/runs/{second}").json()["is_done"] and len(store.runs()) == 7
+    assert server.get("/api/runs?limit=3&offset=2").json() == store("list", "--json", "--limit", "3", "--offset", "2").json()
+
+
+def test_other_forms(runs, server, store):
+    first, second = runs[0]["id"], runs[1]["id"]
     rows = server.get(f"/api/runs/compare?run={first}&run={second}&format=csv")
     assert rows.headers["content-type"].startswith("text/csv") and rows.body.decode() == store("compare", "--csv", first, second).stdout.replace("\n", "\r\n")
     page = server.get(f"/api/runs/{first}?format=page").json()

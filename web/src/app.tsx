@@ -11,6 +11,7 @@ import { Waiting, keyOf, useLoaded } from "./loaded";
 import { go, hrefOf, usePlace } from "./router";
 import type { Place } from "./router";
 import { ExportMenu } from "./export";
+import { HistoryPage } from "./history/history";
 import { FILTERS } from "./source";
 import type { CaptureSource, Filters, Progress, Source } from "./source";
 import { OpenInPerfetto } from "./perfetto/button";
@@ -244,6 +245,15 @@ function useNewest(given: Source, feed: LiveFeed): Source {
   return source;
 }
 
+function WithoutCapture({ source, feed }: { source: Source; feed: LiveFeed }) {
+  return (
+    <>
+      {source.history && <header><h1><span class="brand">sonde</span></h1><nav aria-label="Views"><a href={hrefOf({ view: "history" })}>History</a></nav></header>}
+      {source.controls ? <ControlsView controls={source.controls} feed={feed} /> : <main><p>There is no capture here yet.</p></main>}
+    </>
+  );
+}
+
 export function App({ source: given }: { source: Source }) {
   const place = usePlace();
   const { state, feed } = useConnection(given);
@@ -252,9 +262,9 @@ export function App({ source: given }: { source: Source }) {
   return (
     <>
       {state && connectionText[state] && <p class="connection" role="alert">{connectionText[state]}</p>}
-      {capture ? <CapturePage source={source} capture={capture} feed={feed} place={place} />
-        : source.controls ? <ControlsView controls={source.controls} feed={feed} />
-        : <main><p>There is no capture here yet.</p></main>}
+      {place.view === "history" && source.history ? <HistoryPage place={place} canChange={source.history.canChange} />
+        : capture ? <CapturePage source={source} capture={capture} feed={feed} place={place} />
+        : <WithoutCapture source={source} feed={feed} />}
     </>
   );
 }
@@ -292,6 +302,7 @@ function CapturePage({ source, capture, feed, place: given }: { source: Source; 
           {Object.entries(views).filter(([, { title, isThere: is, isListed }]) => title && is(capture, source) && (isListed?.(capture, feed) ?? true)).map(([key, { title }]) => (
             <a key={key} href={hrefOf({ view: key, query: keptQuery(place) })} aria-current={key === place.view ? "page" : undefined}>{title}</a>
           ))}
+          {source.history && <a href={hrefOf({ view: "history" })}>History</a>}
           {capture.fileHref && <a href={capture.fileHref} download>Download</a>}
           {capture.fileHref && source.perfetto && <OpenInPerfetto capture={capture} address={source.perfetto} />}
         </nav>

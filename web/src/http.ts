@@ -10,7 +10,7 @@ import type { TimelineSource } from "./timeline/source";
 
 const WAIT_S = 2; // for an answer, before the progress is asked for again
 
-type Parameters = Record<string, string | number | boolean | null | undefined>;
+type Parameters = Record<string, string | number | boolean | string[] | null | undefined>;
 
 // The operation's address; parameters that are not in its path are its query, without those that are empty.
 export function addressOf(operation: keyof Operations, parameters: Parameters): string {
@@ -22,7 +22,9 @@ export function addressOf(operation: keyof Operations, parameters: Parameters): 
   });
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(rest)) {
-    if (value !== null && value !== undefined && value !== "") query.set(key, String(value));
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== null && one !== undefined && one !== "") query.append(key, String(one));
+    }
   }
   return query.size ? `${path}?${query}` : path;
 }
@@ -64,14 +66,16 @@ async function answerOf(address: string, progress: Progress): Promise<Response> 
   }
 }
 
-// What changes something at the server.
-async function send<T>(operation: keyof Operations, parameters: Parameters, body: unknown = {}): Promise<T> {
-  const options = { method: methods[operation], headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  return (await (await request(addressOf(operation, parameters), options)).json()) as T;
-}
-
 export async function ask<T>(address: string, progress: Progress): Promise<T> {
   return (await (await answerOf(address, progress)).json()) as T;
+}
+
+// Of an operation that changes something. A body that is no file goes as JSON.
+export async function send<T>(operation: keyof Operations, parameters: Parameters, body?: object): Promise<T> {
+  const isFile = body instanceof Blob;
+  const headers = { "Content-Type": isFile ? "application/x-ndjson" : "application/json" };
+  const options = { method: methods[operation], ...(body && { headers, body: isFile ? body : JSON.stringify(body) }) };
+  return (await (await request(addressOf(operation, parameters), options)).json()) as T;
 }
 
 // With the name that the server gives it.
@@ -142,11 +146,12 @@ const controls: Controls = {
 };
 
 export async function httpSource(): Promise<Source> {
-  const [{ captures }, { perfetto }] = await Promise.all([ask<CaptureList>(paths.list_captures, () => {}), ask<Status>(paths.get_status, () => {})]);
+  const [{ captures }, { perfetto, has_runs, read_only }] = await Promise.all([ask<CaptureList>(paths.list_captures, () => {}), ask<Status>(paths.get_status, () => {})]);
   const sources = new Map(captures.map((capture) => [capture.id, captureSource(capture)]));
   return {
     isServed: true,
     perfetto: perfetto ?? null,
+    history: has_runs ? { canChange: !read_only } : null,
     captures: captures.map(({ id, name, size }) => ({ id, name, detail: size === null ? "" : formatBytes(size) })),
     capture: (id) => sources.get(id) ?? (captures.length === 1 ? sources.get(captures[0]!.id) ?? null : null),
     controls,

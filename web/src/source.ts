@@ -56,6 +56,7 @@ export type Figures = Record<string, unknown>;
 export interface Source {
   isServed: boolean; // by a server that may end
   perfetto: string | null; // the address of the page that captures may be handed to
+  history: { canChange: boolean } | null; // of runs; null: there is no database
   captures: { id: string; name: string; detail: string }[];
   capture(id: string): CaptureSource | null;
   controls: Controls | null; // null: nothing can be started from the page
@@ -103,5 +104,5 @@ export function embeddedSource(data: Embedded): Source {
     modifiedMs: null,
     answerMs: () => 0,
   };
-  return { isServed: false, perfetto: null, captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture, controls: null, refresh: null, liveHistory: null };
+  return { isServed: false, perfetto: null, history: null, captures: [{ id: "", name: data.name, detail: "" }], capture: () => capture, controls: null, refresh: null, liveHistory: null };
 }

@@ -153,7 +153,7 @@ static const struct option serve_options[] = {
 	PERFETTO_OPTION(arguments.perfetto),
 	{.long_name = "store",
 		.type = OPTION_STRING,
-		.argument = "FILE",
+		.argument = "FILE|URL",
 		.help = "Serve this runs database, too: the history of 'sonde runs', on the page "
 			"and at /api/runs. Made where it is missing.",
 		.value = (void *)&arguments.store},
