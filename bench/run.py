@@ -18,6 +18,7 @@ import cost
 import device
 import document
 import energy
+import live_recording
 import machine
 import models
 import package
@@ -38,7 +39,7 @@ import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
-MODULES += (models, energy, token_times, traces, timeline, page, serving, store, peers)
+MODULES += (models, energy, token_times, traces, timeline, page, serving, live_recording, store, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
