@@ -264,6 +264,34 @@ def test_graphs_over_time(serve, open_page, tmp_path):
     assert [fault for fault in watched.faults if "readback" not in fault] == []
 
 
+def test_a_timeline_of_many_threads(serve, open_page, tmp_path):
+    """More than a canvas can be high: what is scrolled into view is drawn, and can be selected."""
+    trace = tmp_path / "threads.json"
+    events = [{"ph": "X", "cat": "cpu_op", "name": f"op{tid}", "pid": 7, "tid": tid, "ts": 0, "dur": 1000, "args": {}} for tid in range(2000)]
+    trace.write_text(json.dumps({"traceEvents": events}))
+    watched = open_page(serve("view", "--no-browser", trace).address)
+    page = watched.page
+    see(page, "/timeline", "canvas")
+    canvas = page.locator("canvas")
+    scrolled = "document.querySelector('.timeline')"
+    assert page.evaluate(f"{scrolled}.scrollHeight") > 40_000
+    assert canvas.bounding_box()["height"] < 900
+    page.evaluate(f"{scrolled}.scrollTop = {scrolled}.scrollHeight")
+    box = canvas.bounding_box()
+    end = time.monotonic() + 60
+    # Until its tile is there.
+    while not page.inner_text("p.details").startswith("op1999 at"):
+        assert time.monotonic() < end, page.inner_text("p.details")
+        for x in (700, 701):
+            page.mouse.move(box["x"] + x, box["y"] + box["height"] - 14)
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_selector("section.slice")
+    assert page.inner_text("section.slice .name") == "op1999"
+    assert watched.violations() == []
+    assert watched.faults == []
+
+
 # A double of Perfetto's page: the handshake of its documentation, and what it got as its title.
 PERFETTO_DOUBLE = """<!doctype html><title>waiting</title><script>
 addEventListener("message", (event) => {

@@ -150,19 +150,26 @@ export function formatPlace(ns: number, stepNs: number, endNs: number): string {
   return `${(ns / unit).toFixed(Math.max(0, Math.min(9, Math.ceil(Math.log10(unit / Math.max(stepNs, 1)) - 1e-9))))} ${name}`;
 }
 
-function drawRuler({ context, view, look }: Pen, height: number): void {
-  context.fillStyle = faint(look);
+function drawGrid({ context, view, look }: Pen, [from, to]: [number, number]): void {
   context.strokeStyle = look.isDark ? "#323a45" : "#d9dee5";
   context.beginPath();
-  const shown = ticks(view);
-  const step = shown.length > 1 ? shown[1]! - shown[0]! : view.toNs - view.fromNs;
-  for (const tick of shown) {
+  for (const tick of ticks(view)) {
     const x = Math.round(GUTTER + xOf(view, tick)) + 0.5;
-    context.moveTo(x, RULER - 6);
-    context.lineTo(x, height);
-    context.fillText(formatPlace(tick, step, view.toNs), x + 3, 11);
+    context.moveTo(x, from);
+    context.lineTo(x, to);
   }
   context.stroke();
+}
+
+// Over all tracks, at the top of what is scrolled into view.
+export function drawRuler(context: CanvasRenderingContext2D, view: View, look: Look, top: number): void {
+  const shown = ticks(view);
+  const step = shown.length > 1 ? shown[1]! - shown[0]! : view.toNs - view.fromNs;
+  context.fillStyle = look.isDark ? "#14171c" : "#ffffff";
+  context.fillRect(0, top, GUTTER + view.width, RULER - 6);
+  context.fillStyle = faint(look);
+  context.font = "12px system-ui, sans-serif";
+  for (const tick of shown) context.fillText(formatPlace(tick, step, view.toNs), Math.round(GUTTER + xOf(view, tick)) + 3.5, top + 11);
 }
 
 function drawName({ context, look }: Pen, row: Row): void {
@@ -189,7 +196,7 @@ export function draw(context: CanvasRenderingContext2D, cache: TileCache, rows: 
   context.textBaseline = "middle";
   context.font = "12px system-ui, sans-serif";
   context.clearRect(0, visible[0], GUTTER + view.width, visible[1] - visible[0]);
-  drawRuler(pen, visible[1]);
+  drawGrid(pen, visible);
   const level = levelOf((view.toNs - view.fromNs) / Math.max(view.width, 1));
   cache.begin();
   for (const row of rows) {

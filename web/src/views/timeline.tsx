@@ -9,7 +9,7 @@ import { save } from "../save";
 import { useDark } from "../theme";
 import { TileCache } from "../timeline/cache";
 import { SliceDetails } from "../timeline/details";
-import { GUTTER, LANE, draw, firstIn, formatNs, formatPlace, heightOf, hitAt, rowsOf } from "../timeline/draw";
+import { GUTTER, LANE, RULER, draw, drawRuler, firstIn, formatNs, formatPlace, heightOf, hitAt, rowsOf } from "../timeline/draw";
 import type { Hit, Look, Row, View } from "../timeline/draw";
 import { drawLinks } from "../timeline/links";
 import { addressOfSlice, neighbour, sliceOfAddress, useSlice } from "../timeline/selection";
@@ -90,17 +90,17 @@ interface CanvasProps {
   onFollow: (link: SliceLink) => void;
 }
 
-// Draws what is in view; sets the canvas up for the width that there is.
+// Draws what is in view, on a canvas as large as that: browsers limit their size, and recordings have thousands of threads.
 function useDrawing({ cache, rows, span, chosen, slice }: CanvasProps) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(0);
+  const [[width, shown], setSize] = useState([0, 0]);
   const [, redraw] = useState(0);
   const isDark = useDark();
   const view: View = { fromNs: span[0], toNs: span[1], width: Math.max(width - GUTTER, 1) };
   const height = heightOf(rows);
   useLayoutEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry!.contentRect.width)));
+    const observer = new ResizeObserver(([entry]) => setSize([Math.floor(entry!.contentRect.width), Math.ceil(entry!.contentRect.height)]));
     observer.observe(box.current!);
     return () => observer.disconnect();
   }, []);
@@ -109,15 +109,16 @@ function useDrawing({ cache, rows, span, chosen, slice }: CanvasProps) {
     const ratio = window.devicePixelRatio || 1;
     const context = element.getContext("2d");
     if (!context || width <= GUTTER) return;
-    if (element.width !== width * ratio || element.height !== height * ratio) {
+    if (element.width !== width * ratio || element.height !== shown * ratio) {
       element.width = width * ratio;
-      element.height = height * ratio;
+      element.height = shown * ratio;
     }
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const scrolled = box.current!;
+    const top = box.current!.scrollTop;
+    context.setTransform(ratio, 0, 0, ratio, 0, -top * ratio);
     const look: Look = { isDark, selected: chosen && { ...chosen, durationNs: slice?.duration_ns ?? 0 } };
-    draw(context, cache, rows, view, look, [scrolled.scrollTop, scrolled.scrollTop + scrolled.clientHeight]);
+    draw(context, cache, rows, view, look, [top, top + shown]);
     if (slice) drawLinks(context, slice, rows, view, look);
+    drawRuler(context, view, look, top);
   });
   // The track of a slice that was jumped to.
   useEffect(() => {
@@ -125,9 +126,9 @@ function useDrawing({ cache, rows, span, chosen, slice }: CanvasProps) {
     const scrolled = box.current;
     if (!row || !scrolled || !chosen) return;
     const y = row.top + Math.min(chosen.lane, row.lanes - 1) * LANE;
-    if (y < scrolled.scrollTop || y + LANE > scrolled.scrollTop + scrolled.clientHeight) scrolled.scrollTop = y - scrolled.clientHeight / 2;
+    if (y < scrolled.scrollTop + RULER || y + LANE > scrolled.scrollTop + scrolled.clientHeight) scrolled.scrollTop = y - scrolled.clientHeight / 2;
   }, [chosen?.track, chosen?.lane]);
-  return { box, canvas, view, width, height, redraw: () => redraw((count) => count + 1) };
+  return { box, canvas, view, width, height, shown, redraw: () => redraw((count) => count + 1) };
 }
 
 // Not passive: Ctrl and the wheel would zoom the page.
@@ -148,7 +149,7 @@ function useWheel(canvas: { current: HTMLCanvasElement | null }, view: View, { s
 
 function TimelineCanvas(props: CanvasProps) {
   const { cache, rows, span, durationNs, slice, onShow, onHover, onChoose, onOpen, onFollow } = props;
-  const { box, canvas, view, width, height, redraw } = useDrawing(props);
+  const { box, canvas, view, width, height, shown, redraw } = useDrawing(props);
   const drag = useRef<{ x: number; view: [number, number] } | null>(null);
   useWheel(canvas, view, props);
 
@@ -164,28 +165,29 @@ function TimelineCanvas(props: CanvasProps) {
     else return;
     event.preventDefault();
   };
+  const yOf = (event: MouseEvent) => event.offsetY + box.current!.scrollTop;
   const moveTo = (event: MouseEvent) => {
     if (drag.current) onShow(moved(drag.current.view, durationNs, 1, 0, (drag.current.x - event.offsetX) / view.width));
-    else onHover(hitAt(cache, rows, view, event.offsetX, event.offsetY));
+    else onHover(hitAt(cache, rows, view, event.offsetX, yOf(event)));
   };
   const release = (event: MouseEvent) => {
     const isClick = drag.current && Math.abs(drag.current.x - event.offsetX) < 3;
     drag.current = null;
     if (!isClick) return;
-    const row = rows.find((candidate) => event.offsetY >= candidate.top && event.offsetY < candidate.top + candidate.height);
+    const row = rows.find((candidate) => yOf(event) >= candidate.top && yOf(event) < candidate.top + candidate.height);
     if (event.offsetX < GUTTER) return row && onOpen(row.track.id);
-    const hit = hitAt(cache, rows, view, event.offsetX, event.offsetY);
+    const hit = hitAt(cache, rows, view, event.offsetX, yOf(event));
     if (hit && hit.merged > 1) onShow(clamp(hit.startNs - hit.durationNs * 0.1, hit.startNs + hit.durationNs * 1.1, durationNs));
     else onChoose(hit && { track: hit.track.id, lane: hit.lane, atNs: hit.startNs });
   };
   return (
     <>
       <div ref={box} class="timeline" onScroll={redraw}>
-        <canvas
-          ref={canvas} tabIndex={0} role="img" style={{ width: `${width}px`, height: `${height}px` }} aria-label={props.label}
+        <div style={{ height: `${height}px` }}><canvas
+          ref={canvas} tabIndex={0} role="img" style={{ width: `${width}px`, height: `${shown}px` }} aria-label={props.label}
           onKeyDown={press} onMouseMove={moveTo} onMouseUp={release} onMouseLeave={() => { onHover(null); drag.current = null; }}
           onMouseDown={(event) => { drag.current = { x: event.offsetX, view: span }; }}
-        />
+        /></div>
       </div>
       <p class="foot"><span class="save"><button type="button" onClick={() => canvas.current!.toBlob((blob) => blob && save("timeline.png", blob))}>PNG</button></span></p>
     </>
@@ -228,7 +230,7 @@ export function TimelineView({ source, tracks, place }: { source: TimelineSource
   const placed = (ns: number) => formatPlace(ns, (span[1] - span[0]) / 100, span[1]);
   if (!tracks.tracks.length) return <main><p>Nothing of this recording has a place in time.</p></main>;
   return (
-    <main class="wide">
+    <main class={slice ? "wide with-slice" : "wide"}>
       <p class="details" aria-live="polite"><Hint hit={hovered} /></p>
       {(cache.fault ?? fault) && <p role="alert">{cache.fault ?? fault}</p>}
       <p class="foot">
