@@ -424,7 +424,8 @@ def test_a_running_recording_is_followed(serve, sonde, workload, tmp_path, open_
         assert time.monotonic() < end, "the recording did not begin"
         time.sleep(0.05)
     page = open_page(serve("view", "--no-browser", capture).address).page
-    page.wait_for_selector("main section")
+    # The live view is shown first.
+    see(page, "/report", "main section")
     page.wait_for_selector("label.live", timeout=EVENTS)
     recorded = "document.querySelector('main').innerText.match(/[\\d.]+ m?s recorded/)?.[0]"
     before = page.evaluate(recorded)
