@@ -25,4 +25,5 @@ def measure(bench):
         "write_s": statistics.median(written),
         "first_paint_ms": statistics.median(painted["first_paint_ms"]),
         "flame_frame_ms": statistics.median(painted["flame_frame_ms"]),
+        "longest_task_ms": painted["longest_task_ms"][-1],
     }

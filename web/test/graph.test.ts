@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { boxAt, layout, svgOf } from "../src/flame/draw";
+import { boxAt, fit, layout, svgOf } from "../src/flame/draw";
 import { fillOf, kindOf, legendOf } from "../src/flame/colours";
 import { callees, callers, changeOf, costs, graphOf, pathTo, search } from "../src/flame/graph";
 import type { CallTree } from "../src/report";
@@ -132,4 +132,17 @@ test("frames are coloured by what runs there, and the legend names what is there
   const native = { ...tree, kinds: ["native", "native", "native", "native"], modules: ["a.so", "b.so", "a.so", "a.so"], names: ["f", "f", "f", "g"] };
   expect(fillOf(native, 0, false)).toBe(fillOf(native, 2, false));
   expect(fillOf(native, 0, false)).not.toBe(fillOf(native, 1, false));
+});
+
+test("names are cut to what fits", () => {
+  let measured = 0;
+  // Letters of 10 pixels, the first ones of 30.
+  const context = { measureText: (text: string) => { measured++; return { width: [...text].reduce((sum, letter) => sum + (letter === "W" ? 30 : 10), 0) } as TextMetrics; } };
+  expect(fit(context, "abc", 30)).toBe("abc");
+  expect(fit(context, "abcdefghij", 55)).toBe("abcd…");
+  expect(fit(context, "WWabcdefghij", 60)).toBe("W…");
+  expect(fit(context, "WW", 20)).toBe("");
+  measured = 0;
+  fit(context, "a".repeat(1000), 100);
+  expect(measured).toBeLessThan(5);
 });
