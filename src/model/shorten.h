@@ -13,6 +13,11 @@
  * namespaces …::, at last the middle.
  */
 void shorten_name(struct strbuf *out, const char *name, size_t columns);
+/*
+ * The same of a kernel, whose name may be mangled: of a demangled template its return type,
+ * namespaces and parameters go first, which its arguments repeat, then its end.
+ */
+void shorten_kernel(struct strbuf *out, const char *name, size_t columns);
 /* Appends text that is no function name in at most `columns` characters: the middle goes. */
 void shorten_text(struct strbuf *out, const char *text, size_t columns);
 /* Appends a path in at most `columns` characters: its end stays, from a '/' on where that is near.

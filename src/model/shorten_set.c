@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/demangle.h"
 
 #define ELLIPSIS "\xe2\x80\xa6"
 /* Alike names are told apart again in smaller groups. */
@@ -131,6 +132,23 @@ static void add_core(struct strbuf *out, const char *name)
 		strbuf_add_bytes(out, text, MAX(word_length(text), (size_t)1));
 		text += MAX(word_length(text), (size_t)1);
 	}
+}
+
+void shorten_kernel(struct strbuf *out, const char *name, size_t columns)
+{
+	_cleanup_strbuf_ struct strbuf plain = {0}, core = {0};
+	const char *text;
+
+	demangle_symbol(name, &plain);
+	text = strbuf_cstr(&plain);
+	strbuf_inherit_status(out, &plain);
+	if (shorten_columns(text) <= columns || !is_kernel(text)) {
+		shorten_name(out, text, columns);
+		return;
+	}
+	add_core(&core, text);
+	strbuf_inherit_status(out, &core);
+	shorten_end(out, strbuf_cstr(&core), columns);
 }
 
 /* ---- groups of names ---- */

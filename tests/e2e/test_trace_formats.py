@@ -162,6 +162,9 @@ def test_mangled_kernels_of_rocm_are_demangled(sonde, report, tmp_path):
     assert found == {"ck::gemm<float, 128>(int)", "ck::gemm<float, 256>(int)", "gemm_plain"}
     shown = sonde("report", "--by", "kernel", path, check=0).stdout
     assert "gemm<float, 128>" in shown and "gemm<float, 256>" in shown
+    graph = sonde("export", "-f", "folded", "--weight", "gpu", "-o", "-", path, check=0).stdout
+    assert "ck::gemm<float, 128>(int)" in graph and "_ZN2ck" not in graph
+    assert "ck::gemm<float, 128>(int)" in " ".join(sonde("report", path, check=0).stdout.split())
 
 
 def test_kernels_do_not_look_alike(sonde, tmp_path):

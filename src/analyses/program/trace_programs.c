@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyses/program/trace_idle.h"
+#include "base/demangle.h"
 #include "base/json_reader.h"
 
 /* The model's time of the first row: 0 would be a time that is not known. */
@@ -51,6 +52,19 @@ static int keep(struct model *model, const char *text, const char **ret_text)
 		return r;
 	*ret_text = intern_get(&model->strings, id);
 	return 0;
+}
+
+/* ROCm's are mangled in traces. */
+static int keep_kernel(struct model *model, const char *text, const char **ret_text)
+{
+	_cleanup_strbuf_ struct strbuf plain = {0};
+	int r;
+
+	if (strncmp(text, "_Z", 2) != 0)
+		return keep(model, text, ret_text);
+	demangle_symbol(text, &plain);
+	r = strbuf_status(&plain);
+	return r < 0 ? r : keep(model, strbuf_cstr(&plain), ret_text);
 }
 
 static bool is_annotation(const struct trace_view *view, const struct trace_event *event)
@@ -407,7 +421,7 @@ static int add_with_stack(struct making *making, const struct trace_view *view,
 		.gpu = MODEL_NONE,
 		.replayed = detail && detail->graph,
 	};
-	int r = keep(making->model, trace_text(view->trace, event->name), &work.name);
+	int r = keep_kernel(making->model, trace_text(view->trace, event->name), &work.name);
 
 	if (r == 0 && row->launch != MODEL_NONE)
 		r = trace_stacks_get(stacks, stacks->by_row[row->launch], &work.stack);

@@ -272,7 +272,7 @@ static int add_kernels(struct result *result, const struct trace_report *report)
 		return -ENOMEM;
 	for (size_t i = 0; i < MIN(ranks->rows.count, (size_t)TOP_KERNELS); i++) {
 		strbuf_add(&text, i ? ", " : "Most of the work: ");
-		shorten_name(&text, ranks->rows.items[i].name, NAME_COLUMNS);
+		shorten_kernel(&text, ranks->rows.items[i].name, NAME_COLUMNS);
 		strbuf_addf(&text, " (%.1f %%)",
 			percent(ranks->rows.items[i].total_ns, ranks->total_ns));
 	}

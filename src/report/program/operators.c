@@ -44,7 +44,7 @@ static void add_sequence(struct result *result, const struct trace *trace,
 
 	for (uint32_t i = 0; i < MIN(row->works, (uint32_t)MOST_WORKS); i++) {
 		strbuf_add(&text, i ? " \xe2\x86\x92 " : "");
-		shorten_name(&text, trace_text(trace, ops->sequences.items[row->first + i]),
+		shorten_kernel(&text, trace_text(trace, ops->sequences.items[row->first + i]),
 			NAME_COLUMNS);
 	}
 	if (row->works > MOST_WORKS)
