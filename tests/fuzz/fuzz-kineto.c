@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "../unit/kineto-text.h"
+#include "analyses/program/collectives.h"
 #include "analyses/program/trace_programs.h"
 #include "importers/importer.h"
 #include "model/weigh.h"
@@ -73,6 +74,25 @@ static void check_stacks(const struct trace *trace)
 	check(weighed_ns == works_ns);
 }
 
+/* Two ranks of such rows: all waiting was caused by somebody. */
+static void check_collectives(const struct trace *trace)
+{
+	const struct trace_view_options options = {0};
+	struct trace_view views[2] = {0};
+	_cleanup_collectives_ struct collectives found = {0};
+	uint64_t caused_ns = 0;
+
+	if (trace_view_init(&views[0], trace, 0, &options) == 0 &&
+		trace_view_init(&views[1], trace, 1, &options) == 0 &&
+		collectives_init(&found, views, 2) == 0) {
+		array_foreach (&found.ranks, rank)
+			caused_ns += rank->caused_ns;
+		check(caused_ns == collectives_waited_ns(&found));
+	}
+	trace_view_done(&views[0]);
+	trace_view_done(&views[1]);
+}
+
 static void check_same(const struct trace *a, const struct trace *b)
 {
 	_cleanup_strbuf_ struct strbuf left = {0}, right = {0};
@@ -101,6 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 		return 0;
 	check_trace(trace);
 	check_stacks(trace);
+	check_collectives(trace);
 	if (kineto_parse_text(&windows, text, length, step, SIZE_MAX, true) == 0)
 		check_same(trace, windows);
 	if (kineto_parse_parts(&parts, text, length, step, true) == 0)

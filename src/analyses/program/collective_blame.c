@@ -21,23 +21,15 @@ struct blaming {
 	uint32_t *match_of; /* by part; MODEL_NONE: it does not count */
 	uint32_t *before;   /* by part: the one of its rank that ended before it began */
 	uint32_t *order;    /* parts by rank and begin */
+	uint32_t *last;     /* by match: the shortest part */
 	uint64_t *caused_ns;
 	unsigned steps;
 };
 
-static const struct collective_part *last_of(
-	const struct blaming *blaming, uint32_t match, int64_t *ret_transfer_ns)
+/* The part of the rank that began last. */
+static const struct collective_part *last_of(const struct blaming *blaming, uint32_t match)
 {
-	const struct collective_match *found = &blaming->matches->items.items[match];
-	const struct collective_part *parts = &blaming->matches->parts.items[found->first];
-	const struct collective_part *last = parts;
-
-	for (uint32_t i = 1; i < found->count; i++) {
-		if (collective_part_ns(&parts[i]) < collective_part_ns(last))
-			last = &parts[i];
-	}
-	*ret_transfer_ns = collective_part_ns(last);
-	return last;
+	return &blaming->matches->parts.items[blaming->last[match]];
 }
 
 static bool has_part(const struct blaming *blaming, uint32_t match, uint32_t rank)
@@ -61,9 +53,8 @@ static bool has_part(const struct blaming *blaming, uint32_t match, uint32_t ran
 static void blame(
 	struct blaming *blaming, uint32_t waiting, uint32_t match, int64_t delay_ns, unsigned depth)
 {
-	int64_t transfer_ns;
 	const struct collective_part *parts = blaming->matches->parts.items;
-	const struct collective_part *last = last_of(blaming, match, &transfer_ns);
+	const struct collective_part *last = last_of(blaming, match);
 	uint32_t part = blaming->before[last - parts];
 
 	for (; delay_ns > 0 && part != NO_PART && depth < DEPTH_MAX && blaming->steps;
@@ -74,8 +65,9 @@ static void blame(
 		blaming->steps--;
 		if (has_part(blaming, before, waiting))
 			break;
-		last_of(blaming, before, &transfer_ns);
-		waited_ns = MIN(collective_part_ns(&parts[part]) - transfer_ns, delay_ns);
+		waited_ns = collective_part_ns(&parts[part]) -
+			    collective_part_ns(last_of(blaming, before));
+		waited_ns = MIN(waited_ns, delay_ns);
 		if (waited_ns > 0)
 			blame(blaming, waiting, before, waited_ns, depth + 1);
 		delay_ns -= waited_ns;
@@ -83,18 +75,31 @@ static void blame(
 	blaming->caused_ns[last->rank] += (uint64_t)delay_ns;
 }
 
+static void find_last(struct blaming *blaming)
+{
+	const struct collective_part *parts = blaming->matches->parts.items;
+
+	for (uint32_t i = 0; i < blaming->matches->items.count; i++) {
+		const struct collective_match *match = &blaming->matches->items.items[i];
+		uint32_t last = match->first;
+
+		for (uint32_t j = last + 1; j < match->first + match->count; j++) {
+			if (collective_part_ns(&parts[j]) < collective_part_ns(&parts[last]))
+				last = j;
+		}
+		blaming->last[i] = last;
+	}
+}
+
 static void blame_all(struct blaming *blaming)
 {
 	for (uint32_t i = 0; i < blaming->matches->items.count; i++) {
 		const struct collective_match *match = &blaming->matches->items.items[i];
 		const struct collective_part *parts = &blaming->matches->parts.items[match->first];
-		int64_t transfer_ns;
 
-		if (match->apart)
-			continue;
-		last_of(blaming, i, &transfer_ns);
-		for (uint32_t j = 0; j < match->count; j++) {
-			int64_t delay_ns = collective_part_ns(&parts[j]) - transfer_ns;
+		for (uint32_t j = 0; !match->apart && j < match->count; j++) {
+			int64_t delay_ns = collective_part_ns(&parts[j]) -
+					   collective_part_ns(last_of(blaming, i));
 
 			blaming->steps = STEPS_MAX;
 			if (delay_ns > 0)
@@ -151,16 +156,20 @@ int collective_blame(const struct collective_matches *matches, uint64_t *caused_
 		.match_of = calloc(parts, sizeof(*blaming.match_of)),
 		.before = calloc(parts, sizeof(*blaming.before)),
 		.order = calloc(parts, sizeof(*blaming.order)),
+		.last = calloc(matches->items.count + 1, sizeof(*blaming.last)),
 		.caused_ns = caused_ns,
 	};
-	int r = blaming.match_of && blaming.before && blaming.order ? 0 : -ENOMEM;
+	bool is_ready = blaming.match_of && blaming.before && blaming.order && blaming.last;
+	int r = is_ready ? 0 : -ENOMEM;
 
 	if (r == 0) {
+		find_last(&blaming);
 		find_order(&blaming);
 		blame_all(&blaming);
 	}
 	free(blaming.match_of);
 	free(blaming.before);
 	free(blaming.order);
+	free(blaming.last);
 	return r;
 }
