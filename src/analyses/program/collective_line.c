@@ -83,7 +83,8 @@ struct collective_line collective_line_of(struct collective_point *points, size_
 			-line.slope * difference(points[i].time_ns, line.middle_ns));
 	line.value_ns = median_value(points, count);
 	for (size_t i = 0; i < count; i++)
-		points[i].value_ns = (int64_t)fabs(difference(points[i].value_ns, line.value_ns));
+		points[i].value_ns =
+			collective_ns_of(fabs(difference(points[i].value_ns, line.value_ns)));
 	line.error_ns = median_value(points, count);
 	return line;
 }

@@ -86,10 +86,16 @@ struct collective_line {
 	int64_t error_ns; /* distance of the points: the median */
 };
 struct collective_line collective_line_of(struct collective_point *points, size_t count);
-/* Times are what files say: they may wrap. */
+/* Times are what files say: sums may wrap, and what is no time becomes the largest. */
+static inline int64_t collective_ns_of(double ns)
+{
+	const double most_ns = 9e18;
+
+	return (int64_t)MIN(MAX(ns, -most_ns), most_ns);
+}
 static inline int64_t collective_shift_ns(int64_t time_ns, double by_ns)
 {
-	return (int64_t)((uint64_t)time_ns + (uint64_t)(int64_t)by_ns);
+	return (int64_t)((uint64_t)time_ns + (uint64_t)collective_ns_of(by_ns));
 }
 static inline int64_t collective_difference_ns(int64_t a, int64_t b)
 {
