@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+import time
 from pathlib import Path
 
 import live_double as made_up
@@ -426,3 +427,77 @@ def test_why_nothing_can_be_started(live, hello, commands, sentence):
     assert page.locator("form.command").count() == 0
     assert watched.violations() == []
     assert watched.faults == []
+
+
+# Two requests with phases, layers and CPU time; then it waits until the file that it is given is there.
+ENGINE = """
+import os, sys, time
+import sonde
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+
+for request in ("first", "second"):
+    sonde.token(0, request=request, phase="prefill")
+    spin(0.2)
+    for index in range(8):
+        with sonde.range("step", "sonde.model", {"role": "step"}):
+            with sonde.range("layer 0", "sonde.model", {"role": "layer", "layer": 0}):
+                spin(0.03)
+        sonde.token(index, request=request, phase="decode")
+with sonde.range("waiting for the test"):
+    while not os.path.exists(sys.argv[1]):
+        spin(0.05)
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def engine(sonde, sonde_path, tmp_path):
+    """(recorder, folder of its capture, a function that lets its command end): 70 W from a replay."""
+    folder, replay, done = tmp_path / "captures", tmp_path / "energy.jsonl", tmp_path / "done"
+    folder.mkdir()
+    domain = {"name": "package-0", "part": "cpu", "parent": None, "quality": "counter", "period_ms": 20, "idle_w": 20}
+    lines = [{"sonde_energy": 1, "domains": [domain]}]
+    lines += [{"t_ms": t, "domain": "package-0", "energy_j": 70 * t / 1000} for t in range(0, 300_000, 20)]
+    replay.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    recorder = sonde.start("record", "-q", "--energy", f"replay:{replay}", "-o", folder / "run.pftrace", "--",
+                           "/usr/bin/python3", "-c", ENGINE, done, env={"PYTHONPATH": str(sonde_path.parent / "python")})
+    yield recorder, folder, done.touch
+    if recorder.poll() is None:
+        recorder.kill()
+        recorder.wait()
+
+
+def test_a_real_recording(engine, sonde, open_page):
+    """From the first messages to the end, without a double: what is shown last is what the report says."""
+    recorder, folder, let_it_end = engine
+    server = Server(sonde.start("serve", "--listen", "127.0.0.1:0", folder))
+    try:
+        end = time.monotonic() + 60
+        while not server.get("/api/captures").json()["captures"]:
+            assert time.monotonic() < end, "the recording did not begin"
+            time.sleep(0.05)
+        watched = open_page(server.address)
+        page = watched.page
+        page.wait_for_selector(".plot canvas", timeout=WAIT)
+        wait_until(page, "document.querySelectorAll('.strip').length === 2")
+        shows(page, "Tokens", "first")
+        shows(page, "Power", "70.0 W")
+        shows(page, "Functions by CPU time", "spin")
+        shows(page, "Layers", "layer 0")
+        shows(page, "Running now", "waiting for the test")
+        wait_until(page, "/\\d ms|\\d s/.test([...document.querySelectorAll('.tile')].find((tile) => tile.innerText.includes('Between tokens')).innerText)")
+        let_it_end()
+        assert recorder.wait(timeout=60) == 3
+        wait_until(page, "document.querySelector('.state').innerText.includes('exit status 3')")
+        data = sonde("report", "--json", folder / "run.pftrace", check=0).json()
+        samples, tokens = data["totals"]["samples_in_capture"], data["inference"]["output_tokens"]
+        wait_until(page, f"[...document.querySelectorAll('.tile')].some((tile) => tile.innerText.includes('{samples:,} in'))")
+        assert f"{tokens:,} tokens" in tile(page, "Tokens per second")
+        assert watched.violations() == []
+        assert watched.faults == []
+    finally:
+        server.end()

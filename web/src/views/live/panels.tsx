@@ -103,7 +103,7 @@ export function IdlePanel({ live, idle, isFollowed }: { live: LiveCapture; idle:
   const blocks = sections.flatMap((section) => section.blocks);
   return (
     <section class="card" aria-label="Why devices were idle">
-      {!blocks.length && <h3>Why devices were idle</h3>}
+      {!blocks.some(({ kind }) => kind === "heading" || kind === "title") && <h3>Why devices were idle</h3>}
       {!hasKernels
         ? <p class="empty">No work of a device has been recorded.</p>
         : idle.state === "loading" ? <p role="status">The first figures are being made …</p>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens as they come: a row for each of the latest requests, a cell for each token, on a canvas.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatCell, formatCount, formatDuration } from "../../format";
 import { useLatest } from "../../live/frames";
 import type { LiveRequest, LiveToken } from "../../live/tokens";
@@ -21,6 +21,15 @@ const JOULES = { key: null, title: "", kind: "joules" as const };
 interface Row {
   request: LiveRequest;
   count: number; // of its tokens, when this was made
+  state: LiveRequest["state"];
+}
+
+// A row in which nothing has come since stays the same one, and is not drawn again.
+function rowsOf(live: LiveCapture, before: Row[]): Row[] {
+  return live.tokens.latest(SHOWN).map((request) => {
+    const known = before.find((row) => row.request === request);
+    return known && known.count === request.count && known.state === request.state ? known : { request, count: request.count, state: request.state };
+  });
 }
 
 interface Scale {
@@ -72,9 +81,9 @@ function tokenText({ number, gap_ms, t_ms, phase }: LiveToken): string {
   return `Token ${formatCount(number)}: ${took}, at ${formatDuration(ns(t_ms))}${phase ? `, ${phase}` : ""}.`;
 }
 
-function summaryOf({ request, count }: Row): string {
+function summaryOf({ request, count, state }: Row): string {
   const first = request.beginMs !== null && count > 0 && request.first === 0 ? request.at(0).t_ms - request.beginMs : null;
-  const parts = [`${formatCount(count)} tokens`, first !== null && first >= 0 && `first after ${formatDuration(ns(first))}`, request.state !== "running" && request.state];
+  const parts = [`${formatCount(count)} tokens`, first !== null && first >= 0 && `first after ${formatDuration(ns(first))}`, state !== "running" && state];
   return parts.filter(Boolean).join(", ");
 }
 
@@ -130,10 +139,11 @@ function tableOf(rows: Row[]): Table {
 
 export function TokenStream({ live, inference, width, isFollowed }: { live: LiveCapture; inference: Inference | null; width: number; isFollowed: boolean }) {
   const [by, setBy] = useState<Scale["by"]>("gap");
-  const rows: Row[] = useLatest(live.topics.tokens, EVERY_MS, isFollowed, () => live.tokens.latest(SHOWN).map((request) => ({ request, count: request.count })));
+  const drawn = useRef<Row[]>([]);
+  const rows = useLatest(live.topics.tokens, EVERY_MS, isFollowed, () => (drawn.current = rowsOf(live, drawn.current)));
   const spread = inference?.itl_ns ?? null;
-  const energies = energiesOf(inference);
-  const scale: Scale = { spread, energies, by };
+  const energies = useMemo(() => energiesOf(inference), [inference]);
+  const scale: Scale = useMemo(() => ({ spread, energies, by }), [spread, energies, by]);
   const all = live.tokens.size;
   return (
     <section class="card wide" aria-label="Tokens">
