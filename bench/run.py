@@ -23,6 +23,7 @@ import machine
 import models
 import package
 import page
+import page_live
 import peers
 import python_stacks
 import reading
@@ -39,7 +40,7 @@ import windows
 from workbench import ROOT, Failed, Missing, Workbench, report_progress
 
 MODULES = (stacks, unwinding, cost, reading, slowdown, python_stacks, waiting, windows, device, api, package)
-MODULES += (models, energy, token_times, traces, timeline, page, serving, live_recording, store, peers)
+MODULES += (models, energy, token_times, traces, timeline, page, page_live, serving, live_recording, store, peers)
 MEASUREMENTS = {module.__name__: module for module in MODULES}
 RESULTS = ROOT / "bench" / "results"
 
