@@ -112,7 +112,7 @@ const HANDLERS: Handlers = {
 export class LiveFeed {
   hello: Hello | null = null;
   misses: Miss[] = [];
-  readonly topic = new Topic(); // captures come and end, messages are missed
+  readonly topic = new Topic(); // captures come and end, messages are missed, the first job comes
   readonly jobs = new Map<string, Job>();
   readonly jobTopic = new Topic();
   private epoch = "";
@@ -187,7 +187,9 @@ export class LiveFeed {
   }
 
   takeJob(job: Job): void {
+    const isFirst = this.jobs.size === 0;
     this.jobs.set(job.id, job);
+    if (isFirst) this.topic.changed();
     if (this.jobs.size > JOBS) this.jobs.delete(this.jobs.keys().next().value!);
     this.jobTopic.changed();
   }
