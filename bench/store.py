@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs database: rows a second into SQLite, and how long a list of 100,000 runs takes, as a command and over HTTP."""
+"""The runs database: rows a second into SQLite and into ClickHouse, and how long a list of 100,000 runs takes, as a
+command and over HTTP."""
 
 import json
 import statistics
@@ -12,6 +13,7 @@ from workbench import ROOT, report_progress
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from server_client import Server  # noqa: E402
+from store_servers import NoServer, start_clickhouse  # noqa: E402
 
 LISTS = {
     "newest 20": [],
@@ -34,18 +36,18 @@ PAGES = {
 }
 
 
-def rows_per_second(bench, path, what, count):
-    done = bench.run(bench.build / "bench" / "store-rows", path, what, count)
+def rows_per_second(bench, store, what, count):
+    done = bench.run(bench.build / "bench" / "store-rows", store, what, count)
     found = json.loads(done.output)
     return {**found, "rows_per_s": found["rows"] / found["seconds"]}
 
 
-def list_milliseconds(bench, path, words, rounds):
+def list_milliseconds(bench, store, words, rounds):
     """Of the whole command, its start included."""
     times = []
     for _ in range(rounds):
         begin = time.perf_counter()
-        bench.run(bench.build / "sonde", "runs", "list", "--store", path, "--limit", 20, *words)
+        bench.run(bench.build / "sonde", "runs", "list", "--store", store, "--limit", 20, *words)
         times.append(1000 * (time.perf_counter() - begin))
     return {"median_ms": statistics.median(times), "most_ms": max(times)}
 
@@ -67,18 +69,42 @@ def page_milliseconds(bench, path, rounds):
     return results
 
 
-def measure(bench):
-    runs, figures = bench.path("runs.db"), bench.path("figures.db")
+def measure_store(bench, name, runs, figures):
     count = bench.pick(100_000, 10_000)
-    report_progress("runs database: writing")
+    report_progress(f"runs database, {name}: writing")
     results = {
         "figures": rows_per_second(bench, figures, "figures", bench.pick(3_000_000, 300_000)),
         "runs": {**rows_per_second(bench, runs, "runs", count), "runs": count},
     }
-    report_progress("runs database: lists")
-    results["lists"] = {name: list_milliseconds(bench, runs, words, bench.pick(21, 5)) for name, words in LISTS.items()}
+    report_progress(f"runs database, {name}: lists")
+    rounds = bench.pick(21, 5)
+    results["lists"] = {what: list_milliseconds(bench, runs, words, rounds) for what, words in LISTS.items()}
+    return results
+
+
+def measure_clickhouse(bench):
+    """Debian's server; None where there is none."""
+    folder = Path(bench.path("clickhouse"))
+    folder.mkdir()
+    try:
+        server = start_clickhouse(folder)
+    except NoServer as missing:
+        report_progress(str(missing))
+        return None
+    try:
+        (version,), = server.query("SELECT version()")
+        return {**measure_store(bench, "ClickHouse", f"{server.url}?database=runs", f"{server.url}?database=figures"),
+                "version": version}
+    finally:
+        server.end()
+
+
+def measure(bench):
+    runs, figures = bench.path("runs.db"), bench.path("figures.db")
+    results = measure_store(bench, "SQLite", runs, figures)
     results["pages"] = page_milliseconds(bench, Path(runs), bench.pick(21, 5))
     for path in (runs, figures):
         for end in ("", "-wal", "-shm"):
             Path(f"{path}{end}").unlink(missing_ok=True)
+    results["clickhouse"] = measure_clickhouse(bench)
     return results

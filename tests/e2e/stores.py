@@ -8,23 +8,13 @@
 """
 
 import contextlib
-import functools
 import itertools
-import json
 import os
-import shutil
-import socket
 import sqlite3
-import subprocess
-import time
-import urllib.error
-import urllib.parse
-import urllib.request
-from pathlib import Path
 
 import pytest
+from store_servers import STARTERS, NoServer
 
-ROOT = Path(__file__).resolve().parents[2]
 TABLES = ["tags", "figures", "rails", "power", "requests", "tokens", "layers"]
 numbers = itertools.count()
 
@@ -77,91 +67,12 @@ class ServerStore(Store):
         return ServerStore(self.sonde, self.server)
 
 
-class Server:
-    """A process that answers on a port of loopback."""
-
-    def __init__(self, command, port, is_old, headers=None):
-        self.url, self.port = f"http://127.0.0.1:{port}/", port
-        self.is_old, self.headers = is_old, headers or {}
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def wait(self):
-        for _ in range(600):
-            with contextlib.suppress(OSError):
-                self.do("SELECT 1")
-                return self
-            assert self.process.poll() is None, f"the server ended with status {self.process.returncode}"
-            time.sleep(0.1)
-        raise AssertionError("the server does not answer")
-
-    def do(self, sql, database="default"):
-        words = {"database": database, "wait_end_of_query": 1}
-        if self.is_old:
-            words |= {"enable_optimize_predicate_expression": 1, "join_default_strictness": "ALL"}
-        request = urllib.request.Request(f"{self.url}?{urllib.parse.urlencode(words)}", sql.encode(), self.headers)
-        try:
-            with urllib.request.urlopen(request) as answer:
-                return answer.read().decode()
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{sql}: {error.read().decode()}") from error
-
-    def query(self, sql, database="default"):
-        rows = json.loads(self.do(f"{sql} FORMAT JSONCompact", database))
-        kinds = [int if "Int" in column["type"] else lambda value: value for column in rows["meta"]]
-        return [tuple(v if v is None else kind(v) for v, kind in zip(row, kinds, strict=True)) for row in rows["data"]]
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait()
-
-
-def free_port():
-    with contextlib.closing(socket.socket()) as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-CONFIGURATION = """<yandex>
-<logger><level>error</level><log>{folder}/log</log><errorlog>{folder}/errors</errorlog></logger>
-<listen_host>127.0.0.1</listen_host><http_port>{port}</http_port><tcp_port>{other}</tcp_port>
-<path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path><users_config>{folder}/users.xml</users_config>
-<default_profile>default</default_profile><default_database>default</default_database>
-<mark_cache_size>67108864</mark_cache_size>
-</yandex>"""
-USER = """<{name}><password>{password}</password><networks><ip>127.0.0.1</ip></networks><profile>default</profile>
-<quota>default</quota></{name}>"""
-USERS = """<yandex><profiles><default><max_memory_usage>2000000000</max_memory_usage></default></profiles>
-<users>{users}</users><quotas><default></default></quotas></yandex>"""
-
-
-def start_clickhouse(folder, user="default", password=""):
-    if not (program := shutil.which("clickhouse-server", path=f"{os.environ['PATH']}:/usr/sbin:/usr/bin")):
-        pytest.skip("no clickhouse-server here: install Debian's package of that name")
-    port = free_port()
-    for name in ("data", "tmp"):
-        (folder / name).mkdir()
-    (folder / "config.xml").write_text(CONFIGURATION.format(folder=folder, port=port, other=free_port()))
-    (folder / "users.xml").write_text(USERS.format(users=USER.format(name=user, password=password)))
-    headers = {"X-ClickHouse-User": user, "X-ClickHouse-Key": password}
-    return Server([program, f"--config-file={folder}/config.xml"], port, is_old=True, headers=headers).wait()
-
-
-@functools.cache
-def chdb_python():
-    done = subprocess.run([ROOT / "tools" / "venv", "chdb"], capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-def start_chdb(folder, *user):
-    if not (python := chdb_python()):
-        pytest.skip("no chdb here, and PyPI gives none")
-    port = free_port()
-    server = ROOT / "tests" / "doubles" / "clickhouse" / "server.py"
-    headers = dict(zip(("X-ClickHouse-User", "X-ClickHouse-Key"), user, strict=False))
-    return Server([python, server, folder, str(port), *user], port, is_old=False, headers=headers).wait()
-
-
-STARTERS = {"clickhouse": start_clickhouse, "chdb": start_chdb}
+def start_server(name, folder, *user):
+    """What is not there is not tested."""
+    try:
+        return STARTERS[name](folder, *user)
+    except NoServer as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="session")
@@ -171,7 +82,7 @@ def store_servers(tmp_path_factory):
 
     def start(name):
         if name not in servers:
-            servers[name] = STARTERS[name](tmp_path_factory.mktemp(name))
+            servers[name] = start_server(name, tmp_path_factory.mktemp(name))
         return servers[name]
 
     yield start

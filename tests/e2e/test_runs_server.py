@@ -12,7 +12,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from stores import STARTERS, TABLES, server_store, store_servers  # noqa: F401 (fixtures)
+from stores import TABLES, server_store, start_server, store_servers  # noqa: F401 (fixtures)
 from test_runs import capture  # noqa: F401 (fixture)
 
 
@@ -237,7 +237,7 @@ def test_users(sonde, capture, tmp_path, kind):  # noqa: F811
     """By the environment or a file; never in the list of processes, a message or a document."""
     folder = tmp_path / "server"
     folder.mkdir()
-    server = STARTERS[kind](folder, "me", "top'secret")
+    server = start_server(kind, folder, "me", "top'secret")
     secret = tmp_path / "secret"
     secret.write_text("top'secret\n")
     try:
