@@ -145,13 +145,14 @@ void store_sql_add_order(struct store_sql *sql, const struct store_order *order)
 	column = order->column ? order->column : "time_ns";
 	direction = order->rising ? "ASC" : "DESC";
 	found = store_column_find(&store_tables[STORE_RUNS], column);
-	/* Those that have none come last; equal ones are in the order of their index, so that pages
-	 * fit together. A name of ours, never a text of the user. */
+	/* Those that have none come last; equal ones are in the order of their index, and then in
+	 * that in which they were added, so that pages fit together. A name of ours, never a text
+	 * of the user. */
 	if (found)
-		strbuf_addf(&sql->text, " ORDER BY %s%s %s NULLS LAST%s%s, number %s",
+		strbuf_addf(&sql->text, " ORDER BY %s%s %s NULLS LAST%s%s, added_ns %s, number %s",
 			sql->reads_all ? "+" : "", column, direction,
 			found->type == STORE_TEXT ? ", time_ns " : "",
-			found->type == STORE_TEXT ? direction : "", direction);
+			found->type == STORE_TEXT ? direction : "", direction, direction);
 	if (order->limit || order->offset)
 		strbuf_addf(&sql->text, " LIMIT %llu OFFSET %llu",
 			(unsigned long long)(order->limit ? order->limit : INT64_MAX),
