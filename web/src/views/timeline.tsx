@@ -120,14 +120,14 @@ function useDrawing({ cache, rows, span, chosen, slice }: CanvasProps) {
     if (slice) drawLinks(context, slice, rows, view, look);
     drawRuler(context, view, look, top);
   });
-  // The track of a slice that was jumped to.
+  // The track of a slice that was jumped to; its details make the picture smaller.
   useEffect(() => {
     const row = rows.find(({ track }) => track.id === chosen?.track);
     const scrolled = box.current;
     if (!row || !scrolled || !chosen) return;
     const y = row.top + Math.min(chosen.lane, row.lanes - 1) * LANE;
     if (y < scrolled.scrollTop + RULER || y + LANE > scrolled.scrollTop + scrolled.clientHeight) scrolled.scrollTop = y - scrolled.clientHeight / 2;
-  }, [chosen?.track, chosen?.lane]);
+  }, [chosen?.track, chosen?.lane, shown]);
   return { box, canvas, view, width, height, shown, redraw: () => redraw((count) => count + 1) };
 }
 
