@@ -501,3 +501,30 @@ def test_a_real_recording(engine, sonde, open_page):
         assert watched.faults == []
     finally:
         server.end()
+
+
+RECORDINGS = ROOT / "tests" / "data" / "live"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in RECORDINGS.glob("*.jsonl")))
+def test_recorded_messages(live, name):
+    """What a client of a real server received, said again: it fits the schema, and the last of it is on the page."""
+    jsonschema = pytest.importorskip("jsonschema", reason="PyPI gave no jsonschema: see tools/venv tests")
+    schemas = schema_of_messages()
+    envelopes = [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_text().splitlines()]
+    for envelope in envelopes:
+        jsonschema.Draft202012Validator(schemas[envelope["type"]]).validate(envelope["data"])
+    last = {envelope["type"]: envelope["data"] for envelope in envelopes}
+    watched, double = live(begins=False, place="#/live")
+    page = watched.page
+    page.wait_for_selector("main", timeout=WAIT)
+    double.play(envelopes)
+    wait_until(page, "document.querySelector('.state')?.innerText.includes('Ended after')")
+    wait_until(page, f"[...document.querySelectorAll('.tile')].some((tile) => tile.innerText.includes('{last['live_summary']['samples']:,} in'))")
+    for kind, panel in [("live_functions", "Functions by CPU time"), ("live_kernels", "Kernels by device time")]:
+        if last.get(kind, {}).get("rows"):
+            shows(page, panel, last[kind]["rows"][0]["name"])
+    for row in last.get("live_layers", {}).get("rows", []):
+        shows(page, "Layers", row["component"])
+    assert page.locator(".plot canvas").count() == 1
+    assert watched.faults == []
