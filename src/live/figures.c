@@ -105,6 +105,7 @@ static int see_stats(void *context, const struct capture_stats *stats)
 	int r = 0;
 
 	live_see_time(figures, stats->end_time_ns);
+	figures->samples_lost = stats->samples_lost;
 	array_clear(&figures->losses);
 	for (uint32_t i = 0; r == 0 && i < stats->loss_count; i++)
 		r = add_loss(figures, &stats->losses[i]);

@@ -181,6 +181,7 @@ static void write_summary(struct live_figures *figures, struct json_writer *json
 	member_if(json, "cpu_busy", known && figures->session.period_ns, busy_s / recent_s);
 	member_if(
 		json, "waiting", known && records_waits(figures), waited_ns / ns_per_s / recent_s);
+	json_member_u64(json, "samples_lost", figures->samples_lost);
 	write_losses(figures, json);
 	json_member_u64(json, "processes", figures->pids.count);
 	json_member_u64(json, "threads", figures->thread_names.count);

@@ -187,6 +187,7 @@ struct live_figures {
 	struct live_session session;
 	struct map_u64 pids, thread_names; /* of pid and tid: text + 1; 0: not known */
 	struct live_recent samples, waited_ns;
+	uint64_t samples_lost;
 	ARRAY_OF(struct live_loss) losses;
 	ARRAY_OF(struct live_absence) absences;
 	ARRAY_OF(struct live_rail) rails;

@@ -173,7 +173,7 @@ def summary(t_ms, losses=()):
     requests = t_ms // (TOKENS_OF_A_REQUEST * 20 + PREFILL_MS)
     seconds = t_ms / 1000
     return {
-        "t_ms": t_ms, "samples": round(198 * seconds), "samples_per_s": 198.3 if t_ms else None, "cpu_busy": 1.97, "waiting": 3.2, "losses": list(losses),
+        "t_ms": t_ms, "samples": round(198 * seconds), "samples_per_s": 198.3 if t_ms else None, "cpu_busy": 1.97, "waiting": 3.2, "samples_lost": sum(loss["count"] for loss in losses if loss["where"] == "samples_ring"), "losses": list(losses),
         "processes": 2, "threads": 41, "tokens": round(48 * seconds), "tokens_per_s": 47.9 + math.sin(seconds), "requests_running": 1, "requests_done": requests,
         "rails": [{"rail": number, "joules": mean * seconds} for number, (_, _, _, mean, _) in enumerate(RAILS, 1)],
         "kernels": round(900 * seconds), "gpu_busy": [{"device": "GPU 0", "share": 0.83 + 0.05 * math.sin(seconds)}], "capture_bytes": round(91_000 * seconds),

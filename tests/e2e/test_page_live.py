@@ -74,7 +74,7 @@ def test_a_recording_opens_live(live, scheme, width):
     wait_until(page, "document.querySelector('.clock').innerText === '0:06'")
     assert page.inner_text("header nav [aria-current=page]") == "Live"
     assert "198" in tile(page, "Samples per second")
-    assert "none" in tile(page, "Lost")
+    assert "none" in tile(page, "Samples lost")
     assert re.search(r"8\d %", tile(page, "GPU busy"))
     assert re.search(r"\d", tile(page, "Tokens per second"))
     shows(page, "Power", "part of package-0")
@@ -234,10 +234,21 @@ def test_a_loss_is_loud(live):
     assert page.locator(".loss").count() == 0
     double.say("live_summary", made_up.summary(2000, losses=[{"where": "samples_ring", "count": 4321}, {"where": "waits", "count": 0}]))
     page.wait_for_selector(".loss", timeout=WAIT)
-    assert page.inner_text(".loss") == "Records were lost: 4,321 samples ring. All figures lack them."
+    assert page.inner_text(".loss") == "Samples were lost: 4,321 samples ring. All figures lack them."
     assert page.get_attribute(".loss", "role") == "alert"
-    assert "4,321" in tile(page, "Lost")
+    assert "4,321" in tile(page, "Samples lost")
     assert watched.violations() == []
+
+
+def test_what_is_lost_besides_samples_is_no_alarm(live):
+    """The report of such a recording says that no samples were lost; so does the page."""
+    watched, double = live()
+    page = watched.page
+    page.wait_for_selector(".tile", timeout=WAIT)
+    double.say("live_summary", made_up.summary(2000, losses=[{"where": "sideband_ring", "count": 4321}]))
+    page.get_by_text("No samples were lost, but what names them: 4,321 sideband ring.").wait_for(timeout=WAIT)
+    assert page.locator(".loss").count() == 0
+    assert "none" in tile(page, "Samples lost")
 
 
 def test_pause_and_follow(live):
@@ -526,5 +537,5 @@ def test_recorded_messages(live, name):
             shows(page, panel, last[kind]["rows"][0]["name"])
     for row in last.get("live_layers", {}).get("rows", []):
         shows(page, "Layers", row["component"])
-    assert page.locator(".plot canvas").count() == 1
+    wait_until(page, "document.querySelectorAll('.plot canvas').length === 1")
     assert watched.faults == []

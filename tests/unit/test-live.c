@@ -407,6 +407,7 @@ static void test_losses_and_end(void **state)
 {
 	const struct capture_loss losses[] = {{"sample_ring", 0, 3}, {"sample_ring", 1, 4}};
 	const struct capture_stats stats = {.end_time_ns = MS(5),
+		.samples_lost = 7,
 		.losses = losses,
 		.loss_count = ARRAY_SIZE(losses),
 		.exit_status = 3,
@@ -417,7 +418,8 @@ static void test_losses_and_end(void **state)
 	assert_int_equal(capture_writer_stats(writer, &stats), 0);
 	assert_true(live_has_ended(figures));
 	emit_all();
-	expect("live_summary", "\"losses\":[{\"where\":\"sample_ring\",\"count\":7}]");
+	expect("live_summary",
+		"\"samples_lost\":7,\"losses\":[{\"where\":\"sample_ring\",\"count\":7}]");
 	live_write_ended(figures, "end", NULL, &ended);
 	assert_string_equal(strbuf_cstr(&ended),
 		"{\"capture\":\"abc\",\"t_ms\":5,\"reason\":\"end\",\"message\":null,"

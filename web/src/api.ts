@@ -247,6 +247,7 @@ export interface LiveSummary {
   samples_per_s: number | null;
   cpu_busy: number | null;
   waiting: number | null;
+  samples_lost: number;
   losses: ({ where: string; count: number; })[];
   processes: number;
   threads: number;

@@ -132,18 +132,29 @@ function ControlsPage({ source, feed }: PageProps) {
   return <ControlsView controls={source.controls!} feed={feed} />;
 }
 
+// Where the address names none: the first of these that the recording has.
+const UNASKED = ["step", "request", "window", "rank"];
+
 function StepsPage({ capture, place, filters, version }: PageProps) {
-  const name = KINDS[place.what] ? place.what : "step";
-  const { by, orBy } = KINDS[name]!;
-  const load = async (progress: Progress) => {
+  const kinds = KINDS[place.what] ? [place.what] : UNASKED;
+  const loadKind = async (kind: string, progress: Progress) => {
+    const { by, orBy } = KINDS[kind]!;
     const report = await capture.report(by, filters, progress, ITEMS_MAX);
-    if (name === "token") return { report, items: tokenItems(((await capture.figures(by, filters, progress)).inference ?? null) as Inference | null, ITEMS_MAX) };
-    const items = itemsOf(name, report);
-    return { report, items: items ?? (orBy ? itemsOf(name, await capture.report(orBy, filters, progress, ITEMS_MAX)) : null) };
+    if (kind === "token") return { kind, report, items: tokenItems(((await capture.figures(by, filters, progress)).inference ?? null) as Inference | null, ITEMS_MAX) };
+    const items = itemsOf(kind, report);
+    return { kind, report, items: items ?? (orBy ? itemsOf(kind, await capture.report(orBy, filters, progress, ITEMS_MAX)) : null) };
   };
-  const loaded = useLoaded(load, keyOf(capture.id, name, filters), version);
+  const load = async (progress: Progress) => {
+    const first = await loadKind(kinds[0]!, progress);
+    for (const kind of first.items ? [] : kinds.slice(1)) {
+      const found = await loadKind(kind, progress);
+      if (found.items) return found;
+    }
+    return first;
+  };
+  const loaded = useLoaded(load, keyOf(capture.id, place.what, filters), version);
   const sectionOf = (section: string, filter: Filters) => <PartOfReport capture={capture} by={section} filters={{ ...filters, ...filter }} />;
-  return <Waiting loaded={loaded} what="The list">{({ report, items }) => <StepsView items={items} names={report.names} place={place} sectionOf={sectionOf} />}</Waiting>;
+  return <Waiting loaded={loaded} what="The list">{({ kind, report, items }) => <StepsView kind={kind} items={items} names={report.names} place={place} sectionOf={sectionOf} />}</Waiting>;
 }
 
 // A section, inside of another view.
@@ -194,7 +205,7 @@ const UNHEARD_MS = 1500; // the server sends what it has at once
 const views: Record<string, PageView> = {
   captures: { title: "Captures", Page: CapturesPage, isThere: (_, source) => source.captures.length > 1 },
   live: { title: "Live", Page: LivePage, isThere: (_, source) => source.isServed, isListed: (capture, feed) => feed.find(capture.id) !== null },
-  record: { title: "Record", Page: ControlsPage, isThere: (_, source) => source.controls !== null, isListed: (_, feed) => feed.hello?.is_view === false || feed.jobs.size > 0 },
+  record: { title: "Record", Page: ControlsPage, isThere: (_, source) => source.controls !== null, isListed: (_, feed) => (feed.hello?.is_view === false && !feed.hello.read_only) || feed.jobs.size > 0 },
   report: { title: "Report", Page: ReportPage, isThere: () => true },
   section: { title: null, Page: SectionPage, isThere: (capture) => capture.filters },
   flame: { title: "Flame graph", Page: FlamePage, isThere: (capture) => capture.weights.length > 0 },

@@ -10,7 +10,7 @@ const SESSION: LiveSession = {
   launch_stacks: null, rails: [RAIL], absences: [],
 };
 const SUMMARY: LiveSummary = {
-  capture: CAPTURE, t_ms: 1000, samples: 1, samples_per_s: null, cpu_busy: null, waiting: null, losses: [], processes: 1, threads: 1, tokens: 0, tokens_per_s: null,
+  capture: CAPTURE, t_ms: 1000, samples: 1, samples_per_s: null, cpu_busy: null, waiting: null, samples_lost: 0, losses: [], processes: 1, threads: 1, tokens: 0, tokens_per_s: null,
   requests_running: 0, requests_done: 0, rails: [], kernels: 0, gpu_busy: [], capture_bytes: 1,
 };
 

@@ -84,6 +84,7 @@ function Links({ item, kind, place }: { item: Item; kind: string; place: Place }
 }
 
 export interface StepsProps {
+  kind: string;
   items: Items | null;
   names: Report["names"]; // of sections
   place: Place;
@@ -164,8 +165,7 @@ function Steps({ items, place, kind, names, sectionOf }: { items: Items; place: 
   );
 }
 
-export function StepsView({ items, names, place, sectionOf }: StepsProps) {
-  const kind = KINDS[place.what] ? place.what : "step";
+export function StepsView({ kind, items, names, place, sectionOf }: StepsProps) {
   return (
     <main>
       {items

@@ -56,21 +56,18 @@ function EnergyTile({ summary, rails }: { summary: LiveSummary; rails: LiveRail[
   return <Tile name="Energy so far" value={formatEnergy(first.joules)}>{[first.name, ...rest.slice(0, 2).map(({ name, joules: of }) => `${name} ${formatEnergy(of)}`)].join(", ")}</Tile>;
 }
 
-export function lostOf(summary: LiveSummary): number {
-  return summary.losses.reduce((sum, { count }) => sum + count, 0);
-}
-
 const whereText = (where: string) => where.replace(/_/g, " ");
 
 export function LossBanner({ summary }: { summary: LiveSummary | null }) {
-  if (!summary || !lostOf(summary)) return null;
+  if (!summary?.losses.some(({ count }) => count > 0)) return null;
   const places = summary.losses.filter(({ count }) => count > 0).map(({ where, count }) => `${formatCount(count)} ${whereText(where)}`);
-  return <p class="loss" role="alert"><b>Records were lost</b>: {places.join(", ")}. All figures lack them.</p>;
+  if (!summary.samples_lost) return <p class="dim">No samples were lost, but what names them: {places.join(", ")}. The report says what that means.</p>;
+  return <p class="loss" role="alert"><b>Samples were lost</b>: {places.join(", ")}. All figures lack them.</p>;
 }
 
 export function Tiles({ session, summary, inference }: { session: LiveSession | null; summary: LiveSummary; inference: Inference | null }) {
   const noTokens = summary.tokens ? "with the next report" : "no tokens yet";
-  const lost = lostOf(summary);
+  const lost = summary.samples_lost;
   const waits = summary.waiting === null ? "" : `, ${rate(summary.waiting)} waiting`;
   return (
     <dl class="tiles">
@@ -83,7 +80,7 @@ export function Tiles({ session, summary, inference }: { session: LiveSession | 
       <Tile name="CPUs busy" value={rate(summary.cpu_busy)} title="CPU-seconds per second, of the last 10 s">{many(summary.processes, "process", "processes")}, {many(summary.threads, "thread", "threads")}{waits}</Tile>
       <EnergyTile summary={summary} rails={session?.rails ?? []} />
       <Tile name="Samples per second" value={rate(summary.samples_per_s)}>{formatCount(summary.samples)} in {formatBytes(summary.capture_bytes)}</Tile>
-      <Tile name="Lost" value={lost ? formatCount(lost) : "none"} isBad={lost > 0}>{lost ? "see above" : "recording complete"}</Tile>
+      <Tile name="Samples lost" value={lost ? formatCount(lost) : "none"} isBad={lost > 0}>{lost ? "see above" : "so far"}</Tile>
     </dl>
   );
 }
