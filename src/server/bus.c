@@ -495,11 +495,6 @@ struct bus *bus_close(struct bus *bus)
 	return NULL;
 }
 
-const char *bus_epoch(const struct bus *bus)
-{
-	return bus->epoch;
-}
-
 void bus_range(const struct bus *bus, uint64_t *ret_oldest, uint64_t *ret_newest)
 {
 	*ret_newest = bus->newest;

@@ -63,7 +63,6 @@ int bus_open(
 	struct bus **ret_bus, const struct bus_limits *limits, const char *epoch, uint64_t now_ns);
 /* After all clients were removed. */
 struct bus *bus_close(struct bus *bus);
-const char *bus_epoch(const struct bus *bus);
 /* What can be sent again; oldest is newest + 1 when nothing is. */
 void bus_range(const struct bus *bus, uint64_t *ret_oldest, uint64_t *ret_newest);
 

@@ -412,9 +412,3 @@ int capture_stream_take(
 	stream->failure = r;
 	return r < 0 && !reader->stopped ? explain(reader, r, err) : r;
 }
-
-const struct capture_read_result *capture_stream_result(struct capture_stream *stream)
-{
-	stream->result.bytes = stream->reader.packet_offset;
-	return &stream->result;
-}

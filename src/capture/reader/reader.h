@@ -90,5 +90,3 @@ struct capture_stream *capture_stream_close(struct capture_stream *stream);
  */
 int capture_stream_take(
 	struct capture_stream *stream, const void *bytes, size_t length, struct errmsg *err);
-/* So far; `bytes` are those of whole packets. */
-const struct capture_read_result *capture_stream_result(struct capture_stream *stream);

@@ -81,8 +81,6 @@ int clickhouse_do_outside(struct clickhouse_store *clickhouse, const char *sql, 
 /* Rows in RowBinary. -ECONNRESET: they may be there or not. */
 int clickhouse_send(struct clickhouse_store *clickhouse, const char *insert,
 	const struct strbuf *rows, struct errmsg *err);
-/* How long a server that is not there is waited for. For tests. */
-void store_clickhouse_set_patience(unsigned milliseconds);
 
 /* ---- tables.c ---- */
 

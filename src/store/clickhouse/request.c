@@ -10,13 +10,7 @@
 #define TIMEOUT_MS    60000 /* without an answer, or without progress */
 #define FIRST_WAIT_MS 100
 #define MOST_WAIT_MS  2000
-
-static unsigned patience_ms = 10000;
-
-void store_clickhouse_set_patience(unsigned milliseconds)
-{
-	patience_ms = milliseconds;
-}
+#define PATIENCE_MS   10000 /* with a server that is not there */
 
 /* ---- faults ---- */
 
@@ -194,7 +188,7 @@ static void reset_answer(struct clickhouse_answer *answer)
 static int do_request(
 	struct clickhouse_store *clickhouse, const struct request *request, struct errmsg *err)
 {
-	uint64_t end_ns = monotonic_now_ns() + patience_ms * (uint64_t)1000000;
+	uint64_t end_ns = monotonic_now_ns() + PATIENCE_MS * (uint64_t)1000000;
 	struct errmsg reason = {{0}};
 	long wait_ms = FIRST_WAIT_MS;
 	int r;
