@@ -74,7 +74,7 @@ static void conclude(struct child *child)
 	const struct strbuf *bytes = &child->bytes;
 
 	stop(child);
-	if (bytes->length >= sizeof(head))
+	if (bytes->data && bytes->length >= sizeof(head))
 		memcpy(&head, bytes->data, sizeof(head));
 	if (strbuf_status(bytes) || bytes->length < sizeof(head) ||
 		bytes->length != sizeof(head) + head.length) {

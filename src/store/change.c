@@ -86,9 +86,11 @@ int store_delete(struct store *store, const struct run_rows *rows, struct errmsg
 {
 	size_t count = rows->items.count;
 	_cleanup_free_ int64_t *numbers = calloc(count + 1, sizeof(*numbers));
-	int r = numbers ? store->ops->begin(store, err)
-			: errmsg_set(err, -ENOMEM, "memory ran out while deleting runs");
+	int r;
 
+	if (!numbers)
+		return errmsg_set(err, -ENOMEM, "memory ran out while deleting runs");
+	r = store->ops->begin(store, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < count; i++)

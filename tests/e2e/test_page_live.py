@@ -75,7 +75,7 @@ def test_a_recording_opens_live(live, scheme, width):
     assert page.inner_text("header nav [aria-current=page]") == "Live"
     assert "198" in tile(page, "Samples per second")
     assert "none" in tile(page, "Samples lost")
-    assert re.search(r"8\d %", tile(page, "GPU busy"))
+    assert re.search(r"(7[89]|8\d) %", tile(page, "GPU busy"))
     assert re.search(r"\d", tile(page, "Tokens per second"))
     shows(page, "Power", "part of package-0")
     shows(page, "Tokens", "first after 180 ms")

@@ -327,7 +327,7 @@ def test_a_capture_is_handed_to_perfetto(serve, open_page, perfetto_double, capt
     watched = open_page(server.address)
     with watched.page.context.expect_page() as opened:
         watched.page.get_by_role("button", name="Open in Perfetto").click()
-    wait_until(opened.value, "document.title !== 'waiting'")
+    wait_until(opened.value, "document.title.startsWith('[')")
     origin = server.address.split("/?")[0].rstrip("/")
     path = GOLDEN / capture
     assert json.loads(opened.value.title()) == [origin, path.name, path.stat().st_size]

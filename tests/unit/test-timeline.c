@@ -360,8 +360,7 @@ static const char *slice_at(
 
 static void assert_has(const char *text, const char *part)
 {
-	if (!strstr(text, part))
-		fail_msg("%s is not in %s", part, text);
+	assert_non_null(strstr(text, part));
 }
 
 /* An operator that makes two calls, each of which launches a kernel. */

@@ -310,9 +310,9 @@ static const struct {
 	[API_IMPORT_RUNS] = {STORE_WRITE, NULL, answer_import},
 };
 
-int runs_answer(void *asked, struct strbuf *out, struct errmsg *err)
+int runs_answer(void *context, struct strbuf *out, struct errmsg *err)
 {
-	const struct runs_question *question = asked;
+	const struct runs_question *question = context;
 	_cleanup_store_ struct store *store = NULL;
 	_cleanup_result_ struct result result = {0};
 	int r = open_store(&store, question, answers[question->operation].mode, err);

@@ -14,4 +14,4 @@ struct runs_question {
 };
 
 /* A query_ask (query/child.h) of a struct runs_question. */
-int runs_answer(void *question, struct strbuf *out, struct errmsg *err);
+int runs_answer(void *context, struct strbuf *out, struct errmsg *err);

@@ -99,7 +99,7 @@ struct clickhouse_mark {
 };
 
 /* Appends a row to the batch. -EEXIST: it does not fit the table. */
-int clickhouse_batch_add(struct clickhouse_store *clickhouse, enum store_table_id table,
+int clickhouse_batch_add(struct clickhouse_store *clickhouse, enum store_table_id id,
 	const struct store_value *values, const struct clickhouse_mark *mark, struct errmsg *err);
 /* Sends all of it, runs last. */
 int clickhouse_batch_send(struct clickhouse_store *clickhouse, struct errmsg *err);

@@ -152,14 +152,14 @@ int clickhouse_translate(const char *sql, const struct store_value *parameters, 
 		} else if (*sql != '?' || (number = strtoul(sql + 1, &end, 10), end == sql + 1)) {
 			strbuf_add_char(out, *sql++);
 		} else {
+			static const struct store_value none = {0};
 			const struct store_value *value =
-				number && number <= count ? &parameters[number - 1] : NULL;
+				number && number <= count ? &parameters[number - 1] : &none;
 
-			if (value && is_bound(value, is_old))
+			if (is_bound(value, is_old))
 				add_bound(out, number, value);
 			else
-				clickhouse_add_literal(
-					out, value ? value : &(struct store_value){0});
+				clickhouse_add_literal(out, value);
 			sql = end;
 		}
 	}
