@@ -34,6 +34,16 @@
 
 #define array_clear(array) ((void)((array)->count = 0))
 
+/* Takes the first `dropped` items out: at most as many as there are. */
+#define array_drop_first(array, dropped)                                                           \
+	({                                                                                         \
+		size_t _dropped = (dropped);                                                       \
+		(array)->count -= _dropped;                                                        \
+		if (_dropped && (array)->count)                                                    \
+			memmove((array)->items, (array)->items + _dropped,                         \
+				(array)->count * sizeof(*(array)->items));                         \
+	})
+
 #define array_done(array)                                                                          \
 	({                                                                                         \
 		free((array)->items);                                                              \

@@ -68,9 +68,7 @@ static void forget_old(struct live_figures *figures, struct live_device *device)
 
 	while (old < device->busy.count && device->busy.items[old].end_ns <= begin_ns)
 		old++;
-	device->busy.count -= old;
-	memmove(device->busy.items, device->busy.items + old,
-		device->busy.count * sizeof(*device->busy.items));
+	array_drop_first(&device->busy, old);
 }
 
 /* Makes stretches one that lie less than `gap_ns` apart. */

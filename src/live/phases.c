@@ -49,11 +49,8 @@ static int add_changed(struct live_figures *figures, const struct live_phase *ph
 {
 	struct live_phases *phases = &figures->phases;
 
-	if (phases->changed.count >= MOST_WAITING) {
-		phases->changed.count /= 2;
-		memmove(phases->changed.items, phases->changed.items + MOST_WAITING / 2,
-			phases->changed.count * sizeof(*phases->changed.items));
-	}
+	if (phases->changed.count >= MOST_WAITING)
+		array_drop_first(&phases->changed, MOST_WAITING / 2);
 	return array_append(&phases->changed, *phase);
 }
 
@@ -182,9 +179,7 @@ void live_write_phases(struct live_figures *figures, struct json_writer *json)
 		write_phase(figures, json, &phases->changed.items[i]);
 	json_end_array(json);
 	json_end_object(json);
-	phases->changed.count -= count;
-	memmove(phases->changed.items, phases->changed.items + count,
-		phases->changed.count * sizeof(*phases->changed.items));
+	array_drop_first(&phases->changed, count);
 }
 
 void live_phases_done(struct live_phases *phases)

@@ -212,16 +212,10 @@ static int add_begin(struct live_figures *figures, struct live_request *request,
 
 static void bound_waiting(struct live_tokens *tokens)
 {
-	if (tokens->tokens.count >= MOST_WAITING) {
-		tokens->tokens.count /= 2;
-		memmove(tokens->tokens.items, tokens->tokens.items + MOST_WAITING / 2,
-			tokens->tokens.count * sizeof(*tokens->tokens.items));
-	}
-	if (tokens->events.count >= MOST_WAITING) {
-		tokens->events.count /= 2;
-		memmove(tokens->events.items, tokens->events.items + MOST_WAITING / 2,
-			tokens->events.count * sizeof(*tokens->events.items));
-	}
+	if (tokens->tokens.count >= MOST_WAITING)
+		array_drop_first(&tokens->tokens, MOST_WAITING / 2);
+	if (tokens->events.count >= MOST_WAITING)
+		array_drop_first(&tokens->events, MOST_WAITING / 2);
 }
 
 int live_add_token(struct live_figures *figures, const struct capture_range_event *mark)
@@ -299,12 +293,8 @@ void live_write_tokens(struct live_figures *figures, struct json_writer *json)
 		write_event(figures, json, &tokens->events.items[i]);
 	json_end_array(json);
 	json_end_object(json);
-	tokens->tokens.count -= count;
-	memmove(tokens->tokens.items, tokens->tokens.items + count,
-		tokens->tokens.count * sizeof(*tokens->tokens.items));
-	tokens->events.count -= events;
-	memmove(tokens->events.items, tokens->events.items + events,
-		tokens->events.count * sizeof(*tokens->events.items));
+	array_drop_first(&tokens->tokens, count);
+	array_drop_first(&tokens->events, events);
 }
 
 void live_tokens_done(struct live_tokens *tokens)
