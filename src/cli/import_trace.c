@@ -84,6 +84,8 @@ static void add_notes(struct import_result *result, const struct trace *trace)
 		"durations are negative or too large, and count as 0");
 	add_note(result, trace->path, damage->unended_events,
 		"events have no end, and so no duration");
+	array_foreach (&trace->notes, note)
+		import_note(result, "%s: %s", trace->path, trace_text(trace, *note));
 }
 
 static int write_account(

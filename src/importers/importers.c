@@ -6,7 +6,7 @@ const struct importer *const importers[] = {
 	&pytorch_et_importer,
 	&rocprofv3_importer,
 	&archive_importer,
-	&sqlite_importer,
+	&nsys_importer,
 	&chakra_et_importer,
 	&kineto_importer,
 	&vllm_log_importer,

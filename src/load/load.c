@@ -42,6 +42,8 @@ static void warn_about(const struct trace *trace)
 	if (damage->unended_events)
 		warn("%s has %llu events without an end: they have no duration", trace->path,
 			(unsigned long long)damage->unended_events);
+	array_foreach (&trace->notes, note)
+		warn("%s: %s", trace->path, trace_text(trace, *note));
 }
 
 /* One of the files that are loaded, some at a time. */

@@ -34,6 +34,7 @@ struct trace *trace_free(struct trace *trace)
 	array_done(&trace->counters);
 	array_done(&trace->groups);
 	array_done(&trace->devices);
+	array_done(&trace->notes);
 	array_done(&trace->rows);
 	id_map_done(&trace->launches);
 	intern_done(&trace->strings);

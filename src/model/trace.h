@@ -209,6 +209,7 @@ struct trace {
 	struct id_map launches;                /* correlation → row of the call: the last one */
 	uint64_t repeated_correlations;        /* calls with the correlation of another */
 	struct trace_damage damage;
+	ARRAY_OF(uint32_t) notes; /* strings: sentences on what is in the file and not in rows */
 	struct intern strings;
 };
 

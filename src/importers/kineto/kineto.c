@@ -3,27 +3,18 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/processors.h"
 #include "importers/importers.h"
 #include "importers/kineto/parser.h"
+#include "importers/rows.h"
 
 #define PARALLEL_FROM ((size_t)4 * 1024 * 1024)
-
-static uint64_t default_max_bytes(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-
-	if (pages <= 0 || page_bytes <= 0)
-		return UINT64_MAX;
-	return (uint64_t)pages * (uint64_t)page_bytes / 4 * 3;
-}
 
 int kineto_source_check(
 	const struct kineto_source *source, const struct kineto_parser *parser, struct errmsg *err)
 {
-	uint64_t max_bytes = source->options->max_bytes ?: default_max_bytes();
+	uint64_t max_bytes = import_max_bytes(source->options);
 
 	if (kineto_parser_bytes(parser) <= max_bytes)
 		return 0;

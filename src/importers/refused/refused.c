@@ -107,22 +107,6 @@ const struct importer rocprofv3_importer = {
 
 /* ---- Nsight ---- */
 
-static bool is_sqlite(const char *head, size_t length)
-{
-	return begins_with(head, length, "SQLite format 3", 16);
-}
-
-const struct importer sqlite_importer = {
-	.name = "sqlite",
-	.description = "SQLite databases: exports of Nsight Systems, rocpd, runs of sonde",
-	.knows = is_sqlite,
-	.refusal = "is an SQLite database: an export of Nsight Systems, of rocprofv3 (rocpd), or "
-		   "runs that sonde has stored",
-	.instead = "read the first with `nsys stats`, the second with `rocpd`, the third with "
-		   "`sonde runs --store FILE`; to have sonde's answers, record the program with "
-		   "`sonde record`",
-};
-
 static const char *const nsight_names[] = {".nsys-rep", ".qdrep", ".ncu-rep", ".qdstrm", NULL};
 
 const struct importer nsight_importer = {
@@ -130,8 +114,8 @@ const struct importer nsight_importer = {
 	.description = "reports of Nsight Systems and Nsight Compute",
 	.names = nsight_names,
 	.refusal = "is a report of Nsight Systems or Nsight Compute, in a format of its own",
-	.instead = "read it with `nsys stats` or `ncu --import`; to have sonde's answers, record "
-		   "the program with `sonde record`",
+	.instead = "export the first with `nsys export --type sqlite`, which sonde reads; read the "
+		   "second with `ncu --import`",
 };
 
 /* ---- XLA ---- */

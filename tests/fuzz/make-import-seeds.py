@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the seed inputs of corpus/nsys from what the end-to-end tests make.
+
+They are committed: run this only to add some.
+"""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "e2e"))
+
+import nsys_export  # noqa: E402
+
+
+def folder(name):
+    path = HERE / "corpus" / name
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def nsys():
+    corpus = folder("nsys")
+    for name, options in {
+        "all": {},
+        "no-names": {"left_out": ("StringIds", "TARGET_INFO_GPU", "PROCESSES")},
+        "old": {"left_out": ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",), "without": ("globalPid", "graphNodeId", "domainId")},
+    }.items():
+        (corpus / name).unlink(missing_ok=True)
+        nsys_export.write(corpus / name, page_size=512, **options)
+    everything = (corpus / "all").read_bytes()
+    (corpus / "cut").write_bytes(everything[: len(everything) // 2])
+    (corpus / "damaged").write_bytes(everything[:3000] + bytes(1024) + everything[4024:])
+    (corpus / "empty").write_bytes(b"SQLite format 3\0")
+
+
+if __name__ == "__main__":
+    nsys()
