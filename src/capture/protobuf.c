@@ -83,7 +83,7 @@ void pb_end_long(struct strbuf *out, size_t begin)
 	memcpy(out->data + begin - 1, head, head_length);
 }
 
-int pb_read_varint(struct pb_cursor *cursor, uint64_t *ret_value)
+int pb_read_long_varint(struct pb_cursor *cursor, uint64_t *ret_value)
 {
 	uint64_t value = 0;
 

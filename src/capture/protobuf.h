@@ -118,8 +118,17 @@ static inline struct pb_cursor pb_cursor(struct pb_bytes message)
 	return (struct pb_cursor){.at = message.at, .end = message.at + message.length};
 }
 
+/* Those of more than one byte. */
+int pb_read_long_varint(struct pb_cursor *cursor, uint64_t *ret_value);
+
 /* Returns 1 and moves on, or -EBADMSG when the varint is cut off or longer than 64 bits. */
-int pb_read_varint(struct pb_cursor *cursor, uint64_t *ret_value);
+static inline int pb_read_varint(struct pb_cursor *cursor, uint64_t *ret_value)
+{
+	if (cursor->at == cursor->end || *cursor->at & 0x80)
+		return pb_read_long_varint(cursor, ret_value);
+	*ret_value = *cursor->at++;
+	return 1;
+}
 
 /*
  * The next field: 1, 0 at the end of the message, -EBADMSG when the bytes are no message (cut-off

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 
 #include "base/input_file.h"
+#include "base/parallel.h"
 #include "base/warn.h"
 #include "importers/importer.h"
-#include "load/parallel.h"
 #include "load/progress.h"
 #include "load/rank_files.h"
 #include "load/standard_input.h"

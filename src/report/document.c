@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "model/trace_capture.h"
 #include "report/rows.h"
 #include "report/view.h"
@@ -143,6 +144,7 @@ static bool is_wanted(
 struct part {
 	const struct report_section *section;
 	bool is_asked;
+	int status; /* of make() */
 	struct result result;
 };
 
@@ -191,14 +193,51 @@ static int weigh(const struct report_document *document)
 	return document->weigh ? document->weigh(document->context) : 0;
 }
 
+/* With fewer rows the threads cost more than they save. */
+#define ROWS_FOR_THREADS 100000
+
+/* Sections read what was loaded; what they make of it together is trace_results.h's. */
+static bool is_for_threads(const struct report_input *input)
+{
+	size_t rows = 0;
+
+	if (!input->trace || !report_is_foreign(input))
+		return false;
+	for (size_t i = 0; i < input->trace->count; i++)
+		rows += input->trace->views[i].trace->events.count;
+	return rows >= ROWS_FOR_THREADS;
+}
+
+struct making {
+	const struct report_document *document;
+	struct parts *parts;
+	bool is_weighed;
+};
+
+static void make_one(size_t index, void *context)
+{
+	struct making *making = context;
+	struct part *part = &making->parts->items.items[index];
+
+	if (part->section->is_weighed == making->is_weighed)
+		part->status = make(making->document, part);
+}
+
 /* Those that are weighed, or those that are not. */
 static int make_those(const struct report_document *document, struct parts *parts, bool is_weighed)
 {
+	struct making making = {document, parts, is_weighed};
 	int r = 0;
 
+	if (is_for_threads(&document->input)) {
+		parallel_each(parts->items.count, make_one, &making);
+		array_foreach (&parts->items, part)
+			r = r ? r : part->status;
+		return r;
+	}
 	for (size_t i = 0; r == 0 && i < parts->items.count; i++) {
-		if (parts->items.items[i].section->is_weighed == is_weighed)
-			r = make(document, &parts->items.items[i]);
+		make_one(i, &making);
+		r = parts->items.items[i].status;
 	}
 	return r;
 }

@@ -3,6 +3,8 @@
 
 import gzip
 import json
+import os
+import subprocess
 
 import pytest
 
@@ -390,3 +392,16 @@ def test_traces_without_categories_are_operators(sonde, tmp_path):
     path = tmp_path / "old.json"
     path.write_text(json.dumps([{"name": "aten::zeros", "ph": "X", "ts": 1, "dur": 9, "tid": 1, "pid": "CPU functions", "args": {}}]))
     assert "aten::zeros" in sonde("report", path, check=0).stdout
+
+
+def test_sections_that_are_made_side_by_side_are_the_same(tmp_path):
+    """Of 110,000 rows and more they are made by as many threads as there are processors."""
+    path = make(tmp_path / "large.json.gz", steps=11_000)
+    for option in ([], ["--json"]):
+        command = [os.environ["SONDE"], "report", *option, path]
+        together = subprocess.run(command, capture_output=True, check=True).stdout
+        one = min(os.sched_getaffinity(0))
+        after_another = subprocess.run(
+            command, capture_output=True, check=True, preexec_fn=lambda: os.sched_setaffinity(0, {one})
+        ).stdout
+        assert together == after_another and b"aten::mm" in together

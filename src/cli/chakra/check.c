@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/escape.h"
+#include "base/parallel.h"
 #include "chakra/et/check.h"
 #include "cli/chakra/chakra.h"
-#include "load/parallel.h"
 #include "model/format.h"
 
 static struct {

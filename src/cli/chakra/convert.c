@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/parallel.h"
 #include "chakra/convert/convert.h"
 #include "cli/chakra/chakra.h"
 #include "cli/chakra/say.h"
 #include "cli/chakra/view.h"
 #include "compat/chakra_converter/chakra_converter.h"
 #include "importers/pytorch_et/pytorch_et.h"
-#include "load/parallel.h"
 #include "load/rank_files.h"
 
 static struct {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/parallel.h"
 #include "chakra/convert/convert.h"
 #include "chakra/link/link.h"
 #include "chakra/link/linked_json.h"
@@ -19,7 +20,6 @@
 #include "importers/kineto/kineto.h"
 #include "importers/pytorch_et/pytorch_et.h"
 #include "load/load.h"
-#include "load/parallel.h"
 #include "load/rank_files.h"
 
 #define NO_RANK UINT64_MAX

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several files at a time: as many threads as there are processors, of which the caller's is one.
+/* Several things at a time: as many threads as there are processors, of which the caller's is one.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "load/parallel.h"
+#include "base/parallel.h"
 
 #include <pthread.h>
 
