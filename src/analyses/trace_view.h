@@ -125,6 +125,20 @@ bool trace_view_is_of_thread(const struct trace_view *view, const struct trace_e
 /* What kind of work a device's row is, by its category and arguments: for trace_view_init(). */
 enum trace_kind trace_view_kind(const struct trace_view *view, const struct trace_event *event);
 
+/* How long it took; 0 with another tool's rounding. Files may say any time: it wraps. */
+static inline int64_t trace_view_work_ns(const struct trace_view_work *work)
+{
+	int64_t duration_ns = (int64_t)((uint64_t)work->end_ns - (uint64_t)work->start_ns);
+
+	return MAX(duration_ns, (int64_t)0);
+}
+
+/* The sum of times that files say: it wraps, too. */
+static inline int64_t trace_add_ns(int64_t a_ns, int64_t b_ns)
+{
+	return (int64_t)((uint64_t)a_ns + (uint64_t)b_ns);
+}
+
 /* What the device is called, or "GPU 0"; "stream 7", or another name of the queue. */
 void trace_view_device_name(const struct trace_view *view, uint32_t device, struct strbuf *out);
 void trace_view_stream_name(const struct trace_view *view, uint32_t stream, struct strbuf *out);

@@ -27,6 +27,8 @@ const struct report_section *const report_sections[] = {
 	&device_work_section,
 	&idle_section,
 	&host_section,
+	&modules_section,
+	&categories_section,
 	&kernel_section,
 	&bandwidth_section,
 	&graphs_section,

@@ -35,10 +35,12 @@ extern const struct report_section temporal_section;      /* device/temporal.c *
 extern const struct report_section idle_section;          /* device/idle.c */
 extern const struct report_section host_section;          /* device/idle.c */
 extern const struct report_section kernel_section;        /* device/kernels.c */
+extern const struct report_section categories_section;    /* device/categories.c */
 extern const struct report_section queue_section;         /* device/launches.c */
 extern const struct report_section bandwidth_section;     /* device/copies.c */
 extern const struct report_section launches_section;      /* device/launches.c */
 extern const struct report_section annotations_section;   /* device/kernels.c */
+extern const struct report_section modules_section;       /* program/modules.c */
 extern const struct report_section operators_section;     /* program/operators.c */
 extern const struct report_section path_section;          /* path/critical_path.c */
 extern const struct report_section sequences_section;     /* program/sequences.c */

@@ -8,6 +8,7 @@
 
 #include "../unit/kineto-text.h"
 #include "analyses/program/collectives.h"
+#include "analyses/program/modules.h"
 #include "importers/importer.h"
 #include "rows.h"
 #include "target.h"
@@ -31,6 +32,31 @@ static void check_collectives(const struct trace *trace)
 	}
 	trace_view_done(&views[0]);
 	trace_view_done(&views[1]);
+}
+
+/* Modules have all work between them, once. */
+static void check_modules(const struct trace *trace)
+{
+	const struct trace_view_options options = {0};
+	_cleanup_trace_view_ struct trace_view view = {0};
+	_cleanup_modules_ struct modules found = {0};
+	uint64_t works_ns = 0, works = 0, self_ns = 0;
+
+	if (trace_view_init(&view, trace, 0, &options) < 0 || modules_init(&found, &view, 1) < 0 ||
+		!found.has_modules)
+		return;
+	array_foreach (&view.works, work) {
+		works_ns += (uint64_t)trace_view_work_ns(work);
+		works++;
+	}
+	for (size_t i = 0; i < found.rows.count; i++) {
+		const struct module_row *row = &found.rows.items[i];
+
+		rows_must(row->parent == MODEL_NONE || row->parent < i);
+		self_ns += (uint64_t)module_device_ns(&row->self);
+	}
+	rows_must(self_ns == works_ns && (uint64_t)module_device_ns(&found.all) == works_ns);
+	rows_must(found.all.works[MODULE_FORWARD] + found.all.works[MODULE_BACKWARD] == works);
 }
 
 static void check_same(const struct trace *a, const struct trace *b)
@@ -62,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 	rows_check(trace);
 	rows_check_stacks(trace);
 	check_collectives(trace);
+	check_modules(trace);
 	if (kineto_parse_text(&windows, text, length, step, SIZE_MAX, true) == 0)
 		check_same(trace, windows);
 	if (kineto_parse_parts(&parts, text, length, step, true) == 0)
