@@ -19,6 +19,13 @@ struct sampler_process {
 	__u32 reserved;
 };
 
+/* What a CPU's counters stood at when its sampling clock ticked last. */
+struct sampler_counts {
+	struct sampler_count {
+		__u64 value, enabled_ns, running_ns; /* enabled_ns 0: not read yet */
+	} cycles, instructions;
+};
+
 /* A mapping is known by the aligned power-of-two blocks that make it up. */
 struct sampler_mapping_key {
 	__u32 space;

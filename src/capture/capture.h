@@ -94,6 +94,8 @@ struct capture_sample {
 	uint64_t duration_ns;
 	uint32_t wait_count; /* short waits, without a stack, that it adds up; 0: not counted */
 	bool wait_is_open;   /* it had not ended when the recording did */
+	/* Of a thread that runs: what its CPU did in the sampling period. 0: not counted. */
+	uint64_t cycles, instructions;
 };
 
 /*

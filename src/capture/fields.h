@@ -140,7 +140,12 @@ enum {
 };
 
 /* sonde's fields of PerfSample and of StackSample */
-enum { SAMPLE_GIL = 1700, SAMPLE_GIL_HOLDER = 1701 };
+enum {
+	SAMPLE_GIL = 1700,
+	SAMPLE_GIL_HOLDER = 1701,
+	SAMPLE_CYCLES = 1702,
+	SAMPLE_INSTRUCTIONS = 1703,
+};
 
 /* sonde.WaitSample */
 enum {

@@ -338,26 +338,35 @@ static int visit_thread(void *context, const struct capture_thread *thread)
 	return 0;
 }
 
+/* A period of the sampling clock is shorter than what fits; a file may say anything. */
+static uint32_t saturated(uint64_t count)
+{
+	return (uint32_t)MIN(count, (uint64_t)UINT32_MAX);
+}
+
 static int visit_sample(void *context, const struct capture_sample *sample)
 {
 	struct model_builder *builder = context;
 
 	if (builder->paused)
 		return 0;
-	return array_append(&builder->samples, (struct raw_sample){
-						       .time_ns = sample->time_ns,
-						       .pid = sample->pid,
-						       .tid = sample->tid,
-						       .callstack = sample->callstack,
-						       .cpu = (uint16_t)sample->cpu,
-						       .mode = (uint8_t)sample->mode,
-						       .gil = (uint8_t)sample->gil,
-						       .gil_holder_tid = sample->gil_holder_tid,
-						       .wait = (uint8_t)sample->wait,
-						       .wait_is_open = sample->wait_is_open,
-						       .wait_count = sample->wait_count,
-						       .duration_ns = sample->duration_ns,
-					       });
+	return array_append(
+		&builder->samples, (struct raw_sample){
+					   .time_ns = sample->time_ns,
+					   .pid = sample->pid,
+					   .tid = sample->tid,
+					   .callstack = sample->callstack,
+					   .cpu = (uint16_t)sample->cpu,
+					   .mode = (uint8_t)sample->mode,
+					   .gil = (uint8_t)sample->gil,
+					   .gil_holder_tid = sample->gil_holder_tid,
+					   .wait = (uint8_t)sample->wait,
+					   .wait_is_open = sample->wait_is_open,
+					   .wait_count = sample->wait_count,
+					   .duration_ns = sample->duration_ns,
+					   .cycles = saturated(sample->cycles),
+					   .instructions = saturated(sample->instructions),
+				   });
 }
 
 static int visit_device_work(void *context, const struct capture_device_work *work)

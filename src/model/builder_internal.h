@@ -46,6 +46,7 @@ struct raw_sample {
 	bool wait_is_open;
 	uint32_t wait_count;
 	uint64_t duration_ns;
+	uint32_t cycles, instructions;
 };
 
 /* A range or mark, without its process and thread, which are found by pid, tid and time. */

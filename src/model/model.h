@@ -122,6 +122,7 @@ struct model_sample {
 	uint64_t duration_ns;  /* of a waiting sample, which ends at time_ns; of a stretch of a
 				  thread in another tool's trace, which begins there */
 	uint64_t launch_ns;    /* of device work, by model_weigh(): when it was launched; else 0 */
+	uint32_t cycles, instructions; /* of the CPU in the period before it; 0: not counted */
 	double energy_j; /* by energy_use_init(): what it is charged with; 0 without a source */
 };
 
@@ -305,7 +306,7 @@ enum model_energy_split {
 /* Of all energy that was split in one way. Errors are relative. */
 struct model_energy_error {
 	double sensor; /* NaN: not known */
-	double power;  /* standard error of MODEL_ENERGY_REGRESSED */
+	double power; /* standard error of MODEL_ENERGY_REGRESSED, and of samples split by counts */
 	uint8_t split; /* enum model_energy_split */
 };
 

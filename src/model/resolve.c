@@ -221,6 +221,8 @@ static int resolve_sample(struct model_builder *builder, const struct raw_sample
 		.wait_count = raw->wait_count,
 		.count = 1,
 		.duration_ns = raw->duration_ns,
+		.cycles = raw->cycles,
+		.instructions = raw->instructions,
 	};
 	uint32_t process;
 	int r = 0;

@@ -68,6 +68,7 @@ struct source_settings {
 	bool must_use_bpf;  /* it fails where that cannot be had */
 	bool waits;         /* waiting threads, too, where it can be done */
 	bool exact_waits;   /* and each wait from its begin to its end */
+	bool counts_work;   /* samples say what the CPU did in them, where it has counters */
 	uint64_t wait_period_ns; /* between two looks at a thread that waits */
 	uint64_t wait_min_ns;    /* with exact_waits: shorter ones have no stack */
 	/* Device work. */

@@ -17,6 +17,7 @@ enum wire_sample_flags {
 	WIRE_SAMPLE_EXACT = 1 << 3,   /* waited_ns is a whole wait: no more time comes for it */
 	WIRE_SAMPLE_FOR_CPU = 1 << 4, /* runnable_ns, too, is charged to the stack */
 	WIRE_SAMPLE_OPEN = 1 << 5,    /* the wait had not ended when the recording did */
+	WIRE_SAMPLE_COUNTED = 1 << 6, /* cycles and instructions are known */
 	WIRE_SAMPLE_LAUNCH = 1 << 7,  /* the stack of a launch of device work */
 };
 
@@ -57,11 +58,17 @@ struct wire_sample {
 	union {
 		__u64 waited_ns;   /* with `wait`: the time charged to this stack */
 		__u64 correlation; /* with WIRE_SAMPLE_LAUNCH, which has no `wait`: its id */
+		/* With WIRE_SAMPLE_COUNTED: the CPU's, since its sampling clock ticked last. */
+		__u64 cycles;
 	};
 	__u64 thread_pointer; /* pthread_self() */
 	__u64 gil_holder;     /* with WIRE_GIL_WAITING: tid of the holder; 0: not known */
-	/* With WIRE_SAMPLE_EXACT: the last part of waited_ns, in which the thread could run. */
-	__u64 runnable_ns;
+	union {
+		/* With WIRE_SAMPLE_EXACT: the last part of waited_ns, in which the thread could
+		 * run. */
+		__u64 runnable_ns;
+		__u64 instructions; /* like cycles */
+	};
 	__u16 user_left_out;
 	__u16 evaluations_left_out; /* those of them that are the interpreter's evaluation */
 	__u16 python_left_out;

@@ -5,6 +5,7 @@ import json
 import os
 
 import pytest
+from perfetto_packets import PERF_SAMPLE, fields, packets
 
 WATTS, IDLE_W = 40, 20
 DOMAIN = {"name": "package-0", "part": "cpu", "parent": None, "quality": "counter", "period_ms": 10, "idle_w": IDLE_W}
@@ -108,3 +109,35 @@ def test_energy_that_nobody_recorded(sonde, tmp_path):
     sonde("record", "--energy", "off", "-o", capture, "--", "true")
     assert "Energy was not recorded: record without --energy off." in sonde("report", "--by", "energy", capture).stdout
     assert "Energy" not in sonde("report", capture).stdout
+
+
+CPU_CLOCK_AND_FAULTS = "1:0,1:2"  # events of the kernel's own, which every machine has
+NO_SUCH_EVENTS = "99:0,99:1"
+
+
+def counts_of(capture):
+    """Cycles and instructions of each sample that has them, and how many samples there are."""
+    samples = [fields(message) for packet in packets(capture.read_bytes()) for message in packet.get(PERF_SAMPLE, [])]
+    return [(sample[1702][0], sample[1703][0]) for sample in samples if 1702 in sample], len(samples)
+
+
+@pytest.mark.parametrize("events", [CPU_CLOCK_AND_FAULTS, NO_SUCH_EVENTS])
+def test_counters_of_processors(sonde, workload, replay, tmp_path, events):
+    """Samples have what the CPU counted; the kernel's clock and page faults stand in for cycles and instructions."""
+    capture = tmp_path / "c.pftrace"
+    sonde("record", "--energy", replay, "-o", capture, "--", *workload("spin", 1), env={"SONDE_COUNTERS": events})
+    counts, samples = counts_of(capture)
+    found = report(sonde, capture)
+    session, (domain,) = found["session"], found["energy"]["domains"]
+    if session["unwind_mode"] != "bpf":
+        pytest.skip("counters are read by the BPF sampler")
+    assert domain["method"] == "cpu_time"  # the replay's power does not follow what the program does
+    assert domain["nj_per_cycle"] is None
+    if events == NO_SUCH_EVENTS:
+        assert not counts and domain["why_by_time"] == "samples have no counts of cycles and instructions"
+        return
+    assert len(counts) > 0.95 * samples
+    assert "no counts" not in domain["why_by_time"]
+    period_ns = session["period_ns"]
+    # A tick that came late has more than a period, and the one after it less.
+    assert sorted(cycles for cycles, _ in counts)[len(counts) // 2] == pytest.approx(period_ns, rel=0.2)

@@ -402,6 +402,43 @@ static void test_without_session(void **state)
 	assert_string_equal(text.data, "sample time=12345 1/2 cpu=0 mode=2 callstack=0\n");
 }
 
+static int take_counts(void *context, const struct capture_sample *sample)
+{
+	struct capture_sample *last = context;
+
+	*last = *sample;
+	return 0;
+}
+
+/* Counts of samples, in both kinds of packets; none where none were made. */
+static void test_counts_of_samples(void **state)
+{
+	static const struct capture_visitor visitor = {.sample = take_counts};
+	struct capture_sample sample = {.time_ns = 12345,
+		.pid = 1,
+		.tid = 2,
+		.mode = CAPTURE_MODE_USER,
+		.cycles = 30303030,
+		.instructions = 1ULL << 40};
+	struct errmsg err;
+
+	for (unsigned is_stack_sample = 0; is_stack_sample < 2; is_stack_sample++) {
+		struct capture_writer_options options = {
+			.size = sizeof(options), .stack_sample = is_stack_sample};
+		struct capture_sample read = {0};
+		struct capture_writer *writer;
+
+		assert_int_equal(capture_writer_open(&writer, path, &options, &err), 0);
+		assert_int_equal(capture_writer_name(writer, &err), 0);
+		assert_int_equal(capture_writer_sample(writer, &sample), 0);
+		assert_int_equal(capture_writer_close(writer, &err), 0);
+		assert_int_equal(capture_read(path, &visitor, &read, NULL, &err), 0);
+		assert_int_equal(read.cycles, sample.cycles);
+		assert_int_equal(read.instructions, sample.instructions);
+		assert_int_equal(read.gil, WIRE_GIL_NONE);
+	}
+}
+
 static int stop_at_sample(void *context, const struct capture_sample *sample)
 {
 	return ++*(int *)context == 3 ? -ECANCELED : 0;
@@ -553,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_sample_size),
 		cmocka_unit_test(test_read_while_writing),
 		cmocka_unit_test(test_without_session),
+		cmocka_unit_test(test_counts_of_samples),
 		cmocka_unit_test(test_more_than_is_deflated),
 		cmocka_unit_test(test_visitor_stops),
 		cmocka_unit_test(test_progress),

@@ -177,6 +177,9 @@ static int read_sample(void *context, const struct capture_sample *sample)
 			sample->duration_ns);
 	if (sample->wait_count)
 		strbuf_addf(&fixture->log, " of %u", sample->wait_count);
+	if (sample->cycles)
+		strbuf_addf(&fixture->log, " cycles=%" PRIu64 " instructions=%" PRIu64,
+			sample->cycles, sample->instructions);
 	if (sample->wait)
 		strbuf_addf(&fixture->log, "%s]", sample->wait_is_open ? " open" : "");
 	strbuf_add_char(&fixture->log, '\n');
@@ -668,6 +671,25 @@ static void test_longer_stack_wins(void **state)
 		"10 read_fault [unmapped]+0x13 [unmapped]+0x12 [unmapped]+0x11\n");
 }
 
+/* Counts have the places of times that only waits have. */
+static void test_counts(void **state)
+{
+	struct fixture *fixture = *state;
+	struct record record = make_record(PID, 1000, 0x11);
+
+	record.sample.cycles = 3000;
+	record.sample.instructions = 9000;
+	add_record(fixture, &record);
+	record.sample.time_ns = 2000;
+	record.sample.flags = WIRE_SAMPLE_COUNTED;
+	add_record(fixture, &record);
+	process_all(fixture);
+	assert_int_equal(pipeline_account(fixture->pipeline)->waited_ns, 0);
+	assert_lines_in_order(read_back(fixture),
+		"1000 complete [unmapped]+0x11\n"
+		"2000 complete [unmapped]+0x11 cycles=3000 instructions=9000\n");
+}
+
 /* ---- waits ---- */
 
 static void add_wait(struct fixture *fixture, uint64_t time_ns, uint64_t waited_ns,
@@ -953,6 +975,7 @@ int main(void)
 		test(test_waits_with_its_own_mappings),
 		test(test_gives_up),
 		test(test_limit_of_waiting),
+		test(test_counts),
 		test(test_exact_waits_have_two_parts),
 		test(test_exact_wait_whose_stack_came_first),
 		test(test_a_wait_that_was_forgotten),

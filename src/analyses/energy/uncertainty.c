@@ -93,7 +93,7 @@ static void close_period(struct energy_sums *sums)
 	sums->in_period_j = sums->all_in_period_j = 0;
 }
 
-static void add_sampled(struct energy_sums *sums, const struct energy_piece *piece)
+static void add_sampled(struct energy_sums *sums, const struct energy_piece *piece, double error)
 {
 	if (sums->period != piece->period)
 		close_period(sums);
@@ -101,6 +101,7 @@ static void add_sampled(struct energy_sums *sums, const struct energy_piece *pie
 	sums->in_period_j += piece->energy_j;
 	sums->all_in_period_j = piece->all_j;
 	sums->sampled_j += piece->energy_j;
+	sums->split_j += piece->energy_j * error;
 	sums->samples++;
 }
 
@@ -113,7 +114,7 @@ void energy_sums_add(
 	sums->all_j += piece->energy_j;
 	switch (error->split) {
 	case MODEL_ENERGY_SAMPLED:
-		add_sampled(sums, piece);
+		add_sampled(sums, piece, error->power);
 		break;
 	case MODEL_ENERGY_UNSAMPLED:
 		sums->unsampled_j += piece->energy_j;
@@ -146,6 +147,7 @@ void energy_sums_join(struct energy_sums *sums, const struct energy_sums *other)
 	close_period(&closed);
 	sums->all_j += closed.all_j;
 	sums->sampled_j += closed.sampled_j;
+	sums->split_j += closed.split_j;
 	sums->unsampled_j += closed.unsampled_j;
 	sums->squares_j2 += closed.squares_j2;
 	sums->products_j2 += closed.products_j2;
@@ -175,6 +177,13 @@ static double sampling_variance(
 			  share * share * (pool->squares_j2 + pool->unsampled_j * size_j);
 
 	return fmax(variance, 0);
+}
+
+/* Of samples that were split by counts: all of them together have what was measured. */
+static double split_error(const struct model_energy_pool *pool, const struct energy_sums *sums)
+{
+	return pool->sampled_j > 0 ? sums->split_j * fmax(1 - sums->sampled_j / pool->sampled_j, 0)
+				   : 0;
 }
 
 static bool is_short_on_host(const struct model *model, const struct energy_sums *sums)
@@ -210,7 +219,7 @@ struct energy_uncertainty energy_uncertainty_of(
 	const struct model *model, const struct energy_sums *sums)
 {
 	struct energy_sums closed = *sums;
-	double doubts[ENERGY_DOUBT_MAX] = {0}, in_doubt = 0, energy_j;
+	double doubts[ENERGY_DOUBT_MAX] = {0}, in_doubt = 0, energy_j, split_j;
 	unsigned worst = ENERGY_DOUBT_NONE;
 
 	if (!(closed.all_j > 0))
@@ -224,10 +233,11 @@ struct energy_uncertainty energy_uncertainty_of(
 	}
 	if (in_doubt > LEAST_DOUBT * closed.all_j)
 		return (struct energy_uncertainty){NAN, worst};
+	split_j = split_error(&model->energy_pool, &closed);
 	energy_j = sqrt(closed.sensor_j[HOST] * closed.sensor_j[HOST] +
 			closed.sensor_j[DEVICE] * closed.sensor_j[DEVICE] +
 			sampling_variance(&model->energy_pool, &closed) +
-			closed.power_j * closed.power_j + in_doubt * in_doubt);
+			closed.power_j * closed.power_j + split_j * split_j + in_doubt * in_doubt);
 	if (!(energy_j < WORST_J))
 		return (struct energy_uncertainty){NAN, ENERGY_DOUBT_SENSOR};
 	return (struct energy_uncertainty){.energy_j = energy_j};

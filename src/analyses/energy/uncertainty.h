@@ -13,11 +13,13 @@
  *   With one sample a period it is the binomial's p (1 − p) n. What was left to programs without
  *   samples counts as samples of the mean size. Periods follow each other, so that a program whose
  *   parts last longer than one is known better than this says; one in step with the clock is not.
- * - of work that the regression split: standard error × joules.
+ * - of work that the regression split: standard error × joules. The same of samples that were split
+ *   by counts, without the row's share of all samples: of all together the split is no error.
  * - what is in doubt: parts that are too short, or were split by time, as long as they are at most
  *   a twentieth of the row. If they are more, nothing is known.
  *
- * That busy processors draw different power is in none of them: docs/energy.md.
+ * That busy processors draw different power is in none of them where samples share by time:
+ * docs/energy.md.
  */
 #pragma once
 
@@ -49,9 +51,10 @@ struct energy_uncertainty {
 struct energy_sums {
 	double all_j;
 	double sampled_j, unsampled_j, squares_j2, products_j2; /* products: ΣRA */
-	uint64_t samples, period;                               /* period: the last, and 1 */
-	double in_period_j, all_in_period_j;                    /* of that */
-	double sensor_j[2];                                     /* host, device: their errors */
+	double split_j;                        /* of sampled_j: the error of the counts' costs */
+	uint64_t samples, period;              /* period: the last, and 1 */
+	double in_period_j, all_in_period_j;   /* of that */
+	double sensor_j[2];                    /* host, device: their errors */
 	double unknown_j;                      /* whose sensor's error is not known */
 	double regressed_j, power_j, shared_j; /* power_j: their error */
 	uint64_t device_ns;

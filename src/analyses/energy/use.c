@@ -20,6 +20,7 @@ const char *energy_method_name(enum energy_method method)
 	static const char *const names[ENERGY_METHOD_MAX] = {
 		[ENERGY_METHOD_NONE] = "none",
 		[ENERGY_METHOD_CPU_TIME] = "cpu_time",
+		[ENERGY_METHOD_COUNTERS] = "counters",
 		[ENERGY_METHOD_TIME_SHARE] = "time_share",
 		[ENERGY_METHOD_REGRESSION] = "regression",
 	};

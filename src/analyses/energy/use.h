@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "analyses/energy/sample_fit.h"
 #include "analyses/energy/span_state.h"
 #include "model/model.h"
 #include "model/weigh.h"
@@ -25,12 +26,13 @@ enum energy_rest_kind {
 enum energy_method {
 	ENERGY_METHOD_NONE,       /* it was not */
 	ENERGY_METHOD_CPU_TIME,   /* by time on a processor */
+	ENERGY_METHOD_COUNTERS,   /* by what processors counted: cycles and instructions */
 	ENERGY_METHOD_TIME_SHARE, /* by time on the device: see docs/energy.md for its error */
 	ENERGY_METHOD_REGRESSION, /* by the power of classes of device work */
 	ENERGY_METHOD_MAX
 };
 
-/* "none", "cpu_time", "time_share", "regression" */
+/* "none", "cpu_time", "counters", "time_share", "regression" */
 const char *energy_method_name(enum energy_method method);
 
 /* Joules and watts are NaN where they are not known. */
@@ -48,6 +50,7 @@ struct energy_domain_use {
 	double residual;     /* the largest of its intervals, relative: of conservation */
 	uint32_t interval_count, cut_count;
 	uint8_t method;                        /* enum energy_method */
+	struct sample_fit fit;                 /* of a processor's */
 	uint16_t rest_errors[ENERGY_REST_MAX]; /* by enum energy_rest_kind: index in the model's
 						  energy_errors */
 	/* Among those whose energy is added up; if not, why: "part of package-0". */

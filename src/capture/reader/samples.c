@@ -18,12 +18,16 @@ static int visit_sample(struct reader *reader, const struct sequence *sequence,
 }
 
 /* What sonde adds to both kinds of samples. */
-static void take_gil(const struct pb_field *field, struct capture_sample *sample)
+static void take_own_field(const struct pb_field *field, struct capture_sample *sample)
 {
 	if (field->tag == PB_VARINT(SAMPLE_GIL) && field->value < WIRE_GIL_MAX)
 		sample->gil = (enum wire_gil)field->value;
 	else if (field->tag == PB_VARINT(SAMPLE_GIL_HOLDER))
 		sample->gil_holder_tid = (uint32_t)field->value;
+	else if (field->tag == PB_VARINT(SAMPLE_CYCLES))
+		sample->cycles = field->value;
+	else if (field->tag == PB_VARINT(SAMPLE_INSTRUCTIONS))
+		sample->instructions = field->value;
 }
 
 int reader_wait_sample(
@@ -109,7 +113,7 @@ int reader_perf_sample(
 			is_sample = false;
 			break;
 		default:
-			take_gil(&field, &sample);
+			take_own_field(&field, &sample);
 		}
 	}
 	if (more < 0 || !is_sample)
@@ -174,7 +178,7 @@ int reader_stack_sample(
 			callstack_iid = field.value;
 			break;
 		default:
-			take_gil(&field, &sample);
+			take_own_field(&field, &sample);
 		}
 	}
 	if (result < 0 || more < 0 || reader->lacks_state)

@@ -29,6 +29,16 @@ static void put_gil(
 		pb_put_u64(message, holder, sample->gil_holder_tid);
 }
 
+/* What sonde adds to both kinds of samples of running threads. */
+static void put_own_fields(struct strbuf *message, const struct capture_sample *sample)
+{
+	put_gil(message, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
+	if (!sample->cycles)
+		return;
+	pb_put_u64(message, SAMPLE_CYCLES, sample->cycles);
+	pb_put_u64(message, SAMPLE_INSTRUCTIONS, sample->instructions);
+}
+
 static int put_wait_sample(struct capture_writer *writer, const struct capture_sample *sample)
 {
 	struct strbuf *packet = writer_begin_packet(writer);
@@ -75,7 +85,7 @@ static int put_stack_sample(struct capture_writer *writer, const struct capture_
 		pb_put_u64(packet, STACK_SAMPLE_CALLSTACK_IID, sample->callstack);
 	if (writer->period_ns)
 		pb_put_u64(packet, STACK_SAMPLE_WEIGHT, writer->period_ns);
-	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
+	put_own_fields(packet, sample);
 	pb_end(packet, begin);
 	return writer_end_packet(writer);
 }
@@ -94,7 +104,7 @@ static int put_perf_sample(struct capture_writer *writer, const struct capture_s
 	if (sample->callstack)
 		pb_put_u64(packet, PERF_SAMPLE_CALLSTACK, sample->callstack);
 	pb_put_u64(packet, PERF_SAMPLE_MODE, sample->mode);
-	put_gil(packet, sample, SAMPLE_GIL, SAMPLE_GIL_HOLDER);
+	put_own_fields(packet, sample);
 	pb_end(packet, begin);
 	return writer_end_packet(writer);
 }

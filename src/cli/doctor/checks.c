@@ -13,6 +13,7 @@ const struct doctor_check doctor_checks[] = {
 	{"wait-end", "stacks at the end of waits", doctor_probe_wait_end},
 	{"perf-own", "sampling without privileges", doctor_probe_perf_own},
 	{"perf-buffer", "sampling without privileges", doctor_probe_perf_buffer},
+	{"counters", "energy by what processors do", doctor_probe_counters},
 	{"sideband", "mappings and names of all processes", doctor_probe_sideband},
 	{"sideband-own", "mappings and names of a command's processes", doctor_probe_sideband_own},
 	{"procmap-query", "quick reading of many mappings", doctor_probe_procmap_query},

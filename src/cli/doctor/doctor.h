@@ -84,6 +84,7 @@ void doctor_probe_wait_end(struct doctor_result *ret_result);
 /* Probes of perf.c */
 void doctor_probe_perf_own(struct doctor_result *ret_result);
 void doctor_probe_perf_buffer(struct doctor_result *ret_result);
+void doctor_probe_counters(struct doctor_result *ret_result);
 void doctor_probe_sideband(struct doctor_result *ret_result);
 void doctor_probe_sideband_own(struct doctor_result *ret_result);
 /* The sampling event of one CPU for the whole machine. Returns a descriptor or a negative errno. */

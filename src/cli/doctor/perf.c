@@ -13,6 +13,7 @@
 #include ARCH_HEADER(perf)
 #include "base/file.h"
 #include "cli/doctor/doctor.h"
+#include "sources/cpu/work_counters.h"
 
 /* The data pages of one CPU's buffer in the mode without privileges. */
 #define BUFFER_PAGES 128
@@ -189,4 +190,18 @@ void doctor_probe_sideband(struct doctor_result *ret_result)
 void doctor_probe_sideband_own(struct doctor_result *ret_result)
 {
 	probe_sideband(ret_result, false);
+}
+
+/* Those that samples take their cycles and instructions from. */
+void doctor_probe_counters(struct doctor_result *ret_result)
+{
+	_cleanup_work_counters_ struct work_counters *counters = NULL;
+	long cpu_count = sysconf(_SC_NPROCESSORS_CONF);
+	struct errmsg reason;
+
+	if (work_counters_open(&counters, (int)MAX(cpu_count, 1L), &reason) == 0)
+		doctor_works(ret_result, "cycles and instructions of every CPU can be counted");
+	else
+		doctor_partly(
+			ret_result, "", "%s: energy is split between threads by time", reason.text);
 }

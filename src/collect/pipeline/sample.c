@@ -144,10 +144,14 @@ static int write_sample(struct pipeline *pipeline, const struct wire_sample *sam
 								: CAPTURE_MODE_USER,
 		.gil = sample->gil,
 		.wait = sample->wait,
-		.duration_ns = sample->waited_ns,
+		.duration_ns = sample->wait ? sample->waited_ns : 0,
 	};
 	int result = pipeline_write_process(pipeline, sample->pid, sample->process_name, process);
 
+	if (sample->flags & WIRE_SAMPLE_COUNTED) {
+		out.cycles = sample->cycles;
+		out.instructions = sample->instructions;
+	}
 	out.gil_holder_tid = gil_holder(pipeline, sample);
 	if (result == 0)
 		result = tell_thread(pipeline, sample);

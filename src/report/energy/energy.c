@@ -54,6 +54,14 @@ static const struct report_column domain_columns[] = {
 	{.key = "is_counted", .kind = REPORT_FLAG, .help = "it is in the sums"},
 	{.key = "why_not_counted", .kind = REPORT_TEXT},
 	{.key = "method", .kind = REPORT_TEXT, .help = "how it was attributed"},
+	{.key = "why_by_time",
+		.kind = REPORT_TEXT,
+		.help = "with method cpu_time: why not by counts of cycles and instructions"},
+	{.key = "nj_per_cycle", .kind = REPORT_NUMBER, .help = "with method counters"},
+	{.key = "nj_per_instruction", .kind = REPORT_NUMBER},
+	{.key = "counters_relative_error",
+		.kind = REPORT_NUMBER,
+		.help = "the larger standard error of these two"},
 	{.key = "conservation_error",
 		.kind = REPORT_NUMBER,
 		.help = "the largest relative difference of an interval from its parts"},
@@ -217,6 +225,17 @@ static void add_gaps(struct result *result, const struct energy_domain_use *use)
 	result_close(result);
 }
 
+/* How a processor's energy was split between samples. */
+static void add_fit(struct result *result, const struct energy_domain_use *use)
+{
+	bool is_counted = use->method == ENERGY_METHOD_COUNTERS;
+
+	result_text(result, use->fit.why_not);
+	result_number(result, is_counted ? use->fit.j_per_cycle * 1e9 : NAN);
+	result_number(result, is_counted ? use->fit.j_per_instruction * 1e9 : NAN);
+	result_number(result, is_counted ? use->fit.error : NAN);
+}
+
 static void add_domain(struct result *result, const struct model *model,
 	const struct model_energy_domain *domain, const struct energy_domain_use *use)
 {
@@ -234,6 +253,7 @@ static void add_domain(struct result *result, const struct model *model,
 	result_flag(result, use->is_counted);
 	result_text(result, use->why_not);
 	result_text(result, energy_method_name((enum energy_method)use->method));
+	add_fit(result, use);
 	result_number(result, use->is_counted ? use->residual : NAN);
 	result_known(result, use->period_ns != 0, use->period_ns);
 	result_known(result, domain->cost_ns != 0, domain->cost_ns);
@@ -371,6 +391,17 @@ static void say_limit(struct result *result, const struct model_energy_domain *d
 	result_say(result, 2, &text);
 }
 
+/* How the rail was split, where counts say more than time. */
+static void say_fit(struct result *result, const char *name, const struct energy_domain_use *use)
+{
+	if (use->method == ENERGY_METHOD_COUNTERS)
+		result_sentencef(result, 2,
+			"%s is split by counters: %.3g nJ a cycle and %.3g nJ an instruction "
+			"(standard error %.0f %%) explain its readings better than time does.",
+			name, use->fit.j_per_cycle * 1e9, use->fit.j_per_instruction * 1e9,
+			100 * use->fit.error);
+}
+
 /* Memory, and rails whose users are not known. */
 static void say_uncharged(struct result *result, const struct report_view *view)
 {
@@ -404,6 +435,7 @@ static void say_notes(struct result *result, const struct report_view *view)
 		say_gaps(result, domain->name, use);
 		say_state(result, domain->name, use);
 		say_limit(result, domain, use);
+		say_fit(result, domain->name, use);
 		no_idle |= use->is_counted && isnan(domain->idle_w);
 		by_time |= use->is_counted && use->method == ENERGY_METHOD_TIME_SHARE;
 	}

@@ -20,6 +20,7 @@
 #include "sources/cpu/bpf_sampler.h"
 #include "sources/cpu/bpf_spaces.h"
 #include "sources/cpu/sampler.h"
+#include "sources/cpu/work_counters.h"
 
 #define RING_MINIMUM_BYTES (16U << 20)
 #define RING_MAXIMUM_BYTES (256U << 20)
@@ -40,6 +41,7 @@ struct bpf_sampler_state {
 	int stats_fd;
 	int cpu_count;
 	struct cpu_event *events;               /* by CPU number; fd -1: offline */
+	struct work_counters *counters;         /* NULL: samples are not counted */
 	cpu_sampler_record_function *on_record; /* during drain */
 	void *on_record_context;
 };
@@ -140,6 +142,9 @@ static int set_knobs(struct bpf_sampler_state *state, struct errmsg *err)
 	skeleton->rodata->pid_namespace_inode = inode;
 	bpf_map__set_max_entries(skeleton->maps.samples, ring_bytes);
 	bpf_map__set_max_entries(skeleton->maps.scratches, (uint32_t)state->cpu_count);
+	skeleton->rodata->counts_work = state->counters;
+	bpf_map__set_max_entries(skeleton->maps.cycle_events, (uint32_t)state->cpu_count);
+	bpf_map__set_max_entries(skeleton->maps.instruction_events, (uint32_t)state->cpu_count);
 	return 0;
 }
 
@@ -164,6 +169,7 @@ static void bpf_sampler_close(void *sampler)
 		closep(&state->events[cpu].fd);
 	}
 	free(state->events);
+	work_counters_free(state->counters);
 	ring_buffer__free(state->ring);
 	bpf_spaces_free(state->spaces);
 	sampler_bpf__destroy(state->skeleton);
@@ -195,6 +201,13 @@ static int load(struct bpf_sampler_state *state, struct errmsg *err)
 	if (result < 0)
 		return errmsg_set(err, result, "cannot attach the process-tree tracepoints: %s",
 			strerror(-result));
+	if (state->counters)
+		result = work_counters_insert(state->counters,
+			bpf_map__fd(state->skeleton->maps.cycle_events),
+			bpf_map__fd(state->skeleton->maps.instruction_events));
+	if (result < 0)
+		return errmsg_set(err, result, "cannot hand the CPUs' counters to BPF: %s",
+			strerror(-result));
 	maps = (struct bpf_spaces_maps){
 		.mappings_fd = bpf_map__fd(state->skeleton->maps.mappings),
 		.processes_fd = bpf_map__fd(state->skeleton->maps.processes),
@@ -216,6 +229,7 @@ static int bpf_sampler_open(
 	void **ret_sampler, const struct cpu_sampler_options *options, struct errmsg *err)
 {
 	struct bpf_sampler_state *state = calloc(1, sizeof(*state));
+	struct errmsg uncounted; /* `sonde doctor` says it */
 	int result;
 
 	if (!state)
@@ -223,6 +237,8 @@ static int bpf_sampler_open(
 	libbpf_set_print(print_libbpf);
 	state->options = *options;
 	state->cpu_count = libbpf_num_possible_cpus();
+	if (options->counts_work && state->cpu_count > 0)
+		work_counters_open(&state->counters, state->cpu_count, &uncounted);
 	/* Run times of the programs; where it is not allowed they are not measured. */
 	state->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	state->events = calloc((size_t)MAX(state->cpu_count, 1), sizeof(*state->events));
@@ -285,11 +301,29 @@ static int bpf_sampler_start(void *sampler, struct errmsg *err)
 	return result;
 }
 
+/* What counters counted between windows is no sample's. */
+static int forget_counts(const struct bpf_sampler_state *state)
+{
+	_cleanup_free_ struct sampler_counts *none =
+		calloc((size_t)state->cpu_count, sizeof(*none));
+	uint32_t zero = 0;
+
+	if (!none)
+		return -ENOMEM;
+	return bpf_map_update_elem(
+		       bpf_map__fd(state->skeleton->maps.last_counts), &zero, none, BPF_ANY) < 0
+		       ? -errno
+		       : 0;
+}
+
 static int bpf_sampler_set_active(void *sampler, bool active)
 {
 	struct bpf_sampler_state *state = sampler;
 	unsigned long request = active ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE;
+	int result = active && state->counters ? forget_counts(state) : 0;
 
+	if (result < 0)
+		return result;
 	for (int cpu = 0; cpu < state->cpu_count; cpu++) {
 		if (state->events[cpu].fd >= 0 && ioctl(state->events[cpu].fd, request, 0) < 0)
 			return -errno;

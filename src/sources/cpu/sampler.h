@@ -21,6 +21,7 @@
 struct cpu_sampler_options {
 	uint64_t period_ns;  /* between two samples of one busy CPU */
 	bool whole_machine;  /* every process, else only followed ones and their descendants */
+	bool counts_work;    /* cycles and instructions of each sample, where CPUs count them */
 	uint32_t ring_bytes; /* 0: chosen by rate and CPU count */
 };
 
