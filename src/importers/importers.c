@@ -7,10 +7,10 @@ const struct importer *const importers[] = {
 	&rocprofv3_importer,
 	&archive_importer,
 	&nsys_importer,
+	&xplane_importer,
 	&chakra_et_importer,
 	&kineto_importer,
 	&vllm_log_importer,
 	&nsight_importer,
-	&xplane_importer,
 	NULL,
 };

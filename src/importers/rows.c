@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/text_input.h"
 
 static const char replacement[] = "\xef\xbf\xbd";
 
@@ -36,6 +37,43 @@ uint64_t import_max_bytes(const struct trace_read_options *options)
 	if (pages <= 0 || page_bytes <= 0)
 		return UINT64_MAX;
 	return (uint64_t)pages * (uint64_t)page_bytes / 4 * 3;
+}
+
+#define READ_BYTES ((size_t)1 << 20)
+
+int import_read_file(const char *path, const struct trace_read_options *options,
+	struct strbuf *ret_bytes, bool *ret_truncated, struct errmsg *err)
+{
+	_cleanup_text_input_ struct text_input *input = NULL;
+	uint64_t max_bytes = import_max_bytes(options), done, total;
+	struct text_window window = {0};
+	ssize_t got;
+	int r = text_input_open(&input, path, err);
+
+	if (r == 0)
+		r = text_input_move(input, 0, &window, err);
+	if (r < 0)
+		return r;
+	strbuf_add_bytes(ret_bytes, window.bytes, window.length);
+	do {
+		char *room = (char *)strbuf_room(ret_bytes, READ_BYTES);
+
+		if (!room)
+			return errmsg_set(err, -ENOMEM, "cannot read %s: out of memory", path);
+		got = text_input_read(input, room, READ_BYTES, err);
+		if (got > 0)
+			strbuf_take(ret_bytes, (size_t)got);
+		done = text_input_position(input, &total);
+		if (options && options->progress)
+			options->progress(options->progress_context, done, total);
+		if (ret_bytes->length > max_bytes)
+			return errmsg_set(err, -EFBIG,
+				"cannot read %s: it needs more than %.3g GB of memory, which is "
+				"the limit here",
+				path, (double)max_bytes / 1e9);
+	} while (got > 0);
+	*ret_truncated = text_input_damage(input) != TEXT_WHOLE;
+	return (int)got;
 }
 
 /* ---- texts ---- */

@@ -69,5 +69,9 @@ int import_rows_note(struct import_rows *rows, const char *format, ...) _printf_
 int import_rows_finish(struct import_rows *rows, int r, const char *what, struct trace **ret_trace,
 	struct errmsg *err);
 
+/* All of a file, unpacked. `err` may be NULL. Returns 0, -EFBIG beyond max_bytes, or another
+ * negative errno, with a sentence. What is cut off is marked in *ret_truncated. */
+int import_read_file(const char *path, const struct trace_read_options *options,
+	struct strbuf *ret_bytes, bool *ret_truncated, struct errmsg *err);
 /* For trace_read_options.max_bytes. */
 uint64_t import_max_bytes(const struct trace_read_options *options);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/input_file.h"
 #include "base/parallel.h"
@@ -230,6 +231,18 @@ static int compare_paths(const void *left, const void *right)
 	return strverscmp(a->path, b->path);
 }
 
+/* XLA's profiler writes each profile twice: the JSON has of it at most a million events. */
+static bool is_written_twice(const struct trace_source *source, const char *name)
+{
+	static const char json[] = ".trace.json.gz";
+	_cleanup_free_ char *other = NULL;
+
+	return text_ends_in(name, json) &&
+	       asprintf(&other, "%.*s.xplane.pb", (int)(strlen(source->path) - strlen(json)),
+		       source->path) > 0 &&
+	       access(other, R_OK) == 0;
+}
+
 static int add_folder(struct loading *loading, const char *folder, struct errmsg *err)
 {
 	size_t first = loading->sources.count, length = strlen(folder);
@@ -248,7 +261,10 @@ static int add_folder(struct loading *loading, const char *folder, struct errmsg
 			continue;
 		if (asprintf(&source.path, "%.*s/%s", (int)length, folder, entry->d_name) < 0)
 			source.path = NULL;
-		r = add_source(loading, source);
+		if (source.path && is_written_twice(&source, entry->d_name))
+			free(source.path);
+		else
+			r = add_source(loading, source);
 	}
 	closedir(directory);
 	if (loading->sources.count > first)

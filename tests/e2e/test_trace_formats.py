@@ -128,7 +128,6 @@ def database(path):
         ("x_kernel_trace.csv", b'"Kind","Agent_Id","Queue_Id"\n', "--output-format pftrace"),
         ("x.sqlite", database, "an export of Nsight Systems would have"),
         ("x.nsys-rep", b"\0\1\2\3", "`nsys export --type sqlite`"),
-        ("x.xplane.pb", b"\n\5hello", ".trace.json.gz"),
         ("x.et", b"\7\n\0050.0.4", "`sonde chakra stat`"),
     ],
 )

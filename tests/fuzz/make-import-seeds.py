@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the seed inputs of corpus/nsys from what the end-to-end tests make.
+"""Makes the seed inputs of corpus/nsys and corpus/xplane from what the end-to-end tests make.
 
 They are committed: run this only to add some.
 """
 
+import gzip
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 
 import nsys_export  # noqa: E402
+import xplane_profile  # noqa: E402
 
 
 def folder(name):
@@ -35,5 +37,16 @@ def nsys():
     (corpus / "empty").write_bytes(b"SQLite format 3\0")
 
 
+def xplane():
+    corpus = folder("xplane")
+    whole = xplane_profile.gpu()
+    (corpus / "gpu").write_bytes(whole)
+    (corpus / "tpu").write_bytes(xplane_profile.tpu())
+    (corpus / "cut").write_bytes(whole[: len(whole) * 2 // 3])
+    (corpus / "packed").write_bytes(gzip.compress(whole, mtime=0))
+    (corpus / "overlong").write_bytes(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01/host:CPU")
+
+
 if __name__ == "__main__":
     nsys()
+    xplane()

@@ -64,11 +64,29 @@ static const char *find_line(const char *text, const char **ret_name)
 	return NULL;
 }
 
+/* "$FILE:LINE NAME", as XLA's profiler has it. False: it is none of these. */
+static bool describe_xla_python(struct described *described, const char *text)
+{
+	const char *colon = *text == '$' ? strchr(text, ':') : NULL, *name;
+
+	name = colon ? colon + 1 + strspn(colon + 1, "0123456789") : NULL;
+	if (!name || name == colon + 1 || *name != ' ')
+		return false;
+	strbuf_add_bytes(&described->module, text + 1, (size_t)(colon - text - 1));
+	strbuf_add(&described->name, name + 1);
+	described->has_file = true;
+	described->line = (uint32_t)MIN(strtoul(colon + 1, NULL, 10), (unsigned long)UINT32_MAX);
+	described->class = classify_trimmed_python(strbuf_cstr(&described->module));
+	return true;
+}
+
 static void describe_python(struct described *described, const char *text)
 {
 	const char *name, *line = find_line(text, &name);
 
 	described->kind = CAPTURE_FRAME_INTERPRETED;
+	if (!line && describe_xla_python(described, text))
+		return;
 	if (line) {
 		strbuf_add_bytes(&described->module, text, (size_t)(line - 1 - text));
 		strbuf_add(&described->name, name);

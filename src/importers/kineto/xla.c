@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Chrome traces of XLA (JAX, TensorFlow), whose events have no category: work of a device is told
- * by the names of its process, "/device:GPU:0", and thread, "Stream #13(Compute)", of a TPU "XLA
- * Ops". Other rows of a device are sums of these, which count as annotations of the device.
- */
-#include <ctype.h>
+/* Chrome traces of XLA (JAX, TensorFlow), whose events have no category: see xla_names.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "importers/kineto/parser.h"
-
-enum xla_kind {
-	XLA_NOT,    /* a thread of the host, or another tool's */
-	XLA_STREAM, /* its rows are kernels, copies and fills */
-	XLA_SUM,    /* of work: modules, steps, operators of the framework */
-};
-
-struct xla_track {
-	enum xla_kind kind;
-	int64_t device, stream;
-};
+#include "importers/xla_names.h"
 
 struct xla {
 	struct kineto_parser *parser;
@@ -28,57 +13,16 @@ struct xla {
 	uint32_t kernel, copy, fill, annotation, driver, python; /* strings: categories */
 };
 
-static bool begins_with(const char *text, const char *beginning)
-{
-	return strncmp(text, beginning, strlen(beginning)) == 0;
-}
-
-/* The number at the end of "/device:GPU:0"; false: it is no device that works by itself. */
-static bool read_device(const char *process, int64_t *ret_number, bool *ret_tpu)
-{
-	const char *number = strrchr(process, ':');
-	char *end;
-
-	if (!begins_with(process, "/device:GPU:") && !begins_with(process, "/device:TPU:"))
-		return false;
-	errno = 0;
-	*ret_number = strtoll(number + 1, &end, 10);
-	*ret_tpu = begins_with(process, "/device:TPU:");
-	return !errno && isdigit((unsigned char)number[1]) && *ret_number >= 0;
-}
-
-/* "Stream #13(Compute)" */
-static bool read_stream(const char *thread, int64_t *ret_number)
-{
-	static const char beginning[] = "Stream #";
-
-	if (!begins_with(thread, beginning) ||
-		!isdigit((unsigned char)thread[sizeof(beginning) - 1]))
-		return false;
-	errno = 0;
-	*ret_number = strtoll(thread + sizeof(beginning) - 1, NULL, 10);
-	return errno == 0;
-}
-
 static struct xla_track read_track(const struct trace *trace, const struct trace_track *track)
 {
-	const char *thread = trace_text(trace, track->thread_name);
-	struct xla_track known = {.stream = track->tid};
-	bool is_tpu;
-
-	if (!read_device(trace_text(trace, track->process_name), &known.device, &is_tpu))
-		return known;
-	if (is_tpu ? strcmp(thread, "XLA Ops") == 0 : read_stream(thread, &known.stream))
-		known.kind = XLA_STREAM;
-	else
-		known.kind = XLA_SUM;
-	return known;
+	return xla_track_of(trace_text(trace, track->process_name),
+		trace_text(trace, track->thread_name), track->tid);
 }
 
 static int set_device_row(struct xla *xla, struct trace_event *event, const struct xla_track *track)
 {
 	struct trace *trace = xla->parser->trace;
-	const char *name = trace_text(trace, event->name);
+	enum trace_category kind = xla_work_category(trace_text(trace, event->name));
 	struct trace_work work = {
 		.device = track->device,
 		.context = TRACE_NO_NUMBER,
@@ -92,9 +36,9 @@ static int set_device_row(struct xla *xla, struct trace_event *event, const stru
 	event->category_name = xla->kernel;
 	if (track->kind == XLA_SUM)
 		event->category_name = xla->annotation;
-	else if (begins_with(name, "Memcpy"))
+	else if (kind == TRACE_MEMCPY)
 		event->category_name = xla->copy;
-	else if (begins_with(name, "Memset"))
+	else if (kind == TRACE_MEMSET)
 		event->category_name = xla->fill;
 	if (event->detail != MODEL_NONE)
 		work.others = trace->ops.items[event->detail].others;
@@ -103,17 +47,14 @@ static int set_device_row(struct xla *xla, struct trace_event *event, const stru
 	return array_append(&trace->works, work);
 }
 
-/* Calls of the driver are told by their name, "cuLaunchKernel", and functions of Python by "$". */
 static void set_host_row(const struct xla *xla, struct trace_event *event)
 {
 	const char *name = trace_text(xla->parser->trace, event->name);
-	const char *rest = begins_with(name, "cu")    ? name + 2
-			   : begins_with(name, "hip") ? name + 3
-						      : "";
+	enum trace_category kind = xla_host_category(name, event->correlation);
 
-	if (event->correlation && isupper((unsigned char)*rest))
+	if (kind == TRACE_DRIVER)
 		event->category_name = xla->driver;
-	else if (*name == '$')
+	else if (kind == TRACE_PYTHON_FUNCTION)
 		event->category_name = xla->python;
 }
 

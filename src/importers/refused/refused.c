@@ -117,16 +117,3 @@ const struct importer nsight_importer = {
 	.instead = "export the first with `nsys export --type sqlite`, which sonde reads; read the "
 		   "second with `ncu --import`",
 };
-
-/* ---- XLA ---- */
-
-static const char *const xplane_names[] = {".xplane.pb", NULL};
-
-const struct importer xplane_importer = {
-	.name = "xplane",
-	.description = "profiles of JAX and TensorFlow as protobuf",
-	.names = xplane_names,
-	.refusal = "is a profile of XLA as protobuf (XPlane)",
-	.instead = "name the .trace.json.gz beside it, which jax.profiler.trace(…, "
-		   "create_perfetto_trace=True) and TensorBoard write",
-};
