@@ -324,6 +324,14 @@ static const struct option report_options[] = {
 		.value = &arguments.asked.rank,
 		.maximum = 1e9,
 		.group = "Traces"},
+	{.long_name = "peak",
+		.type = OPTION_STRING,
+		.argument = "FIGURES",
+		.help = "What the device can do at most, in 10^12 operations and bytes a second, "
+			"where the table of devices does not have it, or in its place: "
+			"tflops=312,tbps=2.0, or by type bf16=312,fp32=19.5,tbps=2.0.",
+		.value = (void *)&arguments.asked.peak_text,
+		.group = "Traces"},
 	{.long_name = "comm-kernels",
 		.type = OPTION_STRING,
 		.argument = "REGEX",

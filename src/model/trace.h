@@ -95,9 +95,9 @@ struct trace_op {
 	int64_t forward_thread; /* "Fwd thread id" */
 	int64_t ev_idx;
 	int64_t python_id, python_parent_id, python_module_id;
-	/* JSON text of the file, kept with trace_read_options.keep_arguments; 0: none. */
+	/* JSON text of the file; 0: none. */
 	uint32_t input_dims, input_types, input_strides, concrete_inputs;
-	uint32_t call_stack, module_hierarchy;
+	uint32_t call_stack, module_hierarchy; /* with trace_read_options.keep_arguments */
 	/* All other arguments: members of an object, without its braces. Of annotations that
 	 * sonde wrote they are kept in any case. */
 	uint32_t others;

@@ -182,6 +182,8 @@ int query_options_parse(struct query_options *options, struct errmsg *err)
 		r = communication_add_names(options->comm_kernels, err);
 	if (r == 0 && options->slo_text)
 		r = inference_slo_parse(&options->slo, options->slo_text, err);
+	if (r == 0 && options->peak_text)
+		r = peaks_parse(&options->peaks, options->peak_text, err);
 	if (r == 0 && options->price)
 		r = energy_rates_parse_price(&options->rates, options->price, err);
 	if (r == 0 && options->co2)
@@ -215,6 +217,8 @@ const struct query_key query_keys[] = {
 		.help = "The carbon intensity of energy, such as 400g/kWh."},
 	{"comm-kernels", QUERY_KEY_TEXT, QUERY_KEY_REPORT, OPTION_AT(comm_kernels),
 		.help = "Kernels with this pattern in their names also count as communication."},
+	{"peak", QUERY_KEY_TEXT, QUERY_KEY_REPORT, OPTION_AT(peak_text),
+		.help = "What the device can do at most, such as tflops=312,tbps=2.0."},
 	{"rank", QUERY_KEY_NUMBER, QUERY_KEY_REPORT, OPTION_AT(rank), 0, 1e9,
 		.help = "Only the trace of this rank."},
 	{"hta-compatible", QUERY_KEY_FLAG, QUERY_KEY_REPORT, OPTION_AT(hta_compatible),

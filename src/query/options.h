@@ -9,6 +9,7 @@
 #include "analyses/cpu/call_tree.h"
 #include "analyses/inference/cost.h"
 #include "analyses/inference/slo.h"
+#include "analyses/roofline/peaks.h"
 #include "load/capture.h"
 #include "report/rows.h"
 
@@ -28,8 +29,9 @@ struct query_options {
 	uint64_t limit;             /* rows; 0: as suits */
 	/* As they were given; query_options_parse() makes the next ones of them. NULL: not given.
 	 */
-	const char *slo_text, *price, *co2, *comm_kernels;
+	const char *slo_text, *price, *co2, *comm_kernels, *peak_text;
 	struct inference_slo slo;
+	struct peaks peaks;
 	struct energy_rates rates;
 	/* Of rows. */
 	bool hta_compatible, keep_last_step, drop_last_step;

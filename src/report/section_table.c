@@ -35,6 +35,7 @@ const struct report_section *const report_sections[] = {
 	&waiting_section,
 	&programs_section,
 	&left_out_section,
+	&roofline_section,
 	&operators_section,
 	&cpu_operators_section,
 	&annotations_section,

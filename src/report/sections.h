@@ -42,6 +42,7 @@ extern const struct report_section launches_section;      /* device/launches.c *
 extern const struct report_section annotations_section;   /* device/kernels.c */
 extern const struct report_section modules_section;       /* program/modules.c */
 extern const struct report_section operators_section;     /* program/operators.c */
+extern const struct report_section roofline_section;      /* program/roofline.c */
 extern const struct report_section path_section;          /* path/critical_path.c */
 extern const struct report_section sequences_section;     /* program/sequences.c */
 extern const struct report_section memory_section;        /* memory/memory.c */

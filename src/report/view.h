@@ -17,6 +17,7 @@
 #include "analyses/program/range_use.h"
 #include "analyses/program/step_use.h"
 #include "analyses/program/window_use.h"
+#include "analyses/roofline/peaks.h"
 #include "analyses/selection.h"
 
 struct report_view {
@@ -25,6 +26,7 @@ struct report_view {
 	const struct selected *selected;
 	const struct energy_use *energy; /* of the model before it was weighed; NULL: none */
 	const struct inference_slo *slo; /* NULL: no limits were given */
+	const struct peaks *peaks;       /* of devices; NULL: none were given */
 	/* Set by report_counts_init(). */
 	const struct range_use *ranges;
 	const struct step_use *steps;

@@ -209,7 +209,8 @@ static void test_arguments_that_are_not_kept(void **state _unused_)
 
 	assert_int_equal(trace->events.count, 7);
 	assert_int_equal(op->rf_id, 7);
-	assert_int_equal(op->input_dims, 0);
+	assert_int_not_equal(op->input_dims, 0);
+	assert_int_equal(op->call_stack, 0);
 	assert_int_equal(op->others, 0);
 	assert_int_equal(trace->header, 0);
 	assert_int_equal(trace->counters.count, 2);

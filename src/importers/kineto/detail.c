@@ -9,6 +9,9 @@
 		KINETO_BIT(KINETO_FORWARD_THREAD) | KINETO_BIT(KINETO_EV_IDX) |                    \
 		KINETO_BIT(KINETO_PYTHON_ID) | KINETO_BIT(KINETO_PYTHON_PARENT_ID) |               \
 		KINETO_BIT(KINETO_PYTHON_MODULE_ID))
+#define SHAPE_BITS                                                                                 \
+	(KINETO_BIT(KINETO_INPUT_DIMS) | KINETO_BIT(KINETO_INPUT_TYPES) |                          \
+		KINETO_BIT(KINETO_INPUT_STRIDES) | KINETO_BIT(KINETO_CONCRETE_INPUTS))
 #define WORK_BITS                                                                                  \
 	(KINETO_BIT(KINETO_DEVICE) | KINETO_BIT(KINETO_CONTEXT) | KINETO_BIT(KINETO_STREAM) |      \
 		KINETO_BIT(KINETO_BYTES) | KINETO_BIT(KINETO_GRID) | KINETO_BIT(KINETO_BLOCK) |    \
@@ -122,13 +125,14 @@ static int add_others(struct kineto_parser *parser, uint32_t *ret_others)
 
 static int take_op_texts(struct kineto_parser *parser, struct trace_op *op)
 {
-	if (!parser->keep_arguments)
-		return 0;
 	if (take_json(parser, KINETO_INPUT_DIMS, &op->input_dims) < 0 ||
 		take_json(parser, KINETO_INPUT_TYPES, &op->input_types) < 0 ||
 		take_json(parser, KINETO_INPUT_STRIDES, &op->input_strides) < 0 ||
-		take_json(parser, KINETO_CONCRETE_INPUTS, &op->concrete_inputs) < 0 ||
-		take_json(parser, KINETO_CALL_STACK, &op->call_stack) < 0 ||
+		take_json(parser, KINETO_CONCRETE_INPUTS, &op->concrete_inputs) < 0)
+		return -ENOMEM;
+	if (!parser->keep_arguments)
+		return 0;
+	if (take_json(parser, KINETO_CALL_STACK, &op->call_stack) < 0 ||
 		take_json(parser, KINETO_MODULE_HIERARCHY, &op->module_hierarchy) < 0)
 		return -ENOMEM;
 	return 0;
@@ -147,7 +151,7 @@ static int add_op(struct kineto_parser *parser, uint32_t *ret_detail)
 		.python_module_id = TRACE_NO_NUMBER,
 	};
 
-	if (!(arguments->present & (OP_BITS | COLLECTIVE_BITS)) &&
+	if (!(arguments->present & (OP_BITS | SHAPE_BITS | COLLECTIVE_BITS)) &&
 		(!parser->keep_others || (!arguments->present && !arguments->others.count)))
 		return 0;
 	kineto_take_u64(arguments, KINETO_RECORD_FUNCTION_ID, &op.rf_id);

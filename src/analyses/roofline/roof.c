@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyses/roofline/roof.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- the device ---- */
+
+/* The name that all devices have; NULL: there are several; "": none has one. */
+static const char *common_device(const struct trace_view *views, size_t count)
+{
+	const char *common = "";
+
+	for (size_t i = 0; i < count; i++) {
+		array_foreach (&views[i].devices, device) {
+			const char *name =
+				device->is_all ? ""
+					       : trace_device_name(views[i].trace, device->number);
+
+			if (*common && *name && strcmp(common, name) != 0)
+				return NULL;
+			common = *name ? name : common;
+		}
+	}
+	return common;
+}
+
+void roof_choose_peaks(struct roofline *roofline, const struct trace_view *views, size_t count,
+	const struct peaks *given)
+{
+	roofline->device = common_device(views, count);
+	roofline->has_peaks =
+		roofline->device && peaks_of_device(&roofline->peaks, roofline->device);
+	if (!given)
+		return;
+	peaks_override(&roofline->peaks, given);
+	roofline->has_peaks = true;
+}
+
+/* ---- operators ---- */
+
+/* On units that the table of peaks is about, not on general ones. */
+static bool is_of_matrices(enum op_family family)
+{
+	return family == OP_GEMM || family == OP_CONVOLUTION || family == OP_ATTENTION;
+}
+
+/* NaN: not known. */
+static double compute_ns(const struct roofline_row *row, const struct peaks *peaks)
+{
+	return peaks->flops[row->dtype] > 0 ? row->flop / peaks->flops[row->dtype] * 1e9
+					    : (double)NAN;
+}
+
+static double memory_ns(const struct roofline_row *row, const struct peaks *peaks)
+{
+	return peaks->bytes_per_s > 0 ? row->bytes / peaks->bytes_per_s * 1e9 : (double)NAN;
+}
+
+void roof_of_row(struct roofline_row *row, const struct peaks *peaks, bool is_cpu)
+{
+	double compute = compute_ns(row, peaks), memory = memory_ns(row, peaks);
+	double time_ns = (double)row->time_ns, shortest_ns;
+
+	/* Of matrices the operations are what counts: with the bytes alone all would seem slow. */
+	if (isnan(compute) && is_of_matrices(row->family))
+		return;
+	row->roof_ns = fmax(compute, memory) * (double)row->count;
+	if (isnan(row->roof_ns))
+		return;
+	row->bound = isnan(memory) || compute > memory ? ROOFLINE_COMPUTE : ROOFLINE_MEMORY;
+	shortest_ns = is_cpu ? 0 : (double)row->works * ROOFLINE_KERNEL_NS;
+	if (row->roof_ns < shortest_ns)
+		row->bound = ROOFLINE_LATENCY;
+	row->saves_ns = fmax(time_ns - fmax(row->roof_ns, shortest_ns), 0);
+	row->is_above = time_ns * ROOFLINE_ABOVE < row->roof_ns;
+}
+
+/* ---- steps ---- */
+
+static void add_known(double *sum, double value)
+{
+	*sum += isnan(value) ? 0 : value;
+}
+
+void roof_add_to_step(
+	struct roofline_step *step, const struct roofline_row *row, const struct peaks *peaks)
+{
+	add_known(&step->flop, row->flop);
+	add_known(&step->bytes, row->bytes);
+	if (is_of_matrices(row->family))
+		add_known(&step->mfu, compute_ns(row, peaks));
+	add_known(&step->mbu, memory_ns(row, peaks));
+}
+
+/* From the first device work to the end of the last; of threads, their rows. */
+static void set_span(struct roofline_step *step, const struct trace_view *view)
+{
+	array_foreach (&view->works, work) {
+		step->start_ns = MIN(step->start_ns, work->start_ns);
+		step->end_ns = MAX(step->end_ns, work->end_ns);
+	}
+	if (view->works.count)
+		return;
+	array_foreach (&view->trace->events, event) {
+		if (event->category != TRACE_CPU_OP || !trace_view_has(view, event))
+			continue;
+		step->start_ns = MIN(step->start_ns, trace_view_start_ns(view, event));
+		step->end_ns = MAX(step->end_ns, trace_view_end_ns(view, event));
+	}
+}
+
+void roof_finish_steps(struct roofline *roofline, const struct trace_view *view, size_t first)
+{
+	bool has_rates = false;
+
+	for (int i = 0; i < OP_DTYPE_MAX; i++)
+		has_rates |= roofline->peaks.flops[i] > 0;
+	for (size_t i = first; i < roofline->steps.count; i++) {
+		struct roofline_step *step = &roofline->steps.items[i];
+		double time_ns;
+
+		if (step->number == ROOFLINE_NO_STEP)
+			set_span(step, view);
+		time_ns = step->end_ns > step->start_ns ? (double)(step->end_ns - step->start_ns)
+							: (double)NAN;
+		step->mfu = has_rates ? step->mfu / time_ns : (double)NAN;
+		step->mbu = roofline->peaks.bytes_per_s > 0 ? step->mbu / time_ns : (double)NAN;
+	}
+}

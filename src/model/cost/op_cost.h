@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an operator costs: the floating-point operations that it must do, and the bytes that it must
+ * move from and to memory at least, each input read once and each output written once. From its
+ * name and its inputs (op_inputs.h), by the formulas of the families below; each names its source.
+ *
+ * To add an operator: its line in the table of its family (NAME.c beside this file), a row in
+ * tests/unit/test-op-cost.c, and docs/roofline.md where it has a new formula.
+ */
+#pragma once
+
+#include "model/cost/op_inputs.h"
+
+enum op_family {
+	OP_OTHER, /* no formula */
+	OP_GEMM,
+	OP_CONVOLUTION,
+	OP_ATTENTION,
+	OP_NORM, /* and softmax: over rows */
+	OP_ELEMENTWISE,
+	OP_REDUCTION,
+	OP_EMBEDDING, /* and other gathers */
+	OP_COPY,
+	OP_TRITON,
+	OP_FAMILY_MAX,
+};
+
+/* "gemm", "convolution" …: for JSON and people. */
+const char *op_family_name(enum op_family family);
+
+/* What operators that it calls are. */
+enum op_reach {
+	OP_OPEN,      /* operators of their own; what it launches itself is its own work */
+	OP_CLOSED,    /* parts of it: they are not counted beside it */
+	OP_COMPOSITE, /* it is closed where none of them is */
+};
+
+struct op_cost {
+	enum op_dtype dtype; /* that it computes with */
+	double flop, bytes;  /* NaN: not known */
+};
+
+#define OP_POSITIONS 5
+#define OP_NOWHERE   OP_ARGUMENTS /* it has no such argument */
+
+struct op_formula {
+	const char *name; /* "aten::mm"; NULL ends a table */
+	enum op_reach reach;
+	uint8_t at[OP_POSITIONS]; /* where its arguments are, as its family has them */
+	void (*cost)(const struct op_inputs *inputs, const struct op_formula *formula,
+		struct op_cost *cost);
+};
+
+/* The formula of an operator of this name; NULL: there is none. */
+const struct op_formula *op_formula_find(const char *name, enum op_family *ret_family);
+
+/* What it costs. Unknown where the inputs are not known, or are none of this operator. */
+struct op_cost op_cost_of(const struct op_formula *formula, const struct op_texts *texts);
