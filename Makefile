@@ -38,6 +38,10 @@ test-all: deps-test everything
 test-arm64: deps-arm64
 	tools/cross/test $(BUILD)-arm64
 
+# All of sonde, built for aarch64, records programs under an emulated kernel. It takes minutes.
+test-arm64-kernel: deps-arm64-kernel
+	tools/cross/kernel-test $(BUILD)-arm64
+
 # FUZZ_SECONDS=600 for longer runs of each target, FUZZ="elf wire" for some of them.
 fuzz: deps-test
 	tools/fuzz $(FUZZ)
@@ -54,4 +58,4 @@ docs: configured
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
-.PHONY: all everything configured demo test test-all test-arm64 fuzz bench install docs format
+.PHONY: all everything configured demo test test-all test-arm64 test-arm64-kernel fuzz bench install docs format

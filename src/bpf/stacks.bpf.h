@@ -12,19 +12,18 @@
  */
 static __always_inline int read_user_registers(struct scratch *scratch, struct task_struct *task)
 {
-	struct wire_stack_copy *out = &scratch->registers;
-	struct registers regs;
+	struct registers *regs = &scratch->kernel_registers;
 
 	if (!task->mm || task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return WIRE_STOP_NO_USER_STACK;
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), (void *)bpf_task_pt_regs(task)))
+	if (bpf_probe_read_kernel(regs, sizeof(*regs), (void *)bpf_task_pt_regs(task)))
 		return WIRE_STOP_NO_USER_STACK;
-	if (arch_is_compat(&regs))
+	if (arch_is_compat(regs))
 		return WIRE_STOP_COMPAT;
-	if (!arch_is_user(&regs))
+	if (!arch_is_user(regs))
 		return WIRE_STOP_NO_USER_STACK;
-	scratch->system_call = arch_system_call(&regs);
-	arch_copy_registers(&regs, out);
+	scratch->system_call = arch_system_call(regs);
+	arch_copy_registers(regs, &scratch->registers);
 	return WIRE_STOP_COMPLETE;
 }
 

@@ -170,6 +170,8 @@ struct scratch {
 	struct sampler_process recent_owner; /* whose mappings `recent` holds */
 	struct sampler_mapping recent[SAMPLER_RECENT_MAPPINGS];
 	__u32 recent_next;
+	struct registers
+		kernel_registers; /* as the kernel has them: arm64's fill half a stack of BPF */
 	struct wire_stack_copy registers;
 	__u64 system_call; /* its number; -1 outside of one */
 	struct python_scratch python;

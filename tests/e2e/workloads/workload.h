@@ -27,6 +27,12 @@
 /* After a call, so that the compiler cannot make it a jump that leaves no frame. */
 #define KEEP_FRAME() __asm__ volatile("" ::: "memory")
 
+#ifdef __x86_64__
+#define SQUARE "imul %0, %0"
+#else
+#define SQUARE "mul %0, %0, %0"
+#endif
+
 /*
  * Defines `static void NAME(unsigned rounds)`, whose self time is proportional to rounds: the same
  * loop in every function, around 1 ms for 1,000 rounds.
@@ -37,7 +43,7 @@
 		uint64_t value = rounds;                                                           \
                                                                                                    \
 		for (uint64_t step = 0; step < (uint64_t)rounds * 1000; step++)                    \
-			__asm__ volatile("imul %0, %0" : "+r"(value));                             \
+			__asm__ volatile(SQUARE : "+r"(value));                                    \
 	}
 
 static inline double now_s(void)
