@@ -185,6 +185,11 @@ static void load_one(size_t index, void *context)
 	struct trace_source *source = &loading->sources.items[index];
 
 	source->status = load_source(source);
+	for (size_t i = 0; source->status == 0 && i < source->traces.count; i++) {
+		if (!loading->keep_arguments && trace_join_lines(source->traces.items[i]) < 0)
+			source->status = errmsg_set(&source->err, -ENOMEM,
+				"memory ran out while loading %s", source->path);
+	}
 }
 
 /* ---- a folder ---- */

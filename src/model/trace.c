@@ -220,6 +220,77 @@ int trace_finish(struct trace *trace)
 	return index_launches(trace);
 }
 
+/* ---- lines of one owner ---- */
+
+/* Which track gets the rows of each; equal keys have one owner. */
+static int find_owners(const struct trace *trace, struct intern *keys, uint32_t *owners)
+{
+	for (uint32_t i = 0; i < trace->tracks.count; i++) {
+		const struct trace_track *track = &trace->tracks.items[i];
+		bool is_line = track->owner_tid != 0;
+		const int64_t key[] = {track->pid, is_line ? track->owner_tid : track->tid,
+			track->pid_text, is_line ? 0 : track->tid_text};
+		int r = intern_add(keys, key, sizeof(key), &owners[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* `owners`: keys, and afterwards tracks: the thread's own where it has one. */
+static int name_owners(const struct trace *trace, size_t keys, uint32_t *owners)
+{
+	_cleanup_free_ uint32_t *tracks = malloc((keys + 1) * sizeof(*tracks));
+
+	if (!tracks)
+		return -ENOMEM;
+	for (size_t i = trace->tracks.count; i-- > 0;)
+		tracks[owners[i]] = (uint32_t)i;
+	for (size_t i = trace->tracks.count; i-- > 0;) {
+		if (!trace->tracks.items[i].owner_tid)
+			tracks[owners[i]] = (uint32_t)i;
+	}
+	for (size_t i = 0; i < trace->tracks.count; i++)
+		owners[i] = tracks[owners[i]];
+	return 0;
+}
+
+static bool has_lines(const struct trace *trace)
+{
+	array_foreach (&trace->tracks, track) {
+		if (track->owner_tid)
+			return true;
+	}
+	return false;
+}
+
+int trace_join_lines(struct trace *trace)
+{
+	_cleanup_free_ uint32_t *owners = NULL;
+	struct intern keys = {0};
+	int r;
+
+	if (!has_lines(trace))
+		return 0;
+	owners = malloc(trace->tracks.count * sizeof(*owners));
+	if (!owners)
+		return -ENOMEM;
+	r = find_owners(trace, &keys, owners);
+	if (r == 0)
+		r = name_owners(trace, keys.entries.count, owners);
+	intern_done(&keys);
+	if (r < 0)
+		return r;
+	array_foreach (&trace->events, event)
+		event->track = owners[event->track];
+	array_foreach (&trace->flows, flow)
+		flow->track = owners[flow->track];
+	return trace_finish(trace);
+}
+
+/* ---- rows ---- */
+
 const struct trace_work *trace_work(const struct trace *trace, const struct trace_event *event)
 {
 	bool has = trace_is_work(event) || event->category == TRACE_SYNC ||

@@ -222,6 +222,13 @@ void trace_freep(struct trace **trace);
 /* Sorts the rows of tracks and joins launches: when all rows are there. Returns 0 or -ENOMEM. */
 int trace_finish(struct trace *trace);
 
+/*
+ * Puts the rows of a thread that has several lines (trace_track.owner_tid) on one track, as those
+ * of a recording are, and likewise those of a process: on the thread's own line, else on the first.
+ * After trace_finish(); what writes the trace again wants its lines. Returns 0 or -ENOMEM.
+ */
+int trace_join_lines(struct trace *trace);
+
 static inline const char *trace_text(const struct trace *trace, uint32_t string)
 {
 	return intern_get(&trace->strings, string);

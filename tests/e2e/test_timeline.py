@@ -8,6 +8,8 @@ import pytest
 
 # Sections of rows, which all three have: their figures must be the same.
 SECTIONS = ("summary", "temporal", "launches", "queue", "kernel", "bandwidth", "idle", "memory")
+# The same, where --by names them: a recording's report has them only then.
+BY = ("operators", "cpu-operators", "critical-path")
 
 
 @pytest.fixture
@@ -19,10 +21,14 @@ def forms(sonde, tmp_path):
         sonde("record", "-o", recording, "--", *command, env=env)
         sonde("export", "-f", "chrome", "-o", export, recording, check=0)
         sonde("import", "-o", imported, export, check=0)
-        paths = recording, export, imported
-        return [
-            (sonde("report", "--json", path, check=0).json(), sonde("report", path, check=0).stdout) for path in paths
-        ]
+        return [report_of(path) for path in (recording, export, imported)]
+
+    def report_of(path):
+        report = sonde("report", "--json", path, check=0).json()
+        for by in BY:
+            key = by.replace("-", "_")
+            report[key] = sonde("report", "--json", "--by", by, path, check=0).json()[key]
+        return report, sonde("report", path, check=0).stdout
 
     return run
 
@@ -32,6 +38,11 @@ def causes_of(causes):
     known = ("blocking_call", "launch", "kernel_wait", "other", "unknown")
     return {"host": sum(time for cause, time in causes.items() if cause not in known),
             **{cause: causes.get(cause, 0) for cause in known}}
+
+
+def is_of_process(row):
+    """The ranges of a process have no thread: what their line is called is each form's own."""
+    return row["thread"]["tid"] is None or row["thread"]["tid"] >= 1 << 30
 
 
 def section_of(report, name):
@@ -46,6 +57,11 @@ def section_of(report, name):
     if name == "kernel":
         facts = {"theoretical_occupancy": None, "occupancy_limit": None}
         return {**report[name], "kernels": [{**row, **facts} for row in report[name]["kernels"]]}
+    if name == "cpu_operators":
+        return [{**row, "thread": None if is_of_process(row) else row["thread"]} for row in report[name]]
+    if name == "critical_path":
+        numbers = {"start_ns": None, "edges_of_path": None}  # and of rows in the file
+        return [{**row, "windows": [{**window, **numbers} for window in row["windows"]]} for row in report[name]]
     if name == "memory":
         return [{**row, "peak_ns": None} for row in report[name]]
     return report[name]
@@ -60,7 +76,7 @@ def check_forms(forms):
     (recording, text), *others = forms
     assert recording["temporal"] and recording["launches"] and recording["queue"]
     for other, other_text in others:
-        for section in SECTIONS:
+        for section in (*SECTIONS, *(by.replace("-", "_") for by in BY)):
             assert section_of(other, section) == section_of(recording, section), section
         for heading in ("Where the GPU time went", "Temporal breakdown", "Launches", "Queue length"):
             assert heading in text and heading in other_text
@@ -84,6 +100,7 @@ def check_ranges(reports, works):
     assert all(row["device_busy_ns"] > 0 for row in rows if row["device_work_count"])
     for other, text in others:
         assert section_of(other, "ranges") == rows
+        assert section_of(other, "cpu_operators") == section_of(recording, "cpu_operators")
         assert "could not be read" not in text
 
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyses/program/trace_programs.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,25 +21,20 @@ struct making {
 	struct trace_stacks *stacks; /* NULL: none are wanted */
 	bool wants_thread_time;
 	struct idle_spans *idle; /* NULL: it is not wanted */
-	/* The thread whose rows those of each track of the view are; MODEL_NONE: the process's. */
-	ARRAY_OF(uint32_t) threads;
-	ARRAY_OF(uint32_t) first_tracks; /* of each owner */
+	uint32_t first_thread;   /* of the view */
 	/* The device whose name was made last: most work is of the device of the work before. */
 	const struct trace_view *named_of;
 	uint32_t named;
 	const char *device_name;
 };
 
-static void making_done(struct making *making)
+/* add_threads() made one of each track. */
+static uint32_t thread_of(
+	const struct making *making, const struct trace_view *view, uint32_t track)
 {
-	array_done(&making->threads);
-	array_done(&making->first_tracks);
-}
+	bool is_of_process = view->trace->tracks.items[track].owner_tid == TRACE_OF_PROCESS;
 
-static uint32_t thread_of(const struct making *making, uint32_t track)
-{
-	assert(making->threads.items); /* by add_threads(), before rows are */
-	return making->threads.items[track];
+	return is_of_process ? MODEL_NONE : making->first_thread + track;
 }
 
 static int keep(struct model *model, const char *text, const char **ret_text)
@@ -153,45 +147,12 @@ static int add_process(struct making *making, const struct trace_view *view)
 	return r < 0 ? r : array_append(&making->model->processes, process);
 }
 
-/* The first track that a thread has: sonde writes several lines for one. */
-static int find_owner(struct making *making, struct intern *owners, uint32_t first_thread,
-	const struct trace_track *track, uint32_t number)
-{
-	const int64_t key[] = {track->pid, track->owner_tid ? track->owner_tid : track->tid,
-		track->pid_text, track->owner_tid ? 0 : track->tid_text};
-	uint32_t id;
-	int r;
-
-	if (track->owner_tid == TRACE_OF_PROCESS)
-		return array_append(&making->threads, MODEL_NONE);
-	r = intern_add(owners, key, sizeof(key), &id);
-	if (r > 0)
-		r = array_append(&making->first_tracks, number);
-	if (r < 0)
-		return r;
-	return array_append(&making->threads, first_thread + making->first_tracks.items[id]);
-}
-
-static int find_owners(struct making *making, const struct trace_view *view, uint32_t first_thread)
-{
-	const struct trace_track *tracks = view->trace->tracks.items;
-	struct intern owners = {0};
-	int r = 0;
-
-	array_clear(&making->threads);
-	array_clear(&making->first_tracks);
-	for (uint32_t i = 0; r == 0 && i < view->trace->tracks.count; i++)
-		r = find_owner(making, &owners, first_thread, &tracks[i], i);
-	intern_done(&owners);
-	return r;
-}
-
 /* One of each track, in the tracks' order. */
 static int add_threads(struct making *making, const struct trace_view *view, uint32_t process)
 {
-	uint32_t first_thread = (uint32_t)making->model->threads.count;
-	int r = find_owners(making, view, first_thread);
+	int r = 0;
 
+	making->first_thread = (uint32_t)making->model->threads.count;
 	array_foreach (&view->trace->tracks, track) {
 		struct model_thread thread = {.tid = number_of(track->tid), .process = process};
 
@@ -315,7 +276,7 @@ static int add_annotation(struct making *making, const struct trace_view *view,
 		.domain = "",
 		.category = "",
 		.process = process,
-		.thread = thread_of(making, event->track),
+		.thread = thread_of(making, view, event->track),
 		.is_mark = event->duration_ns == TRACE_NO_DURATION,
 	};
 	const char *name = trace_text(view->trace, event->name);
@@ -398,7 +359,7 @@ static int find_launched(struct making *making, const struct trace_view *view,
 			is_launched ? model_ns(making, view, trace_view_start_ns(view, by)) : 0,
 		.device = making->device_name,
 		.process = process,
-		.thread = thread_of(making, by->track),
+		.thread = thread_of(making, view, by->track),
 	};
 	return r;
 }
@@ -473,7 +434,7 @@ static int add_stretch(
 	uint64_t duration_ns = (uint64_t)(stretch->end_ns - stretch->start_ns);
 	struct model_sample sample = {
 		.time_ns = model_ns(making, view, stretch->start_ns),
-		.thread = thread_of(making, stretch->track),
+		.thread = thread_of(making, view, stretch->track),
 		.gil_holder = MODEL_NONE,
 		.count = duration_ns,
 		.duration_ns = duration_ns,
@@ -501,7 +462,7 @@ static int add_idle_part(struct making *making, const struct trace_view *view,
 		.start_ns = model_ns(making, view, part->start_ns),
 		.end_ns = model_ns(making, view, part->end_ns),
 		.process = process,
-		.thread = thread_of(making, part->track),
+		.thread = thread_of(making, view, part->track),
 		.leaf = device_idle_cause_leaf(part->cause),
 	};
 	int r = trace_stacks_get(making->stacks, part->place, &span.stack);
@@ -586,8 +547,7 @@ static int fill(struct making *making)
 
 int trace_programs_fill(struct model *model, const struct trace_view *views, size_t count)
 {
-	_cleanup_(making_done) struct making making = {
-		.model = model, .views = views, .count = count};
+	struct making making = {.model = model, .views = views, .count = count};
 
 	return fill(&making);
 }
@@ -596,7 +556,7 @@ int trace_programs_fill_stacks(struct model *model, const struct trace_view *vie
 	bool wants_thread_time, struct idle_spans *idle)
 {
 	_cleanup_trace_stacks_ struct trace_stacks stacks = {.frames.model = model};
-	_cleanup_(making_done) struct making making = {
+	struct making making = {
 		.model = model,
 		.views = views,
 		.count = count,
