@@ -338,6 +338,34 @@ struct capture_step {
 	const char *name;
 };
 
+/* How the times of a capture became those of a run that it is a part of. */
+enum capture_clock_source {
+	CAPTURE_CLOCK_OWN,         /* they are as recorded */
+	CAPTURE_CLOCK_HOSTS,       /* by what the hosts' clocks said when it began */
+	CAPTURE_CLOCK_COLLECTIVES, /* and by when collectives and barriers ended */
+	CAPTURE_CLOCK_MAX,
+};
+
+/* A time T became T + shift_ns + drift × (T - drift_from_ns). */
+struct capture_clock {
+	enum capture_clock_source source;
+	int64_t shift_ns;
+	double drift;
+	uint64_t drift_from_ns;
+	uint64_t error_ns; /* that is left; UINT64_MAX: not known */
+};
+
+static inline uint64_t capture_clock_ns(const struct capture_clock *clock, uint64_t time_ns)
+{
+	double since_ns = (double)(int64_t)(time_ns - clock->drift_from_ns);
+	double drift_ns = clock->drift * since_ns;
+
+	/* A file may say anything. */
+	if (!(drift_ns > -9e18 && drift_ns < 9e18))
+		drift_ns = 0;
+	return time_ns + (uint64_t)clock->shift_ns + (uint64_t)(int64_t)drift_ns;
+}
+
 /* How the recording was made; written at its start. */
 struct capture_session {
 	const char *sonde_version;
@@ -356,6 +384,10 @@ struct capture_session {
 	uint64_t wait_min_ns;      /* the stacks of shorter waits are not taken, with "exact" */
 	const char *launch_stacks; /* "off", "bpf", "inprocess"; NULL: not said, off */
 	bool whole_machine;        /* all processes, not a command's or chosen ones */
+	/* In a run of several captures: the name of this one's file; NULL: it is the file itself.
+	 */
+	const char *file;
+	struct capture_clock clock; /* its times here are those that came of it */
 };
 
 /* Where lost samples went missing. */

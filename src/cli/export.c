@@ -78,10 +78,12 @@ static int export_run(int count, char **positional)
 		default_output(&path, positional[0], exporter);
 	if (output_is_standard(strbuf_cstr(&path)))
 		r = refuse_terminal(exporter, &err);
-	r = r ?: import_refuse_same_file(positional[0], strbuf_cstr(&path), &err);
+	for (int i = 0; r == 0 && i < count; i++)
+		r = import_refuse_same_file(positional[i], strbuf_cstr(&path), &err);
 	asked->output = strbuf_cstr(&path);
 	if (r == 0)
-		r = query_export(positional[0], asked, &content, &notes, &files, &err);
+		r = query_export((const char *const *)positional, (size_t)count, asked, &content,
+			&notes, &files, &err);
 	if (r == 0 && exporter->export_files)
 		r = output_write_folder(strbuf_cstr(&path), &files, &err);
 	else if (r == 0)
@@ -140,7 +142,7 @@ static const struct option export_options[] = {
 const struct command export_command = {
 	.name = "export",
 	.summary = "write a capture in another tool's format",
-	.usage = "[options] CAPTURE",
+	.usage = "[options] CAPTURE… | TRACE… | FOLDER",
 	.description =
 		"Formats:\n"
 		"  folded      one line per stack and its samples, for flame graph tools\n"
@@ -171,6 +173,6 @@ const struct command export_command = {
 		    "    In pprof's page.",
 	.options = export_options,
 	.minimum_arguments = 1,
-	.maximum_arguments = 1,
+	.maximum_arguments = -1,
 	.run = export_run,
 };

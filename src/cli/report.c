@@ -10,7 +10,7 @@
 #include "cli/report_html.h"
 #include "cli/report_regress.h"
 #include "cli/report_runs.h"
-#include "load/trace_file.h"
+#include "load/load.h"
 #include "query/query.h"
 #include "report/document.h"
 #include "report/runs/regress.h"
@@ -167,8 +167,6 @@ static int run_model(int count, char **positional, bool is_foreign)
 	struct errmsg err;
 	int r;
 
-	/* Several recordings are read as traces are: by their rows, each as one rank. */
-	is_foreign |= count > 1 && !arguments.baselines.count;
 	r = is_foreign ? check_foreign(positional[0], &err) : check_recording(&err);
 	if (r == 0)
 		r = query_options_check(&arguments.asked, positional[0], is_foreign, &err);
@@ -220,7 +218,7 @@ static int report_run(int count, char **positional)
 		return fail_usage(&err);
 	if (parse_options(&err) < 0)
 		return fail_usage(&err);
-	is_foreign = trace_file_is_trace(trace_file_of(positional[0])) ||
+	is_foreign = load_is_foreign((const char *const *)positional, (size_t)count) ||
 		     query_wants_rows_only(&arguments.asked);
 	return is_by_run() && !is_foreign ? run_runs(count, positional, &err)
 					  : run_model(count, positional, is_foreign);

@@ -13,6 +13,19 @@
 #include "model/weigh.h"
 #include "model/windows.h"
 
+/* Several that nobody put on one clock: files that were written one behind the other. */
+static void warn_about_recordings(const struct model *model, const char *path)
+{
+	array_foreach (&model->recordings, recording) {
+		if (recording->clock.source != CAPTURE_CLOCK_OWN)
+			return;
+	}
+	if (model->recordings.count > 1)
+		warn("%s holds %zu recordings, each with the clock of its host: sonde merge makes "
+		     "one file of them with one clock",
+			path, model->recordings.count);
+}
+
 static void warn_about(const struct model *model, const char *path)
 {
 	if (model->completeness.truncated)
@@ -21,10 +34,7 @@ static void warn_about(const struct model *model, const char *path)
 			path, (unsigned long long)model->completeness.truncated_at);
 	if (model->cut_off_count)
 		warn("%s: %s", path, model->stats.values.notes[0]);
-	if (model->session_count > 1)
-		warn("%s holds %u recordings: their samples are combined; the header and the "
-		     "losses are those of one of them",
-			path, model->session_count);
+	warn_about_recordings(model, path);
 }
 
 enum model_weight shown_weight(const struct shown_options *shown)

@@ -16,6 +16,7 @@
 #include "importers/importer.h"
 #include "load/progress.h"
 #include "load/rank_files.h"
+#include "load/run.h"
 #include "load/standard_input.h"
 
 #define CAPTURE_ENDING ".pftrace"
@@ -54,6 +55,7 @@ struct trace_source {
 	struct loading *loading;
 	uint64_t done, total; /* bytes */
 	enum trace_file file;
+	const struct importer *importer;   /* of trace_file_identify() */
 	const struct importer *refused_by; /* NULL: it is read */
 	ARRAY_OF(struct trace *) traces;
 	int status;
@@ -163,7 +165,7 @@ static int load_source(struct trace_source *source)
 	const struct importer *importer;
 	int r;
 
-	source->file = trace_file_identify(source->path, &importer);
+	importer = source->importer;
 	if (source->folder && source->file == TRACE_FILE_FOLDER)
 		return 0;
 	if (source->file == TRACE_FILE_FOREIGN && !importer->read) {
@@ -200,6 +202,8 @@ static int add_source(struct loading *loading, struct trace_source source)
 	int r;
 
 	source.loading = loading;
+	if (source.path)
+		source.file = trace_file_identify(source.path, &source.importer);
 	if (source.path && stat(source.path, &status) == 0)
 		source.total = (uint64_t)status.st_size;
 	r = source.path ? array_append(&loading->sources, source) : -ENOMEM;
@@ -278,61 +282,6 @@ static int add_folder(struct loading *loading, const char *folder, struct errmsg
 	return r < 0 ? r : array_append(&loading->folders, folder);
 }
 
-static bool has_rows(const struct trace_source *source)
-{
-	array_foreach (&source->traces, trace) {
-		if ((*trace)->events.count)
-			return true;
-	}
-	return false;
-}
-
-/* "run is a folder of recordings (2)", "2 recordings were named" */
-static void describe_recordings(struct strbuf *out, const char *folder, size_t recordings)
-{
-	if (folder)
-		strbuf_addf(out, "%s is a folder of recordings (%zu)", folder, recordings);
-	else
-		strbuf_addf(out, "%zu recordings were named", recordings);
-}
-
-/*
- * Several recordings are the ranks of one run, by their rows: device work, steps and ranges. Where
- * they have none there is nothing to show. `folder` NULL: those that were named themselves.
- */
-static int check_recordings(const struct loading *loading, const char *folder, struct errmsg *err)
-{
-	_cleanup_strbuf_ struct strbuf what = {0};
-	size_t recordings = 0, others = 0;
-	const char *first = NULL;
-	bool has_any = false;
-
-	array_foreach (&loading->sources, source) {
-		if (source->folder != folder)
-			continue;
-		if (source->file != TRACE_FILE_CAPTURE) {
-			others += source->traces.count;
-			continue;
-		}
-		recordings++;
-		first = first ? first : source->path;
-		has_any |= has_rows(source);
-	}
-	if (!recordings || others || (!folder && recordings < 2))
-		return 0;
-	describe_recordings(&what, folder, recordings);
-	if (!has_any)
-		return errmsg_set(err, -EINVAL,
-			"%s, without device work, steps and ranges: samples are read one recording "
-			"at a time; try sonde report %s, sonde report --by run with all of them, or "
-			"sonde diff with two",
-			strbuf_cstr(&what), first);
-	warn("%s: each is one rank, with its device work, steps and ranges; samples are read one "
-	     "recording at a time, for example with sonde report %s",
-		strbuf_cstr(&what), first);
-	return 0;
-}
-
 /* ".json, .json.gz, .json.zst" */
 static void add_endings(struct strbuf *out)
 {
@@ -363,7 +312,7 @@ static int check_folder(const struct loading *loading, const char *folder, struc
 		warn("%zu files in %s are passed over: each %s", refused, folder,
 			refused_by->refusal);
 	if (traces)
-		return check_recordings(loading, folder, err);
+		return 0;
 	add_endings(&endings);
 	return errmsg_set(err, -ENODATA,
 		"there is no trace in %s: it should hold one file for each rank, ending in %s or "
@@ -474,7 +423,7 @@ static int check_sources(const struct loading *loading, struct errmsg *err)
 	}
 	for (size_t i = 0; r == 0 && i < loading->folders.count; i++)
 		r = check_folder(loading, loading->folders.items[i], err);
-	return r < 0 ? r : check_recordings(loading, NULL, err);
+	return r;
 }
 
 static int take_rows(struct loading *loading, struct model *model)
@@ -504,22 +453,17 @@ static void loading_done(struct loading *loading)
 	pthread_mutex_destroy(&loading->lock);
 }
 
-static int load_rows(struct model **ret_model, const char *const *paths, size_t count,
-	bool keep_arguments, struct errmsg *err)
+static int load_rows(struct model **ret_model, struct loading *loading, struct errmsg *err)
 {
-	_cleanup_(loading_done) struct loading loading = {
-		.keep_arguments = keep_arguments,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-	};
 	_cleanup_model_ struct model *model = model_new();
-	int r = model ? find_sources(&loading, paths, count, err) : -ENOMEM;
+	int r = model ? 0 : -ENOMEM;
 
+	if (r == 0) {
+		load_sources(loading);
+		r = check_sources(loading, err);
+	}
 	if (r == 0)
-		load_sources(&loading);
-	if (r == 0)
-		r = check_sources(&loading, err);
-	if (r == 0)
-		r = take_rows(&loading, model);
+		r = take_rows(loading, model);
 	if (r == -ENOMEM)
 		errmsg_set(err, r, "memory ran out while loading the traces");
 	if (r < 0)
@@ -529,17 +473,68 @@ static int load_rows(struct model **ret_model, const char *const *paths, size_t 
 	return 0;
 }
 
+/* ---- several recordings ---- */
+
+/* Are all of them recordings, whose samples count? */
+static bool is_run(const struct loading *loading)
+{
+	array_foreach (&loading->sources, source) {
+		if (source->file != TRACE_FILE_CAPTURE)
+			return false;
+	}
+	return loading->sources.count != 0;
+}
+
+static int load_recordings(struct model **ret_model, const struct loading *loading,
+	const struct shown_options *shown, const struct selection *selection, struct errmsg *err)
+{
+	ARRAY_OF(const char *) paths = {0};
+	int r = 0;
+
+	array_foreach (&loading->sources, source)
+		r = r ?: array_append(&paths, source->path);
+	if (r < 0)
+		errmsg_set(err, r, "memory ran out while loading the recordings");
+	else if (paths.count == 1)
+		r = load_capture(paths.items[0], shown, selection, ret_model, err);
+	else
+		r = load_run(ret_model, paths.items, paths.count, shown, selection, err);
+	array_done(&paths);
+	return r;
+}
+
+bool load_is_foreign(const char *const *paths, size_t count)
+{
+	_cleanup_(loading_done) struct loading loading = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct errmsg err;
+
+	if (count == 1 && !trace_file_is_trace(trace_file_of(paths[0])))
+		return false;
+	return find_sources(&loading, paths, count, &err) < 0 || !is_run(&loading);
+}
+
 int load_model(struct model **ret_model, const char *const *paths, size_t count,
 	const struct load_options *options, struct errmsg *err)
 {
 	static const struct load_options defaults = {0};
 	static const struct shown_options all = {0};
 	static const struct selection everything = {0};
+	_cleanup_(loading_done) struct loading loading = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	const struct shown_options *shown;
+	const struct selection *selection;
+	int r;
 
 	if (!options)
 		options = &defaults;
-	if (count > 1 || options->rows_only || trace_file_is_trace(trace_file_of(paths[0])))
-		return load_rows(ret_model, paths, count, options->keep_arguments, err);
-	return load_capture(paths[0], options->shown ?: &all, options->selection ?: &everything,
-		ret_model, err);
+	shown = options->shown ?: &all;
+	selection = options->selection ?: &everything;
+	if (count == 1 && !options->rows_only && !trace_file_is_trace(trace_file_of(paths[0])))
+		return load_capture(paths[0], shown, selection, ret_model, err);
+	loading.keep_arguments = options->keep_arguments;
+	r = find_sources(&loading, paths, count, err);
+	if (r < 0)
+		return r;
+	if (!options->rows_only && is_run(&loading))
+		return load_recordings(ret_model, &loading, shown, selection, err);
+	return load_rows(ret_model, &loading, err);
 }

@@ -17,15 +17,21 @@ struct load_options {
 	const struct shown_options *shown;
 	const struct selection *selection;
 	bool keep_arguments; /* of rows, also those that no analysis needs: to write them again */
-	/* Only the rows of a recording, as if another tool had made them. Those of several, and of
-	 * a folder, are always loaded so: each is one rank. */
+	/* Only the rows of recordings, as if another tool had made them: each is one rank. */
 	bool rows_only;
 };
 
 /*
- * One recording becomes a model without rows: model_make_rows() makes them. All else becomes a
- * model of rows alone (model_is_foreign()), ordered by rank where all of them say theirs, else by
- * path; analyses/program/trace_programs.h has more of them filled in.
+ * Will load_model() make a model of rows alone of these? Not of recordings, named or in a folder,
+ * which are one run, with samples.
+ */
+bool load_is_foreign(const char *const *paths, size_t count);
+
+/*
+ * One recording, and several that are a run, become a model without rows: model_make_rows() makes
+ * them. Recordings beside traces are ranks by their rows. All else becomes a model of rows alone
+ * (model_is_foreign()), ordered by rank where all of them say theirs, else by path;
+ * analyses/program/trace_programs.h has more of them filled in.
  *
  * With a bar on a terminal. Warns of what is damaged, of ranks that come twice and of ranks that
  * are missing. `options` may be NULL. Returns 0 or a negative errno with a sentence.

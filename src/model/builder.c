@@ -59,11 +59,9 @@ static int visit_session(void *context, const struct capture_session *session)
 {
 	struct model_builder *builder = context;
 	struct model_session *kept = &builder->model->session;
-	int r = 0;
+	int r = builder_recording_begins(builder, session);
 
-	builder_recording_begins(builder, session);
-	r = builder_keep(builder, session->host, &builder->host);
-	if (r < 0 || builder->model->session_count++)
+	if (r < 0 || builder->model->recordings.count > 1)
 		return r;
 	r = r ?: builder_keep(builder, session->sonde_version, &kept->sonde_version);
 	r = r ?: builder_keep(builder, session->host, &kept->host);
@@ -211,6 +209,7 @@ static int builder_add_process(
 		.cgroup = "",
 		.rank = MODEL_NONE,
 		.host = builder->host ? builder->host : "",
+		.recording = (uint32_t)builder->model->recordings.count - 1,
 	};
 	uint32_t index = (uint32_t)model->processes.count;
 	uint64_t earlier = MODEL_NONE;
@@ -429,50 +428,6 @@ static int visit_symbols(void *context, capture_id mapping, uint64_t rel_pc,
 	return 0;
 }
 
-static void stats_done(struct model_stats *stats)
-{
-	free((void *)stats->values.losses);
-	free((void *)stats->values.notes);
-	*stats = (struct model_stats){0};
-}
-
-/* Copies what the account points to; on failure what was copied is with `kept` and freed with it.
- */
-static int stats_copy(
-	struct model_builder *builder, const struct capture_stats *stats, struct model_stats *kept)
-{
-	struct capture_loss *losses = calloc(stats->loss_count + 1, sizeof(*losses));
-	const char **notes = calloc(stats->note_count + 1, sizeof(*notes));
-	int r = losses && notes ? 0 : -ENOMEM;
-
-	*kept = (struct model_stats){.values = *stats, .present = true};
-	kept->values.losses = losses;
-	kept->values.notes = notes;
-	for (uint32_t i = 0; r == 0 && i < stats->loss_count; i++) {
-		losses[i] = stats->losses[i];
-		r = builder_keep(builder, stats->losses[i].where, &losses[i].where);
-	}
-	for (uint32_t i = 0; r == 0 && i < stats->note_count; i++)
-		r = builder_keep(builder, stats->notes[i], &notes[i]);
-	return r;
-}
-
-static int visit_stats(void *context, const struct capture_stats *stats)
-{
-	struct model_builder *builder = context;
-	struct model_stats kept;
-	int r = stats_copy(builder, stats, &kept);
-
-	if (r < 0) {
-		stats_done(&kept);
-		return r;
-	}
-	builder_recording_account(builder, stats);
-	stats_done(&builder->model->stats);
-	builder->model->stats = kept;
-	return 0;
-}
-
 static int visit_progress(void *context, uint64_t bytes, uint64_t total_bytes)
 {
 	struct model_builder *builder = context;
@@ -549,6 +504,7 @@ struct model_builder *model_builder_free(struct model_builder *builder)
 	array_done(&builder->device_works);
 	array_done(&builder->launches);
 	array_done(&builder->launch_stacks);
+	builder_recordings_done(builder);
 	builder_ranges_done(builder);
 	builder_counters_done(builder);
 	builder_energy_done(builder);
@@ -589,7 +545,7 @@ const struct capture_visitor model_builder_visitor = {
 	.step = builder_visit_step,
 	.device_event = visit_device_event,
 	.symbols = visit_symbols,
-	.stats = visit_stats,
+	.stats = builder_visit_stats,
 	.trace = builder_visit_trace,
 	.trace_track = builder_visit_trace_track,
 	.trace_row = builder_visit_trace_row,

@@ -98,6 +98,7 @@ struct model_builder {
 	ARRAY_OF(struct model_window) windows; /* end 0: none is known */
 	ARRAY_OF(struct raw_step) steps;
 	const char *host;              /* of the recording that is read; NULL: unknown */
+	struct model_stats earlier;    /* the accounts of the recordings before it, added */
 	ARRAY_OF(uint32_t) energy_ids; /* by id of the read: index in the model; MODEL_NONE */
 	ARRAY_OF(struct wire_energy_interval) energy_intervals; /* domain: the index, as below */
 	ARRAY_OF(struct wire_energy_state) energy_states;
@@ -122,10 +123,15 @@ struct model_builder {
 	void *progress_context;
 };
 
+/* visitor->session, as far as there may be several, and visitor->stats. Return 0 or -ENOMEM. */
+int builder_recording_begins(struct model_builder *builder, const struct capture_session *session);
+int builder_visit_stats(void *context, const struct capture_stats *stats);
+void builder_recordings_done(struct model_builder *builder);
+
 /* A recording begins, its account has come, and the file has ended: which of them have no end.
- * Return 0 or -ENOMEM. */
-void builder_recording_begins(struct model_builder *builder, const struct capture_session *session);
-void builder_recording_account(struct model_builder *builder, const struct capture_stats *stats);
+ * The last returns 0 or -ENOMEM. */
+void builder_cut_off_begins(struct model_builder *builder, const struct capture_session *session);
+void builder_cut_off_account(struct model_builder *builder, const struct capture_stats *stats);
 int builder_resolve_cut_off(struct model_builder *builder);
 
 /* Puts works, launches and stacks together; the stacks are there already. Returns 0 or -ENOMEM. */

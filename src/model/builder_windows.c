@@ -75,6 +75,16 @@ static int compare_windows(const void *left, const void *right)
 	return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
+/* The same window as the last one, as another recording of the run has it. */
+static bool is_of_other_rank(const struct model *model, const struct model_window *window)
+{
+	const struct model_window *last =
+		model->windows.count ? &model->windows.items[model->windows.count - 1] : NULL;
+
+	return last && model->recordings.count > 1 && window->number == last->number &&
+	       window->begin_ns < last->end_ns;
+}
+
 /*
  * All windows, in order and disjoint: what is recorded twice, as where captures of one time were
  * joined, counts as time of the first.
@@ -94,6 +104,13 @@ static int order_windows(struct model_builder *builder, uint64_t last_ns)
 		if (!window.end_ns) {
 			window.end_ns = MAX(last_ns, window.begin_ns) + 1; /* that is in it */
 			window.closed_by = CAPTURE_REASON_COLLECTOR_GONE;
+		}
+		if (is_of_other_rank(model, &window)) {
+			struct model_window *known =
+				&model->windows.items[model->windows.count - 1];
+
+			known->end_ns = end_ns = MAX(known->end_ns, window.end_ns);
+			continue;
 		}
 		window.begin_ns = MAX(window.begin_ns, end_ns);
 		window.end_ns = end_ns = MAX(window.end_ns, window.begin_ns);

@@ -19,7 +19,7 @@ static void look_at_end(struct cut_off *cut)
 	cut->start_ns = 0;
 }
 
-void builder_recording_begins(struct model_builder *builder, const struct capture_session *session)
+void builder_cut_off_begins(struct model_builder *builder, const struct capture_session *session)
 {
 	struct cut_off *cut = &builder->cut_off;
 
@@ -27,7 +27,7 @@ void builder_recording_begins(struct model_builder *builder, const struct captur
 	cut->start_ns = cut->latest_ns = session->start_time_ns;
 }
 
-void builder_recording_account(struct model_builder *builder, const struct capture_stats *stats)
+void builder_cut_off_account(struct model_builder *builder, const struct capture_stats *stats)
 {
 	struct cut_off *cut = &builder->cut_off;
 
@@ -47,13 +47,13 @@ static int add_note(struct model *model)
 
 	if (!notes)
 		return -ENOMEM;
-	if (model->session_count > 1)
-		snprintf(which, sizeof(which), "Of %u recordings in this file %u",
-			model->session_count, model->cut_off_count);
+	if (model->recordings.count > 1)
+		snprintf(which, sizeof(which), "Of %zu recordings %u", model->recordings.count,
+			model->cut_off_count);
 	snprintf(text, sizeof(text),
 		"%s %s cut off at %.2f s: sonde was killed, its disk was full, or it still runs; "
 		"what came later is missing.",
-		which, model->session_count > 1 && model->cut_off_count > 1 ? "were" : "was",
+		which, model->recordings.count > 1 && model->cut_off_count > 1 ? "were" : "was",
 		(double)model->cut_off_ns / 1e9);
 	if (intern_add(&model->strings, text, strlen(text), &id) < 0) {
 		free(notes);
@@ -74,9 +74,9 @@ int builder_resolve_cut_off(struct model_builder *builder)
 	struct model *model = builder->model;
 
 	look_at_end(&builder->cut_off);
-	if (model->session_count <= builder->cut_off.ended)
+	if (model->recordings.count <= builder->cut_off.ended)
 		return 0;
-	model->cut_off_count = model->session_count - builder->cut_off.ended;
+	model->cut_off_count = (uint32_t)model->recordings.count - builder->cut_off.ended;
 	model->cut_off_ns = builder->cut_off.least_ns;
 	return add_note(model);
 }

@@ -3,10 +3,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "capture/join/join.h"
 #include "model/builder.h"
 #include "model/trace.h"
 #include "model/windows.h"
+
+/* 0 where it is not known. */
+static uint64_t file_size(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
 
 /* The first number of the choice that the file does not have; 0: it has them all. */
 static uint32_t missing_window(const struct model *model, const struct window_choice *choice)
@@ -41,34 +51,98 @@ static int check_choice(const struct model *model, const struct window_choice *c
 		missing, path, model->whole_window_count);
 }
 
-int model_load_windows(struct model **ret_model, const char *path,
+/* Progress over all files. */
+struct run_progress {
+	model_progress_function *function;
+	void *context;
+	uint64_t before, total; /* bytes */
+};
+
+static void progress_of_run(void *context, uint64_t bytes, uint64_t total_bytes)
+{
+	const struct run_progress *progress = context;
+
+	if (progress->function)
+		progress->function(progress->context, progress->before + bytes,
+			progress->total ? progress->total : total_bytes);
+}
+
+/* What is known of all of them. */
+static void add_completeness(
+	struct capture_read_result *sum, const struct capture_read_result *more)
+{
+	sum->bytes += more->bytes;
+	sum->packets += more->packets;
+	sum->skipped_packets += more->skipped_packets;
+	if (more->truncated && !sum->truncated)
+		sum->truncated_at = more->truncated_at;
+	sum->truncated |= more->truncated;
+}
+
+static int read_run(struct model_builder *builder, struct model_source *sources, size_t count,
+	struct run_progress *progress, struct capture_read_result *completeness, struct errmsg *err)
+{
+	_cleanup_capture_join_ struct capture_join *join = NULL;
+	int r = capture_join_new(&join, &model_builder_visitor, builder);
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = capture_join_read(
+			join, sources[i].path, &sources[i].clock, &sources[i].read, err);
+		progress->before += sources[i].read.bytes;
+		add_completeness(completeness, &sources[i].read);
+	}
+	return r;
+}
+
+static int read_one(struct model_builder *builder, const char *path,
+	struct capture_read_result *completeness, struct errmsg *err)
+{
+	return capture_read(path, &model_builder_visitor, builder, completeness, err);
+}
+
+int model_load_run(struct model **ret_model, struct model_source *sources, size_t count,
 	const struct window_choice *choice, model_progress_function *progress,
 	void *progress_context, struct errmsg *err)
 {
 	_cleanup_model_builder_ struct model_builder *builder = NULL;
 	_cleanup_model_ struct model *model = NULL;
 	struct capture_read_result completeness = {0};
+	struct run_progress all = {.function = progress, .context = progress_context};
+	const char *path = sources[0].path;
 	int r = model_builder_new(&builder);
 
 	if (r == 0) {
-		model_builder_set_progress(builder, progress, progress_context);
+		for (size_t i = 0; i < count; i++)
+			all.total += file_size(sources[i].path);
+		model_builder_set_progress(builder, progress_of_run, &all);
 		if (choice)
 			model_builder_choose_windows(builder, choice);
-		r = capture_read(path, &model_builder_visitor, builder, &completeness, err);
+		r = count == 1 ? read_one(builder, path, &completeness, err)
+			       : read_run(builder, sources, count, &all, &completeness, err);
 		if (r < 0 && r != -ENOMEM)
 			return r;
 	}
-	r = r ?: model_builder_finish(builder, &completeness, &model);
+	if (r == 0)
+		r = model_builder_finish(builder, &completeness, &model);
 	if (r == -ENOMEM)
 		return errmsg_set(err, r,
 			"memory ran out while loading %s: close other programs, or record a "
 			"shorter time",
 			path);
-	if (choice)
-		r = r ?: check_choice(model, choice, path, err);
+	if (r == 0 && choice)
+		r = check_choice(model, choice, path, err);
 	if (r == 0)
 		*ret_model = TAKE_PTR(model);
 	return r;
+}
+
+int model_load_windows(struct model **ret_model, const char *path,
+	const struct window_choice *choice, model_progress_function *progress,
+	void *progress_context, struct errmsg *err)
+{
+	struct model_source source = {.path = path};
+
+	return model_load_run(ret_model, &source, 1, choice, progress, progress_context, err);
 }
 
 int model_load(struct model **ret_model, const char *path, model_progress_function *progress,
@@ -112,6 +186,7 @@ struct model *model_free(struct model *model)
 	array_done(&model->device_works);
 	array_done(&model->launched_works);
 	array_done(&model->device_waits);
+	array_done(&model->recordings);
 	array_done(&model->ranges);
 	array_done(&model->range_fields);
 	array_done(&model->counters);

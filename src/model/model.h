@@ -30,6 +30,7 @@ struct model_process {
 	uint32_t rank;            /* of a distributed job; MODEL_NONE: not known */
 	uint32_t world_size;      /* 0: not known */
 	const char *host;         /* that it ran on; "" when unknown */
+	uint32_t recording;       /* index; MODEL_NONE: not known */
 };
 
 struct model_thread {
@@ -369,6 +370,18 @@ struct model_session {
 	bool present; /* false: the file has none (a foreign trace) */
 };
 
+/* One of the captures that a run is made of, or the only one. */
+struct model_recording {
+	const char *file; /* its name, where there are several; "" else */
+	const char *host; /* "" when unknown */
+	struct capture_clock clock;
+	uint64_t start_ns, end_ns; /* end 0: it has no account */
+	uint64_t samples, samples_lost, wait_samples;
+	uint64_t records_lost; /* of device work and ranges */
+	uint32_t cpu_count;
+	bool is_complete;
+};
+
 struct model_stats {
 	struct capture_stats values; /* losses and notes pointers are the model's own copies */
 	bool present;
@@ -420,7 +433,7 @@ struct model {
 	uint64_t unit_ns;   /* what a sample's count is in: set by model_weigh(); 0: the period */
 	bool counts_energy; /* it is in microjoules, and unit_ns means nothing */
 	struct model_session session;
-	uint32_t session_count; /* recordings in the file: more than 1 when captures were joined */
+	ARRAY_OF(struct model_recording) recordings; /* more than one when captures were joined */
 	/* Those whose end is missing: sonde was killed, or its disk was full. A sentence on it is
 	 * the first of the notes of `stats`. */
 	uint32_t cut_off_count;
@@ -447,6 +460,19 @@ int model_load(struct model **ret_model, const char *path, model_progress_functi
  */
 struct window_choice;
 int model_load_windows(struct model **ret_model, const char *path,
+	const struct window_choice *choice, model_progress_function *progress,
+	void *progress_context, struct errmsg *err);
+/* A capture of a run, and what its times become; `read` is filled in. */
+struct model_source {
+	const char *path;
+	struct capture_clock clock;
+	struct capture_read_result read;
+};
+/*
+ * Several captures as one model, as if they were one file (capture/join/join.h), likewise.
+ * `completeness` is of all of them. `choice` may be NULL.
+ */
+int model_load_run(struct model **ret_model, struct model_source *sources, size_t count,
 	const struct window_choice *choice, model_progress_function *progress,
 	void *progress_context, struct errmsg *err);
 /* An empty one, of an unknown session; NULL when memory ran out. */

@@ -45,8 +45,7 @@ int query_diff_check(struct query_diff *diff, const char *before, const char *af
 
 	for (int i = 0; i < 2; i++) {
 		sides[i].path = paths[i];
-		sides[i].is_trace =
-			options->hta_compatible || trace_file_is_trace(trace_file_of(paths[i]));
+		sides[i].is_trace = options->hta_compatible || load_is_foreign(&paths[i], 1);
 	}
 	diff->has_samples =
 		!sides[0].is_trace && !sides[1].is_trace && !(options->by && options->by[0] == 'w');

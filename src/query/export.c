@@ -43,8 +43,9 @@ static int check_foreign(const char *path, const struct query_export *asked, str
 }
 
 /* With what the filters leave of it. */
-static int load(const char *path, struct query_export *asked, struct model **ret_model,
-	struct energy_use *ret_energy, struct strbuf *notes, struct errmsg *err)
+static int load(const char *const *paths, size_t count, struct query_export *asked,
+	struct model **ret_model, struct energy_use *ret_energy, struct strbuf *notes,
+	struct errmsg *err)
 {
 	const struct exporter *exporter = asked->exporter;
 	const struct load_options options = {
@@ -52,24 +53,24 @@ static int load(const char *path, struct query_export *asked, struct model **ret
 		.selection = &asked->selection,
 		.keep_arguments = !exporter->is_weighed,
 	};
-	bool is_foreign = trace_file_is_trace(trace_file_of(path));
-	int r = is_foreign ? check_foreign(path, asked, err) : 0;
+	bool is_foreign = load_is_foreign(paths, count);
+	int r = is_foreign ? check_foreign(paths[0], asked, err) : 0;
 
 	if (r == 0)
-		r = load_model(ret_model, &path, 1, &options, err);
+		r = load_model(ret_model, paths, count, &options, err);
 	if (r == 0 && is_foreign && !exporter->is_weighed)
 		r = select_and_weigh(*ret_model, &asked->shown, &asked->selection, ret_energy, err);
 	else if (r == 0)
-		r = query_weigh(
-			*ret_model, path, &asked->shown, &asked->selection, ret_energy, notes, err);
+		r = query_weigh(*ret_model, paths[0], &asked->shown, &asked->selection, ret_energy,
+			notes, err);
 	if (r == 0 && exporter->needs_rows && model_make_rows(*ret_model) < 0)
 		r = errmsg_set(err, -ENOMEM, "memory ran out while making rows");
 	asked->selection.weight = shown_weight(&asked->shown);
 	return r;
 }
 
-int query_export(const char *path, struct query_export *asked, struct strbuf *out,
-	struct strbuf *notes, struct export_files *files, struct errmsg *err)
+int query_export(const char *const *paths, size_t count, struct query_export *asked,
+	struct strbuf *out, struct strbuf *notes, struct export_files *files, struct errmsg *err)
 {
 	_cleanup_model_ struct model *model = NULL;
 	_cleanup_energy_use_ struct energy_use energy = {0};
@@ -77,7 +78,7 @@ int query_export(const char *path, struct query_export *asked, struct strbuf *ou
 	const struct export_options options = {
 		.size = sizeof(options),
 		.title = asked->title,
-		.capture = path,
+		.capture = paths[0],
 		.output = asked->output,
 		.roots = call_tree_roots_from_string(asked->roots),
 		.minimum_width_px = asked->minimum_width_px,
@@ -88,7 +89,7 @@ int query_export(const char *path, struct query_export *asked, struct strbuf *ou
 
 	if (r < 0 || selection_check(&asked->selection, exporter->shows, err) < 0)
 		return -EINVAL;
-	r = load(path, asked, &model, &energy, notes, err);
+	r = load(paths, count, asked, &model, &energy, notes, err);
 	if (r < 0)
 		return r;
 	if (exporter->has_events)

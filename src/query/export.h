@@ -21,8 +21,8 @@ struct query_export {
  * adds to `files`. `notes` gets sentences on what is left out. Returns 0 or a negative errno with a
  * sentence; -EINVAL: this format is not for this file, or these options not for this format.
  */
-int query_export(const char *path, struct query_export *asked, struct strbuf *out,
-	struct strbuf *notes, struct export_files *files, struct errmsg *err);
+int query_export(const char *const *paths, size_t count, struct query_export *asked,
+	struct strbuf *out, struct strbuf *notes, struct export_files *files, struct errmsg *err);
 
 /* The same check of the weight alone: before a file is opened. */
 int query_export_check(const struct query_export *asked, struct errmsg *err);

@@ -19,8 +19,7 @@ static int load(struct query *query, const char *window, bool rows_only, struct 
 		.shown = &all, .selection = &windows, .rows_only = rows_only};
 	int r = load_model(&query->model, query->paths, query->count, &options, err);
 
-	query->has_samples =
-		r == 0 && query->count == 1 && !rows_only && !model_is_foreign(query->model);
+	query->has_samples = r == 0 && !rows_only && !model_is_foreign(query->model);
 	query->window = window;
 	return r;
 }

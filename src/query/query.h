@@ -22,7 +22,7 @@ struct query {
 	const char *const *paths; /* of query_open() */
 	size_t count;
 	struct model *model; /* as recorded: nothing is hidden or left out, but other windows */
-	bool has_samples;    /* it is one recording; else of rows alone */
+	bool has_samples;    /* it is one recording, or a run of several; else of rows alone */
 	const char *window;  /* the windows that were loaded; NULL: all */
 	bool is_used_up;
 };

@@ -132,7 +132,7 @@ static void add_capture(struct result *result, const struct model *model, const 
 	result_u64(result, read->packets);
 	result_u64(result, read->skipped_packets);
 	result_known(result, read->truncated, read->truncated_at);
-	result_u64(result, model->session_count);
+	result_u64(result, model->recordings.count);
 	result_u64(result, model->cut_off_count);
 	result_known(result, model->cut_off_count != 0, model->cut_off_ns);
 	result_close(result);
@@ -272,6 +272,21 @@ static void say_amounts(struct result *result, const struct model *model)
 	result_say(result, 0, &text);
 }
 
+/* "host", or of a run "node0 and others (4 recordings)". */
+static void describe_hosts(const struct model *model, struct strbuf *out)
+{
+	const char *host = model->session.host;
+	bool has_others = false;
+
+	strbuf_add(out, *host ? host : "unknown host");
+	array_foreach (&model->recordings, recording)
+		has_others |= strcmp(recording->host, host) != 0;
+	if (has_others)
+		strbuf_add(out, " and others");
+	if (model->recordings.count > 1)
+		strbuf_addf(out, " (%zu recordings)", model->recordings.count);
+}
+
 /* "host, Linux 6.8.0, 16 CPUs · stacks unwound in the kernel". */
 static void say_place(struct result *result, const struct model *model)
 {
@@ -281,7 +296,8 @@ static void say_place(struct result *result, const struct model *model)
 
 	if (!session->present || report_is_imported(model))
 		return;
-	strbuf_addf(&text, "%s, Linux %s, ", *session->host ? session->host : "unknown host",
+	describe_hosts(model, &text);
+	strbuf_addf(&text, ", Linux %s, ",
 		*session->kernel_release ? session->kernel_release : "of unknown release");
 	format_plural(&text, session->cpu_count, "CPU", "CPUs");
 	if (strcmp(session->unwind_mode, "bpf") == 0)

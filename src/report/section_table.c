@@ -5,6 +5,7 @@
 const struct report_section *const report_sections[] = {
 	&about_section,
 	&account_section,
+	&recordings_section,
 	&traces_section,
 	&cpu_summary_section,
 	&answer_section,

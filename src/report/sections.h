@@ -11,6 +11,7 @@ extern const struct report_section tables_section;      /* cpu/tables.c */
 extern const struct report_section inference_section;   /* inference/inference.c */
 extern const struct report_section ranks_section;       /* program/ranks.c */
 extern const struct report_section ranges_section;      /* program/ranges.c */
+extern const struct report_section recordings_section;  /* program/recordings.c */
 extern const struct report_section counters_section;    /* program/counters.c */
 extern const struct report_section energy_section;      /* energy/energy.c */
 extern const struct report_section device_work_section; /* device/work.c */

@@ -112,7 +112,7 @@ static int answer_export(struct query *query, const struct exporter *exporter,
 	const char *path = query->paths[0];
 
 	query_close(query); /* two models may be more memory than there is */
-	return query_export(path, &asked, out, &notes, NULL, err);
+	return query_export(&path, 1, &asked, out, &notes, NULL, err);
 }
 
 static int answer(struct query *query, const struct question *question,

@@ -94,7 +94,7 @@ def test_joined(sonde, report, killed, ended, tmp_path, killed_is_first):
     data = report(joined)
     assert (data["capture"]["recordings"], data["capture"]["recordings_cut_off"]) == (2, 1)
     assert data["capture"]["cut_off_ns"] == report(killed)["capture"]["cut_off_ns"]
-    assert data["notes"][0].startswith("Of 2 recordings in this file 1 was cut off at ")
+    assert data["notes"][0].startswith("Of 2 recordings 1 was cut off at ")
 
 
 def test_parts_of_a_split(sonde, report, workload, tmp_path):

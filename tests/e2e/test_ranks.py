@@ -127,24 +127,62 @@ for step in range(4):
 """
 
 
-def test_several_recordings_are_the_ranks_of_a_run(sonde, sonde_path, tmp_path):
-    """One capture a rank, as each node of a cluster writes it: which rank is slow is said of the folder, and of files."""
-    program, folder = tmp_path / "rank.py", tmp_path / "run"
-    program.write_text(RANK)
-    folder.mkdir()
-    captures = [folder / f"{rank}.pftrace" for rank in (0, 1)]
-    for rank, capture in enumerate(captures):
-        env = {"PYTHONPATH": str(sonde_path.parent / "python"), "RANK": str(rank), "WORLD_SIZE": "2"}
-        sonde("record", "-o", capture, "--", "/usr/bin/python3", program, env=env, check=0)
+@pytest.fixture
+def record_ranks(sonde, sonde_path, tmp_path):
+    """record_ranks(program, count) -> their captures: one a rank, as each node of a cluster writes it."""
+
+    def record(text, count):
+        program = tmp_path / "rank.py"
+        program.write_text(text)
+        for rank in range(count):
+            env = {"PYTHONPATH": str(sonde_path.parent / "python"), "RANK": str(rank), "WORLD_SIZE": str(count)}
+            sonde("record", "-F", 999, "-o", tmp_path / "run" / "%r.pftrace", "--", "/usr/bin/python3", program, env=env, check=0)
+        return [tmp_path / "run" / f"{rank}.pftrace" for rank in range(count)]
+
+    return record
+
+
+def test_several_recordings_are_a_run(sonde, record_ranks, tmp_path):
+    """Samples, steps and ranges of all of them, of a folder as of its files; what each lost is said of each."""
+    captures = record_ranks(RANK, 2)
+    folder = captures[0].parent
+    alone = [json.loads(sonde("report", "--json", capture, check=0).stdout) for capture in captures]
     for paths in ([folder], captures):
-        done = sonde("report", "--json", *paths, check=0)
-        found = json.loads(done.stdout)
-        assert [(trace["rank"], trace["world_size"], trace["path"]) for trace in found["traces"]] == [
-            (rank, 2, os.fspath(capture)) for rank, capture in enumerate(captures)
+        found = json.loads(sonde("report", "--json", *paths, check=0).stdout)
+        assert found["totals"]["samples"] == sum(one["totals"]["samples"] for one in alone)
+        assert [(one["ranks"], one["file"], one["samples"], one["samples_lost"]) for one in found["recordings"]] == [
+            (str(rank), os.fspath(capture), one["totals"]["samples"], 0)
+            for rank, (capture, one) in enumerate(zip(captures, alone))
         ]
+        assert {row["rank"]: row["self_time_ns"] for row in found["tables"]["rank"]["rows"] if row["rank"] is not None} == {
+            rank: one["tables"]["rank"]["rows"][0]["self_time_ns"] for rank, one in enumerate(alone)
+        }
         (forward,) = [row for row in found["ranks"]["rows"] if row["name"] == "forward"]
         assert (forward["slowest_rank"], forward["fastest_rank"]) == (1, 0)
         assert [rank["count"] for rank in forward["ranks"]] == [4, 4]
-        assert "each is one rank" in done.stderr
-    one = json.loads(sonde("report", "--json", captures[1], check=0).stdout)
-    assert "capture" in one and one["capture"]
+    assert alone[0]["recordings"] is None
+    assert "Recordings of this run" in sonde("report", folder, check=0).stdout
+
+
+def test_a_run_is_exported_and_compared(sonde, record_ranks):
+    captures = record_ranks(RANK, 2)
+    folder = captures[0].parent
+    stacks = [sonde("export", "-f", "folded", "-o", "-", *paths, check=0).stdout.splitlines()
+              for paths in ([captures[0]], [captures[1]], captures, [folder])]
+
+    def count(lines):
+        return sum(int(line.rpartition(" ")[2]) for line in lines)
+
+    assert count(stacks[0]) + count(stacks[1]) == count(stacks[2]) == count(stacks[3])
+    assert "Nothing changed" in sonde("diff", "--by", "work", folder, folder, check=0).stdout
+    found = json.loads(sonde("diff", "--json", folder, captures[1], check=0).stdout)["samples"]
+    assert (found["before"]["samples"], found["after"]["samples"]) == (count(stacks[2]), count(stacks[1]))
+    found = json.loads(sonde("diff", "--json", folder, captures[1], check=0).stdout)
+
+
+def test_the_rank_in_a_name_is_the_launchers(sonde, tmp_path):
+    done = sonde("record", "-o", tmp_path / "%r.pftrace", "--", "true")
+    assert done.status == 2 and "SLURM_PROCID" in done.stderr, done
+    sonde("record", "-o", tmp_path / "new" / "%r-%p.pftrace", "--", "true", env={"PMI_RANK": "7"}, check=0)
+    (capture,) = (tmp_path / "new").iterdir()
+    assert capture.name.startswith("7-")

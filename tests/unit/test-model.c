@@ -248,7 +248,7 @@ static void test_recordings_without_an_end(void **state)
 	assert_int_equal(model->cut_off_count, 1);
 	assert_int_equal(model->cut_off_ns, 250000000);
 	assert_string_equal(model->stats.values.notes[0],
-		"Of 2 recordings in this file 1 was cut off at 0.25 s: sonde was killed, its disk "
+		"Of 2 recordings 1 was cut off at 0.25 s: sonde was killed, its disk "
 		"was full, or it still runs; what came later is missing.");
 	model_free(model);
 

@@ -47,6 +47,22 @@ static int take_session_number(const struct pb_field *field, struct capture_sess
 	case PB_VARINT(SESSION_CPUS):
 		session->cpu_count = (uint32_t)field->value;
 		break;
+	case PB_VARINT(SESSION_CLOCK_SHIFT):
+		session->clock.shift_ns = (int64_t)field->value;
+		break;
+	case PB_FIXED64(SESSION_CLOCK_DRIFT):
+		memcpy(&session->clock.drift, &field->value, sizeof(session->clock.drift));
+		break;
+	case PB_VARINT(SESSION_CLOCK_DRIFT_FROM):
+		session->clock.drift_from_ns = field->value;
+		break;
+	case PB_VARINT(SESSION_CLOCK_ERROR):
+		session->clock.error_ns = field->value;
+		break;
+	case PB_VARINT(SESSION_CLOCK_SOURCE):
+		if (field->value < CAPTURE_CLOCK_MAX)
+			session->clock.source = (enum capture_clock_source)field->value;
+		break;
 	case PB_VARINT(SESSION_WHOLE_MACHINE):
 		session->whole_machine = field->value != 0;
 		break;
@@ -76,6 +92,8 @@ static int take_session_field(struct reader *reader, const struct pb_field *fiel
 		return reader_text(reader, field->bytes, &session->launch_stacks);
 	case PB_BYTES(SESSION_UNWIND_REASON):
 		return reader_text(reader, field->bytes, &session->unwind_mode_reason);
+	case PB_BYTES(SESSION_FILE):
+		return reader_text(reader, field->bytes, &session->file);
 	default:
 		return take_session_number(field, session);
 	}
@@ -88,7 +106,8 @@ int reader_session(struct reader *reader, struct pb_bytes message)
 		.host = "",
 		.kernel_release = "",
 		.architecture = "",
-		.unwind_mode = ""};
+		.unwind_mode = "",
+		.clock.error_ns = UINT64_MAX};
 	struct pb_cursor cursor = pb_cursor(message);
 	struct pb_field field;
 	int more, result = 0;

@@ -90,6 +90,23 @@ void put_system_info(struct strbuf *packet, const struct capture_session *sessio
 	pb_end(packet, system);
 }
 
+static void put_session_clock(struct strbuf *packet, const struct capture_clock *clock)
+{
+	uint64_t drift_bits;
+
+	if (clock->source == CAPTURE_CLOCK_OWN)
+		return;
+	pb_put_u64(packet, SESSION_CLOCK_SHIFT, (uint64_t)clock->shift_ns);
+	if (clock->drift != 0) {
+		memcpy(&drift_bits, &clock->drift, sizeof(drift_bits));
+		pb_put_fixed64(packet, SESSION_CLOCK_DRIFT, drift_bits);
+		pb_put_u64(packet, SESSION_CLOCK_DRIFT_FROM, clock->drift_from_ns);
+	}
+	if (clock->error_ns != UINT64_MAX)
+		pb_put_u64(packet, SESSION_CLOCK_ERROR, clock->error_ns);
+	pb_put_u64(packet, SESSION_CLOCK_SOURCE, (uint64_t)clock->source);
+}
+
 void put_session(struct strbuf *packet, const struct capture_session *session)
 {
 	size_t begin = pb_begin(packet, PACKET_SONDE_SESSION);
@@ -112,6 +129,8 @@ void put_session(struct strbuf *packet, const struct capture_session *session)
 	put_nonzero(packet, SESSION_WAIT_MIN, session->wait_min_ns);
 	pb_put_text(packet, SESSION_LAUNCH_STACKS, session->launch_stacks);
 	put_nonzero(packet, SESSION_WHOLE_MACHINE, session->whole_machine);
+	pb_put_text(packet, SESSION_FILE, session->file);
+	put_session_clock(packet, &session->clock);
 	pb_end(packet, begin);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "load/load.h"
 #include "query/diff.h"
 #include "query/paths.h"
 #include "query/query.h"
@@ -208,9 +209,7 @@ static int report(struct mcp_call *call, struct strbuf *out, struct errmsg *err)
 
 	if (r == 0)
 		r = query_options_check(&call->options, path,
-			query_wants_rows_only(&call->options) ||
-				trace_file_is_trace(trace_file_of(path)),
-			err);
+			query_wants_rows_only(&call->options) || load_is_foreign(&path, 1), err);
 	if (r == 0 && form_of(call) == REPORT_FORM_CSV && !call->options.by)
 		r = errmsg_set(err, -EINVAL, "csv is of one table: name it with by");
 	if (r == 0)

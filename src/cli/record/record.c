@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/record/continuous.h"
 #include "cli/record/live_server.h"
+#include "cli/record/output_name.h"
 #include "cli/record/summary.h"
 #include "cli/record/window_options.h"
 #include "cli/serve/serve.h"
@@ -227,6 +228,19 @@ static int check_view(const struct session_options *options, struct errmsg *err)
 		"out, and look at them with sonde serve");
 }
 
+/* -o with marks: see output_name.h. */
+static int expand_output(struct strbuf *name, struct session_options *options, struct errmsg *err)
+{
+	int r;
+
+	if (!record_output || !output_name_has_marks(record_output))
+		return 0;
+	r = output_name_make(name, record_output, err);
+	if (r == 0)
+		options->output = record_output = strbuf_cstr(name);
+	return r;
+}
+
 /* What goes into the options, and what does not go together. */
 static int parse_options(
 	struct session_options *options, int count, uint32_t *pids, struct errmsg *err)
@@ -281,12 +295,14 @@ static int run_record(int count, char **arguments)
 	};
 	struct continuous *continuous = NULL;
 	struct live_server *server = NULL;
+	_cleanup_strbuf_ struct strbuf name = {0};
 	struct errmsg err = {{0}};
 	int error = 0, status;
 
 	if (!result)
 		return EXIT_ERROR;
-	if (parse_options(&options, count, pids, &err) < 0) {
+	if (expand_output(&name, &options, &err) < 0 ||
+		parse_options(&options, count, pids, &err) < 0) {
 		free(result);
 		return fail_usage(&err);
 	}
@@ -324,7 +340,8 @@ static const struct option record_options[] = {
 		.long_name = "output",
 		.type = OPTION_STRING,
 		.argument = "FILE",
-		.help = "Write the capture here. Default: " DEFAULT_OUTPUT
+		.help = "Write the capture here. %h is the host, %r the rank of a distributed job, "
+			"%p sonde's process id, %t the time; the folder is then made. Default: " DEFAULT_OUTPUT
 			", keeping the previous one as " DEFAULT_OUTPUT ".old.",
 		.value = &record_output},
 	{.short_name = 'F',
@@ -516,6 +533,8 @@ const struct command record_command = {
 		"detail.\n"
 		"sonde record --window steps:wait=2,warmup=1,active=5 -- python3 train.py\n    "
 		"Five steps of a training run.\n"
+		"srun sonde record -o run/%h-%r.pftrace -- python3 train.py\n    Each rank of a "
+		"job; sonde report run is about all of them.\n"
 		"sudo sonde record -a -d 5 -o machine.pftrace\n    Five seconds of everything.\n"
 		"sudo sonde record -a --continuous --keep 20G -o /var/lib/sonde\n    Everything, "
 		"always, a capture for each minute.\n"

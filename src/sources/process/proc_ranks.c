@@ -18,15 +18,17 @@ static const struct {
 	{"RANK", "WORLD_SIZE", "LOCAL_RANK"},
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
 	{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+	{"PMIX_RANK", NULL, NULL},
 	{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
 };
 
 /* The value of a variable in an environment, whose entries are ended by NUL; NULL: none. */
 static const char *find_variable(const struct strbuf *environment, const char *name)
 {
-	size_t length = strlen(name);
+	size_t length = name ? strlen(name) : 0;
 
-	for (size_t at = 0; at < environment->length; at += strlen(environment->data + at) + 1) {
+	for (size_t at = 0; name && at < environment->length;
+		at += strlen(environment->data + at) + 1) {
 		const char *entry = environment->data + at;
 
 		if (strncmp(entry, name, length) == 0 && entry[length] == '=')
