@@ -5,6 +5,7 @@
 const struct importer *const importers[] = {
 	&pytorch_et_importer,
 	&rocprofv3_importer,
+	&rocprofv3_csv_importer,
 	&archive_importer,
 	&nsys_importer,
 	&xplane_importer,

@@ -124,8 +124,7 @@ def database(path):
     [
         ("traces.tar.gz", tar, "is an archive: unpack it"),
         ("x.zip", b"PK\3\4....", "is an archive: unpack it"),
-        ("x.json", b'{"rocprofiler-sdk-tool": [{"metadata": {}}]}', "--output-format pftrace"),
-        ("x_kernel_trace.csv", b'"Kind","Agent_Id","Queue_Id"\n', "--output-format pftrace"),
+        ("x_kernel_trace.csv", b'"Kind","Agent_Id","Queue_Id"\n', "--output-format json"),
         ("x.sqlite", database, "an export of Nsight Systems would have"),
         ("x.nsys-rep", b"\0\1\2\3", "`nsys export --type sqlite`"),
         ("x.et", b"\7\n\0050.0.4", "`sonde chakra stat`"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the seed inputs of corpus/nsys and corpus/xplane from what the end-to-end tests make.
+"""Makes the seed inputs of corpus/nsys, rocprofv3 and xplane from what the end-to-end tests make.
 
 They are committed: run this only to add some.
 """
@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 
 import nsys_export  # noqa: E402
+import rocprof_result  # noqa: E402
 import xplane_profile  # noqa: E402
 
 
@@ -47,6 +48,16 @@ def xplane():
     (corpus / "overlong").write_bytes(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01/host:CPU")
 
 
+def rocprofv3():
+    corpus = folder("rocprofv3")
+    whole = rocprof_result.text()
+    (corpus / "all").write_text(whole)
+    (corpus / "cut").write_text(whole[:-500])
+    (corpus / "one").write_text(whole.replace("[", "", 1)[:-2] + "}")
+    (corpus / "wrong-types").write_text(whole.replace('{"handle": 22}', '"x"').replace('"kind": 2', '"kind": -1'))
+
+
 if __name__ == "__main__":
     nsys()
+    rocprofv3()
     xplane()

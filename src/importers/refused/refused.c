@@ -88,21 +88,20 @@ const struct importer archive_importer = {
 
 /* ---- ROCm ---- */
 
-/* Its results.json of --format chrome has traceEvents, which Kineto's importer reads. */
-static bool is_rocprofv3(const char *head, size_t length)
+static bool is_rocprofv3_csv(const char *head, size_t length)
 {
-	return (import_is_json(head, length) && contains(head, length, "\"rocprofiler-sdk-")) ||
-	       begins_with(head, length, "\"Kind\",\"Agent_Id\"", 17) ||
+	return begins_with(head, length, "\"Kind\",\"Agent_Id\"", 17) ||
 	       begins_with(head, length, "\"Domain\",\"Function\"", 19);
 }
 
-const struct importer rocprofv3_importer = {
-	.name = "rocprofv3",
-	.description = "results of rocprofv3 as JSON and CSV",
-	.knows = is_rocprofv3,
-	.refusal = "is a result of rocprofv3",
-	.instead = "have rocprofv3 write --output-format pftrace and open that in the Perfetto UI, "
-		   "or trace the program with torch.profiler, whose JSON `sonde report` reads",
+const struct importer rocprofv3_csv_importer = {
+	.name = "rocprofv3-csv",
+	.description = "results of rocprofv3 as CSV",
+	.knows = is_rocprofv3_csv,
+	.refusal =
+		"is a result of rocprofv3 as CSV, which has each kind of record in a file of its "
+		"own",
+	.instead = "have rocprofv3 write --output-format json, which sonde reads",
 };
 
 /* ---- Nsight ---- */
