@@ -68,7 +68,6 @@ struct source_settings {
 	bool must_use_bpf;  /* it fails where that cannot be had */
 	bool waits;         /* waiting threads, too, where it can be done */
 	bool exact_waits;   /* and each wait from its begin to its end */
-	bool counts_work;   /* samples say what the CPU did in them, where it has counters */
 	uint64_t wait_period_ns; /* between two looks at a thread that waits */
 	uint64_t wait_min_ns;    /* with exact_waits: shorter ones have no stack */
 	/* Device work. */
@@ -96,7 +95,7 @@ struct source_sink {
 
 /*
  * What a source has beside its records. Each fills its own members, and finds there what those
- * before it in the table filled.
+ * filled that were opened before it.
  */
 struct source_capabilities {
 	/* How stacks of threads are taken: the capture's unwind_mode, and why it is not "bpf". */
@@ -110,6 +109,7 @@ struct source_capabilities {
 	bool launch_stacks;         /* the kernel takes stacks at the marker of launches */
 	struct target_rings *rings; /* the session's folder with its gate; NULL: there is none */
 	struct errmsg why_no_rings; /* "": none was asked for */
+	bool processor_energy;      /* is measured: samples share it, by what CPUs count */
 };
 
 struct source_runs {

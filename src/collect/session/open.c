@@ -100,7 +100,6 @@ static struct source_settings settings_of(const struct session_options *options)
 		.must_use_bpf = options->mode == SESSION_MODE_BPF,
 		.waits = options->wait != SESSION_WAIT_OFF,
 		.exact_waits = options->wait == SESSION_WAIT_EXACT,
-		.counts_work = options->energy && strcmp(options->energy, "off") != 0,
 		.wait_period_ns = SESSION_WAIT_PERIOD_NS,
 		.wait_min_ns = options->wait_min_ns,
 		.energy = options->energy,

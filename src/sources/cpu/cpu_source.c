@@ -44,7 +44,7 @@ static int cpu_open(void **ret_state, const struct source_settings *settings,
 	const struct cpu_sampler_options options = {
 		.period_ns = settings->period_ns,
 		.whole_machine = settings->whole_machine,
-		.counts_work = settings->counts_work,
+		.counts_work = offered->processor_energy,
 	};
 	struct cpu_state *state = calloc(1, sizeof(*state));
 	int r;

@@ -184,6 +184,14 @@ static int energy_open(void **ret_state, const struct source_settings *settings,
 	return 0;
 }
 
+static void energy_capabilities(void *pointer, struct source_capabilities *offered)
+{
+	const struct energy_state *state = pointer;
+
+	offered->processor_energy = has_part(state->sampler, WIRE_ENERGY_CPU) ||
+				    has_part(state->sampler, WIRE_ENERGY_CORES);
+}
+
 static int energy_start(void *pointer, struct errmsg *err)
 {
 	struct energy_state *state = pointer;
@@ -241,6 +249,7 @@ const struct source energy_source = {
 	.moment = SOURCE_BEFORE_COMMAND,
 	.probe = energy_probe,
 	.open = energy_open,
+	.capabilities = energy_capabilities,
 	.start = energy_start,
 	.drain = energy_drain,
 	.finish = energy_finish,
