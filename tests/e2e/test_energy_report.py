@@ -141,3 +141,20 @@ def test_counters_of_processors(sonde, workload, replay, tmp_path, events):
     period_ns = session["period_ns"]
     # A tick that came late has more than a period, and the one after it less.
     assert sorted(cycles for cycles, _ in counts)[len(counts) // 2] == pytest.approx(period_ns, rel=0.2)
+
+
+def test_counts_of_windows(sonde, workload, replay, tmp_path):
+    """What CPUs count between two windows is in no sample."""
+    capture, flag, spin = tmp_path / "c.pftrace", tmp_path / "on", workload("spin")[0]
+    script = f"touch {flag}; {spin} 0.5; rm {flag}; {spin} 2; touch {flag}; {spin} 0.5"
+    sonde(
+        *("record", "--energy", replay, "--window", f"flag:{flag}", "-o", capture, "--", "sh", "-c", script),
+        env={"SONDE_COUNTERS": CPU_CLOCK_AND_FAULTS},
+        check=0,
+    )
+    found = report(sonde, capture)
+    if found["session"]["unwind_mode"] != "bpf":
+        pytest.skip("counters are read by the BPF sampler")
+    counts, _ = counts_of(capture)
+    assert len(found["windows"]["rows"]) == 2 and counts
+    assert max(cycles for cycles, _ in counts) < 1e9
