@@ -140,7 +140,7 @@ static int64_t duration_of(const struct timeline *timeline)
 {
 	_cleanup_strbuf_ struct strbuf tracks = {0};
 
-	check(timeline_tracks(timeline, &tracks));
+	check(timeline_tracks(timeline, 1, &tracks));
 	return strtoll(strchr(strbuf_cstr(&tracks), ':') + 1, NULL, 10);
 }
 

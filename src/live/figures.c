@@ -116,7 +116,11 @@ static int see_stats(void *context, const struct capture_stats *stats)
 
 static int see_process(void *context, const struct capture_process *process)
 {
-	return live_see_thread(context, process->pid, 0);
+	struct live_figures *figures = context;
+	uint32_t name = 0;
+	int r = keep_optional(figures, process->name, &name);
+
+	return r < 0 ? r : map_u64_set(&figures->pids, process->pid, name);
 }
 
 static int see_thread(void *context, const struct capture_thread *thread)

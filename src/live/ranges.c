@@ -168,6 +168,8 @@ static void write_open(const struct live_figures *figures, struct json_writer *j
 	uint64_t name = 0;
 
 	map_u64_get(&figures->thread_names, (uint64_t)track->pid << 32 | track->tid, &name);
+	if (!name)
+		map_u64_get(&figures->pids, track->pid, &name);
 	json_begin_object(json);
 	json_member_u64(json, "pid", track->pid);
 	json_member_u64(json, "tid", track->tid);

@@ -185,7 +185,8 @@ struct live_figures {
 	bool has_start, session_changed, has_ended;
 	int32_t exit_status;
 	struct live_session session;
-	struct map_u64 pids, thread_names; /* of pid and tid: text + 1; 0: not known */
+	/* Names by pid, and by pid and tid: text + 1; 0: not known. */
+	struct map_u64 pids, thread_names;
 	struct live_recent samples, waited_ns;
 	uint64_t samples_lost;
 	ARRAY_OF(struct live_loss) losses;

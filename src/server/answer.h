@@ -23,11 +23,13 @@ struct answer {
 	uint64_t hash;
 	struct strbuf question;
 	struct capture_identity other; /* of a diff */
+	uint64_t version;              /* that the capture must have; 0: any */
 	enum answer_state state;
 	struct answer_waiter *waiters;
 	struct strbuf bytes; /* with the head, while it runs */
 	int error;
 	bool is_failed;
+	bool is_old; /* of a file that has grown since */
 	enum api_error code;
 	char sentence[1024];
 	uint64_t started_ns, used_ns, leave_by_ns;
@@ -39,6 +41,7 @@ struct room {
 	const struct capture *capture;
 	struct capture_identity identity;
 	struct worker *worker;
+	bool has_grown; /* to be read again, once what is being answered is done */
 	uint64_t started_ns, used_ns;
 	struct capture_progress ended; /* of CAPTURE_FAILED */
 	char sentence[1024];

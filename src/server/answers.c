@@ -36,6 +36,12 @@ static void remove_answer(struct answers *answers, struct answer *answer)
 	answer_free(answer);
 }
 
+/* A client was told to ask again for it, and has time left to do so. */
+static bool comes_back(const struct answers *answers, const struct answer *answer)
+{
+	return answer->leave_by_ns > answers->now_ns;
+}
+
 static unsigned count_state(const struct answers *answers, enum answer_state state)
 {
 	unsigned count = 0;
@@ -145,6 +151,7 @@ static void start_worker(struct room *room)
 		.is_listed = room->capture->is_listed,
 		.memory_bytes = answers->limits.memory_bytes,
 		.answer_bytes = answers->limits.answer_bytes,
+		.version = capture_version(&room->identity),
 		.changed = worker_changed,
 		.context = room,
 	};
@@ -157,13 +164,59 @@ static void start_worker(struct room *room)
 		tell(room);
 }
 
+static bool has_running(const struct answers *answers, const struct room *room)
+{
+	for (size_t i = 0; i < answers->items.count; i++) {
+		const struct answer *answer = answers->items.items[i];
+
+		if (answer->room == room && answer->state == ANSWER_RUNS)
+			return true;
+	}
+	return false;
+}
+
+static const char old_version[] =
+	"the capture has changed since its tracks were listed: ask for them again";
+
+/* What was made of the shorter file is only for those who were told to come back for it. */
+static void reload(struct room *room, const struct capture_identity *identity)
+{
+	struct answers *answers = room->answers;
+
+	close_worker(room);
+	for (size_t i = answers->items.count; i-- > 0;) {
+		struct answer *answer = answers->items.items[i];
+
+		if (answer->room == room && answer->state == ANSWER_WAITS && answer->version)
+			answer_fail(answer, API_ERROR_CONFLICT, old_version);
+		if (answer->room != room || answer->state != ANSWER_DONE)
+			continue;
+		answer->is_old = true;
+		if (!answer->waiters && !comes_back(answers, answer))
+			remove_answer(answers, answer);
+	}
+	room->ended.state = CAPTURE_CLOSED;
+	room->identity = *identity;
+	room->has_grown = false;
+}
+
 /* The next that can begin; false: none. */
 static bool start_one(struct answers *answers, struct answer *answer)
 {
 	struct room *room = answer->room;
+	struct capture_identity identity;
 
 	if (answer->state != ANSWER_WAITS)
 		return false;
+	if (room->has_grown && !answer->version) {
+		if (has_running(answers, room))
+			return false;
+		if (capture_identify(room->capture, &identity) < 0)
+			identity = room->identity;
+		reload(room, &identity);
+		/* The list of answers is another one now. */
+		return true;
+	}
 	if (room->ended.state == CAPTURE_FAILED && !room->worker) {
 		answer_fail(answer, API_ERROR_CAPTURE_UNREADABLE, room->sentence);
 		return true;
@@ -221,9 +274,36 @@ static struct room *make_room(struct answers *answers, const struct capture *cap
 	return room;
 }
 
-/* The capture as it is now: what is known of an older file of its name is forgotten. */
-static int enter(struct answers *answers, const struct capture *capture, struct room **ret_room,
-	struct errmsg *err)
+/* The file is another one: nothing that is known of the older one holds. */
+static void replace(struct room *room, const struct capture_identity *identity)
+{
+	forget_answers(room->answers, room);
+	close_worker(room);
+	room->ended.state = CAPTURE_CLOSED;
+	room->identity = *identity;
+	room->has_grown = false;
+}
+
+/*
+ * The file is longer, as recordings become all the time. Who asks while it is read gets what is
+ * read. Answers that are being made are finished; only then it is read again.
+ */
+static void grow(struct room *room, const struct capture_identity *identity)
+{
+	if (room->worker && worker_state(room->worker) == WORKER_LOADING)
+		return;
+	if (room->worker && has_running(room->answers, room))
+		room->has_grown = true;
+	else
+		reload(room, identity);
+}
+
+/*
+ * The capture as it is now: what is known of an older file of its name is forgotten. `version`:
+ * or as it was when it had this one; 0.
+ */
+static int enter(struct answers *answers, const struct capture *capture, uint64_t version,
+	struct room **ret_room, struct errmsg *err)
 {
 	struct room *room = find_room(answers, capture);
 	struct capture_identity identity;
@@ -235,12 +315,15 @@ static int enter(struct answers *answers, const struct capture *capture, struct 
 		room = make_room(answers, capture);
 	if (!room)
 		return errmsg_set(err, -ENOMEM, "memory ran out in the server");
-	if (!capture_identity_equals(&identity, &room->identity)) {
-		forget_answers(answers, room);
-		close_worker(room);
-		room->ended.state = CAPTURE_CLOSED;
-		room->identity = identity;
+	if (!capture_identity_equals(&identity, &room->identity) &&
+		!(room->worker && capture_version(&room->identity) == version)) {
+		if (capture_identity_grows(&room->identity, &identity))
+			grow(room, &identity);
+		else
+			replace(room, &identity);
 	}
+	if (version && capture_version(&room->identity) != version)
+		return errmsg_set(err, -ESTALE, "%s", old_version);
 	if (room->ended.state == CAPTURE_FAILED && answers->now_ns - room->started_ns > RETRY_NS)
 		room->ended.state = CAPTURE_CLOSED;
 	room->used_ns = answers->now_ns;
@@ -249,6 +332,17 @@ static int enter(struct answers *answers, const struct capture *capture, struct 
 }
 
 /* ---- asking ---- */
+
+static bool is_found(const struct answers *answers, const struct answer *answer,
+	const struct capture_identity *other)
+{
+	if (answer->is_failed)
+		return false;
+	/* What is being made is given, also where a file has grown meanwhile. */
+	if (answer->state != ANSWER_DONE || comes_back(answers, answer))
+		return capture_identity_same_file(&answer->other, other);
+	return !answer->is_old && capture_identity_equals(&answer->other, other);
+}
 
 /* An error is made anew for who asks later. */
 static struct answer *find_answer(const struct answers *answers, const struct room *room,
@@ -259,9 +353,8 @@ static struct answer *find_answer(const struct answers *answers, const struct ro
 	for (size_t i = 0; i < answers->items.count; i++) {
 		struct answer *answer = answers->items.items[i];
 
-		if (answer->room == room && answer->hash == hash && !answer->is_failed &&
-			capture_identity_equals(&answer->other, other) &&
-			answer->question.length == length &&
+		if (answer->room == room && answer->hash == hash &&
+			is_found(answers, answer, other) && answer->question.length == length &&
 			memcmp(answer->question.data, question, length) == 0)
 			return answer;
 	}
@@ -289,18 +382,20 @@ static struct answer *make_answer(struct answers *answers, struct room *room,
 	return answer;
 }
 
-int answers_ask(struct answers *answers, struct capture *capture, struct capture *other,
-	const char *question, size_t length, struct answer_waiter *waiter, struct errmsg *err)
+int answers_ask(struct answers *answers, const struct answers_question *asked,
+	struct answer_waiter *waiter, struct errmsg *err)
 {
+	const char *question = asked->text;
+	size_t length = asked->length;
 	struct capture_identity identity = {0};
 	struct answer *answer;
 	struct room *room = NULL, *second = NULL;
 	int r;
 
 	answers->now_ns = monotonic_now_ns();
-	r = enter(answers, capture, &room, err);
-	if (r == 0 && other)
-		r = enter(answers, other, &second, err);
+	r = enter(answers, asked->capture, asked->version, &room, err);
+	if (r == 0 && asked->other)
+		r = enter(answers, asked->other, 0, &second, err);
 	if (r < 0 || !room)
 		return r;
 	if (second)
@@ -313,6 +408,7 @@ int answers_ask(struct answers *answers, struct capture *capture, struct capture
 		answer = make_answer(answers, room, &identity, question, length);
 	if (!answer)
 		return errmsg_set(err, -ENOMEM, "memory ran out in the server");
+	answer->version = asked->version;
 	waiter->answer = answer;
 	waiter->next = answer->waiters;
 	answer->waiters = waiter;
@@ -351,7 +447,7 @@ static void bound_cache(struct answers *answers)
 	}
 }
 
-void answers_leave(struct answers *answers, struct answer_waiter *waiter, bool comes_back)
+void answers_leave(struct answers *answers, struct answer_waiter *waiter, bool asks_again)
 {
 	struct answer *answer = waiter->answer;
 	struct answer_waiter **place;
@@ -367,11 +463,12 @@ void answers_leave(struct answers *answers, struct answer_waiter *waiter, bool c
 	}
 	if (answer->waiters)
 		return;
-	answer->leave_by_ns = comes_back ? monotonic_now_ns() + COMES_BACK_NS : 0;
-	if (answer->state != ANSWER_DONE && !comes_back) {
+	answer->leave_by_ns = asks_again ? monotonic_now_ns() + COMES_BACK_NS : 0;
+	if (answer->state != ANSWER_DONE && !asks_again) {
 		cancel(answers, answer);
 		answers_schedule(answers);
-	} else if (answer->state == ANSWER_DONE && (answer->is_failed || !answer->room)) {
+	} else if (answer->state == ANSWER_DONE &&
+		   (answer->is_failed || answer->is_old || !answer->room)) {
 		remove_answer(answers, answer);
 	} else {
 		bound_cache(answers);
@@ -383,9 +480,10 @@ void answers_leave(struct answers *answers, struct answer_waiter *waiter, bool c
 static void check_answer(struct answers *answers, struct answer *answer)
 {
 	if (answer->state == ANSWER_DONE) {
-		if (answer->is_failed && !answer->waiters)
+		if (!answer->waiters &&
+			(answer->is_failed || (answer->is_old && !comes_back(answers, answer))))
 			remove_answer(answers, answer);
-	} else if (!answer->waiters && answers->now_ns > answer->leave_by_ns) {
+	} else if (!answer->waiters && !comes_back(answers, answer)) {
 		cancel(answers, answer);
 	} else if (answer->state == ANSWER_RUNS &&
 		   answers->now_ns - answer->started_ns > answers->limits.answer_ns) {

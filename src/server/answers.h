@@ -47,18 +47,24 @@ int answers_open(struct answers **ret_answers, struct loop *loop,
 	void (*changed)(void *context, const struct capture *capture), void *context);
 struct answers *answers_close(struct answers *answers);
 
+struct answers_question {
+	struct capture *capture, *other; /* other: the second of a diff; NULL */
+	uint64_t version; /* capture_version(), of the capture as it was; 0: as it is now */
+	const char *text;
+	size_t length;
+};
+
 /*
  * Asks, for `waiter`, which then has the answer (answer_is_done()), or is called when it comes.
- * `other`: the second capture of a diff; NULL. Returns 0, or -EBUSY with a sentence: too many wait
- * already.
+ * Returns 0, -EBUSY with a sentence: too many wait already, or -ESTALE: the version is gone.
  */
-int answers_ask(struct answers *answers, struct capture *capture, struct capture *other,
-	const char *question, size_t length, struct answer_waiter *waiter, struct errmsg *err);
+int answers_ask(struct answers *answers, const struct answers_question *asked,
+	struct answer_waiter *waiter, struct errmsg *err);
 /*
- * The waiter is no longer there, or has sent the answer. `comes_back`: it will ask again soon. When
+ * The waiter is no longer there, or has sent the answer. `asks_again`: it will, soon. When
  * nobody waits for a question any more, it is cancelled.
  */
-void answers_leave(struct answers *answers, struct answer_waiter *waiter, bool comes_back);
+void answers_leave(struct answers *answers, struct answer_waiter *waiter, bool asks_again);
 /* Ends what took too long, and processes that nobody asked for long. Now and then. */
 void answers_tick(struct answers *answers, uint64_t now_ns);
 

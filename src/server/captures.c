@@ -89,6 +89,14 @@ int capture_identify(const struct capture *capture, struct capture_identity *ret
 	return r;
 }
 
+uint64_t capture_version(const struct capture_identity *identity)
+{
+	const uint64_t parts[] = {(uint64_t)identity->device, (uint64_t)identity->inode,
+		identity->size, (uint64_t)identity->modified_ns, (uint64_t)identity->changed_ns};
+
+	return hash_bytes(parts, sizeof(parts), 0);
+}
+
 int capture_open_file(const struct capture *capture)
 {
 	int fd = open(capture->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

@@ -63,3 +63,19 @@ static inline bool capture_identity_equals(
 	       left->size == right->size && left->modified_ns == right->modified_ns &&
 	       left->changed_ns == right->changed_ns;
 }
+
+static inline bool capture_identity_same_file(
+	const struct capture_identity *left, const struct capture_identity *right)
+{
+	return left->device == right->device && left->inode == right->inode;
+}
+
+/* Was the file only made longer? */
+static inline bool capture_identity_grows(
+	const struct capture_identity *before, const struct capture_identity *now)
+{
+	return capture_identity_same_file(before, now) && now->size > before->size;
+}
+
+/* A number for a capture as it is; another one when it changes. */
+uint64_t capture_version(const struct capture_identity *identity);

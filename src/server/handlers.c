@@ -202,6 +202,8 @@ static int status_of(enum api_error code)
 		return 400;
 	case API_ERROR_NO_DATA:
 		return 404;
+	case API_ERROR_CONFLICT:
+		return 409;
 	case API_ERROR_ANSWER_TOO_LARGE:
 	case API_ERROR_CAPTURE_UNREADABLE:
 		return 422;
@@ -269,26 +271,29 @@ void handle_answer(struct http_connection *connection)
 	answer_set_etag(connection);
 }
 
-static void ask(struct http_connection *connection, struct capture *capture, struct capture *other,
-	const struct strbuf *question, uint64_t wait_s)
+static void ask(struct http_connection *connection, const struct strbuf *text,
+	struct answers_question *asked, uint64_t wait_s)
 {
 	struct server *server = connection->server;
 	struct errmsg err;
-	int r = strbuf_status(question);
+	int r = strbuf_status(text);
 
-	if (r == 0 && question->length > QUESTION_BYTES_MAX)
+	asked->text = strbuf_cstr(text);
+	asked->length = text->length;
+	if (r == 0 && asked->length > QUESTION_BYTES_MAX)
 		r = errmsg_set(&err, -E2BIG, "the question is too long");
 	connection->waiter.ready = answer_is_ready;
-	connection->capture = capture;
+	connection->capture = asked->capture;
 	if (r == 0)
-		r = answers_ask(server->answers, capture, other, strbuf_cstr(question),
-			question->length, &connection->waiter, &err);
+		r = answers_ask(server->answers, asked, &connection->waiter, &err);
 	if (r == -EBUSY)
 		http_fail(connection, 503, API_ERROR_BUSY, err.text);
 	else if (r == -E2BIG)
 		http_fail(connection, 400, API_ERROR_BAD_REQUEST, err.text);
 	else if (r == -ENOMEM)
 		http_fail(connection, 503, API_ERROR_OUT_OF_MEMORY, "memory ran out in the server");
+	else if (r == -ESTALE)
+		http_fail(connection, 409, API_ERROR_CONFLICT, err.text);
 	else if (r < 0)
 		http_fail(connection, 422, API_ERROR_CAPTURE_UNREADABLE, err.text);
 	if (r < 0)
@@ -311,6 +316,18 @@ static void add_parameters(struct strbuf *question, const struct http_connection
 	}
 }
 
+/* That a timeline's question is about; 0: it names none. */
+static uint64_t version_of(const struct http_connection *connection)
+{
+	for (size_t i = 0; i < connection->request.argument_count; i++) {
+		const struct api_argument *argument = &connection->request.arguments[i];
+
+		if (strcmp(argument->name, "version") == 0)
+			return strtoull(argument->value, NULL, 16);
+	}
+	return 0;
+}
+
 void ask_about(struct http_connection *connection, const char *id, const char *after_id,
 	struct question question, uint64_t wait_s)
 {
@@ -326,7 +343,10 @@ void ask_about(struct http_connection *connection, const char *id, const char *a
 	add_parameters(&text, connection);
 	connection->answer_type =
 		connection->answer_type ? connection->answer_type : "application/json";
-	ask(connection, capture, after, &text, wait_s);
+	ask(connection, &text,
+		&(struct answers_question){
+			.capture = capture, .other = after, .version = version_of(connection)},
+		wait_s);
 }
 
 static void get_sections(struct http_connection *connection, const union api_parameters *parameters)

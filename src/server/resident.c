@@ -205,7 +205,7 @@ static int answer_timeline(const struct resident *resident, const struct questio
 		take_timeline_key(&asked, key, value);
 	switch (question->what) {
 	case QUESTION_TRACKS:
-		return timeline_tracks(resident->timeline, out);
+		return timeline_tracks(resident->timeline, resident->setup->version, out);
 	case QUESTION_NAMES:
 		r = parse_names(asked.names, names, &count, err);
 		return r < 0 ? r : timeline_names(resident->timeline, names, count, out, err);

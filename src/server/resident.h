@@ -48,6 +48,7 @@ struct resident_setup {
 	int socket;            /* SOCK_SEQPACKET */
 	uint64_t memory_bytes; /* of each process; 0: no limit */
 	uint64_t answer_bytes; /* of one answer */
+	uint64_t version;      /* of the capture */
 };
 
 /* In the forked child. */

@@ -290,11 +290,15 @@ static void load_ahead(struct server *server)
 	static const struct question question = {.what = QUESTION_SECTIONS, .path = ""};
 	static struct answer_waiter waiter = {.ready = nothing};
 	_cleanup_strbuf_ struct strbuf text = {0};
+	struct answers_question asked = {0};
 
 	question_write(&text, &question);
-	if (server->options->is_view && captures_count(server->captures) == 1)
-		answers_ask(server->answers, captures_get(server->captures, 0), NULL,
-			strbuf_cstr(&text), text.length, &waiter, NULL);
+	if (!server->options->is_view || captures_count(server->captures) != 1)
+		return;
+	asked.capture = captures_get(server->captures, 0);
+	asked.text = strbuf_cstr(&text);
+	asked.length = text.length;
+	answers_ask(server->answers, &asked, &waiter, NULL);
 }
 
 /* Recordings end as they do with Ctrl-C, while clients look on; another Ctrl-C kills them. */

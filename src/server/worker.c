@@ -48,7 +48,8 @@ static void note_end(struct worker *worker)
 static void take_report(struct worker *worker, const struct resident_report *report)
 {
 	worker->done = report->done;
-	worker->total = report->total;
+	/* A file that grows has more than its size was. */
+	worker->total = MAX(report->total, report->done);
 	if (report->kind == RESIDENT_READY)
 		worker->state = WORKER_READY;
 	if (report->kind != RESIDENT_FAILED)
@@ -84,7 +85,8 @@ int worker_start(struct worker **ret_worker, struct loop *loop, const struct wor
 		.is_listed = setup->is_listed,
 		.parent = getpid(),
 		.memory_bytes = setup->memory_bytes,
-		.answer_bytes = setup->answer_bytes};
+		.answer_bytes = setup->answer_bytes,
+		.version = setup->version};
 	int sockets[2];
 
 	if (!worker)

@@ -177,7 +177,11 @@ def test_a_model_and_its_tokens(sonde, torch2, tmp_path, open_page):
         pytest.skip("PyPI gave no transformers: see tools/venv torch2")
     capture = tmp_path / "run.pftrace"
     command = [torch2, ROOT / "examples" / "generate.py", "--layers", "2", "--requests", "2", "--tokens", "7"]
-    sonde("record", "--hooks", "transformers:component", "-o", capture, "--", *command, check=0)
+    rail = tmp_path / "rail.jsonl"
+    rail.write_text("".join(json.dumps(line) + "\n" for line in [
+        {"sonde_energy": 1, "domains": [{"name": "package-0", "part": "cpu", "parent": None, "quality": "counter", "period_ms": 5}]},
+        *({"t_ms": t, "domain": "package-0", "energy_j": 0.05 * t} for t in range(0, 120_000, 5))]))
+    sonde("record", "--energy", f"replay:{rail}", "--hooks", "transformers:component", "-o", capture, "--", *command, check=0)
     address = Path(tmp_path / "page.html").as_uri()
     sonde("report", "--html", tmp_path / "page.html", capture, check=0)
     layers = sonde("report", "--by", "layer", "--json", capture, check=0).json()["layers"]["rows"]
@@ -188,6 +192,8 @@ def test_a_model_and_its_tokens(sonde, torch2, tmp_path, open_page):
     assert heads == ["layer 0", "layer 1", "outside"]
     roles = {head.inner_text() for head in watched.page.query_selector_all("table.heat thead th")}
     assert roles == {row["role"] for row in layers if row["own_ns"]}
+    fills = [area.get_attribute("fill") for area in watched.page.query_selector_all("svg.areas rect")]
+    assert len(set(fills)) == len(roles)  # a colour for each component
     assert watched.violations() == []
 
     watched.page.goto(f"{address}#/tokens")
@@ -198,6 +204,15 @@ def test_a_model_and_its_tokens(sonde, torch2, tmp_path, open_page):
     watched.page.keyboard.press("ArrowRight")
     watched.page.keyboard.press("ArrowRight")
     assert re.fullmatch(r"Token 2 took [\d.]+ [mµn]?s\. ?", watched.page.query_selector_all(".details")[1].inner_text())
+
+    requests = sonde("report", "--by", "token", "--json", capture, check=0).json()["inference"]["requests"]
+    joules = [request["energy"]["full_j"] / request["output_tokens"] for request in requests]
+    watched.page.locator("main select").select_option("energy")
+    watched.page.wait_for_url("**#/tokens/energy")
+    shades = [{cell.get_attribute("style") for cell in strip.query_selector_all("i")} for strip in watched.page.query_selector_all(".tokens")]
+    assert [len(shade) for shade in shades] == [1, 1]  # of a request: a token is too short for a sensor
+    assert shades[0] != shades[1] or joules[0] == pytest.approx(joules[1], rel=0.05)
+    assert "share its joules" in watched.page.inner_text("main")
     assert watched.violations() == []
     assert watched.faults == []
 

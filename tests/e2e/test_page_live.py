@@ -500,6 +500,7 @@ def test_a_real_recording(engine, sonde, open_page):
         shows(page, "Functions by CPU time", "spin")
         shows(page, "Layers", "layer 0")
         shows(page, "Running now", "waiting for the test")
+        shows(page, "Running now", "python3")
         wait_until(page, "/\\d ms|\\d s/.test([...document.querySelectorAll('.tile')].find((tile) => tile.innerText.includes('Between tokens')).innerText)")
         let_it_end()
         assert recorder.wait(timeout=60) == 3

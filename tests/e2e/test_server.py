@@ -219,6 +219,58 @@ def test_a_file_that_is_written_again(start, tmp_path):
     assert server.get(f"/api/captures/{capture}/report").json()["capture"]["bytes"] != before["capture"]["bytes"]
 
 
+class Growing:
+    """A capture that is longer each time that anything is asked of it, as a recording may be."""
+
+    def __init__(self, start, path):
+        self.path = path
+        shutil.copy(GOLDEN / "device-2-plain.pftrace", path)
+        self.server = start("serve", path)
+        self.base = f"/api/captures/{self.server.capture()}"
+
+    def get(self, path):
+        with self.path.open("ab") as file:
+            file.write(b"\x0a\x00")  # an empty packet
+        return self.server.get(self.base + path)
+
+    def answer(self, path):
+        """Asks until the answer is there, as the page does."""
+        end = time.monotonic() + 60
+        while (answer := self.get(path)).status == 202:
+            assert time.monotonic() < end, "no answer in a minute"
+            time.sleep(0.01)
+        return answer
+
+
+def test_a_file_that_grows_all_the_time_is_answered(start, tmp_path):
+    """What was asked of a recording is answered, of what it was then; who asks later gets more."""
+    growing = Growing(start, tmp_path / "run.pftrace")
+    first = growing.answer("/report?by=kernel&wait=0")
+    assert first.status == 200, first.body
+    second = growing.answer("/report?by=kernel&wait=0")
+    assert second.json()["capture"]["bytes"] > first.json()["capture"]["bytes"]
+    # Another question does not end those that are being answered.
+    for by in ("kernel", "launches", "kernel", "idle", "launches"):
+        assert growing.get(f"/report?by={by}&wait=0").status in (200, 202)
+
+
+def test_a_timeline_of_a_file_that_grows(start, tmp_path):
+    """Tiles, names and slices are of the tracks that were listed, or refused: their numbers are others later."""
+    growing = Growing(start, tmp_path / "run.pftrace")
+    listed = growing.answer("/timeline").json()
+    track = max(listed["tracks"], key=lambda track: track["slices"])
+    tile = f"/timeline/tile?track={track['id']}&from=0&to={listed['duration_ns']}&columns=64"
+    for path in (tile, "/timeline/names?names=1,2", tile.replace("64", "32")):
+        assert growing.get(f"{path}&version={listed['version']}").status == 200
+    assert growing.answer("/timeline").json()["version"] != listed["version"]
+    for path in (tile, "/timeline/names?names=1,2", tile.replace("64", "16")):
+        answer = growing.get(f"{path}&version={listed['version']}")
+        assert (answer.status, answer.error) == (409, "conflict")
+        assert "ask for them again" in answer.message
+    assert growing.get(f"{tile}&version=0x00000000000000").status == 400
+    assert growing.get(tile).status == 200
+
+
 def test_many_requests_on_one_connection(view):
     with view.connect() as connection:
         stream = connection.makefile("rb")
@@ -339,7 +391,7 @@ def test_random_requests_get_what_the_schema_promises(start, sonde, tmp_path):
             answer = view.get(path + "?" + "&".join(query), method=method, body=body, **headers)
         except Closed:
             continue
-        assert answer.status in (200, 202, 400, 404, 405, 411, 414, 422), (path, query, body, answer)
+        assert answer.status in (200, 202, 400, 404, 405, 409, 411, 414, 422), (path, query, body, answer)
         if answer.status >= 400:
             assert answer.error in codes and answer.message, (path, query)
         assert answer.headers["x-content-type-options"] == "nosniff"

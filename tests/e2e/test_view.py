@@ -234,13 +234,14 @@ def test_ranks_and_tokens_one_by_one(serve, open_page, tmp_path):
 
 
 def test_graphs_over_time(serve, open_page, tmp_path):
-    """How busy the device is, shaded by steps; what is selected with the keys becomes a filter of the other views."""
+    """How busy the device is, shaded by the steps that there are; what is selected with the keys becomes a filter of the other views."""
     trace = tmp_path / "steps.json"
     trace.write_text(json.dumps(STEPS))
     watched = open_page(serve("view", "--no-browser", trace).address)
     page = watched.page
-    see(page, "/graphs?shade=step", "figure.graph canvas")
+    see(page, "/graphs", "figure.graph canvas")
     assert "busy (%)" in page.inner_text("figure.graph")
+    wait_until(page, "document.querySelector('select').value === 'step'")
     drawn = "(() => { const c = document.querySelector('figure.graph canvas'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return new Set(new Uint32Array(d.buffer)).size; })()"
     wait_until(page, f"{drawn} > 3")
     page.locator("figure.graph canvas").first.focus()

@@ -304,7 +304,7 @@ static void test_spikes_of_counters_survive(void **state)
 	}
 	model = model_of(trace);
 	timeline = timeline_of(model);
-	assert_int_equal(timeline_tracks(timeline, &tracks), 0);
+	assert_int_equal(timeline_tracks(timeline, 1, &tracks), 0);
 	assert_non_null(strstr(strbuf_cstr(&tracks), "\"minimum\":-5,\"maximum\":1000000"));
 	request.track = strstr(strbuf_cstr(&tracks), "\"counter\"") <
 					strstr(strbuf_cstr(&tracks), "\"thread\"")
@@ -487,7 +487,7 @@ static void test_deep_and_distant_rows(void **state)
 	example_host(trace, TRACE_CPU_OP, "moment", 1, 20000, TRACE_NO_DURATION, 0);
 	model = model_of(trace);
 	timeline = timeline_of(model);
-	assert_int_equal(timeline_tracks(timeline, &tracks), 0);
+	assert_int_equal(timeline_tracks(timeline, 1, &tracks), 0);
 	assert_non_null(
 		strstr(strbuf_cstr(&tracks), "\"lanes\":128,\"slices\":130,\"too_deep\":128"));
 	ask(timeline, &request, &answer);
@@ -533,7 +533,7 @@ static void ask_rate(const struct timeline *timeline, const char *name, uint32_t
 	_cleanup_strbuf_ struct strbuf tracks = {0};
 	const struct timeline_request request = {.track = track, .to_ns = end_ns, .columns = 1000};
 
-	assert_int_equal(timeline_tracks(timeline, &tracks), 0);
+	assert_int_equal(timeline_tracks(timeline, 1, &tracks), 0);
 	assert_has(strbuf_cstr(&tracks), name);
 	ask(timeline, &request, answer);
 	assert_true(answer->count > 0);

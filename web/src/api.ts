@@ -86,6 +86,7 @@ export interface Track {
 }
 
 export interface Timeline {
+  version: string;
   duration_ns: number;
   tracks: Track[];
 }
@@ -351,11 +352,11 @@ export interface Operations {
   // GET /api/captures/{capture}/timeline: What happened when: the tracks that tiles can be asked of.
   get_timeline: { parameters: { capture: string; wait?: number; }; answer: Timeline };
   // GET /api/captures/{capture}/timeline/tile: A track in a span of time at a width in columns, as little-endian arrays: src/query/timeline/timeline.h has the layout.
-  get_timeline_tile: { parameters: { capture: string; wait?: number; track: number; from: number; to: number; columns: number; }; answer: Blob };
+  get_timeline_tile: { parameters: { capture: string; wait?: number; track: number; from: number; to: number; columns: number; version?: string; }; answer: Blob };
   // GET /api/captures/{capture}/timeline/names: The texts of numbers in tiles, in their order; null for a number that there is not.
-  get_timeline_names: { parameters: { capture: string; wait?: number; names: string; }; answer: (string | null)[] };
+  get_timeline_names: { parameters: { capture: string; wait?: number; names: string; version?: string; }; answer: (string | null)[] };
   // GET /api/captures/{capture}/timeline/slice: What is known of one slice: its details, the stack that it comes from, and the slices that it launched or was launched by.
-  get_timeline_slice: { parameters: { capture: string; wait?: number; track: number; lane: number; at: number; }; answer: Slice };
+  get_timeline_slice: { parameters: { capture: string; wait?: number; track: number; lane: number; at: number; version?: string; }; answer: Slice };
   // GET /api/captures/{capture}/diff/{after}: What changed from this capture to a later one, as sonde diff --json prints it.
   get_diff: { parameters: { capture: string; after: string; wait?: number; by?: "function" | "module" | "work"; sort?: "self" | "total"; limit?: number; weight?: "cpu" | "wait" | "wall" | "gpu" | "gpu-idle" | "cpu+gpu" | "energy"; stacks?: "all" | "user" | "kernel"; "fold-libraries"?: "yes" | "no"; "show-interpreter"?: boolean; process?: string; thread?: string; time?: string; window?: string; range?: string; symbol?: string; }; answer: Record<string, unknown> };
   // GET /api/commands: The commands that may be started: those of the operator's file, and no others.

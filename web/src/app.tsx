@@ -8,6 +8,7 @@ import { useGrowth } from "./live/growth";
 import type { Growth } from "./live/growth";
 import type { LiveFeed } from "./live/state";
 import { Waiting, keyOf, useLoaded } from "./loaded";
+import type { Loaded } from "./loaded";
 import { go, hrefOf, usePlace } from "./router";
 import type { Place } from "./router";
 import { ExportMenu } from "./export";
@@ -18,8 +19,8 @@ import { OpenInPerfetto } from "./perfetto/button";
 import { ControlsView } from "./views/controls";
 import { FlameView } from "./views/flame";
 import { LiveView } from "./views/live/view";
-import { bandsOf } from "./graphs/bands";
-import type { Band } from "./graphs/draw";
+import { SHADES, UNASKED as SHADES_UNASKED, bandsOf } from "./graphs/bands";
+import type { Shades } from "./graphs/bands";
 import { KINDS, itemsOf, tokenItems } from "./steps";
 import { GraphsView } from "./views/graphs";
 import { SectionView, idOf } from "./views/section";
@@ -27,6 +28,7 @@ import { StepsView } from "./views/steps";
 import { ModelView } from "./views/model";
 import type { Layers } from "./views/model";
 import { OneSectionView, ReportView } from "./views/report";
+import type { TileSource, Tracks } from "./timeline/source";
 import { TimelineView } from "./views/timeline";
 import { TokensView } from "./views/tokens";
 import type { Inference } from "./views/tokens";
@@ -117,9 +119,26 @@ function TokensPage({ capture, place, filters, version }: PageProps) {
   return <Waiting loaded={loaded} what="The list of tokens">{({ inference }) => <TokensView inference={(inference ?? null) as Inference | null} place={place} />}</Waiting>;
 }
 
-function TimelinePage({ capture, place }: PageProps) {
-  const loaded = useLoaded((progress) => capture.timeline!.tracks(progress), capture.id);
-  return <Waiting loaded={loaded} what="The timeline">{(tracks) => <TimelineView source={capture.timeline!} tracks={tracks} place={place} />}</Waiting>;
+interface Tracked {
+  tracks: Tracks;
+  source: TileSource;
+}
+
+// The tracks of a capture, anew when it has grown: when the page follows it, and when those that it has are gone.
+function useTracks(capture: CaptureSource, version: number): Loaded<Tracked> {
+  const [gone, setGone] = useState(0);
+  const load = async (progress: Progress) => {
+    const tracks = await capture.timeline!.tracks(progress);
+    let isGone = false;
+    const onGone = () => { if (!isGone) setGone((count) => count + 1); isGone = true; };
+    return { tracks, source: capture.timeline!.of(tracks.version, onGone) };
+  };
+  return useLoaded(load, keyOf(capture.id), version + gone);
+}
+
+function TimelinePage({ capture, place, version }: PageProps) {
+  const loaded = useTracks(capture, version);
+  return <Waiting loaded={loaded} what="The timeline">{({ tracks, source }) => <TimelineView source={source} tracks={tracks} place={place} />}</Waiting>;
 }
 
 function LivePage({ capture, source, place, growth, feed }: PageProps) {
@@ -165,22 +184,21 @@ function PartOfReport({ capture, by, filters }: { capture: CaptureSource; by: st
   return <>{loaded.value.sections.filter(({ blocks }) => blocks.length).map((section) => <SectionView key={idOf(section)} section={section} />)}</>;
 }
 
-function GraphsPage({ capture, place, version }: PageProps) {
-  const loaded = useLoaded((progress) => capture.timeline!.tracks(progress), keyOf(capture.id), version);
-  const withBands = (kind: string, show: (bands: Band[]) => ComponentChildren) => (kind ? <WithBands key={kind} capture={capture} kind={kind} show={show} /> : show([]));
-  return <Waiting loaded={loaded} what="The list of graphs">{(tracks) => <GraphsView source={capture.timeline!} tracks={tracks} place={place} withBands={withBands} />}</Waiting>;
+// What graphs are shaded by: of the choice, or of the first kind that there is.
+async function shadesOf(capture: CaptureSource, chosen: string, progress: Progress): Promise<Shades> {
+  if (chosen === "none") return { kind: "none", bands: [] };
+  for (const kind of chosen ? [chosen] : SHADES_UNASKED) {
+    const bands = bandsOf(kind, await capture.report(KINDS[kind]!.by, {}, progress, ITEMS_MAX));
+    if (bands.length || chosen) return { kind, bands };
+  }
+  return { kind: "none", bands: [] };
 }
 
-function WithBands({ capture, kind, show }: { capture: CaptureSource; kind: string; show: (bands: Band[]) => ComponentChildren }) {
-  const loaded = useLoaded((progress) => capture.report(KINDS[kind]!.by, {}, progress, ITEMS_MAX), keyOf(capture.id, kind));
-  const bands = useMemo(() => (loaded.state === "ready" ? bandsOf(kind, loaded.value) : []), [loaded]);
-  return (
-    <>
-      {loaded.state === "failed" && <p role="alert">{loaded.why}</p>}
-      {loaded.state === "ready" && !bands.length && <p>{KINDS[kind]!.missing}</p>}
-      {show(bands)}
-    </>
-  );
+function GraphsPage({ capture, place, version }: PageProps) {
+  const chosen = SHADES[place.query.shade ?? ""] ? place.query.shade! : "";
+  const loaded = useTracks(capture, version);
+  const shaded = useLoaded((progress) => shadesOf(capture, chosen, progress), keyOf(capture.id, chosen), version);
+  return <Waiting loaded={loaded} what="The list of graphs">{({ tracks, source }) => <GraphsView source={source} tracks={tracks} place={place} chosen={chosen} shaded={shaded} />}</Waiting>;
 }
 
 function CapturesPage({ source }: PageProps) {

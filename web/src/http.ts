@@ -6,8 +6,9 @@ import { formatBytes } from "./format";
 import type { CallTree, Report } from "./report";
 import { WEIGHTS } from "./source";
 import type { CaptureSource, Controls, Export, Filters, Progress, Source } from "./source";
-import type { TimelineSource } from "./timeline/source";
+import type { TileSource, TimelineSource } from "./timeline/source";
 
+const CONFLICT = 409; // a version of a capture that is gone
 const WAIT_S = 2; // for an answer, before the progress is asked for again
 
 type Parameters = Record<string, string | number | boolean | string[] | null | undefined>;
@@ -29,11 +30,15 @@ export function addressOf(operation: keyof Operations, parameters: Parameters): 
   return query.size ? `${path}?${query}` : path;
 }
 
-async function failureOf(response: Response): Promise<Error> {
+class Refusal extends Error {
+  constructor(readonly status: number, message: string) { super(message); }
+}
+
+async function failureOf(response: Response): Promise<Refusal> {
   try {
-    return new Error(((await response.json()) as Failure).error.message);
+    return new Refusal(response.status, ((await response.json()) as Failure).error.message);
   } catch {
-    return new Error(`The server answered ${response.status} ${response.statusText}.`);
+    return new Refusal(response.status, `The server answered ${response.status} ${response.statusText}.`);
   }
 }
 
@@ -91,20 +96,33 @@ export async function askBytes(address: string): Promise<ArrayBuffer> {
 
 const NAMES_AT_ONCE = 300; // an address has at most some thousand bytes
 
-function timelineSource(capture: string): TimelineSource {
+function tileSource(capture: string, version: string): TileSource {
   return {
-    tracks: (progress) => ask(addressOf("get_timeline", { capture, wait: WAIT_S }), progress),
     tile: (track, fromNs, toNs, columns) =>
-      askBytes(addressOf("get_timeline_tile", { capture, track, from: Math.max(0, Math.floor(fromNs)), to: Math.max(1, Math.ceil(toNs)), columns })),
+      askBytes(addressOf("get_timeline_tile", { capture, version, track, from: Math.max(0, Math.floor(fromNs)), to: Math.max(1, Math.ceil(toNs)), columns })),
     names: async (numbers) => {
       const texts: (string | null)[] = [];
       for (let at = 0; at < numbers.length; at += NAMES_AT_ONCE) {
         const names = numbers.slice(at, at + NAMES_AT_ONCE).join(",");
-        texts.push(...(await ask<(string | null)[]>(addressOf("get_timeline_names", { capture, names }), () => {})));
+        texts.push(...(await ask<(string | null)[]>(addressOf("get_timeline_names", { capture, version, names }), () => {})));
       }
       return texts;
     },
-    slice: (track, lane, atNs) => ask<Slice>(addressOf("get_timeline_slice", { capture, track, lane, at: Math.max(0, Math.floor(atNs)) }), () => {}),
+    slice: (track, lane, atNs) => ask<Slice>(addressOf("get_timeline_slice", { capture, version, track, lane, at: Math.max(0, Math.floor(atNs)) }), () => {}),
+  };
+}
+
+function timelineSource(capture: string): TimelineSource {
+  return {
+    tracks: (progress) => ask(addressOf("get_timeline", { capture, wait: WAIT_S }), progress),
+    of: (version, onGone) => {
+      const source = tileSource(capture, version);
+      const noticed = <A extends unknown[], T>(method: (...given: A) => Promise<T>) => (...given: A) => method(...given).catch((error: unknown) => {
+        if (error instanceof Refusal && error.status === CONFLICT) onGone();
+        throw error;
+      });
+      return { tile: noticed(source.tile), names: noticed(source.names), slice: noticed(source.slice) };
+    },
   };
 }
 

@@ -89,7 +89,7 @@ test("axes end at round values", () => {
 
 test("rates and power come before what programs count", () => {
   const track = (id: number, process: string, kind: "counter" | "thread" = "counter") => ({ id, kind, name: "", process, pid: null, tid: null, rank: null, lanes: 0, slices: 0, too_deep: 0, minimum: 0, maximum: 1 });
-  expect(countersOf({ duration_ns: 1, tracks: [track(0, "python"), track(1, "energy"), track(2, "python", "thread"), track(3, "rates")] }).map(({ id }) => id)).toEqual([3, 1, 0]);
+  expect(countersOf({ version: "0", duration_ns: 1, tracks: [track(0, "python"), track(1, "energy"), track(2, "python", "thread"), track(3, "rates")] }).map(({ id }) => id)).toEqual([3, 1, 0]);
 });
 
 test("tokens of all requests come in the order of time", () => {

@@ -2,7 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { COLUMNS, TileCache, levelOf, spanOf, tilesOf } from "../src/timeline/cache";
 import { formatPlace, rowsOf, ticks } from "../src/timeline/draw";
-import type { TimelineSource, Track } from "../src/timeline/source";
+import type { TileSource, Track } from "../src/timeline/source";
 import { decodeTile } from "../src/timeline/tile";
 import type { Slices } from "../src/timeline/tile";
 import type { Slice } from "../src/api";
@@ -60,8 +60,8 @@ test("a level's tiles are as fine as the picture, and cover it", () => {
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 0));
 
-function sourceOf(tile: TimelineSource["tile"]): TimelineSource {
-  return { tracks: async () => ({ duration_ns: 0, tracks: [] }), tile, names: async (numbers) => numbers.map((number) => `name ${number}`), slice: async () => { throw new Error("not asked for"); } };
+function sourceOf(tile: TileSource["tile"]): TileSource {
+  return { tile, names: async (numbers) => numbers.map((number) => `name ${number}`), slice: async () => { throw new Error("not asked for"); } };
 }
 
 test("a coarser tile stands in until the exact one is there", async () => {

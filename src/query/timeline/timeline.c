@@ -307,11 +307,14 @@ static void write_track(const struct timeline *timeline, uint32_t id, struct jso
 	json_end_object(json);
 }
 
-int timeline_tracks(const struct timeline *timeline, struct strbuf *out)
+int timeline_tracks(const struct timeline *timeline, uint64_t version, struct strbuf *out)
 {
 	struct json_writer json = {.out = out};
+	char text[17];
 
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)version);
 	json_begin_object(&json);
+	json_member_text(&json, "version", text);
 	json_member_u64(&json, "duration_ns", (uint64_t)timeline->end_ns);
 	json_key(&json, "tracks");
 	json_begin_array(&json);

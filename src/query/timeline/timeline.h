@@ -23,14 +23,15 @@ void timeline_freep(struct timeline **timeline);
 #define _cleanup_timeline_ _cleanup_(timeline_freep)
 
 /*
- * Appends the tracks as a JSON object: {"duration_ns", "tracks": [{"id", "kind", "name", "process",
- * "pid", "tid", "rank", "lanes", "slices", "too_deep", "minimum", "maximum"}]}. Kind: "thread"
- * (operators, ranges, calls), "python" (its Python functions), "stream", "samples" (functions on
- * the CPU or waiting, as sampled), "counter". Tracks of a process follow each other. Lanes: depths;
- * slices in deeper ones than TIMELINE_LANES_MAX are counted in too_deep, and not shown. Minimum and
- * maximum are of counters. Returns 0 or -ENOMEM.
+ * Appends the tracks as a JSON object: {"version", "duration_ns", "tracks": [{"id", "kind", "name",
+ * "process", "pid", "tid", "rank", "lanes", "slices", "too_deep", "minimum", "maximum"}]}. Version:
+ * of the capture, as given; numbers of tracks, lanes and names are those of this one. Kind:
+ * "thread" (operators, ranges, calls), "python" (its Python functions), "stream", "samples"
+ * (functions on the CPU or waiting, as sampled), "counter". Tracks of a process follow each other.
+ * Lanes: depths; slices in deeper ones than TIMELINE_LANES_MAX are counted in too_deep, and not
+ * shown. Minimum and maximum are of counters. Returns 0 or -ENOMEM.
  */
-int timeline_tracks(const struct timeline *timeline, struct strbuf *out);
+int timeline_tracks(const struct timeline *timeline, uint64_t version, struct strbuf *out);
 
 #define TIMELINE_LANES_MAX   128
 #define TIMELINE_COLUMNS_MAX 4096

@@ -4,7 +4,15 @@ import type { Report } from "../report";
 import { itemsOf } from "../steps";
 import type { Band } from "./draw";
 
-export const SHADES: Record<string, string> = { "": "nothing", step: "steps", window: "windows", request: "requests: prefill, decode" };
+export const SHADES: Record<string, string> = { none: "nothing", step: "steps", window: "windows", request: "requests: prefill, decode" };
+
+export interface Shades {
+  kind: string;
+  bands: Band[];
+}
+
+// Without a choice: the first of these that the recording has.
+export const UNASKED = ["request", "step", "window"];
 
 export function bandsOf(kind: string, report: Report): Band[] {
   const found = kind ? itemsOf(kind, report) : null;

@@ -2,7 +2,7 @@
 // Tiles of the tracks that are in view, at the level of detail of the picture; the coarser ones stand in until they are there.
 import { decodeTile } from "./tile";
 import type { Tile } from "./tile";
-import type { TimelineSource } from "./source";
+import type { TileSource } from "./source";
 
 export const COLUMNS = 1024; // of a tile
 const TILES_MAX = 2000; // that are kept
@@ -47,7 +47,7 @@ export class TileCache {
   private areNamesAsked = false;
   fault: string | null = null;
 
-  constructor(private source: TimelineSource, private durationNs: number, private onChange: () => void) {}
+  constructor(private source: TileSource, private durationNs: number, private onChange: () => void) {}
 
   // What there is to draw of a track: the tiles of the level, and where one is missing a coarser one. Asks for the missing.
   // A call forgets what earlier ones wanted and is not asked for yet: begin() does, before each picture.

@@ -2,7 +2,7 @@
 // The slice that is selected: it stands in the address, and the server says what is known of it.
 import { useEffect, useState } from "preact/hooks";
 import type { Slice } from "../api";
-import type { TimelineSource } from "./source";
+import type { TileSource } from "./source";
 
 export interface Chosen {
   track: number;
@@ -23,7 +23,7 @@ export interface Selected {
   fault: string | null;
 }
 
-export function useSlice(source: TimelineSource, address: string): Selected {
+export function useSlice(source: TileSource, address: string): Selected {
   const [selected, setSelected] = useState<Selected>({ slice: null, fault: null });
   useEffect(() => {
     const chosen = sliceOfAddress(address);

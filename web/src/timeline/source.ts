@@ -19,13 +19,20 @@ export interface Track {
 }
 
 export interface Tracks {
+  version: string; // of the capture: numbers of tracks and names are those of this one
   duration_ns: number;
   tracks: Track[];
 }
 
-export interface TimelineSource {
-  tracks(progress: (text: string) => void): Promise<Tracks>;
+// Of the tracks of one version.
+export interface TileSource {
   tile(track: number, fromNs: number, toNs: number, columns: number): Promise<ArrayBuffer>;
   names(numbers: number[]): Promise<(string | null)[]>;
   slice(track: number, lane: number, atNs: number): Promise<Slice>;
+}
+
+export interface TimelineSource {
+  tracks(progress: (text: string) => void): Promise<Tracks>;
+  // `onGone`: the recording has grown, and this version is gone: its tracks are to be asked for again.
+  of(version: string, onGone: () => void): TileSource;
 }

@@ -2,19 +2,21 @@
 // Power, busy CPUs and devices, tokens per second and the program's counters over a recording. A part can be selected, for
 // the other views.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ComponentChildren } from "preact";
 import { formatCell } from "../format";
 import { SHADES } from "../graphs/bands";
+import type { Shades } from "../graphs/bands";
 import { GRAPH_HEIGHT, drawGraph, roundUp, valueAt } from "../graphs/draw";
 import type { Band } from "../graphs/draw";
+import type { Loaded } from "../loaded";
 import { go, hrefOf } from "../router";
 import type { Place } from "../router";
 import { save } from "../save";
+import { KINDS } from "../steps";
 import { useDark } from "../theme";
 import { formatNs, formatPlace, ticks } from "../timeline/draw";
 import { decodeTile } from "../timeline/tile";
 import type { CounterColumns } from "../timeline/tile";
-import type { TimelineSource, Track, Tracks } from "../timeline/source";
+import type { TileSource, Track, Tracks } from "../timeline/source";
 import { useWidth } from "../width";
 
 const FIRST = 12; // graphs at first
@@ -27,7 +29,7 @@ const formatValue = (value: number) => formatCell(value, { key: null, title: "",
 const rankOf = ({ process }: Track) => (process === "rates" ? 0 : process === "energy" || process?.includes("GPU") ? 1 : 2);
 export const countersOf = ({ tracks }: Tracks): Track[] => tracks.filter(({ kind }) => kind === "counter").sort((a, b) => rankOf(a) - rankOf(b));
 
-function useTile(source: TimelineSource, track: number, fromNs: number, toNs: number, columns: number): [CounterColumns | null, string | null] {
+function useTile(source: TileSource, track: number, fromNs: number, toNs: number, columns: number): [CounterColumns | null, string | null] {
   const [tile, setTile] = useState<CounterColumns | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   useEffect(() => {
@@ -43,7 +45,7 @@ function useTile(source: TimelineSource, track: number, fromNs: number, toNs: nu
 }
 
 interface Shared {
-  source: TimelineSource;
+  source: TileSource;
   span: [number, number];
   bands: Band[];
   selected: [number, number] | null;
@@ -155,18 +157,21 @@ function Selection({ span, place, onZoom }: { span: [number, number]; place: Pla
 }
 
 export interface GraphsProps {
-  source: TimelineSource;
+  source: TileSource;
   tracks: Tracks;
   place: Place;
-  withBands: (kind: string, show: (bands: Band[]) => ComponentChildren) => ComponentChildren; // asks the report for what is shaded
+  chosen: string; // what to shade; "": what there is
+  shaded: Loaded<Shades>;
 }
 
-export function GraphsView({ source, tracks, place, withBands }: GraphsProps) {
+const NO_BANDS: Band[] = [];
+
+export function GraphsView({ source, tracks, place, chosen, shaded }: GraphsProps) {
   const [cursor, setCursor] = useState<number | null>(null);
   const [selected, setSelected] = useState<[number, number] | null>(null);
   const [limit, setLimit] = useState(FIRST);
   const counters = countersOf(tracks);
-  const shade = SHADES[place.query.shade ?? ""] ? place.query.shade ?? "" : "";
+  const { kind, bands } = shaded.state === "ready" ? shaded.value : { kind: chosen || "none", bands: NO_BANDS };
   const end = Math.max(tracks.duration_ns, 1);
   const from = Math.min(Math.max(0, Number(place.query.from ?? 0) || 0), end - 1);
   const to = Math.min(Math.max(from + 1, Number(place.query.to ?? end) || end), end);
@@ -176,20 +181,22 @@ export function GraphsView({ source, tracks, place, withBands }: GraphsProps) {
     change({ from: span ? String(Math.floor(span[0])) : "", to: span ? String(Math.ceil(span[1])) : "" });
   };
   if (!counters.length) return <main><p>Nothing here is a graph over time: the recording has no samples, device work, power sensors or counters. sonde doctor says which sensors there are.</p></main>;
-  const graphs = (bands: Band[]) => counters.slice(0, limit).map((track) => (
+  const graphs = counters.slice(0, limit).map((track) => (
     <Graph key={track.id} track={track} shared={{ source, span: [from, to], bands, selected, cursor, onCursor: setCursor, onSelect: setSelected, onZoom: zoom }} />
   ));
   return (
     <main class="wide">
       <form class="tools" onSubmit={(event) => event.preventDefault()}>
-        <label>Shade <select value={shade} onChange={(event) => change({ shade: event.currentTarget.value })}>
+        <label>Shade <select value={chosen || kind} onChange={(event) => change({ shade: event.currentTarget.value })}>
           {Object.entries(SHADES).map(([key, text]) => <option key={key} value={key}>{text}</option>)}
         </select></label>
         {(from > 0 || to < end) && <button type="button" onClick={() => zoom(null)}>Show all {formatNs(end)}</button>}
         {selected && selected[1] > selected[0] ? <Selection span={selected} place={place} onZoom={zoom} /> : <span class="dim">Drag over a graph, or Shift and arrows, select a time.</span>}
       </form>
       <Ruler span={[from, to]} />
-      {withBands(shade, graphs)}
+      {shaded.state === "failed" && <p role="alert">{shaded.why}</p>}
+      {shaded.state === "ready" && kind !== "none" && !bands.length && <p>{KINDS[kind]!.missing}</p>}
+      {graphs}
       {counters.length > limit && <p class="foot"><button type="button" onClick={() => setLimit(limit + FIRST)}>{Math.min(FIRST, counters.length - limit)} more of {counters.length}</button></p>}
     </main>
   );

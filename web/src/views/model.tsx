@@ -2,7 +2,6 @@
 // What layers and components of a model take: as a map of layers by components, and as areas. Of report --by layer --json.
 import { useRef } from "preact/hooks";
 import { formatCell } from "../format";
-import { hueOf } from "../flame/draw";
 import type { Column } from "../report";
 import { go } from "../router";
 import { csvOfRows, save } from "../save";
@@ -90,11 +89,14 @@ export function HeatMap({ grid, column, isDark }: { grid: Grid; column: Column; 
   );
 }
 
+const GOLDEN_ANGLE = 137.5; // hues that follow each other so are far apart, however many there are
+const LETTER = 6.5; // as wide, at most
 const AREA = { x: 0, y: 0, width: 1000, height: 360 };
 
 function Areas({ grid, column, isDark }: { grid: Grid; column: Column; isDark: boolean }) {
   const parts = [...grid.cells].map(([key, value]) => ({ key, value })).filter(({ value }) => value > 0).sort((a, b) => b.value - a.value);
   const svg = useRef<SVGSVGElement>(null);
+  const hues = new Map([...grid.roles].sort().map((role, at) => [role, Math.round(at * GOLDEN_ANGLE) % 360]));
   const areas = treemap(parts.map(({ value }) => value), AREA);
   return (
     <>
@@ -102,12 +104,12 @@ function Areas({ grid, column, isDark }: { grid: Grid; column: Column; isDark: b
         {parts.map(({ key, value }, at) => {
           const [layer, role] = key.split("/") as [string, string];
           const { x, y, width, height } = areas[at]!;
-          const name = `${role} ${layer === "null" ? "" : layer}`;
+          const name = layer === "null" ? role : `${role} ${layer}`;
           return (
             <g key={key}>
               <title>{`${layerName(layer === "null" ? null : Number(layer))}, ${role}: ${formatCell(value, column)}`}</title>
-              <rect x={x} y={y} width={Math.max(width - 1, 0.5)} height={Math.max(height - 1, 0.5)} fill={`hsl(${hueOf(role) ?? 0} ${isDark ? "38% 32%" : "62% 76%"})`} />
-              {width > 8 * name.length && height > 14 && <text x={x + 4} y={y + 14}>{name}</text>}
+              <rect x={x} y={y} width={Math.max(width - 1, 0.5)} height={Math.max(height - 1, 0.5)} fill={`hsl(${hues.get(role)} ${isDark ? "38% 32%" : "62% 76%"})`} />
+              {width > LETTER * name.length + 4 && height > 14 && <text x={x + 4} y={y + 14}>{name}</text>}
             </g>
           );
         })}

@@ -14,7 +14,7 @@ import type { Hit, Look, Row, View } from "../timeline/draw";
 import { drawLinks } from "../timeline/links";
 import { addressOfSlice, neighbour, sliceOfAddress, useSlice } from "../timeline/selection";
 import type { Chosen } from "../timeline/selection";
-import type { TimelineSource, Tracks } from "../timeline/source";
+import type { TileSource, Tracks } from "../timeline/source";
 
 const SHORTEST_NS = 100; // that can be zoomed into
 const ADDRESS_MS = 300;
@@ -50,6 +50,12 @@ function useSpan(place: Place, durationNs: number): [[number, number], (span: [n
   const wanted = clamp(Number(place.query.from ?? 0), Number(place.query.to ?? durationNs), durationNs);
   const [span, setSpan] = useState(wanted);
   const written = useRef([place.query.from, place.query.to].join());
+  const lastNs = useRef(durationNs);
+  // A recording has grown while all of it was shown.
+  useEffect(() => {
+    if (span[0] === 0 && span[1] === lastNs.current) setSpan([0, durationNs]);
+    lastNs.current = durationNs;
+  }, [durationNs]);
   // Another address, by a link or by going back.
   useEffect(() => {
     const asked = [place.query.from, place.query.to].join();
@@ -197,7 +203,7 @@ function TimelineCanvas(props: CanvasProps) {
 const toggled = (set: Set<number>, id: number) => new Set(set.has(id) ? [...set].filter((other) => other !== id) : [...set, id]);
 const seconds = (ns: number) => (ns / 1e9).toFixed(6);
 
-export function TimelineView({ source, tracks, place }: { source: TimelineSource; tracks: Tracks; place: Place }) {
+export function TimelineView({ source, tracks, place }: { source: TileSource; tracks: Tracks; place: Place }) {
   const [opened, setOpened] = useState<Set<number>>(new Set());
   const [hovered, setHovered] = useState<Hit | null>(null);
   const [, redraw] = useState(0);

@@ -2,7 +2,7 @@
 // When the tokens of each request came: a cell each, the darker the longer it took. Of report --by token --json.
 import { useState } from "preact/hooks";
 import { formatCell, formatCount, formatDuration } from "../format";
-import { hrefOf } from "../router";
+import { go, hrefOf } from "../router";
 import type { Place } from "../router";
 import { csvOfRows, save } from "../save";
 import { useDark } from "../theme";
@@ -66,21 +66,40 @@ export function shadeOf(strength: number, isDark: boolean): string {
   return isDark ? `hsl(14 ${20 + 55 * strength}% ${24 + 20 * strength}%)` : `hsl(14 ${45 + 45 * strength}% ${92 - 40 * strength}%)`;
 }
 
-function fillOf(token: Token, spread: Spread | null, isDark: boolean): string {
+export const COLOURS = { gap: "time since the token before", energy: "joules a token of the request" };
+export type Colour = keyof typeof COLOURS;
+
+// A token is too short for a sensor: those of a request share its joules.
+export function joulesPerToken({ energy, output_tokens }: Request): number | null {
+  return energy?.full_j && output_tokens ? energy.full_j / output_tokens : null;
+}
+
+export const unknownShade = (isDark: boolean) => (isDark ? "#39414c" : "#dde2e8");
+
+interface Scale {
+  by: Colour;
+  spread: Spread | null;
+  mostJoules: number; // a token, of any request
+}
+
+function fillOf(token: Token, joules: number | null, { by, spread, mostJoules }: Scale, isDark: boolean): string {
+  if (by === "energy") return joules === null ? unknownShade(isDark) : shadeOf(joules / mostJoules, isDark);
   return token.number === 1 ? FIRST_TOKEN[isDark ? "dark" : "light"] : shadeOf(slowness(token, spread), isDark);
 }
 
 const seconds = (ns: number) => (ns / 1e9).toFixed(6);
 
-function Strip({ request, spread, place }: { request: Request; spread: Spread | null; place: Place }) {
+function Strip({ request, scale, place }: { request: Request; scale: Scale; place: Place }) {
   const isDark = useDark();
   const [picked, setPicked] = useState<Token | null>(null);
   const tokens = tokensOf(request);
   const joules = request.energy?.full_j ?? null;
+  const perToken = joulesPerToken(request);
   const summary = [
     request.output_tokens === null ? "" : `${formatCount(request.output_tokens)} tokens`,
     request.ttft_ns === null ? "" : `first after ${formatDuration(request.ttft_ns)}`,
     joules === null ? "" : formatCell(joules, JOULES),
+    perToken === null ? "" : `${formatCell(perToken, JOULES)} a token`,
   ].filter(Boolean).join(", ");
   const press = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -95,7 +114,7 @@ function Strip({ request, spread, place }: { request: Request; spread: Spread | 
       <div class="tokens" role="slider" tabIndex={0} aria-label="token" aria-valuemin={1} aria-valuemax={tokens.length} aria-valuenow={picked?.number ?? 1}
         aria-valuetext={picked ? `token ${picked.number}, ${formatDuration(picked.took_ns)}` : summary} onKeyDown={press}>
         {tokens.slice(0, CELLS).map((token) => (
-          <i key={token.number} class={picked?.number === token.number ? "picked" : ""} style={{ background: fillOf(token, spread, isDark), width: `${SIZE}px`, height: `${SIZE}px` }}
+          <i key={token.number} class={picked?.number === token.number ? "picked" : ""} style={{ background: fillOf(token, perToken, scale, isDark), width: `${SIZE}px`, height: `${SIZE}px` }}
             title={`token ${token.number}: ${formatDuration(token.took_ns)}`} onClick={() => setPicked(token)} />
         ))}
       </div>
@@ -118,7 +137,7 @@ function Strip({ request, spread, place }: { request: Request; spread: Spread | 
 }
 
 function csvOfTokens(requests: Request[]): string {
-  return csvOfRows(["request", "token", "from_ns", "took_ns"], requests.flatMap((request) => tokensOf(request).map(({ number, from_ns, took_ns }) => [request.id, number, from_ns, took_ns])));
+  return csvOfRows(["request", "token", "from_ns", "took_ns", "joules_per_token_of_request"], requests.flatMap((request) => tokensOf(request).map(({ number, from_ns, took_ns }) => [request.id, number, from_ns, took_ns, joulesPerToken(request)])));
 }
 
 export function TokensView({ inference, place }: { inference: Inference | null; place: Place }) {
@@ -127,12 +146,23 @@ export function TokensView({ inference, place }: { inference: Inference | null; 
     return <main><p>No tokens were recorded: record with --hooks transformers, or call sonde.token(), and look again.</p></main>;
   }
   const spread = inference.itl_ns;
+  const mostJoules = Math.max(0, ...requests.map((request) => joulesPerToken(request) ?? 0));
+  const by: Colour = place.what === "energy" && mostJoules > 0 ? "energy" : "gap";
+  const scale: Scale = { by, spread, mostJoules };
   return (
     <main>
-      <p>A cell is a token, or several that came together: blue the first, after its time to first token; the others the redder the
-        longer they took{spread && <>, from the median of {formatDuration(spread.p50)} to the 99th percentile of {formatDuration(spread.p99)}</>}.</p>
-      <p class="foot"><span class="save"><button type="button" onClick={() => save("tokens.csv", csvOfTokens(requests), "text/csv")}>CSV</button></span></p>
-      {requests.map((request, at) => <Strip key={at} request={request} spread={spread} place={place} />)}
+      <form class="tools" onSubmit={(event) => event.preventDefault()}>
+        <label>Colour is <select value={by} onChange={(event) => go({ ...place, what: event.currentTarget.value })}>
+          {Object.entries(COLOURS).map(([key, text]) => <option key={key} value={key} disabled={key === "energy" && !mostJoules}>{text}</option>)}
+        </select></label>
+        <span class="save"><button type="button" onClick={() => save("tokens.csv", csvOfTokens(requests), "text/csv")}>CSV</button></span>
+      </form>
+      {by === "gap"
+        ? <p>A cell is a token, or several that came together: blue the first, after its time to first token; the others the redder the
+          longer they took{spread && <>, from the median of {formatDuration(spread.p50)} to the 99th percentile of {formatDuration(spread.p99)}</>}.</p>
+        : <p>A cell is a token, or several that came together. A token is too short for a power sensor, so those of a request share its joules: the redder,
+          the more, up to {formatCell(mostJoules, JOULES)} a token.</p>}
+      {requests.map((request, at) => <Strip key={at} request={request} scale={scale} place={place} />)}
     </main>
   );
 }

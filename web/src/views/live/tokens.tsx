@@ -8,8 +8,8 @@ import type { LiveCapture } from "../../live/state";
 import type { Cell, Column, Table } from "../../report";
 import { csvOf, jsonOf, save } from "../../save";
 import { useDark } from "../../theme";
-import { FIRST_TOKEN, shadeOf, slowness } from "../tokens";
-import type { Inference, Spread } from "../tokens";
+import { COLOURS, FIRST_TOKEN, joulesPerToken, shadeOf, slowness, unknownShade } from "../tokens";
+import type { Colour, Inference, Spread } from "../tokens";
 
 const EVERY_MS = 100;
 const SHOWN = 8;
@@ -35,22 +35,24 @@ function rowsOf(live: LiveCapture, before: Row[]): Row[] {
 interface Scale {
   spread: Spread | null; // of the report
   energies: Map<string, number>; // J for each token of a request, of the report
-  by: "gap" | "energy";
+  by: Colour;
 }
 
 const ns = (ms: number) => Math.round(ms * 1e6);
 
 // Of the report's requests, by process and name.
 function energiesOf(inference: Inference | null): Map<string, number> {
-  return new Map((inference?.requests ?? []).flatMap(({ pid, id, energy, output_tokens }) =>
-    (energy?.full_j && output_tokens ? [[`${pid}/${id ?? ""}`, energy.full_j / output_tokens] as [string, number]] : [])));
+  return new Map((inference?.requests ?? []).flatMap((request) => {
+    const joules = joulesPerToken(request);
+    return joules === null ? [] : [[`${request.pid}/${request.id ?? ""}`, joules] as [string, number]];
+  }));
 }
 
 function fillOf(row: Row, at: number, { spread, energies, by }: Scale, isDark: boolean): string {
   if (by === "energy") {
     const joules = energies.get(row.request.key);
     const highest = Math.max(...energies.values());
-    return joules === undefined ? (isDark ? "#39414c" : "#dde2e8") : shadeOf(joules / highest, isDark);
+    return joules === undefined ? unknownShade(isDark) : shadeOf(joules / highest, isDark);
   }
   const gap = row.request.gapMs(at);
   return Number.isNaN(gap) ? FIRST_TOKEN[isDark ? "dark" : "light"] : shadeOf(slowness({ took_ns: ns(gap) }, spread), isDark);
@@ -138,7 +140,7 @@ function tableOf(rows: Row[]): Table {
 }
 
 export function TokenStream({ live, inference, width, isFollowed }: { live: LiveCapture; inference: Inference | null; width: number; isFollowed: boolean }) {
-  const [by, setBy] = useState<Scale["by"]>("gap");
+  const [by, setBy] = useState<Colour>("gap");
   const drawn = useRef<Row[]>([]);
   const rows = useLatest(live.topics.tokens, EVERY_MS, isFollowed, () => (drawn.current = rowsOf(live, drawn.current)));
   const spread = inference?.itl_ns ?? null;
@@ -149,9 +151,8 @@ export function TokenStream({ live, inference, width, isFollowed }: { live: Live
     <section class="card wide" aria-label="Tokens">
       <div class="head">
         <h3>Tokens</h3>
-        {rows.length > 0 && <label>Colour is <select value={by} onChange={(event) => setBy(event.currentTarget.value as Scale["by"])}>
-          <option value="gap">time since the token before</option>
-          <option value="energy" disabled={!energies.size}>joules a token of the request</option>
+        {rows.length > 0 && <label>Colour is <select value={by} onChange={(event) => setBy(event.currentTarget.value as Colour)}>
+          {Object.entries(COLOURS).map(([key, text]) => <option key={key} value={key} disabled={key === "energy" && !energies.size}>{text}</option>)}
         </select></label>}
         {rows.length > 0 && <span class="save">
           <button type="button" onClick={() => save("tokens.csv", csvOf(tableOf(rows)), "text/csv")}>CSV</button>
