@@ -18,7 +18,7 @@ export interface LayerRow {
   own_ns: number;
   cpu_time_ns: number | null;
   device_busy_ns: number | null;
-  energy: { full_j: number | null; net_j: number | null; uncertainty_j: number | null } | null;
+  energy: { full_j: number | null; net_j: number | null; uncertainty_j: number | null; reason: string | null } | null;
 }
 
 export interface Layers {
@@ -132,6 +132,7 @@ export function ModelView({ layers, place }: { layers: Layers | null; place: Pla
     return <main><p>No layers were recorded: record with --hooks transformers:component, or call sonde.watch(model), and look again.</p></main>;
   }
   const grid = gridOf(layers, metric);
+  const noJoules = known.includes("energy") ? null : layers.rows.map(({ energy }) => energy?.reason).find(Boolean);
   const column: Column = { key: null, title: METRICS[metric]!.title, kind: METRICS[metric]!.kind };
   return (
     <main class="wide">
@@ -139,7 +140,7 @@ export function ModelView({ layers, place }: { layers: Layers | null; place: Pla
         <label>Show <select value={metric} onChange={(event) => go({ ...place, what: event.currentTarget.value })}>
           {known.map((name) => <option key={name} value={name}>{METRICS[name]!.title}</option>)}
         </select></label>
-        <span class="dim">of {layers.steps} forward passes that were watched</span>
+        <span class="dim">of {layers.steps} forward passes that were watched{noJoules && `; their energy is not known: ${noJoules.replace(/_/g, " ")}`}</span>
         <span class="save"><button type="button" onClick={() => save(`layers-${metric}.csv`, csvOfGrid(grid), "text/csv")}>CSV</button></span>
       </form>
       <HeatMap grid={grid} column={column} isDark={isDark} />

@@ -102,7 +102,7 @@ export function IdlePanel({ live, idle, isFollowed }: { live: LiveCapture; idle:
   const sections = idle.state === "ready" ? idle.value?.sections.filter(({ by }) => by === "idle") ?? [] : [];
   const blocks = sections.flatMap((section) => section.blocks);
   return (
-    <section class="card" aria-label="Why devices were idle">
+    <section class={sections.length ? "card wide" : "card"} aria-label="Why devices were idle">
       {!blocks.some(({ kind }) => kind === "heading" || kind === "title") && <h3>Why devices were idle</h3>}
       {!hasKernels
         ? <p class="empty">No work of a device has been recorded.</p>
