@@ -23,7 +23,7 @@ test("areas are as large as their weights, inside of the whole, and do not overl
 });
 
 const row = (layer: number | null, role: string, own_ns: number, full_j: number | null = null): LayerRow =>
-  ({ layer, role, rest: false, calls: 1, total_ns: own_ns, own_ns, cpu_time_ns: null, device_busy_ns: 0, energy: { full_j, net_j: null, uncertainty_j: null } });
+  ({ layer, role, rest: false, calls: 1, total_ns: own_ns, own_ns, cpu_time_ns: null, device_busy_ns: 0, energy: { full_j, net_j: null, uncertainty_j: null, reason: null } });
 
 test("a grid adds the rows of a cell, largest component first; what is not known is no cell", () => {
   const layers = { steps: 2, rows: [row(1, "gate", 5), row(0, "gate", 10, 0.5), row(0, "q", 40), row(0, "q", 2), row(null, "head", 7)] };
